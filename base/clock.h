@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ * Time. Core code gets it passed in; only shells ask these. */
+#ifndef GCI_BASE_CLOCK_H
+#define GCI_BASE_CLOCK_H
+
+#include <stdint.h>
+
+#define GCI_NS_PER_US 1000ull
+#define GCI_NS_PER_MS 1000000ull
+#define GCI_NS_PER_S  1000000000ull
+#define GCI_NEVER     UINT64_MAX
+
+/* Nanoseconds of CLOCK_MONOTONIC: durations and deadlines within one machine. */
+uint64_t gci_now_ns(void);
+
+/* Nanoseconds of CLOCK_REALTIME: start times agreed upon between machines. */
+uint64_t gci_wall_ns(void);
+
+/* Sleeps for `ns`, also through signals. */
+void gci_sleep_ns(uint64_t ns);
+
+#endif

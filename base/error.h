@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ * Errors: a status code and one sentence that a person can act on. */
+#ifndef GCI_BASE_ERROR_H
+#define GCI_BASE_ERROR_H
+
+#include <gridcoll/gridcoll.h>
+
+/* Filled in at the place that knows most, passed up unchanged. Zero-initialise it. Long enough
+ * for a path (4096) is not attempted: text is cut at the end, never overrun. */
+struct gci_error {
+	int status;
+	char text[512];
+};
+
+/* Sets `e` (may be NULL) and returns `status`. Keeps an error that is already there: the first
+ * cause is the one that matters. */
+int gci_error_set(struct gci_error *e, int status, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* As gci_error_set, with GCOLL_ERR_SYS and ": " and errno's text behind. */
+int gci_error_errno(struct gci_error *e, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Makes `e` empty again. */
+void gci_error_clear(struct gci_error *e);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ * Memory: all of gridcoll allocates through here, so that tests can make any allocation fail. */
+#ifndef GCI_BASE_MEM_H
+#define GCI_BASE_MEM_H
+
+#include <stddef.h>
+
+/* Zeroed memory for n objects of `size` bytes; NULL when out of memory or when n * size
+ * overflows. n * size == 0 gives a pointer that may be freed. */
+void *gci_calloc(size_t n, size_t size);
+
+/* Resizes to n objects of `size` bytes; what is new is not zeroed. On NULL `p` is untouched. */
+void *gci_reallocarray(void *p, size_t n, size_t size);
+
+char *gci_strdup(const char *s);
+char *gci_strndup(const char *s, size_t n);
+
+/* "printf" into new memory; NULL when out of memory. */
+char *gci_asprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+void gci_free(void *p);
+
+/* Grows *vec (of objects of `size` bytes, capacity *cap) to hold at least `need`. 0 or -1. */
+int gci_grow(void *vec, size_t *cap, size_t need, size_t size);
+
+/* For tests: the n-th allocation from now (1 = the next one) fails, once. 0 switches it off. */
+void gci_mem_fail_at(unsigned long n);
+
+/* For tests: true if the failure asked for has happened. */
+int gci_mem_failed(void);
+
+#endif

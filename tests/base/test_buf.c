@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "tests/test.h"
+
+#include "base/buf.h"
+#include "base/crc32c.h"
+#include "base/mem.h"
+#include "base/prng.h"
+
+#include <string.h>
+
+static void values_come_back(void **state)
+{
+	struct gci_buf b = {0};
+	struct gci_reader r = {0};
+	char *s;
+
+	(void)state;
+	gci_buf_put_u8(&b, 0xab);
+	gci_buf_put_u16(&b, 0xcdef);
+	gci_buf_put_u32(&b, 0x12345678);
+	gci_buf_put_u64(&b, 0x1122334455667788ull);
+	gci_buf_put_str(&b, "host");
+	assert_false(b.failed);
+	assert_int_equal(b.data[1], 0xef); /* little-endian on every machine */
+	r.data = b.data;
+	r.len = b.len;
+	assert_int_equal(gci_read_u8(&r), 0xab);
+	assert_int_equal(gci_read_u16(&r), 0xcdef);
+	assert_int_equal(gci_read_u32(&r), 0x12345678);
+	assert_true(gci_read_u64(&r) == 0x1122334455667788ull);
+	s = gci_read_str(&r, 4);
+	assert_string_equal(s, "host");
+	gci_free(s);
+	assert_int_equal(r.len, 0);
+	assert_false(r.failed);
+	gci_buf_free(&b);
+}
+
+static void reader_stops_at_the_end(void **state)
+{
+	uint8_t bytes[] = {255, 255, 255, 255, 'a'};
+	struct gci_reader r = {bytes, sizeof(bytes), 0};
+
+	(void)state;
+	assert_null(gci_read_str(&r, 1000)); /* claims 4 GiB */
+	assert_true(r.failed);
+	assert_int_equal(gci_read_u8(&r), 0); /* and stays failed */
+	r = (struct gci_reader){bytes, 3, 0};
+	assert_int_equal(gci_read_u32(&r), 0);
+	assert_true(r.failed);
+}
+
+static void string_with_zero_is_refused(void **state)
+{
+	uint8_t bytes[] = {2, 0, 0, 0, 'a', 0};
+	struct gci_reader r = {bytes, sizeof(bytes), 0};
+
+	(void)state;
+	assert_null(gci_read_str(&r, 10));
+	assert_true(r.failed);
+}
+
+static void lack_of_memory_is_remembered(void **state)
+{
+	struct gci_buf b = {0};
+
+	(void)state;
+	gci_mem_fail_at(1);
+	gci_buf_put_u32(&b, 1);
+	assert_true(gci_mem_failed());
+	assert_true(b.failed);
+	gci_buf_put_u32(&b, 2);
+	assert_int_equal(b.len, 0);
+	assert_string_equal(gci_buf_cstr(&b), "");
+	gci_buf_free(&b);
+}
+
+static void consume_keeps_the_rest(void **state)
+{
+	struct gci_buf b = {0};
+
+	(void)state;
+	gci_buf_printf(&b, "%s-%d", "abc", 7);
+	gci_buf_consume(&b, 2);
+	assert_string_equal(gci_buf_cstr(&b), "c-7");
+	gci_buf_consume(&b, 100);
+	assert_int_equal(b.len, 0);
+	gci_buf_free(&b);
+}
+
+/* RFC 3720, B.4 and the usual check value. */
+static void crc32c_known_values(void **state)
+{
+	uint8_t zeros[32] = {0}, ones[32], up[32];
+	int i;
+
+	(void)state;
+	memset(ones, 0xff, sizeof(ones));
+	for (i = 0; i < 32; i++)
+		up[i] = (uint8_t)i;
+	assert_true(gci_crc32c(0, zeros, 32) == 0x8a9136aau);
+	assert_true(gci_crc32c(0, ones, 32) == 0x62a8ab43u);
+	assert_true(gci_crc32c(0, up, 32) == 0x46dd794eu);
+	assert_true(gci_crc32c(0, "123456789", 9) == 0xe3069283u);
+	assert_true(gci_crc32c(gci_crc32c(0, "1234", 4), "56789", 5) == 0xe3069283u);
+}
+
+static void digest_tells_apart(void **state)
+{
+	(void)state;
+	assert_true(gci_digest_bytes(0, "ab", 2) != gci_digest_bytes(0, "ba", 2));
+	assert_true(gci_digest_bytes(0, "a\0", 2) != gci_digest_bytes(0, "a", 1));
+	assert_true(gci_digest_bytes(0, "12345678", 8) == gci_digest_bytes(0, "12345678", 8));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(values_come_back),
+		cmocka_unit_test(reader_stops_at_the_end),
+		cmocka_unit_test(string_with_zero_is_refused),
+		cmocka_unit_test(lack_of_memory_is_remembered),
+		cmocka_unit_test(consume_keeps_the_rest),
+		cmocka_unit_test(crc32c_known_values),
+		cmocka_unit_test(digest_tells_apart),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/tools.h"
+
+#include "base/log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *help;
+} commands[] = {
+	{NULL, NULL, NULL},
+};
+
+static void usage(FILE *out)
+{
+	const struct command *c;
+
+	fprintf(out, "usage: gridcoll COMMAND ...\n");
+	for (c = commands; c->name; c++)
+		fprintf(out, "  %-8s %s\n", c->name, c->help);
+}
+
+int main(int argc, char **argv)
+{
+	const struct command *c;
+
+	gci_log_init("gridcoll");
+	if (argc < 2) {
+		usage(stderr);
+		return GCT_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "help")) {
+		usage(stdout);
+		return GCT_OK;
+	}
+	for (c = commands; c->name; c++)
+		if (!strcmp(argv[1], c->name))
+			return c->run(argc - 1, argv + 1);
+	fprintf(stderr, "gridcoll: unknown command \"%s\", expected one of these:\n", argv[1]);
+	usage(stderr);
+	return GCT_USAGE;
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+#include "transport/control.h"
+
+#include "base/mem.h"
+
+#include <openssl/evp.h>
+#include <string.h>
+
+#define LEN_NBYTES 4
+
+static size_t begin(struct gci_buf *out, enum gci_ctl_type type)
+{
+	size_t at = out->len;
+
+	gci_buf_put_u32(out, 0);
+	gci_buf_put_u8(out, (uint8_t)type);
+	return at;
+}
+
+static void end(struct gci_buf *out, size_t at)
+{
+	if (!out->failed)
+		gci_store_u32(out->data + at, (uint32_t)(out->len - at - LEN_NBYTES));
+}
+
+void gci_ctl_put_hello(struct gci_buf *out, const struct gci_ctl_hello *m)
+{
+	size_t at = begin(out, GCI_CTL_HELLO);
+
+	gci_buf_put_u32(out, m->version);
+	gci_buf_put_u32(out, m->rank);
+	gci_buf_put(out, m->token, sizeof(m->token));
+	gci_buf_put_str(out, m->addr);
+	end(out, at);
+}
+
+void gci_ctl_put_start(struct gci_buf *out, const struct gci_ctl_start *m)
+{
+	size_t at = begin(out, GCI_CTL_START);
+	uint32_t i;
+
+	gci_buf_put_u32(out, m->size);
+	gci_buf_put_u32(out, m->epoch);
+	gci_buf_put_u64(out, m->beat_ns);
+	gci_buf_put_u64(out, m->dead_ns);
+	gci_buf_put_str(out, m->grid);
+	for (i = 0; i < m->size; i++) {
+		gci_buf_put_u32(out, m->ranks[i].host);
+		gci_buf_put_str(out, m->ranks[i].addr);
+	}
+	end(out, at);
+}
+
+void gci_ctl_put_failure(
+	struct gci_buf *out, enum gci_ctl_type type, const struct gci_ctl_failure *m)
+{
+	size_t at = begin(out, type);
+
+	gci_buf_put_u32(out, (uint32_t)m->status);
+	gci_buf_put_u32(out, (uint32_t)m->rank);
+	gci_buf_put_str(out, m->text);
+	end(out, at);
+}
+
+void gci_ctl_put_plain(struct gci_buf *out, enum gci_ctl_type type)
+{
+	end(out, begin(out, type));
+}
+
+static void read_text(struct gci_reader *r, char *out, size_t size)
+{
+	char *s = gci_read_str(r, size - 1);
+
+	if (s)
+		memcpy(out, s, strlen(s) + 1);
+	gci_free(s);
+}
+
+static void read_hello(struct gci_reader *r, struct gci_ctl_hello *m)
+{
+	const uint8_t *token;
+
+	m->version = gci_read_u32(r);
+	m->rank = gci_read_u32(r);
+	token = gci_read(r, sizeof(m->token));
+	if (token)
+		memcpy(m->token, token, sizeof(m->token));
+	read_text(r, m->addr, sizeof(m->addr));
+}
+
+static int read_start(struct gci_reader *r, struct gci_ctl_start *m)
+{
+	uint32_t i;
+
+	m->size = gci_read_u32(r);
+	m->epoch = gci_read_u32(r);
+	m->beat_ns = gci_read_u64(r);
+	m->dead_ns = gci_read_u64(r);
+	m->grid = gci_read_str(r, GCI_CTL_MAX_MESSAGE);
+	if (!m->size || m->size > GCI_CTL_MAX_RANKS || !m->beat_ns || m->dead_ns < m->beat_ns)
+		r->failed = 1;
+	if (r->failed)
+		return 0;
+	m->ranks = gci_calloc(m->size, sizeof(*m->ranks));
+	if (!m->ranks)
+		return GCOLL_ERR_NOMEM;
+	for (i = 0; i < m->size; i++) {
+		m->ranks[i].host = gci_read_u32(r);
+		read_text(r, m->ranks[i].addr, sizeof(m->ranks[i].addr));
+	}
+	return 0;
+}
+
+static void read_failure(struct gci_reader *r, struct gci_ctl_failure *m)
+{
+	m->status = (int32_t)gci_read_u32(r);
+	m->rank = (int32_t)gci_read_u32(r);
+	read_text(r, m->text, sizeof(m->text));
+	if (m->status >= 0 || m->rank < -1)
+		r->failed = 1;
+}
+
+int gci_ctl_get(struct gci_buf *in, uint32_t max, struct gci_ctl_message *m, struct gci_error *e)
+{
+	struct gci_reader r = {0};
+	uint32_t len;
+	int rc = 0;
+
+	if (in->len < LEN_NBYTES)
+		return 0;
+	len = gci_load_u32(in->data);
+	if (!len || len > max)
+		return gci_error_set(e, GCOLL_ERR_PROTO,
+			"control message of %u bytes, expected 1 to %u", len, max);
+	if (in->len < LEN_NBYTES + (size_t)len)
+		return 0;
+	r.data = in->data + LEN_NBYTES;
+	r.len = len;
+	memset(m, 0, sizeof(*m));
+	m->type = gci_read_u8(&r);
+	switch (m->type) {
+	case GCI_CTL_HELLO:
+		read_hello(&r, &m->hello);
+		break;
+	case GCI_CTL_START:
+		rc = read_start(&r, &m->start);
+		break;
+	case GCI_CTL_FAIL:
+	case GCI_CTL_ABORT:
+		read_failure(&r, &m->failure);
+		break;
+	case GCI_CTL_BEAT:
+	case GCI_CTL_BYE:
+		break;
+	default:
+		r.failed = 1;
+	}
+	if (!rc && !r.failed && !r.len) {
+		gci_buf_consume(in, LEN_NBYTES + (size_t)len);
+		return 1;
+	}
+	gci_ctl_message_free(m);
+	if (rc)
+		return gci_error_set(e, rc, "out of memory");
+	return gci_error_set(
+		e, GCOLL_ERR_PROTO, "malformed control message of type %u", in->data[LEN_NBYTES]);
+}
+
+void gci_ctl_message_free(struct gci_ctl_message *m)
+{
+	if (m->type == GCI_CTL_START) {
+		gci_free(m->start.grid);
+		gci_free(m->start.ranks);
+		m->start.grid = NULL;
+		m->start.ranks = NULL;
+	}
+}
+
+int gci_ctl_token(const uint8_t secret[GCI_SECRET_NBYTES], uint32_t rank, uint8_t token[32])
+{
+	static const char label[] = "gridcoll control 1";
+	uint8_t text[sizeof(label) - 1 + GCI_SECRET_NBYTES + 4];
+	unsigned len = 32;
+	int ok;
+
+	memcpy(text, label, sizeof(label) - 1);
+	memcpy(text + sizeof(label) - 1, secret, GCI_SECRET_NBYTES);
+	gci_store_u32(text + sizeof(text) - 4, rank);
+	ok = EVP_Digest(text, sizeof(text), token, &len, EVP_sha256(), NULL);
+	OPENSSL_cleanse(text, sizeof(text));
+	return ok ? 0 : GCOLL_ERR_NOMEM;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ * The control protocol between each rank and the launcher: joining, heartbeats, the first error
+ * and the end of the job. It never travels behind bulk data. Only the codec is here, without I/O;
+ * the rank's side is comm/control_client.c, the launcher's is launcher/rendezvous.c.
+ *
+ * A message is a u32 length (of what follows), a u8 type and the type's fields, little-endian.
+ *
+ *	rank				launcher
+ *	HELLO ->					who I am, where I listen
+ *					<- START	once all have said HELLO: everything a rank
+ *needs BEAT ->				<- BEAT		every beat_ns, both ways FAIL ->
+ *this rank cannot go on, or saw a peer fail
+ *					<- ABORT	the job ends: who failed first, and why
+ *	BYE ->						nothing more to do (gcoll_finalize)
+ *					<- BYE		all ranks have said BYE
+ *
+ * Either side treats dead_ns without any message as the other's death. */
+#ifndef GCI_TRANSPORT_CONTROL_H
+#define GCI_TRANSPORT_CONTROL_H
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/error.h"
+
+#define GCI_CTL_VERSION     1
+#define GCI_CTL_MAX_MESSAGE (32u << 20)
+#define GCI_CTL_MAX_HELLO   4096 /* before a rank is known, nothing longer is taken */
+#define GCI_CTL_MAX_RANKS   65536
+#define GCI_CTL_TEXT        480
+#define GCI_SECRET_NBYTES   32
+
+enum gci_ctl_type {
+	GCI_CTL_HELLO = 1,
+	GCI_CTL_START,
+	GCI_CTL_BEAT,
+	GCI_CTL_FAIL,
+	GCI_CTL_ABORT,
+	GCI_CTL_BYE,
+};
+
+struct gci_ctl_hello {
+	uint32_t version;
+	uint32_t rank;
+	uint8_t token[32]; /* gci_ctl_token(): proves knowledge of the job's secret */
+	char addr[64]; /* where the rank takes data connections: "10.1.0.3:5000", "[::1]:5000" */
+};
+
+/* One rank as START tells of it. */
+struct gci_ctl_rank {
+	uint32_t host; /* number in the grid file, see gci_grid_host() */
+	char addr[64];
+};
+
+struct gci_ctl_start {
+	uint32_t size;
+	uint32_t epoch;
+	uint64_t beat_ns, dead_ns; /* heartbeat period; silence that counts as death */
+	char *grid;                /* text of the grid file as it holds here (dilated in a lab) */
+	struct gci_ctl_rank *ranks;
+};
+
+/* FAIL and ABORT. */
+struct gci_ctl_failure {
+	int32_t status; /* GCOLL_ERR_* */
+	int32_t rank;   /* that failed first; -1: none in particular */
+	char text[GCI_CTL_TEXT];
+};
+
+struct gci_ctl_message {
+	enum gci_ctl_type type;
+	union {
+		struct gci_ctl_hello hello;
+		struct gci_ctl_start start;
+		struct gci_ctl_failure failure;
+	};
+};
+
+/* Appends one message's bytes to `out` (out->failed tells of lack of memory). */
+void gci_ctl_put_hello(struct gci_buf *out, const struct gci_ctl_hello *m);
+void gci_ctl_put_start(struct gci_buf *out, const struct gci_ctl_start *m);
+void gci_ctl_put_failure(
+	struct gci_buf *out, enum gci_ctl_type type, const struct gci_ctl_failure *m);
+void gci_ctl_put_plain(struct gci_buf *out, enum gci_ctl_type type); /* BEAT, BYE */
+
+/* Takes the first message off `in`. Returns 1 with *m filled (to be freed), 0 when `in` does not
+ * hold a whole message yet, or GCOLL_ERR_PROTO / _NOMEM with the reason in `e`. A message longer
+ * than `max` bytes is refused as soon as its length is known. */
+int gci_ctl_get(struct gci_buf *in, uint32_t max, struct gci_ctl_message *m, struct gci_error *e);
+void gci_ctl_message_free(struct gci_ctl_message *m);
+
+/* token = SHA-256("gridcoll control 1" | secret | rank). 0, or GCOLL_ERR_NOMEM. */
+int gci_ctl_token(const uint8_t secret[GCI_SECRET_NBYTES], uint32_t rank, uint8_t token[32]);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ * The transport over TCP sockets, on libuv.
+ *
+ *	int fd = -1;
+ *	char addr[64];
+ *	rc = gci_tcp_listen("10.1.0.3", 0, 0, &fd, addr, &e);	// any port
+ *	... tell the others `addr`, learn theirs ...
+ *	rc = gci_tcp_create(&tp, &config, &tcp, &e);		// takes over fd
+ *
+ * Who connects: the lower rank of a pair. Both sides name the pair when they need it (isend,
+ * irecv, connect), so no one waits for a connection that nobody opens. */
+#ifndef GCI_TRANSPORT_TCP_H
+#define GCI_TRANSPORT_TCP_H
+
+#include "transport/transport.h"
+
+#include <uv.h>
+
+#define GCI_TCP_ADDR_NBYTES   64
+#define GCI_TCP_SECRET_NBYTES 32
+
+struct gci_tcp_config {
+	int listen_fd;            /* from gci_tcp_listen; owned from create on, also on failure */
+	const char *const *addrs; /* of every rank, "IP:PORT" or "[IP]:PORT"; copied */
+	uint8_t secret[GCI_TCP_SECRET_NBYTES]; /* the job's; strangers are turned away */
+	uv_loop_t *loop;                       /* shared with others, or NULL for one of our own */
+	const char *congestion; /* TCP_CONGESTION for peers with several streams; NULL: default */
+	uint64_t connect_timeout_ns; /* for a peer's streams together; 0: 10 s */
+};
+
+/* Listens on `ip` (numeric, v4 or v6; NULL: all addresses) at the first free port of
+ * port_lo..port_hi (0, 0: any) and writes "IP:PORT" to `addr`. */
+int gci_tcp_listen(const char *ip, uint16_t port_lo, uint16_t port_hi, int *fd,
+	char addr[GCI_TCP_ADDR_NBYTES], struct gci_error *e);
+
+int gci_tcp_create(struct gci_tp **tp, const struct gci_tp_config *config,
+	const struct gci_tcp_config *tcp, struct gci_error *e);
+
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT
+ * The transport: tagged messages between the ranks of a job. Knows nothing of collectives.
+ *
+ * A message is named by (source, key). The receiver asks for it with irecv, the sender offers it
+ * with isend, in any order; their lengths and digests must agree. Messages overtake each other
+ * freely. No message is ever cut short: a request ends with its whole message or with an error.
+ *
+ *	struct gci_tp_req r = {.peer = 1, .key = {.tag = 7}, .buf = buf, .nbytes = n,
+ *		.align = 1, .done = on_done, .user = me};
+ *	gci_tp_irecv(tp, &r);
+ *	while (!me->done)
+ *		gci_tp_progress(tp, GCI_NS_PER_S);
+ *
+ * Flow control: streams are always read. Payload is sent against a credit, which irecv gives, or
+ * out of a bounded eager allowance per peer, which the receiver buffers until it asks.
+ *
+ * Contract for all backends
+ * - Threads: one thread uses a transport; only gci_tp_wake may be called from others.
+ * - isend and irecv never block, and never call done: that happens in progress only. done and
+ *   piece may call isend and irecv (for these requests' memory too, once done), not progress,
+ *   stop or free.
+ * - A request belongs to the transport from isend or irecv until done has been called, or until
+ *   stop or free, which call no done any more.
+ * - A send is done when its bytes have been handed to the network. Its memory may be reused then;
+ *   this does not say that they have arrived.
+ * - After the first failure (a peer's death, a protocol error, bad data) on_failure is called
+ *   once, every request ends with that status, later ones too, at the next progress. */
+#ifndef GCI_TRANSPORT_TRANSPORT_H
+#define GCI_TRANSPORT_TRANSPORT_H
+
+#include "base/error.h"
+#include "base/list.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define GCI_TP_FRAME_NBYTES (256u << 10) /* most payload of one frame */
+#define GCI_TP_MAX_STREAMS  64
+
+struct gci_tp;
+
+struct gci_tp_key {
+	uint32_t comm;
+	uint32_t tag;
+	uint64_t seq; /* the operation, counted per communicator */
+};
+
+struct gci_tp_req {
+	/* Set by the caller, constant until done. */
+	int peer;
+	struct gci_tp_key key;
+	void *buf; /* isend only reads it; may be NULL when nbytes is 0 */
+	uint64_t nbytes;
+	uint64_t digest; /* the operation's signature; a peer's different one is a mismatch */
+	uint32_t align;  /* frames are cut at multiples of it, in bytes: 1, or the element's size */
+	void (*done)(struct gci_tp_req *r, int status);
+	/* irecv only, may be NULL. If set, `buf` is not used: instead the payload is handed over
+	 * piece by piece, in any order, every byte once, cut at multiples of `align`. */
+	void (*piece)(struct gci_tp_req *r, uint64_t offset, const void *data, size_t nbytes);
+	void *user;
+
+	/* The transport's. */
+	struct gci_list link;
+	struct gci_tp_req *next;
+	uint64_t moved;   /* bytes handed to streams, or received */
+	uint64_t settled; /* bytes whose frames are over */
+	uint32_t state;
+	int status;
+};
+
+struct gci_tp_failure {
+	int status; /* GCOLL_ERR_PEER, _PROTO, _CORRUPT, _MISMATCH, _TIMEOUT, _NOMEM, _SYS */
+	int peer;   /* the rank it came from, or -1 */
+	char text[256];
+};
+
+/* How to treat connections to one peer. */
+struct gci_tp_link {
+	uint32_t streams;        /* 1 .. GCI_TP_MAX_STREAMS; both sides must say the same */
+	uint32_t eager_nbytes;   /* allowance; both sides must say the same */
+	uint64_t sockbuf_nbytes; /* SO_SNDBUF and SO_RCVBUF; 0: the kernel's autotuning */
+	uint64_t dead_ns;        /* silence of the network that counts as death; 0: never */
+};
+
+struct gci_tp_config {
+	int rank, size;
+	uint32_t epoch;
+	void *user;
+	/* Link properties of a peer; asked when it is first needed. */
+	void (*link)(void *user, int peer, struct gci_tp_link *out);
+	void (*on_failure)(void *user, const struct gci_tp_failure *f);
+	/* Called for every arriving message or credit (once each) before anything else is done
+	 * with it; false makes it a GCOLL_ERR_MISMATCH failure. May be NULL. */
+	int (*check)(void *user, int peer, const struct gci_tp_key *key, uint64_t digest);
+};
+
+struct gci_tp_stats {
+	uint64_t tx_payload_nbytes, rx_payload_nbytes;
+	uint64_t tx_frames, rx_frames;
+	uint32_t streams;                              /* open now */
+	uint64_t tx_stream_nbytes[GCI_TP_MAX_STREAMS]; /* payload by stream */
+};
+
+struct gci_tp_ops {
+	const char *name;
+	void (*isend)(struct gci_tp *tp, struct gci_tp_req *r);
+	void (*irecv)(struct gci_tp *tp, struct gci_tp_req *r);
+	/* Opens connections to `peer` ahead of need. */
+	void (*connect)(struct gci_tp *tp, int peer);
+	/* Does what can be done, first waiting up to timeout_ns for something to do. Returns 0, or
+	 * the status of the first failure. */
+	int (*progress)(struct gci_tp *tp, uint64_t timeout_ns);
+	/* Ends a wait in progress from any thread. */
+	void (*wake)(struct gci_tp *tp);
+	/* Fails the transport from outside (the job was revoked). on_failure is not called. */
+	void (*fail)(struct gci_tp *tp, int status);
+	/* Says goodbye: what was sent is flushed, peers will not take the end of the connections
+	 * for a death. Waits up to timeout_ns. Call it when the job's ranks agreed to end. */
+	void (*stop)(struct gci_tp *tp, uint64_t timeout_ns);
+	void (*stats)(struct gci_tp *tp, int peer, struct gci_tp_stats *out);
+	/* Ends at once. */
+	void (*free)(struct gci_tp *tp);
+};
+
+/* Every backend's struct begins with this. */
+struct gci_tp {
+	const struct gci_tp_ops *ops;
+	struct gci_tp_config config;
+};
+
+static inline void gci_tp_isend(struct gci_tp *tp, struct gci_tp_req *r)
+{
+	tp->ops->isend(tp, r);
+}
+
+static inline void gci_tp_irecv(struct gci_tp *tp, struct gci_tp_req *r)
+{
+	tp->ops->irecv(tp, r);
+}
+
+static inline void gci_tp_connect(struct gci_tp *tp, int peer)
+{
+	tp->ops->connect(tp, peer);
+}
+
+static inline int gci_tp_progress(struct gci_tp *tp, uint64_t timeout_ns)
+{
+	return tp->ops->progress(tp, timeout_ns);
+}
+
+static inline void gci_tp_wake(struct gci_tp *tp)
+{
+	tp->ops->wake(tp);
+}
+
+static inline void gci_tp_fail(struct gci_tp *tp, int status)
+{
+	tp->ops->fail(tp, status);
+}
+
+static inline void gci_tp_stop(struct gci_tp *tp, uint64_t timeout_ns)
+{
+	tp->ops->stop(tp, timeout_ns);
+}
+
+static inline void gci_tp_stats(struct gci_tp *tp, int peer, struct gci_tp_stats *out)
+{
+	tp->ops->stats(tp, peer, out);
+}
+
+static inline void gci_tp_free(struct gci_tp *tp)
+{
+	if (tp)
+		tp->ops->free(tp);
+}
+
+#endif
