@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ * Between rendezvous.c (connections and messages) and verdict.c (who failed first). */
+#ifndef GCI_LAUNCHER_RDV_INTERNAL_H
+#define GCI_LAUNCHER_RDV_INTERNAL_H
+
+#include "base/list.h"
+#include "launcher/rendezvous.h"
+
+struct gci_rdv_conn {
+	struct gci_list link, dirty;
+	int32_t rank; /* -1: a stranger */
+	int closing;
+	uint64_t since_ns;
+	struct gci_buf in, out;
+	void *user;
+};
+
+/* What is known about a rank; the verdict is drawn from these facts. */
+struct rdv_rank {
+	struct gci_rdv_conn *conn;
+	int joined, bye, lost, silent, exited;
+	int code, signal;  /* of the process's end */
+	int own_failure;   /* `told` is the launcher's own word */
+	int32_t blamed;    /* whom `told` is about, -1: nobody */
+	int told_status;   /* GCOLL_ERR_* */
+	char *told;        /* its FAIL, or NULL */
+	uint64_t heard_ns; /* last sign of life */
+	uint64_t told_ns, end_ns, lost_ns;
+	char addr[64];
+};
+
+struct gci_rdv {
+	struct gci_rdv_config config;
+	struct rdv_rank *ranks;
+	struct gci_list conns, dirty;
+	uint32_t nstrangers, njoined, nbye;
+	int started, judged, start_timed_out;
+	uint64_t judged_ns;
+	uint64_t joined_ns;  /* of the first rank */
+	uint64_t beat_at_ns; /* next */
+	uint64_t ticked_ns;
+	uint64_t verdict_ns; /* when to judge; GCI_NEVER: no failure seen */
+	int32_t guilty;      /* whose exit status is the job's; -1: nobody's */
+	struct gci_rdv_verdict verdict;
+};
+
+/* rendezvous.c */
+void gci_rdv_send_abort(struct gci_rdv *r);
+
+/* verdict.c: take down facts. */
+void gci_rdv_tell(struct gci_rdv *r, uint32_t by, int32_t blamed, int status, const char *text,
+	uint64_t now_ns);
+void gci_rdv_note_lost(struct gci_rdv *r, uint32_t rank, uint64_t now_ns);
+void gci_rdv_check_silence(struct gci_rdv *r, uint64_t now_ns);
+void gci_rdv_check_leavers(struct gci_rdv *r, uint64_t now_ns);
+
+/* Draws the verdict if it is due, and tells the ranks. */
+void gci_rdv_judge(struct gci_rdv *r, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT */
+#include "launcher/rendezvous.h"
+
+#include "base/list.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "launcher/rdv_internal.h"
+
+#include <arpa/inet.h>
+#include <openssl/crypto.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int gci_rdv_create(struct gci_rdv **out, const struct gci_rdv_config *config, uint64_t now_ns)
+{
+	struct gci_rdv *r = gci_calloc(1, sizeof(*r));
+
+	*out = r;
+	if (!r)
+		return GCOLL_ERR_NOMEM;
+	r->config = *config;
+	r->verdict_ns = r->joined_ns = GCI_NEVER;
+	r->ticked_ns = now_ns;
+	r->beat_at_ns = now_ns + config->beat_ns;
+	gci_list_init(&r->conns);
+	gci_list_init(&r->dirty);
+	r->ranks = gci_calloc(config->size, sizeof(*r->ranks));
+	if (r->ranks)
+		return 0;
+	gci_rdv_free(r);
+	*out = NULL;
+	return GCOLL_ERR_NOMEM;
+}
+
+static void conn_free(struct gci_rdv *r, struct gci_rdv_conn *c)
+{
+	if (c->rank >= 0)
+		r->ranks[c->rank].conn = NULL;
+	else
+		r->nstrangers--;
+	gci_list_del(&c->link);
+	gci_list_del(&c->dirty);
+	gci_buf_free(&c->in);
+	gci_buf_free(&c->out);
+	gci_free(c);
+}
+
+void gci_rdv_free(struct gci_rdv *r)
+{
+	uint32_t i;
+
+	if (!r)
+		return;
+	while (!gci_list_empty(&r->conns))
+		conn_free(r, gci_container(r->conns.next, struct gci_rdv_conn, link));
+	for (i = 0; r->ranks && i < r->config.size; i++)
+		gci_free(r->ranks[i].told);
+	gci_free(r->ranks);
+	OPENSSL_cleanse(r->config.secret, sizeof(r->config.secret));
+	gci_free(r);
+}
+
+static void mark_dirty(struct gci_rdv *r, struct gci_rdv_conn *c)
+{
+	if (!c->dirty.next)
+		gci_list_push(&r->dirty, &c->dirty);
+}
+
+static void drop(struct gci_rdv *r, struct gci_rdv_conn *c)
+{
+	c->closing = 1;
+	mark_dirty(r, c);
+}
+
+struct gci_rdv_conn *gci_rdv_open(struct gci_rdv *r, void *user, uint64_t now_ns)
+{
+	struct gci_rdv_conn *c;
+
+	if (r->nstrangers >= GCI_RDV_STRANGERS + r->config.size - r->njoined)
+		return NULL;
+	c = gci_calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	c->rank = -1;
+	c->user = user;
+	c->since_ns = now_ns;
+	r->nstrangers++;
+	gci_list_push(&r->conns, &c->link);
+	return c;
+}
+
+static void send_plain(struct gci_rdv *r, enum gci_ctl_type type)
+{
+	struct gci_list *it;
+
+	gci_list_each (it, &r->conns) {
+		struct gci_rdv_conn *c = gci_container(it, struct gci_rdv_conn, link);
+
+		if (c->rank < 0 || c->closing)
+			continue;
+		gci_ctl_put_plain(&c->out, type);
+		mark_dirty(r, c);
+	}
+}
+
+static void send_start(struct gci_rdv *r)
+{
+	struct gci_ctl_start m = {.size = r->config.size,
+		.epoch = 1,
+		.beat_ns = r->config.beat_ns,
+		.dead_ns = r->config.dead_ns,
+		.grid = (char *)(uintptr_t)r->config.grid};
+	struct gci_buf bytes = {0};
+	uint32_t i;
+
+	m.ranks = gci_calloc(m.size, sizeof(*m.ranks));
+	for (i = 0; m.ranks && i < m.size; i++) {
+		m.ranks[i].host = r->config.hosts[i];
+		memcpy(m.ranks[i].addr, r->ranks[i].addr, sizeof(m.ranks[i].addr));
+	}
+	if (m.ranks)
+		gci_ctl_put_start(&bytes, &m);
+	for (i = 0; i < m.size; i++) {
+		struct gci_rdv_conn *c = r->ranks[i].conn;
+
+		if (!c || c->closing)
+			continue;
+		gci_buf_put(&c->out, bytes.data, bytes.len);
+		c->out.failed |= !m.ranks || bytes.failed;
+		mark_dirty(r, c);
+	}
+	r->started = 1;
+	gci_free(m.ranks);
+	gci_buf_free(&bytes);
+}
+
+/* "10.1.0.3:5000" or "[::1]:5000": what a rank says goes to all others, so look at it first. */
+static int good_address(const char *addr)
+{
+	char ip[64];
+	struct in6_addr bin;
+	const char *colon = strrchr(addr, ':');
+	size_t len = colon ? (size_t)(colon - addr) : 0;
+	int v6 = *addr == '[';
+	char *end;
+	long port;
+
+	if (!colon || len >= sizeof(ip) || (v6 && (len < 2 || addr[len - 1] != ']')))
+		return 0;
+	memcpy(ip, addr + v6, len - 2 * (size_t)v6);
+	ip[len - 2 * (size_t)v6] = '\0';
+	port = strtol(colon + 1, &end, 10);
+	if (*end || end == colon + 1 || port < 1 || port > 65535)
+		return 0;
+	ip[strcspn(ip, "%")] = '\0'; /* a link-local address has its interface behind */
+	return inet_pton(v6 ? AF_INET6 : AF_INET, ip, &bin) == 1;
+}
+
+/* Tells a connection that showed the secret why it is not taken, and closes it. */
+static void turn_away(struct gci_rdv *r, struct gci_rdv_conn *c, int status, const char *why)
+{
+	struct gci_ctl_failure m = {.status = status, .rank = -1};
+
+	snprintf(m.text, sizeof(m.text), "%s", why);
+	gci_ctl_put_failure(&c->out, GCI_CTL_ABORT, &m);
+	drop(r, c);
+}
+
+static int is_ours(struct gci_rdv *r, const struct gci_ctl_message *m)
+{
+	uint8_t token[32];
+
+	return m->type == GCI_CTL_HELLO && m->hello.rank < r->config.size &&
+	       !gci_ctl_token(r->config.secret, m->hello.rank, token) &&
+	       !CRYPTO_memcmp(token, m->hello.token, sizeof(token));
+}
+
+static void on_hello(
+	struct gci_rdv *r, struct gci_rdv_conn *c, const struct gci_ctl_hello *m, uint64_t now_ns)
+{
+	struct rdv_rank *k = &r->ranks[m->rank];
+	char why[160];
+
+	if (m->version != GCI_CTL_VERSION) {
+		snprintf(why, sizeof(why),
+			"speaks version %u of the control protocol, expected %d (another release "
+			"of gridcoll)",
+			m->version, GCI_CTL_VERSION);
+		turn_away(r, c, GCOLL_ERR_PROTO, why);
+		gci_rdv_tell(r, m->rank, (int32_t)m->rank, GCOLL_ERR_PROTO, why, now_ns);
+		return;
+	}
+	if (k->joined) {
+		snprintf(why, sizeof(why), "rank %u has joined already", m->rank);
+		turn_away(r, c, GCOLL_ERR_INVAL, why);
+		return;
+	}
+	if (!good_address(m->addr)) {
+		turn_away(r, c, GCOLL_ERR_PROTO, "expected an address IP:PORT in HELLO");
+		gci_rdv_tell(r, m->rank, (int32_t)m->rank, GCOLL_ERR_PROTO,
+			"gave no usable address for data connections", now_ns);
+		return;
+	}
+	r->nstrangers--;
+	c->rank = (int32_t)m->rank;
+	k->conn = c;
+	k->joined = 1;
+	k->heard_ns = now_ns;
+	memcpy(k->addr, m->addr, sizeof(k->addr));
+	if (!r->njoined++)
+		r->joined_ns = now_ns;
+	if (gci_rdv_verdict(r))
+		turn_away(r, c, GCOLL_ERR_ABORTED, r->verdict.sentence);
+	else if (r->njoined == r->config.size)
+		send_start(r);
+	else
+		gci_rdv_check_leavers(r, now_ns);
+}
+
+static void on_message(
+	struct gci_rdv *r, struct gci_rdv_conn *c, struct gci_ctl_message *m, uint64_t now_ns)
+{
+	struct rdv_rank *k = &r->ranks[c->rank];
+
+	switch (m->type) {
+	case GCI_CTL_BEAT:
+		break;
+	case GCI_CTL_FAIL:
+		if (m->failure.rank >= (int32_t)r->config.size)
+			m->failure.rank = -1;
+		gci_rdv_tell(r, (uint32_t)c->rank, m->failure.rank, m->failure.status,
+			m->failure.text, now_ns);
+		break;
+	case GCI_CTL_BYE:
+		if (k->bye)
+			break;
+		k->bye = 1;
+		if (++r->nbye == r->config.size)
+			send_plain(r, GCI_CTL_BYE);
+		break;
+	default:
+		gci_rdv_tell(r, (uint32_t)c->rank, c->rank, GCOLL_ERR_PROTO,
+			"sent a control message that only the launcher sends", now_ns);
+		drop(r, c);
+	}
+}
+
+static void take_messages(struct gci_rdv *r, struct gci_rdv_conn *c, uint64_t now_ns)
+{
+	struct gci_ctl_message m;
+	struct gci_error e = {0};
+	int rc = 0;
+
+	while (!c->closing && (rc = gci_ctl_get(&c->in, GCI_CTL_MAX_HELLO, &m, &e)) == 1) {
+		if (c->rank >= 0)
+			on_message(r, c, &m, now_ns);
+		else if (is_ours(r, &m))
+			on_hello(r, c, &m.hello, now_ns);
+		else
+			drop(r, c);
+		gci_ctl_message_free(&m);
+	}
+	if (c->closing || (rc >= 0 && !c->in.failed))
+		return;
+	if (c->rank >= 0)
+		gci_rdv_tell(r, (uint32_t)c->rank, c->rank, GCOLL_ERR_PROTO, e.text, now_ns);
+	drop(r, c);
+}
+
+void gci_rdv_input(
+	struct gci_rdv *r, struct gci_rdv_conn *c, const void *data, size_t nbytes, uint64_t now_ns)
+{
+	const uint8_t *p = data;
+
+	if (c->rank >= 0)
+		r->ranks[c->rank].heard_ns = now_ns;
+	/* In pieces, so that a sender in a hurry cannot make the buffer larger than a message. */
+	while (nbytes && !c->closing) {
+		size_t n = nbytes < GCI_CTL_MAX_HELLO ? nbytes : GCI_CTL_MAX_HELLO;
+
+		gci_buf_put(&c->in, p, n);
+		p += n;
+		nbytes -= n;
+		take_messages(r, c, now_ns);
+	}
+	gci_rdv_judge(r, now_ns);
+}
+
+void gci_rdv_closed(struct gci_rdv *r, struct gci_rdv_conn *c, uint64_t now_ns)
+{
+	int32_t rank = c->rank;
+
+	conn_free(r, c);
+	if (rank < 0)
+		return;
+	gci_rdv_note_lost(r, (uint32_t)rank, now_ns);
+	gci_rdv_judge(r, now_ns);
+}
+
+static void drop_old_strangers(struct gci_rdv *r, uint64_t now_ns)
+{
+	struct gci_list *it;
+
+	gci_list_each (it, &r->conns) {
+		struct gci_rdv_conn *c = gci_container(it, struct gci_rdv_conn, link);
+
+		if (c->rank < 0 && now_ns - c->since_ns >= GCI_RDV_STRANGER_NS)
+			drop(r, c);
+	}
+}
+
+/* Time in which we ourselves did not run (stopped by Ctrl-Z, a suspended machine) is nobody's
+ * silence. */
+static void forgive_gap(struct gci_rdv *r, uint64_t now_ns)
+{
+	uint64_t gap = now_ns - r->ticked_ns;
+	struct gci_list *it;
+	uint32_t i;
+
+	r->ticked_ns = now_ns;
+	if (gap <= 2 * r->config.beat_ns)
+		return;
+	for (i = 0; i < r->config.size; i++)
+		if (r->ranks[i].joined && now_ns - r->ranks[i].heard_ns >= gap)
+			r->ranks[i].heard_ns += gap;
+	gci_list_each (it, &r->conns)
+		gci_container(it, struct gci_rdv_conn, link)->since_ns += gap;
+	if (r->joined_ns != GCI_NEVER)
+		r->joined_ns += gap;
+}
+
+void gci_rdv_tick(struct gci_rdv *r, uint64_t now_ns)
+{
+	forgive_gap(r, now_ns);
+	if (now_ns >= r->beat_at_ns) {
+		r->beat_at_ns = now_ns + r->config.beat_ns;
+		send_plain(r, GCI_CTL_BEAT);
+		drop_old_strangers(r, now_ns);
+		gci_rdv_check_silence(r, now_ns);
+	}
+	gci_rdv_judge(r, now_ns);
+}
+
+uint64_t gci_rdv_deadline(const struct gci_rdv *r)
+{
+	return r->verdict_ns < r->beat_at_ns ? r->verdict_ns : r->beat_at_ns;
+}
+
+void gci_rdv_send_abort(struct gci_rdv *r)
+{
+	struct gci_ctl_failure m = {.status = r->verdict.status, .rank = r->verdict.rank};
+	uint32_t i;
+
+	memcpy(m.text, r->verdict.sentence, sizeof(m.text));
+	for (i = 0; i < r->config.size; i++) {
+		struct gci_rdv_conn *c = r->ranks[i].conn;
+
+		if (!c || c->closing)
+			continue;
+		gci_ctl_put_failure(&c->out, GCI_CTL_ABORT, &m);
+		mark_dirty(r, c);
+	}
+}
+
+int gci_rdv_next(struct gci_rdv *r, struct gci_rdv_event *ev)
+{
+	struct gci_rdv_conn *c;
+
+	if (gci_list_empty(&r->dirty))
+		return 0;
+	c = gci_container(r->dirty.next, struct gci_rdv_conn, dirty);
+	memset(ev, 0, sizeof(*ev));
+	ev->user = c->user;
+	if (c->out.len && !c->out.failed) {
+		ev->type = GCI_RDV_SEND;
+		ev->data = c->out;
+		memset(&c->out, 0, sizeof(c->out));
+		if (!c->closing)
+			gci_list_del(&c->dirty);
+		return 1;
+	}
+	/* What cannot be told for lack of memory ends the connection: the rank then sees it. */
+	ev->type = GCI_RDV_CLOSE;
+	if (c->rank >= 0)
+		gci_rdv_note_lost(r, (uint32_t)c->rank, r->ticked_ns);
+	conn_free(r, c);
+	return 1;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ * The control server's state machine: who has joined, who is alive, who failed first. No I/O and
+ * no clock: bytes, process ends and the time go in; bytes and a verdict come out.
+ *
+ *	struct gci_rdv *r;
+ *	gci_rdv_create(&r, &config, now);
+ *	for (;;) {
+ *		wait until gci_rdv_deadline(r), a connection, bytes, or the end of a process
+ *		gci_rdv_open / _input / _closed / _exited / _failed / _tick(r, ..., now);
+ *		while (gci_rdv_next(r, &ev))
+ *			send ev.data to ev.user's connection, or close that
+ *		if (gci_rdv_verdict(r))
+ *			the job failed: end it
+ *	}
+ *	gci_rdv_free(r);
+ *
+ * The verdict. A failure is seen from several sides at once: a rank killed by SIGKILL leaves peers
+ * that tell of a lost connection, and their word may come first. So a short grace lets the other
+ * witnesses speak, and the nearest to the cause wins: the end of a process (unless that rank
+ * itself blamed a peer before), silence, a rank that blames itself, a control connection that went
+ * away, a rank that blames a peer; among equals the first.
+ *
+ * Strangers. Until a connection has shown the job's secret it gets GCI_CTL_MAX_HELLO bytes and
+ * GCI_RDV_STRANGER_NS; no more than GCI_RDV_STRANGERS of them are held beyond the ranks still to
+ * come. What they do is no failure of the job. */
+#ifndef GCI_LAUNCHER_RENDEZVOUS_H
+#define GCI_LAUNCHER_RENDEZVOUS_H
+
+#include "launcher/ranklist.h"
+#include "transport/control.h"
+
+#define GCI_RDV_STRANGERS   64
+#define GCI_RDV_STRANGER_NS (5 * GCI_NS_PER_S)
+
+struct gci_rdv;
+struct gci_rdv_conn;
+
+struct gci_rdv_config {
+	uint32_t size; /* 1 .. GCI_CTL_MAX_RANKS */
+	uint8_t secret[GCI_SECRET_NBYTES];
+	const char *const *names; /* [size]: each rank's host; these three live as long as it */
+	const uint32_t *hosts;    /* [size]: its number in the grid */
+	const char *grid;         /* text of the grid file */
+	uint64_t beat_ns, dead_ns;
+	uint64_t start_ns; /* from the first HELLO to the last */
+	uint64_t grace_ns; /* from the first sign of a failure to the verdict */
+};
+
+struct gci_rdv_verdict {
+	int status;                    /* GCOLL_ERR_* */
+	int32_t rank;                  /* that failed first; -1: none in particular */
+	char who[GCI_RANKLIST_NBYTES]; /* "rank 3 on k4", "ranks 4-7 on t1-t4", or "" */
+	char cause[GCI_CTL_TEXT];      /* "killed by signal 9 (Killed)" */
+	char sentence[GCI_CTL_TEXT];   /* both in one: what ABORT tells */
+};
+
+struct gci_rdv_event {
+	enum { GCI_RDV_SEND, GCI_RDV_CLOSE } type;
+	void *user;          /* of the connection; after CLOSE its handle is gone */
+	struct gci_buf data; /* SEND: to be freed by the caller */
+};
+
+/* GCOLL_ERR_NOMEM. */
+int gci_rdv_create(struct gci_rdv **r, const struct gci_rdv_config *config, uint64_t now_ns);
+void gci_rdv_free(struct gci_rdv *r);
+
+/* A new connection. NULL: refused, to be closed. */
+struct gci_rdv_conn *gci_rdv_open(struct gci_rdv *r, void *user, uint64_t now_ns);
+void gci_rdv_input(struct gci_rdv *r, struct gci_rdv_conn *c, const void *data, size_t nbytes,
+	uint64_t now_ns);
+/* The peer closed it, or it broke. The handle is gone. */
+void gci_rdv_closed(struct gci_rdv *r, struct gci_rdv_conn *c, uint64_t now_ns);
+
+/* A rank's process ended: exit status `code`, or killed by `signal` (else 0). */
+void gci_rdv_exited(struct gci_rdv *r, uint32_t rank, int code, int signal, uint64_t now_ns);
+
+/* What the launcher itself saw, e.g. a rank that could not be started. */
+void gci_rdv_failed(
+	struct gci_rdv *r, uint32_t rank, int exit_status, const char *cause, uint64_t now_ns);
+
+void gci_rdv_tick(struct gci_rdv *r, uint64_t now_ns);
+uint64_t gci_rdv_deadline(const struct gci_rdv *r);
+
+/* 1 with the next thing to do in *ev, or 0. To be emptied after each call that takes the time. */
+int gci_rdv_next(struct gci_rdv *r, struct gci_rdv_event *ev);
+
+/* NULL: no failure, or its cause is still open. */
+const struct gci_rdv_verdict *gci_rdv_verdict(const struct gci_rdv *r);
+
+/* Once every process has ended: may a verdict still come? */
+int gci_rdv_settled(const struct gci_rdv *r);
+
+/* What the whole job exits with: 0, or the first failing rank's status. */
+int gci_rdv_exit_status(const struct gci_rdv *r);
+
+#endif

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT
+ * Who failed first, and why: facts about ranks in, one sentence out. See rendezvous.h. */
+#include "base/mem.h"
+#include "launcher/rdv_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* From the nearest to the cause to the farthest. */
+enum witness { OWN, KILLED, EXITED, SILENT, START, SELF, LOST, PEER, NOTHING };
+
+/* Judge after `wait_ns` at the latest. */
+static void arm(struct gci_rdv *r, uint64_t now_ns, uint64_t wait_ns)
+{
+	if (!r->judged && now_ns + wait_ns < r->verdict_ns)
+		r->verdict_ns = now_ns + wait_ns;
+}
+
+void gci_rdv_tell(struct gci_rdv *r, uint32_t by, int32_t blamed, int status, const char *text,
+	uint64_t now_ns)
+{
+	struct rdv_rank *k = &r->ranks[by];
+
+	if (k->told || r->judged)
+		return; /* its first word counts */
+	k->told = gci_strdup(text);
+	k->told_status = status;
+	k->blamed = blamed;
+	k->told_ns = now_ns;
+	arm(r, now_ns, r->config.grace_ns);
+}
+
+void gci_rdv_failed(
+	struct gci_rdv *r, uint32_t rank, int exit_status, const char *cause, uint64_t now_ns)
+{
+	struct rdv_rank *k = &r->ranks[rank];
+
+	if (k->exited)
+		return;
+	k->exited = 1;
+	k->code = exit_status;
+	k->end_ns = now_ns;
+	if (!k->told) {
+		gci_rdv_tell(r, rank, (int32_t)rank, GCOLL_ERR_SYS, cause, now_ns);
+		k->own_failure = 1;
+	}
+	arm(r, now_ns, 0);
+	gci_rdv_judge(r, now_ns);
+}
+
+/* Did the process end where it should not have, as far as we can tell by now? */
+static int ended_badly(const struct gci_rdv *r, const struct rdv_rank *k)
+{
+	if (!k->exited)
+		return 0;
+	if (k->code || k->signal)
+		return 1;
+	if (k->joined)
+		return !k->bye && (k->lost || k->silent);
+	return r->njoined && !r->started; /* the others wait for it in vain */
+}
+
+void gci_rdv_check_leavers(struct gci_rdv *r, uint64_t now_ns)
+{
+	uint32_t i;
+
+	for (i = 0; i < r->config.size; i++)
+		if (!r->ranks[i].joined && ended_badly(r, &r->ranks[i]))
+			arm(r, now_ns, r->config.grace_ns);
+}
+
+void gci_rdv_exited(struct gci_rdv *r, uint32_t rank, int code, int signal, uint64_t now_ns)
+{
+	struct rdv_rank *k = &r->ranks[rank];
+
+	if (k->exited)
+		return;
+	k->exited = 1;
+	k->code = code;
+	k->signal = signal;
+	k->end_ns = now_ns;
+	/* Its last words may still be under way on the control connection. */
+	if (ended_badly(r, k))
+		arm(r, now_ns, signal || !r->njoined ? 0 : r->config.grace_ns);
+	gci_rdv_judge(r, now_ns);
+}
+
+void gci_rdv_note_lost(struct gci_rdv *r, uint32_t rank, uint64_t now_ns)
+{
+	struct rdv_rank *k = &r->ranks[rank];
+
+	k->lost = 1;
+	k->lost_ns = now_ns;
+	if (!k->bye)
+		arm(r, now_ns, r->config.grace_ns);
+}
+
+void gci_rdv_check_silence(struct gci_rdv *r, uint64_t now_ns)
+{
+	uint32_t i;
+
+	if (r->judged)
+		return;
+	if (r->njoined && !r->started && now_ns - r->joined_ns >= r->config.start_ns) {
+		r->start_timed_out = 1;
+		arm(r, now_ns, 0);
+	}
+	for (i = 0; i < r->config.size; i++) {
+		struct rdv_rank *k = &r->ranks[i];
+
+		if (!k->joined || k->lost || (k->bye && k->exited) ||
+			now_ns - k->heard_ns < r->config.dead_ns)
+			continue;
+		k->silent = 1;
+		arm(r, now_ns, r->config.grace_ns);
+	}
+}
+
+static enum witness what_speaks(
+	const struct gci_rdv *r, const struct rdv_rank *k, uint32_t rank, uint64_t *at_ns)
+{
+	int blames_peer = k->told && k->blamed != (int32_t)rank && k->blamed >= 0;
+
+	*at_ns = k->told ? k->told_ns : k->end_ns;
+	if (k->own_failure)
+		return OWN;
+	if (blames_peer)
+		return PEER; /* what it did after that is the consequence */
+	if (ended_badly(r, k))
+		return k->signal ? KILLED : EXITED;
+	*at_ns = k->heard_ns;
+	if (k->silent)
+		return SILENT;
+	*at_ns = k->told_ns;
+	if (k->told)
+		return SELF;
+	*at_ns = k->lost_ns;
+	return k->lost && !k->bye ? LOST : NOTHING;
+}
+
+/* Those whose silence began in the same heartbeat belong together: one cause, one message. */
+static void blame_silent(struct gci_rdv *r, uint64_t now_ns, struct gci_rdv_verdict *v)
+{
+	uint32_t *list = gci_calloc(r->config.size, sizeof(*list));
+	uint32_t i, n = 0;
+
+	for (i = 0; list && i < r->config.size; i++) {
+		struct rdv_rank *k = &r->ranks[i];
+
+		if (k->silent ||
+			(k->joined && !k->exited && !k->lost &&
+				now_ns - k->heard_ns > r->config.dead_ns - r->config.beat_ns))
+			list[n++] = i;
+	}
+	if (n)
+		gci_ranklist(list, n, r->config.names, v->who);
+	v->status = GCOLL_ERR_PEER;
+	snprintf(v->cause, sizeof(v->cause), "no sign of life for %g s (%s, or %s stopped)",
+		(double)r->config.dead_ns / (double)GCI_NS_PER_S,
+		n > 1 ? "their hosts or their network link are down"
+		      : "its host or its network link is down",
+		n > 1 ? "they are" : "it is");
+	gci_free(list);
+}
+
+static void blame_missing(struct gci_rdv *r, struct gci_rdv_verdict *v)
+{
+	uint32_t *list = gci_calloc(r->config.size, sizeof(*list));
+	uint32_t i, n = 0;
+
+	for (i = 0; list && i < r->config.size; i++)
+		if (!r->ranks[i].joined)
+			list[n++] = i;
+	v->rank = n ? (int32_t)list[0] : -1;
+	if (n)
+		gci_ranklist(list, n, r->config.names, v->who);
+	v->status = GCOLL_ERR_TIMEOUT;
+	snprintf(v->cause, sizeof(v->cause), "did not join the job within %g s of the first rank",
+		(double)r->config.start_ns / (double)GCI_NS_PER_S);
+	gci_free(list);
+}
+
+static void blame_end(const struct rdv_rank *k, struct gci_rdv_verdict *v)
+{
+	v->status = GCOLL_ERR_PEER;
+	if (k->signal) {
+		snprintf(v->cause, sizeof(v->cause), "killed by signal %d (%s)", k->signal,
+			strsignal(k->signal));
+	} else if (k->code) {
+		snprintf(v->cause, sizeof(v->cause), "exited with status %d", k->code);
+	} else if (k->joined) {
+		snprintf(v->cause, sizeof(v->cause),
+			"exited with status 0 without leaving the job (gcoll_finalize)");
+	} else {
+		snprintf(v->cause, sizeof(v->cause),
+			"exited with status 0 without joining the job (gcoll_init), and others "
+			"wait for it");
+	}
+}
+
+static void blame_told(struct gci_rdv *r, uint32_t by, struct gci_rdv_verdict *v)
+{
+	const struct rdv_rank *k = &r->ranks[by];
+
+	v->status = k->told_status;
+	v->rank = k->blamed;
+	v->who[0] = '\0';
+	snprintf(v->cause, sizeof(v->cause), "%s", k->told);
+	if (v->rank >= 0)
+		gci_ranklist(&(uint32_t){(uint32_t)v->rank}, 1, r->config.names, v->who);
+}
+
+/* One sentence of both. A rank's own text may begin with its name already. */
+static void put_together(struct gci_rdv_verdict *v, enum witness w, const struct rdv_rank *k)
+{
+	size_t len = strlen(v->who);
+	const char *verb = ":";
+
+	if (len && !strncmp(v->cause, v->who, len) && v->cause[len] == ':') {
+		const char *rest = v->cause + len + 1;
+
+		rest += *rest == ' ';
+		memmove(v->cause, rest, strlen(rest) + 1);
+	}
+	if (w == KILLED && !k->told)
+		verb = " was";
+	else if ((w == EXITED && !k->told) || w == START)
+		verb = "";
+	if (!len)
+		snprintf(v->sentence, sizeof(v->sentence), "%s", v->cause);
+	else if (snprintf(v->sentence, sizeof(v->sentence), "%s%s %s", v->who, verb, v->cause) < 0)
+		v->sentence[0] = '\0';
+}
+
+void gci_rdv_judge(struct gci_rdv *r, uint64_t now_ns)
+{
+	struct gci_rdv_verdict *v = &r->verdict;
+	enum witness best = r->start_timed_out ? START : NOTHING;
+	uint64_t best_ns = 0, at_ns;
+	uint32_t i, rank = 0;
+
+	if (r->judged || now_ns < r->verdict_ns)
+		return;
+	for (i = 0; i < r->config.size; i++) {
+		enum witness w = what_speaks(r, &r->ranks[i], i, &at_ns);
+
+		if (w < best || (w == best && w != START && w != NOTHING && at_ns < best_ns)) {
+			best = w;
+			best_ns = at_ns;
+			rank = i;
+		}
+	}
+	r->verdict_ns = GCI_NEVER;
+	if (best == NOTHING)
+		return; /* cleared up in the meantime: a connection closed, then BYE was read */
+	r->judged = 1;
+	r->judged_ns = now_ns;
+	v->rank = r->guilty = (int32_t)rank;
+	if (best == PEER)
+		r->guilty = r->ranks[rank].blamed;
+	else if (best == SILENT || best == START)
+		r->guilty = -1;
+	gci_ranklist(&rank, 1, r->config.names, v->who);
+	if (best == SILENT) {
+		blame_silent(r, now_ns, v);
+	} else if (best == START) {
+		blame_missing(r, v);
+	} else if (best == LOST) {
+		v->status = GCOLL_ERR_PEER;
+		snprintf(v->cause, sizeof(v->cause), "its control connection was lost");
+	} else if (r->ranks[rank].told) {
+		blame_told(r, rank, v);
+	} else {
+		blame_end(&r->ranks[rank], v);
+	}
+	put_together(v, best, &r->ranks[rank]);
+	gci_rdv_send_abort(r);
+}
+
+const struct gci_rdv_verdict *gci_rdv_verdict(const struct gci_rdv *r)
+{
+	return r->judged ? &r->verdict : NULL;
+}
+
+int gci_rdv_settled(const struct gci_rdv *r)
+{
+	uint32_t i;
+
+	if (r->judged)
+		return 1;
+	if (r->verdict_ns != GCI_NEVER)
+		return 0;
+	for (i = 0; i < r->config.size; i++) {
+		const struct rdv_rank *k = &r->ranks[i];
+
+		if (!k->exited || (k->joined && !k->bye && !k->lost))
+			return 0;
+	}
+	return 1;
+}
+
+int gci_rdv_exit_status(const struct gci_rdv *r)
+{
+	const struct rdv_rank *k;
+
+	if (!r->judged)
+		return 0;
+	if (r->guilty < 0)
+		return 1;
+	k = &r->ranks[r->guilty];
+	/* A signal after the verdict is the launcher's own. */
+	if (!k->exited || (!k->signal && !k->code))
+		return 1;
+	if (k->signal)
+		return k->end_ns <= r->judged_ns ? 128 + k->signal : 1;
+	return k->code;
+}
