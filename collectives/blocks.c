@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+#include "collectives/blocks.h"
+
+#define GRANULE_NBYTES (64u << 10)
+
+struct gci_group gci_group_all(const struct gci_coll *c, int rank, int first)
+{
+	int n = c->topo->nranks;
+
+	return (struct gci_group){NULL, n, first, (rank - first + n) % n};
+}
+
+struct gci_group gci_group_cluster(const struct gci_coll *c, int cluster, int rank, int first)
+{
+	const struct gci_topo *t = c->topo;
+	int n = gci_topo_size(t, cluster);
+	int me = t->cluster[rank] == cluster ? (t->index[rank] - first + n) % n : -1;
+
+	return (struct gci_group){gci_topo_members(t, cluster), n, first, me};
+}
+
+struct gci_parts gci_parts_of(const struct gci_coll *c, int n)
+{
+	uint64_t granule = GRANULE_NBYTES / c->esize;
+	uint64_t per_part = c->count / (unsigned)n;
+
+	/* Cutting on granules costs balance: at most an eighth of a part. */
+	if (!granule || GRANULE_NBYTES % c->esize || per_part < 8 * granule)
+		granule = 1;
+	return (struct gci_parts){c->count, granule, n};
+}
+
+struct gci_slice gci_parts_overlap(
+	const struct gci_parts *a, int i, const struct gci_parts *z, int k)
+{
+	uint64_t lo = gci_part_at(a, i), hi = gci_part_at(a, i + 1);
+
+	if (lo < gci_part_at(z, k))
+		lo = gci_part_at(z, k);
+	if (hi > gci_part_at(z, k + 1))
+		hi = gci_part_at(z, k + 1);
+	return gci_slice(GCI_OUT, lo, hi > lo ? hi - lo : 0);
+}
+
+void gci_set_lengths(struct gci_builder *b, const struct gci_coll *c)
+{
+	int has_in = c->kind == GCI_BCAST ? b->rank == c->root : !c->in_place;
+	int has_out = c->kind == GCI_ALLREDUCE || b->rank != c->root;
+
+	if (c->kind == GCI_BARRIER)
+		return;
+	b->in_len = has_in ? c->count : 0;
+	b->out_len = has_out ? c->count : 0;
+}
+
+/* One round of recursive halving: members [a, z) fall into [a, mid) and [mid, z), the first
+ * being the larger by at most one. */
+struct range {
+	int a, z;
+};
+
+static inline int middle(struct range r)
+{
+	return r.a + (r.z - r.a + 1) / 2;
+}
+
+static inline struct range half_of(struct range r, int me)
+{
+	int mid = middle(r);
+
+	return me < mid ? (struct range){r.a, mid} : (struct range){mid, r.z};
+}
+
+void gci_scatter(struct gci_builder *b, const struct gci_group *g, const struct gci_parts *p,
+	enum gci_buffer from, uint32_t phase)
+{
+	struct range r = {0, g->n};
+	uint32_t tag = gci_tag(phase, 0);
+
+	if (g->me < 0)
+		return;
+	while (r.z - r.a > 1) {
+		int mid = middle(r);
+
+		if (g->me == r.a)
+			gci_send_some(b, gci_group_rank(g, mid), tag,
+				gci_parts_slice(p, g->me ? GCI_OUT : from, mid, r.z));
+		else if (g->me == mid)
+			gci_recv_some(b, gci_group_rank(g, r.a), tag,
+				gci_parts_slice(p, GCI_OUT, mid, r.z));
+		r = half_of(r, g->me);
+	}
+}
+
+/* Fills rounds[] from the whole group down to this member alone; returns their number. */
+static int list_rounds(const struct gci_group *g, struct range rounds[32])
+{
+	struct range r = {0, g->n};
+	int n = 0;
+
+	for (; r.z - r.a > 1; r = half_of(r, g->me))
+		rounds[n++] = r;
+	return n;
+}
+
+void gci_gather(
+	struct gci_builder *b, const struct gci_group *g, const struct gci_parts *p, uint32_t phase)
+{
+	struct range rounds[32];
+	uint32_t tag = gci_tag(phase, 0);
+	int n = g->me < 0 ? 0 : list_rounds(g, rounds);
+
+	while (n-- > 0) {
+		struct range r = rounds[n];
+		int mid = middle(r);
+
+		if (g->me == r.a)
+			gci_recv_some(b, gci_group_rank(g, mid), tag,
+				gci_parts_slice(p, GCI_OUT, mid, r.z));
+		else if (g->me == mid)
+			gci_send_some(b, gci_group_rank(g, r.a), tag,
+				gci_parts_slice(p, GCI_OUT, mid, r.z));
+	}
+}
+
+/* In a round, member i of the first half and member i of the second are partners. If the first
+ * half has one more, its last member is odd: it deals with the second half's first member. */
+static int partner(struct range r, int me)
+{
+	int mid = middle(r), other = me < mid ? mid + (me - r.a) : r.a + (me - mid);
+
+	return other < r.z ? other : mid;
+}
+
+static int odd_member(struct range r)
+{
+	int mid = middle(r);
+
+	return mid - r.a > r.z - mid ? mid - 1 : -1;
+}
+
+static void allgather_round(struct gci_builder *b, const struct gci_group *g,
+	const struct gci_parts *p, struct range r, enum gci_buffer first, uint32_t tag)
+{
+	int mid = middle(r), low = g->me < mid, odd = odd_member(r);
+	int other = partner(r, g->me), first_has_all = first != GCI_NBUFFERS;
+	struct gci_slice mine =
+		low ? gci_parts_slice(p, GCI_OUT, r.a, mid) : gci_parts_slice(p, GCI_OUT, mid, r.z);
+	struct gci_slice theirs =
+		low ? gci_parts_slice(p, GCI_OUT, mid, r.z) : gci_parts_slice(p, GCI_OUT, r.a, mid);
+
+	if (first_has_all && g->me == 0)
+		mine.buffer = first;
+	if (g->me != odd && !(first_has_all && other == 0))
+		gci_send_some(b, gci_group_rank(g, other), tag, mine);
+	if (g->me == mid && odd > r.a)
+		gci_send_some(b, gci_group_rank(g, odd), tag, mine);
+	if (!(first_has_all && g->me == 0))
+		gci_recv_some(b, gci_group_rank(g, other), tag, theirs);
+}
+
+void gci_allgather(struct gci_builder *b, const struct gci_group *g, const struct gci_parts *p,
+	enum gci_buffer first, uint32_t phase)
+{
+	struct range rounds[32];
+	int n = g->me < 0 ? 0 : list_rounds(g, rounds);
+
+	while (n-- > 0)
+		allgather_round(b, g, p, rounds[n], first, gci_tag(phase, (uint32_t)n));
+}
+
+struct gci_slice gci_reduce_scatter_range(const struct gci_group *g, const struct gci_parts *p)
+{
+	struct range r = {0, g->n};
+
+	if (g->n > 1)
+		r = half_of(r, g->me);
+	return gci_parts_slice(p, GCI_TMP, r.a, r.z);
+}
+
+static struct gci_slice based(struct gci_slice s, enum gci_buffer acc, uint64_t acc_base)
+{
+	if (s.buffer == acc)
+		s.offset -= acc_base;
+	return s;
+}
+
+enum gci_buffer gci_reduce_scatter(struct gci_builder *b, const struct gci_group *g,
+	const struct gci_parts *p, enum gci_buffer in, enum gci_buffer acc, uint64_t acc_base,
+	uint32_t phase)
+{
+	struct range r = {0, g->n};
+	enum gci_buffer at = in; /* where this member's partial result stands */
+	uint32_t round = 0;
+
+	for (; g->me >= 0 && r.z - r.a > 1; r = half_of(r, g->me), round++) {
+		int mid = middle(r), low = g->me < mid, odd = odd_member(r);
+		int other = partner(r, g->me);
+		struct range keep = half_of(r, g->me);
+		struct gci_slice kept, give;
+		uint32_t tag = gci_tag(phase, round);
+
+		give = low ? gci_parts_slice(p, at, mid, r.z) : gci_parts_slice(p, at, r.a, mid);
+		if (at == acc && in != acc)
+			give = based(give, acc, acc_base);
+		gci_send_some(b, gci_group_rank(g, other), tag, give);
+		if (g->me == odd)
+			continue;
+		kept = gci_parts_slice(p, acc, keep.a, keep.z);
+		if (in != acc)
+			kept = based(kept, acc, acc_base);
+		if (kept.length) {
+			struct gci_slice src = kept;
+
+			if (at != acc)
+				src = gci_parts_slice(p, at, keep.a, keep.z);
+			gci_recv_reduce(b, gci_group_rank(g, other), tag, kept, src, !low);
+			if (g->me == mid && odd > r.a)
+				gci_recv_reduce(b, gci_group_rank(g, odd), tag, kept, kept, 1);
+		}
+		at = acc;
+	}
+	return at;
+}
+
+int gci_binomial(const struct gci_group *g, int *parent, int children[32])
+{
+	int n = 0, bit = 1;
+
+	while (bit < g->n && !(g->me & bit))
+		bit <<= 1;
+	*parent = g->me ? g->me & ~bit : -1;
+	for (bit >>= 1; bit; bit >>= 1)
+		if (g->me + bit < g->n)
+			children[n++] = g->me + bit;
+	return n;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT
+ * What algorithms are composed of: groups of ranks, a vector cut into parts, segments, and the
+ * scatter, gather, allgather, reduce-scatter and tree phases that work on them. Every block
+ * emits only the steps of the builder's rank, and nothing at all for ranks outside its group. */
+#ifndef GCI_COLLECTIVES_BLOCKS_H
+#define GCI_COLLECTIVES_BLOCKS_H
+
+#include "collectives/coll.h"
+
+/* Tags: the phase, numbered by the algorithm, and a number that is unique per rank pair in it. */
+static inline uint32_t gci_tag(uint32_t phase, uint32_t number)
+{
+	return phase << 24 | number;
+}
+
+/* An ordered set of ranks. Member 0 is rank ranks[rotation]. */
+struct gci_group {
+	const int *ranks; /* NULL: rank i is i */
+	int n;
+	int rotation;
+	int me; /* the builder's rank as a member, or -1 */
+};
+
+struct gci_group gci_group_all(const struct gci_coll *c, int rank, int first);
+
+/* Cluster `cluster`, beginning with its member number `first`. */
+struct gci_group gci_group_cluster(const struct gci_coll *c, int cluster, int rank, int first);
+
+static inline int gci_group_rank(const struct gci_group *g, int member)
+{
+	int i = member + g->rotation;
+
+	if (i >= g->n)
+		i -= g->n;
+	return g->ranks ? g->ranks[i] : i;
+}
+
+/* `count` elements cut into n parts as equal as whole grains allow. */
+struct gci_parts {
+	uint64_t count, grain;
+	int n;
+};
+
+/* The grain is 64 KiB where the parts are large, so that checksums of granules travel along. */
+struct gci_parts gci_parts_of(const struct gci_coll *c, int n);
+
+static inline uint64_t gci_part_at(const struct gci_parts *p, int i)
+{
+	unsigned __int128 units = (p->count + p->grain - 1) / p->grain;
+	uint64_t at = (uint64_t)(units * (unsigned)i / (unsigned)p->n) * p->grain;
+
+	return at < p->count ? at : p->count;
+}
+
+/* Parts [i, k) as a slice of `buffer`, in which element 0 of the vector stands at `base`. */
+static inline struct gci_slice gci_parts_slice(
+	const struct gci_parts *p, enum gci_buffer buffer, int i, int k)
+{
+	uint64_t at = gci_part_at(p, i);
+
+	return gci_slice(buffer, at, gci_part_at(p, k) - at);
+}
+
+/* What part i of `a` and part k of `z`, two ways to cut one vector, have in common; in OUT. */
+struct gci_slice gci_parts_overlap(
+	const struct gci_parts *a, int i, const struct gci_parts *z, int k);
+
+/* The bcast's data at this rank: IN at the root, OUT elsewhere. */
+static inline enum gci_buffer gci_bcast_buffer(
+	const struct gci_builder *b, const struct gci_coll *c)
+{
+	return b->rank == c->root ? GCI_IN : GCI_OUT;
+}
+
+/* Sets the builder's buffer lengths for the operation. */
+void gci_set_lengths(struct gci_builder *b, const struct gci_coll *c);
+
+/* Segments: `count` elements in pieces of `segment` (0: one piece). */
+static inline uint64_t gci_nsegments(uint64_t count, uint64_t segment)
+{
+	return segment && count ? (count - 1) / segment + 1 : 1;
+}
+
+static inline struct gci_slice gci_segment(
+	enum gci_buffer buffer, uint64_t count, uint64_t segment, uint64_t i)
+{
+	uint64_t at = segment * i;
+
+	if (!segment)
+		return gci_slice(buffer, 0, count);
+	return gci_slice(buffer, at, count - at < segment ? count - at : segment);
+}
+
+/* Sends unless there is nothing to send; both sides leave out the same messages. */
+static inline void gci_send_some(
+	struct gci_builder *b, int peer, uint32_t tag, struct gci_slice src)
+{
+	if (src.length)
+		gci_send(b, peer, tag, src);
+}
+
+static inline void gci_recv_some(
+	struct gci_builder *b, int peer, uint32_t tag, struct gci_slice dst)
+{
+	if (dst.length)
+		gci_recv(b, peer, tag, dst);
+}
+
+/* Member 0 has all parts in `from`; afterwards member i has part i, in OUT (member 0: where it
+ * was). Recursive halving: ceil(log2 n) rounds, (n-1)/n of the vector leaves member 0. */
+void gci_scatter(struct gci_builder *b, const struct gci_group *g, const struct gci_parts *p,
+	enum gci_buffer from, uint32_t phase);
+
+/* Member i has part i in OUT; afterwards member 0 has all. The reverse of gci_scatter. */
+void gci_gather(struct gci_builder *b, const struct gci_group *g, const struct gci_parts *p,
+	uint32_t phase);
+
+/* Member i has part i in OUT; afterwards all have all parts. Recursive doubling over halves, for
+ * any n: ceil(log2 n) rounds and (n-1)/n of the vector for powers of two; an odd member costs its
+ * pair's partner one more message a round. If member 0 has all parts already it is sent nothing:
+ * `first` tells where they are, or is GCI_NBUFFERS. */
+void gci_allgather(struct gci_builder *b, const struct gci_group *g, const struct gci_parts *p,
+	enum gci_buffer first, uint32_t phase);
+
+/* Every member has a whole vector in `in`; afterwards member i has part i, reduced over the group,
+ * in the returned buffer: `acc`, or still `in` if it received nothing (n = 1, for one). Elements
+ * stand in `acc` at `acc_base` below their own offset. Recursive halving for any n; the order of
+ * operands is not that of ranks, so OP must be commutative. */
+enum gci_buffer gci_reduce_scatter(struct gci_builder *b, const struct gci_group *g,
+	const struct gci_parts *p, enum gci_buffer in, enum gci_buffer acc, uint64_t acc_base,
+	uint32_t phase);
+
+/* The elements of the vector that gci_reduce_scatter keeps in `acc` at this member. */
+struct gci_slice gci_reduce_scatter_range(const struct gci_group *g, const struct gci_parts *p);
+
+/* Binomial tree over the group, member 0 the root: the parent (-1 for the root), and the children,
+ * largest subtree first, in children[]; returns their number (at most 31). */
+int gci_binomial(const struct gci_group *g, int *parent, int children[32]);
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+#include "collectives/topo.h"
+
+#include "base/mem.h"
+#include "base/prng.h"
+
+#include <string.h>
+
+void gci_topo_free(struct gci_topo *t)
+{
+	gci_free(t->cluster);
+	gci_free(t->index);
+	gci_free(t->first);
+	gci_free(t->member);
+	gci_free(t->nic_bps);
+	gci_free(t->links);
+	memset(t, 0, sizeof(*t));
+}
+
+/* number[grid cluster] = cluster of the topology, or -1; returns how many there are. */
+static int number_clusters(const struct gci_grid *g, const int *host, int nranks, int *number)
+{
+	int c, r, n = 0;
+
+	for (c = 0; c < g->nclusters; c++)
+		number[c] = -1;
+	for (r = 0; r < nranks; r++)
+		number[gci_grid_cluster_of(g, host[r])] = 0;
+	for (c = 0; c < g->nclusters; c++)
+		if (!number[c])
+			number[c] = n++;
+	return n;
+}
+
+static void fill_members(struct gci_topo *t)
+{
+	int r, c;
+
+	for (r = 0; r < t->nranks; r++)
+		t->first[t->cluster[r] + 1]++;
+	for (c = 0; c < t->nclusters; c++)
+		t->first[c + 1] += t->first[c];
+	for (r = 0; r < t->nranks; r++) {
+		c = t->cluster[r];
+		t->member[t->first[c] + t->index[r]] = r;
+	}
+}
+
+static void fill_links(struct gci_topo *t, const struct gci_grid *g, const int *number)
+{
+	int a, b;
+
+	for (a = 0; a < g->nclusters; a++) {
+		if (number[a] < 0)
+			continue;
+		t->nic_bps[number[a]] = g->clusters[a].nic_bps;
+		for (b = 0; b < g->nclusters; b++) {
+			const struct gci_link *l = gci_grid_link(g, a, b);
+			struct gci_link *mine = &t->links[number[a] * t->nclusters + number[b]];
+
+			if (number[b] < 0)
+				continue;
+			if (l)
+				*mine = *l;
+			else
+				mine->delay_ns = g->clusters[a].lan_delay_ns;
+			mine->from = number[a];
+			mine->to = number[b];
+		}
+	}
+}
+
+int gci_topo_create(struct gci_topo *t, const struct gci_grid *g, const int *host, int nranks)
+{
+	int *number = gci_calloc((size_t)g->nclusters, sizeof(*number));
+	int *seen = gci_calloc((size_t)g->nclusters, sizeof(*seen));
+	size_t n = (size_t)nranks, c;
+	int r, rc = GCOLL_ERR_NOMEM;
+
+	memset(t, 0, sizeof(*t));
+	if (!number || !seen)
+		goto out;
+	t->nranks = nranks;
+	t->nclusters = number_clusters(g, host, nranks, number);
+	c = (size_t)t->nclusters;
+	t->cluster = gci_calloc(n, sizeof(int));
+	t->index = gci_calloc(n, sizeof(int));
+	t->first = gci_calloc(c + 1, sizeof(int));
+	t->member = gci_calloc(n, sizeof(int));
+	t->nic_bps = gci_calloc(c, sizeof(*t->nic_bps));
+	t->links = gci_calloc(c * c, sizeof(*t->links));
+	if (!t->cluster || !t->index || !t->first || !t->member || !t->nic_bps || !t->links)
+		goto out;
+	for (r = 0; r < nranks; r++) {
+		t->cluster[r] = number[gci_grid_cluster_of(g, host[r])];
+		t->index[r] = seen[t->cluster[r]]++;
+	}
+	fill_members(t);
+	fill_links(t, g, number);
+	rc = 0;
+out:
+	gci_free(number);
+	gci_free(seen);
+	if (rc)
+		gci_topo_free(t);
+	return rc;
+}
+
+int gci_topo_senders(const struct gci_topo *t, int from, int to)
+{
+	const struct gci_link *l = gci_topo_link(t, from, to);
+	int a = gci_topo_size(t, from), b = gci_topo_size(t, to);
+	uint64_t most = (uint64_t)(a < b ? a : b), n = most;
+
+	if (l->senders)
+		n = l->senders;
+	else if (l->rate_bps && t->nic_bps[from])
+		n = l->rate_bps / t->nic_bps[from];
+	if (n > most)
+		n = most;
+	return n ? (int)n : 1;
+}
+
+void gci_topo_chain(const struct gci_topo *t, int start, int *order)
+{
+	int i, k, c = t->nclusters;
+
+	for (i = 0; i < c; i++)
+		order[i] = i;
+	order[0] = start;
+	order[start] = 0;
+	for (k = 1; k < c; k++) {
+		int best = k, swap;
+
+		for (i = k + 1; i < c; i++) {
+			uint64_t d = gci_topo_link(t, order[k - 1], order[i])->delay_ns;
+			uint64_t least = gci_topo_link(t, order[k - 1], order[best])->delay_ns;
+
+			if (d < least || (d == least && order[i] < order[best]))
+				best = i;
+		}
+		swap = order[k];
+		order[k] = order[best];
+		order[best] = swap;
+	}
+}
+
+uint64_t gci_topo_digest(const struct gci_topo *t)
+{
+	uint64_t d = gci_digest((uint64_t)t->nranks, (uint64_t)t->nclusters);
+	int i;
+
+	for (i = 0; i < t->nranks; i++)
+		d = gci_digest(d, (uint64_t)t->cluster[i]);
+	for (i = 0; i < t->nclusters; i++)
+		d = gci_digest(d, t->nic_bps[i]);
+	for (i = 0; i < t->nclusters * t->nclusters; i++) {
+		const struct gci_link *l = &t->links[i];
+
+		d = gci_digest(d, l->rate_bps);
+		d = gci_digest(d, l->delay_ns);
+		d = gci_digest(d, l->flow_rate_bps);
+		d = gci_digest(d, (uint64_t)l->senders << 32 | l->streams);
+	}
+	return d;
+}
