@@ -9,7 +9,12 @@
  *		gci_mem_net_step(net);		// or gci_tp_progress() of any rank
  *
  * The network moves random amounts of random streams' bytes, so frames of different streams
- * overtake each other and arrive in pieces of any size. */
+ * overtake each other and arrive in pieces of any size.
+ *
+ * It has no clock. progress(0) is one step; progress with a longer time-out steps until a callback
+ * of this rank was called or nothing is left to do in the whole network. Either calls what is due
+ * on any rank. stop flushes what this rank sent and waits for nobody. A rank freed without stop is
+ * dead to the others. As with TCP, the lower rank of a pair opens the connections. */
 #ifndef GCI_TRANSPORT_MEM_H
 #define GCI_TRANSPORT_MEM_H
 
@@ -18,7 +23,8 @@
 struct gci_mem_net;
 
 struct gci_mem_faults {
-	uint64_t kill_after; /* steps after which rank `kill_rank` dies; 0: never */
+	uint64_t kill_after; /* steps after which rank `kill_rank` dies; 0: never. Its own requests
+			      * end with GCOLL_ERR_ABORTED. */
 	int kill_rank;
 	uint64_t flip_after; /* bytes delivered (in all) after which one bit is flipped; 0: never */
 	uint32_t max_piece;  /* most bytes moved in one step; 0: 1 MiB */

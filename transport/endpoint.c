@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT
+ * What sending and receiving share: peers, requests, failure. */
+#include "transport/endpoint.h"
+
+#include "base/mem.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int gci_ep_init(struct gci_ep *ep, const struct gci_tp_config *config, const struct gci_ep_io *io)
+{
+	memset(ep, 0, sizeof(*ep));
+	ep->config = config;
+	ep->io = *io;
+	gci_list_init(&ep->active);
+	gci_list_init(&ep->finished);
+	gci_list_init(&ep->arrived);
+	ep->peers = gci_calloc((size_t)config->size, sizeof(*ep->peers));
+	return ep->peers ? 0 : GCOLL_ERR_NOMEM;
+}
+
+void gci_ep_free(struct gci_ep *ep)
+{
+	void *scratch;
+	int i;
+
+	for (i = 0; ep->peers && i < ep->config->size; i++) {
+		if (ep->peers[i])
+			gci_free(ep->peers[i]->credits);
+		gci_free(ep->peers[i]);
+	}
+	gci_free(ep->peers);
+	ep->peers = NULL;
+	gci_msgs_free(&ep->out);
+	gci_msgs_free(&ep->in);
+	while (ep->scratch) {
+		scratch = ep->scratch;
+		memcpy(&ep->scratch, scratch, sizeof(ep->scratch));
+		gci_free(scratch);
+	}
+}
+
+int gci_ep_fail(struct gci_ep *ep, int status, int peer, const char *fmt, ...)
+{
+	struct gci_tp_failure *f = &ep->failure;
+	va_list ap;
+
+	if (f->status)
+		return f->status;
+	f->status = status;
+	f->peer = peer;
+	va_start(ap, fmt);
+	vsnprintf(f->text, sizeof(f->text), fmt, ap);
+	va_end(ap);
+	return status;
+}
+
+void gci_ep_revoke(struct gci_ep *ep, int status)
+{
+	if (ep->failure.status)
+		return;
+	ep->told = 1;
+	gci_ep_fail(ep, status, -1, "revoked");
+}
+
+int gci_ep_mismatch(struct gci_ep *ep, const struct gci_msg *m, uint64_t nbytes, uint64_t digest)
+{
+	if (m->nbytes == nbytes && m->digest == digest)
+		return 0;
+	return gci_ep_fail(ep, GCOLL_ERR_MISMATCH, m->peer,
+		"rank %d and rank %d called different operations: operation %llu, tag %u is of "
+		"%llu bytes there and %llu here%s",
+		m->peer, ep->config->rank, (unsigned long long)m->key.seq, m->key.tag,
+		(unsigned long long)nbytes, (unsigned long long)m->nbytes,
+		m->digest == digest ? "" : ", with other arguments");
+}
+
+int gci_ep_check(struct gci_ep *ep, int peer, const struct gci_tp_key *key, uint64_t digest)
+{
+	const struct gci_tp_config *c = ep->config;
+
+	if (!c->check || c->check(c->user, peer, key, digest))
+		return 0;
+	return gci_ep_fail(ep, GCOLL_ERR_MISMATCH, peer,
+		"rank %d and rank %d called different operations (operation %llu)", peer, c->rank,
+		(unsigned long long)key->seq);
+}
+
+static struct gci_ep_peer *new_peer(struct gci_ep *ep, int rank)
+{
+	struct gci_ep_peer *p = gci_calloc(1, sizeof(*p));
+
+	if (!p) {
+		gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for the peer %d", rank);
+		return NULL;
+	}
+	p->rank = rank;
+	p->link.streams = 1;
+	ep->config->link(ep->config->user, rank, &p->link);
+	if (p->link.streams < 1)
+		p->link.streams = 1;
+	if (p->link.streams > GCI_TP_MAX_STREAMS)
+		p->link.streams = GCI_TP_MAX_STREAMS;
+	p->eager_left = p->link.eager_nbytes;
+	gci_list_init(&p->ready);
+	gci_list_init(&p->waiting);
+	ep->peers[rank] = p;
+	return p;
+}
+
+struct gci_ep_peer *gci_ep_peer(struct gci_ep *ep, int rank)
+{
+	if (rank < 0 || rank >= ep->config->size || rank == ep->config->rank) {
+		gci_ep_fail(ep, GCOLL_ERR_INVAL, -1, "rank %d has no peer %d in a job of %d",
+			ep->config->rank, rank, ep->config->size);
+		return NULL;
+	}
+	if (ep->peers[rank])
+		return ep->peers[rank];
+	if (!new_peer(ep, rank))
+		return NULL;
+	ep->io.need(ep->io.user, rank);
+	return ep->peers[rank];
+}
+
+int gci_ep_begin(struct gci_ep *ep, struct gci_tp_req *r, struct gci_ep_peer **p)
+{
+	r->moved = r->settled = 0;
+	r->status = 0;
+	r->link.next = NULL;
+	gci_list_push(&ep->active, &r->link);
+	if (!r->align)
+		r->align = 1;
+	*p = gci_ep_status(ep) ? NULL : gci_ep_peer(ep, r->peer);
+	if (!*p)
+		return gci_ep_status(ep);
+	(*p)->requests++;
+	if ((*p)->left)
+		return gci_ep_fail(ep, GCOLL_ERR_PEER, r->peer,
+			"rank %d has left the job, but rank %d has a message for or from it",
+			r->peer, ep->config->rank);
+	if (r->align > GCI_TP_FRAME_NBYTES)
+		return gci_ep_fail(ep, GCOLL_ERR_INVAL, -1, "elements of %u bytes", r->align);
+	return gci_ep_status(ep);
+}
+
+void gci_ep_finish(struct gci_ep *ep, struct gci_tp_req *r, int status)
+{
+	gci_list_del(&r->link);
+	r->status = status;
+	gci_list_push(&ep->finished, &r->link);
+	if (!status)
+		ep->peers[r->peer]->requests--;
+}
+
+void gci_ep_left(struct gci_ep *ep, int peer)
+{
+	struct gci_ep_peer *p = ep->peers[peer];
+
+	p->left = 1;
+	if (p->requests)
+		gci_ep_fail(ep, GCOLL_ERR_PEER, peer,
+			"rank %d left the job while rank %d had %zu messages for or from it", peer,
+			ep->config->rank, p->requests);
+}
+
+int gci_ep_head(struct gci_ep *ep, int peer, const uint8_t head[GCI_FRAME_HEAD_NBYTES],
+	struct gci_ep_sink *sink)
+{
+	struct gci_ep_peer *p = ep->peers[peer];
+	struct gci_error e = {0};
+	struct gci_frame f;
+
+	if (gci_ep_status(ep))
+		return gci_ep_status(ep);
+	if (gci_frame_decode(head, &f, &e))
+		return gci_ep_fail(ep, e.status, peer, "from rank %d: %.200s", peer, e.text);
+	if (f.epoch != ep->config->epoch || f.source != (uint32_t)peer)
+		return gci_ep_fail(ep, GCOLL_ERR_PROTO, peer,
+			"from rank %d: a frame of rank %u, epoch %u (here: %u)", peer, f.source,
+			f.epoch, ep->config->epoch);
+	memset(sink, 0, sizeof(*sink));
+	sink->type = f.type;
+	p->stats.rx_frames++;
+	switch (f.type) {
+	case GCI_FRAME_DATA:
+		return gci_ep_on_data(ep, p, &f, sink);
+	case GCI_FRAME_CREDIT:
+		return gci_ep_on_credit(ep, p, &f);
+	case GCI_FRAME_BYE:
+		return 0;
+	default:
+		return gci_ep_fail(ep, GCOLL_ERR_PROTO, peer, "from rank %d: a second hello", peer);
+	}
+}
+
+int gci_ep_busy(const struct gci_ep *ep)
+{
+	if (ep->silent)
+		return 0;
+	if (gci_ep_status(ep) && (!ep->told || !gci_list_empty(&ep->active)))
+		return 1;
+	return !gci_list_empty(&ep->finished) || !gci_list_empty(&ep->arrived);
+}
+
+/* After a failure every request ends with its status. */
+static void finish_all(struct gci_ep *ep)
+{
+	while (!gci_list_empty(&ep->active)) {
+		struct gci_tp_req *r = gci_container(ep->active.next, struct gci_tp_req, link);
+
+		gci_ep_finish(ep, r, gci_ep_status(ep));
+	}
+}
+
+void gci_ep_run(struct gci_ep *ep)
+{
+	const struct gci_tp_config *c = ep->config;
+	struct gci_list batch;
+
+	if (ep->silent)
+		return;
+	if (gci_ep_status(ep) && !ep->told) {
+		ep->told = 1;
+		ep->callbacks++;
+		if (c->on_failure)
+			c->on_failure(c->user, &ep->failure);
+	}
+	gci_ep_deliver(ep);
+	if (gci_ep_status(ep))
+		finish_all(ep);
+	/* Only what is finished now: a done that starts a new request must not keep us here. */
+	gci_list_init(&batch);
+	while (!gci_list_empty(&ep->finished)) {
+		struct gci_list *first = ep->finished.next;
+
+		gci_list_del(first);
+		gci_list_push(&batch, first);
+	}
+	while (!gci_list_empty(&batch)) {
+		struct gci_tp_req *r = gci_container(batch.next, struct gci_tp_req, link);
+
+		gci_list_del(&r->link);
+		ep->callbacks++;
+		if (r->done)
+			r->done(r, r->status);
+	}
+}

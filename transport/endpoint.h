@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT
+ * The protocol of one rank with all its peers, without I/O, clock or threads: what to send next,
+ * where arriving bytes go, which requests are done. Both backends drive it.
+ *
+ *	gci_ep_init(&ep, &config, &io);
+ *	gci_ep_isend(&ep, r);				// io.need(peer), io.kick(peer)
+ *	while (gci_ep_pull(&ep, peer, &frame))		// some stream to the peer can take bytes
+ *		... send frame.head and frame.payload ..., gci_ep_sent(&ep, peer, &frame);
+ *	rc = gci_ep_head(&ep, peer, head, &sink);	// 64 bytes have come
+ *	... read sink.nbytes to sink.dst ...
+ *	rc = gci_ep_payload(&ep, peer, &sink);
+ *	gci_ep_run(&ep);				// calls done and on_failure
+ *	gci_ep_free(&ep);
+ *
+ * (The byte streams between are stream.h's.)
+ *
+ * Credit. An irecv sends one CREDIT frame. An isend whose credit has come is `ready`. One without
+ * takes its size plus GCI_EP_MESSAGE_NBYTES out of the peer's eager allowance, if it fits whole,
+ * and is ready too; the receiver keeps what it has not asked for in early buffers, never more
+ * than that allowance. The credit, which comes in any case, gives the allowance back. Everything
+ * here is O(1) per frame, whatever the number of messages.
+ *
+ * Failure. The first one is kept. From then on nothing is pulled and every call returns its
+ * status; the backend must stop its reads before it calls gci_ep_run, which gives the requests
+ * back. */
+#ifndef GCI_TRANSPORT_ENDPOINT_H
+#define GCI_TRANSPORT_ENDPOINT_H
+
+#include "transport/frame.h"
+#include "transport/messages.h"
+#include "transport/transport.h"
+
+#define GCI_EP_MESSAGE_NBYTES 64         /* what a message counts besides its bytes */
+#define GCI_EP_MAX_CREDITS    (1u << 17) /* per peer, for messages not offered here yet */
+
+/* What the endpoint asks of its backend. Called from isend, irecv and from arriving frames. */
+struct gci_ep_io {
+	void *user;
+	void (*need)(void *user, int peer); /* the first use of a peer: open connections */
+	void (*kick)(void *user, int peer); /* there is something to pull */
+};
+
+struct gci_ep_credit {
+	struct gci_tp_key key;
+	uint64_t nbytes, digest;
+};
+
+struct gci_ep_peer {
+	int rank;
+	struct gci_tp_link link;
+	int left; /* said goodbye, on all streams */
+
+	/* Sending. */
+	uint64_t eager_left;
+	struct gci_list ready;   /* may be sent; about in the order of isend */
+	struct gci_list waiting; /* for allowance or credit */
+	uint64_t order;
+	struct gci_ep_credit *credits; /* to give, a ring of a power of two */
+	size_t credits_cap, credits_at, ncredits;
+
+	/* Receiving. */
+	uint64_t early_nbytes; /* allowance the peer has taken */
+	uint32_t remembered;   /* credits for messages not offered here yet */
+
+	size_t requests; /* under way */
+	struct gci_tp_stats stats;
+};
+
+/* One frame on its way out. */
+struct gci_ep_frame {
+	uint8_t head[GCI_FRAME_HEAD_NBYTES];
+	const void *payload;
+	uint32_t nbytes;
+	struct gci_tp_req *req; /* NULL: CREDIT or BYE */
+};
+
+/* Where a frame's payload goes. */
+struct gci_ep_sink {
+	uint8_t *dst;
+	uint32_t nbytes;
+	uint32_t crc;
+	uint64_t offset;
+	enum gci_frame_type type; /* only DATA has a payload, maybe of 0 bytes */
+	struct gci_msg *msg;
+	void *scratch;
+};
+
+struct gci_ep {
+	const struct gci_tp_config *config;
+	struct gci_ep_io io;
+	struct gci_ep_peer **peers; /* by rank; NULL: not needed yet */
+	struct gci_msgs out, in;
+	struct gci_list active;   /* requests, in no order */
+	struct gci_list finished; /* requests whose done is to be called */
+	struct gci_list arrived;  /* messages that came early and whole, and were asked for */
+	void *scratch;            /* spare buffers of GCI_TP_FRAME_NBYTES, each holds the next */
+	struct gci_tp_failure failure;
+	int told;           /* on_failure has been called, or must not be */
+	int silent;         /* stopped: no callbacks any more */
+	uint64_t callbacks; /* called so far */
+};
+
+/* 0 or GCOLL_ERR_NOMEM. `config` must stay. */
+int gci_ep_init(struct gci_ep *ep, const struct gci_tp_config *config, const struct gci_ep_io *io);
+void gci_ep_free(struct gci_ep *ep);
+
+/* As in struct gci_tp_ops. */
+void gci_ep_isend(struct gci_ep *ep, struct gci_tp_req *r);
+void gci_ep_irecv(struct gci_ep *ep, struct gci_tp_req *r);
+
+/* The peer, made (and io.need called) if it is new. NULL: failed, or no such rank. */
+struct gci_ep_peer *gci_ep_peer(struct gci_ep *ep, int rank);
+
+/* True if gci_ep_pull would give a frame. */
+int gci_ep_pending(const struct gci_ep *ep, int peer);
+
+/* The next frame for `peer`; 0: none. Payload sums are computed here. */
+int gci_ep_pull(struct gci_ep *ep, int peer, struct gci_ep_frame *f);
+
+/* All of the frame's bytes have been handed to the network. */
+void gci_ep_sent(struct gci_ep *ep, int peer, const struct gci_ep_frame *f);
+
+/* A header has come from `peer`. 0 and where the payload goes, or the failure's status. */
+int gci_ep_head(struct gci_ep *ep, int peer, const uint8_t head[GCI_FRAME_HEAD_NBYTES],
+	struct gci_ep_sink *sink);
+
+/* All of a DATA frame's payload has come. 0 or the failure's status. */
+int gci_ep_payload(struct gci_ep *ep, int peer, struct gci_ep_sink *sink);
+
+/* Gives up a sink whose payload will not come. */
+void gci_ep_drop(struct gci_ep *ep, struct gci_ep_sink *sink);
+
+/* The peer has said BYE on every stream: what it still owes will not come. */
+void gci_ep_left(struct gci_ep *ep, int peer);
+
+/* Fails with one sentence; `peer` -1: none in particular. Keeps an earlier failure. Returns the
+ * status in force. */
+int gci_ep_fail(struct gci_ep *ep, int status, int peer, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* As gci_tp_fail. */
+void gci_ep_revoke(struct gci_ep *ep, int status);
+
+static inline int gci_ep_status(const struct gci_ep *ep)
+{
+	return ep->failure.status;
+}
+
+/* True if gci_ep_run has something to call. */
+int gci_ep_busy(const struct gci_ep *ep);
+
+/* Calls what is due: on_failure, piece and done of requests finished up to now. */
+void gci_ep_run(struct gci_ep *ep);
+
+/* For the endpoint's own files. */
+void gci_ep_finish(struct gci_ep *ep, struct gci_tp_req *r, int status);
+int gci_ep_begin(struct gci_ep *ep, struct gci_tp_req *r, struct gci_ep_peer **p);
+int gci_ep_check(struct gci_ep *ep, int peer, const struct gci_tp_key *key, uint64_t digest);
+int gci_ep_add_credit(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_msg *m);
+int gci_ep_on_credit(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f);
+int gci_ep_on_data(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f,
+	struct gci_ep_sink *sink);
+void gci_ep_deliver(struct gci_ep *ep);
+int gci_ep_mismatch(struct gci_ep *ep, const struct gci_msg *m, uint64_t nbytes, uint64_t digest);
+
+#endif

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT
+ * The endpoint's receiving half: messages asked for, messages that came early. */
+#include "base/crc32c.h"
+#include "base/mem.h"
+#include "base/prng.h"
+#include "transport/endpoint.h"
+
+#include <string.h>
+
+/* A frame of bytes a..b adds cover(b) - cover(a). Frames in any order and of any cut that hold
+ * every byte once telescope to cover(nbytes) - cover(0); gaps and overlaps do not. */
+static uint64_t cover(uint64_t offset)
+{
+	return gci_mix64(offset + 0x9e3779b97f4a7c15ull);
+}
+
+static int landed_all(const struct gci_msg *m)
+{
+	return m->seen && m->landed == m->nbytes;
+}
+
+static void *take_scratch(struct gci_ep *ep)
+{
+	void *s = ep->scratch;
+
+	if (!s)
+		return gci_calloc(1, GCI_TP_FRAME_NBYTES);
+	memcpy(&ep->scratch, s, sizeof(ep->scratch));
+	return s;
+}
+
+static void give_scratch(struct gci_ep *ep, void *s)
+{
+	memcpy(s, &ep->scratch, sizeof(ep->scratch));
+	ep->scratch = s;
+}
+
+static int ask(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_tp_req *r)
+{
+	struct gci_msg *m = gci_msgs_find(&ep->in, r->peer, &r->key);
+
+	if (m && m->req)
+		return gci_ep_fail(ep, GCOLL_ERR_PROTO, -1,
+			"rank %d waits twice for operation %llu, tag %u from rank %d",
+			ep->config->rank, (unsigned long long)r->key.seq, r->key.tag, r->peer);
+	if (!m) {
+		m = gci_msgs_add(&ep->in, r->peer, &r->key);
+		if (!m)
+			return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for a message");
+		m->nbytes = r->nbytes;
+		m->digest = r->digest;
+	} else {
+		uint64_t nbytes = m->nbytes, digest = m->digest;
+
+		/* An early one: its length counts against the allowance no more. */
+		p->early_nbytes -= nbytes + GCI_EP_MESSAGE_NBYTES;
+		m->nbytes = r->nbytes;
+		m->digest = r->digest;
+		if (gci_ep_mismatch(ep, m, nbytes, digest))
+			return gci_ep_status(ep);
+	}
+	m->req = r;
+	if (landed_all(m))
+		gci_list_push(&ep->arrived, &m->link);
+	return gci_ep_add_credit(ep, p, m);
+}
+
+void gci_ep_irecv(struct gci_ep *ep, struct gci_tp_req *r)
+{
+	struct gci_ep_peer *p;
+
+	if (!gci_ep_begin(ep, r, &p))
+		ask(ep, p, r);
+}
+
+/* A message nobody has asked for yet. */
+static struct gci_msg *begin_early(
+	struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f)
+{
+	uint64_t cost = f->length + GCI_EP_MESSAGE_NBYTES;
+	struct gci_msg *m;
+
+	if (cost < f->length || cost > p->link.eager_nbytes - p->early_nbytes) {
+		gci_ep_fail(ep, GCOLL_ERR_PROTO, p->rank,
+			"rank %d sent %llu bytes unasked, with %llu of %u already here", p->rank,
+			(unsigned long long)f->length, (unsigned long long)p->early_nbytes,
+			p->link.eager_nbytes);
+		return NULL;
+	}
+	m = gci_msgs_add(&ep->in, p->rank, &f->key);
+	if (m) {
+		m->early = f->length ? gci_calloc(1, f->length) : NULL;
+		if (f->length && !m->early) {
+			gci_msgs_del(&ep->in, m);
+			m = NULL;
+		}
+	}
+	if (!m) {
+		gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for %llu early bytes",
+			(unsigned long long)f->length);
+		return NULL;
+	}
+	m->nbytes = f->length;
+	m->digest = f->digest;
+	p->early_nbytes += cost;
+	return m;
+}
+
+static int place(struct gci_ep *ep, struct gci_msg *m, struct gci_ep_sink *sink)
+{
+	struct gci_tp_req *r = m->req;
+
+	if (m->early) {
+		sink->dst = m->early + sink->offset;
+		return 0;
+	}
+	if (!r || !r->piece) {
+		sink->dst = r && sink->nbytes ? (uint8_t *)r->buf + sink->offset : NULL;
+		return 0;
+	}
+	if (sink->offset % r->align ||
+		(sink->nbytes % r->align && sink->offset + sink->nbytes != m->nbytes))
+		return gci_ep_fail(ep, GCOLL_ERR_PROTO, m->peer,
+			"from rank %d: a frame cut inside an element of %u bytes", m->peer,
+			r->align);
+	sink->scratch = take_scratch(ep);
+	sink->dst = sink->scratch;
+	if (!sink->scratch)
+		return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for a frame");
+	return 0;
+}
+
+int gci_ep_on_data(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f,
+	struct gci_ep_sink *sink)
+{
+	struct gci_msg *m = gci_msgs_find(&ep->in, p->rank, &f->key);
+	int first = !m || !m->seen;
+
+	if (first && gci_ep_check(ep, p->rank, &f->key, f->digest))
+		return gci_ep_status(ep);
+	if (!m)
+		m = begin_early(ep, p, f);
+	if (!m || gci_ep_mismatch(ep, m, f->length, f->digest))
+		return gci_ep_status(ep);
+	if (f->nbytes > m->nbytes - m->moved || (!first && m->moved == m->nbytes))
+		return gci_ep_fail(ep, GCOLL_ERR_PROTO, p->rank,
+			"from rank %d: bytes of operation %llu, tag %u came twice", p->rank,
+			(unsigned long long)f->key.seq, f->key.tag);
+	m->seen = 1;
+	m->moved += f->nbytes;
+	sink->msg = m;
+	sink->offset = f->offset;
+	sink->nbytes = f->nbytes;
+	sink->crc = f->crc;
+	return place(ep, m, sink);
+}
+
+static int complete(struct gci_ep *ep, struct gci_msg *m)
+{
+	struct gci_tp_req *r = m->req;
+
+	if (m->cover != cover(m->nbytes) - cover(0))
+		return gci_ep_fail(ep, GCOLL_ERR_PROTO, m->peer,
+			"from rank %d: frames of operation %llu, tag %u overlap", m->peer,
+			(unsigned long long)m->key.seq, m->key.tag);
+	if (!r)
+		return 0; /* early, and nobody has asked yet */
+	if (m->early) {
+		gci_list_push(&ep->arrived, &m->link);
+		return 0;
+	}
+	gci_msgs_del(&ep->in, m);
+	gci_ep_finish(ep, r, 0);
+	return 0;
+}
+
+int gci_ep_payload(struct gci_ep *ep, int peer, struct gci_ep_sink *sink)
+{
+	struct gci_ep_peer *p = ep->peers[peer];
+	struct gci_msg *m = sink->msg;
+
+	if (gci_ep_status(ep))
+		return gci_ep_status(ep);
+	if (gci_crc32c(0, sink->dst, sink->nbytes) != sink->crc)
+		return gci_ep_fail(ep, GCOLL_ERR_CORRUPT, peer,
+			"%u bytes from rank %d (operation %llu, tag %u) arrived corrupted",
+			sink->nbytes, peer, (unsigned long long)m->key.seq, m->key.tag);
+	p->stats.rx_payload_nbytes += sink->nbytes;
+	m->landed += sink->nbytes;
+	m->cover += cover(sink->offset + sink->nbytes) - cover(sink->offset);
+	if (sink->scratch) {
+		if (sink->nbytes && !ep->silent)
+			m->req->piece(m->req, sink->offset, sink->dst, sink->nbytes);
+		gci_ep_drop(ep, sink);
+	}
+	return m->landed == m->nbytes ? complete(ep, m) : 0;
+}
+
+void gci_ep_drop(struct gci_ep *ep, struct gci_ep_sink *sink)
+{
+	if (sink->scratch)
+		give_scratch(ep, sink->scratch);
+	sink->scratch = NULL;
+}
+
+/* Hands over messages that had come before they were asked for. */
+void gci_ep_deliver(struct gci_ep *ep)
+{
+	while (!gci_list_empty(&ep->arrived) && !gci_ep_status(ep)) {
+		struct gci_msg *m = gci_container(ep->arrived.next, struct gci_msg, link);
+		struct gci_tp_req *r = m->req;
+
+		gci_list_del(&m->link);
+		if (m->nbytes && r->piece)
+			r->piece(r, 0, m->early, m->nbytes);
+		else if (m->nbytes)
+			memcpy(r->buf, m->early, m->nbytes);
+		gci_ep_finish(ep, r, 0);
+		gci_msgs_del(&ep->in, m);
+	}
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT
+ * The endpoint's sending half: offered messages, credits that came, frames going out. */
+#include "base/crc32c.h"
+#include "base/mem.h"
+#include "transport/endpoint.h"
+
+#define MAX_WALK 64
+
+/* Messages become sendable in about the order of isend, so the place is near the end. A bounded
+ * walk keeps this O(1); the order is a matter of speed, not of correctness. */
+static void make_ready(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m)
+{
+	struct gci_list *at = p->ready.prev;
+	int i;
+
+	gci_list_del(&m->link);
+	for (i = 0; i < MAX_WALK && at != &p->ready; i++, at = at->prev)
+		if (gci_container(at, struct gci_msg, link)->order < m->order)
+			break;
+	gci_list_push(at->next, &m->link); /* behind `at` */
+	m->queued = 1;
+	ep->io.kick(ep->io.user, p->rank);
+}
+
+/* Lets a message go out before its credit, if the allowance has room. */
+static int admit(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m)
+{
+	uint64_t cost = m->nbytes + GCI_EP_MESSAGE_NBYTES;
+
+	if (cost > p->eager_left)
+		return 0;
+	p->eager_left -= cost;
+	m->eager = cost;
+	make_ready(ep, p, m);
+	return 1;
+}
+
+/* Larger ones wait for their credit alone: they must not hold up the small ones' queue. */
+static int may_be_eager(const struct gci_ep_peer *p, const struct gci_msg *m)
+{
+	return p->link.eager_nbytes >= GCI_EP_MESSAGE_NBYTES &&
+	       m->nbytes <= p->link.eager_nbytes - GCI_EP_MESSAGE_NBYTES;
+}
+
+static void admit_waiting(struct gci_ep *ep, struct gci_ep_peer *p)
+{
+	while (!gci_list_empty(&p->waiting))
+		if (!admit(ep, p, gci_container(p->waiting.next, struct gci_msg, link)))
+			break;
+}
+
+static int offer(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_tp_req *r)
+{
+	struct gci_msg *m = gci_msgs_find(&ep->out, r->peer, &r->key);
+
+	if (m && (m->req || m->eager))
+		return gci_ep_fail(ep, GCOLL_ERR_PROTO, -1,
+			"rank %d sends two messages of operation %llu, tag %u to rank %d",
+			ep->config->rank, (unsigned long long)r->key.seq, r->key.tag, r->peer);
+	if (!m) {
+		m = gci_msgs_add(&ep->out, r->peer, &r->key);
+		if (!m)
+			return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for a message");
+	} else {
+		uint64_t nbytes = m->nbytes, digest = m->digest;
+
+		/* A remembered credit: what is here is the request's, what is there the credit's.
+		 */
+		m->nbytes = r->nbytes;
+		m->digest = r->digest;
+		p->remembered--;
+		if (gci_ep_mismatch(ep, m, nbytes, digest))
+			return gci_ep_status(ep);
+	}
+	m->req = r;
+	m->nbytes = r->nbytes;
+	m->digest = r->digest;
+	m->order = p->order++;
+	if (m->credited) {
+		make_ready(ep, p, m);
+	} else if (may_be_eager(p, m)) {
+		gci_list_push(&p->waiting, &m->link);
+		admit_waiting(ep, p);
+	}
+	return 0;
+}
+
+void gci_ep_isend(struct gci_ep *ep, struct gci_tp_req *r)
+{
+	struct gci_ep_peer *p;
+
+	if (!gci_ep_begin(ep, r, &p))
+		offer(ep, p, r);
+}
+
+int gci_ep_on_credit(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f)
+{
+	struct gci_msg *m = gci_msgs_find(&ep->out, p->rank, &f->key);
+	int rc = gci_ep_check(ep, p->rank, &f->key, f->digest);
+
+	if (rc)
+		return rc;
+	if (m && m->credited)
+		return gci_ep_fail(ep, GCOLL_ERR_PROTO, p->rank,
+			"from rank %d: a second credit for operation %llu, tag %u", p->rank,
+			(unsigned long long)f->key.seq, f->key.tag);
+	if (!m) {
+		if (p->remembered >= GCI_EP_MAX_CREDITS)
+			return gci_ep_fail(ep, GCOLL_ERR_PROTO, p->rank,
+				"from rank %d: more than %u credits nobody asked for", p->rank,
+				GCI_EP_MAX_CREDITS);
+		m = gci_msgs_add(&ep->out, p->rank, &f->key);
+		if (!m)
+			return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for a credit");
+		m->nbytes = f->length;
+		m->digest = f->digest;
+		m->credited = 1;
+		p->remembered++;
+		return 0;
+	}
+	if (gci_ep_mismatch(ep, m, f->length, f->digest))
+		return gci_ep_status(ep);
+	m->credited = 1;
+	p->eager_left += m->eager;
+	m->eager = 0;
+	if (!m->req)
+		gci_msgs_del(&ep->out, m); /* all of it went out already */
+	else if (!m->queued)
+		make_ready(ep, p, m);
+	admit_waiting(ep, p);
+	return 0;
+}
+
+int gci_ep_add_credit(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_msg *m)
+{
+	size_t mask, cap = p->credits_cap ? 2 * p->credits_cap : 16;
+	struct gci_ep_credit *bigger;
+
+	if (p->ncredits == p->credits_cap) {
+		bigger = gci_calloc(cap, sizeof(*bigger));
+		if (!bigger)
+			return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for a credit");
+		for (size_t i = 0; i < p->ncredits; i++)
+			bigger[i] = p->credits[(p->credits_at + i) & (p->credits_cap - 1)];
+		gci_free(p->credits);
+		p->credits = bigger;
+		p->credits_at = 0;
+		p->credits_cap = cap;
+	}
+	mask = p->credits_cap - 1;
+	p->credits[(p->credits_at + p->ncredits++) & mask] =
+		(struct gci_ep_credit){m->key, m->nbytes, m->digest};
+	ep->io.kick(ep->io.user, p->rank);
+	return 0;
+}
+
+int gci_ep_pending(const struct gci_ep *ep, int peer)
+{
+	const struct gci_ep_peer *p = ep->peers[peer];
+
+	return p && !gci_ep_status(ep) && (p->ncredits || !gci_list_empty(&p->ready));
+}
+
+static void pull_credit(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_ep_frame *out)
+{
+	const struct gci_ep_credit *c = &p->credits[p->credits_at];
+	struct gci_frame f = {.type = GCI_FRAME_CREDIT,
+		.epoch = ep->config->epoch,
+		.source = (uint32_t)ep->config->rank,
+		.key = c->key,
+		.length = c->nbytes,
+		.digest = c->digest};
+
+	p->credits_at = (p->credits_at + 1) & (p->credits_cap - 1);
+	p->ncredits--;
+	gci_frame_encode(&f, out->head);
+	out->payload = NULL;
+	out->nbytes = 0;
+	out->req = NULL;
+}
+
+static void pull_data(
+	struct gci_ep *ep, struct gci_msg *m, struct gci_tp_req *r, struct gci_ep_frame *out)
+{
+	uint32_t most = GCI_TP_FRAME_NBYTES / r->align * r->align;
+	uint64_t rest = r->nbytes - r->moved;
+	struct gci_frame f = {.type = GCI_FRAME_DATA,
+		.epoch = ep->config->epoch,
+		.source = (uint32_t)ep->config->rank,
+		.key = r->key,
+		.length = r->nbytes,
+		.digest = r->digest,
+		.offset = r->moved,
+		.nbytes = rest < most ? (uint32_t)rest : most};
+
+	out->payload = f.nbytes ? (const uint8_t *)r->buf + r->moved : NULL;
+	out->nbytes = f.nbytes;
+	out->req = r;
+	f.crc = gci_crc32c(0, out->payload, f.nbytes);
+	gci_frame_encode(&f, out->head);
+	r->moved += f.nbytes;
+	if (r->moved < r->nbytes)
+		return;
+	m->req = NULL;
+	m->queued = 0;
+	if (m->credited)
+		gci_msgs_del(&ep->out, m);
+	else
+		gci_list_del(&m->link); /* until its credit gives the allowance back */
+}
+
+int gci_ep_pull(struct gci_ep *ep, int peer, struct gci_ep_frame *f)
+{
+	struct gci_ep_peer *p = ep->peers[peer];
+	struct gci_msg *m;
+
+	if (!gci_ep_pending(ep, peer))
+		return 0;
+	if (p->ncredits) {
+		pull_credit(ep, p, f);
+		return 1;
+	}
+	m = gci_container(p->ready.next, struct gci_msg, link);
+	pull_data(ep, m, m->req, f);
+	return 1;
+}
+
+void gci_ep_sent(struct gci_ep *ep, int peer, const struct gci_ep_frame *f)
+{
+	struct gci_ep_peer *p = ep->peers[peer];
+	struct gci_tp_req *r = f->req;
+
+	p->stats.tx_frames++;
+	p->stats.tx_payload_nbytes += f->nbytes;
+	if (!r)
+		return;
+	r->settled += f->nbytes;
+	if (r->settled == r->nbytes)
+		gci_ep_finish(ep, r, 0);
+}

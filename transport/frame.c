@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+#include "transport/frame.h"
+
+#include "base/buf.h"
+#include "base/crc32c.h"
+#include "transport/hello.h"
+
+#include <string.h>
+
+#define MAGIC 0x4347u /* "GC" */
+
+/* Places in the header. */
+enum {
+	AT_MAGIC = 0,
+	AT_VERSION = 2,
+	AT_TYPE = 3,
+	AT_EPOCH = 4,
+	AT_SOURCE = 8,
+	AT_COMM = 12,
+	AT_TAG = 16,
+	AT_SEQ = 20,
+	AT_LENGTH = 28,
+	AT_OFFSET = 36,
+	AT_NBYTES = 44,
+	AT_DIGEST = 48,
+	AT_CRC = 56,
+	AT_HEAD_CRC = 60,
+};
+
+void gci_frame_encode(const struct gci_frame *f, uint8_t head[GCI_FRAME_HEAD_NBYTES])
+{
+	head[AT_MAGIC] = MAGIC & 0xff;
+	head[AT_MAGIC + 1] = MAGIC >> 8;
+	head[AT_VERSION] = GCI_FRAME_VERSION;
+	head[AT_TYPE] = (uint8_t)f->type;
+	gci_store_u32(head + AT_EPOCH, f->epoch);
+	gci_store_u32(head + AT_SOURCE, f->source);
+	gci_store_u32(head + AT_COMM, f->key.comm);
+	gci_store_u32(head + AT_TAG, f->key.tag);
+	gci_store_u64(head + AT_SEQ, f->key.seq);
+	gci_store_u64(head + AT_LENGTH, f->length);
+	gci_store_u64(head + AT_OFFSET, f->offset);
+	gci_store_u32(head + AT_NBYTES, f->nbytes);
+	gci_store_u64(head + AT_DIGEST, f->digest);
+	gci_store_u32(head + AT_CRC, f->crc);
+	gci_store_u32(head + AT_HEAD_CRC, gci_crc32c(0, head, AT_HEAD_CRC));
+}
+
+static int check(const struct gci_frame *f, struct gci_error *e)
+{
+	int fits = f->offset <= f->length && f->nbytes <= f->length - f->offset;
+
+	switch (f->type) {
+	case GCI_FRAME_HELLO:
+		if (f->nbytes != GCI_HELLO_TOKEN_NBYTES)
+			break;
+		return 0;
+	case GCI_FRAME_DATA:
+		if (!fits || f->nbytes > GCI_TP_FRAME_NBYTES || (!f->nbytes && f->length))
+			break;
+		return 0;
+	case GCI_FRAME_CREDIT:
+	case GCI_FRAME_BYE:
+		if (f->nbytes)
+			break;
+		return 0;
+	default:
+		return gci_error_set(
+			e, GCOLL_ERR_PROTO, "frame of unknown type %u", (unsigned)f->type);
+	}
+	return gci_error_set(e, GCOLL_ERR_PROTO,
+		"frame of type %u with %u bytes at offset %llu of %llu", (unsigned)f->type,
+		f->nbytes, (unsigned long long)f->offset, (unsigned long long)f->length);
+}
+
+int gci_frame_decode(
+	const uint8_t head[GCI_FRAME_HEAD_NBYTES], struct gci_frame *f, struct gci_error *e)
+{
+	/* The sum first: a flipped bit is corruption, whichever field it hits. */
+	if (gci_load_u32(head + AT_HEAD_CRC) != gci_crc32c(0, head, AT_HEAD_CRC))
+		return gci_error_set(e, GCOLL_ERR_CORRUPT, "frame header with a wrong checksum");
+	if ((head[AT_MAGIC] | head[AT_MAGIC + 1] << 8) != MAGIC)
+		return gci_error_set(e, GCOLL_ERR_PROTO, "not a gridcoll frame");
+	if (head[AT_VERSION] != GCI_FRAME_VERSION)
+		return gci_error_set(e, GCOLL_ERR_PROTO,
+			"frame of protocol version %u, expected %u", head[AT_VERSION],
+			GCI_FRAME_VERSION);
+	memset(f, 0, sizeof(*f));
+	f->type = head[AT_TYPE];
+	f->epoch = gci_load_u32(head + AT_EPOCH);
+	f->source = gci_load_u32(head + AT_SOURCE);
+	f->key.comm = gci_load_u32(head + AT_COMM);
+	f->key.tag = gci_load_u32(head + AT_TAG);
+	f->key.seq = gci_load_u64(head + AT_SEQ);
+	f->length = gci_load_u64(head + AT_LENGTH);
+	f->offset = gci_load_u64(head + AT_OFFSET);
+	f->nbytes = gci_load_u32(head + AT_NBYTES);
+	f->digest = gci_load_u64(head + AT_DIGEST);
+	f->crc = gci_load_u32(head + AT_CRC);
+	return check(f, e);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ * The frame header: what travels before every payload on a data connection. Pure.
+ *
+ *	struct gci_frame f = {.type = GCI_FRAME_DATA, .epoch = 1, .source = me, .key = key,
+ *		.length = n, .digest = d};
+ *	f.nbytes = piece;
+ *	f.crc = gci_crc32c(0, payload, piece);
+ *	gci_frame_encode(&f, head);
+ *	...
+ *	rc = gci_frame_decode(head, &f, &e);
+ *
+ * 64 bytes, little-endian:
+ *
+ *	 0 u16 magic   2 u8 version   3 u8 type   4 u32 epoch     8 u32 source   12 u32 comm
+ *	16 u32 tag    20 u64 seq                 28 u64 length   36 u64 offset
+ *	44 u32 nbytes 48 u64 digest              56 u32 crc of the payload
+ *	60 u32 crc of the 60 bytes before
+ *
+ *	HELLO	opens a connection, see hello.h
+ *	DATA	`nbytes` of payload follow: bytes offset .. offset + nbytes of a message
+ *	CREDIT	the message is waited for; no payload
+ *	BYE	nothing follows on this connection; no payload */
+#ifndef GCI_TRANSPORT_FRAME_H
+#define GCI_TRANSPORT_FRAME_H
+
+#include "base/error.h"
+#include "transport/transport.h"
+
+#define GCI_FRAME_HEAD_NBYTES 64
+#define GCI_FRAME_VERSION     1
+
+enum gci_frame_type { GCI_FRAME_HELLO = 1, GCI_FRAME_DATA, GCI_FRAME_CREDIT, GCI_FRAME_BYE };
+
+struct gci_frame {
+	enum gci_frame_type type;
+	uint32_t epoch;
+	uint32_t source; /* rank */
+	struct gci_tp_key key;
+	uint64_t length; /* of the whole message */
+	uint64_t offset; /* of the payload in it */
+	uint64_t digest;
+	uint32_t nbytes; /* payload */
+	uint32_t crc;    /* of the payload */
+};
+
+void gci_frame_encode(const struct gci_frame *f, uint8_t head[GCI_FRAME_HEAD_NBYTES]);
+
+/* 0 and a consistent *f; GCOLL_ERR_CORRUPT if the header's own sum is wrong, or GCOLL_ERR_PROTO,
+ * with the reason in `e`. Of a DATA frame, offset + nbytes <= length holds, and nbytes is 0 only
+ * if length is. */
+int gci_frame_decode(
+	const uint8_t head[GCI_FRAME_HEAD_NBYTES], struct gci_frame *f, struct gci_error *e);
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+#include "transport/messages.h"
+
+#include "base/mem.h"
+#include "base/prng.h"
+
+#include <string.h>
+
+#define FIRST_SLOTS 64
+#define MAX_SPARE   4096
+
+static uint64_t hash(int peer, const struct gci_tp_key *key)
+{
+	uint64_t h = gci_digest(key->seq, (uint64_t)key->tag << 32 | key->comm);
+
+	return gci_digest(h, (uint64_t)peer);
+}
+
+static int is(const struct gci_msg *m, int peer, const struct gci_tp_key *key)
+{
+	return m->peer == peer && m->key.tag == key->tag && m->key.seq == key->seq &&
+	       m->key.comm == key->comm;
+}
+
+struct gci_msg *gci_msgs_find(const struct gci_msgs *t, int peer, const struct gci_tp_key *key)
+{
+	struct gci_msg *m;
+
+	if (!t->nslots)
+		return NULL;
+	for (m = t->slots[hash(peer, key) & (t->nslots - 1)]; m; m = m->next)
+		if (is(m, peer, key))
+			return m;
+	return NULL;
+}
+
+static void put(struct gci_msgs *t, struct gci_msg *m)
+{
+	struct gci_msg **slot = &t->slots[hash(m->peer, &m->key) & (t->nslots - 1)];
+
+	m->next = *slot;
+	*slot = m;
+}
+
+static int double_slots(struct gci_msgs *t)
+{
+	struct gci_msgs bigger = *t;
+	struct gci_msg *m, *next;
+	size_t i;
+
+	bigger.nslots = t->nslots ? 2 * t->nslots : FIRST_SLOTS;
+	bigger.slots = gci_calloc(bigger.nslots, sizeof(*bigger.slots));
+	if (!bigger.slots)
+		return -1;
+	for (i = 0; i < t->nslots; i++) {
+		for (m = t->slots[i]; m; m = next) {
+			next = m->next;
+			put(&bigger, m);
+		}
+	}
+	gci_free(t->slots);
+	*t = bigger;
+	return 0;
+}
+
+struct gci_msg *gci_msgs_add(struct gci_msgs *t, int peer, const struct gci_tp_key *key)
+{
+	struct gci_msg *m = t->spare;
+
+	if (t->n >= t->nslots && double_slots(t))
+		return NULL;
+	if (m) {
+		t->spare = m->next;
+		t->nspare--;
+		memset(m, 0, sizeof(*m));
+	} else {
+		m = gci_calloc(1, sizeof(*m));
+		if (!m)
+			return NULL;
+	}
+	m->peer = peer;
+	m->key = *key;
+	put(t, m);
+	t->n++;
+	return m;
+}
+
+void gci_msgs_del(struct gci_msgs *t, struct gci_msg *m)
+{
+	struct gci_msg **p = &t->slots[hash(m->peer, &m->key) & (t->nslots - 1)];
+
+	while (*p != m)
+		p = &(*p)->next;
+	*p = m->next;
+	t->n--;
+	gci_list_del(&m->link);
+	gci_free(m->early);
+	if (t->nspare >= MAX_SPARE) {
+		gci_free(m);
+		return;
+	}
+	m->early = NULL;
+	m->next = t->spare;
+	t->spare = m;
+	t->nspare++;
+}
+
+static void free_chain(struct gci_msg *m)
+{
+	struct gci_msg *next;
+
+	for (; m; m = next) {
+		next = m->next;
+		gci_free(m->early);
+		gci_free(m);
+	}
+}
+
+void gci_msgs_free(struct gci_msgs *t)
+{
+	size_t i;
+
+	for (i = 0; i < t->nslots; i++)
+		free_chain(t->slots[i]);
+	free_chain(t->spare);
+	gci_free(t->slots);
+	memset(t, 0, sizeof(*t));
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ * The messages an endpoint knows of, by peer and key: a hash table. One table holds those it
+ * sends, another those it receives.
+ *
+ *	struct gci_msgs t = {0};
+ *	m = gci_msgs_find(&t, peer, &key);
+ *	if (!m)
+ *		m = gci_msgs_add(&t, peer, &key);	// NULL: out of memory
+ *	...
+ *	gci_msgs_del(&t, m);
+ *	gci_msgs_free(&t); */
+#ifndef GCI_TRANSPORT_MESSAGES_H
+#define GCI_TRANSPORT_MESSAGES_H
+
+#include "transport/transport.h"
+
+struct gci_msg {
+	struct gci_msg *next; /* in the slot, or among the spare ones */
+	struct gci_list link; /* of the endpoint's queues */
+	int peer;
+	struct gci_tp_key key;
+	uint64_t nbytes, digest;
+	struct gci_tp_req *req; /* NULL: not offered, or not asked for, here */
+
+	/* Sending. */
+	uint64_t order; /* of isend */
+	uint64_t eager; /* allowance it holds */
+	int credited;   /* the receiver waits for it */
+	int queued;     /* on `ready` or `waiting` */
+
+	/* Receiving. */
+	uint8_t *early;  /* holds what came before it was asked for; owned */
+	uint64_t moved;  /* bytes of frames that have begun to arrive */
+	uint64_t landed; /* bytes that are there */
+	uint64_t cover;  /* see gci_cover() */
+	int seen;        /* a frame has come */
+};
+
+struct gci_msgs {
+	struct gci_msg **slots;
+	size_t nslots; /* a power of two, or 0 */
+	size_t n;
+	struct gci_msg *spare;
+	size_t nspare;
+};
+
+struct gci_msg *gci_msgs_find(const struct gci_msgs *t, int peer, const struct gci_tp_key *key);
+
+/* A new, zeroed message with this name, which must not be there yet. NULL: out of memory. */
+struct gci_msg *gci_msgs_add(struct gci_msgs *t, int peer, const struct gci_tp_key *key);
+
+/* Takes `m` out of the table and off its list, and frees its early buffer. */
+void gci_msgs_del(struct gci_msgs *t, struct gci_msg *m);
+
+void gci_msgs_free(struct gci_msgs *t);
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+#include "transport/stream.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+#define STAGING_NBYTES (32u << 10)
+#define ENOUGH_NBYTES  GCI_TP_FRAME_NBYTES /* to have taken at a time */
+
+int gci_stream_init(struct gci_stream *s, struct gci_ep *ep, int peer, unsigned index)
+{
+	memset(s, 0, sizeof(*s));
+	s->staging = gci_calloc(1, STAGING_NBYTES);
+	if (!s->staging)
+		return GCOLL_ERR_NOMEM;
+	s->ep = ep;
+	s->peer = peer;
+	s->index = index;
+	return 0;
+}
+
+void gci_stream_deinit(struct gci_stream *s)
+{
+	if (s->ep)
+		gci_ep_drop(s->ep, &s->sink);
+	gci_free(s->staging);
+	s->staging = NULL;
+}
+
+static void make_bye(const struct gci_stream *s, struct gci_ep_frame *out)
+{
+	struct gci_frame f = {.type = GCI_FRAME_BYE,
+		.epoch = s->ep->config->epoch,
+		.source = (uint32_t)s->ep->config->rank};
+
+	memset(out, 0, sizeof(*out));
+	gci_frame_encode(&f, out->head);
+}
+
+static void take_frames(struct gci_stream *s)
+{
+	size_t nbytes = 0;
+	unsigned i;
+
+	for (i = 0; i < s->nout; i++)
+		nbytes += GCI_FRAME_HEAD_NBYTES + s->out[i].nbytes;
+	for (nbytes -= s->gone; nbytes < ENOUGH_NBYTES && s->nout < GCI_STREAM_FRAMES; s->nout++) {
+		struct gci_ep_frame *f = &s->out[s->nout];
+
+		if (s->bye_taken || !gci_ep_pull(s->ep, s->peer, f))
+			break;
+		nbytes += GCI_FRAME_HEAD_NBYTES + f->nbytes;
+	}
+	if (s->bye && !s->bye_taken && s->nout < GCI_STREAM_FRAMES &&
+		!gci_ep_pending(s->ep, s->peer)) {
+		make_bye(s, &s->out[s->nout++]);
+		s->bye_taken = 1;
+	}
+}
+
+/* Adds the bytes of p after the first *skip ones. */
+static int add_iov(struct iovec *iov, int n, const void *p, size_t nbytes, size_t *skip)
+{
+	size_t off = *skip < nbytes ? *skip : nbytes;
+
+	*skip -= off;
+	if (off == nbytes)
+		return n;
+	iov[n].iov_base = (uint8_t *)p + off;
+	iov[n].iov_len = nbytes - off;
+	return n + 1;
+}
+
+int gci_stream_out(struct gci_stream *s, struct iovec iov[GCI_STREAM_OUT])
+{
+	size_t skip = s->gone;
+	unsigned i;
+	int n = 0;
+
+	/* After a failure the requests' memory is about to be given back. */
+	if (gci_ep_status(s->ep))
+		return 0;
+	take_frames(s);
+	for (i = 0; i < s->nout; i++) {
+		const struct gci_ep_frame *f = &s->out[i];
+
+		n = add_iov(iov, n, f->head, GCI_FRAME_HEAD_NBYTES, &skip);
+		n = add_iov(iov, n, f->payload, f->nbytes, &skip);
+	}
+	return n;
+}
+
+void gci_stream_sent(struct gci_stream *s, size_t n)
+{
+	struct gci_ep_peer *p = s->ep->peers[s->peer];
+	unsigned i;
+
+	s->gone += n;
+	for (i = 0; i < s->nout; i++) {
+		size_t whole = GCI_FRAME_HEAD_NBYTES + s->out[i].nbytes;
+
+		if (s->gone < whole)
+			break;
+		s->gone -= whole;
+		p->stats.tx_stream_nbytes[s->index] += s->out[i].nbytes;
+		gci_ep_sent(s->ep, s->peer, &s->out[i]);
+	}
+	s->nout -= i;
+	memmove(s->out, s->out + i, s->nout * sizeof(*s->out));
+	if (s->bye_taken && !s->nout)
+		s->bye_sent = 1;
+}
+
+int gci_stream_in(struct gci_stream *s, struct iovec iov[GCI_STREAM_IN])
+{
+	int n = 0;
+
+	if (s->in_payload) {
+		iov[n].iov_base = s->sink.dst + s->got;
+		iov[n++].iov_len = s->sink.nbytes - s->got;
+	}
+	iov[n].iov_base = s->staging + s->hi;
+	iov[n++].iov_len = STAGING_NBYTES - s->hi;
+	return n;
+}
+
+static int end_payload(struct gci_stream *s)
+{
+	int rc = gci_ep_payload(s->ep, s->peer, &s->sink);
+
+	if (!rc)
+		s->in_payload = 0;
+	return rc;
+}
+
+static int take_head(struct gci_stream *s)
+{
+	int rc = gci_ep_head(s->ep, s->peer, s->staging + s->lo, &s->sink);
+
+	s->lo += GCI_FRAME_HEAD_NBYTES;
+	if (rc)
+		return rc;
+	s->in_payload = s->sink.type == GCI_FRAME_DATA;
+	s->got = 0;
+	if (s->sink.type == GCI_FRAME_BYE)
+		s->bye_seen = 1;
+	return 0;
+}
+
+/* Takes what it can from the staging buffer. */
+static int unstage(struct gci_stream *s)
+{
+	size_t n, rest;
+	int rc;
+
+	for (;;) {
+		n = s->hi - s->lo;
+		if (s->in_payload) {
+			rest = s->sink.nbytes - s->got;
+			if (n > rest)
+				n = rest;
+			if (n)
+				memcpy(s->sink.dst + s->got, s->staging + s->lo, n);
+			s->lo += n;
+			s->got += n;
+			if (n < rest)
+				break;
+			rc = end_payload(s);
+		} else if (n && s->bye_seen) {
+			rc = gci_ep_fail(s->ep, GCOLL_ERR_PROTO, s->peer,
+				"from rank %d: bytes behind its goodbye", s->peer);
+		} else if (n < GCI_FRAME_HEAD_NBYTES) {
+			break;
+		} else {
+			rc = take_head(s);
+		}
+		if (rc)
+			return rc;
+	}
+	s->hi -= s->lo;
+	if (s->hi && s->lo)
+		memmove(s->staging, s->staging + s->lo, s->hi);
+	s->lo = 0;
+	return 0;
+}
+
+int gci_stream_received(struct gci_stream *s, size_t n)
+{
+	if (gci_ep_status(s->ep))
+		return gci_ep_status(s->ep);
+	if (s->in_payload) {
+		size_t rest = s->sink.nbytes - s->got;
+		size_t direct = n < rest ? n : rest;
+
+		s->got += direct;
+		n -= direct;
+		if (direct < rest)
+			return 0;
+	}
+	s->hi += n;
+	return unstage(s);
+}
+
+int gci_stream_end(struct gci_stream *s, const char *cause)
+{
+	if (s->bye_seen)
+		return 0;
+	return gci_ep_fail(s->ep, GCOLL_ERR_PEER, s->peer, "rank %d died: %s", s->peer,
+		cause ? cause : "it closed its connection without a goodbye");
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT
+ * One connection's byte stream, in both directions, without I/O: an endpoint's frames out, bytes
+ * in. A stream takes its next frame only when it can send it, so a slow one takes fewer.
+ *
+ *	gci_stream_init(&s, &ep, peer, 0);
+ *	n = gci_stream_out(&s, iov);			// 0: nothing to send
+ *	gci_stream_sent(&s, writev(fd, iov, n));
+ *	n = gci_stream_in(&s, iov);
+ *	rc = gci_stream_received(&s, readv(fd, iov, n));
+ *	rc = gci_stream_end(&s, NULL);			// the connection was closed
+ *	gci_stream_deinit(&s);				// before the endpoint is freed
+ *
+ * Payload is read straight to where it belongs; what follows it in the same read goes to a
+ * staging buffer, so that small frames cost no system call each. */
+#ifndef GCI_TRANSPORT_STREAM_H
+#define GCI_TRANSPORT_STREAM_H
+
+#include "transport/endpoint.h"
+
+#include <sys/uio.h>
+
+#define GCI_STREAM_FRAMES 16                      /* most frames taken and not sent yet */
+#define GCI_STREAM_OUT    (2 * GCI_STREAM_FRAMES) /* iovecs */
+#define GCI_STREAM_IN     2
+
+struct gci_stream {
+	struct gci_ep *ep;
+	int peer;
+	unsigned index; /* among the peer's streams */
+
+	struct gci_ep_frame out[GCI_STREAM_FRAMES];
+	unsigned nout;
+	size_t gone; /* bytes of out[0] sent */
+	int bye;     /* say goodbye when nothing is left to send */
+	int bye_taken, bye_sent;
+
+	uint8_t *staging;
+	size_t lo, hi;
+	struct gci_ep_sink sink;
+	size_t got; /* bytes of the payload */
+	int in_payload;
+	int bye_seen;
+};
+
+/* 0 or GCOLL_ERR_NOMEM. */
+int gci_stream_init(struct gci_stream *s, struct gci_ep *ep, int peer, unsigned index);
+void gci_stream_deinit(struct gci_stream *s);
+
+/* What to send next: the number of iovecs filled. */
+int gci_stream_out(struct gci_stream *s, struct iovec iov[GCI_STREAM_OUT]);
+void gci_stream_sent(struct gci_stream *s, size_t n);
+
+/* Where arriving bytes go; never 0 bytes in all. */
+int gci_stream_in(struct gci_stream *s, struct iovec iov[GCI_STREAM_IN]);
+
+/* 0, or the endpoint's failure. */
+int gci_stream_received(struct gci_stream *s, size_t n);
+
+/* No more bytes will come. 0 if the peer had said so, else the endpoint's failure, with `cause`
+ * (e.g. strerror's) in its text; NULL: the connection was closed. */
+int gci_stream_end(struct gci_stream *s, const char *cause);
+
+#endif
