@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ * gridcoll-run: starts a job's ranks and connects them. */
+#include "base/buf.h"
+#include "base/log.h"
+#include "launcher/agent.h"
+#include "launcher/run.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#define USAGE_STATUS 2
+
+static int dry_run(const struct gci_plan *p)
+{
+	struct gci_buf text = {0};
+
+	gci_plan_print(p, &text);
+	fputs(gci_buf_cstr(&text), stdout);
+	gci_buf_free(&text);
+	return fflush(stdout) ? 1 : 0;
+}
+
+static int complain(const struct gci_error *e)
+{
+	fprintf(stderr, "gridcoll-run: %s\n", e->text);
+	return e->status == GCOLL_ERR_NOMEM ? 1 : USAGE_STATUS;
+}
+
+int main(int argc, char **argv)
+{
+	struct gci_options o;
+	struct gci_plan plan;
+	struct gci_error e = {0};
+	int status;
+
+	gci_log_init("gridcoll-run");
+	if (gci_options_parse(&o, argc, argv, &e))
+		return complain(&e);
+	if (o.help)
+		return fputs(gci_options_help(), stdout) < 0;
+	if (o.version)
+		return puts("gridcoll-run " GCI_VERSION) < 0;
+	if (o.agent)
+		return gci_agent_main(o.netns);
+	if (gci_plan_make(&plan, &o, &e))
+		return complain(&e);
+	status = o.dry_run ? dry_run(&plan) : gci_run(&o, &plan);
+	if (!o.dry_run)
+		_exit(status); /* a thread may wait for standard input */
+	gci_plan_free(&plan);
+	return status;
+}

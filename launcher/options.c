@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+#include "launcher/options.h"
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "transport/control.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	GRID = 256,
+	PER_HOST,
+	HOSTS,
+	LAB,
+	TIMERS,
+	PORT_RANGE,
+	QUIET,
+	START,
+	REMOTE,
+	DRY,
+	AGENT,
+	NETNS,
+	HELP,
+	VERSION
+};
+
+static const struct option longs[] = {
+	{"np", required_argument, NULL, 'n'},
+	{"grid", required_argument, NULL, GRID},
+	{"per-host", required_argument, NULL, PER_HOST},
+	{"hosts", required_argument, NULL, HOSTS},
+	{"lab", required_argument, NULL, LAB},
+	{"timers", required_argument, NULL, TIMERS},
+	{"port-range", required_argument, NULL, PORT_RANGE},
+	{"quiet-prefix", no_argument, NULL, QUIET},
+	{"start-timeout", required_argument, NULL, START},
+	{"remote-path", required_argument, NULL, REMOTE},
+	{"dry-run", no_argument, NULL, DRY},
+	{"agent", no_argument, NULL, AGENT},
+	{"netns", required_argument, NULL, NETNS},
+	{"help", no_argument, NULL, HELP},
+	{"version", no_argument, NULL, VERSION},
+	{NULL, 0, NULL, 0},
+};
+
+const char *gci_options_help(void)
+{
+	return "usage: gridcoll-run [OPTION...] [--] COMMAND [ARGUMENT...]\n"
+	       "Starts one process of COMMAND per rank and connects them into a job.\n"
+	       "\n"
+	       "  -n N                  number of ranks (default: one per host; 1 without hosts)\n"
+	       "  --grid FILE           on the hosts of this grid file, by ssh\n"
+	       "  --hosts LIST          on these hosts, such as a,k[1-4]; with --grid or a lab: "
+	       "only\n"
+	       "                        on these of it\n"
+	       "  --per-host K          K ranks on each host (default 1)\n"
+	       "  --lab FILE            in a running lab (default: $GRIDCOLL_LAB)\n"
+	       "  --timers NAME         default: a rank silent for 20 s is dead; fast: for 4 s\n"
+	       "  --port-range A-B      ports to listen on (default: any)\n"
+	       "  --quiet-prefix        do not write \"[rank] \" before each line of output\n"
+	       "  --start-timeout TIME  longest wait for the last rank to join (default 60s)\n"
+	       "  --remote-path PATH    gridcoll-run on remote hosts (default: gridcoll-run)\n"
+	       "  --dry-run             show which rank would run where, start nothing\n"
+	       "  --help, --version\n"
+	       "\n"
+	       "Exit status: 0, or that of the rank that failed first (128 + N when killed by\n"
+	       "signal N; 1 when it was lost); 2 for wrong arguments.\n";
+}
+
+static int bad(struct gci_error *e, const char *option, const char *value, const char *expected)
+{
+	return gci_error_set(e, GCOLL_ERR_INVAL, "%s %s: expected %s", option, value, expected);
+}
+
+static int count(struct gci_error *e, const char *option, const char *value, uint32_t *out)
+{
+	uint64_t v;
+
+	if (gci_parse_uint(value, GCI_CTL_MAX_RANKS, &v) || !v)
+		return bad(e, option, value, "a number from 1 to 65536");
+	*out = (uint32_t)v;
+	return 0;
+}
+
+static int timers(struct gci_options *o, const char *value, struct gci_error *e)
+{
+	if (strcmp(value, "default") && strcmp(value, "fast"))
+		return bad(e, "--timers", value, "default or fast");
+	o->fast_timers = *value == 'f';
+	return 0;
+}
+
+static int port_range(struct gci_options *o, const char *value, struct gci_error *e)
+{
+	const char *dash = strchr(value, '-');
+	char low[8] = "";
+	uint64_t lo, hi;
+
+	if (dash && (size_t)(dash - value) < sizeof(low))
+		memcpy(low, value, (size_t)(dash - value));
+	if (!dash || gci_parse_uint(low, 65535, &lo) || gci_parse_uint(dash + 1, 65535, &hi) ||
+		!lo || hi < lo)
+		return bad(e, "--port-range", value, "two ports such as 5000-5099");
+	o->port_lo = (uint16_t)lo;
+	o->port_hi = (uint16_t)hi;
+	return 0;
+}
+
+static int option(struct gci_options *o, int c, const char *value, struct gci_error *e)
+{
+	switch (c) {
+	case 'n':
+		return count(e, "-n", value, &o->nranks);
+	case PER_HOST:
+		return count(e, "--per-host", value, &o->per_host);
+	case GRID:
+		o->grid = value;
+		return 0;
+	case HOSTS:
+		o->hosts = value;
+		return 0;
+	case LAB:
+		o->lab = value;
+		return 0;
+	case REMOTE:
+		o->remote_path = value;
+		return *value ? 0 : bad(e, "--remote-path", "\"\"", "a path or a program's name");
+	case TIMERS:
+		return timers(o, value, e);
+	case PORT_RANGE:
+		return port_range(o, value, e);
+	case START:
+		if (gci_parse_time(value, &o->start_ns) || !o->start_ns)
+			return bad(e, "--start-timeout", value, GCI_TIME_EXPECTED);
+		return 0;
+	case NETNS:
+		o->netns = value;
+		return 0;
+	}
+	return gci_error_set(e, GCOLL_ERR_INVAL, "unknown option");
+}
+
+static int flag(struct gci_options *o, int c)
+{
+	int *at = c == QUIET     ? &o->quiet_prefix
+		  : c == DRY     ? &o->dry_run
+		  : c == AGENT   ? &o->agent
+		  : c == HELP    ? &o->help
+		  : c == VERSION ? &o->version
+				 : NULL;
+
+	if (at)
+		*at = 1;
+	return at != NULL;
+}
+
+static int complain(int c, char **argv, struct gci_error *e)
+{
+	char name[3] = {'-', (char)optopt, 0};
+	const char *what = argv[optind - 1];
+
+	if (c == ':')
+		return gci_error_set(
+			e, GCOLL_ERR_INVAL, "%s: expected a value behind it (see --help)", what);
+	if (optopt && optopt < 256)
+		what = name;
+	return gci_error_set(e, GCOLL_ERR_INVAL,
+		"unknown option %s, expected one of those that gridcoll-run --help shows", what);
+}
+
+static int check(struct gci_options *o, struct gci_error *e)
+{
+	if (o->help || o->version || o->agent)
+		return 0;
+	if (o->grid && o->lab)
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"--grid and --lab: expected one of them (a lab has its grid with it)");
+	if (!o->lab && !o->grid) {
+		const char *lab = getenv("GRIDCOLL_LAB");
+
+		o->lab = lab && *lab ? lab : NULL;
+		o->lab_from_environment = o->lab != NULL;
+	}
+	if (o->per_host && !o->grid && !o->hosts && !o->lab)
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"--per-host %u: expected --grid, --hosts or --lab with it", o->per_host);
+	if (!*o->argv)
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"no command, expected: gridcoll-run [OPTION...] COMMAND [ARGUMENT...]");
+	return 0;
+}
+
+int gci_options_parse(struct gci_options *o, int argc, char **argv, struct gci_error *e)
+{
+	int c, rc;
+
+	memset(o, 0, sizeof(*o));
+	o->start_ns = 60 * GCI_NS_PER_S;
+	o->remote_path = "gridcoll-run";
+	optind = 0; /* glibc: begin anew */
+	while ((c = getopt_long(argc, argv, "+:n:", longs, NULL)) != -1) {
+		if (c == '?' || c == ':')
+			return complain(c, argv, e);
+		rc = flag(o, c) ? 0 : option(o, c, optarg, e);
+		if (rc)
+			return rc;
+	}
+	o->argv = argv + optind;
+	return check(o, e);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * gridcoll-run's command line. */
+#ifndef GCI_LAUNCHER_OPTIONS_H
+#define GCI_LAUNCHER_OPTIONS_H
+
+#include "base/error.h"
+
+#include <stdint.h>
+
+struct gci_options {
+	uint32_t nranks;   /* 0: as many as there are hosts */
+	uint32_t per_host; /* 0: not said */
+	const char *grid, *hosts, *lab;
+	int lab_from_environment;
+	int fast_timers, quiet_prefix, dry_run;
+	uint16_t port_lo, port_hi; /* 0, 0: any */
+	uint64_t start_ns;
+	const char *remote_path;
+	char **argv; /* the command, ends in NULL */
+	/* Instead of a job: */
+	int help, version, agent;
+	const char *netns; /* of the agent */
+};
+
+/* GCOLL_ERR_INVAL: `e` names the option, what is wrong, and what was expected. */
+int gci_options_parse(struct gci_options *o, int argc, char **argv, struct gci_error *e);
+
+const char *gci_options_help(void);
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+#include "launcher/output.h"
+
+#include <string.h>
+
+#define WIPE "\033[K"
+
+void gci_output_init(struct gci_output *o)
+{
+	memset(o, 0, sizeof(*o));
+	gci_list_init(&o->waiting);
+}
+
+void gci_output_free(struct gci_output *o)
+{
+	gci_buf_free(&o->out);
+}
+
+void gci_line_free(struct gci_line *l)
+{
+	gci_list_del(&l->waiting);
+	gci_buf_free(&l->part);
+}
+
+/* `n` bytes of l's line; `end` is how it ends: '\n', '\r', or 0 for a piece of a longer one. */
+static void emit(struct gci_output *o, struct gci_line *l, const uint8_t *p, size_t n, char end)
+{
+	int goes_on = o->midline && o->last == l;
+
+	if (n == 1 && *p == '\n' && l->after_cr) {
+		l->after_cr = 0;
+		if (o->last == l)
+			gci_buf_put(&o->out, p, n); /* the rest of a "\r\n" cut in two */
+		o->progress = 0;
+		return;
+	}
+	if (o->midline && !goes_on)
+		gci_buf_put_u8(&o->out, '\n');
+	if (o->terminal && o->progress && end != '\r')
+		gci_buf_printf(&o->out, WIPE);
+	if (o->prefix && !goes_on && !(o->terminal && end == '\r'))
+		gci_buf_printf(&o->out, "[%u] ", l->rank);
+	gci_buf_put(&o->out, p, n);
+	o->last = l;
+	o->midline = !end;
+	o->progress = l->after_cr = end == '\r';
+}
+
+/* Length of the line at `p` with its end, or 0 when there is no end in `n` bytes. */
+static size_t line_length(const uint8_t *p, size_t n, size_t from, char *end)
+{
+	size_t i;
+
+	for (i = from; i < n; i++) {
+		if (p[i] != '\n' && p[i] != '\r')
+			continue;
+		*end = (char)p[i];
+		if (p[i] == '\r' && i + 1 < n && p[i + 1] == '\n') {
+			*end = '\n';
+			i++;
+		}
+		return i + 1;
+	}
+	return 0;
+}
+
+static void take_lines(struct gci_output *o, struct gci_line *l)
+{
+	const uint8_t *p = l->part.data;
+	size_t left = l->part.len, n;
+	char end;
+
+	while (left && (n = line_length(p, left, l->scanned, &end))) {
+		emit(o, l, p, n, end);
+		if (o->owner == l)
+			o->owner = NULL;
+		l->scanned = 0;
+		p += n;
+		left -= n;
+	}
+	l->scanned = left;
+	if (left > GCI_LINE_NBYTES || (left && (o->solo || o->owner == l))) {
+		emit(o, l, p, left, 0);
+		if (!o->solo)
+			o->owner = l;
+		left = l->scanned = 0;
+	}
+	gci_buf_consume(&l->part, l->part.len - left);
+}
+
+static void finish_line(struct gci_output *o, struct gci_line *l)
+{
+	if (l->part.len) {
+		if (o->prefix)
+			gci_buf_put_u8(&l->part, '\n');
+		emit(o, l, l->part.data, l->part.len, o->prefix ? '\n' : 0);
+		gci_buf_consume(&l->part, l->part.len);
+	} else if (o->prefix && o->midline && o->last == l) {
+		gci_buf_put_u8(&o->out, '\n');
+		o->midline = 0;
+	}
+	l->scanned = 0;
+	if (o->owner == l)
+		o->owner = NULL;
+}
+
+/* Those who waited, until one of them begins a long line in turn. */
+static void release(struct gci_output *o)
+{
+	while (!o->owner && !gci_list_empty(&o->waiting)) {
+		struct gci_line *l = gci_container(o->waiting.next, struct gci_line, waiting);
+
+		gci_list_del(&l->waiting);
+		o->held -= l->part.len;
+		take_lines(o, l);
+		if (l->ended)
+			finish_line(o, l);
+	}
+}
+
+static int must_wait(struct gci_output *o, struct gci_line *l)
+{
+	if (!o->owner || o->owner == l)
+		return 0;
+	if (!l->waiting.next) {
+		gci_list_push(&o->waiting, &l->waiting);
+		o->held += l->part.len;
+	}
+	return 1;
+}
+
+void gci_output_put(struct gci_output *o, struct gci_line *l, const void *data, size_t nbytes)
+{
+	size_t before;
+	int wait = must_wait(o, l);
+
+	before = l->part.len;
+	gci_buf_put(&l->part, data, nbytes);
+	if (wait) {
+		o->held += l->part.len - before;
+		return;
+	}
+	take_lines(o, l);
+	release(o);
+}
+
+void gci_output_end(struct gci_output *o, struct gci_line *l)
+{
+	l->ended = 1;
+	if (must_wait(o, l))
+		return;
+	finish_line(o, l);
+	release(o);
+}
+
+void gci_output_break(struct gci_output *o)
+{
+	o->owner = NULL;
+	release(o);
+}
+
+void gci_output_say(struct gci_output *o, const char *text)
+{
+	gci_output_break(o);
+	if (o->midline)
+		gci_buf_put_u8(&o->out, '\n');
+	if (o->terminal && o->progress)
+		gci_buf_printf(&o->out, WIPE);
+	gci_buf_printf(&o->out, "%s\n", text);
+	o->midline = o->progress = 0;
+	o->last = NULL;
+}

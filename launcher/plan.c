@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+#include "launcher/plan.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "transport/control.h"
+
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* One host that may take ranks. */
+struct site {
+	int host; /* number in the grid */
+	const char *netns;
+};
+
+struct sites {
+	struct site *v;
+	uint32_t n;
+};
+
+static int nomem(struct gci_error *e)
+{
+	return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+}
+
+static int read_file(const char *path, struct gci_buf *out, struct gci_error *e)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char bytes[16384];
+	ssize_t n = -1;
+
+	if (fd < 0)
+		return gci_error_errno(e, "%s", path);
+	while (out->len <= GCI_GRID_MAX_TEXT && (n = read(fd, bytes, sizeof(bytes))) > 0)
+		gci_buf_put(out, bytes, (size_t)n);
+	if (n < 0)
+		gci_error_errno(e, "%s", path);
+	else if (out->failed)
+		nomem(e);
+	close(fd);
+	return e->status;
+}
+
+static int parse_grid(struct gci_plan *p, const char *text, const char *name, struct gci_error *e)
+{
+	p->grid_text = gci_strdup(text);
+	return p->grid_text ? gci_grid_parse(&p->grid, text, strlen(text), name, e) : nomem(e);
+}
+
+static int load_grid(struct gci_plan *p, const char *path, struct gci_error *e)
+{
+	struct gci_buf text = {0};
+	int rc = read_file(path, &text, e);
+
+	if (!rc && memchr(text.data, 0, text.len))
+		rc = gci_error_set(e, GCOLL_ERR_PARSE, "%s: a zero byte, expected text", path);
+	if (!rc)
+		rc = parse_grid(p, gci_buf_cstr(&text), path, e);
+	gci_buf_free(&text);
+	return rc;
+}
+
+/* One cluster: this machine as many hosts (the model wants distinct names), or those of --hosts. */
+static int flat_grid(struct gci_plan *p, const struct gci_options *o, struct gci_error *e)
+{
+	struct gci_buf text = {0};
+	char **hosts = NULL;
+	int n = 0, i, rc = 0;
+
+	gci_buf_printf(&text, "[cluster %s]\n", o->hosts ? "hosts" : "local");
+	if (o->hosts) {
+		rc = gci_hosts_expand(o->hosts, &hosts, &n, e);
+		/* One per line: a list may be longer than a line may be. */
+		for (i = 0; i < n; i++) {
+			gci_buf_printf(&text, "hosts = %s\n", hosts[i]);
+			gci_free(hosts[i]);
+		}
+		gci_free(hosts);
+	} else {
+		gci_buf_printf(&text, "hosts = local[0-%u]\n", o->nranks ? o->nranks - 1 : 0);
+	}
+	if (!rc)
+		rc = text.failed ? nomem(e)
+				 : parse_grid(p, gci_buf_cstr(&text),
+					   o->hosts ? "--hosts" : "local", e);
+	gci_buf_free(&text);
+	return rc;
+}
+
+static int all_hosts(struct gci_plan *p, struct sites *s, struct gci_error *e)
+{
+	s->v = gci_calloc((size_t)p->grid.nhosts, sizeof(*s->v));
+	if (!s->v)
+		return nomem(e);
+	for (s->n = 0; s->n < (uint32_t)p->grid.nhosts; s->n++)
+		s->v[s->n].host = (int)s->n;
+	return 0;
+}
+
+static int lab_host(struct gci_plan *p, const char *path, const json_t *h, uint32_t i,
+	struct sites *s, struct gci_error *e)
+{
+	const char *name = json_string_value(json_object_get(h, "name"));
+	const char *netns = json_string_value(json_object_get(h, "netns"));
+	const char *addr = json_string_value(json_object_get(h, "addr"));
+
+	if (!name || !netns || !addr)
+		return gci_error_set(e, GCOLL_ERR_PARSE,
+			"%s: hosts[%u]: expected the strings name, netns and addr", path, i);
+	s->v[i].host = gci_grid_find_host(&p->grid, name);
+	s->v[i].netns = netns;
+	if (s->v[i].host < 0)
+		return gci_error_set(e, GCOLL_ERR_PARSE,
+			"%s: hosts[%u]: %s, expected a host of the lab's grid", path, i, name);
+	if (i)
+		return 0;
+	p->listen_ip = gci_strdup(addr);
+	p->listen_netns = gci_strdup(netns);
+	return p->listen_ip && p->listen_netns ? 0 : nomem(e);
+}
+
+/* What `gridcoll lab up` wrote. *root owns the strings in `s`. */
+static int load_lab(struct gci_plan *p, const struct gci_options *o, json_t **root, struct sites *s,
+	struct gci_error *e)
+{
+	struct gci_buf text = {0};
+	json_error_t why;
+	const json_t *hosts;
+	const char *grid;
+	int rc = read_file(o->lab, &text, e);
+
+	if (rc)
+		goto out;
+	*root = json_loadb((const char *)text.data, text.len, JSON_REJECT_DUPLICATES, &why);
+	grid = json_string_value(json_object_get(*root, "grid"));
+	hosts = json_object_get(*root, "hosts");
+	rc = GCOLL_ERR_PARSE;
+	if (!*root)
+		gci_error_set(e, rc, "%s:%d: %s, expected what gridcoll lab up writes", o->lab,
+			why.line, why.text);
+	else if (json_integer_value(json_object_get(*root, "version")) != 1)
+		gci_error_set(e, rc, "%s: expected \"version\": 1", o->lab);
+	else if (!grid || !json_array_size(hosts))
+		gci_error_set(e, rc, "%s: expected \"grid\" and \"hosts\"", o->lab);
+	else
+		rc = parse_grid(p, grid, o->lab, e);
+	if (rc)
+		goto out;
+	s->v = gci_calloc(json_array_size(hosts), sizeof(*s->v));
+	rc = s->v ? 0 : nomem(e);
+	for (; !rc && s->n < json_array_size(hosts); s->n++)
+		rc = lab_host(p, o->lab, json_array_get(hosts, s->n), s->n, s, e);
+	p->lab = realpath(o->lab, NULL);
+out:
+	gci_buf_free(&text);
+	return rc;
+}
+
+/* Keeps the sites that --hosts names. */
+static int keep_named(struct gci_plan *p, const char *wanted, struct sites *s, struct gci_error *e)
+{
+	char **hosts = NULL;
+	uint32_t i, kept = 0;
+	int n = 0, k, rc = gci_hosts_expand(wanted, &hosts, &n, e);
+
+	for (k = 0; k < n && !rc; k++)
+		if (gci_grid_find_host(&p->grid, hosts[k]) < 0)
+			rc = gci_error_set(e, GCOLL_ERR_INVAL,
+				"--hosts %s: expected hosts of the grid", hosts[k]);
+	for (i = 0; i < s->n; i++) {
+		for (k = 0; k < n; k++)
+			if (!strcmp(gci_grid_host(&p->grid, s->v[i].host), hosts[k]))
+				break;
+		if (k < n)
+			s->v[kept++] = s->v[i];
+	}
+	s->n = kept;
+	for (k = 0; k < n; k++)
+		gci_free(hosts[k]);
+	gci_free(hosts);
+	return rc;
+}
+
+static int is_this_machine(const char *host)
+{
+	char self[256] = "";
+	size_t len;
+
+	if (!strcmp(host, "localhost") || !strncmp(host, "127.", 4) || !strcmp(host, "::1"))
+		return 1;
+	if (gethostname(self, sizeof(self) - 1))
+		return 0;
+	len = strcspn(self, ".");
+	return !strcmp(host, self) || (strlen(host) == len && !strncmp(host, self, len));
+}
+
+/* What remains to be done once the sites are known: K ranks on each, in their order. */
+static int place(
+	struct gci_plan *p, const struct gci_options *o, const struct sites *s, struct gci_error *e)
+{
+	uint32_t per = o->per_host ? o->per_host : 1, most, i;
+	int single = !o->grid && !o->hosts && !o->lab; /* one agent for all */
+
+	most = s->n > GCI_CTL_MAX_RANKS / per ? GCI_CTL_MAX_RANKS : s->n * per;
+	p->size = o->nranks ? o->nranks : most;
+	if (p->size > most)
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"-n %u: expected at most %u (%u hosts with %u rank%s each, see --per-host)",
+			p->size, most, s->n, per, per > 1 ? "s" : "");
+	p->hosts = gci_calloc(p->size, sizeof(*p->hosts));
+	p->names = gci_calloc(p->size, sizeof(*p->names));
+	p->places = gci_calloc(p->size, sizeof(*p->places));
+	if (!p->hosts || !p->names || !p->places)
+		return nomem(e);
+	for (i = 0; i < p->size; i++) {
+		const struct site *at = &s->v[i / per];
+		struct gci_place *l = &p->places[p->nplaces];
+
+		p->hosts[i] = (uint32_t)at->host;
+		p->names[i] = gci_grid_host(&p->grid, at->host);
+		if (i && (single || i % per)) {
+			l[-1].nranks++;
+			continue;
+		}
+		*l = (struct gci_place){.host = p->names[i], .first = i, .nranks = 1};
+		l->how = at->netns                                ? GCI_PLACE_NETNS
+			 : single || is_this_machine(p->names[i]) ? GCI_PLACE_LOCAL
+								  : GCI_PLACE_SSH;
+		if (at->netns && !(l->netns = gci_strdup(at->netns)))
+			return nomem(e);
+		p->nplaces++;
+	}
+	return 0;
+}
+
+static int choose_address(struct gci_plan *p, struct gci_error *e)
+{
+	uint32_t i;
+
+	if (p->listen_ip)
+		return 0;
+	for (i = 0; i < p->nplaces; i++)
+		if (p->places[i].how == GCI_PLACE_SSH)
+			return 0;
+	p->listen_ip = gci_strdup("127.0.0.1");
+	return p->listen_ip ? 0 : nomem(e);
+}
+
+int gci_plan_make(struct gci_plan *p, const struct gci_options *o, struct gci_error *e)
+{
+	struct gci_error why = {0};
+	struct sites s = {0};
+	json_t *root = NULL;
+	int rc;
+
+	memset(p, 0, sizeof(*p));
+	if (o->lab)
+		rc = load_lab(p, o, &root, &s, &why);
+	else
+		rc = o->grid ? load_grid(p, o->grid, e) : flat_grid(p, o, e);
+	if (why.status)
+		gci_error_set(e, rc, "%s%.400s", o->lab_from_environment ? "GRIDCOLL_LAB: " : "",
+			why.text);
+	if (!rc && !o->lab)
+		rc = all_hosts(p, &s, e);
+	if (!rc && o->hosts && (o->grid || o->lab))
+		rc = keep_named(p, o->hosts, &s, e);
+	if (!rc)
+		rc = place(p, o, &s, e);
+	if (!rc)
+		rc = choose_address(p, e);
+	json_decref(root);
+	gci_free(s.v);
+	if (rc)
+		gci_plan_free(p);
+	return rc;
+}
+
+void gci_plan_free(struct gci_plan *p)
+{
+	uint32_t i;
+
+	for (i = 0; i < p->nplaces; i++)
+		gci_free(p->places[i].netns);
+	gci_free(p->places);
+	gci_free(p->hosts);
+	gci_free(p->names);
+	gci_free(p->grid_text);
+	gci_free(p->listen_ip);
+	gci_free(p->listen_netns);
+	free(p->lab);
+	gci_grid_free(&p->grid);
+	memset(p, 0, sizeof(*p));
+}
+
+void gci_plan_print(const struct gci_plan *p, struct gci_buf *out)
+{
+	uint32_t i, k;
+
+	for (i = 0; i < p->nplaces; i++) {
+		const struct gci_place *l = &p->places[i];
+
+		for (k = l->first; k < l->first + l->nranks; k++)
+			gci_buf_printf(out, "rank %u: %s, cluster %s, %s%s\n", k, p->names[k],
+				p->grid.clusters[gci_grid_cluster_of(&p->grid, (int)p->hosts[k])]
+					.name,
+				l->how == GCI_PLACE_SSH     ? "by ssh"
+				: l->how == GCI_PLACE_NETNS ? "in namespace "
+							    : "on this machine",
+				l->netns ? l->netns : "");
+	}
+}

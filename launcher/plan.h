@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ * Which rank runs where: made of the command line, a grid file or a lab's description.
+ *
+ *	struct gci_plan p;
+ *	rc = gci_plan_make(&p, &options, &e);
+ *	for (i = 0; i < p.nplaces; i++)
+ *		start ranks p.places[i].first ... at p.places[i].host
+ *	gci_plan_free(&p);
+ */
+#ifndef GCI_LAUNCHER_PLAN_H
+#define GCI_LAUNCHER_PLAN_H
+
+#include "collectives/grid.h"
+#include "launcher/options.h"
+
+enum gci_place_how { GCI_PLACE_LOCAL, GCI_PLACE_NETNS, GCI_PLACE_SSH };
+
+/* Neighbouring ranks that one agent starts. */
+struct gci_place {
+	enum gci_place_how how;
+	const char *host; /* of its first rank */
+	char *netns;      /* NETNS */
+	uint32_t first, nranks;
+};
+
+struct gci_plan {
+	struct gci_grid grid;
+	char *grid_text; /* what the ranks are told */
+	char *lab;       /* absolute path of the lab's file, or NULL */
+	uint32_t size;
+	uint32_t *hosts;    /* [size]: number in the grid */
+	const char **names; /* [size]: the grid's */
+	struct gci_place *places;
+	uint32_t nplaces;
+	/* Where the control server listens: in the first host's namespace of a lab, on loopback
+	 * for a job of this machine alone, else on all addresses (NULL). */
+	char *listen_ip, *listen_netns;
+};
+
+/* GCOLL_ERR_*: bad input is GCOLL_ERR_INVAL or _PARSE. */
+int gci_plan_make(struct gci_plan *p, const struct gci_options *o, struct gci_error *e);
+void gci_plan_free(struct gci_plan *p);
+
+/* For people: one line per rank. */
+struct gci_buf;
+void gci_plan_print(const struct gci_plan *p, struct gci_buf *out);
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+#include "launcher/server.h"
+
+#include "base/mem.h"
+#include "launcher/netns.h"
+#include "launcher/pipes.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BACKLOG 1024
+
+struct conn {
+	uv_tcp_t tcp;
+	struct gci_server *server;
+	struct gci_rdv_conn *handle; /* NULL: the state machine is done with it */
+};
+
+static void on_closed(uv_handle_t *h)
+{
+	gci_free(h->data);
+}
+
+static void hang_up(struct conn *c)
+{
+	if (!uv_is_closing((uv_handle_t *)&c->tcp))
+		uv_close((uv_handle_t *)&c->tcp, on_closed);
+}
+
+static void lost(struct conn *c)
+{
+	struct gci_server *s = c->server;
+
+	if (c->handle)
+		gci_rdv_closed(s->rdv, c->handle, gci_now_ns());
+	c->handle = NULL;
+	hang_up(c);
+	gci_server_kick(s);
+}
+
+static void on_shut(uv_shutdown_t *req, int status)
+{
+	(void)status;
+	hang_up(req->data);
+	gci_free(req);
+}
+
+/* What was sent before goes out first. */
+static void close_politely(struct conn *c)
+{
+	uv_shutdown_t *req = gci_calloc(1, sizeof(*req));
+
+	c->handle = NULL;
+	uv_read_stop((uv_stream_t *)&c->tcp);
+	if (req) {
+		req->data = c;
+		if (!uv_shutdown(req, (uv_stream_t *)&c->tcp, on_shut))
+			return;
+	}
+	gci_free(req);
+	hang_up(c);
+}
+
+static void on_timer(uv_timer_t *t)
+{
+	struct gci_server *s = t->data;
+
+	gci_rdv_tick(s->rdv, gci_now_ns());
+	gci_server_kick(s);
+}
+
+void gci_server_kick(struct gci_server *s)
+{
+	struct gci_rdv_event ev;
+	uint64_t now, deadline;
+
+	while (gci_rdv_next(s->rdv, &ev)) {
+		struct conn *c = ev.user;
+
+		if (ev.type == GCI_RDV_CLOSE)
+			close_politely(c);
+		else
+			/* A broken connection shows in reading, too. */
+			gci_send((uv_stream_t *)&c->tcp, &ev.data, NULL);
+	}
+	deadline = gci_rdv_deadline(s->rdv);
+	now = gci_now_ns();
+	uv_update_time(s->loop);
+	uv_timer_start(&s->timer, on_timer,
+		deadline > now ? (deadline - now + GCI_NS_PER_MS - 1) / GCI_NS_PER_MS : 0, 0);
+	s->on_change(s->user);
+}
+
+static void on_alloc(uv_handle_t *h, size_t want, uv_buf_t *buf)
+{
+	static char space[65536]; /* used up before the next read */
+
+	(void)h;
+	(void)want;
+	*buf = uv_buf_init(space, sizeof(space));
+}
+
+static void on_read(uv_stream_t *from, ssize_t n, const uv_buf_t *buf)
+{
+	struct conn *c = from->data;
+
+	if (n < 0) {
+		lost(c);
+		return;
+	}
+	if (!n || !c->handle)
+		return;
+	gci_rdv_input(c->server->rdv, c->handle, buf->base, (size_t)n, gci_now_ns());
+	gci_server_kick(c->server);
+}
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+	struct gci_server *s = listener->data;
+	struct conn *c = status ? NULL : gci_calloc(1, sizeof(*c));
+
+	if (!c)
+		return; /* it stays in the queue, and is told of again */
+	c->server = s;
+	uv_tcp_init(s->loop, &c->tcp);
+	c->tcp.data = c;
+	if (uv_accept(listener, (uv_stream_t *)&c->tcp)) {
+		hang_up(c);
+		return;
+	}
+	uv_tcp_nodelay(&c->tcp, 1);
+	c->handle = gci_rdv_open(s->rdv, c, gci_now_ns());
+	if (!c->handle || uv_read_start((uv_stream_t *)&c->tcp, on_alloc, on_read))
+		lost(c);
+}
+
+/* An IPv6 socket takes IPv4 as well where we listen on all addresses. */
+static int make_socket(const char *ip, struct sockaddr_storage *at, socklen_t *len)
+{
+	struct sockaddr_in6 *six = (struct sockaddr_in6 *)at;
+	struct sockaddr_in *four = (struct sockaddr_in *)at;
+	int one = 1, zero = 0, fd = -1;
+
+	memset(at, 0, sizeof(*at));
+	if (!ip || strchr(ip, ':')) {
+		six->sin6_family = AF_INET6;
+		*len = sizeof(*six);
+		if (ip && inet_pton(AF_INET6, ip, &six->sin6_addr) != 1)
+			errno = EINVAL;
+		else
+			fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (fd >= 0 && !ip)
+			setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
+	}
+	if (fd < 0 && (!ip || !strchr(ip, ':'))) {
+		memset(at, 0, sizeof(*at));
+		four->sin_family = AF_INET;
+		*len = sizeof(*four);
+		if (ip && inet_pton(AF_INET, ip, &four->sin_addr) != 1)
+			errno = EINVAL;
+		else
+			fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	}
+	if (fd >= 0)
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	return fd;
+}
+
+/* sin_port and sin6_port are in the same place. */
+static in_port_t *port_of(struct sockaddr_storage *at)
+{
+	return &((struct sockaddr_in *)at)->sin_port;
+}
+
+static int bound_socket(
+	const char *ip, uint16_t lo, uint16_t hi, uint16_t *port, struct gci_error *e)
+{
+	struct sockaddr_storage at;
+	socklen_t len;
+	int fd = make_socket(ip, &at, &len), try;
+
+	if (fd < 0) {
+		gci_error_errno(e, "cannot make a socket for %s", ip ? ip : "all addresses");
+		return -1;
+	}
+	for (try = lo; try <= hi; try++) {
+		*port_of(&at) = htons((uint16_t)try);
+		if (!bind(fd, (struct sockaddr *)&at, len) && !listen(fd, BACKLOG)) {
+			getsockname(fd, (struct sockaddr *)&at, &len);
+			*port = ntohs(*port_of(&at));
+			return fd;
+		}
+		if (errno != EADDRINUSE)
+			break;
+	}
+	gci_error_errno(e, "cannot listen on %s, port %u-%u", ip ? ip : "all addresses", lo, hi);
+	close(fd);
+	return -1;
+}
+
+/* A socket stays in the namespace it was made in, whoever uses it. */
+static int listen_inside(const char *ip, const char *netns, uint16_t lo, uint16_t hi,
+	uint16_t *port, struct gci_error *e)
+{
+	int back, fd;
+
+	if (!netns)
+		return bound_socket(ip, lo, hi, port, e);
+	if (gci_ns_visit(netns, &back, e))
+		return -1;
+	fd = bound_socket(ip, lo, hi, port, e);
+	if (gci_ns_return(back, e) && fd >= 0) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+int gci_server_open(struct gci_server *s, uv_loop_t *loop, const struct gci_rdv_config *config,
+	const char *ip, const char *netns, uint16_t lo, uint16_t hi, void (*on_change)(void *user),
+	void *user, struct gci_error *e)
+{
+	int fd, rc;
+
+	memset(s, 0, sizeof(*s));
+	s->loop = loop;
+	s->on_change = on_change;
+	s->user = user;
+	fd = listen_inside(ip, netns, lo, hi, &s->port, e);
+	if (fd < 0)
+		return e->status;
+	if (gci_rdv_create(&s->rdv, config, gci_now_ns())) {
+		close(fd);
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	}
+	uv_tcp_init(loop, &s->listener);
+	uv_timer_init(loop, &s->timer);
+	s->listener.data = s->timer.data = s;
+	rc = uv_tcp_open(&s->listener, fd);
+	if (!rc)
+		rc = uv_listen((uv_stream_t *)&s->listener, BACKLOG, on_connection);
+	if (rc)
+		return gci_error_set(e, GCOLL_ERR_SYS, "cannot listen: %s", uv_strerror(rc));
+	uv_timer_start(&s->timer, on_timer, 1, 0);
+	return 0;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ * The control server: the rendezvous state machine on sockets of a libuv loop.
+ *
+ *	rc = gci_server_open(&s, loop, &config, ip, netns, lo, hi, on_change, user, &e);
+ *	... tell the ranks: port s.port
+ *	gci_rdv_exited(s.rdv, rank, code, signal, gci_now_ns());
+ *	gci_server_kick(&s);		// after each call on s.rdv
+ */
+#ifndef GCI_LAUNCHER_SERVER_H
+#define GCI_LAUNCHER_SERVER_H
+
+#include "launcher/rendezvous.h"
+
+#include <uv.h>
+
+struct gci_server {
+	struct gci_rdv *rdv;
+	uv_loop_t *loop;
+	uv_tcp_t listener;
+	uv_timer_t timer;
+	uint16_t port;
+	void (*on_change)(void *user); /* something happened: look at the verdict */
+	void *user;
+};
+
+/* Listens on `ip` (NULL: all addresses) inside network namespace `netns` (NULL: ours), at the
+ * first free port of lo ... hi (0, 0: any). */
+int gci_server_open(struct gci_server *s, uv_loop_t *loop, const struct gci_rdv_config *config,
+	const char *ip, const char *netns, uint16_t lo, uint16_t hi, void (*on_change)(void *user),
+	void *user, struct gci_error *e);
+
+/* Sends and closes what the state machine wants, and sets the timer anew. */
+void gci_server_kick(struct gci_server *s);
+
+#endif

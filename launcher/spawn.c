@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#include "launcher/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct child_error {
+	int where; /* 1: directory, 2: program, 0: anything else */
+	int error;
+};
+
+int gci_pipe(int fds[2], struct gci_error *e)
+{
+	return pipe2(fds, O_CLOEXEC) ? gci_error_errno(e, "cannot make a pipe") : 0;
+}
+
+/* Moves what becomes 0 ... 3 out of the way first: one may stand where another has to go. */
+static int place_fds(const int *fds)
+{
+	int moved[GCI_SPAWN_FDS], i;
+
+	for (i = 0; i < GCI_SPAWN_FDS; i++) {
+		int fd = fds[i] >= 0 ? fds[i] : i < 3 ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
+
+		moved[i] = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 64);
+		if (moved[i] < 0 && (fd >= 0 || i < 3))
+			return -1;
+	}
+	for (i = 0; i < GCI_SPAWN_FDS; i++) {
+		if (moved[i] < 0)
+			close(i);
+		else if (dup2(moved[i], i) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static void reset_signals(void)
+{
+	struct sigaction dfl = {.sa_handler = SIG_DFL};
+	sigset_t none;
+	int sig;
+
+	for (sig = 1; sig < NSIG; sig++)
+		if (sig != SIGKILL && sig != SIGSTOP)
+			sigaction(sig, &dfl, NULL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void child(const struct gci_spawn *s, pid_t parent, int error_fd)
+{
+	struct child_error err = {0};
+
+	if (s->death_signal) {
+		prctl(PR_SET_PDEATHSIG, s->death_signal);
+		if (getppid() != parent)
+			_exit(1); /* it died before we asked */
+	}
+	reset_signals();
+	if (s->new_session ? setsid() < 0 : setpgid(0, 0))
+		goto fail;
+	/* error_fd may be anywhere: keep it out of the way as well. */
+	error_fd = fcntl(error_fd, F_DUPFD_CLOEXEC, 128);
+	if (error_fd < 0 || place_fds(s->fds))
+		goto fail;
+	err.where = 1;
+	if (s->cwd && chdir(s->cwd))
+		goto fail;
+	err.where = 2;
+	execvp(s->argv[0], s->argv);
+fail:
+	err.error = errno;
+	if (write(error_fd, &err, sizeof(err)) < 0)
+		_exit(126);
+	_exit(127);
+}
+
+static int explain(const struct gci_spawn *s, const struct child_error *err, struct gci_error *e)
+{
+	errno = err->error;
+	if (err->where == 1)
+		gci_error_errno(e, "cannot change to directory %s", s->cwd);
+	else
+		gci_error_errno(e, "cannot run %s", s->argv[0]);
+	errno = err->error;
+	return GCOLL_ERR_SYS;
+}
+
+int gci_spawn(const struct gci_spawn *s, pid_t *pid, struct gci_error *e)
+{
+	pid_t parent = getpid();
+	struct child_error err;
+	sigset_t all, before;
+	int fds[2];
+	ssize_t n;
+
+	if (gci_pipe(fds, e))
+		return GCOLL_ERR_SYS;
+	/* No handler of ours may run in the child. */
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &before);
+	*pid = fork();
+	if (!*pid)
+		child(s, parent, fds[1]);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	close(fds[1]);
+	if (*pid < 0) {
+		close(fds[0]);
+		return gci_error_errno(e, "cannot start a process");
+	}
+	do
+		n = read(fds[0], &err, sizeof(err));
+	while (n < 0 && errno == EINTR);
+	close(fds[0]);
+	if (n != sizeof(err))
+		return 0; /* closed by a successful exec */
+	waitpid(*pid, NULL, 0);
+	return explain(s, &err, e);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ * Starting a process and ending a whole tree of them. libuv's uv_spawn can do neither: a child
+ * must ask for a signal at its parent's death before it runs anything else.
+ *
+ *	struct gci_spawn s = {.argv = argv, .fds = {0, out, err, -1}, .death_signal = SIGKILL};
+ *	rc = gci_spawn(&s, &pid, &e);
+ *	...
+ *	gci_tree_end(GCI_NS_PER_S);	// and everything it left behind
+ */
+#ifndef GCI_LAUNCHER_SPAWN_H
+#define GCI_LAUNCHER_SPAWN_H
+
+#include "base/error.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#define GCI_SPAWN_FDS 4
+
+struct gci_spawn {
+	char *const *argv; /* ends in NULL; searched in PATH; the environment is ours */
+	const char *cwd;   /* NULL: ours */
+	/* What the child has as 0 ... 3; others are not inherited. -1: /dev/null, or closed for 3.
+	 * They stay the caller's. */
+	int fds[GCI_SPAWN_FDS];
+	int death_signal; /* when the calling thread's process dies; 0: none */
+	int new_session;  /* else a new process group */
+};
+
+/* Returns when the program runs. GCOLL_ERR_SYS with "cannot run X: ..." in `e` and errno as the
+ * child had it. The caller reaps. */
+int gci_spawn(const struct gci_spawn *s, pid_t *pid, struct gci_error *e);
+
+/* A pipe, both ends not inherited. */
+int gci_pipe(int fds[2], struct gci_error *e);
+
+/* Orphans among our descendants become our children, so that none can escape. */
+void gci_tree_adopt(void);
+
+/* SIGKILL to every descendant there is now (its process group does not matter). Returns how many
+ * were found, dead ones that nobody has reaped yet not counted. */
+int gci_tree_kill(void);
+
+/* Kills and reaps until there are none left, at most `timeout_ns` long. 0, or how many are left. */
+int gci_tree_end(uint64_t timeout_ns);
+
+#endif

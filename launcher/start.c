@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/mem.h"
+#include "launcher/job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct strings {
+	char **v;
+	size_t n, cap;
+};
+
+/* Takes `s` over; NULL counts as lack of memory. */
+static int add(struct strings *l, char *s)
+{
+	if (!s || gci_grow(&l->v, &l->cap, l->n + 2, sizeof(*l->v))) {
+		gci_free(s);
+		return GCOLL_ERR_NOMEM;
+	}
+	l->v[l->n++] = s;
+	l->v[l->n] = NULL;
+	return 0;
+}
+
+static void strings_free(struct strings *l)
+{
+	while (l->n)
+		gci_free(l->v[--l->n]);
+	gci_free(l->v);
+}
+
+/* GRIDCOLL_LOG and the like go along to other hosts; what describes a job is this job's own. */
+static int goes_along(const char *setting)
+{
+	static const char *const own[] = {
+		"RANK=", "SIZE=", "RENDEZVOUS=", "SECRET_FD=", "PROGRESS=", "LAB=", "PORT_RANGE="};
+	size_t i;
+
+	if (strncmp(setting, "GRIDCOLL_", 9))
+		return 0;
+	for (i = 0; i < sizeof(own) / sizeof(*own); i++)
+		if (!strncmp(setting + 9, own[i], strlen(own[i])))
+			return 0;
+	return 1;
+}
+
+static int make_environment(
+	struct strings *env, const struct gci_options *o, const struct gci_plan *p)
+{
+	char **s;
+	int rc = 0;
+
+	for (s = environ; *s && !rc; s++)
+		if (goes_along(*s))
+			rc = add(env, gci_strdup(*s));
+	if (!rc)
+		rc = add(env, gci_asprintf("GRIDCOLL_SIZE=%u", p->size));
+	if (!rc)
+		rc = add(env, gci_strdup(isatty(STDERR_FILENO) ? "GRIDCOLL_PROGRESS=1"
+							       : "GRIDCOLL_PROGRESS"));
+	if (!rc)
+		rc = add(env, p->lab ? gci_asprintf("GRIDCOLL_LAB=%s", p->lab)
+				     : gci_strdup("GRIDCOLL_LAB"));
+	if (!rc)
+		rc = add(env, o->port_lo ? gci_asprintf("GRIDCOLL_PORT_RANGE=%u-%u", o->port_lo,
+						   o->port_hi)
+					 : gci_strdup("GRIDCOLL_PORT_RANGE"));
+	return rc;
+}
+
+static char *join_address(const char *ip, uint16_t port)
+{
+	return gci_asprintf(strchr(ip, ':') ? "[%s]:%u" : "%s:%u", ip, port);
+}
+
+/* Where the ranks of a place find the control server: the address by which we reach their host.
+ * Local ranks beside remote ones take the one that remote hosts see, since they will listen for
+ * data there as well. ":PORT": the far agent asks ssh. */
+static char *rendezvous(const struct gci_plan *p, const struct gci_place *l, struct gci_error *e)
+{
+	char ip[64];
+	uint32_t i;
+
+	if (p->listen_ip)
+		return join_address(p->listen_ip, job.server.port);
+	if (l->how == GCI_PLACE_SSH)
+		return gci_route_to(l->host, ip, sizeof(ip)) ? join_address("", job.server.port)
+							     : join_address(ip, job.server.port);
+	for (i = 0; i < p->nplaces; i++)
+		if (p->places[i].how == GCI_PLACE_SSH &&
+			!gci_route_to(p->places[i].host, ip, sizeof(ip)))
+			return join_address(ip, job.server.port);
+	gci_error_set(e, GCOLL_ERR_SYS,
+		"cannot tell by which address other hosts reach this one: none of their names "
+		"resolves");
+	return NULL;
+}
+
+static int send_start(struct gci_agent *a, const struct gci_plan *p, struct gci_frame_start *m,
+	struct gci_error *e)
+{
+	const struct gci_place *l = a->place;
+	struct gci_buf b = {0};
+	uint32_t i;
+
+	m->nranks = l->nranks;
+	m->dead_ns = l->how == GCI_PLACE_SSH ? job.dead_ns : 0;
+	m->rendezvous = rendezvous(p, l, e);
+	m->ranks = gci_calloc(l->nranks, sizeof(*m->ranks));
+	for (i = 0; m->ranks && i < l->nranks; i++)
+		m->ranks[i] = l->first + i;
+	if (m->ranks && m->rendezvous)
+		gci_frame_put_start(&b, m);
+	else
+		b.failed = 1;
+	if (!b.failed && b.len > GCI_FRAME_MAX)
+		gci_error_set(e, GCOLL_ERR_INVAL, "the command line is longer than %u bytes",
+			GCI_FRAME_MAX);
+	else if (b.failed)
+		gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	gci_free(m->rendezvous);
+	gci_free(m->ranks);
+	if (e->status)
+		gci_buf_free(&b);
+	else
+		gci_agent_send(a, &b);
+	return e->status;
+}
+
+int gci_job_start(const struct gci_options *o, const struct gci_plan *p,
+	const struct gci_agent_events *events, struct gci_error *e)
+{
+	struct gci_frame_start m = {.argv = o->argv};
+	struct strings env = {0};
+	uint32_t i;
+	int rc;
+
+	m.cwd = getcwd(NULL, 0);
+	memcpy(m.secret, job.secret, sizeof(m.secret));
+	rc = m.cwd ? 0 : gci_error_errno(e, "cannot tell the current directory");
+	if (!rc && make_environment(&env, o, p))
+		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	m.env = env.v;
+	for (i = 0; i < p->nplaces && !rc; i++) {
+		struct gci_agent *a = &job.agents[i];
+
+		rc = gci_agent_start(a, &job.loop, &p->places[i], o->remote_path, events, NULL, e);
+		if (!rc) {
+			job.nagents++;
+			rc = send_start(a, p, &m, e);
+		}
+	}
+	free(m.cwd);
+	strings_free(&env);
+	explicit_bzero(m.secret, sizeof(m.secret));
+	return rc;
+}
