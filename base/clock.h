@@ -5,9 +5,9 @@
 
 #include <stdint.h>
 
-#define GCI_NS_PER_US 1000ull
-#define GCI_NS_PER_MS 1000000ull
-#define GCI_NS_PER_S  1000000000ull
+#define GCI_NS_PER_US UINT64_C(1000)
+#define GCI_NS_PER_MS UINT64_C(1000000)
+#define GCI_NS_PER_S  UINT64_C(1000000000)
 #define GCI_NEVER     UINT64_MAX
 
 /* Nanoseconds of CLOCK_MONOTONIC: durations and deadlines within one machine. */

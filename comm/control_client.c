@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: MIT */
+#include "comm/control_client.h"
+
+#include "base/mem.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct gci_control {
+	int fd, event_fd;
+	int running; /* the thread is */
+	pthread_t thread;
+	void (*wake)(void *user);
+	void *user;
+	uint64_t beat_ns, dead_ns;
+	struct gci_buf in; /* the thread's, once it runs */
+
+	pthread_mutex_t lock; /* guards what follows */
+	struct gci_buf out;
+	int quit, has_verdict, all_gone;
+	struct gci_ctl_failure verdict;
+};
+
+/* Splits "IP:PORT" or "[IP]:PORT". */
+static int split_addr(const char *addr, char *ip, size_t size, const char **port)
+{
+	const char *colon = strrchr(addr, ':');
+	size_t len = colon ? (size_t)(colon - addr) : 0;
+
+	if (len >= 2 && addr[0] == '[' && addr[len - 1] == ']') {
+		addr++;
+		len -= 2;
+	}
+	if (!len || len >= size)
+		return -1;
+	memcpy(ip, addr, len);
+	ip[len] = '\0';
+	*port = colon + 1;
+	return 0;
+}
+
+static int local_ip(int fd, char *ip, size_t size)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = sizeof(sa);
+
+	if (getsockname(fd, (struct sockaddr *)&sa, &len))
+		return -1;
+	return getnameinfo(
+		       (struct sockaddr *)&sa, len, ip, (socklen_t)size, NULL, 0, NI_NUMERICHOST)
+		       ? -1
+		       : 0;
+}
+
+static int open_socket(const char *rendezvous, struct gci_error *e)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST}, *info;
+	char ip[64];
+	const char *port;
+	int fd, one = 1;
+
+	if (split_addr(rendezvous, ip, sizeof(ip), &port) || getaddrinfo(ip, port, &hints, &info))
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"GRIDCOLL_RENDEZVOUS=%s, expected IP:PORT or [IP]:PORT", rendezvous);
+	fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, info->ai_addr, info->ai_addrlen)) {
+		gci_error_errno(e, "cannot reach the launcher at %s", rendezvous);
+		if (fd >= 0)
+			close(fd);
+		fd = -1;
+	}
+	freeaddrinfo(info);
+	if (fd >= 0)
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	return fd;
+}
+
+int gci_control_connect(struct gci_control **out, const char *rendezvous, char *ip, size_t size,
+	struct gci_error *e)
+{
+	struct gci_control *ctl = gci_calloc(1, sizeof(*ctl));
+
+	*out = NULL;
+	if (!ctl)
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	pthread_mutex_init(&ctl->lock, NULL);
+	ctl->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	ctl->fd = open_socket(rendezvous, e);
+	if (ctl->fd < 0 || ctl->event_fd < 0 || local_ip(ctl->fd, ip, size)) {
+		if (ctl->fd >= 0)
+			gci_error_errno(e, "joining the job");
+		gci_control_free(ctl);
+		return e->status ? e->status : GCOLL_ERR_SYS;
+	}
+	*out = ctl;
+	return 0;
+}
+
+/* Reads what has come; 1 something, 0 nothing now, -1 the launcher is gone. */
+static int receive(struct gci_control *ctl, int flags)
+{
+	uint8_t chunk[4096];
+	ssize_t n = recv(ctl->fd, chunk, sizeof(chunk), flags);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (n <= 0)
+		return -1;
+	gci_buf_put(&ctl->in, chunk, (size_t)n);
+	return ctl->in.failed ? -1 : 1;
+}
+
+/* Sends what `out` holds, as far as goes; -1 the launcher is gone. */
+static int flush(struct gci_control *ctl, int flags)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&ctl->lock);
+	while (ctl->out.len) {
+		ssize_t n = send(ctl->fd, ctl->out.data, ctl->out.len, flags | MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			rc = errno == EAGAIN ? 0 : -1;
+			break;
+		}
+		gci_buf_consume(&ctl->out, (size_t)n);
+	}
+	pthread_mutex_unlock(&ctl->lock);
+	return rc;
+}
+
+static void set_verdict(struct gci_control *ctl, const struct gci_ctl_failure *f)
+{
+	pthread_mutex_lock(&ctl->lock);
+	if (!ctl->has_verdict && !ctl->all_gone) {
+		ctl->verdict = *f;
+		ctl->has_verdict = 1;
+	}
+	pthread_mutex_unlock(&ctl->lock);
+	ctl->wake(ctl->user);
+}
+
+static void lost(struct gci_control *ctl, const char *how)
+{
+	struct gci_ctl_failure f = {.status = GCOLL_ERR_ABORTED, .rank = -1};
+
+	snprintf(f.text, sizeof(f.text), "the launcher %s", how);
+	set_verdict(ctl, &f);
+}
+
+static void on_message(struct gci_control *ctl, const struct gci_ctl_message *m)
+{
+	if (m->type == GCI_CTL_ABORT) {
+		set_verdict(ctl, &m->failure);
+	} else if (m->type == GCI_CTL_BYE) {
+		pthread_mutex_lock(&ctl->lock);
+		ctl->all_gone = 1;
+		pthread_mutex_unlock(&ctl->lock);
+		ctl->wake(ctl->user);
+	}
+}
+
+/* Handles all whole messages; -1 after a malformed one. */
+static int dispatch(struct gci_control *ctl)
+{
+	struct gci_ctl_message m;
+	struct gci_error e = {0};
+	int rc;
+
+	while ((rc = gci_ctl_get(&ctl->in, GCI_CTL_MAX_MESSAGE, &m, &e)) > 0) {
+		on_message(ctl, &m);
+		gci_ctl_message_free(&m);
+	}
+	return rc;
+}
+
+static void say(struct gci_control *ctl, enum gci_ctl_type type)
+{
+	pthread_mutex_lock(&ctl->lock);
+	gci_ctl_put_plain(&ctl->out, type);
+	pthread_mutex_unlock(&ctl->lock);
+}
+
+static int wants_to_quit(struct gci_control *ctl)
+{
+	int quit;
+
+	pthread_mutex_lock(&ctl->lock);
+	quit = ctl->quit;
+	pthread_mutex_unlock(&ctl->lock);
+	return quit;
+}
+
+static int pending(struct gci_control *ctl)
+{
+	size_t n;
+
+	pthread_mutex_lock(&ctl->lock);
+	n = ctl->out.len;
+	pthread_mutex_unlock(&ctl->lock);
+	return n != 0;
+}
+
+static void *beat(void *arg)
+{
+	struct gci_control *ctl = arg;
+	uint64_t now = gci_now_ns(), next_beat = now, heard = now, ticks;
+	struct pollfd fds[2] = {{.fd = ctl->fd}, {.fd = ctl->event_fd, .events = POLLIN}};
+
+	while (!wants_to_quit(ctl)) {
+		int rc;
+
+		now = gci_now_ns();
+		if (now >= next_beat) {
+			say(ctl, GCI_CTL_BEAT);
+			next_beat = now + ctl->beat_ns;
+		}
+		if (now - heard >= ctl->dead_ns) {
+			lost(ctl, "gives no sign of life (its host or the network is down)");
+			break;
+		}
+		if (flush(ctl, MSG_DONTWAIT)) {
+			lost(ctl, "is gone");
+			break;
+		}
+		fds[0].events = (short)(POLLIN | (pending(ctl) ? POLLOUT : 0));
+		if (poll(fds, 2, (int)((next_beat - now) / GCI_NS_PER_MS) + 1) < 0 &&
+			errno != EINTR)
+			break;
+		if (fds[1].revents && read(ctl->event_fd, &ticks, sizeof(ticks)) < 0 &&
+			errno != EAGAIN)
+			break;
+		rc = receive(ctl, MSG_DONTWAIT);
+		if (rc > 0) {
+			heard = gci_now_ns();
+			rc = dispatch(ctl);
+		}
+		if (rc < 0) {
+			lost(ctl, "is gone");
+			break;
+		}
+	}
+	flush(ctl, MSG_DONTWAIT); /* a last FAIL */
+	return NULL;
+}
+
+static int wait_for_start(
+	struct gci_control *ctl, struct gci_ctl_message *start, struct gci_error *e)
+{
+	int rc;
+
+	for (;;) {
+		rc = gci_ctl_get(&ctl->in, GCI_CTL_MAX_MESSAGE, start, e);
+		if (rc < 0)
+			return rc;
+		if (rc > 0 && start->type == GCI_CTL_START)
+			return 0;
+		if (rc > 0 && start->type == GCI_CTL_ABORT)
+			return gci_error_set(e, start->failure.status, "%s", start->failure.text);
+		if (rc > 0)
+			gci_ctl_message_free(start);
+		else if (receive(ctl, 0) < 0)
+			return gci_error_set(e, GCOLL_ERR_ABORTED,
+				"the launcher closed the connection before the job began");
+	}
+}
+
+int gci_control_join(struct gci_control *ctl, const struct gci_ctl_hello *hello,
+	void (*wake)(void *user), void *user, struct gci_ctl_message *start, struct gci_error *e)
+{
+	int rc;
+
+	ctl->wake = wake;
+	ctl->user = user;
+	gci_ctl_put_hello(&ctl->out, hello);
+	if (ctl->out.failed)
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	if (flush(ctl, 0))
+		return gci_error_errno(e, "joining the job");
+	memset(start, 0, sizeof(*start));
+	rc = wait_for_start(ctl, start, e);
+	if (rc)
+		return rc;
+	ctl->beat_ns = start->start.beat_ns;
+	ctl->dead_ns = start->start.dead_ns;
+	rc = pthread_create(&ctl->thread, NULL, beat, ctl);
+	if (rc) {
+		gci_ctl_message_free(start);
+		errno = rc;
+		return gci_error_errno(e, "starting the heartbeat thread");
+	}
+	ctl->running = 1;
+	return 0;
+}
+
+static void nudge(struct gci_control *ctl)
+{
+	uint64_t one = 1;
+
+	if (write(ctl->event_fd, &one, sizeof(one)) < 0)
+		return; /* the counter is full: the thread is awake anyway */
+}
+
+void gci_control_fail(struct gci_control *ctl, const struct gci_ctl_failure *f)
+{
+	pthread_mutex_lock(&ctl->lock);
+	gci_ctl_put_failure(&ctl->out, GCI_CTL_FAIL, f);
+	pthread_mutex_unlock(&ctl->lock);
+	nudge(ctl);
+}
+
+int gci_control_verdict(struct gci_control *ctl, struct gci_ctl_failure *f)
+{
+	int has;
+
+	pthread_mutex_lock(&ctl->lock);
+	has = ctl->has_verdict;
+	if (has)
+		*f = ctl->verdict;
+	pthread_mutex_unlock(&ctl->lock);
+	return has;
+}
+
+void gci_control_bye(struct gci_control *ctl)
+{
+	say(ctl, GCI_CTL_BYE);
+	nudge(ctl);
+}
+
+int gci_control_all_gone(struct gci_control *ctl)
+{
+	int gone;
+
+	pthread_mutex_lock(&ctl->lock);
+	gone = ctl->all_gone;
+	pthread_mutex_unlock(&ctl->lock);
+	return gone;
+}
+
+void gci_control_free(struct gci_control *ctl)
+{
+	if (!ctl)
+		return;
+	if (ctl->running) {
+		pthread_mutex_lock(&ctl->lock);
+		ctl->quit = 1;
+		pthread_mutex_unlock(&ctl->lock);
+		nudge(ctl);
+		pthread_join(ctl->thread, NULL);
+	}
+	if (ctl->fd >= 0)
+		close(ctl->fd);
+	if (ctl->event_fd >= 0)
+		close(ctl->event_fd);
+	gci_buf_free(&ctl->in);
+	gci_buf_free(&ctl->out);
+	pthread_mutex_destroy(&ctl->lock);
+	gci_free(ctl);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ * The rank's side of the control protocol (transport/control.h). Joining is blocking; after it a
+ * thread keeps up the heartbeats and listens for the end of the job, so that a program that
+ * computes for long is not taken for dead, and one that waits learns of a failure at once.
+ *
+ * Threads: join, bye and free from one thread; the others from any. */
+#ifndef GCI_COMM_CONTROL_CLIENT_H
+#define GCI_COMM_CONTROL_CLIENT_H
+
+#include "transport/control.h"
+
+struct gci_control;
+
+/* Connects to the launcher at "IP:PORT" and finds the local address by which it is reached: that
+ * is where data connections should be taken too. `ip` has room for 46 + 1 characters. */
+int gci_control_connect(struct gci_control **ctl, const char *rendezvous, char *ip, size_t size,
+	struct gci_error *e);
+
+/* Says HELLO and waits for START, however long the other ranks take (the launcher gives up on
+ * them in time). Then starts the thread. `wake` is called from the thread, with `user`, when a
+ * verdict has come. *start is the caller's to free by gci_ctl_message_free. */
+int gci_control_join(struct gci_control *ctl, const struct gci_ctl_hello *hello,
+	void (*wake)(void *user), void *user, struct gci_ctl_message *start, struct gci_error *e);
+
+/* Tells the launcher that the job cannot go on. Does not wait. */
+void gci_control_fail(struct gci_control *ctl, const struct gci_ctl_failure *f);
+
+/* True, with *f filled, if the job has ended with a failure: by the launcher's word, or because the
+ * launcher is gone. */
+int gci_control_verdict(struct gci_control *ctl, struct gci_ctl_failure *f);
+
+/* Says BYE. */
+void gci_control_bye(struct gci_control *ctl);
+
+/* True once all ranks have said BYE. `wake` is called then. */
+int gci_control_all_gone(struct gci_control *ctl);
+
+void gci_control_free(struct gci_control *ctl);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+#include "comm/run.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+struct gci_run_message {
+	struct gci_tp_req req;
+	struct gci_run *run;
+	uint32_t step;
+};
+
+static char *at(const struct gci_run *run, const struct gci_slice *s)
+{
+	char *base = run->buf[s->buffer];
+
+	return base ? base + s->offset * run->esize : NULL;
+}
+
+static void advance(struct gci_run *run);
+
+static void end(struct gci_run *run, int status)
+{
+	if (!run->status)
+		run->status = status;
+	/* After a failure the transport ends each request; the last one ends the run. */
+	if (run->over || (run->status ? run->nmessages : !gci_ready_finished(&run->ready)))
+		return;
+	if (run->starting)
+		return;
+	run->over = 1;
+	run->done(run, run->status);
+}
+
+static void on_message(struct gci_tp_req *req, int status)
+{
+	struct gci_run_message *m = req->user;
+	struct gci_run *run = m->run;
+
+	run->nmessages--;
+	gci_ready_done(&run->ready, m->step);
+	if (!status && !run->status)
+		advance(run);
+	end(run, status);
+}
+
+static void reduce(const struct gci_run *run, const struct gci_step *s, uint64_t offset,
+	const void *incoming, uint64_t nbytes)
+{
+	char *out = at(run, &s->dst) + offset;
+	const char *own = at(run, &s->src) + offset;
+
+	if (s->swapped)
+		run->kernel(out, incoming, own, nbytes / run->esize);
+	else
+		run->kernel(out, own, incoming, nbytes / run->esize);
+}
+
+static void on_piece(struct gci_tp_req *req, uint64_t offset, const void *data, size_t nbytes)
+{
+	struct gci_run_message *m = req->user;
+
+	reduce(m->run, &m->run->sched->steps[m->step], offset, data, nbytes);
+}
+
+static void start_message(struct gci_run *run, uint32_t step)
+{
+	const struct gci_step *s = &run->sched->steps[step];
+	const struct gci_slice *slice = s->kind == GCI_SEND ? &s->src : &s->dst;
+	struct gci_run_message *m = &run->messages[step];
+
+	m->run = run;
+	m->step = step;
+	m->req = (struct gci_tp_req){.peer = s->peer,
+		.key = {.comm = run->comm, .tag = s->tag, .seq = run->seq},
+		.buf = at(run, slice),
+		.nbytes = slice->length * run->esize,
+		.digest = run->digest,
+		.align = run->esize,
+		.done = on_message,
+		.piece = s->kind == GCI_RECV_REDUCE ? on_piece : NULL,
+		.user = m};
+	run->nmessages++;
+	if (s->kind == GCI_SEND)
+		gci_tp_isend(run->tp, &m->req);
+	else
+		gci_tp_irecv(run->tp, &m->req);
+}
+
+static void run_local(const struct gci_run *run, const struct gci_step *s)
+{
+	uint64_t nbytes = s->dst.length * run->esize;
+
+	if (!nbytes)
+		return;
+	if (s->kind == GCI_COPY)
+		memmove(at(run, &s->dst), at(run, &s->src), nbytes);
+	else if (s->swapped)
+		run->kernel(at(run, &s->dst), at(run, &s->src), at(run, &s->dst), s->dst.length);
+	else
+		run->kernel(at(run, &s->dst), at(run, &s->dst), at(run, &s->src), s->dst.length);
+}
+
+static void advance(struct gci_run *run)
+{
+	uint32_t step;
+
+	while (gci_ready_next(&run->ready, &step)) {
+		const struct gci_step *s = &run->sched->steps[step];
+
+		if (s->kind <= GCI_RECV_REDUCE) {
+			start_message(run, step);
+		} else {
+			run_local(run, s);
+			gci_ready_done(&run->ready, step);
+		}
+	}
+}
+
+int gci_run_start(struct gci_run *run)
+{
+	const struct gci_sched *s = run->sched;
+	int rc = gci_ready_init(&run->ready, s);
+
+	run->nmessages = 0;
+	run->status = run->over = 0;
+	run->buf[GCI_TMP] = NULL;
+	run->messages = rc ? NULL : gci_calloc(s->nsteps, sizeof(*run->messages));
+	if (!rc && s->tmp_len)
+		run->buf[GCI_TMP] = gci_calloc(s->tmp_len, run->esize);
+	if (rc || !run->messages || (s->tmp_len && !run->buf[GCI_TMP])) {
+		gci_run_free(run);
+		return GCOLL_ERR_NOMEM;
+	}
+	run->starting = 1;
+	advance(run);
+	run->starting = 0;
+	end(run, 0);
+	return 0;
+}
+
+void gci_run_free(struct gci_run *run)
+{
+	gci_ready_free(&run->ready);
+	gci_free(run->messages);
+	gci_free(run->buf[GCI_TMP]);
+	run->messages = NULL;
+	run->buf[GCI_TMP] = NULL;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ * The executor: runs one instance of a schedule over a transport. The only place where the two
+ * meet.
+ *
+ *	struct gci_run run = {.sched = s, .tp = tp, .comm = 0, .seq = 7, .digest = d,
+ *		.esize = 4, .kernel = k, .buf = {in, out}, .done = on_done, .user = me};
+ *	gci_run_start(&run);
+ *	while (!me->done)
+ *		gci_tp_progress(tp, GCI_NEVER);
+ *	gci_run_free(&run);
+ *
+ * One thread. done is called from progress, once, also on failure; from start if nothing had to
+ * wait. A run may be freed from its own done. */
+#ifndef GCI_COMM_RUN_H
+#define GCI_COMM_RUN_H
+
+#include "collectives/kernels.h"
+#include "collectives/ready.h"
+#include "transport/transport.h"
+
+struct gci_run_message;
+
+struct gci_run {
+	/* Set by the caller. */
+	const struct gci_sched *sched; /* must outlive the run */
+	struct gci_tp *tp;
+	uint32_t comm;
+	uint64_t seq;    /* names this instance; the same on all ranks */
+	uint64_t digest; /* of the operation */
+	uint32_t esize;
+	gci_kernel kernel;       /* needed by reducing steps only */
+	char *buf[GCI_NBUFFERS]; /* IN (never written), OUT; TMP is the run's own */
+	void (*done)(struct gci_run *run, int status);
+	void *user;
+
+	/* The run's. */
+	struct gci_ready ready;
+	struct gci_run_message *messages;
+	uint32_t nmessages;
+	int starting; /* inside gci_run_start: done waits for its end */
+	int status, over;
+};
+
+/* Starts what can start. GCOLL_ERR_NOMEM (then done is not called and nothing is to be freed), or
+ * 0. */
+int gci_run_start(struct gci_run *run);
+
+/* Only when done has been called, or after the transport was stopped or freed. */
+void gci_run_free(struct gci_run *run);
+
+#endif
