@@ -11,6 +11,7 @@ static const struct command {
 	int (*run)(int argc, char **argv);
 	const char *help;
 } commands[] = {
+	{"lab", gct_lab, "bring up an emulated grid and run a command in it"},
 	{NULL, NULL, NULL},
 };
 

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ * What the lab's guest and the process outside say to each other over the guest's serial line:
+ * frames of a type, a session (one command that runs inside) and at most GCI_FRAME_MAX bytes.
+ *
+ *	outside				guest
+ *	START ->				u32 n: the job is in the file job-n
+ *	IN, IN_END ->				its standard input, within the credit given
+ *	SIGNAL ->				u8: to the job's process group
+ *	STOP ->					ends the guest
+ *					<- READY	u64: nanoseconds to boot and to build the
+ *network
+ *					<- FAILED	text: why the guest cannot serve
+ *					<- CREDIT	u32: bytes of IN that may be sent
+ *					<- OUT, ERR	the job's output
+ *					<- EXIT		u8 status, u64 CPU ticks busy, u64 of all
+ *ticks
+ *
+ * Without I/O: bytes in, frames out. */
+#ifndef GCI_NETEM_FRAME_H
+#define GCI_NETEM_FRAME_H
+
+#include "base/buf.h"
+
+#define GCI_FRAME_MAX    4096
+#define GCI_FRAME_HEADER 8
+#define GCI_FRAME_CREDIT 8192 /* of standard input under way, per session */
+#define GCI_MAX_SESSIONS 8
+
+enum gci_frame_type {
+	GCI_FRAME_START = 1,
+	GCI_FRAME_IN,
+	GCI_FRAME_IN_END,
+	GCI_FRAME_SIGNAL,
+	GCI_FRAME_STOP,
+	GCI_FRAME_READY,
+	GCI_FRAME_FAILED,
+	GCI_FRAME_CREDIT_GIVEN,
+	GCI_FRAME_OUT,
+	GCI_FRAME_ERR,
+	GCI_FRAME_EXIT,
+	GCI_FRAME_TYPES,
+};
+
+struct gci_frame {
+	enum gci_frame_type type;
+	unsigned session;
+	struct gci_reader body;
+};
+
+/* Writes one frame; `len` is at most GCI_FRAME_MAX. */
+void gci_frame_put(struct gci_buf *out, enum gci_frame_type type, unsigned session,
+	const void *body, size_t len);
+
+/* Looks at the first frame in `in`. Its length in bytes, 0 when more bytes are needed, -1 when this
+ * is no frame. `f` points into `in`. */
+int gci_frame_get(const struct gci_buf *in, struct gci_frame *f);
+
+/* A command to run: as a file, for the guest to read. */
+struct gci_job {
+	char *cwd;
+	char **argv, **env; /* NULL-terminated */
+};
+
+#define GCI_JOB_MAX (8u << 20)
+
+void gci_job_put(struct gci_buf *out, const struct gci_job *job);
+
+/* GCOLL_ERR_PROTO or _NOMEM leave `job` empty. */
+int gci_job_get(struct gci_reader *in, struct gci_job *job);
+
+void gci_job_free(struct gci_job *job);
+
+#endif

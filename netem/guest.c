@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT */
+#include "netem/guest.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "netem/frame.h"
+#include "netem/guest_boot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/reboot.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+struct session {
+	pid_t pid; /* 0: free */
+	int in, out, err;
+	int in_ended;
+	int exited, status;
+	struct gci_buf input; /* not yet taken by the job; at most GCI_FRAME_CREDIT */
+	uint64_t busy, total; /* CPU ticks at its start */
+};
+
+struct guest {
+	int line; /* the serial line */
+	int dirfd;
+	int children; /* signalfd for SIGCHLD */
+	struct gci_buf received;
+	struct session sessions[GCI_MAX_SESSIONS];
+};
+
+/* Blocks while the outside does not read: that is the job's back pressure too. */
+static void send_frame(
+	struct guest *g, enum gci_frame_type type, unsigned id, const void *body, size_t len)
+{
+	struct gci_buf b = {0};
+	size_t done = 0;
+
+	gci_frame_put(&b, type, id, body, len);
+	while (!b.failed && done < b.len) {
+		ssize_t n = write(g->line, b.data + done, b.len - done);
+
+		if (n > 0)
+			done += (size_t)n;
+		else if (n < 0 && errno != EINTR && errno != EAGAIN)
+			break;
+	}
+	gci_buf_free(&b);
+}
+
+static void send_u32(struct guest *g, enum gci_frame_type type, unsigned id, uint32_t v)
+{
+	uint8_t body[4];
+
+	gci_store_u32(body, v);
+	send_frame(g, type, id, body, sizeof(body));
+}
+
+static void fail(struct guest *g, const char *text)
+{
+	send_frame(g, GCI_FRAME_FAILED, 0, text, strlen(text));
+}
+
+/* Ticks of the guest's CPU since it was started. */
+static void read_cpu(uint64_t *busy, uint64_t *total)
+{
+	unsigned long long v[8] = {0};
+	FILE *f = fopen("/proc/stat", "re");
+	int i;
+
+	*busy = *total = 0;
+	if (!f)
+		return;
+	if (fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1], &v[2], &v[3],
+		    &v[4], &v[5], &v[6], &v[7]) >= 4)
+		for (i = 0; i < 8; i++) {
+			*total += v[i];
+			*busy += i == 3 || i == 4 ? 0 : v[i]; /* idle, iowait */
+		}
+	fclose(f);
+}
+
+/* In the child. */
+static void run_job(const struct gci_job *job, const int fds[3])
+{
+	sigset_t none;
+	int i;
+
+	setsid();
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	for (i = 0; i < 3; i++)
+		dup2(fds[i], i);
+	if (chdir(job->cwd)) {
+		fprintf(stderr, "gridcoll lab: %s: %s\n", job->cwd, strerror(errno));
+		_exit(126);
+	}
+	clearenv();
+	for (i = 0; job->env[i]; i++)
+		putenv(job->env[i]);
+	setenv("GRIDCOLL_LAB", GCI_GUEST_LAB, 1);
+	setenv("TMPDIR", "/run/tmp", 1);
+	execvp(job->argv[0], job->argv);
+	fprintf(stderr, "gridcoll lab: %s: %s\n", job->argv[0], strerror(errno));
+	_exit(errno == ENOENT ? 127 : 126);
+}
+
+static void exit_session(struct guest *g, unsigned id, int status)
+{
+	struct session *s = &g->sessions[id];
+	uint8_t body[17] = {(uint8_t)status};
+	uint64_t busy, total;
+
+	read_cpu(&busy, &total);
+	gci_store_u64(body + 1, busy - s->busy);
+	gci_store_u64(body + 9, total - s->total);
+	sync(); /* what jobs wrote through mappings */
+	if (s->in >= 0)
+		close(s->in);
+	if (s->out >= 0)
+		close(s->out);
+	if (s->err >= 0)
+		close(s->err);
+	gci_buf_free(&s->input);
+	memset(s, 0, sizeof(*s));
+	send_frame(g, GCI_FRAME_EXIT, id, body, sizeof(body));
+}
+
+static int start_child(struct guest *g, struct session *s, const struct gci_job *job)
+{
+	int in[2], out[2], err[2], i;
+
+	if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC))
+		return -1; /* out of descriptors: this guest is beyond use, and will be ended */
+	s->pid = fork();
+	if (!s->pid)
+		run_job(job, (int[]){in[0], out[1], err[1]});
+	close(in[0]);
+	close(out[1]);
+	close(err[1]);
+	s->in = in[1];
+	s->out = out[0];
+	s->err = err[0];
+	for (i = 0; i < 3; i++)
+		fcntl((int[]){s->in, s->out, s->err}[i], F_SETFL, O_NONBLOCK);
+	(void)g;
+	return s->pid < 0 ? -1 : 0;
+}
+
+static void start_session(struct guest *g, unsigned id, uint32_t number)
+{
+	struct session *s = &g->sessions[id];
+	struct gci_error e = {0};
+	struct gci_buf file = {0};
+	struct gci_job job = {0};
+	struct gci_reader r;
+	char name[32];
+
+	memset(s, 0, sizeof(*s));
+	s->in = s->out = s->err = -1;
+	read_cpu(&s->busy, &s->total);
+	snprintf(name, sizeof(name), "job-%u", number);
+	if (gci_guest_read_file(g->dirfd, name, GCI_JOB_MAX, &file, &e)) {
+		send_frame(g, GCI_FRAME_ERR, id, e.text, strlen(e.text));
+		exit_session(g, id, 126);
+	} else {
+		r = (struct gci_reader){file.data, file.len, 0};
+		if (gci_job_get(&r, &job) || start_child(g, s, &job))
+			exit_session(g, id, 126);
+		else
+			send_u32(g, GCI_FRAME_CREDIT_GIVEN, id, GCI_FRAME_CREDIT);
+	}
+	gci_job_free(&job);
+	gci_buf_free(&file);
+}
+
+/* Gives the job what it takes of its input, and the outside credit for as much. */
+static void feed(struct guest *g, unsigned id)
+{
+	struct session *s = &g->sessions[id];
+	ssize_t n = 0;
+
+	if (s->in < 0)
+		return;
+	if (s->input.len) {
+		n = write(s->in, s->input.data, s->input.len);
+		if (n < 0 && errno != EAGAIN && errno != EINTR) {
+			/* The job does not want it: take and drop what comes. */
+			n = (ssize_t)s->input.len;
+			close(s->in);
+			s->in = -1;
+		}
+	}
+	if (n > 0) {
+		gci_buf_consume(&s->input, (size_t)n);
+		send_u32(g, GCI_FRAME_CREDIT_GIVEN, id, (uint32_t)n);
+	}
+	if (s->in_ended && !s->input.len && s->in >= 0) {
+		close(s->in);
+		s->in = -1;
+	}
+}
+
+static void take_input(struct guest *g, unsigned id, const struct gci_frame *f)
+{
+	struct session *s = &g->sessions[id];
+
+	if (f->type == GCI_FRAME_IN_END)
+		s->in_ended = 1;
+	else if (s->in < 0)
+		send_u32(g, GCI_FRAME_CREDIT_GIVEN, id, (uint32_t)f->body.len);
+	else if (s->input.len + f->body.len <= GCI_FRAME_CREDIT)
+		gci_buf_put(&s->input, f->body.data, f->body.len);
+	feed(g, id);
+}
+
+/* Hands on up to one frame of output; 0 when there is none now. */
+static int drain_some(struct guest *g, unsigned id, int *fd, enum gci_frame_type type)
+{
+	char chunk[GCI_FRAME_MAX];
+	ssize_t n = *fd < 0 ? 0 : read(*fd, chunk, sizeof(chunk));
+
+	if (n > 0) {
+		send_frame(g, type, id, chunk, (size_t)n);
+		return 1;
+	}
+	if (n == 0 && *fd >= 0) {
+		close(*fd);
+		*fd = -1;
+	}
+	return 0;
+}
+
+static void reap(struct guest *g)
+{
+	struct signalfd_siginfo si;
+	int status;
+	unsigned i;
+	pid_t pid;
+
+	while (read(g->children, &si, sizeof(si)) > 0)
+		;
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		for (i = 0; i < GCI_MAX_SESSIONS; i++)
+			if (g->sessions[i].pid == pid) {
+				g->sessions[i].exited = 1;
+				g->sessions[i].status = WIFEXITED(status) ? WEXITSTATUS(status)
+									  : 128 + WTERMSIG(status);
+			}
+	for (i = 0; i < GCI_MAX_SESSIONS; i++) {
+		struct session *s = &g->sessions[i];
+
+		if (!s->exited)
+			continue;
+		/* All it wrote is in the pipes; what children in the background still write is not
+		 * waited for. */
+		while (drain_some(g, i, &s->out, GCI_FRAME_OUT))
+			;
+		while (drain_some(g, i, &s->err, GCI_FRAME_ERR))
+			;
+		exit_session(g, i, s->status);
+	}
+}
+
+static void on_frame(struct guest *g, const struct gci_frame *f)
+{
+	struct session *s = &g->sessions[f->session];
+	struct gci_reader body = f->body;
+	int sig;
+
+	if (f->type == GCI_FRAME_STOP) {
+		sync();
+		reboot(RB_POWER_OFF);
+	} else if (f->type == GCI_FRAME_START && !s->pid) {
+		start_session(g, f->session, gci_read_u32(&body));
+	} else if (!s->pid) {
+		return; /* crossed its exit on the way */
+	} else if (f->type == GCI_FRAME_SIGNAL) {
+		sig = gci_read_u8(&body);
+		kill(-s->pid, sig);
+	} else {
+		take_input(g, f->session, f);
+	}
+}
+
+static void receive(struct guest *g)
+{
+	uint8_t chunk[4096];
+	ssize_t n = read(g->line, chunk, sizeof(chunk));
+	struct gci_frame f;
+	int len;
+
+	if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
+		reboot(RB_POWER_OFF); /* the outside is gone */
+	if (n <= 0)
+		return;
+	gci_buf_put(&g->received, chunk, (size_t)n);
+	while ((len = gci_frame_get(&g->received, &f)) > 0) {
+		on_frame(g, &f);
+		gci_buf_consume(&g->received, (size_t)len);
+	}
+	if (len < 0 || g->received.failed) {
+		fail(g, "garbage on the guest's serial line");
+		reboot(RB_POWER_OFF);
+	}
+}
+
+static void serve(struct guest *g)
+{
+	struct pollfd fds[2 + 3 * GCI_MAX_SESSIONS];
+	unsigned i;
+
+	for (;;) {
+		fds[0] = (struct pollfd){g->line, POLLIN, 0};
+		fds[1] = (struct pollfd){g->children, POLLIN, 0};
+		for (i = 0; i < GCI_MAX_SESSIONS; i++) {
+			const struct session *s = &g->sessions[i];
+			struct pollfd *p = &fds[2 + 3 * i];
+
+			p[0] = (struct pollfd){s->pid && s->input.len ? s->in : -1, POLLOUT, 0};
+			p[1] = (struct pollfd){s->pid ? s->out : -1, POLLIN, 0};
+			p[2] = (struct pollfd){s->pid ? s->err : -1, POLLIN, 0};
+		}
+		if (poll(fds, 2 + 3 * GCI_MAX_SESSIONS, -1) < 0)
+			continue;
+		for (i = 0; i < GCI_MAX_SESSIONS; i++) {
+			struct session *s = &g->sessions[i];
+			const struct pollfd *p = &fds[2 + 3 * i];
+
+			if (p[0].revents)
+				feed(g, i);
+			if (p[1].revents)
+				drain_some(g, i, &s->out, GCI_FRAME_OUT);
+			if (p[2].revents)
+				drain_some(g, i, &s->err, GCI_FRAME_ERR);
+		}
+		if (fds[1].revents)
+			reap(g);
+		if (fds[0].revents)
+			receive(g);
+	}
+}
+
+static int open_line(void)
+{
+	int fd = open("/dev/ttyS0", O_RDWR | O_NOCTTY | O_CLOEXEC);
+	struct termios t;
+
+	if (fd < 0 || tcgetattr(fd, &t))
+		return -1;
+	cfmakeraw(&t);
+	return tcsetattr(fd, TCSANOW, &t) ? -1 : fd;
+}
+
+int gci_guest_main(const char *dir)
+{
+	struct guest g = {0};
+	struct gci_error e = {0};
+	uint64_t start = gci_now_ns();
+	uint8_t ready[16];
+	sigset_t chld;
+
+	if (getpid() != 1) {
+		fprintf(stderr,
+			"gridcoll lab guest: only for the first process of the lab's guest\n");
+		return 2;
+	}
+	g.dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (gci_guest_mount(&e))
+		fprintf(stderr, "%s\n", e.text);
+	g.line = open_line();
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	if (!e.status && g.dirfd >= 0 && g.line >= 0)
+		gci_guest_build(g.dirfd, &e);
+	else
+		gci_error_errno(&e, "the guest's serial line or %s", dir);
+	if (e.status) {
+		fprintf(stderr, "%s\n", e.text);
+		fail(&g, e.text);
+		tcdrain(g.line);
+		reboot(RB_POWER_OFF);
+	}
+	sigprocmask(SIG_BLOCK, &chld, NULL);
+	g.children = signalfd(-1, &chld, SFD_NONBLOCK | SFD_CLOEXEC);
+	gci_store_u64(ready, start);
+	gci_store_u64(ready + 8, gci_now_ns());
+	send_frame(&g, GCI_FRAME_READY, 0, ready, sizeof(ready));
+	serve(&g);
+	return 1;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT
+ * What the lab has to do to bring up a grid: the exact commands, before any is run.
+ *
+ *	struct gci_lab_plan plan;
+ *	if (gci_lab_plan_make(&plan, &grid, &e))	// grid is dilated already
+ *		return ...;
+ *	for (i = 0; i < plan.nsteps; i++)
+ *		...					// netem/apply.h does it
+ *	gci_lab_plan_free(&plan);
+ *
+ * Pure: a model in, text out.
+ *
+ * A cluster is one namespace with a bridge that is also the cluster's router; each host is a
+ * namespace on one of its ports. Two clusters are joined by a wire through the namespace gcl-wan,
+ * with a device for each direction:
+ *
+ *	gcl-k1            gcl-sw-kyoto              gcl-wan               gcl-sw-tokyo      gcl-t1
+ *	eth0 ----------- p0 = br0 = w1 ------ wan-1-0 = wan-0-1 ------ w0 = br0 = p0 ------ eth0
+ *	NIC rate, fq               WAN rate,            WAN delay,           LAN delay,
+ *	                           queue                loss                 NIC rate
+ *
+ * (qdiscs of the way from left to right; the way back has its own.) */
+#ifndef GCI_NETEM_PLAN_H
+#define GCI_NETEM_PLAN_H
+
+#include "collectives/grid.h"
+
+#define GCI_LAB_MAX_CLUSTERS 250             /* one byte of the address */
+#define GCI_LAB_MAX_DELAY_NS 200000000000ull /* tc counts in 32 bits */
+#define GCI_LAB_MAX_PORTS    1000            /* a Linux bridge has 1023 */
+
+enum gci_lab_tool { GCI_LAB_SYSCTL, GCI_LAB_IP, GCI_LAB_TC };
+
+/* Lines for `ip -batch`, `tc -batch`, or "sysctl.name value", to be done in one namespace. */
+struct gci_lab_step {
+	enum gci_lab_tool tool;
+	char *netns; /* NULL: the one we are in */
+	char *lines;
+};
+
+struct gci_lab_host {
+	char *name, *netns;
+	char addr[16], gateway[16], mac[20];
+	char *port_netns; /* the switch's end of its cable */
+	char port[16];
+	int cluster;
+};
+
+struct gci_lab_wire {
+	int from, to;   /* clusters */
+	char dev[16];   /* in gcl-wan: what it sends is what has crossed */
+	char entry[16]; /* in the switch of `from`: what it drops is lost to a full queue */
+};
+
+struct gci_lab_plan {
+	struct gci_lab_step *steps;
+	size_t nsteps, steps_cap;
+	char **netns; /* all namespaces, in the order they are made */
+	size_t nnetns, netns_cap;
+	struct gci_lab_host *hosts; /* in rank order */
+	int nhosts;
+	struct gci_lab_wire *wires; /* in the order of the grid's links */
+	int nwires;
+};
+
+/* GCOLL_ERR_INVALID with a sentence when the lab cannot hold this grid, or GCOLL_ERR_NOMEM; then
+ * `plan` is empty. */
+int gci_lab_plan_make(struct gci_lab_plan *plan, const struct gci_grid *g, struct gci_error *e);
+
+void gci_lab_plan_free(struct gci_lab_plan *plan);
+
+struct gci_buf;
+/* The plan as text, each line with its namespace and its tool in front. */
+void gci_lab_plan_print(const struct gci_lab_plan *plan, struct gci_buf *out);
+
+/* How many times to slow the grid down so that one CPU carries it (LAB.md: 1.4 Gbit/s of all
+ * hosts' NICs together) while its round trips stay below TCP's first time-out. At least 1. */
+uint32_t gci_lab_choose_dilation(const struct gci_grid *g);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ * gridcoll lab: a grid file's network on this machine. */
+#include "tools/lab.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "netem/apply.h"
+#include "netem/guest.h"
+#include "netem/labfile.h"
+#include "netem/netns.h"
+#include "netem/plan.h"
+#include "tools/tools.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int lab_complain(const struct gci_error *e)
+{
+	fprintf(stderr, "gridcoll lab: error: %s\n", e->text);
+	return e->status == GCOLL_ERR_PARSE || e->status == GCOLL_ERR_INVAL ? GCT_USAGE
+									    : GCT_FAILED;
+}
+
+/* gridcoll lab plan GRID: what would be done, and nothing else. */
+static int lab_plan(int argc, char **argv)
+{
+	struct lab_options o = {0};
+	struct gci_lab_plan plan;
+	struct gci_error e = {0};
+	struct gci_buf text = {0};
+	struct gci_grid g;
+	int rc = lab_parse(&o, argc, argv, 1, "plan [--dilate K|auto] GRID");
+
+	if (rc)
+		return rc - 1;
+	rc = lab_load_grid(&o, &g);
+	if (rc)
+		return rc;
+	if (gci_lab_plan_make(&plan, &g, &e)) {
+		rc = lab_complain(&e);
+	} else {
+		gci_lab_plan_print(&plan, &text);
+		fputs(gci_buf_cstr(&text), stdout);
+		gci_lab_plan_free(&plan);
+	}
+	gci_buf_free(&text);
+	gci_grid_free(&g);
+	return rc;
+}
+
+/* gridcoll lab link HOST up|down: pulls a host's cable at the switch's end. */
+static int lab_link(int argc, char **argv)
+{
+	const char *lab = getenv("GRIDCOLL_LAB");
+	struct gci_lab_port port;
+	struct gci_error e = {0};
+	int home, rc;
+
+	if (argc != 3 || (strcmp(argv[2], "up") && strcmp(argv[2], "down"))) {
+		fprintf(stderr, "usage: gridcoll lab link HOST up|down (inside a running lab)\n");
+		return GCT_USAGE;
+	}
+	if (!lab) {
+		fprintf(stderr,
+			"gridcoll lab link: GRIDCOLL_LAB is not set, expected to run inside "
+			"a lab\n");
+		return GCT_USAGE;
+	}
+	rc = gci_labfile_port(lab, argv[1], &port, &e);
+	home = rc ? -1 : gci_netns_open(NULL, &e);
+	if (!rc && home >= 0)
+		rc = gci_netns_enter(port.netns, &e);
+	if (!rc && home >= 0) {
+		const char *ip[] = {"ip", "link", "set", port.dev, argv[2], NULL};
+
+		gci_lab_tool_run(ip, NULL, &e);
+		gci_netns_leave(home);
+	}
+	return e.status ? lab_complain(&e) : GCT_OK;
+}
+
+/* linux.uml adds an argument of its own behind ours. */
+static int lab_guest(int argc, char **argv)
+{
+	return argc >= 2 ? gci_guest_main(argv[1]) : GCT_USAGE;
+}
+
+static const struct verb {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *help; /* NULL: not for people */
+} verbs[] = {
+	{"run", lab_run,
+		"[OPTIONS] GRID -- CMD...  bring up the grid, run CMD in it, take it down"},
+	{"plan", lab_plan, "[--dilate K] GRID      print the commands that build the grid"},
+	{"link", lab_link, "HOST up|down           inside a lab: plug or pull a host's cable"},
+	{"guest", lab_guest, NULL},
+	{NULL, NULL, NULL},
+};
+
+static void usage(FILE *out)
+{
+	const struct verb *v;
+
+	fprintf(out, "usage: gridcoll lab VERB ...\n");
+	for (v = verbs; v->name; v++)
+		if (v->help)
+			fprintf(out, "  %-7s %s\n", v->name, v->help);
+}
+
+int gct_lab(int argc, char **argv)
+{
+	const struct verb *v;
+
+	if (argc < 2) {
+		usage(stderr);
+		return GCT_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "help")) {
+		usage(stdout);
+		return GCT_OK;
+	}
+	for (v = verbs; v->name; v++)
+		if (!strcmp(argv[1], v->name))
+			return v->run(argc - 1, argv + 1);
+	fprintf(stderr, "gridcoll lab: unknown verb \"%s\", expected one of these:\n", argv[1]);
+	usage(stderr);
+	return GCT_USAGE;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ * What the verbs of `gridcoll lab` share. */
+#ifndef GCI_TOOLS_LAB_H
+#define GCI_TOOLS_LAB_H
+
+#include "collectives/grid.h"
+#include "netem/frame.h"
+
+enum lab_backend { LAB_AUTO, LAB_HOST, LAB_UML };
+
+struct lab_options {
+	enum lab_backend backend;
+	int dilate_auto;
+	uint32_t dilation;
+	uint64_t mem_nbytes; /* 0: as the grid needs */
+	int quiet;
+	int fast; /* handed on: GRIDCOLL_PROFILE=fast */
+	const char *grid_file;
+	char **command; /* NULL-terminated */
+};
+
+/* Reads `-`-options, GRID where `wants_grid`, and the command. 0, or an exit status + 1. */
+int lab_parse(struct lab_options *o, int argc, char **argv, int wants_grid, const char *usage);
+
+/* Reads the grid file and dilates it; complains. 0 or an exit status. */
+int lab_load_grid(struct lab_options *o, struct gci_grid *g);
+
+/* The command with the environment it is to have. Free with gci_job_free. */
+int lab_make_job(const struct lab_options *o, struct gci_job *job, struct gci_error *e);
+
+/* Which backend, for `auto` by what is there. */
+enum lab_backend lab_choose(const struct lab_options *o, struct gci_error *e);
+
+uint64_t lab_memory(const struct lab_options *o, const struct gci_grid *g);
+
+/* Prints "gridcoll lab: error: TEXT"; GCT_USAGE or GCT_FAILED by the status. */
+int lab_complain(const struct gci_error *e);
+
+/* One verb per file. */
+int lab_run(int argc, char **argv);
+int lab_doctor(int argc, char **argv);
+int lab_up(int argc, char **argv);
+int lab_down(int argc, char **argv);
+int lab_exec(int argc, char **argv);
+
+#endif

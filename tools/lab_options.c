@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/units.h"
+#include "netem/plan.h"
+#include "netem/uml.h"
+#include "netem/uml_start.h"
+#include "tools/lab.h"
+#include "tools/tools.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { OPT_BACKEND = 256, OPT_DILATE, OPT_MEM, OPT_FAST, OPT_QUIET, OPT_HELP };
+
+static const struct option options[] = {
+	{"backend", required_argument, NULL, OPT_BACKEND},
+	{"dilate", required_argument, NULL, OPT_DILATE},
+	{"mem", required_argument, NULL, OPT_MEM},
+	{"fast", no_argument, NULL, OPT_FAST},
+	{"quiet", no_argument, NULL, OPT_QUIET},
+	{"help", no_argument, NULL, OPT_HELP},
+	{NULL, 0, NULL, 0},
+};
+
+static int bad(const char *option, const char *value, const char *expected)
+{
+	fprintf(stderr, "gridcoll lab: --%s %s: expected %s\n", option, value, expected);
+	return -1;
+}
+
+static int set_backend(struct lab_options *o, const char *value)
+{
+	static const char *const names[] = {"auto", "host", "uml"};
+	int i;
+
+	for (i = 0; i < 3; i++)
+		if (!strcmp(value, names[i])) {
+			o->backend = (enum lab_backend)i;
+			return 0;
+		}
+	return bad("backend", value, "auto, host or uml");
+}
+
+static int set_dilation(struct lab_options *o, const char *value)
+{
+	uint64_t k;
+
+	if (!strcmp(value, "auto")) {
+		o->dilate_auto = 1;
+		return 0;
+	}
+	if (gci_parse_uint(value, 10000, &k) || !k)
+		return bad("dilate", value, "auto or a number from 1 to 10000");
+	o->dilate_auto = 0;
+	o->dilation = (uint32_t)k;
+	return 0;
+}
+
+static int set_mem(struct lab_options *o, const char *value)
+{
+	if (gci_parse_bytes(value, &o->mem_nbytes) || o->mem_nbytes < (128u << 20) ||
+		o->mem_nbytes > (1ull << 40))
+		return bad("mem", value, "a size from 128M to 1T");
+	return 0;
+}
+
+static int set_option(struct lab_options *o, int c, const char *value)
+{
+	switch (c) {
+	case OPT_BACKEND:
+		return set_backend(o, value);
+	case OPT_DILATE:
+		return set_dilation(o, value);
+	case OPT_MEM:
+		return set_mem(o, value);
+	case OPT_FAST:
+		o->fast = 1;
+		return 0;
+	case OPT_QUIET:
+		o->quiet = 1;
+		return 0;
+	default:
+		return -1;
+	}
+}
+
+int lab_parse(struct lab_options *o, int argc, char **argv, int wants_grid, const char *usage)
+{
+	int c, rc = 0;
+
+	memset(o, 0, sizeof(*o));
+	o->dilation = 1;
+	optind = 1;
+	while (!rc && (c = getopt_long(argc, argv, "+", options, NULL)) != -1) {
+		if (c == OPT_HELP) {
+			printf("usage: gridcoll lab %s\n", usage);
+			return GCT_OK + 1;
+		}
+		rc = set_option(o, c, optarg);
+	}
+	if (!rc && wants_grid) {
+		/* "--" may stand where GRID is missing. */
+		if (optind < argc && strcmp(argv[optind - 1], "--"))
+			o->grid_file = argv[optind++];
+		if (!o->grid_file) {
+			fprintf(stderr, "gridcoll lab: no GRID, expected a grid file\n");
+			rc = -1;
+		}
+	}
+	if (!rc && optind < argc && !strcmp(argv[optind], "--"))
+		optind++;
+	o->command = argv + optind;
+	if (rc)
+		fprintf(stderr, "usage: gridcoll lab %s\n", usage);
+	return rc ? GCT_USAGE + 1 : 0;
+}
+
+static int read_file(const char *path, struct gci_buf *out)
+{
+	char chunk[16384];
+	FILE *f = fopen(path, "re");
+	size_t n;
+
+	if (!f)
+		return -1;
+	errno = 0;
+	while (out->len <= GCI_GRID_MAX_TEXT && (n = fread(chunk, 1, sizeof(chunk), f)) > 0)
+		gci_buf_put(out, chunk, n);
+	n = (size_t)ferror(f);
+	fclose(f);
+	return n || out->failed ? -1 : 0;
+}
+
+static void say_dilation(struct lab_options *o)
+{
+	if (o->dilate_auto && !o->quiet)
+		fprintf(stderr, "gridcoll lab: --dilate auto: %u (rates / %u, delays x %u)\n",
+			o->dilation, o->dilation, o->dilation);
+}
+
+int lab_load_grid(struct lab_options *o, struct gci_grid *g)
+{
+	struct gci_buf text = {0};
+	struct gci_error e = {0};
+	int rc = GCT_OK;
+
+	if (read_file(o->grid_file, &text)) {
+		fprintf(stderr, "gridcoll lab: error: cannot read the grid file %s: %s\n",
+			o->grid_file, errno ? strerror(errno) : "out of memory");
+		gci_buf_free(&text);
+		return GCT_USAGE;
+	}
+	if (gci_grid_parse(g, (const char *)text.data, text.len, o->grid_file, &e)) {
+		rc = lab_complain(&e);
+	} else {
+		if (o->dilate_auto)
+			o->dilation = gci_lab_choose_dilation(g);
+		say_dilation(o);
+		gci_grid_dilate(g, o->dilation);
+	}
+	gci_buf_free(&text);
+	return rc;
+}
+
+/* What the machine has to spare, by /proc/meminfo. */
+static uint64_t available_nbytes(void)
+{
+	unsigned long long kib = 0;
+	char line[256];
+	FILE *f = fopen("/proc/meminfo", "re");
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return kib << 10;
+}
+
+/* The guest's memory is a sparse file, so much costs little until it is used; but its page cache
+ * grows to fill it. */
+uint64_t lab_memory(const struct lab_options *o, const struct gci_grid *g)
+{
+	uint64_t want = (256u << 20) + (uint64_t)g->nhosts * (160u << 20);
+	uint64_t most = available_nbytes() / 2;
+
+	if (o->mem_nbytes)
+		return o->mem_nbytes;
+	if (want > most && most > (512u << 20))
+		want = most;
+	return want;
+}
+
+struct env {
+	char **v;
+	size_t n, cap;
+	int failed;
+};
+
+static void env_add(struct env *env, char *entry)
+{
+	if (!entry || gci_grow(&env->v, &env->cap, env->n + 2, sizeof(*env->v))) {
+		gci_free(entry);
+		env->failed = 1;
+		return;
+	}
+	env->v[env->n++] = entry;
+	env->v[env->n] = NULL;
+}
+
+/* Our own program's directory first in PATH, so that gridcoll-run is found; in a build directory it
+ * lies beside. */
+static char *path_entry(const char *old)
+{
+	char self[4096], *slash, *entry;
+	char beside[4200];
+
+	if (gci_self_path(self, sizeof(self), NULL))
+		return gci_asprintf("PATH=%s", old);
+	slash = strrchr(self, '/');
+	*slash = '\0';
+	snprintf(beside, sizeof(beside), "%s/../launcher/gridcoll-run", self);
+	if (!access(beside, X_OK))
+		entry = gci_asprintf("PATH=%s:%s/../launcher:%s", self, self, old);
+	else
+		entry = gci_asprintf("PATH=%s:%s", self, old);
+	return entry;
+}
+
+static void add_terminal(struct env *env)
+{
+	struct winsize w;
+
+	if (!isatty(2))
+		return;
+	env_add(env, gci_strdup("GRIDCOLL_PROGRESS=1"));
+	if (!ioctl(2, TIOCGWINSZ, &w) && w.ws_col)
+		env_add(env, gci_asprintf("COLUMNS=%u", w.ws_col));
+}
+
+static char **make_env(const struct lab_options *o)
+{
+	static const char *const ours[] = {"PATH=", "GRIDCOLL_LAB=", "COLUMNS="};
+	const char *path = getenv("PATH");
+	struct env env = {0};
+	size_t i, k;
+
+	for (i = 0; environ[i]; i++) {
+		for (k = 0; k < 3 && strncmp(environ[i], ours[k], strlen(ours[k])); k++)
+			;
+		if (k == 3)
+			env_add(&env, gci_strdup(environ[i]));
+	}
+	env_add(&env, path_entry(path ? path : "/usr/local/bin:/usr/bin:/bin"));
+	add_terminal(&env);
+	if (o->fast)
+		env_add(&env, gci_strdup("GRIDCOLL_PROFILE=fast"));
+	if (!env.failed)
+		return env.v;
+	for (i = 0; i < env.n; i++)
+		gci_free(env.v[i]);
+	gci_free(env.v);
+	return NULL;
+}
+
+int lab_make_job(const struct lab_options *o, struct gci_job *job, struct gci_error *e)
+{
+	char cwd[4096];
+	size_t n = 0, i;
+
+	memset(job, 0, sizeof(*job));
+	if (!getcwd(cwd, sizeof(cwd)))
+		return gci_error_errno(e, "the current directory");
+	while (o->command[n])
+		n++;
+	job->cwd = gci_strdup(cwd);
+	job->env = make_env(o);
+	job->argv = gci_calloc(n + 1, sizeof(*job->argv));
+	for (i = 0; job->argv && i < n; i++)
+		job->argv[i] = gci_strdup(o->command[i]);
+	for (i = 0; job->argv && i < n && job->argv[i]; i++)
+		;
+	if (job->cwd && job->env && job->argv && i == n)
+		return 0;
+	gci_job_free(job);
+	return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+}
