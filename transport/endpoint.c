@@ -221,13 +221,13 @@ void gci_ep_run(struct gci_ep *ep)
 
 	if (ep->silent)
 		return;
+	gci_ep_deliver(ep);
 	if (gci_ep_status(ep) && !ep->told) {
 		ep->told = 1;
 		ep->callbacks++;
 		if (c->on_failure)
 			c->on_failure(c->user, &ep->failure);
 	}
-	gci_ep_deliver(ep);
 	if (gci_ep_status(ep))
 		finish_all(ep);
 	/* Only what is finished now: a done that starts a new request must not keep us here. */

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#include "transport/address.h"
+
+#include "base/units.h"
+
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+
+int gci_address_make(struct gci_address *a, const char *ip, uint16_t port)
+{
+	struct addrinfo hints = {
+		.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
+	struct addrinfo *found;
+	char service[8];
+
+	/* getaddrinfo rather than inet_pton: it knows scopes, as in fe80::1%eth0. */
+	snprintf(service, sizeof(service), "%u", port);
+	if (getaddrinfo(ip, service, &hints, &found))
+		return GCOLL_ERR_INVAL;
+	memset(a, 0, sizeof(*a));
+	if (found->ai_addrlen <= sizeof(a->v6)) {
+		memcpy(&a->v6, found->ai_addr, found->ai_addrlen);
+		a->len = found->ai_addrlen;
+	}
+	freeaddrinfo(found);
+	return a->len ? 0 : GCOLL_ERR_INVAL;
+}
+
+int gci_address_parse(struct gci_address *a, const char *text)
+{
+	const char *colon = strrchr(text, ':');
+	size_t len = colon ? (size_t)(colon - text) : 0;
+	char ip[GCI_ADDRESS_TEXT];
+	uint64_t port;
+
+	if (!len || len >= sizeof(ip) || gci_parse_uint(colon + 1, 65535, &port) || !port)
+		return GCOLL_ERR_INVAL;
+	if (text[0] == '[' && text[len - 1] == ']') {
+		text++;
+		len -= 2;
+	} else if (memchr(text, ':', len)) {
+		return GCOLL_ERR_INVAL; /* where does the IPv6 address end? */
+	}
+	memcpy(ip, text, len);
+	ip[len] = '\0';
+	return len ? gci_address_make(a, ip, (uint16_t)port) : GCOLL_ERR_INVAL;
+}
+
+void gci_address_format(const struct gci_address *a, char text[GCI_ADDRESS_TEXT])
+{
+	char ip[GCI_ADDRESS_TEXT - 9], port[8];
+
+	if (getnameinfo(&a->any, a->len, ip, sizeof(ip), port, sizeof(port),
+		    NI_NUMERICHOST | NI_NUMERICSERV))
+		snprintf(text, GCI_ADDRESS_TEXT, "?");
+	else
+		snprintf(text, GCI_ADDRESS_TEXT, strchr(ip, ':') ? "[%s]:%s" : "%s:%s", ip, port);
+}

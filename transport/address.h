@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * Socket addresses as text: "10.1.0.3:5000", "[fe80::1%eth0]:5000". Numeric only: no resolver. */
+#ifndef GCI_TRANSPORT_ADDRESS_H
+#define GCI_TRANSPORT_ADDRESS_H
+
+#include "base/error.h"
+
+#include <netinet/in.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#define GCI_ADDRESS_TEXT 64
+
+struct gci_address {
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	};
+	socklen_t len;
+};
+
+/* 0, or GCOLL_ERR_INVAL. gci_address_parse takes "IP:PORT" or "[IP]:PORT". */
+int gci_address_parse(struct gci_address *a, const char *text);
+int gci_address_make(struct gci_address *a, const char *ip, uint16_t port);
+
+/* Into `text`; "?" for what is no internet address. */
+void gci_address_format(const struct gci_address *a, char text[GCI_ADDRESS_TEXT]);
+
+#endif

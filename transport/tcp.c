@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT
+ * The transport's operations. Frames are pulled by streams: a peer with something to send is
+ * `dirty`, and progress offers its frames to those of its streams that can take them, before it
+ * waits. A stream whose socket is full waits for the socket, and then pulls by itself. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "transport/tcp_impl.h"
+
+#include <openssl/crypto.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CONNECT_NS      (10 * GCI_NS_PER_S)
+#define LEAST_PERIOD_NS (50 * GCI_NS_PER_MS)
+
+struct gci_hello gci_tcp_hello(const struct gci_tcp *t, int peer, unsigned index)
+{
+	const struct gci_tp_link *link = &t->ep.peers[peer]->link;
+
+	return (struct gci_hello){.epoch = t->tp.config.epoch,
+		.from = (uint32_t)t->tp.config.rank,
+		.to = (uint32_t)peer,
+		.stream = index,
+		.streams = link->streams,
+		.eager_nbytes = link->eager_nbytes,
+		.size = (uint32_t)t->tp.config.size};
+}
+
+int gci_tcp_disagree(struct gci_tcp *t, const struct gci_hello *h)
+{
+	struct gci_hello own = gci_tcp_hello(t, (int)h->from, h->stream);
+
+	if (h->streams == own.streams && h->eager_nbytes == own.eager_nbytes &&
+		h->size == own.size && h->stream < own.streams)
+		return 0;
+	return gci_ep_fail(&t->ep, GCOLL_ERR_MISMATCH, (int)h->from,
+		"rank %u and rank %d disagree: %u streams, %u eager bytes, %u ranks there; "
+		"%u, %u, %u here",
+		h->from, t->tp.config.rank, h->streams, h->eager_nbytes, h->size, own.streams,
+		own.eager_nbytes, own.size);
+}
+
+void gci_tcp_dirty(struct gci_tcp *t, struct gci_tcp_peer *p)
+{
+	if (!p->dirty.next)
+		gci_list_push(&t->dirty, &p->dirty);
+}
+
+static void on_kick(void *user, int peer)
+{
+	struct gci_tcp *t = user;
+
+	if (t->peers[peer])
+		gci_tcp_dirty(t, t->peers[peer]);
+}
+
+static void on_need(void *user, int rank)
+{
+	struct gci_tcp *t = user;
+	const struct gci_tp_link *link = &t->ep.peers[rank]->link;
+	struct gci_tcp_peer *p = gci_calloc(1, sizeof(*p));
+	uint64_t period = link->dead_ns / 8;
+	unsigned i;
+
+	if (!p) {
+		gci_ep_fail(&t->ep, GCOLL_ERR_NOMEM, -1, "out of memory for the peer %d", rank);
+		return;
+	}
+	p->rank = rank;
+	t->peers[rank] = p;
+	if (link->dead_ns) {
+		if (period < LEAST_PERIOD_NS)
+			period = LEAST_PERIOD_NS;
+		if (!t->watch_period_ns || period < t->watch_period_ns)
+			t->watch_period_ns = period;
+	}
+	for (i = 0; rank > t->tp.config.rank && i < link->streams; i++)
+		if (!gci_ep_status(&t->ep))
+			gci_conn_connect(t, p, i);
+	gci_tcp_watch(t);
+}
+
+/* Offers a peer's frames to its streams, a different one first each time. */
+static void flush_peer(struct gci_tcp *t, struct gci_tcp_peer *p)
+{
+	unsigned i, n = t->ep.peers[p->rank]->link.streams;
+
+	for (i = 0; i < n && gci_ep_pending(&t->ep, p->rank); i++) {
+		struct gci_conn *c = p->conns[p->turn];
+
+		p->turn = (p->turn + 1) % n;
+		if (gci_conn_writable(c))
+			gci_conn_write(c);
+	}
+}
+
+static void flush(struct gci_tcp *t)
+{
+	while (!gci_list_empty(&t->dirty)) {
+		struct gci_tcp_peer *p = gci_container(t->dirty.next, struct gci_tcp_peer, dirty);
+
+		gci_list_del(&p->dirty);
+		flush_peer(t, p);
+	}
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+	(void)timer;
+}
+
+static void on_async(uv_async_t *async)
+{
+	(void)async;
+}
+
+/* One round of the loop. */
+static void wait(struct gci_tcp *t, uint64_t timeout_ns)
+{
+	if (!timeout_ns) {
+		uv_run(t->loop, UV_RUN_NOWAIT);
+		return;
+	}
+	uv_update_time(t->loop);
+	uv_timer_start(&t->timer, on_timer,
+		timeout_ns / GCI_NS_PER_MS + !!(timeout_ns % GCI_NS_PER_MS), 0);
+	uv_run(t->loop, UV_RUN_ONCE);
+	uv_timer_stop(&t->timer);
+}
+
+/* Nothing more is read or written: requests' memory is about to be given back. Connections stay,
+ * so that peers do not take our failure for our death. */
+static void halt(struct gci_tcp *t)
+{
+	struct gci_list *it;
+
+	if (t->halted)
+		return;
+	t->halted = 1;
+	gci_list_each (it, &t->conns)
+		uv_poll_stop(&gci_container(it, struct gci_conn, link)->poll);
+	uv_poll_stop(&t->listen);
+	uv_timer_stop(&t->watch);
+}
+
+static void call_due(struct gci_tcp *t)
+{
+	if (gci_ep_status(&t->ep))
+		halt(t);
+	gci_ep_run(&t->ep);
+	if (gci_ep_status(&t->ep))
+		halt(t);
+	else
+		flush(t);
+}
+
+static int tcp_progress(struct gci_tp *tp, uint64_t timeout_ns)
+{
+	struct gci_tcp *t = (struct gci_tcp *)tp;
+	uint64_t before = t->ep.callbacks;
+
+	call_due(t);
+	/* Whoever was called may have been what the caller waits for. */
+	if (t->ep.callbacks != before || gci_ep_busy(&t->ep) || gci_ep_status(&t->ep))
+		timeout_ns = 0;
+	wait(t, timeout_ns);
+	call_due(t);
+	return gci_ep_status(&t->ep);
+}
+
+static void tcp_isend(struct gci_tp *tp, struct gci_tp_req *r)
+{
+	gci_ep_isend(&((struct gci_tcp *)tp)->ep, r);
+}
+
+static void tcp_irecv(struct gci_tp *tp, struct gci_tp_req *r)
+{
+	gci_ep_irecv(&((struct gci_tcp *)tp)->ep, r);
+}
+
+static void tcp_connect(struct gci_tp *tp, int peer)
+{
+	gci_ep_peer(&((struct gci_tcp *)tp)->ep, peer);
+}
+
+static void tcp_wake(struct gci_tp *tp)
+{
+	uv_async_send(&((struct gci_tcp *)tp)->async);
+}
+
+static void tcp_fail(struct gci_tp *tp, int status)
+{
+	gci_ep_revoke(&((struct gci_tcp *)tp)->ep, status);
+}
+
+static void tcp_stats(struct gci_tp *tp, int peer, struct gci_tp_stats *out)
+{
+	const struct gci_ep *ep = &((struct gci_tcp *)tp)->ep;
+
+	memset(out, 0, sizeof(*out));
+	if (peer >= 0 && peer < tp->config.size && ep->peers[peer])
+		*out = ep->peers[peer]->stats;
+}
+
+/* Writes what can be written. Returns true when all have said goodbye, we and they. */
+static int parted(struct gci_tcp *t)
+{
+	struct gci_list *it;
+	int all = 1, i;
+
+	gci_list_each (it, &t->conns) {
+		struct gci_conn *c = gci_container(it, struct gci_conn, link);
+
+		if (gci_conn_writable(c))
+			gci_conn_write(c);
+		if (c->peer >= 0 && !c->send_error && !(c->state == GCI_CONN_LEFT && c->shut))
+			all = 0;
+	}
+	/* A lower rank may have streams on their way to us that we have not taken yet. */
+	for (i = 0; i < t->tp.config.rank; i++) {
+		struct gci_tcp_peer *p = t->peers[i];
+
+		if (p && p->nconns && p->nconns < t->ep.peers[i]->link.streams)
+			all = 0;
+	}
+	return all;
+}
+
+static void close_all(struct gci_tcp *t)
+{
+	while (!gci_list_empty(&t->conns))
+		gci_conn_close(gci_container(t->conns.next, struct gci_conn, link));
+}
+
+static void tcp_stop(struct gci_tp *tp, uint64_t timeout_ns)
+{
+	struct gci_tcp *t = (struct gci_tcp *)tp;
+	uint64_t now = gci_now_ns(), end = now + timeout_ns;
+	struct gci_list *it;
+
+	if (end < now)
+		end = GCI_NEVER;
+	t->ep.silent = 1;
+	t->stopping = 1;
+	gci_list_each (it, &t->conns)
+		gci_container(it, struct gci_conn, link)->stream.bye = 1;
+	while (!gci_ep_status(&t->ep) && !parted(t) && now < end) {
+		wait(t, end - now);
+		now = gci_now_ns();
+	}
+	halt(t);
+	close_all(t);
+}
+
+static void destroy(struct gci_tcp *t)
+{
+	int i;
+
+	for (i = 0; t->peers && i < t->tp.config.size; i++)
+		gci_free(t->peers[i]);
+	gci_free(t->peers);
+	gci_free(t->addrs);
+	gci_free(t->congestion);
+	OPENSSL_cleanse(t->secret, sizeof(t->secret));
+	gci_free(t);
+}
+
+void gci_tcp_handle_closed(struct gci_tcp *t)
+{
+	t->nhandles--;
+	if (t->freed && !t->nhandles && t->loop != &t->own_loop)
+		destroy(t); /* else release() is waiting for this */
+}
+
+static void on_closed(uv_handle_t *h)
+{
+	gci_tcp_handle_closed(h->data);
+}
+
+/* Frees what is left as soon as libuv has let go of the handles: at once on our own loop, in the
+ * last handle's callback on the caller's. */
+static void release(struct gci_tcp *t)
+{
+	t->freed = 1;
+	if (t->loop == &t->own_loop) {
+		while (t->nhandles)
+			uv_run(t->loop, UV_RUN_DEFAULT);
+		uv_loop_close(t->loop);
+	}
+	if (!t->nhandles)
+		destroy(t);
+}
+
+static void tcp_free(struct gci_tp *tp)
+{
+	struct gci_tcp *t = (struct gci_tcp *)tp;
+
+	t->freed = 1;
+	halt(t);
+	close_all(t);
+	uv_close((uv_handle_t *)&t->timer, on_closed);
+	uv_close((uv_handle_t *)&t->watch, on_closed);
+	uv_close((uv_handle_t *)&t->async, on_closed);
+	uv_close((uv_handle_t *)&t->listen, on_closed);
+	close(t->listen_fd);
+	gci_ep_free(&t->ep);
+	release(t);
+}
+
+static const struct gci_tp_ops tcp_ops = {
+	.name = "tcp",
+	.isend = tcp_isend,
+	.irecv = tcp_irecv,
+	.connect = tcp_connect,
+	.progress = tcp_progress,
+	.wake = tcp_wake,
+	.fail = tcp_fail,
+	.stop = tcp_stop,
+	.stats = tcp_stats,
+	.free = tcp_free,
+};
+
+static int take_config(struct gci_tcp *t, const struct gci_tcp_config *tcp, struct gci_error *e)
+{
+	int i, size = t->tp.config.size;
+
+	t->listen_fd = tcp->listen_fd;
+	memcpy(t->secret, tcp->secret, sizeof(t->secret));
+	t->connect_timeout_ns = tcp->connect_timeout_ns ? tcp->connect_timeout_ns : CONNECT_NS;
+	t->congestion = tcp->congestion ? gci_strdup(tcp->congestion) : NULL;
+	t->addrs = gci_calloc((size_t)size, sizeof(*t->addrs));
+	t->peers = gci_calloc((size_t)size, sizeof(struct gci_tcp_peer *));
+	if (!t->addrs || !t->peers || (tcp->congestion && !t->congestion))
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory for %d peers", size);
+	for (i = 0; i < size; i++)
+		if (gci_address_parse(&t->addrs[i], tcp->addrs[i]))
+			return gci_error_set(e, GCOLL_ERR_INVAL,
+				"rank %d's address is \"%.80s\", expected IP:PORT or [IP]:PORT", i,
+				tcp->addrs[i]);
+	return 0;
+}
+
+static int open_handles(struct gci_tcp *t, uv_loop_t *given, struct gci_error *e)
+{
+	int rc = given ? 0 : uv_loop_init(&t->own_loop);
+
+	if (rc)
+		return gci_error_set(e, GCOLL_ERR_SYS, "no event loop: %s", uv_strerror(rc));
+	t->loop = given ? given : &t->own_loop;
+	t->timer.data = t->watch.data = t->async.data = t->listen.data = t;
+	rc = uv_poll_init(t->loop, &t->listen, t->listen_fd);
+	if (rc)
+		return gci_error_set(
+			e, GCOLL_ERR_SYS, "cannot wait for connections: %s", uv_strerror(rc));
+	t->nhandles = 1;
+	rc = uv_async_init(t->loop, &t->async, on_async);
+	if (rc) {
+		uv_close((uv_handle_t *)&t->listen, on_closed);
+		return gci_error_set(e, GCOLL_ERR_SYS, "no event handle: %s", uv_strerror(rc));
+	}
+	uv_timer_init(t->loop, &t->timer);
+	uv_timer_init(t->loop, &t->watch);
+	t->nhandles = 4;
+	return 0;
+}
+
+int gci_tcp_create(struct gci_tp **tp, const struct gci_tp_config *config,
+	const struct gci_tcp_config *tcp, struct gci_error *e)
+{
+	struct gci_ep_io io = {.need = on_need, .kick = on_kick};
+	struct gci_tcp *t = gci_calloc(1, sizeof(*t));
+	int rc;
+
+	if (!t) {
+		close(tcp->listen_fd);
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	}
+	t->tp.ops = &tcp_ops;
+	t->tp.config = *config;
+	gci_list_init(&t->dirty);
+	gci_list_init(&t->conns);
+	io.user = t;
+	rc = take_config(t, tcp, e);
+	if (!rc && gci_ep_init(&t->ep, &t->tp.config, &io))
+		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory for %d peers", config->size);
+	if (!rc)
+		rc = open_handles(t, tcp->loop, e);
+	if (rc) {
+		close(tcp->listen_fd);
+		if (t->ep.peers)
+			gci_ep_free(&t->ep);
+		release(t);
+		return rc;
+	}
+	gci_tcp_accept_start(t);
+	*tp = &t->tp;
+	return 0;
+}

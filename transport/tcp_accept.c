@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT
+ * Connections that come in. Anyone can connect: until a connection has shown that it knows the
+ * job's secret it is a stranger. There are few of them at a time, for a short time, and nothing
+ * they do is more than a line in the log. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "transport/tcp_impl.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_STRANGERS   64
+#define STRANGER_NS     (5 * GCI_NS_PER_S)
+#define ACCEPT_AGAIN_NS (100 * GCI_NS_PER_MS)
+#define TURN_ACCEPTS    16
+#define BACKLOG         4096
+
+int gci_tcp_listen(const char *ip, uint16_t port_lo, uint16_t port_hi, int *fd,
+	char addr[GCI_TCP_ADDR_NBYTES], struct gci_error *e)
+{
+	struct gci_address a;
+	uint32_t port;
+	int yes = 1, no = 0, s = -1;
+
+	if (gci_address_make(&a, ip ? ip : "::", 0))
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"cannot listen on \"%s\": expected a numeric address", ip);
+	if (port_hi < port_lo || (port_hi && !port_lo))
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"cannot listen on ports %u to %u: expected LOW-HIGH", port_lo, port_hi);
+	s = socket(a.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (s < 0 && !ip && !gci_address_make(&a, "0.0.0.0", 0)) /* no IPv6 here */
+		s = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (s < 0)
+		return gci_error_errno(e, "no socket to listen on");
+	if (!ip && a.any.sa_family == AF_INET6)
+		setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
+	setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+	for (port = port_lo; port <= port_hi; port++) {
+		a.v4.sin_port = htons((uint16_t)port); /* at the same place in sockaddr_in6 */
+		if (!bind(s, &a.any, a.len) && !listen(s, BACKLOG)) {
+			a.len = sizeof(a.v6);
+			if (getsockname(s, &a.any, &a.len))
+				break;
+			gci_address_format(&a, addr);
+			*fd = s;
+			return 0;
+		}
+		if (errno != EADDRINUSE && errno != EACCES)
+			break;
+	}
+	gci_error_errno(
+		e, "cannot listen on %s, port %u to %u", ip ? ip : "any address", port_lo, port_hi);
+	close(s);
+	return GCOLL_ERR_SYS;
+}
+
+static void stranger(struct gci_tcp *t, int fd)
+{
+	struct gci_conn *c = gci_conn_new(t, fd);
+
+	if (!c) {
+		close(fd);
+		return;
+	}
+	t->nstrangers++;
+	c->deadline_ns = gci_now_ns() + STRANGER_NS;
+	gci_conn_poll(c);
+	gci_tcp_watch(t);
+}
+
+/* accept failed: for lack of descriptors or memory, or because the connection is over already. */
+static void accept_failed(struct gci_tcp *t)
+{
+	switch (errno) {
+	case EAGAIN:
+	case EINTR:
+	case ECONNABORTED:
+		return;
+	case EMFILE:
+	case ENFILE:
+	case ENOBUFS:
+	case ENOMEM:
+		gci_log(GCI_LOG_WARN, "cannot take a connection now: %s%s", strerror(errno),
+			errno == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
+		break;
+	default:
+		gci_log(GCI_LOG_WARN, "cannot take a connection now: %s", strerror(errno));
+	}
+	/* It stays readable: waiting for it would spin. */
+	t->accept_again_ns = gci_now_ns() + ACCEPT_AGAIN_NS;
+	uv_poll_stop(&t->listen);
+	gci_tcp_watch(t);
+}
+
+static void on_listen(uv_poll_t *poll, int status, int events)
+{
+	struct gci_tcp *t = poll->data;
+	int i, fd;
+
+	(void)status;
+	(void)events;
+	for (i = 0; i < TURN_ACCEPTS && t->nstrangers < MAX_STRANGERS; i++) {
+		fd = accept4(t->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd < 0) {
+			accept_failed(t);
+			return;
+		}
+		stranger(t, fd);
+	}
+	if (t->nstrangers >= MAX_STRANGERS) /* the others wait in the kernel's queue */
+		uv_poll_stop(&t->listen);
+}
+
+void gci_tcp_accept_start(struct gci_tcp *t)
+{
+	if (t->halted || t->nstrangers >= MAX_STRANGERS || t->accept_again_ns)
+		return;
+	if (!uv_is_active((uv_handle_t *)&t->listen))
+		uv_poll_start(&t->listen, UV_READABLE, on_listen);
+}
+
+static void turn_away(struct gci_conn *c, const char *why)
+{
+	struct gci_address a = {.len = sizeof(a.v6)};
+	char text[GCI_ADDRESS_TEXT];
+
+	if (getpeername(c->fd, &a.any, &a.len))
+		a.len = 0;
+	gci_address_format(&a, text);
+	gci_log(GCI_LOG_INFO, "turned away a connection from %s: %s", text, why);
+	gci_conn_close(c);
+}
+
+void gci_tcp_greeted(struct gci_conn *c)
+{
+	struct gci_tcp *t = c->tcp;
+	struct gci_tcp_peer *p;
+	struct gci_error e = {0};
+	struct gci_hello h;
+
+	if (gci_hello_decode(c->greeting, t->secret, &h, &e)) {
+		turn_away(c, e.text);
+		return;
+	}
+	if (h.epoch != t->tp.config.epoch || h.to != (uint32_t)t->tp.config.rank ||
+		h.from >= h.to) {
+		turn_away(c, "it is of this job, but not for here");
+		return;
+	}
+	if (!gci_ep_peer(&t->ep, (int)h.from) || gci_conn_send_hello(c, (int)h.from, h.stream) ||
+		gci_tcp_disagree(t, &h)) {
+		gci_conn_close(c);
+		return;
+	}
+	p = t->peers[h.from];
+	if (!p || p->conns[h.stream]) {
+		turn_away(c, "that stream is connected already");
+		return;
+	}
+	if (gci_conn_attach(c, p, h.stream)) {
+		gci_conn_close(c);
+		return;
+	}
+	t->nstrangers--;
+	gci_tcp_accept_start(t);
+	gci_sockopt_data(c->fd, p->rank, &t->ep.peers[p->rank]->link, t->congestion, &t->said);
+	c->state = GCI_CONN_OPEN;
+	t->ep.peers[p->rank]->stats.streams++;
+	gci_tcp_dirty(t, p);
+	gci_tcp_watch(t);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT
+ * Deadlines: connecting, strangers, accepting again, and the silence of the network. One timer,
+ * which runs only while there is something to watch. */
+#include "base/clock.h"
+#include "transport/tcp_impl.h"
+
+#include <netinet/tcp.h>
+#include <poll.h>
+
+#define SHORT_MS 200
+
+static int ready(int fd, short events)
+{
+	struct pollfd p = {.fd = fd, .events = events};
+
+	return poll(&p, 1, 0) > 0;
+}
+
+/* A deadline may have passed only because nobody has called progress for a while. So what is
+ * there already comes first. */
+static void late(struct gci_conn *c)
+{
+	char text[GCI_ADDRESS_TEXT];
+	struct gci_tcp *t = c->tcp;
+
+	if (c->state == GCI_CONN_CONNECTING && ready(c->fd, POLLOUT)) {
+		gci_conn_event(c, UV_WRITABLE);
+	} else if (c->state == GCI_CONN_CONNECTING) {
+		gci_address_format(&t->addrs[c->peer], text);
+		gci_ep_fail(&t->ep, GCOLL_ERR_PEER, c->peer,
+			"cannot connect to rank %d at %s: no answer within %.0f s", c->peer, text,
+			(double)t->connect_timeout_ns / (double)GCI_NS_PER_S);
+	} else if (c->peer < 0) {
+		if (ready(c->fd, POLLIN))
+			gci_conn_event(c, UV_READABLE);
+		if (c->state == GCI_CONN_GREETING && c->peer < 0)
+			gci_conn_close(c);
+	}
+}
+
+/* True if bytes have gone unanswered for `dead_ns`, by the kernel of the other side. One that
+ * answers with a closed window lives: its program is busy elsewhere. */
+static int silent(struct gci_conn *c, uint64_t now, uint64_t dead_ns)
+{
+	struct tcp_info info;
+	socklen_t len = sizeof(info);
+	uint64_t since;
+
+	if (getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &len))
+		return 0;
+	if (!info.tcpi_unacked && !info.tcpi_probes) {
+		c->silent_ns = 0;
+		return 0;
+	}
+	since = now - info.tcpi_last_ack_recv * GCI_NS_PER_MS;
+	/* An idle connection's last answer is old: count from when we saw something under way. */
+	if (!c->silent_ns)
+		c->silent_ns = now;
+	if (since > c->silent_ns)
+		c->silent_ns = since;
+	return now - c->silent_ns >= dead_ns;
+}
+
+static void check_silence(struct gci_conn *c, uint64_t now)
+{
+	struct gci_tcp *t = c->tcp;
+	uint64_t dead_ns = t->ep.peers[c->peer]->link.dead_ns;
+	char text[GCI_ADDRESS_TEXT];
+
+	if (!dead_ns || !silent(c, now, dead_ns))
+		return;
+	gci_address_format(&t->addrs[c->peer], text);
+	gci_ep_fail(&t->ep, GCOLL_ERR_PEER, c->peer,
+		"rank %d at %s: the network has not answered for %.1f s", c->peer, text,
+		(double)dead_ns / (double)GCI_NS_PER_S);
+}
+
+static void on_watch(uv_timer_t *timer)
+{
+	struct gci_tcp *t = timer->data;
+	struct gci_list *it, *next;
+	uint64_t now = gci_now_ns();
+
+	for (it = t->conns.next; it != &t->conns && !gci_ep_status(&t->ep); it = next) {
+		struct gci_conn *c = gci_container(it, struct gci_conn, link);
+
+		next = it->next;
+		if (c->state == GCI_CONN_CONNECTING || c->peer < 0) {
+			if (now >= c->deadline_ns)
+				late(c);
+		} else if (c->state != GCI_CONN_LEFT) {
+			check_silence(c, now);
+		}
+	}
+	if (t->accept_again_ns && now >= t->accept_again_ns) {
+		t->accept_again_ns = 0;
+		gci_tcp_accept_start(t);
+	}
+	gci_tcp_watch(t);
+}
+
+void gci_tcp_watch(struct gci_tcp *t)
+{
+	uint64_t ms = t->watch_period_ns / GCI_NS_PER_MS;
+
+	if (t->nstrangers || t->nconnecting || t->accept_again_ns)
+		ms = ms && ms < SHORT_MS ? ms : SHORT_MS;
+	if (t->halted || !ms ||
+		(uv_is_active((uv_handle_t *)&t->watch) && uv_timer_get_due_in(&t->watch) <= ms))
+		return;
+	uv_update_time(t->loop);
+	uv_timer_start(&t->watch, on_watch, ms, 0);
+}
