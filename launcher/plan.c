@@ -57,7 +57,7 @@ static int load_grid(struct gci_plan *p, const char *path, struct gci_error *e)
 	struct gci_buf text = {0};
 	int rc = read_file(path, &text, e);
 
-	if (!rc && memchr(text.data, 0, text.len))
+	if (!rc && text.len && memchr(text.data, 0, text.len))
 		rc = gci_error_set(e, GCOLL_ERR_PARSE, "%s: a zero byte, expected text", path);
 	if (!rc)
 		rc = parse_grid(p, gci_buf_cstr(&text), path, e);

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/launcher/harness.h"
+
+#include "base/clock.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PATIENCE_NS (60 * GCI_NS_PER_S)
+
+const char *env_path(const char *name)
+{
+	const char *path = getenv(name);
+
+	if (!path)
+		fail_msg("%s is not set: run me by meson test", name);
+	return path;
+}
+
+const char *peer(void)
+{
+	return env_path("GRIDCOLL_TEST_PEER");
+}
+
+const char *long_sleep(void)
+{
+	static char text[32];
+
+	snprintf(text, sizeof(text), "9999.%d", (int)getpid());
+	return text;
+}
+
+void job_startv(struct job *j, const char *input, const char *const *argv)
+{
+	const char *self = env_path("GRIDCOLL_RUN"), *all[32] = {self};
+	int n;
+
+	for (n = 0; argv[n]; n++)
+		all[n + 1] = argv[n];
+	memset(&j->out_text, 0, sizeof(j->out_text));
+	memset(&j->err_text, 0, sizeof(j->err_text));
+	j->out = memfd_create("out", MFD_CLOEXEC);
+	j->err = memfd_create("err", MFD_CLOEXEC);
+	assert_true(j->out >= 0 && j->err >= 0);
+	fflush(NULL);
+	j->pid = fork();
+	assert_true(j->pid >= 0);
+	if (j->pid)
+		return;
+	dup2(open(input ? input : "/dev/null", O_RDONLY), 0);
+	dup2(j->keep_out ? j->keep_out : j->out, 1);
+	dup2(j->err, 2);
+	execv(self, (char *const *)(uintptr_t)all);
+	_exit(99);
+}
+
+static void load(int fd, struct gci_buf *b)
+{
+	char bytes[65536];
+	ssize_t n;
+
+	while ((n = pread(fd, bytes, sizeof(bytes), (off_t)b->len)) > 0)
+		gci_buf_put(b, bytes, (size_t)n);
+}
+
+const char *job_out(struct job *j)
+{
+	load(j->out, &j->out_text);
+	return gci_buf_cstr(&j->out_text);
+}
+
+const char *job_err(struct job *j)
+{
+	load(j->err, &j->err_text);
+	return gci_buf_cstr(&j->err_text);
+}
+
+void job_free(struct job *j)
+{
+	close(j->out);
+	close(j->err);
+	gci_buf_free(&j->out_text);
+	gci_buf_free(&j->err_text);
+}
+
+int job_wait(struct job *j)
+{
+	uint64_t end_ns = gci_now_ns() + PATIENCE_NS;
+	int status;
+
+	while (!waitpid(j->pid, &status, WNOHANG)) {
+		if (gci_now_ns() > end_ns) {
+			kill(j->pid, SIGKILL);
+			waitpid(j->pid, &status, 0);
+			fail_msg("gridcoll-run did not end; it had said:\n%s%s", job_out(j),
+				job_err(j));
+		}
+		gci_sleep_ns(GCI_NS_PER_MS);
+	}
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+void job_await(struct job *j, const char *text)
+{
+	uint64_t end_ns = gci_now_ns() + PATIENCE_NS;
+
+	while (!strstr(job_out(j), text)) {
+		if (gci_now_ns() > end_ns) {
+			kill(j->pid, SIGKILL);
+			fail_msg("no \"%s\" in what gridcoll-run said:\n%s%s", text, job_out(j),
+				job_err(j));
+		}
+		gci_sleep_ns(5 * GCI_NS_PER_MS);
+	}
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+char *sorted(const char *text)
+{
+	static char out[65536], copy[65536];
+	char *lines[4096], *line, *save;
+	size_t n = 0, i, at = 0;
+
+	snprintf(copy, sizeof(copy), "%s", text);
+	for (line = strtok_r(copy, "\n", &save); line && n < 4096;
+		line = strtok_r(NULL, "\n", &save))
+		lines[n++] = line;
+	if (n)
+		qsort(lines, n, sizeof(*lines), by_text);
+	out[0] = '\0';
+	for (i = 0; i < n; i++)
+		at += (size_t)snprintf(out + at, sizeof(out) - at, "%s\n", lines[i]);
+	return out;
+}
+
+int processes(const char *what)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *d;
+	char path[64], text[4096];
+	int found = 0, fd;
+	ssize_t n;
+
+	assert_non_null(dir);
+	while ((d = readdir(dir))) {
+		int pid = atoi(d->d_name);
+
+		if (pid <= 0 || pid == getpid())
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+		fd = open(path, O_RDONLY);
+		n = fd < 0 ? 0 : read(fd, text, sizeof(text));
+		if (fd >= 0)
+			close(fd);
+		if (n > 0 && memmem(text, (size_t)n, what, strlen(what)))
+			found++;
+	}
+	closedir(dir);
+	return found;
+}
+
+void await_processes(const char *what, int n)
+{
+	uint64_t end_ns = gci_now_ns() + PATIENCE_NS;
+
+	while (processes(what) != n) {
+		if (gci_now_ns() > end_ns)
+			fail_msg("%d processes of %s, expected %d", processes(what), what, n);
+		gci_sleep_ns(5 * GCI_NS_PER_MS);
+	}
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ * Runs gridcoll-run (its path in $GRIDCOLL_RUN) and watches what becomes of it.
+ *
+ *	struct job j;
+ *	job_start(&j, NULL, "-n", "2", "echo", "hi", NULL);
+ *	assert_int_equal(job_wait(&j), 0);
+ *	assert_string_equal(job_out(&j), "[0] hi\n[1] hi\n");
+ *	job_free(&j);
+ *
+ * A job that does not end within a minute is killed and fails the test. */
+#ifndef GCI_TESTS_LAUNCHER_HARNESS_H
+#define GCI_TESTS_LAUNCHER_HARNESS_H
+
+#include "tests/test.h"
+
+#include "base/buf.h"
+
+#include <sys/types.h>
+
+struct job {
+	pid_t pid;
+	int out, err; /* files */
+	int keep_out; /* standard output is this descriptor instead */
+	struct gci_buf out_text, err_text;
+};
+
+#define job_start(j, input, ...) job_startv(j, input, (const char *const[]){__VA_ARGS__})
+
+/* `input`: a file's path, or NULL for /dev/null. argv without gridcoll-run itself. */
+void job_startv(struct job *j, const char *input, const char *const *argv);
+
+/* Exit status, or 128 + signal. */
+int job_wait(struct job *j);
+
+const char *job_out(struct job *j);
+const char *job_err(struct job *j);
+void job_free(struct job *j);
+
+/* Lines of `text`, sorted. In place. */
+char *sorted(const char *text);
+
+/* Waits until the job's output holds `text`. */
+void job_await(struct job *j, const char *text);
+
+/* How many processes have `what` in their command line, ourselves not counted. */
+int processes(const char *what);
+
+/* Waits until there are `n` of them. */
+void await_processes(const char *what, int n);
+
+/* Paths of the test programs. */
+const char *peer(void);
+const char *env_path(const char *name);
+
+/* "sleep" with a number that no other process has. */
+const char *long_sleep(void);
+
+#endif

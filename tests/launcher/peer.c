@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT
+ * A rank that speaks the control protocol by hand, and misbehaves as told.
+ *
+ *	peer MODE [RANK=MODE ...]
+ *
+ * See the table at the end for the modes. What it learns goes to standard output. */
+#include "base/clock.h"
+#include "transport/control.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static uint32_t rank;
+static uint8_t secret[GCI_SECRET_NBYTES];
+static int ctl;
+static struct gci_buf in;
+static volatile sig_atomic_t told;
+
+static void die(const char *what)
+{
+	fprintf(stderr, "peer %u: %s: %s\n", rank, what, strerror(errno));
+	exit(99);
+}
+
+static const char *need(const char *name)
+{
+	const char *s = getenv(name);
+
+	if (!s)
+		die(name);
+	return s;
+}
+
+static void read_secret(void)
+{
+	int fd = atoi(need("GRIDCOLL_SECRET_FD"));
+	char more;
+
+	if (read(fd, secret, sizeof(secret)) != sizeof(secret) || read(fd, &more, 1) != 0)
+		die("secret");
+	close(fd);
+}
+
+static void send_all(struct gci_buf *b)
+{
+	if (b->failed || write(ctl, b->data, b->len) != (ssize_t)b->len)
+		die("send");
+	gci_buf_free(b);
+}
+
+static void send_plain(enum gci_ctl_type type)
+{
+	struct gci_buf b = {0};
+
+	gci_ctl_put_plain(&b, type);
+	send_all(&b);
+}
+
+static void dial(void)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET};
+	char where[64];
+	char *colon;
+
+	snprintf(where, sizeof(where), "%s", need("GRIDCOLL_RENDEZVOUS"));
+	colon = strrchr(where, ':');
+	*colon = '\0';
+	at.sin_port = htons((uint16_t)atoi(colon + 1));
+	ctl = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (inet_pton(AF_INET, where, &at.sin_addr) != 1 ||
+		connect(ctl, (struct sockaddr *)&at, sizeof(at)))
+		die("connect");
+}
+
+static void hello(void)
+{
+	struct gci_ctl_hello m = {.version = GCI_CTL_VERSION, .rank = rank};
+	struct sockaddr_in self;
+	socklen_t len = sizeof(self);
+	struct gci_buf b = {0};
+	char ip[32];
+
+	getsockname(ctl, (struct sockaddr *)&self, &len);
+	inet_ntop(AF_INET, &self.sin_addr, ip, sizeof(ip));
+	snprintf(m.addr, sizeof(m.addr), "%s:%u", ip, 40000 + rank % 1000);
+	if (gci_ctl_token(secret, rank, m.token))
+		die("token");
+	gci_ctl_put_hello(&b, &m);
+	send_all(&b);
+}
+
+/* Beats until a message of `type` comes, or SIGUSR1 with `type` 0. */
+static void await(enum gci_ctl_type type, struct gci_ctl_message *m)
+{
+	struct gci_error e = {0};
+	char bytes[4096];
+	ssize_t n;
+	int rc;
+
+	for (;;) {
+		struct pollfd p = {.fd = ctl, .events = POLLIN};
+
+		while ((rc = gci_ctl_get(&in, GCI_CTL_MAX_MESSAGE, m, &e)) == 1) {
+			if (m->type == type)
+				return;
+			if (m->type == GCI_CTL_ABORT) {
+				printf("aborted: %s\n", m->failure.text);
+				exit(1);
+			}
+			gci_ctl_message_free(m);
+		}
+		if (rc < 0)
+			die(e.text);
+		if (!type && told)
+			return;
+		if (poll(&p, 1, 100) <= 0) {
+			send_plain(GCI_CTL_BEAT);
+			continue;
+		}
+		n = read(ctl, bytes, sizeof(bytes));
+		if (n <= 0)
+			die("the launcher hung up");
+		gci_buf_put(&in, bytes, (size_t)n);
+	}
+}
+
+static void join(void)
+{
+	struct gci_ctl_message m;
+
+	dial();
+	hello();
+	await(GCI_CTL_START, &m);
+	printf("size %u host %u addr %s dead %llu\n", m.start.size, m.start.ranks[rank].host,
+		m.start.ranks[rank].addr, (unsigned long long)(m.start.dead_ns / GCI_NS_PER_MS));
+	fflush(stdout);
+	gci_ctl_message_free(&m);
+}
+
+static int leave(void)
+{
+	struct gci_ctl_message m;
+
+	send_plain(GCI_CTL_BYE);
+	await(GCI_CTL_BYE, &m);
+	return 0;
+}
+
+static int ok(void)
+{
+	join();
+	return leave();
+}
+
+static int stay(void)
+{
+	struct gci_ctl_message m;
+
+	join();
+	await(GCI_CTL_ABORT, &m);
+	printf("aborted: %s\n", m.failure.text);
+	return 1;
+}
+
+/* Deaf to everything but SIGKILL. */
+static int stubborn(void)
+{
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGINT, SIG_IGN);
+	join();
+	for (;;) {
+		send_plain(GCI_CTL_BEAT);
+		gci_sleep_ns(100 * GCI_NS_PER_MS);
+	}
+	return 0;
+}
+
+static int killed(void)
+{
+	join();
+	gci_sleep_ns(100 * GCI_NS_PER_MS);
+	raise(SIGKILL);
+	return 0;
+}
+
+static int fail_with(int about, const char *text)
+{
+	struct gci_ctl_failure f = {.status = GCOLL_ERR_IO, .rank = about};
+	struct gci_buf b = {0};
+
+	join();
+	snprintf(f.text, sizeof(f.text), "%s", text);
+	gci_ctl_put_failure(&b, GCI_CTL_FAIL, &f);
+	send_all(&b);
+	return 3;
+}
+
+static int fail(void)
+{
+	return fail_with((int)rank, "cannot write /there: No space left on device");
+}
+
+static int blame(void)
+{
+	return fail_with(0, "the connection was lost");
+}
+
+static int mute(void)
+{
+	join();
+	for (;;)
+		pause();
+	return 0;
+}
+
+static int desert(void)
+{
+	join();
+	return 0;
+}
+
+static int absent(void)
+{
+	return 0;
+}
+
+static int late(void)
+{
+	for (;;)
+		pause();
+	return 0;
+}
+
+static void on_told(int sig)
+{
+	(void)sig;
+	told = 1;
+}
+
+/* Until SIGUSR1. */
+static int linger(void)
+{
+	struct gci_ctl_message m;
+
+	signal(SIGUSR1, on_told);
+	join();
+	await(0, &m);
+	return leave();
+}
+
+static int holds_secret(const char *pid, const char *file)
+{
+	static char text[1 << 20];
+	char path[300], hex[2 * GCI_SECRET_NBYTES + 1];
+	size_t n = 0, i;
+	ssize_t got;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%s/%s", pid, file);
+	fd = open(path, O_RDONLY);
+	if (fd < 0)
+		return 0;
+	while (n < sizeof(text) && (got = read(fd, text + n, sizeof(text) - n)) > 0)
+		n += (size_t)got;
+	close(fd);
+	for (i = 0; i < GCI_SECRET_NBYTES; i++)
+		snprintf(hex + 2 * i, 3, "%02x", secret[i]);
+	return memmem(text, n, secret, 16) || memmem(text, n, hex, 32);
+}
+
+/* Looks for the secret where other users could see it. */
+static int spy(void)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *d;
+	int seen = 0, looked = 0;
+
+	while (dir && (d = readdir(dir))) {
+		if (atoi(d->d_name) <= 0)
+			continue;
+		looked++;
+		seen += holds_secret(d->d_name, "cmdline") + holds_secret(d->d_name, "environ");
+	}
+	if (dir)
+		closedir(dir);
+	printf("secret seen %d times%s\n", seen, looked > 1 ? "" : " (nowhere to look)");
+	return ok();
+}
+
+static const struct {
+	const char *name;
+	int (*run)(void);
+} modes[] = {
+	{"ok", ok},             /* joins and leaves */
+	{"stay", stay},         /* until ABORT */
+	{"stubborn", stubborn}, /* until SIGKILL */
+	{"linger", linger},     /* until SIGUSR1 */
+	{"killed", killed},     /* by SIGKILL */
+	{"fail", fail},         /* FAIL about itself, exit 3 */
+	{"blame", blame},       /* FAIL about rank 0, exit 3 */
+	{"mute", mute},         /* no heartbeats */
+	{"desert", desert},     /* exit 0 without BYE */
+	{"absent", absent},     /* exit 0 without HELLO */
+	{"late", late},         /* never HELLO, never ends */
+	{"spy", spy},           /* looks for the secret */
+};
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 1 ? argv[1] : "";
+	size_t k;
+	int i;
+
+	rank = (uint32_t)atoi(need("GRIDCOLL_RANK"));
+	for (i = 2; i < argc; i++) {
+		char *end;
+
+		if (strtoul(argv[i], &end, 10) == rank && *end == '=')
+			mode = end + 1;
+	}
+	read_secret();
+	for (k = 0; k < sizeof(modes) / sizeof(*modes); k++)
+		if (!strcmp(modes[k].name, mode))
+			return modes[k].run();
+	fprintf(stderr, "peer: unknown mode \"%s\"\n", mode);
+	return 99;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "tests/test.h"
+
+#include "base/mem.h"
+#include "base/prng.h"
+#include "launcher/frames.h"
+
+#include <string.h>
+
+static char *argv[] = {(char *)"cp", (char *)"a b", (char *)"", NULL};
+static char *env[] = {(char *)"A=1", (char *)"B", NULL};
+static uint32_t ranks[] = {4, 5};
+
+static struct gci_frame_start example(void)
+{
+	struct gci_frame_start m = {.ranks = ranks,
+		.nranks = 2,
+		.argv = argv,
+		.env = env,
+		.cwd = (char *)"/tmp",
+		.rendezvous = (char *)"[::1]:5",
+		.dead_ns = 7};
+
+	memset(m.secret, 0xa5, sizeof(m.secret));
+	return m;
+}
+
+static void start_comes_back(void **state)
+{
+	struct gci_frame_start m = example(), got;
+	struct gci_buf b = {0};
+	struct gci_error e = {0};
+	struct gci_frame f;
+	size_t at = 0, i;
+
+	(void)state;
+	gci_frame_put_start(&b, &m);
+	gci_frame_put_u32(&b, GCI_FRAME_SIGNAL, 15);
+	for (i = 0; i < b.len; i++) {
+		struct gci_buf part = {.data = b.data, .len = i};
+
+		at = 0;
+		assert_int_equal(gci_frame_next(&part, &at, &f, &e), i >= gci_load_u32(b.data) + 4);
+	}
+	at = 0;
+	assert_int_equal(gci_frame_next(&b, &at, &f, &e), 1);
+	assert_int_equal(f.type, GCI_FRAME_START);
+	assert_int_equal(gci_frame_get_start(&f, &got), 0);
+	assert_int_equal(got.nranks, 2);
+	assert_int_equal(got.ranks[1], 5);
+	assert_string_equal(got.argv[1], "a b");
+	assert_string_equal(got.argv[2], "");
+	assert_null(got.argv[3]);
+	assert_string_equal(got.env[1], "B");
+	assert_null(got.env[2]);
+	assert_string_equal(got.cwd, "/tmp");
+	assert_string_equal(got.rendezvous, "[::1]:5");
+	assert_true(got.dead_ns == 7);
+	assert_memory_equal(got.secret, m.secret, sizeof(m.secret));
+	gci_frame_start_free(&got);
+	assert_int_equal(gci_frame_next(&b, &at, &f, &e), 1);
+	assert_int_equal(f.type, GCI_FRAME_SIGNAL);
+	assert_int_equal(gci_read_u32(&f.r), 15);
+	assert_int_equal(gci_frame_next(&b, &at, &f, &e), 0);
+	assert_true(at == b.len);
+	gci_buf_free(&b);
+}
+
+static void bad_lengths(void **state)
+{
+	struct gci_error e = {0};
+	struct gci_buf b = {0};
+	struct gci_frame f;
+	size_t at = 0;
+
+	(void)state;
+	gci_buf_put_u32(&b, 0);
+	assert_int_equal(gci_frame_next(&b, &at, &f, &e), GCOLL_ERR_PROTO);
+	gci_buf_consume(&b, 4);
+	gci_error_clear(&e);
+	gci_buf_put_u32(&b, GCI_FRAME_MAX + 1);
+	assert_int_equal(gci_frame_next(&b, &at, &f, &e), GCOLL_ERR_PROTO);
+	gci_buf_free(&b);
+}
+
+/* Whatever is changed in a start message, it is read or refused, never more. */
+static void damaged_start(void **state)
+{
+	struct gci_prng prng = {.state = 3};
+	struct gci_frame_start m = example(), got;
+	struct gci_error e = {0};
+	struct gci_buf b = {0};
+	struct gci_frame f;
+	int i, refused = 0;
+
+	(void)state;
+	gci_frame_put_start(&b, &m);
+	for (i = 0; i < 5000; i++) {
+		size_t at = 0, where = 5 + gci_prng_below(&prng, b.len - 5);
+		uint8_t before = b.data[where];
+
+		b.data[where] ^= (uint8_t)(1 + gci_prng_below(&prng, 255));
+		assert_int_equal(gci_frame_next(&b, &at, &f, &e), 1);
+		f.r.len -= gci_prng_below(&prng, 2) * gci_prng_below(&prng, f.r.len);
+		if (gci_frame_get_start(&f, &got))
+			refused++;
+		else
+			gci_frame_start_free(&got);
+		b.data[where] = before;
+	}
+	assert_in_range(refused, 1000, 5000);
+	gci_buf_free(&b);
+}
+
+static void lack_of_memory(void **state)
+{
+	struct gci_frame_start m = example(), got;
+	struct gci_error e = {0};
+	struct gci_buf b = {0};
+	struct gci_frame f;
+	unsigned long n;
+
+	(void)state;
+	gci_frame_put_start(&b, &m);
+	for (n = 1;; n++) {
+		size_t at = 0;
+		int rc;
+
+		assert_int_equal(gci_frame_next(&b, &at, &f, &e), 1);
+		gci_mem_fail_at(n);
+		rc = gci_frame_get_start(&f, &got);
+		if (!gci_mem_failed()) {
+			assert_int_equal(rc, 0);
+			break;
+		}
+		assert_true(rc < 0);
+	}
+	gci_mem_fail_at(0);
+	assert_true(n > 8);
+	gci_frame_start_free(&got);
+	gci_buf_free(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(start_comes_back),
+		cmocka_unit_test(bad_lengths),
+		cmocka_unit_test(damaged_start),
+		cmocka_unit_test(lack_of_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
