@@ -96,11 +96,11 @@ static int set_algorithm(gcoll_comm *c, enum gci_kind kind, const char *value)
 
 	if (!copy)
 		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
-	p = strtok_r(copy, ",", &save);
+	p = strtok_r(copy, ":", &save);
 	choice.algorithm = gci_algorithm_find(kind, p && strcmp(p, "auto") ? p : NULL);
 	if (!p || !choice.algorithm)
 		rc = unknown_algorithm(kind, p ? p : "");
-	while (!rc && (p = strtok_r(NULL, ",", &save)))
+	while (!rc && (p = strtok_r(NULL, ":", &save)))
 		rc = set_parameter(gci_kind_name(kind), p, &choice);
 	gci_free(copy);
 	if (!rc)

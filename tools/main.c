@@ -11,6 +11,8 @@ static const struct command {
 	int (*run)(int argc, char **argv);
 	const char *help;
 } commands[] = {
+	{"cp", gct_cp, "copy files to every rank of a job"},
+	{"bench", gct_bench, "measure collective operations and verify their results"},
 	{"lab", gct_lab, "bring up an emulated grid and run a command in it"},
 	{NULL, NULL, NULL},
 };

@@ -119,7 +119,7 @@ GCOLL_API const char *gcoll_strerror(int status);
 GCOLL_API const char *gcoll_last_error(void);
 
 /* Chooses how later operations of this communicator run; every rank must say the same.
- *	"bcast", "allreduce", "barrier"	"NAME[,senders=N][,segment=BYTES]", or "auto"
+ *	"bcast", "allreduce", "barrier"	"NAME[:senders=N][:segment=BYTES]", or "auto"
  * The names are those of `gridcoll bench --list`. */
 GCOLL_API int gcoll_comm_set(gcoll_comm *c, const char *key, const char *value);
 

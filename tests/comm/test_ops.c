@@ -177,7 +177,7 @@ static void check_barrier(struct job *j)
 
 static void check_algorithm(const struct gci_algorithm *a, const int *sizes, uint64_t seed)
 {
-	static const char *const parameters[] = {"", ",senders=1", ",senders=2", ",segment=100"};
+	static const char *const parameters[] = {"", ":senders=1", ":senders=2", ":segment=100"};
 	struct job j;
 	uint64_t counts[] = {0, 1, 5, 17, 1009, 30011};
 	char value[64];
@@ -352,10 +352,21 @@ static void bad_arguments(void **state)
 	assert_null(req);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "bcast", "nonsense"), GCOLL_ERR_INVAL);
 	assert_non_null(strstr(gcoll_last_error(), "farfirst"));
-	assert_int_equal(gcoll_comm_set(j.comm[0], "bcast", "farfirst,senders=x"), GCOLL_ERR_INVAL);
+	assert_int_equal(gcoll_comm_set(j.comm[0], "bcast", "farfirst:senders=x"), GCOLL_ERR_INVAL);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "streams", "65"), GCOLL_ERR_INVAL);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "colour", "red"), GCOLL_ERR_INVAL);
 	job_close(&j);
+}
+
+static void outside_of_a_job(void **state)
+{
+	gcoll_comm *c;
+
+	(void)state;
+	unsetenv("GRIDCOLL_RANK");
+	assert_int_equal(gcoll_init(&c), GCOLL_ERR_NOLAUNCHER);
+	assert_null(c);
+	gcoll_finalize(c);
 }
 
 int main(void)
@@ -367,6 +378,7 @@ int main(void)
 		cmocka_unit_test(mismatch_is_found),
 		cmocka_unit_test(death_ends_the_operation),
 		cmocka_unit_test(bad_arguments),
+		cmocka_unit_test(outside_of_a_job),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT
+ * gcoll_init and gcoll_finalize: a communicator of all ranks, from the launcher's environment. */
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/units.h"
+#include "comm/comm.h"
+#include "transport/tcp.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STOP_WAIT (2 * GCI_NS_PER_S)
+
+struct gci_world {
+	struct gci_grid grid; /* owns the host names */
+	struct gci_ctl_message start;
+	const char **hosts;
+	struct gci_control *ctl;
+	gcoll_comm *comm;
+	int listen_fd;
+};
+
+struct environment {
+	int rank, size;
+	const char *rendezvous;
+	uint8_t secret[GCI_SECRET_NBYTES];
+	uint16_t port_lo, port_hi;
+};
+
+static int number(const char *name, uint64_t max, uint64_t *out, struct gci_error *e)
+{
+	const char *s = getenv(name);
+
+	if (s && !gci_parse_uint(s, max, out))
+		return 0;
+	return gci_error_set(e, GCOLL_ERR_INVAL, "%s=%s, expected a number of at most %llu", name,
+		s ? s : "(not set)", (unsigned long long)max);
+}
+
+static int read_secret(int fd, uint8_t *secret, struct gci_error *e)
+{
+	size_t have = 0;
+
+	while (have < GCI_SECRET_NBYTES) {
+		ssize_t n = read(fd, secret + have, GCI_SECRET_NBYTES - have);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return gci_error_set(e, GCOLL_ERR_INVAL,
+				"GRIDCOLL_SECRET_FD: the job's secret cannot be read (was it read "
+				"before? gcoll_init joins once per process)");
+		have += (size_t)n;
+	}
+	close(fd);
+	return 0;
+}
+
+static int read_port_range(struct environment *env, struct gci_error *e)
+{
+	const char *s = getenv("GRIDCOLL_PORT_RANGE");
+	unsigned lo, hi;
+	char rest;
+
+	if (!s || !*s)
+		return 0;
+	if (sscanf(s, "%u-%u%c", &lo, &hi, &rest) != 2 || !lo || lo > hi || hi > 65535)
+		return gci_error_set(
+			e, GCOLL_ERR_INVAL, "GRIDCOLL_PORT_RANGE=%s, expected e.g. 5000-5063", s);
+	env->port_lo = (uint16_t)lo;
+	env->port_hi = (uint16_t)hi;
+	return 0;
+}
+
+static int read_environment(struct environment *env, struct gci_error *e)
+{
+	uint64_t rank = 0, size = 0, fd = 0;
+
+	env->rendezvous = getenv("GRIDCOLL_RENDEZVOUS");
+	if (!env->rendezvous || !getenv("GRIDCOLL_RANK"))
+		return gci_error_set(e, GCOLL_ERR_NOLAUNCHER,
+			"not started by gridcoll-run: GRIDCOLL_RANK and GRIDCOLL_RENDEZVOUS are "
+			"not set");
+	if (number("GRIDCOLL_SIZE", GCI_CTL_MAX_RANKS, &size, e) ||
+		number("GRIDCOLL_RANK", size ? size - 1 : 0, &rank, e) ||
+		number("GRIDCOLL_SECRET_FD", 65535, &fd, e) || read_port_range(env, e))
+		return e->status;
+	env->rank = (int)rank;
+	env->size = (int)size;
+	return read_secret((int)fd, env->secret, e);
+}
+
+static void on_verdict(void *user)
+{
+	struct gci_world *w = user;
+
+	/* Before the transport is there, nobody waits in it. */
+	if (__atomic_load_n(&w->comm, __ATOMIC_ACQUIRE))
+		gci_tp_wake(w->comm->tp);
+}
+
+static int join(struct gci_world *w, const struct environment *env, struct gci_error *e)
+{
+	struct gci_ctl_hello hello = {.version = GCI_CTL_VERSION, .rank = (uint32_t)env->rank};
+	char ip[64];
+	int rc = gci_control_connect(&w->ctl, env->rendezvous, ip, sizeof(ip), e);
+
+	if (!rc)
+		rc = gci_tcp_listen(ip, env->port_lo, env->port_hi, &w->listen_fd, hello.addr, e);
+	if (!rc && gci_ctl_token(env->secret, hello.rank, hello.token))
+		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	if (!rc)
+		rc = gci_control_join(w->ctl, &hello, on_verdict, w, &w->start, e);
+	if (!rc && w->start.start.size != (uint32_t)env->size)
+		rc = gci_error_set(e, GCOLL_ERR_PROTO, "the launcher started %u ranks, not %d",
+			w->start.start.size, env->size);
+	return rc;
+}
+
+static int make_topo(struct gci_world *w, struct gci_topo *topo, struct gci_error *e)
+{
+	const struct gci_ctl_start *s = &w->start.start;
+	int *host = gci_calloc(s->size, sizeof(*host));
+	uint32_t r;
+	int rc = gci_grid_parse(&w->grid, s->grid, strlen(s->grid), "grid", e);
+
+	w->hosts = gci_calloc(s->size, sizeof(*w->hosts));
+	if (!rc && (!host || !w->hosts))
+		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	for (r = 0; !rc && r < s->size; r++) {
+		if (s->ranks[r].host >= (uint32_t)w->grid.nhosts)
+			rc = gci_error_set(e, GCOLL_ERR_PROTO,
+				"rank %u is on host %u, which the grid does not have", r,
+				s->ranks[r].host);
+		else
+			w->hosts[r] = gci_grid_host(&w->grid, (int)s->ranks[r].host);
+		host[r] = (int)s->ranks[r].host;
+	}
+	if (!rc && gci_topo_create(topo, &w->grid, host, (int)s->size))
+		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	gci_free(host);
+	return rc;
+}
+
+static int make_transport(
+	struct gci_world *w, gcoll_comm *c, const uint8_t *secret, struct gci_error *e)
+{
+	const struct gci_ctl_start *s = &w->start.start;
+	const char **addrs = gci_calloc(s->size, sizeof(*addrs));
+	struct gci_tp_config config = gci_comm_tp_config(c);
+	struct gci_tcp_config tcp = {.listen_fd = w->listen_fd, .addrs = addrs};
+	struct gci_tp *tp = NULL;
+	uint32_t r;
+	int rc;
+
+	if (!addrs)
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	for (r = 0; r < s->size; r++)
+		addrs[r] = s->ranks[r].addr;
+	config.epoch = s->epoch;
+	memcpy(tcp.secret, secret, sizeof(tcp.secret));
+	w->listen_fd = -1;
+	rc = gci_tcp_create(&tp, &config, &tcp, e);
+	if (!rc)
+		gci_comm_attach(c, tp);
+	gci_free(addrs);
+	return rc;
+}
+
+static void world_free(struct gci_world *w)
+{
+	gcoll_comm *c = w->comm;
+
+	/* The thread first: it may wake the transport. */
+	gci_control_free(w->ctl);
+	gci_comm_free(c);
+	gci_ctl_message_free(&w->start);
+	gci_grid_free(&w->grid);
+	gci_free(w->hosts);
+	if (w->listen_fd >= 0)
+		close(w->listen_fd);
+	gci_free(w);
+}
+
+static int build(struct gci_world *w, const struct environment *env, struct gci_error *e)
+{
+	struct gci_topo topo = {0};
+	gcoll_comm *c = NULL;
+	int rc = join(w, env, e);
+
+	if (!rc)
+		rc = make_topo(w, &topo, e);
+	if (!rc && gci_comm_create(&c, env->rank, &topo, w->hosts))
+		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	gci_topo_free(&topo);
+	if (rc)
+		return rc;
+	c->dead_ns = w->start.start.dead_ns;
+	c->ctl = w->ctl;
+	c->world = w;
+	rc = make_transport(w, c, env->secret, e);
+	if (rc) {
+		gci_comm_free(c);
+		return rc;
+	}
+	__atomic_store_n(&w->comm, c, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int gcoll_init(gcoll_comm **world)
+{
+	struct environment env = {0};
+	struct gci_error e = {0};
+	struct gci_world *w;
+	int rc;
+
+	*world = NULL;
+	gci_log_init(NULL);
+	rc = read_environment(&env, &e);
+	if (rc)
+		return gci_comm_error(rc, "%s", e.text);
+	w = gci_calloc(1, sizeof(*w));
+	if (!w)
+		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
+	w->listen_fd = -1;
+	rc = build(w, &env, &e);
+	explicit_bzero(&env.secret, sizeof(env.secret));
+	if (rc) {
+		world_free(w);
+		return gci_comm_error(rc, "%s", e.text);
+	}
+	*world = w->comm;
+	return 0;
+}
+
+void gcoll_finalize(gcoll_comm *c)
+{
+	struct gci_ctl_failure f;
+
+	if (!c)
+		return;
+	if (!c->failure.status) {
+		gci_control_bye(c->ctl);
+		while (!gci_control_all_gone(c->ctl) && !gci_control_verdict(c->ctl, &f))
+			gci_tp_progress(c->tp, GCI_NS_PER_S);
+		if (!gci_control_verdict(c->ctl, &f))
+			gci_tp_stop(c->tp, STOP_WAIT);
+	}
+	world_free(c->world);
+}

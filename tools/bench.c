@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/bench.h"
+
+#include "base/mem.h"
+#include "base/units.h"
+#include "tools/tools.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char help[] =
+	"usage: gridcoll-run ... gridcoll bench OPERATION... [options]\n"
+	"Measures bcast, allreduce, barrier, or all of them: time from an agreed start to the "
+	"last\n"
+	"rank's end. Every result is verified.\n"
+	"  -b, --bytes LIST       sizes, e.g. 8,64KiB,32MiB (default 1MiB)\n"
+	"  -a, --algorithm LIST   names of --list with parameters, e.g.\n"
+	"                         farfirst,vandegeijn-mod:senders=4; auto (default), or all\n"
+	"  -i, --iters N          warm iterations (default 5)\n"
+	"  -f, --file FILE        bcast this file's contents (rank 0 reads it), one size\n"
+	"  -s, --streams N        connections per WAN peer\n"
+	"      --socket-buffer B  fixed socket buffers, e.g. 3MB (default: auto)\n"
+	"  -j, --json FILE        write results as JSON too\n"
+	"  -l, --list             list the algorithms and end\n";
+
+static int usage_error(const char *what, const char *value, const char *expected)
+{
+	fprintf(stderr, "gridcoll bench: %s \"%s\", expected %s\n", what, value, expected);
+	return GCT_USAGE;
+}
+
+static int list_algorithms(void)
+{
+	const struct gci_algorithm *a;
+
+	for (a = gci_algorithms; a->name; a++)
+		printf("%-10s %-18s %s%s%s\n", gci_kind_name(a->kind), a->name, a->summary,
+			a->uses_senders ? " [:senders=N]" : "",
+			a->uses_segment ? " [:segment=BYTES]" : "");
+	return GCT_OK;
+}
+
+static int parse_sizes(struct gct_bench_options *o, char *list)
+{
+	char *save = NULL, *p;
+
+	o->nsizes = 0;
+	for (p = strtok_r(list, ",", &save); p; p = strtok_r(NULL, ",", &save))
+		if (o->nsizes == GCT_MAX_CASES || gci_parse_bytes(p, &o->sizes[o->nsizes++]))
+			return usage_error("--bytes", p, GCI_BYTES_EXPECTED);
+	return o->nsizes ? 0 : usage_error("--bytes", "", GCI_BYTES_EXPECTED);
+}
+
+static int parse_algorithms(struct gct_bench_options *o, char *list)
+{
+	char *save = NULL, *p;
+
+	o->nalgorithms = 0;
+	if (!strcmp(list, "all"))
+		return 0;
+	for (p = strtok_r(list, ",", &save); p; p = strtok_r(NULL, ",", &save)) {
+		if (o->nalgorithms == GCT_MAX_CASES)
+			return usage_error("--algorithm", p, "no more than 64 of them");
+		o->algorithms[o->nalgorithms++] = p;
+	}
+	return o->nalgorithms ? 0 : usage_error("--algorithm", "", "names, auto or all");
+}
+
+static int parse_operations(struct gct_bench_options *o, int argc, char **argv)
+{
+	int i, k;
+
+	for (i = 0; i < argc; i++) {
+		int all = !strcmp(argv[i], "all"), found = 0;
+
+		for (k = 0; k < GCI_NKINDS; k++)
+			if ((all || !strcmp(argv[i], gci_kind_name((enum gci_kind)k))) &&
+				o->nkinds < GCI_NKINDS) {
+				o->kinds[o->nkinds++] = (enum gci_kind)k;
+				found = 1;
+			}
+		if (!found)
+			return usage_error("operation", argv[i],
+				"bcast, allreduce, barrier or all, each once");
+	}
+	return o->nkinds ? 0 : usage_error("operation", "", "bcast, allreduce, barrier or all");
+}
+
+static int parse_options(struct gct_bench_options *o, int argc, char **argv)
+{
+	static const struct option longs[] = {{"bytes", 1, NULL, 'b'}, {"algorithm", 1, NULL, 'a'},
+		{"iters", 1, NULL, 'i'}, {"file", 1, NULL, 'f'}, {"streams", 1, NULL, 's'},
+		{"socket-buffer", 1, NULL, 'S'}, {"json", 1, NULL, 'j'}, {"list", 0, NULL, 'l'},
+		{"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
+	int c, rc = 0;
+
+	*o = (struct gct_bench_options){.sizes = {1 << 20},
+		.nsizes = 1,
+		.algorithms = {"auto"},
+		.nalgorithms = 1,
+		.iterations = 5};
+	optind = 1;
+	while (!rc && (c = getopt_long(argc, argv, "b:a:i:f:s:j:lh", longs, NULL)) != -1) {
+		switch (c) {
+		case 'b':
+			rc = parse_sizes(o, optarg);
+			break;
+		case 'a':
+			rc = parse_algorithms(o, optarg);
+			break;
+		case 'i':
+			if (gci_parse_uint(optarg, 1000000, &o->iterations) || !o->iterations)
+				rc = usage_error("--iters", optarg, "a number from 1 to 1000000");
+			break;
+		case 'f':
+			o->file = optarg;
+			break;
+		case 's':
+			o->streams = optarg;
+			break;
+		case 'S':
+			o->socket_buffer = optarg;
+			break;
+		case 'j':
+			o->json = optarg;
+			break;
+		case 'l':
+			return -1;
+		case 'h':
+			fputs(help, stdout);
+			return -2;
+		default:
+			fputs(help, stderr);
+			return GCT_USAGE;
+		}
+	}
+	return rc ? rc : parse_operations(o, argc - optind, argv + optind);
+}
+
+/* Rank 0 reads the file; everybody gets it once, the plain way, to compare with later. */
+static int share_file(struct gct_bench *b, struct gct_bench_options *o)
+{
+	uint64_t nbytes = 0;
+	struct stat st;
+	FILE *f = NULL;
+	char *copy;
+	int rc;
+
+	if (!b->comm->rank) {
+		f = fopen(o->file, "re");
+		if (!f || fstat(fileno(f), &st) || !S_ISREG(st.st_mode))
+			nbytes = UINT64_MAX;
+		else
+			nbytes = (uint64_t)st.st_size;
+	}
+	rc = gcoll_bcast(&nbytes, 1, GCOLL_UINT64, 0, b->comm);
+	if (!rc && nbytes == UINT64_MAX)
+		rc = gci_comm_error(GCOLL_ERR_IO, "%s: not a file that can be read", o->file);
+	copy = rc ? NULL : gci_calloc(nbytes, 1);
+	if (!rc && !copy)
+		rc = gci_comm_error(GCOLL_ERR_NOMEM, "%s: larger than memory", o->file);
+	if (!rc && f && fread(copy, 1, nbytes, f) != nbytes)
+		rc = gci_comm_error(GCOLL_ERR_IO, "%s: read error", o->file);
+	if (f)
+		fclose(f);
+	if (!rc)
+		rc = gcoll_bcast(copy, nbytes, GCOLL_BYTE, 0, b->comm);
+	b->pattern = copy;
+	o->sizes[0] = nbytes;
+	o->nsizes = 1;
+	return rc;
+}
+
+static int set_up(struct gct_bench *b, struct gct_bench_options *o)
+{
+	const struct gci_topo *t = &b->comm->topo;
+	struct gci_error e = {0};
+	uint64_t most = 1;
+	int i, rc = 0;
+
+	if (o->streams)
+		rc = gcoll_comm_set(b->comm, "streams", o->streams);
+	if (!rc && o->socket_buffer)
+		rc = gcoll_comm_set(b->comm, "socket_buffer", o->socket_buffer);
+	if (!rc && gct_lab_read(&b->lab, &e))
+		rc = gci_comm_error(e.status, "%s", e.text);
+	if (!rc && o->file)
+		rc = share_file(b, o);
+	if (rc)
+		return rc;
+	for (i = 0; i < t->nclusters * t->nclusters; i++)
+		if (t->links[i].delay_ns > b->longest_delay_ns)
+			b->longest_delay_ns = t->links[i].delay_ns;
+	for (i = 0; i < o->nsizes; i++)
+		most = o->sizes[i] > most ? o->sizes[i] : most;
+	b->send = gci_calloc(most, 1);
+	b->recv = gci_calloc(most, 1);
+	if (!b->send || !b->recv)
+		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory for two buffers of the size");
+	/* First touches are the kernel's time, not the operation's. */
+	memset(b->send, 1, most);
+	memset(b->recv, 1, most);
+	return 0;
+}
+
+/* The algorithms of one operation: those asked for, or all. */
+static int algorithm_names(
+	const struct gct_bench_options *o, enum gci_kind kind, const char *names[GCT_MAX_CASES])
+{
+	const struct gci_algorithm *a;
+	int n = 0;
+
+	if (o->nalgorithms) {
+		memcpy(names, o->algorithms, sizeof(o->algorithms));
+		return o->nalgorithms;
+	}
+	for (a = gci_algorithms; a->name && n < GCT_MAX_CASES; a++)
+		if (a->kind == kind)
+			names[n++] = a->name;
+	return n;
+}
+
+static int measure_case(struct gct_bench *b, const struct gct_bench_options *o, enum gci_kind kind,
+	uint64_t nbytes, const char *algorithm, struct gct_bench_result *r)
+{
+	int rc = gcoll_comm_set(b->comm, gci_kind_name(kind), algorithm);
+
+	*r = (struct gct_bench_result){.kind = kind,
+		.nbytes = kind == GCI_BARRIER ? 0 : nbytes,
+		.iterations = o->iterations};
+	if (rc)
+		return rc;
+	/* Parameters stay in the name; "auto" is told by what it stands for. */
+	if (!strncmp(algorithm, "auto", 4))
+		snprintf(r->algorithm, sizeof(r->algorithm), "%s%s (default)",
+			b->comm->choice[kind].algorithm->name, algorithm + 4);
+	else
+		snprintf(r->algorithm, sizeof(r->algorithm), "%s", algorithm);
+	r->ns = gci_calloc(o->iterations, sizeof(*r->ns));
+	if (!r->ns)
+		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
+	return gct_bench_measure(b, r);
+}
+
+struct results {
+	struct gct_bench_result *list;
+	size_t n, cap;
+};
+
+static int measure_kind(struct gct_bench *b, const struct gct_bench_options *o, enum gci_kind kind,
+	struct results *out)
+{
+	const char *names[GCT_MAX_CASES];
+	int s, a, rc = 0, n = algorithm_names(o, kind, names);
+	int nsizes = kind == GCI_BARRIER ? 1 : o->nsizes;
+
+	for (s = 0; s < nsizes && !rc; s++) {
+		for (a = 0; a < n && !rc; a++) {
+			if (gci_grow(&out->list, &out->cap, out->n + 1, sizeof(*out->list)))
+				return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
+			rc = measure_case(b, o, kind, o->sizes[s], names[a], &out->list[out->n]);
+			out->n++;
+			if (!rc && !b->comm->rank)
+				gct_bench_print(b, &out->list[out->n - 1], out->n == 1);
+		}
+		if (!rc && !b->comm->rank)
+			gct_bench_print_limit(b, &out->list[out->n - 1]);
+	}
+	return rc;
+}
+
+static int run(struct gct_bench *b, struct gct_bench_options *o)
+{
+	struct results results = {0};
+	size_t i;
+	int k, rc = set_up(b, o);
+
+	if (!rc && !b->comm->rank)
+		gct_bench_print_header(b, o);
+	for (k = 0; k < o->nkinds && !rc; k++)
+		rc = measure_kind(b, o, o->kinds[k], &results);
+	if (!rc && !b->comm->rank)
+		gct_bench_print_footer(results.list, (int)results.n);
+	if (!rc && !b->comm->rank && o->json)
+		rc = gct_bench_write_json(b, results.list, (int)results.n, o->json);
+	for (i = 0; i < results.n; i++)
+		gci_free(results.list[i].ns);
+	gci_free(results.list);
+	return rc;
+}
+
+/* Names and parameters are checked before anything runs. */
+static int check_names(struct gct_bench *b, const struct gct_bench_options *o)
+{
+	int k, a, rc = 0;
+
+	for (k = 0; k < o->nkinds && !rc; k++)
+		for (a = 0; a < o->nalgorithms && !rc; a++)
+			rc = gcoll_comm_set(b->comm, gci_kind_name(o->kinds[k]), o->algorithms[a]);
+	return rc;
+}
+
+int gct_bench(int argc, char **argv)
+{
+	struct gct_bench_options o;
+	struct gct_bench b = {0};
+	int rc = parse_options(&o, argc, argv);
+
+	if (rc == -1)
+		return list_algorithms();
+	if (rc)
+		return rc == -2 ? GCT_OK : rc;
+	rc = gcoll_init(&b.comm);
+	if (rc) {
+		fprintf(stderr, "gridcoll bench: %s\n", gcoll_last_error());
+		return rc == GCOLL_ERR_NOLAUNCHER || rc == GCOLL_ERR_INVAL ? GCT_USAGE : GCT_FAILED;
+	}
+	rc = check_names(&b, &o);
+	if (!rc)
+		rc = run(&b, &o);
+	if (rc && !b.comm->failure.status)
+		gcoll_abort(b.comm, gcoll_last_error());
+	gcoll_finalize(b.comm);
+	gct_lab_free(&b.lab);
+	gci_free(b.send);
+	gci_free(b.recv);
+	gci_free((char *)b.pattern);
+	return rc == GCOLL_ERR_INVAL ? GCT_USAGE : rc ? GCT_FAILED : GCT_OK;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ * `gridcoll bench`: options, one measurement, and how results are shown. */
+#ifndef GCT_BENCH_H
+#define GCT_BENCH_H
+
+#include "collectives/limit.h"
+#include "comm/comm.h"
+#include "tools/lab_info.h"
+
+#define GCT_MAX_CASES 64 /* sizes, or algorithms, in one call */
+
+struct gct_bench_options {
+	enum gci_kind kinds[GCI_NKINDS];
+	int nkinds;
+	uint64_t sizes[GCT_MAX_CASES]; /* bytes */
+	int nsizes;
+	const char *algorithms[GCT_MAX_CASES]; /* "auto", or as gcoll_comm_set takes them */
+	int nalgorithms;                       /* 0: all of the registry */
+	uint64_t iterations;
+	const char *json, *file, *streams, *socket_buffer;
+};
+
+/* One operation, size and algorithm. Times are those of this machine's clock: in a lab, dilated. */
+struct gct_bench_result {
+	enum gci_kind kind;
+	uint64_t nbytes;
+	char algorithm[64];
+	uint64_t *ns; /* [iterations], warm, sorted */
+	uint64_t iterations;
+	uint64_t cold_ns;
+	int was_cold; /* the job's first operation of this kind: connections were opened in it */
+	uint64_t limit_ns;                        /* 0: unknown */
+	uint64_t wan_nbytes, schedule_wan_nbytes; /* per operation */
+	int has_wan;
+	double cpu_percent; /* of the machine, over the warm iterations; < 0: unknown */
+};
+
+struct gct_bench {
+	gcoll_comm *comm;
+	struct gct_lab lab;
+	char *send, *recv;   /* of the largest size; each 4-byte aligned */
+	const char *pattern; /* file contents for bcast, or NULL */
+	uint64_t longest_delay_ns;
+};
+
+/* Measures one case on all ranks; the result is whole on rank 0. A GCOLL_ERR_*, with the text in
+ * gcoll_last_error(); GCOLL_ERR_CORRUPT when a result was wrong. */
+int gct_bench_measure(struct gct_bench *b, struct gct_bench_result *r);
+
+/* Rank 0's output. */
+void gct_bench_print_header(const struct gct_bench *b, const struct gct_bench_options *o);
+void gct_bench_print(const struct gct_bench *b, const struct gct_bench_result *r, int first);
+void gct_bench_print_limit(const struct gct_bench *b, const struct gct_bench_result *r);
+void gct_bench_print_footer(const struct gct_bench_result *r, int n);
+int gct_bench_write_json(
+	const struct gct_bench *b, const struct gct_bench_result *r, int n, const char *path);
+
+#endif
