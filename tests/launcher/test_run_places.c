@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT
+ * gridcoll-run elsewhere: in network namespaces, and by ssh to a server of our own on loopback.
+ * What the machine cannot do is skipped by name. */
+
+#include "tests/launcher/harness.h"
+
+#include "base/clock.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char dir[] = "/tmp/gridcoll-test-XXXXXX"; /* the suite's own */
+
+__attribute__((format(printf, 1, 2))) static int shell(const char *fmt, ...)
+{
+	char command[2048];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(command, sizeof(command), fmt, ap);
+	va_end(ap);
+	return system(command);
+}
+
+static const char *in_dir(const char *name)
+{
+	static char path[4][128];
+	static int i;
+
+	i = (i + 1) % 4;
+	snprintf(path[i], sizeof(path[i]), "%s/%s", dir, name);
+	return path[i];
+}
+
+__attribute__((format(printf, 2, 3))) static const char *write_file(
+	const char *name, const char *fmt, ...)
+{
+	const char *path = in_dir(name);
+	FILE *f = fopen(path, "w");
+	va_list ap;
+
+	assert_non_null(f);
+	va_start(ap, fmt);
+	vfprintf(f, fmt, ap);
+	va_end(ap);
+	assert_int_equal(fclose(f), 0);
+	return path;
+}
+
+/* ---- namespaces ---- */
+
+/* Two namespaces with a cable between; 0 when this machine lets us. */
+static int lab_up(void)
+{
+	int id = (int)getpid();
+
+	if (geteuid() || shell("ip netns add gct%da 2>/dev/null", id))
+		return -1;
+	return shell(
+		"set -e; a=gct%da; b=gct%db; ip netns add $b; "
+		"ip -n $a link add va type veth peer name vb netns $b; "
+		"ip -n $a addr add 10.77.1.1/24 dev va; ip -n $b addr add 10.77.1.2/24 dev vb; "
+		"for n in $a $b; do ip -n $n link set lo up; done; "
+		"ip -n $a link set va up; ip -n $b link set vb up",
+		id, id);
+}
+
+static void lab_down(void)
+{
+	int id = (int)getpid();
+
+	shell("ip netns del gct%da 2>/dev/null; ip netns del gct%db 2>/dev/null", id, id);
+}
+
+static int lab_teardown(void **state)
+{
+	(void)state;
+	lab_down();
+	return 0;
+}
+
+static const char *lab_file(void)
+{
+	int id = (int)getpid();
+
+	return write_file("lab.json",
+		"{\"version\": 1, \"dilation\": 1, \"grid\": \"[cluster k]\\nhosts = ka\\n"
+		"[cluster t]\\nhosts = tb\\n[link k t]\\nrate = 1Gbit\\ndelay = 1ms\\n\",\n"
+		"\"hosts\": [{\"name\": \"ka\", \"netns\": \"gct%da\", \"addr\": \"10.77.1.1\"},\n"
+		"{\"name\": \"tb\", \"netns\": \"gct%db\", \"addr\": \"10.77.1.2\"}]}\n",
+		id, id);
+}
+
+static void ranks_in_namespaces(void **state)
+{
+	struct job j = {0};
+	char command[700];
+
+	(void)state;
+	if (lab_up()) {
+		print_message("skipped: network namespaces need root\n");
+		skip();
+	}
+	snprintf(command, sizeof(command),
+		"echo sees $(ls /sys/class/net); echo lab $GRIDCOLL_LAB; exec %s ok", peer());
+	setenv("GRIDCOLL_LAB", lab_file(), 1);
+	job_start(&j, NULL, "sh", "-c", command, NULL);
+	unsetenv("GRIDCOLL_LAB");
+	assert_int_equal(job_wait(&j), 0);
+	assert_string_equal(job_err(&j), "");
+	assert_non_null(strstr(job_out(&j), "[0] size 2 host 0 addr 10.77.1.1:40000"));
+	assert_non_null(strstr(job_out(&j), "[1] size 2 host 1 addr 10.77.1.2:40001"));
+	assert_non_null(strstr(job_out(&j), "[0] sees lo va\n"));
+	assert_non_null(strstr(job_out(&j), "[1] sees lo vb\n"));
+	assert_non_null(strstr(job_out(&j), "/lab.json\n"));
+	job_free(&j);
+}
+
+/* Control traffic crosses the emulated network, so a dead link shows as in the field. */
+static void link_goes_down(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	if (lab_up()) {
+		print_message("skipped: network namespaces need root\n");
+		skip();
+	}
+	job_start(&j, NULL, "--lab", lab_file(), "--timers", "fast", peer(), "stay", NULL);
+	job_await(&j, "[0] size 2");
+	job_await(&j, "[1] size 2");
+	assert_int_equal(shell("ip -n gct%db link set vb down", (int)getpid()), 0);
+	assert_int_equal(job_wait(&j), 1);
+	assert_string_equal(job_err(&j),
+		"gridcoll-run: rank 1 on tb failed: no sign of life for 4 s (its host or its "
+		"network link is down, or it is stopped)\n");
+	assert_int_equal(processes(peer()), 0);
+	job_free(&j);
+}
+
+static void no_such_namespace(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	job_start(&j, NULL, "--lab", lab_file(), "true", NULL);
+	assert_int_equal(job_wait(&j), 1);
+	assert_non_null(strstr(job_err(&j), "gridcoll-run: network namespace gct"));
+	assert_non_null(strstr(job_err(&j), "No such file or directory\n"));
+	job_free(&j);
+}
+
+/* ---- ssh ---- */
+
+static pid_t server;
+static int made_run_sshd;
+
+static int free_port(void)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000001)};
+	socklen_t len = sizeof(at);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, len), 0);
+	getsockname(fd, (struct sockaddr *)&at, &len);
+	close(fd);
+	return ntohs(at.sin_port);
+}
+
+static void start_server(const char *config)
+{
+	server = fork();
+	assert_true(server >= 0);
+	if (server)
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	dup2(open(in_dir("sshd.log"), O_WRONLY | O_CREAT, 0600), 2);
+	/* sshd wants to be called by its absolute path. */
+	execl("/usr/sbin/sshd", "/usr/sbin/sshd", "-D", "-e", "-f", config, NULL);
+	_exit(99);
+}
+
+/* A server for us alone, and an `ssh` in front of PATH that knows it as gct-a and gct-b. */
+static int ssh_up(void)
+{
+	const char *user = getpwuid(getuid()) ? getpwuid(getuid())->pw_name : "";
+	int port = free_port(), tries;
+	char path[4096];
+
+	if (access("/usr/sbin/sshd", X_OK) || shell("command -v ssh ssh-keygen >/dev/null"))
+		return -1;
+	if (!geteuid() && !mkdir("/run/sshd", 0755))
+		made_run_sshd = 1;
+	if (shell("cd %s && ssh-keygen -q -t ed25519 -N '' -f host && "
+		  "ssh-keygen -q -t ed25519 -N '' -f user && mkdir bin",
+		    dir))
+		return -1;
+	start_server(write_file("sshd_config",
+		"Port %d\nListenAddress 127.0.0.1\nHostKey %s/host\nPidFile none\nUsePAM no\n"
+		"AuthorizedKeysFile %s/user.pub\nStrictModes no\nPasswordAuthentication no\n",
+		port, dir, dir));
+	write_file("ssh_config",
+		"Host gct-*\nHostName 127.0.0.1\nPort %d\nUser %s\nIdentityFile %s/user\n"
+		"StrictHostKeyChecking no\nUserKnownHostsFile %s/known\nLogLevel ERROR\n"
+		"ConnectTimeout 20\n",
+		port, user, dir, dir);
+	write_file("bin/ssh", "#!/bin/sh\nPATH=%s exec ssh -F %s/ssh_config \"$@\"\n",
+		getenv("PATH"), dir);
+	snprintf(path, sizeof(path), "%s/bin:%s", dir, getenv("PATH"));
+	setenv("PATH", path, 1);
+	shell("chmod +x %s/bin/ssh", dir);
+	for (tries = 0; tries < 50; tries++) {
+		if (!shell("ssh -oBatchMode=yes gct-a true 2>%s/ssh.log", dir))
+			return 0;
+		gci_sleep_ns(100 * GCI_NS_PER_MS);
+	}
+	return -1;
+}
+
+static int have_ssh = -1; /* not tried yet */
+
+static void need_ssh(void)
+{
+	if (have_ssh < 0)
+		have_ssh = !ssh_up();
+	if (have_ssh)
+		return;
+	print_message("skipped: no ssh server can be run here\n");
+	skip();
+}
+
+static void ssh_down(void)
+{
+	if (server > 0) {
+		kill(server, SIGTERM);
+		waitpid(server, NULL, 0);
+	}
+	if (made_run_sshd)
+		rmdir("/run/sshd");
+}
+
+static const char *grid_file(void)
+{
+	return write_file("x.grid", "[cluster a]\nhosts = gct-a\n[cluster b]\nhosts = gct-b\n"
+				    "[link a b]\nrate = 1Gbit\ndelay = 1ms\n");
+}
+
+static void ranks_by_ssh(void **state)
+{
+	struct job j = {0};
+	char command[700];
+
+	(void)state;
+	need_ssh();
+	snprintf(command, sizeof(command),
+		"echo \"$0, <$1>, $GRIDCOLL_LOG, $(pwd)\"; [ $GRIDCOLL_RANK = 0 ] && cat; exec %s "
+		"ok",
+		peer());
+	setenv("GRIDCOLL_LOG", "error", 1);
+	job_start(&j, write_file("input", "typed\n"), "--grid", grid_file(), "--per-host", "2",
+		"--remote-path", env_path("GRIDCOLL_RUN"), "sh", "-c", command, "it's", "a  \"b\"",
+		NULL);
+	unsetenv("GRIDCOLL_LOG");
+	assert_int_equal(job_wait(&j), 0);
+	assert_string_equal(job_err(&j), "");
+	assert_non_null(strstr(job_out(&j), "[3] size 4 host 1 addr 127.0.0.1:40003"));
+	assert_non_null(strstr(job_out(&j), "[2] it's, <a  \"b\">, error, /"));
+	assert_non_null(strstr(job_out(&j), "[0] typed\n"));
+	job_free(&j);
+}
+
+/* A login script that talks, in a path that needs quotes. */
+static void noise_before_the_agent(void **state)
+{
+	struct job j = {0};
+	const char *path;
+
+	(void)state;
+	need_ssh();
+	path = write_file("it's a path",
+		"#!/bin/sh\necho Welcome; echo 'to gridcoll'\nexec %s "
+		"\"$@\"\n",
+		env_path("GRIDCOLL_RUN"));
+	chmod(path, 0755);
+	job_start(&j, NULL, "--hosts", "gct-a,gct-b", "--remote-path", path, "echo", "hi", NULL);
+	assert_int_equal(job_wait(&j), 0);
+	assert_string_equal(sorted(job_out(&j)), "[0] hi\n[1] hi\n");
+	job_free(&j);
+}
+
+static void failure_far_away(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	need_ssh();
+	job_start(&j, NULL, "--grid", grid_file(), "--remote-path", env_path("GRIDCOLL_RUN"),
+		peer(), "stay", "1=killed", NULL);
+	assert_int_equal(job_wait(&j), 137);
+	assert_string_equal(
+		job_err(&j), "gridcoll-run: rank 1 on gct-b failed: killed by signal 9 (Killed)\n");
+	assert_non_null(strstr(
+		job_out(&j), "[0] aborted: rank 1 on gct-b was killed by signal 9 (Killed)\n"));
+	job_free(&j);
+}
+
+static void no_agent_there(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	need_ssh();
+	job_start(&j, NULL, "--hosts", "gct-a", "--remote-path", "/nowhere/run", "true", NULL);
+	assert_int_equal(job_wait(&j), 1);
+	assert_non_null(strstr(job_err(&j),
+		"gridcoll-run: rank 0 on gct-a failed: its ssh ended with status 127: "));
+	assert_non_null(strstr(job_err(&j), "/nowhere/run"));
+	job_free(&j);
+}
+
+static void killed_launcher_leaves_nothing_far_away(void **state)
+{
+	struct job j = {0};
+	char command[128];
+
+	(void)state;
+	need_ssh();
+	snprintf(
+		command, sizeof(command), "setsid sleep %s & sleep %s", long_sleep(), long_sleep());
+	job_start(&j, NULL, "--hosts", "gct-a,gct-b", "--remote-path", env_path("GRIDCOLL_RUN"),
+		"sh", "-c", command, NULL);
+	await_processes(long_sleep(), 7); /* 2 x 3, and gridcoll-run's own arguments */
+	kill(j.pid, SIGKILL);
+	assert_int_equal(job_wait(&j), 137);
+	await_processes(long_sleep(), 0);
+	job_free(&j);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(ranks_in_namespaces, lab_teardown),
+		cmocka_unit_test_teardown(link_goes_down, lab_teardown),
+		cmocka_unit_test(no_such_namespace),
+		cmocka_unit_test(ranks_by_ssh),
+		cmocka_unit_test(noise_before_the_agent),
+		cmocka_unit_test(failure_far_away),
+		cmocka_unit_test(no_agent_there),
+		cmocka_unit_test(killed_launcher_leaves_nothing_far_away),
+	};
+	int failed;
+
+	unsetenv("GRIDCOLL_LAB");
+	if (!mkdtemp(dir))
+		return 1;
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	ssh_down();
+	shell("rm -rf %s", dir);
+	return failed;
+}
