@@ -9,7 +9,7 @@
 #define NONE UINT32_MAX
 
 struct gci_expr_node {
-	uint32_t a, b; /* a <= b; leaves: NONE, rank */
+	uint32_t a, b; /* left, right; leaves: NONE, rank */
 };
 
 static uint64_t hash(struct gci_expr_node n)
@@ -89,7 +89,7 @@ void gci_exprs_free(struct gci_exprs *x)
 
 int64_t gci_expr_join(struct gci_exprs *x, uint32_t a, uint32_t b)
 {
-	struct gci_expr_node n = {a < b ? a : b, a < b ? b : a};
+	struct gci_expr_node n = {a, b};
 	size_t w;
 	int64_t e;
 	int fresh;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Symbolic values: expression trees over the ranks' contributions, each tree stored once, so that
- * equal trees have equal numbers. OP is taken as commutative (a OP b has the bits of b OP a) but
- * not as associative. */
+ * equal trees have equal numbers. OP is taken neither as associative nor as commutative: the bits
+ * of a minimum of floats, for one, depend on the order of operands when these are +0 and -0. */
 #ifndef GCI_COLLECTIVES_EXPR_H
 #define GCI_COLLECTIVES_EXPR_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "collectives/imap.h"
 
+#include "base/error.h"
 #include "base/mem.h"
 
 #include <string.h>
@@ -157,10 +158,10 @@ int gci_imap_each(struct gci_imap *m, uint64_t lo, uint64_t hi, const struct gci
 		gci_imap_set(m, gap_lo, gap_hi, *fill);
 	}
 	if (m->failed)
-		return -1;
+		return GCOLL_ERR_NOMEM;
 	split(m, m->root, lo, &below, &inside);
 	split(m, inside, hi, &inside, &above);
-	rc = m->failed ? -1 : visit(&w, inside);
+	rc = m->failed ? GCOLL_ERR_NOMEM : visit(&w, inside);
 	m->root = merge(m, merge(m, below, inside), above);
 	return rc;
 }

@@ -44,7 +44,7 @@ void gci_imap_set(struct gci_imap *m, uint64_t lo, uint64_t hi, struct gci_ival 
 
 /* Calls fn for each piece of [lo, hi) in order, cut to it; fn may change *v, not the map. With
  * `fill`, gaps are first filled with *fill; without, they are passed over. Stops when fn returns
- * non-zero, and returns that; -1 when out of memory. */
+ * non-zero, and returns that; GCOLL_ERR_NOMEM when out of memory. */
 int gci_imap_each(struct gci_imap *m, uint64_t lo, uint64_t hi, const struct gci_ival *fill,
 	int (*fn)(void *ctx, uint64_t lo, uint64_t hi, struct gci_ival *v), void *ctx);
 

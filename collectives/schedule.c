@@ -261,6 +261,7 @@ uint64_t gci_sched_digest(const struct gci_sched *s)
 	d = gci_digest(d, s->in_len);
 	d = gci_digest(d, s->out_len);
 	d = gci_digest(d, s->tmp_len);
+	d = gci_digest(d, s->nsteps);
 	for (i = 0; i < s->nsteps; i++) {
 		const struct gci_step *p = &s->steps[i];
 
@@ -268,6 +269,7 @@ uint64_t gci_sched_digest(const struct gci_sched *s)
 		d = gci_digest(d, (uint64_t)(uint32_t)p->peer << 32 | p->tag);
 		d = digest_slice(d, &p->src);
 		d = digest_slice(d, &p->dst);
+		d = gci_digest(d, p->ndeps);
 		for (k = 0; k < p->ndeps; k++)
 			d = gci_digest(d, s->deps[p->deps + k]);
 	}

@@ -38,6 +38,7 @@ enum gci_step_kind {
 	GCI_RECV_REDUCE, /* dst = src OP incoming; src may be dst */
 	GCI_COPY,        /* dst = src */
 	GCI_REDUCE,      /* dst = dst OP src */
+	/* Where both are named, src and dst are the same slice or do not overlap. */
 };
 
 struct gci_step {

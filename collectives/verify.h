@@ -8,14 +8,16 @@
  *		puts(e.text);	// "rank 3 step 7 RECV: ..."
  *
  * Rejected, each with its own kind of fault:
- *  - slices out of bounds, writes to IN, dependencies that are not earlier steps;
+ *  - slices out of bounds, writes to IN, dependencies that are not earlier steps, edges that differ
+ *    backwards and forwards;
  *  - messages to oneself or to no rank, two with one (source, destination, tag), unmatched ones,
  *    lengths that differ between the two sides;
- *  - two accesses to one element of which one writes, without an order between them;
+ *  - two accesses to one element of which one writes, without an order between them; a step whose
+ *    source and destination overlap in part;
  *  - deadlock when a SEND ends only with its RECV (rendezvous);
  *  - reads of undefined data;
  *  - operands at different offsets, a contribution counted twice;
- *  - a result that is undefined, incomplete or wrong; results whose order of reduction, and so
+ *  - a result that is undefined, incomplete or wrong; results whose order of operands, and so
  *    whose bits, differ between ranks; a barrier that some rank can leave too early;
  *  - more distinct senders between two clusters than allowed. */
 #ifndef GCI_COLLECTIVES_VERIFY_H
