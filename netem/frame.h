@@ -10,10 +10,14 @@
  *					<- READY	u64: nanoseconds to boot and to build the
  *network
  *					<- FAILED	text: why the guest cannot serve
+ *					<- TAKEN	u32: bytes read from the line
  *					<- CREDIT	u32: bytes of IN that may be sent
  *					<- OUT, ERR	the job's output
  *					<- EXIT		u8 status, u64 CPU ticks busy, u64 of all
  *ticks
+ *
+ * The guest's line loses its wake-ups when more comes than its terminal layer holds (4096 bytes),
+ *so no more than GCI_FRAME_WINDOW is sent ahead of TAKEN; credit is for each job's own pace.
  *
  * Without I/O: bytes in, frames out. */
 #ifndef GCI_NETEM_FRAME_H
@@ -23,7 +27,8 @@
 
 #define GCI_FRAME_MAX    4096
 #define GCI_FRAME_HEADER 8
-#define GCI_FRAME_CREDIT 8192 /* of standard input under way, per session */
+#define GCI_FRAME_CREDIT 65536 /* of standard input that a job has not taken yet */
+#define GCI_FRAME_WINDOW 3072  /* bytes of frames with input that the guest has not read yet */
 #define GCI_MAX_SESSIONS 8
 
 enum gci_frame_type {
@@ -34,6 +39,7 @@ enum gci_frame_type {
 	GCI_FRAME_STOP,
 	GCI_FRAME_READY,
 	GCI_FRAME_FAILED,
+	GCI_FRAME_TAKEN,
 	GCI_FRAME_CREDIT_GIVEN,
 	GCI_FRAME_OUT,
 	GCI_FRAME_ERR,

@@ -301,6 +301,7 @@ static void receive(struct guest *g)
 		reboot(RB_POWER_OFF); /* the outside is gone */
 	if (n <= 0)
 		return;
+	send_u32(g, GCI_FRAME_TAKEN, 0, (uint32_t)n);
 	gci_buf_put(&g->received, chunk, (size_t)n);
 	while ((len = gci_frame_get(&g->received, &f)) > 0) {
 		on_frame(g, &f);

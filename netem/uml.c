@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define BOOT_TIMEOUT_NS (120 * GCI_NS_PER_S)
-#define CHUNK           2048 /* of standard input per frame */
+#define CHUNK           (GCI_FRAME_WINDOW - GCI_FRAME_HEADER) /* of standard input per frame */
 #define LOG_NBYTES      8192
 #define MAX_EXTRA       16
 
@@ -36,8 +36,9 @@ struct gci_uml {
 	uint64_t network_ns, all_ns;
 	struct gci_buf received;
 	struct gci_error failure;
-	struct gci_buf log; /* the last of what the console said */
-	uint32_t jobs;      /* started so far */
+	struct gci_buf log;   /* the last of what the console said */
+	uint32_t jobs;        /* started so far */
+	uint64_t sent, taken; /* bytes of frames, by the guest's own count */
 	struct session sessions[GCI_MAX_SESSIONS];
 };
 
@@ -104,6 +105,7 @@ static void send_frame(
 	gci_frame_put(&b, type, id, body, len);
 	if (b.failed || write_all(u->to_guest, b.data, b.len))
 		u->gone = 1;
+	u->sent += b.len;
 	gci_buf_free(&b);
 }
 
@@ -148,6 +150,9 @@ static void on_frame(struct gci_uml *u, const struct gci_frame *f)
 	case GCI_FRAME_FAILED:
 		gci_error_set(
 			&u->failure, GCOLL_ERR_IO, "%.*s", (int)body.len, (const char *)body.data);
+		break;
+	case GCI_FRAME_TAKEN:
+		u->taken += gci_read_u32(&body);
 		break;
 	case GCI_FRAME_CREDIT_GIVEN:
 		s->credit += gci_read_u32(&body);
@@ -248,12 +253,27 @@ static int may_read(int fd)
 	return owner < 0 || owner == getpgrp();
 }
 
+/* How much of a job's input may be sent now. */
+static size_t input_room(const struct gci_uml *u, const struct session *s)
+{
+	uint64_t ahead = u->sent - u->taken;
+
+	if (!s->used || s->ended || s->fds[0] < 0 || ahead + GCI_FRAME_HEADER >= GCI_FRAME_WINDOW)
+		return 0;
+	ahead = GCI_FRAME_WINDOW - GCI_FRAME_HEADER - ahead;
+	return ahead < s->credit ? (size_t)ahead : s->credit;
+}
+
 static void read_input(struct gci_uml *u, unsigned id)
 {
 	struct session *s = &u->sessions[id];
 	char chunk[CHUNK];
-	ssize_t n = read(s->fds[0], chunk, s->credit < CHUNK ? s->credit : CHUNK);
+	size_t room = input_room(u, s);
+	ssize_t n;
 
+	if (!room) /* another job's input has just filled the line */
+		return;
+	n = read(s->fds[0], chunk, room);
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
 	if (n > 0) {
@@ -276,7 +296,7 @@ int gci_uml_pump(
 	fds[1] = (struct pollfd){u->console, POLLIN, 0};
 	for (i = 0; i < GCI_MAX_SESSIONS; i++) {
 		const struct session *s = &u->sessions[i];
-		int wanted = s->used && !s->ended && s->credit && s->fds[0] >= 0;
+		int wanted = input_room(u, s) > 0;
 
 		fds[2 + i] =
 			(struct pollfd){wanted && may_read(s->fds[0]) ? s->fds[0] : -1, POLLIN, 0};
