@@ -550,6 +550,7 @@ int gci_agent_main(const char *netns)
 	gci_log_init("gridcoll-run --agent");
 	signal(SIGPIPE, SIG_IGN);
 	gci_tree_adopt();
+	gci_raise_fd_limit();
 	agent.credit = GCI_FRAME_WINDOW;
 	if (netns)
 		rc = gci_ns_join(netns, &e);

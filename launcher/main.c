@@ -5,10 +5,23 @@
 #include "launcher/agent.h"
 #include "launcher/run.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #define USAGE_STATUS 2
+
+/* Nothing that we open later may take the place of standard input, output or error. */
+static void fill_standard_fds(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
 
 static int dry_run(const struct gci_plan *p)
 {
@@ -33,6 +46,7 @@ int main(int argc, char **argv)
 	struct gci_error e = {0};
 	int status;
 
+	fill_standard_fds();
 	gci_log_init("gridcoll-run");
 	if (gci_options_parse(&o, argc, argv, &e))
 		return complain(&e);

@@ -31,11 +31,16 @@ static void check_end(void);
 
 /* ---- output ---- */
 
+static size_t backlog(void)
+{
+	return gci_sink_backlog(&job.sinks[0]) + gci_sink_backlog(&job.sinks[1]);
+}
+
 static void give_credit(int force)
 {
 	uint32_t i;
 
-	if (gci_sink_backlog(&job.sinks[0]) + gci_sink_backlog(&job.sinks[1]) >= BACKLOG_HIGH)
+	if (backlog() >= BACKLOG_HIGH)
 		return;
 	for (i = 0; i < job.nagents; i++) {
 		struct gci_agent *a = &job.agents[i];
@@ -224,8 +229,11 @@ static void say_verdict(void)
 	if (!v || job.said)
 		return;
 	job.said = 1;
-	snprintf(line, sizeof(line), "gridcoll-run: %s%s%s", v->who, *v->who ? " failed: " : "",
-		v->cause);
+	if (job.interrupts > 1)
+		snprintf(line, sizeof(line), "gridcoll-run: interrupted twice, all ranks killed");
+	else
+		snprintf(line, sizeof(line), "gridcoll-run: %s%s%s", v->who,
+			*v->who ? " failed: " : "", v->cause);
 	gci_output_say(&job.sinks[1].o, line);
 	gci_sink_flush(&job.sinks[1]);
 }
@@ -268,17 +276,31 @@ static void check_end(void)
 		if (job.agents[i].pid)
 			return;
 	say_verdict();
-	if (!gci_sink_backlog(&job.sinks[0]) && !gci_sink_backlog(&job.sinks[1]))
+	if (!backlog())
 		uv_stop(&job.loop);
 }
 
 /* ---- failure ---- */
 
+static int all_ended(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < job.plan->size; i++)
+		if (!job.ranks[i].ended)
+			return 0;
+	return 1;
+}
+
 static void on_give_up(uv_timer_t *t)
 {
 	uint32_t i;
 
-	(void)t;
+	if (all_ended() && backlog() >= BACKLOG_HIGH) {
+		/* Only our reader is slow: what the ranks printed waits for it. */
+		uv_timer_start(t, on_give_up, GIVE_UP_AFTER_MS, 0);
+		return;
+	}
 	for (i = 0; i < job.plan->size; i++) {
 		if (!job.ranks[i].ended)
 			gci_rdv_exited(job.server.rdv, i, 0, SIGKILL, gci_now_ns());
@@ -418,6 +440,7 @@ static int open_job(const struct gci_options *o, const struct gci_plan *p, struc
 	gci_source_open(&job.input, &job.loop, STDIN_FILENO, on_stdin, NULL);
 	job.stdin_room = GCI_FRAME_WINDOW;
 	gci_tree_adopt();
+	gci_raise_fd_limit();
 	watch_signals();
 	return open_server(o, p, e);
 }

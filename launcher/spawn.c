@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +15,19 @@ struct child_error {
 	int where; /* 1: directory, 2: program, 0: anything else */
 	int error;
 };
+
+static struct rlimit fds_before; /* what children get back */
+
+void gci_raise_fd_limit(void)
+{
+	struct rlimit most;
+
+	if (getrlimit(RLIMIT_NOFILE, &fds_before))
+		return;
+	most = fds_before;
+	most.rlim_cur = most.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &most);
+}
 
 int gci_pipe(int fds[2], struct gci_error *e)
 {
@@ -70,6 +84,8 @@ static void child(const struct gci_spawn *s, pid_t parent, int error_fd)
 	error_fd = fcntl(error_fd, F_DUPFD_CLOEXEC, 128);
 	if (error_fd < 0 || place_fds(s->fds))
 		goto fail;
+	if (fds_before.rlim_max)
+		setrlimit(RLIMIT_NOFILE, &fds_before);
 	err.where = 1;
 	if (s->cwd && chdir(s->cwd))
 		goto fail;

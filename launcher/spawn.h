@@ -34,6 +34,9 @@ int gci_spawn(const struct gci_spawn *s, pid_t *pid, struct gci_error *e);
 /* A pipe, both ends not inherited. */
 int gci_pipe(int fds[2], struct gci_error *e);
 
+/* Lets us hold as many descriptors as the system allows; children get the old limit. */
+void gci_raise_fd_limit(void);
+
 /* Orphans among our descendants become our children, so that none can escape. */
 void gci_tree_adopt(void);
 

@@ -52,7 +52,7 @@ void await_processes(const char *what, int n);
 const char *peer(void);
 const char *env_path(const char *name);
 
-/* "sleep" with a number that no other process has. */
+/* A number to sleep for, or just to be found by, that no other process has. */
 const char *long_sleep(void);
 
 #endif

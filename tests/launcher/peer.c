@@ -3,7 +3,8 @@
  *
  *	peer MODE [RANK=MODE ...]
  *
- * See the table at the end for the modes. What it learns goes to standard output. */
+ * Other arguments are ignored. See the table at the end for the modes. What it learns goes to
+ *standard output. */
 #include "base/clock.h"
 #include "transport/control.h"
 

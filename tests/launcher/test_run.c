@@ -253,6 +253,7 @@ static void second_interrupt_kills(void **state)
 	job_await(&j, "[0] no");
 	kill(j.pid, SIGINT);
 	assert_int_equal(job_wait(&j), 128 + SIGINT);
+	assert_string_equal(job_err(&j), "gridcoll-run: interrupted twice, all ranks killed\n");
 	job_free(&j);
 }
 

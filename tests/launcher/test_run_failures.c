@@ -83,8 +83,8 @@ static void deaf_ranks_are_killed(void **state)
 {
 	(void)state;
 	EXPECT(137, "gridcoll-run: rank 1 on local1 failed: killed by signal 9 (Killed)\n", "-n",
-		"3", peer(), "stubborn", "1=killed");
-	assert_int_equal(processes(peer()), 0);
+		"3", peer(), "stubborn", "1=killed", long_sleep());
+	assert_int_equal(processes(long_sleep()), 0);
 }
 
 static void own_words(void **state)

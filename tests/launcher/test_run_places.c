@@ -136,7 +136,8 @@ static void link_goes_down(void **state)
 		print_message("skipped: network namespaces need root\n");
 		skip();
 	}
-	job_start(&j, NULL, "--lab", lab_file(), "--timers", "fast", peer(), "stay", NULL);
+	job_start(&j, NULL, "--lab", lab_file(), "--timers", "fast", peer(), "stay", long_sleep(),
+		NULL);
 	job_await(&j, "[0] size 2");
 	job_await(&j, "[1] size 2");
 	assert_int_equal(shell("ip -n gct%db link set vb down", (int)getpid()), 0);
@@ -144,7 +145,7 @@ static void link_goes_down(void **state)
 	assert_string_equal(job_err(&j),
 		"gridcoll-run: rank 1 on tb failed: no sign of life for 4 s (its host or its "
 		"network link is down, or it is stopped)\n");
-	assert_int_equal(processes(peer()), 0);
+	assert_int_equal(processes(long_sleep()), 0);
 	job_free(&j);
 }
 
