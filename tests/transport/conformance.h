@@ -35,6 +35,8 @@ struct world {
 	void *private;
 };
 
+extern int differing_rank; /* its idea of links is not the others'; -1: none */
+
 /* One message under test. */
 struct message {
 	struct gci_tp_req r;

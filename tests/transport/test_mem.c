@@ -152,6 +152,22 @@ static void a_deadlock_is_told(void **state)
 	world_close(&w);
 }
 
+static void different_links(void **state)
+{
+	struct message m;
+	struct world w;
+	uint8_t b;
+
+	(void)state;
+	differing_rank = 0;
+	world_open(&w, &mem, 2, NULL);
+	recv_from(&w, 0, &m, 1, 1, &b, 1);
+	world_finish(&w, &m, 1);
+	differing_rank = -1;
+	assert_int_equal(m.status, GCOLL_ERR_MISMATCH);
+	world_close(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest more[] = {
@@ -160,6 +176,7 @@ int main(void)
 		cmocka_unit_test(a_flipped_bit_is_found),
 		cmocka_unit_test(a_killed_rank),
 		cmocka_unit_test(a_deadlock_is_told),
+		cmocka_unit_test(different_links),
 	};
 
 	return conformance_main(&mem, more, sizeof(more) / sizeof(*more));

@@ -9,14 +9,6 @@
 
 #define HANG_NS (120 * GCI_NS_PER_S) /* a guard only: nothing here takes as long */
 
-static void on_link(void *user, int peer, struct gci_tp_link *out)
-{
-	struct world *w = *(struct world **)user;
-
-	(void)peer;
-	*out = w->link;
-}
-
 /* `user` of a rank's configuration: finds both the world and the rank. */
 struct rank_user {
 	struct world *w;
@@ -24,6 +16,17 @@ struct rank_user {
 };
 
 static struct rank_user users[MAX_RANKS];
+int differing_rank = -1;
+
+static void on_link(void *user, int peer, struct gci_tp_link *out)
+{
+	struct rank_user *u = user;
+
+	(void)peer;
+	*out = u->w->link;
+	if (u->rank == differing_rank)
+		out->streams++;
+}
 
 static void on_failure(void *user, const struct gci_tp_failure *f)
 {
