@@ -271,14 +271,14 @@ static void on_stdin(struct gci_reader *r)
 		close_stdin();
 }
 
-static void on_signal(int sig)
+static void on_signal(int sig, uint32_t rank)
 {
 	uint32_t i;
 
 	if (sig <= 0 || sig >= NSIG)
 		return;
 	for (i = 0; i < agent.nranks; i++)
-		if (agent.ranks[i].pid)
+		if (agent.ranks[i].pid && (rank == GCI_FRAME_ALL || rank == agent.ranks[i].rank))
 			kill(-agent.ranks[i].pid, sig);
 }
 
@@ -458,6 +458,8 @@ static void on_start(struct gci_frame *f)
 
 static void on_frame(struct gci_frame *f)
 {
+	uint32_t n;
+
 	switch (f->type) {
 	case GCI_FRAME_START:
 		on_start(f);
@@ -469,7 +471,8 @@ static void on_frame(struct gci_frame *f)
 		on_credit(gci_read_u32(&f->r));
 		break;
 	case GCI_FRAME_SIGNAL:
-		on_signal((int)gci_read_u32(&f->r));
+		n = gci_read_u32(&f->r);
+		on_signal((int)n, gci_read_u32(&f->r));
 		break;
 	case GCI_FRAME_HUSH:
 		on_hush(gci_read_u32(&f->r));

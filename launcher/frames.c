@@ -36,6 +36,15 @@ void gci_frame_put_plain(struct gci_buf *out, enum gci_frame_type type)
 	gci_frame_end(out, gci_frame_begin(out, type));
 }
 
+void gci_frame_put_signal(struct gci_buf *out, int sig, uint32_t rank)
+{
+	size_t at = gci_frame_begin(out, GCI_FRAME_SIGNAL);
+
+	gci_buf_put_u32(out, (uint32_t)sig);
+	gci_buf_put_u32(out, rank);
+	gci_frame_end(out, at);
+}
+
 int gci_frame_next(const struct gci_buf *in, size_t *at, struct gci_frame *f, struct gci_error *e)
 {
 	uint32_t len;

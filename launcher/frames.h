@@ -7,7 +7,7 @@
  *	START ->					ranks, command, environment, secret
  *	STDIN ->			<- TAKEN	rank 0's input; empty: its end
  *	CREDIT ->			<- OUTPUT	what ranks print; empty: its end
- *	SIGNAL ->					to all ranks' process groups
+ *	SIGNAL ->					to a rank's process group, or all ranks'
  *	HUSH ->						nobody reads stdout (1) or stderr (2) any
  *more KILL ->						SIGKILL to every descendant PING ->
  *we are still there
@@ -29,13 +29,14 @@
 #define GCI_FRAME_MAX_NOISE (64u << 10) /* before the magic */
 #define GCI_FRAME_WINDOW    (128u << 10)
 #define GCI_FRAME_DATA      (32u << 10) /* most payload of one STDIN or OUTPUT */
+#define GCI_FRAME_ALL       UINT32_MAX
 #define GCI_FRAME_MAX       (24u << 20)
 
 enum gci_frame_type {
 	GCI_FRAME_START = 1,
 	GCI_FRAME_STDIN,  /* bytes */
 	GCI_FRAME_CREDIT, /* u32 */
-	GCI_FRAME_SIGNAL, /* u32 */
+	GCI_FRAME_SIGNAL, /* u32 signal, u32 rank or GCI_FRAME_ALL */
 	GCI_FRAME_HUSH,   /* u32 */
 	GCI_FRAME_KILL,
 	GCI_FRAME_PING,
@@ -57,6 +58,8 @@ void gci_frame_end(struct gci_buf *out, size_t at);
 /* A frame of one u32, or (with `type` that has none) of nothing. */
 void gci_frame_put_u32(struct gci_buf *out, enum gci_frame_type type, uint32_t v);
 void gci_frame_put_plain(struct gci_buf *out, enum gci_frame_type type);
+
+void gci_frame_put_signal(struct gci_buf *out, int sig, uint32_t rank);
 
 /* The frame at *at, which moves behind it. 1, 0 when it is not whole yet, or GCOLL_ERR_PROTO.
  * The caller drops the first *at bytes when it has looked at what it got. */

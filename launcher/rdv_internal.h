@@ -36,8 +36,9 @@ struct gci_rdv {
 	uint32_t nstrangers, njoined, nbye;
 	int started, judged, start_timed_out;
 	uint64_t judged_ns;
-	uint64_t joined_ns;  /* of the first rank */
-	uint64_t beat_at_ns; /* next */
+	uint64_t joined_ns;     /* of the first rank */
+	uint64_t beat_at_ns;    /* next */
+	uint64_t silence_at_ns; /* the soonest that one may be dead */
 	uint64_t ticked_ns;
 	uint64_t verdict_ns; /* when to judge; GCI_NEVER: no failure seen */
 	int32_t guilty;      /* whose exit status is the job's; -1: nobody's */

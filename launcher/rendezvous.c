@@ -20,7 +20,7 @@ int gci_rdv_create(struct gci_rdv **out, const struct gci_rdv_config *config, ui
 	if (!r)
 		return GCOLL_ERR_NOMEM;
 	r->config = *config;
-	r->verdict_ns = r->joined_ns = GCI_NEVER;
+	r->verdict_ns = r->joined_ns = r->silence_at_ns = GCI_NEVER;
 	r->ticked_ns = now_ns;
 	r->beat_at_ns = now_ns + config->beat_ns;
 	gci_list_init(&r->conns);
@@ -338,13 +338,17 @@ void gci_rdv_tick(struct gci_rdv *r, uint64_t now_ns)
 		send_plain(r, GCI_CTL_BEAT);
 		drop_old_strangers(r, now_ns);
 		gci_rdv_check_silence(r, now_ns);
+	} else if (now_ns >= r->silence_at_ns) {
+		gci_rdv_check_silence(r, now_ns);
 	}
 	gci_rdv_judge(r, now_ns);
 }
 
 uint64_t gci_rdv_deadline(const struct gci_rdv *r)
 {
-	return r->verdict_ns < r->beat_at_ns ? r->verdict_ns : r->beat_at_ns;
+	uint64_t soonest = r->verdict_ns < r->beat_at_ns ? r->verdict_ns : r->beat_at_ns;
+
+	return r->silence_at_ns < soonest ? r->silence_at_ns : soonest;
 }
 
 void gci_rdv_send_abort(struct gci_rdv *r)

@@ -87,6 +87,9 @@ int gci_rdv_next(struct gci_rdv *r, struct gci_rdv_event *ev);
 /* NULL: no failure, or its cause is still open. */
 const struct gci_rdv_verdict *gci_rdv_verdict(const struct gci_rdv *r);
 
+/* Does the verdict count this rank among the silent? It will not have heard of it, then. */
+int gci_rdv_is_silent(const struct gci_rdv *r, uint32_t rank);
+
 /* Once every process has ended: may a verdict still come? */
 int gci_rdv_settled(const struct gci_rdv *r);
 

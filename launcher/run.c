@@ -316,10 +316,44 @@ static void on_kill(uv_timer_t *t)
 	uv_timer_start(t, on_give_up, GIVE_UP_AFTER_MS, 0);
 }
 
+/* rank GCI_FRAME_ALL: to all of the agent's. */
+static void send_signal(struct gci_agent *a, int sig, uint32_t rank)
+{
+	struct gci_buf b = {0};
+
+	gci_frame_put_signal(&b, sig, rank);
+	gci_agent_send(a, &b);
+}
+
+static void signal_all(int sig)
+{
+	uint32_t i;
+
+	for (i = 0; i < job.nagents; i++)
+		send_signal(&job.agents[i], sig, GCI_FRAME_ALL);
+}
+
+/* The verdict does not reach a rank behind a dead link; an agent may. */
+static void end_silent_ranks(void)
+{
+	uint32_t i, k;
+
+	for (i = 0; i < job.nagents; i++) {
+		const struct gci_place *l = job.agents[i].place;
+
+		for (k = l->first; k < l->first + l->nranks; k++) {
+			if (job.ranks[k].ended || !gci_rdv_is_silent(job.server.rdv, k))
+				continue;
+			send_signal(&job.agents[i], SIGTERM, k);
+			send_signal(&job.agents[i], SIGCONT, k); /* stopped, it cannot hear */
+		}
+	}
+}
+
 static void on_term(uv_timer_t *t)
 {
-	to_all(GCI_FRAME_SIGNAL, SIGTERM);
-	to_all(GCI_FRAME_SIGNAL, SIGCONT); /* a stopped one cannot hear it */
+	signal_all(SIGTERM);
+	signal_all(SIGCONT);
 	uv_timer_start(t, on_kill, KILL_AFTER_MS, 0);
 }
 
@@ -329,6 +363,7 @@ static void on_change(void *user)
 	(void)user;
 	if (!job.failing && gci_rdv_verdict(job.server.rdv)) {
 		job.failing = 1;
+		end_silent_ranks();
 		uv_timer_start(&job.escalation, on_term, TERM_AFTER_MS, 0);
 	}
 	check_end();
@@ -350,7 +385,7 @@ static void on_signal(uv_signal_t *h, int signum)
 		on_kill(&job.escalation);
 		return;
 	}
-	to_all(GCI_FRAME_SIGNAL, (uint32_t)signum);
+	signal_all(signum);
 }
 
 static void watch_signals(void)

@@ -99,6 +99,7 @@ void gci_rdv_check_silence(struct gci_rdv *r, uint64_t now_ns)
 {
 	uint32_t i;
 
+	r->silence_at_ns = GCI_NEVER;
 	if (r->judged)
 		return;
 	if (r->njoined && !r->started && now_ns - r->joined_ns >= r->config.start_ns) {
@@ -107,12 +108,16 @@ void gci_rdv_check_silence(struct gci_rdv *r, uint64_t now_ns)
 	}
 	for (i = 0; i < r->config.size; i++) {
 		struct rdv_rank *k = &r->ranks[i];
+		uint64_t dead_at_ns = k->heard_ns + r->config.dead_ns;
 
-		if (!k->joined || k->lost || (k->bye && k->exited) ||
-			now_ns - k->heard_ns < r->config.dead_ns)
+		if (!k->joined || k->lost || k->silent || (k->bye && k->exited))
 			continue;
-		k->silent = 1;
-		arm(r, now_ns, r->config.grace_ns);
+		if (now_ns >= dead_at_ns) {
+			k->silent = 1;
+			arm(r, now_ns, 0); /* other witnesses have had time enough */
+		} else if (dead_at_ns < r->silence_at_ns) {
+			r->silence_at_ns = dead_at_ns;
+		}
 	}
 }
 
@@ -141,15 +146,17 @@ static enum witness what_speaks(
 /* Those whose silence began in the same heartbeat belong together: one cause, one message. */
 static void blame_silent(struct gci_rdv *r, uint64_t now_ns, struct gci_rdv_verdict *v)
 {
+	uint64_t long_ns = r->config.dead_ns > 2 * r->config.beat_ns
+				   ? r->config.dead_ns - 2 * r->config.beat_ns
+				   : r->config.dead_ns;
 	uint32_t *list = gci_calloc(r->config.size, sizeof(*list));
 	uint32_t i, n = 0;
 
-	for (i = 0; list && i < r->config.size; i++) {
+	for (i = 0; i < r->config.size; i++) {
 		struct rdv_rank *k = &r->ranks[i];
 
-		if (k->silent ||
-			(k->joined && !k->exited && !k->lost &&
-				now_ns - k->heard_ns > r->config.dead_ns - r->config.beat_ns))
+		k->silent |= k->joined && !k->exited && !k->lost && now_ns - k->heard_ns > long_ns;
+		if (k->silent && list)
 			list[n++] = i;
 	}
 	if (n)
@@ -280,6 +287,11 @@ void gci_rdv_judge(struct gci_rdv *r, uint64_t now_ns)
 const struct gci_rdv_verdict *gci_rdv_verdict(const struct gci_rdv *r)
 {
 	return r->judged ? &r->verdict : NULL;
+}
+
+int gci_rdv_is_silent(const struct gci_rdv *r, uint32_t rank)
+{
+	return r->ranks[rank].silent;
 }
 
 int gci_rdv_settled(const struct gci_rdv *r)

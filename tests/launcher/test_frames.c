@@ -36,7 +36,7 @@ static void start_comes_back(void **state)
 
 	(void)state;
 	gci_frame_put_start(&b, &m);
-	gci_frame_put_u32(&b, GCI_FRAME_SIGNAL, 15);
+	gci_frame_put_signal(&b, 15, 4);
 	for (i = 0; i < b.len; i++) {
 		struct gci_buf part = {.data = b.data, .len = i};
 
@@ -62,6 +62,7 @@ static void start_comes_back(void **state)
 	assert_int_equal(gci_frame_next(&b, &at, &f, &e), 1);
 	assert_int_equal(f.type, GCI_FRAME_SIGNAL);
 	assert_int_equal(gci_read_u32(&f.r), 15);
+	assert_int_equal(gci_read_u32(&f.r), 4);
 	assert_int_equal(gci_frame_next(&b, &at, &f, &e), 0);
 	assert_true(at == b.len);
 	gci_buf_free(&b);

@@ -383,7 +383,9 @@ static void silent_rank(void **state)
 	before = w->now;
 	while (!*verdict(w))
 		pass(w, 100 * MS);
-	assert_in_range(w->now - before, 19 * SEC, 22 * SEC);
+	assert_in_range(w->now - before, 19 * SEC + 500 * MS, 20 * SEC + 100 * MS);
+	assert_true(gci_rdv_is_silent(w->rdv, 6));
+	assert_false(gci_rdv_is_silent(w->rdv, 5));
 	assert_string_equal(verdict(w),
 		"rank 6 on t3: no sign of life for 20 s (its host or its network link is down, or "
 		"it is stopped)");
