@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "netem/cpu.h"
 #include "netem/frame.h"
 #include "netem/guest_boot.h"
 
@@ -68,25 +69,6 @@ static void fail(struct guest *g, const char *text)
 	send_frame(g, GCI_FRAME_FAILED, 0, text, strlen(text));
 }
 
-/* Ticks of the guest's CPU since it was started. */
-static void read_cpu(uint64_t *busy, uint64_t *total)
-{
-	unsigned long long v[8] = {0};
-	FILE *f = fopen("/proc/stat", "re");
-	int i;
-
-	*busy = *total = 0;
-	if (!f)
-		return;
-	if (fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1], &v[2], &v[3],
-		    &v[4], &v[5], &v[6], &v[7]) >= 4)
-		for (i = 0; i < 8; i++) {
-			*total += v[i];
-			*busy += i == 3 || i == 4 ? 0 : v[i]; /* idle, iowait */
-		}
-	fclose(f);
-}
-
 /* In the child. */
 static void run_job(const struct gci_job *job, const int fds[3])
 {
@@ -94,6 +76,7 @@ static void run_job(const struct gci_job *job, const int fds[3])
 	int i;
 
 	setsid();
+	signal(SIGPIPE, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	for (i = 0; i < 3; i++)
@@ -118,7 +101,7 @@ static void exit_session(struct guest *g, unsigned id, int status)
 	uint8_t body[17] = {(uint8_t)status};
 	uint64_t busy, total;
 
-	read_cpu(&busy, &total);
+	gci_cpu_read(&busy, &total);
 	gci_store_u64(body + 1, busy - s->busy);
 	gci_store_u64(body + 9, total - s->total);
 	sync(); /* what jobs wrote through mappings */
@@ -165,7 +148,7 @@ static void start_session(struct guest *g, unsigned id, uint32_t number)
 
 	memset(s, 0, sizeof(*s));
 	s->in = s->out = s->err = -1;
-	read_cpu(&s->busy, &s->total);
+	gci_cpu_read(&s->busy, &s->total);
 	snprintf(name, sizeof(name), "job-%u", number);
 	if (gci_guest_read_file(g->dirfd, name, GCI_JOB_MAX, &file, &e)) {
 		send_frame(g, GCI_FRAME_ERR, id, e.text, strlen(e.text));

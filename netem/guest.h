@@ -10,7 +10,7 @@
 #include "base/buf.h"
 
 #define GCI_GUEST_BOOT_VERSION 1
-#define GCI_GUEST_LAB          "/run/gridcoll/lab.json"
+#define GCI_GUEST_LAB          "/run/gridcoll/guest-lab.json"
 #define GCI_GUEST_BOOT_MAX     (16u << 20)
 
 /* What "boot" holds: version, dilation, the dilated grid's text ("" for a guest without one). */

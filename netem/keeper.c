@@ -38,6 +38,8 @@ static void run_program(const struct gci_keeper_job *job, pid_t keeper)
 	if (getppid() != keeper)
 		_exit(1);
 	setpgid(0, 0);
+	for (i = 1; i < NSIG; i++)
+		signal(i, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	for (i = 0; i < 5; i++) /* out of the way of 0 to 4 first */

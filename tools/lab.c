@@ -93,6 +93,8 @@ static const struct verb {
 } verbs[] = {
 	{"run", lab_run,
 		"[OPTIONS] GRID -- CMD...  bring up the grid, run CMD in it, take it down"},
+	{"doctor", lab_doctor,
+		"[GRID]               which backend works here, and what is missing"},
 	{"plan", lab_plan, "[--dilate K] GRID      print the commands that build the grid"},
 	{"link", lab_link, "HOST up|down           inside a lab: plug or pull a host's cable"},
 	{"guest", lab_guest, NULL},

@@ -3,20 +3,24 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "netem/cpu.h"
+#include "netem/host.h"
 #include "netem/uml.h"
 #include "tools/lab.h"
 #include "tools/tools.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#define CPU_BUSY_PERCENT 70
-#define CPU_MIN_TICKS    100 /* shorter runs say nothing about the CPU */
-#define PATIENCE_NS      (10 * GCI_NS_PER_S)
+#define PATIENCE_NS (10 * GCI_NS_PER_S)
 
 static const char usage[] = "run [--backend auto|host|uml] [--dilate K|auto] [--mem SIZE] [--fast] "
 			    "[--quiet] GRID -- CMD ARGS...";
@@ -35,18 +39,25 @@ static int open_signals(void)
 	return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
-static void warn_cpu(const struct gci_uml_end *end)
+static void warn_cpu(uint64_t busy, uint64_t total)
 {
-	unsigned percent;
+	int percent = gci_cpu_percent(busy, total);
 
-	if (end->total < CPU_MIN_TICKS)
-		return;
-	percent = (unsigned)(end->busy * 100 / end->total);
-	if (percent > CPU_BUSY_PERCENT)
+	if (percent > GCI_CPU_BUSY_PERCENT)
 		fprintf(stderr,
-			"gridcoll lab: warning: the guest's CPU was busy %u %% of this run: "
+			"gridcoll lab: warning: the lab's CPU was busy %d %% of this run: "
 			"times are the CPU's, not the network's; a larger --dilate helps\n",
 			percent);
+}
+
+static void say_up(
+	const struct lab_options *o, const struct gci_grid *g, const char *backend, uint64_t ns)
+{
+	if (!o->quiet)
+		fprintf(stderr,
+			"gridcoll lab: %d hosts in %d clusters, dilation %u, backend %s "
+			"(up in %.1f s)\n",
+			g->nhosts, g->nclusters, o->dilation, backend, (double)ns / 1e9);
 }
 
 /* Until the job ends; signals go to it. A job that does not heed one is given up after a while, or
@@ -71,7 +82,7 @@ static int wait_job(struct gci_uml *u, int id, int signals, struct gci_error *e)
 		if (nsignals > 2 || gci_now_ns() > deadline)
 			return 128 + (int)si.ssi_signo;
 	}
-	warn_cpu(&end);
+	warn_cpu(end.busy, end.total);
 	return end.status;
 }
 
@@ -83,8 +94,7 @@ static int run_in_uml(const struct lab_options *o, const struct gci_grid *g, str
 	int signals = open_signals(), id, status = GCT_FAILED;
 	uint64_t network_ns, all_ns;
 
-	if (g)
-		gci_grid_print(g, &grid);
+	gci_grid_print(g, &grid);
 	if (lab_make_job(o, &job, e))
 		goto out;
 	u = gci_uml_boot(
@@ -93,11 +103,7 @@ static int run_in_uml(const struct lab_options *o, const struct gci_grid *g, str
 	if (!u)
 		goto out;
 	gci_uml_boot_times(u, &network_ns, &all_ns);
-	if (!o->quiet)
-		fprintf(stderr,
-			"gridcoll lab: %d hosts in %d clusters, dilation %u, backend uml "
-			"(up in %.1f s)\n",
-			g->nhosts, g->nclusters, o->dilation, (double)all_ns / 1e9);
+	say_up(o, g, "uml", all_ns);
 	id = gci_uml_start(u, &job, (const int[]){0, 1, 2}, e);
 	if (id >= 0)
 		status = wait_job(u, id, signals, e);
@@ -105,6 +111,68 @@ out:
 	gci_uml_stop(u);
 	gci_job_free(&job);
 	gci_buf_free(&grid);
+	close(signals);
+	return status;
+}
+
+/* In the child: the command, with the terminal's signals as if we were not there. */
+static void exec_job(const struct gci_job *job)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL);
+	environ = job->env;
+	setenv("GRIDCOLL_LAB", GCI_HOST_LAB, 1);
+	execvp(job->argv[0], job->argv);
+	fprintf(stderr, "gridcoll lab: %s: %s\n", job->argv[0], strerror(errno));
+	_exit(errno == ENOENT ? 127 : 126);
+}
+
+/* The terminal's own signals reach the command without us. */
+static int wait_child(pid_t pid, int signals)
+{
+	struct pollfd fds[2] = {
+		{signals, POLLIN, 0}, {(int)syscall(SYS_pidfd_open, pid, 0), POLLIN, 0}};
+	struct signalfd_siginfo si;
+	int status = 0;
+
+	while (waitpid(pid, &status, WNOHANG) != pid) {
+		poll(fds, 2, fds[1].fd < 0 ? 100 : -1);
+		while (read(signals, &si, sizeof(si)) == sizeof(si))
+			if (si.ssi_code != SI_KERNEL)
+				kill(pid, (int)si.ssi_signo);
+	}
+	if (fds[1].fd >= 0)
+		close(fds[1].fd);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static int run_on_host(const struct lab_options *o, const struct gci_grid *g, struct gci_error *e)
+{
+	uint64_t begin = gci_now_ns(), busy[2], total[2];
+	int signals = open_signals(), status = GCT_FAILED;
+	struct gci_job job = {0};
+	struct gci_host h;
+	pid_t pid;
+
+	if (lab_make_job(o, &job, e) || gci_host_up(&h, g, o->dilation, 0, e))
+		goto out;
+	say_up(o, g, "host", gci_now_ns() - begin);
+	gci_cpu_read(&busy[0], &total[0]);
+	pid = fork();
+	if (!pid)
+		exec_job(&job);
+	if (pid > 0)
+		status = wait_child(pid, signals);
+	else
+		gci_error_errno(e, "cannot start %s", job.argv[0]);
+	gci_cpu_read(&busy[1], &total[1]);
+	warn_cpu(busy[1] - busy[0], total[1] - total[0]);
+	gci_host_end(&h, e);
+out:
+	gci_job_free(&job);
 	close(signals);
 	return status;
 }
@@ -125,7 +193,16 @@ int lab_run(int argc, char **argv)
 	rc = lab_load_grid(&o, &g);
 	if (rc)
 		return rc;
-	rc = run_in_uml(&o, &g, &e);
+	switch (lab_choose(&o, &e)) {
+	case LAB_HOST:
+		rc = run_on_host(&o, &g, &e);
+		break;
+	case LAB_UML:
+		rc = run_in_uml(&o, &g, &e);
+		break;
+	default:
+		rc = GCT_FAILED;
+	}
 	if (e.status)
 		rc = lab_complain(&e);
 	gci_grid_free(&g);

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ * gridcoll lab doctor, and the choice that --backend auto makes. */
+#include "base/buf.h"
+#include "netem/host.h"
+#include "netem/plan.h"
+#include "netem/uml.h"
+#include "tools/lab.h"
+#include "tools/tools.h"
+
+#include <stdio.h>
+
+enum lab_backend lab_choose(const struct lab_options *o, struct gci_error *e)
+{
+	struct gci_error host = {0}, uml = {0};
+
+	if (o->backend != LAB_UML && !gci_host_check(&host))
+		return LAB_HOST;
+	if (o->backend == LAB_HOST) {
+		gci_error_set(e, host.status, "no host backend: %s", host.text);
+		return LAB_AUTO;
+	}
+	if (!gci_uml_check(&uml))
+		return LAB_UML;
+	if (o->backend == LAB_UML)
+		gci_error_set(e, uml.status, "no uml backend: %s", uml.text);
+	else
+		gci_error_set(e, uml.status, "no backend for a lab. host: %s. uml: %s", host.text,
+			uml.text);
+	return LAB_AUTO;
+}
+
+/* Boots a guest with a small grid, which tries all that a lab needs. */
+static int try_uml(struct gci_error *e)
+{
+	static const char grid[] = "[cluster a]\nhosts = a\nnic = 1Gbit\nlan_delay = 50us\n"
+				   "[cluster b]\nhosts = b\nnic = 1Gbit\n"
+				   "[link a b]\nrate = 1Gbit\ndelay = 1ms\n";
+	struct gci_uml_options options = {grid, 1, 512u << 20};
+	uint64_t network_ns, all_ns;
+	struct gci_uml *u;
+
+	if (gci_uml_check(e))
+		return -1;
+	u = gci_uml_boot(&options, -1, e);
+	if (!u)
+		return -1;
+	gci_uml_boot_times(u, &network_ns, &all_ns);
+	printf("uml:  works: a guest with a small grid was up in %.1f s\n", (double)all_ns / 1e9);
+	gci_uml_stop(u);
+	return 0;
+}
+
+static int describe_grid(struct lab_options *o)
+{
+	struct gci_grid g;
+	uint32_t k;
+	int rc;
+
+	o->dilate_auto = 0;
+	o->dilation = 1;
+	rc = lab_load_grid(o, &g);
+	if (rc)
+		return rc;
+	k = gci_lab_choose_dilation(&g);
+	printf("grid: %s: %d hosts in %d clusters; --dilate auto would choose %u; in uml with %llu "
+	       "MiB of memory\n",
+		o->grid_file, g.nhosts, g.nclusters, k,
+		(unsigned long long)(lab_memory(o, &g) >> 20));
+	gci_grid_free(&g);
+	return GCT_OK;
+}
+
+int lab_doctor(int argc, char **argv)
+{
+	struct gci_error host = {0}, uml = {0};
+	struct lab_options o;
+	int rc = lab_parse(&o, argc, argv, 0, "doctor [GRID]");
+	int host_works, uml_works;
+
+	if (rc)
+		return rc - 1;
+	host_works = !gci_host_check(&host);
+	if (host_works)
+		printf("host: works: root, with netem, tbf and fq\n");
+	else
+		printf("host: no: %s\n", host.text);
+	uml_works = !try_uml(&uml);
+	if (!uml_works)
+		printf("uml:  no: %s\n", uml.text);
+	printf("auto: %s\n", host_works ? "host" : uml_works ? "uml" : "none works here");
+	if (*o.command) {
+		o.grid_file = o.command[0];
+		rc = describe_grid(&o);
+	}
+	return rc ? rc : host_works || uml_works ? GCT_OK : GCT_FAILED;
+}
