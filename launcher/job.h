@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The one job of a gridcoll-run process: shared by run.c (its life) and start.c (its birth). */
+ * The one job of a gridcoll-run process: shared by start.c, run.c and end.c. */
 #ifndef GCI_LAUNCHER_JOB_H
 #define GCI_LAUNCHER_JOB_H
 
@@ -7,19 +7,19 @@
 #include "launcher/server.h"
 #include "launcher/sink.h"
 
-struct job_rank {
+struct gci_job_rank {
 	struct gci_line lines[2];
 	int ended;
 	int closed[2]; /* no more output comes */
 };
 
-struct job {
+struct gci_job {
 	const struct gci_plan *plan;
 	uv_loop_t loop;
 	struct gci_server server;
 	struct gci_agent *agents;
 	uint32_t nagents;
-	struct job_rank *ranks;
+	struct gci_job_rank *ranks;
 	uint8_t secret[GCI_SECRET_NBYTES]; /* wiped once handed out */
 	uint64_t dead_ns;
 	struct gci_sink sinks[2];
@@ -32,7 +32,27 @@ struct job {
 	int failing, closing, said, interrupts;
 };
 
-extern struct job job;
+extern struct gci_job gci_job;
+
+/* Output that nobody has read yet holds the ranks up beyond this. */
+#define GCI_JOB_BACKLOG_HIGH (1u << 20)
+
+size_t gci_job_backlog(void);
+
+/* A frame of one u32 (or, with 0, of nothing) to all agents. */
+void gci_job_to_all(enum gci_frame_type type, uint32_t v);
+
+/* end.c */
+void gci_job_signal_all(int sig);
+void gci_job_on_ended(struct gci_agent *a, uint32_t rank, int code, int sig, const char *why);
+void gci_job_on_lost(struct gci_agent *a, const char *why);
+void gci_job_on_grumble(struct gci_agent *a, const char *text);
+void gci_job_on_children(uv_signal_t *h, int signum);
+void gci_job_on_change(void *user); /* the state machine has moved */
+void gci_job_on_kill(uv_timer_t *t);
+
+/* Goes on to the end when it is time. */
+void gci_job_check_end(void);
 
 /* Starts all agents and tells them what to run. */
 int gci_job_start(const struct gci_options *o, const struct gci_plan *p,

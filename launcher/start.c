@@ -84,14 +84,15 @@ static char *rendezvous(const struct gci_plan *p, const struct gci_place *l, str
 	uint32_t i;
 
 	if (p->listen_ip)
-		return join_address(p->listen_ip, job.server.port);
+		return join_address(p->listen_ip, gci_job.server.port);
 	if (l->how == GCI_PLACE_SSH)
-		return gci_route_to(l->host, ip, sizeof(ip)) ? join_address("", job.server.port)
-							     : join_address(ip, job.server.port);
+		return gci_route_to(l->host, ip, sizeof(ip))
+			       ? join_address("", gci_job.server.port)
+			       : join_address(ip, gci_job.server.port);
 	for (i = 0; i < p->nplaces; i++)
 		if (p->places[i].how == GCI_PLACE_SSH &&
 			!gci_route_to(p->places[i].host, ip, sizeof(ip)))
-			return join_address(ip, job.server.port);
+			return join_address(ip, gci_job.server.port);
 	gci_error_set(e, GCOLL_ERR_SYS,
 		"cannot tell by which address other hosts reach this one: none of their names "
 		"resolves");
@@ -106,7 +107,7 @@ static int send_start(struct gci_agent *a, const struct gci_plan *p, struct gci_
 	uint32_t i;
 
 	m->nranks = l->nranks;
-	m->dead_ns = l->how == GCI_PLACE_SSH ? job.dead_ns : 0;
+	m->dead_ns = l->how == GCI_PLACE_SSH ? gci_job.dead_ns : 0;
 	m->rendezvous = rendezvous(p, l, e);
 	m->ranks = gci_calloc(l->nranks, sizeof(*m->ranks));
 	for (i = 0; m->ranks && i < l->nranks; i++)
@@ -138,17 +139,18 @@ int gci_job_start(const struct gci_options *o, const struct gci_plan *p,
 	int rc;
 
 	m.cwd = getcwd(NULL, 0);
-	memcpy(m.secret, job.secret, sizeof(m.secret));
+	memcpy(m.secret, gci_job.secret, sizeof(m.secret));
 	rc = m.cwd ? 0 : gci_error_errno(e, "cannot tell the current directory");
 	if (!rc && make_environment(&env, o, p))
 		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	m.env = env.v;
 	for (i = 0; i < p->nplaces && !rc; i++) {
-		struct gci_agent *a = &job.agents[i];
+		struct gci_agent *a = &gci_job.agents[i];
 
-		rc = gci_agent_start(a, &job.loop, &p->places[i], o->remote_path, events, NULL, e);
+		rc = gci_agent_start(
+			a, &gci_job.loop, &p->places[i], o->remote_path, events, NULL, e);
 		if (!rc) {
-			job.nagents++;
+			gci_job.nagents++;
 			rc = send_start(a, p, &m, e);
 		}
 	}

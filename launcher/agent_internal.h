@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ * Between agent.c (the conversation with the launcher) and agent_ranks.c (the processes). */
+#ifndef GCI_LAUNCHER_AGENT_INTERNAL_H
+#define GCI_LAUNCHER_AGENT_INTERNAL_H
+
+#include "launcher/frames.h"
+
+#include <sys/types.h>
+#include <uv.h>
+
+struct agent_rank;
+
+/* The reading end of a rank's standard output or error. */
+struct agent_stream {
+	uv_poll_t poll;
+	struct agent_rank *rank;
+	uint32_t which; /* 1 or 2 */
+	int fd;         /* -1: closed */
+	int polling;
+};
+
+struct agent_rank {
+	uint32_t rank;
+	pid_t pid; /* 0: not started, or ended */
+	struct agent_stream out[2];
+};
+
+struct agent {
+	uv_loop_t loop;
+	uv_pipe_t in, up; /* from and to the launcher */
+	uv_pipe_t rank0;  /* rank 0's standard input */
+	uv_signal_t children, term;
+	uv_timer_t watch, kill_again;
+	struct gci_buf input;
+	struct gci_frame_start job;
+	struct agent_rank *ranks;
+	uint32_t nranks;
+	uint32_t credit; /* payload bytes we may send */
+	uint32_t stdin_queued;
+	int started, stdin_open, stdin_ending;
+	uint64_t heard_ns;
+	int status;
+};
+
+/* One per process, as are its children. */
+extern struct agent gci_me;
+
+/* agent.c: ends the agent. */
+void gci_agent_finish(int status);
+void gci_agent_send_up(struct gci_buf *b);
+
+/* agent_ranks.c */
+void gci_agent_start_rank(struct agent_rank *k);
+void gci_agent_on_children(uv_signal_t *h, int signum);
+void gci_agent_on_credit(uint32_t n);
+void gci_agent_on_stdin(struct gci_reader *r);
+void gci_agent_on_signal(int sig, uint32_t rank);
+void gci_agent_on_hush(uint32_t which);
+void gci_agent_on_kill(uv_timer_t *t);
+
+#endif

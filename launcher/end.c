@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT
+ * How a job ends: the ends of its processes, the verdict and what follows from it. */
+#include "launcher/job.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+/* From the verdict on: ranks that were told may end by themselves, are then asked to, then
+ * killed; an agent that does not answer even so is given up. */
+#define TERM_AFTER_MS    2000
+#define KILL_AFTER_MS    1000
+#define GIVE_UP_AFTER_MS 800
+#define AGENT_END_MS     600
+
+static void rank_is_over(uint32_t rank)
+{
+	struct gci_job_rank *k = &gci_job.ranks[rank];
+	int i;
+
+	k->ended = 1;
+	for (i = 0; i < 2; i++) {
+		if (k->closed[i])
+			continue;
+		k->closed[i] = 1;
+		gci_output_end(&gci_job.sinks[i].o, &k->lines[i]);
+		gci_sink_flush(&gci_job.sinks[i]);
+	}
+}
+
+void gci_job_on_ended(struct gci_agent *a, uint32_t rank, int code, int sig, const char *why)
+{
+	(void)a;
+	if (gci_job.ranks[rank].ended)
+		return;
+	gci_job.ranks[rank].ended = 1;
+	if (*why) {
+		rank_is_over(rank);
+		gci_rdv_failed(gci_job.server.rdv, rank, code, why, gci_now_ns());
+	} else {
+		gci_rdv_exited(gci_job.server.rdv, rank, code, sig, gci_now_ns());
+	}
+	gci_server_kick(&gci_job.server);
+}
+
+void gci_job_on_lost(struct gci_agent *a, const char *why)
+{
+	uint32_t i;
+
+	for (i = a->place->first; i < a->place->first + a->place->nranks; i++) {
+		if (!gci_job.ranks[i].ended)
+			gci_rdv_failed(gci_job.server.rdv, i, 1, why, gci_now_ns());
+		rank_is_over(i);
+	}
+	gci_server_kick(&gci_job.server);
+}
+
+void gci_job_on_grumble(struct gci_agent *a, const char *text)
+{
+	char line[512];
+
+	snprintf(line, sizeof(line), "gridcoll-run: %s: %s", a->place->host, text);
+	gci_output_say(&gci_job.sinks[1].o, line);
+	gci_sink_flush(&gci_job.sinks[1]);
+}
+
+void gci_job_on_children(uv_signal_t *h, int signum)
+{
+	int status;
+	pid_t pid;
+	uint32_t i;
+
+	(void)h;
+	(void)signum;
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		for (i = 0; i < gci_job.nagents; i++)
+			if (gci_job.agents[i].pid == pid)
+				gci_agent_died(&gci_job.agents[i], status);
+	gci_job_check_end();
+}
+
+static void say_verdict(void)
+{
+	const struct gci_rdv_verdict *v = gci_rdv_verdict(gci_job.server.rdv);
+	char line[GCI_RANKLIST_NBYTES + GCI_CTL_TEXT + 64];
+
+	if (!v || gci_job.said)
+		return;
+	gci_job.said = 1;
+	if (gci_job.interrupts > 1)
+		snprintf(line, sizeof(line), "gridcoll-run: interrupted twice, all ranks killed");
+	else
+		snprintf(line, sizeof(line), "gridcoll-run: %s%s%s", v->who,
+			*v->who ? " failed: " : "", v->cause);
+	gci_output_say(&gci_job.sinks[1].o, line);
+	gci_sink_flush(&gci_job.sinks[1]);
+}
+
+static void on_agents_late(uv_timer_t *t)
+{
+	uint32_t i;
+
+	(void)t;
+	for (i = 0; i < gci_job.nagents; i++)
+		if (gci_job.agents[i].pid)
+			kill(gci_job.agents[i].pid, SIGKILL);
+}
+
+static int all_over(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < gci_job.plan->size; i++)
+		if (!gci_job.ranks[i].ended || !gci_job.ranks[i].closed[0] ||
+			!gci_job.ranks[i].closed[1])
+			return 0;
+	return gci_rdv_settled(gci_job.server.rdv);
+}
+
+/* The end has three steps: all ranks are over; all agents are; all is written. */
+void gci_job_check_end(void)
+{
+	uint32_t i;
+
+	if (!gci_job.closing && all_over()) {
+		gci_job.closing = 1;
+		uv_timer_stop(&gci_job.escalation);
+		for (i = 0; i < gci_job.nagents; i++)
+			gci_agent_close(&gci_job.agents[i]);
+		uv_timer_start(&gci_job.escalation, on_agents_late, AGENT_END_MS, AGENT_END_MS);
+	}
+	if (!gci_job.closing)
+		return;
+	for (i = 0; i < gci_job.nagents; i++)
+		if (gci_job.agents[i].pid)
+			return;
+	say_verdict();
+	if (!gci_job_backlog())
+		uv_stop(&gci_job.loop);
+}
+
+/* ---- failure ---- */
+
+static int all_ended(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < gci_job.plan->size; i++)
+		if (!gci_job.ranks[i].ended)
+			return 0;
+	return 1;
+}
+
+static void on_give_up(uv_timer_t *t)
+{
+	uint32_t i;
+
+	if (all_ended() && gci_job_backlog() >= GCI_JOB_BACKLOG_HIGH) {
+		/* Only our reader is slow: what the ranks printed waits for it. */
+		uv_timer_start(t, on_give_up, GIVE_UP_AFTER_MS, 0);
+		return;
+	}
+	for (i = 0; i < gci_job.plan->size; i++) {
+		if (!gci_job.ranks[i].ended)
+			gci_rdv_exited(gci_job.server.rdv, i, 0, SIGKILL, gci_now_ns());
+		rank_is_over(i);
+	}
+	on_agents_late(NULL);
+	gci_job_check_end();
+}
+
+void gci_job_on_kill(uv_timer_t *t)
+{
+	gci_job_to_all(GCI_FRAME_KILL, 0);
+	uv_timer_start(t, on_give_up, GIVE_UP_AFTER_MS, 0);
+}
+
+/* rank GCI_FRAME_ALL: to all of the agent's. */
+static void send_signal(struct gci_agent *a, int sig, uint32_t rank)
+{
+	struct gci_buf b = {0};
+
+	gci_frame_put_signal(&b, sig, rank);
+	gci_agent_send(a, &b);
+}
+
+void gci_job_signal_all(int sig)
+{
+	uint32_t i;
+
+	for (i = 0; i < gci_job.nagents; i++)
+		send_signal(&gci_job.agents[i], sig, GCI_FRAME_ALL);
+}
+
+/* The verdict does not reach a rank behind a dead link; an agent may. */
+static void end_silent_ranks(void)
+{
+	uint32_t i, k;
+
+	for (i = 0; i < gci_job.nagents; i++) {
+		const struct gci_place *l = gci_job.agents[i].place;
+
+		for (k = l->first; k < l->first + l->nranks; k++) {
+			if (gci_job.ranks[k].ended || !gci_rdv_is_silent(gci_job.server.rdv, k))
+				continue;
+			send_signal(&gci_job.agents[i], SIGTERM, k);
+			send_signal(&gci_job.agents[i], SIGCONT, k); /* stopped, it cannot hear */
+		}
+	}
+}
+
+static void on_term(uv_timer_t *t)
+{
+	gci_job_signal_all(SIGTERM);
+	gci_job_signal_all(SIGCONT);
+	uv_timer_start(t, gci_job_on_kill, KILL_AFTER_MS, 0);
+}
+
+/* The state machine has moved. */
+void gci_job_on_change(void *user)
+{
+	(void)user;
+	if (!gci_job.failing && gci_rdv_verdict(gci_job.server.rdv)) {
+		gci_job.failing = 1;
+		end_silent_ranks();
+		uv_timer_start(&gci_job.escalation, on_term, TERM_AFTER_MS, 0);
+	}
+	gci_job_check_end();
+}
