@@ -105,9 +105,10 @@ static void flush(struct gci_tcp *t)
 	}
 }
 
+/* The loop runs due timers before it waits, too; without uv_stop it would then wait for ever. */
 static void on_timer(uv_timer_t *timer)
 {
-	(void)timer;
+	uv_stop(timer->loop);
 }
 
 static void on_async(uv_async_t *async)
