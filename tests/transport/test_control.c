@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/test.h"
+
+#include "base/mem.h"
+#include "transport/control.h"
+
+#include <string.h>
+
+static const struct gci_ctl_hello hello = {
+	.version = GCI_CTL_VERSION, .rank = 7, .token = {1, 2, 3}, .addr = "[::1]:5000"};
+static struct gci_ctl_rank ranks[] = {{3, "10.1.0.3:5000"}, {65535, ""}};
+static const struct gci_ctl_start start = {.size = 2,
+	.epoch = 4,
+	.beat_ns = 500000000,
+	.dead_ns = 20000000000ull,
+	.grid = (char *)"[cluster a]\nhosts = a1\n",
+	.ranks = ranks};
+static const struct gci_ctl_failure failure = {
+	.status = GCOLL_ERR_PEER, .rank = -1, .text = "the host went away"};
+
+/* One of each type. */
+static void put_all(struct gci_buf *b)
+{
+	gci_ctl_put_hello(b, &hello);
+	gci_ctl_put_start(b, &start);
+	gci_ctl_put_plain(b, GCI_CTL_BEAT);
+	gci_ctl_put_failure(b, GCI_CTL_FAIL, &failure);
+	gci_ctl_put_failure(b, GCI_CTL_ABORT, &failure);
+	gci_ctl_put_plain(b, GCI_CTL_BYE);
+}
+
+static void check_message(const struct gci_ctl_message *m, int i)
+{
+	static const enum gci_ctl_type order[] = {GCI_CTL_HELLO, GCI_CTL_START, GCI_CTL_BEAT,
+		GCI_CTL_FAIL, GCI_CTL_ABORT, GCI_CTL_BYE};
+
+	assert_int_equal(m->type, order[i]);
+	switch (m->type) {
+	case GCI_CTL_HELLO:
+		assert_memory_equal(&m->hello, &hello, sizeof(hello));
+		break;
+	case GCI_CTL_START:
+		assert_int_equal(m->start.size, start.size);
+		assert_int_equal(m->start.epoch, start.epoch);
+		assert_true(m->start.beat_ns == start.beat_ns);
+		assert_true(m->start.dead_ns == start.dead_ns);
+		assert_string_equal(m->start.grid, start.grid);
+		assert_memory_equal(m->start.ranks, ranks, sizeof(ranks));
+		break;
+	case GCI_CTL_FAIL:
+	case GCI_CTL_ABORT:
+		assert_memory_equal(&m->failure, &failure, sizeof(failure));
+		break;
+	default:
+		break;
+	}
+}
+
+/* However the bytes arrive: one at a time, or all at once. */
+static void messages_come_back(void **state)
+{
+	struct gci_buf all = {0}, in = {0};
+	struct gci_ctl_message m;
+	size_t i;
+	int n = 0, rc;
+
+	(void)state;
+	put_all(&all);
+	assert_false(all.failed);
+	for (i = 0; i < all.len; i++) {
+		gci_buf_put_u8(&in, all.data[i]);
+		rc = gci_ctl_get(&in, GCI_CTL_MAX_MESSAGE, &m, NULL);
+		assert_true(rc == 0 || rc == 1);
+		if (!rc)
+			continue;
+		check_message(&m, n++);
+		gci_ctl_message_free(&m);
+	}
+	assert_int_equal(n, 6);
+	assert_int_equal(in.len, 0);
+	for (n = 0; gci_ctl_get(&all, GCI_CTL_MAX_MESSAGE, &m, NULL) == 1; n++) {
+		check_message(&m, n);
+		gci_ctl_message_free(&m);
+	}
+	assert_int_equal(n, 6);
+	gci_buf_free(&all);
+	gci_buf_free(&in);
+}
+
+static void expect_refused(struct gci_buf *b, uint32_t max, const char *why)
+{
+	struct gci_error e = {0};
+	struct gci_ctl_message m;
+
+	assert_int_equal(gci_ctl_get(b, max, &m, &e), GCOLL_ERR_PROTO);
+	assert_non_null(strstr(e.text, why));
+	gci_buf_free(b);
+}
+
+static void lengths_are_limited_before_the_rest_comes(void **state)
+{
+	struct gci_buf b = {0};
+
+	(void)state;
+	gci_buf_put_u32(&b, GCI_CTL_MAX_HELLO + 1);
+	expect_refused(&b, GCI_CTL_MAX_HELLO, "expected 1 to 4096");
+	gci_buf_put_u32(&b, 0);
+	expect_refused(&b, GCI_CTL_MAX_HELLO, "0 bytes");
+}
+
+static void malformed_messages_are_refused(void **state)
+{
+	struct gci_ctl_start s = start;
+	struct gci_ctl_failure f = failure;
+	struct gci_buf b = {0};
+
+	(void)state;
+	gci_ctl_put_plain(&b, 0);
+	expect_refused(&b, 100, "type 0");
+	gci_ctl_put_plain(&b, GCI_CTL_BYE + 1);
+	expect_refused(&b, 100, "type 7");
+	gci_ctl_put_plain(&b, GCI_CTL_HELLO); /* without its fields */
+	expect_refused(&b, 100, "type 1");
+	gci_buf_put_u32(&b, 2); /* BEAT with a byte too much */
+	gci_buf_put_u8(&b, GCI_CTL_BEAT);
+	gci_buf_put_u8(&b, 0);
+	expect_refused(&b, 100, "type 3");
+	s.size = 0;
+	gci_ctl_put_start(&b, &s);
+	expect_refused(&b, 10000, "type 2");
+	s = start;
+	s.dead_ns = s.beat_ns - 1;
+	gci_ctl_put_start(&b, &s);
+	expect_refused(&b, 10000, "type 2");
+	f.status = 0; /* a failure that is none */
+	gci_ctl_put_failure(&b, GCI_CTL_FAIL, &f);
+	expect_refused(&b, 10000, "type 4");
+	f = failure;
+	f.rank = -2;
+	gci_ctl_put_failure(&b, GCI_CTL_ABORT, &f);
+	expect_refused(&b, 10000, "type 5");
+	/* A START that claims more ranks than there are bytes for. */
+	gci_ctl_put_start(&b, &start);
+	b.data[5] = 200;
+	expect_refused(&b, 10000, "type 2");
+}
+
+static void any_cut_or_extension_is_noticed(void **state)
+{
+	struct gci_ctl_message m;
+	struct gci_buf b = {0};
+	uint32_t whole, len;
+
+	(void)state;
+	for (len = 1;; len++) {
+		gci_ctl_put_start(&b, &start);
+		whole = gci_load_u32(b.data);
+		if (len == whole)
+			break;
+		gci_store_u32(b.data, len);
+		assert_int_equal(gci_ctl_get(&b, 10000, &m, NULL), GCOLL_ERR_PROTO);
+		b.len = 0;
+	}
+	gci_buf_free(&b);
+}
+
+static void any_allocation_may_fail(void **state)
+{
+	unsigned long n;
+
+	(void)state;
+	for (n = 1;; n++) {
+		struct gci_ctl_message m;
+		struct gci_buf b = {0};
+		int rc, failed;
+
+		gci_ctl_put_start(&b, &start);
+		gci_mem_fail_at(n);
+		rc = gci_ctl_get(&b, 10000, &m, NULL);
+		failed = gci_mem_failed();
+		gci_mem_fail_at(0);
+		gci_buf_free(&b);
+		if (rc == 1)
+			gci_ctl_message_free(&m);
+		assert_true(failed ? rc < 0 : rc == 1);
+		if (!failed)
+			break;
+	}
+	assert_true(n > 3);
+}
+
+static void tokens_differ(void **state)
+{
+	uint8_t secret[GCI_SECRET_NBYTES] = {1}, a[32], b[32];
+
+	(void)state;
+	assert_int_equal(gci_ctl_token(secret, 1, a), 0);
+	assert_int_equal(gci_ctl_token(secret, 1, b), 0);
+	assert_memory_equal(a, b, 32);
+	assert_int_equal(gci_ctl_token(secret, 2, b), 0);
+	assert_memory_not_equal(a, b, 32);
+	secret[31] ^= 1;
+	assert_int_equal(gci_ctl_token(secret, 1, b), 0);
+	assert_memory_not_equal(a, b, 32);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(messages_come_back),
+		cmocka_unit_test(lengths_are_limited_before_the_rest_comes),
+		cmocka_unit_test(malformed_messages_are_refused),
+		cmocka_unit_test(any_cut_or_extension_is_noticed),
+		cmocka_unit_test(any_allocation_may_fail),
+		cmocka_unit_test(tokens_differ),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

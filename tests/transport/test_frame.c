@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+#include "transport/frame.h"
+
+#include "tests/test.h"
+
+#include "base/buf.h"
+#include "base/crc32c.h"
+#include "transport/hello.h"
+
+#include <string.h>
+
+static const struct gci_frame data = {.type = GCI_FRAME_DATA,
+	.epoch = 0x01020304,
+	.source = 0x11121314,
+	.key = {.comm = 0x21222324, .tag = 0x31323334, .seq = 0x4142434445464748ull},
+	.length = 0x5152535455565758ull,
+	.offset = 0x4152535455565758ull,
+	.digest = 0x6162636465666768ull,
+	.nbytes = GCI_TP_FRAME_NBYTES,
+	.crc = 0x71727374};
+
+static void fields_come_back(void **state)
+{
+	uint8_t head[GCI_FRAME_HEAD_NBYTES];
+	struct gci_frame f;
+
+	(void)state;
+	gci_frame_encode(&data, head);
+	assert_int_equal(gci_frame_decode(head, &f, NULL), 0);
+	assert_int_equal(f.type, GCI_FRAME_DATA);
+	assert_int_equal(f.epoch, data.epoch);
+	assert_int_equal(f.source, data.source);
+	assert_int_equal(f.key.comm, data.key.comm);
+	assert_int_equal(f.key.tag, data.key.tag);
+	assert_true(f.key.seq == data.key.seq);
+	assert_true(f.length == data.length);
+	assert_true(f.offset == data.offset);
+	assert_true(f.digest == data.digest);
+	assert_int_equal(f.nbytes, data.nbytes);
+	assert_int_equal(f.crc, data.crc);
+	/* The layout that frame.h gives. */
+	assert_memory_equal(head, "GC\x01\x02\x04\x03\x02\x01\x14\x13\x12\x11", 12);
+	assert_int_equal(head[20], 0x48);
+	assert_int_equal(head[48], 0x68);
+}
+
+static void any_flipped_bit_is_corruption(void **state)
+{
+	uint8_t head[GCI_FRAME_HEAD_NBYTES];
+	struct gci_frame f;
+	int bit;
+
+	(void)state;
+	gci_frame_encode(&data, head);
+	for (bit = 0; bit < 8 * GCI_FRAME_HEAD_NBYTES; bit++) {
+		head[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		assert_int_equal(gci_frame_decode(head, &f, NULL), GCOLL_ERR_CORRUPT);
+		head[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+}
+
+/* Whole, but senseless. */
+static void expect_refused(const struct gci_frame *wrong, const char *why)
+{
+	uint8_t head[GCI_FRAME_HEAD_NBYTES];
+	struct gci_error e = {0};
+	struct gci_frame f;
+
+	gci_frame_encode(wrong, head);
+	assert_int_equal(gci_frame_decode(head, &f, &e), GCOLL_ERR_PROTO);
+	assert_non_null(strstr(e.text, why));
+}
+
+static void senseless_frames_are_refused(void **state)
+{
+	uint8_t head[GCI_FRAME_HEAD_NBYTES];
+	struct gci_error e = {0};
+	struct gci_frame f;
+
+	(void)state;
+	f = data;
+	f.type = 0;
+	expect_refused(&f, "unknown type");
+	f.type = GCI_FRAME_BYE + 1;
+	expect_refused(&f, "unknown type");
+	f = data;
+	f.nbytes++;
+	expect_refused(&f, "bytes at offset");
+	f = data;
+	f.offset = f.length - f.nbytes + 1;
+	expect_refused(&f, "bytes at offset");
+	f.offset = UINT64_MAX - 1; /* offset + nbytes overflows */
+	expect_refused(&f, "bytes at offset");
+	f = data;
+	f.nbytes = 0; /* of a message that has bytes */
+	expect_refused(&f, "bytes at offset");
+	f = data;
+	f.type = GCI_FRAME_CREDIT;
+	expect_refused(&f, "bytes at offset");
+	f.type = GCI_FRAME_BYE;
+	expect_refused(&f, "bytes at offset");
+	f.type = GCI_FRAME_HELLO;
+	expect_refused(&f, "bytes at offset");
+
+	gci_frame_encode(&data, head);
+	head[2] = GCI_FRAME_VERSION + 1;
+	gci_store_u32(head + 60, gci_crc32c(0, head, 60));
+	assert_int_equal(gci_frame_decode(head, &f, &e), GCOLL_ERR_PROTO);
+	assert_non_null(strstr(e.text, "version 2, expected 1"));
+}
+
+static void hello_proves_the_secret(void **state)
+{
+	const struct gci_hello h = {.epoch = 9,
+		.from = 3,
+		.to = 70000,
+		.stream = 5,
+		.streams = 8,
+		.eager_nbytes = 1 << 20,
+		.size = 70001};
+	uint8_t secret[32] = "the job's", other[32] = "the jobs", bytes[GCI_HELLO_NBYTES];
+	struct gci_hello got = {0}, forged;
+	uint8_t forgery[GCI_HELLO_NBYTES];
+
+	(void)state;
+	assert_int_equal(gci_hello_encode(&h, secret, bytes), 0);
+	assert_int_equal(gci_hello_decode(bytes, secret, &got, NULL), 0);
+	assert_memory_equal(&got, &h, sizeof(h));
+	assert_int_equal(gci_hello_decode(bytes, other, &got, NULL), GCOLL_ERR_PROTO);
+	/* One connection's token under another one's header. */
+	for (int i = 0; i < 3; i++) {
+		forged = h;
+		forged.from += i == 0;
+		forged.to += i == 1;
+		forged.stream += i == 2;
+		assert_int_equal(gci_hello_encode(&forged, other, forgery), 0);
+		memcpy(forgery + 64, bytes + 64, 32);
+		assert_int_equal(gci_hello_decode(forgery, secret, &got, NULL), GCOLL_ERR_PROTO);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fields_come_back),
+		cmocka_unit_test(any_flipped_bit_is_corruption),
+		cmocka_unit_test(senseless_frames_are_refused),
+		cmocka_unit_test(hello_proves_the_secret),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
