@@ -129,7 +129,7 @@ static int find_gap(const struct gci_imap *m, int32_t t, uint64_t *lo, uint64_t 
 	if (!t)
 		return *lo < *hi;
 	if (*lo < node->lo) {
-		uint64_t before = node->lo;
+		uint64_t before = node->lo < *hi ? node->lo : *hi;
 
 		if (find_gap(m, node->left, lo, &before)) {
 			*hi = before;
