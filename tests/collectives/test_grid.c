@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "tests/test.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "collectives/grid.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define AB "[cluster a]\nhosts = a1\n[cluster b]\nhosts = b1\n" /* four lines */
+
+static void parse(struct gci_grid *g, const char *text)
+{
+	struct gci_error e = {0};
+
+	if (gci_grid_parse(g, text, strlen(text), "g.grid", &e))
+		fail_msg("%s", e.text);
+}
+
+/* The text is refused with exactly this sentence, and nothing is kept. */
+static void refused_bytes(const char *text, size_t len, const char *want)
+{
+	struct gci_error e = {0};
+	struct gci_grid g;
+
+	assert_int_equal(gci_grid_parse(&g, text, len, "g.grid", &e), GCOLL_ERR_PARSE);
+	assert_string_equal(e.text, want);
+	assert_null(g.clusters);
+	assert_null(g.links);
+	assert_null(g.link_at);
+}
+
+static void refused(const char *text, const char *want)
+{
+	refused_bytes(text, strlen(text), want);
+}
+
+static void whole_file(void **state)
+{
+	static const char text[] = "; a comment\n"
+				   "[cluster kyoto]\n"
+				   "hosts = k[1-3]        ; k1 ... k3\n"
+				   "hosts = x,y z\n"
+				   "nic = 1Gbit\n"
+				   "lan_delay = 50us\n"
+				   "\n"
+				   "  [cluster tokyo]\n"
+				   "  hosts = t[01-02]-ib\n"
+				   "[link kyoto tokyo]\n"
+				   "rate = 10Gbit\n"
+				   "delay = 10ms\n"
+				   "queue = 25MB\n"
+				   "loss = 0.01%\n"
+				   "flow_rate = 1.4Mbit\n"
+				   "streams = 4\n"
+				   "senders = 8";
+	const struct gci_link *l;
+	struct gci_grid g;
+
+	(void)state;
+	parse(&g, text);
+	assert_int_equal(g.nclusters, 2);
+	assert_int_equal(g.nhosts, 8);
+	assert_string_equal(g.clusters[0].name, "kyoto");
+	assert_int_equal(g.clusters[0].nhosts, 6);
+	assert_true(g.clusters[0].nic_bps == 1000000000);
+	assert_true(g.clusters[0].lan_delay_ns == 50000);
+	assert_true(g.clusters[1].nic_bps == 0);
+	assert_string_equal(gci_grid_host(&g, 2), "k3");
+	assert_string_equal(gci_grid_host(&g, 5), "z");
+	assert_string_equal(gci_grid_host(&g, 7), "t02-ib");
+	assert_int_equal(gci_grid_cluster_of(&g, 5), 0);
+	assert_int_equal(gci_grid_cluster_of(&g, 6), 1);
+	assert_int_equal(gci_grid_find_host(&g, "t01-ib"), 6);
+	assert_int_equal(gci_grid_find_host(&g, "t1"), -1);
+	assert_int_equal(g.nlinks, 2);
+	assert_null(gci_grid_link(&g, 0, 0));
+	l = gci_grid_link(&g, 1, 0);
+	assert_int_equal(l->from, 1);
+	assert_int_equal(l->to, 0);
+	assert_true(l->rate_bps == 10000000000ull);
+	assert_true(l->delay_ns == 10000000);
+	assert_true(l->queue_nbytes == 25000000);
+	assert_int_equal(l->loss_ppm, 100);
+	assert_true(l->flow_rate_bps == 1400000);
+	assert_int_equal(l->streams, 4);
+	assert_int_equal(l->senders, 8);
+	gci_grid_free(&g);
+}
+
+static void each_direction_its_own(void **state)
+{
+	struct gci_grid g;
+
+	(void)state;
+	parse(&g, AB "[link a > b]\nrate=1Gbit\ndelay=1ms\n[link b > a]\nrate=2Gbit\ndelay=2ms\n");
+	assert_true(gci_grid_link(&g, 0, 1)->rate_bps == 1000000000);
+	assert_true(gci_grid_link(&g, 1, 0)->rate_bps == 2000000000);
+	assert_true(gci_grid_link(&g, 1, 0)->delay_ns == 2000000);
+	gci_grid_free(&g);
+}
+
+static void windows_line_ends(void **state)
+{
+	struct gci_grid g;
+
+	(void)state;
+	parse(&g, "[cluster a]\r\nhosts = a1\r\nnic = 1Gbit\r\n");
+	assert_string_equal(gci_grid_host(&g, 0), "a1");
+	gci_grid_free(&g);
+}
+
+static void bad_sections(void **state)
+{
+	(void)state;
+	refused("[clutser a]\n",
+		"g.grid:1: unknown section [clutser a], expected [cluster NAME] or [link A B]");
+	refused("[cluster ]\n", "g.grid:1: bad cluster name \"\", expected [cluster NAME]");
+	refused("[cluster a b]\n", "g.grid:1: bad cluster name \"a b\", expected [cluster NAME]");
+	refused("\n[cluster 0123456789012345678901234567890123456789012]\n",
+		"g.grid:2: section name longer than 49 characters");
+	refused("[cluster a]\nhosts=x\n\n[cluster a]\n",
+		"g.grid:4: cluster a is there twice (first in line 1)");
+	refused(AB "[link a]\n", "g.grid:5: bad link \"a\", expected [link A B] or [link A > B]");
+	refused(AB "[link a < b]\n",
+		"g.grid:5: bad link \"a < b\", expected [link A B] or [link A > B]");
+	refused(AB "[link a > b c]\n",
+		"g.grid:5: bad link \"a > b c\", expected [link A B] or [link A > B]");
+	refused(AB "[link a c]\n", "g.grid:5: unknown cluster c, expected one that stands above");
+	refused(AB "[link c > a]\n", "g.grid:5: unknown cluster c, expected one that stands above");
+	refused(AB "[link a a]\n", "g.grid:5: a link from cluster a to itself");
+	refused(AB "[link a b]\n[link b > a]\n", "g.grid:6: link b > a is there twice");
+	refused("hosts = a\n",
+		"g.grid:1: \"hosts\" before the first section, expected [cluster NAME]");
+	refused("; nothing\n", "g.grid:1: no cluster, expected at least one [cluster NAME]");
+}
+
+static void bad_cluster_keys(void **state)
+{
+	(void)state;
+	refused("[cluster a]\nhosts = a1\nspeed = 1\n",
+		"g.grid:3: unknown key \"speed\" in [cluster a], expected hosts, nic or lan_delay");
+	refused("[cluster a]\nnic = 1GB\n",
+		"g.grid:2: nic = 1GB, expected a rate such as 100Mbit, 1Gbit or 1.5Gbit");
+	refused("[cluster a]\nnic = 0Gbit\n",
+		"g.grid:2: nic = 0Gbit, expected a rate such as 100Mbit, 1Gbit or 1.5Gbit");
+	refused("[cluster a]\nlan_delay = 5\n",
+		"g.grid:2: lan_delay = 5, expected a time such as 50us, 10ms or 1.5s");
+	refused("[cluster a]\nnic = 1Gbit\n",
+		"g.grid:1: cluster a has no hosts, expected hosts = NAMES");
+	refused("[cluster a]\nnonsense\n",
+		"g.grid:2: not understood, expected [section], key = value or ; comment");
+	refused("[cluster a\n",
+		"g.grid:1: not understood, expected [section], key = value or ; comment");
+}
+
+static void bad_link_keys(void **state)
+{
+	(void)state;
+	refused(AB "[link a b]\nspeed = 1\n",
+		"g.grid:6: unknown key \"speed\" in [link a b], expected rate, delay, queue, loss, "
+		"flow_rate, streams or senders");
+	refused(AB "[link a b]\nrate = 10\n",
+		"g.grid:6: rate = 10, expected a rate such as 100Mbit, 1Gbit or 1.5Gbit");
+	refused(AB "[link a b]\nflow_rate = 0bit\n",
+		"g.grid:6: flow_rate = 0bit, expected a rate such as 100Mbit, 1Gbit or 1.5Gbit");
+	refused(AB "[link a b]\ndelay = -1ms\n",
+		"g.grid:6: delay = -1ms, expected a time such as 50us, 10ms or 1.5s");
+	refused(AB "[link a b]\nqueue = 0\n",
+		"g.grid:6: queue = 0, expected a size such as 512, 64KiB, 25MB or 1GiB");
+	refused(AB "[link a b]\nloss = 101%\n",
+		"g.grid:6: loss = 101%, expected a percentage such as 0%, 0.01% or 5%");
+	refused(AB "[link a b]\nloss = 100%\n",
+		"g.grid:6: loss = 100%, expected a percentage such as 0%, 0.01% or 5%");
+	refused(AB "[link a b]\nstreams = 65\n",
+		"g.grid:6: streams = 65, expected a number from 1 to 64");
+	refused(AB "[link a b]\nstreams = 0\n",
+		"g.grid:6: streams = 0, expected a number from 1 to 64");
+	refused(AB "[link a b]\nsenders = many\n",
+		"g.grid:6: senders = many, expected a number from 1 to 4096");
+}
+
+static void bad_hosts(void **state)
+{
+	(void)state;
+	refused("[cluster a]\nhosts = k[1-\n", "g.grid:2: hosts: missing ']' in \"k[1-\"");
+	refused("[cluster a]\nhosts = k[8-1]\n",
+		"g.grid:2: hosts: bad range in \"k[8-1]\", expected e.g. k[1-8] or k[01-04,9]");
+	refused("[cluster a]\nhosts = k[]\n",
+		"g.grid:2: hosts: bad range in \"k[]\", expected e.g. k[1-8] or k[01-04,9]");
+	refused("[cluster a]\nhosts = k[1-99999999]\n",
+		"g.grid:2: hosts: bad range in \"k[1-99999999]\", expected e.g. k[1-8] or "
+		"k[01-04,9]");
+	refused("[cluster a]\nhosts = k[12345678901]\n",
+		"g.grid:2: hosts: bad range in \"k[12345678901]\", expected e.g. k[1-8] or "
+		"k[01-04,9]");
+	refused("[cluster a]\nhosts = a/b\n",
+		"g.grid:2: hosts: bad character '/' in host name \"a/b\"");
+	refused("[cluster a]\nhosts = -oProxyCommand\n",
+		"g.grid:2: hosts: bad host name \"-oProxyCommand\"");
+	refused("[cluster a]\nhosts =\n", "g.grid:2: hosts: bad host name \"\"");
+	refused("[cluster a]\nhosts = a,,b\n", "g.grid:2: hosts: bad host name \"\"");
+	refused("[cluster a]\nhosts = x\n[cluster b]\nhosts = x\n[link a b]\ndelay=1ms\n",
+		"g.grid:1: host x is there twice, expected each host once");
+	refused("[cluster a]\nhosts = k[1-65536]\nhosts = one\n",
+		"g.grid:3: hosts: more than 65536 hosts");
+	refused("[cluster a]\nhosts = k[1-65536]\n[cluster b]\nhosts = b\n[link a b]\ndelay=1ms\n",
+		"g.grid:6: more than 65536 hosts");
+}
+
+static void unreachable_clusters(void **state)
+{
+	(void)state;
+	refused(AB, "g.grid:3: cluster b cannot be reached from a, expected a section [link a b]");
+	refused(AB "[link a > b]\ndelay=1ms\n",
+		"g.grid:1: cluster a cannot be reached from b, expected a section [link b a]");
+	refused(AB "[cluster c]\nhosts=c1\n[link a b]\n[link b c]\n",
+		"g.grid:5: cluster c cannot be reached from a, expected a section [link a c]");
+}
+
+static void hostile_bytes(void **state)
+{
+	static const char zero[] = "[cluster a]\nhosts = \0x\n";
+	char *big = malloc(GCI_GRID_MAX_TEXT + 1);
+	char *text = big;
+
+	(void)state;
+	assert_non_null(big);
+	refused_bytes(zero, sizeof(zero) - 1, "g.grid:2: a zero byte, expected text");
+	memset(big, 'x', GCI_GRID_MAX_TEXT + 1);
+	refused_bytes(big, GCI_GRID_MAX_TEXT + 1, "g.grid:1: larger than 8388608 bytes");
+	text += sprintf(text, "[cluster a]\nhosts = ");
+	memset(text, 'x', 300);
+	refused_bytes(big, (size_t)(text - big) + 300,
+		"g.grid:2: line longer than 198 characters (a key may be repeated for more hosts)");
+	free(big);
+}
+
+static void too_many_clusters(void **state)
+{
+	struct gci_buf b = {0};
+	int i;
+
+	(void)state;
+	for (i = 0; i <= GCI_GRID_MAX_CLUSTERS; i++)
+		gci_buf_printf(&b, "[cluster c%d]\nhosts = h%d\n", i, i);
+	refused(gci_buf_cstr(&b), "g.grid:513: more than 256 clusters");
+	gci_buf_free(&b);
+}
+
+static void dilation(void **state)
+{
+	struct gci_grid g;
+
+	(void)state;
+	parse(&g, "[cluster a]\nhosts=a\nnic=1Gbit\nlan_delay=50us\n[cluster b]\nhosts=b\n"
+		  "[link a b]\nrate=10Gbit\ndelay=10ms\nflow_rate=1Mbit\nqueue=25MB\nloss=1%\n");
+	gci_grid_dilate(&g, 1);
+	assert_true(g.clusters[0].nic_bps == 1000000000);
+	gci_grid_dilate(&g, 20);
+	assert_true(g.clusters[0].nic_bps == 50000000);
+	assert_true(g.clusters[0].lan_delay_ns == 1000000);
+	assert_true(g.clusters[1].nic_bps == 0);
+	assert_true(g.links[1].rate_bps == 500000000);
+	assert_true(g.links[1].delay_ns == 200000000);
+	assert_true(g.links[1].flow_rate_bps == 50000);
+	assert_true(g.links[1].queue_nbytes == 25000000); /* what is in flight stays */
+	assert_int_equal(g.links[1].loss_ppm, 10000);
+	gci_grid_free(&g);
+}
+
+static void printed_grids_parse_to_the_same(void **state)
+{
+	struct gci_buf first = {0}, second = {0};
+	struct gci_grid g;
+
+	(void)state;
+	parse(&g,
+		"[cluster a]\nhosts=a[1-20]\nnic=1.5Gbit\nlan_delay=1500ns\n"
+		"[cluster b]\nhosts=b\n[link a > b]\nrate=3bit\ndelay=7ns\nqueue=9\nloss=0.0123%\n"
+		"flow_rate=5bit\nstreams=3\nsenders=2\n[link b > a]\ndelay=0ms\n");
+	gci_grid_print(&g, &first);
+	gci_grid_free(&g);
+	parse(&g, gci_buf_cstr(&first));
+	gci_grid_print(&g, &second);
+	assert_string_equal(gci_buf_cstr(&first), gci_buf_cstr(&second));
+	assert_int_equal(g.links[0].loss_ppm, 123);
+	assert_int_equal(g.links[0].streams, 3);
+	gci_grid_free(&g);
+	gci_buf_free(&first);
+	gci_buf_free(&second);
+}
+
+static void expect_hosts(const char *pattern, const char *want)
+{
+	struct gci_error e = {0};
+	struct gci_buf got = {0};
+	char **hosts = NULL;
+	int n = 0, i;
+
+	if (gci_hosts_expand(pattern, &hosts, &n, &e))
+		fail_msg("%s: %s", pattern, e.text);
+	for (i = 0; i < n; i++) {
+		gci_buf_printf(&got, "%s%s", i ? " " : "", hosts[i]);
+		gci_free(hosts[i]);
+	}
+	assert_string_equal(gci_buf_cstr(&got), want);
+	gci_free(hosts);
+	gci_buf_free(&got);
+}
+
+static void host_patterns(void **state)
+{
+	(void)state;
+	expect_hosts("a", "a");
+	expect_hosts(" a , b\tc ", "a b c");
+	expect_hosts("a[1-3,07],b", "a1 a2 a3 a07 b");
+	expect_hosts("n[08-11]-ib", "n08-ib n09-ib n10-ib n11-ib");
+	expect_hosts("r[1-2]n[1-2]", "r1n1 r1n2 r2n1 r2n2");
+	expect_hosts("user@10.0.0.[1-2]", "user@10.0.0.1 user@10.0.0.2");
+}
+
+/* What was there before stays as it was. */
+static void failed_patterns_take_nothing_with_them(void **state)
+{
+	struct gci_error e = {0};
+	char **hosts = NULL;
+	int n = 0;
+
+	(void)state;
+	assert_int_equal(gci_hosts_expand("x", &hosts, &n, &e), 0);
+	assert_int_equal(gci_hosts_expand("a,b,c[", &hosts, &n, &e), GCOLL_ERR_PARSE);
+	assert_int_equal(n, 1);
+	assert_string_equal(hosts[0], "x");
+	gci_free(hosts[0]);
+	gci_free(hosts);
+}
+
+static void lack_of_memory_anywhere(void **state)
+{
+	static const char text[] = "[cluster a]\nhosts=a[1-3],b\n[cluster b]\nhosts=x\n"
+				   "[link a b]\ndelay=1ms\n";
+	unsigned long n = 0;
+	struct gci_grid g;
+	int rc;
+
+	(void)state;
+	do {
+		struct gci_error e = {0};
+
+		gci_mem_fail_at(++n);
+		rc = gci_grid_parse(&g, text, sizeof(text) - 1, "g.grid", &e);
+		if (gci_mem_failed()) {
+			assert_int_equal(rc, GCOLL_ERR_NOMEM);
+			assert_null(g.clusters);
+		} else {
+			assert_int_equal(rc, 0);
+			gci_grid_free(&g);
+		}
+	} while (rc);
+	gci_mem_fail_at(0);
+	assert_true(n > 10);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(whole_file),
+		cmocka_unit_test(each_direction_its_own),
+		cmocka_unit_test(windows_line_ends),
+		cmocka_unit_test(bad_sections),
+		cmocka_unit_test(bad_cluster_keys),
+		cmocka_unit_test(bad_link_keys),
+		cmocka_unit_test(bad_hosts),
+		cmocka_unit_test(unreachable_clusters),
+		cmocka_unit_test(hostile_bytes),
+		cmocka_unit_test(too_many_clusters),
+		cmocka_unit_test(dilation),
+		cmocka_unit_test(printed_grids_parse_to_the_same),
+		cmocka_unit_test(host_patterns),
+		cmocka_unit_test(failed_patterns_take_nothing_with_them),
+		cmocka_unit_test(lack_of_memory_anywhere),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
