@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT
+ * Everything that a peer's bytes can reach: frame headers, hellos, and an endpoint with requests
+ * under way, fed through a stream. The input is a program of small instructions; where it gives
+ * a frame's fields, the sums are put right, or no input would ever get past them. */
+#include "base/buf.h"
+#include "base/crc32c.h"
+#include "transport/hello.h"
+#include "transport/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NREQS 64
+#define MOST  5000
+
+struct run {
+	struct gci_ep ep;
+	struct gci_stream stream;
+	struct gci_tp_req reqs[NREQS];
+	int ndone[NREQS];
+	unsigned nreqs;
+	uint8_t bufs[NREQS][MOST];
+	uint64_t handed[NREQS]; /* bytes by piece() */
+};
+
+static void on_link(void *user, int peer, struct gci_tp_link *out)
+{
+	(void)user;
+	(void)peer;
+	*out = (struct gci_tp_link){.streams = 1, .eager_nbytes = 4096};
+}
+
+static void nothing(void *user, int peer)
+{
+	(void)user;
+	(void)peer;
+}
+
+static void on_done(struct gci_tp_req *r, int status)
+{
+	struct run *u = r->user;
+	size_t i = (size_t)(r - u->reqs);
+
+	if (++u->ndone[i] > 1)
+		abort();
+	if (!status && r->piece && u->handed[i] != r->nbytes)
+		abort();
+}
+
+static void on_piece(struct gci_tp_req *r, uint64_t offset, const void *data, size_t nbytes)
+{
+	struct run *u = r->user;
+	size_t i = (size_t)(r - u->reqs);
+
+	if (offset % r->align || offset + nbytes > r->nbytes || u->ndone[i])
+		abort();
+	memcpy(u->bufs[i] + offset, data, nbytes);
+	u->handed[i] += nbytes;
+}
+
+static void start(struct run *u, struct gci_reader *in)
+{
+	uint8_t how = gci_read_u8(in), tag = gci_read_u8(in);
+	uint16_t nbytes = gci_read_u16(in);
+	struct gci_tp_req *r = &u->reqs[u->nreqs];
+
+	if (u->nreqs == NREQS)
+		return;
+	*r = (struct gci_tp_req){.peer = 1,
+		.key = {.tag = tag % 8},
+		.buf = u->bufs[u->nreqs],
+		.nbytes = nbytes % (MOST + 1),
+		.align = how & 2 ? 8 : 1,
+		.done = on_done,
+		.piece = (how & 5) == 4 ? on_piece : NULL,
+		.user = u};
+	u->nreqs++;
+	if (how & 1)
+		gci_ep_isend(&u->ep, r);
+	else
+		gci_ep_irecv(&u->ep, r);
+}
+
+static void feed(struct run *u, const uint8_t *p, size_t n)
+{
+	struct iovec iov[GCI_STREAM_IN];
+
+	while (n && !gci_ep_status(&u->ep)) {
+		size_t part;
+
+		gci_stream_in(&u->stream, iov);
+		part = n < iov[0].iov_len ? n : iov[0].iov_len;
+		if (!part)
+			abort();
+		memcpy(iov[0].iov_base, p, part);
+		gci_stream_received(&u->stream, part);
+		p += part;
+		n -= part;
+	}
+}
+
+/* Up to *n bytes of the input; *n is then how many. */
+static const uint8_t *take(struct gci_reader *in, size_t *n)
+{
+	if (in->failed)
+		*n = 0;
+	else if (*n > in->len)
+		*n = in->len;
+	return *n ? gci_read(in, *n) : (const uint8_t *)"";
+}
+
+static void feed_frame(struct run *u, struct gci_reader *in)
+{
+	uint8_t bytes[GCI_FRAME_HEAD_NBYTES + 1024] = {0};
+	struct gci_frame f = {.type = gci_read_u8(in) % 5, .epoch = 1, .source = 1};
+	const uint8_t *payload;
+	size_t n;
+
+	f.key.tag = gci_read_u8(in) % 8;
+	f.length = gci_read_u16(in);
+	f.offset = gci_read_u16(in);
+	f.nbytes = gci_read_u16(in) % 1024;
+	n = f.nbytes;
+	payload = take(in, &n);
+	memcpy(bytes + GCI_FRAME_HEAD_NBYTES, payload, n);
+	f.crc = gci_crc32c(0, bytes + GCI_FRAME_HEAD_NBYTES, f.nbytes);
+	gci_frame_encode(&f, bytes);
+	feed(u, bytes, GCI_FRAME_HEAD_NBYTES + f.nbytes);
+}
+
+static void send_some(struct run *u, size_t most)
+{
+	struct iovec iov[GCI_STREAM_OUT];
+	size_t n = 0;
+	int i, niov = gci_stream_out(&u->stream, iov);
+
+	for (i = 0; i < niov; i++)
+		n += iov[i].iov_len;
+	gci_stream_sent(&u->stream, n < most ? n : most);
+}
+
+static void step(struct run *u, struct gci_reader *in)
+{
+	const uint8_t *p;
+	size_t n;
+
+	switch (gci_read_u8(in) % 6) {
+	case 0:
+		n = gci_read_u8(in);
+		p = take(in, &n);
+		feed(u, p, n);
+		break;
+	case 1:
+	case 2:
+		feed_frame(u, in);
+		break;
+	case 3:
+		start(u, in);
+		break;
+	case 4:
+		send_some(u, gci_read_u16(in));
+		break;
+	case 5:
+		gci_ep_run(&u->ep);
+		break;
+	}
+}
+
+static void try_decoders(const uint8_t *data, size_t size)
+{
+	uint8_t bytes[GCI_HELLO_NBYTES] = {0}, secret[32] = {0};
+	struct gci_hello h;
+	struct gci_frame f;
+
+	memcpy(bytes, data, size < sizeof(bytes) ? size : sizeof(bytes));
+	gci_store_u32(bytes + 60, gci_crc32c(0, bytes, 60));
+	if (!gci_frame_decode(bytes, &f, NULL) && f.type == GCI_FRAME_DATA &&
+		(f.offset > f.length || f.nbytes > f.length - f.offset))
+		abort();
+	gci_hello_decode(bytes, secret, &h, NULL);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct gci_tp_config config = {
+		.rank = 0, .size = 2, .epoch = 1, .link = on_link};
+	static const struct gci_ep_io io = {.need = nothing, .kick = nothing};
+	struct gci_reader in = {data, size, 0};
+	struct run *u = calloc(1, sizeof(*u));
+	unsigned i;
+
+	try_decoders(data, size);
+	if (!u || gci_ep_init(&u->ep, &config, &io) || !gci_ep_peer(&u->ep, 1) ||
+		gci_stream_init(&u->stream, &u->ep, 1, 0))
+		abort();
+	while (in.len && !in.failed && u->ep.peers[1]->early_nbytes <= 4096)
+		step(u, &in);
+	if (u->ep.peers[1]->early_nbytes > 4096)
+		abort();
+	gci_ep_fail(&u->ep, GCOLL_ERR_ABORTED, -1, "the end");
+	for (i = 0; i < 3; i++)
+		gci_ep_run(&u->ep);
+	for (i = 0; i < u->nreqs; i++)
+		if (u->ndone[i] != 1)
+			abort();
+	gci_stream_deinit(&u->stream);
+	gci_ep_free(&u->ep);
+	free(u);
+	return 0;
+}
