@@ -56,17 +56,16 @@ static struct gci_slice part_of(const struct partial *x, int i)
 	return s;
 }
 
-/* Where sender `me` holds the part of member i, forwarded or its own. */
-static struct gci_slice held(const struct partial *x, int i)
+/* Where sender `me` holds the part of member i, forwarded or its own. Forwarded ones stand one
+ * after the other: *at begins as x->fresh and is moved on. */
+static struct gci_slice held(const struct partial *x, int i, uint64_t *at)
 {
 	struct gci_slice s = gci_parts_slice(x->p, GCI_TMP, i, i + 1);
-	int k;
 
 	if (i == x->g->me)
 		return part_of(x, i);
-	s.offset = x->fresh;
-	for (k = x->g->me + x->senders; k < i; k += x->senders)
-		s.offset += gci_parts_slice(x->p, GCI_TMP, k, k + 1).length;
+	s.offset = *at;
+	*at += s.length;
 	return s;
 }
 
@@ -75,13 +74,14 @@ static struct gci_slice held(const struct partial *x, int i)
 static void forward(struct gci_builder *b, struct partial *x)
 {
 	const struct gci_group *g = x->g;
+	uint64_t at = x->fresh;
 	int i;
 
 	if (g->me >= x->senders)
 		gci_send_some(b, gci_group_rank(g, g->me % x->senders), gci_tag(FORWARD, 0),
 			part_of(x, g->me));
 	for (i = g->me + x->senders; g->me < x->senders && i < g->n; i += x->senders) {
-		struct gci_slice s = held(x, i);
+		struct gci_slice s = held(x, i, &at);
 
 		if (b->tmp_len < s.offset + s.length)
 			b->tmp_len = s.offset + s.length;
@@ -94,12 +94,13 @@ static void counter_send(
 {
 	struct gci_group peers = gci_group_cluster(c, to, b->rank, 0);
 	struct gci_parts q = gci_parts_of(c, peers.n);
-	int i, k;
+	uint64_t at = x->fresh;
+	int i, k, end;
 
 	for (i = x->g->me; x->g->me < x->senders && i < x->g->n; i += x->senders) {
-		struct gci_slice mine = held(x, i);
+		struct gci_slice mine = held(x, i, &at);
 
-		for (k = 0; k < peers.n; k++) {
+		for (gci_parts_meeting(x->p, i, &q, &k, &end); k < end; k++) {
 			struct gci_slice s = gci_parts_overlap(x->p, i, &q, k);
 
 			s.offset += mine.offset - gci_part_at(x->p, i);
@@ -117,9 +118,9 @@ static void counter_recv(struct gci_builder *b, const struct gci_coll *c, const 
 {
 	struct gci_group peers = gci_group_cluster(c, from, b->rank, 0);
 	struct gci_parts q = gci_parts_of(c, peers.n);
-	int i, senders = gci_fewest_senders(c, from);
+	int i, end, senders = gci_fewest_senders(c, from);
 
-	for (i = 0; i < peers.n; i++) {
+	for (gci_parts_meeting(x->p, x->g->me, &q, &i, &end); i < end; i++) {
 		struct gci_slice s = gci_parts_overlap(x->p, x->g->me, &q, i), src = s;
 		int peer = gci_group_rank(&peers, i % senders);
 		uint32_t tag = gci_tag(COUNTER, (uint32_t)i);

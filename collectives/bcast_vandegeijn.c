@@ -31,18 +31,18 @@ static struct gci_group my_cluster(const struct gci_builder *b, const struct gci
 }
 
 /* The part of member `i` of the root's cluster, as held by member `holder`: its own in OUT, those
- * forwarded to it in TMP one after the other, all of the root's in IN. */
-static struct gci_slice held(const struct gci_parts *p, int i, int holder, int senders)
+ * forwarded to it in TMP one after the other (*at begins as 0 and is moved on), all of the root's
+ * in IN. */
+static struct gci_slice held(const struct gci_parts *p, int i, int holder, uint64_t *at)
 {
 	struct gci_slice s = gci_parts_slice(p, holder ? GCI_OUT : GCI_IN, i, i + 1);
-	uint64_t at = 0;
-	int k;
 
 	if (!holder || i == holder)
 		return s;
-	for (k = holder + senders; k < i; k += senders)
-		at += gci_parts_slice(p, GCI_TMP, k, k + 1).length;
-	return gci_slice(GCI_TMP, at, s.length);
+	s.buffer = GCI_TMP;
+	s.offset = *at;
+	*at += s.length;
+	return s;
 }
 
 /* Members 0 .. senders-1 of the root's cluster hold the parts of all (member i's with i mod
@@ -52,12 +52,13 @@ static void forward(
 	struct gci_builder *b, const struct gci_group *g, const struct gci_parts *p, int senders)
 {
 	int i, holder = g->me % senders;
+	uint64_t at = 0;
 
 	if (g->me >= senders && holder)
 		gci_send_some(b, gci_group_rank(g, holder), gci_tag(FORWARD, 0),
 			gci_parts_slice(p, GCI_OUT, g->me, g->me + 1));
 	for (i = g->me + senders; g->me && g->me < senders && i < g->n; i += senders) {
-		struct gci_slice s = held(p, i, g->me, senders);
+		struct gci_slice s = held(p, i, g->me, &at);
 
 		b->tmp_len = s.offset + s.length;
 		gci_recv_some(b, gci_group_rank(g, i), gci_tag(FORWARD, 0), s);
@@ -69,12 +70,13 @@ static void counter_send(struct gci_builder *b, const struct gci_coll *c, const 
 {
 	struct gci_group peers = gci_group_cluster(c, to, b->rank, 0);
 	struct gci_parts q = gci_parts_of(c, peers.n);
-	int i, k;
+	uint64_t at = 0;
+	int i, k, end;
 
 	for (i = g->me; g->me < senders && i < g->n; i += senders) {
-		struct gci_slice mine = held(p, i, g->me, senders);
+		struct gci_slice mine = held(p, i, g->me, &at);
 
-		for (k = 0; k < peers.n; k++) {
+		for (gci_parts_meeting(p, i, &q, &k, &end); k < end; k++) {
 			struct gci_slice s = gci_parts_overlap(p, i, &q, k);
 
 			s.offset += mine.offset - gci_part_at(p, i);
@@ -89,9 +91,9 @@ static void counter_recv(struct gci_builder *b, const struct gci_group *home,
 	const struct gci_parts *p, const struct gci_group *g, const struct gci_parts *q,
 	int senders)
 {
-	int i;
+	int i, end;
 
-	for (i = 0; i < home->n; i++)
+	for (gci_parts_meeting(q, g->me, p, &i, &end); i < end; i++)
 		gci_recv_some(b, gci_group_rank(home, i % senders), gci_tag(COUNTER, (uint32_t)i),
 			gci_parts_overlap(p, i, q, g->me));
 }

@@ -30,6 +30,26 @@ struct gci_parts gci_parts_of(const struct gci_coll *c, int n)
 	return (struct gci_parts){c->count, granule, n};
 }
 
+/* The part that holds element `at`: the last that begins at its grain or before. */
+static int part_of(const struct gci_parts *p, uint64_t at)
+{
+	unsigned __int128 units = (p->count + p->grain - 1) / p->grain;
+
+	return (int)(((unsigned __int128)(at / p->grain + 1) * (unsigned)p->n - 1) / units);
+}
+
+void gci_parts_meeting(
+	const struct gci_parts *a, int i, const struct gci_parts *z, int *from, int *to)
+{
+	uint64_t lo = gci_part_at(a, i), hi = gci_part_at(a, i + 1);
+
+	*from = *to = 0;
+	if (lo == hi)
+		return;
+	*from = part_of(z, lo);
+	*to = part_of(z, hi - 1) + 1;
+}
+
 struct gci_slice gci_parts_overlap(
 	const struct gci_parts *a, int i, const struct gci_parts *z, int k)
 {
