@@ -16,7 +16,7 @@
 
 #include "collectives/verify.h"
 
-#define SCHEDS_MAX 16
+#define SCHEDS_MAX 140
 
 struct scheds {
 	struct gci_topo topo;

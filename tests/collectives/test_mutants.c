@@ -319,7 +319,10 @@ static void copy_all(struct scheds *x, const struct scheds *sound)
 {
 	int r;
 
-	*x = *sound;
+	x->topo = sound->topo;
+	x->c = sound->c;
+	x->check_senders = sound->check_senders;
+	x->n = sound->n;
 	for (r = 0; r < x->n; r++)
 		sched_copy(&x->s[r], &sound->s[r]);
 }

@@ -3,6 +3,7 @@
  * right, so that it is the one thing broken in it that is found. */
 #include "tests/test.h"
 
+#include "base/mem.h"
 #include "tests/collectives/scheds.h"
 
 #include <stdlib.h>
@@ -934,6 +935,11 @@ static void a_send_proves_nothing(void **state)
 	scheds_begin(&x, GCI_BARRIER, (int[]){1, 0}, 0);
 	assert_built_fine(&x);
 
+	scheds_begin(&x, GCI_BARRIER, (int[]){2, 0}, 0);
+	gci_send(&x.b[1], 0, 0, nothing);
+	gci_recv(&x.b[0], 1, 0, nothing);
+	assert_built_fault(&x, GCI_FAULT_BARRIER, "rank 1", "can leave before rank 0 has come");
+
 	/* 0 -> 1 -> 2 -> 0 and no more: 1 does not know of 2, nor 2 ... */
 	scheds_begin(&x, GCI_BARRIER, (int[]){3, 0}, 0);
 	gci_send(&x.b[0], 1, 0, nothing);
@@ -1007,6 +1013,77 @@ static void too_large_to_prove(void **state)
 	assert_built_fault(&x, GCI_FAULT_LIMIT, "rank 0", "32769 steps, more than 32768");
 }
 
+/* ---- sizes */
+
+/* The first of rank `r`'s steps that is of this kind. */
+static struct gci_step *first_of(struct scheds *x, int r, enum gci_step_kind kind)
+{
+	uint32_t i = 0;
+
+	while (x->s[r].steps[i].kind != kind)
+		assert_true(++i < x->s[r].nsteps);
+	return &x->s[r].steps[i];
+}
+
+/* Sets of ranks take more than one word. */
+static void more_ranks_than_bits(void **state)
+{
+	static const int sizes[] = {70, 65, 0};
+	const struct gci_algorithm *a;
+	struct scheds x;
+
+	(void)state;
+	for (a = gci_algorithms; a->name; a++) {
+		emit(&x, a->kind, a->name, sizes);
+		scheds_free(&x);
+	}
+	emit(&x, GCI_ALLREDUCE, "two-tier", sizes);
+	first_of(&x, 70, GCI_RECV_REDUCE)->kind = GCI_RECV; /* loses its own */
+	assert_fault(&x, GCI_FAULT_RESULT, "rank 0", "lacks rank 70's contribution");
+	scheds_free(&x);
+	emit(&x, GCI_ALLREDUCE, "two-tier", sizes);
+	sched_insert(&x.s[70], x.s[70].nsteps - 1,
+		(struct gci_step){.kind = GCI_REDUCE, .src = IN(0, 1), .dst = OUT(0, 1)});
+	assert_fault(&x, GCI_FAULT_RACE, "rank 70 step", "REDUCE");
+	scheds_free(&x);
+	emit(&x, GCI_BARRIER, "clusters", sizes);
+	assert_int_equal(x.s[134].nsteps, 2);
+	sched_drop_dep(&x.s[0], (uint32_t)(first_of(&x, 0, GCI_SEND) - x.s[0].steps), 0);
+	assert_fault(&x, GCI_FAULT_BARRIER, "rank 70 can leave before rank", "has come");
+	scheds_free(&x);
+}
+
+static void lack_of_memory(void **state)
+{
+	static const struct {
+		enum gci_kind kind;
+		const char *name;
+	} sets[] = {{GCI_BCAST, "vandegeijn-mod"}, {GCI_ALLREDUCE, "rabenseifner-mod"},
+		{GCI_ALLREDUCE, "two-tier"}, {GCI_BARRIER, "clusters"}};
+	struct scheds x;
+	unsigned long n;
+	size_t i;
+	int rc;
+
+	(void)state;
+	for (i = 0; i < sizeof(sets) / sizeof(*sets); i++) {
+		emit(&x, sets[i].kind, sets[i].name, (int[]){4, 3, 0});
+		for (n = 1, rc = -1; rc; n++) {
+			gci_mem_fail_at(n);
+			rc = scheds_verify(&x);
+			if (!gci_mem_failed())
+				break;
+			assert_int_equal(rc, GCOLL_ERR_NOMEM);
+			assert_int_equal(x.report.fault, GCI_FAULT_LIMIT);
+			assert_string_equal(x.e.text, "out of memory");
+		}
+		gci_mem_fail_at(0);
+		assert_int_equal(rc, 0);
+		assert_true(n > 20);
+		scheds_free(&x);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1040,6 +1117,8 @@ int main(void)
 		cmocka_unit_test(a_send_proves_nothing),
 		cmocka_unit_test(too_many_senders),
 		cmocka_unit_test(too_large_to_prove),
+		cmocka_unit_test(more_ranks_than_bits),
+		cmocka_unit_test(lack_of_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
