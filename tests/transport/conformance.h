@@ -66,7 +66,19 @@ void recv_from(struct world *w, int rank, struct message *m, int peer, uint32_t 
 	uint64_t nbytes);
 void message_init(struct message *m, int peer, struct gci_tp_key key, void *buf, uint64_t nbytes);
 
+/* A number of steps, whatever they bring. */
+void steps(struct world *w, int n);
+
+/* As the `piece` of a message: counts into `times`, copies to `buf`. */
+void on_piece(struct gci_tp_req *r, uint64_t offset, const void *data, size_t nbytes);
+
+void *room(size_t n); /* zeros; free() it */
 void fill(uint8_t *p, size_t n, uint64_t seed);
+
+/* The backend that is being tested, and the two tables of cases. */
+extern const struct backend *conformance_backend;
+extern const struct CMUnitTest conformance_data[], conformance_failures[];
+extern const size_t conformance_data_n, conformance_failures_n;
 
 /* Runs all cases, then the backend's own. */
 int conformance_main(const struct backend *b, const struct CMUnitTest *more, size_t nmore);

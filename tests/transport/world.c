@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/prng.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define HANG_NS (120 * GCI_NS_PER_S) /* a guard only: nothing here takes as long */
@@ -170,4 +171,48 @@ void fill(uint8_t *p, size_t n, uint64_t seed)
 	}
 	for (; i < n; i++)
 		p[i] = (uint8_t)(i * 7 + seed);
+}
+
+void *room(size_t n)
+{
+	void *p = calloc(1, n ? n : 1);
+
+	assert_non_null(p);
+	return p;
+}
+
+void steps(struct world *w, int n)
+{
+	while (n-- > 0)
+		w->backend->step(w);
+}
+
+void on_piece(struct gci_tp_req *r, uint64_t offset, const void *data, size_t nbytes)
+{
+	struct message *m = r->user;
+	size_t i;
+
+	m->npieces++;
+	assert_true(nbytes > 0 && offset + nbytes <= r->nbytes);
+	assert_int_equal(offset % r->align, 0);
+	assert_int_equal(nbytes % r->align, 0);
+	assert_int_equal((uintptr_t)data % 8, 0);
+	for (i = 0; i < nbytes; i++)
+		m->times[offset + i]++;
+	memcpy((uint8_t *)r->buf + offset, data, nbytes); /* `buf` is ours: piece is set */
+}
+
+const struct backend *conformance_backend;
+
+int conformance_main(const struct backend *b, const struct CMUnitTest *more, size_t nmore)
+{
+	int failed;
+
+	conformance_backend = b;
+	failed = _cmocka_run_group_tests(b->name, conformance_data, conformance_data_n, NULL, NULL);
+	failed += _cmocka_run_group_tests(
+		b->name, conformance_failures, conformance_failures_n, NULL, NULL);
+	if (nmore)
+		failed += _cmocka_run_group_tests(b->name, more, nmore, NULL, NULL);
+	return failed;
 }

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/transport/tcp_world.h"
+
+#include "transport/address.h"
+
+#include <string.h>
+#include <unistd.h>
+
+const char *listen_ip = "127.0.0.1";
+char last_addrs[MAX_RANKS][GCI_TCP_ADDR_NBYTES];
+
+int forked = -1;
+void (*child)(const struct gci_tp_config *config, const struct gci_tcp_config *tcp);
+pid_t forked_pid;
+const char *secret_of_rank_1 = SECRET;
+int opens_nothing;
+
+static int open_all(struct world *w, uv_loop_t *loop)
+{
+	const char *list[MAX_RANKS];
+	struct gci_tcp_config tcp = {.addrs = list, .loop = loop, .congestion = "reno"};
+	int fds[MAX_RANKS], i, rc = 0;
+
+	for (i = 0; i < w->size && !opens_nothing; i++) {
+		assert_int_equal(gci_tcp_listen(listen_ip, 0, 0, &fds[i], last_addrs[i], NULL), 0);
+		list[i] = last_addrs[i];
+	}
+	for (i = 0; i < w->size && !opens_nothing; i++) {
+		const char *secret = i == 1 ? secret_of_rank_1 : SECRET;
+
+		memset(tcp.secret, 0, sizeof(tcp.secret));
+		memcpy(tcp.secret, secret, strlen(secret));
+		tcp.listen_fd = fds[i];
+		if (i == forked) {
+			forked_pid = fork();
+			if (!forked_pid)
+				child(&w->config[i], &tcp);
+			close(fds[i]);
+		} else if (gci_tcp_create(&w->tp[i], &w->config[i], &tcp, NULL)) {
+			rc = GCOLL_ERR_NOMEM;
+		}
+	}
+	if (rc)
+		world_close(w);
+	return rc;
+}
+
+/* Each rank with a loop of its own. */
+static int own_open(struct world *w)
+{
+	return open_all(w, NULL);
+}
+
+static void own_close(struct world *w)
+{
+	(void)w;
+}
+
+int own_step(struct world *w)
+{
+	int i;
+
+	for (i = 0; i < w->size; i++)
+		if (w->tp[i])
+			gci_tp_progress(w->tp[i], i ? 0 : 100000);
+	return 1;
+}
+
+/* All ranks on one loop. */
+static uv_loop_t shared;
+
+static int shared_open(struct world *w)
+{
+	assert_int_equal(uv_loop_init(&shared), 0);
+	w->private = &shared;
+	return open_all(w, &shared);
+}
+
+static void shared_close(struct world *w)
+{
+	(void)w;
+	uv_run(&shared, UV_RUN_DEFAULT); /* the last callbacks of what was freed */
+	assert_int_equal(uv_loop_close(&shared), 0);
+}
+
+const struct backend own = {.name = "tcp", .open = own_open, .close = own_close, .step = own_step};
+const struct backend on_shared_loop = {.name = "tcp on a shared loop",
+	.open = shared_open,
+	.close = shared_close,
+	.step = own_step};
+
+int knock(const char *addr)
+{
+	struct gci_address a;
+	int fd;
+
+	assert_int_equal(gci_address_parse(&a, addr), 0);
+	fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, &a.any, a.len), 0);
+	return fd;
+}
+
+void exchange(struct world *w)
+{
+	static uint8_t from[300000], to[2][300000];
+	struct message m[4];
+
+	fill(from, sizeof(from), 4);
+	memset(to, 0, sizeof(to));
+	send_to(w, 0, &m[0], 1, 1, from, sizeof(from));
+	send_to(w, 1, &m[1], 0, 1, from, sizeof(from));
+	recv_from(w, 0, &m[2], 1, 1, to[0], sizeof(from));
+	recv_from(w, 1, &m[3], 0, 1, to[1], sizeof(from));
+	world_finish(w, m, 4);
+	assert_int_equal(m[2].status, 0);
+	assert_int_equal(m[3].status, 0);
+	assert_memory_equal(from, to[0], sizeof(from));
+	assert_memory_equal(from, to[1], sizeof(from));
+}
+
+struct gci_tp *lonely(struct world *w, const char *peer_addr, uint64_t connect_ns)
+{
+	char addr[GCI_TCP_ADDR_NBYTES];
+	const char *list[2] = {addr, peer_addr};
+	struct gci_tcp_config tcp = {.addrs = list, .connect_timeout_ns = connect_ns};
+	struct gci_error e = {0};
+	int rc;
+
+	memset(w, 0, sizeof(*w));
+	opens_nothing = 1;
+	world_open(w, &own, 2, NULL);
+	opens_nothing = 0;
+	assert_int_equal(gci_tcp_listen("127.0.0.1", 0, 0, &tcp.listen_fd, addr, &e), 0);
+	rc = gci_tcp_create(&w->tp[0], &w->config[0], &tcp, &e);
+	if (rc) {
+		assert_int_equal(rc, e.status);
+		print_message("%s\n", e.text);
+		w->tp[0] = NULL;
+	}
+	return w->tp[0];
+}

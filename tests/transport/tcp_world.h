@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ * The TCP backend under test, and what its own tests share. */
+#ifndef GCI_TESTS_TRANSPORT_TCP_WORLD_H
+#define GCI_TESTS_TRANSPORT_TCP_WORLD_H
+
+#include "tests/transport/conformance.h"
+
+#include "transport/tcp.h"
+
+#include <sys/types.h>
+
+#define SECRET "0123456789"
+
+/* Each rank with a loop of its own; all ranks on one. */
+extern const struct backend own, on_shared_loop;
+
+int own_step(struct world *w);
+
+/* What a test wants to be different when it opens a world. */
+extern const char *listen_ip;
+extern const char *secret_of_rank_1;
+extern int opens_nothing;
+extern int forked; /* the rank that is a process of its own, and runs child(); -1: none */
+extern pid_t forked_pid;
+extern void (*child)(const struct gci_tp_config *config, const struct gci_tcp_config *tcp);
+
+/* Where the ranks of the last world listen. */
+extern char last_addrs[MAX_RANKS][GCI_TCP_ADDR_NBYTES];
+
+/* Connects to a listener as anyone could. */
+int knock(const char *addr);
+
+/* A message each way between ranks 0 and 1. */
+void exchange(struct world *w);
+
+/* One rank whose peer's address is the test's choice; NULL: refused. */
+struct gci_tp *lonely(struct world *w, const char *peer_addr, uint64_t connect_ns);
+
+#endif

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT
+ * Peers and networks that fail, and some that only seem to. */
+#include "tests/transport/tcp_world.h"
+
+#include "transport/address.h"
+
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Sends what it can until it is killed. */
+static void send_for_ever(const struct gci_tp_config *config, const struct gci_tcp_config *tcp)
+{
+	static uint8_t big[64 << 20];
+	struct gci_tp *tp;
+	struct message m[2];
+	int i;
+
+	if (gci_tcp_create(&tp, config, tcp, NULL))
+		_exit(1);
+	for (i = 0; i < 2; i++) {
+		message_init(&m[i], 2 * i, (struct gci_tp_key){.tag = 9}, big, sizeof(big));
+		gci_tp_isend(tp, &m[i].r);
+	}
+	for (;;)
+		gci_tp_progress(tp, 1000000000);
+}
+
+static int some_has_come(void *arg)
+{
+	struct gci_tp_stats a, b;
+	struct world *w = arg;
+
+	gci_tp_stats(w->tp[0], 1, &a);
+	gci_tp_stats(w->tp[2], 1, &b);
+	return a.rx_payload_nbytes && b.rx_payload_nbytes;
+}
+
+static void a_killed_process_is_noticed(void **state)
+{
+	static uint8_t big[2][64 << 20];
+	struct message m[2];
+	struct world w;
+	int i;
+
+	(void)state;
+	child = send_for_ever;
+	forked = 1;
+	world_open(&w, &own, 3, NULL);
+	forked = -1;
+	for (i = 0; i < 2; i++)
+		recv_from(&w, 2 * i, &m[i], 1, 9, big[i], sizeof(big[i]));
+	world_run(&w, some_has_come, &w);
+	assert_int_equal(kill(forked_pid, SIGKILL), 0);
+	assert_int_equal(waitpid(forked_pid, NULL, 0), forked_pid);
+	world_finish(&w, m, 2);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(m[i].status, GCOLL_ERR_PEER);
+		assert_int_equal(w.failure[2 * i].peer, 1);
+		assert_non_null(strstr(w.failure[2 * i].text, "rank 1 died"));
+	}
+	world_close(&w);
+}
+
+static void nobody_listens(void **state)
+{
+	char addr[GCI_TCP_ADDR_NBYTES];
+	struct message m;
+	struct world w;
+	uint8_t b = 0;
+	int fd;
+
+	(void)state;
+	assert_int_equal(gci_tcp_listen("127.0.0.1", 0, 0, &fd, addr, NULL), 0);
+	close(fd);
+	assert_non_null(lonely(&w, addr, 0));
+	send_to(&w, 0, &m, 1, 1, &b, 1);
+	world_finish(&w, &m, 1);
+	assert_int_equal(m.status, GCOLL_ERR_PEER);
+	assert_int_equal(w.failure[0].peer, 1);
+	assert_non_null(strstr(w.failure[0].text, addr));
+	assert_non_null(strstr(w.failure[0].text, "Connection refused"));
+	world_close(&w);
+}
+
+/* A listener whose queue is full drops what comes, as a host that is not there would. */
+static void nobody_answers(void **state)
+{
+	char addr[GCI_TCP_ADDR_NBYTES];
+	struct gci_address a;
+	struct message m;
+	struct world w;
+	int fd, fill_fds[8], i;
+	uint8_t b = 0;
+
+	(void)state;
+	assert_int_equal(gci_tcp_listen("127.0.0.1", 0, 0, &fd, addr, NULL), 0);
+	assert_int_equal(listen(fd, 0), 0);
+	assert_int_equal(gci_address_parse(&a, addr), 0);
+	for (i = 0; i < 8; i++) {
+		fill_fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		connect(fill_fds[i], &a.any, a.len);
+	}
+	assert_non_null(lonely(&w, addr, 300000000));
+	recv_from(&w, 0, &m, 1, 1, &b, 1);
+	world_finish(&w, &m, 1);
+	assert_int_equal(m.status, GCOLL_ERR_PEER);
+	assert_non_null(strstr(w.failure[0].text, "no answer within"));
+	world_close(&w);
+	for (i = 0; i < 8; i++)
+		close(fill_fds[i]);
+	close(fd);
+}
+
+static int both_failed(void *arg)
+{
+	struct world *w = arg;
+
+	return w->nfailures[0] && w->nfailures[1];
+}
+
+static void different_links(void **state)
+{
+	struct world w;
+	uint8_t b;
+	struct message m;
+
+	(void)state;
+	differing_rank = 1;
+	world_open(&w, &own, 2, NULL);
+	recv_from(&w, 0, &m, 1, 1, &b, 1);
+	world_run(&w, both_failed, &w);
+	differing_rank = -1;
+	assert_int_equal(w.failure[0].status, GCOLL_ERR_MISMATCH);
+	assert_int_equal(w.failure[1].status, GCOLL_ERR_MISMATCH);
+	world_close(&w);
+}
+
+/* A rank that computes and reads nothing for longer than dead_ns is not dead. */
+static void a_busy_peer_lives(void **state)
+{
+	struct gci_tp_link link = {.streams = 1, .eager_nbytes = 1000, .dead_ns = 1000000000};
+	size_t n = 64 << 20;
+	uint8_t *from = calloc(1, n), *to = calloc(1, n);
+	struct message m[2];
+	struct world w;
+	int i;
+
+	(void)state;
+	world_open(&w, &own, 2, &link);
+	exchange(&w);
+	recv_from(&w, 1, &m[1], 0, 2, to, n);
+	own_step(&w);
+	send_to(&w, 0, &m[0], 1, 2, from, n);
+	for (i = 0; i < 300; i++)
+		gci_tp_progress(w.tp[0], 10000000);
+	assert_int_equal(m[0].ndone, 0); /* it was too much for the sockets' buffers */
+	world_finish(&w, m, 2);
+	assert_int_equal(m[1].status, 0);
+	world_close(&w);
+	free(from);
+	free(to);
+}
+
+static int set_loopback(int up)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
+	struct ifreq ifr = {.ifr_name = "lo", .ifr_flags = up ? IFF_UP : 0};
+
+	rc = ioctl(fd, SIOCSIFFLAGS, &ifr);
+	close(fd);
+	return rc;
+}
+
+/* In a child with a network of its own, whose only link goes down. 0: as expected. */
+static int lose_the_link(void)
+{
+	struct gci_tp_link link = {.streams = 2, .eager_nbytes = 1000, .dead_ns = 1000000000};
+	static uint8_t from[64 << 20], to[64 << 20];
+	struct message m[2];
+	struct world w;
+	int i;
+
+	if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET))
+		return 77;
+	if (set_loopback(1))
+		return 77;
+	world_open(&w, &own, 2, &link);
+	exchange(&w);
+	send_to(&w, 0, &m[0], 1, 2, from, sizeof(from));
+	recv_from(&w, 1, &m[1], 0, 2, to, sizeof(to));
+	for (i = 0; i < 10; i++)
+		own_step(&w);
+	if (m[1].ndone || set_loopback(0))
+		return 77;
+	world_finish(&w, m, 1);
+	return !(m[0].status == GCOLL_ERR_PEER && w.failure[0].peer == 1 &&
+		 strstr(w.failure[0].text, "has not answered"));
+}
+
+static void a_lost_link_is_noticed(void **state)
+{
+	pid_t pid;
+	int status;
+
+	(void)state;
+	pid = fork();
+	if (!pid)
+		_exit(lose_the_link());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(a_killed_process_is_noticed),
+	cmocka_unit_test(nobody_listens),
+	cmocka_unit_test(nobody_answers),
+	cmocka_unit_test(different_links),
+	cmocka_unit_test(a_busy_peer_lives),
+	cmocka_unit_test(a_lost_link_is_noticed),
+};
+
+int main(void)
+{
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
