@@ -8,7 +8,17 @@
  *	rc = gci_tcp_create(&tp, &config, &tcp, &e);		// takes over fd
  *
  * Who connects: the lower rank of a pair. Both sides name the pair when they need it (isend,
- * irecv, connect), so no one waits for a connection that nobody opens. */
+ * irecv, connect), so no one waits for a connection that nobody opens.
+ *
+ * A loop of the caller's may be shared by several transports. progress of any of them runs it, and
+ * with it the others' sockets and their `piece`; `done` is called in a transport's own progress
+ * only. After free, run the loop once more before uv_loop_close: handles close in it.
+ *
+ * Silence: keepalive watches idle connections; those with bytes under way fail when the kernel of
+ * the other side has not answered for dead_ns. A program that is alive but does not call progress
+ * is not silent, however long it takes. A peer that dies before its connection is open is not
+ * noticed here by the higher rank, which only waits to be connected to: the control connection
+ * tells, and gci_tp_fail. */
 #ifndef GCI_TRANSPORT_TCP_H
 #define GCI_TRANSPORT_TCP_H
 
@@ -29,7 +39,8 @@ struct gci_tcp_config {
 };
 
 /* Listens on `ip` (numeric, v4 or v6; NULL: all addresses) at the first free port of
- * port_lo..port_hi (0, 0: any) and writes "IP:PORT" to `addr`. */
+ * port_lo..port_hi (0, 0: any) and writes "IP:PORT" to `addr`; with NULL its IP is "[::]", in
+ * place of which the caller tells the others one that leads here. */
 int gci_tcp_listen(const char *ip, uint16_t port_lo, uint16_t port_hi, int *fd,
 	char addr[GCI_TCP_ADDR_NBYTES], struct gci_error *e);
 
