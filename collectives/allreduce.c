@@ -147,6 +147,7 @@ static void counter_reduce(struct gci_builder *b, const struct gci_coll *c, stru
 	struct gci_slice own = part_of(x, x->g->me);
 	struct gci_slice out = gci_parts_slice(x->p, GCI_OUT, x->g->me, x->g->me + 1);
 
+	gci_round(b);
 	for (other = 0; other < t->nclusters; other++)
 		if (other != mine)
 			counter_send(b, c, x, other);
@@ -199,6 +200,7 @@ static void exchange_whole(struct gci_builder *b, const struct gci_coll *c, int 
 	int other;
 
 	b->tmp_len = c->count;
+	gci_round(b);
 	gci_copy(b, own, out);
 	for (other = 0; other < t->nclusters; other++)
 		if (other != mine)

@@ -3,10 +3,11 @@
  * so that every NIC takes in and puts out each byte once, and every WAN link on the path carries
  * it once.
  *
- * With n WAN senders the segments are dealt to n lanes. In the root's cluster all lanes run round
- * the same ring of its other members, but enter and leave it at different places; the member
- * where lane j leaves sends its segments over the WAN, where lane j enters the next cluster's
- * ring at its own place, and so on:
+ * One WAN sender is enough where its NIC and its connections carry the root's rate; where they do
+ * not (flow_rate), or when asked for, the segments are dealt to n lanes, one per sender. In the
+ *root's cluster all lanes run round the same ring of its other members, but enter and leave it at
+ *different places; the member where lane j leaves sends its segments over the WAN, where lane j
+ *enters the next cluster's ring at its own place, and so on:
  *
  *	root -> k3 -> k4 -> k2 => t1 -> t2 -> t3 -> t4		lane 0
  *	root -> k4 -> k2 -> k3 => t3 -> t4 -> t1 -> t2		lane 1
@@ -65,6 +66,26 @@ struct path {
 	int lanes;
 };
 
+static uint64_t nic_bps(const struct gci_coll *c, int cluster)
+{
+	uint64_t bps = c->topo->nic_bps[cluster];
+
+	return bps ? bps : ASSUMED_NIC_BPS;
+}
+
+/* Senders that the link needs to carry all that the root's NIC puts out: where one connection gets
+ * no more than flow_rate, several hosts must share the work. */
+static int needed_senders(const struct gci_coll *c, int from, int to)
+{
+	const struct gci_link *l = gci_topo_link(c->topo, from, to);
+	uint64_t streams = l->streams ? l->streams : GCI_DEFAULT_STREAMS, n;
+
+	if (c->senders || l->senders || !l->flow_rate_bps)
+		return c->senders || l->senders ? gci_coll_senders(c, from, to) : 1;
+	n = (nic_bps(c, from) - 1) / (l->flow_rate_bps * streams) + 1;
+	return n < (unsigned)gci_coll_senders(c, from, to) ? (int)n : gci_coll_senders(c, from, to);
+}
+
 static void find_path(const struct gci_builder *b, const struct gci_coll *c, struct path *p)
 {
 	const struct gci_topo *t = c->topo;
@@ -84,7 +105,7 @@ static void find_path(const struct gci_builder *b, const struct gci_coll *c, str
 	/* One number of lanes for the whole path. */
 	lanes = t->nranks;
 	for (i = 0; i + 1 < t->nclusters; i++) {
-		int n = gci_coll_senders(c, order[i], order[i + 1]);
+		int n = needed_senders(c, order[i], order[i + 1]);
 
 		lanes = n < lanes ? n : lanes;
 	}
@@ -115,13 +136,6 @@ static int next(const struct gci_coll *c, const struct path *p, int rank, int la
 	if (!p->has_after)
 		return -1;
 	return ring_rank(&p->after, entry(&p->after, lane, p->lanes));
-}
-
-static uint64_t nic_bps(const struct gci_coll *c, int cluster)
-{
-	uint64_t bps = c->topo->nic_bps[cluster];
-
-	return bps ? bps : ASSUMED_NIC_BPS;
 }
 
 static uint64_t transfer_ns(uint64_t nbytes, uint64_t bps)

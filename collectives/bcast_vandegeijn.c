@@ -112,6 +112,7 @@ void gci_emit_bcast_vandegeijn_mod(struct gci_builder *b, const struct gci_coll 
 		gci_scatter(b, &g, &p, GCI_IN, SCATTER);
 		if (t->nclusters > 1)
 			forward(b, &g, &p, senders);
+		gci_round(b);
 		for (to = 0; to < t->nclusters; to++)
 			if (to != from)
 				counter_send(b, c, &g, &p, to, senders);
@@ -134,10 +135,11 @@ void gci_emit_bcast_farfirst(struct gci_builder *b, const struct gci_coll *c)
 	if (!c->count)
 		return;
 	/* Far first: the root's own cluster waits for the WAN (Matsuda 2006, 3.1). */
-	for (to = 0; b->rank == c->root && to < t->nclusters; to++)
+	for (to = 0; b->rank == c->root && to < t->nclusters; to++) {
+		gci_round(b);
 		if (to != home)
-			gci_fence(b, gci_send(b, *gci_topo_members(t, to), tag,
-					     gci_slice(GCI_IN, 0, c->count)));
+			gci_send(b, *gci_topo_members(t, to), tag, gci_slice(GCI_IN, 0, c->count));
+	}
 	if (mine != home && g.me == 0)
 		gci_recv(b, c->root, tag, gci_slice(GCI_OUT, 0, c->count));
 	gci_scatter(b, &g, &p, gci_bcast_buffer(b, c), SCATTER);

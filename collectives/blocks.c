@@ -102,6 +102,7 @@ void gci_scatter(struct gci_builder *b, const struct gci_group *g, const struct 
 	while (r.z - r.a > 1) {
 		int mid = middle(r);
 
+		gci_round(b);
 		if (g->me == r.a)
 			gci_send_some(b, gci_group_rank(g, mid), tag,
 				gci_parts_slice(p, g->me ? GCI_OUT : from, mid, r.z));
@@ -134,6 +135,7 @@ void gci_gather(
 		struct range r = rounds[n];
 		int mid = middle(r);
 
+		gci_round(b);
 		if (g->me == r.a)
 			gci_recv_some(b, gci_group_rank(g, mid), tag,
 				gci_parts_slice(p, GCI_OUT, mid, r.z));
@@ -169,6 +171,7 @@ static void allgather_round(struct gci_builder *b, const struct gci_group *g,
 	struct gci_slice theirs =
 		low ? gci_parts_slice(p, GCI_OUT, mid, r.z) : gci_parts_slice(p, GCI_OUT, r.a, mid);
 
+	gci_round(b);
 	if (first_has_all && g->me == 0)
 		mine.buffer = first;
 	if (g->me != odd && !(first_has_all && other == 0))
@@ -220,6 +223,7 @@ enum gci_buffer gci_reduce_scatter(struct gci_builder *b, const struct gci_group
 		struct gci_slice kept, give;
 		uint32_t tag = gci_tag(phase, round);
 
+		gci_round(b);
 		give = low ? gci_parts_slice(p, at, mid, r.z) : gci_parts_slice(p, at, r.a, mid);
 		if (at == acc && in != acc)
 			give = based(give, acc, acc_base);

@@ -75,6 +75,14 @@ void gci_fence(struct gci_builder *b, uint32_t earlier)
 	b->fence = earlier + 1;
 }
 
+void gci_round(struct gci_builder *b)
+{
+	if (b->nsteps == b->round)
+		return;
+	b->last_round = b->round;
+	b->round = (uint32_t)b->nsteps;
+}
+
 static int on_read(void *ctx, uint64_t lo, uint64_t hi, struct gci_ival *v)
 {
 	struct gci_builder *b = ctx;
@@ -130,6 +138,8 @@ static void writes(struct gci_builder *b, struct gci_slice s)
 
 static uint32_t add(struct gci_builder *b, struct gci_step step)
 {
+	uint32_t i;
+
 	if (b->failed || b->nsteps >= UINT32_MAX - 1 ||
 		gci_grow(&b->steps, &b->steps_cap, b->nsteps + 1, sizeof(step)) ||
 		gci_grow(&b->marks, &b->marks_cap, b->nsteps + 1, sizeof(*b->marks))) {
@@ -141,6 +151,8 @@ static uint32_t add(struct gci_builder *b, struct gci_step step)
 	b->steps[b->nsteps++] = step;
 	if (b->fence)
 		depend(b, b->fence - 1);
+	for (i = b->last_round; i < b->round; i++)
+		depend(b, i);
 	if (step.kind != GCI_RECV)
 		reads(b, step.src);
 	if (step.kind == GCI_REDUCE)

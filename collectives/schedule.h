@@ -73,7 +73,8 @@ struct gci_builder {
 	size_t nreaders, readers_cap;
 	uint32_t *marks; /* [step] = 1 + the latest step that was made to wait for it */
 	size_t marks_cap;
-	uint32_t fence; /* step + 1; 0: none */
+	uint32_t fence;             /* step + 1; 0: none */
+	uint32_t last_round, round; /* where the round before, and this one, begin */
 	int failed;
 };
 
@@ -103,6 +104,11 @@ void gci_after(struct gci_builder *b, uint32_t earlier);
 
 /* All steps from now on wait for `earlier` (and with it for those it waits for). */
 void gci_fence(struct gci_builder *b, uint32_t earlier);
+
+/* Ends a round: what is emitted up to the next call waits for every step of the round that has
+ * just ended, as after a blocking call. So a rank asks for the next round's data only when it has
+ * this round's, and no two senders meet at its NIC. Rounds without steps do not count. */
+void gci_round(struct gci_builder *b);
 
 void gci_sched_free(struct gci_sched *s);
 

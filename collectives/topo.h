@@ -6,6 +6,8 @@
 
 #include "collectives/grid.h"
 
+#define GCI_DEFAULT_STREAMS 4 /* connections per pair of ranks in different clusters */
+
 struct gci_topo {
 	int nranks, nclusters;
 	int *cluster; /* [rank] */
