@@ -156,7 +156,7 @@ static uint64_t patience_ns(const struct gci_grid *g)
 static int build(const struct gci_grid *g, uint32_t dilation, int standing, struct gci_error *e)
 {
 	struct gci_lab_plan plan;
-	int was_standing, found, rc = gci_lab_plan_make(&plan, g, e);
+	int was_standing, found, rc = gci_lab_plan_make(&plan, g, dilation, e);
 
 	if (rc)
 		return rc;

@@ -30,6 +30,7 @@
 struct planner {
 	struct gci_lab_plan *plan;
 	const struct gci_grid *g;
+	uint32_t dilation;
 	char **switches; /* namespace of each cluster's switch */
 	int nomem;
 };
@@ -108,13 +109,14 @@ static void entry_mac(char *out, size_t size, int from, int to)
 	snprintf(out, size, "02:01:00:00:%02x:%02x", byte_of(from + 1, 0), byte_of(to + 1, 0));
 }
 
-/* Two milliseconds of the rate, so that timers need not be exact, but no more than a switch would
- * send in one go, and enough for a full GSO packet of a flow paced at this rate. */
-static uint64_t burst(uint64_t rate_bps)
+/* What may go at once after a pause: a millisecond of the undilated rate, so that timers need not
+ * be exact, but no more than one full GSO packet with its 44 headers, lest short messages outrun
+ * the link; larger packets than this would be cut up. */
+static uint64_t burst(const struct planner *p, uint64_t rate_bps)
 {
-	uint64_t b = rate_bps / 8 / 500;
+	uint64_t b = rate_bps * p->dilation / 8 / 1000;
 
-	return b < 16384 ? 16384 : b > 131072 ? 131072 : b;
+	return b < 16384 ? 16384 : b > 70000 ? 70000 : b;
 }
 
 /* tc knows no nanoseconds. */
@@ -127,13 +129,13 @@ static void put_netem(struct gci_buf *b, const char *dev, uint64_t delay_ns)
 	gci_buf_printf(b, "us limit 1000000");
 }
 
-static void put_tbf(
-	struct gci_buf *b, const char *dev, const char *where, uint64_t rate_bps, uint64_t limit)
+static void put_tbf(const struct planner *p, struct gci_buf *b, const char *dev, const char *where,
+	uint64_t rate_bps, uint64_t limit)
 {
 	gci_buf_printf(b,
 		"qdisc add dev %s %s handle 1: tbf rate %" PRIu64 "bit burst %" PRIu64
 		" limit %" PRIu64 "\n",
-		dev, where, rate_bps, burst(rate_bps), max_u64(limit, burst(rate_bps)));
+		dev, where, rate_bps, burst(p, rate_bps), max_u64(limit, burst(p, rate_bps)));
 }
 
 /* A host's own end: fq under the rate, which pacing and earliest departure times need. No netem:
@@ -143,21 +145,39 @@ static void host_qdiscs(struct planner *p, const char *netns, uint64_t nic_bps)
 	struct gci_buf b = {0};
 
 	if (nic_bps)
-		put_tbf(&b, "eth0", "root", nic_bps, PORT_NBYTES);
+		put_tbf(p, &b, "eth0", "root", nic_bps, PORT_NBYTES);
 	gci_buf_printf(
 		&b, "qdisc add dev eth0 %s handle 10: fq\n", nic_bps ? "parent 1:1" : "root");
 	add_step(p, GCI_LAB_TC, netns, &b);
 }
 
 /* The switch's end: what reaches this host, after the LAN's delay and at the NIC's rate. */
-static void port_qdiscs(struct gci_buf *b, const char *port, const struct gci_cluster *c)
+static void port_qdiscs(
+	const struct planner *p, struct gci_buf *b, const char *port, const struct gci_cluster *c)
 {
 	if (c->lan_delay_ns) {
 		put_netem(b, port, c->lan_delay_ns);
 		gci_buf_printf(b, "\n");
 	}
 	if (c->nic_bps)
-		put_tbf(b, port, c->lan_delay_ns ? "parent 2:1" : "root", c->nic_bps, PORT_NBYTES);
+		put_tbf(p, b, port, c->lan_delay_ns ? "parent 2:1" : "root", c->nic_bps,
+			PORT_NBYTES);
+}
+
+/* TCP makes its GSO packets as large as a millisecond of the flow's rate, and time does not dilate
+ * for it: at a rate divided by k, packets would be k times as many for the same bytes, and the CPU
+ * k times less faithful. This asks for the packets of the undilated rate. */
+static void scale_tso(struct planner *p, const char *netns, uint64_t nic_bps)
+{
+	uint64_t segments = nic_bps * p->dilation / 8 / 1000 / 1448;
+	struct gci_buf b = {0};
+
+	if (segments > 44) /* 64 KiB */
+		segments = 44;
+	if (p->dilation == 1 || segments <= 2)
+		return;
+	gci_buf_printf(&b, "net.ipv4.tcp_min_tso_segs %" PRIu64 "\n", segments);
+	add_step(p, GCI_LAB_SYSCTL, netns, &b);
 }
 
 static void name_host(struct planner *p, int cluster, int number, struct gci_lab_host *h)
@@ -178,6 +198,7 @@ static void name_host(struct planner *p, int cluster, int number, struct gci_lab
 	snprintf(h->port, sizeof(h->port), "p%d", number);
 	own_netns(p, h->netns);
 	sysctls(p, h->netns, HOST_SYSCTLS);
+	scale_tso(p, h->netns, p->g->clusters[cluster].nic_bps);
 }
 
 static void put_port(struct gci_buf *b, const struct gci_lab_host *h)
@@ -223,7 +244,7 @@ static void make_cluster(struct planner *p, int cluster, const struct gci_lab_ho
 		mac, addr);
 	for (i = 0; i < c->nhosts; i++) {
 		put_port(&ip, &hosts[i]);
-		port_qdiscs(&tc, hosts[i].port, c);
+		port_qdiscs(p, &tc, hosts[i].port, c);
 	}
 	add_step(p, GCI_LAB_IP, p->switches[cluster], &ip);
 	add_step(p, GCI_LAB_TC, p->switches[cluster], &tc);
@@ -292,7 +313,7 @@ static void entry_qdisc(struct planner *p, const struct gci_link *l, const char 
 		queue = max_u64(
 			(uint64_t)((unsigned __int128)l->rate_bps * l->delay_ns / 4 / 1000000000u),
 			PORT_NBYTES);
-	put_tbf(&b, dev, "root", l->rate_bps, queue);
+	put_tbf(p, &b, dev, "root", l->rate_bps, queue);
 	add_step(p, GCI_LAB_TC, p->switches[l->from], &b);
 }
 
@@ -445,9 +466,10 @@ static void make_all(struct planner *p)
 	gci_buf_free(&names);
 }
 
-int gci_lab_plan_make(struct gci_lab_plan *plan, const struct gci_grid *g, struct gci_error *e)
+int gci_lab_plan_make(
+	struct gci_lab_plan *plan, const struct gci_grid *g, uint32_t dilation, struct gci_error *e)
 {
-	struct planner p = {.plan = plan, .g = g};
+	struct planner p = {.plan = plan, .g = g, .dilation = dilation};
 	int c, rc;
 
 	memset(plan, 0, sizeof(*plan));

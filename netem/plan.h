@@ -2,7 +2,7 @@
  * What the lab has to do to bring up a grid: the exact commands, before any is run.
  *
  *	struct gci_lab_plan plan;
- *	if (gci_lab_plan_make(&plan, &grid, &e))	// grid is dilated already
+ *	if (gci_lab_plan_make(&plan, &grid, k, &e))	// grid is dilated by k already
  *		return ...;
  *	for (i = 0; i < plan.nsteps; i++)
  *		...					// netem/apply.h does it
@@ -65,7 +65,8 @@ struct gci_lab_plan {
 
 /* GCOLL_ERR_INVALID with a sentence when the lab cannot hold this grid, or GCOLL_ERR_NOMEM; then
  * `plan` is empty. */
-int gci_lab_plan_make(struct gci_lab_plan *plan, const struct gci_grid *g, struct gci_error *e);
+int gci_lab_plan_make(struct gci_lab_plan *plan, const struct gci_grid *g, uint32_t dilation,
+	struct gci_error *e);
 
 void gci_lab_plan_free(struct gci_lab_plan *plan);
 

@@ -37,7 +37,7 @@ static int lab_plan(int argc, char **argv)
 	rc = lab_load_grid(&o, &g);
 	if (rc)
 		return rc;
-	if (gci_lab_plan_make(&plan, &g, &e)) {
+	if (gci_lab_plan_make(&plan, &g, o.dilation, &e)) {
 		rc = lab_complain(&e);
 	} else {
 		gci_lab_plan_print(&plan, &text);

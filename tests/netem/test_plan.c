@@ -49,7 +49,7 @@ static void compare(const char *name, const char *got, const char *want)
 		want + i, (int)strcspn(got + i, "\n"), got + i);
 }
 
-static void check_golden(const char *name)
+static void check_golden(const char *grid, uint32_t dilation, const char *name)
 {
 	struct gci_buf text = {0}, want = {0}, got = {0};
 	struct gci_lab_plan plan;
@@ -57,12 +57,13 @@ static void check_golden(const char *name)
 	struct gci_grid g;
 	char file[64];
 
-	snprintf(file, sizeof(file), "%s.grid", name);
+	snprintf(file, sizeof(file), "%s.grid", grid);
 	read_golden(file, &text);
 	snprintf(file, sizeof(file), "%s.plan", name);
 	read_golden(file, &want);
 	parse(&g, gci_buf_cstr(&text));
-	if (gci_lab_plan_make(&plan, &g, &e))
+	gci_grid_dilate(&g, dilation);
+	if (gci_lab_plan_make(&plan, &g, dilation, &e))
 		fail_msg("%s", e.text);
 	gci_lab_plan_print(&plan, &got);
 	compare(file, gci_buf_cstr(&got), gci_buf_cstr(&want));
@@ -76,20 +77,27 @@ static void check_golden(const char *name)
 static void one_cluster(void **state)
 {
 	(void)state;
-	check_golden("one");
+	check_golden("one", 1, "one");
 }
 
 static void two_clusters(void **state)
 {
 	(void)state;
-	check_golden("two");
+	check_golden("two", 1, "two");
+}
+
+/* Packets and bursts stay those of the undilated rate. */
+static void two_clusters_dilated(void **state)
+{
+	(void)state;
+	check_golden("two", 20, "two-dilated");
 }
 
 /* Each direction with its own rate, delay, loss and limit per connection. */
 static void three_unequal_clusters(void **state)
 {
 	(void)state;
-	check_golden("three");
+	check_golden("three", 1, "three");
 }
 
 static void hosts_and_wires(void **state)
@@ -100,7 +108,7 @@ static void hosts_and_wires(void **state)
 
 	(void)state;
 	parse(&g, "[cluster a]\nhosts=h[1-300]\n[cluster b]\nhosts=x\n[link a b]\ndelay=1ms\n");
-	assert_int_equal(gci_lab_plan_make(&plan, &g, &e), 0);
+	assert_int_equal(gci_lab_plan_make(&plan, &g, 1, &e), 0);
 	assert_int_equal(plan.nhosts, 301);
 	assert_string_equal(plan.hosts[0].addr, "10.1.0.1");
 	assert_string_equal(plan.hosts[254].addr, "10.1.0.255");
@@ -122,7 +130,7 @@ static void refused(const char *text, const char *why)
 	struct gci_grid g;
 
 	parse(&g, text);
-	assert_int_equal(gci_lab_plan_make(&plan, &g, &e), GCOLL_ERR_INVAL);
+	assert_int_equal(gci_lab_plan_make(&plan, &g, 1, &e), GCOLL_ERR_INVAL);
 	if (!strstr(e.text, why))
 		fail_msg("\"%s\" does not say \"%s\"", e.text, why);
 	assert_null(plan.steps);
@@ -188,7 +196,7 @@ static void lack_of_memory_anywhere(void **state)
 		struct gci_error e = {0};
 
 		gci_mem_fail_at(++n);
-		rc = gci_lab_plan_make(&plan, &g, &e);
+		rc = gci_lab_plan_make(&plan, &g, 1, &e);
 		assert_int_equal(rc, gci_mem_failed() ? GCOLL_ERR_NOMEM : 0);
 		gci_lab_plan_free(&plan);
 	} while (rc);
@@ -202,6 +210,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_cluster),
 		cmocka_unit_test(two_clusters),
+		cmocka_unit_test(two_clusters_dilated),
 		cmocka_unit_test(three_unequal_clusters),
 		cmocka_unit_test(hosts_and_wires),
 		cmocka_unit_test(what_the_lab_cannot_hold),
