@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT
+# What quickstart and check share. Sourced with the repository as the working directory.
+
+say() {
+	printf '\n== %s\n' "$*"
+}
+
+packages() {
+	sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d' packages.txt
+}
+
+# The packages of the list that are not installed.
+missing_packages() {
+	for p in $(packages); do
+		dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || echo "$p"
+	done
+}
+
+# Installs what is missing; where that cannot be done, says what is needed and goes on.
+install_packages() {
+	if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+		echo "This is not Debian: nothing was installed. gridcoll needs what these Debian"
+		echo "packages hold:" $(packages)
+		return 1
+	fi
+	missing=$(missing_packages)
+	[ -z "$missing" ] && return 0
+	if [ "$(id -u)" != 0 ]; then
+		echo "Not root: could not install" $missing
+		echo "As root:  apt-get install" $missing
+		return 1
+	fi
+	say "installing" $missing
+	{ apt-get update -q && DEBIAN_FRONTEND=noninteractive \
+		apt-get install -q -y --no-install-recommends $missing; } >build-install.log 2>&1 && {
+		rm -f build-install.log
+		return 0
+	}
+	echo "apt-get failed, see build-install.log. Needed:" $missing
+	return 1
+}
+
+# build DIR OPTION...: a configured and built tree.
+build() {
+	dir=$1
+	shift
+	if [ -f "$dir/build.ninja" ]; then
+		meson configure "$dir" "$@" >/dev/null || return 1
+	else
+		meson setup "$dir" "$@" >"$dir.log" 2>&1 || {
+			cat "$dir.log"
+			return 1
+		}
+	fi
+	rm -f "$dir.log"
+	ninja -C "$dir" >"$dir/build.log" 2>&1 || {
+		grep -v '^\[' "$dir/build.log"
+		return 1
+	}
+}
