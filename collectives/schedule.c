@@ -14,6 +14,10 @@ struct gci_reader_cell {
 	size_t next; /* + 1; 0: end */
 };
 
+/* More steps than this are joined by one empty step, that the next round waits for in their place:
+ * edges stay proportional to steps. */
+#define ROUND_WITHOUT_JOIN 8
+
 static const char *const step_names[] = {"SEND", "RECV", "RECV_REDUCE", "COPY", "REDUCE"};
 static const char *const buffer_names[] = {"IN", "OUT", "TMP"};
 
@@ -73,14 +77,6 @@ void gci_after(struct gci_builder *b, uint32_t earlier)
 void gci_fence(struct gci_builder *b, uint32_t earlier)
 {
 	b->fence = earlier + 1;
-}
-
-void gci_round(struct gci_builder *b)
-{
-	if (b->nsteps == b->round)
-		return;
-	b->last_round = b->round;
-	b->round = (uint32_t)b->nsteps;
 }
 
 static int on_read(void *ctx, uint64_t lo, uint64_t hi, struct gci_ival *v)
@@ -195,6 +191,23 @@ uint32_t gci_reduce(struct gci_builder *b, struct gci_slice dst, struct gci_slic
 			      .dst = dst,
 			      .src = src,
 			      .swapped = swapped});
+}
+
+void gci_round(struct gci_builder *b)
+{
+	static const struct gci_slice nothing = {0, 0, GCI_OUT};
+	uint32_t first = b->round, i, join;
+
+	if (b->nsteps == first)
+		return;
+	if (b->nsteps - first > ROUND_WITHOUT_JOIN) {
+		join = gci_copy(b, nothing, nothing);
+		for (i = first; i < join; i++)
+			depend(b, i);
+		first = join;
+	}
+	b->last_round = first;
+	b->round = (uint32_t)b->nsteps;
 }
 
 /* Turns the edges round, by counting. */

@@ -49,6 +49,7 @@ static void check_rank(const struct gci_algorithm *a, const struct gci_coll *c, 
 	/* Nobody needs more than a message with everybody, or one for each of 1024 segments in
 	 * and out, and some rounds. */
 	assert_in_range(s.nsteps, 0, 12000);
+	assert_in_range(s.next_at[s.nsteps], 0, 16 * (uint64_t)s.nsteps);
 	stride = 1 + s.nsteps / MOST_CHECKED;
 	for (i = 0; i < s.nsteps; i += stride)
 		if (s.steps[i].kind <= GCI_RECV_REDUCE)
@@ -56,7 +57,7 @@ static void check_rank(const struct gci_algorithm *a, const struct gci_coll *c, 
 	gci_sched_free(&s);
 }
 
-static void check_topology(const int *sizes)
+static void check_topology(const int *sizes, uint32_t senders)
 {
 	static const int ranks[] = {0, 1, 9, 10, 4999, 5000, 5001, 7777, 9999};
 	const struct gci_algorithm *a;
@@ -66,9 +67,13 @@ static void check_topology(const int *sizes)
 	topology_make(&t, sizes, 0, 10);
 	assert_int_equal(t.nranks, 10000);
 	for (a = gci_algorithms; a->name; a++) {
-		/* 8 Mi elements: a whole window of floats. */
-		struct gci_coll c = {
-			.kind = a->kind, .topo = &t, .count = 8 << 20, .esize = 4, .root = 10};
+		/* One WAN sender has the most to do. 8 Mi elements: a whole window of floats. */
+		struct gci_coll c = {.kind = a->kind,
+			.topo = &t,
+			.count = 8 << 20,
+			.esize = 4,
+			.root = 10,
+			.senders = senders};
 
 		for (i = 0; i < sizeof(ranks) / sizeof(*ranks); i++)
 			check_rank(a, &c, ranks[i]);
@@ -79,14 +84,14 @@ static void check_topology(const int *sizes)
 static void one_cluster(void **state)
 {
 	(void)state;
-	check_topology((int[]){10000, 0});
+	check_topology((int[]){10000, 0}, 0);
 }
 
 static void two_clusters(void **state)
 {
 	(void)state;
-	check_topology((int[]){5000, 5000, 0});
-	check_topology((int[]){9990, 10, 0});
+	check_topology((int[]){5000, 5000, 0}, 1);
+	check_topology((int[]){9990, 10, 0}, 0);
 }
 
 static void many_clusters(void **state)
@@ -96,7 +101,7 @@ static void many_clusters(void **state)
 	(void)state;
 	for (i = 0; i < 100; i++)
 		sizes[i] = i % 2 ? 150 : 50;
-	check_topology(sizes);
+	check_topology(sizes, 0);
 }
 
 int main(void)

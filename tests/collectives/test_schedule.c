@@ -117,6 +117,45 @@ static void fences(void **state)
 			  "5: SEND 1 tag 0x00000002 OUT[0 +1] after 4 0\n");
 }
 
+/* Each step waits for the whole round before; by way of one step where that is a large one. */
+static void rounds(void **state)
+{
+	struct gci_builder b;
+	uint32_t i;
+
+	(void)state;
+	gci_builder_init(&b, 0, 2);
+	b.out_len = 10;
+	gci_round(&b);
+	gci_recv(&b, 1, 0, OUT(0, 1));
+	gci_recv(&b, 1, 1, OUT(1, 1));
+	gci_round(&b);
+	gci_round(&b);
+	for (i = 0; i < 9; i++)
+		gci_send(&b, 1, i, OUT(5, 0));
+	gci_round(&b);
+	gci_send(&b, 1, 9, OUT(0, 1));
+	gci_send(&b, 1, 10, OUT(5, 0));
+	gci_round(&b);
+	gci_send(&b, 1, 11, OUT(5, 0));
+	assert_prints(&b, "rank 0 of 2: IN 0, OUT 10, TMP 0 elements\n"
+			  "0: RECV 1 tag 0x00000000 OUT[0 +1]\n"
+			  "1: RECV 1 tag 0x00000001 OUT[1 +1]\n"
+			  "2: SEND 1 tag 0x00000000 OUT[5 +0] after 0 1\n"
+			  "3: SEND 1 tag 0x00000001 OUT[5 +0] after 0 1\n"
+			  "4: SEND 1 tag 0x00000002 OUT[5 +0] after 0 1\n"
+			  "5: SEND 1 tag 0x00000003 OUT[5 +0] after 0 1\n"
+			  "6: SEND 1 tag 0x00000004 OUT[5 +0] after 0 1\n"
+			  "7: SEND 1 tag 0x00000005 OUT[5 +0] after 0 1\n"
+			  "8: SEND 1 tag 0x00000006 OUT[5 +0] after 0 1\n"
+			  "9: SEND 1 tag 0x00000007 OUT[5 +0] after 0 1\n"
+			  "10: SEND 1 tag 0x00000008 OUT[5 +0] after 0 1\n"
+			  "11: COPY OUT[0 +0] = OUT[0 +0] after 0 1 2 3 4 5 6 7 8 9 10\n"
+			  "12: SEND 1 tag 0x00000009 OUT[0 +1] after 11 0\n"
+			  "13: SEND 1 tag 0x0000000a OUT[5 +0] after 11\n"
+			  "14: SEND 1 tag 0x0000000b OUT[5 +0] after 12 13\n");
+}
+
 /* ---- random steps against the definition of a conflict */
 
 #define NSTEPS 40
@@ -364,6 +403,7 @@ int main(void)
 		cmocka_unit_test(printed),
 		cmocka_unit_test(derived_dependencies),
 		cmocka_unit_test(fences),
+		cmocka_unit_test(rounds),
 		cmocka_unit_test(like_the_naive_one),
 		cmocka_unit_test(digest_of_everything),
 		cmocka_unit_test(lack_of_memory),

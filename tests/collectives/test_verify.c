@@ -33,6 +33,7 @@ static void more_ranks_than_bits(void **state)
 {
 	static const int sizes[] = {70, 65, 0};
 	const struct gci_algorithm *a;
+	const struct gci_step *p;
 	struct scheds x;
 
 	(void)state;
@@ -45,9 +46,10 @@ static void more_ranks_than_bits(void **state)
 	assert_fault(&x, GCI_FAULT_RESULT, "rank 0", "lacks rank 70's contribution");
 	scheds_free(&x);
 	emit(&x, GCI_ALLREDUCE, "two-tier", sizes);
-	sched_insert(&x.s[70], x.s[70].nsteps - 1,
-		(struct gci_step){.kind = GCI_REDUCE, .src = IN(0, 1), .dst = OUT(0, 1)});
-	assert_fault(&x, GCI_FAULT_RACE, "rank 70 step", "REDUCE");
+	p = first_of(&x, 70, GCI_RECV_REDUCE);
+	sched_insert(&x.s[70], (uint32_t)(p - x.s[70].steps),
+		(struct gci_step){.kind = GCI_REDUCE, .src = p->src, .dst = p->dst});
+	assert_fault(&x, GCI_FAULT_TWICE, "rank 70 step", "rank 70's contribution twice");
 	scheds_free(&x);
 	emit(&x, GCI_BARRIER, "clusters", sizes);
 	assert_int_equal(x.s[134].nsteps, 2);
