@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "tools/tools.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,19 +25,19 @@ static const char help[] =
 	"  -s, --streams N        connections per WAN peer\n"
 	"      --socket-buffer B  fixed socket buffers, e.g. 3MB (default: auto)\n"
 	"  -j, --json FILE        write results as JSON too\n"
-	"  -l, --list             list the algorithms and end\n";
+	"  -l, --list             list the algorithms and end\n"
+	"  -h, --help             this text\n";
 
 static int usage_error(const char *what, const char *value, const char *expected)
 {
-	fprintf(stderr, "gridcoll bench: %s \"%s\", expected %s\n", what, value, expected);
-	return GCT_USAGE;
+	return gct_wrong("bench", "%s \"%s\", expected %s", what, value, expected);
 }
 
 static int list_algorithms(void)
 {
 	const struct gci_algorithm *a;
 
-	for (a = gci_algorithms; a->name; a++)
+	for (a = gci_algorithms; a->name && gct_is_first(); a++)
 		printf("%-10s %-18s %s%s%s\n", gci_kind_name(a->kind), a->name, a->summary,
 			a->uses_senders ? " [:senders=N]" : "",
 			a->uses_segment ? " [:segment=BYTES]" : "");
@@ -103,7 +104,7 @@ static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 		.nalgorithms = 1,
 		.iterations = 5};
 	optind = 1;
-	while (!rc && (c = getopt_long(argc, argv, "b:a:i:f:s:j:lh", longs, NULL)) != -1) {
+	while (!rc && (c = getopt_long(argc, argv, ":b:a:i:f:s:j:lh", longs, NULL)) != -1) {
 		switch (c) {
 		case 'b':
 			rc = parse_sizes(o, optarg);
@@ -130,11 +131,10 @@ static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 		case 'l':
 			return -1;
 		case 'h':
-			fputs(help, stdout);
+			gct_help(help);
 			return -2;
 		default:
-			fputs(help, stderr);
-			return GCT_USAGE;
+			return gct_wrong_option("bench", argv, longs, c);
 		}
 	}
 	return rc ? rc : parse_operations(o, argc - optind, argv + optind);
@@ -147,18 +147,21 @@ static int share_file(struct gct_bench *b, struct gct_bench_options *o)
 	struct stat st;
 	FILE *f = NULL;
 	char *copy;
-	int rc;
+	int rc = 0;
 
 	if (!b->comm->rank) {
 		f = fopen(o->file, "re");
-		if (!f || fstat(fileno(f), &st) || !S_ISREG(st.st_mode))
-			nbytes = UINT64_MAX;
+		if (!f || fstat(fileno(f), &st))
+			rc = gci_comm_error(
+				GCOLL_ERR_IO, "cannot read %s: %s", o->file, strerror(errno));
+		else if (!S_ISREG(st.st_mode))
+			rc = gci_comm_error(
+				GCOLL_ERR_IO, "%s is no regular file, expected one", o->file);
 		else
 			nbytes = (uint64_t)st.st_size;
 	}
-	rc = gcoll_bcast(&nbytes, 1, GCOLL_UINT64, 0, b->comm);
-	if (!rc && nbytes == UINT64_MAX)
-		rc = gci_comm_error(GCOLL_ERR_IO, "%s: not a file that can be read", o->file);
+	if (!rc)
+		rc = gcoll_bcast(&nbytes, 1, GCOLL_UINT64, 0, b->comm);
 	copy = rc ? NULL : gci_calloc(nbytes, 1);
 	if (!rc && !copy)
 		rc = gci_comm_error(GCOLL_ERR_NOMEM, "%s: larger than memory", o->file);
@@ -174,6 +177,17 @@ static int share_file(struct gct_bench *b, struct gct_bench_options *o)
 	return rc;
 }
 
+/* Better now than after all measurements. What is in the file stays there until then. */
+static int try_to_write(const char *path)
+{
+	FILE *f = fopen(path, "ae");
+
+	if (!f)
+		return gci_comm_error(GCOLL_ERR_IO, "cannot write %s: %s", path, strerror(errno));
+	fclose(f);
+	return 0;
+}
+
 static int set_up(struct gct_bench *b, struct gct_bench_options *o)
 {
 	const struct gci_topo *t = &b->comm->topo;
@@ -181,12 +195,10 @@ static int set_up(struct gct_bench *b, struct gct_bench_options *o)
 	uint64_t most = 1;
 	int i, rc = 0;
 
-	if (o->streams)
-		rc = gcoll_comm_set(b->comm, "streams", o->streams);
-	if (!rc && o->socket_buffer)
-		rc = gcoll_comm_set(b->comm, "socket_buffer", o->socket_buffer);
-	if (!rc && gct_lab_read(&b->lab, &e))
+	if (gct_lab_read(&b->lab, &e))
 		rc = gci_comm_error(e.status, "%s", e.text);
+	if (!rc && o->json && !b->comm->rank)
+		rc = try_to_write(o->json);
 	if (!rc && o->file)
 		rc = share_file(b, o);
 	if (rc)
@@ -292,11 +304,15 @@ static int run(struct gct_bench *b, struct gct_bench_options *o)
 	return rc;
 }
 
-/* Names and parameters are checked before anything runs. */
-static int check_names(struct gct_bench *b, const struct gct_bench_options *o)
+/* Names and parameters are checked before anything runs; every rank finds the same. */
+static int check_settings(struct gct_bench *b, const struct gct_bench_options *o)
 {
 	int k, a, rc = 0;
 
+	if (o->streams)
+		rc = gcoll_comm_set(b->comm, "streams", o->streams);
+	if (!rc && o->socket_buffer)
+		rc = gcoll_comm_set(b->comm, "socket_buffer", o->socket_buffer);
 	for (k = 0; k < o->nkinds && !rc; k++)
 		for (a = 0; a < o->nalgorithms && !rc; a++)
 			rc = gcoll_comm_set(b->comm, gci_kind_name(o->kinds[k]), o->algorithms[a]);
@@ -307,22 +323,21 @@ int gct_bench(int argc, char **argv)
 {
 	struct gct_bench_options o;
 	struct gct_bench b = {0};
-	int rc = parse_options(&o, argc, argv);
+	int everywhere, rc = parse_options(&o, argc, argv);
 
 	if (rc == -1)
 		return list_algorithms();
 	if (rc)
 		return rc == -2 ? GCT_OK : rc;
-	rc = gcoll_init(&b.comm);
-	if (rc) {
-		fprintf(stderr, "gridcoll bench: %s\n", gcoll_last_error());
-		return rc == GCOLL_ERR_NOLAUNCHER || rc == GCOLL_ERR_INVAL ? GCT_USAGE : GCT_FAILED;
-	}
-	rc = check_names(&b, &o);
+	rc = gct_join("bench", &b.comm);
+	if (rc)
+		return rc;
+	rc = check_settings(&b, &o);
+	everywhere = rc != 0;
 	if (!rc)
 		rc = run(&b, &o);
 	if (rc && !b.comm->failure.status)
-		gcoll_abort(b.comm, gcoll_last_error());
+		gct_abort(b.comm, everywhere, gcoll_last_error());
 	gcoll_finalize(b.comm);
 	gct_lab_free(&b.lab);
 	gci_free(b.send);

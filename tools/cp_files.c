@@ -2,16 +2,16 @@
  * The two ends of the stream. */
 #include "base/crc32c.h"
 #include "base/mem.h"
-#include "base/units.h"
 #include "tools/cp.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -43,32 +43,64 @@ static int changed(const struct gct_cp_source *s, struct gci_error *e)
 		e, GCOLL_ERR_IO, "%s changed while it was being read", s->paths[s->file]);
 }
 
-static int source_open(struct gct_cp_source *s, struct gci_error *e)
+/* Is the open file still what the manifest says? A writer moves the time of modification even
+ * when the size stays. */
+static int compare(const struct gct_cp_source *s, struct gci_error *e)
 {
 	const struct gct_cp_file *f = &s->manifest->files[s->file];
 	struct stat st;
 
-	s->fd = open(s->paths[s->file], O_RDONLY | O_CLOEXEC);
-	if (s->fd < 0 || fstat(s->fd, &st))
+	if (fstat(s->fd, &st))
 		return io_error(e, "read", s->paths[s->file]);
-	if ((uint64_t)st.st_size != f->size)
+	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != f->size ||
+		st.st_mtim.tv_sec != f->mtime_s || (uint32_t)st.st_mtim.tv_nsec != f->mtime_ns)
 		return changed(s, e);
+	return 0;
+}
+
+static int source_open(struct gct_cp_source *s, struct gci_error *e)
+{
+	/* Not to wait for a FIFO that took the file's place. */
+	s->fd = open(s->paths[s->file], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (s->fd < 0)
+		return io_error(e, "read", s->paths[s->file]);
+	if (compare(s, e))
+		return e->status;
 	posix_fadvise(s->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
 	s->crc = 0;
+	s->stretch_end = 0;
 	return 0;
+}
+
+/* Holes need no reading, which would fill the page cache with their zeros. */
+static void find_stretch(struct gct_cp_source *s)
+{
+	uint64_t size = s->manifest->files[s->file].size;
+	off_t at = (off_t)s->offset, end = lseek(s->fd, at, SEEK_DATA);
+
+	s->in_hole = end < 0 ? errno == ENXIO : end > at;
+	if (!s->in_hole && end >= 0)
+		end = lseek(s->fd, at, SEEK_HOLE);
+	s->stretch_end = end > at && (uint64_t)end < size ? (uint64_t)end : size;
 }
 
 /* Contents of the file in hand, as many of n bytes as it has left. */
 static int source_contents(struct gct_cp_source *s, char *buf, size_t *n, struct gci_error *e)
 {
-	uint64_t left = s->manifest->files[s->file].size - s->offset;
 	ssize_t got;
 
-	if (*n > left)
-		*n = (size_t)left;
-	do {
-		got = read(s->fd, buf, *n);
-	} while (got < 0 && errno == EINTR);
+	if (s->offset >= s->stretch_end)
+		find_stretch(s);
+	if (*n > s->stretch_end - s->offset)
+		*n = (size_t)(s->stretch_end - s->offset);
+	if (s->in_hole) {
+		memset(buf, 0, *n);
+		got = (ssize_t)*n;
+	} else {
+		do {
+			got = pread(s->fd, buf, *n, (off_t)s->offset);
+		} while (got < 0 && errno == EINTR);
+	}
 	if (got < 0)
 		return io_error(e, "read", s->paths[s->file]);
 	if (!got)
@@ -83,10 +115,13 @@ static int source_trailer(struct gct_cp_source *s, char *buf, size_t *n, struct 
 {
 	uint64_t at = s->offset - s->manifest->files[s->file].size;
 	uint8_t trailer[GCT_CP_TRAILER];
-	struct stat st;
 
-	if (!at && (fstat(s->fd, &st) || (uint64_t)st.st_size != s->manifest->files[s->file].size))
-		return changed(s, e);
+	if (!at && compare(s, e))
+		return e->status;
+	/* Files of /proc have contents, and the size 0. */
+	if (!at && pread(s->fd, trailer, 1, (off_t)s->offset) > 0)
+		return gci_error_set(
+			e, GCOLL_ERR_IO, "%s holds more than its size says", s->paths[s->file]);
 	gci_store_u32(trailer, s->crc);
 	if (*n > GCT_CP_TRAILER - at)
 		*n = (size_t)(GCT_CP_TRAILER - at);
@@ -119,52 +154,100 @@ int gct_cp_source_read(struct gct_cp_source *s, char *buf, size_t n, struct gci_
 
 /* ---- sink */
 
-void gct_cp_sink_init(struct gct_cp_sink *s, const struct gct_cp_manifest *m, const char *dest)
+/* Bytes of the path up to its last name. */
+static int directory_length(const char *path)
 {
-	*s = (struct gct_cp_sink){.manifest = m, .dest = dest, .fd = -1};
+	const char *slash = strrchr(path, '/');
+
+	return slash ? (int)(slash + 1 - path) : 0;
 }
 
-static void forget(struct gct_cp_sink *s)
+int gct_cp_sink_init(struct gct_cp_sink *s, const struct gct_cp_manifest *m, const char *dest,
+	int into_directory, int sync, struct gci_error *e)
 {
-	if (s->fd >= 0)
+	uint64_t random;
+
+	*s = (struct gct_cp_sink){.manifest = m,
+		.dest = dest,
+		.into_directory = into_directory,
+		.sync = sync,
+		.fd = -1};
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return gci_error_errno(e, "getrandom");
+	s->temporary = gci_asprintf("%.*s%s.gridcoll-%016" PRIx64,
+		into_directory ? (int)strlen(dest) : directory_length(dest), dest,
+		into_directory ? "/" : "", random);
+	return s->temporary ? 0 : gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+}
+
+void gct_cp_sink_close(struct gct_cp_sink *s)
+{
+	if (s->fd >= 0) {
 		close(s->fd);
+		unlink(s->temporary);
+	}
 	gci_free(s->path);
 	gci_free(s->temporary);
 	s->fd = -1;
 	s->path = s->temporary = NULL;
 }
 
-void gct_cp_sink_close(struct gct_cp_sink *s)
+static char doomed[PATH_MAX];
+
+static void on_signal(int sig)
 {
-	if (s->fd >= 0)
-		unlink(s->temporary);
-	forget(s);
+	int was = errno;
+
+	/* Another thread may be at work on it; whatever it does, it has no time to finish. */
+	unlink(doomed);
+	raise(sig); /* by default this time: SA_RESETHAND; once we return */
+	errno = was;
+}
+
+void gct_cp_sink_guard(const struct gct_cp_sink *s)
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction ours = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND}, was;
+	size_t i;
+
+	/* A longer path would not have been opened. */
+	snprintf(doomed, sizeof(doomed), "%s", s->temporary);
+	for (i = 0; i < sizeof(signals) / sizeof(*signals); i++)
+		if (!sigaction(signals[i], NULL, &was) && was.sa_handler != SIG_IGN)
+			sigaction(signals[i], &ours, NULL);
+}
+
+/* A rename would put our file in the place of a device or a FIFO. */
+static int check_target(const char *path, struct gci_error *e)
+{
+	struct stat st;
+
+	if (stat(path, &st) || S_ISREG(st.st_mode))
+		return 0;
+	return gci_error_set(e, GCOLL_ERR_IO, "cannot write %s: it is %s", path,
+		S_ISDIR(st.st_mode) ? "a directory" : "there and no regular file");
 }
 
 static int sink_open(struct gct_cp_sink *s, struct gci_error *e)
 {
 	const struct gct_cp_file *f = &s->manifest->files[s->file];
-	const char *slash;
-	struct stat st;
 
 	s->crc = s->want = 0;
-	s->path = s->manifest->into_directory ? gci_asprintf("%s/%s", s->dest, f->name)
-					      : gci_strdup(s->dest);
+	s->path = s->into_directory ? gci_asprintf("%s/%s", s->dest, f->name) : gci_strdup(s->dest);
 	if (!s->path)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	slash = strrchr(s->path, '/');
-	s->temporary = gci_asprintf("%.*s.%.200s.gridcoll-XXXXXX",
-		slash ? (int)(slash + 1 - s->path) : 0, s->path, slash ? slash + 1 : s->path);
-	if (!s->temporary)
-		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	if (!stat(s->path, &st) && S_ISDIR(st.st_mode))
-		return gci_error_set(
-			e, GCOLL_ERR_IO, "cannot write %s: it is a directory", s->path);
-	s->fd = mkostemp(s->temporary, O_CLOEXEC);
+	if (check_target(s->path, e))
+		return e->status;
+	s->fd = open(s->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (s->fd < 0)
 		return io_error(e, "write", s->path);
 	/* The length now, so that zeros at the end need no writing. */
 	return ftruncate(s->fd, (off_t)f->size) ? io_error(e, "write", s->path) : 0;
+}
+
+int gct_cp_sink_start(struct gct_cp_sink *s, struct gci_error *e)
+{
+	return s->manifest->nfiles && s->fd < 0 ? sink_open(s, e) : 0;
 }
 
 static int is_zero(const char *data, size_t n)
@@ -191,7 +274,9 @@ static int put(struct gct_cp_sink *s, const char *data, size_t n, struct gci_err
 		}
 		if (put < 0 && errno == EINTR)
 			continue;
-		if (put < 0)
+		if (!put)
+			errno = ENOSPC;
+		if (put <= 0)
 			return io_error(e, "write", s->path);
 		data += put;
 		at += (uint64_t)put;
@@ -200,7 +285,8 @@ static int put(struct gct_cp_sink *s, const char *data, size_t n, struct gci_err
 	return 0;
 }
 
-static int sink_finish(struct gct_cp_sink *s, struct gci_error *e)
+/* The file is whole if its checksum agrees: now it gets its mode, its time and its name. */
+static int complete(struct gct_cp_sink *s, struct gci_error *e)
 {
 	const struct gct_cp_file *f = &s->manifest->files[s->file];
 	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
@@ -211,7 +297,7 @@ static int sink_finish(struct gct_cp_sink *s, struct gci_error *e)
 		return gci_error_set(e, GCOLL_ERR_CORRUPT,
 			"%s arrived corrupted: checksum %08x, expected %08x", f->name, s->crc,
 			s->want);
-	if (fchmod(s->fd, f->mode) || futimens(s->fd, times))
+	if (fchmod(s->fd, f->mode) || futimens(s->fd, times) || (s->sync && fsync(s->fd)))
 		return io_error(e, "write", s->path);
 	rc = close(s->fd); /* NFS and quotas tell of a full disk here */
 	s->fd = -1;
@@ -220,11 +306,18 @@ static int sink_finish(struct gct_cp_sink *s, struct gci_error *e)
 		unlink(s->temporary);
 		return e->status;
 	}
-	forget(s);
+	gci_free(s->path);
+	s->path = NULL;
 	s->nfiles_done++;
 	s->file++;
 	s->offset = 0;
 	return 0;
+}
+
+static void take_trailer(struct gct_cp_sink *s, uint64_t at, const char *data, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		s->want |= (uint32_t)(uint8_t)data[i] << (8 * (at + i));
 }
 
 int gct_cp_sink_write(struct gct_cp_sink *s, const char *data, size_t n, struct gci_error *e)
@@ -241,108 +334,36 @@ int gct_cp_sink_write(struct gct_cp_sink *s, const char *data, size_t n, struct 
 		left = s->offset < f->size ? f->size - s->offset
 					   : f->size + GCT_CP_TRAILER - s->offset;
 		some = n < left ? n : (size_t)left;
-		if (s->offset < f->size) {
-			if (put(s, data, some, e))
-				return e->status;
-		} else {
-			for (size_t i = 0; i < some; i++)
-				s->want |= (uint32_t)(uint8_t)data[i]
-					   << (8 * (s->offset - f->size + i));
-		}
+		if (s->offset >= f->size)
+			take_trailer(s, s->offset - f->size, data, some);
+		else if (put(s, data, some, e))
+			return e->status;
 		s->offset += some;
 		data += some;
 		n -= some;
-		if (s->offset == f->size + GCT_CP_TRAILER && sink_finish(s, e))
+		if (s->offset == f->size + GCT_CP_TRAILER && complete(s, e))
 			return e->status;
 	}
 	return 0;
 }
 
-/* ---- names */
-
-char *gct_cp_expand(const char *pattern, int rank, const char *host, struct gci_error *e)
+int gct_cp_sink_finish(struct gct_cp_sink *s, struct gci_error *e)
 {
-	struct gci_buf out = {0};
-	int bad = 0;
-	const char *p;
-	char *result;
+	char *dir;
+	int fd, rc;
 
-	for (p = pattern; *p; p++) {
-		if (*p != '%')
-			gci_buf_put_u8(&out, (uint8_t)*p);
-		else if (*++p == 'r')
-			gci_buf_printf(&out, "%d", rank);
-		else if (*p == 'h')
-			gci_buf_printf(&out, "%s", host);
-		else if (*p == '%')
-			gci_buf_put_u8(&out, '%');
-		else
-			bad = 1;
-		if (bad)
-			break;
-	}
-	result = bad ? NULL : gci_strdup(gci_buf_cstr(&out));
-	if (bad)
-		gci_error_set(e, GCOLL_ERR_INVAL,
-			"destination \"%s\": expected %%r (rank), %%h (host) or %%%% after %%",
-			pattern);
-	else if (!result || out.failed)
-		gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	gci_buf_free(&out);
-	return result;
-}
-
-int gct_cp_make_directories(const char *path, struct gci_error *e)
-{
-	char *copy = gci_strdup(path), *p;
-	struct stat st;
-
-	if (!copy)
+	if (s->file != s->manifest->nfiles)
+		return gci_error_set(e, GCOLL_ERR_PROTO, "the data ended before the last file");
+	if (!s->sync)
+		return 0;
+	/* The names, too. */
+	dir = gci_strndup(s->temporary, (size_t)directory_length(s->temporary));
+	if (!dir)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	for (p = copy + 1; *copy && !e->status; p++) {
-		char was = *p;
-
-		if (was && was != '/')
-			continue;
-		*p = '\0';
-		if (mkdir(copy, 0777) && errno != EEXIST)
-			io_error(e, "make directory", copy);
-		*p = was;
-		if (!was)
-			break;
-	}
-	if (!e->status && (stat(path, &st) || !S_ISDIR(st.st_mode))) {
-		errno = ENOTDIR;
-		io_error(e, "write into", path);
-	}
-	gci_free(copy);
-	return e->status;
-}
-
-/* ---- progress */
-
-void gct_cp_progress_line(char *out, size_t size, uint64_t done, uint64_t all, uint64_t elapsed_ns)
-{
-	enum { WIDTH = 30 };
-	char bar[WIDTH + 1], rate[16] = "-", left[32] = "";
-	unsigned percent = all ? (unsigned)((unsigned __int128)done * 100 / all) : 100;
-	unsigned filled = percent * WIDTH / 100;
-
-	memset(bar, ' ', WIDTH);
-	memset(bar, '=', filled);
-	if (filled < WIDTH)
-		bar[filled] = '>';
-	bar[WIDTH] = '\0';
-	if (elapsed_ns) {
-		double per_s = (double)done * 1e9 / (double)elapsed_ns;
-
-		gci_format_bytes((uint64_t)per_s, rate, sizeof(rate));
-		if (per_s >= 1 && done < all) {
-			uint64_t s = (uint64_t)((double)(all - done) / per_s + 0.5);
-
-			snprintf(left, sizeof(left), "  %" PRIu64 ":%02u left", s / 60,
-				(unsigned)(s % 60));
-		}
-	}
-	snprintf(out, size, "%3u %% [%s] %s/s%s", percent, bar, rate, left);
+	fd = open(*dir ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	rc = fd < 0 || fsync(fd) ? io_error(e, "sync", *dir ? dir : ".") : 0;
+	if (fd >= 0)
+		close(fd);
+	gci_free(dir);
+	return rc;
 }

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define FILE_MIN_NBYTES (4 + 1 + 8 + 4 + 8 + 4) /* encoded, with a name of one byte */
+
 static const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -61,13 +63,15 @@ static int check_names(const struct gct_cp_manifest *m, struct gci_error *e)
 	return e->status;
 }
 
-static void add_up(struct gct_cp_manifest *m)
+/* Each size is at most INT64_MAX - GCT_CP_TRAILER. True if their sum is more than INT64_MAX. */
+static int add_up(struct gct_cp_manifest *m)
 {
 	uint32_t i;
 
 	m->stream_nbytes = 0;
-	for (i = 0; i < m->nfiles; i++)
+	for (i = 0; i < m->nfiles && m->stream_nbytes <= INT64_MAX; i++)
 		m->stream_nbytes += m->files[i].size + GCT_CP_TRAILER;
+	return m->stream_nbytes > INT64_MAX;
 }
 
 int gct_cp_manifest_scan(struct gct_cp_manifest *m, char *const *paths, int npaths,
@@ -75,13 +79,17 @@ int gct_cp_manifest_scan(struct gct_cp_manifest *m, char *const *paths, int npat
 {
 	memset(m, 0, sizeof(*m));
 	m->into_directory = into_directory;
+	if ((uint32_t)npaths > GCT_CP_MAX_FILES)
+		return gci_error_set(e, GCOLL_ERR_INVAL, "%d sources, expected at most %u", npaths,
+			GCT_CP_MAX_FILES);
 	m->files = gci_calloc((size_t)npaths, sizeof(*m->files));
 	if (!m->files)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	for (; m->nfiles < (uint32_t)npaths; m->nfiles++)
 		if (scan_one(&m->files[m->nfiles], paths[m->nfiles], e))
 			return e->status;
-	add_up(m);
+	if (add_up(m))
+		return gci_error_set(e, GCOLL_ERR_IO, "the sources are larger than any disk");
 	return check_names(m, e);
 }
 
@@ -117,21 +125,24 @@ int gct_cp_manifest_decode(
 {
 	struct gci_reader r = {data, len, 0};
 	uint32_t n;
+	uint8_t into_directory;
 	int bad = 0;
 
 	memset(m, 0, sizeof(*m));
-	m->into_directory = gci_read_u8(&r);
+	into_directory = gci_read_u8(&r);
 	n = gci_read_u32(&r);
-	if (r.failed || n > GCT_CP_MAX_FILES)
+	/* The claim is checked before memory is taken for it. */
+	if (r.failed || into_directory > 1 || n > GCT_CP_MAX_FILES || n > r.len / FILE_MIN_NBYTES ||
+		!n || (n > 1 && !into_directory))
 		return gci_error_set(e, GCOLL_ERR_PROTO, "the list of files is malformed");
+	m->into_directory = into_directory;
 	m->files = gci_calloc(n, sizeof(*m->files));
 	if (!m->files)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	while (m->nfiles < n && !bad)
 		bad = decode_one(&m->files[m->nfiles++], &r);
-	if (bad || r.len)
+	if (bad || r.len || add_up(m))
 		return gci_error_set(e, GCOLL_ERR_PROTO, "the list of files is malformed");
-	add_up(m);
 	return 0;
 }
 

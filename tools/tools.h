@@ -3,6 +3,10 @@
 #ifndef GCI_TOOLS_H
 #define GCI_TOOLS_H
 
+#include <gridcoll/gridcoll.h>
+
+#include <getopt.h>
+
 /* Exit statuses of all our commands. */
 #define GCT_OK     0
 #define GCT_FAILED 1
@@ -12,5 +16,26 @@
 int gct_lab(int argc, char **argv);
 int gct_cp(int argc, char **argv);
 int gct_bench(int argc, char **argv);
+
+/* For subcommands that run as ranks (job.c); `tool` is the subcommand's name. */
+
+/* True on rank 0, and without a launcher: on whom to print what all ranks know. */
+int gct_is_first(void);
+
+/* Prints it once, to standard output. GCT_OK. */
+int gct_help(const char *text);
+
+/* gcoll_init; 0, or an exit status after saying why. */
+int gct_join(const char *tool, gcoll_comm **comm);
+
+/* Ends the job with this message, which the launcher prints. `everywhere`: all ranks have the
+ * same to say. */
+void gct_abort(gcoll_comm *comm, int everywhere, const char *text);
+
+/* Wrong arguments, which all ranks see: says so once, before gct_join. GCT_USAGE. */
+int gct_wrong(const char *tool, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* What getopt_long did not like: `c` is '?', or ':' for a missing value. */
+int gct_wrong_option(const char *tool, char **argv, const struct option *longs, int c);
 
 #endif

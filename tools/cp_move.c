@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT
+ * The stream in chunks: each a bcast, several under way. Files are read and written by a thread,
+ * for disks may be slow and others wait for what this rank passes on.
+ *
+ * A barrier follows each chunk: a rank enters it when the chunk is written. When it ends, all ranks
+ * have the chunk; that is what the progress bar shows, and no rank runs far ahead of the slowest.
+ * Nobody waits for it while there are chunks to move. */
+#include "base/clock.h"
+#include "base/mem.h"
+#include "comm/comm.h"
+#include "tools/cp.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+#define CHUNKS     GCT_CP_CHUNKS
+#define LOOK_EVERY (100 * GCI_NS_PER_MS) /* at the clock, for the progress bar */
+
+struct mover {
+	struct gct_cp_move *m;
+	int is_source;
+	gcoll_req *bcast[CHUNKS], *barrier[CHUNKS];
+	uint64_t nchunks;
+	uint64_t posted, ended;   /* bcasts */
+	uint64_t entered, agreed; /* barriers */
+	uint64_t filed;           /* chunks that the thread has read or written, as last seen */
+
+	pthread_t thread;
+	pthread_mutex_t lock; /* guards what follows */
+	pthread_cond_t changed;
+	uint64_t may, done; /* chunks that the thread may handle, and has handled */
+	int stop;
+	struct gci_error error; /* the thread's */
+};
+
+static size_t chunk_nbytes(const struct mover *v, uint64_t i)
+{
+	uint64_t left = v->m->nbytes - i * GCT_CP_CHUNK_NBYTES;
+
+	return left < GCT_CP_CHUNK_NBYTES ? (size_t)left : GCT_CP_CHUNK_NBYTES;
+}
+
+/* ---- the thread */
+
+static void handle_chunk(struct mover *v, uint64_t i, struct gci_error *e)
+{
+	char *chunk = v->m->chunk[i % CHUNKS];
+	size_t n = chunk_nbytes(v, i);
+
+	if (v->is_source && gct_cp_source_read(v->m->source, chunk, n, e))
+		return;
+	if (v->m->sink)
+		gct_cp_sink_write(v->m->sink, chunk, n, e);
+}
+
+static void *handle_chunks(void *arg)
+{
+	struct mover *v = arg;
+	struct gci_error e = {0};
+
+	pthread_mutex_lock(&v->lock);
+	while (!e.status && v->done < v->nchunks) {
+		while (!v->stop && v->may <= v->done)
+			pthread_cond_wait(&v->changed, &v->lock);
+		if (v->stop)
+			break;
+		pthread_mutex_unlock(&v->lock);
+		handle_chunk(v, v->done, &e);
+		pthread_mutex_lock(&v->lock);
+		v->error = e;
+		v->done += !e.status;
+		gci_tp_wake(v->m->comm->tp);
+	}
+	pthread_mutex_unlock(&v->lock);
+	return NULL;
+}
+
+/* What the thread may handle by now, for what it has. */
+static void exchange(struct mover *v, struct gci_error *e)
+{
+	uint64_t may = v->is_source ? v->ended + CHUNKS : v->ended;
+
+	pthread_mutex_lock(&v->lock);
+	if (v->may != may) {
+		v->may = may;
+		pthread_cond_signal(&v->changed);
+	}
+	v->filed = v->done;
+	if (v->error.status)
+		gci_error_set(e, v->error.status, "%s", v->error.text);
+	pthread_mutex_unlock(&v->lock);
+}
+
+static void end_thread(struct mover *v)
+{
+	pthread_mutex_lock(&v->lock);
+	v->stop = 1;
+	pthread_cond_signal(&v->changed);
+	pthread_mutex_unlock(&v->lock);
+	pthread_join(v->thread, NULL);
+}
+
+/* ---- the network */
+
+static int operation_error(struct gci_error *e, int rc)
+{
+	return rc ? gci_error_set(e, rc, "%s", gcoll_last_error()) : 0;
+}
+
+/* Starts the next operation, if its time has come. The order is the same on every rank: as many
+ * bcasts as there is memory for, then a barrier before each that takes another's memory. Returns
+ * whether it did. */
+static int post(struct mover *v, struct gci_error *e)
+{
+	uint64_t i = v->posted, have = v->is_source ? v->ended : v->filed;
+	gcoll_comm *comm = v->m->comm;
+
+	if (v->entered == v->nchunks)
+		return 0;
+	if (i < v->nchunks && i < v->entered + CHUNKS) {
+		if (v->is_source && v->filed <= i)
+			return 0;
+		operation_error(e, gcoll_ibcast(v->m->chunk[i % CHUNKS], chunk_nbytes(v, i),
+					   GCOLL_BYTE, 0, comm, &v->bcast[i % CHUNKS]));
+		v->posted++;
+		return 1;
+	}
+	if (have <= v->entered || v->entered - v->agreed == CHUNKS)
+		return 0;
+	operation_error(e, gcoll_ibarrier(comm, &v->barrier[v->entered % CHUNKS]));
+	v->entered++;
+	return 1;
+}
+
+/* Takes the ends of operations in their order. Returns whether there was one. */
+static int collect(gcoll_req **ring, uint64_t *ended, uint64_t started, struct gci_error *e)
+{
+	int done, any = 0;
+
+	while (!e->status && *ended < started) {
+		operation_error(e, gcoll_test(&ring[*ended % CHUNKS], &done));
+		if (!done)
+			break;
+		++*ended;
+		any = 1;
+	}
+	return any;
+}
+
+/* A failure must not wait for this rank's disk. */
+static void wait_for_something(struct mover *v, struct gci_error *e)
+{
+	gcoll_comm *comm = v->m->comm;
+
+	if (!gci_comm_progress(comm, LOOK_EVERY))
+		return;
+	gci_comm_await_verdict(comm);
+	gci_error_set(e, comm->failure.status, "%s", comm->failure.text);
+}
+
+static void move(struct mover *v, struct gci_error *e)
+{
+	while (!e->status && v->agreed < v->nchunks) {
+		uint64_t all = v->m->nbytes, at;
+		int moved = 0;
+
+		exchange(v, e);
+		while (!e->status && post(v, e))
+			moved = 1;
+		moved |= collect(v->bcast, &v->ended, v->posted, e);
+		moved |= collect(v->barrier, &v->agreed, v->entered, e);
+		at = v->agreed * GCT_CP_CHUNK_NBYTES;
+		v->m->progress(v->m->user, at < all ? at : all);
+		if (!moved && !e->status)
+			wait_for_something(v, e);
+	}
+}
+
+static int allocate(struct mover *v, struct gci_error *e)
+{
+	uint64_t i;
+
+	for (i = 0; i < CHUNKS && i < v->nchunks; i++) {
+		v->m->chunk[i] = gci_calloc(chunk_nbytes(v, i), 1);
+		if (!v->m->chunk[i])
+			return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	}
+	return 0;
+}
+
+int gct_cp_move(struct gct_cp_move *m, struct gci_error *e)
+{
+	struct mover v = {.m = m,
+		.is_source = m->source != NULL,
+		.nchunks = (m->nbytes + GCT_CP_CHUNK_NBYTES - 1) / GCT_CP_CHUNK_NBYTES};
+
+	if (allocate(&v, e))
+		return e->status;
+	pthread_mutex_init(&v.lock, NULL);
+	pthread_cond_init(&v.changed, NULL);
+	errno = pthread_create(&v.thread, NULL, handle_chunks, &v);
+	if (errno) {
+		gci_error_errno(e, "starting a thread");
+	} else {
+		move(&v, e);
+		end_thread(&v);
+	}
+	pthread_cond_destroy(&v.changed);
+	pthread_mutex_destroy(&v.lock);
+	return e->status;
+}
+
+void gct_cp_move_free(struct gct_cp_move *m)
+{
+	int i;
+
+	for (i = 0; i < CHUNKS; i++)
+		gci_free(m->chunk[i]);
+}
