@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * gridcoll-run on this machine, jobs that go well: output, input, signals, arguments. */
 
-#include "tests/launcher/harness.h"
+#include "tests/harness.h"
 
 #include "base/clock.h"
 #include "base/prng.h"

@@ -2,7 +2,7 @@
  * gridcoll-run on this machine, jobs that go wrong: everything ends, with one message, and
  * nothing is left behind. */
 
-#include "tests/launcher/harness.h"
+#include "tests/harness.h"
 
 #include "base/clock.h"
 

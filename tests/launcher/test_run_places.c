@@ -2,7 +2,7 @@
  * gridcoll-run elsewhere: in network namespaces, and by ssh to a server of our own on loopback.
  * What the machine cannot do is skipped by name. */
 
-#include "tests/launcher/harness.h"
+#include "tests/harness.h"
 
 #include "base/clock.h"
 

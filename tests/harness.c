@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tests/launcher/harness.h"
+#include "tests/harness.h"
 
 #include "base/clock.h"
 

@@ -8,8 +8,8 @@
  *	job_free(&j);
  *
  * A job that does not end within a minute is killed and fails the test. */
-#ifndef GCI_TESTS_LAUNCHER_HARNESS_H
-#define GCI_TESTS_LAUNCHER_HARNESS_H
+#ifndef GCI_TESTS_HARNESS_H
+#define GCI_TESTS_HARNESS_H
 
 #include "tests/test.h"
 
