@@ -93,6 +93,9 @@ static const struct verb {
 } verbs[] = {
 	{"run", lab_run,
 		"[OPTIONS] GRID -- CMD...  bring up the grid, run CMD in it, take it down"},
+	{"up", lab_up,
+		"[OPTIONS] GRID         bring up the grid and let it stand (host backend only)"},
+	{"down", lab_down, "                       take it down, or what a crashed lab left"},
 	{"doctor", lab_doctor,
 		"[GRID]               which backend works here, and what is missing"},
 	{"plan", lab_plan, "[--dilate K] GRID      print the commands that build the grid"},

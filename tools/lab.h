@@ -41,6 +41,5 @@ int lab_run(int argc, char **argv);
 int lab_doctor(int argc, char **argv);
 int lab_up(int argc, char **argv);
 int lab_down(int argc, char **argv);
-int lab_exec(int argc, char **argv);
 
 #endif

@@ -93,6 +93,10 @@ if [ "${GRIDCOLL_TEST_SANITIZED:-0}" = 1 ]; then
 	exit 77
 fi
 
+"$GRIDCOLL" lab up --backend uml "$work/mesh.grid" 2>"$work/stderr"
+check "no standing lab in uml: exit 1" [ $? = 1 ]
+check "no standing lab in uml: says what to do" says "gridcoll lab run"
+
 # --- one lab: three clusters, each direction its own -----------------------------------------------
 cat >"$work/inside.sh" <<'E'
 set -u
@@ -221,6 +225,18 @@ echo "leavings $(others)"
 "$GRIDCOLL" lab run --quiet --backend host "$mesh" -- true
 echo "again $?"
 echo "cleaned $(others)"
+"$GRIDCOLL" lab up --backend host "$mesh" >/run/up
+echo "up $? $(cat /run/up)"
+"$GRIDCOLL" lab run --quiet --backend host "$mesh" -- true 2>/run/why
+echo "stands $? $(grep -c 'gridcoll lab down' /run/why)"
+ip netns exec gcl-a1 ping -q -c 1 10.3.0.1 >/dev/null
+echo "answers $?"
+GRIDCOLL_LAB=/run/gridcoll/lab.json "$GRIDCOLL" lab link a1 down
+echo "unplugged $?"
+"$GRIDCOLL" lab down
+echo "down $? $(others)"
+"$GRIDCOLL" lab down 2>/run/why
+echo "none $? $(grep -c 'no lab stands' /run/why)"
 ip netns add gcl-c1
 "$GRIDCOLL" lab run --quiet --backend host "$mesh" -- true 2>/run/why
 echo "foreign $? $(grep -c 'gcl-c1 already' /run/why) $(test -e /run/netns/gcl-c1 && echo kept)"
@@ -233,6 +249,12 @@ check "host: a second lab is refused" [ "$(value second)" = 1 ]
 check "host: a killed lab leaves its namespaces" [ "$(value leavings)" = 8 ]
 check "host: the next one cleans up and runs" [ "$(value again)" = 0 ]
 check "host: and leaves nothing" [ "$(value cleaned)" = 0 ]
+check "host: up" grep -q '^up 0 export GRIDCOLL_LAB=/' out
+check "host: one lab at a time" grep -q '^stands 1 1' out
+check "host: it stands" grep -q '^answers 0' out
+check "host: its cables can be pulled" grep -q '^unplugged 0' out
+check "host: down leaves nothing" grep -q '^down 0 0' out
+check "host: down without a lab says so" grep -q '^none 0 1' out
 check "host: a namespace that is not ours is kept" [ "$(grep foreign out)" = "foreign 1 1 kept" ]
 check "nothing is left" clean
 

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ * gridcoll lab up and down: a grid that stands until it is taken down. Only in the running kernel:
+ * a guest of user-mode Linux lives as long as the command it was booted for. */
+#include "netem/host.h"
+#include "tools/lab.h"
+#include "tools/tools.h"
+
+#include <stdio.h>
+
+static int refuse_uml(void)
+{
+	fprintf(stderr,
+		"gridcoll lab: error: the uml backend has no standing labs, expected: gridcoll "
+		"lab run GRID -- CMD (CMD may be a shell)\n");
+	return GCT_FAILED;
+}
+
+int lab_up(int argc, char **argv)
+{
+	struct lab_options o;
+	struct gci_error e = {0};
+	struct gci_host h;
+	struct gci_grid g;
+	int rc = lab_parse(&o, argc, argv, 1, "up [--backend auto|host] [--dilate K|auto] GRID");
+
+	if (rc)
+		return rc - 1;
+	rc = lab_load_grid(&o, &g);
+	if (rc)
+		return rc;
+	switch (lab_choose(&o, &e)) {
+	case LAB_HOST:
+		if (!gci_host_up(&h, &g, o.dilation, 1, &e)) {
+			gci_host_leave(&h);
+			printf("export GRIDCOLL_LAB=%s\n", GCI_HOST_LAB);
+		}
+		break;
+	case LAB_UML:
+		rc = refuse_uml();
+		break;
+	default:
+		break;
+	}
+	if (e.status)
+		rc = lab_complain(&e);
+	gci_grid_free(&g);
+	return rc;
+}
+
+int lab_down(int argc, char **argv)
+{
+	struct lab_options o;
+	struct gci_error e = {0};
+	int found = 0, rc = lab_parse(&o, argc, argv, 0, "down");
+
+	if (rc)
+		return rc - 1;
+	if (*o.command) {
+		fprintf(stderr, "gridcoll lab down: \"%s\" is too much, expected no arguments\n",
+			*o.command);
+		return GCT_USAGE;
+	}
+	if (gci_host_down(&found, &e))
+		return lab_complain(&e);
+	if (!found)
+		fprintf(stderr, "gridcoll lab: no lab stands on this machine\n");
+	return GCT_OK;
+}
