@@ -14,7 +14,6 @@ struct lab_options {
 	uint32_t dilation;
 	uint64_t mem_nbytes; /* 0: as the grid needs */
 	int quiet;
-	int fast; /* handed on: GRIDCOLL_PROFILE=fast */
 	const char *grid_file;
 	char **command; /* NULL-terminated */
 };

@@ -18,13 +18,12 @@
 
 extern char **environ;
 
-enum { OPT_BACKEND = 256, OPT_DILATE, OPT_MEM, OPT_FAST, OPT_QUIET, OPT_HELP };
+enum { OPT_BACKEND = 256, OPT_DILATE, OPT_MEM, OPT_QUIET, OPT_HELP };
 
 static const struct option options[] = {
 	{"backend", required_argument, NULL, OPT_BACKEND},
 	{"dilate", required_argument, NULL, OPT_DILATE},
 	{"mem", required_argument, NULL, OPT_MEM},
-	{"fast", no_argument, NULL, OPT_FAST},
 	{"quiet", no_argument, NULL, OPT_QUIET},
 	{"help", no_argument, NULL, OPT_HELP},
 	{NULL, 0, NULL, 0},
@@ -81,9 +80,6 @@ static int set_option(struct lab_options *o, int c, const char *value)
 		return set_dilation(o, value);
 	case OPT_MEM:
 		return set_mem(o, value);
-	case OPT_FAST:
-		o->fast = 1;
-		return 0;
 	case OPT_QUIET:
 		o->quiet = 1;
 		return 0;
@@ -246,7 +242,7 @@ static void add_terminal(struct env *env)
 		env_add(env, gci_asprintf("COLUMNS=%u", w.ws_col));
 }
 
-static char **make_env(const struct lab_options *o)
+static char **make_env(void)
 {
 	static const char *const ours[] = {"PATH=", "GRIDCOLL_LAB=", "COLUMNS="};
 	const char *path = getenv("PATH");
@@ -261,8 +257,6 @@ static char **make_env(const struct lab_options *o)
 	}
 	env_add(&env, path_entry(path ? path : "/usr/local/bin:/usr/bin:/bin"));
 	add_terminal(&env);
-	if (o->fast)
-		env_add(&env, gci_strdup("GRIDCOLL_PROFILE=fast"));
 	if (!env.failed)
 		return env.v;
 	for (i = 0; i < env.n; i++)
@@ -282,7 +276,7 @@ int lab_make_job(const struct lab_options *o, struct gci_job *job, struct gci_er
 	while (o->command[n])
 		n++;
 	job->cwd = gci_strdup(cwd);
-	job->env = make_env(o);
+	job->env = make_env();
 	job->argv = gci_calloc(n + 1, sizeof(*job->argv));
 	for (i = 0; job->argv && i < n; i++)
 		job->argv[i] = gci_strdup(o->command[i]);
