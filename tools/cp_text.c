@@ -76,9 +76,11 @@ int gct_cp_make_directories(const char *path, struct gci_error *e)
 
 static void format_left(char *out, size_t size, double seconds)
 {
-	uint64_t s = seconds < 1e9 ? (uint64_t)(seconds + 0.999) : 1000000000;
-	unsigned m = (unsigned)(s / 60 % 60);
+	uint64_t whole = seconds < 1e9 ? (uint64_t)seconds : 1000000000, s = whole;
+	unsigned m;
 
+	s += seconds > (double)whole && seconds < 1e9; /* 0:00 only at the end */
+	m = (unsigned)(s / 60 % 60);
 	if (s >= 3600)
 		snprintf(
 			out, size, "  %" PRIu64 ":%02u:%02u left", s / 3600, m, (unsigned)(s % 60));

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/tools/files.h"
+
+#include "base/clock.h"
+#include "base/prng.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BLOCK 65536
+
+static char scratch[64];
+
+int scratch_make(void **state)
+{
+	(void)state;
+	snprintf(scratch, sizeof(scratch), "/tmp/gridcoll-test-XXXXXX");
+	return mkdtemp(scratch) ? 0 : -1;
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	(void)st;
+	(void)flag;
+	(void)ftw;
+	return remove(path);
+}
+
+int scratch_remove(void **state)
+{
+	(void)state;
+	return nftw(scratch, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+const char *in_scratch(const char *fmt, ...)
+{
+	static char texts[16][512];
+	static unsigned next;
+	char *text = texts[next++ % 16];
+	va_list ap;
+	int n = snprintf(text, sizeof(texts[0]), "%s/", scratch);
+
+	va_start(ap, fmt);
+	vsnprintf(text + n, sizeof(texts[0]) - (size_t)n, fmt, ap);
+	va_end(ap);
+	return text;
+}
+
+static void put(const char *path, int fd, const void *data, size_t n)
+{
+	if (write(fd, data, n) != (ssize_t)n)
+		fail_msg("%s: %s", path, strerror(errno));
+}
+
+static int create(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+
+	if (fd < 0)
+		fail_msg("%s: %s", path, strerror(errno));
+	return fd;
+}
+
+void make_file(const char *path, uint64_t nbytes, uint64_t seed)
+{
+	struct gci_prng prng = {.state = seed};
+	uint64_t words[BLOCK / 8];
+	int fd = create(path);
+	size_t i, n;
+
+	for (; nbytes; nbytes -= n) {
+		n = nbytes < BLOCK ? (size_t)nbytes : BLOCK;
+		for (i = 0; i < BLOCK / 8; i++)
+			words[i] = gci_prng_next(&prng);
+		put(path, fd, words, n);
+	}
+	close(fd);
+}
+
+void make_text(const char *path, const char *text)
+{
+	int fd = create(path);
+
+	put(path, fd, text, strlen(text));
+	close(fd);
+}
+
+void make_dir(const char *path)
+{
+	if (mkdir(path, 0777))
+		fail_msg("%s: %s", path, strerror(errno));
+}
+
+struct stat look(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st))
+		fail_msg("%s: %s", path, strerror(errno));
+	return st;
+}
+
+int is_there(const char *path)
+{
+	struct stat st;
+
+	return !lstat(path, &st);
+}
+
+/* Where the next data is, from `at` on; the size if there is none. */
+static off_t next_data(int fd, off_t at, off_t size)
+{
+	off_t data = lseek(fd, at, SEEK_DATA);
+
+	if (data < 0)
+		return errno == ENXIO ? size : at;
+	return data;
+}
+
+static void compare_contents(const char *a, const char *b, int fa, int fb, off_t size)
+{
+	static char x[BLOCK], y[BLOCK];
+	off_t at = 0;
+
+	while (at < size) {
+		off_t da = next_data(fa, at, size), db = next_data(fb, at, size);
+		ssize_t n;
+
+		at = da < db ? da : db;
+		n = pread(fa, x, sizeof(x), at);
+		if (pread(fb, y, sizeof(y), at) != n || n < 0)
+			fail_msg(
+				"%s and %s differ in length behind byte %lld", a, b, (long long)at);
+		if (memcmp(x, y, (size_t)n))
+			fail_msg("%s and %s differ behind byte %lld", a, b, (long long)at);
+		if (!n)
+			break;
+		at += n;
+	}
+}
+
+void assert_same_files(const char *a, const char *b)
+{
+	struct stat sa = look(a), sb = look(b);
+	int fa = open(a, O_RDONLY | O_CLOEXEC), fb = open(b, O_RDONLY | O_CLOEXEC);
+
+	if (fa < 0 || fb < 0)
+		fail_msg("cannot read %s or %s", a, b);
+	if (sa.st_size != sb.st_size)
+		fail_msg("%s has %lld bytes, %s has %lld", a, (long long)sa.st_size, b,
+			(long long)sb.st_size);
+	compare_contents(a, b, fa, fb, sa.st_size);
+	close(fa);
+	close(fb);
+	assert_int_equal(sa.st_mode, sb.st_mode);
+	assert_int_equal(sa.st_mtim.tv_sec, sb.st_mtim.tv_sec);
+	assert_int_equal(sa.st_mtim.tv_nsec, sb.st_mtim.tv_nsec);
+}
+
+void assert_text(const char *path, const char *text)
+{
+	char have[4096];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, have, sizeof(have) - 1);
+
+	if (n < 0)
+		fail_msg("%s: %s", path, strerror(errno));
+	have[n] = '\0';
+	close(fd);
+	assert_string_equal(have, text);
+}
+
+int entries(const char *path)
+{
+	DIR *dir = opendir(path);
+	struct dirent *d;
+	int n = 0;
+
+	if (!dir)
+		return -1;
+	while ((d = readdir(dir)))
+		n += strcmp(d->d_name, ".") && strcmp(d->d_name, "..");
+	closedir(dir);
+	return n;
+}
+
+static int has_entry(const char *path, const char *prefix)
+{
+	DIR *dir = opendir(path);
+	struct dirent *d;
+	int found = 0;
+
+	while (dir && (d = readdir(dir)))
+		found |= !strncmp(d->d_name, prefix, strlen(prefix));
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+void await_entry(const char *path, const char *prefix)
+{
+	uint64_t end_ns = gci_now_ns() + 60 * GCI_NS_PER_S;
+
+	while (!has_entry(path, prefix)) {
+		if (gci_now_ns() > end_ns)
+			fail_msg("nothing called %s* comes up in %s", prefix, path);
+		gci_sleep_ns(2 * GCI_NS_PER_MS);
+	}
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ * Files for tests, in a directory of their own that goes with the test.
+ *
+ *	scratch_make();				// as a test's setup
+ *	make_file(in_scratch("a"), 100, 1);
+ *	assert_same_files(in_scratch("a"), in_scratch("out/1/a"));
+ *	scratch_remove();			// as its teardown */
+#ifndef GCI_TESTS_TOOLS_FILES_H
+#define GCI_TESTS_TOOLS_FILES_H
+
+#include "tests/test.h"
+
+#include <sys/stat.h>
+
+int scratch_make(void **state);
+int scratch_remove(void **state);
+
+/* A path below the directory; good for the next 15 calls. */
+const char *in_scratch(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Noise of this length, a different one for each seed. */
+void make_file(const char *path, uint64_t nbytes, uint64_t seed);
+void make_text(const char *path, const char *text);
+void make_dir(const char *path);
+
+struct stat look(const char *path);
+int is_there(const char *path);
+
+/* Contents, mode and time. Byte by byte, but for holes that both have. */
+void assert_same_files(const char *a, const char *b);
+void assert_text(const char *path, const char *text);
+
+/* How many entries a directory has, hidden ones counted; -1: it is not there. */
+int entries(const char *path);
+
+/* Waits until the directory has an entry whose name begins so. */
+void await_entry(const char *path, const char *prefix);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/tools/jobs.h"
+
+#include <string.h>
+
+void assert_one_line(const char *text, const char *begin, const char *end)
+{
+	size_t len = strlen(text), tail = strlen(end);
+	const char *newline = strchr(text, '\n');
+
+	if (!newline || newline[1] || strncmp(text, begin, strlen(begin)) || len < tail + 1 ||
+		strncmp(text + len - 1 - tail, end, tail))
+		fail_msg("expected one line \"%s...%s\", got:\n%s", begin, end, text);
+}
+
+void run_job(const char *const *argv, int status, const char *message)
+{
+	struct job j = {0};
+	int got;
+
+	job_startv(&j, NULL, argv);
+	got = job_wait(&j);
+	if (got != status)
+		print_error("%s", job_err(&j));
+	assert_int_equal(got, status);
+	assert_string_equal(job_err(&j), message);
+	job_free(&j);
+}
+
+void run_job_line(const char *const *argv, int status, const char *begin, const char *end)
+{
+	struct job j = {0};
+	int got;
+
+	job_startv(&j, NULL, argv);
+	got = job_wait(&j);
+	assert_one_line(job_err(&j), begin, end);
+	assert_int_equal(got, status);
+	job_free(&j);
+}

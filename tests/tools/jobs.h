@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ * Jobs of gridcoll's own commands, on top of tests/harness.h. `gridcoll` is in $GRIDCOLL. */
+#ifndef GCI_TESTS_TOOLS_JOBS_H
+#define GCI_TESTS_TOOLS_JOBS_H
+
+#include "tests/harness.h"
+#include "tests/tools/files.h"
+
+#define GRIDCOLL env_path("GRIDCOLL")
+
+/* gridcoll-run's arguments in, exit status and all of standard error compared. */
+#define RUN(status, message, ...) run_job((const char *const[]){__VA_ARGS__, NULL}, status, message)
+void run_job(const char *const *argv, int status, const char *message);
+
+/* The same, standard error only has to be one line that begins and ends so. */
+#define RUN_LINE(status, begin, end, ...) \
+	run_job_line((const char *const[]){__VA_ARGS__, NULL}, status, begin, end)
+void run_job_line(const char *const *argv, int status, const char *begin, const char *end);
+
+/* `text` must be one whole line. */
+void assert_one_line(const char *text, const char *begin, const char *end);
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_make, scratch_remove)
+
+#endif

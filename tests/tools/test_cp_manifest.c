@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/mem.h"
+#include "tests/test.h"
+#include "tests/tools/files.h"
+#include "tools/cp.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct gct_cp_file three[] = {{(char *)"a", 0, 0644, 1, 999999999},
+	{(char *)"name with\nodd \xff characters", UINT64_C(5) << 40, 0, -7, 0},
+	{(char *)"c", 17, 0777, INT64_MAX, 5}};
+
+static struct gct_cp_manifest of_three(void)
+{
+	return (struct gct_cp_manifest){.files = three, .nfiles = 3, .into_directory = 1};
+}
+
+static void refuse(const struct gct_cp_manifest *m)
+{
+	struct gci_buf buf = {0};
+	struct gct_cp_manifest got;
+	struct gci_error e = {0};
+
+	gct_cp_manifest_encode(m, &buf);
+	assert_int_equal(gct_cp_manifest_decode(&got, buf.data, buf.len, &e), GCOLL_ERR_PROTO);
+	assert_string_equal(e.text, "the list of files is malformed");
+	gct_cp_manifest_free(&got);
+	gci_buf_free(&buf);
+}
+
+static void what_goes_in_comes_out(void **state)
+{
+	struct gct_cp_manifest m = of_three(), got;
+	struct gci_buf buf = {0};
+	struct gci_error e = {0};
+	uint32_t i;
+
+	(void)state;
+	gct_cp_manifest_encode(&m, &buf);
+	assert_int_equal(gct_cp_manifest_decode(&got, buf.data, buf.len, &e), 0);
+	assert_int_equal(got.nfiles, 3);
+	assert_int_equal(got.into_directory, 1);
+	assert_true(got.stream_nbytes == (UINT64_C(5) << 40) + 17 + 3 * GCT_CP_TRAILER);
+	for (i = 0; i < 3; i++) {
+		assert_string_equal(got.files[i].name, three[i].name);
+		assert_true(got.files[i].size == three[i].size);
+		assert_int_equal(got.files[i].mode, three[i].mode);
+		assert_true(got.files[i].mtime_s == three[i].mtime_s);
+		assert_int_equal(got.files[i].mtime_ns, three[i].mtime_ns);
+	}
+	gct_cp_manifest_free(&got);
+	gci_buf_free(&buf);
+}
+
+/* Cut at every length, in memory of just that length; and with a byte too much. */
+static void wrong_lengths(void **state)
+{
+	struct gct_cp_manifest m = of_three(), got;
+	struct gci_buf buf = {0};
+	size_t len;
+
+	(void)state;
+	gct_cp_manifest_encode(&m, &buf);
+	for (len = 0; len <= buf.len + 1; len++) {
+		uint8_t *part = gci_calloc(len, 1);
+		struct gci_error e = {0};
+
+		memcpy(part, buf.data, len < buf.len ? len : buf.len);
+		assert_int_equal(gct_cp_manifest_decode(&got, part, len, &e),
+			len == buf.len ? 0 : GCOLL_ERR_PROTO);
+		gct_cp_manifest_free(&got);
+		gci_free(part);
+	}
+	gci_buf_free(&buf);
+}
+
+static void wrong_fields(void **state)
+{
+	static const char *const names[] = {"", ".", "..", "/", "a/b", "/etc/passwd", "../a", "a/"};
+	struct gct_cp_file good = three[2], f = good;
+	struct gct_cp_manifest m = {.files = &f, .nfiles = 1};
+	char name[300];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		f.name = (char *)(uintptr_t)names[i];
+		refuse(&m);
+	}
+	memset(name, 'x', sizeof(name));
+	name[GCT_CP_MAX_NAME + 1] = '\0';
+	f.name = name;
+	refuse(&m);
+	f = good;
+	f.size = INT64_MAX;
+	refuse(&m);
+	f.size = UINT64_MAX;
+	refuse(&m);
+	f = good;
+	f.mode = 01777;
+	refuse(&m);
+	f.mode = 04755;
+	refuse(&m);
+	f = good;
+	f.mtime_ns = 1000000000;
+	refuse(&m);
+	f = good;
+	m.into_directory = 2;
+	refuse(&m);
+}
+
+static void sums_that_overflow(void **state)
+{
+	struct gct_cp_file files[3];
+	struct gct_cp_manifest m = {.files = files, .nfiles = 3, .into_directory = 1};
+	int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		files[i] = three[i];
+		files[i].size = INT64_MAX - GCT_CP_TRAILER;
+	}
+	refuse(&m);
+}
+
+static void wrong_counts(void **state)
+{
+	struct gct_cp_manifest m = of_three(), got;
+	static const uint32_t counts[] = {
+		0, 2, 4, GCT_CP_MAX_FILES, GCT_CP_MAX_FILES + 1, UINT32_MAX};
+	struct gci_buf buf = {0};
+	size_t i;
+
+	(void)state;
+	gct_cp_manifest_encode(&m, &buf);
+	for (i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
+		struct gci_error e = {0};
+
+		gci_store_u32(buf.data + 1, counts[i]);
+		/* No memory is taken for what cannot be there. */
+		gci_mem_fail_at(counts[i] > 4 ? 1 : 0);
+		assert_int_equal(
+			gct_cp_manifest_decode(&got, buf.data, buf.len, &e), GCOLL_ERR_PROTO);
+		assert_false(gci_mem_failed());
+		gci_mem_fail_at(0);
+		gct_cp_manifest_free(&got);
+	}
+	gci_buf_free(&buf);
+	m.into_directory = 0; /* three files of one name */
+	refuse(&m);
+}
+
+static void out_of_memory(void **state)
+{
+	struct gct_cp_manifest m = of_three(), got;
+	struct gci_buf buf = {0};
+	unsigned long n;
+	int rc = -1;
+
+	(void)state;
+	gct_cp_manifest_encode(&m, &buf);
+	for (n = 1; rc; n++) {
+		struct gci_error e = {0};
+
+		gci_mem_fail_at(n);
+		rc = gct_cp_manifest_decode(&got, buf.data, buf.len, &e);
+		assert_int_equal(!rc, !gci_mem_failed());
+		gct_cp_manifest_free(&got);
+	}
+	assert_int_equal(n, 6); /* the list and its three names, then none */
+	gci_mem_fail_at(0);
+	gci_buf_free(&buf);
+}
+
+static void scan_refuses(const char *path, const char *text)
+{
+	char *paths[] = {(char *)(uintptr_t)path};
+	struct gct_cp_manifest m;
+	struct gci_error e = {0};
+
+	assert_int_equal(gct_cp_manifest_scan(&m, paths, 1, 0, &e), GCOLL_ERR_IO);
+	assert_string_equal(e.text, text);
+	gct_cp_manifest_free(&m);
+}
+
+static void scan(void **state)
+{
+	char a[256], b[256], text[600], *paths[] = {a, b};
+	struct gct_cp_manifest m;
+	struct gci_error e = {0};
+	struct stat st;
+
+	(void)state;
+	make_dir(in_scratch("d"));
+	snprintf(a, sizeof(a), "%s", in_scratch("x"));
+	snprintf(b, sizeof(b), "%s", in_scratch("d/y"));
+	make_file(a, 5, 1);
+	make_file(b, 70000, 2);
+	chmod(b, 0640);
+	st = look(b);
+	assert_int_equal(gct_cp_manifest_scan(&m, paths, 2, 1, &e), 0);
+	assert_int_equal(m.nfiles, 2);
+	assert_true(m.stream_nbytes == 70005 + 2 * GCT_CP_TRAILER);
+	assert_string_equal(m.files[1].name, "y");
+	assert_int_equal(m.files[1].mode, 0640);
+	assert_int_equal(m.files[1].mtime_ns, st.st_mtim.tv_nsec);
+	gct_cp_manifest_free(&m);
+
+	snprintf(b, sizeof(b), "%s", in_scratch("d/x"));
+	make_file(b, 1, 1);
+	assert_int_equal(gct_cp_manifest_scan(&m, paths, 2, 1, &e), GCOLL_ERR_INVAL);
+	assert_string_equal(e.text, "two sources are called x, expected different names");
+	gct_cp_manifest_free(&m);
+
+	snprintf(text, sizeof(text), "cannot read %s: No such file or directory",
+		in_scratch("none"));
+	scan_refuses(in_scratch("none"), text);
+	snprintf(text, sizeof(text), "%s is a directory, expected a regular file", in_scratch("d"));
+	scan_refuses(in_scratch("d"), text);
+	scan_refuses("/dev/zero", "/dev/zero is no file with contents, expected a regular file");
+	assert_int_equal(mkfifo(in_scratch("fifo"), 0600), 0);
+	snprintf(text, sizeof(text), "%s is no file with contents, expected a regular file",
+		in_scratch("fifo"));
+	scan_refuses(in_scratch("fifo"), text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_goes_in_comes_out),
+		cmocka_unit_test(wrong_lengths),
+		cmocka_unit_test(wrong_fields),
+		cmocka_unit_test(sums_that_overflow),
+		cmocka_unit_test(wrong_counts),
+		cmocka_unit_test(out_of_memory),
+		cmocka_unit_test_setup_teardown(scan, scratch_make, scratch_remove),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
