@@ -107,7 +107,7 @@ static int source_contents(struct gct_cp_source *s, char *buf, size_t *n, struct
 		return changed(s, e);
 	*n = (size_t)got;
 	s->crc = gci_crc32c(s->crc, buf, *n);
-	return 0;
+	return compare(s, e); /* now, and not only after the last byte */
 }
 
 /* Bytes of the trailer, and on to the next file after its last. */

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT
+ * Wrong arguments of the commands that run as ranks: told once, whatever the number of ranks. */
+#include "tests/tools/jobs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define WHO "gridcoll-run: rank 0 on local0 failed: "
+
+static const struct {
+	const char *argv[7];
+	const char *message;
+} cases[] = {
+	{{"cp"}, "gridcoll cp: expected SOURCE... DEST, see gridcoll cp --help"},
+	{{"cp", "a"}, "gridcoll cp: expected SOURCE... DEST, see gridcoll cp --help"},
+	{{"cp", "a", ""}, "gridcoll cp: DEST is empty, expected a path"},
+	{{"cp", "a", "/b/%x"},
+		"gridcoll cp: destination \"/b/%x\": expected %r (rank), %h (host) or %% after %"},
+	{{"cp", "--bogus", "a", "b"},
+		"gridcoll cp: unknown option --bogus, see gridcoll cp --help"},
+	{{"cp", "-qZ", "a", "b"}, "gridcoll cp: unknown option -Z, see gridcoll cp --help"},
+	{{"cp", "--streams"},
+		"gridcoll cp: a value is missing after --streams, see gridcoll cp --help"},
+	{{"cp", "a", "b", "-s"},
+		"gridcoll cp: a value is missing after -s, see gridcoll cp --help"},
+	{{"cp", "--quiet=yes", "a", "b"},
+		"gridcoll cp: no value is expected after --quiet, see gridcoll cp --help"},
+	{{"cp", "-s", "65", "a", "b"}, "streams: \"65\", expected a number from 1 to 64"},
+	{{"cp", "-a", "fastest", "a", "b"},
+		"bcast: unknown algorithm \"fastest\", expected auto or one of: "},
+	{{"cp", "-a", "chain:segment=big", "a", "b"},
+		"bcast: \"segment=big\", expected a size such as "},
+	{{"bench"}, "gridcoll bench: operation \"\", expected bcast, allreduce, barrier or all"},
+	{{"bench", "bcst"},
+		"gridcoll bench: operation \"bcst\", expected bcast, allreduce, barrier or all"},
+	{{"bench", "bcast", "--bytes", "1,x"},
+		"gridcoll bench: --bytes \"x\", expected a size such as "},
+	{{"bench", "bcast", "--bytes", ","},
+		"gridcoll bench: --bytes \"\", expected a size such as "},
+	{{"bench", "bcast", "-i", "0"},
+		"gridcoll bench: --iters \"0\", expected a number from 1 to 1000000"},
+	{{"bench", "bcast", "-a", "auto,fastest"},
+		"bcast: unknown algorithm \"fastest\", expected auto or one of: "},
+	{{"bench", "bcast", "-s", "none"}, "streams: \"none\", expected a number from 1 to 64"},
+	{{"bench", "bcast", "--socket-buffer", "1"},
+		"socket_buffer: \"1\", expected auto or a size from 4KiB to 1GiB"},
+	{{"bench", "-W"}, "gridcoll bench: unknown option -W, see gridcoll bench --help"},
+};
+
+static void told_once(void **state)
+{
+	size_t i, k;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const char *argv[12] = {"-n", "4", GRIDCOLL};
+		char begin[300];
+
+		for (k = 0; cases[i].argv[k]; k++)
+			argv[3 + k] = cases[i].argv[k];
+		snprintf(begin, sizeof(begin), WHO "%s", cases[i].message);
+		run_job_line(argv, 2, begin, "");
+	}
+}
+
+static void bench_files(void **state)
+{
+	char message[600];
+
+	(void)state;
+	snprintf(message, sizeof(message), WHO "cannot read %s: No such file or directory\n",
+		in_scratch("none"));
+	RUN(1, message, "-n", "3", GRIDCOLL, "bench", "bcast", "-f", in_scratch("none"));
+	snprintf(message, sizeof(message), WHO "%s is no regular file, expected one\n",
+		in_scratch("."));
+	RUN(1, message, "-n", "3", GRIDCOLL, "bench", "bcast", "-f", in_scratch("."));
+	snprintf(message, sizeof(message), WHO "cannot write %s: No such file or directory\n",
+		in_scratch("none/x"));
+	RUN(1, message, "-n", "3", GRIDCOLL, "bench", "bcast", "-j", in_scratch("none/x"));
+}
+
+/* Help is asked for: it goes to standard output, once, and all is well. */
+static void help(void **state)
+{
+	static const char *const tools[] = {"cp", "bench"};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		struct job j = {0};
+		char begin[64];
+		const char *out;
+
+		job_start(
+			&j, NULL, "-n", "3", "--quiet-prefix", GRIDCOLL, tools[i], "--help", NULL);
+		assert_int_equal(job_wait(&j), 0);
+		assert_string_equal(job_err(&j), "");
+		snprintf(begin, sizeof(begin), "usage: gridcoll-run ... gridcoll %s ", tools[i]);
+		out = job_out(&j);
+		assert_int_equal(strncmp(out, begin, strlen(begin)), 0);
+		assert_null(strstr(out + 1, "usage: "));
+		job_free(&j);
+	}
+}
+
+/* `command` by the shell: exit status, and its standard error or output in `text`. */
+static int shell(const char *command, char *text, size_t size)
+{
+	FILE *f = popen(command, "r");
+	size_t n;
+
+	assert_non_null(f);
+	n = fread(text, 1, size - 1, f);
+	text[n] = '\0';
+	return WEXITSTATUS(pclose(f));
+}
+
+static void without_launcher(void **state)
+{
+	char command[600], text[1000];
+
+	(void)state;
+	snprintf(command, sizeof(command), "%s cp a b 2>&1 >/dev/null", GRIDCOLL);
+	assert_int_equal(shell(command, text, sizeof(text)), 2);
+	assert_string_equal(
+		text, "gridcoll cp: not started by gridcoll-run, see gridcoll cp --help\n");
+	snprintf(command, sizeof(command), "%s bench bcast 2>&1 >/dev/null", GRIDCOLL);
+	assert_int_equal(shell(command, text, sizeof(text)), 2);
+	assert_string_equal(
+		text, "gridcoll bench: not started by gridcoll-run, see gridcoll bench --help\n");
+	snprintf(command, sizeof(command), "%s cp --nonsense 2>&1 >/dev/null", GRIDCOLL);
+	assert_int_equal(shell(command, text, sizeof(text)), 2);
+	assert_string_equal(
+		text, "gridcoll cp: unknown option --nonsense, see gridcoll cp --help\n");
+	snprintf(command, sizeof(command), "%s cp --help 2>/dev/null", GRIDCOLL);
+	assert_int_equal(shell(command, text, sizeof(text)), 0);
+	assert_int_equal(strncmp(text, "usage: ", 7), 0);
+}
+
+/* A rank that has what no other has still ends all of them. */
+static void one_rank_only(void **state)
+{
+	char command[600];
+	struct job j = {0};
+
+	(void)state;
+	snprintf(command, sizeof(command),
+		"[ $GRIDCOLL_RANK = 2 ] && x=--nonsense; exec %s cp $x /etc/passwd %s", GRIDCOLL,
+		in_scratch("out/%%r/"));
+	job_start(&j, NULL, "-n", "4", "sh", "-c", command, NULL);
+	assert_in_range(job_wait(&j), 1, 2); /* whoever notices first */
+	assert_one_line(job_err(&j), "gridcoll-run: rank ", "");
+	job_free(&j);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(told_once),
+		TEST(bench_files),
+		cmocka_unit_test(help),
+		cmocka_unit_test(without_launcher),
+		TEST(one_rank_only),
+	};
+
+	unsetenv("GRIDCOLL_LAB");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
