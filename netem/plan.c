@@ -109,14 +109,15 @@ static void entry_mac(char *out, size_t size, int from, int to)
 	snprintf(out, size, "02:01:00:00:%02x:%02x", byte_of(from + 1, 0), byte_of(to + 1, 0));
 }
 
-/* What may go at once after a pause: a millisecond of the undilated rate, so that timers need not
- * be exact, but no more than one full GSO packet with its 44 headers, lest short messages outrun
- * the link; larger packets than this would be cut up. */
+/* What may go at once after a pause: a millisecond of the undilated rate, but no more than one full
+ * GSO packet with its 44 headers, lest short messages outrun the link (larger packets would be cut
+ * up); and a quarter of a millisecond of the rate as it is, by which timers come late: without it
+ * an undilated Gigabit passes 850 Mbit/s. */
 static uint64_t burst(const struct planner *p, uint64_t rate_bps)
 {
-	uint64_t b = rate_bps * p->dilation / 8 / 1000;
+	uint64_t b = rate_bps * p->dilation / 8 / 1000, late = rate_bps / 8 / 4000;
 
-	return b < 16384 ? 16384 : b > 70000 ? 70000 : b;
+	return (b < 16384 ? 16384 : b > 70000 ? 70000 : b) + late;
 }
 
 /* tc knows no nanoseconds. */
