@@ -24,9 +24,9 @@ static uint8_t *room(struct gci_buf *b, size_t len)
 
 void gci_buf_put(struct gci_buf *b, const void *data, size_t len)
 {
-	uint8_t *p = room(b, len);
+	uint8_t *p = len ? room(b, len) : NULL;
 
-	if (!p || !len)
+	if (!p)
 		return;
 	memcpy(p, data, len);
 	b->len += len;

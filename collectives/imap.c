@@ -39,10 +39,12 @@ static int32_t new_node(struct gci_imap *m, uint64_t lo, uint64_t hi, struct gci
 
 static int32_t merge(struct gci_imap *m, int32_t a, int32_t b)
 {
-	struct gci_imap_node *na = &m->nodes[a], *nb = &m->nodes[b];
+	struct gci_imap_node *na, *nb;
 
 	if (!a || !b)
 		return a ? a : b;
+	na = &m->nodes[a];
+	nb = &m->nodes[b];
 	if (na->priority > nb->priority) {
 		na->right = merge(m, na->right, b);
 		return a;
@@ -110,11 +112,12 @@ struct walk {
 
 static int visit(const struct walk *w, int32_t t)
 {
-	struct gci_imap_node *node = &w->m->nodes[t];
+	struct gci_imap_node *node;
 	int rc;
 
 	if (!t)
 		return 0;
+	node = &w->m->nodes[t];
 	rc = visit(w, node->left);
 	if (!rc)
 		rc = w->fn(w->ctx, node->lo, node->hi, &node->v);
@@ -124,10 +127,11 @@ static int visit(const struct walk *w, int32_t t)
 /* The first gap within [lo, hi) of tree t: true with its bounds. */
 static int find_gap(const struct gci_imap *m, int32_t t, uint64_t *lo, uint64_t *hi)
 {
-	const struct gci_imap_node *node = &m->nodes[t];
+	const struct gci_imap_node *node;
 
 	if (!t)
 		return *lo < *hi;
+	node = &m->nodes[t];
 	if (*lo < node->lo) {
 		uint64_t before = node->lo < *hi ? node->lo : *hi;
 

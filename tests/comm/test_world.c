@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ * Whole jobs: gridcoll-run, real sockets, and what every rank is told when one fails. */
+#include "tests/harness.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *job_program(void)
+{
+	return env_path("GRIDCOLL_TEST_JOB");
+}
+
+static void run_well(const char *n)
+{
+	struct job j = {0};
+
+	job_start(&j, NULL, "-n", n, job_program(), NULL);
+	if (job_wait(&j))
+		fail_msg("%s ranks: %s", n, job_err(&j));
+	assert_string_equal(job_err(&j), "");
+	job_free(&j);
+}
+
+static void one_rank(void **state)
+{
+	(void)state;
+	run_well("1");
+}
+
+static void two_ranks(void **state)
+{
+	(void)state;
+	run_well("2");
+}
+
+static void seven_ranks(void **state)
+{
+	(void)state;
+	run_well("7");
+}
+
+static int count(const char *text, const char *what)
+{
+	int n = 0;
+
+	for (; (text = strstr(text, what)); text += strlen(what))
+		n++;
+	return n;
+}
+
+/* One message, which names the rank and the cause; every other rank's call tells the same. */
+static void run_badly(const char *how, int survivors, const char *cause)
+{
+	struct job j = {0};
+
+	job_start(&j, NULL, "-n", "4", job_program(), how, NULL);
+	assert_int_not_equal(job_wait(&j), 0);
+	if (!strstr(job_err(&j), cause) || count(job_err(&j), "\n") != 1)
+		fail_msg("%s: expected one line with \"%s\", got: %s", how, cause, job_err(&j));
+	if (count(job_out(&j), cause) < survivors)
+		fail_msg("%s: expected %d ranks to tell \"%s\", got: %s", how, survivors, cause,
+			job_out(&j));
+	job_free(&j);
+}
+
+static void a_rank_vanishes(void **state)
+{
+	(void)state;
+	run_badly("vanish", 3, "exited with status 7");
+}
+
+static void a_rank_aborts(void **state)
+{
+	(void)state;
+	run_badly("abort", 3, "had enough");
+}
+
+static void ranks_call_different_operations(void **state)
+{
+	(void)state;
+	run_badly("mismatch", 3, "something else");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_rank),
+		cmocka_unit_test(two_ranks),
+		cmocka_unit_test(seven_ranks),
+		cmocka_unit_test(a_rank_vanishes),
+		cmocka_unit_test(a_rank_aborts),
+		cmocka_unit_test(ranks_call_different_operations),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
