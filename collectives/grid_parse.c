@@ -28,6 +28,8 @@ struct parser {
 	int link[2], nlinks; /* indices of the link's one or two directions */
 	int *cluster_lines;  /* where each cluster was opened */
 	size_t cluster_lines_cap;
+	int *host_lines; /* where each host was named, in the order of all */
+	size_t nhost_lines, host_lines_cap;
 };
 
 #define fail(p, ...) fail_at(p, (p)->line, __VA_ARGS__)
@@ -185,12 +187,18 @@ static char *read_line(char *out, int room, void *user)
 static int add_hosts(struct parser *p, struct gci_cluster *c, const char *value)
 {
 	struct gci_error why = {0};
+	int i, before = c->nhosts;
 
-	if (!gci_hosts_expand(value, &c->hosts, &c->nhosts, &why))
-		return 0;
-	if (why.status == GCOLL_ERR_NOMEM)
+	if (gci_hosts_expand(value, &c->hosts, &c->nhosts, &why) == GCOLL_ERR_NOMEM)
 		return nomem(p);
-	return fail(p, "hosts: %s", why.text);
+	if (why.status)
+		return fail(p, "hosts: %s", why.text);
+	for (i = before; i < c->nhosts; i++) {
+		if (gci_grow(&p->host_lines, &p->host_lines_cap, p->nhost_lines + 1, sizeof(int)))
+			return nomem(p);
+		p->host_lines[p->nhost_lines++] = p->line;
+	}
+	return 0;
 }
 
 static int cluster_key(struct parser *p, const char *key, const char *value)
@@ -275,30 +283,39 @@ static int on_key(void *user, const char *section, const char *key, const char *
 	return !rc;
 }
 
-static int compare_names(const void *a, const void *b)
+struct named_host {
+	const char *name;
+	int line;
+};
+
+static int compare_hosts(const void *a, const void *b)
 {
-	return strcmp(*(char *const *)a, *(char *const *)b);
+	const struct named_host *x = a, *y = b;
+	int order = strcmp(x->name, y->name);
+
+	return order ? order : x->line - y->line;
 }
 
 static int check_duplicates(struct parser *p)
 {
 	struct gci_grid *g = p->g;
-	char **all = gci_calloc((size_t)g->nhosts, sizeof(*all));
+	struct named_host *all = gci_calloc((size_t)g->nhosts, sizeof(*all));
 	int c, i, n = 0, rc = 0;
 
 	if (!all)
 		return nomem(p);
+	/* A cluster's section cannot be opened again, so hosts stand in the order of their lines.
+	 */
 	for (c = 0; c < g->nclusters; c++)
-		for (i = 0; i < g->clusters[c].nhosts; i++)
-			all[n++] = g->clusters[c].hosts[i];
-	qsort(all, (size_t)n, sizeof(*all), compare_names);
+		for (i = 0; i < g->clusters[c].nhosts; i++, n++)
+			all[n] = (struct named_host){g->clusters[c].hosts[i], p->host_lines[n]};
+	qsort(all, (size_t)n, sizeof(*all), compare_hosts);
 	for (i = 1; i < n && !rc; i++)
-		if (!strcmp(all[i - 1], all[i]))
-			rc = gci_error_set(p->e, GCOLL_ERR_PARSE,
-				"%s:%d: host %s is there twice, expected each host once", p->file,
-				p->cluster_lines[gci_grid_cluster_of(
-					g, gci_grid_find_host(g, all[i]))],
-				all[i]);
+		if (!strcmp(all[i - 1].name, all[i].name))
+			rc = fail_at(p, all[i].line,
+				"host %s is there twice (first in line %d), expected each host "
+				"once",
+				all[i].name, all[i - 1].line);
 	gci_free(all);
 	return rc;
 }
@@ -326,7 +343,8 @@ static int check_whole(struct parser *p)
 	int c, rc;
 
 	if (!g->nclusters)
-		return fail_at(p, p->line, "no cluster, expected at least one [cluster NAME]");
+		return fail_at(p, p->line ? p->line : 1,
+			"no cluster, expected at least one [cluster NAME]");
 	for (c = 0; c < g->nclusters; c++) {
 		if (!g->clusters[c].nhosts)
 			return fail_at(p, p->cluster_lines[c],
@@ -368,6 +386,7 @@ int gci_grid_parse(
 			check_whole(&p);
 	}
 	gci_free(p.cluster_lines);
+	gci_free(p.host_lines);
 	if (local.status) {
 		gci_grid_free(g);
 		return gci_error_set(e, local.status, "%s", local.text);

@@ -24,6 +24,9 @@ static const char help[] =
 	"  -f, --file FILE        bcast this file's contents (rank 0 reads it), one size\n"
 	"  -s, --streams N        connections per WAN peer\n"
 	"      --socket-buffer B  fixed socket buffers, e.g. 3MB (default: auto)\n"
+	"      --wan-tolerance P  fail if the WAN interfaces' counters are off the schedule's sum "
+	"by\n"
+	"                         more than P percent\n"
 	"  -j, --json FILE        write results as JSON too\n"
 	"  -l, --list             list the algorithms and end\n"
 	"  -h, --help             this text\n";
@@ -94,15 +97,17 @@ static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 {
 	static const struct option longs[] = {{"bytes", 1, NULL, 'b'}, {"algorithm", 1, NULL, 'a'},
 		{"iters", 1, NULL, 'i'}, {"file", 1, NULL, 'f'}, {"streams", 1, NULL, 's'},
-		{"socket-buffer", 1, NULL, 'S'}, {"json", 1, NULL, 'j'}, {"list", 0, NULL, 'l'},
-		{"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
+		{"socket-buffer", 1, NULL, 'S'}, {"wan-tolerance", 1, NULL, 'T'},
+		{"json", 1, NULL, 'j'}, {"list", 0, NULL, 'l'}, {"help", 0, NULL, 'h'},
+		{NULL, 0, NULL, 0}};
 	int c, rc = 0;
 
 	*o = (struct gct_bench_options){.sizes = {1 << 20},
 		.nsizes = 1,
 		.algorithms = {"auto"},
 		.nalgorithms = 1,
-		.iterations = 5};
+		.iterations = 5,
+		.wan_tolerance = UINT64_MAX};
 	optind = 1;
 	while (!rc && (c = getopt_long(argc, argv, ":b:a:i:f:s:j:lh", longs, NULL)) != -1) {
 		switch (c) {
@@ -124,6 +129,10 @@ static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 			break;
 		case 'S':
 			o->socket_buffer = optarg;
+			break;
+		case 'T':
+			if (gci_parse_uint(optarg, 1000, &o->wan_tolerance))
+				rc = usage_error("--wan-tolerance", optarg, "a number of percent");
 			break;
 		case 'j':
 			o->json = optarg;
@@ -193,7 +202,7 @@ static int set_up(struct gct_bench *b, struct gct_bench_options *o)
 	const struct gci_topo *t = &b->comm->topo;
 	struct gci_error e = {0};
 	uint64_t most = 1;
-	int i, rc = 0;
+	int i, rc = 0, reduces = 0;
 
 	if (gct_lab_read(&b->lab, &e))
 		rc = gci_comm_error(e.status, "%s", e.text);
@@ -208,12 +217,14 @@ static int set_up(struct gct_bench *b, struct gct_bench_options *o)
 			b->longest_delay_ns = t->links[i].delay_ns;
 	for (i = 0; i < o->nsizes; i++)
 		most = o->sizes[i] > most ? o->sizes[i] : most;
-	b->send = gci_calloc(most, 1);
+	for (i = 0; i < o->nkinds; i++)
+		reduces |= o->kinds[i] == GCI_ALLREDUCE;
+	b->send = gci_calloc(reduces ? most : 1, 1);
 	b->recv = gci_calloc(most, 1);
 	if (!b->send || !b->recv)
 		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory for two buffers of the size");
 	/* First touches are the kernel's time, not the operation's. */
-	memset(b->send, 1, most);
+	memset(b->send, 1, reduces ? most : 1);
 	memset(b->recv, 1, most);
 	return 0;
 }
@@ -277,6 +288,12 @@ static int measure_kind(struct gct_bench *b, const struct gct_bench_options *o, 
 			out->n++;
 			if (!rc && !b->comm->rank)
 				gct_bench_print(b, &out->list[out->n - 1], out->n == 1);
+			if (!rc && o->wan_tolerance != UINT64_MAX &&
+				!gct_bench_wan_fits(&out->list[out->n - 1], o->wan_tolerance))
+				rc = gci_comm_error(GCOLL_ERR_VERIFY,
+					"%s by %s: bytes over the WAN are not what its schedule "
+					"moves",
+					gci_kind_name(kind), names[a]);
 		}
 		if (!rc && !b->comm->rank)
 			gct_bench_print_limit(b, &out->list[out->n - 1]);
@@ -295,7 +312,7 @@ static int run(struct gct_bench *b, struct gct_bench_options *o)
 	for (k = 0; k < o->nkinds && !rc; k++)
 		rc = measure_kind(b, o, o->kinds[k], &results);
 	if (!rc && !b->comm->rank)
-		gct_bench_print_footer(results.list, (int)results.n);
+		gct_bench_print_footer(b, results.list, (int)results.n);
 	if (!rc && !b->comm->rank && o->json)
 		rc = gct_bench_write_json(b, results.list, (int)results.n, o->json);
 	for (i = 0; i < results.n; i++)

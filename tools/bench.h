@@ -18,6 +18,7 @@ struct gct_bench_options {
 	int nalgorithms;                       /* 0: all of the registry */
 	uint64_t iterations;
 	const char *json, *file, *streams, *socket_buffer;
+	uint64_t wan_tolerance; /* percent; UINT64_MAX: none is asked for */
 };
 
 /* One operation, size and algorithm. Times are those of this machine's clock: in a lab, dilated. */
@@ -32,7 +33,7 @@ struct gct_bench_result {
 	uint64_t limit_ns;                        /* 0: unknown */
 	uint64_t wan_nbytes, schedule_wan_nbytes; /* per operation */
 	int has_wan;
-	double cpu_percent; /* of the machine, over the warm iterations; < 0: unknown */
+	int cpu_percent; /* of the machine, over the warm iterations; < 0: unknown */
 };
 
 struct gct_bench {
@@ -43,6 +44,10 @@ struct gct_bench {
 	uint64_t longest_delay_ns;
 };
 
+/* True if the WAN interfaces counted what the schedules move, within `percent`; also where nothing
+ * was counted. */
+int gct_bench_wan_fits(const struct gct_bench_result *r, uint64_t percent);
+
 /* Measures one case on all ranks; the result is whole on rank 0. A GCOLL_ERR_*, with the text in
  * gcoll_last_error(); GCOLL_ERR_CORRUPT when a result was wrong. */
 int gct_bench_measure(struct gct_bench *b, struct gct_bench_result *r);
@@ -51,7 +56,7 @@ int gct_bench_measure(struct gct_bench *b, struct gct_bench_result *r);
 void gct_bench_print_header(const struct gct_bench *b, const struct gct_bench_options *o);
 void gct_bench_print(const struct gct_bench *b, const struct gct_bench_result *r, int first);
 void gct_bench_print_limit(const struct gct_bench *b, const struct gct_bench_result *r);
-void gct_bench_print_footer(const struct gct_bench_result *r, int n);
+void gct_bench_print_footer(const struct gct_bench *b, const struct gct_bench_result *r, int n);
 int gct_bench_write_json(
 	const struct gct_bench *b, const struct gct_bench_result *r, int n, const char *path);
 

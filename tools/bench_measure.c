@@ -3,6 +3,7 @@
  * them go up to a WAN delay apart; the time is that from there to the last rank's end. Every
  * result is checked, against a pattern that changes with each iteration. */
 #include "base/mem.h"
+#include "netem/cpu.h"
 #include "tools/bench.h"
 
 #include <stdlib.h>
@@ -129,7 +130,7 @@ static int compare_u64(const void *a, const void *b)
 /* Counters and CPU time before and after; on rank 0 only. */
 struct meter {
 	uint64_t wan, busy, all;
-	int has_wan, has_cpu;
+	int has_wan;
 };
 
 static int read_meter(struct gct_bench *b, struct meter *m)
@@ -139,7 +140,7 @@ static int read_meter(struct gct_bench *b, struct meter *m)
 	memset(m, 0, sizeof(*m));
 	if (b->comm->rank)
 		return 0;
-	m->has_cpu = !gct_cpu_ticks(&m->busy, &m->all);
+	gci_cpu_read(&m->busy, &m->all);
 	if (!b->lab.nlinks)
 		return 0;
 	if (gct_lab_wan_nbytes(&b->lab, &m->wan, &e))
@@ -197,8 +198,14 @@ int gct_bench_measure(struct gct_bench *b, struct gct_bench_result *r)
 	qsort(r->ns, r->iterations, sizeof(*r->ns), compare_u64);
 	r->has_wan = before.has_wan && after.has_wan;
 	r->wan_nbytes = (after.wan - before.wan) / r->iterations;
-	if (before.has_cpu && after.has_cpu && after.all > before.all)
-		r->cpu_percent = 100.0 * (double)(after.busy - before.busy) /
-				 (double)(after.all - before.all);
+	r->cpu_percent = gci_cpu_percent(after.busy - before.busy, after.all - before.all);
 	return 0;
+}
+
+int gct_bench_wan_fits(const struct gct_bench_result *r, uint64_t percent)
+{
+	uint64_t want = r->schedule_wan_nbytes, got = r->wan_nbytes;
+	uint64_t off = got > want ? got - want : want - got;
+
+	return !r->has_wan || !want || off <= (uint64_t)((double)want / 100 * (double)percent);
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/units.h"
+#include "netem/cpu.h"
 #include "tools/bench.h"
 
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-
-#define BUSY_PERCENT 70 /* above it a figure is the CPU's and not the network's */
 
 static uint64_t median(const struct gct_bench_result *r)
 {
@@ -68,8 +67,8 @@ void gct_bench_print(const struct gct_bench *b, const struct gct_bench_result *r
 	if (r->limit_ns)
 		snprintf(ratio, sizeof(ratio), "%.2f", (double)median(r) / (double)r->limit_ns);
 	if (r->cpu_percent >= 0)
-		snprintf(cpu, sizeof(cpu), "%.0f%%%s", r->cpu_percent,
-			r->cpu_percent > BUSY_PERCENT && b->lab.backend ? "!" : "");
+		snprintf(cpu, sizeof(cpu), "%d%%%s", r->cpu_percent,
+			r->cpu_percent > GCI_CPU_BUSY_PERCENT && b->lab.backend ? "!" : "");
 	printf("%-9s %9s  %-26s %8s %8s %8s %8s %7s %10s %10s %5s\n", gci_kind_name(r->kind),
 		gci_format_bytes(r->nbytes, bytes, 16), r->algorithm,
 		time_text(r->cold_ns, k, t[0]), time_text(r->ns[0], k, t[1]),
@@ -91,12 +90,12 @@ void gct_bench_print_limit(const struct gct_bench *b, const struct gct_bench_res
 			time_text(r->limit_ns, b->lab.dilation, t), "", "1.00");
 }
 
-void gct_bench_print_footer(const struct gct_bench_result *r, int n)
+void gct_bench_print_footer(const struct gct_bench *b, const struct gct_bench_result *r, int n)
 {
 	int i, busy = 0;
 
 	for (i = 0; i < n; i++)
-		busy |= r[i].cpu_percent > BUSY_PERCENT;
+		busy |= b->lab.backend && r[i].cpu_percent > GCI_CPU_BUSY_PERCENT;
 	printf("\nfirst: the first operation of its row (opens connections that none before "
 	       "needed); "
 	       "x limit: of the median\nWAN bytes: payload per operation by the WAN interfaces' "
@@ -106,7 +105,7 @@ void gct_bench_print_footer(const struct gct_bench_result *r, int n)
 		printf("! the machine's CPU was busy more than %d %% of the time: these figures "
 		       "are "
 		       "the CPU's,\n  not the network's; a larger dilation tells more\n",
-			BUSY_PERCENT);
+			GCI_CPU_BUSY_PERCENT);
 }
 
 static json_t *result_json(const struct gct_bench *b, const struct gct_bench_result *r)
@@ -116,7 +115,7 @@ static json_t *result_json(const struct gct_bench *b, const struct gct_bench_res
 
 	for (i = 0; i < r->iterations; i++)
 		json_array_append_new(times, json_integer((json_int_t)r->ns[i]));
-	return json_pack("{s:s, s:I, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:b, s:f, s:I}",
+	return json_pack("{s:s, s:I, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:b, s:i, s:I}",
 		"operation", gci_kind_name(r->kind), "bytes", (json_int_t)r->nbytes, "algorithm",
 		r->algorithm, "first_ns", (json_int_t)r->cold_ns, "warm_ns", times, "median_ns",
 		(json_int_t)median(r), "limit_ns", (json_int_t)r->limit_ns, "wan_bytes",

@@ -3,7 +3,6 @@
 
 #include "base/mem.h"
 
-#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,25 +117,4 @@ int gct_lab_wan_nbytes(const struct gct_lab *lab, uint64_t *nbytes, struct gci_e
 			*nbytes += one;
 	}
 	return rc;
-}
-
-int gct_cpu_ticks(uint64_t *busy, uint64_t *all)
-{
-	uint64_t v[8] = {0}; /* user nice system idle iowait irq softirq steal */
-	FILE *f = fopen("/proc/stat", "re");
-	int i, n = 0;
-
-	if (f)
-		n = fscanf(f,
-			"cpu %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
-			" %" SCNu64 " %" SCNu64,
-			&v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6], &v[7]);
-	if (f)
-		fclose(f);
-	for (*busy = *all = 0, i = 0; i < 8; i++) {
-		*all += v[i];
-		if (i != 3 && i != 4)
-			*busy += v[i];
-	}
-	return n < 4 ? -1 : 0;
 }

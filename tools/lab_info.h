@@ -27,7 +27,4 @@ void gct_lab_free(struct gct_lab *lab);
  * super-packet). */
 int gct_lab_wan_nbytes(const struct gct_lab *lab, uint64_t *nbytes, struct gci_error *e);
 
-/* CPU time of this machine so far, in ticks: busy, and in all. */
-int gct_cpu_ticks(uint64_t *busy, uint64_t *all);
-
 #endif

@@ -204,7 +204,7 @@ static void bad_hosts(void **state)
 	refused("[cluster a]\nhosts =\n", "g.grid:2: hosts: bad host name \"\"");
 	refused("[cluster a]\nhosts = a,,b\n", "g.grid:2: hosts: bad host name \"\"");
 	refused("[cluster a]\nhosts = x\n[cluster b]\nhosts = x\n[link a b]\ndelay=1ms\n",
-		"g.grid:1: host x is there twice, expected each host once");
+		"g.grid:4: host x is there twice (first in line 2), expected each host once");
 	refused("[cluster a]\nhosts = k[1-65536]\nhosts = one\n",
 		"g.grid:3: hosts: more than 65536 hosts");
 	refused("[cluster a]\nhosts = k[1-65536]\n[cluster b]\nhosts = b\n[link a b]\ndelay=1ms\n",
