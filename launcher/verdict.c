@@ -79,6 +79,10 @@ void gci_rdv_exited(struct gci_rdv *r, uint32_t rank, int code, int signal, uint
 	k->code = code;
 	k->signal = signal;
 	k->end_ns = now_ns;
+	/* A rank that nothing reaches gives up as soon as we do, and cannot tell why. */
+	if (code && k->joined && !k->told && !k->lost &&
+		now_ns - k->heard_ns > r->config.dead_ns / 2)
+		k->silent = 1;
 	/* Its last words may still be under way on the control connection. */
 	if (ended_badly(r, k))
 		arm(r, now_ns, signal || !r->njoined ? 0 : r->config.grace_ns);
@@ -131,7 +135,7 @@ static enum witness what_speaks(
 		return OWN;
 	if (blames_peer)
 		return PEER; /* what it did after that is the consequence */
-	if (ended_badly(r, k))
+	if (ended_badly(r, k) && (k->signal || !k->silent))
 		return k->signal ? KILLED : EXITED;
 	*at_ns = k->heard_ns;
 	if (k->silent)

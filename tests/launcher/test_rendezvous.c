@@ -393,6 +393,38 @@ static void silent_rank(void **state)
 	assert_int_equal(gci_rdv_exit_status(w->rdv), 1);
 }
 
+/* Behind a dead link a rank gives up by its own clock, a moment before ours. */
+static void silent_rank_that_gives_up(void **state)
+{
+	struct world *w = *state;
+
+	join_all(w);
+	pass(w, 10 * SEC);
+	w->ranks[5].beating = 0;
+	pass(w, 18 * SEC);
+	end(w, 5, 1, 0);
+	pass(w, SEC);
+	assert_string_equal(verdict(w),
+		"rank 5 on t2: no sign of life for 20 s (its host or its network link is down, or "
+		"it is stopped)");
+	assert_int_equal(gci_rdv_exit_status(w->rdv), 1);
+}
+
+/* That it was heard a moment ago says that the link is well. */
+static void exit_soon_after_a_beat(void **state)
+{
+	struct world *w = *state;
+
+	join_all(w);
+	pass(w, 10 * SEC);
+	w->ranks[5].beating = 0;
+	pass(w, 2 * SEC);
+	end(w, 5, 4, 0);
+	pass(w, SEC);
+	assert_string_equal(verdict(w), "rank 5 on t2 exited with status 4");
+	assert_int_equal(gci_rdv_exit_status(w->rdv), 4);
+}
+
 static void silent_cluster_is_one_message(void **state)
 {
 	struct world *w = *state;
@@ -722,6 +754,8 @@ int main(void)
 		T(nobody_in_particular),
 		T(rank_out_of_range_is_nobody),
 		T(silent_rank),
+		T(silent_rank_that_gives_up),
+		T(exit_soon_after_a_beat),
 		T(silent_cluster_is_one_message),
 		T(own_sleep_is_nobodys_silence),
 		T(nonzero_exit_of_a_foreign_program),
