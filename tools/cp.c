@@ -138,21 +138,18 @@ static int scan(struct copy *c, struct gci_error *e)
 	return 0;
 }
 
+/* No line of its own: the launcher wipes it from the terminal when there is something to say. */
 static void show_progress(void *user, uint64_t done)
 {
 	struct copy *c = user;
 	uint64_t now = gci_now_ns(), all = c->manifest.stream_nbytes;
 	char line[120];
 
-	if (!c->has_bar || (done < all && now - c->shown_ns < PROGRESS_EVERY))
+	if (!c->has_bar || now - c->shown_ns < PROGRESS_EVERY)
 		return;
 	c->shown_ns = now;
 	gct_cp_progress_line(line, sizeof(line), done, all, now - c->begun_ns);
 	fprintf(stderr, "%-78s\r", line);
-	if (done == all) {
-		fputc('\n', stderr);
-		c->has_bar = 0;
-	}
 	fflush(stderr);
 }
 
@@ -193,7 +190,7 @@ static int copy_files(struct copy *c, struct gci_error *e)
 		.progress = show_progress,
 		.user = c};
 	c->has_bar = !gcoll_rank(c->comm) && !c->o->quiet && bar && !strcmp(bar, "1");
-	c->begun_ns = gci_now_ns();
+	c->begun_ns = c->shown_ns = gci_now_ns(); /* a short transfer shows none */
 	if (gct_cp_move(&c->move, e))
 		return e->status;
 	if (c->writes && gct_cp_sink_finish(&c->sink, e))
@@ -291,8 +288,6 @@ int gct_cp(int argc, char **argv)
 		gct_abort(c.comm, 1, e.text);
 	else if (copy_files(&c, &e))
 		gct_abort(c.comm, 0, e.text);
-	if (c.has_bar && c.shown_ns)
-		fputc('\n', stderr);
 	clean_up(&c);
 	return e.status == GCOLL_ERR_INVAL ? GCT_USAGE : e.status ? GCT_FAILED : GCT_OK;
 }

@@ -16,7 +16,7 @@ int scratch_make(void **state);
 int scratch_remove(void **state);
 
 /* A path below the directory; good for the next 15 calls. */
-const char *in_scratch(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+const char *in_scratch(const char *fmt, ...) __attribute__((format(printf, 1, 2), returns_nonnull));
 
 /* Noise of this length, a different one for each seed. */
 void make_file(const char *path, uint64_t nbytes, uint64_t seed);

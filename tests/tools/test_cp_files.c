@@ -202,7 +202,7 @@ static void source_that_changes(void **state)
 	changed(&s, a);
 	unlink(a);
 	assert_int_equal(copy(&s, 65536, UINT64_MAX, &e), GCOLL_ERR_IO);
-	snprintf(text, sizeof(text), "cannot read %s: No such file or directory", a);
+	snprintf(text, sizeof(text), "cannot read %s: No such file or directory", in_scratch("a"));
 	assert_string_equal(e.text, text);
 	assert_int_equal(mkfifo(a, 0600), 0);
 	changed(&s, a);
