@@ -1,0 +1,105 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# gridcoll cp over an emulated WAN: a file reaches every host; a host's link goes down in
+# mid-transfer. Skipped (77) where no lab can be.
+#	test_cp_lab.sh TIMERS PROMISE	(the profile, and within how many seconds all must be over)
+#
+# Set by meson: GRIDCOLL, GRIDCOLL_RUN, GRIDCOLL_GRID.
+set -u
+timers=$1 promise=$2
+
+if ! command -v linux.uml >/dev/null; then
+	echo "SKIP: linux.uml is not there (apt-get install user-mode-linux)"
+	exit 77
+fi
+if [ "${GRIDCOLL_TEST_SANITIZED:-0}" = 1 ]; then
+	echo "SKIP: a guest has 512 GiB of addresses, sanitized programs need terabytes"
+	exit 77
+fi
+
+work=$(mktemp -d /tmp/gridcoll-test-XXXXXX) || exit 1
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/tmp"
+export TMPDIR="$work/tmp" GRIDCOLL GRIDCOLL_RUN
+failures=0
+
+check() { # NAME COMMAND...
+	name=$1
+	shift
+	if "$@"; then
+		echo "ok: $name"
+	else
+		echo "FAILED: $name"
+		failures=$((failures + 1))
+	fi
+}
+value() { sed -n "s/^$1 //p" "$work/out"; }
+at_most() { awk -v v="$1" -v h="$2" 'BEGIN { exit !(v != "" && v + 0 <= h) }'; }
+
+cat >"$work/inside.sh" <<'E2'
+set -u
+work=$1 timers=$2
+others="k2 k3 k4 t1 t2 t3 t4"
+now() { cut -d' ' -f1 /proc/uptime; }
+
+# Of no even length.
+head -c 2345679 /dev/urandom >/run/data
+"$GRIDCOLL_RUN" "$GRIDCOLL" cp -q /run/data '/run/good/%h/' 2>"$work/good-err"
+echo "good-status $?"
+same=0
+for h in $others; do cmp -s /run/data /run/good/$h/data && same=$((same + 1)); done
+echo "same $same"
+echo "source-left-alone $(ls -d /run/good/k1 2>/dev/null)"
+
+truncate -s 1T /run/big
+for h in $others; do mkdir -p /run/out/$h; echo "before $h" >/run/out/$h/big; done
+"$GRIDCOLL_RUN" --timers "$timers" "$GRIDCOLL" cp /run/big '/run/out/%h/' 2>"$work/err" &
+job=$!
+for _ in $(seq 600); do
+	[ "$(ls -A /run/out/t3 | wc -l)" = 2 ] && break
+	sleep 0.1
+done
+sleep 1
+echo "begun $(ls -A /run/out/t3 | wc -l)"
+begin=$(now)
+"$GRIDCOLL" lab link t3 down
+wait $job
+echo "status $?"
+echo "seconds $(echo "$(now) $begin" | awk '{ print $1 - $2 }')"
+untouched=0
+for h in $others; do
+	[ "$(ls -A /run/out/$h)" = big ] && [ "$(cat /run/out/$h/big)" = "before $h" ] &&
+		untouched=$((untouched + 1))
+done
+echo "untouched $untouched"
+alive=0
+for f in /proc/[0-9]*/cmdline; do
+	tr '\0' ' ' <"$f" 2>/dev/null | grep -q 'gridcoll cp' && alive=$((alive + 1))
+done
+echo "alive $alive"
+E2
+
+timeout 200 "$GRIDCOLL" lab run --quiet --backend uml --dilate 20 "$GRIDCOLL_GRID" -- \
+	sh "$work/inside.sh" "$work" "$timers" >"$work/out" 2>"$work/lab-err"
+check "the lab runs" [ $? = 0 ]
+
+check "a file over the WAN: exit 0" [ "$(value good-status)" = 0 ]
+check "seven copies, byte for byte" [ "$(value same)" = 7 ]
+check "and none at the source" [ -z "$(value source-left-alone)" ]
+check "no word" [ ! -s "$work/good-err" ]
+
+check "the link went down in mid-transfer" [ "$(value begun)" = 2 ]
+check "exit 1" [ "$(value status)" = 1 ]
+check "one message" [ "$(wc -l <"$work/err")" = 1 ]
+check "it names the rank and the host" grep -q '^gridcoll-run: rank 6 on t3 failed: ' "$work/err"
+check "and the cause" grep -q 'no sign of life for .*network link' "$work/err"
+# The machine may be busy with other things: twice the time.
+check "all is over in time (after $(value seconds) s)" at_most "$(value seconds)" $((2 * promise))
+check "what was there is untouched, and nothing beside it" [ "$(value untouched)" = 7 ]
+check "no process is left" [ "$(value alive)" = 0 ]
+
+if [ $failures != 0 ]; then
+	sed 's/^/  out: /' "$work/out"
+	sed 's/^/  err: /' "$work/err" "$work/good-err" "$work/lab-err"
+	exit 1
+fi
