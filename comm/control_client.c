@@ -239,6 +239,9 @@ static void *beat(void *arg)
 		if (poll(fds, 2, (int)((next_beat - now) / GCI_NS_PER_MS) + 1) < 0 &&
 			errno != EINTR)
 			break;
+		/* Time in which we were stopped (as by Ctrl-Z) is not the launcher's silence. */
+		if (gci_now_ns() > next_beat + ctl->beat_ns)
+			heard += gci_now_ns() - next_beat;
 		if (fds[1].revents && read(ctl->event_fd, &ticks, sizeof(ticks)) < 0 &&
 			errno != EAGAIN)
 			break;
