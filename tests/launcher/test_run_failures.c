@@ -294,8 +294,9 @@ static void wrong_arguments(void **state)
 			"--per-host 2: expected --grid, --hosts or --lab with it"},
 		{{"--grid", "/nowhere/x.grid", "x"}, "/nowhere/x.grid: No such file or directory"},
 		{{"--hosts", "a[1-", "x"}, "missing ']' in \"a[1-\""},
-		{{"--hosts", "a,a", "x"}, "--hosts:1: host a is there twice, expected each host "
-					  "once"},
+		{{"--hosts", "a,a", "x"},
+			"--hosts:3: host a is there twice (first in line 2), expected each host "
+			"once"},
 		{{"-n", "3", "--hosts", "a,b", "x"},
 			"-n 3: expected at most 2 (2 hosts with 1 rank each, see --per-host)"},
 		{{"--lab", "/nowhere/lab.json", "x"},
@@ -339,7 +340,7 @@ static void wrong_files(void **state)
 		{"--grid", "[cluster a]\nhosts = x\nspeed = 9\n",
 			":3: unknown key \"speed\" in [cluster a], expected hosts, nic or "
 			"lan_delay"},
-		{"--grid", "", ":0: no cluster, expected at least one [cluster NAME]"},
+		{"--grid", "", ":1: no cluster, expected at least one [cluster NAME]"},
 		{"--lab", "{",
 			":1: string or '}' expected near end of file, expected what gridcoll "
 			"lab up writes"},
