@@ -155,7 +155,7 @@ static uint64_t segment_nbytes(const struct gci_coll *c)
 
 void gci_emit_bcast_pipeline(struct gci_builder *b, const struct gci_coll *c)
 {
-	uint64_t segment = c->segment ? c->segment : segment_nbytes(c) / c->esize + 1;
+	uint64_t segment = c->segment ? c->segment : segment_nbytes(c) / c->esize;
 	uint64_t i, n = gci_nsegments(c->count, segment);
 	struct path p;
 

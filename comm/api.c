@@ -57,6 +57,12 @@ static int set_parameter(const char *key, const char *p, struct gci_choice *choi
 {
 	uint64_t v;
 
+	const struct gci_algorithm *a = choice->algorithm;
+
+	if ((!strncmp(p, "senders=", 8) && !a->uses_senders) ||
+		(!strncmp(p, "segment=", 8) && !a->uses_segment))
+		return gci_comm_error(
+			GCOLL_ERR_INVAL, "%s: %s does not use \"%s\"", key, a->name, p);
 	if (!strncmp(p, "senders=", 8)) {
 		if (gci_parse_uint(p + 8, GCI_CTL_MAX_RANKS, &v))
 			return gci_comm_error(
@@ -116,6 +122,10 @@ int gcoll_comm_set(gcoll_comm *c, const char *key, const char *value)
 	for (k = 0; k < GCI_NKINDS; k++)
 		if (!strcmp(key, gci_kind_name((enum gci_kind)k)))
 			return set_algorithm(c, (enum gci_kind)k, value);
+	if ((!strcmp(key, "streams") || !strcmp(key, "socket_buffer")) && c->next_op)
+		return gci_comm_error(GCOLL_ERR_INVAL,
+			"%s: connections may be open already, expected before the first operation",
+			key);
 	if (!strcmp(key, "streams")) {
 		if (gci_parse_uint(value, GCI_TP_MAX_STREAMS, &v) || !v)
 			return gci_comm_error(GCOLL_ERR_INVAL,
@@ -135,9 +145,11 @@ int gcoll_comm_set(gcoll_comm *c, const char *key, const char *value)
 		return 0;
 	}
 	if (!strcmp(key, "timeout")) {
-		if (gci_parse_time(value, &v) || !v)
+		if (!strcmp(value, "never"))
+			v = GCI_NEVER;
+		else if (gci_parse_time(value, &v) || !v)
 			return gci_comm_error(GCOLL_ERR_INVAL,
-				"timeout: \"%s\", expected " GCI_TIME_EXPECTED, value);
+				"timeout: \"%s\", expected never or " GCI_TIME_EXPECTED, value);
 		c->op_timeout_ns = v;
 		return 0;
 	}

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WINDOW_BITS      24 /* of a message's seq: the window; above it the operation's number */
-#define DEFAULT_TIMEOUT  (30 * 60 * GCI_NS_PER_S)
+#define WINDOW_BITS      24    /* of a message's seq: the window; above it the operation's number */
+#define MAX_SEGMENTS     16384 /* of a window: messages that are under way at once */
 #define VERDICT_WAIT     (3 * GCI_NS_PER_S)
 #define SIGNATURE_NBYTES 160
 
@@ -27,11 +27,19 @@ int gci_comm_create(gcoll_comm **out, int rank, struct gci_topo *topo, const cha
 	c->topo = *topo;
 	memset(topo, 0, sizeof(*topo));
 	c->hosts = hosts;
-	c->op_timeout_ns = DEFAULT_TIMEOUT;
+	c->op_timeout_ns = GCI_NEVER;
 	gci_list_init(&c->ops);
 	for (k = 0; k < GCI_NKINDS; k++)
 		c->choice[k].algorithm = gci_algorithm_find((enum gci_kind)k, NULL);
 	return 0;
+}
+
+static void put_sched(struct gci_cached_sched *s)
+{
+	if (--s->users || !s->temporary)
+		return;
+	gci_sched_free(&s->sched);
+	gci_free(s);
 }
 
 void gci_comm_free(gcoll_comm *c)
@@ -50,8 +58,10 @@ void gci_comm_free(gcoll_comm *c)
 		r = gci_container(it, gcoll_req, link);
 		gci_list_del(it);
 		for (i = 0; i < GCI_MAX_INSTANCES; i++)
-			if (r->scheds[i])
+			if (r->scheds[i]) {
 				gci_run_free(&r->runs[i]);
+				put_sched(r->scheds[i]);
+			}
 		gci_free(r);
 	}
 	for (i = 0; i < GCI_CACHED_SCHEDS; i++)
@@ -105,7 +115,7 @@ static void on_failure(void *user, const struct gci_tp_failure *f)
 {
 	gcoll_comm *c = user;
 
-	gci_comm_fail(c, f->status, f->peer, f->text);
+	gci_comm_fail(c, f->status, f->peer < 0 ? c->rank : f->peer, f->text);
 }
 
 /* ---- what the transport asks */
@@ -157,7 +167,7 @@ static int mismatch(gcoll_comm *c, uint64_t op, const gcoll_req *r, int peer)
 	snprintf(text, sizeof(text),
 		"operation %" PRIu64 ": rank %d (%s) calls %s, rank %d (%s) something else", op,
 		c->rank, c->hosts[c->rank], what, peer, c->hosts[peer]);
-	gci_comm_fail(c, GCOLL_ERR_MISMATCH, peer, text);
+	gci_comm_fail(c, GCOLL_ERR_MISMATCH, -1, text); /* either may be wrong */
 	return 0;
 }
 
@@ -182,6 +192,15 @@ static int on_check(void *user, int peer, const struct gci_tp_key *key, uint64_t
 	uint64_t op = key->seq >> WINDOW_BITS;
 	struct gci_seen_op *seen = &c->seen[op % GCI_SEEN_OPS];
 
+	if (c->finalizing && op >= c->next_op) {
+		char text[GCI_CTL_TEXT];
+
+		snprintf(text, sizeof(text),
+			"rank %d (%s) has left the job, rank %d (%s) calls operation %" PRIu64,
+			c->rank, c->hosts[c->rank], peer, c->hosts[peer], op);
+		gci_comm_fail(c, GCOLL_ERR_MISMATCH, -1, text);
+		return 0;
+	}
 	if (!seen->set || seen->op < op)
 		*seen = (struct gci_seen_op){op, digest, peer, 1};
 	if (seen->op == op && seen->digest != digest && op < c->next_op)
@@ -226,12 +245,19 @@ static struct gci_cached_sched *get_sched(
 		if (!s->users && (!slot || s->used < slot->used))
 			slot = s;
 	}
-	if (!slot)
-		return NULL;
+	if (!slot) { /* all are in use: one that is dropped after it */
+		slot = gci_calloc(1, sizeof(*slot));
+		if (!slot)
+			return NULL;
+		slot->temporary = 1;
+	}
 	gci_sched_free(&slot->sched);
 	slot->used = 0;
-	if (gci_emit(a, coll, c->rank, &slot->sched))
+	if (gci_emit(a, coll, c->rank, &slot->sched)) {
+		if (slot->temporary)
+			gci_free(slot);
 		return NULL;
+	}
 	slot->algorithm = a;
 	slot->coll = *coll;
 	slot->users = 1;
@@ -250,10 +276,9 @@ static void on_run(struct gci_run *run, int status)
 
 	if (status && !r->status)
 		r->status = status;
-	r->comm->last_event_ns = gci_now_ns();
 	r->ended++;
 	gci_run_free(run);
-	r->scheds[i]->users--;
+	put_sched(r->scheds[i]);
 	r->scheds[i] = NULL;
 	fill(r);
 }
@@ -275,6 +300,7 @@ static int start_window(gcoll_req *r, int slot)
 		.digest = r->digest,
 		.esize = r->coll.esize,
 		.kernel = gci_kernel_find(r->type, r->op),
+		.activity = &c->activity,
 		.done = on_run,
 		.user = r};
 	run->buf[GCI_IN] = r->in ? r->in + at * coll.esize : NULL;
@@ -282,7 +308,7 @@ static int start_window(gcoll_req *r, int slot)
 	r->started++;
 	if (!gci_run_start(run))
 		return 0;
-	r->scheds[slot]->users--;
+	put_sched(r->scheds[slot]);
 	r->scheds[slot] = NULL;
 	return GCOLL_ERR_NOMEM;
 }
@@ -356,6 +382,8 @@ int gci_comm_start(gcoll_comm *c, const struct gci_coll *coll, enum gcoll_type t
 	r->coll.senders = r->choice.senders;
 	r->coll.segment =
 		(r->choice.segment_nbytes + coll->esize - 1) / (coll->esize ? coll->esize : 1);
+	if (r->coll.segment && r->coll.segment < GCI_WINDOW_NBYTES / coll->esize / MAX_SEGMENTS)
+		r->coll.segment = GCI_WINDOW_NBYTES / coll->esize / MAX_SEGMENTS;
 	r->type = type;
 	r->op = op;
 	r->in = in;
@@ -365,7 +393,6 @@ int gci_comm_start(gcoll_comm *c, const struct gci_coll *coll, enum gcoll_type t
 	r->number = c->next_op++;
 	r->digest = digest_of(r);
 	gci_list_push(&c->ops, &r->link);
-	c->last_event_ns = gci_now_ns();
 	if (r->nwindows >> WINDOW_BITS || see_own(c, r)) {
 		gci_list_del(&r->link);
 		gci_free(r);
@@ -376,24 +403,38 @@ int gci_comm_start(gcoll_comm *c, const struct gci_coll *coll, enum gcoll_type t
 	return 0;
 }
 
+/* Only time that was spent waiting here counts, and only while no message comes or goes. */
+static void count_waiting(gcoll_comm *c, uint64_t since_ns)
+{
+	char text[GCI_CTL_TEXT];
+
+	if (c->activity != c->seen_activity || gci_list_empty(&c->ops)) {
+		c->seen_activity = c->activity;
+		c->waited_ns = 0;
+		return;
+	}
+	c->waited_ns += gci_now_ns() - since_ns;
+	if (c->waited_ns < c->op_timeout_ns || c->failure.status)
+		return;
+	snprintf(text, sizeof(text),
+		"operation %" PRIu64 ": rank %d (%s) has waited %" PRIu64 " s for other ranks",
+		gci_container(c->ops.next, gcoll_req, link)->number, c->rank, c->hosts[c->rank],
+		c->waited_ns / GCI_NS_PER_S);
+	gci_comm_fail(c, GCOLL_ERR_TIMEOUT, -1, text);
+}
+
 int gci_comm_progress(gcoll_comm *c, uint64_t timeout_ns)
 {
-	uint64_t now = gci_now_ns(), end = c->last_event_ns + c->op_timeout_ns;
+	uint64_t now = gci_now_ns();
 
 	take_verdict(c);
-	if (!c->failure.status && !gci_list_empty(&c->ops) && now >= end) {
-		char text[GCI_CTL_TEXT];
-
-		snprintf(text, sizeof(text), "rank %d (%s): no progress for %" PRIu64 " s", c->rank,
-			c->hosts[c->rank], c->op_timeout_ns / GCI_NS_PER_S);
-		gci_comm_fail(c, GCOLL_ERR_TIMEOUT, c->rank, text);
-	}
 	if (c->failure.status)
 		timeout_ns = 0;
-	else if (end > now && end - now < timeout_ns)
-		timeout_ns = end - now;
+	else if (c->op_timeout_ns < timeout_ns)
+		timeout_ns = c->op_timeout_ns;
 	gci_tp_progress(c->tp, timeout_ns);
 	take_verdict(c);
+	count_waiting(c, now);
 	return c->failure.status;
 }
 

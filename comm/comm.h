@@ -16,13 +16,12 @@
 #include "comm/control_client.h"
 #include "comm/run.h"
 
-#define GCI_WINDOW_NBYTES   (32u << 20) /* of a message, that one schedule covers */
-#define GCI_MAX_INSTANCES   3           /* of a schedule, at once, for a longer message */
-#define GCI_CACHED_SCHEDS   8
-#define GCI_SEEN_OPS        64 /* a peer's message is compared with so many operations back */
-#define GCI_DEFAULT_STREAMS 4  /* per pair of ranks in different clusters */
-#define GCI_LAN_EAGER       (64u << 10)
-#define GCI_WAN_EAGER       (1u << 20)
+#define GCI_WINDOW_NBYTES (32u << 20) /* of a message, that one schedule covers */
+#define GCI_MAX_INSTANCES 3           /* of a schedule, at once, for a longer message */
+#define GCI_CACHED_SCHEDS 8
+#define GCI_SEEN_OPS      64 /* a peer's message is compared with so many operations back */
+#define GCI_LAN_EAGER     (64u << 10)
+#define GCI_WAN_EAGER     (1u << 20)
 
 /* What gcoll_comm_set() chose for one kind of operation. */
 struct gci_choice {
@@ -37,6 +36,7 @@ struct gci_cached_sched {
 	struct gci_sched sched;
 	uint64_t used; /* when last; 0: the slot is empty */
 	uint32_t users;
+	int temporary; /* not in the cache */
 };
 
 /* The signature of one operation: as this rank called it, or as a peer did who was here first. */
@@ -53,7 +53,7 @@ struct gcoll_comm {
 	struct gci_choice choice[GCI_NKINDS];
 	uint32_t streams;        /* per WAN peer; 0: by the grid file, or GCI_DEFAULT_STREAMS */
 	uint64_t sockbuf_nbytes; /* 0: the kernel's autotuning */
-	uint64_t op_timeout_ns;  /* an operation without any progress for so long fails */
+	uint64_t op_timeout_ns;  /* waiting without any message for so long fails; GCI_NEVER */
 	uint64_t dead_ns;        /* silence of a connection; 0: never */
 
 	uint64_t next_op;
@@ -61,7 +61,10 @@ struct gcoll_comm {
 	struct gci_cached_sched cache[GCI_CACHED_SCHEDS];
 	uint64_t cache_clock;
 	struct gci_seen_op seen[GCI_SEEN_OPS]; /* [operation's number modulo] */
-	uint64_t last_event_ns;                /* for op_timeout_ns */
+	uint64_t activity;                     /* grows with every message that comes or goes */
+	uint64_t seen_activity;                /* when waited_ns was last counted */
+	uint64_t waited_ns;                    /* in progress, without activity */
+	int finalizing;
 
 	struct gci_ctl_failure failure; /* status 0: none yet */
 	struct gci_control *ctl;        /* NULL without a launcher */

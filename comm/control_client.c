@@ -16,6 +16,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define JOIN_PATIENCE_S 30
+
 struct gci_control {
 	int fd, event_fd;
 	int running; /* the thread is */
@@ -67,12 +69,18 @@ static int open_socket(const char *rendezvous, struct gci_error *e)
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST}, *info;
 	char ip[64];
 	const char *port;
+	/* The launcher beats from HELLO on: so long a silence is its end. */
+	const struct timeval patience = {.tv_sec = JOIN_PATIENCE_S};
 	int fd, one = 1;
 
 	if (split_addr(rendezvous, ip, sizeof(ip), &port) || getaddrinfo(ip, port, &hints, &info))
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"GRIDCOLL_RENDEZVOUS=%s, expected IP:PORT or [IP]:PORT", rendezvous);
 	fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0) {
+		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	}
 	if (fd < 0 || connect(fd, info->ai_addr, info->ai_addrlen)) {
 		gci_error_errno(e, "cannot reach the launcher at %s", rendezvous);
 		if (fd >= 0)
@@ -232,13 +240,19 @@ static void *beat(void *arg)
 			break;
 		}
 		if (flush(ctl, MSG_DONTWAIT)) {
+			/* Its last word may be here already. */
+			while (receive(ctl, MSG_DONTWAIT) > 0)
+				;
+			dispatch(ctl);
 			lost(ctl, "is gone");
 			break;
 		}
 		fds[0].events = (short)(POLLIN | (pending(ctl) ? POLLOUT : 0));
 		if (poll(fds, 2, (int)((next_beat - now) / GCI_NS_PER_MS) + 1) < 0 &&
-			errno != EINTR)
+			errno != EINTR) {
+			lost(ctl, "cannot be heard any more: poll failed");
 			break;
+		}
 		/* Time in which we were stopped (as by Ctrl-Z) is not the launcher's silence. */
 		if (gci_now_ns() > next_beat + ctl->beat_ns)
 			heard += gci_now_ns() - next_beat;
@@ -274,9 +288,9 @@ static int wait_for_start(
 			return gci_error_set(e, start->failure.status, "%s", start->failure.text);
 		if (rc > 0)
 			gci_ctl_message_free(start);
-		else if (receive(ctl, 0) < 0)
-			return gci_error_set(e, GCOLL_ERR_ABORTED,
-				"the launcher closed the connection before the job began");
+		else if (receive(ctl, 0) <= 0)
+			return gci_error_set(
+				e, GCOLL_ERR_ABORTED, "the launcher was lost before the job began");
 	}
 }
 

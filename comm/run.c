@@ -33,12 +33,19 @@ static void end(struct gci_run *run, int status)
 	run->done(run, run->status);
 }
 
+static void count(const struct gci_run *run)
+{
+	if (run->activity)
+		++*run->activity;
+}
+
 static void on_message(struct gci_tp_req *req, int status)
 {
 	struct gci_run_message *m = req->user;
 	struct gci_run *run = m->run;
 
 	run->nmessages--;
+	count(run);
 	gci_ready_done(&run->ready, m->step);
 	if (!status && !run->status)
 		advance(run);
@@ -61,6 +68,7 @@ static void on_piece(struct gci_tp_req *req, uint64_t offset, const void *data, 
 {
 	struct gci_run_message *m = req->user;
 
+	count(m->run);
 	reduce(m->run, &m->run->sched->steps[m->step], offset, data, nbytes);
 }
 
@@ -122,6 +130,7 @@ int gci_run_start(struct gci_run *run)
 {
 	const struct gci_sched *s = run->sched;
 	int rc = gci_ready_init(&run->ready, s);
+	uint32_t i;
 
 	run->nmessages = 0;
 	run->status = run->over = 0;
@@ -133,6 +142,10 @@ int gci_run_start(struct gci_run *run)
 		gci_run_free(run);
 		return GCOLL_ERR_NOMEM;
 	}
+	/* Connections that later steps need are opened while the first ones run. */
+	for (i = 0; i < s->nsteps; i++)
+		if (s->steps[i].kind <= GCI_RECV_REDUCE)
+			gci_tp_connect(run->tp, s->steps[i].peer);
 	run->starting = 1;
 	advance(run);
 	run->starting = 0;

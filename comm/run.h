@@ -30,6 +30,7 @@ struct gci_run {
 	uint32_t esize;
 	gci_kernel kernel;       /* needed by reducing steps only */
 	char *buf[GCI_NBUFFERS]; /* IN (never written), OUT; TMP is the run's own */
+	uint64_t *activity;      /* counts messages that have ended, and pieces; may be NULL */
 	void (*done)(struct gci_run *run, int status);
 	void *user;
 

@@ -56,6 +56,7 @@ static int read_secret(int fd, uint8_t *secret, struct gci_error *e)
 		have += (size_t)n;
 	}
 	close(fd);
+	unsetenv("GRIDCOLL_SECRET_FD"); /* the number may soon be another file's */
 	return 0;
 }
 
@@ -242,11 +243,13 @@ void gcoll_finalize(gcoll_comm *c)
 
 	if (!c)
 		return;
+	c->finalizing = 1;
 	if (!c->failure.status) {
 		gci_control_bye(c->ctl);
-		while (!gci_control_all_gone(c->ctl) && !gci_control_verdict(c->ctl, &f))
+		while (!c->failure.status && !gci_control_all_gone(c->ctl) &&
+			!gci_control_verdict(c->ctl, &f))
 			gci_tp_progress(c->tp, GCI_NS_PER_S);
-		if (!gci_control_verdict(c->ctl, &f))
+		if (!c->failure.status && !gci_control_verdict(c->ctl, &f))
 			gci_tp_stop(c->tp, STOP_WAIT);
 	}
 	world_free(c->world);

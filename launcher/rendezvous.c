@@ -322,8 +322,11 @@ static void forgive_gap(struct gci_rdv *r, uint64_t now_ns)
 	if (gap <= 2 * r->config.beat_ns)
 		return;
 	for (i = 0; i < r->config.size; i++)
-		if (r->ranks[i].joined && now_ns - r->ranks[i].heard_ns >= gap)
-			r->ranks[i].heard_ns += gap;
+		if (r->ranks[i].joined) {
+			uint64_t heard_ns = r->ranks[i].heard_ns + gap;
+
+			r->ranks[i].heard_ns = heard_ns < now_ns ? heard_ns : now_ns;
+		}
 	gci_list_each (it, &r->conns)
 		gci_container(it, struct gci_rdv_conn, link)->since_ns += gap;
 	if (r->joined_ns != GCI_NEVER)

@@ -3,11 +3,15 @@
 #include "base/mem.h"
 #include "launcher/rdv_internal.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 /* From the nearest to the cause to the farthest. */
-enum witness { OWN, KILLED, EXITED, SILENT, START, SELF, LOST, PEER, NOTHING };
+enum witness { OWN, ENDED, SILENT, START, SELF, LOST, PEER, NOTHING };
+
+/* A death by a signal may be heard of so much later than what follows from it. */
+#define SIGNAL_LEAD_NS (50 * GCI_NS_PER_MS)
 
 /* Judge after `wait_ns` at the latest. */
 static void arm(struct gci_rdv *r, uint64_t now_ns, uint64_t wait_ns)
@@ -20,10 +24,14 @@ void gci_rdv_tell(struct gci_rdv *r, uint32_t by, int32_t blamed, int status, co
 	uint64_t now_ns)
 {
 	struct rdv_rank *k = &r->ranks[by];
+	char *p;
 
 	if (k->told || r->judged)
 		return; /* its first word counts */
 	k->told = gci_strdup(text);
+	for (p = k->told; p && *p; p++) /* one line, and nothing a terminal would obey */
+		if (iscntrl((unsigned char)*p))
+			*p = '?';
 	k->told_status = status;
 	k->blamed = blamed;
 	k->told_ns = now_ns;
@@ -135,8 +143,10 @@ static enum witness what_speaks(
 		return OWN;
 	if (blames_peer)
 		return PEER; /* what it did after that is the consequence */
-	if (ended_badly(r, k) && (k->signal || !k->silent))
-		return k->signal ? KILLED : EXITED;
+	if (ended_badly(r, k) && (k->signal || !k->silent)) {
+		*at_ns += k->signal ? 0 : SIGNAL_LEAD_NS;
+		return ENDED;
+	}
 	*at_ns = k->heard_ns;
 	if (k->silent)
 		return SILENT;
@@ -233,9 +243,9 @@ static void put_together(struct gci_rdv_verdict *v, enum witness w, const struct
 		rest += *rest == ' ';
 		memmove(v->cause, rest, strlen(rest) + 1);
 	}
-	if (w == KILLED && !k->told)
-		verb = " was";
-	else if ((w == EXITED && !k->told) || w == START)
+	if (w == ENDED && !k->told)
+		verb = k->signal ? " was" : "";
+	else if (w == START)
 		verb = "";
 	if (!len)
 		snprintf(v->sentence, sizeof(v->sentence), "%s", v->cause);

@@ -85,12 +85,14 @@ static int run(struct gct_bench *b, const struct gct_bench_result *r)
 /* Rank 0 names a time that all will know of before it comes. */
 static int agree_on_start(struct gct_bench *b, uint64_t *start)
 {
+	uint64_t now;
 	int rc;
 
 	*start = gci_wall_ns() + START_MARGIN + 4 * b->longest_delay_ns;
 	rc = gcoll_bcast(start, 1, GCOLL_UINT64, 0, b->comm);
-	if (!rc && gci_wall_ns() < *start)
-		gci_sleep_ns(*start - gci_wall_ns());
+	now = gci_wall_ns();
+	if (!rc && now < *start)
+		gci_sleep_ns(*start - now);
 	return rc;
 }
 

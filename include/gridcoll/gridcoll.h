@@ -120,7 +120,13 @@ GCOLL_API const char *gcoll_last_error(void);
 
 /* Chooses how later operations of this communicator run; every rank must say the same.
  *	"bcast", "allreduce", "barrier"	"NAME[:senders=N][:segment=BYTES]", or "auto"
- * The names are those of `gridcoll bench --list`. */
+ *		the names, and which parameters they use, are those of `gridcoll bench --list`
+ *	"timeout"	a time such as "30s" that an operation may wait without any message, or
+ *		"never" (default): dead ranks and hosts are noticed without it
+ *	"streams"	connections per rank of another cluster, 1 to 64 (default by the grid file,
+ *		else 4); before the first operation only
+ *	"socket_buffer"	a size such as "3MB", or "auto" (default: the kernel's autotuning); before
+ *		the first operation only */
 GCOLL_API int gcoll_comm_set(gcoll_comm *c, const char *key, const char *value);
 
 /* Sends `count` elements in `buf` of rank `root` to `buf` of every other rank. Counts are
