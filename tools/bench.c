@@ -208,6 +208,9 @@ static int set_up(struct gct_bench *b, struct gct_bench_options *o)
 		rc = gci_comm_error(e.status, "%s", e.text);
 	if (!rc && o->json && !b->comm->rank)
 		rc = try_to_write(o->json);
+	if (!rc && o->wan_tolerance != UINT64_MAX && !b->lab.nlinks)
+		rc = gci_comm_error(GCOLL_ERR_INVAL,
+			"--wan-tolerance: no WAN link is counted here, expected a lab's");
 	if (!rc && o->file)
 		rc = share_file(b, o);
 	if (rc)

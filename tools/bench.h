@@ -29,7 +29,6 @@ struct gct_bench_result {
 	uint64_t *ns; /* [iterations], warm, sorted */
 	uint64_t iterations;
 	uint64_t cold_ns;
-	int was_cold; /* the job's first operation of this kind: connections were opened in it */
 	uint64_t limit_ns;                        /* 0: unknown */
 	uint64_t wan_nbytes, schedule_wan_nbytes; /* per operation */
 	int has_wan;

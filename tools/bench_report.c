@@ -41,11 +41,12 @@ void gct_bench_print_header(const struct gct_bench *b, const struct gct_bench_op
 		printf(" and %s one way", time_text(l->delay_ns, b->lab.dilation, delay));
 		gci_comm_tp_config(b->comm).link(b->comm, gci_topo_members(t, 1)[0], &link);
 	}
-	printf("\ndilation k = %u%s%s%s, %u stream%s per WAN peer, MTU 1500, %" PRIu64
+	printf("\ndilation k = %u%s%s%s, %u stream%s per WAN peer%s, %" PRIu64
 	       " warm iteration%s\n",
 		b->lab.dilation, b->lab.backend ? " (lab: " : "",
 		b->lab.backend ? b->lab.backend : "", b->lab.backend ? ")" : "", link.streams,
-		link.streams > 1 ? "s" : "", o->iterations, o->iterations > 1 ? "s" : "");
+		link.streams > 1 ? "s" : "", b->lab.backend ? ", MTU 1500" : "", o->iterations,
+		o->iterations > 1 ? "s" : "");
 	if (b->lab.dilation > 1)
 		printf("times are measured times divided by k\n");
 }

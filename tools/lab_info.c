@@ -17,6 +17,14 @@ static char *copy_string(const json_t *object, const char *key)
 	return s ? gci_strdup(s) : NULL;
 }
 
+/* What may stand in a command line. */
+static int is_name(const char *s)
+{
+	return s && *s && *s != '-' &&
+	       strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") ==
+		       strlen(s);
+}
+
 static int read_links(struct gct_lab *lab, const json_t *links)
 {
 	size_t i, n = json_array_size(links);
@@ -32,7 +40,7 @@ static int read_links(struct gct_lab *lab, const json_t *links)
 		out->to = copy_string(l, "to");
 		out->netns = copy_string(l, "netns");
 		out->dev = copy_string(l, "dev");
-		if (!out->from || !out->to || !out->netns || !out->dev)
+		if (!out->from || !out->to || !is_name(out->netns) || !is_name(out->dev))
 			return -1;
 	}
 	return 0;

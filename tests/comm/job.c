@@ -3,7 +3,8 @@
  * Run by gridcoll-run; the exit status tells. With an argument it misbehaves:
  *	mismatch	rank 1 calls another operation
  *	abort		rank 1 aborts while the others wait
- *	vanish		rank 1 exits in mid-job */
+ *	vanish		rank 1 exits in mid-job
+ *	leave		rank 1 leaves while others call an operation */
 #include "collectives/coll.h"
 
 #include <gridcoll/gridcoll.h>
@@ -84,6 +85,10 @@ static int misbehave(const char *how)
 
 	if (gcoll_rank(world) == 1 && !strcmp(how, "vanish"))
 		_exit(7);
+	if (gcoll_rank(world) == 1 && !strcmp(how, "leave")) {
+		gcoll_finalize(world);
+		return 1;
+	}
 	if (gcoll_rank(world) == 1 && !strcmp(how, "abort"))
 		gcoll_abort(world, "had enough");
 	if (gcoll_rank(world) == 1 && !strcmp(how, "mismatch"))

@@ -281,6 +281,81 @@ static void outstanding(void **state)
 	job_close(&j);
 }
 
+/* More operations of different shape than schedules are kept. */
+static void many_shapes(void **state)
+{
+	enum { N = 40 };
+	gcoll_req *req[N][MAX_RANKS];
+	uint32_t *buf[N][MAX_RANKS];
+	int r, k, left, done;
+	struct job j;
+
+	(void)state;
+	job_open(&j, (int[]){2, 1, 0}, 9, NULL);
+	for (k = 0; k < N; k++)
+		for (r = 0; r < j.n; r++) {
+			buf[k][r] = gci_calloc(1000 + (size_t)k, 4);
+			buf[k][r][k] = r ? 0 : 7 + (uint32_t)k;
+			assert_int_equal(gcoll_ibcast(buf[k][r], 1000 + (uint64_t)k, GCOLL_UINT32,
+						 0, j.comm[r], &req[k][r]),
+				0);
+		}
+	for (left = N * j.n; left;)
+		for (r = 0; r < j.n; r++)
+			for (k = 0; k < N; k++) {
+				if (!req[k][r])
+					continue;
+				assert_int_equal(gcoll_test(&req[k][r], &done), 0);
+				left -= done;
+			}
+	for (k = 0; k < N; k++)
+		for (r = 0; r < j.n; r++) {
+			assert_int_equal(buf[k][r][k], 7 + k);
+			gci_free(buf[k][r]);
+		}
+	job_close(&j);
+}
+
+/* A segment so small that a window of them could not be held is made larger. */
+static void tiny_segments(void **state)
+{
+	struct job j;
+
+	(void)state;
+	job_open(&j, (int[]){2, 1, 0}, 4, NULL);
+	set_all(&j, "bcast", "pipeline:segment=1");
+	check_bcast(&j, 300000, 0);
+	job_close(&j);
+}
+
+/* Waiting counts, computing does not; and he who waits is not to blame. */
+static void the_timeout_counts_waiting(void **state)
+{
+	struct job j;
+	int done, rc = 0;
+
+	(void)state;
+	job_open(&j, (int[]){2, 0}, 4, NULL);
+	assert_int_equal(gcoll_comm_set(j.comm[0], "timeout", "50ms"), 0);
+	assert_int_equal(gcoll_ibarrier(j.comm[0], &j.req[0]), 0);
+	assert_int_equal(gcoll_ibarrier(j.comm[1], &j.req[1]), 0);
+	gci_sleep_ns(100 * GCI_NS_PER_MS);
+	assert_int_equal(gcoll_test(&j.req[0], &done), 0);
+	while (j.req[0] || j.req[1]) {
+		assert_int_equal(gcoll_test(&j.req[0], &done), 0);
+		assert_int_equal(gcoll_test(&j.req[1], &done), 0);
+	}
+	assert_int_equal(gcoll_ibarrier(j.comm[0], &j.req[0]), 0);
+	while (j.req[0] && !rc) {
+		rc = gcoll_test(&j.req[0], &done);
+		gci_sleep_ns(GCI_NS_PER_MS / 10);
+	}
+	assert_int_equal(rc, GCOLL_ERR_TIMEOUT);
+	assert_non_null(strstr(gcoll_last_error(), "has waited"));
+	assert_int_equal(j.comm[0]->failure.rank, -1);
+	job_close(&j);
+}
+
 /* Two ranks that call different operations learn it, instead of waiting for ever. */
 static void mismatch_is_found(void **state)
 {
@@ -354,6 +429,13 @@ static void bad_arguments(void **state)
 	assert_non_null(strstr(gcoll_last_error(), "farfirst"));
 	assert_int_equal(gcoll_comm_set(j.comm[0], "bcast", "farfirst:senders=x"), GCOLL_ERR_INVAL);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "streams", "65"), GCOLL_ERR_INVAL);
+	assert_int_equal(gcoll_comm_set(j.comm[0], "bcast", "farfirst:senders=2"), GCOLL_ERR_INVAL);
+	assert_int_equal(
+		gcoll_comm_set(j.comm[0], "bcast", "vandegeijn-mod:segment=1K"), GCOLL_ERR_INVAL);
+	assert_int_equal(gcoll_comm_set(j.comm[0], "streams", "8"), 0);
+	assert_int_equal(gcoll_ibarrier(j.comm[0], &req), 0);
+	assert_int_equal(gcoll_comm_set(j.comm[0], "streams", "8"), GCOLL_ERR_INVAL);
+	assert_int_equal(gcoll_comm_set(j.comm[0], "socket_buffer", "3MB"), GCOLL_ERR_INVAL);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "colour", "red"), GCOLL_ERR_INVAL);
 	job_close(&j);
 }
@@ -375,6 +457,9 @@ int main(void)
 		cmocka_unit_test(against_oracle),
 		cmocka_unit_test(many_windows),
 		cmocka_unit_test(outstanding),
+		cmocka_unit_test(many_shapes),
+		cmocka_unit_test(tiny_segments),
+		cmocka_unit_test(the_timeout_counts_waiting),
 		cmocka_unit_test(mismatch_is_found),
 		cmocka_unit_test(death_ends_the_operation),
 		cmocka_unit_test(bad_arguments),

@@ -75,6 +75,12 @@ static void a_rank_aborts(void **state)
 	run_badly("abort", 3, "had enough");
 }
 
+static void a_rank_leaves_early(void **state)
+{
+	(void)state;
+	run_badly("leave", 3, "has left the job");
+}
+
 static void ranks_call_different_operations(void **state)
 {
 	(void)state;
@@ -89,6 +95,7 @@ int main(void)
 		cmocka_unit_test(seven_ranks),
 		cmocka_unit_test(a_rank_vanishes),
 		cmocka_unit_test(a_rank_aborts),
+		cmocka_unit_test(a_rank_leaves_early),
 		cmocka_unit_test(ranks_call_different_operations),
 	};
 
