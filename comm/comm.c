@@ -42,6 +42,15 @@ static void put_sched(struct gci_cached_sched *s)
 	gci_free(s);
 }
 
+/* The window in this slot is over. */
+static void end_run(gcoll_req *r, int slot)
+{
+	gci_run_free(&r->runs[slot]);
+	gci_scratch_put(&r->comm->scratch, r->runs[slot].buf[GCI_TMP]);
+	put_sched(r->scheds[slot]);
+	r->scheds[slot] = NULL;
+}
+
 void gci_comm_free(gcoll_comm *c)
 {
 	struct gci_list *it;
@@ -58,12 +67,11 @@ void gci_comm_free(gcoll_comm *c)
 		r = gci_container(it, gcoll_req, link);
 		gci_list_del(it);
 		for (i = 0; i < GCI_MAX_INSTANCES; i++)
-			if (r->scheds[i]) {
-				gci_run_free(&r->runs[i]);
-				put_sched(r->scheds[i]);
-			}
+			if (r->scheds[i])
+				end_run(r, i);
 		gci_free(r);
 	}
+	gci_scratch_free(&c->scratch);
 	for (i = 0; i < GCI_CACHED_SCHEDS; i++)
 		gci_sched_free(&c->cache[i].sched);
 	gci_topo_free(&c->topo);
@@ -272,14 +280,10 @@ static void fill(gcoll_req *r);
 static void on_run(struct gci_run *run, int status)
 {
 	gcoll_req *r = run->user;
-	ptrdiff_t i = run - r->runs;
-
 	if (status && !r->status)
 		r->status = status;
 	r->ended++;
-	gci_run_free(run);
-	put_sched(r->scheds[i]);
-	r->scheds[i] = NULL;
+	end_run(r, (int)(run - r->runs));
 	fill(r);
 }
 
@@ -305,16 +309,16 @@ static int start_window(gcoll_req *r, int slot)
 		.user = r};
 	run->buf[GCI_IN] = r->in ? r->in + at * coll.esize : NULL;
 	run->buf[GCI_OUT] = r->out ? r->out + at * coll.esize : NULL;
+	if (run->sched->tmp_len)
+		run->buf[GCI_TMP] = gci_scratch_get(&c->scratch, run->sched->tmp_len * coll.esize);
 	r->started++;
-	if (!gci_run_start(run))
+	if ((!run->sched->tmp_len || run->buf[GCI_TMP]) && !gci_run_start(run))
 		return 0;
-	put_sched(r->scheds[slot]);
-	r->scheds[slot] = NULL;
+	end_run(r, slot);
 	return GCOLL_ERR_NOMEM;
 }
 
-/* Keeps the pipeline full: as many windows under way as may be. */
-static void fill(gcoll_req *r)
+static void fill_slots(gcoll_req *r)
 {
 	int slot;
 
@@ -324,14 +328,35 @@ static void fill(gcoll_req *r)
 		if (start_window(r, slot)) {
 			r->status = GCOLL_ERR_NOMEM;
 			gci_comm_fail(r->comm, GCOLL_ERR_NOMEM, r->comm->rank,
-				"out of memory for a schedule");
+				"out of memory for an operation");
 		}
 	}
-	if (r->status)
-		for (slot = 0; slot < GCI_MAX_INSTANCES; slot++)
-			if (r->scheds[slot])
-				return;
-	if (r->status || r->ended == r->nwindows)
+}
+
+static int busy(const gcoll_req *r)
+{
+	int slot, n = 0;
+
+	for (slot = 0; slot < GCI_MAX_INSTANCES; slot++)
+		n += r->scheds[slot] != NULL;
+	return n;
+}
+
+/* Keeps the pipeline full: as many windows under way as may be. Windows that end at once (a rank
+ * alone has nothing to wait for) come back here from within; the outer call goes on for them. */
+static void fill(gcoll_req *r)
+{
+	uint64_t before;
+
+	if (r->filling)
+		return;
+	r->filling = 1;
+	do {
+		before = r->started;
+		fill_slots(r);
+	} while (r->started != before);
+	r->filling = 0;
+	if (!busy(r) && (r->status || r->ended == r->nwindows))
 		r->over = 1;
 }
 

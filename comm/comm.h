@@ -15,6 +15,7 @@
 #include "collectives/coll.h"
 #include "comm/control_client.h"
 #include "comm/run.h"
+#include "comm/scratch.h"
 
 #define GCI_WINDOW_NBYTES (32u << 20) /* of a message, that one schedule covers */
 #define GCI_MAX_INSTANCES 3           /* of a schedule, at once, for a longer message */
@@ -60,6 +61,7 @@ struct gcoll_comm {
 	struct gci_list ops; /* in flight, gcoll_req.link */
 	struct gci_cached_sched cache[GCI_CACHED_SCHEDS];
 	uint64_t cache_clock;
+	struct gci_scratch scratch;
 	struct gci_seen_op seen[GCI_SEEN_OPS]; /* [operation's number modulo] */
 	uint64_t activity;                     /* grows with every message that comes or goes */
 	uint64_t seen_activity;                /* when waited_ns was last counted */
@@ -82,7 +84,7 @@ struct gcoll_req {
 	char *in, *out;
 	uint64_t window; /* elements */
 	uint64_t nwindows, started, ended;
-	int status, over;
+	int status, over, filling;
 	struct gci_run runs[GCI_MAX_INSTANCES];
 	struct gci_cached_sched *scheds[GCI_MAX_INSTANCES]; /* of each run; NULL: the run is idle */
 };

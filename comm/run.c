@@ -134,11 +134,8 @@ int gci_run_start(struct gci_run *run)
 
 	run->nmessages = 0;
 	run->status = run->over = 0;
-	run->buf[GCI_TMP] = NULL;
 	run->messages = rc ? NULL : gci_calloc(s->nsteps, sizeof(*run->messages));
-	if (!rc && s->tmp_len)
-		run->buf[GCI_TMP] = gci_calloc(s->tmp_len, run->esize);
-	if (rc || !run->messages || (s->tmp_len && !run->buf[GCI_TMP])) {
+	if (rc || !run->messages) {
 		gci_run_free(run);
 		return GCOLL_ERR_NOMEM;
 	}
@@ -157,7 +154,5 @@ void gci_run_free(struct gci_run *run)
 {
 	gci_ready_free(&run->ready);
 	gci_free(run->messages);
-	gci_free(run->buf[GCI_TMP]);
 	run->messages = NULL;
-	run->buf[GCI_TMP] = NULL;
 }

@@ -3,7 +3,7 @@
  * meet.
  *
  *	struct gci_run run = {.sched = s, .tp = tp, .comm = 0, .seq = 7, .digest = d,
- *		.esize = 4, .kernel = k, .buf = {in, out}, .done = on_done, .user = me};
+ *		.esize = 4, .kernel = k, .buf = {in, out, tmp}, .done = on_done, .user = me};
  *	gci_run_start(&run);
  *	while (!me->done)
  *		gci_tp_progress(tp, GCI_NEVER);
@@ -29,7 +29,7 @@ struct gci_run {
 	uint64_t digest; /* of the operation */
 	uint32_t esize;
 	gci_kernel kernel;       /* needed by reducing steps only */
-	char *buf[GCI_NBUFFERS]; /* IN (never written), OUT; TMP is the run's own */
+	char *buf[GCI_NBUFFERS]; /* IN (never written), OUT, and TMP of sched->tmp_len elements */
 	uint64_t *activity;      /* counts messages that have ended, and pieces; may be NULL */
 	void (*done)(struct gci_run *run, int status);
 	void *user;

@@ -96,6 +96,8 @@ void gct_cp_progress_line(char *out, size_t size, uint64_t done, uint64_t all, u
 	unsigned filled = percent * WIDTH / 100;
 	double per_s = elapsed_ns ? (double)done * GCI_NS_PER_S / (double)elapsed_ns : 0;
 
+	if (per_s > 1e18) /* a clock that hardly moved */
+		per_s = 1e18;
 	memset(bar, ' ', WIDTH);
 	memset(bar, '=', filled);
 	if (filled < WIDTH)
