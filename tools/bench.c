@@ -211,6 +211,8 @@ static int set_up(struct gct_bench *b, struct gct_bench_options *o)
 	if (!rc && o->wan_tolerance != UINT64_MAX && !b->lab.nlinks)
 		rc = gci_comm_error(GCOLL_ERR_INVAL,
 			"--wan-tolerance: no WAN link is counted here, expected a lab's");
+	if (!rc)
+		rc = gct_bench_clocks(b);
 	if (!rc && o->file)
 		rc = share_file(b, o);
 	if (rc)

@@ -28,8 +28,9 @@ struct gct_bench_result {
 	char algorithm[64];
 	uint64_t *ns; /* [iterations], warm, sorted */
 	uint64_t iterations;
-	uint64_t cold_ns;
-	uint64_t limit_ns;                        /* 0: unknown */
+	uint64_t cold_ns;  /* of the row's first operation */
+	uint64_t late_ns;  /* after the agreed start, at which the latest rank began */
+	uint64_t limit_ns; /* 0: unknown */
 	uint64_t wan_nbytes, schedule_wan_nbytes; /* per operation */
 	int has_wan;
 	int cpu_percent; /* of the machine, over the warm iterations; < 0: unknown */
@@ -41,11 +42,16 @@ struct gct_bench {
 	char *send, *recv;   /* of the largest size; each 4-byte aligned */
 	const char *pattern; /* file contents for bcast, or NULL */
 	uint64_t longest_delay_ns;
+	int64_t offset_ns;                        /* of this rank's clock from rank 0's */
+	uint64_t clock_offset_ns, clock_error_ns; /* rank 0: the widest, and how sure it is */
 };
 
 /* True if the WAN interfaces counted what the schedules move, within `percent`; also where nothing
  * was counted. */
 int gct_bench_wan_fits(const struct gct_bench_result *r, uint64_t percent);
+
+/* Estimates how far the ranks' clocks are apart; in a lab they are one. */
+int gct_bench_clocks(struct gct_bench *b);
 
 /* Measures one case on all ranks; the result is whole on rank 0. A GCOLL_ERR_*, with the text in
  * gcoll_last_error(); GCOLL_ERR_CORRUPT when a result was wrong. */

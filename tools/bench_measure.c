@@ -91,14 +91,22 @@ static int agree_on_start(struct gct_bench *b, uint64_t *start)
 	*start = gci_wall_ns() + START_MARGIN + 4 * b->longest_delay_ns;
 	rc = gcoll_bcast(start, 1, GCOLL_UINT64, 0, b->comm);
 	now = gci_wall_ns();
+	*start += (uint64_t)b->offset_ns; /* by this rank's own clock */
 	if (!rc && now < *start)
 		gci_sleep_ns(*start - now);
 	return rc;
 }
 
-/* One operation: *ns to the last rank's end. */
-static int time_one(
-	struct gct_bench *b, const struct gct_bench_result *r, uint64_t seed, uint64_t *ns)
+/* Since `start`; 0 while it is still to come. */
+static uint64_t since(uint64_t start)
+{
+	uint64_t now = gci_wall_ns();
+
+	return now > start ? now - start : 0;
+}
+
+/* One operation: *ns to the last rank's end. Raises r->late_ns to the latest rank's start. */
+static int time_one(struct gct_bench *b, struct gct_bench_result *r, uint64_t seed, uint64_t *ns)
 {
 	uint64_t start, late, end[3];
 	int rc;
@@ -107,15 +115,17 @@ static int time_one(
 	rc = agree_on_start(b, &start);
 	if (rc)
 		return rc;
-	late = gci_wall_ns() - start;
+	late = since(start);
 	rc = run(b, r);
 	if (rc)
 		return rc;
-	end[0] = gci_wall_ns() - start;
+	end[0] = since(start);
 	end[1] = late;
 	end[2] = !check(b, r, seed);
 	rc = gcoll_allreduce(GCOLL_IN_PLACE, end, 3, GCOLL_UINT64, GCOLL_MAX, b->comm);
 	*ns = end[0];
+	if (end[1] > r->late_ns)
+		r->late_ns = end[1];
 	if (!rc && end[2])
 		rc = gci_comm_error(GCOLL_ERR_CORRUPT, "%s of %llu bytes by %s: wrong result",
 			gci_kind_name(r->kind), (unsigned long long)r->nbytes, r->algorithm);

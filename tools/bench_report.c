@@ -49,6 +49,10 @@ void gct_bench_print_header(const struct gct_bench *b, const struct gct_bench_op
 		o->iterations > 1 ? "s" : "");
 	if (b->lab.dilation > 1)
 		printf("times are measured times divided by k\n");
+	if (b->clock_error_ns)
+		printf("clocks are up to %s from rank 0's, give or take %s; times allow for that\n",
+			gci_format_time(b->clock_offset_ns, rate, 16),
+			gci_format_time(b->clock_error_ns, delay, 16));
 }
 
 static void print_columns(void)
@@ -93,15 +97,21 @@ void gct_bench_print_limit(const struct gct_bench *b, const struct gct_bench_res
 
 void gct_bench_print_footer(const struct gct_bench *b, const struct gct_bench_result *r, int n)
 {
-	int i, busy = 0;
+	int i, busy = 0, late = 0;
 
 	for (i = 0; i < n; i++)
 		busy |= b->lab.backend && r[i].cpu_percent > GCI_CPU_BUSY_PERCENT;
+	for (i = 0; i < n; i++)
+		late |= r[i].late_ns > GCI_NS_PER_MS && r[i].late_ns > r[i].ns[0] / 10;
 	printf("\nfirst: the first operation of its row (opens connections that none before "
 	       "needed); "
 	       "x limit: of the median\nWAN bytes: payload per operation by the WAN interfaces' "
 	       "counters; schedule: what the algorithm must move\nevery result was verified on "
 	       "every rank\n");
+	if (late)
+		printf("some ranks began more than a tenth of the operation's time late: their "
+		       "machines "
+		       "are busy\n");
 	if (busy)
 		printf("! the machine's CPU was busy more than %d %% of the time: these figures "
 		       "are "
@@ -116,13 +126,13 @@ static json_t *result_json(const struct gct_bench *b, const struct gct_bench_res
 
 	for (i = 0; i < r->iterations; i++)
 		json_array_append_new(times, json_integer((json_int_t)r->ns[i]));
-	return json_pack("{s:s, s:I, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:b, s:i, s:I}",
+	return json_pack("{s:s, s:I, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:b, s:i, s:I, s:I}",
 		"operation", gci_kind_name(r->kind), "bytes", (json_int_t)r->nbytes, "algorithm",
 		r->algorithm, "first_ns", (json_int_t)r->cold_ns, "warm_ns", times, "median_ns",
 		(json_int_t)median(r), "limit_ns", (json_int_t)r->limit_ns, "wan_bytes",
 		(json_int_t)r->wan_nbytes, "schedule_wan_bytes", (json_int_t)r->schedule_wan_nbytes,
 		"wan_measured", r->has_wan, "cpu_percent", r->cpu_percent, "dilation",
-		(json_int_t)b->lab.dilation);
+		(json_int_t)b->lab.dilation, "late_ns", (json_int_t)r->late_ns);
 }
 
 int gct_bench_write_json(
