@@ -310,7 +310,7 @@ static void drop_old_strangers(struct gci_rdv *r, uint64_t now_ns)
 	}
 }
 
-/* Time in which we ourselves did not run (stopped by Ctrl-Z, a suspended machine) is nobody's
+/* Time in which we ourselves did not run (a suspended machine, a short Ctrl-Z) is nobody's
  * silence. */
 static void forgive_gap(struct gci_rdv *r, uint64_t now_ns)
 {
