@@ -451,6 +451,32 @@ static void outside_of_a_job(void **state)
 	gcoll_finalize(c);
 }
 
+/* What the launcher would never say: the variable is named. */
+static void bad_environment(void **state)
+{
+	static const struct {
+		const char *name, *value;
+	} wrong[] = {{"GRIDCOLL_SIZE", "many"}, {"GRIDCOLL_RANK", "4"}, {"GRIDCOLL_RANK", "-1"},
+		{"GRIDCOLL_SECRET_FD", ""}, {"GRIDCOLL_PORT_RANGE", "9-8"}};
+	gcoll_comm *c;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		setenv("GRIDCOLL_RENDEZVOUS", "127.0.0.1:1", 1);
+		setenv("GRIDCOLL_SIZE", "4", 1);
+		setenv("GRIDCOLL_RANK", "3", 1);
+		setenv("GRIDCOLL_SECRET_FD", "0", 1);
+		setenv(wrong[i].name, wrong[i].value, 1);
+		assert_int_equal(gcoll_init(&c), GCOLL_ERR_INVAL);
+		assert_null(c);
+		if (!strstr(gcoll_last_error(), wrong[i].name))
+			fail_msg("%s=%s: %s", wrong[i].name, wrong[i].value, gcoll_last_error());
+		unsetenv(wrong[i].name);
+	}
+	unsetenv("GRIDCOLL_RANK");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -464,6 +490,7 @@ int main(void)
 		cmocka_unit_test(death_ends_the_operation),
 		cmocka_unit_test(bad_arguments),
 		cmocka_unit_test(outside_of_a_job),
+		cmocka_unit_test(bad_environment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
