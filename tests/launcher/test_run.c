@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/prng.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <pty.h>
@@ -318,7 +319,10 @@ static void progress_on_a_terminal(void **state)
 	(void)state;
 	fflush(NULL);
 	pid = forkpty(&master, NULL, NULL, NULL);
-	assert_true(pid >= 0);
+	if (pid < 0) { /* a container without /dev/pts */
+		print_message("no pseudo-terminal: %s\n", strerror(errno));
+		skip();
+	}
 	if (!pid) {
 		execl(env_path("GRIDCOLL_RUN"), "gridcoll-run", "-n", "1", "sh", "-c",
 			"printf \"50%% $GRIDCOLL_PROGRESS\\r\" >&2; sleep 0.1; echo end >&2", NULL);
