@@ -272,9 +272,10 @@ static int on_key(void *user, const char *section, const char *key, const char *
 	struct parser *p = user;
 	int i, rc = 0;
 
+	(void)section; /* the reader knows which one is open */
 	if (p->e->status)
 		return 0;
-	if (!*section)
+	if (p->cluster < 0 && !p->nlinks)
 		rc = fail(p, "\"%s\" before the first section, expected [cluster NAME]", key);
 	if (!rc && p->cluster >= 0)
 		rc = cluster_key(p, key, value);
@@ -367,6 +368,8 @@ int gci_grid_parse(
 
 	memset(g, 0, sizeof(*g));
 	p.cluster = -1;
+	if (len >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) /* a byte order mark, as editors leave */
+		p.text += 3;
 	g->link_at = gci_calloc(
 		(size_t)GCI_GRID_MAX_CLUSTERS * GCI_GRID_MAX_CLUSTERS, sizeof(*g->link_at));
 	if (!g->link_at) {

@@ -211,6 +211,18 @@ static void bad_hosts(void **state)
 		"g.grid:6: more than 65536 hosts");
 }
 
+static void byte_order_mark(void **state)
+{
+	static const char text[] = "\xef\xbb\xbf[cluster a]\nhosts = a1\n";
+	struct gci_error e = {0};
+	struct gci_grid g;
+
+	(void)state;
+	assert_int_equal(gci_grid_parse(&g, text, sizeof(text) - 1, "g.grid", &e), 0);
+	assert_string_equal(gci_grid_host(&g, 0), "a1");
+	gci_grid_free(&g);
+}
+
 static void unreachable_clusters(void **state)
 {
 	(void)state;
@@ -375,6 +387,7 @@ int main(void)
 		cmocka_unit_test(bad_cluster_keys),
 		cmocka_unit_test(bad_link_keys),
 		cmocka_unit_test(bad_hosts),
+		cmocka_unit_test(byte_order_mark),
 		cmocka_unit_test(unreachable_clusters),
 		cmocka_unit_test(hostile_bytes),
 		cmocka_unit_test(too_many_clusters),
