@@ -30,6 +30,7 @@ struct gci_job {
 	uv_signal_t children, signals[6];
 	uv_timer_t escalation, held, ping;
 	int failing, closing, said, interrupts;
+	int order; /* the second interrupt's signal */
 };
 
 extern struct gci_job gci_job;

@@ -157,12 +157,16 @@ static void on_signal(uv_signal_t *h, int signum)
 	}
 	if (gci_job.closing && (signum == SIGINT || signum == SIGTERM))
 		_exit(128 + signum); /* only the writing is left */
-	if (signum == SIGINT && gci_job.interrupts++) {
+	/* The first is a request, which a rank may take its time for; the second is an order. */
+	if ((signum == SIGINT || signum == SIGTERM) && gci_job.interrupts++) {
 		gci_job.failing = 1;
+		gci_job.order = signum;
 		gci_job_on_kill(&gci_job.escalation);
 		return;
 	}
 	gci_job_signal_all(signum);
+	if (signum == SIGTERM || signum == SIGHUP)
+		gci_job_signal_all(SIGCONT); /* a stopped rank would never see it */
 }
 
 static void watch_signals(void)
@@ -276,6 +280,6 @@ int gci_run(const struct gci_options *o, const struct gci_plan *p)
 	uv_run(&gci_job.loop, UV_RUN_DEFAULT);
 	gci_tree_end(GCI_NS_PER_S);
 	if (gci_job.interrupts > 1)
-		return 128 + SIGINT;
+		return 128 + gci_job.order;
 	return gci_rdv_exit_status(gci_job.server.rdv);
 }

@@ -258,6 +258,30 @@ static void second_interrupt_kills(void **state)
 	job_free(&j);
 }
 
+/* Stopped ranks too, and those that do not listen: by the second order at the latest. */
+static void termination_reaches_all(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	job_start(&j, NULL, "-n", "2", "sh", "-c", "echo ready; kill -STOP $$; sleep 1000", NULL);
+	job_await(&j, "[0] ready");
+	job_await(&j, "[1] ready");
+	kill(j.pid, SIGTERM);
+	assert_int_equal(job_wait(&j), 128 + SIGTERM);
+	job_free(&j);
+	j = (struct job){0};
+	job_start(&j, NULL, "-n", "2", "sh", "-c",
+		"trap 'echo no' TERM; echo ready; while :; do sleep 0.05; done", NULL);
+	job_await(&j, "[0] ready");
+	job_await(&j, "[1] ready");
+	kill(j.pid, SIGTERM);
+	job_await(&j, "[0] no");
+	kill(j.pid, SIGTERM);
+	assert_int_equal(job_wait(&j), 128 + SIGTERM);
+	job_free(&j);
+}
+
 /* Connects to the control port and says `text`. */
 static int stranger(const char *where, const char *text)
 {
@@ -384,6 +408,7 @@ int main(void)
 		cmocka_unit_test(signals_are_forwarded),
 		cmocka_unit_test(terminated),
 		cmocka_unit_test(second_interrupt_kills),
+		cmocka_unit_test(termination_reaches_all),
 		cmocka_unit_test(strangers_on_the_control_port),
 		cmocka_unit_test(secret_is_not_to_be_seen),
 		cmocka_unit_test(progress_on_a_terminal),
