@@ -62,16 +62,116 @@ struct gci_slice gci_parts_overlap(
 	return gci_slice(GCI_OUT, lo, hi > lo ? hi - lo : 0);
 }
 
-void gci_set_lengths(struct gci_builder *b, const struct gci_coll *c)
-{
-	int has_in = c->kind == GCI_BCAST ? b->rank == c->root : !c->in_place;
-	int has_out = c->kind == GCI_ALLREDUCE || b->rank != c->root;
+/* ---- blocks of ranks */
 
-	if (c->kind == GCI_BARRIER)
-		return;
-	b->in_len = has_in ? c->count : 0;
-	b->out_len = has_out ? c->count : 0;
+struct gci_shelf gci_shelf_tmp(struct gci_builder *b, const struct gci_coll *c,
+	const struct gci_group *g, int first, int end)
+{
+	return (struct gci_shelf){
+		GCI_SHELF_PACKED, GCI_TMP, gci_tmp(b, gci_blocks_len(c, g, first, end)), first};
 }
+
+uint64_t gci_blocks_len(const struct gci_coll *c, const struct gci_group *g, int a, int z)
+{
+	uint64_t sum = 0;
+
+	if (!c->counts)
+		return c->count * (uint64_t)(z - a);
+	for (; a < z; a++)
+		sum += gci_block_len(c, gci_group_rank(g, a), gci_group_rank(g, a));
+	return sum;
+}
+
+/* The end of the run of members, from `a` on, whose blocks can go in one message. */
+static int run_end(const struct gci_coll *c, const struct gci_group *g, int a, int z)
+{
+	int wrap = g->n - g->rotation;
+
+	if (!gci_contiguous(c))
+		return a + 1;
+	if (!g->ranks)
+		return a < wrap && wrap < z ? wrap : z;
+	for (a++; a < z && gci_group_rank(g, a) == gci_group_rank(g, a - 1) + 1;)
+		a++;
+	return a;
+}
+
+/* Walks the runs of some members' blocks on a shelf. */
+struct walk {
+	const struct gci_builder *b;
+	const struct gci_coll *c;
+	const struct gci_group *g;
+	const struct gci_shelf *shelf;
+	uint64_t at; /* packed: of the next block */
+};
+
+static struct walk walk_from(const struct gci_builder *b, const struct gci_coll *c,
+	const struct gci_group *g, const struct gci_shelf *shelf, int a)
+{
+	struct walk w = {b, c, g, shelf, shelf->base};
+
+	if (shelf->kind == GCI_SHELF_PACKED)
+		w.at += gci_blocks_len(c, g, shelf->first, a);
+	return w;
+}
+
+static struct gci_slice walk_run(struct walk *w, int a, int end)
+{
+	uint64_t len = gci_blocks_len(w->c, w->g, a, end);
+	struct gci_slice s;
+
+	if (w->shelf->kind == GCI_SHELF_PACKED) {
+		s = gci_slice(w->shelf->buffer, w->at, len);
+		w->at += len;
+		return s;
+	}
+	s = w->shelf->kind == GCI_SHELF_IN
+		    ? gci_in_block(w->c, w->b->rank, gci_group_rank(w->g, a))
+		    : gci_out_block(w->c, w->b->rank, gci_group_rank(w->g, a));
+	s.length = len;
+	return s;
+}
+
+void gci_send_blocks(struct gci_builder *b, const struct gci_coll *c, const struct gci_group *g,
+	int peer, uint32_t tag, const struct gci_shelf *from, int a, int z)
+{
+	struct walk w = walk_from(b, c, g, from, a);
+	int end;
+
+	for (; a < z; a = end) {
+		end = run_end(c, g, a, z);
+		gci_send_some(b, gci_group_rank(g, peer), tag + (uint32_t)a, walk_run(&w, a, end));
+	}
+}
+
+void gci_recv_blocks(struct gci_builder *b, const struct gci_coll *c, const struct gci_group *g,
+	int peer, uint32_t tag, const struct gci_shelf *to, int a, int z)
+{
+	struct walk w = walk_from(b, c, g, to, a);
+	int end;
+
+	for (; a < z; a = end) {
+		end = run_end(c, g, a, z);
+		gci_recv_some(b, gci_group_rank(g, peer), tag + (uint32_t)a, walk_run(&w, a, end));
+	}
+}
+
+void gci_copy_blocks(struct gci_builder *b, const struct gci_coll *c, const struct gci_group *g,
+	const struct gci_shelf *to, const struct gci_shelf *from, int a, int z)
+{
+	struct walk src = walk_from(b, c, g, from, a), dst = walk_from(b, c, g, to, a);
+	int end;
+
+	for (; a < z; a = end) {
+		struct gci_slice d;
+
+		end = run_end(c, g, a, z);
+		d = walk_run(&dst, a, end);
+		gci_copy_some(b, d, walk_run(&src, a, end));
+	}
+}
+
+/* ---- the vector in parts */
 
 /* One round of recursive halving: members [a, z) fall into [a, mid) and [mid, z), the first
  * being the larger by at most one. */
@@ -81,7 +181,7 @@ struct range {
 
 static inline int middle(struct range r)
 {
-	return r.a + (r.z - r.a + 1) / 2;
+	return gci_middle(r.a, r.z);
 }
 
 static inline struct range half_of(struct range r, int me)

@@ -5,12 +5,19 @@
 #ifndef GCI_COLLECTIVES_BLOCKS_H
 #define GCI_COLLECTIVES_BLOCKS_H
 
-#include "collectives/coll.h"
+#include "collectives/layout.h"
+#include "collectives/order.h"
 
-/* Tags: the phase, numbered by the algorithm, and a number that is unique per rank pair in it. */
+/* Tags: the phase (below 16), numbered by the algorithm, and a number that is unique per rank pair
+ * in it. In algorithms that gci_emit runs by segments it is below gci_tag_span(). */
 static inline uint32_t gci_tag(uint32_t phase, uint32_t number)
 {
-	return phase << 24 | number;
+	return phase << 28 | number;
+}
+
+static inline uint32_t gci_tag_span(const struct gci_coll *c)
+{
+	return (uint32_t)c->topo->nranks + 64;
 }
 
 /* An ordered set of ranks. Member 0 is rank ranks[rotation]. */
@@ -33,6 +40,58 @@ static inline int gci_group_rank(const struct gci_group *g, int member)
 	if (i >= g->n)
 		i -= g->n;
 	return g->ranks ? g->ranks[i] : i;
+}
+
+/* The member that a rank is; it must be one. */
+static inline int gci_group_member(const struct gci_group *g, int index)
+{
+	int i = index - g->rotation;
+
+	return i < 0 ? i + g->n : i;
+}
+
+/* Blocks of a group's members as this rank keeps them: at their places in its input or output, or
+ * packed, one after the other in the order of members. */
+struct gci_shelf {
+	enum { GCI_SHELF_IN, GCI_SHELF_OUT, GCI_SHELF_PACKED } kind;
+	enum gci_buffer buffer; /* packed */
+	uint64_t base;          /* packed: where the block of member `first` stands */
+	int first;
+};
+
+static inline struct gci_shelf gci_shelf_in(void)
+{
+	return (struct gci_shelf){.kind = GCI_SHELF_IN};
+}
+
+static inline struct gci_shelf gci_shelf_out(void)
+{
+	return (struct gci_shelf){.kind = GCI_SHELF_OUT};
+}
+
+/* A shelf in TMP for members [first, end). */
+struct gci_shelf gci_shelf_tmp(struct gci_builder *b, const struct gci_coll *c,
+	const struct gci_group *g, int first, int end);
+
+/* Elements of the blocks of members [a, z). Not for alltoall. */
+uint64_t gci_blocks_len(const struct gci_coll *c, const struct gci_group *g, int a, int z);
+
+/* Sends, receives or copies the blocks of members [a, z): in one message per run of ranks that
+ * stand one after the other, or per block where these may have gaps between them; both sides cut
+ * alike. Nothing is sent for blocks without elements. Tags are `tag` + the first member of the
+ * run. Not for alltoall. */
+void gci_send_blocks(struct gci_builder *b, const struct gci_coll *c, const struct gci_group *g,
+	int peer, uint32_t tag, const struct gci_shelf *from, int a, int z);
+void gci_recv_blocks(struct gci_builder *b, const struct gci_coll *c, const struct gci_group *g,
+	int peer, uint32_t tag, const struct gci_shelf *to, int a, int z);
+void gci_copy_blocks(struct gci_builder *b, const struct gci_coll *c, const struct gci_group *g,
+	const struct gci_shelf *to, const struct gci_shelf *from, int a, int z);
+
+/* Copies unless source and destination are the same or empty. */
+static inline void gci_copy_some(struct gci_builder *b, struct gci_slice dst, struct gci_slice src)
+{
+	if (src.length && (src.buffer != dst.buffer || src.offset != dst.offset))
+		gci_copy(b, dst, src);
 }
 
 /* `count` elements cut into n parts as equal as whole grains allow. */
@@ -74,11 +133,8 @@ struct gci_slice gci_parts_overlap(
 static inline enum gci_buffer gci_bcast_buffer(
 	const struct gci_builder *b, const struct gci_coll *c)
 {
-	return b->rank == c->root ? GCI_IN : GCI_OUT;
+	return gci_input(c, b->rank);
 }
-
-/* Sets the builder's buffer lengths for the operation. */
-void gci_set_lengths(struct gci_builder *b, const struct gci_coll *c);
 
 /* Segments: `count` elements in pieces of `segment` (0: one piece). */
 static inline uint64_t gci_nsegments(uint64_t count, uint64_t segment)

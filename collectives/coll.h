@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * A collective operation as emitters see it, and the table of algorithms.
+ * A collective operation as emitters see it, and the tables of algorithms.
  *
  *	struct gci_coll c = {.kind = GCI_BCAST, .topo = &topo, .count = n, .esize = 4, .root = 0};
  *	const struct gci_algorithm *a = gci_algorithm_find(GCI_BCAST, "chain");
- *	rc = gci_emit(a, &c, rank, &sched, &e);
+ *	rc = gci_emit(a, &c, rank, &sched);
  */
 #ifndef GCI_COLLECTIVES_COLL_H
 #define GCI_COLLECTIVES_COLL_H
@@ -11,41 +11,101 @@
 #include "collectives/schedule.h"
 #include "collectives/topo.h"
 
-enum gci_kind { GCI_BCAST, GCI_ALLREDUCE, GCI_BARRIER, GCI_NKINDS };
+enum gci_kind {
+	GCI_BCAST,
+	GCI_REDUCE,
+	GCI_ALLREDUCE,
+	GCI_REDUCE_SCATTER,
+	GCI_SCATTER,
+	GCI_GATHER,
+	GCI_ALLGATHER,
+	GCI_ALLTOALL,
+	GCI_BARRIER,
+	GCI_NKINDS
+};
 
-/* Buffers, in elements:
- *	bcast		root: IN = count, OUT = 0. Others: IN = 0, OUT = count.
- *	allreduce	IN = count, or 0 in place, when OUT holds the input; OUT = count.
- *	barrier		none. */
+/* In which order operands are combined (collectives/order.h). */
+enum gci_order {
+	GCI_ANY_ORDER,     /* OP is commutative, and bits may depend on the algorithm */
+	GCI_CLUSTER_ORDER, /* one tree, by (cluster, place in it), whatever algorithm and size */
+	GCI_RANK_ORDER     /* one tree, leaves in the order of ranks: OP is not commutative */
+};
+
+/* Buffers, in elements. "Blocks" are one part per rank, each of `count` elements or counts[]:
+ *			IN			OUT			in place
+ *	bcast		root: the vector	others: the vector
+ *	reduce		the vector		root: the vector	root: input in OUT
+ *	allreduce	the vector		the vector		input in OUT
+ *	reduce_scatter	all blocks		own block		(never)
+ *	scatter		root: all blocks	own block		root: has no OUT
+ *	gather		own block		root: all blocks	root: own block in OUT
+ *	allgather	own block		all blocks		own block in OUT
+ *	alltoall	a block per rank	a block per rank	input in OUT
+ *	barrier		none
+ * collectives/layout.h tells where a block stands. */
 struct gci_coll {
 	enum gci_kind kind;
 	const struct gci_topo *topo;
-	uint64_t count;   /* elements */
-	uint32_t esize;   /* bytes of an element */
-	int root;         /* bcast */
-	int in_place;     /* allreduce */
+	uint64_t count; /* elements of the vector, or of each block */
+	uint32_t esize; /* bytes of an element */
+	int root;       /* bcast, reduce, scatter, gather */
+	int in_place;
+	enum gci_order order; /* reduce, allreduce, reduce_scatter */
+
+	/* Parameters of algorithms; 0: their own choice. */
 	uint32_t senders; /* WAN senders per ordered cluster pair; 0: gci_topo_senders() */
-	uint64_t segment; /* elements; 0: the algorithm's own choice */
+	uint32_t degree;  /* children in a tree */
+	uint64_t segment; /* elements of the vector, or of each block */
+
+	/* Where a part of a longer operation lies: a window or a segment of every block. */
+	uint64_t stride; /* elements from the start of a block to that of the next; 0: count */
+	uint64_t shift;  /* of each block, or the vector, come before this part */
+
+	/* Blocks of different lengths. */
+	const uint64_t *counts; /* [block]; alltoall: [from * nranks + to]; NULL: `count` each */
+	/* [block]: where this rank's blocks stand in IN and in OUT; NULL: one after the other. */
+	const uint64_t *in_at, *out_at;
+	uint32_t part, nparts; /* with counts: part number `part` of each block; nparts 0: all */
+};
+
+enum gci_trait {
+	GCI_USES_SENDERS = 1 << 0, /* parameters that make a difference */
+	GCI_USES_SEGMENT = 1 << 1,
+	GCI_USES_DEGREE = 1 << 2,
+	GCI_BY_SEGMENT = 1 << 3,   /* gci_emit runs the emitter once per segment */
+	GCI_CAPS_SENDERS = 1 << 4, /* keeps to `senders` for every cluster pair */
+	GCI_KEEPS_CLUSTER_ORDER = 1 << 5,
+	GCI_KEEPS_RANK_ORDER = 1 << 6, /* even where clusters' ranks are mixed; and the other */
 };
 
 struct gci_algorithm {
 	enum gci_kind kind;
 	const char *name;
 	const char *summary;
-	int uses_senders, uses_segment; /* parameters that make a difference */
-	int caps_senders;               /* keeps to `senders` for every cluster pair */
+	unsigned traits;
+	int max_ranks; /* 0: any number */
 	void (*emit)(struct gci_builder *b, const struct gci_coll *c);
 };
 
-/* All algorithms, ended by one without a name. The first of each kind is the default. */
-extern const struct gci_algorithm gci_algorithms[];
+/* Walks all algorithms, kind by kind, the default of each first: NULL gives the first one, the last
+ * one gives NULL. */
+const struct gci_algorithm *gci_algorithm_next(const struct gci_algorithm *a);
+
+#define gci_each_algorithm(a) for ((a) = gci_algorithm_next(NULL); (a); (a) = gci_algorithm_next(a))
 
 const char *gci_kind_name(enum gci_kind kind);
+
+/* The kind of this name, or -1. */
+int gci_kind_find(const char *name);
 
 /* NULL when there is none of this name; name NULL gives the default. */
 const struct gci_algorithm *gci_algorithm_find(enum gci_kind kind, const char *name);
 
-/* Writes the schedule of one rank. Cost: O(that rank's own steps). 0 or GCOLL_ERR_NOMEM. */
+/* Why `a` cannot run `c`, as in "takes at most 9 ranks"; NULL when it can. */
+const char *gci_ineligible(const struct gci_algorithm *a, const struct gci_coll *c);
+
+/* Writes the schedule of one rank; `a` must be eligible. Cost: O(that rank's own steps). 0 or
+ * GCOLL_ERR_NOMEM. */
 int gci_emit(
 	const struct gci_algorithm *a, const struct gci_coll *c, int rank, struct gci_sched *s);
 
@@ -55,20 +115,10 @@ int gci_coll_senders(const struct gci_coll *c, int from, int to);
 /* The same for all links out of `from`: what the narrowest of them takes. */
 int gci_fewest_senders(const struct gci_coll *c, int from);
 
-/* Emitters. One file each; the cost formula and source stand on top of it. */
-void gci_emit_bcast_gridcoll(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_bcast_pipeline(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_bcast_tree(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_bcast_flat(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_bcast_chain(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_bcast_binomial(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_bcast_vandegeijn(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_bcast_vandegeijn_mod(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_bcast_farfirst(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_allreduce_rabenseifner(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_allreduce_rabenseifner_mod(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_allreduce_two_tier(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_barrier_clusters(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_barrier_dissemination(struct gci_builder *b, const struct gci_coll *c);
+/* Tables, one per kind, each in a folder of its own with its emitters; ended by a row without a
+ * name. The first row is the default. */
+extern const struct gci_algorithm gci_bcasts[], gci_reduces[], gci_allreduces[],
+	gci_reduce_scatters[], gci_scatters[], gci_gathers[], gci_allgathers[], gci_alltoalls[],
+	gci_barriers[];
 
 #endif

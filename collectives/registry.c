@@ -1,57 +1,76 @@
 /* SPDX-License-Identifier: MIT
- * The table of algorithms. Nothing outside of it knows one by its name. */
-#include "collectives/coll.h"
+ * The registry: all tables of algorithms. Nothing else knows an algorithm by its name. */
+#include "collectives/blocks.h"
 
+#include <stdio.h>
 #include <string.h>
 
-/* kind, name, summary, uses senders, uses segment, caps senders, emitter. Defaults first. */
-const struct gci_algorithm gci_algorithms[] = {
-	{GCI_BCAST, "gridcoll", "pipeline or tree, by a cost formula", 1, 1, 1,
-		gci_emit_bcast_gridcoll},
-	{GCI_BCAST, "pipeline", "segments along a path through all ranks, over the WAN once", 1, 1,
-		1, gci_emit_bcast_pipeline},
-	{GCI_BCAST, "tree", "binomial in each cluster, far clusters first", 0, 1, 1,
-		gci_emit_bcast_tree},
-	{GCI_BCAST, "flat", "the root sends to each rank in turn", 0, 1, 0, gci_emit_bcast_flat},
-	{GCI_BCAST, "chain", "rank to rank in rank order", 0, 1, 0, gci_emit_bcast_chain},
-	{GCI_BCAST, "binomial", "binomial tree over all ranks", 0, 1, 0, gci_emit_bcast_binomial},
-	{GCI_BCAST, "vandegeijn", "scatter, allgather over all ranks", 0, 0, 0,
-		gci_emit_bcast_vandegeijn},
-	{GCI_BCAST, "vandegeijn-mod", "scatter, copy over the WAN by n senders, allgather", 1, 0, 1,
-		gci_emit_bcast_vandegeijn_mod},
-	{GCI_BCAST, "farfirst", "whole message over the WAN, then van de Geijn in each cluster", 0,
-		0, 1, gci_emit_bcast_farfirst},
-
-	{GCI_ALLREDUCE, "rabenseifner-mod",
-		"reduce-scatter, exchange over the WAN by n senders, allgather", 1, 0, 1,
-		gci_emit_allreduce_rabenseifner_mod},
-	{GCI_ALLREDUCE, "rabenseifner", "reduce-scatter, allgather over all ranks", 0, 0, 0,
-		gci_emit_allreduce_rabenseifner},
-	{GCI_ALLREDUCE, "two-tier", "reduce in each cluster, exchange whole, bcast", 0, 0, 1,
-		gci_emit_allreduce_two_tier},
-
-	{GCI_BARRIER, "clusters", "gather in each cluster, exchange, release", 0, 0, 1,
-		gci_emit_barrier_clusters},
-	{GCI_BARRIER, "dissemination", "dissemination over all ranks", 0, 0, 0,
-		gci_emit_barrier_dissemination},
-
-	{GCI_NKINDS, NULL, NULL, 0, 0, 0, NULL},
+static const struct {
+	const char *name;
+	const struct gci_algorithm *table;
+} kinds[GCI_NKINDS] = {
+	[GCI_BCAST] = {"bcast", gci_bcasts},
+	[GCI_REDUCE] = {"reduce", gci_reduces},
+	[GCI_ALLREDUCE] = {"allreduce", gci_allreduces},
+	[GCI_REDUCE_SCATTER] = {"reduce_scatter", gci_reduce_scatters},
+	[GCI_SCATTER] = {"scatter", gci_scatters},
+	[GCI_GATHER] = {"gather", gci_gathers},
+	[GCI_ALLGATHER] = {"allgather", gci_allgathers},
+	[GCI_ALLTOALL] = {"alltoall", gci_alltoalls},
+	[GCI_BARRIER] = {"barrier", gci_barriers},
 };
 
 const char *gci_kind_name(enum gci_kind kind)
 {
-	static const char *const names[] = {"bcast", "allreduce", "barrier"};
+	return kind < GCI_NKINDS ? kinds[kind].name : "?";
+}
 
-	return kind < GCI_NKINDS ? names[kind] : "?";
+int gci_kind_find(const char *name)
+{
+	int k;
+
+	for (k = 0; k < GCI_NKINDS; k++)
+		if (!strcmp(name, kinds[k].name))
+			return k;
+	return -1;
+}
+
+const struct gci_algorithm *gci_algorithm_next(const struct gci_algorithm *a)
+{
+	int kind = a ? (int)a->kind : -1;
+
+	if (a && a[1].name)
+		return a + 1;
+	while (++kind < GCI_NKINDS)
+		if (kinds[kind].table->name)
+			return kinds[kind].table;
+	return NULL;
 }
 
 const struct gci_algorithm *gci_algorithm_find(enum gci_kind kind, const char *name)
 {
 	const struct gci_algorithm *a;
 
-	for (a = gci_algorithms; a->name; a++)
-		if (a->kind == kind && (!name || !strcmp(a->name, name)))
+	for (a = kinds[kind].table; a->name; a++)
+		if (!name || !strcmp(a->name, name))
 			return a;
+	return NULL;
+}
+
+const char *gci_ineligible(const struct gci_algorithm *a, const struct gci_coll *c)
+{
+	static _Thread_local char text[64];
+
+	if (a->max_ranks && c->topo->nranks > a->max_ranks) {
+		snprintf(text, sizeof(text), "takes at most %d ranks", a->max_ranks);
+		return text;
+	}
+	if (c->order == GCI_RANK_ORDER && gci_order_is_flat(c) &&
+		!(a->traits & GCI_KEEPS_RANK_ORDER))
+		return "does not keep the order of ranks, whose clusters are mixed";
+	if (c->order != GCI_ANY_ORDER &&
+		!(a->traits & (GCI_KEEPS_CLUSTER_ORDER | GCI_KEEPS_RANK_ORDER)))
+		return "does not keep a fixed order of reduction";
 	return NULL;
 }
 
@@ -75,11 +94,35 @@ int gci_fewest_senders(const struct gci_coll *c, int from)
 	return least;
 }
 
+/* Alltoall in place: a copy of what is sent, so that results can come in at any time. */
+static void copy_input(struct gci_builder *b, const struct gci_coll *c)
+{
+	int i;
+
+	for (i = 0; i < b->nranks; i++) {
+		struct gci_slice copy = gci_in_block(c, b->rank, i);
+
+		gci_tmp(b, copy.length);
+		gci_copy_some(b, copy, gci_out_block(c, b->rank, i));
+	}
+}
+
 int gci_emit(const struct gci_algorithm *a, const struct gci_coll *c, int rank, struct gci_sched *s)
 {
+	uint32_t i, n = a->traits & GCI_BY_SEGMENT ? gci_nsegments_of(c) : 1;
 	struct gci_builder b;
 
 	gci_builder_init(&b, rank, c->topo->nranks);
-	a->emit(&b, c);
+	b.in_len = gci_in_extent(c, rank);
+	b.out_len = gci_out_extent(c, rank);
+	if (c->kind == GCI_ALLTOALL && c->in_place)
+		copy_input(&b, c);
+	for (i = 0; i < n; i++) {
+		struct gci_coll segment = gci_segment_of(c, i, n);
+
+		a->emit(&b, &segment);
+		b.tag_at += gci_tag_span(c);
+		gci_no_rounds(&b);
+	}
 	return gci_builder_end(&b, s);
 }

@@ -23,7 +23,7 @@ static const char *const buffer_names[] = {"IN", "OUT", "TMP"};
 
 const char *gci_step_name(enum gci_step_kind kind)
 {
-	return kind <= GCI_REDUCE ? step_names[kind] : "?";
+	return kind <= GCI_STEP_REDUCE ? step_names[kind] : "?";
 }
 
 const char *gci_buffer_name(enum gci_buffer buffer)
@@ -143,35 +143,38 @@ static uint32_t add(struct gci_builder *b, struct gci_step step)
 		return 0;
 	}
 	step.deps = (uint32_t)b->ndeps;
+	step.tag += b->tag_at;
 	b->marks[b->nsteps] = 0;
 	b->steps[b->nsteps++] = step;
 	if (b->fence)
 		depend(b, b->fence - 1);
 	for (i = b->last_round; i < b->round; i++)
 		depend(b, i);
-	if (step.kind != GCI_RECV)
+	if (step.kind != GCI_STEP_RECV)
 		reads(b, step.src);
-	if (step.kind == GCI_REDUCE)
+	if (step.kind == GCI_STEP_REDUCE)
 		reads(b, step.dst);
-	if (step.kind != GCI_SEND)
+	if (step.kind != GCI_STEP_SEND)
 		writes(b, step.dst);
 	return (uint32_t)b->nsteps - 1;
 }
 
 uint32_t gci_send(struct gci_builder *b, int peer, uint32_t tag, struct gci_slice src)
 {
-	return add(b, (struct gci_step){.kind = GCI_SEND, .peer = peer, .tag = tag, .src = src});
+	return add(
+		b, (struct gci_step){.kind = GCI_STEP_SEND, .peer = peer, .tag = tag, .src = src});
 }
 
 uint32_t gci_recv(struct gci_builder *b, int peer, uint32_t tag, struct gci_slice dst)
 {
-	return add(b, (struct gci_step){.kind = GCI_RECV, .peer = peer, .tag = tag, .dst = dst});
+	return add(
+		b, (struct gci_step){.kind = GCI_STEP_RECV, .peer = peer, .tag = tag, .dst = dst});
 }
 
 uint32_t gci_recv_reduce(struct gci_builder *b, int peer, uint32_t tag, struct gci_slice dst,
 	struct gci_slice src, int swapped)
 {
-	return add(b, (struct gci_step){.kind = GCI_RECV_REDUCE,
+	return add(b, (struct gci_step){.kind = GCI_STEP_RECV_REDUCE,
 			      .peer = peer,
 			      .tag = tag,
 			      .dst = dst,
@@ -181,12 +184,12 @@ uint32_t gci_recv_reduce(struct gci_builder *b, int peer, uint32_t tag, struct g
 
 uint32_t gci_copy(struct gci_builder *b, struct gci_slice dst, struct gci_slice src)
 {
-	return add(b, (struct gci_step){.kind = GCI_COPY, .peer = -1, .dst = dst, .src = src});
+	return add(b, (struct gci_step){.kind = GCI_STEP_COPY, .peer = -1, .dst = dst, .src = src});
 }
 
 uint32_t gci_reduce(struct gci_builder *b, struct gci_slice dst, struct gci_slice src, int swapped)
 {
-	return add(b, (struct gci_step){.kind = GCI_REDUCE,
+	return add(b, (struct gci_step){.kind = GCI_STEP_REDUCE,
 			      .peer = -1,
 			      .dst = dst,
 			      .src = src,
@@ -208,6 +211,12 @@ void gci_round(struct gci_builder *b)
 	}
 	b->last_round = first;
 	b->round = (uint32_t)b->nsteps;
+}
+
+void gci_no_rounds(struct gci_builder *b)
+{
+	b->last_round = b->round = (uint32_t)b->nsteps;
+	b->fence = 0;
 }
 
 /* Turns the edges round, by counting. */
@@ -309,24 +318,24 @@ static void print_slice(const struct gci_slice *s, struct gci_buf *out)
 
 static void print_step(const struct gci_step *p, struct gci_buf *out)
 {
-	int message = p->kind <= GCI_RECV_REDUCE;
+	int message = p->kind <= GCI_STEP_RECV_REDUCE;
 
 	gci_buf_printf(out, "%s", gci_step_name(p->kind));
 	if (message)
 		gci_buf_printf(out, " %d tag 0x%08x", p->peer, p->tag);
-	if (p->kind != GCI_SEND)
+	if (p->kind != GCI_STEP_SEND)
 		print_slice(&p->dst, out);
-	if (p->kind == GCI_RECV_REDUCE && p->swapped) {
+	if (p->kind == GCI_STEP_RECV_REDUCE && p->swapped) {
 		gci_buf_printf(out, " = incoming OP");
 		print_slice(&p->src, out);
-	} else if (p->kind == GCI_RECV_REDUCE) {
+	} else if (p->kind == GCI_STEP_RECV_REDUCE) {
 		gci_buf_printf(out, " =");
 		print_slice(&p->src, out);
 		gci_buf_printf(out, " OP incoming");
-	} else if (p->kind == GCI_SEND) {
+	} else if (p->kind == GCI_STEP_SEND) {
 		print_slice(&p->src, out);
-	} else if (p->kind != GCI_RECV) {
-		gci_buf_printf(out, p->kind == GCI_COPY ? " =" : p->swapped ? " =OP" : " OP=");
+	} else if (p->kind != GCI_STEP_RECV) {
+		gci_buf_printf(out, p->kind == GCI_STEP_COPY ? " =" : p->swapped ? " =OP" : " OP=");
 		print_slice(&p->src, out);
 	}
 }

@@ -33,11 +33,11 @@ struct gci_slice {
 };
 
 enum gci_step_kind {
-	GCI_SEND,        /* src -> peer */
-	GCI_RECV,        /* peer -> dst */
-	GCI_RECV_REDUCE, /* dst = src OP incoming; src may be dst */
-	GCI_COPY,        /* dst = src */
-	GCI_REDUCE,      /* dst = dst OP src */
+	GCI_STEP_SEND,        /* src -> peer */
+	GCI_STEP_RECV,        /* peer -> dst */
+	GCI_STEP_RECV_REDUCE, /* dst = src OP incoming; src may be dst */
+	GCI_STEP_COPY,        /* dst = src */
+	GCI_STEP_REDUCE,      /* dst = dst OP src */
 	/* Where both are named, src and dst are the same slice or do not overlap. */
 };
 
@@ -75,6 +75,7 @@ struct gci_builder {
 	size_t marks_cap;
 	uint32_t fence;             /* step + 1; 0: none */
 	uint32_t last_round, round; /* where the round before, and this one, begin */
+	uint32_t tag_at;            /* added to all tags: segments have their own (gci_emit) */
 	int failed;
 };
 
@@ -109,6 +110,16 @@ void gci_fence(struct gci_builder *b, uint32_t earlier);
  * just ended, as after a blocking call. So a rank asks for the next round's data only when it has
  * this round's, and no two senders meet at its NIC. Rounds without steps do not count. */
 void gci_round(struct gci_builder *b);
+
+/* What is emitted from now on waits for no round and no fence before. */
+void gci_no_rounds(struct gci_builder *b);
+
+/* Sets `length` elements of TMP apart and returns their offset. */
+static inline uint64_t gci_tmp(struct gci_builder *b, uint64_t length)
+{
+	b->tmp_len += length;
+	return b->tmp_len - length;
+}
 
 void gci_sched_free(struct gci_sched *s);
 

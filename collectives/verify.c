@@ -39,12 +39,54 @@ int gci_verify_nomem(struct gci_verifier *v)
 	return gci_error_set(v->e, GCOLL_ERR_NOMEM, "out of memory");
 }
 
+static void hold(struct gci_verify_rank *st, int rank, struct gci_slice s, uint64_t shift)
+{
+	gci_imap_set(&st->held[s.buffer], s.offset, s.offset + s.length,
+		(struct gci_ival){(uint64_t)rank, shift});
+}
+
+/* The rank's input stands where the operation has it. Its elements are counted as they stand in the
+ * input, but a block of its own in OUT, in place, as it would stand in IN. */
+static void hold_input(struct gci_verifier *v, struct gci_verify_rank *st, int r)
+{
+	const struct gci_coll *c = v->c;
+	int in_place = !gci_has_in(c, r), i;
+	struct gci_slice s;
+
+	switch (c->kind) {
+	case GCI_BCAST:
+	case GCI_SCATTER:
+		if (r != c->root)
+			return;
+		if (c->kind == GCI_BCAST)
+			hold(st, r, gci_vector(c, GCI_IN), 0);
+		for (i = 0; c->kind == GCI_SCATTER && i < v->nranks; i++)
+			hold(st, r, gci_in_block(c, r, i), 0);
+		return;
+	case GCI_REDUCE:
+	case GCI_ALLREDUCE:
+		hold(st, r, gci_vector(c, gci_input(c, r)), 0);
+		return;
+	case GCI_GATHER:
+	case GCI_ALLGATHER:
+		s = gci_in_block(c, r, r);
+		hold(st, r, s, in_place ? gci_own_at(c, r) - s.offset : 0);
+		return;
+	case GCI_REDUCE_SCATTER:
+	case GCI_ALLTOALL:
+		for (i = 0; i < v->nranks; i++)
+			hold(st, r, in_place ? gci_out_block(c, r, i) : gci_in_block(c, r, i), 0);
+		return;
+	default:
+		return;
+	}
+}
+
 static int init_rank(struct gci_verifier *v, int r)
 {
 	const struct gci_sched *s = v->scheds[r];
 	struct gci_verify_rank *st = &v->ranks[r];
 	const struct gci_coll *c = v->c;
-	enum gci_buffer holds = c->kind == GCI_ALLREDUCE && c->in_place ? GCI_OUT : GCI_IN;
 	int i;
 
 	for (i = 0; i < GCI_NBUFFERS; i++)
@@ -55,9 +97,8 @@ static int init_rank(struct gci_verifier *v, int r)
 		st->known = gci_calloc(s->nsteps, v->exprs.nwords * sizeof(*st->known));
 	if (!st->match || !st->started || (c->kind == GCI_BARRIER && !st->known))
 		return gci_verify_nomem(v);
-	if (c->kind == GCI_ALLREDUCE || (c->kind == GCI_BCAST && r == c->root))
-		gci_imap_set(&st->held[holds], 0, c->count, (struct gci_ival){(uint64_t)r, 0});
-	return st->held[holds].failed ? gci_verify_nomem(v) : 0;
+	hold_input(v, st, r);
+	return st->held[GCI_IN].failed || st->held[GCI_OUT].failed ? gci_verify_nomem(v) : 0;
 }
 
 static void free_rank(struct gci_verify_rank *st)
@@ -86,6 +127,8 @@ static int run_passes(struct gci_verifier *v, int check_senders)
 		rc = gci_ready_init(&v->ranks[r].ready, v->scheds[r]);
 	if (!rc)
 		rc = gci_verify_execute(v);
+	if (!rc)
+		rc = gci_verify_canonical(v);
 	for (r = 0; !rc && r < v->nranks; r++)
 		rc = gci_verify_result(v, r);
 	if (!rc)

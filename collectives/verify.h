@@ -17,8 +17,9 @@
  *  - deadlock when a SEND ends only with its RECV (rendezvous);
  *  - reads of undefined data;
  *  - operands at different offsets, a contribution counted twice;
- *  - a result that is undefined, incomplete or wrong; results whose order of operands, and so
- *    whose bits, differ between ranks; a barrier that some rank can leave too early;
+ *  - a result that is undefined, incomplete or wrong, or stands next to where it should; results
+ *    whose order of operands, and so whose bits, differ between ranks, or from the order that was
+ *    asked for; a barrier that some rank can leave too early;
  *  - more distinct senders between two clusters than allowed. */
 #ifndef GCI_COLLECTIVES_VERIFY_H
 #define GCI_COLLECTIVES_VERIFY_H

@@ -107,10 +107,10 @@ static int run_local(const struct gci_at *at)
 	struct gci_imap src = {0}, dst = {0};
 	int rc = load(at, &p->src, &src);
 
-	if (!rc && p->kind == GCI_REDUCE)
+	if (!rc && p->kind == GCI_STEP_REDUCE)
 		rc = load(at, &p->dst, &dst);
 	if (!rc)
-		rc = store(at, &p->dst, &src, p->kind == GCI_REDUCE ? &dst : NULL);
+		rc = store(at, &p->dst, &src, p->kind == GCI_STEP_REDUCE ? &dst : NULL);
 	gci_imap_free(&src);
 	gci_imap_free(&dst);
 	return rc;
@@ -122,10 +122,10 @@ static int run_message(const struct gci_at *from, const struct gci_at *to)
 	struct gci_imap sent = {0}, own = {0};
 	int rc = load(from, &gci_at_step(from)->src, &sent);
 
-	if (!rc && recv->kind == GCI_RECV_REDUCE)
+	if (!rc && recv->kind == GCI_STEP_RECV_REDUCE)
 		rc = load(to, &recv->src, &own);
 	if (!rc)
-		rc = store(to, &recv->dst, &sent, recv->kind == GCI_RECV_REDUCE ? &own : NULL);
+		rc = store(to, &recv->dst, &sent, recv->kind == GCI_STEP_RECV_REDUCE ? &own : NULL);
 	gci_imap_free(&sent);
 	gci_imap_free(&own);
 	return rc;
@@ -159,8 +159,8 @@ static void wake(struct gci_verifier *v, int rank)
 
 static int finish_message(struct gci_verifier *v, struct gci_at a, struct gci_at b)
 {
-	struct gci_at from = gci_at_step(&a)->kind == GCI_SEND ? a : b;
-	struct gci_at to = gci_at_step(&a)->kind == GCI_SEND ? b : a;
+	struct gci_at from = gci_at_step(&a)->kind == GCI_STEP_SEND ? a : b;
+	struct gci_at to = gci_at_step(&a)->kind == GCI_STEP_SEND ? b : a;
 	int rc = run_message(&from, &to);
 
 	/* The sender learns nothing from a receive: its SEND may end before. */

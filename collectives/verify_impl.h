@@ -9,6 +9,8 @@
 #define GCI_COLLECTIVES_VERIFY_IMPL_H
 
 #include "collectives/expr.h"
+#include "collectives/layout.h"
+#include "collectives/order.h"
 #include "collectives/ready.h"
 #include "collectives/verify.h"
 
@@ -18,8 +20,9 @@ struct gci_verify_rank {
 	uint32_t *match; /* [step]: its counterpart at the peer, for messages */
 	struct gci_ready ready;
 	unsigned char *started;
-	/* What an element holds: a = expression, b = offset of the contributions' element less
-	 * its own (modulo 2^64). Undefined elements are not in the map. */
+	/* What an element holds: a = expression, b = offset of the contributions' element in
+	 * their ranks' input, less its own offset (modulo 2^64). Undefined elements are not in
+	 * the map. */
 	struct gci_imap held[GCI_NBUFFERS];
 	uint64_t *known; /* barrier: [step * nwords] ranks known to have come */
 };
@@ -30,7 +33,9 @@ struct gci_verifier {
 	int nranks;
 	struct gci_verify_rank *ranks;
 	struct gci_exprs exprs;
-	struct gci_imap reference; /* rank 0's result: all ranks' bits must be equal */
+	/* Results by their elements' offset in the input: all ranks' bits must be equal. */
+	struct gci_imap reference;
+	int64_t canonical; /* the expression of a fixed order; -1: any order will do */
 	struct gci_verify_report *report;
 	struct gci_error *e;
 	/* Worklist of ranks that may have something to start. */
@@ -58,7 +63,8 @@ int gci_verify_nomem(struct gci_verifier *v);
 int gci_verify_shape(struct gci_verifier *v);
 int gci_verify_matching(struct gci_verifier *v); /* fills ranks[].match */
 int gci_verify_order(struct gci_verifier *v, int rank);
-int gci_verify_execute(struct gci_verifier *v); /* fills ranks[].held and .known */
+int gci_verify_execute(struct gci_verifier *v);   /* fills ranks[].held and .known */
+int gci_verify_canonical(struct gci_verifier *v); /* fills canonical */
 int gci_verify_result(struct gci_verifier *v, int rank);
 int gci_verify_traffic(struct gci_verifier *v, int check_senders);
 
@@ -69,17 +75,17 @@ static inline const struct gci_step *gci_at_step(const struct gci_at *at)
 
 static inline int gci_is_message(const struct gci_step *s)
 {
-	return s->kind <= GCI_RECV_REDUCE;
+	return s->kind <= GCI_STEP_RECV_REDUCE;
 }
 
 static inline int gci_reads_src(const struct gci_step *s)
 {
-	return s->kind != GCI_RECV;
+	return s->kind != GCI_STEP_RECV;
 }
 
 static inline int gci_writes_dst(const struct gci_step *s)
 {
-	return s->kind != GCI_SEND;
+	return s->kind != GCI_STEP_SEND;
 }
 
 #endif

@@ -91,7 +91,7 @@ static int check_step_order(struct race_check *rc, struct gci_imap *maps)
 			&rc->at, GCI_FAULT_RACE, "source and destination overlap in part");
 	if (gci_reads_src(p))
 		status = check_access(rc, maps, &p->src, 0);
-	if (!status && p->kind == GCI_REDUCE)
+	if (!status && p->kind == GCI_STEP_REDUCE)
 		status = check_access(rc, maps, &p->dst, 0);
 	if (!status && gci_writes_dst(p))
 		status = check_access(rc, maps, &p->dst, 1);

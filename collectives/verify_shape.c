@@ -33,7 +33,7 @@ static int check_step(const struct gci_at *at)
 	uint32_t i;
 	int rc = 0;
 
-	if ((unsigned)p->kind > GCI_REDUCE)
+	if ((unsigned)p->kind > GCI_STEP_REDUCE)
 		return gci_verify_fault(at->v, GCI_FAULT_SHAPE,
 			"rank %d step %u: no such kind of step: %d", at->rank, at->step,
 			(int)p->kind);
@@ -61,14 +61,11 @@ static int check_lengths(struct gci_verifier *v, int rank)
 {
 	const struct gci_coll *c = v->c;
 	const struct gci_sched *s = v->scheds[rank];
-	int has_in =
-		c->kind == GCI_BCAST ? rank == c->root : c->kind == GCI_ALLREDUCE && !c->in_place;
-	int has_out = c->kind == GCI_ALLREDUCE || (c->kind == GCI_BCAST && rank != c->root);
 
 	if (s->rank != rank || s->nranks != v->nranks)
 		return gci_verify_fault(v, GCI_FAULT_SHAPE, "rank %d: schedule of rank %d of %d",
 			rank, s->rank, s->nranks);
-	if (s->in_len != (has_in ? c->count : 0) || s->out_len != (has_out ? c->count : 0))
+	if (s->in_len != gci_in_extent(c, rank) || s->out_len != gci_out_extent(c, rank))
 		return gci_verify_fault(v, GCI_FAULT_SHAPE,
 			"rank %d: IN is %" PRIu64 ", OUT %" PRIu64 " elements: not the operation's",
 			rank, s->in_len, s->out_len);
@@ -150,7 +147,7 @@ static int same_message(const struct message *x, const struct message *y)
 
 static uint64_t message_length(const struct gci_step *s)
 {
-	return s->kind == GCI_SEND ? s->src.length : s->dst.length;
+	return s->kind == GCI_STEP_SEND ? s->src.length : s->dst.length;
 }
 
 static int match_one(struct gci_verifier *v, const struct message *list, size_t left)
@@ -186,7 +183,7 @@ int gci_verify_matching(struct gci_verifier *v)
 	for (r = 0; r < v->nranks; r++)
 		for (k = 0; k < v->scheds[r]->nsteps; k++) {
 			const struct gci_step *s = &v->scheds[r]->steps[k];
-			int sent = s->kind == GCI_SEND;
+			int sent = s->kind == GCI_STEP_SEND;
 
 			if (!gci_is_message(s))
 				continue;

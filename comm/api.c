@@ -59,8 +59,8 @@ static int set_parameter(const char *key, const char *p, struct gci_choice *choi
 
 	const struct gci_algorithm *a = choice->algorithm;
 
-	if ((!strncmp(p, "senders=", 8) && !a->uses_senders) ||
-		(!strncmp(p, "segment=", 8) && !a->uses_segment))
+	if ((!strncmp(p, "senders=", 8) && !(a->traits & GCI_USES_SENDERS)) ||
+		(!strncmp(p, "segment=", 8) && !(a->traits & GCI_USES_SEGMENT)))
 		return gci_comm_error(
 			GCOLL_ERR_INVAL, "%s: %s does not use \"%s\"", key, a->name, p);
 	if (!strncmp(p, "senders=", 8)) {
@@ -86,7 +86,7 @@ static int unknown_algorithm(enum gci_kind kind, const char *name)
 	const struct gci_algorithm *a;
 	char list[256] = "";
 
-	for (a = gci_algorithms; a->name; a++)
+	gci_each_algorithm (a)
 		if (a->kind == kind)
 			snprintf(list + strlen(list), sizeof(list) - strlen(list), " %s", a->name);
 	return gci_comm_error(GCOLL_ERR_INVAL,

@@ -232,8 +232,8 @@ struct gci_tp_config gci_comm_tp_config(gcoll_comm *c)
 static int same_coll(const struct gci_coll *a, const struct gci_coll *b)
 {
 	return a->kind == b->kind && a->count == b->count && a->esize == b->esize &&
-	       a->root == b->root && a->in_place == b->in_place && a->senders == b->senders &&
-	       a->segment == b->segment;
+	       a->root == b->root && a->in_place == b->in_place && a->order == b->order &&
+	       a->senders == b->senders && a->degree == b->degree && a->segment == b->segment;
 }
 
 static struct gci_cached_sched *get_sched(
@@ -490,11 +490,11 @@ int gci_comm_traffic(gcoll_comm *c, enum gci_kind kind, uint64_t count, uint32_t
 			for (i = 0; !rc && i < s.nsteps; i++) {
 				const struct gci_step *p = &s.steps[i];
 
-				if (p->kind == GCI_SEND) {
+				if (p->kind == GCI_STEP_SEND) {
 					moved[2 * r] += p->src.length * esize;
 					if (c->topo.cluster[r] != c->topo.cluster[p->peer])
 						*wan_nbytes += p->src.length * esize;
-				} else if (p->kind <= GCI_RECV_REDUCE) {
+				} else if (p->kind <= GCI_STEP_RECV_REDUCE) {
 					moved[2 * r + 1] += p->dst.length * esize;
 				}
 			}

@@ -75,7 +75,7 @@ static void on_piece(struct gci_tp_req *req, uint64_t offset, const void *data, 
 static void start_message(struct gci_run *run, uint32_t step)
 {
 	const struct gci_step *s = &run->sched->steps[step];
-	const struct gci_slice *slice = s->kind == GCI_SEND ? &s->src : &s->dst;
+	const struct gci_slice *slice = s->kind == GCI_STEP_SEND ? &s->src : &s->dst;
 	struct gci_run_message *m = &run->messages[step];
 
 	m->run = run;
@@ -87,10 +87,10 @@ static void start_message(struct gci_run *run, uint32_t step)
 		.digest = run->digest,
 		.align = run->esize,
 		.done = on_message,
-		.piece = s->kind == GCI_RECV_REDUCE ? on_piece : NULL,
+		.piece = s->kind == GCI_STEP_RECV_REDUCE ? on_piece : NULL,
 		.user = m};
 	run->nmessages++;
-	if (s->kind == GCI_SEND)
+	if (s->kind == GCI_STEP_SEND)
 		gci_tp_isend(run->tp, &m->req);
 	else
 		gci_tp_irecv(run->tp, &m->req);
@@ -102,7 +102,7 @@ static void run_local(const struct gci_run *run, const struct gci_step *s)
 
 	if (!nbytes)
 		return;
-	if (s->kind == GCI_COPY)
+	if (s->kind == GCI_STEP_COPY)
 		memmove(at(run, &s->dst), at(run, &s->src), nbytes);
 	else if (s->swapped)
 		run->kernel(at(run, &s->dst), at(run, &s->src), at(run, &s->dst), s->dst.length);
@@ -117,7 +117,7 @@ static void advance(struct gci_run *run)
 	while (gci_ready_next(&run->ready, &step)) {
 		const struct gci_step *s = &run->sched->steps[step];
 
-		if (s->kind <= GCI_RECV_REDUCE) {
+		if (s->kind <= GCI_STEP_RECV_REDUCE) {
 			start_message(run, step);
 		} else {
 			run_local(run, s);
@@ -141,7 +141,7 @@ int gci_run_start(struct gci_run *run)
 	}
 	/* Connections that later steps need are opened while the first ones run. */
 	for (i = 0; i < s->nsteps; i++)
-		if (s->steps[i].kind <= GCI_RECV_REDUCE)
+		if (s->steps[i].kind <= GCI_STEP_RECV_REDUCE)
 			gci_tp_connect(run->tp, s->steps[i].peer);
 	run->starting = 1;
 	advance(run);

@@ -40,10 +40,12 @@ static int list_algorithms(void)
 {
 	const struct gci_algorithm *a;
 
-	for (a = gci_algorithms; a->name && gct_is_first(); a++)
+	if (!gct_is_first())
+		return GCT_OK;
+	gci_each_algorithm (a)
 		printf("%-10s %-18s %s%s%s\n", gci_kind_name(a->kind), a->name, a->summary,
-			a->uses_senders ? " [:senders=N]" : "",
-			a->uses_segment ? " [:segment=BYTES]" : "");
+			(a->traits & GCI_USES_SENDERS) ? " [:senders=N]" : "",
+			(a->traits & GCI_USES_SEGMENT) ? " [:segment=BYTES]" : "");
 	return GCT_OK;
 }
 
@@ -73,6 +75,11 @@ static int parse_algorithms(struct gct_bench_options *o, char *list)
 	return o->nalgorithms ? 0 : usage_error("--algorithm", "", "names, auto or all");
 }
 
+static int can_measure(enum gci_kind kind)
+{
+	return kind == GCI_BCAST || kind == GCI_ALLREDUCE || kind == GCI_BARRIER;
+}
+
 static int parse_operations(struct gct_bench_options *o, int argc, char **argv)
 {
 	int i, k;
@@ -82,7 +89,7 @@ static int parse_operations(struct gct_bench_options *o, int argc, char **argv)
 
 		for (k = 0; k < GCI_NKINDS; k++)
 			if ((all || !strcmp(argv[i], gci_kind_name((enum gci_kind)k))) &&
-				o->nkinds < GCI_NKINDS) {
+				can_measure((enum gci_kind)k) && o->nkinds < GCI_NKINDS) {
 				o->kinds[o->nkinds++] = (enum gci_kind)k;
 				found = 1;
 			}
@@ -245,8 +252,8 @@ static int algorithm_names(
 		memcpy(names, o->algorithms, sizeof(o->algorithms));
 		return o->nalgorithms;
 	}
-	for (a = gci_algorithms; a->name && n < GCT_MAX_CASES; a++)
-		if (a->kind == kind)
+	gci_each_algorithm (a)
+		if (a->kind == kind && n < GCT_MAX_CASES)
 			names[n++] = a->name;
 	return n;
 }

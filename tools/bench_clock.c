@@ -50,7 +50,7 @@ int gct_bench_clocks(struct gct_bench *b)
 
 	if (b->lab.backend || c->size > MOST_RANKS)
 		return 0;
-	rc = gcoll_comm_set(c, "bcast", "flat");
+	rc = gcoll_comm_set(c, "bcast", "sequential");
 	for (r = 1; r < c->size && !rc; r++) {
 		rc = offset_of(c, r, &rtt, &offset);
 		offset_bits = (uint64_t)offset;

@@ -5,12 +5,12 @@
 
 static int is_message(const struct gci_step *p)
 {
-	return p->kind <= GCI_RECV_REDUCE;
+	return p->kind <= GCI_STEP_RECV_REDUCE;
 }
 
 static int reduces(const struct gci_step *p)
 {
-	return p->kind == GCI_RECV_REDUCE || p->kind == GCI_REDUCE;
+	return p->kind == GCI_STEP_RECV_REDUCE || p->kind == GCI_STEP_REDUCE;
 }
 
 /* The step at the other end of a message, or NO_STEP when an earlier mutation took it away. */
@@ -23,7 +23,7 @@ static uint32_t counterpart(const struct scheds *x, int rank, uint32_t step)
 		const struct gci_step *q = &x->s[p->peer].steps[i];
 
 		if (is_message(q) && q->peer == rank && q->tag == p->tag &&
-			(q->kind == GCI_SEND) != (p->kind == GCI_SEND))
+			(q->kind == GCI_STEP_SEND) != (p->kind == GCI_STEP_SEND))
 			return i;
 	}
 	return NO_STEP;
@@ -123,10 +123,10 @@ static int shift_slice(struct scheds *x, int rank, uint32_t step, uint32_t k)
 	if (k >= 6)
 		return -1;
 	if (k < 2)
-		return p->kind != GCI_RECV && shift_by(&p->src, by);
+		return p->kind != GCI_STEP_RECV && shift_by(&p->src, by);
 	if (k < 4)
-		return p->kind != GCI_SEND && shift_by(&p->dst, by);
-	return (reduces(p) || p->kind == GCI_COPY) && shift_by(&p->src, by) &&
+		return p->kind != GCI_STEP_SEND && shift_by(&p->dst, by);
+	return (reduces(p) || p->kind == GCI_STEP_COPY) && shift_by(&p->src, by) &&
 	       shift_by(&p->dst, by);
 }
 
@@ -135,10 +135,10 @@ static int shift_message(struct scheds *x, int rank, uint32_t step, uint32_t k)
 {
 	struct gci_step *p = &x->s[rank].steps[step], *q;
 
-	if (p->kind != GCI_SEND || k >= 2 || counterpart(x, rank, step) == NO_STEP)
+	if (p->kind != GCI_STEP_SEND || k >= 2 || counterpart(x, rank, step) == NO_STEP)
 		return -1;
 	q = &x->s[p->peer].steps[counterpart(x, rank, step)];
-	if (q->kind == GCI_RECV_REDUCE)
+	if (q->kind == GCI_STEP_RECV_REDUCE)
 		shift_by(&q->src, k ? 1 : -1);
 	return shift_by(&p->src, k ? 1 : -1) && shift_by(&q->dst, k ? 1 : -1);
 }
@@ -147,14 +147,14 @@ static int shorten_message(struct scheds *x, int rank, uint32_t step, uint32_t k
 {
 	struct gci_step *p = &x->s[rank].steps[step], *q;
 
-	if (p->kind != GCI_SEND || k >= 2 || counterpart(x, rank, step) == NO_STEP)
+	if (p->kind != GCI_STEP_SEND || k >= 2 || counterpart(x, rank, step) == NO_STEP)
 		return -1;
 	if (!p->src.length)
 		return 0;
 	q = &x->s[p->peer].steps[counterpart(x, rank, step)];
 	p->src.length--;
 	q->dst.length--;
-	q->src.length -= q->kind == GCI_RECV_REDUCE;
+	q->src.length -= q->kind == GCI_STEP_RECV_REDUCE;
 	p->src.offset += k;
 	q->dst.offset += k;
 	q->src.offset += k;
@@ -168,7 +168,8 @@ static int change_buffer(struct scheds *x, int rank, uint32_t step, uint32_t k)
 
 	if (k >= 4)
 		return -1;
-	if ((k < 2 && p->kind == GCI_RECV) || (k >= 2 && p->kind == GCI_SEND) || !s->length)
+	if ((k < 2 && p->kind == GCI_STEP_RECV) || (k >= 2 && p->kind == GCI_STEP_SEND) ||
+		!s->length)
 		return 0;
 	s->buffer = (enum gci_buffer)((s->buffer + 1 + k % 2) % GCI_NBUFFERS);
 	return 1;
@@ -180,7 +181,7 @@ static int drop_message(struct scheds *x, int rank, uint32_t step, uint32_t k)
 	int peer = p->peer;
 	uint32_t other;
 
-	if (p->kind != GCI_SEND || k)
+	if (p->kind != GCI_STEP_SEND || k)
 		return -1;
 	other = counterpart(x, rank, step);
 	if (other == NO_STEP)
@@ -204,7 +205,7 @@ static int receive_only(struct scheds *x, int rank, uint32_t step, uint32_t k)
 
 	if (!reduces(p) || k)
 		return -1;
-	p->kind = p->kind == GCI_REDUCE ? GCI_COPY : GCI_RECV;
+	p->kind = p->kind == GCI_STEP_REDUCE ? GCI_STEP_COPY : GCI_STEP_RECV;
 	return 1;
 }
 
@@ -223,7 +224,7 @@ static int reduce_twice(struct scheds *x, int rank, uint32_t step, uint32_t k)
 
 	if (!reduces(&again) || k)
 		return -1;
-	if (again.kind == GCI_RECV_REDUCE) {
+	if (again.kind == GCI_STEP_RECV_REDUCE) {
 		other = counterpart(x, rank, step);
 		if (other == NO_STEP)
 			return 0;

@@ -58,7 +58,7 @@ static int inside(const struct gci_sched *s, const struct gci_slice *slice)
 
 static uint64_t length_of(const struct gci_step *p)
 {
-	return p->kind == GCI_SEND ? p->src.length : p->dst.length;
+	return p->kind == GCI_STEP_SEND ? p->src.length : p->dst.length;
 }
 
 static int well_formed(const struct scheds *x, int rank, uint32_t step)
@@ -70,13 +70,13 @@ static int well_formed(const struct scheds *x, int rank, uint32_t step)
 	for (k = 0; k < p->ndeps; k++)
 		if (s->deps[p->deps + k] >= step)
 			return 0;
-	if (p->kind <= GCI_RECV_REDUCE && (p->peer < 0 || p->peer >= x->n || p->peer == rank))
+	if (p->kind <= GCI_STEP_RECV_REDUCE && (p->peer < 0 || p->peer >= x->n || p->peer == rank))
 		return 0;
-	if (p->kind != GCI_SEND && (!inside(s, &p->dst) || p->dst.buffer == GCI_IN))
+	if (p->kind != GCI_STEP_SEND && (!inside(s, &p->dst) || p->dst.buffer == GCI_IN))
 		return 0;
-	if (p->kind != GCI_RECV && !inside(s, &p->src))
+	if (p->kind != GCI_STEP_RECV && !inside(s, &p->src))
 		return 0;
-	return p->kind <= GCI_RECV || p->src.length == p->dst.length;
+	return p->kind <= GCI_STEP_RECV || p->src.length == p->dst.length;
 }
 
 /* The one step of the peer that takes or gives this message. */
@@ -86,13 +86,13 @@ static int find_match(struct oracle *o, int rank, uint32_t step)
 	const struct gci_sched *peer;
 	uint32_t i, n = 0;
 
-	if (p->kind > GCI_RECV_REDUCE)
+	if (p->kind > GCI_STEP_RECV_REDUCE)
 		return 1;
 	peer = &o->x->s[p->peer];
 	for (i = 0; i < peer->nsteps; i++) {
 		q = &peer->steps[i];
-		if (q->kind > GCI_RECV_REDUCE || q->peer != rank || q->tag != p->tag ||
-			(q->kind == GCI_SEND) == (p->kind == GCI_SEND))
+		if (q->kind > GCI_STEP_RECV_REDUCE || q->peer != rank || q->tag != p->tag ||
+			(q->kind == GCI_STEP_SEND) == (p->kind == GCI_STEP_SEND))
 			continue;
 		n++;
 		o->ranks[rank].steps[step].match = i;
@@ -219,7 +219,7 @@ static void arrive(struct oracle *o, int rank, const struct gci_step *p, uint64_
 {
 	struct value own;
 
-	if (p->kind == GCI_RECV_REDUCE) {
+	if (p->kind == GCI_STEP_RECV_REDUCE) {
 		own = *at(o, rank, &p->src, i);
 		v = p->swapped ? op(v, own) : op(own, v);
 	}
@@ -230,7 +230,7 @@ static void work(struct oracle *o, int rank, const struct gci_step *p, uint64_t 
 {
 	struct value *dst = at(o, rank, &p->dst, i), src = *at(o, rank, &p->src, i);
 
-	if (p->kind == GCI_COPY)
+	if (p->kind == GCI_STEP_COPY)
 		*dst = src;
 	else
 		*dst = p->swapped ? op(src, *dst) : op(*dst, src);
@@ -248,11 +248,11 @@ static int can_move(const struct oracle *o, int rank, uint32_t step)
 		return 1;
 	if (t->state != MOVING)
 		return 0;
-	if (p->kind > GCI_RECV_REDUCE || t->buffered)
+	if (p->kind > GCI_STEP_RECV_REDUCE || t->buffered)
 		return 1;
 	/* Messages are moved by their receivers, SENDs to the network's buffer by themselves. */
 	peer = &o->ranks[p->peer].steps[t->match];
-	if (p->kind == GCI_SEND)
+	if (p->kind == GCI_STEP_SEND)
 		return 0;
 	return peer->buffered ? peer->state == DONE : peer->state == MOVING;
 }
@@ -265,9 +265,9 @@ static void move_one(struct oracle *o, int rank, uint32_t step)
 	uint64_t i = t->backwards ? length_of(p) - 1 - t->moved : t->moved;
 
 	t->moved++;
-	if (p->kind > GCI_RECV_REDUCE) {
+	if (p->kind > GCI_STEP_RECV_REDUCE) {
 		work(o, rank, p, i);
-	} else if (p->kind == GCI_SEND) {
+	} else if (p->kind == GCI_STEP_SEND) {
 		t->kept[i] = *at(o, rank, &p->src, i);
 	} else {
 		peer = &o->ranks[p->peer].steps[t->match];
@@ -285,7 +285,7 @@ static void advance(struct oracle *o, int rank, uint32_t step, int buffering)
 
 	if (t->state == STARTABLE) {
 		t->state = MOVING;
-		if (p->kind == GCI_SEND && buffering && gci_prng_below(&o->prng, 4)) {
+		if (p->kind == GCI_STEP_SEND && buffering && gci_prng_below(&o->prng, 4)) {
 			t->buffered = 1;
 			t->kept = must(gci_calloc(p->src.length, sizeof(*t->kept)));
 		}
@@ -297,7 +297,7 @@ static void advance(struct oracle *o, int rank, uint32_t step, int buffering)
 	if (t->moved < length_of(p))
 		return;
 	finish(o, rank, step);
-	if ((p->kind == GCI_RECV || p->kind == GCI_RECV_REDUCE) &&
+	if ((p->kind == GCI_STEP_RECV || p->kind == GCI_STEP_RECV_REDUCE) &&
 		!o->ranks[p->peer].steps[t->match].buffered)
 		finish(o, p->peer, t->match);
 }

@@ -25,7 +25,8 @@ void scheds_begin(struct scheds *x, enum gci_kind kind, const int *sizes, uint64
 	x->n = x->topo.nranks;
 	for (r = 0; r < x->n; r++) {
 		gci_builder_init(&x->b[r], r, x->n);
-		gci_set_lengths(&x->b[r], &x->c);
+		x->b[r].in_len = gci_in_extent(&x->c, r);
+		x->b[r].out_len = gci_out_extent(&x->c, r);
 	}
 }
 
@@ -49,7 +50,7 @@ void scheds_emit(
 	x->c.kind = a->kind;
 	x->c.topo = &x->topo;
 	x->n = x->topo.nranks;
-	x->check_senders = a->caps_senders;
+	x->check_senders = (a->traits & GCI_CAPS_SENDERS) != 0;
 	for (r = 0; r < x->n; r++)
 		if (gci_emit(a, &x->c, r, &x->s[r]))
 			abort();

@@ -23,18 +23,72 @@ static void prove(const struct gci_algorithm *a, const struct gci_coll *c)
 	struct gci_error e = {0};
 	int r, n = c->topo->nranks;
 
+	if (gci_ineligible(a, c))
+		return;
 	for (r = 0; r < n; r++) {
 		assert_int_equal(gci_emit(a, c, r, &scheds[r]), 0);
 		list[r] = &scheds[r];
 	}
-	if (gci_verify(list, c, a->caps_senders, &report, &e))
+	if (gci_verify(list, c, (a->traits & GCI_CAPS_SENDERS) != 0, &report, &e))
 		fail_msg("%s %s P=%d clusters=%d root=%d count=%" PRIu64 " segment=%" PRIu64
-			 " senders=%u in_place=%d: %s",
+			 " senders=%u degree=%u in_place=%d order=%d stride=%" PRIu64
+			 " counts=%d part=%u/%u: %s",
 			gci_kind_name(a->kind), a->name, n, c->topo->nclusters, c->root, c->count,
-			c->segment, c->senders, c->in_place, e.text);
+			c->segment, c->senders, c->degree, c->in_place, (int)c->order, c->stride,
+			c->counts != NULL, c->part, c->nparts, e.text);
 	for (r = 0; r < n; r++)
 		gci_sched_free(&scheds[r]);
 	proved++;
+}
+
+static int has_blocks(enum gci_kind kind)
+{
+	return kind >= GCI_REDUCE_SCATTER && kind <= GCI_ALLTOALL;
+}
+
+static int has_root(enum gci_kind kind)
+{
+	return kind == GCI_BCAST || kind == GCI_REDUCE || kind == GCI_SCATTER || kind == GCI_GATHER;
+}
+
+static int reduces(enum gci_kind kind)
+{
+	return kind == GCI_REDUCE || kind == GCI_ALLREDUCE || kind == GCI_REDUCE_SCATTER;
+}
+
+/* In and out of place, and the orders of reduction. */
+static void prove_variants(const struct gci_algorithm *a, struct gci_coll c)
+{
+	static const enum gci_order orders[] = {GCI_CLUSTER_ORDER, GCI_RANK_ORDER};
+	int i;
+
+	prove(a, &c);
+	for (i = 0; i < 2 && reduces(a->kind); i++) {
+		c.order = orders[i];
+		prove(a, &c);
+	}
+	c.order = GCI_ANY_ORDER;
+	c.in_place =
+		a->kind != GCI_BCAST && a->kind != GCI_REDUCE_SCATTER && a->kind != GCI_BARRIER;
+	if (c.in_place)
+		prove(a, &c);
+}
+
+/* Blocks of different lengths, some of them empty, in whole and in parts. */
+static void prove_counts(const struct gci_algorithm *a, struct gci_coll c)
+{
+	static uint64_t counts[MAX_RANKS * MAX_RANKS];
+	int i, n = c.topo->nranks, nblocks = a->kind == GCI_ALLTOALL ? n * n : n;
+
+	for (i = 0; i < nblocks; i++) /* alltoall in place: the same both ways */
+		counts[i] = a->kind == GCI_ALLTOALL
+				    ? (uint64_t)((i / n + 1) * (i % n + 1) * 7 % 5) * c.count
+				    : (uint64_t)(i * 7 % 5) * c.count + (unsigned)i % 2;
+	c.counts = counts;
+	prove_variants(a, c);
+	c.nparts = 3;
+	c.part = 1;
+	prove(a, &c);
 }
 
 /* All parameters of one algorithm on one topology. */
@@ -46,19 +100,24 @@ static void prove_parameters(
 	size_t i;
 
 	for (i = 0; i < sizeof(senders) / sizeof(*senders); i++) {
-		if (i && (!a->uses_senders || t->nclusters == 1))
+		if (i && (!(a->traits & GCI_USES_SENDERS) || t->nclusters == 1))
 			break;
 		c.senders = senders[i];
-		prove(a, &c);
-		c.in_place = a->kind == GCI_ALLREDUCE;
-		if (c.in_place)
-			prove(a, &c);
-		c.in_place = 0;
-		c.segment = a->uses_segment ? count / 5 + 1 : 0;
+		prove_variants(a, c);
+		c.segment = a->traits & GCI_USES_SEGMENT ? count / 5 + 1 : 0;
 		if (c.segment)
-			prove(a, &c);
+			prove_variants(a, c);
 		c.segment = 0;
 	}
+	c.senders = 0;
+	for (c.degree = 1; a->traits & GCI_USES_DEGREE && c.degree <= 5; c.degree += 2)
+		prove(a, &c);
+	c.degree = 0;
+	if (!has_blocks(a->kind) || count > 1000)
+		return;
+	prove_counts(a, c);
+	c.stride = count + 5; /* a window of longer blocks */
+	prove_variants(a, c);
 }
 
 static void prove_topology(const int *sizes, int shuffle, int all_roots)
@@ -68,17 +127,17 @@ static void prove_topology(const int *sizes, int shuffle, int all_roots)
 	int root, k;
 
 	topology_make(&t, sizes, shuffle, 3);
-	for (a = gci_algorithms; a->name; a++) {
+	gci_each_algorithm (a) {
 		uint64_t n = (uint64_t)t.nranks;
 		/* Around the number of ranks, a prime, on granules, beyond 4 GiB. */
 		uint64_t counts[] = {0, 1, n - 1, n, 997, 8 * 16384 * n + 3, (1ull << 33) + 7};
 
 		for (root = 0; root < t.nranks; root += all_roots ? 1 : (t.nranks + 2) / 3)
 			for (k = 0; k < 7; k++) {
-				if (a->kind != GCI_BCAST && root)
+				if (!has_root(a->kind) && root)
 					continue;
 				/* Default segments of huge messages are too many to prove. */
-				if (k == 6 && a->uses_segment)
+				if (k == 6 && a->traits & GCI_USES_SEGMENT)
 					continue;
 				if (root % 3 && (k == 2 || k == 5))
 					continue;
@@ -208,7 +267,7 @@ static void lack_of_memory(void **state)
 
 	(void)state;
 	topology_make(&t, (int[]){3, 2, 0}, 0, 3);
-	for (a = gci_algorithms; a->name; a++) {
+	gci_each_algorithm (a) {
 		struct gci_coll c = {
 			.kind = a->kind, .topo = &t, .count = 100, .esize = 4, .segment = 30};
 

@@ -169,19 +169,19 @@ static int overlap(const struct gci_slice *a, const struct gci_slice *b)
 
 static int writes(const struct gci_step *p, const struct gci_slice *s)
 {
-	return p->kind != GCI_SEND && overlap(&p->dst, s);
+	return p->kind != GCI_STEP_SEND && overlap(&p->dst, s);
 }
 
 static int reads(const struct gci_step *p, const struct gci_slice *s)
 {
-	return (p->kind != GCI_RECV && overlap(&p->src, s)) ||
-	       (p->kind == GCI_REDUCE && overlap(&p->dst, s));
+	return (p->kind != GCI_STEP_RECV && overlap(&p->src, s)) ||
+	       (p->kind == GCI_STEP_REDUCE && overlap(&p->dst, s));
 }
 
 static int conflict(const struct gci_step *a, const struct gci_step *b)
 {
-	return (a->kind != GCI_SEND && (writes(b, &a->dst) || reads(b, &a->dst))) ||
-	       (b->kind != GCI_SEND && (writes(a, &b->dst) || reads(a, &b->dst)));
+	return (a->kind != GCI_STEP_SEND && (writes(b, &a->dst) || reads(b, &a->dst))) ||
+	       (b->kind != GCI_STEP_SEND && (writes(a, &b->dst) || reads(a, &b->dst)));
 }
 
 static struct gci_slice random_slice(struct gci_prng *prng, uint64_t length, int for_reading)
@@ -290,7 +290,7 @@ static int change(struct gci_sched *s, int n)
 	case 4:
 		return s->nranks++, 1;
 	case 5:
-		return p->kind = GCI_RECV, 1;
+		return p->kind = GCI_STEP_RECV, 1;
 	case 6:
 		return p->swapped = 1, 1;
 	case 7:

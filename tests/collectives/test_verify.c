@@ -37,23 +37,23 @@ static void more_ranks_than_bits(void **state)
 	struct scheds x;
 
 	(void)state;
-	for (a = gci_algorithms; a->name; a++) {
+	gci_each_algorithm (a) {
 		emit(&x, a->kind, a->name, sizes);
 		scheds_free(&x);
 	}
 	emit(&x, GCI_ALLREDUCE, "two-tier", sizes);
-	first_of(&x, 70, GCI_RECV_REDUCE)->kind = GCI_RECV; /* loses its own */
+	first_of(&x, 70, GCI_STEP_RECV_REDUCE)->kind = GCI_STEP_RECV; /* loses its own */
 	assert_fault(&x, GCI_FAULT_RESULT, "rank 0", "lacks rank 70's contribution");
 	scheds_free(&x);
 	emit(&x, GCI_ALLREDUCE, "two-tier", sizes);
-	p = first_of(&x, 70, GCI_RECV_REDUCE);
+	p = first_of(&x, 70, GCI_STEP_RECV_REDUCE);
 	sched_insert(&x.s[70], (uint32_t)(p - x.s[70].steps),
-		(struct gci_step){.kind = GCI_REDUCE, .src = p->src, .dst = p->dst});
+		(struct gci_step){.kind = GCI_STEP_REDUCE, .src = p->src, .dst = p->dst});
 	assert_fault(&x, GCI_FAULT_TWICE, "rank 70 step", "rank 70's contribution twice");
 	scheds_free(&x);
 	emit(&x, GCI_BARRIER, "clusters", sizes);
 	assert_int_equal(x.s[134].nsteps, 2);
-	sched_drop_dep(&x.s[0], (uint32_t)(first_of(&x, 0, GCI_SEND) - x.s[0].steps), 0);
+	sched_drop_dep(&x.s[0], (uint32_t)(first_of(&x, 0, GCI_STEP_SEND) - x.s[0].steps), 0);
 	assert_fault(&x, GCI_FAULT_BARRIER, "rank 70 can leave before rank", "has come");
 	scheds_free(&x);
 }

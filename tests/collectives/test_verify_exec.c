@@ -127,7 +127,7 @@ static void undefined_reads(void **state)
 	make_chain(&x, 2); /* one element of TMP, that nobody cares for afterwards */
 	x.s[1].tmp_len = 3;
 	sched_insert(&x.s[1], 0,
-		(struct gci_step){.kind = GCI_COPY, .src = TMP(0, 1), .dst = TMP(2, 1)});
+		(struct gci_step){.kind = GCI_STEP_COPY, .src = TMP(0, 1), .dst = TMP(2, 1)});
 	assert_fault(&x, GCI_FAULT_UNDEFINED, "rank 1 step 1 COPY", "undefined TMP[0]");
 	scheds_free(&x);
 
@@ -183,7 +183,7 @@ static void counted_twice(void **state)
 
 	(void)state;
 	make_star(&x); /* directly */
-	again = (struct gci_step){.kind = GCI_REDUCE, .src = IN(0, 10), .dst = OUT(0, 10)};
+	again = (struct gci_step){.kind = GCI_STEP_REDUCE, .src = IN(0, 10), .dst = OUT(0, 10)};
 	sched_insert(&x.s[0], 1, again);
 	assert_fault(&x, GCI_FAULT_TWICE, "rank 0 step 2 REDUCE", "rank 0's contribution twice");
 	x.s[0].steps[2].src = OUT(0, 10); /* the sum with itself */

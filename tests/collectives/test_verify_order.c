@@ -19,11 +19,11 @@ static void read_without_order_to_write(void **state)
 	make_chain(&x, 2); /* COPY and REDUCE do, in one element of ten */
 	x.s[1].tmp_len = 10;
 	sched_insert(&x.s[1], 0,
-		(struct gci_step){.kind = GCI_COPY, .src = OUT(9, 1), .dst = TMP(0, 1)});
+		(struct gci_step){.kind = GCI_STEP_COPY, .src = OUT(9, 1), .dst = TMP(0, 1)});
 	assert_fine(&x);
 	drop_edge(&x.s[1], 1, 0);
 	assert_fault(&x, GCI_FAULT_RACE, "rank 1 step 1 COPY", "reads OUT[9..10)");
-	x.s[1].steps[1].kind = GCI_REDUCE;
+	x.s[1].steps[1].kind = GCI_STEP_REDUCE;
 	assert_fault(&x, GCI_FAULT_RACE, "rank 1 step 1 REDUCE", "reads OUT[9..10)");
 	x.s[1].steps[1].src = TMP(0, 1); /* its destination it reads, too */
 	x.s[1].steps[1].dst = OUT(9, 1);
@@ -106,7 +106,8 @@ static void order_is_transitive(void **state)
 	(void)state;
 	make_chain(&x, 3);
 	/* 0 RECV, 1 COPY after 0, 2 SEND after 0 and 1: through 1 alone is enough. */
-	sched_insert(s, 0, (struct gci_step){.kind = GCI_COPY, .src = OUT(0, 1), .dst = TMP(0, 1)});
+	sched_insert(
+		s, 0, (struct gci_step){.kind = GCI_STEP_COPY, .src = OUT(0, 1), .dst = TMP(0, 1)});
 	s->tmp_len = 1;
 	drop_edge(s, 2, 0);
 	assert_fine(&x);
@@ -117,7 +118,7 @@ static void order_is_transitive(void **state)
 
 static void operands_that_overlap_in_part(void **state)
 {
-	static const enum gci_step_kind kinds[] = {GCI_COPY, GCI_REDUCE};
+	static const enum gci_step_kind kinds[] = {GCI_STEP_COPY, GCI_STEP_REDUCE};
 	struct scheds x;
 	int i;
 
@@ -155,10 +156,10 @@ static void nothing_races_with_nothing(void **state)
 	(void)state;
 	make_chain(&x, 3);
 	sched_insert(&x.s[1], 0,
-		(struct gci_step){.kind = GCI_COPY, .src = OUT(10, 0), .dst = OUT(4, 0)});
+		(struct gci_step){.kind = GCI_STEP_COPY, .src = OUT(10, 0), .dst = OUT(4, 0)});
 	drop_edge(&x.s[1], 1, 0);
 	assert_fine(&x);
-	x.s[1].steps[1].kind = GCI_REDUCE;
+	x.s[1].steps[1].kind = GCI_STEP_REDUCE;
 	assert_fine(&x);
 	scheds_free(&x);
 }
@@ -173,7 +174,7 @@ static void race_in_a_real_schedule(void **state)
 	(void)state;
 	emit(&x, GCI_BCAST, "vandegeijn", (int[]){4, 0});
 	for (step = 0; step < x.s[1].nsteps && !dropped; step++)
-		if (x.s[1].steps[step].kind == GCI_SEND && x.s[1].steps[step].ndeps) {
+		if (x.s[1].steps[step].kind == GCI_STEP_SEND && x.s[1].steps[step].ndeps) {
 			sched_drop_dep(&x.s[1], step, 0);
 			dropped = 1;
 		}

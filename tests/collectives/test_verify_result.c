@@ -45,10 +45,10 @@ static void allreduce_lacks_one(void **state)
 
 	(void)state;
 	make_star(&x); /* 2's is received in place of being added: 0's and 1's are lost */
-	x.s[0].steps[1].kind = GCI_RECV;
+	x.s[0].steps[1].kind = GCI_STEP_RECV;
 	assert_fault(&x, GCI_FAULT_RESULT, "rank 0", "OUT[0] lacks rank 0's contribution");
-	x.s[0].steps[1].kind = GCI_RECV_REDUCE;
-	x.s[0].steps[0].kind = GCI_RECV;
+	x.s[0].steps[1].kind = GCI_STEP_RECV_REDUCE;
+	x.s[0].steps[0].kind = GCI_STEP_RECV;
 	assert_fault(&x, GCI_FAULT_RESULT, "rank 0", "OUT[0] lacks rank 0's contribution");
 	scheds_free(&x);
 	make_star(&x); /* only the last element lacks it */
@@ -97,13 +97,14 @@ static void different_bits(void **state)
 	make_all_to_all(&x, 0, 0);
 	assert_built_fine(&x);
 	make_all_to_all(&x, 2, 0); /* (2+0)+1 where others have (0+1)+2 */
-	assert_built_fault(&x, GCI_FAULT_BITS, "rank 2", "OUT[0..10) is reduced in another order");
+	assert_built_fault(
+		&x, GCI_FAULT_BITS, "rank 2", "elements [0..10) is reduced in another order");
 	make_all_to_all(&x, 1, 0); /* (1+0)+2: the bits of a minimum may differ */
-	assert_built_fault(&x, GCI_FAULT_BITS, "rank 2", "another order than on rank 0");
+	assert_built_fault(&x, GCI_FAULT_BITS, "rank 2", "another order than on other ranks");
 	make_all_to_all(&x, 1, 1); /* swapped once more */
 	assert_built_fine(&x);
 	make_all_to_all(&x, 0, 1);
-	assert_built_fault(&x, GCI_FAULT_BITS, "rank 2", "another order than on rank 0");
+	assert_built_fault(&x, GCI_FAULT_BITS, "rank 2", "another order than on other ranks");
 }
 
 /* One part of the vector in another order than the rest is no fault, if it is on all ranks. */
@@ -123,7 +124,7 @@ static void order_may_differ_between_elements(void **state)
 	scheds_end(&x);
 	assert_fine(&x);
 	x.s[1].steps[3].swapped = 1;
-	assert_fault(&x, GCI_FAULT_BITS, "rank 1", "OUT[5..10) is reduced in another order");
+	assert_fault(&x, GCI_FAULT_BITS, "rank 1", "elements [5..10) is reduced in another order");
 	scheds_free(&x);
 }
 

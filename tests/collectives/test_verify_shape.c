@@ -13,26 +13,35 @@ static void malformed_steps(void **state)
 		int peer;
 		const char *what;
 	} bad[] = {
-		{0, GCI_SEND, {0, 10, GCI_IN}, {0, 0, GCI_IN}, 0, "no such peer: 0"},
-		{0, GCI_SEND, {0, 10, GCI_IN}, {0, 0, GCI_IN}, -1, "no such peer: -1"},
-		{0, GCI_SEND, {0, 10, GCI_IN}, {0, 0, GCI_IN}, 3, "no such peer: 3"},
-		{0, GCI_SEND, {1, 10, GCI_IN}, {0, 0, GCI_IN}, 1, "IN[1 +10] is out of bounds"},
-		{0, GCI_SEND, {0, 11, GCI_IN}, {0, 0, GCI_IN}, 1, "IN[0 +11] is out of bounds"},
-		{0, GCI_SEND, {11, 0, GCI_IN}, {0, 0, GCI_IN}, 1, "IN[11 +0] is out of bounds"},
-		{0, GCI_SEND, {0, 1, GCI_OUT}, {0, 0, GCI_IN}, 1, "OUT[0 +1] is out of bounds"},
-		{0, GCI_SEND, {0, 1, GCI_TMP}, {0, 0, GCI_IN}, 1, "TMP[0 +1] is out of bounds"},
-		{0, GCI_SEND, {0, 10, GCI_NBUFFERS}, {0, 0, GCI_IN}, 1, "no such buffer: 3"},
-		{0, GCI_SEND, {0, 10, (enum gci_buffer)200}, {0, 0, GCI_IN}, 1, "no such buffer"},
+		{0, GCI_STEP_SEND, {0, 10, GCI_IN}, {0, 0, GCI_IN}, 0, "no such peer: 0"},
+		{0, GCI_STEP_SEND, {0, 10, GCI_IN}, {0, 0, GCI_IN}, -1, "no such peer: -1"},
+		{0, GCI_STEP_SEND, {0, 10, GCI_IN}, {0, 0, GCI_IN}, 3, "no such peer: 3"},
+		{0, GCI_STEP_SEND, {1, 10, GCI_IN}, {0, 0, GCI_IN}, 1,
+			"IN[1 +10] is out of bounds"},
+		{0, GCI_STEP_SEND, {0, 11, GCI_IN}, {0, 0, GCI_IN}, 1,
+			"IN[0 +11] is out of bounds"},
+		{0, GCI_STEP_SEND, {11, 0, GCI_IN}, {0, 0, GCI_IN}, 1,
+			"IN[11 +0] is out of bounds"},
+		{0, GCI_STEP_SEND, {0, 1, GCI_OUT}, {0, 0, GCI_IN}, 1,
+			"OUT[0 +1] is out of bounds"},
+		{0, GCI_STEP_SEND, {0, 1, GCI_TMP}, {0, 0, GCI_IN}, 1,
+			"TMP[0 +1] is out of bounds"},
+		{0, GCI_STEP_SEND, {0, 10, GCI_NBUFFERS}, {0, 0, GCI_IN}, 1, "no such buffer: 3"},
+		{0, GCI_STEP_SEND, {0, 10, (enum gci_buffer)200}, {0, 0, GCI_IN}, 1,
+			"no such buffer"},
 		/* offset + length wraps around to something small */
-		{0, GCI_SEND, {UINT64_MAX, 2, GCI_IN}, {0, 0, GCI_IN}, 1, "is out of bounds"},
-		{0, GCI_SEND, {2, UINT64_MAX, GCI_IN}, {0, 0, GCI_IN}, 1, "is out of bounds"},
-		{1, GCI_RECV, {0, 0, GCI_IN}, {UINT64_MAX - 4, 10, GCI_OUT}, 0, "is out of bounds"},
-		{1, GCI_RECV, {0, 0, GCI_IN}, {1, 10, GCI_OUT}, 0, "OUT[1 +10] is out of bounds"},
-		{1, GCI_RECV, {0, 0, GCI_IN}, {0, 0, GCI_IN}, 0, "writes to IN"},
-		{1, GCI_COPY, {0, 4, GCI_OUT}, {5, 5, GCI_OUT}, -1, "differ in length"},
-		{1, GCI_REDUCE, {0, 4, GCI_OUT}, {5, 5, GCI_OUT}, -1, "differ in length"},
-		{1, GCI_RECV_REDUCE, {0, 4, GCI_OUT}, {0, 10, GCI_OUT}, 0, "differ in length"},
-		{1, GCI_RECV_REDUCE, {9, 10, GCI_OUT}, {0, 10, GCI_OUT}, 0, "is out of bounds"},
+		{0, GCI_STEP_SEND, {UINT64_MAX, 2, GCI_IN}, {0, 0, GCI_IN}, 1, "is out of bounds"},
+		{0, GCI_STEP_SEND, {2, UINT64_MAX, GCI_IN}, {0, 0, GCI_IN}, 1, "is out of bounds"},
+		{1, GCI_STEP_RECV, {0, 0, GCI_IN}, {UINT64_MAX - 4, 10, GCI_OUT}, 0,
+			"is out of bounds"},
+		{1, GCI_STEP_RECV, {0, 0, GCI_IN}, {1, 10, GCI_OUT}, 0,
+			"OUT[1 +10] is out of bounds"},
+		{1, GCI_STEP_RECV, {0, 0, GCI_IN}, {0, 0, GCI_IN}, 0, "writes to IN"},
+		{1, GCI_STEP_COPY, {0, 4, GCI_OUT}, {5, 5, GCI_OUT}, -1, "differ in length"},
+		{1, GCI_STEP_REDUCE, {0, 4, GCI_OUT}, {5, 5, GCI_OUT}, -1, "differ in length"},
+		{1, GCI_STEP_RECV_REDUCE, {0, 4, GCI_OUT}, {0, 10, GCI_OUT}, 0, "differ in length"},
+		{1, GCI_STEP_RECV_REDUCE, {9, 10, GCI_OUT}, {0, 10, GCI_OUT}, 0,
+			"is out of bounds"},
 		{1, (enum gci_step_kind)5, {0, 0, GCI_IN}, {0, 0, GCI_OUT}, 0, "no such kind"},
 		{1, (enum gci_step_kind)99, {0, 0, GCI_IN}, {0, 0, GCI_OUT}, 0, "no such kind"},
 	};
@@ -177,10 +186,10 @@ static void unmatched(void **state)
 	assert_fault(
 		&x, GCI_FAULT_UNMATCHED, "rank 1 step 0 RECV", "the peer, rank 0, has no step");
 	x.s[0].steps[0] =
-		(struct gci_step){.kind = GCI_SEND, .peer = 1, .tag = 7, .src = IN(0, 10)};
+		(struct gci_step){.kind = GCI_STEP_SEND, .peer = 1, .tag = 7, .src = IN(0, 10)};
 	assert_fine(&x);
 	x.s[1].steps[0] =
-		(struct gci_step){.kind = GCI_SEND, .peer = 0, .tag = 7, .src = OUT(0, 10)};
+		(struct gci_step){.kind = GCI_STEP_SEND, .peer = 0, .tag = 7, .src = OUT(0, 10)};
 	assert_fault(
 		&x, GCI_FAULT_UNMATCHED, "rank 0 step 0 SEND", "the peer, rank 1, has no step");
 	scheds_free(&x);

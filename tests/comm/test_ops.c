@@ -185,8 +185,8 @@ static void check_algorithm(const struct gci_algorithm *a, const int *sizes, uin
 
 	job_open(&j, sizes, seed, NULL);
 	for (p = 0; p < sizeof(parameters) / sizeof(*parameters); p++) {
-		if ((strstr(parameters[p], "senders") && !a->uses_senders) ||
-			(strstr(parameters[p], "segment") && !a->uses_segment))
+		if ((strstr(parameters[p], "senders") && !(a->traits & GCI_USES_SENDERS)) ||
+			(strstr(parameters[p], "segment") && !(a->traits & GCI_USES_SEGMENT)))
 			continue;
 		snprintf(value, sizeof(value), "%s%s", a->name, parameters[p]);
 		set_all(&j, gci_kind_name(a->kind), value);
@@ -211,7 +211,7 @@ static void against_oracle(void **state)
 	int p, seed = 1;
 
 	(void)state;
-	for (a = gci_algorithms; a->name; a++) {
+	gci_each_algorithm (a) {
 		for (p = 1; p <= MAX_RANKS; p += 1 + (p > 5))
 			check_algorithm(a, (int[]){p, 0}, (uint64_t)seed++);
 		for (p = 1; p <= 8; p++)

@@ -289,13 +289,13 @@ static void every_algorithm(void **state)
 
 	(void)state;
 	make_file(in_scratch("a"), 2 * GCT_CP_CHUNK_NBYTES + 12345, 1);
-	for (a = gci_algorithms; a->name; a++) {
+	gci_each_algorithm (a) {
 		if (a->kind != GCI_BCAST)
 			continue;
 		with_algorithm(a->name, NULL);
 		if (grid)
 			with_algorithm(a->name, grid);
-		if (a->uses_senders) {
+		if ((a->traits & GCI_USES_SENDERS)) {
 			snprintf(text, sizeof(text), "%s:senders=2", a->name);
 			with_algorithm(text, grid);
 		}

@@ -8,7 +8,7 @@
  *	rabenseifner		2 (P-1)/P M/B, with the WAN crossed as if it were none
  *	rabenseifner-mod	L + M/nB + 2 (h-1)/h M/B, n senders
  *	two-tier		L + M/B + 2 M/B + 2 M/B */
-#include "collectives/blocks.h"
+#include "collectives/allreduce/allreduce.h"
 
 enum { REDUCE_SCATTER, FORWARD, COUNTER, GATHER, SCATTER, ALLGATHER };
 
@@ -29,7 +29,6 @@ void gci_emit_allreduce_rabenseifner(struct gci_builder *b, const struct gci_col
 	struct gci_group g = gci_group_all(c, b->rank, 0);
 	struct gci_parts p = gci_parts_of(c, g.n);
 
-	gci_set_lengths(b, c);
 	if (g.n == 1) {
 		copy_input(b, c);
 		return;
@@ -170,7 +169,6 @@ void gci_emit_allreduce_rabenseifner_mod(struct gci_builder *b, const struct gci
 		gci_emit_allreduce_rabenseifner(b, c);
 		return;
 	}
-	gci_set_lengths(b, c);
 	x.senders = gci_fewest_senders(c, t->cluster[b->rank]);
 	if (g.n > 1) {
 		struct gci_slice range = gci_reduce_scatter_range(&g, &p);
@@ -224,7 +222,6 @@ void gci_emit_allreduce_two_tier(struct gci_builder *b, const struct gci_coll *c
 	struct gci_group g = gci_group_cluster(c, mine, b->rank, 0);
 	struct gci_parts p = gci_parts_of(c, g.n);
 
-	gci_set_lengths(b, c);
 	if (!c->count)
 		return;
 	/* Reduction: Rabenseifner's, with a gather as its second stage (Matsuda 2006, 3.2). */

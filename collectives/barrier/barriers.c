@@ -5,7 +5,7 @@
  *			out; bound (DESIGN.md): L.
  *	dissemination	in round k rank r tells rank r + 2^k (Hensgen et al. 1988).
  *			Cost: ceil(log2 P) L, as rounds cross the WAN again and again. */
-#include "collectives/blocks.h"
+#include "collectives/barrier/barrier.h"
 
 enum { GATHER, EXCHANGE, RELEASE };
 

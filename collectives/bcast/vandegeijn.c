@@ -6,7 +6,7 @@
  *	vandegeijn	2 M/B, with the WAN crossed as if it were none
  *	vandegeijn-mod	L + M/nB + 2 M/B, n senders
  *	farfirst	L + M/B + 2 M/B */
-#include "collectives/blocks.h"
+#include "collectives/bcast/bcast.h"
 
 enum { SCATTER, ALLGATHER, FORWARD, COUNTER };
 
@@ -15,7 +15,6 @@ void gci_emit_bcast_vandegeijn(struct gci_builder *b, const struct gci_coll *c)
 	struct gci_group g = gci_group_all(c, b->rank, c->root);
 	struct gci_parts p = gci_parts_of(c, g.n);
 
-	gci_set_lengths(b, c);
 	gci_scatter(b, &g, &p, GCI_IN, SCATTER);
 	gci_allgather(b, &g, &p, GCI_IN, ALLGATHER);
 }
@@ -107,7 +106,6 @@ void gci_emit_bcast_vandegeijn_mod(struct gci_builder *b, const struct gci_coll 
 	struct gci_parts p = gci_parts_of(c, home.n), q = gci_parts_of(c, g.n);
 	int senders = gci_fewest_senders(c, from);
 
-	gci_set_lengths(b, c);
 	if (mine == from) {
 		gci_scatter(b, &g, &p, GCI_IN, SCATTER);
 		if (t->nclusters > 1)
@@ -131,7 +129,6 @@ void gci_emit_bcast_farfirst(struct gci_builder *b, const struct gci_coll *c)
 	struct gci_parts p = gci_parts_of(c, g.n);
 	uint32_t tag = gci_tag(COUNTER, 0);
 
-	gci_set_lengths(b, c);
 	if (!c->count)
 		return;
 	/* Far first: the root's own cluster waits for the WAN (Matsuda 2006, 3.1). */

@@ -15,7 +15,7 @@
  * Cost: M/B + L + (P-2) (m/B + o) for segments of m. Bound (DESIGN.md): M/B + L, approached for
  * P m << M; what keeps us from it is the filling of the path. */
 #include "base/clock.h"
-#include "collectives/blocks.h"
+#include "collectives/bcast/bcast.h"
 
 /* When a grid file says nothing. */
 #define ASSUMED_NIC_BPS 1000000000ull
@@ -159,7 +159,6 @@ void gci_emit_bcast_pipeline(struct gci_builder *b, const struct gci_coll *c)
 	uint64_t i, n = gci_nsegments(c->count, segment);
 	struct path p;
 
-	gci_set_lengths(b, c);
 	find_path(b, c, &p);
 	for (i = 0; i < n; i++) {
 		struct gci_slice s = gci_segment(gci_bcast_buffer(b, c), c->count, segment, i);

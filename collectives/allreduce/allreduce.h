@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT
+ * Emitters of allreduce. */
+#ifndef GCI_COLLECTIVES_ALLREDUCE_ALLREDUCE_H
+#define GCI_COLLECTIVES_ALLREDUCE_ALLREDUCE_H
+
+#include "collectives/blocks.h"
+
+void gci_emit_allreduce_rabenseifner(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_allreduce_rabenseifner_mod(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_allreduce_two_tier(struct gci_builder *b, const struct gci_coll *c);
+
+#endif

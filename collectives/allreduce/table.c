@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+#include "collectives/allreduce/allreduce.h"
+
+const struct gci_algorithm gci_allreduces[] = {
+	{GCI_ALLREDUCE, "rabenseifner-mod",
+		"reduce-scatter, exchange over the WAN by n senders, allgather",
+		GCI_USES_SENDERS | GCI_CAPS_SENDERS, 0, gci_emit_allreduce_rabenseifner_mod},
+	{GCI_ALLREDUCE, "rabenseifner", "reduce-scatter, allgather over all ranks", 0, 0,
+		gci_emit_allreduce_rabenseifner},
+	{GCI_ALLREDUCE, "two-tier", "reduce in each cluster, exchange whole, bcast",
+		GCI_CAPS_SENDERS, 0, gci_emit_allreduce_two_tier},
+	{GCI_ALLREDUCE, NULL, NULL, 0, 0, NULL},
+};

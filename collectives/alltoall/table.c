@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT */
+#include "collectives/alltoall/alltoall.h"
+
+const struct gci_algorithm gci_alltoalls[] = {
+	{GCI_ALLTOALL, "circular", "a block with each rank in turn, at rising distance", 0, 0,
+		gci_emit_alltoall_circular},
+	{GCI_ALLTOALL, NULL, NULL, 0, 0, NULL},
+};

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT
+ * Emitters of barrier. */
+#ifndef GCI_COLLECTIVES_BARRIER_BARRIER_H
+#define GCI_COLLECTIVES_BARRIER_BARRIER_H
+
+#include "collectives/blocks.h"
+
+void gci_emit_barrier_clusters(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_barrier_dissemination(struct gci_builder *b, const struct gci_coll *c);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ * Emitters of bcast. One file each; the cost formula and source stand on top of it. */
+#ifndef GCI_COLLECTIVES_BCAST_BCAST_H
+#define GCI_COLLECTIVES_BCAST_BCAST_H
+
+#include "collectives/blocks.h"
+
+void gci_emit_bcast_gridcoll(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_bcast_pipeline(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_bcast_tree(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_bcast_sequential(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_bcast_chain(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_bcast_binomial(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_bcast_vandegeijn(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_bcast_vandegeijn_mod(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_bcast_farfirst(struct gci_builder *b, const struct gci_coll *c);
+
+#endif

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT
+ * Emitters of reduce. One file each; the cost formula and source stand on top of it. */
+#ifndef GCI_COLLECTIVES_REDUCE_REDUCE_H
+#define GCI_COLLECTIVES_REDUCE_REDUCE_H
+
+#include "collectives/blocks.h"
+
+void gci_emit_reduce_binomial(struct gci_builder *b, const struct gci_coll *c);
+
+#endif

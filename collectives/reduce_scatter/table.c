@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT */
+#include "collectives/reduce_scatter/reduce_scatter.h"
+
+const struct gci_algorithm gci_reduce_scatters[] = {
+	{GCI_REDUCE_SCATTER, "ring", "parts travel round a ring of all ranks", 0, 0,
+		gci_emit_reduce_scatter_ring},
+	{GCI_REDUCE_SCATTER, NULL, NULL, 0, 0, NULL},
+};
