@@ -191,6 +191,33 @@ static inline struct range half_of(struct range r, int me)
 	return me < mid ? (struct range){r.a, mid} : (struct range){mid, r.z};
 }
 
+/* In a round, member i of the first half and member i of the second are partners. If the first
+ * half has one more, its last member is odd: it deals with the second half's first member. */
+static int partner(struct range r, int me)
+{
+	int mid = middle(r), other = me < mid ? mid + (me - r.a) : r.a + (me - mid);
+
+	return other < r.z ? other : mid;
+}
+
+static int odd_member(struct range r)
+{
+	int mid = middle(r);
+
+	return mid - r.a > r.z - mid ? mid - 1 : -1;
+}
+
+int gci_halvings(int n, int me, struct gci_halving rounds[32])
+{
+	struct range r = {0, n};
+	int count = 0;
+
+	for (; r.z - r.a > 1; r = half_of(r, me))
+		rounds[count++] =
+			(struct gci_halving){r.a, middle(r), r.z, partner(r, me), odd_member(r)};
+	return count;
+}
+
 void gci_scatter(struct gci_builder *b, const struct gci_group *g, const struct gci_parts *p,
 	enum gci_buffer from, uint32_t phase)
 {
@@ -213,27 +240,16 @@ void gci_scatter(struct gci_builder *b, const struct gci_group *g, const struct 
 	}
 }
 
-/* Fills rounds[] from the whole group down to this member alone; returns their number. */
-static int list_rounds(const struct gci_group *g, struct range rounds[32])
-{
-	struct range r = {0, g->n};
-	int n = 0;
-
-	for (; r.z - r.a > 1; r = half_of(r, g->me))
-		rounds[n++] = r;
-	return n;
-}
-
 void gci_gather(
 	struct gci_builder *b, const struct gci_group *g, const struct gci_parts *p, uint32_t phase)
 {
-	struct range rounds[32];
+	struct gci_halving rounds[32];
 	uint32_t tag = gci_tag(phase, 0);
-	int n = g->me < 0 ? 0 : list_rounds(g, rounds);
+	int n = g->me < 0 ? 0 : gci_halvings(g->n, g->me, rounds);
 
 	while (n-- > 0) {
-		struct range r = rounds[n];
-		int mid = middle(r);
+		struct gci_halving r = rounds[n];
+		int mid = r.mid;
 
 		gci_round(b);
 		if (g->me == r.a)
@@ -245,27 +261,11 @@ void gci_gather(
 	}
 }
 
-/* In a round, member i of the first half and member i of the second are partners. If the first
- * half has one more, its last member is odd: it deals with the second half's first member. */
-static int partner(struct range r, int me)
-{
-	int mid = middle(r), other = me < mid ? mid + (me - r.a) : r.a + (me - mid);
-
-	return other < r.z ? other : mid;
-}
-
-static int odd_member(struct range r)
-{
-	int mid = middle(r);
-
-	return mid - r.a > r.z - mid ? mid - 1 : -1;
-}
-
 static void allgather_round(struct gci_builder *b, const struct gci_group *g,
-	const struct gci_parts *p, struct range r, enum gci_buffer first, uint32_t tag)
+	const struct gci_parts *p, struct gci_halving r, enum gci_buffer first, uint32_t tag)
 {
-	int mid = middle(r), low = g->me < mid, odd = odd_member(r);
-	int other = partner(r, g->me), first_has_all = first != GCI_NBUFFERS;
+	int mid = r.mid, low = g->me < mid, odd = r.odd, other = r.other;
+	int first_has_all = first != GCI_NBUFFERS;
 	struct gci_slice mine =
 		low ? gci_parts_slice(p, GCI_OUT, r.a, mid) : gci_parts_slice(p, GCI_OUT, mid, r.z);
 	struct gci_slice theirs =
@@ -285,8 +285,8 @@ static void allgather_round(struct gci_builder *b, const struct gci_group *g,
 void gci_allgather(struct gci_builder *b, const struct gci_group *g, const struct gci_parts *p,
 	enum gci_buffer first, uint32_t phase)
 {
-	struct range rounds[32];
-	int n = g->me < 0 ? 0 : list_rounds(g, rounds);
+	struct gci_halving rounds[32];
+	int n = g->me < 0 ? 0 : gci_halvings(g->n, g->me, rounds);
 
 	while (n-- > 0)
 		allgather_round(b, g, p, rounds[n], first, gci_tag(phase, (uint32_t)n));

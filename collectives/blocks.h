@@ -167,6 +167,18 @@ static inline void gci_recv_some(
 		gci_recv(b, peer, tag, dst);
 }
 
+/* Recursive halving: members [a, z) fall into [a, mid) and [mid, z), the first half being the
+ * larger by at most one. Member i of the first half and member i of the second are partners; the
+ * last member of a larger first half is odd, and deals with the second half's first member. */
+struct gci_halving {
+	int a, mid, z;
+	int other; /* whom the member in question deals with */
+	int odd;   /* -1: none */
+};
+
+/* The halvings of [0, n) down to member `me` alone, the whole first; returns their number. */
+int gci_halvings(int n, int me, struct gci_halving rounds[32]);
+
 /* Member 0 has all parts in `from`; afterwards member i has part i, in OUT (member 0: where it
  * was). Recursive halving: ceil(log2 n) rounds, (n-1)/n of the vector leaves member 0. */
 void gci_scatter(struct gci_builder *b, const struct gci_group *g, const struct gci_parts *p,

@@ -4,25 +4,13 @@
  * Cost: binomial ceil(log2 P) (M/B + o); tree L + (C-1 + ceil(log2 h)) (M/B + o), o being the cost
  * of a message. MagPIe (Kielmann 2001), 3: every WAN link is crossed once. For short messages. */
 #include "collectives/bcast/bcast.h"
-
-static void binomial(
-	struct gci_builder *b, const struct gci_coll *c, const struct gci_group *g, uint32_t phase)
-{
-	struct gci_slice all = gci_vector(c, gci_bcast_buffer(b, c));
-	int parent, children[32];
-	int k, nchildren = gci_binomial(g, &parent, children);
-
-	if (parent >= 0)
-		gci_recv_some(b, gci_group_rank(g, parent), gci_tag(phase, 0), all);
-	for (k = 0; k < nchildren; k++)
-		gci_send_some(b, gci_group_rank(g, children[k]), gci_tag(phase, 0), all);
-}
+#include "collectives/phases.h"
 
 void gci_emit_bcast_binomial(struct gci_builder *b, const struct gci_coll *c)
 {
 	struct gci_group g = gci_group_all(c, b->rank, c->root);
 
-	binomial(b, c, &g, 0);
+	gci_bcast(b, &g, gci_vector(c, gci_bcast_buffer(b, c)), gci_tag(0, 0));
 }
 
 void gci_emit_bcast_tree(struct gci_builder *b, const struct gci_coll *c)
@@ -38,5 +26,5 @@ void gci_emit_bcast_tree(struct gci_builder *b, const struct gci_coll *c)
 	for (other = 0; b->rank == c->root && other < t->nclusters; other++)
 		if (other != home)
 			gci_send_some(b, *gci_topo_members(t, other), gci_tag(0, 0), all);
-	binomial(b, c, &g, 1);
+	gci_bcast(b, &g, all, gci_tag(1, 0));
 }
