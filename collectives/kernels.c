@@ -72,9 +72,11 @@ static const struct {
 	const char *name;
 	size_t size;
 } types[GCOLL_NTYPES] = {{"byte", 1}, {"int8", 1}, {"uint8", 1}, {"int16", 2}, {"uint16", 2},
-	{"int32", 4}, {"uint32", 4}, {"int64", 8}, {"uint64", 8}, {"float32", 4}, {"float64", 8}};
+	{"int32", 4}, {"uint32", 4}, {"int64", 8}, {"uint64", 8}, {"float32", 4}, {"float64", 8},
+	{"float16", 2}, {"bfloat16", 2}};
 
-static const char *const ops[GCOLL_NOPS] = {"sum", "prod", "min", "max", "band", "bor", "bxor"};
+static const char *const ops[GCOLL_NOPS] = {
+	"sum", "prod", "min", "max", "band", "bor", "bxor", "avg"};
 
 gci_kernel gci_kernel_find(enum gcoll_type type, enum gcoll_op op)
 {

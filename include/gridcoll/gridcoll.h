@@ -61,7 +61,9 @@ enum gcoll_status {
 #undef X
 };
 
-/* Element types: name, size in bytes. */
+/* Element types. Integers wrap around. Operations on 16-bit floats are rounded to nearest, ties to
+ * even, after each step. MIN and MAX of floats give one of the operands: of an unordered pair (one
+ * is NaN), and of +0 and -0, either. Which NaN a sum or a product is, is not defined. */
 enum gcoll_type {
 	GCOLL_BYTE, /* opaque; bitwise operations only */
 	GCOLL_INT8,
@@ -74,6 +76,8 @@ enum gcoll_type {
 	GCOLL_UINT64,
 	GCOLL_FLOAT32,
 	GCOLL_FLOAT64,
+	GCOLL_FLOAT16,  /* IEEE 754 binary16 */
+	GCOLL_BFLOAT16, /* the upper half of a float32 */
 	GCOLL_NTYPES
 };
 
@@ -85,6 +89,7 @@ enum gcoll_op {
 	GCOLL_BAND,
 	GCOLL_BOR,
 	GCOLL_BXOR,
+	GCOLL_AVG, /* sum divided by the number of ranks; integers are truncated towards zero */
 	GCOLL_NOPS
 };
 
