@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ * What algorithms send is what their papers say: counted in the verifier's report. */
+#include "tests/test.h"
+
+#include "collectives/verify.h"
+#include "tests/collectives/topologies.h"
+
+/* The product's bcast: each byte over each WAN link once, each NIC each byte once each way. */
+static void pipeline_is_at_its_bounds(void **state)
+{
+	const struct gci_algorithm *a = gci_algorithm_find(GCI_BCAST, "pipeline");
+	struct gci_sched scheds[16];
+	const struct gci_sched *list[16] = {NULL};
+	struct gci_verify_report report;
+	struct gci_error e = {0};
+	struct gci_topo t;
+	struct gci_coll c = {.kind = GCI_BCAST, .topo = &t, .count = 8 << 20, .esize = 4};
+	int r;
+
+	(void)state;
+	topology_make(&t, (int[]){8, 8, 0}, 0, 10);
+	for (c.senders = 1; c.senders <= 8; c.senders++) {
+		for (r = 0; r < 16; r++) {
+			assert_int_equal(gci_emit(a, &c, r, &scheds[r]), 0);
+			list[r] = &scheds[r];
+		}
+		assert_int_equal(gci_verify(list, &c, 1, &report, &e), 0);
+		assert_true(report.wan_elements == c.count);
+		assert_true(report.most_out == c.count);
+		assert_true(report.most_in == c.count);
+		for (r = 0; r < 16; r++)
+			gci_sched_free(&scheds[r]);
+	}
+	gci_topo_free(&t);
+}
+
+/* The modified Rabenseifner sends 2 (h-1)/h M and receives as much in its cluster, and moves its
+ * share over the WAN once each way (Matsuda 2006, table 1). */
+static void modified_rabenseifner_traffic(void **state)
+{
+	const struct gci_algorithm *a = gci_algorithm_find(GCI_ALLREDUCE, "rabenseifner-mod");
+	struct gci_sched scheds[16];
+	const struct gci_sched *list[16] = {NULL};
+	struct gci_verify_report report;
+	struct gci_error e = {0};
+	struct gci_topo t;
+	struct gci_coll c = {
+		.kind = GCI_ALLREDUCE, .topo = &t, .count = 8 << 20, .esize = 4, .senders = 8};
+	int r;
+
+	(void)state;
+	topology_make(&t, (int[]){8, 8, 0}, 0, 10);
+	for (r = 0; r < 16; r++) {
+		assert_int_equal(gci_emit(a, &c, r, &scheds[r]), 0);
+		list[r] = &scheds[r];
+	}
+	assert_int_equal(gci_verify(list, &c, 1, &report, &e), 0);
+	assert_true(report.wan_elements == 2 * c.count);
+	assert_true(report.most_out == 2 * c.count / 8 * 7 + c.count / 8);
+	for (r = 0; r < 16; r++)
+		gci_sched_free(&scheds[r]);
+	gci_topo_free(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pipeline_is_at_its_bounds),
+		cmocka_unit_test(modified_rabenseifner_traffic),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
