@@ -20,5 +20,8 @@ const struct gci_algorithm gci_allgathers[] = {
 		GCI_USES_SEGMENT | GCI_CAPS_SENDERS, 0, gci_emit_allgather_magpie_segmented},
 	{GCI_ALLGATHER, "mpich-g2", "recursive doubling up the hierarchy, bcast down",
 		GCI_CAPS_SENDERS, 0, gci_emit_allgather_mpich_g2},
+	{GCI_ALLGATHER, "rings", "round the ring of each cluster, over each WAN link once",
+		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS, 0,
+		gci_emit_allgather_rings},
 	{GCI_ALLGATHER, NULL, NULL, 0, 0, NULL},
 };

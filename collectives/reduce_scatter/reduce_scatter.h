@@ -5,6 +5,7 @@
 
 #include "collectives/blocks.h"
 
+void gci_emit_reduce_scatter_rings(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_reduce_scatter_ring(struct gci_builder *b, const struct gci_coll *c);
 
 #endif

@@ -4,5 +4,8 @@
 const struct gci_algorithm gci_reduce_scatters[] = {
 	{GCI_REDUCE_SCATTER, "ring", "parts travel round a ring of all ranks", 0, 0,
 		gci_emit_reduce_scatter_ring},
+	{GCI_REDUCE_SCATTER, "rings", "round the ring of each cluster, over each WAN link once",
+		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS, 0,
+		gci_emit_reduce_scatter_rings},
 	{GCI_REDUCE_SCATTER, NULL, NULL, 0, 0, NULL},
 };
