@@ -359,3 +359,21 @@ int gci_binomial(const struct gci_group *g, int *parent, int children[32])
 			children[n++] = g->me + bit;
 	return n;
 }
+
+int gci_binary(const struct gci_group *g, int *parent, int children[32])
+{
+	int n = 0;
+	int64_t child = 2 * (int64_t)g->me + 1;
+
+	*parent = g->me ? (g->me - 1) / 2 : -1;
+	for (; n < 2 && child + n < g->n; n++)
+		children[n] = (int)child + n;
+	return n;
+}
+
+int gci_chain(const struct gci_group *g, int *parent, int children[32])
+{
+	*parent = g->me - 1;
+	children[0] = g->me + 1;
+	return g->me + 1 < g->n;
+}

@@ -210,4 +210,10 @@ struct gci_slice gci_reduce_scatter_range(const struct gci_group *g, const struc
  * largest subtree first, in children[]; returns their number (at most 31). */
 int gci_binomial(const struct gci_group *g, int *parent, int children[32]);
 
+/* The same of a binary tree: members 2i+1 and 2i+2 are the children of member i. */
+int gci_binary(const struct gci_group *g, int *parent, int children[32]);
+
+/* And of a chain: member i+1 is the child of member i. */
+int gci_chain(const struct gci_group *g, int *parent, int children[32]);
+
 #endif
