@@ -6,7 +6,7 @@
  *	struct oracle *o = oracle_new(&x);
  *	for (seed = 0; seed < 100; seed++)
  *		if ((what = oracle_run(o, seed)))
- *			puts(what);			// "deadlock", "wrong sum", ...
+ *			puts(what);			// "deadlock", "wrong value", ...
  *	oracle_free(o);
  */
 #ifndef GCI_TESTS_ORACLE_H

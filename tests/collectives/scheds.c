@@ -39,13 +39,13 @@ void scheds_end(struct scheds *x)
 			abort();
 }
 
-void scheds_emit(
-	struct scheds *x, const struct gci_algorithm *a, const struct gci_coll *c, const int *sizes)
+static void emit_on(struct scheds *x, const struct gci_algorithm *a, const struct gci_coll *c,
+	const int *sizes, int mixed)
 {
 	int r;
 
 	memset(x, 0, sizeof(*x));
-	topology_make(&x->topo, sizes, 0, 3);
+	topology_make(&x->topo, sizes, mixed, 3);
 	x->c = *c;
 	x->c.kind = a->kind;
 	x->c.topo = &x->topo;
@@ -54,6 +54,18 @@ void scheds_emit(
 	for (r = 0; r < x->n; r++)
 		if (gci_emit(a, &x->c, r, &x->s[r]))
 			abort();
+}
+
+void scheds_emit(
+	struct scheds *x, const struct gci_algorithm *a, const struct gci_coll *c, const int *sizes)
+{
+	emit_on(x, a, c, sizes, 0);
+}
+
+void scheds_emit_mixed(
+	struct scheds *x, const struct gci_algorithm *a, const struct gci_coll *c, const int *sizes)
+{
+	emit_on(x, a, c, sizes, 1);
 }
 
 void scheds_free(struct scheds *x)

@@ -35,6 +35,10 @@ void scheds_end(struct scheds *x);
 /* By an algorithm; `c` gives all but the topology. */
 void scheds_emit(struct scheds *x, const struct gci_algorithm *a, const struct gci_coll *c,
 	const int *sizes);
+
+/* The same on clusters whose ranks are mixed. */
+void scheds_emit_mixed(struct scheds *x, const struct gci_algorithm *a, const struct gci_coll *c,
+	const int *sizes);
 void scheds_free(struct scheds *x);
 
 /* gci_verify's status. */
