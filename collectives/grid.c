@@ -15,6 +15,7 @@ void gci_grid_free(struct gci_grid *g)
 		for (h = 0; h < g->clusters[c].nhosts; h++)
 			gci_free(g->clusters[c].hosts[h]);
 		gci_free(g->clusters[c].hosts);
+		gci_free(g->clusters[c].own_tini_ns);
 		gci_free(g->clusters[c].name);
 	}
 	gci_free(g->clusters);
@@ -28,16 +29,25 @@ static uint64_t scaled(uint64_t v, uint32_t k)
 	return v > UINT64_MAX / k ? UINT64_MAX : v * k;
 }
 
+static void dilate_hosts(struct gci_cluster *c, uint32_t k)
+{
+	int h;
+
+	c->nic_bps /= k;
+	c->lan_delay_ns = scaled(c->lan_delay_ns, k);
+	c->tini_ns = scaled(c->tini_ns, k);
+	for (h = 0; c->own_tini_ns && h < c->nhosts; h++)
+		c->own_tini_ns[h] = scaled(c->own_tini_ns[h], k);
+}
+
 void gci_grid_dilate(struct gci_grid *g, uint32_t k)
 {
 	int i;
 
 	if (k <= 1)
 		return;
-	for (i = 0; i < g->nclusters; i++) {
-		g->clusters[i].nic_bps /= k;
-		g->clusters[i].lan_delay_ns = scaled(g->clusters[i].lan_delay_ns, k);
-	}
+	for (i = 0; i < g->nclusters; i++)
+		dilate_hosts(&g->clusters[i], k);
 	for (i = 0; i < g->nlinks; i++) {
 		g->links[i].rate_bps /= k;
 		g->links[i].flow_rate_bps /= k;
@@ -70,6 +80,15 @@ const char *gci_grid_host(const struct gci_grid *g, int host)
 	return g->clusters[c].hosts[host];
 }
 
+uint64_t gci_grid_tini_ns(const struct gci_grid *g, int host)
+{
+	const struct gci_cluster *c = g->clusters;
+
+	while (host >= c->nhosts)
+		host -= c++->nhosts;
+	return c->own_tini_ns && c->own_tini_ns[host] ? c->own_tini_ns[host] : c->tini_ns;
+}
+
 int gci_grid_find_host(const struct gci_grid *g, const char *name)
 {
 	int c, h, n = 0;
@@ -81,21 +100,31 @@ int gci_grid_find_host(const struct gci_grid *g, const char *name)
 	return -1;
 }
 
+static void print_cluster(const struct gci_cluster *c, struct gci_buf *out)
+{
+	int h;
+
+	gci_buf_printf(out, "[cluster %s]\n", c->name);
+	for (h = 0; h < c->nhosts; h++)
+		gci_buf_printf(out, "hosts = %s\n", c->hosts[h]);
+	if (c->nic_bps)
+		gci_buf_printf(out, "nic = %" PRIu64 "bit\n", c->nic_bps);
+	if (c->lan_delay_ns)
+		gci_buf_printf(out, "lan_delay = %" PRIu64 "ns\n", c->lan_delay_ns);
+	if (c->tini_ns)
+		gci_buf_printf(out, "tini = %" PRIu64 "ns\n", c->tini_ns);
+	for (h = 0; c->own_tini_ns && h < c->nhosts; h++)
+		if (c->own_tini_ns[h])
+			gci_buf_printf(out, "[host %s]\ntini = %" PRIu64 "ns\n", c->hosts[h],
+				c->own_tini_ns[h]);
+}
+
 void gci_grid_print(const struct gci_grid *g, struct gci_buf *out)
 {
-	int i, h;
+	int i;
 
-	for (i = 0; i < g->nclusters; i++) {
-		const struct gci_cluster *c = &g->clusters[i];
-
-		gci_buf_printf(out, "[cluster %s]\n", c->name);
-		for (h = 0; h < c->nhosts; h++)
-			gci_buf_printf(out, "hosts = %s\n", c->hosts[h]);
-		if (c->nic_bps)
-			gci_buf_printf(out, "nic = %" PRIu64 "bit\n", c->nic_bps);
-		if (c->lan_delay_ns)
-			gci_buf_printf(out, "lan_delay = %" PRIu64 "ns\n", c->lan_delay_ns);
-	}
+	for (i = 0; i < g->nclusters; i++)
+		print_cluster(&g->clusters[i], out);
 	for (i = 0; i < g->nlinks; i++) {
 		const struct gci_link *l = &g->links[i];
 

@@ -28,6 +28,8 @@ struct gci_cluster {
 	int nhosts;
 	uint64_t nic_bps;      /* of each host; 0: unknown */
 	uint64_t lan_delay_ns; /* one way, between two hosts */
+	uint64_t tini_ns;      /* what a message costs each host that sends it; 0: unknown */
+	uint64_t *own_tini_ns; /* [host of the cluster]: its own, or 0; NULL: none has its own */
 };
 
 /* One direction between two clusters. */
@@ -67,6 +69,9 @@ const struct gci_link *gci_grid_link(const struct gci_grid *g, int from, int to)
 /* The cluster of host number `host` (0 .. nhosts-1, cluster by cluster). */
 int gci_grid_cluster_of(const struct gci_grid *g, int host);
 const char *gci_grid_host(const struct gci_grid *g, int host);
+
+/* What a message costs this host when it sends it (its message initiation cost); 0: unknown. */
+uint64_t gci_grid_tini_ns(const struct gci_grid *g, int host);
 
 /* The number of the host of this name, or -1. */
 int gci_grid_find_host(const struct gci_grid *g, const char *name);

@@ -4,52 +4,14 @@
  * what would be cut. */
 #include "base/mem.h"
 #include "base/units.h"
-#include "collectives/grid.h"
+#include "collectives/grid_impl.h"
 
 #include <ctype.h>
 #include <ini.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define NAME_LIMIT 49 /* libinih keeps 50 bytes of a section's or key's name */
-
-struct parser {
-	struct gci_grid *g;
-	const char *file;
-	struct gci_error *e;
-	/* reader */
-	const char *text, *end;
-	int line;
-	/* the section we are in */
-	char section[NAME_LIMIT + 1];
-	int cluster;         /* index, or -1 */
-	int link[2], nlinks; /* indices of the link's one or two directions */
-	int *cluster_lines;  /* where each cluster was opened */
-	size_t cluster_lines_cap;
-	int *host_lines; /* where each host was named, in the order of all */
-	size_t nhost_lines, host_lines_cap;
-};
-
-#define fail(p, ...) fail_at(p, (p)->line, __VA_ARGS__)
-
-__attribute__((format(printf, 3, 4))) static int fail_at(
-	struct parser *p, int line, const char *fmt, ...)
-{
-	char what[400];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(what, sizeof(what), fmt, ap);
-	va_end(ap);
-	return gci_error_set(p->e, GCOLL_ERR_PARSE, "%s:%d: %s", p->file, line, what);
-}
-
-static int nomem(struct parser *p)
-{
-	return gci_error_set(p->e, GCOLL_ERR_NOMEM, "%s: out of memory", p->file);
-}
+#define fail(p, ...) gci_grid_fail_at(p, (p)->line, __VA_ARGS__)
 
 static int find_cluster(const struct gci_grid *g, const char *name)
 {
@@ -61,7 +23,7 @@ static int find_cluster(const struct gci_grid *g, const char *name)
 	return -1;
 }
 
-static int open_cluster(struct parser *p, const char *name)
+static int open_cluster(struct gci_grid_parser *p, const char *name)
 {
 	struct gci_grid *g = p->g;
 	struct gci_cluster *grown;
@@ -76,21 +38,21 @@ static int open_cluster(struct parser *p, const char *name)
 	if (g->nclusters >= GCI_GRID_MAX_CLUSTERS)
 		return fail(p, "more than %d clusters", GCI_GRID_MAX_CLUSTERS);
 	if (gci_grow(&p->cluster_lines, &p->cluster_lines_cap, n + 1, sizeof(int)))
-		return nomem(p);
+		return gci_grid_nomem(p);
 	grown = gci_reallocarray(g->clusters, n + 1, sizeof(*grown));
 	if (!grown)
-		return nomem(p);
+		return gci_grid_nomem(p);
 	g->clusters = grown;
 	memset(&grown[n], 0, sizeof(*grown));
 	grown[n].name = gci_strdup(name);
 	if (!grown[n].name)
-		return nomem(p);
+		return gci_grid_nomem(p);
 	p->cluster_lines[n] = p->line;
 	p->cluster = g->nclusters++;
 	return 0;
 }
 
-static int add_link(struct parser *p, int from, int to)
+static int add_link(struct gci_grid_parser *p, int from, int to)
 {
 	struct gci_grid *g = p->g;
 	struct gci_link *grown;
@@ -100,7 +62,7 @@ static int add_link(struct parser *p, int from, int to)
 			g->clusters[to].name);
 	grown = gci_reallocarray(g->links, (size_t)g->nlinks + 1, sizeof(*grown));
 	if (!grown)
-		return nomem(p);
+		return gci_grid_nomem(p);
 	g->links = grown;
 	memset(&grown[g->nlinks], 0, sizeof(*grown));
 	grown[g->nlinks].from = from;
@@ -110,9 +72,10 @@ static int add_link(struct parser *p, int from, int to)
 	return 0;
 }
 
-static int open_link(struct parser *p, const char *what)
+static int open_link(struct gci_grid_parser *p, const char *what)
 {
-	char a[NAME_LIMIT + 1], b[NAME_LIMIT + 1], mid[NAME_LIMIT + 1], rest[2];
+	char a[GCI_GRID_NAME_LIMIT + 1], b[GCI_GRID_NAME_LIMIT + 1], mid[GCI_GRID_NAME_LIMIT + 1],
+		rest[2];
 	int n = sscanf(what, "%49s %49s %49s %1s", a, mid, b, rest);
 	int one_way = n == 3 && !strcmp(mid, ">");
 	int from, to, rc;
@@ -132,30 +95,50 @@ static int open_link(struct parser *p, const char *what)
 	return rc || one_way ? rc : add_link(p, to, from);
 }
 
+/* The host may stand below; gci_grid_check finds it. */
+static int open_host(struct gci_grid_parser *p, const char *name)
+{
+	struct gci_host_section *own;
+
+	if (gci_grow(&p->own, &p->own_cap, p->nown + 1, sizeof(*own)))
+		return gci_grid_nomem(p);
+	own = &p->own[p->nown];
+	*own = (struct gci_host_section){gci_strdup(name), p->line, 0};
+	if (!own->name)
+		return gci_grid_nomem(p);
+	p->nown++;
+	p->in_host = 1;
+	return 0;
+}
+
 /* `line` is what stands after '[', up to ']' and beyond. */
-static int open_section(struct parser *p, const char *line)
+static int open_section(struct gci_grid_parser *p, const char *line)
 {
 	const char *section = p->section;
 	size_t len = strcspn(line, "]");
 
-	if (len > NAME_LIMIT)
-		return fail(p, "section name longer than %d characters", NAME_LIMIT);
+	if (len > GCI_GRID_NAME_LIMIT)
+		return fail(p, "section name longer than %d characters", GCI_GRID_NAME_LIMIT);
 	p->cluster = -1;
 	p->nlinks = 0;
+	p->in_host = 0;
 	memcpy(p->section, line, len);
 	p->section[len] = '\0';
 	if (!strncmp(section, "cluster ", 8))
 		return open_cluster(p, section + 8 + strspn(section + 8, " "));
 	if (!strncmp(section, "link ", 5))
 		return open_link(p, section + 5);
-	return fail(p, "unknown section [%s], expected [cluster NAME] or [link A B]", section);
+	if (!strncmp(section, "host ", 5))
+		return open_host(p, section + 5 + strspn(section + 5, " "));
+	return fail(p, "unknown section [%s], expected [cluster NAME], [link A B] or [host NAME]",
+		section);
 }
 
 /* fgets() over memory for libinih: one line without its indentation, then NULL. Sections are
  * opened here, since libinih tells of them only with their first key. */
 static char *read_line(char *out, int room, void *user)
 {
-	struct parser *p = user;
+	struct gci_grid_parser *p = user;
 	const char *eol, *start;
 	size_t len;
 
@@ -184,24 +167,38 @@ static char *read_line(char *out, int room, void *user)
 	return *out == '[' && strchr(out, ']') && open_section(p, out + 1) ? NULL : out;
 }
 
-static int add_hosts(struct parser *p, struct gci_cluster *c, const char *value)
+static int add_hosts(struct gci_grid_parser *p, struct gci_cluster *c, const char *value)
 {
 	struct gci_error why = {0};
 	int i, before = c->nhosts;
 
 	if (gci_hosts_expand(value, &c->hosts, &c->nhosts, &why) == GCOLL_ERR_NOMEM)
-		return nomem(p);
+		return gci_grid_nomem(p);
 	if (why.status)
 		return fail(p, "hosts: %s", why.text);
 	for (i = before; i < c->nhosts; i++) {
 		if (gci_grow(&p->host_lines, &p->host_lines_cap, p->nhost_lines + 1, sizeof(int)))
-			return nomem(p);
+			return gci_grid_nomem(p);
 		p->host_lines[p->nhost_lines++] = p->line;
 	}
 	return 0;
 }
 
-static int cluster_key(struct parser *p, const char *key, const char *value)
+static int tini_key(struct gci_grid_parser *p, const char *value, uint64_t *tini_ns)
+{
+	if (gci_parse_time(value, tini_ns) || !*tini_ns)
+		return fail(p, "tini = %s, expected " GCI_TIME_EXPECTED, value);
+	return 0;
+}
+
+static int host_key(struct gci_grid_parser *p, const char *key, const char *value)
+{
+	if (!strcmp(key, "tini"))
+		return tini_key(p, value, &p->own[p->nown - 1].tini_ns);
+	return fail(p, "unknown key \"%s\" in [%s], expected tini", key, p->section);
+}
+
+static int cluster_key(struct gci_grid_parser *p, const char *key, const char *value)
 {
 	struct gci_cluster *c = &p->g->clusters[p->cluster];
 
@@ -217,8 +214,10 @@ static int cluster_key(struct parser *p, const char *key, const char *value)
 			return fail(p, "lan_delay = %s, expected " GCI_TIME_EXPECTED, value);
 		return 0;
 	}
-	return fail(
-		p, "unknown key \"%s\" in [%s], expected hosts, nic or lan_delay", key, p->section);
+	if (!strcmp(key, "tini"))
+		return tini_key(p, value, &c->tini_ns);
+	return fail(p, "unknown key \"%s\" in [%s], expected hosts, nic, lan_delay or tini", key,
+		p->section);
 }
 
 static int small_number(const char *value, uint32_t *out)
@@ -231,7 +230,8 @@ static int small_number(const char *value, uint32_t *out)
 	return 0;
 }
 
-static int link_key(struct parser *p, const char *key, const char *value, struct gci_link *l)
+static int link_key(
+	struct gci_grid_parser *p, const char *key, const char *value, struct gci_link *l)
 {
 	const char *expected;
 	int bad;
@@ -269,101 +269,29 @@ static int link_key(struct parser *p, const char *key, const char *value, struct
 /* libinih's handler: 1 goes on, 0 counts as an error; after the first we only unwind. */
 static int on_key(void *user, const char *section, const char *key, const char *value)
 {
-	struct parser *p = user;
+	struct gci_grid_parser *p = user;
 	int i, rc = 0;
 
 	(void)section; /* the reader knows which one is open */
 	if (p->e->status)
 		return 0;
-	if (p->cluster < 0 && !p->nlinks)
+	if (p->cluster < 0 && !p->nlinks && !p->in_host)
 		rc = fail(p, "\"%s\" before the first section, expected [cluster NAME]", key);
 	if (!rc && p->cluster >= 0)
 		rc = cluster_key(p, key, value);
+	if (!rc && p->in_host)
+		rc = host_key(p, key, value);
 	for (i = 0; !rc && i < p->nlinks; i++)
 		rc = link_key(p, key, value, &p->g->links[p->link[i]]);
 	return !rc;
-}
-
-struct named_host {
-	const char *name;
-	int line;
-};
-
-static int compare_hosts(const void *a, const void *b)
-{
-	const struct named_host *x = a, *y = b;
-	int order = strcmp(x->name, y->name);
-
-	return order ? order : x->line - y->line;
-}
-
-static int check_duplicates(struct parser *p)
-{
-	struct gci_grid *g = p->g;
-	struct named_host *all = gci_calloc((size_t)g->nhosts, sizeof(*all));
-	int c, i, n = 0, rc = 0;
-
-	if (!all)
-		return nomem(p);
-	/* A cluster's section cannot be opened again, so hosts stand in the order of their lines.
-	 */
-	for (c = 0; c < g->nclusters; c++)
-		for (i = 0; i < g->clusters[c].nhosts; i++, n++)
-			all[n] = (struct named_host){g->clusters[c].hosts[i], p->host_lines[n]};
-	qsort(all, (size_t)n, sizeof(*all), compare_hosts);
-	for (i = 1; i < n && !rc; i++)
-		if (!strcmp(all[i - 1].name, all[i].name))
-			rc = fail_at(p, all[i].line,
-				"host %s is there twice (first in line %d), expected each host "
-				"once",
-				all[i].name, all[i - 1].line);
-	gci_free(all);
-	return rc;
-}
-
-/* Links stand for paths: each ordered pair of clusters needs its own. */
-static int check_reachable(struct parser *p)
-{
-	struct gci_grid *g = p->g;
-	int a, b;
-
-	for (a = 0; a < g->nclusters; a++)
-		for (b = 0; b < g->nclusters; b++)
-			if (a != b && !gci_grid_link(g, a, b))
-				return fail_at(p, p->cluster_lines[b],
-					"cluster %s cannot be reached from %s, expected a section "
-					"[link %s %s]",
-					g->clusters[b].name, g->clusters[a].name,
-					g->clusters[a].name, g->clusters[b].name);
-	return 0;
-}
-
-static int check_whole(struct parser *p)
-{
-	struct gci_grid *g = p->g;
-	int c, rc;
-
-	if (!g->nclusters)
-		return fail_at(p, p->line ? p->line : 1,
-			"no cluster, expected at least one [cluster NAME]");
-	for (c = 0; c < g->nclusters; c++) {
-		if (!g->clusters[c].nhosts)
-			return fail_at(p, p->cluster_lines[c],
-				"cluster %s has no hosts, expected hosts = NAMES",
-				g->clusters[c].name);
-		g->nhosts += g->clusters[c].nhosts;
-	}
-	if (g->nhosts > GCI_GRID_MAX_HOSTS)
-		return fail_at(p, p->line, "more than %d hosts", GCI_GRID_MAX_HOSTS);
-	rc = check_duplicates(p);
-	return rc ? rc : check_reachable(p);
 }
 
 int gci_grid_parse(
 	struct gci_grid *g, const char *text, size_t len, const char *name, struct gci_error *e)
 {
 	struct gci_error local = {0};
-	struct parser p = {.g = g, .file = name, .e = &local, .text = text, .end = text + len};
+	struct gci_grid_parser p = {
+		.g = g, .file = name, .e = &local, .text = text, .end = text + len};
 	int line;
 
 	memset(g, 0, sizeof(*g));
@@ -373,21 +301,24 @@ int gci_grid_parse(
 	g->link_at = gci_calloc(
 		(size_t)GCI_GRID_MAX_CLUSTERS * GCI_GRID_MAX_CLUSTERS, sizeof(*g->link_at));
 	if (!g->link_at) {
-		nomem(&p);
+		gci_grid_nomem(&p);
 	} else if (len > GCI_GRID_MAX_TEXT) {
 		gci_error_set(&local, GCOLL_ERR_PARSE, "%s:1: larger than %u bytes", name,
 			GCI_GRID_MAX_TEXT);
 	} else {
 		line = ini_parse_stream(read_line, &p, on_key, &p);
 		if (line > 0)
-			fail_at(&p, line,
+			gci_grid_fail_at(&p, line,
 				"not understood, expected [section], key = value or "
 				"; comment");
 		else if (line < 0)
-			nomem(&p);
+			gci_grid_nomem(&p);
 		if (!local.status)
-			check_whole(&p);
+			gci_grid_check(&p);
 	}
+	while (p.nown)
+		gci_free(p.own[--p.nown].name);
+	gci_free(p.own);
 	gci_free(p.cluster_lines);
 	gci_free(p.host_lines);
 	if (local.status) {

@@ -13,6 +13,7 @@ void gci_topo_free(struct gci_topo *t)
 	gci_free(t->first);
 	gci_free(t->member);
 	gci_free(t->nic_bps);
+	gci_free(t->tini_ns);
 	gci_free(t->links);
 	memset(t, 0, sizeof(*t));
 }
@@ -88,12 +89,15 @@ int gci_topo_create(struct gci_topo *t, const struct gci_grid *g, const int *hos
 	t->first = gci_calloc(c + 1, sizeof(int));
 	t->member = gci_calloc(n, sizeof(int));
 	t->nic_bps = gci_calloc(c, sizeof(*t->nic_bps));
+	t->tini_ns = gci_calloc(n, sizeof(*t->tini_ns));
 	t->links = gci_calloc(c * c, sizeof(*t->links));
-	if (!t->cluster || !t->index || !t->first || !t->member || !t->nic_bps || !t->links)
+	if (!t->cluster || !t->index || !t->first || !t->member || !t->nic_bps || !t->tini_ns ||
+		!t->links)
 		goto out;
 	for (r = 0; r < nranks; r++) {
 		t->cluster[r] = number[gci_grid_cluster_of(g, host[r])];
 		t->index[r] = seen[t->cluster[r]]++;
+		t->tini_ns[r] = gci_grid_tini_ns(g, host[r]);
 	}
 	fill_members(t);
 	fill_links(t, g, number);
@@ -150,8 +154,10 @@ uint64_t gci_topo_digest(const struct gci_topo *t)
 	uint64_t d = gci_digest((uint64_t)t->nranks, (uint64_t)t->nclusters);
 	int i;
 
-	for (i = 0; i < t->nranks; i++)
+	for (i = 0; i < t->nranks; i++) {
 		d = gci_digest(d, (uint64_t)t->cluster[i]);
+		d = gci_digest(d, t->tini_ns[i]);
+	}
 	for (i = 0; i < t->nclusters; i++)
 		d = gci_digest(d, t->nic_bps[i]);
 	for (i = 0; i < t->nclusters * t->nclusters; i++) {

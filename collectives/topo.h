@@ -15,6 +15,7 @@ struct gci_topo {
 	int *first;   /* [cluster], nclusters + 1 of them: where its members start in `member` */
 	int *member;  /* ranks, cluster by cluster, rising within each */
 	uint64_t *nic_bps;      /* [cluster]; 0: unknown */
+	uint64_t *tini_ns;      /* [rank]: what a message costs who sends it; 0: unknown */
 	struct gci_link *links; /* [from * nclusters + to]; the diagonal is the cluster's inside */
 };
 

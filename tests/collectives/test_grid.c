@@ -113,11 +113,50 @@ static void windows_line_ends(void **state)
 	gci_grid_free(&g);
 }
 
+/* A host's own cost goes before its cluster's, wherever its section stands. */
+static void message_initiation_costs(void **state)
+{
+	struct gci_grid g;
+
+	(void)state;
+	parse(&g, "[host a2]\ntini = 300us\n[cluster a]\nhosts = a[1-3]\ntini = 100us\n"
+		  "[cluster b]\nhosts = b[1-2]\n[host b2]\ntini=1ms\n[host b1]\n"
+		  "[link a b]\ndelay=1ms\n");
+	assert_true(gci_grid_tini_ns(&g, 0) == 100000);
+	assert_true(gci_grid_tini_ns(&g, 1) == 300000);
+	assert_true(gci_grid_tini_ns(&g, 2) == 100000);
+	assert_true(gci_grid_tini_ns(&g, 3) == 0);
+	assert_true(gci_grid_tini_ns(&g, 4) == 1000000);
+	gci_grid_dilate(&g, 2);
+	assert_true(gci_grid_tini_ns(&g, 1) == 600000);
+	assert_true(gci_grid_tini_ns(&g, 2) == 200000);
+	gci_grid_free(&g);
+}
+
+static void bad_costs(void **state)
+{
+	(void)state;
+	refused("[cluster a]\ntini = 100\n",
+		"g.grid:2: tini = 100, expected a time such as 50us, 10ms or 1.5s");
+	refused("[cluster a]\ntini = 0us\n",
+		"g.grid:2: tini = 0us, expected a time such as 50us, 10ms or 1.5s");
+	refused("[cluster a]\nhosts = x\n[host x]\ntini = fast\n",
+		"g.grid:4: tini = fast, expected a time such as 50us, 10ms or 1.5s");
+	refused("[cluster a]\nhosts = x\n[host x]\nnick = 1\n",
+		"g.grid:4: unknown key \"nick\" in [host x], expected tini");
+	refused("[cluster a]\nhosts = x\n[host y]\ntini = 1us\n",
+		"g.grid:3: unknown host y, expected one of a cluster's hosts");
+	refused("[cluster a]\nhosts = x\n[host x]\n\n[host x]\ntini = 1us\n",
+		"g.grid:5: [host x] is there twice (first in line 3)");
+	refused("[host x]\n", "g.grid:1: no cluster, expected at least one [cluster NAME]");
+}
+
 static void bad_sections(void **state)
 {
 	(void)state;
 	refused("[clutser a]\n",
-		"g.grid:1: unknown section [clutser a], expected [cluster NAME] or [link A B]");
+		"g.grid:1: unknown section [clutser a], expected [cluster NAME], [link A B] or "
+		"[host NAME]");
 	refused("[cluster ]\n", "g.grid:1: bad cluster name \"\", expected [cluster NAME]");
 	refused("[cluster a b]\n", "g.grid:1: bad cluster name \"a b\", expected [cluster NAME]");
 	refused("\n[cluster 0123456789012345678901234567890123456789012]\n",
@@ -142,7 +181,8 @@ static void bad_cluster_keys(void **state)
 {
 	(void)state;
 	refused("[cluster a]\nhosts = a1\nspeed = 1\n",
-		"g.grid:3: unknown key \"speed\" in [cluster a], expected hosts, nic or lan_delay");
+		"g.grid:3: unknown key \"speed\" in [cluster a], expected hosts, nic, lan_delay "
+		"or tini");
 	refused("[cluster a]\nnic = 1GB\n",
 		"g.grid:2: nic = 1GB, expected a rate such as 100Mbit, 1Gbit or 1.5Gbit");
 	refused("[cluster a]\nnic = 0Gbit\n",
@@ -290,16 +330,19 @@ static void printed_grids_parse_to_the_same(void **state)
 	struct gci_grid g;
 
 	(void)state;
-	parse(&g,
-		"[cluster a]\nhosts=a[1-20]\nnic=1.5Gbit\nlan_delay=1500ns\n"
-		"[cluster b]\nhosts=b\n[link a > b]\nrate=3bit\ndelay=7ns\nqueue=9\nloss=0.0123%\n"
-		"flow_rate=5bit\nstreams=3\nsenders=2\n[link b > a]\ndelay=0ms\n");
+	parse(&g, "[cluster a]\nhosts=a[1-20]\nnic=1.5Gbit\nlan_delay=1500ns\n"
+		  "[cluster b]\nhosts=b\ntini=3us\n[host a7]\ntini=12345ns\n"
+		  "[link a > b]\nrate=3bit\ndelay=7ns\nqueue=9\nloss=0.0123%\n"
+		  "flow_rate=5bit\nstreams=3\nsenders=2\n[link b > a]\ndelay=0ms\n");
 	gci_grid_print(&g, &first);
 	gci_grid_free(&g);
 	parse(&g, gci_buf_cstr(&first));
 	gci_grid_print(&g, &second);
 	assert_string_equal(gci_buf_cstr(&first), gci_buf_cstr(&second));
 	assert_int_equal(g.links[0].loss_ppm, 123);
+	assert_true(gci_grid_tini_ns(&g, 6) == 12345);
+	assert_true(gci_grid_tini_ns(&g, 7) == 0);
+	assert_true(gci_grid_tini_ns(&g, 20) == 3000);
 	assert_int_equal(g.links[0].streams, 3);
 	gci_grid_free(&g);
 	gci_buf_free(&first);
@@ -353,8 +396,9 @@ static void failed_patterns_take_nothing_with_them(void **state)
 
 static void lack_of_memory_anywhere(void **state)
 {
-	static const char text[] = "[cluster a]\nhosts=a[1-3],b\n[cluster b]\nhosts=x\n"
-				   "[link a b]\ndelay=1ms\n";
+	static const char text[] =
+		"[cluster a]\nhosts=a[1-3],b\n[cluster b]\nhosts=x\n"
+		"[link a b]\ndelay=1ms\n[host x]\ntini=1us\n[host a2]\ntini=2us\n";
 	unsigned long n = 0;
 	struct gci_grid g;
 	int rc;
@@ -383,6 +427,8 @@ int main(void)
 		cmocka_unit_test(whole_file),
 		cmocka_unit_test(each_direction_its_own),
 		cmocka_unit_test(windows_line_ends),
+		cmocka_unit_test(message_initiation_costs),
+		cmocka_unit_test(bad_costs),
 		cmocka_unit_test(bad_sections),
 		cmocka_unit_test(bad_cluster_keys),
 		cmocka_unit_test(bad_link_keys),
