@@ -15,5 +15,9 @@ void gci_emit_allgather_dissemination(struct gci_builder *b, const struct gci_co
 void gci_emit_allgather_magpie(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_allgather_magpie_segmented(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_allgather_mpich_g2(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_allgather_min3(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_allgather_min3_half(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_allgather_trees_greedy(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_allgather_trees_annealed(struct gci_builder *b, const struct gci_coll *c);
 
 #endif

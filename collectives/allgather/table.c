@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "collectives/allgather/allgather.h"
+#include "collectives/allgather/plan.h"
 
 const struct gci_algorithm gci_allgathers[] = {
 	{GCI_ALLGATHER, "ring", "blocks travel round a ring of all ranks", 0, 0,
@@ -23,5 +24,13 @@ const struct gci_algorithm gci_allgathers[] = {
 	{GCI_ALLGATHER, "rings", "round the ring of each cluster, over each WAN link once",
 		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS, 0,
 		gci_emit_allgather_rings},
+	{GCI_ALLGATHER, "min3", "planned by bandwidths, several WAN transfers at once", 0,
+		GCI_PLAN_MAX_HOSTS, gci_emit_allgather_min3},
+	{GCI_ALLGATHER, "min3-half", "the same for hosts that send or receive", 0,
+		GCI_PLAN_MAX_HOSTS, gci_emit_allgather_min3_half},
+	{GCI_ALLGATHER, "trees-greedy", "a broadcast tree per block, earliest completion first", 0,
+		256, gci_emit_allgather_trees_greedy},
+	{GCI_ALLGATHER, "trees-annealed", "a broadcast tree per block, clustered and annealed", 0,
+		256, gci_emit_allgather_trees_annealed},
 	{GCI_ALLGATHER, NULL, NULL, 0, 0, NULL},
 };

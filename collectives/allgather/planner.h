@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ * What the planners share: the hosts as they are at some point of a plan in the making, and the
+ * greedy choice of the next transfer. */
+#ifndef GCI_COLLECTIVES_ALLGATHER_PLANNER_H
+#define GCI_COLLECTIVES_ALLGATHER_PLANNER_H
+
+#include "collectives/allgather/plan.h"
+
+#define GCI_NEVER UINT64_MAX
+
+struct gci_planning {
+	const struct gci_net *net;
+	const uint64_t *nbytes; /* [host] */
+	struct gci_plan *plan;  /* where transfers go */
+	uint64_t *send_at;      /* [host]: HostAvailTimeForSend */
+	uint64_t *recv_at;      /* [host]: HostAvailTimeForRecv; half duplex: the same array */
+	uint64_t *have_at;      /* [block * nhosts + host]; GCI_NEVER */
+};
+
+/* An empty plan in which every host has its own block. 0 or GCOLL_ERR_NOMEM. */
+int gci_planning_start(struct gci_planning *w, const struct gci_net *net, const uint64_t *nbytes,
+	struct gci_plan *plan, int half_duplex);
+void gci_planning_reset(struct gci_planning *w);
+void gci_planning_end(struct gci_planning *w);
+
+static inline uint64_t gci_later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* From when `from` could send the block. Equation 3 does not say that it must have it, which goes
+ * without saying. */
+static inline uint64_t gci_ready_at(const struct gci_planning *w, int block, int from)
+{
+	return gci_later(w->send_at[from],
+		w->have_at[(size_t)block * (size_t)w->net->nhosts + (size_t)from]);
+}
+
+/* Equations 1 to 3: TotalTime of a block on its way now. */
+static inline uint64_t gci_total_time(const struct gci_planning *w, int block, int from, int to)
+{
+	return gci_later(gci_ready_at(w, block, from), w->recv_at[to]) +
+	       gci_path_transfer_ns(gci_net_path(w->net, from, to), w->nbytes[block]);
+}
+
+/* Appends the transfer and updates the hosts. 0 or GCOLL_ERR_NOMEM. */
+int gci_planning_add(struct gci_planning *w, int block, int from, int to);
+
+/* The least of what can be done next is done, until nothing is left: `best` tells when the best
+ * transfer of a block would end (GCI_NEVER: none left), `take` does it. Since hosts only ever get
+ * busier, a block's best time never falls, and those found earlier are lower bounds: only the
+ * block in front is looked at again. */
+struct gci_greedy {
+	int nblocks;
+	uint64_t *bound; /* [block] */
+	uint64_t (*best)(void *ctx, int block);
+	int (*take)(void *ctx, int block, uint64_t end_ns);
+	void *ctx;
+};
+
+int gci_greedy_run(struct gci_greedy *g);
+
+/* Min3-Allgather of blocks [first, end) over all pools of the tree. */
+int gci_plan_min3(struct gci_planning *w, const struct gci_pools *pools, int first, int end);
+
+/* The same over hosts as if there were no pools: for one block, its earliest-completion tree. */
+int gci_plan_flat(struct gci_planning *w, const struct gci_pools *pools, int first, int end);
+
+/* A broadcast tree: hosts in the order in which they are sent to, the root first. */
+struct gci_tree {
+	int *host, *parent; /* host[i] is sent to by parent[host[i]]; parent[root] is -1 */
+};
+
+/* Improves the tree of `block` by simulated annealing; no pool is entered more often than before.
+ * 0 or GCOLL_ERR_NOMEM. */
+int gci_tree_anneal(const struct gci_planning *w, const struct gci_pools *pools, int block,
+	struct gci_tree *tree);
+
+/* N broadcast trees in one. */
+int gci_plan_trees(struct gci_planning *w, const struct gci_pools *pools, int annealed);
+
+#endif
