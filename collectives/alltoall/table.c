@@ -4,5 +4,7 @@
 const struct gci_algorithm gci_alltoalls[] = {
 	{GCI_ALLTOALL, "circular", "a block with each rank in turn, at rising distance", 0, 0,
 		gci_emit_alltoall_circular},
+	{GCI_ALLTOALL, "paced", "own cluster first, receivers ask for one block after the other", 0,
+		0, gci_emit_alltoall_paced},
 	{GCI_ALLTOALL, NULL, NULL, 0, 0, NULL},
 };
