@@ -9,5 +9,7 @@ const struct gci_algorithm gci_allreduces[] = {
 		gci_emit_allreduce_rabenseifner},
 	{GCI_ALLREDUCE, "two-tier", "reduce in each cluster, exchange whole, bcast",
 		GCI_CAPS_SENDERS, 0, gci_emit_allreduce_two_tier},
+	{GCI_ALLREDUCE, "tree", "canonical tree in each cluster, exchange whole, tree back",
+		GCI_CAPS_SENDERS | GCI_KEEPS_CLUSTER_ORDER, 0, gci_emit_allreduce_tree},
 	{GCI_ALLREDUCE, NULL, NULL, 0, 0, NULL},
 };
