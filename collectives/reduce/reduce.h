@@ -3,9 +3,13 @@
 #ifndef GCI_COLLECTIVES_REDUCE_REDUCE_H
 #define GCI_COLLECTIVES_REDUCE_REDUCE_H
 
-#include "collectives/blocks.h"
+#include "collectives/reduction.h"
 
 void gci_emit_reduce_pipeline(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_reduce_binary(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_reduce_binomial(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_reduce_chain(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_reduce_clusters(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_reduce_gather(struct gci_builder *b, const struct gci_coll *c);
 
 #endif
