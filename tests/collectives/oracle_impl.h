@@ -18,6 +18,9 @@ static inline struct value combine(struct value left, struct value right)
 	return (struct value){left.sum + right.sum, gci_digest(left.hash, right.hash)};
 }
 
+/* One value per rank, combined in the fixed order that c->order asks for. */
+struct value oracle_fold(const struct gci_coll *c, const struct value *v);
+
 /* A rank's buffers as they are at one time. */
 struct contents {
 	struct value *buf[GCI_NBUFFERS];

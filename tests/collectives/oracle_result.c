@@ -41,8 +41,7 @@ static int clusters_rise_with_ranks(const struct gci_topo *t)
 	return 1;
 }
 
-/* Of one value per rank. */
-static struct value fold_in_order(const struct gci_coll *c, const struct value *v)
+struct value oracle_fold(const struct gci_coll *c, const struct value *v)
 {
 	const struct gci_topo *t = c->topo;
 	struct value *clusters, *members, result;
@@ -85,7 +84,7 @@ static struct value wanted(
 		abort();
 	for (r = 0; r < c->topo->nranks; r++)
 		v[r] = at(&at_first[r], given(c, r, rank), i);
-	result = fold_in_order(c, v);
+	result = oracle_fold(c, v);
 	gci_free(v);
 	return result;
 }
