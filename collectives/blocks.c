@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "collectives/blocks.h"
+#include "collectives/stage.h"
 
 #define GRANULE_NBYTES (64u << 10)
 
@@ -38,28 +38,13 @@ static int part_of(const struct gci_parts *p, uint64_t at)
 	return (int)(((unsigned __int128)(at / p->grain + 1) * (unsigned)p->n - 1) / units);
 }
 
-void gci_parts_meeting(
-	const struct gci_parts *a, int i, const struct gci_parts *z, int *from, int *to)
+void gci_parts_meeting(const struct gci_parts *p, struct gci_slice s, int *from, int *to)
 {
-	uint64_t lo = gci_part_at(a, i), hi = gci_part_at(a, i + 1);
-
 	*from = *to = 0;
-	if (lo == hi)
+	if (!s.length)
 		return;
-	*from = part_of(z, lo);
-	*to = part_of(z, hi - 1) + 1;
-}
-
-struct gci_slice gci_parts_overlap(
-	const struct gci_parts *a, int i, const struct gci_parts *z, int k)
-{
-	uint64_t lo = gci_part_at(a, i), hi = gci_part_at(a, i + 1);
-
-	if (lo < gci_part_at(z, k))
-		lo = gci_part_at(z, k);
-	if (hi > gci_part_at(z, k + 1))
-		hi = gci_part_at(z, k + 1);
-	return gci_slice(GCI_OUT, lo, hi > lo ? hi - lo : 0);
+	*from = part_of(p, s.offset);
+	*to = part_of(p, s.offset + s.length - 1) + 1;
 }
 
 /* ---- blocks of ranks */
@@ -221,23 +206,9 @@ int gci_halvings(int n, int me, struct gci_halving rounds[32])
 void gci_scatter(struct gci_builder *b, const struct gci_group *g, const struct gci_parts *p,
 	enum gci_buffer from, uint32_t phase)
 {
-	struct range r = {0, g->n};
-	uint32_t tag = gci_tag(phase, 0);
+	struct gci_stage s = {g, p, GCI_OUT, 0, from};
 
-	if (g->me < 0)
-		return;
-	while (r.z - r.a > 1) {
-		int mid = middle(r);
-
-		gci_round(b);
-		if (g->me == r.a)
-			gci_send_some(b, gci_group_rank(g, mid), tag,
-				gci_parts_slice(p, g->me ? GCI_OUT : from, mid, r.z));
-		else if (g->me == mid)
-			gci_recv_some(b, gci_group_rank(g, r.a), tag,
-				gci_parts_slice(p, GCI_OUT, mid, r.z));
-		r = half_of(r, g->me);
-	}
+	gci_split(b, &s, gci_tag(phase, 0), 0, GCI_WHOLE_DEPTH);
 }
 
 void gci_gather(
@@ -261,35 +232,12 @@ void gci_gather(
 	}
 }
 
-static void allgather_round(struct gci_builder *b, const struct gci_group *g,
-	const struct gci_parts *p, struct gci_halving r, enum gci_buffer first, uint32_t tag)
-{
-	int mid = r.mid, low = g->me < mid, odd = r.odd, other = r.other;
-	int first_has_all = first != GCI_NBUFFERS;
-	struct gci_slice mine =
-		low ? gci_parts_slice(p, GCI_OUT, r.a, mid) : gci_parts_slice(p, GCI_OUT, mid, r.z);
-	struct gci_slice theirs =
-		low ? gci_parts_slice(p, GCI_OUT, mid, r.z) : gci_parts_slice(p, GCI_OUT, r.a, mid);
-
-	gci_round(b);
-	if (first_has_all && g->me == 0)
-		mine.buffer = first;
-	if (g->me != odd && !(first_has_all && other == 0))
-		gci_send_some(b, gci_group_rank(g, other), tag, mine);
-	if (g->me == mid && odd > r.a)
-		gci_send_some(b, gci_group_rank(g, odd), tag, mine);
-	if (!(first_has_all && g->me == 0))
-		gci_recv_some(b, gci_group_rank(g, other), tag, theirs);
-}
-
 void gci_allgather(struct gci_builder *b, const struct gci_group *g, const struct gci_parts *p,
 	enum gci_buffer first, uint32_t phase)
 {
-	struct gci_halving rounds[32];
-	int n = g->me < 0 ? 0 : gci_halvings(g->n, g->me, rounds);
+	struct gci_stage s = {g, p, GCI_OUT, 0, first};
 
-	while (n-- > 0)
-		allgather_round(b, g, p, rounds[n], first, gci_tag(phase, (uint32_t)n));
+	gci_merge(b, &s, phase, GCI_WHOLE_DEPTH, 0);
 }
 
 struct gci_slice gci_reduce_scatter_range(const struct gci_group *g, const struct gci_parts *p)

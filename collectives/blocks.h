@@ -120,14 +120,9 @@ static inline struct gci_slice gci_parts_slice(
 	return gci_slice(buffer, at, gci_part_at(p, k) - at);
 }
 
-/* The parts of `z` that part i of `a`, another way to cut the same vector, has elements of, are
- * some of [*from, *to). Not looking at all parts keeps emitters at the cost of their own steps. */
-void gci_parts_meeting(
-	const struct gci_parts *a, int i, const struct gci_parts *z, int *from, int *to);
-
-/* What part i of `a` and part k of `z`, two ways to cut one vector, have in common; in OUT. */
-struct gci_slice gci_parts_overlap(
-	const struct gci_parts *a, int i, const struct gci_parts *z, int k);
+/* The parts that elements of the vector are in: [*from, *to). Not looking at all of them keeps
+ * emitters at the cost of their own steps. */
+void gci_parts_meeting(const struct gci_parts *p, struct gci_slice elements, int *from, int *to);
 
 /* The bcast's data at this rank: IN at the root, OUT elsewhere. */
 static inline enum gci_buffer gci_bcast_buffer(

@@ -112,9 +112,6 @@ int gci_emit(
 /* WAN senders from cluster `from` to `to` as `c` asks for or the topology gives. */
 int gci_coll_senders(const struct gci_coll *c, int from, int to);
 
-/* The same for all links out of `from`: what the narrowest of them takes. */
-int gci_fewest_senders(const struct gci_coll *c, int from);
-
 /* Tables, one per kind, each in a folder of its own with its emitters; ended by a row without a
  * name. The first row is the default. */
 extern const struct gci_algorithm gci_bcasts[], gci_reduces[], gci_allreduces[],

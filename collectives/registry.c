@@ -84,16 +84,6 @@ int gci_coll_senders(const struct gci_coll *c, int from, int to)
 	return c->senders < (uint32_t)most ? (int)c->senders : most;
 }
 
-int gci_fewest_senders(const struct gci_coll *c, int from)
-{
-	int to, least = gci_topo_size(c->topo, from);
-
-	for (to = 0; to < c->topo->nclusters; to++)
-		if (to != from && gci_coll_senders(c, from, to) < least)
-			least = gci_coll_senders(c, from, to);
-	return least;
-}
-
 /* Alltoall in place: a copy of what is sent, so that results can come in at any time. */
 static void copy_input(struct gci_builder *b, const struct gci_coll *c)
 {

@@ -8,6 +8,7 @@
 void gci_emit_allreduce_rabenseifner(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_allreduce_rabenseifner_mod(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_allreduce_tree(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_allreduce_rabenseifner_merge(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_allreduce_two_tier(struct gci_builder *b, const struct gci_coll *c);
 
 #endif
