@@ -14,6 +14,8 @@ const struct gci_algorithm gci_bcasts[] = {
 		gci_emit_bcast_chain},
 	{GCI_BCAST, "binomial", "binomial tree over all ranks", GCI_USES_SEGMENT | GCI_BY_SEGMENT,
 		0, gci_emit_bcast_binomial},
+	{GCI_BCAST, "binary", "binary tree over all ranks", GCI_USES_SEGMENT | GCI_BY_SEGMENT, 0,
+		gci_emit_bcast_binary},
 	{GCI_BCAST, "vandegeijn", "scatter, allgather over all ranks", 0, 0,
 		gci_emit_bcast_vandegeijn},
 	{GCI_BCAST, "vandegeijn-mod", "scatter, copy over the WAN by n senders, allgather",
@@ -26,5 +28,7 @@ const struct gci_algorithm gci_bcasts[] = {
 		GCI_USES_SENDERS | GCI_CAPS_SENDERS, 0, gci_emit_bcast_vandegeijn_merge},
 	{GCI_BCAST, "farfirst", "whole message over the WAN, then van de Geijn in each cluster",
 		GCI_CAPS_SENDERS, 0, gci_emit_bcast_farfirst},
+	{GCI_BCAST, "magpie", "to each cluster in turn, then binomial in each", GCI_CAPS_SENDERS, 0,
+		gci_emit_bcast_magpie},
 	{GCI_BCAST, NULL, NULL, 0, 0, NULL},
 };

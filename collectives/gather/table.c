@@ -5,5 +5,13 @@ const struct gci_algorithm gci_gathers[] = {
 	{GCI_GATHER, "binomial", "binomial tree over all ranks", 0, 0, gci_emit_gather_binomial},
 	{GCI_GATHER, "relay", "by one member of each cluster, one sender at a time",
 		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS, 0, gci_emit_gather_relay},
+	{GCI_GATHER, "sequential", "the root receives from each rank in turn",
+		GCI_USES_SEGMENT | GCI_BY_SEGMENT, 0, gci_emit_gather_sequential},
+	{GCI_GATHER, "chain", "rank to rank, with the blocks of all before",
+		GCI_USES_SEGMENT | GCI_BY_SEGMENT, 0, gci_emit_gather_chain},
+	{GCI_GATHER, "binary", "binary tree over all ranks", GCI_USES_SEGMENT | GCI_BY_SEGMENT, 0,
+		gci_emit_gather_binary},
+	{GCI_GATHER, "magpie", "in each cluster, then from each in turn", GCI_CAPS_SENDERS, 0,
+		gci_emit_gather_magpie},
 	{GCI_GATHER, NULL, NULL, 0, 0, NULL},
 };
