@@ -55,7 +55,4 @@ uint64_t gci_transfer_ns(uint64_t nbytes, uint64_t bps);
  * that `count` of them take themselves. */
 uint64_t gci_pipeline_segment(const struct gci_coll *c, uint64_t count);
 
-/* What a message costs besides its bytes. */
-#define GCI_MESSAGE_COST_NS (30 * GCI_NS_PER_US)
-
 #endif

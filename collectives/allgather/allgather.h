@@ -5,6 +5,7 @@
 
 #include "collectives/blocks.h"
 
+void gci_emit_allgather_gridcoll(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_allgather_rings(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_allgather_ring(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_allgather_gather_bcast(struct gci_builder *b, const struct gci_coll *c);

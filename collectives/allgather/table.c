@@ -3,6 +3,9 @@
 #include "collectives/allgather/plan.h"
 
 const struct gci_algorithm gci_allgathers[] = {
+	{GCI_ALLGATHER, "gridcoll", "rings or coordinators, by a cost formula",
+		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS, 0,
+		gci_emit_allgather_gridcoll},
 	{GCI_ALLGATHER, "ring", "blocks travel round a ring of all ranks", 0, 0,
 		gci_emit_allgather_ring},
 	{GCI_ALLGATHER, "gather-bcast", "binomial gather to rank 0, binomial bcast",
