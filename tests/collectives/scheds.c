@@ -15,19 +15,27 @@ static void *must(void *p)
 	return p;
 }
 
-void scheds_begin(struct scheds *x, enum gci_kind kind, const int *sizes, uint64_t count)
+void scheds_begin_with(struct scheds *x, const struct gci_coll *c, const int *sizes, int mixed)
 {
 	int r;
 
 	memset(x, 0, sizeof(*x));
-	topology_make(&x->topo, sizes, 0, 3);
-	x->c = (struct gci_coll){.kind = kind, .topo = &x->topo, .count = count, .esize = 4};
+	topology_make(&x->topo, sizes, mixed, 3);
+	x->c = *c;
+	x->c.topo = &x->topo;
 	x->n = x->topo.nranks;
 	for (r = 0; r < x->n; r++) {
 		gci_builder_init(&x->b[r], r, x->n);
 		x->b[r].in_len = gci_in_extent(&x->c, r);
 		x->b[r].out_len = gci_out_extent(&x->c, r);
 	}
+}
+
+void scheds_begin(struct scheds *x, enum gci_kind kind, const int *sizes, uint64_t count)
+{
+	struct gci_coll c = {.kind = kind, .count = count, .esize = 4};
+
+	scheds_begin_with(x, &c, sizes, 0);
 }
 
 void scheds_end(struct scheds *x)

@@ -30,6 +30,10 @@ struct scheds {
 
 /* Builders with their buffers' lengths set; root 0, cluster sizes as for topology_make. */
 void scheds_begin(struct scheds *x, enum gci_kind kind, const int *sizes, uint64_t count);
+
+/* The same for any operation, `mixed`: on clusters whose ranks are mixed; `c` gives all but the
+ * topology. */
+void scheds_begin_with(struct scheds *x, const struct gci_coll *c, const int *sizes, int mixed);
 void scheds_end(struct scheds *x);
 
 /* By an algorithm; `c` gives all but the topology. */
