@@ -142,6 +142,11 @@ void gci_bundle_start(struct gci_bundle *u, struct gci_builder *b, uint64_t leng
 	*u = (struct gci_bundle){.b = b, .length = length};
 }
 
+void gci_bundle_at(struct gci_bundle *u, struct gci_builder *b, uint64_t base, uint64_t length)
+{
+	*u = (struct gci_bundle){.b = b, .length = length, .base = base, .in_tmp = 1};
+}
+
 static void copy_run(struct gci_bundle *u)
 {
 	if (!u->in_tmp)
@@ -169,6 +174,7 @@ struct gci_slice gci_bundle_end(struct gci_bundle *u)
 {
 	if (!u->in_tmp)
 		return u->run;
-	copy_run(u);
+	if (u->run.length)
+		copy_run(u);
 	return gci_slice(GCI_TMP, u->base, u->length);
 }

@@ -68,6 +68,10 @@ struct gci_bundle {
 };
 
 void gci_bundle_start(struct gci_bundle *u, struct gci_builder *b, uint64_t length);
+
+/* The same, put together at `base` of TMP, which is set apart already. */
+void gci_bundle_at(struct gci_bundle *u, struct gci_builder *b, uint64_t base, uint64_t length);
+
 void gci_bundle_add(struct gci_bundle *u, struct gci_slice s);
 
 /* Where all of it stands now. */

@@ -97,9 +97,17 @@ static void copy_input(struct gci_builder *b, const struct gci_coll *c)
 	}
 }
 
+/* Alltoall in place is one segment: its copy of what is sent would have to be cut alike. */
+static uint32_t nsegments(const struct gci_algorithm *a, const struct gci_coll *c)
+{
+	if (!(a->traits & GCI_BY_SEGMENT) || (c->kind == GCI_ALLTOALL && c->in_place))
+		return 1;
+	return gci_nsegments_of(c);
+}
+
 int gci_emit(const struct gci_algorithm *a, const struct gci_coll *c, int rank, struct gci_sched *s)
 {
-	uint32_t i, n = a->traits & GCI_BY_SEGMENT ? gci_nsegments_of(c) : 1;
+	uint32_t i, n = nsegments(a, c);
 	struct gci_builder b;
 
 	gci_builder_init(&b, rank, c->topo->nranks);

@@ -6,5 +6,9 @@ const struct gci_algorithm gci_alltoalls[] = {
 		gci_emit_alltoall_circular},
 	{GCI_ALLTOALL, "paced", "own cluster first, receivers ask for one block after the other", 0,
 		0, gci_emit_alltoall_paced},
+	{GCI_ALLTOALL, "gather-scatter", "gather to rank 0, scatter from it, along a binary tree",
+		GCI_USES_SEGMENT | GCI_BY_SEGMENT, 0, gci_emit_alltoall_gather_scatter},
+	{GCI_ALLTOALL, "bruck", "blocks travel by powers of two, in few messages", 0, 0,
+		gci_emit_alltoall_bruck},
 	{GCI_ALLTOALL, NULL, NULL, 0, 0, NULL},
 };
