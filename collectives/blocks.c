@@ -156,6 +156,25 @@ void gci_copy_blocks(struct gci_builder *b, const struct gci_coll *c, const stru
 	}
 }
 
+void gci_recv_reduce_blocks(struct gci_builder *b, const struct gci_coll *c,
+	const struct gci_group *g, int peer, uint32_t tag, const struct gci_shelf *to,
+	const struct gci_shelf *from, int swapped, int a, int z)
+{
+	struct walk src = walk_from(b, c, g, from, a), dst = walk_from(b, c, g, to, a);
+	int end;
+
+	for (; a < z; a = end) {
+		struct gci_slice d, s;
+
+		end = run_end(c, g, a, z);
+		d = walk_run(&dst, a, end);
+		s = walk_run(&src, a, end);
+		if (d.length)
+			gci_recv_reduce(
+				b, gci_group_rank(g, peer), tag + (uint32_t)a, d, s, swapped);
+	}
+}
+
 /* ---- the vector in parts */
 
 /* One round of recursive halving: members [a, z) fall into [a, mid) and [mid, z), the first

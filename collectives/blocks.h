@@ -87,6 +87,12 @@ void gci_recv_blocks(struct gci_builder *b, const struct gci_coll *c, const stru
 void gci_copy_blocks(struct gci_builder *b, const struct gci_coll *c, const struct gci_group *g,
 	const struct gci_shelf *to, const struct gci_shelf *from, int a, int z);
 
+/* The counterpart of gci_send_blocks that combines: `to` = `from` OP incoming, the other way round
+ * if swapped. */
+void gci_recv_reduce_blocks(struct gci_builder *b, const struct gci_coll *c,
+	const struct gci_group *g, int peer, uint32_t tag, const struct gci_shelf *to,
+	const struct gci_shelf *from, int swapped, int a, int z);
+
 /* Copies unless source and destination are the same or empty. */
 static inline void gci_copy_some(struct gci_builder *b, struct gci_slice dst, struct gci_slice src)
 {

@@ -3,8 +3,11 @@
 #ifndef GCI_COLLECTIVES_REDUCE_SCATTER_REDUCE_SCATTER_H
 #define GCI_COLLECTIVES_REDUCE_SCATTER_REDUCE_SCATTER_H
 
-#include "collectives/blocks.h"
+#include "collectives/reduction.h"
 
+void gci_emit_reduce_scatter_clusters(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_reduce_scatter_halving(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_reduce_scatter_ordered(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_reduce_scatter_rings(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_reduce_scatter_ring(struct gci_builder *b, const struct gci_coll *c);
 
