@@ -5,6 +5,7 @@
 
 #include "collectives/blocks.h"
 
+void gci_emit_gather_gridcoll(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_gather_relay(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_gather_binomial(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_gather_sequential(struct gci_builder *b, const struct gci_coll *c);

@@ -5,6 +5,7 @@
 
 #include "collectives/reduction.h"
 
+void gci_emit_reduce_gridcoll(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_reduce_pipeline(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_reduce_binary(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_reduce_binomial(struct gci_builder *b, const struct gci_coll *c);

@@ -5,6 +5,7 @@
 
 #include "collectives/blocks.h"
 
+void gci_emit_scatter_gridcoll(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_scatter_relay(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_scatter_binomial(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_scatter_sequential(struct gci_builder *b, const struct gci_coll *c);
