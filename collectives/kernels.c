@@ -1,72 +1,49 @@
 /* SPDX-License-Identifier: MIT */
-#include "collectives/kernels.h"
+#include "collectives/kernels_impl.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
-/* Signed sums and products are made in the unsigned type: they wrap instead of being undefined.
- * Loads and stores go through memcpy, as offsets in a byte stream need not be aligned; compilers
- * make plain vector code of it. */
-#define KERNEL(name, type, expr)                                                     \
-	static void name(void *out, const void *left, const void *right, uint64_t n) \
-	{                                                                            \
-		char *o = out;                                                       \
-		const char *l = left, *r = right;                                    \
-		uint64_t i;                                                          \
-                                                                                     \
-		for (i = 0; i < n; i++) {                                            \
-			type a, b, v;                                                \
-                                                                                     \
-			memcpy(&a, l + i * sizeof(a), sizeof(a));                    \
-			memcpy(&b, r + i * sizeof(b), sizeof(b));                    \
-			v = (type)(expr);                                            \
-			memcpy(o + i * sizeof(v), &v, sizeof(v));                    \
-		}                                                                    \
+#ifdef GCI_KERNELS_X86
+#include <cpuid.h>
+#endif
+
+#ifdef GCI_KERNELS_X86
+static int has_f16c(void)
+{
+	unsigned a, b, c, d;
+
+	return __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
+}
+#endif
+
+const struct gci_kernel_set *gci_kernel_set(int i)
+{
+#ifdef GCI_KERNELS_X86
+	int avx2 = __builtin_cpu_supports("avx2") && has_f16c();
+	int avx512 = avx2 && __builtin_cpu_supports("avx512vl") &&
+		     __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
+
+	if (avx512 && !i--)
+		return &gci_kernels_avx512;
+	if (avx2 && !i--)
+		return &gci_kernels_avx2;
+#endif
+	return i ? NULL : &gci_kernels_plain;
+}
+
+/* Asked once: CPUID is slow in virtual machines. Two threads may both ask, for the same answer. */
+static const struct gci_kernel_set *best(void)
+{
+	static const struct gci_kernel_set *_Atomic found;
+	const struct gci_kernel_set *set = atomic_load_explicit(&found, memory_order_relaxed);
+
+	if (!set) {
+		set = gci_kernel_set(0);
+		atomic_store_explicit(&found, set, memory_order_relaxed);
 	}
-
-#define ARITHMETIC(suffix, type, wide)                \
-	KERNEL(sum_##suffix, type, (wide)a + (wide)b) \
-	KERNEL(prod_##suffix, type, (wide)a *(wide)b) \
-	KERNEL(min_##suffix, type, b < a ? b : a)     \
-	KERNEL(max_##suffix, type, b > a ? b : a)
-
-#define BITWISE(suffix, type)             \
-	KERNEL(band_##suffix, type, a &b) \
-	KERNEL(bor_##suffix, type, a | b) \
-	KERNEL(bxor_##suffix, type, a ^ b)
-
-ARITHMETIC(i8, int8_t, uint32_t)
-ARITHMETIC(u8, uint8_t, uint32_t)
-ARITHMETIC(i16, int16_t, uint32_t)
-ARITHMETIC(u16, uint16_t, uint32_t)
-ARITHMETIC(i32, int32_t, uint32_t)
-ARITHMETIC(u32, uint32_t, uint32_t)
-ARITHMETIC(i64, int64_t, uint64_t)
-ARITHMETIC(u64, uint64_t, uint64_t)
-ARITHMETIC(f32, float, float)
-ARITHMETIC(f64, double, double)
-BITWISE(8, uint8_t)
-BITWISE(16, uint16_t)
-BITWISE(32, uint32_t)
-BITWISE(64, uint64_t)
-
-#define ROW(a, bits)                                                                      \
-	{                                                                                 \
-		sum_##a, prod_##a, min_##a, max_##a, band_##bits, bor_##bits, bxor_##bits \
-	}
-
-static const gci_kernel kernels[GCOLL_NTYPES][GCOLL_NOPS] = {
-	{NULL, NULL, NULL, NULL, band_8, bor_8, bxor_8},
-	ROW(i8, 8),
-	ROW(u8, 8),
-	ROW(i16, 16),
-	ROW(u16, 16),
-	ROW(i32, 32),
-	ROW(u32, 32),
-	ROW(i64, 64),
-	ROW(u64, 64),
-	{sum_f32, prod_f32, min_f32, max_f32, NULL, NULL, NULL},
-	{sum_f64, prod_f64, min_f64, max_f64, NULL, NULL, NULL},
-};
+	return set;
+}
 
 static const struct {
 	const char *name;
@@ -82,7 +59,13 @@ gci_kernel gci_kernel_find(enum gcoll_type type, enum gcoll_op op)
 {
 	if ((unsigned)type >= GCOLL_NTYPES || (unsigned)op >= GCOLL_NOPS)
 		return NULL;
-	return kernels[type][op];
+	return best()->kernels[type][op];
+}
+
+void gci_kernel_scale(enum gcoll_type type, void *buf, uint64_t n, int nranks)
+{
+	if ((unsigned)type < GCOLL_NTYPES && best()->scalers[type])
+		best()->scalers[type](buf, n, nranks);
 }
 
 size_t gcoll_type_size(enum gcoll_type type)
