@@ -9,6 +9,7 @@ void gci_emit_alltoall_paced(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_alltoall_circular(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_alltoall_gather_scatter(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_alltoall_bruck(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_alltoall_clusters(struct gci_builder *b, const struct gci_coll *c);
 
 /* What the members of a group send to rank `to`, one after the other: a column. */
 uint64_t gci_column_len(const struct gci_coll *c, const struct gci_group *from, int to);

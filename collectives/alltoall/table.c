@@ -10,5 +10,8 @@ const struct gci_algorithm gci_alltoalls[] = {
 		GCI_USES_SEGMENT | GCI_BY_SEGMENT, 0, gci_emit_alltoall_gather_scatter},
 	{GCI_ALLTOALL, "bruck", "blocks travel by powers of two, in few messages", 0, 0,
 		gci_emit_alltoall_bruck},
+	{GCI_ALLTOALL, "clusters", "one message per pair of clusters and sender",
+		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_BY_SEGMENT | GCI_CAPS_SENDERS, 0,
+		gci_emit_alltoall_clusters},
 	{GCI_ALLTOALL, NULL, NULL, 0, 0, NULL},
 };
