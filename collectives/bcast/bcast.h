@@ -18,5 +18,8 @@ void gci_emit_bcast_vandegeijn_mod(struct gci_builder *b, const struct gci_coll 
 void gci_emit_bcast_vandegeijn_early(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_bcast_vandegeijn_merge(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_bcast_farfirst(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_bcast_spoc(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_bcast_fnf(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_bcast_optimal(struct gci_builder *b, const struct gci_coll *c);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "collectives/bcast/bcast.h"
+#include "collectives/hnow.h"
 
 const struct gci_algorithm gci_bcasts[] = {
 	{GCI_BCAST, "gridcoll", "pipeline or tree, by a cost formula",
@@ -30,5 +31,11 @@ const struct gci_algorithm gci_bcasts[] = {
 		GCI_CAPS_SENDERS, 0, gci_emit_bcast_farfirst},
 	{GCI_BCAST, "magpie", "to each cluster in turn, then binomial in each", GCI_CAPS_SENDERS, 0,
 		gci_emit_bcast_magpie},
+	{GCI_BCAST, "spoc", "binomial tree, hosts with cheaper messages higher up",
+		GCI_USES_SEGMENT, 0, gci_emit_bcast_spoc},
+	{GCI_BCAST, "fnf", "the fastest host left from whoever reaches it first", GCI_USES_SEGMENT,
+		0, gci_emit_bcast_fnf},
+	{GCI_BCAST, "optimal", "the best tree for hosts whose messages differ in cost",
+		GCI_USES_SEGMENT, GCI_HNOW_MOST_OPTIMAL, gci_emit_bcast_optimal},
 	{GCI_BCAST, NULL, NULL, 0, 0, NULL},
 };
