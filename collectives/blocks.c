@@ -233,22 +233,9 @@ void gci_scatter(struct gci_builder *b, const struct gci_group *g, const struct 
 void gci_gather(
 	struct gci_builder *b, const struct gci_group *g, const struct gci_parts *p, uint32_t phase)
 {
-	struct gci_halving rounds[32];
-	uint32_t tag = gci_tag(phase, 0);
-	int n = g->me < 0 ? 0 : gci_halvings(g->n, g->me, rounds);
+	struct gci_stage s = {g, p, GCI_OUT, 0, GCI_NBUFFERS};
 
-	while (n-- > 0) {
-		struct gci_halving r = rounds[n];
-		int mid = r.mid;
-
-		gci_round(b);
-		if (g->me == r.a)
-			gci_recv_some(b, gci_group_rank(g, mid), tag,
-				gci_parts_slice(p, GCI_OUT, mid, r.z));
-		else if (g->me == mid)
-			gci_send_some(b, gci_group_rank(g, r.a), tag,
-				gci_parts_slice(p, GCI_OUT, mid, r.z));
-	}
+	gci_collect(b, &s, gci_tag(phase, 0));
 }
 
 void gci_allgather(struct gci_builder *b, const struct gci_group *g, const struct gci_parts *p,

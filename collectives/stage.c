@@ -67,6 +67,35 @@ void gci_split(struct gci_builder *b, const struct gci_stage *s, uint32_t tag, i
 	}
 }
 
+void gci_collect(struct gci_builder *b, const struct gci_stage *s, uint32_t tag)
+{
+	const struct gci_group *g = s->g;
+	struct gci_halving rounds[32];
+	int n = g->me < 0 ? 0 : gci_halvings(g->n, g->me, rounds);
+
+	while (n-- > 0) {
+		struct gci_halving r = rounds[n];
+
+		gci_round(b);
+		if (g->me == r.a)
+			gci_recv_some(
+				b, gci_group_rank(g, r.mid), tag, gci_stage_slice(s, r.mid, r.z));
+		else if (g->me == r.mid)
+			gci_send_some(
+				b, gci_group_rank(g, r.a), tag, gci_stage_slice(s, r.mid, r.z));
+	}
+}
+
+int gci_collect_end(int n, int member)
+{
+	struct gci_halving rounds[32];
+	int i = gci_halvings(n, member, rounds), end = member + 1;
+
+	while (i-- > 0 && rounds[i].a == member)
+		end = rounds[i].z;
+	return end;
+}
+
 static void merge_round(
 	struct gci_builder *b, const struct gci_stage *s, const struct gci_halving *r, uint32_t tag)
 {

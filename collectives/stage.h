@@ -50,6 +50,13 @@ struct gci_slice gci_stage_slice(const struct gci_stage *s, int a, int z);
 /* From depth `from` to the deeper `to`: the first member of each range hands out its halves. */
 void gci_split(struct gci_builder *b, const struct gci_stage *s, uint32_t tag, int from, int to);
 
+/* The reverse of gci_split from each member alone: the first of each range takes in the other half,
+ * up to member 0. */
+void gci_collect(struct gci_builder *b, const struct gci_stage *s, uint32_t tag);
+
+/* The end of the parts [member, end) that come through a member then. */
+int gci_collect_end(int n, int member);
+
 /* From depth `from` to the lesser `to`: halves exchange what they have. Member 0 is sent nothing
  * if it has the whole vector. Recursive doubling; an odd member costs its pair's partner one more
  * message a round. */

@@ -20,5 +20,12 @@ const struct gci_algorithm gci_reduces[] = {
 		0, gci_emit_reduce_chain},
 	{GCI_REDUCE, "binary", "binary tree over all ranks", GCI_USES_SEGMENT | GCI_BY_SEGMENT, 0,
 		gci_emit_reduce_binary},
+	{GCI_REDUCE, "rabenseifner", "reduce-scatter, gather over all ranks", 0, 0,
+		gci_emit_reduce_rabenseifner},
+	{GCI_REDUCE, "ordered", "reduce-scatter by the tree of a fixed order, gather",
+		GCI_KEEPS_RANK_ORDER, 0, gci_emit_reduce_ordered},
+	{GCI_REDUCE, "ordered-mod", "the same in each cluster, to the root's by n senders",
+		GCI_USES_SENDERS | GCI_CAPS_SENDERS | GCI_KEEPS_CLUSTER_ORDER, 0,
+		gci_emit_reduce_ordered_mod},
 	{GCI_REDUCE, NULL, NULL, 0, 0, NULL},
 };
