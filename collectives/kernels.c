@@ -70,11 +70,15 @@ void gci_kernel_scale(enum gcoll_type type, void *buf, uint64_t n, int nranks)
 
 size_t gcoll_type_size(enum gcoll_type type)
 {
+	if (type > GCOLL_ELEMENT_BASE)
+		return (size_t)type - GCOLL_ELEMENT_BASE;
 	return (unsigned)type < GCOLL_NTYPES ? types[type].size : 0;
 }
 
 const char *gci_type_name(enum gcoll_type type)
 {
+	if (type > GCOLL_ELEMENT_BASE)
+		return "elements";
 	return (unsigned)type < GCOLL_NTYPES ? types[type].name : "?";
 }
 

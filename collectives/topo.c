@@ -33,12 +33,32 @@ static int number_clusters(const struct gci_grid *g, const int *host, int nranks
 	return n;
 }
 
+static int allocate(struct gci_topo *t, int nranks, int nclusters)
+{
+	size_t n = (size_t)nranks, c = (size_t)nclusters;
+
+	t->nranks = nranks;
+	t->nclusters = nclusters;
+	t->cluster = gci_calloc(n, sizeof(int));
+	t->index = gci_calloc(n, sizeof(int));
+	t->first = gci_calloc(c + 1, sizeof(int));
+	t->member = gci_calloc(n, sizeof(int));
+	t->nic_bps = gci_calloc(c, sizeof(*t->nic_bps));
+	t->tini_ns = gci_calloc(n, sizeof(*t->tini_ns));
+	t->links = gci_calloc(c * c, sizeof(*t->links));
+	return t->cluster && t->index && t->first && t->member && t->nic_bps && t->tini_ns &&
+			       t->links
+		       ? 0
+		       : -1;
+}
+
+/* From each rank's cluster. */
 static void fill_members(struct gci_topo *t)
 {
 	int r, c;
 
 	for (r = 0; r < t->nranks; r++)
-		t->first[t->cluster[r] + 1]++;
+		t->index[r] = t->first[t->cluster[r] + 1]++;
 	for (c = 0; c < t->nclusters; c++)
 		t->first[c + 1] += t->first[c];
 	for (r = 0; r < t->nranks; r++) {
@@ -74,29 +94,15 @@ static void fill_links(struct gci_topo *t, const struct gci_grid *g, const int *
 int gci_topo_create(struct gci_topo *t, const struct gci_grid *g, const int *host, int nranks)
 {
 	int *number = gci_calloc((size_t)g->nclusters, sizeof(*number));
-	int *seen = gci_calloc((size_t)g->nclusters, sizeof(*seen));
-	size_t n = (size_t)nranks, c;
 	int r, rc = GCOLL_ERR_NOMEM;
 
 	memset(t, 0, sizeof(*t));
-	if (!number || !seen)
-		goto out;
-	t->nranks = nranks;
-	t->nclusters = number_clusters(g, host, nranks, number);
-	c = (size_t)t->nclusters;
-	t->cluster = gci_calloc(n, sizeof(int));
-	t->index = gci_calloc(n, sizeof(int));
-	t->first = gci_calloc(c + 1, sizeof(int));
-	t->member = gci_calloc(n, sizeof(int));
-	t->nic_bps = gci_calloc(c, sizeof(*t->nic_bps));
-	t->tini_ns = gci_calloc(n, sizeof(*t->tini_ns));
-	t->links = gci_calloc(c * c, sizeof(*t->links));
-	if (!t->cluster || !t->index || !t->first || !t->member || !t->nic_bps || !t->tini_ns ||
-		!t->links)
+	if (!number)
+		return rc;
+	if (allocate(t, nranks, number_clusters(g, host, nranks, number)))
 		goto out;
 	for (r = 0; r < nranks; r++) {
 		t->cluster[r] = number[gci_grid_cluster_of(g, host[r])];
-		t->index[r] = seen[t->cluster[r]]++;
 		t->tini_ns[r] = gci_grid_tini_ns(g, host[r]);
 	}
 	fill_members(t);
@@ -104,9 +110,56 @@ int gci_topo_create(struct gci_topo *t, const struct gci_grid *g, const int *hos
 	rc = 0;
 out:
 	gci_free(number);
-	gci_free(seen);
 	if (rc)
 		gci_topo_free(t);
+	return rc;
+}
+
+static void fill_sub_links(struct gci_topo *sub, const struct gci_topo *t, const int *number)
+{
+	int a, b;
+
+	for (a = 0; a < t->nclusters; a++) {
+		if (number[a] < 0)
+			continue;
+		sub->nic_bps[number[a]] = t->nic_bps[a];
+		for (b = 0; b < t->nclusters; b++) {
+			struct gci_link *mine = &sub->links[number[a] * sub->nclusters + number[b]];
+
+			if (number[b] < 0)
+				continue;
+			*mine = *gci_topo_link(t, a, b);
+			mine->from = number[a];
+			mine->to = number[b];
+		}
+	}
+}
+
+int gci_topo_sub(struct gci_topo *sub, const struct gci_topo *t, const int *ranks, int n)
+{
+	int *number = gci_calloc((size_t)t->nclusters, sizeof(*number));
+	int i, c, nclusters = 0, rc = GCOLL_ERR_NOMEM;
+
+	memset(sub, 0, sizeof(*sub));
+	if (!number)
+		return rc;
+	for (i = 0; i < n; i++)
+		number[t->cluster[ranks[i]]] = 1;
+	for (c = 0; c < t->nclusters; c++)
+		number[c] = number[c] ? nclusters++ : -1;
+	if (allocate(sub, n, nclusters))
+		goto out;
+	for (i = 0; i < n; i++) {
+		sub->cluster[i] = number[t->cluster[ranks[i]]];
+		sub->tini_ns[i] = t->tini_ns[ranks[i]];
+	}
+	fill_members(sub);
+	fill_sub_links(sub, t, number);
+	rc = 0;
+out:
+	gci_free(number);
+	if (rc)
+		gci_topo_free(sub);
 	return rc;
 }
 

@@ -23,6 +23,9 @@ struct gci_topo {
 int gci_topo_create(struct gci_topo *t, const struct gci_grid *g, const int *host, int nranks);
 void gci_topo_free(struct gci_topo *t);
 
+/* The same for n ranks of `t`: rank i of it is ranks[i]. 0 or GCOLL_ERR_NOMEM. */
+int gci_topo_sub(struct gci_topo *sub, const struct gci_topo *t, const int *ranks, int n);
+
 static inline int gci_topo_size(const struct gci_topo *t, int cluster)
 {
 	return t->first[cluster + 1] - t->first[cluster];

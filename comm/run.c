@@ -18,6 +18,22 @@ static char *at(const struct gci_run *run, const struct gci_slice *s)
 	return base ? base + s->offset * run->esize : NULL;
 }
 
+static int peer_of(const struct gci_run *run, const struct gci_step *s)
+{
+	return run->ranks ? run->ranks[s->peer] : s->peer;
+}
+
+static void operate(
+	const struct gci_run *run, void *out, const void *left, const void *right, uint64_t n)
+{
+	const struct gci_reducer *r = &run->reducer;
+
+	if (r->kernel)
+		r->kernel(out, left, right, n);
+	else
+		r->fn(out, left, right, n, r->type, r->ctx);
+}
+
 static void advance(struct gci_run *run);
 
 static void end(struct gci_run *run, int status)
@@ -59,9 +75,9 @@ static void reduce(const struct gci_run *run, const struct gci_step *s, uint64_t
 	const char *own = at(run, &s->src) + offset;
 
 	if (s->swapped)
-		run->kernel(out, incoming, own, nbytes / run->esize);
+		operate(run, out, incoming, own, nbytes / run->esize);
 	else
-		run->kernel(out, own, incoming, nbytes / run->esize);
+		operate(run, out, own, incoming, nbytes / run->esize);
 }
 
 static void on_piece(struct gci_tp_req *req, uint64_t offset, const void *data, size_t nbytes)
@@ -80,12 +96,12 @@ static void start_message(struct gci_run *run, uint32_t step)
 
 	m->run = run;
 	m->step = step;
-	m->req = (struct gci_tp_req){.peer = s->peer,
+	m->req = (struct gci_tp_req){.peer = peer_of(run, s),
 		.key = {.comm = run->comm, .tag = s->tag, .seq = run->seq},
 		.buf = at(run, slice),
 		.nbytes = slice->length * run->esize,
 		.digest = run->digest,
-		.align = run->esize,
+		.align = run->esize <= GCI_TP_FRAME_NBYTES ? run->esize : 1,
 		.done = on_message,
 		.piece = s->kind == GCI_STEP_RECV_REDUCE ? on_piece : NULL,
 		.user = m};
@@ -105,9 +121,9 @@ static void run_local(const struct gci_run *run, const struct gci_step *s)
 	if (s->kind == GCI_STEP_COPY)
 		memmove(at(run, &s->dst), at(run, &s->src), nbytes);
 	else if (s->swapped)
-		run->kernel(at(run, &s->dst), at(run, &s->src), at(run, &s->dst), s->dst.length);
+		operate(run, at(run, &s->dst), at(run, &s->src), at(run, &s->dst), s->dst.length);
 	else
-		run->kernel(at(run, &s->dst), at(run, &s->dst), at(run, &s->src), s->dst.length);
+		operate(run, at(run, &s->dst), at(run, &s->dst), at(run, &s->src), s->dst.length);
 }
 
 static void advance(struct gci_run *run)
@@ -142,7 +158,7 @@ int gci_run_start(struct gci_run *run)
 	/* Connections that later steps need are opened while the first ones run. */
 	for (i = 0; i < s->nsteps; i++)
 		if (s->steps[i].kind <= GCI_STEP_RECV_REDUCE)
-			gci_tp_connect(run->tp, s->steps[i].peer);
+			gci_tp_connect(run->tp, peer_of(run, &s->steps[i]));
 	run->starting = 1;
 	advance(run);
 	run->starting = 0;

@@ -20,6 +20,14 @@
 
 struct gci_run_message;
 
+/* How reducing steps combine elements: by a kernel, or by a function of the user's. */
+struct gci_reducer {
+	gci_kernel kernel;
+	gcoll_op_fn *fn; /* when there is no kernel */
+	void *ctx;
+	enum gcoll_type type;
+};
+
 struct gci_run {
 	/* Set by the caller. */
 	const struct gci_sched *sched; /* must outlive the run */
@@ -28,7 +36,8 @@ struct gci_run {
 	uint64_t seq;    /* names this instance; the same on all ranks */
 	uint64_t digest; /* of the operation */
 	uint32_t esize;
-	gci_kernel kernel;       /* needed by reducing steps only */
+	const int *ranks; /* the transport's, by the schedule's; NULL: the same */
+	struct gci_reducer reducer;
 	char *buf[GCI_NBUFFERS]; /* IN (never written), OUT, and TMP of sched->tmp_len elements */
 	uint64_t *activity;      /* counts messages that have ended, and pieces; may be NULL */
 	void (*done)(struct gci_run *run, int status);

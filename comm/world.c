@@ -100,7 +100,7 @@ static void on_verdict(void *user)
 
 	/* Before the transport is there, nobody waits in it. */
 	if (__atomic_load_n(&w->comm, __ATOMIC_ACQUIRE))
-		gci_tp_wake(w->comm->tp);
+		gci_tp_wake(w->comm->engine->tp);
 }
 
 static int join(struct gci_world *w, const struct environment *env, struct gci_error *e)
@@ -151,7 +151,7 @@ static int make_transport(
 {
 	const struct gci_ctl_start *s = &w->start.start;
 	const char **addrs = gci_calloc(s->size, sizeof(*addrs));
-	struct gci_tp_config config = gci_comm_tp_config(c);
+	struct gci_tp_config config = gci_engine_tp_config(c->engine);
 	struct gci_tcp_config tcp = {.listen_fd = w->listen_fd, .addrs = addrs};
 	struct gci_tp *tp = NULL;
 	uint32_t r;
@@ -166,18 +166,17 @@ static int make_transport(
 	w->listen_fd = -1;
 	rc = gci_tcp_create(&tp, &config, &tcp, e);
 	if (!rc)
-		gci_comm_attach(c, tp);
+		c->engine->tp = tp;
 	gci_free(addrs);
 	return rc;
 }
 
 static void world_free(struct gci_world *w)
 {
-	gcoll_comm *c = w->comm;
-
 	/* The thread first: it may wake the transport. */
 	gci_control_free(w->ctl);
-	gci_comm_free(c);
+	if (w->comm)
+		gci_engine_free(w->comm->engine);
 	gci_ctl_message_free(&w->start);
 	gci_grid_free(&w->grid);
 	gci_free(w->hosts);
@@ -199,17 +198,20 @@ static int build(struct gci_world *w, const struct environment *env, struct gci_
 	gci_topo_free(&topo);
 	if (rc)
 		return rc;
-	c->dead_ns = w->start.start.dead_ns;
-	c->ctl = w->ctl;
-	c->world = w;
+	c->engine->dead_ns = w->start.start.dead_ns;
+	c->engine->ctl = w->ctl;
+	c->engine->job = w;
 	rc = make_transport(w, c, env->secret, e);
 	if (rc) {
-		gci_comm_free(c);
+		gci_engine_free(c->engine);
 		return rc;
 	}
 	__atomic_store_n(&w->comm, c, __ATOMIC_RELEASE);
 	return 0;
 }
+
+/* One world per process: the job's secret can be read once, and ranks count once. */
+static int joined;
 
 int gcoll_init(gcoll_comm **world)
 {
@@ -218,11 +220,17 @@ int gcoll_init(gcoll_comm **world)
 	struct gci_world *w;
 	int rc;
 
+	if (!world)
+		return gci_comm_error(GCOLL_ERR_INVAL, "world is NULL");
 	*world = NULL;
+	if (__atomic_load_n(&joined, __ATOMIC_ACQUIRE))
+		return gci_comm_error(GCOLL_ERR_INVAL,
+			"this process has called gcoll_init before; it can join its job once");
 	gci_log_init(NULL);
 	rc = read_environment(&env, &e);
 	if (rc)
 		return gci_comm_error(rc, "%s", e.text);
+	__atomic_store_n(&joined, 1, __ATOMIC_RELEASE);
 	w = gci_calloc(1, sizeof(*w));
 	if (!w)
 		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
@@ -240,17 +248,23 @@ int gcoll_init(gcoll_comm **world)
 void gcoll_finalize(gcoll_comm *c)
 {
 	struct gci_ctl_failure f;
+	struct gci_engine *e;
 
 	if (!c)
 		return;
-	c->finalizing = 1;
-	if (!c->failure.status) {
-		gci_control_bye(c->ctl);
-		while (!c->failure.status && !gci_control_all_gone(c->ctl) &&
-			!gci_control_verdict(c->ctl, &f))
-			gci_tp_progress(c->tp, GCI_NS_PER_S);
-		if (!c->failure.status && !gci_control_verdict(c->ctl, &f))
-			gci_tp_stop(c->tp, STOP_WAIT);
+	e = c->engine;
+	if (c != e->world || !e->job) {
+		gci_comm_error(GCOLL_ERR_INVAL, "gcoll_finalize, expected the world");
+		return;
 	}
-	world_free(c->world);
+	e->finalizing = 1;
+	if (!e->failure.status) {
+		gci_control_bye(e->ctl);
+		while (!e->failure.status && !gci_control_all_gone(e->ctl) &&
+			!gci_control_verdict(e->ctl, &f))
+			gci_tp_progress(e->tp, GCI_NS_PER_S);
+		if (!e->failure.status && !gci_control_verdict(e->ctl, &f))
+			gci_tp_stop(e->tp, STOP_WAIT);
+	}
+	world_free(e->job);
 }

@@ -365,7 +365,7 @@ int gct_bench(int argc, char **argv)
 	everywhere = rc != 0;
 	if (!rc)
 		rc = run(&b, &o);
-	if (rc && !b.comm->failure.status)
+	if (rc && !b.comm->engine->failure.status)
 		gct_abort(b.comm, everywhere, gcoll_last_error());
 	gcoll_finalize(b.comm);
 	gct_lab_free(&b.lab);

@@ -163,13 +163,13 @@ static int read_meter(struct gct_bench *b, struct meter *m)
 
 static int measure_traffic(struct gct_bench *b, struct gct_bench_result *r)
 {
-	uint64_t nic;
 	uint32_t esize = r->kind == GCI_ALLREDUCE ? 4 : 1;
+	const struct gci_coll coll = {.kind = r->kind, .count = r->nbytes / esize, .esize = esize};
+	uint64_t nic;
 
 	if (b->comm->rank || r->kind == GCI_BARRIER)
 		return 0;
-	if (gci_comm_traffic(
-		    b->comm, r->kind, r->nbytes / esize, esize, 0, &r->schedule_wan_nbytes, &nic))
+	if (gci_comm_traffic(b->comm, &coll, &r->schedule_wan_nbytes, &nic))
 		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
 	return 0;
 }

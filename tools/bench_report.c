@@ -39,7 +39,8 @@ void gct_bench_print_header(const struct gct_bench *b, const struct gct_bench_op
 			l->rate_bps ? gci_format_rate(l->rate_bps * b->lab.dilation, rate, 16)
 				    : "of unknown rate");
 		printf(" and %s one way", time_text(l->delay_ns, b->lab.dilation, delay));
-		gci_comm_tp_config(b->comm).link(b->comm, gci_topo_members(t, 1)[0], &link);
+		gci_engine_tp_config(b->comm->engine)
+			.link(b->comm->engine, gci_topo_members(t, 1)[0], &link);
 	}
 	printf("\ndilation k = %u%s%s%s, %u stream%s per WAN peer%s, %" PRIu64
 	       " warm iteration%s\n",

@@ -69,7 +69,7 @@ static void *handle_chunks(void *arg)
 		pthread_mutex_lock(&v->lock);
 		v->error = e;
 		v->done += !e.status;
-		gci_tp_wake(v->m->comm->tp);
+		gci_tp_wake(v->m->comm->engine->tp);
 	}
 	pthread_mutex_unlock(&v->lock);
 	return NULL;
@@ -150,12 +150,12 @@ static int collect(gcoll_req **ring, uint64_t *ended, uint64_t started, struct g
 /* A failure must not wait for this rank's disk. */
 static void wait_for_something(struct mover *v, struct gci_error *e)
 {
-	gcoll_comm *comm = v->m->comm;
+	struct gci_engine *engine = v->m->comm->engine;
 
-	if (!gci_comm_progress(comm, LOOK_EVERY))
+	if (!gci_engine_progress(engine, LOOK_EVERY))
 		return;
-	gci_comm_await_verdict(comm);
-	gci_error_set(e, comm->failure.status, "%s", comm->failure.text);
+	gci_engine_await_verdict(engine);
+	gci_error_set(e, engine->failure.status, "%s", engine->failure.text);
 }
 
 static void move(struct mover *v, struct gci_error *e)

@@ -13,12 +13,12 @@
  *		fprintf(stderr, "%s\n", gcoll_last_error());
  *	gcoll_finalize(world);
  *
- * Threads: one communicator is used by one thread at a time. Heartbeats run on a thread of the
- * library's own, so a program may compute for as long as it likes between calls.
+ * Threads: one thread at a time uses the world and the communicators made from it. Heartbeats run
+ *on a thread of the library's own, so a program may compute for as long as it likes between calls.
  *
  * Errors: every function that can fail returns GCOLL_OK (0) or a negative GCOLL_ERR_*;
  * gcoll_last_error() has the sentence with the rank, the host and the cause. After a peer or
- * network failure the communicator is dead: every later operation returns the same error, and
+ * network failure all communicators are dead: every later operation returns the same error, and
  * only gcoll_finalize() is of use. The contents of output buffers are then undefined.
  */
 #ifndef GRIDCOLL_H
@@ -78,8 +78,14 @@ enum gcoll_type {
 	GCOLL_FLOAT64,
 	GCOLL_FLOAT16,  /* IEEE 754 binary16 */
 	GCOLL_BFLOAT16, /* the upper half of a float32 */
-	GCOLL_NTYPES
+	GCOLL_NTYPES,
+	GCOLL_ELEMENT_BASE = 0x40000000,
+	GCOLL_TYPE_MAX = 0x7fffffff
 };
+
+/* Opaque elements of nbytes bytes each, 1 to 2^30 - 1: moved by every operation, reduced by
+ * operations of the user's own only (then of at most 256 KiB). */
+#define GCOLL_ELEMENT(nbytes) ((enum gcoll_type)(GCOLL_ELEMENT_BASE + (int)(nbytes)))
 
 enum gcoll_op {
 	GCOLL_SUM,
@@ -90,21 +96,24 @@ enum gcoll_op {
 	GCOLL_BOR,
 	GCOLL_BXOR,
 	GCOLL_AVG, /* sum divided by the number of ranks; integers are truncated towards zero */
-	GCOLL_NOPS
+	GCOLL_NOPS,
+	GCOLL_OP_USER = 0x40000000, /* from here on: gcoll_op_create */
+	GCOLL_OP_MAX = 0x7fffffff
 };
 
-typedef struct gcoll_comm gcoll_comm; /* a group of ranks; owned by the caller of gcoll_init */
-typedef struct gcoll_req gcoll_req;   /* an operation under way; freed by wait, or by a true test */
+typedef struct gcoll_comm gcoll_comm; /* a group of ranks */
+typedef struct gcoll_req gcoll_req;   /* an operation; freed by wait, or by a true test */
 
-/* As `sendbuf` of gcoll_allreduce: take the input from `recvbuf`. */
-#define GCOLL_IN_PLACE ((const void *)-1)
+/* In place of a buffer: input and output are in the other one. Each operation tells where. */
+#define GCOLL_IN_PLACE ((void *)-1)
 
 /* Joins the job that gridcoll-run started and waits until all its ranks have joined.
  * GCOLL_ERR_NOLAUNCHER outside of one. One world per process. */
 GCOLL_API int gcoll_init(gcoll_comm **world);
 
-/* Waits until all ranks have come here, then leaves the job. NULL is legal. After a failure it
- * waits for nobody. Requests still under way are cancelled. */
+/* Waits until all ranks have come here, then leaves the job. After a failure it waits for nobody.
+ * Frees all communicators and requests that are left; those under way are cancelled. For the world
+ * only; NULL is legal. */
 GCOLL_API void gcoll_finalize(gcoll_comm *world);
 
 GCOLL_API int gcoll_rank(const gcoll_comm *c);
@@ -124,44 +133,243 @@ GCOLL_API const char *gcoll_strerror(int status);
 GCOLL_API const char *gcoll_last_error(void);
 
 /* Chooses how later operations of this communicator run; every rank must say the same.
- *	"bcast", "allreduce", "barrier"	"NAME[:senders=N][:segment=BYTES]", or "auto"
- *		the names, and which parameters they use, are those of `gridcoll bench --list`
+ *	"bcast", "reduce", "allreduce", "reduce_scatter", "scatter", "gather", "allgather",
+ *	"alltoall", "barrier"
+ *		"NAME[:senders=N][:segment=BYTES][:degree=D]", or "auto": the names, and which
+ *		parameters they use, are those of `gridcoll bench --list`. An operation that the
+ *		algorithm cannot run fails with the reason; "auto" takes one that can. Multicasts
+ *		run as "bcast" says
+ *	"order"	"any" (default), or "fixed": reductions combine operands in one order that depends
+ *		on the ranks and their clusters only, so that the bits of a result depend neither
+ *		on the algorithm nor on the message's size nor on timing
+ * For the whole job, whatever the communicator:
  *	"timeout"	a time such as "30s" that an operation may wait without any message, or
  *		"never" (default): dead ranks and hosts are noticed without it
  *	"streams"	connections per rank of another cluster, 1 to 64 (default by the grid file,
  *		else 4); before the first operation only
  *	"socket_buffer"	a size such as "3MB", or "auto" (default: the kernel's autotuning); before
- *		the first operation only */
+ *		the first operation only
+ * What split and dup make begins with the settings of the communicator it is made from. */
 GCOLL_API int gcoll_comm_set(gcoll_comm *c, const char *key, const char *value);
 
-/* Sends `count` elements in `buf` of rank `root` to `buf` of every other rank. Counts are
- * elements, of any size up to what memory holds. */
+/* ---- communicators: each is made by all ranks of another, as one of that one's operations */
+
+/* The ranks that give the same color become one communicator, in the order of `key` and, where
+ * that is equal, of their ranks. color < 0: none, and *out is NULL. Blocking. */
+GCOLL_API int gcoll_comm_split(gcoll_comm *c, int color, int key, gcoll_comm **out);
+
+/* The same ranks in the same order. Blocking. */
+GCOLL_API int gcoll_comm_dup(gcoll_comm *c, gcoll_comm **out);
+
+/* Sets *c to NULL. Waits for nobody. GCOLL_ERR_INVAL while it has requests, and for the world,
+ * which gcoll_finalize frees with all that are left. NULL and *c == NULL are legal. */
+GCOLL_API int gcoll_comm_free(gcoll_comm **c);
+
+/* ---- operations of one's own for reductions */
+
+/* out[i] = left[i] OP right[i] for n elements, aligned or not; `out` may be `left` or `right`. OP
+ * must be associative. Called while operations make progress; it must not call gridcoll. */
+typedef void gcoll_op_fn(void *out, const void *left, const void *right, uint64_t n,
+	enum gcoll_type type, void *ctx);
+
+/* *op serves with any type. Without `commutative`, operands are combined in the order of ranks.
+ * Requests keep what they need of it: it may be freed while they run. Any thread. */
+GCOLL_API int gcoll_op_create(gcoll_op_fn *fn, int commutative, void *ctx, enum gcoll_op *op);
+GCOLL_API int gcoll_op_free(enum gcoll_op op);
+
+/* ---- operations
+ * Each has three forms:
+ *	gcoll_NAME(...)			waits for its end
+ *	gcoll_iNAME(..., &req)		does not: gcoll_wait and gcoll_test end it
+ *	gcoll_NAME_init(..., &req)	only prepares it: gcoll_start(req) begins it, any number
+ *					of times, each ended by wait or test
+ * Every rank begins the operations of a communicator in the same order, with arguments that fit;
+ * else they end in GCOLL_ERR_MISMATCH. Several may be under way, on one or several communicators.
+ * Work is done in calls of wait, test and the blocking forms only.
+ *
+ * Counts are elements, as many as memory holds. A "block" is the part that belongs to one rank.
+ * Operations whose names end in v take blocks of different lengths: counts[rank], and displs[rank]
+ * where each block begins (in elements) in the buffer that holds all of them; displs NULL: one
+ * after the other. counts[] is the same on all ranks, even where a rank has no use for it: ranks
+ * forward the blocks of others. (alltoallv is told each rank's own counts, and shares them by
+ * itself.) displs[] matters only on ranks with such a buffer.
+ *
+ * Buffers belong to the library until the operation has ended; the two of one call must not
+ * overlap. A buffer without elements, or without a use on this rank, may be NULL. Arrays of counts
+ * and displacements are copied by the call. */
+
+/* `count` elements in `buf` of rank `root` go to `buf` of every other rank. */
 GCOLL_API int gcoll_bcast(void *buf, uint64_t count, enum gcoll_type type, int root, gcoll_comm *c);
-
-/* recvbuf = op over all ranks' sendbuf, element by element; the bits are the same on every rank.
- * The buffers must not overlap (but see GCOLL_IN_PLACE). */
-GCOLL_API int gcoll_allreduce(const void *sendbuf, void *recvbuf, uint64_t count,
-	enum gcoll_type type, enum gcoll_op op, gcoll_comm *c);
-
-/* Returns on no rank before every rank has called it. */
-GCOLL_API int gcoll_barrier(gcoll_comm *c);
-
-/* The same, not waiting. Every rank starts its operations in the same order; several may be under
- * way. Buffers belong to the library until the request has ended. Work is done in calls of
- * wait, test and the blocking operations only. */
 GCOLL_API int gcoll_ibcast(
 	void *buf, uint64_t count, enum gcoll_type type, int root, gcoll_comm *c, gcoll_req **req);
+GCOLL_API int gcoll_bcast_init(
+	void *buf, uint64_t count, enum gcoll_type type, int root, gcoll_comm *c, gcoll_req **req);
+
+/* recvbuf of the root = op over all ranks' sendbuf, element by element. In place: as sendbuf of
+ * the root. */
+GCOLL_API int gcoll_reduce(const void *sendbuf, void *recvbuf, uint64_t count, enum gcoll_type type,
+	enum gcoll_op op, int root, gcoll_comm *c);
+GCOLL_API int gcoll_ireduce(const void *sendbuf, void *recvbuf, uint64_t count,
+	enum gcoll_type type, enum gcoll_op op, int root, gcoll_comm *c, gcoll_req **req);
+GCOLL_API int gcoll_reduce_init(const void *sendbuf, void *recvbuf, uint64_t count,
+	enum gcoll_type type, enum gcoll_op op, int root, gcoll_comm *c, gcoll_req **req);
+
+/* recvbuf = op over all ranks' sendbuf, element by element; the bits are the same on every rank.
+ * In place: as sendbuf. */
+GCOLL_API int gcoll_allreduce(const void *sendbuf, void *recvbuf, uint64_t count,
+	enum gcoll_type type, enum gcoll_op op, gcoll_comm *c);
 GCOLL_API int gcoll_iallreduce(const void *sendbuf, void *recvbuf, uint64_t count,
 	enum gcoll_type type, enum gcoll_op op, gcoll_comm *c, gcoll_req **req);
-GCOLL_API int gcoll_ibarrier(gcoll_comm *c, gcoll_req **req);
+GCOLL_API int gcoll_allreduce_init(const void *sendbuf, void *recvbuf, uint64_t count,
+	enum gcoll_type type, enum gcoll_op op, gcoll_comm *c, gcoll_req **req);
 
-/* Waits for the end of *req, frees it, sets *req to NULL and returns the operation's status.
- * *req == NULL is legal and done. */
+/* sendbuf has a block of `count` elements for each rank; recvbuf = op over all ranks' blocks for
+ * this one. In place: as sendbuf; all blocks are in recvbuf then, and the result at its start. */
+GCOLL_API int gcoll_reduce_scatter(const void *sendbuf, void *recvbuf, uint64_t count,
+	enum gcoll_type type, enum gcoll_op op, gcoll_comm *c);
+GCOLL_API int gcoll_ireduce_scatter(const void *sendbuf, void *recvbuf, uint64_t count,
+	enum gcoll_type type, enum gcoll_op op, gcoll_comm *c, gcoll_req **req);
+GCOLL_API int gcoll_reduce_scatter_init(const void *sendbuf, void *recvbuf, uint64_t count,
+	enum gcoll_type type, enum gcoll_op op, gcoll_comm *c, gcoll_req **req);
+
+GCOLL_API int gcoll_reduce_scatterv(const void *sendbuf, void *recvbuf, const uint64_t *counts,
+	enum gcoll_type type, enum gcoll_op op, gcoll_comm *c);
+GCOLL_API int gcoll_ireduce_scatterv(const void *sendbuf, void *recvbuf, const uint64_t *counts,
+	enum gcoll_type type, enum gcoll_op op, gcoll_comm *c, gcoll_req **req);
+GCOLL_API int gcoll_reduce_scatterv_init(const void *sendbuf, void *recvbuf, const uint64_t *counts,
+	enum gcoll_type type, enum gcoll_op op, gcoll_comm *c, gcoll_req **req);
+
+/* Each rank's block in sendbuf of the root goes to its recvbuf. In place: as recvbuf of the root,
+ * whose own block stays where it is. */
+GCOLL_API int gcoll_scatter(const void *sendbuf, void *recvbuf, uint64_t count,
+	enum gcoll_type type, int root, gcoll_comm *c);
+GCOLL_API int gcoll_iscatter(const void *sendbuf, void *recvbuf, uint64_t count,
+	enum gcoll_type type, int root, gcoll_comm *c, gcoll_req **req);
+GCOLL_API int gcoll_scatter_init(const void *sendbuf, void *recvbuf, uint64_t count,
+	enum gcoll_type type, int root, gcoll_comm *c, gcoll_req **req);
+
+GCOLL_API int gcoll_scatterv(const void *sendbuf, const uint64_t *counts, const uint64_t *displs,
+	void *recvbuf, enum gcoll_type type, int root, gcoll_comm *c);
+GCOLL_API int gcoll_iscatterv(const void *sendbuf, const uint64_t *counts, const uint64_t *displs,
+	void *recvbuf, enum gcoll_type type, int root, gcoll_comm *c, gcoll_req **req);
+GCOLL_API int gcoll_scatterv_init(const void *sendbuf, const uint64_t *counts,
+	const uint64_t *displs, void *recvbuf, enum gcoll_type type, int root, gcoll_comm *c,
+	gcoll_req **req);
+
+/* Each rank's block in sendbuf goes to its place in recvbuf of the root. In place: as sendbuf of
+ * the root, whose own block is there already. */
+GCOLL_API int gcoll_gather(const void *sendbuf, void *recvbuf, uint64_t count, enum gcoll_type type,
+	int root, gcoll_comm *c);
+GCOLL_API int gcoll_igather(const void *sendbuf, void *recvbuf, uint64_t count,
+	enum gcoll_type type, int root, gcoll_comm *c, gcoll_req **req);
+GCOLL_API int gcoll_gather_init(const void *sendbuf, void *recvbuf, uint64_t count,
+	enum gcoll_type type, int root, gcoll_comm *c, gcoll_req **req);
+
+GCOLL_API int gcoll_gatherv(const void *sendbuf, void *recvbuf, const uint64_t *counts,
+	const uint64_t *displs, enum gcoll_type type, int root, gcoll_comm *c);
+GCOLL_API int gcoll_igatherv(const void *sendbuf, void *recvbuf, const uint64_t *counts,
+	const uint64_t *displs, enum gcoll_type type, int root, gcoll_comm *c, gcoll_req **req);
+GCOLL_API int gcoll_gatherv_init(const void *sendbuf, void *recvbuf, const uint64_t *counts,
+	const uint64_t *displs, enum gcoll_type type, int root, gcoll_comm *c, gcoll_req **req);
+
+/* Each rank's block in sendbuf goes to its place in recvbuf of every rank. In place: as sendbuf of
+ * all ranks; each one's own block is in its place already. */
+GCOLL_API int gcoll_allgather(
+	const void *sendbuf, void *recvbuf, uint64_t count, enum gcoll_type type, gcoll_comm *c);
+GCOLL_API int gcoll_iallgather(const void *sendbuf, void *recvbuf, uint64_t count,
+	enum gcoll_type type, gcoll_comm *c, gcoll_req **req);
+GCOLL_API int gcoll_allgather_init(const void *sendbuf, void *recvbuf, uint64_t count,
+	enum gcoll_type type, gcoll_comm *c, gcoll_req **req);
+
+GCOLL_API int gcoll_allgatherv(const void *sendbuf, void *recvbuf, const uint64_t *counts,
+	const uint64_t *displs, enum gcoll_type type, gcoll_comm *c);
+GCOLL_API int gcoll_iallgatherv(const void *sendbuf, void *recvbuf, const uint64_t *counts,
+	const uint64_t *displs, enum gcoll_type type, gcoll_comm *c, gcoll_req **req);
+GCOLL_API int gcoll_allgatherv_init(const void *sendbuf, void *recvbuf, const uint64_t *counts,
+	const uint64_t *displs, enum gcoll_type type, gcoll_comm *c, gcoll_req **req);
+
+/* Block number i of sendbuf goes to rank i, which has it as block number `this rank` of recvbuf.
+ * In place: as sendbuf of all ranks; what is sent is taken from recvbuf. */
+GCOLL_API int gcoll_alltoall(
+	const void *sendbuf, void *recvbuf, uint64_t count, enum gcoll_type type, gcoll_comm *c);
+GCOLL_API int gcoll_ialltoall(const void *sendbuf, void *recvbuf, uint64_t count,
+	enum gcoll_type type, gcoll_comm *c, gcoll_req **req);
+GCOLL_API int gcoll_alltoall_init(const void *sendbuf, void *recvbuf, uint64_t count,
+	enum gcoll_type type, gcoll_comm *c, gcoll_req **req);
+
+/* sendcounts[i] of this rank must be recvcounts[this rank] of rank i, else GCOLL_ERR_MISMATCH. In
+ * place: sendcounts and sdispls are not looked at. */
+GCOLL_API int gcoll_alltoallv(const void *sendbuf, const uint64_t *sendcounts,
+	const uint64_t *sdispls, void *recvbuf, const uint64_t *recvcounts, const uint64_t *rdispls,
+	enum gcoll_type type, gcoll_comm *c);
+GCOLL_API int gcoll_ialltoallv(const void *sendbuf, const uint64_t *sendcounts,
+	const uint64_t *sdispls, void *recvbuf, const uint64_t *recvcounts, const uint64_t *rdispls,
+	enum gcoll_type type, gcoll_comm *c, gcoll_req **req);
+GCOLL_API int gcoll_alltoallv_init(const void *sendbuf, const uint64_t *sendcounts,
+	const uint64_t *sdispls, void *recvbuf, const uint64_t *recvcounts, const uint64_t *rdispls,
+	enum gcoll_type type, gcoll_comm *c, gcoll_req **req);
+
+/* Ends on no rank before every rank has begun it. */
+GCOLL_API int gcoll_barrier(gcoll_comm *c);
+GCOLL_API int gcoll_ibarrier(gcoll_comm *c, gcoll_req **req);
+GCOLL_API int gcoll_barrier_init(gcoll_comm *c, gcoll_req **req);
+
+/* A bcast from `root` to the ranks dests[] only. Called by all ranks with the same arguments (but
+ * buf); those that are neither are done at once. */
+GCOLL_API int gcoll_multicast(void *buf, uint64_t count, enum gcoll_type type, int root,
+	const int *dests, int ndests, gcoll_comm *c);
+GCOLL_API int gcoll_imulticast(void *buf, uint64_t count, enum gcoll_type type, int root,
+	const int *dests, int ndests, gcoll_comm *c, gcoll_req **req);
+GCOLL_API int gcoll_multicast_init(void *buf, uint64_t count, enum gcoll_type type, int root,
+	const int *dests, int ndests, gcoll_comm *c, gcoll_req **req);
+
+/* Several at once: none waits for another. */
+struct gcoll_multicast {
+	void *buf;
+	uint64_t count;
+	enum gcoll_type type;
+	int root;
+	const int *dests;
+	int ndests;
+};
+GCOLL_API int gcoll_multicasts(const struct gcoll_multicast *list, int n, gcoll_comm *c);
+GCOLL_API int gcoll_imulticasts(
+	const struct gcoll_multicast *list, int n, gcoll_comm *c, gcoll_req **req);
+GCOLL_API int gcoll_multicasts_init(
+	const struct gcoll_multicast *list, int n, gcoll_comm *c, gcoll_req **req);
+
+/* From one rank to another. The n-th send to a rank with a tag (>= 0) belongs to its n-th receive
+ * from this rank with this tag; both must be of one size, else GCOLL_ERR_MISMATCH. A send may wait
+ * for its receive. These do not count as operations that all ranks begin in the same order. */
+GCOLL_API int gcoll_send(
+	const void *buf, uint64_t count, enum gcoll_type type, int dest, int tag, gcoll_comm *c);
+GCOLL_API int gcoll_isend(const void *buf, uint64_t count, enum gcoll_type type, int dest, int tag,
+	gcoll_comm *c, gcoll_req **req);
+GCOLL_API int gcoll_send_init(const void *buf, uint64_t count, enum gcoll_type type, int dest,
+	int tag, gcoll_comm *c, gcoll_req **req);
+
+GCOLL_API int gcoll_recv(
+	void *buf, uint64_t count, enum gcoll_type type, int source, int tag, gcoll_comm *c);
+GCOLL_API int gcoll_irecv(void *buf, uint64_t count, enum gcoll_type type, int source, int tag,
+	gcoll_comm *c, gcoll_req **req);
+GCOLL_API int gcoll_recv_init(void *buf, uint64_t count, enum gcoll_type type, int source, int tag,
+	gcoll_comm *c, gcoll_req **req);
+
+/* Begins a prepared operation, which must not be under way. */
+GCOLL_API int gcoll_start(gcoll_req *req);
+
+/* Waits for the end of *req, frees it, sets *req to NULL and returns the operation's status. One
+ * that was made by an _init function is not freed but may be started again. *req == NULL, and one
+ * that was not started, are legal and done. */
 GCOLL_API int gcoll_wait(gcoll_req **req);
 
-/* Makes what progress is possible without waiting. *done tells whether *req has ended; if so it
- * is freed as by gcoll_wait, and the status is the operation's. */
+/* Makes what progress is possible without waiting. *done tells whether *req has ended; if so, all
+ * is as after gcoll_wait. */
 GCOLL_API int gcoll_test(gcoll_req **req, int *done);
+
+/* Frees a prepared operation and sets *req to NULL; GCOLL_ERR_INVAL while it is under way. NULL
+ * and *req == NULL are legal. */
+GCOLL_API int gcoll_req_free(gcoll_req **req);
 
 /* Ends the job on every rank with this reason; later calls return GCOLL_ERR_ABORTED. */
 GCOLL_API void gcoll_abort(gcoll_comm *c, const char *reason);

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "base/prng.h"
-#include "comm/comm.h"
+#include "comm/op.h"
 #include "tests/collectives/topologies.h"
 #include "transport/mem.h"
 
@@ -40,13 +40,11 @@ static void job_open(
 		j->hosts[r] = "host";
 	for (r = 0; r < j->n; r++) {
 		struct gci_tp_config config;
-		struct gci_tp *tp;
 
 		topology_make(&topo, sizes, 0, 3);
 		assert_int_equal(gci_comm_create(&j->comm[r], r, &topo, j->hosts), 0);
-		config = gci_comm_tp_config(j->comm[r]);
-		assert_int_equal(gci_mem_create(&tp, j->net, &config), 0);
-		gci_comm_attach(j->comm[r], tp);
+		config = gci_engine_tp_config(j->comm[r]->engine);
+		assert_int_equal(gci_mem_create(&j->comm[r]->engine->tp, j->net, &config), 0);
 	}
 }
 
@@ -55,7 +53,7 @@ static void job_close(struct job *j)
 	int r;
 
 	for (r = 0; r < j->n; r++)
-		gci_comm_free(j->comm[r]);
+		gci_engine_free(j->comm[r]->engine);
 	gci_mem_net_free(j->net);
 }
 
@@ -352,7 +350,7 @@ static void the_timeout_counts_waiting(void **state)
 	}
 	assert_int_equal(rc, GCOLL_ERR_TIMEOUT);
 	assert_non_null(strstr(gcoll_last_error(), "has waited"));
-	assert_int_equal(j.comm[0]->failure.rank, -1);
+	assert_int_equal(j.comm[0]->engine->failure.rank, -1);
 	job_close(&j);
 }
 

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+#include "comm/engine.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "comm/comm.h"
+#include "comm/message.h"
+#include "comm/request.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#define VERDICT_WAIT (3 * GCI_NS_PER_S)
+
+struct gci_engine *gci_engine_create(int rank, int size, const char **hosts)
+{
+	struct gci_engine *e = gci_calloc(1, sizeof(*e));
+
+	if (!e)
+		return NULL;
+	e->rank = rank;
+	e->size = size;
+	e->hosts = hosts;
+	e->op_timeout_ns = GCI_NEVER;
+	gci_list_init(&e->comms);
+	gci_list_init(&e->requests);
+	return e;
+}
+
+void gci_engine_free(struct gci_engine *e)
+{
+	if (!e)
+		return;
+	gci_tp_free(e->tp);
+	/* Requests that nobody waited for belong to the caller still; their memory is ours. */
+	while (!gci_list_empty(&e->requests))
+		gci_req_drop(gci_container(e->requests.next, gcoll_req, link));
+	gci_sched_cache_forget(&e->cache, NULL);
+	while (!gci_list_empty(&e->comms))
+		gci_comm_drop(gci_container(e->comms.next, gcoll_comm, link));
+	gci_scratch_free(&e->scratch);
+	gci_free(e);
+}
+
+/* ---- failures */
+
+void gci_engine_fail(struct gci_engine *e, int status, int rank, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (e->failure.status)
+		return;
+	e->failure.status = status;
+	e->failure.rank = rank;
+	va_start(ap, fmt);
+	vsnprintf(e->failure.text, sizeof(e->failure.text), fmt, ap);
+	va_end(ap);
+	gci_log(GCI_LOG_INFO, "rank %d: %s", e->rank, e->failure.text);
+	if (e->ctl)
+		gci_control_fail(e->ctl, &e->failure);
+	gci_tp_fail(e->tp, status);
+}
+
+int gci_engine_nomem(struct gci_engine *e)
+{
+	gci_engine_fail(e, GCOLL_ERR_NOMEM, e->rank, "rank %d (%s) is out of memory", e->rank,
+		e->hosts[e->rank]);
+	return GCOLL_ERR_NOMEM;
+}
+
+int gci_engine_check(struct gci_engine *e)
+{
+	struct gci_ctl_failure f;
+
+	if (e->ctl && gci_control_verdict(e->ctl, &f)) {
+		if (!e->failure.status)
+			gci_tp_fail(e->tp, f.status);
+		e->failure = f;
+	}
+	return e->failure.status;
+}
+
+void gci_engine_await_verdict(struct gci_engine *e)
+{
+	struct gci_ctl_failure f;
+	uint64_t end = gci_now_ns() + VERDICT_WAIT;
+
+	while (e->ctl && !gci_control_verdict(e->ctl, &f) && gci_now_ns() < end)
+		gci_sleep_ns(10 * GCI_NS_PER_MS);
+	gci_engine_check(e);
+}
+
+static void on_failure(void *user, const struct gci_tp_failure *f)
+{
+	struct gci_engine *e = user;
+
+	gci_engine_fail(e, f->status, f->peer < 0 ? e->rank : f->peer, "%s", f->text);
+}
+
+/* ---- what the transport asks */
+
+static void on_link(void *user, int peer, struct gci_tp_link *out)
+{
+	struct gci_engine *e = user;
+	const struct gci_topo *t = &e->world->topo;
+	int a = t->cluster[e->rank], b = t->cluster[peer];
+	uint32_t there = gci_topo_link(t, a, b)->streams, back = gci_topo_link(t, b, a)->streams;
+
+	*out = (struct gci_tp_link){.streams = 1,
+		.eager_nbytes = GCI_LAN_EAGER,
+		.sockbuf_nbytes = e->sockbuf_nbytes,
+		.dead_ns = e->dead_ns};
+	if (a == b)
+		return;
+	out->eager_nbytes = GCI_WAN_EAGER;
+	out->streams = there > back ? there : back;
+	if (!out->streams)
+		out->streams = GCI_DEFAULT_STREAMS;
+	if (e->streams)
+		out->streams = e->streams;
+}
+
+static gcoll_comm *find_comm(const struct gci_engine *e, uint32_t id)
+{
+	struct gci_list *it;
+
+	gci_list_each (it, &e->comms) {
+		gcoll_comm *c = gci_container(it, gcoll_comm, link);
+
+		if (c->id == id)
+			return c;
+	}
+	return NULL;
+}
+
+/* A communicator that is not here: another rank may be ahead of us in making it, or behind in
+ * using it. An operation that was begun here on no communicator of this number is an error. */
+static int check_absent(
+	struct gci_engine *e, int peer, const struct gci_tp_key *key, uint64_t digest)
+{
+	uint32_t i;
+
+	if (key->comm >= e->next_id) {
+		e->early[e->nearly++ % GCI_EARLY_OPS] =
+			(struct gci_early_op){key->comm, peer, key->seq, digest};
+		return 1;
+	}
+	for (i = 0; i < GCI_FREED_COMMS; i++) {
+		const struct gci_freed_comm *f = &e->freed[i];
+
+		if (f->id != key->comm || key->seq & GCI_SEQ_MESSAGE ||
+			key->seq >> GCI_WINDOW_BITS < f->next_op)
+			continue;
+		gci_engine_fail(e, GCOLL_ERR_MISMATCH, -1,
+			"rank %d (%s) has freed communicator %" PRIu32
+			", rank %d (%s) calls operation %" PRIu64 " on it",
+			e->rank, e->hosts[e->rank], key->comm, peer, e->hosts[peer],
+			key->seq >> GCI_WINDOW_BITS);
+		return 0;
+	}
+	return 1;
+}
+
+/* Every message and credit names its operation: a peer that runs another one is found even if no
+ * tag of theirs meets one of ours. */
+static int on_check(void *user, int peer, const struct gci_tp_key *key, uint64_t digest)
+{
+	struct gci_engine *e = user;
+	gcoll_comm *c = find_comm(e, key->comm);
+	uint64_t op = key->seq >> GCI_WINDOW_BITS;
+
+	if (e->finalizing && c && !(key->seq & GCI_SEQ_MESSAGE) && op >= c->next_op) {
+		gci_engine_fail(e, GCOLL_ERR_MISMATCH, -1,
+			"rank %d (%s) has left the job, rank %d (%s) calls operation %" PRIu64,
+			e->rank, e->hosts[e->rank], peer, e->hosts[peer], op);
+		return 0;
+	}
+	return c ? gci_comm_check(c, peer, key, digest) : check_absent(e, peer, key, digest);
+}
+
+struct gci_tp_config gci_engine_tp_config(struct gci_engine *e)
+{
+	return (struct gci_tp_config){.rank = e->rank,
+		.size = e->size,
+		.epoch = 1,
+		.user = e,
+		.link = on_link,
+		.on_failure = on_failure,
+		.check = on_check};
+}
+
+/* ---- progress */
+
+/* Only time that was spent waiting here counts, and only while no message comes or goes. */
+static void count_waiting(struct gci_engine *e, uint64_t since_ns)
+{
+	char what[GCI_SIGNATURE_NBYTES];
+
+	if (e->activity != e->seen_activity || !e->active) {
+		e->seen_activity = e->activity;
+		e->waited_ns = 0;
+		return;
+	}
+	e->waited_ns += gci_now_ns() - since_ns;
+	if (e->waited_ns < e->op_timeout_ns || e->failure.status)
+		return;
+	gci_req_name_oldest(e, what);
+	gci_engine_fail(e, GCOLL_ERR_TIMEOUT, -1,
+		"%s: rank %d (%s) has waited %" PRIu64 " s for other ranks", what, e->rank,
+		e->hosts[e->rank], e->waited_ns / GCI_NS_PER_S);
+}
+
+int gci_engine_progress(struct gci_engine *e, uint64_t timeout_ns)
+{
+	uint64_t now = gci_now_ns();
+
+	if (gci_engine_check(e))
+		timeout_ns = 0;
+	else if (e->op_timeout_ns < timeout_ns)
+		timeout_ns = e->op_timeout_ns;
+	gci_tp_progress(e->tp, timeout_ns);
+	if (gci_engine_check(e))
+		gci_messages_fail(e);
+	count_waiting(e, now);
+	return e->failure.status;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ * What all communicators of a process share: the transport, the failure that ends them all, memory
+ * kept between operations, the connection to the launcher. One per world; freed with it.
+ *
+ * A message's key names its communicator and, in `seq`, its operation and window; or, with
+ * GCI_SEQ_MESSAGE, a message of gcoll_send (comm/message.c). */
+#ifndef GCI_COMM_ENGINE_H
+#define GCI_COMM_ENGINE_H
+
+#include "comm/control_client.h"
+#include "comm/sched_cache.h"
+#include "comm/scratch.h"
+#include "transport/transport.h"
+
+#define GCI_LAN_EAGER   (64u << 10)
+#define GCI_WAN_EAGER   (1u << 20)
+#define GCI_WINDOW_BITS 24 /* of seq: the window; above it the operation's number */
+#define GCI_SEQ_MESSAGE (1ull << 63)
+#define GCI_EARLY_OPS   64 /* remembered of communicators that are not made here yet */
+#define GCI_FREED_COMMS 64 /* remembered */
+
+struct gcoll_comm;
+
+struct gci_early_op {
+	uint32_t comm; /* 0: none; the world's is made before any message comes */
+	int peer;
+	uint64_t seq, digest;
+};
+
+struct gci_freed_comm {
+	uint32_t id;
+	uint64_t next_op;
+};
+
+struct gci_engine {
+	int rank, size;     /* in the world */
+	const char **hosts; /* [rank], owned by whoever made the engine */
+	struct gci_tp *tp;
+	struct gci_list comms; /* gcoll_comm.link */
+	struct gcoll_comm *world;
+	uint32_t next_id; /* no communicator known here has this one, or a higher one */
+	struct gci_early_op early[GCI_EARLY_OPS];
+	struct gci_freed_comm freed[GCI_FREED_COMMS];
+	uint32_t nearly, nfreed; /* so far: rings */
+
+	uint32_t streams;        /* per WAN peer; 0: by the grid file, or GCI_DEFAULT_STREAMS */
+	uint64_t sockbuf_nbytes; /* 0: the kernel's autotuning */
+	uint64_t op_timeout_ns;  /* waiting without any message for so long fails; GCI_NEVER */
+	uint64_t dead_ns;        /* silence of a connection; 0: never */
+	int started;             /* some operation: connections may be open */
+
+	struct gci_list requests; /* all that are not freed, gcoll_req.link */
+	uint32_t active;          /* of them under way */
+	struct gci_sched_cache cache;
+	struct gci_scratch scratch;
+	uint64_t activity;      /* grows with every message that comes or goes */
+	uint64_t seen_activity; /* when waited_ns was last counted */
+	uint64_t waited_ns;     /* in progress, without activity */
+	int finalizing;
+
+	struct gci_ctl_failure failure; /* status 0: none yet */
+	struct gci_control *ctl;        /* NULL without a launcher */
+	struct gci_world *job;          /* comm/world.c */
+};
+
+/* NULL: out of memory. */
+struct gci_engine *gci_engine_create(int rank, int size, const char **hosts);
+
+/* The transport first; then all communicators and requests. NULL is legal. */
+void gci_engine_free(struct gci_engine *e);
+
+struct gci_tp_config gci_engine_tp_config(struct gci_engine *e);
+
+/* Makes progress for up to timeout_ns; the failure's status, or 0. */
+int gci_engine_progress(struct gci_engine *e, uint64_t timeout_ns);
+
+/* This rank cannot go on: tells the launcher, ends all operations. The first call counts. `rank`
+ * is the one to blame, -1 for none. */
+void gci_engine_fail(struct gci_engine *e, int status, int rank, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* Out of memory in what other ranks take part in. Returns GCOLL_ERR_NOMEM. */
+int gci_engine_nomem(struct gci_engine *e);
+
+/* Learns of the launcher's word, if there is one; the failure's status, or 0. */
+int gci_engine_check(struct gci_engine *e);
+
+/* After a failure: waits a moment for the launcher's word on who failed first. */
+void gci_engine_await_verdict(struct gci_engine *e);
+
+#endif

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT
+ * The n-th send from a to b with a tag meets the n-th receive at b from a with that tag: each side
+ * counts, and the number is in the key. */
+#include "comm/message.h"
+
+#include "base/mem.h"
+#include "base/prng.h"
+#include "comm/collective.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SEQ_DOWN (1ull << 62) /* from the higher rank of the world to the lower one */
+
+struct message {
+	gcoll_req req;
+	struct gci_list link; /* comm->messages */
+	struct gci_tp_req tp;
+	int sends, self;
+	uint32_t tag;
+	uint64_t nbytes;
+	void *buf;
+};
+
+static struct message *of(gcoll_req *r)
+{
+	return gci_container(r, struct message, req);
+}
+
+/* ---- counters: a hash table with open addressing */
+
+struct gci_counters {
+	struct counter {
+		uint64_t next; /* 0: an empty slot */
+		int peer;
+		uint32_t tag;
+		int sends;
+	} * slots;
+	size_t nslots, n; /* a power of two */
+};
+
+static struct counter *find_slot(struct gci_counters *t, int peer, uint32_t tag, int sends)
+{
+	uint64_t at = gci_digest((uint64_t)peer << 1 | (uint64_t)sends, tag);
+
+	for (;; at++) {
+		struct counter *s = &t->slots[at & (t->nslots - 1)];
+
+		if (!s->next || (s->peer == peer && s->tag == tag && s->sends == sends))
+			return s;
+	}
+}
+
+static int double_slots(struct gci_counters *t)
+{
+	struct gci_counters bigger = {.nslots = t->nslots ? 2 * t->nslots : 16, .n = t->n};
+	size_t i;
+
+	bigger.slots = gci_calloc(bigger.nslots, sizeof(*bigger.slots));
+	if (!bigger.slots)
+		return -1;
+	for (i = 0; i < t->nslots; i++) {
+		const struct counter *s = &t->slots[i];
+
+		if (s->next)
+			*find_slot(&bigger, s->peer, s->tag, s->sends) = *s;
+	}
+	gci_free(t->slots);
+	*t = bigger;
+	return 0;
+}
+
+/* The number of the next message, from 1; 0: out of memory. */
+static uint64_t count_one(gcoll_comm *c, int peer, uint32_t tag, int sends)
+{
+	struct gci_counters *t = c->counters;
+	struct counter *s;
+
+	if (!t)
+		t = c->counters = gci_calloc(1, sizeof(*t));
+	if (!t || (2 * t->n >= t->nslots && double_slots(t)))
+		return 0;
+	s = find_slot(t, peer, tag, sends);
+	if (!s->next) {
+		*s = (struct counter){0, peer, tag, sends};
+		t->n++;
+	}
+	return ++s->next;
+}
+
+void gci_messages_free(gcoll_comm *c)
+{
+	if (c->counters)
+		gci_free(c->counters->slots);
+	gci_free(c->counters);
+	c->counters = NULL;
+}
+
+/* ---- do both sides mean the same? */
+
+static int is_down(const struct gci_engine *e, int peer, int sends)
+{
+	return sends ? e->rank > peer : peer > e->rank;
+}
+
+/* `sends`: this rank does. */
+static int mismatch(gcoll_comm *c, int peer, const struct gci_tp_key *key, int sends, uint64_t here,
+	uint64_t there)
+{
+	struct gci_engine *e = c->engine;
+	int from = sends ? e->rank : peer, to = sends ? peer : e->rank;
+	uint64_t number = (key->seq & ~(GCI_SEQ_MESSAGE | SEQ_DOWN)) - 1;
+
+	gci_engine_fail(e, GCOLL_ERR_MISMATCH, -1,
+		"message %" PRIu64 " with tag %" PRIu32 ": rank %d (%s) sends %" PRIu64
+		" bytes, rank %d (%s) expects %" PRIu64,
+		number, key->tag, from, e->hosts[from],
+		sends ? here : there, to, e->hosts[to], sends ? there : here);
+	return 0;
+}
+
+static struct gci_seen_message *find_seen(gcoll_comm *c, int peer, const struct gci_tp_key *key)
+{
+	uint32_t i;
+
+	for (i = 0; i < GCI_SEEN_MESSAGES; i++) {
+		struct gci_seen_message *s = &c->seen_messages[i];
+
+		if (s->set && s->seq == key->seq && s->tag == key->tag && s->peer == peer)
+			return s;
+	}
+	return NULL;
+}
+
+static void remember(gcoll_comm *c, int peer, const struct gci_tp_key *key, uint64_t nbytes)
+{
+	c->seen_messages[c->nseen_messages++ % GCI_SEEN_MESSAGES] =
+		(struct gci_seen_message){key->seq, nbytes, key->tag, peer, 1};
+}
+
+/* The digest of a message is its length. */
+int gci_message_check(gcoll_comm *c, int peer, const struct gci_tp_key *key, uint64_t digest)
+{
+	int sends = is_down(c->engine, peer, 1) == !!(key->seq & SEQ_DOWN);
+	const struct gci_seen_message *seen;
+	struct gci_list *it;
+
+	gci_list_each (it, &c->messages) {
+		const struct message *m = gci_container(it, struct message, link);
+
+		if (!m->self && m->tp.peer == peer && m->tp.key.seq == key->seq &&
+			m->tag == key->tag)
+			return m->nbytes == digest ||
+			       mismatch(c, peer, key, sends, m->nbytes, digest);
+	}
+	seen = find_seen(c, peer, key);
+	if (seen && seen->nbytes != digest)
+		return mismatch(c, peer, key, sends, seen->nbytes, digest);
+	if (!seen)
+		remember(c, peer, key, digest);
+	return 1;
+}
+
+/* ---- messages to oneself */
+
+static struct message *find_other(const struct message *m)
+{
+	struct gci_list *it;
+
+	gci_list_each (it, &m->req.comm->messages) {
+		struct message *o = gci_container(it, struct message, link);
+
+		if (o->self && o->sends != m->sends && o->tag == m->tag &&
+			o->tp.key.seq == m->tp.key.seq)
+			return o;
+	}
+	return NULL;
+}
+
+static int start_self(struct message *m)
+{
+	struct message *other = find_other(m), *from = m->sends ? m : other;
+	struct message *to = m->sends ? other : m;
+
+	if (!other) {
+		gci_list_push(&m->req.comm->messages, &m->link);
+		return 0;
+	}
+	if (m->nbytes != other->nbytes) {
+		mismatch(m->req.comm, m->req.comm->engine->rank, &m->tp.key, m->sends, m->nbytes,
+			other->nbytes);
+		return GCOLL_ERR_MISMATCH;
+	}
+	if (m->nbytes)
+		memmove(to->buf, from->buf, m->nbytes);
+	gci_list_del(&other->link);
+	gci_req_end(&other->req, 0);
+	gci_req_end(&m->req, 0);
+	return 0;
+}
+
+void gci_messages_fail(struct gci_engine *e)
+{
+	struct gci_list *it, *i, *next;
+
+	gci_list_each (it, &e->comms) {
+		gcoll_comm *c = gci_container(it, gcoll_comm, link);
+
+		for (i = c->messages.next; i != &c->messages; i = next) {
+			struct message *m = gci_container(i, struct message, link);
+
+			next = i->next;
+			if (!m->self)
+				continue;
+			gci_list_del(&m->link);
+			gci_req_end(&m->req, e->failure.status);
+		}
+	}
+}
+
+/* ---- requests */
+
+static void on_done(struct gci_tp_req *t, int status)
+{
+	struct message *m = t->user;
+	gcoll_comm *c = m->req.comm;
+
+	c->engine->activity++;
+	gci_list_del(&m->link);
+	if (!status && !find_seen(c, t->peer, &t->key))
+		remember(c, t->peer, &t->key, m->nbytes);
+	gci_req_end(&m->req, status);
+}
+
+static int start(gcoll_req *r)
+{
+	struct message *m = of(r);
+	gcoll_comm *c = r->comm;
+	const struct gci_seen_message *seen;
+	uint64_t n;
+
+	if (m->self && m->sends && r->blocking) {
+		/* Nobody could start the receive: better to say so than to wait for ever. */
+		const struct gci_counters *t = c->counters;
+		struct counter *s =
+			t && t->nslots ? find_slot(c->counters, m->tp.peer, m->tag, 0) : NULL;
+		struct counter *own = s ? find_slot(c->counters, m->tp.peer, m->tag, 1) : NULL;
+
+		if (!s || s->next <= own->next)
+			return gci_comm_error(GCOLL_ERR_INVAL,
+				"a rank that waits to send to itself waits for ever: start the "
+				"receive before");
+	}
+	n = count_one(c, m->tp.peer, m->tag, m->sends);
+	if (!n)
+		return gci_engine_nomem(c->engine);
+	m->tp.key = (struct gci_tp_key){c->id, m->tag,
+		GCI_SEQ_MESSAGE | (is_down(c->engine, m->tp.peer, m->sends) ? SEQ_DOWN : 0) | n};
+	if (m->self)
+		return start_self(m);
+	seen = find_seen(c, m->tp.peer, &m->tp.key);
+	if (seen && seen->nbytes != m->nbytes) {
+		mismatch(c, m->tp.peer, &m->tp.key, m->sends, m->nbytes, seen->nbytes);
+		return GCOLL_ERR_MISMATCH;
+	}
+	gci_list_push(&c->messages, &m->link);
+	if (m->sends)
+		gci_tp_isend(c->engine->tp, &m->tp);
+	else
+		gci_tp_irecv(c->engine->tp, &m->tp);
+	return 0;
+}
+
+static void drop(gcoll_req *r)
+{
+	gci_list_del(&of(r)->link);
+}
+
+static void name(const gcoll_req *r, char out[GCI_SIGNATURE_NBYTES])
+{
+	const struct message *m = gci_container(r, const struct message, req);
+
+	snprintf(out, GCI_SIGNATURE_NBYTES, "%s %" PRIu64 " bytes with tag %" PRIu32 " %s rank %d",
+		m->sends ? "sending" : "receiving", m->nbytes, m->tag, m->sends ? "to" : "from",
+		m->tp.peer);
+}
+
+static const struct gci_req_ops message_ops = {start, drop, name};
+
+static int make(int sends, void *buf, uint64_t count, enum gcoll_type type, int peer, int tag,
+	gcoll_comm *c, gcoll_req **req)
+{
+	struct message *m;
+	int rc;
+
+	if (req)
+		*req = NULL;
+	if (!req || !c)
+		return gci_comm_error(
+			GCOLL_ERR_INVAL, "%s is NULL", c ? "req" : "the communicator");
+	rc = gci_check_type(type, count);
+	if (!rc)
+		rc = gci_check_root(sends ? "dest" : "source", peer, c);
+	if (rc)
+		return rc;
+	if (tag < 0)
+		return gci_comm_error(GCOLL_ERR_INVAL, "tag %d, expected 0 or more", tag);
+	if ((count && !buf) || buf == GCOLL_IN_PLACE)
+		return gci_comm_error(GCOLL_ERR_INVAL, "buf is %s",
+			buf ? "GCOLL_IN_PLACE, which is not for messages" : "NULL");
+	rc = gci_req_create(c, &message_ops, sizeof(*m), req);
+	if (rc)
+		return rc;
+	m = of(*req);
+	m->sends = sends;
+	m->self = peer == c->rank;
+	m->tag = (uint32_t)tag;
+	m->nbytes = count * gcoll_type_size(type);
+	m->buf = buf;
+	m->tp = (struct gci_tp_req){.peer = gci_comm_world_rank(c, peer),
+		.buf = buf,
+		.nbytes = m->nbytes,
+		.digest = m->nbytes,
+		.align = 1,
+		.done = on_done,
+		.user = m};
+	return 0;
+}
+
+static int make_send(const void *buf, uint64_t count, enum gcoll_type type, int dest, int tag,
+	gcoll_comm *c, gcoll_req **req)
+{
+	return make(1, (void *)buf, count, type, dest, tag, c, req);
+}
+
+static int make_recv(void *buf, uint64_t count, enum gcoll_type type, int source, int tag,
+	gcoll_comm *c, gcoll_req **req)
+{
+	return make(0, buf, count, type, source, tag, c, req);
+}
+
+GCI_FORMS(send, (buf, count, type, dest, tag, c), const void *buf, uint64_t count,
+	enum gcoll_type type, int dest, int tag, gcoll_comm *c)
+GCI_FORMS(recv, (buf, count, type, source, tag, c), void *buf, uint64_t count, enum gcoll_type type,
+	int source, int tag, gcoll_comm *c)

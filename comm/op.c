@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+#include "comm/op.h"
+
+#include "base/prng.h"
+#include "collectives/layout.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_SEGMENTS 16384 /* of a window: messages that are under way at once */
+
+static int has_root(enum gci_kind kind)
+{
+	return kind == GCI_BCAST || kind == GCI_REDUCE || kind == GCI_SCATTER || kind == GCI_GATHER;
+}
+
+static int reduces(enum gci_kind kind)
+{
+	return kind == GCI_REDUCE || kind == GCI_ALLREDUCE || kind == GCI_REDUCE_SCATTER;
+}
+
+static int has_vector(enum gci_kind kind)
+{
+	return kind == GCI_BCAST || kind == GCI_REDUCE || kind == GCI_ALLREDUCE;
+}
+
+static const char *op_name(enum gcoll_op op)
+{
+	return op >= GCOLL_OP_USER ? "an operation of the user's" : gci_op_name(op);
+}
+
+void gci_op_signature(const struct gci_op *op, char *out, size_t size)
+{
+	const struct gci_coll *coll = &op->coll;
+	size_t n;
+	int to = coll->kind == GCI_REDUCE || coll->kind == GCI_GATHER;
+
+	snprintf(out, size, "%s", op->name ? op->name : gci_kind_name(coll->kind));
+	n = strlen(out);
+	if (coll->kind != GCI_BARRIER && coll->counts)
+		n += (size_t)snprintf(out + n, size - n, " of %s", gci_type_name(op->type));
+	else if (coll->kind != GCI_BARRIER)
+		n += (size_t)snprintf(out + n, size - n, " of %" PRIu64 " %s", coll->count,
+			gci_type_name(op->type));
+	if (op->type >= GCOLL_ELEMENT_BASE)
+		n += (size_t)snprintf(out + n, size - n, " of %" PRIu32 " bytes", coll->esize);
+	if (has_root(coll->kind))
+		n += (size_t)snprintf(
+			out + n, size - n, " %s rank %d", to ? "to" : "from", coll->root);
+	if (reduces(coll->kind))
+		n += (size_t)snprintf(out + n, size - n, " with %s", op_name(op->op));
+	if (op->algorithm)
+		snprintf(out + n, size - n, " by %s", op->algorithm->name);
+}
+
+static uint64_t digest_of(const struct gci_op *op)
+{
+	const struct gci_coll *c = &op->coll;
+	const char *name = op->algorithm->name;
+	uint64_t d = gci_digest(op->digest_more, (uint64_t)c->kind);
+	int i, n = c->kind == GCI_ALLTOALL ? 0 : c->topo->nranks;
+
+	d = gci_digest(d, c->kind == GCI_BARRIER ? 0 : (uint64_t)op->type);
+	d = gci_digest(d, has_root(c->kind) ? (uint64_t)c->root : 0);
+	d = gci_digest(d, op->op >= GCOLL_OP_USER ? GCOLL_OP_USER : op->op);
+	d = gci_digest(d, (uint64_t)c->order);
+	d = gci_digest_bytes(d, name, strlen(name));
+	d = gci_digest(d, (uint64_t)c->senders << 32 | c->degree);
+	d = gci_digest(d, c->segment);
+	/* Of alltoallv each rank has compared its own counts (comm/alltoallv.c). */
+	if (!c->counts)
+		return gci_digest(d, c->count);
+	for (i = 0; i < n; i++)
+		d = gci_digest(d, c->counts[i]);
+	return gci_digest(d, 1);
+}
+
+/* Elements of all blocks; of alltoall, of the rank that has most. All ranks find the same. */
+static uint64_t most_elements(const struct gci_coll *c)
+{
+	uint64_t n = (uint64_t)c->topo->nranks, i, k, most = 0;
+
+	if (c->kind != GCI_ALLTOALL)
+		return gci_total(c);
+	for (i = 0; i < n; i++) {
+		uint64_t out = 0, in = 0;
+
+		for (k = 0; k < n; k++) {
+			out += c->counts[i * n + k];
+			in += c->counts[k * n + i];
+		}
+		most = out > most ? out : most;
+		most = in > most ? in : most;
+	}
+	return most;
+}
+
+/* Cuts the message into windows; returns the most elements that one has. */
+static uint64_t set_windows(struct gci_op *op)
+{
+	struct gci_coll *c = &op->coll;
+	uint64_t most = GCI_WINDOW_NBYTES / c->esize, total;
+	uint64_t n = has_vector(c->kind) ? 1 : (uint64_t)c->topo->nranks;
+
+	c->part = c->nparts = 0;
+	if (c->counts) {
+		total = most_elements(c);
+		op->window = 0;
+		op->nwindows = most && total ? (total - 1) / most + 1 : total ? total : 1;
+		c->nparts = op->nwindows > 1 ? (uint32_t)op->nwindows : 0;
+		return (total + op->nwindows - 1) / op->nwindows;
+	}
+	op->window = most / n ? most / n : 1;
+	op->nwindows = c->count ? (c->count - 1) / op->window + 1 : 1;
+	if (op->nwindows > 1 && n > 1)
+		c->stride = c->count;
+	return n * (c->count < op->window ? c->count : op->window);
+}
+
+int gci_op_prepare(struct gci_op *op)
+{
+	const gcoll_comm *comm = op->comm;
+	struct gci_coll *c = &op->coll;
+	const struct gci_choice *choice = &comm->choice[c->kind];
+	const char *why;
+	uint64_t most = set_windows(op), least = most / MAX_SEGMENTS + 1;
+
+	op->algorithm = gci_comm_choose(comm, c, op->internal, &why);
+	if (!op->algorithm)
+		return gci_comm_error(GCOLL_ERR_INVAL, "%s: %s %s", gci_kind_name(c->kind),
+			choice->algorithm->name, why);
+	if (op->nwindows >> GCI_WINDOW_BITS)
+		return gci_comm_error(GCOLL_ERR_INVAL, "%s: the message is too long",
+			op->name ? op->name : gci_kind_name(c->kind));
+	if (!op->internal) {
+		c->senders = choice->senders;
+		c->degree = choice->degree;
+		c->segment =
+			choice->segment_nbytes / c->esize + !!(choice->segment_nbytes % c->esize);
+		if (c->segment && c->segment < least)
+			c->segment = least;
+	}
+	op->digest = digest_of(op);
+	op->started = op->ended = 0;
+	op->status = op->over = op->filling = 0;
+	memset(op->scheds, 0, sizeof(op->scheds));
+	return 0;
+}
+
+/* ---- windows */
+
+/* The window in this slot is over. */
+static void end_run(struct gci_op *op, int slot)
+{
+	gci_run_free(&op->runs[slot]);
+	gci_scratch_put(&op->comm->engine->scratch, op->runs[slot].buf[GCI_TMP]);
+	gci_sched_cache_put(op->scheds[slot]);
+	op->scheds[slot] = NULL;
+}
+
+void gci_op_drop(struct gci_op *op)
+{
+	int slot;
+
+	gci_list_del(&op->link);
+	for (slot = 0; slot < GCI_MAX_INSTANCES; slot++)
+		if (op->scheds[slot])
+			end_run(op, slot);
+}
+
+struct gci_coll gci_op_window(const struct gci_op *op, uint64_t i)
+{
+	struct gci_coll coll = op->coll;
+	uint64_t left = coll.count - i * op->window;
+
+	if (coll.counts)
+		coll.part = (uint32_t)i;
+	else
+		coll.count = left < op->window ? left : op->window;
+	return coll;
+}
+
+static void fill(struct gci_op *op);
+
+static void on_run(struct gci_run *run, int status)
+{
+	struct gci_op *op = run->user;
+
+	if (status && !op->status)
+		op->status = status;
+	op->ended++;
+	end_run(op, (int)(run - op->runs));
+	fill(op);
+}
+
+static int start_window(struct gci_op *op, int slot)
+{
+	struct gci_engine *e = op->comm->engine;
+	struct gci_coll coll = gci_op_window(op, op->started);
+	uint64_t at = op->started * op->window * coll.esize;
+	struct gci_run *run = &op->runs[slot];
+
+	op->scheds[slot] = gci_sched_cache_get(&e->cache, op->algorithm, &coll, op->rank);
+	if (!op->scheds[slot])
+		return GCOLL_ERR_NOMEM;
+	*run = (struct gci_run){.sched = &op->scheds[slot]->sched,
+		.tp = e->tp,
+		.ranks = op->ranks,
+		.comm = op->comm->id,
+		.seq = op->number << GCI_WINDOW_BITS | op->started,
+		.digest = op->digest,
+		.esize = coll.esize,
+		.reducer = op->reducer,
+		.activity = &e->activity,
+		.done = on_run,
+		.user = op};
+	run->buf[GCI_IN] = op->in ? op->in + at : NULL;
+	run->buf[GCI_OUT] = op->out ? op->out + at : NULL;
+	if (run->sched->tmp_len)
+		run->buf[GCI_TMP] = gci_scratch_get(&e->scratch, run->sched->tmp_len * coll.esize);
+	op->started++;
+	if ((!run->sched->tmp_len || run->buf[GCI_TMP]) && !gci_run_start(run))
+		return 0;
+	end_run(op, slot);
+	return GCOLL_ERR_NOMEM;
+}
+
+static void fill_slots(struct gci_op *op)
+{
+	int slot;
+
+	for (slot = 0; slot < GCI_MAX_INSTANCES; slot++) {
+		if (op->scheds[slot] || op->status || op->started == op->nwindows)
+			continue;
+		if (start_window(op, slot))
+			op->status = gci_engine_nomem(op->comm->engine);
+	}
+}
+
+static int busy(const struct gci_op *op)
+{
+	int slot, n = 0;
+
+	for (slot = 0; slot < GCI_MAX_INSTANCES; slot++)
+		n += op->scheds[slot] != NULL;
+	return n;
+}
+
+/* Keeps the pipeline full: as many windows under way as may be. Windows that end at once (a rank
+ * alone has nothing to wait for) come back here from within; the outer call goes on for them. */
+static void fill(struct gci_op *op)
+{
+	uint64_t before;
+
+	if (op->filling)
+		return;
+	op->filling = 1;
+	do {
+		before = op->started;
+		fill_slots(op);
+	} while (op->started != before);
+	op->filling = 0;
+	if (op->over || busy(op) || (!op->status && op->ended != op->nwindows))
+		return;
+	op->over = 1;
+	gci_list_del(&op->link);
+	op->done(op, op->status);
+}
+
+int gci_op_start(struct gci_op *op)
+{
+	gcoll_comm *c = op->comm;
+	int rc;
+
+	gci_list_push(&c->ops, &op->link);
+	rc = gci_comm_see(c, op->number, op->digest);
+	if (rc) {
+		gci_list_del(&op->link);
+		return rc;
+	}
+	fill(op);
+	return 0;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ * One collective operation under way: windows of a schedule, a few at once, over however long a
+ * message.
+ *
+ *	op = (struct gci_op){.comm = c, .coll = {...}, .in = in, .out = out, .done = on_done, ...};
+ *	rc = gci_op_prepare(&op);
+ *	if (!rc)
+ *		rc = gci_op_start(&op);		// op.done is called from progress, or from here
+ *
+ * One thread. */
+#ifndef GCI_COMM_OP_H
+#define GCI_COMM_OP_H
+
+#include "comm/comm.h"
+#include "comm/run.h"
+
+#define GCI_WINDOW_NBYTES (32u << 20) /* of a message, that one schedule covers */
+#define GCI_MAX_INSTANCES 3           /* of a schedule, at once, for a longer message */
+
+struct gci_op {
+	/* Set by the caller, constant until done. */
+	gcoll_comm *comm;
+	struct gci_coll
+		coll;     /* of the whole message, with topology and order, without parameters */
+	int rank;         /* in coll.topo */
+	const int *ranks; /* of the world, by rank in coll.topo; NULL: the same */
+	uint64_t digest_more; /* of what else all ranks must agree on */
+	const char *name;     /* for users, when not the kind's */
+	int internal;         /* runs whatever algorithm was set */
+	enum gcoll_type type;
+	enum gcoll_op op;
+	struct gci_reducer reducer;
+	int average; /* the result is to be divided by the number of ranks */
+	char *in, *out;
+	uint64_t number;
+	void (*done)(struct gci_op *op, int status);
+	void *user;
+
+	/* The operation's. */
+	struct gci_list link; /* comm->ops */
+	const struct gci_algorithm *algorithm;
+	uint64_t digest;
+	uint64_t window; /* elements of the vector or of each block; 0: by parts (counts[]) */
+	uint64_t nwindows, started, ended;
+	int status, over, filling;
+	struct gci_run runs[GCI_MAX_INSTANCES];
+	struct gci_cached_sched *scheds[GCI_MAX_INSTANCES]; /* of each run; NULL: it is idle */
+};
+
+/* Chooses algorithm and windows. 0, or GCOLL_ERR_INVAL with gcoll_last_error() set. */
+int gci_op_prepare(struct gci_op *op);
+
+/* 0 or the status of the failure that this call met (done is not called then). */
+int gci_op_start(struct gci_op *op);
+
+/* Window number i of a prepared one. */
+struct gci_coll gci_op_window(const struct gci_op *op, uint64_t i);
+
+/* After the transport was freed, or when it is not under way. */
+void gci_op_drop(struct gci_op *op);
+
+/* As in "reduce of 64 int32 to rank 0 with sum by binomial". */
+void gci_op_signature(const struct gci_op *op, char *out, size_t size);
+
+#endif

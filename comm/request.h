@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ * Requests: what is common to all that gcoll_wait() may wait for. Each sort is a struct that begins
+ * with a gcoll_req and has a table of functions; its file makes it:
+ *
+ *	rc = gci_req_create(c, &ops, sizeof(struct mine), &req);	// prepared
+ *	rc = gci_req_launch(&req);					// and begun
+ */
+#ifndef GCI_COMM_REQUEST_H
+#define GCI_COMM_REQUEST_H
+
+#include "comm/comm.h"
+
+struct gci_req_ops {
+	/* Begins. gci_req_end is called when it is over, from progress or from here. 0, or an error
+	 * (with gcoll_last_error() set, or the engine failed): then it is not called. */
+	int (*start)(gcoll_req *r);
+	/* Frees what the request owns; it may be under way if the transport is gone. */
+	void (*drop)(gcoll_req *r);
+	/* In words, for those who wait for it. */
+	void (*name)(const gcoll_req *r, char out[GCI_SIGNATURE_NBYTES]);
+};
+
+struct gcoll_req {
+	const struct gci_req_ops *ops;
+	gcoll_comm *comm;
+	struct gci_list link; /* engine->requests, in the order they were begun */
+	int persistent, blocking;
+	int active; /* begun and not waited for */
+	int over, status;
+};
+
+/* A zeroed one of `size` bytes. On failure *req is NULL. */
+int gci_req_create(gcoll_comm *c, const struct gci_req_ops *ops, size_t size, gcoll_req **req);
+
+/* For functions that make requests: gives up one that is not complete, out of memory. */
+int gci_req_give_up(gcoll_req **req);
+
+/* Begins one; on failure it is freed, *req is NULL. */
+int gci_req_launch(gcoll_req **req);
+int gci_req_run(gcoll_req **req);  /* and waits for its end */
+int gci_req_keep(gcoll_req **req); /* makes it persistent instead */
+
+/* It is over. */
+void gci_req_end(gcoll_req *r, int status);
+
+/* Frees it whatever its state. */
+void gci_req_drop(gcoll_req *r);
+
+/* The one that has been under way for longest. */
+void gci_req_name_oldest(const struct gci_engine *e, char out[GCI_SIGNATURE_NBYTES]);
+
+/* The engine's failure as this call's error; without one, `status` and what was said of it. */
+int gci_req_error(struct gci_engine *e, int status);
+
+/* The three public forms of a call, made of its static function make_NAME(..., gcoll_req **req).
+ * ARGS are the parameters' names in parentheses, then come their declarations. */
+#define GCI_UNPACK(...) __VA_ARGS__
+#define GCI_FORMS(name, args, ...)                            \
+	int gcoll_##name(__VA_ARGS__)                         \
+	{                                                     \
+		gcoll_req *own, **req = &own;                 \
+		int rc = make_##name(GCI_UNPACK args, req);   \
+                                                              \
+		return rc ? rc : gci_req_run(req);            \
+	}                                                     \
+	int gcoll_i##name(__VA_ARGS__, gcoll_req **req)       \
+	{                                                     \
+		int rc = make_##name(GCI_UNPACK args, req);   \
+                                                              \
+		return rc ? rc : gci_req_launch(req);         \
+	}                                                     \
+	int gcoll_##name##_init(__VA_ARGS__, gcoll_req **req) \
+	{                                                     \
+		int rc = make_##name(GCI_UNPACK args, req);   \
+                                                              \
+		return rc ? rc : gci_req_keep(req);           \
+	}
+
+#endif

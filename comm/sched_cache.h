@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ * Schedules kept from one operation to the next, and shared by windows and operations that run at
+ * once.
+ *
+ *	struct gci_cached_sched *s = gci_sched_cache_get(&cache, algorithm, &coll, rank);
+ *	... s->sched ...
+ *	gci_sched_cache_put(s); */
+#ifndef GCI_COMM_SCHED_CACHE_H
+#define GCI_COMM_SCHED_CACHE_H
+
+#include "collectives/coll.h"
+
+#define GCI_CACHED_SCHEDS 16
+
+struct gci_cached_sched {
+	const struct gci_algorithm *algorithm;
+	struct gci_coll coll;
+	struct gci_sched sched;
+	uint64_t used; /* when last; 0: the slot is empty */
+	uint32_t users;
+	int temporary; /* not in the cache */
+};
+
+struct gci_sched_cache {
+	struct gci_cached_sched slots[GCI_CACHED_SCHEDS];
+	uint64_t clock;
+};
+
+/* The schedule of `rank`, from the cache or made now; NULL: out of memory. Those of operations
+ * with counts[] are not kept: the arrays are their callers'. */
+struct gci_cached_sched *gci_sched_cache_get(struct gci_sched_cache *cache,
+	const struct gci_algorithm *a, const struct gci_coll *coll, int rank);
+void gci_sched_cache_put(struct gci_cached_sched *s);
+
+/* Forgets what was made for this topology, which nobody uses any more. NULL: everything. */
+void gci_sched_cache_forget(struct gci_sched_cache *cache, const struct gci_topo *topo);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT
+ * gcoll_comm_set. */
+#include "base/mem.h"
+#include "base/units.h"
+#include "comm/comm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int set_number(const char *key, const char *p, uint32_t *out)
+{
+	uint64_t v;
+
+	if (gci_parse_uint(strchr(p, '=') + 1, GCI_CTL_MAX_RANKS, &v))
+		return gci_comm_error(GCOLL_ERR_INVAL, "%s: \"%s\", expected a number", key, p);
+	*out = (uint32_t)v;
+	return 0;
+}
+
+static int set_segment(const char *key, const char *p, struct gci_choice *choice)
+{
+	if (!gci_parse_bytes(strchr(p, '=') + 1, &choice->segment_nbytes))
+		return 0;
+	return gci_comm_error(GCOLL_ERR_INVAL, "%s: \"%s\", expected " GCI_BYTES_EXPECTED, key, p);
+}
+
+static int set_parameter(const char *key, const char *p, struct gci_choice *choice)
+{
+	static const struct {
+		const char *prefix;
+		unsigned trait;
+	} known[] = {{"senders=", GCI_USES_SENDERS}, {"degree=", GCI_USES_DEGREE},
+		{"segment=", GCI_USES_SEGMENT}};
+	size_t i, n = sizeof(known) / sizeof(*known);
+
+	for (i = 0; i < n && strncmp(p, known[i].prefix, strlen(known[i].prefix)) != 0; i++)
+		;
+	if (i == n)
+		return gci_comm_error(GCOLL_ERR_INVAL,
+			"%s: unknown parameter \"%s\", expected senders=N, segment=BYTES or "
+			"degree=D",
+			key, p);
+	if (!(choice->algorithm->traits & known[i].trait))
+		return gci_comm_error(GCOLL_ERR_INVAL, "%s: %s does not use \"%s\"", key,
+			choice->algorithm->name, p);
+	if (known[i].trait == GCI_USES_SEGMENT)
+		return set_segment(key, p, choice);
+	return set_number(
+		key, p, known[i].trait == GCI_USES_SENDERS ? &choice->senders : &choice->degree);
+}
+
+static int unknown_algorithm(enum gci_kind kind, const char *name)
+{
+	const struct gci_algorithm *a;
+	char list[400] = "";
+
+	gci_each_algorithm (a)
+		if (a->kind == kind)
+			snprintf(list + strlen(list), sizeof(list) - strlen(list), " %s", a->name);
+	return gci_comm_error(GCOLL_ERR_INVAL,
+		"%s: unknown algorithm \"%s\", expected auto or one of:%s", gci_kind_name(kind),
+		name, list);
+}
+
+static int set_algorithm(gcoll_comm *c, enum gci_kind kind, const char *value)
+{
+	struct gci_choice choice = {0};
+	char *copy = gci_strdup(value), *save = NULL, *p;
+	int rc = 0;
+
+	if (!copy)
+		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
+	p = strtok_r(copy, ":", &save);
+	choice.automatic = p && !strcmp(p, "auto");
+	choice.algorithm = gci_algorithm_find(kind, choice.automatic ? NULL : p);
+	if (!p || !choice.algorithm)
+		rc = unknown_algorithm(kind, p ? p : "");
+	while (!rc && (p = strtok_r(NULL, ":", &save)))
+		rc = set_parameter(gci_kind_name(kind), p, &choice);
+	gci_free(copy);
+	if (!rc)
+		c->choice[kind] = choice;
+	return rc;
+}
+
+static int set_streams(gcoll_comm *c, const char *value)
+{
+	uint64_t v;
+
+	if (gci_parse_uint(value, GCI_TP_MAX_STREAMS, &v) || !v)
+		return gci_comm_error(GCOLL_ERR_INVAL,
+			"streams: \"%s\", expected a number from 1 to %d", value,
+			GCI_TP_MAX_STREAMS);
+	c->engine->streams = (uint32_t)v;
+	return 0;
+}
+
+static int set_socket_buffer(gcoll_comm *c, const char *value)
+{
+	uint64_t v = 0;
+
+	if (strcmp(value, "auto") != 0 && (gci_parse_bytes(value, &v) || v < 4096 || v > 1u << 30))
+		return gci_comm_error(GCOLL_ERR_INVAL,
+			"socket_buffer: \"%s\", expected auto or a size from 4KiB to 1GiB", value);
+	c->engine->sockbuf_nbytes = v;
+	return 0;
+}
+
+static int set_timeout(gcoll_comm *c, const char *value)
+{
+	uint64_t v = GCI_NEVER;
+
+	if (strcmp(value, "never") != 0 && (gci_parse_time(value, &v) || !v))
+		return gci_comm_error(GCOLL_ERR_INVAL,
+			"timeout: \"%s\", expected never or " GCI_TIME_EXPECTED, value);
+	c->engine->op_timeout_ns = v;
+	return 0;
+}
+
+static int set_order(gcoll_comm *c, const char *value)
+{
+	if (strcmp(value, "any") != 0 && strcmp(value, "fixed") != 0)
+		return gci_comm_error(
+			GCOLL_ERR_INVAL, "order: \"%s\", expected any or fixed", value);
+	c->fixed_order = !strcmp(value, "fixed");
+	return 0;
+}
+
+static const struct {
+	const char *key;
+	int early; /* before the first operation only */
+	int (*set)(gcoll_comm *c, const char *value);
+} settings[] = {{"streams", 1, set_streams}, {"socket_buffer", 1, set_socket_buffer},
+	{"timeout", 0, set_timeout}, {"order", 0, set_order}};
+
+static int unknown_setting(const char *key)
+{
+	char list[256] = "";
+	int k;
+
+	for (k = 0; k < GCI_NKINDS; k++)
+		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s, ",
+			gci_kind_name((enum gci_kind)k));
+	return gci_comm_error(GCOLL_ERR_INVAL,
+		"unknown setting \"%s\", expected %sorder, streams, socket_buffer or timeout", key,
+		list);
+}
+
+int gcoll_comm_set(gcoll_comm *c, const char *key, const char *value)
+{
+	size_t i;
+	int kind;
+
+	if (!c || !key || !value)
+		return gci_comm_error(GCOLL_ERR_INVAL, "%s is NULL",
+			!c    ? "the communicator"
+			: key ? "value"
+			      : "key");
+	kind = gci_kind_find(key);
+	if (kind >= 0)
+		return set_algorithm(c, (enum gci_kind)kind, value);
+	for (i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
+		if (strcmp(key, settings[i].key) != 0)
+			continue;
+		if (settings[i].early && c->engine->started)
+			return gci_comm_error(GCOLL_ERR_INVAL,
+				"%s: connections may be open already, expected before the first "
+				"operation",
+				key);
+		return settings[i].set(c, value);
+	}
+	return unknown_setting(key);
+}
