@@ -13,6 +13,7 @@ void gci_emit_bcast_chain(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_bcast_binary(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_bcast_binomial(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_bcast_magpie(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_bcast_magpie_pipelined(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_bcast_vandegeijn(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_bcast_vandegeijn_mod(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_bcast_vandegeijn_early(struct gci_builder *b, const struct gci_coll *c);

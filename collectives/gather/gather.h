@@ -12,5 +12,6 @@ void gci_emit_gather_sequential(struct gci_builder *b, const struct gci_coll *c)
 void gci_emit_gather_chain(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_gather_binary(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_gather_magpie(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_gather_magpie_segmented(struct gci_builder *b, const struct gci_coll *c);
 
 #endif

@@ -16,5 +16,7 @@ const struct gci_algorithm gci_gathers[] = {
 		gci_emit_gather_binary},
 	{GCI_GATHER, "magpie", "in each cluster, then from each in turn", GCI_CAPS_SENDERS, 0,
 		gci_emit_gather_magpie},
+	{GCI_GATHER, "magpie-segmented", "from each rank in segments, clusters at a time",
+		GCI_USES_SEGMENT, 0, gci_emit_gather_magpie_segmented},
 	{GCI_GATHER, NULL, NULL, 0, 0, NULL},
 };

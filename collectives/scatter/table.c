@@ -17,5 +17,7 @@ const struct gci_algorithm gci_scatters[] = {
 		gci_emit_scatter_binary},
 	{GCI_SCATTER, "magpie", "to each cluster in turn, then in each of them", GCI_CAPS_SENDERS,
 		0, gci_emit_scatter_magpie},
+	{GCI_SCATTER, "magpie-segmented", "to each rank in segments, clusters in turns",
+		GCI_USES_SEGMENT | GCI_CAPS_SENDERS, 0, gci_emit_scatter_magpie_segmented},
 	{GCI_SCATTER, NULL, NULL, 0, 0, NULL},
 };
