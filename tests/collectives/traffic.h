@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ * For tests: what the schedules of an operation move, counted.
+ *
+ *	struct traffic t = traffic_between(&x, 0, 1);	// from cluster 0 to cluster 1
+ *	t.messages, t.elements, t.senders, ...
+ */
+#ifndef GCI_TESTS_TRAFFIC_H
+#define GCI_TESTS_TRAFFIC_H
+
+#include "tests/collectives/scheds.h"
+
+struct traffic {
+	uint64_t messages, elements;
+	int senders, receivers; /* distinct ranks */
+};
+
+struct traffic traffic_between(const struct scheds *x, int from_cluster, int to_cluster);
+
+/* All that a rank sends; receivers are those it sends to. */
+struct traffic traffic_from(const struct scheds *x, int rank);
+
+#endif
