@@ -6,8 +6,10 @@
  * FindMin's loops over pairs of hosts are over pairs of classes here: of the sources in one class
  * the one that could send first is the best, of a pool's hosts in one class the one that could
  * receive first. Which two hosts these are is asked for only when the transfer is chosen, and then
- * in the order of figure 4, so that the plan is the same as the paper's. UpdateAfterSched is the
- * bound of gci_greedy. Cost: O(transfers x (sub-pools x classes + hosts)) where bounds hold. */
+ * in the order of figure 4, so that the plan is the same as the paper's. In place of
+ * UpdateAfterSched MinTime has lower bounds, for each block (gci_greedy) and in it for each
+ * sub-pool: hosts only ever get busier, and a new source is asked at once. Cost: O(transfers x
+ * hosts) where the bounds are near. */
 #include "collectives/allgather/planner.h"
 
 #include "base/mem.h"
@@ -29,13 +31,15 @@ struct level {
 	int *pool_of;    /* [host of the network] */
 	int *first_face; /* [sub-pool], npools + 1 of them */
 	struct face *face;
-	int *source;         /* [block * npools ..]: Sources, in the order in which they came */
-	int *nsources;       /* [block] */
-	unsigned char *done; /* [block * npools + sub-pool]: not in DestPools */
-	uint64_t *bound;     /* [block] */
-	uint64_t *ready;     /* [class]: when the first source in it could send; scratch */
-	int *classes;        /* those that have sources; scratch */
-	int best;            /* MinDestPool of the block that was looked at last */
+	int *source;          /* [block * npools ..]: Sources, in the order in which they came */
+	int *nsources;        /* [block] */
+	unsigned char *done;  /* [block * npools + sub-pool]: not in DestPools */
+	uint64_t *bound;      /* [block] */
+	uint64_t *pool_bound; /* [block * npools + sub-pool]: MinTime is this or later */
+	int *last;            /* [block]: MinDestPool when it was looked at before */
+	uint64_t *ready;      /* [class]: when the first source in it could send; scratch */
+	int *classes;         /* those that have sources; scratch */
+	int best;             /* MinDestPool of the block that was looked at last */
 };
 
 static void level_free(struct level *l)
@@ -48,6 +52,8 @@ static void level_free(struct level *l)
 	gci_free(l->nsources);
 	gci_free(l->done);
 	gci_free(l->bound);
+	gci_free(l->pool_bound);
+	gci_free(l->last);
 	gci_free(l->ready);
 	gci_free(l->classes);
 }
@@ -65,10 +71,13 @@ static int level_alloc(struct level *l, int nblocks)
 	l->nsources = gci_calloc(b, sizeof(*l->nsources));
 	l->done = gci_calloc(b * p, 1);
 	l->bound = gci_calloc(b, sizeof(*l->bound));
+	l->pool_bound = gci_calloc(b * p, sizeof(*l->pool_bound));
+	l->last = gci_calloc(b, sizeof(*l->last));
 	l->ready = gci_calloc(nc, sizeof(*l->ready));
 	l->classes = gci_calloc(nc, sizeof(*l->classes));
 	return l->first && l->pool_of && l->first_face && l->face && l->source && l->nsources &&
-			       l->done && l->bound && l->ready && l->classes
+			       l->done && l->bound && l->pool_bound && l->last && l->ready &&
+			       l->classes
 		       ? 0
 		       : GCOLL_ERR_NOMEM;
 }
@@ -119,12 +128,29 @@ static void renew_face(struct level *l, int host)
 			l->face[k].recv_at = least_recv(l, p, l->face[k].class);
 }
 
+/* When the block could come from a new source at the earliest. */
+static void lower_bounds(struct level *l, int block, int host)
+{
+	uint64_t *bound = l->pool_bound + (size_t)block * (size_t)l->npools, end;
+	uint64_t ready = gci_ready_at(l->w, l->first_block + block, host);
+	int p, k;
+
+	for (p = 0; p < l->npools; p++)
+		for (k = l->first_face[p]; k < l->first_face[p + 1] && ready < bound[p]; k++) {
+			end = gci_later(ready, l->face[k].recv_at) +
+			      gci_transfer_time(l->w, l->first_block + block, class_of(l, host),
+				      l->face[k].class);
+			bound[p] = end < bound[p] ? end : bound[p];
+		}
+}
+
 static void add_source(struct level *l, int block, int host)
 {
 	size_t row = (size_t)block * (size_t)l->npools;
 
 	l->source[row + (size_t)l->nsources[block]++] = host;
 	l->done[row + (size_t)l->pool_of[host]] = 1;
+	lower_bounds(l, block, host);
 }
 
 /* Figure 3: one host of the pool has the block. */
@@ -171,43 +197,43 @@ static int sources_by_class(struct level *l, int block)
 /* Figure 4: when the block could be at some host of a sub-pool. */
 static uint64_t find_min(const struct level *l, int block, int pool, int nclasses)
 {
-	const struct gci_net *net = l->w->net;
-	uint64_t nbytes = l->w->nbytes[l->first_block + block], min = GCI_NEVER;
+	uint64_t min = GCI_NEVER, start, end;
 	int k, i;
 
 	for (k = l->first_face[pool]; k < l->first_face[pool + 1]; k++)
 		for (i = 0; i < nclasses; i++) {
-			int from = l->classes[i];
-			uint64_t start = gci_later(l->ready[from], l->face[k].recv_at);
-			uint64_t end;
-
+			start = gci_later(l->ready[l->classes[i]], l->face[k].recv_at);
 			if (start >= min)
 				continue;
-			end = start +
-			      gci_path_transfer_ns(
-				      &net->path[from * net->nclasses + l->face[k].class], nbytes);
+			end = start + gci_transfer_time(l->w, l->first_block + block, l->classes[i],
+					      l->face[k].class);
 			min = end < min ? end : min;
 		}
 	return min;
 }
 
-/* Figure 5, lines 6 to 11. */
+/* Figure 5, lines 6 to 11. The sub-pool that was the best before is a measure that most others do
+ * not come near. */
 static uint64_t best(void *ctx, int block)
 {
 	struct level *l = ctx;
-	const unsigned char *done = l->done + (size_t)block * (size_t)l->npools;
-	uint64_t min = GCI_NEVER, at;
-	int p, nclasses = sources_by_class(l, block);
+	size_t row = (size_t)block * (size_t)l->npools;
+	const unsigned char *done = l->done + row;
+	uint64_t *bound = l->pool_bound + row, min = GCI_NEVER, measure = GCI_NEVER - 1;
+	int p = l->last[block], nclasses = sources_by_class(l, block);
 
+	if (!done[p])
+		measure = find_min(l, block, p, nclasses);
 	for (p = 0; p < l->npools; p++) {
-		if (done[p])
+		if (done[p] || bound[p] > measure || bound[p] >= min)
 			continue;
-		at = find_min(l, block, p, nclasses);
-		if (at < min) {
-			min = at;
+		bound[p] = find_min(l, block, p, nclasses);
+		if (bound[p] < min) {
+			min = bound[p];
 			l->best = p;
 		}
 	}
+	l->last[block] = l->best;
 	return min;
 }
 

@@ -15,6 +15,7 @@ struct gci_planning {
 	uint64_t *send_at;      /* [host]: HostAvailTimeForSend */
 	uint64_t *recv_at;      /* [host]: HostAvailTimeForRecv; half duplex: the same array */
 	uint64_t *have_at;      /* [block * nhosts + host]; GCI_NEVER */
+	uint64_t *time;         /* [to * nclasses + from]: of any block; NULL: they differ */
 };
 
 /* An empty plan in which every host has its own block. 0 or GCOLL_ERR_NOMEM. */
@@ -36,11 +37,20 @@ static inline uint64_t gci_ready_at(const struct gci_planning *w, int block, int
 		w->have_at[(size_t)block * (size_t)w->net->nhosts + (size_t)from]);
 }
 
+/* Equation 1: TransferTime, between hosts of two classes. */
+static inline uint64_t gci_transfer_time(const struct gci_planning *w, int block, int from, int to)
+{
+	int n = w->net->nclasses;
+
+	return w->time ? w->time[to * n + from]
+		       : gci_path_transfer_ns(&w->net->path[from * n + to], w->nbytes[block]);
+}
+
 /* Equations 1 to 3: TotalTime of a block on its way now. */
 static inline uint64_t gci_total_time(const struct gci_planning *w, int block, int from, int to)
 {
 	return gci_later(gci_ready_at(w, block, from), w->recv_at[to]) +
-	       gci_path_transfer_ns(gci_net_path(w->net, from, to), w->nbytes[block]);
+	       gci_transfer_time(w, block, w->net->class_of[from], w->net->class_of[to]);
 }
 
 /* Appends the transfer and updates the hosts. 0 or GCOLL_ERR_NOMEM. */

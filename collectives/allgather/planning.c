@@ -6,19 +6,40 @@
 
 #include <string.h>
 
+static int all_alike(const uint64_t *nbytes, int n)
+{
+	while (--n > 0 && nbytes[n] == nbytes[0])
+		;
+	return n == 0;
+}
+
+static void fill_times(struct gci_planning *w)
+{
+	int a, b, n = w->net->nclasses;
+
+	for (a = 0; a < n; a++)
+		for (b = 0; b < n; b++)
+			w->time[b * n + a] =
+				gci_path_transfer_ns(&w->net->path[a * n + b], w->nbytes[0]);
+}
+
 int gci_planning_start(struct gci_planning *w, const struct gci_net *net, const uint64_t *nbytes,
 	struct gci_plan *plan, int half_duplex)
 {
-	size_t n = (size_t)net->nhosts;
+	size_t n = (size_t)net->nhosts, nc = (size_t)net->nclasses;
+	int alike = all_alike(nbytes, net->nhosts);
 
 	*w = (struct gci_planning){.net = net, .nbytes = nbytes, .plan = plan};
 	w->send_at = gci_calloc(n, sizeof(*w->send_at));
 	w->recv_at = half_duplex ? w->send_at : gci_calloc(n, sizeof(*w->recv_at));
 	w->have_at = gci_calloc(n * n, sizeof(*w->have_at));
-	if (!w->send_at || !w->recv_at || !w->have_at) {
+	w->time = alike ? gci_calloc(nc * nc, sizeof(*w->time)) : NULL;
+	if (!w->send_at || !w->recv_at || !w->have_at || (alike && !w->time)) {
 		gci_planning_end(w);
 		return GCOLL_ERR_NOMEM;
 	}
+	if (alike)
+		fill_times(w);
 	gci_planning_reset(w);
 	return 0;
 }
@@ -41,6 +62,7 @@ void gci_planning_end(struct gci_planning *w)
 		gci_free(w->recv_at);
 	gci_free(w->send_at);
 	gci_free(w->have_at);
+	gci_free(w->time);
 	memset(w, 0, sizeof(*w));
 }
 
