@@ -6,23 +6,29 @@
 #include "base/mem.h"
 #include "netem/plan.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void read_golden(const char *name, struct gci_buf *out)
+static void read_file(const char *dir, const char *name, struct gci_buf *out)
 {
 	char path[4096];
 	FILE *f;
 	int c;
 
-	snprintf(path, sizeof(path), "%s/%s", getenv("GRIDCOLL_TEST_GOLDEN"), name);
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	f = fopen(path, "r");
 	if (!f)
 		fail_msg("cannot read %s", path);
 	while ((c = getc(f)) != EOF)
 		gci_buf_put_u8(out, (uint8_t)c);
 	fclose(f);
+}
+
+static void read_golden(const char *name, struct gci_buf *out)
+{
+	read_file(getenv("GRIDCOLL_TEST_GOLDEN"), name, out);
 }
 
 static void parse(struct gci_grid *g, const char *text)
@@ -98,6 +104,38 @@ static void three_unequal_clusters(void **state)
 {
 	(void)state;
 	check_golden("three", 1, "three");
+}
+
+/* The grid files that come with the lab. */
+static void shipped_grids(void **state)
+{
+	const char *path = getenv("GRIDCOLL_GRIDS");
+	DIR *dir = opendir(path);
+	struct gci_lab_plan plan;
+	struct gci_error e = {0};
+	struct gci_grid g;
+	struct dirent *file;
+	int n = 0;
+
+	(void)state;
+	assert_non_null(dir);
+	while ((file = readdir(dir))) {
+		struct gci_buf text = {0};
+
+		if (!strstr(file->d_name, ".grid"))
+			continue;
+		read_file(path, file->d_name, &text);
+		parse(&g, gci_buf_cstr(&text));
+		if (gci_lab_plan_make(&plan, &g, 1, &e))
+			fail_msg("%s: %s", file->d_name, e.text);
+		assert_int_equal(plan.nhosts, g.nhosts);
+		gci_lab_plan_free(&plan);
+		gci_grid_free(&g);
+		gci_buf_free(&text);
+		n++;
+	}
+	closedir(dir);
+	assert_true(n > 0);
 }
 
 static void hosts_and_wires(void **state)
@@ -212,6 +250,7 @@ int main(void)
 		cmocka_unit_test(two_clusters),
 		cmocka_unit_test(two_clusters_dilated),
 		cmocka_unit_test(three_unequal_clusters),
+		cmocka_unit_test(shipped_grids),
 		cmocka_unit_test(hosts_and_wires),
 		cmocka_unit_test(what_the_lab_cannot_hold),
 		cmocka_unit_test(dilation_fits_the_cpu),
