@@ -6,9 +6,9 @@
  *
  * Order, as 6.1 has it: a rank's sends go in the plan's order, its receives are posted in that
  * order. What overlaps in the plan may overlap: a step waits only for steps of this rank that in
- * the plan are over when it is due. A SEND over a long link is over when it has arrived, not when
- * its NIC is free, and the RECV of such a message is due one delay early: else each would cost a
- * round trip more.
+ * the plan are over when it is due. A SEND over a long link is over when its acknowledgement is
+ * back, not when its NIC is free, and the RECV of such a message is due one delay early: else each
+ * would cost a round trip more.
  *
  * No deadlock under rendezvous: a step that is waited for, by order or by data, belongs to a
  * transfer that begins earlier in the plan than that of the step that waits. Of the transfers that
@@ -42,7 +42,10 @@ static struct own own_of(const struct gci_net *net, const struct gci_transfer *t
 	const struct gci_path *path = gci_net_path(net, t->from, t->to);
 	struct own o = {.t = t, .sends = t->from == rank, .far = path->far, .due_ns = t->start_ns};
 
-	o.over_ns = o.sends && !o.far ? t->free_ns : t->end_ns;
+	if (o.sends)
+		o.over_ns = o.far ? t->end_ns + path->latency_ns : t->free_ns;
+	else
+		o.over_ns = t->end_ns;
 	if (!o.sends && o.far)
 		o.due_ns -= t->start_ns < path->latency_ns ? t->start_ns : path->latency_ns;
 	return o;
