@@ -2,6 +2,9 @@
 #include "collectives/reduce_scatter/reduce_scatter.h"
 
 const struct gci_algorithm gci_reduce_scatters[] = {
+	{GCI_REDUCE_SCATTER, "gridcoll", "rings, or the tree of clusters, by a cost formula",
+		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS | GCI_KEEPS_CLUSTER_ORDER, 0,
+		gci_emit_reduce_scatter_gridcoll},
 	{GCI_REDUCE_SCATTER, "ring", "parts travel round a ring of all ranks", 0, 0,
 		gci_emit_reduce_scatter_ring},
 	{GCI_REDUCE_SCATTER, "rings", "round the ring of each cluster, over each WAN link once",
