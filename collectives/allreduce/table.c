@@ -2,6 +2,9 @@
 #include "collectives/allreduce/allreduce.h"
 
 const struct gci_algorithm gci_allreduces[] = {
+	{GCI_ALLREDUCE, "gridcoll", "rabenseifner-mod or tree, by a cost formula",
+		GCI_USES_SENDERS | GCI_CAPS_SENDERS | GCI_KEEPS_CLUSTER_ORDER, 0,
+		gci_emit_allreduce_gridcoll},
 	{GCI_ALLREDUCE, "rabenseifner-mod",
 		"reduce-scatter, exchange over the WAN by n senders, allgather",
 		GCI_USES_SENDERS | GCI_CAPS_SENDERS, 0, gci_emit_allreduce_rabenseifner_mod},

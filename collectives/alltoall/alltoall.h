@@ -5,6 +5,7 @@
 
 #include "collectives/blocks.h"
 
+void gci_emit_alltoall_gridcoll(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_alltoall_paced(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_alltoall_circular(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_alltoall_gather_scatter(struct gci_builder *b, const struct gci_coll *c);

@@ -2,6 +2,8 @@
 #include "collectives/alltoall/alltoall.h"
 
 const struct gci_algorithm gci_alltoalls[] = {
+	{GCI_ALLTOALL, "gridcoll", "paced where the WAN takes all senders, or by clusters",
+		GCI_USES_SENDERS | GCI_CAPS_SENDERS, 0, gci_emit_alltoall_gridcoll},
 	{GCI_ALLTOALL, "circular", "a block with each rank in turn, at rising distance", 0, 0,
 		gci_emit_alltoall_circular},
 	{GCI_ALLTOALL, "paced", "own cluster first, receivers ask for one block after the other", 0,
