@@ -23,6 +23,7 @@ struct gci_engine *gci_engine_create(int rank, int size, const char **hosts)
 	e->size = size;
 	e->hosts = hosts;
 	e->op_timeout_ns = GCI_NEVER;
+	e->window_nbytes = GCI_WINDOW_NBYTES;
 	gci_list_init(&e->comms);
 	gci_list_init(&e->requests);
 	return e;

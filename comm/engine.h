@@ -12,12 +12,13 @@
 #include "comm/scratch.h"
 #include "transport/transport.h"
 
-#define GCI_LAN_EAGER   (64u << 10)
-#define GCI_WAN_EAGER   (1u << 20)
-#define GCI_WINDOW_BITS 24 /* of seq: the window; above it the operation's number */
-#define GCI_SEQ_MESSAGE (1ull << 63)
-#define GCI_EARLY_OPS   64 /* remembered of communicators that are not made here yet */
-#define GCI_FREED_COMMS 64 /* remembered */
+#define GCI_WINDOW_NBYTES (32u << 20) /* of a message, that one schedule covers */
+#define GCI_LAN_EAGER     (64u << 10)
+#define GCI_WAN_EAGER     (1u << 20)
+#define GCI_WINDOW_BITS   24 /* of seq: the window; above it the operation's number */
+#define GCI_SEQ_MESSAGE   (1ull << 63)
+#define GCI_EARLY_OPS     64 /* remembered of communicators that are not made here yet */
+#define GCI_FREED_COMMS   64 /* remembered */
 
 struct gcoll_comm;
 
@@ -48,6 +49,7 @@ struct gci_engine {
 	uint64_t op_timeout_ns;  /* waiting without any message for so long fails; GCI_NEVER */
 	uint64_t dead_ns;        /* silence of a connection; 0: never */
 	int started;             /* some operation: connections may be open */
+	uint32_t window_nbytes;  /* GCI_WINDOW_NBYTES; tests make it small, on all ranks */
 
 	struct gci_list requests; /* all that are not freed, gcoll_req.link */
 	uint32_t active;          /* of them under way */

@@ -115,8 +115,8 @@ static int mismatch(gcoll_comm *c, int peer, const struct gci_tp_key *key, int s
 	gci_engine_fail(e, GCOLL_ERR_MISMATCH, -1,
 		"message %" PRIu64 " with tag %" PRIu32 ": rank %d (%s) sends %" PRIu64
 		" bytes, rank %d (%s) expects %" PRIu64,
-		number, key->tag, from, e->hosts[from],
-		sends ? here : there, to, e->hosts[to], sends ? there : here);
+		number, key->tag, from, e->hosts[from], sends ? here : there, to, e->hosts[to],
+		sends ? there : here);
 	return 0;
 }
 

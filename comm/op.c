@@ -100,7 +100,7 @@ static uint64_t most_elements(const struct gci_coll *c)
 static uint64_t set_windows(struct gci_op *op)
 {
 	struct gci_coll *c = &op->coll;
-	uint64_t most = GCI_WINDOW_NBYTES / c->esize, total;
+	uint64_t most = op->comm->engine->window_nbytes / c->esize, total;
 	uint64_t n = has_vector(c->kind) ? 1 : (uint64_t)c->topo->nranks;
 
 	c->part = c->nparts = 0;

@@ -14,8 +14,7 @@
 #include "comm/comm.h"
 #include "comm/run.h"
 
-#define GCI_WINDOW_NBYTES (32u << 20) /* of a message, that one schedule covers */
-#define GCI_MAX_INSTANCES 3           /* of a schedule, at once, for a longer message */
+#define GCI_MAX_INSTANCES 3 /* of a schedule, at once, for a longer message */
 
 struct gci_op {
 	/* Set by the caller, constant until done. */
