@@ -89,19 +89,78 @@ static void release(struct gci_imap *m, int32_t t)
 	release(m, m->nodes[t].right);
 	m->nodes[t].left = m->unused;
 	m->unused = t;
+	if (m->last == t)
+		m->last = 0;
+}
+
+/* Of the nodes that overlap [lo, hi), the one nearest to the root; 0: none. What was used latest is
+ * tried first: a step's slice is mostly looked up to be set, or read after it was written. */
+static int32_t find(const struct gci_imap *m, uint64_t lo, uint64_t hi)
+{
+	const struct gci_imap_node *node = m->last ? &m->nodes[m->last] : NULL;
+	int32_t t = m->root;
+
+	if (node && node->lo == lo && node->hi == hi)
+		return m->last;
+	while (t) {
+		node = &m->nodes[t];
+		if (hi <= node->lo)
+			t = node->left;
+		else if (lo >= node->hi)
+			t = node->right;
+		else
+			break;
+	}
+	return t;
+}
+
+static int is_exactly(const struct gci_imap *m, int32_t t, uint64_t lo, uint64_t hi)
+{
+	return m->nodes[t].lo == lo && m->nodes[t].hi == hi;
+}
+
+/* Puts a node where there is a gap: only the nodes below it change their places. */
+static void insert(struct gci_imap *m, int32_t node)
+{
+	const struct gci_imap_node *n = &m->nodes[node];
+	int32_t *at = &m->root, below, above;
+
+	while (*at && m->nodes[*at].priority >= n->priority)
+		at = n->lo < m->nodes[*at].lo ? &m->nodes[*at].left : &m->nodes[*at].right;
+	split(m, *at, n->lo, &below, &above);
+	m->nodes[node].left = below;
+	m->nodes[node].right = above;
+	*at = node;
+}
+
+static void replace(struct gci_imap *m, uint64_t lo, uint64_t hi, struct gci_ival v)
+{
+	int32_t below, inside, above;
+
+	split(m, m->root, lo, &below, &inside);
+	split(m, inside, hi, &inside, &above);
+	release(m, inside);
+	m->last = new_node(m, lo, hi, v);
+	m->root = merge(m, merge(m, below, m->last), above);
 }
 
 void gci_imap_set(struct gci_imap *m, uint64_t lo, uint64_t hi, struct gci_ival v)
 {
-	int32_t below, inside, above, node;
+	int32_t t;
 
 	if (lo >= hi || m->failed)
 		return;
-	split(m, m->root, lo, &below, &inside);
-	split(m, inside, hi, &inside, &above);
-	release(m, inside);
-	node = new_node(m, lo, hi, v);
-	m->root = merge(m, merge(m, below, node), above);
+	t = find(m, lo, hi);
+	if (!t) {
+		m->last = new_node(m, lo, hi, v);
+		if (m->last)
+			insert(m, m->last);
+	} else if (is_exactly(m, t, lo, hi)) {
+		m->nodes[t].v = v;
+		m->last = t;
+	} else {
+		replace(m, lo, hi, v);
+	}
 }
 
 struct walk {
@@ -110,18 +169,28 @@ struct walk {
 	void *ctx;
 };
 
-static int visit(const struct walk *w, int32_t t)
+/* The nodes of tree t that overlap [lo, hi). */
+static int visit(const struct walk *w, int32_t t, uint64_t lo, uint64_t hi)
 {
 	struct gci_imap_node *node;
-	int rc;
+	int rc = 0;
 
 	if (!t)
 		return 0;
 	node = &w->m->nodes[t];
-	rc = visit(w, node->left);
-	if (!rc)
+	if (lo < node->lo)
+		rc = visit(w, node->left, lo, hi);
+	if (!rc && lo < node->hi && hi > node->lo)
 		rc = w->fn(w->ctx, node->lo, node->hi, &node->v);
-	return rc ? rc : visit(w, node->right);
+	return rc || hi <= node->hi ? rc : visit(w, node->right, lo, hi);
+}
+
+/* Does `at` lie within an interval of tree t? */
+static int cuts(const struct gci_imap *m, int32_t t, uint64_t at)
+{
+	while (t && (at <= m->nodes[t].lo || at >= m->nodes[t].hi))
+		t = at <= m->nodes[t].lo ? m->nodes[t].left : m->nodes[t].right;
+	return t != 0;
 }
 
 /* The first gap within [lo, hi) of tree t: true with its bounds. */
@@ -145,27 +214,49 @@ static int find_gap(const struct gci_imap *m, int32_t t, uint64_t *lo, uint64_t 
 	return *lo < *hi && find_gap(m, node->right, lo, hi);
 }
 
-int gci_imap_each(struct gci_imap *m, uint64_t lo, uint64_t hi, const struct gci_ival *fill,
-	int (*fn)(void *ctx, uint64_t lo, uint64_t hi, struct gci_ival *v), void *ctx)
+static void fill_gaps(struct gci_imap *m, uint64_t lo, uint64_t hi, const struct gci_ival *fill)
 {
-	struct walk w = {m, fn, ctx};
-	int32_t below, inside, above;
-	int rc;
+	int32_t t = find(m, lo, hi);
 
-	if (lo >= hi)
-		return 0;
-	while (fill && !m->failed) {
+	if (!t || is_exactly(m, t, lo, hi)) {
+		if (!t)
+			gci_imap_set(m, lo, hi, *fill);
+		return;
+	}
+	while (!m->failed) {
 		uint64_t gap_lo = lo, gap_hi = hi;
 
 		if (!find_gap(m, m->root, &gap_lo, &gap_hi))
 			break;
 		gci_imap_set(m, gap_lo, gap_hi, *fill);
 	}
+}
+
+int gci_imap_each(struct gci_imap *m, uint64_t lo, uint64_t hi, const struct gci_ival *fill,
+	int (*fn)(void *ctx, uint64_t lo, uint64_t hi, struct gci_ival *v), void *ctx)
+{
+	struct walk w = {m, fn, ctx};
+	int32_t below, inside, above, t;
+	int rc;
+
+	if (lo >= hi)
+		return 0;
+	if (fill)
+		fill_gaps(m, lo, hi, fill);
 	if (m->failed)
 		return GCOLL_ERR_NOMEM;
+	t = find(m, lo, hi);
+	if (!t)
+		return 0;
+	if (is_exactly(m, t, lo, hi)) {
+		m->last = t;
+		return fn(ctx, lo, hi, &m->nodes[t].v);
+	}
+	if (!cuts(m, t, lo) && !cuts(m, t, hi))
+		return visit(&w, t, lo, hi);
 	split(m, m->root, lo, &below, &inside);
 	split(m, inside, hi, &inside, &above);
-	rc = m->failed ? GCOLL_ERR_NOMEM : visit(&w, inside);
+	rc = m->failed ? GCOLL_ERR_NOMEM : visit(&w, inside, lo, hi);
 	m->root = merge(m, merge(m, below, inside), above);
 	return rc;
 }

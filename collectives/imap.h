@@ -32,6 +32,7 @@ struct gci_imap {
 	struct gci_imap_node *nodes; /* number 0 is not used */
 	size_t n, cap;
 	int32_t root, unused; /* head of a list of free nodes, through `left` */
+	int32_t last;         /* the node that was found or set latest; 0: none */
 	struct gci_prng prng;
 	int failed; /* out of memory at some time */
 };
