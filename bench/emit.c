@@ -220,6 +220,7 @@ int main(int argc, char **argv)
 	const char *only = argc > 1 + check ? argv[1 + check] : NULL;
 	size_t i;
 
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	printf("%-34s %-13s %6s %9s %7s %6s %8s\n", "algorithm", "grid", "ranks", "ms", "steps",
 		"B/step", "KiB peak");
 	for (i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
