@@ -119,6 +119,20 @@ static void print_cluster(const struct gci_cluster *c, struct gci_buf *out)
 				c->own_tini_ns[h]);
 }
 
+/* What a link of its own has, and one by way of a third cluster has from others. */
+static void print_path(const struct gci_link *l, struct gci_buf *out)
+{
+	if (l->rate_bps)
+		gci_buf_printf(out, "rate = %" PRIu64 "bit\n", l->rate_bps);
+	gci_buf_printf(out, "delay = %" PRIu64 "ns\n", l->delay_ns);
+	if (l->queue_nbytes)
+		gci_buf_printf(out, "queue = %" PRIu64 "\n", l->queue_nbytes);
+	if (l->flow_rate_bps)
+		gci_buf_printf(out, "flow_rate = %" PRIu64 "bit\n", l->flow_rate_bps);
+	if (l->loss_ppm)
+		gci_buf_printf(out, "loss = %u.%04u%%\n", l->loss_ppm / 10000, l->loss_ppm % 10000);
+}
+
 void gci_grid_print(const struct gci_grid *g, struct gci_buf *out)
 {
 	int i;
@@ -130,16 +144,10 @@ void gci_grid_print(const struct gci_grid *g, struct gci_buf *out)
 
 		gci_buf_printf(out, "[link %s > %s]\n", g->clusters[l->from].name,
 			g->clusters[l->to].name);
-		if (l->rate_bps)
-			gci_buf_printf(out, "rate = %" PRIu64 "bit\n", l->rate_bps);
-		gci_buf_printf(out, "delay = %" PRIu64 "ns\n", l->delay_ns);
-		if (l->queue_nbytes)
-			gci_buf_printf(out, "queue = %" PRIu64 "\n", l->queue_nbytes);
-		if (l->flow_rate_bps)
-			gci_buf_printf(out, "flow_rate = %" PRIu64 "bit\n", l->flow_rate_bps);
-		if (l->loss_ppm)
-			gci_buf_printf(out, "loss = %u.%04u%%\n", l->loss_ppm / 10000,
-				l->loss_ppm % 10000);
+		if (l->via)
+			gci_buf_printf(out, "via = %s\n", g->clusters[l->via - 1].name);
+		else
+			print_path(l, out);
 		if (l->streams)
 			gci_buf_printf(out, "streams = %u\n", l->streams);
 		if (l->senders)

@@ -42,6 +42,7 @@ struct gci_link {
 	uint32_t loss_ppm;
 	uint32_t streams; /* connections per pair of ranks; 0: gridcoll decides */
 	uint32_t senders; /* ranks that may send at once; 0: gridcoll decides */
+	int via;          /* 1 + the cluster whose links it passes; 0: a link of its own */
 };
 
 struct gci_grid {

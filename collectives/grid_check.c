@@ -132,6 +132,58 @@ static int check_reachable(struct gci_grid_parser *p)
 	return 0;
 }
 
+static uint64_t smaller_known(uint64_t a, uint64_t b)
+{
+	return !a || (b && b < a) ? b : a;
+}
+
+/* What a path by way of a third cluster is: the two links, one behind the other. */
+static void join_links(const struct gci_grid *g, struct gci_link *l)
+{
+	const struct gci_link *a = gci_grid_link(g, l->from, l->via - 1);
+	const struct gci_link *b = gci_grid_link(g, l->via - 1, l->to);
+	uint64_t lan_ns = g->clusters[l->via - 1].lan_delay_ns;
+	uint64_t whole = 1000000, pass_a = whole - a->loss_ppm, pass_b = whole - b->loss_ppm;
+
+	l->rate_bps = smaller_known(a->rate_bps, b->rate_bps);
+	l->flow_rate_bps = smaller_known(a->flow_rate_bps, b->flow_rate_bps);
+	l->queue_nbytes = smaller_known(a->queue_nbytes, b->queue_nbytes);
+	/* From host to host; the packets do not go into the middle cluster's LAN. */
+	l->delay_ns = a->delay_ns + b->delay_ns;
+	l->delay_ns -= l->delay_ns > lan_ns ? lan_ns : l->delay_ns;
+	l->loss_ppm = (uint32_t)(whole - (pass_a * pass_b + whole / 2) / whole);
+}
+
+/* One city in the middle, whose links are links of their own. */
+static int check_vias(struct gci_grid_parser *p)
+{
+	struct gci_grid *g = p->g;
+	int i;
+
+	for (i = 0; i < g->nlinks; i++) {
+		struct gci_link *l = &g->links[i];
+
+		if (!l->via)
+			continue;
+		if (gci_grid_link(g, l->from, l->via - 1)->via ||
+			gci_grid_link(g, l->via - 1, l->to)->via)
+			return gci_grid_fail_at(p, p->via_lines[i],
+				"via = %s, expected a cluster with links of its own to %s and %s",
+				g->clusters[l->via - 1].name, g->clusters[l->from].name,
+				g->clusters[l->to].name);
+		if (l->rate_bps || l->delay_ns || l->queue_nbytes || l->flow_rate_bps ||
+			l->loss_ppm)
+			return gci_grid_fail_at(p, p->via_lines[i],
+				"via = %s and rate, delay, queue, loss or flow_rate, expected "
+				"those of the links it passes only",
+				g->clusters[l->via - 1].name);
+	}
+	for (i = 0; i < g->nlinks; i++)
+		if (g->links[i].via)
+			join_links(g, &g->links[i]);
+	return 0;
+}
+
 int gci_grid_check(struct gci_grid_parser *p)
 {
 	struct gci_grid *g = p->g;
@@ -150,5 +202,7 @@ int gci_grid_check(struct gci_grid_parser *p)
 	if (g->nhosts > GCI_GRID_MAX_HOSTS)
 		return gci_grid_fail_at(p, p->line, "more than %d hosts", GCI_GRID_MAX_HOSTS);
 	rc = check_hosts(p);
-	return rc ? rc : check_reachable(p);
+	if (!rc)
+		rc = check_reachable(p);
+	return rc ? rc : check_vias(p);
 }

@@ -27,7 +27,9 @@ struct gci_grid_parser {
 	int cluster;         /* index, or -1 */
 	int link[2], nlinks; /* indices of the link's one or two directions */
 	int in_host;         /* the last of `own` */
-	int *cluster_lines;  /* where each cluster was opened */
+	int *via_lines;      /* [link]: where it was told which way it goes */
+	size_t via_lines_cap;
+	int *cluster_lines; /* where each cluster was opened */
 	size_t cluster_lines_cap;
 	int *host_lines; /* where each host was named, in the order of all */
 	size_t nhost_lines, host_lines_cap;

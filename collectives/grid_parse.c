@@ -230,12 +230,28 @@ static int small_number(const char *value, uint32_t *out)
 	return 0;
 }
 
+/* The city in the middle. */
+static int via_key(struct gci_grid_parser *p, const char *value, struct gci_link *l)
+{
+	int via = find_cluster(p->g, value);
+
+	if (via < 0 || via == l->from || via == l->to)
+		return fail(p, "via = %s, expected a third cluster that stands above", value);
+	if (gci_grow(&p->via_lines, &p->via_lines_cap, (size_t)p->g->nlinks, sizeof(int)))
+		return gci_grid_nomem(p);
+	p->via_lines[l - p->g->links] = p->line;
+	l->via = via + 1;
+	return 0;
+}
+
 static int link_key(
 	struct gci_grid_parser *p, const char *key, const char *value, struct gci_link *l)
 {
 	const char *expected;
 	int bad;
 
+	if (!strcmp(key, "via"))
+		return via_key(p, value, l);
 	if (!strcmp(key, "rate")) {
 		bad = gci_parse_rate(value, &l->rate_bps) || !l->rate_bps;
 		expected = GCI_RATE_EXPECTED;
@@ -260,7 +276,7 @@ static int link_key(
 	} else {
 		return fail(p,
 			"unknown key \"%s\" in [%s], expected rate, delay, queue, loss, flow_rate, "
-			"streams or senders",
+			"streams, senders or via",
 			key, p->section);
 	}
 	return bad ? fail(p, "%s = %s, expected %s", key, value, expected) : 0;
@@ -319,6 +335,7 @@ int gci_grid_parse(
 	while (p.nown)
 		gci_free(p.own[--p.nown].name);
 	gci_free(p.own);
+	gci_free(p.via_lines);
 	gci_free(p.cluster_lines);
 	gci_free(p.host_lines);
 	if (local.status) {

@@ -15,6 +15,7 @@ void gci_topo_free(struct gci_topo *t)
 	gci_free(t->nic_bps);
 	gci_free(t->tini_ns);
 	gci_free(t->links);
+	gci_free(t->share);
 	memset(t, 0, sizeof(*t));
 }
 
@@ -46,6 +47,7 @@ static int allocate(struct gci_topo *t, int nranks, int nclusters)
 	t->nic_bps = gci_calloc(c, sizeof(*t->nic_bps));
 	t->tini_ns = gci_calloc(n, sizeof(*t->tini_ns));
 	t->links = gci_calloc(c * c, sizeof(*t->links));
+	t->share = gci_calloc(c * c, sizeof(*t->share));
 	return t->cluster && t->index && t->first && t->member && t->nic_bps && t->tini_ns &&
 			       t->links
 		       ? 0
@@ -87,8 +89,82 @@ static void fill_links(struct gci_topo *t, const struct gci_grid *g, const int *
 				mine->delay_ns = g->clusters[a].lan_delay_ns;
 			mine->from = number[a];
 			mine->to = number[b];
+			if (l && l->via)
+				mine->via = number[l->via - 1] + 1;
 		}
 	}
+}
+
+/* The links that the path from `a` to `b` passes: one, or two by way of a third cluster. */
+static int path_of(const struct gci_grid *g, int a, int b, const struct gci_link *hops[2])
+{
+	const struct gci_link *l = gci_grid_link(g, a, b);
+
+	hops[0] = l->via ? gci_grid_link(g, a, l->via - 1) : l;
+	hops[1] = l->via ? gci_grid_link(g, l->via - 1, b) : l;
+	return l->via ? 2 : 1;
+}
+
+/* Senders that one of `pairs` pairs has on a link they share; `most` if that is unknown. */
+static uint64_t share_of(const struct gci_link *l, uint64_t nic_bps, int pairs, uint64_t most)
+{
+	uint64_t n = most;
+
+	if (l->senders)
+		n = l->senders / (unsigned)pairs;
+	else if (l->rate_bps && nic_bps)
+		n = l->rate_bps / (unsigned)pairs / nic_bps;
+	return n > most ? most : n ? n : 1;
+}
+
+/* Senders from `a` to `b` where the path shares links with others; 0 where it does not, or where
+ * the file tells their number for the pair itself. */
+static uint64_t shared_senders(const struct gci_grid *g, const int *pairs, int a, int b)
+{
+	const struct gci_link *hops[2];
+	uint64_t least = GCI_GRID_MAX_HOSTS;
+	int k, n = path_of(g, a, b, hops), shared = n == 2;
+
+	if (n == 2 && gci_grid_link(g, a, b)->senders)
+		return 0;
+	for (k = 0; k < n; k++) {
+		int users = pairs[hops[k] - g->links];
+
+		shared |= users > 1;
+		least = share_of(hops[k], g->clusters[a].nic_bps, users, least);
+	}
+	return shared && least < GCI_GRID_MAX_HOSTS ? least : 0;
+}
+
+/* Pairs of clusters share links if both go by the same city in the middle, or one to it. All may be
+ * busy at once, as in an allreduce, so each counts on its share only; the city may have no ranks.
+ */
+static int fill_shares(struct gci_topo *t, const struct gci_grid *g, const int *number)
+{
+	const struct gci_link *hops[2];
+	int *pairs = gci_calloc((size_t)g->nlinks, sizeof(*pairs));
+	int i, k, n;
+
+	if (!pairs)
+		return GCOLL_ERR_NOMEM;
+	for (i = 0; i < g->nlinks; i++) {
+		const struct gci_link *l = &g->links[i];
+
+		if (number[l->from] < 0 || number[l->to] < 0)
+			continue;
+		n = path_of(g, l->from, l->to, hops);
+		for (k = 0; k < n; k++)
+			pairs[hops[k] - g->links]++;
+	}
+	for (i = 0; i < g->nlinks; i++) {
+		int from = number[g->links[i].from], to = number[g->links[i].to];
+
+		if (from >= 0 && to >= 0)
+			t->share[from * t->nclusters + to] = (uint32_t)shared_senders(
+				g, pairs, g->links[i].from, g->links[i].to);
+	}
+	gci_free(pairs);
+	return 0;
 }
 
 int gci_topo_create(struct gci_topo *t, const struct gci_grid *g, const int *host, int nranks)
@@ -107,7 +183,7 @@ int gci_topo_create(struct gci_topo *t, const struct gci_grid *g, const int *hos
 	}
 	fill_members(t);
 	fill_links(t, g, number);
-	rc = 0;
+	rc = fill_shares(t, g, number);
 out:
 	gci_free(number);
 	if (rc)
@@ -169,7 +245,9 @@ int gci_topo_senders(const struct gci_topo *t, int from, int to)
 	int a = gci_topo_size(t, from), b = gci_topo_size(t, to);
 	uint64_t most = (uint64_t)(a < b ? a : b), n = most;
 
-	if (l->senders)
+	if (t->share[from * t->nclusters + to])
+		n = t->share[from * t->nclusters + to];
+	else if (l->senders)
 		n = l->senders;
 	else if (l->rate_bps && t->nic_bps[from])
 		n = l->rate_bps / t->nic_bps[from];
@@ -220,6 +298,7 @@ uint64_t gci_topo_digest(const struct gci_topo *t)
 		d = gci_digest(d, l->delay_ns);
 		d = gci_digest(d, l->flow_rate_bps);
 		d = gci_digest(d, (uint64_t)l->senders << 32 | l->streams);
+		d = gci_digest(d, t->share[i]);
 	}
 	return d;
 }

@@ -17,6 +17,7 @@ struct gci_topo {
 	uint64_t *nic_bps;      /* [cluster]; 0: unknown */
 	uint64_t *tini_ns;      /* [rank]: what a message costs who sends it; 0: unknown */
 	struct gci_link *links; /* [from * nclusters + to]; the diagonal is the cluster's inside */
+	uint32_t *share; /* [the same]: senders that a path which others share has; 0: not shared */
 };
 
 /* host[rank] is the rank's host number in the grid. 0 or GCOLL_ERR_NOMEM. */
@@ -42,7 +43,8 @@ static inline const struct gci_link *gci_topo_link(const struct gci_topo *t, int
 }
 
 /* How many ranks of `from` may send to `to` at once: the grid file's figure, else the link's rate
- * over the NIC's, at least 1 and at most the smaller cluster's size. */
+ * over the NIC's, at least 1 and at most the smaller cluster's size. Where pairs of clusters share
+ * links, those of a city in the middle, each has an equal share of them (Matsuda 2006, 2.5). */
 int gci_topo_senders(const struct gci_topo *t, int from, int to);
 
 /* The clusters in the order in which a chain from cluster `start` visits them: always on to the

@@ -103,6 +103,56 @@ static void each_direction_its_own(void **state)
 	gci_grid_free(&g);
 }
 
+/* Osaka in the middle: what the path by way of it has follows from its links. */
+static void a_city_in_the_middle(void **state)
+{
+	static const char text[] = "[cluster kyoto]\nhosts = k1\n"
+				   "[cluster osaka]\nhosts = o1\nlan_delay = 1ms\n"
+				   "[cluster tokyo]\nhosts = t1\n"
+				   "[link kyoto tokyo]\nvia = osaka\nsenders = 3\n"
+				   "[link kyoto osaka]\nrate = 10Gbit\ndelay = 2ms\nloss = 1%\n"
+				   "[link osaka > tokyo]\nrate = 4Gbit\ndelay = 9ms\nloss = 10%\n"
+				   "[link tokyo > osaka]\nflow_rate = 1Mbit\ndelay = 8ms\n";
+	struct gci_buf out = {0};
+	const struct gci_link *l;
+	struct gci_grid g, again;
+
+	(void)state;
+	parse(&g, text);
+	gci_grid_print(&g, &out);
+	parse(&again, gci_buf_cstr(&out));
+	l = gci_grid_link(&again, 0, 2);
+	assert_int_equal(l->via, 2);
+	assert_true(l->rate_bps == 4000000000ull);
+	assert_true(l->delay_ns == 10000000);
+	assert_int_equal(l->loss_ppm, 109000);
+	assert_int_equal(l->senders, 3);
+	l = gci_grid_link(&again, 2, 0);
+	assert_true(l->rate_bps == 10000000000ull);
+	assert_true(l->flow_rate_bps == 1000000);
+	assert_true(l->delay_ns == 9000000);
+	gci_grid_free(&g);
+	gci_grid_free(&again);
+	gci_buf_free(&out);
+}
+
+#define ABC AB "[cluster c]\nhosts = c1\n[link a b]\n[link b c]\n" /* eight lines */
+
+static void bad_cities_in_the_middle(void **state)
+{
+	(void)state;
+	refused(ABC "[link a c]\nvia = d\n",
+		"g.grid:10: via = d, expected a third cluster that stands above");
+	refused(ABC "[link a c]\nvia = c\n",
+		"g.grid:10: via = c, expected a third cluster that stands above");
+	refused(ABC "[link a c]\nvia = b\nrate = 1Gbit\n",
+		"g.grid:10: via = b and rate, delay, queue, loss or flow_rate, expected those of "
+		"the links it passes only");
+	refused(AB "[cluster c]\nhosts = c1\n[link a b]\nvia = c\n[link a c]\nvia = b\n"
+		   "[link b c]\n",
+		"g.grid:8: via = c, expected a cluster with links of its own to a and b");
+}
+
 static void windows_line_ends(void **state)
 {
 	struct gci_grid g;
@@ -202,7 +252,7 @@ static void bad_link_keys(void **state)
 	(void)state;
 	refused(AB "[link a b]\nspeed = 1\n",
 		"g.grid:6: unknown key \"speed\" in [link a b], expected rate, delay, queue, loss, "
-		"flow_rate, streams or senders");
+		"flow_rate, streams, senders or via");
 	refused(AB "[link a b]\nrate = 10\n",
 		"g.grid:6: rate = 10, expected a rate such as 100Mbit, 1Gbit or 1.5Gbit");
 	refused(AB "[link a b]\nflow_rate = 0bit\n",
@@ -426,6 +476,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(whole_file),
 		cmocka_unit_test(each_direction_its_own),
+		cmocka_unit_test(a_city_in_the_middle),
+		cmocka_unit_test(bad_cities_in_the_middle),
 		cmocka_unit_test(windows_line_ends),
 		cmocka_unit_test(message_initiation_costs),
 		cmocka_unit_test(bad_costs),

@@ -171,6 +171,42 @@ static void a_number_of_its_own_for_each_pair(void **state)
 	gci_grid_free(&g);
 }
 
+/* 2.5: one city in the middle of two others. Pairs that share a link of 6 senders have three each,
+ * whether or not the city has ranks itself; a link that nobody shares has all. */
+static void pairs_by_a_city_in_the_middle_share(void **state)
+{
+	static const char text[] =
+		"[cluster kyoto]\nhosts = k[1-8]\nnic = 1Gbit\n"
+		"[cluster tokyo]\nhosts = t[1-8]\nnic = 1Gbit\n"
+		"[cluster sendai]\nhosts = s[1-8]\nnic = 1Gbit\n"
+		"[cluster osaka]\nhosts = o[1-8]\nnic = 1Gbit\n"
+		"[link kyoto osaka]\nrate = 6Gbit\n[link osaka tokyo]\nrate = 10Gbit\n"
+		"[link kyoto tokyo]\nvia = osaka\n[link kyoto sendai]\nvia = osaka\n"
+		"[link osaka sendai]\nrate = 8Gbit\n[link tokyo sendai]\nrate = 7Gbit\n";
+	static const int with[4][4] = {{0, 2, 2, 2}, {2, 0, 7, 5}, {2, 7, 0, 4}, {2, 5, 4, 0}};
+	static const int without[3][3] = {{0, 3, 3}, {3, 0, 7}, {3, 7, 0}};
+	struct gci_error e = {0};
+	struct gci_grid g;
+	struct gci_topo t;
+	struct wan w;
+	int host[32], i, k, n;
+
+	(void)state;
+	for (i = 0; i < 32; i++)
+		host[i] = i;
+	assert_int_equal(gci_grid_parse(&g, text, strlen(text), "g", &e), 0);
+	for (n = 4; n >= 3; n--) {
+		assert_int_equal(gci_topo_create(&t, &g, host, 8 * n), 0);
+		run(&w, &t, GCI_ALLREDUCE, "rabenseifner-mod", 1 << 16, 0, NULL);
+		for (i = 0; i < n; i++)
+			for (k = 0; k < n; k++)
+				assert_int_equal(
+					w.nsenders[i][k], n == 4 ? with[i][k] : without[i][k]);
+		gci_topo_free(&t);
+	}
+	gci_grid_free(&g);
+}
+
 /* Table 1: M/nB over the WAN, M/B + M/B at the busiest NIC besides. */
 static void traffic_of_table_1(void **state)
 {
@@ -344,6 +380,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(as_many_senders_as_asked_for),
 		cmocka_unit_test(a_number_of_its_own_for_each_pair),
+		cmocka_unit_test(pairs_by_a_city_in_the_middle_share),
 		cmocka_unit_test(traffic_of_table_1),
 		cmocka_unit_test(unequal_clusters_are_matched),
 		cmocka_unit_test(senders_are_skewed),
