@@ -320,7 +320,8 @@ int main(int argc, char **argv)
 			for (k = 0; (set = gci_kernel_set(k)) && strcmp(set->name, argv[i]); k++)
 				;
 	if (!set) {
-		fprintf(stderr, "usage: bench_kernels [--check] [SET], SET one that this machine runs\n");
+		fprintf(stderr,
+			"usage: bench_kernels [--check] [SET], SET one that this machine runs\n");
 		return 2;
 	}
 	slow = measure_all(set);

@@ -190,7 +190,7 @@ int gct_bench_measure(struct gct_bench *b, struct gct_bench_result *r)
 
 	if (b->pattern && !b->comm->rank && r->kind == GCI_BCAST)
 		memcpy(b->recv, b->pattern, r->nbytes);
-	r->limit_ns = gci_limit_ns(&coll);
+	r->limit_ns = gci_limit_ns(&coll, b->comm->engine->streams);
 	r->cpu_percent = -1;
 	rc = time_one(b, r, seed, &r->cold_ns);
 	if (!rc)
