@@ -111,7 +111,8 @@ static int in_sample(const struct proof *p)
 	if (all_of_them())
 		one_in = n <= 33 ? 1 : n * n / 500;
 	else
-		one_in = 4 + n * n / 8;
+		/* Where there is a limit to ranks, each one makes a plan for all. */
+		one_in = (4 + n * n / 8) * (p->a->max_ranks ? 4 : 1);
 	return d % one_in == 0;
 }
 
