@@ -37,7 +37,8 @@ struct level {
 	uint64_t *bound;      /* [block] */
 	uint64_t *pool_bound; /* [block * npools + sub-pool]: MinTime is this or later */
 	int *last;            /* [block]: MinDestPool when it was looked at before */
-	uint64_t *ready;      /* [class]: when the first source in it could send; scratch */
+	uint64_t *ready;      /* [class]: when the first source in it could send; GCI_NEVER
+			       * between two looks at a block */
 	int *classes;         /* those that have sources; scratch */
 	int best;             /* MinDestPool of the block that was looked at last */
 };
@@ -160,6 +161,8 @@ static void init_sched(struct level *l, int nblocks)
 	int b, i;
 
 	make_faces(l);
+	for (i = 0; i < w->net->nclasses; i++)
+		l->ready[i] = GCI_NEVER;
 	for (b = 0; b < nblocks; b++) {
 		const uint64_t *have =
 			w->have_at + (size_t)(l->first_block + b) * (size_t)w->net->nhosts;
@@ -178,18 +181,16 @@ static void init_sched(struct level *l, int nblocks)
 static int sources_by_class(struct level *l, int block)
 {
 	const int *source = l->source + (size_t)block * (size_t)l->npools;
-	int i, k, n = 0;
+	int i, n = 0;
 
-	for (i = 0; i < l->nsources[block]; i++)
-		l->ready[class_of(l, source[i])] = GCI_NEVER;
 	for (i = 0; i < l->nsources[block]; i++) {
-		k = class_of(l, source[i]);
 		uint64_t at = gci_ready_at(l->w, l->first_block + block, source[i]);
+		int class = class_of(l, source[i]);
 
-		if (l->ready[k] == GCI_NEVER)
-			l->classes[n++] = k;
-		if (at < l->ready[k])
-			l->ready[k] = at;
+		if (l->ready[class] == GCI_NEVER)
+			l->classes[n++] = class;
+		if (at < l->ready[class])
+			l->ready[class] = at;
 	}
 	return n;
 }
@@ -233,6 +234,8 @@ static uint64_t best(void *ctx, int block)
 			l->best = p;
 		}
 	}
+	while (nclasses > 0)
+		l->ready[l->classes[--nclasses]] = GCI_NEVER;
 	l->last[block] = l->best;
 	return min;
 }
