@@ -181,6 +181,21 @@ struct gci_coll gci_op_window(const struct gci_op *op, uint64_t i)
 	return coll;
 }
 
+/* Makes an average of the sum that this window has left on this rank. */
+static void divide(const struct gci_op *op, int slot)
+{
+	const struct gci_coll *c = &op->scheds[slot]->coll;
+	char *out = op->runs[slot].buf[GCI_OUT];
+	struct gci_slice s = gci_vector(c, GCI_OUT);
+
+	if (!gci_has_out(c, op->rank))
+		return;
+	if (c->kind == GCI_REDUCE_SCATTER)
+		s = gci_out_block(c, op->rank, op->rank);
+	if (s.length)
+		gci_kernel_scale(op->type, out + s.offset * c->esize, s.length, c->topo->nranks);
+}
+
 static void fill(struct gci_op *op);
 
 static void on_run(struct gci_run *run, int status)
@@ -189,6 +204,8 @@ static void on_run(struct gci_run *run, int status)
 
 	if (status && !op->status)
 		op->status = status;
+	if (!status && op->average)
+		divide(op, (int)(run - op->runs));
 	op->ended++;
 	end_run(op, (int)(run - op->runs));
 	fill(op);

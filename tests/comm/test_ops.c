@@ -77,7 +77,7 @@ static struct trial random_trial(
 	struct gci_prng *prng, const struct gci_algorithm *a, struct job *j, int fixed)
 {
 	static const uint64_t counts[] = {0, 1, 2, 5, 17, 64, 257, 1009, 3001};
-	static const enum gcoll_op ops[] = {GCOLL_SUM, GCOLL_MAX, GCOLL_BXOR, GCOLL_PROD};
+	static const enum gcoll_op ops[] = {GCOLL_SUM, GCOLL_MAX, GCOLL_BXOR, GCOLL_AVG};
 	struct trial t = {.kind = a->kind, .type = GCOLL_UINT32, .seed = gci_prng_next(prng)};
 
 	t.count = counts[gci_prng_below(prng, 9)];
@@ -90,7 +90,7 @@ static struct trial random_trial(
 	t.op = ops[gci_prng_below(prng, 4)];
 	if (fixed) {
 		t.type = GCOLL_FLOAT32;
-		t.op = GCOLL_SUM;
+		t.op = gci_prng_below(prng, 3) ? GCOLL_SUM : GCOLL_AVG;
 	}
 	return t;
 }

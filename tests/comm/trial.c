@@ -80,7 +80,17 @@ static uint32_t fold_clusters(const struct run *x, int a, int z, int to, uint64_
 
 static uint32_t reduced(const struct run *x, int to, uint64_t i)
 {
-	return fold_clusters(x, 0, x->comm[0]->topo.nclusters, to, i);
+	uint32_t v = fold_clusters(x, 0, x->comm[0]->topo.nclusters, to, i);
+	float f;
+
+	if (x->t->op != GCOLL_AVG)
+		return v;
+	if (x->t->type != GCOLL_FLOAT32)
+		return v / (uint32_t)x->n;
+	memcpy(&f, &v, sizeof(f));
+	f /= (float)x->n;
+	memcpy(&v, &f, sizeof(v));
+	return v;
 }
 
 /* ---- lengths and places of blocks */
