@@ -2,21 +2,17 @@
  * Communicators made from others. Their number, which is in every message's key, must differ from
  * that of any other one that two of the ranks share: the highest that any rank of the parent has
  * free. Parts of one split share no ranks, and so have the same. */
+#include "comm/split.h"
+
 #include "base/mem.h"
 #include "comm/collective.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct vote {
-	int64_t color, key;
-	uint64_t next_id;
-	int64_t rank;
-};
-
 static int compare(const void *a, const void *b)
 {
-	const struct vote *x = a, *y = b;
+	const struct gci_vote *x = a, *y = b;
 
 	if (x->color != y->color)
 		return x->color < y->color ? -1 : 1;
@@ -25,31 +21,18 @@ static int compare(const void *a, const void *b)
 	return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-static int exchange(gcoll_comm *c, const char *name, const struct vote *mine, struct vote *votes)
+static int derive(struct gci_split *s, uint32_t id, gcoll_comm **out)
 {
-	const struct gci_call call = {.kind = GCI_ALLGATHER,
-		.name = name,
-		.internal = 1,
-		.send = mine,
-		.recv = votes,
-		.count = 1,
-		.type = GCOLL_ELEMENT(sizeof(*mine))};
-	gcoll_req *req;
-	int rc = gci_collective_make(&call, c, &req);
-
-	return rc ? rc : gci_req_run(&req);
-}
-
-static int derive(gcoll_comm *c, struct vote *votes, uint32_t id, int64_t color, gcoll_comm **out)
-{
+	gcoll_comm *c = s->parent;
+	const struct gci_vote *votes = s->votes;
 	int *ranks = gci_calloc((size_t)c->size, sizeof(*ranks));
 	int i, n = 0, me = -1;
 
 	if (!ranks)
 		return -1;
-	qsort(votes, (size_t)c->size, sizeof(*votes), compare);
+	qsort(s->votes, (size_t)c->size, sizeof(*votes), compare);
 	for (i = 0; i < c->size; i++) {
-		if (votes[i].color != color)
+		if (votes[i].color != s->mine.color)
 			continue;
 		if (votes[i].rank == c->rank)
 			me = n;
@@ -60,35 +43,59 @@ static int derive(gcoll_comm *c, struct vote *votes, uint32_t id, int64_t color,
 	return *out ? 0 : -1;
 }
 
+int gci_split_start(struct gci_split *s, gcoll_comm *c, const char *name, int color, int key)
+{
+	struct gci_call call = {.kind = GCI_ALLGATHER,
+		.name = name,
+		.internal = 1,
+		.send = &s->mine,
+		.count = 1,
+		.type = GCOLL_ELEMENT(sizeof(s->mine))};
+	int rc;
+
+	*s = (struct gci_split){
+		.parent = c, .mine = {color < 0 ? -1 : color, key, c->engine->next_id, c->rank}};
+	s->votes = gci_calloc((size_t)c->size, sizeof(*s->votes));
+	if (!s->votes)
+		return gci_req_error(c->engine, gci_engine_nomem(c->engine));
+	call.recv = s->votes;
+	rc = gci_collective_make(&call, c, &s->req);
+	return rc ? rc : gci_req_launch(&s->req);
+}
+
+int gci_split_end(struct gci_split *s, int status, gcoll_comm **out)
+{
+	gcoll_comm *c = s->parent;
+	struct gci_engine *e = c->engine;
+	uint64_t id = 0;
+	int i;
+
+	*out = NULL;
+	for (i = 0; i < c->size && !status; i++)
+		id = s->votes[i].next_id > id ? s->votes[i].next_id : id;
+	if (!status && id >= UINT32_MAX)
+		status = gci_comm_error(GCOLL_ERR_UNSUPPORTED, "too many communicators were made");
+	if (!status) {
+		e->next_id = (uint32_t)id + 1;
+		if (s->mine.color >= 0 && derive(s, (uint32_t)id, out))
+			status = gci_req_error(e, gci_engine_nomem(e));
+	}
+	gci_free(s->votes);
+	return status;
+}
+
 static int split(gcoll_comm *c, const char *name, int color, int key, gcoll_comm **out)
 {
-	struct vote mine = {color < 0 ? -1 : color, key, 0, 0}, *votes;
-	struct gci_engine *e;
-	uint64_t id = 0;
-	int i, rc;
+	struct gci_split s;
+	int rc;
 
 	if (!out || !c)
 		return gci_comm_error(
 			GCOLL_ERR_INVAL, "%s is NULL", out ? "the communicator" : "out");
-	*out = NULL;
-	e = c->engine;
-	mine.next_id = e->next_id;
-	mine.rank = c->rank;
-	votes = gci_calloc((size_t)c->size, sizeof(*votes));
-	if (!votes)
-		return gci_req_error(e, gci_engine_nomem(e));
-	rc = exchange(c, name, &mine, votes);
-	for (i = 0; i < c->size && !rc; i++)
-		id = votes[i].next_id > id ? votes[i].next_id : id;
-	if (!rc && id >= UINT32_MAX)
-		rc = gci_comm_error(GCOLL_ERR_UNSUPPORTED, "too many communicators were made");
-	if (!rc) {
-		e->next_id = (uint32_t)id + 1;
-		if (mine.color >= 0 && derive(c, votes, (uint32_t)id, mine.color, out))
-			rc = gci_req_error(e, gci_engine_nomem(e));
-	}
-	gci_free(votes);
-	return rc;
+	rc = gci_split_start(&s, c, name, color, key);
+	if (!rc)
+		rc = gcoll_wait(&s.req);
+	return gci_split_end(&s, rc, out);
 }
 
 int gcoll_comm_split(gcoll_comm *c, int color, int key, gcoll_comm **out)
