@@ -13,8 +13,11 @@
 /* Elements of the block in slot i of `rank` when it has travelled `done`, some bits of i. */
 static uint64_t slot_len(const struct gci_coll *c, int rank, int i, int done)
 {
-	int n = c->topo->nranks, from = (int)(((int64_t)rank + done) % n);
+	int n = c->topo->nranks, from;
 
+	if (!c->counts)
+		return c->count;
+	from = (int)(((int64_t)rank + done) % n);
 	return gci_block_len(c, from, (from - i + n) % n);
 }
 
