@@ -91,29 +91,51 @@ static void join_item(
 	item->at = item->to = to;
 }
 
+/* Counts the joins of every item; returns the most of one. */
+static int count_joins(struct gci_builder *b, const struct gci_coll *c, enum gci_span span,
+	struct gci_item *items, int n)
+{
+	struct gci_join joins[GCI_MAX_JOINS];
+	int most = 0, k;
+
+	for (k = 0; k < n; k++) {
+		int njoins = items[k].at.length
+				     ? joins_of(c->topo, span, b->rank, items[k].root, joins)
+				     : 0;
+
+		items[k].njoins = (uint8_t)njoins;
+		if (njoins)
+			items[k].end = joins[njoins - 1];
+		most = njoins > most ? njoins : most;
+	}
+	return most;
+}
+
 void gci_reduce_items(struct gci_builder *b, const struct gci_coll *c, enum gci_span span,
 	struct gci_item *items, int n, uint32_t tag)
 {
-	struct gci_join joins[GCI_MAX_JOINS];
-	int most = 0, i, k;
+	struct gci_join own[GCI_MAX_JOINS], joins[GCI_MAX_JOINS];
+	int most = count_joins(b, c, span, items, n), i, k, nown;
 
-	for (k = 0; k < n; k++) {
-		items[k].njoins = 0;
-		if (items[k].at.length)
-			items[k].njoins =
-				(uint8_t)joins_of(c->topo, span, b->rank, items[k].root, joins);
-		if (items[k].njoins > most)
-			most = items[k].njoins;
-	}
+	/* Whom a rank leads inside its cluster does not depend on the root. */
+	nown = joins_of(
+		c->topo, span == GCI_SPAN_ALL ? GCI_SPAN_CLUSTER : span, b->rank, b->rank, own);
 	/* A rank's joins in one cluster, or of one cluster, are at the same nodes of the tree
 	 * whatever the root is: all ranks go through the levels in one order. */
 	for (i = 0; i < most; i++) {
 		gci_round(b);
 		for (k = 0; k < n; k++) {
+			const struct gci_join *j = &items[k].end;
+
 			if (items[k].njoins <= i)
 				continue;
-			joins_of(c->topo, span, b->rank, items[k].root, joins);
-			join_item(b, &items[k], &joins[i], tag + (uint32_t)k);
+			if (items[k].njoins > i + 1 && i < nown) {
+				j = &own[i];
+			} else if (items[k].njoins > i + 1) {
+				joins_of(c->topo, span, b->rank, items[k].root, joins);
+				j = &joins[i];
+			}
+			join_item(b, &items[k], j, tag + (uint32_t)k);
 		}
 	}
 }

@@ -34,8 +34,9 @@ struct gci_item {
 	int root;            /* rank */
 	struct gci_slice at; /* this rank's operand; in the end, what it made of it */
 	struct gci_slice
-		to;     /* where the first result goes; buffer GCI_NBUFFERS: somewhere in TMP */
-	uint8_t njoins; /* that this rank takes part in */
+		to; /* where the first result goes; buffer GCI_NBUFFERS: somewhere in TMP */
+	struct gci_join end; /* the last of the joins that this rank takes part in */
+	uint8_t njoins;      /* their number */
 };
 
 enum gci_span {
