@@ -14,13 +14,15 @@
 
 static const char help[] =
 	"usage: gridcoll-run ... gridcoll bench OPERATION... [options]\n"
-	"Measures bcast, allreduce, barrier, or all of them: time from an agreed start to the "
-	"last\n"
-	"rank's end. Every result is verified.\n"
-	"  -b, --bytes LIST       sizes, e.g. 8,64KiB,32MiB (default 1MiB)\n"
+	"Measures bcast, reduce, allreduce, reduce_scatter, scatter, gather, allgather, alltoall,\n"
+	"barrier, or all of them: time from an agreed start to the last rank's end. Every result\n"
+	"is verified.\n"
+	"  -b, --bytes LIST       sizes, e.g. 8,64KiB,32MiB (default 1MiB): of the whole vector,\n"
+	"                         of all ranks' blocks, in alltoall of those that one rank sends\n"
 	"  -a, --algorithm LIST   names of --list with parameters, e.g.\n"
 	"                         farfirst,vandegeijn-mod:senders=4; auto (default), or all\n"
-	"  -i, --iters N          warm iterations (default 5)\n"
+	"  -i, --iters N          warm iterations (default 5; 2 with --algorithm all)\n"
+	"  -r, --root RANK        of bcast, reduce, scatter and gather (default 0)\n"
 	"  -f, --file FILE        bcast this file's contents (rank 0 reads it), one size\n"
 	"  -s, --streams N        connections per WAN peer\n"
 	"      --socket-buffer B  fixed socket buffers, e.g. 3MB (default: auto)\n"
@@ -43,9 +45,10 @@ static int list_algorithms(void)
 	if (!gct_is_first())
 		return GCT_OK;
 	gci_each_algorithm (a)
-		printf("%-10s %-18s %s%s%s\n", gci_kind_name(a->kind), a->name, a->summary,
+		printf("%-14s %-18s %s%s%s%s\n", gci_kind_name(a->kind), a->name, a->summary,
 			(a->traits & GCI_USES_SENDERS) ? " [:senders=N]" : "",
-			(a->traits & GCI_USES_SEGMENT) ? " [:segment=BYTES]" : "");
+			(a->traits & GCI_USES_SEGMENT) ? " [:segment=BYTES]" : "",
+			(a->traits & GCI_USES_DEGREE) ? " [:degree=D]" : "");
 	return GCT_OK;
 }
 
@@ -75,9 +78,27 @@ static int parse_algorithms(struct gct_bench_options *o, char *list)
 	return o->nalgorithms ? 0 : usage_error("--algorithm", "", "names, auto or all");
 }
 
-static int can_measure(enum gci_kind kind)
+/* "bcast, reduce, ..., barrier or all" */
+static int wrong_operation(const char *value)
 {
-	return kind == GCI_BCAST || kind == GCI_ALLREDUCE || kind == GCI_BARRIER;
+	char expected[200] = "";
+	int k, n = 0;
+
+	for (k = 0; k < GCI_NKINDS; k++)
+		n += snprintf(expected + n, sizeof(expected) - (size_t)n, "%s%s", k ? ", " : "",
+			gci_kind_name((enum gci_kind)k));
+	snprintf(expected + n, sizeof(expected) - (size_t)n, " or all");
+	return usage_error("operation", value, expected);
+}
+
+static void add_operation(struct gct_bench_options *o, enum gci_kind kind)
+{
+	int i;
+
+	for (i = 0; i < o->nkinds; i++)
+		if (o->kinds[i] == kind)
+			return;
+	o->kinds[o->nkinds++] = kind;
 }
 
 static int parse_operations(struct gct_bench_options *o, int argc, char **argv)
@@ -85,38 +106,35 @@ static int parse_operations(struct gct_bench_options *o, int argc, char **argv)
 	int i, k;
 
 	for (i = 0; i < argc; i++) {
-		int all = !strcmp(argv[i], "all"), found = 0;
+		int all = !strcmp(argv[i], "all");
 
-		for (k = 0; k < GCI_NKINDS; k++)
-			if ((all || !strcmp(argv[i], gci_kind_name((enum gci_kind)k))) &&
-				can_measure((enum gci_kind)k) && o->nkinds < GCI_NKINDS) {
-				o->kinds[o->nkinds++] = (enum gci_kind)k;
-				found = 1;
-			}
-		if (!found)
-			return usage_error("operation", argv[i],
-				"bcast, allreduce, barrier or all, each once");
+		k = gci_kind_find(argv[i]);
+		if (!all && k < 0)
+			return wrong_operation(argv[i]);
+		if (!all)
+			add_operation(o, (enum gci_kind)k);
+		for (k = 0; all && k < GCI_NKINDS; k++)
+			add_operation(o, (enum gci_kind)k);
 	}
-	return o->nkinds ? 0 : usage_error("operation", "", "bcast, allreduce, barrier or all");
+	return o->nkinds ? 0 : wrong_operation("");
 }
 
 static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 {
 	static const struct option longs[] = {{"bytes", 1, NULL, 'b'}, {"algorithm", 1, NULL, 'a'},
-		{"iters", 1, NULL, 'i'}, {"file", 1, NULL, 'f'}, {"streams", 1, NULL, 's'},
-		{"socket-buffer", 1, NULL, 'S'}, {"wan-tolerance", 1, NULL, 'T'},
-		{"json", 1, NULL, 'j'}, {"list", 0, NULL, 'l'}, {"help", 0, NULL, 'h'},
-		{NULL, 0, NULL, 0}};
+		{"iters", 1, NULL, 'i'}, {"root", 1, NULL, 'r'}, {"file", 1, NULL, 'f'},
+		{"streams", 1, NULL, 's'}, {"socket-buffer", 1, NULL, 'S'},
+		{"wan-tolerance", 1, NULL, 'T'}, {"json", 1, NULL, 'j'}, {"list", 0, NULL, 'l'},
+		{"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
 	int c, rc = 0;
 
 	*o = (struct gct_bench_options){.sizes = {1 << 20},
 		.nsizes = 1,
 		.algorithms = {"auto"},
 		.nalgorithms = 1,
-		.iterations = 5,
 		.wan_tolerance = UINT64_MAX};
 	optind = 1;
-	while (!rc && (c = getopt_long(argc, argv, ":b:a:i:f:s:j:lh", longs, NULL)) != -1) {
+	while (!rc && (c = getopt_long(argc, argv, ":b:a:i:r:f:s:j:lh", longs, NULL)) != -1) {
 		switch (c) {
 		case 'b':
 			rc = parse_sizes(o, optarg);
@@ -127,6 +145,10 @@ static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 		case 'i':
 			if (gci_parse_uint(optarg, 1000000, &o->iterations) || !o->iterations)
 				rc = usage_error("--iters", optarg, "a number from 1 to 1000000");
+			break;
+		case 'r':
+			if (gci_parse_uint(optarg, GCI_GRID_MAX_HOSTS, &o->root))
+				rc = usage_error("--root", optarg, "a rank");
 			break;
 		case 'f':
 			o->file = optarg;
@@ -153,6 +175,8 @@ static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 			return gct_wrong_option("bench", argv, longs, c);
 		}
 	}
+	if (!o->iterations)
+		o->iterations = o->nalgorithms ? 5 : 2;
 	return rc ? rc : parse_operations(o, argc - optind, argv + optind);
 }
 
@@ -177,7 +201,7 @@ static int share_file(struct gct_bench *b, struct gct_bench_options *o)
 			nbytes = (uint64_t)st.st_size;
 	}
 	if (!rc)
-		rc = gcoll_bcast(&nbytes, 1, GCOLL_UINT64, 0, b->comm);
+		rc = gcoll_bcast(&nbytes, 1, GCOLL_UINT64, 0, b->own);
 	copy = rc ? NULL : gci_calloc(nbytes, 1);
 	if (!rc && !copy)
 		rc = gci_comm_error(GCOLL_ERR_NOMEM, "%s: larger than memory", o->file);
@@ -186,7 +210,7 @@ static int share_file(struct gct_bench *b, struct gct_bench_options *o)
 	if (f)
 		fclose(f);
 	if (!rc)
-		rc = gcoll_bcast(copy, nbytes, GCOLL_BYTE, 0, b->comm);
+		rc = gcoll_bcast(copy, nbytes, GCOLL_BYTE, 0, b->own);
 	b->pattern = copy;
 	o->sizes[0] = nbytes;
 	o->nsizes = 1;
@@ -209,8 +233,16 @@ static int set_up(struct gct_bench *b, struct gct_bench_options *o)
 	const struct gci_topo *t = &b->comm->topo;
 	struct gci_error e = {0};
 	uint64_t most = 1;
-	int i, rc = 0, reduces = 0;
+	int i, rc = 0;
 
+	if (o->root >= (uint64_t)b->comm->size)
+		return gci_comm_error(GCOLL_ERR_INVAL,
+			"--root \"%llu\", expected a rank from 0 to %d",
+			(unsigned long long)o->root, b->comm->size - 1);
+	b->root = (int)o->root;
+	rc = gcoll_comm_dup(b->comm, &b->own);
+	if (rc)
+		return rc;
 	if (gct_lab_read(&b->lab, &e))
 		rc = gci_comm_error(e.status, "%s", e.text);
 	if (!rc && o->json && !b->comm->rank)
@@ -229,14 +261,13 @@ static int set_up(struct gct_bench *b, struct gct_bench_options *o)
 			b->longest_delay_ns = t->links[i].delay_ns;
 	for (i = 0; i < o->nsizes; i++)
 		most = o->sizes[i] > most ? o->sizes[i] : most;
-	for (i = 0; i < o->nkinds; i++)
-		reduces |= o->kinds[i] == GCI_ALLREDUCE;
-	b->send = gci_calloc(reduces ? most : 1, 1);
+	most += (uint64_t)b->comm->size; /* equal blocks may be more than was asked for */
+	b->send = gci_calloc(most, 1);
 	b->recv = gci_calloc(most, 1);
 	if (!b->send || !b->recv)
 		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory for two buffers of the size");
 	/* First touches are the kernel's time, not the operation's. */
-	memset(b->send, 1, reduces ? most : 1);
+	memset(b->send, 1, most);
 	memset(b->recv, 1, most);
 	return 0;
 }
@@ -258,22 +289,31 @@ static int algorithm_names(
 	return n;
 }
 
-static int measure_case(struct gct_bench *b, const struct gct_bench_options *o, enum gci_kind kind,
-	uint64_t nbytes, const char *algorithm, struct gct_bench_result *r)
+/* `listed`: it was asked for by name, and then must run. */
+static int measure_case(struct gct_bench *b, const struct gct_bench_options *o,
+	const char *algorithm, int listed, struct gct_bench_result *r)
 {
-	int rc = gcoll_comm_set(b->comm, gci_kind_name(kind), algorithm);
+	int rc = gcoll_comm_set(b->comm, gci_kind_name(r->kind), algorithm);
+	struct gci_coll coll = gct_bench_coll(b, r);
+	const struct gci_algorithm *chosen;
+	const char *why = "";
 
-	*r = (struct gct_bench_result){.kind = kind,
-		.nbytes = kind == GCI_BARRIER ? 0 : nbytes,
-		.iterations = o->iterations};
 	if (rc)
 		return rc;
+	chosen = gci_comm_choose(b->comm, &coll, 0, &why);
 	/* Parameters stay in the name; "auto" is told by what it stands for. */
-	if (!strncmp(algorithm, "auto", 4))
-		snprintf(r->algorithm, sizeof(r->algorithm), "%s%s (default)",
-			b->comm->choice[kind].algorithm->name, algorithm + 4);
+	if (chosen && !strncmp(algorithm, "auto", 4))
+		snprintf(r->algorithm, sizeof(r->algorithm), "%s%s (default)", chosen->name,
+			algorithm + 4);
 	else
 		snprintf(r->algorithm, sizeof(r->algorithm), "%s", algorithm);
+	if (!chosen && listed)
+		return gci_comm_error(
+			GCOLL_ERR_INVAL, "%s by %s: %s", gci_kind_name(r->kind), algorithm, why);
+	if (!chosen) {
+		snprintf(r->not_run, sizeof(r->not_run), "%s", why);
+		return 0;
+	}
 	r->ns = gci_calloc(o->iterations, sizeof(*r->ns));
 	if (!r->ns)
 		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
@@ -285,31 +325,48 @@ struct results {
 	size_t n, cap;
 };
 
+static int check_wan(const struct gct_bench_options *o, const struct gct_bench_result *r)
+{
+	if (r->not_run[0] || o->wan_tolerance == UINT64_MAX ||
+		gct_bench_wan_fits(r, o->wan_tolerance))
+		return 0;
+	return gci_comm_error(GCOLL_ERR_VERIFY,
+		"%s by %s: bytes over the WAN are not what its schedule moves",
+		gci_kind_name(r->kind), r->algorithm);
+}
+
+static int measure_size(struct gct_bench *b, const struct gct_bench_options *o, enum gci_kind kind,
+	uint64_t nbytes, struct results *out)
+{
+	const char *names[GCT_MAX_CASES];
+	int a, rc = 0, n = algorithm_names(o, kind, names);
+
+	for (a = 0; a < n && !rc; a++) {
+		struct gct_bench_result *r;
+
+		if (gci_grow(&out->list, &out->cap, out->n + 1, sizeof(*out->list)))
+			return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
+		r = &out->list[out->n++];
+		*r = (struct gct_bench_result){.kind = kind, .iterations = o->iterations};
+		gct_bench_shape(b, r, nbytes);
+		rc = measure_case(b, o, names[a], o->nalgorithms != 0, r);
+		if (!rc && !b->comm->rank && !a)
+			gct_bench_print_group(b, r);
+		if (!rc && !b->comm->rank)
+			gct_bench_print(b, r);
+		if (!rc)
+			rc = check_wan(o, r);
+	}
+	return rc;
+}
+
 static int measure_kind(struct gct_bench *b, const struct gct_bench_options *o, enum gci_kind kind,
 	struct results *out)
 {
-	const char *names[GCT_MAX_CASES];
-	int s, a, rc = 0, n = algorithm_names(o, kind, names);
-	int nsizes = kind == GCI_BARRIER ? 1 : o->nsizes;
+	int s, rc = 0, nsizes = kind == GCI_BARRIER ? 1 : o->nsizes;
 
-	for (s = 0; s < nsizes && !rc; s++) {
-		for (a = 0; a < n && !rc; a++) {
-			if (gci_grow(&out->list, &out->cap, out->n + 1, sizeof(*out->list)))
-				return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
-			rc = measure_case(b, o, kind, o->sizes[s], names[a], &out->list[out->n]);
-			out->n++;
-			if (!rc && !b->comm->rank)
-				gct_bench_print(b, &out->list[out->n - 1], out->n == 1);
-			if (!rc && o->wan_tolerance != UINT64_MAX &&
-				!gct_bench_wan_fits(&out->list[out->n - 1], o->wan_tolerance))
-				rc = gci_comm_error(GCOLL_ERR_VERIFY,
-					"%s by %s: bytes over the WAN are not what its schedule "
-					"moves",
-					gci_kind_name(kind), names[a]);
-		}
-		if (!rc && !b->comm->rank)
-			gct_bench_print_limit(b, &out->list[out->n - 1]);
-	}
+	for (s = 0; s < nsizes && !rc; s++)
+		rc = measure_size(b, o, kind, o->sizes[s], out);
 	return rc;
 }
 

@@ -16,7 +16,8 @@ struct gct_bench_options {
 	int nsizes;
 	const char *algorithms[GCT_MAX_CASES]; /* "auto", or as gcoll_comm_set takes them */
 	int nalgorithms;                       /* 0: all of the registry */
-	uint64_t iterations;
+	uint64_t iterations;                   /* 0: the default */
+	uint64_t root;
 	const char *json, *file, *streams, *socket_buffer;
 	uint64_t wan_tolerance; /* percent; UINT64_MAX: none is asked for */
 };
@@ -24,9 +25,13 @@ struct gct_bench_options {
 /* One operation, size and algorithm. Times are those of this machine's clock: in a lab, dilated. */
 struct gct_bench_result {
 	enum gci_kind kind;
-	uint64_t nbytes;
+	uint64_t asked_nbytes, nbytes; /* what was asked for, and what P equal blocks make of it */
+	enum gcoll_type type;
+	uint32_t esize;
+	uint64_t count; /* elements of the vector, or of each block */
 	char algorithm[64];
-	uint64_t *ns; /* [iterations], warm, sorted */
+	char not_run[80]; /* why the algorithm cannot run this; "" when it was measured */
+	uint64_t *ns;     /* [iterations], warm, sorted */
 	uint64_t iterations;
 	uint64_t cold_ns;  /* of the row's first operation */
 	uint64_t late_ns;  /* after the agreed start, at which the latest rank began */
@@ -38,7 +43,10 @@ struct gct_bench_result {
 
 struct gct_bench {
 	gcoll_comm *comm;
+	gcoll_comm *own; /* for what is not measured: keeps its settings */
 	struct gct_lab lab;
+	int root;
+	uint64_t seed;       /* of the data, new with each operation */
 	char *send, *recv;   /* of the largest size; each 4-byte aligned */
 	const char *pattern; /* file contents for bcast, or NULL */
 	uint64_t longest_delay_ns;
@@ -50,6 +58,16 @@ struct gct_bench {
  * was counted. */
 int gct_bench_wan_fits(const struct gct_bench_result *r, uint64_t percent);
 
+/* One operation of r->kind on so many bytes (a vector, all blocks, or one rank's send buffer):
+ * sets the sizes, type and count of `r`. */
+void gct_bench_shape(const struct gct_bench *b, struct gct_bench_result *r, uint64_t nbytes);
+struct gci_coll gct_bench_coll(const struct gct_bench *b, const struct gct_bench_result *r);
+
+/* Writes this rank's input, runs the operation, tells if this rank's result is right. */
+void gct_bench_fill(struct gct_bench *b, const struct gct_bench_result *r);
+int gct_bench_run(struct gct_bench *b, const struct gct_bench_result *r);
+int gct_bench_check(const struct gct_bench *b, const struct gct_bench_result *r);
+
 /* Estimates how far the ranks' clocks are apart; in a lab they are one. */
 int gct_bench_clocks(struct gct_bench *b);
 
@@ -59,8 +77,8 @@ int gct_bench_measure(struct gct_bench *b, struct gct_bench_result *r);
 
 /* Rank 0's output. */
 void gct_bench_print_header(const struct gct_bench *b, const struct gct_bench_options *o);
-void gct_bench_print(const struct gct_bench *b, const struct gct_bench_result *r, int first);
-void gct_bench_print_limit(const struct gct_bench *b, const struct gct_bench_result *r);
+void gct_bench_print_group(const struct gct_bench *b, const struct gct_bench_result *r);
+void gct_bench_print(const struct gct_bench *b, const struct gct_bench_result *r);
 void gct_bench_print_footer(const struct gct_bench *b, const struct gct_bench_result *r, int n);
 int gct_bench_write_json(
 	const struct gct_bench *b, const struct gct_bench_result *r, int n, const char *path);

@@ -43,7 +43,7 @@ static int offset_of(gcoll_comm *c, int r, uint64_t *rtt_ns, int64_t *offset_ns)
 
 int gct_bench_clocks(struct gct_bench *b)
 {
-	gcoll_comm *c = b->comm;
+	gcoll_comm *c = b->own;
 	uint64_t rtt = 0, longest = 0, widest = 0, offset_bits;
 	int64_t offset = 0;
 	int r, rc = 0;

@@ -11,85 +11,15 @@
 
 #define START_MARGIN (20 * GCI_NS_PER_MS)
 
-static uint32_t word(uint64_t seed, uint64_t i)
-{
-	return (uint32_t)(seed + i * 2654435761u);
-}
-
-static void fill_words(char *buf, uint64_t nbytes, uint64_t seed, uint32_t add)
-{
-	uint32_t w;
-	uint64_t i;
-
-	for (i = 0; i + 4 <= nbytes; i += 4) {
-		w = word(seed, i) + add;
-		memcpy(buf + i, &w, 4);
-	}
-	for (; i < nbytes; i++)
-		buf[i] = (char)(seed + i + add);
-}
-
-/* buf[i] must be factor * word + add. */
-static int check_words(
-	const char *buf, uint64_t nbytes, uint64_t seed, uint32_t factor, uint32_t add)
-{
-	uint32_t w, bad = 0;
-	uint64_t i;
-
-	for (i = 0; i + 4 <= nbytes; i += 4) {
-		memcpy(&w, buf + i, 4);
-		bad |= w ^ (word(seed, i) * factor + add);
-	}
-	for (; factor == 1 && i < nbytes; i++)
-		bad |= (unsigned char)(buf[i] ^ (char)(seed + i + add));
-	return !bad;
-}
-
-static void prepare(struct gct_bench *b, const struct gct_bench_result *r, uint64_t seed)
-{
-	int rank = b->comm->rank;
-
-	if (r->kind == GCI_ALLREDUCE) {
-		fill_words(b->send, r->nbytes, seed, (uint32_t)rank);
-		return;
-	}
-	if (r->kind != GCI_BCAST || (b->pattern && rank == 0))
-		return;
-	/* What the root has, others must not have before. */
-	fill_words(b->recv, r->nbytes, rank ? ~seed : seed, 0);
-}
-
-static int check(struct gct_bench *b, const struct gct_bench_result *r, uint64_t seed)
-{
-	uint32_t p = (uint32_t)b->comm->size;
-
-	if (r->kind == GCI_BCAST && b->pattern)
-		return !memcmp(b->recv, b->pattern, r->nbytes);
-	if (r->kind == GCI_BCAST)
-		return check_words(b->recv, r->nbytes, seed, 1, 0);
-	if (r->kind == GCI_ALLREDUCE)
-		return check_words(b->recv, r->nbytes / 4 * 4, seed, p, p * (p - 1) / 2);
-	return 1;
-}
-
-static int run(struct gct_bench *b, const struct gct_bench_result *r)
-{
-	if (r->kind == GCI_BCAST)
-		return gcoll_bcast(b->recv, r->nbytes, GCOLL_BYTE, 0, b->comm);
-	if (r->kind == GCI_ALLREDUCE)
-		return gcoll_allreduce(
-			b->send, b->recv, r->nbytes / 4, GCOLL_UINT32, GCOLL_SUM, b->comm);
-	return gcoll_barrier(b->comm);
-}
-
 /* Rank 0 names a time that all will know of before it comes. */
 static int agree_on_start(struct gct_bench *b, uint64_t *start)
 {
 	uint64_t now;
 	int rc;
 
-	*start = gci_wall_ns() + START_MARGIN + 4 * b->longest_delay_ns;
-	rc = gcoll_bcast(start, 1, GCOLL_UINT64, 0, b->comm);
+	*start = gci_wall_ns() + START_MARGIN +
+		 (b->comm->topo.nclusters > 2 ? 4 : 2) * b->longest_delay_ns;
+	rc = gcoll_bcast(start, 1, GCOLL_UINT64, 0, b->own);
 	now = gci_wall_ns();
 	*start += (uint64_t)b->offset_ns; /* by this rank's own clock */
 	if (!rc && now < *start)
@@ -106,23 +36,24 @@ static uint64_t since(uint64_t start)
 }
 
 /* One operation: *ns to the last rank's end. Raises r->late_ns to the latest rank's start. */
-static int time_one(struct gct_bench *b, struct gct_bench_result *r, uint64_t seed, uint64_t *ns)
+static int time_one(struct gct_bench *b, struct gct_bench_result *r, uint64_t *ns)
 {
 	uint64_t start, late, end[3];
 	int rc;
 
-	prepare(b, r, seed);
+	b->seed += UINT64_C(0x9e3779b97f4a7c15);
+	gct_bench_fill(b, r);
 	rc = agree_on_start(b, &start);
 	if (rc)
 		return rc;
 	late = since(start);
-	rc = run(b, r);
+	rc = gct_bench_run(b, r);
 	if (rc)
 		return rc;
 	end[0] = since(start);
 	end[1] = late;
-	end[2] = !check(b, r, seed);
-	rc = gcoll_allreduce(GCOLL_IN_PLACE, end, 3, GCOLL_UINT64, GCOLL_MAX, b->comm);
+	end[2] = !gct_bench_check(b, r);
+	rc = gcoll_allreduce(GCOLL_IN_PLACE, end, 3, GCOLL_UINT64, GCOLL_MAX, b->own);
 	*ns = end[0];
 	if (end[1] > r->late_ns)
 		r->late_ns = end[1];
@@ -163,11 +94,10 @@ static int read_meter(struct gct_bench *b, struct meter *m)
 
 static int measure_traffic(struct gct_bench *b, struct gct_bench_result *r)
 {
-	uint32_t esize = r->kind == GCI_ALLREDUCE ? 4 : 1;
-	const struct gci_coll coll = {.kind = r->kind, .count = r->nbytes / esize, .esize = esize};
+	const struct gci_coll coll = gct_bench_coll(b, r);
 	uint64_t nic;
 
-	if (b->comm->rank || r->kind == GCI_BARRIER)
+	if (b->comm->rank)
 		return 0;
 	if (gci_comm_traffic(b->comm, &coll, &r->schedule_wan_nbytes, &nic))
 		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
@@ -177,22 +107,19 @@ static int measure_traffic(struct gct_bench *b, struct gct_bench_result *r)
 /* A dry exchange, so that counters do not catch what belongs to the operations before. */
 static int settle(struct gct_bench *b)
 {
-	return gcoll_barrier(b->comm);
+	return gcoll_barrier(b->own);
 }
 
 int gct_bench_measure(struct gct_bench *b, struct gct_bench_result *r)
 {
-	struct gci_coll coll = {
-		.kind = r->kind, .topo = &b->comm->topo, .count = r->nbytes, .esize = 1};
+	struct gci_coll coll = gct_bench_coll(b, r);
 	struct meter before, after;
-	uint64_t i, seed = r->nbytes * 31 + 7;
+	uint64_t i;
 	int rc;
 
-	if (b->pattern && !b->comm->rank && r->kind == GCI_BCAST)
-		memcpy(b->recv, b->pattern, r->nbytes);
 	r->limit_ns = gci_limit_ns(&coll, b->comm->engine->streams);
 	r->cpu_percent = -1;
-	rc = time_one(b, r, seed, &r->cold_ns);
+	rc = time_one(b, r, &r->cold_ns);
 	if (!rc)
 		rc = measure_traffic(b, r);
 	if (!rc)
@@ -200,7 +127,7 @@ int gct_bench_measure(struct gct_bench *b, struct gct_bench_result *r)
 	if (!rc)
 		rc = read_meter(b, &before);
 	for (i = 0; i < r->iterations && !rc; i++)
-		rc = time_one(b, r, seed + 1 + i, &r->ns[i]);
+		rc = time_one(b, r, &r->ns[i]);
 	if (!rc)
 		rc = settle(b);
 	if (!rc)

@@ -3,6 +3,7 @@
 #include "netem/cpu.h"
 #include "tools/bench.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -27,7 +28,8 @@ void gct_bench_print_header(const struct gct_bench *b, const struct gct_bench_op
 	char rate[16], delay[16];
 	int c;
 
-	printf("%d ranks in %d cluster%s:", t->nranks, t->nclusters, t->nclusters > 1 ? "s" : "");
+	printf("%d rank%s in %d cluster%s:", t->nranks, t->nranks > 1 ? "s" : "", t->nclusters,
+		t->nclusters > 1 ? "s" : "");
 	for (c = 0; c < t->nclusters; c++)
 		printf("%s%d", c ? " + " : " ", gci_topo_size(t, c));
 	if (t->nic_bps[0])
@@ -51,49 +53,62 @@ void gct_bench_print_header(const struct gct_bench *b, const struct gct_bench_op
 	if (b->lab.dilation > 1)
 		printf("times are measured times divided by k\n");
 	if (b->clock_error_ns)
-		printf("clocks are up to %s from rank 0's, give or take %s; times allow for that\n",
+		printf("clocks are up to %s from rank 0's, give or take %s;\ntimes allow for "
+		       "that\n",
 			gci_format_time(b->clock_offset_ns, rate, 16),
 			gci_format_time(b->clock_error_ns, delay, 16));
 }
 
-static void print_columns(void)
+/* The bound is the same for all algorithms. */
+void gct_bench_print_group(const struct gct_bench *b, const struct gct_bench_result *r)
 {
-	printf("\n%-9s %9s  %-26s %8s %8s %8s %8s %7s %10s %10s %5s\n", "operation", "bytes",
-		"algorithm", "first", "min", "median", "max", "x limit", "WAN bytes", "schedule",
-		"CPU");
+	struct gci_coll coll = gct_bench_coll(b, r);
+	uint64_t limit = gci_limit_ns(&coll, b->comm->engine->streams);
+	char t[16], bytes[16];
+
+	printf("\n%s", gci_kind_name(r->kind));
+	if (r->kind != GCI_BARRIER)
+		printf(" of %s", gci_format_bytes(r->nbytes, bytes, 16));
+	if (r->nbytes != r->asked_nbytes)
+		printf(" (%d equal blocks; %" PRIu64 " bytes asked)", b->comm->size,
+			r->asked_nbytes);
+	if (limit)
+		printf(", physical limit %s", time_text(limit, b->lab.dilation, t));
+	printf("\n%-23s %7s %7s %7s %7s %5s %7s %4s %4s\n", "algorithm", "first", "min", "median",
+		"max", "x lim", "WAN", "seen", "CPU");
 }
 
-void gct_bench_print(const struct gct_bench *b, const struct gct_bench_result *r, int first)
+static void print_seen(const struct gct_bench_result *r, char *text, size_t size)
 {
-	char t[5][16], bytes[16], wan[16], sched[16], ratio[16] = "-", cpu[16] = "-";
+	uint64_t all = r->schedule_wan_nbytes;
+
+	snprintf(text, size, "-");
+	if (r->has_wan && all)
+		snprintf(text, size, "%.0f%%", (double)r->wan_nbytes * 100 / (double)all);
+}
+
+void gct_bench_print(const struct gct_bench *b, const struct gct_bench_result *r)
+{
+	char t[4][16], wan[16] = "-", seen[16], ratio[16] = "-", cpu[16] = "-";
 	uint32_t k = b->lab.dilation;
 
-	if (first)
-		print_columns();
+	if (r->not_run[0]) {
+		printf("%-23s not run: %s\n", r->algorithm, r->not_run);
+		return;
+	}
 	if (r->limit_ns)
 		snprintf(ratio, sizeof(ratio), "%.2f", (double)median(r) / (double)r->limit_ns);
 	if (r->cpu_percent >= 0)
 		snprintf(cpu, sizeof(cpu), "%d%%%s", r->cpu_percent,
 			r->cpu_percent > GCI_CPU_BUSY_PERCENT && b->lab.backend ? "!" : "");
-	printf("%-9s %9s  %-26s %8s %8s %8s %8s %7s %10s %10s %5s\n", gci_kind_name(r->kind),
-		gci_format_bytes(r->nbytes, bytes, 16), r->algorithm,
+	if (b->comm->topo.nclusters > 1)
+		gci_format_bytes(r->schedule_wan_nbytes, wan, 16);
+	print_seen(r, seen, sizeof(seen));
+	printf("%-23s %7s %7s %7s %7s %5s %7s %4s %4s\n", r->algorithm,
 		time_text(r->cold_ns, k, t[0]), time_text(r->ns[0], k, t[1]),
 		time_text(median(r), k, t[2]), time_text(r->ns[r->iterations - 1], k, t[3]), ratio,
-		r->has_wan ? gci_format_bytes(r->wan_nbytes, wan, 16) : "-",
-		b->comm->topo.nclusters > 1 ? gci_format_bytes(r->schedule_wan_nbytes, sched, 16)
-					    : "-",
-		cpu);
+		wan, seen, cpu);
 	fflush(stdout);
-}
-
-void gct_bench_print_limit(const struct gct_bench *b, const struct gct_bench_result *r)
-{
-	char t[16], bytes[16];
-
-	if (r->limit_ns)
-		printf("%-9s %9s  %-26s %8s %8s %8s %8s %7s\n", gci_kind_name(r->kind),
-			gci_format_bytes(r->nbytes, bytes, 16), "(physical limit)", "", "",
-			time_text(r->limit_ns, b->lab.dilation, t), "", "1.00");
 }
 
 void gct_bench_print_footer(const struct gct_bench *b, const struct gct_bench_result *r, int n)
@@ -101,14 +116,15 @@ void gct_bench_print_footer(const struct gct_bench *b, const struct gct_bench_re
 	int i, busy = 0, late = 0;
 
 	for (i = 0; i < n; i++)
-		busy |= b->lab.backend && r[i].cpu_percent > GCI_CPU_BUSY_PERCENT;
+		busy |= !r[i].not_run[0] && b->lab.backend &&
+			r[i].cpu_percent > GCI_CPU_BUSY_PERCENT;
 	for (i = 0; i < n; i++)
-		late |= r[i].late_ns > GCI_NS_PER_MS && r[i].late_ns > r[i].ns[0] / 10;
-	printf("\nfirst: the first operation of its row (opens connections that none before "
-	       "needed); "
-	       "x limit: of the median\nWAN bytes: payload per operation by the WAN interfaces' "
-	       "counters; schedule: what the algorithm must move\nevery result was verified on "
-	       "every rank\n");
+		late |= !r[i].not_run[0] && r[i].late_ns > GCI_NS_PER_MS &&
+			r[i].late_ns > r[i].ns[0] / 10;
+	printf("\nfirst: the row's first operation; connections are new where neither rows before "
+	       "nor\nstart signals needed them; x lim: median over limit; WAN: what the algorithm "
+	       "moves\nbetween clusters, per operation; seen: by the WAN interfaces' counters, of "
+	       "that\nevery result was verified on every rank\n");
 	if (late)
 		printf("some ranks began more than a tenth of the operation's time late: their "
 		       "machines "
@@ -125,6 +141,12 @@ static json_t *result_json(const struct gct_bench *b, const struct gct_bench_res
 	json_t *times = json_array();
 	uint64_t i;
 
+	if (r->not_run[0]) {
+		json_decref(times);
+		return json_pack("{s:s, s:I, s:s, s:s}", "operation", gci_kind_name(r->kind),
+			"bytes", (json_int_t)r->nbytes, "algorithm", r->algorithm, "not_run",
+			r->not_run);
+	}
 	for (i = 0; i < r->iterations; i++)
 		json_array_append_new(times, json_integer((json_int_t)r->ns[i]));
 	return json_pack("{s:s, s:I, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:b, s:i, s:I, s:I}",
@@ -149,5 +171,5 @@ int gct_bench_write_json(
 		b->lab.backend ? b->lab.backend : "", "results", list);
 	rc = root ? json_dump_file(root, path, JSON_INDENT(1)) : -1;
 	json_decref(root);
-	return rc ? gci_comm_error(GCOLL_ERR_IO, "%s: cannot be written", path) : 0;
+	return rc ? gci_comm_error(GCOLL_ERR_IO, "cannot write %s: %s", path, strerror(errno)) : 0;
 }

@@ -32,9 +32,9 @@ static const struct {
 		"bcast: unknown algorithm \"fastest\", expected auto or one of: "},
 	{{"cp", "-a", "chain:segment=big", "a", "b"},
 		"bcast: \"segment=big\", expected a size such as "},
-	{{"bench"}, "gridcoll bench: operation \"\", expected bcast, allreduce, barrier or all"},
-	{{"bench", "bcst"},
-		"gridcoll bench: operation \"bcst\", expected bcast, allreduce, barrier or all"},
+	{{"bench"}, "gridcoll bench: operation \"\", expected bcast, reduce, "
+		    "allreduce, "},
+	{{"bench", "bcst"}, "gridcoll bench: operation \"bcst\", expected bcast, reduce, "},
 	{{"bench", "bcast", "--bytes", "1,x"},
 		"gridcoll bench: --bytes \"x\", expected a size such as "},
 	{{"bench", "bcast", "--bytes", ","},
