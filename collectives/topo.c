@@ -49,7 +49,7 @@ static int allocate(struct gci_topo *t, int nranks, int nclusters)
 	t->links = gci_calloc(c * c, sizeof(*t->links));
 	t->share = gci_calloc(c * c, sizeof(*t->share));
 	return t->cluster && t->index && t->first && t->member && t->nic_bps && t->tini_ns &&
-			       t->links
+			       t->links && t->share
 		       ? 0
 		       : -1;
 }
@@ -207,6 +207,9 @@ static void fill_sub_links(struct gci_topo *sub, const struct gci_topo *t, const
 			*mine = *gci_topo_link(t, a, b);
 			mine->from = number[a];
 			mine->to = number[b];
+			/* The others may be busy at the same time, in communicators of their own.
+			 */
+			sub->share[mine - sub->links] = t->share[a * t->nclusters + b];
 		}
 	}
 }

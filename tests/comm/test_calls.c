@@ -762,6 +762,162 @@ static void every_mismatch_is_named(void **state)
 		}
 }
 
+/* ---- hostile arguments */
+
+static void hostile_arguments(void **state)
+{
+	const uint64_t huge[2] = {UINT64_MAX, 2}, far[2] = {0, UINT64_MAX - 1}, one[2] = {1, 1};
+	uint32_t x[8] = {0}, y[8];
+	enum gcoll_op gone;
+	gcoll_req *req, *kept;
+	gcoll_comm *c;
+	struct job j;
+
+	(void)state;
+	job_open(&j, (int[]){2, 0}, 0, 22, NULL);
+	c = j.comm[0];
+#define REFUSED(call, text)                                                            \
+	do {                                                                           \
+		assert_int_equal(call, GCOLL_ERR_INVAL);                               \
+		if (!strstr(gcoll_last_error(), text))                                 \
+			fail_msg("\"%s\", expected \"%s\"", gcoll_last_error(), text); \
+	} while (0)
+	REFUSED(gcoll_barrier(NULL), "communicator is NULL");
+	REFUSED(gcoll_ibarrier(c, NULL), "req is NULL");
+	REFUSED(gcoll_reduce(x, y, 1, GCOLL_INT32, GCOLL_SUM, -1, c), "root -1");
+	REFUSED(gcoll_reduce(x, NULL, 1, GCOLL_INT32, GCOLL_SUM, 0, c), "receive in is NULL");
+	REFUSED(gcoll_reduce(GCOLL_IN_PLACE, y, 1, GCOLL_INT32, GCOLL_SUM, 1, c), "root only");
+	REFUSED(gcoll_reduce(x, y, 1, GCOLL_INT32, (enum gcoll_op)77, 0, c), "not defined");
+	REFUSED(gcoll_allreduce(x, x + 1, 2, GCOLL_INT32, GCOLL_SUM, c), "overlap");
+	REFUSED(gcoll_allreduce(x, GCOLL_IN_PLACE, 2, GCOLL_INT32, GCOLL_SUM, c), "IN_PLACE");
+	REFUSED(gcoll_bcast(GCOLL_IN_PLACE, 2, GCOLL_INT32, 0, c), "IN_PLACE");
+	REFUSED(gcoll_scatter(x, GCOLL_IN_PLACE, 1, GCOLL_INT32, 1, c), "root only");
+	REFUSED(gcoll_scatter(NULL, y, 1, GCOLL_INT32, 0, c), "send from is NULL");
+	REFUSED(gcoll_gather(x, y, UINT64_MAX / 2 + 1, GCOLL_BYTE, 0, c), "memory can hold");
+	REFUSED(gcoll_allgather(x, y, 1ull << 61, GCOLL_INT32, c), "memory can hold");
+	REFUSED(gcoll_alltoall(x, y, UINT64_MAX, GCOLL_BYTE, c), "memory can hold");
+	REFUSED(gcoll_allgatherv(x, y, NULL, NULL, GCOLL_BYTE, c), "counts are NULL");
+	REFUSED(gcoll_allgatherv(x, y, huge, NULL, GCOLL_BYTE, c), "memory can hold");
+	REFUSED(gcoll_allgatherv(x, y, one, far, GCOLL_INT32, c), "memory can hold");
+	REFUSED(gcoll_alltoallv(x, one, NULL, y, NULL, NULL, GCOLL_BYTE, c), "counts are NULL");
+	REFUSED(gcoll_alltoallv(NULL, one, NULL, y, one, NULL, GCOLL_BYTE, c), "NULL");
+	REFUSED(gcoll_bcast(x, 1, GCOLL_ELEMENT(0), 0, c), "element type");
+	REFUSED(gcoll_bcast(x, UINT64_MAX, GCOLL_ELEMENT(3), 0, c), "memory can hold");
+	REFUSED(gcoll_send(x, 1, GCOLL_BYTE, 2, 0, c), "dest 2");
+	REFUSED(gcoll_send(x, 1, GCOLL_BYTE, 1, -1, c), "tag -1");
+	REFUSED(gcoll_recv(NULL, 1, GCOLL_BYTE, 1, 0, c), "NULL");
+	REFUSED(gcoll_multicasts(NULL, 2, c), "NULL");
+	REFUSED(gcoll_comm_split(c, 0, 0, NULL), "NULL");
+	REFUSED(gcoll_comm_set(c, NULL, "x"), "NULL");
+	REFUSED(gcoll_comm_set(c, "order", "random"), "any or fixed");
+	REFUSED(gcoll_comm_set(c, "bcast", "chain:degree=2:x"), "");
+	REFUSED(gcoll_op_create(NULL, 1, NULL, &gone), "NULL");
+	assert_int_equal(gcoll_op_create(multiply, 1, NULL, &gone), 0);
+	assert_int_equal(gcoll_op_free(gone), 0);
+	REFUSED(gcoll_allreduce(x, y, 1, GCOLL_INT32, gone, c), "freed");
+	REFUSED(gcoll_start(NULL), "NULL");
+	assert_int_equal(gcoll_barrier_init(c, &kept), 0);
+	assert_int_equal(gcoll_wait(&kept), 0); /* not begun: done */
+	assert_int_equal(gcoll_start(kept), 0);
+	REFUSED(gcoll_start(kept), "under way");
+	REFUSED(gcoll_req_free(&kept), "under way");
+	assert_int_equal(gcoll_ibarrier(j.comm[1], &req), 0);
+	assert_int_equal(gcoll_wait(&kept), 0);
+	assert_non_null(kept);
+	assert_int_equal(gcoll_req_free(&kept), 0);
+	assert_null(kept);
+	assert_int_equal(gcoll_wait(&req), 0);
+	assert_int_equal(gcoll_wait(NULL), 0);
+	/* A buffer that this rank does not use may be anything. */
+	assert_int_equal(gcoll_ireduce(x, NULL, 1, GCOLL_INT32, GCOLL_SUM, 1, c, &req), 0);
+	job_close(&j);
+}
+
+/* ---- lack of memory */
+
+/* One operation of each sort on two ranks; the n-th allocation of rank 0's calls fails. Returns
+ * whether it did. */
+static int with_failure_at(unsigned long n, int sort)
+{
+	static const int dests[] = {1};
+	const uint64_t counts[2] = {40, 3};
+	static uint32_t in[2][200], out[2][200];
+	int r, done, steps, status[2] = {0}, failed = 0;
+	struct job j;
+
+	job_open(&j, (int[]){1, 1, 0}, 0, 23, NULL);
+	for (r = 1; r >= 0; r--) {
+		gcoll_comm *c = j.comm[r];
+		gcoll_req **q = &j.req[r];
+		const uint64_t mine[2] = {r ? 3 : 40, 3};
+		int rc = 0;
+
+		if (!r)
+			gci_mem_fail_at(n);
+		if (sort < GCI_NKINDS) {
+			static const char *const kinds[] = {[GCI_REDUCE] = "reduce",
+				[GCI_ALLREDUCE] = "allreduce",
+				[GCI_REDUCE_SCATTER] = "reduce_scatter",
+				[GCI_SCATTER] = "scatter",
+				[GCI_GATHER] = "gather",
+				[GCI_ALLGATHER] = "allgather",
+				[GCI_ALLTOALL] = "alltoall"};
+
+			if (sort == GCI_BARRIER)
+				rc = gcoll_ibarrier(c, q);
+			else if (sort == GCI_BCAST)
+				rc = gcoll_ibcast(out[r], 100, GCOLL_UINT32, 0, c, q);
+			else
+				rc = begin(kinds[sort], 50, GCOLL_UINT32, 0, in[r], out[r], c, q);
+		} else if (sort == GCI_NKINDS) {
+			rc = gcoll_ialltoallv(
+				in[r], mine, NULL, out[r], mine, NULL, GCOLL_UINT32, c, q);
+		} else if (sort == GCI_NKINDS + 1) {
+			rc = gcoll_imulticast(out[r], 9, GCOLL_UINT32, 0, dests, 1, c, q);
+		} else if (sort == GCI_NKINDS + 2) {
+			rc = r ? gcoll_irecv(out[r], 9, GCOLL_UINT32, 0, 5, c, q)
+			       : gcoll_isend(in[r], 9, GCOLL_UINT32, 1, 5, c, q);
+		} else if (sort == GCI_NKINDS + 3) {
+			rc = gcoll_ireduce_scatter(
+				GCOLL_IN_PLACE, out[r], 50, GCOLL_UINT32, GCOLL_SUM, c, q);
+		} else {
+			rc = gcoll_iallgatherv(in[r], out[r], counts, NULL, GCOLL_UINT32, c, q);
+		}
+		if (rc)
+			assert_null(*q);
+		status[r] = rc;
+	}
+	for (steps = 0; steps < 2000 && (j.req[0] || j.req[1]); steps++)
+		for (r = 0; r < 2; r++) {
+			int rc = j.req[r] ? gcoll_test(&j.req[r], &done) : 0;
+
+			status[r] = rc ? rc : status[r];
+		}
+	failed = gci_mem_failed();
+	gci_mem_fail_at(0);
+	/* All is well, or who is out of memory knows; nobody waits without a reason. */
+	if (!failed)
+		assert_true(!j.req[0] && !j.req[1] && !status[0] && !status[1]);
+	if (failed && (j.req[0] || j.req[1] || status[0] || status[1]))
+		assert_int_not_equal(
+			j.comm[0]->engine->failure.status | j.comm[1]->engine->failure.status, 0);
+	job_close(&j);
+	return failed;
+}
+
+static void lack_of_memory(void **state)
+{
+	unsigned long n;
+	int sort;
+
+	(void)state;
+	for (sort = 0; sort < GCI_NKINDS + 5; sort++) {
+		for (n = 1; with_failure_at(n, sort); n++)
+			assert_true(n < 2000);
+		assert_true(n > 3);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -785,6 +941,8 @@ int main(void)
 		cmocka_unit_test(every_type_and_operation),
 		cmocka_unit_test(counts_that_do_not_fit),
 		cmocka_unit_test(every_mismatch_is_named),
+		cmocka_unit_test(hostile_arguments),
+		cmocka_unit_test(lack_of_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
