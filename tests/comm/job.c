@@ -4,6 +4,7 @@
  *	mismatch	rank 1 calls another operation
  *	abort		rank 1 aborts while the others wait
  *	vanish		rank 1 exits in mid-job
+ *	sizes		rank 1 expects a shorter message than rank 0 sends
  *	leave		rank 1 leaves while others call an operation */
 #include "collectives/coll.h"
 
@@ -58,6 +59,95 @@ static void one_allreduce(const char *name)
 	expect(!bad, name);
 }
 
+static uint32_t element(int from, int to, uint32_t i)
+{
+	return (uint32_t)(from * 131 + to * 17) + i * 2654435761u;
+}
+
+/* Blocks of about COUNT / size elements, by every kind that has them. */
+static void one_block_kind(enum gci_kind kind, const char *name)
+{
+	int n = gcoll_size(world), me = gcoll_rank(world), root = n / 2, b;
+	uint32_t len = COUNT / (uint32_t)n, i, bad = 0, sum;
+	int rc = 0;
+
+	for (b = 0; b < n; b++)
+		for (i = 0; i < len; i++)
+			in[(uint32_t)b * len + i] = element(me, b, i);
+	memset(buf, 0, sizeof(buf));
+	if (kind == GCI_SCATTER)
+		rc = gcoll_scatter(in, buf, len, GCOLL_UINT32, root, world);
+	else if (kind == GCI_GATHER)
+		rc = gcoll_gather(in, buf, len, GCOLL_UINT32, root, world);
+	else if (kind == GCI_ALLGATHER)
+		rc = gcoll_allgather(in, buf, len, GCOLL_UINT32, world);
+	else if (kind == GCI_ALLTOALL)
+		rc = gcoll_alltoall(in, buf, len, GCOLL_UINT32, world);
+	else
+		rc = gcoll_reduce_scatter(in, buf, len, GCOLL_UINT32, GCOLL_SUM, world);
+	must(rc, name);
+	for (b = 0; b < n; b++)
+		for (i = 0; i < len; i++) {
+			const uint32_t *block = buf + (uint32_t)b * len;
+
+			if (kind == GCI_SCATTER && b == 0)
+				bad |= block[i] ^ element(root, me, i);
+			if (kind == GCI_ALLGATHER || (kind == GCI_GATHER && me == root))
+				bad |= block[i] ^ element(b, 0, i);
+			if (kind == GCI_ALLTOALL)
+				bad |= block[i] ^ element(b, me, i);
+		}
+	for (i = 0; i < len && kind == GCI_REDUCE_SCATTER; i++) {
+		for (sum = 0, b = 0; b < n; b++)
+			sum += element(b, me, i);
+		bad |= buf[i] ^ sum;
+	}
+	expect(!bad, name);
+}
+
+static void one_reduce(const char *name)
+{
+	uint32_t i, bad = 0, n = (uint32_t)gcoll_size(world);
+
+	for (i = 0; i < COUNT; i++)
+		in[i] = i + (uint32_t)gcoll_rank(world);
+	must(gcoll_reduce(in, buf, COUNT, GCOLL_UINT32, GCOLL_SUM, (int)n - 1, world), name);
+	for (i = 0; i < COUNT && gcoll_rank(world) == (int)n - 1; i++)
+		bad |= buf[i] ^ (n * i + n * (n - 1) / 2);
+	expect(!bad, name);
+}
+
+/* Odd and even ranks on their own, a message around each ring, and blocks of different lengths. */
+static void parts(void)
+{
+	int me = gcoll_rank(world), n, i;
+	uint64_t counts[64], sends[64], sum = 0;
+	uint32_t token = 1000, got = 0;
+	gcoll_comm *part, *twin;
+	gcoll_req *req;
+
+	must(gcoll_comm_split(world, me % 2, -me, &part), "split");
+	must(gcoll_comm_dup(part, &twin), "dup");
+	n = gcoll_size(part);
+	me = gcoll_rank(part);
+	must(gcoll_irecv(&got, 1, GCOLL_UINT32, (me + n - 1) % n, 7, twin, &req), "irecv");
+	token += (uint32_t)me;
+	must(gcoll_send(&token, 1, GCOLL_UINT32, (me + 1) % n, 7, twin), "send");
+	must(gcoll_wait(&req), "recv");
+	expect(got == 1000 + (uint32_t)((me + n - 1) % n), "ring");
+	for (i = 0; i < n; i++) {
+		sends[i] = (uint64_t)(me + 2 * i);
+		counts[i] = (uint64_t)(i + 2 * me);
+		sum += counts[i];
+	}
+	memset(in, 0x5a, sizeof(in));
+	must(gcoll_alltoallv(in, sends, NULL, buf, counts, NULL, GCOLL_UINT32, part), "alltoallv");
+	expect(!sum || buf[sum - 1] == 0x5a5a5a5a, "alltoallv");
+	must(gcoll_comm_free(&part), "free");
+	must(gcoll_barrier(twin), "barrier of a duplicate");
+	must(gcoll_comm_free(&twin), "free");
+}
+
 static void outstanding(void)
 {
 	gcoll_req *req[3];
@@ -91,7 +181,10 @@ static int misbehave(const char *how)
 	}
 	if (gcoll_rank(world) == 1 && !strcmp(how, "abort"))
 		gcoll_abort(world, "had enough");
-	if (gcoll_rank(world) == 1 && !strcmp(how, "mismatch"))
+	if (gcoll_rank(world) < 2 && !strcmp(how, "sizes"))
+		rc = gcoll_rank(world) ? gcoll_recv(buf, 20, GCOLL_BYTE, 0, 3, world)
+				       : gcoll_send(in, sizeof(in), GCOLL_BYTE, 1, 3, world);
+	else if (gcoll_rank(world) == 1 && !strcmp(how, "mismatch"))
 		rc = gcoll_barrier(world);
 	else
 		rc = gcoll_allreduce(in, buf, COUNT, GCOLL_UINT32, GCOLL_SUM, world);
@@ -109,16 +202,26 @@ int main(int argc, char **argv)
 		return misbehave(argv[1]);
 	gci_each_algorithm (a) {
 		must(gcoll_comm_set(world, gci_kind_name(a->kind), a->name), a->name);
+		if (a->max_ranks && gcoll_size(world) > a->max_ranks)
+			continue;
 		if (a->kind == GCI_BCAST) {
 			one_bcast(a->name, 0);
 			one_bcast(a->name, gcoll_size(world) - 1);
 		} else if (a->kind == GCI_ALLREDUCE) {
 			one_allreduce(a->name);
+		} else if (a->kind == GCI_REDUCE) {
+			one_reduce(a->name);
 		} else if (a->kind == GCI_BARRIER) {
 			must(gcoll_barrier(world), a->name);
+		} else {
+			one_block_kind(a->kind, a->name);
 		}
 	}
+	gci_each_algorithm (a)
+		must(gcoll_comm_set(world, gci_kind_name(a->kind), "auto"), "auto");
+	parts();
 	outstanding();
 	gcoll_finalize(world);
-	return 0;
+	/* One world per process. */
+	return gcoll_init(&world) != GCOLL_ERR_INVAL || !strstr(gcoll_last_error(), "before");
 }

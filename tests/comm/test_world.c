@@ -87,6 +87,12 @@ static void ranks_call_different_operations(void **state)
 	run_badly("mismatch", 3, "something else");
 }
 
+static void a_message_is_of_another_size(void **state)
+{
+	(void)state;
+	run_badly("sizes", 4, "expects 20");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -97,6 +103,7 @@ int main(void)
 		cmocka_unit_test(a_rank_aborts),
 		cmocka_unit_test(a_rank_leaves_early),
 		cmocka_unit_test(ranks_call_different_operations),
+		cmocka_unit_test(a_message_is_of_another_size),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
