@@ -110,10 +110,12 @@ static int in_sample(const struct proof *p)
 	d = gci_digest(d, c->segment);
 	/* The work grows with the square of the ranks, or worse. */
 	if (all_of_them())
-		one_in = n <= 33 ? 1 : n * n / 500;
+		one_in = n <= 9 ? 1 : 1 + n * n / 32;
 	else
 		/* Where there is a limit to ranks, each one makes a plan for all. */
 		one_in = (4 + n * n / 8) * (p->a->max_ranks ? 4 : 1);
+	if (p->a->max_ranks)
+		one_in *= 1 + n;
 	return d % one_in == 0;
 }
 

@@ -4,7 +4,7 @@
  *
  * There are too many for every run. An ordinary one takes what covers something that the algorithm
  * was not proved for yet (struct coverage), and of the rest a part by a hash of the case: the same
- * ones on every machine. GCI_ALL=1 in the environment takes all up to 33 ranks and more of them
+ * ones on every machine. GCI_ALL=1 in the environment takes all up to 9 ranks and more of them
  * beyond; GCI_ONLY=KIND or GCI_ONLY=KIND:NAME leaves out the other algorithms. */
 #ifndef GCI_TESTS_PROVE_H
 #define GCI_TESTS_PROVE_H
