@@ -235,10 +235,6 @@ static int set_up(struct gct_bench *b, struct gct_bench_options *o)
 	uint64_t most = 1;
 	int i, rc = 0;
 
-	if (o->root >= (uint64_t)b->comm->size)
-		return gci_comm_error(GCOLL_ERR_INVAL,
-			"--root \"%llu\", expected a rank from 0 to %d",
-			(unsigned long long)o->root, b->comm->size - 1);
 	b->root = (int)o->root;
 	rc = gcoll_comm_dup(b->comm, &b->own);
 	if (rc)
@@ -395,6 +391,10 @@ static int check_settings(struct gct_bench *b, const struct gct_bench_options *o
 {
 	int k, a, rc = 0;
 
+	if (o->root >= (uint64_t)b->comm->size)
+		return gci_comm_error(GCOLL_ERR_INVAL,
+			"--root \"%llu\", expected a rank from 0 to %d",
+			(unsigned long long)o->root, b->comm->size - 1);
 	if (o->streams)
 		rc = gcoll_comm_set(b->comm, "streams", o->streams);
 	if (!rc && o->socket_buffer)

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,9 +22,20 @@ static void usage(FILE *out)
 {
 	const struct command *c;
 
-	fprintf(out, "usage: gridcoll COMMAND ...\n");
+	fprintf(out, "usage: gridcoll COMMAND ... | gridcoll --version\n");
 	for (c = commands; c->name; c++)
 		fprintf(out, "  %-8s %s\n", c->name, c->help);
+}
+
+/* What was printed must have got somewhere. */
+static int flushed(int status)
+{
+	errno = 0;
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	fprintf(stderr, "gridcoll: standard output: %s\n",
+		errno ? strerror(errno) : "a write failed");
+	return status ? status : GCT_FAILED;
 }
 
 int main(int argc, char **argv)
@@ -37,11 +49,15 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "help")) {
 		usage(stdout);
-		return GCT_OK;
+		return flushed(GCT_OK);
+	}
+	if (!strcmp(argv[1], "--version")) {
+		printf("gridcoll %s\n", GCT_VERSION);
+		return flushed(GCT_OK);
 	}
 	for (c = commands; c->name; c++)
 		if (!strcmp(argv[1], c->name))
-			return c->run(argc - 1, argv + 1);
+			return flushed(c->run(argc - 1, argv + 1));
 	fprintf(stderr, "gridcoll: unknown command \"%s\", expected one of these:\n", argv[1]);
 	usage(stderr);
 	return GCT_USAGE;

@@ -43,6 +43,8 @@ static const struct {
 		"gridcoll bench: --iters \"0\", expected a number from 1 to 1000000"},
 	{{"bench", "bcast", "-a", "auto,fastest"},
 		"bcast: unknown algorithm \"fastest\", expected auto or one of: "},
+	{{"bench", "scatter", "-r", "first"}, "gridcoll bench: --root \"first\", expected a rank"},
+	{{"bench", "gather", "--root", "4"}, "--root \"4\", expected a rank from 0 to 3"},
 	{{"bench", "bcast", "-s", "none"}, "streams: \"none\", expected a number from 1 to 64"},
 	{{"bench", "bcast", "--socket-buffer", "1"},
 		"socket_buffer: \"1\", expected auto or a size from 4KiB to 1GiB"},
@@ -134,6 +136,12 @@ static void without_launcher(void **state)
 	assert_int_equal(shell(command, text, sizeof(text)), 2);
 	assert_string_equal(
 		text, "gridcoll cp: unknown option --nonsense, see gridcoll cp --help\n");
+	snprintf(command, sizeof(command), "%s --version 2>&1", GRIDCOLL);
+	assert_int_equal(shell(command, text, sizeof(text)), 0);
+	assert_int_equal(strncmp(text, "gridcoll ", 9), 0);
+	snprintf(command, sizeof(command), "%s bench --list 2>&1 >/dev/full", GRIDCOLL);
+	assert_int_equal(shell(command, text, sizeof(text)), 1);
+	assert_string_equal(text, "gridcoll: standard output: No space left on device\n");
 	snprintf(command, sizeof(command), "%s cp --help 2>/dev/null", GRIDCOLL);
 	assert_int_equal(shell(command, text, sizeof(text)), 0);
 	assert_int_equal(strncmp(text, "usage: ", 7), 0);
