@@ -207,6 +207,7 @@ uint64_t gci_total(const struct gci_coll *c)
 	return sum;
 }
 
+/* Elements of the longest block, or of its longest part. */
 static uint64_t longest(const struct gci_coll *c)
 {
 	uint64_t most = 0, n = (unsigned)c->topo->nranks, i;
@@ -216,7 +217,7 @@ static uint64_t longest(const struct gci_coll *c)
 	n = c->kind == GCI_ALLTOALL ? n * n : n;
 	for (i = 0; i < n; i++)
 		most = c->counts[i] > most ? c->counts[i] : most;
-	return most;
+	return c->nparts ? most / c->nparts + !!(most % c->nparts) : most;
 }
 
 uint32_t gci_nsegments_of(const struct gci_coll *c)

@@ -268,14 +268,35 @@ static void check_tiles(const struct gci_coll *c, int input, int rank, int block
 
 			if (t.length)
 				assert_true(t.offset == at);
+			assert_in_range(t.length, 0, 2);
 			at += t.length;
 		}
 		if (s.length)
 			assert_true(at == s.offset + s.length);
-		if (!c->counts)
-			assert_in_range(s.length, 0, c->segment ? c->segment : UINT64_MAX);
+		assert_in_range(s.length, 0, c->segment ? c->segment : UINT64_MAX);
 	}
 	assert_true(at == whole.offset + whole.length);
+}
+
+/* A window of long blocks has the segments of the window, not those of the blocks. */
+static void segments_of_a_part(void **state)
+{
+	const uint64_t lens[2] = {1000000, 10};
+	struct gci_topo two;
+	struct gci_coll c = {.kind = GCI_GATHER,
+		.topo = &two,
+		.esize = 1,
+		.counts = lens,
+		.segment = 100,
+		.part = 3,
+		.nparts = 1000};
+
+	(void)state;
+	topology_make(&two, (int[]){2, 0}, 0, 3);
+	assert_int_equal(gci_nsegments_of(&c), 10);
+	c.nparts = 999;
+	assert_int_equal(gci_nsegments_of(&c), 11);
+	gci_topo_free(&two);
 }
 
 static void check_segments(const struct gci_coll *c)
@@ -344,6 +365,7 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(segments_of_a_part),
 		cmocka_unit_test(who_has_what),
 		cmocka_unit_test(blocks_are_apart),
 		cmocka_unit_test(both_sides_agree),
