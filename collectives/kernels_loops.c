@@ -12,8 +12,10 @@
  * but an element is only ever made from those at its own place. */
 #if defined(__clang__)
 #define NO_OVERLAP _Pragma("clang loop vectorize(assume_safety)")
+#define UNROLL     _Pragma("clang loop unroll_count(4)")
 #else
 #define NO_OVERLAP _Pragma("GCC ivdep")
+#define UNROLL     _Pragma("GCC unroll 4")
 #endif
 
 /* Elements as they stand in a byte stream: not always aligned. */
@@ -88,6 +90,7 @@ BITWISE(64, uint64_t)
 	{                                                                                        \
 		uint64_t i;                                                                      \
                                                                                                  \
+		UNROLL                                                                           \
 		for (i = 0; i + 8 <= n; i += 8) {                                                \
 			__m256 a = _mm256_cvtph_ps(_mm_loadu_si128((const void *)(l + i)));      \
 			__m256 b = _mm256_cvtph_ps(_mm_loadu_si128((const void *)(r + i)));      \
