@@ -11,6 +11,7 @@
 static gcoll_comm *new_comm(struct gci_engine *e, uint32_t id, int rank, int size)
 {
 	gcoll_comm *c = gci_calloc(1, sizeof(*c));
+	int i;
 
 	if (!c)
 		return NULL;
@@ -19,7 +20,8 @@ static gcoll_comm *new_comm(struct gci_engine *e, uint32_t id, int rank, int siz
 	c->rank = rank;
 	c->size = size;
 	gci_list_init(&c->ops);
-	gci_list_init(&c->messages);
+	for (i = 0; i < GCI_MESSAGE_SLOTS; i++)
+		gci_list_init(&c->messages[i]);
 	gci_list_push(&e->comms, &c->link);
 	return c;
 }

@@ -16,6 +16,7 @@
 
 #define GCI_SEEN_OPS         64 /* a peer's message is compared with so many operations back */
 #define GCI_SEEN_MESSAGES    64
+#define GCI_MESSAGE_SLOTS    256
 #define GCI_SIGNATURE_NBYTES 200
 
 /* What gcoll_comm_set() chose for one kind of operation. */
@@ -56,8 +57,8 @@ struct gcoll_comm {
 	struct gci_seen_op seen[GCI_SEEN_OPS]; /* [operation's number modulo] */
 
 	/* comm/message.c */
-	struct gci_counters *counters; /* of messages by peer and tag */
-	struct gci_list messages;      /* under way, gci_message.link */
+	struct gci_counters *counters;               /* of messages by peer and tag */
+	struct gci_list messages[GCI_MESSAGE_SLOTS]; /* under way: a hash table */
 	struct gci_seen_message seen_messages[GCI_SEEN_MESSAGES];
 	uint32_t nseen_messages;
 };

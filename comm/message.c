@@ -139,14 +139,20 @@ static void remember(gcoll_comm *c, int peer, const struct gci_tp_key *key, uint
 		(struct gci_seen_message){key->seq, nbytes, key->tag, peer, 1};
 }
 
+/* Where a message of this name is while it is under way. */
+static struct gci_list *slot_of(gcoll_comm *c, const struct gci_tp_key *key)
+{
+	return &c->messages[gci_digest(key->seq, key->tag) % GCI_MESSAGE_SLOTS];
+}
+
 /* The digest of a message is its length. */
 int gci_message_check(gcoll_comm *c, int peer, const struct gci_tp_key *key, uint64_t digest)
 {
 	int sends = is_down(c->engine, peer, 1) == !!(key->seq & SEQ_DOWN);
+	struct gci_list *it, *slot = slot_of(c, key);
 	const struct gci_seen_message *seen;
-	struct gci_list *it;
 
-	gci_list_each (it, &c->messages) {
+	gci_list_each (it, slot) {
 		const struct message *m = gci_container(it, struct message, link);
 
 		if (!m->self && m->tp.peer == peer && m->tp.key.seq == key->seq &&
@@ -166,9 +172,9 @@ int gci_message_check(gcoll_comm *c, int peer, const struct gci_tp_key *key, uin
 
 static struct message *find_other(const struct message *m)
 {
-	struct gci_list *it;
+	struct gci_list *it, *slot = slot_of(m->req.comm, &m->tp.key);
 
-	gci_list_each (it, &m->req.comm->messages) {
+	gci_list_each (it, slot) {
 		struct message *o = gci_container(it, struct message, link);
 
 		if (o->self && o->sends != m->sends && o->tag == m->tag &&
@@ -184,7 +190,7 @@ static int start_self(struct message *m)
 	struct message *to = m->sends ? other : m;
 
 	if (!other) {
-		gci_list_push(&m->req.comm->messages, &m->link);
+		gci_list_push(slot_of(m->req.comm, &m->tp.key), &m->link);
 		return 0;
 	}
 	if (m->nbytes != other->nbytes) {
@@ -200,22 +206,31 @@ static int start_self(struct message *m)
 	return 0;
 }
 
+static void fail_slot(struct gci_list *slot, int status)
+{
+	struct gci_list *it, *next;
+
+	for (it = slot->next; it != slot; it = next) {
+		struct message *m = gci_container(it, struct message, link);
+
+		next = it->next;
+		if (!m->self)
+			continue;
+		gci_list_del(&m->link);
+		gci_req_end(&m->req, status);
+	}
+}
+
 void gci_messages_fail(struct gci_engine *e)
 {
-	struct gci_list *it, *i, *next;
+	struct gci_list *it;
+	int i;
 
 	gci_list_each (it, &e->comms) {
 		gcoll_comm *c = gci_container(it, gcoll_comm, link);
 
-		for (i = c->messages.next; i != &c->messages; i = next) {
-			struct message *m = gci_container(i, struct message, link);
-
-			next = i->next;
-			if (!m->self)
-				continue;
-			gci_list_del(&m->link);
-			gci_req_end(&m->req, e->failure.status);
-		}
+		for (i = 0; i < GCI_MESSAGE_SLOTS; i++)
+			fail_slot(&c->messages[i], e->failure.status);
 	}
 }
 
@@ -264,7 +279,7 @@ static int start(gcoll_req *r)
 		mismatch(c, m->tp.peer, &m->tp.key, m->sends, m->nbytes, seen->nbytes);
 		return GCOLL_ERR_MISMATCH;
 	}
-	gci_list_push(&c->messages, &m->link);
+	gci_list_push(slot_of(c, &m->tp.key), &m->link);
 	if (m->sends)
 		gci_tp_isend(c->engine->tp, &m->tp);
 	else

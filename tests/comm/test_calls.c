@@ -377,6 +377,57 @@ static void busy_communicators_stay(void **state)
 	job_close(&j);
 }
 
+/* Operations of several kinds on two communicators at once, waited for backwards. */
+static void outstanding_on_both(void **state)
+{
+	enum { N = 30 };
+	const int zero[5] = {0}, key[5] = {4, 3, 2, 1, 0};
+	uint32_t(*in)[5][5] = gci_calloc(N, sizeof(*in)),
+	(*out)[5][5] = gci_calloc(N, sizeof(*out));
+	gcoll_req *reqs[N * 5];
+	int status[N * 5], k, r, i;
+	gcoll_comm *c[5];
+	struct job j;
+
+	(void)state;
+	job_open(&j, (int[]){3, 2, 0}, 0, 24, NULL);
+	split_all(&j, j.comm, 5, zero, key, c);
+	for (k = 0; k < N; k++)
+		for (r = 0; r < 5; r++) {
+			/* A rank's operations keep their order on each communicator only. */
+			int o = r % 2 ? k : k ^ 1;
+			gcoll_comm *on = o % 2 ? c[r] : j.comm[r];
+			gcoll_req **q = &reqs[(N - 1 - o) * 5 + r];
+
+			for (i = 0; i < 5; i++)
+				in[o][r][i] = (uint32_t)(o * 100 + gcoll_rank(on) * 10 + i);
+			if (o % 3 == 0)
+				assert_int_equal(gcoll_ialltoall(in[o][r], out[o][r], 1,
+							 GCOLL_UINT32, on, q),
+					0);
+			else if (o % 3 == 1)
+				assert_int_equal(gcoll_iallgather(in[o][r], out[o][r], 1,
+							 GCOLL_UINT32, on, q),
+					0);
+			else
+				assert_int_equal(gcoll_iallreduce(in[o][r], out[o][r], 5,
+							 GCOLL_UINT32, GCOLL_MAX, on, q),
+					0);
+		}
+	assert_int_equal(job_run_all(&j, reqs, status, N * 5), 0);
+	for (k = 0; k < N; k++)
+		for (r = 0; r < 5; r++)
+			for (i = 0; i < 5; i++) {
+				int me = k % 2 ? 4 - r : r;
+				int want = k % 3 == 0 ? i * 10 + me : k % 3 == 1 ? i * 10 : 40 + i;
+
+				assert_int_equal(out[k][r][i], k * 100 + want);
+			}
+	gci_free(in);
+	gci_free(out);
+	job_close(&j);
+}
+
 /* ---- messages */
 
 /* Many at once, in both directions, received in another order than sent, on two communicators. */
@@ -933,6 +984,7 @@ int main(void)
 		cmocka_unit_test(parts_work_like_the_whole),
 		cmocka_unit_test(early_messages_wait),
 		cmocka_unit_test(busy_communicators_stay),
+		cmocka_unit_test(outstanding_on_both),
 		cmocka_unit_test(message_storm),
 		cmocka_unit_test(message_of_another_size),
 		cmocka_unit_test(messages_to_oneself),
