@@ -248,6 +248,16 @@ static void on_done(struct gci_tp_req *t, int status)
 	gci_req_end(&m->req, status);
 }
 
+/* Of a message to oneself, has the side that this one would meet been begun? */
+static int other_begun(const struct message *m)
+{
+	struct gci_counters *t = m->req.comm->counters;
+
+	return t && t->nslots &&
+	       find_slot(t, m->tp.peer, m->tag, !m->sends)->next >
+		       find_slot(t, m->tp.peer, m->tag, m->sends)->next;
+}
+
 static int start(gcoll_req *r)
 {
 	struct message *m = of(r);
@@ -255,18 +265,10 @@ static int start(gcoll_req *r)
 	const struct gci_seen_message *seen;
 	uint64_t n;
 
-	if (m->self && m->sends && r->blocking) {
-		/* Nobody could start the receive: better to say so than to wait for ever. */
-		const struct gci_counters *t = c->counters;
-		struct counter *s =
-			t && t->nslots ? find_slot(c->counters, m->tp.peer, m->tag, 0) : NULL;
-		struct counter *own = s ? find_slot(c->counters, m->tp.peer, m->tag, 1) : NULL;
-
-		if (!s || s->next <= own->next)
-			return gci_comm_error(GCOLL_ERR_INVAL,
-				"a rank that waits to send to itself waits for ever: start the "
-				"receive before");
-	}
+	if (m->self && r->blocking && !other_begun(m))
+		return gci_comm_error(GCOLL_ERR_INVAL,
+			"a rank that waits for itself waits for ever: start the %s before",
+			m->sends ? "receive" : "send");
 	n = count_one(c, m->tp.peer, m->tag, m->sends);
 	if (!n)
 		return gci_engine_nomem(c->engine);

@@ -330,6 +330,7 @@ static void messages_to_oneself(void **state)
 	(void)state;
 	job_open(&j, (int[]){2, 0}, 0, 16, NULL);
 	assert_int_equal(gcoll_send(&a, 1, GCOLL_UINT32, 1, 0, j.comm[1]), GCOLL_ERR_INVAL);
+	assert_int_equal(gcoll_recv(&a, 1, GCOLL_UINT32, 1, 0, j.comm[1]), GCOLL_ERR_INVAL);
 	assert_int_equal(gcoll_irecv(&b, 1, GCOLL_UINT32, 1, 0, j.comm[1], &req[0]), 0);
 	assert_int_equal(gcoll_send(&a, 1, GCOLL_UINT32, 1, 0, j.comm[1]), 0);
 	assert_int_equal(gcoll_wait(&req[0]), 0);
