@@ -9,42 +9,40 @@
 #include "collectives/alltoall/alltoall.h"
 #include "collectives/route.h"
 
+struct chain {
+	uint32_t *steps;
+	int n, at_once;
+};
+
 struct pace {
 	struct gci_builder *b;
 	const struct gci_coll *c;
 	int mine, index, n; /* this rank's cluster, its place there, members */
-	/* The order in which this rank sends and receives: each has its own chain of steps. */
-	uint32_t sent;
-	int has_sent;
-	uint32_t *received; /* [chain]: steps */
-	int nreceived;
-	int ahead; /* blocks that are asked for at once */
+	/* The order in which this rank sends and receives: so many blocks at once. */
+	struct chain sends, recvs;
 };
+
+static void add(struct pace *p, struct chain *chain, uint32_t step)
+{
+	if (chain->n >= chain->at_once)
+		gci_after(p->b, chain->steps[chain->n - chain->at_once]);
+	chain->steps[chain->n++] = step;
+}
 
 static void send_block(struct pace *p, int to)
 {
 	struct gci_slice s = gci_in_block(p->c, p->b->rank, to);
-	uint32_t step;
 
-	if (!s.length)
-		return;
-	step = gci_send(p->b, to, gci_tag(0, 0), s);
-	if (p->has_sent)
-		gci_after(p->b, p->sent);
-	p->sent = step;
-	p->has_sent = 1;
+	if (s.length)
+		add(p, &p->sends, gci_send(p->b, to, gci_tag(0, 0), s));
 }
 
 static void recv_block(struct pace *p, int from)
 {
 	struct gci_slice s = gci_out_block(p->c, p->b->rank, from);
 
-	if (!s.length)
-		return;
-	p->received[p->nreceived] = gci_recv(p->b, from, gci_tag(0, 0), s);
-	if (p->nreceived >= p->ahead)
-		gci_after(p->b, p->received[p->nreceived - p->ahead]);
-	p->nreceived++;
+	if (s.length)
+		add(p, &p->recvs, gci_recv(p->b, from, gci_tag(0, 0), s));
 }
 
 static void local_rounds(struct pace *p)
@@ -86,7 +84,7 @@ static int wan_ahead(const struct pace *p)
 		most = n > most ? n : most;
 	}
 	block = p->c->counts ? 1 : p->c->count;
-	n = block ? (most - 1) / block + 2 : 2;
+	n = block && most / block > 1 ? most / block + 1 : 2;
 	return n < (unsigned)t->nranks ? (int)n : t->nranks;
 }
 
@@ -106,21 +104,24 @@ void gci_emit_alltoall_paced(struct gci_builder *b, const struct gci_coll *c)
 {
 	const struct gci_topo *t = c->topo;
 	struct pace p = {.b = b, .c = c, .mine = t->cluster[b->rank], .index = t->index[b->rank]};
+	uint32_t *steps = gci_calloc(2 * (size_t)b->nranks, sizeof(*steps));
 	int d;
 
-	p.n = gci_topo_size(t, p.mine);
-	p.received = gci_calloc((size_t)b->nranks, sizeof(*p.received));
-	if (!p.received) {
+	if (!steps) {
 		b->failed = 1;
 		return;
 	}
-	p.ahead = 2;
+	p.n = gci_topo_size(t, p.mine);
+	p.sends = (struct chain){steps, 0, 1};
+	p.recvs = (struct chain){steps + b->nranks, 0, 2};
 	gci_copy_some(b, gci_out_block(c, b->rank, b->rank), gci_in_block(c, b->rank, b->rank));
 	local_rounds(&p);
-	if (t->nclusters > 1 && !wan_fills_nic(&p))
-		p.has_sent = p.nreceived = 0;
-	p.ahead = t->nclusters > 1 ? wan_ahead(&p) : 2;
+	if (t->nclusters > 1) {
+		if (!wan_fills_nic(&p))
+			p.sends.n = p.recvs.n = 0;
+		p.recvs.at_once = wan_ahead(&p);
+	}
 	for (d = 1; d < t->nclusters; d++)
 		remote_rounds(&p, d);
-	gci_free(p.received);
+	gci_free(steps);
 }

@@ -22,10 +22,11 @@ struct walk {
 	const int *members;
 	struct gci_slice *sums; /* [place]: of this cluster's blocks */
 	int fills;              /* what comes over some WAN fills the NIC */
-	/* The local ring waits for this step, one of the last that come over a WAN. */
+	/* The local ring waits for this step, one of the last that came for other clusters or
+	 * from them: sums that have far to go come first. */
 	uint32_t gate;
 	int has_gate;
-	uint32_t latest[LATEST]; /* the last steps that came over WANs, round */
+	uint32_t latest[LATEST]; /* the last such steps, round */
 	uint32_t nlatest;
 };
 
@@ -64,7 +65,7 @@ static void remote_block(struct walk *w, const struct gci_route *r, int index)
 
 		if ((w->index + 1) % w->n != entry) {
 			sum = gci_route_slice(&w->cut, acc, q);
-			gci_recv_reduce(
+			w->latest[w->nlatest++ % LATEST] = gci_recv_reduce(
 				w->b, next_in_ring(w), gci_tag(REMOTE, number), sum, own, 0);
 		}
 		if (w->index == entry)
@@ -157,7 +158,6 @@ static void local_ring(struct walk *w)
 		w->sums[k] = place_of_sums(w, w->members[k], w->n > 1 || t->nclusters > 1);
 	for (k = t->nclusters - 1; k > 0; k--)
 		take_in(w, k);
-	/* One of the last that come over the WAN: the ring's data need no less time to come. */
 	w->has_gate = w->fills && w->nlatest;
 	w->gate = w->latest[w->nlatest < LATEST ? 0 : w->nlatest % LATEST];
 	for (k = w->n - 1; k >= 0; k--)
