@@ -229,6 +229,7 @@ static int start_window(struct gci_op *op, int slot)
 		.digest = op->digest,
 		.esize = coll.esize,
 		.reducer = op->reducer,
+		.share = op->scheds[slot]->wan_peers,
 		.activity = &e->activity,
 		.done = on_run,
 		.user = op};

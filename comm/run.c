@@ -102,6 +102,7 @@ static void start_message(struct gci_run *run, uint32_t step)
 		.nbytes = slice->length * run->esize,
 		.digest = run->digest,
 		.align = run->esize <= GCI_TP_FRAME_NBYTES ? run->esize : 1,
+		.share = run->share,
 		.done = on_message,
 		.piece = s->kind == GCI_STEP_RECV_REDUCE ? on_piece : NULL,
 		.user = m};

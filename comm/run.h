@@ -36,6 +36,7 @@ struct gci_run {
 	uint64_t seq;    /* names this instance; the same on all ranks */
 	uint64_t digest; /* of the operation */
 	uint32_t esize;
+	uint32_t share;   /* as in gci_tp_req */
 	const int *ranks; /* the transport's, by the schedule's; NULL: the same */
 	struct gci_reducer reducer;
 	char *buf[GCI_NBUFFERS]; /* IN (never written), OUT, and TMP of sched->tmp_len elements */

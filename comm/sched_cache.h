@@ -16,7 +16,8 @@ struct gci_cached_sched {
 	const struct gci_algorithm *algorithm;
 	struct gci_coll coll;
 	struct gci_sched sched;
-	uint64_t used; /* when last; 0: the slot is empty */
+	uint32_t wan_peers; /* that it sends to, over links without a limit for one connection */
+	uint64_t used;      /* when last; 0: the slot is empty */
 	uint32_t users;
 	int temporary; /* not in the cache */
 };

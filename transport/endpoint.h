@@ -4,7 +4,8 @@
  *
  *	gci_ep_init(&ep, &config, &io);
  *	gci_ep_isend(&ep, r);				// io.need(peer), io.kick(peer)
- *	while (gci_ep_pull(&ep, peer, &frame))		// some stream to the peer can take bytes
+ *	while (gci_ep_pull(&ep, peer, stream, &frame))		// some stream to the peer can take
+ *bytes
  *		... send frame.head and frame.payload ..., gci_ep_sent(&ep, peer, &frame);
  *	rc = gci_ep_head(&ep, peer, head, &sink);	// 64 bytes have come
  *	... read sink.nbytes to sink.dst ...
@@ -111,11 +112,11 @@ void gci_ep_irecv(struct gci_ep *ep, struct gci_tp_req *r);
 /* The peer, made (and io.need called) if it is new. NULL: failed, or no such rank. */
 struct gci_ep_peer *gci_ep_peer(struct gci_ep *ep, int rank);
 
-/* True if gci_ep_pull would give a frame. */
+/* True if gci_ep_pull would give a frame to the first stream. */
 int gci_ep_pending(const struct gci_ep *ep, int peer);
 
-/* The next frame for `peer`; 0: none. Payload sums are computed here. */
-int gci_ep_pull(struct gci_ep *ep, int peer, struct gci_ep_frame *f);
+/* The next frame for `peer`, by this of its streams; 0: none. Payload sums are computed here. */
+int gci_ep_pull(struct gci_ep *ep, int peer, unsigned stream, struct gci_ep_frame *f);
 
 /* All of the frame's bytes have been handed to the network. */
 void gci_ep_sent(struct gci_ep *ep, int peer, const struct gci_ep_frame *f);

@@ -209,7 +209,15 @@ static void pull_data(
 		gci_list_del(&m->link); /* until its credit gives the allowance back */
 }
 
-int gci_ep_pull(struct gci_ep *ep, int peer, struct gci_ep_frame *f)
+/* A message to one of many peers keeps to the first few streams. */
+static int may_take(const struct gci_ep_peer *p, const struct gci_msg *m, unsigned stream)
+{
+	uint32_t share = m->req->share ? m->req->share : 1;
+
+	return !stream || stream < p->link.streams / share;
+}
+
+int gci_ep_pull(struct gci_ep *ep, int peer, unsigned stream, struct gci_ep_frame *f)
 {
 	struct gci_ep_peer *p = ep->peers[peer];
 	struct gci_msg *m;
@@ -221,6 +229,8 @@ int gci_ep_pull(struct gci_ep *ep, int peer, struct gci_ep_frame *f)
 		return 1;
 	}
 	m = gci_container(p->ready.next, struct gci_msg, link);
+	if (!may_take(p, m, stream))
+		return 0;
 	pull_data(ep, m, m->req, f);
 	return 1;
 }

@@ -48,7 +48,7 @@ static void take_frames(struct gci_stream *s)
 	for (nbytes -= s->gone; nbytes < ENOUGH_NBYTES && s->nout < GCI_STREAM_FRAMES; s->nout++) {
 		struct gci_ep_frame *f = &s->out[s->nout];
 
-		if (s->bye_taken || !gci_ep_pull(s->ep, s->peer, f))
+		if (s->bye_taken || !gci_ep_pull(s->ep, s->peer, s->index, f))
 			break;
 		nbytes += GCI_FRAME_HEAD_NBYTES + f->nbytes;
 	}

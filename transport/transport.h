@@ -53,6 +53,9 @@ struct gci_tp_req {
 	uint64_t nbytes;
 	uint64_t digest; /* the operation's signature; a peer's different one is a mismatch */
 	uint32_t align;  /* frames are cut at multiples of it, in bytes: 1, or the element's size */
+	/* isend: peers that the sender shares its streams among, each using that part of its own
+	 * (at least one); 0 or 1: all of them. */
+	uint32_t share;
 	void (*done)(struct gci_tp_req *r, int status);
 	/* irecv only, may be NULL. If set, `buf` is not used: instead the payload is handed over
 	 * piece by piece, in any order, every byte once, cut at multiples of `align`. */

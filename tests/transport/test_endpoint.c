@@ -331,7 +331,7 @@ static void sending_keeps_the_order_of_isend(void **state)
 	for (i = N; i-- > 0;)
 		assert_int_equal(feed(credit(i, sizeof(buf))), 0);
 	for (i = 0; i < N; i++) {
-		assert_int_equal(gci_ep_pull(&ep, 1, &f), 1);
+		assert_int_equal(gci_ep_pull(&ep, 1, 0, &f), 1);
 		assert_int_equal(gci_frame_decode(f.head, &got, NULL), 0);
 		assert_int_equal(got.key.tag, i);
 		gci_ep_sent(&ep, 1, &f);
@@ -357,14 +357,14 @@ static void the_allowance(void **state)
 	}
 	r[3] = request(3, buf, EAGER - GCI_EP_MESSAGE_NBYTES + 1); /* never fits */
 	gci_ep_isend(&ep, &r[3]);
-	for (i = 0; gci_ep_pull(&ep, 1, &f); i++)
+	for (i = 0; gci_ep_pull(&ep, 1, 0, &f); i++)
 		gci_ep_sent(&ep, 1, &f);
 	assert_int_equal(i, 2); /* 2 * 464 <= 1000 < 3 * 464 */
 	assert_int_equal(feed(credit(0, 400)), 0);
-	assert_true(gci_ep_pull(&ep, 1, &f));
+	assert_true(gci_ep_pull(&ep, 1, 0, &f));
 	assert_ptr_equal(f.req, &r[2]);
 	assert_int_equal(feed(credit(3, r[3].nbytes)), 0);
-	assert_true(gci_ep_pull(&ep, 1, &f));
+	assert_true(gci_ep_pull(&ep, 1, 0, &f));
 	assert_ptr_equal(f.req, &r[3]);
 }
 
