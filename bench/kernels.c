@@ -11,8 +11,8 @@
  * per array; larger than most caches). Rates count what is read and written. */
 #include "base/clock.h"
 #include "base/mem.h"
-#include "collectives/half.h"
-#include "collectives/kernels_impl.h"
+#include "collectives/kernels/half.h"
+#include "collectives/kernels/kernels_impl.h"
 
 #include <stdio.h>
 #include <stdlib.h>

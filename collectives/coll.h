@@ -8,8 +8,8 @@
 #ifndef GCI_COLLECTIVES_COLL_H
 #define GCI_COLLECTIVES_COLL_H
 
-#include "collectives/schedule.h"
-#include "collectives/topo.h"
+#include "collectives/grid/topo.h"
+#include "collectives/schedule/schedule.h"
 
 enum gci_kind {
 	GCI_BCAST,
@@ -24,7 +24,7 @@ enum gci_kind {
 	GCI_NKINDS
 };
 
-/* In which order operands are combined (collectives/order.h). */
+/* In which order operands are combined (collectives/blocks/order.h). */
 enum gci_order {
 	GCI_ANY_ORDER,     /* OP is commutative, and bits may depend on the algorithm */
 	GCI_CLUSTER_ORDER, /* one tree, by (cluster, place in it), whatever algorithm and size */
@@ -42,7 +42,7 @@ enum gci_order {
  *	allgather	own block		all blocks		own block in OUT
  *	alltoall	a block per rank	a block per rank	input in OUT
  *	barrier		none
- * collectives/layout.h tells where a block stands. */
+ * collectives/blocks/layout.h tells where a block stands. */
 struct gci_coll {
 	enum gci_kind kind;
 	const struct gci_topo *topo;

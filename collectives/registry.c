@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The registry: all tables of algorithms. Nothing else knows an algorithm by its name. */
-#include "collectives/blocks.h"
+#include "collectives/blocks/blocks.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "comm/collective.h"
 #include "comm/user_op.h"
 
-#include "collectives/layout.h"
+#include "collectives/blocks/layout.h"
 
 #include <inttypes.h>
 

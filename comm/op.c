@@ -2,7 +2,7 @@
 #include "comm/op.h"
 
 #include "base/prng.h"
-#include "collectives/layout.h"
+#include "collectives/blocks/layout.h"
 
 #include <inttypes.h>
 #include <stdio.h>

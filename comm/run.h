@@ -14,8 +14,8 @@
 #ifndef GCI_COMM_RUN_H
 #define GCI_COMM_RUN_H
 
-#include "collectives/kernels.h"
-#include "collectives/ready.h"
+#include "collectives/kernels/kernels.h"
+#include "collectives/schedule/ready.h"
 #include "transport/transport.h"
 
 struct gci_run_message;

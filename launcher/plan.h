@@ -10,7 +10,7 @@
 #ifndef GCI_LAUNCHER_PLAN_H
 #define GCI_LAUNCHER_PLAN_H
 
-#include "collectives/grid.h"
+#include "collectives/grid/grid.h"
 #include "launcher/options.h"
 
 enum gci_place_how { GCI_PLACE_LOCAL, GCI_PLACE_NETNS, GCI_PLACE_SSH };

@@ -10,7 +10,7 @@
 #ifndef GCI_NETEM_HOST_H
 #define GCI_NETEM_HOST_H
 
-#include "collectives/grid.h"
+#include "collectives/grid/grid.h"
 
 #define GCI_HOST_DIR "/run/gridcoll"
 #define GCI_HOST_LAB GCI_HOST_DIR "/lab.json"

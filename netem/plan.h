@@ -23,7 +23,7 @@
 #ifndef GCI_NETEM_PLAN_H
 #define GCI_NETEM_PLAN_H
 
-#include "collectives/grid.h"
+#include "collectives/grid/grid.h"
 
 #define GCI_LAB_MAX_CLUSTERS 250             /* one byte of the address */
 #define GCI_LAB_MAX_DELAY_NS 200000000000ull /* tc counts in 32 bits */

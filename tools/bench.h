@@ -3,7 +3,7 @@
 #ifndef GCT_BENCH_H
 #define GCT_BENCH_H
 
-#include "collectives/limit.h"
+#include "collectives/models/limit.h"
 #include "comm/comm.h"
 #include "tools/lab_info.h"
 

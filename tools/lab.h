@@ -3,7 +3,7 @@
 #ifndef GCI_TOOLS_LAB_H
 #define GCI_TOOLS_LAB_H
 
-#include "collectives/grid.h"
+#include "collectives/grid/grid.h"
 #include "netem/frame.h"
 
 enum lab_backend { LAB_AUTO, LAB_HOST, LAB_UML };

@@ -3,7 +3,7 @@
 #ifndef GCI_COLLECTIVES_ALLGATHER_ALLGATHER_H
 #define GCI_COLLECTIVES_ALLGATHER_ALLGATHER_H
 
-#include "collectives/blocks.h"
+#include "collectives/blocks/blocks.h"
 
 void gci_emit_allgather_gridcoll(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_allgather_rings(struct gci_builder *b, const struct gci_coll *c);

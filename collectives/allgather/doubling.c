@@ -5,7 +5,7 @@
  * Cost: ceil(log2 P) L + (P-1)/P M/B for powers of two, else up to twice the data at some ranks; M
  * being all blocks. Min3 (Gupta 2007), 2. */
 #include "collectives/allgather/allgather.h"
-#include "collectives/phases.h"
+#include "collectives/blocks/phases.h"
 
 void gci_emit_allgather_doubling(struct gci_builder *b, const struct gci_coll *c)
 {

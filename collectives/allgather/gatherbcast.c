@@ -3,7 +3,7 @@
  * one runs beside the bcast of those before.
  * Cost: 2 ceil(log2 P) L + (P-1)/P M/B + ceil(log2 P) M/B, M being all blocks. */
 #include "collectives/allgather/allgather.h"
-#include "collectives/phases.h"
+#include "collectives/blocks/phases.h"
 
 enum { GATHER, BCAST };
 

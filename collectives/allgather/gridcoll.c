@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The product's allgather: rings for long messages, coordinators for short ones. */
 #include "collectives/allgather/allgather.h"
-#include "collectives/cost.h"
+#include "collectives/models/cost.h"
 
 void gci_emit_allgather_gridcoll(struct gci_builder *b, const struct gci_coll *c)
 {

@@ -11,7 +11,7 @@
  * segment for each of the C-1 others, o the cost to start one. Unsegmented it costs
  * (C-1) (L + M/C B), and the bcast ceil(log2 h) M/B more, M being all blocks. */
 #include "collectives/allgather/allgather.h"
-#include "collectives/phases.h"
+#include "collectives/blocks/phases.h"
 
 enum { GATHER, EXCHANGE, BCAST };
 

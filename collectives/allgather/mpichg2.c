@@ -6,7 +6,7 @@
  * C clusters of h ranks and M for all blocks. All that crosses the WAN goes through one rank of
  * each cluster, and over some links more than once. */
 #include "collectives/allgather/allgather.h"
-#include "collectives/phases.h"
+#include "collectives/blocks/phases.h"
 
 enum { LOCAL, WIDE, DOWN };
 

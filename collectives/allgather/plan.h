@@ -11,7 +11,7 @@
 #ifndef GCI_COLLECTIVES_ALLGATHER_PLAN_H
 #define GCI_COLLECTIVES_ALLGATHER_PLAN_H
 
-#include "collectives/topo.h"
+#include "collectives/grid/topo.h"
 
 #include <stddef.h>
 

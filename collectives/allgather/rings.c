@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * The product's allgather: blocks in segments, round the ring of their cluster, over each WAN link
- * once, and round the rings of the other clusters (collectives/route.h).
+ * once, and round the rings of the other clusters (collectives/blocks/route.h).
  *
  * Cost, M being all blocks: (P-1)/P M/B + (h-1) m/B for segments of m, and what of 2 L is not
  * hidden behind the local ring. Bound (DESIGN.md): (P-1)/P M/B. Where the WAN fills a NIC it waits
  * until the local ring is done but for a round trip's worth: two senders at one NIC are slower than
  * one after the other. */
 #include "collectives/allgather/allgather.h"
-#include "collectives/route.h"
+#include "collectives/blocks/route.h"
 
 enum { LOCAL, WAN, REMOTE };
 

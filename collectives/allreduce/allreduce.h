@@ -3,7 +3,7 @@
 #ifndef GCI_COLLECTIVES_ALLREDUCE_ALLREDUCE_H
 #define GCI_COLLECTIVES_ALLREDUCE_ALLREDUCE_H
 
-#include "collectives/reduction.h"
+#include "collectives/blocks/reduction.h"
 
 void gci_emit_allreduce_gridcoll(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_allreduce_allgather(struct gci_builder *b, const struct gci_coll *c);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Recursive doubling along the canonical tree (collectives/order.h), for any number of ranks: at
- * each node every rank of one half trades whole vectors with its counterpart in the other, and both
- * combine them alike. Inside clusters first, then between them, unless the order is one of ranks.
- * Where a half has more ranks than the other, the last of the smaller one tells all that are left.
- * Cost: ceil(log2 P) (L + M/B), of which ceil(log2 C) over the WAN. For short messages. */
+ * Recursive doubling along the canonical tree (collectives/blocks/order.h), for any number of
+ * ranks: at each node every rank of one half trades whole vectors with its counterpart in the
+ * other, and both combine them alike. Inside clusters first, then between them, unless the order is
+ * one of ranks. Where a half has more ranks than the other, the last of the smaller one tells all
+ * that are left. Cost: ceil(log2 P) (L + M/B), of which ceil(log2 C) over the WAN. For short
+ * messages. */
 #include "collectives/allreduce/allreduce.h"
 
 enum { INSIDE, BETWEEN };

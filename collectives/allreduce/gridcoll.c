@@ -2,7 +2,7 @@
  * The product's allreduce: parts reduced, traded and gathered for long messages, a tree for short
  * ones. Both keep the fixed order where it is asked for. */
 #include "collectives/allreduce/allreduce.h"
-#include "collectives/cost.h"
+#include "collectives/models/cost.h"
 
 void gci_emit_allreduce_gridcoll(struct gci_builder *b, const struct gci_coll *c)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Allreduce of long messages in a fixed order: a reduce-scatter along the canonical tree
- * (collectives/order.h), every rank leading the tree of its own part, then an allgather.
+ * (collectives/blocks/order.h), every rank leading the tree of its own part, then an allgather.
  *	ordered		over all ranks. Cost: 2 ceil(log2 P) L + 2 (P-1)/P M/B
  *	ordered-mod	in each cluster; the clusters trade their parts by n senders, and combine
  *			them by that tree too. Cost: L + (C-1) M/nB + 2 (h-1)/h M/B, and (h-n)/hn
@@ -9,7 +9,7 @@
  *is the WAN, when it is slower than h NICs, that keeps `ordered-mod` from it: nothing is reduced or
  *gathered meanwhile. */
 #include "collectives/allreduce/allreduce.h"
-#include "collectives/shares.h"
+#include "collectives/blocks/shares.h"
 
 enum { REDUCE, COUNTER, FORWARD, ALLGATHER };
 

@@ -14,7 +14,7 @@
  * (2.5). With more clusters M/nB counts C-1 times: each begins with the next one, so that their
  * parts do not all come to one cluster first. */
 #include "collectives/allreduce/allreduce.h"
-#include "collectives/bridge.h"
+#include "collectives/blocks/bridge.h"
 
 enum { REDUCE_SCATTER, MERGE, FORWARD, COUNTER, SPLIT, ALLGATHER };
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Allreduce for short messages: along the canonical tree (collectives/order.h) in each cluster,
- * whole vectors between the clusters' first ranks, who combine them in canonical order, and a
- * binomial tree back.
+ * Allreduce for short messages: along the canonical tree (collectives/blocks/order.h) in each
+ * cluster, whole vectors between the clusters' first ranks, who combine them in canonical order,
+ * and a binomial tree back.
  *
  * Cost: L + 2 ceil(log2 h) l + o for each message, and M/B for each. Bound (DESIGN.md): L for a
  * message of no length; what keeps us from it is the depth of the cluster's tree. */
 #include "collectives/allreduce/allreduce.h"
-#include "collectives/phases.h"
+#include "collectives/blocks/phases.h"
 
 enum { UP, EXCHANGE, DOWN };
 

@@ -3,7 +3,7 @@
 #ifndef GCI_COLLECTIVES_ALLTOALL_ALLTOALL_H
 #define GCI_COLLECTIVES_ALLTOALL_ALLTOALL_H
 
-#include "collectives/blocks.h"
+#include "collectives/blocks/blocks.h"
 
 void gci_emit_alltoall_gridcoll(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_alltoall_paced(struct gci_builder *b, const struct gci_coll *c);

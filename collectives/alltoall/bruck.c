@@ -8,7 +8,7 @@
  * rest of i to go downwards, so that blocks arrive in the order in which they stand in OUT. */
 #include "base/mem.h"
 #include "collectives/alltoall/alltoall.h"
-#include "collectives/phases.h"
+#include "collectives/blocks/phases.h"
 
 /* Elements of the block in slot i of `rank` when it has travelled `done`, some bits of i. */
 static uint64_t slot_len(const struct gci_coll *c, int rank, int i, int done)

@@ -17,7 +17,7 @@
  * segments overlap to (C-1) h^2 m / nB. */
 #include "base/mem.h"
 #include "collectives/alltoall/alltoall.h"
-#include "collectives/phases.h"
+#include "collectives/blocks/phases.h"
 
 enum { COLLECT, HAND, CROSS, DISTRIBUTE, LOCAL };
 

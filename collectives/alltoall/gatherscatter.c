@@ -5,7 +5,7 @@
  * Cost: 2 log2 P L + 4 M P/B at most, M being what a rank sends, all of which meets at rank 0; with
  * segments it comes and goes at a time, and the cost nears M P/B. ATCC (Vadhiyar 2001), table 1. */
 #include "collectives/alltoall/alltoall.h"
-#include "collectives/phases.h"
+#include "collectives/blocks/phases.h"
 
 enum { GATHER, SCATTER };
 

@@ -4,8 +4,8 @@
  * and sender. */
 #include "base/clock.h"
 #include "collectives/alltoall/alltoall.h"
-#include "collectives/cost.h"
-#include "collectives/path.h"
+#include "collectives/blocks/path.h"
+#include "collectives/models/cost.h"
 
 static int all_may_send(const struct gci_coll *c)
 {

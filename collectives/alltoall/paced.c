@@ -7,7 +7,7 @@
  * Cost, M being one rank's blocks: (P-1)/P M/B + L. Bound (DESIGN.md): (P-1)/P M/B. */
 #include "base/mem.h"
 #include "collectives/alltoall/alltoall.h"
-#include "collectives/route.h"
+#include "collectives/blocks/route.h"
 
 struct chain {
 	uint32_t *steps;

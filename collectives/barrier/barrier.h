@@ -3,7 +3,7 @@
 #ifndef GCI_COLLECTIVES_BARRIER_BARRIER_H
 #define GCI_COLLECTIVES_BARRIER_BARRIER_H
 
-#include "collectives/blocks.h"
+#include "collectives/blocks/blocks.h"
 
 void gci_emit_barrier_binomial(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_barrier_clusters(struct gci_builder *b, const struct gci_coll *c);

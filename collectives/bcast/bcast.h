@@ -3,7 +3,7 @@
 #ifndef GCI_COLLECTIVES_BCAST_BCAST_H
 #define GCI_COLLECTIVES_BCAST_BCAST_H
 
-#include "collectives/blocks.h"
+#include "collectives/blocks/blocks.h"
 
 void gci_emit_bcast_gridcoll(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_bcast_pipeline(struct gci_builder *b, const struct gci_coll *c);

@@ -4,7 +4,7 @@
  * Cost: binomial ceil(log2 P) (M/B + o); tree L + (C-1 + ceil(log2 h)) (M/B + o), o being the cost
  * of a message. MagPIe (Kielmann 2001), 3: every WAN link is crossed once. For short messages. */
 #include "collectives/bcast/bcast.h"
-#include "collectives/phases.h"
+#include "collectives/blocks/phases.h"
 
 void gci_emit_bcast_binomial(struct gci_builder *b, const struct gci_coll *c)
 {

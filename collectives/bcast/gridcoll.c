@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The product's bcast: a pipeline for long messages, a tree for short ones. */
 #include "collectives/bcast/bcast.h"
-#include "collectives/cost.h"
+#include "collectives/models/cost.h"
 
 void gci_emit_bcast_gridcoll(struct gci_builder *b, const struct gci_coll *c)
 {

@@ -7,7 +7,7 @@
  * Cost, t_i being the costs of the others in rising order and t_0 the root's: spoc at most the sum
  * over i < log2 P of max(t_0, t_(2^i - 1)); fnf within 1 % of optimal on average; optimal the least
  * there is, at 3^P to find it. HNOW (Banikazemi 1998), 4 to 6. */
-#include "collectives/hnow.h"
+#include "collectives/models/hnow.h"
 #include "base/mem.h"
 #include "collectives/bcast/bcast.h"
 

@@ -8,7 +8,7 @@
  * L + ceil(log2 h) (M/B + o) for short ones, o being the cost of a message. MagPIe (Kielmann 2001),
  * 3.1. */
 #include "collectives/bcast/bcast.h"
-#include "collectives/phases.h"
+#include "collectives/blocks/phases.h"
 
 /* MPI_Isend of more than this waits over the WAN. MagPIe, 2. */
 #define WAITS_FROM_NBYTES (64u << 10)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The product's bcast: segments along a path through all ranks (collectives/path.h).
+ * The product's bcast: segments along a path through all ranks (collectives/blocks/path.h).
  *
  * Cost: M/B + L + (P-2) (m/B + o) for segments of m. Bound (DESIGN.md): M/B + L, approached for
  * P m << M; what keeps us from it is the filling of the path. */
 #include "collectives/bcast/bcast.h"
-#include "collectives/path.h"
+#include "collectives/blocks/path.h"
 
 void gci_emit_bcast_pipeline(struct gci_builder *b, const struct gci_coll *c)
 {

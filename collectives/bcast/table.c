@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "collectives/bcast/bcast.h"
-#include "collectives/hnow.h"
+#include "collectives/models/hnow.h"
 
 const struct gci_algorithm gci_bcasts[] = {
 	{GCI_BCAST, "gridcoll", "pipeline or tree, by a cost formula",

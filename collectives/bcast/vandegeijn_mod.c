@@ -12,7 +12,7 @@
  * With more clusters M/nB counts once for each of those that a node sends to: their senders are
  * different nodes as far as the cluster has enough. */
 #include "collectives/bcast/bcast.h"
-#include "collectives/bridge.h"
+#include "collectives/blocks/bridge.h"
 
 enum { SCATTER, ALLGATHER, FORWARD, COUNTER };
 

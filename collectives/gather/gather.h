@@ -3,7 +3,7 @@
 #ifndef GCI_COLLECTIVES_GATHER_GATHER_H
 #define GCI_COLLECTIVES_GATHER_GATHER_H
 
-#include "collectives/blocks.h"
+#include "collectives/blocks/blocks.h"
 
 void gci_emit_gather_gridcoll(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_gather_relay(struct gci_builder *b, const struct gci_coll *c);

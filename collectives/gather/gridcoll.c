@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The product's gather: by relays for long blocks, brought together on the way for short ones. */
-#include "collectives/cost.h"
 #include "collectives/gather/gather.h"
+#include "collectives/models/cost.h"
 
 void gci_emit_gather_gridcoll(struct gci_builder *b, const struct gci_coll *c)
 {

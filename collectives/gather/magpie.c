@@ -3,8 +3,8 @@
  * root in one message. Who receives large messages takes them one after the other.
  * Cost: (h-1)/h M'/B + the sum over the other clusters of M'/W + 2L, M' being a cluster's blocks
  * and W its link's rate; for short messages 2 L + P o. MagPIe (Kielmann 2001), 3.3. */
+#include "collectives/blocks/phases.h"
 #include "collectives/gather/gather.h"
-#include "collectives/phases.h"
 
 /* A shorter message is under way before it is asked for. MagPIe, 2. */
 #define WAITS_FROM_NBYTES (64u << 10)

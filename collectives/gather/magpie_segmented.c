@@ -7,16 +7,16 @@
  *	g = max(P_l g_w(m), P_w P_l r + o)
  *
  * where receiving takes the root r = s(m); and k, if the caller leaves it open, is the best by this
- * formula. MagPIe (Kielmann 2001), 3.3; s, g and L as in collectives/plogp.h.
+ * formula. MagPIe (Kielmann 2001), 3.3; s, g and L as in collectives/models/plogp.h.
  *
  * The paper's contention inside the receiving node is kept out: the root takes in from no more
  * clusters at a time than fill its NIC, and from one rank of each, the next being asked for a round
  * trip ahead. */
 #include "base/clock.h"
+#include "collectives/blocks/path.h"
+#include "collectives/blocks/route.h"
 #include "collectives/gather/gather.h"
-#include "collectives/path.h"
-#include "collectives/plogp.h"
-#include "collectives/route.h"
+#include "collectives/models/plogp.h"
 
 struct model {
 	struct gci_plogp p;

@@ -7,8 +7,8 @@
  *
  * Cost, M being all blocks: (P-1)/P M/B + L where the far blocks are asked for a round trip ahead.
  * Bound (DESIGN.md): (P-1)/P M/B. */
+#include "collectives/blocks/route.h"
 #include "collectives/gather/gather.h"
-#include "collectives/route.h"
 
 /* A block's way: its owner, who sends it over the WAN, who takes it in, the root. */
 #define WAY 4

@@ -7,8 +7,8 @@
  * Cost, M being all blocks in k segments: sequential (P-1) (L + M/PB); chain
  * (P-1) (L + M/2kB) + M/B; binary log2 P L + (1 + 1/k) M/B, its root receiving two halves.
  * ATCC (Vadhiyar 2001), table 1. */
+#include "collectives/blocks/subtree.h"
 #include "collectives/gather/gather.h"
-#include "collectives/subtree.h"
 
 static void gather(struct gci_builder *b, const struct gci_coll *c, enum gci_tree_shape shape)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The product's reduce: a pipeline for long messages, a tree for short ones and where the order of
  * reduction is fixed. */
-#include "collectives/cost.h"
+#include "collectives/models/cost.h"
 #include "collectives/reduce/reduce.h"
 
 void gci_emit_reduce_gridcoll(struct gci_builder *b, const struct gci_coll *c)

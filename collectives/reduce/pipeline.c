@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The product's reduce: the bcast's pipeline (collectives/path.h) walked backwards. Every rank
- * takes each segment in from the one behind it, adds its own, and passes it on towards the root.
+ * The product's reduce: the bcast's pipeline (collectives/blocks/path.h) walked backwards. Every
+ * rank takes each segment in from the one behind it, adds its own, and passes it on towards the
+ * root.
  *
  * Cost: M/B + L + (P-2) (m/B + o) for segments of m, and the time of reducing where that is not
  * hidden. Bound (DESIGN.md): M/B + L, approached for P m << M. For commutative operations. */
-#include "collectives/path.h"
+#include "collectives/blocks/path.h"
 #include "collectives/reduce/reduce.h"
 
 void gci_emit_reduce_pipeline(struct gci_builder *b, const struct gci_coll *c)

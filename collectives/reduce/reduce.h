@@ -3,7 +3,7 @@
 #ifndef GCI_COLLECTIVES_REDUCE_REDUCE_H
 #define GCI_COLLECTIVES_REDUCE_REDUCE_H
 
-#include "collectives/reduction.h"
+#include "collectives/blocks/reduction.h"
 
 void gci_emit_reduce_binary(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_reduce_binomial(struct gci_builder *b, const struct gci_coll *c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The product's reduce-scatter: rings for long blocks, trees by clusters for short ones and where
  * the order of reduction is fixed. */
-#include "collectives/cost.h"
+#include "collectives/models/cost.h"
 #include "collectives/reduce_scatter/reduce_scatter.h"
 
 void gci_emit_reduce_scatter_gridcoll(struct gci_builder *b, const struct gci_coll *c)

@@ -3,7 +3,7 @@
 #ifndef GCI_COLLECTIVES_REDUCE_SCATTER_REDUCE_SCATTER_H
 #define GCI_COLLECTIVES_REDUCE_SCATTER_REDUCE_SCATTER_H
 
-#include "collectives/reduction.h"
+#include "collectives/blocks/reduction.h"
 
 void gci_emit_reduce_scatter_gridcoll(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_reduce_scatter_clusters(struct gci_builder *b, const struct gci_coll *c);

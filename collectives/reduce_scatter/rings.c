@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * The product's reduce-scatter: the product's allgather (collectives/route.h) walked backwards. In
- * each other cluster a block's sum is made along the ring up to where it would have entered, goes
- * over the WAN once to its gateway, and joins the sum that goes round its own cluster's ring.
+ * The product's reduce-scatter: the product's allgather (collectives/blocks/route.h) walked
+ * backwards. In each other cluster a block's sum is made along the ring up to where it would have
+ * entered, goes over the WAN once to its gateway, and joins the sum that goes round its own
+ * cluster's ring.
  *
  * Cost, M being all blocks: (P-1)/P M/B + L + (h-1) m/B for segments of m. Bound (DESIGN.md):
  * (P-1)/P M/B; L can only be hidden behind the local rings where gateways are not the bottleneck.
  * For commutative operations. */
 #include "base/mem.h"
+#include "collectives/blocks/route.h"
 #include "collectives/reduce_scatter/reduce_scatter.h"
-#include "collectives/route.h"
 
 enum { LOCAL, WAN, REMOTE };
 

@@ -2,7 +2,7 @@
  * Binomial scatter by recursive halving: who holds the blocks of members [a, z) gives the second
  * half of them to its first.
  * Cost: ceil(log2 P) L + (P-1)/P M/B, M being all blocks. ATCC (Vadhiyar 2001), table 1. */
-#include "collectives/phases.h"
+#include "collectives/blocks/phases.h"
 #include "collectives/scatter/scatter.h"
 
 void gci_emit_scatter_binomial(struct gci_builder *b, const struct gci_coll *c)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The product's scatter: by relays for long blocks, brought together on the way for short ones. */
-#include "collectives/cost.h"
+#include "collectives/models/cost.h"
 #include "collectives/scatter/scatter.h"
 
 void gci_emit_scatter_gridcoll(struct gci_builder *b, const struct gci_coll *c)

@@ -4,7 +4,7 @@
  * WAN waits for its acknowledgement.
  * Cost: the sum over the other clusters of M'/W + 2L, M' being a cluster's blocks and W its link's
  * rate, + (h-1)/h M'/B; for short messages 2 L + P o. MagPIe (Kielmann 2001), 3.2. */
-#include "collectives/phases.h"
+#include "collectives/blocks/phases.h"
 #include "collectives/scatter/scatter.h"
 
 /* MPI_Isend of more than this waits over the WAN. MagPIe, 2. */

@@ -7,12 +7,12 @@
  *	g = P_l a + o,  a = max(g_w(m), (P_w - 1) s(m) + s(m))
  *
  * and k, if the caller leaves it open, is the best by this formula. MagPIe (Kielmann 2001), 3.2; s,
- * g and L as in collectives/plogp.h. */
+ * g and L as in collectives/models/plogp.h. */
 #include "base/clock.h"
 #include "base/mem.h"
-#include "collectives/path.h"
-#include "collectives/plogp.h"
-#include "collectives/route.h"
+#include "collectives/blocks/path.h"
+#include "collectives/blocks/route.h"
+#include "collectives/models/plogp.h"
 #include "collectives/scatter/scatter.h"
 
 struct model {

@@ -7,8 +7,8 @@
  *
  * Cost, M being all blocks: (P-1)/P M/B + h m/B for segments of m, L hidden by the root's own
  * cluster. Bound (DESIGN.md): (P-1)/P M/B. */
-#include "collectives/path.h"
-#include "collectives/route.h"
+#include "collectives/blocks/path.h"
+#include "collectives/blocks/route.h"
 #include "collectives/scatter/scatter.h"
 
 /* A block's way: the root, who sends it over the WAN, who takes it in, its owner. */

@@ -3,7 +3,7 @@
 #ifndef GCI_COLLECTIVES_SCATTER_SCATTER_H
 #define GCI_COLLECTIVES_SCATTER_SCATTER_H
 
-#include "collectives/blocks.h"
+#include "collectives/blocks/blocks.h"
 
 void gci_emit_scatter_gridcoll(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_scatter_relay(struct gci_builder *b, const struct gci_coll *c);

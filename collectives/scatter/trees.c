@@ -6,8 +6,8 @@
  * Cost, M being all blocks in k segments: sequential L + (P-1)/P M/B; chain
  * (P-1) (L + M/2kB) + M/B; binary log2 P L + (1 + 1/k) M/B, its root sending two halves.
  * ATCC (Vadhiyar 2001), table 1. */
+#include "collectives/blocks/subtree.h"
 #include "collectives/scatter/scatter.h"
-#include "collectives/subtree.h"
 
 static void scatter(struct gci_builder *b, const struct gci_coll *c, enum gci_tree_shape shape)
 {

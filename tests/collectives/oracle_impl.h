@@ -4,7 +4,7 @@
 #define GCI_TESTS_ORACLE_IMPL_H
 
 #include "base/prng.h"
-#include "collectives/schedule.h"
+#include "collectives/schedule/schedule.h"
 
 struct gci_coll;
 

@@ -4,7 +4,7 @@
 #include "tests/collectives/oracle_impl.h"
 
 #include "base/mem.h"
-#include "collectives/layout.h"
+#include "collectives/blocks/layout.h"
 
 #include <stdlib.h>
 

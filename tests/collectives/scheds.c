@@ -2,7 +2,7 @@
 #include "tests/collectives/scheds.h"
 
 #include "base/mem.h"
-#include "collectives/blocks.h"
+#include "collectives/blocks/blocks.h"
 #include "tests/collectives/topologies.h"
 
 #include <stdlib.h>

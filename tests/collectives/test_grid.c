@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "collectives/grid.h"
+#include "collectives/grid/grid.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/prng.h"
-#include "collectives/hnow.h"
-#include "collectives/verify.h"
+#include "collectives/models/hnow.h"
+#include "collectives/verify/verify.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "collectives/imap.h"
+#include "collectives/schedule/imap.h"
 
 #include <string.h>
 

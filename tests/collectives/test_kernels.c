@@ -4,8 +4,8 @@
 #include "tests/test.h"
 
 #include "base/prng.h"
-#include "collectives/half.h"
-#include "collectives/kernels_impl.h"
+#include "collectives/kernels/half.h"
+#include "collectives/kernels/kernels_impl.h"
 
 #include <math.h>
 #include <string.h>

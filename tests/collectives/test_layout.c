@@ -4,7 +4,7 @@
 #include "tests/test.h"
 
 #include "base/mem.h"
-#include "collectives/layout.h"
+#include "collectives/blocks/layout.h"
 #include "tests/collectives/topologies.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "collectives/limit.h"
+#include "collectives/models/limit.h"
 #include "tests/collectives/topologies.h"
 
 #include <stdio.h>

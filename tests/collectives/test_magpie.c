@@ -5,8 +5,8 @@
 #include "tests/test.h"
 
 #include "base/clock.h"
-#include "collectives/plogp.h"
-#include "collectives/verify.h"
+#include "collectives/models/plogp.h"
+#include "collectives/verify/verify.h"
 
 #include <stdio.h>
 #include <stdlib.h>

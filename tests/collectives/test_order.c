@@ -4,7 +4,7 @@
 #include "tests/test.h"
 
 #include "base/mem.h"
-#include "collectives/order.h"
+#include "collectives/blocks/order.h"
 #include "tests/collectives/oracle_impl.h"
 #include "tests/collectives/topologies.h"
 

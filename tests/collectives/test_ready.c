@@ -3,7 +3,7 @@
 
 #include "base/mem.h"
 #include "base/prng.h"
-#include "collectives/ready.h"
+#include "collectives/schedule/ready.h"
 
 enum { NONE, TAKEN, DONE };
 

@@ -3,8 +3,8 @@
 
 #include "base/mem.h"
 #include "base/prng.h"
-#include "collectives/kernels.h"
-#include "collectives/order.h"
+#include "collectives/blocks/order.h"
+#include "collectives/kernels/kernels.h"
 #include "tests/test.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The grid file's parser. What it takes must print to what parses to the same print. */
 #include "base/buf.h"
-#include "collectives/grid.h"
+#include "collectives/grid/grid.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT
+ * The grid: clusters of hosts and the links between them, as the grid file describes them.
+ *
+ *	struct gci_grid g;
+ *	struct gci_error e = {0};
+ *	if (gci_grid_parse(&g, text, strlen(text), "my.grid", &e))
+ *		puts(e.text);			// my.grid:7: ...
+ *	gci_grid_dilate(&g, 20);
+ *	...
+ *	gci_grid_free(&g);
+ *
+ * Pure: text in, model out. */
+#ifndef GCI_COLLECTIVES_GRID_GRID_H
+#define GCI_COLLECTIVES_GRID_GRID_H
+
+#include "base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define GCI_GRID_MAX_HOSTS    65536
+#define GCI_GRID_MAX_CLUSTERS 256
+#define GCI_GRID_MAX_TEXT     (8u << 20)
+
+struct gci_cluster {
+	char *name;
+	char **hosts; /* in rank order */
+	int nhosts;
+	uint64_t nic_bps;      /* of each host; 0: unknown */
+	uint64_t lan_delay_ns; /* one way, between two hosts */
+	uint64_t tini_ns;      /* what a message costs each host that sends it; 0: unknown */
+	uint64_t *own_tini_ns; /* [host of the cluster]: its own, or 0; NULL: none has its own */
+};
+
+/* One direction between two clusters. */
+struct gci_link {
+	int from, to;           /* cluster indices */
+	uint64_t rate_bps;      /* 0: unknown */
+	uint64_t delay_ns;      /* one way */
+	uint64_t queue_nbytes;  /* bottleneck buffer; 0: unknown */
+	uint64_t flow_rate_bps; /* most that one connection gets; 0: no such limit */
+	uint32_t loss_ppm;
+	uint32_t streams; /* connections per pair of ranks; 0: gridcoll decides */
+	uint32_t senders; /* ranks that may send at once; 0: gridcoll decides */
+	int via;          /* 1 + the cluster whose links it passes; 0: a link of its own */
+};
+
+struct gci_grid {
+	struct gci_cluster *clusters;
+	int nclusters;
+	int nhosts; /* of all clusters */
+	struct gci_link *links;
+	int nlinks;
+	int *link_at; /* [from * GCI_GRID_MAX_CLUSTERS + to]: index + 1, 0: none */
+};
+
+/* Reads a grid file's text (of `len` bytes, no more than GCI_GRID_MAX_TEXT). `name` stands before
+ * the line number in errors. On failure returns GCOLL_ERR_PARSE or _NOMEM with `g` empty. */
+int gci_grid_parse(
+	struct gci_grid *g, const char *text, size_t len, const char *name, struct gci_error *e);
+
+void gci_grid_free(struct gci_grid *g);
+
+/* Slows the grid down k times: rates divided, delays multiplied; what is in flight stays. */
+void gci_grid_dilate(struct gci_grid *g, uint32_t k);
+
+/* The link from one cluster to another; NULL within a cluster. */
+const struct gci_link *gci_grid_link(const struct gci_grid *g, int from, int to);
+
+/* The cluster of host number `host` (0 .. nhosts-1, cluster by cluster). */
+int gci_grid_cluster_of(const struct gci_grid *g, int host);
+const char *gci_grid_host(const struct gci_grid *g, int host);
+
+/* What a message costs this host when it sends it (its message initiation cost); 0: unknown. */
+uint64_t gci_grid_tini_ns(const struct gci_grid *g, int host);
+
+/* The number of the host of this name, or -1. */
+int gci_grid_find_host(const struct gci_grid *g, const char *name);
+
+struct gci_buf;
+/* The grid as a grid file that parses to the same model. */
+void gci_grid_print(const struct gci_grid *g, struct gci_buf *out);
+
+/* Expands "a[1-3,07],b" to a1 a2 a3 a07 b, appended to *hosts. GCOLL_ERR_* with the reason in
+ * `e`, then *hosts has only what was complete before. */
+int gci_hosts_expand(const char *pattern, char ***hosts, int *nhosts, struct gci_error *e);
+
+#endif

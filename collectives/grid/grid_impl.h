@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ * What the two halves of the grid file's parser share: grid_parse.c reads line by line,
+ * grid_check.c looks at the whole. */
+#ifndef GCI_COLLECTIVES_GRID_GRID_IMPL_H
+#define GCI_COLLECTIVES_GRID_GRID_IMPL_H
+
+#include "collectives/grid/grid.h"
+
+#define GCI_GRID_NAME_LIMIT 49 /* libinih keeps 50 bytes of a section's or key's name */
+
+/* [host NAME], kept until all hosts are known. */
+struct gci_host_section {
+	char *name;
+	int line;
+	uint64_t tini_ns; /* 0: not said */
+};
+
+struct gci_grid_parser {
+	struct gci_grid *g;
+	const char *file;
+	struct gci_error *e;
+	/* reader */
+	const char *text, *end;
+	int line;
+	/* the section we are in */
+	char section[GCI_GRID_NAME_LIMIT + 1];
+	int cluster;         /* index, or -1 */
+	int link[2], nlinks; /* indices of the link's one or two directions */
+	int in_host;         /* the last of `own` */
+	int *via_lines;      /* [link]: where it was told which way it goes */
+	size_t via_lines_cap;
+	int *cluster_lines; /* where each cluster was opened */
+	size_t cluster_lines_cap;
+	int *host_lines; /* where each host was named, in the order of all */
+	size_t nhost_lines, host_lines_cap;
+	struct gci_host_section *own;
+	size_t nown, own_cap;
+};
+
+/* Both return what they set. */
+__attribute__((format(printf, 3, 4))) int gci_grid_fail_at(
+	struct gci_grid_parser *p, int line, const char *fmt, ...);
+int gci_grid_nomem(struct gci_grid_parser *p);
+
+/* Counts hosts, refuses what no single line shows, gives [host] sections to their hosts. */
+int gci_grid_check(struct gci_grid_parser *p);
+
+#endif

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT
+ * The grid file's parser, on libinih. libinih cuts long names silently and joins indented lines
+ * to the value before, so its reader is ours: it counts lines, strips indentation, and refuses
+ * what would be cut. */
+#include "base/mem.h"
+#include "base/units.h"
+#include "collectives/grid/grid_impl.h"
+
+#include <ctype.h>
+#include <ini.h>
+#include <stdio.h>
+#include <string.h>
+
+#define fail(p, ...) gci_grid_fail_at(p, (p)->line, __VA_ARGS__)
+
+static int find_cluster(const struct gci_grid *g, const char *name)
+{
+	int i;
+
+	for (i = 0; i < g->nclusters; i++)
+		if (!strcmp(g->clusters[i].name, name))
+			return i;
+	return -1;
+}
+
+static int open_cluster(struct gci_grid_parser *p, const char *name)
+{
+	struct gci_grid *g = p->g;
+	struct gci_cluster *grown;
+	size_t n = (size_t)g->nclusters;
+
+	if (!*name || strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				   "0123456789-_.") != strlen(name))
+		return fail(p, "bad cluster name \"%s\", expected [cluster NAME]", name);
+	if (find_cluster(g, name) >= 0)
+		return fail(p, "cluster %s is there twice (first in line %d)", name,
+			p->cluster_lines[find_cluster(g, name)]);
+	if (g->nclusters >= GCI_GRID_MAX_CLUSTERS)
+		return fail(p, "more than %d clusters", GCI_GRID_MAX_CLUSTERS);
+	if (gci_grow(&p->cluster_lines, &p->cluster_lines_cap, n + 1, sizeof(int)))
+		return gci_grid_nomem(p);
+	grown = gci_reallocarray(g->clusters, n + 1, sizeof(*grown));
+	if (!grown)
+		return gci_grid_nomem(p);
+	g->clusters = grown;
+	memset(&grown[n], 0, sizeof(*grown));
+	grown[n].name = gci_strdup(name);
+	if (!grown[n].name)
+		return gci_grid_nomem(p);
+	p->cluster_lines[n] = p->line;
+	p->cluster = g->nclusters++;
+	return 0;
+}
+
+static int add_link(struct gci_grid_parser *p, int from, int to)
+{
+	struct gci_grid *g = p->g;
+	struct gci_link *grown;
+
+	if (gci_grid_link(g, from, to))
+		return fail(p, "link %s > %s is there twice", g->clusters[from].name,
+			g->clusters[to].name);
+	grown = gci_reallocarray(g->links, (size_t)g->nlinks + 1, sizeof(*grown));
+	if (!grown)
+		return gci_grid_nomem(p);
+	g->links = grown;
+	memset(&grown[g->nlinks], 0, sizeof(*grown));
+	grown[g->nlinks].from = from;
+	grown[g->nlinks].to = to;
+	p->link[p->nlinks++] = g->nlinks++;
+	g->link_at[from * GCI_GRID_MAX_CLUSTERS + to] = g->nlinks;
+	return 0;
+}
+
+static int open_link(struct gci_grid_parser *p, const char *what)
+{
+	char a[GCI_GRID_NAME_LIMIT + 1], b[GCI_GRID_NAME_LIMIT + 1], mid[GCI_GRID_NAME_LIMIT + 1],
+		rest[2];
+	int n = sscanf(what, "%49s %49s %49s %1s", a, mid, b, rest);
+	int one_way = n == 3 && !strcmp(mid, ">");
+	int from, to, rc;
+
+	if (n == 2)
+		memcpy(b, mid, sizeof(b));
+	else if (!one_way)
+		return fail(p, "bad link \"%s\", expected [link A B] or [link A > B]", what);
+	from = find_cluster(p->g, a);
+	to = find_cluster(p->g, b);
+	if (from < 0 || to < 0)
+		return fail(
+			p, "unknown cluster %s, expected one that stands above", from < 0 ? a : b);
+	if (from == to)
+		return fail(p, "a link from cluster %s to itself", a);
+	rc = add_link(p, from, to);
+	return rc || one_way ? rc : add_link(p, to, from);
+}
+
+/* The host may stand below; gci_grid_check finds it. */
+static int open_host(struct gci_grid_parser *p, const char *name)
+{
+	struct gci_host_section *own;
+
+	if (gci_grow(&p->own, &p->own_cap, p->nown + 1, sizeof(*own)))
+		return gci_grid_nomem(p);
+	own = &p->own[p->nown];
+	*own = (struct gci_host_section){gci_strdup(name), p->line, 0};
+	if (!own->name)
+		return gci_grid_nomem(p);
+	p->nown++;
+	p->in_host = 1;
+	return 0;
+}
+
+/* `line` is what stands after '[', up to ']' and beyond. */
+static int open_section(struct gci_grid_parser *p, const char *line)
+{
+	const char *section = p->section;
+	size_t len = strcspn(line, "]");
+
+	if (len > GCI_GRID_NAME_LIMIT)
+		return fail(p, "section name longer than %d characters", GCI_GRID_NAME_LIMIT);
+	p->cluster = -1;
+	p->nlinks = 0;
+	p->in_host = 0;
+	memcpy(p->section, line, len);
+	p->section[len] = '\0';
+	if (!strncmp(section, "cluster ", 8))
+		return open_cluster(p, section + 8 + strspn(section + 8, " "));
+	if (!strncmp(section, "link ", 5))
+		return open_link(p, section + 5);
+	if (!strncmp(section, "host ", 5))
+		return open_host(p, section + 5 + strspn(section + 5, " "));
+	return fail(p, "unknown section [%s], expected [cluster NAME], [link A B] or [host NAME]",
+		section);
+}
+
+/* fgets() over memory for libinih: one line without its indentation, then NULL. Sections are
+ * opened here, since libinih tells of them only with their first key. */
+static char *read_line(char *out, int room, void *user)
+{
+	struct gci_grid_parser *p = user;
+	const char *eol, *start;
+	size_t len;
+
+	if (p->e->status || p->text == p->end)
+		return NULL;
+	p->line++;
+	eol = memchr(p->text, '\n', (size_t)(p->end - p->text));
+	if (!eol)
+		eol = p->end;
+	for (start = p->text; start < eol && isspace((unsigned char)*start); start++)
+		;
+	len = (size_t)(eol - start);
+	p->text = eol < p->end ? eol + 1 : eol;
+	if (memchr(start, '\0', len)) {
+		fail(p, "a zero byte, expected text");
+		return NULL;
+	}
+	if (len + 2 > (size_t)room) {
+		fail(p, "line longer than %d characters (a key may be repeated for more hosts)",
+			room - 2);
+		return NULL;
+	}
+	memcpy(out, start, len);
+	out[len] = '\n';
+	out[len + 1] = '\0';
+	return *out == '[' && strchr(out, ']') && open_section(p, out + 1) ? NULL : out;
+}
+
+static int add_hosts(struct gci_grid_parser *p, struct gci_cluster *c, const char *value)
+{
+	struct gci_error why = {0};
+	int i, before = c->nhosts;
+
+	if (gci_hosts_expand(value, &c->hosts, &c->nhosts, &why) == GCOLL_ERR_NOMEM)
+		return gci_grid_nomem(p);
+	if (why.status)
+		return fail(p, "hosts: %s", why.text);
+	for (i = before; i < c->nhosts; i++) {
+		if (gci_grow(&p->host_lines, &p->host_lines_cap, p->nhost_lines + 1, sizeof(int)))
+			return gci_grid_nomem(p);
+		p->host_lines[p->nhost_lines++] = p->line;
+	}
+	return 0;
+}
+
+static int tini_key(struct gci_grid_parser *p, const char *value, uint64_t *tini_ns)
+{
+	if (gci_parse_time(value, tini_ns) || !*tini_ns)
+		return fail(p, "tini = %s, expected " GCI_TIME_EXPECTED, value);
+	return 0;
+}
+
+static int host_key(struct gci_grid_parser *p, const char *key, const char *value)
+{
+	if (!strcmp(key, "tini"))
+		return tini_key(p, value, &p->own[p->nown - 1].tini_ns);
+	return fail(p, "unknown key \"%s\" in [%s], expected tini", key, p->section);
+}
+
+static int cluster_key(struct gci_grid_parser *p, const char *key, const char *value)
+{
+	struct gci_cluster *c = &p->g->clusters[p->cluster];
+
+	if (!strcmp(key, "hosts"))
+		return add_hosts(p, c, value);
+	if (!strcmp(key, "nic")) {
+		if (gci_parse_rate(value, &c->nic_bps) || !c->nic_bps)
+			return fail(p, "nic = %s, expected " GCI_RATE_EXPECTED, value);
+		return 0;
+	}
+	if (!strcmp(key, "lan_delay")) {
+		if (gci_parse_time(value, &c->lan_delay_ns))
+			return fail(p, "lan_delay = %s, expected " GCI_TIME_EXPECTED, value);
+		return 0;
+	}
+	if (!strcmp(key, "tini"))
+		return tini_key(p, value, &c->tini_ns);
+	return fail(p, "unknown key \"%s\" in [%s], expected hosts, nic, lan_delay or tini", key,
+		p->section);
+}
+
+static int small_number(const char *value, uint32_t *out)
+{
+	uint64_t v;
+
+	if (gci_parse_uint(value, 4096, &v) || !v)
+		return -1;
+	*out = (uint32_t)v;
+	return 0;
+}
+
+/* The city in the middle. */
+static int via_key(struct gci_grid_parser *p, const char *value, struct gci_link *l)
+{
+	int via = find_cluster(p->g, value);
+
+	if (via < 0 || via == l->from || via == l->to)
+		return fail(p, "via = %s, expected a third cluster that stands above", value);
+	if (gci_grow(&p->via_lines, &p->via_lines_cap, (size_t)p->g->nlinks, sizeof(int)))
+		return gci_grid_nomem(p);
+	p->via_lines[l - p->g->links] = p->line;
+	l->via = via + 1;
+	return 0;
+}
+
+static int link_key(
+	struct gci_grid_parser *p, const char *key, const char *value, struct gci_link *l)
+{
+	const char *expected;
+	int bad;
+
+	if (!strcmp(key, "via"))
+		return via_key(p, value, l);
+	if (!strcmp(key, "rate")) {
+		bad = gci_parse_rate(value, &l->rate_bps) || !l->rate_bps;
+		expected = GCI_RATE_EXPECTED;
+	} else if (!strcmp(key, "flow_rate")) {
+		bad = gci_parse_rate(value, &l->flow_rate_bps) || !l->flow_rate_bps;
+		expected = GCI_RATE_EXPECTED;
+	} else if (!strcmp(key, "delay")) {
+		bad = gci_parse_time(value, &l->delay_ns);
+		expected = GCI_TIME_EXPECTED;
+	} else if (!strcmp(key, "queue")) {
+		bad = gci_parse_bytes(value, &l->queue_nbytes) || !l->queue_nbytes;
+		expected = GCI_BYTES_EXPECTED;
+	} else if (!strcmp(key, "loss")) {
+		bad = gci_parse_ratio(value, &l->loss_ppm) || l->loss_ppm == 1000000;
+		expected = GCI_RATIO_EXPECTED;
+	} else if (!strcmp(key, "streams")) {
+		bad = small_number(value, &l->streams) || l->streams > 64;
+		expected = "a number from 1 to 64";
+	} else if (!strcmp(key, "senders")) {
+		bad = small_number(value, &l->senders);
+		expected = "a number from 1 to 4096";
+	} else {
+		return fail(p,
+			"unknown key \"%s\" in [%s], expected rate, delay, queue, loss, flow_rate, "
+			"streams, senders or via",
+			key, p->section);
+	}
+	return bad ? fail(p, "%s = %s, expected %s", key, value, expected) : 0;
+}
+
+/* libinih's handler: 1 goes on, 0 counts as an error; after the first we only unwind. */
+static int on_key(void *user, const char *section, const char *key, const char *value)
+{
+	struct gci_grid_parser *p = user;
+	int i, rc = 0;
+
+	(void)section; /* the reader knows which one is open */
+	if (p->e->status)
+		return 0;
+	if (p->cluster < 0 && !p->nlinks && !p->in_host)
+		rc = fail(p, "\"%s\" before the first section, expected [cluster NAME]", key);
+	if (!rc && p->cluster >= 0)
+		rc = cluster_key(p, key, value);
+	if (!rc && p->in_host)
+		rc = host_key(p, key, value);
+	for (i = 0; !rc && i < p->nlinks; i++)
+		rc = link_key(p, key, value, &p->g->links[p->link[i]]);
+	return !rc;
+}
+
+int gci_grid_parse(
+	struct gci_grid *g, const char *text, size_t len, const char *name, struct gci_error *e)
+{
+	struct gci_error local = {0};
+	struct gci_grid_parser p = {
+		.g = g, .file = name, .e = &local, .text = text, .end = text + len};
+	int line;
+
+	memset(g, 0, sizeof(*g));
+	p.cluster = -1;
+	if (len >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) /* a byte order mark, as editors leave */
+		p.text += 3;
+	g->link_at = gci_calloc(
+		(size_t)GCI_GRID_MAX_CLUSTERS * GCI_GRID_MAX_CLUSTERS, sizeof(*g->link_at));
+	if (!g->link_at) {
+		gci_grid_nomem(&p);
+	} else if (len > GCI_GRID_MAX_TEXT) {
+		gci_error_set(&local, GCOLL_ERR_PARSE, "%s:1: larger than %u bytes", name,
+			GCI_GRID_MAX_TEXT);
+	} else {
+		line = ini_parse_stream(read_line, &p, on_key, &p);
+		if (line > 0)
+			gci_grid_fail_at(&p, line,
+				"not understood, expected [section], key = value or "
+				"; comment");
+		else if (line < 0)
+			gci_grid_nomem(&p);
+		if (!local.status)
+			gci_grid_check(&p);
+	}
+	while (p.nown)
+		gci_free(p.own[--p.nown].name);
+	gci_free(p.own);
+	gci_free(p.via_lines);
+	gci_free(p.cluster_lines);
+	gci_free(p.host_lines);
+	if (local.status) {
+		gci_grid_free(g);
+		return gci_error_set(e, local.status, "%s", local.text);
+	}
+	return 0;
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+#include "collectives/grid/topo.h"
+
+#include "base/mem.h"
+#include "base/prng.h"
+
+#include <string.h>
+
+void gci_topo_free(struct gci_topo *t)
+{
+	gci_free(t->cluster);
+	gci_free(t->index);
+	gci_free(t->first);
+	gci_free(t->member);
+	gci_free(t->nic_bps);
+	gci_free(t->tini_ns);
+	gci_free(t->links);
+	gci_free(t->share);
+	memset(t, 0, sizeof(*t));
+}
+
+/* number[grid cluster] = cluster of the topology, or -1; returns how many there are. */
+static int number_clusters(const struct gci_grid *g, const int *host, int nranks, int *number)
+{
+	int c, r, n = 0;
+
+	for (c = 0; c < g->nclusters; c++)
+		number[c] = -1;
+	for (r = 0; r < nranks; r++)
+		number[gci_grid_cluster_of(g, host[r])] = 0;
+	for (c = 0; c < g->nclusters; c++)
+		if (!number[c])
+			number[c] = n++;
+	return n;
+}
+
+static int allocate(struct gci_topo *t, int nranks, int nclusters)
+{
+	size_t n = (size_t)nranks, c = (size_t)nclusters;
+
+	t->nranks = nranks;
+	t->nclusters = nclusters;
+	t->cluster = gci_calloc(n, sizeof(int));
+	t->index = gci_calloc(n, sizeof(int));
+	t->first = gci_calloc(c + 1, sizeof(int));
+	t->member = gci_calloc(n, sizeof(int));
+	t->nic_bps = gci_calloc(c, sizeof(*t->nic_bps));
+	t->tini_ns = gci_calloc(n, sizeof(*t->tini_ns));
+	t->links = gci_calloc(c * c, sizeof(*t->links));
+	t->share = gci_calloc(c * c, sizeof(*t->share));
+	return t->cluster && t->index && t->first && t->member && t->nic_bps && t->tini_ns &&
+			       t->links && t->share
+		       ? 0
+		       : -1;
+}
+
+/* From each rank's cluster. */
+static void fill_members(struct gci_topo *t)
+{
+	int r, c;
+
+	for (r = 0; r < t->nranks; r++)
+		t->index[r] = t->first[t->cluster[r] + 1]++;
+	for (c = 0; c < t->nclusters; c++)
+		t->first[c + 1] += t->first[c];
+	for (r = 0; r < t->nranks; r++) {
+		c = t->cluster[r];
+		t->member[t->first[c] + t->index[r]] = r;
+	}
+}
+
+static void fill_links(struct gci_topo *t, const struct gci_grid *g, const int *number)
+{
+	int a, b;
+
+	for (a = 0; a < g->nclusters; a++) {
+		if (number[a] < 0)
+			continue;
+		t->nic_bps[number[a]] = g->clusters[a].nic_bps;
+		for (b = 0; b < g->nclusters; b++) {
+			const struct gci_link *l = gci_grid_link(g, a, b);
+			struct gci_link *mine = &t->links[number[a] * t->nclusters + number[b]];
+
+			if (number[b] < 0)
+				continue;
+			if (l)
+				*mine = *l;
+			else
+				mine->delay_ns = g->clusters[a].lan_delay_ns;
+			mine->from = number[a];
+			mine->to = number[b];
+			if (l && l->via)
+				mine->via = number[l->via - 1] + 1;
+		}
+	}
+}
+
+/* The links that the path from `a` to `b` passes: one, or two by way of a third cluster. */
+static int path_of(const struct gci_grid *g, int a, int b, const struct gci_link *hops[2])
+{
+	const struct gci_link *l = gci_grid_link(g, a, b);
+
+	hops[0] = l->via ? gci_grid_link(g, a, l->via - 1) : l;
+	hops[1] = l->via ? gci_grid_link(g, l->via - 1, b) : l;
+	return l->via ? 2 : 1;
+}
+
+/* Senders that one of `pairs` pairs has on a link they share; `most` if that is unknown. */
+static uint64_t share_of(const struct gci_link *l, uint64_t nic_bps, int pairs, uint64_t most)
+{
+	uint64_t n = most;
+
+	if (l->senders)
+		n = l->senders / (unsigned)pairs;
+	else if (l->rate_bps && nic_bps)
+		n = l->rate_bps / (unsigned)pairs / nic_bps;
+	return n > most ? most : n ? n : 1;
+}
+
+/* Senders from `a` to `b` where the path shares links with others; 0 where it does not, or where
+ * the file tells their number for the pair itself. */
+static uint64_t shared_senders(const struct gci_grid *g, const int *pairs, int a, int b)
+{
+	const struct gci_link *hops[2];
+	uint64_t least = GCI_GRID_MAX_HOSTS;
+	int k, n = path_of(g, a, b, hops), shared = n == 2;
+
+	if (n == 2 && gci_grid_link(g, a, b)->senders)
+		return 0;
+	for (k = 0; k < n; k++) {
+		int users = pairs[hops[k] - g->links];
+
+		shared |= users > 1;
+		least = share_of(hops[k], g->clusters[a].nic_bps, users, least);
+	}
+	return shared && least < GCI_GRID_MAX_HOSTS ? least : 0;
+}
+
+/* Pairs of clusters share links if both go by the same city in the middle, or one to it. All may be
+ * busy at once, as in an allreduce, so each counts on its share only; the city may have no ranks.
+ */
+static int fill_shares(struct gci_topo *t, const struct gci_grid *g, const int *number)
+{
+	const struct gci_link *hops[2];
+	int *pairs = gci_calloc((size_t)g->nlinks, sizeof(*pairs));
+	int i, k, n;
+
+	if (!pairs)
+		return GCOLL_ERR_NOMEM;
+	for (i = 0; i < g->nlinks; i++) {
+		const struct gci_link *l = &g->links[i];
+
+		if (number[l->from] < 0 || number[l->to] < 0)
+			continue;
+		n = path_of(g, l->from, l->to, hops);
+		for (k = 0; k < n; k++)
+			pairs[hops[k] - g->links]++;
+	}
+	for (i = 0; i < g->nlinks; i++) {
+		int from = number[g->links[i].from], to = number[g->links[i].to];
+
+		if (from >= 0 && to >= 0)
+			t->share[from * t->nclusters + to] = (uint32_t)shared_senders(
+				g, pairs, g->links[i].from, g->links[i].to);
+	}
+	gci_free(pairs);
+	return 0;
+}
+
+int gci_topo_create(struct gci_topo *t, const struct gci_grid *g, const int *host, int nranks)
+{
+	int *number = gci_calloc((size_t)g->nclusters, sizeof(*number));
+	int r, rc = GCOLL_ERR_NOMEM;
+
+	memset(t, 0, sizeof(*t));
+	if (!number)
+		return rc;
+	if (allocate(t, nranks, number_clusters(g, host, nranks, number)))
+		goto out;
+	for (r = 0; r < nranks; r++) {
+		t->cluster[r] = number[gci_grid_cluster_of(g, host[r])];
+		t->tini_ns[r] = gci_grid_tini_ns(g, host[r]);
+	}
+	fill_members(t);
+	fill_links(t, g, number);
+	rc = fill_shares(t, g, number);
+out:
+	gci_free(number);
+	if (rc)
+		gci_topo_free(t);
+	return rc;
+}
+
+static void fill_sub_links(struct gci_topo *sub, const struct gci_topo *t, const int *number)
+{
+	int a, b;
+
+	for (a = 0; a < t->nclusters; a++) {
+		if (number[a] < 0)
+			continue;
+		sub->nic_bps[number[a]] = t->nic_bps[a];
+		for (b = 0; b < t->nclusters; b++) {
+			struct gci_link *mine = &sub->links[number[a] * sub->nclusters + number[b]];
+
+			if (number[b] < 0)
+				continue;
+			*mine = *gci_topo_link(t, a, b);
+			mine->from = number[a];
+			mine->to = number[b];
+			/* The others may be busy at the same time, in communicators of their own.
+			 */
+			sub->share[mine - sub->links] = t->share[a * t->nclusters + b];
+		}
+	}
+}
+
+int gci_topo_sub(struct gci_topo *sub, const struct gci_topo *t, const int *ranks, int n)
+{
+	int *number = gci_calloc((size_t)t->nclusters, sizeof(*number));
+	int i, c, nclusters = 0, rc = GCOLL_ERR_NOMEM;
+
+	memset(sub, 0, sizeof(*sub));
+	if (!number)
+		return rc;
+	for (i = 0; i < n; i++)
+		number[t->cluster[ranks[i]]] = 1;
+	for (c = 0; c < t->nclusters; c++)
+		number[c] = number[c] ? nclusters++ : -1;
+	if (allocate(sub, n, nclusters))
+		goto out;
+	for (i = 0; i < n; i++) {
+		sub->cluster[i] = number[t->cluster[ranks[i]]];
+		sub->tini_ns[i] = t->tini_ns[ranks[i]];
+	}
+	fill_members(sub);
+	fill_sub_links(sub, t, number);
+	rc = 0;
+out:
+	gci_free(number);
+	if (rc)
+		gci_topo_free(sub);
+	return rc;
+}
+
+int gci_topo_senders(const struct gci_topo *t, int from, int to)
+{
+	const struct gci_link *l = gci_topo_link(t, from, to);
+	int a = gci_topo_size(t, from), b = gci_topo_size(t, to);
+	uint64_t most = (uint64_t)(a < b ? a : b), n = most;
+
+	if (t->share[from * t->nclusters + to])
+		n = t->share[from * t->nclusters + to];
+	else if (l->senders)
+		n = l->senders;
+	else if (l->rate_bps && t->nic_bps[from])
+		n = l->rate_bps / t->nic_bps[from];
+	if (n > most)
+		n = most;
+	return n ? (int)n : 1;
+}
+
+void gci_topo_chain(const struct gci_topo *t, int start, int *order)
+{
+	int i, k, c = t->nclusters;
+
+	for (i = 0; i < c; i++)
+		order[i] = i;
+	order[0] = start;
+	order[start] = 0;
+	for (k = 1; k < c; k++) {
+		int best = k, swap;
+
+		for (i = k + 1; i < c; i++) {
+			uint64_t d = gci_topo_link(t, order[k - 1], order[i])->delay_ns;
+			uint64_t least = gci_topo_link(t, order[k - 1], order[best])->delay_ns;
+
+			if (d < least || (d == least && order[i] < order[best]))
+				best = i;
+		}
+		swap = order[k];
+		order[k] = order[best];
+		order[best] = swap;
+	}
+}
+
+uint64_t gci_topo_digest(const struct gci_topo *t)
+{
+	uint64_t d = gci_digest((uint64_t)t->nranks, (uint64_t)t->nclusters);
+	int i;
+
+	for (i = 0; i < t->nranks; i++) {
+		d = gci_digest(d, (uint64_t)t->cluster[i]);
+		d = gci_digest(d, t->tini_ns[i]);
+	}
+	for (i = 0; i < t->nclusters; i++)
+		d = gci_digest(d, t->nic_bps[i]);
+	for (i = 0; i < t->nclusters * t->nclusters; i++) {
+		const struct gci_link *l = &t->links[i];
+
+		d = gci_digest(d, l->rate_bps);
+		d = gci_digest(d, l->delay_ns);
+		d = gci_digest(d, l->flow_rate_bps);
+		d = gci_digest(d, (uint64_t)l->senders << 32 | l->streams);
+		d = gci_digest(d, t->share[i]);
+	}
+	return d;
+}

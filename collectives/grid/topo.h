@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ * The topology a communicator's schedules are made for: which rank lives in which cluster, and
+ * what lies between them. Clusters without ranks are left out. Immutable once made. */
+#ifndef GCI_COLLECTIVES_GRID_TOPO_H
+#define GCI_COLLECTIVES_GRID_TOPO_H
+
+#include "collectives/grid/grid.h"
+
+#define GCI_DEFAULT_STREAMS 4 /* connections per pair of ranks in different clusters */
+
+struct gci_topo {
+	int nranks, nclusters;
+	int *cluster; /* [rank] */
+	int *index;   /* [rank]: its place in its cluster */
+	int *first;   /* [cluster], nclusters + 1 of them: where its members start in `member` */
+	int *member;  /* ranks, cluster by cluster, rising within each */
+	uint64_t *nic_bps;      /* [cluster]; 0: unknown */
+	uint64_t *tini_ns;      /* [rank]: what a message costs who sends it; 0: unknown */
+	struct gci_link *links; /* [from * nclusters + to]; the diagonal is the cluster's inside */
+	uint32_t *share; /* [the same]: senders that a path which others share has; 0: not shared */
+};
+
+/* host[rank] is the rank's host number in the grid. 0 or GCOLL_ERR_NOMEM. */
+int gci_topo_create(struct gci_topo *t, const struct gci_grid *g, const int *host, int nranks);
+void gci_topo_free(struct gci_topo *t);
+
+/* The same for n ranks of `t`: rank i of it is ranks[i]. 0 or GCOLL_ERR_NOMEM. */
+int gci_topo_sub(struct gci_topo *sub, const struct gci_topo *t, const int *ranks, int n);
+
+static inline int gci_topo_size(const struct gci_topo *t, int cluster)
+{
+	return t->first[cluster + 1] - t->first[cluster];
+}
+
+static inline const int *gci_topo_members(const struct gci_topo *t, int cluster)
+{
+	return t->member + t->first[cluster];
+}
+
+static inline const struct gci_link *gci_topo_link(const struct gci_topo *t, int from, int to)
+{
+	return &t->links[from * t->nclusters + to];
+}
+
+/* How many ranks of `from` may send to `to` at once: the grid file's figure, else the link's rate
+ * over the NIC's, at least 1 and at most the smaller cluster's size. Where pairs of clusters share
+ * links, those of a city in the middle, each has an equal share of them (Matsuda 2006, 2.5). */
+int gci_topo_senders(const struct gci_topo *t, int from, int to);
+
+/* The clusters in the order in which a chain from cluster `start` visits them: always on to the
+ * nearest one that is left. `order` has room for nclusters. */
+void gci_topo_chain(const struct gci_topo *t, int start, int *order);
+
+/* All that the choice of algorithms depends on. Equal on ranks that agree. */
+uint64_t gci_topo_digest(const struct gci_topo *t);
+
+#endif
