@@ -43,9 +43,9 @@ static int start(gcoll_req *r)
 	uint64_t first = c->next_op;
 	int i, rc = 0;
 
+	/* Those of others, too: what one rank refuses all must refuse, or their numbers differ. */
 	for (i = 0; i < v->n && !rc; i++)
-		if (v->casts[i].member)
-			rc = gci_op_prepare(&v->casts[i].op);
+		rc = gci_op_prepare(&v->casts[i].op);
 	if (rc)
 		return rc;
 	c->next_op += (uint64_t)v->n;

@@ -231,6 +231,32 @@ static void multicasts_at_once(void **state)
 	job_close(&j);
 }
 
+/* What the algorithm cannot run is refused by ranks outside of it as well: else they would count an
+ * operation that the members do not, and the next one would never end. */
+static void a_refused_multicast_counts_nowhere(void **state)
+{
+	static const int few[] = {1, 2}, many[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+	int status[MAX_RANKS], r;
+	uint32_t x[14] = {0};
+	struct job j;
+
+	(void)state;
+	job_open(&j, (int[]){7, 7, 0}, 0, 19, NULL);
+	job_set(&j, "bcast", "optimal");
+	for (r = 0; r < 14; r++) {
+		const struct gcoll_multicast list[] = {
+			{&x[r], 1, GCOLL_UINT32, 0, few, 2}, {&x[r], 1, GCOLL_UINT32, 0, many, 12}};
+
+		assert_int_equal(gcoll_imulticasts(list, 2, j.comm[r], &j.req[r]), GCOLL_ERR_INVAL);
+		assert_non_null(strstr(gcoll_last_error(), "takes at most"));
+		assert_null(j.req[r]);
+	}
+	for (r = 0; r < 14; r++)
+		assert_int_equal(gcoll_ibarrier(j.comm[r], &j.req[r]), 0);
+	assert_int_equal(job_run(&j, status), 0);
+	job_close(&j);
+}
+
 /* ---- messages */
 
 /* Many at once, in both directions, received in another order than sent, on two communicators. */
@@ -350,6 +376,7 @@ int main(void)
 		cmocka_unit_test(busy_communicators_stay),
 		cmocka_unit_test(outstanding_on_both),
 		cmocka_unit_test(multicasts_at_once),
+		cmocka_unit_test(a_refused_multicast_counts_nowhere),
 		cmocka_unit_test(message_storm),
 		cmocka_unit_test(message_of_another_size),
 		cmocka_unit_test(messages_to_oneself),
