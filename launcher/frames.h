@@ -8,9 +8,9 @@
  *	STDIN ->			<- TAKEN	rank 0's input; empty: its end
  *	CREDIT ->			<- OUTPUT	what ranks print; empty: its end
  *	SIGNAL ->					to a rank's process group, or all ranks'
- *	HUSH ->						nobody reads stdout (1) or stderr (2) any
- *more KILL ->						SIGKILL to every descendant PING ->
- *we are still there
+ *	HUSH ->						nobody reads stdout (1) or stderr (2)
+ *	KILL ->						SIGKILL to every descendant
+ *	PING ->						we are still there
  *					<- ENDED	a rank's process ended, or could not start
  *					<- ERROR	the agent cannot do its work
  *

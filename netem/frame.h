@@ -7,17 +7,15 @@
  *	IN, IN_END ->				its standard input, within the credit given
  *	SIGNAL ->				u8: to the job's process group
  *	STOP ->					ends the guest
- *					<- READY	u64: nanoseconds to boot and to build the
- *network
+ *					<- READY	u64: nanoseconds to boot and build the net
  *					<- FAILED	text: why the guest cannot serve
  *					<- TAKEN	u32: bytes read from the line
  *					<- CREDIT	u32: bytes of IN that may be sent
  *					<- OUT, ERR	the job's output
  *					<- EXIT		u8 status, u64 CPU ticks busy, u64 of all
- *ticks
  *
  * The guest's line loses its wake-ups when more comes than its terminal layer holds (4096 bytes),
- *so no more than GCI_FRAME_WINDOW is sent ahead of TAKEN; credit is for each job's own pace.
+ * so no more than GCI_FRAME_WINDOW is sent ahead of TAKEN; credit is for each job's own pace.
  *
  * Without I/O: bytes in, frames out. */
 #ifndef GCI_NETEM_FRAME_H

@@ -41,7 +41,7 @@ static uint32_t word(uint64_t seed, uint64_t i)
 	return (uint32_t)(seed + i * 2654435761u);
 }
 
-/* element k = factor * word(first + k) + add; of bytes, the word's highest counts. */
+/* Element k = word(first + k) + add; of bytes, the word's highest counts. */
 static void fill(const struct gct_bench *b, const struct gct_bench_result *r, char *buf, uint64_t n,
 	uint64_t first, uint32_t add)
 {

@@ -7,9 +7,9 @@
  *
  *	rank				launcher
  *	HELLO ->					who I am, where I listen
- *					<- START	once all have said HELLO: everything a rank
- *needs BEAT ->				<- BEAT		every beat_ns, both ways FAIL ->
- *this rank cannot go on, or saw a peer fail
+ *					<- START	once all have said HELLO: what a rank needs
+ *	BEAT ->				<- BEAT		every beat_ns, both ways
+ *	FAIL ->						this rank cannot go on, or saw a peer fail
  *					<- ABORT	the job ends: who failed first, and why
  *	BYE ->						nothing more to do (gcoll_finalize)
  *					<- BYE		all ranks have said BYE

@@ -4,8 +4,7 @@
  *
  *	gci_ep_init(&ep, &config, &io);
  *	gci_ep_isend(&ep, r);				// io.need(peer), io.kick(peer)
- *	while (gci_ep_pull(&ep, peer, stream, &frame))		// some stream to the peer can take
- *bytes
+ *	while (gci_ep_pull(&ep, peer, stream, &frame))	// this stream to the peer can take bytes
  *		... send frame.head and frame.payload ..., gci_ep_sent(&ep, peer, &frame);
  *	rc = gci_ep_head(&ep, peer, head, &sink);	// 64 bytes have come
  *	... read sink.nbytes to sink.dst ...

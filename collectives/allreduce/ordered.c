@@ -3,11 +3,13 @@
  * (collectives/blocks/order.h), every rank leading the tree of its own part, then an allgather.
  *	ordered		over all ranks. Cost: 2 ceil(log2 P) L + 2 (P-1)/P M/B
  *	ordered-mod	in each cluster; the clusters trade their parts by n senders, and combine
- *			them by that tree too. Cost: L + (C-1) M/nB + 2 (h-1)/h M/B, and (h-n)/hn
- *M/B for what is forwarded: that of the modified Rabenseifner algorithm (Matsuda 2006, 2.3), whose
- *halves begin with the farthest rank and so are in no order. Bound (DESIGN.md): 2 (P-1)/P M/B; it
- *is the WAN, when it is slower than h NICs, that keeps `ordered-mod` from it: nothing is reduced or
- *gathered meanwhile. */
+ *			them by that tree too. Cost: L + (C-1) M/nB + 2 (h-1)/h M/B, and
+ *			(h-n)/hn M/B for what is forwarded: that of the modified Rabenseifner
+ *			algorithm (Matsuda 2006, 2.3), whose halves begin with the farthest rank
+ *			and so are in no order
+ *
+ * Bound (DESIGN.md): 2 (P-1)/P M/B. It is the WAN, when it is slower than h NICs, that keeps
+ * `ordered-mod` from it: nothing is reduced or gathered meanwhile. */
 #include "collectives/allreduce/allreduce.h"
 #include "collectives/blocks/shares.h"
 

@@ -5,8 +5,9 @@
  *	binary		Cost: 4 ceil(log2 P) (L + M/B), with segments 3 M/B + the depth's part: two
  *			vectors come in from below and one from above
  *	binomial	Cost: 2 ceil(log2 P) (L + M/B)
- *	reduce-bcast	the same along the canonical tree (collectives/blocks/order.h), by clusters
- *unless the order of ranks forbids. Cost: 2 ceil(log2 C) L + 2 ceil(log2 P) M/B */
+ *	reduce-bcast	the same along the canonical tree (collectives/blocks/order.h), by
+ *			clusters unless the order of ranks forbids. Cost: 2 ceil(log2 C) L +
+ *			2 ceil(log2 P) M/B */
 #include "collectives/allreduce/allreduce.h"
 
 enum { UP, DOWN };

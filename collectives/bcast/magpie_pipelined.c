@@ -8,10 +8,10 @@
  *	g = max(g_w(m), o + d_w s(m) + d_l s(m))
  *
  * MagPIe (Kielmann 2001), 3.1.1 and 3.1.2; s, g and L as in collectives/models/plogp.h. What the
- *caller leaves open is chosen by this formula, as in the paper: k, and for each k the degrees, d_w
- *from g_w/s on, and d_l so low that the LAN does not slow down the WAN; and of degrees only those
- *that are the least for a height. With a slow WAN and a fast LAN the tree of coordinators is flat.
-*/
+ * caller leaves open is chosen by this formula, as in the paper: k, and for each k the degrees, d_w
+ * from g_w/s on, and d_l so low that the LAN does not slow down the WAN; and of degrees only those
+ * that are the least for a height. With a slow WAN and a fast LAN the tree of coordinators is
+ * flat. */
 #include "base/clock.h"
 #include "collectives/bcast/bcast.h"
 #include "collectives/blocks/path.h"

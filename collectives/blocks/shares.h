@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A vector reduced in a fixed order (collectives/blocks/order.h), cut into one share per member of
- *a group so that all work at the same time; what allreduce and reduce of long messages begin with:
+ * a group so that all work at the same time; what allreduce and reduce of long messages begin
+ * with:
  *
  *	gci_share_cut(&x, b, c, group, where);
  *	gci_share_reduce(&x, span, ...);	// x.at: the member's share of the group's result

@@ -2,11 +2,14 @@
  * Reduce of long messages: a reduce-scatter, and a gather of the parts to the root.
  *	rabenseifner	recursive halving over all ranks. Cost: 2 ceil(log2 P) L + 2 (P-1)/P M/B.
  *			ATCC (Vadhiyar 2001), table 1; for commutative operations
- *	ordered		the same volume along the canonical tree (collectives/blocks/order.h), every
- *rank leading the tree of its own part ordered-mod	that in each cluster; the others' parts go
- *to the root's cluster by n senders, are combined there, and gathered. Cost: L + (C-1) M/nB + 2
- *(h-1)/h M/B. The WAN is crossed once by each cluster's result. Bound (DESIGN.md): L + M/B; what
- *keeps them from it is that parts are gathered only when all is reduced. */
+ *	ordered		the same volume along the canonical tree (collectives/blocks/order.h),
+ *			every rank leading the tree of its own part
+ *	ordered-mod	that in each cluster; the others' parts go to the root's cluster by n
+ *			senders, are combined there, and gathered. Cost: L + (C-1) M/nB +
+ *			2 (h-1)/h M/B. The WAN is crossed once by each cluster's result
+ *
+ * Bound (DESIGN.md): L + M/B; what keeps them from it is that parts are gathered only when all is
+ * reduced. */
 #include "collectives/blocks/shares.h"
 #include "collectives/blocks/stage.h"
 #include "collectives/reduce/reduce.h"

@@ -4,9 +4,9 @@
  *			M/B + (P-2) m/B + the path's latencies
  *	binary		Cost: 2 ceil(log2 P) (L + M/B), with segments 2 M/B + the depth's part
  *	binomial	the canonical tree (collectives/blocks/order.h), over all ranks in one, or
- *by clusters where the order asks for it. Cost: ceil(log2 P) (L + M/B) clusters	the
- *canonical tree by clusters: one rank of each speaks for it, so every WAN link is crossed once.
- *Cost: ceil(log2 C) (L + M/B) + ceil(log2 h) M/B */
+ *			by clusters where the order asks for it. Cost: ceil(log2 P) (L + M/B)
+ *	clusters	the canonical tree by clusters: one rank of each speaks for it, so every
+ *			WAN link is crossed once. Cost: ceil(log2 C) (L + M/B) + ceil(log2 h) M/B */
 #include "collectives/reduce/reduce.h"
 
 static struct gci_slice accumulator(struct gci_builder *b, const struct gci_coll *c, int needed)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Reduce-scatter in a fixed order: each block goes up the canonical tree
- *(collectives/blocks/order.h) that its owner leads, all blocks at the same time. As every half of
- *the tree is led by the rank at the owner's place in it, a rank gives half of the blocks away in
- *the first round, half of the rest in the next one and so on: recursive halving that begins with
- *the nearest rank. ordered		over all ranks. Cost: ceil(log2 P) L + (P-1) m/B, blocks of
- *m clusters	in each cluster; then, at every node between clusters, the one rank that leads a
- *cluster for a block sends it across, itself or by one of n senders. Cost: ceil(log2 C) L + M/nB +
- *(h-1)/h M/B, M = P m, and M/nB more at the senders for what is forwarded to them */
+ * (collectives/blocks/order.h) that its owner leads, all blocks at the same time. As every half of
+ * the tree is led by the rank at the owner's place in it, a rank gives half of the blocks away in
+ * the first round, half of the rest in the next one and so on: recursive halving that begins with
+ * the nearest rank.
+ *	ordered		over all ranks. Cost: ceil(log2 P) L + (P-1) m/B, blocks of m
+ *	clusters	in each cluster; then, at every node between clusters, the one rank that
+ *			leads a cluster for a block sends it across, itself or by one of n senders.
+ *			Cost: ceil(log2 C) L + M/nB + (h-1)/h M/B, M = P m, and M/nB more at the
+ *			senders for what is forwarded to them */
 #include "collectives/reduce_scatter/reduce_scatter.h"
 
 #include "base/mem.h"

@@ -14,7 +14,8 @@
  *	gcoll_finalize(world);
  *
  * Threads: one thread at a time uses the world and the communicators made from it. Heartbeats run
- *on a thread of the library's own, so a program may compute for as long as it likes between calls.
+ * on a thread of the library's own, so a program may compute for as long as it likes between
+ * calls.
  *
  * Errors: every function that can fail returns GCOLL_OK (0) or a negative GCOLL_ERR_*;
  * gcoll_last_error() has the sentence with the rank, the host and the cause. After a peer or

@@ -4,7 +4,7 @@
  *	peer MODE [RANK=MODE ...]
  *
  * Other arguments are ignored. See the table at the end for the modes. What it learns goes to
- *standard output. */
+ * standard output. */
 #include "base/clock.h"
 #include "transport/control.h"
 
