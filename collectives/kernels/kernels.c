@@ -2,7 +2,6 @@
 #include "collectives/kernels/kernels_impl.h"
 
 #include <stdatomic.h>
-#include <string.h>
 
 #ifdef GCI_KERNELS_X86
 #include <cpuid.h>
@@ -85,24 +84,4 @@ const char *gci_type_name(enum gcoll_type type)
 const char *gci_op_name(enum gcoll_op op)
 {
 	return (unsigned)op < GCOLL_NOPS ? ops[op] : "?";
-}
-
-int gci_type_find(const char *name)
-{
-	int i;
-
-	for (i = 0; i < GCOLL_NTYPES; i++)
-		if (!strcmp(name, types[i].name))
-			return i;
-	return -1;
-}
-
-int gci_op_find(const char *name)
-{
-	int i;
-
-	for (i = 0; i < GCOLL_NOPS; i++)
-		if (!strcmp(name, ops[i]))
-			return i;
-	return -1;
 }

@@ -22,8 +22,4 @@ void gci_kernel_scale(enum gcoll_type type, void *buf, uint64_t n, int nranks);
 const char *gci_type_name(enum gcoll_type type);
 const char *gci_op_name(enum gcoll_op op);
 
-/* By name; -1 when there is none. */
-int gci_type_find(const char *name);
-int gci_op_find(const char *name);
-
 #endif
