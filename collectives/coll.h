@@ -95,6 +95,22 @@ const struct gci_algorithm *gci_algorithm_next(const struct gci_algorithm *a);
 
 const char *gci_kind_name(enum gci_kind kind);
 
+static inline int gci_kind_has_root(enum gci_kind kind)
+{
+	return kind == GCI_BCAST || kind == GCI_REDUCE || kind == GCI_SCATTER || kind == GCI_GATHER;
+}
+
+static inline int gci_kind_reduces(enum gci_kind kind)
+{
+	return kind == GCI_REDUCE || kind == GCI_ALLREDUCE || kind == GCI_REDUCE_SCATTER;
+}
+
+/* Of one vector, not of a block per rank. */
+static inline int gci_kind_has_vector(enum gci_kind kind)
+{
+	return kind == GCI_BCAST || kind == GCI_REDUCE || kind == GCI_ALLREDUCE;
+}
+
 /* The kind of this name, or -1. */
 int gci_kind_find(const char *name);
 

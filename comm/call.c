@@ -30,16 +30,6 @@ int gci_check_root(const char *what, int root, const gcoll_comm *c)
 	return gci_comm_error(GCOLL_ERR_INVAL, "%s %d, expected 0 to %d", what, root, c->size - 1);
 }
 
-static int has_root(enum gci_kind kind)
-{
-	return kind == GCI_BCAST || kind == GCI_REDUCE || kind == GCI_SCATTER || kind == GCI_GATHER;
-}
-
-static int reduces(enum gci_kind kind)
-{
-	return kind == GCI_REDUCE || kind == GCI_ALLREDUCE || kind == GCI_REDUCE_SCATTER;
-}
-
 /* Elements from the start of the first to the end of the last of n blocks. */
 static int extent(const uint64_t *counts, const uint64_t *displs, int n, uint64_t *out)
 {
@@ -197,7 +187,7 @@ int gci_call_check(const struct gci_call *call, gcoll_comm *c, gcoll_req **req, 
 	if (!c)
 		return invalid("the communicator is NULL");
 	rc = gci_check_type(call->type, call->has_counts ? 0 : call->count);
-	if (!rc && has_root(call->kind))
+	if (!rc && gci_kind_has_root(call->kind))
 		rc = gci_check_root("root", call->root, c);
 	if (rc)
 		return rc;
@@ -210,14 +200,14 @@ int gci_call_check(const struct gci_call *call, gcoll_comm *c, gcoll_req **req, 
 	op->name = call->name;
 	op->internal = call->internal;
 	op->type = call->type;
-	op->op = reduces(call->kind) ? call->op : GCOLL_SUM;
+	op->op = gci_kind_reduces(call->kind) ? call->op : GCOLL_SUM;
 	op->coll.kind = call->kind;
 	op->coll.topo = &c->topo;
 	op->coll.count = call->has_counts ? 0 : call->count;
 	op->coll.esize = (uint32_t)gcoll_type_size(call->type);
-	op->coll.root = has_root(call->kind) ? call->root : 0;
+	op->coll.root = gci_kind_has_root(call->kind) ? call->root : 0;
 	rc = check_buffers(call, c, op);
-	if (!rc && reduces(call->kind))
+	if (!rc && gci_kind_reduces(call->kind))
 		rc = check_reduction(call, c, op);
 	return rc;
 }

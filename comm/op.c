@@ -10,21 +10,6 @@
 
 #define MAX_SEGMENTS 16384 /* of a window: messages that are under way at once */
 
-static int has_root(enum gci_kind kind)
-{
-	return kind == GCI_BCAST || kind == GCI_REDUCE || kind == GCI_SCATTER || kind == GCI_GATHER;
-}
-
-static int reduces(enum gci_kind kind)
-{
-	return kind == GCI_REDUCE || kind == GCI_ALLREDUCE || kind == GCI_REDUCE_SCATTER;
-}
-
-static int has_vector(enum gci_kind kind)
-{
-	return kind == GCI_BCAST || kind == GCI_REDUCE || kind == GCI_ALLREDUCE;
-}
-
 static const char *op_name(enum gcoll_op op)
 {
 	return op >= GCOLL_OP_USER ? "an operation of the user's" : gci_op_name(op);
@@ -45,10 +30,10 @@ void gci_op_signature(const struct gci_op *op, char *out, size_t size)
 			gci_type_name(op->type));
 	if (op->type >= GCOLL_ELEMENT_BASE)
 		n += (size_t)snprintf(out + n, size - n, " of %" PRIu32 " bytes", coll->esize);
-	if (has_root(coll->kind))
+	if (gci_kind_has_root(coll->kind))
 		n += (size_t)snprintf(
 			out + n, size - n, " %s rank %d", to ? "to" : "from", coll->root);
-	if (reduces(coll->kind))
+	if (gci_kind_reduces(coll->kind))
 		n += (size_t)snprintf(out + n, size - n, " with %s", op_name(op->op));
 	if (op->algorithm)
 		snprintf(out + n, size - n, " by %s", op->algorithm->name);
@@ -62,7 +47,7 @@ static uint64_t digest_of(const struct gci_op *op)
 	int i, n = c->kind == GCI_ALLTOALL ? 0 : c->topo->nranks;
 
 	d = gci_digest(d, c->kind == GCI_BARRIER ? 0 : (uint64_t)op->type);
-	d = gci_digest(d, has_root(c->kind) ? (uint64_t)c->root : 0);
+	d = gci_digest(d, gci_kind_has_root(c->kind) ? (uint64_t)c->root : 0);
 	d = gci_digest(d, op->op >= GCOLL_OP_USER ? GCOLL_OP_USER : op->op);
 	d = gci_digest(d, (uint64_t)c->order);
 	d = gci_digest_bytes(d, name, strlen(name));
@@ -101,7 +86,7 @@ static uint64_t set_windows(struct gci_op *op)
 {
 	struct gci_coll *c = &op->coll;
 	uint64_t most = op->comm->engine->window_nbytes / c->esize, total;
-	uint64_t n = has_vector(c->kind) ? 1 : (uint64_t)c->topo->nranks;
+	uint64_t n = gci_kind_has_vector(c->kind) ? 1 : (uint64_t)c->topo->nranks;
 
 	c->part = c->nparts = 0;
 	if (c->counts) {

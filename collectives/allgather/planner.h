@@ -4,9 +4,8 @@
 #ifndef GCI_COLLECTIVES_ALLGATHER_PLANNER_H
 #define GCI_COLLECTIVES_ALLGATHER_PLANNER_H
 
+#include "base/clock.h"
 #include "collectives/allgather/plan.h"
-
-#define GCI_NEVER UINT64_MAX
 
 struct gci_planning {
 	const struct gci_net *net;

@@ -100,6 +100,16 @@ static inline void gci_copy_some(struct gci_builder *b, struct gci_slice dst, st
 		gci_copy(b, dst, src);
 }
 
+/* What two slices of one buffer have in common, as a slice of OUT. */
+static inline struct gci_slice gci_common(struct gci_slice a, struct gci_slice b)
+{
+	uint64_t lo = a.offset > b.offset ? a.offset : b.offset;
+	uint64_t a_end = a.offset + a.length, b_end = b.offset + b.length;
+	uint64_t hi = a_end < b_end ? a_end : b_end;
+
+	return gci_slice(GCI_OUT, lo, hi > lo ? hi - lo : 0);
+}
+
 /* `count` elements cut into n parts as equal as whole grains allow. */
 struct gci_parts {
 	uint64_t count, grain;

@@ -157,15 +157,6 @@ static struct gci_slice elements(const struct gci_bank *bank, int i)
 	return gci_parts_slice(&bank->p, GCI_OUT, r.a, r.z);
 }
 
-static struct gci_slice common(struct gci_slice a, struct gci_slice b)
-{
-	uint64_t lo = a.offset > b.offset ? a.offset : b.offset;
-	uint64_t a_end = a.offset + a.length, b_end = b.offset + b.length;
-	uint64_t hi = a_end < b_end ? a_end : b_end;
-
-	return gci_slice(GCI_OUT, lo, hi > lo ? hi - lo : 0);
-}
-
 /* Range i, which stands at `src`, to all whose ranges it has elements of. */
 static void send_range(struct gci_builder *b, const struct gci_bridge *x, int i,
 	struct gci_slice src, uint32_t phase)
@@ -174,7 +165,7 @@ static void send_range(struct gci_builder *b, const struct gci_bridge *x, int i,
 	int k, end;
 
 	for (ranges_meeting(&x->to, all, &k, &end); k < end; k++) {
-		struct gci_slice part = common(all, elements(&x->to, k));
+		struct gci_slice part = gci_common(all, elements(&x->to, k));
 		int peer = gci_range_at(x->to.g.n, x->to.depth, k).a;
 
 		gci_send_some(b, gci_group_rank(&x->to.g, peer), gci_tag(phase, (uint32_t)i),
@@ -222,7 +213,7 @@ int gci_bridge_next(
 
 	ranges_meeting(&x->from, mine, &first, &end);
 	for (; first + *i < end; ++*i) {
-		*what = common(mine, elements(&x->from, first + *i));
+		*what = gci_common(mine, elements(&x->from, first + *i));
 		if (!what->length)
 			continue;
 		*peer = gci_group_rank(&x->from.g, sender_of(x, first + *i));

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "collectives/blocks/layout.h"
 
-static int has_vector(const struct gci_coll *c)
-{
-	return c->kind == GCI_BCAST || c->kind == GCI_REDUCE || c->kind == GCI_ALLREDUCE;
-}
-
 static int by_receiver(const struct gci_coll *c)
 {
 	return c->kind == GCI_SCATTER || c->kind == GCI_REDUCE_SCATTER;
@@ -178,7 +173,7 @@ uint64_t gci_in_extent(const struct gci_coll *c, int rank)
 {
 	if (!gci_has_in(c, rank))
 		return 0;
-	if (has_vector(c))
+	if (gci_kind_has_vector(c->kind))
 		return c->shift + c->count;
 	return c->kind == GCI_GATHER || c->kind == GCI_ALLGATHER ? extent_of_own(c, rank)
 								 : extent_of_all(c, rank, 1);
@@ -188,7 +183,7 @@ uint64_t gci_out_extent(const struct gci_coll *c, int rank)
 {
 	if (!gci_has_out(c, rank))
 		return 0;
-	if (has_vector(c))
+	if (gci_kind_has_vector(c->kind))
 		return c->shift + c->count;
 	return by_receiver(c) ? extent_of_own(c, rank) : extent_of_all(c, rank, 0);
 }
@@ -198,7 +193,7 @@ uint64_t gci_total(const struct gci_coll *c)
 	uint64_t sum = 0;
 	int i, n = c->topo->nranks;
 
-	if (has_vector(c) || c->kind == GCI_BARRIER)
+	if (gci_kind_has_vector(c->kind) || c->kind == GCI_BARRIER)
 		return c->count;
 	if (!c->counts)
 		return (uint64_t)n * c->count;

@@ -62,13 +62,8 @@ static int senders_of(const struct gci_share *x, int cluster, struct gci_share_t
 /* What two ways to cut the vector have in common in part i of one and part k of the other. */
 static struct gci_slice overlap(const struct gci_parts *p, int i, const struct gci_parts *q, int k)
 {
-	struct gci_slice a = gci_parts_slice(p, GCI_OUT, i, i + 1);
-	struct gci_slice z = gci_parts_slice(q, GCI_OUT, k, k + 1);
-	uint64_t lo = a.offset > z.offset ? a.offset : z.offset;
-	uint64_t a_end = a.offset + a.length, z_end = z.offset + z.length;
-	uint64_t hi = a_end < z_end ? a_end : z_end;
-
-	return gci_slice(GCI_OUT, lo, hi > lo ? hi - lo : 0);
+	return gci_common(
+		gci_parts_slice(p, GCI_OUT, i, i + 1), gci_parts_slice(q, GCI_OUT, k, k + 1));
 }
 
 /* Part i, which stands at `src`, to the members of cluster `to` that it has elements for. */

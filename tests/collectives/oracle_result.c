@@ -65,11 +65,6 @@ struct value oracle_fold(const struct gci_coll *c, const struct value *v)
 	return result;
 }
 
-static int reduces(const struct gci_coll *c)
-{
-	return c->kind == GCI_REDUCE || c->kind == GCI_ALLREDUCE || c->kind == GCI_REDUCE_SCATTER;
-}
-
 /* Element i of what block `block` of rank's output must hold. */
 static struct value wanted(
 	const struct gci_coll *c, const struct contents *at_first, int rank, int block, uint64_t i)
@@ -77,7 +72,7 @@ static struct value wanted(
 	int from = c->kind == GCI_BCAST || c->kind == GCI_SCATTER ? c->root : block, r;
 	struct value *v, result;
 
-	if (!reduces(c))
+	if (!gci_kind_reduces(c->kind))
 		return at(&at_first[from], given(c, from, rank), i);
 	v = gci_calloc((size_t)c->topo->nranks, sizeof(*v));
 	if (!v)
@@ -102,7 +97,7 @@ static const char *check_block(const struct gci_coll *c, const struct contents *
 			return "wrong value";
 		if (c->kind == GCI_ALLREDUCE && v->hash != first_out[s.offset + i].hash)
 			return "different bits";
-		if ((!reduces(c) || c->order != GCI_ANY_ORDER) && v->hash != w.hash)
+		if ((!gci_kind_reduces(c->kind) || c->order != GCI_ANY_ORDER) && v->hash != w.hash)
 			return "not in the fixed order";
 	}
 	return NULL;

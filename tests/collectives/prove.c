@@ -161,16 +161,6 @@ static int has_blocks(enum gci_kind kind)
 	return kind >= GCI_REDUCE_SCATTER && kind <= GCI_ALLTOALL;
 }
 
-static int has_root(enum gci_kind kind)
-{
-	return kind == GCI_BCAST || kind == GCI_REDUCE || kind == GCI_SCATTER || kind == GCI_GATHER;
-}
-
-static int reduces(enum gci_kind kind)
-{
-	return kind == GCI_REDUCE || kind == GCI_ALLREDUCE || kind == GCI_REDUCE_SCATTER;
-}
-
 static int can_be_in_place(enum gci_kind kind)
 {
 	return kind != GCI_BCAST && kind != GCI_REDUCE_SCATTER && kind != GCI_BARRIER;
@@ -180,7 +170,7 @@ static int can_be_in_place(enum gci_kind kind)
 static void prove_variants(struct proof p, enum variant variant)
 {
 	static const enum gci_order orders[] = {GCI_ANY_ORDER, GCI_CLUSTER_ORDER, GCI_RANK_ORDER};
-	int norders = reduces(p.a->kind) ? 3 : 1, i;
+	int norders = gci_kind_reduces(p.a->kind) ? 3 : 1, i;
 	uint64_t segment = p.a->traits & GCI_USES_SEGMENT ? p.c.count / 5 + 1 : 0;
 	int default_segment = p.count != BEYOND_4GIB || !segment;
 
@@ -274,7 +264,7 @@ void prove_topology(const struct gci_algorithm *a, const struct gci_topo *t, int
 		0, 1, (uint64_t)n - 1, (uint64_t)n, 997, 8 * 16384 * (uint64_t)n + 3, HUGE_COUNT};
 	unsigned k;
 
-	for (p.c.root = 0; p.c.root < (has_root(a->kind) ? n : 1); p.c.root += step)
+	for (p.c.root = 0; p.c.root < (gci_kind_has_root(a->kind) ? n : 1); p.c.root += step)
 		for (k = 0; k < NCOUNTS; k++) {
 			p.count = (enum count_class)k;
 			p.c.count = counts[k];

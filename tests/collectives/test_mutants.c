@@ -219,11 +219,6 @@ static int has_blocks(enum gci_kind kind)
 	return kind >= GCI_REDUCE_SCATTER && kind <= GCI_ALLTOALL;
 }
 
-static int has_root(enum gci_kind kind)
-{
-	return kind == GCI_BCAST || kind == GCI_REDUCE || kind == GCI_SCATTER || kind == GCI_GATHER;
-}
-
 static int can_be_in_place(enum gci_kind kind)
 {
 	return kind != GCI_BCAST && kind != GCI_REDUCE_SCATTER && kind != GCI_BARRIER;
@@ -253,7 +248,7 @@ static struct subject subject_of(const struct gci_algorithm *a, size_t i)
 		.c = {.kind = a->kind,
 			.count = 7,
 			.esize = 4,
-			.root = has_root(a->kind) && i % 2,
+			.root = gci_kind_has_root(a->kind) && i % 2,
 			.in_place = can_be_in_place(a->kind) && i % 2,
 			.order = reduces ? (enum gci_order)(i % 3) : GCI_ANY_ORDER,
 			.segment = a->traits & GCI_USES_SEGMENT ? 3 : 0,

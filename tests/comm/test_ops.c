@@ -22,11 +22,6 @@ static int wanted(const struct gci_algorithm *a)
 	       (!only[n] || (only[n] == ':' && !strcmp(only + n + 1, a->name)));
 }
 
-static int is_reduction(enum gci_kind kind)
-{
-	return kind == GCI_REDUCE || kind == GCI_ALLREDUCE || kind == GCI_REDUCE_SCATTER;
-}
-
 static int may_be_in_place(enum gci_kind kind)
 {
 	return kind != GCI_BCAST && kind != GCI_BARRIER;
@@ -70,7 +65,7 @@ static int can_fix_order(const struct gci_algorithm *a, const struct gci_topo *t
 {
 	const struct gci_coll c = {.kind = a->kind, .topo = t, .order = GCI_CLUSTER_ORDER};
 
-	return is_reduction(a->kind) && !gci_ineligible(a, &c);
+	return gci_kind_reduces(a->kind) && !gci_ineligible(a, &c);
 }
 
 static struct trial random_trial(
