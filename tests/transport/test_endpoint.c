@@ -342,6 +342,38 @@ static void sending_keeps_the_order_of_isend(void **state)
 	assert_int_equal(ep.out.n, 0);
 }
 
+/* Of two streams shared among two peers, each has the first one; credits go by any. */
+static void shared_streams(void **state)
+{
+	static const uint32_t shares[] = {0, 1, 2, 3};
+	static uint8_t buf[EAGER / 8];
+	struct gci_tp_req r[4], back;
+	struct gci_ep_frame f;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 4; i++) {
+		r[i] = request(i, buf, sizeof(buf));
+		r[i].share = shares[i];
+		gci_ep_isend(&ep, &r[i]);
+		assert_int_equal(gci_ep_pull(&ep, 1, 1, &f), shares[i] < 2);
+		if (shares[i] >= 2) {
+			assert_true(gci_ep_pending(&ep, 1));
+			assert_int_equal(gci_ep_pull(&ep, 1, 0, &f), 1);
+		}
+		assert_ptr_equal(f.req, &r[i]);
+		gci_ep_sent(&ep, 1, &f);
+	}
+	r[0] = request(4, buf, sizeof(buf));
+	r[0].share = 2;
+	gci_ep_isend(&ep, &r[0]);
+	back = request(5, buf, sizeof(buf));
+	gci_ep_irecv(&ep, &back);
+	assert_int_equal(gci_ep_pull(&ep, 1, 1, &f), 1);
+	assert_null(f.req);
+	assert_int_equal(gci_ep_pull(&ep, 1, 1, &f), 0);
+}
+
 /* The allowance is taken by 64 bytes more than the message has, and comes back by credit. */
 static void the_allowance(void **state)
 {
@@ -426,6 +458,7 @@ int main(void)
 		T(a_second_credit),
 		T(too_many_credits),
 		T(sending_keeps_the_order_of_isend),
+		T(shared_streams),
 		T(the_allowance),
 		T(bytes_behind_a_goodbye),
 		T(requests_after_a_failure),
