@@ -45,7 +45,7 @@ static int list_algorithms(void)
 	if (!gct_is_first())
 		return GCT_OK;
 	gci_each_algorithm (a)
-		printf("%-14s %-18s %s%s%s%s\n", gci_kind_name(a->kind), a->name, a->summary,
+		printf("%-14s %-22s %s%s%s%s\n", gci_kind_name(a->kind), a->name, a->summary,
 			(a->traits & GCI_USES_SENDERS) ? " [:senders=N]" : "",
 			(a->traits & GCI_USES_SEGMENT) ? " [:segment=BYTES]" : "",
 			(a->traits & GCI_USES_DEGREE) ? " [:degree=D]" : "");
