@@ -53,13 +53,13 @@ static int start(gcoll_req *r)
 	v->left = 1; /* this function: no cast ends the request before all have begun */
 	for (i = 0; i < v->n; i++) {
 		struct gci_op *op = &v->casts[i].op;
+		int member = v->casts[i].member;
 
-		if (!v->casts[i].member)
-			continue;
 		op->number = first + (uint64_t)i;
 		v->left++;
-		rc = gci_op_start(op);
-		if (rc) /* the engine failed: those that were begun end by themselves */
+		/* Who is not in it stands for it, too: others may call something else. */
+		rc = member ? gci_op_start(op) : gci_comm_see(c, op->number, op->digest);
+		if (rc || !member) /* the engine failed: those begun end by themselves */
 			on_done(op, rc);
 	}
 	if (!--v->left)

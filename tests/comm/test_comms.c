@@ -257,6 +257,27 @@ static void a_refused_multicast_counts_nowhere(void **state)
 	job_close(&j);
 }
 
+/* A rank outside of a multicast knows of it: others who call something else in its place are found
+ * before the numbers of operations drift apart. */
+static void a_multicast_that_one_rank_calls(void **state)
+{
+	static const int dests[] = {1};
+	int status[MAX_RANKS], r;
+	uint32_t x = 0;
+	struct job j;
+
+	(void)state;
+	job_open(&j, (int[]){3, 0}, 0, 20, NULL);
+	assert_int_equal(
+		gcoll_imulticast(&x, 1, GCOLL_UINT32, 0, dests, 1, j.comm[2], &j.req[2]), 0);
+	assert_int_equal(gcoll_wait(&j.req[2]), 0);
+	for (r = 0; r < 3; r++)
+		assert_int_equal(gcoll_ibarrier(j.comm[r], &j.req[r]), 0);
+	job_run(&j, status);
+	assert_int_equal(j.comm[2]->engine->failure.status, GCOLL_ERR_MISMATCH);
+	job_close(&j);
+}
+
 /* ---- messages */
 
 /* Many at once, in both directions, received in another order than sent, on two communicators. */
@@ -377,6 +398,7 @@ int main(void)
 		cmocka_unit_test(outstanding_on_both),
 		cmocka_unit_test(multicasts_at_once),
 		cmocka_unit_test(a_refused_multicast_counts_nowhere),
+		cmocka_unit_test(a_multicast_that_one_rank_calls),
 		cmocka_unit_test(message_storm),
 		cmocka_unit_test(message_of_another_size),
 		cmocka_unit_test(messages_to_oneself),
