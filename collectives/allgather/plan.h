@@ -4,6 +4,7 @@
  *
  *	gci_net_of(&net, topo);
  *	rc = gci_plan_make(&plan, &net, nbytes, GCI_PLAN_MIN3, 0);	// [host]: its block's
+ *	rc = gci_plan_make(&plan, &net, nbytes, GCI_PLAN_MIN3, 0);	// nbytes[host]
  *	for (i = 0; i < plan.n; i++)
  *		use(&plan.transfers[i]);
  *	gci_plan_free(&plan);
@@ -18,7 +19,7 @@
 #include <stddef.h>
 
 /* From a host of one class to a host of another, or within a class. */
-struct gci_path {
+struct gci_wire {
 	uint64_t bps; /* of one transfer, whatever else goes on */
 	uint64_t latency_ns;
 	/* What a byte takes at this rate, and for how long it keeps its sender from the next
@@ -31,7 +32,7 @@ struct gci_path {
 struct gci_net {
 	int nhosts, nclasses;
 	int *class_of;         /* [host] */
-	struct gci_path *path; /* [from * nclasses + to] */
+	struct gci_wire *path; /* [from * nclasses + to] */
 };
 
 /* Hosts are ranks, classes are clusters. 0 or GCOLL_ERR_NOMEM. */
@@ -39,9 +40,9 @@ int gci_net_of(struct gci_net *net, const struct gci_topo *t);
 void gci_net_free(struct gci_net *net);
 
 /* A path whose bytes move at `bps` and keep their sender busy as if at `busy_bps` >= bps. */
-struct gci_path gci_path_of(uint64_t bps, uint64_t busy_bps, uint64_t latency_ns, int far);
+struct gci_wire gci_path_of(uint64_t bps, uint64_t busy_bps, uint64_t latency_ns, int far);
 
-static inline const struct gci_path *gci_net_path(const struct gci_net *net, int from, int to)
+static inline const struct gci_wire *gci_net_path(const struct gci_net *net, int from, int to)
 {
 	return &net->path[net->class_of[from] * net->nclasses + net->class_of[to]];
 }
@@ -58,12 +59,12 @@ static inline uint64_t gci_path_time(uint64_t nbytes, uint64_t byte_time)
 }
 
 /* Gupta 2007, equation 1: TransferTime, and os(m). */
-static inline uint64_t gci_path_transfer_ns(const struct gci_path *p, uint64_t nbytes)
+static inline uint64_t gci_path_transfer_ns(const struct gci_wire *p, uint64_t nbytes)
 {
 	return p->latency_ns + gci_path_time(nbytes, p->byte_time);
 }
 
-static inline uint64_t gci_path_busy_ns(const struct gci_path *p, uint64_t nbytes)
+static inline uint64_t gci_path_busy_ns(const struct gci_wire *p, uint64_t nbytes)
 {
 	return gci_path_time(nbytes, p->byte_busy);
 }

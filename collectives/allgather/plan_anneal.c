@@ -38,7 +38,7 @@ static uint64_t cost_of(struct annealing *a)
 	a->send[a->block] = a->have[a->block] = 0;
 	for (i = 1; i < a->n; i++) {
 		int to = tree->host[i], from = tree->parent[to];
-		const struct gci_path *path = gci_net_path(a->w->net, from, to);
+		const struct gci_wire *path = gci_net_path(a->w->net, from, to);
 		uint64_t start = gci_later(a->send[from], a->have[from]);
 
 		a->send[from] = start + gci_path_busy_ns(path, nbytes);

@@ -29,7 +29,7 @@ static uint64_t byte_time(uint64_t bps)
 	return (uint64_t)((((unsigned __int128)8 * GCI_NS_PER_S * 1514 / 1448) << 20) / bps);
 }
 
-struct gci_path gci_path_of(uint64_t bps, uint64_t busy_bps, uint64_t latency_ns, int far)
+struct gci_wire gci_path_of(uint64_t bps, uint64_t busy_bps, uint64_t latency_ns, int far)
 {
 	if (latency_ns > GCI_PATH_MAX_NS)
 		latency_ns = GCI_PATH_MAX_NS;
@@ -37,10 +37,10 @@ struct gci_path gci_path_of(uint64_t bps, uint64_t busy_bps, uint64_t latency_ns
 		bps = MAX_BPS;
 	if (busy_bps > MAX_BPS)
 		busy_bps = MAX_BPS;
-	return (struct gci_path){bps, latency_ns, byte_time(bps), byte_time(busy_bps), far};
+	return (struct gci_wire){bps, latency_ns, byte_time(bps), byte_time(busy_bps), far};
 }
 
-static struct gci_path path_between(const struct gci_topo *t, int a, int b)
+static struct gci_wire path_between(const struct gci_topo *t, int a, int b)
 {
 	const struct gci_link *l = gci_topo_link(t, a, b);
 	uint64_t streams = l->streams ? l->streams : GCI_DEFAULT_STREAMS;

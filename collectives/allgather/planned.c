@@ -39,7 +39,7 @@ static int compare_own(const void *a, const void *b)
 
 static struct own own_of(const struct gci_net *net, const struct gci_transfer *t, int rank)
 {
-	const struct gci_path *path = gci_net_path(net, t->from, t->to);
+	const struct gci_wire *path = gci_net_path(net, t->from, t->to);
 	struct own o = {.t = t, .sends = t->from == rank, .far = path->far, .due_ns = t->start_ns};
 
 	if (o.sends)

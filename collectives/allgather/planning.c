@@ -68,7 +68,7 @@ void gci_planning_end(struct gci_planning *w)
 
 int gci_planning_add(struct gci_planning *w, int block, int from, int to)
 {
-	const struct gci_path *path = gci_net_path(w->net, from, to);
+	const struct gci_wire *path = gci_net_path(w->net, from, to);
 	struct gci_plan *plan = w->plan;
 	struct gci_transfer t = {.from = from, .to = to, .block = block};
 

@@ -6,6 +6,11 @@
  * A block is passed round the ring of its own cluster. One member, its gateway, also hands it to
  * each other cluster, where it enters the ring at some member and goes round to the one before
  * that:
+ * for each byte: the product's allgather. Walked backwards, with sums on the way, it is its
+ * reduce-scatter.
+ *
+ * A block is passed round the ring of its own cluster. One member, its gateway, also hands it to
+ * each other cluster, where it enters the ring at some member and goes round to the one before:
  *
  *	k1 -> k2 -> k3 -> k4			block of k1; k4 is its gateway,
  *	                  k4 => t1 -> t2 -> t3 -> t4	t1 is where it enters

@@ -2,6 +2,8 @@
  * A vector reduced in a fixed order (collectives/blocks/order.h), cut into one share per member of
  * a group so that all work at the same time; what allreduce and reduce of long messages begin
  * with:
+ * A vector reduced in a fixed order (blocks/order.h), cut into one share per member of a group so
+ * that all work at the same time; what allreduce and reduce of long messages begin with:
  *
  *	gci_share_cut(&x, b, c, group, where);
  *	gci_share_reduce(&x, span, ...);	// x.at: the member's share of the group's result

@@ -36,7 +36,7 @@ static uint64_t max(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-static const struct gci_path *path(const struct figures *f, int s, int r)
+static const struct gci_wire *path(const struct figures *f, int s, int r)
 {
 	return gci_net_path(f->net, s, r);
 }

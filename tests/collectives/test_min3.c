@@ -94,7 +94,7 @@ static void check_pool(
 static void pools_of_figure_2(void **state)
 {
 	static const int class_of[9] = {0, 1, 2, 2, 1, 0, 0, 2, 1}, lans[3] = {2, 0, 1};
-	struct gci_path path[9];
+	struct gci_wire path[9];
 	struct gci_net net = {9, 3, (int *)class_of, path};
 	struct gci_pools p;
 	int a, b, i;
@@ -241,7 +241,7 @@ static void check_plan(
 		qsort(plan->transfers, plan->n, sizeof(*plan->transfers), compare_transfers);
 	for (i = 0; i < plan->n; i++) {
 		const struct gci_transfer *x = &plan->transfers[i];
-		const struct gci_path *path = gci_net_path(net, x->from, x->to);
+		const struct gci_wire *path = gci_net_path(net, x->from, x->to);
 
 		assert_true(nbytes[x->block] && x->from != x->to);
 		assert_true(have[x->block][x->from] <= x->start_ns);
