@@ -2,20 +2,24 @@
 #include "tools/tools.h"
 
 #include "base/log.h"
+#include "base/mem.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
 	const char *help;
+	int in_ranks; /* every rank of a job runs it */
 } commands[] = {
-	{"cp", gct_cp, "copy files to every rank of a job"},
-	{"bench", gct_bench, "measure collective operations and verify their results"},
-	{"lab", gct_lab, "bring up an emulated grid and run a command in it"},
-	{NULL, NULL, NULL},
+	{"cp", gct_cp, "copy files to every rank of a job", 1},
+	{"bench", gct_bench, "measure collective operations and verify their results", 1},
+	{"lab", gct_lab, "bring up an emulated grid and run a command in it", 0},
+	{NULL, NULL, NULL, 0},
 };
 
 static void usage(FILE *out)
@@ -38,6 +42,26 @@ static int flushed(int status)
 	return status ? status : GCT_FAILED;
 }
 
+/* In a lab the hosts are known: a command for ranks starts itself on all of them. Returns only when
+ * that is not so, or fails. */
+static void start_in_lab(int argc, char **argv)
+{
+	static char launcher[] = "gridcoll-run", quietly[] = "--quiet-prefix";
+	char **args;
+
+	if (!getenv("GRIDCOLL_LAB") || getenv("GRIDCOLL_RANK"))
+		return;
+	args = gci_calloc((size_t)argc + 3, sizeof(*args));
+	if (!args)
+		return;
+	args[0] = launcher;
+	args[1] = quietly;
+	memcpy(args + 2, argv, (size_t)argc * sizeof(*args));
+	execvp(args[0], args);
+	fprintf(stderr, "gridcoll: %s: %s\n", launcher, strerror(errno));
+	gci_free(args);
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *c;
@@ -55,9 +79,13 @@ int main(int argc, char **argv)
 		printf("gridcoll %s\n", GCT_VERSION);
 		return flushed(GCT_OK);
 	}
-	for (c = commands; c->name; c++)
-		if (!strcmp(argv[1], c->name))
-			return flushed(c->run(argc - 1, argv + 1));
+	for (c = commands; c->name; c++) {
+		if (strcmp(argv[1], c->name))
+			continue;
+		if (c->in_ranks)
+			start_in_lab(argc, argv);
+		return flushed(c->run(argc - 1, argv + 1));
+	}
 	fprintf(stderr, "gridcoll: unknown command \"%s\", expected one of these:\n", argv[1]);
 	usage(stderr);
 	return GCT_USAGE;
