@@ -1,48 +1,69 @@
 /* SPDX-License-Identifier: MIT
  * The product's alltoall for links that take what all ranks send at once: every rank sends to its
  * own cluster first, at rising distance, then to the other clusters in the same way. A receiver
- * asks for a block when the one before is about to end, so that senders seldom meet at a NIC, and
- * the WAN's delay is hidden. Where the WAN is narrower than the NICs, it is used from the start.
+ * asks for a block when the one before comes and what is left of it takes no longer than the
+ * asking, so that senders seldom meet at a NIC. Where the WAN is narrower than the NICs, it is used
+ * at once.
  *
- * Cost, M being one rank's blocks: (P-1)/P M/B + L. Bound (DESIGN.md): (P-1)/P M/B. */
-#include "base/mem.h"
+ * Cost, M being one rank's blocks: (P-1)/P M/B + L, and what of a round trip half a block does not
+ * fill, for each block over the WAN. Bound (DESIGN.md): (P-1)/P M/B. */
 #include "collectives/alltoall/alltoall.h"
 #include "collectives/blocks/route.h"
 
-struct chain {
-	uint32_t *steps;
-	int n, at_once;
-};
+/* Blocks are cut in two, so that the next sender is asked when half of one has come. Shorter pieces
+ * would be sent without being asked for: transports let some data through for short messages. */
+#define SEGMENTS      2
+#define LEAST_SEGMENT (64u << 10)
 
 struct pace {
 	struct gci_builder *b;
 	const struct gci_coll *c;
 	int mine, index, n; /* this rank's cluster, its place there, members */
-	/* The order in which this rank sends and receives: so many blocks at once. */
-	struct chain sends, recvs;
+	struct gci_turns receivers;
+	uint32_t sent; /* the last step of the block before */
+	int has_sent;
 };
 
-static void add(struct pace *p, struct chain *chain, uint32_t step)
+static struct gci_route_segments cut(const struct pace *p, uint64_t length)
 {
-	if (chain->n >= chain->at_once)
-		gci_after(p->b, chain->steps[chain->n - chain->at_once]);
-	chain->steps[chain->n++] = step;
+	uint64_t least = LEAST_SEGMENT / p->c->esize + 1, s = (length + SEGMENTS - 1) / SEGMENTS;
+
+	return (struct gci_route_segments){s > least ? s : least, SEGMENTS};
 }
 
 static void send_block(struct pace *p, int to)
 {
 	struct gci_slice s = gci_in_block(p->c, p->b->rank, to);
+	struct gci_route_segments segments = cut(p, s.length);
+	uint64_t q, n = gci_route_count(&segments, s.length);
+	uint32_t step = 0;
 
-	if (s.length)
-		add(p, &p->sends, gci_send(p->b, to, gci_tag(0, 0), s));
+	for (q = 0; q < n; q++) {
+		step = gci_send(
+			p->b, to, gci_tag(0, (uint32_t)q), gci_route_slice(&segments, s, q));
+		if (p->has_sent)
+			gci_after(p->b, p->sent);
+	}
+	if (!n)
+		return;
+	p->sent = step;
+	p->has_sent = 1;
 }
 
 static void recv_block(struct pace *p, int from)
 {
 	struct gci_slice s = gci_out_block(p->c, p->b->rank, from);
+	struct gci_route_segments segments = cut(p, s.length);
+	uint64_t q, n = gci_route_count(&segments, s.length);
 
-	if (s.length)
-		add(p, &p->recvs, gci_recv(p->b, from, gci_tag(0, 0), s));
+	if (n)
+		gci_turn(&p->receivers, s.length);
+	for (q = 0; q < n; q++) {
+		struct gci_slice part = gci_route_slice(&segments, s, q);
+
+		gci_turn_step(&p->receivers, gci_recv(p->b, from, gci_tag(0, (uint32_t)q), part),
+			part.length, 1);
+	}
 }
 
 static void local_rounds(struct pace *p)
@@ -72,20 +93,18 @@ static void remote_rounds(struct pace *p, int distance)
 			recv_block(p, gci_topo_members(t, from)[j]);
 }
 
-/* Blocks to ask for at once, for the WAN to be busy in the meantime. */
-static int wan_ahead(const struct pace *p)
+/* Elements to ask for ahead, for the WAN to be busy in the meantime. */
+static uint64_t wan_ahead(const struct pace *p)
 {
 	const struct gci_topo *t = p->c->topo;
-	uint64_t most = 0, block, n;
+	uint64_t most = 0, n;
 	int from;
 
 	for (from = 0; from < t->nclusters; from++) {
 		n = from == p->mine ? 0 : gci_wan_in_flight(p->c, from, p->mine);
 		most = n > most ? n : most;
 	}
-	block = p->c->counts ? 1 : p->c->count;
-	n = block && most / block > 1 ? most / block + 1 : 2;
-	return n < (unsigned)t->nranks ? (int)n : t->nranks;
+	return most;
 }
 
 /* True if the WAN alone can keep this rank's NIC busy. */
@@ -104,24 +123,17 @@ void gci_emit_alltoall_paced(struct gci_builder *b, const struct gci_coll *c)
 {
 	const struct gci_topo *t = c->topo;
 	struct pace p = {.b = b, .c = c, .mine = t->cluster[b->rank], .index = t->index[b->rank]};
-	uint32_t *steps = gci_calloc(2 * (size_t)b->nranks, sizeof(*steps));
 	int d;
 
-	if (!steps) {
-		b->failed = 1;
-		return;
-	}
 	p.n = gci_topo_size(t, p.mine);
-	p.sends = (struct chain){steps, 0, 1};
-	p.recvs = (struct chain){steps + b->nranks, 0, 2};
+	p.receivers = (struct gci_turns){.b = b, .ahead = LEAST_SEGMENT / c->esize};
 	gci_copy_some(b, gci_out_block(c, b->rank, b->rank), gci_in_block(c, b->rank, b->rank));
 	local_rounds(&p);
-	if (t->nclusters > 1) {
-		if (!wan_fills_nic(&p))
-			p.sends.n = p.recvs.n = 0;
-		p.recvs.at_once = wan_ahead(&p);
+	if (t->nclusters > 1 && !wan_fills_nic(&p)) {
+		p.has_sent = 0;
+		p.receivers = (struct gci_turns){.b = b};
 	}
+	p.receivers.ahead = wan_ahead(&p);
 	for (d = 1; d < t->nclusters; d++)
 		remote_rounds(&p, d);
-	gci_free(steps);
 }
