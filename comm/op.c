@@ -103,13 +103,21 @@ static uint64_t set_windows(struct gci_op *op)
 	return n * (c->count < op->window ? c->count : op->window);
 }
 
+/* Messages that are under way at once; and their tags must do for all pairs of ranks. */
+static uint64_t max_segments(const struct gci_topo *t)
+{
+	uint64_t tags = (1u << 28) / ((uint64_t)t->nranks + 64);
+
+	return tags < MAX_SEGMENTS ? tags : MAX_SEGMENTS;
+}
+
 int gci_op_prepare(struct gci_op *op)
 {
 	const gcoll_comm *comm = op->comm;
 	struct gci_coll *c = &op->coll;
 	const struct gci_choice *choice = &comm->choice[c->kind];
 	const char *why;
-	uint64_t most = set_windows(op), least = most / MAX_SEGMENTS + 1;
+	uint64_t most = set_windows(op), least = most / max_segments(c->topo) + 1;
 
 	op->algorithm = gci_comm_choose(comm, c, op->internal, &why);
 	if (!op->algorithm)
