@@ -21,4 +21,16 @@
 		_fail(__FILE__, __LINE__);          \
 	} while (0)
 
+/* Sanitizers make everything several times slower: long tests take smaller samples then. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TEST_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TEST_SANITIZED 1
+#endif
+#endif
+#ifndef TEST_SANITIZED
+#define TEST_SANITIZED 0
+#endif
+
 #endif

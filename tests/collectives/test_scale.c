@@ -102,7 +102,7 @@ static void check_topology(const int *sizes, uint32_t senders)
 
 		if (a->max_ranks || prove_left_out(a))
 			continue;
-		for (i = 0; i < sizeof(ranks) / sizeof(*ranks); i++)
+		for (i = 0; i < sizeof(ranks) / sizeof(*ranks); i += TEST_SANITIZED ? 4 : 1)
 			check_rank(a, &c, ranks[i]);
 	}
 	gci_topo_free(&t);

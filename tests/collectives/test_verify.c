@@ -38,8 +38,8 @@ static void more_ranks_than_bits(void **state)
 
 	(void)state;
 	gci_each_algorithm (a) {
-		if (a->max_ranks && a->max_ranks < 70 + 65)
-			continue;
+		if (a != gci_algorithm_find(a->kind, NULL))
+			continue; /* test_algorithms has all of them on up to 67 ranks */
 		emit(&x, a->kind, a->name, sizes);
 		scheds_free(&x);
 	}

@@ -27,8 +27,8 @@ lab() { # NAME GRID DILATION COMMAND...
 	fi
 }
 
-lab "every algorithm at 1 MiB, dilated" quickstart.grid 5 gridcoll-run --quiet-prefix \
-	gridcoll bench all --algorithm all --bytes 1MiB --iters 1 --wan-tolerance 10
+lab "every algorithm at 256 KiB, dilated" quickstart.grid 5 gridcoll-run --quiet-prefix \
+	gridcoll bench all --algorithm all --bytes 256KiB --iters 1 --wan-tolerance 10
 lab "undilated, 10 ms and 10 Gbit/s, small messages" quickstart.grid 1 gridcoll-run --quiet-prefix \
 	gridcoll bench all --bytes 8,64KiB --iters 2
 lab "2 x 16 hosts" gridmpi16.grid 20 gridcoll-run --quiet-prefix \
