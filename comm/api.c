@@ -24,30 +24,32 @@ int gci_comm_error(int status, const char *fmt, ...)
 
 int gcoll_rank(const gcoll_comm *c)
 {
-	return c->rank;
+	return c ? c->rank : -1;
 }
 
 int gcoll_size(const gcoll_comm *c)
 {
-	return c->size;
+	return c ? c->size : 0;
 }
 
 const char *gcoll_host(const gcoll_comm *c, int rank)
 {
-	return rank >= 0 && rank < c->size ? gci_comm_host(c, rank) : "";
+	return c && rank >= 0 && rank < c->size ? gci_comm_host(c, rank) : "";
 }
 
 int gcoll_cluster(const gcoll_comm *c, int rank)
 {
-	return rank >= 0 && rank < c->size ? c->topo.cluster[rank] : -1;
+	return c && rank >= 0 && rank < c->size ? c->topo.cluster[rank] : -1;
 }
 
 int gcoll_clusters(const gcoll_comm *c)
 {
-	return c->topo.nclusters;
+	return c ? c->topo.nclusters : 0;
 }
 
 void gcoll_abort(gcoll_comm *c, const char *reason)
 {
-	gci_engine_fail(c->engine, GCOLL_ERR_ABORTED, c->engine->rank, "%s", reason ? reason : "");
+	if (c)
+		gci_engine_fail(c->engine, GCOLL_ERR_ABORTED, c->engine->rank, "%s",
+			reason && *reason ? reason : "no reason was given");
 }

@@ -96,6 +96,9 @@ static void on_failure(void *user, const struct gci_tp_failure *f)
 {
 	struct gci_engine *e = user;
 
+	/* All have said that they leave: some are just faster. The launcher knows of deaths. */
+	if (e->finalizing && f->status == GCOLL_ERR_PEER)
+		return;
 	gci_engine_fail(e, f->status, f->peer < 0 ? e->rank : f->peer, "%s", f->text);
 }
 

@@ -11,15 +11,16 @@ static int set_number(const char *key, const char *p, uint32_t *out)
 {
 	uint64_t v;
 
-	if (gci_parse_uint(strchr(p, '=') + 1, GCI_CTL_MAX_RANKS, &v))
-		return gci_comm_error(GCOLL_ERR_INVAL, "%s: \"%s\", expected a number", key, p);
+	if (gci_parse_uint(strchr(p, '=') + 1, GCI_CTL_MAX_RANKS, &v) || !v)
+		return gci_comm_error(GCOLL_ERR_INVAL, "%s: \"%s\", expected a number from 1 to %d",
+			key, p, GCI_CTL_MAX_RANKS);
 	*out = (uint32_t)v;
 	return 0;
 }
 
 static int set_segment(const char *key, const char *p, struct gci_choice *choice)
 {
-	if (!gci_parse_bytes(strchr(p, '=') + 1, &choice->segment_nbytes))
+	if (!gci_parse_bytes(strchr(p, '=') + 1, &choice->segment_nbytes) && choice->segment_nbytes)
 		return 0;
 	return gci_comm_error(GCOLL_ERR_INVAL, "%s: \"%s\", expected " GCI_BYTES_EXPECTED, key, p);
 }

@@ -67,16 +67,21 @@ void gci_kernel_scale(enum gcoll_type type, void *buf, uint64_t n, int nranks)
 		best()->scalers[type](buf, n, nranks);
 }
 
+static int is_element(enum gcoll_type type)
+{
+	return type > GCOLL_ELEMENT_BASE && type <= GCOLL_TYPE_MAX;
+}
+
 size_t gcoll_type_size(enum gcoll_type type)
 {
-	if (type > GCOLL_ELEMENT_BASE)
+	if (is_element(type))
 		return (size_t)type - GCOLL_ELEMENT_BASE;
 	return (unsigned)type < GCOLL_NTYPES ? types[type].size : 0;
 }
 
 const char *gci_type_name(enum gcoll_type type)
 {
-	if (type > GCOLL_ELEMENT_BASE)
+	if (is_element(type))
 		return "elements";
 	return (unsigned)type < GCOLL_NTYPES ? types[type].name : "?";
 }

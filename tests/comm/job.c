@@ -5,7 +5,8 @@
  *	abort		rank 1 aborts while the others wait
  *	vanish		rank 1 exits in mid-job
  *	sizes		rank 1 expects a shorter message than rank 0 sends
- *	leave		rank 1 leaves while others call an operation */
+ *	leave		rank 1 leaves while others call an operation
+ *	forget		all leave with a message asked for that nobody sends: no failure */
 #include "collectives/coll.h"
 
 #include <gridcoll/gridcoll.h>
@@ -171,8 +172,16 @@ static void outstanding(void)
 
 static int misbehave(const char *how)
 {
+	gcoll_req *req;
 	int rc;
 
+	if (!strcmp(how, "forget")) {
+		must(gcoll_irecv(buf, 1, GCOLL_UINT32, (gcoll_rank(world) + 1) % gcoll_size(world),
+			     7, world, &req),
+			"irecv");
+		gcoll_finalize(world);
+		return 0;
+	}
 	if (gcoll_rank(world) == 1 && !strcmp(how, "vanish"))
 		_exit(7);
 	if (gcoll_rank(world) == 1 && !strcmp(how, "leave")) {

@@ -20,6 +20,8 @@ static void bad_arguments(void **state)
 	assert_int_equal(gcoll_bcast(&x, 1, GCOLL_INT32, 2, j.comm[0]), GCOLL_ERR_INVAL);
 	assert_int_equal(gcoll_bcast(NULL, 1, GCOLL_INT32, 0, j.comm[0]), GCOLL_ERR_INVAL);
 	assert_int_equal(gcoll_bcast(&x, 1, (enum gcoll_type)99, 0, j.comm[0]), GCOLL_ERR_INVAL);
+	assert_int_equal(gcoll_bcast(&x, 1, (enum gcoll_type) - 1, 0, j.comm[0]), GCOLL_ERR_INVAL);
+	assert_int_equal(gcoll_type_size((enum gcoll_type)0x80000000u), 0);
 	assert_int_equal(gcoll_bcast(&x, UINT64_MAX, GCOLL_INT32, 0, j.comm[0]), GCOLL_ERR_INVAL);
 	assert_int_equal(gcoll_iallreduce(&x, &y, 1, GCOLL_FLOAT32, GCOLL_BXOR, j.comm[0], &req),
 		GCOLL_ERR_INVAL);
@@ -27,6 +29,12 @@ static void bad_arguments(void **state)
 	assert_int_equal(gcoll_comm_set(j.comm[0], "bcast", "nonsense"), GCOLL_ERR_INVAL);
 	assert_non_null(strstr(gcoll_last_error(), "farfirst"));
 	assert_int_equal(gcoll_comm_set(j.comm[0], "bcast", "farfirst:senders=x"), GCOLL_ERR_INVAL);
+	assert_int_equal(
+		gcoll_comm_set(j.comm[0], "bcast", "vandegeijn-mod:senders=0"), GCOLL_ERR_INVAL);
+	assert_int_equal(gcoll_comm_set(j.comm[0], "bcast", "pipeline:segment=0"), GCOLL_ERR_INVAL);
+	assert_int_equal(gcoll_rank(NULL), -1);
+	assert_int_equal(gcoll_clusters(NULL), 0);
+	gcoll_abort(NULL, "nobody");
 	assert_int_equal(gcoll_comm_set(j.comm[0], "streams", "65"), GCOLL_ERR_INVAL);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "bcast", "farfirst:senders=2"), GCOLL_ERR_INVAL);
 	assert_int_equal(

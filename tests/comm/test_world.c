@@ -81,6 +81,17 @@ static void a_rank_leaves_early(void **state)
 	run_badly("leave", 3, "has left the job");
 }
 
+/* Requests that are under way at the end are cancelled, whoever is the first to leave. */
+static void messages_are_forgotten(void **state)
+{
+	struct job j;
+
+	(void)state;
+	job_start(&j, NULL, "-n", "4", job_program(), "forget", NULL);
+	assert_int_equal(job_wait(&j), 0);
+	job_free(&j);
+}
+
 static void ranks_call_different_operations(void **state)
 {
 	(void)state;
@@ -102,6 +113,7 @@ int main(void)
 		cmocka_unit_test(a_rank_vanishes),
 		cmocka_unit_test(a_rank_aborts),
 		cmocka_unit_test(a_rank_leaves_early),
+		cmocka_unit_test(messages_are_forgotten),
 		cmocka_unit_test(ranks_call_different_operations),
 		cmocka_unit_test(a_message_is_of_another_size),
 	};
