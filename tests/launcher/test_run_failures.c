@@ -338,8 +338,8 @@ static void wrong_files(void **state)
 		const char *option, *text, *message;
 	} cases[] = {
 		{"--grid", "[cluster a]\nhosts = x\nspeed = 9\n",
-			":3: unknown key \"speed\" in [cluster a], expected hosts, nic or "
-			"lan_delay"},
+			":3: unknown key \"speed\" in [cluster a], expected hosts, nic, "
+			"lan_delay or tini"},
 		{"--grid", "", ":1: no cluster, expected at least one [cluster NAME]"},
 		{"--lab", "{",
 			":1: string or '}' expected near end of file, expected what gridcoll "
