@@ -46,7 +46,8 @@ void gci_hnow_spoc(struct gci_hnow *t);
 int gci_hnow_fnf(struct gci_hnow *t);
 
 /* A tree that nothing can beat, by dynamic programming over how many hosts of each cost are left;
- * n is at most GCI_HNOW_MOST_OPTIMAL. Paper, 5. 0 or GCOLL_ERR_NOMEM. */
+ * n is at most GCI_HNOW_MOST_OPTIMAL. Paper, 5. 0, GCOLL_ERR_INVAL (too many) or GCOLL_ERR_NOMEM.
+ */
 int gci_hnow_optimal(struct gci_hnow *t);
 
 /* When the last host has the message. */

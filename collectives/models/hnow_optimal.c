@@ -175,6 +175,8 @@ int gci_hnow_optimal(struct gci_hnow *t)
 {
 	struct optimal o;
 
+	if (t->n > GCI_HNOW_MOST_OPTIMAL)
+		return GCOLL_ERR_INVAL;
 	find_types(&o, t);
 	o.least_ns = gci_calloc((size_t)o.nsets * (unsigned)(o.ntypes + 1), sizeof(*o.least_ns));
 	if (!o.least_ns)

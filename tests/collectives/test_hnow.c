@@ -257,8 +257,8 @@ static void where_spoc_and_fnf_agree(void **state)
 		tini_ns[i] = 200;
 	for (n = 1; n <= 16; n++)
 		same_trees(tini_ns, n, n / 2);
-	assert_int_equal(costs_of(tini_ns, 13, 3).optimal, 4 * 200);
-	assert_int_equal(costs_of(tini_ns, 13, 3).fnf, cost_of("binomial", tini_ns, 13, 3, 0));
+	assert_int_equal(costs_of(tini_ns, 12, 3).optimal, 4 * 200);
+	assert_int_equal(costs_of(tini_ns, 12, 3).fnf, cost_of("binomial", tini_ns, 12, 3, 0));
 	for (i = 1; i < 16; i += 2)
 		tini_ns[i] = 600;
 	same_trees(tini_ns, 16, 4); /* half of them fast, and the source */
