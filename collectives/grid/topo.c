@@ -13,6 +13,7 @@ void gci_topo_free(struct gci_topo *t)
 	gci_free(t->first);
 	gci_free(t->member);
 	gci_free(t->nic_bps);
+	gci_free(t->in_grid);
 	gci_free(t->tini_ns);
 	gci_free(t->links);
 	gci_free(t->share);
@@ -45,11 +46,12 @@ static int allocate(struct gci_topo *t, int nranks, int nclusters)
 	t->first = gci_calloc(c + 1, sizeof(int));
 	t->member = gci_calloc(n, sizeof(int));
 	t->nic_bps = gci_calloc(c, sizeof(*t->nic_bps));
+	t->in_grid = gci_calloc(c, sizeof(*t->in_grid));
 	t->tini_ns = gci_calloc(n, sizeof(*t->tini_ns));
 	t->links = gci_calloc(c * c, sizeof(*t->links));
 	t->share = gci_calloc(c * c, sizeof(*t->share));
-	return t->cluster && t->index && t->first && t->member && t->nic_bps && t->tini_ns &&
-			       t->links && t->share
+	return t->cluster && t->index && t->first && t->member && t->nic_bps && t->in_grid &&
+			       t->tini_ns && t->links && t->share
 		       ? 0
 		       : -1;
 }
@@ -77,6 +79,7 @@ static void fill_links(struct gci_topo *t, const struct gci_grid *g, const int *
 		if (number[a] < 0)
 			continue;
 		t->nic_bps[number[a]] = g->clusters[a].nic_bps;
+		t->in_grid[number[a]] = a;
 		for (b = 0; b < g->nclusters; b++) {
 			const struct gci_link *l = gci_grid_link(g, a, b);
 			struct gci_link *mine = &t->links[number[a] * t->nclusters + number[b]];
@@ -199,6 +202,7 @@ static void fill_sub_links(struct gci_topo *sub, const struct gci_topo *t, const
 		if (number[a] < 0)
 			continue;
 		sub->nic_bps[number[a]] = t->nic_bps[a];
+		sub->in_grid[number[a]] = t->in_grid[a];
 		for (b = 0; b < t->nclusters; b++) {
 			struct gci_link *mine = &sub->links[number[a] * sub->nclusters + number[b]];
 

@@ -14,6 +14,7 @@ struct gci_topo {
 	int *index;   /* [rank]: its place in its cluster */
 	int *first;   /* [cluster], nclusters + 1 of them: where its members start in `member` */
 	int *member;  /* ranks, cluster by cluster, rising within each */
+	int *in_grid; /* [cluster]: its number in the grid */
 	uint64_t *nic_bps;      /* [cluster]; 0: unknown */
 	uint64_t *tini_ns;      /* [rank]: what a message costs who sends it; 0: unknown */
 	struct gci_link *links; /* [from * nclusters + to]; the diagonal is the cluster's inside */

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT
+ * What was measured of a grid's links: parameterized LogP (Kielmann 2001, 2.1 and 2.2), the rate of
+ * a pair of hosts by number of streams, and the pattern of send overheads (Vadhiyar 2004, 4.3). One
+ * set per link class: inside each cluster, and each ordered pair of clusters.
+ *
+ * Times are those of the grid as its file says, not of a dilated lab; gci_params_dilate() gives the
+ * latter. Immutable once read. */
+#ifndef GCI_COLLECTIVES_MODELS_PARAMS_H
+#define GCI_COLLECTIVES_MODELS_PARAMS_H
+
+#include "collectives/grid/grid.h"
+
+/* A message of this size: what sending it, and receiving it when it is there, keeps the process
+ * busy for; and the least time between two in a row on one link. */
+struct gci_params_point {
+	uint64_t nbytes, os_ns, or_ns, gap_ns;
+};
+
+/* What one pair of hosts gets with so many streams, bits of payload per second. */
+struct gci_params_rate {
+	uint32_t streams;
+	uint64_t bps;
+};
+
+/* The first `initial` isends of such messages take os_start; then each one in (mid + 1) takes
+ * os_spike and the others os_mid. */
+struct gci_params_isend {
+	uint64_t nbytes;
+	int immediate; /* else an isend lasts until the receiver has the message: no pattern */
+	uint32_t initial, mid;
+	uint64_t os_start_ns, os_spike_ns, os_mid_ns;
+};
+
+struct gci_params_link {
+	uint64_t latency_ns;             /* L; 0 with npoints 0: not measured */
+	struct gci_params_point *points; /* rising sizes, the first is 0 bytes */
+	struct gci_params_rate *rates;   /* rising numbers of streams */
+	struct gci_params_isend *isends; /* rising sizes */
+	size_t npoints, nrates, nisends;
+};
+
+struct gci_params {
+	uint64_t grid_digest; /* gci_grid_digest() of the grid it was measured on */
+	char date[32];        /* ISO 8601, UTC */
+	int nclusters;
+	char **clusters;               /* names, in the grid file's order */
+	struct gci_params_link *links; /* [from * nclusters + to]; the diagonal: inside */
+};
+
+void gci_params_free(struct gci_params *p);
+
+/* os, or and gap at any size: between measured ones a straight line, beyond the last one the line
+ * through the last two. `at->nbytes` is nbytes. All 0 where nothing was measured. */
+void gci_params_at(const struct gci_params_link *l, uint64_t nbytes, struct gci_params_point *at);
+
+/* The rate with this many streams: of the nearest number measured that is no more, else of the
+ * least; 0: not measured. */
+uint64_t gci_params_rate(const struct gci_params_link *l, uint32_t streams);
+
+/* All times k times as long, all rates k times as slow. */
+void gci_params_dilate(struct gci_params *p, uint32_t k);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ * The simulator: runs the schedules of all ranks on a model of the network, with the executor's
+ * readiness core and the transport's rules (credit, eager allowance, frames). Deterministic, in
+ * integers: all who simulate the same find the same.
+ *
+ *	struct gci_sim_op op = {.algorithm = a, .coll = &coll};
+ *	struct gci_sim_result r;
+ *
+ *	rc = gci_simulate(&net, &op, &r);
+ *	if (!rc)
+ *		printf("%" PRIu64 " ns\n", r.ns);
+ *	gci_sim_result_free(&r); */
+#ifndef GCI_COLLECTIVES_SIM_SIM_H
+#define GCI_COLLECTIVES_SIM_SIM_H
+
+#include "collectives/coll.h"
+#include "collectives/sim/net.h"
+
+/* One step of one rank: a SEND lasts from its start until its last byte has left the NIC; a RECV
+ * from the first byte that comes to the last; COPY and REDUCE while they compute. */
+struct gci_sim_event {
+	int rank;
+	uint32_t step, window;
+	const struct gci_step *s;
+	uint64_t ready_ns; /* when it could have started */
+	uint64_t from_ns, to_ns;
+};
+
+struct gci_sim_op {
+	const struct gci_algorithm *algorithm;
+	const struct gci_coll *coll; /* the whole message, with parameters */
+	uint64_t window_nbytes;      /* 0: as communicators have it */
+	uint64_t most_steps;         /* of all ranks; more is GCOLL_ERR_INVAL. 0: no limit */
+	const uint64_t *start_ns;    /* [rank]: when each calls it; NULL: all at 0 */
+	void (*trace)(void *ctx, const struct gci_sim_event *e); /* may be NULL */
+	void *ctx;
+};
+
+struct gci_sim_result {
+	uint64_t ns;          /* from 0 to the last rank's end */
+	uint64_t *end_ns;     /* [rank] */
+	uint64_t *wan_nbytes; /* [from * nclusters + to]: payload; the diagonal: inside */
+	uint32_t *senders;    /* [the same]: distinct ranks that send */
+	uint64_t nsteps, nmessages, most_tmp_nbytes;
+	uint32_t nwindows;
+	int extrapolated; /* windows in the middle were not simulated one by one */
+};
+
+/* 0, GCOLL_ERR_NOMEM, GCOLL_ERR_INVAL (too many steps, or the algorithm cannot run it). On failure
+ * `r` is empty. */
+int gci_simulate(
+	const struct gci_simnet *net, const struct gci_sim_op *op, struct gci_sim_result *r);
+void gci_sim_result_free(struct gci_sim_result *r);
+
+#endif

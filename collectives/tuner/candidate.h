@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ * A way to run an operation: an algorithm and its parameters. What the tuner compares, tables hold
+ * and communicators are set to. */
+#ifndef GCI_COLLECTIVES_TUNER_CANDIDATE_H
+#define GCI_COLLECTIVES_TUNER_CANDIDATE_H
+
+#include "collectives/sim/sim.h"
+
+struct gci_candidate {
+	const struct gci_algorithm *algorithm;
+	uint32_t senders, degree; /* 0: the algorithm's own choice */
+	uint64_t segment_nbytes;
+};
+
+#define GCI_CANDIDATE_NBYTES 96 /* most of its text */
+
+/* "NAME[:senders=N][:segment=BYTES][:degree=D]", as gcoll_comm_set takes it. */
+void gci_candidate_print(const struct gci_candidate *w, char out[GCI_CANDIDATE_NBYTES]);
+
+/* The reverse; GCOLL_ERR_INVAL with the reason: what is there, and what was expected. "auto" gives
+ * the kind's default. */
+int gci_candidate_parse(
+	struct gci_candidate *w, enum gci_kind kind, const char *text, struct gci_error *e);
+
+/* Sets the candidate's parameters in `c`, the segment in elements. */
+void gci_candidate_apply(const struct gci_candidate *w, struct gci_coll *c);
+
+/* Predicted time of `c` (without parameters) this way. `quick`: of an operation of very many
+ * segments some are simulated and the rest extrapolated. Errors as gci_simulate; INVAL also where
+ * the algorithm cannot run `c`. */
+int gci_predict(const struct gci_simnet *net, const struct gci_coll *c,
+	const struct gci_candidate *w, int quick, uint64_t *ns);
+
+#endif
