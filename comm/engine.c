@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "collectives/blocks/windows.h"
 #include "comm/comm.h"
 #include "comm/message.h"
 #include "comm/request.h"

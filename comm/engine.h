@@ -12,7 +12,6 @@
 #include "comm/scratch.h"
 #include "transport/transport.h"
 
-#define GCI_WINDOW_NBYTES (32u << 20) /* of a message, that one schedule covers */
 #define GCI_LAN_EAGER     (64u << 10)
 #define GCI_WAN_EAGER     (1u << 20)
 #define GCI_WINDOW_BITS   24 /* of seq: the window; above it the operation's number */

@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_SEGMENTS 16384 /* of a window: messages that are under way at once */
-
 static const char *op_name(enum gcoll_op op)
 {
 	return op >= GCOLL_OP_USER ? "an operation of the user's" : gci_op_name(op);
@@ -61,69 +59,19 @@ static uint64_t digest_of(const struct gci_op *op)
 	return gci_digest(d, 1);
 }
 
-/* Elements of all blocks; of alltoall, of the rank that has most. All ranks find the same. */
-static uint64_t most_elements(const struct gci_coll *c)
-{
-	uint64_t n = (uint64_t)c->topo->nranks, i, k, most = 0;
-
-	if (c->kind != GCI_ALLTOALL)
-		return gci_total(c);
-	for (i = 0; i < n; i++) {
-		uint64_t out = 0, in = 0;
-
-		for (k = 0; k < n; k++) {
-			out += c->counts[i * n + k];
-			in += c->counts[k * n + i];
-		}
-		most = out > most ? out : most;
-		most = in > most ? in : most;
-	}
-	return most;
-}
-
-/* Cuts the message into windows; returns the most elements that one has. */
-static uint64_t set_windows(struct gci_op *op)
-{
-	struct gci_coll *c = &op->coll;
-	uint64_t most = op->comm->engine->window_nbytes / c->esize, total;
-	uint64_t n = gci_kind_has_vector(c->kind) ? 1 : (uint64_t)c->topo->nranks;
-
-	c->part = c->nparts = 0;
-	if (c->counts) {
-		total = most_elements(c);
-		op->window = 0;
-		op->nwindows = most && total ? (total - 1) / most + 1 : total ? total : 1;
-		c->nparts = op->nwindows > 1 ? (uint32_t)op->nwindows : 0;
-		return (total + op->nwindows - 1) / op->nwindows;
-	}
-	op->window = most / n ? most / n : 1;
-	op->nwindows = c->count ? (c->count - 1) / op->window + 1 : 1;
-	if (op->nwindows > 1 && n > 1)
-		c->stride = c->count;
-	return n * (c->count < op->window ? c->count : op->window);
-}
-
-/* Messages that are under way at once; and their tags must do for all pairs of ranks. */
-static uint64_t max_segments(const struct gci_topo *t)
-{
-	uint64_t tags = (1u << 28) / ((uint64_t)t->nranks + 64);
-
-	return tags < MAX_SEGMENTS ? tags : MAX_SEGMENTS;
-}
-
 int gci_op_prepare(struct gci_op *op)
 {
 	const gcoll_comm *comm = op->comm;
 	struct gci_coll *c = &op->coll;
 	const struct gci_choice *choice = &comm->choice[c->kind];
 	const char *why;
-	uint64_t most = set_windows(op), least = most / max_segments(c->topo) + 1;
 
+	gci_windows_cut(&op->windows, c, comm->engine->window_nbytes);
 	op->algorithm = gci_comm_choose(comm, c, op->internal, &why);
 	if (!op->algorithm)
 		return gci_comm_error(GCOLL_ERR_INVAL, "%s: %s %s", gci_kind_name(c->kind),
 			choice->algorithm->name, why);
-	if (op->nwindows >> GCI_WINDOW_BITS)
+	if (op->windows.n >> GCI_WINDOW_BITS)
 		return gci_comm_error(GCOLL_ERR_INVAL, "%s: the message is too long",
 			op->name ? op->name : gci_kind_name(c->kind));
 	if (!op->internal) {
@@ -131,8 +79,7 @@ int gci_op_prepare(struct gci_op *op)
 		c->degree = choice->degree;
 		c->segment =
 			choice->segment_nbytes / c->esize + !!(choice->segment_nbytes % c->esize);
-		if (c->segment && c->segment < least)
-			c->segment = least;
+		gci_windows_segment(c, &op->windows);
 	}
 	op->digest = digest_of(op);
 	op->started = op->ended = 0;
@@ -160,18 +107,6 @@ void gci_op_drop(struct gci_op *op)
 	for (slot = 0; slot < GCI_MAX_INSTANCES; slot++)
 		if (op->scheds[slot])
 			end_run(op, slot);
-}
-
-struct gci_coll gci_op_window(const struct gci_op *op, uint64_t i)
-{
-	struct gci_coll coll = op->coll;
-	uint64_t left = coll.count - i * op->window;
-
-	if (coll.counts)
-		coll.part = (uint32_t)i;
-	else
-		coll.count = left < op->window ? left : op->window;
-	return coll;
 }
 
 /* Makes an average of the sum that this window has left on this rank. */
@@ -207,8 +142,8 @@ static void on_run(struct gci_run *run, int status)
 static int start_window(struct gci_op *op, int slot)
 {
 	struct gci_engine *e = op->comm->engine;
-	struct gci_coll coll = gci_op_window(op, op->started);
-	uint64_t at = op->started * op->window * coll.esize;
+	struct gci_coll coll = gci_window_of(&op->windows, &op->coll, op->started);
+	uint64_t at = gci_window_at(&op->windows, op->started) * coll.esize;
 	struct gci_run *run = &op->runs[slot];
 
 	op->scheds[slot] = gci_sched_cache_get(&e->cache, op->algorithm, &coll, op->rank);
@@ -242,7 +177,7 @@ static void fill_slots(struct gci_op *op)
 	int slot;
 
 	for (slot = 0; slot < GCI_MAX_INSTANCES; slot++) {
-		if (op->scheds[slot] || op->status || op->started == op->nwindows)
+		if (op->scheds[slot] || op->status || op->started == op->windows.n)
 			continue;
 		if (start_window(op, slot))
 			op->status = gci_engine_nomem(op->comm->engine);
@@ -272,7 +207,7 @@ static void fill(struct gci_op *op)
 		fill_slots(op);
 	} while (op->started != before);
 	op->filling = 0;
-	if (op->over || busy(op) || (!op->status && op->ended != op->nwindows))
+	if (op->over || busy(op) || (!op->status && op->ended != op->windows.n))
 		return;
 	op->over = 1;
 	gci_list_del(&op->link);

@@ -11,10 +11,9 @@
 #ifndef GCI_COMM_OP_H
 #define GCI_COMM_OP_H
 
+#include "collectives/blocks/windows.h"
 #include "comm/comm.h"
 #include "comm/run.h"
-
-#define GCI_MAX_INSTANCES 3 /* of a schedule, at once, for a longer message */
 
 struct gci_op {
 	/* Set by the caller, constant until done. */
@@ -39,8 +38,8 @@ struct gci_op {
 	struct gci_list link; /* comm->ops */
 	const struct gci_algorithm *algorithm;
 	uint64_t digest;
-	uint64_t window; /* elements of the vector or of each block; 0: by parts (counts[]) */
-	uint64_t nwindows, started, ended;
+	struct gci_windows windows;
+	uint64_t started, ended;
 	int status, over, filling;
 	struct gci_run runs[GCI_MAX_INSTANCES];
 	struct gci_cached_sched *scheds[GCI_MAX_INSTANCES]; /* of each run; NULL: it is idle */
@@ -51,9 +50,6 @@ int gci_op_prepare(struct gci_op *op);
 
 /* 0 or the status of the failure that this call met (done is not called then). */
 int gci_op_start(struct gci_op *op);
-
-/* Window number i of a prepared one. */
-struct gci_coll gci_op_window(const struct gci_op *op, uint64_t i);
 
 /* After the transport was freed, or when it is not under way. */
 void gci_op_drop(struct gci_op *op);

@@ -32,8 +32,8 @@ int gci_comm_traffic(
 	op.coll.topo = &c->topo;
 	if (!rc)
 		rc = gci_op_prepare(&op);
-	for (w = 0; !rc && w < op.nwindows; w++) {
-		struct gci_coll window = gci_op_window(&op, w);
+	for (w = 0; !rc && w < op.windows.n; w++) {
+		struct gci_coll window = gci_window_of(&op.windows, &op.coll, w);
 
 		for (r = 0; r < c->size && !rc; r++) {
 			struct gci_sched s;
