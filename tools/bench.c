@@ -126,7 +126,7 @@ static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 		{"streams", 1, NULL, 's'}, {"socket-buffer", 1, NULL, 'S'},
 		{"wan-tolerance", 1, NULL, 'T'}, {"json", 1, NULL, 'j'}, {"list", 0, NULL, 'l'},
 		{"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
-	int c, rc = 0;
+	int c, list = 0, rc = 0;
 
 	*o = (struct gct_bench_options){.sizes = {1 << 20},
 		.nsizes = 1,
@@ -167,7 +167,8 @@ static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 			o->json = optarg;
 			break;
 		case 'l':
-			return -1;
+			list = 1;
+			break;
 		case 'h':
 			gct_help(help);
 			return -2;
@@ -175,6 +176,11 @@ static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 			return gct_wrong_option("bench", argv, longs, c);
 		}
 	}
+	if (!rc && list)
+		return optind == argc ? -1
+				      : gct_wrong("bench",
+						"\"%s\" after --list, see gridcoll bench --help",
+						argv[optind]);
 	if (!o->iterations)
 		o->iterations = o->nalgorithms ? 5 : 2;
 	return rc ? rc : parse_operations(o, argc - optind, argv + optind);

@@ -25,16 +25,19 @@ int lab_complain(const struct gci_error *e)
 /* gridcoll lab plan GRID: what would be done, and nothing else. */
 static int lab_plan(int argc, char **argv)
 {
+	static const char usage[] = "plan [--dilate K|auto] GRID";
 	struct lab_options o = {0};
 	struct gci_lab_plan plan;
 	struct gci_error e = {0};
 	struct gci_buf text = {0};
 	struct gci_grid g;
-	int rc = lab_parse(&o, argc, argv, 1, "plan [--dilate K|auto] GRID");
+	int rc = lab_parse(&o, argc, argv, 1, usage);
 
 	if (rc)
 		return rc - 1;
-	rc = lab_load_grid(&o, &g);
+	rc = lab_nothing_more(o.command, usage);
+	if (!rc)
+		rc = lab_load_grid(&o, &g);
 	if (rc)
 		return rc;
 	if (gci_lab_plan_make(&plan, &g, o.dilation, &e)) {

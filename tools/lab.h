@@ -21,6 +21,10 @@ struct lab_options {
 /* Reads `-`-options, GRID where `wants_grid`, and the command. 0, or an exit status + 1. */
 int lab_parse(struct lab_options *o, int argc, char **argv, int wants_grid, const char *usage);
 
+/* For verbs that run no command: 0, or GCT_USAGE after telling of the first of `rest`, what the
+ * verb has no use for. */
+int lab_nothing_more(char **rest, const char *usage);
+
 /* Reads the grid file and dilates it; complains. 0 or an exit status. */
 int lab_load_grid(struct lab_options *o, struct gci_grid *g);
 

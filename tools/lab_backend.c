@@ -72,13 +72,16 @@ static int describe_grid(struct lab_options *o)
 
 int lab_doctor(int argc, char **argv)
 {
+	static const char usage[] = "doctor [GRID]";
 	struct gci_error host = {0}, uml = {0};
 	struct lab_options o;
-	int rc = lab_parse(&o, argc, argv, 0, "doctor [GRID]");
+	int rc = lab_parse(&o, argc, argv, 0, usage);
 	int host_works, uml_works;
 
 	if (rc)
 		return rc - 1;
+	if (*o.command && lab_nothing_more(o.command + 1, usage))
+		return GCT_USAGE;
 	host_works = !gci_host_check(&host);
 	if (host_works)
 		printf("host: works: root, with netem, tbf and fq\n");

@@ -119,6 +119,14 @@ int lab_parse(struct lab_options *o, int argc, char **argv, int wants_grid, cons
 	return rc ? GCT_USAGE + 1 : 0;
 }
 
+int lab_nothing_more(char **rest, const char *usage)
+{
+	if (!*rest)
+		return 0;
+	fprintf(stderr, "gridcoll lab: \"%s\" is too much\nusage: gridcoll lab %s\n", *rest, usage);
+	return GCT_USAGE;
+}
+
 static int read_file(const char *path, struct gci_buf *out)
 {
 	char chunk[16384];

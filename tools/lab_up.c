@@ -17,15 +17,18 @@ static int refuse_uml(void)
 
 int lab_up(int argc, char **argv)
 {
+	static const char usage[] = "up [--backend auto|host] [--dilate K|auto] GRID";
 	struct lab_options o;
 	struct gci_error e = {0};
 	struct gci_host h;
 	struct gci_grid g;
-	int rc = lab_parse(&o, argc, argv, 1, "up [--backend auto|host] [--dilate K|auto] GRID");
+	int rc = lab_parse(&o, argc, argv, 1, usage);
 
 	if (rc)
 		return rc - 1;
-	rc = lab_load_grid(&o, &g);
+	rc = lab_nothing_more(o.command, usage);
+	if (!rc)
+		rc = lab_load_grid(&o, &g);
 	if (rc)
 		return rc;
 	switch (lab_choose(&o, &e)) {
@@ -55,11 +58,8 @@ int lab_down(int argc, char **argv)
 
 	if (rc)
 		return rc - 1;
-	if (*o.command) {
-		fprintf(stderr, "gridcoll lab down: \"%s\" is too much, expected no arguments\n",
-			*o.command);
+	if (lab_nothing_more(o.command, "down"))
 		return GCT_USAGE;
-	}
 	if (gci_host_down(&found, &e))
 		return lab_complain(&e);
 	if (!found)

@@ -147,6 +147,34 @@ static void without_launcher(void **state)
 	assert_int_equal(strncmp(text, "usage: ", 7), 0);
 }
 
+/* Nothing that was typed is passed over in silence. */
+static void too_much(void **state)
+{
+	static const struct {
+		const char *args, *message;
+	} wrong[] = {
+		{"lab plan grid x", "gridcoll lab: \"x\" is too much\nusage: gridcoll lab plan "},
+		{"lab plan grid -- x",
+			"gridcoll lab: \"x\" is too much\nusage: gridcoll lab plan "},
+		{"lab up grid x", "gridcoll lab: \"x\" is too much\nusage: gridcoll lab up "},
+		{"lab down x", "gridcoll lab: \"x\" is too much\nusage: gridcoll lab down\n"},
+		{"lab doctor grid x",
+			"gridcoll lab: \"x\" is too much\nusage: gridcoll lab doctor "},
+		{"bench --list x",
+			"gridcoll bench: \"x\" after --list, see gridcoll bench --help\n"},
+		{"bench --list --bogus", "gridcoll bench: unknown option --bogus, see "},
+	};
+	char command[600], text[1000];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		snprintf(command, sizeof(command), "%s %s 2>&1", GRIDCOLL, wrong[i].args);
+		assert_int_equal(shell(command, text, sizeof(text)), 2);
+		assert_int_equal(strncmp(text, wrong[i].message, strlen(wrong[i].message)), 0);
+	}
+}
+
 /* A rank that has what no other has still ends all of them. */
 static void one_rank_only(void **state)
 {
@@ -172,6 +200,7 @@ int main(void)
 		TEST(bench_files),
 		cmocka_unit_test(help),
 		cmocka_unit_test(without_launcher),
+		cmocka_unit_test(too_much),
 		TEST(one_rank_only),
 	};
 
