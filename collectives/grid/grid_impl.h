@@ -8,11 +8,18 @@
 
 #define GCI_GRID_NAME_LIMIT 49 /* libinih keeps 50 bytes of a section's or key's name */
 
+#define GCI_GRID_MAX_KEYS 12 /* of one section */
+
 /* [host NAME], kept until all hosts are known. */
 struct gci_host_section {
 	char *name;
 	int line;
 	uint64_t tini_ns; /* 0: not said */
+};
+
+struct gci_grid_key {
+	char name[16];
+	int line;
 };
 
 struct gci_grid_parser {
@@ -24,6 +31,8 @@ struct gci_grid_parser {
 	int line;
 	/* the section we are in */
 	char section[GCI_GRID_NAME_LIMIT + 1];
+	struct gci_grid_key keys[GCI_GRID_MAX_KEYS]; /* that it has */
+	int nkeys;
 	int cluster;         /* index, or -1 */
 	int link[2], nlinks; /* indices of the link's one or two directions */
 	int in_host;         /* the last of `own` */

@@ -122,6 +122,7 @@ static int open_section(struct gci_grid_parser *p, const char *line)
 	p->cluster = -1;
 	p->nlinks = 0;
 	p->in_host = 0;
+	p->nkeys = 0;
 	memcpy(p->section, line, len);
 	p->section[len] = '\0';
 	if (!strncmp(section, "cluster ", 8))
@@ -282,6 +283,24 @@ static int link_key(
 	return bad ? fail(p, "%s = %s, expected %s", key, value, expected) : 0;
 }
 
+/* Of a key that the section knows: more hosts may follow in another line, the rest is said once. */
+static int said_once(struct gci_grid_parser *p, const char *key)
+{
+	int i;
+
+	if (!strcmp(key, "hosts"))
+		return 0;
+	for (i = 0; i < p->nkeys; i++)
+		if (!strcmp(p->keys[i].name, key))
+			return fail(p, "%s is there twice in [%s] (first in line %d)", key,
+				p->section, p->keys[i].line);
+	if (p->nkeys == GCI_GRID_MAX_KEYS)
+		return fail(p, "more than %d keys in [%s]", GCI_GRID_MAX_KEYS, p->section);
+	snprintf(p->keys[i].name, sizeof(p->keys[i].name), "%s", key);
+	p->keys[p->nkeys++].line = p->line;
+	return 0;
+}
+
 /* libinih's handler: 1 goes on, 0 counts as an error; after the first we only unwind. */
 static int on_key(void *user, const char *section, const char *key, const char *value)
 {
@@ -299,6 +318,8 @@ static int on_key(void *user, const char *section, const char *key, const char *
 		rc = host_key(p, key, value);
 	for (i = 0; !rc && i < p->nlinks; i++)
 		rc = link_key(p, key, value, &p->g->links[p->link[i]]);
+	if (!rc)
+		rc = said_once(p, key);
 	return !rc;
 }
 

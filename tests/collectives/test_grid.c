@@ -227,6 +227,33 @@ static void bad_sections(void **state)
 	refused("; nothing\n", "g.grid:1: no cluster, expected at least one [cluster NAME]");
 }
 
+/* Of two values, nobody knows which one is meant. */
+static void repeated_keys(void **state)
+{
+	struct gci_grid g;
+
+	(void)state;
+	refused("[cluster a]\nhosts=x\nnic=1Gbit\n\nnic=1Gbit\n",
+		"g.grid:5: nic is there twice in [cluster a] (first in line 3)");
+	refused("[cluster a]\nhosts=x\ntini=1us\ntini=2us\n",
+		"g.grid:4: tini is there twice in [cluster a] (first in line 3)");
+	refused("[cluster a]\nhosts=x\n[host x]\ntini=1us\ntini=2us\n",
+		"g.grid:5: tini is there twice in [host x] (first in line 4)");
+	refused(AB "[link a b]\nrate=1Gbit\nflow_rate=1Mbit\ndelay=1ms\nrate=2Gbit\n",
+		"g.grid:9: rate is there twice in [link a b] (first in line 6)");
+	refused(AB "[link a b]\nrate=1Gbit\ndelay=1ms\nqueue=1MB\nloss=0%\nflow_rate=1Mbit\n"
+		   "streams=2\nsenders=2\nsenders=2\n",
+		"g.grid:13: senders is there twice in [link a b] (first in line 12)");
+	/* Only within a section, and hosts may be as many as they like. */
+	parse(&g, "[cluster a]\nhosts=x\nhosts=y\nnic=1Gbit\n[cluster b]\nhosts=z\nnic=2Gbit\n"
+		  "[link a > b]\ndelay=1ms\n[link b > a]\ndelay=2ms\n"
+		  "[host x]\ntini=1us\n[host y]\ntini=2us\n");
+	assert_int_equal(g.nhosts, 3);
+	assert_true(g.clusters[1].nic_bps == 2000000000);
+	assert_true(gci_grid_link(&g, 1, 0)->delay_ns == 2000000);
+	gci_grid_free(&g);
+}
+
 static void bad_cluster_keys(void **state)
 {
 	(void)state;
@@ -482,6 +509,7 @@ int main(void)
 		cmocka_unit_test(message_initiation_costs),
 		cmocka_unit_test(bad_costs),
 		cmocka_unit_test(bad_sections),
+		cmocka_unit_test(repeated_keys),
 		cmocka_unit_test(bad_cluster_keys),
 		cmocka_unit_test(bad_link_keys),
 		cmocka_unit_test(bad_hosts),
