@@ -16,6 +16,10 @@ int gci_check_type(enum gcoll_type type, uint64_t count)
 {
 	size_t size = gcoll_type_size(type);
 
+	if (type == GCOLL_ELEMENT_BASE)
+		return gci_comm_error(GCOLL_ERR_INVAL,
+			"GCOLL_ELEMENT of 0 or too many bytes, expected an element type of 1 to %d",
+			GCOLL_ELEMENT_MAX_NBYTES);
 	if (!size)
 		return gci_comm_error(GCOLL_ERR_INVAL, "no such element type: %d", (int)type);
 	if (count > PTRDIFF_MAX / size)

@@ -85,8 +85,12 @@ enum gcoll_type {
 };
 
 /* Opaque elements of nbytes bytes each, 1 to 2^30 - 1: moved by every operation, reduced by
- * operations of the user's own only (then of at most 256 KiB). */
-#define GCOLL_ELEMENT(nbytes) ((enum gcoll_type)(GCOLL_ELEMENT_BASE + (int)(nbytes)))
+ * operations of the user's own only (then of at most 256 KiB). A constant where nbytes is one, else
+ * nbytes is looked at twice. Any other size gives a type that every call refuses. */
+#define GCOLL_ELEMENT(nbytes)                   \
+	((enum gcoll_type)(GCOLL_ELEMENT_BASE + \
+			   ((uint64_t)(nbytes) <= GCOLL_ELEMENT_MAX_NBYTES ? (int)(nbytes) : 0)))
+#define GCOLL_ELEMENT_MAX_NBYTES 0x3fffffff
 
 enum gcoll_op {
 	GCOLL_SUM,

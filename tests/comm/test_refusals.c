@@ -248,6 +248,34 @@ static void hostile_arguments(void **state)
 	job_close(&j);
 }
 
+/* However many bytes are asked for, an element of another size is never taken for it. */
+static void sizes_of_elements(void **state)
+{
+	static const enum gcoll_type constant[] = {GCOLL_ELEMENT(7), GCOLL_ELEMENT(1ull << 32)};
+	static const uint64_t wrong[] = {0, 1u << 30, UINT32_MAX, 1ull << 32, (1ull << 32) + 4,
+		(1ull << 62) + 1, UINT64_MAX};
+	uint32_t x = 0;
+	struct job j;
+	size_t i;
+
+	(void)state;
+	assert_int_equal(gcoll_type_size(constant[0]), 7);
+	assert_int_equal(gcoll_type_size(constant[1]), 0);
+	assert_int_equal(gcoll_type_size(GCOLL_ELEMENT(1)), 1);
+	assert_int_equal(gcoll_type_size(GCOLL_ELEMENT((1u << 30) - 1)), (1u << 30) - 1);
+	assert_int_equal(gcoll_type_size(GCOLL_ELEMENT(-1)), 0);
+	job_open(&j, (int[]){2, 0}, 0, 22, NULL);
+	for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		assert_int_equal(gcoll_type_size(GCOLL_ELEMENT(wrong[i])), 0);
+		assert_int_equal(
+			gcoll_bcast(&x, 1, GCOLL_ELEMENT(wrong[i]), 0, j.comm[0]), GCOLL_ERR_INVAL);
+		assert_string_equal(gcoll_last_error(),
+			"GCOLL_ELEMENT of 0 or too many bytes, expected an element type of 1 to "
+			"1073741823");
+	}
+	job_close(&j);
+}
+
 /* ---- lack of memory */
 
 /* One operation of each sort on two ranks; the n-th allocation of rank 0's calls fails. Returns
@@ -342,6 +370,7 @@ int main(void)
 		cmocka_unit_test(counts_that_do_not_fit),
 		cmocka_unit_test(every_mismatch_is_named),
 		cmocka_unit_test(hostile_arguments),
+		cmocka_unit_test(sizes_of_elements),
 		cmocka_unit_test(lack_of_memory),
 	};
 
