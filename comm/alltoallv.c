@@ -83,7 +83,7 @@ static int start(gcoll_req *r)
 
 	if (!gci_comm_choose(c, &v->op.coll, 0, &why))
 		return gci_comm_error(GCOLL_ERR_INVAL, "alltoall: %s %s",
-			c->choice[GCI_ALLTOALL].algorithm->name, why);
+			c->choice[GCI_ALLTOALL].how.algorithm->name, why);
 	rc = gci_op_prepare(&v->share);
 	if (rc)
 		return rc;

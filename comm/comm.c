@@ -41,7 +41,7 @@ int gci_comm_create(gcoll_comm **out, int rank, struct gci_topo *topo, const cha
 	memset(topo, 0, sizeof(*topo));
 	c->topo_digest = gci_topo_digest(&c->topo);
 	for (k = 0; k < GCI_NKINDS; k++) {
-		c->choice[k].algorithm = gci_algorithm_find((enum gci_kind)k, NULL);
+		c->choice[k].how.algorithm = gci_algorithm_find((enum gci_kind)k, NULL);
 		c->choice[k].automatic = 1;
 	}
 	e->world = c;
@@ -166,7 +166,7 @@ const struct gci_algorithm *gci_comm_choose(
 	const gcoll_comm *c, struct gci_coll *coll, int internal, const char **why)
 {
 	const struct gci_choice *choice = &c->choice[coll->kind];
-	const struct gci_algorithm *a = choice->algorithm;
+	const struct gci_algorithm *a = choice->how.algorithm;
 
 	*why = NULL;
 	if (!internal && !choice->automatic) {

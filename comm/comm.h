@@ -11,7 +11,7 @@
 #ifndef GCI_COMM_COMM_H
 #define GCI_COMM_COMM_H
 
-#include "collectives/coll.h"
+#include "collectives/tuner/candidate.h"
 #include "comm/engine.h"
 
 #define GCI_SEEN_OPS         64 /* a peer's message is compared with so many operations back */
@@ -21,10 +21,8 @@
 
 /* What gcoll_comm_set() chose for one kind of operation. */
 struct gci_choice {
-	const struct gci_algorithm *algorithm;
+	struct gci_candidate how;
 	int automatic; /* another one where this cannot run */
-	uint32_t senders, degree;
-	uint64_t segment_nbytes;
 };
 
 /* The signature of one operation: as this rank called it, or as a peer did who was here first. */

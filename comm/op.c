@@ -70,15 +70,12 @@ int gci_op_prepare(struct gci_op *op)
 	op->algorithm = gci_comm_choose(comm, c, op->internal, &why);
 	if (!op->algorithm)
 		return gci_comm_error(GCOLL_ERR_INVAL, "%s: %s %s", gci_kind_name(c->kind),
-			choice->algorithm->name, why);
+			choice->how.algorithm->name, why);
 	if (op->windows.n >> GCI_WINDOW_BITS)
 		return gci_comm_error(GCOLL_ERR_INVAL, "%s: the message is too long",
 			op->name ? op->name : gci_kind_name(c->kind));
 	if (!op->internal) {
-		c->senders = choice->senders;
-		c->degree = choice->degree;
-		c->segment =
-			choice->segment_nbytes / c->esize + !!(choice->segment_nbytes % c->esize);
+		gci_candidate_apply(&choice->how, c);
 		gci_windows_segment(c, &op->windows);
 	}
 	op->digest = digest_of(op);

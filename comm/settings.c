@@ -1,87 +1,21 @@
 /* SPDX-License-Identifier: MIT
  * gcoll_comm_set. */
-#include "base/mem.h"
 #include "base/units.h"
 #include "comm/comm.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static int set_number(const char *key, const char *p, uint32_t *out)
-{
-	uint64_t v;
-
-	if (gci_parse_uint(strchr(p, '=') + 1, GCI_CTL_MAX_RANKS, &v) || !v)
-		return gci_comm_error(GCOLL_ERR_INVAL, "%s: \"%s\", expected a number from 1 to %d",
-			key, p, GCI_CTL_MAX_RANKS);
-	*out = (uint32_t)v;
-	return 0;
-}
-
-static int set_segment(const char *key, const char *p, struct gci_choice *choice)
-{
-	if (!gci_parse_bytes(strchr(p, '=') + 1, &choice->segment_nbytes) && choice->segment_nbytes)
-		return 0;
-	return gci_comm_error(GCOLL_ERR_INVAL, "%s: \"%s\", expected " GCI_BYTES_EXPECTED, key, p);
-}
-
-static int set_parameter(const char *key, const char *p, struct gci_choice *choice)
-{
-	static const struct {
-		const char *prefix;
-		unsigned trait;
-	} known[] = {{"senders=", GCI_USES_SENDERS}, {"degree=", GCI_USES_DEGREE},
-		{"segment=", GCI_USES_SEGMENT}};
-	size_t i, n = sizeof(known) / sizeof(*known);
-
-	for (i = 0; i < n && strncmp(p, known[i].prefix, strlen(known[i].prefix)) != 0; i++)
-		;
-	if (i == n)
-		return gci_comm_error(GCOLL_ERR_INVAL,
-			"%s: unknown parameter \"%s\", expected senders=N, segment=BYTES or "
-			"degree=D",
-			key, p);
-	if (!(choice->algorithm->traits & known[i].trait))
-		return gci_comm_error(GCOLL_ERR_INVAL, "%s: %s does not use \"%s\"", key,
-			choice->algorithm->name, p);
-	if (known[i].trait == GCI_USES_SEGMENT)
-		return set_segment(key, p, choice);
-	return set_number(
-		key, p, known[i].trait == GCI_USES_SENDERS ? &choice->senders : &choice->degree);
-}
-
-static int unknown_algorithm(enum gci_kind kind, const char *name)
-{
-	const struct gci_algorithm *a;
-	char list[400] = "";
-
-	gci_each_algorithm (a)
-		if (a->kind == kind)
-			snprintf(list + strlen(list), sizeof(list) - strlen(list), " %s", a->name);
-	return gci_comm_error(GCOLL_ERR_INVAL,
-		"%s: unknown algorithm \"%s\", expected auto or one of:%s", gci_kind_name(kind),
-		name, list);
-}
-
 static int set_algorithm(gcoll_comm *c, enum gci_kind kind, const char *value)
 {
+	struct gci_error e = {0};
 	struct gci_choice choice = {0};
-	char *copy = gci_strdup(value), *save = NULL, *p;
-	int rc = 0;
 
-	if (!copy)
-		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
-	p = strtok_r(copy, ":", &save);
-	choice.automatic = p && !strcmp(p, "auto");
-	choice.algorithm = gci_algorithm_find(kind, choice.automatic ? NULL : p);
-	if (!p || !choice.algorithm)
-		rc = unknown_algorithm(kind, p ? p : "");
-	while (!rc && (p = strtok_r(NULL, ":", &save)))
-		rc = set_parameter(gci_kind_name(kind), p, &choice);
-	gci_free(copy);
-	if (!rc)
-		c->choice[kind] = choice;
-	return rc;
+	if (gci_candidate_parse(&choice.how, kind, value, &e))
+		return gci_comm_error(e.status, "%s", e.text);
+	choice.automatic = !strncmp(value, "auto", strcspn(value, ":"));
+	c->choice[kind] = choice;
+	return 0;
 }
 
 static int set_streams(gcoll_comm *c, const char *value)

@@ -340,7 +340,7 @@ static void compare(const struct run *x, int r)
 				 " by %s, %d ranks, root %d, in place %d, v %d: rank %d element "
 				 "%" PRIu64 " is %08" PRIx32 ", expected %08" PRIx32,
 				gci_kind_name(t->kind), t->count,
-				x->comm[0]->choice[t->kind].algorithm->name, x->n, t->root,
+				x->comm[0]->choice[t->kind].how.algorithm->name, x->n, t->root,
 				t->in_place, t->v, r, i, k->out[i], k->want[i]);
 	if (k->out[-1] != JUNK || k->out[k->out_len] != JUNK)
 		fail_msg("%s: rank %d wrote outside of its output", gci_kind_name(t->kind), r);
@@ -373,7 +373,7 @@ static void one_round(struct run *x, gcoll_req **reqs)
 	r = job_run_all(x->j, reqs, status, x->n);
 	if (r)
 		fail_msg("%s by %s: %d ranks of %d are not done", gci_kind_name(x->t->kind),
-			x->comm[0]->choice[x->t->kind].algorithm->name, r, x->n);
+			x->comm[0]->choice[x->t->kind].how.algorithm->name, r, x->n);
 	for (r = 0; r < x->n; r++) {
 		assert_int_equal(status[r], 0);
 		compare(x, r);
