@@ -46,6 +46,7 @@ void gci_grid_dilate(struct gci_grid *g, uint32_t k)
 
 	if (k <= 1)
 		return;
+	g->dilation = g->dilation > UINT32_MAX / k ? UINT32_MAX : g->dilation * k;
 	for (i = 0; i < g->nclusters; i++)
 		dilate_hosts(&g->clusters[i], k);
 	for (i = 0; i < g->nlinks; i++) {
@@ -137,6 +138,9 @@ void gci_grid_print(const struct gci_grid *g, struct gci_buf *out)
 {
 	int i;
 
+	if (g->dilation > 1)
+		gci_buf_printf(out, "[dilated]\ntimes = %" PRIu32 "\ndigest = %016" PRIx64 "\n",
+			g->dilation, g->digest);
 	for (i = 0; i < g->nclusters; i++)
 		print_cluster(&g->clusters[i], out);
 	for (i = 0; i < g->nlinks; i++) {

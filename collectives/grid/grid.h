@@ -51,7 +51,9 @@ struct gci_grid {
 	int nhosts; /* of all clusters */
 	struct gci_link *links;
 	int nlinks;
-	int *link_at; /* [from * GCI_GRID_MAX_CLUSTERS + to]: index + 1, 0: none */
+	int *link_at;      /* [from * GCI_GRID_MAX_CLUSTERS + to]: index + 1, 0: none */
+	uint64_t digest;   /* see gci_grid_digest() */
+	uint32_t dilation; /* how many times slower than its file said at first; 1 or more */
 };
 
 /* Reads a grid file's text (of `len` bytes, no more than GCI_GRID_MAX_TEXT). `name` stands before
@@ -61,8 +63,23 @@ int gci_grid_parse(
 
 void gci_grid_free(struct gci_grid *g);
 
-/* Slows the grid down k times: rates divided, delays multiplied; what is in flight stays. */
+/* Slows the grid down k times: rates divided, delays multiplied; what is in flight stays. The
+ * digest stays, too. */
 void gci_grid_dilate(struct gci_grid *g, uint32_t k);
+
+/* A digest of the grid as its file says, by which files that were made for it (parameters, tables)
+ * know it again: of its clusters, hosts and links in the order of the file, whatever its layout,
+ * comments and units. The same before and after gci_grid_dilate(). As rates that were divided
+ * cannot be told from the quotients, gci_grid_print() of a dilated grid adds a section, which the
+ * parser takes:
+ *
+ *	[dilated]
+ *	times = 20
+ *	digest = 0123456789abcdef
+ *
+ * So whoever gets a lab's grid as text (lab.json, gridcoll-run, each rank) knows the digest and the
+ * dilation without asking the lab. */
+uint64_t gci_grid_digest(const struct gci_grid *g);
 
 /* The link from one cluster to another; NULL within a cluster. */
 const struct gci_link *gci_grid_link(const struct gci_grid *g, int from, int to);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the two halves of the grid file's parser share: grid_parse.c reads line by line,
- * grid_check.c looks at the whole. */
+ * What the parts of the grid file's parser share: grid_parse.c reads line by line,
+ * grid_check.c looks at the whole, grid_digest.c names it. */
 #ifndef GCI_COLLECTIVES_GRID_GRID_IMPL_H
 #define GCI_COLLECTIVES_GRID_GRID_IMPL_H
 
@@ -36,7 +36,9 @@ struct gci_grid_parser {
 	int cluster;         /* index, or -1 */
 	int link[2], nlinks; /* indices of the link's one or two directions */
 	int in_host;         /* the last of `own` */
-	int *via_lines;      /* [link]: where it was told which way it goes */
+	int in_dilated;
+	int dilated_line; /* 0: none */
+	int *via_lines;   /* [link]: where it was told which way it goes */
 	size_t via_lines_cap;
 	int *cluster_lines; /* where each cluster was opened */
 	size_t cluster_lines_cap;
@@ -53,5 +55,12 @@ int gci_grid_nomem(struct gci_grid_parser *p);
 
 /* Counts hosts, refuses what no single line shows, gives [host] sections to their hosts. */
 int gci_grid_check(struct gci_grid_parser *p);
+
+/* The section [dilated] begins; one of its keys. */
+int gci_grid_open_dilated(struct gci_grid_parser *p);
+int gci_grid_dilated_key(struct gci_grid_parser *p, const char *key, const char *value);
+
+/* Of the whole grid, once it is checked. */
+int gci_grid_set_digest(struct gci_grid_parser *p);
 
 #endif

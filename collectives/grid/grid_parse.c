@@ -123,6 +123,7 @@ static int open_section(struct gci_grid_parser *p, const char *line)
 	p->nlinks = 0;
 	p->in_host = 0;
 	p->nkeys = 0;
+	p->in_dilated = 0;
 	memcpy(p->section, line, len);
 	p->section[len] = '\0';
 	if (!strncmp(section, "cluster ", 8))
@@ -131,6 +132,8 @@ static int open_section(struct gci_grid_parser *p, const char *line)
 		return open_link(p, section + 5);
 	if (!strncmp(section, "host ", 5))
 		return open_host(p, section + 5 + strspn(section + 5, " "));
+	if (!strcmp(section, "dilated"))
+		return gci_grid_open_dilated(p);
 	return fail(p, "unknown section [%s], expected [cluster NAME], [link A B] or [host NAME]",
 		section);
 }
@@ -310,12 +313,14 @@ static int on_key(void *user, const char *section, const char *key, const char *
 	(void)section; /* the reader knows which one is open */
 	if (p->e->status)
 		return 0;
-	if (p->cluster < 0 && !p->nlinks && !p->in_host)
+	if (p->cluster < 0 && !p->nlinks && !p->in_host && !p->in_dilated)
 		rc = fail(p, "\"%s\" before the first section, expected [cluster NAME]", key);
 	if (!rc && p->cluster >= 0)
 		rc = cluster_key(p, key, value);
 	if (!rc && p->in_host)
 		rc = host_key(p, key, value);
+	if (!rc && p->in_dilated)
+		rc = gci_grid_dilated_key(p, key, value);
 	for (i = 0; !rc && i < p->nlinks; i++)
 		rc = link_key(p, key, value, &p->g->links[p->link[i]]);
 	if (!rc)
@@ -352,6 +357,8 @@ int gci_grid_parse(
 			gci_grid_nomem(&p);
 		if (!local.status)
 			gci_grid_check(&p);
+		if (!local.status)
+			gci_grid_set_digest(&p);
 	}
 	while (p.nown)
 		gci_free(p.own[--p.nown].name);

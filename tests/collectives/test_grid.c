@@ -426,6 +426,81 @@ static void printed_grids_parse_to_the_same(void **state)
 	gci_buf_free(&second);
 }
 
+static uint64_t digest_of(const char *text)
+{
+	struct gci_grid g;
+	uint64_t digest;
+
+	parse(&g, text);
+	digest = gci_grid_digest(&g);
+	gci_grid_free(&g);
+	return digest;
+}
+
+#define TWO(nic, hosts, delay)                                     \
+	"[cluster a]\nhosts=" hosts "\nnic=" nic "\n[cluster b]\n" \
+	"hosts=b\n[link a b]\ndelay=" delay "\n"
+
+static void digests(void **state)
+{
+	uint64_t one = digest_of(TWO("1Gbit", "x[1-3]", "1.5ms"));
+
+	(void)state;
+	assert_true(one == digest_of("; a comment\n" TWO("1000Mbit", "x1,x2, x3", "1500us")));
+	assert_true(one != digest_of(TWO("2Gbit", "x[1-3]", "1.5ms")));
+	assert_true(one != digest_of(TWO("1Gbit", "x[1-4]", "1.5ms")));
+	assert_true(one != digest_of(TWO("1Gbit", "x[2-3],x1", "1.5ms")));
+	assert_true(one != digest_of(TWO("1Gbit", "x[1-3]", "1.6ms")));
+}
+
+/* The lab's grid is printed, and parsed by the launcher and by all ranks. */
+static void digests_of_dilated_grids(void **state)
+{
+	struct gci_buf text = {0}, again = {0};
+	struct gci_grid g, lab;
+	uint64_t digest;
+
+	(void)state;
+	parse(&g, TWO("1001bit", "x[1-3]", "7ns"));
+	digest = gci_grid_digest(&g);
+	assert_int_equal(g.dilation, 1);
+	gci_grid_dilate(&g, 20);
+	assert_true(gci_grid_digest(&g) == digest);
+	gci_grid_print(&g, &text);
+	parse(&lab, gci_buf_cstr(&text));
+	assert_true(gci_grid_digest(&lab) == digest);
+	assert_int_equal(lab.dilation, 20);
+	assert_true(lab.clusters[0].nic_bps == 50);
+	gci_grid_print(&lab, &again);
+	assert_string_equal(gci_buf_cstr(&text), gci_buf_cstr(&again));
+	gci_grid_dilate(&lab, 1u << 31);
+	assert_true(lab.dilation == UINT32_MAX);
+	gci_grid_free(&g);
+	gci_grid_free(&lab);
+	gci_buf_free(&text);
+	gci_buf_free(&again);
+}
+
+static void bad_dilations(void **state)
+{
+	(void)state;
+	refused("[dilated]\ntimes = 1\n", "g.grid:2: times = 1, expected a number from 2");
+	refused("[dilated]\ntimes = 4294967296\n",
+		"g.grid:2: times = 4294967296, expected a number from 2");
+	refused("[dilated]\ndigest = 0123456789abcdeF\n",
+		"g.grid:2: digest = 0123456789abcdeF, expected 16 digits from 0 to f");
+	refused("[dilated]\ndigest = 123\n",
+		"g.grid:2: digest = 123, expected 16 digits from 0 to f");
+	refused("[dilated]\nby = 3\n",
+		"g.grid:2: unknown key \"by\" in [dilated], expected times or digest");
+	refused("[dilated]\n[cluster a]\nhosts = x\n[dilated]\n",
+		"g.grid:4: [dilated] is there twice (first in line 1)");
+	refused("[cluster a]\nhosts = x\n[dilated]\ntimes = 20\n",
+		"g.grid:3: [dilated], expected times and digest in it");
+	refused("[cluster a]\nhosts = x\n[dilated]\ndigest = 0123456789abcdef\n",
+		"g.grid:3: [dilated], expected times and digest in it");
+}
+
 static void expect_hosts(const char *pattern, const char *want)
 {
 	struct gci_error e = {0};
@@ -519,6 +594,9 @@ int main(void)
 		cmocka_unit_test(too_many_clusters),
 		cmocka_unit_test(dilation),
 		cmocka_unit_test(printed_grids_parse_to_the_same),
+		cmocka_unit_test(digests),
+		cmocka_unit_test(digests_of_dilated_grids),
+		cmocka_unit_test(bad_dilations),
 		cmocka_unit_test(host_patterns),
 		cmocka_unit_test(failed_patterns_take_nothing_with_them),
 		cmocka_unit_test(lack_of_memory_anywhere),
