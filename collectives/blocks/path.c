@@ -120,7 +120,9 @@ uint64_t gci_pair_bps(const struct gci_topo *t, int from, int to)
 
 uint64_t gci_transfer_ns(uint64_t nbytes, uint64_t bps)
 {
-	return (uint64_t)((unsigned __int128)nbytes * 8 * GCI_NS_PER_S / bps);
+	unsigned __int128 ns = (unsigned __int128)nbytes * 8 * GCI_NS_PER_S / bps;
+
+	return ns < UINT64_MAX ? (uint64_t)ns : UINT64_MAX;
 }
 
 uint64_t gci_pipeline_segment(const struct gci_coll *c, uint64_t count)

@@ -7,49 +7,24 @@
  *	g = max(P_l g_w(m), P_w P_l r + o)
  *
  * where receiving takes the root r = s(m); and k, if the caller leaves it open, is the best by this
- * formula. MagPIe (Kielmann 2001), 3.3; s, g and L as in collectives/models/plogp.h.
+ * formula (collectives/models/magpie.h). MagPIe (Kielmann 2001), 3.3; s, g and L as in
+ * collectives/models/plogp.h.
  *
  * The paper's contention inside the receiving node is kept out: the root takes in from no more
  * clusters at a time than fill its NIC, and from one rank of each, the next being asked for a round
  * trip ahead. */
-#include "base/clock.h"
 #include "collectives/blocks/path.h"
 #include "collectives/blocks/route.h"
 #include "collectives/gather/gather.h"
-#include "collectives/models/plogp.h"
-
-struct model {
-	struct gci_plogp p;
-	uint64_t nbytes; /* of a block */
-};
-
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
-static uint64_t cost(const void *ctx, uint64_t k)
-{
-	const struct model *m = ctx;
-	uint64_t nbytes = (m->nbytes - 1) / k + 1, most = (unsigned)m->p.most;
-	uint64_t all = gci_plogp_lan_gap(&m->p, nbytes) * most * (unsigned)m->p.nclusters;
-	uint64_t wan = gci_plogp_wan_gap(&m->p, nbytes) * most;
-
-	return (k - 1) * larger(wan, all + GCI_MESSAGE_COST_NS) +
-	       larger(m->p.wan_delay_ns + wan,
-		       larger(m->p.lan_delay_ns, GCI_MESSAGE_COST_NS) + all);
-}
+#include "collectives/models/magpie.h"
 
 static struct gci_route_segments segments_of(const struct gci_coll *c, const struct gci_plogp *p)
 {
-	uint64_t n = (unsigned)c->topo->nranks, most = GCI_PLOGP_MOST_STEPS / n;
-	uint64_t count = c->counts ? gci_total(c) / n : c->count; /* of a block, on average */
-	struct model m = {*p, count * c->esize};
 	struct gci_coll cut = *c;
+	struct gci_magpie m;
 
-	if (!cut.segment)
-		cut.segment = count ? (count - 1) / gci_plogp_segments(count, most, cost, &m) + 1
-				    : UINT32_MAX;
+	gci_magpie_init(&m, p);
+	cut.segment = gci_magpie_segment(&m, c);
 	return (struct gci_route_segments){cut.segment, gci_nsegments_of(&cut)};
 }
 

@@ -35,16 +35,23 @@ struct gci_plogp gci_plogp(const struct gci_topo *t)
 	return p;
 }
 
-uint64_t gci_plogp_lan_gap(const struct gci_plogp *p, uint64_t nbytes)
+/* A sender is held up by its own NIC, over the WAN as well, but not by the WAN's gap: a gateway is
+ * between them. 2.1. */
+struct gci_plogp_times gci_plogp_at(
+	const struct gci_plogp *p, enum gci_layer layer, uint64_t nbytes)
 {
-	return gci_transfer_ns(nbytes, p->nic_bps) + GCI_MESSAGE_COST_NS;
-}
+	struct gci_plogp_times t = {.os_ns = GCI_MESSAGE_COST_NS, .or_ns = GCI_MESSAGE_COST_NS};
+	int wan = layer == GCI_WAN;
 
-uint64_t gci_plogp_wan_gap(const struct gci_plogp *p, uint64_t nbytes)
-{
-	if (p->nclusters == 1)
-		return 0;
-	return gci_transfer_ns(nbytes, p->wan_bps) + GCI_MESSAGE_COST_NS;
+	if (wan && p->nclusters == 1)
+		return (struct gci_plogp_times){0};
+	t.latency_ns = wan ? p->wan_delay_ns : p->lan_delay_ns;
+	t.send_ns = gci_ns_plus(gci_transfer_ns(nbytes, p->nic_bps), GCI_MESSAGE_COST_NS);
+	t.gap_ns = t.send_ns;
+	if (wan)
+		t.gap_ns = gci_ns_plus(gci_transfer_ns(nbytes, p->wan_bps), GCI_MESSAGE_COST_NS);
+	t.recv_ns = gci_ns_plus(t.latency_ns, t.gap_ns);
+	return t;
 }
 
 uint64_t gci_plogp_segments(uint64_t count, uint64_t most, gci_plogp_cost *cost, const void *ctx)

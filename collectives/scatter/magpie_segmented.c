@@ -6,41 +6,21 @@
  *	T = (k-1) g + (P_l - 1) a + (P_w - 1) s(m) + L_w + g_w(m)
  *	g = P_l a + o,  a = max(g_w(m), (P_w - 1) s(m) + s(m))
  *
- * and k, if the caller leaves it open, is the best by this formula. MagPIe (Kielmann 2001), 3.2; s,
- * g and L as in collectives/models/plogp.h. */
-#include "base/clock.h"
+ * and k, if the caller leaves it open, is the best by this formula (collectives/models/magpie.h).
+ * MagPIe (Kielmann 2001), 3.2; s, g and L as in collectives/models/plogp.h. */
 #include "base/mem.h"
 #include "collectives/blocks/path.h"
 #include "collectives/blocks/route.h"
-#include "collectives/models/plogp.h"
+#include "collectives/models/magpie.h"
 #include "collectives/scatter/scatter.h"
 
-struct model {
-	struct gci_plogp p;
-	uint64_t nbytes; /* of a block */
-};
-
-static uint64_t cost(const void *ctx, uint64_t k)
+static struct gci_route_segments segments_of(const struct gci_coll *c, const struct gci_plogp *p)
 {
-	const struct model *m = ctx;
-	uint64_t nbytes = (m->nbytes - 1) / k + 1, others = (unsigned)m->p.nclusters - 1;
-	uint64_t s = gci_plogp_lan_gap(&m->p, nbytes), g = gci_plogp_wan_gap(&m->p, nbytes);
-	uint64_t a = g > (others + 1) * s ? g : (others + 1) * s, most = (unsigned)m->p.most;
-
-	return (k - 1) * (most * a + GCI_MESSAGE_COST_NS) + (most - 1) * a + others * s +
-	       m->p.wan_delay_ns + g;
-}
-
-static struct gci_route_segments segments_of(const struct gci_coll *c)
-{
-	uint64_t n = (unsigned)c->topo->nranks, most = GCI_PLOGP_MOST_STEPS / n;
-	uint64_t count = c->counts ? gci_total(c) / n : c->count; /* of a block, on average */
-	struct model m = {gci_plogp(c->topo), count * c->esize};
 	struct gci_coll cut = *c;
+	struct gci_magpie m;
 
-	if (!cut.segment)
-		cut.segment = count ? (count - 1) / gci_plogp_segments(count, most, cost, &m) + 1
-				    : UINT32_MAX;
+	gci_magpie_init(&m, p);
+	cut.segment = gci_magpie_segment(&m, c);
 	return (struct gci_route_segments){cut.segment, gci_nsegments_of(&cut)};
 }
 
@@ -88,7 +68,8 @@ static void send_all(
 
 void gci_emit_scatter_magpie_segmented(struct gci_builder *b, const struct gci_coll *c)
 {
-	struct gci_route_segments cut = segments_of(c);
+	struct gci_plogp p = gci_plogp(c->topo);
+	struct gci_route_segments cut = segments_of(c, &p);
 	struct gci_slice mine;
 	uint64_t q, n;
 

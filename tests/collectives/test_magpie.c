@@ -140,8 +140,8 @@ static void end_message(struct run *x, int r, uint32_t step, uint64_t ns)
 	const struct gci_step *p = &x->s[r].steps[step];
 	struct gci_plogp model = gci_plogp(&x->topo);
 
-	x->nic_ns[r] = ns + gci_plogp_lan_gap(&model, p->src.length);
-	x->link_ns[r][p->peer] = ns + gci_plogp_wan_gap(&model, p->src.length);
+	x->nic_ns[r] = ns + gci_plogp_at(&model, GCI_LAN, p->src.length).gap_ns;
+	x->link_ns[r][p->peer] = ns + gci_plogp_at(&model, GCI_WAN, p->src.length).gap_ns;
 	x->ends[p->peer][x->match[r][step]] = x->link_ns[r][p->peer] + model.wan_delay_ns;
 	x->ends[r][step] = x->nic_ns[r];
 }

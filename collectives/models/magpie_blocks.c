@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT
+ * Operations on blocks, of P_w clusters of at most P_l ranks; with a = max(g_w, (P_w-1) s_w + s_l),
+ * r_l and r_w being what receiving takes, and the formulas' (k-1) gamma + lambda:
+ *
+ *	scatter		gamma = P_l a + or_l
+ *			lambda = (P_l-1) a + (P_w-1) s_w + L_w + g_w
+ *	gather		gamma = max(P_l g_w, P_l r_l + (P_w-1) P_l r_w + os_l)
+ *			lambda = max(L_w + P_l g_w, max(L_l, os_l) + P_l r_l + (P_w-1) P_l r_w)
+ *	exchange	gamma = max((P_w-1) (s_w + max(g_l, or_w)), g_w)
+ *			lambda = (P_w-2) s_w + g_w + L_w
+ *
+ * MagPIe (Kielmann 2001), 3.2 to 3.4. */
+#include "collectives/models/magpie.h"
+
+#include "collectives/blocks/layout.h"
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint64_t completion(uint64_t k, uint64_t gamma, uint64_t lambda)
+{
+	return gci_ns_plus(gci_ns_times(k - 1, gamma), lambda);
+}
+
+static void look_up(const struct gci_plogp *p, uint64_t nbytes, uint64_t k,
+	struct gci_plogp_times *wan, struct gci_plogp_times *lan)
+{
+	uint64_t m = nbytes ? (nbytes - 1) / k + 1 : 0;
+
+	*wan = gci_plogp_at(p, GCI_WAN, m);
+	*lan = gci_plogp_at(p, GCI_LAN, m);
+}
+
+uint64_t gci_magpie_scatter_ns(const struct gci_plogp *p, uint64_t nbytes, uint64_t k)
+{
+	uint64_t others = (unsigned)p->nclusters - 1, most = (unsigned)p->most, turn, remote;
+	struct gci_plogp_times wan, lan;
+
+	look_up(p, nbytes, k, &wan, &lan);
+	remote = gci_ns_times(others, wan.send_ns);
+	turn = larger(wan.gap_ns, gci_ns_plus(remote, lan.send_ns));
+	return completion(k, gci_ns_plus(gci_ns_times(most, turn), lan.or_ns),
+		gci_ns_plus(gci_ns_times(most - 1, turn),
+			gci_ns_plus(remote, others ? wan.recv_ns : lan.recv_ns)));
+}
+
+uint64_t gci_magpie_gather_ns(const struct gci_plogp *p, uint64_t nbytes, uint64_t k)
+{
+	uint64_t others = (unsigned)p->nclusters - 1, most = (unsigned)p->most, all, cross;
+	struct gci_plogp_times wan, lan;
+
+	look_up(p, nbytes, k, &wan, &lan);
+	all = gci_ns_plus(gci_ns_times(most, larger(lan.gap_ns, lan.or_ns)),
+		gci_ns_times(others * most, larger(lan.gap_ns, wan.or_ns)));
+	cross = gci_ns_times(most, wan.gap_ns);
+	return completion(k, larger(cross, gci_ns_plus(all, lan.os_ns)),
+		larger(gci_ns_plus(wan.latency_ns, cross),
+			gci_ns_plus(larger(lan.latency_ns, lan.os_ns), all)));
+}
+
+uint64_t gci_magpie_exchange_ns(const struct gci_plogp *p, uint64_t nbytes, uint64_t k)
+{
+	uint64_t others = (unsigned)p->nclusters - 1, both;
+	struct gci_plogp_times wan, lan;
+
+	if (!others)
+		return 0;
+	look_up(p, nbytes, k, &wan, &lan);
+	both = gci_ns_plus(wan.send_ns, larger(lan.gap_ns, wan.or_ns));
+	return completion(k, larger(gci_ns_times(others, both), wan.gap_ns),
+		gci_ns_plus(gci_ns_times(others - 1, wan.send_ns), wan.recv_ns));
+}
+
+/* ---- the best number of segments */
+
+struct operation {
+	const struct gci_magpie *m;
+	enum gci_kind kind;
+	uint64_t nbytes; /* of the vector, or of a block */
+	uint32_t degree;
+};
+
+/* Of all coordinators: the bcast of 3.4. */
+static uint64_t lan_cost(const void *ctx, uint64_t k)
+{
+	const struct operation *o = ctx;
+
+	return gci_magpie_layer_ns(o->m, GCI_LAN, o->nbytes, k, NULL);
+}
+
+uint64_t gci_magpie_allgather_ns(const struct gci_magpie *m, uint64_t nbytes, uint64_t k)
+{
+	uint64_t slab = gci_ns_times(nbytes, (unsigned)m->p.most), local;
+	struct operation bcast = {m, GCI_BCAST, gci_ns_times(slab, (unsigned)m->p.nclusters), 0};
+	struct gci_plogp one = m->p;
+
+	one.nclusters = 1;
+	local = m->p.most > 1 ? gci_magpie_gather_ns(&one, nbytes, 1) : 0;
+	local = gci_ns_plus(local,
+		lan_cost(&bcast,
+			gci_plogp_segments(bcast.nbytes, GCI_PLOGP_MOST_STEPS, lan_cost, &bcast)));
+	return gci_ns_plus(local, gci_magpie_exchange_ns(&m->p, slab, k));
+}
+
+static uint64_t operation_cost(const void *ctx, uint64_t k)
+{
+	const struct operation *o = ctx;
+
+	switch (o->kind) {
+	case GCI_BCAST:
+		return gci_magpie_bcast(o->m, o->nbytes, k, o->degree).ns;
+	case GCI_SCATTER:
+		return gci_magpie_scatter_ns(&o->m->p, o->nbytes, k);
+	case GCI_GATHER:
+		return gci_magpie_gather_ns(&o->m->p, o->nbytes, k);
+	case GCI_ALLGATHER:
+		return gci_magpie_allgather_ns(o->m, o->nbytes, k);
+	default:
+		return UINT64_MAX;
+	}
+}
+
+/* As the emitters have it: more steps than a schedule may have are no choice. */
+static uint64_t default_cost(const void *ctx, uint64_t k)
+{
+	const struct operation *o = ctx;
+	struct gci_magpie_bcast b;
+
+	if (o->kind != GCI_BCAST)
+		return operation_cost(o, k);
+	b = gci_magpie_bcast(o->m, o->nbytes, k, o->degree);
+	if (k > 1 && k * (unsigned)(1 + b.wan.degree + b.lan.degree) > GCI_PLOGP_MOST_STEPS)
+		return UINT64_MAX;
+	return b.ns;
+}
+
+/* Of the vector, or of a block on average. */
+static uint64_t count_of(const struct gci_coll *c)
+{
+	return c->counts ? gci_total(c) / (unsigned)c->topo->nranks : c->count;
+}
+
+static struct operation operation_of(const struct gci_magpie *m, const struct gci_coll *c)
+{
+	return (struct operation){m, c->kind, gci_ns_times(count_of(c), c->esize), c->degree};
+}
+
+uint64_t gci_magpie_segment(const struct gci_magpie *m, const struct gci_coll *c)
+{
+	struct operation o = operation_of(m, c);
+	uint64_t count = count_of(c), most = GCI_PLOGP_MOST_STEPS;
+
+	if (c->segment || !count)
+		return c->segment ? c->segment : UINT32_MAX;
+	if (c->kind != GCI_BCAST)
+		most /= (unsigned)c->topo->nranks;
+	return (count - 1) / gci_plogp_segments(count, most, default_cost, &o) + 1;
+}
+
+uint64_t gci_magpie_ns(const struct gci_magpie *m, const struct gci_coll *c)
+{
+	struct operation o = operation_of(m, c);
+	uint64_t count = count_of(c);
+
+	return operation_cost(&o, count ? (count - 1) / gci_magpie_segment(m, c) + 1 : 1);
+}
+
+/* ---- the original ways */
+
+/* One message to, or from, each other coordinator. */
+static uint64_t wan_turns(const struct gci_plogp *p, uint64_t nbytes)
+{
+	struct gci_plogp_times wan = gci_plogp_at(p, GCI_WAN, nbytes);
+	uint64_t turn = wan.send_ns;
+
+	if (p->nclusters == 1)
+		return 0;
+	if (nbytes > GCI_MAGPIE_WAITS_NBYTES)
+		turn = gci_ns_plus(wan.gap_ns, gci_ns_times(2, wan.latency_ns));
+	return gci_ns_plus(gci_ns_times((unsigned)p->nclusters - 2, turn), wan.recv_ns);
+}
+
+/* A binomial tree in each cluster, or each block by itself. */
+static uint64_t in_clusters(const struct gci_plogp *p, uint64_t nbytes, int is_bcast)
+{
+	struct gci_magpie_tree t = gci_magpie_tree_of(GCI_MAGPIE_BINOMIAL, p->most);
+	struct gci_plogp_times lan = gci_plogp_at(p, GCI_LAN, nbytes);
+
+	if (p->most == 1)
+		return 0;
+	if (is_bcast)
+		return gci_ns_times((unsigned)t.height, lan.recv_ns);
+	return gci_ns_plus(gci_ns_times((unsigned)p->most - 2, lan.send_ns), lan.recv_ns);
+}
+
+uint64_t gci_magpie_original_ns(const struct gci_magpie *m, const struct gci_coll *c)
+{
+	struct operation o = operation_of(m, c);
+
+	uint64_t slab = gci_ns_times(o.nbytes, (unsigned)m->p.most);
+
+	if (c->kind != GCI_BCAST && c->kind != GCI_SCATTER && c->kind != GCI_GATHER)
+		return UINT64_MAX;
+	return gci_ns_plus(wan_turns(&m->p, c->kind == GCI_BCAST ? o.nbytes : slab),
+		in_clusters(&m->p, o.nbytes, c->kind == GCI_BCAST));
+}
