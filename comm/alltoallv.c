@@ -120,7 +120,7 @@ static void name(const gcoll_req *r, char out[GCI_SIGNATURE_NBYTES])
 		v->share.number, gci_type_name(v->op.type));
 }
 
-static const struct gci_req_ops alltoallv_ops = {start, drop, name};
+static const struct gci_req_ops alltoallv_ops = {start, drop, name, NULL};
 
 static int copy_arrays(struct alltoallv *v, const struct gci_call *call)
 {

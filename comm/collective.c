@@ -75,7 +75,7 @@ static void name(const gcoll_req *r, char out[GCI_SIGNATURE_NBYTES])
 	snprintf(out, GCI_SIGNATURE_NBYTES, "operation %" PRIu64 ", %s", v->op.number, text);
 }
 
-static const struct gci_req_ops collective_ops = {start, drop, name};
+static const struct gci_req_ops collective_ops = {start, drop, name, NULL};
 
 void gci_prefix(uint64_t *at, const uint64_t *counts, int n)
 {

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define JOIN_PATIENCE_S 30
+#define MAX_ASKED       64 /* kept; who is not heard asks again */
 
 struct gci_control {
 	int fd, event_fd;
@@ -31,6 +32,8 @@ struct gci_control {
 	struct gci_buf out;
 	int quit, has_verdict, all_gone;
 	struct gci_ctl_failure verdict;
+	struct gci_ctl_wait asked[MAX_ASKED];
+	unsigned nasked;
 };
 
 /* Splits "IP:PORT" or "[IP]:PORT". */
@@ -160,6 +163,15 @@ static void set_verdict(struct gci_control *ctl, const struct gci_ctl_failure *f
 	ctl->wake(ctl->user);
 }
 
+static void take_wait(struct gci_control *ctl, const struct gci_ctl_wait *w)
+{
+	pthread_mutex_lock(&ctl->lock);
+	if (ctl->nasked < MAX_ASKED)
+		ctl->asked[ctl->nasked++] = *w;
+	pthread_mutex_unlock(&ctl->lock);
+	ctl->wake(ctl->user);
+}
+
 static void lost(struct gci_control *ctl, const char *how)
 {
 	struct gci_ctl_failure f = {.status = GCOLL_ERR_ABORTED, .rank = -1};
@@ -177,6 +189,8 @@ static void on_message(struct gci_control *ctl, const struct gci_ctl_message *m)
 		ctl->all_gone = 1;
 		pthread_mutex_unlock(&ctl->lock);
 		ctl->wake(ctl->user);
+	} else if (m->type == GCI_CTL_WAIT) {
+		take_wait(ctl, &m->wait);
 	}
 }
 
@@ -346,6 +360,26 @@ int gci_control_verdict(struct gci_control *ctl, struct gci_ctl_failure *f)
 	has = ctl->has_verdict;
 	if (has)
 		*f = ctl->verdict;
+	pthread_mutex_unlock(&ctl->lock);
+	return has;
+}
+
+void gci_control_wait(struct gci_control *ctl, const struct gci_ctl_wait *w)
+{
+	pthread_mutex_lock(&ctl->lock);
+	gci_ctl_put_wait(&ctl->out, w);
+	pthread_mutex_unlock(&ctl->lock);
+	nudge(ctl);
+}
+
+int gci_control_asked(struct gci_control *ctl, struct gci_ctl_wait *w)
+{
+	int has;
+
+	pthread_mutex_lock(&ctl->lock);
+	has = ctl->nasked > 0;
+	if (has)
+		*w = ctl->asked[--ctl->nasked];
 	pthread_mutex_unlock(&ctl->lock);
 	return has;
 }

@@ -29,6 +29,13 @@ void gci_control_fail(struct gci_control *ctl, const struct gci_ctl_failure *f);
  * launcher is gone. */
 int gci_control_verdict(struct gci_control *ctl, struct gci_ctl_failure *f);
 
+/* Asks a rank that has left whether it has begun the other side of a message that this rank waits
+ * for. One that has not left yet does not hear of it: ask again. */
+void gci_control_wait(struct gci_control *ctl, const struct gci_ctl_wait *w);
+
+/* Takes what another rank has asked, 1, or 0: nothing. `wake` is called when something comes. */
+int gci_control_asked(struct gci_control *ctl, struct gci_ctl_wait *w);
+
 /* Says BYE. */
 void gci_control_bye(struct gci_control *ctl);
 

@@ -126,7 +126,7 @@ static void on_link(void *user, int peer, struct gci_tp_link *out)
 		out->streams = e->streams;
 }
 
-static gcoll_comm *find_comm(const struct gci_engine *e, uint32_t id)
+gcoll_comm *gci_engine_comm(const struct gci_engine *e, uint32_t id)
 {
 	struct gci_list *it;
 
@@ -172,7 +172,7 @@ static int check_absent(
 static int on_check(void *user, int peer, const struct gci_tp_key *key, uint64_t digest)
 {
 	struct gci_engine *e = user;
-	gcoll_comm *c = find_comm(e, key->comm);
+	gcoll_comm *c = gci_engine_comm(e, key->comm);
 	uint64_t op = key->seq >> GCI_WINDOW_BITS;
 
 	if (e->finalizing && c && !(key->seq & GCI_SEQ_MESSAGE) && op >= c->next_op) {

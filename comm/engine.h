@@ -12,12 +12,12 @@
 #include "comm/scratch.h"
 #include "transport/transport.h"
 
-#define GCI_LAN_EAGER     (64u << 10)
-#define GCI_WAN_EAGER     (1u << 20)
-#define GCI_WINDOW_BITS   24 /* of seq: the window; above it the operation's number */
-#define GCI_SEQ_MESSAGE   (1ull << 63)
-#define GCI_EARLY_OPS     64 /* remembered of communicators that are not made here yet */
-#define GCI_FREED_COMMS   64 /* remembered */
+#define GCI_LAN_EAGER   (64u << 10)
+#define GCI_WAN_EAGER   (1u << 20)
+#define GCI_WINDOW_BITS 24 /* of seq: the window; above it the operation's number */
+#define GCI_SEQ_MESSAGE (1ull << 63)
+#define GCI_EARLY_OPS   64 /* remembered of communicators that are not made here yet */
+#define GCI_FREED_COMMS 64 /* remembered */
 
 struct gcoll_comm;
 
@@ -85,6 +85,9 @@ int gci_engine_nomem(struct gci_engine *e);
 
 /* Learns of the launcher's word, if there is one; the failure's status, or 0. */
 int gci_engine_check(struct gci_engine *e);
+
+/* The communicator with this number; NULL: it is not here. */
+struct gcoll_comm *gci_engine_comm(const struct gci_engine *e, uint32_t id);
 
 /* After a failure: waits a moment for the launcher's word on who failed first. */
 void gci_engine_await_verdict(struct gci_engine *e);

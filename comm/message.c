@@ -104,19 +104,24 @@ static int is_down(const struct gci_engine *e, int peer, int sends)
 	return sends ? e->rank > peer : peer > e->rank;
 }
 
+/* As counted at either end, from 1. */
+static uint64_t number_of(uint64_t seq)
+{
+	return seq & ~(GCI_SEQ_MESSAGE | SEQ_DOWN);
+}
+
 /* `sends`: this rank does. */
 static int mismatch(gcoll_comm *c, int peer, const struct gci_tp_key *key, int sends, uint64_t here,
 	uint64_t there)
 {
 	struct gci_engine *e = c->engine;
 	int from = sends ? e->rank : peer, to = sends ? peer : e->rank;
-	uint64_t number = (key->seq & ~(GCI_SEQ_MESSAGE | SEQ_DOWN)) - 1;
 
 	gci_engine_fail(e, GCOLL_ERR_MISMATCH, -1,
 		"message %" PRIu64 " with tag %" PRIu32 ": rank %d (%s) sends %" PRIu64
 		" bytes, rank %d (%s) expects %" PRIu64,
-		number, key->tag, from, e->hosts[from], sends ? here : there, to, e->hosts[to],
-		sends ? there : here);
+		number_of(key->seq) - 1, key->tag, from, e->hosts[from], sends ? here : there, to,
+		e->hosts[to], sends ? there : here);
 	return 0;
 }
 
@@ -166,6 +171,46 @@ int gci_message_check(gcoll_comm *c, int peer, const struct gci_tp_key *key, uin
 	if (!seen)
 		remember(c, peer, key, digest);
 	return 1;
+}
+
+/* ---- will the other side come? */
+
+static void ask(const gcoll_req *r)
+{
+	const struct message *m = gci_container(r, const struct message, req);
+	const struct gci_tp_key *key = &m->tp.key;
+
+	if (!m->self)
+		gci_control_wait(r->comm->engine->ctl, &(struct gci_ctl_wait){(uint32_t)m->tp.peer,
+							       key->comm, key->tag, key->seq});
+}
+
+/* What was begun before this rank left goes on, and ends. */
+static int has_begun(const struct gci_engine *e, const struct gci_ctl_wait *w, int sends)
+{
+	const gcoll_comm *c = gci_engine_comm(e, w->comm);
+
+	if (c && c->counters && c->counters->nslots)
+		return find_slot(c->counters, (int)w->rank, w->tag, sends)->next >=
+		       number_of(w->seq);
+	/* Freed with all that was on it: what it sent may be under way still. */
+	return !c && w->comm < e->next_id && sends;
+}
+
+void gci_message_asked(struct gci_engine *e, const struct gci_ctl_wait *w)
+{
+	int peer = (int)w->rank, sends;
+
+	if (w->rank >= (uint32_t)e->size || peer == e->rank)
+		return;
+	sends = is_down(e, peer, 1) == !!(w->seq & SEQ_DOWN);
+	if (has_begun(e, w, sends))
+		return;
+	gci_engine_fail(e, GCOLL_ERR_MISMATCH, -1,
+		"rank %d (%s) has left the job, rank %d (%s) waits for it to %s message %" PRIu64
+		" with tag %" PRIu32,
+		e->rank, e->hosts[e->rank], peer, e->hosts[peer], sends ? "send" : "receive",
+		number_of(w->seq) - 1, w->tag);
 }
 
 /* ---- messages to oneself */
@@ -303,7 +348,7 @@ static void name(const gcoll_req *r, char out[GCI_SIGNATURE_NBYTES])
 		m->tp.peer);
 }
 
-static const struct gci_req_ops message_ops = {start, drop, name};
+static const struct gci_req_ops message_ops = {start, drop, name, ask};
 
 static int make(int sends, void *buf, uint64_t count, enum gcoll_type type, int peer, int tag,
 	gcoll_comm *c, gcoll_req **req)

@@ -8,6 +8,10 @@
 /* As gci_comm_check(), for a message with GCI_SEQ_MESSAGE. */
 int gci_message_check(gcoll_comm *c, int peer, const struct gci_tp_key *key, uint64_t digest);
 
+/* This rank has left, another one waits for a message to or from it: fails if its side of the
+ * message was never begun. */
+void gci_message_asked(struct gci_engine *e, const struct gci_ctl_wait *w);
+
 /* After a failure: ends those that no transport ends, from a rank to itself. */
 void gci_messages_fail(struct gci_engine *e);
 

@@ -88,7 +88,7 @@ static void name(const gcoll_req *r, char out[GCI_SIGNATURE_NBYTES])
 	snprintf(out, GCI_SIGNATURE_NBYTES, "%d multicast%s", v->n, v->n == 1 ? "" : "s");
 }
 
-static const struct gci_req_ops multicast_ops = {start, drop, name};
+static const struct gci_req_ops multicast_ops = {start, drop, name, NULL};
 
 static int check(const struct gcoll_multicast *m, const gcoll_comm *c)
 {

@@ -59,6 +59,7 @@ static int begin(gcoll_req *r)
 	e->started = 1;
 	r->active = 1;
 	r->over = r->status = 0;
+	r->asked_ns = 0;
 	e->active++;
 	gci_list_del(&r->link);
 	gci_list_push(&e->requests, &r->link);
@@ -118,6 +119,21 @@ void gci_req_name_oldest(const struct gci_engine *e, char out[GCI_SIGNATURE_NBYT
 	}
 }
 
+/* A message waits quietly for a peer that never comes to it. Asked rarer and rarer: what is known
+ * late has cost no more than as long again. */
+static void ask(gcoll_req *r)
+{
+	const struct gci_engine *e = r->comm->engine;
+
+	if (e->waited_ns < r->asked_ns)
+		r->asked_ns = 0; /* something came since */
+	if (!r->ops->ask || !e->ctl ||
+		e->waited_ns < (r->asked_ns ? 2 * r->asked_ns : GCI_NS_PER_S))
+		return;
+	r->asked_ns = e->waited_ns;
+	r->ops->ask(r);
+}
+
 static int take_result(gcoll_req **req)
 {
 	gcoll_req *r = *req;
@@ -148,8 +164,10 @@ int gcoll_wait(gcoll_req **req)
 {
 	if (!req || !*req || !(*req)->active)
 		return 0;
-	while (!(*req)->over)
+	while (!(*req)->over) {
 		gci_engine_progress((*req)->comm->engine, GCI_NS_PER_S);
+		ask(*req);
+	}
 	return take_result(req);
 }
 
@@ -165,6 +183,8 @@ int gcoll_test(gcoll_req **req, int *done)
 	if (!(*req)->over)
 		gci_engine_progress((*req)->comm->engine, 0);
 	over = (*req)->over;
+	if (!over)
+		ask(*req);
 	*done = over;
 	return over ? take_result(req) : 0;
 }

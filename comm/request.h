@@ -18,6 +18,8 @@ struct gci_req_ops {
 	void (*drop)(gcoll_req *r);
 	/* In words, for those who wait for it. */
 	void (*name)(const gcoll_req *r, char out[GCI_SIGNATURE_NBYTES]);
+	/* It has been waited for in vain for a while: may its peer have left? Or NULL. */
+	void (*ask)(const gcoll_req *r);
 };
 
 struct gcoll_req {
@@ -27,6 +29,7 @@ struct gcoll_req {
 	int persistent, blocking;
 	int active; /* begun and not waited for */
 	int over, status;
+	uint64_t asked_ns; /* engine->waited_ns when `ask` was last called */
 };
 
 /* A zeroed one of `size` bytes. On failure *req is NULL. */

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/units.h"
 #include "comm/comm.h"
+#include "comm/message.h"
 #include "transport/tcp.h"
 
 #include <errno.h>
@@ -245,6 +246,21 @@ int gcoll_init(gcoll_comm **world)
 	return 0;
 }
 
+/* Waits until all ranks are here. Who waits for a message that this one will never begin must not
+ * wait for ever: it is a failure, as an operation is that one rank does not call. */
+static void await_others(struct gci_engine *e)
+{
+	struct gci_ctl_failure f;
+	struct gci_ctl_wait w;
+
+	while (!e->failure.status && !gci_control_all_gone(e->ctl) &&
+		!gci_control_verdict(e->ctl, &f)) {
+		gci_tp_progress(e->tp, GCI_NS_PER_S);
+		while (!e->failure.status && gci_control_asked(e->ctl, &w))
+			gci_message_asked(e, &w);
+	}
+}
+
 void gcoll_finalize(gcoll_comm *c)
 {
 	struct gci_ctl_failure f;
@@ -260,9 +276,7 @@ void gcoll_finalize(gcoll_comm *c)
 	e->finalizing = 1;
 	if (!e->failure.status) {
 		gci_control_bye(e->ctl);
-		while (!e->failure.status && !gci_control_all_gone(e->ctl) &&
-			!gci_control_verdict(e->ctl, &f))
-			gci_tp_progress(e->tp, GCI_NS_PER_S);
+		await_others(e);
 		if (!e->failure.status && !gci_control_verdict(e->ctl, &f))
 			gci_tp_stop(e->tp, STOP_WAIT);
 	}

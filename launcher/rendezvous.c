@@ -218,6 +218,22 @@ static void on_hello(
 		gci_rdv_check_leavers(r, now_ns);
 }
 
+/* Only a rank that has left will never do what another waits for; others may be about to. */
+static void pass_on_wait(struct gci_rdv *r, uint32_t from, const struct gci_ctl_wait *w)
+{
+	struct gci_ctl_wait there = *w;
+	struct gci_rdv_conn *c;
+
+	if (w->rank >= r->config.size || !r->ranks[w->rank].bye)
+		return;
+	c = r->ranks[w->rank].conn;
+	if (!c || c->closing)
+		return;
+	there.rank = from;
+	gci_ctl_put_wait(&c->out, &there);
+	mark_dirty(r, c);
+}
+
 static void on_message(
 	struct gci_rdv *r, struct gci_rdv_conn *c, struct gci_ctl_message *m, uint64_t now_ns)
 {
@@ -238,6 +254,9 @@ static void on_message(
 		k->bye = 1;
 		if (++r->nbye == r->config.size)
 			send_plain(r, GCI_CTL_BYE);
+		break;
+	case GCI_CTL_WAIT:
+		pass_on_wait(r, (uint32_t)c->rank, &m->wait);
 		break;
 	default:
 		gci_rdv_tell(r, (uint32_t)c->rank, c->rank, GCOLL_ERR_PROTO,

@@ -62,6 +62,17 @@ void gci_ctl_put_failure(
 	end(out, at);
 }
 
+void gci_ctl_put_wait(struct gci_buf *out, const struct gci_ctl_wait *m)
+{
+	size_t at = begin(out, GCI_CTL_WAIT);
+
+	gci_buf_put_u32(out, m->rank);
+	gci_buf_put_u32(out, m->comm);
+	gci_buf_put_u32(out, m->tag);
+	gci_buf_put_u64(out, m->seq);
+	end(out, at);
+}
+
 void gci_ctl_put_plain(struct gci_buf *out, enum gci_ctl_type type)
 {
 	end(out, begin(out, type));
@@ -120,6 +131,14 @@ static void read_failure(struct gci_reader *r, struct gci_ctl_failure *m)
 		r->failed = 1;
 }
 
+static void read_wait(struct gci_reader *r, struct gci_ctl_wait *m)
+{
+	m->rank = gci_read_u32(r);
+	m->comm = gci_read_u32(r);
+	m->tag = gci_read_u32(r);
+	m->seq = gci_read_u64(r);
+}
+
 int gci_ctl_get(struct gci_buf *in, uint32_t max, struct gci_ctl_message *m, struct gci_error *e)
 {
 	struct gci_reader r = {0};
@@ -148,6 +167,9 @@ int gci_ctl_get(struct gci_buf *in, uint32_t max, struct gci_ctl_message *m, str
 	case GCI_CTL_FAIL:
 	case GCI_CTL_ABORT:
 		read_failure(&r, &m->failure);
+		break;
+	case GCI_CTL_WAIT:
+		read_wait(&r, &m->wait);
 		break;
 	case GCI_CTL_BEAT:
 	case GCI_CTL_BYE:

@@ -13,6 +13,8 @@
  *					<- ABORT	the job ends: who failed first, and why
  *	BYE ->						nothing more to do (gcoll_finalize)
  *					<- BYE		all ranks have said BYE
+ *	WAIT ->				-> WAIT		to a rank that said BYE: somebody waits for
+ *it
  *
  * Either side treats dead_ns without any message as the other's death. */
 #ifndef GCI_TRANSPORT_CONTROL_H
@@ -36,6 +38,7 @@ enum gci_ctl_type {
 	GCI_CTL_FAIL,
 	GCI_CTL_ABORT,
 	GCI_CTL_BYE,
+	GCI_CTL_WAIT,
 };
 
 struct gci_ctl_hello {
@@ -66,12 +69,21 @@ struct gci_ctl_failure {
 	char text[GCI_CTL_TEXT];
 };
 
+/* A message of gcoll_send that does not come or go. Names the rank that is waited for; when the
+ * launcher passes it on to that one, the rank that waits. */
+struct gci_ctl_wait {
+	uint32_t rank;
+	uint32_t comm, tag; /* as in struct gci_tp_key */
+	uint64_t seq;
+};
+
 struct gci_ctl_message {
 	enum gci_ctl_type type;
 	union {
 		struct gci_ctl_hello hello;
 		struct gci_ctl_start start;
 		struct gci_ctl_failure failure;
+		struct gci_ctl_wait wait;
 	};
 };
 
@@ -80,6 +92,7 @@ void gci_ctl_put_hello(struct gci_buf *out, const struct gci_ctl_hello *m);
 void gci_ctl_put_start(struct gci_buf *out, const struct gci_ctl_start *m);
 void gci_ctl_put_failure(
 	struct gci_buf *out, enum gci_ctl_type type, const struct gci_ctl_failure *m);
+void gci_ctl_put_wait(struct gci_buf *out, const struct gci_ctl_wait *m);
 void gci_ctl_put_plain(struct gci_buf *out, enum gci_ctl_type type); /* BEAT, BYE */
 
 /* Takes the first message off `in`. Returns 1 with *m filled (to be freed), 0 when `in` does not

@@ -6,7 +6,9 @@
  *	vanish		rank 1 exits in mid-job
  *	sizes		rank 1 expects a shorter message than rank 0 sends
  *	leave		rank 1 leaves while others call an operation
- *	forget		all leave with a message asked for that nobody sends: no failure */
+ *	leave-send	rank 1 leaves while others send to it
+ *	leave-recv	rank 1 leaves while others receive from it, as many as it has sent and one
+ *more forget		all leave with a message asked for that nobody sends: no failure */
 #include "collectives/coll.h"
 
 #include <gridcoll/gridcoll.h>
@@ -170,6 +172,34 @@ static void outstanding(void)
 	expect(buf[0] == (uint32_t)gcoll_size(world) - 1 && buf[0] == buf[1], "outstanding");
 }
 
+/* Rank 0 has no connection to rank 1 before; the others have. */
+static int wait_for_one_who_left(int send)
+{
+	gcoll_req *req;
+	int rc = 0;
+
+	if (gcoll_rank(world) == 1) {
+		if (!send)
+			must(gcoll_send(in, 1, GCOLL_UINT32, 0, 7, world), "send");
+		/* Begun before it leaves, ended while it waits for the others. */
+		must(gcoll_isend(in, COUNT, GCOLL_UINT32, 2, 7, world, &req), "isend");
+		gcoll_finalize(world);
+		return 1;
+	}
+	if (gcoll_rank(world) == 2)
+		rc = gcoll_recv(buf, COUNT, GCOLL_UINT32, 1, 7, world);
+	if (gcoll_rank(world) == 0 && !send)
+		rc = gcoll_recv(buf, 1, GCOLL_UINT32, 1, 7, world);
+	must(rc, "what was sent");
+	if (send)
+		rc = gcoll_send(in, COUNT, GCOLL_UINT32, 1, 7, world);
+	else
+		rc = gcoll_recv(buf, 1, GCOLL_UINT32, 1, 7, world);
+	printf("%s: %s\n", gcoll_strerror(rc), gcoll_last_error());
+	gcoll_finalize(world);
+	return rc ? 1 : 0;
+}
+
 static int misbehave(const char *how)
 {
 	gcoll_req *req;
@@ -188,6 +218,8 @@ static int misbehave(const char *how)
 		gcoll_finalize(world);
 		return 1;
 	}
+	if (!strncmp(how, "leave-", 6))
+		return wait_for_one_who_left(!strcmp(how, "leave-send"));
 	if (gcoll_rank(world) == 1 && !strcmp(how, "abort"))
 		gcoll_abort(world, "had enough");
 	if (gcoll_rank(world) < 2 && !strcmp(how, "sizes"))

@@ -81,6 +81,14 @@ static void a_rank_leaves_early(void **state)
 	run_badly("leave", 3, "has left the job");
 }
 
+/* Messages that never come are no reason to wait for ever, either. */
+static void a_rank_leaves_before_its_messages(void **state)
+{
+	(void)state;
+	run_badly("leave-send", 3, "has left the job");
+	run_badly("leave-recv", 3, "has left the job");
+}
+
 /* Requests that are under way at the end are cancelled, whoever is the first to leave. */
 static void messages_are_forgotten(void **state)
 {
@@ -113,6 +121,7 @@ int main(void)
 		cmocka_unit_test(a_rank_vanishes),
 		cmocka_unit_test(a_rank_aborts),
 		cmocka_unit_test(a_rank_leaves_early),
+		cmocka_unit_test(a_rank_leaves_before_its_messages),
 		cmocka_unit_test(messages_are_forgotten),
 		cmocka_unit_test(ranks_call_different_operations),
 		cmocka_unit_test(a_message_is_of_another_size),

@@ -19,6 +19,9 @@ static void put(struct gci_buf *out, const struct gci_ctl_message *m)
 	case GCI_CTL_ABORT:
 		gci_ctl_put_failure(out, m->type, &m->failure);
 		break;
+	case GCI_CTL_WAIT:
+		gci_ctl_put_wait(out, &m->wait);
+		break;
 	case GCI_CTL_BEAT:
 	case GCI_CTL_BYE:
 		gci_ctl_put_plain(out, m->type);

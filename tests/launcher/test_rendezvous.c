@@ -244,6 +244,38 @@ static void all_join_and_leave(void **state)
 	assert_int_equal(gci_rdv_exit_status(w->rdv), 0);
 }
 
+/* Who waits for a message is told of to the rank it waits for, once that one has left. */
+static void waits_reach_those_who_left(void **state)
+{
+	struct world *w = *state;
+	const struct gci_ctl_wait waits[] = {
+		{2, 7, 9, 11}, {NRANKS, 7, 9, 11}, {UINT32_MAX, 0, 0, 0}};
+	struct gci_ctl_message m;
+	struct gci_buf b = {0};
+	size_t i;
+
+	join_all(w);
+	gci_ctl_put_wait(&b, &waits[0]);
+	give(w, &w->ranks[5], &b);
+	assert_int_equal(next_of(&w->ranks[2], GCI_CTL_WAIT, &m), -1);
+	say(w, 2, GCI_CTL_BYE);
+	for (i = 0; i < 3; i++) {
+		gci_ctl_put_wait(&b, &waits[i]);
+		give(w, &w->ranks[5], &b);
+	}
+	assert_true(next_of(&w->ranks[2], GCI_CTL_WAIT, &m) >= 0);
+	assert_int_equal(m.wait.rank, 5);
+	assert_int_equal(m.wait.comm, 7);
+	assert_int_equal(m.wait.tag, 9);
+	assert_int_equal(m.wait.seq, 11);
+	assert_int_equal(next_of(&w->ranks[2], GCI_CTL_WAIT, &m), -1);
+	hang_up(w, 2);
+	gci_ctl_put_wait(&b, &waits[0]);
+	give(w, &w->ranks[5], &b);
+	pass(w, 3 * SEC);
+	assert_string_equal(verdict(w), "");
+}
+
 static void waiting_ranks_hear_beats(void **state)
 {
 	struct world *w = *state;
@@ -744,6 +776,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(all_join_and_leave),
+		T(waits_reach_those_who_left),
 		T(waiting_ranks_hear_beats),
 		T(late_ranks_are_named),
 		T(killed_rank),

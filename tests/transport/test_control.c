@@ -17,6 +17,8 @@ static const struct gci_ctl_start start = {.size = 2,
 	.ranks = ranks};
 static const struct gci_ctl_failure failure = {
 	.status = GCOLL_ERR_PEER, .rank = -1, .text = "the host went away"};
+static const struct gci_ctl_wait waiting = {
+	.rank = 65535, .comm = 3, .tag = 0x7fffffff, .seq = 1ull << 63 | 5};
 
 /* One of each type. */
 static void put_all(struct gci_buf *b)
@@ -27,12 +29,13 @@ static void put_all(struct gci_buf *b)
 	gci_ctl_put_failure(b, GCI_CTL_FAIL, &failure);
 	gci_ctl_put_failure(b, GCI_CTL_ABORT, &failure);
 	gci_ctl_put_plain(b, GCI_CTL_BYE);
+	gci_ctl_put_wait(b, &waiting);
 }
 
 static void check_message(const struct gci_ctl_message *m, int i)
 {
 	static const enum gci_ctl_type order[] = {GCI_CTL_HELLO, GCI_CTL_START, GCI_CTL_BEAT,
-		GCI_CTL_FAIL, GCI_CTL_ABORT, GCI_CTL_BYE};
+		GCI_CTL_FAIL, GCI_CTL_ABORT, GCI_CTL_BYE, GCI_CTL_WAIT};
 
 	assert_int_equal(m->type, order[i]);
 	switch (m->type) {
@@ -50,6 +53,9 @@ static void check_message(const struct gci_ctl_message *m, int i)
 	case GCI_CTL_FAIL:
 	case GCI_CTL_ABORT:
 		assert_memory_equal(&m->failure, &failure, sizeof(failure));
+		break;
+	case GCI_CTL_WAIT:
+		assert_memory_equal(&m->wait, &waiting, sizeof(waiting));
 		break;
 	default:
 		break;
@@ -76,13 +82,13 @@ static void messages_come_back(void **state)
 		check_message(&m, n++);
 		gci_ctl_message_free(&m);
 	}
-	assert_int_equal(n, 6);
+	assert_int_equal(n, 7);
 	assert_int_equal(in.len, 0);
 	for (n = 0; gci_ctl_get(&all, GCI_CTL_MAX_MESSAGE, &m, NULL) == 1; n++) {
 		check_message(&m, n);
 		gci_ctl_message_free(&m);
 	}
-	assert_int_equal(n, 6);
+	assert_int_equal(n, 7);
 	gci_buf_free(&all);
 	gci_buf_free(&in);
 }
@@ -117,7 +123,9 @@ static void malformed_messages_are_refused(void **state)
 	(void)state;
 	gci_ctl_put_plain(&b, 0);
 	expect_refused(&b, 100, "type 0");
-	gci_ctl_put_plain(&b, GCI_CTL_BYE + 1);
+	gci_ctl_put_plain(&b, GCI_CTL_WAIT + 1);
+	expect_refused(&b, 100, "type 8");
+	gci_ctl_put_plain(&b, GCI_CTL_WAIT);
 	expect_refused(&b, 100, "type 7");
 	gci_ctl_put_plain(&b, GCI_CTL_HELLO); /* without its fields */
 	expect_refused(&b, 100, "type 1");
