@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT */
+#include "collectives/models/measure.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <string.h>
+
+#define SMALL        (64u << 10) /* up to here MOST_SMALL times, above MOST_LARGE */
+#define MOST_SMALL   60
+#define MOST_LARGE   15
+#define ROW_REPS     3
+#define FIRST_TOP    18 /* sizes up to 2^18 are measured in any case: the paper's k_m */
+#define OVERHEAD_ERR 20 /* an overhead is good enough within 1/20 */
+#define CLOCK_ERR_NS 500
+
+/* The phases' shares of all time, in percent, added up. */
+static const unsigned share[] = {[GCI_MEASURE_SATURATE] = 10,
+	[GCI_MEASURE_SIZES] = 70,
+	[GCI_MEASURE_GROW] = 85,
+	[GCI_MEASURE_FILL] = 100};
+
+void gci_measure_init(struct gci_measure *m, const struct gci_measure_config *config)
+{
+	memset(m, 0, sizeof(*m));
+	m->config = *config;
+	while (m->top < FIRST_TOP && UINT64_C(2) << m->top <= config->most_message)
+		m->top++;
+}
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+	return a + b < a ? UINT64_MAX : a + b;
+}
+
+static uint64_t mul(uint64_t a, uint64_t b)
+{
+	return a && b > UINT64_MAX / a ? UINT64_MAX : a * b;
+}
+
+/* Sums and differences of a few of them fit into any integer. */
+static uint64_t sane(uint64_t ns)
+{
+	return ns < UINT64_C(1) << 60 ? ns : UINT64_C(1) << 60;
+}
+
+/* When the phase under way should be over. */
+static uint64_t phase_end(const struct gci_measure *m)
+{
+	return m->config.most_ns / 100 * share[m->phase];
+}
+
+/* ---- what a trial may cost, by what is known */
+
+static uint64_t scale(uint64_t v, uint64_t num, uint64_t den)
+{
+	unsigned __int128 x = (unsigned __int128)v * num / (den ? den : 1);
+
+	return x > UINT64_MAX ? UINT64_MAX : (uint64_t)x;
+}
+
+static uint64_t round_trip(const struct gci_measure *m, uint64_t nbytes)
+{
+	const struct gci_measure_point *p = NULL;
+	size_t i;
+
+	if (m->open && m->rtt.n)
+		return gci_samples_estimate(&m->rtt).ns;
+	for (i = 0; i < m->npoints && (!p || p->nbytes < nbytes); i++)
+		p = &m->points[i];
+	if (!p)
+		return m->row_ns[0];
+	if (p->nbytes >= nbytes || p->nbytes < 1024)
+		return p->rtt.ns;
+	return scale(p->rtt.ns, nbytes, p->nbytes);
+}
+
+static uint64_t first_round_trip(const struct gci_measure *m)
+{
+	return m->npoints ? m->points[0].rtt.ns : m->row_ns[0];
+}
+
+/* One more round trip is that of telling the other side. */
+static uint64_t trial_ns(const struct gci_measure *m, const struct gci_trial *t)
+{
+	uint64_t each = t->kind == GCI_TRIAL_ROW ? add(m->row_ns[0], mul(t->n, m->gap_ns))
+						 : round_trip(m, t->nbytes);
+
+	each = add(each, t->wait_ns);
+	return add(first_round_trip(m), mul(each, t->reps));
+}
+
+static uint64_t trial_nbytes(const struct gci_trial *t)
+{
+	return mul(mul(t->nbytes, t->n), t->reps);
+}
+
+/* Is there time, up to until_ns, and bytes for it? */
+static int fits(struct gci_measure *m, const struct gci_trial *t, uint64_t until_ns)
+{
+	if (add(m->spent_nbytes, trial_nbytes(t)) > m->config.most_nbytes) {
+		m->out_of_bytes = 1;
+		return 0;
+	}
+	if (add(m->spent_ns, trial_ns(m, t)) > until_ns) {
+		m->out_of_time |= until_ns == m->config.most_ns;
+		return 0;
+	}
+	return 1;
+}
+
+/* ---- 1: saturation */
+
+static uint64_t row_gap(const struct gci_measure *m, uint32_t n, uint64_t ns)
+{
+	return n > 1 && ns > m->row_ns[0] ? (ns - m->row_ns[0]) / (n - 1) : m->gap_ns;
+}
+
+static int next_row(struct gci_measure *m)
+{
+	struct gci_trial t = {.kind = GCI_TRIAL_ROW, .n = 1, .reps = ROW_REPS};
+	uint32_t n = m->trial.n;
+
+	if (n)
+		t.n = n == 1 ? 10 : 2 * n;
+	/* The first is tried whatever it takes: nothing is known before. */
+	if (t.n > GCI_MEASURE_ROW || (n && !fits(m, &t, n > 1 ? phase_end(m) : m->config.most_ns)))
+		return 0;
+	m->trial = t;
+	return 1;
+}
+
+static int close_to(uint64_t a, uint64_t b)
+{
+	uint64_t off = a > b ? a - b : b - a;
+
+	return off <= (a > b ? a : b) / 100;
+}
+
+static void row_done(struct gci_measure *m, const struct gci_trial_time *times)
+{
+	struct gci_samples s = {0};
+	uint64_t ns, gap;
+	uint32_t i;
+
+	for (i = 0; i < m->trial.reps; i++)
+		gci_samples_add(&s, sane(times[i].total_ns));
+	ns = gci_samples_estimate(&s).ns;
+	m->row_ns[m->trial.n > 1] = ns;
+	gap = row_gap(m, m->trial.n, ns);
+	if (m->trial.n > 10 && close_to(gap, m->gap_ns) && m->row_ns[0] < ns / 100)
+		m->phase = GCI_MEASURE_SIZES;
+	m->gap_ns = gap;
+}
+
+/* ---- a point: one size */
+
+/* So that any time that is left is shared by those that are to come. */
+static void open_point(struct gci_measure *m, uint64_t nbytes, uint64_t others)
+{
+	uint64_t end = phase_end(m);
+
+	m->open = 1;
+	m->nbytes = nbytes;
+	m->rtt.n = m->send.n = m->recv.n = 0;
+	m->until_ns = m->spent_ns;
+	if (end > m->spent_ns)
+		m->until_ns += (end - m->spent_ns) / (others + 1);
+}
+
+static uint64_t point_gap(const struct gci_measure *m, uint64_t rtt_ns)
+{
+	uint64_t empty = m->npoints ? m->points[0].rtt.ns : rtt_ns;
+
+	return rtt_ns > empty ? rtt_ns - empty + m->gap_ns : m->gap_ns;
+}
+
+/* Is this enough of it? The gap, which is a difference of round trips, is to be good to 1 %; a
+ * thousandth of the round trip is good enough for whoever waits for it. */
+static int good(const struct gci_measure *m, const struct gci_samples *s)
+{
+	struct gci_estimate e = gci_samples_estimate(s);
+	uint64_t want = e.ns / OVERHEAD_ERR;
+
+	if (s == &m->rtt) {
+		want = point_gap(m, e.ns) / 100;
+		if (want < e.ns / 1000)
+			want = e.ns / 1000;
+	}
+	if (want < CLOCK_ERR_NS)
+		want = CLOCK_ERR_NS;
+	return e.n >= GCI_SAMPLES_LEAST && e.err_ns <= want;
+}
+
+/* More of these: one to begin with where a size is new, 5, then as many again. 0: enough. */
+static uint32_t more(const struct gci_measure *m, const struct gci_samples *s)
+{
+	uint32_t most = m->nbytes > SMALL ? MOST_LARGE : MOST_SMALL, n = s->n;
+
+	if (!n)
+		return m->nbytes > SMALL && s == &m->rtt ? 1 : GCI_SAMPLES_LEAST;
+	if (n < GCI_SAMPLES_LEAST)
+		return GCI_SAMPLES_LEAST - n;
+	if (good(m, s) || n >= most)
+		return 0;
+	return n < most - n ? n : most - n;
+}
+
+/* The first times of a size may use all that is left, more of them the point's share. */
+static int try_more(struct gci_measure *m, enum gci_trial_kind kind, const struct gci_samples *s)
+{
+	struct gci_trial t = {.kind = kind, .nbytes = m->nbytes, .n = 1, .reps = more(m, s)};
+
+	if (kind == GCI_TRIAL_RECEIVE)
+		t.wait_ns = round_trip(m, m->nbytes) / 4 * 5;
+	if (!t.reps || !fits(m, &t, s->n ? m->until_ns : m->config.most_ns))
+		return 0;
+	m->trial = t;
+	return 1;
+}
+
+static void close_point(struct gci_measure *m)
+{
+	struct gci_measure_point p = {.nbytes = m->nbytes,
+		.rtt = gci_samples_estimate(&m->rtt),
+		.send = gci_samples_estimate(&m->send),
+		.recv = gci_samples_estimate(&m->recv)};
+	size_t i = m->npoints;
+
+	m->open = 0;
+	if (!p.rtt.n || m->npoints == GCI_MEASURE_POINTS)
+		return;
+	if (!p.recv.n)
+		p.recv = (struct gci_estimate){.ns = p.send.ns, .err_ns = p.send.ns};
+	for (; i && m->points[i - 1].nbytes > p.nbytes; i--)
+		m->points[i] = m->points[i - 1];
+	m->points[i] = p;
+	m->npoints++;
+}
+
+static int next_of_point(struct gci_measure *m)
+{
+	if (!m->open)
+		return 0;
+	if (try_more(m, GCI_TRIAL_ROUND, &m->rtt) ||
+		(m->rtt.n && try_more(m, GCI_TRIAL_RECEIVE, &m->recv)))
+		return 1;
+	close_point(m);
+	return 0;
+}
+
+static void point_done(struct gci_measure *m, const struct gci_trial_time *times)
+{
+	uint32_t i;
+
+	for (i = 0; i < m->trial.reps; i++) {
+		if (m->trial.kind == GCI_TRIAL_RECEIVE) {
+			gci_samples_add(&m->recv, sane(times[i].busy_ns));
+			continue;
+		}
+		gci_samples_add(&m->rtt, sane(times[i].total_ns));
+		gci_samples_add(&m->send, sane(times[i].busy_ns));
+	}
+}
+
+/* ---- 2 to 4: which sizes */
+
+/* Exponents 0 .. top, the coarse ones first: what time does not suffice for is missing evenly. The
+ * bits of `turn` in reverse order, those above `top` left out. */
+static int exponent(uint32_t *turn, uint32_t top)
+{
+	while (*turn < 64) {
+		uint32_t t = (*turn)++, e = 0, bit;
+
+		for (bit = 0; bit < 6; bit++)
+			e |= (t >> bit & 1) << (5 - bit);
+		if (e <= top)
+			return (int)(top - e);
+	}
+	return -1;
+}
+
+static int next_size(struct gci_measure *m)
+{
+	uint32_t turn;
+	uint64_t left = 0;
+	int e;
+
+	if (!m->npoints) {
+		open_point(m, 0, m->top + 1);
+		return !m->turn++;
+	}
+	turn = m->turn - 1;
+	e = exponent(&turn, m->top);
+	m->turn = turn + 1;
+	while (exponent(&turn, m->top) >= 0)
+		left++;
+	if (e >= 0)
+		open_point(m, UINT64_C(1) << e, left);
+	return e >= 0;
+}
+
+/* 2^top is the largest so far: not grown when it could not be measured. */
+static int next_larger(struct gci_measure *m)
+{
+	uint64_t nbytes = UINT64_C(1) << m->top;
+
+	if (m->npoints < 4 || m->points[m->npoints - 1].nbytes != nbytes ||
+		!gci_measure_is_bent(m, m->npoints - 1) || 2 * nbytes > m->config.most_message)
+		return 0;
+	m->top++;
+	open_point(m, 2 * nbytes, 1);
+	return 1;
+}
+
+static int next_between(struct gci_measure *m)
+{
+	uint64_t nbytes = m->npoints < GCI_MEASURE_POINTS ? gci_measure_bend(m) : 0;
+
+	/* The same again: it did not fit in. */
+	if (!nbytes || nbytes == m->nbytes)
+		return 0;
+	open_point(m, nbytes, 3);
+	return 1;
+}
+
+static int next_point(struct gci_measure *m)
+{
+	switch (m->phase) {
+	case GCI_MEASURE_SIZES:
+		return next_size(m);
+	case GCI_MEASURE_GROW:
+		return next_larger(m);
+	default:
+		return next_between(m);
+	}
+}
+
+int gci_measure_next(struct gci_measure *m, struct gci_trial *t)
+{
+	while (m->phase != GCI_MEASURE_OVER) {
+		if (m->phase == GCI_MEASURE_SATURATE ? next_row(m) : next_of_point(m)) {
+			*t = m->trial;
+			return 1;
+		}
+		if (m->phase == GCI_MEASURE_SATURATE || !next_point(m))
+			m->phase++;
+	}
+	return 0;
+}
+
+void gci_measure_done(struct gci_measure *m, const struct gci_trial_time *times, uint64_t took_ns)
+{
+	m->spent_ns = add(m->spent_ns, took_ns);
+	m->spent_nbytes = add(m->spent_nbytes, trial_nbytes(&m->trial));
+	if (m->trial.kind == GCI_TRIAL_ROW)
+		row_done(m, times);
+	else
+		point_done(m, times);
+}
+
+/* ---- results */
+
+uint64_t gci_measure_latency_ns(const struct gci_measure *m)
+{
+	uint64_t half = first_round_trip(m) / 2;
+
+	return half > m->gap_ns ? half - m->gap_ns : 0;
+}
+
+uint64_t gci_measure_gap_ns(const struct gci_measure *m, const struct gci_measure_point *p)
+{
+	uint64_t gap = point_gap(m, p->rtt.ns);
+
+	/* It covers both overheads (2.1). */
+	gap = gap < p->send.ns ? p->send.ns : gap;
+	return gap < p->recv.ns ? p->recv.ns : gap;
+}
+
+int gci_measure_result(const struct gci_measure *m, struct gci_params_link *l)
+{
+	size_t i;
+
+	if (!m->npoints)
+		return GCOLL_ERR_TIMEOUT;
+	l->points = gci_calloc(m->npoints, sizeof(*l->points));
+	if (!l->points)
+		return GCOLL_ERR_NOMEM;
+	l->npoints = m->npoints;
+	l->latency_ns = gci_measure_latency_ns(m);
+	for (i = 0; i < m->npoints; i++)
+		l->points[i] = (struct gci_params_point){.nbytes = m->points[i].nbytes,
+			.os_ns = m->points[i].send.ns,
+			.or_ns = m->points[i].recv.ns,
+			.gap_ns = gci_measure_gap_ns(m, &m->points[i])};
+	return 0;
+}
