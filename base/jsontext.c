@@ -291,7 +291,7 @@ int gci_json_array(const struct gci_json_node *object, const char *key, size_t l
 	return 0;
 }
 
-static void item(const struct gci_json_node *array, size_t i, struct gci_json_node *out)
+void gci_json_at(const struct gci_json_node *array, size_t i, struct gci_json_node *out)
 {
 	out->doc = array->doc;
 	out->value = json_array_get(array->value, i);
@@ -301,7 +301,7 @@ static void item(const struct gci_json_node *array, size_t i, struct gci_json_no
 
 int gci_json_item(const struct gci_json_node *array, size_t i, struct gci_json_node *out)
 {
-	item(array, i, out);
+	gci_json_at(array, i, out);
 	return json_is_object(out->value) ? 0 : gci_json_expected(out, NULL, "an object");
 }
 
@@ -309,7 +309,7 @@ int gci_json_string_item(const struct gci_json_node *array, size_t i, size_t mos
 {
 	struct gci_json_node it;
 
-	item(array, i, &it);
+	gci_json_at(array, i, &it);
 	*out = plain_string(it.value, most);
 	if (*out)
 		return 0;

@@ -73,7 +73,8 @@ int gci_json_object(const struct gci_json_node *object, const char *key, struct 
 int gci_json_array(const struct gci_json_node *object, const char *key, size_t least, size_t most,
 	struct gci_json_node *out);
 
-/* Element i of an array: an object, or a string as above. */
+/* Element i of an array: any, an object, or a string as above. */
+void gci_json_at(const struct gci_json_node *array, size_t i, struct gci_json_node *out);
 int gci_json_item(const struct gci_json_node *array, size_t i, struct gci_json_node *out);
 int gci_json_string_item(
 	const struct gci_json_node *array, size_t i, size_t most, const char **out);
