@@ -3,6 +3,12 @@
  * a pair of hosts by number of streams, and the pattern of send overheads (Vadhiyar 2004, 4.3). One
  * set per link class: inside each cluster, and each ordered pair of clusters.
  *
+ *	gci_params_init(&p, grid, date);	// nothing measured yet; or gci_params_parse()
+ *	...
+ *	gci_params_at(gci_params_link(&p, from, to), nbytes, &at);
+ *	ns = at.gap_ns;
+ *	gci_params_free(&p);
+ *
  * Times are those of the grid as its file says, not of a dilated lab; gci_params_dilate() gives the
  * latter. Immutable once read. */
 #ifndef GCI_COLLECTIVES_MODELS_PARAMS_H
@@ -39,18 +45,34 @@ struct gci_params_link {
 	size_t npoints, nrates, nisends;
 };
 
+/* What the latency is: clocks of two hosts that agree tell it, else each way counts as a half. */
+enum gci_params_latency { GCI_LATENCY_HALF_ROUND_TRIP, GCI_LATENCY_ONE_WAY };
+
 struct gci_params {
 	uint64_t grid_digest; /* gci_grid_digest() of the grid it was measured on */
-	char date[32];        /* ISO 8601, UTC */
+	char date[32];        /* ISO 8601, UTC: "2026-11-21T16:29:00Z" */
+	uint32_t dilation;    /* of the lab it was measured in; 1: no lab */
+	enum gci_params_latency latency;
 	int nclusters;
 	char **clusters;               /* names, in the grid file's order */
 	struct gci_params_link *links; /* [from * nclusters + to]; the diagonal: inside */
 };
 
+/* For this grid, with nothing measured, and measured in a lab if the grid is dilated. 0, or
+ * GCOLL_ERR_NOMEM with `p` empty. */
+int gci_params_init(struct gci_params *p, const struct gci_grid *g, const char *date);
+
+/* Points, rates and isends are from base/mem.h and freed with it. */
 void gci_params_free(struct gci_params *p);
 
+static inline struct gci_params_link *gci_params_link(const struct gci_params *p, int from, int to)
+{
+	return &p->links[from * p->nclusters + to];
+}
+
 /* os, or and gap at any size: between measured ones a straight line, beyond the last one the line
- * through the last two. `at->nbytes` is nbytes. All 0 where nothing was measured. */
+ * through the last two; where that falls, it is level; the gap is never below os there. What would
+ * be beyond 64 bits is UINT64_MAX. `at->nbytes` is nbytes. All 0 where nothing was measured. */
 void gci_params_at(const struct gci_params_link *l, uint64_t nbytes, struct gci_params_point *at);
 
 /* The rate with this many streams: of the nearest number measured that is no more, else of the
@@ -59,5 +81,8 @@ uint64_t gci_params_rate(const struct gci_params_link *l, uint32_t streams);
 
 /* All times k times as long, all rates k times as slow. */
 void gci_params_dilate(struct gci_params *p, uint32_t k);
+
+/* The reverse, rounded to the nearest: of what was measured in a lab, before it is kept. */
+void gci_params_undilate(struct gci_params *p, uint32_t k);
 
 #endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+#include "collectives/models/params.h"
+
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int gci_params_init(struct gci_params *p, const struct gci_grid *g, const char *date)
+{
+	size_t n = (size_t)g->nclusters;
+	int c;
+
+	*p = (struct gci_params){.grid_digest = gci_grid_digest(g),
+		.dilation = g->dilation ? g->dilation : 1,
+		.nclusters = g->nclusters};
+	snprintf(p->date, sizeof(p->date), "%s", date);
+	p->clusters = gci_calloc(n, sizeof(*p->clusters));
+	p->links = gci_calloc(n * n, sizeof(*p->links));
+	for (c = 0; p->clusters && c < p->nclusters; c++) {
+		p->clusters[c] = gci_strdup(g->clusters[c].name);
+		if (!p->clusters[c])
+			break;
+	}
+	if (p->clusters && p->links && c == p->nclusters)
+		return 0;
+	gci_params_free(p);
+	return GCOLL_ERR_NOMEM;
+}
+
+void gci_params_free(struct gci_params *p)
+{
+	int i;
+
+	for (i = 0; p->clusters && i < p->nclusters; i++)
+		gci_free(p->clusters[i]);
+	for (i = 0; p->links && i < p->nclusters * p->nclusters; i++) {
+		gci_free(p->links[i].points);
+		gci_free(p->links[i].rates);
+		gci_free(p->links[i].isends);
+	}
+	gci_free(p->clusters);
+	gci_free(p->links);
+	memset(p, 0, sizeof(*p));
+}
+
+/* One of the three curves, by where it is in a point. */
+static uint64_t of_point(const struct gci_params_point *p, size_t at)
+{
+	uint64_t v;
+
+	memcpy(&v, (const char *)p + at, sizeof(v));
+	return v;
+}
+
+/* The line through a and b at x, which is not left of a. A product of two 64-bit numbers plus one
+ * such fits in 128 bits. */
+static uint64_t on_line(
+	const struct gci_params_point *a, const struct gci_params_point *b, size_t at, uint64_t x)
+{
+	uint64_t from = of_point(a, at), to = of_point(b, at), dx = b->nbytes - a->nbytes;
+	unsigned __int128 rise;
+
+	if (to < from) /* beyond b it is level */
+		return x >= b->nbytes ? to
+				      : from - (uint64_t)((unsigned __int128)(from - to) *
+							  (x - a->nbytes) / dx);
+	rise = (unsigned __int128)(to - from) * (x - a->nbytes) / dx;
+	return rise > UINT64_MAX - from ? UINT64_MAX : from + (uint64_t)rise;
+}
+
+/* The first of the two points whose line counts at this size; there are two or more. */
+static size_t segment_of(const struct gci_params_link *l, uint64_t nbytes)
+{
+	size_t lo = 0, hi = l->npoints - 2, mid;
+
+	while (lo < hi) {
+		mid = (lo + hi + 1) / 2;
+		if (l->points[mid].nbytes <= nbytes)
+			lo = mid;
+		else
+			hi = mid - 1;
+	}
+	return lo;
+}
+
+void gci_params_at(const struct gci_params_link *l, uint64_t nbytes, struct gci_params_point *at)
+{
+	const struct gci_params_point *a;
+
+	*at = (struct gci_params_point){.nbytes = nbytes};
+	if (!l->npoints)
+		return;
+	a = l->points;
+	if (l->npoints == 1 || nbytes <= a->nbytes) {
+		*at = *a;
+		at->nbytes = nbytes;
+		return;
+	}
+	a += segment_of(l, nbytes);
+	at->os_ns = on_line(a, a + 1, offsetof(struct gci_params_point, os_ns), nbytes);
+	at->or_ns = on_line(a, a + 1, offsetof(struct gci_params_point, or_ns), nbytes);
+	at->gap_ns = on_line(a, a + 1, offsetof(struct gci_params_point, gap_ns), nbytes);
+	if (nbytes > a[1].nbytes && at->gap_ns < at->os_ns)
+		at->gap_ns = at->os_ns;
+}
+
+uint64_t gci_params_rate(const struct gci_params_link *l, uint32_t streams)
+{
+	size_t i = l->nrates;
+
+	while (i > 1 && l->rates[i - 1].streams > streams)
+		i--;
+	return i ? l->rates[i - 1].bps : 0;
+}
+
+static uint64_t longer(uint64_t ns, uint32_t k)
+{
+	return ns > UINT64_MAX / k ? UINT64_MAX : ns * k;
+}
+
+static uint64_t shorter(uint64_t ns, uint32_t k)
+{
+	return ns / k + (ns % k >= k - ns % k);
+}
+
+static void scale(struct gci_params *p, uint32_t k, uint64_t (*time)(uint64_t ns, uint32_t k),
+	uint64_t (*rate)(uint64_t bps, uint32_t k))
+{
+	size_t i, n = (size_t)p->nclusters * (size_t)p->nclusters, j;
+
+	for (i = 0; k > 1 && i < n; i++) {
+		struct gci_params_link *l = &p->links[i];
+
+		l->latency_ns = time(l->latency_ns, k);
+		for (j = 0; j < l->npoints; j++) {
+			l->points[j].os_ns = time(l->points[j].os_ns, k);
+			l->points[j].or_ns = time(l->points[j].or_ns, k);
+			l->points[j].gap_ns = time(l->points[j].gap_ns, k);
+		}
+		for (j = 0; j < l->nrates; j++) {
+			l->rates[j].bps = rate(l->rates[j].bps, k);
+			l->rates[j].bps += !l->rates[j].bps; /* 0 is not measured */
+		}
+		for (j = 0; j < l->nisends; j++) {
+			l->isends[j].os_start_ns = time(l->isends[j].os_start_ns, k);
+			l->isends[j].os_spike_ns = time(l->isends[j].os_spike_ns, k);
+			l->isends[j].os_mid_ns = time(l->isends[j].os_mid_ns, k);
+		}
+	}
+}
+
+void gci_params_dilate(struct gci_params *p, uint32_t k)
+{
+	scale(p, k, longer, shorter);
+}
+
+void gci_params_undilate(struct gci_params *p, uint32_t k)
+{
+	scale(p, k, shorter, longer);
+}
