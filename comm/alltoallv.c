@@ -78,10 +78,11 @@ static int start(gcoll_req *r)
 	struct alltoallv *v = of(r);
 	gcoll_comm *c = r->comm;
 	size_t n = (size_t)c->size;
+	struct gci_decision d;
 	const char *why;
 	int rc;
 
-	if (!gci_comm_choose(c, &v->op.coll, 0, &why))
+	if (!gci_comm_choose(c, &v->op.coll, 0, &d, &why))
 		return gci_comm_error(GCOLL_ERR_INVAL, "alltoall: %s %s",
 			c->choice[GCI_ALLTOALL].how.algorithm->name, why);
 	rc = gci_op_prepare(&v->share);

@@ -44,6 +44,7 @@ int gci_comm_create(gcoll_comm **out, int rank, struct gci_topo *topo, const cha
 		c->choice[k].how.algorithm = gci_algorithm_find((enum gci_kind)k, NULL);
 		c->choice[k].automatic = 1;
 	}
+	c->tuning = GCI_TUNING_TABLE;
 	e->world = c;
 	e->next_id = 1;
 	return 0;
@@ -85,6 +86,7 @@ gcoll_comm *gci_comm_derive(gcoll_comm *parent, uint32_t id, const int *ranks, i
 	c->topo_digest = gci_topo_digest(&c->topo);
 	memcpy(c->choice, parent->choice, sizeof(c->choice));
 	c->fixed_order = parent->fixed_order;
+	c->tuning = parent->tuning;
 	take_early(c);
 	return c;
 }
@@ -158,24 +160,4 @@ int gci_comm_see(gcoll_comm *c, uint64_t op, uint64_t digest)
 	}
 	*seen = (struct gci_seen_op){op, digest, c->engine->rank, 1};
 	return 0;
-}
-
-/* ---- algorithms */
-
-const struct gci_algorithm *gci_comm_choose(
-	const gcoll_comm *c, struct gci_coll *coll, int internal, const char **why)
-{
-	const struct gci_choice *choice = &c->choice[coll->kind];
-	const struct gci_algorithm *a = choice->how.algorithm;
-
-	*why = NULL;
-	if (!internal && !choice->automatic) {
-		*why = gci_ineligible(a, coll);
-		return *why ? NULL : a;
-	}
-	for (a = gci_algorithm_find(coll->kind, NULL); a->name; a++)
-		if (!gci_ineligible(a, coll))
-			return a;
-	*why = "no algorithm can run it";
-	return NULL;
 }

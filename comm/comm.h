@@ -11,13 +11,19 @@
 #ifndef GCI_COMM_COMM_H
 #define GCI_COMM_COMM_H
 
-#include "collectives/tuner/candidate.h"
+#include "collectives/tuner/decide.h"
 #include "comm/engine.h"
 
 #define GCI_SEEN_OPS         64 /* a peer's message is compared with so many operations back */
 #define GCI_SEEN_MESSAGES    64
 #define GCI_MESSAGE_SLOTS    256
 #define GCI_SIGNATURE_NBYTES 200
+
+/* What may choose for an operation that is set to "auto". */
+enum gci_tuning {
+	GCI_TUNING_OFF,  /* nothing: the kind's first algorithm that can */
+	GCI_TUNING_TABLE /* the job's table, where it knows */
+};
 
 /* What gcoll_comm_set() chose for one kind of operation. */
 struct gci_choice {
@@ -48,6 +54,7 @@ struct gcoll_comm {
 	uint64_t topo_digest;
 	struct gci_choice choice[GCI_NKINDS];
 	int fixed_order;
+	enum gci_tuning tuning;
 
 	uint64_t next_op;
 	struct gci_list ops; /* in flight, gci_op.link */
@@ -88,10 +95,10 @@ int gci_comm_check(gcoll_comm *c, int peer, const struct gci_tp_key *key, uint64
  * that come later. 0 or GCOLL_ERR_MISMATCH. */
 int gci_comm_see(gcoll_comm *c, uint64_t op, uint64_t digest);
 
-/* The algorithm and parameters for `coll`, which lacks them; `internal`: whatever was set. NULL:
+/* How to run `coll`, the whole message without parameters; `internal`: whatever was set. False:
  * what was chosen cannot run it; *why tells. */
-const struct gci_algorithm *gci_comm_choose(
-	const gcoll_comm *c, struct gci_coll *coll, int internal, const char **why);
+int gci_comm_choose(gcoll_comm *c, const struct gci_coll *coll, int internal,
+	struct gci_decision *d, const char **why);
 
 /* Sets the calling thread's gcoll_last_error(); returns status. */
 int gci_comm_error(int status, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -20,6 +20,7 @@
 #define GCI_FREED_COMMS 64 /* remembered */
 
 struct gcoll_comm;
+struct gci_table;
 
 struct gci_early_op {
 	uint32_t comm; /* 0: none; the world's is made before any message comes */
@@ -43,6 +44,7 @@ struct gci_engine {
 	struct gci_freed_comm freed[GCI_FREED_COMMS];
 	uint32_t nearly, nfreed; /* so far: rings */
 
+	const struct gci_table *table; /* of decisions, owned by the job; NULL: none */
 	uint32_t streams;        /* per WAN peer; 0: by the grid file, or GCI_DEFAULT_STREAMS */
 	uint64_t sockbuf_nbytes; /* 0: the kernel's autotuning */
 	uint64_t op_timeout_ns;  /* waiting without any message for so long fails; GCI_NEVER */

@@ -61,23 +61,23 @@ static uint64_t digest_of(const struct gci_op *op)
 
 int gci_op_prepare(struct gci_op *op)
 {
-	const gcoll_comm *comm = op->comm;
+	gcoll_comm *comm = op->comm;
 	struct gci_coll *c = &op->coll;
-	const struct gci_choice *choice = &comm->choice[c->kind];
+	struct gci_decision d;
 	const char *why;
 
+	c->senders = c->degree = 0;
+	c->segment = 0;
 	gci_windows_cut(&op->windows, c, comm->engine->window_nbytes);
-	op->algorithm = gci_comm_choose(comm, c, op->internal, &why);
-	if (!op->algorithm)
+	if (!gci_comm_choose(comm, c, op->internal, &d, &why))
 		return gci_comm_error(GCOLL_ERR_INVAL, "%s: %s %s", gci_kind_name(c->kind),
-			choice->how.algorithm->name, why);
+			comm->choice[c->kind].how.algorithm->name, why);
+	op->algorithm = d.how.algorithm;
 	if (op->windows.n >> GCI_WINDOW_BITS)
 		return gci_comm_error(GCOLL_ERR_INVAL, "%s: the message is too long",
 			op->name ? op->name : gci_kind_name(c->kind));
-	if (!op->internal) {
-		gci_candidate_apply(&choice->how, c);
-		gci_windows_segment(c, &op->windows);
-	}
+	gci_candidate_apply(&d.how, c);
+	gci_windows_segment(c, &op->windows);
 	op->digest = digest_of(op);
 	op->started = op->ended = 0;
 	op->status = op->over = op->filling = 0;

@@ -61,12 +61,26 @@ static int set_order(gcoll_comm *c, const char *value)
 	return 0;
 }
 
+static int set_tuning(gcoll_comm *c, const char *value)
+{
+	static const char *const names[] = {"off", "table"};
+	size_t i, n = sizeof(names) / sizeof(*names);
+
+	for (i = 0; i < n && strcmp(value, names[i]) != 0; i++)
+		;
+	if (i == n)
+		return gci_comm_error(
+			GCOLL_ERR_INVAL, "tuning: \"%s\", expected table or off", value);
+	c->tuning = (enum gci_tuning)i;
+	return 0;
+}
+
 static const struct {
 	const char *key;
 	int early; /* before the first operation only */
 	int (*set)(gcoll_comm *c, const char *value);
 } settings[] = {{"streams", 1, set_streams}, {"socket_buffer", 1, set_socket_buffer},
-	{"timeout", 0, set_timeout}, {"order", 0, set_order}};
+	{"timeout", 0, set_timeout}, {"order", 0, set_order}, {"tuning", 0, set_tuning}};
 
 static int unknown_setting(const char *key)
 {
@@ -77,8 +91,9 @@ static int unknown_setting(const char *key)
 		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s, ",
 			gci_kind_name((enum gci_kind)k));
 	return gci_comm_error(GCOLL_ERR_INVAL,
-		"unknown setting \"%s\", expected %sorder, streams, socket_buffer or timeout", key,
-		list);
+		"unknown setting \"%s\", expected %sorder, tuning, streams, socket_buffer or "
+		"timeout",
+		key, list);
 }
 
 int gcoll_comm_set(gcoll_comm *c, const char *key, const char *value)

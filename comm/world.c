@@ -17,6 +17,7 @@
 
 struct gci_world {
 	struct gci_grid grid; /* owns the host names */
+	struct gci_table table;
 	struct gci_ctl_message start;
 	const char **hosts;
 	struct gci_control *ctl;
@@ -147,6 +148,27 @@ static int make_topo(struct gci_world *w, struct gci_topo *topo, struct gci_erro
 	return rc;
 }
 
+/* The launcher has read it, and checked it against the grid; what we read must mean the same. */
+static int take_table(struct gci_world *w, gcoll_comm *c, struct gci_error *e)
+{
+	const struct gci_ctl_start *s = &w->start.start;
+	int rc;
+
+	if (!s->table || !*s->table)
+		return 0;
+	rc = gci_table_parse(&w->table, s->table, strlen(s->table), "the launcher's table",
+		gci_grid_digest(&w->grid), e);
+	if (!rc && gci_table_digest(&w->table) != s->table_digest)
+		rc = gci_error_set(e, GCOLL_ERR_PROTO,
+			"the launcher's table of decisions means something else here, expected the "
+			"same release of gridcoll");
+	if (rc)
+		return rc;
+	gci_table_dilate(&w->table, w->grid.dilation);
+	c->engine->table = &w->table;
+	return 0;
+}
+
 static int make_transport(
 	struct gci_world *w, gcoll_comm *c, const uint8_t *secret, struct gci_error *e)
 {
@@ -179,6 +201,7 @@ static void world_free(struct gci_world *w)
 	if (w->comm)
 		gci_engine_free(w->comm->engine);
 	gci_ctl_message_free(&w->start);
+	gci_table_free(&w->table);
 	gci_grid_free(&w->grid);
 	gci_free(w->hosts);
 	if (w->listen_fd >= 0)
@@ -202,7 +225,9 @@ static int build(struct gci_world *w, const struct environment *env, struct gci_
 	c->engine->dead_ns = w->start.start.dead_ns;
 	c->engine->ctl = w->ctl;
 	c->engine->job = w;
-	rc = make_transport(w, c, env->secret, e);
+	rc = take_table(w, c, e);
+	if (!rc)
+		rc = make_transport(w, c, env->secret, e);
 	if (rc) {
 		gci_engine_free(c->engine);
 		return rc;

@@ -34,7 +34,7 @@ static void on_sent(uv_stream_t *to, size_t nbytes, int status)
 
 void gci_agent_send_up(struct gci_buf *b)
 {
-	if (gci_send((uv_stream_t *)&gci_me.up, b, on_sent))
+	if (gci_pipe_send((uv_stream_t *)&gci_me.up, b, on_sent))
 		gci_agent_finish(1);
 }
 

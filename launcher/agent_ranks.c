@@ -190,7 +190,7 @@ void gci_agent_on_stdin(struct gci_reader *r)
 	}
 	gci_me.stdin_queued += (uint32_t)r->len;
 	gci_buf_put(&b, r->data, r->len);
-	if (gci_send((uv_stream_t *)&gci_me.rank0, &b, on_stdin_written))
+	if (gci_pipe_send((uv_stream_t *)&gci_me.rank0, &b, on_stdin_written))
 		close_stdin();
 }
 

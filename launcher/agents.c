@@ -281,7 +281,7 @@ void gci_agent_send(struct gci_agent *a, struct gci_buf *b)
 {
 	/* A pipe without reader is noticed at the agent's end. */
 	if (!a->closed && !uv_is_closing((uv_handle_t *)&a->down))
-		gci_send((uv_stream_t *)&a->down, b, NULL);
+		gci_pipe_send((uv_stream_t *)&a->down, b, NULL);
 	gci_buf_free(b);
 }
 

@@ -11,7 +11,7 @@
 #define GCI_LAUNCHER_AGENTS_H
 
 #include "launcher/frames.h"
-#include "launcher/plan.h"
+#include "launcher/placement.h"
 
 #include <uv.h>
 

@@ -14,7 +14,7 @@ struct gci_job_rank {
 };
 
 struct gci_job {
-	const struct gci_plan *plan;
+	const struct gci_placement *plan;
 	uv_loop_t loop;
 	struct gci_server server;
 	struct gci_agent *agents;
@@ -56,7 +56,7 @@ void gci_job_on_kill(uv_timer_t *t);
 void gci_job_check_end(void);
 
 /* Starts all agents and tells them what to run. */
-int gci_job_start(const struct gci_options *o, const struct gci_plan *p,
+int gci_job_start(const struct gci_options *o, const struct gci_placement *p,
 	const struct gci_agent_events *events, struct gci_error *e);
 
 #endif

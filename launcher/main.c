@@ -23,11 +23,11 @@ static void fill_standard_fds(void)
 		close(fd);
 }
 
-static int dry_run(const struct gci_plan *p)
+static int dry_run(const struct gci_placement *p)
 {
 	struct gci_buf text = {0};
 
-	gci_plan_print(p, &text);
+	gci_placement_print(p, &text);
 	fputs(gci_buf_cstr(&text), stdout);
 	gci_buf_free(&text);
 	return fflush(stdout) ? 1 : 0;
@@ -42,7 +42,7 @@ static int complain(const struct gci_error *e)
 int main(int argc, char **argv)
 {
 	struct gci_options o;
-	struct gci_plan plan;
+	struct gci_placement plan;
 	struct gci_error e = {0};
 	int status;
 
@@ -56,11 +56,13 @@ int main(int argc, char **argv)
 		return puts("gridcoll-run " GCI_VERSION) < 0;
 	if (o.agent)
 		return gci_agent_main(o.netns);
-	if (gci_plan_make(&plan, &o, &e))
+	if (gci_placement_make(&plan, &o, &e))
 		return complain(&e);
+	if (gci_placement_table(&plan, &o, &e))
+		fprintf(stderr, "gridcoll-run: %s; running with defaults\n", e.text);
 	status = o.dry_run ? dry_run(&plan) : gci_run(&o, &plan);
 	if (!o.dry_run)
 		_exit(status); /* a thread may wait for standard input */
-	gci_plan_free(&plan);
+	gci_placement_free(&plan);
 	return status;
 }

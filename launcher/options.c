@@ -14,6 +14,7 @@ enum {
 	PER_HOST,
 	HOSTS,
 	LAB,
+	TABLE,
 	TIMERS,
 	PORT_RANGE,
 	QUIET,
@@ -32,6 +33,7 @@ static const struct option longs[] = {
 	{"per-host", required_argument, NULL, PER_HOST},
 	{"hosts", required_argument, NULL, HOSTS},
 	{"lab", required_argument, NULL, LAB},
+	{"table", required_argument, NULL, TABLE},
 	{"timers", required_argument, NULL, TIMERS},
 	{"port-range", required_argument, NULL, PORT_RANGE},
 	{"quiet-prefix", no_argument, NULL, QUIET},
@@ -57,6 +59,8 @@ const char *gci_options_help(void)
 	       "                        on these of it\n"
 	       "  --per-host K          K ranks on each host (default 1)\n"
 	       "  --lab FILE            in a running lab (default: $GRIDCOLL_LAB)\n"
+	       "  --table FILE          run operations as this table of decisions says, made by\n"
+	       "                        gridcoll tune (default: $GRIDCOLL_TABLE)\n"
 	       "  --timers NAME         default: a rank silent for 20 s is dead; fast: for 4 s\n"
 	       "  --port-range A-B      ports to listen on (default: any)\n"
 	       "  --quiet-prefix        do not write \"[rank] \" before each line of output\n"
@@ -124,6 +128,9 @@ static int option(struct gci_options *o, int c, const char *value, struct gci_er
 	case LAB:
 		o->lab = value;
 		return 0;
+	case TABLE:
+		o->table = value;
+		return 0;
 	case REMOTE:
 		o->remote_path = value;
 		return *value ? 0 : bad(e, "--remote-path", "\"\"", "a path or a program's name");
@@ -182,6 +189,12 @@ static int check(struct gci_options *o, struct gci_error *e)
 
 		o->lab = lab && *lab ? lab : NULL;
 		o->lab_from_environment = o->lab != NULL;
+	}
+	if (!o->table) {
+		const char *table = getenv("GRIDCOLL_TABLE");
+
+		o->table = table && *table ? table : NULL;
+		o->table_from_environment = o->table != NULL;
 	}
 	if (o->per_host && !o->grid && !o->hosts && !o->lab)
 		return gci_error_set(e, GCOLL_ERR_INVAL,

@@ -12,6 +12,8 @@ struct gci_options {
 	uint32_t per_host; /* 0: not said */
 	const char *grid, *hosts, *lab;
 	int lab_from_environment;
+	const char *table; /* of decisions; NULL: none */
+	int table_from_environment;
 	int fast_timers, quiet_prefix, dry_run;
 	uint16_t port_lo, port_hi; /* 0, 0: any */
 	uint64_t start_ns;

@@ -21,7 +21,7 @@ static void on_written(uv_write_t *req, int status)
 	gci_free(s);
 }
 
-int gci_send(uv_stream_t *to, struct gci_buf *b,
+int gci_pipe_send(uv_stream_t *to, struct gci_buf *b,
 	void (*done)(uv_stream_t *to, size_t nbytes, int status))
 {
 	struct sending *s = b->failed ? NULL : gci_calloc(1, sizeof(*s));

@@ -110,7 +110,9 @@ static void send_start(struct gci_rdv *r)
 		.epoch = 1,
 		.beat_ns = r->config.beat_ns,
 		.dead_ns = r->config.dead_ns,
-		.grid = (char *)(uintptr_t)r->config.grid};
+		.grid = (char *)(uintptr_t)r->config.grid,
+		.table = (char *)(uintptr_t)r->config.table,
+		.table_digest = r->config.table_digest};
 	struct gci_buf bytes = {0};
 	uint32_t i;
 

@@ -41,6 +41,8 @@ struct gci_rdv_config {
 	const char *const *names; /* [size]: each rank's host; these three live as long as it */
 	const uint32_t *hosts;    /* [size]: its number in the grid */
 	const char *grid;         /* text of the grid file */
+	const char *table;        /* text of a table of decisions, NULL: none; lives as long */
+	uint64_t table_digest;
 	uint64_t beat_ns, dead_ns;
 	uint64_t start_ns; /* from the first HELLO to the last */
 	uint64_t grace_ns; /* from the first sign of a failure to the verdict */

@@ -190,7 +190,7 @@ static void watch_signals(void)
 /* ---- start ---- */
 
 /* In a slow network the last words of a rank take longer. */
-static uint64_t grace_ns(const struct gci_plan *p)
+static uint64_t grace_ns(const struct gci_placement *p)
 {
 	uint64_t longest = 0;
 	int i;
@@ -203,12 +203,15 @@ static uint64_t grace_ns(const struct gci_plan *p)
 	return longest > MAX_GRACE_NS ? MAX_GRACE_NS : longest;
 }
 
-static int open_server(const struct gci_options *o, const struct gci_plan *p, struct gci_error *e)
+static int open_server(
+	const struct gci_options *o, const struct gci_placement *p, struct gci_error *e)
 {
 	struct gci_rdv_config c = {.size = p->size,
 		.names = p->names,
 		.hosts = p->hosts,
 		.grid = p->grid_text,
+		.table = p->table_text,
+		.table_digest = p->table_digest,
 		.beat_ns = o->fast_timers ? GCI_NS_PER_S / 4 : GCI_NS_PER_S,
 		.dead_ns = o->fast_timers ? 4 * GCI_NS_PER_S : 20 * GCI_NS_PER_S,
 		.start_ns = o->start_ns,
@@ -229,7 +232,7 @@ static void on_ping(uv_timer_t *t)
 	gci_job_to_all(GCI_FRAME_PING, 0);
 }
 
-static int open_job(const struct gci_options *o, const struct gci_plan *p, struct gci_error *e)
+static int open_job(const struct gci_options *o, const struct gci_placement *p, struct gci_error *e)
 {
 	uint32_t i;
 	int k;
@@ -261,7 +264,7 @@ static int open_job(const struct gci_options *o, const struct gci_plan *p, struc
 	return open_server(o, p, e);
 }
 
-int gci_run(const struct gci_options *o, const struct gci_plan *p)
+int gci_run(const struct gci_options *o, const struct gci_placement *p)
 {
 	struct gci_error e = {0};
 	int rc = open_job(o, p, &e);

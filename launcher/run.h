@@ -4,10 +4,10 @@
 #define GCI_LAUNCHER_RUN_H
 
 #include "launcher/options.h"
-#include "launcher/plan.h"
+#include "launcher/placement.h"
 
 /* Runs it and returns the job's exit status, when all its output is written. Threads may still
  * wait for standard input then: end the process by _exit. */
-int gci_run(const struct gci_options *o, const struct gci_plan *p);
+int gci_run(const struct gci_options *o, const struct gci_placement *p);
 
 #endif

@@ -84,7 +84,7 @@ void gci_server_kick(struct gci_server *s)
 			close_politely(c);
 		else
 			/* A broken connection shows in reading, too. */
-			gci_send((uv_stream_t *)&c->tcp, &ev.data, NULL);
+			gci_pipe_send((uv_stream_t *)&c->tcp, &ev.data, NULL);
 	}
 	deadline = gci_rdv_deadline(s->rdv);
 	now = gci_now_ns();

@@ -47,7 +47,7 @@ static int goes_along(const char *setting)
 }
 
 static int make_environment(
-	struct strings *env, const struct gci_options *o, const struct gci_plan *p)
+	struct strings *env, const struct gci_options *o, const struct gci_placement *p)
 {
 	char **s;
 	int rc = 0;
@@ -78,7 +78,8 @@ static char *join_address(const char *ip, uint16_t port)
 /* Where the ranks of a place find the control server: the address by which we reach their host.
  * Local ranks beside remote ones take the one that remote hosts see, since they will listen for
  * data there as well. ":PORT": the far agent asks ssh. */
-static char *rendezvous(const struct gci_plan *p, const struct gci_place *l, struct gci_error *e)
+static char *rendezvous(
+	const struct gci_placement *p, const struct gci_place *l, struct gci_error *e)
 {
 	char ip[64];
 	uint32_t i;
@@ -99,7 +100,7 @@ static char *rendezvous(const struct gci_plan *p, const struct gci_place *l, str
 	return NULL;
 }
 
-static int send_start(struct gci_agent *a, const struct gci_plan *p, struct gci_frame_start *m,
+static int send_start(struct gci_agent *a, const struct gci_placement *p, struct gci_frame_start *m,
 	struct gci_error *e)
 {
 	const struct gci_place *l = a->place;
@@ -130,7 +131,7 @@ static int send_start(struct gci_agent *a, const struct gci_plan *p, struct gci_
 	return e->status;
 }
 
-int gci_job_start(const struct gci_options *o, const struct gci_plan *p,
+int gci_job_start(const struct gci_options *o, const struct gci_placement *p,
 	const struct gci_agent_events *events, struct gci_error *e)
 {
 	struct gci_frame_start m = {.argv = o->argv};

@@ -297,18 +297,22 @@ static int measure_case(struct gct_bench *b, const struct gct_bench_options *o,
 {
 	int rc = gcoll_comm_set(b->comm, gci_kind_name(r->kind), algorithm);
 	struct gci_coll coll = gct_bench_coll(b, r);
-	const struct gci_algorithm *chosen;
+	char text[GCI_CANDIDATE_NBYTES];
+	struct gci_decision d;
 	const char *why = "";
+	int chosen;
 
 	if (rc)
 		return rc;
-	chosen = gci_comm_choose(b->comm, &coll, 0, &why);
-	/* Parameters stay in the name; "auto" is told by what it stands for. */
-	if (chosen && !strncmp(algorithm, "auto", 4))
-		snprintf(r->algorithm, sizeof(r->algorithm), "%s%s (default)", chosen->name,
-			algorithm + 4);
-	else
+	chosen = gci_comm_choose(b->comm, &coll, 0, &d, &why);
+	/* "auto" is told by what it stands for. */
+	if (chosen && !strncmp(algorithm, "auto", 4)) {
+		gci_candidate_print(&d.how, text);
+		snprintf(r->algorithm, sizeof(r->algorithm), "%s (%s)", text,
+			gci_decided_by_name(d.by));
+	} else {
 		snprintf(r->algorithm, sizeof(r->algorithm), "%s", algorithm);
+	}
 	if (!chosen && listed)
 		return gci_comm_error(
 			GCOLL_ERR_INVAL, "%s by %s: %s", gci_kind_name(r->kind), algorithm, why);

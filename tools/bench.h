@@ -29,7 +29,7 @@ struct gct_bench_result {
 	enum gcoll_type type;
 	uint32_t esize;
 	uint64_t count; /* elements of the vector, or of each block */
-	char algorithm[64];
+	char algorithm[GCI_CANDIDATE_NBYTES + 16];
 	char not_run[80]; /* why the algorithm cannot run this; "" when it was measured */
 	uint64_t *ns;     /* [iterations], warm, sorted */
 	uint64_t iterations;

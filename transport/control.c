@@ -44,6 +44,8 @@ void gci_ctl_put_start(struct gci_buf *out, const struct gci_ctl_start *m)
 	gci_buf_put_u64(out, m->beat_ns);
 	gci_buf_put_u64(out, m->dead_ns);
 	gci_buf_put_str(out, m->grid);
+	gci_buf_put_str(out, m->table);
+	gci_buf_put_u64(out, m->table_digest);
 	for (i = 0; i < m->size; i++) {
 		gci_buf_put_u32(out, m->ranks[i].host);
 		gci_buf_put_str(out, m->ranks[i].addr);
@@ -108,6 +110,8 @@ static int read_start(struct gci_reader *r, struct gci_ctl_start *m)
 	m->beat_ns = gci_read_u64(r);
 	m->dead_ns = gci_read_u64(r);
 	m->grid = gci_read_str(r, GCI_CTL_MAX_MESSAGE);
+	m->table = gci_read_str(r, GCI_CTL_MAX_MESSAGE);
+	m->table_digest = gci_read_u64(r);
 	if (!m->size || m->size > GCI_CTL_MAX_RANKS || !m->beat_ns || m->dead_ns < m->beat_ns)
 		r->failed = 1;
 	if (r->failed)
@@ -192,8 +196,9 @@ void gci_ctl_message_free(struct gci_ctl_message *m)
 {
 	if (m->type == GCI_CTL_START) {
 		gci_free(m->start.grid);
+		gci_free(m->start.table);
 		gci_free(m->start.ranks);
-		m->start.grid = NULL;
+		m->start.grid = m->start.table = NULL;
 		m->start.ranks = NULL;
 	}
 }

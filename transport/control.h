@@ -24,7 +24,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-#define GCI_CTL_VERSION     1
+#define GCI_CTL_VERSION     2
 #define GCI_CTL_MAX_MESSAGE (32u << 20)
 #define GCI_CTL_MAX_HELLO   4096 /* before a rank is known, nothing longer is taken */
 #define GCI_CTL_MAX_RANKS   65536
@@ -59,6 +59,8 @@ struct gci_ctl_start {
 	uint32_t epoch;
 	uint64_t beat_ns, dead_ns; /* heartbeat period; silence that counts as death */
 	char *grid;                /* text of the grid file as it holds here (dilated in a lab) */
+	char *table; /* of decisions, text (collectives/tuner/table.h); NULL or "": none */
+	uint64_t table_digest; /* of what is in it: all must read the same in it; 0: none */
 	struct gci_ctl_rank *ranks;
 };
 

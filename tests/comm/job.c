@@ -7,9 +7,11 @@
  *	sizes		rank 1 expects a shorter message than rank 0 sends
  *	leave		rank 1 leaves while others call an operation
  *	leave-send	rank 1 leaves while others send to it
- *	leave-recv	rank 1 leaves while others receive from it, as many as it has sent and one
- *more forget		all leave with a message asked for that nobody sends: no failure */
-#include "collectives/coll.h"
+ *	leave-recv	rank 1 leaves while others receive from it, as many as it has sent and
+ *			one more
+ *	forget		all leave with a message asked for that nobody sends: no failure
+ * With "choose" all say how a bcast of 64 KiB runs, and run it. */
+#include "comm/comm.h"
 
 #include <gridcoll/gridcoll.h>
 #include <stdio.h>
@@ -200,6 +202,22 @@ static int wait_for_one_who_left(int send)
 	return rc ? 1 : 0;
 }
 
+static int choose(void)
+{
+	struct gci_coll coll = {
+		.kind = GCI_BCAST, .topo = &world->topo, .count = 16384, .esize = 4};
+	char how[GCI_CANDIDATE_NBYTES];
+	struct gci_decision d;
+	const char *why;
+
+	expect(gci_comm_choose(world, &coll, 0, &d, &why), "choice");
+	gci_candidate_print(&d.how, how);
+	printf("%s by %s, %llu ns\n", how, gci_decided_by_name(d.by), (unsigned long long)d.ns);
+	one_bcast("chosen", 0);
+	gcoll_finalize(world);
+	return 0;
+}
+
 static int misbehave(const char *how)
 {
 	gcoll_req *req;
@@ -240,7 +258,7 @@ int main(int argc, char **argv)
 
 	must(gcoll_init(&world), "init");
 	if (argc > 1)
-		return misbehave(argv[1]);
+		return strcmp(argv[1], "choose") != 0 ? misbehave(argv[1]) : choose();
 	gci_each_algorithm (a) {
 		must(gcoll_comm_set(world, gci_kind_name(a->kind), a->name), a->name);
 		if (a->max_ranks && gcoll_size(world) > a->max_ranks)

@@ -58,6 +58,8 @@ static int setup(void **state)
 		.names = names,
 		.hosts = hosts,
 		.grid = "[cluster k]\nhosts = k[1-8]\n",
+		.table = "a table\n",
+		.table_digest = 77,
 		.beat_ns = SEC,
 		.dead_ns = 20 * SEC,
 		.start_ns = 60 * SEC,
@@ -222,6 +224,8 @@ static void all_join_and_leave(void **state)
 		assert_int_equal(m.start.epoch, 1);
 		assert_true(m.start.beat_ns == SEC && m.start.dead_ns == 20 * SEC);
 		assert_string_equal(m.start.grid, w->config.grid);
+		assert_string_equal(m.start.table, w->config.table);
+		assert_true(m.start.table_digest == w->config.table_digest);
 		assert_int_equal(m.start.ranks[6].host, 6);
 		assert_string_equal(m.start.ranks[6].addr, "10.0.0.7:5000");
 		gci_ctl_message_free(&m);
@@ -652,8 +656,8 @@ static void other_release(void **state)
 	say_hello(w, &w->ranks[2], &m);
 	assert_true(w->ranks[2].closed);
 	pass(w, SEC);
-	assert_string_equal(verdict(w), "rank 2 on k3: speaks version 2 of the control protocol, "
-					"expected 1 (another release of gridcoll)");
+	assert_string_equal(verdict(w), "rank 2 on k3: speaks version 3 of the control protocol, "
+					"expected 2 (another release of gridcoll)");
 }
 
 static void bad_addresses(void **state)

@@ -14,6 +14,8 @@ static const struct gci_ctl_start start = {.size = 2,
 	.beat_ns = 500000000,
 	.dead_ns = 20000000000ull,
 	.grid = (char *)"[cluster a]\nhosts = a1\n",
+	.table = (char *)"{\"version\": 1}\n",
+	.table_digest = 0x0123456789abcdefull,
 	.ranks = ranks};
 static const struct gci_ctl_failure failure = {
 	.status = GCOLL_ERR_PEER, .rank = -1, .text = "the host went away"};
@@ -48,6 +50,8 @@ static void check_message(const struct gci_ctl_message *m, int i)
 		assert_true(m->start.beat_ns == start.beat_ns);
 		assert_true(m->start.dead_ns == start.dead_ns);
 		assert_string_equal(m->start.grid, start.grid);
+		assert_string_equal(m->start.table, start.table);
+		assert_true(m->start.table_digest == start.table_digest);
 		assert_memory_equal(m->start.ranks, ranks, sizeof(ranks));
 		break;
 	case GCI_CTL_FAIL:

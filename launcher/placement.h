@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Which rank runs where: made of the command line, a grid file or a lab's description.
  *
- *	struct gci_plan p;
- *	rc = gci_plan_make(&p, &options, &e);
+ *	struct gci_placement p;
+ *	rc = gci_placement_make(&p, &options, &e);
  *	for (i = 0; i < p.nplaces; i++)
  *		start ranks p.places[i].first ... at p.places[i].host
- *	gci_plan_free(&p);
+ *	gci_placement_free(&p);
  */
-#ifndef GCI_LAUNCHER_PLAN_H
-#define GCI_LAUNCHER_PLAN_H
+#ifndef GCI_LAUNCHER_PLACEMENT_H
+#define GCI_LAUNCHER_PLACEMENT_H
 
 #include "collectives/grid/grid.h"
 #include "launcher/options.h"
@@ -23,10 +23,12 @@ struct gci_place {
 	uint32_t first, nranks;
 };
 
-struct gci_plan {
+struct gci_placement {
 	struct gci_grid grid;
-	char *grid_text; /* what the ranks are told */
-	char *lab;       /* absolute path of the lab's file, or NULL */
+	char *grid_text;  /* what the ranks are told */
+	char *table_text; /* of decisions; NULL: none */
+	uint64_t table_digest;
+	char *lab; /* absolute path of the lab's file, or NULL */
 	uint32_t size;
 	uint32_t *hosts;    /* [size]: number in the grid */
 	const char **names; /* [size]: the grid's */
@@ -38,11 +40,15 @@ struct gci_plan {
 };
 
 /* GCOLL_ERR_*: bad input is GCOLL_ERR_INVAL or _PARSE. */
-int gci_plan_make(struct gci_plan *p, const struct gci_options *o, struct gci_error *e);
-void gci_plan_free(struct gci_plan *p);
+int gci_placement_make(struct gci_placement *p, const struct gci_options *o, struct gci_error *e);
+void gci_placement_free(struct gci_placement *p);
+
+/* Reads the table of decisions that `o` names, if any, and checks it against the plan's grid. On
+ * failure the plan has none, and `e` tells why: the job may run without. */
+int gci_placement_table(struct gci_placement *p, const struct gci_options *o, struct gci_error *e);
 
 /* For people: one line per rank. */
 struct gci_buf;
-void gci_plan_print(const struct gci_plan *p, struct gci_buf *out);
+void gci_placement_print(const struct gci_placement *p, struct gci_buf *out);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "launcher/plan.h"
+#include "launcher/placement.h"
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "launcher/text.h"
 #include "transport/control.h"
 
-#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,34 +28,17 @@ static int nomem(struct gci_error *e)
 	return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 }
 
-static int read_file(const char *path, struct gci_buf *out, struct gci_error *e)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char bytes[16384];
-	ssize_t n = -1;
-
-	if (fd < 0)
-		return gci_error_errno(e, "%s", path);
-	while (out->len <= GCI_GRID_MAX_TEXT && (n = read(fd, bytes, sizeof(bytes))) > 0)
-		gci_buf_put(out, bytes, (size_t)n);
-	if (n < 0)
-		gci_error_errno(e, "%s", path);
-	else if (out->failed)
-		nomem(e);
-	close(fd);
-	return e->status;
-}
-
-static int parse_grid(struct gci_plan *p, const char *text, const char *name, struct gci_error *e)
+static int parse_grid(
+	struct gci_placement *p, const char *text, const char *name, struct gci_error *e)
 {
 	p->grid_text = gci_strdup(text);
 	return p->grid_text ? gci_grid_parse(&p->grid, text, strlen(text), name, e) : nomem(e);
 }
 
-static int load_grid(struct gci_plan *p, const char *path, struct gci_error *e)
+static int load_grid(struct gci_placement *p, const char *path, struct gci_error *e)
 {
 	struct gci_buf text = {0};
-	int rc = read_file(path, &text, e);
+	int rc = gci_text_read(path, GCI_GRID_MAX_TEXT, &text, e);
 
 	if (!rc && text.len && memchr(text.data, 0, text.len))
 		rc = gci_error_set(e, GCOLL_ERR_PARSE, "%s: a zero byte, expected text", path);
@@ -66,7 +49,7 @@ static int load_grid(struct gci_plan *p, const char *path, struct gci_error *e)
 }
 
 /* One cluster: this machine as many hosts (the model wants distinct names), or those of --hosts. */
-static int flat_grid(struct gci_plan *p, const struct gci_options *o, struct gci_error *e)
+static int flat_grid(struct gci_placement *p, const struct gci_options *o, struct gci_error *e)
 {
 	struct gci_buf text = {0};
 	char **hosts = NULL;
@@ -92,7 +75,7 @@ static int flat_grid(struct gci_plan *p, const struct gci_options *o, struct gci
 	return rc;
 }
 
-static int all_hosts(struct gci_plan *p, struct sites *s, struct gci_error *e)
+static int all_hosts(struct gci_placement *p, struct sites *s, struct gci_error *e)
 {
 	s->v = gci_calloc((size_t)p->grid.nhosts, sizeof(*s->v));
 	if (!s->v)
@@ -102,7 +85,7 @@ static int all_hosts(struct gci_plan *p, struct sites *s, struct gci_error *e)
 	return 0;
 }
 
-static int lab_host(struct gci_plan *p, const char *path, const json_t *h, uint32_t i,
+static int lab_host(struct gci_placement *p, const char *path, const json_t *h, uint32_t i,
 	struct sites *s, struct gci_error *e)
 {
 	const char *name = json_string_value(json_object_get(h, "name"));
@@ -125,14 +108,14 @@ static int lab_host(struct gci_plan *p, const char *path, const json_t *h, uint3
 }
 
 /* What `gridcoll lab up` wrote. *root owns the strings in `s`. */
-static int load_lab(struct gci_plan *p, const struct gci_options *o, json_t **root, struct sites *s,
-	struct gci_error *e)
+static int load_lab(struct gci_placement *p, const struct gci_options *o, json_t **root,
+	struct sites *s, struct gci_error *e)
 {
 	struct gci_buf text = {0};
 	json_error_t why;
 	const json_t *hosts;
 	const char *grid;
-	int rc = read_file(o->lab, &text, e);
+	int rc = gci_text_read(o->lab, GCI_GRID_MAX_TEXT, &text, e);
 
 	if (rc)
 		goto out;
@@ -162,7 +145,8 @@ out:
 }
 
 /* Keeps the sites that --hosts names. */
-static int keep_named(struct gci_plan *p, const char *wanted, struct sites *s, struct gci_error *e)
+static int keep_named(
+	struct gci_placement *p, const char *wanted, struct sites *s, struct gci_error *e)
 {
 	char **hosts = NULL;
 	uint32_t i, kept = 0;
@@ -200,8 +184,8 @@ static int is_this_machine(const char *host)
 }
 
 /* What remains to be done once the sites are known: K ranks on each, in their order. */
-static int place(
-	struct gci_plan *p, const struct gci_options *o, const struct sites *s, struct gci_error *e)
+static int place(struct gci_placement *p, const struct gci_options *o, const struct sites *s,
+	struct gci_error *e)
 {
 	uint32_t per = o->per_host ? o->per_host : 1, most, i;
 	int single = !o->grid && !o->hosts && !o->lab; /* one agent for all */
@@ -238,7 +222,7 @@ static int place(
 	return 0;
 }
 
-static int choose_address(struct gci_plan *p, struct gci_error *e)
+static int choose_address(struct gci_placement *p, struct gci_error *e)
 {
 	uint32_t i;
 
@@ -251,7 +235,7 @@ static int choose_address(struct gci_plan *p, struct gci_error *e)
 	return p->listen_ip ? 0 : nomem(e);
 }
 
-int gci_plan_make(struct gci_plan *p, const struct gci_options *o, struct gci_error *e)
+int gci_placement_make(struct gci_placement *p, const struct gci_options *o, struct gci_error *e)
 {
 	struct gci_error why = {0};
 	struct sites s = {0};
@@ -277,11 +261,11 @@ int gci_plan_make(struct gci_plan *p, const struct gci_options *o, struct gci_er
 	json_decref(root);
 	gci_free(s.v);
 	if (rc)
-		gci_plan_free(p);
+		gci_placement_free(p);
 	return rc;
 }
 
-void gci_plan_free(struct gci_plan *p)
+void gci_placement_free(struct gci_placement *p)
 {
 	uint32_t i;
 
@@ -291,6 +275,7 @@ void gci_plan_free(struct gci_plan *p)
 	gci_free(p->hosts);
 	gci_free(p->names);
 	gci_free(p->grid_text);
+	gci_free(p->table_text);
 	gci_free(p->listen_ip);
 	gci_free(p->listen_netns);
 	free(p->lab);
@@ -298,7 +283,7 @@ void gci_plan_free(struct gci_plan *p)
 	memset(p, 0, sizeof(*p));
 }
 
-void gci_plan_print(const struct gci_plan *p, struct gci_buf *out)
+void gci_placement_print(const struct gci_placement *p, struct gci_buf *out)
 {
 	uint32_t i, k;
 

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT
+ * How calls are run that nobody has chosen an algorithm for. */
+
+#include "tests/test.h"
+
+#include "comm/collective.h"
+#include "tests/comm/jobs.h"
+#include "tests/comm/trial.h"
+
+#include <gridcoll/gridcoll.h>
+#include <string.h>
+
+#define NRANKS 5
+
+/* All ranks have it. */
+static void give_table(struct job *j, const struct gci_table *t)
+{
+	int r;
+
+	for (r = 0; r < j->n; r++)
+		j->comm[r]->engine->table = t;
+}
+
+static void put(struct gci_table *t, enum gci_kind kind, uint64_t nbytes, const char *how)
+{
+	struct gci_table_entry e = {.nbytes = nbytes, .measured_ns = 77};
+
+	assert_int_equal(gci_candidate_parse(&e.how, kind, how, NULL), 0);
+	assert_int_equal(gci_table_add(t, kind, &e), 0);
+}
+
+static void open_job(struct job *j, struct gci_table *t)
+{
+	job_open(j, (int[]){3, 2, 0}, 0, 11, NULL);
+	*t = (struct gci_table){.nranks = NRANKS, .nclusters = 2, .date = "2026-01-01T00:00:00Z"};
+	put(t, GCI_BCAST, 1024, "sequential");
+	put(t, GCI_BCAST, 65536, "chain:segment=4KiB");
+	put(t, GCI_ALLREDUCE, 4096, "ring");
+	put(t, GCI_GATHER, 1024 * NRANKS, "sequential");
+	give_table(j, t);
+}
+
+static void close_job(struct job *j, struct gci_table *t)
+{
+	job_close(j);
+	gci_table_free(t);
+}
+
+static struct gci_coll call_of(const gcoll_comm *c, enum gci_kind kind, uint64_t count)
+{
+	return (struct gci_coll){.kind = kind, .topo = &c->topo, .count = count, .esize = 1};
+}
+
+static struct gci_decision choose(gcoll_comm *c, const struct gci_coll *coll, int internal)
+{
+	struct gci_decision d;
+	const char *why;
+
+	if (!gci_comm_choose(c, coll, internal, &d, &why))
+		fail_msg("%s", why);
+	return d;
+}
+
+static void assert_chosen(
+	gcoll_comm *c, const struct gci_coll *coll, enum gci_decided_by by, const char *how)
+{
+	struct gci_decision d = choose(c, coll, 0);
+	char text[GCI_CANDIDATE_NBYTES];
+
+	gci_candidate_print(&d.how, text);
+	assert_int_equal(d.by, by);
+	if (how)
+		assert_string_equal(text, how);
+}
+
+static void a_table_is_followed(void **state)
+{
+	struct gci_coll bcast, gather, scatter;
+	struct gci_table t;
+	struct job j;
+	int r;
+
+	(void)state;
+	open_job(&j, &t);
+	for (r = 0; r < j.n; r++) {
+		bcast = call_of(j.comm[r], GCI_BCAST, 1000);
+		gather = call_of(j.comm[r], GCI_GATHER, 1000);
+		scatter = call_of(j.comm[r], GCI_SCATTER, 1000);
+		assert_chosen(j.comm[r], &bcast, GCI_BY_TABLE, "sequential");
+		assert_true(choose(j.comm[r], &bcast, 0).ns == 77);
+		bcast.count = 1000000;
+		assert_chosen(j.comm[r], &bcast, GCI_BY_TABLE, "chain:segment=4096");
+		assert_chosen(j.comm[r], &gather, GCI_BY_TABLE, "sequential");
+		assert_chosen(j.comm[r], &scatter, GCI_BY_DEFAULT, NULL);
+		/* What the library calls for itself runs whatever the table says. */
+		assert_int_equal(choose(j.comm[r], &gather, 1).by, GCI_BY_DEFAULT);
+	}
+	trial_run(&j, &(struct trial){.kind = GCI_BCAST, .count = 70000, .type = GCOLL_INT32});
+	trial_run(&j, &(struct trial){.kind = GCI_ALLREDUCE, .count = 900, .type = GCOLL_INT32});
+	trial_run(&j, &(struct trial){.kind = GCI_GATHER, .count = 900, .type = GCOLL_INT32});
+	close_job(&j, &t);
+}
+
+static void settings_come_before_a_table(void **state)
+{
+	struct gci_coll bcast;
+	struct gci_table t;
+	struct job j;
+
+	(void)state;
+	open_job(&j, &t);
+	bcast = call_of(j.comm[0], GCI_BCAST, 1000);
+	job_set(&j, "bcast", "binomial");
+	assert_chosen(j.comm[0], &bcast, GCI_BY_USER, "binomial");
+	job_set(&j, "bcast", "auto:segment=1KiB");
+	assert_int_equal(choose(j.comm[0], &bcast, 0).by, GCI_BY_DEFAULT);
+	assert_int_equal(choose(j.comm[0], &bcast, 0).how.segment_nbytes, 1024);
+	job_set(&j, "bcast", "auto");
+	assert_chosen(j.comm[0], &bcast, GCI_BY_TABLE, "sequential");
+	job_set(&j, "tuning", "off");
+	assert_chosen(j.comm[0], &bcast, GCI_BY_DEFAULT, NULL);
+	job_set(&j, "tuning", "table");
+	assert_chosen(j.comm[0], &bcast, GCI_BY_TABLE, "sequential");
+	assert_int_equal(gcoll_comm_set(j.comm[0], "tuning", "on"), GCOLL_ERR_INVAL);
+	close_job(&j, &t);
+}
+
+/* What was measured of other ranks, or of equal blocks, tells nothing. */
+static void a_table_has_its_place(void **state)
+{
+	uint64_t counts[NRANKS] = {0, 10, 20, 30, 40};
+	struct gci_coll coll;
+	struct gci_table t;
+	struct job j;
+
+	(void)state;
+	open_job(&j, &t);
+	coll = call_of(j.comm[0], GCI_GATHER, 1000);
+	coll.counts = counts;
+	assert_chosen(j.comm[0], &coll, GCI_BY_DEFAULT, NULL);
+	coll = call_of(j.comm[0], GCI_BCAST, 1000);
+	t.nclusters = 1;
+	assert_chosen(j.comm[0], &coll, GCI_BY_DEFAULT, NULL);
+	t.nclusters = 2;
+	t.nranks = 4;
+	assert_chosen(j.comm[0], &coll, GCI_BY_DEFAULT, NULL);
+	close_job(&j, &t);
+}
+
+/* An algorithm that cannot keep the order that was asked for is passed over, not an error. */
+static void what_cannot_run_is_passed_over(void **state)
+{
+	struct gci_coll coll;
+	struct gci_table t;
+	struct job j;
+
+	(void)state;
+	open_job(&j, &t);
+	coll = call_of(j.comm[0], GCI_ALLREDUCE, 4096);
+	assert_chosen(j.comm[0], &coll, GCI_BY_TABLE, "ring");
+	coll.order = GCI_CLUSTER_ORDER;
+	assert_non_null(gci_ineligible(gci_algorithm_find(GCI_ALLREDUCE, "ring"), &coll));
+	assert_chosen(j.comm[0], &coll, GCI_BY_DEFAULT, NULL);
+	close_job(&j, &t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_table_is_followed),
+		cmocka_unit_test(settings_come_before_a_table),
+		cmocka_unit_test(a_table_has_its_place),
+		cmocka_unit_test(what_cannot_run_is_passed_over),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
