@@ -14,16 +14,27 @@
 
 #include "collectives/coll.h"
 #include "collectives/models/cost.h"
+#include "collectives/models/params.h"
 
 enum gci_layer { GCI_LAN, GCI_WAN };
 
 struct gci_plogp {
-	uint64_t nic_bps, wan_bps;           /* the slowest */
-	uint64_t lan_delay_ns, wan_delay_ns; /* L: the longest */
-	int nclusters, most;                 /* P_w, and P_l: members of the largest cluster */
+	uint64_t nic_bps, wan_bps;               /* the slowest */
+	uint64_t lan_delay_ns, wan_delay_ns;     /* L: the longest */
+	int nclusters, most;                     /* P_w, and P_l: members of the largest cluster */
+	const struct gci_params_link *lan, *wan; /* measured; NULL: from the rates. Not owned */
 };
 
+/* From the grid alone. */
 struct gci_plogp gci_plogp(const struct gci_topo *t);
+
+/* With the curves measured of the link whose gap is the longest for GCI_PLOGP_LONG_NBYTES, over the
+ * WAN and within clusters of several ranks, and the longest latencies measured; where nothing was,
+ * from the grid. `params`, of the grid that `t` was made from, must outlive the result; NULL:
+ * gci_plogp(). */
+struct gci_plogp gci_plogp_measured(const struct gci_topo *t, const struct gci_params *params);
+
+#define GCI_PLOGP_LONG_NBYTES (1u << 20)
 
 /* What a message of some size takes. */
 struct gci_plogp_times {
@@ -34,8 +45,8 @@ struct gci_plogp_times {
 	uint64_t recv_ns;      /* r = L + g: until the receiver has it */
 };
 
-/* From the grid alone, a gap is the time of the bytes and GCI_MESSAGE_COST_NS, which is also os and
- * or. All 0 for the WAN of a single cluster. */
+/* Unless measured, a gap is the time of the bytes and GCI_MESSAGE_COST_NS, which is also os and or.
+ * All 0 for the WAN of a single cluster. */
 struct gci_plogp_times gci_plogp_at(
 	const struct gci_plogp *p, enum gci_layer layer, uint64_t nbytes);
 
