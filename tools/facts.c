@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/facts.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <stdlib.h>
+
+static uint64_t transfer_ns(uint64_t nbytes, uint64_t bps)
+{
+	return bps ? (uint64_t)((unsigned __int128)nbytes * 8 * GCI_NS_PER_S / bps) : 0;
+}
+
+/* Windows in the middle that were not simulated one by one are like those that were. */
+static uint64_t in_full(uint64_t nbytes, uint64_t all, uint64_t seen)
+{
+	return seen ? (uint64_t)((unsigned __int128)nbytes * all / seen) : 0;
+}
+
+static int find_port(struct gct_facts *f, const struct gci_simnet *net,
+	const struct gct_timeline *t, uint64_t nmessages)
+{
+	const struct gci_topo *topo = t->topo;
+	uint64_t *moved = gci_calloc((size_t)topo->nranks, 2 * sizeof(*moved)), seen = 0, ns;
+	size_t i;
+	int k;
+
+	if (!moved)
+		return GCOLL_ERR_NOMEM;
+	for (i = 0; i < t->n; i++) {
+		const struct gct_span *s = &t->spans[i];
+
+		if (gct_span_lane(s) == GCT_LANE_COMPUTE)
+			continue;
+		seen += s->kind == GCI_STEP_SEND;
+		moved[2 * s->rank + (s->kind == GCI_STEP_SEND)] += s->nbytes;
+	}
+	f->port_rank = -1;
+	for (k = 0; k < 2 * topo->nranks; k++) {
+		uint64_t nbytes = in_full(moved[k], nmessages, seen);
+
+		ns = transfer_ns(nbytes, net->nic_bps[topo->cluster[k / 2]]);
+		if (!nbytes || ns < f->port_ns || (ns == f->port_ns && nbytes <= f->port_nbytes))
+			continue;
+		f->port_rank = k / 2;
+		f->port_out = k % 2;
+		f->port_nbytes = nbytes;
+		f->port_ns = ns;
+	}
+	gci_free(moved);
+	return 0;
+}
+
+static void find_link(
+	struct gct_facts *f, const struct gci_simnet *net, const struct gci_sim_result *r)
+{
+	int n = net->topo->nclusters, i;
+
+	f->link_from = f->link_to = -1;
+	for (i = 0; i < n * n; i++) {
+		uint64_t ns = transfer_ns(r->wan_nbytes[i], net->links[i].bps);
+
+		if (i / n == i % n || !r->wan_nbytes[i] || ns < f->link_ns ||
+			(ns == f->link_ns && r->wan_nbytes[i] <= f->link_nbytes))
+			continue;
+		f->link_from = i / n;
+		f->link_to = i % n;
+		f->link_nbytes = r->wan_nbytes[i];
+		f->link_ns = ns;
+	}
+}
+
+/* ---- the chain */
+
+/* A span, in the order of ends on each rank. */
+struct end {
+	int rank;
+	uint32_t span;
+	uint64_t ns;
+};
+
+struct walk {
+	const struct gci_simnet *net;
+	const struct gct_timeline *t;
+	struct end *ends; /* t->n */
+};
+
+static int by_end(const void *a, const void *b)
+{
+	const struct end *x = a, *y = b;
+
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	if (x->ns != y->ns)
+		return x->ns < y->ns ? -1 : 1;
+	return x->span < y->span ? -1 : x->span > y->span;
+}
+
+/* What this rank ended last, no later than at `ns`, other than `but`; NULL: nothing. */
+static const struct gct_span *ended_before(
+	const struct walk *w, int rank, uint64_t ns, const struct gct_span *but)
+{
+	size_t lo = 0, hi = w->t->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		const struct end *e = &w->ends[mid];
+
+		if (e->rank < rank || (e->rank == rank && e->ns <= ns))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	while (lo && w->ends[lo - 1].rank == rank) {
+		const struct gct_span *s = &w->t->spans[w->ends[--lo].span];
+
+		if (s != but && s->from_ns <= but->from_ns)
+			return s;
+	}
+	return NULL;
+}
+
+static const struct gct_span *other_side(const struct walk *w, const struct gct_span *s)
+{
+	return s->other ? &w->t->spans[s->other - 1] : NULL;
+}
+
+static uint64_t delay(const struct walk *w, const struct gct_span *send)
+{
+	const struct gci_topo *topo = w->t->topo;
+
+	return w->net
+		->links[topo->cluster[send->rank] * topo->nclusters + topo->cluster[send->peer]]
+		.latency_ns;
+}
+
+static void count_message(
+	struct gct_facts *f, const struct walk *w, const struct gct_span *send, int arrives)
+{
+	f->chain_nmessages++;
+	f->chain_nbytes += send->nbytes;
+	f->chain_transfer_ns += send->to_ns - send->from_ns;
+	if (!arrives)
+		return;
+	f->chain_nwan += (uint64_t)gct_span_is_wan(w->t, send);
+	f->chain_delay_ns += delay(w, send);
+}
+
+/* What `send` waited for: to be asked, or its rank's last doing before it. */
+static const struct gct_span *before_send(
+	struct gct_facts *f, const struct walk *w, const struct gct_span *send)
+{
+	const struct gct_span *recv = other_side(w, send);
+	const struct gct_span *own = ended_before(w, send->rank, send->from_ns, send);
+
+	if (!recv || recv->ready_ns <= send->ready_ns || (own && own->to_ns > recv->ready_ns))
+		return own;
+	f->chain_delay_ns += delay(w, send);
+	f->chain_nwan += (uint64_t)gct_span_is_wan(w->t, send);
+	return ended_before(w, recv->rank, recv->ready_ns, recv);
+}
+
+/* One link of the chain back; NULL at its beginning. */
+static const struct gct_span *before(
+	struct gct_facts *f, const struct walk *w, const struct gct_span *s)
+{
+	const struct gct_span *send = s;
+	int arrives = gct_span_lane(s) == GCT_LANE_RECV;
+
+	if (gct_span_lane(s) == GCT_LANE_COMPUTE) {
+		f->chain_compute_ns += s->to_ns - s->from_ns;
+		return ended_before(w, s->rank, s->ready_ns, s);
+	}
+	if (arrives)
+		send = other_side(w, s);
+	if (!send)
+		return ended_before(w, s->rank, s->ready_ns, s);
+	count_message(f, w, send, arrives);
+	return before_send(f, w, send);
+}
+
+static int find_chain(
+	struct gct_facts *f, const struct gci_simnet *net, const struct gct_timeline *t)
+{
+	struct walk w = {net, t, gci_calloc(t->n, sizeof(*w.ends))};
+	const struct gct_span *at = NULL;
+	size_t i;
+
+	if (!w.ends)
+		return GCOLL_ERR_NOMEM;
+	for (i = 0; i < t->n; i++) {
+		w.ends[i] = (struct end){t->spans[i].rank, (uint32_t)i, t->spans[i].to_ns};
+		if (!at || t->spans[i].to_ns > at->to_ns)
+			at = &t->spans[i];
+	}
+	if (t->n)
+		qsort(w.ends, t->n, sizeof(*w.ends), by_end);
+	/* Steps that take no time could lead round in a circle. */
+	for (i = 0; at && i < t->n; i++)
+		at = before(f, &w, at);
+	gci_free(w.ends);
+	return 0;
+}
+
+int gct_facts_find(struct gct_facts *f, const struct gci_simnet *net, const struct gct_timeline *t,
+	const struct gci_sim_result *r)
+{
+	int rc;
+
+	*f = (struct gct_facts){.ns = r->ns};
+	find_link(f, net, r);
+	rc = find_port(f, net, t, r->nmessages);
+	return rc ? rc : find_chain(f, net, t);
+}
