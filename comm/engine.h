@@ -20,6 +20,7 @@
 #define GCI_FREED_COMMS 64 /* remembered */
 
 struct gcoll_comm;
+struct gci_run_trace;
 struct gci_table;
 
 struct gci_early_op {
@@ -51,6 +52,8 @@ struct gci_engine {
 	uint64_t dead_ns;        /* silence of a connection; 0: never */
 	int started;             /* some operation: connections may be open */
 	uint32_t window_nbytes;  /* GCI_WINDOW_NBYTES; tests make it small, on all ranks */
+
+	const struct gci_run_trace *trace; /* of all steps, comm/run.h; NULL: none */
 
 	struct gci_list requests; /* all that are not freed, gcoll_req.link */
 	uint32_t active;          /* of them under way */

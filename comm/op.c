@@ -155,6 +155,7 @@ static int start_window(struct gci_op *op, int slot)
 		.esize = coll.esize,
 		.reducer = op->reducer,
 		.share = op->scheds[slot]->wan_peers,
+		.trace = e->trace,
 		.activity = &e->activity,
 		.done = on_run,
 		.user = op};

@@ -55,6 +55,12 @@ static void count(const struct gci_run *run)
 		++*run->activity;
 }
 
+static void trace(const struct gci_run *run, uint32_t step, int ended)
+{
+	if (run->trace)
+		run->trace->step(run->trace->ctx, run, step, ended);
+}
+
 static void on_message(struct gci_tp_req *req, int status)
 {
 	struct gci_run_message *m = req->user;
@@ -62,6 +68,7 @@ static void on_message(struct gci_tp_req *req, int status)
 
 	run->nmessages--;
 	count(run);
+	trace(run, m->step, 1);
 	gci_ready_done(&run->ready, m->step);
 	if (!status && !run->status)
 		advance(run);
@@ -134,10 +141,12 @@ static void advance(struct gci_run *run)
 	while (gci_ready_next(&run->ready, &step)) {
 		const struct gci_step *s = &run->sched->steps[step];
 
+		trace(run, step, 0);
 		if (s->kind <= GCI_STEP_RECV_REDUCE) {
 			start_message(run, step);
 		} else {
 			run_local(run, s);
+			trace(run, step, 1);
 			gci_ready_done(&run->ready, step);
 		}
 	}

@@ -18,7 +18,15 @@
 #include "collectives/schedule/ready.h"
 #include "transport/transport.h"
 
+struct gci_run;
 struct gci_run_message;
+
+/* Who wants to know when steps begin and end: called for each, twice. The run is whole then, and
+ * run->user whoever runs it. */
+struct gci_run_trace {
+	void (*step)(void *ctx, const struct gci_run *run, uint32_t step, int ended);
+	void *ctx;
+};
 
 /* How reducing steps combine elements: by a kernel, or by a function of the user's. */
 struct gci_reducer {
@@ -40,7 +48,8 @@ struct gci_run {
 	const int *ranks; /* the transport's, by the schedule's; NULL: the same */
 	struct gci_reducer reducer;
 	char *buf[GCI_NBUFFERS]; /* IN (never written), OUT, and TMP of sched->tmp_len elements */
-	uint64_t *activity;      /* counts messages that have ended, and pieces; may be NULL */
+	const struct gci_run_trace *trace; /* may be NULL */
+	uint64_t *activity; /* counts messages that have ended, and pieces; may be NULL */
 	void (*done)(struct gci_run *run, int status);
 	void *user;
 

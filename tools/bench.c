@@ -30,6 +30,8 @@ static const char help[] =
 	"by\n"
 	"                         more than P percent\n"
 	"  -j, --json FILE        write results as JSON too\n"
+	"  -t, --trace FILE       write what each rank did when in the last iteration, for\n"
+	"                         gridcoll plan --explain; of one operation, size and algorithm\n"
 	"  -l, --list             list the algorithms and end\n"
 	"  -h, --help             this text\n";
 
@@ -124,8 +126,8 @@ static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 	static const struct option longs[] = {{"bytes", 1, NULL, 'b'}, {"algorithm", 1, NULL, 'a'},
 		{"iters", 1, NULL, 'i'}, {"root", 1, NULL, 'r'}, {"file", 1, NULL, 'f'},
 		{"streams", 1, NULL, 's'}, {"socket-buffer", 1, NULL, 'S'},
-		{"wan-tolerance", 1, NULL, 'T'}, {"json", 1, NULL, 'j'}, {"list", 0, NULL, 'l'},
-		{"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
+		{"wan-tolerance", 1, NULL, 'T'}, {"json", 1, NULL, 'j'}, {"trace", 1, NULL, 't'},
+		{"list", 0, NULL, 'l'}, {"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
 	int c, list = 0, rc = 0;
 
 	*o = (struct gct_bench_options){.sizes = {1 << 20},
@@ -134,7 +136,7 @@ static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 		.nalgorithms = 1,
 		.wan_tolerance = UINT64_MAX};
 	optind = 1;
-	while (!rc && (c = getopt_long(argc, argv, ":b:a:i:r:f:s:j:lh", longs, NULL)) != -1) {
+	while (!rc && (c = getopt_long(argc, argv, ":b:a:i:r:f:s:j:t:lh", longs, NULL)) != -1) {
 		switch (c) {
 		case 'b':
 			rc = parse_sizes(o, optarg);
@@ -166,6 +168,9 @@ static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 		case 'j':
 			o->json = optarg;
 			break;
+		case 't':
+			o->trace = optarg;
+			break;
 		case 'l':
 			list = 1;
 			break;
@@ -183,7 +188,12 @@ static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 						argv[optind]);
 	if (!o->iterations)
 		o->iterations = o->nalgorithms ? 5 : 2;
-	return rc ? rc : parse_operations(o, argc - optind, argv + optind);
+	if (!rc)
+		rc = parse_operations(o, argc - optind, argv + optind);
+	if (!rc && o->trace && (o->nkinds != 1 || o->nsizes != 1 || o->nalgorithms != 1))
+		rc = usage_error(
+			"--trace", o->trace, "one operation, one size and one algorithm with it");
+	return rc;
 }
 
 /* Rank 0 reads the file; everybody gets it once, the plain way, to compare with later. */
@@ -249,6 +259,13 @@ static int set_up(struct gct_bench *b, struct gct_bench_options *o)
 		rc = gci_comm_error(e.status, "%s", e.text);
 	if (!rc && o->json && !b->comm->rank)
 		rc = try_to_write(o->json);
+	if (!rc && o->trace && !b->comm->rank)
+		rc = try_to_write(o->trace);
+	if (!rc && o->trace) {
+		b->trace_file = o->trace;
+		b->trace = gct_bench_trace_begin(b);
+		rc = b->trace ? 0 : gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
+	}
 	if (!rc && o->wan_tolerance != UINT64_MAX && !b->lab.nlinks)
 		rc = gci_comm_error(GCOLL_ERR_INVAL,
 			"--wan-tolerance: no WAN link is counted here, expected a lab's");
@@ -434,6 +451,7 @@ int gct_bench(int argc, char **argv)
 		rc = run(&b, &o);
 	if (rc && !b.comm->engine->failure.status)
 		gct_abort(b.comm, everywhere, gcoll_last_error());
+	gct_bench_trace_end(b.trace);
 	gcoll_finalize(b.comm);
 	gct_lab_free(&b.lab);
 	gci_free(b.send);

@@ -18,7 +18,7 @@ struct gct_bench_options {
 	int nalgorithms;                       /* 0: all of the registry */
 	uint64_t iterations;                   /* 0: the default */
 	uint64_t root;
-	const char *json, *file, *streams, *socket_buffer;
+	const char *json, *file, *streams, *socket_buffer, *trace;
 	uint64_t wan_tolerance; /* percent; UINT64_MAX: none is asked for */
 };
 
@@ -41,6 +41,8 @@ struct gct_bench_result {
 	int cpu_percent; /* of the machine, over the warm iterations; < 0: unknown */
 };
 
+struct gct_bench_trace; /* what the last iteration did when: bench_trace.c */
+
 struct gct_bench {
 	gcoll_comm *comm;
 	gcoll_comm *own; /* for what is not measured: keeps its settings */
@@ -52,6 +54,8 @@ struct gct_bench {
 	uint64_t longest_delay_ns;
 	int64_t offset_ns;                        /* of this rank's clock from rank 0's */
 	uint64_t clock_offset_ns, clock_error_ns; /* rank 0: the widest, and how sure it is */
+	struct gct_bench_trace *trace;            /* NULL: none is wanted */
+	const char *trace_file;
 };
 
 /* True if the WAN interfaces counted what the schedules move, within `percent`; also where nothing
@@ -74,6 +78,17 @@ int gct_bench_clocks(struct gct_bench *b);
 /* Measures one case on all ranks; the result is whole on rank 0. A GCOLL_ERR_*, with the text in
  * gcoll_last_error(); GCOLL_ERR_CORRUPT when a result was wrong. */
 int gct_bench_measure(struct gct_bench *b, struct gct_bench_result *r);
+
+/* Records operations of b->comm between on and off; `start` is on this rank's clock. NULL: out of
+ * memory. */
+struct gct_bench_trace *gct_bench_trace_begin(struct gct_bench *b);
+void gct_bench_trace_on(struct gct_bench_trace *x, uint64_t start);
+void gct_bench_trace_off(struct gct_bench_trace *x);
+void gct_bench_trace_end(struct gct_bench_trace *x);
+
+/* On all ranks: what was recorded of `r`, which took `ns`, to a file of rank 0's. */
+int gct_bench_trace_write(
+	struct gct_bench *b, const struct gct_bench_result *r, uint64_t ns, const char *path);
 
 /* Rank 0's output. */
 void gct_bench_print_header(const struct gct_bench *b, const struct gct_bench_options *o);

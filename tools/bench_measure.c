@@ -35,8 +35,9 @@ static uint64_t since(uint64_t start)
 	return now > start ? now - start : 0;
 }
 
-/* One operation: *ns to the last rank's end. Raises r->late_ns to the latest rank's start. */
-static int time_one(struct gct_bench *b, struct gct_bench_result *r, uint64_t *ns)
+/* One operation: *ns to the last rank's end; `traced`: its steps are recorded. Raises r->late_ns to
+ * the latest rank's start. */
+static int time_one(struct gct_bench *b, struct gct_bench_result *r, int traced, uint64_t *ns)
 {
 	uint64_t start, late, end[3];
 	int rc;
@@ -47,7 +48,11 @@ static int time_one(struct gct_bench *b, struct gct_bench_result *r, uint64_t *n
 	if (rc)
 		return rc;
 	late = since(start);
+	if (traced)
+		gct_bench_trace_on(b->trace, start);
 	rc = gct_bench_run(b, r);
+	if (traced)
+		gct_bench_trace_off(b->trace);
 	if (rc)
 		return rc;
 	end[0] = since(start);
@@ -119,7 +124,7 @@ int gct_bench_measure(struct gct_bench *b, struct gct_bench_result *r)
 
 	r->limit_ns = gci_limit_ns(&coll, b->comm->engine->streams);
 	r->cpu_percent = -1;
-	rc = time_one(b, r, &r->cold_ns);
+	rc = time_one(b, r, 0, &r->cold_ns);
 	if (!rc)
 		rc = measure_traffic(b, r);
 	if (!rc)
@@ -127,11 +132,13 @@ int gct_bench_measure(struct gct_bench *b, struct gct_bench_result *r)
 	if (!rc)
 		rc = read_meter(b, &before);
 	for (i = 0; i < r->iterations && !rc; i++)
-		rc = time_one(b, r, &r->ns[i]);
+		rc = time_one(b, r, b->trace && i == r->iterations - 1, &r->ns[i]);
 	if (!rc)
 		rc = settle(b);
 	if (!rc)
 		rc = read_meter(b, &after);
+	if (!rc && b->trace)
+		rc = gct_bench_trace_write(b, r, r->ns[r->iterations - 1], b->trace_file);
 	if (rc)
 		return rc;
 	qsort(r->ns, r->iterations, sizeof(*r->ns), compare_u64);
