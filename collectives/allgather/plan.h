@@ -15,6 +15,7 @@
 #define GCI_COLLECTIVES_ALLGATHER_PLAN_H
 
 #include "collectives/grid/topo.h"
+#include "collectives/models/pools.h"
 
 #include <stddef.h>
 
@@ -69,25 +70,8 @@ static inline uint64_t gci_path_busy_ns(const struct gci_wire *p, uint64_t nbyte
 	return gci_path_time(nbytes, p->byte_busy);
 }
 
-/* ---- the tree of pools */
-
-/* Hosts whose average bandwidth to each other reaches a threshold. */
-struct gci_pool {
-	int first, n;         /* its hosts are host[first .. first + n) */
-	int child, nchildren; /* its sub-pools are pool[child ..); none: its single hosts */
-	int parent;
-	uint64_t threshold_bps; /* the highest that holds it together; 0: a lone host */
-};
-
-struct gci_pools {
-	struct gci_pool *pool; /* the root first */
-	int n;
-	int *host; /* pool by pool, in the order of numbers in each that has no sub-pools */
-};
-
-/* 0 or GCOLL_ERR_NOMEM. */
-int gci_pools_make(struct gci_pools *p, const struct gci_net *net);
-void gci_pools_free(struct gci_pools *p);
+/* The tree of pools of its hosts. 0 or GCOLL_ERR_NOMEM. */
+int gci_net_pools(struct gci_pools *p, const struct gci_net *net);
 
 /* ---- plans */
 

@@ -83,3 +83,19 @@ void gci_net_free(struct gci_net *net)
 	gci_free(net->path);
 	memset(net, 0, sizeof(*net));
 }
+
+int gci_net_pools(struct gci_pools *p, const struct gci_net *net)
+{
+	size_t i, n = (size_t)net->nclasses;
+	uint64_t *bps = gci_calloc(n * n, sizeof(*bps));
+	struct gci_bandwidths b = {net->nhosts, net->nclasses, net->class_of, bps, 0};
+	int rc = GCOLL_ERR_NOMEM;
+
+	if (bps) {
+		for (i = 0; i < n * n; i++)
+			bps[i] = net->path[i].bps;
+		rc = gci_pools_make(p, &b);
+	}
+	gci_free(bps);
+	return rc;
+}

@@ -134,7 +134,7 @@ int gci_plan_make(struct gci_plan *plan, const struct gci_net *net, const uint64
 	memset(plan, 0, sizeof(*plan));
 	if (!has_bytes(net, nbytes))
 		return 0;
-	rc = gci_pools_make(&pools, net);
+	rc = gci_net_pools(&pools, net);
 	if (rc)
 		return rc;
 	rc = gci_planning_start(&w, net, nbytes, plan, half_duplex);

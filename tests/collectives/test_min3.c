@@ -106,7 +106,7 @@ static void pools_of_figure_2(void **state)
 
 			path[a * 3 + b] = gci_path_of(mbit * 1000000, 100000000, 1000000, a != b);
 		}
-	assert_int_equal(gci_pools_make(&p, &net), 0);
+	assert_int_equal(gci_net_pools(&p, &net), 0);
 	assert_int_equal(p.n, 5);
 	check_pool(&p, 0, -1, 2, 9, 3000000);
 	check_pool(&p, 1, 0, 2, 6, 10000000);
@@ -128,7 +128,7 @@ static void pools_of_table_2(void **state)
 
 	(void)state;
 	paper_net(&net, &t);
-	assert_int_equal(gci_pools_make(&p, &net), 0);
+	assert_int_equal(gci_net_pools(&p, &net), 0);
 	assert_int_equal(p.n, 5);
 	check_pool(&p, 0, -1, 2, 20, 1280000);
 	check_pool(&p, 1, 0, 0, 8, 85190000);
@@ -177,7 +177,7 @@ static void check_figures(const struct gci_net *net, const uint64_t *nbytes, int
 	struct gci_plan plan, want;
 	struct gci_pools pools;
 
-	assert_int_equal(gci_pools_make(&pools, net), 0);
+	assert_int_equal(gci_net_pools(&pools, net), 0);
 	assert_int_equal(gci_plan_make(&plan, net, nbytes, GCI_PLAN_MIN3, half_duplex), 0);
 	figures_plan(&want, net, &pools, nbytes, half_duplex);
 	assert_same_plan(&plan, &want);
@@ -314,7 +314,7 @@ static void check_entries(const struct gci_net *net, const uint64_t *nbytes, enu
 	int i, b;
 	size_t k;
 
-	assert_int_equal(gci_pools_make(&pools, net), 0);
+	assert_int_equal(gci_net_pools(&pools, net), 0);
 	assert_int_equal(gci_plan_make(&plan, net, nbytes, how, 0), 0);
 	for (i = 0; i < pools.n; i++)
 		for (b = 0; b < net->nhosts; b++) {

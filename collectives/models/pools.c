@@ -4,7 +4,7 @@
  * into sub-pools at the first threshold that does not hold it together. The paper does not say in
  * which order hosts join a pool: here the one with the best average to those in it comes next. Of
  * the two directions between two hosts the slower counts, so that a pool is good both ways. */
-#include "collectives/allgather/plan.h"
+#include "collectives/models/pools.h"
 
 #include "base/mem.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 
 struct forming {
-	const struct gci_net *net;
+	const struct gci_bandwidths *b;
 	struct gci_pools *p;
 	uint64_t *threshold; /* rising */
 	int nthresholds;
@@ -32,11 +32,16 @@ static int compare_rates(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* The bandwidth between two hosts of these classes, in the worse direction. */
-static uint64_t worse(const struct gci_net *net, int a, int b)
+static int class_of(const struct gci_bandwidths *b, int host)
 {
-	uint64_t there = net->path[a * net->nclasses + b].bps;
-	uint64_t back = net->path[b * net->nclasses + a].bps;
+	return b->class_of ? b->class_of[host] : host;
+}
+
+/* The bandwidth between two hosts of these classes, in the worse direction. */
+static uint64_t worse(const struct gci_bandwidths *w, int a, int b)
+{
+	uint64_t there = w->bps[a * w->nclasses + b];
+	uint64_t back = w->bps[b * w->nclasses + a];
 
 	return there < back ? there : back;
 }
@@ -74,23 +79,23 @@ static uint64_t band_of(const struct forming *f, uint64_t bps)
 /* Bandwidths between all pairs of hosts; pairs of classes have them all. */
 static int sort_bandwidths(struct forming *f)
 {
-	const struct gci_net *net = f->net;
-	int a, b, n = 0, nc = net->nclasses, rc = GCOLL_ERR_NOMEM;
+	const struct gci_bandwidths *w = f->b;
+	int a, b, n = 0, nc = w->nclasses, rc = GCOLL_ERR_NOMEM;
 	uint64_t *all = gci_calloc((size_t)nc * (size_t)nc, sizeof(*all));
 	int *size = gci_calloc((size_t)nc, sizeof(*size));
 
 	if (all && size) {
-		for (a = 0; a < net->nhosts; a++)
-			size[net->class_of[a]]++;
+		for (a = 0; a < w->nhosts; a++)
+			size[class_of(w, a)]++;
 		for (a = 0; a < nc; a++)
 			for (b = 0; b < nc; b++)
 				if (size[a] && size[b] && (a != b || size[a] > 1))
-					all[n++] = net->path[a * nc + b].bps;
+					all[n++] = w->bps[a * nc + b];
 		qsort(all, (size_t)n, sizeof(*all), compare_rates);
 		find_thresholds(f, all, n);
 		for (a = 0; a < nc; a++)
 			for (b = 0; f->nthresholds && b < nc; b++)
-				f->both[a * nc + b] = band_of(f, worse(net, a, b));
+				f->both[a * nc + b] = band_of(f, worse(w, a, b));
 		rc = 0;
 	}
 	gci_free(size);
@@ -100,7 +105,7 @@ static int sort_bandwidths(struct forming *f)
 
 static uint64_t between(const struct forming *f, int a, int b)
 {
-	return f->both[f->net->class_of[a] * f->net->nclasses + f->net->class_of[b]];
+	return f->both[class_of(f->b, a) * f->b->nclasses + class_of(f->b, b)];
 }
 
 /* Would every member of the group, of `size`, still reach the threshold with `host` in it? */
@@ -201,13 +206,19 @@ static void add_children(struct forming *f, int parent, int ngroups, int level)
 	}
 }
 
+/* What a pool must reach to hold together at a threshold. */
+static uint64_t least_of(const struct forming *f, int level)
+{
+	return f->threshold[level] - f->threshold[level] / 100 * (uint64_t)f->b->slack;
+}
+
 static void divide(struct forming *f, int number)
 {
 	struct gci_pool *pool = &f->p->pool[number];
 	int level, ngroups;
 
 	for (level = f->level[number]; level < f->nthresholds && pool->n > 1; level++) {
-		ngroups = split(f, pool, f->threshold[level]);
+		ngroups = split(f, pool, least_of(f, level));
 		if (ngroups == pool->n)
 			return;
 		if (ngroups > 1) {
@@ -218,10 +229,10 @@ static void divide(struct forming *f, int number)
 	}
 }
 
-int gci_pools_make(struct gci_pools *p, const struct gci_net *net)
+int gci_pools_make(struct gci_pools *p, const struct gci_bandwidths *b)
 {
-	size_t n = (size_t)net->nhosts, nc = (size_t)net->nclasses;
-	struct forming f = {.net = net, .p = p};
+	size_t n = (size_t)b->nhosts, nc = (size_t)b->nclasses;
+	struct forming f = {.b = b, .p = p};
 	int i, rc = GCOLL_ERR_NOMEM;
 
 	memset(p, 0, sizeof(*p));
@@ -235,11 +246,11 @@ int gci_pools_make(struct gci_pools *p, const struct gci_net *net)
 	f.order = gci_calloc(n, sizeof(*f.order));
 	if (p->pool && p->host && f.threshold && f.both && f.level && f.sum && f.group && f.order)
 		rc = sort_bandwidths(&f);
-	for (i = 0; !rc && i < net->nhosts; i++)
+	for (i = 0; !rc && i < b->nhosts; i++)
 		p->host[i] = i;
 	if (!rc) {
 		p->n = 1;
-		p->pool[0].n = net->nhosts;
+		p->pool[0].n = b->nhosts;
 		p->pool[0].parent = -1;
 	}
 	for (i = 0; !rc && i < p->n; i++)
@@ -260,4 +271,37 @@ void gci_pools_free(struct gci_pools *p)
 	gci_free(p->pool);
 	gci_free(p->host);
 	memset(p, 0, sizeof(*p));
+}
+
+/* The pool's ancestor, or itself, that `depth` splits make. */
+static int ancestor(const struct gci_pools *p, int pool, int depth)
+{
+	int d = 0, i;
+
+	for (i = pool; p->pool[i].parent >= 0; i = p->pool[i].parent)
+		d++;
+	for (; d > depth; d--)
+		pool = p->pool[pool].parent;
+	return pool;
+}
+
+int gci_pools_cut(const struct gci_pools *p, int depth, int *cluster_of)
+{
+	int i, h, n = 0, all = p->pool[0].n;
+
+	for (i = 0; i < p->n; i++)
+		for (h = 0; !p->pool[i].nchildren && h < p->pool[i].n; h++)
+			cluster_of[p->host[p->pool[i].first + h]] = -1 - ancestor(p, i, depth);
+	/* From the numbers of pools, below 0, to those of clusters. */
+	for (h = 0; h < all; h++) {
+		int pool = cluster_of[h];
+
+		if (pool >= 0)
+			continue;
+		for (i = h; i < all; i++)
+			if (cluster_of[i] == pool)
+				cluster_of[i] = n;
+		n++;
+	}
+	return n;
 }
