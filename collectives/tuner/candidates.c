@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+#include "collectives/tuner/candidates.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "collectives/tuner/estimate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* With its estimate, and what it is sorted by. */
+struct option {
+	struct gci_candidate how;
+	uint64_t ns, key;
+	size_t number; /* in which order it was found: to break ties alike everywhere */
+};
+
+struct options {
+	struct gci_estimator e;
+	struct option *list;
+	size_t n, cap;
+};
+
+/* ---- values of parameters */
+
+static size_t insert(uint32_t *list, size_t n, uint32_t v)
+{
+	size_t i = n;
+
+	while (i && list[i - 1] > v)
+		i--;
+	if ((i && list[i - 1] == v) || n == GCI_MOST_SENDER_COUNTS)
+		return n;
+	memmove(list + i + 1, list + i, (n - i) * sizeof(*list));
+	list[i] = v;
+	return n + 1;
+}
+
+/* As many pairs as fill the link; 0: no number does. */
+static uint32_t knee(const struct gci_simnet *net, int a, int b)
+{
+	const struct gci_simnet_link *l = &net->links[a * net->topo->nclusters + b];
+	uint64_t each = net->nic_bps[a];
+
+	if (l->pair_bps && (!each || l->pair_bps < each))
+		each = l->pair_bps;
+	if (!l->bps || !each)
+		return 0;
+	return (l->bps - 1) / each < GCI_GRID_MAX_HOSTS ? (uint32_t)((l->bps - 1) / each + 1) : 0;
+}
+
+size_t gci_sender_counts(const struct gci_simnet *net, uint32_t out[GCI_MOST_SENDER_COUNTS])
+{
+	const struct gci_topo *t = net->topo;
+	uint32_t most = 1, v;
+	size_t n = 0;
+	int a, b;
+
+	if (t->nclusters == 1)
+		return 0;
+	for (a = 0; a < t->nclusters; a++)
+		for (b = 0; b < a; b++) {
+			int x = gci_topo_size(t, a), y = gci_topo_size(t, b);
+
+			v = (uint32_t)(x < y ? x : y);
+			most = v > most ? v : most;
+		}
+	for (v = 1; v < most && n < GCI_MOST_SENDER_COUNTS - 3; v *= 2)
+		n = insert(out, n, v);
+	n = insert(out, n, most);
+	v = (uint32_t)gci_topo_senders(t, 0, 1);
+	n = insert(out, n, v < most ? v : most);
+	v = knee(net, 0, 1);
+	return v && v < most ? insert(out, n, v) : n;
+}
+
+size_t gci_segment_sizes(const struct gci_coll *c, uint64_t least, uint64_t out[GCI_MOST_SEGMENTS])
+{
+	uint64_t all = c->count * c->esize, s = 1;
+	size_t n = 0;
+
+	least = least > c->esize ? least : c->esize;
+	while (s < least)
+		s *= 2;
+	for (; s < all && n < GCI_MOST_SEGMENTS - 1; s *= 2)
+		out[n++] = s;
+	if (all)
+		out[n++] = all;
+	return n;
+}
+
+/* ---- the list */
+
+static int add(struct options *o, const struct gci_candidate *how)
+{
+	if (gci_grow(&o->list, &o->cap, o->n + 1, sizeof(*o->list)))
+		return GCOLL_ERR_NOMEM;
+	o->list[o->n] =
+		(struct option){.how = *how, .ns = gci_estimate(&o->e, how), .number = o->n};
+	o->n++;
+	return 0;
+}
+
+/* With each segment. The whole message is what algorithms run by segments do anyway. */
+static int add_segments(struct options *o, struct gci_candidate how)
+{
+	uint64_t sizes[GCI_MOST_SEGMENTS];
+	size_t i, n = 0;
+	int rc = add(o, &how);
+
+	if (how.algorithm->traits & GCI_USES_SEGMENT)
+		n = gci_segment_sizes(o->e.c, GCI_LEAST_SEGMENT, sizes);
+	if (n && how.algorithm->traits & GCI_BY_SEGMENT)
+		n--;
+	for (i = 0; i < n && !rc; i++) {
+		how.segment_nbytes = sizes[i];
+		rc = add(o, &how);
+	}
+	return rc;
+}
+
+static int add_degrees(struct options *o, struct gci_candidate how)
+{
+	uint32_t d, most = (uint32_t)o->e.c->topo->nclusters;
+	int rc = add_segments(o, how);
+
+	if (!(how.algorithm->traits & GCI_USES_DEGREE))
+		return rc;
+	for (d = 1; d < most && !rc; d *= 2) {
+		how.degree = d;
+		rc = add_segments(o, how);
+	}
+	return rc;
+}
+
+/* An algorithm with all of its parameters' values; first of all with its own choices. */
+static int add_algorithm(struct options *o, const struct gci_algorithm *a)
+{
+	uint32_t counts[GCI_MOST_SENDER_COUNTS];
+	struct gci_candidate how = {.algorithm = a};
+	size_t i, n = 0;
+	int rc = add_degrees(o, how);
+
+	if (a->traits & GCI_USES_SENDERS)
+		n = gci_sender_counts(o->e.net, counts);
+	for (i = 0; i < n && !rc; i++) {
+		how.senders = counts[i];
+		rc = add_degrees(o, how);
+	}
+	return rc;
+}
+
+static int by_estimate(const void *a, const void *b)
+{
+	const struct option *x = a, *y = b;
+
+	if (x->how.algorithm != y->how.algorithm)
+		return x->how.algorithm < y->how.algorithm ? -1 : 1;
+	return x->ns != y->ns ? (x->ns < y->ns ? -1 : 1) : (x->number < y->number ? -1 : 1);
+}
+
+static int by_key(const void *a, const void *b)
+{
+	const struct option *x = a, *y = b;
+
+	return x->key != y->key ? (x->key < y->key ? -1 : 1) : (x->number < y->number ? -1 : 1);
+}
+
+/* Of one algorithm, each way but the best comes a quarter later than the one before. */
+static void sort(struct options *o)
+{
+	uint64_t place = 0;
+	size_t i;
+
+	if (!o->n)
+		return;
+	qsort(o->list, o->n, sizeof(*o->list), by_estimate);
+	for (i = 0; i < o->n; i++) {
+		struct option *x = &o->list[i];
+
+		place = i && x->how.algorithm == x[-1].how.algorithm ? place + 1 : 0;
+		x->key = x->ns > GCI_NEVER / (4 + place) ? GCI_NEVER : x->ns * (4 + place) / 4;
+	}
+	qsort(o->list, o->n, sizeof(*o->list), by_key);
+}
+
+/* The first `most`, with the default, found first, in place of the last if it is not among them. */
+static int take(const struct options *o, size_t most, struct gci_candidate **list, size_t *n)
+{
+	size_t i, at = 0, taken = o->n < most ? o->n : most;
+
+	*list = gci_calloc(taken, sizeof(**list));
+	if (!*list)
+		return GCOLL_ERR_NOMEM;
+	while (at < o->n && o->list[at].number)
+		at++;
+	for (i = 0; i < taken; i++)
+		(*list)[i] = o->list[i].how;
+	if (taken && at >= taken)
+		(*list)[taken - 1] = o->list[at].how;
+	*n = taken;
+	return 0;
+}
+
+int gci_candidates(const struct gci_simnet *net, const struct gci_coll *c, size_t most,
+	struct gci_candidate **list, size_t *n)
+{
+	const struct gci_algorithm *a;
+	struct options o = {.list = NULL};
+	int rc = gci_estimator_init(&o.e, net, c);
+
+	*list = NULL;
+	*n = 0;
+	gci_each_algorithm (a)
+		if (!rc && a->kind == c->kind && !gci_ineligible(a, c) &&
+			(most >= GCI_SHORT_LIST || !o.n || !gci_estimate_is_planner(a)))
+			rc = add_algorithm(&o, a);
+	sort(&o);
+	if (!rc)
+		rc = take(&o, most, list, n);
+	gci_free(o.list);
+	gci_estimator_free(&o.e);
+	return rc;
+}
