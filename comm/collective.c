@@ -47,6 +47,8 @@ static int start(gcoll_req *r)
 		if (!v->op.out)
 			return gci_engine_nomem(r->comm->engine);
 	}
+	if (!v->op.internal)
+		gci_recording_count(r->comm->engine, &v->op.coll);
 	v->op.number = r->comm->next_op++;
 	rc = gci_op_start(&v->op);
 	if (rc && v->place) {

@@ -42,6 +42,7 @@ void gci_engine_free(struct gci_engine *e)
 	while (!gci_list_empty(&e->comms))
 		gci_comm_drop(gci_container(e->comms.next, gcoll_comm, link));
 	gci_scratch_free(&e->scratch);
+	gci_recording_set(e, NULL);
 	gci_free(e);
 }
 

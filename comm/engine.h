@@ -8,6 +8,7 @@
 #define GCI_COMM_ENGINE_H
 
 #include "comm/control_client.h"
+#include "comm/recording.h"
 #include "comm/sched_cache.h"
 #include "comm/scratch.h"
 #include "transport/transport.h"
@@ -59,6 +60,7 @@ struct gci_engine {
 	uint32_t active;          /* of them under way */
 	struct gci_sched_cache cache;
 	struct gci_scratch scratch;
+	struct gci_recording recording;
 	uint64_t activity;      /* grows with every message that comes or goes */
 	uint64_t seen_activity; /* when waited_ns was last counted */
 	uint64_t waited_ns;     /* in progress, without activity */

@@ -56,6 +56,8 @@ static int start(gcoll_req *r)
 		int member = v->casts[i].member;
 
 		op->number = first + (uint64_t)i;
+		if (member)
+			gci_recording_count(c->engine, &op->coll);
 		v->left++;
 		/* Who is not in it stands for it, too: others may call something else. */
 		rc = member ? gci_op_start(op) : gci_comm_see(c, op->number, op->digest);

@@ -75,12 +75,22 @@ static int set_tuning(gcoll_comm *c, const char *value)
 	return 0;
 }
 
+static int set_record(gcoll_comm *c, const char *value)
+{
+	if (!*value)
+		return gci_comm_error(GCOLL_ERR_INVAL, "record: \"\", expected a file or off");
+	if (gci_recording_set(c->engine, strcmp(value, "off") != 0 ? value : NULL))
+		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
+	return 0;
+}
+
 static const struct {
 	const char *key;
 	int early; /* before the first operation only */
 	int (*set)(gcoll_comm *c, const char *value);
 } settings[] = {{"streams", 1, set_streams}, {"socket_buffer", 1, set_socket_buffer},
-	{"timeout", 0, set_timeout}, {"order", 0, set_order}, {"tuning", 0, set_tuning}};
+	{"timeout", 0, set_timeout}, {"order", 0, set_order}, {"tuning", 0, set_tuning},
+	{"record", 0, set_record}};
 
 static int unknown_setting(const char *key)
 {
@@ -91,8 +101,8 @@ static int unknown_setting(const char *key)
 		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s, ",
 			gci_kind_name((enum gci_kind)k));
 	return gci_comm_error(GCOLL_ERR_INVAL,
-		"unknown setting \"%s\", expected %sorder, tuning, streams, socket_buffer or "
-		"timeout",
+		"unknown setting \"%s\", expected %sorder, tuning, streams, socket_buffer, timeout "
+		"or record",
 		key, list);
 }
 

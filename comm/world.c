@@ -169,6 +169,15 @@ static int take_table(struct gci_world *w, gcoll_comm *c, struct gci_error *e)
 	return 0;
 }
 
+static int start_recording(gcoll_comm *c, struct gci_error *e)
+{
+	const char *path = getenv("GRIDCOLL_RECORD");
+
+	if (path && *path && gci_recording_set(c->engine, path))
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	return 0;
+}
+
 static int make_transport(
 	struct gci_world *w, gcoll_comm *c, const uint8_t *secret, struct gci_error *e)
 {
@@ -226,6 +235,8 @@ static int build(struct gci_world *w, const struct environment *env, struct gci_
 	c->engine->ctl = w->ctl;
 	c->engine->job = w;
 	rc = take_table(w, c, e);
+	if (!rc)
+		rc = start_recording(c, e);
 	if (!rc)
 		rc = make_transport(w, c, env->secret, e);
 	if (rc) {
@@ -305,5 +316,6 @@ void gcoll_finalize(gcoll_comm *c)
 		if (!e->failure.status && !gci_control_verdict(e->ctl, &f))
 			gci_tp_stop(e->tp, STOP_WAIT);
 	}
+	gci_recording_end(e);
 	world_free(e->job);
 }

@@ -7,8 +7,9 @@
  *	gci_record_free(&r);
  *
  * As a file:
- *	{"version": 1, "operations": [
- *	  {"operation": "bcast", "ranks": 16, "nbytes": 65536, "calls": 120}, ...]}
+ *	{"version": 1, "lost": 0, "operations": [
+ *	 {"operation": "bcast", "ranks": 16, "nbytes": 65536, "calls": 120},
+ *	 ...]}
  * Sizes are rounded to the nearest power of two, so a record is bounded however many calls there
  * are; as decision tables count them (collectives/tuner/table.h). */
 #ifndef GCI_COLLECTIVES_TUNER_RECORD_H

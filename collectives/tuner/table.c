@@ -269,3 +269,13 @@ uint64_t gci_table_nbytes(const struct gci_coll *c)
 		return UINT64_MAX;
 	return nbytes;
 }
+
+uint64_t gci_table_round(uint64_t nbytes)
+{
+	/* log2 + 1/2, in 1/65536. */
+	uint64_t l = nbytes ? log2_q16(nbytes) + (1u << 15) : 0;
+
+	if (nbytes > GCI_TABLE_MAX_NBYTES)
+		return GCI_TABLE_MAX_NBYTES;
+	return nbytes ? UINT64_C(1) << (l >> 16) : 0;
+}

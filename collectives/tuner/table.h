@@ -84,4 +84,7 @@ uint64_t gci_table_ns(const struct gci_table *t, enum gci_kind kind, int nranks,
 /* The size of an operation as tables count it. */
 uint64_t gci_table_nbytes(const struct gci_coll *c);
 
+/* The power of two that is nearest by ratio, at most GCI_TABLE_MAX_NBYTES; 0 for 0. */
+uint64_t gci_table_round(uint64_t nbytes);
+
 #endif

@@ -157,6 +157,9 @@ GCOLL_API const char *gcoll_last_error(void);
  *		else 4); before the first operation only
  *	"socket_buffer"	a size such as "3MB", or "auto" (default: the kernel's autotuning); before
  *		the first operation only
+ *	"record"	a file that rank 0 writes in gcoll_finalize: which operations it called, of
+ *		which sizes and how often, for `gridcoll tune --recorded`; or "off" (default, unless
+ *		the environment has GRIDCOLL_RECORD=FILE)
  * What split and dup make begins with the settings of the communicator it is made from. */
 GCOLL_API int gcoll_comm_set(gcoll_comm *c, const char *key, const char *value);
 

@@ -8,7 +8,10 @@
 #include "tests/comm/trial.h"
 
 #include <gridcoll/gridcoll.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define NRANKS 5
 
@@ -164,6 +167,74 @@ static void what_cannot_run_is_passed_over(void **state)
 	close_job(&j, &t);
 }
 
+/* ---- recorded runs */
+
+static void check_record(const struct gci_record *r)
+{
+	static const struct gci_record_entry want[] = {{GCI_BCAST, 2, 1024, 1},
+		{GCI_BCAST, NRANKS, 262144, 2}, {GCI_GATHER, NRANKS, 16384, 3}};
+	size_t i, n = sizeof(want) / sizeof(*want);
+
+	assert_int_equal(r->lost, 0);
+	assert_int_equal(r->n, n);
+	for (i = 0; i < n; i++) {
+		assert_int_equal(r->entries[i].kind, want[i].kind);
+		assert_int_equal(r->entries[i].nranks, want[i].nranks);
+		assert_int_equal(r->entries[i].nbytes, want[i].nbytes);
+		assert_int_equal(r->entries[i].calls, want[i].calls);
+	}
+}
+
+static void cast(struct job *j)
+{
+	static char buf[1024];
+	static const int to[] = {3};
+	int r, status[MAX_RANKS];
+
+	for (r = 0; r < j->n; r++)
+		assert_int_equal(
+			gcoll_imulticast(buf, 1024, GCOLL_BYTE, 0, to, 1, j->comm[r], &j->req[r]),
+			0);
+	assert_int_equal(job_run(j, status), 0);
+}
+
+/* Every call counts, persistent ones each time they are started; what the library itself calls and
+ * blocks of different lengths do not. */
+static void runs_are_recorded(void **state)
+{
+	char path[] = "/tmp/gridcoll-record-XXXXXX", text[4096];
+	struct gci_error e = {0};
+	struct gci_record got;
+	struct job j;
+	size_t n;
+	FILE *f;
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	close(fd);
+	job_open(&j, (int[]){3, 2, 0}, 0, 11, NULL);
+	job_set(&j, "record", path);
+	trial_run(&j, &(struct trial){.kind = GCI_BCAST, .count = 70000, .type = GCOLL_INT32});
+	trial_run(&j, &(struct trial){.kind = GCI_BCAST, .count = 60000, .type = GCOLL_INT32});
+	trial_run(&j,
+		&(struct trial){
+			.kind = GCI_GATHER, .count = 900, .type = GCOLL_INT32, .persistent = 1});
+	trial_run(
+		&j, &(struct trial){.kind = GCI_GATHER, .count = 900, .type = GCOLL_INT32, .v = 1});
+	cast(&j);
+	gci_recording_end(j.comm[0]->engine);
+	job_close(&j);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	n = fread(text, 1, sizeof(text), f);
+	fclose(f);
+	unlink(path);
+	assert_int_equal(gci_record_parse(&got, text, n, path, &e), 0);
+	check_record(&got);
+	gci_record_free(&got);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -171,6 +242,7 @@ int main(void)
 		cmocka_unit_test(settings_come_before_a_table),
 		cmocka_unit_test(a_table_has_its_place),
 		cmocka_unit_test(what_cannot_run_is_passed_over),
+		cmocka_unit_test(runs_are_recorded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

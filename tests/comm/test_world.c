@@ -231,6 +231,28 @@ static void a_wrong_table_is_refused_and_the_job_runs(void **state)
 	run_with_table("by default", "t.json: No such file");
 }
 
+static void rank_0_records_the_run(void **state)
+{
+	char path[80], text[512] = "";
+	FILE *f;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/record.json", dir);
+	setenv("GRIDCOLL_RECORD", path, 1);
+	write_table(write_grid(0), 4, "chain");
+	run_with_table("by table", NULL);
+	unsetenv("GRIDCOLL_RECORD");
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_true(fread(text, 1, sizeof(text) - 1, f) > 0);
+	fclose(f);
+	unlink(path);
+	/* 300,007 elements of 4 bytes are nearest to 1 MiB. */
+	assert_string_equal(text, "{\"version\": 1, \"lost\": 0, \"operations\": [\n"
+				  " {\"operation\": \"bcast\", \"ranks\": 4, "
+				  "\"nbytes\": 1048576, \"calls\": 1}]}\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -246,6 +268,7 @@ int main(void)
 		cmocka_unit_test(a_message_is_of_another_size),
 		cmocka_unit_test(a_table_reaches_all_ranks),
 		cmocka_unit_test(a_wrong_table_is_refused_and_the_job_runs),
+		cmocka_unit_test(rank_0_records_the_run),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
