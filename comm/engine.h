@@ -13,8 +13,6 @@
 #include "comm/scratch.h"
 #include "transport/transport.h"
 
-#define GCI_LAN_EAGER   (64u << 10)
-#define GCI_WAN_EAGER   (1u << 20)
 #define GCI_WINDOW_BITS 24 /* of seq: the window; above it the operation's number */
 #define GCI_SEQ_MESSAGE (1ull << 63)
 #define GCI_EARLY_OPS   64 /* remembered of communicators that are not made here yet */

@@ -8,6 +8,10 @@
 
 #define GCI_DEFAULT_STREAMS 4 /* connections per pair of ranks in different clusters */
 
+/* Bytes that a peer may be sent unasked. */
+#define GCI_LAN_EAGER (64u << 10)
+#define GCI_WAN_EAGER (1u << 20)
+
 struct gci_topo {
 	int nranks, nclusters;
 	int *cluster; /* [rank] */

@@ -24,6 +24,7 @@ struct gci_simnet_link {
 	uint64_t latency_ns;   /* one way, of the first byte */
 	uint64_t bps;          /* of all that crosses it */
 	uint64_t pair_bps;     /* of one pair of ranks with all of its streams */
+	uint64_t queue_nbytes; /* its buffer; 0: unknown, endless */
 	uint64_t eager_nbytes; /* of payload that a peer may send unasked */
 	uint32_t streams;
 	const struct gci_params_link *params; /* measured; NULL: constants below */

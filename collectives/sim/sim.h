@@ -39,9 +39,10 @@ struct gci_sim_op {
 struct gci_sim_result {
 	uint64_t ns;          /* from 0 to the last rank's end */
 	uint64_t *end_ns;     /* [rank] */
-	uint64_t *wan_nbytes; /* [from * nclusters + to]: payload; the diagonal: inside */
+	uint64_t *wan_nbytes; /* [from * nclusters + to]: of payload; the diagonal: inside */
 	uint32_t *senders;    /* [the same]: distinct ranks that send */
-	uint64_t nsteps, nmessages, most_tmp_nbytes;
+	uint64_t busiest_ns;  /* that any NIC's direction, connection or link was at work */
+	uint64_t nsteps, nmessages, most_tmp_nbytes; /* of one window; of all; of one rank */
 	uint32_t nwindows;
 	int extrapolated; /* windows in the middle were not simulated one by one */
 };

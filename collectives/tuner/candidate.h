@@ -25,10 +25,15 @@ int gci_candidate_parse(
 /* Sets the candidate's parameters in `c`, the segment in elements. */
 void gci_candidate_apply(const struct gci_candidate *w, struct gci_coll *c);
 
-/* Predicted time of `c` (without parameters) this way. `quick`: of an operation of very many
- * segments some are simulated and the rest extrapolated. Errors as gci_simulate; INVAL also where
- * the algorithm cannot run `c`. */
+/* What a prediction may cost. With limits, an operation of very many segments is simulated for some
+ * of them only, and the rest is extrapolated. */
+struct gci_predict_limits {
+	uint64_t most_steps; /* of all ranks' schedules; 0: any number */
+};
+
+/* Predicted time of `c` (without parameters) this way. limits may be NULL: all of it is simulated.
+ * Errors as gci_simulate; GCOLL_ERR_INVAL also where the algorithm cannot run `c`. */
 int gci_predict(const struct gci_simnet *net, const struct gci_coll *c,
-	const struct gci_candidate *w, int quick, uint64_t *ns);
+	const struct gci_candidate *w, const struct gci_predict_limits *limits, uint64_t *ns);
 
 #endif

@@ -203,8 +203,7 @@ GCOLL_API int gcoll_op_free(enum gcoll_op op);
  * where each block begins (in elements) in the buffer that holds all of them; displs NULL: one
  * after the other. counts[] is the same on all ranks, even where a rank has no use for it: ranks
  * forward the blocks of others. (alltoallv is told each rank's own counts, and shares them by
- * itself.) displs[] matters only on ranks with such a buffer; blocks that are received must not
- * overlap.
+ * itself.) displs[] matters only on ranks with such a buffer.
  *
  * Buffers belong to the library until the operation has ended; the two of one call must not
  * overlap. A buffer without elements, or without a use on this rank, may be NULL. Arrays of counts
@@ -353,8 +352,7 @@ GCOLL_API int gcoll_multicasts_init(
 /* From one rank to another. The n-th send to a rank with a tag (>= 0) belongs to its n-th receive
  * from this rank with this tag; both must be of one size, else GCOLL_ERR_MISMATCH. A send may wait
  * for its receive. Who waits for a rank that has left the job without its side of the message gets
- * GCOLL_ERR_MISMATCH, after a second or more. These do not count as operations that all ranks begin
- * in the same order. */
+ * GCOLL_ERR_MISMATCH, after a second or more. These do not count as operations that all ranks begin in the same order. */
 GCOLL_API int gcoll_send(
 	const void *buf, uint64_t count, enum gcoll_type type, int dest, int tag, gcoll_comm *c);
 GCOLL_API int gcoll_isend(const void *buf, uint64_t count, enum gcoll_type type, int dest, int tag,

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ * The simulator's calendar: events by time, and those of one time in the order they were made. */
+#ifndef GCI_COLLECTIVES_SIM_EVENTS_H
+#define GCI_COLLECTIVES_SIM_EVENTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum gci_event_kind {
+	GCI_EV_START,   /* rank calls the operation */
+	GCI_EV_POST,    /* a SEND's overhead is over: the message is offered */
+	GCI_EV_CREDIT,  /* the sender learns that the receiver waits for a message */
+	GCI_EV_NIC,     /* rank's NIC can send again */
+	GCI_EV_ARRIVE,  /* the first byte of a piece is at the receiver's NIC */
+	GCI_EV_ARRIVED, /* all of a message is with the receiver */
+	GCI_EV_DONE     /* a step is over */
+};
+
+struct gci_ev {
+	uint64_t ns, seq;
+	uint64_t last_ns; /* ARRIVE: of the piece's last byte, if nothing else comes in */
+	uint32_t nbytes;  /* ARRIVE */
+	int rank;         /* whose; of a message, the receiver's */
+	uint32_t window, step;
+	enum gci_event_kind kind;
+};
+
+struct gci_events {
+	struct gci_ev *heap;
+	size_t n, cap;
+	uint64_t seq;
+	int failed; /* out of memory at some time */
+};
+
+void gci_events_push(struct gci_events *q, struct gci_ev e);
+
+/* False when there is none. */
+int gci_events_pop(struct gci_events *q, struct gci_ev *e);
+
+void gci_events_free(struct gci_events *q);
+
+#endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT
+ * What each rank does: starts the steps that the readiness core lets it, window by window, as
+ * comm/op.c and comm/run.c do. Its processor does one thing at a time. */
+#include "collectives/sim/sim_impl.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <string.h>
+
+static int is_send(const struct gci_sim *m, int rank, uint32_t window, uint32_t step)
+{
+	return gci_sim_sched(m, rank, window)->steps[step].kind == GCI_STEP_SEND;
+}
+
+struct gci_sim_message *gci_sim_message(struct gci_sim *m, int rank, uint32_t window, uint32_t step)
+{
+	const struct gci_shape *s = &m->shapes[m->shape_of[window]];
+	uint32_t other = s->match[rank][step];
+	int peer = s->sched[rank].steps[step].peer, sends = is_send(m, rank, window, step);
+	int dst = sends ? peer : rank;
+	struct gci_sim_message **list = &m->ranks[dst].messages[window], *msg;
+
+	if (!*list)
+		*list = gci_calloc(s->sched[dst].nsteps, sizeof(**list));
+	if (!*list) {
+		m->failed = 1;
+		return NULL;
+	}
+	msg = &(*list)[sends ? other : step];
+	if (!msg->started) {
+		msg->started = 1;
+		msg->src = sends ? rank : peer;
+		msg->dst = dst;
+		msg->window = window;
+		msg->send_step = sends ? step : other;
+		msg->recv_step = sends ? other : step;
+		msg->credit_ns = GCI_NEVER;
+		msg->unsent = s->sched[rank].steps[step].kind == GCI_STEP_SEND
+				      ? s->sched[rank].steps[step].src.length
+				      : s->sched[rank].steps[step].dst.length;
+		msg->nbytes = msg->unsent * m->coll.esize;
+		msg->unsent = msg->unarrived = msg->nbytes;
+	}
+	return msg;
+}
+
+void gci_sim_end_step(struct gci_sim *m, int rank, uint32_t window, uint32_t step, uint64_t ns)
+{
+	gci_events_push(&m->events, (struct gci_ev){.ns = ns,
+					    .rank = rank,
+					    .window = window,
+					    .step = step,
+					    .kind = GCI_EV_DONE});
+}
+
+/* The processor is this rank's for so long; when it will be done. */
+static uint64_t compute(struct gci_sim *m, int rank, uint64_t ns)
+{
+	struct gci_sim_rank *r = &m->ranks[rank];
+
+	r->cpu_ns = (r->cpu_ns > m->now ? r->cpu_ns : m->now) + ns;
+	return r->cpu_ns;
+}
+
+static uint64_t local_ns(const struct gci_sim *m, uint64_t length)
+{
+	unsigned __int128 bits = (unsigned __int128)length * m->coll.esize * 8;
+
+	return m->net->local_bps ? (uint64_t)(bits * GCI_NS_PER_S / m->net->local_bps) : 0;
+}
+
+static void start_send(struct gci_sim *m, int rank, uint32_t window, uint32_t step)
+{
+	struct gci_sim_message *msg = gci_sim_message(m, rank, window, step);
+	uint64_t ns = msg ? compute(m, rank, gci_sim_send_ns(m, msg)) : 0;
+
+	if (!msg)
+		return;
+	if (ns == m->now)
+		gci_sim_offer(m, msg);
+	else
+		gci_events_push(&m->events, (struct gci_ev){.ns = ns,
+						    .rank = msg->dst,
+						    .window = window,
+						    .step = msg->recv_step,
+						    .kind = GCI_EV_POST});
+}
+
+static void start_recv(struct gci_sim *m, int rank, uint32_t window, uint32_t step)
+{
+	struct gci_sim_message *msg = gci_sim_message(m, rank, window, step);
+
+	if (msg)
+		gci_sim_ask(m, msg);
+}
+
+void gci_sim_received(struct gci_sim *m, struct gci_sim_message *msg)
+{
+	const struct gci_step *s = &gci_sim_sched(m, msg->dst, msg->window)->steps[msg->recv_step];
+	uint64_t ns = gci_sim_recv_ns(m, msg);
+
+	if (s->kind == GCI_STEP_RECV_REDUCE)
+		ns += local_ns(m, s->dst.length);
+	gci_sim_end_step(m, msg->dst, msg->window, msg->recv_step, compute(m, msg->dst, ns));
+}
+
+static struct gci_sim_instance *instance_of(struct gci_sim_rank *r, uint32_t window)
+{
+	int i;
+
+	for (i = 0; i < GCI_MAX_INSTANCES; i++)
+		if (r->instances[i].busy && r->instances[i].window == window)
+			return &r->instances[i];
+	return NULL;
+}
+
+static struct gci_sim_instance *idle_instance(struct gci_sim_rank *r)
+{
+	int i;
+
+	for (i = 0; i < GCI_MAX_INSTANCES; i++)
+		if (!r->instances[i].busy)
+			return &r->instances[i];
+	return NULL;
+}
+
+static void advance(struct gci_sim *m, int rank, struct gci_sim_instance *in)
+{
+	const struct gci_sched *s = in->ready.sched;
+	uint32_t step;
+
+	while (gci_ready_next(&in->ready, &step)) {
+		const struct gci_step *p = &s->steps[step];
+
+		if (p->kind == GCI_STEP_SEND)
+			start_send(m, rank, in->window, step);
+		else if (p->kind <= GCI_STEP_RECV_REDUCE)
+			start_recv(m, rank, in->window, step);
+		else
+			gci_sim_end_step(m, rank, in->window, step,
+				compute(m, rank, local_ns(m, p->dst.length)));
+	}
+}
+
+static void end_window(struct gci_sim *m, int rank, struct gci_sim_instance *in)
+{
+	struct gci_sim_rank *r = &m->ranks[rank];
+
+	in->busy = 0;
+	gci_ready_free(&in->ready);
+	if (m->now > m->window_end_ns[in->window])
+		m->window_end_ns[in->window] = m->now;
+	if (++r->ended == m->nwindows)
+		m->r->end_ns[rank] = m->now;
+}
+
+static void start_window(struct gci_sim *m, int rank, struct gci_sim_instance *in)
+{
+	uint32_t window = m->ranks[rank].started++;
+
+	if (gci_ready_init(&in->ready, gci_sim_sched(m, rank, window))) {
+		m->failed = 1;
+		return;
+	}
+	in->busy = 1;
+	in->window = window;
+	advance(m, rank, in);
+	if (gci_ready_finished(&in->ready))
+		end_window(m, rank, in);
+}
+
+/* As many windows under way as may be. */
+void gci_sim_start_windows(struct gci_sim *m, int rank)
+{
+	struct gci_sim_rank *r = &m->ranks[rank];
+	struct gci_sim_instance *in;
+
+	while (!m->failed && r->started < m->nwindows && (in = idle_instance(r)))
+		start_window(m, rank, in);
+}
+
+void gci_sim_trace(struct gci_sim *m, int rank, uint32_t window, uint32_t step, uint64_t ready_ns,
+	uint64_t from_ns, uint64_t to_ns)
+{
+	struct gci_sim_event e = {.rank = rank,
+		.step = step,
+		.window = window,
+		.s = &gci_sim_sched(m, rank, window)->steps[step],
+		.ready_ns = ready_ns,
+		.from_ns = from_ns,
+		.to_ns = to_ns};
+
+	if (m->op->trace)
+		m->op->trace(m->op->ctx, &e);
+}
+
+/* A SEND's bytes leave later than it ends: wire.c tells of it. */
+static void trace_end(struct gci_sim *m, int rank, uint32_t window, uint32_t step)
+{
+	const struct gci_step *s = &gci_sim_sched(m, rank, window)->steps[step];
+	uint64_t ns = local_ns(m, s->dst.length);
+	const struct gci_sim_message *msg;
+
+	if (!m->op->trace || s->kind == GCI_STEP_SEND)
+		return;
+	if (s->kind > GCI_STEP_RECV_REDUCE) {
+		ns = m->now > ns ? m->now - ns : 0;
+		gci_sim_trace(m, rank, window, step, ns, ns, m->now);
+		return;
+	}
+	msg = gci_sim_message(m, rank, window, step);
+	if (msg)
+		gci_sim_trace(m, rank, window, step, msg->asked_ns, msg->rx_ns, m->now);
+}
+
+void gci_sim_done(struct gci_sim *m, int rank, uint32_t window, uint32_t step)
+{
+	struct gci_sim_instance *in = instance_of(&m->ranks[rank], window);
+
+	trace_end(m, rank, window, step);
+	gci_ready_done(&in->ready, step);
+	advance(m, rank, in);
+	if (!gci_ready_finished(&in->ready))
+		return;
+	end_window(m, rank, in);
+	gci_sim_start_windows(m, rank);
+}

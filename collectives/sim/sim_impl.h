@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT
+ * The simulator's parts: match.c (which SEND goes with which RECV), ranks.c (what each rank may do
+ * next), wire.c (how long bytes take), sim.c (the whole). */
+#ifndef GCI_COLLECTIVES_SIM_SIM_IMPL_H
+#define GCI_COLLECTIVES_SIM_SIM_IMPL_H
+
+#include "collectives/blocks/windows.h"
+#include "collectives/schedule/ready.h"
+#include "collectives/sim/events.h"
+#include "collectives/sim/sim.h"
+
+#define GCI_SIM_MOST_WINDOWS \
+	(2 * GCI_MAX_INSTANCES) /* simulated; more are like those in the middle */
+
+/* Schedules of all ranks for windows of one shape. */
+struct gci_shape {
+	struct gci_sched *sched; /* [rank] */
+	uint32_t **match;        /* [rank][step]: of a message, the peer's step */
+};
+
+/* A message under way; kept by its receiver. */
+struct gci_sim_message {
+	uint64_t credit_ns; /* when the sender knows of the receiver; GCI_NEVER: not asked for */
+	uint64_t nbytes, unsent, unarrived;
+	uint64_t end_ns;               /* of what has arrived so far */
+	uint64_t offered_ns, asked_ns; /* its steps could start */
+	uint64_t tx_ns, rx_ns;         /* its first bytes leave, and arrive */
+	struct gci_sim_message *next;  /* of the same pair, after it */
+	int src, dst;
+	uint32_t window, send_step, recv_step;
+	unsigned offered : 1, asked : 1, queued : 1, handed : 1, owes : 1, started : 1, arrived : 1;
+};
+
+/* One rank's messages to another. */
+struct gci_pair {
+	int src, dst;
+	const struct gci_simnet_link *link;
+	int link_no;            /* of the tables by pair of clusters */
+	uint64_t free_ns;       /* its connections can take more from then on */
+	uint64_t eager_left;    /* allowance */
+	uint64_t sent;          /* bytes, ever */
+	uint64_t open_ns;       /* when its connections are (cold); GCI_NEVER: not asked for */
+	uint64_t unsent_handed; /* bytes that the kernel has, not the NIC */
+	uint64_t isends, first_isend_ns;
+	struct gci_sim_message *head, *tail, *next_handed;
+	struct gci_pair *next_active; /* with messages to send: a ring per rank */
+	int active, weight;
+};
+
+/* One instance of a schedule. */
+struct gci_sim_instance {
+	struct gci_ready ready;
+	uint32_t window;
+	int busy;
+};
+
+struct gci_sim_rank {
+	struct gci_sim_instance instances[GCI_MAX_INSTANCES];
+	struct gci_sim_message **messages; /* [window][step]; NULL: none yet */
+	uint32_t started, ended;           /* windows */
+	uint64_t cpu_ns;                   /* free from then on */
+	uint64_t tx_ns, rx_ns;             /* so are the NIC's directions */
+	uint64_t byte_time;                /* of the NIC: in 2^-20 ns */
+	uint64_t port_ns;                  /* what the buffer in front of it holds */
+	uint64_t tx_nbytes, rx_nbytes;     /* in all */
+	struct gci_pair *ring, *ring_last; /* connections that want to send; the next one first */
+	int nic_waits;                     /* an event is on its way */
+	uint64_t nic_at;                   /* for when */
+};
+
+struct gci_sim {
+	const struct gci_simnet *net;
+	const struct gci_sim_op *op;
+	struct gci_coll coll; /* with stride or parts */
+	struct gci_windows windows;
+	uint32_t nwindows; /* simulated */
+	struct gci_shape *shapes;
+	int *shape_of; /* [window] */
+	int nshapes;
+	struct gci_sim_rank *ranks;
+	struct gci_events events;
+	struct gci_pair **pairs; /* a hash table by (src, dst) */
+	size_t npairs, pairs_cap;
+	uint64_t *link_free_ns;                    /* [from * nclusters + to] */
+	uint64_t *link_byte_time, *pair_byte_time; /* [the same], in 2^-20 ns */
+	uint64_t *queue_ns;      /* [the same]: what the link's buffer holds; 0: endless */
+	unsigned char *sends_to; /* [rank * nclusters + cluster] */
+	uint64_t now;
+	uint64_t *window_end_ns; /* [window]: on the last rank */
+	struct gci_sim_result *r;
+	int failed;
+};
+
+/* nbytes at `byte_time`; 0 means at once. */
+static inline uint64_t gci_sim_time(uint64_t nbytes, uint64_t byte_time)
+{
+	return (uint64_t)((unsigned __int128)nbytes * byte_time >> 20);
+}
+
+static inline const struct gci_sched *gci_sim_sched(const struct gci_sim *m, int rank, uint32_t w)
+{
+	return &m->shapes[m->shape_of[w]].sched[rank];
+}
+
+/* Emits all ranks' schedules for this window; GCOLL_ERR_* with everything freed. */
+int gci_shape_make(struct gci_shape *s, const struct gci_algorithm *a, const struct gci_coll *c,
+	uint64_t most_steps, uint64_t *nsteps);
+void gci_shape_free(struct gci_shape *s, int nranks);
+
+/* ---- ranks.c */
+
+/* The message that this step of this rank takes part in, made if need be; NULL: out of memory. */
+struct gci_sim_message *gci_sim_message(
+	struct gci_sim *m, int rank, uint32_t window, uint32_t step);
+
+void gci_sim_start_windows(struct gci_sim *m, int rank);
+void gci_sim_done(struct gci_sim *m, int rank, uint32_t window, uint32_t step);
+
+/* A step ends then. */
+void gci_sim_end_step(struct gci_sim *m, int rank, uint32_t window, uint32_t step, uint64_t ns);
+
+/* All of it has come, and it was asked for: the receiver's step ends. */
+void gci_sim_received(struct gci_sim *m, struct gci_sim_message *msg);
+
+void gci_sim_trace(struct gci_sim *m, int rank, uint32_t window, uint32_t step, uint64_t ready_ns,
+	uint64_t from_ns, uint64_t to_ns);
+
+/* ---- wire.c */
+
+struct gci_pair *gci_sim_pair(struct gci_sim *m, int src, int dst);
+
+/* What the isend of this message keeps its process busy for. */
+uint64_t gci_sim_send_ns(struct gci_sim *m, struct gci_sim_message *msg);
+uint64_t gci_sim_recv_ns(const struct gci_sim *m, const struct gci_sim_message *msg);
+
+/* The sender offers it, the receiver asks for it, the sender has its credit. */
+void gci_sim_offer(struct gci_sim *m, struct gci_sim_message *msg);
+void gci_sim_ask(struct gci_sim *m, struct gci_sim_message *msg);
+void gci_sim_credit(struct gci_sim *m, struct gci_sim_message *msg);
+
+void gci_sim_nic(struct gci_sim *m, int rank);
+void gci_sim_arrive(struct gci_sim *m, const struct gci_ev *e);
+void gci_sim_arrived(struct gci_sim *m, struct gci_sim_message *msg);
+
+#endif

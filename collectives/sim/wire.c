@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: MIT
+ * How long bytes take. A message is offered, waits for credit or takes allowance, and goes out in
+ * pieces: through its host's NIC, the link between clusters and the receiver's NIC, each of which
+ * serves what comes in order. What cannot go on yet waits at its sender, as TCP's window makes it
+ * wait: while a connection, a link's buffer or the port in front of the receiver has no room. */
+#include "collectives/sim/sim_impl.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/prng.h"
+#include "collectives/models/isend.h"
+
+#include <string.h>
+
+#define PIECE_NBYTES   (64u << 10)  /* by which connections of one NIC take turns */
+#define ALONE_NBYTES   (256u << 10) /* while there is only one */
+#define KERNEL_NBYTES  (256u << 10) /* that a connection takes from its process ahead of the NIC */
+#define MESSAGE_NBYTES 64           /* what a message counts besides its bytes */
+#define SMALL_NBYTES   1024         /* allowance is not counted for these */
+#define INITIAL_NBYTES (10u * 1448) /* window of a new connection */
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* ---- pairs */
+
+static uint64_t slot_of(const struct gci_sim *m, int src, int dst)
+{
+	return gci_digest(0, (uint64_t)src << 32 | (uint32_t)dst) & (m->pairs_cap - 1);
+}
+
+static int grow_pairs(struct gci_sim *m)
+{
+	size_t old_cap = m->pairs_cap, i;
+	struct gci_pair **old = m->pairs;
+
+	m->pairs_cap = old_cap ? 2 * old_cap : 256;
+	m->pairs = gci_calloc(m->pairs_cap, sizeof(struct gci_pair *));
+	if (!m->pairs) {
+		m->pairs = old;
+		m->pairs_cap = old_cap;
+		return -1;
+	}
+	for (i = 0; i < old_cap; i++) {
+		uint64_t at;
+
+		if (!old[i])
+			continue;
+		for (at = slot_of(m, old[i]->src, old[i]->dst); m->pairs[at];
+			at = (at + 1) & (m->pairs_cap - 1))
+			;
+		m->pairs[at] = old[i];
+	}
+	gci_free(old);
+	return 0;
+}
+
+static struct gci_pair *make_pair(struct gci_sim *m, int src, int dst)
+{
+	const struct gci_topo *t = m->net->topo;
+	struct gci_pair *p = gci_calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->src = src;
+	p->dst = dst;
+	p->link_no = t->cluster[src] * t->nclusters + t->cluster[dst];
+	p->link = &m->net->links[p->link_no];
+	p->eager_left = p->link->eager_nbytes;
+	p->weight = p->link->streams ? (int)p->link->streams : 1;
+	p->open_ns = m->net->cold ? m->now + 3 * p->link->latency_ns : 0;
+	return p;
+}
+
+struct gci_pair *gci_sim_pair(struct gci_sim *m, int src, int dst)
+{
+	uint64_t at;
+
+	if (2 * (m->npairs + 1) > m->pairs_cap && grow_pairs(m)) {
+		m->failed = 1;
+		return NULL;
+	}
+	for (at = slot_of(m, src, dst); m->pairs[at]; at = (at + 1) & (m->pairs_cap - 1))
+		if (m->pairs[at]->src == src && m->pairs[at]->dst == dst)
+			return m->pairs[at];
+	m->pairs[at] = make_pair(m, src, dst);
+	m->failed |= !m->pairs[at];
+	m->npairs += m->pairs[at] != NULL;
+	return m->pairs[at];
+}
+
+/* ---- what messages cost their hosts */
+
+uint64_t gci_sim_send_ns(struct gci_sim *m, struct gci_sim_message *msg)
+{
+	struct gci_pair *p = gci_sim_pair(m, msg->src, msg->dst);
+	const struct gci_params_isend *isend;
+	struct gci_params_point at;
+
+	if (!p)
+		return 0;
+	if (!p->link->params)
+		return m->net->send_ns[msg->src];
+	gci_params_at(p->link->params, msg->unsent, &at);
+	isend = gci_isend_at(p->link->params, msg->unsent);
+	if (!p->isends)
+		p->first_isend_ns = m->now;
+	if (isend && isend->immediate)
+		at.os_ns = gci_isend_ns(isend, at.gap_ns, p->isends, m->now - p->first_isend_ns);
+	p->isends++;
+	return at.os_ns;
+}
+
+uint64_t gci_sim_recv_ns(const struct gci_sim *m, const struct gci_sim_message *msg)
+{
+	const struct gci_topo *t = m->net->topo;
+	const struct gci_params_link *l =
+		m->net->links[t->cluster[msg->src] * t->nclusters + t->cluster[msg->dst]].params;
+	const struct gci_step *s = &gci_sim_sched(m, msg->dst, msg->window)->steps[msg->recv_step];
+	struct gci_params_point at;
+
+	if (!l)
+		return m->net->recv_ns;
+	gci_params_at(l, s->dst.length * m->coll.esize, &at);
+	return at.or_ns;
+}
+
+/* ---- a NIC's way out */
+
+static void wake_nic(struct gci_sim *m, int rank, uint64_t ns)
+{
+	struct gci_sim_rank *r = &m->ranks[rank];
+
+	if (ns < m->now)
+		ns = m->now;
+	if (r->nic_waits && r->nic_at <= ns)
+		return;
+	r->nic_waits = 1;
+	r->nic_at = ns;
+	gci_events_push(&m->events, (struct gci_ev){.ns = ns, .rank = rank, .kind = GCI_EV_NIC});
+}
+
+/* The ring is entered at its end: `ring` is the one that is served next. */
+static void enter_ring(struct gci_sim_rank *r, struct gci_pair *p)
+{
+	p->active = 1;
+	if (!r->ring) {
+		r->ring = r->ring_last = p;
+	} else {
+		r->ring_last->next_active = p;
+		r->ring_last = p;
+	}
+	p->next_active = NULL;
+}
+
+/* A connection takes what its buffer holds, and then the process is done with it. */
+static void hand_over(struct gci_sim *m, struct gci_pair *p)
+{
+	uint64_t most = (uint64_t)KERNEL_NBYTES * (unsigned)p->weight;
+
+	while (p->next_handed) {
+		struct gci_sim_message *msg = p->next_handed;
+
+		if (p->unsent_handed + msg->unsent > most && msg->unsent)
+			break;
+		p->unsent_handed += msg->unsent;
+		msg->handed = 1;
+		p->next_handed = msg->next;
+		gci_sim_end_step(m, msg->src, msg->window, msg->send_step, m->now);
+	}
+}
+
+/* It may be sent. */
+static void queue(struct gci_sim *m, struct gci_pair *p, struct gci_sim_message *msg)
+{
+	struct gci_sim_rank *r = &m->ranks[p->src];
+
+	msg->queued = 1;
+	if (p->tail)
+		p->tail->next = msg;
+	else
+		p->head = msg;
+	p->tail = msg;
+	if (!p->next_handed)
+		p->next_handed = msg;
+	if (!p->active)
+		enter_ring(r, p);
+	hand_over(m, p);
+	wake_nic(m, p->src, r->tx_ns);
+}
+
+/* ---- credit */
+
+static void expect_credit(struct gci_sim *m, struct gci_sim_message *msg)
+{
+	gci_events_push(&m->events, (struct gci_ev){.ns = msg->credit_ns,
+					    .rank = msg->dst,
+					    .window = msg->window,
+					    .step = msg->recv_step,
+					    .kind = GCI_EV_CREDIT});
+}
+
+static void count(struct gci_sim *m, const struct gci_pair *p, const struct gci_sim_message *msg)
+{
+	const struct gci_topo *t = m->net->topo;
+	unsigned char *seen = &m->sends_to[p->src * t->nclusters + t->cluster[p->dst]];
+
+	m->r->nmessages++;
+	m->r->wan_nbytes[p->link_no] += msg->unsent;
+	if (!*seen && msg->unsent) {
+		*seen = 1;
+		m->r->senders[p->link_no]++;
+	}
+}
+
+void gci_sim_offer(struct gci_sim *m, struct gci_sim_message *msg)
+{
+	struct gci_pair *p = gci_sim_pair(m, msg->src, msg->dst);
+	uint64_t need = msg->unsent + MESSAGE_NBYTES;
+	int small = msg->unsent <= SMALL_NBYTES;
+
+	if (!p)
+		return;
+	msg->offered = 1;
+	msg->offered_ns = m->now;
+	count(m, p, msg);
+	if (msg->credit_ns <= m->now || small) {
+		queue(m, p, msg);
+		return;
+	}
+	if (need <= p->eager_left) {
+		p->eager_left -= need;
+		msg->owes = 1;
+		queue(m, p, msg);
+	}
+	if (msg->asked)
+		expect_credit(m, msg);
+}
+
+void gci_sim_ask(struct gci_sim *m, struct gci_sim_message *msg)
+{
+	const struct gci_topo *t = m->net->topo;
+	int back = t->cluster[msg->dst] * t->nclusters + t->cluster[msg->src];
+
+	msg->asked = 1;
+	msg->asked_ns = m->now;
+	msg->credit_ns = m->now + m->net->links[back].latency_ns;
+	if (msg->offered && (!msg->queued || msg->owes))
+		expect_credit(m, msg);
+	if (msg->queued && msg->arrived)
+		gci_sim_received(m, msg);
+}
+
+void gci_sim_credit(struct gci_sim *m, struct gci_sim_message *msg)
+{
+	struct gci_pair *p = gci_sim_pair(m, msg->src, msg->dst);
+	const struct gci_step *s = &gci_sim_sched(m, msg->src, msg->window)->steps[msg->send_step];
+
+	if (msg->owes)
+		p->eager_left += s->src.length * m->coll.esize + MESSAGE_NBYTES;
+	msg->owes = 0;
+	if (!msg->queued)
+		queue(m, p, msg);
+}
+
+/* ---- sending */
+
+/* In slow start a connection sends its window once per round trip, and twice as much in the next.
+ * How much more may go now; 0: nothing until *until. */
+static uint64_t window_left(const struct gci_sim *m, const struct gci_pair *p, uint64_t *until)
+{
+	uint64_t rtt = 2 * p->link->latency_ns, round, all;
+
+	if (!m->net->cold || !rtt)
+		return UINT64_MAX;
+	*until = p->open_ns;
+	if (m->now < p->open_ns)
+		return 0;
+	round = (m->now - p->open_ns) / rtt;
+	if (round > 30)
+		return UINT64_MAX;
+	all = ((2ull << round) - 1) * INITIAL_NBYTES * (unsigned)p->weight;
+	*until = p->open_ns + (round + 1) * rtt;
+	return all > p->sent ? all - p->sent : 0;
+}
+
+/* When this pair may send: now, or later. */
+static uint64_t sendable_ns(const struct gci_sim *m, const struct gci_pair *p, uint64_t *most)
+{
+	const struct gci_sim_rank *to = &m->ranks[p->dst];
+	uint64_t at = later(m->now, p->free_ns), room, until = 0;
+
+	*most = window_left(m, p, &until);
+	if (!*most)
+		at = later(at, until);
+	room = m->queue_ns[p->link_no];
+	if (room && m->link_free_ns[p->link_no] > room)
+		at = later(at, m->link_free_ns[p->link_no] - room);
+	room = to->port_ns + p->link->latency_ns;
+	if (to->rx_ns > room)
+		at = later(at, to->rx_ns - room);
+	return at;
+}
+
+static int takes_turns(const struct gci_sim *m)
+{
+	return m->net->host == GCI_HOST_FAIR;
+}
+
+static uint64_t piece_of(const struct gci_sim *m, const struct gci_pair *p)
+{
+	const struct gci_sim_rank *r = &m->ranks[p->src];
+
+	if (!takes_turns(m))
+		return UINT64_MAX;
+	return (r->ring == r->ring_last ? ALONE_NBYTES : PIECE_NBYTES) * (uint64_t)p->weight;
+}
+
+/* A piece of the pair's first message goes out now. */
+static void send_piece(struct gci_sim *m, struct gci_pair *p, uint64_t most)
+{
+	struct gci_sim_rank *r = &m->ranks[p->src];
+	struct gci_sim_message *msg = p->head;
+	int link = p->link_no;
+	uint64_t n = piece_of(m, p), first = m->now, last;
+
+	n = msg->unsent < n ? msg->unsent : n;
+	n = n < most ? n : most;
+	if (msg->unsent == msg->nbytes)
+		msg->tx_ns = m->now;
+	r->tx_ns = m->now + gci_sim_time(n, r->byte_time);
+	p->free_ns = later(p->free_ns, m->now) + gci_sim_time(n, m->pair_byte_time[link]);
+	first = later(first, m->link_free_ns[link]);
+	m->link_free_ns[link] = first + gci_sim_time(n, m->link_byte_time[link]);
+	last = later(later(r->tx_ns, p->free_ns), m->link_free_ns[link]);
+	if (m->net->host == GCI_HOST_HALF_DUPLEX)
+		r->rx_ns = later(r->rx_ns, r->tx_ns);
+	p->sent += n;
+	r->tx_nbytes += n;
+	m->ranks[p->dst].rx_nbytes += n;
+	msg->unsent -= n;
+	if (msg->handed)
+		p->unsent_handed -= n;
+	gci_events_push(&m->events, (struct gci_ev){.ns = first + p->link->latency_ns,
+					    .last_ns = last + p->link->latency_ns,
+					    .nbytes = n,
+					    .rank = p->dst,
+					    .window = msg->window,
+					    .step = msg->recv_step,
+					    .kind = GCI_EV_ARRIVE});
+	hand_over(m, p);
+	if (msg->unsent)
+		return;
+	p->head = msg->next;
+	if (!p->head)
+		p->tail = NULL;
+	gci_sim_trace(
+		m, p->src, msg->window, msg->send_step, msg->offered_ns, msg->tx_ns, r->tx_ns);
+}
+
+/* The first pair of the ring goes to its end, or out of it. */
+static void turn_ring(struct gci_sim_rank *r)
+{
+	struct gci_pair *p = r->ring;
+
+	r->ring = p->next_active;
+	p->next_active = NULL;
+	p->active = 0;
+	if (p->head)
+		enter_ring(r, p);
+}
+
+void gci_sim_nic(struct gci_sim *m, int rank)
+{
+	struct gci_sim_rank *r = &m->ranks[rank];
+	uint64_t free_ns =
+		m->net->host == GCI_HOST_HALF_DUPLEX ? later(r->tx_ns, r->rx_ns) : r->tx_ns;
+	uint64_t soonest = GCI_NEVER, at, most;
+	struct gci_pair *last = r->ring_last, *p;
+
+	if (r->nic_at != m->now || !r->nic_waits)
+		return; /* another event is sooner, or was */
+	r->nic_waits = 0;
+	if (!r->ring)
+		return;
+	if (free_ns > m->now) {
+		wake_nic(m, rank, free_ns);
+		return;
+	}
+	do {
+		p = r->ring;
+		at = sendable_ns(m, p, &most);
+		if (at <= m->now) {
+			send_piece(m, p, most);
+			if (takes_turns(m) || !p->head)
+				turn_ring(r);
+			if (r->ring)
+				wake_nic(m, rank, r->tx_ns);
+			return;
+		}
+		soonest = at < soonest ? at : soonest;
+		turn_ring(r);
+	} while (p != last);
+	wake_nic(m, rank, soonest);
+}
+
+/* ---- arriving */
+
+void gci_sim_arrive(struct gci_sim *m, const struct gci_ev *e)
+{
+	struct gci_sim_rank *r = &m->ranks[e->rank];
+	struct gci_sim_message *msg = &r->messages[e->window][e->step];
+	uint64_t free_ns = r->rx_ns;
+
+	if (msg->unarrived == msg->nbytes)
+		msg->rx_ns = m->now;
+	if (m->net->host == GCI_HOST_HALF_DUPLEX)
+		free_ns = later(free_ns, r->tx_ns);
+	r->rx_ns = later(free_ns, m->now) + gci_sim_time(e->nbytes, r->byte_time);
+	msg->end_ns = later(msg->end_ns, later(r->rx_ns, e->last_ns));
+	msg->unarrived -= e->nbytes;
+	if (msg->unarrived)
+		return;
+	gci_events_push(&m->events, (struct gci_ev){.ns = msg->end_ns,
+					    .rank = e->rank,
+					    .window = e->window,
+					    .step = e->step,
+					    .kind = GCI_EV_ARRIVED});
+}
+
+void gci_sim_arrived(struct gci_sim *m, struct gci_sim_message *msg)
+{
+	msg->arrived = 1;
+	if (msg->asked)
+		gci_sim_received(m, msg);
+}

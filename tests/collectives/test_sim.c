@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT
+ * The simulator: times by hand for small cases, and what must hold for every algorithm. */
+#include "tests/test.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "collectives/blocks/layout.h"
+#include "collectives/models/limit.h"
+#include "collectives/tuner/candidate.h"
+#include "tests/collectives/topologies.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define KIB   1024u
+#define MIB   (1024u * 1024u)
+#define MS    GCI_NS_PER_MS
+#define WAN_L (10 * MS)
+
+/* Rates that make round figures: a byte takes 8 ns on a NIC. */
+static void simple_net(struct gci_simnet *net, const struct gci_topo *t)
+{
+	int i, r;
+
+	assert_int_equal(gci_simnet_init(net, t, NULL), 0);
+	for (i = 0; i < t->nclusters; i++)
+		net->nic_bps[i] = 1000000000;
+	for (i = 0; i < t->nclusters * t->nclusters; i++) {
+		net->links[i].latency_ns = i % (t->nclusters + 1) ? WAN_L : 0;
+		net->links[i].bps = net->links[i].pair_bps = 0;
+		net->links[i].queue_nbytes = 0;
+	}
+	for (r = 0; r < t->nranks; r++)
+		net->send_ns[r] = 0;
+	net->recv_ns = 0;
+	net->local_bps = 0;
+}
+
+static struct gci_coll bytes(const struct gci_topo *t, enum gci_kind kind, uint64_t count)
+{
+	return (struct gci_coll){.kind = kind, .topo = t, .count = count, .esize = 1};
+}
+
+static uint64_t simulate(const struct gci_simnet *net, const struct gci_coll *c, const char *name)
+{
+	struct gci_sim_op op = {.algorithm = gci_algorithm_find(c->kind, name), .coll = c};
+	struct gci_sim_result r;
+	uint64_t ns;
+
+	assert_non_null(op.algorithm);
+	assert_int_equal(gci_simulate(net, &op, &r), 0);
+	ns = r.ns;
+	gci_sim_result_free(&r);
+	return ns;
+}
+
+/* One message: its overheads, its bytes, the way; and beyond the allowance no wait for a credit
+ * that was given at the start. */
+static void one_message(void **state)
+{
+	const int sizes[] = {2, 0}, apart[] = {1, 1, 0};
+	struct gci_simnet net;
+	struct gci_topo t;
+	struct gci_coll c;
+
+	(void)state;
+	topology_make(&t, sizes, 0, 1);
+	simple_net(&net, &t);
+	c = bytes(&t, GCI_BCAST, 1000);
+	assert_int_equal(simulate(&net, &c, "sequential"), 8000);
+	c.count = MIB;
+	assert_int_equal(simulate(&net, &c, "sequential"), 8 * MIB);
+	net.send_ns[0] = 500;
+	net.recv_ns = 70;
+	assert_int_equal(simulate(&net, &c, "sequential"), 8 * MIB + 570);
+	gci_simnet_free(&net);
+	gci_topo_free(&t);
+
+	topology_make(&t, apart, 0, 1);
+	simple_net(&net, &t);
+	c = bytes(&t, GCI_BCAST, 1000);
+	assert_int_equal(simulate(&net, &c, "sequential"), WAN_L + 8000);
+	c.count = MIB; /* with its 64 bytes more than the allowance: waits for the credit */
+	assert_int_equal(simulate(&net, &c, "sequential"), 2 * WAN_L + 8 * MIB);
+	net.links[1].eager_nbytes = 2 * MIB;
+	assert_int_equal(simulate(&net, &c, "sequential"), WAN_L + 8 * MIB);
+	/* A link of half the rate, and connections of a quarter of it. */
+	net.links[1].bps = 500000000;
+	assert_int_equal(simulate(&net, &c, "sequential"), WAN_L + 16 * MIB);
+	net.links[1].pair_bps = 250000000;
+	assert_in_range(simulate(&net, &c, "sequential"), WAN_L + 32 * MIB - MS, WAN_L + 32 * MIB);
+	gci_simnet_free(&net);
+	gci_topo_free(&t);
+}
+
+/* Two messages of one NIC: taking turns both end late, one at a time only the second does. Two that
+ * come in to one NIC have it one after the other. */
+static void sharing(void **state)
+{
+	const int sizes[] = {3, 0};
+	struct gci_sim_op op;
+	struct gci_sim_result r;
+	struct gci_simnet net;
+	struct gci_topo t;
+	struct gci_coll c;
+	uint64_t early;
+
+	(void)state;
+	topology_make(&t, sizes, 0, 1);
+	simple_net(&net, &t);
+	c = bytes(&t, GCI_BCAST, MIB);
+	op = (struct gci_sim_op){
+		.algorithm = gci_algorithm_find(GCI_BCAST, "sequential"), .coll = &c};
+	assert_int_equal(gci_simulate(&net, &op, &r), 0);
+	assert_int_equal(r.ns, 16 * MIB);
+	early = r.end_ns[1] < r.end_ns[2] ? r.end_ns[1] : r.end_ns[2];
+	assert_in_range(early, 15 * MIB, 16 * MIB);
+	assert_int_equal(r.wan_nbytes[0], 2 * MIB);
+	assert_int_equal(r.nmessages, 2);
+	gci_sim_result_free(&r);
+	net.host = GCI_HOST_FULL_DUPLEX;
+	assert_int_equal(gci_simulate(&net, &op, &r), 0);
+	assert_int_equal(r.ns, 16 * MIB);
+	early = r.end_ns[1] < r.end_ns[2] ? r.end_ns[1] : r.end_ns[2];
+	assert_int_equal(early, 8 * MIB);
+	gci_sim_result_free(&r);
+	net.host = GCI_HOST_FAIR;
+	c = bytes(&t, GCI_GATHER, MIB);
+	assert_in_range(simulate(&net, &c, "sequential"), 16 * MIB, 17 * MIB);
+	gci_simnet_free(&net);
+	gci_topo_free(&t);
+}
+
+/* A ring's middle hosts send and receive at once, where their ports can. */
+static void ports(void **state)
+{
+	const int sizes[] = {4, 0};
+	struct gci_simnet net;
+	struct gci_topo t;
+	struct gci_coll c;
+
+	(void)state;
+	topology_make(&t, sizes, 0, 1);
+	simple_net(&net, &t);
+	c = bytes(&t, GCI_ALLGATHER, MIB);
+	net.host = GCI_HOST_FULL_DUPLEX;
+	assert_in_range(simulate(&net, &c, "ring"), 24 * MIB, 25 * MIB);
+	net.host = GCI_HOST_HALF_DUPLEX;
+	assert_in_range(simulate(&net, &c, "ring"), 48 * MIB, 56 * MIB);
+	gci_simnet_free(&net);
+	gci_topo_free(&t);
+}
+
+/* Cold: connections are opened, and their windows double every round trip. */
+static void slow_start(void **state)
+{
+	const int apart[] = {1, 1, 0};
+	struct gci_simnet net;
+	struct gci_topo t;
+	struct gci_coll c;
+	uint64_t warm, ns;
+
+	(void)state;
+	topology_make(&t, apart, 0, 1);
+	simple_net(&net, &t);
+	net.links[1].streams = net.links[2].streams = 1;
+	c = bytes(&t, GCI_BCAST, 10 * 1448);
+	warm = simulate(&net, &c, "sequential");
+	net.cold = 1;
+	/* One window, once connections are there. */
+	assert_int_equal(simulate(&net, &c, "sequential"), warm + 3 * WAN_L);
+	/* 1 + 2 + 4 + 8 windows: three round trips more than the last of them takes. */
+	c.count = 15 * 10 * 1448;
+	ns = simulate(&net, &c, "sequential");
+	assert_int_equal(ns, 3 * WAN_L + 6 * WAN_L + WAN_L + 8 * 10 * 1448 * 8);
+	/* Four connections have four windows. */
+	net.links[1].streams = 4;
+	assert_true(simulate(&net, &c, "sequential") < ns - 2 * WAN_L);
+	gci_simnet_free(&net);
+	gci_topo_free(&t);
+}
+
+/* ---- every algorithm */
+
+struct watch {
+	uint64_t nsends, nrecvs, last_ns;
+	int wrong;
+};
+
+static void watch(void *ctx, const struct gci_sim_event *e)
+{
+	struct watch *w = ctx;
+
+	w->nsends += e->s->kind == GCI_STEP_SEND;
+	w->nrecvs += e->s->kind == GCI_STEP_RECV || e->s->kind == GCI_STEP_RECV_REDUCE;
+	w->wrong |= e->from_ns > e->to_ns;
+	if (e->s->kind != GCI_STEP_SEND && e->to_ns > w->last_ns)
+		w->last_ns = e->to_ns;
+}
+
+/* The limit's rates are the model's; only overheads are free to differ. */
+static void check(const struct gci_simnet *net, const struct gci_algorithm *a,
+	const struct gci_coll *c, enum gci_host_model host)
+{
+	struct watch w = {0};
+	struct gci_sim_op op = {.algorithm = a, .coll = c, .trace = watch, .ctx = &w};
+	uint64_t limit = gci_limit_ns(c, 0);
+	struct gci_sim_result r, again;
+
+	assert_int_equal(gci_simulate(net, &op, &r), 0);
+	if (r.ns < limit)
+		fail_msg("%s by %s of %" PRIu64 ": %" PRIu64 " ns, the limit is %" PRIu64,
+			gci_kind_name(a->kind), a->name, c->count, r.ns, limit);
+	assert_false(w.wrong);
+	assert_int_equal(w.nsends, r.nmessages);
+	assert_int_equal(w.nrecvs, r.nmessages);
+	assert_true(w.last_ns <= r.ns);
+	assert_int_equal(gci_simulate(net, &op, &again), 0);
+	assert_int_equal(r.ns, again.ns);
+	assert_memory_equal(r.end_ns, again.end_ns, (size_t)c->topo->nranks * sizeof(*r.end_ns));
+	(void)host;
+	gci_sim_result_free(&r);
+	gci_sim_result_free(&again);
+}
+
+static void every_algorithm(void **state)
+{
+	static const int shapes[][5] = {{1, 0}, {2, 1, 0}, {4, 4, 0}, {3, 5, 1, 0}};
+	static const uint64_t counts[] = {0, 1, 1000, 100 * KIB};
+	const struct gci_algorithm *a;
+	struct gci_simnet net;
+	struct gci_topo t;
+	size_t s, k;
+
+	(void)state;
+	for (s = 0; s < sizeof(shapes) / sizeof(*shapes); s++) {
+		topology_make(&t, shapes[s], s == 3, 1);
+		assert_int_equal(gci_simnet_init(&net, &t, NULL), 0);
+		for (k = 0; k < sizeof(counts) / sizeof(*counts); k++)
+			gci_each_algorithm (a) {
+				struct gci_coll c = bytes(&t, a->kind, counts[k]);
+
+				c.esize = 4;
+				c.root = t.nranks / 2;
+				net.host = (enum gci_host_model)((s + k) % 3);
+				net.cold = k == 2;
+				if (!gci_ineligible(a, &c))
+					check(&net, a, &c, net.host);
+			}
+		gci_simnet_free(&net);
+		gci_topo_free(&t);
+	}
+}
+
+/* ---- parts for the whole */
+
+static void assert_near(uint64_t got, uint64_t want, unsigned percent, const char *what)
+{
+	uint64_t off = got > want ? got - want : want - got;
+
+	if (off * 100 > want * percent)
+		fail_msg("%s: %" PRIu64 " ns, expected %" PRIu64, what, got, want);
+}
+
+/* Many windows are extrapolated from six; smaller ones show what all would take. */
+static void many_windows(void **state)
+{
+	const int sizes[] = {4, 0};
+	struct gci_sim_result six, seven;
+	struct gci_simnet net;
+	struct gci_sim_op op;
+	struct gci_topo t;
+	struct gci_coll c;
+
+	(void)state;
+	topology_make(&t, sizes, 0, 1);
+	simple_net(&net, &t);
+	c = bytes(&t, GCI_ALLREDUCE, 6 * MIB);
+	op = (struct gci_sim_op){.algorithm = gci_algorithm_find(GCI_ALLREDUCE, "ring"),
+		.coll = &c,
+		.window_nbytes = MIB};
+	assert_int_equal(gci_simulate(&net, &op, &six), 0);
+	assert_int_equal(six.nwindows, 6);
+	assert_false(six.extrapolated);
+	c.count = 100 * MIB;
+	assert_int_equal(gci_simulate(&net, &op, &seven), 0);
+	assert_true(seven.extrapolated);
+	/* A window more takes what its bytes take: 1.5 MiB through each NIC. */
+	assert_near(seven.ns - six.ns, 94 * (uint64_t)MIB * 8 * 3 / 2, 10, "94 windows more");
+	assert_int_equal(seven.wan_nbytes[0], six.wan_nbytes[0] / 6 * 100);
+	gci_sim_result_free(&six);
+	gci_sim_result_free(&seven);
+	gci_simnet_free(&net);
+	gci_topo_free(&t);
+}
+
+/* Predictions with limits extrapolate pipelines: as a rule very close to what the whole gives. Not
+ * where 32 segments still fit into the allowance of a WAN, and later ones wait for credit. */
+static void many_segments(void **state)
+{
+	const int sizes[] = {5, 4, 0};
+	const struct gci_predict_limits limits = {1000000};
+	const struct gci_algorithm *a;
+	struct gci_simnet net;
+	struct gci_topo t;
+	int compared = 0, close = 0;
+
+	(void)state;
+	topology_make(&t, sizes, 0, 10);
+	assert_int_equal(gci_simnet_init(&net, &t, NULL), 0);
+	gci_each_algorithm (a) {
+		struct gci_coll c = bytes(&t, a->kind, 4 * MIB);
+		struct gci_candidate w = {.algorithm = a, .segment_nbytes = 16 * KIB};
+		uint64_t all, quick;
+
+		if (!(a->traits & GCI_USES_SEGMENT) || gci_ineligible(a, &c))
+			continue;
+		if (!gci_kind_has_vector(a->kind))
+			c.count /= 4;
+		assert_int_equal(gci_predict(&net, &c, &w, NULL, &all), 0);
+		assert_int_equal(gci_predict(&net, &c, &w, &limits, &quick), 0);
+		assert_near(quick, all, 40, a->name);
+		close += quick * 20 >= all * 19 && quick * 20 <= all * 21;
+		compared++;
+	}
+	assert_true(compared > 10);
+	assert_true(close * 10 >= compared * 8);
+	gci_simnet_free(&net);
+	gci_topo_free(&t);
+}
+
+static void limits(void **state)
+{
+	const int sizes[] = {8, 0};
+	struct gci_sim_op op;
+	struct gci_sim_result r;
+	struct gci_simnet net;
+	struct gci_topo t;
+	struct gci_coll c;
+	unsigned long n;
+
+	(void)state;
+	topology_make(&t, sizes, 0, 1);
+	assert_int_equal(gci_simnet_init(&net, &t, NULL), 0);
+	c = bytes(&t, GCI_ALLGATHER, KIB);
+	op = (struct gci_sim_op){.algorithm = gci_algorithm_find(GCI_ALLGATHER, "ring"),
+		.coll = &c,
+		.most_steps = 100};
+	assert_int_equal(gci_simulate(&net, &op, &r), GCOLL_ERR_INVAL);
+	op.most_steps = 1000;
+	assert_int_equal(gci_simulate(&net, &op, &r), 0);
+	gci_sim_result_free(&r);
+	/* Out of memory anywhere: an error, and nothing is left behind. */
+	for (n = 1;; n++) {
+		int rc;
+
+		gci_mem_fail_at(n);
+		rc = gci_simulate(&net, &op, &r);
+		if (!gci_mem_failed())
+			break;
+		assert_int_equal(rc, GCOLL_ERR_NOMEM);
+		gci_sim_result_free(&r);
+	}
+	gci_mem_fail_at(0);
+	gci_sim_result_free(&r);
+	gci_simnet_free(&net);
+	gci_topo_free(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_message),
+		cmocka_unit_test(sharing),
+		cmocka_unit_test(ports),
+		cmocka_unit_test(slow_start),
+		cmocka_unit_test(every_algorithm),
+		cmocka_unit_test(many_windows),
+		cmocka_unit_test(many_segments),
+		cmocka_unit_test(limits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
