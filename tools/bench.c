@@ -14,24 +14,25 @@
 
 static const char help[] =
 	"usage: gridcoll-run ... gridcoll bench OPERATION... [options]\n"
-	"Measures bcast, reduce, allreduce, reduce_scatter, scatter, gather, allgather, alltoall,\n"
-	"barrier, or all of them: time from an agreed start to the last rank's end. Every result\n"
-	"is verified.\n"
-	"  -b, --bytes LIST       sizes, e.g. 8,64KiB,32MiB (default 1MiB): of the whole vector,\n"
-	"                         of all ranks' blocks, in alltoall of those that one rank sends\n"
+	"Measures bcast, reduce, allreduce, reduce_scatter, scatter, gather, allgather,\n"
+	"alltoall, barrier, or all of them: time from an agreed start to the last rank's\n"
+	"end. Every result is verified.\n"
+	"  -b, --bytes LIST       sizes, e.g. 8,64KiB,32MiB (default 1MiB): of the whole\n"
+	"                         vector, of all ranks' blocks, in alltoall of those\n"
+	"                         that one rank sends\n"
 	"  -a, --algorithm LIST   names of --list with parameters, e.g.\n"
-	"                         farfirst,vandegeijn-mod:senders=4; auto (default), or all\n"
+	"                         farfirst,vandegeijn-mod:senders=4; auto (default), all\n"
 	"  -i, --iters N          warm iterations (default 5; 2 with --algorithm all)\n"
 	"  -r, --root RANK        of bcast, reduce, scatter and gather (default 0)\n"
 	"  -f, --file FILE        bcast this file's contents (rank 0 reads it), one size\n"
 	"  -s, --streams N        connections per WAN peer\n"
 	"      --socket-buffer B  fixed socket buffers, e.g. 3MB (default: auto)\n"
-	"      --wan-tolerance P  fail if the WAN interfaces' counters are off the schedule's sum "
-	"by\n"
-	"                         more than P percent\n"
+	"      --wan-tolerance P  fail if the WAN interfaces' counters are off the\n"
+	"                         schedule's sum by more than P percent\n"
 	"  -j, --json FILE        write results as JSON too\n"
-	"  -t, --trace FILE       write what each rank did when in the last iteration, for\n"
-	"                         gridcoll plan --explain; of one operation, size and algorithm\n"
+	"  -t, --trace FILE       write what each rank did when in the last iteration,\n"
+	"                         for gridcoll plan --explain; of one operation, size\n"
+	"                         and algorithm\n"
 	"  -l, --list             list the algorithms and end\n"
 	"  -h, --help             this text\n";
 
@@ -43,14 +44,19 @@ static int usage_error(const char *what, const char *value, const char *expected
 static int list_algorithms(void)
 {
 	const struct gci_algorithm *a;
+	char text[400];
+	int at;
 
 	if (!gct_is_first())
 		return GCT_OK;
-	gci_each_algorithm (a)
-		printf("%-14s %-22s %s%s%s%s\n", gci_kind_name(a->kind), a->name, a->summary,
+	gci_each_algorithm (a) {
+		at = printf("%-14s %-22s ", gci_kind_name(a->kind), a->name);
+		snprintf(text, sizeof(text), "%s%s%s%s", a->summary,
 			(a->traits & GCI_USES_SENDERS) ? " [:senders=N]" : "",
 			(a->traits & GCI_USES_SEGMENT) ? " [:segment=BYTES]" : "",
 			(a->traits & GCI_USES_DEGREE) ? " [:degree=D]" : "");
+		gct_wrapped(stdout, text, at, at);
+	}
 	return GCT_OK;
 }
 

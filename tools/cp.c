@@ -18,11 +18,12 @@
 
 static const char help[] =
 	"usage: gridcoll-run ... gridcoll cp [options] SOURCE... DEST\n"
-	"Copies files of rank 0's host to DEST on every other rank. In DEST, %r is the rank, %h\n"
-	"the host and %% a percent sign. A DEST that ends in / is a directory, and made if\n"
-	"missing; so is, for several sources, any DEST. A file gets its name only when it is\n"
-	"whole and its checksum agrees.\n"
-	"  -a, --algorithm NAME   as in `gridcoll bench --list`, with parameters (default auto)\n"
+	"Copies files of rank 0's host to DEST on every other rank. In DEST, %r is the\n"
+	"rank, %h the host and %% a percent sign. A DEST that ends in / is a directory,\n"
+	"and made if missing; so is, for several sources, any DEST. A file gets its name\n"
+	"only when it is whole and its checksum agrees.\n"
+	"  -a, --algorithm NAME   as in `gridcoll bench --list`, with parameters\n"
+	"                         (default auto)\n"
 	"  -s, --streams N        connections per WAN peer\n"
 	"  -0, --include-source   rank 0 writes a copy too\n"
 	"      --sync             each file is on the disk before it gets its name\n"

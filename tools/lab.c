@@ -94,15 +94,13 @@ static const struct verb {
 	int (*run)(int argc, char **argv);
 	const char *help; /* NULL: not for people */
 } verbs[] = {
-	{"run", lab_run,
-		"[OPTIONS] GRID -- CMD...  bring up the grid, run CMD in it, take it down"},
-	{"up", lab_up,
-		"[OPTIONS] GRID         bring up the grid and let it stand (host backend only)"},
-	{"down", lab_down, "                       take it down, or what a crashed lab left"},
+	{"run", lab_run, "[OPTIONS] GRID -- CMD... run CMD in the grid, take it down after it"},
+	{"up", lab_up, "[OPTIONS] GRID           bring up the grid, let it stand (host only)"},
+	{"down", lab_down, "                         take it down, or what a crashed lab left"},
 	{"doctor", lab_doctor,
-		"[GRID]               which backend works here, and what is missing"},
-	{"plan", lab_plan, "[--dilate K] GRID      print the commands that build the grid"},
-	{"link", lab_link, "HOST up|down           inside a lab: plug or pull a host's cable"},
+		"[GRID]                   which backend works here, what is missing"},
+	{"plan", lab_plan, "[--dilate K] GRID        print the commands that build the grid"},
+	{"link", lab_link, "HOST up|down             inside a lab: plug or pull a host's cable"},
 	{"guest", lab_guest, NULL},
 	{NULL, NULL, NULL},
 };

@@ -22,8 +22,8 @@
 
 #define PATIENCE_NS (10 * GCI_NS_PER_S)
 
-static const char usage[] = "run [--backend auto|host|uml] [--dilate K|auto] [--mem SIZE] "
-			    "[--quiet] GRID -- CMD ARGS...";
+static const char usage[] = "run [--backend auto|host|uml] [--dilate K|auto]\n"
+			    "                        [--mem SIZE] [--quiet] GRID -- CMD ARGS...";
 
 static int open_signals(void)
 {

@@ -6,6 +6,7 @@
 #include <gridcoll/gridcoll.h>
 
 #include <getopt.h>
+#include <stdio.h>
 
 /* Exit statuses of all our commands. */
 #define GCT_OK     0
@@ -16,6 +17,13 @@
 int gct_lab(int argc, char **argv);
 int gct_cp(int argc, char **argv);
 int gct_bench(int argc, char **argv);
+
+#define GCT_COLUMNS 79 /* of what people read */
+
+/* Prints the words of `text` and the end of the line (text.c). Column `at` has been reached
+ * already; further lines begin at column `indent`. Longer words than there is room for are not cut.
+ */
+void gct_wrapped(FILE *out, const char *text, int at, int indent);
 
 /* For subcommands that run as ranks (job.c); `tool` is the subcommand's name. */
 

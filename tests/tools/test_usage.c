@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Wrong arguments of the commands that run as ranks: told once, whatever the number of ranks. */
+#include "collectives/coll.h"
 #include "tests/tools/jobs.h"
 
 #include <stdio.h>
@@ -147,6 +148,55 @@ static void without_launcher(void **state)
 	assert_int_equal(strncmp(text, "usage: ", 7), 0);
 }
 
+/* Lists and help fit a terminal of 80 columns. */
+static void lines_fit(void **state)
+{
+	static const char *const texts[] = {"--help", "bench --help", "bench --list", "cp --help",
+		"lab --help", "lab run --help", "lab up --help", "lab doctor --help"};
+	char command[600], text[20000], *line, *save;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i <= sizeof(texts) / sizeof(*texts); i++) {
+		if (i < sizeof(texts) / sizeof(*texts))
+			snprintf(command, sizeof(command), "%s %s 2>&1", GRIDCOLL, texts[i]);
+		else
+			snprintf(command, sizeof(command), "%s --help", env_path("GRIDCOLL_RUN"));
+		assert_int_equal(shell(command, text, sizeof(text)), 0);
+		assert_in_range(strlen(text), 30, sizeof(text) - 2);
+		for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+			if (strlen(line) > 79)
+				fail_msg("%s: %s", command, line);
+	}
+}
+
+/* No word is lost, and none of them stands twice. */
+static void the_list_is_whole(void **state)
+{
+	char command[600], text[20000];
+	const struct gci_algorithm *a;
+	int n = 0, lines = 0;
+	char *line, *save;
+
+	(void)state;
+	snprintf(command, sizeof(command), "%s bench --list | tr -s ' \\n' ' '", GRIDCOLL);
+	assert_int_equal(shell(command, text, sizeof(text)), 0);
+	gci_each_algorithm (a) {
+		char want[300];
+
+		snprintf(want, sizeof(want), "%s %s %s ", gci_kind_name(a->kind), a->name,
+			a->summary);
+		if (!strstr(text, want))
+			fail_msg("not in --list: %s", want);
+		n++;
+	}
+	snprintf(command, sizeof(command), "%s bench --list", GRIDCOLL);
+	assert_int_equal(shell(command, text, sizeof(text)), 0);
+	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+		lines += *line != ' ';
+	assert_int_equal(lines, n);
+}
+
 /* Nothing that was typed is passed over in silence. */
 static void too_much(void **state)
 {
@@ -200,6 +250,8 @@ int main(void)
 		TEST(bench_files),
 		cmocka_unit_test(help),
 		cmocka_unit_test(without_launcher),
+		cmocka_unit_test(lines_fit),
+		cmocka_unit_test(the_list_is_whole),
 		cmocka_unit_test(too_much),
 		TEST(one_rank_only),
 	};
