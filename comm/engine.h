@@ -67,6 +67,7 @@ struct gci_engine {
 	struct gci_ctl_failure failure; /* status 0: none yet */
 	struct gci_control *ctl;        /* NULL without a launcher */
 	struct gci_world *job;          /* comm/world.c */
+	const struct gci_grid *grid;    /* owned by the job; NULL without one */
 };
 
 /* NULL: out of memory. */

@@ -234,6 +234,7 @@ static int build(struct gci_world *w, const struct environment *env, struct gci_
 	c->engine->dead_ns = w->start.start.dead_ns;
 	c->engine->ctl = w->ctl;
 	c->engine->job = w;
+	c->engine->grid = &w->grid;
 	rc = take_table(w, c, e);
 	if (!rc)
 		rc = start_recording(c, e);

@@ -87,7 +87,9 @@ uint32_t gci_isend_pattern(const uint64_t *ns, uint32_t n, struct gci_params_ise
 			first = i;
 		last = i;
 	}
-	if (!spikes)
+	/* Short ones that are rare, after long ones, are not what the pattern is about: sockets
+	 * that are full take nothing. */
+	if (!spikes || (!first && spikes > n / 2))
 		return 0;
 	out->initial = first;
 	/* Between two spikes, on average, to the nearest. */

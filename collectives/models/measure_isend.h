@@ -19,8 +19,9 @@
 #define GCI_ISEND_SPIKES 10 /* so many are enough */
 
 /* How many spikes there are; sets all of `out` but nbytes and immediate. Spikes take at least three
- * times as long as the others; fewer than three are taken for accidents. Without any, `initial` is
- * n, and the three times are the median. n is 1 to GCI_ISEND_MOST. */
+ * times as long as the others; fewer than three are taken for accidents, and so are short ones that
+ * are rare after a long first one. Without spikes `initial` is n, and the three times are the
+ * median. n is 1 to GCI_ISEND_MOST. */
 uint32_t gci_isend_pattern(const uint64_t *ns, uint32_t n, struct gci_params_isend *out);
 
 /* Did the isend return before the message was there? `whole_ns` is from the start of an isend to

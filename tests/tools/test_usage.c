@@ -49,6 +49,16 @@ static const struct {
 	{{"bench", "bcast", "-s", "none"}, "streams: \"none\", expected a number from 1 to 64"},
 	{{"bench", "bcast", "--socket-buffer", "1"},
 		"socket_buffer: \"1\", expected auto or a size from 4KiB to 1GiB"},
+	{{"probe", "-t", "0s"}, "gridcoll probe: --time \"0s\", expected a time such as "},
+	{{"probe", "--bytes", "x"}, "gridcoll probe: --bytes \"x\", expected a size such as "},
+	{{"probe", "-m", "1"},
+		"gridcoll probe: --message \"1\", expected a size from 1KiB to 1GiB"},
+	{{"probe", "-m", "2GiB"},
+		"gridcoll probe: --message \"2GiB\", expected a size from 1KiB to 1GiB"},
+	{{"probe", "-s", "65"}, "gridcoll probe: --streams \"65\", expected a number from 1 to 64"},
+	{{"probe", "kyoto"}, "gridcoll probe: argument \"kyoto\", expected options only"},
+	{{"probe", "--output"},
+		"gridcoll probe: a value is missing after --output, see gridcoll probe --help"},
 	{{"bench", "-W"}, "gridcoll bench: unknown option -W, see gridcoll bench --help"},
 };
 
@@ -87,11 +97,11 @@ static void bench_files(void **state)
 /* Help is asked for: it goes to standard output, once, and all is well. */
 static void help(void **state)
 {
-	static const char *const tools[] = {"cp", "bench"};
+	static const char *const tools[] = {"cp", "bench", "probe"};
 	size_t i;
 
 	(void)state;
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < 3; i++) {
 		struct job j = {0};
 		char begin[64];
 		const char *out;

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/probe.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/units.h"
+#include "tools/tools.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LINK_NS      (15 * GCI_NS_PER_S) /* times the dilation */
+#define LINK_NBYTES  (UINT64_C(256) << 20)
+#define MOST_MESSAGE (UINT64_C(8) << 20)
+#define STREAMS      16
+
+static const char help[] =
+	"usage: gridcoll-run ... gridcoll probe [-o FILE] [options]\n"
+	"Measures the links of the job's grid: inside each cluster, between its first two ranks "
+	"on\n"
+	"different hosts, and each way between two clusters, by their first ranks; one at a time.\n"
+	"  -o, --output FILE   write the parameters file, for gridcoll plan and tune\n"
+	"  -t, --time T        take no longer than this (default 15s for each link; in a lab,\n"
+	"                      both are multiplied by its dilation)\n"
+	"  -b, --bytes B       send no more than this (default 256MiB for each link)\n"
+	"  -m, --message SIZE  the largest message worth trying (default 8MiB)\n"
+	"  -s, --streams N     most connections to try between two hosts (default 16)\n"
+	"  -h, --help          this text\n";
+
+static int usage_error(const char *what, const char *value, const char *expected)
+{
+	return gct_wrong("probe", "%s \"%s\", expected %s", what, value, expected);
+}
+
+static int parse_time(struct gct_probe *p, const char *value)
+{
+	if (gci_parse_time(value, &p->most_ns) || !p->most_ns)
+		return usage_error("--time", value, GCI_TIME_EXPECTED);
+	return 0;
+}
+
+static int parse_bytes(uint64_t *out, const char *what, const char *value, uint64_t least)
+{
+	if (gci_parse_bytes(value, out) || *out < least)
+		return usage_error(
+			what, value, least > 1 ? "a size from 1KiB to 1GiB" : GCI_BYTES_EXPECTED);
+	return 0;
+}
+
+static int parse_options(struct gct_probe *p, int argc, char **argv)
+{
+	static const struct option longs[] = {{"output", 1, NULL, 'o'}, {"time", 1, NULL, 't'},
+		{"bytes", 1, NULL, 'b'}, {"message", 1, NULL, 'm'}, {"streams", 1, NULL, 's'},
+		{"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
+	int c, rc = 0;
+
+	*p = (struct gct_probe){.most_message = MOST_MESSAGE, .streams = STREAMS};
+	optind = 1;
+	while (!rc && (c = getopt_long(argc, argv, ":o:t:b:m:s:h", longs, NULL)) != -1) {
+		switch (c) {
+		case 'o':
+			p->file = optarg;
+			break;
+		case 't':
+			rc = parse_time(p, optarg);
+			break;
+		case 'b':
+			rc = parse_bytes(&p->most_nbytes, "--bytes", optarg, 1);
+			break;
+		case 'm':
+			rc = parse_bytes(&p->most_message, "--message", optarg, 1024);
+			if (!rc && p->most_message > 1u << 30)
+				rc = usage_error("--message", optarg, "a size from 1KiB to 1GiB");
+			break;
+		case 's':
+			if (gci_parse_uint(optarg, GCI_TP_MAX_STREAMS, &p->streams) || !p->streams)
+				rc = usage_error("--streams", optarg, "a number from 1 to 64");
+			break;
+		case 'h':
+			gct_help(help);
+			return -1;
+		default:
+			return gct_wrong_option("probe", argv, longs, c);
+		}
+	}
+	if (!rc && optind < argc)
+		rc = usage_error("argument", argv[optind], "options only");
+	return rc;
+}
+
+/* The rank that measures `from` with: on another host if there is one. */
+static int second_rank(const gcoll_comm *c, int cluster)
+{
+	const int *member = gci_topo_members(&c->topo, cluster);
+	int i, n = gci_topo_size(&c->topo, cluster);
+
+	for (i = 1; i < n; i++)
+		if (strcmp(gci_comm_host(c, member[i]), gci_comm_host(c, member[0])))
+			return member[i];
+	return n > 1 ? member[1] : -1;
+}
+
+/* Inside of clusters first. */
+static int list_links(struct gct_probe *p)
+{
+	const struct gci_topo *t = &p->comm->topo;
+	int a, b, n = t->nclusters;
+
+	p->links = gci_calloc((size_t)n * (size_t)n, sizeof(*p->links));
+	if (!p->links)
+		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory for links");
+	for (a = 0; a < n; a++)
+		p->links[p->nlinks++] = (struct gct_probed){.from = a,
+			.to = a,
+			.first = gci_topo_members(t, a)[0],
+			.last = second_rank(p->comm, a)};
+	for (a = 0; a < n; a++)
+		for (b = 0; b < n; b++)
+			if (a != b)
+				p->links[p->nlinks++] = (struct gct_probed){.from = a,
+					.to = b,
+					.first = gci_topo_members(t, a)[0],
+					.last = gci_topo_members(t, b)[0]};
+	return 0;
+}
+
+/* Better now than after all measurements. */
+static int check_directory(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *dir = slash ? gci_strndup(path, (size_t)(slash - path) + 1) : gci_strdup(".");
+	int rc = 0;
+
+	if (!dir)
+		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
+	if (access(dir, W_OK | X_OK))
+		rc = gci_comm_error(GCOLL_ERR_IO, "cannot write %s: %m", path);
+	gci_free(dir);
+	return rc;
+}
+
+static int set_up(struct gct_probe *p)
+{
+	struct gci_error e = {0};
+	char streams[16];
+	uint64_t n;
+	int rc;
+
+	snprintf(streams, sizeof(streams), "%u", (unsigned)p->streams);
+	rc = gcoll_comm_set(p->comm, "streams", streams);
+	if (!rc && p->file && !p->comm->rank)
+		rc = check_directory(p->file);
+	if (!rc)
+		rc = gcoll_comm_dup(p->comm, &p->own);
+	if (!rc && gct_lab_read(&p->lab, &e))
+		rc = gci_comm_error(e.status, "%s", e.text);
+	if (!rc)
+		rc = gct_wire_open(&p->wire, p->comm, p->most_message, (uint32_t)p->streams);
+	if (!rc)
+		rc = list_links(p);
+	if (rc)
+		return rc;
+	p->grid = p->comm->engine->grid;
+	p->dilation = p->grid->dilation;
+	n = p->nlinks;
+	p->most_ns = (p->most_ns ? p->most_ns : n * LINK_NS) * p->dilation;
+	p->most_nbytes = p->most_nbytes ? p->most_nbytes : n * LINK_NBYTES;
+	p->has_terminal = getenv("GRIDCOLL_PROGRESS") != NULL;
+	return 0;
+}
+
+static int run(struct gct_probe *p)
+{
+	int rc = set_up(p);
+
+	if (!rc && !p->comm->rank)
+		gct_probe_print_plan(p);
+	if (!rc)
+		rc = gct_probe_run(p);
+	if (rc || p->comm->rank)
+		return rc;
+	gct_probe_print(p);
+	return p->file ? gct_probe_write(p) : 0;
+}
+
+static void tear_down(struct gct_probe *p)
+{
+	size_t i;
+
+	for (i = 0; i < p->nlinks; i++)
+		gct_probed_free(&p->links[i]);
+	gci_free(p->links);
+	gct_wire_close(&p->wire);
+	gct_lab_free(&p->lab);
+}
+
+int gct_probe(int argc, char **argv)
+{
+	struct gct_probe p;
+	int rc = parse_options(&p, argc, argv);
+
+	if (rc)
+		return rc < 0 ? GCT_OK : rc;
+	rc = gct_join("probe", &p.comm);
+	if (rc)
+		return rc;
+	rc = run(&p);
+	if (rc && !p.comm->engine->failure.status)
+		gct_abort(p.comm, 0, gcoll_last_error());
+	gcoll_finalize(p.comm);
+	tear_down(&p);
+	return rc == GCOLL_ERR_INVAL ? GCT_USAGE : rc ? GCT_FAILED : GCT_OK;
+}

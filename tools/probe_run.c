@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT
+ * One link at a time, by rank 0's word; who has no part in it waits for the next. */
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "collectives/models/measure_isend.h"
+#include "tools/probe.h"
+
+#include <string.h>
+
+#define RESULT_TAG      1
+#define SENDERS_PERCENT 25 /* of all time and bytes */
+#define ROUND_TRIPS     10
+#define LEAST_RATE_NS   (20 * GCI_NS_PER_MS)
+#define MOST_RESULT     (1u << 20)
+
+/* ---- parts of tasks */
+
+/* What connections such a pair has in collective operations. */
+static uint32_t usual_streams(const struct gct_probe *p, const struct gct_task *t)
+{
+	const struct gci_topo *topo = &p->comm->topo;
+	uint32_t there = gci_topo_link(topo, (int)t->from, (int)t->to)->streams;
+	uint32_t back = gci_topo_link(topo, (int)t->to, (int)t->from)->streams;
+	uint32_t most = there > back ? there : back;
+
+	return most ? most : GCI_DEFAULT_STREAMS;
+}
+
+static int send_result(struct gct_probe *p, const struct gct_probed *result)
+{
+	struct gci_buf b = {0};
+	uint64_t len;
+	int rc;
+
+	gct_probed_encode(result, &b);
+	len = b.len;
+	rc = b.failed ? gci_comm_error(GCOLL_ERR_NOMEM, "out of memory for a result") : 0;
+	if (!rc)
+		rc = gcoll_send(&len, 1, GCOLL_UINT64, 0, RESULT_TAG, p->own);
+	if (!rc)
+		rc = gcoll_send(b.data, len, GCOLL_BYTE, 0, RESULT_TAG, p->own);
+	gci_buf_free(&b);
+	return rc;
+}
+
+static int recv_result(struct gct_probe *p, int from, struct gct_probed *result)
+{
+	uint8_t *data = NULL;
+	uint64_t len;
+	int rc = gcoll_recv(&len, 1, GCOLL_UINT64, from, RESULT_TAG, p->own);
+
+	if (!rc && len > MOST_RESULT)
+		rc = gci_comm_error(GCOLL_ERR_PROTO, "rank %d has measured too much", from);
+	if (!rc && !(data = gci_calloc(len, 1)))
+		rc = gci_comm_error(GCOLL_ERR_NOMEM, "out of memory for a result");
+	if (!rc)
+		rc = gcoll_recv(data, len, GCOLL_BYTE, from, RESULT_TAG, p->own);
+	if (!rc && gct_probed_decode(result, data, len))
+		rc = gci_comm_error(
+			GCOLL_ERR_PROTO, "what rank %d has measured is not whole", from);
+	gci_free(data);
+	return rc;
+}
+
+static int do_link(struct gct_probe *p, const struct gct_task *t, struct gct_probed *out)
+{
+	struct gct_budget most = {t->ns, t->nbytes};
+	struct gct_probed mine = {0}, *result = p->comm->rank ? &mine : out;
+	int a = (int)t->a, b = (int)t->b, rc;
+
+	if (p->comm->rank == b) {
+		rc = gct_mirror(&p->wire, a);
+		return rc || b ? rc : recv_result(p, a, out);
+	}
+	if (p->comm->rank != a)
+		return p->comm->rank ? 0 : recv_result(p, a, out);
+	result->streams = gct_wire_streams(&p->wire, b, usual_streams(p, t));
+	rc = gct_probe_link(&p->wire, b, &most, p->lab.backend != NULL, result);
+	if (!rc && p->comm->rank)
+		rc = send_result(p, result);
+	gct_probed_free(&mine);
+	return rc;
+}
+
+/* This rank's part: *ns of the second half of its pieces, on their receiver's clock. */
+static int send_pieces(struct gct_probe *p, const struct gct_task *t, int peer, uint64_t *ns)
+{
+	const struct gct_command end = {.kind = GCT_END};
+	uint64_t *at_ns = gci_calloc(t->n, sizeof(*at_ns));
+	int rc = at_ns ? 0 : gci_comm_error(GCOLL_ERR_NOMEM, "out of memory for times");
+
+	if (!rc)
+		rc = gct_trial_pieces(
+			&p->wire, peer, (uint32_t)t->streams, (uint32_t)t->n, t->nbytes, at_ns);
+	if (!rc)
+		*ns = at_ns[t->n - 1] - at_ns[t->n / 2 - 1];
+	gci_free(at_ns);
+	return rc ? rc : gct_command_say(&p->wire, peer, &end);
+}
+
+/* All that they moved in that time, by the slowest of them: they run at about the same time. */
+static uint64_t sum_of(const struct gct_task *t, const uint64_t *ns, int n)
+{
+	uint64_t longest = 0;
+	unsigned __int128 bits = (unsigned __int128)t->level * t->nbytes * (t->n - t->n / 2) * 8;
+	int i;
+
+	for (i = 0; i < n; i++)
+		longest = ns[i] > longest ? ns[i] : longest;
+	return longest ? (uint64_t)(bits * GCI_NS_PER_S / longest) : 0;
+}
+
+static int do_senders(struct gct_probe *p, const struct gct_task *t, uint64_t *bps)
+{
+	const struct gci_topo *topo = &p->comm->topo;
+	const int *from = gci_topo_members(topo, (int)t->from);
+	const int *to = gci_topo_members(topo, (int)t->to);
+	uint64_t mine = 0, *ns = gci_calloc((size_t)p->comm->size, sizeof(*ns)), i;
+	int rc = ns ? 0 : gci_comm_error(GCOLL_ERR_NOMEM, "out of memory for times");
+
+	for (i = 0; i < t->level && !rc; i++) {
+		if (from[i] == p->comm->rank)
+			rc = send_pieces(p, t, to[i], &mine);
+		else if (to[i] == p->comm->rank)
+			rc = gct_mirror(&p->wire, from[i]);
+	}
+	if (!rc)
+		rc = gcoll_gather(&mine, ns, 1, GCOLL_UINT64, 0, p->own);
+	if (!rc && !p->comm->rank)
+		*bps = sum_of(t, ns, p->comm->size);
+	gci_free(ns);
+	return rc;
+}
+
+/* ---- rank 0 leads */
+
+int gct_probe_task(struct gct_probe *p, struct gct_task *t, struct gct_probed *out, uint64_t *bps)
+{
+	int rc = gcoll_bcast(t, sizeof(*t) / sizeof(uint64_t), GCOLL_UINT64, 0, p->own);
+
+	if (rc || t->kind == GCT_TASK_END)
+		return rc;
+	return t->kind == GCT_TASK_LINK ? do_link(p, t, out) : do_senders(p, t, bps);
+}
+
+static uint64_t left(uint64_t most, uint64_t spent)
+{
+	return most > spent ? most - spent : 0;
+}
+
+/* An equal part of what is left for links, for one of them and those after it. */
+static int measure_link(struct gct_probe *p, size_t i)
+{
+	struct gct_probed *l = &p->links[i];
+	uint64_t spent = gci_now_ns() - p->began_ns, parts = p->nlinks - i;
+	uint64_t percent = 100 - (p->comm->topo.nclusters > 1 ? SENDERS_PERCENT : 0);
+	struct gct_task t = {.kind = GCT_TASK_LINK,
+		.from = (uint64_t)l->from,
+		.to = (uint64_t)l->to,
+		.a = (uint64_t)l->first,
+		.b = (uint64_t)l->last,
+		.ns = left(p->most_ns / 100 * percent, spent) / parts,
+		.nbytes = left(p->most_nbytes / 100 * percent, p->nbytes) / parts};
+	int rc;
+
+	if (l->last < 0)
+		return 0;
+	gct_probe_progress(p, "link", l->from, l->to);
+	rc = gct_probe_task(p, &t, l, NULL);
+	p->nbytes += l->nbytes;
+	return rc;
+}
+
+static int measure_senders(struct gct_probe *p, struct gct_probed *l, uint64_t parts)
+{
+	const struct gci_topo *topo = &p->comm->topo;
+	int most = gci_topo_size(topo, l->from), there = gci_topo_size(topo, l->to), rc = 0;
+	uint64_t spent = gci_now_ns() - p->began_ns, bps = 0;
+	struct gci_ramp_config config = {.most_ns = left(p->most_ns, spent) / parts,
+		.most_nbytes = left(p->most_nbytes, p->nbytes) / parts,
+		.least_ns = 2 * ROUND_TRIPS * l->link.latency_ns,
+		.most_level = (uint32_t)(most < there ? most : there),
+		.each = 1};
+	struct gct_task t = {.kind = GCT_TASK_SENDERS,
+		.from = (uint64_t)l->from,
+		.to = (uint64_t)l->to,
+		.streams = l->streams};
+	struct gci_ramp_trial trial;
+	struct gci_ramp r;
+
+	if (l->link.nrates)
+		t.streams = l->link.rates[gci_ramp_knee(l->link.rates, l->link.nrates)].streams;
+	if (config.least_ns < LEAST_RATE_NS)
+		config.least_ns = LEAST_RATE_NS;
+	gct_probe_progress(p, "senders", l->from, l->to);
+	gci_ramp_init(&r, &config);
+	while (!rc && gci_ramp_next(&r, &trial)) {
+		uint64_t from = gci_now_ns();
+
+		t.level = trial.level;
+		t.n = trial.n;
+		t.nbytes = trial.nbytes;
+		rc = gct_probe_task(p, &t, NULL, &bps);
+		gci_ramp_done(&r, bps, gci_now_ns() - from);
+	}
+	memcpy(l->senders, r.rates, r.nrates * sizeof(*r.rates));
+	l->nsenders = r.nrates;
+	l->limits |= r.out_of_time ? GCT_OUT_OF_TIME : 0u;
+	l->limits |= r.out_of_bytes ? GCT_OUT_OF_BYTES : 0u;
+	p->nbytes += r.spent_nbytes;
+	return rc;
+}
+
+static int lead(struct gct_probe *p)
+{
+	struct gct_task end = {.kind = GCT_TASK_END};
+	size_t i, parts = 0;
+	int rc = 0;
+
+	p->began_ns = gci_now_ns();
+	for (i = 0; i < p->nlinks && !rc; i++) {
+		rc = measure_link(p, i);
+		parts += p->links[i].from != p->links[i].to;
+	}
+	for (i = 0; i < p->nlinks && !rc; i++)
+		if (p->links[i].from != p->links[i].to)
+			rc = measure_senders(p, &p->links[i], parts--);
+	return rc ? rc : gct_probe_task(p, &end, NULL, NULL);
+}
+
+int gct_probe_run(struct gct_probe *p)
+{
+	struct gct_task t;
+	int rc;
+
+	if (!p->comm->rank)
+		return lead(p);
+	do {
+		rc = gct_probe_task(p, &t, NULL, NULL);
+	} while (!rc && t.kind != GCT_TASK_END);
+	return rc;
+}
