@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "base/units.h"
+#include "tools/cases.h"
 #include "tools/tools.h"
 
 #include <errno.h>
@@ -60,73 +61,6 @@ static int list_algorithms(void)
 	return GCT_OK;
 }
 
-static int parse_sizes(struct gct_bench_options *o, char *list)
-{
-	char *save = NULL, *p;
-
-	o->nsizes = 0;
-	for (p = strtok_r(list, ",", &save); p; p = strtok_r(NULL, ",", &save))
-		if (o->nsizes == GCT_MAX_CASES || gci_parse_bytes(p, &o->sizes[o->nsizes++]))
-			return usage_error("--bytes", p, GCI_BYTES_EXPECTED);
-	return o->nsizes ? 0 : usage_error("--bytes", "", GCI_BYTES_EXPECTED);
-}
-
-static int parse_algorithms(struct gct_bench_options *o, char *list)
-{
-	char *save = NULL, *p;
-
-	o->nalgorithms = 0;
-	if (!strcmp(list, "all"))
-		return 0;
-	for (p = strtok_r(list, ",", &save); p; p = strtok_r(NULL, ",", &save)) {
-		if (o->nalgorithms == GCT_MAX_CASES)
-			return usage_error("--algorithm", p, "no more than 64 of them");
-		o->algorithms[o->nalgorithms++] = p;
-	}
-	return o->nalgorithms ? 0 : usage_error("--algorithm", "", "names, auto or all");
-}
-
-/* "bcast, reduce, ..., barrier or all" */
-static int wrong_operation(const char *value)
-{
-	char expected[200] = "";
-	int k, n = 0;
-
-	for (k = 0; k < GCI_NKINDS; k++)
-		n += snprintf(expected + n, sizeof(expected) - (size_t)n, "%s%s", k ? ", " : "",
-			gci_kind_name((enum gci_kind)k));
-	snprintf(expected + n, sizeof(expected) - (size_t)n, " or all");
-	return usage_error("operation", value, expected);
-}
-
-static void add_operation(struct gct_bench_options *o, enum gci_kind kind)
-{
-	int i;
-
-	for (i = 0; i < o->nkinds; i++)
-		if (o->kinds[i] == kind)
-			return;
-	o->kinds[o->nkinds++] = kind;
-}
-
-static int parse_operations(struct gct_bench_options *o, int argc, char **argv)
-{
-	int i, k;
-
-	for (i = 0; i < argc; i++) {
-		int all = !strcmp(argv[i], "all");
-
-		k = gci_kind_find(argv[i]);
-		if (!all && k < 0)
-			return wrong_operation(argv[i]);
-		if (!all)
-			add_operation(o, (enum gci_kind)k);
-		for (k = 0; all && k < GCI_NKINDS; k++)
-			add_operation(o, (enum gci_kind)k);
-	}
-	return o->nkinds ? 0 : wrong_operation("");
-}
-
 static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 {
 	static const struct option longs[] = {{"bytes", 1, NULL, 'b'}, {"algorithm", 1, NULL, 'a'},
@@ -145,10 +79,10 @@ static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 	while (!rc && (c = getopt_long(argc, argv, ":b:a:i:r:f:s:j:t:lh", longs, NULL)) != -1) {
 		switch (c) {
 		case 'b':
-			rc = parse_sizes(o, optarg);
+			rc = gct_parse_sizes("bench", optarg, o->sizes, &o->nsizes);
 			break;
 		case 'a':
-			rc = parse_algorithms(o, optarg);
+			rc = gct_parse_algorithms("bench", optarg, o->algorithms, &o->nalgorithms);
 			break;
 		case 'i':
 			if (gci_parse_uint(optarg, 1000000, &o->iterations) || !o->iterations)
@@ -195,7 +129,8 @@ static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 	if (!o->iterations)
 		o->iterations = o->nalgorithms ? 5 : 2;
 	if (!rc)
-		rc = parse_operations(o, argc - optind, argv + optind);
+		rc = gct_parse_operations(
+			"bench", argc - optind, argv + optind, o->kinds, &o->nkinds);
 	if (!rc && o->trace && (o->nkinds != 1 || o->nsizes != 1 || o->nalgorithms != 1))
 		rc = usage_error(
 			"--trace", o->trace, "one operation, one size and one algorithm with it");
@@ -239,34 +174,15 @@ static int share_file(struct gct_bench *b, struct gct_bench_options *o)
 	return rc;
 }
 
-/* Better now than after all measurements. What is in the file stays there until then. */
-static int try_to_write(const char *path)
+/* What is to be written, and what this needs. */
+static int open_outputs(struct gct_bench *b, const struct gct_bench_options *o)
 {
-	FILE *f = fopen(path, "ae");
+	int rc = 0;
 
-	if (!f)
-		return gci_comm_error(GCOLL_ERR_IO, "cannot write %s: %s", path, strerror(errno));
-	fclose(f);
-	return 0;
-}
-
-static int set_up(struct gct_bench *b, struct gct_bench_options *o)
-{
-	const struct gci_topo *t = &b->comm->topo;
-	struct gci_error e = {0};
-	uint64_t most = 1;
-	int i, rc = 0;
-
-	b->root = (int)o->root;
-	rc = gcoll_comm_dup(b->comm, &b->own);
-	if (rc)
-		return rc;
-	if (gct_lab_read(&b->lab, &e))
-		rc = gci_comm_error(e.status, "%s", e.text);
-	if (!rc && o->json && !b->comm->rank)
-		rc = try_to_write(o->json);
+	if (o->json && !b->comm->rank)
+		rc = gct_try_to_write(o->json);
 	if (!rc && o->trace && !b->comm->rank)
-		rc = try_to_write(o->trace);
+		rc = gct_try_to_write(o->trace);
 	if (!rc && o->trace) {
 		b->trace_file = o->trace;
 		b->trace = gct_bench_trace_begin(b);
@@ -275,26 +191,23 @@ static int set_up(struct gct_bench *b, struct gct_bench_options *o)
 	if (!rc && o->wan_tolerance != UINT64_MAX && !b->lab.nlinks)
 		rc = gci_comm_error(GCOLL_ERR_INVAL,
 			"--wan-tolerance: no WAN link is counted here, expected a lab's");
+	return rc;
+}
+
+static int set_up(struct gct_bench *b, struct gct_bench_options *o)
+{
+	uint64_t most = 1;
+	int i, rc = gct_bench_open(b, (int)o->root);
+
+	if (!rc)
+		rc = open_outputs(b, o);
 	if (!rc)
 		rc = gct_bench_clocks(b);
 	if (!rc && o->file)
 		rc = share_file(b, o);
-	if (rc)
-		return rc;
-	for (i = 0; i < t->nclusters * t->nclusters; i++)
-		if (t->links[i].delay_ns > b->longest_delay_ns)
-			b->longest_delay_ns = t->links[i].delay_ns;
 	for (i = 0; i < o->nsizes; i++)
 		most = o->sizes[i] > most ? o->sizes[i] : most;
-	most += (uint64_t)b->comm->size; /* equal blocks may be more than was asked for */
-	b->send = gci_calloc(most, 1);
-	b->recv = gci_calloc(most, 1);
-	if (!b->send || !b->recv)
-		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory for two buffers of the size");
-	/* First touches are the kernel's time, not the operation's. */
-	memset(b->send, 1, most);
-	memset(b->recv, 1, most);
-	return 0;
+	return rc ? rc : gct_bench_buffers(b, most);
 }
 
 /* The algorithms of one operation: those asked for, or all. */
@@ -458,10 +371,6 @@ int gct_bench(int argc, char **argv)
 	if (rc && !b.comm->engine->failure.status)
 		gct_abort(b.comm, everywhere, gcoll_last_error());
 	gct_bench_trace_end(b.trace);
-	gcoll_finalize(b.comm);
-	gct_lab_free(&b.lab);
-	gci_free(b.send);
-	gci_free(b.recv);
-	gci_free((char *)b.pattern);
+	gct_bench_close(&b);
 	return rc == GCOLL_ERR_INVAL ? GCT_USAGE : rc ? GCT_FAILED : GCT_OK;
 }

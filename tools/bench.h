@@ -5,9 +5,8 @@
 
 #include "collectives/models/limit.h"
 #include "comm/comm.h"
+#include "tools/cases.h"
 #include "tools/lab_info.h"
-
-#define GCT_MAX_CASES 64 /* sizes, or algorithms, in one call */
 
 struct gct_bench_options {
 	enum gci_kind kinds[GCI_NKINDS];
@@ -58,6 +57,16 @@ struct gct_bench {
 	const char *trace_file;
 };
 
+/* Of a communicator, which is b->comm already: its duplicate, the lab, the longest delay. 0 or a
+ * GCOLL_ERR_* as gci_comm_error() says; gct_bench_close() either way. */
+int gct_bench_open(struct gct_bench *b, int root);
+
+/* Room for operations on so many bytes, touched. */
+int gct_bench_buffers(struct gct_bench *b, uint64_t nbytes);
+
+/* And leaves the job. */
+void gct_bench_close(struct gct_bench *b);
+
 /* True if the WAN interfaces counted what the schedules move, within `percent`; also where nothing
  * was counted. */
 int gct_bench_wan_fits(const struct gct_bench_result *r, uint64_t percent);
@@ -78,6 +87,9 @@ int gct_bench_clocks(struct gct_bench *b);
 /* Measures one case on all ranks; the result is whole on rank 0. A GCOLL_ERR_*, with the text in
  * gcoll_last_error(); GCOLL_ERR_CORRUPT when a result was wrong. */
 int gct_bench_measure(struct gct_bench *b, struct gct_bench_result *r);
+
+/* Of the warm times, which are sorted. */
+uint64_t gct_bench_median(const struct gct_bench_result *r);
 
 /* Records operations of b->comm between on and off; `start` is on this rank's clock. NULL: out of
  * memory. */

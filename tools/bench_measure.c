@@ -148,6 +148,13 @@ int gct_bench_measure(struct gct_bench *b, struct gct_bench_result *r)
 	return 0;
 }
 
+uint64_t gct_bench_median(const struct gct_bench_result *r)
+{
+	uint64_t n = r->iterations;
+
+	return n % 2 ? r->ns[n / 2] : (r->ns[n / 2 - 1] + r->ns[n / 2]) / 2;
+}
+
 int gct_bench_wan_fits(const struct gct_bench_result *r, uint64_t percent)
 {
 	uint64_t want = r->schedule_wan_nbytes, got = r->wan_nbytes;

@@ -5,26 +5,19 @@
  * Rank r's input at place i is word(i) + r. i counts through all blocks, so that a block in a wrong
  * place, or of a wrong rank, does not pass; word() changes with each operation. */
 #include "tools/bench.h"
+#include "tools/shape.h"
 
 #include <string.h>
 
-static int has_blocks(enum gci_kind kind)
-{
-	return kind >= GCI_REDUCE_SCATTER && kind <= GCI_ALLTOALL;
-}
-
 void gct_bench_shape(const struct gct_bench *b, struct gct_bench_result *r, uint64_t nbytes)
 {
-	uint64_t p = (uint64_t)b->comm->size;
-	uint64_t block = has_blocks(r->kind) ? nbytes / p + (nbytes % p != 0) : nbytes;
+	struct gci_coll c = {.kind = r->kind, .topo = &b->comm->topo};
 
-	if (r->kind == GCI_BARRIER)
-		block = nbytes = 0;
-	r->asked_nbytes = nbytes;
-	r->nbytes = has_blocks(r->kind) ? block * p : block;
-	r->type = block % 4 ? GCOLL_UINT8 : GCOLL_UINT32;
-	r->esize = (uint32_t)gcoll_type_size(r->type);
-	r->count = block / r->esize;
+	r->asked_nbytes = r->kind == GCI_BARRIER ? 0 : nbytes;
+	r->nbytes = gct_shape(&c, nbytes);
+	r->type = c.esize == 1 ? GCOLL_UINT8 : GCOLL_UINT32;
+	r->esize = c.esize;
+	r->count = c.count;
 }
 
 struct gci_coll gct_bench_coll(const struct gct_bench *b, const struct gct_bench_result *r)

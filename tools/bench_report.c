@@ -9,13 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static uint64_t median(const struct gct_bench_result *r)
-{
-	uint64_t n = r->iterations;
-
-	return n % 2 ? r->ns[n / 2] : (r->ns[n / 2 - 1] + r->ns[n / 2]) / 2;
-}
-
 static const char *time_text(uint64_t ns, uint32_t dilation, char out[16])
 {
 	return gci_format_time(ns / dilation, out, 16);
@@ -97,7 +90,8 @@ void gct_bench_print(const struct gct_bench *b, const struct gct_bench_result *r
 		return;
 	}
 	if (r->limit_ns)
-		snprintf(ratio, sizeof(ratio), "%.2f", (double)median(r) / (double)r->limit_ns);
+		snprintf(ratio, sizeof(ratio), "%.2f",
+			(double)gct_bench_median(r) / (double)r->limit_ns);
 	if (r->cpu_percent >= 0)
 		snprintf(cpu, sizeof(cpu), "%d%%%s", r->cpu_percent,
 			r->cpu_percent > GCI_CPU_BUSY_PERCENT && b->lab.backend ? "!" : "");
@@ -106,8 +100,8 @@ void gct_bench_print(const struct gct_bench *b, const struct gct_bench_result *r
 	print_seen(r, seen, sizeof(seen));
 	printf("%-23s %7s %7s %7s %7s %5s %7s %4s %4s\n", r->algorithm,
 		time_text(r->cold_ns, k, t[0]), time_text(r->ns[0], k, t[1]),
-		time_text(median(r), k, t[2]), time_text(r->ns[r->iterations - 1], k, t[3]), ratio,
-		wan, seen, cpu);
+		time_text(gct_bench_median(r), k, t[2]),
+		time_text(r->ns[r->iterations - 1], k, t[3]), ratio, wan, seen, cpu);
 	fflush(stdout);
 }
 
@@ -152,7 +146,7 @@ static json_t *result_json(const struct gct_bench *b, const struct gct_bench_res
 	return json_pack("{s:s, s:I, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:b, s:i, s:I, s:I}",
 		"operation", gci_kind_name(r->kind), "bytes", (json_int_t)r->nbytes, "algorithm",
 		r->algorithm, "first_ns", (json_int_t)r->cold_ns, "warm_ns", times, "median_ns",
-		(json_int_t)median(r), "limit_ns", (json_int_t)r->limit_ns, "wan_bytes",
+		(json_int_t)gct_bench_median(r), "limit_ns", (json_int_t)r->limit_ns, "wan_bytes",
 		(json_int_t)r->wan_nbytes, "schedule_wan_bytes", (json_int_t)r->schedule_wan_nbytes,
 		"wan_measured", r->has_wan, "cpu_percent", r->cpu_percent, "dilation",
 		(json_int_t)b->lab.dilation, "late_ns", (json_int_t)r->late_ns);

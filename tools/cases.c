@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/cases.h"
+
+#include "base/units.h"
+#include "comm/comm.h"
+#include "tools/tools.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+int gct_wrong_value(const char *tool, const char *what, const char *value, const char *expected)
+{
+	return gct_wrong(tool, "%s \"%s\", expected %s", what, value, expected);
+}
+
+int gct_parse_sizes(const char *tool, char *list, uint64_t sizes[GCT_MAX_CASES], int *n)
+{
+	char *save = NULL, *p;
+
+	*n = 0;
+	for (p = strtok_r(list, ",", &save); p; p = strtok_r(NULL, ",", &save))
+		if (*n == GCT_MAX_CASES || gci_parse_bytes(p, &sizes[(*n)++]))
+			return gct_wrong_value(tool, "--bytes", p, GCI_BYTES_EXPECTED);
+	return *n ? 0 : gct_wrong_value(tool, "--bytes", "", GCI_BYTES_EXPECTED);
+}
+
+int gct_parse_algorithms(const char *tool, char *list, const char *names[GCT_MAX_CASES], int *n)
+{
+	char *save = NULL, *p;
+
+	*n = 0;
+	if (!strcmp(list, "all"))
+		return 0;
+	for (p = strtok_r(list, ",", &save); p; p = strtok_r(NULL, ",", &save)) {
+		if (*n == GCT_MAX_CASES)
+			return gct_wrong_value(tool, "--algorithm", p, "no more than 64 of them");
+		names[(*n)++] = p;
+	}
+	return *n ? 0 : gct_wrong_value(tool, "--algorithm", "", "names, auto or all");
+}
+
+/* "bcast, reduce, ..., barrier or all" */
+static int wrong_operation(const char *tool, const char *value)
+{
+	char expected[200] = "";
+	int k, n = 0;
+
+	for (k = 0; k < GCI_NKINDS; k++)
+		n += snprintf(expected + n, sizeof(expected) - (size_t)n, "%s%s", k ? ", " : "",
+			gci_kind_name((enum gci_kind)k));
+	snprintf(expected + n, sizeof(expected) - (size_t)n, " or all");
+	return gct_wrong_value(tool, "operation", value, expected);
+}
+
+static void add_operation(enum gci_kind kinds[GCI_NKINDS], int *n, enum gci_kind kind)
+{
+	int i;
+
+	for (i = 0; i < *n; i++)
+		if (kinds[i] == kind)
+			return;
+	kinds[(*n)++] = kind;
+}
+
+int gct_parse_operations(
+	const char *tool, int argc, char **argv, enum gci_kind kinds[GCI_NKINDS], int *n)
+{
+	int i, k;
+
+	*n = 0;
+	for (i = 0; i < argc; i++) {
+		int all = !strcmp(argv[i], "all");
+
+		k = gci_kind_find(argv[i]);
+		if (!all && k < 0)
+			return wrong_operation(tool, argv[i]);
+		if (!all)
+			add_operation(kinds, n, (enum gci_kind)k);
+		for (k = 0; all && k < GCI_NKINDS; k++)
+			add_operation(kinds, n, (enum gci_kind)k);
+	}
+	return *n ? 0 : wrong_operation(tool, "");
+}
+
+int gct_try_to_write(const char *path)
+{
+	FILE *f = fopen(path, "ae");
+
+	if (!f)
+		return gci_comm_error(GCOLL_ERR_IO, "cannot write %s: %s", path, strerror(errno));
+	fclose(f);
+	return 0;
+}

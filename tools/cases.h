@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * Lists of operations, sizes and algorithms as arguments, for commands that run or simulate each.
+ */
+#ifndef GCT_CASES_H
+#define GCT_CASES_H
+
+#include "collectives/coll.h"
+
+#define GCT_MAX_CASES 64 /* sizes, or algorithms, in one call */
+
+/* Each returns 0, or an exit status after saying what is wrong; `tool` is the subcommand's name. A
+ * list is cut up, and what is taken from it points into it. */
+
+int gct_parse_sizes(const char *tool, char *list, uint64_t sizes[GCT_MAX_CASES], int *n);
+
+/* Names are not looked up; "all" gives none. */
+int gct_parse_algorithms(const char *tool, char *list, const char *names[GCT_MAX_CASES], int *n);
+
+/* Each operation once; at least one; "all" is all of them. */
+int gct_parse_operations(
+	const char *tool, int argc, char **argv, enum gci_kind kinds[GCI_NKINDS], int *n);
+
+/* "WHAT "VALUE", expected EXPECTED", as gct_wrong() says it. */
+int gct_wrong_value(const char *tool, const char *what, const char *value, const char *expected);
+
+/* Better now than after all measurements: can this be written? What is in the file stays there. 0
+ * or GCOLL_ERR_IO as gci_comm_error() says. */
+int gct_try_to_write(const char *path);
+
+#endif
