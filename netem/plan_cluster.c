@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT
+ * A cluster of the lab: its switch, its hosts. */
+#include "netem/plan_impl.h"
+
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* What every namespace of hosts gets: the GridMPI paper's own settings (LAB.md). */
+#define HOST_SYSCTLS                               \
+	"net.ipv6.conf.default.disable_ipv6 1\n"   \
+	"net.ipv4.tcp_slow_start_after_idle 0\n"   \
+	"net.ipv4.tcp_no_metrics_save 1\n"         \
+	"net.ipv4.tcp_rmem 4096 131072 33554432\n" \
+	"net.ipv4.tcp_wmem 4096 16384 33554432\n"  \
+	"net.ipv4.ip_local_port_range 10000 65000\n"
+
+/* A host's own end: fq under the rate, which pacing and earliest departure times need. No netem:
+ * as the sender's own qdisc it defeats TCP Small Queues. */
+static void host_qdiscs(struct gci_planner *p, const char *netns, uint64_t nic_bps)
+{
+	struct gci_buf b = {0};
+
+	if (nic_bps)
+		gci_labplan_put_tbf(p, &b, "eth0", "root", nic_bps, GCI_LABPLAN_PORT_NBYTES);
+	gci_buf_printf(
+		&b, "qdisc add dev eth0 %s handle 10: fq\n", nic_bps ? "parent 1:1" : "root");
+	gci_labplan_step(p, GCI_LAB_TC, netns, &b);
+}
+
+/* The switch's end: what reaches this host, after the LAN's delay and at the NIC's rate. */
+static void port_qdiscs(const struct gci_planner *p, struct gci_buf *b, const char *port,
+	const struct gci_cluster *c)
+{
+	if (c->lan_delay_ns) {
+		gci_labplan_put_netem(b, port, c->lan_delay_ns);
+		gci_buf_printf(b, "\n");
+	}
+	if (c->nic_bps)
+		gci_labplan_put_tbf(p, b, port, c->lan_delay_ns ? "parent 2:1" : "root", c->nic_bps,
+			GCI_LABPLAN_PORT_NBYTES);
+}
+
+/* TCP makes its GSO packets as large as a millisecond of the flow's rate, and time does not dilate
+ * for it: at a rate divided by k, packets would be k times as many for the same bytes, and the CPU
+ * k times less faithful. This asks for the packets of the undilated rate. */
+static void scale_tso(struct gci_planner *p, const char *netns, uint64_t nic_bps)
+{
+	uint64_t segments = nic_bps * p->dilation / 8 / 1000 / 1448;
+	struct gci_buf b = {0};
+
+	if (segments > 44) /* 64 KiB */
+		segments = 44;
+	if (p->dilation == 1 || segments <= 2)
+		return;
+	gci_buf_printf(&b, "net.ipv4.tcp_min_tso_segs %" PRIu64 "\n", segments);
+	gci_labplan_step(p, GCI_LAB_SYSCTL, netns, &b);
+}
+
+void gci_labplan_name_host(struct gci_planner *p, int cluster, int number, struct gci_lab_host *h)
+{
+	const char *name = p->g->clusters[cluster].hosts[number];
+
+	h->name = gci_strdup(name);
+	h->netns = gci_asprintf("gcl-%s", name);
+	h->port_netns = gci_strdup(p->switches[cluster]);
+	if (!h->name || !h->netns || !h->port_netns) {
+		p->nomem = 1;
+		return;
+	}
+	h->cluster = cluster;
+	gci_labplan_addr(h->addr, sizeof(h->addr), cluster, number);
+	gci_labplan_addr(h->gateway, sizeof(h->gateway), cluster, GCI_LABPLAN_GATEWAY);
+	gci_labplan_mac(h->mac, sizeof(h->mac), cluster, number);
+	snprintf(h->port, sizeof(h->port), "p%d", number);
+	gci_labplan_own_netns(p, h->netns);
+	gci_labplan_sysctls(p, h->netns, HOST_SYSCTLS);
+	scale_tso(p, h->netns, p->g->clusters[cluster].nic_bps);
+}
+
+static void put_port(struct gci_buf *b, const struct gci_lab_host *h)
+{
+	gci_buf_printf(b,
+		"link add %s mtu 1500 type veth peer name eth0 address %s mtu 1500 netns %s\n"
+		"link set %s master br0 up\n"
+		"neigh add %s lladdr %s dev br0 nud permanent\n",
+		h->port, h->mac, h->netns, h->port, h->addr, h->mac);
+}
+
+static void make_host(struct gci_planner *p, const struct gci_lab_host *h)
+{
+	struct gci_buf b = {0};
+	char gateway_mac[20];
+
+	gci_labplan_mac(gateway_mac, sizeof(gateway_mac), h->cluster, GCI_LABPLAN_GATEWAY);
+	gci_buf_printf(&b,
+		"link set lo up\n"
+		"address add %s/16 dev eth0\n"
+		"link set eth0 up\n"
+		"neigh add %s lladdr %s dev eth0 nud permanent\n"
+		"route add default via %s\n",
+		h->addr, h->gateway, gateway_mac, h->gateway);
+	gci_labplan_step(p, GCI_LAB_IP, h->netns, &b);
+	host_qdiscs(p, h->netns, p->g->clusters[h->cluster].nic_bps);
+}
+
+void gci_labplan_cluster(struct gci_planner *p, int cluster, const struct gci_lab_host *hosts)
+{
+	const struct gci_cluster *c = &p->g->clusters[cluster];
+	struct gci_buf ip = {0}, tc = {0};
+	char addr[16], mac[20];
+	int i;
+
+	gci_labplan_addr(addr, sizeof(addr), cluster, GCI_LABPLAN_GATEWAY);
+	gci_labplan_mac(mac, sizeof(mac), cluster, GCI_LABPLAN_GATEWAY);
+	gci_buf_printf(&ip,
+		"link set lo up\n"
+		"link add br0 address %s type bridge forward_delay 0 mcast_snooping 0\n"
+		"address add %s/16 dev br0\n"
+		"link set br0 up\n",
+		mac, addr);
+	for (i = 0; i < c->nhosts; i++) {
+		put_port(&ip, &hosts[i]);
+		port_qdiscs(p, &tc, hosts[i].port, c);
+	}
+	gci_labplan_step(p, GCI_LAB_IP, p->switches[cluster], &ip);
+	gci_labplan_step(p, GCI_LAB_TC, p->switches[cluster], &tc);
+	for (i = 0; i < c->nhosts; i++)
+		make_host(p, &hosts[i]);
+}
