@@ -107,6 +107,7 @@ int gci_json_open(struct gci_json *j, struct gci_json_node *root, const char *te
 {
 	json_error_t why;
 
+	text = len ? text : "";
 	*j = (struct gci_json){.text = text, .len = len, .name = name, .e = e};
 	*root = (struct gci_json_node){.doc = j};
 	if (len > most)

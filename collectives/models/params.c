@@ -101,8 +101,11 @@ void gci_params_at(const struct gci_params_link *l, uint64_t nbytes, struct gci_
 	at->os_ns = on_line(a, a + 1, offsetof(struct gci_params_point, os_ns), nbytes);
 	at->or_ns = on_line(a, a + 1, offsetof(struct gci_params_point, or_ns), nbytes);
 	at->gap_ns = on_line(a, a + 1, offsetof(struct gci_params_point, gap_ns), nbytes);
-	if (nbytes > a[1].nbytes && at->gap_ns < at->os_ns)
-		at->gap_ns = at->os_ns;
+	if (nbytes <= a[1].nbytes)
+		return;
+	/* Kielmann 2001, 2.1: the gap covers the overheads. */
+	at->gap_ns = at->gap_ns < at->os_ns ? at->os_ns : at->gap_ns;
+	at->gap_ns = at->gap_ns < at->or_ns ? at->or_ns : at->gap_ns;
 }
 
 uint64_t gci_params_rate(const struct gci_params_link *l, uint32_t streams)

@@ -71,8 +71,9 @@ static inline struct gci_params_link *gci_params_link(const struct gci_params *p
 }
 
 /* os, or and gap at any size: between measured ones a straight line, beyond the last one the line
- * through the last two; where that falls, it is level; the gap is never below os there. What would
- * be beyond 64 bits is UINT64_MAX. `at->nbytes` is nbytes. All 0 where nothing was measured. */
+ * through the last two; where that falls, it is level; the gap is never below os or or there. What
+ * would be beyond 64 bits is UINT64_MAX. `at->nbytes` is nbytes. All 0 where nothing was measured.
+ */
 void gci_params_at(const struct gci_params_link *l, uint64_t nbytes, struct gci_params_point *at);
 
 /* The rate with this many streams: of the nearest number measured that is no more, else of the

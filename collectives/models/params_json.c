@@ -54,6 +54,9 @@ static int read_point(const struct gci_json_node *o, size_t i, const struct gci_
 	if (!rc && p->gap_ns < p->os_ns)
 		rc = gci_json_expected(
 			o, "gap_ns", "no less than os_ns, which is %" PRIu64, p->os_ns);
+	if (!rc && p->gap_ns < p->or_ns)
+		rc = gci_json_expected(
+			o, "gap_ns", "no less than or_ns, which is %" PRIu64, p->or_ns);
 	return rc;
 }
 

@@ -19,7 +19,7 @@
  *	    {
  *	      "from": "kyoto", "to": "tokyo",
  *	      "latency_ns": 10000000,
- *	      "points": [			rising, first 0 bytes; os_ns <= gap_ns
+ *	      "points": [			rising, first 0 bytes; gap_ns the longest
  *	        {"nbytes": 0, "os_ns": 900, "or_ns": 800, "gap_ns": 2000}
  *	      ],
  *	      "rates": [			rising

@@ -221,6 +221,9 @@ static void texts_that_are_none(void **state)
 	text_refused("{} {}", "t.json:1: end of file expected near '{', expected JSON");
 	text_refused("{\"0123456789012345678901234567890123456789012345678901234567890\": 1}",
 		"t.json:1: larger than 64 bytes");
+	is_refused(&o, gci_json_open(&o.j, &o.root, NULL, 0, 64, "t.json", &o.e),
+		"t.json:1: '[' or '{' expected near end of file, expected JSON");
+	gci_json_close(&o.j);
 	many = malloc(n);
 	memset(many, '[', n);
 	is_refused(&o, gci_json_open(&o.j, &o.root, many, n, n, "t.json", &o.e),

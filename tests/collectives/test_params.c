@@ -62,6 +62,8 @@ static void falling_lines_end_level(void **state)
 	/* os rises, the gap falls: it covers os all the same */
 	p[1].os_ns = 1500;
 	expect(&l, 1000, 6000, 110, 6000);
+	p[1].or_ns = 1010;
+	expect(&l, 1000, 6000, 10010, 10010);
 }
 
 static void no_overflow(void **state)

@@ -252,6 +252,8 @@ static void bad_lists(void **state)
 		"1099511627776");
 	bad("\"gap_ns\": 2500", "\"gap_ns\": 949",
 		"12: links[1].points[1].gap_ns = 949, expected no less than os_ns, which is 950");
+	bad("\"or_ns\": 850", "\"or_ns\": 2501",
+		"12: links[1].points[1].gap_ns = 2500, expected no less than or_ns, which is 2501");
 	bad("\"or_ns\": 850", "\"or_ns\": \"850\"",
 		"12: links[1].points[1].or_ns = \"850\", expected a whole number from 0 to "
 		"100000000000000");

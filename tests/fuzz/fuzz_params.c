@@ -19,7 +19,7 @@ static void use(const struct gci_params *p)
 		gci_params_rate(&p->links[i], (uint32_t)i);
 		for (bit = 0; bit < 64; bit++) {
 			gci_params_at(&p->links[i], UINT64_C(1) << bit, &at);
-			if (at.gap_ns < at.os_ns)
+			if (at.gap_ns < at.os_ns || at.gap_ns < at.or_ns)
 				abort();
 		}
 	}
