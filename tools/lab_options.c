@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/buf.h"
 #include "base/mem.h"
 #include "base/units.h"
 #include "netem/plan.h"
 #include "netem/uml.h"
 #include "netem/uml_start.h"
 #include "tools/lab.h"
+#include "tools/model_files.h"
 #include "tools/tools.h"
 
 #include <errno.h>
@@ -127,22 +127,6 @@ int lab_nothing_more(char **rest, const char *usage)
 	return GCT_USAGE;
 }
 
-static int read_file(const char *path, struct gci_buf *out)
-{
-	char chunk[16384];
-	FILE *f = fopen(path, "re");
-	size_t n;
-
-	if (!f)
-		return -1;
-	errno = 0;
-	while (out->len <= GCI_GRID_MAX_TEXT && (n = fread(chunk, 1, sizeof(chunk), f)) > 0)
-		gci_buf_put(out, chunk, n);
-	n = (size_t)ferror(f);
-	fclose(f);
-	return n || out->failed ? -1 : 0;
-}
-
 static void say_dilation(struct lab_options *o)
 {
 	if (o->dilate_auto && !o->quiet)
@@ -152,26 +136,17 @@ static void say_dilation(struct lab_options *o)
 
 int lab_load_grid(struct lab_options *o, struct gci_grid *g)
 {
-	struct gci_buf text = {0};
 	struct gci_error e = {0};
-	int rc = GCT_OK;
 
-	if (read_file(o->grid_file, &text)) {
-		fprintf(stderr, "gridcoll lab: error: cannot read the grid file %s: %s\n",
-			o->grid_file, errno ? strerror(errno) : "out of memory");
-		gci_buf_free(&text);
-		return GCT_USAGE;
+	if (gct_read_grid(o->grid_file, g, &e)) {
+		lab_complain(&e);
+		return e.status == GCOLL_ERR_NOMEM ? GCT_FAILED : GCT_USAGE;
 	}
-	if (gci_grid_parse(g, (const char *)text.data, text.len, o->grid_file, &e)) {
-		rc = lab_complain(&e);
-	} else {
-		if (o->dilate_auto)
-			o->dilation = gci_lab_choose_dilation(g);
-		say_dilation(o);
-		gci_grid_dilate(g, o->dilation);
-	}
-	gci_buf_free(&text);
-	return rc;
+	if (o->dilate_auto)
+		o->dilation = gci_lab_choose_dilation(g);
+	say_dilation(o);
+	gci_grid_dilate(g, o->dilation);
+	return GCT_OK;
 }
 
 /* What the machine has to spare, by /proc/meminfo. */
