@@ -20,6 +20,14 @@ uint64_t gci_isend_ns(const struct gci_params_isend *p, uint64_t gap_ns, uint64_
 	return p->os_spike_ns;
 }
 
+uint64_t gci_isend_next(
+	const struct gci_params_isend *p, uint64_t gap_ns, struct gci_isends *row, uint64_t now_ns)
+{
+	if (!gci_isend_pending(gap_ns, row->n, now_ns - row->first_ns))
+		*row = (struct gci_isends){0, now_ns};
+	return gci_isend_ns(p, gap_ns, row->n++, now_ns - row->first_ns);
+}
+
 const struct gci_params_isend *gci_isend_at(const struct gci_params_link *l, uint64_t nbytes)
 {
 	size_t i = 0;

@@ -67,6 +67,27 @@ static void in_time(void **state)
 	assert_true(spikes > 50);
 }
 
+/* A pause empties the buffers, and is not saved up: the next row is like the first. */
+static void rows(void **state)
+{
+	struct gci_isends row = {0};
+	uint64_t now = 5, i, k;
+
+	(void)state;
+	for (k = 0; k < 3; k++) {
+		for (i = 0; i < 15; i++)
+			assert_int_equal(gci_isend_next(&of_2k, GAP, &row, now), START);
+		assert_int_equal(gci_isend_next(&of_2k, GAP, &row, now), SPIKE);
+		assert_int_equal(gci_isend_next(&of_2k, GAP, &row, now), MID);
+		assert_int_equal(row.n, 17);
+		assert_int_equal(row.first_ns, now);
+		now += k ? 1000000 * GAP : 17 * GAP; /* just long enough, or very long */
+	}
+	assert_int_equal(gci_isend_next(&of_2k, GAP, &row, now), START);
+	assert_int_equal(gci_isend_next(&of_2k, GAP, &row, now + GAP - 1), START);
+	assert_int_equal(row.n, 2); /* the first was still there */
+}
+
 static void no_pattern(void **state)
 {
 	static const struct gci_params_isend blocking = {1 << 20, 0, 2, 1, START, SPIKE, MID};
@@ -105,6 +126,7 @@ int main(void)
 		cmocka_unit_test(pattern),
 		cmocka_unit_test(pending),
 		cmocka_unit_test(in_time),
+		cmocka_unit_test(rows),
 		cmocka_unit_test(no_pattern),
 		cmocka_unit_test(by_size),
 	};
