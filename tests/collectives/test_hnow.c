@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/prng.h"
 #include "collectives/models/hnow.h"
+#include "collectives/sim/sim.h"
 #include "collectives/verify/verify.h"
 
 #include <stdlib.h>
@@ -50,6 +51,24 @@ static uint64_t sent_on(const struct gci_sched *scheds, const uint64_t *tini_ns,
 	return last;
 }
 
+/* The same in a network that takes no time, where hosts send one message at a time. */
+static uint64_t simulated(const struct gci_algorithm *a, const struct gci_coll *c)
+{
+	struct gci_sim_op op = {.algorithm = a, .coll = c};
+	struct gci_sim_result r;
+	struct gci_simnet net;
+	uint64_t ns;
+
+	assert_int_equal(gci_simnet_init(&net, c->topo, NULL), 0);
+	net.host = GCI_HOST_FULL_DUPLEX;
+	net.nic_bps[0] = net.recv_ns = net.links[0].latency_ns = 0;
+	assert_int_equal(gci_simulate(&net, &op, &r), 0);
+	ns = r.ns;
+	gci_sim_result_free(&r);
+	gci_simnet_free(&net);
+	return ns;
+}
+
 /* What the schedules of an algorithm cost, once they are proved. */
 static uint64_t cost_of(
 	const char *name, const uint64_t *tini_ns, int n, int root, uint64_t segment)
@@ -72,6 +91,8 @@ static uint64_t cost_of(
 	if (gci_verify(list, &c, 0, NULL, &e))
 		fail_msg("%s: %s", name, e.text);
 	ns = segment ? 0 : sent_on(scheds, tini_ns, root, 0);
+	if (!segment)
+		assert_int_equal(simulated(a, &c), ns);
 	for (r = 0; r < n; r++)
 		gci_sched_free(&scheds[r]);
 	gci_topo_free(&t);
