@@ -7,11 +7,9 @@
  * Cost: (C-1) (M/W + 2L) + ceil(log2 h) M/B for large messages, W being a WAN link's rate;
  * L + ceil(log2 h) (M/B + o) for short ones, o being the cost of a message. MagPIe (Kielmann 2001),
  * 3.1. */
+#include "collectives/models/magpie.h"
 #include "collectives/bcast/bcast.h"
 #include "collectives/blocks/phases.h"
-
-/* MPI_Isend of more than this waits over the WAN. MagPIe, 2. */
-#define WAITS_FROM_NBYTES (64u << 10)
 
 enum { WAN, ACK, LAN };
 
@@ -47,7 +45,7 @@ void gci_emit_bcast_magpie(struct gci_builder *b, const struct gci_coll *c)
 {
 	const struct gci_topo *t = c->topo;
 	int home = t->cluster[c->root], mine = t->cluster[b->rank];
-	int waits = c->count * c->esize > WAITS_FROM_NBYTES;
+	int waits = c->count * c->esize > GCI_MAGPIE_WAITS_NBYTES;
 	struct gci_group g =
 		gci_group_cluster(c, mine, b->rank, mine == home ? t->index[c->root] : 0);
 

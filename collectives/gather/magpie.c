@@ -3,11 +3,9 @@
  * root in one message. Who receives large messages takes them one after the other.
  * Cost: (h-1)/h M'/B + the sum over the other clusters of M'/W + 2L, M' being a cluster's blocks
  * and W its link's rate; for short messages 2 L + P o. MagPIe (Kielmann 2001), 3.3. */
+#include "collectives/models/magpie.h"
 #include "collectives/blocks/phases.h"
 #include "collectives/gather/gather.h"
-
-/* A shorter message is under way before it is asked for. MagPIe, 2. */
-#define WAITS_FROM_NBYTES (64u << 10)
 
 enum { LAN, WAN };
 
@@ -25,7 +23,7 @@ static void receive(
 	uint64_t length = gci_blocks_len(m->c, &m->all, a, z);
 
 	gci_recv_blocks(m->b, m->c, &m->all, peer, gci_tag(phase, 0), to, a, z);
-	if (length * m->c->esize > WAITS_FROM_NBYTES)
+	if (length * m->c->esize > GCI_MAGPIE_WAITS_NBYTES)
 		gci_round(m->b);
 }
 

@@ -72,9 +72,9 @@ uint64_t gci_magpie_gather_ns(const struct gci_plogp *p, uint64_t nbytes, uint64
 /* Coordinators exchange what they have of nbytes each. 3.4. 0 in a single cluster. */
 uint64_t gci_magpie_exchange_ns(const struct gci_plogp *p, uint64_t nbytes, uint64_t k);
 
-/* A gather in each cluster, the exchange in k segments, and a bcast in each, in its best number of
- * segments. 3.4. */
-uint64_t gci_magpie_allgather_ns(const struct gci_magpie *m, uint64_t nbytes, uint64_t k);
+/* A gather in each cluster, the exchange in k segments, and in each cluster bcasts of those
+ * segments, down binomial trees as in the paper's LANs; one phase after the other. 3.4. */
+uint64_t gci_magpie_allgather_ns(const struct gci_plogp *p, uint64_t nbytes, uint64_t k);
 
 /* ---- whole operations */
 
@@ -88,7 +88,8 @@ uint64_t gci_magpie_segment(const struct gci_magpie *m, const struct gci_coll *c
 uint64_t gci_magpie_ns(const struct gci_magpie *m, const struct gci_coll *c);
 
 /* Its original way, without segments: an isend of more than GCI_MAGPIE_WAITS_NBYTES waits until
- * the other end has the message, so that WAN links are used one after the other (2, 3.1). Bcast,
+ * the other end has the message, so that WAN links are used one after the other (2, 3.1). In
+ * gathers it is the receiver who waits, for what is more than the transport's allowance. Bcast,
  * scatter and gather; UINT64_MAX for other kinds. */
 uint64_t gci_magpie_original_ns(const struct gci_magpie *m, const struct gci_coll *c);
 

@@ -82,26 +82,29 @@ struct operation {
 	uint32_t degree;
 };
 
-/* Of all coordinators: the bcast of 3.4. */
-static uint64_t lan_cost(const void *ctx, uint64_t k)
+/* The bcasts of 3.4: of each coordinator's slab in k segments, which go down a binomial tree one
+ * after the other. A segment alone is there after h hops, since who gets it first sends it most. */
+static uint64_t spread_ns(const struct gci_plogp *p, uint64_t slab, uint64_t k)
 {
-	const struct operation *o = ctx;
+	struct gci_magpie_tree t = gci_magpie_tree_of(GCI_MAGPIE_BINOMIAL, p->most);
+	struct gci_plogp_times at = gci_plogp_at(p, GCI_LAN, slab ? (slab - 1) / k + 1 : 0);
+	uint64_t busy = gci_ns_plus(at.or_ns, gci_ns_times((unsigned)t.degree, at.send_ns));
+	uint64_t others = gci_ns_times(k, (unsigned)p->nclusters) - 1;
 
-	return gci_magpie_layer_ns(o->m, GCI_LAN, o->nbytes, k, NULL);
+	if (p->most == 1)
+		return 0;
+	return gci_ns_plus(gci_ns_times(others, larger(at.gap_ns, busy)),
+		gci_ns_times((unsigned)t.height, at.recv_ns));
 }
 
-uint64_t gci_magpie_allgather_ns(const struct gci_magpie *m, uint64_t nbytes, uint64_t k)
+uint64_t gci_magpie_allgather_ns(const struct gci_plogp *p, uint64_t nbytes, uint64_t k)
 {
-	uint64_t slab = gci_ns_times(nbytes, (unsigned)m->p.most), local;
-	struct operation bcast = {m, GCI_BCAST, gci_ns_times(slab, (unsigned)m->p.nclusters), 0};
-	struct gci_plogp one = m->p;
+	uint64_t slab = gci_ns_times(nbytes, (unsigned)p->most);
+	struct gci_plogp one = *p;
 
 	one.nclusters = 1;
-	local = m->p.most > 1 ? gci_magpie_gather_ns(&one, nbytes, 1) : 0;
-	local = gci_ns_plus(local,
-		lan_cost(&bcast,
-			gci_plogp_segments(bcast.nbytes, GCI_PLOGP_MOST_STEPS, lan_cost, &bcast)));
-	return gci_ns_plus(local, gci_magpie_exchange_ns(&m->p, slab, k));
+	return gci_ns_plus(p->most > 1 ? gci_magpie_gather_ns(&one, nbytes, 1) : 0,
+		gci_ns_plus(gci_magpie_exchange_ns(p, slab, k), spread_ns(p, slab, k)));
 }
 
 static uint64_t operation_cost(const void *ctx, uint64_t k)
@@ -116,7 +119,7 @@ static uint64_t operation_cost(const void *ctx, uint64_t k)
 	case GCI_GATHER:
 		return gci_magpie_gather_ns(&o->m->p, o->nbytes, k);
 	case GCI_ALLGATHER:
-		return gci_magpie_allgather_ns(o->m, o->nbytes, k);
+		return gci_magpie_allgather_ns(&o->m->p, o->nbytes, k);
 	default:
 		return UINT64_MAX;
 	}
@@ -169,17 +172,33 @@ uint64_t gci_magpie_ns(const struct gci_magpie *m, const struct gci_coll *c)
 
 /* ---- the original ways */
 
-/* One message to, or from, each other coordinator. */
-static uint64_t wan_turns(const struct gci_plogp *p, uint64_t nbytes)
+/* The root sends to each other coordinator; if they are to wait, what comes next waits for an
+ * acknowledgement. What is more than the transport's allowance is not sent before the first of them
+ * is known to be ready. */
+static uint64_t send_turns(const struct gci_plogp *p, uint64_t nbytes)
 {
 	struct gci_plogp_times wan = gci_plogp_at(p, GCI_WAN, nbytes);
-	uint64_t turn = wan.send_ns;
+	uint64_t others = (unsigned)p->nclusters - 1, trip = gci_ns_times(2, wan.latency_ns);
+	uint64_t ask = nbytes < GCI_WAN_EAGER ? 0 : wan.latency_ns;
 
-	if (p->nclusters == 1)
+	if (!others)
 		return 0;
-	if (nbytes > GCI_MAGPIE_WAITS_NBYTES)
-		turn = gci_ns_plus(wan.gap_ns, gci_ns_times(2, wan.latency_ns));
-	return gci_ns_plus(gci_ns_times((unsigned)p->nclusters - 2, turn), wan.recv_ns);
+	if (nbytes <= GCI_MAGPIE_WAITS_NBYTES)
+		return gci_ns_plus(gci_ns_times(others - 1, wan.send_ns), wan.recv_ns);
+	return gci_ns_plus(ask, gci_ns_times(others, gci_ns_plus(wan.gap_ns, trip)));
+}
+
+/* The root receives from each other coordinator; of those that need not wait all are under way at
+ * once. */
+static uint64_t receive_turns(const struct gci_plogp *p, uint64_t nbytes)
+{
+	struct gci_plogp_times wan = gci_plogp_at(p, GCI_WAN, nbytes);
+	uint64_t others = (unsigned)p->nclusters - 1, trip = gci_ns_times(2, wan.latency_ns);
+
+	if (nbytes < GCI_WAN_EAGER)
+		return gci_ns_plus(
+			wan.latency_ns, larger(wan.gap_ns, gci_ns_times(others, wan.send_ns)));
+	return gci_ns_times(others, gci_ns_plus(wan.gap_ns, trip));
 }
 
 /* A binomial tree in each cluster, or each block by itself. */
@@ -199,10 +218,13 @@ uint64_t gci_magpie_original_ns(const struct gci_magpie *m, const struct gci_col
 {
 	struct operation o = operation_of(m, c);
 
-	uint64_t slab = gci_ns_times(o.nbytes, (unsigned)m->p.most);
+	uint64_t slab = gci_ns_times(o.nbytes, (unsigned)m->p.most), turns;
 
 	if (c->kind != GCI_BCAST && c->kind != GCI_SCATTER && c->kind != GCI_GATHER)
 		return UINT64_MAX;
-	return gci_ns_plus(wan_turns(&m->p, c->kind == GCI_BCAST ? o.nbytes : slab),
-		in_clusters(&m->p, o.nbytes, c->kind == GCI_BCAST));
+	if (c->kind == GCI_GATHER)
+		turns = receive_turns(&m->p, slab);
+	else
+		turns = send_turns(&m->p, c->kind == GCI_BCAST ? o.nbytes : slab);
+	return gci_ns_plus(turns, in_clusters(&m->p, o.nbytes, c->kind == GCI_BCAST));
 }

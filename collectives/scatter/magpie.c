@@ -4,11 +4,9 @@
  * WAN waits for its acknowledgement.
  * Cost: the sum over the other clusters of M'/W + 2L, M' being a cluster's blocks and W its link's
  * rate, + (h-1)/h M'/B; for short messages 2 L + P o. MagPIe (Kielmann 2001), 3.2. */
+#include "collectives/models/magpie.h"
 #include "collectives/blocks/phases.h"
 #include "collectives/scatter/scatter.h"
-
-/* MPI_Isend of more than this waits over the WAN. MagPIe, 2. */
-#define WAITS_FROM_NBYTES (64u << 10)
 
 enum { WAN, ACK, LAN };
 
@@ -29,7 +27,7 @@ static int waits(const struct magpie *m)
 {
 	uint64_t length = gci_blocks_len(m->c, &m->all, m->first, m->end);
 
-	return length * m->c->esize > WAITS_FROM_NBYTES;
+	return length * m->c->esize > GCI_MAGPIE_WAITS_NBYTES;
 }
 
 static void to_coordinator(struct magpie *m)

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "collectives/models/magpie.h"
+#include "collectives/sim/sim.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,9 +168,9 @@ static void values(void **state)
 	/* One after the other: WAN flat, LAN in a segment: 2 s + ... of 1,030,000. */
 	assert_int_equal(gci_magpie_bcast_sequential_ns(&m, 1000000, 10, 1),
 		9 * 1030000 + 2 * 130000 + 6030000 + 2 * 1030000 + 1000);
-	/* The gather of blocks of 100,000 takes o + 3 s, the bcast of the whole its best. */
-	assert_int_equal(
-		gci_magpie_allgather_ns(&m, 0, 1), O + 3 * O + 2 * O + 5000000 + O + 2 * O + 1000);
+	/* The gather, the exchange, and bcasts of four slabs down trees of d = h = 2. */
+	assert_int_equal(gci_magpie_allgather_ns(&by_hand, 0, 1),
+		(O + 3 * O) + (2 * O + 5000000 + O) + (3 * 3 * O + 2 * (1000 + O)));
 }
 
 /* The single layer's T for k segments and degree d, as it stands in 3.1.1. */
@@ -183,6 +184,37 @@ static uint64_t layer(
 		nodes += level *= (unsigned)d;
 	gamma = gamma > t.gap_ns ? gamma : t.gap_ns;
 	return (k - 1) * gamma + h * ((unsigned)(d - 1) * t.send_ns + t.recv_ns);
+}
+
+/* Three others: of a short message, 2 s + r; of a long one, from when the first is known to be
+ * ready, 3 (g + 2 L); and what a binomial tree of height 2, or two blocks, take in a cluster. */
+static void originals(void **state)
+{
+	struct gci_coll c = {.kind = GCI_BCAST, .count = 10000, .esize = 1};
+	struct gci_magpie m;
+
+	(void)state;
+	gci_magpie_init(&m, &by_hand);
+	assert_int_equal(gci_magpie_original_ns(&m, &c),
+		(2 * 40000 + 5000000 + 130000) + 2 * (1000 + 40000));
+	c.count = 100000;
+	assert_int_equal(
+		gci_magpie_original_ns(&m, &c), 3 * (1030000 + 10000000) + 2 * (1000 + 130000));
+	c.kind = GCI_SCATTER; /* of 300,000 for each cluster */
+	assert_int_equal(
+		gci_magpie_original_ns(&m, &c), 3 * (3030000 + 10000000) + 130000 + 1000 + 130000);
+	c.count = 1000000;
+	assert_int_equal(gci_magpie_original_ns(&m, &c),
+		(5000000 + 3 * (30030000 + 10000000)) + 1030000 + 1000 + 1030000);
+	c.count = 100000;
+	c.kind = GCI_GATHER; /* which all come at once */
+	assert_int_equal(
+		gci_magpie_original_ns(&m, &c), (5000000 + 3030000) + 130000 + 1000 + 130000);
+	c.count = 1000000;
+	assert_int_equal(gci_magpie_original_ns(&m, &c),
+		3 * (30030000 + 10000000) + 1030000 + 1000 + 1030000);
+	c.kind = GCI_ALLTOALL;
+	assert_true(gci_magpie_original_ns(&m, &c) == UINT64_MAX);
 }
 
 /* Leaving out degrees that have the height of a lower one loses nothing. */
@@ -335,10 +367,72 @@ static void measured_as_described(void **state)
 		struct gci_coll c = {.kind = kinds[i], .topo = &t, .count = MIB, .esize = 1};
 
 		assert_int_equal(gci_magpie_ns(&grid, &c), gci_magpie_ns(&curves, &c));
+		c.kind = GCI_ALLTOALL;
+		assert_true(gci_magpie_ns(&grid, &c) == UINT64_MAX);
+		c.kind = kinds[i];
 		points[7][1].gap_ns += 1000;
 		assert_true(gci_magpie_ns(&grid, &c) < gci_magpie_ns(&curves, &c));
 		points[7][1].gap_ns -= 1000;
 	}
+	gci_topo_free(&t);
+}
+
+/* ---- the simulator */
+
+static uint64_t simulate(const struct gci_coll *c, const char *name)
+{
+	struct gci_sim_op op = {.algorithm = gci_algorithm_find(c->kind, name), .coll = c};
+	struct gci_sim_result r;
+	struct gci_simnet net;
+	int i, n = c->topo->nclusters;
+	uint64_t ns;
+
+	assert_int_equal(gci_simnet_init(&net, c->topo, NULL), 0);
+	/* The formulas' rates are those that stand in the grid, headers or not. */
+	for (i = 0; i < n * n; i++)
+		net.links[i].bps = c->topo->links[i].rate_bps;
+	assert_int_equal(gci_simulate(&net, &op, &r), 0);
+	ns = r.ns;
+	gci_sim_result_free(&r);
+	gci_simnet_free(&net);
+	return ns;
+}
+
+/* Schedules take what formulas say, where the paper's assumptions hold: bench/formulas.c has more.
+ */
+static void simulated(void **state)
+{
+	static const struct {
+		enum gci_kind kind;
+		const char *segmented, *original;
+	} of[] = {
+		{GCI_BCAST, "magpie-pipelined", "magpie"},
+		{GCI_SCATTER, "magpie-segmented", "magpie"},
+		{GCI_GATHER, "magpie-segmented", "magpie"},
+		{GCI_ALLGATHER, "magpie-segmented", NULL},
+	};
+	struct gci_magpie m;
+	struct gci_plogp p;
+	struct gci_topo t;
+	uint64_t nbytes;
+	size_t i;
+
+	(void)state;
+	load_grid(&t, 8);
+	p = gci_plogp(&t);
+	gci_magpie_init(&m, &p);
+	for (i = 0; i < sizeof(of) / sizeof(*of); i++)
+		for (nbytes = 128 << 10; nbytes <= 2 * MIB; nbytes *= 4) {
+			struct gci_coll c = {
+				.kind = of[i].kind, .topo = &t, .count = nbytes, .esize = 1};
+			uint64_t ns = of[i].original ? simulate(&c, of[i].original) : 0;
+
+			assert_in_range(gci_magpie_original_ns(&m, &c), ns - ns / 50,
+				ns ? ns + ns / 50 : UINT64_MAX);
+			c.segment = gci_magpie_segment(&m, &c);
+			ns = simulate(&c, of[i].segmented);
+			assert_in_range(gci_magpie_ns(&m, &c), ns - ns / 50, ns + ns / 50);
+		}
 	gci_topo_free(&t);
 }
 
@@ -395,7 +489,7 @@ static void extremes(void **state)
 			assert_int_equal(gci_magpie_scatter_ns(&p, n, q), UINT64_MAX);
 			assert_int_equal(gci_magpie_gather_ns(&p, n, q), UINT64_MAX);
 			assert_int_equal(gci_magpie_exchange_ns(&p, n, q), UINT64_MAX);
-			assert_int_equal(gci_magpie_allgather_ns(&m, n, q), UINT64_MAX);
+			assert_int_equal(gci_magpie_allgather_ns(&p, n, q), UINT64_MAX);
 		}
 	p = (struct gci_plogp){.nic_bps = 1, .nclusters = 1, .most = 1};
 	gci_magpie_init(&m, &p);
@@ -411,10 +505,12 @@ int main(void)
 		cmocka_unit_test(heights),
 		cmocka_unit_test(times_of_a_message),
 		cmocka_unit_test(values),
+		cmocka_unit_test(originals),
 		cmocka_unit_test(best_trees),
 		cmocka_unit_test(searches),
 		cmocka_unit_test(measured),
 		cmocka_unit_test(measured_as_described),
+		cmocka_unit_test(simulated),
 		cmocka_unit_test(table_3),
 		cmocka_unit_test(extremes),
 	};
