@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "collectives/blocks/windows.h"
 #include "comm/comm.h"
+#include "comm/deadline.h"
 #include "comm/message.h"
 #include "comm/request.h"
 
@@ -193,29 +194,11 @@ struct gci_tp_config gci_engine_tp_config(struct gci_engine *e)
 		.user = e,
 		.link = on_link,
 		.on_failure = on_failure,
-		.check = on_check};
+		.check = on_check,
+		.activity = &e->activity};
 }
 
 /* ---- progress */
-
-/* Only time that was spent waiting here counts, and only while no message comes or goes. */
-static void count_waiting(struct gci_engine *e, uint64_t since_ns)
-{
-	char what[GCI_SIGNATURE_NBYTES];
-
-	if (e->activity != e->seen_activity || !e->active) {
-		e->seen_activity = e->activity;
-		e->waited_ns = 0;
-		return;
-	}
-	e->waited_ns += gci_now_ns() - since_ns;
-	if (e->waited_ns < e->op_timeout_ns || e->failure.status)
-		return;
-	gci_req_name_oldest(e, what);
-	gci_engine_fail(e, GCOLL_ERR_TIMEOUT, -1,
-		"%s: rank %d (%s) has waited %" PRIu64 " s for other ranks", what, e->rank,
-		e->hosts[e->rank], e->waited_ns / GCI_NS_PER_S);
-}
 
 int gci_engine_progress(struct gci_engine *e, uint64_t timeout_ns)
 {
@@ -223,11 +206,11 @@ int gci_engine_progress(struct gci_engine *e, uint64_t timeout_ns)
 
 	if (gci_engine_check(e))
 		timeout_ns = 0;
-	else if (e->op_timeout_ns < timeout_ns)
-		timeout_ns = e->op_timeout_ns;
+	else if (gci_deadline_least(e) < timeout_ns)
+		timeout_ns = gci_deadline_least(e);
 	gci_tp_progress(e->tp, timeout_ns);
 	if (gci_engine_check(e))
 		gci_messages_fail(e);
-	count_waiting(e, now);
+	gci_deadline_count(e, now);
 	return e->failure.status;
 }

@@ -48,9 +48,10 @@ struct gci_engine {
 	uint32_t streams;        /* per WAN peer; 0: by the grid file, or GCI_DEFAULT_STREAMS */
 	uint64_t sockbuf_nbytes; /* 0: the kernel's autotuning */
 	uint64_t op_timeout_ns;  /* waiting without any message for so long fails; GCI_NEVER */
-	uint64_t dead_ns;        /* silence of a connection; 0: never */
-	int started;             /* some operation: connections may be open */
-	uint32_t window_nbytes;  /* GCI_WINDOW_NBYTES; tests make it small, on all ranks */
+	uint64_t floor_ns; /* and with a message under way, no less than that; 0: not watched */
+	uint64_t dead_ns;  /* silence of a connection; 0: never */
+	int started;       /* some operation: connections may be open */
+	uint32_t window_nbytes; /* GCI_WINDOW_NBYTES; tests make it small, on all ranks */
 
 	const struct gci_run_trace *trace; /* of all steps, comm/run.h; NULL: none */
 
@@ -59,9 +60,10 @@ struct gci_engine {
 	struct gci_sched_cache cache;
 	struct gci_scratch scratch;
 	struct gci_recording recording;
-	uint64_t activity;      /* grows with every message that comes or goes */
+	uint64_t activity;      /* grows whenever bytes come or go */
 	uint64_t seen_activity; /* when waited_ns was last counted */
 	uint64_t waited_ns;     /* in progress, without activity */
+	uint64_t looked_ns;     /* waited_ns when comm/deadline.c last looked closer */
 	int finalizing;
 
 	struct gci_ctl_failure failure; /* status 0: none yet */

@@ -73,6 +73,7 @@ int gci_op_prepare(struct gci_op *op)
 		return gci_comm_error(GCOLL_ERR_INVAL, "%s: %s %s", gci_kind_name(c->kind),
 			comm->choice[c->kind].how.algorithm->name, why);
 	op->algorithm = d.how.algorithm;
+	op->expected_ns = d.ns;
 	if (op->windows.n >> GCI_WINDOW_BITS)
 		return gci_comm_error(GCOLL_ERR_INVAL, "%s: the message is too long",
 			op->name ? op->name : gci_kind_name(c->kind));

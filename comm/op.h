@@ -37,6 +37,7 @@ struct gci_op {
 	/* The operation's. */
 	struct gci_list link; /* comm->ops */
 	const struct gci_algorithm *algorithm;
+	uint64_t expected_ns; /* that it takes, as whoever chose the algorithm says; 0: not known */
 	uint64_t digest;
 	struct gci_windows windows;
 	uint64_t started, ended;

@@ -2,6 +2,7 @@
  * gcoll_comm_set. */
 #include "base/units.h"
 #include "comm/comm.h"
+#include "comm/deadline.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -43,12 +44,21 @@ static int set_socket_buffer(gcoll_comm *c, const char *value)
 
 static int set_timeout(gcoll_comm *c, const char *value)
 {
-	uint64_t v = GCI_NEVER;
+	uint64_t v = GCI_NEVER, floor = 0;
+	int rc = 0;
 
-	if (strcmp(value, "never") != 0 && (gci_parse_time(value, &v) || !v))
+	if (!strcmp(value, "auto"))
+		floor = GCI_DEADLINE_FLOOR_NS;
+	else if (!strncmp(value, "auto:", 5))
+		rc = gci_parse_time(value + 5, &floor) || !floor;
+	else if (strcmp(value, "never") != 0)
+		rc = gci_parse_time(value, &v) || !v;
+	if (rc)
 		return gci_comm_error(GCOLL_ERR_INVAL,
-			"timeout: \"%s\", expected never or " GCI_TIME_EXPECTED, value);
+			"timeout: \"%s\", expected never, auto, auto:TIME or " GCI_TIME_EXPECTED,
+			value);
 	c->engine->op_timeout_ns = v;
+	c->engine->floor_ns = floor;
 	return 0;
 }
 

@@ -64,6 +64,38 @@ void gci_ep_revoke(struct gci_ep *ep, int status)
 	gci_ep_fail(ep, status, -1, "revoked");
 }
 
+static void describe(const struct gci_ep *ep, const struct gci_tp_req *r, struct gci_tp_wait *out)
+{
+	const struct gci_msg *in = gci_msgs_find(&ep->in, r->peer, &r->key);
+	const struct gci_msg *to = gci_msgs_find(&ep->out, r->peer, &r->key);
+	int receives = in && in->req == r;
+
+	/* A send that is in neither table has no more than its last frame to go. */
+	*out = (struct gci_tp_wait){.peer = r->peer,
+		.sends = !receives,
+		.taken_up = receives ? in->seen : to && to->req == r && to->credited,
+		.key = r->key,
+		.nbytes = r->nbytes,
+		.moved = r->moved};
+}
+
+int gci_ep_waits(const struct gci_ep *ep, struct gci_tp_wait *out)
+{
+	const struct gci_list *it;
+	struct gci_tp_wait w;
+	int found = 0;
+
+	gci_list_each (it, &ep->active) {
+		describe(ep, gci_container(it, struct gci_tp_req, link), &w);
+		if (!found || w.taken_up)
+			*out = w;
+		found = 1;
+		if (w.taken_up)
+			break;
+	}
+	return found;
+}
+
 int gci_ep_mismatch(struct gci_ep *ep, const struct gci_msg *m, uint64_t nbytes, uint64_t digest)
 {
 	if (m->nbytes == nbytes && m->digest == digest)

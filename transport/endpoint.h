@@ -138,6 +138,9 @@ void gci_ep_left(struct gci_ep *ep, int peer);
 int gci_ep_fail(struct gci_ep *ep, int status, int peer, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/* As gci_tp_waits. */
+int gci_ep_waits(const struct gci_ep *ep, struct gci_tp_wait *out);
+
 /* As gci_tp_fail. */
 void gci_ep_revoke(struct gci_ep *ep, int status);
 

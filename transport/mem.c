@@ -169,6 +169,11 @@ static void mem_stats(struct gci_tp *tp, int peer, struct gci_tp_stats *out)
 		*out = ep->peers[peer]->stats;
 }
 
+static int mem_waits(struct gci_tp *tp, struct gci_tp_wait *out)
+{
+	return gci_ep_waits(&((struct gci_mem *)tp)->ep, out);
+}
+
 static void mem_free(struct gci_tp *tp)
 {
 	struct gci_mem *m = (struct gci_mem *)tp;
@@ -204,6 +209,7 @@ static const struct gci_tp_ops mem_ops = {
 	.fail = mem_fail,
 	.stop = mem_stop,
 	.stats = mem_stats,
+	.waits = mem_waits,
 	.free = mem_free,
 };
 

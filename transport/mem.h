@@ -29,6 +29,9 @@ struct gci_mem_faults {
 	uint64_t flip_after; /* bytes delivered (in all) after which one bit is flipped; 0: never */
 	uint32_t max_piece;  /* most bytes moved in one step; 0: 1 MiB */
 	uint32_t stall_percent; /* of steps in which nothing moves */
+	uint64_t freeze_after;  /* steps after which nothing moves from or to `freeze_rank`, which
+				 * does not die of it; 0: never */
+	int freeze_rank;
 };
 
 int gci_mem_net_create(

@@ -145,6 +145,15 @@ static int move_in(struct gci_mem_end *e, size_t most)
 	return 1;
 }
 
+static int is_frozen(const struct gci_mem_end *e)
+{
+	const struct gci_mem_net *net = e->owner->net;
+	int rank = net->faults.freeze_rank;
+
+	return net->faults.freeze_after && net->steps > net->faults.freeze_after &&
+	       (e->owner->tp.config.rank == rank || e->stream.peer == rank);
+}
+
 /* Tries active ends until one has moved something. */
 static int move(struct gci_mem_net *net)
 {
@@ -156,8 +165,10 @@ static int move(struct gci_mem_net *net)
 		struct gci_mem_end *e = net->active[i];
 		int in = (int)gci_prng_below(&net->prng, 2);
 
-		if (in ? move_in(e, most) || move_out(e, most)
-		       : move_out(e, most) || move_in(e, most))
+		if (is_frozen(e))
+			;
+		else if (in ? move_in(e, most) || move_out(e, most)
+			    : move_out(e, most) || move_in(e, most))
 			return 1;
 		e->queued = 0;
 		net->active[i] = net->active[--net->nactive];

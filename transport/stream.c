@@ -91,11 +91,20 @@ int gci_stream_out(struct gci_stream *s, struct iovec iov[GCI_STREAM_OUT])
 	return n;
 }
 
+static void count_activity(const struct gci_stream *s)
+{
+	uint64_t *activity = s->ep->config->activity;
+
+	if (activity)
+		++*activity;
+}
+
 void gci_stream_sent(struct gci_stream *s, size_t n)
 {
 	struct gci_ep_peer *p = s->ep->peers[s->peer];
 	unsigned i;
 
+	count_activity(s);
 	s->gone += n;
 	for (i = 0; i < s->nout; i++) {
 		size_t whole = GCI_FRAME_HEAD_NBYTES + s->out[i].nbytes;
@@ -189,6 +198,7 @@ int gci_stream_received(struct gci_stream *s, size_t n)
 {
 	if (gci_ep_status(s->ep))
 		return gci_ep_status(s->ep);
+	count_activity(s);
 	if (s->in_payload) {
 		size_t rest = s->sink.nbytes - s->got;
 		size_t direct = n < rest ? n : rest;

@@ -293,6 +293,11 @@ static void release(struct gci_tcp *t)
 		destroy(t);
 }
 
+static int tcp_waits(struct gci_tp *tp, struct gci_tp_wait *out)
+{
+	return gci_ep_waits(&((struct gci_tcp *)tp)->ep, out);
+}
+
 static void tcp_free(struct gci_tp *tp)
 {
 	struct gci_tcp *t = (struct gci_tcp *)tp;
@@ -319,6 +324,7 @@ static const struct gci_tp_ops tcp_ops = {
 	.fail = tcp_fail,
 	.stop = tcp_stop,
 	.stats = tcp_stats,
+	.waits = tcp_waits,
 	.free = tcp_free,
 };
 

@@ -95,6 +95,17 @@ struct gci_tp_config {
 	/* Called for every arriving message or credit (once each) before anything else is done
 	 * with it; false makes it a GCOLL_ERR_MISMATCH failure. May be NULL. */
 	int (*check)(void *user, int peer, const struct gci_tp_key *key, uint64_t digest);
+	uint64_t *activity; /* grows whenever bytes come or go; may be NULL */
+};
+
+/* A request that is not done yet. */
+struct gci_tp_wait {
+	int peer, sends;
+	/* The peer has given its credit, or begun to send: it is not late, and all that the
+	 * message still needs is the network and a peer that makes progress. */
+	int taken_up;
+	struct gci_tp_key key;
+	uint64_t nbytes, moved;
 };
 
 struct gci_tp_stats {
@@ -121,6 +132,9 @@ struct gci_tp_ops {
 	 * for a death. Waits up to timeout_ns. Call it when the job's ranks agreed to end. */
 	void (*stop)(struct gci_tp *tp, uint64_t timeout_ns);
 	void (*stats)(struct gci_tp *tp, int peer, struct gci_tp_stats *out);
+	/* The first request that was taken up, else the first one. False: none is under way.
+	 * Cost: O(requests). */
+	int (*waits)(struct gci_tp *tp, struct gci_tp_wait *out);
 	/* Ends at once. */
 	void (*free)(struct gci_tp *tp);
 };
@@ -169,6 +183,11 @@ static inline void gci_tp_stop(struct gci_tp *tp, uint64_t timeout_ns)
 static inline void gci_tp_stats(struct gci_tp *tp, int peer, struct gci_tp_stats *out)
 {
 	tp->ops->stats(tp, peer, out);
+}
+
+static inline int gci_tp_waits(struct gci_tp *tp, struct gci_tp_wait *out)
+{
+	return tp->ops->waits(tp, out);
 }
 
 static inline void gci_tp_free(struct gci_tp *tp)

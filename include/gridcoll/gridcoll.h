@@ -151,8 +151,12 @@ GCOLL_API const char *gcoll_last_error(void);
  *		on the ranks and their clusters only, so that the bits of a result depend neither
  *		on the algorithm nor on the message's size nor on timing
  * For the whole job, whatever the communicator:
- *	"timeout"	a time such as "30s" that an operation may wait without any message, or
- *		"never" (default): dead ranks and hosts are noticed without it
+ *	"timeout"	a time such as "30s" that a call may wait while no byte comes or goes; it
+ *		ends the job also when a rank is only late. "auto", or "auto:TIME": never because a
+ *		rank is late, but when a message that its other rank has taken up does not move for
+ *		8 times as long as its operation should take, at least TIME (default 10s). For
+ *		programs whose ranks wait, or call gcoll_test, more often than that while operations
+ *		are under way. "never" (default): dead ranks and hosts are noticed without it
  *	"streams"	connections per rank of another cluster, 1 to 64 (default by the grid file,
  *		else 4); before the first operation only
  *	"socket_buffer"	a size such as "3MB", or "auto" (default: the kernel's autotuning); before
