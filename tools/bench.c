@@ -34,6 +34,8 @@ static const char help[] =
 	"  -t, --trace FILE       write what each rank did when in the last iteration,\n"
 	"                         for gridcoll plan --explain; of one operation, size\n"
 	"                         and algorithm\n"
+	"  -p, --predict          show what the simulator predicts, from the grid file\n"
+	"      --params FILE      the same, from a parameters file of gridcoll probe\n"
 	"  -l, --list             list the algorithms and end\n"
 	"  -h, --help             this text\n";
 
@@ -67,7 +69,8 @@ static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 		{"iters", 1, NULL, 'i'}, {"root", 1, NULL, 'r'}, {"file", 1, NULL, 'f'},
 		{"streams", 1, NULL, 's'}, {"socket-buffer", 1, NULL, 'S'},
 		{"wan-tolerance", 1, NULL, 'T'}, {"json", 1, NULL, 'j'}, {"trace", 1, NULL, 't'},
-		{"list", 0, NULL, 'l'}, {"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
+		{"predict", 0, NULL, 'p'}, {"params", 1, NULL, 'P'}, {"list", 0, NULL, 'l'},
+		{"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
 	int c, list = 0, rc = 0;
 
 	*o = (struct gct_bench_options){.sizes = {1 << 20},
@@ -76,7 +79,7 @@ static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 		.nalgorithms = 1,
 		.wan_tolerance = UINT64_MAX};
 	optind = 1;
-	while (!rc && (c = getopt_long(argc, argv, ":b:a:i:r:f:s:j:t:lh", longs, NULL)) != -1) {
+	while (!rc && (c = getopt_long(argc, argv, ":b:a:i:r:f:s:j:t:lhp", longs, NULL)) != -1) {
 		switch (c) {
 		case 'b':
 			rc = gct_parse_sizes("bench", optarg, o->sizes, &o->nsizes);
@@ -107,6 +110,13 @@ static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 			break;
 		case 'j':
 			o->json = optarg;
+			break;
+		case 'P':
+			o->params = optarg;
+			o->predict = 1;
+			break;
+		case 'p':
+			o->predict = 1;
 			break;
 		case 't':
 			o->trace = optarg;
@@ -191,6 +201,12 @@ static int open_outputs(struct gct_bench *b, const struct gct_bench_options *o)
 	if (!rc && o->wan_tolerance != UINT64_MAX && !b->lab.nlinks)
 		rc = gci_comm_error(GCOLL_ERR_INVAL,
 			"--wan-tolerance: no WAN link is counted here, expected a lab's");
+	if (!rc && o->predict && !b->comm->rank) {
+		struct gci_error e = {0};
+
+		b->predictor = gct_bench_predict_begin(b, o->params, &e);
+		rc = b->predictor ? 0 : gci_comm_error(e.status, "%s", e.text);
+	}
 	return rc;
 }
 
@@ -255,6 +271,10 @@ static int measure_case(struct gct_bench *b, const struct gct_bench_options *o,
 	if (!chosen) {
 		snprintf(r->not_run, sizeof(r->not_run), "%s", why);
 		return 0;
+	}
+	if (b->predictor) {
+		coll = gct_bench_coll(b, r);
+		r->predicted_ns = gct_bench_predict(b->predictor, &coll, &d.how);
 	}
 	r->ns = gci_calloc(o->iterations, sizeof(*r->ns));
 	if (!r->ns)
@@ -371,6 +391,7 @@ int gct_bench(int argc, char **argv)
 	if (rc && !b.comm->engine->failure.status)
 		gct_abort(b.comm, everywhere, gcoll_last_error());
 	gct_bench_trace_end(b.trace);
+	gct_bench_predict_end(b.predictor);
 	gct_bench_close(&b);
 	return rc == GCOLL_ERR_INVAL ? GCT_USAGE : rc ? GCT_FAILED : GCT_OK;
 }

@@ -18,6 +18,8 @@ struct gct_bench_options {
 	uint64_t iterations;                   /* 0: the default */
 	uint64_t root;
 	const char *json, *file, *streams, *socket_buffer, *trace;
+	int predict;
+	const char *params;     /* for predictions; NULL: the grid alone */
 	uint64_t wan_tolerance; /* percent; UINT64_MAX: none is asked for */
 };
 
@@ -32,15 +34,17 @@ struct gct_bench_result {
 	char not_run[80]; /* why the algorithm cannot run this; "" when it was measured */
 	uint64_t *ns;     /* [iterations], warm, sorted */
 	uint64_t iterations;
-	uint64_t cold_ns;  /* of the row's first operation */
-	uint64_t late_ns;  /* after the agreed start, at which the latest rank began */
-	uint64_t limit_ns; /* 0: unknown */
+	uint64_t cold_ns;      /* of the row's first operation */
+	uint64_t late_ns;      /* after the agreed start, at which the latest rank began */
+	uint64_t limit_ns;     /* 0: unknown */
+	uint64_t predicted_ns; /* 0: was not asked for */
 	uint64_t wan_nbytes, schedule_wan_nbytes; /* per operation */
 	int has_wan;
 	int cpu_percent; /* of the machine, over the warm iterations; < 0: unknown */
 };
 
-struct gct_bench_trace; /* what the last iteration did when: bench_trace.c */
+struct gct_bench_predictor; /* bench_predict.c */
+struct gct_bench_trace;     /* what the last iteration did when: bench_trace.c */
 
 struct gct_bench {
 	gcoll_comm *comm;
@@ -55,6 +59,7 @@ struct gct_bench {
 	uint64_t clock_offset_ns, clock_error_ns; /* rank 0: the widest, and how sure it is */
 	struct gct_bench_trace *trace;            /* NULL: none is wanted */
 	const char *trace_file;
+	struct gct_bench_predictor *predictor; /* rank 0's; NULL: none is wanted */
 };
 
 /* Of a communicator, which is b->comm already: its duplicate, the lab, the longest delay. 0 or a
@@ -101,6 +106,16 @@ void gct_bench_trace_end(struct gct_bench_trace *x);
 /* On all ranks: what was recorded of `r`, which took `ns`, to a file of rank 0's. */
 int gct_bench_trace_write(
 	struct gct_bench *b, const struct gct_bench_result *r, uint64_t ns, const char *path);
+
+/* On rank 0. params: a parameters file, or NULL; one that cannot be used is complained of, and the
+ * grid alone has to do. NULL with the reason: out of memory. */
+struct gct_bench_predictor *gct_bench_predict_begin(
+	const struct gct_bench *b, const char *params, struct gci_error *e);
+void gct_bench_predict_end(struct gct_bench_predictor *p);
+
+/* Of `c` without parameters; 0 where there is no memory for it. */
+uint64_t gct_bench_predict(
+	struct gct_bench_predictor *p, const struct gci_coll *c, const struct gci_candidate *how);
 
 /* Rank 0's output. */
 void gct_bench_print_header(const struct gct_bench *b, const struct gct_bench_options *o);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/mem.h"
 #include "base/units.h"
 #include "netem/cpu.h"
 #include "tools/bench.h"
@@ -6,7 +7,9 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *time_text(uint64_t ns, uint32_t dilation, char out[16])
@@ -67,8 +70,18 @@ void gct_bench_print_group(const struct gct_bench *b, const struct gct_bench_res
 			r->asked_nbytes);
 	if (limit)
 		printf(", physical limit %s", time_text(limit, b->lab.dilation, t));
-	printf("\n%-23s %7s %7s %7s %7s %5s %7s %4s %4s\n", "algorithm", "first", "min", "median",
-		"max", "x lim", "WAN", "seen", "CPU");
+	printf("\n%-23s %7s %7s %7s %7s %5s", "algorithm", "first", "min", "median", "max",
+		"x lim");
+	if (b->predictor)
+		printf(" %9s %4s %4s\n", "predicted", "off", "CPU");
+	else
+		printf(" %7s %4s %4s\n", "WAN", "seen", "CPU");
+}
+
+/* How far the prediction is from the median, in percent. */
+static double error_of(const struct gct_bench_result *r)
+{
+	return 100 * ((double)r->predicted_ns / (double)gct_bench_median(r) - 1);
 }
 
 static void print_seen(const struct gct_bench_result *r, char *text, size_t size)
@@ -98,11 +111,52 @@ void gct_bench_print(const struct gct_bench *b, const struct gct_bench_result *r
 	if (b->comm->topo.nclusters > 1)
 		gci_format_bytes(r->schedule_wan_nbytes, wan, 16);
 	print_seen(r, seen, sizeof(seen));
-	printf("%-23s %7s %7s %7s %7s %5s %7s %4s %4s\n", r->algorithm,
-		time_text(r->cold_ns, k, t[0]), time_text(r->ns[0], k, t[1]),
-		time_text(gct_bench_median(r), k, t[2]),
-		time_text(r->ns[r->iterations - 1], k, t[3]), ratio, wan, seen, cpu);
+	printf("%-23s %7s %7s %7s %7s %5s", r->algorithm, time_text(r->cold_ns, k, t[0]),
+		time_text(r->ns[0], k, t[1]), time_text(gct_bench_median(r), k, t[2]),
+		time_text(r->ns[r->iterations - 1], k, t[3]), ratio);
+	if (b->predictor)
+		printf(" %9s %+3.0f%% %4s\n", time_text(r->predicted_ns, k, t[0]), error_of(r),
+			cpu);
+	else
+		printf(" %7s %4s %4s\n", wan, seen, cpu);
 	fflush(stdout);
+}
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Where predictions are good for something: 256 KiB and more have bytes to count, not only
+ * overheads. */
+static void print_errors(const struct gct_bench_result *r, int n)
+{
+	double *off = gci_calloc((size_t)n, sizeof(*off)), large = 0;
+	const struct gct_bench_result *worst = NULL;
+	char bytes[16];
+	int i, k = 0;
+
+	for (i = 0; off && i < n; i++) {
+		if (r[i].not_run[0] || !r[i].predicted_ns)
+			continue;
+		off[k++] = fabs(error_of(&r[i]));
+		if (r[i].nbytes >= 256u << 10 && off[k - 1] >= large) {
+			large = off[k - 1];
+			worst = &r[i];
+		}
+	}
+	if (k) {
+		qsort(off, (size_t)k, sizeof(*off), by_size);
+		printf("\npredictions: %d, off by %.1f%% (median)", k, off[k / 2]);
+	}
+	if (worst)
+		printf(", at most %.1f%% from 256KiB (%s of %s by %s)", large,
+			gci_kind_name(worst->kind), gci_format_bytes(worst->nbytes, bytes, 16),
+			worst->algorithm);
+	printf("\n");
+	gci_free(off);
 }
 
 void gct_bench_print_footer(const struct gct_bench *b, const struct gct_bench_result *r, int n)
@@ -115,6 +169,8 @@ void gct_bench_print_footer(const struct gct_bench *b, const struct gct_bench_re
 	for (i = 0; i < n; i++)
 		late |= !r[i].not_run[0] && r[i].late_ns > GCI_NS_PER_MS &&
 			r[i].late_ns > r[i].ns[0] / 10;
+	if (b->predictor)
+		print_errors(r, n);
 	printf("\nfirst: the row's first operation; connections are new where neither rows before "
 	       "nor\nstart signals needed them; x lim: median over limit; WAN: what the algorithm "
 	       "moves\nbetween clusters, per operation; seen: by the WAN interfaces' counters, of "
@@ -143,13 +199,14 @@ static json_t *result_json(const struct gct_bench *b, const struct gct_bench_res
 	}
 	for (i = 0; i < r->iterations; i++)
 		json_array_append_new(times, json_integer((json_int_t)r->ns[i]));
-	return json_pack("{s:s, s:I, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:b, s:i, s:I, s:I}",
+	return json_pack("{s:s, s:I, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:b, s:i, s:I, s:I, s:I}",
 		"operation", gci_kind_name(r->kind), "bytes", (json_int_t)r->nbytes, "algorithm",
 		r->algorithm, "first_ns", (json_int_t)r->cold_ns, "warm_ns", times, "median_ns",
 		(json_int_t)gct_bench_median(r), "limit_ns", (json_int_t)r->limit_ns, "wan_bytes",
 		(json_int_t)r->wan_nbytes, "schedule_wan_bytes", (json_int_t)r->schedule_wan_nbytes,
 		"wan_measured", r->has_wan, "cpu_percent", r->cpu_percent, "dilation",
-		(json_int_t)b->lab.dilation, "late_ns", (json_int_t)r->late_ns);
+		(json_int_t)b->lab.dilation, "late_ns", (json_int_t)r->late_ns, "predicted_ns",
+		(json_int_t)r->predicted_ns);
 }
 
 int gct_bench_write_json(
