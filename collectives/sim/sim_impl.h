@@ -5,6 +5,7 @@
 #define GCI_COLLECTIVES_SIM_SIM_IMPL_H
 
 #include "collectives/blocks/windows.h"
+#include "collectives/models/isend.h"
 #include "collectives/schedule/ready.h"
 #include "collectives/sim/events.h"
 #include "collectives/sim/sim.h"
@@ -41,7 +42,7 @@ struct gci_pair {
 	uint64_t sent;          /* bytes, ever */
 	uint64_t open_ns;       /* when its connections are (cold); GCI_NEVER: not asked for */
 	uint64_t unsent_handed; /* bytes that the kernel has, not the NIC */
-	uint64_t isends, first_isend_ns;
+	struct gci_isends isends;
 	struct gci_sim_message *head, *tail, *next_handed;
 	struct gci_pair *next_active; /* with messages to send: a ring per rank */
 	int active, weight;

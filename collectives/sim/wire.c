@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/prng.h"
-#include "collectives/models/isend.h"
 
 #include <string.h>
 
@@ -105,11 +104,9 @@ uint64_t gci_sim_send_ns(struct gci_sim *m, struct gci_sim_message *msg)
 		return m->net->send_ns[msg->src];
 	gci_params_at(p->link->params, msg->unsent, &at);
 	isend = gci_isend_at(p->link->params, msg->unsent);
-	if (!p->isends)
-		p->first_isend_ns = m->now;
 	if (isend && isend->immediate)
-		at.os_ns = gci_isend_ns(isend, at.gap_ns, p->isends, m->now - p->first_isend_ns);
-	p->isends++;
+		at.os_ns = gci_isend_next(isend, at.gap_ns, &p->isends,
+			later(m->now, m->ranks[msg->src].cpu_ns)); /* when it begins */
 	return at.os_ns;
 }
 

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "collectives/blocks/layout.h"
+#include "collectives/models/isend.h"
 #include "collectives/models/limit.h"
 #include "collectives/tuner/candidate.h"
 #include "tests/collectives/topologies.h"
@@ -127,6 +128,38 @@ static void sharing(void **state)
 	net.host = GCI_HOST_FAIR;
 	c = bytes(&t, GCI_GATHER, MIB);
 	assert_in_range(simulate(&net, &c, "sequential"), 16 * MIB, 17 * MIB);
+	gci_simnet_free(&net);
+	gci_topo_free(&t);
+}
+
+/* A hundred isends, all of them ready at once, one after the other: by equation 1 of Vadhiyar 2004,
+ * with the time that those before have taken. */
+static void isends(void **state)
+{
+	struct gci_params_isend pattern = {1000, 1, 15, 3, 70, 9000, 90};
+	struct gci_params_point points[] = {{0, 500, 0, 1000}, {1000, 500, 0, 1000}};
+	struct gci_params_link link = {
+		.points = points, .npoints = 2, .isends = &pattern, .nisends = 1};
+	const int sizes[] = {2, 0};
+	struct gci_isends row = {0};
+	struct gci_simnet net;
+	struct gci_topo t;
+	struct gci_coll c;
+	uint64_t want = 0;
+	int i;
+
+	(void)state;
+	topology_make(&t, sizes, 0, 1);
+	simple_net(&net, &t);
+	net.nic_bps[0] = 0;
+	net.links[0].params = &link;
+	c = bytes(&t, GCI_BCAST, 100 * 1000);
+	c.segment = 1000;
+	for (i = 0; i < 100; i++)
+		want += gci_isend_next(&pattern, 1000, &row, want);
+	assert_int_equal(simulate(&net, &c, "chain"), want);
+	pattern.immediate = 0; /* os is all there is to know */
+	assert_int_equal(simulate(&net, &c, "chain"), 100 * 500);
 	gci_simnet_free(&net);
 	gci_topo_free(&t);
 }
@@ -372,6 +405,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_message),
 		cmocka_unit_test(sharing),
+		cmocka_unit_test(isends),
 		cmocka_unit_test(ports),
 		cmocka_unit_test(slow_start),
 		cmocka_unit_test(every_algorithm),
