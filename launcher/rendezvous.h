@@ -80,6 +80,9 @@ void gci_rdv_exited(struct gci_rdv *r, uint32_t rank, int code, int signal, uint
 void gci_rdv_failed(
 	struct gci_rdv *r, uint32_t rank, int exit_status, const char *cause, uint64_t now_ns);
 
+/* The launcher itself cannot go on, whatever the ranks do: that is the verdict, at once. */
+void gci_rdv_give_up(struct gci_rdv *r, int status, const char *cause, uint64_t now_ns);
+
 void gci_rdv_tick(struct gci_rdv *r, uint64_t now_ns);
 uint64_t gci_rdv_deadline(const struct gci_rdv *r);
 

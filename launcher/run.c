@@ -58,13 +58,27 @@ void gci_job_to_all(enum gci_frame_type type, uint32_t v)
 	}
 }
 
-/* Our reader is gone: the ranks shall see that as they would without us between. */
+/* What the ranks printed is lost, and that is no rank's fault. */
+static void output_lost(uint32_t stream, int error)
+{
+	char cause[128];
+
+	snprintf(cause, sizeof(cause), "standard %s: %s", stream == 2 ? "error" : "output",
+		strerror(error));
+	gci_rdv_give_up(gci_job.server.rdv, GCOLL_ERR_IO, cause, gci_now_ns());
+	if (!gci_job.closing)
+		gci_server_kick(&gci_job.server);
+}
+
+/* When our reader is gone, the ranks shall see that as they would without us between. */
 static void on_drained(struct gci_sink *s)
 {
 	uint32_t stream = s == &gci_job.sinks[1] ? 2 : 1;
 
 	if (s->error && !gci_job.hushed[stream - 1]) {
 		gci_job.hushed[stream - 1] = 1;
+		if (s->error != EPIPE)
+			output_lost(stream, s->error);
 		gci_job_to_all(GCI_FRAME_HUSH, stream);
 	}
 	give_credit(1);

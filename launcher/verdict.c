@@ -298,6 +298,22 @@ void gci_rdv_judge(struct gci_rdv *r, uint64_t now_ns)
 	gci_rdv_send_abort(r);
 }
 
+void gci_rdv_give_up(struct gci_rdv *r, int status, const char *cause, uint64_t now_ns)
+{
+	struct gci_rdv_verdict *v = &r->verdict;
+
+	if (r->judged)
+		return;
+	r->judged = 1;
+	r->judged_ns = now_ns;
+	r->verdict_ns = GCI_NEVER;
+	v->status = status;
+	v->rank = r->guilty = -1;
+	snprintf(v->cause, sizeof(v->cause), "%s", cause);
+	put_together(v, NOTHING, NULL);
+	gci_rdv_send_abort(r);
+}
+
 const struct gci_rdv_verdict *gci_rdv_verdict(const struct gci_rdv *r)
 {
 	return r->judged ? &r->verdict : NULL;

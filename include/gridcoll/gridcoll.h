@@ -356,7 +356,8 @@ GCOLL_API int gcoll_multicasts_init(
 /* From one rank to another. The n-th send to a rank with a tag (>= 0) belongs to its n-th receive
  * from this rank with this tag; both must be of one size, else GCOLL_ERR_MISMATCH. A send may wait
  * for its receive. Who waits for a rank that has left the job without its side of the message gets
- * GCOLL_ERR_MISMATCH, after a second or more. These do not count as operations that all ranks begin in the same order. */
+ * GCOLL_ERR_MISMATCH, after a second or more. These do not count as operations that all ranks begin
+ * in the same order. */
 GCOLL_API int gcoll_send(
 	const void *buf, uint64_t count, enum gcoll_type type, int dest, int tag, gcoll_comm *c);
 GCOLL_API int gcoll_isend(const void *buf, uint64_t count, enum gcoll_type type, int dest, int tag,

@@ -576,6 +576,25 @@ static void launcher_could_not_start(void **state)
 	assert_int_equal(gci_rdv_exit_status(w->rdv), 127);
 }
 
+/* Nothing a rank does after that is the cause. */
+static void launcher_gives_up(void **state)
+{
+	struct world *w = *state;
+	struct gci_ctl_message m;
+
+	join_all(w);
+	gci_rdv_give_up(w->rdv, GCOLL_ERR_IO, "standard output: the disk is full", w->now);
+	drain(w);
+	assert_true(next_of(&w->ranks[3], GCI_CTL_ABORT, &m) >= 0);
+	assert_int_equal(m.failure.status, GCOLL_ERR_IO);
+	assert_int_equal(m.failure.rank, -1);
+	end(w, 1, 0, 13);
+	pass(w, SEC);
+	assert_string_equal(verdict(w), "standard output: the disk is full");
+	assert_string_equal(gci_rdv_verdict(w->rdv)->who, "");
+	assert_int_equal(gci_rdv_exit_status(w->rdv), 1);
+}
+
 static void strangers_do_no_harm(void **state)
 {
 	struct world *w = *state;
@@ -802,6 +821,7 @@ int main(void)
 		T(never_joining_while_others_wait),
 		T(lost_control_connection),
 		T(launcher_could_not_start),
+		T(launcher_gives_up),
 		T(strangers_do_no_harm),
 		T(strangers_are_bounded),
 		T(joining_twice),

@@ -211,6 +211,26 @@ static void reader_that_goes(void **state)
 	job_free(&j);
 }
 
+/* A full disk is our own failure: no rank is blamed, whether they have ended or go on. */
+static void output_that_is_lost(void **state)
+{
+	static const char *const commands[] = {"echo hi", "yes", "echo hi; exec sleep 9999"};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
+		struct job j = {.keep_out = open("/dev/full", O_WRONLY | O_CLOEXEC)};
+
+		assert_true(j.keep_out > 0);
+		job_start(&j, NULL, "-n", "3", "sh", "-c", commands[i], NULL);
+		close(j.keep_out);
+		assert_int_equal(job_wait(&j), 1);
+		assert_string_equal(
+			job_err(&j), "gridcoll-run: standard output: No space left on device\n");
+		job_free(&j);
+	}
+}
+
 static void signals_are_forwarded(void **state)
 {
 	struct job j = {0};
@@ -405,6 +425,7 @@ int main(void)
 		cmocka_unit_test(lines_stay_whole),
 		cmocka_unit_test(slow_reader),
 		cmocka_unit_test(reader_that_goes),
+		cmocka_unit_test(output_that_is_lost),
 		cmocka_unit_test(signals_are_forwarded),
 		cmocka_unit_test(terminated),
 		cmocka_unit_test(second_interrupt_kills),
