@@ -3,9 +3,11 @@
 #include "comm/collective.h"
 #include "comm/user_op.h"
 
+#include "base/mem.h"
 #include "collectives/blocks/layout.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 static int invalid(const char *text)
 {
@@ -93,6 +95,65 @@ static int find_extents(const struct gci_call *call, const gcoll_comm *c, struct
 	return rc;
 }
 
+/* A block to receive in, by where it begins. */
+struct place {
+	uint64_t at;
+	int rank;
+};
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	if (x->at != y->at)
+		return x->at < y->at ? -1 : 1;
+	return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+static int already_apart(const uint64_t *counts, const uint64_t *displs, int n)
+{
+	uint64_t end = 0;
+	int i;
+
+	for (i = 0; i < n; i++) {
+		if (!counts[i])
+			continue;
+		if (displs[i] < end)
+			return 0;
+		end = displs[i] + counts[i];
+	}
+	return 1;
+}
+
+/* What two ranks send to one place would be of either, as it happens. Ends are no more than memory
+ * holds (find_extents). */
+static int check_apart(const struct gci_call *call, const gcoll_comm *c)
+{
+	const uint64_t *counts = call->rcounts ? call->rcounts : call->counts;
+	const uint64_t *displs = call->rcounts ? call->rdispls : call->displs;
+	struct place *p;
+	int i, n = 0, rc = 0;
+
+	if (!call->has_counts || !displs || already_apart(counts, displs, c->size))
+		return 0;
+	p = gci_calloc((size_t)c->size, sizeof(*p));
+	if (!p)
+		return gci_req_error(c->engine, gci_engine_nomem(c->engine));
+	for (i = 0; i < c->size; i++)
+		if (counts[i])
+			p[n++] = (struct place){displs[i], i};
+	qsort(p, (size_t)n, sizeof(*p), compare_places);
+	for (i = 1; i < n && !rc; i++)
+		if (p[i - 1].at + counts[p[i - 1].rank] > p[i].at)
+			rc = gci_comm_error(GCOLL_ERR_INVAL,
+				"the blocks of rank %d (%" PRIu64 " elements at %" PRIu64
+				") and rank %d (%" PRIu64 " at %" PRIu64 ") overlap in recvbuf",
+				p[i - 1].rank, counts[p[i - 1].rank], p[i - 1].at, p[i].rank,
+				counts[p[i].rank], p[i].at);
+	gci_free(p);
+	return rc;
+}
+
 static int overlap(const void *a, uint64_t a_nbytes, const void *b, uint64_t b_nbytes)
 {
 	uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
@@ -154,7 +215,7 @@ static int check_buffers(const struct gci_call *call, const gcoll_comm *c, struc
 					       : "the buffer to receive in is NULL");
 	if (overlap(op->in, x.in * esize, op->out, x.out * esize))
 		return invalid("sendbuf and recvbuf overlap");
-	return 0;
+	return call->kind != GCI_SCATTER && op->out ? check_apart(call, c) : 0;
 }
 
 static int check_reduction(const struct gci_call *call, const gcoll_comm *c, struct gci_op *op)

@@ -207,7 +207,8 @@ GCOLL_API int gcoll_op_free(enum gcoll_op op);
  * where each block begins (in elements) in the buffer that holds all of them; displs NULL: one
  * after the other. counts[] is the same on all ranks, even where a rank has no use for it: ranks
  * forward the blocks of others. (alltoallv is told each rank's own counts, and shares them by
- * itself.) displs[] matters only on ranks with such a buffer.
+ * itself.) displs[] matters only on ranks with such a buffer; blocks that are received must not
+ * overlap.
  *
  * Buffers belong to the library until the operation has ended; the two of one call must not
  * overlap. A buffer without elements, or without a use on this rank, may be NULL. Arrays of counts

@@ -248,6 +248,61 @@ static void hostile_arguments(void **state)
 	job_close(&j);
 }
 
+/* Blocks that overlap where they are received are found in whatever order they stand. */
+static void blocks_on_top_of_each_other(void **state)
+{
+	enum { N = 5 };
+	static const struct {
+		uint64_t counts[N], displs[N];
+		const char *why; /* NULL: they do not */
+	} cases[] = {
+		{{2, 2, 2, 2, 2}, {8, 6, 4, 2, 0}, NULL},
+		{{2, 2, 0, 2, 2}, {8, 6, 7, 2, 0}, NULL},
+		{{1, 1, 1, 1, 1}, {9, 1, 5, 3, 7}, NULL},
+		{{2, 2, 2, 2, 2}, {0, 2, 4, 6, 7},
+			"rank 3 (2 elements at 6) and rank 4 (2 at 7) overlap in recvbuf"},
+		{{2, 2, 2, 3, 2}, {8, 6, 4, 2, 0},
+			"rank 3 (3 elements at 2) and rank 2 (2 at 4) overlap"},
+		{{1, 1, 1, 0, 1}, {9, 5, 2, 2, 5},
+			"rank 1 (1 elements at 5) and rank 4 (1 at 5) overlap"},
+		{{9, 1, 0, 0, 1}, {1, 0, 0, 0, 9}, "rank 0 (9 elements at 1) and rank 4"},
+	};
+	uint64_t ones[N] = {1, 1, 1, 1, 1};
+	uint32_t in[16] = {0}, out[16];
+	gcoll_req *req;
+	struct job j;
+	size_t i;
+	int k;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		for (k = 0; k < 3; k++) {
+			const uint64_t *n = cases[i].counts, *at = cases[i].displs;
+			gcoll_comm *c;
+			int rc;
+
+			job_open(&j, (int[]){3, 2, 0}, 0, 22, NULL);
+			c = j.comm[1];
+			if (k == 0)
+				rc = gcoll_igatherv(in, out, n, at, GCOLL_UINT32, 1, c, &req);
+			else if (k == 1)
+				rc = gcoll_iallgatherv(in, out, n, at, GCOLL_UINT32, c, &req);
+			else
+				rc = gcoll_ialltoallv(
+					in, ones, NULL, out, n, at, GCOLL_UINT32, c, &req);
+			assert_int_equal(rc, cases[i].why ? GCOLL_ERR_INVAL : 0);
+			if (cases[i].why && !strstr(gcoll_last_error(), cases[i].why))
+				fail_msg("\"%s\", expected \"%s\"", gcoll_last_error(),
+					cases[i].why);
+			/* Where nothing is received, it does not matter. */
+			assert_int_equal(
+				gcoll_igatherv(in, NULL, n, at, GCOLL_UINT32, 0, c, &req), 0);
+			assert_int_equal(
+				gcoll_iscatterv(in, n, at, out + 8, GCOLL_UINT32, 1, c, &req), 0);
+			job_close(&j);
+		}
+}
+
 /* However many bytes are asked for, an element of another size is never taken for it. */
 static void sizes_of_elements(void **state)
 {
@@ -370,6 +425,7 @@ int main(void)
 		cmocka_unit_test(counts_that_do_not_fit),
 		cmocka_unit_test(every_mismatch_is_named),
 		cmocka_unit_test(hostile_arguments),
+		cmocka_unit_test(blocks_on_top_of_each_other),
 		cmocka_unit_test(sizes_of_elements),
 		cmocka_unit_test(lack_of_memory),
 	};
