@@ -15,8 +15,12 @@ static gcoll_comm *new_comm(struct gci_engine *e, uint32_t id, int rank, int siz
 
 	if (!c)
 		return NULL;
-	c->engine = e;
 	c->id = id;
+	if (gci_comms_add(&e->by_id, c)) {
+		gci_free(c);
+		return NULL;
+	}
+	c->engine = e;
 	c->rank = rank;
 	c->size = size;
 	gci_list_init(&c->ops);
@@ -99,6 +103,7 @@ void gci_comm_drop(gcoll_comm *c)
 		e->freed[e->nfreed++ % GCI_FREED_COMMS] =
 			(struct gci_freed_comm){c->id, c->next_op};
 	gci_list_del(&c->link);
+	gci_comms_del(&e->by_id, c);
 	gci_sched_cache_forget(&e->cache, &c->topo);
 	gci_messages_free(c);
 	gci_topo_free(&c->topo);

@@ -46,7 +46,8 @@ struct gci_seen_message {
 
 struct gcoll_comm {
 	struct gci_engine *engine;
-	struct gci_list link; /* engine->comms */
+	struct gci_list link;         /* engine->comms */
+	struct gcoll_comm *same_slot; /* of engine->by_id */
 	uint32_t id;
 	int rank, size;
 	int *ranks; /* of the world, by rank here; NULL: the same */

@@ -42,6 +42,7 @@ void gci_engine_free(struct gci_engine *e)
 	gci_sched_cache_forget(&e->cache, NULL);
 	while (!gci_list_empty(&e->comms))
 		gci_comm_drop(gci_container(e->comms.next, gcoll_comm, link));
+	gci_comms_free(&e->by_id);
 	gci_scratch_free(&e->scratch);
 	gci_recording_set(e, NULL);
 	gci_free(e);
@@ -130,15 +131,7 @@ static void on_link(void *user, int peer, struct gci_tp_link *out)
 
 gcoll_comm *gci_engine_comm(const struct gci_engine *e, uint32_t id)
 {
-	struct gci_list *it;
-
-	gci_list_each (it, &e->comms) {
-		gcoll_comm *c = gci_container(it, gcoll_comm, link);
-
-		if (c->id == id)
-			return c;
-	}
-	return NULL;
+	return gci_comms_find(&e->by_id, id);
 }
 
 /* A communicator that is not here: another rank may be ahead of us in making it, or behind in

@@ -105,6 +105,74 @@ static void early_messages_wait(void **state)
 	job_close(&j);
 }
 
+/* However many there are, and whichever were freed: a number finds its communicator at once. */
+static void many_are_found_by_number(void **state)
+{
+	enum { N = 5000 };
+	gcoll_comm *all = gci_calloc(N, sizeof(*all));
+	struct gci_comms t = {0};
+	size_t longest = 0, i, len;
+	const gcoll_comm *c;
+	uint32_t k;
+
+	(void)state;
+	assert_null(gci_comms_find(&t, 0));
+	for (k = 0; k < N; k++) {
+		all[k].id = 64 * k; /* as those with one of many halves of splits */
+		assert_int_equal(gci_comms_add(&t, &all[k]), 0);
+	}
+	for (i = 0; i < t.nslots; i++) {
+		for (len = 0, c = t.slots[i]; c; c = c->same_slot)
+			len++;
+		longest = len > longest ? len : longest;
+	}
+	assert_in_range(longest, 1, 12);
+	for (k = 0; k < N; k += 3)
+		gci_comms_del(&t, &all[k]);
+	for (k = 0; k < N; k++) {
+		assert_ptr_equal(gci_comms_find(&t, 64 * k), k % 3 ? &all[k] : NULL);
+		assert_null(gci_comms_find(&t, 64 * k + 1));
+	}
+	gci_comms_del(&t, &all[0]); /* once more */
+	assert_int_equal(t.n, N - (N + 2) / 3);
+	gci_comms_free(&t);
+	gci_free(all);
+}
+
+/* Messages reach the one of hundreds that they are for. */
+static void many_communicators(void **state)
+{
+	enum { N = 300 };
+	const int zero[2] = {0};
+	static gcoll_comm *c[N][2];
+	static uint32_t sum[N][2];
+	static gcoll_req *reqs[2 * N];
+	static int status[2 * N];
+	struct job j;
+	int i, r;
+
+	(void)state;
+	job_open(&j, (int[]){2, 0}, 0, 25, NULL);
+	for (i = 0; i < N; i++)
+		split_all(&j, j.comm, 2, zero, zero, c[i]);
+	for (i = 0; i < N; i += 2)
+		for (r = 0; r < 2; r++)
+			assert_int_equal(gcoll_comm_free(&c[i][r]), 0);
+	for (r = 0; r < 2; r++)
+		for (i = 1; i < N; i += 2) {
+			sum[i][r] = (uint32_t)(i + r);
+			assert_int_equal(
+				gcoll_iallreduce(GCOLL_IN_PLACE, &sum[i][r], 1, GCOLL_UINT32,
+					GCOLL_SUM, c[i][r], &reqs[2 * i + r]),
+				0);
+		}
+	assert_int_equal(job_run_all(&j, reqs, status, 2 * N), 0);
+	for (i = 1; i < N; i += 2)
+		for (r = 0; r < 2; r++)
+			assert_int_equal(sum[i][r], 2 * i + 1);
+	job_close(&j);
+}
+
 static void busy_communicators_stay(void **state)
 {
 	const int zero[2] = {0};
@@ -394,6 +462,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parts_work_like_the_whole),
 		cmocka_unit_test(early_messages_wait),
+		cmocka_unit_test(many_are_found_by_number),
+		cmocka_unit_test(many_communicators),
 		cmocka_unit_test(busy_communicators_stay),
 		cmocka_unit_test(outstanding_on_both),
 		cmocka_unit_test(multicasts_at_once),
