@@ -70,6 +70,65 @@ static void find_link(
 	}
 }
 
+/* ---- pairs of ranks */
+
+struct sent {
+	int from, to;
+	uint64_t nbytes;
+};
+
+static int by_pair(const void *a, const void *b)
+{
+	const struct sent *x = a, *y = b;
+
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	return x->to < y->to ? -1 : x->to > y->to;
+}
+
+static void weigh_pair(struct gct_facts *f, const struct gci_simnet *net, const struct sent *s)
+{
+	const int *cluster = net->topo->cluster;
+	uint64_t bps =
+		net->links[cluster[s->from] * net->topo->nclusters + cluster[s->to]].pair_bps;
+	uint64_t ns = transfer_ns(s->nbytes, bps);
+
+	if (ns <= f->pair_ns)
+		return;
+	f->pair_from = s->from;
+	f->pair_to = s->to;
+	f->pair_nbytes = s->nbytes;
+	f->pair_ns = ns;
+}
+
+static int find_pair(struct gct_facts *f, const struct gci_simnet *net,
+	const struct gct_timeline *t, uint64_t nmessages)
+{
+	struct sent *list = gci_calloc(t->n, sizeof(*list)), sum = {0, 0, 0};
+	size_t i, n = 0;
+
+	if (!list)
+		return GCOLL_ERR_NOMEM;
+	for (i = 0; i < t->n; i++)
+		if (t->spans[i].kind == GCI_STEP_SEND)
+			list[n++] = (struct sent){
+				t->spans[i].rank, t->spans[i].peer, t->spans[i].nbytes};
+	if (n)
+		qsort(list, n, sizeof(*list), by_pair);
+	f->pair_from = f->pair_to = -1;
+	for (i = 0; i < n; i++) {
+		if (!i || by_pair(&list[i], &list[i - 1]))
+			sum = (struct sent){list[i].from, list[i].to, 0};
+		sum.nbytes += list[i].nbytes;
+		if (i + 1 == n || by_pair(&list[i], &list[i + 1])) {
+			sum.nbytes = in_full(sum.nbytes, nmessages, n);
+			weigh_pair(f, net, &sum);
+		}
+	}
+	gci_free(list);
+	return 0;
+}
+
 /* ---- the chain */
 
 /* A span, in the order of ends on each rank. */
@@ -125,13 +184,26 @@ static const struct gct_span *other_side(const struct walk *w, const struct gct_
 	return s->other ? &w->t->spans[s->other - 1] : NULL;
 }
 
-static uint64_t delay(const struct walk *w, const struct gct_span *send)
+static const struct gci_simnet_link *link_of(const struct walk *w, int from, int to)
 {
 	const struct gci_topo *topo = w->t->topo;
 
-	return w->net
-		->links[topo->cluster[send->rank] * topo->nclusters + topo->cluster[send->peer]]
-		.latency_ns;
+	return &w->net->links[topo->cluster[from] * topo->nclusters + topo->cluster[to]];
+}
+
+static uint64_t delay(const struct walk *w, int from, int to)
+{
+	return link_of(w, from, to)->latency_ns;
+}
+
+/* What a message takes that shares nothing with others. */
+static uint64_t alone_ns(const struct walk *w, const struct gct_span *send)
+{
+	uint64_t nic_bps = w->net->nic_bps[w->t->topo->cluster[send->rank]];
+	uint64_t nic = transfer_ns(send->nbytes, nic_bps);
+	uint64_t pair = transfer_ns(send->nbytes, link_of(w, send->rank, send->peer)->pair_bps);
+
+	return nic > pair ? nic : pair;
 }
 
 static void count_message(
@@ -140,10 +212,11 @@ static void count_message(
 	f->chain_nmessages++;
 	f->chain_nbytes += send->nbytes;
 	f->chain_transfer_ns += send->to_ns - send->from_ns;
+	f->chain_alone_ns += alone_ns(w, send);
 	if (!arrives)
 		return;
 	f->chain_nwan += (uint64_t)gct_span_is_wan(w->t, send);
-	f->chain_delay_ns += delay(w, send);
+	f->chain_delay_ns += delay(w, send->rank, send->peer);
 }
 
 /* What `send` waited for: to be asked, or its rank's last doing before it. */
@@ -152,10 +225,12 @@ static const struct gct_span *before_send(
 {
 	const struct gct_span *recv = other_side(w, send);
 	const struct gct_span *own = ended_before(w, send->rank, send->from_ns, send);
+	uint64_t asked_ns = recv ? recv->ready_ns + delay(w, send->peer, send->rank) : 0;
 
-	if (!recv || recv->ready_ns <= send->ready_ns || (own && own->to_ns > recv->ready_ns))
+	if (asked_ns <= send->ready_ns || asked_ns > send->from_ns ||
+		(own && own->to_ns >= asked_ns))
 		return own;
-	f->chain_delay_ns += delay(w, send);
+	f->chain_delay_ns += delay(w, send->peer, send->rank);
 	f->chain_nwan += (uint64_t)gct_span_is_wan(w->t, send);
 	return ended_before(w, recv->rank, recv->ready_ns, recv);
 }
@@ -210,5 +285,7 @@ int gct_facts_find(struct gct_facts *f, const struct gci_simnet *net, const stru
 	*f = (struct gct_facts){.ns = r->ns};
 	find_link(f, net, r);
 	rc = find_port(f, net, t, r->nmessages);
+	if (!rc)
+		rc = find_pair(f, net, t, r->nmessages);
 	return rc ? rc : find_chain(f, net, t);
 }

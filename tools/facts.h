@@ -26,12 +26,16 @@ struct gct_facts {
 	int link_from, link_to; /* the same of links between clusters; -1: none is used */
 	uint64_t link_nbytes, link_ns;
 
+	int pair_from, pair_to; /* and of connections: the pair of ranks; -1: none has a limit */
+	uint64_t pair_nbytes, pair_ns;
+
 	/* The chain: from the last message to end, back to what it waited for, and so on. A message
 	 * waits for its sender to have what it sends, for its port, or to be asked for. */
 	uint64_t chain_nmessages, chain_nwan;
 	uint64_t chain_nbytes;
 	uint64_t chain_delay_ns;    /* of messages on their way, and of asking for them */
-	uint64_t chain_transfer_ns; /* while they left */
+	uint64_t chain_transfer_ns; /* while they left, and how long that takes without others */
+	uint64_t chain_alone_ns;
 	uint64_t chain_compute_ns;
 };
 
@@ -46,6 +50,12 @@ struct gct_words {
 	const char *const *clusters; /* [cluster] */
 	uint32_t dilation;           /* times are divided by it */
 };
+
+/* So near to each other that the prediction does not tell them apart: 2 %. */
+static inline int gct_facts_tie(uint64_t ns, uint64_t best_ns)
+{
+	return ns - best_ns <= best_ns / 50;
+}
 
 /* One sentence without a full stop: why `f` takes longer than `best`, or what bounds it where
  * `best` is NULL. */

@@ -25,7 +25,7 @@ static void say_port(const struct gct_facts *f, const struct gct_words *w, struc
 	gci_buf_printf(out, "rank %d (%s) %s %s", f->port_rank, w->names[f->port_rank],
 		f->port_out ? "sends" : "receives", gci_format_bytes(f->port_nbytes, bytes, 16));
 	put_share(f->port_nbytes, w, out);
-	gci_buf_printf(out, ": its NIC is busy %.0f %% of the time", percent(f->port_ns, f->ns));
+	gci_buf_printf(out, ": its NIC is %.0f %% busy", percent(f->port_ns, f->ns));
 }
 
 static void say_link(const struct gct_facts *f, const struct gct_words *w, struct gci_buf *out)
@@ -35,33 +35,41 @@ static void say_link(const struct gct_facts *f, const struct gct_words *w, struc
 	gci_buf_printf(out, "%s cross %s > %s", gci_format_bytes(f->link_nbytes, bytes, 16),
 		w->clusters[f->link_from], w->clusters[f->link_to]);
 	put_share(f->link_nbytes, w, out);
-	gci_buf_printf(out, ": that link is busy %.0f %% of the time", percent(f->link_ns, f->ns));
+	gci_buf_printf(out, ": that link is %.0f %% busy", percent(f->link_ns, f->ns));
+}
+
+static void say_pair(const struct gct_facts *f, const struct gct_words *w, struct gci_buf *out)
+{
+	char bytes[16];
+
+	gci_buf_printf(out,
+		"rank %d (%s) sends %s to rank %d (%s): its connections are %.0f %% busy",
+		f->pair_from, w->names[f->pair_from], gci_format_bytes(f->pair_nbytes, bytes, 16),
+		f->pair_to, w->names[f->pair_to], percent(f->pair_ns, f->ns));
 }
 
 static void say_delay(const struct gct_facts *f, const struct gct_words *w, struct gci_buf *out)
 {
+	uint64_t n = f->chain_nwan ? f->chain_nwan : f->chain_nmessages;
 	char time[16];
 
-	if (f->chain_nwan)
-		gci_buf_printf(out, "it waits for %" PRIu64 " crossing%s of WANs%s", f->chain_nwan,
-			f->chain_nwan > 1 ? "s" : "",
-			f->chain_nwan > 1 ? " one after the other" : "");
-	else
-		gci_buf_printf(out, "it waits for %" PRIu64 " messages one after the other",
-			f->chain_nmessages);
-	gci_buf_printf(out, ": %s of delay, %.0f %% of the time",
-		gci_format_time(f->chain_delay_ns / w->dilation, time, 16),
-		percent(f->chain_delay_ns, f->ns));
+	gci_buf_printf(out, "%" PRIu64 " %s%s%s: %s of delay", n,
+		f->chain_nwan ? "crossing" : "message", n == 1 ? "" : "s",
+		n > 1 ? f->chain_nwan ? " of WANs one after the other" : " one after the other"
+		: f->chain_nwan ? " of a WAN"
+				: "",
+		gci_format_time(f->chain_delay_ns / w->dilation, time, 16));
 }
 
 static void say_chain(const struct gct_facts *f, const struct gct_words *w, struct gci_buf *out)
 {
 	char bytes[16];
 
-	gci_buf_printf(out, "%" PRIu64 " message%s each wait for the one before, %s in all",
-		f->chain_nmessages, f->chain_nmessages == 1 ? "" : "s",
-		gci_format_bytes(f->chain_nbytes, bytes, 16));
+	gci_buf_printf(out, "%" PRIu64 " message%s one after the other, %s", f->chain_nmessages,
+		f->chain_nmessages == 1 ? "" : "s", gci_format_bytes(f->chain_nbytes, bytes, 16));
 	put_share(f->chain_nbytes, w, out);
+	if (f->chain_alone_ns && f->chain_transfer_ns / 3 * 2 > f->chain_alone_ns)
+		gci_buf_printf(out, ", sharing NICs");
 }
 
 static void say_compute(const struct gct_facts *f, const struct gct_words *w, struct gci_buf *out)
@@ -76,9 +84,10 @@ static void say_waiting(const struct gct_facts *f, const struct gct_words *w, st
 {
 	(void)w;
 	gci_buf_printf(out,
-		"its ranks wait for each other: the busiest NIC works %.0f %% of the time, and "
-		"%" PRIu64 " message%s follow one another",
-		percent(f->port_ns, f->ns), f->chain_nmessages, f->chain_nmessages == 1 ? "" : "s");
+		"ranks wait for each other: no NIC is more than %.0f %% busy, and %" PRIu64
+		" message%s follow%s one another",
+		percent(f->port_ns, f->ns), f->chain_nmessages, f->chain_nmessages == 1 ? "" : "s",
+		f->chain_nmessages == 1 ? "s" : "");
 }
 
 static uint64_t port_ns(const struct gct_facts *f)
@@ -89,6 +98,11 @@ static uint64_t port_ns(const struct gct_facts *f)
 static uint64_t link_ns(const struct gct_facts *f)
 {
 	return f->link_ns;
+}
+
+static uint64_t pair_ns(const struct gct_facts *f)
+{
+	return f->pair_ns;
 }
 
 static uint64_t delay_ns(const struct gct_facts *f)
@@ -110,7 +124,7 @@ static uint64_t compute_ns(const struct gct_facts *f)
 static const struct reason {
 	uint64_t (*ns)(const struct gct_facts *f);
 	void (*say)(const struct gct_facts *f, const struct gct_words *w, struct gci_buf *out);
-} reasons[] = {{port_ns, say_port}, {link_ns, say_link}, {delay_ns, say_delay},
+} reasons[] = {{port_ns, say_port}, {link_ns, say_link}, {pair_ns, say_pair}, {delay_ns, say_delay},
 	{chain_ns, say_chain}, {compute_ns, say_compute}};
 
 #define NREASONS (sizeof(reasons) / sizeof(*reasons))
@@ -128,8 +142,8 @@ void gct_facts_why(const struct gct_facts *f, const struct gct_facts *best,
 	const struct reason *why = NULL;
 	size_t i;
 
-	if (best && f->ns <= best->ns + best->ns / 100) {
-		gci_buf_printf(out, "as fast, within 1 %%");
+	if (best && gct_facts_tie(f->ns, best->ns)) {
+		gci_buf_printf(out, "as fast, within 2 %%");
 		return;
 	}
 	if (!best)
@@ -137,7 +151,8 @@ void gct_facts_why(const struct gct_facts *f, const struct gct_facts *best,
 	/* The first that explains most of the difference, else the one that explains most. */
 	for (i = 0; i < NREASONS; i++) {
 		excess = over(reasons[i].ns(f), reasons[i].ns(best));
-		if (excess <= most)
+		/* What is a small part of the time is no reason. */
+		if (excess <= most || reasons[i].ns(f) < f->ns / 3)
 			continue;
 		most = excess;
 		why = &reasons[i];

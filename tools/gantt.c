@@ -43,6 +43,7 @@ struct chart {
 	int nrows, bottom;
 	int lane, thin, height; /* pixels: of a lane of messages, of that of computing, of a row */
 	uint64_t end_ns;
+	uint32_t dilation; /* what is shown is divided by it */
 	struct gct_bars bars;
 };
 
@@ -159,7 +160,7 @@ static void legend_text(const struct chart *c, int paint, char *text, size_t siz
 				phases & ((1u << p) - 1) ? ", "
 				: phases & (phases - 1)  ? ", phases "
 							 : ", phase ",
-				p + 1);
+				1 + (uint32_t)__builtin_popcount(all & ((1u << p) - 1)));
 		}
 }
 
@@ -200,18 +201,18 @@ static uint64_t tick_ns(uint64_t end_ns)
 
 static void put_axis(const struct chart *c)
 {
-	uint64_t step = tick_ns(c->end_ns), at;
-	uint64_t unit = c->end_ns >= 10 * GCI_NS_PER_S    ? GCI_NS_PER_S
-			: c->end_ns >= 10 * GCI_NS_PER_MS ? GCI_NS_PER_MS
-			: c->end_ns >= 10 * GCI_NS_PER_US ? GCI_NS_PER_US
-							  : 1;
+	uint64_t end_ns = c->end_ns / c->dilation, step = tick_ns(end_ns), at;
+	uint64_t unit = end_ns >= 10 * GCI_NS_PER_S    ? GCI_NS_PER_S
+			: end_ns >= 10 * GCI_NS_PER_MS ? GCI_NS_PER_MS
+			: end_ns >= 10 * GCI_NS_PER_US ? GCI_NS_PER_US
+						       : 1;
 	const char *name = unit == GCI_NS_PER_S    ? "s"
 			   : unit == GCI_NS_PER_MS ? "ms"
 			   : unit == GCI_NS_PER_US ? "us"
 						   : "ns";
 
-	for (at = 0; c->end_ns && at <= c->end_ns; at += step) {
-		double x = LEFT + (double)at * PLOT / (double)c->end_ns;
+	for (at = 0; end_ns && at <= end_ns; at += step) {
+		double x = LEFT + (double)at * PLOT / (double)end_ns;
 
 		gci_buf_printf(c->out,
 			"<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" stroke=\"#e3e5e8\"/>"
@@ -237,7 +238,7 @@ static void put_limit(const struct chart *c)
 		"limit %s</text>\n",
 		x, x, TOP, c->bottom + 20, x, c->bottom + 30,
 		x > LEFT + PLOT - 80 ? "end" : "middle",
-		gci_format_time(c->g->limit_ns, time, sizeof(time)));
+		gci_format_time(c->g->limit_ns / c->dilation, time, sizeof(time)));
 }
 
 static void put_rows(const struct chart *c)
@@ -310,8 +311,9 @@ static void put_tooltip(const struct chart *c, const struct gct_bar *b)
 		gci_buf_printf(c->out, " and %u more", b->count - 1);
 	if (b->paint != GCT_PAINT_WAIT)
 		gci_buf_printf(c->out, ", %s", gci_format_bytes(b->nbytes, bytes, sizeof(bytes)));
-	gci_buf_printf(c->out, ", %s to %s</title>", gci_format_time(b->from_ns, from, 16),
-		gci_format_time(b->to_ns, to, 16));
+	gci_buf_printf(c->out, ", %s to %s</title>",
+		gci_format_time(b->from_ns / c->dilation, from, 16),
+		gci_format_time(b->to_ns / c->dilation, to, 16));
 }
 
 /* The group they are in counts tenths of a pixel from the left. */
@@ -374,7 +376,10 @@ static void put_all(struct chart *c)
 
 int gct_gantt_print(const struct gct_gantt *g, struct gci_buf *out)
 {
-	struct chart c = {.g = g, .out = out, .end_ns = gct_timeline_end(g->timeline)};
+	struct chart c = {.g = g,
+		.out = out,
+		.end_ns = gct_timeline_end(g->timeline),
+		.dilation = g->dilation ? g->dilation : 1};
 	int rc = place_rows(&c);
 
 	if (c.end_ns < g->limit_ns && !g->timeline->n)

@@ -19,6 +19,7 @@ static const struct command {
 	{"cp", gct_cp, "copy files to every rank of a job", 1},
 	{"bench", gct_bench, "measure collective operations and verify their results", 1},
 	{"probe", gct_probe, "measure the links of a job's grid", 1},
+	{"plan", gct_plan, "predict how long an operation takes, and say why", 0},
 	{"lab", gct_lab, "bring up an emulated grid and run a command in it", 0},
 	{NULL, NULL, NULL, 0},
 };

@@ -18,6 +18,7 @@ int gct_lab(int argc, char **argv);
 int gct_cp(int argc, char **argv);
 int gct_bench(int argc, char **argv);
 int gct_probe(int argc, char **argv);
+int gct_plan(int argc, char **argv);
 
 #define GCT_COLUMNS 79 /* of what people read */
 

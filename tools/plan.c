@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT
+ * gridcoll plan: reads what it is given, simulates, prints. */
+#include "tools/plan.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/units.h"
+#include "collectives/blocks/windows.h"
+#include "collectives/models/limit.h"
+#include "collectives/tuner/decide.h"
+#include "launcher/text.h"
+#include "tools/files.h"
+#include "tools/gantt.h"
+#include "tools/plan_impl.h"
+#include "tools/shape.h"
+#include "tools/tools.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MOST_STEPS        (1u << 20) /* of each way, on all ranks */
+#define MOST_CHOICE_STEPS (1u << 24) /* of the choice */
+
+/* ---- which way */
+
+struct planning {
+	const struct gct_plan_options *o;
+	struct gct_site site;
+	struct gci_coll coll;
+	struct gct_ways ways;
+	struct gci_candidate usual, wanted;
+	int has_usual, has_wanted;
+	char chosen_by[300];
+	struct gct_timeline timeline;
+	struct gci_sim_result result;
+	struct gct_plan_report report;
+};
+
+static int ask_table(struct planning *p)
+{
+	const char *path = p->o->table;
+	struct gci_error e = {0};
+	struct gci_buf text = {0};
+	struct gci_decision d;
+	struct gci_table t;
+	int rc = gci_text_read(path, GCI_TABLE_MAX_TEXT, &text, &e);
+
+	if (!rc) {
+		rc = gci_table_parse(&t, gci_buf_cstr(&text), text.len, path,
+			gci_grid_digest(&p->site.place.grid), &e);
+		if (!rc && gci_decide_by_table(&t, &p->coll, &d)) {
+			p->wanted = d.how;
+			p->has_wanted = 1;
+			snprintf(p->chosen_by, sizeof(p->chosen_by), "decided by %.200s of %s",
+				path, t.date);
+		} else if (!rc) {
+			fprintf(stderr,
+				"gridcoll plan: warning: %s has no decision on %s with %d ranks\n",
+				path, gci_kind_name(p->coll.kind), p->coll.topo->nranks);
+		}
+		if (!rc)
+			gci_table_free(&t);
+	}
+	gci_buf_free(&text);
+	if (rc)
+		gct_plan_warn(&e, "without a table");
+	return 0;
+}
+
+static int ask_user(struct planning *p)
+{
+	struct gci_error e = {0};
+	const char *why;
+
+	if (gci_candidate_parse(&p->wanted, p->coll.kind, p->o->algorithm, &e))
+		return gct_plan_complain(&e);
+	why = gci_ineligible(p->wanted.algorithm, &p->coll);
+	if (why)
+		return gct_wrong("plan", "--algorithm \"%s\": it %s", p->o->algorithm, why);
+	p->has_wanted = 1;
+	snprintf(p->chosen_by, sizeof(p->chosen_by), "asked for");
+	return 0;
+}
+
+static int make_coll(struct planning *p)
+{
+	p->coll = (struct gci_coll){.kind = (enum gci_kind)p->o->kind, .topo = &p->site.topo};
+	p->report.nbytes = gct_shape(&p->coll, p->o->nbytes);
+	if (p->o->root >= (uint64_t)p->site.topo.nranks)
+		return gct_wrong("plan", "--root \"%llu\", expected a rank from 0 to %d",
+			(unsigned long long)p->o->root, p->site.topo.nranks - 1);
+	if (p->o->schedule_of != UINT64_MAX && p->o->schedule_of >= (uint64_t)p->site.topo.nranks)
+		return gct_wrong("plan", "--print-schedule \"%llu\", expected a rank from 0 to %d",
+			(unsigned long long)p->o->schedule_of, p->site.topo.nranks - 1);
+	p->coll.root = gci_kind_has_root(p->coll.kind) ? (int)p->o->root : 0;
+	return 0;
+}
+
+/* All that can be compared; what is asked for is among it. */
+static int compare(struct planning *p)
+{
+	const struct gci_algorithm *first = gci_decide_first(&p->coll);
+	int rc;
+
+	p->ways = (struct gct_ways){.net = &p->site.net, .coll = &p->coll};
+	if (first) {
+		p->usual = (struct gci_candidate){.algorithm = first};
+		p->has_usual = 1;
+	}
+	rc = gct_ways_add_all(&p->ways);
+	if (!rc && p->has_wanted)
+		rc = gct_ways_add(&p->ways, &p->wanted);
+	if (!rc)
+		rc = gct_ways_simulate(&p->ways, MOST_STEPS);
+	return rc ? gct_plan_nomem() : 0;
+}
+
+static size_t simulated(const struct gct_ways *w)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < w->n; i++)
+		n += !*w->list[i].why_not;
+	return n;
+}
+
+/* The choice is simulated, however many steps it has. */
+static int choose(struct planning *p)
+{
+	struct gct_way *way = p->has_wanted ? gct_ways_find(&p->ways, &p->wanted) : p->ways.list;
+	int rc;
+
+	if (!p->has_wanted && *way->why_not)
+		return gct_wrong("plan",
+			"--bytes: every algorithm has more than %u steps, expected "
+			"a shorter message or fewer ranks",
+			MOST_STEPS);
+	if (!p->has_wanted)
+		snprintf(p->chosen_by, sizeof(p->chosen_by), "the fastest of %zu simulated",
+			simulated(&p->ways));
+	rc = gct_way_simulate(
+		&p->site.net, &p->coll, &way->how, MOST_CHOICE_STEPS, &p->timeline, &p->result);
+	if (rc == GCOLL_ERR_INVAL)
+		return gct_wrong("plan",
+			"%s: more than %u steps, expected longer segments, a "
+			"shorter message or fewer ranks",
+			way->how.algorithm->name, MOST_CHOICE_STEPS);
+	if (rc)
+		return gct_plan_nomem();
+	*way->why_not = '\0';
+	way->ns = p->result.ns;
+	p->report.choice = way;
+	return 0;
+}
+
+/* ---- reports */
+
+static void fill_report(struct planning *p)
+{
+	struct gct_plan_report *r = &p->report;
+	size_t i;
+
+	r->coll = &p->coll;
+	r->net = &p->site.net;
+	r->names = p->site.names;
+	r->clusters = p->site.clusters;
+	r->limit_ns = gci_limit_ns(&p->coll, p->o->streams);
+	r->dilation = p->site.place.grid.dilation;
+	r->ways = &p->ways;
+	r->usual = p->has_usual ? &p->usual : NULL;
+	r->chosen_by = p->chosen_by;
+	r->basis = p->site.basis;
+	r->result = &p->result;
+	for (i = 0; i < p->timeline.n; i++) {
+		uint64_t n = p->timeline.spans[i].nbytes;
+
+		if (p->timeline.spans[i].kind != GCI_STEP_SEND || !n)
+			continue;
+		r->most_message = n > r->most_message ? n : r->most_message;
+		if (!r->least_message || n < r->least_message)
+			r->least_message = n;
+	}
+}
+
+static int write_chart(struct planning *p)
+{
+	const struct gct_plan_report *r = &p->report;
+	char how[GCI_CANDIDATE_NBYTES], bytes[16], time[16], title[200];
+	struct gct_gantt g = {.timeline = &p->timeline,
+		.title = title,
+		.subtitle = r->basis,
+		.names = r->names,
+		.clusters = r->clusters,
+		.limit_ns = r->limit_ns,
+		.dilation = r->dilation};
+	struct gci_error e = {0};
+	struct gci_buf svg = {0};
+	int rc;
+
+	gci_candidate_print(&r->choice->how, how);
+	snprintf(title, sizeof(title), "%s of %s by %s: predicted %s", gci_kind_name(p->coll.kind),
+		gci_format_bytes(r->nbytes, bytes, 16), how,
+		gci_format_time(r->choice->ns / r->dilation, time, 16));
+	if (p->timeline.cut)
+		return gct_wrong("plan",
+			"--gantt: more than %u steps, expected longer segments or "
+			"a shorter message",
+			GCT_MOST_SPANS);
+	rc = gct_gantt_print(&g, &svg) ? gct_plan_nomem() : 0;
+	if (!rc && gct_write_file(p->o->gantt, &svg, &e))
+		rc = gct_plan_complain(&e);
+	gci_buf_free(&svg);
+	return rc;
+}
+
+static int print_schedule(struct planning *p, struct gci_buf *out)
+{
+	struct gci_coll c = p->coll;
+	struct gci_windows w;
+	struct gci_sched s;
+
+	gci_candidate_apply(&p->report.choice->how, &c);
+	gci_windows_cut(&w, &c, GCI_WINDOW_NBYTES);
+	gci_windows_segment(&c, &w);
+	c = gci_window_of(&w, &c, 0);
+	if (gci_emit(p->report.choice->how.algorithm, &c, (int)p->o->schedule_of, &s))
+		return gct_plan_nomem();
+	gci_sched_print(&s, out);
+	gci_sched_free(&s);
+	return 0;
+}
+
+static int report(struct planning *p)
+{
+	struct gci_buf out = {0}, schedule = {0};
+	int wanted = p->o->schedule_of != UINT64_MAX, rc = 0;
+
+	fill_report(p);
+	if (p->o->gantt)
+		rc = write_chart(p);
+	if (!rc && wanted)
+		rc = print_schedule(p, &schedule);
+	if (!rc && p->o->json)
+		rc = gct_plan_json(&p->report, wanted ? gci_buf_cstr(&schedule) : NULL, &out)
+			     ? gct_plan_nomem()
+			     : 0;
+	if (!rc && !p->o->json) {
+		gct_plan_text(&p->report, &out);
+		if (wanted)
+			gci_buf_printf(&out, "\nsteps of rank %d, elements of %u bytes\n%s",
+				(int)p->o->schedule_of, p->coll.esize, gci_buf_cstr(&schedule));
+	}
+	if (!rc && (out.failed || schedule.failed))
+		rc = gct_plan_nomem();
+	if (!rc)
+		fputs(gci_buf_cstr(&out), stdout);
+	gci_buf_free(&out);
+	gci_buf_free(&schedule);
+	return rc;
+}
+
+static int plan(const struct gct_plan_options *o)
+{
+	struct planning p = {.o = o};
+	const struct gct_site_wish wish = {.run = &o->run,
+		.dilation = o->dilation,
+		.streams = o->streams,
+		.params = o->params};
+	int rc = gct_site_make(&p.site, &wish);
+
+	if (!rc)
+		rc = make_coll(&p);
+	if (!rc && o->algorithm)
+		rc = ask_user(&p);
+	else if (!rc && o->table)
+		rc = ask_table(&p);
+	if (!rc)
+		rc = compare(&p);
+	if (!rc)
+		rc = choose(&p);
+	if (!rc)
+		rc = report(&p);
+	gct_timeline_free(&p.timeline);
+	gci_sim_result_free(&p.result);
+	gct_ways_free(&p.ways);
+	gct_site_free(&p.site);
+	return rc;
+}
+
+int gct_plan(int argc, char **argv)
+{
+	struct gct_plan_options o;
+	int rc = gct_plan_parse(&o, argc, argv);
+
+	if (rc)
+		return rc < 0 ? GCT_OK : rc;
+	return o.explain ? gct_explain(&o) : plan(&o);
+}

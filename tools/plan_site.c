@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/mem.h"
+#include "tools/model_files.h"
+#include "tools/plan_impl.h"
+#include "tools/tools.h"
+
+#include <stdio.h>
+
+int gct_plan_complain(const struct gci_error *e)
+{
+	fprintf(stderr, "gridcoll plan: %s\n", e->text);
+	return e->status == GCOLL_ERR_PARSE || e->status == GCOLL_ERR_INVAL ? GCT_USAGE
+									    : GCT_FAILED;
+}
+
+int gct_plan_nomem(void)
+{
+	fprintf(stderr, "gridcoll plan: out of memory\n");
+	return GCT_FAILED;
+}
+
+void gct_plan_warn(const struct gci_error *e, const char *instead)
+{
+	fprintf(stderr,
+		"gridcoll plan: warning: %s\n"
+		"gridcoll plan: warning: going on %s\n",
+		e->text, instead);
+}
+
+static int read_params(struct gct_site *s, const char *path)
+{
+	struct gci_error e = {0};
+	int rc = gct_read_params(path, &s->place.grid, &s->params, &e);
+
+	if (rc == GCOLL_ERR_NOMEM)
+		return gct_plan_complain(&e);
+	if (rc) {
+		gct_plan_warn(&e, "with the grid file alone");
+		return 0;
+	}
+	snprintf(s->basis, sizeof(s->basis), "from what was measured at %s (%.200s)",
+		s->params.date, path);
+	s->has_params = 1;
+	return 0;
+}
+
+/* Which rank is where. */
+static int find_hosts(struct gct_site *s, const struct gct_site_wish *w)
+{
+	int i;
+
+	s->nranks = w->hosts ? w->nhosts : (int)s->place.size;
+	s->hosts = gci_calloc((size_t)s->nranks, sizeof(*s->hosts));
+	s->names = gci_calloc((size_t)s->nranks, sizeof(*s->names));
+	if (!s->hosts || !s->names)
+		return gct_plan_nomem();
+	for (i = 0; i < s->nranks; i++) {
+		s->hosts[i] = w->hosts ? gci_grid_find_host(&s->place.grid, w->hosts[i])
+				       : (int)s->place.hosts[i];
+		if (s->hosts[i] < 0)
+			return gct_wrong("plan",
+				"rank %d was on \"%s\", expected a host of the grid", i,
+				w->hosts[i]);
+		s->names[i] = gci_grid_host(&s->place.grid, s->hosts[i]);
+	}
+	return 0;
+}
+
+static int make_network(struct gct_site *s, uint32_t streams)
+{
+	int i, n;
+
+	if (gci_topo_create(&s->topo, &s->place.grid, s->hosts, s->nranks))
+		return gct_plan_nomem();
+	s->topo_digest = gci_topo_digest(&s->topo);
+	n = s->topo.nclusters;
+	s->clusters = gci_calloc((size_t)n, sizeof(*s->clusters));
+	if (!s->clusters)
+		return gct_plan_nomem();
+	for (i = 0; i < n; i++)
+		s->clusters[i] = s->place.grid.clusters[s->topo.in_grid[i]].name;
+	for (i = 0; streams && i < n * n; i++)
+		if (i / n != i % n)
+			s->topo.links[i].streams = streams;
+	if (gci_simnet_init(&s->net, &s->topo, s->has_params ? &s->params : NULL))
+		return gct_plan_nomem();
+	return 0;
+}
+
+int gct_site_make(struct gct_site *s, const struct gct_site_wish *w)
+{
+	struct gci_error e = {0};
+	int rc = 0;
+
+	snprintf(s->basis, sizeof(s->basis),
+		"from the grid file alone: nothing was measured (see gridcoll probe)");
+	if (gci_placement_make(&s->place, w->run, &e))
+		return gct_plan_complain(&e);
+	if (s->place.grid.dilation > 1 && w->dilation && w->dilation != s->place.grid.dilation)
+		return gct_wrong("plan", "dilation %u, expected %u, that of the lab", w->dilation,
+			s->place.grid.dilation);
+	if (s->place.grid.dilation == 1 && w->dilation > 1)
+		gci_grid_dilate(&s->place.grid, w->dilation);
+	if (w->params)
+		rc = read_params(s, w->params);
+	if (!rc)
+		rc = find_hosts(s, w);
+	return rc ? rc : make_network(s, w->streams);
+}
+
+void gct_site_free(struct gct_site *s)
+{
+	gci_simnet_free(&s->net);
+	gci_topo_free(&s->topo);
+	gci_free(s->clusters);
+	gci_free(s->hosts);
+	gci_free(s->names);
+	gci_params_free(&s->params);
+	gci_placement_free(&s->place);
+}
