@@ -255,5 +255,5 @@ uint64_t gci_magpie_tree_segment(const struct gci_plogp *p, enum gci_layer layer
 {
 	struct tree_cost t = {p, layer, shape, n, nbytes};
 
-	return segment_of(nbytes, gci_plogp_segments(nbytes, nbytes, tree_cost, &t));
+	return segment_of(nbytes, gci_plogp_segments(nbytes, GCI_PLOGP_MOST_STEPS, tree_cost, &t));
 }

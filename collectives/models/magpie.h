@@ -115,7 +115,8 @@ struct gci_magpie_tree gci_magpie_tree_of(enum gci_magpie_shape shape, int n);
 uint64_t gci_magpie_tree_ns(const struct gci_plogp *p, enum gci_layer layer,
 	enum gci_magpie_shape shape, int n, uint64_t nbytes, uint64_t segment_nbytes);
 
-/* The segment, in bytes, for which that is least, as far as MagPIe's search finds it. */
+/* The segment, in bytes, for which that is least, as far as MagPIe's search finds it; there are no
+ * more than GCI_PLOGP_MOST_STEPS of them. */
 uint64_t gci_magpie_tree_segment(const struct gci_plogp *p, enum gci_layer layer,
 	enum gci_magpie_shape shape, int n, uint64_t nbytes);
 

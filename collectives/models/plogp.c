@@ -117,7 +117,7 @@ uint64_t gci_plogp_segments(uint64_t count, uint64_t most, gci_plogp_cost *cost,
 
 	if (count < most)
 		most = count;
-	for (k = 2; k <= most; k *= 2) {
+	for (k = 2; k && k <= most; k *= 2) { /* after 2^63 comes 0 */
 		ns = cost(ctx, k);
 		if (ns < best_ns) {
 			best_ns = ns;

@@ -465,6 +465,16 @@ static void table_3(void **state)
 	assert_int_equal(gci_magpie_tree_ns(&p, GCI_LAN, GCI_MAGPIE_CHAIN, 1, all, 0), 0);
 }
 
+/* Least in 2^63 segments. */
+static uint64_t many(const void *ctx, uint64_t k)
+{
+	uint64_t best = UINT64_MAX / 2 + 1;
+
+	(void)ctx;
+	assert_true(k > 0);
+	return k > best ? k - best : best - k;
+}
+
 static void extremes(void **state)
 {
 	static const uint64_t sizes[] = {0, 1, UINT64_MAX / 8, UINT64_MAX};
@@ -496,6 +506,10 @@ static void extremes(void **state)
 	assert_int_equal(gci_magpie_bcast(&m, MIB, 4, 0).ns, 0);
 	assert_int_equal(gci_magpie_exchange_ns(&p, MIB, 4), 0);
 	assert_int_equal(gci_magpie_tree_segment(&p, GCI_LAN, GCI_MAGPIE_CHAIN, 2, 0), 0);
+	assert_true(gci_magpie_tree_segment(&p, GCI_LAN, GCI_MAGPIE_CHAIN, 9, UINT64_MAX) >=
+		    UINT64_MAX / GCI_PLOGP_MOST_STEPS);
+	assert_int_equal(
+		gci_plogp_segments(UINT64_MAX, UINT64_MAX, many, NULL), UINT64_MAX / 2 + 1);
 }
 
 int main(void)
