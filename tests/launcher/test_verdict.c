@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT
+ * Who failed first, and what is said of it. */
+#include "tests/launcher/rdv.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void late_ranks_are_named(void **state)
+{
+	struct world *w = *state;
+
+	rdv_pass(w, 600 * SEC); /* nobody has come yet: not a program of ours, as far as we know */
+	assert_string_equal(rdv_verdict(w), "");
+	rdv_join(w, 0);
+	rdv_join(w, 3);
+	rdv_pass(w, 59 * SEC);
+	assert_string_equal(rdv_verdict(w), "");
+	rdv_pass(w, 3 * SEC);
+	assert_string_equal(rdv_verdict(w),
+		"ranks 1-2,4-7 on k2-k3,t1-t4 did not join the job within 60 s of the first rank");
+	assert_int_equal(gci_rdv_exit_status(w->rdv), 1);
+}
+
+static void killed_rank(void **state)
+{
+	struct world *w = *state;
+	struct gci_ctl_message m;
+
+	rdv_join_all(w);
+	rdv_end(w, 3, 0, 9);
+	assert_string_equal(rdv_verdict(w), "rank 3 on k4 was killed by signal 9 (Killed)");
+	assert_string_equal(gci_rdv_verdict(w->rdv)->who, "rank 3 on k4");
+	assert_true(rdv_next_of(&w->ranks[5], GCI_CTL_ABORT, &m) >= 0);
+	assert_int_equal(m.failure.rank, 3);
+	assert_string_equal(m.failure.text, rdv_verdict(w));
+	rdv_end(w, 5, 1, 0);
+	assert_int_equal(gci_rdv_exit_status(w->rdv), 137);
+}
+
+/* The survivors' word comes first, the true cause within the grace. */
+static void cause_beats_consequence(void **state)
+{
+	struct world *w = *state;
+
+	rdv_join_all(w);
+	rdv_say_fail(w, 5, 3, "peer 3: connection lost");
+	rdv_end(w, 5, 1, 0);
+	rdv_hang_up(w, 5);
+	rdv_say_fail(w, 6, 3, "peer 3: connection lost");
+	rdv_pass(w, 400 * MS);
+	assert_string_equal(rdv_verdict(w), "");
+	rdv_end(w, 3, 0, 9);
+	assert_string_equal(rdv_verdict(w), "rank 3 on k4 was killed by signal 9 (Killed)");
+	assert_int_equal(gci_rdv_exit_status(w->rdv), 137);
+}
+
+static void blamed_peer_that_lives(void **state)
+{
+	struct world *w = *state;
+
+	rdv_join_all(w);
+	rdv_say_fail(w, 5, 3, "peer 3: connection lost");
+	rdv_end(w, 5, 1, 0);
+	rdv_pass(w, 600 * MS);
+	assert_string_equal(rdv_verdict(w), "rank 3 on k4: peer 3: connection lost");
+	assert_int_equal(gci_rdv_verdict(w->rdv)->rank, 3);
+	assert_int_equal(gci_rdv_exit_status(w->rdv), 1);
+}
+
+static void own_fault_beats_blame(void **state)
+{
+	struct world *w = *state;
+	struct gci_ctl_message m;
+
+	rdv_join_all(w);
+	rdv_say_fail(w, 5, 2, "peer 2: connection lost");
+	rdv_say_fail(w, 2, 2, "rank 2 on k3: cannot write /x: No space left on device");
+	rdv_pass(w, 600 * MS);
+	assert_string_equal(
+		rdv_verdict(w), "rank 2 on k3: cannot write /x: No space left on device");
+	assert_string_equal(
+		gci_rdv_verdict(w->rdv)->cause, "cannot write /x: No space left on device");
+	assert_true(rdv_next_of(&w->ranks[2], GCI_CTL_ABORT, &m) >= 0);
+	rdv_end(w, 2, 3, 0); /* and its status is the job's */
+	assert_int_equal(gci_rdv_exit_status(w->rdv), 3);
+}
+
+static void exit_status_with_words(void **state)
+{
+	struct world *w = *state;
+
+	rdv_join_all(w);
+	rdv_end(w, 2, 4, 0); /* the words are still in the socket */
+	rdv_pass(w, 100 * MS);
+	assert_string_equal(rdv_verdict(w), "");
+	rdv_say_fail(w, 2, 2, "cannot read /x");
+	rdv_pass(w, 500 * MS);
+	assert_string_equal(rdv_verdict(w), "rank 2 on k3: cannot read /x");
+	assert_int_equal(gci_rdv_exit_status(w->rdv), 4);
+}
+
+static void nobody_in_particular(void **state)
+{
+	struct world *w = *state;
+
+	rdv_join_all(w);
+	rdv_say_fail(w, 2, -1, "no algorithm for this");
+	rdv_pass(w, SEC);
+	assert_string_equal(rdv_verdict(w), "no algorithm for this");
+	assert_int_equal(gci_rdv_verdict(w->rdv)->rank, -1);
+	assert_int_equal(gci_rdv_exit_status(w->rdv), 1);
+}
+
+static void rank_out_of_range_is_nobody(void **state)
+{
+	struct world *w = *state;
+
+	rdv_join_all(w);
+	rdv_say_fail(w, 2, 1000000, "bad things");
+	rdv_pass(w, SEC);
+	assert_string_equal(rdv_verdict(w), "bad things");
+}
+
+static void silent_rank(void **state)
+{
+	struct world *w = *state;
+	uint64_t before;
+
+	rdv_join_all(w);
+	rdv_pass(w, 10 * SEC);
+	w->ranks[6].beating = 0;
+	before = w->now;
+	while (!*rdv_verdict(w))
+		rdv_pass(w, 100 * MS);
+	assert_in_range(w->now - before, 19 * SEC + 500 * MS, 20 * SEC + 100 * MS);
+	assert_true(gci_rdv_is_silent(w->rdv, 6));
+	assert_false(gci_rdv_is_silent(w->rdv, 5));
+	assert_string_equal(rdv_verdict(w),
+		"rank 6 on t3: no sign of life for 20 s (its host or its network link is down, or "
+		"it is stopped)");
+	rdv_end(w, 6, 0, 15);
+	assert_int_equal(gci_rdv_exit_status(w->rdv), 1);
+}
+
+/* Behind a dead link a rank gives up by its own clock, a moment before ours. */
+static void silent_rank_that_gives_up(void **state)
+{
+	struct world *w = *state;
+
+	rdv_join_all(w);
+	rdv_pass(w, 10 * SEC);
+	w->ranks[5].beating = 0;
+	rdv_pass(w, 18 * SEC);
+	rdv_end(w, 5, 1, 0);
+	rdv_pass(w, SEC);
+	assert_string_equal(rdv_verdict(w),
+		"rank 5 on t2: no sign of life for 20 s (its host or its network link is down, or "
+		"it is stopped)");
+	assert_int_equal(gci_rdv_exit_status(w->rdv), 1);
+}
+
+/* That it was heard a moment ago says that the link is well. */
+static void exit_soon_after_a_beat(void **state)
+{
+	struct world *w = *state;
+
+	rdv_join_all(w);
+	rdv_pass(w, 10 * SEC);
+	w->ranks[5].beating = 0;
+	rdv_pass(w, 2 * SEC);
+	rdv_end(w, 5, 4, 0);
+	rdv_pass(w, SEC);
+	assert_string_equal(rdv_verdict(w), "rank 5 on t2 exited with status 4");
+	assert_int_equal(gci_rdv_exit_status(w->rdv), 4);
+}
+
+static void silent_cluster_is_one_message(void **state)
+{
+	struct world *w = *state;
+	uint32_t i;
+
+	rdv_join_all(w);
+	rdv_pass(w, 10 * SEC);
+	for (i = 4; i < 8; i++) {
+		rdv_pass(w, 100 * MS);
+		w->ranks[i].beating = 0;
+	}
+	while (!*rdv_verdict(w))
+		rdv_pass(w, 100 * MS);
+	assert_string_equal(rdv_verdict(w),
+		"ranks 4-7 on t1-t4: no sign of life for 20 s (their hosts or their network link "
+		"are down, or they are stopped)");
+}
+
+/* We were stopped, not they. */
+static void own_sleep_is_nobodys_silence(void **state)
+{
+	struct world *w = *state;
+
+	rdv_join_all(w);
+	rdv_pass(w, 5 * SEC);
+	w->now += 1000 * SEC;
+	gci_rdv_tick(w->rdv, w->now);
+	rdv_pass(w, 15 * SEC);
+	assert_string_equal(rdv_verdict(w), "");
+}
+
+static void nonzero_exit_of_a_foreign_program(void **state)
+{
+	struct world *w = *state;
+
+	rdv_end(w, 1, 0, 0);
+	assert_string_equal(rdv_verdict(w), "");
+	rdv_end(w, 4, 3, 0);
+	assert_string_equal(rdv_verdict(w), "rank 4 on t1 exited with status 3");
+	assert_int_equal(gci_rdv_exit_status(w->rdv), 3);
+}
+
+static void foreign_programs_that_end_well(void **state)
+{
+	struct world *w = *state;
+	uint32_t i;
+
+	for (i = 0; i < NRANKS; i++)
+		rdv_end(w, i, 0, 0);
+	assert_true(gci_rdv_settled(w->rdv));
+	assert_int_equal(gci_rdv_exit_status(w->rdv), 0);
+}
+
+static void leaving_without_bye(void **state)
+{
+	struct world *w = *state;
+
+	rdv_join_all(w);
+	rdv_end(w, 2, 0, 0); /* its BYE may still be in the socket */
+	rdv_pass(w, SEC);
+	assert_string_equal(rdv_verdict(w), "");
+	assert_false(gci_rdv_settled(w->rdv));
+	rdv_hang_up(w, 2);
+	assert_false(gci_rdv_settled(w->rdv));
+	rdv_pass(w, SEC);
+	assert_string_equal(rdv_verdict(w), "rank 2 on k3 exited with status 0 without leaving the "
+					    "job (gcoll_finalize)");
+	assert_int_equal(gci_rdv_exit_status(w->rdv), 1);
+}
+
+static void bye_after_the_end_of_the_process(void **state)
+{
+	struct world *w = *state;
+
+	rdv_join_all(w);
+	rdv_end(w, 2, 0, 0);
+	rdv_say(w, 2, GCI_CTL_BYE);
+	rdv_hang_up(w, 2);
+	rdv_pass(w, 5 * SEC);
+	assert_string_equal(rdv_verdict(w), "");
+}
+
+static void never_joining_while_others_wait(void **state)
+{
+	struct world *w = *state;
+
+	rdv_end(w, 7, 0, 0);
+	assert_string_equal(rdv_verdict(w), "");
+	rdv_join(w, 0);
+	rdv_pass(w, SEC);
+	assert_string_equal(rdv_verdict(w),
+		"rank 7 on t4 exited with status 0 without joining the job "
+		"(gcoll_init), and others wait for it");
+}
+
+static void lost_control_connection(void **state)
+{
+	struct world *w = *state;
+
+	rdv_join_all(w);
+	rdv_hang_up(w, 1);
+	rdv_pass(w, SEC);
+	assert_string_equal(rdv_verdict(w), "rank 1 on k2: its control connection was lost");
+}
+
+static void launcher_could_not_start(void **state)
+{
+	struct world *w = *state;
+
+	gci_rdv_failed(w->rdv, 2, 127, "cannot run ./nothing: No such file or directory", w->now);
+	rdv_drain(w);
+	assert_string_equal(
+		rdv_verdict(w), "rank 2 on k3: cannot run ./nothing: No such file or directory");
+	assert_int_equal(gci_rdv_exit_status(w->rdv), 127);
+}
+
+/* Nothing a rank does after that is the cause. */
+static void launcher_gives_up(void **state)
+{
+	struct world *w = *state;
+	struct gci_ctl_message m;
+
+	rdv_join_all(w);
+	gci_rdv_give_up(w->rdv, GCOLL_ERR_IO, "standard output: the disk is full", w->now);
+	rdv_drain(w);
+	assert_true(rdv_next_of(&w->ranks[3], GCI_CTL_ABORT, &m) >= 0);
+	assert_int_equal(m.failure.status, GCOLL_ERR_IO);
+	assert_int_equal(m.failure.rank, -1);
+	rdv_end(w, 1, 0, 13);
+	rdv_pass(w, SEC);
+	assert_string_equal(rdv_verdict(w), "standard output: the disk is full");
+	assert_string_equal(gci_rdv_verdict(w->rdv)->who, "");
+	assert_int_equal(gci_rdv_exit_status(w->rdv), 1);
+}
+
+static void lists_read_well(void **state)
+{
+	static const char *const mixed[] = {"a", "a", "node09", "node10", "x9", "x11", "b", "b2"};
+	static const uint32_t all[] = {0, 1, 2, 3, 4, 5, 6, 7};
+	static const char *many[1000];
+	static uint32_t odd[1000];
+	static char space[1000][32];
+	char out[GCI_RANKLIST_NBYTES];
+	uint32_t i;
+
+	(void)state;
+	assert_string_equal(
+		gci_ranklist(all, 8, mixed, out), "ranks 0-7 on a,node09-node10,x9,x11,b,b2");
+	assert_string_equal(gci_ranklist(all + 1, 1, mixed, out), "rank 1 on a");
+	for (i = 0; i < 1000; i++) {
+		snprintf(space[i], sizeof(space[i]), "machine-%u-%u", i * 7 % 13, i);
+		many[i] = space[i];
+		odd[i] = i - i % 2;
+	}
+	gci_ranklist(odd, 1000, many, out);
+	assert_non_null(strstr(out, ",... on "));
+	assert_non_null(strstr(out, ",..."));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(late_ranks_are_named),
+		T(killed_rank),
+		T(cause_beats_consequence),
+		T(blamed_peer_that_lives),
+		T(own_fault_beats_blame),
+		T(exit_status_with_words),
+		T(nobody_in_particular),
+		T(rank_out_of_range_is_nobody),
+		T(silent_rank),
+		T(silent_rank_that_gives_up),
+		T(exit_soon_after_a_beat),
+		T(silent_cluster_is_one_message),
+		T(own_sleep_is_nobodys_silence),
+		T(nonzero_exit_of_a_foreign_program),
+		T(foreign_programs_that_end_well),
+		T(leaving_without_bye),
+		T(bye_after_the_end_of_the_process),
+		T(never_joining_while_others_wait),
+		T(lost_control_connection),
+		T(launcher_could_not_start),
+		T(launcher_gives_up),
+		cmocka_unit_test(lists_read_well),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
