@@ -8,16 +8,7 @@ static struct scheds x;
 
 static void emit(const char *name, struct gci_coll c, const int *sizes, int mixed)
 {
-	const struct gci_algorithm *a = gci_algorithm_find(GCI_ALLTOALL, name);
-
-	assert_non_null(a);
-	c.esize = 4;
-	if (mixed)
-		scheds_emit_mixed(&x, a, &c, sizes);
-	else
-		scheds_emit(&x, a, &c, sizes);
-	if (scheds_verify(&x))
-		fail_msg("%s: %s", name, x.e.text);
+	traffic_emit(&x, GCI_ALLTOALL, name, c, sizes, mixed);
 }
 
 /* What the ranks of one cluster have for those of another. */

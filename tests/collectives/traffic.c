@@ -1,7 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/collectives/traffic.h"
 
+#include "tests/test.h"
+
 #include <string.h>
+
+void traffic_emit(struct scheds *x, enum gci_kind kind, const char *name, struct gci_coll c,
+	const int *sizes, int mixed)
+{
+	const struct gci_algorithm *a = gci_algorithm_find(kind, name);
+
+	assert_non_null(a);
+	c.esize = 4;
+	if (mixed)
+		scheds_emit_mixed(x, a, &c, sizes);
+	else
+		scheds_emit(x, a, &c, sizes);
+	if (scheds_verify(x))
+		fail_msg("%s: %s", name, x->e.text);
+}
 
 /* Counts the SENDs of `rank` to ranks of `cluster`, or all if that is -1. */
 static void count(const struct scheds *x, int rank, int cluster, struct traffic *t, char *reached)

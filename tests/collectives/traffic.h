@@ -14,6 +14,11 @@ struct traffic {
 	int senders, receivers; /* distinct ranks */
 };
 
+/* Schedules of algorithm `name`, elements of 4 bytes, on clusters of these sizes (`mixed`: ranks
+ * dealt round robin over them), proved. Aborts on failure. */
+void traffic_emit(struct scheds *x, enum gci_kind kind, const char *name, struct gci_coll c,
+	const int *sizes, int mixed);
+
 struct traffic traffic_between(const struct scheds *x, int from_cluster, int to_cluster);
 
 /* All that a rank sends; receivers are those it sends to. */
