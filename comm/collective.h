@@ -31,6 +31,17 @@ int gci_call_check(const struct gci_call *call, gcoll_comm *c, gcoll_req **req, 
 /* A request of one operation. On failure *req is NULL. */
 int gci_collective_make(const struct gci_call *call, gcoll_comm *c, gcoll_req **req);
 
+/* The three public forms of a call that is one operation. ARGS are the names of the parameters and
+ * PARAMS their declarations, both in parentheses; then comes the struct gci_call made of them. */
+#define GCI_CALL(name, args, params, ...)                          \
+	static int make_##name(GCI_UNPACK params, gcoll_req **req) \
+	{                                                          \
+		const struct gci_call call = {__VA_ARGS__};        \
+                                                                   \
+		return gci_collective_make(&call, c, req);         \
+	}                                                          \
+	GCI_FORMS(name, args, GCI_UNPACK params)
+
 int gci_check_type(enum gcoll_type type, uint64_t count);
 int gci_check_root(const char *what, int root, const gcoll_comm *c);
 
