@@ -180,6 +180,18 @@ static void date_of(char out[32])
 	strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", &tm);
 }
 
+static int copy_senders(const struct gct_probed *l, struct gci_params_link *out)
+{
+	if (!l->nsenders)
+		return 0;
+	out->senders = gci_calloc(l->nsenders, sizeof(*out->senders));
+	if (!out->senders)
+		return GCOLL_ERR_NOMEM;
+	memcpy(out->senders, l->senders, l->nsenders * sizeof(*out->senders));
+	out->nsenders = l->nsenders;
+	return 0;
+}
+
 /* Moves the links' lists. */
 static int make_params(const struct gct_probe *p, struct gci_params *out)
 {
@@ -192,9 +204,14 @@ static int make_params(const struct gct_probe *p, struct gci_params *out)
 		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory for parameters");
 	for (i = 0; i < p->nlinks; i++) {
 		struct gct_probed *l = &p->links[i];
+		struct gci_params_link *to = gci_params_link(out, in_grid[l->from], in_grid[l->to]);
 
-		*gci_params_link(out, in_grid[l->from], in_grid[l->to]) = l->link;
+		*to = l->link;
 		memset(&l->link, 0, sizeof(l->link));
+		if (copy_senders(l, to)) {
+			gci_params_free(out);
+			return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory for parameters");
+		}
 		if (l->one_way)
 			out->latency = GCI_LATENCY_ONE_WAY;
 	}

@@ -38,6 +38,7 @@ void gci_params_free(struct gci_params *p)
 		gci_free(p->links[i].points);
 		gci_free(p->links[i].rates);
 		gci_free(p->links[i].isends);
+		gci_free(p->links[i].senders);
 	}
 	gci_free(p->clusters);
 	gci_free(p->links);
@@ -127,38 +128,56 @@ static uint64_t shorter(uint64_t ns, uint32_t k)
 	return ns / k + (ns % k >= k - ns % k);
 }
 
-static void scale(struct gci_params *p, uint32_t k, uint64_t (*time)(uint64_t ns, uint32_t k),
-	uint64_t (*rate)(uint64_t bps, uint32_t k))
+struct scaling {
+	uint32_t k;
+	uint64_t (*time)(uint64_t ns, uint32_t k);
+	uint64_t (*rate)(uint64_t bps, uint32_t k);
+};
+
+static void scale_times(struct gci_params_link *l, const struct scaling *s)
 {
-	size_t i, n = (size_t)p->nclusters * (size_t)p->nclusters, j;
+	size_t i;
 
-	for (i = 0; k > 1 && i < n; i++) {
-		struct gci_params_link *l = &p->links[i];
+	l->latency_ns = s->time(l->latency_ns, s->k);
+	for (i = 0; i < l->npoints; i++) {
+		l->points[i].os_ns = s->time(l->points[i].os_ns, s->k);
+		l->points[i].or_ns = s->time(l->points[i].or_ns, s->k);
+		l->points[i].gap_ns = s->time(l->points[i].gap_ns, s->k);
+	}
+	for (i = 0; i < l->nisends; i++) {
+		l->isends[i].os_start_ns = s->time(l->isends[i].os_start_ns, s->k);
+		l->isends[i].os_spike_ns = s->time(l->isends[i].os_spike_ns, s->k);
+		l->isends[i].os_mid_ns = s->time(l->isends[i].os_mid_ns, s->k);
+	}
+}
 
-		l->latency_ns = time(l->latency_ns, k);
-		for (j = 0; j < l->npoints; j++) {
-			l->points[j].os_ns = time(l->points[j].os_ns, k);
-			l->points[j].or_ns = time(l->points[j].or_ns, k);
-			l->points[j].gap_ns = time(l->points[j].gap_ns, k);
-		}
-		for (j = 0; j < l->nrates; j++) {
-			l->rates[j].bps = rate(l->rates[j].bps, k);
-			l->rates[j].bps += !l->rates[j].bps; /* 0 is not measured */
-		}
-		for (j = 0; j < l->nisends; j++) {
-			l->isends[j].os_start_ns = time(l->isends[j].os_start_ns, k);
-			l->isends[j].os_spike_ns = time(l->isends[j].os_spike_ns, k);
-			l->isends[j].os_mid_ns = time(l->isends[j].os_mid_ns, k);
-		}
+static void scale_rates(struct gci_params_rate *r, size_t n, const struct scaling *s)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		r[i].bps = s->rate(r[i].bps, s->k);
+		r[i].bps += !r[i].bps; /* 0 is not measured */
+	}
+}
+
+static void scale(struct gci_params *p, const struct scaling *s)
+{
+	int i;
+
+	for (i = 0; s->k > 1 && i < p->nclusters * p->nclusters; i++) {
+		scale_times(&p->links[i], s);
+		scale_rates(p->links[i].rates, p->links[i].nrates, s);
+		scale_rates(p->links[i].senders, p->links[i].nsenders, s);
 	}
 }
 
 void gci_params_dilate(struct gci_params *p, uint32_t k)
 {
-	scale(p, k, longer, shorter);
+	scale(p, &(struct scaling){k, longer, shorter});
 }
 
 void gci_params_undilate(struct gci_params *p, uint32_t k)
 {
-	scale(p, k, shorter, longer);
+	scale(p, &(struct scaling){k, shorter, longer});
 }

@@ -22,9 +22,10 @@ struct gci_params_point {
 	uint64_t nbytes, os_ns, or_ns, gap_ns;
 };
 
-/* What one pair of hosts gets with so many streams, bits of payload per second. */
+/* What one pair of hosts gets with so many streams, bits of payload per second; or so many pairs
+ * that send at once, all together. */
 struct gci_params_rate {
-	uint32_t streams;
+	uint32_t streams; /* or senders */
 	uint64_t bps;
 };
 
@@ -43,6 +44,8 @@ struct gci_params_link {
 	struct gci_params_rate *rates;   /* rising numbers of streams */
 	struct gci_params_isend *isends; /* rising sizes */
 	size_t npoints, nrates, nisends;
+	struct gci_params_rate *senders; /* rising numbers of them */
+	size_t nsenders;
 };
 
 /* What the latency is: clocks of two hosts that agree tell it, else each way counts as a half. */
@@ -62,7 +65,7 @@ struct gci_params {
  * GCOLL_ERR_NOMEM with `p` empty. */
 int gci_params_init(struct gci_params *p, const struct gci_grid *g, const char *date);
 
-/* Points, rates and isends are from base/mem.h and freed with it. */
+/* A link's lists are from base/mem.h and freed with it. */
 void gci_params_free(struct gci_params *p);
 
 static inline struct gci_params_link *gci_params_link(const struct gci_params *p, int from, int to)

@@ -60,19 +60,18 @@ static int read_point(const struct gci_json_node *o, size_t i, const struct gci_
 	return rc;
 }
 
-static int read_rate(const struct gci_json_node *o, size_t i, const struct gci_params_link *l,
-	struct gci_params_rate *r)
+static int read_rate(const struct gci_json_node *o, const char *number, uint64_t most, size_t i,
+	struct gci_params_rate *list)
 {
-	static const char *const keys[] = {"streams", "bps", NULL};
-	uint64_t streams = 0;
+	const char *const keys[] = {number, "bps", NULL};
+	uint64_t n = 0;
 	int rc = gci_json_keys(o, keys);
 
 	if (!rc)
-		rc = rising(o, "streams", 1, GCI_PARAMS_MAX_STREAMS, !i,
-			i ? l->rates[i - 1].streams : 0, &streams);
+		rc = rising(o, number, 1, most, !i, i ? list[i - 1].streams : 0, &n);
 	if (!rc)
-		rc = gci_json_uint(o, "bps", 1, GCI_PARAMS_MAX_BPS, &r->bps);
-	r->streams = (uint32_t)streams;
+		rc = gci_json_uint(o, "bps", 1, GCI_PARAMS_MAX_BPS, &list[i].bps);
+	list[i].streams = (uint32_t)n;
 	return rc;
 }
 
@@ -136,18 +135,19 @@ static int read_points(const struct gci_json_node *o, struct gci_params_link *l)
 	return rc;
 }
 
-static int read_rates(const struct gci_json_node *o, struct gci_params_link *l)
+static int read_rates(const struct gci_json_node *o, const char *key, const char *number,
+	uint64_t most, struct gci_params_rate **rates, size_t *n)
 {
 	struct gci_json_node array, it;
 	void *list = NULL;
-	int rc = open_list(o, "rates", sizeof(*l->rates), &list, &array);
+	int rc = open_list(o, key, sizeof(**rates), &list, &array);
 
-	l->rates = list;
-	while (!rc && l->nrates < array.n) {
-		rc = gci_json_item(&array, l->nrates, &it);
+	*rates = list;
+	while (!rc && *n < array.n) {
+		rc = gci_json_item(&array, *n, &it);
 		if (!rc)
-			rc = read_rate(&it, l->nrates, l, &l->rates[l->nrates]);
-		l->nrates++;
+			rc = read_rate(&it, number, most, *n, *rates);
+		++*n;
 	}
 	return rc;
 }
@@ -193,7 +193,7 @@ static int read_cluster_name(
 static int read_link(struct gci_params *p, const struct gci_json_node *o, char *seen)
 {
 	static const char *const keys[] = {
-		"from", "to", "latency_ns", "points", "rates", "isends", NULL};
+		"from", "to", "latency_ns", "points", "rates", "senders", "isends", NULL};
 	struct gci_params_link *l;
 	int rc = gci_json_keys(o, keys), from = 0, to = 0;
 
@@ -212,7 +212,11 @@ static int read_link(struct gci_params *p, const struct gci_json_node *o, char *
 	if (!rc)
 		rc = read_points(o, l);
 	if (!rc)
-		rc = read_rates(o, l);
+		rc = read_rates(
+			o, "rates", "streams", GCI_PARAMS_MAX_STREAMS, &l->rates, &l->nrates);
+	if (!rc)
+		rc = read_rates(
+			o, "senders", "senders", GCI_GRID_MAX_HOSTS, &l->senders, &l->nsenders);
 	return rc ? rc : read_isends(o, l);
 }
 

@@ -25,6 +25,9 @@
  *	      "rates": [			rising
  *	        {"streams": 1, "bps": 900000000}
  *	      ],
+ *	      "senders": [			rising
+ *	        {"senders": 8, "bps": 7000000000}
+ *	      ],
  *	      "isends": [			rising
  *	        {"nbytes": 2048, "immediate": true, "initial": 15, "mid": 3, "os_start_ns": 70,
  *	          "os_spike_ns": 9000, "os_mid_ns": 90}

@@ -28,16 +28,17 @@ static void print_points(const struct gci_params_link *l, struct gci_buf *out)
 	gci_buf_printf(out, "\n      ]");
 }
 
-static void print_rates(const struct gci_params_link *l, struct gci_buf *out)
+static void print_rates(const char *key, const char *number, const struct gci_params_rate *r,
+	size_t n, struct gci_buf *out)
 {
 	size_t i;
 
-	if (!l->nrates)
+	if (!n)
 		return;
-	gci_buf_printf(out, ",\n      \"rates\": [");
-	for (i = 0; i < l->nrates; i++)
-		gci_buf_printf(out, "%s        {\"streams\": %" PRIu32 ", \"bps\": %" PRIu64 "}",
-			comma(i), l->rates[i].streams, l->rates[i].bps);
+	gci_buf_printf(out, ",\n      \"%s\": [", key);
+	for (i = 0; i < n; i++)
+		gci_buf_printf(out, "%s        {\"%s\": %" PRIu32 ", \"bps\": %" PRIu64 "}",
+			comma(i), number, r[i].streams, r[i].bps);
 	gci_buf_printf(out, "\n      ]");
 }
 
@@ -71,14 +72,16 @@ static void print_links(const struct gci_params *p, struct gci_buf *out)
 	for (a = 0; a < p->nclusters; a++)
 		for (b = 0; b < p->nclusters; b++) {
 			l = gci_params_link(p, a, b);
-			if (!l->latency_ns && !l->npoints && !l->nrates && !l->nisends)
+			if (!l->latency_ns && !l->npoints && !l->nrates && !l->nsenders &&
+				!l->nisends)
 				continue;
 			gci_buf_printf(out,
 				"%s    {\n      \"from\": \"%s\", \"to\": \"%s\",\n"
 				"      \"latency_ns\": %" PRIu64,
 				comma(n++), p->clusters[a], p->clusters[b], l->latency_ns);
 			print_points(l, out);
-			print_rates(l, out);
+			print_rates("rates", "streams", l->rates, l->nrates, out);
+			print_rates("senders", "senders", l->senders, l->nsenders, out);
 			print_isends(l, out);
 			gci_buf_printf(out, "\n    }");
 		}

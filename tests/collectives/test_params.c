@@ -161,6 +161,7 @@ static void dilation(void **state)
 	l->latency_ns = 7;
 	copy_list(&l->points, &l->npoints, points, 3, sizeof(*points));
 	copy_list(&l->rates, &l->nrates, r, 2, sizeof(*r));
+	copy_list(&l->senders, &l->nsenders, r, 1, sizeof(*r));
 	copy_list(&l->isends, &l->nisends, s, 1, sizeof(*s));
 	gci_params_dilate(&p, 1);
 	assert_int_equal(l->latency_ns, 7);
@@ -168,6 +169,7 @@ static void dilation(void **state)
 	assert_int_equal(l->latency_ns, 140);
 	expect(l, 1024, 22000, 18000, 80960);
 	assert_int_equal(l->rates[0].bps, 50);
+	assert_int_equal(l->senders[0].bps, 50);
 	assert_int_equal(l->rates[0].streams, 1);
 	assert_int_equal(l->rates[1].bps, 1); /* 0 would be: not measured */
 	assert_int_equal(l->isends[0].os_start_ns, 200);

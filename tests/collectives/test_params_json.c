@@ -27,12 +27,15 @@ static const char file[] =
 	"    {\"from\": \"kyoto\", \"to\": \"tokyo\", \"latency_ns\": 10000000,\n"       /* 9 */
 	"      \"points\": [\n"                                                          /* 10 */
 	"        {\"nbytes\": 0, \"os_ns\": 900, \"or_ns\": 800, \"gap_ns\": 2000},\n"   /* 11 */
-	"        {\"nbytes\": 64, \"os_ns\": 950, \"or_ns\": 850, \"gap_ns\": 2500}],\n" /* 12 */
+	"        {\"nbytes\": 64, \"os_ns\": 950, \"or_ns\": 850, \"gap_ns\": 2500}],\n" /* 12
+											  */
 	"      \"rates\": [{\"streams\": 1, \"bps\": 100},\n"                            /* 13 */
-	"        {\"streams\": 4, \"bps\": 350}],\n"                                     /* 14 */
+	"        {\"streams\": 4, \"bps\": 350}], \"senders\": [{\"senders\": 2, \"bps\": "
+	"700}],\n"                                                                       /* 14 */
 	"      \"isends\": [\n"                                                          /* 15 */
 	"        {\"nbytes\": 8, \"immediate\": true, \"initial\": 15, \"mid\": 3,\n"    /* 16 */
-	"         \"os_start_ns\": 70, \"os_spike_ns\": 9000, \"os_mid_ns\": 90}]}]}\n"; /* 17 */
+	"         \"os_start_ns\": 70, \"os_spike_ns\": 9000, \"os_mid_ns\": 90}]}]}\n"; /* 17
+											  */
 
 struct fixture {
 	struct gci_grid g;
@@ -84,6 +87,9 @@ static void whole_file(void **state)
 	assert_int_equal(l->nrates, 2);
 	assert_int_equal(l->rates[1].streams, 4);
 	assert_int_equal(l->rates[1].bps, 350);
+	assert_int_equal(l->nsenders, 1);
+	assert_int_equal(l->senders[0].streams, 2);
+	assert_int_equal(l->senders[0].bps, 700);
 	assert_int_equal(l->nisends, 1);
 	assert_int_equal(l->isends[0].initial, 15);
 	assert_int_equal(l->isends[0].mid, 3);
@@ -123,6 +129,7 @@ static void printed_ones_parse_to_the_same(void **state)
 		assert_int_equal(a->npoints, b->npoints);
 		assert_int_equal(a->nrates, b->nrates);
 		assert_int_equal(a->nisends, b->nisends);
+		assert_int_equal(a->nsenders, b->nsenders);
 		assert_memory_equal(a->points, b->points, a->npoints * sizeof(*a->points));
 	}
 	assert_memory_equal(&p.links[1].isends[0].os_start_ns, &q.links[1].isends[0].os_start_ns,
@@ -236,8 +243,8 @@ static void bad_links(void **state)
 		"9: links[1].latency_ns = 100000000000001, expected a whole number from 0 to "
 		"100000000000000");
 	bad("\"points\"", "\"pints\"",
-		"10: unknown key \"pints\", expected from, to, latency_ns, points, rates or "
-		"isends");
+		"10: unknown key \"pints\", expected from, to, latency_ns, points, rates, senders "
+		"or isends");
 }
 
 static void bad_lists(void **state)
@@ -269,6 +276,10 @@ static void bad_lists(void **state)
 		"14: links[1].rates[1].streams = 1, expected more than 1, which is before it");
 	bad("\"streams\": 4", "\"streams\": 5000",
 		"14: links[1].rates[1].streams = 5000, expected a whole number from 1 to 4096");
+	bad("\"senders\": 2", "\"streams\": 2",
+		"14: unknown key \"streams\", expected senders or bps");
+	bad("\"senders\": 2", "\"senders\": 65537",
+		"14: links[1].senders[0].senders = 65537, expected a whole number from 1 to 65536");
 	bad("{\"streams\": 1, \"bps\": 100},\n        {\"streams\": 4, \"bps\": 350}", "",
 		"13: links[1].rates = an array of 0, expected an array of 1 to 4096");
 	bad("\"immediate\": true", "\"immediate\": 1",
