@@ -28,6 +28,10 @@ struct gci_ev {
 struct gci_events {
 	struct gci_ev *heap;
 	size_t n, cap;
+	/* Those of this very moment, in order: later than what the heap has of it. */
+	struct gci_ev *soon;
+	size_t soon_at, nsoon, soon_cap;
+	uint64_t now;
 	uint64_t seq;
 	int failed; /* out of memory at some time */
 };

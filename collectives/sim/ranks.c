@@ -8,40 +8,42 @@
 
 #include <string.h>
 
-static int is_send(const struct gci_sim *m, int rank, uint32_t window, uint32_t step)
+static int make_messages(struct gci_sim *m, int dst, uint32_t window)
 {
-	return gci_sim_sched(m, rank, window)->steps[step].kind == GCI_STEP_SEND;
+	uint32_t n = gci_sim_sched(m, dst, window)->nsteps;
+	struct gci_sim_rank *r = &m->ranks[dst];
+
+	r->messages[window] = gci_calloc(n, sizeof(**r->messages));
+	if (m->op->trace)
+		r->times[window] = gci_calloc(n, sizeof(**r->times));
+	if (r->messages[window] && (r->times[window] || !m->op->trace))
+		return 0;
+	m->failed = 1;
+	return -1;
 }
 
 struct gci_sim_message *gci_sim_message(struct gci_sim *m, int rank, uint32_t window, uint32_t step)
 {
 	const struct gci_shape *s = &m->shapes[m->shape_of[window]];
+	const struct gci_step *p = &s->sched[rank].steps[step];
+	int sends = p->kind == GCI_STEP_SEND, dst = sends ? p->peer : rank;
 	uint32_t other = s->match[rank][step];
-	int peer = s->sched[rank].steps[step].peer, sends = is_send(m, rank, window, step);
-	int dst = sends ? peer : rank;
-	struct gci_sim_message **list = &m->ranks[dst].messages[window], *msg;
+	struct gci_sim_message *msg;
 
-	if (!*list)
-		*list = gci_calloc(s->sched[dst].nsteps, sizeof(**list));
-	if (!*list) {
-		m->failed = 1;
+	if (!m->ranks[dst].messages[window] && make_messages(m, dst, window))
 		return NULL;
-	}
-	msg = &(*list)[sends ? other : step];
-	if (!msg->started) {
-		msg->started = 1;
-		msg->src = sends ? rank : peer;
-		msg->dst = dst;
-		msg->window = window;
-		msg->send_step = sends ? step : other;
-		msg->recv_step = sends ? other : step;
-		msg->credit_ns = GCI_NEVER;
-		msg->unsent = s->sched[rank].steps[step].kind == GCI_STEP_SEND
-				      ? s->sched[rank].steps[step].src.length
-				      : s->sched[rank].steps[step].dst.length;
-		msg->nbytes = msg->unsent * m->coll.esize;
-		msg->unsent = msg->unarrived = msg->nbytes;
-	}
+	msg = &m->ranks[dst].messages[window][sends ? other : step];
+	if (msg->pair)
+		return msg;
+	msg->pair = gci_sim_pair(m, sends ? rank : p->peer, dst);
+	if (!msg->pair)
+		return NULL;
+	msg->window = window;
+	msg->send_step = sends ? step : other;
+	msg->recv_step = sends ? other : step;
+	msg->credit_ns = GCI_NEVER;
+	msg->nbytes = (sends ? p->src.length : p->dst.length) * m->coll.esize;
+	msg->unsent = msg->unarrived = msg->nbytes;
 	return msg;
 }
 
@@ -81,7 +83,7 @@ static void start_send(struct gci_sim *m, int rank, uint32_t window, uint32_t st
 		gci_sim_offer(m, msg);
 	else
 		gci_events_push(&m->events, (struct gci_ev){.ns = ns,
-						    .rank = msg->dst,
+						    .rank = msg->pair->dst,
 						    .window = window,
 						    .step = msg->recv_step,
 						    .kind = GCI_EV_POST});
@@ -97,12 +99,14 @@ static void start_recv(struct gci_sim *m, int rank, uint32_t window, uint32_t st
 
 void gci_sim_received(struct gci_sim *m, struct gci_sim_message *msg)
 {
-	const struct gci_step *s = &gci_sim_sched(m, msg->dst, msg->window)->steps[msg->recv_step];
+	const struct gci_step *s =
+		&gci_sim_sched(m, msg->pair->dst, msg->window)->steps[msg->recv_step];
 	uint64_t ns = gci_sim_recv_ns(m, msg);
 
 	if (s->kind == GCI_STEP_RECV_REDUCE)
 		ns += local_ns(m, s->dst.length);
-	gci_sim_end_step(m, msg->dst, msg->window, msg->recv_step, compute(m, msg->dst, ns));
+	gci_sim_end_step(
+		m, msg->pair->dst, msg->window, msg->recv_step, compute(m, msg->pair->dst, ns));
 }
 
 static struct gci_sim_instance *instance_of(struct gci_sim_rank *r, uint32_t window)
@@ -200,7 +204,7 @@ static void trace_end(struct gci_sim *m, int rank, uint32_t window, uint32_t ste
 {
 	const struct gci_step *s = &gci_sim_sched(m, rank, window)->steps[step];
 	uint64_t ns = local_ns(m, s->dst.length);
-	const struct gci_sim_message *msg;
+	const struct gci_sim_times *times;
 
 	if (!m->op->trace || s->kind == GCI_STEP_SEND)
 		return;
@@ -209,9 +213,8 @@ static void trace_end(struct gci_sim *m, int rank, uint32_t window, uint32_t ste
 		gci_sim_trace(m, rank, window, step, ns, ns, m->now);
 		return;
 	}
-	msg = gci_sim_message(m, rank, window, step);
-	if (msg)
-		gci_sim_trace(m, rank, window, step, msg->asked_ns, msg->rx_ns, m->now);
+	times = &m->ranks[rank].times[window][step];
+	gci_sim_trace(m, rank, window, step, times->asked_ns, times->rx_ns, m->now);
 }
 
 void gci_sim_done(struct gci_sim *m, int rank, uint32_t window, uint32_t step)

@@ -66,7 +66,8 @@ static int allocate(struct gci_sim *m)
 		return GCOLL_ERR_NOMEM;
 	for (r = 0; r < n; r++) {
 		m->ranks[r].messages = gci_calloc(m->nwindows, sizeof(*m->ranks[r].messages));
-		if (!m->ranks[r].messages)
+		m->ranks[r].times = gci_calloc(m->nwindows, sizeof(*m->ranks[r].times));
+		if (!m->ranks[r].messages || !m->ranks[r].times)
 			return GCOLL_ERR_NOMEM;
 		m->ranks[r].byte_time = byte_time(m->net->nic_bps[m->net->topo->cluster[r]]);
 		m->ranks[r].port_ns = gci_sim_time(PORT_NBYTES, m->ranks[r].byte_time);
@@ -89,7 +90,10 @@ static void free_rank(struct gci_sim *m, struct gci_sim_rank *r)
 			gci_ready_free(&r->instances[i].ready);
 	for (w = 0; r->messages && w < m->nwindows; w++)
 		gci_free(r->messages[w]);
+	for (w = 0; r->times && w < m->nwindows; w++)
+		gci_free(r->times[w]);
 	gci_free(r->messages);
+	gci_free(r->times);
 }
 
 static void free_all(struct gci_sim *m)

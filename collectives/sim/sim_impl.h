@@ -23,13 +23,16 @@ struct gci_shape {
 struct gci_sim_message {
 	uint64_t credit_ns; /* when the sender knows of the receiver; GCI_NEVER: not asked for */
 	uint64_t nbytes, unsent, unarrived;
-	uint64_t end_ns;               /* of what has arrived so far */
-	uint64_t offered_ns, asked_ns; /* its steps could start */
-	uint64_t tx_ns, rx_ns;         /* its first bytes leave, and arrive */
-	struct gci_sim_message *next;  /* of the same pair, after it */
-	int src, dst;
+	uint64_t end_ns; /* of what has arrived so far */
+	struct gci_pair *pair;
+	struct gci_sim_message *next; /* of the same pair, after it */
 	uint32_t window, send_step, recv_step;
-	unsigned offered : 1, asked : 1, queued : 1, handed : 1, owes : 1, started : 1, arrived : 1;
+	unsigned offered : 1, asked : 1, queued : 1, handed : 1, owes : 1, arrived : 1;
+};
+
+/* For those who trace: when its two steps could start, when its first bytes left and came. */
+struct gci_sim_times {
+	uint64_t offered_ns, asked_ns, tx_ns, rx_ns;
 };
 
 /* One rank's messages to another. */
@@ -37,6 +40,7 @@ struct gci_pair {
 	int src, dst;
 	const struct gci_simnet_link *link;
 	int link_no;            /* of the tables by pair of clusters */
+	uint64_t back_ns;       /* the way back */
 	uint64_t free_ns;       /* its connections can take more from then on */
 	uint64_t eager_left;    /* allowance */
 	uint64_t sent;          /* bytes, ever */
@@ -57,6 +61,7 @@ struct gci_sim_instance {
 
 struct gci_sim_rank {
 	struct gci_sim_instance instances[GCI_MAX_INSTANCES];
+	struct gci_sim_times **times;      /* [window][step]; NULL without a trace */
 	struct gci_sim_message **messages; /* [window][step]; NULL: none yet */
 	uint32_t started, ended;           /* windows */
 	uint64_t cpu_ns;                   /* free from then on */
@@ -123,6 +128,15 @@ void gci_sim_end_step(struct gci_sim *m, int rank, uint32_t window, uint32_t ste
 /* All of it has come, and it was asked for: the receiver's step ends. */
 void gci_sim_received(struct gci_sim *m, struct gci_sim_message *msg);
 
+/* NULL without a trace. */
+static inline struct gci_sim_times *gci_sim_times(
+	const struct gci_sim *m, const struct gci_sim_message *msg)
+{
+	struct gci_sim_times *t = m->ranks[msg->pair->dst].times[msg->window];
+
+	return t ? &t[msg->recv_step] : NULL;
+}
+
 void gci_sim_trace(struct gci_sim *m, int rank, uint32_t window, uint32_t step, uint64_t ready_ns,
 	uint64_t from_ns, uint64_t to_ns);
 
@@ -131,7 +145,7 @@ void gci_sim_trace(struct gci_sim *m, int rank, uint32_t window, uint32_t step, 
 struct gci_pair *gci_sim_pair(struct gci_sim *m, int src, int dst);
 
 /* What the isend of this message keeps its process busy for. */
-uint64_t gci_sim_send_ns(struct gci_sim *m, struct gci_sim_message *msg);
+uint64_t gci_sim_send_ns(struct gci_sim *m, const struct gci_sim_message *msg);
 uint64_t gci_sim_recv_ns(const struct gci_sim *m, const struct gci_sim_message *msg);
 
 /* The sender offers it, the receiver asks for it, the sender has its credit. */

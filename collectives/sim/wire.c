@@ -13,6 +13,7 @@
 
 #define PIECE_NBYTES   (64u << 10)  /* by which connections of one NIC take turns */
 #define ALONE_NBYTES   (256u << 10) /* while there is only one */
+#define MOST_PIECES    32           /* of a message */
 #define KERNEL_NBYTES  (256u << 10) /* that a connection takes from its process ahead of the NIC */
 #define MESSAGE_NBYTES 64           /* what a message counts besides its bytes */
 #define SMALL_NBYTES   1024         /* allowance is not counted for these */
@@ -67,6 +68,7 @@ static struct gci_pair *make_pair(struct gci_sim *m, int src, int dst)
 	p->dst = dst;
 	p->link_no = t->cluster[src] * t->nclusters + t->cluster[dst];
 	p->link = &m->net->links[p->link_no];
+	p->back_ns = m->net->links[t->cluster[dst] * t->nclusters + t->cluster[src]].latency_ns;
 	p->eager_left = p->link->eager_nbytes;
 	p->weight = p->link->streams ? (int)p->link->streams : 1;
 	p->open_ns = m->net->cold ? m->now + 3 * p->link->latency_ns : 0;
@@ -92,35 +94,29 @@ struct gci_pair *gci_sim_pair(struct gci_sim *m, int src, int dst)
 
 /* ---- what messages cost their hosts */
 
-uint64_t gci_sim_send_ns(struct gci_sim *m, struct gci_sim_message *msg)
+uint64_t gci_sim_send_ns(struct gci_sim *m, const struct gci_sim_message *msg)
 {
-	struct gci_pair *p = gci_sim_pair(m, msg->src, msg->dst);
+	struct gci_pair *p = msg->pair;
 	const struct gci_params_isend *isend;
 	struct gci_params_point at;
 
-	if (!p)
-		return 0;
 	if (!p->link->params)
-		return m->net->send_ns[msg->src];
+		return m->net->send_ns[p->src];
 	gci_params_at(p->link->params, msg->unsent, &at);
 	isend = gci_isend_at(p->link->params, msg->unsent);
 	if (isend && isend->immediate)
 		at.os_ns = gci_isend_next(isend, at.gap_ns, &p->isends,
-			later(m->now, m->ranks[msg->src].cpu_ns)); /* when it begins */
+			later(m->now, m->ranks[p->src].cpu_ns)); /* when it begins */
 	return at.os_ns;
 }
 
 uint64_t gci_sim_recv_ns(const struct gci_sim *m, const struct gci_sim_message *msg)
 {
-	const struct gci_topo *t = m->net->topo;
-	const struct gci_params_link *l =
-		m->net->links[t->cluster[msg->src] * t->nclusters + t->cluster[msg->dst]].params;
-	const struct gci_step *s = &gci_sim_sched(m, msg->dst, msg->window)->steps[msg->recv_step];
 	struct gci_params_point at;
 
-	if (!l)
+	if (!msg->pair->link->params)
 		return m->net->recv_ns;
-	gci_params_at(l, s->dst.length * m->coll.esize, &at);
+	gci_params_at(msg->pair->link->params, msg->nbytes, &at);
 	return at.or_ns;
 }
 
@@ -165,7 +161,7 @@ static void hand_over(struct gci_sim *m, struct gci_pair *p)
 		p->unsent_handed += msg->unsent;
 		msg->handed = 1;
 		p->next_handed = msg->next;
-		gci_sim_end_step(m, msg->src, msg->window, msg->send_step, m->now);
+		gci_sim_end_step(m, p->src, msg->window, msg->send_step, m->now);
 	}
 }
 
@@ -193,7 +189,7 @@ static void queue(struct gci_sim *m, struct gci_pair *p, struct gci_sim_message 
 static void expect_credit(struct gci_sim *m, struct gci_sim_message *msg)
 {
 	gci_events_push(&m->events, (struct gci_ev){.ns = msg->credit_ns,
-					    .rank = msg->dst,
+					    .rank = msg->pair->dst,
 					    .window = msg->window,
 					    .step = msg->recv_step,
 					    .kind = GCI_EV_CREDIT});
@@ -214,14 +210,14 @@ static void count(struct gci_sim *m, const struct gci_pair *p, const struct gci_
 
 void gci_sim_offer(struct gci_sim *m, struct gci_sim_message *msg)
 {
-	struct gci_pair *p = gci_sim_pair(m, msg->src, msg->dst);
+	struct gci_pair *p = msg->pair;
 	uint64_t need = msg->unsent + MESSAGE_NBYTES;
 	int small = msg->unsent <= SMALL_NBYTES;
+	struct gci_sim_times *times = gci_sim_times(m, msg);
 
-	if (!p)
-		return;
 	msg->offered = 1;
-	msg->offered_ns = m->now;
+	if (times)
+		times->offered_ns = m->now;
 	count(m, p, msg);
 	if (msg->credit_ns <= m->now || small) {
 		queue(m, p, msg);
@@ -238,12 +234,12 @@ void gci_sim_offer(struct gci_sim *m, struct gci_sim_message *msg)
 
 void gci_sim_ask(struct gci_sim *m, struct gci_sim_message *msg)
 {
-	const struct gci_topo *t = m->net->topo;
-	int back = t->cluster[msg->dst] * t->nclusters + t->cluster[msg->src];
+	struct gci_sim_times *times = gci_sim_times(m, msg);
 
 	msg->asked = 1;
-	msg->asked_ns = m->now;
-	msg->credit_ns = m->now + m->net->links[back].latency_ns;
+	if (times)
+		times->asked_ns = m->now;
+	msg->credit_ns = m->now + msg->pair->back_ns;
 	if (msg->offered && (!msg->queued || msg->owes))
 		expect_credit(m, msg);
 	if (msg->queued && msg->arrived)
@@ -252,11 +248,10 @@ void gci_sim_ask(struct gci_sim *m, struct gci_sim_message *msg)
 
 void gci_sim_credit(struct gci_sim *m, struct gci_sim_message *msg)
 {
-	struct gci_pair *p = gci_sim_pair(m, msg->src, msg->dst);
-	const struct gci_step *s = &gci_sim_sched(m, msg->src, msg->window)->steps[msg->send_step];
+	struct gci_pair *p = msg->pair;
 
 	if (msg->owes)
-		p->eager_left += s->src.length * m->coll.esize + MESSAGE_NBYTES;
+		p->eager_left += msg->nbytes + MESSAGE_NBYTES;
 	msg->owes = 0;
 	if (!msg->queued)
 		queue(m, p, msg);
@@ -309,10 +304,15 @@ static int takes_turns(const struct gci_sim *m)
 static uint64_t piece_of(const struct gci_sim *m, const struct gci_pair *p)
 {
 	const struct gci_sim_rank *r = &m->ranks[p->src];
+	uint64_t part = p->head->nbytes / MOST_PIECES;
 
 	if (!takes_turns(m))
 		return UINT64_MAX;
-	return (r->ring == r->ring_last ? ALONE_NBYTES : PIECE_NBYTES) * (uint64_t)p->weight;
+	if (part < PIECE_NBYTES)
+		part = PIECE_NBYTES;
+	if (r->ring == r->ring_last && part < ALONE_NBYTES)
+		part = ALONE_NBYTES;
+	return part * (uint64_t)p->weight;
 }
 
 /* A piece of the pair's first message goes out now. */
@@ -320,13 +320,14 @@ static void send_piece(struct gci_sim *m, struct gci_pair *p, uint64_t most)
 {
 	struct gci_sim_rank *r = &m->ranks[p->src];
 	struct gci_sim_message *msg = p->head;
+	struct gci_sim_times *times = gci_sim_times(m, msg);
 	int link = p->link_no;
 	uint64_t n = piece_of(m, p), first = m->now, last;
 
 	n = msg->unsent < n ? msg->unsent : n;
 	n = n < most ? n : most;
-	if (msg->unsent == msg->nbytes)
-		msg->tx_ns = m->now;
+	if (times && msg->unsent == msg->nbytes)
+		times->tx_ns = m->now;
 	r->tx_ns = m->now + gci_sim_time(n, r->byte_time);
 	p->free_ns = later(p->free_ns, m->now) + gci_sim_time(n, m->pair_byte_time[link]);
 	first = later(first, m->link_free_ns[link]);
@@ -353,8 +354,9 @@ static void send_piece(struct gci_sim *m, struct gci_pair *p, uint64_t most)
 	p->head = msg->next;
 	if (!p->head)
 		p->tail = NULL;
-	gci_sim_trace(
-		m, p->src, msg->window, msg->send_step, msg->offered_ns, msg->tx_ns, r->tx_ns);
+	if (times)
+		gci_sim_trace(m, p->src, msg->window, msg->send_step, times->offered_ns,
+			times->tx_ns, r->tx_ns);
 }
 
 /* The first pair of the ring goes to its end, or out of it. */
@@ -409,10 +411,11 @@ void gci_sim_arrive(struct gci_sim *m, const struct gci_ev *e)
 {
 	struct gci_sim_rank *r = &m->ranks[e->rank];
 	struct gci_sim_message *msg = &r->messages[e->window][e->step];
+	struct gci_sim_times *times = gci_sim_times(m, msg);
 	uint64_t free_ns = r->rx_ns;
 
-	if (msg->unarrived == msg->nbytes)
-		msg->rx_ns = m->now;
+	if (times && msg->unarrived == msg->nbytes)
+		times->rx_ns = m->now;
 	if (m->net->host == GCI_HOST_HALF_DUPLEX)
 		free_ns = later(free_ns, r->tx_ns);
 	r->rx_ns = later(free_ns, m->now) + gci_sim_time(e->nbytes, r->byte_time);
