@@ -18,6 +18,7 @@ static const struct command {
 } commands[] = {
 	{"cp", gct_cp, "copy files to every rank of a job", 1},
 	{"bench", gct_bench, "measure collective operations and verify their results", 1},
+	{"tune", gct_tune, "find the best algorithm and parameters of operations", 1},
 	{"probe", gct_probe, "measure the links of a job's grid", 1},
 	{"plan", gct_plan, "predict how long an operation takes, and say why", 0},
 	{"lab", gct_lab, "bring up an emulated grid and run a command in it", 0},
@@ -42,6 +43,17 @@ static int flushed(int status)
 	fprintf(stderr, "gridcoll: standard output: %s\n",
 		errno ? strerror(errno) : "a write failed");
 	return status ? status : GCT_FAILED;
+}
+
+/* What is simulated needs no ranks. */
+static int is_simulated(int argc, char **argv)
+{
+	int i;
+
+	for (i = 1; i < argc; i++)
+		if (!strcmp(argv[i], "--simulated"))
+			return 1;
+	return 0;
 }
 
 /* In a lab the hosts are known: a command for ranks starts itself on all of them. Returns only when
@@ -84,7 +96,7 @@ int main(int argc, char **argv)
 	for (c = commands; c->name; c++) {
 		if (strcmp(argv[1], c->name))
 			continue;
-		if (c->in_ranks)
+		if (c->in_ranks && !is_simulated(argc, argv))
 			start_in_lab(argc, argv);
 		return flushed(c->run(argc - 1, argv + 1));
 	}

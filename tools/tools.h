@@ -17,6 +17,7 @@
 int gct_lab(int argc, char **argv);
 int gct_cp(int argc, char **argv);
 int gct_bench(int argc, char **argv);
+int gct_tune(int argc, char **argv);
 int gct_probe(int argc, char **argv);
 int gct_plan(int argc, char **argv);
 

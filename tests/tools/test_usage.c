@@ -59,6 +59,27 @@ static const struct {
 	{{"probe", "kyoto"}, "gridcoll probe: argument \"kyoto\", expected options only"},
 	{{"probe", "--output"},
 		"gridcoll probe: a value is missing after --output, see gridcoll probe --help"},
+	{{"tune"}, "gridcoll tune: operation \"\", expected bcast, reduce, "},
+	{{"tune", "bcast", "-b", "x"}, "gridcoll tune: --bytes \"x\", expected a size such as "},
+	{{"tune", "bcast", "-i", "0"},
+		"gridcoll tune: --iters \"0\", expected a number from 1 to 1000000"},
+	{{"tune", "bcast", "-m", "101"},
+		"gridcoll tune: --measure \"101\", expected a number from 0 to 100"},
+	{{"tune", "bcast", "-S", "mgd,best"},
+		"gridcoll tune: --search \"best\", expected simulate, exhaustive, "},
+	{{"tune", "bcast", "-S", ","}, "gridcoll tune: --search \"\", expected simulate, "},
+	{{"tune", "bcast", "-a", "chain,fastest"},
+		"bcast: unknown algorithm \"fastest\", expected auto or one of: "},
+	{{"tune", "bcast", "-r", "4"}, "--root \"4\", expected a rank from 0 to 3"},
+	{{"tune", "bcast", "-s", "0"}, "streams: \"0\", expected a number from 1 to 64"},
+	{{"tune", "bcast", "--least-segment", "0"},
+		"gridcoll tune: --least-segment \"0\", expected a size such as "},
+	{{"tune", "bcast", "--grid", "g"},
+		"gridcoll tune: --grid is for --simulated: a job has a grid"},
+	{{"tune", "bcast", "-R", "r"},
+		"gridcoll tune: operation \"bcast\": those of --recorded are tuned"},
+	{{"tune", "-R", "/none"}, "cannot read /none: No such file or directory"},
+	{{"tune", "bcast", "-q"}, "gridcoll tune: unknown option -q, see gridcoll tune --help"},
 	{{"bench", "-W"}, "gridcoll bench: unknown option -W, see gridcoll bench --help"},
 };
 
@@ -97,11 +118,11 @@ static void bench_files(void **state)
 /* Help is asked for: it goes to standard output, once, and all is well. */
 static void help(void **state)
 {
-	static const char *const tools[] = {"cp", "bench", "probe"};
+	static const char *const tools[] = {"cp", "bench", "probe", "tune"};
 	size_t i;
 
 	(void)state;
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < 4; i++) {
 		struct job j = {0};
 		char begin[64];
 		const char *out;

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/tune.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "tools/model_files.h"
+#include "tools/shape.h"
+#include "tools/tools.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static int out_of_memory(void)
+{
+	return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
+}
+
+/* ---- what is tuned */
+
+static int add_case(
+	struct gct_tune *t, size_t *cap, enum gci_kind kind, uint64_t nbytes, uint64_t calls)
+{
+	struct gct_tune_case *c;
+
+	if (gci_grow(&t->cases, cap, t->ncases + 1, sizeof(*t->cases)))
+		return out_of_memory();
+	c = &t->cases[t->ncases++];
+	*c = (struct gct_tune_case){.kind = kind, .asked_nbytes = nbytes, .calls = calls};
+	c->coll = (struct gci_coll){.kind = kind, .topo = t->topo, .root = (int)t->o.root};
+	c->nbytes = gct_shape(&c->coll, nbytes);
+	return 0;
+}
+
+static int list_cases(struct gct_tune *t)
+{
+	size_t cap = 0;
+	int k, s, rc = 0;
+
+	for (k = 0; k < t->o.nkinds; k++)
+		for (s = 0; s < (t->o.kinds[k] == GCI_BARRIER ? 1 : t->o.nsizes) && !rc; s++)
+			rc = add_case(t, &cap, t->o.kinds[k], t->o.sizes[s], 0);
+	return rc;
+}
+
+static int read_record(struct gct_tune *t, struct gci_record *r, struct gci_error *e)
+{
+	struct gci_buf text = {0};
+	int rc = gct_read_file(t->o.recorded, GCI_RECORD_MAX_TEXT, &text, e);
+
+	if (rc)
+		return rc;
+	rc = gci_record_parse(r, (const char *)text.data, text.len, t->o.recorded, e);
+	gci_buf_free(&text);
+	return rc;
+}
+
+/* Rank 0 has the file; of a record, what it says of so many ranks. */
+static int list_recorded(struct gct_tune *t)
+{
+	struct gci_record r = {.n = 0};
+	struct gci_error e = {0};
+	uint64_t n = 0, i, entry[3];
+	size_t cap = 0;
+	int rc = 0;
+
+	if (gct_tune_is_first(t) && read_record(t, &r, &e))
+		rc = gci_comm_error(GCOLL_ERR_INVAL, "%s", e.text);
+	for (i = 0; i < r.n; i++)
+		if (r.entries[i].nranks == t->topo->nranks)
+			r.entries[n++] = r.entries[i];
+	if (!rc && gct_tune_is_first(t) && !n)
+		rc = gci_comm_error(GCOLL_ERR_INVAL, "%s: no operation of %d ranks", t->o.recorded,
+			t->topo->nranks);
+	if (!rc && t->bench.comm)
+		rc = gcoll_bcast(&n, 1, GCOLL_UINT64, 0, t->bench.own);
+	for (i = 0; i < n && !rc; i++) {
+		if (gct_tune_is_first(t)) {
+			entry[0] = r.entries[i].kind;
+			entry[1] = r.entries[i].nbytes;
+			entry[2] = r.entries[i].calls;
+		}
+		if (t->bench.comm)
+			rc = gcoll_bcast(entry, 3, GCOLL_UINT64, 0, t->bench.own);
+		if (!rc)
+			rc = add_case(t, &cap, (enum gci_kind)entry[0], entry[1], entry[2]);
+	}
+	gci_record_free(&r);
+	return rc;
+}
+
+/* Names are checked before anything runs. */
+static int check_names(const struct gct_tune *t)
+{
+	struct gci_candidate how;
+	struct gci_error e = {0};
+	size_t i;
+	int a;
+
+	if (t->o.root >= (uint64_t)t->topo->nranks)
+		return gci_comm_error(GCOLL_ERR_INVAL,
+			"--root \"%llu\", expected a rank from 0 to %d",
+			(unsigned long long)t->o.root, t->topo->nranks - 1);
+	for (i = 0; i < t->ncases; i++)
+		for (a = 0; a < t->o.nalgorithms; a++)
+			if (gci_candidate_parse(&how, t->cases[i].kind, t->o.algorithms[a], &e))
+				return gci_comm_error(e.status, "%s", e.text);
+	return 0;
+}
+
+/* ---- the network */
+
+/* Wrong or foreign parameters: it says so, and goes on without. */
+static void read_params(struct gct_tune *t)
+{
+	struct gci_error e = {0};
+
+	t->has_params = !gct_read_params(t->o.params, t->grid, &t->params, &e);
+	if (!t->has_params)
+		fprintf(stderr,
+			"gridcoll tune: %s\ngridcoll tune: predicting from the grid file alone\n",
+			e.text);
+}
+
+static int open_grid(struct gct_tune *t)
+{
+	struct gci_error e = {0};
+	int *host = NULL, i, rc = 0;
+
+	if (gct_read_grid(t->o.grid, &t->own_grid, &e))
+		return gci_comm_error(GCOLL_ERR_INVAL, "%s", e.text);
+	host = gci_calloc((size_t)t->own_grid.nhosts, sizeof(*host));
+	for (i = 0; host && i < t->own_grid.nhosts; i++)
+		host[i] = i;
+	if (!host || gci_topo_create(&t->own_topo, &t->own_grid, host, t->own_grid.nhosts))
+		rc = out_of_memory();
+	gci_free(host);
+	t->grid = &t->own_grid;
+	t->topo = &t->own_topo;
+	return rc;
+}
+
+static int open_job(struct gct_tune *t)
+{
+	int rc = 0;
+
+	t->grid = t->bench.comm->engine->grid;
+	t->topo = &t->bench.comm->topo;
+	t->everywhere = 1;
+	if (t->o.streams)
+		rc = gcoll_comm_set(t->bench.comm, "streams", t->o.streams);
+	t->everywhere = rc != 0;
+	return rc ? rc : gct_bench_open(&t->bench, (int)t->o.root);
+}
+
+static int open_buffers(struct gct_tune *t)
+{
+	uint64_t most = 1;
+	size_t i;
+	int rc = gct_bench_clocks(&t->bench);
+
+	for (i = 0; i < t->ncases; i++)
+		most = t->cases[i].nbytes > most ? t->cases[i].nbytes : most;
+	return rc ? rc : gct_bench_buffers(&t->bench, most);
+}
+
+static int set_up(struct gct_tune *t)
+{
+	int rc = t->bench.comm ? open_job(t) : open_grid(t);
+
+	if (rc)
+		return rc;
+	t->dilation = t->grid->dilation ? t->grid->dilation : 1;
+	rc = t->o.recorded ? list_recorded(t) : list_cases(t);
+	if (!rc) {
+		rc = check_names(t);
+		t->everywhere = rc != 0;
+	}
+	if (!rc && gct_tune_is_first(t) && t->o.params)
+		read_params(t);
+	if (!rc && gct_tune_is_first(t) && t->o.output)
+		rc = gct_try_to_write(t->o.output);
+	if (!rc && gci_simnet_init(&t->net, t->topo, t->has_params ? &t->params : NULL))
+		rc = out_of_memory();
+	if (!rc && t->bench.comm)
+		rc = open_buffers(t);
+	return rc;
+}
+
+/* ---- tuning */
+
+static int decide(struct gct_tune *t, const struct gct_tune_case *c,
+	const struct gci_candidate *how, uint64_t predicted_ns, uint64_t measured_ns)
+{
+	struct gci_table_entry entry = {.nbytes = gci_table_nbytes(&c->coll), .how = *how};
+	int rc;
+
+	if (predicted_ns != GCI_NEVER)
+		entry.predicted_ns = predicted_ns / t->dilation;
+	if (measured_ns != GCI_NEVER)
+		entry.measured_ns = measured_ns / t->dilation;
+	rc = gci_table_add(&t->table, c->kind, &entry);
+	return rc ? gci_comm_error(rc, "the table cannot take %s of %llu bytes",
+			    gci_kind_name(c->kind), (unsigned long long)entry.nbytes)
+		  : 0;
+}
+
+/* What is known of this way; 0: nothing. */
+static uint64_t time_of(const struct gci_search_result *r, const struct gci_candidate *how)
+{
+	struct gci_candidate is;
+	size_t i;
+
+	for (i = 0; i < r->ntried; i++) {
+		is = r->tried[i].how;
+		if (is.algorithm == how->algorithm && is.senders == how->senders &&
+			is.degree == how->degree && is.segment_nbytes == how->segment_nbytes &&
+			r->tried[i].ns != GCI_NEVER)
+			return r->tried[i].ns;
+	}
+	return 0;
+}
+
+static int tune_by_simulation(struct gct_tune *t, const struct gct_tune_case *c)
+{
+	struct gci_search_result ranked = {.best_ns = GCI_NEVER}, measured = {.best_ns = GCI_NEVER};
+	struct gct_tune_line line = {.c = c, .usual = {.algorithm = gci_decide_first(&c->coll)}};
+	int rc;
+
+	if (!line.usual.algorithm)
+		return gci_comm_error(
+			GCOLL_ERR_INVAL, "%s: nothing can run it", gci_kind_name(c->kind));
+	rc = gct_tune_best(t, c, &line.usual, &ranked, &measured);
+	if (!rc && gct_tune_is_first(t)) {
+		int has = measured.best_ns != GCI_NEVER;
+
+		line.best = has ? measured.best : ranked.ntried ? ranked.tried[0].how : line.usual;
+		line.predicted_ns = time_of(&ranked, &line.best);
+		line.best_ns = time_of(&measured, &line.best);
+		line.usual_ns = time_of(has ? &measured : &ranked, &line.usual);
+		gct_tune_print_line(t, &line);
+		rc = decide(t, c, &line.best, line.predicted_ns, line.best_ns);
+	}
+	gci_search_result_free(&ranked);
+	gci_search_result_free(&measured);
+	return rc;
+}
+
+static int tune_by_searches(struct gct_tune *t, const struct gct_tune_case *c)
+{
+	struct gct_tune_answer a[GCT_NSEARCHES] = {{.why_not = NULL}}, *best = NULL;
+	struct gci_trial predicted = {.ns = GCI_NEVER};
+	int i, n = t->o.nsearches, rc = 0;
+
+	for (i = 0; i < n && !rc; i++) {
+		a[i].search = t->o.searches[i];
+		rc = gct_tune_search(t, c, &a[i]);
+		if (!rc && !a[i].why_not && (!best || a[i].r.best_ns < best->r.best_ns))
+			best = &a[i];
+	}
+	if (!rc && gct_tune_is_first(t)) {
+		gct_tune_print_answers(t, c, a, n);
+		if (best && best->r.best_ns != GCI_NEVER) {
+			rc = gct_tune_simulate(t, c, &best->r.best, &predicted);
+			if (!rc)
+				rc = decide(t, c, &best->r.best, predicted.ns,
+					t->bench.comm ? best->r.best_ns : 0);
+		}
+	}
+	for (i = 0; i < n; i++)
+		gci_search_result_free(&a[i].r);
+	return rc;
+}
+
+static int write_table(struct gct_tune *t)
+{
+	struct gci_buf text = {0};
+	time_t now = time(NULL);
+	struct tm tm;
+	FILE *f;
+	int bad = 1;
+
+	if (gmtime_r(&now, &tm))
+		strftime(t->table.date, sizeof(t->table.date), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	gci_table_print(&t->table, &text);
+	f = fopen(t->o.output, "we");
+	if (f && !text.failed)
+		bad = fwrite(text.data, 1, text.len, f) != text.len;
+	if (f)
+		bad |= fclose(f) != 0;
+	gci_buf_free(&text);
+	if (bad)
+		return gci_comm_error(
+			GCOLL_ERR_IO, "cannot write %s: %s", t->o.output, strerror(errno));
+	printf("\nwritten to %s; gridcoll-run --table %s uses it\n", t->o.output, t->o.output);
+	return 0;
+}
+
+static int run(struct gct_tune *t)
+{
+	int rc = set_up(t);
+	size_t i;
+
+	if (rc)
+		return rc;
+	t->table.grid_digest = gci_grid_digest(t->grid);
+	t->table.nranks = t->topo->nranks;
+	t->table.nclusters = t->topo->nclusters;
+	if (gct_tune_is_first(t))
+		gct_tune_print_header(t);
+	for (i = 0; i < t->ncases && !rc; i++) {
+		t->nknown = 0;
+		if (t->o.compare)
+			rc = gct_tune_compare(t, &t->cases[i]);
+		else if (t->o.nsearches)
+			rc = tune_by_searches(t, &t->cases[i]);
+		else
+			rc = tune_by_simulation(t, &t->cases[i]);
+	}
+	if (!rc && t->o.output && gct_tune_is_first(t) && !t->o.compare)
+		rc = write_table(t);
+	return rc;
+}
+
+static void tear_down(struct gct_tune *t)
+{
+	gci_simnet_free(&t->net);
+	gci_params_free(&t->params);
+	gci_table_free(&t->table);
+	gci_topo_free(&t->own_topo);
+	gci_grid_free(&t->own_grid);
+	gci_free(t->cases);
+	gci_free(t->known);
+}
+
+static int status_of(int rc)
+{
+	return rc == GCOLL_ERR_INVAL ? GCT_USAGE : rc ? GCT_FAILED : GCT_OK;
+}
+
+int gct_tune(int argc, char **argv)
+{
+	struct gct_tune t = {.dilation = 1};
+	int rc = gct_tune_parse(&t.o, argc, argv);
+
+	if (rc)
+		return rc < 0 ? GCT_OK : rc;
+	if (!t.o.simulated) {
+		rc = gct_join("tune", &t.bench.comm);
+		if (rc)
+			return rc;
+	}
+	rc = run(&t);
+	if (rc && !t.bench.comm)
+		fprintf(stderr, "gridcoll tune: %s\n", gcoll_last_error());
+	else if (rc && !t.bench.comm->engine->failure.status)
+		gct_abort(t.bench.comm, t.everywhere, gcoll_last_error());
+	tear_down(&t);
+	if (t.bench.comm)
+		gct_bench_close(&t.bench);
+	return status_of(rc);
+}

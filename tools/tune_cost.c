@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT
+ * What a candidate costs: by simulation, and by measuring. Nothing is asked twice for a case: a
+ * search that comes later is told what it would have found out, and what that would have taken. */
+#include "base/clock.h"
+#include "base/mem.h"
+#include "tools/tune.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int is_same(const struct gci_candidate *a, const struct gci_candidate *b)
+{
+	return a->algorithm == b->algorithm && a->senders == b->senders && a->degree == b->degree &&
+	       a->segment_nbytes == b->segment_nbytes;
+}
+
+static const struct gci_trial *known(const struct gct_tune *t, const struct gci_candidate *how)
+{
+	size_t i;
+
+	for (i = 0; i < t->nknown; i++)
+		if (is_same(&t->known[i].how, how))
+			return &t->known[i].trial;
+	return NULL;
+}
+
+static int out_of_memory(void)
+{
+	return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
+}
+
+static int keep(struct gct_tune *t, const struct gci_candidate *how, const struct gci_trial *trial)
+{
+	if (gci_grow(&t->known, &t->known_cap, t->nknown + 1, sizeof(*t->known)))
+		return out_of_memory();
+	t->known[t->nknown++] = (struct gct_known){*how, *trial};
+	return 0;
+}
+
+int gct_tune_simulate(struct gct_tune *t, const struct gct_tune_case *c,
+	const struct gci_candidate *how, struct gci_trial *trial)
+{
+	const struct gci_predict_limits limits = {.most_steps = GCT_MOST_STEPS};
+	uint64_t from = gci_now_ns();
+	int rc = gci_predict(&t->net, &c->coll, how, &limits, &trial->ns);
+
+	if (rc && rc != GCOLL_ERR_INVAL)
+		return out_of_memory();
+	if (rc)
+		trial->ns = GCI_NEVER;
+	trial->runs = 1;
+	/* Times are shown divided by the dilation; this one is of no network. */
+	trial->spent_ns = (gci_now_ns() - from) * t->dilation;
+	return 0;
+}
+
+static int measure(struct gct_tune *t, const struct gct_tune_case *c,
+	const struct gci_candidate *how, struct gci_trial *trial)
+{
+	struct gct_bench_result r = {.kind = c->kind, .iterations = t->o.iterations};
+	char text[GCI_CANDIDATE_NBYTES];
+	uint64_t i;
+	int rc;
+
+	gci_candidate_print(how, text);
+	snprintf(r.algorithm, sizeof(r.algorithm), "%s", text);
+	gct_bench_shape(&t->bench, &r, c->asked_nbytes);
+	r.ns = gci_calloc(r.iterations, sizeof(*r.ns));
+	if (!r.ns)
+		return out_of_memory();
+	rc = gcoll_comm_set(t->bench.comm, gci_kind_name(c->kind), text);
+	if (!rc)
+		rc = gct_bench_measure(&t->bench, &r);
+	if (!rc) {
+		trial->ns = gct_bench_median(&r);
+		trial->runs = r.iterations + 1;
+		trial->spent_ns = r.cold_ns;
+		for (i = 0; i < r.iterations; i++)
+			trial->spent_ns += r.ns[i];
+	}
+	gci_free(r.ns);
+	return rc;
+}
+
+int gct_tune_measure(struct gct_tune *t, const struct gct_tune_case *c,
+	const struct gci_candidate *how, struct gci_trial *trial)
+{
+	const struct gci_trial *before = known(t, how);
+	int rc = 0;
+
+	if (before) {
+		*trial = *before;
+		return 0;
+	}
+	*trial = (struct gci_trial){.ns = GCI_NEVER};
+	if (!gci_ineligible(how->algorithm, &c->coll))
+		rc = measure(t, c, how, trial);
+	return rc ? rc : keep(t, how, trial);
+}
+
+/* ---- ranked by simulation */
+
+struct asked {
+	struct gct_tune *t;
+	const struct gct_tune_case *c;
+};
+
+static int simulate(void *ctx, const struct gci_candidate *how, struct gci_trial *trial)
+{
+	struct asked *a = ctx;
+
+	return gct_tune_simulate(a->t, a->c, how, trial);
+}
+
+/* Equal times stay as they were found: the default first. */
+static void sort(struct gci_tried *list, size_t n)
+{
+	size_t i, k;
+
+	for (i = 1; i < n; i++) {
+		struct gci_tried x = list[i];
+
+		for (k = i; k && list[k - 1].ns > x.ns; k--)
+			list[k] = list[k - 1];
+		list[k] = x;
+	}
+}
+
+int gct_tune_rank(struct gct_tune *t, const struct gct_tune_case *c, struct gci_search_result *r)
+{
+	struct gct_tune_space space;
+	struct asked asked = {t, c};
+	struct gci_search s;
+	int rc = gct_tune_space_init(&space, t, c, 1);
+
+	memset(r, 0, sizeof(*r));
+	s = gct_tune_space_search(&space, c, simulate, &asked);
+	if (!rc)
+		rc = gci_search_exhaustive(&s, r);
+	sort(r->tried, r->ntried);
+	gct_tune_space_free(&space);
+	return rc;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ * Searches by measuring, in step on all ranks: what is measured is the same on all of them, and so
+ * is what each search asks next. What is simulated, rank 0 simulates, and tells. */
+#include "base/clock.h"
+#include "base/mem.h"
+#include "collectives/models/magpie.h"
+#include "tools/tune.h"
+
+#include <string.h>
+
+struct asked {
+	struct gct_tune *t;
+	const struct gct_tune_case *c;
+};
+
+static int cost(void *ctx, const struct gci_candidate *how, struct gci_trial *trial)
+{
+	struct asked *a = ctx;
+
+	if (!a->t->bench.comm)
+		return gct_tune_simulate(a->t, a->c, how, trial);
+	return gct_tune_measure(a->t, a->c, how, trial);
+}
+
+typedef int search_fn(const struct gci_search *s, struct gci_search_result *r);
+
+static search_fn *const searches[GCT_NSEARCHES] = {[GCT_EXHAUSTIVE] = gci_search_exhaustive,
+	[GCT_HALVING] = gci_search_halving,
+	[GCT_MGD] = gci_search_mgd,
+	[GCT_SMGD] = gci_search_smgd};
+
+/* ---- the best of a simulation, measured */
+
+/* Rank 0's ways, in text, are everybody's. */
+static int share(struct gct_tune *t, enum gci_kind kind, struct gci_candidate *list, size_t n)
+{
+	gcoll_comm *comm = t->bench.own;
+	struct gci_error e = {0};
+	char(*text)[GCI_CANDIDATE_NBYTES] = gci_calloc(n, sizeof(*text));
+	size_t i;
+	int rc;
+
+	if (!text)
+		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
+	for (i = 0; i < n && !comm->rank; i++)
+		gci_candidate_print(&list[i], text[i]);
+	rc = gcoll_bcast(text, n * sizeof(*text), GCOLL_BYTE, 0, comm);
+	for (i = 0; i < n && !rc; i++) {
+		text[i][GCI_CANDIDATE_NBYTES - 1] = 0;
+		if (gci_candidate_parse(&list[i], kind, text[i], &e))
+			rc = gci_comm_error(e.status, "%s", e.text);
+	}
+	gci_free(text);
+	return rc;
+}
+
+/* The best few, and `usual` if there is one. */
+static size_t pick(const struct gct_tune *t, const struct gci_search_result *ranked,
+	const struct gci_candidate *usual, struct gci_candidate *list)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < ranked->ntried && n < t->o.measure; i++)
+		if (ranked->tried[i].ns != GCI_NEVER)
+			list[n++] = ranked->tried[i].how;
+	if (usual->algorithm)
+		list[n++] = *usual;
+	return n;
+}
+
+static int measure_list(struct gct_tune *t, const struct gct_tune_case *c,
+	struct gci_candidate *list, uint64_t n, struct gci_search_result *r)
+{
+	struct gci_method *methods = gci_calloc(n, sizeof(*methods));
+	struct asked asked = {t, c};
+	struct gci_search s = {.methods = methods, .nmethods = n, .cost = cost, .ctx = &asked};
+	uint64_t i;
+	int rc = methods ? share(t, c->kind, list, n)
+			 : gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
+
+	for (i = 0; i < n && !rc; i++)
+		methods[i] = (struct gci_method){list[i], 1};
+	if (!rc)
+		rc = gci_search_exhaustive(&s, r);
+	gci_free(methods);
+	return rc;
+}
+
+int gct_tune_best(struct gct_tune *t, const struct gct_tune_case *c,
+	const struct gci_candidate *usual, struct gci_search_result *ranked,
+	struct gci_search_result *measured)
+{
+	struct gci_candidate *list = gci_calloc(t->o.measure + 1, sizeof(*list));
+	uint64_t n = 0;
+	int rc = list ? 0 : gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
+
+	if (!rc && gct_tune_is_first(t))
+		rc = gct_tune_rank(t, c, ranked);
+	if (!rc && t->bench.comm && t->o.measure) {
+		if (gct_tune_is_first(t))
+			n = pick(t, ranked, usual, list);
+		rc = gcoll_bcast(&n, 1, GCOLL_UINT64, 0, t->bench.own);
+		if (!rc)
+			rc = measure_list(t, c, list, n, measured);
+	}
+	gci_free(list);
+	return rc;
+}
+
+/* As a search of its own: what was simulated counts, too. */
+static int simulate_first(
+	struct gct_tune *t, const struct gct_tune_case *c, struct gci_search_result *r)
+{
+	struct gci_search_result ranked = {.best_ns = GCI_NEVER}, measured = {.best_ns = GCI_NEVER};
+	struct gci_candidate usual = {.algorithm = NULL};
+	int rc;
+
+	if (!t->o.nalgorithms)
+		usual.algorithm = gci_decide_first(&c->coll);
+	rc = gct_tune_best(t, c, &usual, &ranked, &measured);
+
+	if (!t->bench.comm || !t->o.measure) {
+		*r = ranked;
+		gci_search_result_free(&measured);
+		return rc;
+	}
+	*r = measured;
+	r->spent_ns += ranked.spent_ns;
+	gci_search_result_free(&ranked);
+	return rc;
+}
+
+int gct_tune_search(struct gct_tune *t, const struct gct_tune_case *c, struct gct_tune_answer *a)
+{
+	struct gct_tune_space space;
+	struct asked asked = {t, c};
+	struct gci_search s;
+	int rc;
+
+	if (a->search == GCT_SIMULATE)
+		return simulate_first(t, c, &a->r);
+	rc = gct_tune_space_init(&space, t, c, 0);
+	s = gct_tune_space_search(&space, c, cost, &asked);
+	if (!rc)
+		rc = searches[a->search](&s, &a->r);
+	gct_tune_space_free(&space);
+	return rc;
+}
