@@ -82,7 +82,10 @@ static int start(gcoll_req *r)
 	const char *why;
 	int rc;
 
-	if (!gci_comm_choose(c, &v->op.coll, 0, &d, &why))
+	rc = gci_comm_choose(c, &v->op.coll, 0, &d, &why);
+	if (rc == GCOLL_ERR_NOMEM)
+		return gci_engine_nomem(c->engine);
+	if (rc)
 		return gci_comm_error(GCOLL_ERR_INVAL, "alltoall: %s %s",
 			c->choice[GCI_ALLTOALL].how.algorithm->name, why);
 	rc = gci_op_prepare(&v->share);

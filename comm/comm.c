@@ -48,7 +48,7 @@ int gci_comm_create(gcoll_comm **out, int rank, struct gci_topo *topo, const cha
 		c->choice[k].how.algorithm = gci_algorithm_find((enum gci_kind)k, NULL);
 		c->choice[k].automatic = 1;
 	}
-	c->tuning = GCI_TUNING_TABLE;
+	c->tuning = GCI_TUNING_SIMULATE;
 	e->world = c;
 	e->next_id = 1;
 	return 0;
@@ -106,6 +106,7 @@ void gci_comm_drop(gcoll_comm *c)
 	gci_comms_del(&e->by_id, c);
 	gci_sched_cache_forget(&e->cache, &c->topo);
 	gci_messages_free(c);
+	gci_decider_free(&c->decider);
 	gci_topo_free(&c->topo);
 	gci_free(c->ranks);
 	gci_free(c);

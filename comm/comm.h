@@ -21,8 +21,9 @@
 
 /* What may choose for an operation that is set to "auto". */
 enum gci_tuning {
-	GCI_TUNING_OFF,  /* nothing: the kind's first algorithm that can */
-	GCI_TUNING_TABLE /* the job's table, where it knows */
+	GCI_TUNING_OFF,     /* nothing: the kind's first algorithm that can */
+	GCI_TUNING_TABLE,   /* the job's table, where it knows */
+	GCI_TUNING_SIMULATE /* that, else a simulation */
 };
 
 /* What gcoll_comm_set() chose for one kind of operation. */
@@ -56,6 +57,7 @@ struct gcoll_comm {
 	struct gci_choice choice[GCI_NKINDS];
 	int fixed_order;
 	enum gci_tuning tuning;
+	struct gci_decider decider; /* made when it is first asked */
 
 	uint64_t next_op;
 	struct gci_list ops; /* in flight, gci_op.link */
@@ -96,8 +98,8 @@ int gci_comm_check(gcoll_comm *c, int peer, const struct gci_tp_key *key, uint64
  * that come later. 0 or GCOLL_ERR_MISMATCH. */
 int gci_comm_see(gcoll_comm *c, uint64_t op, uint64_t digest);
 
-/* How to run `coll`, the whole message without parameters; `internal`: whatever was set. False:
- * what was chosen cannot run it; *why tells. */
+/* How to run `coll`, the whole message without parameters; `internal`: whatever was set. 0, or with
+ * the reason in *why GCOLL_ERR_INVAL (what was chosen cannot run it) or GCOLL_ERR_NOMEM. */
 int gci_comm_choose(gcoll_comm *c, const struct gci_coll *coll, int internal,
 	struct gci_decision *d, const char **why);
 

@@ -65,11 +65,15 @@ int gci_op_prepare(struct gci_op *op)
 	struct gci_coll *c = &op->coll;
 	struct gci_decision d;
 	const char *why;
+	int rc;
 
 	c->senders = c->degree = 0;
 	c->segment = 0;
 	gci_windows_cut(&op->windows, c, comm->engine->window_nbytes);
-	if (!gci_comm_choose(comm, c, op->internal, &d, &why))
+	rc = gci_comm_choose(comm, c, op->internal, &d, &why);
+	if (rc == GCOLL_ERR_NOMEM) /* others run it */
+		return gci_engine_nomem(comm->engine);
+	if (rc)
 		return gci_comm_error(GCOLL_ERR_INVAL, "%s: %s %s", gci_kind_name(c->kind),
 			comm->choice[c->kind].how.algorithm->name, why);
 	op->algorithm = d.how.algorithm;

@@ -73,14 +73,14 @@ static int set_order(gcoll_comm *c, const char *value)
 
 static int set_tuning(gcoll_comm *c, const char *value)
 {
-	static const char *const names[] = {"off", "table"};
+	static const char *const names[] = {"off", "table", "simulate"};
 	size_t i, n = sizeof(names) / sizeof(*names);
 
 	for (i = 0; i < n && strcmp(value, names[i]) != 0; i++)
 		;
 	if (i == n)
 		return gci_comm_error(
-			GCOLL_ERR_INVAL, "tuning: \"%s\", expected table or off", value);
+			GCOLL_ERR_INVAL, "tuning: \"%s\", expected simulate, table or off", value);
 	c->tuning = (enum gci_tuning)i;
 	return 0;
 }

@@ -256,7 +256,7 @@ static int measure_case(struct gct_bench *b, const struct gct_bench_options *o,
 
 	if (rc)
 		return rc;
-	chosen = gci_comm_choose(b->comm, &coll, 0, &d, &why);
+	chosen = !gci_comm_choose(b->comm, &coll, 0, &d, &why);
 	/* "auto" is told by what it stands for. */
 	if (chosen && !strncmp(algorithm, "auto", 4)) {
 		gci_candidate_print(&d.how, text);

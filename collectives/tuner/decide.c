@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "collectives/tuner/decide.h"
 
+#include "base/mem.h"
+#include "collectives/tuner/candidates.h"
+
+#include <string.h>
+
+#define MOST_KNOWN 1024 /* decisions: then all are forgotten */
+
 const char *gci_decided_by_name(enum gci_decided_by by)
 {
-	static const char *const names[] = {"default", "set", "table"};
+	static const char *const names[] = {"default", "set", "table", "simulated"};
 
 	return names[by];
 }
@@ -20,17 +27,190 @@ const struct gci_algorithm *gci_decide_first(const struct gci_coll *c)
 
 int gci_decide_by_table(const struct gci_table *t, const struct gci_coll *c, struct gci_decision *d)
 {
-	uint64_t nbytes = gci_table_nbytes(c);
+	struct gci_candidate how;
+	int n = c->topo->nranks;
 
 	/* Blocks of different lengths, and one cluster's ranks where all of them were measured, are
 	 * something else. */
-	if (c->counts || c->topo->nclusters != t->nclusters)
+	if (c->counts || c->topo->nclusters != t->nclusters ||
+		!gci_table_find(t, c->kind, n, gci_table_nbytes(c), &how) ||
+		gci_ineligible(how.algorithm, c))
 		return 0;
-	if (!gci_table_find(t, c->kind, c->topo->nranks, nbytes, &d->how))
-		return 0;
-	if (gci_ineligible(d->how.algorithm, c))
-		return 0;
-	d->by = GCI_BY_TABLE;
-	d->ns = gci_table_ns(t, c->kind, c->topo->nranks, nbytes);
+	*d = (struct gci_decision){
+		how, GCI_BY_TABLE, gci_table_ns(t, c->kind, n, gci_table_nbytes(c))};
 	return 1;
+}
+
+/* ---- by simulation */
+
+/* What a decision depends on. */
+struct key {
+	enum gci_kind kind;
+	enum gci_order order;
+	uint64_t nbytes; /* rounded */
+	int from;        /* the root's cluster; else 0 */
+};
+
+struct gci_decided {
+	struct key key;
+	struct gci_decision how;
+};
+
+int gci_decider_init(struct gci_decider *d, const struct gci_topo *t, uint32_t streams)
+{
+	int a, b, n = t->nclusters;
+
+	memset(d, 0, sizeof(*d));
+	d->topo = t;
+	if (gci_simnet_init(&d->net, t, NULL))
+		return GCOLL_ERR_NOMEM;
+	for (a = 0; a < n; a++)
+		for (b = 0; b < n; b++) {
+			struct gci_simnet_link *l = &d->net.links[a * n + b];
+
+			d->blind |= a == b ? !t->nic_bps[a] : !gci_topo_link(t, a, b)->rate_bps;
+			d->capped |= a != b && gci_topo_link(t, a, b)->senders;
+			if (a == b || !streams)
+				continue;
+			l->pair_bps = l->pair_bps / l->streams * streams;
+			l->streams = streams;
+		}
+	return 0;
+}
+
+void gci_decider_free(struct gci_decider *d)
+{
+	if (d->topo)
+		gci_simnet_free(&d->net);
+	gci_free(d->known);
+	memset(d, 0, sizeof(*d));
+}
+
+/* The operation that a decision is made for: of this rank's call nothing but the key. */
+static struct gci_coll model_of(const struct gci_decider *d, const struct key *k)
+{
+	uint64_t n = gci_kind_has_vector(k->kind) ? 1 : (uint64_t)d->topo->nranks;
+
+	return (struct gci_coll){.kind = k->kind,
+		.topo = d->topo,
+		.order = k->order,
+		.esize = 1,
+		.count = k->nbytes && k->nbytes < n ? 1 : k->nbytes / n,
+		.root = gci_kind_has_root(k->kind) ? gci_topo_members(d->topo, k->from)[0] : 0};
+}
+
+/* Where the grid's file says how many ranks may send at once, it means that for whatever nobody
+ * chose by name. */
+static int keeps_cap(const struct gci_decider *d, const struct gci_candidate *w)
+{
+	return !d->capped || (w->algorithm->traits & GCI_CAPS_SENDERS && !w->senders);
+}
+
+/* The fastest of the list, if it clearly beats what is in *how. */
+static int simulate(struct gci_decider *d, const struct gci_coll *c,
+	const struct gci_candidate *list, size_t n, struct gci_decision *how)
+{
+	uint64_t spent = 0, ns, best = 0;
+	struct gci_predict_limits limits = {.spent = &spent};
+	const struct gci_candidate *won = NULL;
+	size_t i;
+	int rc;
+
+	limits.most_steps = GCI_DECIDE_STEPS / 2;
+	rc = gci_predict(&d->net, c, &how->how, &limits, &how->ns);
+	if (rc)
+		return rc;
+	for (i = 0; i < n && spent < GCI_DECIDE_STEPS; i++) {
+		if (!memcmp(&list[i], &how->how, sizeof(*list)) || !keeps_cap(d, &list[i]))
+			continue;
+		limits.most_steps = (GCI_DECIDE_STEPS - spent) / 2 + 1;
+		rc = gci_predict(&d->net, c, &list[i], &limits, &ns);
+		if (rc == GCOLL_ERR_NOMEM)
+			return rc;
+		if (!rc && (!won || ns < best)) {
+			won = &list[i];
+			best = ns;
+		}
+	}
+	how->by = GCI_BY_SIMULATION;
+	if (won && best <= how->ns - how->ns / 10) {
+		how->how = *won;
+		how->ns = best;
+	}
+	return 0;
+}
+
+/* What costs too much to simulate is left to the first algorithm, which does by itself. */
+static int decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how)
+{
+	struct gci_candidate *list = NULL;
+	size_t n = 0;
+	int rc;
+
+	*how = (struct gci_decision){.how.algorithm = gci_decide_first(c)};
+	if (!how->how.algorithm)
+		return GCOLL_ERR_INVAL;
+	if (d->blind || d->topo->nranks < 2 || d->topo->nranks > GCI_DECIDE_RANKS || !c->count)
+		return 0;
+	rc = gci_candidates(&d->net, c, GCI_DECIDE_CANDIDATES, &list, &n);
+	if (!rc)
+		rc = simulate(d, c, list, n, how);
+	gci_free(list);
+	return rc == GCOLL_ERR_NOMEM ? rc : 0;
+}
+
+static int same(const struct key *a, const struct key *b)
+{
+	return a->kind == b->kind && a->order == b->order && a->nbytes == b->nbytes &&
+	       a->from == b->from;
+}
+
+static const struct gci_decided *find(const struct gci_decider *d, const struct key *k)
+{
+	size_t i;
+
+	for (i = 0; i < d->nknown; i++)
+		if (same(&d->known[i].key, k))
+			return &d->known[i];
+	return NULL;
+}
+
+static int make(struct gci_decider *d, const struct key *k, const struct gci_decided **out)
+{
+	struct gci_decided new = {.key = *k};
+	struct gci_coll model = model_of(d, k);
+	int rc = decide(d, &model, &new.how);
+
+	if (d->nknown == MOST_KNOWN)
+		d->nknown = 0;
+	if (!rc && gci_grow(&d->known, &d->cap, d->nknown + 1, sizeof(*d->known)))
+		rc = GCOLL_ERR_NOMEM;
+	if (rc)
+		return rc;
+	d->known[d->nknown] = new;
+	*out = &d->known[d->nknown++];
+	return 0;
+}
+
+int gci_decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how)
+{
+	uint64_t nbytes = gci_table_nbytes(c);
+	struct key k = {.kind = c->kind, .order = c->order, .nbytes = gci_table_round(nbytes)};
+	const struct gci_decided *known;
+	int rc;
+
+	if (gci_kind_has_root(c->kind))
+		k.from = d->topo->cluster[c->root];
+	if (k.nbytes > GCI_DECIDE_NBYTES)
+		k.nbytes = GCI_DECIDE_NBYTES;
+	known = find(d, &k);
+	rc = known ? 0 : make(d, &k, &known);
+	if (rc)
+		return rc;
+	*how = known->how;
+	if (gci_ineligible(how->how.algorithm, c)) /* in bytes it could be run, in elements not */
+		*how = (struct gci_decision){.how.algorithm = gci_decide_first(c)};
+	if (nbytes > k.nbytes && k.nbytes)
+		how->ns = (uint64_t)((unsigned __int128)how->ns * nbytes / k.nbytes);
+	return how->how.algorithm ? 0 : GCOLL_ERR_INVAL;
 }

@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * Which way to run an operation when nobody has said: what stands behind "auto".
- */
+ *
+ *	struct gci_decider d;
+ *	struct gci_decision how;
+ *
+ *	rc = gci_decider_init(&d, &topo, streams);
+ *	...
+ *	rc = gci_decide(&d, &coll, &how);	// simulates, or remembers
+ *	gci_decider_free(&d);
+ *
+ * Every rank decides for itself and finds the same: all of this is a function of the topology and
+ * the call, in integers, bounded by counts of steps and not by time. */
 #ifndef GCI_COLLECTIVES_TUNER_DECIDE_H
 #define GCI_COLLECTIVES_TUNER_DECIDE_H
 
@@ -10,6 +20,7 @@ enum gci_decided_by {
 	GCI_BY_DEFAULT, /* the kind's first algorithm that can */
 	GCI_BY_USER,    /* gcoll_comm_set() */
 	GCI_BY_TABLE,
+	GCI_BY_SIMULATION
 };
 
 struct gci_decision {
@@ -18,7 +29,7 @@ struct gci_decision {
 	uint64_t ns; /* that it is expected to take; 0: not known */
 };
 
-/* "default", "set", "table" */
+/* "default", "set", "table", "simulated" */
 const char *gci_decided_by_name(enum gci_decided_by by);
 
 /* The kind's first algorithm that can run `c`; NULL: none. */
@@ -27,5 +38,34 @@ const struct gci_algorithm *gci_decide_first(const struct gci_coll *c);
 /* As the table says. False when it does not know, or names what cannot run `c`. */
 int gci_decide_by_table(
 	const struct gci_table *t, const struct gci_coll *c, struct gci_decision *d);
+
+/* ---- by simulation */
+
+#define GCI_DECIDE_CANDIDATES 5
+#define GCI_DECIDE_RANKS      256           /* with more the first algorithm is taken */
+#define GCI_DECIDE_STEPS      24000         /* simulated for one decision: some 30 ms */
+#define GCI_DECIDE_NBYTES     (32ull << 20) /* longer messages run as this */
+
+struct gci_decided; /* one that is remembered */
+
+struct gci_decider {
+	const struct gci_topo *topo;
+	struct gci_simnet net;
+	int blind;  /* the topology does not tell the rates: nothing to simulate */
+	int capped; /* the grid's file says how many ranks of a cluster may send at once */
+	struct gci_decided *known;
+	size_t nknown, cap;
+};
+
+/* `t` must outlive it. `streams`: connections per pair of ranks in different clusters, 0: as the
+ * grid says. 0 or GCOLL_ERR_NOMEM. */
+int gci_decider_init(struct gci_decider *d, const struct gci_topo *t, uint32_t streams);
+void gci_decider_free(struct gci_decider *d);
+
+/* How to run `c`, whose topology is the decider's and whose blocks are equal: the kind's first
+ * algorithm, unless another is predicted to be at least a tenth faster (predictions err). One
+ * decision serves sizes that round to the same power of two and roots in the same cluster.
+ * 0, GCOLL_ERR_NOMEM, or GCOLL_ERR_INVAL when nothing can run it. */
+int gci_decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how);
 
 #endif

@@ -332,7 +332,7 @@ static void many_windows(void **state)
 static void many_segments(void **state)
 {
 	const int sizes[] = {5, 4, 0};
-	const struct gci_predict_limits limits = {1000000};
+	const struct gci_predict_limits limits = {.most_steps = 1000000};
 	const struct gci_algorithm *a;
 	struct gci_simnet net;
 	struct gci_topo t;

@@ -210,7 +210,7 @@ static int choose(void)
 	struct gci_decision d;
 	const char *why;
 
-	expect(gci_comm_choose(world, &coll, 0, &d, &why), "choice");
+	expect(!gci_comm_choose(world, &coll, 0, &d, &why), "choice");
 	gci_candidate_print(&d.how, how);
 	printf("%s by %s, %llu ns\n", how, gci_decided_by_name(d.by), (unsigned long long)d.ns);
 	one_bcast("chosen", 0);

@@ -41,6 +41,7 @@ static void open_job(struct job *j, struct gci_table *t)
 	put(t, GCI_ALLREDUCE, 4096, "ring");
 	put(t, GCI_GATHER, 1024 * NRANKS, "sequential");
 	give_table(j, t);
+	job_set(j, "tuning", "table");
 }
 
 static void close_job(struct job *j, struct gci_table *t)
@@ -59,7 +60,7 @@ static struct gci_decision choose(gcoll_comm *c, const struct gci_coll *coll, in
 	struct gci_decision d;
 	const char *why;
 
-	if (!gci_comm_choose(c, coll, internal, &d, &why))
+	if (gci_comm_choose(c, coll, internal, &d, &why))
 		fail_msg("%s", why);
 	return d;
 }
@@ -167,6 +168,66 @@ static void what_cannot_run_is_passed_over(void **state)
 	close_job(&j, &t);
 }
 
+/* ---- by simulation */
+
+/* Every rank for itself, whatever its own call looks like; and what is chosen runs. */
+static void all_ranks_simulate_the_same(void **state)
+{
+	int kind, r, size;
+	struct job j;
+
+	(void)state;
+	job_open(&j, (int[]){3, 2, 0}, 0, 11, NULL);
+	for (kind = 0; kind < GCI_NKINDS; kind++)
+		for (size = 4; size <= 1 << 22; size *= 8) {
+			struct gci_decision d = {.ns = 0}, first = {.ns = 0};
+			char how[2][GCI_CANDIDATE_NBYTES];
+
+			for (r = 0; r < j.n; r++) {
+				struct gci_coll coll =
+					call_of(j.comm[r], (enum gci_kind)kind, (uint64_t)size);
+
+				coll.in_place = r == 0;
+				d = choose(j.comm[r], &coll, 0);
+				if (!r)
+					first = d;
+				gci_candidate_print(&first.how, how[0]);
+				gci_candidate_print(&d.how, how[1]);
+				assert_string_equal(how[0], how[1]);
+				assert_true(d.ns == first.ns);
+				assert_int_equal(d.by, first.by);
+			}
+			if (kind != GCI_BARRIER && size < 1 << 20)
+				assert_int_equal(d.by, GCI_BY_SIMULATION);
+		}
+	trial_run(&j, &(struct trial){.kind = GCI_BCAST, .count = 70000, .type = GCOLL_INT32});
+	trial_run(
+		&j, &(struct trial){
+			    .kind = GCI_REDUCE, .count = 900, .in_place = 1, .type = GCOLL_INT32});
+	trial_run(&j, &(struct trial){.kind = GCI_ALLTOALL, .count = 900, .type = GCOLL_INT32});
+	job_close(&j);
+}
+
+/* A table comes first; and whoever wants neither gets the first row. */
+static void simulation_is_the_last_resort(void **state)
+{
+	struct gci_coll bcast, gather;
+	struct gci_table t;
+	struct job j;
+
+	(void)state;
+	open_job(&j, &t);
+	bcast = call_of(j.comm[0], GCI_BCAST, 1000);
+	gather = call_of(j.comm[0], GCI_SCATTER, 1000);
+	job_set(&j, "tuning", "simulate");
+	assert_chosen(j.comm[0], &bcast, GCI_BY_TABLE, "sequential");
+	assert_chosen(j.comm[0], &gather, GCI_BY_SIMULATION, NULL);
+	job_set(&j, "tuning", "off");
+	assert_chosen(j.comm[0], &bcast, GCI_BY_DEFAULT, NULL);
+	assert_chosen(j.comm[0], &gather, GCI_BY_DEFAULT, NULL);
+	close_job(&j, &t);
+}
+
 /* ---- recorded runs */
 
 static void check_record(const struct gci_record *r)
@@ -242,6 +303,8 @@ int main(void)
 		cmocka_unit_test(settings_come_before_a_table),
 		cmocka_unit_test(a_table_has_its_place),
 		cmocka_unit_test(what_cannot_run_is_passed_over),
+		cmocka_unit_test(all_ranks_simulate_the_same),
+		cmocka_unit_test(simulation_is_the_last_resort),
 		cmocka_unit_test(runs_are_recorded),
 	};
 

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "tests/test.h"
+
+#include "base/mem.h"
+#include "collectives/tuner/candidates.h"
+#include "collectives/tuner/decide.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Pairs of hosts get a fortieth of the link, so that it takes many senders to fill it. */
+static const char narrow[] = "[cluster a]\nhosts = a[1-8]\nnic = 100Mbit\nlan_delay = 50us\n"
+			     "[cluster b]\nhosts = b[1-8]\nnic = 100Mbit\nlan_delay = 50us\n"
+			     "[link a b]\nrate = 100Mbit\ndelay = 50ms\nflow_rate = 2500kbit\n"
+			     "streams = 1\n";
+
+static void make_topo(struct gci_topo *t, const char *text, const char *more)
+{
+	struct gci_error e = {0};
+	struct gci_grid g;
+	char whole[1024];
+	int i, *host;
+
+	snprintf(whole, sizeof(whole), "%s%s", text, more);
+	if (gci_grid_parse(&g, whole, strlen(whole), "test.grid", &e))
+		fail_msg("%s", e.text);
+	host = gci_calloc((size_t)g.nhosts, sizeof(*host));
+	for (i = 0; i < g.nhosts; i++)
+		host[i] = i;
+	assert_int_equal(gci_topo_create(t, &g, host, g.nhosts), 0);
+	gci_free(host);
+	gci_grid_free(&g);
+}
+
+static struct gci_coll call_of(const struct gci_topo *t, enum gci_kind kind, uint64_t nbytes)
+{
+	uint64_t n = gci_kind_has_vector(kind) ? 1 : (uint64_t)t->nranks;
+
+	return (struct gci_coll){.kind = kind, .topo = t, .count = nbytes / n, .esize = 1};
+}
+
+static struct gci_decision decide(struct gci_decider *d, const struct gci_coll *c)
+{
+	struct gci_decision how;
+
+	assert_int_equal(gci_decide(d, c, &how), 0);
+	assert_null(gci_ineligible(how.how.algorithm, c));
+	return how;
+}
+
+static uint64_t simulate(
+	const struct gci_topo *t, const struct gci_coll *c, const struct gci_candidate *how)
+{
+	struct gci_simnet net;
+	uint64_t ns;
+
+	assert_int_equal(gci_simnet_init(&net, t, NULL), 0);
+	assert_int_equal(gci_predict(&net, c, how, NULL, &ns), 0);
+	gci_simnet_free(&net);
+	return ns;
+}
+
+/* Whoever is chosen instead of the first algorithm is at least a tenth faster, simulated in full;
+ * and where it matters there is such a choice. */
+static void another_one_must_be_clearly_faster(void **state)
+{
+	struct gci_decider d;
+	int kind, others = 0;
+	struct gci_topo t;
+
+	(void)state;
+	make_topo(&t, narrow, "");
+	assert_int_equal(gci_decider_init(&d, &t, 0), 0);
+	for (kind = 0; kind < GCI_BARRIER; kind++) {
+		struct gci_coll c = call_of(&t, (enum gci_kind)kind, 65536);
+		struct gci_decision how = decide(&d, &c);
+		struct gci_candidate first = {.algorithm = gci_decide_first(&c)};
+
+		if (how.by != GCI_BY_SIMULATION || !memcmp(&how.how, &first, sizeof(first)))
+			continue;
+		others++;
+		assert_true(how.ns * 10 <= simulate(&t, &c, &first) * 9 + 10);
+		assert_true(how.ns == simulate(&t, &c, &how.how));
+	}
+	assert_true(others > 0);
+	gci_decider_free(&d);
+	gci_topo_free(&t);
+}
+
+/* The same for all that a decision does not depend on; and again when it was forgotten. */
+static void decisions_are_functions_of_their_key(void **state)
+{
+	struct gci_decider d;
+	struct gci_topo t;
+	struct gci_coll c;
+	struct gci_decision a, b;
+
+	(void)state;
+	make_topo(&t, narrow, "");
+	assert_int_equal(gci_decider_init(&d, &t, 0), 0);
+	c = call_of(&t, GCI_REDUCE, 65536);
+	a = decide(&d, &c);
+	assert_int_equal(d.nknown, 1);
+	c.count = 60000;
+	c.in_place = 1;
+	c.root = 7;
+	b = decide(&d, &c);
+	assert_int_equal(d.nknown, 1);
+	assert_memory_equal(&a.how, &b.how, sizeof(a.how));
+	c.root = 8;
+	decide(&d, &c);
+	assert_int_equal(d.nknown, 2);
+	c.order = GCI_CLUSTER_ORDER;
+	decide(&d, &c);
+	assert_int_equal(d.nknown, 3);
+	c = call_of(&t, GCI_REDUCE, 65536);
+	d.nknown = 0; /* as when there were too many */
+	b = decide(&d, &c);
+	assert_memory_equal(&a.how, &b.how, sizeof(a.how));
+	assert_true(a.ns == b.ns);
+	gci_decider_free(&d);
+	gci_topo_free(&t);
+}
+
+/* The grid's own word on senders is kept to. */
+static void caps_of_the_grid_are_kept(void **state)
+{
+	struct gci_decider d;
+	struct gci_topo t;
+	int kind;
+
+	(void)state;
+	make_topo(&t, narrow, "senders = 2\n");
+	assert_int_equal(gci_decider_init(&d, &t, 0), 0);
+	assert_true(d.capped);
+	for (kind = 0; kind < GCI_BARRIER; kind++) {
+		struct gci_coll c = call_of(&t, (enum gci_kind)kind, 65536);
+		struct gci_decision how = decide(&d, &c);
+
+		assert_int_equal(how.how.senders, 0);
+		if (how.how.algorithm != gci_decide_first(&c))
+			assert_true(how.how.algorithm->traits & GCI_CAPS_SENDERS);
+	}
+	gci_decider_free(&d);
+	gci_topo_free(&t);
+}
+
+/* Without rates, or with too many ranks, the first algorithm decides by itself. */
+static void what_cannot_be_simulated_is_left_to_the_first(void **state)
+{
+	static const char unknown[] = "[cluster a]\nhosts = a[1-8]\n";
+	static const char many[] = "[cluster a]\nhosts = a[1-300]\nnic = 1Gbit\n";
+	static const char alone[] = "[cluster a]\nhosts = a\nnic = 1Gbit\n";
+	const char *const texts[] = {unknown, many, alone};
+	struct gci_decider d;
+	struct gci_topo t;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		struct gci_decision how;
+		struct gci_coll c;
+
+		make_topo(&t, texts[i], "");
+		assert_int_equal(gci_decider_init(&d, &t, 0), 0);
+		c = call_of(&t, GCI_BCAST, 1 << 20);
+		how = decide(&d, &c);
+		assert_int_equal(how.by, GCI_BY_DEFAULT);
+		assert_ptr_equal(how.how.algorithm, gci_decide_first(&c));
+		assert_true(how.ns == 0);
+		gci_decider_free(&d);
+		gci_topo_free(&t);
+	}
+}
+
+/* Bounded, however long the message; and longer ones are expected to take longer. */
+static void long_messages_are_not_simulated_whole(void **state)
+{
+	struct gci_decision a, b;
+	struct gci_decider d;
+	struct gci_topo t;
+	struct gci_coll c;
+
+	(void)state;
+	make_topo(&t, narrow, "");
+	assert_int_equal(gci_decider_init(&d, &t, 0), 0);
+	c = call_of(&t, GCI_BCAST, GCI_DECIDE_NBYTES);
+	a = decide(&d, &c);
+	c.count *= 1024;
+	b = decide(&d, &c);
+	assert_int_equal(d.nknown, 1);
+	assert_memory_equal(&a.how, &b.how, sizeof(a.how));
+	assert_true(b.ns == 1024 * a.ns);
+	gci_decider_free(&d);
+	gci_topo_free(&t);
+}
+
+static void streams_count(void **state)
+{
+	struct gci_decision one, many;
+	struct gci_decider d;
+	struct gci_topo t;
+	struct gci_coll c;
+
+	(void)state;
+	make_topo(&t, narrow, "");
+	c = call_of(&t, GCI_BCAST, 1 << 20);
+	assert_int_equal(gci_decider_init(&d, &t, 0), 0);
+	one = decide(&d, &c);
+	gci_decider_free(&d);
+	assert_int_equal(gci_decider_init(&d, &t, 32), 0);
+	many = decide(&d, &c);
+	assert_true(many.ns < one.ns);
+	gci_decider_free(&d);
+	gci_topo_free(&t);
+}
+
+static void memory_may_fail_anywhere(void **state)
+{
+	struct gci_decision how;
+	struct gci_decider d;
+	struct gci_topo t;
+	struct gci_coll c;
+	unsigned long n;
+	int rc;
+
+	(void)state;
+	make_topo(&t, "[cluster a]\nhosts = a[1-3]\nnic = 1Gbit\n", "");
+	c = call_of(&t, GCI_SCATTER, 300);
+	for (n = 1;; n++) {
+		gci_mem_fail_at(n);
+		rc = gci_decider_init(&d, &t, 0);
+		if (!rc)
+			rc = gci_decide(&d, &c, &how);
+		gci_decider_free(&d);
+		if (!gci_mem_failed())
+			break;
+		/* Never another choice: other ranks have memory. */
+		assert_int_equal(rc, GCOLL_ERR_NOMEM);
+	}
+	gci_mem_fail_at(0);
+	assert_int_equal(rc, 0);
+	assert_true(n > 10);
+	gci_topo_free(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(another_one_must_be_clearly_faster),
+		cmocka_unit_test(decisions_are_functions_of_their_key),
+		cmocka_unit_test(caps_of_the_grid_are_kept),
+		cmocka_unit_test(what_cannot_be_simulated_is_left_to_the_first),
+		cmocka_unit_test(long_messages_are_not_simulated_whole),
+		cmocka_unit_test(streams_count),
+		cmocka_unit_test(memory_may_fail_anywhere),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
