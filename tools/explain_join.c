@@ -34,23 +34,34 @@ static int join_window(struct gct_timeline *actual, const struct gct_timeline *p
 	return 0;
 }
 
+/* When the first byte of a message can have come: its sender had begun, and was asked for what is
+ * too long to be sent unasked. */
+static uint64_t first_byte(const struct gct_timeline *t, const struct gci_simnet *net,
+	const struct gct_span *send, const struct gct_span *recv)
+{
+	const int *cluster = t->topo->cluster;
+	int n = t->topo->nclusters, from = cluster[send->rank], to = cluster[recv->rank];
+	const struct gci_simnet_link *link = &net->links[from * n + to];
+	uint64_t begun = send->ready_ns,
+		 asked = recv->ready_ns + net->links[to * n + from].latency_ns;
+
+	if (recv->nbytes > link->eager_nbytes && asked > begun)
+		begun = asked;
+	return begun + link->latency_ns;
+}
+
 /* A RECV was recorded from when it was asked for: its bytes came later. */
 static void mend_starts(struct gct_timeline *actual, const struct gci_simnet *net)
 {
-	const struct gci_topo *t = actual->topo;
 	size_t i;
 
 	for (i = 0; i < actual->n; i++) {
 		struct gct_span *s = &actual->spans[i];
-		const struct gct_span *send;
 		uint64_t first;
 
 		if (gct_span_lane(s) != GCT_LANE_RECV || !s->other)
 			continue;
-		send = &actual->spans[s->other - 1];
-		first = send->from_ns +
-			net->links[t->cluster[send->rank] * t->nclusters + t->cluster[s->rank]]
-				.latency_ns;
+		first = first_byte(actual, net, &actual->spans[s->other - 1], s);
 		if (first > s->from_ns)
 			s->from_ns = first < s->to_ns ? first : s->to_ns;
 	}
