@@ -10,8 +10,8 @@
 static const char help[] =
 	"usage: gridcoll plan OPERATION --grid FILE --bytes N [options]\n"
 	"       gridcoll plan --explain FILE --grid FILE [options]\n"
-	"Predicts how long an operation takes, by each algorithm, and says why. Starts no job.\n"
-	"  -g, --grid FILE           the grid (default: that of the lab in $GRIDCOLL_LAB)\n"
+	"Predicts how long an operation takes by each algorithm, and why. Starts no job.\n"
+	"  -g, --grid FILE           the grid (default: the lab's, in $GRIDCOLL_LAB)\n"
 	"  -b, --bytes N             as in gridcoll bench, e.g. 32MiB\n"
 	"  -a, --algorithm NAME      show this one, with parameters: chain:segment=64KiB\n"
 	"  -p, --params FILE         what gridcoll probe measured\n"
@@ -24,8 +24,8 @@ static const char help[] =
 	"  -j, --json                for programs\n"
 	"      --gantt FILE          who sends what to whom when, as a chart (SVG)\n"
 	"      --print-schedule RANK this rank's steps, of the first window\n"
-	"  -x, --explain FILE        of a run that gridcoll bench --trace recorded: where it and\n"
-	"                            the prediction part\n"
+	"  -x, --explain FILE        a run that gridcoll bench --trace recorded, beside\n"
+	"                            its prediction\n"
 	"  -h, --help                this text\n";
 
 enum { DILATE = 256, GANTT, SCHEDULE, HOSTS, PER_HOST };

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT
+ * gridcoll plan as a person runs it. */
+#include "tests/tools/jobs.h"
+#include "tests/tools/xml.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define GRID "two.grid"
+
+static const char grid[] = "[cluster a]\nhosts = local[0-1]\nnic = 1Gbit\nlan_delay = 50us\n"
+			   "[cluster b]\nhosts = local[2-3]\nnic = 1Gbit\nlan_delay = 50us\n"
+			   "[link a b]\nrate = 10Gbit\ndelay = 2ms\nqueue = 5MB\n";
+
+static void write_text(const char *name, const char *text)
+{
+	FILE *f = fopen(in_scratch("%s", name), "w");
+
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void read_text(const char *name, struct gci_buf *out)
+{
+	FILE *f = fopen(in_scratch("%s", name), "r");
+	char bytes[4096];
+	size_t n;
+
+	assert_non_null(f);
+	while ((n = fread(bytes, 1, sizeof(bytes), f)) > 0)
+		gci_buf_put(out, bytes, n);
+	fclose(f);
+}
+
+/* In the scratch directory; what it writes is in "out" and "err". */
+static int run(const char *args)
+{
+	char *command = gci_asprintf("cd %s && %s %s >out 2>err", in_scratch("."), GRIDCOLL, args);
+	int status;
+
+	assert_non_null(command);
+	write_text(GRID, grid);
+	status = system(command);
+	gci_free(command);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void assert_begins(const char *name, const char *begin)
+{
+	struct gci_buf text = {0};
+
+	read_text(name, &text);
+	if (strncmp(gci_buf_cstr(&text), begin, strlen(begin)) != 0)
+		fail_msg("%s, expected %s...", gci_buf_cstr(&text), begin);
+	gci_buf_free(&text);
+}
+
+static void assert_holds(const char *name, const char *what)
+{
+	struct gci_buf text = {0};
+
+	read_text(name, &text);
+	if (!strstr(gci_buf_cstr(&text), what))
+		fail_msg("no \"%s\" in %s", what, gci_buf_cstr(&text));
+	gci_buf_free(&text);
+}
+
+static const struct {
+	const char *args, *message;
+} wrongs[] = {
+	{"plan", "gridcoll plan: no --grid, expected a grid file"},
+	{"plan --grid " GRID, "gridcoll plan: operation \"\", expected one"},
+	{"plan bcst --grid " GRID " -b 1", "gridcoll plan: operation \"bcst\", expected bcast, "},
+	{"plan bcast gather --grid " GRID " -b 1", "gridcoll plan: operation \"gather\", expected"},
+	{"plan bcast --grid " GRID, "gridcoll plan: no --bytes, expected a size"},
+	{"plan bcast --grid " GRID " -b x", "gridcoll plan: --bytes \"x\", expected a size"},
+	{"plan bcast --grid none -b 1", "gridcoll plan: none: No such file"},
+	{"plan bcast --grid " GRID " -b 1 -r 4",
+		"gridcoll plan: --root \"4\", expected a rank from 0 to 3"},
+	{"plan bcast --grid " GRID " -b 1 --print-schedule 4",
+		"gridcoll plan: --print-schedule \"4\", expected a rank from 0 to 3"},
+	{"plan bcast --grid " GRID " -b 1 -a fastest", "gridcoll plan: "},
+	{"plan allgather --grid " GRID " -b 1 -a ring:degree=2", "gridcoll plan: "},
+	{"plan bcast --grid " GRID " -b 1 --streams 0",
+		"gridcoll plan: --streams \"0\", expected a number from 1 to 64"},
+	{"plan bcast --grid " GRID " -b 1 --dilate 0",
+		"gridcoll plan: --dilate \"0\", expected a number from 1"},
+	{"plan bcast --grid " GRID " -b 1 --hosts other", "gridcoll plan: --hosts other: expected"},
+	{"plan bcast --grid " GRID " -b 1 --gantt none/x", "gridcoll plan: none/x: No such file"},
+	{"plan bcast --explain x --grid " GRID,
+		"gridcoll plan: operation \"bcast\", expected none"},
+	{"plan --explain x -b 1 --grid " GRID,
+		"gridcoll plan: --explain \"x\", expected no --bytes"},
+	{"plan --explain none --grid " GRID, "gridcoll plan: none: No such file"},
+	{"plan --explain " GRID " --grid " GRID, "gridcoll plan: " GRID ":1: "},
+	{"plan --bogus", "gridcoll plan: unknown option --bogus, see gridcoll plan --help"},
+};
+
+static void wrong_arguments(void **state)
+{
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(wrongs) / sizeof(*wrongs); i++) {
+		assert_in_range(run(wrongs[i].args), 1, 2);
+		assert_begins("err", wrongs[i].message);
+		assert_begins("out", "");
+	}
+}
+
+static json_t *load(const char *name)
+{
+	json_t *root = json_load_file(in_scratch("%s", name), JSON_REJECT_DUPLICATES, NULL);
+
+	assert_non_null(root);
+	return root;
+}
+
+static uint64_t number(const json_t *o, const char *key)
+{
+	const json_t *v = json_object_get(o, key);
+
+	assert_true(json_is_integer(v));
+	return (uint64_t)json_integer_value(v);
+}
+
+/* The ways come fastest first, the choice is the first, nothing beats the limit; and people read
+ * the same as programs. */
+static void ranking(void **state)
+{
+	const json_t *ways, *choice;
+	uint64_t before = 0;
+	json_t *root;
+	size_t i, n = 0;
+
+	(void)state;
+	assert_int_equal(run("plan bcast --grid " GRID " -b 4MiB --json"), 0);
+	root = load("out");
+	ways = json_object_get(root, "ways");
+	choice = json_object_get(root, "choice");
+	assert_int_equal(number(root, "bytes"), 4 << 20);
+	assert_int_equal(number(root, "ranks"), 4);
+	assert_true(number(root, "limit_ns") > 2000000);
+	for (i = 0; i < json_array_size(ways); i++) {
+		const json_t *w = json_array_get(ways, i);
+
+		if (json_object_get(w, "not_run"))
+			continue;
+		assert_true(number(w, "predicted_ns") >= before);
+		assert_true(number(w, "predicted_ns") >= number(root, "limit_ns"));
+		assert_true(json_is_string(json_object_get(w, "why")));
+		before = number(w, "predicted_ns");
+		n++;
+	}
+	assert_true(n > 10);
+	assert_true(json_equal(json_object_get(choice, "algorithm"),
+		json_object_get(json_array_get(ways, 0), "algorithm")));
+	assert_int_equal(run("plan bcast --grid " GRID " -b 4MiB"), 0);
+	assert_begins("out", "bcast of 4.19 MB from rank 0 (local0), 4 ranks in 2 clusters\n");
+	assert_holds("out", "\nfrom the grid file alone: nothing was measured");
+	assert_holds("out", json_string_value(json_object_get(choice, "algorithm")));
+	assert_begins("err", "");
+	json_decref(root);
+}
+
+/* Each byte crosses the WAN once; the algorithm asked for is shown, not the best. */
+static void asked_for(void **state)
+{
+	const json_t *links, *l;
+	json_t *root;
+	size_t i, wans = 0;
+
+	(void)state;
+	assert_int_equal(
+		run("plan bcast --grid " GRID " -b 4MiB -a chain -j --print-schedule 1"), 0);
+	root = load("out");
+	assert_string_equal(
+		json_string_value(json_object_get(json_object_get(root, "choice"), "algorithm")),
+		"chain");
+	links = json_object_get(root, "links");
+	for (i = 0; i < json_array_size(links); i++) {
+		l = json_array_get(links, i);
+		if (json_equal(json_object_get(l, "from"), json_object_get(l, "to")))
+			continue;
+		assert_int_equal(number(l, "bytes"), 4 << 20);
+		assert_int_equal(number(l, "senders"), 1);
+		wans++;
+	}
+	assert_int_equal(wans, 1);
+	assert_int_equal(json_array_size(json_object_get(root, "schedule")), 1 + 2);
+	json_decref(root);
+}
+
+/* A lab's dilation slows the network, not the hosts: divided by it, times are shorter, if at all.
+ */
+static void dilated(void **state)
+{
+	uint64_t plain, slow;
+	json_t *root;
+
+	(void)state;
+	assert_int_equal(run("plan bcast --grid " GRID " -b 256KiB -a chain -j"), 0);
+	root = load("out");
+	plain = number(json_object_get(root, "choice"), "predicted_ns");
+	json_decref(root);
+	assert_int_equal(run("plan bcast --grid " GRID " -b 256KiB -a chain -j --dilate 20"), 0);
+	root = load("out");
+	slow = number(json_object_get(root, "choice"), "predicted_ns");
+	assert_int_equal(number(root, "dilation"), 20);
+	json_decref(root);
+	assert_in_range(slow, plain / 2, plain + plain / 100);
+	assert_int_equal(run("plan bcast --grid " GRID " -b 256KiB --dilate no"), 0);
+}
+
+/* Told, and done without. */
+static void bad_files(void **state)
+{
+	struct gci_buf text = {0};
+
+	(void)state;
+	write_text("bad", "{\"version\": 1,\n \"date\": 7}\n");
+	assert_int_equal(run("plan bcast --grid " GRID " -b 1MiB --params bad"), 0);
+	assert_begins("err", "gridcoll plan: warning: bad:");
+	assert_holds("err", "gridcoll plan: warning: going on with the grid file alone\n");
+	assert_holds("out", "\nfrom the grid file alone");
+	assert_int_equal(run("plan bcast --grid " GRID " -b 1MiB --table bad"), 0);
+	assert_begins("err", "gridcoll plan: warning: bad:");
+	assert_holds("err", "gridcoll plan: warning: going on without a table\n");
+	assert_holds("out", ", the fastest of ");
+	write_text("foreign",
+		"{\"version\": 1, \"date\": \"2026-03-01T12:00:00Z\",\n"
+		" \"grid_digest\": \"0123456789abcdef\",\n \"ranks\": 4, \"clusters\": 2,\n"
+		" \"operations\": {\"bcast\": [{\"nbytes\": 65536, \"algorithm\": \"tree\"}]}}\n");
+	assert_int_equal(run("plan bcast --grid " GRID " -b 1MiB --table foreign"), 0);
+	assert_begins("err", "gridcoll plan: warning: foreign:2: made for another grid");
+	gci_buf_free(&text);
+}
+
+static void chart(void **state)
+{
+	struct gci_buf svg = {0};
+	const char *wrong;
+
+	(void)state;
+	assert_int_equal(run("plan allreduce --grid " GRID " -b 1MiB --gantt x.svg"), 0);
+	read_text("x.svg", &svg);
+	wrong = xml_wrong(gci_buf_cstr(&svg), svg.len);
+	if (wrong)
+		fail_msg("%s", wrong);
+	assert_non_null(strstr(gci_buf_cstr(&svg), ">allreduce of 1.05 MB by "));
+	assert_non_null(strstr(gci_buf_cstr(&svg), ">over a WAN"));
+	gci_buf_free(&svg);
+}
+
+/* A run on this machine, recorded, beside what its grid promises. */
+static void explained(void **state)
+{
+	struct job j = {0};
+	json_t *root;
+
+	(void)state;
+	write_text("flat.grid", "[cluster local]\nhosts = local[0-3]\n");
+	job_start(&j, NULL, "-n", "4", GRIDCOLL, "bench", "bcast", "-b", "1MiB", "-a",
+		"chain:segment=64KiB", "-i", "2", "--trace", in_scratch("run.trace"), NULL);
+	assert_int_equal(job_wait(&j), 0);
+	job_free(&j);
+	assert_int_equal(
+		run("plan --explain run.trace --grid flat.grid --json --gantt run.svg"), 0);
+	root = load("out");
+	assert_int_equal(number(root, "bytes"), 1 << 20);
+	assert_true(number(root, "measured_ns") > 0);
+	assert_int_equal(json_array_size(json_object_get(root, "phases")), 1);
+	assert_int_equal(
+		number(json_array_get(json_object_get(root, "phases"), 0), "messages"), 3 * 16);
+	json_decref(root);
+	assert_holds("run.svg", ">bcast of 1.05 MB by chain:segment=65536: measured ");
+	assert_int_equal(run("plan --explain run.trace --grid flat.grid"), 0);
+	assert_holds("out", "\n1 inside local ");
+	/* Of another grid, it tells nothing. */
+	assert_int_equal(run("plan --explain run.trace --grid " GRID), 2);
+	assert_begins("err", "gridcoll plan: run.trace was recorded on another grid than " GRID);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(wrong_arguments),
+		TEST(ranking),
+		TEST(asked_for),
+		TEST(dilated),
+		TEST(bad_files),
+		TEST(chart),
+		TEST(explained),
+	};
+
+	unsetenv("GRIDCOLL_LAB");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
