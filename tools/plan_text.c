@@ -221,6 +221,6 @@ void gct_plan_text(const struct gct_plan_report *p, struct gci_buf *out)
 		else
 			put_way(p, &p->ways->list[i], ++place, out);
 	if (left)
-		gci_buf_printf(
-			out, "%zu more with other parameters are slower (--json has all)\n", left);
+		gci_buf_printf(out,
+			"%zu more with other parameters are no faster (--json has all)\n", left);
 }
