@@ -114,32 +114,24 @@ void gci_comm_drop(gcoll_comm *c)
 
 /* ---- do all ranks call the same? */
 
-/* `own` is our call if it has not ended yet, else NULL. */
-static int mismatch(gcoll_comm *c, uint64_t op, const struct gci_op *own, int peer)
+static int mismatch(gcoll_comm *c, uint64_t op, int peer)
 {
 	struct gci_engine *e = c->engine;
 	char what[GCI_SIGNATURE_NBYTES] = "one thing";
+	struct gci_sign own;
 
-	if (own)
-		gci_op_signature(own, what, sizeof(what));
+	if (gci_calls_find(&e->calls, c->id, op, &own))
+		gci_sign_print(&own, what, sizeof(what));
+	/* The peer's own words for it may come in time for the launcher's verdict. */
+	if (e->ctl && !e->failure.status)
+		gci_control_ask_call(e->ctl,
+			&(struct gci_ctl_call){.rank = (uint32_t)peer, .comm = c->id, .op = op});
 	/* Either may be wrong: nobody is named as the one who failed. */
 	gci_engine_fail(e, GCOLL_ERR_MISMATCH, -1,
-		"operation %" PRIu64 ": rank %d (%s) calls %s, rank %d (%s) something else", op,
-		e->rank, e->hosts[e->rank], what, peer, e->hosts[peer]);
+		"operation %" PRIu64
+		": rank %d (%s) calls %s, rank %d (%s) " GCI_CTL_SOMETHING_ELSE,
+		op, e->rank, e->hosts[e->rank], what, peer, e->hosts[peer]);
 	return 0;
-}
-
-static const struct gci_op *find_op(const gcoll_comm *c, uint64_t number)
-{
-	struct gci_list *it;
-
-	gci_list_each (it, &c->ops) {
-		struct gci_op *op = gci_container(it, struct gci_op, link);
-
-		if (op->number == number)
-			return op;
-	}
-	return NULL;
 }
 
 int gci_comm_check(gcoll_comm *c, int peer, const struct gci_tp_key *key, uint64_t digest)
@@ -152,7 +144,7 @@ int gci_comm_check(gcoll_comm *c, int peer, const struct gci_tp_key *key, uint64
 	if (!seen->set || seen->op < op)
 		*seen = (struct gci_seen_op){op, digest, peer, 1};
 	if (seen->op == op && seen->digest != digest && op < c->next_op)
-		return mismatch(c, op, find_op(c, op), peer);
+		return mismatch(c, op, peer);
 	return 1;
 }
 
@@ -161,7 +153,7 @@ int gci_comm_see(gcoll_comm *c, uint64_t op, uint64_t digest)
 	struct gci_seen_op *seen = &c->seen[op % GCI_SEEN_OPS];
 
 	if (seen->set && seen->op == op && seen->digest != digest) {
-		mismatch(c, op, find_op(c, op), seen->peer);
+		mismatch(c, op, seen->peer);
 		return GCOLL_ERR_MISMATCH;
 	}
 	*seen = (struct gci_seen_op){op, digest, c->engine->rank, 1};

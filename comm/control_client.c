@@ -24,6 +24,7 @@ struct gci_control {
 	int running; /* the thread is */
 	pthread_t thread;
 	void (*wake)(void *user);
+	int (*called)(void *user, struct gci_ctl_call *m);
 	void *user;
 	uint64_t beat_ns, dead_ns;
 	struct gci_buf in; /* the thread's, once it runs */
@@ -180,6 +181,22 @@ static void lost(struct gci_control *ctl, const char *how)
 	set_verdict(ctl, &f);
 }
 
+static void put_call(struct gci_control *ctl, enum gci_ctl_type type, const struct gci_ctl_call *m)
+{
+	pthread_mutex_lock(&ctl->lock);
+	gci_ctl_put_call(&ctl->out, type, m);
+	pthread_mutex_unlock(&ctl->lock);
+}
+
+/* The thread sends it in its next round. */
+static void answer(struct gci_control *ctl, const struct gci_ctl_call *asked)
+{
+	struct gci_ctl_call m = *asked;
+
+	if (ctl->called(ctl->user, &m))
+		put_call(ctl, GCI_CTL_CALLED, &m);
+}
+
 static void on_message(struct gci_control *ctl, const struct gci_ctl_message *m)
 {
 	if (m->type == GCI_CTL_ABORT) {
@@ -191,6 +208,8 @@ static void on_message(struct gci_control *ctl, const struct gci_ctl_message *m)
 		ctl->wake(ctl->user);
 	} else if (m->type == GCI_CTL_WAIT) {
 		take_wait(ctl, &m->wait);
+	} else if (m->type == GCI_CTL_ASK) {
+		answer(ctl, &m->call);
 	}
 }
 
@@ -309,11 +328,13 @@ static int wait_for_start(
 }
 
 int gci_control_join(struct gci_control *ctl, const struct gci_ctl_hello *hello,
-	void (*wake)(void *user), void *user, struct gci_ctl_message *start, struct gci_error *e)
+	void (*wake)(void *user), int (*called)(void *user, struct gci_ctl_call *m), void *user,
+	struct gci_ctl_message *start, struct gci_error *e)
 {
 	int rc;
 
 	ctl->wake = wake;
+	ctl->called = called;
 	ctl->user = user;
 	gci_ctl_put_hello(&ctl->out, hello);
 	if (ctl->out.failed)
@@ -349,6 +370,12 @@ void gci_control_fail(struct gci_control *ctl, const struct gci_ctl_failure *f)
 	pthread_mutex_lock(&ctl->lock);
 	gci_ctl_put_failure(&ctl->out, GCI_CTL_FAIL, f);
 	pthread_mutex_unlock(&ctl->lock);
+	nudge(ctl);
+}
+
+void gci_control_ask_call(struct gci_control *ctl, const struct gci_ctl_call *m)
+{
+	put_call(ctl, GCI_CTL_ASK, m);
 	nudge(ctl);
 }
 

@@ -18,12 +18,18 @@ int gci_control_connect(struct gci_control **ctl, const char *rendezvous, char *
 
 /* Says HELLO and waits for START, however long the other ranks take (the launcher gives up on
  * them in time). Then starts the thread. `wake` is called from the thread, with `user`, when a
- * verdict has come. *start is the caller's to free by gci_ctl_message_free. */
+ * verdict has come; `called`, from the thread too, when a rank asks what this one called: it fills
+ * in the text and returns 1, or 0 when it does not know. *start is the caller's to free by
+ * gci_ctl_message_free. */
 int gci_control_join(struct gci_control *ctl, const struct gci_ctl_hello *hello,
-	void (*wake)(void *user), void *user, struct gci_ctl_message *start, struct gci_error *e);
+	void (*wake)(void *user), int (*called)(void *user, struct gci_ctl_call *m), void *user,
+	struct gci_ctl_message *start, struct gci_error *e);
 
 /* Tells the launcher that the job cannot go on. Does not wait. */
 void gci_control_fail(struct gci_control *ctl, const struct gci_ctl_failure *f);
+
+/* Asks m->rank what it called: the launcher tells with the verdict. Does not wait. */
+void gci_control_ask_call(struct gci_control *ctl, const struct gci_ctl_call *m);
 
 /* True, with *f filled, if the job has ended with a failure: by the launcher's word, or because the
  * launcher is gone. */

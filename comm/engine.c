@@ -26,6 +26,7 @@ struct gci_engine *gci_engine_create(int rank, int size, const char **hosts)
 	e->hosts = hosts;
 	e->op_timeout_ns = GCI_NEVER;
 	e->window_nbytes = GCI_WINDOW_NBYTES;
+	gci_calls_init(&e->calls);
 	gci_list_init(&e->comms);
 	gci_list_init(&e->requests);
 	return e;
@@ -43,6 +44,7 @@ void gci_engine_free(struct gci_engine *e)
 	while (!gci_list_empty(&e->comms))
 		gci_comm_drop(gci_container(e->comms.next, gcoll_comm, link));
 	gci_comms_free(&e->by_id);
+	gci_calls_free(&e->calls);
 	gci_scratch_free(&e->scratch);
 	gci_recording_set(e, NULL);
 	gci_free(e);

@@ -7,6 +7,7 @@
 #ifndef GCI_COMM_ENGINE_H
 #define GCI_COMM_ENGINE_H
 
+#include "comm/calls.h"
 #include "comm/comms.h"
 #include "comm/control_client.h"
 #include "comm/recording.h"
@@ -40,6 +41,7 @@ struct gci_engine {
 	struct gci_tp *tp;
 	struct gci_list comms; /* gcoll_comm.link */
 	struct gci_comms by_id;
+	struct gci_calls calls;
 	struct gcoll_comm *world;
 	uint32_t next_id; /* no communicator known here has this one, or a higher one */
 	struct gci_early_op early[GCI_EARLY_OPS];

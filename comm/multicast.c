@@ -60,6 +60,8 @@ static int start(gcoll_req *r)
 			gci_recording_count(c->engine, &op->coll);
 		v->left++;
 		/* Who is not in it stands for it, too: others may call something else. */
+		if (!member)
+			gci_op_note(op);
 		rc = member ? gci_op_start(op) : gci_comm_see(c, op->number, op->digest);
 		if (rc || !member) /* the engine failed: those begun end by themselves */
 			on_done(op, rc);

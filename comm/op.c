@@ -8,33 +8,33 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *op_name(enum gcoll_op op)
+static struct gci_sign sign_of(const struct gci_op *op)
 {
-	return op >= GCOLL_OP_USER ? "an operation of the user's" : gci_op_name(op);
+	const struct gci_coll *c = &op->coll;
+
+	return (struct gci_sign){.kind = c->kind,
+		.name = op->name,
+		.algorithm = op->algorithm ? op->algorithm->name : NULL,
+		.type = op->type,
+		.op = op->op,
+		.esize = c->esize,
+		.count = c->count,
+		.has_counts = c->counts != NULL,
+		.root = c->root};
 }
 
 void gci_op_signature(const struct gci_op *op, char *out, size_t size)
 {
-	const struct gci_coll *coll = &op->coll;
-	size_t n;
-	int to = coll->kind == GCI_REDUCE || coll->kind == GCI_GATHER;
+	const struct gci_sign sign = sign_of(op);
 
-	snprintf(out, size, "%s", op->name ? op->name : gci_kind_name(coll->kind));
-	n = strlen(out);
-	if (coll->kind != GCI_BARRIER && coll->counts)
-		n += (size_t)snprintf(out + n, size - n, " of %s", gci_type_name(op->type));
-	else if (coll->kind != GCI_BARRIER)
-		n += (size_t)snprintf(out + n, size - n, " of %" PRIu64 " %s", coll->count,
-			gci_type_name(op->type));
-	if (op->type >= GCOLL_ELEMENT_BASE)
-		n += (size_t)snprintf(out + n, size - n, " of %" PRIu32 " bytes", coll->esize);
-	if (gci_kind_has_root(coll->kind))
-		n += (size_t)snprintf(
-			out + n, size - n, " %s rank %d", to ? "to" : "from", coll->root);
-	if (gci_kind_reduces(coll->kind))
-		n += (size_t)snprintf(out + n, size - n, " with %s", op_name(op->op));
-	if (op->algorithm)
-		snprintf(out + n, size - n, " by %s", op->algorithm->name);
+	gci_sign_print(&sign, out, size);
+}
+
+void gci_op_note(const struct gci_op *op)
+{
+	const struct gci_sign sign = sign_of(op);
+
+	gci_calls_note(&op->comm->engine->calls, op->comm->id, op->number, &sign);
 }
 
 static uint64_t digest_of(const struct gci_op *op)
@@ -223,6 +223,7 @@ int gci_op_start(struct gci_op *op)
 	int rc;
 
 	gci_list_push(&c->ops, &op->link);
+	gci_op_note(op);
 	rc = gci_comm_see(c, op->number, op->digest);
 	if (rc) {
 		gci_list_del(&op->link);

@@ -55,6 +55,9 @@ int gci_op_start(struct gci_op *op);
 /* After the transport was freed, or when it is not under way. */
 void gci_op_drop(struct gci_op *op);
 
+/* Keeps its signature, for whoever finds that others call something else: before gci_comm_see. */
+void gci_op_note(const struct gci_op *op);
+
 /* As in "reduce of 64 int32 to rank 0 with sum by binomial". */
 void gci_op_signature(const struct gci_op *op, char *out, size_t size);
 

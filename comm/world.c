@@ -105,6 +105,19 @@ static void on_verdict(void *user)
 		gci_tp_wake(w->comm->engine->tp);
 }
 
+/* Another rank asks what this one called. From the control thread. */
+static int on_call_asked(void *user, struct gci_ctl_call *m)
+{
+	struct gci_world *w = user;
+	gcoll_comm *c = __atomic_load_n(&w->comm, __ATOMIC_ACQUIRE);
+	struct gci_sign sign;
+
+	if (!c || !gci_calls_find(&c->engine->calls, m->comm, m->op, &sign))
+		return 0;
+	gci_sign_print(&sign, m->text, sizeof(m->text));
+	return 1;
+}
+
 static int join(struct gci_world *w, const struct environment *env, struct gci_error *e)
 {
 	struct gci_ctl_hello hello = {.version = GCI_CTL_VERSION, .rank = (uint32_t)env->rank};
@@ -116,7 +129,7 @@ static int join(struct gci_world *w, const struct environment *env, struct gci_e
 	if (!rc && gci_ctl_token(env->secret, hello.rank, hello.token))
 		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	if (!rc)
-		rc = gci_control_join(w->ctl, &hello, on_verdict, w, &w->start, e);
+		rc = gci_control_join(w->ctl, &hello, on_verdict, on_call_asked, w, &w->start, e);
 	if (!rc && w->start.start.size != (uint32_t)env->size)
 		rc = gci_error_set(e, GCOLL_ERR_PROTO, "the launcher started %u ranks, not %d",
 			w->start.start.size, env->size);

@@ -19,11 +19,17 @@ struct gci_rdv_conn {
 struct rdv_rank {
 	struct gci_rdv_conn *conn;
 	int joined, bye, lost, silent, exited;
-	int code, signal;  /* of the process's end */
-	int own_failure;   /* `told` is the launcher's own word */
-	int32_t blamed;    /* whom `told` is about, -1: nobody */
-	int told_status;   /* GCOLL_ERR_* */
-	char *told;        /* its FAIL, or NULL */
+	int code, signal; /* of the process's end */
+	int own_failure;  /* `told` is the launcher's own word */
+	int32_t blamed;   /* whom `told` is about, -1: nobody */
+	int told_status;  /* GCOLL_ERR_* */
+	char *told;       /* its FAIL, or NULL */
+	int asks;         /* it has asked what another calls: rank, comm and op of `asked` */
+	struct {
+		uint32_t rank, comm;
+		uint64_t op;
+	} asked;
+	char *called;      /* the other's answer, or NULL */
 	uint64_t heard_ns; /* last sign of life */
 	uint64_t told_ns, end_ns, lost_ns;
 	char addr[64];
@@ -51,6 +57,7 @@ void gci_rdv_send_abort(struct gci_rdv *r);
 /* verdict.c: take down facts. */
 void gci_rdv_tell(struct gci_rdv *r, uint32_t by, int32_t blamed, int status, const char *text,
 	uint64_t now_ns);
+void gci_rdv_answer(struct gci_rdv *r, const struct gci_ctl_call *m);
 void gci_rdv_note_lost(struct gci_rdv *r, uint32_t rank, uint64_t now_ns);
 void gci_rdv_check_silence(struct gci_rdv *r, uint64_t now_ns);
 void gci_rdv_check_leavers(struct gci_rdv *r, uint64_t now_ns);

@@ -54,8 +54,10 @@ void gci_rdv_free(struct gci_rdv *r)
 		return;
 	while (!gci_list_empty(&r->conns))
 		conn_free(r, gci_container(r->conns.next, struct gci_rdv_conn, link));
-	for (i = 0; r->ranks && i < r->config.size; i++)
+	for (i = 0; r->ranks && i < r->config.size; i++) {
 		gci_free(r->ranks[i].told);
+		gci_free(r->ranks[i].called);
+	}
 	gci_free(r->ranks);
 	OPENSSL_cleanse(r->config.secret, sizeof(r->config.secret));
 	gci_free(r);
@@ -236,6 +238,35 @@ static void pass_on_wait(struct gci_rdv *r, uint32_t from, const struct gci_ctl_
 	mark_dirty(r, c);
 }
 
+static void pass_on_ask(struct gci_rdv *r, uint32_t from, const struct gci_ctl_call *m)
+{
+	struct rdv_rank *k = &r->ranks[from];
+	struct gci_ctl_call there = *m;
+	struct gci_rdv_conn *c;
+
+	if (k->asks || m->rank >= r->config.size) /* the first word counts, as of failures */
+		return;
+	c = r->ranks[m->rank].conn;
+	if (!c || c->closing)
+		return;
+	k->asks = 1;
+	k->asked.rank = m->rank;
+	k->asked.comm = m->comm;
+	k->asked.op = m->op;
+	there.rank = from;
+	gci_ctl_put_call(&c->out, GCI_CTL_ASK, &there);
+	mark_dirty(r, c);
+}
+
+static void take_answer(struct gci_rdv *r, uint32_t from, const struct gci_ctl_call *m)
+{
+	const struct rdv_rank *k = m->rank < r->config.size ? &r->ranks[m->rank] : NULL;
+
+	if (k && k->asks && k->asked.rank == from && k->asked.comm == m->comm &&
+		k->asked.op == m->op)
+		gci_rdv_answer(r, m);
+}
+
 static void on_message(
 	struct gci_rdv *r, struct gci_rdv_conn *c, struct gci_ctl_message *m, uint64_t now_ns)
 {
@@ -256,6 +287,12 @@ static void on_message(
 		k->bye = 1;
 		if (++r->nbye == r->config.size)
 			send_plain(r, GCI_CTL_BYE);
+		break;
+	case GCI_CTL_ASK:
+		pass_on_ask(r, (uint32_t)c->rank, &m->call);
+		break;
+	case GCI_CTL_CALLED:
+		take_answer(r, (uint32_t)c->rank, &m->call);
 		break;
 	case GCI_CTL_WAIT:
 		pass_on_wait(r, (uint32_t)c->rank, &m->wait);

@@ -20,18 +20,33 @@ static void arm(struct gci_rdv *r, uint64_t now_ns, uint64_t wait_ns)
 		r->verdict_ns = now_ns + wait_ns;
 }
 
+/* A copy with nothing in it that a terminal would obey. */
+static char *one_line(const char *text)
+{
+	char *copy = gci_strdup(text), *p;
+
+	for (p = copy; p && *p; p++)
+		if (iscntrl((unsigned char)*p))
+			*p = '?';
+	return copy;
+}
+
+void gci_rdv_answer(struct gci_rdv *r, const struct gci_ctl_call *m)
+{
+	struct rdv_rank *k = &r->ranks[m->rank];
+
+	if (!k->called && !r->judged)
+		k->called = one_line(m->text);
+}
+
 void gci_rdv_tell(struct gci_rdv *r, uint32_t by, int32_t blamed, int status, const char *text,
 	uint64_t now_ns)
 {
 	struct rdv_rank *k = &r->ranks[by];
-	char *p;
 
 	if (k->told || r->judged)
 		return; /* its first word counts */
-	k->told = gci_strdup(text);
-	for (p = k->told; p && *p; p++) /* one line, and nothing a terminal would obey */
-		if (iscntrl((unsigned char)*p))
-			*p = '?';
+	k->told = one_line(text);
 	k->told_status = status;
 	k->blamed = blamed;
 	k->told_ns = now_ns;
@@ -219,6 +234,18 @@ static void blame_end(const struct rdv_rank *k, struct gci_rdv_verdict *v)
 	}
 }
 
+/* Of ranks that do not call the same, both sides are told. */
+static void complete(struct gci_rdv_verdict *v, const struct rdv_rank *k)
+{
+	static const char unknown[] = GCI_CTL_SOMETHING_ELSE;
+	size_t len = strlen(v->cause), n = sizeof(unknown) - 1;
+
+	if (k->told_status != GCOLL_ERR_MISMATCH || !k->called || len < n ||
+		strcmp(v->cause + len - n, unknown) != 0)
+		return;
+	snprintf(v->cause + len - n, sizeof(v->cause) - len + n, "%s", k->called);
+}
+
 static void blame_told(struct gci_rdv *r, uint32_t by, struct gci_rdv_verdict *v)
 {
 	const struct rdv_rank *k = &r->ranks[by];
@@ -227,6 +254,7 @@ static void blame_told(struct gci_rdv *r, uint32_t by, struct gci_rdv_verdict *v
 	v->rank = k->blamed;
 	v->who[0] = '\0';
 	snprintf(v->cause, sizeof(v->cause), "%s", k->told);
+	complete(v, k);
 	if (v->rank >= 0)
 		gci_ranklist(&(uint32_t){(uint32_t)v->rank}, 1, r->config.names, v->who);
 }

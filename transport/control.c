@@ -75,6 +75,17 @@ void gci_ctl_put_wait(struct gci_buf *out, const struct gci_ctl_wait *m)
 	end(out, at);
 }
 
+void gci_ctl_put_call(struct gci_buf *out, enum gci_ctl_type type, const struct gci_ctl_call *m)
+{
+	size_t at = begin(out, type);
+
+	gci_buf_put_u32(out, m->rank);
+	gci_buf_put_u32(out, m->comm);
+	gci_buf_put_u64(out, m->op);
+	gci_buf_put_str(out, m->text);
+	end(out, at);
+}
+
 void gci_ctl_put_plain(struct gci_buf *out, enum gci_ctl_type type)
 {
 	end(out, begin(out, type));
@@ -143,6 +154,14 @@ static void read_wait(struct gci_reader *r, struct gci_ctl_wait *m)
 	m->seq = gci_read_u64(r);
 }
 
+static void read_call(struct gci_reader *r, struct gci_ctl_call *m)
+{
+	m->rank = gci_read_u32(r);
+	m->comm = gci_read_u32(r);
+	m->op = gci_read_u64(r);
+	read_text(r, m->text, sizeof(m->text));
+}
+
 int gci_ctl_get(struct gci_buf *in, uint32_t max, struct gci_ctl_message *m, struct gci_error *e)
 {
 	struct gci_reader r = {0};
@@ -174,6 +193,10 @@ int gci_ctl_get(struct gci_buf *in, uint32_t max, struct gci_ctl_message *m, str
 		break;
 	case GCI_CTL_WAIT:
 		read_wait(&r, &m->wait);
+		break;
+	case GCI_CTL_ASK:
+	case GCI_CTL_CALLED:
+		read_call(&r, &m->call);
 		break;
 	case GCI_CTL_BEAT:
 	case GCI_CTL_BYE:

@@ -15,6 +15,8 @@
  *					<- BYE		all ranks have said BYE
  *	WAIT ->				-> WAIT		to a rank that said BYE: somebody waits for
  *it
+ *	ASK ->				-> ASK		what does another rank call? to that one
+ *	CALLED ->					its answer, for the verdict
  *
  * Either side treats dead_ns without any message as the other's death. */
 #ifndef GCI_TRANSPORT_CONTROL_H
@@ -29,7 +31,12 @@
 #define GCI_CTL_MAX_HELLO   4096 /* before a rank is known, nothing longer is taken */
 #define GCI_CTL_MAX_RANKS   65536
 #define GCI_CTL_TEXT        480
+#define GCI_CTL_CALL_TEXT   200
 #define GCI_SECRET_NBYTES   32
+
+/* Ends the text of a FAIL about ranks that do not call the same; the launcher puts in its place
+ * what the other rank answered. */
+#define GCI_CTL_SOMETHING_ELSE "something else"
 
 enum gci_ctl_type {
 	GCI_CTL_HELLO = 1,
@@ -39,6 +46,8 @@ enum gci_ctl_type {
 	GCI_CTL_ABORT,
 	GCI_CTL_BYE,
 	GCI_CTL_WAIT,
+	GCI_CTL_ASK,
+	GCI_CTL_CALLED,
 };
 
 struct gci_ctl_hello {
@@ -79,6 +88,15 @@ struct gci_ctl_wait {
 	uint64_t seq;
 };
 
+/* An operation that two ranks do not call alike. ASK names the rank that is asked; passed on to
+ * that one, and in its answer, the rank that asks. */
+struct gci_ctl_call {
+	uint32_t rank;
+	uint32_t comm;
+	uint64_t op;
+	char text[GCI_CTL_CALL_TEXT]; /* CALLED: "bcast of 5 byte from rank 0 by tree" */
+};
+
 struct gci_ctl_message {
 	enum gci_ctl_type type;
 	union {
@@ -86,6 +104,7 @@ struct gci_ctl_message {
 		struct gci_ctl_start start;
 		struct gci_ctl_failure failure;
 		struct gci_ctl_wait wait;
+		struct gci_ctl_call call;
 	};
 };
 
@@ -95,6 +114,7 @@ void gci_ctl_put_start(struct gci_buf *out, const struct gci_ctl_start *m);
 void gci_ctl_put_failure(
 	struct gci_buf *out, enum gci_ctl_type type, const struct gci_ctl_failure *m);
 void gci_ctl_put_wait(struct gci_buf *out, const struct gci_ctl_wait *m);
+void gci_ctl_put_call(struct gci_buf *out, enum gci_ctl_type type, const struct gci_ctl_call *m);
 void gci_ctl_put_plain(struct gci_buf *out, enum gci_ctl_type type); /* BEAT, BYE */
 
 /* Takes the first message off `in`. Returns 1 with *m filled (to be freed), 0 when `in` does not

@@ -22,6 +22,10 @@ static void put(struct gci_buf *out, const struct gci_ctl_message *m)
 	case GCI_CTL_WAIT:
 		gci_ctl_put_wait(out, &m->wait);
 		break;
+	case GCI_CTL_ASK:
+	case GCI_CTL_CALLED:
+		gci_ctl_put_call(out, m->type, &m->call);
+		break;
 	case GCI_CTL_BEAT:
 	case GCI_CTL_BYE:
 		gci_ctl_put_plain(out, m->type);

@@ -279,6 +279,63 @@ static void lost_control_connection(void **state)
 	assert_string_equal(rdv_verdict(w), "rank 1 on k2: its control connection was lost");
 }
 
+static void say_call(struct world *w, uint32_t by, enum gci_ctl_type type, uint32_t rank,
+	uint64_t op, const char *text)
+{
+	struct gci_ctl_call m = {.rank = rank, .comm = 3, .op = op};
+	struct gci_buf b = {0};
+
+	snprintf(m.text, sizeof(m.text), "%s", text);
+	gci_ctl_put_call(&b, type, &m);
+	rdv_give(w, &w->ranks[by], &b);
+}
+
+static void say_mismatch(struct world *w, uint32_t by)
+{
+	struct gci_ctl_failure m = {.status = GCOLL_ERR_MISMATCH,
+		.rank = -1,
+		.text = "rank 1 calls barrier, rank 2 " GCI_CTL_SOMETHING_ELSE};
+	struct gci_buf b = {0};
+
+	gci_ctl_put_failure(&b, GCI_CTL_FAIL, &m);
+	rdv_give(w, &w->ranks[by], &b);
+}
+
+/* Who finds that another calls something else has that one asked what. */
+static void both_calls_are_told(void **state)
+{
+	struct world *w = *state;
+	struct gci_ctl_message m;
+
+	rdv_join_all(w);
+	say_call(w, 2, GCI_CTL_CALLED, 1, 5, "a guess"); /* nobody has asked */
+	say_call(w, 1, GCI_CTL_ASK, NRANKS, 5, "");
+	say_call(w, 1, GCI_CTL_ASK, 2, 5, "");
+	say_mismatch(w, 1);
+	assert_true(rdv_next_of(&w->ranks[2], GCI_CTL_ASK, &m) >= 0);
+	assert_int_equal(m.call.rank, 1);
+	assert_int_equal(m.call.comm, 3);
+	assert_int_equal(m.call.op, 5);
+	say_call(w, 3, GCI_CTL_CALLED, 1, 5, "not asked");
+	say_call(w, 2, GCI_CTL_CALLED, 1, 6, "another operation");
+	say_call(w, 2, GCI_CTL_CALLED, 1, 5, "bcast\nof 3 byte");
+	rdv_pass(w, SEC);
+	assert_string_equal(rdv_verdict(w), "rank 1 calls barrier, rank 2 bcast?of 3 byte");
+}
+
+/* It may know no more, or answer too late. */
+static void one_call_is_told(void **state)
+{
+	struct world *w = *state;
+
+	rdv_join_all(w);
+	say_call(w, 1, GCI_CTL_ASK, 2, 5, "");
+	say_mismatch(w, 1);
+	rdv_pass(w, SEC);
+	say_call(w, 2, GCI_CTL_CALLED, 1, 5, "bcast");
+	assert_string_equal(rdv_verdict(w), "rank 1 calls barrier, rank 2 something else");
+}
+
 static void launcher_could_not_start(void **state)
 {
 	struct world *w = *state;
@@ -355,6 +412,8 @@ int main(void)
 		T(bye_after_the_end_of_the_process),
 		T(never_joining_while_others_wait),
 		T(lost_control_connection),
+		T(both_calls_are_told),
+		T(one_call_is_told),
 		T(launcher_could_not_start),
 		T(launcher_gives_up),
 		cmocka_unit_test(lists_read_well),

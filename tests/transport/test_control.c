@@ -19,6 +19,8 @@ static const struct gci_ctl_start start = {.size = 2,
 	.ranks = ranks};
 static const struct gci_ctl_failure failure = {
 	.status = GCOLL_ERR_PEER, .rank = -1, .text = "the host went away"};
+static const struct gci_ctl_call call = {
+	.rank = 5, .comm = 1, .op = 1ull << 39, .text = "bcast of 5 byte from rank 0"};
 static const struct gci_ctl_wait waiting = {
 	.rank = 65535, .comm = 3, .tag = 0x7fffffff, .seq = 1ull << 63 | 5};
 
@@ -32,12 +34,15 @@ static void put_all(struct gci_buf *b)
 	gci_ctl_put_failure(b, GCI_CTL_ABORT, &failure);
 	gci_ctl_put_plain(b, GCI_CTL_BYE);
 	gci_ctl_put_wait(b, &waiting);
+	gci_ctl_put_call(b, GCI_CTL_ASK, &call);
+	gci_ctl_put_call(b, GCI_CTL_CALLED, &call);
 }
 
 static void check_message(const struct gci_ctl_message *m, int i)
 {
 	static const enum gci_ctl_type order[] = {GCI_CTL_HELLO, GCI_CTL_START, GCI_CTL_BEAT,
-		GCI_CTL_FAIL, GCI_CTL_ABORT, GCI_CTL_BYE, GCI_CTL_WAIT};
+		GCI_CTL_FAIL, GCI_CTL_ABORT, GCI_CTL_BYE, GCI_CTL_WAIT, GCI_CTL_ASK,
+		GCI_CTL_CALLED};
 
 	assert_int_equal(m->type, order[i]);
 	switch (m->type) {
@@ -57,6 +62,10 @@ static void check_message(const struct gci_ctl_message *m, int i)
 	case GCI_CTL_FAIL:
 	case GCI_CTL_ABORT:
 		assert_memory_equal(&m->failure, &failure, sizeof(failure));
+		break;
+	case GCI_CTL_ASK:
+	case GCI_CTL_CALLED:
+		assert_memory_equal(&m->call, &call, sizeof(call));
 		break;
 	case GCI_CTL_WAIT:
 		assert_memory_equal(&m->wait, &waiting, sizeof(waiting));
@@ -86,13 +95,13 @@ static void messages_come_back(void **state)
 		check_message(&m, n++);
 		gci_ctl_message_free(&m);
 	}
-	assert_int_equal(n, 7);
+	assert_int_equal(n, 9);
 	assert_int_equal(in.len, 0);
 	for (n = 0; gci_ctl_get(&all, GCI_CTL_MAX_MESSAGE, &m, NULL) == 1; n++) {
 		check_message(&m, n);
 		gci_ctl_message_free(&m);
 	}
-	assert_int_equal(n, 7);
+	assert_int_equal(n, 9);
 	gci_buf_free(&all);
 	gci_buf_free(&in);
 }
@@ -127,8 +136,10 @@ static void malformed_messages_are_refused(void **state)
 	(void)state;
 	gci_ctl_put_plain(&b, 0);
 	expect_refused(&b, 100, "type 0");
-	gci_ctl_put_plain(&b, GCI_CTL_WAIT + 1);
-	expect_refused(&b, 100, "type 8");
+	gci_ctl_put_plain(&b, GCI_CTL_CALLED + 1);
+	expect_refused(&b, 100, "type 10");
+	gci_ctl_put_plain(&b, GCI_CTL_CALLED);
+	expect_refused(&b, 100, "type 9");
 	gci_ctl_put_plain(&b, GCI_CTL_WAIT);
 	expect_refused(&b, 100, "type 7");
 	gci_ctl_put_plain(&b, GCI_CTL_HELLO); /* without its fields */
