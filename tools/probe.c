@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define LINK_NS      (15 * GCI_NS_PER_S) /* times the dilation */
-#define LINK_NBYTES  (UINT64_C(256) << 20)
+#define LINK_NBYTES  (UINT64_C(512) << 20)
 #define MOST_MESSAGE (UINT64_C(8) << 20)
 #define STREAMS      16
 
@@ -24,7 +24,7 @@ static const char help[] =
 	"  -o, --output FILE   write the parameters file, for gridcoll plan and tune\n"
 	"  -t, --time T        take no longer than this (default 15s for each link; in a lab,\n"
 	"                      both are multiplied by its dilation)\n"
-	"  -b, --bytes B       send no more than this (default 256MiB for each link)\n"
+	"  -b, --bytes B       send no more than this (default 512MiB for each link)\n"
 	"  -m, --message SIZE  the largest message worth trying (default 8MiB)\n"
 	"  -s, --streams N     most connections to try between two hosts (default 16)\n"
 	"  -h, --help          this text\n";

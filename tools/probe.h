@@ -116,6 +116,9 @@ struct gct_probed {
 int gct_probe_link(struct gct_wire *w, int peer, const struct gct_budget *most, int shared_clock,
 	struct gct_probed *out);
 
+/* How long a transfer must last to tell a rate. */
+uint64_t gct_least_ns(const struct gct_wire *w, uint64_t rtt_ns);
+
 /* All that gct_probe_link has found, as bytes and back. GCOLL_ERR_PROTO where it is not whole. */
 struct gci_buf;
 void gct_probed_encode(const struct gct_probed *p, struct gci_buf *out);

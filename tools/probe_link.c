@@ -10,12 +10,12 @@
 #include <string.h>
 
 #define FIRST_ROUNDS  5
-#define STAMPS        15
+#define STAMPS        7
 #define RATE_PERCENT  30 /* of the link's time and bytes */
 #define ISEND_PERCENT 10
-#define ROUND_TRIPS   10 /* a transfer tells a rate that lasts so many of them */
-#define LEAST_RATE_NS (20 * GCI_NS_PER_MS)
 #define NISENDS       4
+#define ROUND_TRIPS   5 /* a transfer tells a rate that lasts so many of them, and so long */
+#define LEAST_RATE_NS (50 * GCI_NS_PER_MS)
 
 static const uint64_t isend_sizes[NISENDS] = {1u << 10, 4u << 10, 64u << 10, 256u << 10};
 
@@ -74,19 +74,24 @@ static int keep_rates(struct link *l, const struct gci_ramp *r)
 	return 0;
 }
 
+uint64_t gct_least_ns(const struct gct_wire *w, uint64_t rtt_ns)
+{
+	uint64_t least = LEAST_RATE_NS * w->comm->engine->grid->dilation;
+
+	return ROUND_TRIPS * rtt_ns > least ? ROUND_TRIPS * rtt_ns : least;
+}
+
 static int measure_rates(struct link *l)
 {
 	struct gci_ramp_config config = {.most_ns = left_ns(l) / 100 * RATE_PERCENT,
 		.most_nbytes = l->left_nbytes / 100 * RATE_PERCENT,
-		.least_ns = ROUND_TRIPS * l->rtt_ns,
+		.least_ns = gct_least_ns(l->w, l->rtt_ns),
 		.most_level = gct_wire_streams(l->w, l->peer, l->w->streams)};
 	uint64_t *at_ns = gci_calloc(GCI_RAMP_PIECES, sizeof(*at_ns));
 	struct gci_ramp r;
 	struct gci_ramp_trial t;
 	int rc = at_ns ? 0 : gci_comm_error(GCOLL_ERR_NOMEM, "out of memory for times");
 
-	if (config.least_ns < LEAST_RATE_NS)
-		config.least_ns = LEAST_RATE_NS;
 	gci_ramp_init(&r, &config);
 	while (!rc && gci_ramp_next(&r, &t)) {
 		uint64_t from = gci_now_ns();
@@ -147,6 +152,7 @@ static int measure_plogp(struct link *l, uint64_t most_message)
 	l->out->err_ppm = err_ppm(&m);
 	if (gci_measure_result(&m, &l->out->link))
 		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory for sizes");
+	gci_measure_saturate(&l->out->link, gci_params_rate(&l->out->link, l->out->streams));
 	return 0;
 }
 

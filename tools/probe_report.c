@@ -102,7 +102,10 @@ static void print_link(const struct gct_probe *p, const struct gct_probed *l)
 	print_time(p, at[0].or_ns);
 	print_time(p, at[0].gap_ns);
 	print_time(p, at[1].gap_ns);
-	printf(" %4.1f%%", (double)l->err_ppm / 1e4);
+	if (l->err_ppm < 1000000)
+		printf(" %4.1f%%", (double)l->err_ppm / 1e4);
+	else
+		printf(" %5s", "?"); /* of one time */
 	print_rate(p, l->link.rates, l->link.nrates);
 	print_rate(p, l->senders, l->nsenders);
 	printf("%s\n", l->limits ? " *" : "");
@@ -248,7 +251,9 @@ static int replace(const char *path, const char *data, size_t len)
 		at += n > 0 ? (size_t)n : 0;
 	}
 	/* mkostemp makes it for its owner only. */
-	if (!rc && (fchmod(fd, 0644) || fsync(fd) || close(fd) || rename(tmp, path)))
+	if (!rc && (fchmod(fd, 0644) || fsync(fd)))
+		rc = failed(tmp, fd);
+	else if (!rc && (close(fd) || rename(tmp, path)))
 		rc = failed(path, -1);
 	if (rc && fd >= 0)
 		unlink(tmp);

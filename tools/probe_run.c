@@ -10,8 +10,6 @@
 
 #define RESULT_TAG      1
 #define SENDERS_PERCENT 25 /* of all time and bytes */
-#define ROUND_TRIPS     10
-#define LEAST_RATE_NS   (20 * GCI_NS_PER_MS)
 #define MOST_RESULT     (1u << 20)
 
 /* ---- parts of tasks */
@@ -179,7 +177,7 @@ static int measure_senders(struct gct_probe *p, struct gct_probed *l, uint64_t p
 	uint64_t spent = gci_now_ns() - p->began_ns, bps = 0;
 	struct gci_ramp_config config = {.most_ns = left(p->most_ns, spent) / parts,
 		.most_nbytes = left(p->most_nbytes, p->nbytes) / parts,
-		.least_ns = 2 * ROUND_TRIPS * l->link.latency_ns,
+		.least_ns = gct_least_ns(&p->wire, 2 * l->link.latency_ns),
 		.most_level = (uint32_t)(most < there ? most : there),
 		.each = 1};
 	struct gct_task t = {.kind = GCT_TASK_SENDERS,
@@ -191,8 +189,6 @@ static int measure_senders(struct gct_probe *p, struct gct_probed *l, uint64_t p
 
 	if (l->link.nrates)
 		t.streams = l->link.rates[gci_ramp_knee(l->link.rates, l->link.nrates)].streams;
-	if (config.least_ns < LEAST_RATE_NS)
-		config.least_ns = LEAST_RATE_NS;
 	gct_probe_progress(p, "senders", l->from, l->to);
 	gci_ramp_init(&r, &config);
 	while (!rc && gci_ramp_next(&r, &trial)) {

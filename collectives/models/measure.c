@@ -9,7 +9,8 @@
 #define SMALL        (64u << 10) /* up to here MOST_SMALL times, above MOST_LARGE */
 #define MOST_SMALL   60
 #define MOST_LARGE   15
-#define ROW_REPS     3
+#define ROW_REPS     3 /* once is enough where latency rules: more are to come */
+#define FIRST_RECVS  3
 #define FIRST_TOP    18 /* sizes up to 2^18 are measured in any case: the paper's k_m */
 #define OVERHEAD_ERR 20 /* an overhead is good enough within 1/20 */
 #define CLOCK_ERR_NS 500
@@ -123,6 +124,8 @@ static int next_row(struct gci_measure *m)
 
 	if (n)
 		t.n = n == 1 ? 10 : 2 * n;
+	if (n && m->row_ns[1] < 2 * m->row_ns[0])
+		t.reps = 1;
 	/* The first is tried whatever it takes: nothing is known before. */
 	if (t.n > GCI_MEASURE_ROW || (n && !fits(m, &t, n > 1 ? phase_end(m) : m->config.most_ns)))
 		return 0;
@@ -175,6 +178,12 @@ static uint64_t point_gap(const struct gci_measure *m, uint64_t rtt_ns)
 	return rtt_ns > empty ? rtt_ns - empty + m->gap_ns : m->gap_ns;
 }
 
+/* Receptions do not depend on the network. */
+static uint32_t least(const struct gci_measure *m, const struct gci_samples *s)
+{
+	return s == &m->recv ? FIRST_RECVS : GCI_SAMPLES_LEAST;
+}
+
 /* Is this enough of it? The gap, which is a difference of round trips, is to be good to 1 %; a
  * thousandth of the round trip is good enough for whoever waits for it. */
 static int good(const struct gci_measure *m, const struct gci_samples *s)
@@ -189,7 +198,7 @@ static int good(const struct gci_measure *m, const struct gci_samples *s)
 	}
 	if (want < CLOCK_ERR_NS)
 		want = CLOCK_ERR_NS;
-	return e.n >= GCI_SAMPLES_LEAST && e.err_ns <= want;
+	return e.n >= least(m, s) && e.err_ns <= want;
 }
 
 /* More of these: one to begin with where a size is new, 5, then as many again. 0: enough. */
@@ -198,9 +207,9 @@ static uint32_t more(const struct gci_measure *m, const struct gci_samples *s)
 	uint32_t most = m->nbytes > SMALL ? MOST_LARGE : MOST_SMALL, n = s->n;
 
 	if (!n)
-		return m->nbytes > SMALL && s == &m->rtt ? 1 : GCI_SAMPLES_LEAST;
-	if (n < GCI_SAMPLES_LEAST)
-		return GCI_SAMPLES_LEAST - n;
+		return m->nbytes > SMALL && s == &m->rtt ? 1 : least(m, s);
+	if (n < least(m, s))
+		return least(m, s) - n;
 	if (good(m, s) || n >= most)
 		return 0;
 	return n < most - n ? n : most - n;
@@ -375,6 +384,18 @@ uint64_t gci_measure_gap_ns(const struct gci_measure *m, const struct gci_measur
 	/* It covers both overheads (2.1). */
 	gap = gap < p->send.ns ? p->send.ns : gap;
 	return gap < p->recv.ns ? p->recv.ns : gap;
+}
+
+void gci_measure_saturate(struct gci_params_link *l, uint64_t bps)
+{
+	size_t i;
+
+	for (i = 0; bps && i < l->npoints; i++) {
+		uint64_t least_ns = scale(l->points[i].nbytes, 8 * GCI_NS_PER_S, bps);
+
+		if (l->points[i].gap_ns < least_ns)
+			l->points[i].gap_ns = least_ns;
+	}
 }
 
 int gci_measure_result(const struct gci_measure *m, struct gci_params_link *l)

@@ -102,6 +102,10 @@ uint64_t gci_measure_gap_ns(const struct gci_measure *m, const struct gci_measur
  * GCOLL_ERR_TIMEOUT: the time or the bytes did not suffice for anything. */
 int gci_measure_result(const struct gci_measure *m, struct gci_params_link *l);
 
+/* A bucket that shapes the link, or a buffer, lets one message pass sooner than many in a row, and
+ * g is of a row: raises the gaps to what such messages take at the rate that the link keeps up. */
+void gci_measure_saturate(struct gci_params_link *l, uint64_t bps);
+
 /* For its own files: the size worth trying between those there are; 0: none. */
 uint64_t gci_measure_bend(const struct gci_measure *m);
 /* Is g of points[i] not what the two before it lead to expect? */

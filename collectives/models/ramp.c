@@ -64,6 +64,17 @@ static int grew(uint64_t from, uint64_t to)
 	return to > from && to - from > from / 20;
 }
 
+/* Nothing has changed since the trial before; or, of connections that were open before, since
+ * there were fewer of them. */
+static int is_settled(const struct gci_ramp *r, uint64_t bps)
+{
+	uint64_t last = r->last_bps;
+
+	if (!last && r->nrates >= 2 && !r->config.each)
+		last = r->rates[r->nrates - 2].bps;
+	return last && !grew(last, bps) && !grew(bps, last);
+}
+
 /* Has the rate stopped to grow with the number of them? */
 static int is_flat(const struct gci_ramp *r)
 {
@@ -100,7 +111,7 @@ void gci_ramp_done(struct gci_ramp *r, uint64_t bps, uint64_t took_ns)
 	r->spent_nbytes += all;
 	r->last_ns = took_ns;
 	keep(r, bps);
-	if (bps && took_ns >= r->config.least_ns && r->last_bps && !grew(r->last_bps, bps)) {
+	if (bps && took_ns >= r->config.least_ns && is_settled(r, bps)) {
 		next_level(r);
 		return;
 	}

@@ -44,6 +44,6 @@ struct gci_estimate gci_samples_estimate(const struct gci_samples *s)
 	if (!n)
 		return e;
 	e.ns = s->v[(n - 1) / 2] / 2 + s->v[n / 2] / 2 + (s->v[(n - 1) / 2] & s->v[n / 2] & 1);
-	e.err_ns = (s->v[n - 1 - skip] - s->v[skip]) / 2;
+	e.err_ns = n > 1 ? (s->v[n - 1 - skip] - s->v[skip]) / 2 : e.ns;
 	return e;
 }

@@ -16,7 +16,7 @@ struct gci_samples {
 };
 
 /* The median, and half of the interval that has the true one in it with 90 %; with fewer than
- * GCI_SAMPLES_LEAST times, half of the range. */
+ * GCI_SAMPLES_LEAST times, half of the range; with one, all of it. */
 struct gci_estimate {
 	uint64_t ns, err_ns;
 	uint32_t n;

@@ -371,6 +371,24 @@ static void intervals(void **state)
 	}
 }
 
+/* A bucket of 64 KiB: messages of that size pass three times as fast as the link keeps up. */
+static void saturate(void **state)
+{
+	struct gci_params_point points[] = {
+		{0, 1, 1, 5000}, {64 * KIB, 1, 1, 180000}, {MIB, 1, 1, 8500000}};
+	struct gci_params_link l = {.points = points, .npoints = 3};
+
+	(void)state;
+	gci_measure_saturate(&l, 0);
+	assert_int_equal(points[1].gap_ns, 180000);
+	gci_measure_saturate(&l, 1000000000);
+	assert_int_equal(points[0].gap_ns, 5000);
+	assert_int_equal(points[1].gap_ns, 64 * KIB * 8);
+	assert_int_equal(points[2].gap_ns, 8500000);
+	gci_measure_saturate(&l, 1);
+	assert_int_equal(points[2].gap_ns, MIB * 8 * GCI_NS_PER_S);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -382,6 +400,7 @@ int main(void)
 		cmocka_unit_test(grows),
 		cmocka_unit_test(budgets),
 		cmocka_unit_test(absurd),
+		cmocka_unit_test(saturate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
