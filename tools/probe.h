@@ -46,6 +46,9 @@ void gct_wire_recv(struct gct_wire *w, struct gct_flight *f, int peer, void *buf
 /* Does what can be done without waiting. */
 int gct_wire_push(struct gct_wire *w);
 
+/* Waits so long at most for anything to do, and does it. */
+int gct_wire_idle(struct gct_wire *w, uint64_t timeout_ns);
+
 /* Waits until n of them are done. */
 int gct_wire_wait(struct gct_wire *w, struct gct_flight *f, uint32_t n);
 
@@ -61,6 +64,7 @@ uint32_t gct_wire_streams(const struct gct_wire *w, int peer, uint32_t wanted);
 enum gct_command_kind {
 	GCT_END,
 	GCT_ROUNDS,   /* reps times: n messages, one empty reply */
+	GCT_REPLIES,  /* n messages, an empty reply to each */
 	GCT_RECEIVES, /* reps times: a message, taken wait_ns after READY; results: times of that */
 	GCT_PIECES,   /* n messages in a row; results: when each was there */
 	GCT_STAMPS,   /* reps times: a message with the time; results: how long it was on its way */
@@ -108,6 +112,7 @@ struct gct_probed {
 	uint32_t limits;  /* GCT_OUT_OF_*: not all was measured */
 	uint64_t err_ppm; /* of g at the largest size: half of the 90 % confidence interval */
 	uint64_t took_ns, nbytes;
+	int cpu_percent; /* how busy rank 0's machine was meanwhile; < 0: unknown */
 	struct gci_params_rate senders[GCI_RAMP_LEVELS];
 	size_t nsenders;
 };

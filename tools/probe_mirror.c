@@ -35,6 +35,19 @@ static int rounds(struct gct_wire *w, int peer, const struct gct_command *c)
 	return rc;
 }
 
+static int replies(struct gct_wire *w, int peer, const struct gct_command *c)
+{
+	uint32_t i;
+	int rc = expect(w, peer, c->n, c->nbytes);
+
+	for (i = 0; i < c->n && !rc; i++) {
+		rc = gct_wire_wait(w, &w->flights[i], 1);
+		if (!rc)
+			rc = gct_wire_say(w, peer, NULL, 0);
+	}
+	return rc;
+}
+
 /* The time that taking the message keeps this process busy. A socket buffer may not hold all of
  * it: what is not there yet is waited for without counting that. */
 static int take_late(struct gct_wire *w, const struct gct_command *c, uint64_t *busy_ns)
@@ -114,6 +127,7 @@ static int stamps(struct gct_wire *w, int peer, const struct gct_command *c)
 static int (*const parts[GCT_NCOMMANDS])(
 	struct gct_wire *w, int peer, const struct gct_command *c) = {
 	[GCT_ROUNDS] = rounds,
+	[GCT_REPLIES] = replies,
 	[GCT_RECEIVES] = receives,
 	[GCT_PIECES] = pieces,
 	[GCT_STAMPS] = stamps,

@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "collectives/models/params_json.h"
 #include "collectives/models/ramp.h"
+#include "netem/cpu.h"
 #include "tools/probe.h"
 
 #include <errno.h>
@@ -82,6 +83,12 @@ static void print_rate(const struct gct_probe *p, const struct gci_params_rate *
 			r[knee].streams);
 }
 
+/* In a lab, all hosts share one machine's CPUs. */
+static int is_busy(const struct gct_probe *p, const struct gct_probed *l)
+{
+	return p->lab.backend && l->cpu_percent > GCI_CPU_BUSY_PERCENT;
+}
+
 static void print_link(const struct gct_probe *p, const struct gct_probed *l)
 {
 	struct gci_params_point at[2];
@@ -108,7 +115,7 @@ static void print_link(const struct gct_probe *p, const struct gct_probed *l)
 		printf(" %5s", "?"); /* of one time */
 	print_rate(p, l->link.rates, l->link.nrates);
 	print_rate(p, l->senders, l->nsenders);
-	printf("%s\n", l->limits ? " *" : "");
+	printf("%s%s\n", l->limits ? " *" : "", is_busy(p, l) ? " !" : "");
 }
 
 static void print_isends(const struct gct_probe *p)
@@ -146,6 +153,7 @@ void gct_probe_print(const struct gct_probe *p)
 	int one_way = p->nlinks && p->links[0].one_way;
 	char t[16], bytes[16];
 	uint32_t limits = 0;
+	int busy = 0;
 	size_t i;
 
 	printf("\n%-16s %7s %7s %7s %7s %7s %7s %5s %9s %3s %9s %3s\n", "link", "L", "g(0)",
@@ -153,6 +161,7 @@ void gct_probe_print(const struct gct_probe *p)
 	for (i = 0; i < p->nlinks; i++) {
 		print_link(p, &p->links[i]);
 		limits |= p->links[i].limits;
+		busy |= is_busy(p, &p->links[i]);
 	}
 	print_isends(p);
 	printf("\nL: %s; +-: half of the 90 %% confidence interval of g at the largest size;\n"
@@ -166,6 +175,11 @@ void gct_probe_print(const struct gct_probe *p)
 			limits == GCT_OUT_OF_TIME    ? "time"
 			: limits == GCT_OUT_OF_BYTES ? "bytes"
 						     : "time and the bytes");
+	if (busy)
+		printf("! the machine's CPU was busy more than %d %% of the time: these figures "
+		       "are the "
+		       "CPU's,\n  not the network's; a larger dilation tells more\n",
+			GCI_CPU_BUSY_PERCENT);
 	if (p->dilation > 1)
 		printf("times are measured times divided by %u, rates multiplied\n", p->dilation);
 	printf("took %s and %s\n", gci_format_time(gci_now_ns() - p->began_ns, t, sizeof(t)),

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "collectives/models/measure_isend.h"
+#include "netem/cpu.h"
 #include "tools/probe.h"
 
 #include <string.h>
@@ -160,12 +161,17 @@ static int measure_link(struct gct_probe *p, size_t i)
 		.b = (uint64_t)l->last,
 		.ns = left(p->most_ns / 100 * percent, spent) / parts,
 		.nbytes = left(p->most_nbytes / 100 * percent, p->nbytes) / parts};
+	uint64_t busy[2], all[2];
 	int rc;
 
+	l->cpu_percent = -1;
 	if (l->last < 0)
 		return 0;
 	gct_probe_progress(p, "link", l->from, l->to);
+	gci_cpu_read(&busy[0], &all[0]);
 	rc = gct_probe_task(p, &t, l, NULL);
+	gci_cpu_read(&busy[1], &all[1]);
+	l->cpu_percent = gci_cpu_percent(busy[1] - busy[0], all[1] - all[0]);
 	p->nbytes += l->nbytes;
 	return rc;
 }

@@ -57,6 +57,47 @@ static int one_round(struct gct_wire *w, int peer, uint32_t streams, const struc
 	return rc ? rc : gct_wire_wait(w, w->flights, t->n);
 }
 
+/* Waits, and takes what comes, until then. */
+static int idle_until(struct gct_wire *w, uint64_t end_ns)
+{
+	uint64_t now = gci_now_ns();
+	int rc = 0;
+
+	while (!rc && now < end_ns) {
+		rc = gct_wire_idle(w, end_ns - now);
+		now = gci_now_ns();
+	}
+	return rc;
+}
+
+/* Round trips that do not wait for each other. */
+static int spaced_rounds(struct gct_wire *w, int peer, uint32_t streams, const struct gci_trial *t,
+	struct gci_trial_time *times)
+{
+	struct gct_flight reply[GCI_SAMPLES_MOST];
+	uint64_t from[GCI_SAMPLES_MOST];
+	uint32_t i;
+	int rc = ready(w, peer);
+
+	if (rc)
+		return rc;
+	for (i = 0; i < t->reps; i++)
+		gct_wire_recv(w, &reply[i], peer, NULL, 0);
+	rc = gct_wire_push(w);
+	for (i = 0; i < t->reps && !rc; i++) {
+		from[i] = gci_now_ns();
+		rc = send_call(w, &w->flights[i], peer, streams, t->nbytes, &times[i].busy_ns);
+		times[i].busy_ns = of_whole(&w->flights[i], times[i].busy_ns);
+		if (!rc && i + 1 < t->reps)
+			rc = idle_until(w, from[i] + t->space_ns);
+	}
+	if (!rc)
+		rc = gct_wire_wait(w, reply, t->reps);
+	for (i = 0; i < t->reps && !rc; i++)
+		times[i].total_ns = reply[i].at_ns - from[i];
+	return rc ? rc : gct_wire_wait(w, w->flights, t->reps);
+}
+
 static int receives(struct gct_wire *w, int peer, uint32_t streams, const struct gci_trial *t,
 	struct gci_trial_time *times)
 {
@@ -85,10 +126,15 @@ int gct_trial(struct gct_wire *w, int peer, uint32_t streams, const struct gci_t
 	struct gct_command c = {
 		late ? GCT_RECEIVES : GCT_ROUNDS, t->n, t->reps, t->nbytes, t->wait_ns};
 	uint32_t i;
-	int rc = begin(w, peer, &c);
+	int rc;
 
+	if (t->space_ns && !late)
+		c = (struct gct_command){GCT_REPLIES, t->reps, 1, t->nbytes, 0};
+	rc = begin(w, peer, &c);
 	if (!rc && late)
 		return receives(w, peer, streams, t, times);
+	if (!rc && t->space_ns)
+		return spaced_rounds(w, peer, streams, t, times);
 	for (i = 0; i < t->reps && !rc; i++)
 		rc = one_round(w, peer, streams, t, &times[i]);
 	return rc;

@@ -98,6 +98,11 @@ int gct_wire_push(struct gct_wire *w)
 	return progress(w, 0);
 }
 
+int gct_wire_idle(struct gct_wire *w, uint64_t timeout_ns)
+{
+	return progress(w, timeout_ns);
+}
+
 int gct_wire_wait(struct gct_wire *w, struct gct_flight *f, uint32_t n)
 {
 	uint32_t i;

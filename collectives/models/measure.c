@@ -2,7 +2,6 @@
 #include "collectives/models/measure.h"
 
 #include "base/clock.h"
-#include "base/mem.h"
 
 #include <string.h>
 
@@ -88,7 +87,11 @@ static uint64_t trial_ns(const struct gci_measure *m, const struct gci_trial *t)
 						 : round_trip(m, t->nbytes);
 
 	each = add(each, t->wait_ns);
-	return add(first_round_trip(m), mul(each, t->reps));
+	if (t->space_ns)
+		each = add(each, mul(t->reps - 1, t->space_ns));
+	else
+		each = mul(each, t->reps);
+	return add(first_round_trip(m), each);
 }
 
 static uint64_t trial_nbytes(const struct gci_trial *t)
@@ -171,13 +174,6 @@ static void open_point(struct gci_measure *m, uint64_t nbytes, uint64_t others)
 		m->until_ns += (end - m->spent_ns) / (others + 1);
 }
 
-static uint64_t point_gap(const struct gci_measure *m, uint64_t rtt_ns)
-{
-	uint64_t empty = m->npoints ? m->points[0].rtt.ns : rtt_ns;
-
-	return rtt_ns > empty ? rtt_ns - empty + m->gap_ns : m->gap_ns;
-}
-
 /* Receptions do not depend on the network. */
 static uint32_t least(const struct gci_measure *m, const struct gci_samples *s)
 {
@@ -192,7 +188,7 @@ static int good(const struct gci_measure *m, const struct gci_samples *s)
 	uint64_t want = e.ns / OVERHEAD_ERR;
 
 	if (s == &m->rtt) {
-		want = point_gap(m, e.ns) / 100;
+		want = gci_measure_gap_of(m, e.ns) / 100;
 		if (want < e.ns / 1000)
 			want = e.ns / 1000;
 	}
@@ -215,6 +211,18 @@ static uint32_t more(const struct gci_measure *m, const struct gci_samples *s)
 	return n < most - n ? n : most - n;
 }
 
+/* They must not meet anywhere: not on the link, and not where they are sent or received. */
+static uint64_t space(const struct gci_measure *m)
+{
+	uint64_t rtt = round_trip(m, m->nbytes), gap = gci_measure_gap_of(m, rtt);
+
+	int known = m->npoints && (m->rtt.n || m->points[m->npoints - 1].nbytes >= m->nbytes);
+
+	if (!known || gap > rtt / 32)
+		return 0;
+	return 4 * gap > rtt / 16 ? 4 * gap : rtt / 16;
+}
+
 /* The first times of a size may use all that is left, more of them the point's share. */
 static int try_more(struct gci_measure *m, enum gci_trial_kind kind, const struct gci_samples *s)
 {
@@ -222,6 +230,8 @@ static int try_more(struct gci_measure *m, enum gci_trial_kind kind, const struc
 
 	if (kind == GCI_TRIAL_RECEIVE)
 		t.wait_ns = round_trip(m, m->nbytes) / 4 * 5;
+	else
+		t.space_ns = space(m);
 	if (!t.reps || !fits(m, &t, s->n ? m->until_ns : m->config.most_ns))
 		return 0;
 	m->trial = t;
@@ -239,12 +249,23 @@ static void close_point(struct gci_measure *m)
 	m->open = 0;
 	if (!p.rtt.n || m->npoints == GCI_MEASURE_POINTS)
 		return;
-	if (!p.recv.n)
-		p.recv = (struct gci_estimate){.ns = p.send.ns, .err_ns = p.send.ns};
 	for (; i && m->points[i - 1].nbytes > p.nbytes; i--)
 		m->points[i] = m->points[i - 1];
 	m->points[i] = p;
 	m->npoints++;
+}
+
+/* Is the time short, if every size takes ten round trips? */
+static int wants_receive(const struct gci_measure *m)
+{
+	uint64_t all = mul(10 * (m->top + 1), first_round_trip(m));
+	uint64_t fourth = UINT64_C(0x5555555555555555);
+
+	if (!m->rtt.n)
+		return 0;
+	if (all < m->config.most_ns / 2 || !m->nbytes)
+		return 1;
+	return !(m->nbytes & (m->nbytes - 1)) && (m->nbytes & fourth);
 }
 
 static int next_of_point(struct gci_measure *m)
@@ -252,7 +273,7 @@ static int next_of_point(struct gci_measure *m)
 	if (!m->open)
 		return 0;
 	if (try_more(m, GCI_TRIAL_ROUND, &m->rtt) ||
-		(m->rtt.n && try_more(m, GCI_TRIAL_RECEIVE, &m->recv)))
+		(wants_receive(m) && try_more(m, GCI_TRIAL_RECEIVE, &m->recv)))
 		return 1;
 	close_point(m);
 	return 0;
@@ -366,53 +387,4 @@ void gci_measure_done(struct gci_measure *m, const struct gci_trial_time *times,
 		row_done(m, times);
 	else
 		point_done(m, times);
-}
-
-/* ---- results */
-
-uint64_t gci_measure_latency_ns(const struct gci_measure *m)
-{
-	uint64_t half = first_round_trip(m) / 2;
-
-	return half > m->gap_ns ? half - m->gap_ns : 0;
-}
-
-uint64_t gci_measure_gap_ns(const struct gci_measure *m, const struct gci_measure_point *p)
-{
-	uint64_t gap = point_gap(m, p->rtt.ns);
-
-	/* It covers both overheads (2.1). */
-	gap = gap < p->send.ns ? p->send.ns : gap;
-	return gap < p->recv.ns ? p->recv.ns : gap;
-}
-
-void gci_measure_saturate(struct gci_params_link *l, uint64_t bps)
-{
-	size_t i;
-
-	for (i = 0; bps && i < l->npoints; i++) {
-		uint64_t least_ns = scale(l->points[i].nbytes, 8 * GCI_NS_PER_S, bps);
-
-		if (l->points[i].gap_ns < least_ns)
-			l->points[i].gap_ns = least_ns;
-	}
-}
-
-int gci_measure_result(const struct gci_measure *m, struct gci_params_link *l)
-{
-	size_t i;
-
-	if (!m->npoints)
-		return GCOLL_ERR_TIMEOUT;
-	l->points = gci_calloc(m->npoints, sizeof(*l->points));
-	if (!l->points)
-		return GCOLL_ERR_NOMEM;
-	l->npoints = m->npoints;
-	l->latency_ns = gci_measure_latency_ns(m);
-	for (i = 0; i < m->npoints; i++)
-		l->points[i] = (struct gci_params_point){.nbytes = m->points[i].nbytes,
-			.os_ns = m->points[i].send.ns,
-			.or_ns = m->points[i].recv.ns,
-			.gap_ns = gci_measure_gap_ns(m, &m->points[i])};
-	return 0;
 }

@@ -18,6 +18,10 @@
  * 3. Larger sizes until g(2^k) is what the two before it lead to expect, within 1 %.
  * 4. Sizes in between where a straight line fails, until they are max(32 bytes, 1 %) apart.
  *
+ * Where latency rules, round trips of one size do not wait for each other: each begins well after
+ * the one before has passed. And or(m) is measured of 0 and 4^k only, where time is short; of the
+ * sizes in between it is on a straight line.
+ *
  * Each size is tried until the 90 % confidence interval of its median is small enough, or 60 times
  * (15 times, above 64 KiB). All that within given time and bytes: what does not fit in is left
  * out, small and large sizes alike, and `out_of_time` and `out_of_bytes` tell. Where it is or(m)
@@ -42,6 +46,8 @@ enum gci_trial_kind {
 struct gci_trial {
 	enum gci_trial_kind kind;
 	uint64_t nbytes, wait_ns;
+	uint64_t space_ns; /* ROUND: a repetition begins so long after the one before; 0: at its end
+			    */
 	uint32_t n, reps;
 };
 
@@ -108,6 +114,8 @@ void gci_measure_saturate(struct gci_params_link *l, uint64_t bps);
 
 /* For its own files: the size worth trying between those there are; 0: none. */
 uint64_t gci_measure_bend(const struct gci_measure *m);
+/* g of messages with this round trip, by the equations alone. */
+uint64_t gci_measure_gap_of(const struct gci_measure *m, uint64_t rtt_ns);
 /* Is g of points[i] not what the two before it lead to expect? */
 int gci_measure_is_bent(const struct gci_measure *m, size_t i);
 

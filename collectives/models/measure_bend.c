@@ -53,6 +53,14 @@ int gci_measure_is_bent(const struct gci_measure *m, size_t i)
 	return i >= 2 && off(m, i - 2, i - 1, i, GAP_OF) > 1024;
 }
 
+/* The time may have been too short for it. */
+static int have_recv(const struct gci_measure *m, size_t i)
+{
+	const struct gci_measure_point *p = &m->points[i];
+
+	return p[-2].recv.n && p[-1].recv.n && p[0].recv.n && (i + 1 == m->npoints || p[1].recv.n);
+}
+
 /* Of the interval between points i - 1 and i. */
 static uint64_t bend(const struct gci_measure *m, size_t i)
 {
@@ -60,7 +68,11 @@ static uint64_t bend(const struct gci_measure *m, size_t i)
 	int which;
 
 	for (which = GAP_OF; which < NVALUES; which++) {
-		uint64_t up = off(m, i - 2, i - 1, i, which), down = up;
+		uint64_t up, down;
+
+		if (which == RECV_OF && !have_recv(m, i))
+			continue;
+		up = down = off(m, i - 2, i - 1, i, which);
 
 		if (i + 1 < m->npoints)
 			down = off(m, i + 1, i, i - 1, which);
