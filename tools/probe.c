@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #define LINK_NS      (15 * GCI_NS_PER_S) /* times the dilation */
+#define PAIR_NS      (500 * GCI_NS_PER_MS)
+#define PAIR_NBYTES  (UINT64_C(16) << 20)
 #define LINK_NBYTES  (UINT64_C(512) << 20)
 #define MOST_MESSAGE (UINT64_C(8) << 20)
 #define STREAMS      16
@@ -27,6 +29,7 @@ static const char help[] =
 	"  -b, --bytes B       send no more than this (default 512MiB for each link)\n"
 	"  -m, --message SIZE  the largest message worth trying (default 8MiB)\n"
 	"  -s, --streams N     most connections to try between two hosts (default 16)\n"
+	"      --pools         measure all pairs of hosts, too, and say which belong together\n"
 	"  -h, --help          this text\n";
 
 static int usage_error(const char *what, const char *value, const char *expected)
@@ -36,7 +39,7 @@ static int usage_error(const char *what, const char *value, const char *expected
 
 static int parse_time(struct gct_probe *p, const char *value)
 {
-	if (gci_parse_time(value, &p->most_ns) || !p->most_ns)
+	if (gci_parse_time(value, &p->all.ns) || !p->all.ns)
 		return usage_error("--time", value, GCI_TIME_EXPECTED);
 	return 0;
 }
@@ -53,7 +56,7 @@ static int parse_options(struct gct_probe *p, int argc, char **argv)
 {
 	static const struct option longs[] = {{"output", 1, NULL, 'o'}, {"time", 1, NULL, 't'},
 		{"bytes", 1, NULL, 'b'}, {"message", 1, NULL, 'm'}, {"streams", 1, NULL, 's'},
-		{"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
+		{"pools", 0, NULL, 'P'}, {"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
 	int c, rc = 0;
 
 	*p = (struct gct_probe){.most_message = MOST_MESSAGE, .streams = STREAMS};
@@ -67,7 +70,7 @@ static int parse_options(struct gct_probe *p, int argc, char **argv)
 			rc = parse_time(p, optarg);
 			break;
 		case 'b':
-			rc = parse_bytes(&p->most_nbytes, "--bytes", optarg, 1);
+			rc = parse_bytes(&p->all.nbytes, "--bytes", optarg, 1);
 			break;
 		case 'm':
 			rc = parse_bytes(&p->most_message, "--message", optarg, 1024);
@@ -77,6 +80,9 @@ static int parse_options(struct gct_probe *p, int argc, char **argv)
 		case 's':
 			if (gci_parse_uint(optarg, GCI_TP_MAX_STREAMS, &p->streams) || !p->streams)
 				rc = usage_error("--streams", optarg, "a number from 1 to 64");
+			break;
+		case 'P':
+			p->pools = 1;
 			break;
 		case 'h':
 			gct_help(help);
@@ -145,7 +151,7 @@ static int set_up(struct gct_probe *p)
 {
 	struct gci_error e = {0};
 	char streams[16];
-	uint64_t n;
+	uint64_t n, pairs = 0;
 	int rc;
 
 	snprintf(streams, sizeof(streams), "%u", (unsigned)p->streams);
@@ -165,8 +171,14 @@ static int set_up(struct gct_probe *p)
 	p->grid = p->comm->engine->grid;
 	p->dilation = p->grid->dilation;
 	n = p->nlinks;
-	p->most_ns = (p->most_ns ? p->most_ns : n * LINK_NS) * p->dilation;
-	p->most_nbytes = p->most_nbytes ? p->most_nbytes : n * LINK_NBYTES;
+	if (p->pools)
+		pairs = gct_probe_npairs(p->comm);
+	p->all.ns = (p->all.ns ? p->all.ns : n * LINK_NS + pairs * PAIR_NS) * p->dilation;
+	p->all.nbytes = p->all.nbytes ? p->all.nbytes : n * LINK_NBYTES + pairs * PAIR_NBYTES;
+	/* As much of it for each, whatever the sums are. */
+	p->most.ns = p->all.ns / 100 * (100 * n * LINK_NS / (n * LINK_NS + pairs * PAIR_NS));
+	p->most.nbytes = p->all.nbytes / 100 *
+			 (100 * n * LINK_NBYTES / (n * LINK_NBYTES + pairs * PAIR_NBYTES));
 	p->has_terminal = getenv("GRIDCOLL_PROGRESS") != NULL;
 	return 0;
 }
@@ -181,7 +193,6 @@ static int run(struct gct_probe *p)
 		rc = gct_probe_run(p);
 	if (rc || p->comm->rank)
 		return rc;
-	gct_probe_print(p);
 	return p->file ? gct_probe_write(p) : 0;
 }
 

@@ -121,6 +121,12 @@ struct gct_probed {
 int gct_probe_link(struct gct_wire *w, int peer, const struct gct_budget *most, int shared_clock,
 	struct gct_probed *out);
 
+#define GCT_PAIR_VALUES 3 /* bits per second, latency in ns, bytes sent */
+
+/* The rate and the latency of one pair of hosts only. */
+int gct_probe_pair(struct gct_wire *w, int peer, const struct gct_budget *most, uint32_t streams,
+	uint64_t found[GCT_PAIR_VALUES]);
+
 /* How long a transfer must last to tell a rate. */
 uint64_t gct_least_ns(const struct gct_wire *w, uint64_t rtt_ns);
 
@@ -138,8 +144,9 @@ struct gct_probe {
 	struct gct_wire wire;
 	const struct gci_grid *grid;
 	uint32_t dilation;
-	const char *file;              /* NULL: none is written */
-	uint64_t most_ns, most_nbytes; /* of this machine's clock; 0: by the number of links */
+	const char *file;       /* NULL: none is written */
+	struct gct_budget all;  /* by this machine's clock; 0: by the number of links */
+	struct gct_budget most; /* of that, for links: the rest is for pools */
 	uint64_t most_message, streams;
 	int pools, has_terminal;
 
@@ -150,22 +157,26 @@ struct gct_probe {
 };
 
 /* What rank 0 tells all others to do next. */
-enum gct_task_kind { GCT_TASK_END, GCT_TASK_LINK, GCT_TASK_SENDERS };
+enum gct_task_kind { GCT_TASK_END, GCT_TASK_LINK, GCT_TASK_SENDERS, GCT_TASK_PAIR };
 
 struct gct_task {
 	uint64_t kind, from, to;    /* clusters of the topology */
-	uint64_t a, b;              /* LINK: the ranks */
-	uint64_t ns, nbytes;        /* LINK: the budget; SENDERS: a piece */
+	uint64_t a, b;              /* LINK, PAIR: the ranks */
+	uint64_t ns, nbytes;        /* LINK, PAIR: the budget; SENDERS: a piece */
 	uint64_t level, n, streams; /* SENDERS; n pieces each */
 };
 
 /* Tells all; every rank does its part. On rank 0, `out` is what LINK has found (may be NULL on
- * others), *bps what SENDERS reached together. */
+ * others), found[] what SENDERS reached together, in bits per second, or GCT_PAIR_VALUES. */
 int gct_probe_task(
-	struct gct_probe *p, struct gct_task *task, struct gct_probed *out, uint64_t *bps);
+	struct gct_probe *p, struct gct_task *task, struct gct_probed *out, uint64_t *found);
 
 /* Rank 0: all of them; other ranks: their parts until it ends. */
 int gct_probe_run(struct gct_probe *p);
+
+/* Rank 0: measures all pairs of hosts, and prints which belong together. How many pairs. */
+int gct_probe_pools(struct gct_probe *p);
+uint64_t gct_probe_npairs(const gcoll_comm *c);
 
 /* Rank 0's output. */
 void gct_probe_print_plan(const struct gct_probe *p);

@@ -81,27 +81,37 @@ uint64_t gct_least_ns(const struct gct_wire *w, uint64_t rtt_ns)
 	return ROUND_TRIPS * rtt_ns > least ? ROUND_TRIPS * rtt_ns : least;
 }
 
+/* `streams` 0: as many as each trial says, up to all. */
+static int run_ramp(struct link *l, struct gci_ramp *r, uint32_t streams)
+{
+	uint64_t *at_ns = gci_calloc(GCI_RAMP_PIECES, sizeof(*at_ns));
+	struct gci_ramp_trial t;
+	int rc = at_ns ? 0 : gci_comm_error(GCOLL_ERR_NOMEM, "out of memory for times");
+
+	while (!rc && gci_ramp_next(r, &t)) {
+		uint64_t from = gci_now_ns();
+
+		rc = gct_trial_pieces(
+			l->w, l->peer, streams ? streams : t.level, t.n, t.nbytes, at_ns);
+		gci_ramp_done(r, gci_ramp_bps(at_ns, t.n, t.nbytes), gci_now_ns() - from);
+	}
+	spend(l, r->spent_nbytes);
+	gci_free(at_ns);
+	return rc;
+}
+
 static int measure_rates(struct link *l)
 {
 	struct gci_ramp_config config = {.most_ns = left_ns(l) / 100 * RATE_PERCENT,
 		.most_nbytes = l->left_nbytes / 100 * RATE_PERCENT,
 		.least_ns = gct_least_ns(l->w, l->rtt_ns),
 		.most_level = gct_wire_streams(l->w, l->peer, l->w->streams)};
-	uint64_t *at_ns = gci_calloc(GCI_RAMP_PIECES, sizeof(*at_ns));
 	struct gci_ramp r;
-	struct gci_ramp_trial t;
-	int rc = at_ns ? 0 : gci_comm_error(GCOLL_ERR_NOMEM, "out of memory for times");
+	int rc;
 
 	gci_ramp_init(&r, &config);
-	while (!rc && gci_ramp_next(&r, &t)) {
-		uint64_t from = gci_now_ns();
-
-		rc = gct_trial_pieces(l->w, l->peer, t.level, t.n, t.nbytes, at_ns);
-		gci_ramp_done(&r, gci_ramp_bps(at_ns, t.n, t.nbytes), gci_now_ns() - from);
-	}
-	spend(l, r.spent_nbytes);
+	rc = run_ramp(l, &r, 0);
 	note_limits(l, r.out_of_time, r.out_of_bytes);
-	gci_free(at_ns);
 	return rc ? rc : keep_rates(l, &r);
 }
 
@@ -237,5 +247,26 @@ int gct_probe_link(struct gct_wire *w, int peer, const struct gct_budget *most, 
 	memset(w->out, 1, w->most);
 	rc = measure_all(&l, w->most, shared_clock);
 	out->took_ns = gci_now_ns() - from;
+	return rc ? rc : gct_command_say(w, peer, &end);
+}
+
+int gct_probe_pair(struct gct_wire *w, int peer, const struct gct_budget *most, uint32_t streams,
+	uint64_t found[GCT_PAIR_VALUES])
+{
+	const struct gct_command end = {.kind = GCT_END};
+	struct gct_probed out = {0};
+	struct link l = {.w = w, .peer = peer, .left_nbytes = most->nbytes, .out = &out};
+	struct gci_ramp_config config = {
+		.most_ns = most->ns, .most_nbytes = most->nbytes, .most_level = 1};
+	struct gci_ramp r;
+	int rc = first_rounds(&l);
+
+	config.least_ns = gct_least_ns(w, l.rtt_ns);
+	gci_ramp_init(&r, &config);
+	if (!rc)
+		rc = run_ramp(&l, &r, streams);
+	found[0] = r.nrates ? r.rates[0].bps : 0;
+	found[1] = l.rtt_ns / 2;
+	found[2] = out.nbytes;
 	return rc ? rc : gct_command_say(w, peer, &end);
 }

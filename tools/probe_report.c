@@ -41,12 +41,12 @@ void gct_probe_print_plan(const struct gct_probe *p)
 		n += p->links[i].last >= 0;
 	printf("%d ranks in %d cluster%s: %zu link%s, one after the other, in at most %s",
 		p->comm->size, p->comm->topo.nclusters, p->comm->topo.nclusters > 1 ? "s" : "", n,
-		n == 1 ? "" : "s", gci_format_time(p->most_ns, t, sizeof(t)));
+		n == 1 ? "" : "s", gci_format_time(p->all.ns, t, sizeof(t)));
 	if (p->dilation > 1)
-		printf(" (%s", gci_format_time(p->most_ns / p->dilation, t, sizeof(t)));
+		printf(" (%s", gci_format_time(p->all.ns / p->dilation, t, sizeof(t)));
 	if (p->dilation > 1)
 		printf(" x %u, for the lab's dilation)", p->dilation);
-	printf(" and %s\n", gci_format_bytes(p->most_nbytes, bytes, sizeof(bytes)));
+	printf(" and %s\n", gci_format_bytes(p->all.nbytes, bytes, sizeof(bytes)));
 	fflush(stdout);
 }
 

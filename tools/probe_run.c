@@ -82,6 +82,24 @@ static int do_link(struct gct_probe *p, const struct gct_task *t, struct gct_pro
 	return rc;
 }
 
+static int do_pair(struct gct_probe *p, const struct gct_task *t, uint64_t *found)
+{
+	uint64_t mine[GCT_PAIR_VALUES] = {0}, *out = p->comm->rank ? mine : found;
+	struct gct_budget most = {t->ns, t->nbytes};
+	int a = (int)t->a, b = (int)t->b, rc = 0;
+
+	if (p->comm->rank == b)
+		rc = gct_mirror(&p->wire, a);
+	if (p->comm->rank == a)
+		rc = gct_probe_pair(&p->wire, b, &most,
+			gct_wire_streams(&p->wire, b, usual_streams(p, t)), out);
+	if (!rc && p->comm->rank == a && a)
+		rc = gcoll_send(out, GCT_PAIR_VALUES, GCOLL_UINT64, 0, RESULT_TAG, p->own);
+	if (!rc && !p->comm->rank && a)
+		rc = gcoll_recv(out, GCT_PAIR_VALUES, GCOLL_UINT64, a, RESULT_TAG, p->own);
+	return rc;
+}
+
 /* This rank's part: *ns of the second half of its pieces, on their receiver's clock. */
 static int send_pieces(struct gct_probe *p, const struct gct_task *t, int peer, uint64_t *ns)
 {
@@ -134,13 +152,15 @@ static int do_senders(struct gct_probe *p, const struct gct_task *t, uint64_t *b
 
 /* ---- rank 0 leads */
 
-int gct_probe_task(struct gct_probe *p, struct gct_task *t, struct gct_probed *out, uint64_t *bps)
+int gct_probe_task(struct gct_probe *p, struct gct_task *t, struct gct_probed *out, uint64_t *found)
 {
 	int rc = gcoll_bcast(t, sizeof(*t) / sizeof(uint64_t), GCOLL_UINT64, 0, p->own);
 
 	if (rc || t->kind == GCT_TASK_END)
 		return rc;
-	return t->kind == GCT_TASK_LINK ? do_link(p, t, out) : do_senders(p, t, bps);
+	if (t->kind == GCT_TASK_LINK)
+		return do_link(p, t, out);
+	return t->kind == GCT_TASK_PAIR ? do_pair(p, t, found) : do_senders(p, t, found);
 }
 
 static uint64_t left(uint64_t most, uint64_t spent)
@@ -159,8 +179,8 @@ static int measure_link(struct gct_probe *p, size_t i)
 		.to = (uint64_t)l->to,
 		.a = (uint64_t)l->first,
 		.b = (uint64_t)l->last,
-		.ns = left(p->most_ns / 100 * percent, spent) / parts,
-		.nbytes = left(p->most_nbytes / 100 * percent, p->nbytes) / parts};
+		.ns = left(p->most.ns / 100 * percent, spent) / parts,
+		.nbytes = left(p->most.nbytes / 100 * percent, p->nbytes) / parts};
 	uint64_t busy[2], all[2];
 	int rc;
 
@@ -181,8 +201,8 @@ static int measure_senders(struct gct_probe *p, struct gct_probed *l, uint64_t p
 	const struct gci_topo *topo = &p->comm->topo;
 	int most = gci_topo_size(topo, l->from), there = gci_topo_size(topo, l->to), rc = 0;
 	uint64_t spent = gci_now_ns() - p->began_ns, bps = 0;
-	struct gci_ramp_config config = {.most_ns = left(p->most_ns, spent) / parts,
-		.most_nbytes = left(p->most_nbytes, p->nbytes) / parts,
+	struct gci_ramp_config config = {.most_ns = left(p->most.ns, spent) / parts,
+		.most_nbytes = left(p->most.nbytes, p->nbytes) / parts,
 		.least_ns = gct_least_ns(&p->wire, 2 * l->link.latency_ns),
 		.most_level = (uint32_t)(most < there ? most : there),
 		.each = 1};
@@ -228,6 +248,11 @@ static int lead(struct gct_probe *p)
 	for (i = 0; i < p->nlinks && !rc; i++)
 		if (p->links[i].from != p->links[i].to)
 			rc = measure_senders(p, &p->links[i], parts--);
+	if (rc)
+		return rc;
+	gct_probe_print(p);
+	if (p->pools)
+		rc = gct_probe_pools(p);
 	return rc ? rc : gct_probe_task(p, &end, NULL, NULL);
 }
 

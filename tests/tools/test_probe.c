@@ -80,7 +80,7 @@ static void all_links(void **state)
 	make_dir(in_scratch("out"));
 	job_start(&j, NULL, "--grid", in_scratch("two.grid"), "--per-host", "3", "--quiet-prefix",
 		GRIDCOLL, "probe", "-o", in_scratch("out/two.params"), "--time", "12s", "--bytes",
-		"256MiB", "--message", "512KiB", "--streams", "4", NULL);
+		"256MiB", "--message", "512KiB", "--streams", "4", "--pools", NULL);
 	if (job_wait(&j))
 		fail_msg("%s", job_err(&j));
 	assert_string_equal(job_err(&j), "");
@@ -88,6 +88,8 @@ static void all_links(void **state)
 		"6 ranks in 2 clusters: 4 links, one after the other, in at most 12.0 s and "));
 	assert_non_null(strstr(job_out(&j), "\na > b "));
 	assert_non_null(strstr(job_out(&j), "L: half a round trip, "));
+	assert_non_null(strstr(job_out(&j), "\npools of hosts, by the bandwidths of all pairs:\n"));
+	assert_non_null(strstr(job_out(&j), "1 cluster by measurement"));
 	job_free(&j);
 	assert_int_equal(entries(in_scratch("out")), 1); /* nothing temporary is left */
 	read_params(&p, in_scratch("out/two.params"), &g);
