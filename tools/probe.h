@@ -7,6 +7,7 @@
 #ifndef GCT_PROBE_H
 #define GCT_PROBE_H
 
+#include "base/clock.h"
 #include "collectives/models/measure.h"
 #include "collectives/models/ramp.h"
 #include "comm/comm.h"
@@ -93,6 +94,12 @@ int gct_trial_pieces(struct gct_wire *w, int peer, uint32_t streams, uint32_t n,
 int gct_trial_isends(
 	struct gct_wire *w, int peer, uint32_t streams, uint32_t n, uint64_t nbytes, uint64_t *ns);
 int gct_trial_stamps(struct gct_wire *w, int peer, uint32_t reps, uint64_t *ns);
+
+/* RECEIVES: before the message is sent, so that its receiver has gone to sleep. */
+static inline uint64_t gct_pause_ns(uint64_t wait_ns)
+{
+	return wait_ns / 8 > 200 * GCI_NS_PER_US ? wait_ns / 8 : 200 * GCI_NS_PER_US;
+}
 
 /* ---- one link */
 

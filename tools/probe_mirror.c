@@ -8,8 +8,9 @@
 
 #include <stdlib.h>
 
-#define LEAST_NAP (50 * GCI_NS_PER_US)
-#define NAPS      64
+/* A round of progress takes so much, or more. */
+#define PUSH_NBYTES (64u << 10)
+#define MORE_PUSHES 8
 
 static int expect(struct gct_wire *w, int peer, uint32_t n, uint64_t nbytes)
 {
@@ -48,22 +49,19 @@ static int replies(struct gct_wire *w, int peer, const struct gct_command *c)
 	return rc;
 }
 
-/* The time that taking the message keeps this process busy. A socket buffer may not hold all of
- * it: what is not there yet is waited for without counting that. */
+/* The time that taking the message keeps this process busy; GCI_TRIAL_LATE when not all of it was
+ * there: more than the socket buffers hold never is. */
 static int take_late(struct gct_wire *w, const struct gct_command *c, uint64_t *busy_ns)
 {
-	uint64_t nap = c->wait_ns / NAPS > LEAST_NAP ? c->wait_ns / NAPS : LEAST_NAP, from;
+	uint64_t from, pushes = c->nbytes / PUSH_NBYTES + MORE_PUSHES;
 	int rc = 0;
 
-	gci_sleep_ns(c->wait_ns);
-	for (*busy_ns = 0;;) {
-		from = gci_now_ns();
+	gci_sleep_ns(c->wait_ns + 2 * gct_pause_ns(c->wait_ns));
+	from = gci_now_ns();
+	while (!rc && !w->flights[0].done && pushes--)
 		rc = gct_wire_push(w);
-		*busy_ns += gci_now_ns() - from;
-		if (rc || w->flights[0].done)
-			return rc;
-		gci_sleep_ns(nap);
-	}
+	*busy_ns = w->flights[0].done ? gci_now_ns() - from : GCI_TRIAL_LATE;
+	return rc ? rc : gct_wire_wait(w, w->flights, 1);
 }
 
 static int receives(struct gct_wire *w, int peer, const struct gct_command *c)

@@ -109,6 +109,7 @@ static int receives(struct gct_wire *w, int peer, uint32_t streams, const struct
 		rc = ready(w, peer);
 		if (rc)
 			break;
+		gci_sleep_ns(gct_pause_ns(t->wait_ns));
 		gct_wire_send(w, &w->flights[0], peer, w->out, t->nbytes, streams);
 		rc = gct_wire_wait(w, w->flights, 1);
 	}

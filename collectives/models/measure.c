@@ -24,6 +24,7 @@ void gci_measure_init(struct gci_measure *m, const struct gci_measure_config *co
 {
 	memset(m, 0, sizeof(*m));
 	m->config = *config;
+	m->late = UINT64_MAX;
 	while (m->top < FIRST_TOP && UINT64_C(2) << m->top <= config->most_message)
 		m->top++;
 }
@@ -168,7 +169,7 @@ static void open_point(struct gci_measure *m, uint64_t nbytes, uint64_t others)
 
 	m->open = 1;
 	m->nbytes = nbytes;
-	m->rtt.n = m->send.n = m->recv.n = 0;
+	m->rtt.n = m->send.n = m->recv.n = m->nlate = 0;
 	m->until_ns = m->spent_ns;
 	if (end > m->spent_ns)
 		m->until_ns += (end - m->spent_ns) / (others + 1);
@@ -261,7 +262,7 @@ static int wants_receive(const struct gci_measure *m)
 	uint64_t all = mul(10 * (m->top + 1), first_round_trip(m));
 	uint64_t fourth = UINT64_C(0x5555555555555555);
 
-	if (!m->rtt.n)
+	if (!m->rtt.n || m->nbytes >= m->late)
 		return 0;
 	if (all < m->config.most_ns / 2 || !m->nbytes)
 		return 1;
@@ -285,12 +286,18 @@ static void point_done(struct gci_measure *m, const struct gci_trial_time *times
 
 	for (i = 0; i < m->trial.reps; i++) {
 		if (m->trial.kind == GCI_TRIAL_RECEIVE) {
-			gci_samples_add(&m->recv, sane(times[i].busy_ns));
+			if (times[i].busy_ns == GCI_TRIAL_LATE)
+				m->nlate++;
+			else
+				gci_samples_add(&m->recv, sane(times[i].busy_ns));
 			continue;
 		}
 		gci_samples_add(&m->rtt, sane(times[i].total_ns));
 		gci_samples_add(&m->send, sane(times[i].busy_ns));
 	}
+	/* One may have been disturbed. */
+	if (m->nlate > 1 && m->nlate > m->recv.n)
+		m->late = m->nbytes < m->late ? m->nbytes : m->late;
 }
 
 /* ---- 2 to 4: which sizes */

@@ -19,8 +19,8 @@
  * 4. Sizes in between where a straight line fails, until they are max(32 bytes, 1 %) apart.
  *
  * Where latency rules, round trips of one size do not wait for each other: each begins well after
- * the one before has passed. And or(m) is measured of 0 and 4^k only, where time is short; of the
- * sizes in between it is on a straight line.
+ * the one before has passed. And or(m) is measured of 0 and 4^k only, where time is short, and not
+ * of messages that no socket buffer holds: it is on the line through its neighbours there.
  *
  * Each size is tried until the 90 % confidence interval of its median is small enough, or 60 times
  * (15 times, above 64 KiB). All that within given time and bytes: what does not fit in is left
@@ -50,6 +50,8 @@ struct gci_trial {
 			    */
 	uint32_t n, reps;
 };
+
+#define GCI_TRIAL_LATE UINT64_MAX /* busy_ns of RECEIVE: the message was not there in time */
 
 struct gci_trial_time {
 	uint64_t total_ns, busy_ns;
@@ -82,6 +84,7 @@ struct gci_measure {
 
 	uint64_t row_ns[2]; /* round trip with 1, and with the most messages so far */
 	uint64_t gap_ns;    /* g(0) */
+	uint64_t late; /* messages that are so large cannot be there before they are received */
 
 	struct gci_measure_point points[GCI_MEASURE_POINTS]; /* rising sizes */
 	size_t npoints;
@@ -91,6 +94,7 @@ struct gci_measure {
 	int open;
 	uint64_t nbytes, until_ns; /* it may use time up to there */
 	struct gci_samples rtt, send, recv;
+	uint32_t nlate; /* receptions that were */
 };
 
 void gci_measure_init(struct gci_measure *m, const struct gci_measure_config *config);

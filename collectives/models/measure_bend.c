@@ -42,8 +42,10 @@ static uint64_t off(const struct gci_measure *m, size_t a, size_t b, size_t to, 
 
 	if (ratio < 0)
 		ratio = -ratio;
-	may = CLOCK_ERR_NS + v.ns / (which == GAP_OF ? GAP : OVERHEAD) + v.err_ns +
-	      vb.err_ns * (1 + ratio) + va.err_ns * ratio;
+	/* What is little beside the gap does not matter: messages wait for that. */
+	may = which == GAP_OF ? 0 : value(m, to, GAP_OF).ns / OVERHEAD;
+	may += CLOCK_ERR_NS + v.ns / (which == GAP_OF ? GAP : OVERHEAD) + v.err_ns +
+	       vb.err_ns * (1 + ratio) + va.err_ns * ratio;
 	parts = far * 1024 / may;
 	return parts > INT64_MAX ? INT64_MAX : (uint64_t)parts;
 }

@@ -46,28 +46,39 @@ void gci_measure_saturate(struct gci_params_link *l, uint64_t bps)
 	}
 }
 
-/* Of a size without: on the line between those around it that have it; beyond them, the nearest
- * one's; where there is none, as of sending. */
+/* The next point with or(m) from `i` on, in steps of 1 or -1; NULL: none. */
+static const struct gci_measure_point *with_recv(const struct gci_measure *m, size_t i, int step)
+{
+	for (; i < m->npoints; i += (size_t)step) /* below 0, it is very large */
+		if (m->points[i].recv.n)
+			return &m->points[i];
+	return NULL;
+}
+
+static uint64_t on_line(
+	const struct gci_measure_point *a, const struct gci_measure_point *b, uint64_t nbytes)
+{
+	uint64_t run = b->nbytes - a->nbytes, way = nbytes - a->nbytes, down;
+
+	if (b->recv.ns >= a->recv.ns)
+		return a->recv.ns + scale(b->recv.ns - a->recv.ns, way, run);
+	down = scale(a->recv.ns - b->recv.ns, way, run);
+	return way > run ? b->recv.ns : a->recv.ns - down;
+}
+
+/* Of a size without: on the line between its neighbours that have it, or through the last two; if
+ * there are none, as of sending. */
 static uint64_t recv_ns(const struct gci_measure *m, size_t i)
 {
-	const struct gci_measure_point *p = m->points, *a = NULL, *b = NULL;
-	size_t k;
+	const struct gci_measure_point *a = with_recv(m, i, -1), *b = with_recv(m, i, 1);
 
-	for (k = 0; k < m->npoints && !(b && k > i); k++) {
-		if (!p[k].recv.n)
-			continue;
-		if (k <= i)
-			a = &p[k];
-		if (k >= i)
-			b = &p[k];
+	if (a && !b) {
+		b = a;
+		a = with_recv(m, (size_t)(b - m->points) - 1, -1);
 	}
-	if (!a || !b || a == b)
-		return a ? a->recv.ns : b ? b->recv.ns : p[i].send.ns;
-	if (b->recv.ns < a->recv.ns)
-		return a->recv.ns - scale(a->recv.ns - b->recv.ns, p[i].nbytes - a->nbytes,
-					    b->nbytes - a->nbytes);
-	return a->recv.ns +
-	       scale(b->recv.ns - a->recv.ns, p[i].nbytes - a->nbytes, b->nbytes - a->nbytes);
+	if (!a || a == b)
+		return b ? b->recv.ns : m->points[i].send.ns;
+	return on_line(a, b, m->points[i].nbytes);
 }
 
 int gci_measure_result(const struct gci_measure *m, struct gci_params_link *l)

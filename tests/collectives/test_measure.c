@@ -22,6 +22,7 @@ struct link {
 	uint64_t byte_ps, kink, step_ns, late_byte_ps;
 	uint64_t os_ns, or_ns, overhead_byte_ps;
 	uint64_t noise_ns, overhead_noise_ns;
+	uint64_t socket; /* larger messages are not there before they are received */
 	struct gci_prng prng;
 };
 
@@ -59,6 +60,8 @@ static uint64_t run_trial(struct link *l, const struct gci_trial *t, struct gci_
 		times[i].busy_ns = noisy(l,
 			overhead(l, t->kind == GCI_TRIAL_RECEIVE ? l->or_ns : l->os_ns, t->nbytes),
 			l->overhead_noise_ns);
+		if (t->kind == GCI_TRIAL_RECEIVE && t->nbytes >= l->socket)
+			times[i].busy_ns = GCI_TRIAL_LATE;
 		took += !t->space_ns || i + 1 == t->reps ? times[i].total_ns : t->space_ns;
 		/* They are not to meet. */
 		assert_true(!t->space_ns || t->space_ns >= 3 * gap(l, t->nbytes));
@@ -117,6 +120,7 @@ static struct link wan(void)
 		.byte_ps = 8366,
 		.late_byte_ps = 8366,
 		.kink = MIB,
+		.socket = UINT64_MAX,
 		.os_ns = 3 * US,
 		.or_ns = 4 * US,
 		.overhead_byte_ps = 500};
@@ -373,6 +377,24 @@ static void intervals(void **state)
 	}
 }
 
+/* Messages of more than 100 KiB are never there in time: or(m) goes on as below. */
+static void late(void **state)
+{
+	struct gci_measure m;
+	struct link l = wan();
+
+	(void)state;
+	l.socket = 100 * KIB;
+	measure(&m, &l, &ample);
+	assert_found(&m, &l, 100);
+	assert_in_range(m.late, 100 * KIB, 128 * KIB);
+	/* None at all. */
+	l.socket = 0;
+	l.or_ns = l.os_ns;
+	measure(&m, &l, &ample);
+	assert_found(&m, &l, 100);
+}
+
 /* A bucket of 64 KiB: messages of that size pass three times as fast as the link keeps up. */
 static void saturate(void **state)
 {
@@ -402,6 +424,7 @@ int main(void)
 		cmocka_unit_test(grows),
 		cmocka_unit_test(budgets),
 		cmocka_unit_test(absurd),
+		cmocka_unit_test(late),
 		cmocka_unit_test(saturate),
 	};
 
