@@ -157,7 +157,7 @@ static int open_job(struct gct_tune *t)
 
 static int open_buffers(struct gct_tune *t)
 {
-	uint64_t most = 1;
+	uint64_t most = GCT_PAIR_NBYTES;
 	size_t i;
 	int rc = gct_bench_clocks(&t->bench);
 

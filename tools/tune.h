@@ -11,12 +11,16 @@
 
 #define GCT_MOST_STEPS (4u << 20) /* of all ranks: what one simulation may cost */
 
+/* Pairs of ranks send each other so much at least: shorter messages saturate nothing. */
+#define GCT_PAIR_NBYTES (64u << 10)
+
 enum gct_search {
 	GCT_SIMULATE, /* candidates by formula, ranked by simulation, the best of them measured */
 	GCT_EXHAUSTIVE,
 	GCT_HALVING,
 	GCT_MGD,
 	GCT_SMGD,
+	GCT_PIPELINE,
 	GCT_NSEARCHES
 };
 
@@ -111,6 +115,10 @@ int gct_tune_space_init(struct gct_tune_space *s, const struct gct_tune *t,
 void gct_tune_space_free(struct gct_tune_space *s);
 struct gci_search gct_tune_space_search(const struct gct_tune_space *s,
 	const struct gct_tune_case *c, gci_search_cost *cost, void *ctx);
+
+/* The pipeline method; a->why_not where the network does not bear it. */
+int gct_tune_pipeline(struct gct_tune *t, const struct gct_tune_case *c, struct gci_search *s,
+	struct gct_tune_answer *a);
 
 /* By simulation, on rank 0; then the best o.measure of that, and `usual`, by measuring, on all.
  * Both results are to be freed; `measured` is empty without a job. */

@@ -18,7 +18,7 @@ static const char help[] =
 	"  -m, --measure N        measure the N best by simulation, and the default (default 3)\n"
 	"  -i, --iters N          warm iterations of each (default 3)\n"
 	"  -S, --search LIST      instead of that, or beside it, search methods and segments:\n"
-	"                         simulate, exhaustive, halving, mgd, smgd\n"
+	"                         simulate, exhaustive, halving, mgd, smgd, pipeline\n"
 	"      --least-segment B  the shortest that is searched (default 4KiB)\n"
 	"      --compare          for each algorithm: best segment as measured, by MagPIe's\n"
 	"                         formulas and by simulation\n"
@@ -32,7 +32,7 @@ static const char help[] =
 	"  -h, --help             this text\n";
 
 static const char *const names[GCT_NSEARCHES] = {
-	"simulate", "exhaustive", "halving", "mgd", "smgd"};
+	"simulate", "exhaustive", "halving", "mgd", "smgd", "pipeline"};
 
 const char *gct_search_name(enum gct_search search)
 {
@@ -51,7 +51,8 @@ static int add_search(struct gct_tune_options *o, const char *name)
 	for (k = 0; k < GCT_NSEARCHES && strcmp(names[k], name) != 0; k++)
 		;
 	if (k == GCT_NSEARCHES)
-		return wrong("--search", name, "simulate, exhaustive, halving, mgd or smgd");
+		return wrong(
+			"--search", name, "simulate, exhaustive, halving, mgd, smgd or pipeline");
 	for (i = 0; i < o->nsearches; i++)
 		if (o->searches[i] == (enum gct_search)k)
 			return 0;

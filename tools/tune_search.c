@@ -141,7 +141,9 @@ int gct_tune_search(struct gct_tune *t, const struct gct_tune_case *c, struct gc
 		return simulate_first(t, c, &a->r);
 	rc = gct_tune_space_init(&space, t, c, 0);
 	s = gct_tune_space_search(&space, c, cost, &asked);
-	if (!rc)
+	if (!rc && a->search == GCT_PIPELINE)
+		rc = gct_tune_pipeline(t, c, &s, a);
+	else if (!rc)
 		rc = searches[a->search](&s, &a->r);
 	gct_tune_space_free(&space);
 	return rc;

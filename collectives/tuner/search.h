@@ -78,6 +78,31 @@ int gci_search_mgd(const struct gci_search *s, struct gci_search_result *r);
  * A segment half as long can at best halve the time, which bounds what a method promises. */
 int gci_search_smgd(const struct gci_search *s, struct gci_search_result *r);
 
+/* What ATCC's pipeline method asks for besides. Each fills in *t as gci_search_cost does. */
+struct gci_pipeline {
+	const struct gci_coll *coll; /* without parameters */
+	/* The same operation by a chain through these ranks only, the root first. */
+	int (*path)(
+		void *ctx, const int *ranks, int n, uint64_t segment_nbytes, struct gci_trial *t);
+	/* from[i] sends to to[i] as much as the operation has for one rank, all n pairs at once; no
+	 * rank is twice in either. */
+	int (*pairs)(void *ctx, const int *from, const int *to, int n, struct gci_trial *t);
+	void *ctx;
+	uint32_t saturated_percent; /* of a pair's time alone: that all pairs may take; 0: 120 */
+};
+
+/* ATCC's third: where the network bears all pairs of ranks at once, a tree's best segment is that
+ * of a pipeline along its longest path, which few nodes can tell; the whole tree runs once per
+ * method. Methods that are no trees are asked for once, as they are. *applies tells if the network
+ * does bear it, by a test that comes first; if not, nothing else is asked. */
+int gci_search_pipeline(const struct gci_search *s, const struct gci_pipeline *p,
+	struct gci_search_result *r, int *applies);
+
+/* The longest path from the root of the tree that `a` makes of `c` (to it, for reduce and gather):
+ * ranks[] has room for all ranks; *n is 0 where it is no tree, in which each rank has one parent.
+ * Of equally long ones the one to the least rank. 0 or GCOLL_ERR_NOMEM. */
+int gci_tree_path(const struct gci_algorithm *a, const struct gci_coll *c, int *ranks, int *n);
+
 void gci_search_result_free(struct gci_search_result *r);
 
 /* The best of the segments tried with this method; NULL: none could run. */

@@ -154,6 +154,27 @@ static void searches(void **state)
 	gci_free(out);
 }
 
+/* The only other answer is that this network does not bear it. */
+static void by_pipeline(void **state)
+{
+	char *grid = gci_strdup(write_text("g.grid", grid_text)), *out;
+	unsigned ways, runs;
+
+	(void)state;
+	out = TUNE("1", "", "--simulated", "--grid", grid, "bcast", "-b", "64KiB", "-a",
+		"chain,binary,vandegeijn", "-S", "exhaustive,pipeline", "--least-segment", "1KiB");
+	row(out, "pipeline", &ways, &runs);
+	/* Neighbours: k1-k2, k3-t1, t2-t3, all; across: k1-t1, all; 7 segments of 2 paths; 3. */
+	assert_int_equal(ways, 4 + 2 + 14 + 3);
+	gci_free(out);
+	out = TUNE("4", "", "bcast", "-b", "4KiB", "-a", "chain,binomial", "-S", "pipeline", "-i",
+		"1", "--least-segment", "1KiB");
+	if (!strstr(out, "\npipeline    does not apply: pairs of ranks slow each other down\n"))
+		row(out, "pipeline", &ways, &runs);
+	gci_free(out);
+	gci_free(grid);
+}
+
 static void compared(void **state)
 {
 	static const char *const names[] = {"sequential", "chain", "binary", "binomial"};
@@ -231,6 +252,7 @@ int main(void)
 		TEST(by_simulation_alone),
 		TEST(measured),
 		TEST(searches),
+		TEST(by_pipeline),
 		TEST(compared),
 		TEST(recorded),
 		TEST(wrong_params),
