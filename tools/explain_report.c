@@ -43,9 +43,10 @@ static void put_head(const struct gct_explain_report *r, struct gci_buf *out)
 		gci_format_time(t->ns / t->dilation, is, 16), off_percent(t->ns, r->predicted_ns));
 	if (r->left_out)
 		gci_buf_printf(out,
-			"of %u windows in the middle only the whole time is predicted: they are "
-			"left out below\n",
-			r->left_out);
+			"below without %u window%s in the middle, whose steps are not simulated "
+			"one "
+			"by one\n",
+			r->left_out, r->left_out > 1 ? "s" : "");
 }
 
 static void put_when(

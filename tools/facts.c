@@ -201,22 +201,30 @@ static uint64_t alone_ns(const struct walk *w, const struct gct_span *send)
 {
 	uint64_t nic_bps = w->net->nic_bps[w->t->topo->cluster[send->rank]];
 	uint64_t nic = transfer_ns(send->nbytes, nic_bps);
-	uint64_t pair = transfer_ns(send->nbytes, link_of(w, send->rank, send->peer)->pair_bps);
+	const struct gci_simnet_link *l = link_of(w, send->rank, send->peer);
+	uint64_t pair = transfer_ns(send->nbytes, l->pair_bps);
+	uint64_t link = transfer_ns(send->nbytes, l->bps);
 
-	return nic > pair ? nic : pair;
+	nic = nic > pair ? nic : pair;
+	return nic > link ? nic : link;
 }
 
-static void count_message(
-	struct gct_facts *f, const struct walk *w, const struct gct_span *send, int arrives)
+/* `recv`: its other side, if the chain goes on from there. */
+static void count_message(struct gct_facts *f, const struct walk *w, const struct gct_span *send,
+	const struct gct_span *recv)
 {
+	uint64_t late = recv ? delay(w, send->rank, send->peer) : 0;
+	uint64_t until_ns = recv ? recv->to_ns : send->to_ns;
+
+	until_ns = until_ns > send->from_ns + late ? until_ns - late : send->from_ns;
 	f->chain_nmessages++;
 	f->chain_nbytes += send->nbytes;
-	f->chain_transfer_ns += send->to_ns - send->from_ns;
+	f->chain_transfer_ns += until_ns - send->from_ns;
 	f->chain_alone_ns += alone_ns(w, send);
-	if (!arrives)
+	if (!recv)
 		return;
 	f->chain_nwan += (uint64_t)gct_span_is_wan(w->t, send);
-	f->chain_delay_ns += delay(w, send->rank, send->peer);
+	f->chain_delay_ns += late;
 }
 
 /* What `send` waited for: to be asked, or its rank's last doing before it. */
@@ -250,7 +258,7 @@ static const struct gct_span *before(
 		send = other_side(w, s);
 	if (!send)
 		return ended_before(w, s->rank, s->ready_ns, s);
-	count_message(f, w, send, arrives);
+	count_message(f, w, send, arrives ? s : NULL);
 	return before_send(f, w, send);
 }
 

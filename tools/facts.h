@@ -34,7 +34,7 @@ struct gct_facts {
 	uint64_t chain_nmessages, chain_nwan;
 	uint64_t chain_nbytes;
 	uint64_t chain_delay_ns;    /* of messages on their way, and of asking for them */
-	uint64_t chain_transfer_ns; /* while they left, and how long that takes without others */
+	uint64_t chain_transfer_ns; /* while they moved, and how long that takes without others */
 	uint64_t chain_alone_ns;
 	uint64_t chain_compute_ns;
 };

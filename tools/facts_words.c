@@ -63,13 +63,19 @@ static void say_delay(const struct gct_facts *f, const struct gct_words *w, stru
 
 static void say_chain(const struct gct_facts *f, const struct gct_words *w, struct gci_buf *out)
 {
-	char bytes[16];
+	char bytes[16], time[16];
 
-	gci_buf_printf(out, "%" PRIu64 " message%s one after the other, %s", f->chain_nmessages,
-		f->chain_nmessages == 1 ? "" : "s", gci_format_bytes(f->chain_nbytes, bytes, 16));
-	put_share(f->chain_nbytes, w, out);
+	gci_format_bytes(f->chain_nbytes, bytes, 16);
+	if (f->chain_nmessages == 1)
+		gci_buf_printf(out, "one message of %s takes %s", bytes,
+			gci_format_time(f->chain_transfer_ns / w->dilation, time, 16));
+	else
+		gci_buf_printf(out, "%" PRIu64 " messages one after the other, %s",
+			f->chain_nmessages, bytes);
+	if (f->chain_nmessages != 1)
+		put_share(f->chain_nbytes, w, out);
 	if (f->chain_alone_ns && f->chain_transfer_ns / 3 * 2 > f->chain_alone_ns)
-		gci_buf_printf(out, ", sharing NICs");
+		gci_buf_printf(out, ", sharing their way");
 }
 
 static void say_compute(const struct gct_facts *f, const struct gct_words *w, struct gci_buf *out)

@@ -28,8 +28,8 @@ struct planning {
 	struct gct_site site;
 	struct gci_coll coll;
 	struct gct_ways ways;
-	struct gci_candidate usual, wanted;
-	int has_usual, has_wanted;
+	struct gci_candidate usual, wanted; /* what a job does by itself; what is shown */
+	int has_wanted;
 	char chosen_by[300];
 	struct gct_timeline timeline;
 	struct gci_sim_result result;
@@ -96,48 +96,51 @@ static int make_coll(struct planning *p)
 	return 0;
 }
 
-/* All that can be compared; what is asked for is among it. */
+/* What a job would do that has neither a table nor options; without either here, too, it is what is
+ * shown. */
+static int ask_decider(struct planning *p)
+{
+	struct gci_decider d;
+	struct gci_decision how;
+	int rc = gci_decider_init(&d, &p->site.topo, p->o->streams);
+
+	if (rc)
+		return gct_plan_nomem();
+	rc = gci_decide(&d, &p->coll, &how);
+	gci_decider_free(&d);
+	if (rc)
+		return gct_plan_nomem(); /* every kind has an algorithm that runs anything */
+	p->usual = how.how;
+	if (p->has_wanted)
+		return 0;
+	p->wanted = how.how;
+	p->has_wanted = 1;
+	snprintf(p->chosen_by, sizeof(p->chosen_by), "%s",
+		how.by == GCI_BY_SIMULATION ? "as gridcoll chooses by a quick simulation"
+					    : "gridcoll's default");
+	return 0;
+}
+
+/* All that can be compared; what is shown is among it. */
 static int compare(struct planning *p)
 {
-	const struct gci_algorithm *first = gci_decide_first(&p->coll);
-	int rc;
+	int rc = gct_ways_add_all(&p->ways);
 
-	p->ways = (struct gct_ways){.net = &p->site.net, .coll = &p->coll};
-	if (first) {
-		p->usual = (struct gci_candidate){.algorithm = first};
-		p->has_usual = 1;
-	}
-	rc = gct_ways_add_all(&p->ways);
-	if (!rc && p->has_wanted)
+	if (!rc)
+		rc = gct_ways_add(&p->ways, &p->usual);
+	if (!rc)
 		rc = gct_ways_add(&p->ways, &p->wanted);
 	if (!rc)
 		rc = gct_ways_simulate(&p->ways, MOST_STEPS);
 	return rc ? gct_plan_nomem() : 0;
 }
 
-static size_t simulated(const struct gct_ways *w)
-{
-	size_t i, n = 0;
-
-	for (i = 0; i < w->n; i++)
-		n += !*w->list[i].why_not;
-	return n;
-}
-
 /* The choice is simulated, however many steps it has. */
 static int choose(struct planning *p)
 {
-	struct gct_way *way = p->has_wanted ? gct_ways_find(&p->ways, &p->wanted) : p->ways.list;
+	struct gct_way *way = gct_ways_find(&p->ways, &p->wanted);
 	int rc;
 
-	if (!p->has_wanted && *way->why_not)
-		return gct_wrong("plan",
-			"--bytes: every algorithm has more than %u steps, expected "
-			"a shorter message or fewer ranks",
-			MOST_STEPS);
-	if (!p->has_wanted)
-		snprintf(p->chosen_by, sizeof(p->chosen_by), "the fastest of %zu simulated",
-			simulated(&p->ways));
 	rc = gct_way_simulate(
 		&p->site.net, &p->coll, &way->how, MOST_CHOICE_STEPS, &p->timeline, &p->result);
 	if (rc == GCOLL_ERR_INVAL)
@@ -167,7 +170,7 @@ static void fill_report(struct planning *p)
 	r->limit_ns = gci_limit_ns(&p->coll, p->o->streams);
 	r->dilation = p->site.place.grid.dilation;
 	r->ways = &p->ways;
-	r->usual = p->has_usual ? &p->usual : NULL;
+	r->usual = &p->usual;
 	r->chosen_by = p->chosen_by;
 	r->basis = p->site.basis;
 	r->result = &p->result;
@@ -274,6 +277,9 @@ static int plan(const struct gct_plan_options *o)
 		rc = ask_user(&p);
 	else if (!rc && o->table)
 		rc = ask_table(&p);
+	p.ways = (struct gct_ways){.net = &p.site.net, .coll = &p.coll};
+	if (!rc)
+		rc = ask_decider(&p);
 	if (!rc)
 		rc = compare(&p);
 	if (!rc)

@@ -30,7 +30,7 @@ struct gct_plan_report {
 	uint32_t dilation;
 	const struct gct_ways *ways;
 	const struct gct_way *choice;         /* one of them */
-	const struct gci_candidate *usual;    /* what runs without a table; may be the choice */
+	const struct gci_candidate *usual;    /* what a job takes by itself; may be the choice */
 	const char *chosen_by;                /* as in "asked for" */
 	const char *basis;                    /* where the figures are from */
 	const struct gci_sim_result *result;  /* of the choice */

@@ -73,6 +73,14 @@ static json_t *way_json(const struct gct_plan_report *p, const struct gct_way *w
 	return o;
 }
 
+static json_t *usual_json(const struct gct_plan_report *p)
+{
+	char how[GCI_CANDIDATE_NBYTES];
+
+	gci_candidate_print(p->usual, how);
+	return json_string(how);
+}
+
 static json_t *choice_json(const struct gct_plan_report *p, int *failed)
 {
 	json_t *o = way_json(p, p->choice, failed);
@@ -116,6 +124,7 @@ int gct_plan_json(const struct gct_plan_report *p, const char *schedule, struct 
 	set(o, "basis", json_string(p->basis), &failed);
 	set(o, "limit_ns", whole(p->limit_ns / p->dilation), &failed);
 	set(o, "choice", choice_json(p, &failed), &failed);
+	set(o, "usual", usual_json(p), &failed);
 	set(o, "links", links_json(p, &failed), &failed);
 	for (i = 0; i < p->ways->n; i++)
 		append(ways, way_json(p, &p->ways->list[i], &failed), &failed);

@@ -83,17 +83,31 @@ static void put_head(const struct gct_plan_report *p, struct gci_buf *out)
 			out, "as in a lab dilated by %u: times are divided by that\n", p->dilation);
 }
 
+/* The choice beside what else there is. */
+static void put_others(const struct gct_plan_report *p, struct gci_buf *out)
+{
+	const struct gct_way *best = &p->ways->list[0];
+	char how[GCI_CANDIDATE_NBYTES], t[16];
+
+	if (gct_ways_find(p->ways, p->usual) != p->choice) {
+		gci_candidate_print(p->usual, how);
+		gci_buf_printf(out, "  without a table or an option, gridcoll takes %s\n", how);
+	}
+	if (best != p->choice && !*best->why_not && best->ns < p->choice->ns &&
+		!gct_facts_tie(p->choice->ns, best->ns)) {
+		gci_candidate_print(&best->how, how);
+		gci_buf_printf(out, "  %s would take %s (see gridcoll tune)\n", how,
+			time_text(p, best->ns, t));
+	}
+}
+
 static void put_choice(const struct gct_plan_report *p, struct gci_buf *out)
 {
 	const struct gci_sim_result *r = p->result;
-	char how[GCI_CANDIDATE_NBYTES], usual[GCI_CANDIDATE_NBYTES], t[2][16], bytes[2][16];
+	char how[GCI_CANDIDATE_NBYTES], t[2][16], bytes[2][16];
 
 	gci_candidate_print(&p->choice->how, how);
 	gci_buf_printf(out, "\nchoice: %s, %s\n", how, p->chosen_by);
-	if (p->usual && gct_ways_find(p->ways, p->usual) != p->choice) {
-		gci_candidate_print(p->usual, usual);
-		gci_buf_printf(out, "  without a table or an option, gridcoll takes %s\n", usual);
-	}
 	gci_buf_printf(out, "  predicted %s", time_text(p, p->choice->ns, t[0]));
 	if (p->limit_ns)
 		gci_buf_printf(out, ", %.2f x the physical limit of %s",
@@ -101,8 +115,9 @@ static void put_choice(const struct gct_plan_report *p, struct gci_buf *out)
 			time_text(p, p->limit_ns, t[1]));
 	else
 		gci_buf_printf(out, "; the grid file does not tell what limits it");
-	gci_buf_printf(
-		out, "\n  %" PRIu64 " message%s", r->nmessages, r->nmessages == 1 ? "" : "s");
+	gci_buf_printf(out, "\n");
+	put_others(p, out);
+	gci_buf_printf(out, "  %" PRIu64 " message%s", r->nmessages, r->nmessages == 1 ? "" : "s");
 	if (p->most_message && p->least_message == p->most_message)
 		gci_buf_printf(out, " of %s", gci_format_bytes(p->most_message, bytes[0], 16));
 	else if (p->most_message)
