@@ -8,6 +8,7 @@
 
 #define UNKNOWN_BPS 1000000000u /* a NIC that neither grid nor measurement tells of */
 #define MESSAGE_NS  (15 * GCI_NS_PER_US)
+#define ACK_PPM     (66 * 1000000 / (4 * 1448)) /* a packet for about four */
 #define LOCAL_BPS   UINT64_C(40000000000)
 
 /* TCP over Ethernet: 1448 of 1514 bytes are payload. */
@@ -72,6 +73,7 @@ int gci_simnet_init(struct gci_simnet *net, const struct gci_topo *t, const stru
 	}
 	net->recv_ns = MESSAGE_NS;
 	net->local_bps = LOCAL_BPS;
+	net->ack_ppm = ACK_PPM;
 	for (r = 0; r < t->nranks; r++)
 		net->send_ns[r] = t->tini_ns[r] ? t->tini_ns[r] : MESSAGE_NS;
 	for (a = 0; a < t->nclusters; a++) {

@@ -38,7 +38,8 @@ struct gci_simnet {
 	uint64_t *send_ns;             /* [rank]: what a message costs its sender; without params */
 	uint64_t recv_ns;              /* and its receiver */
 	uint64_t local_bps;            /* of copies and reductions */
-	int cold; /* no connection is open yet: opened when first used, in slow start */
+	uint32_t ack_ppm; /* bytes that a receiver puts out for a million that come in (FAIR) */
+	int cold;         /* no connection is open yet: opened when first used, in slow start */
 };
 
 /* 0 or GCOLL_ERR_NOMEM. `t` and `p` must outlive it; p's clusters are those of the grid that `t`

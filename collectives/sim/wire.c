@@ -407,6 +407,13 @@ void gci_sim_nic(struct gci_sim *m, int rank)
 
 /* ---- arriving */
 
+/* Acknowledgements share the way out; they matter while it is busy. */
+static void acknowledge(struct gci_sim *m, struct gci_sim_rank *r, uint64_t nbytes)
+{
+	if (takes_turns(m) && r->tx_ns > m->now)
+		r->tx_ns += gci_sim_time(nbytes * m->net->ack_ppm / 1000000, r->byte_time);
+}
+
 void gci_sim_arrive(struct gci_sim *m, const struct gci_ev *e)
 {
 	struct gci_sim_rank *r = &m->ranks[e->rank];
@@ -421,6 +428,7 @@ void gci_sim_arrive(struct gci_sim *m, const struct gci_ev *e)
 	r->rx_ns = later(free_ns, m->now) + gci_sim_time(e->nbytes, r->byte_time);
 	msg->end_ns = later(msg->end_ns, later(r->rx_ns, e->last_ns));
 	msg->unarrived -= e->nbytes;
+	acknowledge(m, r, e->nbytes);
 	if (msg->unarrived)
 		return;
 	gci_events_push(&m->events, (struct gci_ev){.ns = msg->end_ns,

@@ -35,6 +35,7 @@ static void simple_net(struct gci_simnet *net, const struct gci_topo *t)
 		net->send_ns[r] = 0;
 	net->recv_ns = 0;
 	net->local_bps = 0;
+	net->ack_ppm = 0;
 }
 
 static struct gci_coll bytes(const struct gci_topo *t, enum gci_kind kind, uint64_t count)
