@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define UNKNOWN_BPS 1000000000u /* a NIC that neither grid nor measurement tells of */
+#define CLOSE       12          /* a part of this is what measurements differ by */
 #define MESSAGE_NS  (15 * GCI_NS_PER_US)
 #define ACK_PPM     (66 * 1000000 / (4 * 1448)) /* a packet for about four */
 #define LOCAL_BPS   UINT64_C(40000000000)
@@ -28,14 +29,31 @@ static const struct gci_params_link *measured(
 	return l->npoints ? l : NULL;
 }
 
-static uint64_t best_rate(const struct gci_params_link *l)
+static uint64_t best_rate(const struct gci_params_rate *rates, size_t n)
 {
 	uint64_t most = 0;
 	size_t i;
 
-	for (i = 0; l && i < l->nrates; i++)
-		most = l->rates[i].bps > most ? l->rates[i].bps : most;
+	for (i = 0; i < n; i++)
+		most = rates[i].bps > most ? rates[i].bps : most;
 	return most;
+}
+
+/* A figure of the grid's is exact where the measurement does not contradict it. */
+static uint64_t agreed(uint64_t grid, uint64_t measured)
+{
+	uint64_t off = grid > measured ? grid - measured : measured - grid;
+
+	return !measured || (grid && off < grid / CLOSE) ? grid : measured;
+}
+
+static uint64_t nic_of(const struct gci_simnet *net, int a)
+{
+	const struct gci_topo *t = net->topo;
+	const struct gci_params_link *l = net->links[a * t->nclusters + a].params;
+	uint64_t bps = agreed(payload(t->nic_bps[a]), l ? best_rate(l->rates, l->nrates) : 0);
+
+	return bps ? bps : payload(UNKNOWN_BPS);
 }
 
 static void fill_link(struct gci_simnet *net, int a, int b, const struct gci_params *p)
@@ -48,13 +66,27 @@ static void fill_link(struct gci_simnet *net, int a, int b, const struct gci_par
 	out->latency_ns = out->params ? out->params->latency_ns : l->delay_ns;
 	out->eager_nbytes = a == b ? GCI_LAN_EAGER : GCI_WAN_EAGER;
 	out->streams = a == b ? 1 : l->streams ? l->streams : GCI_DEFAULT_STREAMS;
-	if (a == b)
-		return;
+}
+
+/* The rates of a pair of clusters, when their NICs are known. */
+static void fill_rates(struct gci_simnet *net, int a, int b)
+{
+	const struct gci_topo *t = net->topo;
+	const struct gci_link *l = gci_topo_link(t, a, b);
+	struct gci_simnet_link *out = &net->links[a * t->nclusters + b];
+	const struct gci_params_link *p = out->params;
+	uint64_t nic = net->nic_bps[a] < net->nic_bps[b] ? net->nic_bps[a] : net->nic_bps[b];
+
 	out->bps = payload(l->rate_bps);
+	if (!out->bps && p)
+		out->bps = best_rate(p->senders, p->nsenders);
 	out->queue_nbytes = l->queue_nbytes;
 	out->pair_bps = payload(l->flow_rate_bps) * out->streams;
-	if (out->params && out->params->nrates)
-		out->pair_bps = gci_params_rate(out->params, out->streams);
+	if (p && p->nrates)
+		out->pair_bps = agreed(
+			out->pair_bps ? out->pair_bps : nic, gci_params_rate(p, out->streams));
+	if (out->pair_bps == nic)
+		out->pair_bps = 0;
 }
 
 int gci_simnet_init(struct gci_simnet *net, const struct gci_topo *t, const struct gci_params *p)
@@ -76,13 +108,15 @@ int gci_simnet_init(struct gci_simnet *net, const struct gci_topo *t, const stru
 	net->ack_ppm = ACK_PPM;
 	for (r = 0; r < t->nranks; r++)
 		net->send_ns[r] = t->tini_ns[r] ? t->tini_ns[r] : MESSAGE_NS;
-	for (a = 0; a < t->nclusters; a++) {
+	for (a = 0; a < t->nclusters; a++)
 		for (b = 0; b < t->nclusters; b++)
 			fill_link(net, a, b, p);
-		net->nic_bps[a] = best_rate(net->links[a * t->nclusters + a].params);
-		if (!net->nic_bps[a])
-			net->nic_bps[a] = payload(t->nic_bps[a] ? t->nic_bps[a] : UNKNOWN_BPS);
-	}
+	for (a = 0; a < t->nclusters; a++)
+		net->nic_bps[a] = nic_of(net, a);
+	for (a = 0; a < t->nclusters; a++)
+		for (b = 0; b < t->nclusters; b++)
+			if (a != b)
+				fill_rates(net, a, b);
 	return 0;
 }
 
