@@ -214,6 +214,43 @@ static void slow_start(void **state)
 	gci_topo_free(&t);
 }
 
+/* Measured rates and latencies replace the grid's; rates only where they are far from them. */
+static void from_measurement(void **state)
+{
+	const int sizes[] = {2, 2, 0};
+	struct gci_params_point points[] = {{0, 100, 200, 300}, {MIB, 1000, 2000, 8000000}};
+	struct gci_params_rate lan[] = {{1, 940000000}}, wan[] = {{1, 100000000}, {4, 400000000}};
+	struct gci_params_link links[4] = {
+		{.latency_ns = 7000, .points = points, .npoints = 2, .rates = lan, .nrates = 1},
+		{.latency_ns = 9 * MS, .points = points, .npoints = 2, .rates = wan, .nrates = 2}};
+	struct gci_params p = {.nclusters = 2, .links = links};
+	struct gci_simnet net;
+	struct gci_topo t;
+	uint64_t nic;
+
+	(void)state;
+	topology_make(&t, sizes, 0, 10);
+	assert_int_equal(gci_simnet_init(&net, &t, NULL), 0);
+	nic = net.nic_bps[0];
+	assert_in_range(nic, 956000000, 957000000);
+	gci_simnet_free(&net);
+	assert_int_equal(gci_simnet_init(&net, &t, &p), 0);
+	assert_int_equal(net.nic_bps[0], nic); /* 940 is near enough */
+	assert_int_equal(net.links[0].latency_ns, 7000);
+	assert_int_equal(net.links[1].latency_ns, 9 * MS);
+	assert_int_equal(net.links[1].pair_bps, 400000000); /* by four streams */
+	assert_int_equal(net.links[2].pair_bps, 0);         /* was not measured */
+	assert_int_equal(net.links[2].latency_ns, gci_topo_link(&t, 1, 0)->delay_ns);
+	gci_simnet_free(&net);
+	lan[0].bps = 500000000; /* is not */
+	wan[1].bps = 490000000; /* but is all that such NICs can do */
+	assert_int_equal(gci_simnet_init(&net, &t, &p), 0);
+	assert_int_equal(net.nic_bps[0], 500000000);
+	assert_int_equal(net.links[1].pair_bps, 0);
+	gci_simnet_free(&net);
+	gci_topo_free(&t);
+}
+
 /* ---- every algorithm */
 
 struct watch {
@@ -409,6 +446,7 @@ int main(void)
 		cmocka_unit_test(isends),
 		cmocka_unit_test(ports),
 		cmocka_unit_test(slow_start),
+		cmocka_unit_test(from_measurement),
 		cmocka_unit_test(every_algorithm),
 		cmocka_unit_test(many_windows),
 		cmocka_unit_test(many_segments),
