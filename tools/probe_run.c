@@ -168,25 +168,30 @@ static uint64_t left(uint64_t most, uint64_t spent)
 	return most > spent ? most - spent : 0;
 }
 
-/* An equal part of what is left for links, for one of them and those after it. */
-static int measure_link(struct gct_probe *p, size_t i)
+/* Round trips between clusters are long. */
+static uint64_t weight(const struct gct_probed *l)
 {
-	struct gct_probed *l = &p->links[i];
-	uint64_t spent = gci_now_ns() - p->began_ns, parts = p->nlinks - i;
+	return l->last < 0 ? 0 : l->from == l->to ? 1 : 3;
+}
+
+/* Its part of what is left for it and the links after it, whose weights `parts` adds up. */
+static int measure_link(struct gct_probe *p, struct gct_probed *l, uint64_t *parts)
+{
+	uint64_t spent = gci_now_ns() - p->began_ns, mine = weight(l), busy[2], all[2];
 	uint64_t percent = 100 - (p->comm->topo.nclusters > 1 ? SENDERS_PERCENT : 0);
 	struct gct_task t = {.kind = GCT_TASK_LINK,
 		.from = (uint64_t)l->from,
 		.to = (uint64_t)l->to,
 		.a = (uint64_t)l->first,
-		.b = (uint64_t)l->last,
-		.ns = left(p->most.ns / 100 * percent, spent) / parts,
-		.nbytes = left(p->most.nbytes / 100 * percent, p->nbytes) / parts};
-	uint64_t busy[2], all[2];
+		.b = (uint64_t)l->last};
 	int rc;
 
 	l->cpu_percent = -1;
-	if (l->last < 0)
+	if (!mine)
 		return 0;
+	t.ns = left(p->most.ns / 100 * percent, spent) / *parts * mine;
+	t.nbytes = left(p->most.nbytes / 100 * percent, p->nbytes) / *parts * mine;
+	*parts -= mine;
 	gct_probe_progress(p, "link", l->from, l->to);
 	gci_cpu_read(&busy[0], &all[0]);
 	rc = gct_probe_task(p, &t, l, NULL);
@@ -237,12 +242,15 @@ static int measure_senders(struct gct_probe *p, struct gct_probed *l, uint64_t p
 static int lead(struct gct_probe *p)
 {
 	struct gct_task end = {.kind = GCT_TASK_END};
+	uint64_t weights = 0;
 	size_t i, parts = 0;
 	int rc = 0;
 
+	for (i = 0; i < p->nlinks; i++)
+		weights += weight(&p->links[i]);
 	p->began_ns = gci_now_ns();
 	for (i = 0; i < p->nlinks && !rc; i++) {
-		rc = measure_link(p, i);
+		rc = measure_link(p, &p->links[i], &weights);
 		parts += p->links[i].from != p->links[i].to;
 	}
 	for (i = 0; i < p->nlinks && !rc; i++)
