@@ -122,10 +122,7 @@ static int mismatch(gcoll_comm *c, uint64_t op, int peer)
 
 	if (gci_calls_find(&e->calls, c->id, op, &own))
 		gci_sign_print(&own, what, sizeof(what));
-	/* The peer's own words for it may come in time for the launcher's verdict. */
-	if (e->ctl && !e->failure.status)
-		gci_control_ask_call(e->ctl,
-			&(struct gci_ctl_call){.rank = (uint32_t)peer, .comm = c->id, .op = op});
+	gci_engine_ask_call(e, peer, c->id, op);
 	/* Either may be wrong: nobody is named as the one who failed. */
 	gci_engine_fail(e, GCOLL_ERR_MISMATCH, -1,
 		"operation %" PRIu64

@@ -69,6 +69,13 @@ void gci_engine_fail(struct gci_engine *e, int status, int rank, const char *fmt
 	gci_tp_fail(e->tp, status);
 }
 
+void gci_engine_ask_call(struct gci_engine *e, int peer, uint32_t comm, uint64_t op)
+{
+	if (e->ctl && !e->failure.status)
+		gci_control_ask_call(e->ctl,
+			&(struct gci_ctl_call){.rank = (uint32_t)peer, .comm = comm, .op = op});
+}
+
 int gci_engine_nomem(struct gci_engine *e)
 {
 	gci_engine_fail(e, GCOLL_ERR_NOMEM, e->rank, "rank %d (%s) is out of memory", e->rank,
@@ -154,11 +161,12 @@ static int check_absent(
 		if (f->id != key->comm || key->seq & GCI_SEQ_MESSAGE ||
 			key->seq >> GCI_WINDOW_BITS < f->next_op)
 			continue;
+		gci_engine_ask_call(e, peer, key->comm, key->seq >> GCI_WINDOW_BITS);
 		gci_engine_fail(e, GCOLL_ERR_MISMATCH, -1,
-			"rank %d (%s) has freed communicator %" PRIu32
-			", rank %d (%s) calls operation %" PRIu64 " on it",
-			e->rank, e->hosts[e->rank], key->comm, peer, e->hosts[peer],
-			key->seq >> GCI_WINDOW_BITS);
+			"operation %" PRIu64 " on communicator %" PRIu32
+			": rank %d (%s) has freed it, rank %d (%s) calls " GCI_CTL_SOMETHING_ELSE,
+			key->seq >> GCI_WINDOW_BITS, key->comm, e->rank, e->hosts[e->rank], peer,
+			e->hosts[peer]);
 		return 0;
 	}
 	return 1;
@@ -173,9 +181,11 @@ static int on_check(void *user, int peer, const struct gci_tp_key *key, uint64_t
 	uint64_t op = key->seq >> GCI_WINDOW_BITS;
 
 	if (e->finalizing && c && !(key->seq & GCI_SEQ_MESSAGE) && op >= c->next_op) {
+		gci_engine_ask_call(e, peer, key->comm, op);
 		gci_engine_fail(e, GCOLL_ERR_MISMATCH, -1,
-			"rank %d (%s) has left the job, rank %d (%s) calls operation %" PRIu64,
-			e->rank, e->hosts[e->rank], peer, e->hosts[peer], op);
+			"operation %" PRIu64 ": rank %d (%s) has left the job, rank %d (%s) "
+					     "calls " GCI_CTL_SOMETHING_ELSE,
+			op, e->rank, e->hosts[e->rank], peer, e->hosts[peer]);
 		return 0;
 	}
 	return c ? gci_comm_check(c, peer, key, digest) : check_absent(e, peer, key, digest);

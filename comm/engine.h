@@ -92,6 +92,10 @@ int gci_engine_progress(struct gci_engine *e, uint64_t timeout_ns);
 void gci_engine_fail(struct gci_engine *e, int status, int rank, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/* Before a failure that ends in GCI_CTL_SOMETHING_ELSE: the peer's own words for its operation may
+ * come in time for the launcher's verdict. */
+void gci_engine_ask_call(struct gci_engine *e, int peer, uint32_t comm, uint64_t op);
+
 /* Out of memory in what other ranks take part in. Returns GCOLL_ERR_NOMEM. */
 int gci_engine_nomem(struct gci_engine *e);
 

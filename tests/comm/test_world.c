@@ -83,7 +83,8 @@ static void a_rank_aborts(void **state)
 static void a_rank_leaves_early(void **state)
 {
 	(void)state;
-	run_badly("leave", 3, "has left the job");
+	run_badly("leave", 3, "has left the job, rank ");
+	run_badly("leave", 3, "calls allreduce of 300007 uint32 with sum by ");
 }
 
 /* Messages that never come are no reason to wait for ever, either. */
