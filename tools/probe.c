@@ -20,16 +20,17 @@
 
 static const char help[] =
 	"usage: gridcoll-run ... gridcoll probe [-o FILE] [options]\n"
-	"Measures the links of the job's grid: inside each cluster, between its first two ranks "
-	"on\n"
-	"different hosts, and each way between two clusters, by their first ranks; one at a time.\n"
+	"Measures the links of the job's grid: inside each cluster, between its first\n"
+	"two ranks on different hosts, and each way between two clusters, by their first\n"
+	"ranks; one at a time.\n"
 	"  -o, --output FILE   write the parameters file, for gridcoll plan and tune\n"
-	"  -t, --time T        take no longer than this (default 15s for each link; in a lab,\n"
-	"                      both are multiplied by its dilation)\n"
+	"  -t, --time T        take no longer than this (default 15s for each link; in a\n"
+	"                      lab, both are multiplied by its dilation)\n"
 	"  -b, --bytes B       send no more than this (default 512MiB for each link)\n"
 	"  -m, --message SIZE  the largest message worth trying (default 8MiB)\n"
 	"  -s, --streams N     most connections to try between two hosts (default 16)\n"
-	"      --pools         measure all pairs of hosts, too, and say which belong together\n"
+	"      --pools         measure all pairs of hosts, too, and say which belong\n"
+	"                      together\n"
 	"  -h, --help          this text\n";
 
 static int usage_error(const char *what, const char *value, const char *expected)
