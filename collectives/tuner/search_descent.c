@@ -7,7 +7,7 @@
 #include "collectives/tuner/search_impl.h"
 
 #define BEYOND            3
-#define THRESHOLD_PERCENT 110
+#define THRESHOLD_PERCENT 102 /* as sure as a measurement is */
 
 /* One method on its way down. */
 struct lane {
@@ -91,7 +91,9 @@ static struct lane *most_promising(const struct gci_asking *a, struct lane *lane
 
 		if (l->over)
 			continue;
-		l->over = (unsigned __int128)ns * 100 > (unsigned __int128)best * percent;
+		/* Who leads looks beyond a minimum all the same. */
+		l->over = l->best > best &&
+			  (unsigned __int128)ns * 100 > (unsigned __int128)best * percent;
 		if (l->over || ns > least || (found && ns == least && l->best >= found->best))
 			continue;
 		least = ns;
