@@ -130,8 +130,9 @@ static uint64_t compute_ns(const struct gct_facts *f)
 static const struct reason {
 	uint64_t (*ns)(const struct gct_facts *f);
 	void (*say)(const struct gct_facts *f, const struct gct_words *w, struct gci_buf *out);
-} reasons[] = {{port_ns, say_port}, {link_ns, say_link}, {pair_ns, say_pair}, {delay_ns, say_delay},
-	{chain_ns, say_chain}, {compute_ns, say_compute}};
+	uint64_t least_percent; /* of the time: what is less is no reason */
+} reasons[] = {{port_ns, say_port, 60}, {link_ns, say_link, 60}, {pair_ns, say_pair, 60},
+	{delay_ns, say_delay, 20}, {chain_ns, say_chain, 50}, {compute_ns, say_compute, 20}};
 
 #define NREASONS (sizeof(reasons) / sizeof(*reasons))
 
@@ -157,8 +158,7 @@ void gct_facts_why(const struct gct_facts *f, const struct gct_facts *best,
 	/* The first that explains most of the difference, else the one that explains most. */
 	for (i = 0; i < NREASONS; i++) {
 		excess = over(reasons[i].ns(f), reasons[i].ns(best));
-		/* What is a small part of the time is no reason. */
-		if (excess <= most || reasons[i].ns(f) < f->ns / 3)
+		if (excess <= most || reasons[i].ns(f) < f->ns / 100 * reasons[i].least_percent)
 			continue;
 		most = excess;
 		why = &reasons[i];

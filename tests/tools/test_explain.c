@@ -219,6 +219,32 @@ static void as_json(void **state)
 	end(&r);
 }
 
+static void out_of_memory(void **state)
+{
+	struct gci_error e = {0};
+	struct run r;
+	unsigned long n;
+	int rc;
+
+	(void)state;
+	begin(&r, GCI_ALLREDUCE, "tree", 1000);
+	for (n = 1;; n++) {
+		gci_error_clear(&e);
+		gci_mem_fail_at(n);
+		rc = gct_explain_join(&r.actual, &r.predicted, &r.net, &r.trace, "t", &e);
+		if (!rc)
+			rc = gct_explain_compare(&r.x, &r.predicted, &r.actual);
+		if (!gci_mem_failed())
+			break;
+		assert_int_equal(rc, GCOLL_ERR_NOMEM);
+		gct_timeline_free(&r.actual);
+	}
+	gci_mem_fail_at(0);
+	assert_int_equal(rc, 0);
+	assert_true(n > 5);
+	end(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -226,6 +252,7 @@ int main(void)
 		cmocka_unit_test(one_is_late),
 		cmocka_unit_test(other_steps),
 		cmocka_unit_test(as_json),
+		cmocka_unit_test(out_of_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

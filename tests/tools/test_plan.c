@@ -5,7 +5,9 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "collectives/models/params_json.h"
 
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -223,8 +225,6 @@ static void dilated(void **state)
 /* Told, and done without. */
 static void bad_files(void **state)
 {
-	struct gci_buf text = {0};
-
 	(void)state;
 	write_text("bad", "{\"version\": 1,\n \"date\": 7}\n");
 	assert_int_equal(run("plan bcast --grid " GRID " -b 1MiB --params bad"), 0);
@@ -241,7 +241,43 @@ static void bad_files(void **state)
 		" \"operations\": {\"bcast\": [{\"nbytes\": 65536, \"algorithm\": \"tree\"}]}}\n");
 	assert_int_equal(run("plan bcast --grid " GRID " -b 1MiB --table foreign"), 0);
 	assert_begins("err", "gridcoll plan: warning: foreign:2: made for another grid");
+}
+
+/* Files that were made for this grid are used, and named. */
+static void good_files(void **state)
+{
+	struct gci_params params;
+	struct gci_error e = {0};
+	struct gci_buf text = {0};
+	struct gci_grid g;
+	char *table;
+
+	(void)state;
+	assert_int_equal(gci_grid_parse(&g, grid, strlen(grid), GRID, &e), 0);
+	assert_int_equal(gci_params_init(&params, &g, "2026-11-21T16:29:00Z"), 0);
+	gci_params_print(&params, &text);
+	write_text("params", gci_buf_cstr(&text));
+	assert_int_equal(run("plan bcast --grid " GRID " -b 1MiB --params params"), 0);
+	assert_begins("err", "");
+	assert_holds("out", "\nfrom what was measured at 2026-11-21T16:29:00Z (params)\n");
+	table = gci_asprintf("{\"version\": 1, \"date\": \"2026-03-01T12:00:00Z\", \"ranks\": 4,"
+			     " \"clusters\": 2, \"grid_digest\": \"%016" PRIx64 "\","
+			     " \"operations\": {\"bcast\": [{\"nbytes\": 65536, \"algorithm\":"
+			     " \"binomial\"}]}}\n",
+		gci_grid_digest(&g));
+	write_text("table", table);
+	assert_int_equal(run("plan bcast --grid " GRID " -b 1MiB --table table"), 0);
+	assert_begins("err", "");
+	assert_holds("out", "\nchoice: binomial, decided by table of 2026-03-01T12:00:00Z\n");
+	assert_holds("out", "  without a table or an option, gridcoll takes ");
+	/* It decides nothing about other operations. */
+	assert_int_equal(run("plan gather --grid " GRID " -b 1MiB --table table"), 0);
+	assert_begins(
+		"err", "gridcoll plan: warning: table has no decision on gather with 4 ranks");
+	gci_free(table);
 	gci_buf_free(&text);
+	gci_params_free(&params);
+	gci_grid_free(&g);
 }
 
 static void chart(void **state)
@@ -297,6 +333,7 @@ int main(void)
 		TEST(asked_for),
 		TEST(dilated),
 		TEST(bad_files),
+		TEST(good_files),
 		TEST(chart),
 		TEST(explained),
 	};

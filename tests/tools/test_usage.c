@@ -80,6 +80,8 @@ static const struct {
 		"gridcoll tune: operation \"bcast\": those of --recorded are tuned"},
 	{{"tune", "-R", "/none"}, "cannot read /none: No such file or directory"},
 	{{"tune", "bcast", "-q"}, "gridcoll tune: unknown option -q, see gridcoll tune --help"},
+	{{"bench", "bcast", "-b", "1,2", "--trace", "x"},
+		"gridcoll bench: --trace \"x\", expected one operation, one size and one "},
 	{{"bench", "-W"}, "gridcoll bench: unknown option -W, see gridcoll bench --help"},
 };
 

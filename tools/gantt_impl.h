@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ * A chart on its way to text: gantt_frame.c writes what stands around its bars. Inside of gantt. */
+#ifndef GCT_GANTT_IMPL_H
+#define GCT_GANTT_IMPL_H
+
+#include "tools/gantt.h"
+#include "tools/gantt_bars.h"
+
+/* Pixels. */
+#define GCT_CHART_WIDTH 1400
+#define GCT_CHART_LEFT  150
+#define GCT_CHART_PLOT  1220 /* of which the time takes */
+#define GCT_CHART_TOP   96   /* title, legend, axis */
+#define GCT_CHART_HEAD  20   /* a cluster's name */
+
+struct gct_chart {
+	const struct gct_gantt *g;
+	struct gci_buf *out;
+	int *row;     /* [rank]; -1: not shown */
+	int *rank_of; /* [row] */
+	int *top;     /* [row]: pixels */
+	int nrows, bottom;
+	int lane, thin, height; /* pixels: of a lane of messages, of that of computing, of a row */
+	uint64_t end_ns;
+	uint32_t dilation; /* what is shown is divided by it */
+	struct gct_bars bars;
+};
+
+/* A colour's class in the style sheet. */
+const char *gct_paint_class(enum gct_paint paint);
+
+/* Text between tags and in attributes; what may not stand there, or is no ASCII, is a "?". */
+void gct_chart_text(struct gci_buf *out, const char *s);
+
+/* Where each rank's lanes are. 0 or GCOLL_ERR_NOMEM. */
+int gct_chart_rows(struct gct_chart *c);
+
+/* All that is painted before the bars, and the mark that is painted after them. */
+void gct_chart_frame(const struct gct_chart *c);
+void gct_chart_limit(const struct gct_chart *c);
+
+#endif
