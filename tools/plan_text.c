@@ -21,7 +21,8 @@ static struct gct_words words_of(const struct gct_plan_report *p)
 	return (struct gct_words){p->nbytes, p->names, p->clusters, p->dilation};
 }
 
-/* `text` in lines of at most WIDTH, each with `indent` spaces before it. */
+/* `text` in lines of at most WIDTH, each with `indent` spaces before it; percents stay with their
+ * number. */
 static void put_wrapped(struct gci_buf *out, int indent, const char *text)
 {
 	size_t room = (size_t)(WIDTH - indent), n;
@@ -29,7 +30,7 @@ static void put_wrapped(struct gci_buf *out, int indent, const char *text)
 	while (*text) {
 		n = strlen(text);
 		if (n > room)
-			for (n = room; n && text[n] != ' ';)
+			for (n = room; n && (text[n] != ' ' || text[n + 1] == '%');)
 				n--;
 		if (!n)
 			n = strcspn(text, " ");
