@@ -394,6 +394,46 @@ static void done_may_start_the_next(void **state)
 	world_close(&w);
 }
 
+static int has_begun(void *arg)
+{
+	struct world *w = arg;
+	struct gci_tp_wait at;
+
+	return gci_tp_waits(w->tp[1], &at) && at.taken_up;
+}
+
+/* Who is waited for, and whether he is at it: not as long as he may just be late. */
+static void what_is_waited_for(void **state)
+{
+	uint8_t *from = room(10 * MIB), *to = room(10 * MIB);
+	struct message m[3] = {0};
+	struct gci_tp_wait at;
+	struct world w;
+
+	(void)state;
+	world_open(&w, conformance_backend, 2, NULL);
+	assert_false(gci_tp_waits(w.tp[0], &at));
+	send_to(&w, 0, &m[0], 1, 5, from, 10 * MIB);
+	steps(&w, 20);
+	assert_true(gci_tp_waits(w.tp[0], &at));
+	assert_true(at.peer == 1 && at.sends && !at.taken_up && at.key.tag == 5);
+	assert_true(at.nbytes == 10 * MIB && at.moved == 0);
+	recv_from(&w, 1, &m[2], 0, 6, to, 1); /* nobody sends it yet */
+	steps(&w, 20);
+	assert_true(gci_tp_waits(w.tp[1], &at));
+	assert_true(at.peer == 0 && !at.sends && !at.taken_up && at.key.tag == 6);
+	recv_from(&w, 1, &m[1], 0, 5, to, 10 * MIB);
+	world_run(&w, has_begun, &w);
+	assert_true(gci_tp_waits(w.tp[1], &at));
+	assert_true(!at.sends && at.key.tag == 5 && at.moved <= at.nbytes);
+	world_finish(&w, m, 2);
+	assert_false(gci_tp_waits(w.tp[0], &at));
+	assert_true(gci_tp_waits(w.tp[1], &at) && at.key.tag == 6);
+	world_close(&w);
+	free(from);
+	free(to);
+}
+
 const struct CMUnitTest conformance_data[] = {
 	cmocka_unit_test(messages_of_all_sizes),
 	cmocka_unit_test(many_messages_among_four_ranks),
@@ -407,6 +447,7 @@ const struct CMUnitTest conformance_data[] = {
 	cmocka_unit_test(without_allowance_all_waits_for_credit),
 	cmocka_unit_test(thousands_outstanding),
 	cmocka_unit_test(done_may_start_the_next),
+	cmocka_unit_test(what_is_waited_for),
 };
 
 const size_t conformance_data_n = sizeof(conformance_data) / sizeof(*conformance_data);
