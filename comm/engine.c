@@ -184,7 +184,7 @@ static int on_check(void *user, int peer, const struct gci_tp_key *key, uint64_t
 		gci_engine_ask_call(e, peer, key->comm, op);
 		gci_engine_fail(e, GCOLL_ERR_MISMATCH, -1,
 			"operation %" PRIu64 ": rank %d (%s) has left the job, rank %d (%s) "
-					     "calls " GCI_CTL_SOMETHING_ELSE,
+			"calls " GCI_CTL_SOMETHING_ELSE,
 			op, e->rank, e->hosts[e->rank], peer, e->hosts[peer]);
 		return 0;
 	}
