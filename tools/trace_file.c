@@ -8,7 +8,8 @@
 #include <jansson.h>
 #include <string.h>
 
-#define MOST_NS (UINT64_C(1) << 53)
+#define MOST_NS     (UINT64_C(1) << 53)
+#define MOST_NBYTES (UINT64_C(1) << 50) /* of the vector, or of each block */
 
 void gct_trace_free(struct gct_trace *t)
 {
@@ -148,6 +149,8 @@ static int parse_figures(struct gct_trace *t, const struct gci_json_node *root)
 
 	if (!rc)
 		rc = gci_json_uint(root, "element_nbytes", 1, 1u << 20, &v[0]);
+	if (!rc && t->count > MOST_NBYTES / v[0])
+		rc = gci_json_expected(root, "count", "no more than 2^50 bytes");
 	if (!rc)
 		rc = gci_json_uint(root, "root", 0, (uint64_t)t->nranks - 1, &v[1]);
 	if (!rc)

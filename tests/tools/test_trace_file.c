@@ -66,6 +66,8 @@ static const struct {
 	{"chain:", "chian:", "t:2: "},
 	{"segment=65536", "segment=x", "t:2: "},
 	{"\"count\": 32768", "\"count\": -1", "t:2: count = -1, expected a whole number from 0 to"},
+	{"\"count\": 32768", "\"count\": 9007199254740000",
+		"t:2: count = 9007199254740000, expected no more than 2^50 bytes"},
 	{"\"element_nbytes\": 4", "\"element_nbytes\": 0", "t:3: element_nbytes = 0, expected"},
 	{"\"root\": 1", "\"root\": 2", "t:3: root = 2, expected a whole number from 0 to 1"},
 	{"\"dilation\": 20", "\"dilation\": 0", "t:3: dilation = 0, expected"},
