@@ -135,7 +135,7 @@ int gct_tune_compare(struct gct_tune *t, const struct gct_tune_case *c);
 /* Rank 0's output. */
 void gct_tune_print_header(const struct gct_tune *t);
 
-/* A case, tuned by simulation: `usual` is what runs without a table. */
+/* A case, tuned by simulation: `usual` is the kind's first algorithm. */
 struct gct_tune_line {
 	const struct gct_tune_case *c;
 	struct gci_candidate best, usual;

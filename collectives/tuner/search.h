@@ -74,9 +74,9 @@ int gci_search_halving(const struct gci_search *s, struct gci_search_result *r);
 int gci_search_mgd(const struct gci_search *s, struct gci_search_result *r);
 
 /* ATCC's scanning variant: all methods' largest segments first; then always on with the method that
- * promises most, by its latest value and how fast it fell. The one that has the best so far is left
- * when so many (`beyond`) have brought nothing better, others as soon as they do not promise to beat
- * it. A segment half as long can at best halve the time, which bounds what a method promises. */
+ * promises most, by its latest value and how fast it fell. The one that leads is left when so many
+ * (`beyond`) have brought nothing better, others as soon as they do not promise to beat it. A
+ * segment half as long can at best halve the time, which bounds what a method promises. */
 int gci_search_smgd(const struct gci_search *s, struct gci_search_result *r);
 
 /* What ATCC's pipeline method asks for besides. Each fills in *t as gci_search_cost does. */
