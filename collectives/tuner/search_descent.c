@@ -7,6 +7,7 @@
 #include "collectives/tuner/search_impl.h"
 
 #define BEYOND            3
+#define DOUBTS            2
 #define THRESHOLD_PERCENT 102 /* as sure as a measurement is */
 
 /* One method on its way down. */
@@ -14,6 +15,7 @@ struct lane {
 	size_t method, next, nsegments; /* segments are counted from the largest */
 	uint64_t best, last, before;    /* ns; `before` the last, 0: there was none */
 	unsigned fruitless;             /* segments since the best */
+	unsigned doubts;                /* in a row: it promised too little */
 	int over;
 };
 
@@ -76,24 +78,34 @@ static uint64_t outlook(const struct lane *l, unsigned looks)
 	return ns;
 }
 
-/* Gives up what promises too little; of the others the most promising, or NULL. */
-static struct lane *most_promising(const struct gci_asking *a, struct lane *lanes)
+/* Does this method promise to beat the best? Who leads need not: it looks beyond a minimum all the
+ * same. */
+static int is_promising(const struct gci_asking *a, const struct lane *l)
 {
 	const struct gci_search *s = a->s;
 	uint32_t percent = s->threshold_percent ? s->threshold_percent : THRESHOLD_PERCENT;
-	uint64_t best = a->r->best_ns, least = GCI_NEVER;
-	struct lane *found = NULL;
-	size_t m;
+	uint64_t ns = outlook(l, beyond(s));
 
-	for (m = 0; m < s->nmethods; m++) {
-		struct lane *l = &lanes[m];
-		uint64_t ns = outlook(l, beyond(s));
+	return l->best <= a->r->best_ns ||
+	       (unsigned __int128)ns * 100 <= (unsigned __int128)a->r->best_ns * percent;
+}
 
-		if (l->over)
-			continue;
-		/* Who leads looks beyond a minimum all the same. */
-		l->over = l->best > best &&
-			  (unsigned __int128)ns * 100 > (unsigned __int128)best * percent;
+/* After a step: one bad measurement is no reason to give a method up, unless it is far behind. */
+static void judge(const struct gci_asking *a, struct lane *l)
+{
+	l->doubts = is_promising(a, l) ? 0 : l->doubts + 1;
+	if (l->doubts >= DOUBTS || (l->doubts && l->last / 2 > a->r->best_ns))
+		l->over = 1;
+}
+
+/* Of those that go on, the one that promises most; NULL: none does. */
+static struct lane *most_promising(const struct gci_asking *a, struct lane *lanes)
+{
+	uint64_t ns, least = GCI_NEVER;
+	struct lane *found = NULL, *l;
+
+	for (l = lanes; l < lanes + a->s->nmethods; l++) {
+		ns = outlook(l, beyond(a->s));
 		if (l->over || ns > least || (found && ns == least && l->best >= found->best))
 			continue;
 		least = ns;
@@ -114,8 +126,12 @@ int gci_search_smgd(const struct gci_search *s, struct gci_search_result *r)
 		lanes[m] = begin(&a, m);
 		step(&a, &lanes[m]);
 	}
-	while (!a.rc && (l = most_promising(&a, lanes)))
+	for (m = 0; m < s->nmethods && !a.rc; m++)
+		judge(&a, &lanes[m]);
+	while (!a.rc && (l = most_promising(&a, lanes))) {
 		step(&a, l);
+		judge(&a, l);
+	}
 	gci_free(lanes);
 	return a.rc;
 }
