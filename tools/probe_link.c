@@ -137,6 +137,12 @@ static uint64_t err_ppm(const struct gci_measure *m)
 	return gap ? (uint64_t)((unsigned __int128)p->rtt.err_ns * 1000000 / gap) : 0;
 }
 
+/* Whatever the number of streams: a gap is no less than this leaves. */
+static uint64_t best_rate(const struct gci_params_link *p)
+{
+	return p->nrates ? p->rates[gci_ramp_knee(p->rates, p->nrates)].bps : 0;
+}
+
 static int measure_plogp(struct link *l, uint64_t most_message)
 {
 	struct gci_measure_config config = {.most_ns = left_ns(l) / 100 * (100 - ISEND_PERCENT),
@@ -162,7 +168,7 @@ static int measure_plogp(struct link *l, uint64_t most_message)
 	l->out->err_ppm = err_ppm(&m);
 	if (gci_measure_result(&m, &l->out->link))
 		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory for sizes");
-	gci_measure_saturate(&l->out->link, gci_params_rate(&l->out->link, l->out->streams));
+	gci_measure_saturate(&l->out->link, best_rate(&l->out->link));
 	return 0;
 }
 

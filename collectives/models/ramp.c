@@ -46,6 +46,20 @@ static int fits(struct gci_ramp *r)
 	return 0;
 }
 
+static int grew(uint64_t from, uint64_t to)
+{
+	return to > from && to - from > from / 20;
+}
+
+/* New connections are slow at first: what they brought so far may be less than without them. */
+static void forget_unsettled(struct gci_ramp *r)
+{
+	const struct gci_params_rate *v = &r->rates[r->nrates - 1];
+
+	if (r->nrates >= 2 && v->streams == r->trial.level && grew(v->bps, v[-1].bps))
+		r->nrates--;
+}
+
 int gci_ramp_next(struct gci_ramp *r, struct gci_ramp_trial *t)
 {
 	if (r->over || r->trial.level > r->config.most_level)
@@ -53,26 +67,24 @@ int gci_ramp_next(struct gci_ramp *r, struct gci_ramp_trial *t)
 	cut(r);
 	if (!fits(r)) {
 		r->over = 1;
+		forget_unsettled(r);
 		return 0;
 	}
 	*t = r->trial;
 	return 1;
 }
 
-static int grew(uint64_t from, uint64_t to)
+static int is_like(uint64_t a, uint64_t b)
 {
-	return to > from && to - from > from / 20;
+	return a && !grew(a, b) && !grew(b, a);
 }
 
-/* Nothing has changed since the trial before; or, of connections that were open before, since
- * there were fewer of them. */
+/* Nothing has changed since the trial before; or, of connections of one pair, since there were
+ * fewer of them. */
 static int is_settled(const struct gci_ramp *r, uint64_t bps)
 {
-	uint64_t last = r->last_bps;
-
-	if (!last && r->nrates >= 2 && !r->config.each)
-		last = r->rates[r->nrates - 2].bps;
-	return last && !grew(last, bps) && !grew(bps, last);
+	return is_like(r->last_bps, bps) ||
+	       (r->nrates >= 2 && !r->config.each && is_like(r->rates[r->nrates - 2].bps, bps));
 }
 
 /* Has the rate stopped to grow with the number of them? */
@@ -111,9 +123,16 @@ void gci_ramp_done(struct gci_ramp *r, uint64_t bps, uint64_t took_ns)
 	r->spent_nbytes += all;
 	r->last_ns = took_ns;
 	keep(r, bps);
-	if (bps && took_ns >= r->config.least_ns && is_settled(r, bps)) {
-		next_level(r);
-		return;
+	if (bps && took_ns >= r->config.least_ns) {
+		int first = !r->last_bps;
+
+		if (is_settled(r, bps)) {
+			next_level(r);
+			return;
+		}
+		r->last_bps = bps;
+		if (first)
+			return; /* as long a one again tells more */
 	}
 	r->last_bps = bps;
 	if (2 * r->total / MOST_PIECE <= GCI_RAMP_PIECES) {

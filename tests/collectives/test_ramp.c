@@ -123,7 +123,7 @@ static void bounds(void **state)
 	}
 	assert_true(c.most_ns > 5000 * MS || r.out_of_time);
 	c = ample;
-	for (c.most_nbytes = 0; c.most_nbytes < 128 * MIB; c.most_nbytes = 2 * c.most_nbytes + MIB)
+	for (c.most_nbytes = 0; c.most_nbytes < 32 * MIB; c.most_nbytes = 2 * c.most_nbytes + MIB)
 		run(&r, &p, &c);
 	assert_true(r.out_of_bytes);
 	/* Clocks that stand still, or jump. */
@@ -137,6 +137,36 @@ static void bounds(void **state)
 			gci_ramp_done(&r, odd[i], odd[(i + 1) % 3]);
 		}
 	}
+}
+
+/* Connections that are new in a trial get half of what they could. When the time ends there, what
+ * they got is no rate. */
+static void cold(void **state)
+{
+	static uint64_t at_ns[GCI_RAMP_PIECES];
+	struct path p = {1000 * MBIT, 1000 * MBIT, 0}, half = {500 * MBIT, 500 * MBIT, 0};
+	struct gci_ramp_config c = ample;
+	struct gci_ramp r;
+	struct gci_ramp_trial t;
+
+	(void)state;
+	for (c.most_ns = 100 * MS; c.most_ns < 4000 * MS; c.most_ns += 37 * MS) {
+		uint32_t warm = 0;
+		size_t i;
+
+		gci_ramp_init(&r, &c);
+		while (gci_ramp_next(&r, &t)) {
+			uint64_t took = arrive(t.level > warm ? &half : &p, &t, at_ns);
+
+			warm = t.level;
+			gci_ramp_done(&r, gci_ramp_bps(at_ns, t.n, t.nbytes), took);
+		}
+		assert_true(r.nrates > 0);
+		for (i = 1; i < r.nrates; i++)
+			assert_near(r.rates[i].bps, r.rates[0].bps);
+	}
+	assert_int_equal(r.nrates, 3);
+	assert_false(r.out_of_time);
 }
 
 static void rate_of_few(void **state)
@@ -243,6 +273,7 @@ int main(void)
 		cmocka_unit_test(knee),
 		cmocka_unit_test(senders),
 		cmocka_unit_test(bounds),
+		cmocka_unit_test(cold),
 		cmocka_unit_test(rate_of_few),
 		cmocka_unit_test(spikes),
 		cmocka_unit_test(no_spikes),
