@@ -43,7 +43,7 @@ struct gci_search {
 	void *ctx;
 	/* How it goes on after a minimum; 0: as said below. */
 	uint32_t beyond;            /* segments to look at behind it: 3 */
-	uint32_t threshold_percent; /* SMGD: of the best, what others must promise: 102 */
+	uint32_t threshold_percent; /* SMGD: of the best, what others must promise: 98 */
 };
 
 struct gci_tried {
@@ -75,7 +75,7 @@ int gci_search_mgd(const struct gci_search *s, struct gci_search_result *r);
 
 /* ATCC's scanning variant: all methods' largest segments first; then always on with the method that
  * promises most, by its latest value and how fast it fell. The one that leads is left when so many
- * (`beyond`) have brought nothing better, others as soon as they do not promise to beat it. A
+ * (`beyond`) have brought nothing better, others when they do not promise to beat it. A
  * segment half as long can at best halve the time, which bounds what a method promises. */
 int gci_search_smgd(const struct gci_search *s, struct gci_search_result *r);
 

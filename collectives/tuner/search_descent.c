@@ -8,7 +8,7 @@
 
 #define BEYOND            3
 #define DOUBTS            2
-#define THRESHOLD_PERCENT 102 /* as sure as a measurement is */
+#define THRESHOLD_PERCENT 98 /* a gain below what measurements are off is none */
 
 /* One method on its way down. */
 struct lane {
