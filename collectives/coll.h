@@ -76,7 +76,15 @@ enum gci_trait {
 	GCI_CAPS_SENDERS = 1 << 4, /* keeps to `senders` for every cluster pair */
 	GCI_KEEPS_CLUSTER_ORDER = 1 << 5,
 	GCI_KEEPS_RANK_ORDER = 1 << 6, /* even where clusters' ranks are mixed; and the other */
+	GCI_PLANS = 1 << 7,            /* searches over the whole grid to make one schedule */
 };
+
+struct gci_estimator;
+struct gci_candidate;
+
+/* A rough time in ns, far cheaper than a simulation (collectives/tuner/estimate.h). */
+typedef uint64_t gci_estimate_formula(
+	const struct gci_estimator *e, const struct gci_candidate *how);
 
 struct gci_algorithm {
 	enum gci_kind kind;
@@ -85,6 +93,7 @@ struct gci_algorithm {
 	unsigned traits;
 	int max_ranks; /* 0: any number */
 	void (*emit)(struct gci_builder *b, const struct gci_coll *c);
+	gci_estimate_formula *estimate; /* NULL: none; the tuner simulates it at once */
 };
 
 /* Walks all algorithms, kind by kind, the default of each first: NULL gives the first one, the last

@@ -50,8 +50,7 @@ static int add_all(struct gct_tune_space *s, const struct gci_coll *c)
 	gci_each_algorithm (a) {
 		const struct gci_candidate how = {.algorithm = a};
 
-		if (!rc && a->kind == c->kind && !gci_ineligible(a, c) &&
-			!gci_estimate_is_planner(a))
+		if (!rc && a->kind == c->kind && !gci_ineligible(a, c) && !(a->traits & GCI_PLANS))
 			rc = add_algorithm(s, &how);
 	}
 	return rc;

@@ -213,7 +213,7 @@ int gci_candidates(const struct gci_simnet *net, const struct gci_coll *c, size_
 	*n = 0;
 	gci_each_algorithm (a)
 		if (!rc && a->kind == c->kind && !gci_ineligible(a, c) &&
-			(most >= GCI_SHORT_LIST || !o.n || !gci_estimate_is_planner(a)))
+			(most >= GCI_SHORT_LIST || !o.n || !(a->traits & GCI_PLANS)))
 			rc = add_algorithm(&o, a);
 	sort(&o);
 	if (!rc)

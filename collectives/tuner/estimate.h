@@ -39,10 +39,8 @@ int gci_estimator_init(
 	struct gci_estimator *e, const struct gci_simnet *net, const struct gci_coll *c);
 void gci_estimator_free(struct gci_estimator *e);
 
-/* ns; GCI_NEVER for an algorithm without a formula. */
+/* By the formula that its row in the kind's table names. One without is taken for as fast as a NIC,
+ * so that a simulation tells. */
 uint64_t gci_estimate(const struct gci_estimator *e, const struct gci_candidate *how);
-
-/* True if making a schedule takes a search over the whole grid. */
-int gci_estimate_is_planner(const struct gci_algorithm *a);
 
 #endif

@@ -147,7 +147,7 @@ static void check_list(const struct net *x, const struct gci_coll *c, size_t mos
 		defaults += (size_t)is_same(&list[i], &first);
 		for (k = 0; k < i; k++)
 			assert_false(is_same(&list[i], &list[k]));
-		assert_true(most >= GCI_SHORT_LIST || !gci_estimate_is_planner(list[i].algorithm));
+		assert_true(most >= GCI_SHORT_LIST || !(list[i].algorithm->traits & GCI_PLANS));
 	}
 	assert_int_equal(defaults, 1);
 	gci_free(list);

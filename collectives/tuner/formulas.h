@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ * Rough times of algorithms as closed formulas, for the rows of the kinds' tables. formulas.c says
+ * what each one is. */
+#ifndef GCI_COLLECTIVES_TUNER_FORMULAS_H
+#define GCI_COLLECTIVES_TUNER_FORMULAS_H
+
+#include "collectives/coll.h"
+
+gci_estimate_formula gci_estimate_all_vectors;
+gci_estimate_formula gci_estimate_binary;
+gci_estimate_formula gci_estimate_binomial;
+gci_estimate_formula gci_estimate_bruck;
+gci_estimate_formula gci_estimate_chain;
+gci_estimate_formula gci_estimate_clusters;
+gci_estimate_formula gci_estimate_columns;
+gci_estimate_formula gci_estimate_coordinators;
+gci_estimate_formula gci_estimate_doubling;
+gci_estimate_formula gci_estimate_each_or_columns;
+gci_estimate_formula gci_estimate_each_to_each;
+gci_estimate_formula gci_estimate_far_first;
+gci_estimate_formula gci_estimate_flat;
+gci_estimate_formula gci_estimate_gather_and_bcast;
+gci_estimate_formula gci_estimate_gather_and_scatter;
+gci_estimate_formula gci_estimate_halving;
+gci_estimate_formula gci_estimate_modified;
+gci_estimate_formula gci_estimate_modified_or_tree;
+gci_estimate_formula gci_estimate_path;
+gci_estimate_formula gci_estimate_path_or_clusters;
+gci_estimate_formula gci_estimate_planned;
+gci_estimate_formula gci_estimate_relay;
+gci_estimate_formula gci_estimate_relay_or_clusters;
+gci_estimate_formula gci_estimate_ring;
+gci_estimate_formula gci_estimate_rings;
+gci_estimate_formula gci_estimate_rings_or_coordinators;
+gci_estimate_formula gci_estimate_rounds;
+gci_estimate_formula gci_estimate_signals;
+gci_estimate_formula gci_estimate_tree_of_clusters;
+gci_estimate_formula gci_estimate_twice_signals;
+gci_estimate_formula gci_estimate_two_binaries;
+gci_estimate_formula gci_estimate_two_binomials;
+gci_estimate_formula gci_estimate_two_chains;
+gci_estimate_formula gci_estimate_two_clusters;
+gci_estimate_formula gci_estimate_two_rings;
+gci_estimate_formula gci_estimate_two_tier;
+
+#endif
