@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NAME_WIDTH 23
+
 static const char *time_text(uint64_t ns, uint32_t dilation, char out[16])
 {
 	return gci_format_time(ns / dilation, out, 16);
@@ -70,8 +72,8 @@ void gct_bench_print_group(const struct gct_bench *b, const struct gct_bench_res
 			r->asked_nbytes);
 	if (limit)
 		printf(", physical limit %s", time_text(limit, b->lab.dilation, t));
-	printf("\n%-23s %7s %7s %7s %7s %5s", "algorithm", "first", "min", "median", "max",
-		"x lim");
+	printf("\n%-*s %7s %7s %7s %7s %5s", NAME_WIDTH, "algorithm", "first", "min", "median",
+		"max", "x lim");
 	if (b->predictor)
 		printf(" %9s %4s %4s\n", "predicted", "off", "CPU");
 	else
@@ -93,6 +95,13 @@ static void print_seen(const struct gct_bench_result *r, char *text, size_t size
 		snprintf(text, size, "%.0f%%", (double)r->wan_nbytes * 100 / (double)all);
 }
 
+/* A long one has a line of its own: the figures stay in their columns. */
+static void print_name(const char *name)
+{
+	printf("%s%s%-*s", name, strlen(name) > NAME_WIDTH ? "\n" : "",
+		strlen(name) > NAME_WIDTH ? NAME_WIDTH : (int)(NAME_WIDTH - strlen(name)), "");
+}
+
 void gct_bench_print(const struct gct_bench *b, const struct gct_bench_result *r)
 {
 	char t[4][16], wan[16] = "-", seen[16], ratio[16] = "-", cpu[16] = "-";
@@ -111,8 +120,9 @@ void gct_bench_print(const struct gct_bench *b, const struct gct_bench_result *r
 	if (b->comm->topo.nclusters > 1)
 		gci_format_bytes(r->schedule_wan_nbytes, wan, 16);
 	print_seen(r, seen, sizeof(seen));
-	printf("%-23s %7s %7s %7s %7s %5s", r->algorithm, time_text(r->cold_ns, k, t[0]),
-		time_text(r->ns[0], k, t[1]), time_text(gct_bench_median(r), k, t[2]),
+	print_name(r->algorithm);
+	printf(" %7s %7s %7s %7s %5s", time_text(r->cold_ns, k, t[0]), time_text(r->ns[0], k, t[1]),
+		time_text(gct_bench_median(r), k, t[2]),
 		time_text(r->ns[r->iterations - 1], k, t[3]), ratio);
 	if (b->predictor)
 		printf(" %9s %+3.0f%% %4s\n", time_text(r->predicted_ns, k, t[0]), error_of(r),
