@@ -147,6 +147,20 @@ static void handle(struct gci_sim *m, const struct gci_ev *e)
 	}
 }
 
+/* Simulated ranks are all over memory: the next event's things are fetched during this one. */
+static void fetch(const struct gci_sim *m, const struct gci_ev *e)
+{
+	const struct gci_sim_rank *r = e ? &m->ranks[e->rank] : NULL;
+
+	if (!e)
+		return;
+	__builtin_prefetch(r);
+	if (e->kind == GCI_EV_DONE)
+		__builtin_prefetch(&gci_sim_sched(m, e->rank, e->window)->steps[e->step]);
+	else if (e->kind != GCI_EV_START && e->kind != GCI_EV_NIC)
+		__builtin_prefetch(&r->messages[e->window][e->step]);
+}
+
 static int run(struct gci_sim *m)
 {
 	struct gci_ev e;
@@ -158,6 +172,7 @@ static int run(struct gci_sim *m)
 					    .rank = r,
 					    .kind = GCI_EV_START});
 	while (!m->failed && gci_events_pop(&m->events, &e)) {
+		fetch(m, gci_events_next(&m->events));
 		m->now = e.ns;
 		handle(m, &e);
 		m->failed |= m->events.failed;

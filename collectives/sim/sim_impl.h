@@ -60,7 +60,6 @@ struct gci_sim_instance {
 };
 
 struct gci_sim_rank {
-	struct gci_sim_instance instances[GCI_MAX_INSTANCES];
 	struct gci_sim_times **times;      /* [window][step]; NULL without a trace */
 	struct gci_sim_message **messages; /* [window][step]; NULL: none yet */
 	uint32_t started, ended;           /* windows */
@@ -72,6 +71,7 @@ struct gci_sim_rank {
 	struct gci_pair *ring, *ring_last; /* connections that want to send; the next one first */
 	int nic_waits;                     /* an event is on its way */
 	uint64_t nic_at;                   /* for when */
+	struct gci_sim_instance instances[GCI_MAX_INSTANCES];
 };
 
 struct gci_sim {
