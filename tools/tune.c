@@ -210,16 +210,11 @@ static int decide(struct gct_tune *t, const struct gct_tune_case *c,
 /* What is known of this way; 0: nothing. */
 static uint64_t time_of(const struct gci_search_result *r, const struct gci_candidate *how)
 {
-	struct gci_candidate is;
 	size_t i;
 
-	for (i = 0; i < r->ntried; i++) {
-		is = r->tried[i].how;
-		if (is.algorithm == how->algorithm && is.senders == how->senders &&
-			is.degree == how->degree && is.segment_nbytes == how->segment_nbytes &&
-			r->tried[i].ns != GCI_NEVER)
+	for (i = 0; i < r->ntried; i++)
+		if (gci_candidate_same(&r->tried[i].how, how) && r->tried[i].ns != GCI_NEVER)
 			return r->tried[i].ns;
-	}
 	return 0;
 }
 
@@ -236,7 +231,9 @@ static int tune_by_simulation(struct gct_tune *t, const struct gct_tune_case *c)
 	if (!rc && gct_tune_is_first(t)) {
 		int has = measured.best_ns != GCI_NEVER;
 
-		line.best = has ? measured.best : ranked.ntried ? ranked.tried[0].how : line.usual;
+		line.best = has             ? measured.best
+			    : ranked.ntried ? gct_tune_prefer(&ranked, 0)->how
+					    : line.usual;
 		line.predicted_ns = time_of(&ranked, &line.best);
 		line.best_ns = time_of(&measured, &line.best);
 		line.usual_ns = time_of(has ? &measured : &ranked, &line.usual);

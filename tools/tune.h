@@ -126,6 +126,10 @@ int gct_tune_best(struct gct_tune *t, const struct gct_tune_case *c,
 	const struct gci_candidate *usual, struct gci_search_result *ranked,
 	struct gci_search_result *measured);
 
+/* Of what is ranked number i, the variant with the largest segment that is predicted to be as fast.
+ */
+const struct gci_tried *gct_tune_prefer(const struct gci_search_result *ranked, size_t i);
+
 /* Runs one search; measures, or simulates where there is no job. To be freed either way. */
 int gct_tune_search(struct gct_tune *t, const struct gct_tune_case *c, struct gct_tune_answer *a);
 

@@ -8,18 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static int is_same(const struct gci_candidate *a, const struct gci_candidate *b)
-{
-	return a->algorithm == b->algorithm && a->senders == b->senders && a->degree == b->degree &&
-	       a->segment_nbytes == b->segment_nbytes;
-}
-
 static const struct gci_trial *known(const struct gct_tune *t, const struct gci_candidate *how)
 {
 	size_t i;
 
 	for (i = 0; i < t->nknown; i++)
-		if (is_same(&t->known[i].how, how))
+		if (gci_candidate_same(&t->known[i].how, how))
 			return &t->known[i].trial;
 	return NULL;
 }

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#define SAME 50 /* a fiftieth */
+
 struct asked {
 	struct gct_tune *t;
 	const struct gct_tune_case *c;
@@ -54,15 +56,59 @@ static int share(struct gct_tune *t, enum gci_kind kind, struct gci_candidate *l
 	return rc;
 }
 
-/* The best few, and `usual` if there is one. */
+/* Predictions this near are the same: fewer, larger messages are the safer way then. */
+static int is_as_good(const struct gci_tried *x, const struct gci_tried *best)
+{
+	return x->ns != GCI_NEVER && (x->ns - best->ns) <= best->ns / SAME;
+}
+
+static uint64_t segment_of(const struct gci_tried *x)
+{
+	int whole = !x->how.segment_nbytes && x->how.algorithm->traits & GCI_BY_SEGMENT;
+
+	return whole ? UINT64_MAX : x->how.segment_nbytes;
+}
+
+const struct gci_tried *gct_tune_prefer(const struct gci_search_result *ranked, size_t i)
+{
+	const struct gci_tried *best = &ranked->tried[i], *found = best, *x;
+
+	for (x = best + 1; x < ranked->tried + ranked->ntried && is_as_good(x, best); x++)
+		if (x->how.algorithm == best->how.algorithm && best->how.segment_nbytes &&
+			segment_of(x) > segment_of(found))
+			found = x;
+	return found;
+}
+
+static int has_algorithm(const struct gci_candidate *list, size_t n, const struct gci_algorithm *a)
+{
+	while (n && list[n - 1].algorithm != a)
+		n--;
+	return n != 0;
+}
+
+static int has(const struct gci_candidate *list, size_t n, const struct gci_candidate *how)
+{
+	while (n && !gci_candidate_same(&list[n - 1], how))
+		n--;
+	return n != 0;
+}
+
+/* The best few, and `usual` if there is one. Predictions err more between algorithms than between
+ * segments: first the best of each algorithm, then what else is fast. */
 static size_t pick(const struct gct_tune *t, const struct gci_search_result *ranked,
 	const struct gci_candidate *usual, struct gci_candidate *list)
 {
+	const struct gci_tried *x = ranked->tried;
 	size_t i, n = 0;
 
 	for (i = 0; i < ranked->ntried && n < t->o.measure; i++)
-		if (ranked->tried[i].ns != GCI_NEVER)
-			list[n++] = ranked->tried[i].how;
+		if (x[i].ns != GCI_NEVER && !has_algorithm(list, n, x[i].how.algorithm))
+			list[n++] = gct_tune_prefer(ranked, i)->how;
+	for (i = 0; i < ranked->ntried && n < t->o.measure; i++)
+		if (x[i].ns != GCI_NEVER && gct_tune_prefer(ranked, i) == &x[i] &&
+			!has(list, n, &x[i].how))
+			list[n++] = x[i].how;
 	if (usual->algorithm)
 		list[n++] = *usual;
 	return n;

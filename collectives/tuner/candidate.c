@@ -30,6 +30,12 @@ void gci_candidate_print(const struct gci_candidate *w, char out[GCI_CANDIDATE_N
 		snprintf(out + n, room - n, ":degree=%" PRIu32, w->degree);
 }
 
+int gci_candidate_same(const struct gci_candidate *a, const struct gci_candidate *b)
+{
+	return a->algorithm == b->algorithm && a->senders == b->senders && a->degree == b->degree &&
+	       a->segment_nbytes == b->segment_nbytes;
+}
+
 /* ---- text to candidate */
 
 /* A part of the text, up to a colon or the end. */

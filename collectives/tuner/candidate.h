@@ -22,6 +22,9 @@ void gci_candidate_print(const struct gci_candidate *w, char out[GCI_CANDIDATE_N
 int gci_candidate_parse(
 	struct gci_candidate *w, enum gci_kind kind, const char *text, struct gci_error *e);
 
+/* The same algorithm with the same parameters? */
+int gci_candidate_same(const struct gci_candidate *a, const struct gci_candidate *b);
+
 /* Sets the candidate's parameters in `c`, the segment in elements. */
 void gci_candidate_apply(const struct gci_candidate *w, struct gci_coll *c);
 

@@ -8,12 +8,6 @@
 
 #include <string.h>
 
-static int is_same(const struct gci_candidate *a, const struct gci_candidate *b)
-{
-	return a->algorithm == b->algorithm && a->senders == b->senders && a->degree == b->degree &&
-	       a->segment_nbytes == b->segment_nbytes;
-}
-
 struct gci_asking gci_asking_begin(const struct gci_search *s, struct gci_search_result *r)
 {
 	memset(r, 0, sizeof(*r));
@@ -53,7 +47,7 @@ uint64_t gci_ask(struct gci_asking *a, size_t m, uint64_t segment_nbytes)
 		return GCI_NEVER;
 	how.segment_nbytes = segment_nbytes;
 	for (i = 0; i < a->r->ntried; i++)
-		if (is_same(&a->r->tried[i].how, &how))
+		if (gci_candidate_same(&a->r->tried[i].how, &how))
 			return a->r->tried[i].ns;
 	a->rc = a->s->cost(a->s->ctx, &how, &t);
 	if (a->rc)
@@ -93,7 +87,7 @@ const struct gci_tried *gci_search_best_of(
 		struct gci_candidate how = r->tried[i].how;
 
 		how.segment_nbytes = method->segment_nbytes;
-		if (is_same(&how, method) && r->tried[i].ns != GCI_NEVER &&
+		if (gci_candidate_same(&how, method) && r->tried[i].ns != GCI_NEVER &&
 			(!best || r->tried[i].ns < best->ns))
 			best = &r->tried[i];
 	}
