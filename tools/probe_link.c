@@ -26,6 +26,7 @@ struct link {
 	uint64_t end_ns;      /* of its time */
 	uint64_t left_nbytes; /* of its bytes */
 	uint64_t rtt_ns;
+	uint64_t gap_ns; /* g(0) */
 	struct gct_probed *out;
 };
 
@@ -165,6 +166,7 @@ static int measure_plogp(struct link *l, uint64_t most_message)
 	note_limits(l, m.out_of_time, m.out_of_bytes);
 	if (rc || !m.npoints)
 		return rc;
+	l->gap_ns = m.gap_ns;
 	l->out->err_ppm = err_ppm(&m);
 	if (gci_measure_result(&m, &l->out->link))
 		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory for sizes");
@@ -222,7 +224,7 @@ static int measure_isends(struct link *l)
 static int measure_all(struct link *l, uint64_t most_message, int shared_clock)
 {
 	struct gct_probed *out = l->out;
-	uint64_t one_way = 0, gap;
+	uint64_t one_way = 0;
 	int rc = first_rounds(l);
 
 	if (!rc)
@@ -233,10 +235,9 @@ static int measure_all(struct link *l, uint64_t most_message, int shared_clock)
 		rc = measure_plogp(l, most_message);
 	if (rc || !out->link.npoints)
 		return rc;
-	gap = out->link.points[0].gap_ns;
 	out->one_way = shared_clock != 0;
 	if (shared_clock)
-		out->link.latency_ns = one_way > gap ? one_way - gap : 0;
+		out->link.latency_ns = one_way > l->gap_ns ? one_way - l->gap_ns : 0;
 	return measure_isends(l);
 }
 

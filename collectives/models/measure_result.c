@@ -27,11 +27,7 @@ uint64_t gci_measure_latency_ns(const struct gci_measure *m)
 
 uint64_t gci_measure_gap_ns(const struct gci_measure *m, const struct gci_measure_point *p)
 {
-	uint64_t gap = gci_measure_gap_of(m, p->rtt.ns);
-
-	/* It covers both overheads (2.1). */
-	gap = gap < p->send.ns ? p->send.ns : gap;
-	return gap < p->recv.ns ? p->recv.ns : gap;
+	return gci_measure_gap_of(m, p->rtt.ns);
 }
 
 void gci_measure_saturate(struct gci_params_link *l, uint64_t bps)
@@ -93,12 +89,18 @@ int gci_measure_result(const struct gci_measure *m, struct gci_params_link *l)
 	l->npoints = m->npoints;
 	l->latency_ns = gci_measure_latency_ns(m);
 	for (i = 0; i < m->npoints; i++) {
-		uint64_t late = recv_ns(m, i), gap = gci_measure_gap_ns(m, &m->points[i]);
+		uint64_t gap = gci_measure_gap_ns(m, &m->points[i]), late = recv_ns(m, i);
+		uint64_t busy = m->points[i].send.ns;
 
+		/* There was no time to saturate the link. */
+		if (!m->gap_ns)
+			gap += busy > late ? busy : late;
+		/* It covers both overheads (2.1): one message alone, that wakes a process up, takes
+		 * longer than each of a row. */
 		l->points[i] = (struct gci_params_point){.nbytes = m->points[i].nbytes,
-			.os_ns = m->points[i].send.ns,
-			.or_ns = late,
-			.gap_ns = gap < late ? late : gap};
+			.os_ns = busy < gap ? busy : gap,
+			.or_ns = late < gap ? late : gap,
+			.gap_ns = gap};
 	}
 	return 0;
 }

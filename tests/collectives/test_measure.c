@@ -395,6 +395,26 @@ static void late(void **state)
 	assert_found(&m, &l, 100);
 }
 
+/* A message alone wakes its receiver up: or(m) is no more than what each of a row takes. */
+static void woken(void **state)
+{
+	struct gci_params_link out = {0};
+	struct gci_measure m;
+	struct link l = wan();
+	size_t i;
+
+	(void)state;
+	l.or_ns = 400 * US;
+	measure(&m, &l, &ample);
+	assert_int_equal(gci_measure_result(&m, &out), 0);
+	assert_close(out.latency_ns, l.latency_ns, 1, 100);
+	for (i = 0; i < out.npoints; i++) {
+		assert_close(out.points[i].gap_ns, gap(&l, out.points[i].nbytes), 2, 100);
+		assert_true(out.points[i].or_ns <= out.points[i].gap_ns);
+	}
+	gci_free(out.points);
+}
+
 /* A bucket of 64 KiB: messages of that size pass three times as fast as the link keeps up. */
 static void saturate(void **state)
 {
@@ -426,6 +446,7 @@ int main(void)
 		cmocka_unit_test(absurd),
 		cmocka_unit_test(late),
 		cmocka_unit_test(saturate),
+		cmocka_unit_test(woken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
