@@ -2,6 +2,7 @@
 #include "comm/sched_cache.h"
 
 #include "base/mem.h"
+#include "collectives/blocks/peers.h"
 
 #include <string.h>
 
@@ -43,27 +44,6 @@ static struct gci_cached_sched *find_slot(struct gci_sched_cache *cache,
 	return slot;
 }
 
-/* 0 where there is no memory to count: a matter of speed only. */
-static uint32_t count_wan_peers(const struct gci_topo *t, const struct gci_sched *s)
-{
-	unsigned char *seen = t->nclusters > 1 ? gci_calloc((size_t)t->nranks, 1) : NULL;
-	int mine = t->cluster[s->rank];
-	uint32_t i, n = 0;
-
-	for (i = 0; seen && i < s->nsteps; i++) {
-		const struct gci_step *p = &s->steps[i];
-
-		if (p->kind != GCI_STEP_SEND || !p->src.length || seen[p->peer] ||
-			t->cluster[p->peer] == mine ||
-			gci_topo_link(t, mine, t->cluster[p->peer])->flow_rate_bps)
-			continue;
-		seen[p->peer] = 1;
-		n++;
-	}
-	gci_free(seen);
-	return n;
-}
-
 struct gci_cached_sched *gci_sched_cache_get(struct gci_sched_cache *cache,
 	const struct gci_algorithm *a, const struct gci_coll *coll, int rank)
 {
@@ -91,7 +71,7 @@ struct gci_cached_sched *gci_sched_cache_get(struct gci_sched_cache *cache,
 	}
 	s->algorithm = a;
 	s->coll = *coll;
-	s->wan_peers = count_wan_peers(coll->topo, &s->sched);
+	s->wan_peers = gci_wan_peers(coll->topo, &s->sched);
 	s->users = 1;
 	s->used = ++cache->clock;
 	return s;

@@ -69,6 +69,7 @@ struct gci_sim_rank {
 	uint64_t port_ns;                  /* what the buffer in front of it holds */
 	uint64_t tx_nbytes, rx_nbytes;     /* in all */
 	struct gci_pair *ring, *ring_last; /* connections that want to send; the next one first */
+	uint32_t wan_peers;                /* that its schedule sends to; 0: not counted */
 	int nic_waits;                     /* an event is on its way */
 	uint64_t nic_at;                   /* for when */
 	struct gci_sim_instance instances[GCI_MAX_INSTANCES];

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/prng.h"
+#include "collectives/blocks/peers.h"
 
 #include <string.h>
 
@@ -57,6 +58,24 @@ static int grow_pairs(struct gci_sim *m)
 	return 0;
 }
 
+/* Connections that messages of this pair use: a sender to several ranks of other clusters shares
+ * those it has among them (comm/op.c). */
+static int streams_of(struct gci_sim *m, const struct gci_pair *p)
+{
+	const struct gci_topo *t = m->net->topo;
+	struct gci_sim_rank *r = &m->ranks[p->src];
+	uint32_t n = p->link->streams ? p->link->streams : 1;
+
+	if (t->cluster[p->src] == t->cluster[p->dst] ||
+		gci_topo_link(t, t->cluster[p->src], t->cluster[p->dst])->flow_rate_bps)
+		return (int)n;
+	if (!r->wan_peers)
+		r->wan_peers = gci_wan_peers(t, gci_sim_sched(m, p->src, 0));
+	if (r->wan_peers)
+		n = n / r->wan_peers ? n / r->wan_peers : 1;
+	return (int)n;
+}
+
 static struct gci_pair *make_pair(struct gci_sim *m, int src, int dst)
 {
 	const struct gci_topo *t = m->net->topo;
@@ -70,7 +89,7 @@ static struct gci_pair *make_pair(struct gci_sim *m, int src, int dst)
 	p->link = &m->net->links[p->link_no];
 	p->back_ns = m->net->links[t->cluster[dst] * t->nclusters + t->cluster[src]].latency_ns;
 	p->eager_left = p->link->eager_nbytes;
-	p->weight = p->link->streams ? (int)p->link->streams : 1;
+	p->weight = streams_of(m, p);
 	p->open_ns = m->net->cold ? m->now + 3 * p->link->latency_ns : 0;
 	return p;
 }

@@ -165,6 +165,27 @@ static void isends(void **state)
 	gci_topo_free(&t);
 }
 
+/* The root's four streams are two for each far peer, and near ones have one each: what goes far
+ * gets two thirds of the NIC and is under way while the rest is sent. */
+static void streams(void **state)
+{
+	const int sizes[] = {3, 2, 0};
+	struct gci_simnet net;
+	struct gci_topo t;
+	struct gci_coll c;
+
+	(void)state;
+	topology_make(&t, sizes, 0, 10);
+	simple_net(&net, &t);
+	c = bytes(&t, GCI_SCATTER, 512 * KIB); /* within the allowance */
+	assert_int_equal(net.links[1].streams, 4);
+	assert_in_range(simulate(&net, &c, "sequential"), 11 * MIB + WAN_L, 13 * MIB + WAN_L);
+	net.links[1].streams = 1;
+	assert_in_range(simulate(&net, &c, "sequential"), 15 * MIB + WAN_L, 16 * MIB + WAN_L);
+	gci_simnet_free(&net);
+	gci_topo_free(&t);
+}
+
 /* A ring's middle hosts send and receive at once, where their ports can. */
 static void ports(void **state)
 {
@@ -443,6 +464,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_message),
 		cmocka_unit_test(sharing),
+		cmocka_unit_test(streams),
 		cmocka_unit_test(isends),
 		cmocka_unit_test(ports),
 		cmocka_unit_test(slow_start),
