@@ -18,10 +18,10 @@ enum gci_event_kind {
 
 struct gci_ev {
 	uint64_t ns, seq;
-	uint64_t last_ns; /* ARRIVE: of the piece's last byte, if nothing else comes in */
-	uint32_t nbytes;  /* ARRIVE */
-	int rank;         /* whose; of a message, the receiver's */
-	uint32_t window, step;
+	uint64_t last_ns;      /* ARRIVE: of the piece's last byte, if nothing else comes in */
+	uint32_t nbytes;       /* ARRIVE */
+	int rank;              /* whose; of a message, the receiver's */
+	uint32_t window, step; /* DONE: of the step; of a message, its number */
 	enum gci_event_kind kind;
 };
 

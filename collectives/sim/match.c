@@ -90,6 +90,7 @@ static int match_recvs(const struct sends *t, struct gci_shape *s, int dst)
 			return GCOLL_ERR_INVAL;
 		s->match[dst][i] = c->step;
 		s->match[p->peer][c->step] = i;
+		s->number[dst][i] = s->number[p->peer][c->step] = s->nmessages[dst]++;
 	}
 	return 0;
 }
@@ -115,7 +116,9 @@ int gci_shape_make(struct gci_shape *s, const struct gci_algorithm *a, const str
 	memset(s, 0, sizeof(*s));
 	s->sched = gci_calloc((size_t)n, sizeof(*s->sched));
 	s->match = gci_calloc((size_t)n, sizeof(*s->match));
-	if (!s->sched || !s->match)
+	s->number = gci_calloc((size_t)n, sizeof(*s->number));
+	s->nmessages = gci_calloc((size_t)n, sizeof(*s->nmessages));
+	if (!s->sched || !s->match || !s->number || !s->nmessages)
 		rc = GCOLL_ERR_NOMEM;
 	for (r = 0; r < n && !rc; r++) {
 		rc = gci_emit(a, c, r, &s->sched[r]);
@@ -123,7 +126,8 @@ int gci_shape_make(struct gci_shape *s, const struct gci_algorithm *a, const str
 		if (!rc && most_steps && *nsteps > most_steps)
 			rc = GCOLL_ERR_INVAL;
 		s->match[r] = rc ? NULL : gci_calloc(s->sched[r].nsteps, sizeof(**s->match));
-		if (!rc && !s->match[r])
+		s->number[r] = rc ? NULL : gci_calloc(s->sched[r].nsteps, sizeof(**s->number));
+		if (!rc && (!s->match[r] || !s->number[r]))
 			rc = GCOLL_ERR_NOMEM;
 	}
 	if (!rc)
@@ -142,8 +146,12 @@ void gci_shape_free(struct gci_shape *s, int nranks)
 			gci_sched_free(&s->sched[r]);
 		if (s->match)
 			gci_free(s->match[r]);
+		if (s->number)
+			gci_free(s->number[r]);
 	}
 	gci_free(s->sched);
 	gci_free(s->match);
+	gci_free(s->number);
+	gci_free(s->nmessages);
 	memset(s, 0, sizeof(*s));
 }

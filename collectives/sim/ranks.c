@@ -10,7 +10,7 @@
 
 static int make_messages(struct gci_sim *m, int dst, uint32_t window)
 {
-	uint32_t n = gci_sim_sched(m, dst, window)->nsteps;
+	uint32_t n = m->shapes[m->shape_of[window]].nmessages[dst];
 	struct gci_sim_rank *r = &m->ranks[dst];
 
 	r->messages[window] = gci_calloc(n, sizeof(**r->messages));
@@ -32,7 +32,7 @@ struct gci_sim_message *gci_sim_message(struct gci_sim *m, int rank, uint32_t wi
 
 	if (!m->ranks[dst].messages[window] && make_messages(m, dst, window))
 		return NULL;
-	msg = &m->ranks[dst].messages[window][sends ? other : step];
+	msg = &m->ranks[dst].messages[window][s->number[rank][step]];
 	if (msg->pair)
 		return msg;
 	msg->pair = gci_sim_pair(m, sends ? rank : p->peer, dst);
@@ -85,7 +85,7 @@ static void start_send(struct gci_sim *m, int rank, uint32_t window, uint32_t st
 		gci_events_push(&m->events, (struct gci_ev){.ns = ns,
 						    .rank = msg->pair->dst,
 						    .window = window,
-						    .step = msg->recv_step,
+						    .step = gci_sim_number(m, msg),
 						    .kind = GCI_EV_POST});
 }
 
@@ -213,7 +213,7 @@ static void trace_end(struct gci_sim *m, int rank, uint32_t window, uint32_t ste
 		gci_sim_trace(m, rank, window, step, ns, ns, m->now);
 		return;
 	}
-	times = &m->ranks[rank].times[window][step];
+	times = &m->ranks[rank].times[window][m->shapes[m->shape_of[window]].number[rank][step]];
 	gci_sim_trace(m, rank, window, step, times->asked_ns, times->rx_ns, m->now);
 }
 

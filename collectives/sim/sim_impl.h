@@ -17,6 +17,8 @@
 struct gci_shape {
 	struct gci_sched *sched; /* [rank] */
 	uint32_t **match;        /* [rank][step]: of a message, the peer's step */
+	uint32_t **number;       /* [rank][step]: of a message, its number among the receiver's */
+	uint32_t *nmessages;     /* [rank]: that it receives */
 };
 
 /* A message under way; kept by its receiver. */
@@ -60,8 +62,8 @@ struct gci_sim_instance {
 };
 
 struct gci_sim_rank {
-	struct gci_sim_times **times;      /* [window][step]; NULL without a trace */
-	struct gci_sim_message **messages; /* [window][step]; NULL: none yet */
+	struct gci_sim_times **times;      /* [window][number]; NULL without a trace */
+	struct gci_sim_message **messages; /* [window][number]; NULL: none yet */
 	uint32_t started, ended;           /* windows */
 	uint64_t cpu_ns;                   /* free from then on */
 	uint64_t tx_ns, rx_ns;             /* so are the NIC's directions */
@@ -129,13 +131,19 @@ void gci_sim_end_step(struct gci_sim *m, int rank, uint32_t window, uint32_t ste
 /* All of it has come, and it was asked for: the receiver's step ends. */
 void gci_sim_received(struct gci_sim *m, struct gci_sim_message *msg);
 
+/* Its number among those of its receiver. */
+static inline uint32_t gci_sim_number(const struct gci_sim *m, const struct gci_sim_message *msg)
+{
+	return (uint32_t)(msg - m->ranks[msg->pair->dst].messages[msg->window]);
+}
+
 /* NULL without a trace. */
 static inline struct gci_sim_times *gci_sim_times(
 	const struct gci_sim *m, const struct gci_sim_message *msg)
 {
 	struct gci_sim_times *t = m->ranks[msg->pair->dst].times[msg->window];
 
-	return t ? &t[msg->recv_step] : NULL;
+	return t ? &t[gci_sim_number(m, msg)] : NULL;
 }
 
 void gci_sim_trace(struct gci_sim *m, int rank, uint32_t window, uint32_t step, uint64_t ready_ns,

@@ -210,7 +210,7 @@ static void expect_credit(struct gci_sim *m, struct gci_sim_message *msg)
 	gci_events_push(&m->events, (struct gci_ev){.ns = msg->credit_ns,
 					    .rank = msg->pair->dst,
 					    .window = msg->window,
-					    .step = msg->recv_step,
+					    .step = gci_sim_number(m, msg),
 					    .kind = GCI_EV_CREDIT});
 }
 
@@ -365,7 +365,7 @@ static void send_piece(struct gci_sim *m, struct gci_pair *p, uint64_t most)
 					    .nbytes = n,
 					    .rank = p->dst,
 					    .window = msg->window,
-					    .step = msg->recv_step,
+					    .step = gci_sim_number(m, msg),
 					    .kind = GCI_EV_ARRIVE});
 	hand_over(m, p);
 	if (msg->unsent)
