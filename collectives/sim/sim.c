@@ -98,11 +98,13 @@ static void free_rank(struct gci_sim *m, struct gci_sim_rank *r)
 
 static void free_all(struct gci_sim *m)
 {
-	size_t i;
+	struct gci_pair_slab *slab;
 	int r;
 
-	for (i = 0; i < m->pairs_cap; i++)
-		gci_free(m->pairs[i]);
+	while ((slab = m->slabs)) {
+		m->slabs = slab->next;
+		gci_free(slab);
+	}
 	gci_free(m->pairs);
 	for (r = 0; m->ranks && r < m->net->topo->nranks; r++)
 		free_rank(m, &m->ranks[r]);

@@ -54,6 +54,14 @@ struct gci_pair {
 	int active, weight;
 };
 
+#define GCI_SLAB_PAIRS 64
+
+struct gci_pair_slab {
+	struct gci_pair_slab *next;
+	int n;
+	struct gci_pair pairs[GCI_SLAB_PAIRS];
+};
+
 /* One instance of a schedule. */
 struct gci_sim_instance {
 	struct gci_ready ready;
@@ -90,6 +98,7 @@ struct gci_sim {
 	struct gci_events events;
 	struct gci_pair **pairs; /* a hash table by (src, dst) */
 	size_t npairs, pairs_cap;
+	struct gci_pair_slab *slabs;               /* where they live */
 	uint64_t *link_free_ns;                    /* [from * nclusters + to] */
 	uint64_t *link_byte_time, *pair_byte_time; /* [the same], in 2^-20 ns */
 	uint64_t *queue_ns;      /* [the same]: what the link's buffer holds; 0: endless */

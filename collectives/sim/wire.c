@@ -76,10 +76,25 @@ static int streams_of(struct gci_sim *m, const struct gci_pair *p)
 	return (int)n;
 }
 
+/* In an alltoall there are as many as messages: not one by one from the heap. */
+static struct gci_pair *new_pair(struct gci_sim *m)
+{
+	struct gci_pair_slab *s = m->slabs;
+
+	if (!s || s->n == GCI_SLAB_PAIRS) {
+		s = gci_calloc(1, sizeof(*s));
+		if (!s)
+			return NULL;
+		s->next = m->slabs;
+		m->slabs = s;
+	}
+	return &s->pairs[s->n++];
+}
+
 static struct gci_pair *make_pair(struct gci_sim *m, int src, int dst)
 {
 	const struct gci_topo *t = m->net->topo;
-	struct gci_pair *p = gci_calloc(1, sizeof(*p));
+	struct gci_pair *p = new_pair(m);
 
 	if (!p)
 		return NULL;
