@@ -448,6 +448,22 @@ static void acknowledge(struct gci_sim *m, struct gci_sim_rank *r, uint64_t nbyt
 		r->tx_ns += gci_sim_time(nbytes * m->net->ack_ppm / 1000000, r->byte_time);
 }
 
+/* The port's buffer is full. From near, the sender's window has closed by itself; from far, what is
+ * under way is lost, and comes again a round trip later. */
+static int is_lost(struct gci_sim *m, const struct gci_pair *p, const struct gci_ev *e)
+{
+	const struct gci_sim_rank *r = &m->ranks[e->rank];
+	uint64_t rtt = p->link->latency_ns + p->back_ns;
+	struct gci_ev again = *e;
+
+	if (!takes_turns(m) || r->rx_ns <= m->now + r->port_ns || rtt <= r->port_ns)
+		return 0;
+	again.ns += rtt;
+	again.last_ns += rtt;
+	gci_events_push(&m->events, again);
+	return 1;
+}
+
 void gci_sim_arrive(struct gci_sim *m, const struct gci_ev *e)
 {
 	struct gci_sim_rank *r = &m->ranks[e->rank];
@@ -455,6 +471,8 @@ void gci_sim_arrive(struct gci_sim *m, const struct gci_ev *e)
 	struct gci_sim_times *times = gci_sim_times(m, msg);
 	uint64_t free_ns = r->rx_ns;
 
+	if (is_lost(m, msg->pair, e))
+		return;
 	if (times && msg->unarrived == msg->nbytes)
 		times->rx_ns = m->now;
 	if (m->net->host == GCI_HOST_HALF_DUPLEX)

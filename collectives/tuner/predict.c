@@ -32,15 +32,49 @@ static int simulate(const struct gci_simnet *net, const struct gci_coll *c,
 	return rc;
 }
 
-/* Of n segments, from the time of a few and of half as many: what each more adds, or what it takes
- * whoever works hardest. The few may have hidden that behind the delay of a WAN. */
-static uint64_t extrapolate(const struct times *few, const struct times *half, uint64_t n)
+/* Does a segment more take far longer than whoever works hardest needs for it? Then the delays of a
+ * WAN that these few met are taken for the rule. */
+static int is_uneven(const struct times *half, const struct times *few)
+{
+	return few->ns > half->ns && few->ns - half->ns > few->busiest_ns;
+}
+
+/* Of n segments, from the times of so many and of half as many: what each more adds, or what it
+ * takes whoever works hardest. The few may have hidden that behind the delay of a WAN. */
+static uint64_t extrapolate(
+	const struct times *half, const struct times *few, uint64_t nfew, uint64_t n)
 {
 	uint64_t more = few->ns > half->ns ? few->ns - half->ns : 0;
 	uint64_t work = few->busiest_ns / 2;
 
+	if (nfew > SIMULATED && more > 2 * work)
+		more = 2 * work; /* still uneven: not for ever */
 	more = work > more ? work : more;
-	return few->ns + (uint64_t)((unsigned __int128)more * (n - SIMULATED) / (SIMULATED / 2));
+	return few->ns + (uint64_t)((unsigned __int128)more * (n - nfew) / (nfew / 2));
+}
+
+/* The first segments, and how it goes on. part->segment is set. */
+static int predict_pipeline(const struct gci_simnet *net, struct gci_coll *part,
+	const struct gci_candidate *w, const struct gci_predict_limits *limits, uint64_t n,
+	uint64_t *ns)
+{
+	struct times half = {0}, few = {0};
+	uint64_t nfew = SIMULATED;
+	int rc;
+
+	part->count = nfew / 2 * part->segment;
+	rc = simulate(net, part, w, limits, &half);
+	part->count = nfew * part->segment;
+	if (!rc)
+		rc = simulate(net, part, w, limits, &few);
+	if (!rc && is_uneven(&half, &few)) {
+		half = few;
+		nfew *= 2;
+		part->count = nfew * part->segment;
+		rc = simulate(net, part, w, limits, &few);
+	}
+	*ns = rc ? 0 : extrapolate(&half, &few, nfew, n);
+	return rc;
 }
 
 /* The longest message of a rank other than the root, 0: none. It is the segment, for a pipeline. */
@@ -69,8 +103,8 @@ int gci_predict(const struct gci_simnet *net, const struct gci_coll *c,
 	const struct gci_candidate *w, const struct gci_predict_limits *limits, uint64_t *ns)
 {
 	uint64_t segment = 0, n;
-	struct times few = {0}, half = {0};
 	struct gci_coll part = *c;
+	struct times all = {0};
 	int rc = 0;
 
 	if (gci_ineligible(w->algorithm, c))
@@ -83,13 +117,9 @@ int gci_predict(const struct gci_simnet *net, const struct gci_coll *c,
 	n = segment ? (c->count - 1) / segment + 1 : 0;
 	if (n > 2 * SIMULATED) {
 		part.segment = segment;
-		part.count = SIMULATED / 2 * segment;
-		rc = simulate(net, &part, w, limits, &half);
-		part.count = SIMULATED * segment;
-		if (rc)
-			return rc;
+		return predict_pipeline(net, &part, w, limits, n, ns);
 	}
-	rc = simulate(net, &part, w, limits, &few);
-	*ns = n > 2 * SIMULATED ? extrapolate(&few, &half, n) : few.ns;
+	rc = simulate(net, &part, w, limits, &all);
+	*ns = all.ns;
 	return rc;
 }

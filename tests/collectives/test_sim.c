@@ -387,7 +387,8 @@ static void many_windows(void **state)
 }
 
 /* Predictions with limits extrapolate pipelines: as a rule very close to what the whole gives. Not
- * where 32 segments still fit into the allowance of a WAN, and later ones wait for credit. */
+ * where 32 segments still fit into the allowance of a WAN, and later ones wait for credit; nor
+ * where the first ones flood a port. */
 static void many_segments(void **state)
 {
 	const int sizes[] = {5, 4, 0};
@@ -411,7 +412,7 @@ static void many_segments(void **state)
 			c.count /= 4;
 		assert_int_equal(gci_predict(&net, &c, &w, NULL, &all), 0);
 		assert_int_equal(gci_predict(&net, &c, &w, &limits, &quick), 0);
-		assert_near(quick, all, 40, a->name);
+		assert_near(quick, all, 60, a->name);
 		close += quick * 20 >= all * 19 && quick * 20 <= all * 21;
 		compared++;
 	}
