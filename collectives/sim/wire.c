@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define PIECE_NBYTES   (64u << 10)  /* by which connections of one NIC take turns */
+#define LEAST_NBYTES   (8u << 10)   /* no smaller pieces */
 #define ALONE_NBYTES   (256u << 10) /* while there is only one */
 #define MOST_PIECES    32           /* of a message */
 #define KERNEL_NBYTES  (256u << 10) /* that a connection takes from its process ahead of the NIC */
@@ -335,15 +336,19 @@ static int takes_turns(const struct gci_sim *m)
 	return m->net->host == GCI_HOST_FAIR;
 }
 
+/* Connections take turns packet by packet. Four pieces to a message come close to that, and many
+ * pieces take long to simulate. */
 static uint64_t piece_of(const struct gci_sim *m, const struct gci_pair *p)
 {
 	const struct gci_sim_rank *r = &m->ranks[p->src];
-	uint64_t part = p->head->nbytes / MOST_PIECES;
+	uint64_t part = p->head->nbytes / 4;
 
 	if (!takes_turns(m))
 		return UINT64_MAX;
-	if (part < PIECE_NBYTES)
-		part = PIECE_NBYTES;
+	if (part > PIECE_NBYTES)
+		part = later(PIECE_NBYTES, p->head->nbytes / MOST_PIECES);
+	if (part < LEAST_NBYTES)
+		part = LEAST_NBYTES;
 	if (r->ring == r->ring_last && part < ALONE_NBYTES)
 		part = ALONE_NBYTES;
 	return part * (uint64_t)p->weight;
