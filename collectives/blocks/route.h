@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * How every rank's block gets to all ranks with each WAN link crossed once and each NIC used once
- * for each byte: the product's allgather. Walked backwards, with sums on the way, it is the
- * product's reduce-scatter.
- *
- * A block is passed round the ring of its own cluster. One member, its gateway, also hands it to
- * each other cluster, where it enters the ring at some member and goes round to the one before
- * that:
  * for each byte: the product's allgather. Walked backwards, with sums on the way, it is its
  * reduce-scatter.
  *
