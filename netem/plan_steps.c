@@ -7,6 +7,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#define LEAST_BURST (2 * 1514)
+
 void gci_labplan_step(
 	struct gci_planner *p, enum gci_lab_tool tool, const char *netns, struct gci_buf *lines)
 {
@@ -65,14 +67,15 @@ void gci_labplan_mac(char *out, size_t size, int cluster, int number)
 }
 
 /* What may go at once after a pause: a millisecond of the undilated rate, but no more than one full
- * GSO packet with its 44 headers, lest short messages outrun the link (larger packets would be cut
- * up); and a quarter of a millisecond of the rate as it is, by which timers come late: without it
- * an undilated Gigabit passes 850 Mbit/s. */
+ * GSO packet with its 44 headers, lest short messages outrun the link (larger packets are cut up,
+ * which takes processor time that slow links leave), and no less than two packets; and a quarter of
+ * a millisecond of the rate as it is, by which timers come late: without it an undilated Gigabit
+ * passes 850 Mbit/s. */
 static uint64_t burst(const struct gci_planner *p, uint64_t rate_bps)
 {
 	uint64_t b = rate_bps * p->dilation / 8 / 1000, late = rate_bps / 8 / 4000;
 
-	return (b < 16384 ? 16384 : b > 70000 ? 70000 : b) + late;
+	return (b < LEAST_BURST ? LEAST_BURST : b > 70000 ? 70000 : b) + late;
 }
 
 /* tc knows no nanoseconds. */
