@@ -333,7 +333,7 @@ int gci_grid_parse(
 {
 	struct gci_error local = {0};
 	struct gci_grid_parser p = {
-		.g = g, .file = name, .e = &local, .text = text, .end = text + len};
+		.g = g, .file = name, .e = &local, .text = text, .end = len ? text + len : text};
 	int line;
 
 	memset(g, 0, sizeof(*g));

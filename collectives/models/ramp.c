@@ -54,9 +54,10 @@ static int grew(uint64_t from, uint64_t to)
 /* New connections are slow at first: what they brought so far may be less than without them. */
 static void forget_unsettled(struct gci_ramp *r)
 {
-	const struct gci_params_rate *v = &r->rates[r->nrates - 1];
+	const struct gci_params_rate *last = r->rates + r->nrates;
 
-	if (r->nrates >= 2 && v->streams == r->trial.level && grew(v->bps, v[-1].bps))
+	if (r->nrates >= 2 && last[-1].streams == r->trial.level &&
+		grew(last[-1].bps, last[-2].bps))
 		r->nrates--;
 }
 
