@@ -78,7 +78,7 @@ static int offer(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_tp_req *r)
 	m->order = p->order++;
 	if (m->credited) {
 		make_ready(ep, p, m);
-	} else if (may_be_eager(p, m)) {
+	} else if (!r->patient && may_be_eager(p, m)) {
 		gci_list_push(&p->waiting, &m->link);
 		admit_waiting(ep, p);
 	}

@@ -7,6 +7,7 @@
  * until the local ring is done but for a round trip's worth: two senders at one NIC are slower than
  * one after the other. */
 #include "collectives/allgather/allgather.h"
+#include "collectives/blocks/path.h"
 #include "collectives/blocks/route.h"
 
 enum { LOCAL, WAN, REMOTE };
@@ -18,6 +19,7 @@ struct walk {
 	int mine, index, n; /* this rank's cluster, its place there, members */
 	const int *members;
 	struct gci_turns turns;
+	unsigned char patient[GCI_GRID_MAX_CLUSTERS]; /* [cluster]: what we send there */
 };
 
 static int next_in_ring(const struct walk *w)
@@ -28,6 +30,15 @@ static int next_in_ring(const struct walk *w)
 static int previous_in_ring(const struct walk *w)
 {
 	return w->members[(w->index + w->n - 1) % w->n];
+}
+
+static void send_over_wan(
+	const struct walk *w, const struct gci_route *r, int index, uint64_t q, struct gci_slice s)
+{
+	gci_send(w->b, gci_topo_members(r->topo, r->to)[gci_route_entry(r, index, q)],
+		gci_tag(WAN, gci_route_number(&w->cut, w->members[index], q)), s);
+	if (w->patient[r->to])
+		gci_patient(w->b);
 }
 
 /* Hands a segment of this cluster's member `index` to the clusters this rank is its gateway to. The
@@ -42,8 +53,7 @@ static void hand_over(const struct walk *w, int index, uint64_t q, struct gci_sl
 		struct gci_route r = gci_route(w->c, w->mine, to);
 
 		if (gci_route_gateway(&r, index, q) == w->b->rank)
-			gci_send(w->b, gci_topo_members(t, to)[gci_route_entry(&r, index, q)],
-				gci_tag(WAN, gci_route_number(&w->cut, w->members[index], q)), s);
+			send_over_wan(w, &r, index, q, s);
 	}
 }
 
@@ -91,6 +101,18 @@ static uint64_t most_in_flight(const struct walk *w)
 		most = n > most ? n : most;
 	}
 	return most;
+}
+
+/* Blocks of cluster `to` go round its own ring for longer than ours take over the WAN: what came
+ * unasked would meet them at the NICs where it enters. */
+static int is_patient(const struct walk *w, int to)
+{
+	const struct gci_topo *t = w->c->topo;
+	struct gci_route r = gci_route(w->c, w->mine, to);
+	uint64_t ns = gci_transfer_ns(sum_of_blocks(w, to) * w->c->esize, gci_nic_bps(t, to));
+
+	return gci_wan_fills_nic(t, w->mine, to, r.entries) &&
+	       ns > gci_topo_link(t, w->mine, to)->delay_ns;
 }
 
 static void local_ring(struct walk *w)
@@ -148,6 +170,11 @@ void gci_emit_allgather_rings(struct gci_builder *b, const struct gci_coll *c)
 	w.n = gci_topo_size(t, w.mine);
 	w.members = gci_topo_members(t, w.mine);
 	w.turns.ahead = most_in_flight(&w);
+	for (k = 1; k < t->nclusters; k++) {
+		int to = (w.mine + k) % t->nclusters;
+
+		w.patient[to] = (unsigned char)is_patient(&w, to);
+	}
 	gci_copy_some(b, gci_out_block(c, b->rank, b->rank), gci_in_block(c, b->rank, b->rank));
 	local_ring(&w);
 	for (k = 1; k < t->nclusters; k++)

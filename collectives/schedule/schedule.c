@@ -69,6 +69,12 @@ static void depend(struct gci_builder *b, uint32_t earlier)
 	b->steps[b->nsteps - 1].ndeps++;
 }
 
+void gci_patient(struct gci_builder *b)
+{
+	if (b->nsteps && !b->failed)
+		b->steps[b->nsteps - 1].patient = 1;
+}
+
 void gci_after(struct gci_builder *b, uint32_t earlier)
 {
 	depend(b, earlier);
@@ -299,7 +305,8 @@ uint64_t gci_sched_digest(const struct gci_sched *s)
 	for (i = 0; i < s->nsteps; i++) {
 		const struct gci_step *p = &s->steps[i];
 
-		d = gci_digest(d, (uint64_t)p->kind << 1 | (uint64_t)p->swapped);
+		d = gci_digest(d,
+			(uint64_t)p->patient << 8 | (uint64_t)p->kind << 1 | (uint64_t)p->swapped);
 		d = gci_digest(d, (uint64_t)(uint32_t)p->peer << 32 | p->tag);
 		d = digest_slice(d, &p->src);
 		d = digest_slice(d, &p->dst);
@@ -334,6 +341,7 @@ static void print_step(const struct gci_step *p, struct gci_buf *out)
 		gci_buf_printf(out, " OP incoming");
 	} else if (p->kind == GCI_STEP_SEND) {
 		print_slice(&p->src, out);
+		gci_buf_printf(out, "%s", p->patient ? " when asked" : "");
 	} else if (p->kind != GCI_STEP_RECV) {
 		gci_buf_printf(out, p->kind == GCI_STEP_COPY ? " =" : p->swapped ? " =OP" : " OP=");
 		print_slice(&p->src, out);

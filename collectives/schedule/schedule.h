@@ -44,6 +44,7 @@ enum gci_step_kind {
 struct gci_step {
 	enum gci_step_kind kind;
 	int swapped; /* RECV_REDUCE: incoming OP src; REDUCE: src OP dst */
+	int patient; /* SEND: not before its receiver asks, however short it is */
 	int peer;
 	uint32_t tag; /* unique per (source, destination) in a schedule */
 	struct gci_slice src, dst;
@@ -99,6 +100,10 @@ uint32_t gci_recv_reduce(struct gci_builder *b, int peer, uint32_t tag, struct g
 	struct gci_slice src, int swapped);
 uint32_t gci_copy(struct gci_builder *b, struct gci_slice dst, struct gci_slice src);
 uint32_t gci_reduce(struct gci_builder *b, struct gci_slice dst, struct gci_slice src, int swapped);
+
+/* The latest step, a SEND, waits until its receiver asks for it, also if it is short enough to go
+ * unasked: what comes from far would meet something else at the receiver's NIC. */
+void gci_patient(struct gci_builder *b);
 
 /* The latest step waits for `earlier`, whatever their slices. */
 void gci_after(struct gci_builder *b, uint32_t earlier);

@@ -42,6 +42,7 @@ struct gci_sim_message *gci_sim_message(struct gci_sim *m, int rank, uint32_t wi
 	msg->send_step = sends ? step : other;
 	msg->recv_step = sends ? other : step;
 	msg->credit_ns = GCI_NEVER;
+	msg->patient = s->sched[msg->pair->src].steps[msg->send_step].patient != 0;
 	msg->nbytes = (sends ? p->src.length : p->dst.length) * m->coll.esize;
 	msg->unsent = msg->unarrived = msg->nbytes;
 	return msg;

@@ -247,7 +247,7 @@ void gci_sim_offer(struct gci_sim *m, struct gci_sim_message *msg)
 {
 	struct gci_pair *p = msg->pair;
 	uint64_t need = msg->unsent + MESSAGE_NBYTES;
-	int small = msg->unsent <= SMALL_NBYTES;
+	int small = msg->unsent <= SMALL_NBYTES && !msg->patient;
 	struct gci_sim_times *times = gci_sim_times(m, msg);
 
 	msg->offered = 1;
@@ -258,7 +258,7 @@ void gci_sim_offer(struct gci_sim *m, struct gci_sim_message *msg)
 		queue(m, p, msg);
 		return;
 	}
-	if (need <= p->eager_left) {
+	if (need <= p->eager_left && !msg->patient) {
 		p->eager_left -= need;
 		msg->owes = 1;
 		queue(m, p, msg);
