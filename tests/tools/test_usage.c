@@ -45,7 +45,7 @@ static const struct {
 	{{"bench", "bcast", "-a", "auto,fastest"},
 		"bcast: unknown algorithm \"fastest\", expected auto or one of: "},
 	{{"bench", "scatter", "-r", "first"}, "gridcoll bench: --root \"first\", expected a rank"},
-	{{"bench", "gather", "--root", "4"}, "--root \"4\", expected a rank from 0 to 3"},
+	{{"bench", "gather", "--root", "4"}, "--root \"4\", expected a rank from 0 to 1"},
 	{{"bench", "bcast", "-s", "none"}, "streams: \"none\", expected a number from 1 to 64"},
 	{{"bench", "bcast", "--socket-buffer", "1"},
 		"socket_buffer: \"1\", expected auto or a size from 4KiB to 1GiB"},
@@ -70,7 +70,7 @@ static const struct {
 	{{"tune", "bcast", "-S", ","}, "gridcoll tune: --search \"\", expected simulate, "},
 	{{"tune", "bcast", "-a", "chain,fastest"},
 		"bcast: unknown algorithm \"fastest\", expected auto or one of: "},
-	{{"tune", "bcast", "-r", "4"}, "--root \"4\", expected a rank from 0 to 3"},
+	{{"tune", "bcast", "-r", "4"}, "--root \"4\", expected a rank from 0 to 1"},
 	{{"tune", "bcast", "-s", "0"}, "streams: \"0\", expected a number from 1 to 64"},
 	{{"tune", "bcast", "--least-segment", "0"},
 		"gridcoll tune: --least-segment \"0\", expected a size such as "},
@@ -90,8 +90,8 @@ static void told_once(void **state)
 	size_t i, k;
 
 	(void)state;
-	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		const char *argv[12] = {"-n", "4", GRIDCOLL};
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i += TEST_SANITIZED ? 3 : 1) {
+		const char *argv[12] = {"-n", "2", GRIDCOLL};
 		char begin[300];
 
 		for (k = 0; cases[i].argv[k]; k++)
