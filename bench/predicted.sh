@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Predicted against measured: bcast, scatter, gather, allgather and allreduce of 64 KiB to 32 MiB on
+# the lab's quickstart.grid, gridmpi.grid and magpie.grid, by what a job would choose, from the grid
+# file alone. Half an hour, and only on an otherwise idle machine.
+#
+#	bench/predicted.sh [BUILD [GRID...]]		BUILD: a build directory, default "build"
+#
+# The largest size comes first: it opens the connections' windows for the others. MagPIe's links are
+# so slow that long messages are measured with less dilation, and short ones with more, lest the
+# guest's processor be the limit.
+set -eu
+
+here=$(cd "$(dirname "$0")/.." && pwd)
+build=$(cd "${1:-$here/build}" && pwd)
+[ $# -eq 0 ] || shift
+PATH=$build/tools:$build/launcher:$PATH
+export PATH
+operations="bcast scatter gather allgather allreduce"
+
+measure() { # GRID DILATION SIZES ITERATIONS
+	echo "== $1, k = $2"
+	# shellcheck disable=SC2086 # words
+	gridcoll lab run --quiet --dilate "$2" "$here/netem/grids/$1.grid" -- \
+		gridcoll bench $operations --bytes "$3" --iters "$4" --predict
+}
+
+for grid in ${*:-quickstart gridmpi magpie}; do
+	case $grid in
+	magpie)
+		measure magpie 2 32MiB,4MiB 2
+		measure magpie 6 1MiB,256KiB,64KiB 5
+		;;
+	gridmpi) measure gridmpi 30 32MiB,4MiB,1MiB,256KiB,64KiB 5 ;;
+	*) measure "$grid" 20 32MiB,4MiB,1MiB,256KiB,64KiB 5 ;;
+	esac
+done
