@@ -62,7 +62,7 @@ static uint64_t compute(struct gci_sim *m, int rank, uint64_t ns)
 {
 	struct gci_sim_rank *r = &m->ranks[rank];
 
-	r->cpu_ns = (r->cpu_ns > m->now ? r->cpu_ns : m->now) + ns;
+	r->cpu_ns = gci_sim_later(r->cpu_ns, m->now) + ns;
 	return r->cpu_ns;
 }
 

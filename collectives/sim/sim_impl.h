@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The simulator's parts: match.c (which SEND goes with which RECV), ranks.c (what each rank may do
- * next), wire.c (how long bytes take), sim.c (the whole). */
+ * next), pairs.c (who talks to whom), wire.c (how long bytes take), sim.c (the whole). */
 #ifndef GCI_COLLECTIVES_SIM_SIM_IMPL_H
 #define GCI_COLLECTIVES_SIM_SIM_IMPL_H
 
@@ -115,6 +115,11 @@ static inline uint64_t gci_sim_time(uint64_t nbytes, uint64_t byte_time)
 	return (uint64_t)((unsigned __int128)nbytes * byte_time >> 20);
 }
 
+static inline uint64_t gci_sim_later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 static inline const struct gci_sched *gci_sim_sched(const struct gci_sim *m, int rank, uint32_t w)
 {
 	return &m->shapes[m->shape_of[w]].sched[rank];
@@ -158,13 +163,15 @@ static inline struct gci_sim_times *gci_sim_times(
 void gci_sim_trace(struct gci_sim *m, int rank, uint32_t window, uint32_t step, uint64_t ready_ns,
 	uint64_t from_ns, uint64_t to_ns);
 
-/* ---- wire.c */
+/* ---- pairs.c */
 
 struct gci_pair *gci_sim_pair(struct gci_sim *m, int src, int dst);
 
 /* What the isend of this message keeps its process busy for. */
 uint64_t gci_sim_send_ns(struct gci_sim *m, const struct gci_sim_message *msg);
 uint64_t gci_sim_recv_ns(const struct gci_sim *m, const struct gci_sim_message *msg);
+
+/* ---- wire.c */
 
 /* The sender offers it, the receiver asks for it, the sender has its credit. */
 void gci_sim_offer(struct gci_sim *m, struct gci_sim_message *msg);

@@ -6,11 +6,6 @@
 #include "collectives/sim/sim_impl.h"
 
 #include "base/clock.h"
-#include "base/mem.h"
-#include "base/prng.h"
-#include "collectives/blocks/peers.h"
-
-#include <string.h>
 
 #define PIECE_NBYTES   (64u << 10)  /* by which connections of one NIC take turns */
 #define LEAST_NBYTES   (8u << 10)   /* no smaller pieces */
@@ -20,140 +15,6 @@
 #define MESSAGE_NBYTES 64           /* what a message counts besides its bytes */
 #define SMALL_NBYTES   1024         /* allowance is not counted for these */
 #define INITIAL_NBYTES (10u * 1448) /* window of a new connection */
-
-static uint64_t later(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
-/* ---- pairs */
-
-static uint64_t slot_of(const struct gci_sim *m, int src, int dst)
-{
-	return gci_digest(0, (uint64_t)src << 32 | (uint32_t)dst) & (m->pairs_cap - 1);
-}
-
-static int grow_pairs(struct gci_sim *m)
-{
-	size_t old_cap = m->pairs_cap, i;
-	struct gci_pair **old = m->pairs;
-
-	m->pairs_cap = old_cap ? 2 * old_cap : 256;
-	m->pairs = gci_calloc(m->pairs_cap, sizeof(struct gci_pair *));
-	if (!m->pairs) {
-		m->pairs = old;
-		m->pairs_cap = old_cap;
-		return -1;
-	}
-	for (i = 0; i < old_cap; i++) {
-		uint64_t at;
-
-		if (!old[i])
-			continue;
-		for (at = slot_of(m, old[i]->src, old[i]->dst); m->pairs[at];
-			at = (at + 1) & (m->pairs_cap - 1))
-			;
-		m->pairs[at] = old[i];
-	}
-	gci_free(old);
-	return 0;
-}
-
-/* Connections that messages of this pair use: a sender to several ranks of other clusters shares
- * those it has among them (comm/op.c). */
-static int streams_of(struct gci_sim *m, const struct gci_pair *p)
-{
-	const struct gci_topo *t = m->net->topo;
-	struct gci_sim_rank *r = &m->ranks[p->src];
-	uint32_t n = p->link->streams ? p->link->streams : 1;
-
-	if (t->cluster[p->src] == t->cluster[p->dst] ||
-		gci_topo_link(t, t->cluster[p->src], t->cluster[p->dst])->flow_rate_bps)
-		return (int)n;
-	if (!r->wan_peers)
-		r->wan_peers = gci_wan_peers(t, gci_sim_sched(m, p->src, 0));
-	if (r->wan_peers)
-		n = n / r->wan_peers ? n / r->wan_peers : 1;
-	return (int)n;
-}
-
-/* In an alltoall there are as many as messages: not one by one from the heap. */
-static struct gci_pair *new_pair(struct gci_sim *m)
-{
-	struct gci_pair_slab *s = m->slabs;
-
-	if (!s || s->n == GCI_SLAB_PAIRS) {
-		s = gci_calloc(1, sizeof(*s));
-		if (!s)
-			return NULL;
-		s->next = m->slabs;
-		m->slabs = s;
-	}
-	return &s->pairs[s->n++];
-}
-
-static struct gci_pair *make_pair(struct gci_sim *m, int src, int dst)
-{
-	const struct gci_topo *t = m->net->topo;
-	struct gci_pair *p = new_pair(m);
-
-	if (!p)
-		return NULL;
-	p->src = src;
-	p->dst = dst;
-	p->link_no = t->cluster[src] * t->nclusters + t->cluster[dst];
-	p->link = &m->net->links[p->link_no];
-	p->back_ns = m->net->links[t->cluster[dst] * t->nclusters + t->cluster[src]].latency_ns;
-	p->eager_left = p->link->eager_nbytes;
-	p->weight = streams_of(m, p);
-	p->open_ns = m->net->cold ? m->now + 3 * p->link->latency_ns : 0;
-	return p;
-}
-
-struct gci_pair *gci_sim_pair(struct gci_sim *m, int src, int dst)
-{
-	uint64_t at;
-
-	if (2 * (m->npairs + 1) > m->pairs_cap && grow_pairs(m)) {
-		m->failed = 1;
-		return NULL;
-	}
-	for (at = slot_of(m, src, dst); m->pairs[at]; at = (at + 1) & (m->pairs_cap - 1))
-		if (m->pairs[at]->src == src && m->pairs[at]->dst == dst)
-			return m->pairs[at];
-	m->pairs[at] = make_pair(m, src, dst);
-	m->failed |= !m->pairs[at];
-	m->npairs += m->pairs[at] != NULL;
-	return m->pairs[at];
-}
-
-/* ---- what messages cost their hosts */
-
-uint64_t gci_sim_send_ns(struct gci_sim *m, const struct gci_sim_message *msg)
-{
-	struct gci_pair *p = msg->pair;
-	const struct gci_params_isend *isend;
-	struct gci_params_point at;
-
-	if (!p->link->params)
-		return m->net->send_ns[p->src];
-	gci_params_at(p->link->params, msg->unsent, &at);
-	isend = gci_isend_at(p->link->params, msg->unsent);
-	if (isend && isend->immediate)
-		at.os_ns = gci_isend_next(isend, at.gap_ns, &p->isends,
-			later(m->now, m->ranks[p->src].cpu_ns)); /* when it begins */
-	return at.os_ns;
-}
-
-uint64_t gci_sim_recv_ns(const struct gci_sim *m, const struct gci_sim_message *msg)
-{
-	struct gci_params_point at;
-
-	if (!msg->pair->link->params)
-		return m->net->recv_ns;
-	gci_params_at(msg->pair->link->params, msg->nbytes, &at);
-	return at.or_ns;
-}
 
 /* ---- a NIC's way out */
 
@@ -317,17 +178,17 @@ static uint64_t window_left(const struct gci_sim *m, const struct gci_pair *p, u
 static uint64_t sendable_ns(const struct gci_sim *m, const struct gci_pair *p, uint64_t *most)
 {
 	const struct gci_sim_rank *to = &m->ranks[p->dst];
-	uint64_t at = later(m->now, p->free_ns), room, until = 0;
+	uint64_t at = gci_sim_later(m->now, p->free_ns), room, until = 0;
 
 	*most = window_left(m, p, &until);
 	if (!*most)
-		at = later(at, until);
+		at = gci_sim_later(at, until);
 	room = m->queue_ns[p->link_no];
 	if (room && m->link_free_ns[p->link_no] > room)
-		at = later(at, m->link_free_ns[p->link_no] - room);
+		at = gci_sim_later(at, m->link_free_ns[p->link_no] - room);
 	room = to->port_ns + p->link->latency_ns;
 	if (to->rx_ns > room)
-		at = later(at, to->rx_ns - room);
+		at = gci_sim_later(at, to->rx_ns - room);
 	return at;
 }
 
@@ -346,7 +207,7 @@ static uint64_t piece_of(const struct gci_sim *m, const struct gci_pair *p)
 	if (!takes_turns(m))
 		return UINT64_MAX;
 	if (part > PIECE_NBYTES)
-		part = later(PIECE_NBYTES, p->head->nbytes / MOST_PIECES);
+		part = gci_sim_later(PIECE_NBYTES, p->head->nbytes / MOST_PIECES);
 	if (part < LEAST_NBYTES)
 		part = LEAST_NBYTES;
 	if (r->ring == r->ring_last && part < ALONE_NBYTES)
@@ -368,12 +229,12 @@ static void send_piece(struct gci_sim *m, struct gci_pair *p, uint64_t most)
 	if (times && msg->unsent == msg->nbytes)
 		times->tx_ns = m->now;
 	r->tx_ns = m->now + gci_sim_time(n, r->byte_time);
-	p->free_ns = later(p->free_ns, m->now) + gci_sim_time(n, m->pair_byte_time[link]);
-	first = later(first, m->link_free_ns[link]);
+	p->free_ns = gci_sim_later(p->free_ns, m->now) + gci_sim_time(n, m->pair_byte_time[link]);
+	first = gci_sim_later(first, m->link_free_ns[link]);
 	m->link_free_ns[link] = first + gci_sim_time(n, m->link_byte_time[link]);
-	last = later(later(r->tx_ns, p->free_ns), m->link_free_ns[link]);
+	last = gci_sim_later(gci_sim_later(r->tx_ns, p->free_ns), m->link_free_ns[link]);
 	if (m->net->host == GCI_HOST_HALF_DUPLEX)
-		r->rx_ns = later(r->rx_ns, r->tx_ns);
+		r->rx_ns = gci_sim_later(r->rx_ns, r->tx_ns);
 	p->sent += n;
 	r->tx_nbytes += n;
 	m->ranks[p->dst].rx_nbytes += n;
@@ -414,7 +275,7 @@ void gci_sim_nic(struct gci_sim *m, int rank)
 {
 	struct gci_sim_rank *r = &m->ranks[rank];
 	uint64_t free_ns =
-		m->net->host == GCI_HOST_HALF_DUPLEX ? later(r->tx_ns, r->rx_ns) : r->tx_ns;
+		m->net->host == GCI_HOST_HALF_DUPLEX ? gci_sim_later(r->tx_ns, r->rx_ns) : r->tx_ns;
 	uint64_t soonest = GCI_NEVER, at, most;
 	struct gci_pair *last = r->ring_last, *p;
 
@@ -481,9 +342,9 @@ void gci_sim_arrive(struct gci_sim *m, const struct gci_ev *e)
 	if (times && msg->unarrived == msg->nbytes)
 		times->rx_ns = m->now;
 	if (m->net->host == GCI_HOST_HALF_DUPLEX)
-		free_ns = later(free_ns, r->tx_ns);
-	r->rx_ns = later(free_ns, m->now) + gci_sim_time(e->nbytes, r->byte_time);
-	msg->end_ns = later(msg->end_ns, later(r->rx_ns, e->last_ns));
+		free_ns = gci_sim_later(free_ns, r->tx_ns);
+	r->rx_ns = gci_sim_later(free_ns, m->now) + gci_sim_time(e->nbytes, r->byte_time);
+	msg->end_ns = gci_sim_later(msg->end_ns, gci_sim_later(r->rx_ns, e->last_ns));
 	msg->unarrived -= e->nbytes;
 	acknowledge(m, r, e->nbytes);
 	if (msg->unarrived)
