@@ -118,22 +118,14 @@ static int run(const char *name, const char *text)
 {
 	struct gci_topo t = {0};
 	struct gci_error e = {0};
-	struct gci_grid g;
-	int i, *host, bad = 0;
+	int bad;
 
-	if (gci_grid_parse(&g, text, strlen(text), name, &e)) {
+	if (gci_topo_parse(&t, text, strlen(text), name, &e)) {
 		fprintf(stderr, "bench_decide: %s\n", e.text);
 		exit(2);
 	}
-	host = gci_calloc((size_t)g.nhosts, sizeof(*host));
-	for (i = 0; host && i < g.nhosts; i++)
-		host[i] = i;
-	if (!host || gci_topo_create(&t, &g, host, g.nhosts))
-		exit(2);
 	bad = show(name, &t);
-	gci_free(host);
 	gci_topo_free(&t);
-	gci_grid_free(&g);
 	return bad;
 }
 

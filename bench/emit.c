@@ -72,8 +72,7 @@ static int make_topo(struct gci_topo *t, int nclusters, int nranks)
 {
 	struct gci_buf text = {0};
 	struct gci_error e = {0};
-	struct gci_grid g;
-	int i, k, *host, rc;
+	int i, k, rc;
 
 	for (i = 0; i < nclusters; i++)
 		gci_buf_printf(&text, "[cluster c%d]\nhosts = c%dh[1-%d]\nnic = 1Gbit\n", i, i,
@@ -82,18 +81,10 @@ static int make_topo(struct gci_topo *t, int nclusters, int nranks)
 		for (k = 0; k < i; k++)
 			gci_buf_printf(&text, "[link c%d c%d]\nrate = 10Gbit\ndelay = %dms\n", k, i,
 				10 + i % 7);
-	rc = gci_grid_parse(&g, gci_buf_cstr(&text), text.len, "bench", &e);
+	rc = gci_topo_parse(t, gci_buf_cstr(&text), text.len, "bench", &e);
 	gci_buf_free(&text);
-	if (rc) {
+	if (rc)
 		fprintf(stderr, "%s\n", e.text);
-		return rc;
-	}
-	host = calloc((size_t)g.nhosts, sizeof(*host));
-	for (i = 0; host && i < g.nhosts; i++)
-		host[i] = i;
-	rc = host ? gci_topo_create(t, &g, host, g.nhosts) : GCOLL_ERR_NOMEM;
-	free(host);
-	gci_grid_free(&g);
 	return rc;
 }
 

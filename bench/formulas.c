@@ -40,19 +40,10 @@
 static int make_topo(struct gci_topo *t, const char *text, size_t len, const char *name)
 {
 	struct gci_error e = {0};
-	struct gci_grid g;
-	int i, *host, rc = gci_grid_parse(&g, text, len, name, &e);
+	int rc = gci_topo_parse(t, text, len, name, &e);
 
-	if (rc) {
+	if (rc)
 		fprintf(stderr, "%s\n", e.text);
-		return rc;
-	}
-	host = gci_calloc((size_t)g.nhosts, sizeof(*host));
-	for (i = 0; host && i < g.nhosts; i++)
-		host[i] = i;
-	rc = host ? gci_topo_create(t, &g, host, g.nhosts) : GCOLL_ERR_NOMEM;
-	gci_free(host);
-	gci_grid_free(&g);
 	return rc;
 }
 

@@ -173,18 +173,11 @@ static int make_topo(struct gci_topo *t, int n)
 {
 	struct gci_buf text = {0};
 	struct gci_error e = {0};
-	int i, rc, host[MOST_HOSTS];
-	struct gci_grid g;
+	int rc;
 
 	gci_buf_printf(&text, "[cluster c]\nhosts = h[1-%d]\n", n);
-	for (i = 0; i < n; i++)
-		host[i] = i;
-	rc = gci_grid_parse(&g, gci_buf_cstr(&text), text.len, "hnow", &e);
+	rc = gci_topo_parse(t, gci_buf_cstr(&text), text.len, "hnow", &e);
 	gci_buf_free(&text);
-	if (rc)
-		return rc;
-	rc = gci_topo_create(t, &g, host, n);
-	gci_grid_free(&g);
 	return rc;
 }
 

@@ -95,26 +95,17 @@ static int make_net(struct gci_net *net, const struct shape *shape, int n)
 	struct gci_buf text = {0};
 	struct gci_error e = {0};
 	struct gci_topo t;
-	struct gci_grid g;
-	int i, rc, *host;
+	int rc;
 
 	shape->write(&text, n);
-	rc = gci_grid_parse(&g, gci_buf_cstr(&text), text.len, "bench", &e);
+	rc = gci_topo_parse(&t, gci_buf_cstr(&text), text.len, "bench", &e);
 	gci_buf_free(&text);
 	if (rc) {
 		fprintf(stderr, "%s\n", e.text);
 		return rc;
 	}
-	host = gci_calloc((size_t)g.nhosts, sizeof(*host));
-	for (i = 0; host && i < g.nhosts; i++)
-		host[i] = i;
-	rc = host ? gci_topo_create(&t, &g, host, g.nhosts) : GCOLL_ERR_NOMEM;
-	if (!rc)
-		rc = gci_net_of(net, &t);
-	if (!rc)
-		gci_topo_free(&t);
-	gci_free(host);
-	gci_grid_free(&g);
+	rc = gci_net_of(net, &t);
+	gci_topo_free(&t);
 	return rc;
 }
 

@@ -32,19 +32,10 @@ static uint64_t used_ns(void)
 static int topology(struct gci_topo *t, const char *text, const char *name)
 {
 	struct gci_error e = {0};
-	struct gci_grid g;
-	int i, rc, *host;
+	int rc = gci_topo_parse(t, text, strlen(text), name, &e);
 
-	if (gci_grid_parse(&g, text, strlen(text), name, &e)) {
+	if (rc)
 		fprintf(stderr, "%s\n", e.text);
-		return -1;
-	}
-	host = gci_calloc((size_t)g.nhosts, sizeof(*host));
-	for (i = 0; host && i < g.nhosts; i++)
-		host[i] = i;
-	rc = host ? gci_topo_create(t, &g, host, g.nhosts) : -1;
-	gci_free(host);
-	gci_grid_free(&g);
 	return rc;
 }
 

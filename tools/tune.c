@@ -127,19 +127,14 @@ static void read_params(struct gct_tune *t)
 static int open_grid(struct gct_tune *t)
 {
 	struct gci_error e = {0};
-	int *host = NULL, i, rc = 0;
 
 	if (gct_read_grid(t->o.grid, &t->own_grid, &e))
 		return gci_comm_error(GCOLL_ERR_INVAL, "%s", e.text);
-	host = gci_calloc((size_t)t->own_grid.nhosts, sizeof(*host));
-	for (i = 0; host && i < t->own_grid.nhosts; i++)
-		host[i] = i;
-	if (!host || gci_topo_create(&t->own_topo, &t->own_grid, host, t->own_grid.nhosts))
-		rc = out_of_memory();
-	gci_free(host);
 	t->grid = &t->own_grid;
 	t->topo = &t->own_topo;
-	return rc;
+	if (gci_topo_create(&t->own_topo, &t->own_grid, NULL, t->own_grid.nhosts))
+		return out_of_memory();
+	return 0;
 }
 
 static int open_job(struct gct_tune *t)

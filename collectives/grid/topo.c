@@ -20,6 +20,11 @@ void gci_topo_free(struct gci_topo *t)
 	memset(t, 0, sizeof(*t));
 }
 
+static int host_of(const int *host, int rank)
+{
+	return host ? host[rank] : rank;
+}
+
 /* number[grid cluster] = cluster of the topology, or -1; returns how many there are. */
 static int number_clusters(const struct gci_grid *g, const int *host, int nranks, int *number)
 {
@@ -28,7 +33,7 @@ static int number_clusters(const struct gci_grid *g, const int *host, int nranks
 	for (c = 0; c < g->nclusters; c++)
 		number[c] = -1;
 	for (r = 0; r < nranks; r++)
-		number[gci_grid_cluster_of(g, host[r])] = 0;
+		number[gci_grid_cluster_of(g, host_of(host, r))] = 0;
 	for (c = 0; c < g->nclusters; c++)
 		if (!number[c])
 			number[c] = n++;
@@ -181,8 +186,8 @@ int gci_topo_create(struct gci_topo *t, const struct gci_grid *g, const int *hos
 	if (allocate(t, nranks, number_clusters(g, host, nranks, number)))
 		goto out;
 	for (r = 0; r < nranks; r++) {
-		t->cluster[r] = number[gci_grid_cluster_of(g, host[r])];
-		t->tini_ns[r] = gci_grid_tini_ns(g, host[r]);
+		t->cluster[r] = number[gci_grid_cluster_of(g, host_of(host, r))];
+		t->tini_ns[r] = gci_grid_tini_ns(g, host_of(host, r));
 	}
 	fill_members(t);
 	fill_links(t, g, number);
@@ -191,6 +196,21 @@ out:
 	gci_free(number);
 	if (rc)
 		gci_topo_free(t);
+	return rc;
+}
+
+int gci_topo_parse(
+	struct gci_topo *t, const char *text, size_t len, const char *name, struct gci_error *e)
+{
+	struct gci_grid g;
+	int rc = gci_grid_parse(&g, text, len, name, e);
+
+	memset(t, 0, sizeof(*t));
+	if (rc)
+		return rc;
+	if (gci_topo_create(t, &g, NULL, g.nhosts))
+		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "%s: out of memory", name);
+	gci_grid_free(&g);
 	return rc;
 }
 

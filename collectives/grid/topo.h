@@ -25,8 +25,12 @@ struct gci_topo {
 	uint32_t *share; /* [the same]: senders that a path which others share has; 0: not shared */
 };
 
-/* host[rank] is the rank's host number in the grid. 0 or GCOLL_ERR_NOMEM. */
+/* host[rank] is the rank's host number in the grid; NULL: its own number. 0 or GCOLL_ERR_NOMEM. */
 int gci_topo_create(struct gci_topo *t, const struct gci_grid *g, const int *host, int nranks);
+
+/* A rank on each host of the grid that a grid file's text describes. As gci_grid_parse. */
+int gci_topo_parse(
+	struct gci_topo *t, const char *text, size_t len, const char *name, struct gci_error *e);
 void gci_topo_free(struct gci_topo *t);
 
 /* The same for n ranks of `t`: rank i of it is ranks[i]. 0 or GCOLL_ERR_NOMEM. */

@@ -4,6 +4,7 @@
 #ifndef GCI_COLLECTIVES_MODELS_COST_H
 #define GCI_COLLECTIVES_MODELS_COST_H
 
+#include "base/clock.h"
 #include "collectives/coll.h"
 
 /* What a message costs besides its bytes. */

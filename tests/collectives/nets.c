@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/prng.h"
+#include "tests/collectives/topologies.h"
 #include "tests/test.h"
 
 #include <stdio.h>
@@ -12,30 +13,14 @@
 
 void nets_of_text(struct gci_net *net, struct gci_topo *t, const char *text)
 {
-	struct gci_error e = {0};
-	struct gci_grid g;
-	int i, *host;
-
-	if (gci_grid_parse(&g, text, strlen(text), "test.grid", &e))
-		fail_msg("%s", e.text);
-	host = gci_calloc((size_t)g.nhosts, sizeof(*host));
-	for (i = 0; i < g.nhosts; i++)
-		host[i] = i;
-	assert_int_equal(gci_topo_create(t, &g, host, g.nhosts), 0);
+	topology_parse(t, text);
 	assert_int_equal(gci_net_of(net, t), 0);
-	gci_free(host);
-	gci_grid_free(&g);
 }
 
 void nets_paper(struct gci_net *net, struct gci_topo *t)
 {
-	static char text[16384];
-	FILE *f = fopen(getenv("GRIDCOLL_TEST_MIN3_GRID"), "r");
-
-	assert_non_null(f);
-	text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
-	fclose(f);
-	nets_of_text(net, t, text);
+	topology_read(t, getenv("GRIDCOLL_TEST_MIN3_GRID"), 0);
+	assert_int_equal(gci_net_of(net, t), 0);
 }
 
 /* Up to 4 clusters of up to 5 hosts, everything at random, rates often alike. */

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "collectives/tuner/candidates.h"
 #include "collectives/tuner/estimate.h"
+#include "tests/collectives/topologies.h"
 #include "tests/test.h"
 
 #include <stdio.h>
@@ -32,15 +33,8 @@ struct net {
 
 static void open_net(struct net *x, const char *text)
 {
-	int host[64], i;
-	struct gci_grid g;
-
-	assert_int_equal(gci_grid_parse(&g, text, strlen(text), "g", NULL), 0);
-	for (i = 0; i < g.nhosts; i++)
-		host[i] = i;
-	assert_int_equal(gci_topo_create(&x->topo, &g, host, g.nhosts), 0);
+	topology_parse(&x->topo, text);
 	assert_int_equal(gci_simnet_init(&x->net, &x->topo, NULL), 0);
-	gci_grid_free(&g);
 }
 
 static void close_net(struct net *x)

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "collectives/tuner/candidates.h"
 #include "collectives/tuner/decide.h"
+#include "tests/collectives/topologies.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,20 +18,10 @@ static const char narrow[] = "[cluster a]\nhosts = a[1-8]\nnic = 100Mbit\nlan_de
 
 static void make_topo(struct gci_topo *t, const char *text, const char *more)
 {
-	struct gci_error e = {0};
-	struct gci_grid g;
 	char whole[1024];
-	int i, *host;
 
 	snprintf(whole, sizeof(whole), "%s%s", text, more);
-	if (gci_grid_parse(&g, whole, strlen(whole), "test.grid", &e))
-		fail_msg("%s", e.text);
-	host = gci_calloc((size_t)g.nhosts, sizeof(*host));
-	for (i = 0; i < g.nhosts; i++)
-		host[i] = i;
-	assert_int_equal(gci_topo_create(t, &g, host, g.nhosts), 0);
-	gci_free(host);
-	gci_grid_free(&g);
+	topology_parse(t, whole);
 }
 
 static struct gci_coll call_of(const struct gci_topo *t, enum gci_kind kind, uint64_t nbytes)

@@ -9,6 +9,7 @@
 #include "collectives/models/hnow.h"
 #include "collectives/sim/sim.h"
 #include "collectives/verify/verify.h"
+#include "tests/collectives/topologies.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,20 +19,13 @@
 static void make_topology(struct gci_topo *t, const uint64_t *tini_ns, int n)
 {
 	struct gci_buf text = {0};
-	struct gci_error e = {0};
-	int i, host[MOST_HOSTS];
-	struct gci_grid g;
+	int i;
 
 	gci_buf_printf(&text, "[cluster c]\nhosts = h[1-%d]\n", n);
-	for (i = 0; i < n; i++) {
-		host[i] = i;
+	for (i = 0; i < n; i++)
 		gci_buf_printf(&text, "[host h%d]\ntini = %lluns\n", i + 1,
 			(unsigned long long)tini_ns[i]);
-	}
-	if (gci_grid_parse(&g, gci_buf_cstr(&text), text.len, "hnow.grid", &e))
-		fail_msg("%s", e.text);
-	assert_int_equal(gci_topo_create(t, &g, host, n), 0);
-	gci_grid_free(&g);
+	topology_parse(t, gci_buf_cstr(&text));
 	gci_buf_free(&text);
 }
 

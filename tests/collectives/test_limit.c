@@ -20,18 +20,10 @@ static const char gridmpi[] = "[cluster kyoto]\nhosts = k[1-8]\nnic = 1Gbit\nlan
 
 static void make(struct gci_topo *t, const char *format, const char *nic, const char *link)
 {
-	struct gci_error e = {0};
-	struct gci_grid g;
 	char text[600];
-	int i, host[64];
 
 	snprintf(text, sizeof(text), format, nic, link);
-	if (gci_grid_parse(&g, text, strlen(text), "test", &e))
-		fail_msg("%s", e.text);
-	for (i = 0; i < g.nhosts; i++)
-		host[i] = i;
-	assert_int_equal(gci_topo_create(t, &g, host, g.nhosts), 0);
-	gci_grid_free(&g);
+	topology_parse(t, text);
 }
 
 /* Of M bytes: blocks are 1/P of it. */

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "collectives/models/plogp.h"
 #include "collectives/verify/verify.h"
+#include "tests/collectives/topologies.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,23 +30,8 @@ struct run {
 
 static void load_grid(struct gci_topo *t)
 {
-	static char text[16384];
-	FILE *f = fopen(getenv("GRIDCOLL_TEST_MAGPIE_GRID"), "r");
-	int i, host[NRANKS];
-	struct gci_error e = {0};
-	struct gci_grid g;
-	size_t len;
-
-	assert_non_null(f);
-	len = fread(text, 1, sizeof(text), f);
-	fclose(f);
-	if (gci_grid_parse(&g, text, len, "magpie.grid", &e))
-		fail_msg("%s", e.text);
-	assert_int_equal(g.nhosts, NRANKS);
-	for (i = 0; i < NRANKS; i++)
-		host[i] = i;
-	assert_int_equal(gci_topo_create(t, &g, host, NRANKS), 0);
-	gci_grid_free(&g);
+	topology_read(t, getenv("GRIDCOLL_TEST_MAGPIE_GRID"), 0);
+	assert_int_equal(t->nranks, NRANKS);
 }
 
 static void find_matches(struct run *x, int r)

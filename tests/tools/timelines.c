@@ -8,7 +8,7 @@ void made_grid(struct made *m, int nclusters, int nhosts)
 {
 	struct gci_buf text = {0};
 	struct gci_error e = {0};
-	int *host, i, k;
+	int i, k;
 
 	*m = (struct made){.names = NULL};
 	for (i = 0; i < nclusters; i++)
@@ -22,17 +22,13 @@ void made_grid(struct made *m, int nclusters, int nhosts)
 	if (gci_grid_parse(&m->grid, gci_buf_cstr(&text), text.len, "made", &e))
 		fail_msg("%s", e.text);
 	gci_buf_free(&text);
-	host = gci_calloc((size_t)m->grid.nhosts, sizeof(*host));
 	m->names = gci_calloc((size_t)m->grid.nhosts, sizeof(*m->names));
 	m->clusters = gci_calloc((size_t)nclusters, sizeof(*m->clusters));
-	for (i = 0; i < m->grid.nhosts; i++) {
-		host[i] = i;
+	for (i = 0; i < m->grid.nhosts; i++)
 		m->names[i] = gci_grid_host(&m->grid, i);
-	}
 	for (i = 0; i < nclusters; i++)
 		m->clusters[i] = m->grid.clusters[i].name;
-	assert_int_equal(gci_topo_create(&m->topo, &m->grid, host, m->grid.nhosts), 0);
-	gci_free(host);
+	assert_int_equal(gci_topo_create(&m->topo, &m->grid, NULL, m->grid.nhosts), 0);
 	m->timeline.topo = &m->topo;
 	m->timeline.esize = 1;
 }
