@@ -91,7 +91,7 @@ static void flush_peer(struct gci_tcp *t, struct gci_tcp_peer *p)
 
 		p->turn = (p->turn + 1) % n;
 		if (gci_conn_writable(c))
-			gci_conn_write(c);
+			t->path->write(c);
 	}
 }
 
@@ -103,6 +103,7 @@ static void flush(struct gci_tcp *t)
 		gci_list_del(&p->dirty);
 		flush_peer(t, p);
 	}
+	t->path->flush(t);
 }
 
 /* The loop runs due timers before it waits, too; without uv_stop it would then wait for ever. */
@@ -143,6 +144,7 @@ static void halt(struct gci_tcp *t)
 		uv_poll_stop(&gci_container(it, struct gci_conn, link)->poll);
 	uv_poll_stop(&t->listen);
 	uv_timer_stop(&t->watch);
+	t->path->halt(t);
 }
 
 static void call_due(struct gci_tcp *t)
@@ -214,7 +216,7 @@ static int parted(struct gci_tcp *t)
 		struct gci_conn *c = gci_container(it, struct gci_conn, link);
 
 		if (gci_conn_writable(c))
-			gci_conn_write(c);
+			t->path->write(c);
 		if (c->peer >= 0 && !c->send_error && !(c->state == GCI_CONN_LEFT && c->shut))
 			all = 0;
 	}
@@ -225,6 +227,7 @@ static int parted(struct gci_tcp *t)
 		if (p && p->nconns && p->nconns < t->ep.peers[i]->link.streams)
 			all = 0;
 	}
+	t->path->flush(t);
 	return all;
 }
 
@@ -384,6 +387,7 @@ int gci_tcp_create(struct gci_tp **tp, const struct gci_tp_config *config,
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	}
 	t->tp.ops = &tcp_ops;
+	t->path = &gci_path_poll;
 	t->tp.config = *config;
 	gci_list_init(&t->dirty);
 	gci_list_init(&t->conns);

@@ -166,7 +166,7 @@ void gci_tcp_greeted(struct gci_conn *c)
 	t->nstrangers--;
 	gci_tcp_accept_start(t);
 	gci_sockopt_data(c->fd, p->rank, &t->ep.peers[p->rank]->link, t->congestion, &t->said);
-	c->state = GCI_CONN_OPEN;
+	gci_conn_open(c);
 	t->ep.peers[p->rank]->stats.streams++;
 	gci_tcp_dirty(t, p);
 	gci_tcp_watch(t);

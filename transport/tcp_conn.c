@@ -10,8 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TURN_NBYTES (1u << 20) /* moved at a time before others get their turn */
-
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
 	struct gci_conn *c = poll->data;
@@ -66,6 +64,7 @@ void gci_conn_close(struct gci_conn *c)
 		if (!t->freed)
 			gci_tcp_accept_start(t);
 	} else {
+		t->path->detach(c);
 		t->peers[c->peer]->conns[c->stream.index] = NULL;
 		gci_stream_deinit(&c->stream);
 	}
@@ -78,16 +77,14 @@ void gci_conn_close(struct gci_conn *c)
 /* Waits for what there is to wait for. */
 void gci_conn_poll(struct gci_conn *c)
 {
-	int events = 0;
+	int events = c->state == GCI_CONN_GREETING ? UV_READABLE : 0;
 
 	if (c->tcp->halted || c->state == GCI_CONN_CLOSED)
 		return;
 	if (c->state == GCI_CONN_CONNECTING)
 		events = UV_WRITABLE;
-	else if (c->state != GCI_CONN_LEFT)
-		events = UV_READABLE;
-	if (c->blocked && c->state != GCI_CONN_CONNECTING && !c->send_error)
-		events |= UV_WRITABLE;
+	else if (c->peer >= 0)
+		events |= c->tcp->path->events(c);
 	if (events == c->events)
 		return;
 	c->events = events;
@@ -105,9 +102,20 @@ int gci_conn_attach(struct gci_conn *c, struct gci_tcp_peer *p, unsigned index)
 		return gci_ep_fail(&t->ep, GCOLL_ERR_NOMEM, -1, "out of memory for a connection");
 	c->peer = p->rank;
 	c->stream.bye = t->stopping;
+	if (t->path->attach(c)) {
+		gci_stream_deinit(&c->stream);
+		c->peer = -1;
+		return gci_ep_fail(&t->ep, GCOLL_ERR_NOMEM, -1, "out of memory for a connection");
+	}
 	p->conns[index] = c;
 	p->nconns++;
 	return 0;
+}
+
+void gci_conn_open(struct gci_conn *c)
+{
+	c->state = GCI_CONN_OPEN;
+	c->tcp->path->start(c);
 }
 
 static const char *where(const struct gci_tcp *t, int rank, char text[GCI_ADDRESS_TEXT])
@@ -192,14 +200,15 @@ static void connected(struct gci_conn *c)
 	gci_conn_poll(c);
 }
 
-static void finished(struct gci_conn *c, const char *cause)
+void gci_conn_finished(struct gci_conn *c, int error)
 {
 	struct gci_tcp *t = c->tcp;
 	struct gci_tcp_peer *p = t->peers[c->peer];
 	char addr[GCI_ADDRESS_TEXT], text[160];
 
+	error = error ? error : c->send_error; /* which may have taken it from the socket */
 	snprintf(text, sizeof(text), "connection to %s %s%s", where(t, c->peer, addr),
-		cause ? "failed: " : "closed without a goodbye", cause ? cause : "");
+		error ? "failed: " : "closed without a goodbye", error ? strerror(error) : "");
 	t->ep.peers[c->peer]->stats.streams--;
 	if (t->stopping && !c->stream.bye_seen)
 		c->shut = 1; /* there is nobody to say goodbye to */
@@ -210,14 +219,6 @@ static void finished(struct gci_conn *c, const char *cause)
 	gci_conn_poll(c);
 	if (++p->nleft == t->ep.peers[c->peer]->link.streams && !t->stopping)
 		gci_ep_left(&t->ep, c->peer);
-}
-
-/* After a read of `n` <= 0 bytes: the socket's error. Sending may have taken it. */
-static const char *why(const struct gci_conn *c, ssize_t n)
-{
-	if (n)
-		return strerror(errno);
-	return c->send_error ? strerror(c->send_error) : NULL;
 }
 
 /* Reads the peer's HELLO and not a byte more. */
@@ -235,7 +236,7 @@ static void greet(struct gci_conn *c)
 		return;
 	}
 	if (n <= 0) {
-		finished(c, why(c, n));
+		gci_conn_finished(c, n ? errno : 0);
 		return;
 	}
 	c->ngreeting += (size_t)n;
@@ -253,32 +254,7 @@ static void greet(struct gci_conn *c)
 			where(c->tcp, c->peer, text), c->peer,
 			e.status ? e.text : "it answers for another connection");
 	else if (!gci_tcp_disagree(c->tcp, &h))
-		c->state = GCI_CONN_OPEN;
-}
-
-static void receive(struct gci_conn *c)
-{
-	struct iovec iov[GCI_STREAM_IN];
-	size_t moved = 0, room;
-	ssize_t n;
-	int niov;
-
-	while (moved < TURN_NBYTES) {
-		niov = gci_stream_in(&c->stream, iov);
-		room = iov[0].iov_len + (niov > 1 ? iov[1].iov_len : 0);
-		n = readv(c->fd, iov, niov);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
-			return;
-		if (n <= 0) {
-			finished(c, why(c, n));
-			return;
-		}
-		if (gci_stream_received(&c->stream, (size_t)n) || (size_t)n < room)
-			return;
-		moved += (size_t)n;
-	}
+		gci_conn_open(c);
 }
 
 int gci_conn_writable(const struct gci_conn *c)
@@ -288,7 +264,7 @@ int gci_conn_writable(const struct gci_conn *c)
 		       (c->state == GCI_CONN_LEFT && c->tcp->stopping && !c->shut));
 }
 
-static void after_write(struct gci_conn *c)
+void gci_conn_wrote(struct gci_conn *c)
 {
 	/* Our half of the connection ends behind the goodbye. */
 	if (c->stream.bye_sent && !c->shut) {
@@ -298,55 +274,19 @@ static void after_write(struct gci_conn *c)
 	gci_conn_poll(c);
 }
 
-void gci_conn_write(struct gci_conn *c)
-{
-	struct iovec iov[GCI_STREAM_OUT];
-	struct msghdr msg = {.msg_iov = iov};
-	size_t moved = 0, offered;
-	ssize_t n;
-	int i;
-
-	while (moved < TURN_NBYTES && gci_conn_writable(c)) {
-		int niov = gci_stream_out(&c->stream, iov);
-
-		if (!niov)
-			break;
-		msg.msg_iovlen = (size_t)niov;
-		for (i = 0, offered = 0; i < niov; i++)
-			offered += iov[i].iov_len;
-		n = sendmsg(c->fd, &msg, MSG_NOSIGNAL);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno != EAGAIN) {
-			c->send_error = errno;
-			break;
-		}
-		if (n > 0)
-			gci_stream_sent(&c->stream, (size_t)n);
-		if (n < 0 || (size_t)n < offered)
-			c->blocked = 1;
-		moved += n > 0 ? (size_t)n : 0;
-	}
-	if (moved >= TURN_NBYTES) /* the loop brings us back when others had their turn */
-		c->blocked = 1;
-	after_write(c);
-}
-
 void gci_conn_event(struct gci_conn *c, int events)
 {
 	if (c->state == GCI_CONN_CONNECTING) {
 		connected(c);
 		return;
 	}
-	if (c->state == GCI_CONN_GREETING && events & UV_READABLE)
+	if (c->state == GCI_CONN_GREETING && events & UV_READABLE) {
 		greet(c);
-	else if (c->state == GCI_CONN_OPEN && events & UV_READABLE)
-		receive(c);
+		events &= ~UV_READABLE;
+	}
 	if (gci_ep_status(&c->tcp->ep))
 		return;
-	if (events & UV_WRITABLE && c->state != GCI_CONN_CLOSED && c->peer >= 0) {
-		c->blocked = 0;
-		gci_conn_write(c);
-	}
+	if (c->state != GCI_CONN_CLOSED && c->peer >= 0)
+		c->tcp->path->ready(c, events);
 	gci_conn_poll(c);
 }

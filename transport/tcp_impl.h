@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * What the files of the TCP backend share: tcp.c (the transport's operations), tcp_conn.c (one
- * connection), tcp_accept.c (connections that come in), tcp_watch.c (deadlines). */
+ * connection), tcp_accept.c (connections that come in), tcp_watch.c (deadlines), and the data
+ * paths (path.h). */
 #ifndef GCI_TRANSPORT_TCP_IMPL_H
 #define GCI_TRANSPORT_TCP_IMPL_H
 
 #include "transport/address.h"
 #include "transport/hello.h"
+#include "transport/path.h"
 #include "transport/sockopt.h"
 #include "transport/stream.h"
 #include "transport/tcp.h"
@@ -28,7 +30,7 @@ struct gci_conn {
 	int fd;
 	int peer;       /* -1: a stranger, until its HELLO is checked */
 	int events;     /* that poll waits for */
-	int blocked;    /* the socket takes no more now */
+	int blocked;    /* takes no more now, see path.h */
 	int send_error; /* errno; reading tells the rest */
 	int shut;       /* our goodbye is out */
 	uint8_t greeting[GCI_HELLO_NBYTES];
@@ -49,6 +51,7 @@ struct gci_tcp_peer {
 struct gci_tcp {
 	struct gci_tp tp;
 	struct gci_ep ep;
+	const struct gci_path_ops *path;
 	uint8_t secret[GCI_TCP_SECRET_NBYTES];
 	char *congestion;
 	uint64_t connect_timeout_ns;
@@ -82,10 +85,14 @@ void gci_conn_connect(struct gci_tcp *t, struct gci_tcp_peer *p, unsigned index)
 /* Attaches a connection to its place among the peer's; 0 or the endpoint's failure. */
 int gci_conn_attach(struct gci_conn *c, struct gci_tcp_peer *p, unsigned index);
 int gci_conn_send_hello(struct gci_conn *c, int peer, unsigned index);
-/* Sends until there is nothing left to send or the socket takes no more. */
-void gci_conn_write(struct gci_conn *c);
-/* True if gci_conn_write may send something. */
+/* Both HELLOs are checked. */
+void gci_conn_open(struct gci_conn *c);
+/* True if the path's write may send something. */
 int gci_conn_writable(const struct gci_conn *c);
+/* For the path: bytes were sent, or could not be. */
+void gci_conn_wrote(struct gci_conn *c);
+/* For the path: reading has come to the end; with `error` an errno, 0: it was closed. */
+void gci_conn_finished(struct gci_conn *c, int error);
 /* What happens when the poll says so; also used when a deadline has passed, since the poll may
  * only not have been asked. */
 void gci_conn_event(struct gci_conn *c, int events);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ * A data path: how the bytes of the TCP backend's connections get between sockets and streams.
+ * Connecting, accepting and the HELLOs are not its business (tcp_conn.c, tcp_accept.c).
+ *
+ *	rc = path->attach(c);		// the connection has its peer and its stream
+ *	path->write(c);			// there may be something to send
+ *	path->start(c);			// both HELLOs are checked: read, too
+ *	path->flush(t);			// before the loop waits
+ *	path->detach(c);		// before the socket is closed
+ *
+ * Contract
+ * - Memory that a stream names (stream.h) is touched by the kernel between `write` or `start` and
+ *   `detach` or `halt` only: after these nothing is in flight, so requests can be given back and
+ *   a lost stream's frames be sent by another.
+ * - c->blocked says that the connection cannot take more now; whoever sets it takes it back, and
+ *   writes on then.
+ * - What ends a connection goes to gci_conn_finished; what failed while sending to
+ *   c->send_error, since reading finds the reason, behind what had arrived before. */
+#ifndef GCI_TRANSPORT_PATH_H
+#define GCI_TRANSPORT_PATH_H
+
+#define GCI_PATH_TURN_NBYTES (1u << 20) /* moved at a time before others get their turn */
+
+struct gci_tcp;
+struct gci_conn;
+
+struct gci_path_ops {
+	const char *name;
+	/* 0, or GCOLL_ERR_NOMEM. */
+	int (*attach)(struct gci_conn *c);
+	void (*detach)(struct gci_conn *c);
+	void (*start)(struct gci_conn *c);
+	/* Sends until there is nothing left to send or the connection is blocked. */
+	void (*write)(struct gci_conn *c);
+	/* The events of libuv that the path wants of the socket, besides those of greeting. */
+	int (*events)(const struct gci_conn *c);
+	/* They have come. */
+	void (*ready)(struct gci_conn *c, int events);
+	/* Hands over to the kernel what write and start have only noted. */
+	void (*flush)(struct gci_tcp *t);
+	void (*halt)(struct gci_tcp *t);
+};
+
+/* Readiness: the loop polls the sockets, and they are read and written when they say so. */
+extern const struct gci_path_ops gci_path_poll;
+
+#endif
