@@ -117,6 +117,23 @@ int gci_parse_uint(const char *s, uint64_t max, uint64_t *out)
 	return 0;
 }
 
+int gci_parse_ports(const char *s, struct gci_ports *ports)
+{
+	const char *dash = strchr(s, '-');
+	char low[8];
+	uint64_t lo, hi;
+
+	if (!dash || (size_t)(dash - s) >= sizeof(low))
+		return -1;
+	memcpy(low, s, (size_t)(dash - s));
+	low[dash - s] = '\0';
+	if (gci_parse_uint(low, 65535, &lo) || gci_parse_uint(dash + 1, 65535, &hi) || !lo ||
+		hi < lo)
+		return -1;
+	*ports = (struct gci_ports){(uint16_t)lo, (uint16_t)hi};
+	return 0;
+}
+
 static char *format(double v, double step, const char *const *names, char *out, size_t size)
 {
 	while (v >= step * 0.9995 && names[1]) {

@@ -11,6 +11,11 @@
 #define GCI_TIME_EXPECTED  "a time such as 50us, 10ms or 1.5s"
 #define GCI_BYTES_EXPECTED "a size such as 512, 64KiB, 25MB or 1GiB"
 #define GCI_RATIO_EXPECTED "a percentage such as 0%, 0.01% or 5%"
+#define GCI_PORTS_EXPECTED "two ports such as 5000-5099"
+
+struct gci_ports {
+	uint16_t lo, hi; /* 0, 0: any */
+};
 
 /* "bit", "kbit", "Mbit", "Gbit", "Tbit" per second, decimal prefixes; bits per second. */
 int gci_parse_rate(const char *s, uint64_t *bps);
@@ -27,6 +32,9 @@ int gci_parse_ratio(const char *s, uint32_t *ppm);
 
 /* A whole non-negative number, all of `s`, at most `max`. */
 int gci_parse_uint(const char *s, uint64_t max, uint64_t *out);
+
+/* "LOW-HIGH", both in the range. */
+int gci_parse_ports(const char *s, struct gci_ports *ports);
 
 /* As a person reads it, three digits: "1.05 GB", "874 MB/s", "2.40 s". Into `out` of `size`
  * bytes; returns `out`. 16 bytes are enough. */

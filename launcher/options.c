@@ -95,20 +95,10 @@ static int timers(struct gci_options *o, const char *value, struct gci_error *e)
 	return 0;
 }
 
-static int port_range(struct gci_options *o, const char *value, struct gci_error *e)
+static int ports(struct gci_options *o, const char *value, struct gci_error *e)
 {
-	const char *dash = strchr(value, '-');
-	char low[8] = "";
-	uint64_t lo, hi;
-
-	if (dash && (size_t)(dash - value) < sizeof(low))
-		memcpy(low, value, (size_t)(dash - value));
-	if (!dash || gci_parse_uint(low, 65535, &lo) || gci_parse_uint(dash + 1, 65535, &hi) ||
-		!lo || hi < lo)
-		return bad(e, "--port-range", value, "two ports such as 5000-5099");
-	o->port_lo = (uint16_t)lo;
-	o->port_hi = (uint16_t)hi;
-	return 0;
+	return gci_parse_ports(value, &o->ports) ? bad(e, "--port-range", value, GCI_PORTS_EXPECTED)
+						 : 0;
 }
 
 static int option(struct gci_options *o, int c, const char *value, struct gci_error *e)
@@ -136,7 +126,7 @@ static int option(struct gci_options *o, int c, const char *value, struct gci_er
 	case TIMERS:
 		return timers(o, value, e);
 	case PORT_RANGE:
-		return port_range(o, value, e);
+		return ports(o, value, e);
 	case START:
 		if (gci_parse_time(value, &o->start_ns) || !o->start_ns)
 			return bad(e, "--start-timeout", value, GCI_TIME_EXPECTED);

@@ -4,6 +4,7 @@
 #define GCI_LAUNCHER_OPTIONS_H
 
 #include "base/error.h"
+#include "base/units.h"
 
 #include <stdint.h>
 
@@ -15,7 +16,7 @@ struct gci_options {
 	const char *table; /* of decisions; NULL: none */
 	int table_from_environment;
 	int fast_timers, quiet_prefix, dry_run;
-	uint16_t port_lo, port_hi; /* 0, 0: any */
+	struct gci_ports ports; /* to listen at */
 	uint64_t start_ns;
 	const char *remote_path;
 	char **argv; /* the command, ends in NULL */

@@ -230,12 +230,12 @@ static int open_server(
 		.dead_ns = o->fast_timers ? 4 * GCI_NS_PER_S : 20 * GCI_NS_PER_S,
 		.start_ns = o->start_ns,
 		.grace_ns = grace_ns(p)};
+	const struct gci_server_place at = {p->listen_ip, p->listen_netns, o->ports};
 	int rc;
 
 	memcpy(c.secret, gci_job.secret, sizeof(c.secret));
 	gci_job.dead_ns = c.dead_ns;
-	rc = gci_server_open(&gci_job.server, &gci_job.loop, &c, p->listen_ip, p->listen_netns,
-		o->port_lo, o->port_hi, gci_job_on_change, NULL, e);
+	rc = gci_server_open(&gci_job.server, &gci_job.loop, &c, &at, gci_job_on_change, NULL, e);
 	explicit_bzero(c.secret, sizeof(c.secret));
 	return rc;
 }

@@ -5,9 +5,6 @@
 #include "launcher/netns.h"
 #include "launcher/pipes.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
-#include <netinet/tcp.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -137,91 +134,31 @@ static void on_connection(uv_stream_t *listener, int status)
 		lost(c);
 }
 
-/* An IPv6 socket takes IPv4 as well where we listen on all addresses. */
-static int make_socket(const char *ip, struct sockaddr_storage *at, socklen_t *len)
-{
-	struct sockaddr_in6 *six = (struct sockaddr_in6 *)at;
-	struct sockaddr_in *four = (struct sockaddr_in *)at;
-	int one = 1, zero = 0, fd = -1;
-
-	memset(at, 0, sizeof(*at));
-	if (!ip || strchr(ip, ':')) {
-		six->sin6_family = AF_INET6;
-		*len = sizeof(*six);
-		if (ip && inet_pton(AF_INET6, ip, &six->sin6_addr) != 1)
-			errno = EINVAL;
-		else
-			fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		if (fd >= 0 && !ip)
-			setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
-	}
-	if (fd < 0 && (!ip || !strchr(ip, ':'))) {
-		memset(at, 0, sizeof(*at));
-		four->sin_family = AF_INET;
-		*len = sizeof(*four);
-		if (ip && inet_pton(AF_INET, ip, &four->sin_addr) != 1)
-			errno = EINVAL;
-		else
-			fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	}
-	if (fd >= 0)
-		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	return fd;
-}
-
-/* sin_port and sin6_port are in the same place. */
-static in_port_t *port_of(struct sockaddr_storage *at)
-{
-	return &((struct sockaddr_in *)at)->sin_port;
-}
-
-static int bound_socket(
-	const char *ip, uint16_t lo, uint16_t hi, uint16_t *port, struct gci_error *e)
-{
-	struct sockaddr_storage at;
-	socklen_t len;
-	int fd = make_socket(ip, &at, &len), try;
-
-	if (fd < 0) {
-		gci_error_errno(e, "cannot make a socket for %s", ip ? ip : "all addresses");
-		return -1;
-	}
-	for (try = lo; try <= hi; try++) {
-		*port_of(&at) = htons((uint16_t)try);
-		if (!bind(fd, (struct sockaddr *)&at, len) && !listen(fd, BACKLOG)) {
-			getsockname(fd, (struct sockaddr *)&at, &len);
-			*port = ntohs(*port_of(&at));
-			return fd;
-		}
-		if (errno != EADDRINUSE)
-			break;
-	}
-	gci_error_errno(e, "cannot listen on %s, port %u-%u", ip ? ip : "all addresses", lo, hi);
-	close(fd);
-	return -1;
-}
-
 /* A socket stays in the namespace it was made in, whoever uses it. */
-static int listen_inside(const char *ip, const char *netns, uint16_t lo, uint16_t hi,
-	uint16_t *port, struct gci_error *e)
+static int listen_inside(const struct gci_server_place *at, uint16_t *port, struct gci_error *e)
 {
-	int back, fd;
+	struct gci_address a;
+	int back, fd = -1;
 
-	if (!netns)
-		return bound_socket(ip, lo, hi, port, e);
-	if (gci_ns_visit(netns, &back, e))
+	if (gci_address_make(&a, at->ip ? at->ip : "::", 0)) {
+		gci_error_set(e, GCOLL_ERR_INVAL, "cannot listen on \"%s\": expected an IP address",
+			at->ip);
 		return -1;
-	fd = bound_socket(ip, lo, hi, port, e);
-	if (gci_ns_return(back, e) && fd >= 0) {
+	}
+	if (at->netns && gci_ns_visit(at->netns, &back, e))
+		return -1;
+	gci_listen(&a, &at->ports, 0, &fd, e);
+	if (at->netns && gci_ns_return(back, e) && fd >= 0) {
 		close(fd);
 		fd = -1;
 	}
+	*port = gci_address_port(&a);
 	return fd;
 }
 
 int gci_server_open(struct gci_server *s, uv_loop_t *loop, const struct gci_rdv_config *config,
-	const char *ip, const char *netns, uint16_t lo, uint16_t hi, void (*on_change)(void *user),
-	void *user, struct gci_error *e)
+	const struct gci_server_place *at, void (*on_change)(void *user), void *user,
+	struct gci_error *e)
 {
 	int fd, rc;
 
@@ -229,7 +166,7 @@ int gci_server_open(struct gci_server *s, uv_loop_t *loop, const struct gci_rdv_
 	s->loop = loop;
 	s->on_change = on_change;
 	s->user = user;
-	fd = listen_inside(ip, netns, lo, hi, &s->port, e);
+	fd = listen_inside(at, &s->port, e);
 	if (fd < 0)
 		return e->status;
 	if (gci_rdv_create(&s->rdv, config, gci_now_ns())) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The control server: the rendezvous state machine on sockets of a libuv loop.
  *
- *	rc = gci_server_open(&s, loop, &config, ip, netns, lo, hi, on_change, user, &e);
+ *	rc = gci_server_open(&s, loop, &config, &place, on_change, user, &e);
  *	... tell the ranks: port s.port
  *	gci_rdv_exited(s.rdv, rank, code, signal, gci_now_ns());
  *	gci_server_kick(&s);		// after each call on s.rdv
@@ -10,6 +10,7 @@
 #define GCI_LAUNCHER_SERVER_H
 
 #include "launcher/rendezvous.h"
+#include "transport/listen.h"
 
 #include <uv.h>
 
@@ -23,11 +24,16 @@ struct gci_server {
 	void *user;
 };
 
-/* Listens on `ip` (NULL: all addresses) inside network namespace `netns` (NULL: ours), at the
- * first free port of lo ... hi (0, 0: any). */
+/* Where it listens. */
+struct gci_server_place {
+	const char *ip;    /* NULL: all addresses */
+	const char *netns; /* inside of this network namespace; NULL: ours */
+	struct gci_ports ports;
+};
+
 int gci_server_open(struct gci_server *s, uv_loop_t *loop, const struct gci_rdv_config *config,
-	const char *ip, const char *netns, uint16_t lo, uint16_t hi, void (*on_change)(void *user),
-	void *user, struct gci_error *e);
+	const struct gci_server_place *at, void (*on_change)(void *user), void *user,
+	struct gci_error *e);
 
 /* Sends and closes what the state machine wants, and sets the timer anew. */
 void gci_server_kick(struct gci_server *s);

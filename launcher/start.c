@@ -64,9 +64,9 @@ static int make_environment(
 		rc = add(env, p->lab ? gci_asprintf("GRIDCOLL_LAB=%s", p->lab)
 				     : gci_strdup("GRIDCOLL_LAB"));
 	if (!rc)
-		rc = add(env, o->port_lo ? gci_asprintf("GRIDCOLL_PORT_RANGE=%u-%u", o->port_lo,
-						   o->port_hi)
-					 : gci_strdup("GRIDCOLL_PORT_RANGE"));
+		rc = add(env, o->ports.lo ? gci_asprintf("GRIDCOLL_PORT_RANGE=%u-%u", o->ports.lo,
+						    o->ports.hi)
+					  : gci_strdup("GRIDCOLL_PORT_RANGE"));
 	return rc;
 }
 

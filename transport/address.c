@@ -47,13 +47,20 @@ int gci_address_parse(struct gci_address *a, const char *text)
 	return len ? gci_address_make(a, ip, (uint16_t)port) : GCOLL_ERR_INVAL;
 }
 
+void gci_address_ip(const struct gci_address *a, char text[GCI_ADDRESS_TEXT])
+{
+	if (getnameinfo(&a->any, a->len, text, GCI_ADDRESS_TEXT, NULL, 0, NI_NUMERICHOST))
+		snprintf(text, GCI_ADDRESS_TEXT, "?");
+}
+
 void gci_address_format(const struct gci_address *a, char text[GCI_ADDRESS_TEXT])
 {
-	char ip[GCI_ADDRESS_TEXT - 9], port[8];
+	char ip[GCI_ADDRESS_TEXT];
 
-	if (getnameinfo(&a->any, a->len, ip, sizeof(ip), port, sizeof(port),
-		    NI_NUMERICHOST | NI_NUMERICSERV))
+	gci_address_ip(a, ip);
+	if (*ip == '?')
 		snprintf(text, GCI_ADDRESS_TEXT, "?");
 	else
-		snprintf(text, GCI_ADDRESS_TEXT, strchr(ip, ':') ? "[%s]:%s" : "%s:%s", ip, port);
+		snprintf(text, GCI_ADDRESS_TEXT, strchr(ip, ':') ? "[%.55s]:%u" : "%.55s:%u", ip,
+			gci_address_port(a));
 }

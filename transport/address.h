@@ -24,7 +24,15 @@ struct gci_address {
 int gci_address_parse(struct gci_address *a, const char *text);
 int gci_address_make(struct gci_address *a, const char *ip, uint16_t port);
 
+static inline uint16_t gci_address_port(const struct gci_address *a)
+{
+	return ntohs(a->v4.sin_port); /* at the same place in sockaddr_in6 */
+}
+
 /* Into `text`; "?" for what is no internet address. */
 void gci_address_format(const struct gci_address *a, char text[GCI_ADDRESS_TEXT]);
+
+/* The same without the port: "10.1.0.3", "fe80::1%eth0". */
+void gci_address_ip(const struct gci_address *a, char text[GCI_ADDRESS_TEXT]);
 
 #endif

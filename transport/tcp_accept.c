@@ -4,6 +4,7 @@
  * they do is more than a line in the log. */
 #include "base/clock.h"
 #include "base/log.h"
+#include "transport/listen.h"
 #include "transport/tcp_impl.h"
 
 #include <errno.h>
@@ -14,14 +15,13 @@
 #define STRANGER_NS     (5 * GCI_NS_PER_S)
 #define ACCEPT_AGAIN_NS (100 * GCI_NS_PER_MS)
 #define TURN_ACCEPTS    16
-#define BACKLOG         4096
 
 int gci_tcp_listen(const char *ip, uint16_t port_lo, uint16_t port_hi, int *fd,
 	char addr[GCI_TCP_ADDR_NBYTES], struct gci_error *e)
 {
+	const struct gci_ports ports = {port_lo, port_hi};
 	struct gci_address a;
-	uint32_t port;
-	int yes = 1, no = 0, s = -1;
+	int rc;
 
 	if (gci_address_make(&a, ip ? ip : "::", 0))
 		return gci_error_set(e, GCOLL_ERR_INVAL,
@@ -29,31 +29,10 @@ int gci_tcp_listen(const char *ip, uint16_t port_lo, uint16_t port_hi, int *fd,
 	if (port_hi < port_lo || (port_hi && !port_lo))
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"cannot listen on ports %u to %u: expected LOW-HIGH", port_lo, port_hi);
-	s = socket(a.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (s < 0 && !ip && !gci_address_make(&a, "0.0.0.0", 0)) /* no IPv6 here */
-		s = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (s < 0)
-		return gci_error_errno(e, "no socket to listen on");
-	if (!ip && a.any.sa_family == AF_INET6)
-		setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
-	setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-	for (port = port_lo; port <= port_hi; port++) {
-		a.v4.sin_port = htons((uint16_t)port); /* at the same place in sockaddr_in6 */
-		if (!bind(s, &a.any, a.len) && !listen(s, BACKLOG)) {
-			a.len = sizeof(a.v6);
-			if (getsockname(s, &a.any, &a.len))
-				break;
-			gci_address_format(&a, addr);
-			*fd = s;
-			return 0;
-		}
-		if (errno != EADDRINUSE && errno != EACCES)
-			break;
-	}
-	gci_error_errno(
-		e, "cannot listen on %s, port %u to %u", ip ? ip : "any address", port_lo, port_hi);
-	close(s);
-	return GCOLL_ERR_SYS;
+	rc = gci_listen(&a, &ports, 0, fd, e);
+	if (!rc)
+		gci_address_format(&a, addr);
+	return rc;
 }
 
 static void stranger(struct gci_tcp *t, int fd)

@@ -78,6 +78,23 @@ static void whole_numbers(void **state)
 	assert_true(v == 64);
 }
 
+static void port_ranges(void **state)
+{
+	static const char *const wrong[] = {"", "-", "1", "0-5", "5-4", "1-65536", "5000-", "-5000",
+		"a-b", "1-2-3", "1 - 2", "123456789-2"};
+	struct gci_ports p = {1, 2};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+		assert_int_equal(gci_parse_ports(wrong[i], &p), -1);
+	assert_true(p.lo == 1 && p.hi == 2);
+	assert_int_equal(gci_parse_ports("5000-65535", &p), 0);
+	assert_true(p.lo == 5000 && p.hi == 65535);
+	assert_int_equal(gci_parse_ports("7-7", &p), 0);
+	assert_true(p.lo == 7 && p.hi == 7);
+}
+
 static void formats(void **state)
 {
 	char s[16];
@@ -98,6 +115,7 @@ int main(void)
 		cmocka_unit_test(good),
 		cmocka_unit_test(bad),
 		cmocka_unit_test(whole_numbers),
+		cmocka_unit_test(port_ranges),
 		cmocka_unit_test(formats),
 	};
 
