@@ -127,7 +127,8 @@ static void on_link(void *user, int peer, struct gci_tp_link *out)
 	*out = (struct gci_tp_link){.streams = 1,
 		.eager_nbytes = GCI_LAN_EAGER,
 		.sockbuf_nbytes = e->sockbuf_nbytes,
-		.dead_ns = e->dead_ns};
+		.dead_ns = e->dead_ns,
+		.unchecked = e->unchecked};
 	if (a == b)
 		return;
 	out->eager_nbytes = GCI_WAN_EAGER;

@@ -42,6 +42,15 @@ static int set_socket_buffer(gcoll_comm *c, const char *value)
 	return 0;
 }
 
+static int set_checksum(gcoll_comm *c, const char *value)
+{
+	if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
+		return gci_comm_error(
+			GCOLL_ERR_INVAL, "checksum: \"%s\", expected on or off", value);
+	c->engine->unchecked = !strcmp(value, "off");
+	return 0;
+}
+
 static int set_timeout(gcoll_comm *c, const char *value)
 {
 	uint64_t v = GCI_NEVER, floor = 0;
@@ -99,8 +108,8 @@ static const struct {
 	int early; /* before the first operation only */
 	int (*set)(gcoll_comm *c, const char *value);
 } settings[] = {{"streams", 1, set_streams}, {"socket_buffer", 1, set_socket_buffer},
-	{"timeout", 0, set_timeout}, {"order", 0, set_order}, {"tuning", 0, set_tuning},
-	{"record", 0, set_record}};
+	{"checksum", 1, set_checksum}, {"timeout", 0, set_timeout}, {"order", 0, set_order},
+	{"tuning", 0, set_tuning}, {"record", 0, set_record}};
 
 static int unknown_setting(const char *key)
 {
@@ -111,8 +120,9 @@ static int unknown_setting(const char *key)
 		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s, ",
 			gci_kind_name((enum gci_kind)k));
 	return gci_comm_error(GCOLL_ERR_INVAL,
-		"unknown setting \"%s\", expected %sorder, tuning, streams, socket_buffer, timeout "
-		"or record",
+		"unknown setting \"%s\", expected %sorder, tuning, streams, socket_buffer, "
+		"checksum, "
+		"timeout or record",
 		key, list);
 }
 

@@ -180,8 +180,9 @@ static void pull_credit(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_ep_
 }
 
 static void pull_data(
-	struct gci_ep *ep, struct gci_msg *m, struct gci_tp_req *r, struct gci_ep_frame *out)
+	struct gci_ep *ep, const struct gci_ep_peer *p, struct gci_msg *m, struct gci_ep_frame *out)
 {
+	struct gci_tp_req *r = m->req;
 	uint32_t most = GCI_TP_FRAME_NBYTES / r->align * r->align;
 	uint64_t rest = r->nbytes - r->moved;
 	struct gci_frame f = {.type = GCI_FRAME_DATA,
@@ -196,7 +197,8 @@ static void pull_data(
 	out->payload = f.nbytes ? (const uint8_t *)r->buf + r->moved : NULL;
 	out->nbytes = f.nbytes;
 	out->req = r;
-	f.crc = gci_crc32c(0, out->payload, f.nbytes);
+	if (!p->link.unchecked)
+		f.crc = gci_crc32c(0, out->payload, f.nbytes);
 	gci_frame_encode(&f, out->head);
 	r->moved += f.nbytes;
 	if (r->moved < r->nbytes)
@@ -231,7 +233,7 @@ int gci_ep_pull(struct gci_ep *ep, int peer, unsigned stream, struct gci_ep_fram
 	m = gci_container(p->ready.next, struct gci_msg, link);
 	if (!may_take(p, m, stream))
 		return 0;
-	pull_data(ep, m, m->req, f);
+	pull_data(ep, p, m, f);
 	return 1;
 }
 

@@ -17,7 +17,8 @@
  *	60 u32 crc of the 60 bytes before
  *
  *	HELLO	opens a connection, see hello.h
- *	DATA	`nbytes` of payload follow: bytes offset .. offset + nbytes of a message
+ *	DATA	`nbytes` of payload follow: bytes offset .. offset + nbytes of a message; its crc
+ *		is 0 between ranks whose HELLOs say that payload is not checked
  *	CREDIT	the message is waited for; no payload
  *	BYE	nothing follows on this connection; no payload */
 #ifndef GCI_TRANSPORT_FRAME_H

@@ -38,6 +38,7 @@ int gci_hello_encode(
 		.key = {.comm = h->to, .tag = h->stream, .seq = h->size},
 		.length = h->eager_nbytes,
 		.offset = h->streams,
+		.digest = h->unchecked,
 		.nbytes = GCI_HELLO_TOKEN_NBYTES};
 	int rc = make_token(secret, h->from, h->to, h->stream, token);
 
@@ -64,7 +65,8 @@ int gci_hello_decode(const uint8_t bytes[GCI_HELLO_NBYTES], const uint8_t secret
 		return gci_error_set(e, rc, "out of memory");
 	if (CRYPTO_memcmp(expected, bytes + GCI_FRAME_HEAD_NBYTES, sizeof(expected)))
 		return gci_error_set(e, GCOLL_ERR_PROTO, "a hello with a wrong token");
-	if (f.length > UINT32_MAX || f.offset > UINT32_MAX || f.key.seq > UINT32_MAX)
+	if (f.length > UINT32_MAX || f.offset > UINT32_MAX || f.key.seq > UINT32_MAX ||
+		f.digest > 1)
 		return gci_error_set(e, GCOLL_ERR_PROTO, "a hello with impossible values");
 	*h = (struct gci_hello){.epoch = f.epoch,
 		.from = f.source,
@@ -72,6 +74,7 @@ int gci_hello_decode(const uint8_t bytes[GCI_HELLO_NBYTES], const uint8_t secret
 		.stream = f.key.tag,
 		.streams = (uint32_t)f.offset,
 		.eager_nbytes = (uint32_t)f.length,
-		.size = (uint32_t)f.key.seq};
+		.size = (uint32_t)f.key.seq,
+		.unchecked = (uint32_t)f.digest};
 	return 0;
 }

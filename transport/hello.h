@@ -24,7 +24,8 @@ struct gci_hello {
 	/* What both sides must say alike. */
 	uint32_t streams;
 	uint32_t eager_nbytes;
-	uint32_t size; /* ranks in the job */
+	uint32_t size;      /* ranks in the job */
+	uint32_t unchecked; /* 1: payload has no checksums */
 };
 
 /* 0, or GCOLL_ERR_NOMEM. */

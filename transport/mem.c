@@ -53,7 +53,8 @@ static void connect_pair(struct gci_mem *lo, struct gci_mem *hi)
 
 	if (!a || !b)
 		return;
-	if (a->link.streams != b->link.streams || a->link.eager_nbytes != b->link.eager_nbytes) {
+	if (a->link.streams != b->link.streams || a->link.eager_nbytes != b->link.eager_nbytes ||
+		!a->link.unchecked != !b->link.unchecked) {
 		gci_ep_fail(&lo->ep, GCOLL_ERR_MISMATCH, b->rank,
 			"rank %d and rank %d disagree about their link", a->rank, b->rank);
 		gci_ep_fail(&hi->ep, GCOLL_ERR_MISMATCH, a->rank,

@@ -24,7 +24,8 @@ struct gci_hello gci_tcp_hello(const struct gci_tcp *t, int peer, unsigned index
 		.stream = index,
 		.streams = link->streams,
 		.eager_nbytes = link->eager_nbytes,
-		.size = (uint32_t)t->tp.config.size};
+		.size = (uint32_t)t->tp.config.size,
+		.unchecked = !!link->unchecked};
 }
 
 int gci_tcp_disagree(struct gci_tcp *t, const struct gci_hello *h)
@@ -32,13 +33,14 @@ int gci_tcp_disagree(struct gci_tcp *t, const struct gci_hello *h)
 	struct gci_hello own = gci_tcp_hello(t, (int)h->from, h->stream);
 
 	if (h->streams == own.streams && h->eager_nbytes == own.eager_nbytes &&
-		h->size == own.size && h->stream < own.streams)
+		h->size == own.size && h->stream < own.streams && h->unchecked == own.unchecked)
 		return 0;
 	return gci_ep_fail(&t->ep, GCOLL_ERR_MISMATCH, (int)h->from,
-		"rank %u and rank %d disagree: %u streams, %u eager bytes, %u ranks there; "
-		"%u, %u, %u here",
-		h->from, t->tp.config.rank, h->streams, h->eager_nbytes, h->size, own.streams,
-		own.eager_nbytes, own.size);
+		"rank %u and rank %d disagree: %u streams, %u eager bytes, %u ranks, checksums %s "
+		"there; %u, %u, %u, %s here",
+		h->from, t->tp.config.rank, h->streams, h->eager_nbytes, h->size,
+		h->unchecked ? "off" : "on", own.streams, own.eager_nbytes, own.size,
+		own.unchecked ? "off" : "on");
 }
 
 void gci_tcp_dirty(struct gci_tcp *t, struct gci_tcp_peer *p)

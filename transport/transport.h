@@ -84,6 +84,7 @@ struct gci_tp_link {
 	uint32_t eager_nbytes;   /* allowance; both sides must say the same */
 	uint64_t sockbuf_nbytes; /* SO_SNDBUF and SO_RCVBUF; 0: the kernel's autotuning */
 	uint64_t dead_ns;        /* silence of the network that counts as death; 0: never */
+	int unchecked;           /* payload has no CRC32C; both sides must say the same */
 };
 
 struct gci_tp_config {

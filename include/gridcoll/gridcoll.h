@@ -163,6 +163,8 @@ GCOLL_API const char *gcoll_last_error(void);
  *		else 4); before the first operation only
  *	"socket_buffer"	a size such as "3MB", or "auto" (default: the kernel's autotuning); before
  *		the first operation only
+ *	"checksum"	"on" (default): payload has CRC32Cs, made by who sends and checked by who
+ *		receives; "off": TCP's own sums have to do. Before the first operation only
  *	"record"	a file that rank 0 writes in gcoll_finalize: which operations it called, of
  *		which sizes and how often, for `gridcoll tune --recorded`; or "off" (default, unless
  *		the environment has GRIDCOLL_RECORD=FILE)

@@ -40,9 +40,12 @@ static void bad_arguments(void **state)
 	assert_int_equal(
 		gcoll_comm_set(j.comm[0], "bcast", "vandegeijn-mod:segment=1K"), GCOLL_ERR_INVAL);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "streams", "8"), 0);
+	assert_int_equal(gcoll_comm_set(j.comm[0], "checksum", "yes"), GCOLL_ERR_INVAL);
+	assert_int_equal(gcoll_comm_set(j.comm[0], "checksum", "off"), 0);
 	assert_int_equal(gcoll_ibarrier(j.comm[0], &req), 0);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "streams", "8"), GCOLL_ERR_INVAL);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "socket_buffer", "3MB"), GCOLL_ERR_INVAL);
+	assert_int_equal(gcoll_comm_set(j.comm[0], "checksum", "off"), GCOLL_ERR_INVAL);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "colour", "red"), GCOLL_ERR_INVAL);
 	job_close(&j);
 }

@@ -35,7 +35,8 @@ struct world {
 	void *private;
 };
 
-extern int differing_rank; /* its idea of links is not the others'; -1: none */
+extern int differing_rank;       /* its idea of links is not the others'; -1: none */
+extern int differs_in_checksums; /* else in streams */
 
 /* One message under test. */
 struct message {

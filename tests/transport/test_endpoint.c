@@ -15,12 +15,13 @@
 
 static struct gci_ep ep;
 static int nkicks, nneeds, nfailures, ndone, last_status;
+static int unchecked; /* links of peers that are new */
 
 static void on_link(void *user, int peer, struct gci_tp_link *out)
 {
 	(void)user;
 	(void)peer;
-	*out = (struct gci_tp_link){.streams = 2, .eager_nbytes = EAGER};
+	*out = (struct gci_tp_link){.streams = 2, .eager_nbytes = EAGER, .unchecked = unchecked};
 }
 
 static void on_failure(void *user, const struct gci_tp_failure *f)
@@ -260,6 +261,35 @@ static void a_wrong_sum(void **state)
 	expect_failure(feed(f), GCOLL_ERR_CORRUPT, "arrived corrupted");
 }
 
+static void sums_that_nobody_wants(void **state)
+{
+	uint8_t buf[10] = {1}, sent[10] = {2};
+	struct gci_ep_frame out;
+	struct gci_frame f;
+	struct gci_tp_req r, s;
+
+	(void)state;
+	gci_ep_free(&ep);
+	unchecked = 1;
+	setup(state);
+	unchecked = 0;
+	r = request(1, buf, sizeof(buf));
+	gci_ep_irecv(&ep, &r);
+	f = frame(1, 10, 0, 10);
+	f.crc = 12345;
+	assert_int_equal(feed(f), 0);
+	gci_ep_run(&ep);
+	assert_int_equal(ndone, 1);
+	assert_int_equal(gci_ep_pull(&ep, 1, 0, &out), 1); /* the credit */
+	s = request(2, sent, sizeof(sent));
+	gci_ep_isend(&ep, &s);
+	assert_int_equal(gci_ep_pull(&ep, 1, 0, &out), 1);
+	assert_int_equal(gci_frame_decode(out.head, &f, NULL), 0);
+	assert_int_equal(f.nbytes, 10);
+	assert_int_equal(f.crc, 0);
+	gci_ep_sent(&ep, 1, &out);
+}
+
 static void never(struct gci_tp_req *r, uint64_t offset, const void *data, size_t nbytes)
 {
 	(void)r;
@@ -475,6 +505,7 @@ int main(void)
 		T(frames_in_any_order),
 		T(a_whole_message_twice),
 		T(a_wrong_sum),
+		T(sums_that_nobody_wants),
 		T(a_cut_inside_an_element),
 		T(bad_bytes_are_not_handed_over),
 		T(a_second_credit),

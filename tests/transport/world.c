@@ -18,6 +18,7 @@ struct rank_user {
 
 static struct rank_user users[MAX_RANKS];
 int differing_rank = -1;
+int differs_in_checksums;
 
 static void on_link(void *user, int peer, struct gci_tp_link *out)
 {
@@ -25,7 +26,9 @@ static void on_link(void *user, int peer, struct gci_tp_link *out)
 
 	(void)peer;
 	*out = u->w->link;
-	if (u->rank == differing_rank)
+	if (u->rank == differing_rank && differs_in_checksums)
+		out->unchecked = 1;
+	else if (u->rank == differing_rank)
 		out->streams++;
 }
 
