@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT
+ * gridcoll between two processes: the transport's messages, and a communicator's. */
+#include "bench/peers/pair.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "comm/comm.h"
+#include "transport/tcp.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define STOP_WAIT (10 * GCI_NS_PER_S)
+
+static const char *hosts[] = {"a", "b"};
+static const char grid[] = "[cluster all]\nhosts = a, b\n";
+
+struct ours {
+	struct gcb_pair *p;
+	struct gci_tp *tp;
+	int unchecked;
+	uint64_t sent, received; /* messages */
+	int done, status;
+};
+
+static void on_link(void *user, int peer, struct gci_tp_link *out)
+{
+	const struct ours *o = user;
+
+	(void)peer;
+	*out = (struct gci_tp_link){
+		.streams = 1, .eager_nbytes = GCI_LAN_EAGER, .unchecked = o->unchecked};
+}
+
+static void on_failure(void *user, const struct gci_tp_failure *f)
+{
+	struct ours *o = user;
+
+	gcb_pair_fail(o->p, "%.150s", f->text);
+}
+
+/* A transport between the two; NULL: failed. */
+static struct gci_tp *connect_two(struct gcb_pair *p, const struct gci_tp_config *config)
+{
+	char own[GCI_TCP_ADDR_NBYTES];
+	const char *addrs[2];
+	struct gci_tcp_config tcp = {.addrs = addrs};
+	struct gci_error e = {0};
+	struct gci_tp *tp = NULL;
+
+	if (gci_tcp_listen(gcb_pair_ip(p, p->rank), 0, 0, &tcp.listen_fd, own, &e)) {
+		gcb_pair_fail(p, "%.150s", e.text);
+		return NULL;
+	}
+	gcb_pair_tell(p, own);
+	addrs[p->rank] = own;
+	addrs[!p->rank] = gcb_pair_told(p);
+	if (addrs[!p->rank] && gci_tcp_create(&tp, config, &tcp, &e))
+		gcb_pair_fail(p, "%.150s", e.text);
+	return tp;
+}
+
+static int open_ours(struct ours *o, struct gcb_pair *p, int unchecked)
+{
+	struct gci_tp_config config = {.rank = p->rank,
+		.size = 2,
+		.epoch = 1,
+		.user = o,
+		.link = on_link,
+		.on_failure = on_failure};
+
+	*o = (struct ours){.p = p, .unchecked = unchecked};
+	o->tp = connect_two(p, &config);
+	return o->tp ? 0 : -1;
+}
+
+static void close_ours(struct ours *o)
+{
+	if (o->tp)
+		gci_tp_stop(o->tp, STOP_WAIT);
+	gci_tp_free(o->tp);
+}
+
+static void on_done(struct gci_tp_req *r, int status)
+{
+	struct ours *o = r->user;
+
+	o->done++;
+	if (status)
+		o->status = status;
+}
+
+static void start(struct ours *o, struct gci_tp_req *r, int sends, void *buf, uint64_t nbytes)
+{
+	*r = (struct gci_tp_req){.peer = !o->p->rank,
+		.key = {.seq = sends ? o->sent++ : o->received++},
+		.buf = buf,
+		.nbytes = nbytes,
+		.align = 1,
+		.done = on_done,
+		.user = o};
+	if (sends)
+		gci_tp_isend(o->tp, r);
+	else
+		gci_tp_irecv(o->tp, r);
+}
+
+/* Until so many requests in all are done. */
+static int await(struct ours *o, int done)
+{
+	while (o->done < done && !o->status)
+		gci_tp_progress(o->tp, GCI_NS_PER_S);
+	return o->status ? gcb_pair_fail(o->p, "%s", "a message failed") : 0;
+}
+
+static int move(struct ours *o, uint64_t nbytes)
+{
+	struct gci_tp_req r;
+
+	o->done = 0;
+	start(o, &r, !o->p->rank, o->p->rank ? o->p->to : o->p->from, nbytes);
+	return await(o, 1);
+}
+
+static int stream(struct gcb_pair *p, int unchecked)
+{
+	uint64_t warm = p->nbytes < GCB_WARM_NBYTES ? p->nbytes : GCB_WARM_NBYTES;
+	struct ours o;
+	int rc = open_ours(&o, p, unchecked);
+
+	if (!rc)
+		rc = move(&o, warm);
+	if (!rc)
+		rc = gcb_pair_begin(p);
+	if (!rc)
+		rc = move(&o, p->nbytes);
+	if (!rc)
+		gcb_pair_end(p);
+	close_ours(&o);
+	return rc;
+}
+
+/* What is to come is asked for together with what is sent. */
+static int bounce(struct ours *o, uint64_t rounds)
+{
+	uint64_t i, out = 0, in = 0;
+	struct gci_tp_req s, r;
+	int rc = 0;
+
+	o->done = 0;
+	if (o->p->rank) {
+		start(o, &r, 0, &in, sizeof(in));
+		rc = await(o, 1);
+	}
+	for (i = 0; i < rounds && !rc; i++) {
+		int last = o->p->rank && i + 1 == rounds;
+
+		o->done = 0;
+		start(o, &s, 1, &out, sizeof(out));
+		if (!last)
+			start(o, &r, 0, &in, sizeof(in));
+		rc = await(o, last ? 1 : 2);
+	}
+	return rc;
+}
+
+static int pingpong(struct gcb_pair *p, int unchecked)
+{
+	struct ours o;
+	int rc = open_ours(&o, p, unchecked);
+
+	if (!rc)
+		rc = bounce(&o, GCB_WARM_ROUNDS);
+	if (!rc)
+		rc = gcb_pair_begin(p);
+	if (!rc)
+		rc = bounce(&o, p->rounds);
+	if (!rc)
+		gcb_pair_end(p);
+	close_ours(&o);
+	return rc;
+}
+
+static int checked_stream(struct gcb_pair *p)
+{
+	return stream(p, 0);
+}
+
+static int unchecked_stream(struct gcb_pair *p)
+{
+	return stream(p, 1);
+}
+
+static int checked_pingpong(struct gcb_pair *p)
+{
+	return pingpong(p, 0);
+}
+
+static int unchecked_pingpong(struct gcb_pair *p)
+{
+	return pingpong(p, 1);
+}
+
+/* ---- gcoll_send and gcoll_recv */
+
+static gcoll_comm *open_comm(struct gcb_pair *p)
+{
+	struct gci_tp_config config;
+	struct gci_topo topo = {0};
+	gcoll_comm *c;
+
+	if (gci_topo_parse(&topo, grid, sizeof(grid) - 1, "two", NULL) ||
+		gci_comm_create(&c, p->rank, &topo, hosts)) {
+		gcb_pair_fail(p, "out of memory");
+		return NULL;
+	}
+	config = gci_engine_tp_config(c->engine);
+	c->engine->tp = connect_two(p, &config);
+	if (c->engine->tp)
+		return c;
+	gci_engine_free(c->engine);
+	return NULL;
+}
+
+static int bounce_comm(gcoll_comm *c, uint64_t rounds)
+{
+	uint64_t i, word = 0;
+	int rc = 0, rank = gcoll_rank(c);
+
+	for (i = 0; i < 2 * rounds && !rc; i++)
+		rc = (i & 1) == (uint64_t)rank ? gcoll_send(&word, 1, GCOLL_UINT64, !rank, 0, c)
+					       : gcoll_recv(&word, 1, GCOLL_UINT64, !rank, 0, c);
+	return rc;
+}
+
+static int comm_pingpong(struct gcb_pair *p)
+{
+	gcoll_comm *c = open_comm(p);
+	int rc = c ? 0 : -1;
+
+	if (!rc)
+		rc = bounce_comm(c, GCB_WARM_ROUNDS);
+	if (!rc)
+		rc = gcb_pair_begin(p);
+	if (!rc)
+		rc = bounce_comm(c, p->rounds);
+	if (!rc)
+		gcb_pair_end(p);
+	else if (c)
+		gcb_pair_fail(p, "%.150s", gcoll_last_error());
+	if (c) {
+		gci_tp_stop(c->engine->tp, STOP_WAIT);
+		gci_engine_free(c->engine);
+	}
+	return rc;
+}
+
+const struct gcb_way gcb_transport_stream = {.name = "gridcoll",
+	.what = "the transport, payload with CRC32C",
+	.side = checked_stream,
+	.checks = 1};
+const struct gcb_way gcb_unchecked_stream = {.name = "gridcoll, no CRC",
+	.what = "the transport without payload checksums",
+	.side = unchecked_stream,
+	.checks = 1};
+const struct gcb_way gcb_transport_pingpong = {.name = "isend/irecv",
+	.what = "the transport, each waits for its own send and the answer",
+	.side = checked_pingpong};
+const struct gcb_way gcb_unchecked_pingpong = {.name = "isend/irecv, no CRC",
+	.what = "the same without payload checksums",
+	.side = unchecked_pingpong};
+const struct gcb_way gcb_comm_pingpong = {.name = "gcoll_send/recv",
+	.what = "blocking calls on a communicator",
+	.side = comm_pingpong};
