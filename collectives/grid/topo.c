@@ -61,6 +61,19 @@ static int allocate(struct gci_topo *t, int nranks, int nclusters)
 		       : -1;
 }
 
+/* The most ranks that share a host; 0: out of memory. */
+static int most_on_a_host(const struct gci_grid *g, const int *host, int nranks)
+{
+	int *n = gci_calloc((size_t)g->nhosts, sizeof(*n));
+	int r, most = 0;
+
+	for (r = 0; n && r < nranks; r++)
+		if (++n[host_of(host, r)] > most)
+			most = n[host_of(host, r)];
+	gci_free(n);
+	return most;
+}
+
 /* From each rank's cluster. */
 static void fill_members(struct gci_topo *t)
 {
@@ -185,6 +198,9 @@ int gci_topo_create(struct gci_topo *t, const struct gci_grid *g, const int *hos
 		return rc;
 	if (allocate(t, nranks, number_clusters(g, host, nranks, number)))
 		goto out;
+	t->per_host = most_on_a_host(g, host, nranks);
+	if (!t->per_host)
+		goto out;
 	for (r = 0; r < nranks; r++) {
 		t->cluster[r] = number[gci_grid_cluster_of(g, host_of(host, r))];
 		t->tini_ns[r] = gci_grid_tini_ns(g, host_of(host, r));
@@ -252,6 +268,7 @@ int gci_topo_sub(struct gci_topo *sub, const struct gci_topo *t, const int *rank
 		number[c] = number[c] ? nclusters++ : -1;
 	if (allocate(sub, n, nclusters))
 		goto out;
+	sub->per_host = t->per_host; /* the others may be busy at the same time */
 	for (i = 0; i < n; i++) {
 		sub->cluster[i] = number[t->cluster[ranks[i]]];
 		sub->tini_ns[i] = t->tini_ns[ranks[i]];
@@ -312,6 +329,7 @@ uint64_t gci_topo_digest(const struct gci_topo *t)
 	uint64_t d = gci_digest((uint64_t)t->nranks, (uint64_t)t->nclusters);
 	int i;
 
+	d = gci_digest(d, (uint64_t)t->per_host);
 	for (i = 0; i < t->nranks; i++) {
 		d = gci_digest(d, (uint64_t)t->cluster[i]);
 		d = gci_digest(d, t->tini_ns[i]);

@@ -14,6 +14,7 @@
 
 struct gci_topo {
 	int nranks, nclusters;
+	int per_host; /* ranks of the job on one host, at most */
 	int *cluster; /* [rank] */
 	int *index;   /* [rank]: its place in its cluster */
 	int *first;   /* [cluster], nclusters + 1 of them: where its members start in `member` */

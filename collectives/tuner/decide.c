@@ -62,6 +62,10 @@ int gci_decider_init(struct gci_decider *d, const struct gci_topo *t, uint32_t s
 
 	memset(d, 0, sizeof(*d));
 	d->topo = t;
+	/* Ranks of one host all simulate at the same time. */
+	d->most_steps = GCI_DECIDE_STEPS;
+	if (t->per_host > GCI_DECIDE_PER_HOST)
+		d->most_steps = d->most_steps * GCI_DECIDE_PER_HOST / (unsigned)t->per_host;
 	if (gci_simnet_init(&d->net, t, NULL))
 		return GCOLL_ERR_NOMEM;
 	for (a = 0; a < n; a++)
@@ -116,14 +120,14 @@ static int simulate(struct gci_decider *d, const struct gci_coll *c,
 	size_t i;
 	int rc;
 
-	limits.most_steps = GCI_DECIDE_STEPS / 2;
+	limits.most_steps = d->most_steps / 2;
 	rc = gci_predict(&d->net, c, &how->how, &limits, &how->ns);
 	if (rc)
 		return rc;
-	for (i = 0; i < n && spent < GCI_DECIDE_STEPS; i++) {
+	for (i = 0; i < n && spent < d->most_steps; i++) {
 		if (!memcmp(&list[i], &how->how, sizeof(*list)) || !keeps_cap(d, &list[i]))
 			continue;
-		limits.most_steps = (GCI_DECIDE_STEPS - spent) / 2 + 1;
+		limits.most_steps = (d->most_steps - spent) / 2 + 1;
 		rc = gci_predict(&d->net, c, &list[i], &limits, &ns);
 		if (rc == GCOLL_ERR_NOMEM)
 			return rc;

@@ -44,6 +44,7 @@ int gci_decide_by_table(
 #define GCI_DECIDE_CANDIDATES 5
 #define GCI_DECIDE_RANKS      256           /* with more the first algorithm is taken */
 #define GCI_DECIDE_STEPS      24000         /* simulated for one decision: some 30 ms */
+#define GCI_DECIDE_PER_HOST   4             /* ranks that find a processor each; more share */
 #define GCI_DECIDE_NBYTES     (32ull << 20) /* longer messages run as this */
 
 struct gci_decided; /* one that is remembered */
@@ -51,8 +52,9 @@ struct gci_decided; /* one that is remembered */
 struct gci_decider {
 	const struct gci_topo *topo;
 	struct gci_simnet net;
-	int blind;  /* the topology does not tell the rates: nothing to simulate */
-	int capped; /* the grid's file says how many ranks of a cluster may send at once */
+	int blind;           /* the topology does not tell the rates: nothing to simulate */
+	int capped;          /* the grid's file says how many ranks of a cluster may send at once */
+	uint64_t most_steps; /* for one decision */
 	struct gci_decided *known;
 	size_t nknown, cap;
 };

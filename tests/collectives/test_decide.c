@@ -207,6 +207,32 @@ static void streams_count(void **state)
 	gci_topo_free(&t);
 }
 
+/* All of a host's ranks simulate at once: together no more than a few of them would. */
+static void ranks_of_one_host_share_the_effort(void **state)
+{
+	int host[64], few[4] = {0, 1, 2, 3}, i;
+	struct gci_topo t, part;
+	struct gci_error e = {0};
+	struct gci_decider d;
+	struct gci_grid g;
+
+	(void)state;
+	assert_int_equal(gci_grid_parse(&g, narrow, strlen(narrow), "narrow", &e), 0);
+	for (i = 0; i < 64; i++)
+		host[i] = i / 32;
+	assert_int_equal(gci_topo_create(&t, &g, host, 64), 0);
+	assert_int_equal(t.per_host, 32);
+	assert_int_equal(gci_decider_init(&d, &t, 0), 0);
+	assert_int_equal(d.most_steps * 32 / GCI_DECIDE_PER_HOST, GCI_DECIDE_STEPS);
+	gci_decider_free(&d);
+	/* The ranks that are left out may be in such a group of their own. */
+	assert_int_equal(gci_topo_sub(&part, &t, few, 4), 0);
+	assert_int_equal(part.per_host, 32);
+	gci_topo_free(&part);
+	gci_topo_free(&t);
+	gci_grid_free(&g);
+}
+
 static void memory_may_fail_anywhere(void **state)
 {
 	struct gci_decision how;
@@ -245,6 +271,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_simulated_is_left_to_the_first),
 		cmocka_unit_test(long_messages_are_not_simulated_whole),
 		cmocka_unit_test(streams_count),
+		cmocka_unit_test(ranks_of_one_host_share_the_effort),
 		cmocka_unit_test(memory_may_fail_anywhere),
 	};
 
