@@ -26,8 +26,10 @@ void gci_ep_free(struct gci_ep *ep)
 	int i;
 
 	for (i = 0; ep->peers && i < ep->config->size; i++) {
-		if (ep->peers[i])
+		if (ep->peers[i]) {
+			gci_replay_free(ep->peers[i]->replay);
 			gci_free(ep->peers[i]->credits);
+		}
 		gci_free(ep->peers[i]);
 	}
 	gci_free(ep->peers);
@@ -134,6 +136,14 @@ static struct gci_ep_peer *new_peer(struct gci_ep *ep, int rank)
 		p->link.streams = 1;
 	if (p->link.streams > GCI_TP_MAX_STREAMS)
 		p->link.streams = GCI_TP_MAX_STREAMS;
+	if (p->link.replay_nbytes) {
+		p->replay = gci_replay_new(p->link.streams, p->link.replay_nbytes);
+		if (!p->replay) {
+			gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for the peer %d", rank);
+			gci_free(p);
+			return NULL;
+		}
+	}
 	p->eager_left = p->link.eager_nbytes;
 	gci_list_init(&p->ready);
 	gci_list_init(&p->waiting);
@@ -159,6 +169,8 @@ struct gci_ep_peer *gci_ep_peer(struct gci_ep *ep, int rank)
 int gci_ep_begin(struct gci_ep *ep, struct gci_tp_req *r, struct gci_ep_peer **p)
 {
 	r->moved = r->settled = 0;
+	r->detached = 0;
+	gci_list_init(&r->unsettled);
 	r->status = 0;
 	r->link.next = NULL;
 	gci_list_push(&ep->active, &r->link);
@@ -197,8 +209,41 @@ void gci_ep_left(struct gci_ep *ep, int peer)
 			ep->config->rank, p->requests);
 }
 
-int gci_ep_head(struct gci_ep *ep, int peer, const uint8_t head[GCI_FRAME_HEAD_NBYTES],
-	struct gci_ep_sink *sink)
+/* A frame without payload. */
+static int on_frame(
+	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life, const struct gci_frame *f)
+{
+	int rc = 0;
+
+	switch (f->type) {
+	case GCI_FRAME_CREDIT:
+		rc = gci_ep_on_credit(ep, p, f);
+		break;
+	case GCI_FRAME_BYE:
+		p->leaving = 1;
+		return 0;
+	case GCI_FRAME_ACK:
+	case GCI_FRAME_LOST:
+		if (!life)
+			return gci_ep_fail(ep, GCOLL_ERR_PROTO, p->rank,
+				"from rank %d: a frame of type %u on a link without replay",
+				p->rank, (unsigned)f->type);
+		if (f->type == GCI_FRAME_LOST)
+			rc = gci_ep_on_lost(ep, p, life, f);
+		break;
+	default:
+		return gci_ep_fail(
+			ep, GCOLL_ERR_PROTO, p->rank, "from rank %d: a second hello", p->rank);
+	}
+	if (life && f->type != GCI_FRAME_ACK)
+		gci_ep_came(ep, p, life, 0, !!(f->flags & GCI_FRAME_ASK));
+	else if (life && f->flags & GCI_FRAME_ASK)
+		gci_ep_ask(ep, p, life);
+	return rc;
+}
+
+int gci_ep_head(struct gci_ep *ep, int peer, struct gci_life *life,
+	const uint8_t head[GCI_FRAME_HEAD_NBYTES], struct gci_ep_sink *sink)
 {
 	struct gci_ep_peer *p = ep->peers[peer];
 	struct gci_error e = {0};
@@ -215,16 +260,13 @@ int gci_ep_head(struct gci_ep *ep, int peer, const uint8_t head[GCI_FRAME_HEAD_N
 	memset(sink, 0, sizeof(*sink));
 	sink->type = f.type;
 	p->stats.rx_frames++;
-	switch (f.type) {
-	case GCI_FRAME_DATA:
-		return gci_ep_on_data(ep, p, &f, sink);
-	case GCI_FRAME_CREDIT:
-		return gci_ep_on_credit(ep, p, &f);
-	case GCI_FRAME_BYE:
-		return 0;
-	default:
-		return gci_ep_fail(ep, GCOLL_ERR_PROTO, peer, "from rank %d: a second hello", peer);
-	}
+	if (life && gci_ep_on_ack(ep, p, life, &f))
+		return gci_ep_status(ep);
+	if (f.type != GCI_FRAME_DATA)
+		return on_frame(ep, p, life, &f);
+	sink->life = life;
+	sink->ask = !!(f.flags & GCI_FRAME_ASK);
+	return gci_ep_on_data(ep, p, &f, sink);
 }
 
 int gci_ep_busy(const struct gci_ep *ep)

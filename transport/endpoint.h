@@ -4,9 +4,10 @@
  *
  *	gci_ep_init(&ep, &config, &io);
  *	gci_ep_isend(&ep, r);				// io.need(peer), io.kick(peer)
- *	while (gci_ep_pull(&ep, peer, stream, &frame))	// this stream to the peer can take bytes
+ *	rc = gci_ep_open(&ep, peer, stream, 1, &life);	// a connection
+ *	while (gci_ep_pull(&ep, peer, stream, life, &frame))	// it can take bytes
  *		... send frame.head and frame.payload ..., gci_ep_sent(&ep, peer, &frame);
- *	rc = gci_ep_head(&ep, peer, head, &sink);	// 64 bytes have come
+ *	rc = gci_ep_head(&ep, peer, life, head, &sink);	// GCI_FRAME_HEAD_NBYTES have come
  *	... read sink.nbytes to sink.dst ...
  *	rc = gci_ep_payload(&ep, peer, &sink);
  *	gci_ep_run(&ep);				// calls done and on_failure
@@ -20,6 +21,10 @@
  * than that allowance. The credit, which comes in any case, gives the allowance back. Everything
  * here is O(1) per frame, whatever the number of messages.
  *
+ * Loss. On a link with replay (replay.h) a connection has a life, in which its frames are counted
+ * and kept until they are acknowledged; elsewhere `life` is NULL, and a lost connection is a
+ * failure.
+ *
  * Failure. The first one is kept. From then on nothing is pulled and every call returns its
  * status; the backend must stop its reads before it calls gci_ep_run, which gives the requests
  * back. */
@@ -28,6 +33,7 @@
 
 #include "transport/frame.h"
 #include "transport/messages.h"
+#include "transport/replay.h"
 #include "transport/transport.h"
 
 #define GCI_EP_MESSAGE_NBYTES 64         /* what a message counts besides its bytes */
@@ -38,6 +44,9 @@ struct gci_ep_io {
 	void *user;
 	void (*need)(void *user, int peer); /* the first use of a peer: open connections */
 	void (*kick)(void *user, int peer); /* there is something to pull */
+	/* The peer has lost this connection: close it, then call gci_ep_lose. Needed only where
+	 * links have replay. */
+	void (*close)(void *user, int peer, const struct gci_life *life);
 };
 
 struct gci_ep_credit {
@@ -48,7 +57,9 @@ struct gci_ep_credit {
 struct gci_ep_peer {
 	int rank;
 	struct gci_tp_link link;
-	int left; /* said goodbye, on all streams */
+	int leaving;               /* said goodbye, on any stream */
+	int left;                  /* on all of them */
+	struct gci_replay *replay; /* NULL: lost streams are not made up for */
 
 	/* Sending. */
 	uint64_t eager_left;
@@ -71,7 +82,9 @@ struct gci_ep_frame {
 	uint8_t head[GCI_FRAME_HEAD_NBYTES];
 	const void *payload;
 	uint32_t nbytes;
-	struct gci_tp_req *req; /* NULL: CREDIT or BYE */
+	struct gci_tp_req *req; /* NULL: none, or `kept` has it */
+	struct gci_life *life;
+	struct gci_replay_frame *kept; /* until the peer has it; NULL: not kept */
 };
 
 /* Where a frame's payload goes. */
@@ -81,7 +94,9 @@ struct gci_ep_sink {
 	uint32_t crc;
 	uint64_t offset;
 	enum gci_frame_type type; /* only DATA has a payload, maybe of 0 bytes */
+	int ask;                  /* its sender waits for an acknowledgement */
 	struct gci_msg *msg;
+	struct gci_life *life;
 	void *scratch;
 };
 
@@ -107,6 +122,7 @@ void gci_ep_free(struct gci_ep *ep);
 /* As in struct gci_tp_ops. */
 void gci_ep_isend(struct gci_ep *ep, struct gci_tp_req *r);
 void gci_ep_irecv(struct gci_ep *ep, struct gci_tp_req *r);
+void gci_ep_detach(struct gci_ep *ep, struct gci_tp_req *r);
 
 /* The peer, made (and io.need called) if it is new. NULL: failed, or no such rank. */
 struct gci_ep_peer *gci_ep_peer(struct gci_ep *ep, int rank);
@@ -114,21 +130,51 @@ struct gci_ep_peer *gci_ep_peer(struct gci_ep *ep, int rank);
 /* True if gci_ep_pull would give a frame to the first stream. */
 int gci_ep_pending(const struct gci_ep *ep, int peer);
 
+/* A connection of the peer begins; `number`: which of this stream's, from 1, above all before.
+ * *life: NULL where nothing is replayed. 0 or the failure's status. */
+int gci_ep_open(
+	struct gci_ep *ep, int peer, unsigned stream, uint32_t number, struct gci_life **life);
+
+/* The number of the stream's next connection; 0 where nothing is replayed. */
+uint32_t gci_ep_next_life(const struct gci_ep *ep, int peer, unsigned stream);
+
+/* The connection is closed, its sink undone: what the peer may not have goes out again. 0 or the
+ * failure's status. Nothing of `life` may be under way any more, not even in the kernel. */
+int gci_ep_lose(struct gci_ep *ep, int peer, struct gci_life *life);
+
+/* The connection never came to be (`never`), or ended in order. */
+void gci_ep_end(struct gci_ep *ep, int peer, struct gci_life *life, int never);
+
+/* Frames that the peer may not have. */
+size_t gci_ep_unacked(const struct gci_ep *ep, int peer);
+
 /* The next frame for `peer`, by this of its streams; 0: none. Payload sums are computed here. */
-int gci_ep_pull(struct gci_ep *ep, int peer, unsigned stream, struct gci_ep_frame *f);
+int gci_ep_pull(struct gci_ep *ep, int peer, unsigned stream, struct gci_life *life,
+	struct gci_ep_frame *f);
+
+/* An acknowledgement, if one is due; what may be sent behind BYE. */
+int gci_ep_pull_ack(struct gci_ep *ep, int peer, struct gci_life *life, struct gci_ep_frame *f);
+
+/* Before BYE: asks for an acknowledgement, once for all that was sent. 0: nothing to ask. */
+int gci_ep_pull_ask(struct gci_ep *ep, int peer, struct gci_life *life, struct gci_ep_frame *f);
+
+void gci_ep_pull_bye(struct gci_ep *ep, int peer, struct gci_life *life, struct gci_ep_frame *f);
 
 /* All of the frame's bytes have been handed to the network. */
 void gci_ep_sent(struct gci_ep *ep, int peer, const struct gci_ep_frame *f);
 
 /* A header has come from `peer`. 0 and where the payload goes, or the failure's status. */
-int gci_ep_head(struct gci_ep *ep, int peer, const uint8_t head[GCI_FRAME_HEAD_NBYTES],
-	struct gci_ep_sink *sink);
+int gci_ep_head(struct gci_ep *ep, int peer, struct gci_life *life,
+	const uint8_t head[GCI_FRAME_HEAD_NBYTES], struct gci_ep_sink *sink);
 
 /* All of a DATA frame's payload has come. 0 or the failure's status. */
 int gci_ep_payload(struct gci_ep *ep, int peer, struct gci_ep_sink *sink);
 
-/* Gives up a sink whose payload will not come. */
+/* Gives up a sink, after a failure or when it was used. */
 void gci_ep_drop(struct gci_ep *ep, struct gci_ep_sink *sink);
+
+/* Undoes a sink whose payload will not come by this connection. */
+void gci_ep_undo(struct gci_ep *ep, struct gci_ep_sink *sink);
 
 /* The peer has said BYE on every stream: what it still owes will not come. */
 void gci_ep_left(struct gci_ep *ep, int peer);
@@ -165,5 +211,19 @@ int gci_ep_on_data(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_fr
 	struct gci_ep_sink *sink);
 void gci_ep_deliver(struct gci_ep *ep);
 int gci_ep_mismatch(struct gci_ep *ep, const struct gci_msg *m, uint64_t nbytes, uint64_t digest);
+void gci_ep_encode(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life,
+	struct gci_frame *f, struct gci_ep_frame *out);
+int gci_ep_keep(
+	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_frame *f, struct gci_ep_frame *out);
+int gci_ep_pull_again(
+	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life, struct gci_ep_frame *out);
+int gci_ep_on_ack(
+	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life, const struct gci_frame *f);
+int gci_ep_on_lost(
+	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life, const struct gci_frame *f);
+void gci_ep_came(
+	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life, uint32_t nbytes, int ask);
+void gci_ep_ask(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life);
+void gci_ep_gone(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_ep_frame *f);
 
 #endif

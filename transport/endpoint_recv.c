@@ -155,10 +155,15 @@ int gci_ep_on_data(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_fr
 	return place(ep, m, sink);
 }
 
-static int complete(struct gci_ep *ep, struct gci_msg *m)
+static int complete(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m)
 {
 	struct gci_tp_req *r = m->req;
 
+	/* Its sender waits until it knows. */
+	if (p->replay && m->nbytes > GCI_REPLAY_SHORT) {
+		gci_replay_complete(p->replay);
+		ep->io.kick(ep->io.user, p->rank);
+	}
 	if (m->cover != cover(m->nbytes) - cover(0))
 		return gci_ep_fail(ep, GCOLL_ERR_PROTO, m->peer,
 			"from rank %d: frames of operation %llu, tag %u overlap", m->peer,
@@ -193,7 +198,15 @@ int gci_ep_payload(struct gci_ep *ep, int peer, struct gci_ep_sink *sink)
 			m->req->piece(m->req, sink->offset, sink->dst, sink->nbytes);
 		gci_ep_drop(ep, sink);
 	}
-	return m->landed == m->nbytes ? complete(ep, m) : 0;
+	if (sink->life)
+		gci_ep_came(ep, p, sink->life, sink->nbytes, sink->ask);
+	return m->landed == m->nbytes ? complete(ep, p, m) : 0;
+}
+
+void gci_ep_undo(struct gci_ep *ep, struct gci_ep_sink *sink)
+{
+	sink->msg->moved -= sink->nbytes;
+	gci_ep_drop(ep, sink);
 }
 
 void gci_ep_drop(struct gci_ep *ep, struct gci_ep_sink *sink)

@@ -157,58 +157,77 @@ int gci_ep_add_credit(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci
 int gci_ep_pending(const struct gci_ep *ep, int peer)
 {
 	const struct gci_ep_peer *p = ep->peers[peer];
+	const struct gci_replay *r = p ? p->replay : NULL;
 
-	return p && !gci_ep_status(ep) && (p->ncredits || !gci_list_empty(&p->ready));
+	return p && !gci_ep_status(ep) &&
+	       (p->ncredits || !gci_list_empty(&p->ready) ||
+		       (r && (r->ndue || !gci_list_empty(&r->again))));
 }
 
-static void pull_credit(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_ep_frame *out)
+void gci_ep_encode(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life,
+	struct gci_frame *f, struct gci_ep_frame *out)
+{
+	f->epoch = ep->config->epoch;
+	f->source = (uint32_t)ep->config->rank;
+	f->ack = life ? gci_replay_tell(p->replay, life) : 0;
+	out->life = life;
+	gci_frame_encode(f, out->head);
+}
+
+static int pull_credit(
+	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life, struct gci_ep_frame *out)
 {
 	const struct gci_ep_credit *c = &p->credits[p->credits_at];
-	struct gci_frame f = {.type = GCI_FRAME_CREDIT,
-		.epoch = ep->config->epoch,
-		.source = (uint32_t)ep->config->rank,
-		.key = c->key,
-		.length = c->nbytes,
-		.digest = c->digest};
+	struct gci_frame f = {
+		.type = GCI_FRAME_CREDIT, .key = c->key, .length = c->nbytes, .digest = c->digest};
 
 	p->credits_at = (p->credits_at + 1) & (p->credits_cap - 1);
 	p->ncredits--;
-	gci_frame_encode(&f, out->head);
-	out->payload = NULL;
-	out->nbytes = 0;
-	out->req = NULL;
+	*out = (struct gci_ep_frame){.life = life};
+	if (life && gci_ep_keep(ep, p, &f, out))
+		return 0;
+	gci_ep_encode(ep, p, life, &f, out);
+	return 1;
 }
 
-static void pull_data(
-	struct gci_ep *ep, const struct gci_ep_peer *p, struct gci_msg *m, struct gci_ep_frame *out)
+/* The message has no more to send. */
+static void leave_ready(struct gci_ep *ep, struct gci_msg *m)
 {
-	struct gci_tp_req *r = m->req;
-	uint32_t most = GCI_TP_FRAME_NBYTES / r->align * r->align;
-	uint64_t rest = r->nbytes - r->moved;
-	struct gci_frame f = {.type = GCI_FRAME_DATA,
-		.epoch = ep->config->epoch,
-		.source = (uint32_t)ep->config->rank,
-		.key = r->key,
-		.length = r->nbytes,
-		.digest = r->digest,
-		.offset = r->moved,
-		.nbytes = rest < most ? (uint32_t)rest : most};
-
-	out->payload = f.nbytes ? (const uint8_t *)r->buf + r->moved : NULL;
-	out->nbytes = f.nbytes;
-	out->req = r;
-	if (!p->link.unchecked)
-		f.crc = gci_crc32c(0, out->payload, f.nbytes);
-	gci_frame_encode(&f, out->head);
-	r->moved += f.nbytes;
-	if (r->moved < r->nbytes)
-		return;
 	m->req = NULL;
 	m->queued = 0;
 	if (m->credited)
 		gci_msgs_del(&ep->out, m);
 	else
 		gci_list_del(&m->link); /* until its credit gives the allowance back */
+}
+
+static int pull_data(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m,
+	struct gci_life *life, struct gci_ep_frame *out)
+{
+	struct gci_tp_req *r = m->req;
+	uint32_t most = GCI_TP_FRAME_NBYTES / r->align * r->align;
+	uint64_t rest = r->nbytes - r->moved;
+	struct gci_frame f = {.type = GCI_FRAME_DATA,
+		.key = r->key,
+		.length = r->nbytes,
+		.digest = r->digest,
+		.offset = r->moved,
+		.nbytes = rest < most ? (uint32_t)rest : most};
+
+	*out = (struct gci_ep_frame){
+		.payload = f.nbytes ? (const uint8_t *)r->buf + r->moved : NULL,
+		.nbytes = f.nbytes,
+		.req = r,
+		.life = life};
+	if (!p->link.unchecked)
+		f.crc = gci_crc32c(0, out->payload, f.nbytes);
+	r->moved += f.nbytes;
+	if (r->moved == r->nbytes)
+		leave_ready(ep, m);
+	if (life && gci_ep_keep(ep, p, &f, out))
+		return 0;
+	gci_ep_encode(ep, p, life, &f, out);
+	return 1;
 }
 
 /* A message to one of many peers keeps to the first few streams. */
@@ -219,22 +238,24 @@ static int may_take(const struct gci_ep_peer *p, const struct gci_msg *m, unsign
 	return !stream || stream < p->link.streams / share;
 }
 
-int gci_ep_pull(struct gci_ep *ep, int peer, unsigned stream, struct gci_ep_frame *f)
+int gci_ep_pull(
+	struct gci_ep *ep, int peer, unsigned stream, struct gci_life *life, struct gci_ep_frame *f)
 {
 	struct gci_ep_peer *p = ep->peers[peer];
 	struct gci_msg *m;
 
 	if (!gci_ep_pending(ep, peer))
 		return 0;
-	if (p->ncredits) {
-		pull_credit(ep, p, f);
+	if (life && gci_ep_pull_again(ep, p, life, f))
 		return 1;
+	if (p->ncredits)
+		return pull_credit(ep, p, life, f);
+	if (!gci_list_empty(&p->ready)) {
+		m = gci_container(p->ready.next, struct gci_msg, link);
+		if (may_take(p, m, stream))
+			return pull_data(ep, p, m, life, f);
 	}
-	m = gci_container(p->ready.next, struct gci_msg, link);
-	if (!may_take(p, m, stream))
-		return 0;
-	pull_data(ep, p, m, f);
-	return 1;
+	return life && gci_ep_pull_ack(ep, peer, life, f);
 }
 
 void gci_ep_sent(struct gci_ep *ep, int peer, const struct gci_ep_frame *f)
@@ -244,6 +265,10 @@ void gci_ep_sent(struct gci_ep *ep, int peer, const struct gci_ep_frame *f)
 
 	p->stats.tx_frames++;
 	p->stats.tx_payload_nbytes += f->nbytes;
+	if (f->kept) {
+		gci_ep_gone(ep, p, f);
+		return;
+	}
 	if (!r)
 		return;
 	r->settled += f->nbytes;

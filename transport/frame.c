@@ -24,7 +24,9 @@ enum {
 	AT_NBYTES = 44,
 	AT_DIGEST = 48,
 	AT_CRC = 56,
-	AT_HEAD_CRC = 60,
+	AT_ACK = 60,
+	AT_FLAGS = 64,
+	AT_HEAD_CRC = 68,
 };
 
 void gci_frame_encode(const struct gci_frame *f, uint8_t head[GCI_FRAME_HEAD_NBYTES])
@@ -43,6 +45,8 @@ void gci_frame_encode(const struct gci_frame *f, uint8_t head[GCI_FRAME_HEAD_NBY
 	gci_store_u32(head + AT_NBYTES, f->nbytes);
 	gci_store_u64(head + AT_DIGEST, f->digest);
 	gci_store_u32(head + AT_CRC, f->crc);
+	gci_store_u32(head + AT_ACK, f->ack);
+	gci_store_u32(head + AT_FLAGS, f->flags);
 	gci_store_u32(head + AT_HEAD_CRC, gci_crc32c(0, head, AT_HEAD_CRC));
 }
 
@@ -61,7 +65,12 @@ static int check(const struct gci_frame *f, struct gci_error *e)
 		return 0;
 	case GCI_FRAME_CREDIT:
 	case GCI_FRAME_BYE:
+	case GCI_FRAME_ACK:
 		if (f->nbytes)
+			break;
+		return 0;
+	case GCI_FRAME_LOST:
+		if (f->nbytes || f->key.tag >= GCI_TP_MAX_STREAMS || f->length > UINT32_MAX)
 			break;
 		return 0;
 	default:
@@ -97,5 +106,9 @@ int gci_frame_decode(
 	f->nbytes = gci_load_u32(head + AT_NBYTES);
 	f->digest = gci_load_u64(head + AT_DIGEST);
 	f->crc = gci_load_u32(head + AT_CRC);
+	f->ack = gci_load_u32(head + AT_ACK);
+	f->flags = gci_load_u32(head + AT_FLAGS);
+	if (f->flags & ~GCI_FRAME_ASK)
+		return gci_error_set(e, GCOLL_ERR_PROTO, "frame with unknown flags 0x%x", f->flags);
 	return check(f, e);
 }

@@ -9,28 +9,43 @@
  *	...
  *	rc = gci_frame_decode(head, &f, &e);
  *
- * 64 bytes, little-endian:
+ * 72 bytes, little-endian:
  *
  *	 0 u16 magic   2 u8 version   3 u8 type   4 u32 epoch     8 u32 source   12 u32 comm
  *	16 u32 tag    20 u64 seq                 28 u64 length   36 u64 offset
  *	44 u32 nbytes 48 u64 digest              56 u32 crc of the payload
- *	60 u32 crc of the 60 bytes before
+ *	60 u32 ack    64 u32 flags               68 u32 crc of the 68 bytes before
  *
  *	HELLO	opens a connection, see hello.h
  *	DATA	`nbytes` of payload follow: bytes offset .. offset + nbytes of a message; its crc
  *		is 0 between ranks whose HELLOs say that payload is not checked
- *	CREDIT	the message is waited for; no payload
- *	BYE	nothing follows on this connection; no payload */
+ *	CREDIT	the message is waited for
+ *	BYE	no DATA and no CREDIT follow on this connection
+ *	ACK	only its `ack` counts
+ *	LOST	stream `tag` was lost in its life number `comm`, after `length` whole frames
+ *
+ * Only HELLO and DATA have a payload. `ack` is how many DATA, CREDIT and LOST frames of the other
+ * direction of this connection have come whole, modulo 2^32; 0 where nothing is replayed (see
+ * replay.h). */
 #ifndef GCI_TRANSPORT_FRAME_H
 #define GCI_TRANSPORT_FRAME_H
 
 #include "base/error.h"
 #include "transport/transport.h"
 
-#define GCI_FRAME_HEAD_NBYTES 64
-#define GCI_FRAME_VERSION     1
+#define GCI_FRAME_HEAD_NBYTES 72
+#define GCI_FRAME_VERSION     2
 
-enum gci_frame_type { GCI_FRAME_HELLO = 1, GCI_FRAME_DATA, GCI_FRAME_CREDIT, GCI_FRAME_BYE };
+enum gci_frame_type {
+	GCI_FRAME_HELLO = 1,
+	GCI_FRAME_DATA,
+	GCI_FRAME_CREDIT,
+	GCI_FRAME_BYE,
+	GCI_FRAME_ACK,
+	GCI_FRAME_LOST,
+};
+
+#define GCI_FRAME_ASK 1u /* a flag: the sender waits for an acknowledgement of this */
 
 struct gci_frame {
 	enum gci_frame_type type;
@@ -42,6 +57,8 @@ struct gci_frame {
 	uint64_t digest;
 	uint32_t nbytes; /* payload */
 	uint32_t crc;    /* of the payload */
+	uint32_t ack;
+	uint32_t flags;
 };
 
 void gci_frame_encode(const struct gci_frame *f, uint8_t head[GCI_FRAME_HEAD_NBYTES]);

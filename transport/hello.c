@@ -9,20 +9,21 @@
 #include <openssl/evp.h>
 #include <string.h>
 
-static int make_token(const uint8_t secret[32], uint32_t from, uint32_t to, uint32_t stream,
-	uint8_t token[GCI_HELLO_TOKEN_NBYTES])
+static int make_token(
+	const uint8_t secret[32], const struct gci_frame *f, uint8_t token[GCI_HELLO_TOKEN_NBYTES])
 {
-	static const char label[] = "gridcoll data 1";
-	uint8_t text[sizeof(label) - 1 + 32 + 12], *p = text;
+	static const char label[] = "gridcoll data 2";
+	uint8_t text[sizeof(label) - 1 + 32 + 16], *p = text;
 	unsigned len = GCI_HELLO_TOKEN_NBYTES;
 	int ok;
 
 	memcpy(p, label, sizeof(label) - 1);
 	p += sizeof(label) - 1;
 	memcpy(p, secret, 32);
-	gci_store_u32(p + 32, from);
-	gci_store_u32(p + 36, to);
-	gci_store_u32(p + 40, stream);
+	gci_store_u32(p + 32, f->source);
+	gci_store_u32(p + 36, f->key.comm);
+	gci_store_u32(p + 40, f->key.tag);
+	gci_store_u32(p + 44, f->ack);
 	ok = EVP_Digest(text, sizeof(text), token, &len, EVP_sha256(), NULL);
 	OPENSSL_cleanse(text, sizeof(text));
 	return ok ? 0 : GCOLL_ERR_NOMEM;
@@ -38,9 +39,10 @@ int gci_hello_encode(
 		.key = {.comm = h->to, .tag = h->stream, .seq = h->size},
 		.length = h->eager_nbytes,
 		.offset = h->streams,
-		.digest = h->unchecked,
+		.digest = h->unchecked | h->replay << 1,
+		.ack = h->life,
 		.nbytes = GCI_HELLO_TOKEN_NBYTES};
-	int rc = make_token(secret, h->from, h->to, h->stream, token);
+	int rc = make_token(secret, &f, token);
 
 	if (rc)
 		return rc;
@@ -60,21 +62,23 @@ int gci_hello_decode(const uint8_t bytes[GCI_HELLO_NBYTES], const uint8_t secret
 		return rc;
 	if (f.type != GCI_FRAME_HELLO)
 		return gci_error_set(e, GCOLL_ERR_PROTO, "the first frame is no hello");
-	rc = make_token(secret, f.source, f.key.comm, f.key.tag, expected);
+	rc = make_token(secret, &f, expected);
 	if (rc)
 		return gci_error_set(e, rc, "out of memory");
 	if (CRYPTO_memcmp(expected, bytes + GCI_FRAME_HEAD_NBYTES, sizeof(expected)))
 		return gci_error_set(e, GCOLL_ERR_PROTO, "a hello with a wrong token");
 	if (f.length > UINT32_MAX || f.offset > UINT32_MAX || f.key.seq > UINT32_MAX ||
-		f.digest > 1)
+		f.digest > 3)
 		return gci_error_set(e, GCOLL_ERR_PROTO, "a hello with impossible values");
 	*h = (struct gci_hello){.epoch = f.epoch,
 		.from = f.source,
 		.to = f.key.comm,
 		.stream = f.key.tag,
+		.life = f.ack,
 		.streams = (uint32_t)f.offset,
 		.eager_nbytes = (uint32_t)f.length,
 		.size = (uint32_t)f.key.seq,
-		.unchecked = (uint32_t)f.digest};
+		.unchecked = f.digest & 1,
+		.replay = (uint32_t)f.digest >> 1};
 	return 0;
 }

@@ -5,8 +5,8 @@
  *	gci_hello_encode(&h, secret, bytes);		// the connecting side, lower rank
  *	rc = gci_hello_decode(bytes, secret, &h, &e);	// the accepting side; then it answers
  *
- * The token is checked before anything else is believed. It is SHA-256("gridcoll data 1" |
- * secret | from | to | stream), so one connection's token opens no other. */
+ * The token is checked before anything else is believed. It is SHA-256("gridcoll data 2" |
+ * secret | from | to | stream | life), so one connection's token opens no other. */
 #ifndef GCI_TRANSPORT_HELLO_H
 #define GCI_TRANSPORT_HELLO_H
 
@@ -15,17 +15,19 @@
 #include <stdint.h>
 
 #define GCI_HELLO_TOKEN_NBYTES 32
-#define GCI_HELLO_NBYTES       (64 + GCI_HELLO_TOKEN_NBYTES)
+#define GCI_HELLO_NBYTES       (72 + GCI_HELLO_TOKEN_NBYTES)
 
 struct gci_hello {
 	uint32_t epoch;
 	uint32_t from, to; /* ranks */
 	uint32_t stream;
+	uint32_t life; /* which of the stream's connections this is; 0 where nothing is replayed */
 	/* What both sides must say alike. */
 	uint32_t streams;
 	uint32_t eager_nbytes;
 	uint32_t size;      /* ranks in the job */
 	uint32_t unchecked; /* 1: payload has no checksums */
+	uint32_t replay;    /* 1: lost streams are made up for */
 };
 
 /* 0, or GCOLL_ERR_NOMEM. */

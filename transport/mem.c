@@ -22,7 +22,7 @@ static struct gci_mem_end *new_end(struct gci_mem *m, int peer, unsigned index)
 	if (!e || gci_grow(&m->net->active, &m->net->cap_active, m->net->nends + 1,
 			  sizeof(*m->net->active)))
 		goto fail;
-	if (gci_stream_init(&e->stream, &m->ep, peer, index))
+	if (gci_stream_init(&e->stream, &m->ep, peer, index, gci_ep_next_life(&m->ep, peer, index)))
 		goto fail;
 	gci_list_init(&e->chunks);
 	e->owner = m;
@@ -102,6 +102,11 @@ static void mem_isend(struct gci_tp *tp, struct gci_tp_req *r)
 static void mem_irecv(struct gci_tp *tp, struct gci_tp_req *r)
 {
 	gci_ep_irecv(&((struct gci_mem *)tp)->ep, r);
+}
+
+static void mem_detach(struct gci_tp *tp, struct gci_tp_req *r)
+{
+	gci_ep_detach(&((struct gci_mem *)tp)->ep, r);
 }
 
 static void mem_connect(struct gci_tp *tp, int peer)
@@ -204,6 +209,7 @@ static const struct gci_tp_ops mem_ops = {
 	.name = "mem",
 	.isend = mem_isend,
 	.irecv = mem_irecv,
+	.detach = mem_detach,
 	.connect = mem_connect,
 	.progress = mem_progress,
 	.wake = mem_wake,

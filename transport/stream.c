@@ -8,34 +8,62 @@
 #define STAGING_NBYTES (32u << 10)
 #define ENOUGH_NBYTES  GCI_TP_FRAME_NBYTES /* to have taken at a time */
 
-int gci_stream_init(struct gci_stream *s, struct gci_ep *ep, int peer, unsigned index)
+int gci_stream_init(
+	struct gci_stream *s, struct gci_ep *ep, int peer, unsigned index, uint32_t life)
 {
+	int rc;
+
 	memset(s, 0, sizeof(*s));
 	s->staging = gci_calloc(1, STAGING_NBYTES);
 	if (!s->staging)
-		return GCOLL_ERR_NOMEM;
+		return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for a connection");
+	rc = gci_ep_open(ep, peer, index, life, &s->life);
+	if (rc) {
+		gci_free(s->staging);
+		s->staging = NULL;
+		return rc;
+	}
 	s->ep = ep;
 	s->peer = peer;
 	s->index = index;
 	return 0;
 }
 
+void gci_stream_unbegin(struct gci_stream *s)
+{
+	if (s->life)
+		gci_ep_end(s->ep, s->peer, s->life, 1);
+	s->life = NULL;
+}
+
 void gci_stream_deinit(struct gci_stream *s)
 {
+	if (s->life)
+		gci_ep_end(s->ep, s->peer, s->life, 0);
+	s->life = NULL;
 	if (s->ep)
 		gci_ep_drop(s->ep, &s->sink);
 	gci_free(s->staging);
 	s->staging = NULL;
 }
 
-static void make_bye(const struct gci_stream *s, struct gci_ep_frame *out)
+/* 0: there is none now. Behind its goodbye a stream acknowledges what still comes. */
+static int next_frame(struct gci_stream *s, struct gci_ep_frame *f)
 {
-	struct gci_frame f = {.type = GCI_FRAME_BYE,
-		.epoch = s->ep->config->epoch,
-		.source = (uint32_t)s->ep->config->rank};
-
-	memset(out, 0, sizeof(*out));
-	gci_frame_encode(&f, out->head);
+	if (s->bye_taken)
+		return s->life && gci_ep_pull_ack(s->ep, s->peer, s->life, f);
+	if (gci_ep_pull(s->ep, s->peer, s->index, s->life, f))
+		return 1;
+	if (!s->bye || gci_ep_pending(s->ep, s->peer) || gci_ep_status(s->ep))
+		return 0;
+	if (s->life && gci_ep_pull_ask(s->ep, s->peer, s->life, f))
+		return 1;
+	/* Then the goodbye says that the peer has all that we had for it. */
+	if (gci_ep_unacked(s->ep, s->peer))
+		return 0;
+	gci_ep_pull_bye(s->ep, s->peer, s->life, f);
+	s->bye_taken = 1;
+	return 1;
 }
 
 static void take_frames(struct gci_stream *s)
@@ -48,14 +76,9 @@ static void take_frames(struct gci_stream *s)
 	for (nbytes -= s->gone; nbytes < ENOUGH_NBYTES && s->nout < GCI_STREAM_FRAMES; s->nout++) {
 		struct gci_ep_frame *f = &s->out[s->nout];
 
-		if (s->bye_taken || !gci_ep_pull(s->ep, s->peer, s->index, f))
+		if (!next_frame(s, f))
 			break;
 		nbytes += GCI_FRAME_HEAD_NBYTES + f->nbytes;
-	}
-	if (s->bye && !s->bye_taken && s->nout < GCI_STREAM_FRAMES &&
-		!gci_ep_pending(s->ep, s->peer)) {
-		make_bye(s, &s->out[s->nout++]);
-		s->bye_taken = 1;
 	}
 }
 
@@ -145,11 +168,14 @@ static int end_payload(struct gci_stream *s)
 
 static int take_head(struct gci_stream *s)
 {
-	int rc = gci_ep_head(s->ep, s->peer, s->staging + s->lo, &s->sink);
+	int rc = gci_ep_head(s->ep, s->peer, s->life, s->staging + s->lo, &s->sink);
 
 	s->lo += GCI_FRAME_HEAD_NBYTES;
 	if (rc)
 		return rc;
+	if (s->bye_seen && s->sink.type != GCI_FRAME_ACK)
+		return gci_ep_fail(s->ep, GCOLL_ERR_PROTO, s->peer,
+			"from rank %d: frames behind its goodbye", s->peer);
 	s->in_payload = s->sink.type == GCI_FRAME_DATA;
 	s->got = 0;
 	if (s->sink.type == GCI_FRAME_BYE)
@@ -176,7 +202,7 @@ static int unstage(struct gci_stream *s)
 			if (n < rest)
 				break;
 			rc = end_payload(s);
-		} else if (n && s->bye_seen) {
+		} else if (n && s->bye_seen && !s->life) {
 			rc = gci_ep_fail(s->ep, GCOLL_ERR_PROTO, s->peer,
 				"from rank %d: bytes behind its goodbye", s->peer);
 		} else if (n < GCI_FRAME_HEAD_NBYTES) {
@@ -216,6 +242,23 @@ int gci_stream_end(struct gci_stream *s, const char *cause)
 {
 	if (s->bye_seen)
 		return 0;
+	if (s->life && !gci_ep_status(s->ep))
+		return GCI_STREAM_LOST;
 	return gci_ep_fail(s->ep, GCOLL_ERR_PEER, s->peer, "rank %d died: %s", s->peer,
 		cause ? cause : "it closed its connection without a goodbye");
+}
+
+int gci_stream_lose(struct gci_stream *s)
+{
+	struct gci_life *life = s->life;
+
+	if (gci_ep_status(s->ep) || !life)
+		return gci_ep_status(s->ep);
+	if (s->in_payload)
+		gci_ep_undo(s->ep, &s->sink);
+	s->in_payload = 0;
+	s->nout = 0;
+	s->gone = 0;
+	s->life = NULL;
+	return gci_ep_lose(s->ep, s->peer, life);
 }

@@ -2,12 +2,13 @@
  * One connection's byte stream, in both directions, without I/O: an endpoint's frames out, bytes
  * in. A stream takes its next frame only when it can send it, so a slow one takes fewer.
  *
- *	gci_stream_init(&s, &ep, peer, 0);
+ *	gci_stream_init(&s, &ep, peer, 0, gci_ep_next_life(&ep, peer, 0));
  *	n = gci_stream_out(&s, iov);			// 0: nothing to send
  *	gci_stream_sent(&s, writev(fd, iov, n));
  *	n = gci_stream_in(&s, iov);
  *	rc = gci_stream_received(&s, readv(fd, iov, n));
  *	rc = gci_stream_end(&s, NULL);			// the connection was closed
+ *	gci_stream_lose(&s);				// ... without a goodbye, and we survive it
  *	gci_stream_deinit(&s);				// before the endpoint is freed
  *
  * Payload is read straight to where it belongs; what follows it in the same read goes to a
@@ -22,11 +23,13 @@
 #define GCI_STREAM_FRAMES 16                      /* most frames taken and not sent yet */
 #define GCI_STREAM_OUT    (2 * GCI_STREAM_FRAMES) /* iovecs */
 #define GCI_STREAM_IN     2
+#define GCI_STREAM_LOST   1
 
 struct gci_stream {
 	struct gci_ep *ep;
 	int peer;
-	unsigned index; /* among the peer's streams */
+	unsigned index;        /* among the peer's streams */
+	struct gci_life *life; /* NULL: nothing is replayed */
 
 	struct gci_ep_frame out[GCI_STREAM_FRAMES];
 	unsigned nout;
@@ -42,8 +45,12 @@ struct gci_stream {
 	int bye_seen;
 };
 
-/* 0 or GCOLL_ERR_NOMEM. */
-int gci_stream_init(struct gci_stream *s, struct gci_ep *ep, int peer, unsigned index);
+/* `life` as of gci_ep_open. 0 or the endpoint's failure. */
+int gci_stream_init(
+	struct gci_stream *s, struct gci_ep *ep, int peer, unsigned index, uint32_t life);
+
+/* Before it was ever connected: its life's number is free again. */
+void gci_stream_unbegin(struct gci_stream *s);
 void gci_stream_deinit(struct gci_stream *s);
 
 /* What to send next: the number of iovecs filled. */
@@ -56,8 +63,13 @@ int gci_stream_in(struct gci_stream *s, struct iovec iov[GCI_STREAM_IN]);
 /* 0, or the endpoint's failure. */
 int gci_stream_received(struct gci_stream *s, size_t n);
 
-/* No more bytes will come. 0 if the peer had said so, else the endpoint's failure, with `cause`
- * (e.g. strerror's) in its text; NULL: the connection was closed. */
+/* No more bytes will come. 0 if the peer had said so. GCI_STREAM_LOST if not, where this can be
+ * made up for: gci_stream_lose must follow when nothing of the connection is under way any more,
+ * not even in the kernel. Else the endpoint's failure, with `cause` (e.g. strerror's) in its text;
+ * NULL: the connection was closed. */
 int gci_stream_end(struct gci_stream *s, const char *cause);
+
+/* Gives all frames back that the peer may not have. 0 or the endpoint's failure. */
+int gci_stream_lose(struct gci_stream *s);
 
 #endif

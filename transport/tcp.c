@@ -184,6 +184,11 @@ static void tcp_irecv(struct gci_tp *tp, struct gci_tp_req *r)
 	gci_ep_irecv(&((struct gci_tcp *)tp)->ep, r);
 }
 
+static void tcp_detach(struct gci_tp *tp, struct gci_tp_req *r)
+{
+	gci_ep_detach(&((struct gci_tcp *)tp)->ep, r);
+}
+
 static void tcp_connect(struct gci_tp *tp, int peer)
 {
 	gci_ep_peer(&((struct gci_tcp *)tp)->ep, peer);
@@ -323,6 +328,7 @@ static const struct gci_tp_ops tcp_ops = {
 	.name = "tcp",
 	.isend = tcp_isend,
 	.irecv = tcp_irecv,
+	.detach = tcp_detach,
 	.connect = tcp_connect,
 	.progress = tcp_progress,
 	.wake = tcp_wake,

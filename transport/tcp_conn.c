@@ -98,8 +98,9 @@ int gci_conn_attach(struct gci_conn *c, struct gci_tcp_peer *p, unsigned index)
 {
 	struct gci_tcp *t = c->tcp;
 
-	if (gci_stream_init(&c->stream, &t->ep, p->rank, index))
-		return gci_ep_fail(&t->ep, GCOLL_ERR_NOMEM, -1, "out of memory for a connection");
+	if (gci_stream_init(
+		    &c->stream, &t->ep, p->rank, index, gci_ep_next_life(&t->ep, p->rank, index)))
+		return gci_ep_status(&t->ep);
 	c->peer = p->rank;
 	c->stream.bye = t->stopping;
 	if (t->path->attach(c)) {

@@ -21,8 +21,9 @@
  *   stop or free.
  * - A request belongs to the transport from isend or irecv until done has been called, or until
  *   stop or free, which call no done any more.
- * - A send is done when its bytes have been handed to the network. Its memory may be reused then;
- *   this does not say that they have arrived.
+ * - A send is done when its bytes have been handed to the network, on a link with replay only if
+ *   they were copied as well (messages up to 64 KiB, and detached ones), else when the peer has
+ *   them. Its memory may be reused then; this does not say that they have arrived.
  * - After the first failure (a peer's death, a protocol error, bad data) on_failure is called
  *   once, every request ends with that status, later ones too, at the next progress. */
 #ifndef GCI_TRANSPORT_TRANSPORT_H
@@ -65,9 +66,11 @@ struct gci_tp_req {
 
 	/* The transport's. */
 	struct gci_list link;
+	struct gci_list unsettled; /* frames with replay that are not over */
 	struct gci_tp_req *next;
 	uint64_t moved;   /* bytes handed to streams, or received */
 	uint64_t settled; /* bytes whose frames are over */
+	int detached;
 	uint32_t state;
 	int status;
 };
@@ -85,6 +88,9 @@ struct gci_tp_link {
 	uint64_t sockbuf_nbytes; /* SO_SNDBUF and SO_RCVBUF; 0: the kernel's autotuning */
 	uint64_t dead_ns;        /* silence of the network that counts as death; 0: never */
 	int unchecked;           /* payload has no CRC32C; both sides must say the same */
+	/* The loss of a stream is made up for, with copies of sent bytes of this size at most; 0:
+	 * it is the peer's death. Both sides must say the same of whether. */
+	uint64_t replay_nbytes;
 };
 
 struct gci_tp_config {
@@ -114,6 +120,8 @@ struct gci_tp_stats {
 	uint64_t tx_payload_nbytes, rx_payload_nbytes;
 	uint64_t tx_frames, rx_frames;
 	uint32_t streams;                              /* open now */
+	uint32_t lost, restored;                       /* streams, so far */
+	uint64_t again_frames;                         /* sent again after a loss */
 	uint64_t tx_stream_nbytes[GCI_TP_MAX_STREAMS]; /* payload by stream */
 };
 
@@ -121,6 +129,10 @@ struct gci_tp_ops {
 	const char *name;
 	void (*isend)(struct gci_tp *tp, struct gci_tp_req *r);
 	void (*irecv)(struct gci_tp *tp, struct gci_tp_req *r);
+	/* The caller waits for nothing but this send: what the peer may not have is copied, as far
+	 * as the link's replay_nbytes allow, so that it is done when it was handed to the network.
+	 * Only between isend and done. */
+	void (*detach)(struct gci_tp *tp, struct gci_tp_req *r);
 	/* Opens connections to `peer` ahead of need. */
 	void (*connect)(struct gci_tp *tp, int peer);
 	/* Does what can be done, first waiting up to timeout_ns for something to do. Returns 0, or
@@ -155,6 +167,11 @@ static inline void gci_tp_isend(struct gci_tp *tp, struct gci_tp_req *r)
 static inline void gci_tp_irecv(struct gci_tp *tp, struct gci_tp_req *r)
 {
 	tp->ops->irecv(tp, r);
+}
+
+static inline void gci_tp_detach(struct gci_tp *tp, struct gci_tp_req *r)
+{
+	tp->ops->detach(tp, r);
 }
 
 static inline void gci_tp_connect(struct gci_tp *tp, int peer)

@@ -173,7 +173,8 @@ static void try_decoders(const uint8_t *data, size_t size)
 	struct gci_frame f;
 
 	memcpy(bytes, data, size < sizeof(bytes) ? size : sizeof(bytes));
-	gci_store_u32(bytes + 60, gci_crc32c(0, bytes, 60));
+	gci_store_u32(
+		bytes + GCI_FRAME_HEAD_NBYTES - 4, gci_crc32c(0, bytes, GCI_FRAME_HEAD_NBYTES - 4));
 	if (!gci_frame_decode(bytes, &f, NULL) && f.type == GCI_FRAME_DATA &&
 		(f.offset > f.length || f.nbytes > f.length - f.offset))
 		abort();
@@ -193,7 +194,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	try_decoders(data, size);
 	if (!u || gci_ep_init(&u->ep, &config, &io) || !gci_ep_peer(&u->ep, 1) ||
-		gci_stream_init(&u->stream, &u->ep, 1, 0))
+		gci_stream_init(&u->stream, &u->ep, 1, 0, 0))
 		abort();
 	while (in.len && !in.failed && u->ep.peers[1]->early_nbytes <= 4096)
 		step(u, &in);

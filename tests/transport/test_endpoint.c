@@ -85,7 +85,7 @@ static int feed(struct gci_frame f)
 	f.source = f.source ? f.source : 1;
 	f.crc = f.crc ? f.crc : gci_crc32c(0, zeros, f.nbytes);
 	gci_frame_encode(&f, head);
-	rc = gci_ep_head(&ep, 1, head, &sink);
+	rc = gci_ep_head(&ep, 1, NULL, head, &sink);
 	if (rc || sink.type != GCI_FRAME_DATA)
 		return rc;
 	if (sink.nbytes)
@@ -280,10 +280,10 @@ static void sums_that_nobody_wants(void **state)
 	assert_int_equal(feed(f), 0);
 	gci_ep_run(&ep);
 	assert_int_equal(ndone, 1);
-	assert_int_equal(gci_ep_pull(&ep, 1, 0, &out), 1); /* the credit */
+	assert_int_equal(gci_ep_pull(&ep, 1, 0, NULL, &out), 1); /* the credit */
 	s = request(2, sent, sizeof(sent));
 	gci_ep_isend(&ep, &s);
-	assert_int_equal(gci_ep_pull(&ep, 1, 0, &out), 1);
+	assert_int_equal(gci_ep_pull(&ep, 1, 0, NULL, &out), 1);
 	assert_int_equal(gci_frame_decode(out.head, &f, NULL), 0);
 	assert_int_equal(f.nbytes, 10);
 	assert_int_equal(f.crc, 0);
@@ -361,7 +361,7 @@ static void sending_keeps_the_order_of_isend(void **state)
 	for (i = N; i-- > 0;)
 		assert_int_equal(feed(credit(i, sizeof(buf))), 0);
 	for (i = 0; i < N; i++) {
-		assert_int_equal(gci_ep_pull(&ep, 1, 0, &f), 1);
+		assert_int_equal(gci_ep_pull(&ep, 1, 0, NULL, &f), 1);
 		assert_int_equal(gci_frame_decode(f.head, &got, NULL), 0);
 		assert_int_equal(got.key.tag, i);
 		gci_ep_sent(&ep, 1, &f);
@@ -386,10 +386,10 @@ static void shared_streams(void **state)
 		r[i] = request(i, buf, sizeof(buf));
 		r[i].share = shares[i];
 		gci_ep_isend(&ep, &r[i]);
-		assert_int_equal(gci_ep_pull(&ep, 1, 1, &f), shares[i] < 2);
+		assert_int_equal(gci_ep_pull(&ep, 1, 1, NULL, &f), shares[i] < 2);
 		if (shares[i] >= 2) {
 			assert_true(gci_ep_pending(&ep, 1));
-			assert_int_equal(gci_ep_pull(&ep, 1, 0, &f), 1);
+			assert_int_equal(gci_ep_pull(&ep, 1, 0, NULL, &f), 1);
 		}
 		assert_ptr_equal(f.req, &r[i]);
 		gci_ep_sent(&ep, 1, &f);
@@ -399,9 +399,9 @@ static void shared_streams(void **state)
 	gci_ep_isend(&ep, &r[0]);
 	back = request(5, buf, sizeof(buf));
 	gci_ep_irecv(&ep, &back);
-	assert_int_equal(gci_ep_pull(&ep, 1, 1, &f), 1);
+	assert_int_equal(gci_ep_pull(&ep, 1, 1, NULL, &f), 1);
 	assert_null(f.req);
-	assert_int_equal(gci_ep_pull(&ep, 1, 1, &f), 0);
+	assert_int_equal(gci_ep_pull(&ep, 1, 1, NULL, &f), 0);
 }
 
 /* The allowance is taken by 64 bytes more than the message has, and comes back by credit. */
@@ -419,14 +419,14 @@ static void the_allowance(void **state)
 	}
 	r[3] = request(3, buf, EAGER - GCI_EP_MESSAGE_NBYTES + 1); /* never fits */
 	gci_ep_isend(&ep, &r[3]);
-	for (i = 0; gci_ep_pull(&ep, 1, 0, &f); i++)
+	for (i = 0; gci_ep_pull(&ep, 1, 0, NULL, &f); i++)
 		gci_ep_sent(&ep, 1, &f);
 	assert_int_equal(i, 2); /* 2 * 464 <= 1000 < 3 * 464 */
 	assert_int_equal(feed(credit(0, 400)), 0);
-	assert_true(gci_ep_pull(&ep, 1, 0, &f));
+	assert_true(gci_ep_pull(&ep, 1, 0, NULL, &f));
 	assert_ptr_equal(f.req, &r[2]);
 	assert_int_equal(feed(credit(3, r[3].nbytes)), 0);
-	assert_true(gci_ep_pull(&ep, 1, 0, &f));
+	assert_true(gci_ep_pull(&ep, 1, 0, NULL, &f));
 	assert_ptr_equal(f.req, &r[3]);
 }
 
@@ -442,13 +442,13 @@ static void a_patient_message(void **state)
 	r[0].patient = 1;
 	r[1] = request(1, b, sizeof(b));
 	gci_ep_isend(&ep, &r[0]);
-	assert_int_equal(gci_ep_pull(&ep, 1, 0, &f), 0);
+	assert_int_equal(gci_ep_pull(&ep, 1, 0, NULL, &f), 0);
 	gci_ep_isend(&ep, &r[1]);
-	assert_int_equal(gci_ep_pull(&ep, 1, 0, &f), 1);
+	assert_int_equal(gci_ep_pull(&ep, 1, 0, NULL, &f), 1);
 	assert_ptr_equal(f.req, &r[1]);
-	assert_int_equal(gci_ep_pull(&ep, 1, 0, &f), 0);
+	assert_int_equal(gci_ep_pull(&ep, 1, 0, NULL, &f), 0);
 	assert_int_equal(feed(credit(0, sizeof(b))), 0);
-	assert_int_equal(gci_ep_pull(&ep, 1, 0, &f), 1);
+	assert_int_equal(gci_ep_pull(&ep, 1, 0, NULL, &f), 1);
 	assert_ptr_equal(f.req, &r[0]);
 }
 
@@ -459,7 +459,7 @@ static void bytes_behind_a_goodbye(void **state)
 	struct gci_stream s;
 
 	(void)state;
-	assert_int_equal(gci_stream_init(&s, &ep, 1, 0), 0);
+	assert_int_equal(gci_stream_init(&s, &ep, 1, 0, 0), 0);
 	assert_int_equal(gci_stream_in(&s, iov), 1);
 	gci_frame_encode(&bye, iov[0].iov_base);
 	assert_int_equal(gci_stream_received(&s, GCI_FRAME_HEAD_NBYTES), 0);

@@ -17,7 +17,9 @@ static const struct gci_frame data = {.type = GCI_FRAME_DATA,
 	.offset = 0x4152535455565758ull,
 	.digest = 0x6162636465666768ull,
 	.nbytes = GCI_TP_FRAME_NBYTES,
-	.crc = 0x71727374};
+	.crc = 0x71727374,
+	.ack = 0x81828384,
+	.flags = GCI_FRAME_ASK};
 
 static void fields_come_back(void **state)
 {
@@ -38,10 +40,14 @@ static void fields_come_back(void **state)
 	assert_true(f.digest == data.digest);
 	assert_int_equal(f.nbytes, data.nbytes);
 	assert_int_equal(f.crc, data.crc);
+	assert_int_equal(f.ack, data.ack);
+	assert_int_equal(f.flags, data.flags);
 	/* The layout that frame.h gives. */
-	assert_memory_equal(head, "GC\x01\x02\x04\x03\x02\x01\x14\x13\x12\x11", 12);
+	assert_memory_equal(head, "GC\x02\x02\x04\x03\x02\x01\x14\x13\x12\x11", 12);
 	assert_int_equal(head[20], 0x48);
 	assert_int_equal(head[48], 0x68);
+	assert_int_equal(head[60], 0x84);
+	assert_int_equal(head[64], 1);
 }
 
 static void any_flipped_bit_is_corruption(void **state)
@@ -81,7 +87,7 @@ static void senseless_frames_are_refused(void **state)
 	f = data;
 	f.type = 0;
 	expect_refused(&f, "unknown type");
-	f.type = GCI_FRAME_BYE + 1;
+	f.type = GCI_FRAME_LOST + 1;
 	expect_refused(&f, "unknown type");
 	f = data;
 	f.nbytes++;
@@ -101,12 +107,20 @@ static void senseless_frames_are_refused(void **state)
 	expect_refused(&f, "bytes at offset");
 	f.type = GCI_FRAME_HELLO;
 	expect_refused(&f, "bytes at offset");
+	f.type = GCI_FRAME_ACK;
+	expect_refused(&f, "bytes at offset");
+	f = (struct gci_frame){.type = GCI_FRAME_LOST, .key.tag = GCI_TP_MAX_STREAMS};
+	expect_refused(&f, "bytes at offset");
+	f = (struct gci_frame){.type = GCI_FRAME_LOST, .length = 1ull << 32};
+	expect_refused(&f, "bytes at offset");
+	f = (struct gci_frame){.type = GCI_FRAME_BYE, .flags = 2};
+	expect_refused(&f, "unknown flags");
 
 	gci_frame_encode(&data, head);
 	head[2] = GCI_FRAME_VERSION + 1;
-	gci_store_u32(head + 60, gci_crc32c(0, head, 60));
+	gci_store_u32(head + 68, gci_crc32c(0, head, 68));
 	assert_int_equal(gci_frame_decode(head, &f, &e), GCOLL_ERR_PROTO);
-	assert_non_null(strstr(e.text, "version 2, expected 1"));
+	assert_non_null(strstr(e.text, "version 3, expected 2"));
 }
 
 static void hello_proves_the_secret(void **state)
@@ -115,10 +129,12 @@ static void hello_proves_the_secret(void **state)
 		.from = 3,
 		.to = 70000,
 		.stream = 5,
+		.life = 6,
 		.streams = 8,
 		.eager_nbytes = 1 << 20,
 		.size = 70001,
-		.unchecked = 1};
+		.unchecked = 1,
+		.replay = 1};
 	uint8_t secret[32] = "the job's", other[32] = "the jobs", bytes[GCI_HELLO_NBYTES];
 	struct gci_hello got = {0}, forged;
 	uint8_t forgery[GCI_HELLO_NBYTES];
@@ -129,13 +145,14 @@ static void hello_proves_the_secret(void **state)
 	assert_memory_equal(&got, &h, sizeof(h));
 	assert_int_equal(gci_hello_decode(bytes, other, &got, NULL), GCOLL_ERR_PROTO);
 	/* One connection's token under another one's header. */
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		forged = h;
 		forged.from += i == 0;
 		forged.to += i == 1;
 		forged.stream += i == 2;
+		forged.life += i == 3;
 		assert_int_equal(gci_hello_encode(&forged, other, forgery), 0);
-		memcpy(forgery + 64, bytes + 64, 32);
+		memcpy(forgery + GCI_FRAME_HEAD_NBYTES, bytes + GCI_FRAME_HEAD_NBYTES, 32);
 		assert_int_equal(gci_hello_decode(forgery, secret, &got, NULL), GCOLL_ERR_PROTO);
 	}
 }
