@@ -126,6 +126,19 @@ static int mem_progress(struct gci_tp *tp, uint64_t timeout_ns)
 	return gci_ep_status(&m->ep);
 }
 
+/* The simulated network moves in progress only. */
+static int mem_fd(struct gci_tp *tp)
+{
+	(void)tp;
+	return -1;
+}
+
+static uint64_t mem_timeout_ns(struct gci_tp *tp)
+{
+	(void)tp;
+	return 0;
+}
+
 static void mem_wake(struct gci_tp *tp)
 {
 	atomic_store(&((struct gci_mem *)tp)->woken, 1);
@@ -212,6 +225,8 @@ static const struct gci_tp_ops mem_ops = {
 	.detach = mem_detach,
 	.connect = mem_connect,
 	.progress = mem_progress,
+	.fd = mem_fd,
+	.timeout_ns = mem_timeout_ns,
 	.wake = mem_wake,
 	.fail = mem_fail,
 	.stop = mem_stop,

@@ -119,11 +119,13 @@ static void on_async(uv_async_t *async)
 	(void)async;
 }
 
-/* One round of the loop. */
+/* One round of the loop. One that nothing keeps alive would not look at its sockets. */
 static void wait(struct gci_tcp *t, uint64_t timeout_ns)
 {
 	if (!timeout_ns) {
+		uv_ref((uv_handle_t *)&t->async);
 		uv_run(t->loop, UV_RUN_NOWAIT);
+		gci_tcp_new_handle(t, (uv_handle_t *)&t->async);
 		return;
 	}
 	uv_update_time(t->loop);
@@ -172,6 +174,32 @@ static int tcp_progress(struct gci_tp *tp, uint64_t timeout_ns)
 	wait(t, timeout_ns);
 	call_due(t);
 	return gci_ep_status(&t->ep);
+}
+
+void gci_tcp_turn(struct gci_tp *tp)
+{
+	call_due((struct gci_tcp *)tp);
+}
+
+static int tcp_fd(struct gci_tp *tp)
+{
+	return uv_backend_fd(((struct gci_tcp *)tp)->loop);
+}
+
+static uint64_t tcp_timeout_ns(struct gci_tp *tp)
+{
+	struct gci_tcp *t = (struct gci_tcp *)tp;
+	int ms;
+
+	if (gci_ep_busy(&t->ep) || !gci_list_empty(&t->dirty))
+		return 0;
+	if (t->unref) /* whoever runs the loop knows of its timers */
+		return GCI_NEVER;
+	/* 0 also when sockets are watched that the descriptor does not know of before the loop
+	 * runs. */
+	uv_update_time(t->loop);
+	ms = uv_backend_timeout(t->loop);
+	return ms < 0 ? GCI_NEVER : (uint64_t)ms * GCI_NS_PER_MS;
 }
 
 static void tcp_isend(struct gci_tp *tp, struct gci_tp_req *r)
@@ -277,6 +305,12 @@ static void destroy(struct gci_tcp *t)
 	gci_free(t);
 }
 
+void gci_tcp_new_handle(struct gci_tcp *t, uv_handle_t *h)
+{
+	if (t->unref)
+		uv_unref(h);
+}
+
 void gci_tcp_handle_closed(struct gci_tcp *t)
 {
 	t->nhandles--;
@@ -331,6 +365,8 @@ static const struct gci_tp_ops tcp_ops = {
 	.detach = tcp_detach,
 	.connect = tcp_connect,
 	.progress = tcp_progress,
+	.fd = tcp_fd,
+	.timeout_ns = tcp_timeout_ns,
 	.wake = tcp_wake,
 	.fail = tcp_fail,
 	.stop = tcp_stop,
@@ -344,6 +380,7 @@ static int take_config(struct gci_tcp *t, const struct gci_tcp_config *tcp, stru
 	int i, size = t->tp.config.size;
 
 	t->listen_fd = tcp->listen_fd;
+	t->unref = tcp->loop && tcp->unref;
 	memcpy(t->secret, tcp->secret, sizeof(t->secret));
 	t->connect_timeout_ns = tcp->connect_timeout_ns ? tcp->connect_timeout_ns : CONNECT_NS;
 	t->congestion = tcp->congestion ? gci_strdup(tcp->congestion) : NULL;
@@ -380,6 +417,9 @@ static int open_handles(struct gci_tcp *t, uv_loop_t *given, struct gci_error *e
 	uv_timer_init(t->loop, &t->timer);
 	uv_timer_init(t->loop, &t->watch);
 	t->nhandles = 4;
+	gci_tcp_new_handle(t, (uv_handle_t *)&t->listen);
+	gci_tcp_new_handle(t, (uv_handle_t *)&t->async);
+	gci_tcp_new_handle(t, (uv_handle_t *)&t->watch);
 	return 0;
 }
 

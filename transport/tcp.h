@@ -14,6 +14,10 @@
  * with it the others' sockets and their `piece`; `done` is called in a transport's own progress
  * only. After free, run the loop once more before uv_loop_close: handles close in it.
  *
+ * Or the caller runs the loop: then no one needs to call progress, if gci_tcp_turn is called before
+ * and after the loop looks at its sockets (uv_prepare_t, uv_check_t), and the loop is not left to
+ * wait while timeout_ns says 0.
+ *
  * Silence: keepalive watches idle connections; those with bytes under way fail when the kernel of
  * the other side has not answered for dead_ns. A program that is alive but does not call progress
  * is not silent, however long it takes. A peer that dies before its connection is open is not
@@ -34,6 +38,7 @@ struct gci_tcp_config {
 	const char *const *addrs; /* of every rank, "IP:PORT" or "[IP]:PORT"; copied */
 	uint8_t secret[GCI_TCP_SECRET_NBYTES]; /* the job's; strangers are turned away */
 	uv_loop_t *loop;                       /* shared with others, or NULL for one of our own */
+	int unref;              /* our handles do not keep the loop of others alive */
 	const char *congestion; /* TCP_CONGESTION for peers with several streams; NULL: default */
 	uint64_t connect_timeout_ns; /* for a peer's streams together; 0: 10 s */
 };
@@ -46,5 +51,8 @@ int gci_tcp_listen(const char *ip, uint16_t port_lo, uint16_t port_hi, int *fd,
 
 int gci_tcp_create(struct gci_tp **tp, const struct gci_tp_config *config,
 	const struct gci_tcp_config *tcp, struct gci_error *e);
+
+/* Calls what is due, and hands over what is to be sent, without looking at the network. */
+void gci_tcp_turn(struct gci_tp *tp);
 
 #endif

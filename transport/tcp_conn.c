@@ -38,6 +38,7 @@ struct gci_conn *gci_conn_new(struct gci_tcp *t, int fd)
 	c->peer = -1;
 	c->state = GCI_CONN_GREETING;
 	t->nhandles++;
+	gci_tcp_new_handle(t, (uv_handle_t *)&c->poll);
 	gci_list_push(&t->conns, &c->link);
 	return c;
 }

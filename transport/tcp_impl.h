@@ -64,6 +64,7 @@ struct gci_tcp {
 
 	uv_loop_t *loop;
 	uv_loop_t own_loop;
+	int unref;        /* the loop lives as long as the caller wants */
 	uv_timer_t timer; /* of progress */
 	uv_timer_t watch;
 	uv_async_t async;
@@ -109,6 +110,8 @@ void gci_tcp_watch(struct gci_tcp *t);
 
 /* tcp.c */
 void gci_tcp_dirty(struct gci_tcp *t, struct gci_tcp_peer *p);
+/* Any handle but `timer`, when it is made. */
+void gci_tcp_new_handle(struct gci_tcp *t, uv_handle_t *h);
 void gci_tcp_handle_closed(struct gci_tcp *t);
 /* Whether a peer's HELLO says what ours says; 0 or the endpoint's failure. */
 int gci_tcp_disagree(struct gci_tcp *t, const struct gci_hello *h);

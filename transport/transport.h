@@ -138,6 +138,12 @@ struct gci_tp_ops {
 	/* Does what can be done, first waiting up to timeout_ns for something to do. Returns 0, or
 	 * the status of the first failure. */
 	int (*progress)(struct gci_tp *tp, uint64_t timeout_ns);
+	/* For callers that wait elsewhere: a descriptor that poll(2) finds readable when progress
+	 * has something to do, always the same one; -1: there is none. */
+	int (*fd)(struct gci_tp *tp);
+	/* How long it may be waited on until progress must be called. 0: call it first, there is
+	 * something to do; GCI_NEVER. */
+	uint64_t (*timeout_ns)(struct gci_tp *tp);
 	/* Ends a wait in progress from any thread. */
 	void (*wake)(struct gci_tp *tp);
 	/* Fails the transport from outside (the job was revoked). on_failure is not called. */
@@ -182,6 +188,16 @@ static inline void gci_tp_connect(struct gci_tp *tp, int peer)
 static inline int gci_tp_progress(struct gci_tp *tp, uint64_t timeout_ns)
 {
 	return tp->ops->progress(tp, timeout_ns);
+}
+
+static inline int gci_tp_fd(struct gci_tp *tp)
+{
+	return tp->ops->fd(tp);
+}
+
+static inline uint64_t gci_tp_timeout_ns(struct gci_tp *tp)
+{
+	return tp->ops->timeout_ns(tp);
 }
 
 static inline void gci_tp_wake(struct gci_tp *tp)
