@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The public calls that start nothing, and errors. */
 #include "comm/comm.h"
+#include "comm/thread.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -49,7 +50,11 @@ int gcoll_clusters(const gcoll_comm *c)
 
 void gcoll_abort(gcoll_comm *c, const char *reason)
 {
-	if (c)
-		gci_engine_fail(c->engine, GCOLL_ERR_ABORTED, c->engine->rank, "%s",
-			reason && *reason ? reason : "no reason was given");
+	if (!c)
+		return;
+	gci_enter(c->engine);
+	gci_engine_fail(c->engine, GCOLL_ERR_ABORTED, c->engine->rank, "%s",
+		reason && *reason ? reason : "no reason was given");
+	gci_thread_nudge(c->engine);
+	gci_leave(c->engine);
 }

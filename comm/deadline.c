@@ -73,6 +73,16 @@ static void look(struct gci_engine *e)
 		fail(e, w.peer, &w);
 }
 
+uint64_t gci_deadline_left(const struct gci_engine *e)
+{
+	uint64_t least = gci_deadline_least(e);
+
+	if (least == GCI_NEVER)
+		return GCI_NEVER;
+	/* Past the floor of automatic ones it is looked at them from time to time. */
+	return e->waited_ns < least ? least - e->waited_ns : LOOK_NS;
+}
+
 void gci_deadline_count(struct gci_engine *e, uint64_t since_ns)
 {
 	struct gci_tp_wait w;

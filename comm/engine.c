@@ -6,6 +6,8 @@
 #include "collectives/blocks/windows.h"
 #include "comm/comm.h"
 #include "comm/deadline.h"
+#include "comm/done.h"
+#include "comm/loop.h"
 #include "comm/message.h"
 #include "comm/request.h"
 
@@ -29,6 +31,7 @@ struct gci_engine *gci_engine_create(int rank, int size, const char **hosts)
 	gci_calls_init(&e->calls);
 	gci_list_init(&e->comms);
 	gci_list_init(&e->requests);
+	gci_list_init(&e->untold);
 	return e;
 }
 
@@ -37,6 +40,9 @@ void gci_engine_free(struct gci_engine *e)
 	if (!e)
 		return;
 	gci_tp_free(e->tp);
+	e->tp = NULL;
+	gci_loop_close(e);
+	gci_done_cancel(e);
 	/* Requests that nobody waited for belong to the caller still; their memory is ours. */
 	while (!gci_list_empty(&e->requests))
 		gci_req_drop(gci_container(e->requests.next, gcoll_req, link));
@@ -58,6 +64,7 @@ void gci_engine_fail(struct gci_engine *e, int status, int rank, const char *fmt
 
 	if (e->failure.status)
 		return;
+	e->failed_ns = gci_now_ns();
 	e->failure.status = status;
 	e->failure.rank = rank;
 	va_start(ap, fmt);
@@ -91,18 +98,26 @@ int gci_engine_check(struct gci_engine *e)
 		if (!e->failure.status)
 			gci_tp_fail(e->tp, f.status);
 		e->failure = f;
+		e->has_verdict = 1;
 	}
 	return e->failure.status;
 }
 
-void gci_engine_await_verdict(struct gci_engine *e)
+int gci_engine_settled(const struct gci_engine *e)
 {
-	struct gci_ctl_failure f;
-	uint64_t end = gci_now_ns() + VERDICT_WAIT;
+	return !e->failure.status || !e->ctl || e->has_verdict ||
+	       gci_now_ns() - e->failed_ns >= VERDICT_WAIT;
+}
 
-	while (e->ctl && !gci_control_verdict(e->ctl, &f) && gci_now_ns() < end)
-		gci_sleep_ns(10 * GCI_NS_PER_MS);
+void gci_engine_await_verdict(struct gci_engine *e, uint64_t timeout_ns)
+{
+	uint64_t start = gci_now_ns();
+
 	gci_engine_check(e);
+	while (!gci_engine_settled(e) && gci_now_ns() - start < timeout_ns) {
+		gci_sleep_ns(10 * GCI_NS_PER_MS);
+		gci_engine_check(e);
+	}
 }
 
 static void on_failure(void *user, const struct gci_tp_failure *f)
@@ -206,17 +221,45 @@ struct gci_tp_config gci_engine_tp_config(struct gci_engine *e)
 
 /* ---- progress */
 
+void gci_engine_after(struct gci_engine *e, uint64_t since_ns)
+{
+	if (gci_engine_check(e))
+		gci_messages_fail(e);
+	gci_deadline_count(e, since_ns);
+	gci_reqs_ask(e);
+	gci_done_tell(e);
+}
+
 int gci_engine_progress(struct gci_engine *e, uint64_t timeout_ns)
 {
-	uint64_t now = gci_now_ns();
+	uint64_t since = e->asleep_ns ? e->asleep_ns : gci_now_ns();
 
-	if (gci_engine_check(e))
+	e->asleep_ns = 0;
+	if (gci_engine_check(e) || !gci_list_empty(&e->untold))
 		timeout_ns = 0;
 	else if (gci_deadline_least(e) < timeout_ns)
 		timeout_ns = gci_deadline_least(e);
 	gci_tp_progress(e->tp, timeout_ns);
-	if (gci_engine_check(e))
-		gci_messages_fail(e);
-	gci_deadline_count(e, now);
+	/* A loop of the program's has counted the time, in there. */
+	gci_engine_after(e, e->loop ? gci_now_ns() : since);
 	return e->failure.status;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+uint64_t gci_engine_sleep_ns(struct gci_engine *e)
+{
+	uint64_t ns = gci_tp_timeout_ns(e->tp), now = gci_now_ns();
+
+	if (e->failure.status && !gci_engine_settled(e))
+		ns = least(ns, e->failed_ns + VERDICT_WAIT - now);
+	else if (!gci_list_empty(&e->untold))
+		ns = 0;
+	if (e->active && !e->failure.status)
+		ns = least(ns, least(gci_deadline_left(e), gci_reqs_ask_in(e)));
+	e->asleep_ns = ns && e->active ? now : 0;
+	return ns;
 }

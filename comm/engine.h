@@ -15,14 +15,18 @@
 #include "comm/scratch.h"
 #include "transport/transport.h"
 
+#include <pthread.h>
+
 #define GCI_WINDOW_BITS 24 /* of seq: the window; above it the operation's number */
 #define GCI_SEQ_MESSAGE (1ull << 63)
 #define GCI_EARLY_OPS   64 /* remembered of communicators that are not made here yet */
 #define GCI_FREED_COMMS 64 /* remembered */
 
 struct gcoll_comm;
+struct gci_loop;
 struct gci_run_trace;
 struct gci_table;
+struct gci_thread;
 
 struct gci_early_op {
 	uint32_t comm; /* 0: none; the world's is made before any message comes */
@@ -62,6 +66,13 @@ struct gci_engine {
 
 	struct gci_list requests; /* all that are not freed, gcoll_req.link */
 	uint32_t active;          /* of them under way */
+	uint64_t nended;          /* so far */
+	struct gci_list untold;   /* over, but their callback was not called: gcoll_req.untold */
+	int telling;              /* a callback is being called, by this thread: */
+	pthread_t teller;
+
+	struct gci_thread *thread; /* comm/thread.h; NULL: the program's calls make progress */
+	struct gci_loop *loop;     /* comm/loop.h: the program's own; NULL: none */
 	struct gci_sched_cache cache;
 	struct gci_scratch scratch;
 	struct gci_recording recording;
@@ -69,9 +80,14 @@ struct gci_engine {
 	uint64_t seen_activity; /* when waited_ns was last counted */
 	uint64_t waited_ns;     /* in progress, without activity */
 	uint64_t looked_ns;     /* waited_ns when comm/deadline.c last looked closer */
+	uint64_t asked_ns;      /* waited_ns when comm/request.c last asked for all that it may */
+	uint64_t asleep_ns;     /* since when the caller waits elsewhere; 0: it does not */
 	int finalizing;
+	int splitting; /* in gcoll_comm_split or gcoll_comm_dup */
 
 	struct gci_ctl_failure failure; /* status 0: none yet */
+	int has_verdict;                /* the failure is the launcher's word */
+	uint64_t failed_ns;             /* when this rank found one itself */
 	struct gci_control *ctl;        /* NULL without a launcher */
 	struct gci_world *job;          /* comm/world.c */
 	const struct gci_grid *grid;    /* owned by the job; NULL without one */
@@ -106,7 +122,18 @@ int gci_engine_check(struct gci_engine *e);
 /* The communicator with this number; NULL: it is not here. */
 struct gcoll_comm *gci_engine_comm(const struct gci_engine *e, uint32_t id);
 
-/* After a failure: waits a moment for the launcher's word on who failed first. */
-void gci_engine_await_verdict(struct gci_engine *e);
+/* What is to be done after each look at the network. The caller has waited since `since_ns`. */
+void gci_engine_after(struct gci_engine *e, uint64_t since_ns);
+
+/* How long the caller may wait elsewhere, at most, before it calls gci_engine_progress again. If
+ * not 0, the time from now until then counts as waiting. */
+uint64_t gci_engine_sleep_ns(struct gci_engine *e);
+
+/* False for a moment after a failure: until the launcher's word on who failed first is here, or is
+ * not to be waited for any longer. True without a failure. */
+int gci_engine_settled(const struct gci_engine *e);
+
+/* Waits for that, `timeout_ns` at most. */
+void gci_engine_await_verdict(struct gci_engine *e, uint64_t timeout_ns);
 
 #endif

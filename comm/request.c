@@ -2,6 +2,8 @@
 #include "comm/request.h"
 
 #include "base/mem.h"
+#include "comm/done.h"
+#include "comm/loop.h"
 
 #include <stdio.h>
 
@@ -27,6 +29,7 @@ void gci_req_drop(gcoll_req *r)
 		c->engine->active--;
 	r->ops->drop(r);
 	c->nrequests--;
+	gci_list_del(&r->untold);
 	gci_list_del(&r->link);
 	gci_free(r);
 }
@@ -45,7 +48,7 @@ int gci_req_error(struct gci_engine *e, int status)
 {
 	if (!e->failure.status)
 		return status;
-	gci_engine_await_verdict(e);
+	gci_engine_await_verdict(e, GCI_NEVER);
 	return gci_comm_error(e->failure.status, "%s", e->failure.text);
 }
 
@@ -56,14 +59,18 @@ static int begin(gcoll_req *r)
 
 	if (rc)
 		return gci_req_error(e, rc);
+	if (e->finalizing)
+		return gci_comm_error(GCOLL_ERR_ABORTED, "the rank has left the job");
 	e->started = 1;
 	r->active = 1;
-	r->over = r->status = 0;
+	r->over = r->status = r->awaited = 0;
 	r->asked_ns = 0;
 	e->active++;
+	gci_loop_hold(e);
 	gci_list_del(&r->link);
 	gci_list_push(&e->requests, &r->link);
 	rc = r->ops->start(r);
+	gci_thread_nudge(e);
 	if (!rc)
 		return 0;
 	r->active = 0;
@@ -82,13 +89,26 @@ int gci_req_launch(gcoll_req **req)
 	return rc;
 }
 
+int gci_req_may_wait(const struct gci_engine *e)
+{
+	if (!gci_done_telling(e))
+		return 0;
+	return gci_comm_error(GCOLL_ERR_INVAL,
+		"called from a callback of gcoll_on_done, which must not wait, expected the "
+		"nonblocking form");
+}
+
 int gci_req_run(gcoll_req **req)
 {
-	int rc;
+	int rc = gci_req_may_wait((*req)->comm->engine);
 
+	if (rc) {
+		gci_req_drop(*req);
+		return rc;
+	}
 	(*req)->blocking = 1;
 	rc = gci_req_launch(req);
-	return rc ? rc : gcoll_wait(req);
+	return rc ? rc : gci_req_wait(req);
 }
 
 int gci_req_keep(gcoll_req **req)
@@ -99,9 +119,12 @@ int gci_req_keep(gcoll_req **req)
 
 void gci_req_end(gcoll_req *r, int status)
 {
-	r->over = 1;
 	r->status = status;
+	__atomic_store_n(&r->over, 1, __ATOMIC_RELEASE);
 	r->comm->engine->active--;
+	r->comm->engine->nended++;
+	if (r->fn)
+		gci_done_add(r);
 }
 
 void gci_req_name_oldest(const struct gci_engine *e, char out[GCI_SIGNATURE_NBYTES])
@@ -121,17 +144,46 @@ void gci_req_name_oldest(const struct gci_engine *e, char out[GCI_SIGNATURE_NBYT
 
 /* A message waits quietly for a peer that never comes to it. Asked rarer and rarer: what is known
  * late has cost no more than as long again. */
+static int ask_is_due(uint64_t *asked_ns, uint64_t waited_ns)
+{
+	if (waited_ns < *asked_ns)
+		*asked_ns = 0; /* something came since */
+	if (waited_ns < (*asked_ns ? 2 * *asked_ns : GCI_NS_PER_S))
+		return 0;
+	*asked_ns = waited_ns;
+	return 1;
+}
+
 static void ask(gcoll_req *r)
 {
 	const struct gci_engine *e = r->comm->engine;
 
-	if (e->waited_ns < r->asked_ns)
-		r->asked_ns = 0; /* something came since */
-	if (!r->ops->ask || !e->ctl ||
-		e->waited_ns < (r->asked_ns ? 2 * r->asked_ns : GCI_NS_PER_S))
+	if (r->ops->ask && e->ctl && ask_is_due(&r->asked_ns, e->waited_ns))
+		r->ops->ask(r);
+}
+
+void gci_reqs_ask(struct gci_engine *e)
+{
+	struct gci_list *it;
+
+	if (!e->ctl || e->failure.status || !ask_is_due(&e->asked_ns, e->waited_ns))
 		return;
-	r->asked_ns = e->waited_ns;
-	r->ops->ask(r);
+	gci_list_each (it, &e->requests) {
+		gcoll_req *r = gci_container(it, gcoll_req, link);
+
+		if (r->active && !r->over && r->ops->ask &&
+			(r->fn || __atomic_load_n(&r->awaited, __ATOMIC_RELAXED)))
+			r->ops->ask(r);
+	}
+}
+
+uint64_t gci_reqs_ask_in(const struct gci_engine *e)
+{
+	uint64_t waited = e->waited_ns;
+
+	if (!e->ctl)
+		return GCI_NEVER;
+	return waited < GCI_NS_PER_S ? GCI_NS_PER_S - waited : waited;
 }
 
 static int take_result(gcoll_req **req)
@@ -153,50 +205,124 @@ static int take_result(gcoll_req **req)
 
 int gcoll_start(gcoll_req *r)
 {
+	int rc;
+
 	if (!r)
 		return gci_comm_error(GCOLL_ERR_INVAL, "the request is NULL");
+	gci_enter(r->comm->engine);
 	if (!r->persistent || r->active)
-		return gci_comm_error(GCOLL_ERR_INVAL, "the request is under way already");
-	return begin(r);
+		rc = gci_comm_error(GCOLL_ERR_INVAL, "the request is under way already");
+	else
+		rc = begin(r);
+	gci_leave(r->comm->engine);
+	return rc;
 }
 
-int gcoll_wait(gcoll_req **req)
+static int told_elsewhere(void)
 {
-	if (!req || !*req || !(*req)->active)
-		return 0;
-	while (!(*req)->over) {
-		gci_engine_progress((*req)->comm->engine, GCI_NS_PER_S);
-		ask(*req);
+	return gci_comm_error(GCOLL_ERR_INVAL,
+		"the request has a callback, which is called instead of being waited for");
+}
+
+/* True if its result can be told without waiting for more. */
+static int is_over(const gcoll_req *r)
+{
+	return r->over && (!r->status || gci_engine_settled(r->comm->engine));
+}
+
+int gci_req_wait(gcoll_req **req)
+{
+	gcoll_req *r = *req;
+	struct gci_engine *e = r->comm->engine;
+	int rc = r->over ? 0 : gci_req_may_wait(e);
+
+	if (rc)
+		return rc;
+	__atomic_store_n(&r->awaited, 1, __ATOMIC_RELAXED);
+	while (e->thread && !is_over(r))
+		gci_gate_wait(&e->thread->gate);
+	while (!r->over) {
+		gci_engine_progress(e, GCI_NS_PER_S);
+		ask(r);
 	}
 	return take_result(req);
 }
 
+int gcoll_wait(gcoll_req **req)
+{
+	struct gci_engine *e;
+	int rc = 0;
+
+	if (!req || !*req)
+		return 0;
+	e = (*req)->comm->engine;
+	gci_enter(e);
+	if ((*req)->active)
+		rc = (*req)->fn ? told_elsewhere() : gci_req_wait(req);
+	gci_leave(e);
+	return rc;
+}
+
+/* What can be done now, without a thread of ours. */
+static void move(gcoll_req *r)
+{
+	struct gci_engine *e = r->comm->engine;
+
+	if (r->over || gci_done_telling(e)) {
+		gci_engine_check(e);
+		return;
+	}
+	gci_engine_progress(e, 0);
+	if (!r->over)
+		ask(r);
+}
+
 int gcoll_test(gcoll_req **req, int *done)
 {
-	int over = 1;
+	struct gci_engine *e;
+	int rc = 0;
 
 	if (!done)
 		return gci_comm_error(GCOLL_ERR_INVAL, "done is NULL");
 	*done = 1;
-	if (!req || !*req || !(*req)->active)
+	if (!req || !*req)
 		return 0;
-	if (!(*req)->over)
-		gci_engine_progress((*req)->comm->engine, 0);
-	over = (*req)->over;
-	if (!over)
-		ask(*req);
-	*done = over;
-	return over ? take_result(req) : 0;
+	e = (*req)->comm->engine;
+	/* Whoever tests again and again does not hold up the thread that it waits for. */
+	if (e->thread && !(*req)->fn && !__atomic_load_n(&(*req)->over, __ATOMIC_ACQUIRE)) {
+		__atomic_store_n(&(*req)->awaited, 1, __ATOMIC_RELAXED);
+		*done = !(*req)->active;
+		return 0;
+	}
+	gci_enter(e);
+	if ((*req)->active && (*req)->fn) {
+		rc = told_elsewhere();
+	} else if ((*req)->active) {
+		if (!e->thread)
+			move(*req);
+		*done = is_over(*req);
+		rc = *done ? take_result(req) : 0;
+	}
+	gci_leave(e);
+	return rc;
 }
 
 int gcoll_req_free(gcoll_req **req)
 {
+	struct gci_engine *e;
+	int rc = 0;
+
 	if (!req || !*req)
 		return 0;
-	if ((*req)->active)
-		return gci_comm_error(GCOLL_ERR_INVAL,
+	e = (*req)->comm->engine;
+	gci_enter(e);
+	if ((*req)->active) {
+		rc = gci_comm_error(GCOLL_ERR_INVAL,
 			"the request is under way, expected gcoll_wait or gcoll_test before");
-	gci_req_drop(*req);
-	*req = NULL;
-	return 0;
+	} else {
+		gci_req_drop(*req);
+		*req = NULL;
+	}
+	gci_leave(e);
+	return rc;
 }

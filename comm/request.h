@@ -9,6 +9,7 @@
 #define GCI_COMM_REQUEST_H
 
 #include "comm/comm.h"
+#include "comm/thread.h"
 
 struct gci_req_ops {
 	/* Begins. gci_req_end is called when it is over, from progress or from here. 0, or an error
@@ -28,8 +29,13 @@ struct gcoll_req {
 	struct gci_list link; /* engine->requests, in the order they were begun */
 	int persistent, blocking;
 	int active; /* begun and not waited for */
-	int over, status;
-	uint64_t asked_ns; /* engine->waited_ns when `ask` was last called */
+	int over;   /* read by threads that are not inside the gate, too */
+	int status;
+	int awaited;            /* by a thread, since it was begun */
+	gcoll_done_fn *fn;      /* called instead of being waited for; or NULL */
+	void *ctx;              /* its */
+	struct gci_list untold; /* engine->untold */
+	uint64_t asked_ns;      /* engine->waited_ns when `ask` was last called */
 };
 
 /* A zeroed one of `size` bytes. On failure *req is NULL. */
@@ -43,6 +49,16 @@ int gci_req_launch(gcoll_req **req);
 int gci_req_run(gcoll_req **req);  /* and waits for its end */
 int gci_req_keep(gcoll_req **req); /* makes it persistent instead */
 
+/* gcoll_wait, inside of the gate. */
+int gci_req_wait(gcoll_req **req);
+
+/* Calls `ask` of all that nobody asks for in gcoll_wait or gcoll_test: those of callbacks, and
+ * those that threads wait for. */
+void gci_reqs_ask(struct gci_engine *e);
+
+/* How long from now that may be waited with: never 0. */
+uint64_t gci_reqs_ask_in(const struct gci_engine *e);
+
 /* It is over. */
 void gci_req_end(gcoll_req *r, int status);
 
@@ -52,31 +68,41 @@ void gci_req_drop(gcoll_req *r);
 /* The one that has been under way for longest. */
 void gci_req_name_oldest(const struct gci_engine *e, char out[GCI_SIGNATURE_NBYTES]);
 
+/* Refuses, with GCOLL_ERR_INVAL, to wait from within a callback. */
+int gci_req_may_wait(const struct gci_engine *e);
+
 /* The engine's failure as this call's error; without one, `status` and what was said of it. */
 int gci_req_error(struct gci_engine *e, int status);
 
 /* The three public forms of a call, made of its static function make_NAME(..., gcoll_req **req).
  * ARGS are the parameters' names in parentheses, then come their declarations. */
 #define GCI_UNPACK(...) __VA_ARGS__
-#define GCI_FORMS(name, args, ...)                            \
-	int gcoll_##name(__VA_ARGS__)                         \
-	{                                                     \
-		gcoll_req *own, **req = &own;                 \
-		int rc = make_##name(GCI_UNPACK args, req);   \
-                                                              \
-		return rc ? rc : gci_req_run(req);            \
-	}                                                     \
-	int gcoll_i##name(__VA_ARGS__, gcoll_req **req)       \
-	{                                                     \
-		int rc = make_##name(GCI_UNPACK args, req);   \
-                                                              \
-		return rc ? rc : gci_req_launch(req);         \
-	}                                                     \
-	int gcoll_##name##_init(__VA_ARGS__, gcoll_req **req) \
-	{                                                     \
-		int rc = make_##name(GCI_UNPACK args, req);   \
-                                                              \
-		return rc ? rc : gci_req_keep(req);           \
+#define GCI_FORMS(name, args, ...)                                               \
+	int gcoll_##name(__VA_ARGS__)                                            \
+	{                                                                        \
+		gcoll_req *own, **req = &own;                                    \
+                                                                                 \
+		GCI_FORM(make_##name(GCI_UNPACK args, req), gci_req_run(req))    \
+	}                                                                        \
+	int gcoll_i##name(__VA_ARGS__, gcoll_req **req)                          \
+	{                                                                        \
+		GCI_FORM(make_##name(GCI_UNPACK args, req), gci_req_launch(req)) \
+	}                                                                        \
+	int gcoll_##name##_init(__VA_ARGS__, gcoll_req **req)                    \
+	{                                                                        \
+		GCI_FORM(make_##name(GCI_UNPACK args, req), gci_req_keep(req))   \
 	}
+
+/* One of them, on the communicator `c`, which the caller may have given as NULL. */
+#define GCI_FORM(make, then)                         \
+	struct gci_engine *e = c ? c->engine : NULL; \
+	int rc;                                      \
+                                                     \
+	gci_enter(e);                                \
+	rc = make;                                   \
+	if (!rc)                                     \
+		rc = then;                           \
+	gci_leave(e);                                \
+	return rc;
 
 #endif

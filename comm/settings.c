@@ -3,6 +3,7 @@
 #include "base/units.h"
 #include "comm/comm.h"
 #include "comm/deadline.h"
+#include "comm/thread.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -126,17 +127,11 @@ static int unknown_setting(const char *key)
 		key, list);
 }
 
-int gcoll_comm_set(gcoll_comm *c, const char *key, const char *value)
+static int set(gcoll_comm *c, const char *key, const char *value)
 {
+	int kind = gci_kind_find(key);
 	size_t i;
-	int kind;
 
-	if (!c || !key || !value)
-		return gci_comm_error(GCOLL_ERR_INVAL, "%s is NULL",
-			!c    ? "the communicator"
-			: key ? "value"
-			      : "key");
-	kind = gci_kind_find(key);
 	if (kind >= 0)
 		return set_algorithm(c, (enum gci_kind)kind, value);
 	for (i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
@@ -150,4 +145,19 @@ int gcoll_comm_set(gcoll_comm *c, const char *key, const char *value)
 		return settings[i].set(c, value);
 	}
 	return unknown_setting(key);
+}
+
+int gcoll_comm_set(gcoll_comm *c, const char *key, const char *value)
+{
+	int rc;
+
+	if (!c || !key || !value)
+		return gci_comm_error(GCOLL_ERR_INVAL, "%s is NULL",
+			!c    ? "the communicator"
+			: key ? "value"
+			      : "key");
+	gci_enter(c->engine);
+	rc = set(c, key, value);
+	gci_leave(c->engine);
+	return rc;
 }

@@ -84,6 +84,15 @@ int gci_split_end(struct gci_split *s, int status, gcoll_comm **out)
 	return status;
 }
 
+/* Numbers are agreed upon for one communicator at a time. */
+static int may_split(const struct gci_engine *e)
+{
+	if (!e->splitting)
+		return gci_req_may_wait(e);
+	return gci_comm_error(GCOLL_ERR_INVAL,
+		"another thread is in gcoll_comm_split or gcoll_comm_dup, expected one at a time");
+}
+
 static int split(gcoll_comm *c, const char *name, int color, int key, gcoll_comm **out)
 {
 	struct gci_split s;
@@ -92,10 +101,18 @@ static int split(gcoll_comm *c, const char *name, int color, int key, gcoll_comm
 	if (!out || !c)
 		return gci_comm_error(
 			GCOLL_ERR_INVAL, "%s is NULL", out ? "the communicator" : "out");
-	rc = gci_split_start(&s, c, name, color, key);
-	if (!rc)
-		rc = gcoll_wait(&s.req);
-	return gci_split_end(&s, rc, out);
+	gci_enter(c->engine);
+	rc = may_split(c->engine);
+	if (!rc) {
+		c->engine->splitting = 1;
+		rc = gci_split_start(&s, c, name, color, key);
+		if (!rc)
+			rc = gci_req_wait(&s.req);
+		rc = gci_split_end(&s, rc, out);
+		c->engine->splitting = 0;
+	}
+	gci_leave(c->engine);
+	return rc;
 }
 
 int gcoll_comm_split(gcoll_comm *c, int color, int key, gcoll_comm **out)
@@ -110,14 +127,22 @@ int gcoll_comm_dup(gcoll_comm *c, gcoll_comm **out)
 
 int gcoll_comm_free(gcoll_comm **c)
 {
+	struct gci_engine *e;
+	int rc = 0;
+
 	if (!c || !*c)
 		return 0;
-	if (*c == (*c)->engine->world)
+	e = (*c)->engine;
+	if (*c == e->world)
 		return gci_comm_error(GCOLL_ERR_INVAL, "the world is freed by gcoll_finalize");
-	if ((*c)->nrequests)
-		return gci_comm_error(GCOLL_ERR_INVAL,
+	gci_enter(e);
+	if ((*c)->nrequests) {
+		rc = gci_comm_error(GCOLL_ERR_INVAL,
 			"%u requests on the communicator are not freed", (*c)->nrequests);
-	gci_comm_drop(*c);
-	*c = NULL;
-	return 0;
+	} else {
+		gci_comm_drop(*c);
+		*c = NULL;
+	}
+	gci_leave(e);
+	return rc;
 }

@@ -4,7 +4,11 @@
 #include "base/mem.h"
 #include "base/units.h"
 #include "comm/comm.h"
+#include "comm/done.h"
+#include "comm/loop.h"
 #include "comm/message.h"
+#include "comm/request.h"
+#include "comm/thread.h"
 #include "transport/tcp.h"
 
 #include <errno.h>
@@ -22,6 +26,7 @@ struct gci_world {
 	const char **hosts;
 	struct gci_control *ctl;
 	gcoll_comm *comm;
+	const struct gcoll_options *options;
 	int listen_fd;
 };
 
@@ -208,6 +213,8 @@ static int make_transport(
 		addrs[r] = s->ranks[r].addr;
 	config.epoch = s->epoch;
 	memcpy(tcp.secret, secret, sizeof(tcp.secret));
+	tcp.loop = w->options->uv_loop;
+	tcp.unref = 1;
 	w->listen_fd = -1;
 	rc = gci_tcp_create(&tp, &config, &tcp, e);
 	if (!rc)
@@ -216,12 +223,24 @@ static int make_transport(
 	return rc;
 }
 
+static int start_progress(
+	struct gci_engine *engine, const struct gcoll_options *options, struct gci_error *e)
+{
+	if (options->progress_thread)
+		return gci_thread_start(engine, e);
+	if (options->uv_loop && gci_loop_open(engine, options->uv_loop))
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	return 0;
+}
+
 static void world_free(struct gci_world *w)
 {
 	/* The thread first: it may wake the transport. */
 	gci_control_free(w->ctl);
-	if (w->comm)
+	if (w->comm) {
+		w->comm->engine->ctl = NULL;
 		gci_engine_free(w->comm->engine);
+	}
 	gci_ctl_message_free(&w->start);
 	gci_table_free(&w->table);
 	gci_grid_free(&w->grid);
@@ -253,6 +272,8 @@ static int build(struct gci_world *w, const struct environment *env, struct gci_
 		rc = start_recording(c, e);
 	if (!rc)
 		rc = make_transport(w, c, env->secret, e);
+	if (!rc)
+		rc = start_progress(c->engine, w->options, e);
 	if (rc) {
 		gci_engine_free(c->engine);
 		return rc;
@@ -266,6 +287,12 @@ static int joined;
 
 int gcoll_init(gcoll_comm **world)
 {
+	return gcoll_init_options(world, NULL);
+}
+
+int gcoll_init_options(gcoll_comm **world, const struct gcoll_options *options)
+{
+	static const struct gcoll_options none = {0};
 	struct environment env = {0};
 	struct gci_error e = {0};
 	struct gci_world *w;
@@ -274,6 +301,9 @@ int gcoll_init(gcoll_comm **world)
 	if (!world)
 		return gci_comm_error(GCOLL_ERR_INVAL, "world is NULL");
 	*world = NULL;
+	if (options && options->progress_thread && options->uv_loop)
+		return gci_comm_error(GCOLL_ERR_INVAL,
+			"progress_thread and uv_loop, expected one of them at most");
 	if (__atomic_load_n(&joined, __ATOMIC_ACQUIRE))
 		return gci_comm_error(GCOLL_ERR_INVAL,
 			"this process has called gcoll_init before; it can join its job once");
@@ -286,12 +316,14 @@ int gcoll_init(gcoll_comm **world)
 	if (!w)
 		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
 	w->listen_fd = -1;
+	w->options = options ? options : &none;
 	rc = build(w, &env, &e);
 	explicit_bzero(&env.secret, sizeof(env.secret));
 	if (rc) {
 		world_free(w);
 		return gci_comm_error(rc, "%s", e.text);
 	}
+	w->options = NULL; /* the caller's */
 	*world = w->comm;
 	return 0;
 }
@@ -323,6 +355,9 @@ void gcoll_finalize(gcoll_comm *c)
 		gci_comm_error(GCOLL_ERR_INVAL, "gcoll_finalize, expected the world");
 		return;
 	}
+	if (gci_req_may_wait(e))
+		return;
+	gci_thread_stop(e);
 	e->finalizing = 1;
 	if (!e->failure.status) {
 		gci_control_bye(e->ctl);

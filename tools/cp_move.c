@@ -154,7 +154,7 @@ static void wait_for_something(struct mover *v, struct gci_error *e)
 
 	if (!gci_engine_progress(engine, LOOK_EVERY))
 		return;
-	gci_engine_await_verdict(engine);
+	gci_engine_await_verdict(engine, GCI_NEVER);
 	gci_error_set(e, engine->failure.status, "%s", engine->failure.text);
 }
 

@@ -89,7 +89,7 @@ static int progress(struct gct_wire *w, uint64_t timeout_ns)
 
 	if (!gci_engine_progress(e, timeout_ns))
 		return 0;
-	gci_engine_await_verdict(e);
+	gci_engine_await_verdict(e, GCI_NEVER);
 	return gci_comm_error(e->failure.status, "%s", e->failure.text);
 }
 

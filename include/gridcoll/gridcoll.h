@@ -13,9 +13,9 @@
  *		fprintf(stderr, "%s\n", gcoll_last_error());
  *	gcoll_finalize(world);
  *
- * Threads: one thread at a time uses the world and the communicators made from it. Heartbeats run
- * on a thread of the library's own, so a program may compute for as long as it likes between
- * calls.
+ * Threads: one thread at a time uses the world and the communicators made from it, unless a
+ * progress thread was asked for (gcoll_options). Heartbeats run on a thread of the library's own,
+ * so a program may compute for as long as it likes between calls.
  *
  * Errors: every function that can fail returns GCOLL_OK (0) or a negative GCOLL_ERR_*;
  * gcoll_last_error() has the sentence with the rank, the host and the cause. After a peer or
@@ -116,9 +116,27 @@ typedef struct gcoll_req gcoll_req;   /* an operation; freed by wait, or by a tr
  * GCOLL_ERR_NOLAUNCHER outside of one. One world per process. */
 GCOLL_API int gcoll_init(gcoll_comm **world);
 
+/* Who makes progress. Zero what is not set. */
+struct gcoll_options {
+	/* True: a thread of the library's own does, whatever the program computes, and every call
+	 * may be made by any thread, at any time but that of gcoll_finalize. Two threads must not
+	 * use one request at the same time, nor make communicators; and as ranks begin operations
+	 * of a communicator in the same order, threads use communicators of their own (dup). */
+	int progress_thread;
+	/* A uv_loop_t of the program's, of the same libuv: operations make progress and callbacks
+	 * are called while it runs (uv_run). It is kept alive as long as operations are under way,
+	 * and must stay until gcoll_finalize returns. All calls are made by the loop's thread;
+	 * those that wait, and gcoll_finalize, run the loop, so they must not be called from one of
+	 * its callbacks. */
+	void *uv_loop;
+};
+
+/* As gcoll_init. `options` may be NULL: progress is made in calls of the program's. */
+GCOLL_API int gcoll_init_options(gcoll_comm **world, const struct gcoll_options *options);
+
 /* Waits until all ranks have come here, then leaves the job. After a failure it waits for nobody.
- * Frees all communicators and requests that are left; those under way are cancelled. For the world
- * only; NULL is legal. */
+ * Frees all communicators and requests that are left; those under way are cancelled, which their
+ * callbacks are told. For the world only; NULL is legal. No other thread is in a call. */
 GCOLL_API void gcoll_finalize(gcoll_comm *world);
 
 GCOLL_API int gcoll_rank(const gcoll_comm *c);
@@ -204,7 +222,8 @@ GCOLL_API int gcoll_op_free(enum gcoll_op op);
  *					of times, each ended by wait or test
  * Every rank begins the operations of a communicator in the same order, with arguments that fit;
  * else they end in GCOLL_ERR_MISMATCH. Several may be under way, on one or several communicators.
- * Work is done in calls of wait, test and the blocking forms only.
+ * Work is done in calls of wait, test, gcoll_progress and the blocking forms only, unless
+ * gcoll_options say otherwise.
  *
  * Counts are elements, as many as memory holds. A "block" is the part that belongs to one rank.
  * Operations whose names end in v take blocks of different lengths: counts[rank], and displs[rank]
@@ -392,6 +411,48 @@ GCOLL_API int gcoll_test(gcoll_req **req, int *done);
 /* Frees a prepared operation and sets *req to NULL; GCOLL_ERR_INVAL while it is under way. NULL
  * and *req == NULL are legal. */
 GCOLL_API int gcoll_req_free(gcoll_req **req);
+
+/* Called once the request is over, with its status; gcoll_last_error() has the words. By whatever
+ * makes progress: from within gcoll_wait, gcoll_test, gcoll_progress and the blocking forms of any
+ * request, by the progress thread, or by the program's loop. It may begin operations, set callbacks
+ * and free requests and communicators; what would wait, gcoll_progress and gcoll_finalize it must
+ * not call (GCOLL_ERR_INVAL). Callbacks are called one at a time. */
+typedef void gcoll_done_fn(int status, void *ctx);
+
+/* `fn` is called, once, instead of gcoll_wait or gcoll_test: at the earliest from the next call
+ * that makes progress, at the latest in gcoll_finalize, with GCOLL_ERR_ABORTED if the request is
+ * cancelled. The request is then as after gcoll_wait; so *req is set to NULL, but for one that was
+ * made by an _init function: that one may also be given its callback before it is started, and
+ * keeps it. */
+GCOLL_API int gcoll_on_done(gcoll_req **req, gcoll_done_fn *fn, void *ctx);
+
+/* ---- a loop of the program's own
+ * For a world with neither progress_thread nor uv_loop:
+ *
+ *	struct pollfd p[] = {{.fd = gcoll_comm_fd(world), .events = POLLIN}, ...};
+ *	for (;;) {
+ *		... begin operations ...
+ *		ns = gcoll_comm_timeout_ns(world);	// right before the wait, always
+ *		poll(p, n, ns == GCOLL_NEVER ? -1 : (int)((ns + 999999) / 1000000));
+ *		if (gcoll_progress(world, 0))
+ *			break;
+ *	} */
+
+#define GCOLL_NEVER UINT64_MAX
+
+/* Readable, for poll, select or epoll, when gcoll_progress has something to do. Of the world, the
+ * same for all communicators and always; never read, written or closed by the program. Negative: a
+ * GCOLL_ERR_*. */
+GCOLL_API int gcoll_comm_fd(gcoll_comm *c);
+
+/* How long the program may wait for that, from now, until it calls gcoll_progress; GCOLL_NEVER. 0:
+ * it must not wait, there is something to do now. Holds until the next call of the library. */
+GCOLL_API uint64_t gcoll_comm_timeout_ns(gcoll_comm *c);
+
+/* Makes progress of all operations, of whatever communicator: what can be done now, or, when there
+ * is nothing, what comes within timeout_ns (0: does not wait). Returns when something was done. 0,
+ * or the error that has ended the job. With a progress thread it does nothing else. */
+GCOLL_API int gcoll_progress(gcoll_comm *c, uint64_t timeout_ns);
 
 /* Ends the job on every rank with this reason; later calls return GCOLL_ERR_ABORTED. */
 GCOLL_API void gcoll_abort(gcoll_comm *c, const char *reason);

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+#include "comm/loop.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "transport/tcp.h"
+
+#include <uv.h>
+
+struct gci_loop {
+	struct gci_engine *engine;
+	uv_loop_t *uv;
+	uv_prepare_t prepare; /* referenced while something is under way, the others never */
+	uv_check_t check;
+	uv_idle_t idle; /* active: the loop must not wait */
+	uv_timer_t timer;
+	int nhandles;
+	uint64_t waits_ns;  /* since when the loop waits */
+	uint64_t waited_ns; /* how long it has in vain, not counted yet */
+	uint64_t activity;  /* the engine's, before it waited */
+};
+
+void gci_loop_hold(struct gci_engine *e)
+{
+	if (e->loop)
+		uv_ref((uv_handle_t *)&e->loop->prepare);
+}
+
+static void on_idle(uv_idle_t *idle)
+{
+	(void)idle;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+	(void)timer;
+}
+
+/* How long the loop may wait. In its wait it calls back for other things, too, which may compute
+ * for long: what has waited is counted only when the network was looked at once more. */
+static uint64_t may_wait(struct gci_loop *l)
+{
+	struct gci_engine *e = l->engine;
+	uint64_t ns = gci_engine_sleep_ns(e);
+
+	if (!e->active || ns == GCI_NEVER)
+		return ns;
+	return ns > l->waited_ns ? ns - l->waited_ns : 0;
+}
+
+static void on_prepare(uv_prepare_t *prepare)
+{
+	struct gci_loop *l = prepare->data;
+	struct gci_engine *e = l->engine;
+	uint64_t ns;
+
+	gci_tcp_turn(e->tp);
+	gci_engine_after(e, gci_now_ns());
+	if (!e->active && gci_list_empty(&e->untold))
+		uv_unref((uv_handle_t *)&l->prepare);
+	ns = may_wait(l);
+	if (!ns)
+		uv_idle_start(&l->idle, on_idle);
+	else
+		uv_idle_stop(&l->idle);
+	if (!ns || ns == GCI_NEVER) {
+		uv_timer_stop(&l->timer);
+	} else {
+		uv_update_time(l->uv);
+		uv_timer_start(&l->timer, on_timer, (ns + GCI_NS_PER_MS - 1) / GCI_NS_PER_MS, 0);
+	}
+	l->activity = e->activity;
+	l->waits_ns = gci_now_ns();
+}
+
+static void on_check(uv_check_t *check)
+{
+	struct gci_loop *l = check->data;
+	struct gci_engine *e = l->engine;
+	uint64_t now = gci_now_ns(), before = l->waited_ns;
+
+	gci_tcp_turn(e->tp);
+	l->waited_ns = e->active && e->activity == l->activity ? now - l->waits_ns : 0;
+	gci_engine_after(e, now - before);
+}
+
+static void on_closed(uv_handle_t *h)
+{
+	((struct gci_loop *)h->data)->nhandles--;
+}
+
+int gci_loop_open(struct gci_engine *e, void *uv_loop)
+{
+	struct gci_loop *l = gci_calloc(1, sizeof(*l));
+
+	if (!l)
+		return GCOLL_ERR_NOMEM;
+	l->engine = e;
+	l->uv = uv_loop;
+	uv_prepare_init(l->uv, &l->prepare);
+	uv_check_init(l->uv, &l->check);
+	uv_idle_init(l->uv, &l->idle);
+	uv_timer_init(l->uv, &l->timer);
+	l->prepare.data = l->check.data = l->idle.data = l->timer.data = l;
+	l->nhandles = 4;
+	uv_prepare_start(&l->prepare, on_prepare);
+	uv_check_start(&l->check, on_check);
+	uv_unref((uv_handle_t *)&l->prepare);
+	uv_unref((uv_handle_t *)&l->check);
+	uv_unref((uv_handle_t *)&l->idle);
+	uv_unref((uv_handle_t *)&l->timer);
+	e->loop = l;
+	return 0;
+}
+
+void gci_loop_close(struct gci_engine *e)
+{
+	struct gci_loop *l = e->loop;
+
+	if (!l)
+		return;
+	uv_close((uv_handle_t *)&l->prepare, on_closed);
+	uv_close((uv_handle_t *)&l->check, on_closed);
+	uv_close((uv_handle_t *)&l->idle, on_closed);
+	uv_close((uv_handle_t *)&l->timer, on_closed);
+	/* The transport's handles were closed before, and go with these. */
+	while (l->nhandles)
+		uv_run(l->uv, UV_RUN_NOWAIT);
+	e->loop = NULL;
+	gci_free(l);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+#include "comm/thread.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+
+/* Whole milliseconds, no less than `ns`. */
+static int poll_ms(uint64_t ns)
+{
+	if (ns == GCI_NEVER)
+		return -1;
+	if (ns > INT32_MAX * GCI_NS_PER_MS)
+		return INT32_MAX;
+	return (int)((ns + GCI_NS_PER_MS - 1) / GCI_NS_PER_MS);
+}
+
+/* Tells those who wait for a request, if there is something to tell. */
+static void tell(struct gci_thread *t, uint64_t *seen)
+{
+	struct gci_engine *e = t->engine;
+
+	if (e->nended == *seen && !e->failure.status)
+		return;
+	*seen = e->nended;
+	gci_gate_tell(&t->gate);
+}
+
+static void *move(void *arg)
+{
+	struct gci_thread *t = arg;
+	struct gci_engine *e = t->engine;
+	struct pollfd p = {.fd = gci_tp_fd(e->tp), .events = POLLIN};
+	uint64_t seen = 0;
+	int ms;
+
+	gci_gate_enter(&t->gate);
+	while (!t->quit) {
+		t->rounds++;
+		gci_engine_progress(e, 0);
+		tell(t, &seen);
+		ms = poll_ms(gci_engine_sleep_ns(e));
+		gci_gate_leave(&t->gate);
+		poll(&p, 1, ms);
+		gci_gate_enter(&t->gate);
+	}
+	gci_gate_leave(&t->gate);
+	return NULL;
+}
+
+int gci_thread_start(struct gci_engine *e, struct gci_error *err)
+{
+	struct gci_thread *t = gci_calloc(1, sizeof(*t));
+	sigset_t all, old;
+	int rc;
+
+	if (!t)
+		return gci_error_set(err, GCOLL_ERR_NOMEM, "out of memory");
+	t->engine = e;
+	gci_gate_init(&t->gate);
+	/* Signals are for the threads of the program. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	e->thread = t;
+	rc = pthread_create(&t->id, NULL, move, t);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!rc)
+		return 0;
+	e->thread = NULL;
+	gci_gate_deinit(&t->gate);
+	gci_free(t);
+	return gci_error_set(err, GCOLL_ERR_SYS, "no progress thread: %s", strerror(rc));
+}
+
+void gci_thread_stop(struct gci_engine *e)
+{
+	struct gci_thread *t = e->thread;
+
+	if (!t)
+		return;
+	gci_gate_enter(&t->gate);
+	t->quit = 1;
+	gci_gate_leave(&t->gate);
+	gci_tp_wake(e->tp);
+	pthread_join(t->id, NULL);
+	e->thread = NULL;
+	gci_gate_deinit(&t->gate);
+	gci_free(t);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ * The progress thread: moves data and calls callbacks while the program computes. It sleeps on the
+ * transport's descriptor, outside of the gate, so that calls of the program come in between.
+ *
+ *	rc = gci_thread_start(e);	// sets e->thread
+ *	gci_enter(e);			// begins every public call that looks at more than
+ *constants
+ *	...
+ *	gci_leave(e);
+ *	gci_thread_stop(e);
+ *
+ * Without a thread, enter and leave do nothing. */
+#ifndef GCI_COMM_THREAD_H
+#define GCI_COMM_THREAD_H
+
+#include "comm/engine.h"
+#include "comm/gate.h"
+
+struct gci_thread {
+	struct gci_engine *engine;
+	struct gci_gate gate;
+	pthread_t id;
+	int quit;
+	uint64_t rounds; /* how often it has looked whether there is something to do */
+};
+
+/* 0, or GCOLL_ERR_NOMEM or _SYS with the reason in *err. */
+int gci_thread_start(struct gci_engine *e, struct gci_error *err);
+
+/* Waits for its end. Nothing if there is none. */
+void gci_thread_stop(struct gci_engine *e);
+
+/* After something was begun or failed inside of the gate: the thread looks at it. */
+static inline void gci_thread_nudge(struct gci_engine *e)
+{
+	if (e->thread)
+		gci_tp_wake(e->tp);
+}
+
+/* NULL is legal. */
+static inline void gci_enter(struct gci_engine *e)
+{
+	if (e && e->thread)
+		gci_gate_enter(&e->thread->gate);
+}
+
+static inline void gci_leave(struct gci_engine *e)
+{
+	if (e && e->thread)
+		gci_gate_leave(&e->thread->gate);
+}
+
+#endif
