@@ -44,6 +44,15 @@ static int unshare_all(struct gci_error *e)
 	return 0;
 }
 
+int gcb_net_own(struct gci_error *e)
+{
+	int rc = unshare_all(e);
+
+	if (!rc && system("ip link set lo up"))
+		rc = gci_error_set(e, GCOLL_ERR_UNSUPPORTED, "ip cannot set lo up");
+	return rc;
+}
+
 /* Ready when it has closed its end of the pipe. */
 static pid_t hold_second(void)
 {

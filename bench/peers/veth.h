@@ -22,6 +22,9 @@ struct gcb_veth {
 	pid_t holder; /* lives in the second namespace */
 };
 
+/* Only a namespace of our own, with its loopback up, whose counters nobody else moves. As below. */
+int gcb_net_own(struct gci_error *e);
+
 /* GCOLL_ERR_UNSUPPORTED with the reason where it cannot be had. There is no way back. */
 int gcb_veth_enter(struct gcb_veth *v, struct gci_error *e);
 int gcb_veth_join(const struct gcb_veth *v); /* 0, or -1 and errno */
