@@ -19,13 +19,20 @@
 #ifndef GCI_TRANSPORT_PATH_H
 #define GCI_TRANSPORT_PATH_H
 
+#include "transport/transport.h"
+
 #define GCI_PATH_TURN_NBYTES (1u << 20) /* moved at a time before others get their turn */
+#define GCI_PATH_WHY         160
 
 struct gci_tcp;
 struct gci_conn;
 
 struct gci_path_ops {
 	const char *name;
+	/* 0, or a negative errno and the reason why it is not to be had. */
+	int (*open)(struct gci_tcp *t, char why[GCI_PATH_WHY]);
+	/* Nothing is attached any more. */
+	void (*close)(struct gci_tcp *t);
 	/* 0, or GCOLL_ERR_NOMEM. */
 	int (*attach)(struct gci_conn *c);
 	void (*detach)(struct gci_conn *c);
@@ -41,7 +48,21 @@ struct gci_path_ops {
 	void (*halt)(struct gci_tcp *t);
 };
 
+/* Opens the transport's path, and says in the log which it is and why: a warning if `which` was
+ * asked for by name and is not to be had. There is always one. */
+void gci_path_open(struct gci_tcp *t, enum gci_data_path which);
+
+/* "auto", "poll" or "uring"; 0 or GCOLL_ERR_INVAL. */
+int gci_data_path_parse(const char *name, enum gci_data_path *out);
+
+/* Whether io_uring is to be had here: 0, or a negative errno and the reason. Opens a ring. */
+int gci_uring_probe(char why[GCI_PATH_WHY]);
+
 /* Readiness: the loop polls the sockets, and they are read and written when they say so. */
 extern const struct gci_path_ops gci_path_poll;
+
+/* io_uring: the kernel is told ahead what to read and write, and says when it is done. One ring
+ * per transport. */
+extern const struct gci_path_ops gci_path_uring;
 
 #endif

@@ -71,6 +71,8 @@ static void on_need(void *user, int rank)
 	}
 	p->rank = rank;
 	t->peers[rank] = p;
+	if (!t->path_open)
+		gci_path_open(t, link->path);
 	if (link->dead_ns) {
 		if (period < LEAST_PERIOD_NS)
 			period = LEAST_PERIOD_NS;
@@ -241,17 +243,26 @@ static void tcp_stats(struct gci_tp *tp, int peer, struct gci_tp_stats *out)
 		*out = ep->peers[peer]->stats;
 }
 
+static void write_all(struct gci_tcp *t)
+{
+	struct gci_list *it;
+
+	gci_list_each (it, &t->conns)
+		if (gci_conn_writable(gci_container(it, struct gci_conn, link)))
+			t->path->write(gci_container(it, struct gci_conn, link));
+	t->path->flush(t);
+}
+
 /* Writes what can be written. Returns true when all have said goodbye, we and they. */
 static int parted(struct gci_tcp *t)
 {
 	struct gci_list *it;
 	int all = 1, i;
 
+	write_all(t);
 	gci_list_each (it, &t->conns) {
 		struct gci_conn *c = gci_container(it, struct gci_conn, link);
 
-		if (gci_conn_writable(c))
-			t->path->write(c);
 		if (c->peer >= 0 && !c->send_error && !(c->state == GCI_CONN_LEFT && c->shut))
 			all = 0;
 	}
@@ -262,7 +273,6 @@ static int parted(struct gci_tcp *t)
 		if (p && p->nconns && p->nconns < t->ep.peers[i]->link.streams)
 			all = 0;
 	}
-	t->path->flush(t);
 	return all;
 }
 
@@ -349,6 +359,7 @@ static void tcp_free(struct gci_tp *tp)
 	t->freed = 1;
 	halt(t);
 	close_all(t);
+	t->path->close(t);
 	uv_close((uv_handle_t *)&t->timer, on_closed);
 	uv_close((uv_handle_t *)&t->watch, on_closed);
 	uv_close((uv_handle_t *)&t->async, on_closed);
@@ -374,6 +385,13 @@ static const struct gci_tp_ops tcp_ops = {
 	.waits = tcp_waits,
 	.free = tcp_free,
 };
+
+const char *gci_tcp_path(const struct gci_tp *tp)
+{
+	const struct gci_tcp *t = (const struct gci_tcp *)tp;
+
+	return t->path_open ? t->path->name : "";
+}
 
 static int take_config(struct gci_tcp *t, const struct gci_tcp_config *tcp, struct gci_error *e)
 {

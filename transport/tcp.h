@@ -49,6 +49,9 @@ struct gci_tcp_config {
 int gci_tcp_listen(const char *ip, uint16_t port_lo, uint16_t port_hi, int *fd,
 	char addr[GCI_TCP_ADDR_NBYTES], struct gci_error *e);
 
+/* The data path in use: "poll" or "uring"; "" as long as no peer was needed. `tp` is a TCP one. */
+const char *gci_tcp_path(const struct gci_tp *tp);
+
 int gci_tcp_create(struct gci_tp **tp, const struct gci_tp_config *config,
 	const struct gci_tcp_config *tcp, struct gci_error *e);
 

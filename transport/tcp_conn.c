@@ -21,6 +21,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 		events = UV_READABLE | UV_WRITABLE;
 	}
 	gci_conn_event(c, events);
+	c->tcp->path->flush(c->tcp);
 }
 
 struct gci_conn *gci_conn_new(struct gci_tcp *t, int fd)

@@ -38,6 +38,7 @@ struct gci_conn {
 	uint64_t deadline_ns;     /* CONNECTING, and strangers */
 	uint64_t silent_ns;       /* since when sent bytes are unanswered; 0: they are not */
 	struct gci_stream stream; /* once peer >= 0 */
+	void *moves;              /* the path's, while attached */
 };
 
 struct gci_tcp_peer {
@@ -52,6 +53,8 @@ struct gci_tcp {
 	struct gci_tp tp;
 	struct gci_ep ep;
 	const struct gci_path_ops *path;
+	int path_open;    /* else `path` is only a stand-in */
+	void *path_state; /* the path's */
 	uint8_t secret[GCI_TCP_SECRET_NBYTES];
 	char *congestion;
 	uint64_t connect_timeout_ns;

@@ -81,6 +81,9 @@ struct gci_tp_failure {
 	char text[256];
 };
 
+/* How a backend over sockets moves bytes, see path.h. AUTO: what has measured better. */
+enum gci_data_path { GCI_DATA_PATH_AUTO, GCI_DATA_PATH_POLL, GCI_DATA_PATH_URING };
+
 /* How to treat connections to one peer. */
 struct gci_tp_link {
 	uint32_t streams;        /* 1 .. GCI_TP_MAX_STREAMS; both sides must say the same */
@@ -91,6 +94,7 @@ struct gci_tp_link {
 	/* The loss of a stream is made up for, with copies of sent bytes of this size at most; 0:
 	 * it is the peer's death. Both sides must say the same of whether. */
 	uint64_t replay_nbytes;
+	enum gci_data_path path; /* the first peer's counts for all */
 };
 
 struct gci_tp_config {
