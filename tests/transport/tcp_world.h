@@ -16,6 +16,13 @@ extern const struct backend own, on_shared_loop;
 
 int own_step(struct world *w);
 
+/* $GCI_TEST_PATH: poll, uring (77 is the test's exit status where it is not to be had) or refused:
+ * uring is asked for, but a seccomp filter like a container's forbids it. */
+void choose_path(void);
+
+/* From here on this process gets EPERM for the system call. */
+void forbid(int nr);
+
 /* What a test wants to be different when it opens a world. */
 extern const char *listen_ip;
 extern const char *secret_of_rank_1;

@@ -118,6 +118,21 @@ static void ipv6(void **state)
 	world_close(&w);
 }
 
+/* What $GCI_TEST_PATH means for all the tests here. */
+static void the_path_that_was_asked_for(void **state)
+{
+	const char *asked = getenv("GCI_TEST_PATH");
+	struct world w;
+
+	(void)state;
+	world_open(&w, &own, 2, NULL);
+	assert_string_equal(gci_tcp_path(w.tp[0]), "");
+	exchange(&w);
+	assert_string_equal(
+		gci_tcp_path(w.tp[0]), asked && !strcmp(asked, "uring") ? "uring" : "poll");
+	world_close(&w);
+}
+
 static int count_fds(void)
 {
 	DIR *d = opendir("/proc/self/fd");
@@ -327,6 +342,7 @@ static const struct CMUnitTest more[] = {
 	cmocka_unit_test(strangers_are_turned_away),
 	cmocka_unit_test(a_crowd_of_silent_strangers),
 	cmocka_unit_test(ipv6),
+	cmocka_unit_test(the_path_that_was_asked_for),
 	cmocka_unit_test(no_descriptor_is_left),
 	cmocka_unit_test(bad_addresses),
 	cmocka_unit_test(ports_in_a_range),
@@ -337,7 +353,9 @@ static const struct CMUnitTest more[] = {
 
 int main(void)
 {
-	int failed = conformance_main(&own, more, sizeof(more) / sizeof(*more));
+	int failed;
 
+	choose_path();
+	failed = conformance_main(&own, more, sizeof(more) / sizeof(*more));
 	return failed + conformance_main(&on_shared_loop, NULL, 0);
 }

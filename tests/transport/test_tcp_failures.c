@@ -2,7 +2,10 @@
  * Peers and networks that fail, and some that only seem to. */
 #include "tests/transport/tcp_world.h"
 
+#include "base/crc32c.h"
 #include "transport/address.h"
+#include "transport/frame.h"
+#include "transport/hello.h"
 
 #include <net/if.h>
 #include <sched.h>
@@ -170,6 +173,89 @@ static void a_busy_peer_lives(void **state)
 	free(to);
 }
 
+/* Rank 0, by hand: a frame's header and half of its payload. */
+static int half_a_frame(const uint8_t *payload, uint32_t nbytes)
+{
+	const struct gci_hello h = {
+		.epoch = 3, .from = 0, .to = 1, .streams = 1, .eager_nbytes = 64 << 10, .size = 2};
+	const struct gci_frame f = {.type = GCI_FRAME_DATA,
+		.epoch = 3,
+		.key = {.tag = 2},
+		.length = nbytes,
+		.digest = 77,
+		.nbytes = nbytes,
+		.crc = gci_crc32c(0, payload, nbytes)};
+	uint8_t secret[GCI_TCP_SECRET_NBYTES] = SECRET, hello[GCI_HELLO_NBYTES];
+	uint8_t head[GCI_FRAME_HEAD_NBYTES];
+	int fd = knock(last_addrs[1]);
+
+	assert_int_equal(gci_hello_encode(&h, secret, hello), 0);
+	gci_frame_encode(&f, head);
+	assert_int_equal(send(fd, hello, sizeof(hello), MSG_NOSIGNAL), sizeof(hello));
+	assert_int_equal(send(fd, head, sizeof(head), MSG_NOSIGNAL), sizeof(head));
+	assert_int_equal(send(fd, payload, nbytes / 2, MSG_NOSIGNAL), nbytes / 2);
+	return fd;
+}
+
+static int half_is_here(void *arg)
+{
+	static const uint8_t none[8];
+	uint8_t *end = arg;
+
+	return memcmp(end - 8, none, 8) != 0;
+}
+
+/* A request's memory is its owner's again once done was called, or the transport is freed, whatever
+ * was to be received into it. `how`: what rank 1 does in the middle of a frame. */
+static void gives_memory_back(void (*how)(struct world *w, struct message *m))
+{
+	enum { N = 200000 };
+	static const uint8_t zeros[N / 2];
+	uint8_t *from = room(N), *to = room(N);
+	struct message m;
+	struct world w;
+	int fd, i;
+
+	fill(from, N, 5);
+	world_open(&w, &own, 2, NULL);
+	recv_from(&w, 1, &m, 0, 2, to, N);
+	fd = half_a_frame(from, N);
+	world_run(&w, half_is_here, to + N / 2);
+	for (i = 0; i < 10; i++) /* rank 1 waits for more now */
+		own_step(&w);
+	how(&w, &m);
+	/* It may have hung up, and nobody take this. */
+	send(fd, from + N / 2, N / 2, MSG_NOSIGNAL);
+	for (i = 0; i < 20; i++)
+		own_step(&w);
+	assert_memory_equal(to + N / 2, zeros, N / 2);
+	close(fd);
+	world_close(&w);
+	free(from);
+	free(to);
+}
+
+static void fails(struct world *w, struct message *m)
+{
+	gci_tp_fail(w->tp[1], GCOLL_ERR_PEER);
+	while (!m->ndone)
+		gci_tp_progress(w->tp[1], 0);
+	assert_int_equal(m->status, GCOLL_ERR_PEER);
+}
+
+static void is_freed(struct world *w, struct message *m)
+{
+	world_free_rank(w, 1);
+	assert_int_equal(m->ndone, 0);
+}
+
+static void memory_comes_back(void **state)
+{
+	(void)state;
+	gives_memory_back(fails);
+	gives_memory_back(is_freed);
+}
+
 static int set_loopback(int up)
 {
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
@@ -228,10 +314,12 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(nobody_answers),
 	cmocka_unit_test(different_links),
 	cmocka_unit_test(a_busy_peer_lives),
+	cmocka_unit_test(memory_comes_back),
 	cmocka_unit_test(a_lost_link_is_noticed),
 };
 
 int main(void)
 {
+	choose_path();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,6 +19,7 @@ struct rank_user {
 static struct rank_user users[MAX_RANKS];
 int differing_rank = -1;
 int differs_in_checksums;
+enum gci_data_path world_path;
 
 static void on_link(void *user, int peer, struct gci_tp_link *out)
 {
@@ -26,6 +27,7 @@ static void on_link(void *user, int peer, struct gci_tp_link *out)
 
 	(void)peer;
 	*out = u->w->link;
+	out->path = world_path;
 	if (u->rank == differing_rank && differs_in_checksums)
 		out->unchecked = 1;
 	else if (u->rank == differing_rank)
