@@ -4,9 +4,7 @@
 #ifndef GCI_COLLECTIVES_GRID_TOPO_H
 #define GCI_COLLECTIVES_GRID_TOPO_H
 
-#include "collectives/grid/grid.h"
-
-#define GCI_DEFAULT_STREAMS 4 /* connections per pair of ranks in different clusters */
+#include "collectives/grid/flight.h"
 
 /* Bytes that a peer may be sent unasked. */
 #define GCI_LAN_EAGER (64u << 10)
