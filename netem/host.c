@@ -29,6 +29,21 @@ static int try_qdisc(const char *const *argv, const char *module, struct gci_err
 		"this kernel has no %s (%s); try: modprobe %s", module, why.text, module);
 }
 
+/* Into a network namespace of our own; returns what leads back, or an error. */
+static int enter(struct gci_error *e)
+{
+	int home = gci_netns_open(NULL, e);
+
+	if (home < 0)
+		return GCOLL_ERR_SYS;
+	if (unshare(CLONE_NEWNET)) {
+		gci_error_errno(e, "cannot make a network namespace");
+		close(home);
+		return GCOLL_ERR_SYS;
+	}
+	return home;
+}
+
 int gci_host_check(struct gci_error *e)
 {
 	static const char *const version[] = {"ip", "-V", NULL};
@@ -45,19 +60,31 @@ int gci_host_check(struct gci_error *e)
 	if (gci_lab_tool_run(version, NULL, NULL))
 		return gci_error_set(e, GCOLL_ERR_UNSUPPORTED,
 			"ip and tc are not there, get them with: apt-get install iproute2");
-	home = gci_netns_open(NULL, e);
+	home = enter(e);
 	if (home < 0)
-		return GCOLL_ERR_SYS;
-	if (unshare(CLONE_NEWNET)) {
-		rc = gci_error_errno(e, "cannot make a network namespace");
-		close(home);
-		return rc;
-	}
+		return home;
 	rc = try_qdisc(netem, "sch_netem", e);
 	rc = rc ? rc : try_qdisc(tbf, "sch_tbf", e);
 	rc = rc ? rc : try_qdisc(fq, "sch_fq", e);
 	gci_netns_leave(home);
 	return rc;
+}
+
+int gci_host_has_qdisc(const char *name)
+{
+	const char *argv[14] = {"tc", "qdisc", "add", "dev", "lo", "root", name};
+	static const char *const tbf[] = {"rate", "1mbit", "burst", "16384", "limit", "65536"};
+	struct gci_error e = {0};
+	int home, rc;
+
+	if (!strcmp(name, "tbf"))
+		memcpy(argv + 7, tbf, sizeof(tbf));
+	home = geteuid() ? -1 : enter(&e);
+	if (home < 0)
+		return -1;
+	rc = gci_lab_tool_run(argv, NULL, &e);
+	gci_netns_leave(home);
+	return !rc ? 1 : strstr(e.text, "unknown") ? 0 : -1;
 }
 
 static int take_lock(int *lock, struct gci_error *e)

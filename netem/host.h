@@ -23,6 +23,10 @@ struct gci_host {
  * discipline in a namespace of its own. */
 int gci_host_check(struct gci_error *e);
 
+/* Whether this kernel has the queue discipline of this name, tried in a namespace of its own: 1 or
+ * 0; -1: it cannot be tried (needs root and tc). */
+int gci_host_has_qdisc(const char *name);
+
 /* Builds the (dilated) grid. `standing`: it stays when we end; otherwise the next lab takes what
  * we leave behind for a crash's. On failure nothing is left. */
 int gci_host_up(struct gci_host *h, const struct gci_grid *g, uint32_t dilation, int standing,
