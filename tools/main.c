@@ -21,6 +21,7 @@ static const struct command {
 	{"tune", gct_tune, "find the best algorithm and parameters of operations", 1},
 	{"probe", gct_probe, "measure the links of a job's grid", 1},
 	{"plan", gct_plan, "predict how long an operation takes, and say why", 0},
+	{"doctor", gct_doctor, "check this host, and say what to change", 0},
 	{"lab", gct_lab, "bring up an emulated grid and run a command in it", 0},
 	{NULL, NULL, NULL, 0},
 };

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ * Facts that only trying tells. */
+#include "netem/host.h"
+#include "netem/uml.h"
+#include "tools/doctor.h"
+
+#include <errno.h>
+#include <linux/ethtool.h>
+#include <linux/io_uring.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/timex.h>
+#include <unistd.h>
+
+static int try_uring(void)
+{
+	struct io_uring_params p = {0};
+	long fd = syscall(__NR_io_uring_setup, 2, &p);
+
+	if (fd < 0)
+		return errno;
+	close((int)fd);
+	return 0;
+}
+
+static void ask_clock(struct gct_facts *f)
+{
+	struct timex t = {0};
+	int state = adjtimex(&t);
+
+	if (state < 0)
+		return;
+	f->synced = state != TIME_ERROR && !(t.status & STA_UNSYNC);
+	f->clock_error_us = t.maxerror > 0 ? (uint64_t)t.maxerror : 0;
+}
+
+static int offload(int fd, const char *nic, uint32_t command)
+{
+	struct ethtool_value v = {.cmd = command};
+	struct ifreq r = {.ifr_data = (char *)&v};
+
+	snprintf(r.ifr_name, sizeof(r.ifr_name), "%.15s", nic);
+	return ioctl(fd, SIOCETHTOOL, &r) ? -1 : !!v.data;
+}
+
+static void ask_nics(struct gct_facts *f)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), i;
+
+	for (i = 0; fd >= 0 && i < f->nnics; i++) {
+		struct gct_nic *n = &f->nics[i];
+
+		n->offload[GCT_TSO] = offload(fd, n->name, ETHTOOL_GTSO);
+		n->offload[GCT_GSO] = offload(fd, n->name, ETHTOOL_GGSO);
+		n->offload[GCT_GRO] = offload(fd, n->name, ETHTOOL_GGRO);
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+static void ask_qdiscs(struct gct_facts *f)
+{
+	static const enum gct_module modules[] = {GCT_FQ, GCT_NETEM, GCT_TBF, GCT_HTB};
+	size_t i;
+	int has;
+
+	for (i = 0; i < sizeof(modules) / sizeof(*modules); i++) {
+		has = gci_host_has_qdisc(gct_module_name(modules[i]) + strlen("sch_"));
+		if (has >= 0)
+			f->module[modules[i]] = has;
+	}
+}
+
+/* As `gridcoll lab doctor`, but that no guest is booted. */
+static void ask_lab(struct gct_facts *f)
+{
+	struct gci_error host = {0}, uml = {0};
+
+	gci_host_check(&host);
+	gci_uml_check(&uml);
+	f->lab = !host.status || !uml.status;
+	snprintf(f->lab_host, sizeof(f->lab_host), "%.190s", host.text);
+	snprintf(f->lab_uml, sizeof(f->lab_uml), "%.190s", uml.text);
+}
+
+void gct_facts_ask(struct gct_facts *f)
+{
+	f->uring = try_uring();
+	ask_clock(f);
+	ask_nics(f);
+	ask_qdiscs(f);
+	ask_lab(f);
+}
