@@ -8,7 +8,7 @@
  *	while (gci_ep_pull(&ep, peer, stream, life, &frame))	// it can take bytes
  *		... send frame.head and frame.payload ..., gci_ep_sent(&ep, peer, &frame);
  *	rc = gci_ep_head(&ep, peer, life, head, &sink);	// GCI_FRAME_HEAD_NBYTES have come
- *	... read sink.nbytes to sink.dst ...
+ *	... read sink.nbytes to sink.dst, in pieces: gci_ep_landed(&sink, n) ...
  *	rc = gci_ep_payload(&ep, peer, &sink);
  *	gci_ep_run(&ep);				// calls done and on_failure
  *	gci_ep_free(&ep);
@@ -90,8 +90,9 @@ struct gci_ep_frame {
 /* Where a frame's payload goes. */
 struct gci_ep_sink {
 	uint8_t *dst;
-	uint32_t nbytes;
-	uint32_t crc;
+	uint32_t nbytes, got; /* of the payload; so far */
+	uint32_t crc, sum;    /* as the header has it; of what is there */
+	int checked;          /* they must be the same */
 	uint64_t offset;
 	enum gci_frame_type type; /* only DATA has a payload, maybe of 0 bytes */
 	int ask;                  /* its sender waits for an acknowledgement */
@@ -166,6 +167,9 @@ void gci_ep_sent(struct gci_ep *ep, int peer, const struct gci_ep_frame *f);
 /* A header has come from `peer`. 0 and where the payload goes, or the failure's status. */
 int gci_ep_head(struct gci_ep *ep, int peer, struct gci_life *life,
 	const uint8_t head[GCI_FRAME_HEAD_NBYTES], struct gci_ep_sink *sink);
+
+/* So many bytes more of the payload are at dst + got. Sums them while the cache has them. */
+void gci_ep_landed(struct gci_ep_sink *sink, size_t nbytes);
 
 /* All of a DATA frame's payload has come. 0 or the failure's status. */
 int gci_ep_payload(struct gci_ep *ep, int peer, struct gci_ep_sink *sink);

@@ -152,6 +152,7 @@ int gci_ep_on_data(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_fr
 	sink->offset = f->offset;
 	sink->nbytes = f->nbytes;
 	sink->crc = f->crc;
+	sink->checked = !p->link.unchecked;
 	return place(ep, m, sink);
 }
 
@@ -179,6 +180,13 @@ static int complete(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m)
 	return 0;
 }
 
+void gci_ep_landed(struct gci_ep_sink *sink, size_t nbytes)
+{
+	if (sink->checked && nbytes)
+		sink->sum = gci_crc32c(sink->sum, sink->dst + sink->got, nbytes);
+	sink->got += (uint32_t)nbytes;
+}
+
 int gci_ep_payload(struct gci_ep *ep, int peer, struct gci_ep_sink *sink)
 {
 	struct gci_ep_peer *p = ep->peers[peer];
@@ -186,7 +194,7 @@ int gci_ep_payload(struct gci_ep *ep, int peer, struct gci_ep_sink *sink)
 
 	if (gci_ep_status(ep))
 		return gci_ep_status(ep);
-	if (!p->link.unchecked && gci_crc32c(0, sink->dst, sink->nbytes) != sink->crc)
+	if (sink->checked && sink->sum != sink->crc)
 		return gci_ep_fail(ep, GCOLL_ERR_CORRUPT, peer,
 			"%u bytes from rank %d (operation %llu, tag %u) arrived corrupted",
 			sink->nbytes, peer, (unsigned long long)m->key.seq, m->key.tag);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define STAGING_NBYTES (32u << 10)
+#define LONG_NBYTES    (64u << 10) /* of a frame that others of its kind are likely to follow */
 #define ENOUGH_NBYTES  GCI_TP_FRAME_NBYTES /* to have taken at a time */
 
 int gci_stream_init(
@@ -144,16 +145,27 @@ void gci_stream_sent(struct gci_stream *s, size_t n)
 		s->bye_sent = 1;
 }
 
+/* Behind a long frame only the next header is taken: the payload that follows would have to be
+ * copied from the staging buffer. */
+static size_t staging_room(const struct gci_stream *s)
+{
+	size_t room = STAGING_NBYTES;
+
+	if (s->sink.nbytes >= LONG_NBYTES && s->hi < GCI_FRAME_HEAD_NBYTES)
+		room = GCI_FRAME_HEAD_NBYTES;
+	return room - s->hi;
+}
+
 int gci_stream_in(struct gci_stream *s, struct iovec iov[GCI_STREAM_IN])
 {
 	int n = 0;
 
 	if (s->in_payload) {
-		iov[n].iov_base = s->sink.dst + s->got;
-		iov[n++].iov_len = s->sink.nbytes - s->got;
+		iov[n].iov_base = s->sink.dst + s->sink.got;
+		iov[n++].iov_len = s->sink.nbytes - s->sink.got;
 	}
 	iov[n].iov_base = s->staging + s->hi;
-	iov[n++].iov_len = STAGING_NBYTES - s->hi;
+	iov[n++].iov_len = staging_room(s);
 	return n;
 }
 
@@ -177,7 +189,6 @@ static int take_head(struct gci_stream *s)
 		return gci_ep_fail(s->ep, GCOLL_ERR_PROTO, s->peer,
 			"from rank %d: frames behind its goodbye", s->peer);
 	s->in_payload = s->sink.type == GCI_FRAME_DATA;
-	s->got = 0;
 	if (s->sink.type == GCI_FRAME_BYE)
 		s->bye_seen = 1;
 	return 0;
@@ -192,13 +203,13 @@ static int unstage(struct gci_stream *s)
 	for (;;) {
 		n = s->hi - s->lo;
 		if (s->in_payload) {
-			rest = s->sink.nbytes - s->got;
+			rest = s->sink.nbytes - s->sink.got;
 			if (n > rest)
 				n = rest;
 			if (n)
-				memcpy(s->sink.dst + s->got, s->staging + s->lo, n);
+				memcpy(s->sink.dst + s->sink.got, s->staging + s->lo, n);
 			s->lo += n;
-			s->got += n;
+			gci_ep_landed(&s->sink, n);
 			if (n < rest)
 				break;
 			rc = end_payload(s);
@@ -226,10 +237,10 @@ int gci_stream_received(struct gci_stream *s, size_t n)
 		return gci_ep_status(s->ep);
 	count_activity(s);
 	if (s->in_payload) {
-		size_t rest = s->sink.nbytes - s->got;
+		size_t rest = s->sink.nbytes - s->sink.got;
 		size_t direct = n < rest ? n : rest;
 
-		s->got += direct;
+		gci_ep_landed(&s->sink, direct);
 		n -= direct;
 		if (direct < rest)
 			return 0;

@@ -40,7 +40,6 @@ struct gci_stream {
 	uint8_t *staging;
 	size_t lo, hi;
 	struct gci_ep_sink sink;
-	size_t got; /* bytes of the payload */
 	int in_payload;
 	int bye_seen;
 };

@@ -3,7 +3,7 @@
  * socket, gridcoll with and without payload checksums, iperf3. In turns, so that all see the same
  * machine.
  *
- *	bench_stream [--bytes 1GiB] [--rounds 5] [--net lo|veth|both] [--json FILE] */
+ *	bench_stream [--bytes 1GiB] [--rounds 5] [--net lo|veth|both] [--only WAY] [--json FILE] */
 #include "bench/peers/series.h"
 
 #include "base/units.h"
@@ -22,7 +22,7 @@ static const struct gcb_way *const ways[] = {
 
 struct options {
 	uint64_t nbytes, rounds;
-	const char *net, *json;
+	const char *net, *json, *only; /* NULL: all ways */
 };
 
 static void print(const struct gcb_series *s, const char *net, uint64_t nbytes)
@@ -76,9 +76,12 @@ static int measure(const struct options *o, int veth, FILE *out)
 	struct gci_error e = {0};
 	struct gcb_pair p = {0};
 	json_t *rows;
-	int rc = veth ? gcb_veth_enter(&v, &e) : 0;
+	int i, rc = veth ? gcb_veth_enter(&v, &e) : 0;
 
 	s = (struct gcb_series){.ways = ways, .nways = NWAYS, .rounds = (int)o->rounds};
+	for (i = 0; i < NWAYS; i++)
+		if (o->only && strcmp(o->only, ways[i]->name) != 0)
+			strcpy(s.skipped[i], "not asked for");
 	if (!rc)
 		rc = gcb_pair_open(&p, o->nbytes, veth ? &v : NULL, &e);
 	if (!rc)
@@ -128,26 +131,27 @@ static int measure_apart(const struct options *o, int veth, json_t *all)
 static int usage(void)
 {
 	fprintf(stderr, "usage: bench_stream [--bytes SIZE] [--rounds N] [--net lo|veth|both] "
-			"[--json FILE]\n");
+			"[--only WAY] [--json FILE]\n");
 	return 2;
 }
 
 int main(int argc, char **argv)
 {
 	static const struct option longs[] = {{"bytes", 1, NULL, 'b'}, {"rounds", 1, NULL, 'r'},
-		{"net", 1, NULL, 'n'}, {"json", 1, NULL, 'j'}, {NULL, 0, NULL, 0}};
+		{"net", 1, NULL, 'n'}, {"json", 1, NULL, 'j'}, {"only", 1, NULL, 'o'},
+		{NULL, 0, NULL, 0}};
 	struct options o = {.nbytes = 1u << 30, .rounds = 5, .net = "both"};
 	json_t *all = json_array();
 	int c, rc = 0;
 
-	while ((c = getopt_long(argc, argv, "b:r:n:j:", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "b:r:n:j:o:", longs, NULL)) != -1) {
 		if (c == 'b' && !gci_parse_bytes(optarg, &o.nbytes) && o.nbytes)
 			continue;
 		if (c == 'r' && !gci_parse_uint(optarg, GCB_MAX_ROUNDS, &o.rounds) && o.rounds)
 			continue;
-		if (c != 'n' && c != 'j')
+		if (c != 'n' && c != 'j' && c != 'o')
 			return usage();
-		*(c == 'n' ? &o.net : &o.json) = optarg;
+		*(c == 'n' ? &o.net : c == 'j' ? &o.json : &o.only) = optarg;
 	}
 	if (optind < argc || (strcmp(o.net, "lo") != 0 && strcmp(o.net, "veth") != 0 &&
 				     strcmp(o.net, "both") != 0))
