@@ -36,7 +36,7 @@ static void tell(gcoll_req *r)
 	gci_enter(e);
 }
 
-void gci_done_tell(struct gci_engine *e)
+static void tell_all(struct gci_engine *e)
 {
 	struct gci_list batch;
 
@@ -61,6 +61,14 @@ void gci_done_tell(struct gci_engine *e)
 	e->telling = 0;
 }
 
+/* While the rank leaves, requests may end because others left before: that is no failure. What has
+ * become of them is told in the end. */
+void gci_done_tell(struct gci_engine *e)
+{
+	if (!e->finalizing)
+		tell_all(e);
+}
+
 void gci_done_cancel(struct gci_engine *e)
 {
 	struct gci_list *it;
@@ -78,7 +86,7 @@ void gci_done_cancel(struct gci_engine *e)
 			continue;
 		gci_req_end(r, e->failure.status);
 	}
-	gci_done_tell(e);
+	tell_all(e);
 }
 
 int gcoll_on_done(gcoll_req **req, gcoll_done_fn *fn, void *ctx)

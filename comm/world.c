@@ -347,6 +347,7 @@ void gcoll_finalize(gcoll_comm *c)
 {
 	struct gci_ctl_failure f;
 	struct gci_engine *e;
+	int rc;
 
 	if (!c)
 		return;
@@ -355,7 +356,10 @@ void gcoll_finalize(gcoll_comm *c)
 		gci_comm_error(GCOLL_ERR_INVAL, "gcoll_finalize, expected the world");
 		return;
 	}
-	if (gci_req_may_wait(e))
+	gci_enter(e);
+	rc = gci_req_may_wait(e);
+	gci_leave(e);
+	if (rc)
 		return;
 	gci_thread_stop(e);
 	e->finalizing = 1;

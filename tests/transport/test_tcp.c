@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -338,6 +339,66 @@ static void ranks_in_threads(void **state)
 	world_close(&w);
 }
 
+/* ---- waiting elsewhere */
+
+/* What poll takes, until some rank has something to do. */
+static int least_ms(struct world *w, struct pollfd *p)
+{
+	uint64_t least = UINT64_MAX, ns;
+	int i;
+
+	for (i = 0; i < w->size; i++) {
+		p[i] = (struct pollfd){.fd = gci_tp_fd(w->tp[i]), .events = POLLIN};
+		assert_true(p[i].fd >= 0);
+		ns = gci_tp_timeout_ns(w->tp[i]);
+		least = ns < least ? ns : least;
+	}
+	return least == UINT64_MAX ? -1 : (int)((least + 999999) / 1000000);
+}
+
+/* A descriptor that does not tell is waited for until the test's own time is over. */
+static int elsewhere_step(struct world *w)
+{
+	struct pollfd p[MAX_RANKS];
+	int i;
+
+	assert_true(poll(p, (nfds_t)w->size, least_ms(w, p)) >= 0);
+	for (i = 0; i < w->size; i++)
+		gci_tp_progress(w->tp[i], 0);
+	return 1;
+}
+
+static void a_descriptor_tells(void **state)
+{
+	struct backend elsewhere = own;
+	struct pollfd p[MAX_RANKS];
+	struct message m;
+	struct world w;
+
+	(void)state;
+	elsewhere.step = elsewhere_step;
+	world_open(&w, &elsewhere, 3, NULL);
+	exchange(&w);
+	/* Soon there is nothing left to do, and nothing to tell. */
+	while (least_ms(&w, p) == 0)
+		elsewhere_step(&w);
+	assert_int_equal(poll(p, 3, 0), 0);
+	gci_tp_wake(w.tp[1]);
+	assert_int_equal(poll(&p[1], 1, -1), 1);
+	gci_tp_progress(w.tp[1], 0);
+	assert_int_equal(poll(&p[1], 1, 0), 0);
+	/* What was begun is to be sent, what has failed is to be told, before anyone waits. */
+	recv_from(&w, 1, &m, 0, 9, &m, 1);
+	assert_int_equal(gci_tp_timeout_ns(w.tp[1]), 0);
+	while (least_ms(&w, p) == 0)
+		elsewhere_step(&w);
+	gci_tp_fail(w.tp[1], GCOLL_ERR_ABORTED);
+	assert_int_equal(gci_tp_timeout_ns(w.tp[1]), 0);
+	gci_tp_progress(w.tp[1], 0);
+	assert_int_equal(m.status, GCOLL_ERR_ABORTED);
+	world_close(&w);
+}
+
 static const struct CMUnitTest more[] = {
 	cmocka_unit_test(strangers_are_turned_away),
 	cmocka_unit_test(a_crowd_of_silent_strangers),
@@ -349,6 +410,7 @@ static const struct CMUnitTest more[] = {
 	cmocka_unit_test(another_jobs_secret),
 	cmocka_unit_test(waiting_costs_nothing),
 	cmocka_unit_test(ranks_in_threads),
+	cmocka_unit_test(a_descriptor_tells),
 };
 
 int main(void)
