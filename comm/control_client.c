@@ -3,9 +3,7 @@
 
 #include "base/mem.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -37,67 +35,43 @@ struct gci_control {
 	unsigned nasked;
 };
 
-/* Splits "IP:PORT" or "[IP]:PORT". */
-static int split_addr(const char *addr, char *ip, size_t size, const char **port)
+static int local_ip(int fd, char *ip)
 {
-	const char *colon = strrchr(addr, ':');
-	size_t len = colon ? (size_t)(colon - addr) : 0;
+	struct gci_address a = {.len = sizeof(a.v6)};
 
-	if (len >= 2 && addr[0] == '[' && addr[len - 1] == ']') {
-		addr++;
-		len -= 2;
-	}
-	if (!len || len >= size)
+	if (getsockname(fd, &a.any, &a.len))
 		return -1;
-	memcpy(ip, addr, len);
-	ip[len] = '\0';
-	*port = colon + 1;
+	gci_address_ip(&a, ip);
 	return 0;
-}
-
-static int local_ip(int fd, char *ip, size_t size)
-{
-	struct sockaddr_storage sa;
-	socklen_t len = sizeof(sa);
-
-	if (getsockname(fd, (struct sockaddr *)&sa, &len))
-		return -1;
-	return getnameinfo(
-		       (struct sockaddr *)&sa, len, ip, (socklen_t)size, NULL, 0, NI_NUMERICHOST)
-		       ? -1
-		       : 0;
 }
 
 static int open_socket(const char *rendezvous, struct gci_error *e)
 {
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST}, *info;
-	char ip[64];
-	const char *port;
+	struct gci_address a;
 	/* The launcher beats from HELLO on: so long a silence is its end. */
 	const struct timeval patience = {.tv_sec = JOIN_PATIENCE_S};
 	int fd, one = 1;
 
-	if (split_addr(rendezvous, ip, sizeof(ip), &port) || getaddrinfo(ip, port, &hints, &info))
+	if (gci_address_parse(&a, rendezvous))
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"GRIDCOLL_RENDEZVOUS=%s, expected IP:PORT or [IP]:PORT", rendezvous);
-	fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd >= 0) {
 		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	}
-	if (fd < 0 || connect(fd, info->ai_addr, info->ai_addrlen)) {
+	if (fd < 0 || connect(fd, &a.any, a.len)) {
 		gci_error_errno(e, "cannot reach the launcher at %s", rendezvous);
 		if (fd >= 0)
 			close(fd);
 		fd = -1;
 	}
-	freeaddrinfo(info);
 	if (fd >= 0)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	return fd;
 }
 
-int gci_control_connect(struct gci_control **out, const char *rendezvous, char *ip, size_t size,
+int gci_control_connect(struct gci_control **out, const char *rendezvous, char ip[GCI_ADDRESS_TEXT],
 	struct gci_error *e)
 {
 	struct gci_control *ctl = gci_calloc(1, sizeof(*ctl));
@@ -108,7 +82,7 @@ int gci_control_connect(struct gci_control **out, const char *rendezvous, char *
 	pthread_mutex_init(&ctl->lock, NULL);
 	ctl->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	ctl->fd = open_socket(rendezvous, e);
-	if (ctl->fd < 0 || ctl->event_fd < 0 || local_ip(ctl->fd, ip, size)) {
+	if (ctl->fd < 0 || ctl->event_fd < 0 || local_ip(ctl->fd, ip)) {
 		if (ctl->fd >= 0)
 			gci_error_errno(e, "joining the job");
 		gci_control_free(ctl);

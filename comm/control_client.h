@@ -12,8 +12,8 @@
 struct gci_control;
 
 /* Connects to the launcher at "IP:PORT" and finds the local address by which it is reached: that
- * is where data connections should be taken too. `ip` has room for 46 + 1 characters. */
-int gci_control_connect(struct gci_control **ctl, const char *rendezvous, char *ip, size_t size,
+ * is where data connections are taken too, unless rules say otherwise. */
+int gci_control_connect(struct gci_control **ctl, const char *rendezvous, char ip[GCI_ADDRESS_TEXT],
 	struct gci_error *e);
 
 /* Says HELLO and waits for START, however long the other ranks take (the launcher gives up on

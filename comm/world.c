@@ -9,6 +9,7 @@
 #include "comm/message.h"
 #include "comm/request.h"
 #include "comm/thread.h"
+#include "transport/own.h"
 #include "transport/tcp.h"
 
 #include <errno.h>
@@ -27,6 +28,7 @@ struct gci_world {
 	struct gci_control *ctl;
 	gcoll_comm *comm;
 	const struct gcoll_options *options;
+	struct gci_own own; /* where we listen */
 	int listen_fd;
 };
 
@@ -34,7 +36,7 @@ struct environment {
 	int rank, size;
 	const char *rendezvous;
 	uint8_t secret[GCI_SECRET_NBYTES];
-	uint16_t port_lo, port_hi;
+	struct gci_ports ports;
 };
 
 static int number(const char *name, uint64_t max, uint64_t *out, struct gci_error *e)
@@ -70,16 +72,10 @@ static int read_secret(int fd, uint8_t *secret, struct gci_error *e)
 static int read_port_range(struct environment *env, struct gci_error *e)
 {
 	const char *s = getenv("GRIDCOLL_PORT_RANGE");
-	unsigned lo, hi;
-	char rest;
 
-	if (!s || !*s)
-		return 0;
-	if (sscanf(s, "%u-%u%c", &lo, &hi, &rest) != 2 || !lo || lo > hi || hi > 65535)
-		return gci_error_set(
-			e, GCOLL_ERR_INVAL, "GRIDCOLL_PORT_RANGE=%s, expected e.g. 5000-5063", s);
-	env->port_lo = (uint16_t)lo;
-	env->port_hi = (uint16_t)hi;
+	if (s && *s && gci_parse_ports(s, &env->ports))
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"GRIDCOLL_PORT_RANGE=%s, expected " GCI_PORTS_EXPECTED, s);
 	return 0;
 }
 
@@ -126,11 +122,15 @@ static int on_call_asked(void *user, struct gci_ctl_call *m)
 static int join(struct gci_world *w, const struct environment *env, struct gci_error *e)
 {
 	struct gci_ctl_hello hello = {.version = GCI_CTL_VERSION, .rank = (uint32_t)env->rank};
-	char ip[64];
-	int rc = gci_control_connect(&w->ctl, env->rendezvous, ip, sizeof(ip), e);
+	char ip[GCI_ADDRESS_TEXT];
+	int rc = gci_control_connect(&w->ctl, env->rendezvous, ip, e);
 
 	if (!rc)
-		rc = gci_tcp_listen(ip, env->port_lo, env->port_hi, &w->listen_fd, hello.addr, e);
+		rc = gci_own_choose(&w->own, getenv("GRIDCOLL_INTERFACES"), ip, e);
+	/* gridcoll-run has taken the first port that it could. */
+	if (!rc)
+		rc = gci_tcp_listen(w->own.at, w->own.n, &env->ports, (uint32_t)env->rank + 1,
+			&w->listen_fd, &hello.reach, e);
 	if (!rc && gci_ctl_token(env->secret, hello.rank, hello.token))
 		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	if (!rc)
@@ -200,17 +200,19 @@ static int make_transport(
 	struct gci_world *w, gcoll_comm *c, const uint8_t *secret, struct gci_error *e)
 {
 	const struct gci_ctl_start *s = &w->start.start;
-	const char **addrs = gci_calloc(s->size, sizeof(*addrs));
+	struct gci_reach *reach = gci_calloc(s->size, sizeof(*reach));
 	struct gci_tp_config config = gci_engine_tp_config(c->engine);
-	struct gci_tcp_config tcp = {.listen_fd = w->listen_fd, .addrs = addrs};
+	struct gci_tcp_config tcp = {.listen_fd = w->listen_fd, .reach = reach};
 	struct gci_tp *tp = NULL;
 	uint32_t r;
 	int rc;
 
-	if (!addrs)
+	if (!reach)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	for (r = 0; r < s->size; r++)
-		addrs[r] = s->ranks[r].addr;
+		reach[r] = s->ranks[r].reach;
+	if (w->own.leave_from)
+		tcp.own = w->own.at;
 	config.epoch = s->epoch;
 	memcpy(tcp.secret, secret, sizeof(tcp.secret));
 	tcp.loop = w->options->uv_loop;
@@ -219,7 +221,7 @@ static int make_transport(
 	rc = gci_tcp_create(&tp, &config, &tcp, e);
 	if (!rc)
 		c->engine->tp = tp;
-	gci_free(addrs);
+	gci_free(reach);
 	return rc;
 }
 

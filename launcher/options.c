@@ -2,6 +2,7 @@
 #include "launcher/options.h"
 
 #include "base/clock.h"
+#include "base/nics.h"
 #include "base/units.h"
 #include "transport/control.h"
 
@@ -16,6 +17,7 @@ enum {
 	LAB,
 	TABLE,
 	TIMERS,
+	INTERFACES,
 	PORT_RANGE,
 	QUIET,
 	START,
@@ -35,6 +37,7 @@ static const struct option longs[] = {
 	{"lab", required_argument, NULL, LAB},
 	{"table", required_argument, NULL, TABLE},
 	{"timers", required_argument, NULL, TIMERS},
+	{"interfaces", required_argument, NULL, INTERFACES},
 	{"port-range", required_argument, NULL, PORT_RANGE},
 	{"quiet-prefix", no_argument, NULL, QUIET},
 	{"start-timeout", required_argument, NULL, START},
@@ -61,7 +64,10 @@ const char *gci_options_help(void)
 	       "  --table FILE          run operations as this table of decisions says, made by\n"
 	       "                        gridcoll tune (default: $GRIDCOLL_TABLE)\n"
 	       "  --timers NAME         default: a rank silent for 20 s is dead; fast: for 4 s\n"
-	       "  --port-range A-B      ports to listen on (default: any)\n"
+	       "  --interfaces LIST     addresses for data, such as eth1,eth2 or 10.1.0.0/16,!ib0\n"
+	       "                        (default: $GRIDCOLL_INTERFACES, else the route's)\n"
+	       "  --port-range A-B      ports to listen at (default: $GRIDCOLL_PORT_RANGE, else "
+	       "any)\n"
 	       "  --quiet-prefix        do not write \"[rank] \" before each line of output\n"
 	       "  --start-timeout TIME  longest wait for the last rank to join (default 60s)\n"
 	       "  --remote-path PATH    gridcoll-run on remote hosts (default: gridcoll-run)\n"
@@ -101,6 +107,18 @@ static int ports(struct gci_options *o, const char *value, struct gci_error *e)
 						 : 0;
 }
 
+static int interfaces(
+	struct gci_options *o, const char *value, const char *name, struct gci_error *e)
+{
+	struct gci_error why = {0};
+	struct gci_nics nics;
+
+	o->interfaces = value;
+	return gci_nics_parse(&nics, value, &why)
+		       ? gci_error_set(e, why.status, "%s: %s", name, why.text)
+		       : 0;
+}
+
 static int option(struct gci_options *o, int c, const char *value, struct gci_error *e)
 {
 	switch (c) {
@@ -125,6 +143,8 @@ static int option(struct gci_options *o, int c, const char *value, struct gci_er
 		return *value ? 0 : bad(e, "--remote-path", "\"\"", "a path or a program's name");
 	case TIMERS:
 		return timers(o, value, e);
+	case INTERFACES:
+		return interfaces(o, value, "--interfaces", e);
 	case PORT_RANGE:
 		return ports(o, value, e);
 	case START:
@@ -166,6 +186,19 @@ static int complain(int c, char **argv, struct gci_error *e)
 		"unknown option %s, expected one of those that gridcoll-run --help shows", what);
 }
 
+/* What the environment says where the command line does not. */
+static int from_environment(struct gci_options *o, struct gci_error *e)
+{
+	const char *nics = getenv("GRIDCOLL_INTERFACES"), *ports = getenv("GRIDCOLL_PORT_RANGE");
+
+	if (!o->interfaces && nics && interfaces(o, nics, "GRIDCOLL_INTERFACES", e))
+		return e->status;
+	if (!o->ports.lo && ports && *ports && gci_parse_ports(ports, &o->ports))
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"GRIDCOLL_PORT_RANGE=%s, expected " GCI_PORTS_EXPECTED, ports);
+	return 0;
+}
+
 static int check(struct gci_options *o, struct gci_error *e)
 {
 	if (o->help || o->version || o->agent)
@@ -191,7 +224,7 @@ static int check(struct gci_options *o, struct gci_error *e)
 	if (!*o->argv)
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"no command, expected: gridcoll-run [OPTION...] COMMAND [ARGUMENT...]");
-	return 0;
+	return from_environment(o, e);
 }
 
 int gci_options_parse(struct gci_options *o, int argc, char **argv, struct gci_error *e)

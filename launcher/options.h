@@ -16,6 +16,7 @@ struct gci_options {
 	const char *table; /* of decisions; NULL: none */
 	int table_from_environment;
 	int fast_timers, quiet_prefix, dry_run;
+	const char *interfaces; /* rules, base/nics.h; NULL: not said */
 	struct gci_ports ports; /* to listen at */
 	uint64_t start_ns;
 	const char *remote_path;

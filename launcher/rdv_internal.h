@@ -32,7 +32,7 @@ struct rdv_rank {
 	char *called;      /* the other's answer, or NULL */
 	uint64_t heard_ns; /* last sign of life */
 	uint64_t told_ns, end_ns, lost_ns;
-	char addr[64];
+	struct gci_reach reach;
 };
 
 struct gci_rdv {
@@ -53,6 +53,9 @@ struct gci_rdv {
 
 /* rendezvous.c */
 void gci_rdv_send_abort(struct gci_rdv *r);
+
+/* meet.c: once all have joined. 0, or -1 with the reason why they cannot reach each other. */
+int gci_rdv_meet(const struct gci_rdv *r, char *why, size_t size);
 
 /* verdict.c: take down facts. */
 void gci_rdv_tell(struct gci_rdv *r, uint32_t by, int32_t blamed, int status, const char *text,

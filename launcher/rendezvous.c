@@ -6,10 +6,8 @@
 #include "base/mem.h"
 #include "launcher/rdv_internal.h"
 
-#include <arpa/inet.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 int gci_rdv_create(struct gci_rdv **out, const struct gci_rdv_config *config, uint64_t now_ns)
@@ -121,7 +119,7 @@ static void send_start(struct gci_rdv *r)
 	m.ranks = gci_calloc(m.size, sizeof(*m.ranks));
 	for (i = 0; m.ranks && i < m.size; i++) {
 		m.ranks[i].host = r->config.hosts[i];
-		memcpy(m.ranks[i].addr, r->ranks[i].addr, sizeof(m.ranks[i].addr));
+		m.ranks[i].reach = r->ranks[i].reach;
 	}
 	if (m.ranks)
 		gci_ctl_put_start(&bytes, &m);
@@ -139,26 +137,14 @@ static void send_start(struct gci_rdv *r)
 	gci_buf_free(&bytes);
 }
 
-/* "10.1.0.3:5000" or "[::1]:5000": what a rank says goes to all others, so look at it first. */
-static int good_address(const char *addr)
+static void begin(struct gci_rdv *r, uint64_t now_ns)
 {
-	char ip[64];
-	struct in6_addr bin;
-	const char *colon = strrchr(addr, ':');
-	size_t len = colon ? (size_t)(colon - addr) : 0;
-	int v6 = *addr == '[';
-	char *end;
-	long port;
+	char why[GCI_CTL_TEXT];
 
-	if (!colon || len >= sizeof(ip) || (v6 && (len < 2 || addr[len - 1] != ']')))
-		return 0;
-	memcpy(ip, addr + v6, len - 2 * (size_t)v6);
-	ip[len - 2 * (size_t)v6] = '\0';
-	port = strtol(colon + 1, &end, 10);
-	if (*end || end == colon + 1 || port < 1 || port > 65535)
-		return 0;
-	ip[strcspn(ip, "%")] = '\0'; /* a link-local address has its interface behind */
-	return inet_pton(v6 ? AF_INET6 : AF_INET, ip, &bin) == 1;
+	if (gci_rdv_meet(r, why, sizeof(why)))
+		gci_rdv_give_up(r, GCOLL_ERR_INVAL, why, now_ns);
+	else
+		send_start(r);
 }
 
 /* Tells a connection that showed the secret why it is not taken, and closes it. */
@@ -200,24 +186,18 @@ static void on_hello(
 		turn_away(r, c, GCOLL_ERR_INVAL, why);
 		return;
 	}
-	if (!good_address(m->addr)) {
-		turn_away(r, c, GCOLL_ERR_PROTO, "expected an address IP:PORT in HELLO");
-		gci_rdv_tell(r, m->rank, (int32_t)m->rank, GCOLL_ERR_PROTO,
-			"gave no usable address for data connections", now_ns);
-		return;
-	}
 	r->nstrangers--;
 	c->rank = (int32_t)m->rank;
 	k->conn = c;
 	k->joined = 1;
 	k->heard_ns = now_ns;
-	memcpy(k->addr, m->addr, sizeof(k->addr));
+	k->reach = m->reach;
 	if (!r->njoined++)
 		r->joined_ns = now_ns;
 	if (gci_rdv_verdict(r))
 		turn_away(r, c, GCOLL_ERR_ABORTED, r->verdict.sentence);
 	else if (r->njoined == r->config.size)
-		send_start(r);
+		begin(r, now_ns);
 	else
 		gci_rdv_check_leavers(r, now_ns);
 }

@@ -34,8 +34,8 @@ static void strings_free(struct strings *l)
 /* GRIDCOLL_LOG and the like go along to other hosts; what describes a job is this job's own. */
 static int goes_along(const char *setting)
 {
-	static const char *const own[] = {
-		"RANK=", "SIZE=", "RENDEZVOUS=", "SECRET_FD=", "PROGRESS=", "LAB=", "PORT_RANGE="};
+	static const char *const own[] = {"RANK=", "SIZE=", "RENDEZVOUS=", "SECRET_FD=",
+		"PROGRESS=", "LAB=", "PORT_RANGE=", "INTERFACES="};
 	size_t i;
 
 	if (strncmp(setting, "GRIDCOLL_", 9))
@@ -67,6 +67,9 @@ static int make_environment(
 		rc = add(env, o->ports.lo ? gci_asprintf("GRIDCOLL_PORT_RANGE=%u-%u", o->ports.lo,
 						    o->ports.hi)
 					  : gci_strdup("GRIDCOLL_PORT_RANGE"));
+	if (!rc)
+		rc = add(env, o->interfaces ? gci_asprintf("GRIDCOLL_INTERFACES=%s", o->interfaces)
+					    : gci_strdup("GRIDCOLL_INTERFACES"));
 	return rc;
 }
 

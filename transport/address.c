@@ -47,6 +47,18 @@ int gci_address_parse(struct gci_address *a, const char *text)
 	return len ? gci_address_make(a, ip, (uint16_t)port) : GCOLL_ERR_INVAL;
 }
 
+void gci_address_unmap(struct gci_address *a)
+{
+	struct sockaddr_in v4 = {.sin_family = AF_INET};
+
+	if (a->any.sa_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&a->v6.sin6_addr))
+		return;
+	v4.sin_port = a->v6.sin6_port;
+	memcpy(&v4.sin_addr, a->v6.sin6_addr.s6_addr + 12, 4);
+	a->v4 = v4;
+	a->len = sizeof(v4);
+}
+
 void gci_address_ip(const struct gci_address *a, char text[GCI_ADDRESS_TEXT])
 {
 	if (getnameinfo(&a->any, a->len, text, GCI_ADDRESS_TEXT, NULL, 0, NI_NUMERICHOST))

@@ -29,6 +29,14 @@ static inline uint16_t gci_address_port(const struct gci_address *a)
 	return ntohs(a->v4.sin_port); /* at the same place in sockaddr_in6 */
 }
 
+static inline void gci_address_set_port(struct gci_address *a, uint16_t port)
+{
+	a->v4.sin_port = htons(port);
+}
+
+/* ::ffff:10.1.0.3, which a socket that takes both families tells of, becomes 10.1.0.3. */
+void gci_address_unmap(struct gci_address *a);
+
 /* Into `text`; "?" for what is no internet address. */
 void gci_address_format(const struct gci_address *a, char text[GCI_ADDRESS_TEXT]);
 

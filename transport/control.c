@@ -30,7 +30,7 @@ void gci_ctl_put_hello(struct gci_buf *out, const struct gci_ctl_hello *m)
 	gci_buf_put_u32(out, m->version);
 	gci_buf_put_u32(out, m->rank);
 	gci_buf_put(out, m->token, sizeof(m->token));
-	gci_buf_put_str(out, m->addr);
+	gci_reach_put(out, &m->reach);
 	end(out, at);
 }
 
@@ -48,7 +48,7 @@ void gci_ctl_put_start(struct gci_buf *out, const struct gci_ctl_start *m)
 	gci_buf_put_u64(out, m->table_digest);
 	for (i = 0; i < m->size; i++) {
 		gci_buf_put_u32(out, m->ranks[i].host);
-		gci_buf_put_str(out, m->ranks[i].addr);
+		gci_reach_put(out, &m->ranks[i].reach);
 	}
 	end(out, at);
 }
@@ -109,7 +109,10 @@ static void read_hello(struct gci_reader *r, struct gci_ctl_hello *m)
 	token = gci_read(r, sizeof(m->token));
 	if (token)
 		memcpy(m->token, token, sizeof(m->token));
-	read_text(r, m->addr, sizeof(m->addr));
+	if (m->version == GCI_CTL_VERSION)
+		gci_reach_read(r, &m->reach);
+	else
+		gci_read(r, r->len); /* what another release says there; it will be told so */
 }
 
 static int read_start(struct gci_reader *r, struct gci_ctl_start *m)
@@ -132,7 +135,7 @@ static int read_start(struct gci_reader *r, struct gci_ctl_start *m)
 		return GCOLL_ERR_NOMEM;
 	for (i = 0; i < m->size; i++) {
 		m->ranks[i].host = gci_read_u32(r);
-		read_text(r, m->ranks[i].addr, sizeof(m->ranks[i].addr));
+		gci_reach_read(r, &m->ranks[i].reach);
 	}
 	return 0;
 }

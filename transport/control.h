@@ -25,8 +25,9 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "transport/reach.h"
 
-#define GCI_CTL_VERSION     2
+#define GCI_CTL_VERSION     3
 #define GCI_CTL_MAX_MESSAGE (32u << 20)
 #define GCI_CTL_MAX_HELLO   4096 /* before a rank is known, nothing longer is taken */
 #define GCI_CTL_MAX_RANKS   65536
@@ -53,14 +54,14 @@ enum gci_ctl_type {
 struct gci_ctl_hello {
 	uint32_t version;
 	uint32_t rank;
-	uint8_t token[32]; /* gci_ctl_token(): proves knowledge of the job's secret */
-	char addr[64]; /* where the rank takes data connections: "10.1.0.3:5000", "[::1]:5000" */
+	uint8_t token[32];      /* gci_ctl_token(): proves knowledge of the job's secret */
+	struct gci_reach reach; /* where the rank takes data connections; not of another version */
 };
 
 /* One rank as START tells of it. */
 struct gci_ctl_rank {
 	uint32_t host; /* number in the grid file, see gci_grid_host() */
-	char addr[64];
+	struct gci_reach reach;
 };
 
 struct gci_ctl_start {

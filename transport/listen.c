@@ -35,10 +35,10 @@ static int listen_at(struct gci_address *at, uint32_t port)
 	if (fd < 0)
 		return -1;
 	bound = *at;
-	bound.v4.sin_port = htons((uint16_t)port); /* at the same place in sockaddr_in6 */
+	gci_address_set_port(&bound, (uint16_t)port);
 	if (!bind(fd, &bound.any, bound.len) && !listen(fd, BACKLOG) &&
 		!getsockname(fd, &bound.any, &bound.len)) {
-		at->v4.sin_port = bound.v4.sin_port;
+		gci_address_set_port(at, gci_address_port(&bound));
 		return fd;
 	}
 	error = errno;

@@ -309,7 +309,7 @@ static void destroy(struct gci_tcp *t)
 	for (i = 0; t->peers && i < t->tp.config.size; i++)
 		gci_free(t->peers[i]);
 	gci_free(t->peers);
-	gci_free(t->addrs);
+	gci_free(t->reach);
 	gci_free(t->congestion);
 	OPENSSL_cleanse(t->secret, sizeof(t->secret));
 	gci_free(t);
@@ -393,25 +393,44 @@ const char *gci_tcp_path(const struct gci_tp *tp)
 	return t->path_open ? t->path->name : "";
 }
 
+static int take_addresses(struct gci_tcp *t, const struct gci_tcp_config *tcp, struct gci_error *e)
+{
+	const struct gci_reach *own = &t->reach[t->tp.config.rank];
+	char here[GCI_REACH_TEXT], there[GCI_REACH_TEXT];
+	unsigned k;
+	int i;
+
+	t->bind_source = tcp->own != NULL;
+	for (k = 0; k < own->n; k++)
+		if (tcp->own)
+			t->own[k] = tcp->own[k];
+		else
+			gci_reach_get(own, k, &t->own[k]);
+	for (i = 0; i < t->tp.config.size; i++)
+		if (!gci_reach_meet(own, &t->reach[i]))
+			return gci_error_set(e, GCOLL_ERR_INVAL,
+				"rank %d takes connections at %.200s only, rank %d at %.200s: "
+				"expected addresses of one family, IPv4 or IPv6",
+				i, gci_reach_format(&t->reach[i], there), t->tp.config.rank,
+				gci_reach_format(own, here));
+	return 0;
+}
+
 static int take_config(struct gci_tcp *t, const struct gci_tcp_config *tcp, struct gci_error *e)
 {
-	int i, size = t->tp.config.size;
+	int size = t->tp.config.size;
 
 	t->listen_fd = tcp->listen_fd;
 	t->unref = tcp->loop && tcp->unref;
 	memcpy(t->secret, tcp->secret, sizeof(t->secret));
 	t->connect_timeout_ns = tcp->connect_timeout_ns ? tcp->connect_timeout_ns : CONNECT_NS;
 	t->congestion = tcp->congestion ? gci_strdup(tcp->congestion) : NULL;
-	t->addrs = gci_calloc((size_t)size, sizeof(*t->addrs));
+	t->reach = gci_calloc((size_t)size, sizeof(*t->reach));
 	t->peers = gci_calloc((size_t)size, sizeof(struct gci_tcp_peer *));
-	if (!t->addrs || !t->peers || (tcp->congestion && !t->congestion))
+	if (!t->reach || !t->peers || (tcp->congestion && !t->congestion))
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory for %d peers", size);
-	for (i = 0; i < size; i++)
-		if (gci_address_parse(&t->addrs[i], tcp->addrs[i]))
-			return gci_error_set(e, GCOLL_ERR_INVAL,
-				"rank %d's address is \"%.80s\", expected IP:PORT or [IP]:PORT", i,
-				tcp->addrs[i]);
-	return 0;
+	memcpy(t->reach, tcp->reach, (size_t)size * sizeof(*t->reach));
+	return take_addresses(t, tcp, e);
 }
 
 static int open_handles(struct gci_tcp *t, uv_loop_t *given, struct gci_error *e)

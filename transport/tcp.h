@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: MIT
  * The transport over TCP sockets, on libuv.
  *
+ *	struct gci_address at;
+ *	struct gci_ports any = {0};
+ *	struct gci_reach mine;
  *	int fd = -1;
- *	char addr[64];
- *	rc = gci_tcp_listen("10.1.0.3", 0, 0, &fd, addr, &e);	// any port
- *	... tell the others `addr`, learn theirs ...
+ *	gci_address_make(&at, "10.1.0.3", 0);
+ *	rc = gci_tcp_listen(&at, 1, &any, 0, &fd, &mine, &e);
+ *	... tell the others `mine`, learn theirs ...
  *	rc = gci_tcp_create(&tp, &config, &tcp, &e);		// takes over fd
  *
  * Who connects: the lower rank of a pair. Both sides name the pair when they need it (isend,
  * irecv, connect), so no one waits for a connection that nobody opens.
+ *
+ * Several addresses: connections of a pair run between the addresses of both sides with equal
+ * numbers, in turn (gci_reach_pair), so that all network cards carry alike. Which card a packet
+ * leaves by is the host's routing: it takes a route, or a rule by source address, for each.
  *
  * A loop of the caller's may be shared by several transports. progress of any of them runs it, and
  * with it the others' sockets and their `piece`; `done` is called in a transport's own progress
@@ -26,16 +33,20 @@
 #ifndef GCI_TRANSPORT_TCP_H
 #define GCI_TRANSPORT_TCP_H
 
+#include "transport/listen.h"
+#include "transport/reach.h"
 #include "transport/transport.h"
 
 #include <uv.h>
 
-#define GCI_TCP_ADDR_NBYTES   64
 #define GCI_TCP_SECRET_NBYTES 32
 
 struct gci_tcp_config {
-	int listen_fd;            /* from gci_tcp_listen; owned from create on, also on failure */
-	const char *const *addrs; /* of every rank, "IP:PORT" or "[IP]:PORT"; copied */
+	int listen_fd; /* from gci_tcp_listen; owned from create on, also on failure */
+	const struct gci_reach *reach; /* of every rank; copied */
+	/* Our own addresses, as many as in reach[rank], with their scopes: connections leave from
+	 * them. NULL: connections leave as the kernel's routes say. Copied. */
+	const struct gci_address *own;
 	uint8_t secret[GCI_TCP_SECRET_NBYTES]; /* the job's; strangers are turned away */
 	uv_loop_t *loop;                       /* shared with others, or NULL for one of our own */
 	int unref;              /* our handles do not keep the loop of others alive */
@@ -43,11 +54,10 @@ struct gci_tcp_config {
 	uint64_t connect_timeout_ns; /* for a peer's streams together; 0: 10 s */
 };
 
-/* Listens on `ip` (numeric, v4 or v6; NULL: all addresses) at the first free port of
- * port_lo..port_hi (0, 0: any) and writes "IP:PORT" to `addr`; with NULL its IP is "[::]", in
- * place of which the caller tells the others one that leads here. */
-int gci_tcp_listen(const char *ip, uint16_t port_lo, uint16_t port_hi, int *fd,
-	char addr[GCI_TCP_ADDR_NBYTES], struct gci_error *e);
+/* Listens at `n` addresses (1 .. GCI_REACH_MAX), all at the same port out of the range; see
+ * gci_listen for `turn` and the errors. Tells in *reach what the others need to know. */
+int gci_tcp_listen(const struct gci_address *at, unsigned n, const struct gci_ports *ports,
+	uint32_t turn, int *fd, struct gci_reach *reach, struct gci_error *e);
 
 /* The data path in use: "poll" or "uring"; "" as long as no peer was needed. `tp` is a TCP one. */
 const char *gci_tcp_path(const struct gci_tp *tp);

@@ -16,23 +16,48 @@
 #define ACCEPT_AGAIN_NS (100 * GCI_NS_PER_MS)
 #define TURN_ACCEPTS    16
 
-int gci_tcp_listen(const char *ip, uint16_t port_lo, uint16_t port_hi, int *fd,
-	char addr[GCI_TCP_ADDR_NBYTES], struct gci_error *e)
+/* One socket for several addresses listens on all there are; see on_own_address(). */
+int gci_tcp_listen(const struct gci_address *at, unsigned n, const struct gci_ports *ports,
+	uint32_t turn, int *fd, struct gci_reach *reach, struct gci_error *e)
 {
-	const struct gci_ports ports = {port_lo, port_hi};
-	struct gci_address a;
+	struct gci_address all = at[0], one;
+	unsigned i, six = 0;
 	int rc;
 
-	if (gci_address_make(&a, ip ? ip : "::", 0))
-		return gci_error_set(e, GCOLL_ERR_INVAL,
-			"cannot listen on \"%s\": expected a numeric address", ip);
-	if (port_hi < port_lo || (port_hi && !port_lo))
-		return gci_error_set(e, GCOLL_ERR_INVAL,
-			"cannot listen on ports %u to %u: expected LOW-HIGH", port_lo, port_hi);
-	rc = gci_listen(&a, &ports, 0, fd, e);
-	if (!rc)
-		gci_address_format(&a, addr);
+	for (i = 0; i < n; i++)
+		six += at[i].any.sa_family == AF_INET6;
+	if (n > 1 && gci_address_make(&all, six ? "::" : "0.0.0.0", 0))
+		return gci_error_set(e, GCOLL_ERR_SYS, "no address to listen at");
+	rc = gci_listen(&all, ports, turn, fd, e);
+	memset(reach, 0, sizeof(*reach));
+	for (i = 0; i < n && !rc; i++) {
+		one = at[i];
+		gci_address_set_port(&one, gci_address_port(&all));
+		gci_reach_add(reach, &one);
+	}
 	return rc;
+}
+
+/* Whether the connection came to an address that the others were told of. Those that were left
+ * out, on purpose, take none. */
+static int on_own_address(const struct gci_tcp *t, int fd)
+{
+	const struct gci_reach *own = &t->reach[t->tp.config.rank];
+	struct gci_address a = {.len = sizeof(a.v6)};
+	struct gci_reach here = {0};
+	unsigned i;
+
+	if (own->n < 2)
+		return 1; /* we listen at that one only */
+	if (getsockname(fd, &a.any, &a.len))
+		return 0;
+	gci_address_unmap(&a);
+	if (gci_reach_add(&here, &a))
+		return 0;
+	for (i = 0; i < own->n; i++)
+		if ((own->six >> i & 1) == here.six && !memcmp(own->ip[i], here.ip[0], 16))
+			return 1;
+	return 0;
 }
 
 static void stranger(struct gci_tcp *t, int fd)
@@ -86,7 +111,10 @@ static void on_listen(uv_poll_t *poll, int status, int events)
 			accept_failed(t);
 			return;
 		}
-		stranger(t, fd);
+		if (on_own_address(t, fd))
+			stranger(t, fd);
+		else
+			close(fd);
 	}
 	if (t->nstrangers >= MAX_STRANGERS) /* the others wait in the kernel's queue */
 		uv_poll_stop(&t->listen);

@@ -121,26 +121,63 @@ void gci_conn_open(struct gci_conn *c)
 	c->tcp->path->start(c);
 }
 
-static const char *where(const struct gci_tcp *t, int rank, char text[GCI_ADDRESS_TEXT])
+/* Both ends of a stream. There is a pair: gci_tcp_create has looked. */
+static void ends(const struct gci_tcp *t, int rank, unsigned index, struct gci_address *from,
+	struct gci_address *to)
 {
-	gci_address_format(&t->addrs[rank], text);
+	uint32_t turn = gci_reach_turn((uint32_t)t->tp.config.rank, (uint32_t)rank) + index;
+
+	gci_reach_pair(t->own, t->reach[t->tp.config.rank].n, &t->reach[rank], turn, from, to);
+}
+
+const char *gci_conn_where(
+	const struct gci_tcp *t, int rank, unsigned index, char text[GCI_ADDRESS_TEXT])
+{
+	struct gci_address from, to;
+
+	ends(t, rank, index, &from, &to);
+	gci_address_format(&to, text);
 	return text;
 }
 
 static void cannot_connect(struct gci_conn *c, const char *why)
 {
-	char text[GCI_ADDRESS_TEXT];
+	struct gci_tcp *t = c->tcp;
+	struct gci_address from, to;
+	char there[GCI_ADDRESS_TEXT], here[GCI_ADDRESS_TEXT];
 
-	gci_ep_fail(&c->tcp->ep, GCOLL_ERR_PEER, c->peer, "cannot connect to rank %d at %s: %s",
-		c->peer, where(c->tcp, c->peer, text), why);
+	ends(t, c->peer, c->stream.index, &from, &to);
+	gci_address_format(&to, there);
+	gci_address_ip(&from, here);
+	gci_ep_fail(&t->ep, GCOLL_ERR_PEER, c->peer, "cannot connect to rank %d at %s%s%s: %s",
+		c->peer, there, t->bind_source ? " from " : "", t->bind_source ? here : "", why);
+}
+
+/* Begins to connect; -1 with errno. The kernel picks the port when it knows both ends, so that one
+ * address has ports for as many connections as there are peers. */
+static int dial(const struct gci_tcp *t, int fd, const struct gci_address *from,
+	const struct gci_address *to)
+{
+	int yes = 1;
+
+	if (t->bind_source) {
+		setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &yes, sizeof(yes));
+		if (bind(fd, &from->any, from->len))
+			return -1;
+	}
+	if (connect(fd, &to->any, to->len) && errno != EINPROGRESS && errno != EINTR)
+		return -1;
+	return 0;
 }
 
 void gci_conn_connect(struct gci_tcp *t, struct gci_tcp_peer *p, unsigned index)
 {
-	const struct gci_address *a = &t->addrs[p->rank];
-	int fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	struct gci_address from, to;
 	struct gci_conn *c;
+	int fd;
 
+	ends(t, p->rank, index, &from, &to);
+	fd = socket(to.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0) {
 		gci_ep_fail(&t->ep, GCOLL_ERR_SYS, -1, "no socket for a connection to rank %d: %s",
 			p->rank, strerror(errno));
@@ -161,7 +198,7 @@ void gci_conn_connect(struct gci_tcp *t, struct gci_tcp_peer *p, unsigned index)
 	c->state = GCI_CONN_CONNECTING;
 	t->nconnecting++;
 	c->deadline_ns = gci_now_ns() + t->connect_timeout_ns;
-	if (connect(fd, &a->any, a->len) && errno != EINPROGRESS && errno != EINTR) {
+	if (dial(t, fd, &from, &to)) {
 		cannot_connect(c, strerror(errno));
 		return;
 	}
@@ -210,7 +247,8 @@ void gci_conn_finished(struct gci_conn *c, int error)
 	char addr[GCI_ADDRESS_TEXT], text[160];
 
 	error = error ? error : c->send_error; /* which may have taken it from the socket */
-	snprintf(text, sizeof(text), "connection to %s %s%s", where(t, c->peer, addr),
+	snprintf(text, sizeof(text), "connection to %s %s%s",
+		gci_conn_where(t, c->peer, c->stream.index, addr),
 		error ? "failed: " : "closed without a goodbye", error ? strerror(error) : "");
 	t->ep.peers[c->peer]->stats.streams--;
 	if (t->stopping && !c->stream.bye_seen)
@@ -254,7 +292,7 @@ static void greet(struct gci_conn *c)
 		h.to != own.from || h.stream != own.stream || h.epoch != own.epoch)
 		gci_ep_fail(&c->tcp->ep, GCOLL_ERR_PROTO, c->peer,
 			"whoever listens at %s is not rank %d of this job: %.100s",
-			where(c->tcp, c->peer, text), c->peer,
+			gci_conn_where(c->tcp, c->peer, c->stream.index, text), c->peer,
 			e.status ? e.text : "it answers for another connection");
 	else if (!gci_tcp_disagree(c->tcp, &h))
 		gci_conn_open(c);

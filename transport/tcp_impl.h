@@ -58,7 +58,9 @@ struct gci_tcp {
 	uint8_t secret[GCI_TCP_SECRET_NBYTES];
 	char *congestion;
 	uint64_t connect_timeout_ns;
-	struct gci_address *addrs;   /* by rank */
+	struct gci_reach *reach; /* by rank */
+	struct gci_address own[GCI_REACH_MAX];
+	int bind_source;             /* connections leave from `own` */
 	struct gci_tcp_peer **peers; /* by rank; NULL: not needed yet */
 	struct gci_list dirty;
 	struct gci_list conns;
@@ -86,6 +88,9 @@ struct gci_tcp {
 struct gci_conn *gci_conn_new(struct gci_tcp *t, int fd);
 /* Begins to connect stream `index` to a higher rank. */
 void gci_conn_connect(struct gci_tcp *t, struct gci_tcp_peer *p, unsigned index);
+/* Where stream `index` of a peer is, or would be, connected to. Returns `text`. */
+const char *gci_conn_where(
+	const struct gci_tcp *t, int rank, unsigned index, char text[GCI_ADDRESS_TEXT]);
 /* Attaches a connection to its place among the peer's; 0 or the endpoint's failure. */
 int gci_conn_attach(struct gci_conn *c, struct gci_tcp_peer *p, unsigned index);
 int gci_conn_send_hello(struct gci_conn *c, int peer, unsigned index);

@@ -26,7 +26,7 @@ static void late(struct gci_conn *c)
 	if (c->state == GCI_CONN_CONNECTING && ready(c->fd, POLLOUT)) {
 		gci_conn_event(c, UV_WRITABLE);
 	} else if (c->state == GCI_CONN_CONNECTING) {
-		gci_address_format(&t->addrs[c->peer], text);
+		gci_conn_where(t, c->peer, c->stream.index, text);
 		gci_ep_fail(&t->ep, GCOLL_ERR_PEER, c->peer,
 			"cannot connect to rank %d at %s: no answer within %.0f s", c->peer, text,
 			(double)t->connect_timeout_ns / (double)GCI_NS_PER_S);
@@ -69,7 +69,7 @@ static void check_silence(struct gci_conn *c, uint64_t now)
 
 	if (!dead_ns || !silent(c, now, dead_ns))
 		return;
-	gci_address_format(&t->addrs[c->peer], text);
+	gci_conn_where(t, c->peer, c->stream.index, text);
 	gci_ep_fail(&t->ep, GCOLL_ERR_PEER, c->peer,
 		"rank %d at %s: the network has not answered for %.1f s", c->peer, text,
 		(double)dead_ns / (double)GCI_NS_PER_S);

@@ -39,23 +39,36 @@ static void on_failure(void *user, const struct gci_tp_failure *f)
 	gcb_pair_fail(o->p, "%.150s", f->text);
 }
 
+/* Tells the other where we listen, learns the same of it. 0 or -1. */
+static int meet(struct gcb_pair *p, struct gci_reach reach[2])
+{
+	char own[GCI_ADDRESS_TEXT];
+	struct gci_address a;
+	const char *told;
+
+	gci_reach_get(&reach[p->rank], 0, &a);
+	gci_address_format(&a, own);
+	gcb_pair_tell(p, own);
+	told = gcb_pair_told(p);
+	return told && !gci_address_parse(&a, told) ? gci_reach_add(&reach[!p->rank], &a) : -1;
+}
+
 /* A transport between the two; NULL: failed. */
 static struct gci_tp *connect_two(struct gcb_pair *p, const struct gci_tp_config *config)
 {
-	char own[GCI_TCP_ADDR_NBYTES];
-	const char *addrs[2];
-	struct gci_tcp_config tcp = {.addrs = addrs};
+	const struct gci_ports any = {0};
+	struct gci_reach reach[2] = {{0}};
+	struct gci_tcp_config tcp = {.reach = reach};
 	struct gci_error e = {0};
 	struct gci_tp *tp = NULL;
+	struct gci_address at;
 
-	if (gci_tcp_listen(gcb_pair_ip(p, p->rank), 0, 0, &tcp.listen_fd, own, &e)) {
+	if (gci_address_make(&at, gcb_pair_ip(p, p->rank), 0) ||
+		gci_tcp_listen(&at, 1, &any, 0, &tcp.listen_fd, &reach[p->rank], &e)) {
 		gcb_pair_fail(p, "%.150s", e.text);
 		return NULL;
 	}
-	gcb_pair_tell(p, own);
-	addrs[p->rank] = own;
-	addrs[!p->rank] = gcb_pair_told(p);
-	if (addrs[!p->rank] && gci_tcp_create(&tp, config, &tcp, &e))
+	if (!meet(p, reach) && gci_tcp_create(&tp, config, &tcp, &e))
 		gcb_pair_fail(p, "%.150s", e.text);
 	return tp;
 }

@@ -121,6 +121,61 @@ static void a_message_is_of_another_size(void **state)
 	run_badly("sizes", 4, "expects 20");
 }
 
+/* ---- addresses */
+
+static void over_ipv6(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	if (access("/proc/net/if_inet6", R_OK)) {
+		print_message("skipped: no IPv6 here\n");
+		skip();
+	}
+	setenv("GRIDCOLL_LOG", "info", 1);
+	job_start(&j, NULL, "-n", "3", "--interfaces", "::1", job_program(), NULL);
+	unsetenv("GRIDCOLL_LOG");
+	assert_int_equal(job_wait(&j), 0);
+	assert_int_equal(count(job_err(&j), "takes connections at ::1\n"), 3);
+	job_free(&j);
+}
+
+static void an_interface_that_is_not_there(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	job_start(&j, NULL, "-n", "2", "--interfaces", "nic7,!lo", job_program(), NULL);
+	assert_int_not_equal(job_wait(&j), 0);
+	assert_non_null(strstr(job_err(&j), "no address of this host matches the interfaces "
+					    "\"nic7,!lo\"; there are: "));
+	assert_non_null(strstr(job_err(&j), "lo 127.0.0.1/8"));
+	job_free(&j);
+}
+
+/* One port, which gridcoll-run takes. */
+static void too_few_ports(void **state)
+{
+	struct job j = {0};
+	char range[32];
+	unsigned port;
+
+	(void)state;
+	for (port = 28700; port < 28720; port++) {
+		memset(&j, 0, sizeof(j));
+		snprintf(range, sizeof(range), "%u-%u", port, port);
+		job_start(&j, NULL, "-n", "1", "--port-range", range, job_program(), NULL);
+		assert_int_not_equal(job_wait(&j), 0);
+		if (strstr(job_err(&j), "rank 0")) /* else somebody else has it */
+			break;
+		job_free(&j);
+	}
+	snprintf(range, sizeof(range), "no port from %u to %u", port, port);
+	assert_non_null(strstr(job_err(&j), range));
+	assert_non_null(strstr(job_err(&j), "one for each rank of a host, and one for"));
+	job_free(&j);
+}
+
 /* ---- tables of decisions */
 
 static const char grid_text[] = "[cluster a]\nhosts = localhost, 127.0.0.2\n"
@@ -270,6 +325,9 @@ int main(void)
 		cmocka_unit_test(messages_are_forgotten),
 		cmocka_unit_test(ranks_call_different_operations),
 		cmocka_unit_test(a_message_is_of_another_size),
+		cmocka_unit_test(over_ipv6),
+		cmocka_unit_test(an_interface_that_is_not_there),
+		cmocka_unit_test(too_few_ports),
 		cmocka_unit_test(a_table_reaches_all_ranks),
 		cmocka_unit_test(a_wrong_table_is_refused_and_the_job_runs),
 		cmocka_unit_test(rank_0_records_the_run),

@@ -88,11 +88,10 @@ static void hello(void)
 	struct sockaddr_in self;
 	socklen_t len = sizeof(self);
 	struct gci_buf b = {0};
-	char ip[32];
 
 	getsockname(ctl, (struct sockaddr *)&self, &len);
-	inet_ntop(AF_INET, &self.sin_addr, ip, sizeof(ip));
-	snprintf(m.addr, sizeof(m.addr), "%s:%u", ip, 40000 + rank % 1000);
+	m.reach = (struct gci_reach){.port = (uint16_t)(40000 + rank % 1000), .n = 1};
+	memcpy(m.reach.ip[0], &self.sin_addr, 4);
 	if (gci_ctl_token(secret, rank, m.token))
 		die("token");
 	gci_ctl_put_hello(&b, &m);
@@ -136,13 +135,15 @@ static void await(enum gci_ctl_type type, struct gci_ctl_message *m)
 
 static void join(void)
 {
+	char text[GCI_REACH_TEXT];
 	struct gci_ctl_message m;
 
 	dial();
 	hello();
 	await(GCI_CTL_START, &m);
 	printf("size %u host %u addr %s dead %llu\n", m.start.size, m.start.ranks[rank].host,
-		m.start.ranks[rank].addr, (unsigned long long)(m.start.dead_ns / GCI_NS_PER_MS));
+		gci_reach_format(&m.start.ranks[rank].reach, text),
+		(unsigned long long)(m.start.dead_ns / GCI_NS_PER_MS));
 	fflush(stdout);
 	gci_ctl_message_free(&m);
 }

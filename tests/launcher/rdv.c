@@ -76,7 +76,7 @@ struct gci_ctl_hello rdv_hello_of(struct world *w, uint32_t rank)
 	struct gci_ctl_hello m = {.version = GCI_CTL_VERSION, .rank = rank};
 
 	assert_int_equal(gci_ctl_token(w->config.secret, rank, m.token), 0);
-	snprintf(m.addr, sizeof(m.addr), "10.0.0.%u:5000", rank + 1);
+	m.reach = (struct gci_reach){5000, 1, 0, {{10, 0, 0, (uint8_t)(rank + 1)}}};
 	return m;
 }
 

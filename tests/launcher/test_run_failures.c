@@ -282,6 +282,9 @@ static void wrong_arguments(void **state)
 		{{"-n", "2"},
 			"no command, expected: gridcoll-run [OPTION...] COMMAND [ARGUMENT...]"},
 		{{"--timers", "slow", "x"}, "--timers slow: expected default or fast"},
+		{{"--interfaces", "eth0,10.0.0.0/40", "x"},
+			"--interfaces: \"10.0.0.0/40\", expected interfaces or networks such as "
+			"eth1, ib*, 10.1.0.0/16, fd00::/8, !docker0"},
 		{{"--port-range", "99", "x"},
 			"--port-range 99: expected two ports such as 5000-5099"},
 		{{"--port-range", "9-8", "x"},

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 const char *listen_ip = "127.0.0.1";
-char last_addrs[MAX_RANKS][GCI_TCP_ADDR_NBYTES];
+char last_addrs[MAX_RANKS][GCI_ADDRESS_TEXT];
 
 int forked = -1;
 void (*child)(const struct gci_tp_config *config, const struct gci_tcp_config *tcp);
@@ -23,15 +23,37 @@ pid_t forked_pid;
 const char *secret_of_rank_1 = SECRET;
 int opens_nothing;
 
+void listen_on(const char *ip, int *fd, char addr[GCI_ADDRESS_TEXT])
+{
+	const struct gci_ports any = {0};
+	struct gci_address at;
+	struct gci_reach r;
+
+	assert_int_equal(gci_address_make(&at, ip, 0), 0);
+	assert_int_equal(gci_tcp_listen(&at, 1, &any, 0, fd, &r, NULL), 0);
+	gci_reach_get(&r, 0, &at);
+	gci_address_format(&at, addr);
+}
+
+struct gci_reach reach_of(const char *addr)
+{
+	struct gci_reach r = {0};
+	struct gci_address a;
+
+	assert_int_equal(gci_address_parse(&a, addr), 0);
+	assert_int_equal(gci_reach_add(&r, &a), 0);
+	return r;
+}
+
 static int open_all(struct world *w, uv_loop_t *loop)
 {
-	const char *list[MAX_RANKS];
-	struct gci_tcp_config tcp = {.addrs = list, .loop = loop, .congestion = "reno"};
+	struct gci_reach list[MAX_RANKS];
+	struct gci_tcp_config tcp = {.reach = list, .loop = loop, .congestion = "reno"};
 	int fds[MAX_RANKS], i, rc = 0;
 
 	for (i = 0; i < w->size && !opens_nothing; i++) {
-		assert_int_equal(gci_tcp_listen(listen_ip, 0, 0, &fds[i], last_addrs[i], NULL), 0);
-		list[i] = last_addrs[i];
+		listen_on(listen_ip, &fds[i], last_addrs[i]);
+		list[i] = reach_of(last_addrs[i]);
 	}
 	for (i = 0; i < w->size && !opens_nothing; i++) {
 		const char *secret = i == 1 ? secret_of_rank_1 : SECRET;
@@ -161,9 +183,9 @@ void exchange(struct world *w)
 
 struct gci_tp *lonely(struct world *w, const char *peer_addr, uint64_t connect_ns)
 {
-	char addr[GCI_TCP_ADDR_NBYTES];
-	const char *list[2] = {addr, peer_addr};
-	struct gci_tcp_config tcp = {.addrs = list, .connect_timeout_ns = connect_ns};
+	char addr[GCI_ADDRESS_TEXT];
+	struct gci_reach list[2];
+	struct gci_tcp_config tcp = {.reach = list, .connect_timeout_ns = connect_ns};
 	struct gci_error e = {0};
 	int rc;
 
@@ -171,7 +193,9 @@ struct gci_tp *lonely(struct world *w, const char *peer_addr, uint64_t connect_n
 	opens_nothing = 1;
 	world_open(w, &own, 2, NULL);
 	opens_nothing = 0;
-	assert_int_equal(gci_tcp_listen("127.0.0.1", 0, 0, &tcp.listen_fd, addr, &e), 0);
+	listen_on("127.0.0.1", &tcp.listen_fd, addr);
+	list[0] = reach_of(addr);
+	list[1] = reach_of(peer_addr);
 	rc = gci_tcp_create(&w->tp[0], &w->config[0], &tcp, &e);
 	if (rc) {
 		assert_int_equal(rc, e.status);

@@ -5,6 +5,7 @@
 
 #include "tests/transport/conformance.h"
 
+#include "transport/address.h"
 #include "transport/tcp.h"
 
 #include <sys/types.h>
@@ -32,7 +33,11 @@ extern pid_t forked_pid;
 extern void (*child)(const struct gci_tp_config *config, const struct gci_tcp_config *tcp);
 
 /* Where the ranks of the last world listen. */
-extern char last_addrs[MAX_RANKS][GCI_TCP_ADDR_NBYTES];
+extern char last_addrs[MAX_RANKS][GCI_ADDRESS_TEXT];
+
+/* At any port of `ip`; `addr` tells which. And what others are told of it. */
+void listen_on(const char *ip, int *fd, char addr[GCI_ADDRESS_TEXT]);
+struct gci_reach reach_of(const char *addr);
 
 /* Connects to a listener as anyone could. */
 int knock(const char *addr);

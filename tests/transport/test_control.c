@@ -6,9 +6,12 @@
 
 #include <string.h>
 
-static const struct gci_ctl_hello hello = {
-	.version = GCI_CTL_VERSION, .rank = 7, .token = {1, 2, 3}, .addr = "[::1]:5000"};
-static struct gci_ctl_rank ranks[] = {{3, "10.1.0.3:5000"}, {65535, ""}};
+static const struct gci_ctl_hello hello = {.version = GCI_CTL_VERSION,
+	.rank = 7,
+	.token = {1, 2, 3},
+	.reach = {5000, 1, 1, {{[15] = 1}}}};
+static struct gci_ctl_rank ranks[] = {{3, {5000, 1, 0, {{10, 1, 0, 3}}}},
+	{65535, {65535, 4, 9, {{0xfd, [15] = 1}, {10, 1}, {10, 2}, {0xfd, [15] = 2}}}}};
 static const struct gci_ctl_start start = {.size = 2,
 	.epoch = 4,
 	.beat_ns = 500000000,

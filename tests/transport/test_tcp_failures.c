@@ -72,14 +72,14 @@ static void a_killed_process_is_noticed(void **state)
 
 static void nobody_listens(void **state)
 {
-	char addr[GCI_TCP_ADDR_NBYTES];
+	char addr[GCI_ADDRESS_TEXT];
 	struct message m;
 	struct world w;
 	uint8_t b = 0;
 	int fd;
 
 	(void)state;
-	assert_int_equal(gci_tcp_listen("127.0.0.1", 0, 0, &fd, addr, NULL), 0);
+	listen_on("127.0.0.1", &fd, addr);
 	close(fd);
 	assert_non_null(lonely(&w, addr, 0));
 	send_to(&w, 0, &m, 1, 1, &b, 1);
@@ -94,7 +94,7 @@ static void nobody_listens(void **state)
 /* A listener whose queue is full drops what comes, as a host that is not there would. */
 static void nobody_answers(void **state)
 {
-	char addr[GCI_TCP_ADDR_NBYTES];
+	char addr[GCI_ADDRESS_TEXT];
 	struct gci_address a;
 	struct message m;
 	struct world w;
@@ -102,7 +102,7 @@ static void nobody_answers(void **state)
 	uint8_t b = 0;
 
 	(void)state;
-	assert_int_equal(gci_tcp_listen("127.0.0.1", 0, 0, &fd, addr, NULL), 0);
+	listen_on("127.0.0.1", &fd, addr);
 	assert_int_equal(listen(fd, 0), 0);
 	assert_int_equal(gci_address_parse(&a, addr), 0);
 	for (i = 0; i < 8; i++) {

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT
+ * Ranks with several addresses, which 127.0.0.0/8 has plenty of. */
+#include "tests/transport/tcp_world.h"
+
+#include "transport/own.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_FD 1024
+
+static const char *const ips[][2] = {{"127.0.7.1", "127.0.8.1"}, {"127.0.7.2", "127.0.8.2"}};
+static unsigned naddrs[2];
+static struct gci_reach list[2];
+
+static int several_open(struct world *w)
+{
+	struct gci_tcp_config tcp = {.reach = list};
+	struct gci_address at[2][2];
+	const struct gci_ports any = {0};
+	int fds[2], r;
+	unsigned k;
+
+	for (r = 0; r < 2; r++) {
+		for (k = 0; k < 2; k++)
+			assert_int_equal(gci_address_make(&at[r][k], ips[r][k], 0), 0);
+		assert_int_equal(
+			gci_tcp_listen(at[r], naddrs[r], &any, 0, &fds[r], &list[r], NULL), 0);
+		assert_int_equal(list[r].n, naddrs[r]);
+	}
+	for (r = 0; r < 2; r++) {
+		tcp.listen_fd = fds[r];
+		tcp.own = at[r];
+		assert_int_equal(gci_tcp_create(&w->tp[r], &w->config[r], &tcp, NULL), 0);
+	}
+	return 0;
+}
+
+static void several_close(struct world *w)
+{
+	(void)w;
+}
+
+static const struct backend several = {
+	.name = "tcp", .open = several_open, .close = several_close, .step = own_step};
+
+static uint32_t ip_of(const struct gci_address *a)
+{
+	return a->any.sa_family == AF_INET ? ntohl(a->v4.sin_addr.s_addr) : 0;
+}
+
+/* Open sockets of this process between two addresses. */
+static int connections(const char *here, const char *there)
+{
+	struct gci_address from, to, a, b;
+	int fd, n = 0;
+
+	assert_int_equal(gci_address_make(&from, here, 0), 0);
+	assert_int_equal(gci_address_make(&to, there, 0), 0);
+	for (fd = 0; fd < MAX_FD; fd++) {
+		a.len = b.len = sizeof(a.v6);
+		if (getsockname(fd, &a.any, &a.len) || getpeername(fd, &b.any, &b.len))
+			continue;
+		gci_address_unmap(&a);
+		gci_address_unmap(&b);
+		n += ip_of(&a) == ip_of(&from) && ip_of(&b) == ip_of(&to);
+	}
+	return n;
+}
+
+static void streams_use_all_addresses(void **state)
+{
+	const struct gci_tp_link link = {.streams = 4, .eager_nbytes = 1000};
+	struct gci_tp_stats st;
+	struct world w;
+
+	(void)state;
+	naddrs[0] = naddrs[1] = 2;
+	world_open(&w, &several, 2, &link);
+	exchange(&w);
+	gci_tp_stats(w.tp[0], 1, &st);
+	assert_int_equal(st.streams, 4);
+	assert_int_equal(connections(ips[0][0], ips[1][0]), 2);
+	assert_int_equal(connections(ips[0][1], ips[1][1]), 2);
+	assert_int_equal(connections(ips[1][0], ips[0][0]), 2);
+	assert_int_equal(connections(ips[1][1], ips[0][1]), 2);
+	world_close(&w);
+}
+
+static void one_address_here_two_there(void **state)
+{
+	const struct gci_tp_link link = {.streams = 4, .eager_nbytes = 1000};
+	struct world w;
+
+	(void)state;
+	naddrs[0] = 1;
+	naddrs[1] = 2;
+	world_open(&w, &several, 2, &link);
+	exchange(&w);
+	assert_int_equal(connections(ips[0][0], ips[1][0]), 2);
+	assert_int_equal(connections(ips[0][0], ips[1][1]), 2);
+	world_close(&w);
+}
+
+/* The socket takes connections at all addresses; nobody was told of this one. */
+static void other_addresses_are_closed(void **state)
+{
+	struct world w;
+	char addr[GCI_ADDRESS_TEXT], c;
+	struct gci_address a;
+	int fd, i;
+
+	(void)state;
+	naddrs[0] = naddrs[1] = 2;
+	world_open(&w, &several, 2, NULL);
+	assert_int_equal(gci_address_make(&a, "127.0.9.9", list[1].port), 0);
+	gci_address_format(&a, addr);
+	fd = knock(addr);
+	/* At once: a stranger that says nothing has 5 s, and the words it is turned away with. */
+	for (i = 0; i < 1000 && recv(fd, &c, 1, MSG_DONTWAIT) < 0; i++)
+		own_step(&w);
+	assert_true(i < 1000);
+	close(fd);
+	exchange(&w);
+	world_close(&w);
+}
+
+static void the_hosts_own(void **state)
+{
+	struct gci_error e = {0};
+	struct gci_own mine;
+	char ip[GCI_ADDRESS_TEXT];
+
+	(void)state;
+	assert_int_equal(gci_own_choose(&mine, NULL, "192.0.2.5", &e), 0);
+	assert_int_equal(mine.n, 1);
+	assert_false(mine.leave_from);
+	gci_address_ip(&mine.at[0], ip);
+	assert_string_equal(ip, "192.0.2.5");
+	assert_int_equal(gci_own_choose(&mine, "127.0.0.0/8", "192.0.2.5", &e), 0);
+	assert_int_equal(mine.n, 1);
+	assert_true(mine.leave_from);
+	gci_address_ip(&mine.at[0], ip);
+	assert_string_equal(ip, "127.0.0.1");
+	assert_int_equal(gci_own_choose(&mine, "240.7.0.0/16", "127.0.0.1", &e), GCOLL_ERR_INVAL);
+	assert_non_null(strstr(e.text,
+		"no address of this host matches the interfaces \"240.7.0.0/16\"; there are: "));
+	assert_non_null(strstr(e.text, "lo 127.0.0.1/8"));
+	gci_error_clear(&e);
+	assert_int_equal(gci_own_choose(&mine, "eth0/9", "127.0.0.1", &e), GCOLL_ERR_INVAL);
+	assert_non_null(strstr(e.text, "interfaces: \"eth0/9\", expected"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(streams_use_all_addresses),
+		cmocka_unit_test(one_address_here_two_there),
+		cmocka_unit_test(other_addresses_are_closed),
+		cmocka_unit_test(the_hosts_own),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

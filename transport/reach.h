@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ * How a rank is reached: at one port of up to four of its host's addresses, so that several network
+ * cards carry its traffic.
+ *
+ *	struct gci_reach mine = {0};
+ *	gci_reach_add(&mine, &a);		// 10.1.0.3:5000
+ *	gci_reach_add(&mine, &b);		// 10.2.0.3:5000
+ *	gci_reach_put(&message, &mine);		// and every rank learns it
+ *	...
+ *	if (gci_reach_pair(own, nown, &theirs, turn, &from, &to))
+ *		puts("no address family in common");
+ *	bind(fd, from), connect(fd, to)
+ *
+ * Small, since each rank keeps one of every other: 68 bytes, and 7 in a message with one IPv4
+ * address. Scopes (the %eth0 of a link-local address) are not in it: they mean something on one
+ * host only. */
+#ifndef GCI_TRANSPORT_REACH_H
+#define GCI_TRANSPORT_REACH_H
+
+#include "base/buf.h"
+#include "transport/address.h"
+
+#define GCI_REACH_MAX  4
+#define GCI_REACH_TEXT (GCI_REACH_MAX * GCI_ADDRESS_TEXT)
+
+struct gci_reach {
+	uint16_t port;
+	uint8_t n;   /* addresses; 0: none yet */
+	uint8_t six; /* bit i: ip[i] is IPv6; else IPv4, in its first four bytes */
+	uint8_t ip[GCI_REACH_MAX][16];
+};
+
+/* The first brings the port along. -1: there are GCI_REACH_MAX already, or it is no IP address. */
+int gci_reach_add(struct gci_reach *r, const struct gci_address *a);
+
+/* Address number i, with the port and without a scope. */
+void gci_reach_get(const struct gci_reach *r, unsigned i, struct gci_address *a);
+
+/* Whether both have addresses of one family. */
+int gci_reach_meet(const struct gci_reach *a, const struct gci_reach *b);
+
+/* Whether all addresses are loopback ones, which lead nowhere from another host. */
+int gci_reach_is_loopback(const struct gci_reach *r);
+
+/* "10.1.0.3:5000, [fd00::3]:5000". Returns `text`. */
+char *gci_reach_format(const struct gci_reach *r, char text[GCI_REACH_TEXT]);
+
+/* u16 port, u8 n and `six` in one (low and high half), then 4 or 16 bytes of each address.
+ * gci_reach_read takes 1 to GCI_REACH_MAX addresses that one can connect to, and a port; else it
+ * fails the reader. */
+void gci_reach_put(struct gci_buf *out, const struct gci_reach *r);
+void gci_reach_read(struct gci_reader *in, struct gci_reach *r);
+
+/* Between which addresses connection number `turn` runs, if those with numbers in a row shall use
+ * all of them alike: from own[turn mod m] to the peer's number turn mod n, of those of one family
+ * (our first address's, if the peer has it). A link-local address is given our own one's scope.
+ * `from` has port 0. 0, or -1: no family in common. */
+int gci_reach_pair(const struct gci_address *own, unsigned nown, const struct gci_reach *peer,
+	uint32_t turn, struct gci_address *from, struct gci_address *to);
+
+/* The turn of the first connection between two ranks: over many pairs of ranks, and over all those
+ * of one rank, every address comes as often as the others. */
+uint32_t gci_reach_turn(uint32_t a, uint32_t b);
+
+#endif
