@@ -146,8 +146,9 @@ int gci_ep_lose(struct gci_ep *ep, int peer, struct gci_life *life);
 /* The connection never came to be (`never`), or ended in order. */
 void gci_ep_end(struct gci_ep *ep, int peer, struct gci_life *life, int never);
 
-/* Frames that the peer may not have. */
-size_t gci_ep_unacked(const struct gci_ep *ep, int peer);
+/* True if there is something to send, or, on a link with replay, something that the peer may not
+ * have: then it is too early for a goodbye. */
+int gci_ep_owes(const struct gci_ep *ep, int peer);
 
 /* The next frame for `peer`, by this of its streams; 0: none. Payload sums are computed here. */
 int gci_ep_pull(struct gci_ep *ep, int peer, unsigned stream, struct gci_life *life,

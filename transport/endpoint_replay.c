@@ -83,11 +83,11 @@ void gci_ep_end(struct gci_ep *ep, int peer, struct gci_life *life, int never)
 		gci_replay_end(ep->peers[peer]->replay, life);
 }
 
-size_t gci_ep_unacked(const struct gci_ep *ep, int peer)
+int gci_ep_owes(const struct gci_ep *ep, int peer)
 {
 	const struct gci_ep_peer *p = ep->peers[peer];
 
-	return p && p->replay ? p->replay->nframes : 0;
+	return p->ncredits || !gci_list_empty(&p->ready) || (p->replay && p->replay->nframes);
 }
 
 /* Keeps a frame that goes out. Short messages, and those that must not wait for the peer, are

@@ -11,29 +11,44 @@ static void on_kick(void *user, int peer)
 	struct gci_mem_end *e;
 
 	for (e = m->ends; e; e = e->next)
-		if (e->stream.peer == peer)
+		if (e->peer == peer)
 			gci_mem_activate(m->net, e);
 }
 
-static struct gci_mem_end *new_end(struct gci_mem *m, int peer, unsigned index)
+struct gci_mem_end *gci_mem_new_end(struct gci_mem *m, int peer, unsigned index)
 {
 	struct gci_mem_end *e = gci_calloc(1, sizeof(*e));
 
 	if (!e || gci_grow(&m->net->active, &m->net->cap_active, m->net->nends + 1,
-			  sizeof(*m->net->active)))
-		goto fail;
-	if (gci_stream_init(&e->stream, &m->ep, peer, index, gci_ep_next_life(&m->ep, peer, index)))
-		goto fail;
+			  sizeof(*m->net->active))) {
+		gci_free(e);
+		gci_ep_fail(&m->ep, GCOLL_ERR_NOMEM, -1, "out of memory for a connection");
+		return NULL;
+	}
 	gci_list_init(&e->chunks);
 	e->owner = m;
+	e->peer = peer;
+	e->index = index;
+	e->calling = 1;
 	e->next = m->ends;
 	m->ends = e;
 	m->net->nends++;
 	return e;
-fail:
-	gci_free(e);
-	gci_ep_fail(&m->ep, GCOLL_ERR_NOMEM, -1, "out of memory for a connection");
-	return NULL;
+}
+
+int gci_mem_open_end(struct gci_mem_end *e, uint32_t life)
+{
+	struct gci_mem *m = e->owner;
+	int rc = gci_stream_init(&e->stream, &m->ep, e->peer, e->index, life);
+
+	if (rc)
+		return rc;
+	e->life = life;
+	e->calling = 0;
+	e->stream.bye = m->stopping;
+	m->ep.peers[e->peer]->stats.streams++;
+	gci_mem_activate(m->net, e);
+	return 0;
 }
 
 /* An end without another: its owner has failed, and this one hears nothing any more. */
@@ -62,8 +77,8 @@ static void connect_pair(struct gci_mem *lo, struct gci_mem *hi)
 		return;
 	}
 	for (i = 0; i < a->link.streams; i++) {
-		struct gci_mem_end *x = new_end(lo, a->rank, i);
-		struct gci_mem_end *y = x ? new_end(hi, b->rank, i) : NULL;
+		struct gci_mem_end *x = gci_mem_new_end(lo, a->rank, i);
+		struct gci_mem_end *y = x ? gci_mem_new_end(hi, b->rank, i) : NULL;
 
 		if (!y) {
 			strand(x);
@@ -71,10 +86,9 @@ static void connect_pair(struct gci_mem *lo, struct gci_mem *hi)
 		}
 		x->other = y;
 		y->other = x;
-		a->stats.streams++;
-		b->stats.streams++;
-		gci_mem_activate(lo->net, x);
-		gci_mem_activate(lo->net, y);
+		if (gci_mem_open_end(x, gci_ep_next_life(&lo->ep, a->rank, i)) ||
+			gci_mem_open_end(y, gci_ep_next_life(&hi->ep, b->rank, i)))
+			return;
 	}
 }
 
@@ -92,6 +106,21 @@ static void on_need(void *user, int peer)
 		gci_ep_fail(&m->ep, GCOLL_ERR_PEER, peer, "rank %d is not there any more", peer);
 	else if (net->ranks[peer])
 		connect_pair(m, net->ranks[peer]);
+}
+
+/* The peer has lost it. */
+static void on_close(void *user, int peer, const struct gci_life *life)
+{
+	struct gci_mem *m = user;
+	struct gci_mem_end *e;
+
+	(void)peer;
+	for (e = m->ends; e; e = e->next) {
+		if (e->closed || e->calling || e->stream.life != life)
+			continue;
+		gci_mem_lose(e);
+		return;
+	}
 }
 
 static void mem_isend(struct gci_tp *tp, struct gci_tp_req *r)
@@ -149,14 +178,27 @@ static void mem_fail(struct gci_tp *tp, int status)
 	gci_ep_revoke(&((struct gci_mem *)tp)->ep, status);
 }
 
+/* True if the peer has all that it can still get from here, and knows that we leave. */
+static int parted(const struct gci_mem *m, int peer)
+{
+	const struct gci_mem *other = m->net->ranks[peer];
+
+	if (!m->ep.peers[peer]->replay || m->net->gone[peer] || gci_ep_status(&other->ep))
+		return 1;
+	return !gci_ep_owes(&m->ep, peer) && other->ep.peers[m->tp.config.rank]->leaving;
+}
+
 static int flushed(const struct gci_mem *m)
 {
 	const struct gci_mem_end *e;
 
-	for (e = m->ends; e; e = e->next)
-		if (!e->closed && !e->other->closed &&
-			!(e->stream.bye_sent && gci_list_empty(&e->other->chunks)))
+	for (e = m->ends; e; e = e->next) {
+		if (!parted(m, e->peer))
 			return 0;
+		if (!e->closed && !e->calling && !e->other->closed &&
+			!(!e->cut && e->stream.bye_sent && gci_list_empty(&e->other->chunks)))
+			return 0;
+	}
 	return 1;
 }
 
@@ -167,8 +209,9 @@ static void mem_stop(struct gci_tp *tp, uint64_t timeout_ns)
 
 	(void)timeout_ns;
 	m->ep.silent = 1;
+	m->stopping = 1;
 	for (e = m->ends; e; e = e->next) {
-		e->stream.bye = 1;
+		e->stream.bye = !e->calling;
 		gci_mem_activate(m->net, e);
 	}
 	while (!gci_ep_status(&m->ep) && !flushed(m))
@@ -204,6 +247,10 @@ static void mem_free(struct gci_tp *tp)
 		if (net->active[i]->owner != m)
 			net->active[n++] = net->active[i];
 	net->nactive = n;
+	for (i = n = 0; i < net->ncalls; i++)
+		if (net->calls[i].from != m)
+			net->calls[n++] = net->calls[i];
+	net->ncalls = n;
 	while (m->ends) {
 		e = m->ends;
 		gci_mem_close(net, e);
@@ -238,7 +285,7 @@ static const struct gci_tp_ops mem_ops = {
 int gci_mem_create(struct gci_tp **tp, struct gci_mem_net *net, const struct gci_tp_config *config)
 {
 	int rank = config->rank, i;
-	struct gci_ep_io io = {.need = on_need, .kick = on_kick};
+	struct gci_ep_io io = {.need = on_need, .kick = on_kick, .close = on_close};
 	struct gci_mem *m;
 
 	if (config->size != net->size || rank < 0 || rank >= net->size || net->ranks[rank] ||

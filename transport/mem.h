@@ -11,6 +11,9 @@
  * The network moves random amounts of random streams' bytes, so frames of different streams
  * overtake each other and arrive in pieces of any size.
  *
+ * A lost connection ends at some byte in either direction, each side notices at its time, and the
+ * lower rank makes it again after a while, which the other may not notice at once either.
+ *
  * It has no clock. progress(0) is one step; progress with a longer time-out steps until a callback
  * of this rank was called or nothing is left to do in the whole network. Either calls what is due
  * on any rank. stop flushes what this rank sent and waits for nobody. A rank freed without stop is
@@ -32,6 +35,8 @@ struct gci_mem_faults {
 	uint64_t freeze_after;  /* steps after which nothing moves from or to `freeze_rank`, which
 				 * does not die of it; 0: never */
 	int freeze_rank;
+	uint32_t lose_every;  /* a connection is lost once in so many steps, about; 0: never */
+	uint32_t most_losses; /* in all */
 };
 
 int gci_mem_net_create(

@@ -9,12 +9,6 @@
 #define MOST_PIECE  (1u << 20)
 #define MOST_FLIGHT (1u << 20) /* bytes on their way to one end: what a socket would hold */
 
-struct chunk {
-	struct gci_list link;
-	size_t lo, hi;
-	uint8_t data[];
-};
-
 void gci_mem_activate(struct gci_mem_net *net, struct gci_mem_end *e)
 {
 	if (e->queued || e->closed)
@@ -26,7 +20,7 @@ void gci_mem_activate(struct gci_mem_net *net, struct gci_mem_end *e)
 static void drop_chunks(struct gci_mem_end *e)
 {
 	while (!gci_list_empty(&e->chunks)) {
-		struct chunk *c = gci_container(e->chunks.next, struct chunk, link);
+		struct gci_mem_chunk *c = gci_container(e->chunks.next, struct gci_mem_chunk, link);
 
 		gci_list_del(&c->link);
 		gci_free(c);
@@ -61,11 +55,11 @@ static int move_out(struct gci_mem_end *e, size_t most)
 {
 	struct iovec iov[GCI_STREAM_OUT];
 	struct gci_mem_end *to = e->other;
-	struct chunk *c;
+	struct gci_mem_chunk *c;
 	size_t n = 0;
 	int i, niov;
 
-	if (e->closed || to->flight >= MOST_FLIGHT)
+	if (e->closed || e->calling || to->flight >= MOST_FLIGHT)
 		return 0;
 	niov = gci_stream_out(&e->stream, iov);
 	for (i = 0; i < niov; i++)
@@ -86,7 +80,7 @@ static int move_out(struct gci_mem_end *e, size_t most)
 		c->hi += part;
 	}
 	gci_stream_sent(&e->stream, n);
-	if (to->closed) { /* as sent to a dead host */
+	if (to->closed || e->cut) { /* as sent to a dead host */
 		gci_free(c);
 		return 1;
 	}
@@ -105,27 +99,43 @@ static void flip(struct gci_mem_net *net, uint8_t *p, size_t n)
 	p[gci_prng_below(&net->prng, n)] ^= (uint8_t)(1u << gci_prng_below(&net->prng, 8));
 }
 
+/* The connection's other end is gone, and all that it had sent has come. */
+static void move_end(struct gci_mem_end *e)
+{
+	struct gci_ep *ep = &e->owner->ep;
+	int rc = gci_stream_end(&e->stream, NULL);
+
+	e->over = 1;
+	if (rc == GCI_STREAM_LOST) {
+		gci_mem_lose(e);
+		return;
+	}
+	ep->peers[e->peer]->stats.streams--;
+	if (!rc && !ep->peers[e->peer]->stats.streams)
+		gci_ep_left(ep, e->peer);
+}
+
 /* Moves up to `most` of the bytes that wait for this end into its stream. */
 static int move_in(struct gci_mem_end *e, size_t most)
 {
 	struct gci_mem_net *net = e->owner->net;
 	struct iovec iov[GCI_STREAM_IN];
-	struct chunk *c;
+	struct gci_mem_chunk *c;
 	size_t n;
 
 	if (e->closed || gci_ep_status(&e->owner->ep))
 		return 0;
+	if (e->calling) {
+		gci_mem_take(e);
+		return 1;
+	}
 	if (gci_list_empty(&e->chunks)) {
 		if (!e->eof || e->over)
 			return 0;
-		e->over = 1;
-		e->owner->ep.peers[e->stream.peer]->stats.streams--;
-		if (!gci_stream_end(&e->stream, NULL) &&
-			!e->owner->ep.peers[e->stream.peer]->stats.streams)
-			gci_ep_left(&e->owner->ep, e->stream.peer);
+		move_end(e);
 		return 1;
 	}
-	c = gci_container(e->chunks.next, struct chunk, link);
+	c = gci_container(e->chunks.next, struct gci_mem_chunk, link);
 	gci_stream_in(&e->stream, iov);
 	n = c->hi - c->lo;
 	if (n > iov[0].iov_len)
@@ -151,7 +161,7 @@ static int is_frozen(const struct gci_mem_end *e)
 	int rank = net->faults.freeze_rank;
 
 	return net->faults.freeze_after && net->steps > net->faults.freeze_after &&
-	       (e->owner->tp.config.rank == rank || e->stream.peer == rank);
+	       (e->owner->tp.config.rank == rank || e->peer == rank);
 }
 
 /* Tries active ends until one has moved something. */
@@ -198,10 +208,13 @@ int gci_mem_net_step(struct gci_mem_net *net)
 
 	if (++net->steps == f->kill_after)
 		kill_rank(net, net->ranks[f->kill_rank]);
+	gci_mem_maybe_lose(net);
 	if (net->nactive && f->stall_percent && gci_prng_below(&net->prng, 100) < f->stall_percent)
 		moved = 1;
 	else
-		moved = move(net);
+		moved = (net->ncalls && !gci_prng_below(&net->prng, 8) &&
+				gci_mem_call_again(net)) ||
+			move(net) || gci_mem_call_again(net);
 	return call_due(net) || moved;
 }
 
@@ -243,6 +256,7 @@ void gci_mem_net_free(struct gci_mem_net *net)
 		gci_free(e);
 	}
 	gci_free(net->active);
+	gci_free(net->calls);
 	gci_free(net->ranks);
 	gci_free(net->open);
 	gci_free(net->gone);

@@ -99,7 +99,7 @@ void gci_replay_put(struct gci_replay *r, struct gci_replay_frame *f)
 static void put_on(struct gci_life *life, struct gci_replay_frame *f)
 {
 	gci_list_push(&life->sent, &f->link);
-	life->nsent++;
+	f->index = life->nsent++;
 	life->asked = 0;
 }
 
@@ -147,15 +147,16 @@ int gci_replay_copy(struct gci_replay *r, struct gci_replay_frame *f)
 /* Those that the peer has and that nobody sends any more. */
 static void release(struct gci_replay *r, struct gci_life *life)
 {
-	while (life->nfreed != life->nacked) {
+	while (!gci_list_empty(&life->sent)) {
 		struct gci_replay_frame *f =
 			gci_container(life->sent.next, struct gci_replay_frame, link);
 
-		if (!f->gone && !life->lost)
+		/* The oldest one is at most 2^32 frames behind the newest. */
+		if (life->nsent - f->index <= life->nsent - life->nacked ||
+			(!f->gone && !life->lost))
 			break;
 		gci_list_del(&f->link);
 		gci_list_push(&r->acked, &f->link);
-		life->nfreed++;
 		r->nframes--;
 	}
 }
@@ -301,18 +302,33 @@ static void push_front(struct gci_list *list, struct gci_list *m)
 	gci_list_push(list->next, m);
 }
 
+static void again(struct gci_replay *r, struct gci_replay_frame *f)
+{
+	f->gone = 0;
+	gci_list_del(&f->link);
+	push_front(&r->again, &f->link);
+}
+
 /* What the peer has not had goes out again, in its order. */
 static void resend(struct gci_replay *r, struct gci_life *life)
 {
-	while (!gci_list_empty(&life->sent)) {
-		struct gci_replay_frame *f =
-			gci_container(life->sent.prev, struct gci_replay_frame, link);
-
-		f->gone = 0;
-		gci_list_del(&f->link);
-		push_front(&r->again, &f->link);
-	}
+	while (!gci_list_empty(&life->sent))
+		again(r, gci_container(life->sent.prev, struct gci_replay_frame, link));
 	del_life(r, life);
+}
+
+/* Did these wait for the peer's notices, which may wait for these, no one would ever go on. */
+static void resend_notices(struct gci_replay *r, struct gci_life *life)
+{
+	struct gci_list *it, *prev;
+
+	for (it = life->sent.prev; it != &life->sent; it = prev) {
+		struct gci_replay_frame *f = gci_container(it, struct gci_replay_frame, link);
+
+		prev = it->prev;
+		if (f->head.type == GCI_FRAME_LOST)
+			again(r, f);
+	}
 }
 
 void gci_replay_lose(struct gci_replay *r, struct gci_life *life)
@@ -325,6 +341,7 @@ void gci_replay_lose(struct gci_replay *r, struct gci_life *life)
 	release(r, life);
 	notice->head.length = life->ncame;
 	r->nframes++;
+	resend_notices(r, life);
 	if (life->known)
 		resend(r, life);
 	push_front(&r->again, &notice->link);
@@ -350,16 +367,19 @@ int gci_replay_on_lost(struct gci_replay *r, unsigned stream, uint32_t number, u
 	struct gci_life *life = find(r, stream, number);
 
 	*open = NULL;
+	if (!life && number - 1 < r->newest[stream])
+		return 0; /* told before */
 	if (!life) {
-		if (!may_be_new || number <= r->newest[stream] ||
-			number - r->newest[stream] > GCI_REPLAY_MOST_UNSEEN)
+		if (!may_be_new || !number || number - r->newest[stream] > GCI_REPLAY_MOST_UNSEEN)
 			return GCOLL_ERR_PROTO;
 		life = gci_replay_begin(r, stream, number);
 		if (!life)
 			return GCOLL_ERR_NOMEM;
 		gci_replay_lose(r, life);
 	}
-	if (life->known || r->nlives > GCI_REPLAY_MOST_LIVES || gci_replay_ack(r, life, count))
+	if (life->known)
+		return 0;
+	if (r->nlives > GCI_REPLAY_MOST_LIVES || gci_replay_ack(r, life, count))
 		return GCOLL_ERR_PROTO;
 	life->known = 1;
 	if (life->lost)

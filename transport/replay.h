@@ -21,7 +21,8 @@
  * Whoever finds a life dead, or is told so, closes it, tells the other with one LOST frame how many
  * frames had come whole, and counts no more of it. When the peer's LOST is there too, what the
  * peer has not had goes out again, by whichever stream takes it. So every frame takes effect once,
- * and there are no duplicates to look for. LOST frames are counted and sent again like the others.
+ * and there are no duplicates to look for. Only LOST frames do not wait for one another: they go
+ * again at once, and one that comes twice says nothing new.
  *
  * Memory: a frame's payload stays where it is as long as its request is not done. Copies are made
  * for those that must be done sooner, `most_nbytes` at most. */
@@ -44,6 +45,7 @@ struct gci_replay_frame {
 	const void *payload;    /* `copy`, or the request's memory */
 	void *copy;             /* owned, counted in the replay's nbytes; NULL: none */
 	struct gci_tp_req *req; /* for which these bytes are not over yet; NULL: none */
+	uint32_t index;         /* among the frames of its life */
 	int gone;               /* handed to the network whole */
 };
 
@@ -56,7 +58,6 @@ struct gci_life {
 	struct gci_list sent; /* the oldest first */
 	uint32_t nsent;       /* frames, ever */
 	uint32_t nacked;      /* of these, the peer has */
-	uint32_t nfreed;      /* of these, not in `sent` any more */
 	int asked;            /* an ACK with GCI_FRAME_ASK went out behind all of them */
 
 	uint32_t ncame; /* whole frames */

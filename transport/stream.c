@@ -55,12 +55,12 @@ static int next_frame(struct gci_stream *s, struct gci_ep_frame *f)
 		return s->life && gci_ep_pull_ack(s->ep, s->peer, s->life, f);
 	if (gci_ep_pull(s->ep, s->peer, s->index, s->life, f))
 		return 1;
-	if (!s->bye || gci_ep_pending(s->ep, s->peer) || gci_ep_status(s->ep))
+	if (!s->bye || gci_ep_status(s->ep))
 		return 0;
 	if (s->life && gci_ep_pull_ask(s->ep, s->peer, s->life, f))
 		return 1;
-	/* Then the goodbye says that the peer has all that we had for it. */
-	if (gci_ep_unacked(s->ep, s->peer))
+	/* With replay, the goodbye says that the peer has all that we had for it. */
+	if (gci_ep_owes(s->ep, s->peer))
 		return 0;
 	gci_ep_pull_bye(s->ep, s->peer, s->life, f);
 	s->bye_taken = 1;

@@ -1,42 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "tests/transport/conformance.h"
+#include "tests/transport/mem_world.h"
 
 #include "base/prng.h"
-#include "transport/mem.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static struct gci_mem_faults faults;
-static uint64_t seed = 1;
-
-static void mem_close(struct world *w)
-{
-	gci_mem_net_free(w->private);
-}
-
-static int mem_open(struct world *w)
-{
-	struct gci_mem_net *net;
-	int i, rc = gci_mem_net_create(&net, w->size, &faults, seed);
-
-	if (rc)
-		return rc;
-	w->private = net;
-	for (i = 0; i < w->size && !rc; i++)
-		rc = gci_mem_create(&w->tp[i], net, &w->config[i]);
-	if (rc)
-		world_close(w);
-	return rc;
-}
-
-static int mem_step(struct world *w)
-{
-	return gci_mem_net_step(w->private);
-}
-
-static const struct backend mem = {
-	.name = "mem", .open = mem_open, .close = mem_close, .step = mem_step};
 
 /* A few messages; returns a digest of everything that was seen, and when. */
 static uint64_t run(uint64_t with_seed, int *status)
@@ -49,15 +17,15 @@ static uint64_t run(uint64_t with_seed, int *status)
 	struct world w;
 	int i;
 
-	seed = with_seed;
+	mem_seed = with_seed;
 	memset(to, 0, sizeof(to));
-	world_open(&w, &mem, 2, &link);
+	world_open(&w, &mem_backend, 2, &link);
 	for (i = 0; i < N; i++) {
 		fill(from[i], EACH, (uint64_t)i);
 		send_to(&w, 0, &m[i], 1, (uint32_t)i, from[i], EACH);
 		recv_from(&w, 1, &m[N + i], 0, (uint32_t)i, to[i], EACH);
 	}
-	while (mem_step(&w))
+	while (gci_mem_net_step(w.private))
 		for (i = 0, step++; i < 2 * N; i++)
 			digest = gci_digest(digest, m[i].ndone ? step : 0);
 	*status = gci_tp_progress(w.tp[1], 0);
@@ -68,7 +36,7 @@ static uint64_t run(uint64_t with_seed, int *status)
 	if (!*status)
 		assert_memory_equal(from, to, sizeof(from));
 	world_close(&w);
-	seed = 1;
+	mem_seed = 1;
 	return digest;
 }
 
@@ -78,12 +46,12 @@ static void same_seed_same_run(void **state)
 	uint64_t a;
 
 	(void)state;
-	faults.max_piece = 5000;
+	mem_faults.max_piece = 5000;
 	a = run(42, &status);
 	assert_int_equal(status, 0);
 	assert_true(a == run(42, &status));
 	assert_true(a != run(43, &status));
-	memset(&faults, 0, sizeof(faults));
+	memset(&mem_faults, 0, sizeof(mem_faults));
 }
 
 static void tiny_pieces_and_stalls(void **state)
@@ -91,11 +59,11 @@ static void tiny_pieces_and_stalls(void **state)
 	int status;
 
 	(void)state;
-	faults.max_piece = 50;
-	faults.stall_percent = 50;
+	mem_faults.max_piece = 50;
+	mem_faults.stall_percent = 50;
 	run(7, &status);
 	assert_int_equal(status, 0);
-	memset(&faults, 0, sizeof(faults));
+	memset(&mem_faults, 0, sizeof(mem_faults));
 }
 
 /* Wherever it hits, header, payload or credit; and whichever rank sees it. */
@@ -108,12 +76,12 @@ static void a_flipped_bit_is_found(void **state)
 	for (s = 1; s < 60; s++) {
 		int status;
 
-		faults.flip_after = 1 + gci_prng_below(&prng, s % 3 ? 900000 : 600);
-		faults.max_piece = 20000;
+		mem_faults.flip_after = 1 + gci_prng_below(&prng, s % 3 ? 900000 : 600);
+		mem_faults.max_piece = 20000;
 		run(s, &status);
 		assert_int_equal(status, GCOLL_ERR_CORRUPT);
 	}
-	memset(&faults, 0, sizeof(faults));
+	memset(&mem_faults, 0, sizeof(mem_faults));
 }
 
 static void a_killed_rank(void **state)
@@ -123,8 +91,8 @@ static void a_killed_rank(void **state)
 	struct world w;
 
 	(void)state;
-	faults = (struct gci_mem_faults){.kill_after = 40, .kill_rank = 0, .max_piece = 10000};
-	world_open(&w, &mem, 2, NULL);
+	mem_faults = (struct gci_mem_faults){.kill_after = 40, .kill_rank = 0, .max_piece = 10000};
+	world_open(&w, &mem_backend, 2, NULL);
 	send_to(&w, 0, &m[0], 1, 1, from, sizeof(from));
 	recv_from(&w, 1, &m[1], 0, 1, to, sizeof(to));
 	world_finish(&w, m, 2);
@@ -133,7 +101,7 @@ static void a_killed_rank(void **state)
 	assert_int_equal(w.nfailures[0], 0);
 	assert_int_equal(w.failure[1].peer, 0);
 	world_close(&w);
-	memset(&faults, 0, sizeof(faults));
+	memset(&mem_faults, 0, sizeof(mem_faults));
 }
 
 static void a_deadlock_is_told(void **state)
@@ -144,9 +112,9 @@ static void a_deadlock_is_told(void **state)
 	int n;
 
 	(void)state;
-	world_open(&w, &mem, 2, NULL);
+	world_open(&w, &mem_backend, 2, NULL);
 	recv_from(&w, 0, &m, 1, 1, &b, 1);
-	for (n = 0; mem_step(&w); n++)
+	for (n = 0; gci_mem_net_step(w.private); n++)
 		assert_true(n < 1000);
 	assert_int_equal(m.ndone, 0);
 	world_close(&w);
@@ -160,7 +128,7 @@ static void different_links(void **state)
 
 	(void)state;
 	differing_rank = 0;
-	world_open(&w, &mem, 2, NULL);
+	world_open(&w, &mem_backend, 2, NULL);
 	recv_from(&w, 0, &m, 1, 1, &b, 1);
 	world_finish(&w, &m, 1);
 	differing_rank = -1;
@@ -179,5 +147,8 @@ int main(void)
 		cmocka_unit_test(different_links),
 	};
 
-	return conformance_main(&mem, more, sizeof(more) / sizeof(*more));
+	int failed = conformance_main(&mem_backend, more, sizeof(more) / sizeof(*more));
+
+	world_replay_nbytes = 1 << 20;
+	return failed + conformance_main(&mem_backend, NULL, 0);
 }

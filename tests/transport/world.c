@@ -18,6 +18,7 @@ struct rank_user {
 
 static struct rank_user users[MAX_RANKS];
 int differing_rank = -1;
+uint64_t world_replay_nbytes;
 int differs_in_checksums;
 enum gci_data_path world_path;
 
@@ -28,6 +29,8 @@ static void on_link(void *user, int peer, struct gci_tp_link *out)
 	(void)peer;
 	*out = u->w->link;
 	out->path = world_path;
+	if (!out->replay_nbytes)
+		out->replay_nbytes = world_replay_nbytes;
 	if (u->rank == differing_rank && differs_in_checksums)
 		out->unchecked = 1;
 	else if (u->rank == differing_rank)
