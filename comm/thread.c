@@ -48,6 +48,8 @@ static void *move(void *arg)
 		poll(&p, 1, ms);
 		gci_gate_enter(&t->gate);
 	}
+	if (t->last)
+		t->last(e);
 	gci_gate_leave(&t->gate);
 	return NULL;
 }
@@ -76,18 +78,20 @@ int gci_thread_start(struct gci_engine *e, struct gci_error *err)
 	return gci_error_set(err, GCOLL_ERR_SYS, "no progress thread: %s", strerror(rc));
 }
 
-void gci_thread_stop(struct gci_engine *e)
+int gci_thread_stop(struct gci_engine *e, void (*last)(struct gci_engine *e))
 {
 	struct gci_thread *t = e->thread;
 
 	if (!t)
-		return;
+		return 0;
 	gci_gate_enter(&t->gate);
 	t->quit = 1;
+	t->last = last;
 	gci_gate_leave(&t->gate);
 	gci_tp_wake(e->tp);
 	pthread_join(t->id, NULL);
 	e->thread = NULL;
 	gci_gate_deinit(&t->gate);
 	gci_free(t);
+	return 1;
 }

@@ -7,7 +7,7 @@
  *constants
  *	...
  *	gci_leave(e);
- *	gci_thread_stop(e);
+ *	gci_thread_stop(e, leave);
  *
  * Without a thread, enter and leave do nothing. */
 #ifndef GCI_COMM_THREAD_H
@@ -21,14 +21,16 @@ struct gci_thread {
 	struct gci_gate gate;
 	pthread_t id;
 	int quit;
+	void (*last)(struct gci_engine *e);
 	uint64_t rounds; /* how often it has looked whether there is something to do */
 };
 
 /* 0, or GCOLL_ERR_NOMEM or _SYS with the reason in *err. */
 int gci_thread_start(struct gci_engine *e, struct gci_error *err);
 
-/* Waits for its end. Nothing if there is none. */
-void gci_thread_stop(struct gci_engine *e);
+/* Waits for its end. It calls `last`, if that is not NULL, as the last thing it does: what it has
+ * in flight with io_uring would not survive it. False: there is no thread. */
+int gci_thread_stop(struct gci_engine *e, void (*last)(struct gci_engine *e));
 
 /* After something was begun or failed inside of the gate: the thread looks at it. */
 static inline void gci_thread_nudge(struct gci_engine *e)

@@ -345,9 +345,21 @@ static void await_others(struct gci_engine *e)
 	}
 }
 
-void gcoll_finalize(gcoll_comm *c)
+static void leave(struct gci_engine *e)
 {
 	struct gci_ctl_failure f;
+
+	e->finalizing = 1;
+	if (e->failure.status)
+		return;
+	gci_control_bye(e->ctl);
+	await_others(e);
+	if (!e->failure.status && !gci_control_verdict(e->ctl, &f))
+		gci_tp_stop(e->tp, STOP_WAIT);
+}
+
+void gcoll_finalize(gcoll_comm *c)
+{
 	struct gci_engine *e;
 	int rc;
 
@@ -363,14 +375,8 @@ void gcoll_finalize(gcoll_comm *c)
 	gci_leave(e);
 	if (rc)
 		return;
-	gci_thread_stop(e);
-	e->finalizing = 1;
-	if (!e->failure.status) {
-		gci_control_bye(e->ctl);
-		await_others(e);
-		if (!e->failure.status && !gci_control_verdict(e->ctl, &f))
-			gci_tp_stop(e->tp, STOP_WAIT);
-	}
+	if (!gci_thread_stop(e, leave))
+		leave(e);
 	gci_recording_end(e);
 	world_free(e->job);
 }

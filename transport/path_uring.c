@@ -230,6 +230,7 @@ static int open_path(struct gci_tcp *t, char why[GCI_PATH_WHY])
 	r->tcp = t;
 	t->path_state = r;
 	t->nhandles++;
+	gci_tcp_new_handle(t, (uv_handle_t *)&r->poll);
 	uv_poll_start(&r->poll, UV_READABLE, on_event);
 	return 0;
 }
