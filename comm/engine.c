@@ -230,6 +230,21 @@ void gci_engine_after(struct gci_engine *e, uint64_t since_ns)
 	gci_done_tell(e);
 }
 
+/* True if something came while looking again and again. */
+static int spin(struct gci_engine *e)
+{
+	uint64_t activity = e->activity, ended = e->nended;
+	uint64_t end = gci_now_ns() + gci_spin_budget(&e->spin);
+	int hit;
+
+	do {
+		gci_tp_progress(e->tp, 0);
+		hit = e->activity != activity || e->nended != ended || e->failure.status;
+	} while (!hit && gci_now_ns() < end);
+	gci_spin_learn(&e->spin, hit);
+	return hit;
+}
+
 int gci_engine_progress(struct gci_engine *e, uint64_t timeout_ns)
 {
 	uint64_t since = e->asleep_ns ? e->asleep_ns : gci_now_ns();
@@ -239,7 +254,8 @@ int gci_engine_progress(struct gci_engine *e, uint64_t timeout_ns)
 		timeout_ns = 0;
 	else if (gci_deadline_least(e) < timeout_ns)
 		timeout_ns = gci_deadline_least(e);
-	gci_tp_progress(e->tp, timeout_ns);
+	if (!timeout_ns || !gci_spin_budget(&e->spin) || !spin(e))
+		gci_tp_progress(e->tp, timeout_ns);
 	/* A loop of the program's has counted the time, in there. */
 	gci_engine_after(e, e->loop ? gci_now_ns() : since);
 	return e->failure.status;

@@ -13,6 +13,7 @@
 #include "comm/recording.h"
 #include "comm/sched_cache.h"
 #include "comm/scratch.h"
+#include "comm/spin.h"
 #include "transport/transport.h"
 
 #include <pthread.h>
@@ -76,6 +77,7 @@ struct gci_engine {
 	struct gci_sched_cache cache;
 	struct gci_scratch scratch;
 	struct gci_recording recording;
+	struct gci_spin spin;
 	uint64_t activity;      /* grows whenever bytes come or go */
 	uint64_t seen_activity; /* when waited_ns was last counted */
 	uint64_t waited_ns;     /* in progress, without activity */

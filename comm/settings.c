@@ -72,6 +72,17 @@ static int set_timeout(gcoll_comm *c, const char *value)
 	return 0;
 }
 
+static int set_spin(gcoll_comm *c, const char *value)
+{
+	uint64_t v = 0;
+
+	if (strcmp(value, "off") != 0 && (gci_parse_time(value, &v) || !v || v > GCI_SPIN_MOST_NS))
+		return gci_comm_error(GCOLL_ERR_INVAL,
+			"spin: \"%s\", expected off or a time of at most 100us", value);
+	gci_spin_set(&c->engine->spin, v);
+	return 0;
+}
+
 static int set_order(gcoll_comm *c, const char *value)
 {
 	if (strcmp(value, "any") != 0 && strcmp(value, "fixed") != 0)
@@ -110,7 +121,7 @@ static const struct {
 	int (*set)(gcoll_comm *c, const char *value);
 } settings[] = {{"streams", 1, set_streams}, {"socket_buffer", 1, set_socket_buffer},
 	{"checksum", 1, set_checksum}, {"timeout", 0, set_timeout}, {"order", 0, set_order},
-	{"tuning", 0, set_tuning}, {"record", 0, set_record}};
+	{"tuning", 0, set_tuning}, {"spin", 0, set_spin}, {"record", 0, set_record}};
 
 static int unknown_setting(const char *key)
 {
@@ -122,8 +133,7 @@ static int unknown_setting(const char *key)
 			gci_kind_name((enum gci_kind)k));
 	return gci_comm_error(GCOLL_ERR_INVAL,
 		"unknown setting \"%s\", expected %sorder, tuning, streams, socket_buffer, "
-		"checksum, "
-		"timeout or record",
+		"checksum, timeout, spin or record",
 		key, list);
 }
 

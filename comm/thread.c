@@ -30,23 +30,37 @@ static void tell(struct gci_thread *t, uint64_t *seen)
 	gci_gate_tell(&t->gate);
 }
 
+/* Outside of the gate, from in there and back. */
+static void wait_outside(struct gci_thread *t, uint64_t timeout_ns)
+{
+	struct gci_engine *e = t->engine;
+	struct pollfd p = {.fd = gci_tp_fd(e->tp), .events = POLLIN};
+	uint64_t budget = timeout_ns ? gci_spin_budget(&e->spin) : 0;
+	uint64_t end = budget ? gci_now_ns() + budget : 0;
+	int hit = 0;
+
+	gci_gate_leave(&t->gate);
+	while (!hit && end && gci_now_ns() < end)
+		hit = poll(&p, 1, 0);
+	if (!hit)
+		poll(&p, 1, poll_ms(timeout_ns));
+	gci_gate_enter(&t->gate);
+	if (budget)
+		gci_spin_learn(&e->spin, hit);
+}
+
 static void *move(void *arg)
 {
 	struct gci_thread *t = arg;
 	struct gci_engine *e = t->engine;
-	struct pollfd p = {.fd = gci_tp_fd(e->tp), .events = POLLIN};
 	uint64_t seen = 0;
-	int ms;
 
 	gci_gate_enter(&t->gate);
 	while (!t->quit) {
 		t->rounds++;
 		gci_engine_progress(e, 0);
 		tell(t, &seen);
-		ms = poll_ms(gci_engine_sleep_ns(e));
-		gci_gate_leave(&t->gate);
-		poll(&p, 1, ms);
-		gci_gate_enter(&t->gate);
+		wait_outside(t, gci_engine_sleep_ns(e));
 	}
 	if (t->last)
 		t->last(e);

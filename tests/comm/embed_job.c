@@ -8,6 +8,7 @@
  *	leave	rank 1 leaves while others receive from it
  *	wait	calls that wait, in the program's loop or beside the thread
  *	many	several threads of the program at once, with a progress thread
+ *	spin	again what "wait" does, looking for a while before sleeping
  *	cancel	last: all leave with a request under way */
 #include "base/clock.h"
 #include "comm/comm.h"
@@ -352,13 +353,22 @@ static int waiting(void)
 	return 0;
 }
 
+static int spin(void)
+{
+	must(gcoll_comm_set(world, "spin", "100us"), "spin");
+	waiting();
+	work();
+	must(gcoll_comm_set(world, "spin", "off"), "spin");
+	return 0;
+}
+
 static int run(const char *what)
 {
 	static const struct {
 		const char *name;
 		int (*run)(void);
 	} table[] = {{"work", work}, {"idle", idle}, {"vanish", vanish}, {"leave", leave},
-		{"cancel", cancel}, {"many", many}, {"wait", waiting}};
+		{"cancel", cancel}, {"many", many}, {"wait", waiting}, {"spin", spin}};
 	size_t i;
 
 	for (i = 0; i < sizeof(table) / sizeof(*table); i++)

@@ -228,6 +228,49 @@ static void what_is_cancelled_is_told(void **state)
 	assert_int_equal(t[2].times, 0); /* was not begun */
 }
 
+/* ---- before sleeping */
+
+static void spinning_adapts(void **state)
+{
+	struct gci_spin s;
+	int i;
+
+	(void)state;
+	gci_spin_set(&s, 64000);
+	assert_true(gci_spin_budget(&s) == 64000);
+	gci_spin_learn(&s, 0);
+	assert_true(gci_spin_budget(&s) == 32000);
+	gci_spin_learn(&s, 1);
+	assert_true(gci_spin_budget(&s) == 64000);
+	for (i = 0; i < 100; i++)
+		gci_spin_learn(&s, 0);
+	assert_true(gci_spin_budget(&s) == 4000); /* never to nothing: it would not come back */
+	gci_spin_set(&s, 0);
+	gci_spin_learn(&s, 1);
+	gci_spin_learn(&s, 0);
+	assert_true(gci_spin_budget(&s) == 0);
+}
+
+static void spinning_is_set(void **state)
+{
+	static const char *const wrong[] = {"", "0", "101us", "1", "on", "-1us"};
+	size_t i;
+
+	(void)state;
+	open_job();
+	assert_true(gci_spin_budget(&j.comm[0]->engine->spin) == 0);
+	assert_int_equal(gcoll_comm_set(j.comm[0], "spin", "100us"), 0);
+	assert_true(gci_spin_budget(&j.comm[0]->engine->spin) == 100000);
+	for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		assert_int_equal(gcoll_comm_set(j.comm[0], "spin", wrong[i]), GCOLL_ERR_INVAL);
+		assert_non_null(strstr(gcoll_last_error(), "100us"));
+	}
+	assert_true(gci_spin_budget(&j.comm[0]->engine->spin) == 100000);
+	assert_int_equal(gcoll_comm_set(j.comm[0], "spin", "off"), 0);
+	assert_true(gci_spin_budget(&j.comm[0]->engine->spin) == 0);
+	job_close(&j);
+}
+
 static void nonsense(void **state)
 {
 	gcoll_req *none = NULL;
@@ -253,6 +296,8 @@ int main(void)
 		cmocka_unit_test(a_prepared_one_again_and_again),
 		cmocka_unit_test(a_failure_is_told),
 		cmocka_unit_test(what_is_cancelled_is_told),
+		cmocka_unit_test(spinning_adapts),
+		cmocka_unit_test(spinning_is_set),
 		cmocka_unit_test(nonsense),
 	};
 

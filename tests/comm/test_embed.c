@@ -48,28 +48,29 @@ static void run_badly(const char *form, const char *what, const char *cause)
 	job_free(&j);
 }
 
-static const char *const all[] = {"work", "idle", "wait", "cancel"};
+static const char *const all[] = {"work", "idle", "wait", "spin", "cancel"};
 
 static void by_descriptor(void **state)
 {
 	(void)state;
-	run_well("poll", "3", 4, all);
+	run_well("poll", "3", 5, all);
 }
 
 static void in_a_libuv_loop(void **state)
 {
 	(void)state;
-	run_well("loop", "3", 4, all);
+	run_well("loop", "3", 5, all);
 	/* Alone, all is over as soon as it is begun: nothing wakes the loop. */
 	run_well("loop", "1", 1, all);
 }
 
 static void by_a_thread(void **state)
 {
-	static const char *const with_threads[] = {"work", "idle", "wait", "many", "cancel"};
+	static const char *const with_threads[] = {
+		"work", "idle", "wait", "many", "spin", "cancel"};
 
 	(void)state;
-	run_well("thread", "3", 5, with_threads);
+	run_well("thread", "3", 6, with_threads);
 }
 
 static void callbacks_are_told_of_a_death(void **state)
