@@ -16,6 +16,7 @@ int gci_ep_init(struct gci_ep *ep, const struct gci_tp_config *config, const str
 	gci_list_init(&ep->active);
 	gci_list_init(&ep->finished);
 	gci_list_init(&ep->arrived);
+	gci_list_init(&ep->held);
 	ep->peers = gci_calloc((size_t)config->size, sizeof(*ep->peers));
 	return ep->peers ? 0 : GCOLL_ERR_NOMEM;
 }

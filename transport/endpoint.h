@@ -25,6 +25,11 @@
  * and kept until they are acknowledged; elsewhere `life` is NULL, and a lost connection is a
  * failure.
  *
+ * The credit of a short message only gives its allowance back, as a rule: it would come alone, and
+ * cost as much as the message. If the backend sets `holds`, it waits for the next frame to the
+ *peer, or until the backend calls gci_ep_urge, which it must soon. Those that wait never hold more
+ *than a quarter of the allowance.
+ *
  * Failure. The first one is kept. From then on nothing is pulled and every call returns its
  * status; the backend must stop its reads before it calls gci_ep_run, which gives the requests
  * back. */
@@ -37,6 +42,7 @@
 #include "transport/transport.h"
 
 #define GCI_EP_MESSAGE_NBYTES 64         /* what a message counts besides its bytes */
+#define GCI_EP_SHORT_NBYTES   4096       /* of a message whose credit may wait for company */
 #define GCI_EP_MAX_CREDITS    (1u << 17) /* per peer, for messages not offered here yet */
 
 /* What the endpoint asks of its backend. Called from isend, irecv and from arriving frames. */
@@ -68,6 +74,9 @@ struct gci_ep_peer {
 	uint64_t order;
 	struct gci_ep_credit *credits; /* to give, a ring of a power of two */
 	size_t credits_cap, credits_at, ncredits;
+	size_t nheld;         /* all of them wait for company; else 0 */
+	uint64_t held_nbytes; /* of their messages' allowance */
+	struct gci_list held; /* of the endpoint's list */
 
 	/* Receiving. */
 	uint64_t early_nbytes; /* allowance the peer has taken */
@@ -109,6 +118,8 @@ struct gci_ep {
 	struct gci_list active;   /* requests, in no order */
 	struct gci_list finished; /* requests whose done is to be called */
 	struct gci_list arrived;  /* messages that came early and whole, and were asked for */
+	struct gci_list held;     /* peers whose credits wait for company */
+	int holds;                /* set by a backend that calls gci_ep_urge */
 	void *scratch;            /* spare buffers of GCI_TP_FRAME_NBYTES, each holds the next */
 	struct gci_tp_failure failure;
 	int told;           /* on_failure has been called, or must not be */
@@ -130,6 +141,9 @@ struct gci_ep_peer *gci_ep_peer(struct gci_ep *ep, int rank);
 
 /* True if gci_ep_pull would give a frame to the first stream. */
 int gci_ep_pending(const struct gci_ep *ep, int peer);
+
+/* Credits wait no longer. */
+void gci_ep_urge(struct gci_ep *ep);
 
 /* A connection of the peer begins; `number`: which of this stream's, from 1, above all before.
  * *life: NULL where nothing is replayed. 0 or the failure's status. */

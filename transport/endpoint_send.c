@@ -131,6 +131,38 @@ int gci_ep_on_credit(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_
 	return 0;
 }
 
+static void hold_no_more(struct gci_ep *ep, struct gci_ep_peer *p)
+{
+	if (!p->nheld)
+		return;
+	p->nheld = 0;
+	p->held_nbytes = 0;
+	gci_list_del(&p->held);
+	ep->io.kick(ep->io.user, p->rank);
+}
+
+void gci_ep_urge(struct gci_ep *ep)
+{
+	while (!gci_list_empty(&ep->held))
+		hold_no_more(ep, gci_container(ep->held.next, struct gci_ep_peer, held));
+}
+
+/* The newest credit waits if all others do. Who has several streams is far away, and may be
+ * patient: a credit on its way is worth a frame of its own there. */
+static void hold(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_msg *m)
+{
+	p->held_nbytes += m->nbytes + GCI_EP_MESSAGE_NBYTES;
+	if (!ep->holds || p->link.streams > 1 || m->nbytes > GCI_EP_SHORT_NBYTES ||
+		p->nheld + 1 < p->ncredits || p->held_nbytes > p->link.eager_nbytes / 4) {
+		p->held_nbytes = 0;
+		hold_no_more(ep, p);
+		ep->io.kick(ep->io.user, p->rank);
+		return;
+	}
+	if (!p->nheld++)
+		gci_list_push(&ep->held, &p->held);
+}
+
 int gci_ep_add_credit(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_msg *m)
 {
 	size_t mask, cap = p->credits_cap ? 2 * p->credits_cap : 16;
@@ -150,7 +182,7 @@ int gci_ep_add_credit(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci
 	mask = p->credits_cap - 1;
 	p->credits[(p->credits_at + p->ncredits++) & mask] =
 		(struct gci_ep_credit){m->key, m->nbytes, m->digest};
-	ep->io.kick(ep->io.user, p->rank);
+	hold(ep, p, m);
 	return 0;
 }
 
@@ -160,7 +192,7 @@ int gci_ep_pending(const struct gci_ep *ep, int peer)
 	const struct gci_replay *r = p ? p->replay : NULL;
 
 	return p && !gci_ep_status(ep) &&
-	       (p->ncredits || !gci_list_empty(&p->ready) ||
+	       (p->ncredits > p->nheld || !gci_list_empty(&p->ready) ||
 		       (r && (r->ndue || !gci_list_empty(&r->again))));
 }
 
@@ -181,6 +213,7 @@ static int pull_credit(
 	struct gci_frame f = {
 		.type = GCI_FRAME_CREDIT, .key = c->key, .length = c->nbytes, .digest = c->digest};
 
+	hold_no_more(ep, p);
 	p->credits_at = (p->credits_at + 1) & (p->credits_cap - 1);
 	p->ncredits--;
 	*out = (struct gci_ep_frame){.life = life};

@@ -78,6 +78,7 @@ struct gci_tcp {
 	uint64_t accept_again_ns; /* accept failed for lack of something; 0: it did not */
 	uint64_t watch_period_ns; /* for silence; 0: nobody asked */
 
+	unsigned unlooked; /* progress has not looked at the sockets so many times */
 	int stopping;
 	int halted; /* failed: nothing is read any more */
 	int freed;

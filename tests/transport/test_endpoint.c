@@ -16,12 +16,14 @@
 static struct gci_ep ep;
 static int nkicks, nneeds, nfailures, ndone, last_status;
 static int unchecked; /* links of peers that are new */
+static unsigned streams = 2;
 
 static void on_link(void *user, int peer, struct gci_tp_link *out)
 {
 	(void)user;
 	(void)peer;
-	*out = (struct gci_tp_link){.streams = 2, .eager_nbytes = EAGER, .unchecked = unchecked};
+	*out = (struct gci_tp_link){
+		.streams = streams, .eager_nbytes = EAGER, .unchecked = unchecked};
 }
 
 static void on_failure(void *user, const struct gci_tp_failure *f)
@@ -327,6 +329,83 @@ static void bad_bytes_are_not_handed_over(void **state)
 	expect_failure(feed(f), GCOLL_ERR_CORRUPT, "arrived corrupted");
 }
 
+static int pulled_type(struct gci_ep_frame *out)
+{
+	struct gci_frame f;
+
+	assert_int_equal(gci_ep_pull(&ep, 1, 0, NULL, out), 1);
+	assert_int_equal(gci_frame_decode(out->head, &f, NULL), 0);
+	return f.type;
+}
+
+/* A peer with one stream, whose credits may wait. */
+static void open_holding(void **state)
+{
+	gci_ep_free(&ep);
+	streams = 1;
+	setup(state);
+	streams = 2;
+	ep.holds = 1;
+	nkicks = 0;
+}
+
+static void credits_wait_for_company(void **state)
+{
+	uint8_t buf[3][20] = {{0}};
+	struct gci_tp_req r[2], s;
+	struct gci_ep_frame out;
+
+	(void)state;
+	open_holding(state);
+	r[0] = request(1, buf[0], 20);
+	r[1] = request(2, buf[1], 20);
+	gci_ep_irecv(&ep, &r[0]);
+	gci_ep_irecv(&ep, &r[1]);
+	assert_int_equal(nkicks, 0);
+	assert_false(gci_ep_pending(&ep, 1));
+	s = request(3, buf[2], 20);
+	gci_ep_isend(&ep, &s);
+	assert_true(gci_ep_pending(&ep, 1));
+	assert_int_equal(pulled_type(&out), GCI_FRAME_CREDIT);
+	assert_int_equal(pulled_type(&out), GCI_FRAME_CREDIT);
+	assert_int_equal(pulled_type(&out), GCI_FRAME_DATA);
+	gci_ep_sent(&ep, 1, &out);
+	assert_false(gci_ep_pending(&ep, 1));
+}
+
+static void credits_do_not_wait_long(void **state)
+{
+	uint8_t buf[5000] = {0};
+	struct gci_tp_req r[6];
+	struct gci_ep_frame out;
+	uint32_t i;
+
+	(void)state;
+	open_holding(state);
+	r[0] = request(1, buf, 20);
+	gci_ep_irecv(&ep, &r[0]);
+	gci_ep_urge(&ep);
+	assert_int_equal(nkicks, 1);
+	assert_int_equal(pulled_type(&out), GCI_FRAME_CREDIT);
+	/* A quarter of the allowance. */
+	for (i = 1; i < 4; i++) {
+		assert_false(gci_ep_pending(&ep, 1));
+		r[i] = request(1 + i, buf, 40);
+		gci_ep_irecv(&ep, &r[i]);
+	}
+	for (i = 1; i < 4; i++)
+		assert_int_equal(pulled_type(&out), GCI_FRAME_CREDIT);
+	/* One that does not wait takes those along that do. */
+	r[4] = request(5, buf, 20);
+	gci_ep_irecv(&ep, &r[4]);
+	assert_false(gci_ep_pending(&ep, 1));
+	r[5] = request(6, buf, sizeof(buf));
+	gci_ep_irecv(&ep, &r[5]);
+	assert_int_equal(pulled_type(&out), GCI_FRAME_CREDIT);
+	assert_int_equal(pulled_type(&out), GCI_FRAME_CREDIT);
+	assert_false(gci_ep_pending(&ep, 1));
+}
+
 static void a_second_credit(void **state)
 {
 	(void)state;
@@ -508,6 +587,8 @@ int main(void)
 		T(a_whole_message_twice),
 		T(a_wrong_sum),
 		T(sums_that_nobody_wants),
+		T(credits_wait_for_company),
+		T(credits_do_not_wait_long),
 		T(a_cut_inside_an_element),
 		T(bad_bytes_are_not_handed_over),
 		T(a_second_credit),
