@@ -183,6 +183,19 @@ static int is_this_machine(const char *host)
 	return !strcmp(host, self) || (strlen(host) == len && !strncmp(host, self, len));
 }
 
+/* A lab's hosts have addresses of the lab's, so what its grid says of the real ones is not for it.
+ */
+static void set_access(
+	const struct gci_placement *p, const struct gci_options *o, int host, struct gci_place *l)
+{
+	if (l->how != GCI_PLACE_NETNS)
+		l->access = gci_grid_access(&p->grid, host);
+	if (o->interfaces)
+		l->access.interfaces = (char *)(uintptr_t)o->interfaces;
+	if (o->ports.lo)
+		l->access.ports = o->ports;
+}
+
 /* What remains to be done once the sites are known: K ranks on each, in their order. */
 static int place(struct gci_placement *p, const struct gci_options *o, const struct sites *s,
 	struct gci_error *e)
@@ -217,15 +230,21 @@ static int place(struct gci_placement *p, const struct gci_options *o, const str
 								  : GCI_PLACE_SSH;
 		if (at->netns && !(l->netns = gci_strdup(at->netns)))
 			return nomem(e);
+		set_access(p, o, at->host, l);
 		p->nplaces++;
 	}
 	return 0;
 }
 
-static int choose_address(struct gci_placement *p, struct gci_error *e)
+static int choose_address(struct gci_placement *p, const struct gci_options *o, struct gci_error *e)
 {
 	uint32_t i;
 
+	/* Ours are the ports of our machine, if it is in the grid. */
+	p->listen_ports = o->ports;
+	for (i = 0; i < p->nplaces && !p->listen_ports.lo; i++)
+		if (p->places[i].how == GCI_PLACE_LOCAL)
+			p->listen_ports = p->places[i].access.ports;
 	if (p->listen_ip)
 		return 0;
 	for (i = 0; i < p->nplaces; i++)
@@ -257,7 +276,7 @@ int gci_placement_make(struct gci_placement *p, const struct gci_options *o, str
 	if (!rc)
 		rc = place(p, o, &s, e);
 	if (!rc)
-		rc = choose_address(p, e);
+		rc = choose_address(p, o, e);
 	json_decref(root);
 	gci_free(s.v);
 	if (rc)
@@ -289,14 +308,21 @@ void gci_placement_print(const struct gci_placement *p, struct gci_buf *out)
 
 	for (i = 0; i < p->nplaces; i++) {
 		const struct gci_place *l = &p->places[i];
+		const struct gci_access *a = &l->access;
 
-		for (k = l->first; k < l->first + l->nranks; k++)
-			gci_buf_printf(out, "rank %u: %s, cluster %s, %s%s\n", k, p->names[k],
+		for (k = l->first; k < l->first + l->nranks; k++) {
+			gci_buf_printf(out, "rank %u: %s, cluster %s, %s%s", k, p->names[k],
 				p->grid.clusters[gci_grid_cluster_of(&p->grid, (int)p->hosts[k])]
 					.name,
 				l->how == GCI_PLACE_SSH     ? "by ssh"
 				: l->how == GCI_PLACE_NETNS ? "in namespace "
 							    : "on this machine",
 				l->netns ? l->netns : "");
+			if (a->interfaces)
+				gci_buf_printf(out, ", interfaces %s", a->interfaces);
+			if (a->ports.lo)
+				gci_buf_printf(out, ", ports %u-%u", a->ports.lo, a->ports.hi);
+			gci_buf_printf(out, "\n");
+		}
 	}
 }

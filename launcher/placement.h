@@ -21,6 +21,7 @@ struct gci_place {
 	const char *host; /* of its first rank */
 	char *netns;      /* NETNS */
 	uint32_t first, nranks;
+	struct gci_access access; /* of its ranks: what the options say, else the grid; not owned */
 };
 
 struct gci_placement {
@@ -37,6 +38,7 @@ struct gci_placement {
 	/* Where the control server listens: in the first host's namespace of a lab, on loopback
 	 * for a job of this machine alone, else on all addresses (NULL). */
 	char *listen_ip, *listen_netns;
+	struct gci_ports listen_ports;
 };
 
 /* GCOLL_ERR_*: bad input is GCOLL_ERR_INVAL or _PARSE. */

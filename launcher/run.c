@@ -230,7 +230,7 @@ static int open_server(
 		.dead_ns = o->fast_timers ? 4 * GCI_NS_PER_S : 20 * GCI_NS_PER_S,
 		.start_ns = o->start_ns,
 		.grace_ns = grace_ns(p)};
-	const struct gci_server_place at = {p->listen_ip, p->listen_netns, o->ports};
+	const struct gci_server_place at = {p->listen_ip, p->listen_netns, p->listen_ports};
 	int rc;
 
 	memcpy(c.secret, gci_job.secret, sizeof(c.secret));

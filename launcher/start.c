@@ -46,8 +46,7 @@ static int goes_along(const char *setting)
 	return 1;
 }
 
-static int make_environment(
-	struct strings *env, const struct gci_options *o, const struct gci_placement *p)
+static int make_environment(struct strings *env, const struct gci_placement *p)
 {
 	char **s;
 	int rc = 0;
@@ -63,14 +62,30 @@ static int make_environment(
 	if (!rc)
 		rc = add(env, p->lab ? gci_asprintf("GRIDCOLL_LAB=%s", p->lab)
 				     : gci_strdup("GRIDCOLL_LAB"));
+	return rc;
+}
+
+#define NLOCAL 2 /* variables that each place has its own of */
+
+static int add_local(struct strings *env, const struct gci_access *a)
+{
+	int rc = add(env,
+		a->ports.lo ? gci_asprintf("GRIDCOLL_PORT_RANGE=%u-%u", a->ports.lo, a->ports.hi)
+			    : gci_strdup("GRIDCOLL_PORT_RANGE"));
+
 	if (!rc)
-		rc = add(env, o->ports.lo ? gci_asprintf("GRIDCOLL_PORT_RANGE=%u-%u", o->ports.lo,
-						    o->ports.hi)
-					  : gci_strdup("GRIDCOLL_PORT_RANGE"));
-	if (!rc)
-		rc = add(env, o->interfaces ? gci_asprintf("GRIDCOLL_INTERFACES=%s", o->interfaces)
+		rc = add(env, a->interfaces ? gci_asprintf("GRIDCOLL_INTERFACES=%s", a->interfaces)
 					    : gci_strdup("GRIDCOLL_INTERFACES"));
 	return rc;
+}
+
+static void drop_local(struct strings *env)
+{
+	int i;
+
+	for (i = 0; i < NLOCAL; i++)
+		gci_free(env->v[--env->n]);
+	env->v[env->n] = NULL;
 }
 
 static char *join_address(const char *ip, uint16_t port)
@@ -78,25 +93,48 @@ static char *join_address(const char *ip, uint16_t port)
 	return gci_asprintf(strchr(ip, ':') ? "[%s]:%u" : "%s:%u", ip, port);
 }
 
+/* Another host can use it: it is not loopback, and its meaning does not depend on the host. */
+static int leads_here(const char *ip)
+{
+	return strncmp(ip, "127.", 4) != 0 && strcmp(ip, "::1") != 0 && !strchr(ip, '%');
+}
+
+/* By which address do other hosts see this one? Loopback if all of them are this one. */
+static int seen_at(const struct gci_placement *p, char *ip, size_t size)
+{
+	char loopback[64] = "";
+	uint32_t i;
+
+	for (i = 0; i < p->nplaces; i++) {
+		if (p->places[i].how != GCI_PLACE_SSH || gci_route_to(p->places[i].host, ip, size))
+			continue;
+		if (leads_here(ip))
+			return 0;
+		if (!strchr(ip, '%'))
+			snprintf(loopback, sizeof(loopback), "%s", ip);
+	}
+	snprintf(ip, size, "%s", loopback);
+	return *ip ? 0 : -1;
+}
+
 /* Where the ranks of a place find the control server: the address by which we reach their host.
- * Local ranks beside remote ones take the one that remote hosts see, since they will listen for
- * data there as well. ":PORT": the far agent asks ssh. */
+ * Those of this machine beside remote ones take the one that remote hosts see, since they will
+ * listen for data there as well. ":PORT": the far agent asks ssh. */
 static char *rendezvous(
 	const struct gci_placement *p, const struct gci_place *l, struct gci_error *e)
 {
 	char ip[64];
-	uint32_t i;
 
 	if (p->listen_ip)
 		return join_address(p->listen_ip, gci_job.server.port);
-	if (l->how == GCI_PLACE_SSH)
-		return gci_route_to(l->host, ip, sizeof(ip))
-			       ? join_address("", gci_job.server.port)
-			       : join_address(ip, gci_job.server.port);
-	for (i = 0; i < p->nplaces; i++)
-		if (p->places[i].how == GCI_PLACE_SSH &&
-			!gci_route_to(p->places[i].host, ip, sizeof(ip)))
+	if (l->how == GCI_PLACE_SSH) {
+		if (gci_route_to(l->host, ip, sizeof(ip)) || strchr(ip, '%'))
+			return join_address("", gci_job.server.port);
+		if (leads_here(ip))
 			return join_address(ip, gci_job.server.port);
+	}
+	if (!seen_at(p, ip, sizeof(ip)))
+		return join_address(ip, gci_job.server.port);
 	gci_error_set(e, GCOLL_ERR_SYS,
 		"cannot tell by which address other hosts reach this one: none of their names "
 		"resolves");
@@ -134,6 +172,20 @@ static int send_start(struct gci_agent *a, const struct gci_placement *p, struct
 	return e->status;
 }
 
+/* With what the place has of its own beside the environment that all have. */
+static int start_place(struct gci_agent *a, const struct gci_placement *p,
+	struct gci_frame_start *m, struct strings *env, struct gci_error *e)
+{
+	int rc;
+
+	if (add_local(env, &a->place->access))
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	m->env = env->v;
+	rc = send_start(a, p, m, e);
+	drop_local(env);
+	return rc;
+}
+
 int gci_job_start(const struct gci_options *o, const struct gci_placement *p,
 	const struct gci_agent_events *events, struct gci_error *e)
 {
@@ -145,9 +197,8 @@ int gci_job_start(const struct gci_options *o, const struct gci_placement *p,
 	m.cwd = getcwd(NULL, 0);
 	memcpy(m.secret, gci_job.secret, sizeof(m.secret));
 	rc = m.cwd ? 0 : gci_error_errno(e, "cannot tell the current directory");
-	if (!rc && make_environment(&env, o, p))
+	if (!rc && make_environment(&env, p))
 		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	m.env = env.v;
 	for (i = 0; i < p->nplaces && !rc; i++) {
 		struct gci_agent *a = &gci_job.agents[i];
 
@@ -155,7 +206,7 @@ int gci_job_start(const struct gci_options *o, const struct gci_placement *p,
 			a, &gci_job.loop, &p->places[i], o->remote_path, events, NULL, e);
 		if (!rc) {
 			gci_job.nagents++;
-			rc = send_start(a, p, &m, e);
+			rc = start_place(a, p, &m, &env, e);
 		}
 	}
 	free(m.cwd);

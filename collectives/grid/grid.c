@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "collectives/grid/grid_impl.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -16,6 +17,7 @@ void gci_grid_free(struct gci_grid *g)
 			gci_free(g->clusters[c].hosts[h]);
 		gci_free(g->clusters[c].hosts);
 		gci_free(g->clusters[c].own_tini_ns);
+		gci_grid_free_access(&g->clusters[c]);
 		gci_free(g->clusters[c].name);
 	}
 	gci_free(g->clusters);
@@ -101,7 +103,21 @@ int gci_grid_find_host(const struct gci_grid *g, const char *name)
 	return -1;
 }
 
-static void print_cluster(const struct gci_cluster *c, struct gci_buf *out)
+static void print_host(const struct gci_cluster *c, int h, int access, struct gci_buf *out)
+{
+	uint64_t tini_ns = c->own_tini_ns ? c->own_tini_ns[h] : 0;
+	const struct gci_access *own = access && c->own_access ? &c->own_access[h] : NULL;
+
+	if (!tini_ns && !(own && (own->interfaces || own->ports.lo)))
+		return;
+	gci_buf_printf(out, "[host %s]\n", c->hosts[h]);
+	if (tini_ns)
+		gci_buf_printf(out, "tini = %" PRIu64 "ns\n", tini_ns);
+	if (own)
+		gci_grid_print_access(own, out);
+}
+
+static void print_cluster(const struct gci_cluster *c, int access, struct gci_buf *out)
 {
 	int h;
 
@@ -114,10 +130,10 @@ static void print_cluster(const struct gci_cluster *c, struct gci_buf *out)
 		gci_buf_printf(out, "lan_delay = %" PRIu64 "ns\n", c->lan_delay_ns);
 	if (c->tini_ns)
 		gci_buf_printf(out, "tini = %" PRIu64 "ns\n", c->tini_ns);
-	for (h = 0; c->own_tini_ns && h < c->nhosts; h++)
-		if (c->own_tini_ns[h])
-			gci_buf_printf(out, "[host %s]\ntini = %" PRIu64 "ns\n", c->hosts[h],
-				c->own_tini_ns[h]);
+	if (access)
+		gci_grid_print_access(&c->access, out);
+	for (h = 0; h < c->nhosts; h++)
+		print_host(c, h, access, out);
 }
 
 /* What a link of its own has, and one by way of a third cluster has from others. */
@@ -134,7 +150,7 @@ static void print_path(const struct gci_link *l, struct gci_buf *out)
 		gci_buf_printf(out, "loss = %u.%04u%%\n", l->loss_ppm / 10000, l->loss_ppm % 10000);
 }
 
-void gci_grid_print(const struct gci_grid *g, struct gci_buf *out)
+static void print(const struct gci_grid *g, int access, struct gci_buf *out)
 {
 	int i;
 
@@ -142,7 +158,7 @@ void gci_grid_print(const struct gci_grid *g, struct gci_buf *out)
 		gci_buf_printf(out, "[dilated]\ntimes = %" PRIu32 "\ndigest = %016" PRIx64 "\n",
 			g->dilation, g->digest);
 	for (i = 0; i < g->nclusters; i++)
-		print_cluster(&g->clusters[i], out);
+		print_cluster(&g->clusters[i], access, out);
 	for (i = 0; i < g->nlinks; i++) {
 		const struct gci_link *l = &g->links[i];
 
@@ -157,4 +173,14 @@ void gci_grid_print(const struct gci_grid *g, struct gci_buf *out)
 		if (l->senders)
 			gci_buf_printf(out, "senders = %u\n", l->senders);
 	}
+}
+
+void gci_grid_print(const struct gci_grid *g, struct gci_buf *out)
+{
+	print(g, 1, out);
+}
+
+void gci_grid_print_model(const struct gci_grid *g, struct gci_buf *out)
+{
+	print(g, 0, out);
 }

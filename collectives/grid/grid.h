@@ -14,6 +14,7 @@
 #define GCI_COLLECTIVES_GRID_GRID_H
 
 #include "base/error.h"
+#include "base/units.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,6 +22,12 @@
 #define GCI_GRID_MAX_HOSTS    65536
 #define GCI_GRID_MAX_CLUSTERS 256
 #define GCI_GRID_MAX_TEXT     (8u << 20)
+
+/* How a host's ranks are reached. It is no property of the model: not in the digest. */
+struct gci_access {
+	char *interfaces;       /* rules, see base/nics.h; NULL: not said */
+	struct gci_ports ports; /* to listen at; 0, 0: not said */
+};
 
 struct gci_cluster {
 	char *name;
@@ -30,6 +37,8 @@ struct gci_cluster {
 	uint64_t lan_delay_ns; /* one way, between two hosts */
 	uint64_t tini_ns;      /* what a message costs each host that sends it; 0: unknown */
 	uint64_t *own_tini_ns; /* [host of the cluster]: its own, or 0; NULL: none has its own */
+	struct gci_access access;
+	struct gci_access *own_access; /* [host of the cluster]; NULL: none has its own */
 };
 
 /* One direction between two clusters. */
@@ -69,9 +78,9 @@ void gci_grid_dilate(struct gci_grid *g, uint32_t k);
 
 /* A digest of the grid as its file says, by which files that were made for it (parameters, tables)
  * know it again: of its clusters, hosts and links in the order of the file, whatever its layout,
- * comments and units. The same before and after gci_grid_dilate(). As rates that were divided
- * cannot be told from the quotients, gci_grid_print() of a dilated grid adds a section, which the
- * parser takes:
+ * comments and units, and however they are reached. The same before and after gci_grid_dilate(). As
+ *rates that were divided cannot be told from the quotients, gci_grid_print() of a dilated grid adds
+ *a section, which the parser takes:
  *
  *	[dilated]
  *	times = 20
@@ -90,6 +99,9 @@ const char *gci_grid_host(const struct gci_grid *g, int host);
 
 /* What a message costs this host when it sends it (its message initiation cost); 0: unknown. */
 uint64_t gci_grid_tini_ns(const struct gci_grid *g, int host);
+
+/* How this host is reached: by its own keys, else by its cluster's. Owned by the grid. */
+struct gci_access gci_grid_access(const struct gci_grid *g, int host);
 
 /* The number of the host of this name, or -1. */
 int gci_grid_find_host(const struct gci_grid *g, const char *name);

@@ -73,8 +73,13 @@ static int check_duplicates(struct gci_grid_parser *p, const struct named_host *
 	return 0;
 }
 
+static int has_access(const struct gci_host_section *s)
+{
+	return s->access.interfaces || s->access.ports.lo;
+}
+
 static int own_section(
-	struct gci_grid_parser *p, struct named_host *all, const struct gci_host_section *s)
+	struct gci_grid_parser *p, struct named_host *all, struct gci_host_section *s)
 {
 	struct named_host key = {.name = s->name};
 	struct named_host *h =
@@ -89,13 +94,18 @@ static int own_section(
 			s->name, h->section);
 	h->section = s->line;
 	c = &p->g->clusters[h->cluster];
-	if (!s->tini_ns)
-		return 0;
-	if (!c->own_tini_ns)
+	if (s->tini_ns && !c->own_tini_ns)
 		c->own_tini_ns = gci_calloc((size_t)c->nhosts, sizeof(*c->own_tini_ns));
-	if (!c->own_tini_ns)
+	if (has_access(s) && !c->own_access)
+		c->own_access = gci_calloc((size_t)c->nhosts, sizeof(*c->own_access));
+	if ((s->tini_ns && !c->own_tini_ns) || (has_access(s) && !c->own_access))
 		return gci_grid_nomem(p);
-	c->own_tini_ns[h->place] = s->tini_ns;
+	if (s->tini_ns)
+		c->own_tini_ns[h->place] = s->tini_ns;
+	if (has_access(s)) {
+		c->own_access[h->place] = s->access;
+		s->access.interfaces = NULL;
+	}
 	return 0;
 }
 

@@ -60,7 +60,7 @@ int gci_grid_set_digest(struct gci_grid_parser *p)
 	if (p->dilated_line)
 		return 0;
 	g->dilation = 1;
-	gci_grid_print(g, &text);
+	gci_grid_print_model(g, &text);
 	g->digest = gci_digest_bytes(1, text.data, text.len);
 	g->digest += !g->digest; /* 0 is none */
 	if (text.failed)

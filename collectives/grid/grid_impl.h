@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What the parts of the grid file's parser share: grid_parse.c reads line by line,
- * grid_check.c looks at the whole, grid_digest.c names it. */
+ * grid_check.c looks at the whole, grid_digest.c names it, grid_access.c has the keys that are no
+ * part of the model. */
 #ifndef GCI_COLLECTIVES_GRID_GRID_IMPL_H
 #define GCI_COLLECTIVES_GRID_GRID_IMPL_H
 
@@ -15,6 +16,7 @@ struct gci_host_section {
 	char *name;
 	int line;
 	uint64_t tini_ns; /* 0: not said */
+	struct gci_access access;
 };
 
 struct gci_grid_key {
@@ -59,6 +61,18 @@ int gci_grid_check(struct gci_grid_parser *p);
 /* The section [dilated] begins; one of its keys. */
 int gci_grid_open_dilated(struct gci_grid_parser *p);
 int gci_grid_dilated_key(struct gci_grid_parser *p, const char *key, const char *value);
+
+/* "interfaces" and "ports", of a cluster or a host. */
+int gci_grid_is_access_key(const char *key);
+int gci_grid_access_key(
+	struct gci_grid_parser *p, const char *key, const char *value, struct gci_access *a);
+
+struct gci_buf;
+void gci_grid_print_access(const struct gci_access *a, struct gci_buf *out);
+void gci_grid_free_access(struct gci_cluster *c);
+
+/* As gci_grid_print, without how hosts are reached. */
+void gci_grid_print_model(const struct gci_grid *g, struct gci_buf *out);
 
 /* Of the whole grid, once it is checked. */
 int gci_grid_set_digest(struct gci_grid_parser *p);

@@ -103,7 +103,7 @@ static int open_host(struct gci_grid_parser *p, const char *name)
 	if (gci_grow(&p->own, &p->own_cap, p->nown + 1, sizeof(*own)))
 		return gci_grid_nomem(p);
 	own = &p->own[p->nown];
-	*own = (struct gci_host_section){gci_strdup(name), p->line, 0};
+	*own = (struct gci_host_section){.name = gci_strdup(name), .line = p->line};
 	if (!own->name)
 		return gci_grid_nomem(p);
 	p->nown++;
@@ -199,7 +199,10 @@ static int host_key(struct gci_grid_parser *p, const char *key, const char *valu
 {
 	if (!strcmp(key, "tini"))
 		return tini_key(p, value, &p->own[p->nown - 1].tini_ns);
-	return fail(p, "unknown key \"%s\" in [%s], expected tini", key, p->section);
+	if (gci_grid_is_access_key(key))
+		return gci_grid_access_key(p, key, value, &p->own[p->nown - 1].access);
+	return fail(p, "unknown key \"%s\" in [%s], expected tini, interfaces or ports", key,
+		p->section);
 }
 
 static int cluster_key(struct gci_grid_parser *p, const char *key, const char *value)
@@ -220,8 +223,12 @@ static int cluster_key(struct gci_grid_parser *p, const char *key, const char *v
 	}
 	if (!strcmp(key, "tini"))
 		return tini_key(p, value, &c->tini_ns);
-	return fail(p, "unknown key \"%s\" in [%s], expected hosts, nic, lan_delay or tini", key,
-		p->section);
+	if (gci_grid_is_access_key(key))
+		return gci_grid_access_key(p, key, value, &c->access);
+	return fail(p,
+		"unknown key \"%s\" in [%s], expected hosts, nic, lan_delay, tini, interfaces or "
+		"ports",
+		key, p->section);
 }
 
 static int small_number(const char *value, uint32_t *out)
@@ -360,8 +367,10 @@ int gci_grid_parse(
 		if (!local.status)
 			gci_grid_set_digest(&p);
 	}
-	while (p.nown)
-		gci_free(p.own[--p.nown].name);
+	while (p.nown) {
+		gci_free(p.own[--p.nown].access.interfaces);
+		gci_free(p.own[p.nown].name);
+	}
 	gci_free(p.own);
 	gci_free(p.via_lines);
 	gci_free(p.cluster_lines);

@@ -143,6 +143,41 @@ static void message_initiation_costs(void **state)
 	gci_grid_free(&g);
 }
 
+/* Each key by itself: a host's own goes before its cluster's. */
+static void how_hosts_are_reached(void **state)
+{
+	static const char model[] = "[cluster a]\nhosts = a[1-3]\n[cluster b]\nhosts = b\n"
+				    "[link a b]\ndelay=1ms\n";
+	struct gci_access access;
+	uint64_t digest;
+	struct gci_grid g;
+
+	(void)state;
+	grid_of(&g, model);
+	digest = gci_grid_digest(&g);
+	access = gci_grid_access(&g, 1);
+	assert_null(access.interfaces);
+	assert_int_equal(access.ports.lo, 0);
+	gci_grid_free(&g);
+	grid_of(&g, "[host a2]\ninterfaces = !ib0, 10.1.0.0/16 ; not the third\n"
+		    "[cluster a]\nhosts = a[1-3]\ninterfaces = eth1,eth2\nports = 5000-5063\n"
+		    "[cluster b]\nhosts = b\n[host a3]\nports = 6000-6001\n"
+		    "[link a b]\ndelay=1ms\n");
+	access = gci_grid_access(&g, 0);
+	assert_string_equal(access.interfaces, "eth1,eth2");
+	assert_int_equal(access.ports.hi, 5063);
+	access = gci_grid_access(&g, 1);
+	assert_string_equal(access.interfaces, "!ib0, 10.1.0.0/16");
+	assert_int_equal(access.ports.lo, 5000);
+	access = gci_grid_access(&g, 2);
+	assert_string_equal(access.interfaces, "eth1,eth2");
+	assert_int_equal(access.ports.lo, 6000);
+	assert_null(gci_grid_access(&g, 3).interfaces);
+	/* What was measured of a grid holds whichever way its hosts are reached. */
+	assert_true(gci_grid_digest(&g) == digest);
+	gci_grid_free(&g);
+}
+
 static void byte_order_mark(void **state)
 {
 	static const char text[] = "\xef\xbb\xbf[cluster a]\nhosts = a1\n";
@@ -183,7 +218,9 @@ static void printed_grids_parse_to_the_same(void **state)
 
 	(void)state;
 	grid_of(&g, "[cluster a]\nhosts=a[1-20]\nnic=1.5Gbit\nlan_delay=1500ns\n"
-		    "[cluster b]\nhosts=b\ntini=3us\n[host a7]\ntini=12345ns\n"
+		    "interfaces=eth1 !eth2\nports=1-65535\n"
+		    "[cluster b]\nhosts=b\ntini=3us\n[host a7]\ntini=12345ns\ninterfaces=::/0\n"
+		    "[host b]\nports=7-8\n"
 		    "[link a > b]\nrate=3bit\ndelay=7ns\nqueue=9\nloss=0.0123%\n"
 		    "flow_rate=5bit\nstreams=3\nsenders=2\n[link b > a]\ndelay=0ms\n");
 	gci_grid_print(&g, &first);
@@ -301,7 +338,8 @@ static void lack_of_memory_anywhere(void **state)
 {
 	static const char text[] =
 		"[cluster a]\nhosts=a[1-3],b\n[cluster b]\nhosts=x\n"
-		"[link a b]\ndelay=1ms\n[host x]\ntini=1us\n[host a2]\ntini=2us\n";
+		"[link a b]\ndelay=1ms\n[host x]\ntini=1us\ninterfaces=a\n[host a2]\ntini=2us\n"
+		"interfaces=b\nports=1-2\n";
 	unsigned long n = 0;
 	struct gci_grid g;
 	int rc;
@@ -332,6 +370,7 @@ int main(void)
 		cmocka_unit_test(a_city_in_the_middle),
 		cmocka_unit_test(windows_line_ends),
 		cmocka_unit_test(message_initiation_costs),
+		cmocka_unit_test(how_hosts_are_reached),
 		cmocka_unit_test(byte_order_mark),
 		cmocka_unit_test(dilation),
 		cmocka_unit_test(printed_grids_parse_to_the_same),

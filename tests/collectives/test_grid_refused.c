@@ -35,7 +35,7 @@ static void bad_costs(void **state)
 	grid_refused("[cluster a]\nhosts = x\n[host x]\ntini = fast\n",
 		"g.grid:4: tini = fast, expected a time such as 50us, 10ms or 1.5s");
 	grid_refused("[cluster a]\nhosts = x\n[host x]\nnick = 1\n",
-		"g.grid:4: unknown key \"nick\" in [host x], expected tini");
+		"g.grid:4: unknown key \"nick\" in [host x], expected tini, interfaces or ports");
 	grid_refused("[cluster a]\nhosts = x\n[host y]\ntini = 1us\n",
 		"g.grid:3: unknown host y, expected one of a cluster's hosts");
 	grid_refused("[cluster a]\nhosts = x\n[host x]\n\n[host x]\ntini = 1us\n",
@@ -104,8 +104,18 @@ static void bad_cluster_keys(void **state)
 {
 	(void)state;
 	grid_refused("[cluster a]\nhosts = a1\nspeed = 1\n",
-		"g.grid:3: unknown key \"speed\" in [cluster a], expected hosts, nic, lan_delay "
-		"or tini");
+		"g.grid:3: unknown key \"speed\" in [cluster a], expected hosts, nic, lan_delay, "
+		"tini, interfaces or ports");
+	grid_refused("[cluster a]\nhosts = a1\ninterfaces = eth0,1.2.3\n",
+		"g.grid:3: interfaces: \"1.2.3\", expected interfaces or networks such as eth1, "
+		"ib*, 10.1.0.0/16, fd00::/8, !docker0");
+	grid_refused("[cluster a]\nhosts = a1\ninterfaces = ,\n",
+		"g.grid:3: interfaces =, expected interfaces or networks such as eth1, ib*, "
+		"10.1.0.0/16, fd00::/8, !docker0");
+	grid_refused("[cluster a]\nhosts = a1\ninterfaces = a\ninterfaces = b\n",
+		"g.grid:4: interfaces is there twice in [cluster a] (first in line 3)");
+	grid_refused("[cluster a]\nhosts = a1\nports = 5000\n",
+		"g.grid:3: ports = 5000, expected two ports such as 5000-5099");
 	grid_refused("[cluster a]\nnic = 1GB\n",
 		"g.grid:2: nic = 1GB, expected a rate such as 100Mbit, 1Gbit or 1.5Gbit");
 	grid_refused("[cluster a]\nnic = 0Gbit\n",

@@ -341,8 +341,8 @@ static void wrong_files(void **state)
 		const char *option, *text, *message;
 	} cases[] = {
 		{"--grid", "[cluster a]\nhosts = x\nspeed = 9\n",
-			":3: unknown key \"speed\" in [cluster a], expected hosts, nic, "
-			"lan_delay or tini"},
+			":3: unknown key \"speed\" in [cluster a], expected hosts, nic, lan_delay, "
+			"tini, interfaces or ports"},
 		{"--grid", "", ":1: no cluster, expected at least one [cluster NAME]"},
 		{"--lab", "{",
 			":1: string or '}' expected near end of file, expected what gridcoll "
@@ -385,6 +385,25 @@ static void placement(void **state)
 	assert_string_equal(job_out(&j), "rank 0: k2, cluster kyoto, by ssh\n"
 					 "rank 1: k2, cluster kyoto, by ssh\n"
 					 "rank 2: localhost, cluster tokyo, on this machine\n");
+	job_free(&j);
+	unlink(path);
+	/* How ranks are reached: the command line, the environment, the host, the cluster. */
+	path = file_with("[cluster kyoto]\nhosts = k[1-2]\ninterfaces = eth1, !ib0\n"
+			 "ports = 5000-5063\n[host k2]\ninterfaces = fd00::/8\n");
+	job_start(&j, NULL, "--grid", path, "--dry-run", "true", NULL);
+	assert_int_equal(job_wait(&j), 0);
+	assert_string_equal(job_out(&j), "rank 0: k1, cluster kyoto, by ssh, interfaces eth1, "
+					 "!ib0, ports 5000-5063\n"
+					 "rank 1: k2, cluster kyoto, by ssh, interfaces fd00::/8, "
+					 "ports 5000-5063\n");
+	job_free(&j);
+	setenv("GRIDCOLL_INTERFACES", "ib*", 1);
+	job_start(&j, NULL, "--grid", path, "--port-range", "7-8", "--hosts", "k1", "--dry-run",
+		"true", NULL);
+	unsetenv("GRIDCOLL_INTERFACES");
+	assert_int_equal(job_wait(&j), 0);
+	assert_string_equal(
+		job_out(&j), "rank 0: k1, cluster kyoto, by ssh, interfaces ib*, ports 7-8\n");
 	job_free(&j);
 	EXPECT(2, "gridcoll-run: --hosts k3: expected hosts of the grid\n", "--grid", path,
 		"--hosts", "k3", "true");
