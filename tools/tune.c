@@ -179,6 +179,9 @@ static int set_up(struct gct_tune *t)
 		rc = gct_try_to_write(t->o.output);
 	if (!rc && gci_simnet_init(&t->net, t->topo, t->has_params ? &t->params : NULL))
 		rc = out_of_memory();
+	if (!rc && gci_decider_init(&t->decider, t->topo,
+			   t->bench.comm ? t->bench.comm->engine->streams : 0))
+		rc = out_of_memory();
 	if (!rc && t->bench.comm)
 		rc = open_buffers(t);
 	return rc;
@@ -213,16 +216,25 @@ static uint64_t time_of(const struct gci_search_result *r, const struct gci_cand
 	return 0;
 }
 
+int gct_tune_usual(struct gct_tune *t, const struct gct_tune_case *c, struct gci_candidate *usual)
+{
+	struct gci_decision how;
+	int rc = gci_decide(&t->decider, &c->coll, &how);
+
+	if (rc)
+		return gci_comm_error(rc, "%s: nothing can run it", gci_kind_name(c->kind));
+	*usual = how.how;
+	return 0;
+}
+
 static int tune_by_simulation(struct gct_tune *t, const struct gct_tune_case *c)
 {
 	struct gci_search_result ranked = {.best_ns = GCI_NEVER}, measured = {.best_ns = GCI_NEVER};
-	struct gct_tune_line line = {.c = c, .usual = {.algorithm = gci_decide_first(&c->coll)}};
-	int rc;
+	struct gct_tune_line line = {.c = c};
+	int rc = gct_tune_usual(t, c, &line.usual);
 
-	if (!line.usual.algorithm)
-		return gci_comm_error(
-			GCOLL_ERR_INVAL, "%s: nothing can run it", gci_kind_name(c->kind));
-	rc = gct_tune_best(t, c, &line.usual, &ranked, &measured);
+	if (!rc)
+		rc = gct_tune_best(t, c, &line.usual, &ranked, &measured);
 	if (!rc && gct_tune_is_first(t)) {
 		int has = measured.best_ns != GCI_NEVER;
 
@@ -311,6 +323,8 @@ static int run(struct gct_tune *t)
 		else
 			rc = tune_by_simulation(t, &t->cases[i]);
 	}
+	if (!rc && gct_tune_is_first(t))
+		gct_tune_print_untuned(t);
 	if (!rc && t->o.output && gct_tune_is_first(t) && !t->o.compare)
 		rc = write_table(t);
 	return rc;
@@ -318,6 +332,7 @@ static int run(struct gct_tune *t)
 
 static void tear_down(struct gct_tune *t)
 {
+	gci_decider_free(&t->decider);
 	gci_simnet_free(&t->net);
 	gci_params_free(&t->params);
 	gci_table_free(&t->table);

@@ -64,6 +64,13 @@ struct gct_tune_answer {
 	const char *why_not; /* it does not apply; NULL: it does */
 };
 
+/* Cases where a job without a table was measured beside the best. */
+struct gct_tune_untuned {
+	unsigned n, near; /* near: it is at most a twentieth slower */
+	double worst;     /* slower by, as a fraction */
+	char what[64];    /* that case */
+};
+
 struct gct_tune {
 	struct gct_tune_options o;
 	struct gct_bench bench; /* of the job; without one comm is NULL */
@@ -74,13 +81,15 @@ struct gct_tune {
 	struct gci_params params; /* of rank 0, if it has some */
 	int has_params;
 	struct gci_simnet net;
+	struct gci_decider decider;
 	uint32_t dilation;
 	struct gct_tune_case *cases;
 	size_t ncases;
 	struct gct_known *known; /* of the case at hand */
 	size_t nknown, known_cap;
 	struct gci_table table; /* rank 0's */
-	int everywhere;         /* what goes wrong now goes wrong on all ranks */
+	struct gct_tune_untuned untuned;
+	int everywhere; /* what goes wrong now goes wrong on all ranks */
 };
 
 static inline int gct_tune_is_first(const struct gct_tune *t)
@@ -130,6 +139,9 @@ int gct_tune_best(struct gct_tune *t, const struct gct_tune_case *c,
  */
 const struct gci_tried *gct_tune_prefer(const struct gci_search_result *ranked, size_t i);
 
+/* What a job without a table does. */
+int gct_tune_usual(struct gct_tune *t, const struct gct_tune_case *c, struct gci_candidate *usual);
+
 /* Runs one search; measures, or simulates where there is no job. To be freed either way. */
 int gct_tune_search(struct gct_tune *t, const struct gct_tune_case *c, struct gct_tune_answer *a);
 
@@ -139,7 +151,7 @@ int gct_tune_compare(struct gct_tune *t, const struct gct_tune_case *c);
 /* Rank 0's output. */
 void gct_tune_print_header(const struct gct_tune *t);
 
-/* A case, tuned by simulation: `usual` is the kind's first algorithm. */
+/* A case, tuned by simulation: `usual` is what a job without a table does. */
 struct gct_tune_line {
 	const struct gct_tune_case *c;
 	struct gci_candidate best, usual;
@@ -147,7 +159,10 @@ struct gct_tune_line {
 	uint64_t simulated, measured;             /* how many */
 };
 
-void gct_tune_print_line(const struct gct_tune *t, const struct gct_tune_line *l);
+void gct_tune_print_line(struct gct_tune *t, const struct gct_tune_line *l);
+
+/* How far jobs without a table are from the best, over all lines printed. */
+void gct_tune_print_untuned(const struct gct_tune *t);
 
 /* Several searches of one case: ATCC's table 2. */
 void gct_tune_print_answers(const struct gct_tune *t, const struct gct_tune_case *c,

@@ -61,10 +61,25 @@ void gct_tune_print_header(const struct gct_tune *t)
 		printf("dilation k = %u: times are measured times divided by k\n", t->dilation);
 	if (!t->o.nsearches && !t->o.compare)
 		printf("\n%-26s %-32s %9s %9s %9s %6s\n", "operation", "best", "predicted",
-			"measured", "default's", "x lim");
+			"measured", "untuned", "x lim");
 }
 
-void gct_tune_print_line(const struct gct_tune *t, const struct gct_tune_line *l)
+static void count_untuned(
+	struct gct_tune_untuned *u, const struct gct_tune_line *l, const char *name)
+{
+	double slower;
+
+	if (!l->best_ns || !l->usual_ns)
+		return;
+	slower = (double)l->usual_ns / (double)l->best_ns - 1;
+	if (!u->n++ || slower > u->worst) {
+		u->worst = slower;
+		snprintf(u->what, sizeof(u->what), "%s", name);
+	}
+	u->near += slower <= 0.05;
+}
+
+void gct_tune_print_line(struct gct_tune *t, const struct gct_tune_line *l)
 {
 	char name[64], best[GCI_CANDIDATE_NBYTES], ns[3][16], ratio[16] = "-";
 	uint64_t limit = limit_of(t, l->c), is = l->best_ns ? l->best_ns : l->predicted_ns;
@@ -76,6 +91,17 @@ void gct_tune_print_line(const struct gct_tune *t, const struct gct_tune_line *l
 	printf("%-26s %-32s %9s %9s %9s %6s\n", name, best, time_text(t, l->predicted_ns, ns[0]),
 		time_text(t, l->best_ns, ns[1]), time_text(t, l->usual_ns, ns[2]), ratio);
 	fflush(stdout);
+	count_untuned(&t->untuned, l, name);
+}
+
+void gct_tune_print_untuned(const struct gct_tune *t)
+{
+	const struct gct_tune_untuned *u = &t->untuned;
+
+	if (u->n)
+		printf("\nwithout a table: at most 5%% slower than the best in %u of %u, at worst "
+		       "%.1f%% (%s)\n",
+			u->near, u->n, 100 * u->worst, u->what);
 }
 
 /* Time of what a search has found, over the best of all: measured once, it is the same for all. */

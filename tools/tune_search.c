@@ -159,12 +159,10 @@ static int simulate_first(
 {
 	struct gci_search_result ranked = {.best_ns = GCI_NEVER}, measured = {.best_ns = GCI_NEVER};
 	struct gci_candidate usual = {.algorithm = NULL};
-	int rc;
+	int rc = t->o.nalgorithms ? 0 : gct_tune_usual(t, c, &usual);
 
-	if (!t->o.nalgorithms)
-		usual.algorithm = gci_decide_first(&c->coll);
-	rc = gct_tune_best(t, c, &usual, &ranked, &measured);
-
+	if (!rc)
+		rc = gct_tune_best(t, c, &usual, &ranked, &measured);
 	if (!t->bench.comm || !t->o.measure) {
 		*r = ranked;
 		gci_search_result_free(&measured);
