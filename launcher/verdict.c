@@ -281,6 +281,40 @@ static void put_together(struct gci_rdv_verdict *v, enum witness w, const struct
 		v->sentence[0] = '\0';
 }
 
+/* What this rank still says would not change a verdict. */
+static int has_spoken(const struct rdv_rank *k)
+{
+	/* Words of its peer's are asked for, see complete(). */
+	if (k->told_status == GCOLL_ERR_MISMATCH && !k->called && !k->exited)
+		return 0;
+	return k->told || k->bye || (k->exited && (!k->joined || k->lost));
+}
+
+static int all_have_spoken(const struct gci_rdv *r)
+{
+	uint32_t i;
+
+	for (i = 0; i < r->config.size && has_spoken(&r->ranks[i]); i++)
+		;
+	return i == r->config.size;
+}
+
+/* Wrong arguments are wrong on all ranks: whoever was first, the lowest one speaks for those who
+ * say the same of themselves. */
+static uint32_t speaker(const struct gci_rdv *r, uint32_t rank)
+{
+	const struct rdv_rank *k = &r->ranks[rank];
+	uint32_t i;
+
+	if (!k->told || k->blamed != (int32_t)rank)
+		return rank;
+	for (i = 0; i < rank; i++)
+		if (r->ranks[i].told && r->ranks[i].blamed == (int32_t)i &&
+			!strcmp(r->ranks[i].told, k->told))
+			break;
+	return i;
+}
+
 void gci_rdv_judge(struct gci_rdv *r, uint64_t now_ns)
 {
 	struct gci_rdv_verdict *v = &r->verdict;
@@ -288,7 +322,8 @@ void gci_rdv_judge(struct gci_rdv *r, uint64_t now_ns)
 	uint64_t best_ns = 0, at_ns;
 	uint32_t i, rank = 0;
 
-	if (r->judged || now_ns < r->verdict_ns)
+	if (r->judged || r->verdict_ns == GCI_NEVER ||
+		(now_ns < r->verdict_ns && !all_have_spoken(r)))
 		return;
 	for (i = 0; i < r->config.size; i++) {
 		enum witness w = what_speaks(r, &r->ranks[i], i, &at_ns);
@@ -304,6 +339,7 @@ void gci_rdv_judge(struct gci_rdv *r, uint64_t now_ns)
 		return; /* cleared up in the meantime: a connection closed, then BYE was read */
 	r->judged = 1;
 	r->judged_ns = now_ns;
+	rank = speaker(r, rank);
 	v->rank = r->guilty = (int32_t)rank;
 	if (best == PEER)
 		r->guilty = r->ranks[rank].blamed;

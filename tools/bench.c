@@ -375,7 +375,7 @@ int gct_bench(int argc, char **argv)
 {
 	struct gct_bench_options o;
 	struct gct_bench b = {0};
-	int everywhere, rc = parse_options(&o, argc, argv);
+	int rc = parse_options(&o, argc, argv);
 
 	if (rc == -1)
 		return list_algorithms();
@@ -385,11 +385,10 @@ int gct_bench(int argc, char **argv)
 	if (rc)
 		return rc;
 	rc = check_settings(&b, &o);
-	everywhere = rc != 0;
 	if (!rc)
 		rc = run(&b, &o);
 	if (rc && !b.comm->engine->failure.status)
-		gct_abort(b.comm, everywhere, gcoll_last_error());
+		gct_abort(b.comm, gcoll_last_error());
 	gct_bench_trace_end(b.trace);
 	gct_bench_predict_end(b.predictor);
 	gct_bench_close(&b);

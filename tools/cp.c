@@ -184,6 +184,9 @@ static int copy_files(struct copy *c, struct gci_error *e)
 
 	if (scan(c, e) || share_manifest(c, e) || prepare_dest(c, e))
 		return e->status;
+	/* Nobody's file is replaced before all can write theirs. */
+	if (operation_error(e, gcoll_barrier(c->comm)))
+		return e->status;
 	c->move = (struct gct_cp_move){.comm = c->comm,
 		.source = gcoll_rank(c->comm) ? NULL : &c->source,
 		.sink = c->writes ? &c->sink : NULL,
@@ -285,10 +288,8 @@ int gct_cp(int argc, char **argv)
 		return rc;
 	signal(SIGXFSZ, SIG_IGN); /* a limit on files' sizes is an error like a full disk */
 	c.writes = gcoll_rank(c.comm) || o.include_source;
-	if (set_up(&c, &e))
-		gct_abort(c.comm, 1, e.text);
-	else if (copy_files(&c, &e))
-		gct_abort(c.comm, 0, e.text);
+	if (set_up(&c, &e) || copy_files(&c, &e))
+		gct_abort(c.comm, e.text);
 	clean_up(&c);
 	return e.status == GCOLL_ERR_INVAL ? GCT_USAGE : e.status ? GCT_FAILED : GCT_OK;
 }

@@ -3,6 +3,8 @@
  * rank says last, the launcher prints, with the rank's number and its host. */
 #include "tools/tools.h"
 
+#include "comm/comm.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +46,7 @@ int gct_join(const char *tool, gcoll_comm **comm)
 	}
 }
 
-void gct_abort(gcoll_comm *comm, int everywhere, const char *text)
+void gct_abort(gcoll_comm *comm, const char *text)
 {
 	char line[512];
 	size_t i;
@@ -54,10 +56,9 @@ void gct_abort(gcoll_comm *comm, int everywhere, const char *text)
 	for (i = 0; line[i]; i++)
 		if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
 			line[i] = '?';
-	/* Rank 0 speaks for all, who wait here for its word. */
-	if (everywhere && gcoll_rank(comm))
-		gcoll_barrier(comm);
 	gcoll_abort(comm, line);
+	/* Who is gone before the others have heard why looks dead to them. */
+	gci_engine_await_verdict(comm->engine);
 }
 
 int gct_wrong(const char *tool, const char *fmt, ...)
@@ -72,7 +73,7 @@ int gct_wrong(const char *tool, const char *fmt, ...)
 	vsnprintf(text + n, sizeof(text) - (size_t)n, fmt, ap);
 	va_end(ap);
 	if (!gcoll_init(&comm)) {
-		gct_abort(comm, 1, text);
+		gct_abort(comm, text);
 		gcoll_finalize(comm);
 	} else if (gct_is_first()) {
 		fprintf(stderr, "%s\n", text);

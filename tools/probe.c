@@ -220,7 +220,7 @@ int gct_probe(int argc, char **argv)
 		return rc;
 	rc = run(&p);
 	if (rc && !p.comm->engine->failure.status)
-		gct_abort(p.comm, 0, gcoll_last_error());
+		gct_abort(p.comm, gcoll_last_error());
 	gcoll_finalize(p.comm);
 	tear_down(&p);
 	return rc == GCOLL_ERR_INVAL ? GCT_USAGE : rc ? GCT_FAILED : GCT_OK;

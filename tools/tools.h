@@ -40,9 +40,8 @@ int gct_help(const char *text);
 /* gcoll_init; 0, or an exit status after saying why. */
 int gct_join(const char *tool, gcoll_comm **comm);
 
-/* Ends the job with this message, which the launcher prints. `everywhere`: all ranks have the
- * same to say. */
-void gct_abort(gcoll_comm *comm, int everywhere, const char *text);
+/* Ends the job with this message, which the launcher prints; once, where all ranks say the same. */
+void gct_abort(gcoll_comm *comm, const char *text);
 
 /* Wrong arguments, which all ranks see: says so once, before gct_join. GCT_USAGE. */
 int gct_wrong(const char *tool, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -143,11 +143,9 @@ static int open_job(struct gct_tune *t)
 
 	t->grid = t->bench.comm->engine->grid;
 	t->topo = &t->bench.comm->topo;
-	t->everywhere = 1;
 	if (t->o.streams)
 		rc = gcoll_comm_set(t->bench.comm, "streams", t->o.streams);
-	t->everywhere = rc != 0;
-	return rc ? rc : gct_bench_open(&t->bench, (int)t->o.root);
+	return rc;
 }
 
 static int open_buffers(struct gct_tune *t)
@@ -161,6 +159,22 @@ static int open_buffers(struct gct_tune *t)
 	return rc ? rc : gct_bench_buffers(&t->bench, most);
 }
 
+/* Arguments that are wrong on all ranks are found before any of them waits for another. */
+static int take_cases(struct gct_tune *t)
+{
+	int rc = 0;
+
+	if (!t->o.recorded)
+		rc = list_cases(t);
+	if (!rc)
+		rc = check_names(t);
+	if (!rc && t->bench.comm)
+		rc = gct_bench_open(&t->bench, (int)t->o.root);
+	if (!rc && t->o.recorded)
+		rc = list_recorded(t);
+	return rc ? rc : check_names(t);
+}
+
 static int set_up(struct gct_tune *t)
 {
 	int rc = t->bench.comm ? open_job(t) : open_grid(t);
@@ -168,11 +182,7 @@ static int set_up(struct gct_tune *t)
 	if (rc)
 		return rc;
 	t->dilation = t->grid->dilation ? t->grid->dilation : 1;
-	rc = t->o.recorded ? list_recorded(t) : list_cases(t);
-	if (!rc) {
-		rc = check_names(t);
-		t->everywhere = rc != 0;
-	}
+	rc = take_cases(t);
 	if (!rc && gct_tune_is_first(t) && t->o.params)
 		read_params(t);
 	if (!rc && gct_tune_is_first(t) && t->o.output)
@@ -363,7 +373,7 @@ int gct_tune(int argc, char **argv)
 	if (rc && !t.bench.comm)
 		fprintf(stderr, "gridcoll tune: %s\n", gcoll_last_error());
 	else if (rc && !t.bench.comm->engine->failure.status)
-		gct_abort(t.bench.comm, t.everywhere, gcoll_last_error());
+		gct_abort(t.bench.comm, gcoll_last_error());
 	tear_down(&t);
 	if (t.bench.comm)
 		gct_bench_close(&t.bench);

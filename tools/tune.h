@@ -89,7 +89,6 @@ struct gct_tune {
 	size_t nknown, known_cap;
 	struct gci_table table; /* rank 0's */
 	struct gct_tune_untuned untuned;
-	int everywhere; /* what goes wrong now goes wrong on all ranks */
 };
 
 static inline int gct_tune_is_first(const struct gct_tune *t)

@@ -85,6 +85,39 @@ static void own_fault_beats_blame(void **state)
 	assert_int_equal(gci_rdv_exit_status(w->rdv), 3);
 }
 
+/* Nobody has anything to add: no grace. Of those who say the same, the lowest rank has said it. */
+static void all_say_the_same(void **state)
+{
+	struct world *w = *state;
+	uint32_t i;
+
+	rdv_join_all(w);
+	for (i = 7; i; i--) {
+		rdv_say_fail(w, i, (int32_t)i, "unknown option -x");
+		rdv_end(w, i, 2, 0);
+		rdv_hang_up(w, i);
+	}
+	assert_string_equal(rdv_verdict(w), "");
+	rdv_say_fail(w, 0, 0, "unknown option -x");
+	assert_string_equal(rdv_verdict(w), "rank 0 on k1: unknown option -x");
+	rdv_end(w, 0, 2, 0);
+	assert_int_equal(gci_rdv_exit_status(w->rdv), 2);
+}
+
+static void one_has_other_words(void **state)
+{
+	struct world *w = *state;
+	uint32_t i;
+
+	rdv_join_all(w);
+	rdv_say_fail(w, 5, 5, "unknown option -y");
+	rdv_pass(w, 10 * MS);
+	for (i = 0; i < 8; i++)
+		if (i != 5)
+			rdv_say_fail(w, i, (int32_t)i, "unknown option -x");
+	assert_string_equal(rdv_verdict(w), "rank 5 on t2: unknown option -y");
+}
+
 static void exit_status_with_words(void **state)
 {
 	struct world *w = *state;
@@ -398,6 +431,8 @@ int main(void)
 		T(cause_beats_consequence),
 		T(blamed_peer_that_lives),
 		T(own_fault_beats_blame),
+		T(all_say_the_same),
+		T(one_has_other_words),
 		T(exit_status_with_words),
 		T(nobody_in_particular),
 		T(rank_out_of_range_is_nobody),
