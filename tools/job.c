@@ -58,7 +58,7 @@ void gct_abort(gcoll_comm *comm, const char *text)
 			line[i] = '?';
 	gcoll_abort(comm, line);
 	/* Who is gone before the others have heard why looks dead to them. */
-	gci_engine_await_verdict(comm->engine);
+	gci_engine_await_verdict(comm->engine, GCI_NEVER);
 }
 
 int gct_wrong(const char *tool, const char *fmt, ...)
