@@ -37,7 +37,8 @@ struct gci_path_ops {
 	int (*attach)(struct gci_conn *c);
 	void (*detach)(struct gci_conn *c);
 	void (*start)(struct gci_conn *c);
-	/* Sends until there is nothing left to send or the connection is blocked. */
+	/* Sends, and sees to it that it goes on until there is nothing left to send or the
+	 * connection is blocked. */
 	void (*write)(struct gci_conn *c);
 	/* The events of libuv that the path wants of the socket, besides those of greeting. */
 	int (*events)(const struct gci_conn *c);

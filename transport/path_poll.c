@@ -62,37 +62,54 @@ static void receive(struct gci_conn *c)
 	}
 }
 
-static void send_all(struct gci_conn *c)
+/* Takes frames and offers them to the socket, once. Returns the bytes that it took; what it did not
+ * take waits for the socket. */
+static size_t send_some(struct gci_conn *c)
 {
 	struct iovec iov[GCI_STREAM_OUT];
-	struct msghdr msg = {.msg_iov = iov};
-	size_t moved = 0, offered;
+	int i, niov = gci_stream_out(&c->stream, iov);
+	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = (size_t)niov};
+	size_t offered = 0;
 	ssize_t n;
-	int i;
 
-	while (moved < GCI_PATH_TURN_NBYTES && gci_conn_writable(c)) {
-		int niov = gci_stream_out(&c->stream, iov);
-
-		if (!niov)
-			break;
-		msg.msg_iovlen = (size_t)niov;
-		for (i = 0, offered = 0; i < niov; i++)
-			offered += iov[i].iov_len;
+	for (i = 0; i < niov; i++)
+		offered += iov[i].iov_len;
+	if (!offered)
+		return 0;
+	do {
 		n = sendmsg(c->fd, &msg, MSG_NOSIGNAL);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno != EAGAIN) {
-			c->send_error = errno;
+	} while (n < 0 && errno == EINTR);
+	if (n < 0 && errno != EAGAIN) {
+		c->send_error = errno;
+		return 0;
+	}
+	if (n > 0)
+		gci_stream_sent(&c->stream, (size_t)n);
+	if (n < 0 || (size_t)n < offered)
+		c->blocked = 1;
+	return n > 0 ? (size_t)n : 0;
+}
+
+/* Of several streams each takes a little in turn: a socket's buffer has room for much more than
+ * goes out at once, and a stream that took it all would leave the others idle. */
+static void send_in_turn(struct gci_conn *c)
+{
+	struct gci_tcp *t = c->tcp;
+	int alone = t->ep.peers[c->peer]->link.streams == 1;
+	size_t n = 1;
+
+	while (n && gci_conn_writable(c)) {
+		n = send_some(c);
+		c->turn_nbytes += n;
+		if (c->turn_nbytes >= GCI_PATH_TURN_NBYTES) {
+			c->turn_nbytes = 0;
+			c->blocked = 1; /* the loop brings us back when others had their turn */
+		}
+		if (n && !alone) {
+			gci_tcp_dirty(t, t->peers[c->peer]);
 			break;
 		}
-		if (n > 0)
-			gci_stream_sent(&c->stream, (size_t)n);
-		if (n < 0 || (size_t)n < offered)
-			c->blocked = 1;
-		moved += n > 0 ? (size_t)n : 0;
 	}
-	if (moved >= GCI_PATH_TURN_NBYTES) /* the loop brings us back when others had their turn */
-		c->blocked = 1;
 	gci_conn_wrote(c);
 }
 
@@ -103,7 +120,7 @@ static void ready(struct gci_conn *c, int what)
 	if (gci_ep_status(&c->tcp->ep) || !(what & UV_WRITABLE) || c->state == GCI_CONN_CLOSED)
 		return;
 	c->blocked = 0;
-	send_all(c);
+	send_in_turn(c);
 }
 
 const struct gci_path_ops gci_path_poll = {
@@ -113,7 +130,7 @@ const struct gci_path_ops gci_path_poll = {
 	.attach = attach,
 	.detach = nothing,
 	.start = nothing,
-	.write = send_all,
+	.write = send_in_turn,
 	.events = events,
 	.ready = ready,
 	.flush = nothing_at_all,

@@ -28,11 +28,12 @@ struct gci_conn {
 	struct gci_list link; /* of tcp->conns */
 	enum gci_conn_state state;
 	int fd;
-	int peer;       /* -1: a stranger, until its HELLO is checked */
-	int events;     /* that poll waits for */
-	int blocked;    /* takes no more now, see path.h */
-	int send_error; /* errno; reading tells the rest */
-	int shut;       /* our goodbye is out */
+	int peer;           /* -1: a stranger, until its HELLO is checked */
+	int events;         /* that poll waits for */
+	int blocked;        /* takes no more now, see path.h */
+	size_t turn_nbytes; /* sent in this turn */
+	int send_error;     /* errno; reading tells the rest */
+	int shut;           /* our goodbye is out */
 	uint8_t greeting[GCI_HELLO_NBYTES];
 	size_t ngreeting;
 	uint64_t deadline_ns;     /* CONNECTING, and strangers */
