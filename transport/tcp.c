@@ -197,7 +197,7 @@ static int tcp_progress(struct gci_tp *tp, uint64_t timeout_ns)
 		call_due(t);
 	/* Whoever was called may have been what the caller waits for. Sockets come first all the
 	 * same, every now and then. */
-	if (t->ep.callbacks != before && t->unlooked++ < MOST_UNLOOKED)
+	if (timeout_ns && t->ep.callbacks != before && t->unlooked++ < MOST_UNLOOKED)
 		return gci_ep_status(&t->ep);
 	t->unlooked = 0;
 	if (t->ep.callbacks != before || gci_ep_busy(&t->ep) || gci_ep_status(&t->ep))
