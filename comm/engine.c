@@ -143,7 +143,8 @@ static void on_link(void *user, int peer, struct gci_tp_link *out)
 		.eager_nbytes = GCI_LAN_EAGER,
 		.sockbuf_nbytes = e->sockbuf_nbytes,
 		.dead_ns = e->dead_ns,
-		.unchecked = e->unchecked};
+		.unchecked = e->unchecked,
+		.path = e->data_path};
 	if (a == b)
 		return;
 	out->eager_nbytes = GCI_WAN_EAGER;

@@ -57,7 +57,8 @@ struct gci_engine {
 	uint32_t streams;        /* per WAN peer; 0: by the grid file, or GCI_DEFAULT_STREAMS */
 	uint64_t sockbuf_nbytes; /* 0: the kernel's autotuning */
 	int unchecked;           /* payload without checksums */
-	uint64_t op_timeout_ns;  /* waiting without any message for so long fails; GCI_NEVER */
+	enum gci_data_path data_path;
+	uint64_t op_timeout_ns; /* waiting without any message for so long fails; GCI_NEVER */
 	uint64_t floor_ns; /* and with a message under way, no less than that; 0: not watched */
 	uint64_t dead_ns;  /* silence of a connection; 0: never */
 	int started;       /* some operation: connections may be open */

@@ -4,6 +4,7 @@
 #include "comm/comm.h"
 #include "comm/deadline.h"
 #include "comm/thread.h"
+#include "transport/path.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -49,6 +50,14 @@ static int set_checksum(gcoll_comm *c, const char *value)
 		return gci_comm_error(
 			GCOLL_ERR_INVAL, "checksum: \"%s\", expected on or off", value);
 	c->engine->unchecked = !strcmp(value, "off");
+	return 0;
+}
+
+static int set_data_path(gcoll_comm *c, const char *value)
+{
+	if (gci_data_path_parse(value, &c->engine->data_path))
+		return gci_comm_error(GCOLL_ERR_INVAL,
+			"data_path: \"%s\", expected " GCI_DATA_PATH_EXPECTED, value);
 	return 0;
 }
 
@@ -120,8 +129,9 @@ static const struct {
 	int early; /* before the first operation only */
 	int (*set)(gcoll_comm *c, const char *value);
 } settings[] = {{"streams", 1, set_streams}, {"socket_buffer", 1, set_socket_buffer},
-	{"checksum", 1, set_checksum}, {"timeout", 0, set_timeout}, {"order", 0, set_order},
-	{"tuning", 0, set_tuning}, {"spin", 0, set_spin}, {"record", 0, set_record}};
+	{"checksum", 1, set_checksum}, {"data_path", 1, set_data_path}, {"timeout", 0, set_timeout},
+	{"order", 0, set_order}, {"tuning", 0, set_tuning}, {"spin", 0, set_spin},
+	{"record", 0, set_record}};
 
 static int unknown_setting(const char *key)
 {
@@ -133,7 +143,7 @@ static int unknown_setting(const char *key)
 			gci_kind_name((enum gci_kind)k));
 	return gci_comm_error(GCOLL_ERR_INVAL,
 		"unknown setting \"%s\", expected %sorder, tuning, streams, socket_buffer, "
-		"checksum, timeout, spin or record",
+		"checksum, data_path, timeout, spin or record",
 		key, list);
 }
 

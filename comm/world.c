@@ -10,6 +10,7 @@
 #include "comm/request.h"
 #include "comm/thread.h"
 #include "transport/own.h"
+#include "transport/path.h"
 #include "transport/tcp.h"
 
 #include <errno.h>
@@ -37,6 +38,7 @@ struct environment {
 	const char *rendezvous;
 	uint8_t secret[GCI_SECRET_NBYTES];
 	struct gci_ports ports;
+	enum gci_data_path data_path;
 };
 
 static int number(const char *name, uint64_t max, uint64_t *out, struct gci_error *e)
@@ -79,6 +81,16 @@ static int read_port_range(struct environment *env, struct gci_error *e)
 	return 0;
 }
 
+static int read_data_path(struct environment *env, struct gci_error *e)
+{
+	const char *s = getenv("GRIDCOLL_DATA_PATH");
+
+	if (s && *s && gci_data_path_parse(s, &env->data_path))
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"GRIDCOLL_DATA_PATH=%s, expected " GCI_DATA_PATH_EXPECTED, s);
+	return 0;
+}
+
 static int read_environment(struct environment *env, struct gci_error *e)
 {
 	uint64_t rank = 0, size = 0, fd = 0;
@@ -90,7 +102,8 @@ static int read_environment(struct environment *env, struct gci_error *e)
 			"not set");
 	if (number("GRIDCOLL_SIZE", GCI_CTL_MAX_RANKS, &size, e) ||
 		number("GRIDCOLL_RANK", size ? size - 1 : 0, &rank, e) ||
-		number("GRIDCOLL_SECRET_FD", 65535, &fd, e) || read_port_range(env, e))
+		number("GRIDCOLL_SECRET_FD", 65535, &fd, e) || read_port_range(env, e) ||
+		read_data_path(env, e))
 		return e->status;
 	env->rank = (int)rank;
 	env->size = (int)size;
@@ -266,6 +279,7 @@ static int build(struct gci_world *w, const struct environment *env, struct gci_
 	if (rc)
 		return rc;
 	c->engine->dead_ns = w->start.start.dead_ns;
+	c->engine->data_path = env->data_path;
 	c->engine->ctl = w->ctl;
 	c->engine->job = w;
 	c->engine->grid = &w->grid;

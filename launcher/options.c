@@ -5,6 +5,7 @@
 #include "base/nics.h"
 #include "base/units.h"
 #include "transport/control.h"
+#include "transport/path.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@ enum {
 	QUIET,
 	START,
 	REMOTE,
+	DATA_PATH,
 	DRY,
 	AGENT,
 	NETNS,
@@ -42,6 +44,7 @@ static const struct option longs[] = {
 	{"quiet-prefix", no_argument, NULL, QUIET},
 	{"start-timeout", required_argument, NULL, START},
 	{"remote-path", required_argument, NULL, REMOTE},
+	{"data-path", required_argument, NULL, DATA_PATH},
 	{"dry-run", no_argument, NULL, DRY},
 	{"agent", no_argument, NULL, AGENT},
 	{"netns", required_argument, NULL, NETNS},
@@ -68,6 +71,7 @@ const char *gci_options_help(void)
 	       "                        (default: $GRIDCOLL_INTERFACES, else the route's)\n"
 	       "  --port-range A-B      ports to listen at (default: $GRIDCOLL_PORT_RANGE, else "
 	       "any)\n"
+	       "  --data-path NAME      how ranks move data: auto, poll or uring (io_uring)\n"
 	       "  --quiet-prefix        do not write \"[rank] \" before each line of output\n"
 	       "  --start-timeout TIME  longest wait for the last rank to join (default 60s)\n"
 	       "  --remote-path PATH    gridcoll-run on remote hosts (default: gridcoll-run)\n"
@@ -119,6 +123,16 @@ static int interfaces(
 		       : 0;
 }
 
+static int data_path(struct gci_options *o, const char *value, struct gci_error *e)
+{
+	enum gci_data_path which;
+
+	o->data_path = value;
+	return gci_data_path_parse(value, &which)
+		       ? bad(e, "--data-path", value, GCI_DATA_PATH_EXPECTED)
+		       : 0;
+}
+
 static int option(struct gci_options *o, int c, const char *value, struct gci_error *e)
 {
 	switch (c) {
@@ -145,6 +159,8 @@ static int option(struct gci_options *o, int c, const char *value, struct gci_er
 		return timers(o, value, e);
 	case INTERFACES:
 		return interfaces(o, value, "--interfaces", e);
+	case DATA_PATH:
+		return data_path(o, value, e);
 	case PORT_RANGE:
 		return ports(o, value, e);
 	case START:

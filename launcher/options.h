@@ -20,7 +20,8 @@ struct gci_options {
 	struct gci_ports ports; /* to listen at */
 	uint64_t start_ns;
 	const char *remote_path;
-	char **argv; /* the command, ends in NULL */
+	const char *data_path; /* NULL: not said */
+	char **argv;           /* the command, ends in NULL */
 	/* Instead of a job: */
 	int help, version, agent;
 	const char *netns; /* of the agent */

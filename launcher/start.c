@@ -46,7 +46,8 @@ static int goes_along(const char *setting)
 	return 1;
 }
 
-static int make_environment(struct strings *env, const struct gci_placement *p)
+static int make_environment(
+	struct strings *env, const struct gci_options *o, const struct gci_placement *p)
 {
 	char **s;
 	int rc = 0;
@@ -62,6 +63,8 @@ static int make_environment(struct strings *env, const struct gci_placement *p)
 	if (!rc)
 		rc = add(env, p->lab ? gci_asprintf("GRIDCOLL_LAB=%s", p->lab)
 				     : gci_strdup("GRIDCOLL_LAB"));
+	if (!rc && o->data_path)
+		rc = add(env, gci_asprintf("GRIDCOLL_DATA_PATH=%s", o->data_path));
 	return rc;
 }
 
@@ -197,7 +200,7 @@ int gci_job_start(const struct gci_options *o, const struct gci_placement *p,
 	m.cwd = getcwd(NULL, 0);
 	memcpy(m.secret, gci_job.secret, sizeof(m.secret));
 	rc = m.cwd ? 0 : gci_error_errno(e, "cannot tell the current directory");
-	if (!rc && make_environment(&env, p))
+	if (!rc && make_environment(&env, o, p))
 		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	for (i = 0; i < p->nplaces && !rc; i++) {
 		struct gci_agent *a = &gci_job.agents[i];

@@ -53,7 +53,9 @@ struct gci_path_ops {
  * asked for by name and is not to be had. There is always one. */
 void gci_path_open(struct gci_tcp *t, enum gci_data_path which);
 
-/* "auto", "poll" or "uring"; 0 or GCOLL_ERR_INVAL. */
+#define GCI_DATA_PATH_EXPECTED "auto, poll or uring"
+
+/* 0 or GCOLL_ERR_INVAL. */
 int gci_data_path_parse(const char *name, enum gci_data_path *out);
 
 /* Whether io_uring is to be had here: 0, or a negative errno and the reason. Opens a ring. */

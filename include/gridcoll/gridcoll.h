@@ -183,13 +183,17 @@ GCOLL_API const char *gcoll_last_error(void);
  *		the first operation only
  *	"checksum"	"on" (default): payload has CRC32Cs, made by who sends and checked by who
  *		receives; "off": TCP's own sums have to do. Before the first operation only
+ *	"data_path"	how bytes get to and from sockets: "poll" (readiness), "uring" (io_uring;
+ *		where it is not to be had a warning in the log says why, and "poll" takes its
+ *		place), or "auto" (default, unless the environment has GRIDCOLL_DATA_PATH). Before
+ *		the first operation only; each rank may say something else
  *	"spin"	a time of at most "100us" for which a rank that waits looks again and again before
  *		it sleeps, less where that is in vain; or "off" (default). Each rank as it likes:
- *for small messages on a fast network, and processors that have nothing else to do "record"	a
- *file that rank 0 writes in gcoll_finalize: which operations it called, of which sizes and how
- *often, for `gridcoll tune --recorded`; or "off" (default, unless the environment has
- *GRIDCOLL_RECORD=FILE) What split and dup make begins with the settings of the communicator it is
- *made from. */
+ *		for small messages on a fast network, and processors that have nothing else to do
+ *	"record"	a file that rank 0 writes in gcoll_finalize: which operations it called, of
+ *		which sizes and how often, for `gridcoll tune --recorded`; or "off" (default, unless
+ *		the environment has GRIDCOLL_RECORD=FILE)
+ * What split and dup make begins with the settings of the communicator it is made from. */
 GCOLL_API int gcoll_comm_set(gcoll_comm *c, const char *key, const char *value);
 
 /* ---- communicators: each is made by all ranks of another, as one of that one's operations */

@@ -41,6 +41,8 @@ static void bad_arguments(void **state)
 		gcoll_comm_set(j.comm[0], "bcast", "vandegeijn-mod:segment=1K"), GCOLL_ERR_INVAL);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "streams", "8"), 0);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "checksum", "yes"), GCOLL_ERR_INVAL);
+	assert_int_equal(gcoll_comm_set(j.comm[0], "data_path", "epoll"), GCOLL_ERR_INVAL);
+	assert_int_equal(gcoll_comm_set(j.comm[0], "data_path", "uring"), 0);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "checksum", "off"), 0);
 	assert_int_equal(gcoll_ibarrier(j.comm[0], &req), 0);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "streams", "8"), GCOLL_ERR_INVAL);
@@ -67,7 +69,8 @@ static void bad_environment(void **state)
 	static const struct {
 		const char *name, *value;
 	} wrong[] = {{"GRIDCOLL_SIZE", "many"}, {"GRIDCOLL_RANK", "4"}, {"GRIDCOLL_RANK", "-1"},
-		{"GRIDCOLL_SECRET_FD", ""}, {"GRIDCOLL_PORT_RANGE", "9-8"}};
+		{"GRIDCOLL_SECRET_FD", ""}, {"GRIDCOLL_PORT_RANGE", "9-8"},
+		{"GRIDCOLL_DATA_PATH", "epoll"}};
 	gcoll_comm *c;
 	size_t i;
 

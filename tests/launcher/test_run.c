@@ -396,19 +396,22 @@ static void no_terminal_no_progress(void **state)
 static void timers_and_ports(void **state)
 {
 	struct job j = {0};
-	char command[600];
+	char command[600], path[8];
 	unsigned port;
 
 	(void)state;
 	snprintf(command, sizeof(command),
-		"echo ports $GRIDCOLL_PORT_RANGE at $GRIDCOLL_RENDEZVOUS; exec %s ok", peer());
-	job_start(&j, NULL, "-n", "2", "--timers", "fast", "--port-range", "28000-29999", "sh",
-		"-c", command, NULL);
+		"echo ports $GRIDCOLL_PORT_RANGE at $GRIDCOLL_RENDEZVOUS $GRIDCOLL_DATA_PATH; "
+		"exec %s ok",
+		peer());
+	job_start(&j, NULL, "-n", "2", "--timers", "fast", "--port-range", "28000-29999",
+		"--data-path", "uring", "sh", "-c", command, NULL);
 	assert_int_equal(job_wait(&j), 0);
 	assert_non_null(strstr(job_out(&j), "dead 4000"));
-	assert_int_equal(
-		sscanf(strstr(job_out(&j), "ports"), "ports 28000-29999 at 127.0.0.1:%u", &port),
-		1);
+	assert_int_equal(sscanf(strstr(job_out(&j), "ports"),
+				 "ports 28000-29999 at 127.0.0.1:%u %7s", &port, path),
+		2);
+	assert_string_equal(path, "uring");
 	assert_in_range(port, 28000, 29999);
 	job_free(&j);
 }

@@ -291,6 +291,7 @@ static void wrong_arguments(void **state)
 			"--port-range 9-8: expected two ports such as 5000-5099"},
 		{{"--port-range", "1-65536", "x"},
 			"--port-range 1-65536: expected two ports such as 5000-5099"},
+		{{"--data-path", "epoll", "x"}, "--data-path epoll: expected auto, poll or uring"},
 		{{"--start-timeout", "5", "x"},
 			"--start-timeout 5: expected a time such as 50us, 10ms or 1.5s"},
 		{{"--per-host", "2", "x"},
