@@ -5,6 +5,8 @@
  *	work	two operations at once, then a prepared one again and again
  *	idle	all wait for the last rank, which is late; nobody may spin
  *	vanish	rank 1 exits in mid-job
+ *	never	the last rank never comes: the others have a time-out
+ *	busy	the program is busy for longer than that, while all that it waits for comes
  *	leave	rank 1 leaves while others receive from it
  *	wait	calls that wait, in the program's loop or beside the thread
  *	many	several threads of the program at once, with a progress thread
@@ -251,6 +253,67 @@ static int vanish(void)
 	return result ? 1 : 0;
 }
 
+static int never(void)
+{
+	int result = 0;
+	gcoll_req *req;
+
+	must(gcoll_comm_set(world, "timeout", "300ms"), "timeout");
+	if (gcoll_rank(world) == gcoll_size(world) - 1) {
+		while (!gcoll_progress(world, 0))
+			gci_sleep_ns(10 * GCI_NS_PER_MS);
+		return 1;
+	}
+	must(gcoll_ibarrier(world, &req), "ibarrier");
+	must(gcoll_on_done(&req, on_failed, &result), "on_done");
+	wait_for(1);
+	return result ? 1 : 0;
+}
+
+/* ---- time that the program takes is no time without answers */
+
+#define BUSY_NS (400 * GCI_NS_PER_MS)
+
+static void on_async(uv_async_t *a)
+{
+	gci_sleep_ns(BUSY_NS);
+	uv_close((uv_handle_t *)a, NULL);
+}
+
+static void begin_to_be_busy(uv_async_t *a)
+{
+	struct pollfd p = {.fd = form == POLL ? gcoll_comm_fd(world) : -1, .events = POLLIN};
+
+	if (form == LOOP) { /* from within the loop's wait */
+		uv_async_init(&loop, a, on_async);
+		uv_async_send(a);
+		return;
+	}
+	while (!gcoll_comm_timeout_ns(world))
+		gcoll_progress(world, 0);
+	gci_sleep_ns(BUSY_NS);
+	expect(poll(&p, 1, 0) == 1, "it has come meanwhile");
+}
+
+static int busy(void)
+{
+	uv_async_t async;
+	gcoll_req *req;
+
+	must(gcoll_barrier(world), "barrier"); /* connections are open */
+	if (gcoll_rank(world))
+		gci_sleep_ns(BUSY_NS / 4);
+	else
+		must(gcoll_comm_set(world, "timeout", "200ms"), "timeout");
+	must(gcoll_ibarrier(world, &req), "ibarrier");
+	must(gcoll_on_done(&req, on_done, name_of_barrier), "on_done");
+	if (!gcoll_rank(world) && form != THREAD)
+		begin_to_be_busy(&async);
+	wait_for(1);
+	must(gcoll_comm_set(world, "timeout", "never"), "timeout");
+	return 0;
+}
+
 static int leave(void)
 {
 	int result = 0;
@@ -367,8 +430,9 @@ static int run(const char *what)
 	static const struct {
 		const char *name;
 		int (*run)(void);
-	} table[] = {{"work", work}, {"idle", idle}, {"vanish", vanish}, {"leave", leave},
-		{"cancel", cancel}, {"many", many}, {"wait", waiting}, {"spin", spin}};
+	} table[] = {{"work", work}, {"idle", idle}, {"vanish", vanish}, {"never", never},
+		{"busy", busy}, {"leave", leave}, {"cancel", cancel}, {"many", many},
+		{"wait", waiting}, {"spin", spin}};
 	size_t i;
 
 	for (i = 0; i < sizeof(table) / sizeof(*table); i++)

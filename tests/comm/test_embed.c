@@ -48,19 +48,20 @@ static void run_badly(const char *form, const char *what, const char *cause)
 	job_free(&j);
 }
 
-static const char *const all[] = {"work", "idle", "wait", "spin", "cancel"};
+static const char *const all[] = {"work", "idle", "wait", "busy", "spin", "cancel"};
 
 static void by_descriptor(void **state)
 {
 	(void)state;
-	run_well("poll", "3", 5, all);
+	run_well("poll", "3", 6, all);
+	/* Alone, all is over as soon as it is begun: nothing wakes anyone. */
+	run_well("poll", "1", 1, all);
 }
 
 static void in_a_libuv_loop(void **state)
 {
 	(void)state;
-	run_well("loop", "3", 5, all);
-	/* Alone, all is over as soon as it is begun: nothing wakes the loop. */
+	run_well("loop", "3", 6, all);
 	run_well("loop", "1", 1, all);
 }
 
@@ -71,6 +72,7 @@ static void by_a_thread(void **state)
 
 	(void)state;
 	run_well("thread", "3", 6, with_threads);
+	run_well("thread", "1", 1, all);
 }
 
 static void callbacks_are_told_of_a_death(void **state)
@@ -82,11 +84,20 @@ static void callbacks_are_told_of_a_death(void **state)
 		run_badly(forms[i], "vanish", "exited with status 7");
 }
 
+/* Nobody waits in a call; still there is a deadline. */
+static void a_rank_that_never_comes(void **state)
+{
+	(void)state;
+	if (!TEST_SANITIZED) /* the thread waits as programs with a descriptor do */
+		run_badly("poll", "never", "has waited 0.");
+	run_badly("loop", "never", "has waited 0.");
+}
+
 /* Nobody waits in a call; still it is asked for the message that will not come. */
 static void a_message_that_does_not_come(void **state)
 {
 	(void)state;
-	run_badly("loop", "leave", "has left the job");
+	run_badly("thread", "leave", "has left the job");
 }
 
 int main(void)
@@ -96,6 +107,7 @@ int main(void)
 		cmocka_unit_test(in_a_libuv_loop),
 		cmocka_unit_test(by_a_thread),
 		cmocka_unit_test(callbacks_are_told_of_a_death),
+		cmocka_unit_test(a_rank_that_never_comes),
 		cmocka_unit_test(a_message_that_does_not_come),
 	};
 
