@@ -179,6 +179,17 @@ static int make_topo(struct gci_world *w, struct gci_topo *topo, struct gci_erro
 	return rc;
 }
 
+/* Ranks at loopback addresses are on one machine, by whatever names. */
+static int is_one_host(const struct gci_ctl_start *s)
+{
+	uint32_t r;
+
+	for (r = 0; r < s->size; r++)
+		if (!gci_reach_is_loopback(&s->ranks[r].reach))
+			return 0;
+	return 1;
+}
+
 /* The launcher has read it, and checked it against the grid; what we read must mean the same. */
 static int take_table(struct gci_world *w, gcoll_comm *c, struct gci_error *e)
 {
@@ -273,6 +284,10 @@ static int build(struct gci_world *w, const struct environment *env, struct gci_
 
 	if (!rc)
 		rc = make_topo(w, &topo, e);
+	if (!rc && is_one_host(&w->start.start)) {
+		topo.one_host = 1;
+		topo.per_host = topo.nranks;
+	}
 	if (!rc && gci_comm_create(&c, env->rank, &topo, w->hosts))
 		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	gci_topo_free(&topo);

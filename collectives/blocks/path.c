@@ -4,8 +4,12 @@
 #include "base/clock.h"
 
 #define ASSUMED_NIC_BPS 1000000000ull
+#define LOOPBACK_BPS    10000000000ull /* of one of a few pairs of ranks at a time */
 #define SEGMENT_LEAST   (16u << 10)
-#define SEGMENT_MOST    (1u << 20)
+/* Over loopback a message costs as much processor time as so many bytes of it, and the processors
+ * are what there is to share. */
+#define LOOPBACK_LEAST (256u << 10)
+#define SEGMENT_MOST   (1u << 20)
 
 static struct gci_path_ring ring_of(const struct gci_coll *c, int rank, int cluster)
 {
@@ -104,7 +108,9 @@ int gci_path_after(const struct gci_path *p, int lane)
 
 uint64_t gci_nic_bps(const struct gci_topo *t, int cluster)
 {
-	return t->nic_bps[cluster] ? t->nic_bps[cluster] : ASSUMED_NIC_BPS;
+	if (t->nic_bps[cluster])
+		return t->nic_bps[cluster];
+	return t->one_host ? LOOPBACK_BPS : ASSUMED_NIC_BPS;
 }
 
 uint64_t gci_pair_bps(const struct gci_topo *t, int from, int to)
@@ -127,7 +133,8 @@ uint64_t gci_transfer_ns(uint64_t nbytes, uint64_t bps)
 
 uint64_t gci_pipeline_segment(const struct gci_coll *c, uint64_t count)
 {
-	uint64_t m = count * c->esize / (32u * (unsigned)c->topo->nranks), s = SEGMENT_LEAST;
+	uint64_t m = count * c->esize / (32u * (unsigned)c->topo->nranks);
+	uint64_t s = c->topo->one_host ? LOOPBACK_LEAST : SEGMENT_LEAST;
 
 	while (s < m && s < SEGMENT_MOST)
 		s *= 2;

@@ -269,6 +269,7 @@ int gci_topo_sub(struct gci_topo *sub, const struct gci_topo *t, const int *rank
 	if (allocate(sub, n, nclusters))
 		goto out;
 	sub->per_host = t->per_host; /* the others may be busy at the same time */
+	sub->one_host = t->one_host;
 	for (i = 0; i < n; i++) {
 		sub->cluster[i] = number[t->cluster[ranks[i]]];
 		sub->tini_ns[i] = t->tini_ns[ranks[i]];
@@ -329,7 +330,7 @@ uint64_t gci_topo_digest(const struct gci_topo *t)
 	uint64_t d = gci_digest((uint64_t)t->nranks, (uint64_t)t->nclusters);
 	int i;
 
-	d = gci_digest(d, (uint64_t)t->per_host);
+	d = gci_digest(d, (uint64_t)t->per_host << 1 | (uint64_t)t->one_host);
 	for (i = 0; i < t->nranks; i++) {
 		d = gci_digest(d, (uint64_t)t->cluster[i]);
 		d = gci_digest(d, t->tini_ns[i]);

@@ -13,6 +13,7 @@
 struct gci_topo {
 	int nranks, nclusters;
 	int per_host; /* ranks of the job on one host, at most */
+	int one_host; /* all of them, by its loopback: their network is its memory */
 	int *cluster; /* [rank] */
 	int *index;   /* [rank]: its place in its cluster */
 	int *first;   /* [cluster], nclusters + 1 of them: where its members start in `member` */

@@ -54,6 +54,7 @@ uint64_t gci_cost_path(const struct gci_coll *c, uint64_t nbytes)
 	uint64_t segment = gci_pipeline_segment(c, nbytes / c->esize) * c->esize;
 	int i;
 
+	segment = segment < nbytes ? segment : nbytes;
 	gci_topo_chain(t, t->cluster[c->root], order);
 	for (i = 0; i < t->nclusters; i++) {
 		if (i)

@@ -233,6 +233,31 @@ static void ranks_of_one_host_share_the_effort(void **state)
 	gci_grid_free(&g);
 }
 
+/* Over loopback a message costs as much as many bytes: there are fewer of them. */
+static void one_host_sends_long_segments(void **state)
+{
+	static const char text[] = "[cluster a]\nhosts = a[1-4]\n";
+	struct gci_coll c = {.kind = GCI_BCAST, .count = 4 << 20, .esize = 1};
+	struct gci_sched s[2];
+	uint64_t digest[2];
+	struct gci_topo t;
+	int i;
+
+	(void)state;
+	assert_int_equal(gci_topo_parse(&t, text, sizeof(text) - 1, "a", NULL), 0);
+	c.topo = &t;
+	for (i = 0; i < 2; i++) {
+		t.one_host = i;
+		digest[i] = gci_topo_digest(&t);
+		assert_int_equal(gci_emit(gci_decide_first(&c), &c, 1, &s[i]), 0);
+	}
+	assert_true(digest[0] != digest[1]);
+	assert_true(s[1].nsteps > 2 && s[1].nsteps * 4 <= s[0].nsteps);
+	gci_sched_free(&s[0]);
+	gci_sched_free(&s[1]);
+	gci_topo_free(&t);
+}
+
 static void memory_may_fail_anywhere(void **state)
 {
 	struct gci_decision how;
@@ -272,6 +297,7 @@ int main(void)
 		cmocka_unit_test(long_messages_are_not_simulated_whole),
 		cmocka_unit_test(streams_count),
 		cmocka_unit_test(ranks_of_one_host_share_the_effort),
+		cmocka_unit_test(one_host_sends_long_segments),
 		cmocka_unit_test(memory_may_fail_anywhere),
 	};
 
