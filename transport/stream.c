@@ -59,8 +59,9 @@ static int next_frame(struct gci_stream *s, struct gci_ep_frame *f)
 		return 0;
 	if (s->life && gci_ep_pull_ask(s->ep, s->peer, s->life, f))
 		return 1;
-	/* With replay, the goodbye says that the peer has all that we had for it. */
-	if (gci_ep_owes(s->ep, s->peer))
+	/* With replay, the goodbye says that the peer has all that we had for it, unless time is
+	 * up. */
+	if (s->bye_now ? gci_ep_pending(s->ep, s->peer) : gci_ep_owes(s->ep, s->peer))
 		return 0;
 	gci_ep_pull_bye(s->ep, s->peer, s->life, f);
 	s->bye_taken = 1;

@@ -34,7 +34,8 @@ struct gci_stream {
 	struct gci_ep_frame out[GCI_STREAM_FRAMES];
 	unsigned nout;
 	size_t gone; /* bytes of out[0] sent */
-	int bye;     /* say goodbye when nothing is left to send */
+	int bye;     /* say goodbye when nothing is left to send, nor to be acknowledged */
+	int bye_now; /* ... without waiting for acknowledgements */
 	int bye_taken, bye_sent;
 
 	uint8_t *staging;

@@ -28,7 +28,13 @@ struct gci_hello gci_tcp_hello(const struct gci_tcp *t, int peer, unsigned index
 		.streams = link->streams,
 		.eager_nbytes = link->eager_nbytes,
 		.size = (uint32_t)t->tp.config.size,
-		.unchecked = !!link->unchecked};
+		.unchecked = !!link->unchecked,
+		.replay = !!link->replay_nbytes};
+}
+
+static const char *on_off(uint32_t on)
+{
+	return on ? "on" : "off";
 }
 
 int gci_tcp_disagree(struct gci_tcp *t, const struct gci_hello *h)
@@ -36,14 +42,15 @@ int gci_tcp_disagree(struct gci_tcp *t, const struct gci_hello *h)
 	struct gci_hello own = gci_tcp_hello(t, (int)h->from, h->stream);
 
 	if (h->streams == own.streams && h->eager_nbytes == own.eager_nbytes &&
-		h->size == own.size && h->stream < own.streams && h->unchecked == own.unchecked)
+		h->size == own.size && h->stream < own.streams && h->unchecked == own.unchecked &&
+		h->replay == own.replay)
 		return 0;
 	return gci_ep_fail(&t->ep, GCOLL_ERR_MISMATCH, (int)h->from,
-		"rank %u and rank %d disagree: %u streams, %u eager bytes, %u ranks, checksums %s "
-		"there; %u, %u, %u, %s here",
+		"rank %u and rank %d disagree: %u streams, %u eager bytes, %u ranks, checksums %s, "
+		"replay %s there; %u, %u, %u, %s, %s here",
 		h->from, t->tp.config.rank, h->streams, h->eager_nbytes, h->size,
-		h->unchecked ? "off" : "on", own.streams, own.eager_nbytes, own.size,
-		own.unchecked ? "off" : "on");
+		on_off(!h->unchecked), on_off(h->replay), own.streams, own.eager_nbytes, own.size,
+		on_off(!own.unchecked), on_off(own.replay));
 }
 
 void gci_tcp_dirty(struct gci_tcp *t, struct gci_tcp_peer *p)
@@ -84,7 +91,7 @@ static void on_need(void *user, int rank)
 	}
 	for (i = 0; rank > t->tp.config.rank && i < link->streams; i++)
 		if (!gci_ep_status(&t->ep))
-			gci_conn_connect(t, p, i);
+			gci_conn_connect(t, p, i, 0);
 	gci_tcp_watch(t);
 }
 
@@ -102,7 +109,7 @@ static void flush_peer(struct gci_tcp *t, struct gci_tcp_peer *p)
 	}
 }
 
-static void flush(struct gci_tcp *t)
+void gci_tcp_flush(struct gci_tcp *t)
 {
 	while (!gci_list_empty(&t->dirty)) {
 		struct gci_tcp_peer *p = gci_container(t->dirty.next, struct gci_tcp_peer, dirty);
@@ -125,7 +132,7 @@ static void on_async(uv_async_t *async)
 }
 
 /* One round of the loop. One that nothing keeps alive would not look at its sockets. */
-static void wait(struct gci_tcp *t, uint64_t timeout_ns)
+void gci_tcp_wait(struct gci_tcp *t, uint64_t timeout_ns)
 {
 	if (!timeout_ns) {
 		uv_ref((uv_handle_t *)&t->async);
@@ -142,7 +149,7 @@ static void wait(struct gci_tcp *t, uint64_t timeout_ns)
 
 /* Nothing more is read or written: requests' memory is about to be given back. Connections stay,
  * so that peers do not take our failure for our death. */
-static void halt(struct gci_tcp *t)
+void gci_tcp_halt(struct gci_tcp *t)
 {
 	struct gci_list *it;
 
@@ -158,13 +165,14 @@ static void halt(struct gci_tcp *t)
 
 static void call_due(struct gci_tcp *t)
 {
+	gci_tcp_bury(t);
 	if (gci_ep_status(&t->ep))
-		halt(t);
+		gci_tcp_halt(t);
 	gci_ep_run(&t->ep);
 	if (gci_ep_status(&t->ep))
-		halt(t);
+		gci_tcp_halt(t);
 	else
-		flush(t);
+		gci_tcp_flush(t);
 }
 
 /* What comes soon may make credits unnecessary that wait for company. Returns true if somebody was
@@ -174,14 +182,14 @@ static int wait_for_company(struct gci_tcp *t)
 	uint64_t before = t->ep.callbacks, now = gci_now_ns(), end = now + HOLD_NS;
 
 	while (!gci_list_empty(&t->ep.held) && now < end && !gci_ep_status(&t->ep)) {
-		wait(t, end - now);
+		gci_tcp_wait(t, end - now);
 		call_due(t);
 		if (t->ep.callbacks != before)
 			return 1;
 		now = gci_now_ns();
 	}
 	gci_ep_urge(&t->ep);
-	flush(t);
+	gci_tcp_flush(t);
 	return 0;
 }
 
@@ -204,7 +212,7 @@ static int tcp_progress(struct gci_tp *tp, uint64_t timeout_ns)
 		timeout_ns = 0;
 	else if (timeout_ns >= HOLD_NS && wait_for_company(t))
 		return gci_ep_status(&t->ep);
-	wait(t, timeout_ns);
+	gci_tcp_wait(t, timeout_ns);
 	call_due(t);
 	return gci_ep_status(&t->ep);
 }
@@ -227,7 +235,8 @@ static uint64_t tcp_timeout_ns(struct gci_tp *tp)
 	struct gci_tcp *t = (struct gci_tcp *)tp;
 	int ms;
 
-	if (gci_ep_busy(&t->ep) || !gci_list_empty(&t->dirty) || !gci_list_empty(&t->ep.held))
+	if (gci_ep_busy(&t->ep) || !gci_list_empty(&t->dirty) || !gci_list_empty(&t->ep.held) ||
+		t->nlost)
 		return 0;
 	if (t->unref) /* whoever runs the loop knows of its timers */
 		return GCI_NEVER;
@@ -275,66 +284,6 @@ static void tcp_stats(struct gci_tp *tp, int peer, struct gci_tp_stats *out)
 	memset(out, 0, sizeof(*out));
 	if (peer >= 0 && peer < tp->config.size && ep->peers[peer])
 		*out = ep->peers[peer]->stats;
-}
-
-static void write_all(struct gci_tcp *t)
-{
-	struct gci_list *it;
-
-	gci_list_each (it, &t->conns)
-		if (gci_conn_writable(gci_container(it, struct gci_conn, link)))
-			t->path->write(gci_container(it, struct gci_conn, link));
-	t->path->flush(t);
-}
-
-/* Writes what can be written. Returns true when all have said goodbye, we and they. */
-static int parted(struct gci_tcp *t)
-{
-	struct gci_list *it;
-	int all = 1, i;
-
-	write_all(t);
-	gci_list_each (it, &t->conns) {
-		struct gci_conn *c = gci_container(it, struct gci_conn, link);
-
-		if (c->peer >= 0 && !c->send_error && !(c->state == GCI_CONN_LEFT && c->shut))
-			all = 0;
-	}
-	/* A lower rank may have streams on their way to us that we have not taken yet. */
-	for (i = 0; i < t->tp.config.rank; i++) {
-		struct gci_tcp_peer *p = t->peers[i];
-
-		if (p && p->nconns && p->nconns < t->ep.peers[i]->link.streams)
-			all = 0;
-	}
-	return all;
-}
-
-static void close_all(struct gci_tcp *t)
-{
-	while (!gci_list_empty(&t->conns))
-		gci_conn_close(gci_container(t->conns.next, struct gci_conn, link));
-}
-
-static void tcp_stop(struct gci_tp *tp, uint64_t timeout_ns)
-{
-	struct gci_tcp *t = (struct gci_tcp *)tp;
-	uint64_t now = gci_now_ns(), end = now + timeout_ns;
-	struct gci_list *it;
-
-	if (end < now)
-		end = GCI_NEVER;
-	t->ep.silent = 1;
-	t->stopping = 1;
-	gci_ep_urge(&t->ep);
-	gci_list_each (it, &t->conns)
-		gci_container(it, struct gci_conn, link)->stream.bye = 1;
-	while (!gci_ep_status(&t->ep) && !parted(t) && now < end) {
-		wait(t, end - now);
-		now = gci_now_ns();
-	}
-	halt(t);
-	close_all(t);
 }
 
 static void destroy(struct gci_tcp *t)
@@ -392,8 +341,8 @@ static void tcp_free(struct gci_tp *tp)
 	struct gci_tcp *t = (struct gci_tcp *)tp;
 
 	t->freed = 1;
-	halt(t);
-	close_all(t);
+	gci_tcp_halt(t);
+	gci_tcp_close_all(t);
 	t->path->close(t);
 	uv_close((uv_handle_t *)&t->timer, on_closed);
 	uv_close((uv_handle_t *)&t->watch, on_closed);
@@ -415,7 +364,7 @@ static const struct gci_tp_ops tcp_ops = {
 	.timeout_ns = tcp_timeout_ns,
 	.wake = tcp_wake,
 	.fail = tcp_fail,
-	.stop = tcp_stop,
+	.stop = gci_tcp_stop,
 	.stats = tcp_stats,
 	.waits = tcp_waits,
 	.free = tcp_free,
@@ -498,7 +447,7 @@ static int open_handles(struct gci_tcp *t, uv_loop_t *given, struct gci_error *e
 int gci_tcp_create(struct gci_tp **tp, const struct gci_tp_config *config,
 	const struct gci_tcp_config *tcp, struct gci_error *e)
 {
-	struct gci_ep_io io = {.need = on_need, .kick = on_kick};
+	struct gci_ep_io io = {.need = on_need, .kick = on_kick, .close = gci_tcp_on_close};
 	struct gci_tcp *t = gci_calloc(1, sizeof(*t));
 	int rc;
 

@@ -140,6 +140,18 @@ static void turn_away(struct gci_conn *c, const char *why)
 	gci_conn_close(c);
 }
 
+/* The peer may have lost a connection that looks whole from here. True if the stream has none. */
+static int make_room(struct gci_tcp *t, const struct gci_tcp_peer *p, const struct gci_hello *h)
+{
+	struct gci_conn *old = p->conns[h->stream];
+
+	if (h->replay && h->life < gci_ep_next_life(&t->ep, p->rank, h->stream))
+		return 0; /* and has lost this one, too */
+	if (old && old->stream.life)
+		gci_tcp_replace(old);
+	return !p->conns[h->stream] && !gci_ep_status(&t->ep);
+}
+
 void gci_tcp_greeted(struct gci_conn *c)
 {
 	struct gci_tcp *t = c->tcp;
@@ -156,25 +168,25 @@ void gci_tcp_greeted(struct gci_conn *c)
 		turn_away(c, "it is of this job, but not for here");
 		return;
 	}
-	if (!gci_ep_peer(&t->ep, (int)h.from) || gci_conn_send_hello(c, (int)h.from, h.stream) ||
-		gci_tcp_disagree(t, &h)) {
+	if (!gci_ep_peer(&t->ep, (int)h.from) ||
+		gci_conn_send_hello(c, (int)h.from, h.stream, h.life) || gci_tcp_disagree(t, &h)) {
 		gci_conn_close(c);
 		return;
 	}
 	p = t->peers[h.from];
-	if (!p || p->conns[h.stream]) {
+	if (!p || !make_room(t, p, &h)) {
 		turn_away(c, "that stream is connected already");
 		return;
 	}
-	if (gci_conn_attach(c, p, h.stream)) {
+	if (gci_conn_attach(c, p, h.stream, h.life)) {
 		gci_conn_close(c);
 		return;
 	}
 	t->nstrangers--;
 	gci_tcp_accept_start(t);
 	gci_sockopt_data(c->fd, p->rank, &t->ep.peers[p->rank]->link, t->congestion, &t->said);
-	gci_conn_open(c);
 	t->ep.peers[p->rank]->stats.streams++;
+	gci_conn_open(c);
 	gci_tcp_dirty(t, p);
 	gci_tcp_watch(t);
 }

@@ -67,7 +67,12 @@ void gci_conn_close(struct gci_conn *c)
 			gci_tcp_accept_start(t);
 	} else {
 		t->path->detach(c);
+		if (c->state == GCI_CONN_CONNECTING)
+			gci_stream_unbegin(&c->stream);
+		else if (c->state == GCI_CONN_LOST)
+			gci_stream_lose(&c->stream);
 		t->peers[c->peer]->conns[c->stream.index] = NULL;
+		t->peers[c->peer]->nconns--;
 		gci_stream_deinit(&c->stream);
 	}
 	c->state = GCI_CONN_CLOSED;
@@ -96,12 +101,11 @@ void gci_conn_poll(struct gci_conn *c)
 		uv_poll_stop(&c->poll);
 }
 
-int gci_conn_attach(struct gci_conn *c, struct gci_tcp_peer *p, unsigned index)
+int gci_conn_attach(struct gci_conn *c, struct gci_tcp_peer *p, unsigned index, uint32_t life)
 {
 	struct gci_tcp *t = c->tcp;
 
-	if (gci_stream_init(
-		    &c->stream, &t->ep, p->rank, index, gci_ep_next_life(&t->ep, p->rank, index)))
+	if (gci_stream_init(&c->stream, &t->ep, p->rank, index, life))
 		return gci_ep_status(&t->ep);
 	c->peer = p->rank;
 	c->stream.bye = t->stopping;
@@ -115,10 +119,17 @@ int gci_conn_attach(struct gci_conn *c, struct gci_tcp_peer *p, unsigned index)
 	return 0;
 }
 
+static uint32_t life_of(const struct gci_conn *c)
+{
+	return c->stream.life ? c->stream.life->number : 0;
+}
+
 void gci_conn_open(struct gci_conn *c)
 {
 	c->state = GCI_CONN_OPEN;
 	c->tcp->path->start(c);
+	if (life_of(c) > 1)
+		gci_tcp_restored(c);
 }
 
 /* Both ends of a stream. There is a pair: gci_tcp_create has looked. */
@@ -140,7 +151,7 @@ const char *gci_conn_where(
 	return text;
 }
 
-static void cannot_connect(struct gci_conn *c, const char *why)
+static void cannot_connect(const struct gci_conn *c, const char *why)
 {
 	struct gci_tcp *t = c->tcp;
 	struct gci_address from, to;
@@ -151,6 +162,25 @@ static void cannot_connect(struct gci_conn *c, const char *why)
 	gci_address_ip(&from, here);
 	gci_ep_fail(&t->ep, GCOLL_ERR_PEER, c->peer, "cannot connect to rank %d at %s%s%s: %s",
 		c->peer, there, t->bind_source ? " from " : "", t->bind_source ? here : "", why);
+}
+
+void gci_conn_unreachable(struct gci_conn *c, int error)
+{
+	struct gci_tcp *t = c->tcp;
+	char text[64];
+
+	if (c->again || c->probes) {
+		struct gci_tcp_peer *p = t->peers[c->probes ? c->probes - 1 : c->peer];
+
+		gci_conn_close(c);
+		gci_tcp_tried(t, p, error);
+	} else if (error == ETIMEDOUT && gci_now_ns() >= c->deadline_ns) {
+		snprintf(text, sizeof(text), "no answer within %.0f s",
+			(double)t->connect_timeout_ns / (double)GCI_NS_PER_S);
+		cannot_connect(c, text);
+	} else {
+		cannot_connect(c, strerror(error));
+	}
 }
 
 /* Begins to connect; -1 with errno. The kernel picks the port when it knows both ends, so that one
@@ -170,47 +200,78 @@ static int dial(const struct gci_tcp *t, int fd, const struct gci_address *from,
 	return 0;
 }
 
-void gci_conn_connect(struct gci_tcp *t, struct gci_tcp_peer *p, unsigned index)
+/* A connection to `to` that counts as a stranger until it is attached; NULL: failed. */
+static struct gci_conn *new_caller(struct gci_tcp *t, int rank, const struct gci_address *to)
 {
-	struct gci_address from, to;
+	int fd = socket(to->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	struct gci_conn *c;
-	int fd;
 
-	ends(t, p->rank, index, &from, &to);
-	fd = socket(to.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0) {
 		gci_ep_fail(&t->ep, GCOLL_ERR_SYS, -1, "no socket for a connection to rank %d: %s",
-			p->rank, strerror(errno));
-		return;
+			rank, strerror(errno));
+		return NULL;
 	}
 	c = gci_conn_new(t, fd);
-	if (!c) {
+	if (!c)
 		close(fd);
-		return;
-	}
-	t->nstrangers++; /* until it is attached; closing it takes it off */
-	if (gci_conn_attach(c, p, index)) {
-		gci_conn_close(c);
-		return;
-	}
-	t->nstrangers--;
-	gci_sockopt_data(fd, p->rank, &t->ep.peers[p->rank]->link, t->congestion, &t->said);
+	else
+		t->nstrangers++;
+	return c;
+}
+
+static void call(struct gci_conn *c, const struct gci_address *from, const struct gci_address *to)
+{
+	struct gci_tcp *t = c->tcp;
+
 	c->state = GCI_CONN_CONNECTING;
 	t->nconnecting++;
 	c->deadline_ns = gci_now_ns() + t->connect_timeout_ns;
-	if (dial(t, fd, &from, &to)) {
-		cannot_connect(c, strerror(errno));
+	if (dial(t, c->fd, from, to)) {
+		gci_conn_unreachable(c, errno);
 		return;
 	}
 	gci_conn_poll(c);
 	gci_tcp_watch(t);
 }
 
-int gci_conn_send_hello(struct gci_conn *c, int peer, unsigned index)
+void gci_conn_connect(struct gci_tcp *t, struct gci_tcp_peer *p, unsigned index, int again)
+{
+	struct gci_address from, to;
+	struct gci_conn *c;
+
+	ends(t, p->rank, index, &from, &to);
+	c = new_caller(t, p->rank, &to);
+	if (!c)
+		return;
+	c->again = again;
+	if (gci_conn_attach(c, p, index, gci_ep_next_life(&t->ep, p->rank, index))) {
+		gci_conn_close(c);
+		return;
+	}
+	t->nstrangers--;
+	gci_sockopt_data(c->fd, p->rank, &t->ep.peers[p->rank]->link, t->congestion, &t->said);
+	call(c, &from, &to);
+}
+
+void gci_conn_probe(struct gci_tcp *t, const struct gci_tcp_peer *p)
+{
+	struct gci_address from, to;
+	struct gci_conn *c;
+
+	ends(t, p->rank, 0, &from, &to);
+	c = new_caller(t, p->rank, &to);
+	if (!c)
+		return;
+	c->probes = 1 + p->rank;
+	call(c, &from, &to);
+}
+
+int gci_conn_send_hello(struct gci_conn *c, int peer, unsigned index, uint32_t life)
 {
 	struct gci_hello h = gci_tcp_hello(c->tcp, peer, index);
 	uint8_t bytes[GCI_HELLO_NBYTES];
 
+	h.life = life;
 	if (gci_hello_encode(&h, c->tcp->secret, bytes))
 		return gci_ep_fail(&c->tcp->ep, GCOLL_ERR_NOMEM, -1, "out of memory for a hello");
 	/* The first bytes on a socket: its buffer takes them whole. If not, reading finds out. */
@@ -227,14 +288,14 @@ static void connected(struct gci_conn *c)
 
 	if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &len))
 		error = errno;
-	if (error) {
-		cannot_connect(c, strerror(error));
+	if (error || c->probes) {
+		gci_conn_unreachable(c, error);
 		return;
 	}
 	t->nconnecting--;
 	c->state = GCI_CONN_GREETING;
 	t->ep.peers[c->peer]->stats.streams++;
-	if (gci_conn_send_hello(c, c->peer, c->stream.index))
+	if (gci_conn_send_hello(c, c->peer, c->stream.index, life_of(c)))
 		return;
 	gci_tcp_dirty(t, t->peers[c->peer]);
 	gci_conn_poll(c);
@@ -245,21 +306,31 @@ void gci_conn_finished(struct gci_conn *c, int error)
 	struct gci_tcp *t = c->tcp;
 	struct gci_tcp_peer *p = t->peers[c->peer];
 	char addr[GCI_ADDRESS_TEXT], text[160];
+	int rc;
 
+	if (c->state == GCI_CONN_LOST)
+		return;
 	error = error ? error : c->send_error; /* which may have taken it from the socket */
 	snprintf(text, sizeof(text), "connection to %s %s%s",
 		gci_conn_where(t, c->peer, c->stream.index, addr),
 		error ? "failed: " : "closed without a goodbye", error ? strerror(error) : "");
-	t->ep.peers[c->peer]->stats.streams--;
-	if (t->stopping && !c->stream.bye_seen)
-		c->shut = 1; /* there is nobody to say goodbye to */
-	else if (gci_stream_end(&c->stream, text))
+	if (c->stream.life && !c->stream.bye_seen) {
+		c->mute = error == ETIMEDOUT; /* the kernel has waited long enough */
+		gci_conn_lost(c, text);
 		return;
+	}
+	t->ep.peers[c->peer]->stats.streams--;
+	rc = t->stopping ? 0 : gci_stream_end(&c->stream, text);
+	if (rc)
+		return;
+	if (!c->stream.bye_seen || c->stream.life)
+		c->shut = 1; /* there is nobody to say goodbye to */
 	c->state = GCI_CONN_LEFT;
 	c->blocked = 0;
 	gci_conn_poll(c);
-	if (++p->nleft == t->ep.peers[c->peer]->link.streams && !t->stopping)
-		gci_ep_left(&t->ep, c->peer);
+	p->nleft++;
+	if (gci_tcp_has_left(t, p))
+		gci_tcp_left(t, p);
 }
 
 /* Reads the peer's HELLO and not a byte more. */
@@ -288,8 +359,10 @@ static void greet(struct gci_conn *c)
 		return;
 	}
 	own = gci_tcp_hello(c->tcp, c->peer, c->stream.index);
+	own.life = life_of(c);
 	if (gci_hello_decode(c->greeting, c->tcp->secret, &h, &e) || h.from != own.to ||
-		h.to != own.from || h.stream != own.stream || h.epoch != own.epoch)
+		h.to != own.from || h.stream != own.stream || h.epoch != own.epoch ||
+		h.life != own.life)
 		gci_ep_fail(&c->tcp->ep, GCOLL_ERR_PROTO, c->peer,
 			"whoever listens at %s is not rank %d of this job: %.100s",
 			gci_conn_where(c->tcp, c->peer, c->stream.index, text), c->peer,
@@ -307,8 +380,9 @@ int gci_conn_writable(const struct gci_conn *c)
 
 void gci_conn_wrote(struct gci_conn *c)
 {
-	/* Our half of the connection ends behind the goodbye. */
-	if (c->stream.bye_sent && !c->shut) {
+	/* Our half of the connection ends behind the goodbye, or, where we must go on to
+	 * acknowledge, behind the peer's, too. */
+	if (c->stream.bye_sent && !c->shut && (!c->stream.life || c->stream.bye_seen)) {
 		c->shut = 1;
 		shutdown(c->fd, SHUT_WR);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What the files of the TCP backend share: tcp.c (the transport's operations), tcp_conn.c (one
- * connection), tcp_accept.c (connections that come in), tcp_watch.c (deadlines), and the data
- * paths (path.h). */
+ * connection), tcp_accept.c (connections that come in), tcp_lost.c (connections that are lost and
+ * made again), tcp_watch.c (deadlines), tcp_stop.c (the end), and the data paths (path.h). */
 #ifndef GCI_TRANSPORT_TCP_IMPL_H
 #define GCI_TRANSPORT_TCP_IMPL_H
 
@@ -17,6 +17,7 @@ enum gci_conn_state {
 	GCI_CONN_GREETING, /* the peer's HELLO has not come, or not all of it */
 	GCI_CONN_OPEN,
 	GCI_CONN_LEFT, /* the peer has said BYE */
+	GCI_CONN_LOST, /* until gci_tcp_bury */
 	GCI_CONN_CLOSED,
 };
 
@@ -34,6 +35,9 @@ struct gci_conn {
 	size_t turn_nbytes; /* sent in this turn */
 	int send_error;     /* errno; reading tells the rest */
 	int shut;           /* our goodbye is out */
+	int mute;           /* LOST, and this was no sign of life */
+	int again;          /* in place of one that was lost */
+	int probes;         /* 1 + the rank whose life it is to show; it has no other use */
 	uint8_t greeting[GCI_HELLO_NBYTES];
 	size_t ngreeting;
 	uint64_t deadline_ns;     /* CONNECTING, and strangers */
@@ -48,6 +52,12 @@ struct gci_tcp_peer {
 	unsigned turn;         /* the stream that may send first */
 	struct gci_list dirty; /* of tcp->dirty: has something to send */
 	int rank;
+
+	/* Of lost streams. */
+	uint64_t again_ns; /* when to try again; 0: there is nothing to try */
+	uint64_t pause_ns; /* between tries */
+	uint64_t alive_ns; /* the last sign of life while all streams are lost */
+	char cause[160];   /* of the last loss */
 };
 
 struct gci_tcp {
@@ -66,6 +76,10 @@ struct gci_tcp {
 	struct gci_list dirty;
 	struct gci_list conns;
 	unsigned nstrangers, nconnecting;
+	unsigned nlost;  /* connections in state LOST */
+	unsigned nagain; /* peers with again_ns */
+	uint64_t told_ns;
+	unsigned untold; /* losses that are not in the log, since told_ns */
 	struct gci_sockopt_said said;
 
 	uv_loop_t *loop;
@@ -88,14 +102,19 @@ struct gci_tcp {
 
 /* tcp_conn.c */
 struct gci_conn *gci_conn_new(struct gci_tcp *t, int fd);
-/* Begins to connect stream `index` to a higher rank. */
-void gci_conn_connect(struct gci_tcp *t, struct gci_tcp_peer *p, unsigned index);
+/* Begins to connect stream `index` to a higher rank; `again`: in place of a lost connection. */
+void gci_conn_connect(struct gci_tcp *t, struct gci_tcp_peer *p, unsigned index, int again);
+/* Connects to any rank, only to learn whether somebody is there. */
+void gci_conn_probe(struct gci_tcp *t, const struct gci_tcp_peer *p);
+/* It could not be connected, for this errno. */
+void gci_conn_unreachable(struct gci_conn *c, int error);
 /* Where stream `index` of a peer is, or would be, connected to. Returns `text`. */
 const char *gci_conn_where(
 	const struct gci_tcp *t, int rank, unsigned index, char text[GCI_ADDRESS_TEXT]);
-/* Attaches a connection to its place among the peer's; 0 or the endpoint's failure. */
-int gci_conn_attach(struct gci_conn *c, struct gci_tcp_peer *p, unsigned index);
-int gci_conn_send_hello(struct gci_conn *c, int peer, unsigned index);
+/* Attaches a connection to its place among the peer's, as this life of the stream; 0 or the
+ * endpoint's failure. */
+int gci_conn_attach(struct gci_conn *c, struct gci_tcp_peer *p, unsigned index, uint32_t life);
+int gci_conn_send_hello(struct gci_conn *c, int peer, unsigned index, uint32_t life);
 /* Both HELLOs are checked. */
 void gci_conn_open(struct gci_conn *c);
 /* True if the path's write may send something. */
@@ -115,10 +134,39 @@ void gci_tcp_accept_start(struct gci_tcp *t);
 /* All of a stranger's HELLO has come. */
 void gci_tcp_greeted(struct gci_conn *c);
 
+/* tcp_lost.c */
+/* The connection is lost, which the endpoint survives. Nothing is read or written any more; the
+ * rest is gci_tcp_bury's, since this may be called from within a path. */
+void gci_conn_lost(struct gci_conn *c, const char *cause);
+/* Closes what is lost, and begins to make it again. */
+void gci_tcp_bury(struct gci_tcp *t);
+void gci_tcp_on_close(void *user, int peer, const struct gci_life *life);
+/* An attempt to connect, or to probe, has ended; `error` an errno or 0. */
+void gci_tcp_tried(struct gci_tcp *t, struct gci_tcp_peer *p, int error);
+/* The stream is there again. */
+void gci_tcp_restored(struct gci_conn *c);
+/* The peer has gone in order, as far as streams were there to say so. */
+int gci_tcp_has_left(const struct gci_tcp *t, const struct gci_tcp_peer *p);
+void gci_tcp_left(struct gci_tcp *t, struct gci_tcp_peer *p);
+/* The peer has made a new connection in place of this one. */
+void gci_tcp_replace(struct gci_conn *c);
+/* Makes the tries that are due, and gives up a peer that does not answer. */
+void gci_tcp_try_again(struct gci_tcp *t, uint64_t now);
+
 /* tcp_watch.c */
 void gci_tcp_watch(struct gci_tcp *t);
 
+/* tcp_stop.c */
+void gci_tcp_stop(struct gci_tp *tp, uint64_t timeout_ns);
+void gci_tcp_close_all(struct gci_tcp *t);
+
 /* tcp.c */
+/* One round of the loop. One that nothing keeps alive would not look at its sockets. */
+void gci_tcp_wait(struct gci_tcp *t, uint64_t timeout_ns);
+/* Offers what is to be sent to streams that can take it. */
+void gci_tcp_flush(struct gci_tcp *t);
+/* Nothing more is read or written. */
+void gci_tcp_halt(struct gci_tcp *t);
 void gci_tcp_dirty(struct gci_tcp *t, struct gci_tcp_peer *p);
 /* Any handle but `timer`, when it is made. */
 void gci_tcp_new_handle(struct gci_tcp *t, uv_handle_t *h);

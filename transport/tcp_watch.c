@@ -4,10 +4,13 @@
 #include "base/clock.h"
 #include "transport/tcp_impl.h"
 
+#include <errno.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdio.h>
 
 #define SHORT_MS 200
+#define AGAIN_MS 50 /* while something is to be connected again */
 
 static int ready(int fd, short events)
 {
@@ -20,16 +23,10 @@ static int ready(int fd, short events)
  * there already comes first. */
 static void late(struct gci_conn *c)
 {
-	char text[GCI_ADDRESS_TEXT];
-	struct gci_tcp *t = c->tcp;
-
 	if (c->state == GCI_CONN_CONNECTING && ready(c->fd, POLLOUT)) {
 		gci_conn_event(c, UV_WRITABLE);
 	} else if (c->state == GCI_CONN_CONNECTING) {
-		gci_conn_where(t, c->peer, c->stream.index, text);
-		gci_ep_fail(&t->ep, GCOLL_ERR_PEER, c->peer,
-			"cannot connect to rank %d at %s: no answer within %.0f s", c->peer, text,
-			(double)t->connect_timeout_ns / (double)GCI_NS_PER_S);
+		gci_conn_unreachable(c, ETIMEDOUT);
 	} else if (c->peer < 0) {
 		if (ready(c->fd, POLLIN))
 			gci_conn_event(c, UV_READABLE);
@@ -61,18 +58,44 @@ static int silent(struct gci_conn *c, uint64_t now, uint64_t dead_ns)
 	return now - c->silent_ns >= dead_ns;
 }
 
+/* Whether the peer was heard on another of its streams since `since`. */
+static int heard_elsewhere(const struct gci_conn *silent, uint64_t now, uint64_t since)
+{
+	const struct gci_tcp *t = silent->tcp;
+	unsigned i;
+
+	for (i = 0; i < t->ep.peers[silent->peer]->link.streams; i++) {
+		const struct gci_conn *c = t->peers[silent->peer]->conns[i];
+		struct tcp_info info;
+		socklen_t len = sizeof(info);
+
+		if (!c || c == silent || c->state != GCI_CONN_OPEN ||
+			getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &len))
+			continue;
+		if (now - info.tcpi_last_ack_recv * GCI_NS_PER_MS > since ||
+			now - info.tcpi_last_data_recv * GCI_NS_PER_MS > since)
+			return 1;
+	}
+	return 0;
+}
+
 static void check_silence(struct gci_conn *c, uint64_t now)
 {
 	struct gci_tcp *t = c->tcp;
 	uint64_t dead_ns = t->ep.peers[c->peer]->link.dead_ns;
-	char text[GCI_ADDRESS_TEXT];
+	char where[GCI_ADDRESS_TEXT], text[160];
 
 	if (!dead_ns || !silent(c, now, dead_ns))
 		return;
-	gci_conn_where(t, c->peer, c->stream.index, text);
-	gci_ep_fail(&t->ep, GCOLL_ERR_PEER, c->peer,
-		"rank %d at %s: the network has not answered for %.1f s", c->peer, text,
+	gci_conn_where(t, c->peer, c->stream.index, where);
+	snprintf(text, sizeof(text), "the network has not answered for %.1f s",
 		(double)dead_ns / (double)GCI_NS_PER_S);
+	c->mute = 1;
+	if (c->stream.life && heard_elsewhere(c, now, c->silent_ns))
+		gci_conn_lost(c, text);
+	else
+		gci_ep_fail(
+			&t->ep, GCOLL_ERR_PEER, c->peer, "rank %d at %s: %s", c->peer, where, text);
 }
 
 static void on_watch(uv_timer_t *timer)
@@ -88,10 +111,12 @@ static void on_watch(uv_timer_t *timer)
 		if (c->state == GCI_CONN_CONNECTING || c->peer < 0) {
 			if (now >= c->deadline_ns)
 				late(c);
-		} else if (c->state != GCI_CONN_LEFT) {
+		} else if (c->state == GCI_CONN_GREETING || c->state == GCI_CONN_OPEN) {
 			check_silence(c, now);
 		}
 	}
+	gci_tcp_bury(t);
+	gci_tcp_try_again(t, now);
 	if (t->accept_again_ns && now >= t->accept_again_ns) {
 		t->accept_again_ns = 0;
 		gci_tcp_accept_start(t);
@@ -105,6 +130,8 @@ void gci_tcp_watch(struct gci_tcp *t)
 
 	if (t->nstrangers || t->nconnecting || t->accept_again_ns)
 		ms = ms && ms < SHORT_MS ? ms : SHORT_MS;
+	if (t->nagain)
+		ms = ms && ms < AGAIN_MS ? ms : AGAIN_MS;
 	if (t->halted || !ms ||
 		(uv_is_active((uv_handle_t *)&t->watch) && uv_timer_get_due_in(&t->watch) <= ms))
 		return;

@@ -36,8 +36,13 @@ static void expect_turned_away(struct world *w, int fd)
 
 static void strangers_are_turned_away(void **state)
 {
-	const struct gci_hello h = {
-		.epoch = 3, .from = 0, .to = 1, .streams = 1, .eager_nbytes = 64 << 10, .size = 2};
+	const struct gci_hello h = {.epoch = 3,
+		.to = 1,
+		.streams = 1,
+		.eager_nbytes = 64 << 10,
+		.size = 2,
+		.replay = world_replay_nbytes > 0,
+		.life = world_replay_nbytes > 0};
 	uint8_t garbage[GCI_HELLO_NBYTES] = "GET / HTTP/1.1\r\n\r\n", hello[GCI_HELLO_NBYTES];
 	uint8_t wrong[32] = "another job's", right[32] = SECRET;
 	struct gci_hello elsewhere = h;
@@ -385,5 +390,7 @@ int main(void)
 
 	choose_path();
 	failed = conformance_main(&own, more, sizeof(more) / sizeof(*more));
+	world_replay_nbytes = 1 << 20;
+	failed += conformance_main(&own, NULL, 0);
 	return failed + conformance_main(&on_shared_loop, NULL, 0);
 }
