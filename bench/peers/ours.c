@@ -19,6 +19,7 @@ struct ours {
 	struct gcb_pair *p;
 	struct gci_tp *tp;
 	int unchecked;
+	enum gci_data_path path;
 	uint64_t sent, received; /* messages */
 	int done, status;
 };
@@ -28,8 +29,10 @@ static void on_link(void *user, int peer, struct gci_tp_link *out)
 	const struct ours *o = user;
 
 	(void)peer;
-	*out = (struct gci_tp_link){
-		.streams = 1, .eager_nbytes = GCI_LAN_EAGER, .unchecked = o->unchecked};
+	*out = (struct gci_tp_link){.streams = 1,
+		.eager_nbytes = GCI_LAN_EAGER,
+		.unchecked = o->unchecked,
+		.path = o->path};
 }
 
 static void on_failure(void *user, const struct gci_tp_failure *f)
@@ -73,7 +76,7 @@ static struct gci_tp *connect_two(struct gcb_pair *p, const struct gci_tp_config
 	return tp;
 }
 
-static int open_ours(struct ours *o, struct gcb_pair *p, int unchecked)
+static int open_ours(struct ours *o, struct gcb_pair *p, int unchecked, enum gci_data_path path)
 {
 	struct gci_tp_config config = {.rank = p->rank,
 		.size = 2,
@@ -82,7 +85,7 @@ static int open_ours(struct ours *o, struct gcb_pair *p, int unchecked)
 		.link = on_link,
 		.on_failure = on_failure};
 
-	*o = (struct ours){.p = p, .unchecked = unchecked};
+	*o = (struct ours){.p = p, .unchecked = unchecked, .path = path};
 	o->tp = connect_two(p, &config);
 	return o->tp ? 0 : -1;
 }
@@ -135,11 +138,11 @@ static int move(struct ours *o, uint64_t nbytes)
 	return await(o, 1);
 }
 
-static int stream(struct gcb_pair *p, int unchecked)
+static int stream(struct gcb_pair *p, int unchecked, enum gci_data_path path)
 {
 	uint64_t warm = p->nbytes < GCB_WARM_NBYTES ? p->nbytes : GCB_WARM_NBYTES;
 	struct ours o;
-	int rc = open_ours(&o, p, unchecked);
+	int rc = open_ours(&o, p, unchecked, path);
 
 	if (!rc)
 		rc = move(&o, warm);
@@ -177,10 +180,10 @@ static int bounce(struct ours *o, uint64_t rounds)
 	return rc;
 }
 
-static int pingpong(struct gcb_pair *p, int unchecked)
+static int pingpong(struct gcb_pair *p, int unchecked, enum gci_data_path path)
 {
 	struct ours o;
-	int rc = open_ours(&o, p, unchecked);
+	int rc = open_ours(&o, p, unchecked, path);
 
 	if (!rc)
 		rc = bounce(&o, GCB_WARM_ROUNDS);
@@ -196,22 +199,37 @@ static int pingpong(struct gcb_pair *p, int unchecked)
 
 static int checked_stream(struct gcb_pair *p)
 {
-	return stream(p, 0);
+	return stream(p, 0, GCI_DATA_PATH_POLL);
 }
 
 static int unchecked_stream(struct gcb_pair *p)
 {
-	return stream(p, 1);
+	return stream(p, 1, GCI_DATA_PATH_POLL);
 }
 
 static int checked_pingpong(struct gcb_pair *p)
 {
-	return pingpong(p, 0);
+	return pingpong(p, 0, GCI_DATA_PATH_POLL);
 }
 
 static int unchecked_pingpong(struct gcb_pair *p)
 {
-	return pingpong(p, 1);
+	return pingpong(p, 1, GCI_DATA_PATH_POLL);
+}
+
+static int uring_stream(struct gcb_pair *p)
+{
+	return stream(p, 0, GCI_DATA_PATH_URING);
+}
+
+static int uring_unchecked_stream(struct gcb_pair *p)
+{
+	return stream(p, 1, GCI_DATA_PATH_URING);
+}
+
+static int uring_pingpong(struct gcb_pair *p)
+{
+	return pingpong(p, 0, GCI_DATA_PATH_URING);
 }
 
 /* ---- gcoll_send and gcoll_recv */
@@ -285,3 +303,17 @@ const struct gcb_way gcb_unchecked_pingpong = {.name = "isend/irecv, no CRC",
 const struct gcb_way gcb_comm_pingpong = {.name = "gcoll_send/recv",
 	.what = "blocking calls on a communicator",
 	.side = comm_pingpong};
+const struct gcb_way gcb_uring_stream = {.name = "io_uring",
+	.what = "the same as gridcoll by io_uring",
+	.side = uring_stream,
+	.missing = gci_uring_probe,
+	.checks = 1};
+const struct gcb_way gcb_uring_unchecked_stream = {.name = "io_uring, no CRC",
+	.what = "without payload checksums",
+	.side = uring_unchecked_stream,
+	.missing = gci_uring_probe,
+	.checks = 1};
+const struct gcb_way gcb_uring_pingpong = {.name = "io_uring",
+	.what = "isend/irecv by io_uring",
+	.side = uring_pingpong,
+	.missing = gci_uring_probe};

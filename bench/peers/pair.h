@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "bench/peers/veth.h"
+#include "transport/path.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -59,6 +60,8 @@ struct gcb_way {
 	/* The whole measurement in another program; instead of `side`. */
 	int (*alone)(struct gcb_pair *p, struct gcb_pair_result *r, struct gci_error *e);
 	int checks; /* what came is compared with what was sent */
+	/* Not 0, and the reason: this cannot be had here. NULL: it always can. */
+	int (*missing)(char why[GCI_PATH_WHY]);
 };
 
 /* Memory for a stream of nbytes each way, all of it touched, no two words of it alike. */
@@ -95,6 +98,7 @@ void gcb_nap(void);
 
 extern const struct gcb_way gcb_bare_stream, gcb_bare_pingpong, gcb_iperf_stream;
 extern const struct gcb_way gcb_transport_stream, gcb_unchecked_stream, gcb_transport_pingpong,
-	gcb_unchecked_pingpong, gcb_comm_pingpong;
+	gcb_unchecked_pingpong, gcb_comm_pingpong, gcb_uring_stream, gcb_uring_unchecked_stream,
+	gcb_uring_pingpong;
 
 #endif

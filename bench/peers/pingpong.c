@@ -11,8 +11,8 @@
 #include <jansson.h>
 #include <stdio.h>
 
-static const struct gcb_way *const ways[] = {
-	&gcb_bare_pingpong, &gcb_transport_pingpong, &gcb_unchecked_pingpong, &gcb_comm_pingpong};
+static const struct gcb_way *const ways[] = {&gcb_bare_pingpong, &gcb_transport_pingpong,
+	&gcb_unchecked_pingpong, &gcb_uring_pingpong, &gcb_comm_pingpong};
 #define NWAYS ((int)(sizeof(ways) / sizeof(*ways)))
 
 static void print(const struct gcb_series *s, uint64_t rounds)
@@ -23,11 +23,16 @@ static void print(const struct gcb_series *s, uint64_t rounds)
 	printf("8 bytes over loopback, %llu round trips, medians of %d runs in turns\n",
 		(unsigned long long)rounds, s->rounds);
 	printf("%-20s %8s %7s %8s %7s\n", "", "us", "x bare", "CPU us", "x bare");
-	for (i = 0; i < s->nways; i++)
+	for (i = 0; i < s->nways; i++) {
+		if (s->skipped[i][0]) {
+			printf("%-20s skipped: %s\n", s->ways[i]->name, s->skipped[i]);
+			continue;
+		}
 		printf("%-20s %8.2f %7.2f %8.2f %7.2f  %s\n", s->ways[i]->name,
 			gcb_series_ns(s, i) / each, gcb_series_ratio(s, i),
 			gcb_series_cpu_ns(s, i) / each, gcb_series_cpu_ratio(s, i),
 			s->ways[i]->what);
+	}
 }
 
 static int write_json(const struct gcb_series *s, uint64_t rounds, const char *path)
@@ -36,12 +41,15 @@ static int write_json(const struct gcb_series *s, uint64_t rounds, const char *p
 	int i, rc;
 
 	for (i = 0; i < s->nways; i++)
-		json_array_append_new(list,
-			json_pack("{s:s, s:i, s:I, s:f, s:f, s:f, s:f}", "way", s->ways[i]->name,
-				"rounds", s->rounds, "round_trips", (json_int_t)rounds, "median_ns",
-				gcb_series_ns(s, i) / (double)rounds, "cpu_ns",
-				gcb_series_cpu_ns(s, i) / (double)rounds, "time_to_bare",
-				gcb_series_ratio(s, i), "cpu_to_bare", gcb_series_cpu_ratio(s, i)));
+		if (!s->skipped[i][0])
+			json_array_append_new(
+				list, json_pack("{s:s, s:i, s:I, s:f, s:f, s:f, s:f}", "way",
+					      s->ways[i]->name, "rounds", s->rounds, "round_trips",
+					      (json_int_t)rounds, "median_ns",
+					      gcb_series_ns(s, i) / (double)rounds, "cpu_ns",
+					      gcb_series_cpu_ns(s, i) / (double)rounds,
+					      "time_to_bare", gcb_series_ratio(s, i), "cpu_to_bare",
+					      gcb_series_cpu_ratio(s, i)));
 	rc = json_dump_file(list, path, JSON_INDENT(1));
 	if (rc)
 		perror(path);

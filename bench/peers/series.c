@@ -9,6 +9,9 @@ int gcb_series_run(struct gcb_series *s, struct gcb_pair *p, struct gci_error *e
 	struct gcb_pair_result r;
 	int round, way, rc;
 
+	for (way = 0; way < s->nways; way++)
+		if (s->ways[way]->missing && !s->skipped[way][0])
+			s->ways[way]->missing(s->skipped[way]);
 	for (round = 0; round < s->rounds; round++) {
 		for (way = 0; way < s->nways; way++) {
 			if (s->skipped[way][0])
@@ -16,7 +19,7 @@ int gcb_series_run(struct gcb_series *s, struct gcb_pair *p, struct gci_error *e
 			memset(&r, 0, sizeof(r));
 			rc = gcb_pair_run(p, s->ways[way], &r, e);
 			if (rc == GCOLL_ERR_UNSUPPORTED)
-				snprintf(s->skipped[way], sizeof(s->skipped[way]), "%.119s",
+				snprintf(s->skipped[way], sizeof(s->skipped[way]), "%.150s",
 					e->text);
 			else if (rc)
 				return rc;

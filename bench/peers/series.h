@@ -17,7 +17,7 @@ struct gcb_series {
 	const struct gcb_way *const *ways;
 	int nways, rounds;
 	double ns[GCB_MAX_WAYS][GCB_MAX_ROUNDS], cpu_ns[GCB_MAX_WAYS][GCB_MAX_ROUNDS];
-	char skipped[GCB_MAX_WAYS][120]; /* why; "" when it was measured */
+	char skipped[GCB_MAX_WAYS][GCI_PATH_WHY]; /* why; "" when it was measured */
 };
 
 /* A way that is not there is skipped; another failure ends the series. */
