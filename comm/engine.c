@@ -12,6 +12,7 @@
 #include "comm/request.h"
 
 #include <inttypes.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -231,7 +232,8 @@ void gci_engine_after(struct gci_engine *e, uint64_t since_ns)
 	gci_done_tell(e);
 }
 
-/* True if something came while looking again and again. */
+/* True if something came while looking again and again. What is waited for may come from a process
+ * that waits for this processor. */
 static int spin(struct gci_engine *e)
 {
 	uint64_t activity = e->activity, ended = e->nended;
@@ -239,6 +241,7 @@ static int spin(struct gci_engine *e)
 	int hit;
 
 	do {
+		sched_yield();
 		gci_tp_progress(e->tp, 0);
 		hit = e->activity != activity || e->nended != ended || e->failure.status;
 	} while (!hit && gci_now_ns() < end);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 
@@ -40,8 +41,10 @@ static void wait_outside(struct gci_thread *t, uint64_t timeout_ns)
 	int hit = 0;
 
 	gci_gate_leave(&t->gate);
-	while (!hit && end && gci_now_ns() < end)
+	while (!hit && end && gci_now_ns() < end) {
+		sched_yield();
 		hit = poll(&p, 1, 0);
+	}
 	if (!hit)
 		poll(&p, 1, poll_ms(timeout_ns));
 	gci_gate_enter(&t->gate);
