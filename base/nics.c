@@ -11,8 +11,7 @@
 #define SEPARATORS ", \t\n"
 #define MAX_RULE   63
 
-/* The first `bits` are the same. */
-static int same_net(const uint8_t *a, const uint8_t *b, unsigned bits)
+int gci_same_net(const uint8_t *a, const uint8_t *b, unsigned bits)
 {
 	unsigned whole = bits / 8, rest = bits % 8;
 
@@ -98,7 +97,7 @@ static int within(const struct net two[2], uint8_t six, uint8_t bits, const uint
 
 	for (i = 0; i < 2; i++)
 		if (two[i].six == six && bits >= two[i].bits &&
-			same_net(ip, two[i].ip, two[i].bits))
+			gci_same_net(ip, two[i].ip, two[i].bits))
 			return 1;
 	return 0;
 }
@@ -111,7 +110,7 @@ static int addr_within(const struct net two[2], const struct gci_nic_addr *a)
 static int matches(const struct gci_nic_rule *r, const struct gci_nic_addr *a)
 {
 	if (r->six)
-		return r->six == a->six && same_net(r->ip, a->ip, r->bits);
+		return r->six == a->six && gci_same_net(r->ip, a->ip, r->bits);
 	return !fnmatch(r->name, a->nic, 0);
 }
 
@@ -164,46 +163,65 @@ static unsigned the_usual(const struct gci_nics *r, const struct gci_nic_addr *h
 	return 0;
 }
 
-/* What this rule adds to `n` chosen ones, of one family; returns how many there are then. */
-static unsigned choose_by(const struct gci_nics *all, const struct gci_nic_rule *r,
-	const struct gci_nic_addr *have, unsigned nhave, uint8_t six, int pass, unsigned *chosen,
-	unsigned n, unsigned max)
+struct choice {
+	const struct gci_nics *all;
+	const struct gci_nic_addr *have;
+	unsigned nhave;
+	unsigned *chosen, n, max;
+};
+
+/* Not chosen before, nor another of its interface since `first`. */
+static int is_new(const struct choice *c, unsigned i, unsigned first)
 {
-	unsigned i, k, first = n;
+	unsigned k;
 
-	for (i = 0; i < nhave && n < max; i++) {
-		const struct gci_nic_addr *a = &have[i];
-		int taken = 0;
+	for (k = 0; k < c->n; k++)
+		if (c->chosen[k] == i ||
+			(k >= first && !strcmp(c->have[c->chosen[k]].nic, c->have[i].nic)))
+			return 0;
+	return 1;
+}
 
-		if (a->six != six || !matches(r, a) || !means(r, a, pass) || excluded(all, a))
-			continue;
-		for (k = 0; k < n; k++)
-			taken |= chosen[k] == i ||
-				 (k >= first && !strcmp(have[chosen[k]].nic, a->nic));
-		if (!taken)
-			chosen[n++] = i;
+/* Adds what this rule means of one family, in the order of the addresses: hosts whose cards are on
+ * the same networks, whatever their names and numbers there, then have equal numbers for them. */
+static void choose_by(struct choice *c, const struct gci_nic_rule *r, uint8_t six, int pass)
+{
+	unsigned first = c->n, i;
+
+	while (c->n < c->max) {
+		const struct gci_nic_addr *best = NULL;
+
+		for (i = 0; i < c->nhave; i++) {
+			const struct gci_nic_addr *a = &c->have[i];
+
+			if (a->six == six && matches(r, a) && means(r, a, pass) &&
+				!excluded(c->all, a) && is_new(c, i, first) &&
+				(!best || memcmp(a->ip, best->ip, sizeof(a->ip)) < 0))
+				best = a;
+		}
+		if (!best)
+			return;
+		c->chosen[c->n++] = (unsigned)(best - c->have);
 	}
-	return n;
 }
 
 unsigned gci_nics_choose(const struct gci_nics *r, const struct gci_nic_addr *have, unsigned nhave,
 	int usual, unsigned *chosen, unsigned max)
 {
-	unsigned i, n = 0;
+	struct choice c = {r, have, nhave, chosen, 0, max};
+	unsigned i;
 	int pass;
 
 	if (only_excludes(r))
 		return the_usual(r, have, nhave, usual, chosen);
-	for (pass = 0; pass < 2 && !n; pass++)
+	for (pass = 0; pass < 2 && !c.n; pass++)
 		for (i = 0; i < r->n; i++) {
-			const struct gci_nic_rule *rule = &r->rules[i];
-
-			if (rule->exclude)
+			if (r->rules[i].exclude)
 				continue;
-			n = choose_by(r, rule, have, nhave, 4, pass, chosen, n, max);
-			n = choose_by(r, rule, have, nhave, 6, pass, chosen, n, max);
+			choose_by(&c, &r->rules[i], 4, pass);
+			choose_by(&c, &r->rules[i], 6, pass);
 		}
-	return n;
+	return c.n;
 }
 
 char *gci_nics_list(const struct gci_nic_addr *have, unsigned n, char *out, size_t size)

@@ -11,10 +11,10 @@
  *
  * A rule is a network (10.1.0.0/16, fd00::/8), an address, or the name of an interface, in which *
  * and ? stand for any characters; ! before it excludes. What any rule excludes is out. The others
- * choose, the first rule first; one address of each interface and family for each rule, IPv4
- * first. Loopback and link-local addresses are meant only by who says so: by the interface's full
- * name or a network of such addresses only. Of an interface that has no other address its name or
- * pattern means a link-local one.
+ * choose, the first rule first; one address of each interface and family for each rule, IPv4 before
+ * IPv6 and the lower address first. Loopback and link-local addresses are meant only by who says
+ *so: by the interface's full name or a network of such addresses only. Of an interface that has no
+ *other address its name or pattern means a link-local one.
  *
  * Where all rules exclude, only one address is chosen: the usual one or, if that is excluded, the
  * first that is left. Several are used only when asked for, since networks that lead nowhere (of
@@ -62,6 +62,9 @@ int gci_nics_parse(struct gci_nics *r, const char *text, struct gci_error *e);
  * `usual` is a number, or -1: not among them. */
 unsigned gci_nics_choose(const struct gci_nics *r, const struct gci_nic_addr *have, unsigned nhave,
 	int usual, unsigned *chosen, unsigned max);
+
+/* Whether two addresses are alike in their first `bits`. */
+int gci_same_net(const uint8_t *a, const uint8_t *b, unsigned bits);
 
 /* "eth0 10.0.0.5/24, eth0 fd00::5/64", for people; cut with "..." where `out` ends. Returns it. */
 char *gci_nics_list(const struct gci_nic_addr *have, unsigned n, char *out, size_t size);

@@ -62,6 +62,7 @@ static void rules_choose(void **state)
 		{"10.1.7.0/24, 10.1.0.0/24", " 10.1.7.5 10.1.0.5"},
 		{"0.0.0.0/0", " 10.0.0.5 10.1.0.5 172.17.0.1"},
 		{"::/0", " 2001:db8::5 fd00::5"},
+		{"10.0.0.0/9,172.0.0.0/8", " 10.0.0.5 10.1.0.5 172.17.0.1"},
 		{"fd00::/8", " fd00::5"},
 		{"10.0.0.0/8", " 10.0.0.5 10.1.0.5"},
 		{"10.1.127.255/17", " 10.1.0.5"}, /* what is behind the bits does not count */
@@ -103,6 +104,26 @@ static void rules_choose(void **state)
 		if (strcmp(got, cases[i][1]) != 0)
 			fail_msg("%s: got%s, expected%s", cases[i][0], got, cases[i][1]);
 	}
+}
+
+/* The same cards in another order: whichever the kernel found first. */
+static void the_kernels_order_does_not_count(void **state)
+{
+	struct gci_nics nics;
+	unsigned chosen[4], i;
+
+	(void)state;
+	read_host();
+	for (i = 0; i < NHOST / 2; i++) {
+		struct gci_nic_addr a = have[i];
+
+		have[i] = have[NHOST - 1 - i];
+		have[NHOST - 1 - i] = a;
+	}
+	assert_int_equal(gci_nics_parse(&nics, "eth*", NULL), 0);
+	assert_int_equal(gci_nics_choose(&nics, have, NHOST, -1, chosen, 4), 4);
+	assert_memory_equal(have[chosen[0]].ip, "\12\0\0\5", 4);
+	assert_memory_equal(have[chosen[1]].ip, "\12\1\0\5", 4);
 }
 
 static void at_most_so_many(void **state)
@@ -176,6 +197,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rules_choose),
+		cmocka_unit_test(the_kernels_order_does_not_count),
 		cmocka_unit_test(at_most_so_many),
 		cmocka_unit_test(nothing_usual),
 		cmocka_unit_test(nonsense_is_refused),

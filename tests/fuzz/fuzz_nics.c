@@ -52,7 +52,7 @@ static int has(const struct gci_nics *r, int exclude, int names)
 	unsigned i, n = 0;
 
 	for (i = 0; i < r->n; i++)
-		n += r->rules[i].exclude == exclude && !r->rules[i].six == names;
+		n += r->rules[i].exclude == exclude && (r->rules[i].six == 0) == names;
 	return n > 0;
 }
 
