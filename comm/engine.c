@@ -146,8 +146,11 @@ static void on_link(void *user, int peer, struct gci_tp_link *out)
 		.dead_ns = e->dead_ns,
 		.unchecked = e->unchecked,
 		.path = e->data_path};
-	if (a == b)
+	if (a == b) {
+		if (e->lanes)
+			out->streams = e->lanes(e->job, e->rank, peer);
 		return;
+	}
 	out->eager_nbytes = GCI_WAN_EAGER;
 	out->streams = there > back ? there : back;
 	if (!out->streams)

@@ -94,6 +94,8 @@ struct gci_engine {
 	struct gci_control *ctl;        /* NULL without a launcher */
 	struct gci_world *job;          /* comm/world.c */
 	const struct gci_grid *grid;    /* owned by the job; NULL without one */
+	/* Connections that two ranks of a cluster need to use all their cards; NULL: 1. */
+	unsigned (*lanes)(const struct gci_world *job, int a, int b);
 };
 
 /* NULL: out of memory. */

@@ -226,7 +226,7 @@ static int make_transport(
 	const struct gci_ctl_start *s = &w->start.start;
 	struct gci_reach *reach = gci_calloc(s->size, sizeof(*reach));
 	struct gci_tp_config config = gci_engine_tp_config(c->engine);
-	struct gci_tcp_config tcp = {.listen_fd = w->listen_fd, .reach = reach};
+	struct gci_tcp_config tcp = {.listen_fd = w->listen_fd, .reach = reach, .own = &w->own};
 	struct gci_tp *tp = NULL;
 	uint32_t r;
 	int rc;
@@ -235,8 +235,6 @@ static int make_transport(
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	for (r = 0; r < s->size; r++)
 		reach[r] = s->ranks[r].reach;
-	if (w->own.leave_from)
-		tcp.own = w->own.at;
 	config.epoch = s->epoch;
 	memcpy(tcp.secret, secret, sizeof(tcp.secret));
 	tcp.loop = w->options->uv_loop;
@@ -276,6 +274,13 @@ static void world_free(struct gci_world *w)
 	gci_free(w);
 }
 
+static unsigned lanes(const struct gci_world *w, int a, int b)
+{
+	const struct gci_ctl_rank *ranks = w->start.start.ranks;
+
+	return gci_reach_lanes(&ranks[a < b ? a : b].reach, &ranks[a < b ? b : a].reach);
+}
+
 static int build(struct gci_world *w, const struct environment *env, struct gci_error *e)
 {
 	struct gci_topo topo = {0};
@@ -297,6 +302,7 @@ static int build(struct gci_world *w, const struct environment *env, struct gci_
 	c->engine->data_path = env->data_path;
 	c->engine->ctl = w->ctl;
 	c->engine->job = w;
+	c->engine->lanes = lanes;
 	c->engine->grid = &w->grid;
 	rc = take_table(w, c, e);
 	if (!rc)

@@ -92,6 +92,12 @@ static int find(const struct gci_nic_addr *have, unsigned n, const struct gci_ad
 	return -1;
 }
 
+static void take_chosen(struct gci_own *own, unsigned i, const struct gci_nic_addr *a)
+{
+	to_address(a, &own->at[i]);
+	own->bits[i] = a->bits;
+}
+
 static int choose(
 	struct gci_own *own, const struct gci_nics *nics, const char *rules, struct gci_error *e)
 {
@@ -104,7 +110,7 @@ static int choose(
 		return rc;
 	own->n = gci_nics_choose(nics, have, n, find(have, n, &own->at[0]), chosen, GCI_REACH_MAX);
 	for (i = 0; i < own->n; i++)
-		to_address(&have[chosen[i]], &own->at[i]);
+		take_chosen(own, i, &have[chosen[i]]);
 	if (!own->n)
 		rc = gci_error_set(e, GCOLL_ERR_INVAL,
 			"no address of this host matches the interfaces \"%.100s\"; there are: %s",

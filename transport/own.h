@@ -11,12 +11,6 @@
 #include "base/nics.h"
 #include "transport/reach.h"
 
-struct gci_own {
-	struct gci_address at[GCI_REACH_MAX]; /* port 0 */
-	unsigned n;
-	int leave_from; /* by rules, or with a scope: connections must leave from them, too */
-};
-
 /* Chooses by `rules` (base/nics.h; NULL or "": none) among the addresses of the interfaces that are
  * up. `usual` is the one by which the launcher is reached: the choice without rules.
  * GCOLL_ERR_INVAL: no rules, or no address that they choose; `e` names those that there are. */

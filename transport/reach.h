@@ -7,7 +7,7 @@
  *	gci_reach_add(&mine, &b);		// 10.2.0.3:5000
  *	gci_reach_put(&message, &mine);		// and every rank learns it
  *	...
- *	if (gci_reach_pair(own, nown, &theirs, turn, &from, &to))
+ *	if (gci_reach_pair(&own, &theirs, turn, 0, &from, &to))
  *		puts("no address family in common");
  *	bind(fd, from), connect(fd, to)
  *
@@ -51,12 +51,28 @@ char *gci_reach_format(const struct gci_reach *r, char text[GCI_REACH_TEXT]);
 void gci_reach_put(struct gci_buf *out, const struct gci_reach *r);
 void gci_reach_read(struct gci_reader *in, struct gci_reach *r);
 
+/* A process's own addresses. */
+struct gci_own {
+	struct gci_address at[GCI_REACH_MAX]; /* with scopes; ports do not matter */
+	uint8_t bits[GCI_REACH_MAX];          /* of the network each is in; 0: unknown */
+	unsigned n;
+	int leave_from; /* by rules, or with a scope: connections must leave from them */
+};
+
 /* Between which addresses connection number `turn` runs, if those with numbers in a row shall use
- * all of them alike: from own[turn mod m] to the peer's number turn mod n, of those of one family
- * (our first address's, if the peer has it). A link-local address is given our own one's scope.
- * `from` has port 0. 0, or -1: no family in common. */
-int gci_reach_pair(const struct gci_address *own, unsigned nown, const struct gci_reach *peer,
-	uint32_t turn, struct gci_address *from, struct gci_address *to);
+ * all addresses alike. They are of one family, our first address's if the peer has it. Where some
+ * of both are in the same networks, only those pairs are used, in turn; else the addresses of
+ * equal numbers: hosts at different sites have them in the same order. A link-local address is
+ * given our own one's scope. `from` has port 0.
+ *
+ * `attempt` 1, 2, ... are the others, each once, when those before it led nowhere. 0, or -1: no
+ * more, for attempt 0 that no family is in common. */
+int gci_reach_pair(const struct gci_own *own, const struct gci_reach *peer, uint32_t turn,
+	unsigned attempt, struct gci_address *from, struct gci_address *to);
+
+/* How many connections of a pair of ranks have both their addresses to themselves: `low` is the
+ * side that connects. */
+unsigned gci_reach_lanes(const struct gci_reach *low, const struct gci_reach *high);
 
 /* The turn of the first connection between two ranks: over many pairs of ranks, and over all those
  * of one rank, every address comes as often as the others. */

@@ -381,15 +381,13 @@ static int take_addresses(struct gci_tcp *t, const struct gci_tcp_config *tcp, s
 {
 	const struct gci_reach *own = &t->reach[t->tp.config.rank];
 	char here[GCI_REACH_TEXT], there[GCI_REACH_TEXT];
-	unsigned k;
 	int i;
 
-	t->bind_source = tcp->own != NULL;
-	for (k = 0; k < own->n; k++)
-		if (tcp->own)
-			t->own[k] = tcp->own[k];
-		else
-			gci_reach_get(own, k, &t->own[k]);
+	if (tcp->own)
+		t->own = *tcp->own;
+	for (i = 0; i < own->n && !tcp->own; i++)
+		gci_reach_get(own, (unsigned)i, &t->own.at[i]);
+	t->own.n = own->n;
 	for (i = 0; i < t->tp.config.size; i++)
 		if (!gci_reach_meet(own, &t->reach[i]))
 			return gci_error_set(e, GCOLL_ERR_INVAL,

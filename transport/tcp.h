@@ -13,8 +13,8 @@
  * Who connects: the lower rank of a pair. Both sides name the pair when they need it (isend,
  * irecv, connect), so no one waits for a connection that nobody opens.
  *
- * Several addresses: connections of a pair run between the addresses of both sides with equal
- * numbers, in turn (gci_reach_pair), so that all network cards carry alike. Which card a packet
+ * Several addresses: connections of a pair run between the addresses of both sides that belong
+ * together, in turn (gci_reach_pair), so that all network cards carry alike. Which card a packet
  * leaves by is the host's routing: it takes a route, or a rule by source address, for each.
  *
  * A loop of the caller's may be shared by several transports. progress of any of them runs it, and
@@ -44,9 +44,9 @@
 struct gci_tcp_config {
 	int listen_fd; /* from gci_tcp_listen; owned from create on, also on failure */
 	const struct gci_reach *reach; /* of every rank; copied */
-	/* Our own addresses, as many as in reach[rank], with their scopes: connections leave from
-	 * them. NULL: connections leave as the kernel's routes say. Copied. */
-	const struct gci_address *own;
+	/* Our own addresses, those of reach[rank]. NULL: those, with neither scopes nor networks,
+	 * and connections leave as the kernel's routes say. Copied. */
+	const struct gci_own *own;
 	uint8_t secret[GCI_TCP_SECRET_NBYTES]; /* the job's; strangers are turned away */
 	uv_loop_t *loop;                       /* shared with others, or NULL for one of our own */
 	int unref;              /* our handles do not keep the loop of others alive */

@@ -138,7 +138,7 @@ static void ends(const struct gci_tcp *t, int rank, unsigned index, struct gci_a
 {
 	uint32_t turn = gci_reach_turn((uint32_t)t->tp.config.rank, (uint32_t)rank) + index;
 
-	gci_reach_pair(t->own, t->reach[t->tp.config.rank].n, &t->reach[rank], turn, from, to);
+	gci_reach_pair(&t->own, &t->reach[rank], turn, 0, from, to);
 }
 
 const char *gci_conn_where(
@@ -161,7 +161,8 @@ static void cannot_connect(const struct gci_conn *c, const char *why)
 	gci_address_format(&to, there);
 	gci_address_ip(&from, here);
 	gci_ep_fail(&t->ep, GCOLL_ERR_PEER, c->peer, "cannot connect to rank %d at %s%s%s: %s",
-		c->peer, there, t->bind_source ? " from " : "", t->bind_source ? here : "", why);
+		c->peer, there, t->own.leave_from ? " from " : "", t->own.leave_from ? here : "",
+		why);
 }
 
 void gci_conn_unreachable(struct gci_conn *c, int error)
@@ -190,7 +191,7 @@ static int dial(const struct gci_tcp *t, int fd, const struct gci_address *from,
 {
 	int yes = 1;
 
-	if (t->bind_source) {
+	if (t->own.leave_from) {
 		setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &yes, sizeof(yes));
 		if (bind(fd, &from->any, from->len))
 			return -1;

@@ -70,8 +70,7 @@ struct gci_tcp {
 	char *congestion;
 	uint64_t connect_timeout_ns;
 	struct gci_reach *reach; /* by rank */
-	struct gci_address own[GCI_REACH_MAX];
-	int bind_source;             /* connections leave from `own` */
+	struct gci_own own;
 	struct gci_tcp_peer **peers; /* by rank; NULL: not needed yet */
 	struct gci_list dirty;
 	struct gci_list conns;

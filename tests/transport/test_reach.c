@@ -4,28 +4,21 @@
 #include "transport/reach.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* "a b c" as addresses of port 5000; own ones have none. */
-static unsigned addresses(const char *list, uint16_t port, struct gci_address *out)
-{
-	char one[GCI_ADDRESS_TEXT];
-	unsigned n = 0;
-	int len;
-
-	for (; sscanf(list, " %63s%n", one, &len) == 1; list += len)
-		assert_int_equal(gci_address_make(&out[n++], one, port), 0);
-	return n;
-}
-
+/* "a b c", at port 5000. */
 static struct gci_reach reach(const char *list)
 {
-	struct gci_address a[GCI_REACH_MAX];
+	char one[GCI_ADDRESS_TEXT];
+	struct gci_address a;
 	struct gci_reach r = {0};
-	unsigned n = addresses(list, 5000, a), i;
+	int len;
 
-	for (i = 0; i < n; i++)
-		assert_int_equal(gci_reach_add(&r, &a[i]), 0);
+	for (; sscanf(list, " %63s%n", one, &len) == 1; list += len) {
+		assert_int_equal(gci_address_make(&a, one, 5000), 0);
+		assert_int_equal(gci_reach_add(&r, &a), 0);
+	}
 	return r;
 }
 
@@ -111,70 +104,168 @@ static void nonsense_is_refused(void **state)
 	assert_true(in.failed);
 }
 
-/* "FROM > TO" of the connections with numbers 0 .. n-1. */
-static const char *pairs(const char *own, const char *peer, unsigned n)
+/* Own addresses as "10.1.0.1/24 fd00::1": without bits, of an unknown network. */
+static struct gci_own own(const char *list)
 {
-	static char out[512];
-	struct gci_address mine[GCI_REACH_MAX], from, to;
-	struct gci_reach theirs = reach(peer);
-	unsigned nown = addresses(own, 0, mine), i;
+	struct gci_own o = {.n = 0};
+	char one[GCI_ADDRESS_TEXT];
+	int len;
+
+	for (; sscanf(list, " %63s%n", one, &len) == 1; list += len) {
+		char *slash = strchr(one, '/');
+
+		if (slash) {
+			*slash = '\0';
+			o.bits[o.n] = (uint8_t)atoi(slash + 1);
+		}
+		assert_int_equal(gci_address_make(&o.at[o.n++], one, 7), 0);
+	}
+	return o;
+}
+
+static char said[512];
+
+static void say(const struct gci_address *from, const struct gci_address *to)
+{
 	char a[GCI_ADDRESS_TEXT], b[GCI_ADDRESS_TEXT];
 
-	*out = '\0';
+	assert_int_equal(gci_address_port(from), 0);
+	assert_int_equal(gci_address_port(to), 5000);
+	gci_address_ip(from, a);
+	gci_address_ip(to, b);
+	snprintf(said + strlen(said), sizeof(said) - strlen(said), "%s%s>%s", *said ? " " : "", a,
+		b);
+}
+
+/* The connections with numbers 0 .. n-1. */
+static const char *pairs(const char *here, const char *peer, unsigned n)
+{
+	struct gci_reach theirs = reach(peer);
+	struct gci_own mine = own(here);
+	struct gci_address from, to;
+	unsigned i;
+
+	*said = '\0';
 	for (i = 0; i < n; i++) {
-		if (gci_reach_pair(mine, nown, &theirs, i, &from, &to))
+		if (gci_reach_pair(&mine, &theirs, i, 0, &from, &to))
 			return "none";
-		assert_int_equal(gci_address_port(&from), 0);
-		gci_address_ip(&from, a);
-		gci_address_format(&to, b);
-		snprintf(out + strlen(out), sizeof(out) - strlen(out), "%s%s > %s", i ? ", " : "",
-			a, b);
+		say(&from, &to);
 	}
-	return out;
+	return said;
+}
+
+/* Where one connection is tried. */
+static const char *attempts(const char *here, const char *peer, uint32_t turn)
+{
+	struct gci_reach theirs = reach(peer);
+	struct gci_own mine = own(here);
+	struct gci_address from, to;
+	unsigned i;
+
+	*said = '\0';
+	for (i = 0; !gci_reach_pair(&mine, &theirs, turn, i, &from, &to); i++)
+		say(&from, &to);
+	assert_true(i <= 16);
+	return said;
 }
 
 static void addresses_of_equal_numbers(void **state)
 {
 	(void)state;
-	assert_string_equal(pairs("10.0.0.1", "10.0.0.2", 2),
-		"10.0.0.1 > 10.0.0.2:5000, 10.0.0.1 > 10.0.0.2:5000");
-	assert_string_equal(pairs("10.1.0.1 10.2.0.1", "10.1.0.2 10.2.0.2", 3),
-		"10.1.0.1 > 10.1.0.2:5000, 10.2.0.1 > 10.2.0.2:5000, 10.1.0.1 > 10.1.0.2:5000");
+	assert_string_equal(
+		pairs("10.0.0.1", "10.0.0.2", 2), "10.0.0.1>10.0.0.2 10.0.0.1>10.0.0.2");
+	assert_string_equal(pairs("10.1.0.1 10.2.0.1", "10.3.0.2 10.4.0.2", 3),
+		"10.1.0.1>10.3.0.2 10.2.0.1>10.4.0.2 10.1.0.1>10.3.0.2");
+	assert_string_equal(pairs("10.1.0.1/16 10.2.0.1/16", "10.3.0.2 10.4.0.2", 3),
+		"10.1.0.1>10.3.0.2 10.2.0.1>10.4.0.2 10.1.0.1>10.3.0.2");
 	/* one card here, two there, and the other way round */
-	assert_string_equal(pairs("10.1.0.1", "10.1.0.2 10.2.0.2", 2),
-		"10.1.0.1 > 10.1.0.2:5000, 10.1.0.1 > 10.2.0.2:5000");
-	assert_string_equal(pairs("10.1.0.1 10.2.0.1", "10.1.0.2", 2),
-		"10.1.0.1 > 10.1.0.2:5000, 10.2.0.1 > 10.1.0.2:5000");
+	assert_string_equal(pairs("10.1.0.1", "10.1.0.2 10.2.0.2", 3),
+		"10.1.0.1>10.1.0.2 10.1.0.1>10.2.0.2 10.1.0.1>10.1.0.2");
+	assert_string_equal(pairs("10.1.0.1 10.2.0.1", "10.1.0.2", 3),
+		"10.1.0.1>10.1.0.2 10.2.0.1>10.1.0.2 10.1.0.1>10.1.0.2");
 }
 
 static void of_one_family(void **state)
 {
 	(void)state;
 	assert_string_equal(pairs("10.0.0.1 fd00::1", "fd00::2 10.0.0.2", 2),
-		"10.0.0.1 > 10.0.0.2:5000, 10.0.0.1 > 10.0.0.2:5000");
-	assert_string_equal(
-		pairs("fd00::1 10.0.0.1", "fd00::2 10.0.0.2", 1), "fd00::1 > [fd00::2]:5000");
+		"10.0.0.1>10.0.0.2 10.0.0.1>10.0.0.2");
+	assert_string_equal(pairs("fd00::1 10.0.0.1", "fd00::2 10.0.0.2", 1), "fd00::1>fd00::2");
 	assert_string_equal(pairs("10.0.0.1 fd00::1 fd01::1", "fd00::2 fd01::2", 2),
-		"fd00::1 > [fd00::2]:5000, fd01::1 > [fd01::2]:5000");
+		"fd00::1>fd00::2 fd01::1>fd01::2");
 	/* cards are not mixed up where only one side has both families on each */
 	assert_string_equal(pairs("10.1.0.1 10.2.0.1 fd01::1 fd02::1", "10.1.0.2 10.2.0.2", 3),
-		"10.1.0.1 > 10.1.0.2:5000, 10.2.0.1 > 10.2.0.2:5000, 10.1.0.1 > 10.1.0.2:5000");
+		"10.1.0.1>10.1.0.2 10.2.0.1>10.2.0.2 10.1.0.1>10.1.0.2");
 	assert_string_equal(pairs("10.0.0.1", "fd00::2", 1), "none");
 	assert_string_equal(pairs("fd00::2", "10.0.0.1", 1), "none");
+	assert_string_equal(pairs("", "10.0.0.1", 1), "none");
+}
+
+/* Cards that are on a network that the peer has no card on are not for it, whatever their number.
+ */
+static void of_the_same_network(void **state)
+{
+	(void)state;
+	assert_string_equal(pairs("10.1.0.1/24 10.2.0.1/24", "10.2.0.2 10.1.0.2", 2),
+		"10.1.0.1>10.1.0.2 10.2.0.1>10.2.0.2");
+	assert_string_equal(pairs("10.0.0.1/24 10.1.0.1/24 10.2.0.1/24", "10.1.0.2 10.2.0.2", 4),
+		"10.1.0.1>10.1.0.2 10.2.0.1>10.2.0.2 10.1.0.1>10.1.0.2 10.2.0.1>10.2.0.2");
+	assert_string_equal(pairs("fd00:1::1/64 fd00:2::1/64", "fd00:2::2 fd00:1::2 fd00:9::2", 3),
+		"fd00:2::1>fd00:2::2 fd00:1::1>fd00:1::2 fd00:2::1>fd00:2::2");
+	assert_string_equal(pairs("10.0.0.1/24 10.9.0.1/24", "10.0.0.2 10.3.0.2", 2),
+		"10.0.0.1>10.0.0.2 10.0.0.1>10.0.0.2");
+	/* two cards of both in one network: first those of equal numbers */
+	assert_string_equal(pairs("10.0.0.1/24 10.0.0.2/24", "10.0.0.3 10.0.0.4", 5),
+		"10.0.0.1>10.0.0.3 10.0.0.2>10.0.0.4 10.0.0.1>10.0.0.4 10.0.0.2>10.0.0.3 "
+		"10.0.0.1>10.0.0.3");
+}
+
+/* Each pair once: those that are used in turn, then all others, the other family last. */
+static void what_is_tried_next(void **state)
+{
+	(void)state;
+	assert_string_equal(attempts("10.1.0.1 10.2.0.1", "10.1.0.2 10.2.0.2", 1),
+		"10.2.0.1>10.2.0.2 10.1.0.1>10.1.0.2 10.1.0.1>10.2.0.2 10.2.0.1>10.1.0.2");
+	assert_string_equal(attempts("192.168.0.1/16 10.0.0.1/24", "192.168.0.2 10.9.0.2", 5),
+		"192.168.0.1>192.168.0.2 10.0.0.1>10.9.0.2 192.168.0.1>10.9.0.2 "
+		"10.0.0.1>192.168.0.2");
+	assert_string_equal(attempts("10.0.0.1 fd00::1", "fd00::2 10.0.0.2 10.0.0.3", 1),
+		"10.0.0.1>10.0.0.3 10.0.0.1>10.0.0.2 fd00::1>fd00::2");
+	assert_string_equal(attempts("10.0.0.1", "10.0.0.2", 77), "10.0.0.1>10.0.0.2");
+	assert_string_equal(attempts("10.0.0.1", "fd00::2", 0), "");
+}
+
+static void lanes(void **state)
+{
+	static const struct {
+		const char *low, *high;
+		unsigned n;
+	} cases[] = {{"10.0.0.1", "10.0.0.2", 1}, {"10.1.0.1 10.2.0.1", "10.1.0.2 10.2.0.2", 2},
+		{"10.1.0.1 10.2.0.1", "10.1.0.2", 1}, {"10.0.0.1 fd00::1", "10.0.0.2 fd00::2", 1},
+		{"10.0.0.1 fd00::1 fd01::1", "fd00::2 fd01::2", 2},
+		{"fd00::1 fd01::1 10.0.0.1", "10.0.0.2 fd00::2 fd01::2", 2}};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct gci_reach low = reach(cases[i].low), high = reach(cases[i].high);
+
+		assert_int_equal(gci_reach_lanes(&low, &high), cases[i].n);
+	}
 }
 
 /* The peer's scope would say nothing here: it is ours. */
 static void our_scope(void **state)
 {
-	struct gci_address mine, from, to;
+	struct gci_own mine = own("fe80::1%lo");
 	struct gci_reach theirs = reach("fe80::2");
+	struct gci_address from, to;
 
 	(void)state;
-	assert_int_equal(gci_address_make(&mine, "fe80::1%lo", 0), 0);
-	assert_int_equal(gci_reach_pair(&mine, 1, &theirs, 0, &from, &to), 0);
-	assert_int_equal(from.v6.sin6_scope_id, mine.v6.sin6_scope_id);
+	assert_int_equal(gci_reach_pair(&mine, &theirs, 0, 0, &from, &to), 0);
 	assert_true(to.v6.sin6_scope_id > 0);
-	assert_int_equal(to.v6.sin6_scope_id, mine.v6.sin6_scope_id);
+	assert_int_equal(from.v6.sin6_scope_id, mine.at[0].v6.sin6_scope_id);
+	assert_int_equal(to.v6.sin6_scope_id, mine.at[0].v6.sin6_scope_id);
 }
 
 /* Single connections between many ranks use two addresses alike: all of them, and each rank's. */
@@ -222,6 +313,9 @@ int main(void)
 		cmocka_unit_test(nonsense_is_refused),
 		cmocka_unit_test(addresses_of_equal_numbers),
 		cmocka_unit_test(of_one_family),
+		cmocka_unit_test(of_the_same_network),
+		cmocka_unit_test(what_is_tried_next),
+		cmocka_unit_test(lanes),
 		cmocka_unit_test(our_scope),
 		cmocka_unit_test(turns_are_fair),
 		cmocka_unit_test(kinds_of_addresses),

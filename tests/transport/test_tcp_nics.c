@@ -16,21 +16,21 @@ static struct gci_reach list[2];
 static int several_open(struct world *w)
 {
 	struct gci_tcp_config tcp = {.reach = list};
-	struct gci_address at[2][2];
+	struct gci_own mine[2] = {{.leave_from = 1}, {.leave_from = 1}};
 	const struct gci_ports any = {0};
 	int fds[2], r;
 	unsigned k;
 
 	for (r = 0; r < 2; r++) {
 		for (k = 0; k < 2; k++)
-			assert_int_equal(gci_address_make(&at[r][k], ips[r][k], 0), 0);
+			assert_int_equal(gci_address_make(&mine[r].at[k], ips[r][k], 0), 0);
 		assert_int_equal(
-			gci_tcp_listen(at[r], naddrs[r], &any, 0, &fds[r], &list[r], NULL), 0);
+			gci_tcp_listen(mine[r].at, naddrs[r], &any, 0, &fds[r], &list[r], NULL), 0);
 		assert_int_equal(list[r].n, naddrs[r]);
 	}
 	for (r = 0; r < 2; r++) {
 		tcp.listen_fd = fds[r];
-		tcp.own = at[r];
+		tcp.own = &mine[r];
 		assert_int_equal(gci_tcp_create(&w->tp[r], &w->config[r], &tcp, NULL), 0);
 	}
 	return 0;
