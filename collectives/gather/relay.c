@@ -11,9 +11,13 @@
 #include "collectives/gather/gather.h"
 
 /* A block's way: its owner, who sends it over the WAN, who takes it in, the root. */
-#define WAY 4
+#define WAY     4
+#define WAN_LEG 1
 
 #define LAN_AHEAD 2 /* segments of the next rank that are asked for while the last ones come */
+
+/* What a switch's port surely holds of two flows that meet there. */
+#define PORT_NBYTES (384u << 10)
 
 struct relay {
 	struct gci_builder *b;
@@ -21,7 +25,9 @@ struct relay {
 	struct gci_route_segments cut;
 	/* Ranks of one cluster take turns; and so do clusters, at the root. */
 	struct gci_turns ranks, clusters;
-	int wait; /* this cluster has to */
+	int wait;         /* this cluster has to */
+	uint64_t unasked; /* elements of it that go over the WAN before the root asks for them */
+	uint64_t before;  /* elements that the root takes in before it */
 };
 
 static void find_way(const struct gci_coll *c, const struct gci_route *r, int index, int way[WAY])
@@ -45,6 +51,17 @@ static void receive(struct relay *w, int from, uint32_t tag, struct gci_slice s)
 		gci_turn_step(&w->ranks, step, s.length, 1);
 	if (w->b->rank == w->c->root)
 		gci_turn_step(&w->clusters, step, s.length, w->wait);
+}
+
+/* A segment has been sent over the WAN: at once, or when its turn comes. */
+static void go_or_wait(struct relay *w, uint64_t elements)
+{
+	if (elements <= w->unasked) {
+		w->unasked -= elements;
+		return;
+	}
+	w->unasked = 0;
+	gci_patient(w->b);
 }
 
 /* This rank's legs of the way, if it is on it. */
@@ -78,6 +95,8 @@ static void walk_way(struct relay *w, const int way[WAY])
 				receive(w, way[leg], tag, part);
 			if (way[leg] == b->rank)
 				gci_send(b, way[leg + 1], tag, part);
+			if (way[leg] == b->rank && leg == WAN_LEG)
+				go_or_wait(w, part.length);
 		}
 }
 
@@ -89,6 +108,20 @@ static uint64_t sum_of_blocks(const struct relay *w, int cluster)
 	return gci_blocks_len(w->c, &g, 0, g.n);
 }
 
+/* Short messages go unasked, and would meet what the root takes in before them at its port, which
+ * loses what it cannot hold. So only what arrives when that is over, or nearly; or what fills the
+ * port until the first that was asked for can be there, a round trip after the beginning. */
+static uint64_t unasked(const struct relay *w, int from, int home)
+{
+	uint64_t round_trip = gci_wan_in_flight(w->c, from, home), way = round_trip / 2, n;
+	uint64_t room = PORT_NBYTES / w->c->esize;
+
+	if (!w->wait || w->before <= way)
+		return UINT64_MAX;
+	n = w->before < round_trip ? round_trip - w->before : 0;
+	return w->before - way > room && n > room ? room : n;
+}
+
 static void far_cluster(struct relay *w, int from)
 {
 	const struct gci_topo *t = w->c->topo;
@@ -96,6 +129,7 @@ static void far_cluster(struct relay *w, int from)
 	struct gci_route r = gci_route(w->c, from, home);
 
 	w->wait = gci_wan_fills_nic(t, from, home, 1);
+	w->unasked = unasked(w, from, home);
 	gci_turn(&w->clusters, sum_of_blocks(w, from));
 	for (i = 0; i < gci_topo_size(t, from); i++) {
 		find_way(w->c, &r, i, way);
@@ -109,8 +143,7 @@ static void near_cluster(struct relay *w)
 	int home = t->cluster[w->c->root], i;
 
 	w->wait = 0;
-	gci_turn(
-		&w->clusters, sum_of_blocks(w, home) - gci_block_len(w->c, w->c->root, w->c->root));
+	gci_turn(&w->clusters, w->before);
 	for (i = 0; i < gci_topo_size(t, home); i++) {
 		int rank = gci_topo_members(t, home)[i];
 		int way[WAY] = {rank, w->c->root, w->c->root, w->c->root};
@@ -134,9 +167,14 @@ void gci_emit_gather_relay(struct gci_builder *b, const struct gci_coll *c)
 	if (b->rank == c->root)
 		gci_copy_some(
 			b, gci_out_block(c, b->rank, b->rank), gci_in_block(c, b->rank, b->rank));
+	w.before = sum_of_blocks(&w, home) - gci_block_len(c, c->root, c->root);
 	if (mine == home)
 		near_cluster(&w);
-	for (k = 1; k < t->nclusters; k++)
-		if (mine == home || mine == (home + k) % t->nclusters)
-			far_cluster(&w, (home + k) % t->nclusters);
+	for (k = 1; k < t->nclusters; k++) {
+		int from = (home + k) % t->nclusters;
+
+		if (mine == home || mine == from)
+			far_cluster(&w, from);
+		w.before += sum_of_blocks(&w, from);
+	}
 }
