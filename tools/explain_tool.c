@@ -154,6 +154,7 @@ int gct_explain(const struct gct_plan_options *o)
 		wish.streams = o->streams ? o->streams : x.trace.streams;
 		wish.hosts = (const char *const *)x.trace.hosts;
 		wish.nhosts = x.trace.nranks;
+		wish.topo_digest = x.trace.topo_digest;
 		rc = gct_site_make(&x.site, &wish);
 	}
 	if (!rc)

@@ -18,6 +18,7 @@ struct gct_site_wish {
 	int nhosts;
 	uint32_t dilation, streams; /* 0: as the grid has them */
 	const char *params;         /* a file, or NULL */
+	uint64_t topo_digest;       /* of a recorded run; 0: none */
 };
 
 struct gct_site {

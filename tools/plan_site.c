@@ -66,13 +66,20 @@ static int find_hosts(struct gct_site *s, const struct gct_site_wish *w)
 	return 0;
 }
 
-static int make_network(struct gct_site *s, uint32_t streams)
+static int make_network(struct gct_site *s, const struct gct_site_wish *w)
 {
+	uint32_t streams = w->streams;
 	int i, n;
 
 	if (gci_topo_create(&s->topo, &s->place.grid, s->hosts, s->nranks))
 		return gct_plan_nomem();
 	s->topo_digest = gci_topo_digest(&s->topo);
+	/* It may have run on one machine, whatever its hosts are called. */
+	if (w->topo_digest && w->topo_digest != s->topo_digest) {
+		s->topo.one_host = 1;
+		s->topo.per_host = s->nranks;
+		s->topo_digest = gci_topo_digest(&s->topo);
+	}
 	n = s->topo.nclusters;
 	s->clusters = gci_calloc((size_t)n, sizeof(*s->clusters));
 	if (!s->clusters)
@@ -105,7 +112,7 @@ int gct_site_make(struct gct_site *s, const struct gct_site_wish *w)
 		rc = read_params(s, w->params);
 	if (!rc)
 		rc = find_hosts(s, w);
-	return rc ? rc : make_network(s, w->streams);
+	return rc ? rc : make_network(s, w);
 }
 
 void gct_site_free(struct gct_site *s)
