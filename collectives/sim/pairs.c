@@ -7,6 +7,8 @@
 #include "base/prng.h"
 #include "collectives/blocks/peers.h"
 
+#define INITIAL_NBYTES (10u * 1448) /* window of a new connection */
+
 static uint64_t slot_of(const struct gci_sim *m, int src, int dst)
 {
 	return gci_digest(0, (uint64_t)src << 32 | (uint32_t)dst) & (m->pairs_cap - 1);
@@ -86,6 +88,7 @@ static struct gci_pair *make_pair(struct gci_sim *m, int src, int dst)
 	p->eager_left = p->link->eager_nbytes;
 	p->weight = streams_of(m, p);
 	p->open_ns = m->net->cold ? m->now + 3 * p->link->latency_ns : 0;
+	p->window = (uint64_t)INITIAL_NBYTES * (unsigned)p->weight;
 	return p;
 }
 

@@ -41,12 +41,16 @@ struct gci_sim_times {
 struct gci_pair {
 	int src, dst;
 	const struct gci_simnet_link *link;
-	int link_no;            /* of the tables by pair of clusters */
-	uint64_t back_ns;       /* the way back */
-	uint64_t free_ns;       /* its connections can take more from then on */
-	uint64_t eager_left;    /* allowance */
-	uint64_t sent;          /* bytes, ever */
-	uint64_t open_ns;       /* when its connections are (cold); GCI_NEVER: not asked for */
+	int link_no;         /* of the tables by pair of clusters */
+	uint64_t back_ns;    /* the way back */
+	uint64_t free_ns;    /* its connections can take more from then on */
+	uint64_t eager_left; /* allowance */
+	uint64_t sent;       /* bytes, ever */
+	uint64_t open_ns;    /* cold: when its connections are there */
+	uint64_t window;     /* cold: bytes that they send in a round trip */
+	uint64_t
+		round_ns; /* cold: the end of the one under way; then until the next SEND none is */
+	uint64_t round_nbytes;  /* cold: sent in it */
 	uint64_t unsent_handed; /* bytes that the kernel has, not the NIC */
 	struct gci_isends isends;
 	struct gci_sim_message *head, *tail, *next_handed;

@@ -14,7 +14,6 @@
 #define KERNEL_NBYTES  (256u << 10) /* that a connection takes from its process ahead of the NIC */
 #define MESSAGE_NBYTES 64           /* what a message counts besides its bytes */
 #define SMALL_NBYTES   1024         /* allowance is not counted for these */
-#define INITIAL_NBYTES (10u * 1448) /* window of a new connection */
 
 /* ---- a NIC's way out */
 
@@ -155,27 +154,39 @@ void gci_sim_credit(struct gci_sim *m, struct gci_sim_message *msg)
 
 /* ---- sending */
 
-/* In slow start a connection sends its window once per round trip, and twice as much in the next.
- * How much more may go now; 0: nothing until *until. */
-static uint64_t window_left(const struct gci_sim *m, const struct gci_pair *p, uint64_t *until)
+static int starts_slowly(const struct gci_sim *m, const struct gci_pair *p)
 {
-	uint64_t rtt = 2 * p->link->latency_ns, round, all;
+	return m->net->cold && p->link->latency_ns;
+}
 
-	if (!m->net->cold || !rtt)
+/* In slow start a connection sends its window once per round trip, and as much more in the next as
+ * was acknowledged in this one, if most of the window was needed (Linux, tcp_is_cwnd_limited). How
+ * much more may go now; 0: nothing until *until. */
+static uint64_t window_left(const struct gci_sim *m, struct gci_pair *p, uint64_t *until)
+{
+	if (!starts_slowly(m, p))
 		return UINT64_MAX;
-	*until = p->open_ns;
-	if (m->now < p->open_ns)
-		return 0;
-	round = (m->now - p->open_ns) / rtt;
-	if (round > 30)
-		return UINT64_MAX;
-	all = ((2ull << round) - 1) * INITIAL_NBYTES * (unsigned)p->weight;
-	*until = p->open_ns + (round + 1) * rtt;
-	return all > p->sent ? all - p->sent : 0;
+	if (m->now >= p->round_ns) {
+		if (2 * p->round_nbytes > p->window)
+			p->window += p->round_nbytes;
+		p->round_nbytes = 0;
+	}
+	*until = gci_sim_later(p->open_ns, p->round_ns);
+	return m->now < p->open_ns ? 0 : p->window - p->round_nbytes;
+}
+
+/* A round trip begins with what is sent when none is under way: idle connections do not grow. */
+static void use_window(const struct gci_sim *m, struct gci_pair *p, uint64_t nbytes)
+{
+	if (!starts_slowly(m, p))
+		return;
+	if (m->now >= p->round_ns)
+		p->round_ns = m->now + 2 * p->link->latency_ns;
+	p->round_nbytes += nbytes;
 }
 
 /* When this pair may send: now, or later. */
-static uint64_t sendable_ns(const struct gci_sim *m, const struct gci_pair *p, uint64_t *most)
+static uint64_t sendable_ns(const struct gci_sim *m, struct gci_pair *p, uint64_t *most)
 {
 	const struct gci_sim_rank *to = &m->ranks[p->dst];
 	uint64_t at = gci_sim_later(m->now, p->free_ns), room, until = 0;
@@ -235,6 +246,7 @@ static void send_piece(struct gci_sim *m, struct gci_pair *p, uint64_t most)
 	last = gci_sim_later(gci_sim_later(r->tx_ns, p->free_ns), m->link_free_ns[link]);
 	if (m->net->host == GCI_HOST_HALF_DUPLEX)
 		r->rx_ns = gci_sim_later(r->rx_ns, r->tx_ns);
+	use_window(m, p, n);
 	p->sent += n;
 	r->tx_nbytes += n;
 	m->ranks[p->dst].rx_nbytes += n;
