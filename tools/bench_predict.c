@@ -12,16 +12,6 @@ struct gct_bench_predictor {
 	int measured; /* params were read */
 };
 
-static void set_streams(struct gct_bench_predictor *p, const struct gct_bench *b)
-{
-	const struct gci_topo *t = &b->comm->topo;
-	int i;
-
-	for (i = 0; i < t->nclusters * t->nclusters; i++)
-		if (i % (t->nclusters + 1) && b->comm->engine->streams)
-			p->net.links[i].streams = b->comm->engine->streams;
-}
-
 struct gct_bench_predictor *gct_bench_predict_begin(
 	const struct gct_bench *b, const char *params, struct gci_error *e)
 {
@@ -42,7 +32,7 @@ struct gct_bench_predictor *gct_bench_predict_begin(
 		gct_bench_predict_end(p);
 		return NULL;
 	}
-	set_streams(p, b);
+	gci_simnet_streams(&p->net, b->comm->engine->streams);
 	return p;
 }
 

@@ -86,11 +86,9 @@ static int make_network(struct gct_site *s, const struct gct_site_wish *w)
 		return gct_plan_nomem();
 	for (i = 0; i < n; i++)
 		s->clusters[i] = s->place.grid.clusters[s->topo.in_grid[i]].name;
-	for (i = 0; streams && i < n * n; i++)
-		if (i / n != i % n)
-			s->topo.links[i].streams = streams;
 	if (gci_simnet_init(&s->net, &s->topo, s->has_params ? &s->params : NULL))
 		return gct_plan_nomem();
+	gci_simnet_streams(&s->net, streams);
 	return 0;
 }
 

@@ -139,12 +139,14 @@ static int open_grid(struct gct_tune *t)
 
 static int open_job(struct gct_tune *t)
 {
+	char streams[24];
 	int rc = 0;
 
 	t->grid = t->bench.comm->engine->grid;
 	t->topo = &t->bench.comm->topo;
+	snprintf(streams, sizeof(streams), "%llu", (unsigned long long)t->o.streams);
 	if (t->o.streams)
-		rc = gcoll_comm_set(t->bench.comm, "streams", t->o.streams);
+		rc = gcoll_comm_set(t->bench.comm, "streams", streams);
 	return rc;
 }
 
@@ -187,10 +189,9 @@ static int set_up(struct gct_tune *t)
 		read_params(t);
 	if (!rc && gct_tune_is_first(t) && t->o.output)
 		rc = gct_try_to_write(t->o.output);
-	if (!rc && gci_simnet_init(&t->net, t->topo, t->has_params ? &t->params : NULL))
-		rc = out_of_memory();
-	if (!rc && gci_decider_init(&t->decider, t->topo,
-			   t->bench.comm ? t->bench.comm->engine->streams : 0))
+	if (!rc)
+		rc = gct_tune_net(t, t->topo, &t->net);
+	if (!rc && gci_decider_init(&t->decider, t->topo, gct_tune_streams(t)))
 		rc = out_of_memory();
 	if (!rc && t->bench.comm)
 		rc = open_buffers(t);
@@ -277,7 +278,7 @@ static int tune_by_searches(struct gct_tune *t, const struct gct_tune_case *c)
 	if (!rc && gct_tune_is_first(t)) {
 		gct_tune_print_answers(t, c, a, n);
 		if (best && best->r.best_ns != GCI_NEVER) {
-			rc = gct_tune_simulate(t, c, &best->r.best, &predicted);
+			rc = gct_tune_simulate(t, &t->net, &c->coll, &best->r.best, &predicted);
 			if (!rc)
 				rc = decide(t, c, &best->r.best, predicted.ns,
 					t->bench.comm ? best->r.best_ns : 0);

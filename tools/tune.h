@@ -35,7 +35,8 @@ struct gct_tune_options {
 	int nsearches;
 	uint64_t iterations, measure, root;
 	uint64_t least_segment;
-	const char *params, *output, *recorded, *grid, *streams;
+	uint64_t streams; /* 0: as the grid says */
+	const char *params, *output, *recorded, *grid;
 	int simulated, compare;
 };
 
@@ -98,9 +99,15 @@ static inline int gct_tune_is_first(const struct gct_tune *t)
 
 /* A GCOLL_ERR_*, with the text as gci_comm_error() has it. All of these run on all ranks. */
 
-/* One candidate's cost for the case, by simulation (on the ranks that ask) or by measuring. */
-int gct_tune_simulate(struct gct_tune *t, const struct gct_tune_case *c,
-	const struct gci_candidate *how, struct gci_trial *trial);
+/* Connections per pair of ranks in different clusters; 0: as the grid says. */
+uint32_t gct_tune_streams(const struct gct_tune *t);
+
+/* The network of these ranks, as measured, with the streams that were asked for. To be freed. */
+int gct_tune_net(const struct gct_tune *t, const struct gci_topo *topo, struct gci_simnet *net);
+
+/* One candidate's cost, by simulation (on the ranks that ask) or, for the case, by measuring. */
+int gct_tune_simulate(const struct gct_tune *t, const struct gci_simnet *net,
+	const struct gci_coll *c, const struct gci_candidate *how, struct gci_trial *trial);
 int gct_tune_measure(struct gct_tune *t, const struct gct_tune_case *c,
 	const struct gci_candidate *how, struct gci_trial *trial);
 

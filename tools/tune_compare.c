@@ -37,7 +37,7 @@ static int simulate(void *ctx, const struct gci_candidate *how, struct gci_trial
 {
 	struct asked *a = ctx;
 
-	return gct_tune_simulate(a->t, a->c, how, trial);
+	return gct_tune_simulate(a->t, &a->t->net, &a->c->coll, how, trial);
 }
 
 /* The paper's formulas are of bcasts down these trees. */

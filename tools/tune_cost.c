@@ -31,12 +31,26 @@ static int keep(struct gct_tune *t, const struct gci_candidate *how, const struc
 	return 0;
 }
 
-int gct_tune_simulate(struct gct_tune *t, const struct gct_tune_case *c,
-	const struct gci_candidate *how, struct gci_trial *trial)
+uint32_t gct_tune_streams(const struct gct_tune *t)
+{
+	/* A job was told of them; it may have been by other means, too. */
+	return t->bench.comm ? t->bench.comm->engine->streams : (uint32_t)t->o.streams;
+}
+
+int gct_tune_net(const struct gct_tune *t, const struct gci_topo *topo, struct gci_simnet *net)
+{
+	if (gci_simnet_init(net, topo, t->has_params ? &t->params : NULL))
+		return out_of_memory();
+	gci_simnet_streams(net, gct_tune_streams(t));
+	return 0;
+}
+
+int gct_tune_simulate(const struct gct_tune *t, const struct gci_simnet *net,
+	const struct gci_coll *c, const struct gci_candidate *how, struct gci_trial *trial)
 {
 	const struct gci_predict_limits limits = {.most_steps = GCT_MOST_STEPS};
 	uint64_t from = gci_now_ns();
-	int rc = gci_predict(&t->net, &c->coll, how, &limits, &trial->ns);
+	int rc = gci_predict(net, c, how, &limits, &trial->ns);
 
 	if (rc && rc != GCOLL_ERR_INVAL)
 		return out_of_memory();
@@ -103,7 +117,7 @@ static int simulate(void *ctx, const struct gci_candidate *how, struct gci_trial
 {
 	struct asked *a = ctx;
 
-	return gct_tune_simulate(a->t, a->c, how, trial);
+	return gct_tune_simulate(a->t, &a->t->net, &a->c->coll, how, trial);
 }
 
 /* Equal times stay as they were found: the default first. */

@@ -87,6 +87,13 @@ static int parse_least(struct gct_tune_options *o, const char *value)
 	return wrong("--least-segment", value, GCI_BYTES_EXPECTED);
 }
 
+static int parse_streams(struct gct_tune_options *o, const char *value)
+{
+	if (!gci_parse_uint(value, 64, &o->streams) && o->streams)
+		return 0;
+	return wrong("--streams", value, "a number from 1 to 64");
+}
+
 static int parse_option(struct gct_tune_options *o, int c, char *value)
 {
 	switch (c) {
@@ -121,8 +128,7 @@ static int parse_option(struct gct_tune_options *o, int c, char *value)
 		o->grid = value;
 		return 0;
 	case 's':
-		o->streams = value;
-		return 0;
+		return parse_streams(o, value);
 	case 'C':
 		o->compare = 1;
 		return 0;

@@ -105,22 +105,6 @@ static int measure_pairs(void *ctx, const int *from, const int *to, int n, struc
 
 /* ---- by simulation */
 
-static int simulate(struct gct_tune *t, const struct gci_simnet *net, const struct gci_coll *c,
-	const struct gci_candidate *how, struct gci_trial *trial)
-{
-	const struct gci_predict_limits limits = {.most_steps = GCT_MOST_STEPS};
-	uint64_t from = gci_now_ns();
-	int rc = gci_predict(net, c, how, &limits, &trial->ns);
-
-	if (rc == GCOLL_ERR_INVAL)
-		trial->ns = GCI_NEVER;
-	else if (rc)
-		return out_of_memory();
-	trial->runs = 1;
-	trial->spent_ns = (gci_now_ns() - from) * t->dilation;
-	return 0;
-}
-
 static int simulate_path(
 	void *ctx, const int *ranks, int n, uint64_t segment_nbytes, struct gci_trial *trial)
 {
@@ -136,11 +120,12 @@ static int simulate_path(
 		return out_of_memory();
 	c.topo = &topo;
 	c.root = 0;
-	if (gci_simnet_init(&net, &topo, a->t->has_params ? &a->t->params : NULL)) {
+	rc = gct_tune_net(a->t, &topo, &net);
+	if (rc) {
 		gci_topo_free(&topo);
-		return out_of_memory();
+		return rc;
 	}
-	rc = simulate(a->t, &net, &c, &how, trial);
+	rc = gct_tune_simulate(a->t, &net, &c, &how, trial);
 	gci_simnet_free(&net);
 	gci_topo_free(&topo);
 	return rc;
@@ -161,7 +146,7 @@ static int simulate_pairs(void *ctx, const int *from, const int *to, int n, stru
 		return out_of_memory();
 	for (i = 0; i < n; i++)
 		counts[(size_t)from[i] * p + (size_t)to[i]] = pair_nbytes(a->c);
-	rc = simulate(a->t, &a->t->net, &c, &how, trial);
+	rc = gct_tune_simulate(a->t, &a->t->net, &c, &how, trial);
 	gci_free(counts);
 	return rc;
 }

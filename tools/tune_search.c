@@ -20,7 +20,7 @@ static int cost(void *ctx, const struct gci_candidate *how, struct gci_trial *tr
 	struct asked *a = ctx;
 
 	if (!a->t->bench.comm)
-		return gct_tune_simulate(a->t, a->c, how, trial);
+		return gct_tune_simulate(a->t, &a->t->net, &a->c->coll, how, trial);
 	return gct_tune_measure(a->t, a->c, how, trial);
 }
 

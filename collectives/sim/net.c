@@ -89,6 +89,18 @@ static void fill_rates(struct gci_simnet *net, int a, int b)
 		out->pair_bps = 0;
 }
 
+void gci_simnet_streams(struct gci_simnet *net, uint32_t streams)
+{
+	int a, b, n = net->topo->nclusters;
+
+	for (a = 0; a < n; a++)
+		for (b = 0; b < n; b++)
+			if (a != b && streams) {
+				net->links[a * n + b].streams = streams;
+				fill_rates(net, a, b);
+			}
+}
+
 int gci_simnet_init(struct gci_simnet *net, const struct gci_topo *t, const struct gci_params *p)
 {
 	size_t n = (size_t)t->nclusters;

@@ -47,4 +47,8 @@ struct gci_simnet {
 int gci_simnet_init(struct gci_simnet *net, const struct gci_topo *t, const struct gci_params *p);
 void gci_simnet_free(struct gci_simnet *net);
 
+/* Pairs of ranks in different clusters have so many connections, not as many as the grid says, and
+ * what those carry; 0 changes nothing. */
+void gci_simnet_streams(struct gci_simnet *net, uint32_t streams);
+
 #endif
