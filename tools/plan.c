@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MOST_STEPS        (1u << 20) /* of each way, on all ranks */
+#define MOST_STEPS        (2u << 20) /* of each way, on all ranks */
 #define MOST_CHOICE_STEPS (1u << 24) /* of the choice */
 
 /* ---- which way */

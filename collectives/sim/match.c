@@ -109,7 +109,7 @@ static int match_all(struct gci_shape *s, int nranks)
 }
 
 int gci_shape_make(struct gci_shape *s, const struct gci_algorithm *a, const struct gci_coll *c,
-	uint64_t most_steps, uint64_t *nsteps)
+	uint64_t most_steps)
 {
 	int r, rc = 0, n = c->topo->nranks;
 
@@ -122,8 +122,8 @@ int gci_shape_make(struct gci_shape *s, const struct gci_algorithm *a, const str
 		rc = GCOLL_ERR_NOMEM;
 	for (r = 0; r < n && !rc; r++) {
 		rc = gci_emit(a, c, r, &s->sched[r]);
-		*nsteps += s->sched[r].nsteps;
-		if (!rc && most_steps && *nsteps > most_steps)
+		s->nsteps += s->sched[r].nsteps;
+		if (!rc && most_steps && s->nsteps > most_steps)
 			rc = GCOLL_ERR_INVAL;
 		s->match[r] = rc ? NULL : gci_calloc(s->sched[r].nsteps, sizeof(**s->match));
 		s->number[r] = rc ? NULL : gci_calloc(s->sched[r].nsteps, sizeof(**s->number));

@@ -14,8 +14,7 @@ static int make_shape(struct gci_sim *m, uint64_t window)
 {
 	struct gci_coll part = gci_window_of(&m->windows, &m->coll, window);
 
-	return gci_shape_make(&m->shapes[m->nshapes++], m->op->algorithm, &part, m->op->most_steps,
-		&m->r->nsteps);
+	return gci_shape_make(&m->shapes[m->nshapes++], m->op->algorithm, &part, m->op->most_steps);
 }
 
 static int make_shapes(struct gci_sim *m)
@@ -33,6 +32,11 @@ static int make_shapes(struct gci_sim *m)
 		if (!alike)
 			rc = make_shape(m, w + 1 == m->nwindows ? last : w);
 		m->shape_of[w] = m->nshapes - 1;
+		if (rc)
+			continue;
+		m->r->nsteps += m->shapes[m->nshapes - 1].nsteps;
+		if (!w && m->op->most_steps && m->r->nsteps * m->nwindows > m->op->most_steps)
+			m->nwindows = 1;
 	}
 	return rc;
 }
@@ -176,6 +180,7 @@ static int run(struct gci_sim *m)
 	while (!m->failed && gci_events_pop(&m->events, &e)) {
 		fetch(m, gci_events_next(&m->events));
 		m->now = e.ns;
+		m->r->nevents++;
 		handle(m, &e);
 		m->failed |= m->events.failed;
 	}
@@ -214,26 +219,60 @@ static void busiest(struct gci_sim *m)
 							m->pair_byte_time[m->pairs[i]->link_no]));
 }
 
-/* Once the pipeline is full, windows in the middle end at equal intervals, or as many at a time as
- * are under way. */
+/* x + part * n / of, at most GCI_SIM_MOST: times and bytes of absurd messages do not begin anew at
+ * 0. */
+static uint64_t plus(uint64_t x, uint64_t part, uint64_t n, uint64_t of)
+{
+	unsigned __int128 sum = x + (unsigned __int128)part * n / of;
+
+	return sum < GCI_SIM_MOST ? (uint64_t)sum : GCI_SIM_MOST;
+}
+
+/* When all of the first n windows were done. */
+static uint64_t done_ns(const struct gci_sim *m, uint64_t n)
+{
+	uint64_t ns = 0;
+
+	while (n--)
+		most(&ns, m->window_end_ns[n]);
+	return ns;
+}
+
+/* What as many windows more as are under way at a time take. Once the pipeline is full, those in
+ * the middle end at equal intervals, and none in less than whoever works hardest needs for it.
+ * Where the last of them did not end after the first, they share all there is: each takes its part
+ * of the whole. Of one window alone: where nobody works all the time, as long as that. */
+static uint64_t more_ns(const struct gci_sim *m)
+{
+	uint64_t work = m->r->busiest_ns / m->nwindows * GCI_MAX_INSTANCES, k = m->nwindows - 1;
+	uint64_t ns;
+
+	if (!k)
+		return work > m->r->ns ? work : m->r->ns;
+	ns = done_ns(m, k) - done_ns(m, k - GCI_MAX_INSTANCES);
+	if (!ns)
+		return m->r->ns / m->nwindows * GCI_MAX_INSTANCES;
+	return work > ns ? work : ns;
+}
+
 static void extrapolate(struct gci_sim *m)
 {
-	uint64_t left = m->windows.n - m->nwindows, k = m->nwindows - 2, more;
+	uint64_t left = m->windows.n - m->nwindows, more;
 	size_t i, n = (size_t)m->net->topo->nclusters;
 	int r;
 
 	if (!left)
 		return;
-	more = (m->window_end_ns[k] - m->window_end_ns[k - GCI_MAX_INSTANCES]) * left /
-	       GCI_MAX_INSTANCES;
+	more = more_ns(m);
 	m->r->extrapolated = 1;
-	m->r->ns += more;
+	m->r->ns = plus(m->r->ns, more, left, GCI_MAX_INSTANCES);
 	for (r = 0; r < m->net->topo->nranks; r++)
-		m->r->end_ns[r] += more;
+		m->r->end_ns[r] = plus(m->r->end_ns[r], more, left, GCI_MAX_INSTANCES);
 	for (i = 0; i < n * n; i++)
-		m->r->wan_nbytes[i] += m->r->wan_nbytes[i] / m->nwindows * left;
-	m->r->busiest_ns += m->r->busiest_ns / m->nwindows * left;
-	m->r->nmessages += m->r->nmessages / m->nwindows * left;
+		m->r->wan_nbytes[i] =
+			plus(m->r->wan_nbytes[i], m->r->wan_nbytes[i], left, m->nwindows);
+	m->r->busiest_ns = plus(m->r->busiest_ns, m->r->busiest_ns, left, m->nwindows);
+	m->r->nmessages = plus(m->r->nmessages, m->r->nmessages, left, m->nwindows);
 }
 
 static void most_tmp(struct gci_sim *m)

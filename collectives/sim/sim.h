@@ -30,11 +30,15 @@ struct gci_sim_op {
 	const struct gci_algorithm *algorithm;
 	const struct gci_coll *coll; /* the whole message, with parameters */
 	uint64_t window_nbytes;      /* 0: as communicators have it */
-	uint64_t most_steps;         /* of all ranks; more is GCOLL_ERR_INVAL. 0: no limit */
-	const uint64_t *start_ns;    /* [rank]: when each calls it; NULL: all at 0 */
+	/* Of all ranks and windows; more is GCOLL_ERR_INVAL, but where one window has no more only
+	 * that is simulated. 0: no limit. */
+	uint64_t most_steps;
+	const uint64_t *start_ns; /* [rank]: when each calls it; NULL: all at 0 */
 	void (*trace)(void *ctx, const struct gci_sim_event *e); /* may be NULL */
 	void *ctx;
 };
+
+#define GCI_SIM_MOST (UINT64_MAX / 2) /* no figure below is more: what would be, is that */
 
 struct gci_sim_result {
 	uint64_t ns;          /* from 0 to the last rank's end */
@@ -42,7 +46,9 @@ struct gci_sim_result {
 	uint64_t *wan_nbytes; /* [from * nclusters + to]: of payload; the diagonal: inside */
 	uint32_t *senders;    /* [the same]: distinct ranks that send */
 	uint64_t busiest_ns;  /* that any NIC's direction, connection or link was at work */
-	uint64_t nsteps, nmessages, most_tmp_nbytes; /* of one window; of all; of one rank */
+	uint64_t nsteps;      /* simulated: of all ranks, in windows that were */
+	uint64_t nevents;     /* that took: a step some three, more where messages go in pieces */
+	uint64_t nmessages, most_tmp_nbytes; /* of all; of one rank */
 	uint32_t nwindows;
 	int extrapolated; /* windows in the middle were not simulated one by one */
 };

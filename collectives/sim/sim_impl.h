@@ -19,6 +19,7 @@ struct gci_shape {
 	uint32_t **match;        /* [rank][step]: of a message, the peer's step */
 	uint32_t **number;       /* [rank][step]: of a message, its number among the receiver's */
 	uint32_t *nmessages;     /* [rank]: that it receives */
+	uint64_t nsteps;
 };
 
 /* A message under way; kept by its receiver. */
@@ -129,9 +130,10 @@ static inline const struct gci_sched *gci_sim_sched(const struct gci_sim *m, int
 	return &m->shapes[m->shape_of[w]].sched[rank];
 }
 
-/* Emits all ranks' schedules for this window; GCOLL_ERR_* with everything freed. */
+/* Emits all ranks' schedules for this window; GCOLL_ERR_* with everything freed, GCOLL_ERR_INVAL
+ * also where they have more steps than that (0: any number). */
 int gci_shape_make(struct gci_shape *s, const struct gci_algorithm *a, const struct gci_coll *c,
-	uint64_t most_steps, uint64_t *nsteps);
+	uint64_t most_steps);
 void gci_shape_free(struct gci_shape *s, int nranks);
 
 /* ---- ranks.c */

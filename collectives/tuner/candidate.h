@@ -32,7 +32,8 @@ void gci_candidate_apply(const struct gci_candidate *w, struct gci_coll *c);
  * of them only, and the rest is extrapolated. */
 struct gci_predict_limits {
 	uint64_t most_steps; /* of all ranks' schedules; 0: any number */
-	uint64_t *spent; /* may be NULL: the steps that were simulated are added, windows each */
+	uint64_t *spent; /* may be NULL: what was simulated is added, as if of small messages' steps
+			  */
 };
 
 /* Predicted time of `c` (without parameters) this way. limits may be NULL: all of it is simulated.

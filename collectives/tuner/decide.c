@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "collectives/tuner/candidates.h"
+#include "collectives/tuner/estimate.h"
 
 #include <string.h>
 
@@ -68,16 +69,11 @@ int gci_decider_init(struct gci_decider *d, const struct gci_topo *t, uint32_t s
 		d->most_steps = d->most_steps * GCI_DECIDE_PER_HOST / (unsigned)t->per_host;
 	if (gci_simnet_init(&d->net, t, NULL))
 		return GCOLL_ERR_NOMEM;
+	gci_simnet_streams(&d->net, streams);
 	for (a = 0; a < n; a++)
 		for (b = 0; b < n; b++) {
-			struct gci_simnet_link *l = &d->net.links[a * n + b];
-
 			d->blind |= a == b ? !t->nic_bps[a] : !gci_topo_link(t, a, b)->rate_bps;
 			d->capped |= a != b && gci_topo_link(t, a, b)->senders;
-			if (a == b || !streams)
-				continue;
-			l->pair_bps = l->pair_bps / l->streams * streams;
-			l->streams = streams;
 		}
 	return 0;
 }
@@ -110,38 +106,63 @@ static int keeps_cap(const struct gci_decider *d, const struct gci_candidate *w)
 	return !d->capped || (w->algorithm->traits & GCI_CAPS_SENDERS && !w->senders);
 }
 
+/* The fastest of the list that can be simulated within the effort. 0: *won and *best are set;
+ * GCOLL_ERR_INVAL: none. */
+static int simulate_others(struct gci_decider *d, const struct gci_coll *c,
+	const struct gci_candidate *list, size_t n, uint64_t *spent, struct gci_decision *won)
+{
+	const struct gci_candidate first = won->how;
+	struct gci_predict_limits limits = {.spent = spent};
+	uint64_t ns;
+	size_t i;
+	int rc, found = 0;
+
+	for (i = 0; i < n && *spent < d->most_steps; i++) {
+		if (gci_candidate_same(&list[i], &first) || !keeps_cap(d, &list[i]))
+			continue;
+		limits.most_steps = (d->most_steps - *spent) / 2 + 1;
+		rc = gci_predict(&d->net, c, &list[i], &limits, &ns);
+		if (rc == GCOLL_ERR_NOMEM)
+			return rc;
+		if (!rc && (!found || ns < won->ns)) {
+			*won = (struct gci_decision){list[i], GCI_BY_SIMULATION, ns};
+			found = 1;
+		}
+	}
+	return found ? 0 : GCOLL_ERR_INVAL;
+}
+
+/* What takes too long to simulate has a formula. Formulas err: half of what it says. */
+static int guess(struct gci_decider *d, const struct gci_coll *c, const struct gci_candidate *how,
+	uint64_t *ns)
+{
+	struct gci_estimator e;
+	int rc = gci_estimator_init(&e, &d->net, c);
+
+	*ns = rc ? 0 : gci_estimate(&e, how) / 2;
+	gci_estimator_free(&e);
+	return rc;
+}
+
 /* The fastest of the list, if it clearly beats what is in *how. */
 static int simulate(struct gci_decider *d, const struct gci_coll *c,
 	const struct gci_candidate *list, size_t n, struct gci_decision *how)
 {
-	uint64_t spent = 0, ns, best = 0;
-	struct gci_predict_limits limits = {.spent = &spent};
-	const struct gci_candidate *won = NULL;
-	size_t i;
-	int rc;
+	uint64_t spent = 0, usual;
+	struct gci_predict_limits limits = {.spent = &spent, .most_steps = d->most_steps / 2};
+	struct gci_decision won = {.how = how->how};
+	int rc = gci_predict(&d->net, c, &how->how, &limits, &how->ns);
 
-	limits.most_steps = d->most_steps / 2;
-	rc = gci_predict(&d->net, c, &how->how, &limits, &how->ns);
-	if (rc)
-		return rc;
-	for (i = 0; i < n && spent < d->most_steps; i++) {
-		if (!memcmp(&list[i], &how->how, sizeof(*list)) || !keeps_cap(d, &list[i]))
-			continue;
-		limits.most_steps = (d->most_steps - spent) / 2 + 1;
-		rc = gci_predict(&d->net, c, &list[i], &limits, &ns);
-		if (rc == GCOLL_ERR_NOMEM)
-			return rc;
-		if (!rc && (!won || ns < best)) {
-			won = &list[i];
-			best = ns;
-		}
-	}
-	how->by = GCI_BY_SIMULATION;
-	if (won && best <= how->ns - how->ns / 10) {
-		how->how = *won;
-		how->ns = best;
-	}
-	return 0;
+	usual = how->ns;
+	if (!rc)
+		how->by = GCI_BY_SIMULATION;
+	else if (rc != GCOLL_ERR_NOMEM)
+		rc = guess(d, c, &how->how, &usual);
+	if (!rc)
+		rc = simulate_others(d, c, list, n, &spent, &won);
+	if (!rc && won.ns <= usual - usual / 10)
+		*how = won;
+	return rc;
 }
 
 /* What costs too much to simulate is left to the first algorithm, which does by itself. */
@@ -205,8 +226,6 @@ int gci_decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decis
 
 	if (gci_kind_has_root(c->kind))
 		k.from = d->topo->cluster[c->root];
-	if (k.nbytes > GCI_DECIDE_NBYTES)
-		k.nbytes = GCI_DECIDE_NBYTES;
 	known = find(d, &k);
 	rc = known ? 0 : make(d, &k, &known);
 	if (rc)

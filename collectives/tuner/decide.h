@@ -42,10 +42,9 @@ int gci_decide_by_table(
 /* ---- by simulation */
 
 #define GCI_DECIDE_CANDIDATES 5
-#define GCI_DECIDE_RANKS      256           /* with more the first algorithm is taken */
-#define GCI_DECIDE_STEPS      24000         /* simulated for one decision: some 30 ms */
-#define GCI_DECIDE_PER_HOST   4             /* ranks that find a processor each; more share */
-#define GCI_DECIDE_NBYTES     (32ull << 20) /* longer messages run as this */
+#define GCI_DECIDE_RANKS      256   /* with more the first algorithm is taken */
+#define GCI_DECIDE_STEPS      60000 /* simulated for one decision: some 30 ms */
+#define GCI_DECIDE_PER_HOST   4     /* ranks that find a processor each; more share */
 
 struct gci_decided; /* one that is remembered */
 

@@ -6,8 +6,8 @@
 #include "collectives/blocks/layout.h"
 #include "collectives/blocks/windows.h"
 
-#define SIMULATED    32                      /* segments */
-#define MOST_WINDOWS (2 * GCI_MAX_INSTANCES) /* that the simulator runs */
+#define SIMULATED      32  /* segments */
+#define MOST_OF_BLOCKS 128 /* segments of all blocks together */
 
 struct times {
 	uint64_t ns, busiest_ns;
@@ -24,8 +24,7 @@ static int simulate(const struct gci_simnet *net, const struct gci_coll *c,
 
 	if (limits && limits->spent)
 		*limits->spent +=
-			rc ? op.most_steps / 4 /* made for nothing, not run */
-			   : r.nsteps * (r.nwindows < MOST_WINDOWS ? r.nwindows : MOST_WINDOWS);
+			rc ? op.most_steps / 4 : r.nevents / 3; /* made for nothing, not run */
 	t->ns = r.ns;
 	t->busiest_ns = r.busiest_ns;
 	gci_sim_result_free(&r);
@@ -47,79 +46,160 @@ static uint64_t extrapolate(
 	uint64_t more = few->ns > half->ns ? few->ns - half->ns : 0;
 	uint64_t work = few->busiest_ns / 2;
 
-	if (nfew > SIMULATED && more > 2 * work)
+	if (more > 2 * work)
 		more = 2 * work; /* still uneven: not for ever */
 	more = work > more ? work : more;
 	return few->ns + (uint64_t)((unsigned __int128)more * (n - nfew) / (nfew / 2));
 }
 
-/* The first segments, and how it goes on. part->segment is set. */
-static int predict_pipeline(const struct gci_simnet *net, struct gci_coll *part,
-	const struct gci_candidate *w, const struct gci_predict_limits *limits, uint64_t n,
-	uint64_t *ns)
-{
-	struct times half = {0}, few = {0};
-	uint64_t nfew = SIMULATED;
-	int rc;
+/* What a rank other than the root does in one window: how many steps, and how long its longest
+ * message is: the segment, for a pipeline. */
+struct outline {
+	uint64_t nsteps, longest;
+};
 
-	part->count = nfew / 2 * part->segment;
-	rc = simulate(net, part, w, limits, &half);
-	part->count = nfew * part->segment;
-	if (!rc)
-		rc = simulate(net, part, w, limits, &few);
-	if (!rc && is_uneven(&half, &few)) {
-		half = few;
-		nfew *= 2;
-		part->count = nfew * part->segment;
-		rc = simulate(net, part, w, limits, &few);
-	}
-	*ns = rc ? 0 : extrapolate(&half, &few, nfew, n);
-	return rc;
-}
-
-/* The longest message of a rank other than the root, 0: none. It is the segment, for a pipeline. */
-static int longest_message(
-	const struct gci_coll *c, const struct gci_candidate *w, uint64_t *longest)
+static int find_outline(
+	const struct gci_coll *c, const struct gci_candidate *w, struct outline *out)
 {
 	struct gci_sched s;
-	uint64_t most = 0;
 	uint32_t i;
 	int rc = gci_emit(w->algorithm, c, (c->root + 1) % c->topo->nranks, &s);
 
 	if (rc)
 		return rc;
+	*out = (struct outline){.nsteps = s.nsteps};
 	for (i = 0; i < s.nsteps; i++) {
-		if (s.steps[i].kind == GCI_STEP_SEND && s.steps[i].src.length > most)
-			most = s.steps[i].src.length;
-		if (s.steps[i].kind != GCI_STEP_SEND && s.steps[i].dst.length > most)
-			most = s.steps[i].dst.length;
+		const struct gci_step *p = &s.steps[i];
+		uint64_t n = p->kind == GCI_STEP_SEND ? p->src.length : p->dst.length;
+
+		if (p->kind <= GCI_STEP_RECV_REDUCE && n > out->longest)
+			out->longest = n;
 	}
 	gci_sched_free(&s);
-	*longest = most;
+	return 0;
+}
+
+/* A part of a message may be so short that an algorithm goes about it in another way. */
+static int is_alike(
+	const struct outline *part, uint64_t npart, const struct outline *all, uint64_t n)
+{
+	uint64_t a = part->nsteps * n, b = all->nsteps * npart;
+
+	return part->longest == all->longest && (a > b ? a - b : b - a) <= b / 8;
+}
+
+/* Of the pipeline *p: the whole message, with its segment; its first window. */
+struct pipeline {
+	const struct gci_candidate *how;
+	struct gci_coll coll, window;
+	uint64_t n, in_window; /* segments */
+	uint64_t least;        /* of them tell of the rest, at least */
+};
+
+/* How many segments run as all of them would; 0: no fewer do. */
+static int find_few(const struct pipeline *p, uint64_t *few)
+{
+	struct gci_coll part = p->coll;
+	struct outline all, some;
+	uint64_t n = p->least;
+	int rc = find_outline(&p->window, p->how, &all);
+
+	for (; !rc && 2 * n < p->n; n *= 2) {
+		part.count = n / 2 * part.segment;
+		rc = find_outline(&part, p->how, &some);
+		if (!rc && is_alike(&some, n / 2, &all, p->in_window)) {
+			*few = n;
+			return 0;
+		}
+	}
+	*few = 0;
+	return rc;
+}
+
+/* The first segments, and how it goes on. */
+static int predict_pipeline(const struct gci_simnet *net, const struct pipeline *p,
+	const struct gci_predict_limits *limits, uint64_t nfew, uint64_t *ns)
+{
+	struct times half = {0}, few = {0};
+	struct gci_coll part = p->coll;
+	int rc;
+
+	part.count = nfew / 2 * part.segment;
+	rc = simulate(net, &part, p->how, limits, &half);
+	part.count = nfew * part.segment;
+	if (!rc)
+		rc = simulate(net, &part, p->how, limits, &few);
+	if (!rc && is_uneven(&half, &few)) {
+		half = few;
+		nfew *= 2;
+		part.count = nfew * part.segment;
+		rc = simulate(net, &part, p->how, limits, &few);
+	}
+	*ns = rc ? 0 : extrapolate(&half, &few, nfew, p->n);
+	return rc;
+}
+
+/* Of blocks that all ranks have for all, every segment is one of as many as there are ranks. */
+static uint64_t least_segments(const struct gci_coll *c)
+{
+	uint64_t n = SIMULATED;
+
+	while (!gci_kind_has_vector(c->kind) && !gci_kind_has_root(c->kind) && n > 2 &&
+		n * (unsigned)c->topo->nranks > MOST_OF_BLOCKS)
+		n /= 2;
+	return n;
+}
+
+/* p->n is 0 where `c` does not run as a pipeline of segments. */
+static int find_pipeline(struct pipeline *p, const struct gci_coll *c)
+{
+	struct gci_windows w;
+	struct gci_coll cut = *c;
+	struct outline all;
+	int rc;
+
+	p->coll = *c;
+	if (!(p->how->algorithm->traits & GCI_USES_SEGMENT) || c->counts || !c->count)
+		return 0;
+	gci_windows_cut(&w, &cut, GCI_WINDOW_NBYTES);
+	gci_windows_segment(&cut, &w);
+	p->window = gci_window_of(&w, &cut, 0);
+	p->coll.segment = cut.segment;
+	rc = cut.segment ? 0 : find_outline(&p->window, p->how, &all);
+	if (!rc && !cut.segment)
+		p->coll.segment = all.longest;
+	if (rc || !p->coll.segment)
+		return rc;
+	if (p->coll.segment > p->window.count)
+		p->coll.segment = p->window.count;
+	p->window.segment = p->coll.segment;
+	p->least = least_segments(c);
+	p->n = (c->count - 1) / p->coll.segment + 1;
+	p->in_window = (p->window.count - 1) / p->coll.segment + 1;
 	return 0;
 }
 
 int gci_predict(const struct gci_simnet *net, const struct gci_coll *c,
 	const struct gci_candidate *w, const struct gci_predict_limits *limits, uint64_t *ns)
 {
-	uint64_t segment = 0, n;
-	struct gci_coll part = *c;
+	struct pipeline p = {.how = w};
+	struct gci_coll coll = *c;
 	struct times all = {0};
+	uint64_t few = 0;
 	int rc = 0;
 
 	if (gci_ineligible(w->algorithm, c))
 		return GCOLL_ERR_INVAL;
-	gci_candidate_apply(w, &part);
-	if (limits && (w->algorithm->traits & GCI_USES_SEGMENT) && !c->counts)
-		rc = longest_message(&part, w, &segment);
+	gci_candidate_apply(w, &coll);
+	if (limits)
+		rc = find_pipeline(&p, &coll);
+	if (!rc && p.n)
+		rc = find_few(&p, &few);
 	if (rc)
 		return rc;
-	n = segment ? (c->count - 1) / segment + 1 : 0;
-	if (n > 2 * SIMULATED) {
-		part.segment = segment;
-		return predict_pipeline(net, &part, w, limits, n, ns);
-	}
-	rc = simulate(net, &part, w, limits, &all);
+	if (few)
+		return predict_pipeline(net, &p, limits, few, ns);
+	rc = simulate(net, &coll, w, limits, &all);
 	*ns = all.ns;
 	return rc;
 }

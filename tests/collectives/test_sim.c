@@ -11,6 +11,7 @@
 #include "tests/collectives/topologies.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define KIB   1024u
@@ -235,6 +236,73 @@ static void slow_start(void **state)
 	gci_topo_free(&t);
 }
 
+/* A connection that waits does not grow: whenever the first byte is sent, its window is small. */
+static void idle_is_cold(void **state)
+{
+	const int apart[] = {1, 1, 0};
+	struct gci_sim_op op;
+	struct gci_sim_result r;
+	struct gci_simnet net;
+	uint64_t start_ns[2] = {0, 0}, warm, first = 0;
+	struct gci_topo t;
+	struct gci_coll c;
+
+	(void)state;
+	topology_make(&t, apart, 0, 1);
+	simple_net(&net, &t);
+	c = bytes(&t, GCI_BCAST, 4 * MIB);
+	warm = simulate(&net, &c, "sequential");
+	net.cold = 1;
+	op = (struct gci_sim_op){.algorithm = gci_algorithm_find(GCI_BCAST, "sequential"),
+		.coll = &c,
+		.start_ns = start_ns};
+	for (start_ns[0] = 250 * MS; start_ns[0] <= 1000 * MS; start_ns[0] += 250 * MS) {
+		assert_int_equal(gci_simulate(&net, &op, &r), 0);
+		assert_true(r.ns - start_ns[0] > 2 * warm);
+		first = first ? first : r.ns - start_ns[0];
+		assert_int_equal(r.ns - start_ns[0], first);
+		gci_sim_result_free(&r);
+	}
+	gci_simnet_free(&net);
+	gci_topo_free(&t);
+}
+
+/* However they are asked for, so many streams carry the same. */
+static void streams_of_the_net(void **state)
+{
+	static const char text[] = "[cluster a]\nhosts = a\nnic = 100Mbit\n"
+				   "[cluster b]\nhosts = b\nnic = 100Mbit\n"
+				   "[link a b]\nrate = 100Mbit\ndelay = 10ms\n"
+				   "flow_rate = 10Mbit\nstreams = %d\n";
+	char one[400], many[400];
+	struct gci_simnet net, want;
+	struct gci_topo t, wanted;
+	struct gci_coll c;
+	int n;
+
+	(void)state;
+	snprintf(one, sizeof(one), text, 2);
+	topology_parse(&t, one);
+	for (n = 1; n <= 16; n *= 2) {
+		snprintf(many, sizeof(many), text, n);
+		topology_parse(&wanted, many);
+		assert_int_equal(gci_simnet_init(&net, &t, NULL), 0);
+		assert_int_equal(gci_simnet_init(&want, &wanted, NULL), 0);
+		gci_simnet_streams(&net, 0);
+		assert_int_equal(net.links[1].streams, 2);
+		gci_simnet_streams(&net, (uint32_t)n);
+		assert_int_equal(net.links[0].streams, 1);
+		assert_int_equal(net.links[1].pair_bps, want.links[1].pair_bps);
+		c = bytes(&t, GCI_BCAST, MIB);
+		assert_int_equal(
+			simulate(&net, &c, "sequential"), simulate(&want, &c, "sequential"));
+		gci_simnet_free(&net);
+		gci_simnet_free(&want);
+		gci_topo_free(&wanted);
+	}
+	gci_topo_free(&t);
+}
+
 /* Measured rates and latencies replace the grid's; rates only where they are far from them. */
 static void from_measurement(void **state)
 {
@@ -386,6 +454,66 @@ static void many_windows(void **state)
 	gci_topo_free(&t);
 }
 
+/* Where windows end in another order than they began in; and with one window for all. */
+static void windows_in_any_order(void **state)
+{
+	static const enum gci_kind kinds[] = {GCI_ALLGATHER, GCI_ALLREDUCE, GCI_BCAST};
+	const int sizes[] = {2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 0};
+	struct gci_sim_result six, many, one;
+	struct gci_simnet net;
+	struct gci_topo t;
+	size_t i;
+
+	(void)state;
+	topology_make(&t, sizes, 0, 10);
+	assert_int_equal(gci_simnet_init(&net, &t, NULL), 0);
+	for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		struct gci_coll c = bytes(&t, kinds[i], 24 * MIB);
+		struct gci_sim_op op = {.algorithm = gci_algorithm_find(kinds[i], "gridcoll"),
+			.coll = &c,
+			.window_nbytes = 4 * MIB};
+
+		c.count /= gci_kind_has_vector(kinds[i]) ? 1 : 24;
+		assert_int_equal(gci_simulate(&net, &op, &six), 0);
+		c.count *= 20;
+		assert_int_equal(gci_simulate(&net, &op, &many), 0);
+		assert_in_range(many.ns, six.ns * 5, six.ns * 20);
+		op.most_steps = many.nsteps - 1;
+		assert_int_equal(gci_simulate(&net, &op, &one), 0);
+		assert_true(one.nsteps < many.nsteps / 4);
+		assert_in_range(one.ns, many.ns / 3, many.ns * 3); /* tells less */
+		gci_sim_result_free(&six);
+		gci_sim_result_free(&many);
+		gci_sim_result_free(&one);
+	}
+	gci_simnet_free(&net);
+	gci_topo_free(&t);
+}
+
+/* Times that no clock can hold stay at the most there is. */
+static void absurd_sizes(void **state)
+{
+	static const char text[] = "[cluster a]\nhosts = a[1-2]\nnic = 1kbit\n";
+	struct gci_sim_op op;
+	struct gci_sim_result r;
+	struct gci_simnet net;
+	struct gci_topo t;
+	struct gci_coll c;
+
+	(void)state;
+	topology_parse(&t, text);
+	assert_int_equal(gci_simnet_init(&net, &t, NULL), 0);
+	c = bytes(&t, GCI_BCAST, UINT64_MAX / 2);
+	op = (struct gci_sim_op){
+		.algorithm = gci_algorithm_find(GCI_BCAST, "binomial"), .coll = &c};
+	assert_int_equal(gci_simulate(&net, &op, &r), 0);
+	assert_true(r.ns == GCI_SIM_MOST);
+	assert_true(r.busiest_ns == GCI_SIM_MOST);
+	gci_sim_result_free(&r);
+	gci_simnet_free(&net);
+	gci_topo_free(&t);
+}
+
 /* Predictions with limits extrapolate pipelines: as a rule very close to what the whole gives. Not
  * where 32 segments still fit into the allowance of a WAN, and later ones wait for credit; nor
  * where the first ones flood a port. */
@@ -469,9 +597,13 @@ int main(void)
 		cmocka_unit_test(isends),
 		cmocka_unit_test(ports),
 		cmocka_unit_test(slow_start),
+		cmocka_unit_test(idle_is_cold),
+		cmocka_unit_test(streams_of_the_net),
 		cmocka_unit_test(from_measurement),
 		cmocka_unit_test(every_algorithm),
 		cmocka_unit_test(many_windows),
+		cmocka_unit_test(windows_in_any_order),
+		cmocka_unit_test(absurd_sizes),
 		cmocka_unit_test(many_segments),
 		cmocka_unit_test(limits),
 	};
