@@ -30,6 +30,7 @@ void gci_ep_free(struct gci_ep *ep)
 		if (ep->peers[i]) {
 			gci_replay_free(ep->peers[i]->replay);
 			gci_free(ep->peers[i]->credits);
+			gci_free(ep->peers[i]->pads);
 		}
 		gci_free(ep->peers[i]);
 	}
@@ -263,6 +264,8 @@ int gci_ep_head(struct gci_ep *ep, int peer, struct gci_life *life,
 	p->stats.rx_frames++;
 	if (life && gci_ep_on_ack(ep, p, life, &f))
 		return gci_ep_status(ep);
+	if (f.type == GCI_FRAME_PAD)
+		return gci_ep_on_pad(ep, p, &f, sink);
 	if (f.type != GCI_FRAME_DATA)
 		return on_frame(ep, p, life, &f);
 	sink->life = life;
@@ -321,4 +324,5 @@ void gci_ep_run(struct gci_ep *ep)
 		if (r->done)
 			r->done(r, r->status);
 	}
+	gci_ep_resume_pads(ep);
 }

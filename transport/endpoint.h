@@ -60,6 +60,11 @@ struct gci_ep_credit {
 	uint64_t nbytes, digest;
 };
 
+/* Padding to a peer, by stream. */
+struct gci_ep_pads {
+	uint64_t most, gone[GCI_TP_MAX_STREAMS];
+};
+
 struct gci_ep_peer {
 	int rank;
 	struct gci_tp_link link;
@@ -77,6 +82,7 @@ struct gci_ep_peer {
 	size_t nheld;         /* all of them wait for company; else 0 */
 	uint64_t held_nbytes; /* of their messages' allowance */
 	struct gci_list held; /* of the endpoint's list */
+	struct gci_ep_pads *pads; /* NULL: none asked for */
 
 	/* Receiving. */
 	uint64_t early_nbytes; /* allowance the peer has taken */
@@ -94,6 +100,7 @@ struct gci_ep_frame {
 	struct gci_tp_req *req; /* NULL: none, or `kept` has it */
 	struct gci_life *life;
 	struct gci_replay_frame *kept; /* until the peer has it; NULL: not kept */
+	int pad;
 };
 
 /* Where a frame's payload goes. */
@@ -103,7 +110,7 @@ struct gci_ep_sink {
 	uint32_t crc, sum;    /* as the header has it; of what is there */
 	int checked;          /* they must be the same */
 	uint64_t offset;
-	enum gci_frame_type type; /* only DATA has a payload, maybe of 0 bytes */
+	enum gci_frame_type type; /* DATA, maybe of 0 bytes, and PAD have a payload */
 	int ask;                  /* its sender waits for an acknowledgement */
 	struct gci_msg *msg;
 	struct gci_life *life;
@@ -124,6 +131,8 @@ struct gci_ep {
 	struct gci_tp_failure failure;
 	int told;           /* on_failure has been called, or must not be */
 	int silent;         /* stopped: no callbacks any more */
+	int warming;        /* there may be padding to send */
+	int bulk;           /* bulk data has come or gone: no padding any more */
 	uint64_t callbacks; /* called so far */
 };
 
@@ -220,7 +229,22 @@ int gci_ep_busy(const struct gci_ep *ep);
 /* Calls what is due: on_failure, piece and done of requests finished up to now. */
 void gci_ep_run(struct gci_ep *ep);
 
+/* As gci_tp_warm. 0 or the failure's status. */
+int gci_ep_warm(struct gci_ep *ep, int peer, uint64_t stream_nbytes);
+/* True if there is padding to send, to this peer or any; not while a request is under way. */
+int gci_ep_wants_pads(const struct gci_ep *ep, int peer);
+int gci_ep_warming(struct gci_ep *ep);
+/* Kicks all peers that want padding, if no request is under way. */
+void gci_ep_resume_pads(struct gci_ep *ep);
+/* A stream that has nothing else to send; 0: none. */
+int gci_ep_pull_pad(struct gci_ep *ep, int peer, unsigned stream, struct gci_life *life,
+	struct gci_ep_frame *f);
+
 /* For the endpoint's own files. */
+void gci_ep_note_bulk(struct gci_ep *ep, uint32_t nbytes);
+int gci_ep_on_pad(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f,
+	struct gci_ep_sink *sink);
+void *gci_ep_take_scratch(struct gci_ep *ep);
 void gci_ep_finish(struct gci_ep *ep, struct gci_tp_req *r, int status);
 int gci_ep_begin(struct gci_ep *ep, struct gci_tp_req *r, struct gci_ep_peer **p);
 int gci_ep_check(struct gci_ep *ep, int peer, const struct gci_tp_key *key, uint64_t digest);

@@ -19,7 +19,7 @@ static int landed_all(const struct gci_msg *m)
 	return m->seen && m->landed == m->nbytes;
 }
 
-static void *take_scratch(struct gci_ep *ep)
+void *gci_ep_take_scratch(struct gci_ep *ep)
 {
 	void *s = ep->scratch;
 
@@ -123,7 +123,7 @@ static int place(struct gci_ep *ep, struct gci_msg *m, struct gci_ep_sink *sink)
 		return gci_ep_fail(ep, GCOLL_ERR_PROTO, m->peer,
 			"from rank %d: a frame cut inside an element of %u bytes", m->peer,
 			r->align);
-	sink->scratch = take_scratch(ep);
+	sink->scratch = gci_ep_take_scratch(ep);
 	sink->dst = sink->scratch;
 	if (!sink->scratch)
 		return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for a frame");
@@ -146,6 +146,7 @@ int gci_ep_on_data(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_fr
 		return gci_ep_fail(ep, GCOLL_ERR_PROTO, p->rank,
 			"from rank %d: bytes of operation %llu, tag %u came twice", p->rank,
 			(unsigned long long)f->key.seq, f->key.tag);
+	gci_ep_note_bulk(ep, f->nbytes);
 	m->seen = 1;
 	m->moved += f->nbytes;
 	sink->msg = m;
@@ -194,6 +195,10 @@ int gci_ep_payload(struct gci_ep *ep, int peer, struct gci_ep_sink *sink)
 
 	if (gci_ep_status(ep))
 		return gci_ep_status(ep);
+	if (!m) { /* padding */
+		gci_ep_drop(ep, sink);
+		return 0;
+	}
 	if (sink->checked && sink->sum != sink->crc)
 		return gci_ep_fail(ep, GCOLL_ERR_CORRUPT, peer,
 			"%u bytes from rank %d (operation %llu, tag %u) arrived corrupted",
@@ -213,7 +218,8 @@ int gci_ep_payload(struct gci_ep *ep, int peer, struct gci_ep_sink *sink)
 
 void gci_ep_undo(struct gci_ep *ep, struct gci_ep_sink *sink)
 {
-	sink->msg->moved -= sink->nbytes;
+	if (sink->msg)
+		sink->msg->moved -= sink->nbytes;
 	gci_ep_drop(ep, sink);
 }
 

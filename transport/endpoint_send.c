@@ -254,6 +254,7 @@ static int pull_data(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m
 		.life = life};
 	if (!p->link.unchecked)
 		f.crc = gci_crc32c(0, out->payload, f.nbytes);
+	gci_ep_note_bulk(ep, f.nbytes);
 	r->moved += f.nbytes;
 	if (r->moved == r->nbytes)
 		leave_ready(ep, m);
@@ -297,6 +298,8 @@ void gci_ep_sent(struct gci_ep *ep, int peer, const struct gci_ep_frame *f)
 	struct gci_tp_req *r = f->req;
 
 	p->stats.tx_frames++;
+	if (f->pad)
+		return;
 	p->stats.tx_payload_nbytes += f->nbytes;
 	if (f->kept) {
 		gci_ep_gone(ep, p, f);

@@ -69,6 +69,10 @@ static int check(const struct gci_frame *f, struct gci_error *e)
 		if (f->nbytes)
 			break;
 		return 0;
+	case GCI_FRAME_PAD:
+		if (!f->nbytes || f->nbytes > GCI_FRAME_PAD_NBYTES)
+			break;
+		return 0;
 	case GCI_FRAME_LOST:
 		if (f->nbytes || f->key.tag >= GCI_TP_MAX_STREAMS || f->length > UINT32_MAX)
 			break;

@@ -22,10 +22,11 @@
  *	CREDIT	the message is waited for
  *	BYE	no DATA and no CREDIT follow on this connection
  *	ACK	only its `ack` counts
+ *	PAD	as much payload, which means nothing (endpoint_pad.c)
  *	LOST	stream `tag` was lost in its life number `comm`, after `length` whole frames
  *
- * Only HELLO and DATA have a payload. `ack` is how many DATA, CREDIT and LOST frames of the other
- * direction of this connection have come whole, modulo 2^32; 0 where nothing is replayed (see
+ * Only HELLO, DATA and PAD have a payload. `ack` is how many DATA, CREDIT and LOST frames of the
+ *other direction of this connection have come whole, modulo 2^32; 0 where nothing is replayed (see
  * replay.h). */
 #ifndef GCI_TRANSPORT_FRAME_H
 #define GCI_TRANSPORT_FRAME_H
@@ -43,7 +44,10 @@ enum gci_frame_type {
 	GCI_FRAME_BYE,
 	GCI_FRAME_ACK,
 	GCI_FRAME_LOST,
+	GCI_FRAME_PAD,
 };
+
+#define GCI_FRAME_PAD_NBYTES (32u << 10) /* most payload of a PAD */
 
 #define GCI_FRAME_ASK 1u /* a flag: the sender waits for an acknowledgement of this */
 

@@ -168,6 +168,15 @@ static uint64_t mem_timeout_ns(struct gci_tp *tp)
 	return 0;
 }
 
+static int mem_warm(struct gci_tp *tp, int peer, uint64_t stream_nbytes)
+{
+	struct gci_ep *ep = &((struct gci_mem *)tp)->ep;
+
+	if (peer >= 0)
+		gci_ep_warm(ep, peer, stream_nbytes);
+	return gci_ep_warming(ep);
+}
+
 static void mem_wake(struct gci_tp *tp)
 {
 	atomic_store(&((struct gci_mem *)tp)->woken, 1);
@@ -271,6 +280,7 @@ static const struct gci_tp_ops mem_ops = {
 	.irecv = mem_irecv,
 	.detach = mem_detach,
 	.connect = mem_connect,
+	.warm = mem_warm,
 	.progress = mem_progress,
 	.fd = mem_fd,
 	.timeout_ns = mem_timeout_ns,

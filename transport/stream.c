@@ -55,6 +55,8 @@ static int next_frame(struct gci_stream *s, struct gci_ep_frame *f)
 		return s->life && gci_ep_pull_ack(s->ep, s->peer, s->life, f);
 	if (gci_ep_pull(s->ep, s->peer, s->index, s->life, f))
 		return 1;
+	if (!s->bye && !s->nout)
+		return gci_ep_pull_pad(s->ep, s->peer, s->index, s->life, f);
 	if (!s->bye || gci_ep_status(s->ep))
 		return 0;
 	if (s->life && gci_ep_pull_ask(s->ep, s->peer, s->life, f))
@@ -137,7 +139,8 @@ void gci_stream_sent(struct gci_stream *s, size_t n)
 		if (s->gone < whole)
 			break;
 		s->gone -= whole;
-		p->stats.tx_stream_nbytes[s->index] += s->out[i].nbytes;
+		if (!s->out[i].pad)
+			p->stats.tx_stream_nbytes[s->index] += s->out[i].nbytes;
 		gci_ep_sent(s->ep, s->peer, &s->out[i]);
 	}
 	s->nout -= i;
@@ -189,7 +192,7 @@ static int take_head(struct gci_stream *s)
 	if (s->bye_seen && s->sink.type != GCI_FRAME_ACK)
 		return gci_ep_fail(s->ep, GCOLL_ERR_PROTO, s->peer,
 			"from rank %d: frames behind its goodbye", s->peer);
-	s->in_payload = s->sink.type == GCI_FRAME_DATA;
+	s->in_payload = s->sink.type == GCI_FRAME_DATA || s->sink.type == GCI_FRAME_PAD;
 	if (s->sink.type == GCI_FRAME_BYE)
 		s->bye_seen = 1;
 	return 0;

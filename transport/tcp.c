@@ -100,9 +100,11 @@ static void flush_peer(struct gci_tcp *t, struct gci_tcp_peer *p)
 {
 	unsigned i, n = t->ep.peers[p->rank]->link.streams;
 
-	for (i = 0; i < n && gci_ep_pending(&t->ep, p->rank); i++) {
+	for (i = 0; i < n; i++) {
 		struct gci_conn *c = p->conns[p->turn];
 
+		if (!gci_ep_pending(&t->ep, p->rank) && !gci_ep_wants_pads(&t->ep, p->rank))
+			break;
 		p->turn = (p->turn + 1) % n;
 		if (gci_conn_writable(c))
 			t->path->write(c);
@@ -267,6 +269,15 @@ static void tcp_connect(struct gci_tp *tp, int peer)
 	gci_ep_peer(&((struct gci_tcp *)tp)->ep, peer);
 }
 
+static int tcp_warm(struct gci_tp *tp, int peer, uint64_t stream_nbytes)
+{
+	struct gci_ep *ep = &((struct gci_tcp *)tp)->ep;
+
+	if (peer >= 0)
+		gci_ep_warm(ep, peer, stream_nbytes);
+	return gci_ep_warming(ep);
+}
+
 static void tcp_wake(struct gci_tp *tp)
 {
 	uv_async_send(&((struct gci_tcp *)tp)->async);
@@ -359,6 +370,7 @@ static const struct gci_tp_ops tcp_ops = {
 	.irecv = tcp_irecv,
 	.detach = tcp_detach,
 	.connect = tcp_connect,
+	.warm = tcp_warm,
 	.progress = tcp_progress,
 	.fd = tcp_fd,
 	.timeout_ns = tcp_timeout_ns,

@@ -126,6 +126,7 @@ struct gci_tp_stats {
 	uint32_t streams;                              /* open now */
 	uint32_t lost, restored;                       /* streams, so far */
 	uint64_t again_frames;                         /* sent again after a loss */
+	uint64_t tx_pad_nbytes, rx_pad_nbytes;         /* see gci_tp_warm; not in the others */
 	uint64_t tx_stream_nbytes[GCI_TP_MAX_STREAMS]; /* payload by stream */
 };
 
@@ -139,6 +140,11 @@ struct gci_tp_ops {
 	void (*detach)(struct gci_tp *tp, struct gci_tp_req *r);
 	/* Opens connections to `peer` ahead of need. */
 	void (*connect)(struct gci_tp *tp, int peer);
+	/* Opens connections and, while no request is under way, sends up to stream_nbytes of
+	 * padding on each of them, so that it carries more when the first bulk data comes; which
+	 * ends all padding. With peer -1 nothing is added. Returns whether there is still some to
+	 * be sent. */
+	int (*warm)(struct gci_tp *tp, int peer, uint64_t stream_nbytes);
 	/* Does what can be done, first waiting up to timeout_ns for something to do. Returns 0, or
 	 * the status of the first failure. */
 	int (*progress)(struct gci_tp *tp, uint64_t timeout_ns);
@@ -187,6 +193,11 @@ static inline void gci_tp_detach(struct gci_tp *tp, struct gci_tp_req *r)
 static inline void gci_tp_connect(struct gci_tp *tp, int peer)
 {
 	tp->ops->connect(tp, peer);
+}
+
+static inline int gci_tp_warm(struct gci_tp *tp, int peer, uint64_t stream_nbytes)
+{
+	return tp->ops->warm(tp, peer, stream_nbytes);
 }
 
 static inline int gci_tp_progress(struct gci_tp *tp, uint64_t timeout_ns)

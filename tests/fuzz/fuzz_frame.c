@@ -112,7 +112,8 @@ static const uint8_t *take(struct gci_reader *in, size_t *n)
 static void feed_frame(struct run *u, struct gci_reader *in)
 {
 	uint8_t bytes[GCI_FRAME_HEAD_NBYTES + 1024] = {0};
-	struct gci_frame f = {.type = gci_read_u8(in) % 5, .epoch = 1, .source = 1};
+	struct gci_frame f = {
+		.type = gci_read_u8(in) % (GCI_FRAME_PAD + 1), .epoch = 1, .source = 1};
 	const uint8_t *payload;
 	size_t n;
 

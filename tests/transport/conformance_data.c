@@ -434,6 +434,80 @@ static void what_is_waited_for(void **state)
 	free(to);
 }
 
+struct padding {
+	struct world *w;
+	uint64_t nbytes;
+};
+
+static int has_padded(void *arg)
+{
+	const struct padding *p = arg;
+	struct gci_tp_stats s;
+
+	gci_tp_stats(p->w->tp[1], 0, &s);
+	return s.rx_pad_nbytes == p->nbytes;
+}
+
+/* Each stream has its part, nobody is given any of it, and what comes behind it is whole. */
+static void padding_is_dropped(void **state)
+{
+	const struct gci_tp_link link = {.streams = 3, .eager_nbytes = 65536};
+	uint8_t *from = room(100), *to = room(100);
+	struct message m[2] = {0};
+	struct gci_tp_stats s;
+	struct padding p;
+	struct world w;
+
+	(void)state;
+	world_open(&w, conformance_backend, 2, &link);
+	p = (struct padding){&w, 3 * MIB};
+	assert_true(gci_tp_warm(w.tp[0], 1, MIB));
+	world_run(&w, has_padded, &p);
+	assert_false(gci_tp_warm(w.tp[0], -1, 0));
+	gci_tp_stats(w.tp[0], 1, &s);
+	assert_true(s.tx_pad_nbytes == 3 * MIB && !s.tx_payload_nbytes);
+	fill(from, 100, 3);
+	send_to(&w, 0, &m[0], 1, 5, from, 100);
+	recv_from(&w, 1, &m[1], 0, 5, to, 100);
+	world_finish(&w, m, 2);
+	assert_memory_equal(from, to, 100);
+	/* No more than was asked for once. */
+	assert_false(gci_tp_warm(w.tp[0], 1, MIB));
+	world_close(&w);
+	free(from);
+	free(to);
+}
+
+/* Padding is for the time before the first bulk data. */
+static void bulk_data_ends_padding(void **state)
+{
+	uint8_t *from = room(MIB), *to = room(MIB);
+	struct message m[2] = {0};
+	struct gci_tp_stats s;
+	uint64_t before;
+	struct world w;
+
+	(void)state;
+	world_open(&w, conformance_backend, 3, NULL);
+	send_to(&w, 0, &m[0], 1, 5, from, MIB);
+	assert_true(gci_tp_warm(w.tp[0], 2, 64 * (uint64_t)MIB));
+	steps(&w, 50);
+	gci_tp_stats(w.tp[0], 2, &s);
+	assert_true(!s.tx_pad_nbytes); /* a request is under way */
+	recv_from(&w, 1, &m[1], 0, 5, to, MIB);
+	world_finish(&w, m, 2);
+	assert_false(gci_tp_warm(w.tp[0], -1, 0));
+	gci_tp_stats(w.tp[0], 2, &s);
+	before = s.tx_pad_nbytes;
+	steps(&w, 50);
+	gci_tp_stats(w.tp[0], 2, &s);
+	assert_true(s.tx_pad_nbytes == before);
+	assert_false(gci_tp_warm(w.tp[0], 2, MIB));
+	world_close(&w);
+	free(from);
+	free(to);
+}
+
 const struct CMUnitTest conformance_data[] = {
 	cmocka_unit_test(messages_of_all_sizes),
 	cmocka_unit_test(many_messages_among_four_ranks),
@@ -448,6 +522,8 @@ const struct CMUnitTest conformance_data[] = {
 	cmocka_unit_test(thousands_outstanding),
 	cmocka_unit_test(done_may_start_the_next),
 	cmocka_unit_test(what_is_waited_for),
+	cmocka_unit_test(padding_is_dropped),
+	cmocka_unit_test(bulk_data_ends_padding),
 };
 
 const size_t conformance_data_n = sizeof(conformance_data) / sizeof(*conformance_data);

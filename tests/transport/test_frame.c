@@ -87,7 +87,7 @@ static void senseless_frames_are_refused(void **state)
 	f = data;
 	f.type = 0;
 	expect_refused(&f, "unknown type");
-	f.type = GCI_FRAME_LOST + 1;
+	f.type = GCI_FRAME_PAD + 1;
 	expect_refused(&f, "unknown type");
 	f = data;
 	f.nbytes++;
@@ -112,6 +112,10 @@ static void senseless_frames_are_refused(void **state)
 	f = (struct gci_frame){.type = GCI_FRAME_LOST, .key.tag = GCI_TP_MAX_STREAMS};
 	expect_refused(&f, "bytes at offset");
 	f = (struct gci_frame){.type = GCI_FRAME_LOST, .length = 1ull << 32};
+	expect_refused(&f, "bytes at offset");
+	f = (struct gci_frame){.type = GCI_FRAME_PAD};
+	expect_refused(&f, "bytes at offset");
+	f.nbytes = GCI_FRAME_PAD_NBYTES + 1;
 	expect_refused(&f, "bytes at offset");
 	f = (struct gci_frame){.type = GCI_FRAME_BYE, .flags = 2};
 	expect_refused(&f, "unknown flags");

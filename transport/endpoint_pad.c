@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT
+ * Warming up: TCP sends little on a new connection and more with every round trip that goes well,
+ * so a connection over a long path needs many of them before it carries what it can. Padding, which
+ * the receiver drops, does that ahead of the first bulk data. It goes out only while nothing else
+ * is under way, only so much of it, and never again once bulk data has come or gone. */
+#include "transport/endpoint.h"
+
+#include "base/mem.h"
+
+/* Frames longer than this are bulk data. */
+#define BULK_NBYTES (64u << 10)
+
+static const uint8_t nothing[GCI_FRAME_PAD_NBYTES];
+
+int gci_ep_warm(struct gci_ep *ep, int peer, uint64_t stream_nbytes)
+{
+	struct gci_ep_peer *p = gci_ep_peer(ep, peer);
+
+	if (!p || !stream_nbytes || ep->bulk)
+		return gci_ep_status(ep);
+	if (!p->pads)
+		p->pads = gci_calloc(1, sizeof(*p->pads));
+	if (!p->pads)
+		return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for padding");
+	if (p->pads->most < stream_nbytes)
+		p->pads->most = stream_nbytes;
+	ep->warming = 1;
+	ep->io.kick(ep->io.user, peer);
+	return 0;
+}
+
+int gci_ep_wants_pads(const struct gci_ep *ep, int peer)
+{
+	const struct gci_ep_peer *p = ep->peers[peer];
+	unsigned i;
+
+	if (!ep->warming || ep->silent || !p || !p->pads || gci_ep_status(ep))
+		return 0;
+	for (i = 0; i < p->link.streams; i++)
+		if (p->pads->gone[i] < p->pads->most)
+			return 1;
+	return 0;
+}
+
+int gci_ep_warming(struct gci_ep *ep)
+{
+	int i;
+
+	for (i = 0; ep->warming && i < ep->config->size; i++)
+		if (gci_ep_wants_pads(ep, i))
+			return 1;
+	ep->warming = 0;
+	return 0;
+}
+
+void gci_ep_note_bulk(struct gci_ep *ep, uint32_t nbytes)
+{
+	if (nbytes <= BULK_NBYTES)
+		return;
+	ep->bulk = 1;
+	ep->warming = 0;
+}
+
+void gci_ep_resume_pads(struct gci_ep *ep)
+{
+	int i;
+
+	if (!gci_list_empty(&ep->active) || !gci_ep_warming(ep))
+		return;
+	for (i = 0; i < ep->config->size; i++)
+		if (gci_ep_wants_pads(ep, i))
+			ep->io.kick(ep->io.user, i);
+}
+
+int gci_ep_pull_pad(struct gci_ep *ep, int peer, unsigned stream, struct gci_life *life,
+	struct gci_ep_frame *out)
+{
+	struct gci_ep_peer *p = ep->peers[peer];
+	struct gci_frame f = {.type = GCI_FRAME_PAD, .nbytes = GCI_FRAME_PAD_NBYTES};
+
+	if (!gci_list_empty(&ep->active) || !gci_ep_wants_pads(ep, peer) ||
+		p->pads->gone[stream] >= p->pads->most)
+		return 0;
+	*out = (struct gci_ep_frame){.payload = nothing, .nbytes = f.nbytes, .pad = 1};
+	gci_ep_encode(ep, p, life, &f, out);
+	p->pads->gone[stream] += f.nbytes;
+	p->stats.tx_pad_nbytes += f.nbytes;
+	return 1;
+}
+
+int gci_ep_on_pad(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f,
+	struct gci_ep_sink *sink)
+{
+	sink->nbytes = f->nbytes;
+	sink->scratch = gci_ep_take_scratch(ep);
+	sink->dst = sink->scratch;
+	if (!sink->scratch)
+		return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for a frame");
+	p->stats.rx_pad_nbytes += f->nbytes;
+	return 0;
+}
