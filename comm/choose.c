@@ -2,7 +2,7 @@
  * How a call is run. All ranks find the same: what was set, the table that the launcher handed to
  * all, and the topology are the same everywhere, and the rest is the call. What differs between
  * ranks (whether the call is in place) has no part in it. */
-#include "comm/comm.h"
+#include "comm/warm.h"
 
 /* May someone else than the user choose? Not for what the library calls for itself, nor when he has
  * set parameters for whatever runs. */
@@ -24,6 +24,8 @@ static int simulate(gcoll_comm *c, const struct gci_coll *coll, struct gci_decis
 		if (rc)
 			return rc;
 	}
+	if (c == c->engine->world)
+		gci_warm_learn(c->engine, &c->decider);
 	return gci_decide(&c->decider, coll, d);
 }
 

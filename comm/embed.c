@@ -23,9 +23,14 @@ int gcoll_comm_fd(gcoll_comm *c)
 
 uint64_t gcoll_comm_timeout_ns(gcoll_comm *c)
 {
+	uint64_t ns;
+
 	if (check(c, "gcoll_comm_timeout_ns"))
 		return GCOLL_NEVER;
-	return gci_engine_sleep_ns(c->engine);
+	gci_enter(c->engine);
+	ns = gci_engine_sleep_ns(c->engine);
+	gci_leave(c->engine);
+	return ns;
 }
 
 /* After a failure: all that can be known about it, within the time there is. */

@@ -74,6 +74,7 @@ struct gci_engine {
 	pthread_t teller;
 
 	struct gci_thread *thread; /* comm/thread.h; NULL: the program's calls make progress */
+	struct gci_warm *warm;     /* comm/warm.h; NULL: nothing to warm up */
 	struct gci_loop *loop;     /* comm/loop.h: the program's own; NULL: none */
 	struct gci_sched_cache cache;
 	struct gci_scratch scratch;

@@ -62,6 +62,7 @@ static int begin(gcoll_req *r)
 	if (e->finalizing)
 		return gci_comm_error(GCOLL_ERR_ABORTED, "the rank has left the job");
 	e->started = 1;
+	gci_warm_begin(e);
 	r->active = 1;
 	r->over = r->status = r->awaited = 0;
 	r->asked_ns = 0;

@@ -124,6 +124,17 @@ static int set_record(gcoll_comm *c, const char *value)
 	return 0;
 }
 
+static int set_warm(gcoll_comm *c, const char *value)
+{
+	int when = gci_warm_parse(value);
+
+	if (when < 0)
+		return gci_comm_error(
+			GCOLL_ERR_INVAL, "warm: \"%s\", expected on, now or off", value);
+	gci_warm_set(c->engine, (enum gci_warm_when)when);
+	return 0;
+}
+
 static const struct {
 	const char *key;
 	int early; /* before the first operation only */
@@ -131,7 +142,7 @@ static const struct {
 } settings[] = {{"streams", 1, set_streams}, {"socket_buffer", 1, set_socket_buffer},
 	{"checksum", 1, set_checksum}, {"data_path", 1, set_data_path}, {"timeout", 0, set_timeout},
 	{"order", 0, set_order}, {"tuning", 0, set_tuning}, {"spin", 0, set_spin},
-	{"record", 0, set_record}};
+	{"record", 0, set_record}, {"warm", 1, set_warm}};
 
 static int unknown_setting(const char *key)
 {
@@ -143,7 +154,7 @@ static int unknown_setting(const char *key)
 			gci_kind_name((enum gci_kind)k));
 	return gci_comm_error(GCOLL_ERR_INVAL,
 		"unknown setting \"%s\", expected %sorder, tuning, streams, socket_buffer, "
-		"checksum, data_path, timeout, spin or record",
+		"checksum, data_path, timeout, spin, warm or record",
 		key, list);
 }
 

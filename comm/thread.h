@@ -9,12 +9,13 @@
  *	gci_leave(e);
  *	gci_thread_stop(e, leave);
  *
- * Without a thread, enter and leave do nothing. */
+ * Without a thread, enter and leave do nothing (but see comm/warm.h). */
 #ifndef GCI_COMM_THREAD_H
 #define GCI_COMM_THREAD_H
 
 #include "comm/engine.h"
 #include "comm/gate.h"
+#include "comm/warm.h"
 
 struct gci_thread {
 	struct gci_engine *engine;
@@ -44,12 +45,16 @@ static inline void gci_enter(struct gci_engine *e)
 {
 	if (e && e->thread)
 		gci_gate_enter(&e->thread->gate);
+	else if (e && e->warm)
+		gci_warm_enter(e);
 }
 
 static inline void gci_leave(struct gci_engine *e)
 {
 	if (e && e->thread)
 		gci_gate_leave(&e->thread->gate);
+	else if (e && e->warm)
+		gci_warm_leave(e);
 }
 
 #endif

@@ -252,8 +252,20 @@ static int start_progress(
 {
 	if (options->progress_thread)
 		return gci_thread_start(engine, e);
-	if (options->uv_loop && gci_loop_open(engine, options->uv_loop))
+	if (options->uv_loop ? gci_loop_open(engine, options->uv_loop) : gci_warm_open(engine))
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	return 0;
+}
+
+static int start_warming(struct gci_engine *engine, struct gci_error *e)
+{
+	const char *s = getenv("GRIDCOLL_WARM");
+	int when = s && *s ? gci_warm_parse(s) : GCI_WARM_ON;
+
+	if (when < 0)
+		return gci_error_set(
+			e, GCOLL_ERR_INVAL, "GRIDCOLL_WARM=%s, expected on, now or off", s);
+	gci_warm_set(engine, (enum gci_warm_when)when);
 	return 0;
 }
 
@@ -311,7 +323,10 @@ static int build(struct gci_world *w, const struct environment *env, struct gci_
 		rc = make_transport(w, c, env->secret, e);
 	if (!rc)
 		rc = start_progress(c->engine, w->options, e);
+	if (!rc)
+		rc = start_warming(c->engine, e);
 	if (rc) {
+		gci_warm_close(c->engine);
 		gci_engine_free(c->engine);
 		return rc;
 	}
@@ -410,6 +425,7 @@ void gcoll_finalize(gcoll_comm *c)
 	gci_leave(e);
 	if (rc)
 		return;
+	gci_warm_close(e);
 	if (!gci_thread_stop(e, leave))
 		leave(e);
 	gci_recording_end(e);

@@ -129,11 +129,12 @@ struct gci_ep {
 	int holds;                /* set by a backend that calls gci_ep_urge */
 	void *scratch;            /* spare buffers of GCI_TP_FRAME_NBYTES, each holds the next */
 	struct gci_tp_failure failure;
-	int told;           /* on_failure has been called, or must not be */
-	int silent;         /* stopped: no callbacks any more */
-	int warming;        /* there may be padding to send */
-	int bulk;           /* bulk data has come or gone: no padding any more */
-	uint64_t callbacks; /* called so far */
+	int told;              /* on_failure has been called, or must not be */
+	int silent;            /* stopped: no callbacks any more */
+	int warming;           /* there may be padding to send */
+	int bulk;              /* bulk data has come or gone: no padding any more */
+	uint64_t short_nbytes; /* that had come and gone until then */
+	uint64_t callbacks;    /* called so far */
 };
 
 /* 0 or GCOLL_ERR_NOMEM. `config` must stay. */

@@ -7,8 +7,8 @@
 
 #include "base/mem.h"
 
-/* Frames longer than this are bulk data. */
-#define BULK_NBYTES (64u << 10)
+/* So much payload, to and from whomever, is bulk data. */
+#define BULK_NBYTES (1u << 20)
 
 static const uint8_t nothing[GCI_FRAME_PAD_NBYTES];
 
@@ -55,10 +55,11 @@ int gci_ep_warming(struct gci_ep *ep)
 
 void gci_ep_note_bulk(struct gci_ep *ep, uint32_t nbytes)
 {
-	if (nbytes <= BULK_NBYTES)
+	if (ep->bulk)
 		return;
-	ep->bulk = 1;
-	ep->warming = 0;
+	ep->short_nbytes += nbytes;
+	ep->bulk = ep->short_nbytes >= BULK_NBYTES;
+	ep->warming &= !ep->bulk;
 }
 
 void gci_ep_resume_pads(struct gci_ep *ep)

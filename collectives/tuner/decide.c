@@ -217,6 +217,16 @@ static int make(struct gci_decider *d, const struct key *k, const struct gci_dec
 	return 0;
 }
 
+void gci_decider_learn(struct gci_decider *d, const struct gci_decider *from)
+{
+	size_t i;
+
+	for (i = 0; i < from->nknown && d->nknown < MOST_KNOWN; i++)
+		if (!find(d, &from->known[i].key) &&
+			!gci_grow(&d->known, &d->cap, d->nknown + 1, sizeof(*d->known)))
+			d->known[d->nknown++] = from->known[i];
+}
+
 int gci_decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how)
 {
 	uint64_t nbytes = gci_table_nbytes(c);

@@ -63,6 +63,10 @@ struct gci_decider {
 int gci_decider_init(struct gci_decider *d, const struct gci_topo *t, uint32_t streams);
 void gci_decider_free(struct gci_decider *d);
 
+/* Takes over what another one of the same topology and streams knows; for want of memory nothing.
+ */
+void gci_decider_learn(struct gci_decider *d, const struct gci_decider *from);
+
 /* How to run `c`, whose topology is the decider's and whose blocks are equal: the kind's first
  * algorithm, unless another is predicted to be at least a tenth faster (predictions err). One
  * decision serves sizes that round to the same power of two and roots in the same cluster.

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+#include "comm/warm.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+
+#define ROUNDS   24 /* of the longest round trip: TCP's slow start needs no more */
+#define LEAST_NS (GCI_NS_PER_S / 5)
+#define MOST_NS  (20 * GCI_NS_PER_S)
+#define BUSY_NS  (20 * GCI_NS_PER_MS) /* until we look again whether the program has a rest */
+
+struct gci_warm {
+	struct gci_engine *engine;
+	pthread_mutex_t lock; /* of the engine: held in each public call */
+	pthread_t id;
+	int off;
+	int begun, quit;
+	uint64_t *stream_nbytes;
+	gcoll_comm *like_world; /* settings, and a decider of the thread's own */
+	pthread_mutex_t news;
+	int learnt; /* the thread is done with its decider */
+};
+
+int gci_warm_parse(const char *text)
+{
+	static const char *const names[] = {"off", "on", "now"};
+	int i;
+
+	for (i = 0; i < 3; i++)
+		if (!strcmp(text, names[i]))
+			return i;
+	return -1;
+}
+
+void gci_warm_enter(struct gci_engine *e)
+{
+	pthread_mutex_lock(&e->warm->lock);
+}
+
+void gci_warm_leave(struct gci_engine *e)
+{
+	pthread_mutex_unlock(&e->warm->lock);
+}
+
+void gci_warm_learn(struct gci_engine *e, struct gci_decider *d)
+{
+	struct gci_warm *w = e->warm;
+
+	if (!w || !w->begun)
+		return;
+	pthread_mutex_lock(&w->news);
+	if (w->learnt && w->like_world->decider.topo)
+		gci_decider_learn(d, &w->like_world->decider);
+	pthread_mutex_unlock(&w->news);
+}
+
+static uint64_t longest_ns(const struct gci_topo *t)
+{
+	uint64_t ns = 0, rtt;
+	int a, b;
+
+	for (a = 0; a < t->nclusters; a++)
+		for (b = 0; b < a; b++) {
+			rtt = gci_topo_link(t, a, b)->delay_ns + gci_topo_link(t, b, a)->delay_ns;
+			ns = rtt > ns ? rtt : ns;
+		}
+	ns = ns > MOST_NS / ROUNDS ? MOST_NS : ns * ROUNDS;
+	return ns < LEAST_NS ? LEAST_NS : ns;
+}
+
+/* Makes progress unless the program has operations under way, which does so itself. */
+static void look(struct gci_warm *w)
+{
+	struct gci_engine *e = w->engine;
+	struct pollfd p = {.fd = gci_tp_fd(e->tp), .events = POLLIN};
+	uint64_t ns = BUSY_NS;
+	int busy = e->active || e->failure.status;
+
+	if (!busy) {
+		gci_tp_progress(e->tp, 0);
+		ns = gci_tp_timeout_ns(e->tp);
+	}
+	if (ns > BUSY_NS)
+		ns = BUSY_NS;
+	gci_warm_leave(e);
+	if (busy)
+		gci_sleep_ns(ns);
+	else
+		poll(&p, 1, (int)((ns + GCI_NS_PER_MS - 1) / GCI_NS_PER_MS));
+	gci_warm_enter(e);
+}
+
+static void *warm_up(void *arg)
+{
+	struct gci_warm *w = arg;
+	struct gci_engine *e = w->engine;
+	uint64_t end;
+	int rc, i;
+
+	rc = gci_warm_plan(w->like_world, w->stream_nbytes);
+	pthread_mutex_lock(&w->news);
+	w->learnt = 1;
+	pthread_mutex_unlock(&w->news);
+	gci_warm_enter(e);
+	for (i = 0; i < e->size && !rc && !w->quit; i++)
+		if (w->stream_nbytes[i] && !e->failure.status)
+			gci_tp_warm(e->tp, i, w->stream_nbytes[i]);
+	end = gci_now_ns() + longest_ns(&e->world->topo);
+	while (!rc && !w->quit && gci_now_ns() < end)
+		look(w);
+	gci_warm_leave(e);
+	return NULL;
+}
+
+/* Recursive, since callbacks call what they want. */
+static void make_lock(pthread_mutex_t *lock)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+}
+
+int gci_warm_open(struct gci_engine *e)
+{
+	struct gci_warm *w;
+
+	if (e->world->topo.nclusters < 2)
+		return 0;
+	w = gci_calloc(1, sizeof(*w));
+	if (!w)
+		return GCOLL_ERR_NOMEM;
+	w->engine = e;
+	make_lock(&w->lock);
+	pthread_mutex_init(&w->news, NULL);
+	e->warm = w;
+	return 0;
+}
+
+void gci_warm_set(struct gci_engine *e, enum gci_warm_when when)
+{
+	if (!e->warm)
+		return;
+	e->warm->off = when == GCI_WARM_OFF;
+	if (when == GCI_WARM_NOW)
+		gci_warm_begin(e);
+}
+
+/* The settings as they are now: the program may change them while the thread plans. */
+static int copy_world(struct gci_warm *w)
+{
+	struct gci_engine *e = w->engine;
+
+	w->stream_nbytes = gci_calloc((size_t)e->size, sizeof(*w->stream_nbytes));
+	w->like_world = gci_calloc(1, sizeof(*w->like_world));
+	if (!w->stream_nbytes || !w->like_world)
+		return GCOLL_ERR_NOMEM;
+	*w->like_world = *e->world;
+	memset(&w->like_world->decider, 0, sizeof(w->like_world->decider));
+	return 0;
+}
+
+void gci_warm_begin(struct gci_engine *e)
+{
+	struct gci_warm *w = e->warm;
+	sigset_t all, old;
+
+	if (!w || w->begun || w->quit || w->off)
+		return;
+	w->quit = copy_world(w) != 0;
+	if (w->quit)
+		return;
+	e->started = 1;
+	/* Signals are for the threads of the program. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	w->begun = !pthread_create(&w->id, NULL, warm_up, w);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	w->quit = !w->begun;
+}
+
+void gci_warm_close(struct gci_engine *e)
+{
+	struct gci_warm *w = e->warm;
+
+	if (!w)
+		return;
+	pthread_mutex_lock(&w->lock);
+	w->quit = 1;
+	pthread_mutex_unlock(&w->lock);
+	if (w->begun) {
+		gci_tp_wake(e->tp);
+		pthread_join(w->id, NULL);
+	}
+	e->warm = NULL;
+	pthread_mutex_destroy(&w->lock);
+	pthread_mutex_destroy(&w->news);
+	if (w->like_world)
+		gci_decider_free(&w->like_world->decider);
+	gci_free(w->like_world);
+	gci_free(w->stream_nbytes);
+	gci_free(w);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ * Warming up: the connections that long operations of the world will want between clusters are
+ * opened ahead, and their windows by padding (gci_tp_warm), so that the first such operation takes
+ * hardly longer than later ones.
+ *
+ *	gci_warm_open(e);		// when the transport is there
+ *	gci_warm_set(e, GCI_WARM_ON);
+ *	gci_warm_begin(e);		// with the first operation, or before
+ *	gci_enter(e); ... gci_leave(e);	// as with a progress thread (comm/thread.h)
+ *	gci_warm_close(e);		// before anything is freed
+ *
+ * A thread finds out how bcast, allreduce and allgather would run, each rank for itself and only
+ *for what it would send, and makes progress while the program has no operation under way: the
+ *program may read its files meanwhile. It calls nothing of the program's. It ends with the first
+ *bulk data, or after some round trips. Programs with a loop or a progress thread make the progress
+ * themselves, and have none of this: they are not told what to do when they are busy. */
+#ifndef GCI_COMM_WARM_H
+#define GCI_COMM_WARM_H
+
+#include "comm/comm.h"
+
+enum gci_warm_when { GCI_WARM_OFF, GCI_WARM_ON, GCI_WARM_NOW };
+
+/* "off", "on" or "now"; -1: none of these. */
+int gci_warm_parse(const char *text);
+
+/* What to send a rank ahead: bytes per stream, by rank of the world. 0: nothing, and no need to
+ * connect. A function of the world's topology and settings. 0 or GCOLL_ERR_NOMEM. */
+int gci_warm_plan(gcoll_comm *world, uint64_t *stream_nbytes);
+
+/* Nothing is made where there is one cluster. 0 or GCOLL_ERR_NOMEM. */
+int gci_warm_open(struct gci_engine *e);
+
+/* Before the first operation. */
+void gci_warm_set(struct gci_engine *e, enum gci_warm_when when);
+
+/* Once. Without a thread for it (out of memory) nothing is warmed. */
+void gci_warm_begin(struct gci_engine *e);
+void gci_warm_close(struct gci_engine *e);
+
+void gci_warm_enter(struct gci_engine *e);
+void gci_warm_leave(struct gci_engine *e);
+
+/* The caller's decider learns what the thread has found out, if it is at hand. */
+void gci_warm_learn(struct gci_engine *e, struct gci_decider *d);
+
+#endif

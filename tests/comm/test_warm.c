@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT
+ * What is sent ahead, and to whom. That it is sent, and dropped: warm_job.c and the transport's
+ * conformance tests. */
+#include "tests/comm/jobs.h"
+
+#include "tests/test.h"
+
+#include "comm/warm.h"
+
+#include <string.h>
+
+static void plan_all(struct job *j, uint64_t plan[MAX_RANKS][MAX_RANKS])
+{
+	int r;
+
+	for (r = 0; r < j->n; r++)
+		assert_int_equal(gci_warm_plan(j->comm[r], plan[r]), 0);
+}
+
+/* Of each pair both know, since the lower one connects; and only pairs of far ranks. */
+static void both_ends_of_a_connection_know_of_it(void **state)
+{
+	uint64_t plan[MAX_RANKS][MAX_RANKS], most = 0;
+	struct gci_flight f;
+	struct job j;
+	int a, b, pairs = 0;
+
+	(void)state;
+	job_open(&j, (int[]){8, 8, 0}, 0, 1, NULL);
+	plan_all(&j, plan);
+	for (a = 0; a < j.n; a++)
+		for (b = 0; b < j.n; b++) {
+			assert_int_equal(!plan[a][b], !plan[b][a]);
+			assert_true(!plan[a][b] || a / 8 != b / 8);
+			pairs += plan[a][b] != 0;
+			most = plan[a][b] > most ? plan[a][b] : most;
+		}
+	assert_true(pairs > 0);
+	/* TCP has sent twice as much as it has under way when it has come so far. */
+	gci_flight_make(&f, gci_topo_link(&j.comm[0]->topo, 0, 1),
+		gci_topo_link(&j.comm[0]->topo, 1, 0), j.comm[0]->topo.nic_bps[0],
+		j.comm[0]->topo.nic_bps[1]);
+	assert_true(f.stream_nbytes > 0);
+	assert_true(most >= 2 * f.stream_nbytes && most <= 3 * f.stream_nbytes);
+	job_close(&j);
+}
+
+/* Settings count: what is run is what is warmed up. */
+static void only_what_would_be_used(void **state)
+{
+	uint64_t plan[MAX_RANKS][MAX_RANKS];
+	struct job j;
+	int a, b;
+
+	(void)state;
+	job_open(&j, (int[]){4, 4, 0}, 0, 1, NULL);
+	job_set(&j, "bcast", "chain");
+	job_set(&j, "allreduce", "chain");
+	job_set(&j, "allgather", "ring");
+	plan_all(&j, plan);
+	for (a = 0; a < j.n; a++)
+		for (b = 0; b < j.n; b++)
+			assert_int_equal(
+				plan[a][b] != 0, (a == 3 && b == 4) || (a == 4 && b == 3) ||
+							 (a == 7 && b == 0) || (a == 0 && b == 7));
+	job_close(&j);
+}
+
+static void nothing_inside_one_cluster(void **state)
+{
+	uint64_t plan[MAX_RANKS][MAX_RANKS];
+	struct job j;
+	int a, b;
+
+	(void)state;
+	job_open(&j, (int[]){5, 0}, 0, 1, NULL);
+	plan_all(&j, plan);
+	for (a = 0; a < j.n; a++)
+		for (b = 0; b < j.n; b++)
+			assert_true(!plan[a][b]);
+	job_close(&j);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(both_ends_of_a_connection_know_of_it),
+		cmocka_unit_test(only_what_would_be_used),
+		cmocka_unit_test(nothing_inside_one_cluster),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
