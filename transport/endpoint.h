@@ -79,9 +79,9 @@ struct gci_ep_peer {
 	uint64_t order;
 	struct gci_ep_credit *credits; /* to give, a ring of a power of two */
 	size_t credits_cap, credits_at, ncredits;
-	size_t nheld;         /* all of them wait for company; else 0 */
-	uint64_t held_nbytes; /* of their messages' allowance */
-	struct gci_list held; /* of the endpoint's list */
+	size_t nheld;             /* all of them wait for company; else 0 */
+	uint64_t held_nbytes;     /* of their messages' allowance */
+	struct gci_list held;     /* of the endpoint's list */
 	struct gci_ep_pads *pads; /* NULL: none asked for */
 
 	/* Receiving. */
