@@ -67,6 +67,8 @@ static void received(struct gci_conn *c, struct gci_uring_op *op)
 {
 	struct moves *m = c->moves;
 
+	if (c->state != GCI_CONN_OPEN) /* lost, by the peer's word or the send's */
+		return;
 	if (try_again(op->res)) {
 		op->later = 1;
 		receive(c);

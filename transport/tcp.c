@@ -133,10 +133,16 @@ static void on_async(uv_async_t *async)
 	(void)async;
 }
 
+/* A path's flush may have found that frames can go now, or that requests are over. */
+static int more_to_do(const struct gci_tcp *t)
+{
+	return !gci_list_empty(&t->dirty) || gci_ep_busy(&t->ep) || t->nlost;
+}
+
 /* One round of the loop. One that nothing keeps alive would not look at its sockets. */
 void gci_tcp_wait(struct gci_tcp *t, uint64_t timeout_ns)
 {
-	if (!timeout_ns) {
+	if (!timeout_ns || more_to_do(t)) {
 		uv_ref((uv_handle_t *)&t->async);
 		uv_run(t->loop, UV_RUN_NOWAIT);
 		gci_tcp_new_handle(t, (uv_handle_t *)&t->async);

@@ -287,17 +287,16 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static void ranks_in_threads(void **state)
+static void with_allowance(uint32_t eager_nbytes)
 {
 	struct gci_tp_link link = {.streams = 3,
-		.eager_nbytes = 100000,
+		.eager_nbytes = eager_nbytes,
 		.sockbuf_nbytes = 100000,
 		.dead_ns = 20000000000ull};
 	struct worker k[4];
 	struct world w;
 	int i;
 
-	(void)state;
 	world_open(&w, &own, 4, &link);
 	for (i = 0; i < 4; i++) {
 		k[i] = (struct worker){.w = &w, .rank = i};
@@ -309,6 +308,14 @@ static void ranks_in_threads(void **state)
 		assert_int_equal(w.nfailures[i], 0);
 	}
 	world_close(&w);
+}
+
+/* With and without waiting for credits. */
+static void ranks_in_threads(void **state)
+{
+	(void)state;
+	with_allowance(100000);
+	with_allowance(1000);
 }
 
 /* ---- waiting elsewhere */
