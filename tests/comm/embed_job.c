@@ -8,6 +8,7 @@
  *	never	the last rank never comes: the others have a time-out
  *	busy	the program is busy for longer than that, while all that it waits for comes
  *	leave	rank 1 leaves while others receive from it
+ *	turns	threads of the program take turns, and end
  *	wait	calls that wait, in the program's loop or beside the thread
  *	many	several threads of the program at once, with a progress thread
  *	spin	again what "wait" does, looking for a while before sleeping
@@ -396,6 +397,27 @@ static int many(void)
 	return 0;
 }
 
+static void *one_turn(void *arg)
+{
+	(void)arg;
+	must(gcoll_barrier(world), "barrier");
+	must(gcoll_allreduce(in, out, COUNT, GCOLL_UINT32, GCOLL_SUM, world), "allreduce");
+	return NULL;
+}
+
+static int turns(void)
+{
+	pthread_t t;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		expect(!pthread_create(&t, NULL, one_turn, NULL), "thread");
+		pthread_join(t, NULL);
+	}
+	one_turn(NULL);
+	return 0;
+}
+
 /* Blocking calls, and what is refused. */
 static int waiting(void)
 {
@@ -432,7 +454,7 @@ static int run(const char *what)
 		int (*run)(void);
 	} table[] = {{"work", work}, {"idle", idle}, {"vanish", vanish}, {"never", never},
 		{"busy", busy}, {"leave", leave}, {"cancel", cancel}, {"many", many},
-		{"wait", waiting}, {"spin", spin}};
+		{"turns", turns}, {"wait", waiting}, {"spin", spin}};
 	size_t i;
 
 	for (i = 0; i < sizeof(table) / sizeof(*table); i++)

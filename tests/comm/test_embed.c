@@ -48,12 +48,12 @@ static void run_badly(const char *form, const char *what, const char *cause)
 	job_free(&j);
 }
 
-static const char *const all[] = {"work", "idle", "wait", "busy", "spin", "cancel"};
+static const char *const all[] = {"work", "idle", "turns", "wait", "busy", "spin", "cancel"};
 
 static void by_descriptor(void **state)
 {
 	(void)state;
-	run_well("poll", "3", 6, all);
+	run_well("poll", "3", 7, all);
 	/* Alone, all is over as soon as it is begun: nothing wakes anyone. */
 	run_well("poll", "1", 1, all);
 }
@@ -61,7 +61,7 @@ static void by_descriptor(void **state)
 static void in_a_libuv_loop(void **state)
 {
 	(void)state;
-	run_well("loop", "3", 6, all);
+	run_well("loop", "3", 7, all);
 	run_well("loop", "1", 1, all);
 }
 
