@@ -18,12 +18,7 @@
 /* What connections such a pair has in collective operations. */
 static uint32_t usual_streams(const struct gct_probe *p, const struct gct_task *t)
 {
-	const struct gci_topo *topo = &p->comm->topo;
-	uint32_t there = gci_topo_link(topo, (int)t->from, (int)t->to)->streams;
-	uint32_t back = gci_topo_link(topo, (int)t->to, (int)t->from)->streams;
-	uint32_t most = there > back ? there : back;
-
-	return most ? most : GCI_DEFAULT_STREAMS;
+	return gci_topo_link(&p->comm->topo, (int)t->from, (int)t->to)->streams;
 }
 
 static int send_result(struct gct_probe *p, const struct gct_probed *result)

@@ -43,15 +43,14 @@ struct gci_wire gci_path_of(uint64_t bps, uint64_t busy_bps, uint64_t latency_ns
 static struct gci_wire path_between(const struct gci_topo *t, int a, int b)
 {
 	const struct gci_link *l = gci_topo_link(t, a, b);
-	uint64_t streams = l->streams ? l->streams : GCI_DEFAULT_STREAMS;
 	uint64_t out = t->nic_bps[a], bps;
 
 	if (a != b)
 		out = less(out, l->rate_bps);
 	bps = less(out, t->nic_bps[b]);
 	if (a != b)
-		bps = less(
-			bps, (l->flow_rate_bps < MAX_BPS ? l->flow_rate_bps : MAX_BPS) * streams);
+		bps = less(bps,
+			(l->flow_rate_bps < MAX_BPS ? l->flow_rate_bps : MAX_BPS) * l->streams);
 	if (!bps)
 		bps = UNKNOWN_BPS;
 	return gci_path_of(bps, out > bps ? out : bps, l->delay_ns, a != b);

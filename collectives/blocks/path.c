@@ -117,7 +117,7 @@ uint64_t gci_pair_bps(const struct gci_topo *t, int from, int to)
 {
 	const struct gci_link *l = gci_topo_link(t, from, to);
 	uint64_t a = gci_nic_bps(t, from), b = gci_nic_bps(t, to), least = a < b ? a : b;
-	uint64_t flows = l->flow_rate_bps * (l->streams ? l->streams : GCI_DEFAULT_STREAMS);
+	uint64_t flows = l->flow_rate_bps * l->streams;
 
 	if (l->rate_bps && l->rate_bps < least)
 		least = l->rate_bps;

@@ -89,6 +89,33 @@ static void fill_members(struct gci_topo *t)
 	}
 }
 
+void gci_topo_flight(
+	const struct gci_topo *t, int from, int to, uint32_t streams, struct gci_flight *f)
+{
+	struct gci_link there = *gci_topo_link(t, from, to), back = *gci_topo_link(t, to, from);
+
+	if (from == to) {
+		gci_flight_inside(f, t->nic_bps[from], there.delay_ns);
+		return;
+	}
+	if (streams)
+		there.streams = back.streams = streams;
+	gci_flight_make(f, &there, &back, t->nic_bps[from], t->nic_bps[to]);
+}
+
+static void fill_streams(struct gci_topo *t)
+{
+	int a, b, n = t->nclusters;
+
+	for (a = 0; a < n; a++)
+		for (b = 0; b <= a; b++) {
+			struct gci_flight f;
+
+			gci_topo_flight(t, a, b, 0, &f);
+			t->links[a * n + b].streams = t->links[b * n + a].streams = f.streams;
+		}
+}
+
 static void fill_links(struct gci_topo *t, const struct gci_grid *g, const int *number)
 {
 	int a, b;
@@ -114,6 +141,7 @@ static void fill_links(struct gci_topo *t, const struct gci_grid *g, const int *
 				mine->via = number[l->via - 1] + 1;
 		}
 	}
+	fill_streams(t);
 }
 
 /* The links that the path from `a` to `b` passes: one, or two by way of a third cluster. */

@@ -19,9 +19,11 @@ struct gci_topo {
 	int *first;   /* [cluster], nclusters + 1 of them: where its members start in `member` */
 	int *member;  /* ranks, cluster by cluster, rising within each */
 	int *in_grid; /* [cluster]: its number in the grid */
-	uint64_t *nic_bps;      /* [cluster]; 0: unknown */
-	uint64_t *tini_ns;      /* [rank]: what a message costs who sends it; 0: unknown */
-	struct gci_link *links; /* [from * nclusters + to]; the diagonal is the cluster's inside */
+	uint64_t *nic_bps; /* [cluster]; 0: unknown */
+	uint64_t *tini_ns; /* [rank]: what a message costs who sends it; 0: unknown */
+	/* [from * nclusters + to]; the diagonal is the cluster's inside. All have their number of
+	 * streams, the same both ways. */
+	struct gci_link *links;
 	uint32_t *share; /* [the same]: senders that a path which others share has; 0: not shared */
 };
 
@@ -50,6 +52,11 @@ static inline const struct gci_link *gci_topo_link(const struct gci_topo *t, int
 {
 	return &t->links[from * t->nclusters + to];
 }
+
+/* What one pair of ranks of these clusters has in flight. `streams`: instead of the link's own
+ * number; 0: that one. */
+void gci_topo_flight(
+	const struct gci_topo *t, int from, int to, uint32_t streams, struct gci_flight *f);
 
 /* How many ranks of `from` may send to `to` at once: the grid file's figure, else the link's rate
  * over the NIC's, at least 1 and at most the smaller cluster's size. Where pairs of clusters share

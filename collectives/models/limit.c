@@ -206,7 +206,7 @@ static uint64_t both_ways(struct end *e, uint64_t in_bps, uint64_t out_bps)
 static uint64_t link_bps(const struct gci_topo *t, int from, int to, uint32_t streams)
 {
 	const struct gci_link *l = gci_topo_link(t, from, to);
-	uint64_t n = streams ? streams : l->streams ? l->streams : GCI_DEFAULT_STREAMS;
+	uint64_t n = streams ? streams : l->streams;
 	uint64_t all = l->flow_rate_bps * n * (uint64_t)gci_topo_size(t, from) *
 		       (uint64_t)gci_topo_size(t, to);
 

@@ -65,7 +65,7 @@ static void fill_link(struct gci_simnet *net, int a, int b, const struct gci_par
 	out->params = measured(p, t, a, b);
 	out->latency_ns = out->params ? out->params->latency_ns : l->delay_ns;
 	out->eager_nbytes = a == b ? GCI_LAN_EAGER : GCI_WAN_EAGER;
-	out->streams = a == b ? 1 : l->streams ? l->streams : GCI_DEFAULT_STREAMS;
+	out->streams = l->streams;
 }
 
 /* The rates of a pair of clusters, when their NICs are known. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "collectives/grid/flight.h"
+#include "collectives/sim/net.h"
 #include "tests/test.h"
+
+#include <string.h>
 
 #define MBIT 1000000ull
 #define GBIT (1000 * MBIT)
@@ -100,6 +102,43 @@ static void inside(void **state)
 	assert_int_equal(f.stream_nbytes, 250000);
 }
 
+/* A topology's links have their number of streams, the same both ways; "streams" is for all. */
+static void in_a_topology(void **state)
+{
+	static const char text[] = "[cluster a]\nhosts = a\nnic = 1Gbit\nlan_delay = 1ms\n"
+				   "[cluster b]\nhosts = b\n[cluster c]\nhosts = c\n"
+				   "[link a b]\nrate = 2Gbit\ndelay = 10ms\nflow_rate = 100Mbit\n"
+				   "[link a > c]\nrate = 1Gbit\ndelay = 10ms\nstreams = 2\n"
+				   "[link c > a]\nrate = 1Gbit\ndelay = 10ms\n[link b c]\n";
+	static const uint32_t want[] = {1, 10, 2, 10, 1, 4, 2, 4, 1};
+	struct gci_simnet net;
+	struct gci_flight f;
+	struct gci_topo t;
+	int i;
+
+	(void)state;
+	assert_int_equal(gci_topo_parse(&t, text, strlen(text), "test", NULL), 0);
+	assert_int_equal(gci_simnet_init(&net, &t, NULL), 0);
+	for (i = 0; i < 9; i++) {
+		assert_int_equal(t.links[i].streams, want[i]);
+		assert_int_equal(net.links[i].streams, want[i]);
+	}
+	gci_topo_flight(&t, 0, 1, 0, &f);
+	assert_int_equal(f.streams, 10);
+	assert_int_equal(f.stream_nbytes, 250000);
+	gci_topo_flight(&t, 0, 1, 20, &f);
+	assert_int_equal(f.streams, 20);
+	assert_int_equal(f.stream_nbytes, 125000);
+	gci_topo_flight(&t, 0, 0, 20, &f);
+	assert_int_equal(f.streams, 1);
+	assert_int_equal(f.stream_nbytes, 250000);
+	gci_simnet_streams(&net, 5);
+	for (i = 0; i < 9; i++)
+		assert_int_equal(net.links[i].streams, i % 4 ? 5 : 1);
+	gci_simnet_free(&net);
+	gci_topo_free(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -108,6 +147,7 @@ int main(void)
 		cmocka_unit_test(how_many_streams),
 		cmocka_unit_test(capped_flows),
 		cmocka_unit_test(inside),
+		cmocka_unit_test(in_a_topology),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

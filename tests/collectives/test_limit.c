@@ -116,7 +116,7 @@ static void streams(void **state)
 	(void)state;
 	make(&topo, pair, "1Gbit", "flow_rate = 10Mbit");
 	c.topo = &topo;
-	assert_ms(gci_limit_ns(&c, 0), 10 + ms(1048576, GBIT / 25)); /* four by default */
+	assert_ms(gci_limit_ns(&c, 0), 10 + ms(1048576, GBIT * 16 / 100)); /* by default */
 	assert_ms(gci_limit_ns(&c, 1), 10 + ms(1048576, GBIT / 100));
 	assert_ms(gci_limit_ns(&c, 64), 10 + ms(1048576, GBIT * 64 / 100));
 	gci_topo_free(&topo);
