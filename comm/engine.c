@@ -138,25 +138,24 @@ static void on_link(void *user, int peer, struct gci_tp_link *out)
 	struct gci_engine *e = user;
 	const struct gci_topo *t = &e->world->topo;
 	int a = t->cluster[e->rank], b = t->cluster[peer];
-	uint32_t there = gci_topo_link(t, a, b)->streams, back = gci_topo_link(t, b, a)->streams;
+	struct gci_flight f, back;
 
-	*out = (struct gci_tp_link){.streams = 1,
-		.eager_nbytes = GCI_LAN_EAGER,
+	gci_topo_flight(t, a, b, e->streams, &f);
+	gci_topo_flight(t, b, a, e->streams, &back);
+	*out = (struct gci_tp_link){.streams = f.streams,
+		.eager_nbytes = a == b ? GCI_LAN_EAGER : GCI_WAN_EAGER,
 		.sockbuf_nbytes = e->sockbuf_nbytes,
+		.flight_nbytes =
+			back.stream_nbytes > f.stream_nbytes ? back.stream_nbytes : f.stream_nbytes,
+		.rtt_ns = f.rtt_ns,
+		.congestion = a != b && *e->congestion ? e->congestion : NULL,
 		.dead_ns = e->dead_ns,
 		.unchecked = e->unchecked,
 		.path = e->data_path};
-	if (a == b) {
-		if (e->lanes)
-			out->streams = e->lanes(e->job, e->rank, peer);
-		return;
+	if (a == b && e->lanes) {
+		out->streams = e->lanes(e->job, e->rank, peer);
+		out->flight_nbytes /= out->streams;
 	}
-	out->eager_nbytes = GCI_WAN_EAGER;
-	out->streams = there > back ? there : back;
-	if (!out->streams)
-		out->streams = GCI_DEFAULT_STREAMS;
-	if (e->streams)
-		out->streams = e->streams;
 }
 
 gcoll_comm *gci_engine_comm(const struct gci_engine *e, uint32_t id)

@@ -55,7 +55,8 @@ struct gci_engine {
 
 	const struct gci_table *table; /* of decisions, owned by the job; NULL: none */
 	uint32_t streams;        /* per WAN peer; 0: by the grid file, or GCI_DEFAULT_STREAMS */
-	uint64_t sockbuf_nbytes; /* 0: the kernel's autotuning */
+	uint64_t sockbuf_nbytes; /* 0: as the link needs */
+	char congestion[16];     /* of connections between clusters; "": the kernel's */
 	int unchecked;           /* payload without checksums */
 	enum gci_data_path data_path;
 	uint64_t op_timeout_ns; /* waiting without any message for so long fails; GCI_NEVER */

@@ -5,6 +5,7 @@
 #include "comm/deadline.h"
 #include "comm/thread.h"
 #include "transport/path.h"
+#include "transport/sockopt.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -58,6 +59,20 @@ static int set_data_path(gcoll_comm *c, const char *value)
 	if (gci_data_path_parse(value, &c->engine->data_path))
 		return gci_comm_error(GCOLL_ERR_INVAL,
 			"data_path: \"%s\", expected " GCI_DATA_PATH_EXPECTED, value);
+	return 0;
+}
+
+static int set_congestion(gcoll_comm *c, const char *value)
+{
+	struct gci_error e = {0};
+
+	if (!strcmp(value, "default")) {
+		*c->engine->congestion = '\0';
+		return 0;
+	}
+	if (gci_sockopt_congestion(value, &e))
+		return gci_comm_error(e.status, "congestion: %s, or default", e.text);
+	snprintf(c->engine->congestion, sizeof(c->engine->congestion), "%s", value);
 	return 0;
 }
 
@@ -140,9 +155,10 @@ static const struct {
 	int early; /* before the first operation only */
 	int (*set)(gcoll_comm *c, const char *value);
 } settings[] = {{"streams", 1, set_streams}, {"socket_buffer", 1, set_socket_buffer},
-	{"checksum", 1, set_checksum}, {"data_path", 1, set_data_path}, {"timeout", 0, set_timeout},
-	{"order", 0, set_order}, {"tuning", 0, set_tuning}, {"spin", 0, set_spin},
-	{"record", 0, set_record}, {"warm", 1, set_warm}};
+	{"congestion", 1, set_congestion}, {"checksum", 1, set_checksum},
+	{"data_path", 1, set_data_path}, {"timeout", 0, set_timeout}, {"order", 0, set_order},
+	{"tuning", 0, set_tuning}, {"spin", 0, set_spin}, {"record", 0, set_record},
+	{"warm", 1, set_warm}};
 
 static int unknown_setting(const char *key)
 {
@@ -154,7 +170,7 @@ static int unknown_setting(const char *key)
 			gci_kind_name((enum gci_kind)k));
 	return gci_comm_error(GCOLL_ERR_INVAL,
 		"unknown setting \"%s\", expected %sorder, tuning, streams, socket_buffer, "
-		"checksum, data_path, timeout, spin, warm or record",
+		"congestion, checksum, data_path, timeout, spin, warm or record",
 		key, list);
 }
 

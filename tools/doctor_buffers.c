@@ -13,7 +13,6 @@ struct side {
 	enum gct_sysctl max_sysctl;
 	const uint64_t *figures; /* of the sysctl: least, first, largest */
 	int receives;
-	unsigned factor; /* buffer for each byte in flight */
 };
 
 static uint64_t known(uint64_t v)
@@ -57,12 +56,6 @@ static void arithmetic(const struct gct_need *l, char *out, size_t size)
 		gci_format_bytes(f->stream_nbytes, each, sizeof(each)));
 }
 
-/* Whole MiB: what people would write. */
-static uint64_t rounded(uint64_t v)
-{
-	return (v + (1u << 20) - 1) >> 20 << 20;
-}
-
 static void say_reach(struct gct_report *r, struct gct_finding *g, const struct gct_need *l,
 	const struct side *s, const struct gci_sockbuf *b)
 {
@@ -73,7 +66,7 @@ static void say_reach(struct gct_report *r, struct gct_finding *g, const struct 
 	gci_format_bytes(b->reach_nbytes, most, sizeof(most));
 	gci_format_rate(
 		gci_sockbuf_rate(b->reach_nbytes, f->streams, f->rtt_ns), rate, sizeof(rate));
-	gci_format_bytes(s->factor * f->nbytes, one, sizeof(one));
+	gci_format_bytes(gci_sockbuf_sysctl(f->nbytes), one, sizeof(one));
 	if (g->level == GCT_PROBLEM)
 		gct_say(r, &g->why, "%s%s; this allows %s: %s in all", why,
 			s->receives ? ", and half of a buffer is window" : "", most, rate);
@@ -117,7 +110,7 @@ static void check_side(const struct gct_facts *f, const struct gct_needs *n, con
 	say_reach(r, g, l, s, &b);
 	if (g->level == GCT_FINE)
 		return;
-	want = rounded(s->factor * l->flight.stream_nbytes);
+	want = gci_sockbuf_sysctl(l->flight.stream_nbytes);
 	snprintf(value, sizeof(value), "%" PRIu64 " %" PRIu64 " %" PRIu64, least, first, want);
 	gct_say_sysctl(r, g, value);
 	gct_say(r, &g->should, "up to %s", gci_format_bytes(want, text, sizeof(text)));
@@ -141,8 +134,8 @@ static void check_max(const struct gct_facts *f, const struct side *s, struct gc
 void gct_check_buffers(const struct gct_facts *f, const struct gct_needs *n, struct gct_report *r)
 {
 	const struct side sides[] = {
-		{"tcp_rmem", "net.ipv4.tcp_rmem", "rmem_max", GCT_RMEM_MAX, f->tcp_rmem, 1, 2},
-		{"tcp_wmem", "net.ipv4.tcp_wmem", "wmem_max", GCT_WMEM_MAX, f->tcp_wmem, 0, 2}};
+		{"tcp_rmem", "net.ipv4.tcp_rmem", "rmem_max", GCT_RMEM_MAX, f->tcp_rmem, 1},
+		{"tcp_wmem", "net.ipv4.tcp_wmem", "wmem_max", GCT_WMEM_MAX, f->tcp_wmem, 0}};
 	size_t i;
 
 	for (i = 0; i < 2; i++) {

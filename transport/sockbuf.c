@@ -8,6 +8,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define UNSENT       (256u << 10)
+#define LEAST_UNSENT (32u << 10)
+#define MOST_UNSENT  (1u << 20)
+
 static uint64_t third(const char *path)
 {
 	FILE *f = fopen(path, "re");
@@ -72,6 +76,22 @@ void gci_sockbuf_send(struct gci_sockbuf *b, uint64_t flight, const struct gci_s
 void gci_sockbuf_receive(struct gci_sockbuf *b, uint64_t flight, const struct gci_sockmax *max)
 {
 	choose(b, flight, max->tcp_rmem / 2, max->rmem_max, max->rmem_max);
+}
+
+uint64_t gci_sockbuf_sysctl(uint64_t flight)
+{
+	uint64_t most = INT32_MAX, mib = 1u << 20;
+
+	return flight < most / 2 - mib ? (2 * flight + mib - 1) / mib * mib : most;
+}
+
+uint32_t gci_sockbuf_unsent(uint64_t flight, uint32_t streams)
+{
+	if (flight / 32 > UNSENT)
+		return flight / 32 < MOST_UNSENT ? (uint32_t)(flight / 32) : MOST_UNSENT;
+	if (!flight || streams < 2 || flight / 2 >= UNSENT)
+		return UNSENT;
+	return flight / 2 > LEAST_UNSENT ? (uint32_t)(flight / 2) : LEAST_UNSENT;
 }
 
 uint64_t gci_sockbuf_rate(uint64_t nbytes, uint32_t streams, uint64_t rtt_ns)

@@ -42,6 +42,16 @@ struct gci_sockbuf {
 void gci_sockbuf_send(struct gci_sockbuf *b, uint64_t flight, const struct gci_sockmax *max);
 void gci_sockbuf_receive(struct gci_sockbuf *b, uint64_t flight, const struct gci_sockmax *max);
 
+/* The third figure of tcp_rmem or tcp_wmem that is enough for `flight` bytes, and to spare: twice
+ * as many, in whole MiB, at most what the kernel takes. */
+uint64_t gci_sockbuf_sysctl(uint64_t flight);
+
+/* How many bytes may wait in the kernel unsent (TCP_NOTSENT_LOWAT): what is more belongs rather to
+ * another stream, where there are several, and what is less leaves a stream idle until we are back.
+ * 256 KiB; of several streams half of what each has in flight, where that is less; a 32nd of it,
+ * where that is more. */
+uint32_t gci_sockbuf_unsent(uint64_t flight, uint32_t streams);
+
 /* Bits per second of connections that have `nbytes` in flight each; UINT64_MAX where rtt_ns is 0 or
  * it is more. */
 uint64_t gci_sockbuf_rate(uint64_t nbytes, uint32_t streams, uint64_t rtt_ns);

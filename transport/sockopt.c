@@ -3,18 +3,21 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/prng.h"
+#include "base/units.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-
-/* More than this that waits in the kernel, not sent, belongs rather to another stream. */
-#define NOTSENT_NBYTES (256 << 10)
+#include <unistd.h>
 
 #define PROBES 3 /* unanswered ones that make a connection dead */
+
+enum { SMALL = 1, SHORT_SEND = 2, SHORT_RECEIVE = 4, CONGESTION = 8 };
 
 static void set(int fd, int level, int name, int value, const char *what)
 {
@@ -22,40 +25,13 @@ static void set(int fd, int level, int name, int value, const char *what)
 		gci_log(GCI_LOG_INFO, "%s = %d: %s", what, value, strerror(errno));
 }
 
-/* Sets a buffer's size and returns what the kernel made of it. It doubles the value, for its own
- * bookkeeping, and reads back as doubled. */
-static uint64_t set_buffer(int fd, int name, uint64_t nbytes)
+/* True the first time. */
+static int first(struct gci_sockopts *o, int what)
 {
-	int value = nbytes < INT_MAX / 2 ? (int)nbytes : INT_MAX / 2;
-	socklen_t len = sizeof(value);
+	int is = !(o->warned & what);
 
-	if (setsockopt(fd, SOL_SOCKET, name, &value, sizeof(value)) ||
-		getsockopt(fd, SOL_SOCKET, name, &value, &len))
-		return 0;
-	return (uint64_t)value / 2;
-}
-
-static void set_buffers(int fd, int peer, uint64_t nbytes, struct gci_sockopt_said *said)
-{
-	uint64_t sndbuf = set_buffer(fd, SO_SNDBUF, nbytes);
-	uint64_t rcvbuf = set_buffer(fd, SO_RCVBUF, nbytes);
-
-	if (!said->buffers) {
-		said->buffers = 1;
-		gci_log(GCI_LOG_INFO,
-			"socket buffers to rank %d: asked for %llu bytes, send %llu, receive %llu",
-			peer, (unsigned long long)nbytes, (unsigned long long)sndbuf,
-			(unsigned long long)rcvbuf);
-	}
-	if (said->small || (sndbuf >= nbytes && rcvbuf >= nbytes))
-		return;
-	said->small = 1;
-	gci_log(GCI_LOG_WARN,
-		"socket buffers of %llu bytes were asked for, the kernel gave %llu; "
-		"raise it with: sysctl -w net.core.%s=%llu",
-		(unsigned long long)nbytes, (unsigned long long)(sndbuf < rcvbuf ? sndbuf : rcvbuf),
-		sndbuf < nbytes ? (rcvbuf < nbytes ? "{r,w}mem_max" : "wmem_max") : "rmem_max",
-		(unsigned long long)nbytes);
+	o->warned |= what;
+	return is;
 }
 
 /* An idle connection notices by keepalive that the other host has gone. One with data under way is
@@ -75,23 +51,189 @@ static void set_keepalive(int fd, uint64_t dead_ns)
 	set(fd, IPPROTO_TCP, TCP_KEEPCNT, PROBES, "TCP_KEEPCNT");
 }
 
-void gci_sockopt_data(int fd, int peer, const struct gci_tp_link *link, const char *congestion,
-	struct gci_sockopt_said *said)
+/* ---- buffers */
+
+static uint64_t buffer_of(int fd, int name)
 {
+	int value = 0;
+	socklen_t len = sizeof(value);
+
+	return getsockopt(fd, SOL_SOCKET, name, &value, &len) || value < 0 ? 0 : (uint64_t)value;
+}
+
+/* Returns what the kernel made of it, in the same terms. */
+static uint64_t set_buffer(int fd, int name, uint64_t nbytes)
+{
+	int value = nbytes < INT_MAX / 2 ? (int)nbytes : INT_MAX / 2;
+
+	if (setsockopt(fd, SOL_SOCKET, name, &value, sizeof(value)))
+		return 0;
+	return buffer_of(fd, name) / 2;
+}
+
+/* The size that the user wants. */
+static void set_both(struct gci_sockopts *o, int fd, uint64_t nbytes)
+{
+	uint64_t sndbuf = set_buffer(fd, SO_SNDBUF, nbytes);
+	uint64_t rcvbuf = set_buffer(fd, SO_RCVBUF, nbytes);
+
+	if ((sndbuf >= nbytes && rcvbuf >= nbytes) || !first(o, SMALL))
+		return;
+	gci_log(GCI_LOG_WARN,
+		"socket buffers of %llu bytes were asked for, the kernel gave %llu; "
+		"raise it with: sysctl -w net.core.%s=%llu",
+		(unsigned long long)nbytes, (unsigned long long)(sndbuf < rcvbuf ? sndbuf : rcvbuf),
+		sndbuf < nbytes ? (rcvbuf < nbytes ? "{r,w}mem_max" : "wmem_max") : "rmem_max",
+		(unsigned long long)nbytes);
+}
+
+static void say_short(
+	struct gci_sockopts *o, int peer, const struct gci_tp_link *l, uint64_t reach, int receives)
+{
+	char has[16], needs[16], rate[16], full[16];
+
+	if (reach >= l->flight_nbytes || !first(o, receives ? SHORT_RECEIVE : SHORT_SEND))
+		return;
+	gci_log(GCI_LOG_WARN,
+		"connections such as those to rank %d need %s in flight each, and socket buffers "
+		"let them %s %s: %s together instead of %s; raise the third figure of "
+		"net.ipv4.%s to %llu (gridcoll doctor tells how)",
+		peer, gci_format_bytes(l->flight_nbytes, needs, sizeof(needs)),
+		receives ? "receive" : "send", gci_format_bytes(reach, has, sizeof(has)),
+		gci_format_rate(gci_sockbuf_rate(reach, l->streams, l->rtt_ns), rate, sizeof(rate)),
+		gci_format_rate(gci_sockbuf_rate(l->flight_nbytes, l->streams, l->rtt_ns), full,
+			sizeof(full)),
+		receives ? "tcp_rmem" : "tcp_wmem",
+		(unsigned long long)gci_sockbuf_sysctl(l->flight_nbytes));
+}
+
+/* As large as the link needs, by whom it can be done. */
+static void set_needed(struct gci_sockopts *o, int fd, int peer, const struct gci_tp_link *l)
+{
+	struct gci_sockbuf snd, rcv;
+
+	if (!o->knows_max)
+		gci_sockmax_read(&o->max);
+	o->knows_max = 1;
+	gci_sockbuf_send(&snd, l->flight_nbytes, &o->max);
+	gci_sockbuf_receive(&rcv, l->flight_nbytes, &o->max);
+	if (snd.set_nbytes)
+		set_buffer(fd, SO_SNDBUF, snd.set_nbytes);
+	if (rcv.set_nbytes)
+		set_buffer(fd, SO_RCVBUF, rcv.set_nbytes);
+	say_short(o, peer, l, snd.reach_nbytes, 0);
+	say_short(o, peer, l, rcv.reach_nbytes, 1);
+}
+
+/* ---- congestion control */
+
+static int set_congestion(int fd, const char *name)
+{
+	return setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name));
+}
+
+static void congestion_list(const char *which, char *out, size_t size)
+{
+	char path[80];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/sys/net/ipv4/tcp_%s_congestion_control", which);
+	f = fopen(path, "re");
+	if (!f || !fgets(out, (int)size, f))
+		snprintf(out, size, "?");
+	out[strcspn(out, "\n")] = '\0';
+	if (f)
+		fclose(f);
+}
+
+int gci_sockopt_congestion(const char *name, struct gci_error *e)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), error = 0;
+	char list[256];
+
+	if (fd < 0)
+		fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return gci_error_errno(e, "no socket to try congestion control on");
+	if (strlen(name) > 15 || set_congestion(fd, name))
+		error = strlen(name) > 15 ? ENOENT : errno;
+	close(fd);
+	if (!error)
+		return 0;
+	congestion_list(error == EPERM ? "allowed" : "available", list, sizeof(list));
+	if (error == EPERM)
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"\"%s\" is for privileged users only (see "
+			"net.ipv4.tcp_allowed_congestion_control), expected one of: %s",
+			name, list);
+	return gci_error_set(e, GCOLL_ERR_INVAL,
+		"\"%.40s\" is not in this kernel (perhaps modprobe tcp_%.40s helps), expected one "
+		"of: %s",
+		name, name, list);
+}
+
+/* ---- */
+
+/* The same for all links that are treated alike. */
+static uint64_t kind_of(const struct gci_tp_link *l)
+{
+	uint64_t d = gci_digest(l->streams, l->flight_nbytes);
+
+	d = gci_digest(gci_digest(d, l->rtt_ns), l->sockbuf_nbytes);
+	return gci_digest(
+		d, l->congestion ? gci_digest_bytes(1, l->congestion, strlen(l->congestion)) : 0);
+}
+
+static int is_told(struct gci_sockopts *o, uint64_t kind)
+{
+	unsigned i;
+
+	for (i = 0; i < o->ntold; i++)
+		if (o->told[i] == kind)
+			return 1;
+	if (o->ntold < GCI_SOCKOPT_KINDS)
+		o->told[o->ntold++] = kind;
+	else
+		return 1;
+	return 0;
+}
+
+static void tell(struct gci_sockopts *o, int fd, int peer, const struct gci_tp_link *l)
+{
+	struct gci_tp_socket s = {0};
+	char each[16], snd[16], rcv[16];
+
+	if (!gci_log_enabled(GCI_LOG_INFO) || is_told(o, kind_of(l)))
+		return;
+	gci_sockopt_look(fd, &s);
+	gci_log(GCI_LOG_INFO,
+		"connections such as those to rank %d: %u stream%s, %s in flight each; send buffer "
+		"%s%s, receive buffer %s%s, congestion control %s",
+		peer, (unsigned)l->streams, l->streams == 1 ? "" : "s",
+		l->flight_nbytes ? gci_format_bytes(l->flight_nbytes, each, sizeof(each))
+				 : "an unknown number of bytes",
+		gci_format_bytes(s.sndbuf_nbytes, snd, sizeof(snd)),
+		s.sndbuf_set ? " (set)" : " at first",
+		gci_format_bytes(s.rcvbuf_nbytes, rcv, sizeof(rcv)),
+		s.rcvbuf_set ? " (set)" : " at first", s.congestion);
+}
+
+void gci_sockopt_data(struct gci_sockopts *o, int fd, int peer, const struct gci_tp_link *link)
+{
+	int unsent = (int)gci_sockbuf_unsent(link->flight_nbytes, link->streams);
+
 	set(fd, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
-	set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, NOTSENT_NBYTES, "TCP_NOTSENT_LOWAT");
+	set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, unsent, "TCP_NOTSENT_LOWAT");
 	if (link->dead_ns)
 		set_keepalive(fd, link->dead_ns);
 	if (link->sockbuf_nbytes)
-		set_buffers(fd, peer, link->sockbuf_nbytes, said);
-	if (!congestion || link->streams < 2)
-		return;
-	if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion, strlen(congestion)) &&
-		!said->congestion) {
-		said->congestion = 1;
+		set_both(o, fd, link->sockbuf_nbytes);
+	else if (link->flight_nbytes)
+		set_needed(o, fd, peer, link);
+	if (link->congestion && set_congestion(fd, link->congestion) && first(o, CONGESTION))
 		gci_log(GCI_LOG_WARN,
 			"congestion control \"%s\": %s; see "
 			"net.ipv4.tcp_available_congestion_control",
-			congestion, strerror(errno));
-	}
+			link->congestion, strerror(errno));
+	tell(o, fd, peer, link);
 }

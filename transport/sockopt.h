@@ -1,23 +1,42 @@
 /* SPDX-License-Identifier: MIT
- * Options of data sockets. */
+ * Options of data sockets, by the kind of link they are on; and what the kernel made of them.
+ *
+ *	struct gci_sockopts o = {0};		// one for all sockets of a transport
+ *	gci_sockopt_data(&o, fd, peer, &link);	// before connect, after accept
+ *	...
+ *	gci_sockopt_look(fd, &stats.socket);	// any time later */
 #ifndef GCI_TRANSPORT_SOCKOPT_H
 #define GCI_TRANSPORT_SOCKOPT_H
 
+#include "transport/sockbuf.h"
 #include "transport/transport.h"
 
 #include <stdint.h>
 
-/* What has been said in the log already, so that it is said once. */
-struct gci_sockopt_said {
-	int buffers, small, congestion;
+#define GCI_SOCKOPT_KINDS 16 /* of links that are told of */
+
+struct gci_sockopts {
+	struct gci_sockmax max;
+	int knows_max;
+	uint64_t told[GCI_SOCKOPT_KINDS]; /* kinds of links whose options are in the log already */
+	unsigned ntold;
+	int warned; /* bits: of what, once each */
 };
 
-/* Sets what can be set on the TCP socket `fd` of a connection to `peer`; what the kernel refuses
- * is said in the log. Call it before connect, and after accept.
+/* Sets what can be set on the TCP socket `fd` of a connection to `peer`. What was set and what the
+ * kernel made of it is in the log at level info, once for each kind of link; what it refuses and
+ * what slows the link down, with the sysctl that is in the way, is a warning, once.
  *
  * SO_RCVBUF after accept is early enough on Linux: the window scale offered in the handshake
  * follows net.core.rmem_max and tcp_rmem, unless the listening socket has a buffer of its own. */
-void gci_sockopt_data(int fd, int peer, const struct gci_tp_link *link, const char *congestion,
-	struct gci_sockopt_said *said);
+void gci_sockopt_data(struct gci_sockopts *o, int fd, int peer, const struct gci_tp_link *link);
+
+/* Whether this process may use the congestion control `name`: 0, or GCOLL_ERR_INVAL with those
+ * that it may. */
+int gci_sockopt_congestion(const char *name, struct gci_error *e);
+
+/* Adds what an open TCP socket looks like now to `s`: of several, the smallest buffers and
+ * segments, the longest round trip, and sums of the rest. */
+void gci_sockopt_look(int fd, struct gci_tp_socket *s);
 
 #endif

@@ -296,11 +296,16 @@ static void tcp_fail(struct gci_tp *tp, int status)
 
 static void tcp_stats(struct gci_tp *tp, int peer, struct gci_tp_stats *out)
 {
-	const struct gci_ep *ep = &((struct gci_tcp *)tp)->ep;
+	const struct gci_tcp *t = (const struct gci_tcp *)tp;
+	unsigned i;
 
 	memset(out, 0, sizeof(*out));
-	if (peer >= 0 && peer < tp->config.size && ep->peers[peer])
-		*out = ep->peers[peer]->stats;
+	if (peer < 0 || peer >= tp->config.size || !t->ep.peers[peer])
+		return;
+	*out = t->ep.peers[peer]->stats;
+	for (i = 0; t->peers[peer] && i < GCI_TP_MAX_STREAMS; i++)
+		if (t->peers[peer]->conns[i])
+			gci_sockopt_look(t->peers[peer]->conns[i]->fd, &out->socket);
 }
 
 static void destroy(struct gci_tcp *t)
@@ -311,7 +316,6 @@ static void destroy(struct gci_tcp *t)
 		gci_free(t->peers[i]);
 	gci_free(t->peers);
 	gci_free(t->reach);
-	gci_free(t->congestion);
 	OPENSSL_cleanse(t->secret, sizeof(t->secret));
 	gci_free(t);
 }
@@ -424,10 +428,9 @@ static int take_config(struct gci_tcp *t, const struct gci_tcp_config *tcp, stru
 	t->unref = tcp->loop && tcp->unref;
 	memcpy(t->secret, tcp->secret, sizeof(t->secret));
 	t->connect_timeout_ns = tcp->connect_timeout_ns ? tcp->connect_timeout_ns : CONNECT_NS;
-	t->congestion = tcp->congestion ? gci_strdup(tcp->congestion) : NULL;
 	t->reach = gci_calloc((size_t)size, sizeof(*t->reach));
 	t->peers = gci_calloc((size_t)size, sizeof(struct gci_tcp_peer *));
-	if (!t->reach || !t->peers || (tcp->congestion && !t->congestion))
+	if (!t->reach || !t->peers)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory for %d peers", size);
 	memcpy(t->reach, tcp->reach, (size_t)size * sizeof(*t->reach));
 	return take_addresses(t, tcp, e);

@@ -50,7 +50,6 @@ struct gci_tcp_config {
 	uint8_t secret[GCI_TCP_SECRET_NBYTES]; /* the job's; strangers are turned away */
 	uv_loop_t *loop;                       /* shared with others, or NULL for one of our own */
 	int unref;              /* our handles do not keep the loop of others alive */
-	const char *congestion; /* TCP_CONGESTION for peers with several streams; NULL: default */
 	uint64_t connect_timeout_ns; /* for a peer's streams together; 0: 10 s */
 };
 

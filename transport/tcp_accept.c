@@ -184,7 +184,7 @@ void gci_tcp_greeted(struct gci_conn *c)
 	}
 	t->nstrangers--;
 	gci_tcp_accept_start(t);
-	gci_sockopt_data(c->fd, p->rank, &t->ep.peers[p->rank]->link, t->congestion, &t->said);
+	gci_sockopt_data(&t->sockopts, c->fd, p->rank, &t->ep.peers[p->rank]->link);
 	t->ep.peers[p->rank]->stats.streams++;
 	gci_conn_open(c);
 	gci_tcp_dirty(t, p);

@@ -250,7 +250,7 @@ void gci_conn_connect(struct gci_tcp *t, struct gci_tcp_peer *p, unsigned index,
 		return;
 	}
 	t->nstrangers--;
-	gci_sockopt_data(c->fd, p->rank, &t->ep.peers[p->rank]->link, t->congestion, &t->said);
+	gci_sockopt_data(&t->sockopts, c->fd, p->rank, &t->ep.peers[p->rank]->link);
 	call(c, &from, &to);
 }
 

@@ -67,7 +67,6 @@ struct gci_tcp {
 	int path_open;    /* else `path` is only a stand-in */
 	void *path_state; /* the path's */
 	uint8_t secret[GCI_TCP_SECRET_NBYTES];
-	char *congestion;
 	uint64_t connect_timeout_ns;
 	struct gci_reach *reach; /* by rank */
 	struct gci_own own;
@@ -79,7 +78,7 @@ struct gci_tcp {
 	unsigned nagain; /* peers with again_ns */
 	uint64_t told_ns;
 	unsigned untold; /* losses that are not in the log, since told_ns */
-	struct gci_sockopt_said said;
+	struct gci_sockopts sockopts;
 
 	uv_loop_t *loop;
 	uv_loop_t own_loop;

@@ -88,9 +88,13 @@ enum gci_data_path { GCI_DATA_PATH_AUTO, GCI_DATA_PATH_POLL, GCI_DATA_PATH_URING
 struct gci_tp_link {
 	uint32_t streams;        /* 1 .. GCI_TP_MAX_STREAMS; both sides must say the same */
 	uint32_t eager_nbytes;   /* allowance; both sides must say the same */
-	uint64_t sockbuf_nbytes; /* SO_SNDBUF and SO_RCVBUF; 0: the kernel's autotuning */
-	uint64_t dead_ns;        /* silence of the network that counts as death; 0: never */
-	int unchecked;           /* payload has no CRC32C; both sides must say the same */
+	uint64_t sockbuf_nbytes; /* SO_SNDBUF and SO_RCVBUF; 0: as flight_nbytes needs */
+	/* What one stream has in flight when the link is used to the full, and the round trip; 0:
+	 * unknown. Socket buffers and the like are made for it. */
+	uint64_t flight_nbytes, rtt_ns;
+	const char *congestion; /* TCP_CONGESTION, for the transport's life; NULL: the kernel's */
+	uint64_t dead_ns;       /* silence of the network that counts as death; 0: never */
+	int unchecked;          /* payload has no CRC32C; both sides must say the same */
 	/* The loss of a stream is made up for, with copies of sent bytes of this size at most; 0:
 	 * it is the peer's death. Both sides must say the same of whether. */
 	uint64_t replay_nbytes;
@@ -120,6 +124,19 @@ struct gci_tp_wait {
 	uint64_t nbytes, moved;
 };
 
+/* How the kernel treats a peer's connections: the smallest of each size, the longest round trip,
+ * sums of the rest. Zeros: none is open, or there is no kernel in it. */
+struct gci_tp_socket {
+	uint64_t sndbuf_nbytes, rcvbuf_nbytes;
+	int sndbuf_set, rcvbuf_set; /* else they grow by themselves */
+	char congestion[16];
+	uint32_t mss_nbytes;
+	uint64_t rtt_ns;
+	uint64_t resent; /* segments */
+	/* With data to send; of that, held up by the peer's window, and by our own buffer. */
+	uint64_t busy_ns, window_limited_ns, buffer_limited_ns;
+};
+
 struct gci_tp_stats {
 	uint64_t tx_payload_nbytes, rx_payload_nbytes;
 	uint64_t tx_frames, rx_frames;
@@ -128,6 +145,7 @@ struct gci_tp_stats {
 	uint64_t again_frames;                         /* sent again after a loss */
 	uint64_t tx_pad_nbytes, rx_pad_nbytes;         /* see gci_tp_warm; not in the others */
 	uint64_t tx_stream_nbytes[GCI_TP_MAX_STREAMS]; /* payload by stream */
+	struct gci_tp_socket socket;
 };
 
 struct gci_tp_ops {

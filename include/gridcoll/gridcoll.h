@@ -178,9 +178,12 @@ GCOLL_API const char *gcoll_last_error(void);
  *		programs whose ranks wait, or call gcoll_test, more often than that while operations
  *		are under way. "never" (default): dead ranks and hosts are noticed without it
  *	"streams"	connections per rank of another cluster, 1 to 64 (default by the grid file,
- *		else 4); before the first operation only
- *	"socket_buffer"	a size such as "3MB", or "auto" (default: the kernel's autotuning); before
- *		the first operation only
+ *		else 4, or as many as its flow_rate makes necessary, up to 16); before the first
+ *		operation only
+ *	"socket_buffer"	a size such as "3MB", or "auto" (default: the kernel's autotuning, unless the
+ *		link needs more than that may reach); before the first operation only
+ *	"congestion"	the congestion control of connections between clusters, such as "bbr", or
+ *		"default" (the kernel's); before the first operation only
  *	"checksum"	"on" (default): payload has CRC32Cs, made by who sends and checked by who
  *		receives; "off": TCP's own sums have to do. Before the first operation only
  *	"data_path"	how bytes get to and from sockets: "poll" (readiness), "uring" (io_uring;

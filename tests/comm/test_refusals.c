@@ -39,6 +39,10 @@ static void bad_arguments(void **state)
 	assert_int_equal(gcoll_comm_set(j.comm[0], "bcast", "farfirst:senders=2"), GCOLL_ERR_INVAL);
 	assert_int_equal(
 		gcoll_comm_set(j.comm[0], "bcast", "vandegeijn-mod:segment=1K"), GCOLL_ERR_INVAL);
+	assert_int_equal(gcoll_comm_set(j.comm[0], "congestion", "warp"), GCOLL_ERR_INVAL);
+	assert_non_null(strstr(gcoll_last_error(), "congestion: \"warp\" is not in this kernel"));
+	assert_int_equal(gcoll_comm_set(j.comm[0], "congestion", "reno"), 0);
+	assert_int_equal(gcoll_comm_set(j.comm[0], "congestion", "default"), 0);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "streams", "8"), 0);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "checksum", "yes"), GCOLL_ERR_INVAL);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "data_path", "epoll"), GCOLL_ERR_INVAL);

@@ -48,7 +48,7 @@ struct gci_reach reach_of(const char *addr)
 static int open_all(struct world *w, uv_loop_t *loop)
 {
 	struct gci_reach list[MAX_RANKS];
-	struct gci_tcp_config tcp = {.reach = list, .loop = loop, .congestion = "reno"};
+	struct gci_tcp_config tcp = {.reach = list, .loop = loop};
 	int fds[MAX_RANKS], i, rc = 0;
 
 	for (i = 0; i < w->size && !opens_nothing; i++) {

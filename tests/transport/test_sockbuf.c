@@ -86,6 +86,28 @@ static void rates(void **state)
 	assert_int_equal(gci_sockbuf_rate(0, 4, 1), 0);
 }
 
+static void what_to_raise(void **state)
+{
+	(void)state;
+	assert_int_equal(gci_sockbuf_sysctl(6250000), 12 * MIB);
+	assert_int_equal(gci_sockbuf_sysctl(MIB), 2 * MIB);
+	assert_int_equal(gci_sockbuf_sysctl(1), MIB);
+	assert_int_equal(gci_sockbuf_sysctl(UINT64_MAX), INT32_MAX); /* an int in the kernel */
+	assert_int_equal(gci_sockbuf_sysctl(1u << 30), INT32_MAX);
+}
+
+static void unsent(void **state)
+{
+	(void)state;
+	assert_int_equal(gci_sockbuf_unsent(0, 4), 256 << 10);
+	assert_int_equal(gci_sockbuf_unsent(625000, 4), 256 << 10);
+	assert_int_equal(gci_sockbuf_unsent(400000, 4), 200000);
+	assert_int_equal(gci_sockbuf_unsent(400000, 1), 256 << 10); /* no other stream */
+	assert_int_equal(gci_sockbuf_unsent(18000, 16), 32 << 10);
+	assert_int_equal(gci_sockbuf_unsent(25000000, 1), 781250);
+	assert_int_equal(gci_sockbuf_unsent(UINT64_MAX, 64), 1 << 20);
+}
+
 /* The kernel keeps to what the rule says of it: it doubles what is asked for, up to the maximum. */
 static void this_kernel(void **state)
 {
@@ -116,6 +138,8 @@ int main(void)
 		cmocka_unit_test(asks_for_what_is_needed),
 		cmocka_unit_test(unknown_maxima),
 		cmocka_unit_test(rates),
+		cmocka_unit_test(what_to_raise),
+		cmocka_unit_test(unsent),
 		cmocka_unit_test(this_kernel),
 	};
 

@@ -240,6 +240,32 @@ static void waiting_costs_nothing(void **state)
 	world_close(&w);
 }
 
+/* What the link asks for is what the sockets have, on both sides; and that can be looked at. */
+static void sockets_of_a_link(void **state)
+{
+	struct gci_tp_link link = {
+		.streams = 2, .eager_nbytes = 1000, .congestion = "reno", .sockbuf_nbytes = 50000};
+	struct gci_tp_stats s;
+	struct world w;
+	int i;
+
+	(void)state;
+	world_open(&w, &own, 3, &link);
+	exchange(&w);
+	for (i = 0; i < 2; i++) {
+		gci_tp_stats(w.tp[i], 1 - i, &s);
+		assert_string_equal(s.socket.congestion, "reno");
+		assert_int_equal(s.socket.sndbuf_nbytes, 100000);
+		assert_int_equal(s.socket.rcvbuf_nbytes, 100000);
+		assert_true(s.socket.sndbuf_set && s.socket.rcvbuf_set);
+		assert_true(s.socket.mss_nbytes > 0);
+	}
+	gci_tp_stats(w.tp[0], 2, &s); /* never needed */
+	assert_string_equal(s.socket.congestion, "");
+	assert_int_equal(s.socket.sndbuf_nbytes, 0);
+	world_close(&w);
+}
+
 /* Ranks that block in progress, each in a thread, and part in order. */
 struct worker {
 	struct world *w;
@@ -387,6 +413,7 @@ static const struct CMUnitTest more[] = {
 	cmocka_unit_test(no_family_in_common),
 	cmocka_unit_test(another_jobs_secret),
 	cmocka_unit_test(waiting_costs_nothing),
+	cmocka_unit_test(sockets_of_a_link),
 	cmocka_unit_test(ranks_in_threads),
 	cmocka_unit_test(a_descriptor_tells),
 };

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ * How a socket is doing. A file of its own: of struct tcp_info the kernel's header knows more than
+ * the C library's, and the two cannot be read together. */
+#include "transport/sockopt.h"
+
+#include "base/clock.h"
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#ifndef SO_BUF_LOCK /* Linux 5.15 */
+#define SO_BUF_LOCK 72
+#endif
+#define SEND_LOCKED    1
+#define RECEIVE_LOCKED 2
+
+static int number(int fd, int level, int name)
+{
+	int value = 0;
+	socklen_t len = sizeof(value);
+
+	return getsockopt(fd, level, name, &value, &len) ? 0 : value;
+}
+
+static uint64_t smaller(uint64_t a, int b)
+{
+	uint64_t v = b > 0 ? (uint64_t)b : 0;
+
+	return a && a < v ? a : v;
+}
+
+void gci_sockopt_look(int fd, struct gci_tp_socket *s)
+{
+	int locked = number(fd, SOL_SOCKET, SO_BUF_LOCK);
+	struct tcp_info info = {0};
+	socklen_t len = sizeof(info), name_len = sizeof(s->congestion);
+	uint64_t rtt_ns;
+
+	s->sndbuf_nbytes = smaller(s->sndbuf_nbytes, number(fd, SOL_SOCKET, SO_SNDBUF));
+	s->rcvbuf_nbytes = smaller(s->rcvbuf_nbytes, number(fd, SOL_SOCKET, SO_RCVBUF));
+	s->sndbuf_set |= !!(locked & SEND_LOCKED);
+	s->rcvbuf_set |= !!(locked & RECEIVE_LOCKED);
+	if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, s->congestion, &name_len))
+		name_len = 0;
+	s->congestion[name_len < sizeof(s->congestion) ? name_len : sizeof(s->congestion) - 1] =
+		'\0';
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len))
+		return;
+	rtt_ns = info.tcpi_rtt * GCI_NS_PER_US;
+	s->rtt_ns = rtt_ns > s->rtt_ns ? rtt_ns : s->rtt_ns;
+	s->mss_nbytes = (uint32_t)smaller(s->mss_nbytes, (int)info.tcpi_snd_mss);
+	s->resent += info.tcpi_total_retrans;
+	s->busy_ns += info.tcpi_busy_time * GCI_NS_PER_US;
+	s->window_limited_ns += info.tcpi_rwnd_limited * GCI_NS_PER_US;
+	s->buffer_limited_ns += info.tcpi_sndbuf_limited * GCI_NS_PER_US;
+}
