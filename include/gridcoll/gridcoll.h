@@ -180,8 +180,8 @@ GCOLL_API const char *gcoll_last_error(void);
  *	"streams"	connections per rank of another cluster, 1 to 64 (default by the grid file,
  *		else 4, or as many as its flow_rate makes necessary, up to 16); before the first
  *		operation only
- *	"socket_buffer"	a size such as "3MB", or "auto" (default: the kernel's autotuning, unless the
- *		link needs more than that may reach); before the first operation only
+ *	"socket_buffer"	a size such as "3MB", or "auto" (default: the kernel's autotuning, unless
+ *		the link needs more than that may reach); before the first operation only
  *	"congestion"	the congestion control of connections between clusters, such as "bbr", or
  *		"default" (the kernel's); before the first operation only
  *	"checksum"	"on" (default): payload has CRC32Cs, made by who sends and checked by who
