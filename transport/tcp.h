@@ -49,7 +49,7 @@ struct gci_tcp_config {
 	const struct gci_own *own;
 	uint8_t secret[GCI_TCP_SECRET_NBYTES]; /* the job's; strangers are turned away */
 	uv_loop_t *loop;                       /* shared with others, or NULL for one of our own */
-	int unref;              /* our handles do not keep the loop of others alive */
+	int unref;                   /* our handles do not keep the loop of others alive */
 	uint64_t connect_timeout_ns; /* for a peer's streams together; 0: 10 s */
 };
 
