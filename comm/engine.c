@@ -16,7 +16,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define VERDICT_WAIT (3 * GCI_NS_PER_S)
+#define VERDICT_WAIT  (3 * GCI_NS_PER_S)
+#define REPLAY_NBYTES (64u << 20)
 
 struct gci_engine *gci_engine_create(int rank, int size, const char **hosts)
 {
@@ -152,6 +153,8 @@ static void on_link(void *user, int peer, struct gci_tp_link *out)
 		.dead_ns = e->dead_ns,
 		.unchecked = e->unchecked,
 		.path = e->data_path};
+	if (e->replay == GCI_REPLAY_ALWAYS || (e->replay == GCI_REPLAY_WAN && a != b))
+		out->replay_nbytes = REPLAY_NBYTES;
 	if (a == b && e->lanes) {
 		out->streams = e->lanes(e->job, e->rank, peer);
 		out->flight_nbytes /= out->streams;

@@ -40,6 +40,10 @@ struct gci_freed_comm {
 	uint64_t next_op;
 };
 
+/* On which links the loss of a connection is made up for. Within a cluster there is one to each
+ * rank, and what ends it is the host's or the program's end; acknowledgements would only cost. */
+enum gci_replay_where { GCI_REPLAY_WAN, GCI_REPLAY_ALWAYS, GCI_REPLAY_OFF };
+
 struct gci_engine {
 	int rank, size;     /* in the world */
 	const char **hosts; /* [rank], owned by whoever made the engine */
@@ -59,6 +63,7 @@ struct gci_engine {
 	char congestion[16];     /* of connections between clusters; "": the kernel's */
 	int unchecked;           /* payload without checksums */
 	enum gci_data_path data_path;
+	enum gci_replay_where replay;
 	uint64_t op_timeout_ns; /* waiting without any message for so long fails; GCI_NEVER */
 	uint64_t floor_ns; /* and with a message under way, no less than that; 0: not watched */
 	uint64_t dead_ns;  /* silence of a connection; 0: never */

@@ -196,6 +196,16 @@ static int busy(const struct gci_op *op)
 	return n;
 }
 
+/* No window follows those under way. */
+static void tell_last(struct gci_op *op)
+{
+	int slot;
+
+	for (slot = 0; slot < GCI_MAX_INSTANCES; slot++)
+		if (op->scheds[slot])
+			gci_run_last(&op->runs[slot]);
+}
+
 /* Keeps the pipeline full: as many windows under way as may be. Windows that end at once (a rank
  * alone has nothing to wait for) come back here from within; the outer call goes on for them. */
 static void fill(struct gci_op *op)
@@ -210,6 +220,8 @@ static void fill(struct gci_op *op)
 		fill_slots(op);
 	} while (op->started != before);
 	op->filling = 0;
+	if (op->started == op->windows.n)
+		tell_last(op);
 	if (op->over || busy(op) || (!op->status && op->ended != op->windows.n))
 		return;
 	op->over = 1;

@@ -8,6 +8,7 @@
 struct gci_run_message {
 	struct gci_tp_req req;
 	struct gci_run *run;
+	struct gci_list link; /* run->sends */
 	uint32_t step;
 };
 
@@ -61,17 +62,35 @@ static void trace(const struct gci_run *run, uint32_t step, int ended)
 		run->trace->step(run->trace->ctx, run, step, ended);
 }
 
+/* Nobody shall wait for the way back of a last acknowledgement. */
+static void detach_sends(struct gci_run *run)
+{
+	if (!run->last || run->nmessages != run->nsends)
+		return;
+	while (!gci_list_empty(&run->sends)) {
+		struct gci_run_message *m =
+			gci_container(run->sends.next, struct gci_run_message, link);
+
+		gci_list_del(&m->link);
+		gci_tp_detach(run->tp, &m->req);
+	}
+}
+
 static void on_message(struct gci_tp_req *req, int status)
 {
 	struct gci_run_message *m = req->user;
 	struct gci_run *run = m->run;
 
 	run->nmessages--;
+	run->nsends -= run->sched->steps[m->step].kind == GCI_STEP_SEND;
+	gci_list_del(&m->link);
 	count(run);
 	trace(run, m->step, 1);
 	gci_ready_done(&run->ready, m->step);
-	if (!status && !run->status)
+	if (!status && !run->status) {
 		advance(run);
+		detach_sends(run);
+	}
 	end(run, status);
 }
 
@@ -115,10 +134,16 @@ static void start_message(struct gci_run *run, uint32_t step)
 		.piece = s->kind == GCI_STEP_RECV_REDUCE ? on_piece : NULL,
 		.user = m};
 	run->nmessages++;
-	if (s->kind == GCI_STEP_SEND)
-		gci_tp_isend(run->tp, &m->req);
-	else
+	if (s->kind != GCI_STEP_SEND) {
 		gci_tp_irecv(run->tp, &m->req);
+		return;
+	}
+	run->nsends++;
+	gci_tp_isend(run->tp, &m->req);
+	if (run->sched->next_at[step] == run->sched->next_at[step + 1])
+		gci_list_push(&run->sends, &m->link);
+	else /* other steps wait until its memory may be used again */
+		gci_tp_detach(run->tp, &m->req);
 }
 
 static void run_local(const struct gci_run *run, const struct gci_step *s)
@@ -159,7 +184,9 @@ int gci_run_start(struct gci_run *run)
 	int rc = gci_ready_init(&run->ready, s);
 	uint32_t i;
 
-	run->nmessages = 0;
+	run->nmessages = run->nsends = 0;
+	run->last = 0;
+	gci_list_init(&run->sends);
 	run->status = run->over = 0;
 	run->messages = rc ? NULL : gci_calloc(s->nsteps, sizeof(*run->messages));
 	if (rc || !run->messages) {
@@ -175,6 +202,12 @@ int gci_run_start(struct gci_run *run)
 	run->starting = 0;
 	end(run, 0);
 	return 0;
+}
+
+void gci_run_last(struct gci_run *run)
+{
+	run->last = 1;
+	detach_sends(run);
 }
 
 void gci_run_free(struct gci_run *run)

@@ -56,7 +56,9 @@ struct gci_run {
 	/* The run's. */
 	struct gci_ready ready;
 	struct gci_run_message *messages;
-	uint32_t nmessages;
+	uint32_t nmessages, nsends; /* under way; of these, SENDs */
+	struct gci_list sends;      /* of these, not detached */
+	int last;
 	int starting; /* inside gci_run_start: done waits for its end */
 	int status, over;
 };
@@ -64,6 +66,11 @@ struct gci_run {
 /* Starts what can start. GCOLL_ERR_NOMEM (then done is not called and nothing is to be freed), or
  * 0. */
 int gci_run_start(struct gci_run *run);
+
+/* Whoever runs this waits for nothing else: as soon as there are only SENDs left, they are over
+ * when the network has them (gci_tp_detach), not when the peers do. Else they wait for those: they
+ * are many bytes of a long message, and other instances keep the pipe full meanwhile. */
+void gci_run_last(struct gci_run *run);
 
 /* Only when done has been called, or after the transport was stopped or freed. */
 void gci_run_free(struct gci_run *run);

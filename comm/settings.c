@@ -76,6 +76,20 @@ static int set_congestion(gcoll_comm *c, const char *value)
 	return 0;
 }
 
+static int set_replay(gcoll_comm *c, const char *value)
+{
+	static const char *const names[] = {"wan", "always", "off"};
+	size_t i, n = sizeof(names) / sizeof(*names);
+
+	for (i = 0; i < n && strcmp(value, names[i]) != 0; i++)
+		;
+	if (i == n)
+		return gci_comm_error(
+			GCOLL_ERR_INVAL, "replay: \"%s\", expected wan, always or off", value);
+	c->engine->replay = (enum gci_replay_where)i;
+	return 0;
+}
+
 static int set_timeout(gcoll_comm *c, const char *value)
 {
 	uint64_t v = GCI_NEVER, floor = 0;
@@ -156,9 +170,9 @@ static const struct {
 	int (*set)(gcoll_comm *c, const char *value);
 } settings[] = {{"streams", 1, set_streams}, {"socket_buffer", 1, set_socket_buffer},
 	{"congestion", 1, set_congestion}, {"checksum", 1, set_checksum},
-	{"data_path", 1, set_data_path}, {"timeout", 0, set_timeout}, {"order", 0, set_order},
-	{"tuning", 0, set_tuning}, {"spin", 0, set_spin}, {"record", 0, set_record},
-	{"warm", 1, set_warm}};
+	{"data_path", 1, set_data_path}, {"replay", 1, set_replay}, {"timeout", 0, set_timeout},
+	{"order", 0, set_order}, {"tuning", 0, set_tuning}, {"spin", 0, set_spin},
+	{"record", 0, set_record}, {"warm", 1, set_warm}};
 
 static int unknown_setting(const char *key)
 {
@@ -170,7 +184,7 @@ static int unknown_setting(const char *key)
 			gci_kind_name((enum gci_kind)k));
 	return gci_comm_error(GCOLL_ERR_INVAL,
 		"unknown setting \"%s\", expected %sorder, tuning, streams, socket_buffer, "
-		"congestion, checksum, data_path, timeout, spin, warm or record",
+		"congestion, checksum, data_path, replay, timeout, spin, warm or record",
 		key, list);
 }
 
