@@ -35,7 +35,8 @@ struct gci_mem_faults {
 	uint64_t freeze_after;  /* steps after which nothing moves from or to `freeze_rank`, which
 				 * does not die of it; 0: never */
 	int freeze_rank;
-	uint32_t lose_every;  /* a connection is lost once in so many steps, about; 0: never */
+	uint32_t lose_every;  /* a connection on a link with replay is lost once in so many steps,
+			       * about; 0: never */
 	uint32_t most_losses; /* in all */
 };
 

@@ -39,7 +39,8 @@ void gci_mem_maybe_lose(struct gci_mem_net *net)
 		return;
 	m = net->ranks[gci_prng_below(&net->prng, (uint64_t)net->size)];
 	for (e = m ? m->ends : NULL; e; e = e->next)
-		if (!e->closed && !e->cut && !e->other->closed && !gci_prng_below(&net->prng, ++n))
+		if (m->ep.peers[e->peer]->replay && !e->closed && !e->cut && !e->other->closed &&
+			!gci_prng_below(&net->prng, ++n))
 			chosen = e;
 	if (!chosen)
 		return;

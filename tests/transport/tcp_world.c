@@ -22,6 +22,7 @@ void (*child)(const struct gci_tp_config *config, const struct gci_tcp_config *t
 pid_t forked_pid;
 const char *secret_of_rank_1 = SECRET;
 int opens_nothing;
+void (*reroute)(int size, char addrs[][GCI_ADDRESS_TEXT]);
 
 void listen_on(const char *ip, int *fd, char addr[GCI_ADDRESS_TEXT])
 {
@@ -51,10 +52,12 @@ static int open_all(struct world *w, uv_loop_t *loop)
 	struct gci_tcp_config tcp = {.reach = list, .loop = loop};
 	int fds[MAX_RANKS], i, rc = 0;
 
-	for (i = 0; i < w->size && !opens_nothing; i++) {
+	for (i = 0; i < w->size && !opens_nothing; i++)
 		listen_on(listen_ip, &fds[i], last_addrs[i]);
+	if (reroute)
+		reroute(w->size, last_addrs);
+	for (i = 0; i < w->size && !opens_nothing; i++)
 		list[i] = reach_of(last_addrs[i]);
-	}
 	for (i = 0; i < w->size && !opens_nothing; i++) {
 		const char *secret = i == 1 ? secret_of_rank_1 : SECRET;
 

@@ -28,6 +28,8 @@ void forbid(int nr);
 extern const char *listen_ip;
 extern const char *secret_of_rank_1;
 extern int opens_nothing;
+extern void (*reroute)(int size, char addrs[][GCI_ADDRESS_TEXT]); /* may change where ranks seem to
+								   * listen */
 extern int forked; /* the rank that is a process of its own, and runs child(); -1: none */
 extern pid_t forked_pid;
 extern void (*child)(const struct gci_tp_config *config, const struct gci_tcp_config *tcp);

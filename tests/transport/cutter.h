@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ * A proxy between the ranks of a test that cuts connections, in the test's own thread.
+ *
+ *	struct cutter c = {.prng.state = 1, .cut_every = 1 << 20};
+ *	cutter_open(&c, size, addrs);	// addrs[i]: where rank i listens; then where it seems to
+ *	while (...)
+ *		own_step(&w), cutter_step(&c);
+ *	cutter_close(&c);
+ *
+ * A cut ends a connection at any byte. Either side sees a reset or an end of file, at once or some
+ * time after the other. */
+#ifndef GCI_TESTS_TRANSPORT_CUTTER_H
+#define GCI_TESTS_TRANSPORT_CUTTER_H
+
+#include "tests/transport/tcp_world.h"
+
+#include "base/prng.h"
+
+#define CUTTER_PIPES 64
+#define CUTTER_ROOM  (64u << 10)
+
+struct cutter_pipe {
+	int fd[2];        /* to who connected, to who listens; -1: closed */
+	uint8_t *held[2]; /* bytes from fd[i] that fd[1 - i] has not taken */
+	size_t lo[2], hi[2];
+	int lingers[2]; /* steps until this side is closed, too; 0: it is in use */
+};
+
+struct cutter {
+	struct gci_prng prng;
+	uint64_t cut_every; /* bytes between two cuts, on the average; 0: never */
+	unsigned most_cuts;
+	int size;
+	int listen_fd[MAX_RANKS];
+	char behind[MAX_RANKS][GCI_ADDRESS_TEXT];
+	struct cutter_pipe pipes[CUTTER_PIPES];
+	unsigned ncuts;
+	uint64_t next_cut, moved;
+};
+
+void cutter_open(struct cutter *c, int size, char addrs[][GCI_ADDRESS_TEXT]);
+void cutter_step(struct cutter *c);
+void cutter_cut_all(struct cutter *c);
+
+/* Nobody listens there any more. */
+void cutter_deafen(struct cutter *c, int rank);
+void cutter_close(struct cutter *c);
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT
+ * Real connections that are cut while ranks send to each other, and peers that are really dead. */
+#include "tests/transport/cutter.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define RANKS 3
+
+static struct cutter cutter;
+
+static void through_cutter(int size, char addrs[][GCI_ADDRESS_TEXT])
+{
+	cutter_open(&cutter, size, addrs);
+}
+
+static int step(struct world *w)
+{
+	own_step(w);
+	cutter_step(&cutter);
+	return 1;
+}
+
+static struct backend cut_tcp;
+
+static void open_cut(struct world *w, int size, uint64_t cut_every, uint64_t replay_nbytes)
+{
+	struct gci_tp_link link = {.streams = 3,
+		.eager_nbytes = 64 << 10,
+		.replay_nbytes = replay_nbytes,
+		.dead_ns = 20000000000};
+
+	cut_tcp = own;
+	cut_tcp.step = step;
+	memset(&cutter, 0, sizeof(cutter));
+	cutter.prng.state = cut_every + replay_nbytes;
+	cutter.cut_every = cut_every;
+	cutter.most_cuts = 40;
+	reroute = through_cutter;
+	world_open(w, &cut_tcp, size, &link);
+	reroute = NULL;
+}
+
+static void expect_no_failure(const struct world *w)
+{
+	int i;
+
+	for (i = 0; i < w->size; i++)
+		if (w->nfailures[i])
+			fail_msg("rank %d: %s", i, w->failure[i].text);
+}
+
+static uint64_t total(struct world *w, int restored)
+{
+	struct gci_tp_stats s;
+	uint64_t n = 0;
+	int i, j;
+
+	for (i = 0; i < w->size; i++)
+		for (j = 0; j < w->size; j++) {
+			gci_tp_stats(w->tp[i], j, &s);
+			n += restored ? s.restored : s.lost;
+		}
+	return n;
+}
+
+/* All to all, short and long, both ways, while about every `cut_every` bytes a connection ends. */
+static void exchange_through_cuts(uint64_t cut_every, uint64_t replay_nbytes)
+{
+	enum { N = 24 };
+	static const size_t sizes[] = {3 << 20, 100, 70000, 1 << 20, 0, 60000};
+	struct message sent[N], got[N];
+	uint8_t *from[N], *to[N];
+	struct world w;
+	int i;
+
+	open_cut(&w, RANKS, cut_every, replay_nbytes);
+	for (i = 0; i < N; i++) {
+		size_t n = sizes[i % 6];
+		int a = i % RANKS, b = (a + 1 + i / RANKS % 2) % RANKS;
+
+		from[i] = room(n);
+		to[i] = room(n);
+		fill(from[i], n, (uint64_t)i);
+		recv_from(&w, b, &got[i], a, (uint32_t)i, to[i], n);
+		send_to(&w, a, &sent[i], b, (uint32_t)i, from[i], n);
+		if (i % 2)
+			gci_tp_detach(w.tp[a], &sent[i].r);
+	}
+	world_finish(&w, got, N);
+	world_finish(&w, sent, N);
+	expect_no_failure(&w);
+	for (i = 0; i < N; i++) {
+		assert_int_equal(got[i].status, 0);
+		assert_int_equal(sent[i].status, 0);
+		assert_memory_equal(from[i], to[i], sizes[i % 6]);
+		free(from[i]);
+		free(to[i]);
+	}
+	assert_true(cutter.ncuts > 5);
+	assert_true(total(&w, 0) > 5);
+	assert_true(total(&w, 1) > 0);
+	world_close(&w);
+	cutter_close(&cutter);
+}
+
+static void cuts_cost_nothing_but_time(void **state)
+{
+	(void)state;
+	exchange_through_cuts(1 << 20, 8 << 20);
+	exchange_through_cuts(300000, 100000); /* there is room for few copies only */
+}
+
+static uint64_t expected;
+
+static int are_restored(void *arg)
+{
+	return total(arg, 1) >= expected;
+}
+
+/* Nothing is under way, or little, and no stream is left to tell. */
+static void all_connections_at_once(void **state)
+{
+	struct world w;
+	int i;
+
+	(void)state;
+	open_cut(&w, 2, 0, 1 << 20);
+	exchange(&w);
+	for (i = 1; i <= 3; i++) {
+		cutter_cut_all(&cutter);
+		if (i % 2)
+			exchange(&w);
+		expected = 6 * (uint64_t)i; /* both ends of three streams */
+		world_run(&w, are_restored, &w);
+		assert_int_equal(total(&w, 0), expected);
+	}
+	exchange(&w);
+	expect_no_failure(&w);
+	world_close(&w);
+	cutter_close(&cutter);
+}
+
+/* The host of the other rank is there, but nothing of the rank. */
+static void nobody_listens_any_more(void **state)
+{
+	struct message m;
+	struct world w;
+	uint8_t b;
+
+	(void)state;
+	open_cut(&w, 2, 0, 1 << 20);
+	exchange(&w);
+	recv_from(&w, 0, &m, 1, 9, &b, 1);
+	cutter_deafen(&cutter, 1);
+	cutter_cut_all(&cutter);
+	world_finish(&w, &m, 1);
+	assert_int_equal(m.status, GCOLL_ERR_PEER);
+	assert_int_equal(w.failure[0].peer, 1);
+	assert_non_null(strstr(w.failure[0].text, "rank 1 died"));
+	assert_non_null(strstr(w.failure[0].text, "nobody listened"));
+	world_close(&w);
+	cutter_close(&cutter);
+}
+
+static void receive_for_ever(const struct gci_tp_config *config, const struct gci_tcp_config *tcp)
+{
+	static uint8_t big[64 << 20];
+	struct gci_tp *tp;
+	struct message m[2];
+	int i;
+
+	if (gci_tcp_create(&tp, config, tcp, NULL))
+		_exit(1);
+	for (i = 0; i < 2; i++) {
+		message_init(&m[i], 2 * i, (struct gci_tp_key){.tag = 9}, big, sizeof(big));
+		gci_tp_irecv(tp, &m[i].r);
+	}
+	for (;;)
+		gci_tp_progress(tp, 1000000000);
+}
+
+static int some_has_gone(void *arg)
+{
+	struct gci_tp_stats a, b;
+	struct world *w = arg;
+
+	gci_tp_stats(w->tp[0], 1, &a);
+	gci_tp_stats(w->tp[2], 1, &b);
+	return a.tx_payload_nbytes > 1 << 20 && b.tx_payload_nbytes > 1 << 20;
+}
+
+/* Both who connects to it and who waits for it find out, and not by a time-out: that is longer than
+ * the test may last. */
+static void a_killed_process_is_noticed(void **state)
+{
+	const uint64_t never = 3600ull * 1000000000;
+	struct gci_tp_link link = {.streams = 2, .replay_nbytes = 1 << 20, .dead_ns = never};
+	uint8_t *big = room(64 << 20);
+	struct message m[2];
+	struct world w;
+	int i;
+
+	(void)state;
+	child = receive_for_ever;
+	forked = 1;
+	world_open(&w, &own, 3, &link);
+	forked = -1;
+	for (i = 0; i < 2; i++)
+		send_to(&w, 2 * i, &m[i], 1, 9, big, 64 << 20);
+	world_run(&w, some_has_gone, &w);
+	assert_int_equal(kill(forked_pid, SIGKILL), 0);
+	assert_int_equal(waitpid(forked_pid, NULL, 0), forked_pid);
+	world_finish(&w, m, 2);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(m[i].status, GCOLL_ERR_PEER);
+		assert_int_equal(w.failure[2 * i].peer, 1);
+		assert_non_null(strstr(w.failure[2 * i].text, "rank 1 died"));
+	}
+	world_close(&w);
+	free(big);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(cuts_cost_nothing_but_time),
+		cmocka_unit_test(all_connections_at_once),
+		cmocka_unit_test(nobody_listens_any_more),
+		cmocka_unit_test(a_killed_process_is_noticed),
+	};
+
+	choose_path();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
