@@ -70,6 +70,9 @@ struct gci_own {
 int gci_reach_pair(const struct gci_own *own, const struct gci_reach *peer, uint32_t turn,
 	unsigned attempt, struct gci_address *from, struct gci_address *to);
 
+/* How many attempts there are. */
+unsigned gci_reach_npairs(const struct gci_own *own, const struct gci_reach *peer);
+
 /* How many connections of a pair of ranks have both their addresses to themselves: `low` is the
  * side that connects. */
 unsigned gci_reach_lanes(const struct gci_reach *low, const struct gci_reach *high);

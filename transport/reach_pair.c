@@ -106,6 +106,14 @@ int gci_reach_pair(const struct gci_own *own, const struct gci_reach *peer, uint
 	return 0;
 }
 
+unsigned gci_reach_npairs(const struct gci_own *own, const struct gci_reach *peer)
+{
+	struct pairs p;
+
+	list_pairs(&p, own, peer);
+	return p.n;
+}
+
 static unsigned count_of(const struct gci_reach *r, int six)
 {
 	unsigned i, n = 0;

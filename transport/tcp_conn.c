@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * One connection: connect, greet, then bytes between the socket and the stream. */
+ * One connection: greet, then bytes between the socket and the stream. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -119,7 +119,7 @@ int gci_conn_attach(struct gci_conn *c, struct gci_tcp_peer *p, unsigned index, 
 	return 0;
 }
 
-static uint32_t life_of(const struct gci_conn *c)
+uint32_t gci_conn_life(const struct gci_conn *c)
 {
 	return c->stream.life ? c->stream.life->number : 0;
 }
@@ -128,143 +128,8 @@ void gci_conn_open(struct gci_conn *c)
 {
 	c->state = GCI_CONN_OPEN;
 	c->tcp->path->start(c);
-	if (life_of(c) > 1)
+	if (gci_conn_life(c) > 1)
 		gci_tcp_restored(c);
-}
-
-/* Both ends of a stream. There is a pair: gci_tcp_create has looked. */
-static void ends(const struct gci_tcp *t, int rank, unsigned index, struct gci_address *from,
-	struct gci_address *to)
-{
-	uint32_t turn = gci_reach_turn((uint32_t)t->tp.config.rank, (uint32_t)rank) + index;
-
-	gci_reach_pair(&t->own, &t->reach[rank], turn, 0, from, to);
-}
-
-const char *gci_conn_where(
-	const struct gci_tcp *t, int rank, unsigned index, char text[GCI_ADDRESS_TEXT])
-{
-	struct gci_address from, to;
-
-	ends(t, rank, index, &from, &to);
-	gci_address_format(&to, text);
-	return text;
-}
-
-static void cannot_connect(const struct gci_conn *c, const char *why)
-{
-	struct gci_tcp *t = c->tcp;
-	struct gci_address from, to;
-	char there[GCI_ADDRESS_TEXT], here[GCI_ADDRESS_TEXT];
-
-	ends(t, c->peer, c->stream.index, &from, &to);
-	gci_address_format(&to, there);
-	gci_address_ip(&from, here);
-	gci_ep_fail(&t->ep, GCOLL_ERR_PEER, c->peer, "cannot connect to rank %d at %s%s%s: %s",
-		c->peer, there, t->own.leave_from ? " from " : "", t->own.leave_from ? here : "",
-		why);
-}
-
-void gci_conn_unreachable(struct gci_conn *c, int error)
-{
-	struct gci_tcp *t = c->tcp;
-	char text[64];
-
-	if (c->again || c->probes) {
-		struct gci_tcp_peer *p = t->peers[c->probes ? c->probes - 1 : c->peer];
-
-		gci_conn_close(c);
-		gci_tcp_tried(t, p, error);
-	} else if (error == ETIMEDOUT && gci_now_ns() >= c->deadline_ns) {
-		snprintf(text, sizeof(text), "no answer within %.0f s",
-			(double)t->connect_timeout_ns / (double)GCI_NS_PER_S);
-		cannot_connect(c, text);
-	} else {
-		cannot_connect(c, strerror(error));
-	}
-}
-
-/* Begins to connect; -1 with errno. The kernel picks the port when it knows both ends, so that one
- * address has ports for as many connections as there are peers. */
-static int dial(const struct gci_tcp *t, int fd, const struct gci_address *from,
-	const struct gci_address *to)
-{
-	int yes = 1;
-
-	if (t->own.leave_from) {
-		setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &yes, sizeof(yes));
-		if (bind(fd, &from->any, from->len))
-			return -1;
-	}
-	if (connect(fd, &to->any, to->len) && errno != EINPROGRESS && errno != EINTR)
-		return -1;
-	return 0;
-}
-
-/* A connection to `to` that counts as a stranger until it is attached; NULL: failed. */
-static struct gci_conn *new_caller(struct gci_tcp *t, int rank, const struct gci_address *to)
-{
-	int fd = socket(to->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	struct gci_conn *c;
-
-	if (fd < 0) {
-		gci_ep_fail(&t->ep, GCOLL_ERR_SYS, -1, "no socket for a connection to rank %d: %s",
-			rank, strerror(errno));
-		return NULL;
-	}
-	c = gci_conn_new(t, fd);
-	if (!c)
-		close(fd);
-	else
-		t->nstrangers++;
-	return c;
-}
-
-static void call(struct gci_conn *c, const struct gci_address *from, const struct gci_address *to)
-{
-	struct gci_tcp *t = c->tcp;
-
-	c->state = GCI_CONN_CONNECTING;
-	t->nconnecting++;
-	c->deadline_ns = gci_now_ns() + t->connect_timeout_ns;
-	if (dial(t, c->fd, from, to)) {
-		gci_conn_unreachable(c, errno);
-		return;
-	}
-	gci_conn_poll(c);
-	gci_tcp_watch(t);
-}
-
-void gci_conn_connect(struct gci_tcp *t, struct gci_tcp_peer *p, unsigned index, int again)
-{
-	struct gci_address from, to;
-	struct gci_conn *c;
-
-	ends(t, p->rank, index, &from, &to);
-	c = new_caller(t, p->rank, &to);
-	if (!c)
-		return;
-	c->again = again;
-	if (gci_conn_attach(c, p, index, gci_ep_next_life(&t->ep, p->rank, index))) {
-		gci_conn_close(c);
-		return;
-	}
-	t->nstrangers--;
-	gci_sockopt_data(&t->sockopts, c->fd, p->rank, &t->ep.peers[p->rank]->link);
-	call(c, &from, &to);
-}
-
-void gci_conn_probe(struct gci_tcp *t, const struct gci_tcp_peer *p)
-{
-	struct gci_address from, to;
-	struct gci_conn *c;
-
-	ends(t, p->rank, 0, &from, &to);
-	c = new_caller(t, p->rank, &to);
-	if (!c)
-		return;
-	c->probes = 1 + p->rank;
-	call(c, &from, &to);
 }
 
 int gci_conn_send_hello(struct gci_conn *c, int peer, unsigned index, uint32_t life)
@@ -296,7 +161,7 @@ static void connected(struct gci_conn *c)
 	t->nconnecting--;
 	c->state = GCI_CONN_GREETING;
 	t->ep.peers[c->peer]->stats.streams++;
-	if (gci_conn_send_hello(c, c->peer, c->stream.index, life_of(c)))
+	if (gci_conn_send_hello(c, c->peer, c->stream.index, gci_conn_life(c)))
 		return;
 	gci_tcp_dirty(t, t->peers[c->peer]);
 	gci_conn_poll(c);
@@ -360,7 +225,7 @@ static void greet(struct gci_conn *c)
 		return;
 	}
 	own = gci_tcp_hello(c->tcp, c->peer, c->stream.index);
-	own.life = life_of(c);
+	own.life = gci_conn_life(c);
 	if (gci_hello_decode(c->greeting, c->tcp->secret, &h, &e) || h.from != own.to ||
 		h.to != own.from || h.stream != own.stream || h.epoch != own.epoch ||
 		h.life != own.life)

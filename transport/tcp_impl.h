@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * What the files of the TCP backend share: tcp.c (the transport's operations), tcp_conn.c (one
- * connection), tcp_accept.c (connections that come in), tcp_lost.c (connections that are lost and
- * made again), tcp_watch.c (deadlines), tcp_stop.c (the end), and the data paths (path.h). */
+ * connection), tcp_dial.c (making them), tcp_accept.c (connections that come in), tcp_lost.c
+ * (connections that are lost and made again), tcp_watch.c (deadlines), tcp_stop.c (the end), and
+ * the data paths (path.h). */
 #ifndef GCI_TRANSPORT_TCP_IMPL_H
 #define GCI_TRANSPORT_TCP_IMPL_H
 
@@ -52,12 +53,14 @@ struct gci_tcp_peer {
 	unsigned turn;         /* the stream that may send first */
 	struct gci_list dirty; /* of tcp->dirty: has something to send */
 	int rank;
+	uint8_t attempt[GCI_TP_MAX_STREAMS]; /* of gci_reach_pair, that each stream is at */
 
 	/* Of lost streams. */
 	uint64_t again_ns; /* when to try again; 0: there is nothing to try */
 	uint64_t pause_ns; /* between tries */
 	uint64_t alive_ns; /* the last sign of life while all streams are lost */
 	char cause[160];   /* of the last loss */
+	unsigned nprobes;
 };
 
 struct gci_tcp {
@@ -79,6 +82,7 @@ struct gci_tcp {
 	uint64_t told_ns;
 	unsigned untold; /* losses that are not in the log, since told_ns */
 	struct gci_sockopts sockopts;
+	int said_detour; /* that an address leads nowhere */
 
 	uv_loop_t *loop;
 	uv_loop_t own_loop;
@@ -100,19 +104,12 @@ struct gci_tcp {
 
 /* tcp_conn.c */
 struct gci_conn *gci_conn_new(struct gci_tcp *t, int fd);
-/* Begins to connect stream `index` to a higher rank; `again`: in place of a lost connection. */
-void gci_conn_connect(struct gci_tcp *t, struct gci_tcp_peer *p, unsigned index, int again);
-/* Connects to any rank, only to learn whether somebody is there. */
-void gci_conn_probe(struct gci_tcp *t, const struct gci_tcp_peer *p);
-/* It could not be connected, for this errno. */
-void gci_conn_unreachable(struct gci_conn *c, int error);
-/* Where stream `index` of a peer is, or would be, connected to. Returns `text`. */
-const char *gci_conn_where(
-	const struct gci_tcp *t, int rank, unsigned index, char text[GCI_ADDRESS_TEXT]);
 /* Attaches a connection to its place among the peer's, as this life of the stream; 0 or the
  * endpoint's failure. */
 int gci_conn_attach(struct gci_conn *c, struct gci_tcp_peer *p, unsigned index, uint32_t life);
 int gci_conn_send_hello(struct gci_conn *c, int peer, unsigned index, uint32_t life);
+/* The number of its life; 0: its link has no replay. */
+uint32_t gci_conn_life(const struct gci_conn *c);
 /* Both HELLOs are checked. */
 void gci_conn_open(struct gci_conn *c);
 /* True if the path's write may send something. */
@@ -126,6 +123,17 @@ void gci_conn_finished(struct gci_conn *c, int error);
 void gci_conn_event(struct gci_conn *c, int events);
 void gci_conn_poll(struct gci_conn *c);
 void gci_conn_close(struct gci_conn *c);
+
+/* tcp_dial.c */
+/* Begins to connect stream `index` to a higher rank; `again`: in place of a lost connection. */
+void gci_conn_connect(struct gci_tcp *t, struct gci_tcp_peer *p, unsigned index, int again);
+/* Connects to any rank, only to learn whether somebody is there. */
+void gci_conn_probe(struct gci_tcp *t, struct gci_tcp_peer *p);
+/* It could not be connected, for this errno: another way is tried, if there is one. */
+void gci_conn_unreachable(struct gci_conn *c, int error);
+/* Where stream `index` of a peer is, or would be, connected to. Returns `text`. */
+const char *gci_conn_where(
+	const struct gci_tcp *t, int rank, unsigned index, char text[GCI_ADDRESS_TEXT]);
 
 /* tcp_accept.c */
 void gci_tcp_accept_start(struct gci_tcp *t);

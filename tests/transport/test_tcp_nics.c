@@ -13,6 +13,9 @@ static const char *const ips[][2] = {{"127.0.7.1", "127.0.8.1"}, {"127.0.7.2", "
 static unsigned naddrs[2];
 static struct gci_reach list[2];
 
+/* What is said of rank 1 instead of the truth. */
+static struct gci_reach (*told)(uint16_t port);
+
 static int several_open(struct world *w)
 {
 	struct gci_tcp_config tcp = {.reach = list};
@@ -28,6 +31,8 @@ static int several_open(struct world *w)
 			gci_tcp_listen(mine[r].at, naddrs[r], &any, 0, &fds[r], &list[r], NULL), 0);
 		assert_int_equal(list[r].n, naddrs[r]);
 	}
+	if (told)
+		list[1] = told(list[1].port);
 	for (r = 0; r < 2; r++) {
 		tcp.listen_fd = fds[r];
 		tcp.own = &mine[r];
@@ -102,6 +107,59 @@ static void one_address_here_two_there(void **state)
 	world_close(&w);
 }
 
+static struct gci_reach one_is_wrong(uint16_t port)
+{
+	return (struct gci_reach){port, 2, 0, {{127, 0, 7, 9}, {127, 0, 7, 2}}};
+}
+
+/* Nobody listens at the first one, so streams take the other. */
+static void an_address_that_leads_nowhere(void **state)
+{
+	const struct gci_tp_link link = {.streams = 4, .eager_nbytes = 1000};
+	struct gci_tp_stats st;
+	struct world w;
+
+	(void)state;
+	naddrs[0] = 2;
+	naddrs[1] = 1;
+	told = one_is_wrong;
+	world_open(&w, &several, 2, &link);
+	told = NULL;
+	exchange(&w);
+	gci_tp_stats(w.tp[0], 1, &st);
+	assert_int_equal(st.streams, 4);
+	assert_int_equal(connections(ips[0][1], ips[1][0]), 4);
+	assert_int_equal(w.nfailures[0] + w.nfailures[1], 0);
+	world_close(&w);
+}
+
+static struct gci_reach all_are_wrong(uint16_t port)
+{
+	return (struct gci_reach){port, 2, 0, {{127, 0, 7, 9}, {127, 0, 7, 8}}};
+}
+
+static void nothing_leads_anywhere(void **state)
+{
+	struct message m;
+	struct world w;
+	uint8_t b = 0;
+
+	(void)state;
+	naddrs[0] = 2;
+	naddrs[1] = 1;
+	told = all_are_wrong;
+	world_open(&w, &several, 2, NULL);
+	told = NULL;
+	send_to(&w, 0, &m, 1, 1, &b, 1);
+	world_finish(&w, &m, 1);
+	assert_int_equal(m.status, GCOLL_ERR_PEER);
+	assert_int_equal(w.failure[0].peer, 1);
+	assert_non_null(strstr(w.failure[0].text, "cannot connect to rank 1 at 127.0.7."));
+	assert_non_null(strstr(w.failure[0].text, " from 127.0."));
+	assert_non_null(strstr(w.failure[0].text, ": Connection refused, nor by any other way"));
+	world_close(&w);
+}
+
 /* The socket takes connections at all addresses; nobody was told of this one. */
 static void other_addresses_are_closed(void **state)
 {
@@ -156,6 +214,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(streams_use_all_addresses),
 		cmocka_unit_test(one_address_here_two_there),
+		cmocka_unit_test(an_address_that_leads_nowhere),
+		cmocka_unit_test(nothing_leads_anywhere),
 		cmocka_unit_test(other_addresses_are_closed),
 		cmocka_unit_test(the_hosts_own),
 	};
