@@ -344,6 +344,30 @@ static void ranks_in_threads(void **state)
 	with_allowance(1000);
 }
 
+static void *exchange_there(void *arg)
+{
+	exchange(arg);
+	return NULL;
+}
+
+/* What a thread has left under way when it ends goes on in the next one that makes progress. */
+static void from_thread_to_thread(void **state)
+{
+	pthread_t thread;
+	struct world w;
+	int i;
+
+	(void)state;
+	world_open(&w, &own, 2, NULL);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(pthread_create(&thread, NULL, exchange_there, &w), 0);
+		pthread_join(thread, NULL);
+	}
+	exchange(&w);
+	assert_int_equal(w.nfailures[0] + w.nfailures[1], 0);
+	world_close(&w);
+}
+
 /* ---- waiting elsewhere */
 
 /* What poll takes, until some rank has something to do. */
@@ -415,6 +439,7 @@ static const struct CMUnitTest more[] = {
 	cmocka_unit_test(waiting_costs_nothing),
 	cmocka_unit_test(sockets_of_a_link),
 	cmocka_unit_test(ranks_in_threads),
+	cmocka_unit_test(from_thread_to_thread),
 	cmocka_unit_test(a_descriptor_tells),
 };
 

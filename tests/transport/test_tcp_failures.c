@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -256,6 +257,52 @@ static void memory_comes_back(void **state)
 	gives_memory_back(is_freed);
 }
 
+/* A program that forbids itself system calls after the first operations. 0: as expected. */
+static int lose_the_ring(void)
+{
+	static uint8_t from[1 << 20], to[1 << 20];
+	struct message m[2];
+	struct world w;
+	int i;
+
+	world_open(&w, &own, 2, NULL);
+	exchange(&w);
+	if (strcmp(gci_tcp_path(w.tp[0]), "uring") != 0)
+		return 77;
+	recv_from(&w, 1, &m[1], 0, 2, to, sizeof(to));
+	for (i = 0; i < 10; i++)
+		own_step(&w);
+	forbid(SYS_io_uring_enter);
+	send_to(&w, 0, &m[0], 1, 2, from, sizeof(from));
+	world_finish(&w, m, 2);
+	if (m[0].status != GCOLL_ERR_SYS || !strstr(w.failure[0].text, "io_uring"))
+		return 1;
+	world_close(&w);
+	return 0;
+}
+
+static int in_a_child(int (*f)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(f());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void a_ring_that_is_forbidden_later(void **state)
+{
+	int rc = in_a_child(lose_the_ring);
+
+	(void)state;
+	if (rc == 77)
+		skip();
+	assert_int_equal(rc, 0);
+}
+
 static int set_loopback(int up)
 {
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
@@ -294,18 +341,12 @@ static int lose_the_link(void)
 
 static void a_lost_link_is_noticed(void **state)
 {
-	pid_t pid;
-	int status;
+	int rc = in_a_child(lose_the_link);
 
 	(void)state;
-	pid = fork();
-	if (!pid)
-		_exit(lose_the_link());
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status));
-	if (WEXITSTATUS(status) == 77)
+	if (rc == 77)
 		skip();
-	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(rc, 0);
 }
 
 static const struct CMUnitTest tests[] = {
@@ -315,6 +356,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(different_links),
 	cmocka_unit_test(a_busy_peer_lives),
 	cmocka_unit_test(memory_comes_back),
+	cmocka_unit_test(a_ring_that_is_forbidden_later),
 	cmocka_unit_test(a_lost_link_is_noticed),
 };
 
