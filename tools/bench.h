@@ -8,6 +8,8 @@
 #include "tools/cases.h"
 #include "tools/lab_info.h"
 
+#include <jansson.h>
+
 struct gct_bench_options {
 	enum gci_kind kinds[GCI_NKINDS];
 	int nkinds;
@@ -122,6 +124,11 @@ void gct_bench_print_header(const struct gct_bench *b, const struct gct_bench_op
 void gct_bench_print_group(const struct gct_bench *b, const struct gct_bench_result *r);
 void gct_bench_print(const struct gct_bench *b, const struct gct_bench_result *r);
 void gct_bench_print_footer(const struct gct_bench *b, const struct gct_bench_result *r, int n);
+
+/* What stood in the way of rank 0's connections, if anything; and all that is known of them: NULL
+ * when out of memory. */
+void gct_bench_print_sockets(const struct gct_bench *b);
+json_t *gct_bench_sockets_json(const struct gct_bench *b);
 int gct_bench_write_json(
 	const struct gct_bench *b, const struct gct_bench_result *r, int n, const char *path);
 

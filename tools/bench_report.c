@@ -194,6 +194,7 @@ void gct_bench_print_footer(const struct gct_bench *b, const struct gct_bench_re
 		       "are "
 		       "the CPU's,\n  not the network's; a larger dilation tells more\n",
 			GCI_CPU_BUSY_PERCENT);
+	gct_bench_print_sockets(b);
 }
 
 static json_t *result_json(const struct gct_bench *b, const struct gct_bench_result *r)
@@ -227,9 +228,10 @@ int gct_bench_write_json(
 
 	for (i = 0; i < n; i++)
 		json_array_append_new(list, result_json(b, &r[i]));
-	root = json_pack("{s:i, s:i, s:I, s:s, s:o}", "version", 1, "ranks", b->comm->size,
+	root = json_pack("{s:i, s:i, s:I, s:s, s:o, s:o}", "version", 1, "ranks", b->comm->size,
 		"dilation", (json_int_t)b->lab.dilation, "lab",
-		b->lab.backend ? b->lab.backend : "", "results", list);
+		b->lab.backend ? b->lab.backend : "", "results", list, "sockets",
+		gct_bench_sockets_json(b));
 	rc = root ? json_dump_file(root, path, JSON_INDENT(1)) : -1;
 	json_decref(root);
 	return rc ? gci_comm_error(GCOLL_ERR_IO, "cannot write %s: %s", path, strerror(errno)) : 0;

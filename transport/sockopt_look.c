@@ -29,7 +29,7 @@ static uint64_t smaller(uint64_t a, int b)
 {
 	uint64_t v = b > 0 ? (uint64_t)b : 0;
 
-	return a && a < v ? a : v;
+	return !v || (a && a < v) ? a : v;
 }
 
 void gci_sockopt_look(int fd, struct gci_tp_socket *s)
