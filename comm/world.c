@@ -11,6 +11,7 @@
 #include "comm/thread.h"
 #include "transport/own.h"
 #include "transport/path.h"
+#include "transport/sockopt.h"
 #include "transport/tcp.h"
 
 #include <errno.h>
@@ -39,6 +40,7 @@ struct environment {
 	uint8_t secret[GCI_SECRET_NBYTES];
 	struct gci_ports ports;
 	enum gci_data_path data_path;
+	const char *congestion; /* "": the kernel's */
 };
 
 static int number(const char *name, uint64_t max, uint64_t *out, struct gci_error *e)
@@ -91,6 +93,18 @@ static int read_data_path(struct environment *env, struct gci_error *e)
 	return 0;
 }
 
+static int read_congestion(struct environment *env, struct gci_error *e)
+{
+	struct gci_error why = {0};
+
+	env->congestion = getenv("GRIDCOLL_CONGESTION");
+	if (!env->congestion || !strcmp(env->congestion, "default"))
+		env->congestion = "";
+	if (!*env->congestion || !gci_sockopt_congestion(env->congestion, &why))
+		return 0;
+	return gci_error_set(e, why.status, "GRIDCOLL_CONGESTION: %.400s, or default", why.text);
+}
+
 static int read_environment(struct environment *env, struct gci_error *e)
 {
 	uint64_t rank = 0, size = 0, fd = 0;
@@ -103,7 +117,7 @@ static int read_environment(struct environment *env, struct gci_error *e)
 	if (number("GRIDCOLL_SIZE", GCI_CTL_MAX_RANKS, &size, e) ||
 		number("GRIDCOLL_RANK", size ? size - 1 : 0, &rank, e) ||
 		number("GRIDCOLL_SECRET_FD", 65535, &fd, e) || read_port_range(env, e) ||
-		read_data_path(env, e))
+		read_data_path(env, e) || read_congestion(env, e))
 		return e->status;
 	env->rank = (int)rank;
 	env->size = (int)size;
@@ -312,6 +326,7 @@ static int build(struct gci_world *w, const struct environment *env, struct gci_
 		return rc;
 	c->engine->dead_ns = w->start.start.dead_ns;
 	c->engine->data_path = env->data_path;
+	snprintf(c->engine->congestion, sizeof(c->engine->congestion), "%s", env->congestion);
 	c->engine->ctl = w->ctl;
 	c->engine->job = w;
 	c->engine->lanes = lanes;

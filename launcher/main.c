@@ -60,6 +60,9 @@ int main(int argc, char **argv)
 		return complain(&e);
 	if (gci_placement_table(&plan, &o, &e))
 		fprintf(stderr, "gridcoll-run: %s; running with defaults\n", e.text);
+	gci_error_clear(&e);
+	if (gci_placement_params(&plan, &o, &e))
+		fprintf(stderr, "gridcoll-run: %s; running without them\n", e.text);
 	status = o.dry_run ? dry_run(&plan) : gci_run(&o, &plan);
 	if (!o.dry_run)
 		_exit(status); /* a thread may wait for standard input */

@@ -24,6 +24,8 @@ enum {
 	START,
 	REMOTE,
 	DATA_PATH,
+	CONGESTION,
+	PARAMS,
 	DRY,
 	AGENT,
 	NETNS,
@@ -45,6 +47,8 @@ static const struct option longs[] = {
 	{"start-timeout", required_argument, NULL, START},
 	{"remote-path", required_argument, NULL, REMOTE},
 	{"data-path", required_argument, NULL, DATA_PATH},
+	{"congestion", required_argument, NULL, CONGESTION},
+	{"params", required_argument, NULL, PARAMS},
 	{"dry-run", no_argument, NULL, DRY},
 	{"agent", no_argument, NULL, AGENT},
 	{"netns", required_argument, NULL, NETNS},
@@ -71,6 +75,9 @@ const char *gci_options_help(void)
 	       "                        (default: $GRIDCOLL_INTERFACES, else the route's)\n"
 	       "  --port-range A-B      ports to listen at (default: $GRIDCOLL_PORT_RANGE, else "
 	       "any)\n"
+	       "  --params FILE         open as many connections as are worth it, by what\n"
+	       "                        gridcoll probe measured\n"
+	       "  --congestion NAME     TCP's congestion control between clusters, such as bbr\n"
 	       "  --data-path NAME      how ranks move data: auto, poll or uring (io_uring)\n"
 	       "  --quiet-prefix        do not write \"[rank] \" before each line of output\n"
 	       "  --start-timeout TIME  longest wait for the last rank to join (default 60s)\n"
@@ -161,6 +168,12 @@ static int option(struct gci_options *o, int c, const char *value, struct gci_er
 		return interfaces(o, value, "--interfaces", e);
 	case DATA_PATH:
 		return data_path(o, value, e);
+	case CONGESTION:
+		o->congestion = value;
+		return 0;
+	case PARAMS:
+		o->params = value;
+		return 0;
 	case PORT_RANGE:
 		return ports(o, value, e);
 	case START:

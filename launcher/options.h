@@ -20,8 +20,10 @@ struct gci_options {
 	struct gci_ports ports; /* to listen at */
 	uint64_t start_ns;
 	const char *remote_path;
-	const char *data_path; /* NULL: not said */
-	char **argv;           /* the command, ends in NULL */
+	const char *data_path;  /* NULL: not said */
+	const char *congestion; /* the same */
+	const char *params;     /* what was measured of the grid; NULL: nothing */
+	char **argv;            /* the command, ends in NULL */
 	/* Instead of a job: */
 	int help, version, agent;
 	const char *netns; /* of the agent */

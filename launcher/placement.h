@@ -49,6 +49,10 @@ void gci_placement_free(struct gci_placement *p);
  * failure the plan has none, and `e` tells why: the job may run without. */
 int gci_placement_table(struct gci_placement *p, const struct gci_options *o, struct gci_error *e);
 
+/* Reads the parameters that `o` names, if any: links for which the grid file says no number of
+ * streams get the one that they are worth. On failure nothing changes, and `e` tells why. */
+int gci_placement_params(struct gci_placement *p, const struct gci_options *o, struct gci_error *e);
+
 /* For people: one line per rank. */
 struct gci_buf;
 void gci_placement_print(const struct gci_placement *p, struct gci_buf *out);

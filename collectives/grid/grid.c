@@ -154,7 +154,7 @@ static void print(const struct gci_grid *g, int access, struct gci_buf *out)
 {
 	int i;
 
-	if (g->dilation > 1)
+	if (g->dilation > 1 || g->amended)
 		gci_buf_printf(out, "[dilated]\ntimes = %" PRIu32 "\ndigest = %016" PRIx64 "\n",
 			g->dilation, g->digest);
 	for (i = 0; i < g->nclusters; i++)

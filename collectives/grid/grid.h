@@ -22,6 +22,7 @@
 #define GCI_GRID_MAX_HOSTS    65536
 #define GCI_GRID_MAX_CLUSTERS 256
 #define GCI_GRID_MAX_TEXT     (8u << 20)
+#define GCI_GRID_MAX_STREAMS  64
 
 /* How a host's ranks are reached. It is no property of the model: not in the digest. */
 struct gci_access {
@@ -63,6 +64,7 @@ struct gci_grid {
 	int *link_at;      /* [from * GCI_GRID_MAX_CLUSTERS + to]: index + 1, 0: none */
 	uint64_t digest;   /* see gci_grid_digest() */
 	uint32_t dilation; /* how many times slower than its file said at first; 1 or more */
+	int amended;       /* measured figures were put in where the file has none */
 };
 
 /* Reads a grid file's text (of `len` bytes, no more than GCI_GRID_MAX_TEXT). `name` stands before
@@ -79,8 +81,8 @@ void gci_grid_dilate(struct gci_grid *g, uint32_t k);
 /* A digest of the grid as its file says, by which files that were made for it (parameters, tables)
  * know it again: of its clusters, hosts and links in the order of the file, whatever its layout,
  * comments and units, and however they are reached. The same before and after gci_grid_dilate(). As
- *rates that were divided cannot be told from the quotients, gci_grid_print() of a dilated grid adds
- *a section, which the parser takes:
+ * rates that were divided cannot be told from the quotients, gci_grid_print() of a dilated grid
+ *adds a section, which the parser takes (with "times = 1" of one that was only amended):
  *
  *	[dilated]
  *	times = 20

@@ -42,9 +42,10 @@ int gci_grid_dilated_key(struct gci_grid_parser *p, const char *key, const char 
 		return digest_key(p, value);
 	if (strcmp(key, "times"))
 		return fail(p, "unknown key \"%s\" in [dilated], expected times or digest", key);
-	if (gci_parse_uint(value, UINT32_MAX, &k) || k < 2)
-		return fail(p, "times = %s, expected a number from 2", value);
+	if (gci_parse_uint(value, UINT32_MAX, &k) || !k)
+		return fail(p, "times = %s, expected a number from 1", value);
 	p->g->dilation = (uint32_t)k;
+	p->g->amended = k == 1;
 	return 0;
 }
 
@@ -54,7 +55,7 @@ int gci_grid_set_digest(struct gci_grid_parser *p)
 	struct gci_grid *g = p->g;
 	struct gci_buf text = {0};
 
-	if (p->dilated_line && (g->dilation < 2 || !g->digest))
+	if (p->dilated_line && (!g->dilation || !g->digest))
 		return gci_grid_fail_at(
 			p, p->dilated_line, "[dilated], expected times and digest in it");
 	if (p->dilated_line)

@@ -279,7 +279,7 @@ static int link_key(
 		bad = gci_parse_ratio(value, &l->loss_ppm) || l->loss_ppm == 1000000;
 		expected = GCI_RATIO_EXPECTED;
 	} else if (!strcmp(key, "streams")) {
-		bad = small_number(value, &l->streams) || l->streams > 64;
+		bad = small_number(value, &l->streams) || l->streams > GCI_GRID_MAX_STREAMS;
 		expected = "a number from 1 to 64";
 	} else if (!strcmp(key, "senders")) {
 		bad = small_number(value, &l->senders);

@@ -2,6 +2,7 @@
 #include "collectives/models/params.h"
 
 #include "base/mem.h"
+#include "collectives/models/ramp.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -116,6 +117,29 @@ uint64_t gci_params_rate(const struct gci_params_link *l, uint32_t streams)
 	while (i > 1 && l->rates[i - 1].streams > streams)
 		i--;
 	return i ? l->rates[i - 1].bps : 0;
+}
+
+uint32_t gci_params_knee(const struct gci_params_link *l)
+{
+	uint32_t n = l->nrates < 2 ? 0 : l->rates[gci_ramp_knee(l->rates, l->nrates)].streams;
+
+	return n < GCI_GRID_MAX_STREAMS ? n : GCI_GRID_MAX_STREAMS;
+}
+
+int gci_params_streams(const struct gci_params *p, struct gci_grid *g)
+{
+	int i, n = 0;
+
+	for (i = 0; i < g->nlinks; i++) {
+		struct gci_link *l = &g->links[i];
+
+		if (l->streams)
+			continue;
+		l->streams = gci_params_knee(gci_params_link(p, l->from, l->to));
+		n += !!l->streams;
+	}
+	g->amended |= n > 0;
+	return n;
 }
 
 static uint64_t longer(uint64_t ns, uint32_t k)

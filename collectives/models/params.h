@@ -83,6 +83,14 @@ void gci_params_at(const struct gci_params_link *l, uint64_t nbytes, struct gci_
  * least; 0: not measured. */
 uint64_t gci_params_rate(const struct gci_params_link *l, uint32_t streams);
 
+/* How many streams a pair of hosts is worth: the least number within 5 % of the best rate; 0: too
+ * little was measured to tell. */
+uint32_t gci_params_knee(const struct gci_params_link *l);
+
+/* Gives those of the grid's links that have no number of streams the one they are worth. `p` is of
+ * this grid. Returns how many were given one. */
+int gci_params_streams(const struct gci_params *p, struct gci_grid *g);
+
 /* All times k times as long, all rates k times as slow. */
 void gci_params_dilate(struct gci_params *p, uint32_t k);
 

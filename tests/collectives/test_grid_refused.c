@@ -229,9 +229,9 @@ static void too_many_clusters(void **state)
 static void bad_dilations(void **state)
 {
 	(void)state;
-	grid_refused("[dilated]\ntimes = 1\n", "g.grid:2: times = 1, expected a number from 2");
+	grid_refused("[dilated]\ntimes = 0\n", "g.grid:2: times = 0, expected a number from 1");
 	grid_refused("[dilated]\ntimes = 4294967296\n",
-		"g.grid:2: times = 4294967296, expected a number from 2");
+		"g.grid:2: times = 4294967296, expected a number from 1");
 	grid_refused("[dilated]\ndigest = 0123456789abcdeF\n",
 		"g.grid:2: digest = 0123456789abcdeF, expected 16 digits from 0 to f");
 	grid_refused("[dilated]\ndigest = 123\n",

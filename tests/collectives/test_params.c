@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/test.h"
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/prng.h"
 #include "collectives/models/params.h"
@@ -217,6 +218,56 @@ static void of_a_grid(void **state)
 	gci_grid_free(&g);
 }
 
+/* Of streams that a pair of hosts is worth. */
+static void knees(void **state)
+{
+	struct gci_params_rate r[] = {{1, 100}, {2, 195}, {4, 286}, {8, 300}, {100, 320}};
+	struct gci_params_link l = {.rates = r};
+
+	(void)state;
+	assert_int_equal(gci_params_knee(&l), 0);
+	l.nrates = 1; /* of one number nobody can tell */
+	assert_int_equal(gci_params_knee(&l), 0);
+	l.nrates = 2;
+	assert_int_equal(gci_params_knee(&l), 2);
+	l.nrates = 4; /* 286 is 95.3 % of 300 */
+	assert_int_equal(gci_params_knee(&l), 4);
+	l.nrates = 5;
+	assert_int_equal(gci_params_knee(&l), 64); /* the most there may be */
+}
+
+/* What the file says stays; the grid keeps its digest, as text, too. */
+static void streams_of_a_grid(void **state)
+{
+	static const char text[] = "[cluster a]\nhosts = x\n[cluster b]\nhosts = y\n"
+				   "[link a > b]\nstreams = 3\n[link b > a]\ndelay = 1ms\n";
+	struct gci_params_rate r[] = {{1, 100}, {8, 800}};
+	struct gci_grid g, again;
+	struct gci_params p;
+	struct gci_buf b = {0};
+
+	(void)state;
+	assert_int_equal(gci_grid_parse(&g, text, strlen(text), "g", NULL), 0);
+	assert_int_equal(gci_params_init(&p, &g, "now"), 0);
+	assert_int_equal(gci_params_streams(&p, &g), 0); /* nothing was measured */
+	assert_int_equal(g.amended, 0);
+	gci_params_link(&p, 0, 1)->rates = gci_params_link(&p, 1, 0)->rates = r;
+	gci_params_link(&p, 0, 1)->nrates = gci_params_link(&p, 1, 0)->nrates = 2;
+	assert_int_equal(gci_params_streams(&p, &g), 1);
+	gci_params_link(&p, 0, 1)->rates = gci_params_link(&p, 1, 0)->rates = NULL;
+	gci_grid_print(&g, &b);
+	assert_int_equal(gci_grid_parse(&again, (char *)b.data, b.len, "again", NULL), 0);
+	assert_int_equal(gci_grid_link(&again, 0, 1)->streams, 3);
+	assert_int_equal(gci_grid_link(&again, 1, 0)->streams, 8);
+	assert_true(gci_grid_digest(&again) == gci_grid_digest(&g));
+	assert_int_equal(again.dilation, 1);
+	assert_true(again.amended);
+	gci_buf_free(&b);
+	gci_params_free(&p);
+	gci_grid_free(&again);
+	gci_grid_free(&g);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -228,6 +279,8 @@ int main(void)
 		cmocka_unit_test(rates),
 		cmocka_unit_test(dilation),
 		cmocka_unit_test(of_a_grid),
+		cmocka_unit_test(knees),
+		cmocka_unit_test(streams_of_a_grid),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -411,6 +411,20 @@ static void placement(void **state)
 	unlink(path);
 }
 
+/* What was measured helps where it can: without it the job runs as ever. */
+static void useless_measurements(void **state)
+{
+	const char *path = file_with("{}");
+	struct job j = {0};
+
+	(void)state;
+	job_start(&j, NULL, "-n", "2", "--params", path, "true", NULL);
+	assert_int_equal(job_wait(&j), 0);
+	assert_non_null(strstr(job_err(&j), "; running without them\n"));
+	job_free(&j);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -435,6 +449,7 @@ int main(void)
 		cmocka_unit_test(wrong_arguments),
 		cmocka_unit_test(wrong_files),
 		cmocka_unit_test(placement),
+		cmocka_unit_test(useless_measurements),
 	};
 
 	unsetenv("GRIDCOLL_LAB");

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ * What gridcoll probe measured of the job's grid, as far as ranks go by it: how many streams a link
+ * is worth. They find it in the grid's text. */
+#include "base/buf.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "collectives/models/params_json.h"
+#include "launcher/placement.h"
+#include "launcher/text.h"
+
+static int take(struct gci_placement *p, const struct gci_params *params, struct gci_error *e)
+{
+	struct gci_buf text = {0};
+	char *copy;
+
+	if (!gci_params_streams(params, &p->grid))
+		return 0;
+	gci_grid_print(&p->grid, &text);
+	copy = text.failed ? NULL : gci_strdup(gci_buf_cstr(&text));
+	gci_buf_free(&text);
+	if (!copy)
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	gci_free(p->grid_text);
+	p->grid_text = copy;
+	return 0;
+}
+
+int gci_placement_params(struct gci_placement *p, const struct gci_options *o, struct gci_error *e)
+{
+	struct gci_params params = {0};
+	struct gci_buf text = {0};
+	int rc;
+
+	if (!o->params)
+		return 0;
+	rc = gci_text_read(o->params, GCI_PARAMS_MAX_TEXT, &text, e);
+	if (!rc)
+		rc = gci_params_parse(
+			&params, (const char *)text.data, text.len, o->params, &p->grid, e);
+	if (!rc) {
+		rc = take(p, &params, e);
+		gci_params_free(&params);
+	}
+	gci_buf_free(&text);
+	return rc;
+}
