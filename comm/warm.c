@@ -9,10 +9,12 @@
 #include <signal.h>
 #include <string.h>
 
-#define ROUNDS   24 /* of the longest round trip: TCP's slow start needs no more */
-#define LEAST_NS (GCI_NS_PER_S / 5)
-#define MOST_NS  (20 * GCI_NS_PER_S)
-#define BUSY_NS  (20 * GCI_NS_PER_MS) /* until we look again whether the program has a rest */
+#define ROUNDS 24 /* of the longest round trip: TCP's slow start needs no more */
+#define LEAST_NS                                                                         \
+	(10 * GCI_NS_PER_S) /* other ranks may be slower to begin; waiting costs nothing \
+			     */
+#define MOST_NS (30 * GCI_NS_PER_S)
+#define BUSY_NS (20 * GCI_NS_PER_MS) /* until we look again whether the program has a rest */
 
 struct gci_warm {
 	struct gci_engine *engine;
@@ -74,24 +76,26 @@ static uint64_t longest_ns(const struct gci_topo *t)
 }
 
 /* Makes progress unless the program has operations under way, which does so itself. */
-static void look(struct gci_warm *w)
+static void look(struct gci_warm *w, uint64_t most_ns)
 {
 	struct gci_engine *e = w->engine;
 	struct pollfd p = {.fd = gci_tp_fd(e->tp), .events = POLLIN};
-	uint64_t ns = BUSY_NS;
 	int busy = e->active || e->failure.status;
+	uint64_t ns = busy ? BUSY_NS : most_ns;
 
 	if (!busy) {
 		gci_tp_progress(e->tp, 0);
-		ns = gci_tp_timeout_ns(e->tp);
+		if (gci_tp_timeout_ns(e->tp) < ns)
+			ns = gci_tp_timeout_ns(e->tp);
 	}
-	if (ns > BUSY_NS)
-		ns = BUSY_NS;
 	gci_warm_leave(e);
 	if (busy)
 		gci_sleep_ns(ns);
-	else
+	else /* also for gci_warm_close, which wakes the transport */
 		poll(&p, 1, (int)((ns + GCI_NS_PER_MS - 1) / GCI_NS_PER_MS));
+	if (!pthread_mutex_trylock(&w->lock))
+		return;
+	gci_sleep_ns(BUSY_NS); /* the program is in a call: not at each of its events */
 	gci_warm_enter(e);
 }
 
@@ -99,7 +103,7 @@ static void *warm_up(void *arg)
 {
 	struct gci_warm *w = arg;
 	struct gci_engine *e = w->engine;
-	uint64_t end;
+	uint64_t now, end;
 	int rc, i;
 
 	rc = gci_warm_plan(w->like_world, w->stream_nbytes);
@@ -111,8 +115,8 @@ static void *warm_up(void *arg)
 		if (w->stream_nbytes[i] && !e->failure.status)
 			gci_tp_warm(e->tp, i, w->stream_nbytes[i]);
 	end = gci_now_ns() + longest_ns(&e->world->topo);
-	while (!rc && !w->quit && gci_now_ns() < end)
-		look(w);
+	while (!rc && !w->quit && gci_tp_warm(e->tp, -1, 0) >= 0 && (now = gci_now_ns()) < end)
+		look(w, end - now);
 	gci_warm_leave(e);
 	return NULL;
 }

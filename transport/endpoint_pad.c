@@ -46,6 +46,8 @@ int gci_ep_warming(struct gci_ep *ep)
 {
 	int i;
 
+	if (ep->bulk)
+		return -1;
 	for (i = 0; ep->warming && i < ep->config->size; i++)
 		if (gci_ep_wants_pads(ep, i))
 			return 1;
@@ -66,7 +68,7 @@ void gci_ep_resume_pads(struct gci_ep *ep)
 {
 	int i;
 
-	if (!gci_list_empty(&ep->active) || !gci_ep_warming(ep))
+	if (!gci_list_empty(&ep->active) || gci_ep_warming(ep) <= 0)
 		return;
 	for (i = 0; i < ep->config->size; i++)
 		if (gci_ep_wants_pads(ep, i))

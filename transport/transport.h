@@ -160,8 +160,8 @@ struct gci_tp_ops {
 	void (*connect)(struct gci_tp *tp, int peer);
 	/* Opens connections and, while no request is under way, sends up to stream_nbytes of
 	 * padding on each of them, so that it carries more when the first bulk data comes; which
-	 * ends all padding. With peer -1 nothing is added. Returns whether there is still some to
-	 * be sent. */
+	 * ends all padding. With peer -1 nothing is added. 1: there is still some to be sent, 0:
+	 * there is not, -1: bulk data has come or gone. */
 	int (*warm)(struct gci_tp *tp, int peer, uint64_t stream_nbytes);
 	/* Does what can be done, first waiting up to timeout_ns for something to do. Returns 0, or
 	 * the status of the first failure. */

@@ -461,7 +461,7 @@ static void padding_is_dropped(void **state)
 	(void)state;
 	world_open(&w, conformance_backend, 2, &link);
 	p = (struct padding){&w, 3 * MIB};
-	assert_true(gci_tp_warm(w.tp[0], 1, MIB));
+	assert_int_equal(gci_tp_warm(w.tp[0], 1, MIB), 1);
 	world_run(&w, has_padded, &p);
 	assert_false(gci_tp_warm(w.tp[0], -1, 0));
 	gci_tp_stats(w.tp[0], 1, &s);
@@ -490,19 +490,19 @@ static void bulk_data_ends_padding(void **state)
 	(void)state;
 	world_open(&w, conformance_backend, 3, NULL);
 	send_to(&w, 0, &m[0], 1, 5, from, MIB);
-	assert_true(gci_tp_warm(w.tp[0], 2, 64 * (uint64_t)MIB));
+	assert_int_equal(gci_tp_warm(w.tp[0], 2, 64 * (uint64_t)MIB), 1);
 	steps(&w, 50);
 	gci_tp_stats(w.tp[0], 2, &s);
 	assert_true(!s.tx_pad_nbytes); /* a request is under way */
 	recv_from(&w, 1, &m[1], 0, 5, to, MIB);
 	world_finish(&w, m, 2);
-	assert_false(gci_tp_warm(w.tp[0], -1, 0));
+	assert_int_equal(gci_tp_warm(w.tp[0], -1, 0), -1);
 	gci_tp_stats(w.tp[0], 2, &s);
 	before = s.tx_pad_nbytes;
 	steps(&w, 50);
 	gci_tp_stats(w.tp[0], 2, &s);
 	assert_true(s.tx_pad_nbytes == before);
-	assert_false(gci_tp_warm(w.tp[0], 2, MIB));
+	assert_int_equal(gci_tp_warm(w.tp[0], 2, MIB), -1);
 	world_close(&w);
 	free(from);
 	free(to);
