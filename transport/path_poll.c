@@ -47,7 +47,8 @@ static void receive(struct gci_conn *c)
 	while (moved < GCI_PATH_TURN_NBYTES) {
 		niov = gci_stream_in(&c->stream, iov);
 		room = iov[0].iov_len + (niov > 1 ? iov[1].iov_len : 0);
-		n = readv(c->fd, iov, niov);
+		n = niov > 1 ? readv(c->fd, iov, niov)
+			     : recv(c->fd, iov[0].iov_base, iov[0].iov_len, 0);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)

@@ -13,8 +13,10 @@
 
 #define CONNECT_NS      (10 * GCI_NS_PER_S)
 #define LEAST_PERIOD_NS (50 * GCI_NS_PER_MS)
-/* That a credit waits for company. Shorter timers would be the next to fire, and cost more. */
+/* That a credit waits for company, once or a few times. Shorter timers would be the next to fire,
+ * and cost more. */
 #define HOLD_NS       (3 * GCI_NS_PER_MS)
+#define MOST_HOLDS    4
 #define MOST_UNLOOKED 8 /* times in a row that progress does not look at sockets */
 
 struct gci_hello gci_tcp_hello(const struct gci_tcp *t, int peer, unsigned index)
@@ -148,7 +150,7 @@ void gci_tcp_wait(struct gci_tcp *t, uint64_t timeout_ns)
 		gci_tcp_new_handle(t, (uv_handle_t *)&t->async);
 		return;
 	}
-	uv_update_time(t->loop);
+	/* The loop's time may be old, and the timer early then: progress may return too soon. */
 	uv_timer_start(&t->timer, on_timer,
 		timeout_ns / GCI_NS_PER_MS + !!(timeout_ns % GCI_NS_PER_MS), 0);
 	uv_run(t->loop, UV_RUN_ONCE);
@@ -183,18 +185,17 @@ static void call_due(struct gci_tcp *t)
 		gci_tcp_flush(t);
 }
 
-/* What comes soon may make credits unnecessary that wait for company. Returns true if somebody was
- * called meanwhile. */
+/* What comes soon may give credits company. Returns true if somebody was called meanwhile. */
 static int wait_for_company(struct gci_tcp *t)
 {
-	uint64_t before = t->ep.callbacks, now = gci_now_ns(), end = now + HOLD_NS;
+	uint64_t before = t->ep.callbacks;
+	int i;
 
-	while (!gci_list_empty(&t->ep.held) && now < end && !gci_ep_status(&t->ep)) {
-		gci_tcp_wait(t, end - now);
+	for (i = 0; i < MOST_HOLDS && !gci_list_empty(&t->ep.held) && !gci_ep_status(&t->ep); i++) {
+		gci_tcp_wait(t, HOLD_NS);
 		call_due(t);
 		if (t->ep.callbacks != before)
 			return 1;
-		now = gci_now_ns();
 	}
 	gci_ep_urge(&t->ep);
 	gci_tcp_flush(t);
