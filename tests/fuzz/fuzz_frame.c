@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Everything that a peer's bytes can reach: frame headers, hellos, and an endpoint with requests
- * under way, fed through a stream. The input is a program of small instructions; where it gives
- * a frame's fields, the sums are put right, or no input would ever get past them. */
+ * under way, fed through a stream, which may be lost and made again. The input is a program of
+ * small instructions; where it gives a frame's fields, the sums are put right, or no input would
+ * ever get past them. */
 #include "base/buf.h"
 #include "base/crc32c.h"
 #include "transport/hello.h"
@@ -12,6 +13,7 @@
 
 #define NREQS 64
 #define MOST  5000
+#define ROOM  6000 /* for copies */
 
 struct run {
 	struct gci_ep ep;
@@ -21,19 +23,31 @@ struct run {
 	unsigned nreqs;
 	uint8_t bufs[NREQS][MOST];
 	uint64_t handed[NREQS]; /* bytes by piece() */
+	int doomed;             /* the peer has lost the stream */
 };
+
+static int replays;
 
 static void on_link(void *user, int peer, struct gci_tp_link *out)
 {
 	(void)user;
 	(void)peer;
-	*out = (struct gci_tp_link){.streams = 1, .eager_nbytes = 4096};
+	*out = (struct gci_tp_link){
+		.streams = 2, .eager_nbytes = 4096, .replay_nbytes = replays ? ROOM : 0};
 }
 
 static void nothing(void *user, int peer)
 {
 	(void)user;
 	(void)peer;
+}
+
+static void on_close(void *user, int peer, const struct gci_life *life)
+{
+	struct run *u = user;
+
+	(void)peer;
+	u->doomed |= life == u->stream.life;
 }
 
 static void on_done(struct gci_tp_req *r, int status)
@@ -121,6 +135,13 @@ static void feed_frame(struct run *u, struct gci_reader *in)
 	f.length = gci_read_u16(in);
 	f.offset = gci_read_u16(in);
 	f.nbytes = gci_read_u16(in) % 1024;
+	if (replays) {
+		uint8_t how = gci_read_u8(in);
+
+		f.ack = how & 15;
+		f.flags = how >> 4 & GCI_FRAME_ASK;
+		f.key.comm = how >> 5;
+	}
 	n = f.nbytes;
 	payload = take(in, &n);
 	memcpy(bytes + GCI_FRAME_HEAD_NBYTES, payload, n);
@@ -140,12 +161,44 @@ static void send_some(struct run *u, size_t most)
 	gci_stream_sent(&u->stream, n < most ? n : most);
 }
 
+static void open_stream(struct run *u)
+{
+	uint32_t life = gci_ep_next_life(&u->ep, 1, 0);
+
+	if (gci_stream_init(&u->stream, &u->ep, 1, 0, life) && !gci_ep_status(&u->ep))
+		abort();
+	u->doomed = 0;
+}
+
+/* The connection ends, and there is a new one. */
+static void lose(struct run *u)
+{
+	if (!u->stream.life || u->stream.bye_seen || gci_ep_status(&u->ep))
+		return;
+	if (gci_stream_end(&u->stream, NULL) != GCI_STREAM_LOST)
+		abort();
+	gci_stream_lose(&u->stream);
+	gci_stream_deinit(&u->stream);
+	if (!gci_ep_status(&u->ep))
+		open_stream(u);
+}
+
+static void detach(struct run *u, struct gci_reader *in)
+{
+	size_t i = gci_read_u8(in);
+
+	if (i < u->nreqs && !u->ndone[i] && !u->reqs[i].piece)
+		gci_ep_detach(&u->ep, &u->reqs[i]);
+}
+
 static void step(struct run *u, struct gci_reader *in)
 {
 	const uint8_t *p;
 	size_t n;
 
-	switch (gci_read_u8(in) % 6) {
+	if (u->doomed)
+		lose(u);
+	switch (gci_read_u8(in) % 8) {
 	case 0:
 		n = gci_read_u8(in);
 		p = take(in, &n);
@@ -163,6 +216,12 @@ static void step(struct run *u, struct gci_reader *in)
 		break;
 	case 5:
 		gci_ep_run(&u->ep);
+		break;
+	case 6:
+		lose(u);
+		break;
+	case 7:
+		detach(u, in);
 		break;
 	}
 }
@@ -182,24 +241,33 @@ static void try_decoders(const uint8_t *data, size_t size)
 	gci_hello_decode(bytes, secret, &h, NULL);
 }
 
+static int is_bounded(const struct run *u)
+{
+	const struct gci_ep_peer *p = u->ep.peers[1];
+
+	return p->early_nbytes <= 4096 && (!p->replay || p->replay->nbytes <= ROOM);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct gci_tp_config config = {
 		.rank = 0, .size = 2, .epoch = 1, .link = on_link};
-	static const struct gci_ep_io io = {.need = nothing, .kick = nothing};
+	struct gci_ep_io io = {.need = nothing, .kick = nothing, .close = on_close};
 	struct gci_reader in = {data, size, 0};
 	struct run *u = calloc(1, sizeof(*u));
 	unsigned i;
 
 	try_decoders(data, size);
-	if (!u || gci_ep_init(&u->ep, &config, &io) || !gci_ep_peer(&u->ep, 1) ||
-		gci_stream_init(&u->stream, &u->ep, 1, 0, 0))
+	replays = size && data[size - 1] & 1; /* so that seeds mean what they did */
+	io.user = u;
+	if (!u || gci_ep_init(&u->ep, &config, &io) || !gci_ep_peer(&u->ep, 1))
 		abort();
-	while (in.len && !in.failed && u->ep.peers[1]->early_nbytes <= 4096)
+	open_stream(u);
+	while (in.len && !in.failed && is_bounded(u) && u->stream.staging)
 		step(u, &in);
-	if (u->ep.peers[1]->early_nbytes > 4096)
+	if (!is_bounded(u))
 		abort();
 	gci_ep_fail(&u->ep, GCOLL_ERR_ABORTED, -1, "the end");
 	for (i = 0; i < 3; i++)
