@@ -127,6 +127,7 @@ uint32_t gci_conn_life(const struct gci_conn *c)
 void gci_conn_open(struct gci_conn *c)
 {
 	c->state = GCI_CONN_OPEN;
+	c->open_ns = gci_now_ns();
 	c->tcp->path->start(c);
 	if (gci_conn_life(c) > 1)
 		gci_tcp_restored(c);

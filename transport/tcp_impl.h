@@ -42,6 +42,7 @@ struct gci_conn {
 	uint8_t greeting[GCI_HELLO_NBYTES];
 	size_t ngreeting;
 	uint64_t deadline_ns;     /* CONNECTING, and strangers */
+	uint64_t open_ns;         /* since when it is OPEN */
 	uint64_t silent_ns;       /* since when sent bytes are unanswered; 0: they are not */
 	struct gci_stream stream; /* once peer >= 0 */
 	void *moves;              /* the path's, while attached */

@@ -159,6 +159,8 @@ static void bury(struct gci_conn *c, uint64_t now)
 	t->ep.peers[c->peer]->stats.streams--;
 	if (!c->mute)
 		p->alive_ns = now;
+	if (c->open_ns && now - c->open_ns > MOST_PAUSE_NS)
+		p->pause_ns = 0; /* it was good for a while: worth a try at once */
 	gci_conn_close(c);
 	if (gci_ep_status(&t->ep))
 		return;
@@ -200,7 +202,6 @@ void gci_tcp_restored(struct gci_conn *c)
 	struct gci_tcp_peer *p = t->peers[c->peer];
 
 	t->ep.peers[c->peer]->stats.restored++;
-	p->pause_ns = 0;
 	if (p->again_ns && p->nconns == t->ep.peers[c->peer]->link.streams)
 		set_again(t, p, 0);
 	gci_log(GCI_LOG_INFO, "rank %d: stream %u to rank %d is there again", t->tp.config.rank,
