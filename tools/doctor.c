@@ -2,6 +2,7 @@
 #include "tools/doctor.h"
 
 #include "base/mem.h"
+#include "base/units.h"
 #include "launcher/placement.h"
 #include "tools/tools.h"
 
@@ -15,6 +16,9 @@ static const char help[] =
 	"what to change, why, and the command. Changes nothing.\n"
 	"  -g, --grid FILE   check buffers and limits against this grid (default: the\n"
 	"                    lab's, in $GRIDCOLL_LAB)\n"
+	"  -s, --streams N   if a pair of ranks has so many connections (default: as the\n"
+	"                    grid says, see gridcoll-grid(5))\n"
+	"  -p, --params FILE if gridcoll-run is given these parameters, too\n"
 	"      --host NAME   as this host of the grid (default: this host's name)\n"
 	"      --root DIR    read proc and sys below DIR, and try nothing\n"
 	"  -l, --lines       a line per finding, with the host's name (default in a job)\n"
@@ -25,6 +29,7 @@ static const char help[] =
 struct options {
 	struct gci_options run;
 	const char *host, *root;
+	uint64_t streams; /* 0: not said */
 	int lines, json;
 };
 
@@ -33,17 +38,28 @@ enum { HOST = 256, ROOT };
 static int parse(struct options *o, int argc, char **argv)
 {
 	static const struct option longs[] = {{"grid", 1, NULL, 'g'}, {"host", 1, NULL, HOST},
-		{"root", 1, NULL, ROOT}, {"lines", 0, NULL, 'l'}, {"json", 0, NULL, 'j'},
-		{"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
+		{"streams", 1, NULL, 's'}, {"params", 1, NULL, 'p'}, {"root", 1, NULL, ROOT},
+		{"lines", 0, NULL, 'l'}, {"json", 0, NULL, 'j'}, {"help", 0, NULL, 'h'},
+		{NULL, 0, NULL, 0}};
 	const char *lab = getenv("GRIDCOLL_LAB");
 	int c;
 
 	o->lines = !!getenv("GRIDCOLL_RANK");
 	optind = 1;
-	while ((c = getopt_long(argc, argv, ":g:ljh", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, ":g:s:p:ljh", longs, NULL)) != -1) {
 		switch (c) {
 		case 'g':
 			o->run.grid = optarg;
+			break;
+		case 's':
+			if (gci_parse_uint(optarg, GCI_GRID_MAX_STREAMS, &o->streams) ||
+				!o->streams)
+				return gct_wrong("doctor",
+					"--streams \"%s\", expected a number from 1 to %d", optarg,
+					GCI_GRID_MAX_STREAMS);
+			break;
+		case 'p':
+			o->run.params = optarg;
 			break;
 		case HOST:
 			o->host = optarg;
@@ -93,15 +109,19 @@ static int read_grid(const struct options *o, struct gct_facts *f, struct gct_ne
 	struct gci_placement p = {0};
 	struct gci_error e = {0};
 	const char *host = o->host;
-	int rc;
+	int i, rc;
 
 	if (!o->run.grid && !o->run.lab)
 		return 0;
 	if (gci_placement_make(&p, &o->run, &e))
 		return complain(&e);
+	for (i = 0; o->streams && i < p.grid.nlinks; i++)
+		p.grid.links[i].streams = (uint32_t)o->streams;
 	if (!host && o->run.lab && lab_host(&p))
 		snprintf(f->host, sizeof(f->host), "%.64s", lab_host(&p));
-	if (host && gci_grid_find_host(&p.grid, host) < 0)
+	if (gci_placement_params(&p, &o->run, &e))
+		rc = complain(&e);
+	else if (host && gci_grid_find_host(&p.grid, host) < 0)
 		rc = gct_wrong("doctor", "--host \"%s\", expected a host of the grid", host);
 	else if (gct_needs_make(n, &p.grid, host ? host : f->host))
 		rc = complain(&(struct gci_error){GCOLL_ERR_NOMEM, "out of memory"});

@@ -209,6 +209,16 @@ static void command(void **state)
 		in_scratch("my.grid"));
 	assert_int_equal(doctor(args, out, sizeof(out)), 2);
 	assert_string_equal(out, "gridcoll doctor: --host \"x1\", expected a host of the grid\n");
+	snprintf(args, sizeof(args), "--root %s -g %s -s 64", in_scratch("root"),
+		in_scratch("my.grid"));
+	assert_int_equal(doctor(args, out, sizeof(out)), 1);
+	assert_non_null(strstr(out, "  kyoto > tokyo "));
+	assert_non_null(strstr(out, " 64    391 kB\n")); /* so much each, and no more problem */
+	assert_null(strstr(out, "problem  net.ipv4.tcp_rmem"));
+	snprintf(args, sizeof(args), "-g %s -p /none", in_scratch("my.grid"));
+	assert_int_equal(doctor(args, out, sizeof(out)), 2);
+	assert_non_null(strstr(out, "gridcoll doctor: /none: No such file"));
+	assert_int_equal(doctor("-s 65", out, sizeof(out)), 2);
 	assert_int_equal(doctor("--grid /none", out, sizeof(out)), 2);
 	assert_non_null(strstr(out, "gridcoll doctor: /none: No such file"));
 	assert_int_equal(doctor("now", out, sizeof(out)), 2);
