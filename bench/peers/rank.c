@@ -247,7 +247,7 @@ static int open_libs(struct bench *b, const char *chosen)
 
 	if (rc)
 		return rc;
-	snprintf(b->dir, sizeof(b->dir), "%s", "/tmp/gridcoll-peers-XXXXXX");
+	snprintf(b->dir, sizeof(b->dir), "%s", "/dev/shm/gridcoll-peers-XXXXXX");
 	if (!p->rank && !mkdtemp(b->dir)) {
 		perror(b->dir);
 		return -1;
@@ -274,7 +274,7 @@ static void remove_dir(const struct bench *b)
 {
 	char command[100];
 
-	if (b->place.rank || strncmp(b->dir, "/tmp/gridcoll-peers-", 20) != 0)
+	if (b->place.rank || strncmp(b->dir, "/dev/shm/gridcoll-peers-", 24) != 0)
 		return;
 	snprintf(command, sizeof(command), "rm -rf %s", b->dir);
 	if (system(command))
