@@ -15,6 +15,7 @@ struct gci_loop {
 	uv_idle_t idle; /* active: the loop must not wait */
 	uv_timer_t timer;
 	int nhandles;
+	int looks;          /* between prepare and check */
 	uint64_t waits_ns;  /* since when the loop waits */
 	uint64_t waited_ns; /* how long it has in vain, not counted yet */
 	uint64_t activity;  /* the engine's, before it waited */
@@ -24,6 +25,11 @@ void gci_loop_hold(struct gci_engine *e)
 {
 	if (e->loop)
 		uv_ref((uv_handle_t *)&e->loop->prepare);
+}
+
+int gci_loop_looks(const struct gci_engine *e)
+{
+	return e->loop && e->loop->looks;
 }
 
 static void on_idle(uv_idle_t *idle)
@@ -69,6 +75,7 @@ static void on_prepare(uv_prepare_t *prepare)
 		uv_update_time(l->uv);
 		uv_timer_start(&l->timer, on_timer, (ns + GCI_NS_PER_MS - 1) / GCI_NS_PER_MS, 0);
 	}
+	l->looks = 1;
 	l->activity = e->activity;
 	l->waits_ns = gci_now_ns();
 }
@@ -79,6 +86,7 @@ static void on_check(uv_check_t *check)
 	struct gci_engine *e = l->engine;
 	uint64_t now = gci_now_ns(), before = l->waited_ns;
 
+	l->looks = 0;
 	gci_tcp_turn(e->tp);
 	l->waited_ns = e->active && e->activity == l->activity ? now - l->waits_ns : 0;
 	gci_engine_after(e, now - before);

@@ -22,4 +22,8 @@ int gci_loop_open(struct gci_engine *e, void *uv_loop);
 void gci_loop_hold(struct gci_engine *e);
 void gci_loop_close(struct gci_engine *e);
 
+/* True while the loop is in the part of its turn in which it looks at sockets, and calls back for
+ * them: it must not be run from there once more. */
+int gci_loop_looks(const struct gci_engine *e);
+
 #endif

@@ -92,6 +92,10 @@ int gci_req_launch(gcoll_req **req)
 
 int gci_req_may_wait(const struct gci_engine *e)
 {
+	if (gci_loop_looks(e))
+		return gci_comm_error(GCOLL_ERR_INVAL,
+			"called from a callback of the program's loop, which is not to be run from "
+			"there, expected the nonblocking form");
 	if (!gci_done_telling(e))
 		return 0;
 	return gci_comm_error(GCOLL_ERR_INVAL,
@@ -264,12 +268,14 @@ int gcoll_wait(gcoll_req **req)
 	return rc;
 }
 
-/* What can be done now, without a thread of ours. */
+/* What can be done now, without a thread of ours. A loop of the program's is not run from here: the
+ * test may be in one of its callbacks. */
 static void move(gcoll_req *r)
 {
 	struct gci_engine *e = r->comm->engine;
 
-	if (r->over || gci_done_telling(e)) {
+	if (r->over || e->loop || gci_done_telling(e)) {
+		r->awaited = 1;
 		gci_engine_check(e);
 		return;
 	}

@@ -126,8 +126,9 @@ struct gcoll_options {
 	/* A uv_loop_t of the program's, of the same libuv: operations make progress and callbacks
 	 * are called while it runs (uv_run). It is kept alive as long as operations are under way,
 	 * and must stay until gcoll_finalize returns. All calls are made by the loop's thread;
-	 * those that wait, and gcoll_finalize, run the loop, so they must not be called from one of
-	 * its callbacks. */
+	 * those that wait, gcoll_progress and gcoll_finalize run the loop, so they must not be
+	 * called from one of its callbacks (GCOLL_ERR_INVAL where that can be seen). gcoll_test
+	 * does not run it, and only looks. */
 	void *uv_loop;
 };
 
@@ -176,7 +177,8 @@ GCOLL_API const char *gcoll_last_error(void);
  *		rank is late, but when a message that its other rank has taken up does not move for
  *		8 times as long as its operation should take, at least TIME (default 10s). For
  *		programs whose ranks wait, or call gcoll_test, more often than that while operations
- *		are under way. "never" (default): dead ranks and hosts are noticed without it
+ *		are under way, or have another way to make progress. "never" (default): dead ranks and
+ *hosts are noticed without it
  *	"streams"	connections per rank of another cluster, 1 to 64 (default by the grid file,
  *		else 4, or as many as its flow_rate makes necessary, up to 16); before the first
  *		operation only

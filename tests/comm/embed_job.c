@@ -275,8 +275,20 @@ static int never(void)
 
 #define BUSY_NS (400 * GCI_NS_PER_MS)
 
+static gcoll_req *watched;
+
 static void on_async(uv_async_t *a)
 {
+	int done = 1;
+
+	must(gcoll_test(&watched, &done), "test"); /* may be called from anywhere */
+	if (done)
+		count_call();
+	else
+		must(gcoll_on_done(&watched, on_done, name_of_barrier), "on_done");
+	expect(gcoll_barrier(world) == GCOLL_ERR_INVAL, "the loop is not run from within");
+	expect(strstr(gcoll_last_error(), "loop") != NULL, "the reason");
+	expect(gcoll_progress(world, 0) == GCOLL_ERR_INVAL, "nor by gcoll_progress");
 	gci_sleep_ns(BUSY_NS);
 	uv_close((uv_handle_t *)a, NULL);
 }
@@ -299,15 +311,15 @@ static void begin_to_be_busy(uv_async_t *a)
 static int busy(void)
 {
 	uv_async_t async;
-	gcoll_req *req;
 
 	must(gcoll_barrier(world), "barrier"); /* connections are open */
 	if (gcoll_rank(world))
 		gci_sleep_ns(BUSY_NS / 4);
 	else
 		must(gcoll_comm_set(world, "timeout", "200ms"), "timeout");
-	must(gcoll_ibarrier(world, &req), "ibarrier");
-	must(gcoll_on_done(&req, on_done, name_of_barrier), "on_done");
+	must(gcoll_ibarrier(world, &watched), "ibarrier");
+	if (gcoll_rank(world) || form != LOOP)
+		must(gcoll_on_done(&watched, on_done, name_of_barrier), "on_done");
 	if (!gcoll_rank(world) && form != THREAD)
 		begin_to_be_busy(&async);
 	wait_for(1);
