@@ -177,8 +177,8 @@ GCOLL_API const char *gcoll_last_error(void);
  *		rank is late, but when a message that its other rank has taken up does not move for
  *		8 times as long as its operation should take, at least TIME (default 10s). For
  *		programs whose ranks wait, or call gcoll_test, more often than that while operations
- *		are under way, or have another way to make progress. "never" (default): dead ranks and
- *hosts are noticed without it
+ *		are under way, or have another way to make progress. "never" (default): dead ranks
+ *		and hosts are noticed without it
  *	"streams"	connections per rank of another cluster, 1 to 64 (default by the grid file,
  *		else 4, or as many as its flow_rate makes necessary, up to 16); before the first
  *		operation only
