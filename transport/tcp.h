@@ -51,6 +51,7 @@ struct gci_tcp_config {
 	uv_loop_t *loop;                       /* shared with others, or NULL for one of our own */
 	int unref;                   /* our handles do not keep the loop of others alive */
 	uint64_t connect_timeout_ns; /* for a peer's streams together; 0: 10 s */
+	uint64_t stranger_ns;        /* to say who one is, while others wait to be let in; 0: 5 s */
 };
 
 /* Listens at `n` addresses (1 .. GCI_REACH_MAX), all at the same port out of the range; see

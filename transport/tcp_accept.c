@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #define MAX_STRANGERS   64
-#define STRANGER_NS     (5 * GCI_NS_PER_S)
 #define ACCEPT_AGAIN_NS (100 * GCI_NS_PER_MS)
 #define TURN_ACCEPTS    16
 
@@ -69,9 +68,14 @@ static void stranger(struct gci_tcp *t, int fd)
 		return;
 	}
 	t->nstrangers++;
-	c->deadline_ns = gci_now_ns() + STRANGER_NS;
+	c->deadline_ns = gci_now_ns() + t->stranger_ns;
 	gci_conn_poll(c);
 	gci_tcp_watch(t);
+}
+
+int gci_tcp_crowded(const struct gci_tcp *t)
+{
+	return t->nstrangers >= MAX_STRANGERS;
 }
 
 /* accept failed: for lack of descriptors or memory, or because the connection is over already. */

@@ -71,7 +71,7 @@ struct gci_tcp {
 	int path_open;    /* else `path` is only a stand-in */
 	void *path_state; /* the path's */
 	uint8_t secret[GCI_TCP_SECRET_NBYTES];
-	uint64_t connect_timeout_ns;
+	uint64_t connect_timeout_ns, stranger_ns;
 	struct gci_reach *reach; /* by rank */
 	struct gci_own own;
 	struct gci_tcp_peer **peers; /* by rank; NULL: not needed yet */
@@ -138,6 +138,8 @@ const char *gci_conn_where(
 
 /* tcp_accept.c */
 void gci_tcp_accept_start(struct gci_tcp *t);
+/* Others wait to be let in, and there is no room. */
+int gci_tcp_crowded(const struct gci_tcp *t);
 /* All of a stranger's HELLO has come. */
 void gci_tcp_greeted(struct gci_conn *c);
 

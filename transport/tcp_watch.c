@@ -30,7 +30,8 @@ static void late(struct gci_conn *c)
 	} else if (c->peer < 0) {
 		if (ready(c->fd, POLLIN))
 			gci_conn_event(c, UV_READABLE);
-		if (c->state == GCI_CONN_GREETING && c->peer < 0)
+		/* Else a peer whose program computes may take its time. */
+		if (c->state == GCI_CONN_GREETING && c->peer < 0 && gci_tcp_crowded(c->tcp))
 			gci_conn_close(c);
 	}
 }

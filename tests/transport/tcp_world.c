@@ -22,6 +22,7 @@ void (*child)(const struct gci_tp_config *config, const struct gci_tcp_config *t
 pid_t forked_pid;
 const char *secret_of_rank_1 = SECRET;
 int opens_nothing;
+uint64_t stranger_ns;
 void (*reroute)(int size, char addrs[][GCI_ADDRESS_TEXT]);
 
 void listen_on(const char *ip, int *fd, char addr[GCI_ADDRESS_TEXT])
@@ -49,7 +50,7 @@ struct gci_reach reach_of(const char *addr)
 static int open_all(struct world *w, uv_loop_t *loop)
 {
 	struct gci_reach list[MAX_RANKS];
-	struct gci_tcp_config tcp = {.reach = list, .loop = loop};
+	struct gci_tcp_config tcp = {.reach = list, .loop = loop, .stranger_ns = stranger_ns};
 	int fds[MAX_RANKS], i, rc = 0;
 
 	for (i = 0; i < w->size && !opens_nothing; i++)

@@ -28,6 +28,7 @@ void forbid(int nr);
 extern const char *listen_ip;
 extern const char *secret_of_rank_1;
 extern int opens_nothing;
+extern uint64_t stranger_ns;
 extern void (*reroute)(int size, char addrs[][GCI_ADDRESS_TEXT]); /* may change where ranks seem to
 								   * listen */
 extern int forked; /* the rank that is a process of its own, and runs child(); -1: none */

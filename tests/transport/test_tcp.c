@@ -2,6 +2,8 @@
  * The conformance suite over TCP; who may connect; waiting; threads. */
 #include "tests/transport/tcp_world.h"
 
+#include "base/clock.h"
+
 #include "transport/address.h"
 #include "transport/hello.h"
 
@@ -76,6 +78,69 @@ static void strangers_are_turned_away(void **state)
 	exchange(&w);
 	assert_int_equal(w.nfailures[0] + w.nfailures[1], 0);
 	world_close(&w);
+}
+
+/* So many looks that the time has passed: they are taken five times a second. */
+static void look_for_a_while(struct world *w)
+{
+	uint64_t begin = gci_now_ns();
+
+	while (gci_now_ns() - begin < GCI_NS_PER_S / 2)
+		own_step(w);
+}
+
+/* A rank that computes between connecting and saying who it is. */
+static void who_is_slow_is_waited_for(void **state)
+{
+	const struct gci_hello h = {.epoch = 3,
+		.to = 1,
+		.streams = 1,
+		.eager_nbytes = 64 << 10,
+		.size = 2,
+		.replay = world_replay_nbytes > 0,
+		.life = world_replay_nbytes > 0};
+	uint8_t hello[GCI_HELLO_NBYTES], secret[32] = SECRET;
+	struct world w;
+	int fd, i;
+	char c;
+
+	(void)state;
+	stranger_ns = 1;
+	world_open(&w, &own, 2, NULL);
+	assert_int_equal(gci_hello_encode(&h, secret, hello), 0);
+	fd = knock(last_addrs[1]);
+	say(fd, hello, 50);
+	look_for_a_while(&w);
+	say(fd, hello + 50, sizeof(hello) - 50);
+	for (i = 0; i < 10000 && recv(fd, &c, 1, MSG_DONTWAIT) != 1; i++)
+		own_step(&w);
+	assert_true(i < 10000); /* the answer */
+	close(fd);
+	world_close(&w);
+	stranger_ns = 0;
+}
+
+/* But not where others wait. */
+static void a_silent_crowd_makes_room(void **state)
+{
+	enum { N = 80 };
+	struct world w;
+	int fds[N], i;
+
+	(void)state;
+	stranger_ns = 1;
+	world_open(&w, &own, 2, NULL);
+	for (i = 0; i < N; i++) {
+		fds[i] = knock(last_addrs[1]);
+		own_step(&w);
+	}
+	look_for_a_while(&w);
+	exchange(&w);
+	for (i = 0; i < N; i++)
+		close(fds[i]);
+	assert_int_equal(w.nfailures[0] + w.nfailures[1], 0);
+	world_close(&w);
+	stranger_ns = 0;
 }
 
 static void a_crowd_of_silent_strangers(void **state)
@@ -431,6 +496,8 @@ static void a_descriptor_tells(void **state)
 static const struct CMUnitTest more[] = {
 	cmocka_unit_test(strangers_are_turned_away),
 	cmocka_unit_test(a_crowd_of_silent_strangers),
+	cmocka_unit_test(who_is_slow_is_waited_for),
+	cmocka_unit_test(a_silent_crowd_makes_room),
 	cmocka_unit_test(ipv6),
 	cmocka_unit_test(the_path_that_was_asked_for),
 	cmocka_unit_test(no_descriptor_is_left),
