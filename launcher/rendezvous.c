@@ -104,7 +104,7 @@ static void send_plain(struct gci_rdv *r, enum gci_ctl_type type)
 	}
 }
 
-static void send_start(struct gci_rdv *r)
+static void send_start(struct gci_rdv *r, uint64_t now_ns)
 {
 	struct gci_ctl_start m = {.size = r->config.size,
 		.epoch = 1,
@@ -126,6 +126,7 @@ static void send_start(struct gci_rdv *r)
 	for (i = 0; i < m.size; i++) {
 		struct gci_rdv_conn *c = r->ranks[i].conn;
 
+		r->ranks[i].heard_ns = now_ns;
 		if (!c || c->closing)
 			continue;
 		gci_buf_put(&c->out, bytes.data, bytes.len);
@@ -144,7 +145,7 @@ static void begin(struct gci_rdv *r, uint64_t now_ns)
 	if (gci_rdv_meet(r, why, sizeof(why)))
 		gci_rdv_give_up(r, GCOLL_ERR_INVAL, why, now_ns);
 	else
-		send_start(r);
+		send_start(r, now_ns);
 }
 
 /* Tells a connection that showed the secret why it is not taken, and closes it. */

@@ -133,7 +133,8 @@ void gci_rdv_check_silence(struct gci_rdv *r, uint64_t now_ns)
 		r->start_timed_out = 1;
 		arm(r, now_ns, 0);
 	}
-	for (i = 0; i < r->config.size; i++) {
+	/* Ranks beat once they have START; until then start_ns is the limit. */
+	for (i = 0; r->started && i < r->config.size; i++) {
 		struct rdv_rank *k = &r->ranks[i];
 		uint64_t dead_at_ns = k->heard_ns + r->config.dead_ns;
 

@@ -176,6 +176,26 @@ static void silent_rank(void **state)
 }
 
 /* Behind a dead link a rank gives up by its own clock, a moment before ours. */
+/* Who waits for the last ones to join says nothing meanwhile, however long that takes; and has all
+ * the time again once the job begins. */
+static void no_silence_before_the_start(void **state)
+{
+	struct world *w = *state;
+	uint32_t i;
+
+	for (i = 0; i < NRANKS - 1; i++)
+		rdv_join(w, i);
+	for (i = 0; i < NRANKS; i++)
+		w->ranks[i].beating = 0;
+	rdv_pass(w, w->config.dead_ns + w->config.dead_ns / 2);
+	assert_string_equal(rdv_verdict(w), "");
+	rdv_join(w, NRANKS - 1);
+	for (i = 0; i < NRANKS; i++)
+		w->ranks[i].beating = 1;
+	rdv_pass(w, w->config.dead_ns * 2);
+	assert_string_equal(rdv_verdict(w), "");
+}
+
 static void silent_rank_that_gives_up(void **state)
 {
 	struct world *w = *state;
@@ -437,6 +457,7 @@ int main(void)
 		T(nobody_in_particular),
 		T(rank_out_of_range_is_nobody),
 		T(silent_rank),
+		T(no_silence_before_the_start),
 		T(silent_rank_that_gives_up),
 		T(exit_soon_after_a_beat),
 		T(silent_cluster_is_one_message),
