@@ -13,8 +13,7 @@
  *					<- ABORT	the job ends: who failed first, and why
  *	BYE ->						nothing more to do (gcoll_finalize)
  *					<- BYE		all ranks have said BYE
- *	WAIT ->				-> WAIT		to a rank that said BYE: somebody waits for
- *it
+ *	WAIT ->				-> WAIT		to a rank that said BYE: it is waited for
  *	ASK ->				-> ASK		what does another rank call? to that one
  *	CALLED ->					its answer, for the verdict
  *

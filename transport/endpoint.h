@@ -27,8 +27,8 @@
  *
  * The credit of a short message only gives its allowance back, as a rule: it would come alone, and
  * cost as much as the message. If the backend sets `holds`, it waits for the next frame to the
- *peer, or until the backend calls gci_ep_urge, which it must soon. Those that wait never hold more
- *than a quarter of the allowance.
+ * peer, or until the backend calls gci_ep_urge, which it must soon. Those that wait never hold
+ * more than a quarter of the allowance.
  *
  * Failure. The first one is kept. From then on nothing is pulled and every call returns its
  * status; the backend must stop its reads before it calls gci_ep_run, which gives the requests

@@ -26,8 +26,8 @@
  *	LOST	stream `tag` was lost in its life number `comm`, after `length` whole frames
  *
  * Only HELLO, DATA and PAD have a payload. `ack` is how many DATA, CREDIT and LOST frames of the
- *other direction of this connection have come whole, modulo 2^32; 0 where nothing is replayed (see
- * replay.h). */
+ * other direction of this connection have come whole, modulo 2^32; 0 where nothing is replayed
+ * (see replay.h). */
 #ifndef GCI_TRANSPORT_FRAME_H
 #define GCI_TRANSPORT_FRAME_H
 

@@ -11,7 +11,7 @@
  *	gci_replay_came(r, life, nbytes);		// the peer's next frame has come whole
  *	gci_replay_lose(r, life);			// the connection is closed here
  *	rc = gci_replay_on_lost(r, 0, 1, count, &life);	// the peer says that it has closed it
- *	f = gci_replay_next(r);				// goes out before anything else
+ *	f = gci_replay_next(r, life);			// goes out before anything else
  *
  * A stream's connections are its lives, numbered from 1. TCP keeps the order, so the frames of
  * one life and direction need no numbers of their own: both sides count them. The receiver

@@ -3,9 +3,11 @@
  * batches, and reaped. Knows nothing of connections (path_uring.c does).
  *
  *	rc = gci_uring_open(&u, why);
- *	op.fd = fd; op.send = 1; op.msg = ...;		// memory stays until the operation has
- *ended gci_uring_begin(&u, &op); rc = gci_uring_submit(&u);			// all that were
- *begun, in one system call gci_uring_reap(&u); while ((op = gci_uring_next(&u)))
+ *	op.fd = fd; op.send = 1; op.msg = ...;		// memory stays until it has ended
+ *	gci_uring_begin(&u, &op);
+ *	rc = gci_uring_submit(&u);			// all that were begun, in one call
+ *	gci_uring_reap(&u);
+ *	while ((op = gci_uring_next(&u)))
  *		... op->res: bytes, or a negative errno ...
  *	gci_uring_cancel(&u, &op); gci_uring_end(&u, &op);	// not in flight any more
  *	gci_uring_close(&u);				// when nothing is in flight

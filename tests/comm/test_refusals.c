@@ -46,6 +46,8 @@ static void bad_arguments(void **state)
 	assert_int_equal(gcoll_comm_set(j.comm[0], "streams", "8"), 0);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "checksum", "yes"), GCOLL_ERR_INVAL);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "data_path", "epoll"), GCOLL_ERR_INVAL);
+	assert_int_equal(gcoll_comm_set(j.comm[0], "replay", "maybe"), GCOLL_ERR_INVAL);
+	assert_int_equal(gcoll_comm_set(j.comm[0], "replay", "always"), 0);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "data_path", "uring"), 0);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "checksum", "off"), 0);
 	assert_int_equal(gcoll_ibarrier(j.comm[0], &req), 0);
