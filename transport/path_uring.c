@@ -2,13 +2,15 @@
  * The data path by io_uring: at most one receive and one send in flight per connection, into and
  * out of the memory that its stream names.
  *
- * Measured over loopback, Linux 6.18, against readiness (bench_stream, bench_pingpong): 3 to 4 %
- * more CPU per byte, and 10 % more per round trip of 8 bytes, since each wake-up costs a second
- * epoll_wait (the first one ends with EINTR) and a read of the eventfd. So it is not the default.
+ * Measured over loopback, Linux 6.18, CPU time against readiness within one run, on a busy machine
+ * (bench_stream, bench_pingpong): 0 to 9 % more per byte, and 10 % (two processors) to 28 % (one)
+ * more per round trip of 8 bytes, since each wake-up costs a second epoll_wait (the first one ends
+ * with EINTR) and a read of the eventfd. So it is not the default.
  *
  * Not used, and why. SENDMSG_ZC: over loopback and veth the kernel copies all the same (each of
- * 1000 notifications said so), for 5 to 9 % less CPU over loopback and 7 % more over veth; over a
- * card it would hold the one send in flight for a round trip. MSG_WAITALL for sends: no difference.
+ * 1000 notifications said so), for 3 to 12 % less CPU over loopback and 7 % more over veth; over a
+ * card it would hold the one send in flight for a round trip. MSG_WAITALL for sends, RECV and SEND
+ * in place of RECVMSG and SENDMSG where one buffer is enough: no difference.
  * Fixed buffers: requests' memory is the program's, and would have to be locked (RLIMIT_MEMLOCK is
  * 8 MiB as a rule) for each operation anew. */
 #include "base/mem.h"
