@@ -28,8 +28,8 @@ measure() { # GRID DILATION SIZES ITERATIONS
 for grid in ${*:-quickstart gridmpi magpie}; do
 	case $grid in
 	magpie)
-		measure magpie 2 32MiB,4MiB 2
-		measure magpie 6 1MiB,256KiB,64KiB 5
+		measure magpie 2 32MiB 1
+		measure magpie 12 4MiB,1MiB,256KiB,64KiB 3
 		;;
 	gridmpi) measure gridmpi 30 32MiB,4MiB,1MiB,256KiB,64KiB 5 ;;
 	*) measure "$grid" 20 32MiB,4MiB,1MiB,256KiB,64KiB 5 ;;
