@@ -111,6 +111,10 @@ int gct_tune_simulate(const struct gct_tune *t, const struct gci_simnet *net,
 int gct_tune_measure(struct gct_tune *t, const struct gct_tune_case *c,
 	const struct gci_candidate *how, struct gci_trial *trial);
 
+/* Measures once more what has been measured; the shorter time counts. */
+int gct_tune_measure_again(
+	struct gct_tune *t, const struct gct_tune_case *c, const struct gci_candidate *how);
+
 /* Candidates by simulation: r->tried has the fastest first. On the ranks that ask, without words
  * with others; to be freed. */
 int gct_tune_rank(struct gct_tune *t, const struct gct_tune_case *c, struct gci_search_result *r);

@@ -120,12 +120,18 @@ static int measure_list(struct gct_tune *t, const struct gct_tune_case *c,
 	struct gci_method *methods = gci_calloc(n, sizeof(*methods));
 	struct asked asked = {t, c};
 	struct gci_search s = {.methods = methods, .nmethods = n, .cost = cost, .ctx = &asked};
+	struct gci_trial trial;
 	uint64_t i;
 	int rc = methods ? share(t, c->kind, list, n)
 			 : gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
 
-	for (i = 0; i < n && !rc; i++)
+	for (i = 0; i < n && !rc; i++) {
 		methods[i] = (struct gci_method){list[i], 1};
+		rc = gct_tune_measure(t, c, &list[i], &trial);
+	}
+	/* One that makes TCP lose packets slows down the next for a while: backwards, too. */
+	for (i = n; i > 0 && n > 1 && !rc; i--)
+		rc = gct_tune_measure_again(t, c, &list[i - 1]);
 	if (!rc)
 		rc = gci_search_exhaustive(&s, r);
 	gci_free(methods);

@@ -150,7 +150,7 @@ static void searches(void **state)
 	assert_in_range(ways[2], 3, 19);
 	assert_in_range(ways[3], 3, 19);
 	assert_int_equal(ways[4], 3);
-	assert_int_equal(runs[4], 2 * 3);
+	assert_int_equal(runs[4], 2 * 2 * 3);
 	gci_free(out);
 }
 
