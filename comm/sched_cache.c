@@ -64,14 +64,15 @@ struct gci_cached_sched *gci_sched_cache_get(struct gci_sched_cache *cache,
 	}
 	gci_sched_free(&s->sched);
 	s->used = 0;
-	if (gci_emit(a, coll, rank, &s->sched)) {
+	if (gci_emit(a, coll, rank, &s->sched) ||
+		gci_wan_peers(coll->topo, &s->sched, &s->wan_peers)) {
+		gci_sched_free(&s->sched);
 		if (s->temporary)
 			gci_free(s);
 		return NULL;
 	}
 	s->algorithm = a;
 	s->coll = *coll;
-	s->wan_peers = gci_wan_peers(coll->topo, &s->sched);
 	s->users = 1;
 	s->used = ++cache->clock;
 	return s;

@@ -32,11 +32,13 @@ static void want(uint64_t *stream_nbytes, int peer, uint64_t nbytes)
 }
 
 /* Of two ranks the lower one connects, whoever sends. */
-static void look_at(gcoll_comm *world, const struct gci_sched *s, uint64_t *stream_nbytes)
+static int look_at(gcoll_comm *world, const struct gci_sched *s, uint64_t *stream_nbytes)
 {
 	const int *cluster = world->topo.cluster;
-	uint32_t i, npeers = gci_wan_peers(&world->topo, s);
+	uint32_t i, npeers;
 
+	if (gci_wan_peers(&world->topo, s, &npeers))
+		return GCOLL_ERR_NOMEM;
 	for (i = 0; i < s->nsteps && npeers <= MOST_PEERS; i++) {
 		const struct gci_step *p = &s->steps[i];
 
@@ -48,6 +50,7 @@ static void look_at(gcoll_comm *world, const struct gci_sched *s, uint64_t *stre
 			want(stream_nbytes, p->peer,
 				padding(&world->topo, s->rank, p->peer, npeers));
 	}
+	return 0;
 }
 
 static int plan_one(gcoll_comm *world, enum gci_kind kind, uint64_t *stream_nbytes)
@@ -74,7 +77,7 @@ static int plan_one(gcoll_comm *world, enum gci_kind kind, uint64_t *stream_nbyt
 	c = gci_window_of(&w, &c, 0);
 	rc = gci_emit(d.how.algorithm, &c, world->rank, &s);
 	if (!rc)
-		look_at(world, &s, stream_nbytes);
+		rc = look_at(world, &s, stream_nbytes);
 	gci_sched_free(&s);
 	return rc;
 }

@@ -3,13 +3,19 @@
 
 #include "base/mem.h"
 
-uint32_t gci_wan_peers(const struct gci_topo *t, const struct gci_sched *s)
+int gci_wan_peers(const struct gci_topo *t, const struct gci_sched *s, uint32_t *n)
 {
-	unsigned char *seen = t->nclusters > 1 ? gci_calloc((size_t)t->nranks, 1) : NULL;
 	int mine = t->cluster[s->rank];
-	uint32_t i, n = 0;
+	unsigned char *seen;
+	uint32_t i;
 
-	for (i = 0; seen && i < s->nsteps; i++) {
+	*n = 0;
+	if (t->nclusters == 1)
+		return 0;
+	seen = gci_calloc((size_t)t->nranks, 1);
+	if (!seen)
+		return GCOLL_ERR_NOMEM;
+	for (i = 0; i < s->nsteps; i++) {
 		const struct gci_step *p = &s->steps[i];
 
 		if (p->kind != GCI_STEP_SEND || !p->src.length || seen[p->peer] ||
@@ -17,8 +23,8 @@ uint32_t gci_wan_peers(const struct gci_topo *t, const struct gci_sched *s)
 			gci_topo_link(t, mine, t->cluster[p->peer])->flow_rate_bps)
 			continue;
 		seen[p->peer] = 1;
-		n++;
+		++*n;
 	}
 	gci_free(seen);
-	return n;
+	return 0;
 }

@@ -51,8 +51,8 @@ static int streams_of(struct gci_sim *m, const struct gci_pair *p)
 	if (t->cluster[p->src] == t->cluster[p->dst] ||
 		gci_topo_link(t, t->cluster[p->src], t->cluster[p->dst])->flow_rate_bps)
 		return (int)n;
-	if (!r->wan_peers)
-		r->wan_peers = gci_wan_peers(t, gci_sim_sched(m, p->src, 0));
+	if (!r->wan_peers && gci_wan_peers(t, gci_sim_sched(m, p->src, 0), &r->wan_peers))
+		m->failed = 1;
 	if (r->wan_peers)
 		n = n / r->wan_peers ? n / r->wan_peers : 1;
 	return (int)n;

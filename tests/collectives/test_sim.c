@@ -552,7 +552,7 @@ static void many_segments(void **state)
 
 static void limits(void **state)
 {
-	const int sizes[] = {8, 0};
+	const int sizes[] = {8, 0}, apart[] = {3, 3, 0};
 	struct gci_sim_op op;
 	struct gci_sim_result r;
 	struct gci_simnet net;
@@ -571,7 +571,11 @@ static void limits(void **state)
 	op.most_steps = 1000;
 	assert_int_equal(gci_simulate(&net, &op, &r), 0);
 	gci_sim_result_free(&r);
-	/* Out of memory anywhere: an error, and nothing is left behind. */
+	gci_simnet_free(&net);
+	gci_topo_free(&t);
+	/* Out of memory anywhere: an error, never another time, and nothing is left behind. */
+	topology_make(&t, apart, 0, 1);
+	assert_int_equal(gci_simnet_init(&net, &t, NULL), 0);
 	for (n = 1;; n++) {
 		int rc;
 
