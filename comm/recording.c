@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "comm/recording.h"
 
-#include "base/buf.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "collectives/tuner/table.h"
 #include "comm/engine.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 static void forget(struct gci_recording *r)
 {
@@ -39,40 +36,16 @@ void gci_recording_count(struct gci_engine *e, const struct gci_coll *coll)
 			gci_table_nbytes(coll));
 }
 
-/* 0, or -1 with errno. */
-static int write_text(const char *path, const struct gci_buf *text)
-{
-	char *tmp = gci_asprintf("%s.new", path);
-	FILE *f = tmp ? fopen(tmp, "we") : NULL;
-	int ok = f && fwrite(text->data, 1, text->len, f) == text->len;
-
-	if (f && fclose(f))
-		ok = 0;
-	if (ok && rename(tmp, path))
-		ok = 0;
-	if (!tmp)
-		errno = ENOMEM;
-	else if (f && !ok) {
-		int keep = errno;
-
-		remove(tmp);
-		errno = keep;
-	}
-	gci_free(tmp);
-	return ok ? 0 : -1;
-}
-
 void gci_recording_end(struct gci_engine *e)
 {
 	struct gci_recording *r = &e->recording;
 	struct gci_buf text = {0};
+	struct gci_error why = {0};
 
 	if (r->path) {
 		gci_record_print(&r->record, &text);
-		errno = ENOMEM;
-		if (text.failed || write_text(r->path, &text))
-			gci_log(GCI_LOG_WARN, "record: cannot write %s: %s", r->path,
-				strerror(errno));
+		if (gci_file_write(r->path, &text, &why))
+			gci_log(GCI_LOG_WARN, "record: %s", why.text);
 		else if (r->record.lost)
 			gci_log(GCI_LOG_WARN, "record: %" PRIu64 " calls found no room in %s",
 				r->record.lost, r->path);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * What gridcoll probe measured of the job's grid, as far as ranks go by it: how many streams a link
  * is worth. They find it in the grid's text. */
-#include "base/buf.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "collectives/models/params_json.h"
 #include "launcher/placement.h"
-#include "launcher/text.h"
 
 static int take(struct gci_placement *p, const struct gci_params *params, struct gci_error *e)
 {
@@ -33,7 +32,7 @@ int gci_placement_params(struct gci_placement *p, const struct gci_options *o, s
 
 	if (!o->params)
 		return 0;
-	rc = gci_text_read(o->params, GCI_PARAMS_MAX_TEXT, &text, e);
+	rc = gci_file_read(o->params, GCI_PARAMS_MAX_TEXT, &text, e);
 	if (!rc)
 		rc = gci_params_parse(
 			&params, (const char *)text.data, text.len, o->params, &p->grid, e);

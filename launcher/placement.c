@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "launcher/placement.h"
 
-#include "base/buf.h"
+#include "base/file.h"
 #include "base/mem.h"
-#include "launcher/text.h"
 #include "transport/control.h"
 
 #include <jansson.h>
@@ -38,7 +37,7 @@ static int parse_grid(
 static int load_grid(struct gci_placement *p, const char *path, struct gci_error *e)
 {
 	struct gci_buf text = {0};
-	int rc = gci_text_read(path, GCI_GRID_MAX_TEXT, &text, e);
+	int rc = gci_file_read(path, GCI_GRID_MAX_TEXT, &text, e);
 
 	if (!rc && text.len && memchr(text.data, 0, text.len))
 		rc = gci_error_set(e, GCOLL_ERR_PARSE, "%s: a zero byte, expected text", path);
@@ -115,7 +114,7 @@ static int load_lab(struct gci_placement *p, const struct gci_options *o, json_t
 	json_error_t why;
 	const json_t *hosts;
 	const char *grid;
-	int rc = gci_text_read(o->lab, GCI_GRID_MAX_TEXT, &text, e);
+	int rc = gci_file_read(o->lab, GCI_GRID_MAX_TEXT, &text, e);
 
 	if (rc)
 		goto out;

@@ -3,8 +3,8 @@
 #include "base/units.h"
 #include "netem/cpu.h"
 #include "tools/bench.h"
+#include "tools/cases.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -224,6 +224,8 @@ int gct_bench_write_json(
 	const struct gct_bench *b, const struct gct_bench_result *r, int n, const char *path)
 {
 	json_t *list = json_array(), *root;
+	struct gci_buf text = {0};
+	char *json;
 	int i, rc;
 
 	for (i = 0; i < n; i++)
@@ -232,7 +234,13 @@ int gct_bench_write_json(
 		"dilation", (json_int_t)b->lab.dilation, "lab",
 		b->lab.backend ? b->lab.backend : "", "results", list, "sockets",
 		gct_bench_sockets_json(b));
-	rc = root ? json_dump_file(root, path, JSON_INDENT(1)) : -1;
+	json = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
+	if (json)
+		gci_buf_put(&text, json, strlen(json));
+	text.failed |= !json;
+	rc = gct_write(path, &text);
+	free(json); /* jansson's */
 	json_decref(root);
-	return rc ? gci_comm_error(GCOLL_ERR_IO, "cannot write %s: %s", path, strerror(errno)) : 0;
+	gci_buf_free(&text);
+	return rc;
 }

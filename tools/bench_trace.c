@@ -4,9 +4,9 @@
 #include "base/mem.h"
 #include "comm/op.h"
 #include "tools/bench.h"
+#include "tools/cases.h"
 #include "tools/trace_file.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -207,16 +207,12 @@ static int describe(struct gct_bench *b, const struct gct_bench_result *r, struc
 static int write_file(const struct gct_trace *t, const char *path)
 {
 	struct gci_buf text = {0};
-	FILE *f = fopen(path, "we");
-	int rc = 0;
+	int rc;
 
 	gct_trace_print(t, &text);
-	if (!f || text.failed || fwrite(text.data, 1, text.len, f) != text.len)
-		rc = GCOLL_ERR_IO;
-	if (f && fclose(f))
-		rc = GCOLL_ERR_IO;
+	rc = gct_write(path, &text);
 	gci_buf_free(&text);
-	return rc ? gci_comm_error(rc, "cannot write %s: %s", path, strerror(errno)) : 0;
+	return rc;
 }
 
 int gct_bench_trace_write(

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/cases.h"
 
+#include "base/file.h"
 #include "base/units.h"
 #include "comm/comm.h"
 #include "tools/tools.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,9 +20,10 @@ int gct_parse_sizes(const char *tool, char *list, uint64_t sizes[GCT_MAX_CASES],
 
 	*n = 0;
 	for (p = strtok_r(list, ",", &save); p; p = strtok_r(NULL, ",", &save))
-		if (*n == GCT_MAX_CASES || gci_parse_bytes(p, &sizes[(*n)++]))
-			return gct_wrong_value(tool, "--bytes", p, GCI_BYTES_EXPECTED);
-	return *n ? 0 : gct_wrong_value(tool, "--bytes", "", GCI_BYTES_EXPECTED);
+		if (*n == GCT_MAX_CASES || gci_parse_bytes(p, &sizes[*n]) ||
+			sizes[(*n)++] > GCT_MOST_NBYTES)
+			return gct_wrong_value(tool, "--bytes", p, GCT_NBYTES_EXPECTED);
+	return *n ? 0 : gct_wrong_value(tool, "--bytes", "", GCT_NBYTES_EXPECTED);
 }
 
 int gct_parse_algorithms(const char *tool, char *list, const char *names[GCT_MAX_CASES], int *n)
@@ -85,10 +86,16 @@ int gct_parse_operations(
 
 int gct_try_to_write(const char *path)
 {
-	FILE *f = fopen(path, "ae");
+	struct gci_error e = {0};
+	int rc = gci_file_check(path, &e);
 
-	if (!f)
-		return gci_comm_error(GCOLL_ERR_IO, "cannot write %s: %s", path, strerror(errno));
-	fclose(f);
-	return 0;
+	return rc ? gci_comm_error(rc, "%s", e.text) : 0;
+}
+
+int gct_write(const char *path, const struct gci_buf *text)
+{
+	struct gci_error e = {0};
+	int rc = gci_file_write(path, text, &e);
+
+	return rc ? gci_comm_error(rc, "%s", e.text) : 0;
 }

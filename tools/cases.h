@@ -4,9 +4,14 @@
 #ifndef GCT_CASES_H
 #define GCT_CASES_H
 
+#include "base/buf.h"
+#include "base/units.h"
 #include "collectives/coll.h"
 
 #define GCT_MAX_CASES 64 /* sizes, or algorithms, in one call */
+
+#define GCT_MOST_NBYTES     (UINT64_C(1) << 50) /* of a message */
+#define GCT_NBYTES_EXPECTED GCI_BYTES_EXPECTED ", at most 1 PiB"
 
 /* Each returns 0, or an exit status after saying what is wrong; `tool` is the subcommand's name. A
  * list is cut up, and what is taken from it points into it. */
@@ -23,8 +28,8 @@ int gct_parse_operations(
 /* "WHAT "VALUE", expected EXPECTED", as gct_wrong() says it. */
 int gct_wrong_value(const char *tool, const char *what, const char *value, const char *expected);
 
-/* Better now than after all measurements: can this be written? What is in the file stays there. 0
- * or GCOLL_ERR_IO as gci_comm_error() says. */
+/* gci_file_check() and gci_file_write() of a job: their errors as gci_comm_error() has them. */
 int gct_try_to_write(const char *path);
+int gct_write(const char *path, const struct gci_buf *text);
 
 #endif

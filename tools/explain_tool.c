@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * gridcoll plan --explain: reads a recorded run, predicts the same, prints both. */
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/units.h"
-#include "launcher/text.h"
 #include "tools/explain_report.h"
-#include "tools/files.h"
 #include "tools/gantt.h"
 #include "tools/plan_impl.h"
 #include "tools/tools.h"
@@ -29,7 +28,7 @@ static int read_trace(struct explaining *x)
 {
 	struct gci_buf text = {0};
 	struct gci_error e = {0};
-	int rc = gci_text_read(x->o->explain, GCT_TRACE_MOST_NBYTES, &text, &e);
+	int rc = gci_file_read(x->o->explain, GCT_TRACE_MOST_NBYTES, &text, &e);
 
 	if (!rc)
 		rc = gct_trace_parse(&x->trace, gci_buf_cstr(&text), text.len, x->o->explain, &e);
@@ -94,7 +93,7 @@ static int write_chart(struct explaining *x)
 		gci_format_bytes(x->report.nbytes, bytes, 16), how,
 		gci_format_time(x->trace.ns / x->trace.dilation, time, 16));
 	rc = gct_gantt_print(&g, &svg) ? gct_plan_nomem() : 0;
-	if (!rc && gct_write_file(x->o->gantt, &svg, &e))
+	if (!rc && gci_file_write(x->o->gantt, &svg, &e))
 		rc = gct_plan_complain(&e);
 	gci_buf_free(&svg);
 	return rc;

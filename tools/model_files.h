@@ -13,11 +13,7 @@
 #ifndef GCT_MODEL_FILES_H
 #define GCT_MODEL_FILES_H
 
-#include "base/buf.h"
 #include "collectives/models/params.h"
-
-/* Of at most `most` bytes; more is GCOLL_ERR_PARSE. */
-int gct_read_file(const char *path, size_t most, struct gci_buf *out, struct gci_error *e);
 
 int gct_read_grid(const char *path, struct gci_grid *g, struct gci_error *e);
 

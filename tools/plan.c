@@ -3,13 +3,12 @@
 #include "tools/plan.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/units.h"
 #include "collectives/blocks/windows.h"
 #include "collectives/models/limit.h"
 #include "collectives/tuner/decide.h"
-#include "launcher/text.h"
-#include "tools/files.h"
 #include "tools/gantt.h"
 #include "tools/plan_impl.h"
 #include "tools/shape.h"
@@ -43,7 +42,7 @@ static int ask_table(struct planning *p)
 	struct gci_buf text = {0};
 	struct gci_decision d;
 	struct gci_table t;
-	int rc = gci_text_read(path, GCI_TABLE_MAX_TEXT, &text, &e);
+	int rc = gci_file_read(path, GCI_TABLE_MAX_TEXT, &text, &e);
 
 	if (!rc) {
 		rc = gci_table_parse(&t, gci_buf_cstr(&text), text.len, path,
@@ -55,8 +54,10 @@ static int ask_table(struct planning *p)
 				path, t.date);
 		} else if (!rc) {
 			fprintf(stderr,
-				"gridcoll plan: warning: %s has no decision on %s with %d ranks\n",
-				path, gci_kind_name(p->coll.kind), p->coll.topo->nranks);
+				"gridcoll plan: warning: %s has no decision on %s with %d ranks in "
+				"%d clusters that can run it (it is of %d in %d)\n",
+				path, gci_kind_name(p->coll.kind), p->coll.topo->nranks,
+				p->coll.topo->nclusters, t.nranks, t.nclusters);
 		}
 		if (!rc)
 			gci_table_free(&t);
@@ -210,7 +211,7 @@ static int write_chart(struct planning *p)
 			"a shorter message",
 			GCT_MOST_SPANS);
 	rc = gct_gantt_print(&g, &svg) ? gct_plan_nomem() : 0;
-	if (!rc && gct_write_file(p->o->gantt, &svg, &e))
+	if (!rc && gci_file_write(p->o->gantt, &svg, &e))
 		rc = gct_plan_complain(&e);
 	gci_buf_free(&svg);
 	return rc;

@@ -9,6 +9,7 @@
 struct gct_plan_options {
 	int kind;                           /* enum gci_kind; -1: not said */
 	uint64_t nbytes, root, schedule_of; /* schedule_of: UINT64_MAX: of nobody */
+	int has_root;
 	int has_nbytes, json;
 	uint32_t dilation; /* 0: not said */
 	uint32_t streams;  /* 0: as the grid says */

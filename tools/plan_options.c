@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/units.h"
+#include "tools/cases.h"
 #include "tools/plan.h"
 #include "tools/tools.h"
 #include "transport/control.h"
@@ -62,6 +63,7 @@ static int number_option(struct gct_plan_options *o, int c, const char *value)
 	case 'r':
 		rc = number("--root", value, 0, GCI_CTL_MAX_RANKS - 1, &v);
 		o->root = v;
+		o->has_root = 1;
 		break;
 	case 'n':
 		rc = number("-n", value, 1, GCI_CTL_MAX_RANKS, &o->run.nranks);
@@ -93,8 +95,8 @@ static int option(struct gct_plan_options *o, int c, const char *value)
 		return 0;
 	case 'b':
 		o->has_nbytes = 1;
-		if (gci_parse_bytes(value, &o->nbytes) || o->nbytes >> 50)
-			return wrong("--bytes", value, GCI_BYTES_EXPECTED);
+		if (gci_parse_bytes(value, &o->nbytes) || o->nbytes > GCT_MOST_NBYTES)
+			return wrong("--bytes", value, GCT_NBYTES_EXPECTED);
 		return 0;
 	case 'a':
 		o->algorithm = value;
@@ -135,9 +137,14 @@ static int check(struct gct_plan_options *o, int argc, char **argv)
 			"plan", "no --grid, expected a grid file, see gridcoll plan --help");
 	if (o->explain && argc)
 		return wrong("operation", argv[0], "none: --explain FILE names it");
-	if (o->explain && (o->has_nbytes || o->algorithm || o->run.hosts || o->run.nranks))
+	if (o->explain && (o->has_nbytes || o->algorithm || o->has_root || o->dilation))
 		return wrong("--explain", o->explain,
-			"no --bytes, --algorithm, --hosts or -n with it: the file names them");
+			"no --bytes, --algorithm, --root or --dilate with it: the file names them");
+	if (o->explain && (o->run.hosts || o->run.nranks || o->run.per_host))
+		return wrong("--explain", o->explain,
+			"no --hosts, -n or --per-host with it: the file names them");
+	if (o->explain && (o->table || o->schedule_of != UINT64_MAX))
+		return wrong("--explain", o->explain, "no --table or --print-schedule with it");
 	if (o->explain)
 		return 0;
 	if (argc != 1)
@@ -148,7 +155,7 @@ static int check(struct gct_plan_options *o, int argc, char **argv)
 			"bcast, reduce, allreduce, reduce_scatter, scatter, gather, allgather, "
 			"alltoall or barrier");
 	if (!o->has_nbytes && o->kind != GCI_BARRIER)
-		return gct_wrong("plan", "no --bytes, expected " GCI_BYTES_EXPECTED);
+		return gct_wrong("plan", "no --bytes, expected " GCT_NBYTES_EXPECTED);
 	return 0;
 }
 

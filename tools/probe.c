@@ -4,12 +4,12 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/units.h"
+#include "tools/cases.h"
 #include "tools/tools.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define LINK_NS      (15 * GCI_NS_PER_S) /* times the dilation */
 #define PAIR_NS      (500 * GCI_NS_PER_MS)
@@ -133,19 +133,9 @@ static int list_links(struct gct_probe *p)
 	return 0;
 }
 
-/* Better now than after all measurements. */
-static int check_directory(const char *path)
+uint64_t gct_probe_share(uint64_t all, uint64_t part, uint64_t rest)
 {
-	const char *slash = strrchr(path, '/');
-	char *dir = slash ? gci_strndup(path, (size_t)(slash - path) + 1) : gci_strdup(".");
-	int rc = 0;
-
-	if (!dir)
-		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
-	if (access(dir, W_OK | X_OK))
-		rc = gci_comm_error(GCOLL_ERR_IO, "cannot write %s: %m", path);
-	gci_free(dir);
-	return rc;
+	return (uint64_t)((unsigned __int128)all * part / ((unsigned __int128)part + rest));
 }
 
 static int set_up(struct gct_probe *p)
@@ -158,7 +148,7 @@ static int set_up(struct gct_probe *p)
 	snprintf(streams, sizeof(streams), "%u", (unsigned)p->streams);
 	rc = gcoll_comm_set(p->comm, "streams", streams);
 	if (!rc && p->file && !p->comm->rank)
-		rc = check_directory(p->file);
+		rc = gct_try_to_write(p->file);
 	if (!rc)
 		rc = gcoll_comm_dup(p->comm, &p->own);
 	if (!rc && gct_lab_read(&p->lab, &e))
@@ -177,9 +167,8 @@ static int set_up(struct gct_probe *p)
 	p->all.ns = (p->all.ns ? p->all.ns : n * LINK_NS + pairs * PAIR_NS) * p->dilation;
 	p->all.nbytes = p->all.nbytes ? p->all.nbytes : n * LINK_NBYTES + pairs * PAIR_NBYTES;
 	/* As much of it for each, whatever the sums are. */
-	p->most.ns = p->all.ns / 100 * (100 * n * LINK_NS / (n * LINK_NS + pairs * PAIR_NS));
-	p->most.nbytes = p->all.nbytes / 100 *
-			 (100 * n * LINK_NBYTES / (n * LINK_NBYTES + pairs * PAIR_NBYTES));
+	p->most.ns = gct_probe_share(p->all.ns, n * LINK_NS, pairs * PAIR_NS);
+	p->most.nbytes = gct_probe_share(p->all.nbytes, n * LINK_NBYTES, pairs * PAIR_NBYTES);
 	p->has_terminal = getenv("GRIDCOLL_PROGRESS") != NULL;
 	return 0;
 }

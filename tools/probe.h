@@ -185,6 +185,9 @@ int gct_probe_run(struct gct_probe *p);
 int gct_probe_pools(struct gct_probe *p);
 uint64_t gct_probe_npairs(const gcoll_comm *c);
 
+/* What `part` gets of `all`, which is dealt to it and the rest. Not both of these are 0. */
+uint64_t gct_probe_share(uint64_t all, uint64_t part, uint64_t rest);
+
 /* Rank 0's output. */
 void gct_probe_print_plan(const struct gct_probe *p);
 void gct_probe_progress(const struct gct_probe *p, const char *what, int from, int to);

@@ -7,17 +7,13 @@
 #include "collectives/models/params_json.h"
 #include "collectives/models/ramp.h"
 #include "netem/cpu.h"
+#include "tools/cases.h"
 #include "tools/probe.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 static const char *cluster_name(const struct gct_probe *p, int cluster)
 {
@@ -135,6 +131,10 @@ static void print_isends(const struct gct_probe *p)
 				gci_format_bytes(s->nbytes, size, sizeof(size)),
 				s->immediate ? "" : "blocking,");
 			print_time(p, s->os_start_ns);
+			if (!s->immediate) {
+				printf(" each\n");
+				continue;
+			}
 			if (s->os_spike_ns == s->os_start_ns) {
 				printf(", no pattern in %u\n", s->initial);
 				continue;
@@ -236,45 +236,6 @@ static int make_params(const struct gct_probe *p, struct gci_params *out)
 	return 0;
 }
 
-static int failed(const char *path, int fd)
-{
-	int err = errno;
-
-	if (fd >= 0)
-		close(fd);
-	return gci_comm_error(GCOLL_ERR_IO, "cannot write %s: %s", path, strerror(err));
-}
-
-/* Whoever reads the file at any time finds the old one or the new one, whole. */
-static int replace(const char *path, const char *data, size_t len)
-{
-	char *tmp = gci_asprintf("%s.XXXXXX", path);
-	size_t at = 0;
-	int fd, rc = 0;
-
-	if (!tmp)
-		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
-	fd = mkostemp(tmp, O_CLOEXEC);
-	if (fd < 0)
-		rc = failed(tmp, -1);
-	while (!rc && at < len) {
-		ssize_t n = write(fd, data + at, len - at);
-
-		if (n < 0 && errno != EINTR)
-			rc = failed(tmp, fd);
-		at += n > 0 ? (size_t)n : 0;
-	}
-	/* mkostemp makes it for its owner only. */
-	if (!rc && (fchmod(fd, 0644) || fsync(fd)))
-		rc = failed(tmp, fd);
-	else if (!rc && (close(fd) || rename(tmp, path)))
-		rc = failed(path, -1);
-	if (rc && fd >= 0)
-		unlink(tmp);
-	gci_free(tmp);
-	return rc;
-}
-
 int gct_probe_write(const struct gct_probe *p)
 {
 	struct gci_params params;
@@ -285,8 +246,7 @@ int gct_probe_write(const struct gct_probe *p)
 		return rc;
 	gci_params_print(&params, &b);
 	gci_params_free(&params);
-	rc = b.failed ? gci_comm_error(GCOLL_ERR_NOMEM, "out of memory for the file")
-		      : replace(p->file, (const char *)b.data, b.len);
+	rc = gct_write(p->file, &b);
 	gci_buf_free(&b);
 	return rc;
 }

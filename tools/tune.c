@@ -3,12 +3,12 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "tools/model_files.h"
 #include "tools/shape.h"
 #include "tools/tools.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -48,7 +48,7 @@ static int list_cases(struct gct_tune *t)
 static int read_record(struct gct_tune *t, struct gci_record *r, struct gci_error *e)
 {
 	struct gci_buf text = {0};
-	int rc = gct_read_file(t->o.recorded, GCI_RECORD_MAX_TEXT, &text, e);
+	int rc = gci_file_read(t->o.recorded, GCI_RECORD_MAX_TEXT, &text, e);
 
 	if (rc)
 		return rc;
@@ -263,6 +263,12 @@ static int tune_by_simulation(struct gct_tune *t, const struct gct_tune_case *c)
 	return rc;
 }
 
+/* What was measured is, before whatever was not. */
+static int is_better(const struct gct_tune_answer *a, const struct gct_tune_answer *b)
+{
+	return a->predicted != b->predicted ? b->predicted : a->r.best_ns < b->r.best_ns;
+}
+
 static int tune_by_searches(struct gct_tune *t, const struct gct_tune_case *c)
 {
 	struct gct_tune_answer a[GCT_NSEARCHES] = {{.why_not = NULL}}, *best = NULL;
@@ -272,7 +278,7 @@ static int tune_by_searches(struct gct_tune *t, const struct gct_tune_case *c)
 	for (i = 0; i < n && !rc; i++) {
 		a[i].search = t->o.searches[i];
 		rc = gct_tune_search(t, c, &a[i]);
-		if (!rc && !a[i].why_not && (!best || a[i].r.best_ns < best->r.best_ns))
+		if (!rc && !a[i].why_not && (!best || is_better(&a[i], best)))
 			best = &a[i];
 	}
 	if (!rc && gct_tune_is_first(t)) {
@@ -281,7 +287,7 @@ static int tune_by_searches(struct gct_tune *t, const struct gct_tune_case *c)
 			rc = gct_tune_simulate(t, &t->net, &c->coll, &best->r.best, &predicted);
 			if (!rc)
 				rc = decide(t, c, &best->r.best, predicted.ns,
-					t->bench.comm ? best->r.best_ns : 0);
+					best->predicted ? GCI_NEVER : best->r.best_ns);
 		}
 	}
 	for (i = 0; i < n; i++)
@@ -294,21 +300,15 @@ static int write_table(struct gct_tune *t)
 	struct gci_buf text = {0};
 	time_t now = time(NULL);
 	struct tm tm;
-	FILE *f;
-	int bad = 1;
+	int rc;
 
 	if (gmtime_r(&now, &tm))
 		strftime(t->table.date, sizeof(t->table.date), "%Y-%m-%dT%H:%M:%SZ", &tm);
 	gci_table_print(&t->table, &text);
-	f = fopen(t->o.output, "we");
-	if (f && !text.failed)
-		bad = fwrite(text.data, 1, text.len, f) != text.len;
-	if (f)
-		bad |= fclose(f) != 0;
+	rc = gct_write(t->o.output, &text);
 	gci_buf_free(&text);
-	if (bad)
-		return gci_comm_error(
-			GCOLL_ERR_IO, "cannot write %s: %s", t->o.output, strerror(errno));
+	if (rc)
+		return rc;
 	printf("\nwritten to %s; gridcoll-run --table %s uses it\n", t->o.output, t->o.output);
 	return 0;
 }

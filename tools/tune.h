@@ -62,6 +62,7 @@ struct gct_known {
 struct gct_tune_answer {
 	enum gct_search search;
 	struct gci_search_result r;
+	int predicted;       /* nothing was measured for it */
 	const char *why_not; /* it does not apply; NULL: it does */
 };
 

@@ -147,6 +147,8 @@ static int check(const struct gct_tune_options *o)
 		return gct_wrong("tune", "--grid is for --simulated: a job has a grid");
 	if (o->simulated && o->compare)
 		return gct_wrong("tune", "--compare measures: not with --simulated");
+	if (o->compare && o->output)
+		return gct_wrong("tune", "--compare makes no table: not with --output");
 	if (o->recorded && o->nkinds)
 		return gct_wrong("tune", "operation \"%s\": those of --recorded are tuned",
 			gci_kind_name(o->kinds[0]));

@@ -107,8 +107,8 @@ void gct_tune_print_untuned(const struct gct_tune *t)
 /* Time of what a search has found, over the best of all: measured once, it is the same for all. */
 static void loss_text(const struct gct_tune_answer *a, uint64_t best_ns, char out[16])
 {
-	snprintf(out, 16, "-");
-	if (best_ns && a->r.best_ns != GCI_NEVER)
+	snprintf(out, 16, a->predicted ? "predicted" : "-");
+	if (best_ns && !a->predicted && a->r.best_ns != GCI_NEVER)
 		snprintf(out, 16, "%+.1f %%", 100 * ((double)a->r.best_ns / (double)best_ns - 1));
 }
 

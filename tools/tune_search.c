@@ -161,7 +161,7 @@ int gct_tune_best(struct gct_tune *t, const struct gct_tune_case *c,
 
 /* As a search of its own: what was simulated counts, too. */
 static int simulate_first(
-	struct gct_tune *t, const struct gct_tune_case *c, struct gci_search_result *r)
+	struct gct_tune *t, const struct gct_tune_case *c, struct gct_tune_answer *a)
 {
 	struct gci_search_result ranked = {.best_ns = GCI_NEVER}, measured = {.best_ns = GCI_NEVER};
 	struct gci_candidate usual = {.algorithm = NULL};
@@ -170,12 +170,13 @@ static int simulate_first(
 	if (!rc)
 		rc = gct_tune_best(t, c, &usual, &ranked, &measured);
 	if (!t->bench.comm || !t->o.measure) {
-		*r = ranked;
+		a->r = ranked;
+		a->predicted = 1;
 		gci_search_result_free(&measured);
 		return rc;
 	}
-	*r = measured;
-	r->spent_ns += ranked.spent_ns;
+	a->r = measured;
+	a->r.spent_ns += ranked.spent_ns;
 	gci_search_result_free(&ranked);
 	return rc;
 }
@@ -188,7 +189,8 @@ int gct_tune_search(struct gct_tune *t, const struct gct_tune_case *c, struct gc
 	int rc;
 
 	if (a->search == GCT_SIMULATE)
-		return simulate_first(t, c, &a->r);
+		return simulate_first(t, c, a);
+	a->predicted = !t->bench.comm;
 	rc = gct_tune_space_init(&space, t, c, 0);
 	s = gct_tune_space_search(&space, c, cost, &asked);
 	if (!rc && a->search == GCT_PIPELINE)

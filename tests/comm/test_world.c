@@ -228,16 +228,16 @@ static uint64_t write_grid(int dilated)
 	return digest;
 }
 
-static void write_table(uint64_t digest, int nranks, const char *algorithm)
+static void write_table(uint64_t digest, int nranks, int nclusters, const char *algorithm)
 {
 	char text[512];
 
 	snprintf(text, sizeof(text),
 		"{\"version\": 1, \"date\": \"2026-03-01T12:00:00Z\",\n"
-		"\"grid_digest\": \"%016" PRIx64 "\", \"ranks\": %d, \"clusters\": 2,\n"
+		"\"grid_digest\": \"%016" PRIx64 "\", \"ranks\": %d, \"clusters\": %d,\n"
 		"\"operations\": {\"bcast\": [\n"
 		"{\"nbytes\": 1, \"algorithm\": \"%s\", \"measured_ns\": 5}]}}\n",
-		digest, nranks, algorithm);
+		digest, nranks, nclusters, algorithm);
 	write_text(table_path, text);
 }
 
@@ -260,7 +260,7 @@ static void run_with_table(const char *how, const char *told)
 static void a_table_reaches_all_ranks(void **state)
 {
 	(void)state;
-	write_table(write_grid(0), 4, "chain:segment=4KiB");
+	write_table(write_grid(0), 4, 2, "chain:segment=4KiB");
 	run_with_table("chain:segment=4096 by table, 327680 ns", NULL);
 	/* In a lab it is the same grid's, only all takes longer. */
 	write_grid(1);
@@ -275,15 +275,18 @@ static void a_wrong_table_is_refused_and_the_job_runs(void **state)
 	uint64_t digest = write_grid(0);
 
 	(void)state;
-	write_table(digest + 1, 4, "chain");
+	write_table(digest + 1, 4, 2, "chain");
 	run_with_table("by default", "t.json:2: made for another grid");
 	run_with_table("by default", "; running with defaults\n");
-	write_table(digest, 4, "chian");
+	write_table(digest, 4, 2, "chian");
 	run_with_table("by default", "t.json:4: bcast: unknown algorithm \"chian\"");
-	write_table(digest, 5, "chain");
+	write_table(digest, 5, 2, "chain");
 	run_with_table("by default", "t.json: made for 5 ranks, expected at most the 4");
-	write_table(digest, 2, "chain");
-	run_with_table("by default", NULL);
+	/* Not used, or hardly: said, as it looks as if it would be. */
+	write_table(digest, 2, 2, "chain");
+	run_with_table("by default", "t.json is for 2 ranks: of the job's 4, only communicators");
+	write_table(digest, 4, 1, "chain");
+	run_with_table("by default", "t.json is for ranks in 1 cluster, this job's are in 2");
 	write_text(table_path, "{\"version\": 1,\n");
 	run_with_table("by default", "t.json:");
 	unlink(table_path);
@@ -298,7 +301,7 @@ static void rank_0_records_the_run(void **state)
 	(void)state;
 	snprintf(path, sizeof(path), "%s/record.json", dir);
 	setenv("GRIDCOLL_RECORD", path, 1);
-	write_table(write_grid(0), 4, "chain");
+	write_table(write_grid(0), 4, 2, "chain");
 	run_with_table("by table", NULL);
 	unsetenv("GRIDCOLL_RECORD");
 	f = fopen(path, "r");

@@ -296,7 +296,8 @@ static void wrong_arguments(void **state)
 			"--start-timeout 5: expected a time such as 50us, 10ms or 1.5s"},
 		{{"--per-host", "2", "x"},
 			"--per-host 2: expected --grid, --hosts or --lab with it"},
-		{{"--grid", "/nowhere/x.grid", "x"}, "/nowhere/x.grid: No such file or directory"},
+		{{"--grid", "/nowhere/x.grid", "x"},
+			"cannot read /nowhere/x.grid: No such file or directory"},
 		{{"--hosts", "a[1-", "x"}, "missing ']' in \"a[1-\""},
 		{{"--hosts", "a,a", "x"},
 			"--hosts:3: host a is there twice (first in line 2), expected each host "
@@ -304,7 +305,7 @@ static void wrong_arguments(void **state)
 		{{"-n", "3", "--hosts", "a,b", "x"},
 			"-n 3: expected at most 2 (2 hosts with 1 rank each, see --per-host)"},
 		{{"--lab", "/nowhere/lab.json", "x"},
-			"/nowhere/lab.json: No such file or directory"},
+			"cannot read /nowhere/lab.json: No such file or directory"},
 		{{"--lab", "a", "--grid", "b", "x"},
 			"--grid and --lab: expected one of them (a lab has its grid with it)"},
 	};
@@ -317,7 +318,9 @@ static void wrong_arguments(void **state)
 		expect(cases[i].argv, 2, message);
 	}
 	setenv("GRIDCOLL_LAB", "/nowhere/lab.json", 1);
-	EXPECT(2, "gridcoll-run: GRIDCOLL_LAB: /nowhere/lab.json: No such file or directory\n",
+	EXPECT(2,
+		"gridcoll-run: GRIDCOLL_LAB: cannot read /nowhere/lab.json: No such file or "
+		"directory\n",
 		"x");
 	unsetenv("GRIDCOLL_LAB");
 }

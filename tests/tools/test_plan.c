@@ -84,7 +84,7 @@ static const struct {
 	{"plan bcast gather --grid " GRID " -b 1", "gridcoll plan: operation \"gather\", expected"},
 	{"plan bcast --grid " GRID, "gridcoll plan: no --bytes, expected a size"},
 	{"plan bcast --grid " GRID " -b x", "gridcoll plan: --bytes \"x\", expected a size"},
-	{"plan bcast --grid none -b 1", "gridcoll plan: none: No such file"},
+	{"plan bcast --grid none -b 1", "gridcoll plan: cannot read none: No such file"},
 	{"plan bcast --grid " GRID " -b 1 -r 4",
 		"gridcoll plan: --root \"4\", expected a rank from 0 to 3"},
 	{"plan bcast --grid " GRID " -b 1 --print-schedule 4",
@@ -96,12 +96,26 @@ static const struct {
 	{"plan bcast --grid " GRID " -b 1 --dilate 0",
 		"gridcoll plan: --dilate \"0\", expected a number from 1"},
 	{"plan bcast --grid " GRID " -b 1 --hosts other", "gridcoll plan: --hosts other: expected"},
-	{"plan bcast --grid " GRID " -b 1 --gantt none/x", "gridcoll plan: none/x: No such file"},
+	{"plan bcast --grid " GRID " -b 1 --gantt none/x",
+		"gridcoll plan: cannot write none/x: No such file"},
 	{"plan bcast --explain x --grid " GRID,
 		"gridcoll plan: operation \"bcast\", expected none"},
 	{"plan --explain x -b 1 --grid " GRID,
 		"gridcoll plan: --explain \"x\", expected no --bytes"},
-	{"plan --explain none --grid " GRID, "gridcoll plan: none: No such file"},
+	{"plan --explain x -r 0 --grid " GRID,
+		"gridcoll plan: --explain \"x\", expected no --bytes, --algorithm, --root"},
+	{"plan --explain x --dilate no --grid " GRID, "gridcoll plan: --explain \"x\", expected no "
+						      "--bytes, --algorithm, --root or --dilate"},
+	{"plan --explain x --per-host 2 --grid " GRID,
+		"gridcoll plan: --explain \"x\", expected no --hosts, -n or --per-host"},
+	{"plan --explain x --table t --grid " GRID,
+		"gridcoll plan: --explain \"x\", expected no --table or --print-schedule"},
+	{"plan --explain x --print-schedule 0 --grid " GRID,
+		"gridcoll plan: --explain \"x\", expected no --table or --print-schedule"},
+	{"plan bcast --grid " GRID " -b 2048TiB",
+		"gridcoll plan: --bytes \"2048TiB\", expected a size such as 512, 64KiB, 25MB or "
+		"1GiB, at most 1 PiB"},
+	{"plan --explain none --grid " GRID, "gridcoll plan: cannot read none: No such file"},
 	{"plan --explain " GRID " --grid " GRID, "gridcoll plan: " GRID ":1: "},
 	{"plan --bogus", "gridcoll plan: unknown option --bogus, see gridcoll plan --help"},
 };
@@ -272,8 +286,9 @@ static void good_files(void **state)
 	assert_holds("out", "  without a table or an option, gridcoll takes ");
 	/* It decides nothing about other operations. */
 	assert_int_equal(run("plan gather --grid " GRID " -b 1MiB --table table"), 0);
-	assert_begins(
-		"err", "gridcoll plan: warning: table has no decision on gather with 4 ranks");
+	assert_begins("err",
+		"gridcoll plan: warning: table has no decision on gather with 4 ranks in 2 "
+		"clusters that can run it (it is of 4 in 2)");
 	gci_free(table);
 	gci_buf_free(&text);
 	gci_params_free(&params);

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "collectives/models/params_json.h"
+#include "tools/probe.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,9 +129,24 @@ static void little(void **state)
 	gci_params_free(&p);
 }
 
+/* However many pairs of hosts there are, the links get their part. */
+static void links_get_their_share(void **state)
+{
+	const uint64_t s = 1000000000, links = 4 * 15 * s;
+	uint64_t pairs, all;
+
+	(void)state;
+	assert_int_equal(gct_probe_share(100, 3, 0), 100);
+	for (pairs = 0; pairs < 10000000; pairs = 3 * pairs + 1) {
+		all = (links + pairs * s / 2) * 20; /* dilated */
+		assert_int_equal(gct_probe_share(all, links, pairs * s / 2), links * 20);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(links_get_their_share),
 		TEST(all_links),
 		TEST(little),
 	};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * gridcoll tune: what it prints, and the table it writes. */
+#include "base/file.h"
 #include "base/mem.h"
 #include "collectives/tuner/table.h"
 #include "tests/tools/jobs.h"
-#include "tools/model_files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,10 +44,10 @@ static char *tune(const char *ranks, int status, const char *err, const char *co
 
 static void read_table(struct gci_table *t, const char *path, uint64_t grid_digest)
 {
-	struct gci_buf text;
+	struct gci_buf text = {0};
 	struct gci_error e = {0};
 
-	assert_int_equal(gct_read_file(path, GCI_TABLE_MAX_TEXT, &text, &e), 0);
+	assert_int_equal(gci_file_read(path, GCI_TABLE_MAX_TEXT, &text, &e), 0);
 	if (gci_table_parse(t, (const char *)text.data, text.len, path, grid_digest, &e))
 		fail_msg("%s", e.text);
 	gci_buf_free(&text);
@@ -115,6 +115,52 @@ static void measured(void **state)
 	assert_int_equal(job_wait(&j), 0);
 	assert_non_null(strstr(job_out(&j), "(table)"));
 	job_free(&j);
+	gci_free(file);
+}
+
+/* What nobody has measured is not written as if. */
+static void predictions_are_no_measurements(void **state)
+{
+	char *file = gci_strdup(in_scratch("t.json")), *out;
+	struct gci_table t;
+
+	(void)state;
+	out = TUNE("3", "", "bcast", "-b", "64KiB", "-m", "0", "-S", "simulate", "-o", file);
+	gci_free(out);
+	read_table(&t, file, 0);
+	assert_int_equal(t.entries[GCI_BCAST][0].measured_ns, 0);
+	assert_true(t.entries[GCI_BCAST][0].predicted_ns > 0);
+	gci_table_free(&t);
+	/* Nor does it beat what somebody has. */
+	out = TUNE("3", "", "bcast", "-b", "64KiB", "-m", "0", "-a", "chain", "-S", "simulate,mgd",
+		"-i", "1", "-o", file);
+	gci_free(out);
+	read_table(&t, file, 0);
+	assert_true(t.entries[GCI_BCAST][0].measured_ns > 0);
+	gci_table_free(&t);
+	gci_free(file);
+}
+
+/* Nothing is left where the table would have been. */
+static void no_file_without_a_table(void **state)
+{
+	char *file = gci_strdup(in_scratch("t.json")), *grid;
+
+	(void)state;
+	grid = gci_strdup(write_text("g.grid", grid_text));
+	gci_free(tune("1", 2,
+		"gridcoll tune: bcast: chain does not use \"degree=2\"\n"
+		"gridcoll-run: rank 0 on local0 failed: exited with status 2\n",
+		(const char *const[]){"--simulated", "--grid", grid, "bcast", "-a",
+			"chain:degree=2", "-o", file, NULL}));
+	assert_false(is_there(file));
+	gci_free(tune("1", 2,
+		"gridcoll-run: rank 0 on local0 failed: gridcoll tune: --streams \"banana\", "
+		"expected a number from 1 to 64\n",
+		(const char *const[]){
+			"--simulated", "--grid", grid, "bcast", "-s", "banana", "-o", file, NULL}));
+	assert_false(is_there(file));
+	gci_free(grid);
 	gci_free(file);
 }
 
@@ -251,6 +297,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(by_simulation_alone),
 		TEST(measured),
+		TEST(predictions_are_no_measurements),
+		TEST(no_file_without_a_table),
 		TEST(searches),
 		TEST(by_pipeline),
 		TEST(compared),

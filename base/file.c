@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/file.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int gci_file_read(const char *path, size_t most, struct gci_buf *out, struct gci_error *e)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
+	char bytes[16384];
+	ssize_t n = -1;
+
+	if (fd < 0)
+		return gci_error_errno(e, "cannot read %s", path);
+	while (out->len <= most && (n = read(fd, bytes, sizeof(bytes))) > 0)
+		gci_buf_put(out, bytes, (size_t)n);
+	if (n < 0)
+		rc = gci_error_errno(e, "cannot read %s", path);
+	else if (out->failed)
+		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	else if (out->len > most)
+		rc = gci_error_set(e, GCOLL_ERR_PARSE, "%s:1: larger than %zu bytes", path, most);
+	close(fd);
+	return rc;
+}
+
+/* Is there something that another file must not take the place of? */
+static int is_special(const char *path, mode_t *mode)
+{
+	struct stat st;
+
+	*mode = 0;
+	if (lstat(path, &st))
+		return 0;
+	*mode = st.st_mode & 0777;
+	return !S_ISREG(st.st_mode);
+}
+
+static int write_all(int fd, const struct gci_buf *text)
+{
+	size_t at = 0;
+
+	while (at < text->len) {
+		ssize_t n = write(fd, text->data + at, text->len - at);
+
+		if (n < 0 && errno != EINTR)
+			return -1;
+		at += n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
+/* Closes fd. -1 with errno where something goes wrong. */
+static int write_and_close(int fd, const struct gci_buf *text)
+{
+	int bad = write_all(fd, text), why = errno;
+
+	if (close(fd) && !bad)
+		return -1;
+	errno = why;
+	return bad;
+}
+
+static int overwrite(const char *path, const struct gci_buf *text)
+{
+	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+
+	return fd < 0 ? -1 : write_and_close(fd, text);
+}
+
+/* By `tmp`, beside it. mode 0: it is a new file. */
+static int replace(const char *path, const char *tmp, mode_t mode, const struct gci_buf *text)
+{
+	int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666), bad, why;
+
+	if (fd < 0)
+		return -1;
+	bad = mode && fchmod(fd, mode);
+	why = errno;
+	if (write_and_close(fd, text)) {
+		bad = -1;
+		why = errno;
+	}
+	if (!bad && !rename(tmp, path))
+		return 0;
+	why = bad ? why : errno;
+	unlink(tmp);
+	errno = why;
+	return -1;
+}
+
+int gci_file_write(const char *path, const struct gci_buf *text, struct gci_error *e)
+{
+	char *tmp = gci_asprintf("%s.%ld.new", path, (long)getpid());
+	mode_t mode;
+	int bad, why;
+
+	if (!tmp || text->failed) {
+		gci_free(tmp);
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	}
+	bad = is_special(path, &mode) ? overwrite(path, text) : replace(path, tmp, mode, text);
+	why = errno;
+	gci_free(tmp);
+	errno = why;
+	return bad ? gci_error_errno(e, "cannot write %s", path) : 0;
+}
+
+int gci_file_check(const char *path, struct gci_error *e)
+{
+	const char *slash = strrchr(path, '/');
+	char *dir = slash ? gci_strndup(path, (size_t)(slash - path) + 1) : gci_strdup(".");
+	mode_t mode;
+	int bad;
+
+	if (!dir)
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	if (is_special(path, &mode)) {
+		int fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+
+		bad = fd < 0 && errno != ENXIO; /* nobody reads the pipe yet */
+		if (fd >= 0)
+			close(fd);
+	} else {
+		bad = access(dir, W_OK | X_OK) || (mode && access(path, W_OK));
+	}
+	if (bad)
+		gci_error_errno(e, "cannot write %s", path);
+	gci_free(dir);
+	return bad ? GCOLL_ERR_SYS : 0;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * Whole files, for the shells around pure parsers and printers.
+ *
+ *	struct gci_buf text = {0};
+ *
+ *	rc = gci_file_read(path, 1 << 20, &text, &e);
+ *	...
+ *	rc = gci_file_write(path, &text, &e);
+ *	gci_buf_free(&text);
+ *
+ * All return 0 or GCOLL_ERR_* with the file's name and the reason in `e`. */
+#ifndef GCI_BASE_FILE_H
+#define GCI_BASE_FILE_H
+
+#include "base/buf.h"
+#include "base/error.h"
+
+/* Into `out`, which is empty and the caller's to free whatever comes of it. More than `most` bytes
+ * are GCOLL_ERR_PARSE. */
+int gci_file_read(const char *path, size_t most, struct gci_buf *out, struct gci_error *e);
+
+/* The text in place of what was there, and of the same permissions: whoever reads the file at any
+ * time finds the old one or the new one, whole. What is no file of its own (a device, a pipe, a
+ * symbolic link) is written to. */
+int gci_file_write(const char *path, const struct gci_buf *text, struct gci_error *e);
+
+/* Better now than after an hour's work: could gci_file_write() write this? Changes nothing. */
+int gci_file_check(const char *path, struct gci_error *e);
+
+#endif

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/test.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char dir[64];
+
+static int make_dir(void **state)
+{
+	(void)state;
+	snprintf(dir, sizeof(dir), "/tmp/gridcoll-file-XXXXXX");
+	return !mkdtemp(dir) || chdir(dir);
+}
+
+static int remove_dir(void **state)
+{
+	static const char *const names[] = {"a", "link", "pipe", "d"};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
+		remove(names[i]);
+	return chdir("/") || rmdir(dir); /* fails where something was left behind */
+}
+
+static int put(const char *path, const char *text, struct gci_error *e)
+{
+	struct gci_buf b = {0};
+	int rc;
+
+	gci_error_clear(e);
+	gci_buf_put(&b, text, strlen(text));
+	rc = gci_file_write(path, &b, e);
+	gci_buf_free(&b);
+	return rc;
+}
+
+static void assert_text(const char *path, const char *want)
+{
+	struct gci_error e = {0};
+	struct gci_buf b = {0};
+
+	assert_int_equal(gci_file_read(path, 1000, &b, &e), 0);
+	assert_string_equal(gci_buf_cstr(&b), want);
+	gci_buf_free(&b);
+}
+
+static int entries(void)
+{
+	DIR *d = opendir(".");
+	int n = -2; /* . and .. */
+
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static void read_whole(void **state)
+{
+	struct gci_error e = {0};
+	struct gci_buf b = {0};
+
+	(void)state;
+	assert_int_equal(put("a", "0123456789", &e), 0);
+	assert_int_equal(gci_file_read("a", 10, &b, &e), 0);
+	assert_int_equal(b.len, 10);
+	gci_buf_free(&b);
+	assert_int_equal(gci_file_read("a", 9, &b, &e), GCOLL_ERR_PARSE);
+	assert_string_equal(e.text, "a:1: larger than 9 bytes");
+	gci_buf_free(&b);
+	gci_error_clear(&e);
+	assert_int_equal(gci_file_read("b", 9, &b, &e), GCOLL_ERR_SYS);
+	assert_string_equal(e.text, "cannot read b: No such file or directory");
+	gci_error_clear(&e);
+	assert_int_equal(gci_file_read(".", 9, &b, &e), GCOLL_ERR_SYS);
+	assert_string_equal(e.text, "cannot read .: Is a directory");
+}
+
+/* Whoever has the old file open still reads the old one; permissions stay. */
+static void replaced_whole(void **state)
+{
+	struct gci_error e = {0};
+	char old[8] = "";
+	struct stat st;
+	int fd;
+
+	(void)state;
+	assert_int_equal(put("a", "old", &e), 0);
+	assert_int_equal(chmod("a", 0640), 0);
+	fd = open("a", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(put("a", "new one", &e), 0);
+	assert_text("a", "new one");
+	assert_int_equal(read(fd, old, sizeof(old)), 3);
+	assert_string_equal(old, "old");
+	close(fd);
+	assert_int_equal(stat("a", &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0640);
+	assert_int_equal(entries(), 1);
+}
+
+/* A text that is not all there, or no memory: the old file stays, and nothing beside it. */
+static void failures_change_nothing(void **state)
+{
+	struct gci_error e = {0};
+	struct gci_buf b = {.failed = 1};
+	unsigned long n;
+
+	(void)state;
+	assert_int_equal(put("a", "old", &e), 0);
+	assert_int_equal(gci_file_write("a", &b, &e), GCOLL_ERR_NOMEM);
+	for (n = 1;; n++) {
+		int rc;
+
+		gci_mem_fail_at(n);
+		rc = put("a", "new", &e);
+		if (!gci_mem_failed())
+			break;
+		assert_int_equal(rc, GCOLL_ERR_NOMEM);
+		assert_text("a", "old");
+	}
+	gci_mem_fail_at(0);
+	assert_text("a", "new");
+	assert_int_equal(mkdir("d", 0700), 0);
+	assert_int_equal(put("d", "x", &e), GCOLL_ERR_SYS);
+	assert_string_equal(e.text, "cannot write d: Is a directory");
+	assert_int_equal(put("none/x", "x", &e), GCOLL_ERR_SYS);
+	assert_string_equal(e.text, "cannot write none/x: No such file or directory");
+	assert_int_equal(put("/dev/full", "x", &e), GCOLL_ERR_SYS);
+	assert_string_equal(e.text, "cannot write /dev/full: No space left on device");
+	assert_int_equal(entries(), 2);
+}
+
+static void links_and_devices_stay(void **state)
+{
+	struct gci_error e = {0};
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(put("a", "old", &e), 0);
+	assert_int_equal(symlink("a", "link"), 0);
+	assert_int_equal(put("link", "new", &e), 0);
+	assert_text("a", "new");
+	assert_int_equal(lstat("link", &st), 0);
+	assert_true(S_ISLNK(st.st_mode));
+	assert_int_equal(put("/dev/null", "x", &e), 0);
+	assert_int_equal(stat("/dev/null", &st), 0);
+	assert_true(S_ISCHR(st.st_mode));
+}
+
+static void checked_beforehand(void **state)
+{
+	struct gci_error e = {0};
+
+	(void)state;
+	assert_int_equal(gci_file_check("a", &e), 0);
+	assert_int_equal(entries(), 0);
+	assert_int_equal(put("a", "old", &e), 0);
+	assert_int_equal(gci_file_check("a", &e), 0);
+	assert_text("a", "old");
+	assert_int_equal(gci_file_check("/dev/null", &e), 0);
+	assert_int_equal(mkfifo("pipe", 0600), 0);
+	assert_int_equal(gci_file_check("pipe", &e), 0);
+	assert_int_equal(gci_file_check("none/x", &e), GCOLL_ERR_SYS);
+	assert_string_equal(e.text, "cannot write none/x: No such file or directory");
+	gci_error_clear(&e);
+	assert_int_equal(gci_file_check(".", &e), GCOLL_ERR_SYS);
+	assert_string_equal(e.text, "cannot write .: Is a directory");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(read_whole, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(replaced_whole, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(failures_change_nothing, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(links_and_devices_stay, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(checked_beforehand, make_dir, remove_dir),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
