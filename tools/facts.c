@@ -3,12 +3,13 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "collectives/blocks/path.h"
 
 #include <stdlib.h>
 
 static uint64_t transfer_ns(uint64_t nbytes, uint64_t bps)
 {
-	return bps ? (uint64_t)((unsigned __int128)nbytes * 8 * GCI_NS_PER_S / bps) : 0;
+	return bps ? gci_transfer_ns(nbytes, bps) : 0;
 }
 
 /* Windows in the middle that were not simulated one by one are like those that were. */

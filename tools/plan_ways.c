@@ -14,13 +14,9 @@ struct gct_way *gct_ways_find(const struct gct_ways *w, const struct gci_candida
 {
 	size_t i;
 
-	for (i = 0; i < w->n; i++) {
-		const struct gci_candidate *is = &w->list[i].how;
-
-		if (is->algorithm == how->algorithm && is->senders == how->senders &&
-			is->degree == how->degree && is->segment_nbytes == how->segment_nbytes)
+	for (i = 0; i < w->n; i++)
+		if (gci_candidate_same(&w->list[i].how, how))
 			return &w->list[i];
-	}
 	return NULL;
 }
 

@@ -181,9 +181,9 @@ int gct_trace_parse(
 
 	memset(t, 0, sizeof(*t));
 	if (!rc)
-		rc = gci_json_keys(&root, keys);
-	if (!rc)
 		rc = gci_json_uint(&root, "version", 1, 1, &version);
+	if (!rc) /* another version may have other keys */
+		rc = gci_json_keys(&root, keys);
 	if (!rc)
 		rc = parse_operation(t, &root);
 	if (!rc)

@@ -3,8 +3,7 @@
  * other, in what order, and when in the model of Gupta 2007, 4.
  *
  *	gci_net_of(&net, topo);
- *	rc = gci_plan_make(&plan, &net, nbytes, GCI_PLAN_MIN3, 0);	// [host]: its block's
- *	rc = gci_plan_make(&plan, &net, nbytes, GCI_PLAN_MIN3, 0);	// nbytes[host]
+ *	rc = gci_plan_make(&plan, &net, nbytes, GCI_PLAN_MIN3, 0);	// nbytes[host]: its block's
  *	for (i = 0; i < plan.n; i++)
  *		use(&plan.transfers[i]);
  *	gci_plan_free(&plan);

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: MIT
- * A vector reduced in a fixed order (collectives/blocks/order.h), cut into one share per member of
- * a group so that all work at the same time; what allreduce and reduce of long messages begin
- * with:
  * A vector reduced in a fixed order (blocks/order.h), cut into one share per member of a group so
  * that all work at the same time; what allreduce and reduce of long messages begin with:
  *
