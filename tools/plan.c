@@ -153,7 +153,8 @@ static int choose(struct planning *p)
 		return gct_plan_nomem();
 	*way->why_not = '\0';
 	way->ns = p->result.ns;
-	p->report.choice = way;
+	gct_ways_sort(&p->ways);
+	p->report.choice = gct_ways_find(&p->ways, &p->wanted);
 	return 0;
 }
 

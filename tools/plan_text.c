@@ -114,7 +114,7 @@ static void put_choice(const struct gct_plan_report *p, struct gci_buf *out)
 		gci_buf_printf(out, ", %.2f x the physical limit of %s",
 			(double)p->choice->ns / (double)p->limit_ns,
 			time_text(p, p->limit_ns, t[1]));
-	else
+	else if (r->nmessages)
 		gci_buf_printf(out, "; the grid file does not tell what limits it");
 	gci_buf_printf(out, "\n");
 	put_others(p, out);
@@ -127,7 +127,7 @@ static void put_choice(const struct gct_plan_report *p, struct gci_buf *out)
 			gci_format_bytes(p->most_message, bytes[1], 16));
 	gci_buf_printf(out, ", %u window%s, temporary memory %s a rank\n", r->nwindows,
 		r->nwindows == 1 ? "" : "s", gci_format_bytes(r->most_tmp_nbytes, bytes[0], 16));
-	if (p->choice->has_facts)
+	if (p->choice->has_facts && r->nmessages)
 		put_why(p, p->choice, NULL, "what bounds it: ", out);
 }
 
@@ -238,5 +238,7 @@ void gct_plan_text(const struct gct_plan_report *p, struct gci_buf *out)
 			put_way(p, &p->ways->list[i], ++place, out);
 	if (left)
 		gci_buf_printf(out,
-			"%zu more with other parameters are no faster (--json has all)\n", left);
+			"%zu more with other parameters are no faster, or too long to simulate "
+			"(--json has all)\n",
+			left);
 }

@@ -116,6 +116,12 @@ static int by_time(const void *a, const void *b)
 	return x->number < y->number ? -1 : 1;
 }
 
+void gct_ways_sort(struct gct_ways *w)
+{
+	if (w->n)
+		qsort(w->list, w->n, sizeof(*w->list), by_time);
+}
+
 int gct_ways_simulate(struct gct_ways *w, uint64_t most_steps)
 {
 	size_t i;
@@ -123,8 +129,7 @@ int gct_ways_simulate(struct gct_ways *w, uint64_t most_steps)
 
 	for (i = 0; i < w->n && !rc; i++)
 		rc = simulate(w, &w->list[i], most_steps);
-	if (w->n)
-		qsort(w->list, w->n, sizeof(*w->list), by_time);
+	gct_ways_sort(w);
 	return rc;
 }
 

@@ -43,6 +43,9 @@ int gct_ways_add_all(struct gct_ways *w);
  * cannot run last. 0 or GCOLL_ERR_NOMEM. */
 int gct_ways_simulate(struct gct_ways *w, uint64_t most_steps);
 
+/* Again, after a time has changed: pointers to ways are then others'. */
+void gct_ways_sort(struct gct_ways *w);
+
 /* The way of this candidate, or NULL. */
 struct gct_way *gct_ways_find(const struct gct_ways *w, const struct gci_candidate *how);
 

@@ -68,10 +68,16 @@ size_t gci_sender_counts(const struct gci_simnet *net, uint32_t out[GCI_MOST_SEN
 	for (v = 1; v < most && n < GCI_MOST_SENDER_COUNTS - 3; v *= 2)
 		n = insert(out, n, v);
 	n = insert(out, n, most);
-	v = (uint32_t)gci_topo_senders(t, 0, 1);
-	n = insert(out, n, v < most ? v : most);
-	v = knee(net, 0, 1);
-	return v && v < most ? insert(out, n, v) : n;
+	for (a = 0; a < t->nclusters; a++)
+		for (b = 0; b < t->nclusters; b++) {
+			if (a == b)
+				continue;
+			v = (uint32_t)gci_topo_senders(t, a, b);
+			n = insert(out, n, v < most ? v : most);
+			v = knee(net, a, b);
+			n = v && v < most ? insert(out, n, v) : n;
+		}
+	return n;
 }
 
 size_t gci_segment_sizes(const struct gci_coll *c, uint64_t least, uint64_t out[GCI_MOST_SEGMENTS])

@@ -217,6 +217,10 @@ static void values_of_parameters(void **state)
 	x.net.links[1].bps = 3 * x.net.nic_bps[0];
 	assert_int_equal(gci_sender_counts(&x.net, counts), 5);
 	assert_int_equal(counts[2], 3);
+	/* The other way 5, after all clusters have their word. */
+	x.net.links[2].bps = 5 * x.net.nic_bps[0];
+	assert_int_equal(gci_sender_counts(&x.net, counts), 6);
+	assert_int_equal(counts[4], 5);
 	c = coll_of(&x, GCI_BCAST, 20000);
 	assert_int_equal(gci_segment_sizes(&c, GCI_LEAST_SEGMENT, sizes), 4);
 	assert_int_equal(sizes[0], 4096);

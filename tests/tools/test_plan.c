@@ -295,6 +295,25 @@ static void good_files(void **state)
 	gci_grid_free(&g);
 }
 
+/* Where nothing has to be moved there is nothing to explain. */
+static void nothing_to_do(void **state)
+{
+	struct gci_buf out = {0};
+	int alone;
+
+	(void)state;
+	for (alone = 0; alone < 2; alone++) {
+		assert_int_equal(run(alone ? "plan bcast --grid " GRID " -b 1MiB -n 1"
+					   : "plan bcast --grid " GRID " -b 0"),
+			0);
+		read_text("out", &out);
+		assert_non_null(strstr(gci_buf_cstr(&out), "\n  predicted "));
+		assert_null(strstr(gci_buf_cstr(&out), "what bounds it"));
+		assert_null(strstr(gci_buf_cstr(&out), "does not tell"));
+		gci_buf_free(&out);
+	}
+}
+
 static void chart(void **state)
 {
 	struct gci_buf svg = {0};
@@ -349,6 +368,7 @@ int main(void)
 		TEST(dilated),
 		TEST(bad_files),
 		TEST(good_files),
+		TEST(nothing_to_do),
 		TEST(chart),
 		TEST(explained),
 	};
