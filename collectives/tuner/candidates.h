@@ -31,7 +31,8 @@ int gci_candidates(const struct gci_simnet *net, const struct gci_coll *c, size_
 
 /* The numbers of WAN senders per pair of clusters that are worth a try, rising, into out[]: powers
  * of two up to the largest pair's number of ranks; of each pair of clusters, while there is room,
- * the grid's own number, and as many as fill the link by what a pair of ranks gets. Returns how many; 0 in a single cluster. */
+ * the grid's own number, and as many as fill the link by what a pair of ranks gets. Returns how
+ * many; 0 in a single cluster. */
 #define GCI_MOST_SENDER_COUNTS 20
 size_t gci_sender_counts(const struct gci_simnet *net, uint32_t out[GCI_MOST_SENDER_COUNTS]);
 
