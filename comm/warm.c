@@ -9,7 +9,8 @@
 #include <signal.h>
 #include <string.h>
 
-#define ROUNDS 24 /* of the longest round trip: TCP's slow start needs no more */
+#define MOST_RANKS 64 /* more could mean hundreds of connections that nobody uses */
+#define ROUNDS     24 /* of the longest round trip: TCP's slow start needs no more */
 #define LEAST_NS                                                                         \
 	(10 * GCI_NS_PER_S) /* other ranks may be slower to begin; waiting costs nothing \
 			     */
@@ -136,7 +137,7 @@ int gci_warm_open(struct gci_engine *e)
 {
 	struct gci_warm *w;
 
-	if (e->world->topo.nclusters < 2)
+	if (e->world->topo.nclusters < 2 || e->size > MOST_RANKS)
 		return 0;
 	w = gci_calloc(1, sizeof(*w));
 	if (!w)
