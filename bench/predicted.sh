@@ -21,14 +21,14 @@ operations="bcast scatter gather allgather allreduce"
 measure() { # GRID DILATION SIZES ITERATIONS
 	echo "== $1, k = $2"
 	# shellcheck disable=SC2086 # words
-	gridcoll lab run --quiet --dilate "$2" "$here/netem/grids/$1.grid" -- \
+	gridcoll lab run --quiet --mem 6GiB --dilate "$2" "$here/netem/grids/$1.grid" -- \
 		gridcoll bench $operations --bytes "$3" --iters "$4" --predict
 }
 
 for grid in ${*:-quickstart gridmpi magpie}; do
 	case $grid in
 	magpie)
-		measure magpie 2 32MiB 1
+		measure magpie 6 32MiB 1
 		measure magpie 12 4MiB,1MiB,256KiB,64KiB 3
 		;;
 	gridmpi) measure gridmpi 30 32MiB,4MiB,1MiB,256KiB,64KiB 5 ;;
