@@ -53,7 +53,8 @@ build() {
 		}
 	fi
 	rm -f "$dir.log"
-	ninja -C "$dir" >"$dir/build.log" 2>&1 || {
+	# shellcheck disable=SC2086 # words
+	ninja -C "$dir" ${targets-} >"$dir/build.log" 2>&1 || {
 		grep -v '^\[' "$dir/build.log"
 		return 1
 	}
