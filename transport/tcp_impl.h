@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * What the files of the TCP backend share: tcp.c (the transport's operations), tcp_conn.c (one
- * connection), tcp_dial.c (making them), tcp_accept.c (connections that come in), tcp_lost.c
- * (connections that are lost and made again), tcp_watch.c (deadlines), tcp_stop.c (the end), and
- * the data paths (path.h). */
+ * What the files of the TCP backend share: tcp.c (the transport's operations), tcp_progress.c
+ * (progress), tcp_conn.c (one connection), tcp_dial.c (making them), tcp_accept.c (connections that
+ * come in), tcp_lost.c (connections that are lost and made again), tcp_watch.c (deadlines),
+ * tcp_stop.c (the end), and the data paths (path.h). */
 #ifndef GCI_TRANSPORT_TCP_IMPL_H
 #define GCI_TRANSPORT_TCP_IMPL_H
 
@@ -169,13 +169,17 @@ void gci_tcp_watch(struct gci_tcp *t);
 void gci_tcp_stop(struct gci_tp *tp, uint64_t timeout_ns);
 void gci_tcp_close_all(struct gci_tcp *t);
 
-/* tcp.c */
+/* tcp_progress.c */
+int gci_tcp_progress(struct gci_tp *tp, uint64_t timeout_ns);
+uint64_t gci_tcp_timeout_ns(struct gci_tp *tp);
 /* One round of the loop. One that nothing keeps alive would not look at its sockets. */
 void gci_tcp_wait(struct gci_tcp *t, uint64_t timeout_ns);
 /* Offers what is to be sent to streams that can take it. */
 void gci_tcp_flush(struct gci_tcp *t);
 /* Nothing more is read or written. */
 void gci_tcp_halt(struct gci_tcp *t);
+
+/* tcp.c */
 void gci_tcp_dirty(struct gci_tcp *t, struct gci_tcp_peer *p);
 /* Any handle but `timer`, when it is made. */
 void gci_tcp_new_handle(struct gci_tcp *t, uv_handle_t *h);
