@@ -4,12 +4,11 @@
 #include "netem/cpu.h"
 #include "tools/bench.h"
 #include "tools/cases.h"
+#include "tools/json_out.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define NAME_WIDTH 23
@@ -225,7 +224,6 @@ int gct_bench_write_json(
 {
 	json_t *list = json_array(), *root;
 	struct gci_buf text = {0};
-	char *json;
 	int i, rc;
 
 	for (i = 0; i < n; i++)
@@ -234,13 +232,9 @@ int gct_bench_write_json(
 		"dilation", (json_int_t)b->lab.dilation, "lab",
 		b->lab.backend ? b->lab.backend : "", "results", list, "sockets",
 		gct_bench_sockets_json(b));
-	json = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
-	if (json)
-		gci_buf_put(&text, json, strlen(json));
-	text.failed |= !json;
-	rc = gct_write(path, &text);
-	free(json); /* jansson's */
-	json_decref(root);
+	rc = gct_json_print(root, 0, &text);
+	if (!rc)
+		rc = gct_write(path, &text);
 	gci_buf_free(&text);
 	return rc;
 }

@@ -1,34 +1,21 @@
 /* SPDX-License-Identifier: MIT
  * Findings for programs. */
 #include "tools/doctor.h"
-
-#include <jansson.h>
-#include <stdlib.h>
-
-static json_t *whole(uint64_t v)
-{
-	return json_integer(v > INT64_MAX ? INT64_MAX : (json_int_t)v);
-}
-
-/* Takes over `v`; json_object_set_new does nothing where that is NULL, but tells. */
-static void set(json_t *object, const char *key, json_t *v, int *failed)
-{
-	*failed |= json_object_set_new(object, key, v) != 0;
-}
+#include "tools/json_out.h"
 
 /* A key that is missing says that there is nothing to say. */
 static void set_text(json_t *object, const char *key, const char *text, int *failed)
 {
 	if (text)
-		set(object, key, json_string(text), failed);
+		gct_json_set(object, key, json_string(text), failed);
 }
 
 static json_t *finding_json(const struct gct_finding *g, int *failed)
 {
 	json_t *o = json_object();
 
-	set(o, "id", json_string(g->id), failed);
-	set(o, "level", json_string(gct_level_name(g->level)), failed);
+	gct_json_set(o, "id", json_string(g->id), failed);
+	gct_json_set(o, "level", json_string(gct_level_name(g->level)), failed);
 	set_text(o, "what", g->what, failed);
 	set_text(o, "is", g->is, failed);
 	set_text(o, "should", g->should, failed);
@@ -42,12 +29,12 @@ static json_t *link_json(const struct gct_need *l, int *failed)
 {
 	json_t *o = json_object();
 
-	set(o, "link", json_string(l->name), failed);
-	set(o, "rate_bps", whole(l->flight.bps), failed);
-	set(o, "rtt_ns", whole(l->flight.rtt_ns), failed);
-	set(o, "in_flight_bytes", whole(l->flight.nbytes), failed);
-	set(o, "streams", whole(l->flight.streams), failed);
-	set(o, "stream_bytes", whole(l->flight.stream_nbytes), failed);
+	gct_json_set(o, "link", json_string(l->name), failed);
+	gct_json_set(o, "rate_bps", gct_json_whole(l->flight.bps), failed);
+	gct_json_set(o, "rtt_ns", gct_json_whole(l->flight.rtt_ns), failed);
+	gct_json_set(o, "in_flight_bytes", gct_json_whole(l->flight.nbytes), failed);
+	gct_json_set(o, "streams", gct_json_whole(l->flight.streams), failed);
+	gct_json_set(o, "stream_bytes", gct_json_whole(l->flight.stream_nbytes), failed);
 	return o;
 }
 
@@ -58,18 +45,18 @@ static void fill(json_t *o, const struct gct_report *r, const struct gct_needs *
 	size_t i;
 
 	for (i = 0; i < n->nlinks; i++)
-		*failed |= json_array_append_new(links, link_json(&n->links[i], failed)) != 0;
+		gct_json_append(links, link_json(&n->links[i], failed), failed);
 	for (i = 0; i < r->n; i++)
-		*failed |= json_array_append_new(findings, finding_json(&r->list[i], failed)) != 0;
-	set(o, "version", json_integer(1), failed);
-	set(o, "host", json_string(f->host), failed);
-	set(o, "kernel", json_string(f->kernel), failed);
+		gct_json_append(findings, finding_json(&r->list[i], failed), failed);
+	gct_json_set(o, "version", json_integer(1), failed);
+	gct_json_set(o, "host", json_string(f->host), failed);
+	gct_json_set(o, "kernel", json_string(f->kernel), failed);
 	if (n->has_grid)
-		set(o, "grid", json_string(n->file), failed);
-	set(o, "problems", whole(gct_report_count(r, GCT_PROBLEM)), failed);
-	set(o, "advice", whole(gct_report_count(r, GCT_ADVICE)), failed);
-	set(o, "links", links, failed);
-	set(o, "findings", findings, failed);
+		gct_json_set(o, "grid", json_string(n->file), failed);
+	gct_json_set(o, "problems", gct_json_whole(gct_report_count(r, GCT_PROBLEM)), failed);
+	gct_json_set(o, "advice", gct_json_whole(gct_report_count(r, GCT_ADVICE)), failed);
+	gct_json_set(o, "links", links, failed);
+	gct_json_set(o, "findings", findings, failed);
 }
 
 int gct_doctor_json(const struct gct_report *r, const struct gct_needs *n,
@@ -77,14 +64,7 @@ int gct_doctor_json(const struct gct_report *r, const struct gct_needs *n,
 {
 	json_t *o = json_object();
 	int failed = 0;
-	char *text;
 
 	fill(o, r, n, f, &failed);
-	text = failed ? NULL : json_dumps(o, JSON_INDENT(1));
-	if (text)
-		gci_buf_printf(out, "%s\n", text);
-	failed |= !text;
-	free(text);
-	json_decref(o);
-	return failed || out->failed ? GCOLL_ERR_NOMEM : 0;
+	return gct_json_print(o, failed, out);
 }

@@ -2,11 +2,10 @@
 #include "tools/explain_report.h"
 
 #include "base/units.h"
+#include "tools/json_out.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* "2 kyoto > tokyo", "1 inside kyoto", "3 over WANs", "computing" */
 static void part_name(const struct gct_explain_report *r, const struct gct_part *p, char out[64])
@@ -129,13 +128,13 @@ int gct_explain_json(const struct gct_explain_report *r, struct gci_buf *out)
 {
 	const struct gct_trace *t = r->trace;
 	json_t *parts = json_array(), *root;
-	char how[GCI_CANDIDATE_NBYTES], *text = NULL;
+	char how[GCI_CANDIDATE_NBYTES];
 	int failed = 0;
 	size_t i;
 
 	gci_candidate_print(&t->how, how);
 	for (i = 0; i < r->x->n; i++)
-		failed |= json_array_append_new(parts, part_json(r, &r->x->parts[i])) != 0;
+		gct_json_append(parts, part_json(r, &r->x->parts[i]), &failed);
 	root = json_pack("{s:i, s:s, s:s, s:I, s:i, s:I, s:s, s:I, s:I, s:i, s:i, s:I, s:o}",
 		"version", 1, "operation", gci_kind_name(t->kind), "algorithm", how, "bytes",
 		(json_int_t)r->nbytes, "ranks", t->nranks, "dilation", (json_int_t)t->dilation,
@@ -143,12 +142,5 @@ int gct_explain_json(const struct gct_explain_report *r, struct gci_buf *out)
 		"measured_ns", (json_int_t)(t->ns / t->dilation), "worst_phase", r->x->worst,
 		"late_rank", r->x->late_rank, "late_ns",
 		(json_int_t)(r->x->late_ns / (int64_t)t->dilation), "phases", parts);
-	if (root && !failed)
-		text = json_dumps(root, JSON_INDENT(1));
-	if (text)
-		gci_buf_printf(out, "%s\n", text);
-	failed |= !text;
-	free(text);
-	json_decref(root);
-	return failed || out->failed ? GCOLL_ERR_NOMEM : 0;
+	return gct_json_print(root, failed, out);
 }
