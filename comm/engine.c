@@ -105,10 +105,14 @@ int gci_engine_check(struct gci_engine *e)
 	return e->failure.status;
 }
 
+static uint64_t verdict_until(const struct gci_engine *e)
+{
+	return e->failed_ns + gci_engine_dilated(e, VERDICT_WAIT);
+}
+
 int gci_engine_settled(const struct gci_engine *e)
 {
-	return !e->failure.status || !e->ctl || e->has_verdict ||
-	       gci_now_ns() - e->failed_ns >= VERDICT_WAIT;
+	return !e->failure.status || !e->ctl || e->has_verdict || gci_now_ns() >= verdict_until(e);
 }
 
 void gci_engine_await_verdict(struct gci_engine *e, uint64_t timeout_ns)
@@ -130,6 +134,11 @@ static void on_failure(void *user, const struct gci_tp_failure *f)
 	if (e->finalizing && f->status == GCOLL_ERR_PEER)
 		return;
 	gci_engine_fail(e, f->status, f->peer < 0 ? e->rank : f->peer, "%s", f->text);
+}
+
+uint64_t gci_engine_dilated(const struct gci_engine *e, uint64_t ns)
+{
+	return e->grid ? ns * e->grid->dilation : ns;
 }
 
 /* ---- what the transport asks */
@@ -280,7 +289,7 @@ uint64_t gci_engine_sleep_ns(struct gci_engine *e)
 	uint64_t ns = gci_tp_timeout_ns(e->tp), now = gci_now_ns();
 
 	if (e->failure.status && !gci_engine_settled(e))
-		ns = least(ns, e->failed_ns + VERDICT_WAIT - now);
+		ns = least(ns, verdict_until(e) - now);
 	else if (!gci_list_empty(&e->untold))
 		ns = 0;
 	if (e->active && !e->failure.status)

@@ -217,6 +217,13 @@ static uint64_t grace_ns(const struct gci_placement *p)
 	return longest > MAX_GRACE_NS ? MAX_GRACE_NS : longest;
 }
 
+/* In a dilated lab what a rank says may stand in queues that drain k times more slowly. What is
+ * derived from this follows: silence of data connections, keepalive. */
+static uint64_t dead_ns(const struct gci_options *o, const struct gci_placement *p)
+{
+	return (o->fast_timers ? 4 : 20) * GCI_NS_PER_S * p->grid.dilation;
+}
+
 static int open_server(
 	const struct gci_options *o, const struct gci_placement *p, struct gci_error *e)
 {
@@ -227,7 +234,7 @@ static int open_server(
 		.table = p->table_text,
 		.table_digest = p->table_digest,
 		.beat_ns = o->fast_timers ? GCI_NS_PER_S / 4 : GCI_NS_PER_S,
-		.dead_ns = o->fast_timers ? 4 * GCI_NS_PER_S : 20 * GCI_NS_PER_S,
+		.dead_ns = dead_ns(o, p),
 		.start_ns = o->start_ns,
 		.grace_ns = grace_ns(p)};
 	const struct gci_server_place at = {p->listen_ip, p->listen_netns, p->listen_ports};

@@ -15,7 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define PROBES 3 /* unanswered ones that make a connection dead */
+#define PROBES      3     /* unanswered ones that make a connection dead */
+#define MOST_IDLE_S 32767 /* TCP_KEEPIDLE, as the kernel has it */
 
 enum { SMALL = 1, SHORT_SEND = 2, SHORT_RECEIVE = 4, CONGESTION = 8 };
 
@@ -43,7 +44,7 @@ static void set_keepalive(int fd, uint64_t dead_ns)
 	int probe_s = (int)(s / (2 * PROBES) < 1 ? 1 : s / (2 * PROBES));
 	int idle_s = (int)(s / 2 < 1 ? 1 : s / 2);
 
-	if (s > 86400)
+	if (idle_s > MOST_IDLE_S)
 		return;
 	set(fd, SOL_SOCKET, SO_KEEPALIVE, 1, "SO_KEEPALIVE");
 	set(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle_s, "TCP_KEEPIDLE");

@@ -9,8 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CONNECT_NS      (10 * GCI_NS_PER_S)
-#define STRANGER_NS     (5 * GCI_NS_PER_S)
 #define LEAST_PERIOD_NS (50 * GCI_NS_PER_MS)
 
 struct gci_hello gci_tcp_hello(const struct gci_tcp *t, int peer, unsigned index)
@@ -273,8 +271,9 @@ static int take_config(struct gci_tcp *t, const struct gci_tcp_config *tcp, stru
 	t->listen_fd = tcp->listen_fd;
 	t->unref = tcp->loop && tcp->unref;
 	memcpy(t->secret, tcp->secret, sizeof(t->secret));
-	t->stranger_ns = tcp->stranger_ns ? tcp->stranger_ns : STRANGER_NS;
-	t->connect_timeout_ns = tcp->connect_timeout_ns ? tcp->connect_timeout_ns : CONNECT_NS;
+	t->stranger_ns = tcp->stranger_ns ? tcp->stranger_ns : GCI_TCP_STRANGER_NS;
+	t->connect_timeout_ns =
+		tcp->connect_timeout_ns ? tcp->connect_timeout_ns : GCI_TCP_CONNECT_NS;
 	t->reach = gci_calloc((size_t)size, sizeof(*t->reach));
 	t->peers = gci_calloc((size_t)size, sizeof(struct gci_tcp_peer *));
 	if (!t->reach || !t->peers)

@@ -33,6 +33,7 @@
 #ifndef GCI_TRANSPORT_TCP_H
 #define GCI_TRANSPORT_TCP_H
 
+#include "base/clock.h"
 #include "transport/listen.h"
 #include "transport/reach.h"
 #include "transport/transport.h"
@@ -40,6 +41,8 @@
 #include <uv.h>
 
 #define GCI_TCP_SECRET_NBYTES 32
+#define GCI_TCP_CONNECT_NS    (10 * GCI_NS_PER_S)
+#define GCI_TCP_STRANGER_NS   (5 * GCI_NS_PER_S)
 
 struct gci_tcp_config {
 	int listen_fd; /* from gci_tcp_listen; owned from create on, also on failure */
@@ -50,8 +53,9 @@ struct gci_tcp_config {
 	uint8_t secret[GCI_TCP_SECRET_NBYTES]; /* the job's; strangers are turned away */
 	uv_loop_t *loop;                       /* shared with others, or NULL for one of our own */
 	int unref;                   /* our handles do not keep the loop of others alive */
-	uint64_t connect_timeout_ns; /* for a peer's streams together; 0: 10 s */
-	uint64_t stranger_ns;        /* to say who one is, while others wait to be let in; 0: 5 s */
+	uint64_t connect_timeout_ns; /* for a peer's streams together; 0: GCI_TCP_CONNECT_NS */
+	/* To say who one is, while others wait to be let in; 0: GCI_TCP_STRANGER_NS. */
+	uint64_t stranger_ns;
 };
 
 /* Listens at `n` addresses (1 .. GCI_REACH_MAX), all at the same port out of the range; see

@@ -375,6 +375,21 @@ static void wrong_files(void **state)
 	}
 }
 
+/* As k times slower queues may hold up what a rank says. */
+static void a_dilated_lab_has_k_times_the_patience(void **state)
+{
+	const char *path = file_with("[cluster here]\nhosts = localhost\n"
+				     "[dilated]\ntimes = 12\ndigest = 0123456789abcdef\n");
+	struct job j = {0};
+
+	(void)state;
+	job_start(&j, NULL, "--grid", path, peer(), "ok", NULL);
+	assert_int_equal(job_wait(&j), 0);
+	assert_non_null(strstr(job_out(&j), "dead 240000\n"));
+	job_free(&j);
+	unlink(path);
+}
+
 static void placement(void **state)
 {
 	const char *path = file_with("[cluster kyoto]\nhosts = k[1-2]\n"
@@ -451,6 +466,7 @@ int main(void)
 		cmocka_unit_test(failure_behind_unread_output),
 		cmocka_unit_test(wrong_arguments),
 		cmocka_unit_test(wrong_files),
+		cmocka_unit_test(a_dilated_lab_has_k_times_the_patience),
 		cmocka_unit_test(placement),
 		cmocka_unit_test(useless_measurements),
 	};

@@ -170,7 +170,8 @@ static void the_rest(void **state)
 	struct gci_tp_link link = {
 		.streams = 4, .flight_nbytes = 200000, .dead_ns = 30000000000ull};
 	struct gci_sockopts o = {.knows_max = 1};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = -1;
+	socklen_t len = sizeof(on);
 
 	(void)state;
 	gci_sockopt_data(&o, fd, 8, &link);
@@ -180,6 +181,13 @@ static void the_rest(void **state)
 	assert_int_equal(option(fd, TCP_KEEPINTVL), 5);
 	assert_int_equal(option(fd, TCP_KEEPCNT), 3);
 	assert_int_equal(option(fd, TCP_USER_TIMEOUT), 0);
+	/* More than the kernel can count. */
+	link.dead_ns = 200000000000000ull;
+	close(fd);
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	gci_sockopt_data(&o, fd, 8, &link);
+	assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, &len), 0);
+	assert_int_equal(on, 0);
 	close(fd);
 }
 
