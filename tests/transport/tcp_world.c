@@ -7,23 +7,26 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 const char *listen_ip = "127.0.0.1";
 char last_addrs[MAX_RANKS][GCI_ADDRESS_TEXT];
 
-int forked = -1;
-void (*child)(const struct gci_tp_config *config, const struct gci_tcp_config *tcp);
-pid_t forked_pid;
 const char *secret_of_rank_1 = SECRET;
 int opens_nothing;
 uint64_t stranger_ns;
 void (*reroute)(int size, char addrs[][GCI_ADDRESS_TEXT]);
+
+static int forks; /* rank 1 is a process of its own */
+static enum killed doomed;
+static pid_t doomed_pid;
 
 void listen_on(const char *ip, int *fd, char addr[GCI_ADDRESS_TEXT])
 {
@@ -47,6 +50,27 @@ struct gci_reach reach_of(const char *addr)
 	return r;
 }
 
+/* Goes on until it is killed. */
+static void transfer_for_ever(const struct gci_tp_config *config, const struct gci_tcp_config *tcp)
+{
+	static uint8_t big[64 << 20];
+	struct gci_tp *tp;
+	struct message m[2];
+	int i;
+
+	if (gci_tcp_create(&tp, config, tcp, NULL))
+		_exit(1);
+	for (i = 0; i < 2; i++) {
+		message_init(&m[i], 2 * i, (struct gci_tp_key){.tag = 9}, big, sizeof(big));
+		if (doomed == KILLED_SENDING)
+			gci_tp_isend(tp, &m[i].r);
+		else
+			gci_tp_irecv(tp, &m[i].r);
+	}
+	for (;;)
+		gci_tp_progress(tp, 1000000000);
+}
+
 static int open_all(struct world *w, uv_loop_t *loop)
 {
 	struct gci_reach list[MAX_RANKS];
@@ -65,10 +89,10 @@ static int open_all(struct world *w, uv_loop_t *loop)
 		memset(tcp.secret, 0, sizeof(tcp.secret));
 		memcpy(tcp.secret, secret, strlen(secret));
 		tcp.listen_fd = fds[i];
-		if (i == forked) {
-			forked_pid = fork();
-			if (!forked_pid)
-				child(&w->config[i], &tcp);
+		if (forks && i == 1) {
+			doomed_pid = fork();
+			if (!doomed_pid)
+				transfer_for_ever(&w->config[i], &tcp);
 			close(fds[i]);
 		} else if (gci_tcp_create(&w->tp[i], &w->config[i], &tcp, NULL)) {
 			rc = GCOLL_ERR_NOMEM;
@@ -183,6 +207,49 @@ void exchange(struct world *w)
 	assert_int_equal(m[3].status, 0);
 	assert_memory_equal(from, to[0], sizeof(from));
 	assert_memory_equal(from, to[1], sizeof(from));
+}
+
+static int some_has_moved(void *arg)
+{
+	struct gci_tp_stats s;
+	struct world *w = arg;
+	int rank, moved = 1;
+
+	for (rank = 0; rank < 3; rank += 2) {
+		gci_tp_stats(w->tp[rank], 1, &s);
+		moved &= s.rx_payload_nbytes > 0 || s.tx_payload_nbytes > 1 << 20;
+	}
+	return moved;
+}
+
+void a_rank_is_killed(enum killed when, const struct gci_tp_link *link)
+{
+	enum { N = 64 << 20 };
+	uint8_t *big[2] = {room(N), room(N)};
+	struct message m[2];
+	struct world w;
+	int i;
+
+	forks = 1;
+	doomed = when;
+	world_open(&w, &own, 3, link);
+	forks = 0;
+	for (i = 0; i < 2; i++)
+		if (when == KILLED_SENDING)
+			recv_from(&w, 2 * i, &m[i], 1, 9, big[i], N);
+		else
+			send_to(&w, 2 * i, &m[i], 1, 9, big[i], N);
+	world_run(&w, some_has_moved, &w);
+	assert_int_equal(kill(doomed_pid, SIGKILL), 0);
+	assert_int_equal(waitpid(doomed_pid, NULL, 0), doomed_pid);
+	world_finish(&w, m, 2);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(m[i].status, GCOLL_ERR_PEER);
+		assert_int_equal(w.failure[2 * i].peer, 1);
+		assert_non_null(strstr(w.failure[2 * i].text, "rank 1 died"));
+		free(big[i]);
+	}
+	world_close(&w);
 }
 
 struct gci_tp *lonely(struct world *w, const char *peer_addr, uint64_t connect_ns)

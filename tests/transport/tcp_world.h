@@ -31,9 +31,6 @@ extern int opens_nothing;
 extern uint64_t stranger_ns;
 extern void (*reroute)(int size, char addrs[][GCI_ADDRESS_TEXT]); /* may change where ranks seem to
 								   * listen */
-extern int forked; /* the rank that is a process of its own, and runs child(); -1: none */
-extern pid_t forked_pid;
-extern void (*child)(const struct gci_tp_config *config, const struct gci_tcp_config *tcp);
 
 /* Where the ranks of the last world listen. */
 extern char last_addrs[MAX_RANKS][GCI_ADDRESS_TEXT];
@@ -47,6 +44,15 @@ int knock(const char *addr);
 
 /* A message each way between ranks 0 and 1. */
 void exchange(struct world *w);
+
+/* The cases of tcp_strangers.c. */
+extern const struct CMUnitTest stranger_tests[];
+extern const size_t stranger_tests_n;
+
+/* Rank 1, a process of its own, is killed while it sends to or receives from two others, who are
+ * to find out. With the link that is given, or the usual one. */
+enum killed { KILLED_SENDING, KILLED_RECEIVING };
+void a_rank_is_killed(enum killed when, const struct gci_tp_link *link);
 
 /* One rank whose peer's address is the test's choice; NULL: refused. */
 struct gci_tp *lonely(struct world *w, const char *peer_addr, uint64_t connect_ns);

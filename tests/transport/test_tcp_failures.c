@@ -9,7 +9,6 @@
 
 #include <net/if.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -17,58 +16,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Sends what it can until it is killed. */
-static void send_for_ever(const struct gci_tp_config *config, const struct gci_tcp_config *tcp)
-{
-	static uint8_t big[64 << 20];
-	struct gci_tp *tp;
-	struct message m[2];
-	int i;
-
-	if (gci_tcp_create(&tp, config, tcp, NULL))
-		_exit(1);
-	for (i = 0; i < 2; i++) {
-		message_init(&m[i], 2 * i, (struct gci_tp_key){.tag = 9}, big, sizeof(big));
-		gci_tp_isend(tp, &m[i].r);
-	}
-	for (;;)
-		gci_tp_progress(tp, 1000000000);
-}
-
-static int some_has_come(void *arg)
-{
-	struct gci_tp_stats a, b;
-	struct world *w = arg;
-
-	gci_tp_stats(w->tp[0], 1, &a);
-	gci_tp_stats(w->tp[2], 1, &b);
-	return a.rx_payload_nbytes && b.rx_payload_nbytes;
-}
-
 static void a_killed_process_is_noticed(void **state)
 {
-	static uint8_t big[2][64 << 20];
-	struct message m[2];
-	struct world w;
-	int i;
-
 	(void)state;
-	child = send_for_ever;
-	forked = 1;
-	world_open(&w, &own, 3, NULL);
-	forked = -1;
-	for (i = 0; i < 2; i++)
-		recv_from(&w, 2 * i, &m[i], 1, 9, big[i], sizeof(big[i]));
-	world_run(&w, some_has_come, &w);
-	assert_int_equal(kill(forked_pid, SIGKILL), 0);
-	assert_int_equal(waitpid(forked_pid, NULL, 0), forked_pid);
-	world_finish(&w, m, 2);
-	for (i = 0; i < 2; i++) {
-		assert_int_equal(m[i].status, GCOLL_ERR_PEER);
-		assert_int_equal(w.failure[2 * i].peer, 1);
-		assert_non_null(strstr(w.failure[2 * i].text, "rank 1 died"));
-	}
-	world_close(&w);
+	a_rank_is_killed(KILLED_SENDING, NULL);
 }
 
 static void nobody_listens(void **state)

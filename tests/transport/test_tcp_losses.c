@@ -2,11 +2,8 @@
  * Real connections that are cut while ranks send to each other, and peers that are really dead. */
 #include "tests/transport/cutter.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define RANKS 3
 
@@ -166,62 +163,15 @@ static void nobody_listens_any_more(void **state)
 	cutter_close(&cutter);
 }
 
-static void receive_for_ever(const struct gci_tp_config *config, const struct gci_tcp_config *tcp)
-{
-	static uint8_t big[64 << 20];
-	struct gci_tp *tp;
-	struct message m[2];
-	int i;
-
-	if (gci_tcp_create(&tp, config, tcp, NULL))
-		_exit(1);
-	for (i = 0; i < 2; i++) {
-		message_init(&m[i], 2 * i, (struct gci_tp_key){.tag = 9}, big, sizeof(big));
-		gci_tp_irecv(tp, &m[i].r);
-	}
-	for (;;)
-		gci_tp_progress(tp, 1000000000);
-}
-
-static int some_has_gone(void *arg)
-{
-	struct gci_tp_stats a, b;
-	struct world *w = arg;
-
-	gci_tp_stats(w->tp[0], 1, &a);
-	gci_tp_stats(w->tp[2], 1, &b);
-	return a.tx_payload_nbytes > 1 << 20 && b.tx_payload_nbytes > 1 << 20;
-}
-
 /* Both who connects to it and who waits for it find out, and not by a time-out: that is longer than
  * the test may last. */
 static void a_killed_process_is_noticed(void **state)
 {
 	const uint64_t never = 3600ull * 1000000000;
 	struct gci_tp_link link = {.streams = 2, .replay_nbytes = 1 << 20, .dead_ns = never};
-	uint8_t *big = room(64 << 20);
-	struct message m[2];
-	struct world w;
-	int i;
 
 	(void)state;
-	child = receive_for_ever;
-	forked = 1;
-	world_open(&w, &own, 3, &link);
-	forked = -1;
-	for (i = 0; i < 2; i++)
-		send_to(&w, 2 * i, &m[i], 1, 9, big, 64 << 20);
-	world_run(&w, some_has_gone, &w);
-	assert_int_equal(kill(forked_pid, SIGKILL), 0);
-	assert_int_equal(waitpid(forked_pid, NULL, 0), forked_pid);
-	world_finish(&w, m, 2);
-	for (i = 0; i < 2; i++) {
-		assert_int_equal(m[i].status, GCOLL_ERR_PEER);
-		assert_int_equal(w.failure[2 * i].peer, 1);
-		assert_non_null(strstr(w.failure[2 * i].text, "rank 1 died"));
-	}
-	world_close(&w);
-	free(big);
+	a_rank_is_killed(KILLED_RECEIVING, &link);
 }
 
 int main(void)
