@@ -16,8 +16,8 @@
 #include "base/clock.h"
 #include "comm/comm.h"
 #include "comm/thread.h"
+#include "tests/comm/rank.h"
 
-#include <gridcoll/gridcoll.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,28 +37,11 @@
 #define BIG (8u << 20)
 #endif
 
-static gcoll_comm *world;
 static uv_loop_t loop;
 static uint8_t big[BIG];
 static uint32_t in[COUNT], out[COUNT], value;
 static enum { POLL, LOOP, THREAD } form;
 static uint64_t rounds;
-
-static void must(int rc, const char *what)
-{
-	if (!rc)
-		return;
-	fprintf(stderr, "rank %d: %s: %s\n", gcoll_rank(world), what, gcoll_last_error());
-	exit(1);
-}
-
-static void expect(int ok, const char *what)
-{
-	if (ok)
-		return;
-	fprintf(stderr, "rank %d: %s: wrong\n", gcoll_rank(world), what);
-	exit(1);
-}
 
 /* ---- each form's way to wait for a number of callbacks */
 

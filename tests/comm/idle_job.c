@@ -3,8 +3,8 @@
  * a peer that is stopped in the middle of an operation. Run by gridcoll-run; the status tells. The
  * processor time is compared with the time that passed, so that a busy machine does not matter. */
 #include "base/clock.h"
+#include "tests/comm/rank.h"
 
-#include <gridcoll/gridcoll.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -31,16 +31,7 @@ struct meter {
 	long switches;
 };
 
-static gcoll_comm *world;
 static char *buf;
-
-static void must(int rc, const char *what)
-{
-	if (!rc)
-		return;
-	fprintf(stderr, "rank %d: %s: %s\n", gcoll_rank(world), what, gcoll_last_error());
-	exit(1);
-}
 
 static struct meter meter(void)
 {

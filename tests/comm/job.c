@@ -12,8 +12,8 @@
  *	forget		all leave with a message asked for that nobody sends: no failure
  * With "choose" all say how a bcast of 64 KiB runs, and run it. */
 #include "comm/comm.h"
+#include "tests/comm/rank.h"
 
-#include <gridcoll/gridcoll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,24 +21,7 @@
 
 #define COUNT (300 * 1000 + 7)
 
-static gcoll_comm *world;
 static uint32_t buf[COUNT], in[COUNT];
-
-static void must(int rc, const char *what)
-{
-	if (!rc)
-		return;
-	fprintf(stderr, "rank %d: %s: %s\n", gcoll_rank(world), what, gcoll_last_error());
-	exit(1);
-}
-
-static void expect(int ok, const char *what)
-{
-	if (ok)
-		return;
-	fprintf(stderr, "rank %d: %s: wrong result\n", gcoll_rank(world), what);
-	exit(1);
-}
 
 static void one_bcast(const char *name, int root)
 {

@@ -8,35 +8,15 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "comm/thread.h"
+#include "tests/comm/rank.h"
 #include "transport/frame.h"
 
-#include <gridcoll/gridcoll.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define PATIENCE_NS (60 * GCI_NS_PER_S)
 #define ALONE_NS    (5 * GCI_NS_PER_S) /* on a machine so slow that the thread's time is over */
 #define COUNT       (1u << 20)
-
-static gcoll_comm *world;
-
-static void must(int rc, const char *what)
-{
-	if (!rc)
-		return;
-	fprintf(stderr, "rank %d: %s: %s\n", gcoll_rank(world), what, gcoll_last_error());
-	exit(1);
-}
-
-static void expect(int ok, const char *what)
-{
-	if (ok)
-		return;
-	fprintf(stderr, "rank %d: %s\n", gcoll_rank(world), what);
-	exit(1);
-}
 
 static uint64_t padding(int peer)
 {
@@ -87,7 +67,7 @@ static void one_bcast(unsigned char *buf)
 	must(gcoll_bcast(buf, COUNT, GCOLL_BYTE, 0, world), "bcast");
 	for (i = 0; i < COUNT; i++)
 		bad |= buf[i] ^ (unsigned char)(i * 7);
-	expect(!bad, "bcast: wrong result");
+	expect(!bad, "bcast");
 }
 
 static uint64_t all_padding(void)
