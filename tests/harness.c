@@ -181,3 +181,16 @@ void await_processes(const char *what, int n)
 		gci_sleep_ns(5 * GCI_NS_PER_MS);
 	}
 }
+
+int run_shell(const char *fmt, ...)
+{
+	char command[2048];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(command, sizeof(command), fmt, ap);
+	va_end(ap);
+	assert_in_range(n, 1, sizeof(command) - 1);
+	return system(command);
+}

@@ -52,6 +52,9 @@ void await_processes(const char *what, int n);
 const char *peer(void);
 const char *env_path(const char *name);
 
+/* What system() says to a command of at most 2047 bytes. */
+int run_shell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
 /* A number to sleep for, or just to be found by, that no other process has. */
 const char *long_sleep(void);
 

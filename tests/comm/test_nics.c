@@ -12,25 +12,14 @@
 
 static char dir[] = "/tmp/gridcoll-nics-XXXXXX";
 
-__attribute__((format(printf, 1, 2))) static int shell(const char *fmt, ...)
-{
-	char command[2048];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(command, sizeof(command), fmt, ap);
-	va_end(ap);
-	return system(command);
-}
-
 /* Cards w0 and w1 of both hosts are joined; m0 of the one knows IPv4 only, of the other IPv6. */
 static int hosts_up(void)
 {
 	int id = (int)getpid();
 
-	if (geteuid() || shell("ip netns add gcn%da 2>/dev/null", id))
+	if (geteuid() || run_shell("ip netns add gcn%da 2>/dev/null", id))
 		return -1;
-	return shell(
+	return run_shell(
 		"set -e; a=gcn%da; b=gcn%db; ip netns add $b; "
 		"for i in 0 1; do "
 		"ip -n $a link add w$i type veth peer name w$i netns $b; "
@@ -55,17 +44,17 @@ static void shape(void)
 {
 	int id = (int)getpid();
 
-	shaped =
-		!shell("set -e; for n in gcn%da gcn%db; do for i in 0 1; do tc -n $n qdisc add dev "
-		       "w$i root tbf rate 400mbit burst 128k limit 512k 2>/dev/null; done; done",
-			id, id);
+	shaped = !run_shell(
+		"set -e; for n in gcn%da gcn%db; do for i in 0 1; do tc -n $n qdisc add dev "
+		"w$i root tbf rate 400mbit burst 128k limit 512k 2>/dev/null; done; done",
+		id, id);
 }
 
 static void hosts_down(void)
 {
 	int id = (int)getpid();
 
-	shell("ip netns del gcn%da 2>/dev/null; ip netns del gcn%db 2>/dev/null", id, id);
+	run_shell("ip netns del gcn%da 2>/dev/null; ip netns del gcn%db 2>/dev/null", id, id);
 }
 
 /* Bytes that a card of the first host has sent. */
@@ -231,7 +220,7 @@ static int teardown(void **state)
 {
 	(void)state;
 	hosts_down();
-	return shell("rm -rf %s", dir);
+	return run_shell("rm -rf %s", dir);
 }
 
 int main(void)

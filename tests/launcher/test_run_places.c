@@ -21,17 +21,6 @@
 
 static char dir[] = "/tmp/gridcoll-test-XXXXXX"; /* the suite's own */
 
-__attribute__((format(printf, 1, 2))) static int shell(const char *fmt, ...)
-{
-	char command[2048];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(command, sizeof(command), fmt, ap);
-	va_end(ap);
-	return system(command);
-}
-
 static const char *in_dir(const char *name)
 {
 	static char path[4][128];
@@ -64,9 +53,9 @@ static int lab_up(void)
 {
 	int id = (int)getpid();
 
-	if (geteuid() || shell("ip netns add gct%da 2>/dev/null", id))
+	if (geteuid() || run_shell("ip netns add gct%da 2>/dev/null", id))
 		return -1;
-	return shell(
+	return run_shell(
 		"set -e; a=gct%da; b=gct%db; ip netns add $b; "
 		"ip -n $a link add va type veth peer name vb netns $b; "
 		"ip -n $a addr add 10.77.1.1/24 dev va; ip -n $b addr add 10.77.1.2/24 dev vb; "
@@ -79,7 +68,7 @@ static void lab_down(void)
 {
 	int id = (int)getpid();
 
-	shell("ip netns del gct%da 2>/dev/null; ip netns del gct%db 2>/dev/null", id, id);
+	run_shell("ip netns del gct%da 2>/dev/null; ip netns del gct%db 2>/dev/null", id, id);
 }
 
 static int lab_teardown(void **state)
@@ -140,7 +129,7 @@ static void link_goes_down(void **state)
 		NULL);
 	job_await(&j, "[0] size 2");
 	job_await(&j, "[1] size 2");
-	assert_int_equal(shell("ip -n gct%db link set vb down", (int)getpid()), 0);
+	assert_int_equal(run_shell("ip -n gct%db link set vb down", (int)getpid()), 0);
 	assert_int_equal(job_wait(&j), 1);
 	assert_string_equal(job_err(&j),
 		"gridcoll-run: rank 1 on tb failed: no sign of life for 4 s (its host or its "
@@ -198,12 +187,12 @@ static int ssh_up(void)
 	int port = free_port(), tries;
 	char path[4096];
 
-	if (access("/usr/sbin/sshd", X_OK) || shell("command -v ssh ssh-keygen >/dev/null"))
+	if (access("/usr/sbin/sshd", X_OK) || run_shell("command -v ssh ssh-keygen >/dev/null"))
 		return -1;
 	if (!geteuid() && !mkdir("/run/sshd", 0755))
 		made_run_sshd = 1;
-	if (shell("cd %s && ssh-keygen -q -t ed25519 -N '' -f host && "
-		  "ssh-keygen -q -t ed25519 -N '' -f user && mkdir bin",
+	if (run_shell("cd %s && ssh-keygen -q -t ed25519 -N '' -f host && "
+		      "ssh-keygen -q -t ed25519 -N '' -f user && mkdir bin",
 		    dir))
 		return -1;
 	start_server(write_file("sshd_config",
@@ -219,9 +208,9 @@ static int ssh_up(void)
 		getenv("PATH"), dir);
 	snprintf(path, sizeof(path), "%s/bin:%s", dir, getenv("PATH"));
 	setenv("PATH", path, 1);
-	shell("chmod +x %s/bin/ssh", dir);
+	run_shell("chmod +x %s/bin/ssh", dir);
 	for (tries = 0; tries < 50; tries++) {
-		if (!shell("ssh -oBatchMode=yes gct-a true 2>%s/ssh.log", dir))
+		if (!run_shell("ssh -oBatchMode=yes gct-a true 2>%s/ssh.log", dir))
 			return 0;
 		gci_sleep_ns(100 * GCI_NS_PER_MS);
 	}
@@ -366,6 +355,6 @@ int main(void)
 		return 1;
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	ssh_down();
-	shell("rm -rf %s", dir);
+	run_shell("rm -rf %s", dir);
 	return failed;
 }
