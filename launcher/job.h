@@ -4,6 +4,7 @@
 #define GCI_LAUNCHER_JOB_H
 
 #include "launcher/agents.h"
+#include "launcher/ctl.h"
 #include "launcher/server.h"
 #include "launcher/sink.h"
 
@@ -17,6 +18,7 @@ struct gci_job {
 	const struct gci_placement *plan;
 	uv_loop_t loop;
 	struct gci_server server;
+	struct gci_jobctl ctl;
 	struct gci_agent *agents;
 	uint32_t nagents;
 	struct gci_job_rank *ranks;
@@ -54,6 +56,9 @@ void gci_job_on_kill(uv_timer_t *t);
 
 /* Goes on to the end when it is time. */
 void gci_job_check_end(void);
+
+/* ctl_table.c: what the job can be asked. Their `user` is the job's argv. */
+extern const struct gci_jobctl_command gci_job_commands[];
 
 /* Starts all agents and tells them what to run. */
 int gci_job_start(const struct gci_options *o, const struct gci_placement *p,

@@ -2,6 +2,7 @@
 #include "launcher/run.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "launcher/job.h"
 #include "launcher/spawn.h"
@@ -285,16 +286,29 @@ static int open_job(const struct gci_options *o, const struct gci_placement *p, 
 	return open_server(o, p, e);
 }
 
+/* A job without one runs as well. */
+static void open_ctl(const struct gci_options *o)
+{
+	struct gci_error e = {0};
+
+	if (gci_jobctl_open(&gci_job.ctl, &gci_job.loop, gci_job_commands, o->argv, &e))
+		gci_log(GCI_LOG_WARN, "%s; gridcoll top and gridcoll ctl will not find this job",
+			e.text);
+}
+
 int gci_run(const struct gci_options *o, const struct gci_placement *p)
 {
 	struct gci_error e = {0};
 	int rc = open_job(o, p, &e);
 
 	if (!rc)
+		open_ctl(o);
+	if (!rc)
 		rc = gci_job_start(o, p, &events, &e);
 	explicit_bzero(gci_job.secret, sizeof(gci_job.secret));
 	if (rc) {
 		fprintf(stderr, "gridcoll-run: %s\n", e.text);
+		gci_jobctl_close(&gci_job.ctl);
 		gci_tree_end(2 * GCI_NS_PER_S);
 		return 1;
 	}
@@ -302,6 +316,7 @@ int gci_run(const struct gci_options *o, const struct gci_placement *p)
 	uv_timer_start(&gci_job.ping, on_ping, 1000, 1000);
 	read_stdin();
 	uv_run(&gci_job.loop, UV_RUN_DEFAULT);
+	gci_jobctl_close(&gci_job.ctl);
 	gci_tree_end(GCI_NS_PER_S);
 	if (gci_job.interrupts > 1)
 		return 128 + gci_job.order;

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT
+ * The control socket. Only its user can reach it: the directory is closed to others, and so is the
+ * socket. A client is read no further while a reply to it is on its way, so none can make the
+ * launcher's memory grow. */
+#include "launcher/ctl.h"
+
+#include "base/mem.h"
+#include "launcher/pipes.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+struct gci_jobctl_client {
+	uv_pipe_t pipe;
+	struct gci_jobctl *ctl;
+	struct gci_buf in;
+	int replying;
+};
+
+/* ---- clients */
+
+static void on_closed(uv_handle_t *h)
+{
+	struct gci_jobctl_client *c = h->data;
+
+	c->ctl->nclients--;
+	gci_buf_free(&c->in);
+	gci_free(c);
+}
+
+static void hang_up(struct gci_jobctl_client *c)
+{
+	if (!uv_is_closing((uv_handle_t *)&c->pipe))
+		uv_close((uv_handle_t *)&c->pipe, on_closed);
+}
+
+static void take_requests(struct gci_jobctl_client *c);
+
+static void on_replied(uv_stream_t *to, size_t nbytes, int status)
+{
+	struct gci_jobctl_client *c = to->data;
+
+	(void)nbytes;
+	c->replying = 0;
+	if (status)
+		hang_up(c);
+	else
+		take_requests(c);
+}
+
+static void on_alloc(uv_handle_t *h, size_t want, uv_buf_t *buf)
+{
+	static char space[GCI_JOBCTL_REQUEST_NBYTES]; /* used up before the next read */
+
+	(void)h;
+	(void)want;
+	*buf = uv_buf_init(space, sizeof(space));
+}
+
+static void on_read(uv_stream_t *from, ssize_t n, const uv_buf_t *buf)
+{
+	struct gci_jobctl_client *c = from->data;
+
+	if (n < 0) {
+		hang_up(c);
+		return;
+	}
+	gci_buf_put(&c->in, buf->base, (size_t)n);
+	take_requests(c);
+}
+
+/* One request at a time: the next when its reply is out. */
+static void take_requests(struct gci_jobctl_client *c)
+{
+	struct gci_buf out = {0};
+	size_t len = 0, used = 0;
+	const char *line = "";
+	int rc = c->in.failed ? -1 : gci_jobctl_line(&c->in, &line, &len, &used);
+
+	if (uv_is_closing((uv_handle_t *)&c->pipe))
+		return;
+	if (rc < 0) {
+		hang_up(c);
+		return;
+	}
+	if (!rc) {
+		uv_read_start((uv_stream_t *)&c->pipe, on_alloc, on_read);
+		return;
+	}
+	uv_read_stop((uv_stream_t *)&c->pipe);
+	gci_jobctl_answer(c->ctl->commands, c->ctl->user, line, len, &out);
+	gci_buf_consume(&c->in, used);
+	c->replying = 1;
+	if (gci_pipe_send((uv_stream_t *)&c->pipe, &out, on_replied))
+		hang_up(c);
+}
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+	struct gci_jobctl *ctl = listener->data;
+	struct gci_jobctl_client *c = status ? NULL : gci_calloc(1, sizeof(*c));
+
+	if (!c)
+		return; /* it stays in the queue, and is told of again */
+	c->ctl = ctl;
+	uv_pipe_init(listener->loop, &c->pipe, 0);
+	c->pipe.data = c;
+	ctl->nclients++;
+	if (uv_accept(listener, (uv_stream_t *)&c->pipe) || ctl->nclients > GCI_JOBCTL_CLIENTS)
+		hang_up(c);
+	else
+		take_requests(c);
+}
+
+/* ---- names */
+
+static int address(struct sockaddr_un *a, const char *path)
+{
+	memset(a, 0, sizeof(*a));
+	a->sun_family = AF_UNIX;
+	if (strlen(path) >= sizeof(a->sun_path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	memcpy(a->sun_path, path, strlen(path));
+	return 0;
+}
+
+int gci_jobctl_connect(const char *path)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), error;
+	struct sockaddr_un a;
+
+	if (fd < 0)
+		return -1;
+	if (!address(&a, path) && !connect(fd, (struct sockaddr *)&a, sizeof(a)))
+		return fd;
+	error = errno;
+	close(fd);
+	errno = error;
+	return -1;
+}
+
+int gci_jobctl_directory(char path[GCI_JOBCTL_PATH_NBYTES], struct gci_error *e)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	struct stat st;
+	int n;
+
+	if (runtime && *runtime == '/')
+		n = snprintf(path, GCI_JOBCTL_PATH_NBYTES, "%s/gridcoll", runtime);
+	else
+		n = snprintf(path, GCI_JOBCTL_PATH_NBYTES, "/tmp/gridcoll-%u", (unsigned)geteuid());
+	if (n >= GCI_JOBCTL_PATH_NBYTES - 24)
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"XDG_RUNTIME_DIR=%s is too long for the names of sockets", runtime);
+	if (mkdir(path, 0700) && errno != EEXIST)
+		return gci_error_errno(e, "cannot make the directory %s", path);
+	if (lstat(path, &st))
+		return gci_error_errno(e, "cannot use the directory %s", path);
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 077)
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"%s: expected a directory of this user's, closed to all others", path);
+	return 0;
+}
+
+/* The names begin to exist only when the sockets are listened at (see publish), so whoever does not
+ * answer there never will. */
+void gci_jobctl_tidy(const char *directory)
+{
+	DIR *d = opendir(directory);
+	char path[GCI_JOBCTL_PATH_NBYTES];
+	struct dirent *entry;
+	int fd;
+
+	while (d && (entry = readdir(d))) {
+		if (strspn(entry->d_name, "0123456789") != strlen(entry->d_name) ||
+			snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name) >=
+				(int)sizeof(path))
+			continue;
+		fd = gci_jobctl_connect(path);
+		if (fd >= 0)
+			close(fd);
+		else if (errno == ECONNREFUSED)
+			unlink(path);
+	}
+	if (d)
+		closedir(d);
+}
+
+/* Listens under a name that nobody looks for, and then gives it the real one. */
+static int publish(int fd, const char *path, struct gci_error *e)
+{
+	char hidden[GCI_JOBCTL_PATH_NBYTES];
+	const char *name = strrchr(path, '/') + 1;
+	struct sockaddr_un a;
+	int rc = 0;
+
+	snprintf(hidden, sizeof(hidden), "%.*s.%s", (int)(name - path), path, name);
+	unlink(hidden);
+	if (address(&a, hidden) || bind(fd, (struct sockaddr *)&a, sizeof(a)))
+		return gci_error_errno(e, "cannot make the control socket %s", path);
+	if (chmod(hidden, 0600) || listen(fd, GCI_JOBCTL_CLIENTS) || link(hidden, path))
+		rc = gci_error_errno(e, "cannot make the control socket %s", path);
+	unlink(hidden);
+	return rc;
+}
+
+int gci_jobctl_open(struct gci_jobctl *c, uv_loop_t *loop,
+	const struct gci_jobctl_command *commands, void *user, struct gci_error *e)
+{
+	char path[GCI_JOBCTL_PATH_NBYTES];
+	int fd, rc = gci_jobctl_directory(path, e);
+
+	memset(c, 0, sizeof(*c));
+	c->commands = commands;
+	c->user = user;
+	if (rc)
+		return rc;
+	gci_jobctl_tidy(path);
+	snprintf(path + strlen(path), sizeof(path) - strlen(path), "/%ld", (long)getpid());
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return gci_error_errno(e, "cannot make the control socket");
+	rc = publish(fd, path, e);
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	memcpy(c->path, path, sizeof(path));
+	uv_pipe_init(loop, &c->listener, 0);
+	c->listener.data = c;
+	rc = uv_pipe_open(&c->listener, fd);
+	if (rc)
+		close(fd);
+	else
+		rc = uv_listen((uv_stream_t *)&c->listener, GCI_JOBCTL_CLIENTS, on_connection);
+	if (!rc)
+		return 0;
+	gci_jobctl_close(c);
+	return gci_error_set(e, GCOLL_ERR_SYS, "the control socket: %s", uv_strerror(rc));
+}
+
+void gci_jobctl_close(struct gci_jobctl *c)
+{
+	if (*c->path)
+		unlink(c->path);
+	*c->path = '\0';
+}

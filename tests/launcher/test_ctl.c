@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ * Requests to a running job: what is no request is refused, and named. */
+#include "tests/test.h"
+
+#include "base/mem.h"
+#include "launcher/ctl.h"
+
+#include <jansson.h>
+#include <string.h>
+
+static int add(void *user, const struct gci_json_node *request, json_t *reply, struct gci_error *e)
+{
+	uint64_t n;
+	int rc = gci_json_uint(request, "n", 0, 100, &n);
+
+	if (rc)
+		return rc;
+	if (n == 13)
+		return gci_error_set(e, GCOLL_ERR_INVAL, "n = 13, expected luck");
+	*(uint64_t *)user += n;
+	json_object_set_new(reply, "sum", json_integer((json_int_t) * (uint64_t *)user));
+	return 0;
+}
+
+static const char *const add_keys[] = {"cmd", "n", NULL};
+static const struct gci_jobctl_command commands[] = {{"add", add_keys, add}, {NULL, NULL, NULL}};
+
+static const char *answer(struct gci_buf *out, const char *line, uint64_t *sum)
+{
+	gci_buf_free(out);
+	gci_jobctl_answer(commands, sum, line, strlen(line), out);
+	return gci_buf_cstr(out);
+}
+
+static void commands_are_run(void **state)
+{
+	struct gci_buf out = {0};
+	uint64_t sum = 0;
+
+	(void)state;
+	assert_string_equal(
+		answer(&out, "{\"cmd\":\"add\",\"n\":5}", &sum), "{\"ok\":true,\"sum\":5}\n");
+	assert_string_equal(answer(&out, " { \"n\" : 7, \"cmd\" : \"add\" } ", &sum),
+		"{\"ok\":true,\"sum\":12}\n");
+	assert_int_equal(sum, 12);
+	gci_buf_free(&out);
+}
+
+static void what_is_no_request_is_refused(void **state)
+{
+	static const struct {
+		const char *line, *says;
+	} bad[] = {
+		{"", "expected JSON"},
+		{"hello", "expected JSON"},
+		{"[1]", "expected an object"},
+		{"{}", "no cmd, expected"},
+		{"{\"cmd\":5}", "cmd = 5, expected"},
+		{"{\"cmd\":\"sub\"}", "expected one of add"},
+		{"{\"cmd\":\"add\"}", "no n, expected"},
+		{"{\"cmd\":\"add\",\"n\":101}", "n = 101, expected a whole number from 0 to 100"},
+		{"{\"cmd\":\"add\",\"n\":1,\"m\":2}", "unknown key"},
+		{"{\"cmd\":\"add\",\"n\":1,\"n\":2}", "expected JSON"},
+		{"{\"cmd\":\"add\",\"n\":13}", "expected luck"},
+	};
+	struct gci_buf out = {0};
+	uint64_t sum = 0;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		json_t *reply = json_loads(answer(&out, bad[i].line, &sum), 0, NULL);
+
+		assert_true(json_is_false(json_object_get(reply, "ok")));
+		if (!strstr(json_string_value(json_object_get(reply, "error")), bad[i].says))
+			fail_msg("%s: %s", bad[i].line, gci_buf_cstr(&out));
+		json_decref(reply);
+	}
+	assert_int_equal(sum, 0);
+	gci_buf_free(&out);
+}
+
+static void lines_are_bounded(void **state)
+{
+	struct gci_buf in = {0};
+	size_t len = 0, used = 0;
+	const char *line = NULL;
+
+	(void)state;
+	assert_int_equal(gci_jobctl_line(&in, &line, &len, &used), 0);
+	gci_buf_put(&in, "{}\n{", 4);
+	assert_int_equal(gci_jobctl_line(&in, &line, &len, &used), 1);
+	assert_int_equal(len, 2);
+	assert_memory_equal(line, "{}", 2);
+	gci_buf_consume(&in, used);
+	assert_int_equal(gci_jobctl_line(&in, &line, &len, &used), 0);
+	while (in.len < GCI_JOBCTL_REQUEST_NBYTES)
+		gci_buf_put(&in, " ", 1);
+	assert_int_equal(gci_jobctl_line(&in, &line, &len, &used), 0);
+	gci_buf_put(&in, "\n", 1);
+	assert_int_equal(gci_jobctl_line(&in, &line, &len, &used), 1);
+	in.data[in.len - 1] = ' ';
+	assert_int_equal(gci_jobctl_line(&in, &line, &len, &used), -1);
+	gci_buf_put(&in, "\n", 1);
+	assert_int_equal(gci_jobctl_line(&in, &line, &len, &used), -1);
+	gci_buf_free(&in);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(commands_are_run),
+		cmocka_unit_test(what_is_no_request_is_refused),
+		cmocka_unit_test(lines_are_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
