@@ -5,8 +5,10 @@
 #ifndef GCI_BASE_BUF_H
 #define GCI_BASE_BUF_H
 
+#include <endian.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct gci_buf {
 	uint8_t *data;
@@ -48,31 +50,33 @@ uint64_t gci_read_u64(struct gci_reader *r);
 /* A string of at most `max` bytes without zeros inside; new memory, or NULL (and failed). */
 char *gci_read_str(struct gci_reader *r, size_t max);
 
-/* Fixed places in a header. */
+/* Fixed places in a header: one instruction each, where a loop over bytes would not be. */
 static inline void gci_store_u32(uint8_t *p, uint32_t v)
 {
-	for (int i = 0; i < 4; i++)
-		p[i] = (uint8_t)(v >> (8 * i));
+	v = htole32(v);
+	memcpy(p, &v, sizeof(v));
 }
 
 static inline void gci_store_u64(uint8_t *p, uint64_t v)
 {
-	for (int i = 0; i < 8; i++)
-		p[i] = (uint8_t)(v >> (8 * i));
+	v = htole64(v);
+	memcpy(p, &v, sizeof(v));
 }
 
 static inline uint32_t gci_load_u32(const uint8_t *p)
 {
-	uint32_t v = 0;
+	uint32_t v;
 
-	for (int i = 3; i >= 0; i--)
-		v = v << 8 | p[i];
-	return v;
+	memcpy(&v, p, sizeof(v));
+	return le32toh(v);
 }
 
 static inline uint64_t gci_load_u64(const uint8_t *p)
 {
-	return gci_load_u32(p) | (uint64_t)gci_load_u32(p + 4) << 32;
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return le64toh(v);
 }
 
 #endif

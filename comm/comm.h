@@ -15,7 +15,7 @@
 #include "comm/engine.h"
 
 #define GCI_SEEN_OPS         64 /* a peer's message is compared with so many operations back */
-#define GCI_SEEN_MESSAGES    64
+#define GCI_SEEN_MESSAGES    256
 #define GCI_MESSAGE_SLOTS    256
 #define GCI_SIGNATURE_NBYTES 200
 
@@ -68,7 +68,6 @@ struct gcoll_comm {
 	struct gci_counters *counters;               /* of messages by peer and tag */
 	struct gci_list messages[GCI_MESSAGE_SLOTS]; /* under way: a hash table */
 	struct gci_seen_message seen_messages[GCI_SEEN_MESSAGES];
-	uint32_t nseen_messages;
 };
 
 /* The world's. Takes over *topo. hosts[rank] must live as long as the communicator. */

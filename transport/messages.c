@@ -11,9 +11,9 @@
 
 static uint64_t hash(int peer, const struct gci_tp_key *key)
 {
-	uint64_t h = gci_digest(key->seq, (uint64_t)key->tag << 32 | key->comm);
+	uint64_t h = key->seq * 0x9e3779b97f4a7c15ull + (uint32_t)peer;
 
-	return gci_digest(h, (uint64_t)peer);
+	return gci_mix64(h ^ ((uint64_t)key->tag << 32 | key->comm));
 }
 
 static int is(const struct gci_msg *m, int peer, const struct gci_tp_key *key)
