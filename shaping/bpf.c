@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+#include "shaping/bpf.h"
+
+#include "base/log.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+/* libbpf reads ELF in place. */
+static const uint8_t edt_object[] __attribute__((aligned(8))) = {
+#include "shaping/edt.bpf.inc"
+};
+
+static const struct object {
+	const char *name;
+	const uint8_t *data;
+	size_t nbytes;
+} objects[] = {
+	[GCI_BPF_EDT] = {"gridcoll_edt", edt_object, sizeof(edt_object)},
+};
+
+static int say(enum libbpf_print_level level, const char *fmt, va_list args)
+{
+	char text[512];
+
+	if (level == LIBBPF_DEBUG || !gci_log_enabled(GCI_LOG_DEBUG))
+		return 0;
+	vsnprintf(text, sizeof(text), fmt, args);
+	text[strcspn(text, "\n")] = '\0';
+	gci_log(GCI_LOG_DEBUG, "%s", text);
+	return 0;
+}
+
+int gci_bpf_refused(const char *what, struct gci_error *e)
+{
+	if (errno == EPERM || errno == EACCES)
+		return gci_error_set(e, GCOLL_ERR_UNSUPPORTED,
+			"%s: not allowed, this needs root (CAP_BPF, CAP_NET_ADMIN and "
+			"CAP_SYS_ADMIN)",
+			what);
+	return gci_error_errno(e, "%s", what);
+}
+
+int gci_bpf_load(struct bpf_object **o, enum gci_bpf_which which, struct gci_error *e)
+{
+	const struct object *p = &objects[which];
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = p->name);
+
+	libbpf_set_print(say);
+	*o = bpf_object__open_mem(p->data, p->nbytes, &opts);
+	if (!*o)
+		return gci_error_errno(e, "cannot read the eBPF program %s", p->name);
+	if (!bpf_object__load(*o))
+		return 0;
+	gci_bpf_refused("the kernel does not take the eBPF program", e);
+	bpf_object__close(*o);
+	*o = NULL;
+	return e && e->status ? e->status : GCOLL_ERR_UNSUPPORTED;
+}
