@@ -2,11 +2,12 @@
  * How the time of operations grows with the message and with the ranks, over loopback: data for
  * gnuplot, and the pictures.
  *
- *	bench_growth [--dir .] [--max-bytes 1GiB] [--max-ranks 512]
+ *	bench_growth [--dir .] [--max-bytes 1GiB] [--max-ranks 512] [--only size|ranks]
  *
  * The limit is what bare sockets show to be possible on this machine, measured first: so many bytes
- * must move, each costs so much processor time on both sides, and all processors work on it; and
- * nothing is faster than one message's way. */
+ * must move and so many ranks must hear of something, each costs so much processor time on both
+ * sides, and all processors that we may use work on it; and nothing is faster than one message's
+ * way. */
 #include "bench/peers/pair.h"
 #include "bench/peers/veth.h"
 
@@ -17,6 +18,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <jansson.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,18 +35,26 @@ static const char *const ops[] = {"bcast", "allreduce", "allgather", "barrier"};
 #define NOPS 4
 
 struct limits {
-	double cpu_ns_per_byte, way_ns; /* one message, one way */
+	double cpu_ns_per_byte, way_ns, cpu_ns_per_message; /* one message, one way */
 	double processors;
 };
 
 struct growth {
 	const char *dir;
 	uint64_t max_nbytes, max_ranks;
+	const char *only; /* of "size" and "ranks"; NULL: both */
 	struct limits limits;
 	struct gci_buf rows[NOPS]; /* of the plot that is being made */
 };
 
 /* ---- what bare sockets do */
+
+static double processors(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) ? 1 : (double)CPU_COUNT(&set);
+}
 
 static int median_of(struct gcb_pair *p, const struct gcb_way *way, double *ns, double *cpu_ns,
 	struct gci_error *e)
@@ -71,7 +81,7 @@ static int measure_limits(struct limits *l, struct gci_error *e)
 	struct gcb_pair p;
 	int rc = gcb_pair_open(&p, BARE_NBYTES, NULL, e);
 
-	l->processors = (double)sysconf(_SC_NPROCESSORS_ONLN);
+	l->processors = processors();
 	if (!rc)
 		rc = median_of(&p, &gcb_bare_stream, &ns, &cpu_ns, e);
 	l->cpu_ns_per_byte = cpu_ns / BARE_NBYTES;
@@ -82,6 +92,7 @@ static int measure_limits(struct limits *l, struct gci_error *e)
 	if (!rc)
 		rc = median_of(&p, &gcb_bare_pingpong, &ns, &cpu_ns, e);
 	l->way_ns = ns / TRIPS / 2;
+	l->cpu_ns_per_message = cpu_ns / TRIPS / 2;
 	gcb_pair_close(&p);
 	return rc;
 }
@@ -100,9 +111,17 @@ static double must_move(int op, double ranks, double nbytes)
 	}
 }
 
+/* And each rank has something to hear; the root of a bcast need not. */
+static double must_hear(int op, double ranks)
+{
+	return op ? ranks : ranks - 1;
+}
+
 static double limit_ns(const struct limits *l, int op, double ranks, double nbytes)
 {
-	double work = must_move(op, ranks, nbytes) * l->cpu_ns_per_byte / l->processors;
+	double bytes = must_move(op, ranks, nbytes) * l->cpu_ns_per_byte;
+	double messages = must_hear(op, ranks) * l->cpu_ns_per_message;
+	double work = (bytes > messages ? bytes : messages) / l->processors;
 
 	return work > l->way_ns ? work : l->way_ns;
 }
@@ -212,43 +231,55 @@ static void forget(struct growth *g)
 	memset(g->rows, 0, sizeof(g->rows));
 }
 
+static int wants(const struct growth *g, const char *which)
+{
+	return !g->only || !strcmp(g->only, which);
+}
+
 static int grow(struct growth *g)
 {
 	uint64_t n;
 	int rc = 0;
 
-	for (n = 1024; n <= g->max_nbytes && !rc; n *= 4)
+	for (n = 1024; n <= g->max_nbytes && !rc && wants(g, "size"); n *= 4)
 		rc = run(g, SIZES_RANKS, n, 0);
-	if (!rc)
+	if (!rc && wants(g, "size"))
 		rc = draw(g, "size", "4 ranks over loopback", "message");
 	forget(g);
-	for (n = 2; n <= g->max_ranks && !rc; n *= 2)
+	for (n = 2; n <= g->max_ranks && !rc && wants(g, "ranks"); n *= 2)
 		rc = run(g, (int)n, RANKS_BYTES, 1);
-	if (!rc)
+	if (!rc && wants(g, "ranks"))
 		rc = draw(g, "ranks", "1 MiB over loopback", "ranks");
 	forget(g);
 	return rc;
 }
 
+static int usage(void)
+{
+	fprintf(stderr, "usage: bench_growth [--dir DIR] [--max-bytes SIZE] [--max-ranks N] "
+			"[--only size|ranks]\n");
+	return 2;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option longs[] = {{"dir", 1, NULL, 'd'}, {"max-bytes", 1, NULL, 'b'},
-		{"max-ranks", 1, NULL, 'r'}, {NULL, 0, NULL, 0}};
+		{"max-ranks", 1, NULL, 'r'}, {"only", 1, NULL, 'o'}, {NULL, 0, NULL, 0}};
 	struct growth g = {.dir = ".", .max_nbytes = 1u << 30, .max_ranks = 512};
 	struct gci_error e = {0};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "d:b:r:", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "d:b:r:o:", longs, NULL)) != -1) {
 		if (c == 'b' && !gci_parse_bytes(optarg, &g.max_nbytes))
 			continue;
 		if (c == 'r' && !gci_parse_uint(optarg, 4096, &g.max_ranks))
 			continue;
-		if (c != 'd') {
-			fprintf(stderr, "usage: bench_growth [--dir DIR] [--max-bytes SIZE] "
-					"[--max-ranks N]\n");
-			return 2;
-		}
-		g.dir = optarg;
+		if (c == 'o' && (!strcmp(optarg, "size") || !strcmp(optarg, "ranks")))
+			g.only = optarg;
+		else if (c == 'd')
+			g.dir = optarg;
+		else
+			return usage();
 	}
 	if (measure_limits(&g.limits, &e)) {
 		fprintf(stderr, "bench_growth: %s\n", e.text);
