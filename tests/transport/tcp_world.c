@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/transport/tcp_world.h"
 
+#include "tests/forbid.h"
 #include "transport/address.h"
 #include "transport/path.h"
 
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -147,20 +144,6 @@ const struct backend on_shared_loop = {.name = "tcp on a shared loop",
 	.close = shared_close,
 	.step = own_step};
 
-void forbid(int nr)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)nr, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = {sizeof(code) / sizeof(*code), code};
-
-	assert_int_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	assert_int_equal(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
-}
-
 void choose_path(void)
 {
 	const char *name = getenv("GCI_TEST_PATH");
@@ -169,7 +152,7 @@ void choose_path(void)
 	if (!name)
 		return;
 	if (!strcmp(name, "refused")) {
-		forbid(SYS_io_uring_setup);
+		assert_int_equal(forbid(SYS_io_uring_setup), 0);
 		name = "uring";
 	} else if (!strcmp(name, "uring") && gci_uring_probe(why)) {
 		print_message("no io_uring: %s\n", why);

@@ -21,9 +21,6 @@ int own_step(struct world *w);
  * uring is asked for, but a seccomp filter like a container's forbids it. */
 void choose_path(void);
 
-/* From here on this process gets EPERM for the system call. */
-void forbid(int nr);
-
 /* What a test wants to be different when it opens a world. */
 extern const char *listen_ip;
 extern const char *secret_of_rank_1;
