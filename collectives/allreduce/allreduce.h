@@ -6,6 +6,7 @@
 #include "collectives/blocks/reduction.h"
 
 void gci_emit_allreduce_gridcoll(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_allreduce_spread(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_allreduce_allgather(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_allreduce_binary(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_allreduce_binomial(struct gci_builder *b, const struct gci_coll *c);

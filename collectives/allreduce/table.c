@@ -3,13 +3,16 @@
 #include "collectives/tuner/formulas.h"
 
 const struct gci_algorithm gci_allreduces[] = {
-	{GCI_ALLREDUCE, "gridcoll", "rabenseifner-mod or tree, by a cost formula",
+	{GCI_ALLREDUCE, "gridcoll", "rabenseifner-mod, spread or tree, by a cost formula",
 		GCI_USES_SENDERS | GCI_CAPS_SENDERS | GCI_KEEPS_CLUSTER_ORDER, 0,
-		gci_emit_allreduce_gridcoll, gci_estimate_modified_or_tree},
+		gci_emit_allreduce_gridcoll, gci_estimate_modified_spread_or_tree},
 	{GCI_ALLREDUCE, "rabenseifner-mod",
 		"reduce-scatter, exchange over the WAN by n senders, allgather",
 		GCI_USES_SENDERS | GCI_CAPS_SENDERS, 0, gci_emit_allreduce_rabenseifner_mod,
 		gci_estimate_modified},
+	{GCI_ALLREDUCE, "spread", "segments meet in all clusters, and go to all, over all links",
+		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS | GCI_KEEPS_CLUSTER_ORDER, 0,
+		gci_emit_allreduce_spread, gci_estimate_spread},
 	{GCI_ALLREDUCE, "rabenseifner", "reduce-scatter, allgather over all ranks", 0, 0,
 		gci_emit_allreduce_rabenseifner, gci_estimate_halving},
 	{GCI_ALLREDUCE, "rabenseifner-mod-merge",

@@ -6,6 +6,7 @@
 #include "collectives/blocks/blocks.h"
 
 void gci_emit_bcast_gridcoll(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_bcast_spread(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_bcast_pipeline(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_bcast_tree(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_bcast_sequential(struct gci_builder *b, const struct gci_coll *c);

@@ -4,12 +4,15 @@
 #include "collectives/tuner/formulas.h"
 
 const struct gci_algorithm gci_bcasts[] = {
-	{GCI_BCAST, "gridcoll", "pipeline or tree, by a cost formula",
+	{GCI_BCAST, "gridcoll", "pipeline, spread or tree, by a cost formula",
 		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS, 0, gci_emit_bcast_gridcoll,
-		gci_estimate_path_or_clusters},
+		gci_estimate_path_spread_or_clusters},
 	{GCI_BCAST, "pipeline", "segments along a path through all ranks, over the WAN once",
 		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS, 0, gci_emit_bcast_pipeline,
 		gci_estimate_path},
+	{GCI_BCAST, "spread", "segments to all clusters, which trade them, over all links",
+		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS, 0, gci_emit_bcast_spread,
+		gci_estimate_spread},
 	{GCI_BCAST, "tree", "binomial in each cluster, far clusters first",
 		GCI_USES_SEGMENT | GCI_BY_SEGMENT | GCI_CAPS_SENDERS, 0, gci_emit_bcast_tree,
 		gci_estimate_clusters},

@@ -78,6 +78,23 @@ int gci_route_entry(const struct gci_route *r, int index, uint64_t q)
 	return (base(r->topo, r->to, r->from) + (int)((int64_t)lane * n / r->entries)) % n;
 }
 
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+uint64_t gci_route_bps(const struct gci_route *r)
+{
+	const struct gci_topo *t = r->topo;
+	uint64_t link = gci_topo_link(t, r->from, r->to)->rate_bps;
+	uint64_t bps = gci_pair_bps(t, r->from, r->to) * (unsigned)r->entries;
+	int n = gci_topo_size(t, r->to);
+
+	bps = smaller(bps, gci_nic_bps(t, r->from) * (unsigned)r->gateways);
+	bps = smaller(bps, gci_nic_bps(t, r->to) * (unsigned)(r->entries < n ? r->entries : n));
+	return link ? smaller(bps, link) : bps;
+}
+
 int gci_wan_fills_nic(const struct gci_topo *t, int from, int to, int receivers)
 {
 	const struct gci_link *l = gci_topo_link(t, from, to);

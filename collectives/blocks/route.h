@@ -39,6 +39,9 @@ int gci_route_gateway(const struct gci_route *r, int index, uint64_t q);
 /* The place in cluster `to` where that segment enters (or leaves). */
 int gci_route_entry(const struct gci_route *r, int index, uint64_t q);
 
+/* What its gateways and entries together carry. */
+uint64_t gci_route_bps(const struct gci_route *r);
+
 /* True if what comes from cluster `from` to `to`, by so many of its members, would fill their NICs:
  * better then that nothing else comes to them at the same time. */
 int gci_wan_fills_nic(const struct gci_topo *t, int from, int to, int receivers);

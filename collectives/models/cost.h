@@ -17,6 +17,11 @@ uint64_t gci_cost_path(const struct gci_coll *c, uint64_t nbytes);
 /* nbytes whole down, or up, a tree: from the root to each cluster, binomial in each. */
 uint64_t gci_cost_tree(const struct gci_coll *c, uint64_t nbytes);
 
+/* Sets *yes if nbytes in segments over all links between at least three clusters
+ * (collectives/blocks/spread.h) are faster than another way, which takes `other_ns` and yet has
+ * each cluster get all over one link. 0 or GCOLL_ERR_NOMEM. */
+int gci_cost_spread(const struct gci_coll *c, uint64_t nbytes, uint64_t other_ns, int *yes);
+
 /* All ranks' blocks, nbytes in all, each by messages of its own between it and the root. */
 uint64_t gci_cost_relay(const struct gci_coll *c, uint64_t nbytes);
 

@@ -6,6 +6,7 @@
 #include "collectives/blocks/reduction.h"
 
 void gci_emit_reduce_binary(struct gci_builder *b, const struct gci_coll *c);
+void gci_emit_reduce_spread(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_reduce_binomial(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_reduce_chain(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_reduce_clusters(struct gci_builder *b, const struct gci_coll *c);

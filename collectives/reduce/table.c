@@ -3,12 +3,15 @@
 #include "collectives/tuner/formulas.h"
 
 const struct gci_algorithm gci_reduces[] = {
-	{GCI_REDUCE, "gridcoll", "pipeline, or a tree by clusters, by a cost formula",
+	{GCI_REDUCE, "gridcoll", "pipeline, spread, or a tree by clusters, by a cost formula",
 		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS | GCI_KEEPS_CLUSTER_ORDER, 0,
-		gci_emit_reduce_gridcoll, gci_estimate_path_or_clusters},
+		gci_emit_reduce_gridcoll, gci_estimate_path_spread_or_clusters},
 	{GCI_REDUCE, "pipeline", "segments along a path through all ranks, over the WAN once",
 		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS, 0, gci_emit_reduce_pipeline,
 		gci_estimate_path},
+	{GCI_REDUCE, "spread", "segments meet in all clusters, and go to the root, over all links",
+		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS | GCI_KEEPS_CLUSTER_ORDER, 0,
+		gci_emit_reduce_spread, gci_estimate_spread},
 	{GCI_REDUCE, "binomial", "binomial tree over all ranks",
 		GCI_USES_SEGMENT | GCI_BY_SEGMENT | GCI_KEEPS_RANK_ORDER, 0,
 		gci_emit_reduce_binomial, gci_estimate_binomial},

@@ -3,7 +3,7 @@
  * NIC, L a hop over the WAN and l one in a cluster, C clusters of h ranks, P ranks in all. */
 #include "collectives/tuner/formulas.h"
 #include "base/mem.h"
-#include "collectives/blocks/layout.h"
+#include "collectives/blocks/spread.h"
 #include "collectives/models/cost.h"
 
 #include "collectives/tuner/estimate_impl.h"
@@ -140,13 +140,37 @@ uint64_t gci_estimate_path(const struct gci_estimator *e, const struct gci_candi
 	return tree(e, &own, GCI_ESTIMATE_PATH);
 }
 
-uint64_t gci_estimate_path_or_clusters(
+/* M over all links, twice in allreduce, and the first segment over two of them. */
+uint64_t gci_estimate_spread(const struct gci_estimator *e, const struct gci_candidate *how)
+{
+	struct gci_coll c = *e->c;
+	struct gci_deal deal = e->deal;
+	uint64_t links, segment, k;
+
+	gci_candidate_apply(how, &c);
+	segment = c.segment ? c.segment : gci_spread_size(&c);
+	k = gci_nsegments(c.count, segment) / e->nclusters + 1;
+	links = gci_deal_ns(&deal, &c, e->nbytes);
+	return hops(e, 2 * (e->nclusters > 1), 2 * e->most) + links / k +
+	       larger(links, nic(e, c.kind == GCI_ALLREDUCE ? 2 * e->nbytes : e->nbytes)) +
+	       e->most * nic(e, segment * c.esize);
+}
+
+/* Of two clusters it is none of the product's choices. */
+static uint64_t or_spread(
+	const struct gci_estimator *e, const struct gci_candidate *how, uint64_t ns)
+{
+	return e->nclusters > 2 ? smaller(ns, gci_estimate_spread(e, how)) : ns;
+}
+
+uint64_t gci_estimate_path_spread_or_clusters(
 	const struct gci_estimator *e, const struct gci_candidate *how)
 {
 	struct gci_candidate whole = *how;
 
 	whole.segment_nbytes = e->nbytes + 1;
-	return smaller(gci_estimate_path(e, how), gci_estimate_clusters(e, &whole));
+	return or_spread(
+		e, how, smaller(gci_estimate_path(e, how), gci_estimate_clusters(e, &whole)));
 }
 
 /* ---- of vectors */
@@ -202,10 +226,11 @@ uint64_t gci_estimate_tree_of_clusters(
 	       2 * e->deep_in * nic(e, e->nbytes);
 }
 
-uint64_t gci_estimate_modified_or_tree(
+uint64_t gci_estimate_modified_spread_or_tree(
 	const struct gci_estimator *e, const struct gci_candidate *how)
 {
-	return smaller(gci_estimate_modified(e, how), gci_estimate_tree_of_clusters(e, how));
+	return or_spread(e, how,
+		smaller(gci_estimate_modified(e, how), gci_estimate_tree_of_clusters(e, how)));
 }
 
 uint64_t gci_estimate_all_vectors(const struct gci_estimator *e, const struct gci_candidate *how)

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT
+ * Vectors over all links between clusters: how segments are dealt, what each link then carries, and
+ * how near that is to what the links allow. */
+#include "tests/test.h"
+
+#include "collectives/blocks/deal.h"
+#include "collectives/models/limit.h"
+#include "collectives/tuner/candidate.h"
+#include "tests/collectives/topologies.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MIB (UINT64_C(1) << 20)
+
+static const enum gci_kind kinds[] = {GCI_BCAST, GCI_REDUCE, GCI_ALLREDUCE};
+
+/* Four clusters of one; links of so many Mbit/s, in the order ab, ac, ad, bc, bd, cd. */
+static void four_clusters(struct gci_topo *t, const int mbit[6])
+{
+	static const char *const pairs[] = {"a b", "a c", "a d", "b c", "b d", "c d"};
+	char text[2048];
+	int i, n = 0;
+
+	for (i = 0; i < 4; i++)
+		n += snprintf(text + n, sizeof(text) - (size_t)n,
+			"[cluster %c]\nhosts = %c1\nnic = 10Gbit\nlan_delay = 50us\n", 'a' + i,
+			'a' + i);
+	for (i = 0; i < 6; i++)
+		n += snprintf(text + n, sizeof(text) - (size_t)n,
+			"[link %s]\nrate = %dMbit\ndelay = 10ms\n", pairs[i], mbit[i]);
+	topology_parse(t, text);
+}
+
+static void deal(enum gci_kind kind, const int mbit[6], int nsegments, uint64_t counts[4])
+{
+	struct gci_topo t;
+	struct gci_coll c = {.kind = kind, .topo = &t, .count = MIB, .esize = 1};
+	struct gci_deal d;
+	int i;
+
+	four_clusters(&t, mbit);
+	assert_int_equal(gci_deal_init(&d, &c), 0);
+	for (i = 0; i < nsegments; i++)
+		gci_deal_next(&d);
+	for (i = 0; i < 4; i++)
+		counts[i] = gci_deal_count(&d, i);
+	gci_deal_free(&d);
+	gci_topo_free(&t);
+}
+
+static void dealt_by_rates(void **state)
+{
+	static const int equal[6] = {100, 100, 100, 100, 100, 100};
+	/* Cluster d is far from all; b and c are far from each other, and from d. */
+	static const int far_d[6] = {100, 100, 10, 100, 10, 10};
+	static const int far_all[6] = {100, 100, 100, 1, 1, 1};
+	uint64_t n[4];
+
+	(void)state;
+	deal(GCI_BCAST, equal, 300, n);
+	assert_int_equal(n[0], 0);
+	assert_int_equal(n[1], 100);
+	assert_int_equal(n[2], 100);
+	assert_int_equal(n[3], 100);
+	deal(GCI_ALLREDUCE, equal, 400, n);
+	assert_int_equal(n[0], 100);
+	assert_int_equal(n[3], 100);
+	/* All have to come to d over its three links: a third by each. */
+	deal(GCI_BCAST, far_d, 300, n);
+	assert_int_equal(n[1], 100);
+	assert_int_equal(n[2], 100);
+	assert_int_equal(n[3], 100);
+	/* Nothing is to cross d's links twice. */
+	deal(GCI_ALLREDUCE, far_d, 300, n);
+	assert_true(n[3] <= 3);
+	/* The root deals with nearly all by itself. */
+	deal(GCI_REDUCE, far_all, 300, n);
+	assert_in_range(n[0], 280, 300);
+}
+
+/* Links of 50 Mbit/s, which no NIC is slower than. */
+#define NRANKS 12
+static const char five_clusters[] = "[cluster a]\nhosts = a[1-3]\nnic = 1Gbit\n"
+				    "[cluster b]\nhosts = b1\nnic = 1Gbit\n"
+				    "[cluster c]\nhosts = c[1-2]\nnic = 1Gbit\n"
+				    "[cluster d]\nhosts = d[1-4]\nnic = 1Gbit\n"
+				    "[cluster e]\nhosts = e[1-2]\nnic = 1Gbit\n";
+
+static void open_five(struct gci_topo *t)
+{
+	char text[2048];
+	int a, b, n = snprintf(text, sizeof(text), "%s", five_clusters);
+
+	for (a = 0; a < 5; a++)
+		for (b = 0; b < a; b++)
+			n += snprintf(text + n, sizeof(text) - (size_t)n,
+				"[link %c %c]\nrate = 50Mbit\ndelay = 10ms\n", 'a' + b, 'a' + a);
+	topology_parse(t, text);
+	assert_int_equal(t->nranks, NRANKS);
+}
+
+/* Elements that go out from each rank to each cluster. */
+static void count_sent(const struct gci_coll *c, uint64_t sent[NRANKS][5])
+{
+	const struct gci_algorithm *a = gci_algorithm_find(c->kind, "spread");
+	struct gci_sched s;
+	uint32_t i;
+	int r;
+
+	memset(sent, 0, sizeof(uint64_t[NRANKS][5]));
+	for (r = 0; r < NRANKS; r++) {
+		assert_int_equal(gci_emit(a, c, r, &s), 0);
+		for (i = 0; i < s.nsteps; i++)
+			if (s.steps[i].kind == GCI_STEP_SEND)
+				sent[r][c->topo->cluster[s.steps[i].peer]] += s.steps[i].src.length;
+		gci_sched_free(&s);
+	}
+}
+
+/* Links carry equal numbers of segments: of bcast and reduce (C-1)th parts, of allreduce two Cth
+ * parts, whatever the clusters' sizes are. In bcast what goes to the root is nothing. */
+static void links_share(void **state)
+{
+	uint64_t sent[NRANKS][5];
+	struct gci_topo t;
+	size_t i;
+	int a, b;
+
+	(void)state;
+	open_five(&t);
+	for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		struct gci_coll c = {
+			.kind = kinds[i], .topo = &t, .count = 4000, .esize = 4, .segment = 10};
+
+		count_sent(&c, sent);
+		for (a = 0; a < 5; a++)
+			for (b = 0; b < 5; b++) {
+				uint64_t sum = 0;
+				int k;
+
+				for (k = t.first[a]; k < t.first[a + 1]; k++)
+					sum += sent[k][b];
+				if (a != b)
+					assert_int_equal(sum, kinds[i] == GCI_ALLREDUCE     ? 1600
+							      : kinds[i] == GCI_BCAST && !b ? 0
+											    : 1000);
+			}
+	}
+	gci_topo_free(&t);
+}
+
+/* The root sends all once, and its cluster's others pass it on or send it over the WAN, not both;
+ * who owns a fourth of it sends that to three clusters. */
+static void nics_share(void **state)
+{
+	uint64_t sent[NRANKS][5];
+	struct gci_coll c = {.kind = GCI_BCAST, .count = 4000, .esize = 4, .segment = 10};
+	struct gci_topo t;
+	int r, k;
+
+	(void)state;
+	open_five(&t);
+	c.topo = &t;
+	count_sent(&c, sent);
+	for (r = 0; r < NRANKS; r++) {
+		uint64_t sum = 0;
+
+		for (k = 0; k < 5; k++)
+			sum += sent[r][k];
+		if (!r)
+			assert_int_equal(sum, 4000);
+		else
+			assert_true(sum <= (t.cluster[r] ? 4000 + 3000 : 4000));
+	}
+	gci_topo_free(&t);
+}
+
+static uint64_t default_ns(struct gci_coll *c, struct gci_topo *t)
+{
+	struct gci_candidate how = {.algorithm = gci_algorithm_find(c->kind, NULL)};
+	struct gci_simnet net;
+	uint64_t ns;
+
+	assert_int_equal(gci_simnet_init(&net, t, NULL), 0);
+	assert_int_equal(gci_predict(&net, c, &how, NULL, &ns), 0);
+	gci_simnet_free(&net);
+	return ns;
+}
+
+/* On MagPIe's grid a path through all clusters takes seven times as long. */
+static void near_the_limit(void **state)
+{
+	struct gci_topo t;
+	size_t i, k;
+
+	(void)state;
+	topology_read(&t, getenv("GRIDCOLL_TEST_MAGPIE_GRID"), 0);
+	for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		for (k = 1; k <= 16; k *= 4) {
+			struct gci_coll c = {
+				.kind = kinds[i], .topo = &t, .count = k * MIB, .esize = 1};
+			uint64_t ns = default_ns(&c, &t), limit = gci_limit_ns(&c, 0);
+
+			if (ns > limit + limit / (k > 1 ? 10 : 5))
+				fail_msg("%s of %d MiB: %.0f ms, limit %.0f ms",
+					gci_kind_name(kinds[i]), (int)k, (double)ns / 1e6,
+					(double)limit / 1e6);
+		}
+	gci_topo_free(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(dealt_by_rates),
+		cmocka_unit_test(links_share),
+		cmocka_unit_test(nics_share),
+		cmocka_unit_test(near_the_limit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
