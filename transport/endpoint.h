@@ -174,6 +174,10 @@ void gci_ep_end(struct gci_ep *ep, int peer, struct gci_life *life, int never);
  * have: then it is too early for a goodbye. */
 int gci_ep_owes(const struct gci_ep *ep, int peer);
 
+/* Bytes that one of the peer's streams takes at a time, lest others be idle: of several, about what
+ * a new connection sends in one round trip, and more as it carries more. */
+uint32_t gci_ep_turn(const struct gci_ep *ep, int peer, unsigned stream);
+
 /* The next frame for `peer`, by this of its streams; 0: none. Payload sums are computed here. */
 int gci_ep_pull(struct gci_ep *ep, int peer, unsigned stream, struct gci_life *life,
 	struct gci_ep_frame *f);

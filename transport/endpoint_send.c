@@ -6,6 +6,9 @@
 
 #define MAX_WALK 64
 
+/* A new connection sends 10 segments in its first round trip (RFC 6928). */
+#define FIRST_TURN_NBYTES (12u << 10)
+
 /* Messages become sendable in about the order of isend, so the place is near the end. A bounded
  * walk keeps this O(1); the order is a matter of speed, not of correctness. */
 static void make_ready(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m)
@@ -234,11 +237,20 @@ static void leave_ready(struct gci_ep *ep, struct gci_msg *m)
 		gci_list_del(&m->link); /* until its credit gives the allowance back */
 }
 
-static int pull_data(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m,
+uint32_t gci_ep_turn(const struct gci_ep *ep, int peer, unsigned stream)
+{
+	const struct gci_ep_peer *p = ep->peers[peer];
+	uint64_t n = FIRST_TURN_NBYTES + p->stats.tx_stream_nbytes[stream] / 4;
+
+	return p->link.streams == 1 || n > GCI_TP_FRAME_NBYTES ? GCI_TP_FRAME_NBYTES : (uint32_t)n;
+}
+
+static int pull_data(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m, unsigned stream,
 	struct gci_life *life, struct gci_ep_frame *out)
 {
 	struct gci_tp_req *r = m->req;
-	uint32_t most = GCI_TP_FRAME_NBYTES / r->align * r->align;
+	uint32_t turn = gci_ep_turn(ep, p->rank, stream);
+	uint32_t most = turn < r->align ? r->align : turn / r->align * r->align;
 	uint64_t rest = r->nbytes - r->moved;
 	struct gci_frame f = {.type = GCI_FRAME_DATA,
 		.key = r->key,
@@ -287,7 +299,7 @@ int gci_ep_pull(
 	if (!gci_list_empty(&p->ready)) {
 		m = gci_container(p->ready.next, struct gci_msg, link);
 		if (may_take(p, m, stream))
-			return pull_data(ep, p, m, life, f);
+			return pull_data(ep, p, m, stream, life, f);
 	}
 	return life && gci_ep_pull_ack(ep, peer, life, f);
 }

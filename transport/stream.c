@@ -7,7 +7,6 @@
 
 #define STAGING_NBYTES (32u << 10)
 #define LONG_NBYTES    (64u << 10) /* of a frame that others of its kind are likely to follow */
-#define ENOUGH_NBYTES  GCI_TP_FRAME_NBYTES /* to have taken at a time */
 
 int gci_stream_init(
 	struct gci_stream *s, struct gci_ep *ep, int peer, unsigned index, uint32_t life)
@@ -72,12 +71,12 @@ static int next_frame(struct gci_stream *s, struct gci_ep_frame *f)
 
 static void take_frames(struct gci_stream *s)
 {
-	size_t nbytes = 0;
+	size_t nbytes = 0, enough = gci_ep_turn(s->ep, s->peer, s->index);
 	unsigned i;
 
 	for (i = 0; i < s->nout; i++)
 		nbytes += GCI_FRAME_HEAD_NBYTES + s->out[i].nbytes;
-	for (nbytes -= s->gone; nbytes < ENOUGH_NBYTES && s->nout < GCI_STREAM_FRAMES; s->nout++) {
+	for (nbytes -= s->gone; nbytes < enough && s->nout < GCI_STREAM_FRAMES; s->nout++) {
 		struct gci_ep_frame *f = &s->out[s->nout];
 
 		if (!next_frame(s, f))

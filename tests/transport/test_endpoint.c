@@ -485,6 +485,35 @@ static void shared_streams(void **state)
 	assert_int_equal(gci_ep_pull(&ep, 1, 1, NULL, &f), 0);
 }
 
+/* Of several streams a new one takes what it can send in a round trip, and more as it carries more;
+ * one that is alone takes all that a frame holds. */
+static void a_new_stream_takes_little(void **state)
+{
+	static uint8_t buf[4u << 20];
+	uint64_t *sent = &ep.peers[1]->stats.tx_stream_nbytes[1];
+	struct gci_tp_req r = request(0, buf, sizeof(buf));
+	struct gci_ep_frame f;
+
+	(void)state;
+	assert_int_equal(ep.peers[1]->link.streams, 2);
+	r.align = 8;
+	gci_ep_isend(&ep, &r);
+	assert_int_equal(feed(credit(0, sizeof(buf))), 0);
+	assert_int_equal(gci_ep_pull(&ep, 1, 1, NULL, &f), 1);
+	assert_in_range(f.nbytes, 4096, 14480);
+	assert_int_equal(f.nbytes % 8, 0);
+	*sent = 256u << 10;
+	assert_in_range(gci_ep_turn(&ep, 1, 1), 64u << 10, 80u << 10);
+	*sent = UINT64_MAX / 8;
+	assert_int_equal(gci_ep_turn(&ep, 1, 1), GCI_TP_FRAME_NBYTES);
+	*sent = 0;
+	ep.peers[1]->link.streams = 1;
+	assert_int_equal(gci_ep_turn(&ep, 1, 0), GCI_TP_FRAME_NBYTES);
+	ep.peers[1]->link.streams = 2;
+	while (gci_ep_pull(&ep, 1, 1, NULL, &f))
+		gci_ep_sent(&ep, 1, &f);
+}
+
 /* The allowance is taken by 64 bytes more than the message has, and comes back by credit. */
 static void the_allowance(void **state)
 {
@@ -595,6 +624,7 @@ int main(void)
 		T(too_many_credits),
 		T(sending_keeps_the_order_of_isend),
 		T(shared_streams),
+		T(a_new_stream_takes_little),
 		T(the_allowance),
 		T(a_patient_message),
 		T(bytes_behind_a_goodbye),
