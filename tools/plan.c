@@ -270,7 +270,9 @@ static int plan(const struct gct_plan_options *o)
 	const struct gct_site_wish wish = {.run = &o->run,
 		.dilation = o->dilation,
 		.streams = o->streams,
-		.params = o->params};
+		.params = o->params,
+		.ports = o->ports,
+		.cold = o->cold};
 	int rc = gct_site_make(&p.site, &wish);
 
 	if (!rc)

@@ -13,6 +13,8 @@ struct gct_plan_options {
 	int has_nbytes, json;
 	uint32_t dilation; /* 0: not said */
 	uint32_t streams;  /* 0: as the grid says */
+	enum gci_host_model ports;
+	int cold; /* connections are new */
 	const char *algorithm, *params, *table, *gantt, *explain;
 	struct gci_options run; /* grid, hosts, ranks: as gridcoll-run takes them */
 };

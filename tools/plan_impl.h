@@ -19,6 +19,8 @@ struct gct_site_wish {
 	uint32_t dilation, streams; /* 0: as the grid has them */
 	const char *params;         /* a file, or NULL */
 	uint64_t topo_digest;       /* of a recorded run; 0: none */
+	enum gci_host_model ports;
+	int cold; /* connections are new */
 };
 
 struct gct_site {
@@ -32,7 +34,7 @@ struct gct_site {
 	struct gci_simnet net;
 	const char **clusters; /* [cluster of topo]: names */
 	int has_params;
-	char basis[320]; /* where the figures are from, for people */
+	char basis[400]; /* where the figures are from, for people */
 };
 
 /* Say what is wrong; an exit status. */

@@ -21,6 +21,8 @@ static const char help[] =
 	"  -n N, --hosts LIST, --per-host K\n"
 	"                            which ranks there are, as in gridcoll-run\n"
 	"  -s, --streams N           connections per WAN peer\n"
+	"      --cold                connections are new\n"
+	"      --ports MODEL         NICs: shared (default), full-duplex or half-duplex\n"
 	"      --dilate K            as in a lab dilated by K; no (default)\n"
 	"  -j, --json                for programs\n"
 	"      --gantt FILE          who sends what to whom when, as a chart (SVG)\n"
@@ -29,14 +31,15 @@ static const char help[] =
 	"                            its prediction\n"
 	"  -h, --help                this text\n";
 
-enum { DILATE = 256, GANTT, SCHEDULE, HOSTS, PER_HOST };
+enum { DILATE = 256, COLD, PORTS, GANTT, SCHEDULE, HOSTS, PER_HOST };
 
 static const struct option longs[] = {{"grid", 1, NULL, 'g'}, {"bytes", 1, NULL, 'b'},
 	{"algorithm", 1, NULL, 'a'}, {"params", 1, NULL, 'p'}, {"table", 1, NULL, 't'},
 	{"root", 1, NULL, 'r'}, {"np", 1, NULL, 'n'}, {"hosts", 1, NULL, HOSTS},
-	{"per-host", 1, NULL, PER_HOST}, {"streams", 1, NULL, 's'}, {"dilate", 1, NULL, DILATE},
-	{"json", 0, NULL, 'j'}, {"gantt", 1, NULL, GANTT}, {"print-schedule", 1, NULL, SCHEDULE},
-	{"explain", 1, NULL, 'x'}, {"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
+	{"per-host", 1, NULL, PER_HOST}, {"streams", 1, NULL, 's'}, {"cold", 0, NULL, COLD},
+	{"ports", 1, NULL, PORTS}, {"dilate", 1, NULL, DILATE}, {"json", 0, NULL, 'j'},
+	{"gantt", 1, NULL, GANTT}, {"print-schedule", 1, NULL, SCHEDULE}, {"explain", 1, NULL, 'x'},
+	{"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
 
 static int wrong(const char *what, const char *value, const char *expected)
 {
@@ -87,6 +90,21 @@ static int number_option(struct gct_plan_options *o, int c, const char *value)
 	return rc;
 }
 
+static int ports(struct gct_plan_options *o, const char *value)
+{
+	static const char *const names[] = {[GCI_HOST_FAIR] = "shared",
+		[GCI_HOST_FULL_DUPLEX] = "full-duplex",
+		[GCI_HOST_HALF_DUPLEX] = "half-duplex"};
+	unsigned i;
+
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(value, names[i])) {
+			o->ports = (enum gci_host_model)i;
+			return 0;
+		}
+	return wrong("--ports", value, "shared, full-duplex or half-duplex");
+}
+
 static int option(struct gct_plan_options *o, int c, const char *value)
 {
 	switch (c) {
@@ -113,6 +131,11 @@ static int option(struct gct_plan_options *o, int c, const char *value)
 	case 'j':
 		o->json = 1;
 		return 0;
+	case COLD:
+		o->cold = 1;
+		return 0;
+	case PORTS:
+		return ports(o, value);
 	case GANTT:
 		o->gantt = value;
 		return 0;
@@ -143,6 +166,8 @@ static int check(struct gct_plan_options *o, int argc, char **argv)
 	if (o->explain && (o->run.hosts || o->run.nranks || o->run.per_host))
 		return wrong("--explain", o->explain,
 			"no --hosts, -n or --per-host with it: the file names them");
+	if (o->explain && (o->cold || o->ports))
+		return wrong("--explain", o->explain, "no --cold or --ports with it");
 	if (o->explain && (o->table || o->schedule_of != UINT64_MAX))
 		return wrong("--explain", o->explain, "no --table or --print-schedule with it");
 	if (o->explain)

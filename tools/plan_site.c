@@ -5,6 +5,7 @@
 #include "tools/tools.h"
 
 #include <stdio.h>
+#include <string.h>
 
 int gct_plan_complain(const struct gci_error *e)
 {
@@ -90,7 +91,21 @@ static int make_network(struct gct_site *s, const struct gct_site_wish *w)
 	if (gci_simnet_init(&s->net, &s->topo, s->has_params ? &s->params : NULL))
 		return gct_plan_nomem();
 	gci_simnet_streams(&s->net, streams);
+	s->net.host = w->ports;
+	s->net.cold = w->cold;
 	return 0;
+}
+
+/* What is supposed beside it. */
+static void add_suppositions(struct gct_site *s, const struct gct_site_wish *w)
+{
+	static const char *const ports[] = {[GCI_HOST_FULL_DUPLEX] = "; one message in and one out "
+								     "at a time",
+		[GCI_HOST_HALF_DUPLEX] = "; one message at a time, in or out"};
+	size_t n = strlen(s->basis);
+
+	snprintf(s->basis + n, sizeof(s->basis) - n, "%s%s", w->cold ? "; connections are new" : "",
+		ports[w->ports] ? ports[w->ports] : "");
 }
 
 int gct_site_make(struct gct_site *s, const struct gct_site_wish *w)
@@ -109,6 +124,7 @@ int gct_site_make(struct gct_site *s, const struct gct_site_wish *w)
 		gci_grid_dilate(&s->place.grid, w->dilation);
 	if (w->params)
 		rc = read_params(s, w->params);
+	add_suppositions(s, w);
 	if (!rc)
 		rc = find_hosts(s, w);
 	return rc ? rc : make_network(s, w);

@@ -95,6 +95,10 @@ static const struct {
 		"gridcoll plan: --streams \"0\", expected a number from 1 to 64"},
 	{"plan bcast --grid " GRID " -b 1 --dilate 0",
 		"gridcoll plan: --dilate \"0\", expected a number from 1"},
+	{"plan bcast --grid " GRID " -b 1 --ports half",
+		"gridcoll plan: --ports \"half\", expected shared, full-duplex or half-duplex"},
+	{"plan --explain x --cold --grid " GRID,
+		"gridcoll plan: --explain \"x\", expected no --cold or --ports"},
 	{"plan bcast --grid " GRID " -b 1 --hosts other", "gridcoll plan: --hosts other: expected"},
 	{"plan bcast --grid " GRID " -b 1 --gantt none/x",
 		"gridcoll plan: cannot write none/x: No such file"},
@@ -236,6 +240,40 @@ static void dilated(void **state)
 	assert_int_equal(run("plan bcast --grid " GRID " -b 256KiB --dilate no"), 0);
 }
 
+static uint64_t predicted(const char *args)
+{
+	json_t *root;
+	uint64_t ns;
+
+	assert_int_equal(run(args), 0);
+	root = load("out");
+	ns = number(json_object_get(root, "choice"), "predicted_ns");
+	json_decref(root);
+	return ns;
+}
+
+/* Connections have to be opened, a round trip and a half of 2 ms; two messages that come in at once
+ * take turns; and a NIC that passes on what comes in, too. */
+static void supposed(void **state)
+{
+	static const char chain[] = "plan bcast --grid " GRID " -b 4MiB -a chain:segment=64KiB -j";
+	uint64_t warm = predicted(chain), cold, full, half;
+	char args[200];
+
+	(void)state;
+	snprintf(args, sizeof(args), "%s --cold", chain);
+	cold = predicted(args);
+	assert_in_range(cold, warm + 6000000, 10 * warm);
+	snprintf(args, sizeof(args), "%s --ports full-duplex", chain);
+	full = predicted(args);
+	assert_in_range(full, warm / 2, 2 * warm);
+	snprintf(args, sizeof(args), "%s --ports half-duplex", chain);
+	half = predicted(args);
+	assert_in_range(half, full + full / 2, 3 * full);
+	assert_int_equal(run("plan bcast --grid " GRID " -b 1 --cold --ports half-duplex"), 0);
+	assert_holds("out", "connections are new; one message at a time, in or out");
+}
+
 /* Told, and done without. */
 static void bad_files(void **state)
 {
@@ -366,6 +404,7 @@ int main(void)
 		TEST(ranking),
 		TEST(asked_for),
 		TEST(dilated),
+		TEST(supposed),
 		TEST(bad_files),
 		TEST(good_files),
 		TEST(nothing_to_do),
