@@ -27,7 +27,7 @@
 /* Of a transport. */
 struct ring {
 	struct gci_uring uring;
-	uv_poll_t poll; /* of its event_fd */
+	struct gci_watched watched; /* its event_fd */
 	struct gci_tcp *tcp;
 };
 
@@ -145,12 +145,11 @@ static void flush(struct gci_tcp *t)
 			strerror(-rc));
 }
 
-static void on_event(uv_poll_t *poll, int status, int what)
+static void on_event(struct gci_watched *w, int what)
 {
-	struct ring *r = poll->data;
+	struct ring *r = gci_container(w, struct ring, watched);
 	eventfd_t count;
 
-	(void)status;
 	(void)what;
 	eventfd_read(r->uring.event_fd, &count);
 	flush(r->tcp);
@@ -190,7 +189,7 @@ static void halt(struct gci_tcp *t)
 				gci_uring_end(u, &m->tx);
 			}
 		}
-	uv_poll_stop(&((struct ring *)t->path_state)->poll);
+	gci_poller_watch(&t->poller, &((struct ring *)t->path_state)->watched, 0);
 }
 
 static void detach(struct gci_conn *c)
@@ -233,29 +232,17 @@ static int open_path(struct gci_tcp *t, char why[GCI_PATH_WHY])
 		gci_free(r);
 		return rc;
 	}
-	rc = uv_poll_init(t->loop, &r->poll, r->uring.event_fd);
+	r->watched = (struct gci_watched){.fd = r->uring.event_fd, .ready = on_event};
+	rc = gci_poller_watch(&t->poller, &r->watched, UV_READABLE);
 	if (rc) {
-		snprintf(why, GCI_PATH_WHY, "its event cannot be polled: %s", uv_strerror(rc));
+		snprintf(why, GCI_PATH_WHY, "its event cannot be polled: %s", strerror(-rc));
 		gci_uring_close(&r->uring);
 		gci_free(r);
 		return rc;
 	}
-	r->poll.data = r;
 	r->tcp = t;
 	t->path_state = r;
-	t->nhandles++;
-	gci_tcp_new_handle(t, (uv_handle_t *)&r->poll);
-	uv_poll_start(&r->poll, UV_READABLE, on_event);
 	return 0;
-}
-
-static void on_closed(uv_handle_t *h)
-{
-	struct ring *r = h->data;
-	struct gci_tcp *t = r->tcp;
-
-	gci_free(r);
-	gci_tcp_handle_closed(t);
 }
 
 static void close_path(struct gci_tcp *t)
@@ -263,8 +250,9 @@ static void close_path(struct gci_tcp *t)
 	struct ring *r = t->path_state;
 
 	t->path_state = NULL;
-	uv_close((uv_handle_t *)&r->poll, on_closed);
+	gci_poller_watch(&t->poller, &r->watched, 0);
 	gci_uring_close(&r->uring);
+	gci_free(r);
 }
 
 const struct gci_path_ops gci_path_uring = {

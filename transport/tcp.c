@@ -96,7 +96,9 @@ static void on_async(uv_async_t *async)
 
 static int tcp_fd(struct gci_tp *tp)
 {
-	return uv_backend_fd(((struct gci_tcp *)tp)->loop);
+	const struct gci_tcp *t = (const struct gci_tcp *)tp;
+
+	return t->loop == &t->own_loop ? t->poller.fd : uv_backend_fd(t->loop);
 }
 
 static void tcp_isend(struct gci_tp *tp, struct gci_tp_req *r)
@@ -196,6 +198,13 @@ static void release(struct gci_tcp *t)
 		destroy(t);
 }
 
+static void close_poller(struct gci_tcp *t)
+{
+	if (t->poller_watched.data)
+		uv_close((uv_handle_t *)&t->poller_watched, on_closed);
+	gci_poller_close(&t->poller);
+}
+
 static int tcp_waits(struct gci_tp *tp, struct gci_tp_wait *out)
 {
 	return gci_ep_waits(&((struct gci_tcp *)tp)->ep, out);
@@ -214,6 +223,8 @@ static void tcp_free(struct gci_tp *tp)
 	uv_close((uv_handle_t *)&t->async, on_closed);
 	uv_close((uv_handle_t *)&t->listen, on_closed);
 	close(t->listen_fd);
+	gci_tcp_reap(t);
+	close_poller(t);
 	gci_ep_free(&t->ep);
 	release(t);
 }
@@ -282,6 +293,38 @@ static int take_config(struct gci_tcp *t, const struct gci_tcp_config *tcp, stru
 	return take_addresses(t, tcp, e);
 }
 
+static void on_loop(struct gci_watched *w, int events)
+{
+	(void)events;
+	uv_run(gci_container(w, struct gci_tcp, loop_watched)->loop, UV_RUN_NOWAIT);
+}
+
+static void on_poller(uv_poll_t *poll, int status, int events)
+{
+	(void)status;
+	(void)events;
+	gci_tcp_look(poll->data, 0);
+}
+
+/* Either the poller watches the loop, or the loop the poller. */
+static int open_poller(struct gci_tcp *t)
+{
+	int rc = gci_poller_open(&t->poller);
+
+	if (!rc && t->loop == &t->own_loop) {
+		t->loop_watched = (struct gci_watched){uv_backend_fd(t->loop), on_loop, 0};
+		return gci_poller_watch(&t->poller, &t->loop_watched, UV_READABLE);
+	}
+	if (!rc)
+		rc = uv_poll_init(t->loop, &t->poller_watched, t->poller.fd);
+	if (rc)
+		return rc;
+	t->nhandles++;
+	t->poller_watched.data = t;
+	gci_tcp_new_handle(t, (uv_handle_t *)&t->poller_watched);
+	return uv_poll_start(&t->poller_watched, UV_READABLE, on_poller);
+}
+
 static int open_handles(struct gci_tcp *t, uv_loop_t *given, struct gci_error *e)
 {
 	int rc = given ? 0 : uv_loop_init(&t->own_loop);
@@ -290,11 +333,13 @@ static int open_handles(struct gci_tcp *t, uv_loop_t *given, struct gci_error *e
 		return gci_error_set(e, GCOLL_ERR_SYS, "no event loop: %s", uv_strerror(rc));
 	t->loop = given ? given : &t->own_loop;
 	t->timer.data = t->watch.data = t->async.data = t->listen.data = t;
-	rc = uv_poll_init(t->loop, &t->listen, t->listen_fd);
+	rc = open_poller(t);
+	if (!rc)
+		rc = uv_poll_init(t->loop, &t->listen, t->listen_fd);
 	if (rc)
 		return gci_error_set(
 			e, GCOLL_ERR_SYS, "cannot wait for connections: %s", uv_strerror(rc));
-	t->nhandles = 1;
+	t->nhandles++;
 	rc = uv_async_init(t->loop, &t->async, on_async);
 	if (rc) {
 		uv_close((uv_handle_t *)&t->listen, on_closed);
@@ -302,7 +347,7 @@ static int open_handles(struct gci_tcp *t, uv_loop_t *given, struct gci_error *e
 	}
 	uv_timer_init(t->loop, &t->timer);
 	uv_timer_init(t->loop, &t->watch);
-	t->nhandles = 4;
+	t->nhandles += 3;
 	gci_tcp_new_handle(t, (uv_handle_t *)&t->listen);
 	gci_tcp_new_handle(t, (uv_handle_t *)&t->async);
 	gci_tcp_new_handle(t, (uv_handle_t *)&t->watch);
@@ -322,9 +367,11 @@ int gci_tcp_create(struct gci_tp **tp, const struct gci_tp_config *config,
 	}
 	t->tp.ops = &tcp_ops;
 	t->path = &gci_path_poll;
+	t->poller.fd = t->poller.alarm.fd = -1;
 	t->tp.config = *config;
 	gci_list_init(&t->dirty);
 	gci_list_init(&t->conns);
+	gci_list_init(&t->closed);
 	io.user = t;
 	rc = take_config(t, tcp, e);
 	if (!rc && gci_ep_init(&t->ep, &t->tp.config, &io))
@@ -335,6 +382,7 @@ int gci_tcp_create(struct gci_tp **tp, const struct gci_tp_config *config,
 		close(tcp->listen_fd);
 		if (t->ep.peers)
 			gci_ep_free(&t->ep);
+		close_poller(t);
 		release(t);
 		return rc;
 	}

@@ -10,16 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
-static void on_poll(uv_poll_t *poll, int status, int events)
+/* Trying to read or write finds an error that is pending, behind what had arrived before. */
+static void on_ready(struct gci_watched *w, int events)
 {
-	struct gci_conn *c = poll->data;
+	struct gci_conn *c = gci_container(w, struct gci_conn, watched);
 
-	/* libuv has stopped the poll: an error is pending on the socket. Trying to read or write
-	 * finds it, behind what had arrived before. */
-	if (status < 0) {
-		c->events = 0;
-		events = UV_READABLE | UV_WRITABLE;
-	}
 	gci_conn_event(c, events);
 	c->tcp->path->flush(c->tcp);
 }
@@ -28,29 +23,27 @@ struct gci_conn *gci_conn_new(struct gci_tcp *t, int fd)
 {
 	struct gci_conn *c = gci_calloc(1, sizeof(*c));
 
-	if (!c || uv_poll_init(t->loop, &c->poll, fd)) {
-		gci_free(c);
+	if (!c) {
 		gci_ep_fail(&t->ep, GCOLL_ERR_NOMEM, -1, "out of memory for a connection");
 		return NULL;
 	}
-	c->poll.data = c;
+	c->watched = (struct gci_watched){.fd = fd, .ready = on_ready};
 	c->tcp = t;
 	c->fd = fd;
 	c->peer = -1;
 	c->state = GCI_CONN_GREETING;
-	t->nhandles++;
-	gci_tcp_new_handle(t, (uv_handle_t *)&c->poll);
 	gci_list_push(&t->conns, &c->link);
 	return c;
 }
 
-static void on_closed(uv_handle_t *h)
+void gci_tcp_reap(struct gci_tcp *t)
 {
-	struct gci_conn *c = h->data;
-	struct gci_tcp *t = c->tcp;
+	while (!gci_list_empty(&t->closed)) {
+		struct gci_conn *c = gci_container(t->closed.next, struct gci_conn, link);
 
-	gci_free(c);
-	gci_tcp_handle_closed(t);
+		gci_list_del(&c->link);
+		gci_free(c);
+	}
 }
 
 void gci_conn_close(struct gci_conn *c)
@@ -77,14 +70,15 @@ void gci_conn_close(struct gci_conn *c)
 	}
 	c->state = GCI_CONN_CLOSED;
 	gci_list_del(&c->link);
-	uv_close((uv_handle_t *)&c->poll, on_closed);
+	gci_list_push(&t->closed, &c->link);
+	gci_poller_watch(&t->poller, &c->watched, 0);
 	close(c->fd);
 }
 
 /* Waits for what there is to wait for. */
 void gci_conn_poll(struct gci_conn *c)
 {
-	int events = c->state == GCI_CONN_GREETING ? UV_READABLE : 0;
+	int rc, events = c->state == GCI_CONN_GREETING ? UV_READABLE : 0;
 
 	if (c->tcp->halted || c->state == GCI_CONN_CLOSED)
 		return;
@@ -92,13 +86,10 @@ void gci_conn_poll(struct gci_conn *c)
 		events = UV_WRITABLE;
 	else if (c->peer >= 0)
 		events |= c->tcp->path->events(c);
-	if (events == c->events)
-		return;
-	c->events = events;
-	if (events)
-		uv_poll_start(&c->poll, events, on_poll);
-	else
-		uv_poll_stop(&c->poll);
+	rc = gci_poller_watch(&c->tcp->poller, &c->watched, events);
+	if (rc)
+		gci_ep_fail(&c->tcp->ep, GCOLL_ERR_SYS, -1, "a connection cannot be watched: %s",
+			strerror(-rc));
 }
 
 int gci_conn_attach(struct gci_conn *c, struct gci_tcp_peer *p, unsigned index, uint32_t life)

@@ -9,6 +9,7 @@
 #include "transport/address.h"
 #include "transport/hello.h"
 #include "transport/path.h"
+#include "transport/poller.h"
 #include "transport/sockopt.h"
 #include "transport/stream.h"
 #include "transport/tcp.h"
@@ -25,13 +26,12 @@ enum gci_conn_state {
 struct gci_tcp;
 
 struct gci_conn {
-	uv_poll_t poll;
+	struct gci_watched watched;
 	struct gci_tcp *tcp;
-	struct gci_list link; /* of tcp->conns */
+	struct gci_list link; /* of tcp->conns; when CLOSED, of tcp->closed */
 	enum gci_conn_state state;
 	int fd;
 	int peer;           /* -1: a stranger, until its HELLO is checked */
-	int events;         /* that poll waits for */
 	int blocked;        /* takes no more now, see path.h */
 	size_t turn_nbytes; /* sent in this turn */
 	int send_error;     /* errno; reading tells the rest */
@@ -77,6 +77,7 @@ struct gci_tcp {
 	struct gci_tcp_peer **peers; /* by rank; NULL: not needed yet */
 	struct gci_list dirty;
 	struct gci_list conns;
+	struct gci_list closed; /* connections that whoever has just called may still name */
 	unsigned nstrangers, nconnecting;
 	unsigned nlost;  /* connections in state LOST */
 	unsigned nagain; /* peers with again_ns */
@@ -85,10 +86,15 @@ struct gci_tcp {
 	struct gci_sockopts sockopts;
 	int said_detour; /* that an address leads nowhere */
 
+	/* Connections are watched by the poller. A loop of our own is watched by it, too, and runs
+	 * only when it has something to do; the caller's loop watches the poller. */
+	struct gci_poller poller;
+	struct gci_watched loop_watched;
+	uv_poll_t poller_watched;
 	uv_loop_t *loop;
 	uv_loop_t own_loop;
 	int unref;        /* the loop lives as long as the caller wants */
-	uv_timer_t timer; /* of progress */
+	uv_timer_t timer; /* of progress in the caller's loop */
 	uv_timer_t watch;
 	uv_async_t async;
 	uv_poll_t listen;
@@ -123,7 +129,10 @@ void gci_conn_finished(struct gci_conn *c, int error);
  * only not have been asked. */
 void gci_conn_event(struct gci_conn *c, int events);
 void gci_conn_poll(struct gci_conn *c);
+/* Its memory lives until gci_tcp_reap. */
 void gci_conn_close(struct gci_conn *c);
+/* Frees closed connections; from where nobody can name one. */
+void gci_tcp_reap(struct gci_tcp *t);
 
 /* tcp_dial.c */
 /* Begins to connect stream `index` to a higher rank; `again`: in place of a lost connection. */
@@ -172,7 +181,9 @@ void gci_tcp_close_all(struct gci_tcp *t);
 /* tcp_progress.c */
 int gci_tcp_progress(struct gci_tp *tp, uint64_t timeout_ns);
 uint64_t gci_tcp_timeout_ns(struct gci_tp *tp);
-/* One round of the loop. One that nothing keeps alive would not look at its sockets. */
+/* Tells connections what is ready. */
+void gci_tcp_look(struct gci_tcp *t, int block);
+/* Looks, and runs the loop, up to timeout_ns. */
 void gci_tcp_wait(struct gci_tcp *t, uint64_t timeout_ns);
 /* Offers what is to be sent to streams that can take it. */
 void gci_tcp_flush(struct gci_tcp *t);

@@ -38,6 +38,12 @@ void gci_tcp_flush(struct gci_tcp *t)
 	t->path->flush(t);
 }
 
+void gci_tcp_look(struct gci_tcp *t, int block)
+{
+	gci_poller_wait(&t->poller, block);
+	gci_tcp_reap(t);
+}
+
 /* The loop runs due timers before it waits, too; without uv_stop it would then wait for ever. */
 static void on_timer(uv_timer_t *timer)
 {
@@ -50,10 +56,10 @@ static int more_to_do(const struct gci_tcp *t)
 	return !gci_list_empty(&t->dirty) || gci_ep_busy(&t->ep) || t->nlost;
 }
 
-/* One round of the loop. One that nothing keeps alive would not look at its sockets. */
-void gci_tcp_wait(struct gci_tcp *t, uint64_t timeout_ns)
+/* One round of the caller's loop. One that nothing keeps alive would not look at its sockets. */
+static void run_callers(struct gci_tcp *t, uint64_t timeout_ns)
 {
-	if (!timeout_ns || more_to_do(t)) {
+	if (!timeout_ns) {
 		uv_ref((uv_handle_t *)&t->async);
 		uv_run(t->loop, UV_RUN_NOWAIT);
 		gci_tcp_new_handle(t, (uv_handle_t *)&t->async);
@@ -66,6 +72,41 @@ void gci_tcp_wait(struct gci_tcp *t, uint64_t timeout_ns)
 	uv_timer_stop(&t->timer);
 }
 
+/* Our own loop runs when one of its timers is due, or one of its descriptors ready: what watches
+ * over connections, and listens for new ones, not what moves data. Its time stands still while it
+ * does not run, but the alarm has rung for its timers. True: its next round must not wait. */
+static int run_own(struct gci_tcp *t)
+{
+	int ms;
+
+	if (!t->poller.alarm_ms)
+		uv_update_time(t->loop);
+	ms = uv_backend_timeout(t->loop);
+	if (!ms) {
+		uv_run(t->loop, UV_RUN_NOWAIT);
+		ms = uv_backend_timeout(t->loop);
+	}
+	if (ms > 0)
+		gci_poller_wake_by(&t->poller, uv_now(t->loop) + (uint64_t)ms);
+	return !ms;
+}
+
+void gci_tcp_wait(struct gci_tcp *t, uint64_t timeout_ns)
+{
+	if (more_to_do(t))
+		timeout_ns = 0;
+	if (t->loop != &t->own_loop) {
+		run_callers(t, timeout_ns);
+		return;
+	}
+	if (run_own(t) || more_to_do(t))
+		timeout_ns = 0;
+	if (timeout_ns && timeout_ns != GCI_NEVER)
+		gci_poller_wake_by(&t->poller,
+			(gci_now_ns() + timeout_ns + GCI_NS_PER_MS - 1) / GCI_NS_PER_MS);
+	gci_tcp_look(t, timeout_ns > 0);
+}
+
 /* Nothing more is read or written: requests' memory is about to be given back. Connections stay,
  * so that peers do not take our failure for our death. */
 void gci_tcp_halt(struct gci_tcp *t)
@@ -76,7 +117,7 @@ void gci_tcp_halt(struct gci_tcp *t)
 		return;
 	t->halted = 1;
 	gci_list_each (it, &t->conns)
-		uv_poll_stop(&gci_container(it, struct gci_conn, link)->poll);
+		gci_poller_watch(&t->poller, &gci_container(it, struct gci_conn, link)->watched, 0);
 	uv_poll_stop(&t->listen);
 	uv_timer_stop(&t->watch);
 	t->path->halt(t);

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+#include "transport/poller.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+#include <uv.h>
+
+static void on_alarm(struct gci_watched *w, int events)
+{
+	struct gci_poller *p =
+		(struct gci_poller *)((char *)w - offsetof(struct gci_poller, alarm));
+	uint64_t count;
+
+	(void)events;
+	if (read(w->fd, &count, sizeof(count)) == (ssize_t)sizeof(count))
+		p->alarm_ms = 0;
+}
+
+int gci_poller_open(struct gci_poller *p)
+{
+	int rc;
+
+	memset(p, 0, sizeof(*p));
+	p->alarm.ready = on_alarm;
+	p->fd = epoll_create1(EPOLL_CLOEXEC);
+	p->alarm.fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	rc = p->fd < 0 || p->alarm.fd < 0 ? -errno : gci_poller_watch(p, &p->alarm, UV_READABLE);
+	if (rc)
+		gci_poller_close(p);
+	return rc;
+}
+
+void gci_poller_close(struct gci_poller *p)
+{
+	if (p->alarm.fd >= 0)
+		close(p->alarm.fd);
+	if (p->fd >= 0)
+		close(p->fd);
+	p->fd = p->alarm.fd = -1;
+}
+
+/* What was found together with the event that is being told. */
+static void forget(struct gci_poller *p, const struct gci_watched *w)
+{
+	int i;
+
+	for (i = 0; i < p->nbatch; i++)
+		if (p->batch[i].data.ptr == w)
+			p->batch[i].data.ptr = NULL;
+}
+
+int gci_poller_watch(struct gci_poller *p, struct gci_watched *w, int events)
+{
+	struct epoll_event ev = {.data.ptr = w};
+	int op = !events ? EPOLL_CTL_DEL : w->events ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+
+	if (events == w->events)
+		return 0;
+	if (!events)
+		forget(p, w);
+	if (events & UV_READABLE)
+		ev.events |= EPOLLIN;
+	if (events & UV_WRITABLE)
+		ev.events |= EPOLLOUT;
+	if (epoll_ctl(p->fd, op, w->fd, &ev))
+		return -errno;
+	w->events = events;
+	return 0;
+}
+
+void gci_poller_wake_by(struct gci_poller *p, uint64_t at_ms)
+{
+	struct itimerspec at = {.it_value = {.tv_sec = (time_t)(at_ms / 1000),
+					.tv_nsec = (long)(at_ms % 1000) * 1000000}};
+
+	if (!at_ms || (p->alarm_ms && p->alarm_ms <= at_ms))
+		return;
+	p->alarm_ms = at_ms;
+	timerfd_settime(p->alarm.fd, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+static int told(uint32_t events)
+{
+	if (events & (EPOLLERR | EPOLLHUP))
+		return UV_READABLE | UV_WRITABLE;
+	return (events & EPOLLIN ? UV_READABLE : 0) | (events & EPOLLOUT ? UV_WRITABLE : 0);
+}
+
+void gci_poller_wait(struct gci_poller *p, int block)
+{
+	int i, n;
+
+	do
+		n = epoll_wait(p->fd, p->batch, GCI_POLLER_BATCH, block ? -1 : 0);
+	while (n < 0 && errno == EINTR);
+	p->nbatch = n > 0 ? n : 0;
+	for (i = 0; i < p->nbatch; i++) {
+		struct gci_watched *w = p->batch[i].data.ptr;
+
+		if (w)
+			w->ready(w, told(p->batch[i].events));
+	}
+	p->nbatch = 0;
+}
