@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT
+ * The simulator where not all of a long operation is simulated, and its limits. */
+#include "tests/test.h"
+
+#include "base/mem.h"
+#include "collectives/tuner/candidate.h"
+#include "tests/collectives/simple_net.h"
+#include "tests/collectives/topologies.h"
+
+#include <inttypes.h>
+
+static void assert_near(uint64_t got, uint64_t want, unsigned percent, const char *what)
+{
+	uint64_t off = got > want ? got - want : want - got;
+
+	if (off * 100 > want * percent)
+		fail_msg("%s: %" PRIu64 " ns, expected %" PRIu64, what, got, want);
+}
+
+/* Many windows are extrapolated from six; smaller ones show what all would take. */
+static void many_windows(void **state)
+{
+	const int sizes[] = {4, 0};
+	struct gci_sim_result six, seven;
+	struct gci_simnet net;
+	struct gci_sim_op op;
+	struct gci_topo t;
+	struct gci_coll c;
+
+	(void)state;
+	simple_open(&net, &t, sizes, 1);
+	c = bytes(&t, GCI_ALLREDUCE, 6 * MIB);
+	op = (struct gci_sim_op){.algorithm = gci_algorithm_find(GCI_ALLREDUCE, "ring"),
+		.coll = &c,
+		.window_nbytes = MIB};
+	assert_int_equal(gci_simulate(&net, &op, &six), 0);
+	assert_int_equal(six.nwindows, 6);
+	assert_false(six.extrapolated);
+	c.count = 100 * MIB;
+	assert_int_equal(gci_simulate(&net, &op, &seven), 0);
+	assert_true(seven.extrapolated);
+	/* A window more takes what its bytes take: 1.5 MiB through each NIC. */
+	assert_near(seven.ns - six.ns, 94 * (uint64_t)MIB * 8 * 3 / 2, 10, "94 windows more");
+	assert_int_equal(seven.wan_nbytes[0], six.wan_nbytes[0] / 6 * 100);
+	gci_sim_result_free(&six);
+	gci_sim_result_free(&seven);
+	net_close(&net, &t);
+}
+
+/* Where windows end in another order than they began in; and with one window for all. */
+static void windows_in_any_order(void **state)
+{
+	static const enum gci_kind kinds[] = {GCI_ALLGATHER, GCI_ALLREDUCE, GCI_BCAST};
+	const int sizes[] = {2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 0};
+	struct gci_sim_result six, many, one;
+	struct gci_simnet net;
+	struct gci_topo t;
+	size_t i;
+
+	(void)state;
+	net_open(&net, &t, sizes, 10);
+	for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		struct gci_coll c = bytes(&t, kinds[i], 24 * MIB);
+		struct gci_sim_op op = {.algorithm = gci_algorithm_find(kinds[i], "gridcoll"),
+			.coll = &c,
+			.window_nbytes = 4 * MIB};
+
+		c.count /= gci_kind_has_vector(kinds[i]) ? 1 : 24;
+		assert_int_equal(gci_simulate(&net, &op, &six), 0);
+		c.count *= 20;
+		assert_int_equal(gci_simulate(&net, &op, &many), 0);
+		assert_in_range(many.ns, six.ns * 5, six.ns * 20);
+		op.most_steps = many.nsteps - 1;
+		assert_int_equal(gci_simulate(&net, &op, &one), 0);
+		assert_true(one.nsteps < many.nsteps / 4);
+		assert_in_range(one.ns, many.ns / 3, many.ns * 3); /* tells less */
+		gci_sim_result_free(&six);
+		gci_sim_result_free(&many);
+		gci_sim_result_free(&one);
+	}
+	net_close(&net, &t);
+}
+
+/* Times that no clock can hold stay at the most there is. */
+static void absurd_sizes(void **state)
+{
+	static const char text[] = "[cluster a]\nhosts = a[1-2]\nnic = 1kbit\n";
+	struct gci_sim_op op;
+	struct gci_sim_result r;
+	struct gci_simnet net;
+	struct gci_topo t;
+	struct gci_coll c;
+
+	(void)state;
+	topology_parse(&t, text);
+	assert_int_equal(gci_simnet_init(&net, &t, NULL), 0);
+	c = bytes(&t, GCI_BCAST, UINT64_MAX / 2);
+	op = (struct gci_sim_op){
+		.algorithm = gci_algorithm_find(GCI_BCAST, "binomial"), .coll = &c};
+	assert_int_equal(gci_simulate(&net, &op, &r), 0);
+	assert_true(r.ns == GCI_SIM_MOST);
+	assert_true(r.busiest_ns == GCI_SIM_MOST);
+	gci_sim_result_free(&r);
+	net_close(&net, &t);
+}
+
+/* Predictions with limits extrapolate pipelines: as a rule very close to what the whole gives. Not
+ * where 32 segments still fit into the allowance of a WAN, and later ones wait for credit; nor
+ * where the first ones flood a port. */
+static void many_segments(void **state)
+{
+	const int sizes[] = {5, 4, 0};
+	const struct gci_predict_limits limits = {.most_steps = 1000000};
+	const struct gci_algorithm *a;
+	struct gci_simnet net;
+	struct gci_topo t;
+	int compared = 0, close = 0;
+
+	(void)state;
+	net_open(&net, &t, sizes, 10);
+	gci_each_algorithm (a) {
+		struct gci_coll c = bytes(&t, a->kind, 4 * MIB);
+		struct gci_candidate w = {.algorithm = a, .segment_nbytes = 16 * KIB};
+		uint64_t all, quick;
+
+		if (!(a->traits & GCI_USES_SEGMENT) || gci_ineligible(a, &c))
+			continue;
+		if (!gci_kind_has_vector(a->kind))
+			c.count /= 4;
+		assert_int_equal(gci_predict(&net, &c, &w, NULL, &all), 0);
+		assert_int_equal(gci_predict(&net, &c, &w, &limits, &quick), 0);
+		assert_near(quick, all, 60, a->name);
+		close += quick * 20 >= all * 19 && quick * 20 <= all * 21;
+		compared++;
+	}
+	assert_true(compared > 10);
+	assert_true(close * 10 >= compared * 8);
+	net_close(&net, &t);
+}
+
+static void limits(void **state)
+{
+	const int sizes[] = {8, 0}, apart[] = {3, 3, 0};
+	struct gci_sim_op op;
+	struct gci_sim_result r;
+	struct gci_simnet net;
+	struct gci_topo t;
+	struct gci_coll c;
+	unsigned long n;
+
+	(void)state;
+	net_open(&net, &t, sizes, 1);
+	c = bytes(&t, GCI_ALLGATHER, KIB);
+	op = (struct gci_sim_op){.algorithm = gci_algorithm_find(GCI_ALLGATHER, "ring"),
+		.coll = &c,
+		.most_steps = 100};
+	assert_int_equal(gci_simulate(&net, &op, &r), GCOLL_ERR_INVAL);
+	op.most_steps = 1000;
+	assert_int_equal(gci_simulate(&net, &op, &r), 0);
+	gci_sim_result_free(&r);
+	net_close(&net, &t);
+	/* Out of memory anywhere: an error, never another time, and nothing is left behind. */
+	net_open(&net, &t, apart, 1);
+	for (n = 1;; n++) {
+		int rc;
+
+		gci_mem_fail_at(n);
+		rc = gci_simulate(&net, &op, &r);
+		if (!gci_mem_failed())
+			break;
+		assert_int_equal(rc, GCOLL_ERR_NOMEM);
+		gci_sim_result_free(&r);
+	}
+	gci_mem_fail_at(0);
+	gci_sim_result_free(&r);
+	net_close(&net, &t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(many_windows),
+		cmocka_unit_test(windows_in_any_order),
+		cmocka_unit_test(absurd_sizes),
+		cmocka_unit_test(many_segments),
+		cmocka_unit_test(limits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
