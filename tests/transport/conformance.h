@@ -78,10 +78,10 @@ void on_piece(struct gci_tp_req *r, uint64_t offset, const void *data, size_t nb
 void *room(size_t n); /* zeros; free() it */
 void fill(uint8_t *p, size_t n, uint64_t seed);
 
-/* The backend that is being tested, and the two tables of cases. */
+/* The backend that is being tested, and the tables of cases. */
 extern const struct backend *conformance_backend;
-extern const struct CMUnitTest conformance_data[], conformance_failures[];
-extern const size_t conformance_data_n, conformance_failures_n;
+extern const struct CMUnitTest conformance_data[], conformance_progress[], conformance_failures[];
+extern const size_t conformance_data_n, conformance_progress_n, conformance_failures_n;
 
 /* Runs all cases, then the backend's own. */
 int conformance_main(const struct backend *b, const struct CMUnitTest *more, size_t nmore);

@@ -219,6 +219,8 @@ int conformance_main(const struct backend *b, const struct CMUnitTest *more, siz
 	conformance_backend = b;
 	failed = _cmocka_run_group_tests(b->name, conformance_data, conformance_data_n, NULL, NULL);
 	failed += _cmocka_run_group_tests(
+		b->name, conformance_progress, conformance_progress_n, NULL, NULL);
+	failed += _cmocka_run_group_tests(
 		b->name, conformance_failures, conformance_failures_n, NULL, NULL);
 	if (nmore)
 		failed += _cmocka_run_group_tests(b->name, more, nmore, NULL, NULL);

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT
+ * What an endpoint sends when: order, credits and the allowance, frame by frame. */
+#include "tests/transport/lone_endpoint.h"
+
+static int pulled_type(struct gci_ep_frame *out)
+{
+	struct gci_frame f;
+
+	assert_int_equal(gci_ep_pull(&ep, 1, 0, NULL, out), 1);
+	assert_int_equal(gci_frame_decode(out->head, &f, NULL), 0);
+	return f.type;
+}
+
+/* A peer with one stream, whose credits may wait. */
+static void open_holding(void)
+{
+	link_of_peers.streams = 1;
+	reopen();
+	ep.holds = 1;
+	nkicks = 0;
+}
+
+static void credits_wait_for_company(void **state)
+{
+	uint8_t buf[3][20] = {{0}};
+	struct gci_tp_req r[2], s;
+	struct gci_ep_frame out;
+
+	(void)state;
+	open_holding();
+	r[0] = request(1, buf[0], 20);
+	r[1] = request(2, buf[1], 20);
+	gci_ep_irecv(&ep, &r[0]);
+	gci_ep_irecv(&ep, &r[1]);
+	assert_int_equal(nkicks, 0);
+	assert_false(gci_ep_pending(&ep, 1));
+	s = request(3, buf[2], 20);
+	gci_ep_isend(&ep, &s);
+	assert_true(gci_ep_pending(&ep, 1));
+	assert_int_equal(pulled_type(&out), GCI_FRAME_CREDIT);
+	assert_int_equal(pulled_type(&out), GCI_FRAME_CREDIT);
+	assert_int_equal(pulled_type(&out), GCI_FRAME_DATA);
+	gci_ep_sent(&ep, 1, &out);
+	assert_false(gci_ep_pending(&ep, 1));
+}
+
+static void credits_do_not_wait_long(void **state)
+{
+	uint8_t buf[5000] = {0};
+	struct gci_tp_req r[6];
+	struct gci_ep_frame out;
+	uint32_t i;
+
+	(void)state;
+	open_holding();
+	r[0] = request(1, buf, 20);
+	gci_ep_irecv(&ep, &r[0]);
+	gci_ep_urge(&ep);
+	assert_int_equal(nkicks, 1);
+	assert_int_equal(pulled_type(&out), GCI_FRAME_CREDIT);
+	/* A quarter of the allowance. */
+	for (i = 1; i < 4; i++) {
+		assert_false(gci_ep_pending(&ep, 1));
+		r[i] = request(1 + i, buf, 40);
+		gci_ep_irecv(&ep, &r[i]);
+	}
+	for (i = 1; i < 4; i++)
+		assert_int_equal(pulled_type(&out), GCI_FRAME_CREDIT);
+	/* One that does not wait takes those along that do. */
+	r[4] = request(5, buf, 20);
+	gci_ep_irecv(&ep, &r[4]);
+	assert_false(gci_ep_pending(&ep, 1));
+	r[5] = request(6, buf, sizeof(buf));
+	gci_ep_irecv(&ep, &r[5]);
+	assert_int_equal(pulled_type(&out), GCI_FRAME_CREDIT);
+	assert_int_equal(pulled_type(&out), GCI_FRAME_CREDIT);
+	assert_false(gci_ep_pending(&ep, 1));
+}
+
+static void a_second_credit(void **state)
+{
+	(void)state;
+	assert_int_equal(feed(credit(1, 10)), 0);
+	expect_failure(feed(credit(1, 10)), GCOLL_ERR_PROTO, "second credit");
+}
+
+static void too_many_credits(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < GCI_EP_MAX_CREDITS; i++)
+		assert_int_equal(feed(credit(i, 1)), 0);
+	expect_failure(feed(credit(i, 1)), GCOLL_ERR_PROTO, "credits nobody asked for");
+}
+
+/* Credits in the reverse order; messages of 2000 bytes are never eager. */
+static void sending_keeps_the_order_of_isend(void **state)
+{
+	enum { N = 20 };
+	static uint8_t buf[2000];
+	struct gci_ep_frame f;
+	struct gci_tp_req r[N];
+	struct gci_frame got;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < N; i++) {
+		r[i] = request(i, buf, sizeof(buf));
+		gci_ep_isend(&ep, &r[i]);
+	}
+	assert_false(gci_ep_pending(&ep, 1));
+	for (i = N; i-- > 0;)
+		assert_int_equal(feed(credit(i, sizeof(buf))), 0);
+	for (i = 0; i < N; i++) {
+		assert_int_equal(gci_ep_pull(&ep, 1, 0, NULL, &f), 1);
+		assert_int_equal(gci_frame_decode(f.head, &got, NULL), 0);
+		assert_int_equal(got.key.tag, i);
+		gci_ep_sent(&ep, 1, &f);
+	}
+	assert_false(gci_ep_pending(&ep, 1));
+	gci_ep_run(&ep);
+	assert_int_equal(ndone, N);
+	assert_int_equal(ep.out.n, 0);
+}
+
+/* Of two streams shared among two peers, each has the first one; credits go by any. */
+static void shared_streams(void **state)
+{
+	static const uint32_t shares[] = {0, 1, 2, 3};
+	static uint8_t buf[EAGER / 8];
+	struct gci_tp_req r[4], back;
+	struct gci_ep_frame f;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 4; i++) {
+		r[i] = request(i, buf, sizeof(buf));
+		r[i].share = shares[i];
+		gci_ep_isend(&ep, &r[i]);
+		assert_int_equal(gci_ep_pull(&ep, 1, 1, NULL, &f), shares[i] < 2);
+		if (shares[i] >= 2) {
+			assert_true(gci_ep_pending(&ep, 1));
+			assert_int_equal(gci_ep_pull(&ep, 1, 0, NULL, &f), 1);
+		}
+		assert_ptr_equal(f.req, &r[i]);
+		gci_ep_sent(&ep, 1, &f);
+	}
+	r[0] = request(4, buf, sizeof(buf));
+	r[0].share = 2;
+	gci_ep_isend(&ep, &r[0]);
+	back = request(5, buf, sizeof(buf));
+	gci_ep_irecv(&ep, &back);
+	assert_int_equal(gci_ep_pull(&ep, 1, 1, NULL, &f), 1);
+	assert_null(f.req);
+	assert_int_equal(gci_ep_pull(&ep, 1, 1, NULL, &f), 0);
+}
+
+/* Of several streams a new one takes what it can send in a round trip, and more as it carries more;
+ * one that is alone takes all that a frame holds. */
+static void a_new_stream_takes_little(void **state)
+{
+	static uint8_t buf[4u << 20];
+	uint64_t *sent = &ep.peers[1]->stats.tx_stream_nbytes[1];
+	struct gci_tp_req r = request(0, buf, sizeof(buf));
+	struct gci_ep_frame f;
+
+	(void)state;
+	assert_int_equal(ep.peers[1]->link.streams, 2);
+	r.align = 8;
+	gci_ep_isend(&ep, &r);
+	assert_int_equal(feed(credit(0, sizeof(buf))), 0);
+	assert_int_equal(gci_ep_pull(&ep, 1, 1, NULL, &f), 1);
+	assert_in_range(f.nbytes, 4096, 14480);
+	assert_int_equal(f.nbytes % 8, 0);
+	*sent = 256u << 10;
+	assert_in_range(gci_ep_turn(&ep, 1, 1), 64u << 10, 80u << 10);
+	*sent = UINT64_MAX / 8;
+	assert_int_equal(gci_ep_turn(&ep, 1, 1), GCI_TP_FRAME_NBYTES);
+	*sent = 0;
+	ep.peers[1]->link.streams = 1;
+	assert_int_equal(gci_ep_turn(&ep, 1, 0), GCI_TP_FRAME_NBYTES);
+	ep.peers[1]->link.streams = 2;
+	while (gci_ep_pull(&ep, 1, 1, NULL, &f))
+		gci_ep_sent(&ep, 1, &f);
+}
+
+/* The allowance is taken by 64 bytes more than the message has, and comes back by credit. */
+static void the_allowance(void **state)
+{
+	static uint8_t buf[EAGER];
+	struct gci_tp_req r[4];
+	struct gci_ep_frame f;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		r[i] = request(i, buf, 400);
+		gci_ep_isend(&ep, &r[i]);
+	}
+	r[3] = request(3, buf, EAGER - GCI_EP_MESSAGE_NBYTES + 1); /* never fits */
+	gci_ep_isend(&ep, &r[3]);
+	for (i = 0; gci_ep_pull(&ep, 1, 0, NULL, &f); i++)
+		gci_ep_sent(&ep, 1, &f);
+	assert_int_equal(i, 2); /* 2 * 464 <= 1000 < 3 * 464 */
+	assert_int_equal(feed(credit(0, 400)), 0);
+	assert_true(gci_ep_pull(&ep, 1, 0, NULL, &f));
+	assert_ptr_equal(f.req, &r[2]);
+	assert_int_equal(feed(credit(3, r[3].nbytes)), 0);
+	assert_true(gci_ep_pull(&ep, 1, 0, NULL, &f));
+	assert_ptr_equal(f.req, &r[3]);
+}
+
+/* A patient message waits for its credit, however short; others pass it. */
+static void a_patient_message(void **state)
+{
+	struct gci_tp_req r[2];
+	struct gci_ep_frame f;
+	uint8_t b[100];
+
+	(void)state;
+	r[0] = request(0, b, sizeof(b));
+	r[0].patient = 1;
+	r[1] = request(1, b, sizeof(b));
+	gci_ep_isend(&ep, &r[0]);
+	assert_int_equal(gci_ep_pull(&ep, 1, 0, NULL, &f), 0);
+	gci_ep_isend(&ep, &r[1]);
+	assert_int_equal(gci_ep_pull(&ep, 1, 0, NULL, &f), 1);
+	assert_ptr_equal(f.req, &r[1]);
+	assert_int_equal(gci_ep_pull(&ep, 1, 0, NULL, &f), 0);
+	assert_int_equal(feed(credit(0, sizeof(b))), 0);
+	assert_int_equal(gci_ep_pull(&ep, 1, 0, NULL, &f), 1);
+	assert_ptr_equal(f.req, &r[0]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(credits_wait_for_company),
+		T(credits_do_not_wait_long),
+		T(a_second_credit),
+		T(too_many_credits),
+		T(sending_keeps_the_order_of_isend),
+		T(shared_streams),
+		T(a_new_stream_takes_little),
+		T(the_allowance),
+		T(a_patient_message),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
