@@ -54,6 +54,7 @@ void gci_grid_dilate(struct gci_grid *g, uint32_t k)
 	for (i = 0; i < g->nlinks; i++) {
 		g->links[i].rate_bps /= k;
 		g->links[i].flow_rate_bps /= k;
+		g->links[i].budget_bps /= k;
 		g->links[i].delay_ns = scaled(g->links[i].delay_ns, k);
 	}
 }
@@ -172,6 +173,8 @@ static void print(const struct gci_grid *g, int access, struct gci_buf *out)
 			gci_buf_printf(out, "streams = %u\n", l->streams);
 		if (l->senders)
 			gci_buf_printf(out, "senders = %u\n", l->senders);
+		if (access && l->budget_bps)
+			gci_buf_printf(out, "budget = %" PRIu64 "bit\n", l->budget_bps);
 	}
 }
 

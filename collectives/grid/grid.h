@@ -49,6 +49,7 @@ struct gci_link {
 	uint64_t delay_ns;      /* one way */
 	uint64_t queue_nbytes;  /* bottleneck buffer; 0: unknown */
 	uint64_t flow_rate_bps; /* most that one connection gets; 0: no such limit */
+	uint64_t budget_bps;    /* most that a job may send here; not in the digest; 0: all */
 	uint32_t loss_ppm;
 	uint32_t streams; /* connections per pair of ranks; 0: gridcoll decides */
 	uint32_t senders; /* ranks that may send at once; 0: gridcoll decides */

@@ -269,6 +269,9 @@ static int link_key(
 	} else if (!strcmp(key, "flow_rate")) {
 		bad = gci_parse_rate(value, &l->flow_rate_bps) || !l->flow_rate_bps;
 		expected = GCI_RATE_EXPECTED;
+	} else if (!strcmp(key, "budget")) {
+		bad = gci_parse_rate(value, &l->budget_bps) || !l->budget_bps;
+		expected = GCI_RATE_EXPECTED;
 	} else if (!strcmp(key, "delay")) {
 		bad = gci_parse_time(value, &l->delay_ns);
 		expected = GCI_TIME_EXPECTED;
@@ -287,7 +290,7 @@ static int link_key(
 	} else {
 		return fail(p,
 			"unknown key \"%s\" in [%s], expected rate, delay, queue, loss, flow_rate, "
-			"streams, senders or via",
+			"streams, senders, budget or via",
 			key, p->section);
 	}
 	return bad ? fail(p, "%s = %s, expected %s", key, value, expected) : 0;

@@ -135,6 +135,9 @@ static void fill_links(struct gci_topo *t, const struct gci_grid *g, const int *
 				*mine = *l;
 			else
 				mine->delay_ns = g->clusters[a].lan_delay_ns;
+			/* Who may not use more has no more. */
+			if (l && l->budget_bps && (!l->rate_bps || l->budget_bps < l->rate_bps))
+				mine->rate_bps = l->budget_bps;
 			mine->from = number[a];
 			mine->to = number[b];
 			if (l && l->via)
@@ -324,6 +327,8 @@ int gci_topo_senders(const struct gci_topo *t, int from, int to)
 		n = l->senders;
 	else if (l->rate_bps && t->nic_bps[from])
 		n = l->rate_bps / t->nic_bps[from];
+	if (l->budget_bps && t->nic_bps[from] && l->budget_bps / t->nic_bps[from] < n)
+		n = l->budget_bps / t->nic_bps[from];
 	if (n > most)
 		n = most;
 	return n ? (int)n : 1;

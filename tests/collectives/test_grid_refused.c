@@ -135,7 +135,7 @@ static void bad_link_keys(void **state)
 	(void)state;
 	grid_refused(AB "[link a b]\nspeed = 1\n",
 		"g.grid:6: unknown key \"speed\" in [link a b], expected rate, delay, queue, loss, "
-		"flow_rate, streams, senders or via");
+		"flow_rate, streams, senders, budget or via");
 	grid_refused(AB "[link a b]\nrate = 10\n",
 		"g.grid:6: rate = 10, expected a rate such as 100Mbit, 1Gbit or 1.5Gbit");
 	grid_refused(AB "[link a b]\nflow_rate = 0bit\n",
