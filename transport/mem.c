@@ -168,6 +168,14 @@ static uint64_t mem_timeout_ns(struct gci_tp *tp)
 	return 0;
 }
 
+/* Its time is not the network's. */
+static void mem_pace(struct gci_tp *tp, uint32_t group, const struct gci_pace *pace)
+{
+	(void)tp;
+	(void)group;
+	(void)pace;
+}
+
 static int mem_warm(struct gci_tp *tp, int peer, uint64_t stream_nbytes)
 {
 	struct gci_ep *ep = &((struct gci_mem *)tp)->ep;
@@ -281,6 +289,7 @@ static const struct gci_tp_ops mem_ops = {
 	.detach = mem_detach,
 	.connect = mem_connect,
 	.warm = mem_warm,
+	.pace = mem_pace,
 	.progress = mem_progress,
 	.fd = mem_fd,
 	.timeout_ns = mem_timeout_ns,

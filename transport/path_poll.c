@@ -86,12 +86,12 @@ static ssize_t offer(int fd, struct iovec *iov, int niov, size_t nbytes)
 static size_t send_some(struct gci_conn *c)
 {
 	struct iovec iov[GCI_STREAM_OUT];
-	int i, niov = gci_stream_out(&c->stream, iov);
-	size_t offered = 0;
+	int niov = gci_stream_out(&c->stream, iov);
+	size_t all = gci_pace_nbytes(iov, niov), offered;
 	ssize_t n;
 
-	for (i = 0; i < niov; i++)
-		offered += iov[i].iov_len;
+	niov = all ? gci_pace_trim(iov, niov, gci_conn_room(c)) : 0;
+	offered = gci_pace_nbytes(iov, niov);
 	if (!offered)
 		return 0;
 	do {
@@ -101,8 +101,10 @@ static size_t send_some(struct gci_conn *c)
 		c->send_error = errno;
 		return 0;
 	}
-	if (n > 0)
+	if (n > 0) {
 		gci_stream_sent(&c->stream, (size_t)n);
+		gci_conn_spent(c, (size_t)n, offered < all);
+	}
 	if (n < 0 || (size_t)n < offered)
 		c->blocked = 1;
 	return n > 0 ? (size_t)n : 0;

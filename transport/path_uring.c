@@ -36,6 +36,7 @@ struct moves {
 	struct gci_uring_op rx, tx;
 	struct iovec in[GCI_STREAM_IN], out[GCI_STREAM_OUT];
 	size_t room; /* of the receive in flight */
+	size_t all;  /* that the stream had for the send in flight */
 };
 
 static struct gci_uring *uring_of(const struct gci_tcp *t)
@@ -60,6 +61,8 @@ static void send_some(struct gci_conn *c)
 
 	if (gci_conn_writable(c) && m->tx.state == GCI_URING_IDLE) {
 		n = gci_stream_out(&c->stream, m->out);
+		m->all = gci_pace_nbytes(m->out, n);
+		n = m->all ? gci_pace_trim(m->out, n, gci_conn_room(c)) : 0;
 		m->tx.msg.msg_iovlen = (size_t)n;
 		if (n) {
 			gci_uring_begin(uring_of(c->tcp), &m->tx);
@@ -97,16 +100,17 @@ static void received(struct gci_conn *c, struct gci_uring_op *op)
 
 static void sent(struct gci_conn *c, struct gci_uring_op *op)
 {
-	size_t offered = 0, i;
+	struct moves *m = c->moves;
+	size_t offered = gci_pace_nbytes(m->out, (int)op->msg.msg_iovlen);
 
-	for (i = 0; i < op->msg.msg_iovlen; i++)
-		offered += op->msg.msg_iov[i].iov_len;
 	op->later = op->res < 0 || (size_t)op->res < offered;
 	c->blocked = 0;
-	if (op->res > 0)
+	if (op->res > 0) {
 		gci_stream_sent(&c->stream, (size_t)op->res);
-	else if (!try_again(op->res))
+		gci_conn_spent(c, (size_t)op->res, offered < m->all);
+	} else if (!try_again(op->res)) {
 		c->send_error = -op->res;
+	}
 	send_some(c);
 }
 

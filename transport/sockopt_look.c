@@ -32,13 +32,25 @@ static uint64_t smaller(uint64_t a, int b)
 	return !v || (a && a < v) ? a : v;
 }
 
+static uint64_t limit_of(int fd)
+{
+	unsigned long rate = ~0ul;
+	socklen_t len = sizeof(rate);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, &len) || rate == ~0ul ||
+		(len == sizeof(int) && (uint32_t)rate == UINT32_MAX))
+		return UINT64_MAX;
+	return rate;
+}
+
 void gci_sockopt_look(int fd, struct gci_tp_socket *s)
 {
 	int locked = number(fd, SOL_SOCKET, SO_BUF_LOCK);
 	struct tcp_info info = {0};
 	socklen_t len = sizeof(info), name_len = sizeof(s->congestion);
-	uint64_t rtt_ns;
+	uint64_t rtt_ns, limit = limit_of(fd);
 
+	s->limit = limit > UINT64_MAX - s->limit ? UINT64_MAX : s->limit + limit;
 	s->sndbuf_nbytes = smaller(s->sndbuf_nbytes, number(fd, SOL_SOCKET, SO_SNDBUF));
 	s->rcvbuf_nbytes = smaller(s->rcvbuf_nbytes, number(fd, SOL_SOCKET, SO_RCVBUF));
 	s->sndbuf_set |= !!(locked & SEND_LOCKED);

@@ -218,6 +218,7 @@ static void tcp_free(struct gci_tp *tp)
 	gci_tcp_halt(t);
 	gci_tcp_close_all(t);
 	t->path->close(t);
+	gci_tcp_pace_free(t);
 	uv_close((uv_handle_t *)&t->timer, on_closed);
 	uv_close((uv_handle_t *)&t->watch, on_closed);
 	uv_close((uv_handle_t *)&t->async, on_closed);
@@ -236,6 +237,7 @@ static const struct gci_tp_ops tcp_ops = {
 	.detach = tcp_detach,
 	.connect = tcp_connect,
 	.warm = tcp_warm,
+	.pace = gci_tcp_pace,
 	.progress = gci_tcp_progress,
 	.fd = tcp_fd,
 	.timeout_ns = gci_tcp_timeout_ns,

@@ -59,6 +59,7 @@ void gci_conn_close(struct gci_conn *c)
 		if (!t->freed)
 			gci_tcp_accept_start(t);
 	} else {
+		gci_conn_unpace(c);
 		t->path->detach(c);
 		if (c->state == GCI_CONN_CONNECTING)
 			gci_stream_unbegin(&c->stream);
@@ -231,7 +232,7 @@ static void greet(struct gci_conn *c)
 
 int gci_conn_writable(const struct gci_conn *c)
 {
-	return c && c->peer >= 0 && !c->blocked && !c->send_error &&
+	return c && c->peer >= 0 && !c->blocked && !c->paused && !c->send_error &&
 	       (c->state == GCI_CONN_GREETING || c->state == GCI_CONN_OPEN ||
 		       (c->state == GCI_CONN_LEFT && c->tcp->stopping && !c->shut));
 }

@@ -2,7 +2,7 @@
  * What the files of the TCP backend share: tcp.c (the transport's operations), tcp_progress.c
  * (progress), tcp_conn.c (one connection), tcp_dial.c (making them), tcp_accept.c (connections that
  * come in), tcp_lost.c (connections that are lost and made again), tcp_watch.c (deadlines),
- * tcp_stop.c (the end), and the data paths (path.h). */
+ * tcp_pace.c (rates), tcp_stop.c (the end), and the data paths (path.h). */
 #ifndef GCI_TRANSPORT_TCP_IMPL_H
 #define GCI_TRANSPORT_TCP_IMPL_H
 
@@ -46,6 +46,24 @@ struct gci_conn {
 	uint64_t silent_ns;       /* since when sent bytes are unanswered; 0: they are not */
 	struct gci_stream stream; /* once peer >= 0 */
 	void *moves;              /* the path's, while attached */
+	int busy;                 /* counts in its group's */
+	int paused;               /* until its group's bucket has room */
+	struct gci_wire wire;     /* mss_nbytes 0: nobody has asked yet */
+	uint64_t socket_rate;     /* SO_MAX_PACING_RATE as we have set it; 0: we have not */
+};
+
+/* Connections that share a rate. */
+struct gci_pace_group {
+	struct gci_pace pace;
+	struct gci_bucket bucket; /* BY_US */
+	unsigned busy;            /* connections that have something to send */
+};
+
+struct gci_pacer {
+	struct gci_pace_group groups[GCI_PACE_GROUPS];
+	uv_timer_t timer; /* of buckets */
+	uint64_t looked_ns;
+	unsigned npaused;
 };
 
 struct gci_tcp_peer {
@@ -84,7 +102,8 @@ struct gci_tcp {
 	uint64_t told_ns;
 	unsigned untold; /* losses that are not in the log, since told_ns */
 	struct gci_sockopts sockopts;
-	int said_detour; /* that an address leads nowhere */
+	int said_detour;         /* that an address leads nowhere */
+	struct gci_pacer *pacer; /* NULL: nothing was ever paced */
 
 	/* Connections are watched by the poller. A loop of our own is watched by it, too, and runs
 	 * only when it has something to do; the caller's loop watches the poller. */
@@ -173,6 +192,19 @@ void gci_tcp_try_again(struct gci_tcp *t, uint64_t now);
 
 /* tcp_watch.c */
 void gci_tcp_watch(struct gci_tcp *t);
+
+/* tcp_pace.c */
+void gci_tcp_pace(struct gci_tp *tp, uint32_t group, const struct gci_pace *pace);
+/* Before each attempt to send: how many bytes the path may offer to the socket. 0: none now; the
+ * path's write is called again. */
+uint64_t gci_conn_room(struct gci_conn *c);
+/* So many went; there is more, which the path did not offer. */
+void gci_conn_spent(struct gci_conn *c, uint64_t nbytes, int more);
+/* It is closed, or carries nothing any more. */
+void gci_conn_unpace(struct gci_conn *c);
+/* Every now and then, while there is something to do: who is busy still? */
+void gci_tcp_pace_look(struct gci_tcp *t);
+void gci_tcp_pace_free(struct gci_tcp *t);
 
 /* tcp_stop.c */
 void gci_tcp_stop(struct gci_tp *tp, uint64_t timeout_ns);

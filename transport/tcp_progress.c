@@ -36,6 +36,7 @@ void gci_tcp_flush(struct gci_tcp *t)
 		flush_peer(t, p);
 	}
 	t->path->flush(t);
+	gci_tcp_pace_look(t);
 }
 
 void gci_tcp_look(struct gci_tcp *t, int block)
@@ -120,6 +121,8 @@ void gci_tcp_halt(struct gci_tcp *t)
 		gci_poller_watch(&t->poller, &gci_container(it, struct gci_conn, link)->watched, 0);
 	uv_poll_stop(&t->listen);
 	uv_timer_stop(&t->watch);
+	if (t->pacer)
+		uv_timer_stop(&t->pacer->timer);
 	t->path->halt(t);
 }
 

@@ -31,6 +31,7 @@
 
 #include "base/error.h"
 #include "base/list.h"
+#include "transport/pace.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -99,6 +100,7 @@ struct gci_tp_link {
 	 * it is the peer's death. Both sides must say the same of whether. */
 	uint64_t replay_nbytes;
 	enum gci_data_path path; /* the first peer's counts for all */
+	uint32_t pace_group; /* of peers that share a rate, see gci_tp_pace; 0: it is not paced */
 };
 
 struct gci_tp_config {
@@ -133,6 +135,7 @@ struct gci_tp_socket {
 	uint32_t mss_nbytes;
 	uint64_t rtt_ns;
 	uint64_t resent; /* segments */
+	uint64_t limit;  /* SO_MAX_PACING_RATE, bytes per second; UINT64_MAX: one has none */
 	/* With data to send; of that, held up by the peer's window, and by our own buffer. */
 	uint64_t busy_ns, window_limited_ns, buffer_limited_ns;
 };
@@ -163,6 +166,10 @@ struct gci_tp_ops {
 	 * ends all padding. With peer -1 nothing is added. 1: there is still some to be sent, 0:
 	 * there is not, -1: bulk data has come or gone. */
 	int (*warm)(struct gci_tp *tp, int peer, uint64_t stream_nbytes);
+	/* All that goes to the peers of a group (1 .. GCI_PACE_GROUPS - 1) is sent at this rate
+	 * from now on, whoever they are; connections that have nothing to send leave theirs to
+	 * others. At first nothing is paced. */
+	void (*pace)(struct gci_tp *tp, uint32_t group, const struct gci_pace *pace);
 	/* Does what can be done, first waiting up to timeout_ns for something to do. Returns 0, or
 	 * the status of the first failure. */
 	int (*progress)(struct gci_tp *tp, uint64_t timeout_ns);
@@ -216,6 +223,11 @@ static inline void gci_tp_connect(struct gci_tp *tp, int peer)
 static inline int gci_tp_warm(struct gci_tp *tp, int peer, uint64_t stream_nbytes)
 {
 	return tp->ops->warm(tp, peer, stream_nbytes);
+}
+
+static inline void gci_tp_pace(struct gci_tp *tp, uint32_t group, const struct gci_pace *pace)
+{
+	tp->ops->pace(tp, group, pace);
 }
 
 static inline int gci_tp_progress(struct gci_tp *tp, uint64_t timeout_ns)

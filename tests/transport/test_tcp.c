@@ -157,6 +157,90 @@ static void sockets_of_a_link(void **state)
 	world_close(&w);
 }
 
+/* Rank 0's connections to rank 1, as the kernel has them. */
+static struct gci_tp_socket sockets_of(struct world *w)
+{
+	struct gci_tp_stats s;
+
+	gci_tp_stats(w->tp[0], 1, &s);
+	return s.socket;
+}
+
+static void sockets_are_told_their_rate(void **state)
+{
+	struct gci_tp_link link = {.streams = 1, .eager_nbytes = 1000, .pace_group = 3};
+	struct gci_pace pace = {GCI_PACED_BY_FQ, 800000000};
+	struct gci_tp_socket s;
+	struct gci_wire wire;
+	struct world w;
+
+	(void)state;
+	world_open(&w, &own, 2, &link);
+	gci_tp_pace(w.tp[0], 4, &(struct gci_pace){GCI_PACED_BY_FQ, 5}); /* another group's */
+	exchange(&w);
+	assert_true(sockets_of(&w).limit == UINT64_MAX);
+	gci_tp_pace(w.tp[0], 3, &pace);
+	exchange(&w);
+	assert_int_equal(sockets_of(&w).limit, 100000000);
+	pace.bps /= 2; /* also of those that are idle now, when they begin */
+	gci_tp_pace(w.tp[0], 3, &pace);
+	exchange(&w);
+	assert_int_equal(sockets_of(&w).limit, 50000000);
+	pace.by = GCI_PACED_BY_TCP;
+	gci_tp_pace(w.tp[0], 3, &pace);
+	exchange(&w);
+	s = sockets_of(&w);
+	wire = gci_wire_of(s.mss_nbytes, 0, 1);
+	assert_in_range(s.limit, gci_wire_payload(&wire, 50000000) - 200000, 50000000 - 1);
+	pace.by = GCI_PACED_BY_NOBODY;
+	gci_tp_pace(w.tp[0], 3, &pace);
+	exchange(&w);
+	assert_true(sockets_of(&w).limit == UINT64_MAX);
+	world_close(&w);
+}
+
+/* A megabyte from rank 0 to rank 1, paced by us; the time it took. */
+static uint64_t paced_megabyte(struct world *w, uint64_t bps, uint64_t then_bps)
+{
+	static uint8_t from[1000000], to[1000000];
+	struct gci_pace pace = {GCI_PACED_BY_US, bps};
+	uint64_t start = gci_now_ns();
+	struct message m[2];
+	int i;
+
+	fill(from, sizeof(from), bps);
+	memset(to, 0, sizeof(to));
+	gci_tp_pace(w->tp[0], 1, &pace);
+	send_to(w, 0, &m[0], 1, 1, from, sizeof(from));
+	recv_from(w, 1, &m[1], 0, 1, to, sizeof(to));
+	for (i = 0; then_bps && i < 100; i++)
+		w->backend->step(w);
+	if (then_bps) {
+		assert_int_equal(m[1].ndone, 0);
+		pace.bps = then_bps;
+		gci_tp_pace(w->tp[0], 1, &pace);
+	}
+	world_finish(w, m, 2);
+	assert_int_equal(m[1].status, 0);
+	assert_memory_equal(from, to, sizeof(from));
+	return gci_now_ns() - start;
+}
+
+static void we_keep_a_rate(void **state)
+{
+	struct gci_tp_link link = {.streams = 3, .eager_nbytes = 1000, .pace_group = 1};
+	struct world w;
+
+	(void)state;
+	world_open(&w, &own, 2, &link);
+	exchange(&w);
+	/* 0.2 s, but for what may go at once. A loaded machine only takes longer. */
+	assert_true(paced_megabyte(&w, 40000000, 0) > 180 * GCI_NS_PER_MS);
+	/* A minute and more, if the new rate did not count at once, and lose nothing. */
+	assert_true(paced_megabyte(&w, 100000, 8000000000) < 40 * GCI_NS_PER_S);
+	world_close(&w);
+}
+
 /* Ranks that block in progress, each in a thread, and part in order. */
 struct worker {
 	struct world *w;
@@ -326,6 +410,8 @@ static const struct CMUnitTest more[] = {
 	cmocka_unit_test(no_family_in_common),
 	cmocka_unit_test(waiting_costs_nothing),
 	cmocka_unit_test(sockets_of_a_link),
+	cmocka_unit_test(sockets_are_told_their_rate),
+	cmocka_unit_test(we_keep_a_rate),
 	cmocka_unit_test(ranks_in_threads),
 	cmocka_unit_test(from_thread_to_thread),
 	cmocka_unit_test(a_descriptor_tells),

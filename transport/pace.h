@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ * How fast connections may send: rates on the wire, a token bucket, and what the kernel is to be
+ * told.
+ *
+ *	struct gci_bucket b = {.bps = 100000000};
+ *	room = gci_bucket_room(&b, now_ns);		// bytes on the wire that may go now
+ *	gci_bucket_take(&b, nbytes, now_ns);		// so many went
+ *	wait(gci_bucket_wait_ns(&b, now_ns));		// until there is room
+ *
+ *	rate = gci_pace_socket_rate(GCI_PACED_BY_FQ, bps, &wire);	// SO_MAX_PACING_RATE
+ *
+ * Pure. "On the wire" is what interface counters count: with the headers of Ethernet, IP and TCP,
+ * without preamble, checksum and the gap between frames. */
+#ifndef GCI_TRANSPORT_PACE_H
+#define GCI_TRANSPORT_PACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#define GCI_PACE_GROUPS 257 /* of connections that share a rate; number 0 is not paced */
+
+/* Who keeps connections to their rate. FQ and TCP are both told by SO_MAX_PACING_RATE, but do not
+ * mean the same by it. */
+enum gci_paced_by {
+	GCI_PACED_BY_NOBODY,
+	GCI_PACED_BY_FQ,  /* the packet scheduler: counts all of a packet but preamble and gap */
+	GCI_PACED_BY_TCP, /* the kernel's TCP: counts payload only */
+	GCI_PACED_BY_US,  /* a token bucket that is asked before the socket is */
+};
+
+struct gci_pace {
+	enum gci_paced_by by;
+	uint64_t bps; /* on the wire, of a group's connections together */
+};
+
+/* How payload becomes packets. */
+struct gci_wire {
+	uint32_t mss_nbytes;  /* payload of a full packet */
+	uint32_t head_nbytes; /* of its headers, Ethernet's among them */
+};
+
+/* Of a connection whose packets carry mss_nbytes; 0: as Ethernet has it. */
+struct gci_wire gci_wire_of(uint32_t mss_nbytes, int ipv6, int timestamps);
+
+/* What so much payload is on the wire, in full packets, and the other way round. */
+uint64_t gci_wire_nbytes(const struct gci_wire *w, uint64_t payload_nbytes);
+uint64_t gci_wire_payload(const struct gci_wire *w, uint64_t wire_nbytes);
+
+/* Bytes per second for SO_MAX_PACING_RATE, at least 1, so that `bps` are on the wire; UINT64_MAX
+ * (no limit) unless the kernel paces. */
+uint64_t gci_pace_socket_rate(enum gci_paced_by by, uint64_t bps, const struct gci_wire *w);
+
+/* Of a rate shared by n connections, each one's. */
+uint64_t gci_pace_share(uint64_t bps, unsigned n);
+
+/* A token bucket that knows when what was taken will be paid. Whoever comes late, since his timer
+ * was, makes up for as much as GCI_BUCKET_CREDIT_NS. */
+#define GCI_BUCKET_CREDIT_NS 4000000u
+
+struct gci_bucket {
+	uint64_t bps;     /* at least 1 */
+	uint64_t paid_ns; /* when all that was taken is paid */
+};
+
+/* 0: none before gci_bucket_wait_ns. Else at least two full packets, so that no timer is needed for
+ * each; at most what the bucket pays in a millisecond, or the two. */
+uint64_t gci_bucket_room(const struct gci_bucket *b, uint64_t now_ns);
+void gci_bucket_take(struct gci_bucket *b, uint64_t nbytes, uint64_t now_ns);
+uint64_t gci_bucket_wait_ns(const struct gci_bucket *b, uint64_t now_ns);
+
+/* Another rate; what is owed is owed in bytes. */
+void gci_bucket_set(struct gci_bucket *b, uint64_t bps, uint64_t now_ns);
+
+/* Cuts n pieces off behind `most` bytes in all; returns how many are left. */
+int gci_pace_trim(struct iovec *iov, int n, uint64_t most);
+
+/* Of n pieces together. */
+size_t gci_pace_nbytes(const struct iovec *iov, int n);
+
+#endif

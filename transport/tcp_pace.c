@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT
+ * Rates of connections. A group's rate is divided among those of its connections that have
+ * something to send: one that begins to takes its part from the others before its first byte, and
+ * one whose socket has run empty gives it back at the next look. Where we keep the rate ourselves,
+ * one bucket serves the whole group, and nothing is divided. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "transport/tcp_impl.h"
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#define LOOK_NS (2 * GCI_NS_PER_MS)
+
+/* NULL: it is not paced. */
+static struct gci_pace_group *group_of(const struct gci_conn *c)
+{
+	struct gci_tcp *t = c->tcp;
+	uint32_t group = t->pacer && c->peer >= 0 ? t->ep.peers[c->peer]->link.pace_group : 0;
+
+	if (!group || t->pacer->groups[group].pace.by == GCI_PACED_BY_NOBODY)
+		return NULL;
+	return &t->pacer->groups[group];
+}
+
+static const struct gci_wire *wire_of(struct gci_conn *c)
+{
+	struct tcp_info info = {0};
+	socklen_t len = sizeof(info);
+	struct gci_address at = {.len = sizeof(at.v6)};
+
+	if (c->wire.mss_nbytes)
+		return &c->wire;
+	if (getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &len))
+		info.tcpi_options = TCPI_OPT_TIMESTAMPS;
+	if (getsockname(c->fd, &at.any, &at.len))
+		at.any.sa_family = AF_INET;
+	c->wire = gci_wire_of(info.tcpi_snd_mss, at.any.sa_family == AF_INET6,
+		!!(info.tcpi_options & TCPI_OPT_TIMESTAMPS));
+	return &c->wire;
+}
+
+static void set_socket_rate(struct gci_conn *c, enum gci_paced_by by, uint64_t bps)
+{
+	uint64_t rate = gci_pace_socket_rate(by, bps, wire_of(c));
+	unsigned long value = rate;
+
+	if (rate == c->socket_rate || (rate == UINT64_MAX && !c->socket_rate))
+		return;
+	c->socket_rate = rate;
+	if (setsockopt(c->fd, SOL_SOCKET, SO_MAX_PACING_RATE, &value, sizeof(value)))
+		gci_log(GCI_LOG_INFO, "SO_MAX_PACING_RATE = %lu: %s", value, strerror(errno));
+}
+
+static void share_out(struct gci_tcp *t, const struct gci_pace_group *g)
+{
+	struct gci_list *it;
+
+	if (g->pace.by == GCI_PACED_BY_US)
+		return;
+	gci_list_each (it, &t->conns) {
+		struct gci_conn *c = gci_container(it, struct gci_conn, link);
+
+		if (c->busy && group_of(c) == g)
+			set_socket_rate(c, g->pace.by, gci_pace_share(g->pace.bps, g->busy));
+	}
+}
+
+static struct gci_conn *first_paused(const struct gci_tcp *t)
+{
+	struct gci_list *it;
+
+	gci_list_each (it, &t->conns)
+		if (gci_container(it, struct gci_conn, link)->paused)
+			return gci_container(it, struct gci_conn, link);
+	return NULL;
+}
+
+/* Each once; those that had their turn come last the next time. */
+static void resume(struct gci_tcp *t)
+{
+	unsigned n = t->pacer->npaused;
+	struct gci_conn *c;
+
+	while (n-- && !gci_ep_status(&t->ep) && (c = first_paused(t))) {
+		gci_list_del(&c->link);
+		gci_list_push(&t->conns, &c->link);
+		c->paused = 0;
+		t->pacer->npaused--;
+		if (gci_conn_writable(c))
+			t->path->write(c);
+	}
+	t->path->flush(t);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+	struct gci_tcp *t = timer->data;
+
+	if (!t->halted)
+		resume(t);
+}
+
+static void pause_conn(struct gci_conn *c, uint64_t ns)
+{
+	struct gci_tcp *t = c->tcp;
+	uint64_t ms = ns / GCI_NS_PER_MS + !!(ns % GCI_NS_PER_MS);
+
+	t->pacer->npaused += !c->paused;
+	c->paused = 1;
+	if (uv_is_active((uv_handle_t *)&t->pacer->timer) &&
+		uv_timer_get_due_in(&t->pacer->timer) <= ms)
+		return;
+	uv_update_time(t->loop);
+	uv_timer_start(&t->pacer->timer, on_timer, ms, 0);
+}
+
+uint64_t gci_conn_room(struct gci_conn *c)
+{
+	struct gci_pace_group *g = group_of(c);
+	uint64_t now, room;
+
+	if (!g)
+		return UINT64_MAX;
+	if (g->pace.by != GCI_PACED_BY_US) {
+		if (!c->busy) {
+			c->busy = 1;
+			g->busy++;
+			share_out(c->tcp, g);
+		}
+		return UINT64_MAX;
+	}
+	now = gci_now_ns();
+	room = gci_bucket_room(&g->bucket, now);
+	if (!room)
+		pause_conn(c, gci_bucket_wait_ns(&g->bucket, now));
+	return room;
+}
+
+void gci_conn_spent(struct gci_conn *c, uint64_t nbytes, int more)
+{
+	struct gci_pace_group *g = group_of(c);
+	uint64_t now;
+
+	if (!g || g->pace.by != GCI_PACED_BY_US)
+		return;
+	now = gci_now_ns();
+	gci_bucket_take(&g->bucket, gci_wire_nbytes(wire_of(c), nbytes), now);
+	if (more)
+		pause_conn(c, gci_bucket_wait_ns(&g->bucket, now));
+}
+
+void gci_conn_unpace(struct gci_conn *c)
+{
+	struct gci_pace_group *g = group_of(c);
+
+	if (c->paused)
+		c->tcp->pacer->npaused--;
+	if (c->busy && g) {
+		g->busy--;
+		share_out(c->tcp, g);
+	}
+	c->busy = c->paused = 0;
+}
+
+static int is_empty(const struct gci_conn *c)
+{
+	int unsent = 0;
+
+	return !c->stream.nout && (ioctl(c->fd, SIOCOUTQNSD, &unsent) || !unsent);
+}
+
+void gci_tcp_pace_look(struct gci_tcp *t)
+{
+	struct gci_list *it;
+	uint64_t now;
+
+	if (!t->pacer)
+		return;
+	now = gci_now_ns();
+	if (now - t->pacer->looked_ns < LOOK_NS)
+		return;
+	t->pacer->looked_ns = now;
+	gci_list_each (it, &t->conns) {
+		struct gci_conn *c = gci_container(it, struct gci_conn, link);
+
+		if (c->busy && !gci_ep_pending(&t->ep, c->peer) && is_empty(c))
+			gci_conn_unpace(c);
+	}
+}
+
+/* The pacer is there from the first call on. */
+static int make(struct gci_tcp *t)
+{
+	if (t->pacer)
+		return 0;
+	t->pacer = gci_calloc(1, sizeof(*t->pacer));
+	if (!t->pacer)
+		return gci_ep_fail(&t->ep, GCOLL_ERR_NOMEM, -1, "out of memory for pacing");
+	uv_timer_init(t->loop, &t->pacer->timer);
+	t->pacer->timer.data = t;
+	t->nhandles++;
+	gci_tcp_new_handle(t, (uv_handle_t *)&t->pacer->timer);
+	return 0;
+}
+
+/* From one way of pacing to another. */
+static void begin_anew(struct gci_tcp *t, uint32_t group)
+{
+	struct gci_pace_group *g = &t->pacer->groups[group];
+	struct gci_list *it;
+
+	gci_list_each (it, &t->conns) {
+		struct gci_conn *c = gci_container(it, struct gci_conn, link);
+
+		if (c->peer < 0 || t->ep.peers[c->peer]->link.pace_group != group)
+			continue;
+		if (g->pace.by == GCI_PACED_BY_NOBODY || g->pace.by == GCI_PACED_BY_US)
+			set_socket_rate(c, GCI_PACED_BY_NOBODY, 0);
+		c->busy = 0;
+	}
+	g->busy = 0;
+}
+
+void gci_tcp_pace(struct gci_tp *tp, uint32_t group, const struct gci_pace *pace)
+{
+	struct gci_tcp *t = (struct gci_tcp *)tp;
+	struct gci_pace_group *g;
+	enum gci_paced_by before;
+
+	if (!group || group >= GCI_PACE_GROUPS || make(t))
+		return;
+	g = &t->pacer->groups[group];
+	before = g->pace.by;
+	g->pace = *pace;
+	gci_bucket_set(&g->bucket, pace->bps, gci_now_ns());
+	if (before != pace->by)
+		begin_anew(t, group);
+	else
+		share_out(t, g);
+	if (t->pacer->npaused)
+		uv_timer_start(&t->pacer->timer, on_timer, 0, 0);
+}
+
+static void on_closed(uv_handle_t *h)
+{
+	struct gci_tcp *t = h->data;
+
+	gci_free(t->pacer);
+	t->pacer = NULL;
+	gci_tcp_handle_closed(t);
+}
+
+void gci_tcp_pace_free(struct gci_tcp *t)
+{
+	if (t->pacer)
+		uv_close((uv_handle_t *)&t->pacer->timer, on_closed);
+}
