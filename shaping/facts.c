@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+#include "shaping/facts.h"
+
+#include "base/mem.h"
+#include "shaping/qdisc.h"
+#include "transport/own.h"
+
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static int takes_rate(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), rc;
+	unsigned long rate = ~0ul;
+
+	if (fd < 0)
+		fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return 0;
+	rc = setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate));
+	close(fd);
+	return !rc;
+}
+
+static int has(const struct gci_nic_addr *a, const struct gci_address *at)
+{
+	if (a->six == 6)
+		return at->any.sa_family == AF_INET6 && !memcmp(a->ip, &at->v6.sin6_addr, 16);
+	return at->any.sa_family == AF_INET && !memcmp(a->ip, &at->v4.sin_addr, 4);
+}
+
+static void find_device(char device[16], const struct gci_own *own)
+{
+	struct gci_nic_addr *have = NULL;
+	unsigned i, n = 0;
+
+	if (own->n && !gci_own_list(&have, &n, NULL))
+		for (i = 0; i < n && !*device; i++)
+			if (has(&have[i], &own->at[0]))
+				snprintf(device, 16, "%s", have[i].nic);
+	gci_free(have);
+}
+
+static void look_for_fq(struct gci_ladder_facts *f)
+{
+	struct gci_qdisc *q = gci_calloc(GCI_QDISCS, sizeof(*q));
+	char why[GCI_QDISC_WHY] = "out of memory";
+	struct gci_error e = {0};
+	int n;
+
+	n = q ? gci_qdisc_list((int)if_nametoindex(f->device), q, &e) : -1;
+	if (n >= 0)
+		f->fq = gci_qdisc_has_fq(q, (unsigned)n, f->device, why);
+	if (!f->fq)
+		snprintf(f->fq_why, sizeof(f->fq_why), "%.*s", (int)sizeof(f->fq_why) - 1,
+			e.status ? e.text : why);
+	gci_free(q);
+}
+
+void gci_ladder_look(struct gci_ladder_facts *f, const struct gci_own *own)
+{
+	memset(f, 0, sizeof(*f));
+	f->socket = takes_rate();
+	find_device(f->device, own);
+	if (*f->device)
+		look_for_fq(f);
+	else
+		snprintf(f->fq_why, sizeof(f->fq_why), "no device has this process's address");
+	snprintf(f->htb_why, sizeof(f->htb_why), "not there yet");
+	snprintf(f->edt_why, sizeof(f->edt_why), "not there yet");
+}

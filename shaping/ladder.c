@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+#include "shaping/ladder.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const names[] = {"auto", "fq", "tcp", "htb", "edt", "user", "off"};
+
+#define NNAMES (sizeof(names) / sizeof(*names))
+
+int gci_pace_parse(const char *name, enum gci_pace_how *out)
+{
+	size_t i;
+
+	for (i = 0; i < NNAMES; i++)
+		if (!strcmp(name, names[i])) {
+			*out = (enum gci_pace_how)i;
+			return 0;
+		}
+	return GCOLL_ERR_INVAL;
+}
+
+const char *gci_pace_name(enum gci_pace_how how)
+{
+	return names[how];
+}
+
+enum gci_paced_by gci_ladder_paced_by(enum gci_pace_how holds)
+{
+	switch (holds) {
+	case GCI_PACE_FQ:
+		return GCI_PACED_BY_FQ;
+	case GCI_PACE_TCP:
+		return GCI_PACED_BY_TCP;
+	case GCI_PACE_USER:
+		return GCI_PACED_BY_US;
+	default:
+		return GCI_PACED_BY_NOBODY;
+	}
+}
+
+static const char *device(const struct gci_ladder_facts *f)
+{
+	return *f->device ? f->device : "the device";
+}
+
+static int refuse(struct gci_error *e, const char *name, const char *why)
+{
+	return gci_error_set(e, GCOLL_ERR_UNSUPPORTED, "pacing by %s: %s", name, why);
+}
+
+/* The best one that needs nobody's leave. */
+static enum gci_pace_how best(const struct gci_ladder_facts *f)
+{
+	return !f->socket ? GCI_PACE_USER : f->fq ? GCI_PACE_FQ : GCI_PACE_TCP;
+}
+
+static void say(enum gci_pace_how holds, const struct gci_ladder_facts *f, char *why)
+{
+	switch (holds) {
+	case GCI_PACE_FQ:
+		snprintf(why, GCI_LADDER_WHY, "fq on %s paces each connection", device(f));
+		break;
+	case GCI_PACE_TCP:
+		if (f->fq)
+			snprintf(why, GCI_LADDER_WHY,
+				"by TCP's own rate, which fq on %s keeps, since it is there",
+				device(f));
+		else
+			snprintf(why, GCI_LADDER_WHY,
+				"by TCP's own timers, since %s; fq would pace each packet",
+				*f->fq_why ? f->fq_why : "no fq was found");
+		break;
+	case GCI_PACE_USER:
+		snprintf(why, GCI_LADDER_WHY, "by a token bucket of this process%s",
+			f->socket ? "" : ", since the kernel does not know SO_MAX_PACING_RATE");
+		break;
+	case GCI_PACE_HTB:
+		snprintf(
+			why, GCI_LADDER_WHY, "by a class of HTB on %s for each cluster", device(f));
+		break;
+	case GCI_PACE_EDT:
+		snprintf(why, GCI_LADDER_WHY,
+			"by earliest departure times on %s, for all jobs of this host", device(f));
+		break;
+	default:
+		snprintf(why, GCI_LADDER_WHY, "nothing is paced");
+	}
+}
+
+int gci_ladder_choose(enum gci_pace_how how, const struct gci_ladder_facts *f,
+	enum gci_pace_how *holds, char why[GCI_LADDER_WHY], struct gci_error *e)
+{
+	if (how == GCI_PACE_FQ && (!f->fq || !f->socket))
+		return refuse(e, "fq",
+			f->socket ? f->fq_why : "this kernel does not know SO_MAX_PACING_RATE");
+	if (how == GCI_PACE_TCP && !f->socket)
+		return refuse(e, "tcp", "this kernel does not know SO_MAX_PACING_RATE");
+	if (how == GCI_PACE_HTB && !f->htb)
+		return refuse(e, "htb", f->htb_why);
+	if (how == GCI_PACE_EDT && !f->edt)
+		return refuse(e, "edt", f->edt_why);
+	*holds = how == GCI_PACE_AUTO ? best(f) : how;
+	/* Where fq is, it is fq that keeps what the socket is told. */
+	if (*holds == GCI_PACE_TCP && f->fq) {
+		say(GCI_PACE_TCP, f, why);
+		*holds = GCI_PACE_FQ;
+		return 0;
+	}
+	say(*holds, f, why);
+	return 0;
+}
