@@ -15,7 +15,8 @@
 #include <unistd.h>
 
 #define JOIN_PATIENCE_S 30
-#define MAX_ASKED       64 /* kept; who is not heard asks again */
+#define MAX_ASKED       64    /* kept; who is not heard asks again */
+#define MAX_BUDGETS     65536 /* as many pairs as clusters can make */
 
 struct gci_control {
 	int fd, event_fd;
@@ -33,6 +34,8 @@ struct gci_control {
 	struct gci_ctl_failure verdict;
 	struct gci_ctl_wait asked[MAX_ASKED];
 	unsigned nasked;
+	struct gci_ctl_budget *budgets; /* not taken yet */
+	size_t nbudgets, budgets_cap;
 };
 
 static int local_ip(int fd, char *ip)
@@ -147,6 +150,25 @@ static void take_wait(struct gci_control *ctl, const struct gci_ctl_wait *w)
 	ctl->wake(ctl->user);
 }
 
+/* One that comes while memory is short is lost; the next one counts. */
+static void take_budget(struct gci_control *ctl, const struct gci_ctl_budget *b)
+{
+	size_t i = 0;
+
+	pthread_mutex_lock(&ctl->lock);
+	while (i < ctl->nbudgets &&
+		(ctl->budgets[i].from != b->from || ctl->budgets[i].to != b->to))
+		i++;
+	if (i < MAX_BUDGETS &&
+		!gci_grow(&ctl->budgets, &ctl->budgets_cap, i + 1, sizeof(*ctl->budgets))) {
+		ctl->budgets[i] = *b;
+		if (i == ctl->nbudgets)
+			__atomic_store_n(&ctl->nbudgets, i + 1, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&ctl->lock);
+	ctl->wake(ctl->user);
+}
+
 static void lost(struct gci_control *ctl, const char *how)
 {
 	struct gci_ctl_failure f = {.status = GCOLL_ERR_ABORTED, .rank = -1};
@@ -184,6 +206,8 @@ static void on_message(struct gci_control *ctl, const struct gci_ctl_message *m)
 		take_wait(ctl, &m->wait);
 	} else if (m->type == GCI_CTL_ASK) {
 		answer(ctl, &m->call);
+	} else if (m->type == GCI_CTL_BUDGET) {
+		take_budget(ctl, &m->budget);
 	}
 }
 
@@ -385,6 +409,21 @@ int gci_control_asked(struct gci_control *ctl, struct gci_ctl_wait *w)
 	return has;
 }
 
+int gci_control_budget(struct gci_control *ctl, struct gci_ctl_budget *b)
+{
+	size_t n;
+
+	/* As a rule there is none; whoever makes progress asks each time. */
+	if (!__atomic_load_n(&ctl->nbudgets, __ATOMIC_ACQUIRE))
+		return 0;
+	pthread_mutex_lock(&ctl->lock);
+	n = ctl->nbudgets;
+	*b = ctl->budgets[n - 1];
+	__atomic_store_n(&ctl->nbudgets, n - 1, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&ctl->lock);
+	return 1;
+}
+
 void gci_control_bye(struct gci_control *ctl)
 {
 	say(ctl, GCI_CTL_BYE);
@@ -418,6 +457,7 @@ void gci_control_free(struct gci_control *ctl)
 		close(ctl->event_fd);
 	gci_buf_free(&ctl->in);
 	gci_buf_free(&ctl->out);
+	gci_free(ctl->budgets);
 	pthread_mutex_destroy(&ctl->lock);
 	gci_free(ctl);
 }

@@ -42,6 +42,10 @@ void gci_control_wait(struct gci_control *ctl, const struct gci_ctl_wait *w);
 /* Takes what another rank has asked, 1, or 0: nothing. `wake` is called when something comes. */
 int gci_control_asked(struct gci_control *ctl, struct gci_ctl_wait *w);
 
+/* Takes a budget that the launcher has handed out since, the latest of each pair of clusters: 1, or
+ * 0: there is none. `wake` is called when one comes. */
+int gci_control_budget(struct gci_control *ctl, struct gci_ctl_budget *b);
+
 /* Says BYE. */
 void gci_control_bye(struct gci_control *ctl);
 

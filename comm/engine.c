@@ -9,6 +9,7 @@
 #include "comm/done.h"
 #include "comm/loop.h"
 #include "comm/message.h"
+#include "comm/pacing.h"
 #include "comm/request.h"
 
 #include <inttypes.h>
@@ -55,6 +56,7 @@ void gci_engine_free(struct gci_engine *e)
 	gci_calls_free(&e->calls);
 	gci_scratch_free(&e->scratch);
 	gci_recording_set(e, NULL);
+	gci_pacing_close(e);
 	gci_free(e);
 }
 
@@ -110,6 +112,14 @@ static uint64_t verdict_until(const struct gci_engine *e)
 	return e->failed_ns + gci_engine_dilated(e, VERDICT_WAIT);
 }
 
+static void take_budgets(struct gci_engine *e)
+{
+	struct gci_ctl_budget b;
+
+	while (e->ctl && gci_control_budget(e->ctl, &b))
+		gci_pacing_budget(e, b.from, b.to, b.bps);
+}
+
 int gci_engine_settled(const struct gci_engine *e)
 {
 	return !e->failure.status || !e->ctl || e->has_verdict || gci_now_ns() >= verdict_until(e);
@@ -161,7 +171,8 @@ static void on_link(void *user, int peer, struct gci_tp_link *out)
 		.congestion = a != b && *e->congestion ? e->congestion : NULL,
 		.dead_ns = e->dead_ns,
 		.unchecked = e->unchecked,
-		.path = e->data_path};
+		.path = e->data_path,
+		.pace_group = a == b ? 0 : gci_pacing_group(e, b)};
 	if (e->replay == GCI_REPLAY_ALWAYS || (e->replay == GCI_REPLAY_WAN && a != b))
 		out->replay_nbytes = REPLAY_NBYTES;
 	if (a == b && e->lanes) {
@@ -241,6 +252,7 @@ void gci_engine_after(struct gci_engine *e, uint64_t since_ns)
 {
 	if (gci_engine_check(e))
 		gci_messages_fail(e);
+	take_budgets(e);
 	gci_deadline_count(e, since_ns);
 	gci_reqs_ask(e);
 	gci_done_tell(e);

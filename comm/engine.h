@@ -25,6 +25,7 @@
 
 struct gcoll_comm;
 struct gci_loop;
+struct gci_pacing;
 struct gci_run_trace;
 struct gci_table;
 struct gci_thread;
@@ -81,6 +82,7 @@ struct gci_engine {
 
 	struct gci_thread *thread; /* comm/thread.h; NULL: the program's calls make progress */
 	struct gci_warm *warm;     /* comm/warm.h; NULL: nothing to warm up */
+	struct gci_pacing *pacing; /* comm/pacing.h; NULL: nothing is paced */
 	struct gci_loop *loop;     /* comm/loop.h: the program's own; NULL: none */
 	struct gci_sched_cache cache;
 	struct gci_scratch scratch;

@@ -3,6 +3,7 @@
 
 #include "base/prng.h"
 #include "collectives/blocks/layout.h"
+#include "comm/pacing.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -226,6 +227,7 @@ static void fill(struct gci_op *op)
 		return;
 	op->over = 1;
 	gci_list_del(&op->link);
+	gci_pacing_update(op);
 	op->done(op, op->status);
 }
 
@@ -241,6 +243,7 @@ int gci_op_start(struct gci_op *op)
 		gci_list_del(&op->link);
 		return rc;
 	}
+	gci_pacing_update(op);
 	fill(op);
 	return 0;
 }

@@ -3,6 +3,7 @@
 #include "base/units.h"
 #include "comm/comm.h"
 #include "comm/deadline.h"
+#include "comm/pacing.h"
 #include "comm/thread.h"
 #include "transport/path.h"
 #include "transport/sockopt.h"
@@ -164,6 +165,18 @@ static int set_warm(gcoll_comm *c, const char *value)
 	return 0;
 }
 
+static int set_pace(gcoll_comm *c, const char *value)
+{
+	struct gci_error e = {0};
+	enum gci_pace_how how;
+
+	if (gci_pace_parse(value, &how))
+		return gci_comm_error(
+			GCOLL_ERR_INVAL, "pace: \"%s\", expected " GCI_PACE_EXPECTED, value);
+	return gci_pacing_set(c->engine, how, &e) ? gci_comm_error(e.status, "pace: %s", e.text)
+						  : 0;
+}
+
 static const struct {
 	const char *key;
 	int early; /* before the first operation only */
@@ -172,7 +185,7 @@ static const struct {
 	{"congestion", 1, set_congestion}, {"checksum", 1, set_checksum},
 	{"data_path", 1, set_data_path}, {"replay", 1, set_replay}, {"timeout", 0, set_timeout},
 	{"order", 0, set_order}, {"tuning", 0, set_tuning}, {"spin", 0, set_spin},
-	{"record", 0, set_record}, {"warm", 1, set_warm}};
+	{"record", 0, set_record}, {"warm", 1, set_warm}, {"pace", 0, set_pace}};
 
 static int unknown_setting(const char *key)
 {
@@ -184,7 +197,8 @@ static int unknown_setting(const char *key)
 			gci_kind_name((enum gci_kind)k));
 	return gci_comm_error(GCOLL_ERR_INVAL,
 		"unknown setting \"%s\", expected %sorder, tuning, streams, socket_buffer, "
-		"congestion, checksum, data_path, replay, timeout, spin, warm or record",
+		"congestion, checksum, data_path, replay, timeout, spin, pace, warm or "
+		"record",
 		key, list);
 }
 

@@ -7,6 +7,7 @@
 #include "comm/done.h"
 #include "comm/loop.h"
 #include "comm/message.h"
+#include "comm/pacing.h"
 #include "comm/request.h"
 #include "comm/thread.h"
 #include "transport/own.h"
@@ -40,6 +41,7 @@ struct environment {
 	uint8_t secret[GCI_SECRET_NBYTES];
 	struct gci_ports ports;
 	enum gci_data_path data_path;
+	enum gci_pace_how pace;
 	const char *congestion; /* "": the kernel's */
 };
 
@@ -93,6 +95,16 @@ static int read_data_path(struct environment *env, struct gci_error *e)
 	return 0;
 }
 
+static int read_pace(struct environment *env, struct gci_error *e)
+{
+	const char *s = getenv("GRIDCOLL_PACE");
+
+	if (s && *s && gci_pace_parse(s, &env->pace))
+		return gci_error_set(
+			e, GCOLL_ERR_INVAL, "GRIDCOLL_PACE=%s, expected " GCI_PACE_EXPECTED, s);
+	return 0;
+}
+
 static int read_congestion(struct environment *env, struct gci_error *e)
 {
 	struct gci_error why = {0};
@@ -117,7 +129,7 @@ static int read_environment(struct environment *env, struct gci_error *e)
 	if (number("GRIDCOLL_SIZE", GCI_CTL_MAX_RANKS, &size, e) ||
 		number("GRIDCOLL_RANK", size ? size - 1 : 0, &rank, e) ||
 		number("GRIDCOLL_SECRET_FD", 65535, &fd, e) || read_port_range(env, e) ||
-		read_data_path(env, e) || read_congestion(env, e))
+		read_data_path(env, e) || read_congestion(env, e) || read_pace(env, e))
 		return e->status;
 	env->rank = (int)rank;
 	env->size = (int)size;
@@ -338,6 +350,8 @@ static int build(struct gci_world *w, const struct environment *env, struct gci_
 		rc = start_recording(c, e);
 	if (!rc)
 		rc = make_transport(w, c, env->secret, e);
+	if (!rc)
+		rc = gci_pacing_open(c->engine, env->pace, &w->own, e);
 	if (!rc)
 		rc = start_progress(c->engine, w->options, e);
 	if (!rc)

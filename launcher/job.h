@@ -15,7 +15,7 @@ struct gci_job_rank {
 };
 
 struct gci_job {
-	const struct gci_placement *plan;
+	struct gci_placement *plan;
 	uv_loop_t loop;
 	struct gci_server server;
 	struct gci_jobctl ctl;
@@ -59,6 +59,10 @@ void gci_job_check_end(void);
 
 /* ctl_table.c: what the job can be asked. Their `user` is the job's argv. */
 extern const struct gci_jobctl_command gci_job_commands[];
+
+/* budgets.c: a new one, from now on. GCOLL_ERR_*. */
+struct gci_budget_order;
+int gci_job_budget(const struct gci_budget_order *o, struct gci_error *e);
 
 /* Starts all agents and tells them what to run. */
 int gci_job_start(const struct gci_options *o, const struct gci_placement *p,

@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "base/nics.h"
 #include "base/units.h"
+#include "shaping/budget.h"
+#include "shaping/ladder.h"
 #include "transport/control.h"
 #include "transport/path.h"
 
@@ -26,6 +28,8 @@ enum {
 	DATA_PATH,
 	CONGESTION,
 	PARAMS,
+	PACE,
+	BUDGET,
 	DRY,
 	AGENT,
 	NETNS,
@@ -49,6 +53,8 @@ static const struct option longs[] = {
 	{"data-path", required_argument, NULL, DATA_PATH},
 	{"congestion", required_argument, NULL, CONGESTION},
 	{"params", required_argument, NULL, PARAMS},
+	{"pace", required_argument, NULL, PACE},
+	{"wan-budget", required_argument, NULL, BUDGET},
 	{"dry-run", no_argument, NULL, DRY},
 	{"agent", no_argument, NULL, AGENT},
 	{"netns", required_argument, NULL, NETNS},
@@ -78,6 +84,9 @@ const char *gci_options_help(void)
 	       "  --params FILE         open as many connections as are worth it, by what\n"
 	       "                        gridcoll probe measured\n"
 	       "  --congestion NAME     TCP's congestion control between clusters, such as bbr\n"
+	       "  --wan-budget A>B=RATE send no faster than that from cluster A to B; may be "
+	       "repeated\n"
+	       "  --pace NAME           how rates are kept: auto, fq, tcp, htb, edt, user or off\n"
 	       "  --data-path NAME      how ranks move data: auto, poll or uring (io_uring)\n"
 	       "  --quiet-prefix        do not write \"[rank] \" before each line of output\n"
 	       "  --start-timeout TIME  longest wait for the last rank to join (default 60s)\n"
@@ -140,6 +149,29 @@ static int data_path(struct gci_options *o, const char *value, struct gci_error 
 		       : 0;
 }
 
+static int pace(struct gci_options *o, const char *value, struct gci_error *e)
+{
+	enum gci_pace_how how;
+
+	o->pace = value;
+	return gci_pace_parse(value, &how) ? bad(e, "--pace", value, GCI_PACE_EXPECTED) : 0;
+}
+
+static int budget(struct gci_options *o, const char *value, struct gci_error *e)
+{
+	struct gci_budget_order order;
+	struct gci_error why = {0};
+
+	if (o->nbudgets == GCI_OPTIONS_BUDGETS)
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"more than %d --wan-budget, expected the rest in the grid file",
+			GCI_OPTIONS_BUDGETS);
+	o->budgets[o->nbudgets++] = value;
+	return gci_budget_parse(&order, value, &why)
+		       ? gci_error_set(e, why.status, "--wan-budget %s", why.text)
+		       : 0;
+}
+
 static int option(struct gci_options *o, int c, const char *value, struct gci_error *e)
 {
 	switch (c) {
@@ -171,6 +203,10 @@ static int option(struct gci_options *o, int c, const char *value, struct gci_er
 	case CONGESTION:
 		o->congestion = value;
 		return 0;
+	case PACE:
+		return pace(o, value, e);
+	case BUDGET:
+		return budget(o, value, e);
 	case PARAMS:
 		o->params = value;
 		return 0;

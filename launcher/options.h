@@ -8,6 +8,8 @@
 
 #include <stdint.h>
 
+#define GCI_OPTIONS_BUDGETS 64
+
 struct gci_options {
 	uint32_t nranks;   /* 0: as many as there are hosts */
 	uint32_t per_host; /* 0: not said */
@@ -23,7 +25,10 @@ struct gci_options {
 	const char *data_path;  /* NULL: not said */
 	const char *congestion; /* the same */
 	const char *params;     /* what was measured of the grid; NULL: nothing */
-	char **argv;            /* the command, ends in NULL */
+	const char *pace;       /* NULL: not said */
+	const char *budgets[GCI_OPTIONS_BUDGETS];
+	unsigned nbudgets;
+	char **argv; /* the command, ends in NULL */
 	/* Instead of a job: */
 	int help, version, agent;
 	const char *netns; /* of the agent */

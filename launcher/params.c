@@ -7,23 +7,6 @@
 #include "collectives/models/params_json.h"
 #include "launcher/placement.h"
 
-static int take(struct gci_placement *p, const struct gci_params *params, struct gci_error *e)
-{
-	struct gci_buf text = {0};
-	char *copy;
-
-	if (!gci_params_streams(params, &p->grid))
-		return 0;
-	gci_grid_print(&p->grid, &text);
-	copy = text.failed ? NULL : gci_strdup(gci_buf_cstr(&text));
-	gci_buf_free(&text);
-	if (!copy)
-		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	gci_free(p->grid_text);
-	p->grid_text = copy;
-	return 0;
-}
-
 int gci_placement_params(struct gci_placement *p, const struct gci_options *o, struct gci_error *e)
 {
 	struct gci_params params = {0};
@@ -37,7 +20,8 @@ int gci_placement_params(struct gci_placement *p, const struct gci_options *o, s
 		rc = gci_params_parse(
 			&params, (const char *)text.data, text.len, o->params, &p->grid, e);
 	if (!rc) {
-		rc = take(p, &params, e);
+		if (gci_params_streams(&params, &p->grid))
+			rc = gci_placement_retell(p, e);
 		gci_params_free(&params);
 	}
 	gci_buf_free(&text);

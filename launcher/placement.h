@@ -53,6 +53,19 @@ int gci_placement_table(struct gci_placement *p, const struct gci_options *o, st
  * streams get the one that they are worth. On failure nothing changes, and `e` tells why. */
 int gci_placement_params(struct gci_placement *p, const struct gci_options *o, struct gci_error *e);
 
+/* Puts the budgets that `o` gives into the grid, for each rank to find there. In a dilated lab they
+ * are the real grid's, as all rates that people give. GCOLL_ERR_INVAL: there is no such link. */
+int gci_placement_budgets(
+	struct gci_placement *p, const struct gci_options *o, struct gci_error *e);
+
+/* Makes the text that ranks are told anew, of a grid that was changed. */
+int gci_placement_retell(struct gci_placement *p, struct gci_error *e);
+
+/* The number of the link that a budget is for, among the grid's; or GCOLL_ERR_INVAL. */
+struct gci_budget_order;
+int gci_placement_link(
+	const struct gci_placement *p, const struct gci_budget_order *o, struct gci_error *e);
+
 /* For people: one line per rank. */
 struct gci_buf;
 void gci_placement_print(const struct gci_placement *p, struct gci_buf *out);

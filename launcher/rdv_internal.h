@@ -40,6 +40,8 @@ struct gci_rdv {
 	struct rdv_rank *ranks;
 	struct gci_list conns, dirty;
 	uint32_t nstrangers, njoined, nbye;
+	struct gci_ctl_budget *budgets; /* set since the grid's text was made, each pair once */
+	size_t nbudgets, budgets_cap;
 	int started, judged, start_timed_out;
 	uint64_t judged_ns;
 	uint64_t joined_ns;     /* of the first rank */

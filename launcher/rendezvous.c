@@ -57,6 +57,7 @@ void gci_rdv_free(struct gci_rdv *r)
 		gci_free(r->ranks[i].called);
 	}
 	gci_free(r->ranks);
+	gci_free(r->budgets);
 	OPENSSL_cleanse(r->config.secret, sizeof(r->config.secret));
 	gci_free(r);
 }
@@ -115,6 +116,7 @@ static void send_start(struct gci_rdv *r, uint64_t now_ns)
 		.table_digest = r->config.table_digest};
 	struct gci_buf bytes = {0};
 	uint32_t i;
+	size_t k;
 
 	m.ranks = gci_calloc(m.size, sizeof(*m.ranks));
 	for (i = 0; m.ranks && i < m.size; i++) {
@@ -123,6 +125,8 @@ static void send_start(struct gci_rdv *r, uint64_t now_ns)
 	}
 	if (m.ranks)
 		gci_ctl_put_start(&bytes, &m);
+	for (k = 0; k < r->nbudgets; k++)
+		gci_ctl_put_budget(&bytes, &r->budgets[k]);
 	for (i = 0; i < m.size; i++) {
 		struct gci_rdv_conn *c = r->ranks[i].conn;
 
@@ -136,6 +140,30 @@ static void send_start(struct gci_rdv *r, uint64_t now_ns)
 	r->started = 1;
 	gci_free(m.ranks);
 	gci_buf_free(&bytes);
+}
+
+int gci_rdv_budget(struct gci_rdv *r, const struct gci_ctl_budget *b)
+{
+	struct gci_list *it;
+	size_t i = 0;
+
+	while (i < r->nbudgets && (r->budgets[i].from != b->from || r->budgets[i].to != b->to))
+		i++;
+	if (gci_grow(&r->budgets, &r->budgets_cap, i + 1, sizeof(*r->budgets)))
+		return GCOLL_ERR_NOMEM;
+	r->budgets[i] = *b;
+	r->nbudgets += i == r->nbudgets;
+	if (!r->started) /* START brings it */
+		return 0;
+	gci_list_each (it, &r->conns) {
+		struct gci_rdv_conn *c = gci_container(it, struct gci_rdv_conn, link);
+
+		if (c->rank < 0 || c->closing)
+			continue;
+		gci_ctl_put_budget(&c->out, b);
+		mark_dirty(r, c);
+	}
+	return 0;
 }
 
 static void begin(struct gci_rdv *r, uint64_t now_ns)

@@ -76,6 +76,9 @@ void gci_rdv_closed(struct gci_rdv *r, struct gci_rdv_conn *c, uint64_t now_ns);
 /* A rank's process ended: exit status `code`, or killed by `signal` (else 0). */
 void gci_rdv_exited(struct gci_rdv *r, uint32_t rank, int code, int signal, uint64_t now_ns);
 
+/* Tells all ranks, those that have not joined yet, too. 0 or GCOLL_ERR_NOMEM. */
+int gci_rdv_budget(struct gci_rdv *r, const struct gci_ctl_budget *b);
+
 /* What the launcher itself saw, e.g. a rank that could not be started. */
 void gci_rdv_failed(
 	struct gci_rdv *r, uint32_t rank, int exit_status, const char *cause, uint64_t now_ns);

@@ -254,7 +254,7 @@ static void on_ping(uv_timer_t *t)
 	gci_job_to_all(GCI_FRAME_PING, 0);
 }
 
-static int open_job(const struct gci_options *o, const struct gci_placement *p, struct gci_error *e)
+static int open_job(const struct gci_options *o, struct gci_placement *p, struct gci_error *e)
 {
 	uint32_t i;
 	int k;
@@ -296,7 +296,7 @@ static void open_ctl(const struct gci_options *o)
 			e.text);
 }
 
-int gci_run(const struct gci_options *o, const struct gci_placement *p)
+int gci_run(const struct gci_options *o, struct gci_placement *p)
 {
 	struct gci_error e = {0};
 	int rc = open_job(o, p, &e);

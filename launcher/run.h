@@ -8,6 +8,6 @@
 
 /* Runs it and returns the job's exit status, when all its output is written. Threads may still
  * wait for standard input then: end the process by _exit. */
-int gci_run(const struct gci_options *o, const struct gci_placement *p);
+int gci_run(const struct gci_options *o, struct gci_placement *p);
 
 #endif

@@ -67,6 +67,8 @@ static int make_environment(
 		rc = add(env, gci_asprintf("GRIDCOLL_DATA_PATH=%s", o->data_path));
 	if (!rc && o->congestion)
 		rc = add(env, gci_asprintf("GRIDCOLL_CONGESTION=%s", o->congestion));
+	if (!rc && o->pace)
+		rc = add(env, gci_asprintf("GRIDCOLL_PACE=%s", o->pace));
 	return rc;
 }
 

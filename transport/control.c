@@ -86,6 +86,16 @@ void gci_ctl_put_call(struct gci_buf *out, enum gci_ctl_type type, const struct 
 	end(out, at);
 }
 
+void gci_ctl_put_budget(struct gci_buf *out, const struct gci_ctl_budget *m)
+{
+	size_t at = begin(out, GCI_CTL_BUDGET);
+
+	gci_buf_put_u32(out, m->from);
+	gci_buf_put_u32(out, m->to);
+	gci_buf_put_u64(out, m->bps);
+	end(out, at);
+}
+
 void gci_ctl_put_plain(struct gci_buf *out, enum gci_ctl_type type)
 {
 	end(out, begin(out, type));
@@ -165,6 +175,13 @@ static void read_call(struct gci_reader *r, struct gci_ctl_call *m)
 	read_text(r, m->text, sizeof(m->text));
 }
 
+static void read_budget(struct gci_reader *r, struct gci_ctl_budget *m)
+{
+	m->from = gci_read_u32(r);
+	m->to = gci_read_u32(r);
+	m->bps = gci_read_u64(r);
+}
+
 int gci_ctl_get(struct gci_buf *in, uint32_t max, struct gci_ctl_message *m, struct gci_error *e)
 {
 	struct gci_reader r = {0};
@@ -200,6 +217,9 @@ int gci_ctl_get(struct gci_buf *in, uint32_t max, struct gci_ctl_message *m, str
 	case GCI_CTL_ASK:
 	case GCI_CTL_CALLED:
 		read_call(&r, &m->call);
+		break;
+	case GCI_CTL_BUDGET:
+		read_budget(&r, &m->budget);
 		break;
 	case GCI_CTL_BEAT:
 	case GCI_CTL_BYE:

@@ -16,6 +16,7 @@
  *	WAIT ->				-> WAIT		to a rank that said BYE: it is waited for
  *	ASK ->				-> ASK		what does another rank call? to that one
  *	CALLED ->					its answer, for the verdict
+ *					<- BUDGET	how fast one cluster may send to another
  *
  * Either side treats dead_ns without any message as the other's death. */
 #ifndef GCI_TRANSPORT_CONTROL_H
@@ -48,6 +49,7 @@ enum gci_ctl_type {
 	GCI_CTL_WAIT,
 	GCI_CTL_ASK,
 	GCI_CTL_CALLED,
+	GCI_CTL_BUDGET,
 };
 
 struct gci_ctl_hello {
@@ -97,6 +99,12 @@ struct gci_ctl_call {
 	char text[GCI_CTL_CALL_TEXT]; /* CALLED: "bcast of 5 byte from rank 0 by tree" */
 };
 
+/* From now on; START's grid has those that hold at first. */
+struct gci_ctl_budget {
+	uint32_t from, to; /* clusters of the grid */
+	uint64_t bps;      /* on the wire; 0: none */
+};
+
 struct gci_ctl_message {
 	enum gci_ctl_type type;
 	union {
@@ -105,6 +113,7 @@ struct gci_ctl_message {
 		struct gci_ctl_failure failure;
 		struct gci_ctl_wait wait;
 		struct gci_ctl_call call;
+		struct gci_ctl_budget budget;
 	};
 };
 
@@ -115,6 +124,7 @@ void gci_ctl_put_failure(
 	struct gci_buf *out, enum gci_ctl_type type, const struct gci_ctl_failure *m);
 void gci_ctl_put_wait(struct gci_buf *out, const struct gci_ctl_wait *m);
 void gci_ctl_put_call(struct gci_buf *out, enum gci_ctl_type type, const struct gci_ctl_call *m);
+void gci_ctl_put_budget(struct gci_buf *out, const struct gci_ctl_budget *m);
 void gci_ctl_put_plain(struct gci_buf *out, enum gci_ctl_type type); /* BEAT, BYE */
 
 /* Takes the first message off `in`. Returns 1 with *m filled (to be freed), 0 when `in` does not

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+#include "comm/pacing.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/units.h"
+#include "comm/op.h"
+#include "shaping/budget.h"
+#include "shaping/facts.h"
+
+#include <string.h>
+
+/* Operations that move less than that change nothing: they are over before it would matter. */
+#define LEAST_NBYTES (256u << 10)
+
+/* What goes from here to one cluster of the world. */
+struct way {
+	struct gci_budget budget;
+	int senders; /* that were last counted with */
+	struct gci_pace pace;
+};
+
+struct gci_pacing {
+	enum gci_pace_how how, holds;
+	const struct gci_own *own;
+	int chosen; /* `holds` is known */
+	int nways;
+	struct way ways[]; /* [cluster] */
+};
+
+/* ---- who sends */
+
+/* Ranks of this rank's cluster that an operation lets send to `to`, a cluster of the grid. */
+static int senders_of(const struct gci_op *op, int to)
+{
+	const struct gci_topo *t = op->coll.topo;
+	int from = t->cluster[op->rank], c;
+
+	for (c = 0; c < t->nclusters && t->in_grid[c] != to; c++)
+		;
+	if (c == t->nclusters || c == from)
+		return 0;
+	return op->algorithm->traits & GCI_CAPS_SENDERS ? gci_coll_senders(&op->coll, from, c)
+							: gci_topo_size(t, from);
+}
+
+/* One with senders that are not counted, since its algorithm keeps no number of them. */
+static int is_counted(const struct gci_op *op)
+{
+	return !!(op->algorithm->traits & GCI_CAPS_SENDERS);
+}
+
+static int is_long(const struct gci_op *op)
+{
+	const struct gci_coll *c = &op->coll;
+
+	return c->counts || c->count >= LEAST_NBYTES / (c->esize ? c->esize : 1);
+}
+
+/* Operations of one communicator have the same senders, or few others; two communicators may have
+ * different ones. Those without a number of senders count where a budget must hold. */
+static int count_senders(const struct gci_engine *e, int to, int strict)
+{
+	const struct gci_list *c, *o;
+	int all = 0;
+
+	gci_list_each (c, &e->comms) {
+		const gcoll_comm *comm = gci_container(c, gcoll_comm, link);
+		int most = 0;
+
+		gci_list_each (o, &comm->ops) {
+			const struct gci_op *op = gci_container(o, struct gci_op, link);
+			int n = is_long(op) && (strict || is_counted(op)) ? senders_of(op, to) : 0;
+
+			most = n > most ? n : most;
+		}
+		all += most;
+	}
+	return all;
+}
+
+/* ---- what they may send */
+
+uint32_t gci_pacing_group(const struct gci_engine *e, int cluster)
+{
+	return (uint32_t)e->world->topo.in_grid[cluster] + 1;
+}
+
+/* 0 unless nothing can be paced. */
+static int choose(struct gci_engine *e, struct gci_error *error)
+{
+	struct gci_pacing *p = e->pacing;
+	struct gci_ladder_facts facts;
+	char why[GCI_LADDER_WHY];
+	int rc;
+
+	gci_ladder_look(&facts, p->own);
+	rc = gci_ladder_choose(p->how, &facts, &p->holds, why, error);
+	if (rc)
+		return rc;
+	p->chosen = 1;
+	gci_log(GCI_LOG_INFO, "rank %d: pacing: %s", e->rank, why);
+	return 0;
+}
+
+static void tell(const struct gci_engine *e, int to, const struct way *w)
+{
+	const struct gci_topo *t = &e->world->topo;
+	char each[16];
+
+	gci_log(GCI_LOG_INFO, "rank %d: %d of cluster %d send to cluster %d, %s each%s", e->rank,
+		w->senders, t->in_grid[t->cluster[e->rank]], t->in_grid[to],
+		w->pace.bps ? gci_format_rate(w->pace.bps, each, sizeof(each)) : "unpaced",
+		w->budget.given_bps ? " by the budget" : "");
+}
+
+static void apply(struct gci_engine *e, int to)
+{
+	struct gci_pacing *p = e->pacing;
+	struct way *w = &p->ways[to];
+	struct gci_pace pace = {GCI_PACED_BY_NOBODY, 0};
+
+	if (p->how != GCI_PACE_OFF)
+		pace.bps = gci_budget_sender(&w->budget, (unsigned)w->senders);
+	if (pace.bps && !p->chosen && choose(e, NULL))
+		return;
+	if (pace.bps)
+		pace.by = gci_ladder_paced_by(p->holds);
+	if (pace.by == w->pace.by && pace.bps == w->pace.bps)
+		return;
+	w->pace = pace;
+	tell(e, to, w);
+	gci_tp_pace(e->tp, gci_pacing_group(e, to), &pace);
+}
+
+void gci_pacing_update(const struct gci_op *op)
+{
+	struct gci_engine *e = op->comm->engine;
+	const struct gci_topo *t = &e->world->topo;
+	int to, n, mine = t->cluster[e->rank];
+
+	if (!e->pacing || !is_long(op))
+		return;
+	for (to = 0; to < e->pacing->nways; to++) {
+		struct way *w = &e->pacing->ways[to];
+
+		if (to == mine)
+			continue;
+		n = count_senders(e, t->in_grid[to], w->budget.given_bps != 0);
+		if (!n || n == w->senders)
+			continue; /* between operations all stays as it is */
+		w->senders = n < gci_topo_size(t, mine) ? n : gci_topo_size(t, mine);
+		apply(e, to);
+	}
+}
+
+void gci_pacing_budget(struct gci_engine *e, uint32_t from, uint32_t to, uint64_t bps)
+{
+	const struct gci_topo *t = &e->world->topo;
+	int c, mine = t->cluster[e->rank];
+
+	if (!e->pacing || (uint32_t)t->in_grid[mine] != from)
+		return;
+	for (c = 0; c < t->nclusters; c++) {
+		if ((uint32_t)t->in_grid[c] != to || c == mine)
+			continue;
+		e->pacing->ways[c].budget.given_bps = bps;
+		apply(e, c);
+	}
+}
+
+/* ---- */
+
+static void apply_all(struct gci_engine *e)
+{
+	int to, mine = e->world->topo.cluster[e->rank];
+
+	for (to = 0; to < e->pacing->nways; to++)
+		if (to != mine)
+			apply(e, to);
+}
+
+int gci_pacing_set(struct gci_engine *e, enum gci_pace_how how, struct gci_error *error)
+{
+	struct gci_pacing *p = e->pacing;
+	enum gci_pace_how before;
+	int rc = 0;
+
+	if (!p)
+		return 0;
+	before = p->how;
+	p->how = how;
+	p->chosen = 0;
+	/* What was asked for by name is there, or it is not: now, not when it is needed. */
+	if (how != GCI_PACE_AUTO && how != GCI_PACE_OFF)
+		rc = choose(e, error);
+	if (rc)
+		p->how = before;
+	apply_all(e);
+	return rc;
+}
+
+int gci_pacing_open(struct gci_engine *e, enum gci_pace_how how, const struct gci_own *own,
+	struct gci_error *error)
+{
+	const struct gci_topo *t = &e->world->topo;
+	int to, mine = t->cluster[e->rank], n = t->nclusters;
+	struct gci_pacing *p = gci_calloc(1, sizeof(*p) + (size_t)n * sizeof(*p->ways));
+
+	if (!p)
+		return gci_error_set(error, GCOLL_ERR_NOMEM, "out of memory");
+	p->own = own;
+	p->nways = n;
+	for (to = 0; to < n; to++) {
+		const struct gci_link *l =
+			e->grid ? gci_grid_link(e->grid, t->in_grid[mine], t->in_grid[to]) : NULL;
+
+		if (!l)
+			continue;
+		p->ways[to] = (struct way){.senders = gci_topo_senders(t, mine, to)};
+		p->ways[to].budget = (struct gci_budget){.given_bps = l->budget_bps,
+			.link_bps = l->rate_bps,
+			.nic_bps = t->nic_bps[mine]};
+	}
+	e->pacing = p;
+	return gci_pacing_set(e, how, error);
+}
+
+void gci_pacing_close(struct gci_engine *e)
+{
+	gci_free(e->pacing);
+	e->pacing = NULL;
+}
