@@ -9,8 +9,7 @@
 #include <signal.h>
 #include <string.h>
 
-#define MOST_RANKS 64 /* more could mean hundreds of connections that nobody uses */
-#define ROUNDS     24 /* of the longest round trip: TCP's slow start needs no more */
+#define ROUNDS 24 /* of the longest round trip: TCP's slow start needs no more */
 #define LEAST_NS                                                                         \
 	(10 * GCI_NS_PER_S) /* other ranks may be slower to begin; waiting costs nothing \
 			     */
@@ -22,7 +21,7 @@ struct gci_warm {
 	pthread_mutex_t lock; /* of the engine: held in each public call */
 	pthread_t id;
 	int off;
-	int begun, quit;
+	int begun, quit; /* quit: set under the lock, and read without it while planning */
 	uint64_t *stream_nbytes;
 	gcoll_comm *like_world; /* settings, and a decider of the thread's own */
 	pthread_mutex_t news;
@@ -107,7 +106,7 @@ static void *warm_up(void *arg)
 	uint64_t now, end;
 	int rc, i;
 
-	rc = gci_warm_plan(w->like_world, w->stream_nbytes);
+	rc = gci_warm_plan(w->like_world, w->stream_nbytes, &w->quit);
 	pthread_mutex_lock(&w->news);
 	w->learnt = 1;
 	pthread_mutex_unlock(&w->news);
@@ -137,7 +136,7 @@ int gci_warm_open(struct gci_engine *e)
 {
 	struct gci_warm *w;
 
-	if (e->world->topo.nclusters < 2 || e->size > MOST_RANKS)
+	if (!gci_warm_pays(&e->world->topo))
 		return 0;
 	w = gci_calloc(1, sizeof(*w));
 	if (!w)
@@ -198,7 +197,8 @@ void gci_warm_close(struct gci_engine *e)
 	if (!w)
 		return;
 	pthread_mutex_lock(&w->lock);
-	w->quit = 1;
+	gci_tp_warm(e->tp, -1, 1);
+	__atomic_store_n(&w->quit, 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&w->lock);
 	if (w->begun) {
 		gci_tp_wake(e->tp);

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "comm/warm.h"
 #include "tools/probe.h"
 
 int gct_wire_open(struct gct_wire *w, gcoll_comm *comm, uint64_t most, uint32_t streams)
@@ -12,6 +13,7 @@ int gct_wire_open(struct gct_wire *w, gcoll_comm *comm, uint64_t most, uint32_t 
 	size_t n = (size_t)comm->engine->size;
 
 	*w = (struct gct_wire){.most = most, .streams = streams};
+	gci_warm_close(comm->engine); /* its thread is not to make progress beside ours */
 	w->sent = gci_calloc(n, sizeof(*w->sent));
 	w->got = gci_calloc(n, sizeof(*w->got));
 	w->flights = gci_calloc(GCT_WIRE_MESSAGES, sizeof(*w->flights));

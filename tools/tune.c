@@ -369,8 +369,9 @@ int gct_tune(int argc, char **argv)
 		rc = gct_join("tune", &t.bench.comm);
 		if (rc)
 			return rc;
+		rc = gcoll_comm_set(t.bench.comm, "warm", "off"); /* all are to start alike */
 	}
-	rc = run(&t);
+	rc = rc ? rc : run(&t);
 	if (rc && !t.bench.comm)
 		fprintf(stderr, "gridcoll tune: %s\n", gcoll_last_error());
 	else if (rc && !t.bench.comm->engine->failure.status)

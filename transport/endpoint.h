@@ -234,11 +234,10 @@ int gci_ep_busy(const struct gci_ep *ep);
 /* Calls what is due: on_failure, piece and done of requests finished up to now. */
 void gci_ep_run(struct gci_ep *ep);
 
-/* As gci_tp_warm. 0 or the failure's status. */
+/* As gci_tp_warm. */
 int gci_ep_warm(struct gci_ep *ep, int peer, uint64_t stream_nbytes);
 /* True if there is padding to send, to this peer or any; not while a request is under way. */
 int gci_ep_wants_pads(const struct gci_ep *ep, int peer);
-int gci_ep_warming(struct gci_ep *ep); /* -1: bulk data has ended it */
 /* Kicks all peers that want padding, if no request is under way. */
 void gci_ep_resume_pads(struct gci_ep *ep);
 /* A stream that has nothing else to send; 0: none. */

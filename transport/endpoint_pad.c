@@ -12,21 +12,28 @@
 
 static const uint8_t nothing[GCI_FRAME_PAD_NBYTES];
 
-int gci_ep_warm(struct gci_ep *ep, int peer, uint64_t stream_nbytes)
+static void add(struct gci_ep *ep, int peer, uint64_t stream_nbytes)
 {
 	struct gci_ep_peer *p = gci_ep_peer(ep, peer);
 
 	if (!p || !stream_nbytes || ep->bulk)
-		return gci_ep_status(ep);
+		return;
 	if (!p->pads)
 		p->pads = gci_calloc(1, sizeof(*p->pads));
-	if (!p->pads)
-		return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for padding");
+	if (!p->pads) {
+		gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for padding");
+		return;
+	}
 	if (p->pads->most < stream_nbytes)
 		p->pads->most = stream_nbytes;
 	ep->warming = 1;
 	ep->io.kick(ep->io.user, peer);
-	return 0;
+}
+
+static void end(struct gci_ep *ep)
+{
+	ep->bulk = 1;
+	ep->warming = 0;
 }
 
 int gci_ep_wants_pads(const struct gci_ep *ep, int peer)
@@ -42,7 +49,7 @@ int gci_ep_wants_pads(const struct gci_ep *ep, int peer)
 	return 0;
 }
 
-int gci_ep_warming(struct gci_ep *ep)
+static int warming(struct gci_ep *ep)
 {
 	int i;
 
@@ -55,20 +62,29 @@ int gci_ep_warming(struct gci_ep *ep)
 	return 0;
 }
 
+int gci_ep_warm(struct gci_ep *ep, int peer, uint64_t stream_nbytes)
+{
+	if (peer >= 0)
+		add(ep, peer, stream_nbytes);
+	else if (stream_nbytes)
+		end(ep);
+	return warming(ep);
+}
+
 void gci_ep_note_bulk(struct gci_ep *ep, uint32_t nbytes)
 {
 	if (ep->bulk)
 		return;
 	ep->short_nbytes += nbytes;
-	ep->bulk = ep->short_nbytes >= BULK_NBYTES;
-	ep->warming &= !ep->bulk;
+	if (ep->short_nbytes >= BULK_NBYTES)
+		end(ep);
 }
 
 void gci_ep_resume_pads(struct gci_ep *ep)
 {
 	int i;
 
-	if (!gci_list_empty(&ep->active) || gci_ep_warming(ep) <= 0)
+	if (!gci_list_empty(&ep->active) || warming(ep) <= 0)
 		return;
 	for (i = 0; i < ep->config->size; i++)
 		if (gci_ep_wants_pads(ep, i))

@@ -178,11 +178,7 @@ static void mem_pace(struct gci_tp *tp, uint32_t group, const struct gci_pace *p
 
 static int mem_warm(struct gci_tp *tp, int peer, uint64_t stream_nbytes)
 {
-	struct gci_ep *ep = &((struct gci_mem *)tp)->ep;
-
-	if (peer >= 0)
-		gci_ep_warm(ep, peer, stream_nbytes);
-	return gci_ep_warming(ep);
+	return gci_ep_warm(&((struct gci_mem *)tp)->ep, peer, stream_nbytes);
 }
 
 static void mem_wake(struct gci_tp *tp)

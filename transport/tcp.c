@@ -123,11 +123,7 @@ static void tcp_connect(struct gci_tp *tp, int peer)
 
 static int tcp_warm(struct gci_tp *tp, int peer, uint64_t stream_nbytes)
 {
-	struct gci_ep *ep = &((struct gci_tcp *)tp)->ep;
-
-	if (peer >= 0)
-		gci_ep_warm(ep, peer, stream_nbytes);
-	return gci_ep_warming(ep);
+	return gci_ep_warm(&((struct gci_tcp *)tp)->ep, peer, stream_nbytes);
 }
 
 static void tcp_wake(struct gci_tp *tp)

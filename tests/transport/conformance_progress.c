@@ -147,6 +147,26 @@ static void padding_is_dropped(void **state)
 	free(to);
 }
 
+/* Whoever wants the connections for itself. */
+static void padding_ends_when_told(void **state)
+{
+	struct gci_tp_stats s;
+	uint64_t before;
+	struct world w;
+
+	(void)state;
+	world_open(&w, conformance_backend, 2, NULL);
+	assert_int_equal(gci_tp_warm(w.tp[0], 1, 64 * (uint64_t)MIB), 1);
+	assert_int_equal(gci_tp_warm(w.tp[0], -1, 1), -1);
+	gci_tp_stats(w.tp[0], 1, &s);
+	before = s.tx_pad_nbytes;
+	steps(&w, 50);
+	gci_tp_stats(w.tp[0], 1, &s);
+	assert_true(s.tx_pad_nbytes == before);
+	assert_int_equal(gci_tp_warm(w.tp[0], 1, MIB), -1);
+	world_close(&w);
+}
+
 /* Padding is for the time before the first bulk data. */
 static void bulk_data_ends_padding(void **state)
 {
@@ -181,6 +201,7 @@ const struct CMUnitTest conformance_progress[] = {
 	cmocka_unit_test(done_may_start_the_next),
 	cmocka_unit_test(what_is_waited_for),
 	cmocka_unit_test(padding_is_dropped),
+	cmocka_unit_test(padding_ends_when_told),
 	cmocka_unit_test(bulk_data_ends_padding),
 };
 
