@@ -170,7 +170,8 @@ static void on_link(void *user, int peer, struct gci_tp_link *out)
 		.rtt_ns = f.rtt_ns,
 		.congestion = a != b && *e->congestion ? e->congestion : NULL,
 		.dead_ns = e->dead_ns,
-		.unchecked = e->unchecked,
+		.unchecked = e->checksum == GCI_CHECKSUM_OFF ||
+			     (e->checksum == GCI_CHECKSUM_AUTO && t->one_host),
 		.path = e->data_path,
 		.pace_group = a == b ? 0 : gci_pacing_group(e, b)};
 	if (e->replay == GCI_REPLAY_ALWAYS || (e->replay == GCI_REPLAY_WAN && a != b))

@@ -41,6 +41,10 @@ struct gci_freed_comm {
 	uint64_t next_op;
 };
 
+/* Whether payload has checksums. AUTO: unless all ranks are at one machine's loopback addresses,
+ * where its bytes go from memory to memory, and pass no card, cable or switch. */
+enum gci_checksum { GCI_CHECKSUM_AUTO, GCI_CHECKSUM_ON, GCI_CHECKSUM_OFF };
+
 /* On which links the loss of a connection is made up for. Within a cluster there is one to each
  * rank, and what ends it is the host's or the program's end; acknowledgements would only cost. */
 enum gci_replay_where { GCI_REPLAY_WAN, GCI_REPLAY_ALWAYS, GCI_REPLAY_OFF };
@@ -62,7 +66,7 @@ struct gci_engine {
 	uint32_t streams;        /* per WAN peer; 0: by the grid file, or GCI_DEFAULT_STREAMS */
 	uint64_t sockbuf_nbytes; /* 0: as the link needs */
 	char congestion[16];     /* of connections between clusters; "": the kernel's */
-	int unchecked;           /* payload without checksums */
+	enum gci_checksum checksum;
 	enum gci_data_path data_path;
 	enum gci_replay_where replay;
 	uint64_t op_timeout_ns; /* waiting without any message for so long fails; GCI_NEVER */

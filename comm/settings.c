@@ -48,11 +48,16 @@ static int set_socket_buffer(gcoll_comm *c, const char *value)
 
 static int set_checksum(gcoll_comm *c, const char *value)
 {
-	if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
-		return gci_comm_error(
-			GCOLL_ERR_INVAL, "checksum: \"%s\", expected on or off", value);
-	c->engine->unchecked = !strcmp(value, "off");
-	return 0;
+	static const char *const names[] = {"auto", "on", "off"};
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		if (strcmp(value, names[i]) != 0)
+			continue;
+		c->engine->checksum = (enum gci_checksum)i;
+		return 0;
+	}
+	return gci_comm_error(GCOLL_ERR_INVAL, "checksum: \"%s\", expected auto, on or off", value);
 }
 
 static int set_data_path(gcoll_comm *c, const char *value)

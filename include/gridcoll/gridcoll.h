@@ -186,8 +186,9 @@ GCOLL_API const char *gcoll_last_error(void);
  *		the link needs more than that may reach); before the first operation only
  *	"congestion"	the congestion control of connections between clusters, such as "bbr", or
  *		"default" (the kernel's); before the first operation only
- *	"checksum"	"on" (default): payload has CRC32Cs, made by who sends and checked by who
- *		receives; "off": TCP's own sums have to do. Before the first operation only
+ *	"checksum"	"on": payload has CRC32Cs, made by who sends and checked by who receives;
+ *		"off": TCP's own sums have to do; "auto" (default): on, unless all ranks are at
+ *		one machine's loopback addresses. Before the first operation only
  *	"data_path"	how bytes get to and from sockets: "poll" (readiness), "uring" (io_uring;
  *		where it is not to be had a warning in the log says why, and "poll" takes its
  *		place), or "auto" (default, unless the environment has GRIDCOLL_DATA_PATH). Before

@@ -49,12 +49,43 @@ static void bad_arguments(void **state)
 	assert_int_equal(gcoll_comm_set(j.comm[0], "replay", "maybe"), GCOLL_ERR_INVAL);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "replay", "always"), 0);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "data_path", "uring"), 0);
+	assert_int_equal(gcoll_comm_set(j.comm[0], "checksum", "on"), 0);
+	assert_int_equal(gcoll_comm_set(j.comm[0], "checksum", "auto"), 0);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "checksum", "off"), 0);
 	assert_int_equal(gcoll_ibarrier(j.comm[0], &req), 0);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "streams", "8"), GCOLL_ERR_INVAL);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "socket_buffer", "3MB"), GCOLL_ERR_INVAL);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "checksum", "off"), GCOLL_ERR_INVAL);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "colour", "red"), GCOLL_ERR_INVAL);
+	job_close(&j);
+}
+
+static int is_unchecked(struct gci_engine *e)
+{
+	struct gci_tp_config config = gci_engine_tp_config(e);
+	struct gci_tp_link link;
+
+	config.link(e, 1, &link);
+	return link.unchecked;
+}
+
+/* Where payload has sums: by default wherever it leaves the machine. */
+static void sums_of_payload(void **state)
+{
+	struct gci_engine *e;
+	struct job j;
+
+	(void)state;
+	job_open(&j, (int[]){2, 0}, 0, 1, NULL);
+	e = j.comm[0]->engine;
+	assert_false(is_unchecked(e));
+	e->world->topo.one_host = 1;
+	assert_true(is_unchecked(e));
+	assert_int_equal(gcoll_comm_set(j.comm[0], "checksum", "on"), 0);
+	assert_false(is_unchecked(e));
+	e->world->topo.one_host = 0;
+	assert_int_equal(gcoll_comm_set(j.comm[0], "checksum", "off"), 0);
+	assert_true(is_unchecked(e));
 	job_close(&j);
 }
 
@@ -433,6 +464,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bad_arguments),
+		cmocka_unit_test(sums_of_payload),
 		cmocka_unit_test(outside_of_a_job),
 		cmocka_unit_test(bad_environment),
 		cmocka_unit_test(counts_that_do_not_fit),
