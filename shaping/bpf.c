@@ -34,6 +34,11 @@ static int say(enum libbpf_print_level level, const char *fmt, va_list args)
 	return 0;
 }
 
+void gci_bpf_quiet(void)
+{
+	libbpf_set_print(say);
+}
+
 int gci_bpf_refused(const char *what, struct gci_error *e)
 {
 	if (errno == EPERM || errno == EACCES)
@@ -49,7 +54,7 @@ int gci_bpf_load(struct bpf_object **o, enum gci_bpf_which which, struct gci_err
 	const struct object *p = &objects[which];
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = p->name);
 
-	libbpf_set_print(say);
+	gci_bpf_quiet();
 	*o = bpf_object__open_mem(p->data, p->nbytes, &opts);
 	if (!*o)
 		return gci_error_errno(e, "cannot read the eBPF program %s", p->name);

@@ -8,7 +8,7 @@
  *	...
  *	bpf_object__close(o);
  *
- * libbpf's own messages go to our log at debug level. */
+ * libbpf's own messages go to our log at debug level, once gci_bpf_quiet() was called. */
 #ifndef GCI_SHAPING_BPF_H
 #define GCI_SHAPING_BPF_H
 
@@ -17,6 +17,8 @@
 struct bpf_object;
 
 enum gci_bpf_which { GCI_BPF_EDT, GCI_BPF_SOCKOPS };
+
+void gci_bpf_quiet(void);
 
 /* Into the kernel, with maps of its own, attached to nothing. GCOLL_ERR_UNSUPPORTED with the reason
  * where the kernel does not take it or this process may not. */

@@ -39,6 +39,7 @@ static int begin(struct gci_edt *d, const char *dev, int *ifindex, struct gci_er
 	*d = (struct gci_edt){.hook = {.prog_fd = -1, .link_fd = -1},
 		.tables = {-1, -1, -1, -1, -1, 0},
 		.hold = {.fd = -1}};
+	gci_bpf_quiet();
 	*ifindex = (int)if_nametoindex(dev);
 	if (!*ifindex)
 		return gci_error_set(e, GCOLL_ERR_INVAL, "there is no network device %s", dev);
@@ -290,6 +291,13 @@ unsigned gci_edt_list(struct gci_edt *d, struct gci_edt_class out[GCI_EDT_CLASSE
 unsigned gci_edt_nets(struct gci_edt *d, int number, struct gci_net *out, unsigned max)
 {
 	return gci_edt_tables_nets(&d->tables, number, out, max);
+}
+
+const char *gci_edt_how(const struct gci_edt *d)
+{
+	return d->hook.at != GCI_EDT_TCX ? "clsact filter"
+	       : d->hook.link_fd >= 0    ? "TCX link"
+					 : "TCX";
 }
 
 int gci_edt_clear(const char *dev, struct gci_error *e)

@@ -1,0 +1,144 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Earliest departure times for real: the program in the lab's kernel (6.1: no TCX, no BTF), fq below
+# it, several processes that send. Skipped (77) where no lab can be.
+#
+# Set by meson: GRIDCOLL, LAB_RATES. "quick" or "long". Rates may be too low by any amount, since a
+# busy machine is slow; too high they never are.
+set -u
+
+if [ "${GRIDCOLL_TEST_SANITIZED:-0}" = 1 ] || ! command -v linux.uml >/dev/null; then
+	echo "SKIP: no lab here (linux.uml is missing, or the programs are sanitized)"
+	exit 77
+fi
+work=$(mktemp -d /tmp/gridcoll-test-XXXXXX) || exit 1
+trap 'rm -rf "$work"' EXIT
+export GRIDCOLL LAB_RATES
+failures=0
+ok() { echo "ok: $1"; }
+bad() {
+	echo "FAILED: $1"
+	failures=$((failures + 1))
+}
+check() { # NAME COMMAND...
+	name=$1
+	shift
+	if "$@"; then ok "$name"; else bad "$name"; fi
+}
+value() { sed -n "s/^$1 //p" "$work/out"; }
+between() { # VALUE LOW HIGH
+	awk -v v="$1" -v l="$2" -v h="$3" 'BEGIN { exit !(v != "" && v + 0 >= l && v + 0 < h) }' ||
+		{ echo "  got \"$1\", expected $2 ... $3"; return 1; }
+}
+
+cat >"$work/two.grid" <<'G'
+[cluster a]
+hosts = a1
+[cluster b]
+hosts = b1
+[link a b]
+rate = 400Mbit
+delay = 2ms
+queue = 2MB
+G
+cat >"$work/quick.sh" <<'G'
+set -u
+at() { host=$1; shift; ip netns exec "gcl-$host" "$@"; }
+shape() { at a1 "$GRIDCOLL" shape "$@"; }
+field() { shape --json | sed -n "s/.*\"$1\": *\([^,]*\).*/\1/p"; }
+filters() { at a1 tc filter show dev eth0 egress | grep -c gci_edt; }
+holder() { # NUMBER RATE: a job in the background that holds class b; its process in $pid
+	mkfifo "/run/in$1"
+	at a1 "$LAB_RATES" hold eth0 b "$2" 10.2.0.0/16 <"/run/in$1" >"/run/out$1" &
+	pid=$!
+	eval "exec $((3 + $1))>/run/in$1"
+	for _ in $(seq 200); do grep -q holds "/run/out$1" && return; sleep 0.05; done
+}
+at b1 "$LAB_RATES" take 7000 &
+
+# Two jobs share a class, at the lower rate; what one of them is killed with, the next one finds.
+holder 1 80Mbit
+first=$pid
+holder 2 60Mbit
+echo "both $(field rate_bps) $(field holders) $(filters)"
+kill -9 "$pid"
+wait "$pid" 2>/dev/null
+holder 3 100Mbit
+echo "killed $(field rate_bps) $(field holders)"
+exec 6>&-
+wait "$pid"
+echo "left $(field rate_bps) $(field holders)"
+kill -9 "$first"
+wait "$first" 2>/dev/null
+echo "crashed $(filters)"
+
+# An operator's class, over the leavings; its rate is changed while traffic flows.
+shape set --dev eth0 c 10Mbit 10.9.0.0/16 || exit 1
+echo "operator $(filters) $(shape --json | grep -c '"class"') $(field holders)"
+shape set --dev eth0 b 40Mbit 10.2.0.0/16
+(sleep 3; shape set --dev eth0 b 120Mbit) &
+echo "rate $(at a1 "$LAB_RATES" send 10.2.0.1 7000 8 1 eth0 40Mbit)"
+wait $!
+echo "faster $(at a1 "$LAB_RATES" send 10.2.0.1 7000 1 1 eth0 120Mbit)"
+echo "counted $(field bytes | tail -1) $(field packets | tail -1)"
+shape clear c
+echo "one $(shape --json | grep -c '"class"') $(filters)"
+
+# Another's filter and qdisc stay.
+at a1 tc filter add dev eth0 ingress protocol ip prio 7 matchall action ok
+shape clear
+echo "foreign $(filters) $(at a1 tc filter show dev eth0 ingress | grep -c matchall)"
+at a1 tc filter del dev eth0 ingress
+at a1 tc qdisc del dev eth0 clsact
+shape set --dev eth0 b 1Gbit 10.2.0.0/16
+shape clear b
+echo "clean $(at a1 tc qdisc show dev eth0 | grep -c clsact)"
+at a1 tc qdisc replace dev eth0 root pfifo
+shape set --dev eth0 b 1Gbit 10.2.0.0/16 2>/run/why
+echo "refused $? $(cat /run/why)"
+G
+cat >"$work/long.sh" <<'G'
+at() { host=$1; shift; ip netns exec "gcl-$host" "$@"; }
+at b1 "$LAB_RATES" take 7000 &
+for rate in 20Mbit 50Mbit 200Mbit; do
+	for flows in 1 8; do
+		at a1 "$GRIDCOLL" shape set --dev eth0 b $rate 10.2.0.0/16
+		echo "$rate-$flows $(at a1 "$LAB_RATES" send 10.2.0.1 7000 $flows 10 eth0 $rate)"
+	done
+done
+G
+cd "$work" || exit 1
+timeout 200 "$GRIDCOLL" lab run --quiet --backend uml two.grid -- sh "$1.sh" >out 2>err
+check "the lab ran" [ $? = 0 ]
+sed 's/^/  /' out err
+
+if [ "$1" = long ]; then
+	# As the figures are meant to be: where nothing else runs, within 5 % and 10 %.
+	while read -r name _ mean _ least most _ tenth_least tenth_most; do
+		check "$name: mean" between "$mean" 0.95 1.05
+		check "$name: each second" between "$least" 0.95 1.05
+		check "$name: and at most" between "$most" 0.95 1.05
+		check "$name: each tenth" between "$tenth_least" 0.90 1.10
+		check "$name: and at most" between "$tenth_most" 0.90 1.10
+	done <out
+	check "six figures" [ "$(wc -l <out)" = 6 ]
+	[ $failures = 0 ]
+	exit
+fi
+check "two jobs, one program, the lower rate" [ "$(value both)" = "60000000 2 1" ]
+check "what a killed job asked for is forgotten" [ "$(value killed)" = "80000000 2" ]
+check "a job that ends takes back what it asked for" [ "$(value left)" = "80000000 1" ]
+check "without TCX a killed job leaves the program" [ "$(value crashed)" = 1 ]
+check "which the next one cleans up after" [ "$(value operator)" = "1 1 1" ]
+check "eight processes together are not too fast" \
+	between "$(value rate | cut -d' ' -f2)" 0.2 1.05
+check "a changed rate holds, for one" between "$(value faster | cut -d' ' -f2)" 0.4 1.05
+check "bytes are counted" between "$(value counted | cut -d' ' -f1)" 10000000 1000000000
+check "packets of at most 1514 bytes" awk -v c="$(value counted)" \
+	'BEGIN { split(c, a, " "); exit !(a[1] / a[2] > 1000 && a[1] / a[2] <= 1514) }'
+check "one class is cleared, the other stays" [ "$(value one)" = "1 1" ]
+check "clear leaves others' filters alone" [ "$(value foreign)" = "0 1" ]
+check "and no qdisc of its own" [ "$(value clean)" = 0 ]
+check "without fq it is refused" [ "$(value refused | cut -d' ' -f1)" = 1 ]
+check "with the reason" grep -q "pfifo instead of fq: tc qdisc replace dev eth0 root fq" out
+[ $failures = 0 ]

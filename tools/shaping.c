@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT
+ * gridcoll shape: rates for all that this host sends to a cluster, set by hand and looked at. */
+#include "base/mem.h"
+#include "base/units.h"
+#include "shaping/edt.h"
+#include "tools/json_out.h"
+#include "tools/tools.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <net/if.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char help[] =
+	"usage: gridcoll shape [status] [--dev DEVICE] [--json]\n"
+	"       gridcoll shape set --dev DEVICE CLASS RATE [NETWORK...]\n"
+	"       gridcoll shape clear [--dev DEVICE] [CLASS]\n"
+	"One rate for all that this host sends to some networks, by whatever process:\n"
+	"earliest departure times by eBPF. Needs root, and fq on the device.\n"
+	"  status            what is shaped, by whom, and what it has sent (default)\n"
+	"  set               CLASS, e.g. the name of a cluster, may get RATE (e.g. 4Gbit; 0bit\n"
+	"                    counts only) from now on, until it is cleared; NETWORKs, e.g.\n"
+	"                    10.2.0.0/16, are added to those that it has\n"
+	"  clear             take back what was set for CLASS; without CLASS, take away all\n"
+	"                    that gridcoll put there, of jobs that run, too\n"
+	"  -d, --dev DEVICE  default for status and clear: every device\n"
+	"  -j, --json        for programs\n"
+	"  -h, --help        this text\n";
+
+struct options {
+	const char *dev;
+	int json;
+	char **words; /* what is no option */
+	int nwords;
+};
+
+static int complain(const struct gci_error *e)
+{
+	fprintf(stderr, "gridcoll shape: %s\n", e->text);
+	return e->status == GCOLL_ERR_INVAL ? GCT_USAGE : GCT_FAILED;
+}
+
+static int parse(struct options *o, int argc, char **argv)
+{
+	static const struct option longs[] = {{"dev", 1, NULL, 'd'}, {"json", 0, NULL, 'j'},
+		{"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
+	int c;
+
+	optind = 1;
+	while ((c = getopt_long(argc, argv, ":d:jh", longs, NULL)) != -1) {
+		switch (c) {
+		case 'd':
+			o->dev = optarg;
+			break;
+		case 'j':
+			o->json = 1;
+			break;
+		case 'h':
+			gct_help(help);
+			return -1;
+		default:
+			return gct_wrong_option("shape", argv, longs, c);
+		}
+	}
+	o->words = argv + optind;
+	o->nwords = argc - optind;
+	return 0;
+}
+
+/* --- status
+ * ----------------------------------------------------------------------------------------- */
+
+struct shown {
+	const struct options *o;
+	json_t *devices; /* with --json */
+	int failed;
+	unsigned n;
+};
+
+static void show_class(struct gci_edt *edt, const struct gci_edt_class *c)
+{
+	char rate[24] = "no limit", sent[16], waited[16], text[GCI_NET_TEXT];
+	struct gci_net *nets = gci_calloc(GCI_EDT_NETS, sizeof(*nets));
+	unsigned n = nets ? gci_edt_nets(edt, c->number, nets, GCI_EDT_NETS) : 0, i;
+	unsigned jobs = c->holders - !!c->standing;
+
+	if (c->bps)
+		gci_format_rate(c->bps, rate, sizeof(rate));
+	printf("  %-12s %s, set by %s%s", c->name, rate, c->standing ? "hand" : "",
+		c->standing && jobs ? " and " : "");
+	if (jobs)
+		printf("%u job%s", jobs, jobs == 1 ? "" : "s");
+	printf("\n    sent %s in %" PRIu64 " packets",
+		gci_format_bytes(c->counters.nbytes, sent, sizeof(sent)), c->counters.packets);
+	if (c->bps)
+		printf(", the longest wait %s, dropped %" PRIu64,
+			gci_format_time(c->counters.waited_ns, waited, sizeof(waited)),
+			c->counters.dropped);
+	printf("\n    to");
+	for (i = 0; i < n; i++)
+		printf(" %s", gci_net_text(&nets[i], text));
+	printf("\n");
+	gci_free(nets);
+}
+
+static json_t *class_json(struct gci_edt *edt, const struct gci_edt_class *c, int *failed)
+{
+	struct gci_net *nets = gci_calloc(GCI_EDT_NETS, sizeof(*nets));
+	unsigned n = nets ? gci_edt_nets(edt, c->number, nets, GCI_EDT_NETS) : 0, i;
+	const struct {
+		const char *key;
+		uint64_t value;
+	} numbers[] = {{"rate_bps", c->bps}, {"horizon_ns", c->horizon_ns}, {"holders", c->holders},
+		{"bytes", c->counters.nbytes}, {"packets", c->counters.packets},
+		{"dropped_packets", c->counters.dropped},
+		{"dropped_bytes", c->counters.dropped_nbytes},
+		{"longest_wait_ns", c->counters.waited_ns}};
+	json_t *o = json_object(), *list = json_array();
+	char text[GCI_NET_TEXT];
+
+	gct_json_set(o, "class", json_string(c->name), failed);
+	gct_json_set(o, "set_by_hand", json_boolean(c->standing), failed);
+	for (i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		gct_json_set(o, numbers[i].key, gct_json_whole(numbers[i].value), failed);
+	for (i = 0; i < n; i++)
+		gct_json_append(list, json_string(gci_net_text(&nets[i], text)), failed);
+	gct_json_set(o, "networks", list, failed);
+	*failed |= !nets;
+	gci_free(nets);
+	return o;
+}
+
+static void show_device(struct shown *s, struct gci_edt *edt, const char *dev)
+{
+	struct gci_edt_class *c = gci_calloc(GCI_EDT_CLASSES, sizeof(*c));
+	unsigned n = c ? gci_edt_list(edt, c) : 0, i;
+	json_t *classes = s->devices ? json_array() : NULL, *o;
+
+	s->failed |= !c;
+	if (!classes)
+		printf("%s: earliest departure times, %s\n", dev, gci_edt_how(edt));
+	for (i = 0; i < n; i++) {
+		if (classes)
+			gct_json_append(classes, class_json(edt, &c[i], &s->failed), &s->failed);
+		else
+			show_class(edt, &c[i]);
+	}
+	if (classes) {
+		o = json_object();
+		gct_json_set(o, "device", json_string(dev), &s->failed);
+		gct_json_set(o, "attached", json_string(gci_edt_how(edt)), &s->failed);
+		gct_json_set(o, "classes", classes, &s->failed);
+		gct_json_append(s->devices, o, &s->failed);
+	}
+	gci_free(c);
+	s->n++;
+}
+
+/* Calls `each` for --dev or, without, for all devices of this network namespace, until it fails. */
+static int for_devices(const char *dev, int (*each)(const char *dev, void *arg), void *arg)
+{
+	struct if_nameindex *all, *i;
+	int rc = 0;
+
+	if (dev)
+		return each(dev, arg);
+	all = if_nameindex();
+	if (!all) {
+		fprintf(stderr, "gridcoll shape: no list of devices: %s\n", strerror(errno));
+		return GCT_FAILED;
+	}
+	for (i = all; !rc && i->if_name; i++)
+		rc = each(i->if_name, arg);
+	if_freenameindex(all);
+	return rc;
+}
+
+static int status_of(const char *dev, void *arg)
+{
+	struct gci_error e = {0};
+	struct gci_edt *edt;
+
+	if (gci_edt_look(&edt, dev, &e))
+		return complain(&e);
+	if (edt)
+		show_device(arg, edt, dev);
+	gci_edt_close(edt);
+	return GCT_OK;
+}
+
+static int status(const struct options *o)
+{
+	struct shown s = {.o = o, .devices = o->json ? json_array() : NULL};
+	struct gci_buf out = {0};
+	int rc;
+
+	if (o->nwords)
+		return gct_wrong("shape", "argument \"%s\", expected options only", o->words[0]);
+	rc = for_devices(o->dev, status_of, &s);
+	if (o->json) {
+		s.failed = gct_json_print(s.devices, s.failed, &out);
+		if (!rc && !s.failed)
+			fputs(gci_buf_cstr(&out), stdout);
+		gci_buf_free(&out);
+	} else if (!rc && !s.n) {
+		printf("nothing is shaped\n");
+	}
+	if (s.failed)
+		fprintf(stderr, "gridcoll shape: out of memory\n");
+	return rc ? rc : s.failed ? GCT_FAILED : GCT_OK;
+}
+
+/* --- set and clear
+ * ---------------------------------------------------------------------------------- */
+
+/* The number of a class, or -1. */
+static int find_class(struct gci_edt *edt, const char *name, struct gci_edt_class *found)
+{
+	struct gci_edt_class *c = gci_calloc(GCI_EDT_CLASSES, sizeof(*c));
+	unsigned n = c ? gci_edt_list(edt, c) : 0, i;
+	int number = -1;
+
+	for (i = 0; i < n && number < 0; i++)
+		if (!strcmp(c[i].name, name)) {
+			*found = c[i];
+			number = c[i].number;
+		}
+	gci_free(c);
+	return number;
+}
+
+static int parse_nets(char **words, int n, struct gci_net **nets)
+{
+	struct gci_error e = {0};
+	int i, rc = GCT_OK;
+
+	*nets = gci_calloc((size_t)n + 1, sizeof(**nets));
+	if (!*nets)
+		rc = gct_wrong("shape", "out of memory");
+	for (i = 0; !rc && i < n; i++)
+		if (gci_net_parse(&(*nets)[i], words[i], &e))
+			rc = complain(&e);
+	return rc;
+}
+
+static int apply(const struct options *o, uint64_t bps, const struct gci_net *nets, size_t n)
+{
+	const char *name = o->words[0];
+	struct gci_edt_class c;
+	struct gci_error e = {0};
+	struct gci_edt *edt;
+	char rate[24];
+	int rc = GCT_OK;
+
+	if (gci_edt_open(&edt, o->dev, GCI_EDT_STANDING, &e))
+		return complain(&e);
+	if (!n && find_class(edt, name, &c) < 0)
+		rc = gct_wrong("shape", "set: class %s is new, expected its networks", name);
+	else if (gci_edt_class(edt, name, nets, n, bps, &e) < 0)
+		rc = complain(&e);
+	else if (find_class(edt, name, &c) >= 0 && c.bps != bps)
+		fprintf(stderr, "gridcoll shape: %s gets %s: a job asked for less\n", name,
+			gci_format_rate(c.bps, rate, sizeof(rate)));
+	gci_edt_close(edt);
+	return rc;
+}
+
+static int set(const struct options *o)
+{
+	struct gci_net *nets = NULL;
+	uint64_t bps;
+	int rc;
+
+	if (!o->dev || o->nwords < 2)
+		return gct_wrong("shape", "set: expected --dev DEVICE CLASS RATE [NETWORK...]");
+	if (gci_parse_rate(o->words[1], &bps))
+		return gct_wrong("shape", "set: \"%s\", expected " GCI_RATE_EXPECTED, o->words[1]);
+	rc = parse_nets(o->words + 2, o->nwords - 2, &nets);
+	rc = rc ? rc : apply(o, bps, nets, (size_t)o->nwords - 2);
+	gci_free(nets);
+	return rc;
+}
+
+static int clear_class(const char *dev, void *arg)
+{
+	struct gci_edt_class c;
+	struct gci_error e = {0};
+	struct gci_edt *edt;
+	int number, rc = GCT_OK;
+
+	/* First a look: opening would put the program there. */
+	if (gci_edt_look(&edt, dev, &e))
+		return complain(&e);
+	number = edt ? find_class(edt, *(char **)arg, &c) : -1;
+	gci_edt_close(edt);
+	if (number < 0 || !c.standing)
+		return GCT_OK;
+	if (gci_edt_open(&edt, dev, GCI_EDT_STANDING, &e))
+		return complain(&e);
+	if (gci_edt_drop(edt, number, &e))
+		rc = complain(&e);
+	gci_edt_close(edt);
+	return rc;
+}
+
+static int clear_all(const char *dev, void *arg)
+{
+	struct gci_error e = {0};
+
+	(void)arg;
+	return gci_edt_clear(dev, &e) < 0 ? complain(&e) : GCT_OK;
+}
+
+static int clear(const struct options *o)
+{
+	if (o->nwords > 1)
+		return gct_wrong("shape", "clear: \"%s\" is too much", o->words[1]);
+	return for_devices(o->dev, o->nwords ? clear_class : clear_all, o->words);
+}
+
+int gct_shape_command(int argc, char **argv)
+{
+	static const struct verb {
+		const char *name;
+		int (*run)(const struct options *o);
+	} verbs[] = {{"status", status}, {"set", set}, {"clear", clear}};
+	struct options o = {0};
+	int rc = parse(&o, argc, argv);
+	size_t i;
+
+	if (rc)
+		return rc < 0 ? GCT_OK : rc;
+	if (!o.nwords)
+		return status(&o);
+	for (i = 0; i < sizeof(verbs) / sizeof(*verbs); i++)
+		if (!strcmp(o.words[0], verbs[i].name)) {
+			o.words++;
+			o.nwords--;
+			return verbs[i].run(&o);
+		}
+	return gct_wrong("shape", "\"%s\", expected status, set or clear", o.words[0]);
+}
