@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "shaping/edt_shared.h"
+#include "shaping/trie_shared.h"
 
 #define NS_PER_S 1000000000ull
 #define TRIES    32
@@ -39,9 +40,9 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, GCI_EDT_MAX_NETS);
-	__type(key, struct gci_edt_net);
-	__type(value, struct gci_edt_dest);
+	__uint(max_entries, GCI_TRIE_MAX);
+	__type(key, struct gci_trie_key);
+	__type(value, struct gci_trie_value);
 } edt_nets SEC(".maps");
 
 struct {
@@ -54,8 +55,8 @@ struct {
 /* Where it goes; NULL: to nobody we know. */
 static __always_inline __u32 *class_of(struct __sk_buff *skb)
 {
-	struct gci_edt_net to = {.bits = 128};
-	struct gci_edt_dest *dest;
+	struct gci_trie_key to = {.bits = 128};
+	struct gci_trie_value *dest;
 
 	if (skb->protocol == bpf_htons(ETH_P_IP)) {
 		to.ip[10] = to.ip[11] = 0xff;

@@ -9,6 +9,7 @@
 #include "shaping/edt_hook.h"
 #include "shaping/edt_tables.h"
 #include "shaping/qdisc.h"
+#include "shaping/trie.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -290,7 +291,7 @@ unsigned gci_edt_list(struct gci_edt *d, struct gci_edt_class out[GCI_EDT_CLASSE
 
 unsigned gci_edt_nets(struct gci_edt *d, int number, struct gci_net *out, unsigned max)
 {
-	return gci_edt_tables_nets(&d->tables, number, out, max);
+	return gci_trie_list(d->tables.nets, number, out, max);
 }
 
 const char *gci_edt_how(const struct gci_edt *d)

@@ -9,7 +9,6 @@
 #define GCI_EDT_VERSION   1
 #define GCI_EDT_PROGRAM   "gci_edt"
 #define GCI_EDT_MAX_CLASS 64
-#define GCI_EDT_MAX_NETS  4096
 #define GCI_EDT_MAX_HOLDS 1024
 
 /* edt_about: one entry. */
@@ -31,17 +30,6 @@ struct gci_edt_clock {
 	__u64 nbytes, packets;
 	__u64 dropped, dropped_nbytes;
 	__u64 waited_ns;
-};
-
-/* edt_nets: destination -> class, the longest prefix first. IPv4 as ::ffff:a.b.c.d. */
-struct gci_edt_net {
-	__u32 bits;
-	__u8 ip[16];
-};
-
-struct gci_edt_dest {
-	__u32 class;
-	__u32 bits; /* those of its key: whoever looks it up sees which entry it was */
 };
 
 /* edt_holds: what each holder asked for. */

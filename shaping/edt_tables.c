@@ -3,6 +3,8 @@
 
 #include "base/mem.h"
 #include "shaping/bpf.h"
+#include "shaping/trie.h"
+#include "shaping/trie_shared.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -24,7 +26,7 @@ static void take_map(struct gci_edt_tables *t, int fd, const struct bpf_map_info
 		{"edt_about", &t->about, sizeof(uint32_t), sizeof(struct gci_edt_about)},
 		{"edt_rates", &t->rates, sizeof(uint32_t), sizeof(struct gci_edt_rate)},
 		{"edt_clocks", &t->clocks, sizeof(uint32_t), sizeof(struct gci_edt_clock)},
-		{"edt_nets", &t->nets, sizeof(struct gci_edt_net), sizeof(struct gci_edt_dest)},
+		{"edt_nets", &t->nets, sizeof(struct gci_trie_key), sizeof(struct gci_trie_value)},
 		{"edt_holds", &t->holds, sizeof(struct gci_edt_hold_key),
 			sizeof(struct gci_edt_hold)},
 	};
@@ -154,109 +156,19 @@ int gci_edt_tables_class(const struct gci_edt_tables *t, const char *name, struc
 	return unused;
 }
 
-static struct gci_edt_net to_key(const struct gci_net *net)
-{
-	struct gci_edt_net k = {.bits = net->bits};
-
-	if (net->six == 6) {
-		memcpy(k.ip, net->ip, 16);
-	} else {
-		k.bits += 96;
-		k.ip[10] = k.ip[11] = 0xff;
-		memcpy(k.ip + 12, net->ip, 4);
-	}
-	return k;
-}
-
-static struct gci_net to_net(const struct gci_edt_net *k)
-{
-	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-	struct gci_net net = {.six = 6, .bits = (uint8_t)k->bits};
-
-	if (k->bits >= 96 && !memcmp(k->ip, mapped, 12)) {
-		net.six = 4;
-		net.bits = (uint8_t)(k->bits - 96);
-		memcpy(net.ip, k->ip + 12, 4);
-	} else {
-		memcpy(net.ip, k->ip, 16);
-	}
-	return net;
-}
-
-/* The class of exactly this entry, or -1. */
-static int class_of(const struct gci_edt_tables *t, const struct gci_edt_net *key)
-{
-	struct gci_edt_dest dest;
-
-	if (bpf_map_lookup_elem(t->nets, key, &dest) || dest.bits != key->bits)
-		return -1;
-	return (int)dest.class;
-}
-
-static int check_nets(const struct gci_edt_tables *t, int number, const struct gci_net *nets,
+int gci_edt_tables_route(const struct gci_edt_tables *t, int number, const struct gci_net *nets,
 	size_t n, struct gci_error *e)
 {
 	struct gci_edt_rate r = {.name = "?"};
 	char text[GCI_NET_TEXT];
-	size_t i;
+	int other;
+	size_t i = gci_trie_find_other(t->nets, nets, n, number, &other);
 
-	for (i = 0; i < n; i++) {
-		struct gci_edt_net key = to_key(&nets[i]);
-		int has = class_of(t, &key);
-
-		if (has < 0 || has == number)
-			continue;
-		gci_edt_tables_rate(t, has, &r);
-		return gci_error_set(e, GCOLL_ERR_INVAL, "%s belongs to class %s already",
-			gci_net_text(&nets[i], text), r.name);
-	}
-	return 0;
-}
-
-int gci_edt_tables_route(const struct gci_edt_tables *t, int number, const struct gci_net *nets,
-	size_t n, struct gci_error *e)
-{
-	char text[GCI_NET_TEXT];
-	size_t i;
-	int rc = check_nets(t, number, nets, n, e);
-
-	for (i = 0; !rc && i < n; i++) {
-		struct gci_edt_net key = to_key(&nets[i]);
-		struct gci_edt_dest dest = {(uint32_t)number, key.bits};
-
-		if (bpf_map_update_elem(t->nets, &key, &dest, BPF_ANY))
-			rc = gci_error_errno(e, "cannot add %s (at most %d networks)",
-				gci_net_text(&nets[i], text), GCI_EDT_MAX_NETS);
-	}
-	return rc;
-}
-
-/* Entries of a class; they are taken away where `forget` says so. */
-static unsigned walk_nets(
-	const struct gci_edt_tables *t, int number, struct gci_net *out, unsigned max, int forget)
-{
-	struct gci_edt_net key, next;
-	unsigned n = 0;
-	int rc = bpf_map_get_next_key(t->nets, NULL, &next);
-
-	while (!rc) {
-		key = next;
-		rc = bpf_map_get_next_key(t->nets, &key, &next);
-		if (class_of(t, &key) != number)
-			continue;
-		if (n < max)
-			out[n] = to_net(&key);
-		n++;
-		if (forget)
-			bpf_map_delete_elem(t->nets, &key);
-	}
-	return n;
-}
-
-unsigned gci_edt_tables_nets(
-	const struct gci_edt_tables *t, int number, struct gci_net *out, unsigned max)
-{
-	return walk_nets(t, number, out, max, 0);
+	if (i == n)
+		return gci_trie_add(t->nets, nets, n, number, e);
+	gci_edt_tables_rate(t, other, &r);
+	return gci_error_set(e, GCOLL_ERR_INVAL, "%s belongs to class %s already",
+		gci_net_text(&nets[i], text), r.name);
 }
 
 static struct gci_edt_hold_key hold_key(const struct gci_hold *h, int number)
@@ -332,7 +244,7 @@ static void settle_class(
 			holders++;
 		}
 	if (!holders) {
-		walk_nets(t, number, NULL, 0, 1);
+		gci_trie_remove(t->nets, number);
 		bpf_map_update_elem(t->rates, &key, &none, BPF_ANY);
 	} else if (bps != r.bps) {
 		r.bps = bps;

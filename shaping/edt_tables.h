@@ -45,8 +45,6 @@ int gci_edt_tables_rate(const struct gci_edt_tables *t, int number, struct gci_e
 /* All or none of them. */
 int gci_edt_tables_route(const struct gci_edt_tables *t, int number, const struct gci_net *nets,
 	size_t n, struct gci_error *e);
-unsigned gci_edt_tables_nets(
-	const struct gci_edt_tables *t, int number, struct gci_net *out, unsigned max);
 
 /* What this holder (h->id; 0: an operator) asks for; number GCI_EDT_MAX_CLASS: to be counted. */
 int gci_edt_tables_ask(const struct gci_edt_tables *t, const struct gci_hold *h, int number,

@@ -6,7 +6,7 @@
 #include "shaping/bpf.h"
 #include "shaping/edt_hook.h"
 #include "shaping/edt_tables.h"
-#include "shaping/qdisc.h"
+#include "shaping/trie.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -342,7 +342,7 @@ static void test_holders(void **state)
 	/* One net, one class. */
 	assert_int_equal(gci_edt_tables_class(&l.tables, "tokyo", &e), n);
 	assert_int_equal(gci_edt_tables_route(&l.tables, n, &net, 1, &e), 0);
-	assert_int_equal(gci_edt_tables_nets(&l.tables, n, out, 4), 1);
+	assert_int_equal(gci_trie_list(l.tables.nets, n, out, 4), 1);
 	assert_int_equal(gci_edt_tables_route(&l.tables, n + 1, &net, 1, &e), GCOLL_ERR_INVAL);
 	assert_string_equal(e.text, "10.2.0.0/16 belongs to class tokyo already");
 	gci_error_clear(&e);
@@ -362,7 +362,7 @@ static void test_holders(void **state)
 	assert_int_equal(gci_edt_tables_settle(&l.tables, &c, &left, &e), 0);
 	assert_int_equal(left, 0);
 	assert_int_equal(gci_edt_tables_rate(&l.tables, n, &r), GCOLL_ERR_INVAL);
-	assert_int_equal(gci_edt_tables_nets(&l.tables, n, out, 4), 0);
+	assert_int_equal(gci_trie_list(l.tables.nets, n, out, 4), 0);
 	gci_hold_close(&a);
 	gci_hold_close(&c);
 	unload(&l);

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ * Networks as the kernel's programs look them up: entries of an LPM trie, destination -> class, the
+ * longest prefix first. IPv4 stands there as ::ffff:a.b.c.d, so one trie has both families. For
+ * programs and their loaders. */
+#ifndef GCI_SHAPING_TRIE_SHARED_H
+#define GCI_SHAPING_TRIE_SHARED_H
+
+#include <linux/types.h>
+
+#define GCI_TRIE_MAX 4096
+
+struct gci_trie_key {
+	__u32 bits;
+	__u8 ip[16];
+};
+
+struct gci_trie_value {
+	__u32 class;
+	__u32 bits; /* those of its key: whoever looks it up sees which entry it was */
+};
+
+#endif
