@@ -31,6 +31,21 @@ int gci_net_parse(struct gci_net *net, const char *text, struct gci_error *e)
 	return 0;
 }
 
+struct gci_net gci_net_of_ip(const uint8_t ip[16])
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+	struct gci_net net = {.six = 6, .bits = 128};
+
+	if (memcmp(ip, mapped, sizeof(mapped))) {
+		memcpy(net.ip, ip, 16);
+		return net;
+	}
+	net.six = 4;
+	net.bits = 32;
+	memcpy(net.ip, ip + 12, 4);
+	return net;
+}
+
 const char *gci_net_text(const struct gci_net *net, char text[GCI_NET_TEXT])
 {
 	char ip[INET6_ADDRSTRLEN] = "?";

@@ -26,6 +26,9 @@ struct gci_net {
 /* A network or a single address, numbers only. GCOLL_ERR_INVAL, and in `e` what was expected. */
 int gci_net_parse(struct gci_net *net, const char *text, struct gci_error *e);
 
+/* A single address, of IPv4 as ::ffff:a.b.c.d. */
+struct gci_net gci_net_of_ip(const uint8_t ip[16]);
+
 /* As gci_net_parse() takes it; returns `text`. */
 const char *gci_net_text(const struct gci_net *net, char text[GCI_NET_TEXT]);
 

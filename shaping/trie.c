@@ -22,16 +22,13 @@ static struct gci_trie_key to_key(const struct gci_net *net)
 
 static struct gci_net to_net(const struct gci_trie_key *k)
 {
-	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-	struct gci_net net = {.six = 6, .bits = (uint8_t)k->bits};
+	struct gci_net net = gci_net_of_ip(k->ip);
 
-	if (k->bits >= 96 && !memcmp(k->ip, mapped, 12)) {
-		net.six = 4;
-		net.bits = (uint8_t)(k->bits - 96);
-		memcpy(net.ip, k->ip + 12, 4);
-	} else {
+	if (net.six == 4 && k->bits < 96) { /* ::/80, say: no IPv4 at all */
+		net.six = 6;
 		memcpy(net.ip, k->ip, 16);
 	}
+	net.bits = (uint8_t)(net.six == 4 ? k->bits - 96 : k->bits);
 	return net;
 }
 

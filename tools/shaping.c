@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * gridcoll shape: rates for all that this host sends to a cluster, set by hand and looked at. */
+#include "tools/shaping.h"
 #include "base/mem.h"
 #include "base/units.h"
 #include "shaping/edt.h"
@@ -16,6 +17,7 @@ static const char help[] =
 	"usage: gridcoll shape [status] [--dev DEVICE] [--json]\n"
 	"       gridcoll shape set --dev DEVICE CLASS RATE [NETWORK...]\n"
 	"       gridcoll shape clear [--dev DEVICE] [CLASS]\n"
+	"       gridcoll shape run --to NETWORK [options] -- COMMAND (see shape run --help)\n"
 	"One rate for all that this host sends to some networks, by whatever process:\n"
 	"earliest departure times by eBPF. Needs root, and fq on the device.\n"
 	"  status            what is shaped, by whom, and what it has sent (default)\n"
@@ -326,9 +328,12 @@ int gct_shape_command(int argc, char **argv)
 		int (*run)(const struct options *o);
 	} verbs[] = {{"status", status}, {"set", set}, {"clear", clear}};
 	struct options o = {0};
-	int rc = parse(&o, argc, argv);
 	size_t i;
+	int rc;
 
+	if (argc > 1 && !strcmp(argv[1], "run"))
+		return gct_shape_run(argc - 1, argv + 1);
+	rc = parse(&o, argc, argv);
 	if (rc)
 		return rc < 0 ? GCT_OK : rc;
 	if (!o.nwords)
@@ -339,5 +344,5 @@ int gct_shape_command(int argc, char **argv)
 			o.nwords--;
 			return verbs[i].run(&o);
 		}
-	return gct_wrong("shape", "\"%s\", expected status, set or clear", o.words[0]);
+	return gct_wrong("shape", "\"%s\", expected status, set, clear or run", o.words[0]);
 }

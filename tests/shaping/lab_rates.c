@@ -2,7 +2,7 @@
  * For lab tests: several processes send all they can, and what leaves the device is measured.
  *
  *	lab_rates take PORT				takes and drops what comes, for ever
- *	lab_rates send ADDR PORT FLOWS SECONDS DEV RATE
+ *	lab_rates send ADDR PORT FLOWS TIME DEV RATE
  *	lab_rates hold DEV CLASS RATE NETWORK		shapes until it is ended, says "holds"
  *
  * `send` prints mean / RATE and the windows of 1 s and 100 ms that are farthest from RATE, in
@@ -25,8 +25,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MOST_FLOWS   64
-#define MOST_SECONDS 120
+#define MOST_FLOWS  64
+#define MOST_TENTHS 1200
+#define TENTH_NS    100000000
 
 static char chunk[262144];
 
@@ -107,26 +108,29 @@ static void print_extremes(const char *name, const struct sample *s, int n, int 
 
 static int measure(char **argv)
 {
-	static struct sample s[MOST_SECONDS * 10 + 1];
-	int flows = atoi(argv[4]), n = atoi(argv[5]) * 10, i;
+	static struct sample s[MOST_TENTHS + 1];
+	int flows = atoi(argv[4]), n, i;
 	pid_t pids[MOST_FLOWS];
-	uint64_t bps;
+	uint64_t bps, time_ns;
 
-	if (flows < 1 || flows > MOST_FLOWS || n < 10 || n > MOST_SECONDS * 10 ||
+	if (flows < 1 || flows > MOST_FLOWS || gci_parse_time(argv[5], &time_ns) ||
+		time_ns < TENTH_NS || time_ns / TENTH_NS > MOST_TENTHS ||
 		gci_parse_rate(argv[7], &bps))
 		return 2;
+	n = (int)(time_ns / TENTH_NS);
 	for (i = 0; i < flows; i++) {
 		pids[i] = fork();
 		if (!pids[i])
 			send_for_ever(argv[2], argv[3]);
 	}
-	usleep(1500000);
+	usleep(500000); /* they have begun */
 	for (i = 0; i <= n; i++) {
 		s[i] = look(argv[6]);
-		usleep(100000);
+		usleep(TENTH_NS / 1000);
 	}
 	printf("mean %.3f", part(&s[0], &s[n], (double)bps));
-	print_extremes("second", s, n, 10, (double)bps);
+	if (n >= 10)
+		print_extremes("second", s, n, 10, (double)bps);
 	print_extremes("tenth", s, n, 1, (double)bps);
 	printf("\n");
 	for (i = 0; i < flows; i++) {

@@ -46,11 +46,11 @@ set -u
 at() { host=$1; shift; ip netns exec "gcl-$host" "$@"; }
 shape() { at a1 "$GRIDCOLL" shape "$@"; }
 field() { shape --json | sed -n "s/.*\"$1\": *\([^,]*\).*/\1/p"; }
-filters() { at a1 tc filter show dev eth0 egress | grep -c gci_edt; }
+filters() { at a1 tc filter show dev eth0 egress | grep -c 'handle.*gci_edt'; }
 holder() { # NUMBER RATE: a job in the background that holds class b; its process in $pid
 	mkfifo "/run/in$1"
-	at a1 "$LAB_RATES" hold eth0 b "$2" 10.2.0.0/16 <"/run/in$1" >"/run/out$1" &
-	pid=$!
+	ip netns exec gcl-a1 "$LAB_RATES" hold eth0 b "$2" 10.2.0.0/16 <"/run/in$1" >"/run/out$1" &
+	pid=$! # it execs
 	eval "exec $((3 + $1))>/run/in$1"
 	for _ in $(seq 200); do grep -q holds "/run/out$1" && return; sleep 0.05; done
 }
@@ -72,22 +72,21 @@ kill -9 "$first"
 wait "$first" 2>/dev/null
 echo "crashed $(filters)"
 
-# An operator's class, over the leavings; its rate is changed while traffic flows.
+# An operator's class, over the leavings.
 shape set --dev eth0 c 10Mbit 10.9.0.0/16 || exit 1
 echo "operator $(filters) $(shape --json | grep -c '"class"') $(field holders)"
 shape set --dev eth0 b 40Mbit 10.2.0.0/16
-(sleep 3; shape set --dev eth0 b 120Mbit) &
-echo "rate $(at a1 "$LAB_RATES" send 10.2.0.1 7000 8 1 eth0 40Mbit)"
-wait $!
-echo "faster $(at a1 "$LAB_RATES" send 10.2.0.1 7000 1 1 eth0 120Mbit)"
+echo "rate $(at a1 "$LAB_RATES" send 10.2.0.1 7000 8 500ms eth0 40Mbit)"
+shape set --dev eth0 b 120Mbit
+echo "faster $(at a1 "$LAB_RATES" send 10.2.0.1 7000 1 300ms eth0 120Mbit)"
 echo "counted $(field bytes | tail -1) $(field packets | tail -1)"
 shape clear c
 echo "one $(shape --json | grep -c '"class"') $(filters)"
 
 # Another's filter and qdisc stay.
-at a1 tc filter add dev eth0 ingress protocol ip prio 7 matchall action ok
+at a1 tc filter add dev eth0 ingress protocol ip prio 7 bpf bytecode '1,6 0 0 0' flowid 1:1
 shape clear
-echo "foreign $(filters) $(at a1 tc filter show dev eth0 ingress | grep -c matchall)"
+echo "foreign $(filters) $(at a1 tc filter show dev eth0 ingress | grep -c 'handle.*bytecode')"
 at a1 tc filter del dev eth0 ingress
 at a1 tc qdisc del dev eth0 clsact
 shape set --dev eth0 b 1Gbit 10.2.0.0/16
@@ -103,7 +102,7 @@ at b1 "$LAB_RATES" take 7000 &
 for rate in 20Mbit 50Mbit 200Mbit; do
 	for flows in 1 8; do
 		at a1 "$GRIDCOLL" shape set --dev eth0 b $rate 10.2.0.0/16
-		echo "$rate-$flows $(at a1 "$LAB_RATES" send 10.2.0.1 7000 $flows 10 eth0 $rate)"
+		echo "$rate-$flows $(at a1 "$LAB_RATES" send 10.2.0.1 7000 $flows 10s eth0 $rate)"
 	done
 done
 G

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ * Cgroups (v2) that programs can be attached to.
+ *
+ *	char path[GCI_CGROUP_PATH];
+ *
+ *	rc = gci_cgroup_make(path, "gridcoll-1234", &e);	(below our own)
+ *	rc = gci_cgroup_enter(path, 0, &e);
+ *	...	all that this process starts from now on is in it, too
+ *	gci_cgroup_remove(path);				(when it is empty)
+ */
+#ifndef GCI_SHAPING_CGROUP_H
+#define GCI_SHAPING_CGROUP_H
+
+#include "base/error.h"
+
+#include <sys/types.h>
+
+#define GCI_CGROUP_PATH 4096
+
+/* A new one below that of this process. GCOLL_ERR_UNSUPPORTED without cgroup v2 or rights to it. */
+int gci_cgroup_make(char path[GCI_CGROUP_PATH], const char *name, struct gci_error *e);
+
+/* Moves a process (0: this one) there. */
+int gci_cgroup_enter(const char *path, pid_t pid, struct gci_error *e);
+
+/* Fails in silence while processes are in it. */
+void gci_cgroup_remove(const char *path);
+
+#endif
