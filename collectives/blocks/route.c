@@ -58,11 +58,17 @@ static int lane_of(int lanes, int other, int index, uint64_t q)
 	return lanes <= other ? index % lanes : index % other * per + (int)(q % (unsigned)per);
 }
 
+/* Lanes stand apart as far as they can; more of them than members take turns. */
+static int place_of(int lane, int lanes, int n)
+{
+	return lanes > n ? lane % n : (int)((int64_t)lane * n / lanes);
+}
+
 int gci_route_gateway(const struct gci_route *r, int index, uint64_t q)
 {
 	int n = gci_topo_size(r->topo, r->from);
 	int lane = lane_of(r->gateways, r->entries, index, q);
-	int place = base(r->topo, r->from, r->to) + (int)((int64_t)lane * n / r->gateways) + n - 1;
+	int place = base(r->topo, r->from, r->to) + place_of(lane, r->gateways, n) + n - 1;
 
 	/* With as many gateways as members everybody hands over its own. */
 	if (r->gateways == n)
@@ -75,7 +81,7 @@ int gci_route_entry(const struct gci_route *r, int index, uint64_t q)
 	int n = gci_topo_size(r->topo, r->to);
 	int lane = lane_of(r->entries, r->gateways, index, q);
 
-	return (base(r->topo, r->to, r->from) + (int)((int64_t)lane * n / r->entries)) % n;
+	return (base(r->topo, r->to, r->from) + place_of(lane, r->entries, n)) % n;
 }
 
 static uint64_t smaller(uint64_t a, uint64_t b)

@@ -186,14 +186,15 @@ static void hand_to_all(const struct gci_spread *x, const struct gci_spread_segm
 
 /* ---- bcast */
 
-/* As sender_of, but not the root: it has enough to do with passing all on. */
+/* As sender_of, but not the root, which has enough to do with passing all on; unless all members
+ * have to send, since they can only send little each. */
 static int sender_of_root(
 	const struct gci_spread *x, const struct gci_spread_segment *s, const struct gci_route *r)
 {
 	const struct gci_topo *t = x->c->topo;
 	int rank = sender_of(r, s->nth), n = gci_topo_size(t, r->from);
 
-	if (rank != x->c->root)
+	if (rank != x->c->root || r->gateways == n)
 		return rank;
 	return gci_topo_members(t, r->from)[(t->index[rank] + 1) % n];
 }
@@ -339,25 +340,45 @@ void gci_spread_to_all(struct gci_spread *x, const struct gci_spread_segment *s,
 	pass_on(x, s, &r, at);
 }
 
+#define WAY 4
+
+/* From `rank` to who sends it over the WAN, who takes it in, and the root; where one connection is
+ * all there is, that is who takes it in. */
+static void find_way(
+	const struct gci_spread *x, const struct gci_spread_segment *s, int rank, int way[WAY])
+{
+	const struct gci_route *back = x->mine == x->home ? &x->from[s->owner] : &x->to[x->home];
+	uint64_t turn = s->nth / (unsigned)gci_deal_width(&x->deal, s->owner);
+
+	way[0] = way[1] = way[2] = rank;
+	way[WAY - 1] = x->c->root;
+	if (s->owner == x->home)
+		return;
+	way[1] = sender_of(back, turn);
+	way[2] = back->entries > back->gateways ? receiver_of(back, turn) : x->c->root;
+}
+
 void gci_spread_to_root(
 	struct gci_spread *x, const struct gci_spread_segment *s, int rank, struct gci_slice result)
 {
-	int root = x->c->root, me = x->b->rank, sender = rank, from = rank;
-	uint32_t tag = gci_tag(BACK, s->q);
+	static const uint32_t phases[] = {DOWN, BACK, OVER};
+	int leg, me = x->b->rank, way[WAY];
 
-	if (s->owner != x->home && (x->mine == s->owner || me == root)) {
-		struct gci_route back = gci_route(x->c, s->owner, x->home);
+	if (x->mine != s->owner && x->mine != x->home)
+		return;
+	find_way(x, s, rank, way);
+	for (leg = 0; leg + 1 < WAY; leg++) {
+		uint32_t tag = gci_tag(phases[leg], s->q);
 
-		sender = sender_to_meeting(x, s, &back);
+		if (way[leg] == way[leg + 1])
+			continue;
+		if (me == way[leg + 1]) {
+			result = me == x->c->root
+					 ? slice_in(s, GCI_OUT)
+					 : gci_slice(GCI_TMP, gci_tmp(x->b, s->length), s->length);
+			gci_recv(x->b, way[leg], tag, result);
+		}
+		if (me == way[leg])
+			gci_send(x->b, way[leg + 1], tag, result);
 	}
-	if (me == root && sender != root)
-		gci_recv(x->b, sender, tag, slice_in(s, GCI_OUT));
-	if (me == rank && me != sender)
-		gci_send(x->b, sender, gci_tag(DOWN, s->q), result);
-	if (me == sender && me != from) {
-		result = gci_slice(GCI_TMP, gci_tmp(x->b, s->length), s->length);
-		gci_recv(x->b, from, gci_tag(DOWN, s->q), result);
-	}
-	if (me == sender && me != root)
-		gci_send(x->b, root, tag, result);
 }

@@ -315,6 +315,14 @@ out:
 	return rc;
 }
 
+/* What one rank puts into a link: its NIC's rate, or what its connections to one other carry. */
+static uint64_t sender_bps(const struct gci_topo *t, const struct gci_link *l, int from)
+{
+	uint64_t flows = l->flow_rate_bps * l->streams, nic = t->nic_bps[from];
+
+	return flows && flows < nic ? flows : nic;
+}
+
 int gci_topo_senders(const struct gci_topo *t, int from, int to)
 {
 	const struct gci_link *l = gci_topo_link(t, from, to);
@@ -326,9 +334,9 @@ int gci_topo_senders(const struct gci_topo *t, int from, int to)
 	else if (l->senders)
 		n = l->senders;
 	else if (l->rate_bps && t->nic_bps[from])
-		n = l->rate_bps / t->nic_bps[from];
-	if (l->budget_bps && t->nic_bps[from] && l->budget_bps / t->nic_bps[from] < n)
-		n = l->budget_bps / t->nic_bps[from];
+		n = l->rate_bps / sender_bps(t, l, from);
+	if (l->budget_bps && t->nic_bps[from] && l->budget_bps / sender_bps(t, l, from) < n)
+		n = l->budget_bps / sender_bps(t, l, from);
 	if (n > most)
 		n = most;
 	return n ? (int)n : 1;

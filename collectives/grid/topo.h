@@ -59,9 +59,10 @@ void gci_topo_flight(
 	const struct gci_topo *t, int from, int to, uint32_t streams, struct gci_flight *f);
 
 /* How many ranks of `from` may send to `to` at once: the grid file's figure, else the link's rate
- * over the NIC's, no more than a budget has room for, at least 1 and at most the smaller cluster's
- * size. Where pairs of clusters share
- * links, those of a city in the middle, each has an equal share of them (Matsuda 2006, 2.5). */
+ * over the NIC's, or over what connections to one rank carry (flow_rate) if that is less; no more
+ * than a budget has room for, at least 1 and at most the smaller cluster's size. Where pairs of
+ * clusters share links, those of a city in the middle, each has an equal share of them (Matsuda
+ * 2006, 2.5). */
 int gci_topo_senders(const struct gci_topo *t, int from, int to);
 
 /* The clusters in the order in which a chain from cluster `start` visits them: always on to the

@@ -177,6 +177,46 @@ static void nics_share(void **state)
 	gci_topo_free(&t);
 }
 
+/* Where a connection carries little, as many ranks send as the link has room for, and all pairs of
+ * them and the other cluster's take part. */
+static void all_pairs(void **state)
+{
+	static const char text[] = "[cluster a]\nhosts = a[1-4]\nnic = 1Gbit\n"
+				   "[cluster b]\nhosts = b[1-4]\nnic = 1Gbit\n"
+				   "[link a > b]\nrate = 100Mbit\ndelay = 10ms\nflow_rate = 2Mbit\n"
+				   "streams = 1\n[link b > a]\nrate = 5Mbit\ndelay = 10ms\n"
+				   "flow_rate = 2Mbit\n";
+	static const enum gci_kind both[] = {GCI_BCAST, GCI_ALLREDUCE};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		struct gci_topo t;
+		struct gci_coll c = {.kind = both[i], .count = 1000, .esize = 4, .segment = 4};
+		uint64_t pairs[8][8] = {{0}};
+		struct gci_sched s;
+		uint32_t k;
+		int r, p;
+
+		topology_parse(&t, text);
+		c.topo = &t;
+		assert_int_equal(gci_topo_senders(&t, 0, 1), 4);
+		assert_int_equal(gci_topo_senders(&t, 1, 0), 2);
+		for (r = 0; r < 4; r++) {
+			assert_int_equal(
+				gci_emit(gci_algorithm_find(c.kind, "spread"), &c, r, &s), 0);
+			for (k = 0; k < s.nsteps; k++)
+				if (s.steps[k].kind == GCI_STEP_SEND)
+					pairs[r][s.steps[k].peer] += s.steps[k].src.length;
+			gci_sched_free(&s);
+		}
+		for (r = 0; r < 4; r++)
+			for (p = 4; p < 8; p++)
+				assert_in_range(pairs[r][p], 1000 / 16 - 10, 1000 / 16 + 10);
+		gci_topo_free(&t);
+	}
+}
+
 static uint64_t default_ns(struct gci_coll *c, struct gci_topo *t)
 {
 	struct gci_candidate how = {.algorithm = gci_algorithm_find(c->kind, NULL)};
@@ -217,6 +257,7 @@ int main(void)
 		cmocka_unit_test(dealt_by_rates),
 		cmocka_unit_test(links_share),
 		cmocka_unit_test(nics_share),
+		cmocka_unit_test(all_pairs),
 		cmocka_unit_test(near_the_limit),
 	};
 
