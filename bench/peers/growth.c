@@ -236,22 +236,36 @@ static int wants(const struct growth *g, const char *which)
 	return !g->only || !strcmp(g->only, which);
 }
 
-static int grow(struct growth *g)
+/* What there is when a run fails is drawn all the same. */
+static int grow_size(struct growth *g)
 {
 	uint64_t n;
 	int rc = 0;
 
-	for (n = 1024; n <= g->max_nbytes && !rc && wants(g, "size"); n *= 4)
+	for (n = 1024; n <= g->max_nbytes && !rc; n *= 4)
 		rc = run(g, SIZES_RANKS, n, 0);
-	if (!rc && wants(g, "size"))
-		rc = draw(g, "size", "4 ranks over loopback", "message");
-	forget(g);
-	for (n = 2; n <= g->max_ranks && !rc && wants(g, "ranks"); n *= 2)
-		rc = run(g, (int)n, RANKS_BYTES, 1);
-	if (!rc && wants(g, "ranks"))
-		rc = draw(g, "ranks", "1 MiB over loopback", "ranks");
+	rc |= draw(g, "size", "4 ranks over loopback", "message");
 	forget(g);
 	return rc;
+}
+
+static int grow_ranks(struct growth *g)
+{
+	uint64_t n;
+	int rc = 0;
+
+	for (n = 2; n <= g->max_ranks && !rc; n *= 2)
+		rc = run(g, (int)n, RANKS_BYTES, 1);
+	rc |= draw(g, "ranks", "1 MiB over loopback", "ranks");
+	forget(g);
+	return rc;
+}
+
+static int grow(struct growth *g)
+{
+	int rc = wants(g, "size") ? grow_size(g) : 0;
+
+	return wants(g, "ranks") ? rc | grow_ranks(g) : rc;
 }
 
 static int usage(void)
