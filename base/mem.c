@@ -86,10 +86,21 @@ void gci_free(void *p)
 	free(p);
 }
 
+static int resize(void *vec, size_t n, size_t size)
+{
+	void *old, *new;
+
+	memcpy(&old, vec, sizeof(old));
+	new = gci_reallocarray(old, n, size);
+	if (!new)
+		return -1;
+	memcpy(vec, &new, sizeof(new));
+	return 0;
+}
+
 int gci_grow(void *vec, size_t *cap, size_t need, size_t size)
 {
 	size_t n = *cap ? *cap : 16;
-	void *old, *new;
 
 	if (need <= *cap)
 		return 0;
@@ -98,11 +109,17 @@ int gci_grow(void *vec, size_t *cap, size_t need, size_t size)
 			return -1;
 		n *= 2;
 	}
-	memcpy(&old, vec, sizeof(old));
-	new = gci_reallocarray(old, n, size);
-	if (!new)
+	if (resize(vec, n, size))
 		return -1;
-	memcpy(vec, &new, sizeof(new));
 	*cap = n;
 	return 0;
+}
+
+int gci_grow_by_one(void *vec, size_t n, size_t size)
+{
+	if (n & (n - 1))
+		return 0;
+	if (n > SIZE_MAX / 2)
+		return -1;
+	return resize(vec, n ? 2 * n : 1, size);
 }

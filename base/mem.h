@@ -23,6 +23,10 @@ void gci_free(void *p);
 /* Grows *vec (of objects of `size` bytes, capacity *cap) to hold at least `need`. 0 or -1. */
 int gci_grow(void *vec, size_t *cap, size_t need, size_t size);
 
+/* Makes room for one object of `size` bytes behind the `n` in *vec, a vector whose room is only
+ * made by this: it is the next power of two, so nobody has to keep it. 0 or -1. */
+int gci_grow_by_one(void *vec, size_t n, size_t size);
+
 /* For tests: the n-th allocation from now (1 = the next one) fails, once. 0 switches it off. */
 void gci_mem_fail_at(unsigned long n);
 

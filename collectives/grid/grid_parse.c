@@ -26,7 +26,6 @@ static int find_cluster(const struct gci_grid *g, const char *name)
 static int open_cluster(struct gci_grid_parser *p, const char *name)
 {
 	struct gci_grid *g = p->g;
-	struct gci_cluster *grown;
 	size_t n = (size_t)g->nclusters;
 
 	if (!*name || strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -39,13 +38,11 @@ static int open_cluster(struct gci_grid_parser *p, const char *name)
 		return fail(p, "more than %d clusters", GCI_GRID_MAX_CLUSTERS);
 	if (gci_grow(&p->cluster_lines, &p->cluster_lines_cap, n + 1, sizeof(int)))
 		return gci_grid_nomem(p);
-	grown = gci_reallocarray(g->clusters, n + 1, sizeof(*grown));
-	if (!grown)
+	if (gci_grow_by_one(&g->clusters, n, sizeof(*g->clusters)))
 		return gci_grid_nomem(p);
-	g->clusters = grown;
-	memset(&grown[n], 0, sizeof(*grown));
-	grown[n].name = gci_strdup(name);
-	if (!grown[n].name)
+	memset(&g->clusters[n], 0, sizeof(*g->clusters));
+	g->clusters[n].name = gci_strdup(name);
+	if (!g->clusters[n].name)
 		return gci_grid_nomem(p);
 	p->cluster_lines[n] = p->line;
 	p->cluster = g->nclusters++;
@@ -55,18 +52,17 @@ static int open_cluster(struct gci_grid_parser *p, const char *name)
 static int add_link(struct gci_grid_parser *p, int from, int to)
 {
 	struct gci_grid *g = p->g;
-	struct gci_link *grown;
+	struct gci_link *l;
 
 	if (gci_grid_link(g, from, to))
 		return fail(p, "link %s > %s is there twice", g->clusters[from].name,
 			g->clusters[to].name);
-	grown = gci_reallocarray(g->links, (size_t)g->nlinks + 1, sizeof(*grown));
-	if (!grown)
+	if (gci_grow_by_one(&g->links, (size_t)g->nlinks, sizeof(*g->links)))
 		return gci_grid_nomem(p);
-	g->links = grown;
-	memset(&grown[g->nlinks], 0, sizeof(*grown));
-	grown[g->nlinks].from = from;
-	grown[g->nlinks].to = to;
+	l = &g->links[g->nlinks];
+	memset(l, 0, sizeof(*l));
+	l->from = from;
+	l->to = to;
 	p->link[p->nlinks++] = g->nlinks++;
 	g->link_at[from * GCI_GRID_MAX_CLUSTERS + to] = g->nlinks;
 	return 0;

@@ -18,8 +18,8 @@ struct list {
 
 static int add(struct list *l, const char *name)
 {
-	char **grown, *copy;
 	const char *p;
+	char *copy;
 
 	for (p = name; *p; p++)
 		if (!isalnum((unsigned char)*p) && !strchr("-._:@%", *p))
@@ -31,13 +31,11 @@ static int add(struct list *l, const char *name)
 		return gci_error_set(
 			l->e, GCOLL_ERR_PARSE, "more than %d hosts", GCI_GRID_MAX_HOSTS);
 	copy = gci_strdup(name);
-	grown = copy ? gci_reallocarray(*l->hosts, (size_t)*l->nhosts + 1, sizeof(*grown)) : NULL;
-	if (!grown) {
+	if (!copy || gci_grow_by_one(l->hosts, (size_t)*l->nhosts, sizeof(**l->hosts))) {
 		gci_free(copy);
 		return gci_error_set(l->e, GCOLL_ERR_NOMEM, "out of memory");
 	}
-	grown[(*l->nhosts)++] = copy;
-	*l->hosts = grown;
+	(*l->hosts)[(*l->nhosts)++] = copy;
 	return 0;
 }
 

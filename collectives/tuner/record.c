@@ -51,12 +51,8 @@ static int add(struct gci_record *r, const struct gci_record_entry *e)
 	}
 	if (r->n == GCI_RECORD_MAX_ENTRIES)
 		return GCOLL_ERR_INVAL;
-	if (!(r->n & (r->n - 1))) { /* room is the next power of two */
-		v = gci_reallocarray(r->entries, r->n ? 2 * r->n : 1, sizeof(*v));
-		if (!v)
-			return GCOLL_ERR_NOMEM;
-		r->entries = v;
-	}
+	if (gci_grow_by_one(&r->entries, r->n, sizeof(*v)))
+		return GCOLL_ERR_NOMEM;
 	v = r->entries + lo;
 	memmove(v + 1, v, (r->n - lo) * sizeof(*v));
 	*v = *e;

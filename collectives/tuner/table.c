@@ -59,12 +59,8 @@ int gci_table_add(struct gci_table *t, enum gci_kind kind, const struct gci_tabl
 	}
 	if (all_entries(t) >= GCI_TABLE_MAX_ENTRIES)
 		return GCOLL_ERR_INVAL;
-	if (!(n & (n - 1))) { /* room is the next power of two */
-		v = gci_reallocarray(t->entries[kind], n ? 2 * n : 1, sizeof(*v));
-		if (!v)
-			return GCOLL_ERR_NOMEM;
-		t->entries[kind] = v;
-	}
+	if (gci_grow_by_one(&t->entries[kind], n, sizeof(*v)))
+		return GCOLL_ERR_NOMEM;
 	v = t->entries[kind] + at;
 	memmove(v + 1, v, (n - at) * sizeof(*v));
 	*v = *entry;
