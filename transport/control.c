@@ -3,7 +3,6 @@
 
 #include "base/mem.h"
 
-#include <openssl/evp.h>
 #include <string.h>
 
 #define LEN_NBYTES 4
@@ -251,15 +250,5 @@ void gci_ctl_message_free(struct gci_ctl_message *m)
 
 int gci_ctl_token(const uint8_t secret[GCI_SECRET_NBYTES], uint32_t rank, uint8_t token[32])
 {
-	static const char label[] = "gridcoll control 1";
-	uint8_t text[sizeof(label) - 1 + GCI_SECRET_NBYTES + 4];
-	unsigned len = 32;
-	int ok;
-
-	memcpy(text, label, sizeof(label) - 1);
-	memcpy(text + sizeof(label) - 1, secret, GCI_SECRET_NBYTES);
-	gci_store_u32(text + sizeof(text) - 4, rank);
-	ok = EVP_Digest(text, sizeof(text), token, &len, EVP_sha256(), NULL);
-	OPENSSL_cleanse(text, sizeof(text));
-	return ok ? 0 : GCOLL_ERR_NOMEM;
+	return gci_derive(secret, "gridcoll control 2", &rank, 1, token);
 }

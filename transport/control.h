@@ -25,6 +25,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "transport/derive.h"
 #include "transport/reach.h"
 
 #define GCI_CTL_VERSION     3
@@ -33,7 +34,6 @@
 #define GCI_CTL_MAX_RANKS   65536
 #define GCI_CTL_TEXT        480
 #define GCI_CTL_CALL_TEXT   200
-#define GCI_SECRET_NBYTES   32
 
 /* Ends the text of a FAIL about ranks that do not call the same; the launcher puts in its place
  * what the other rank answered. */
@@ -133,7 +133,7 @@ void gci_ctl_put_plain(struct gci_buf *out, enum gci_ctl_type type); /* BEAT, BY
 int gci_ctl_get(struct gci_buf *in, uint32_t max, struct gci_ctl_message *m, struct gci_error *e);
 void gci_ctl_message_free(struct gci_ctl_message *m);
 
-/* token = SHA-256("gridcoll control 1" | secret | rank). 0, or GCOLL_ERR_NOMEM. */
+/* What shows the launcher that this rank knows the secret. 0, or GCOLL_ERR_NOMEM. */
 int gci_ctl_token(const uint8_t secret[GCI_SECRET_NBYTES], uint32_t rank, uint8_t token[32]);
 
 #endif

@@ -1,32 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 #include "transport/hello.h"
 
-#include "base/buf.h"
 #include "base/crc32c.h"
+#include "transport/derive.h"
 #include "transport/frame.h"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
-#include <string.h>
+#include <openssl/hmac.h>
 
+/* Of the header as it stands without a sum of the token. */
 static int make_token(
 	const uint8_t secret[32], const struct gci_frame *f, uint8_t token[GCI_HELLO_TOKEN_NBYTES])
 {
-	static const char label[] = "gridcoll data 2";
-	uint8_t text[sizeof(label) - 1 + 32 + 16], *p = text;
+	const uint32_t pair[] = {f->epoch, f->source, f->key.comm};
+	uint8_t key[32], head[GCI_FRAME_HEAD_NBYTES];
+	struct gci_frame bare = *f;
 	unsigned len = GCI_HELLO_TOKEN_NBYTES;
-	int ok;
+	int rc = gci_derive(secret, "gridcoll data 3", pair, 3, key);
 
-	memcpy(p, label, sizeof(label) - 1);
-	p += sizeof(label) - 1;
-	memcpy(p, secret, 32);
-	gci_store_u32(p + 32, f->source);
-	gci_store_u32(p + 36, f->key.comm);
-	gci_store_u32(p + 40, f->key.tag);
-	gci_store_u32(p + 44, f->ack);
-	ok = EVP_Digest(text, sizeof(text), token, &len, EVP_sha256(), NULL);
-	OPENSSL_cleanse(text, sizeof(text));
-	return ok ? 0 : GCOLL_ERR_NOMEM;
+	bare.crc = 0;
+	gci_frame_encode(&bare, head);
+	if (!rc && !HMAC(EVP_sha256(), key, sizeof(key), head, sizeof(head), token, &len))
+		rc = GCOLL_ERR_NOMEM;
+	OPENSSL_cleanse(key, sizeof(key));
+	return rc;
 }
 
 int gci_hello_encode(
@@ -39,7 +37,7 @@ int gci_hello_encode(
 		.key = {.comm = h->to, .tag = h->stream, .seq = h->size},
 		.length = h->eager_nbytes,
 		.offset = h->streams,
-		.digest = h->unchecked | h->replay << 1,
+		.digest = h->unchecked | h->replay << 1 | h->encrypted << 2,
 		.ack = h->life,
 		.nbytes = GCI_HELLO_TOKEN_NBYTES};
 	int rc = make_token(secret, &f, token);
@@ -68,7 +66,7 @@ int gci_hello_decode(const uint8_t bytes[GCI_HELLO_NBYTES], const uint8_t secret
 	if (CRYPTO_memcmp(expected, bytes + GCI_FRAME_HEAD_NBYTES, sizeof(expected)))
 		return gci_error_set(e, GCOLL_ERR_PROTO, "a hello with a wrong token");
 	if (f.length > UINT32_MAX || f.offset > UINT32_MAX || f.key.seq > UINT32_MAX ||
-		f.digest > 3)
+		f.digest > 7)
 		return gci_error_set(e, GCOLL_ERR_PROTO, "a hello with impossible values");
 	*h = (struct gci_hello){.epoch = f.epoch,
 		.from = f.source,
@@ -79,6 +77,7 @@ int gci_hello_decode(const uint8_t bytes[GCI_HELLO_NBYTES], const uint8_t secret
 		.eager_nbytes = (uint32_t)f.length,
 		.size = (uint32_t)f.key.seq,
 		.unchecked = f.digest & 1,
-		.replay = (uint32_t)f.digest >> 1};
+		.replay = (uint32_t)f.digest >> 1 & 1,
+		.encrypted = (uint32_t)f.digest >> 2};
 	return 0;
 }

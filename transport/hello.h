@@ -5,8 +5,10 @@
  *	gci_hello_encode(&h, secret, bytes);		// the connecting side, lower rank
  *	rc = gci_hello_decode(bytes, secret, &h, &e);	// the accepting side; then it answers
  *
- * The token is checked before anything else is believed. It is SHA-256("gridcoll data 2" |
- * secret | from | to | stream | life), so one connection's token opens no other. */
+ * The token is checked before anything else is believed. It is an HMAC-SHA-256 of the rest of the
+ * HELLO, with a key derived from the secret, the epoch and the pair (derive.h), so one
+ * connection's token opens no other, and nothing of what it says can be changed. Who sees one can
+ * send it again: a stream's life takes one connection only. */
 #ifndef GCI_TRANSPORT_HELLO_H
 #define GCI_TRANSPORT_HELLO_H
 
@@ -28,6 +30,7 @@ struct gci_hello {
 	uint32_t size;      /* ranks in the job */
 	uint32_t unchecked; /* 1: payload has no checksums */
 	uint32_t replay;    /* 1: lost streams are made up for */
+	uint32_t encrypted; /* 1: it comes by TLS, as all on this connection does */
 };
 
 /* 0, or GCOLL_ERR_NOMEM. */

@@ -4,9 +4,6 @@
 #include "transport/tcp_impl.h"
 
 #include <errno.h>
-#include <string.h>
-
-#define FEW_NBYTES 512
 
 static int opened(struct gci_tcp *t, char why[GCI_PATH_WHY])
 {
@@ -47,38 +44,20 @@ static void receive(struct gci_conn *c)
 	ssize_t n;
 	int niov;
 
-	while (moved < GCI_PATH_TURN_NBYTES) {
+	while (c->secure || moved < GCI_PATH_TURN_NBYTES) {
 		niov = gci_stream_in(&c->stream, iov);
 		room = iov[0].iov_len + (niov > 1 ? iov[1].iov_len : 0);
-		n = niov > 1 ? readv(c->fd, iov, niov)
-			     : recv(c->fd, iov[0].iov_base, iov[0].iov_len, 0);
-		if (n < 0 && errno == EINTR)
-			continue;
+		n = gci_conn_recv(c, iov, niov);
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n <= 0) {
 			gci_conn_finished(c, n ? errno : 0);
 			return;
 		}
-		if (gci_stream_received(&c->stream, (size_t)n) || (size_t)n < room)
+		if (gci_stream_received(&c->stream, (size_t)n) || (!c->secure && (size_t)n < room))
 			return;
 		moved += (size_t)n;
 	}
-}
-
-/* Few bytes are put together: that costs less than the kernel's way through many pieces. */
-static ssize_t offer(int fd, struct iovec *iov, int niov, size_t nbytes)
-{
-	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = (size_t)niov};
-	uint8_t few[FEW_NBYTES];
-	size_t at = 0;
-	int i;
-
-	if (nbytes > sizeof(few))
-		return sendmsg(fd, &msg, MSG_NOSIGNAL);
-	for (i = 0; i < niov; at += iov[i++].iov_len)
-		memcpy(few + at, iov[i].iov_base, iov[i].iov_len);
-	return send(fd, few, nbytes, MSG_NOSIGNAL);
 }
 
 /* Takes frames and offers them to the socket, once. Returns the bytes that it took; what it did not
@@ -87,27 +66,15 @@ static size_t send_some(struct gci_conn *c)
 {
 	struct iovec iov[GCI_STREAM_OUT];
 	int niov = gci_stream_out(&c->stream, iov);
-	size_t all = gci_pace_nbytes(iov, niov), offered;
-	ssize_t n;
+	size_t all = gci_pace_nbytes(iov, niov), n;
 
 	niov = all ? gci_pace_trim(iov, niov, gci_conn_room(c)) : 0;
-	offered = gci_pace_nbytes(iov, niov);
-	if (!offered)
-		return 0;
-	do {
-		n = offer(c->fd, iov, niov, offered);
-	} while (n < 0 && errno == EINTR);
-	if (n < 0 && errno != EAGAIN) {
-		c->send_error = errno;
-		return 0;
+	n = gci_conn_send(c, iov, niov);
+	if (n) {
+		gci_stream_sent(&c->stream, n);
+		gci_conn_spent(c, n, gci_pace_nbytes(iov, niov) < all);
 	}
-	if (n > 0) {
-		gci_stream_sent(&c->stream, (size_t)n);
-		gci_conn_spent(c, (size_t)n, offered < all);
-	}
-	if (n < 0 || (size_t)n < offered)
-		c->blocked = 1;
-	return n > 0 ? (size_t)n : 0;
+	return n;
 }
 
 /* Of several streams each takes a little in turn: a socket's buffer has room for much more than

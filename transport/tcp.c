@@ -23,7 +23,15 @@ struct gci_hello gci_tcp_hello(const struct gci_tcp *t, int peer, unsigned index
 		.eager_nbytes = link->eager_nbytes,
 		.size = (uint32_t)t->tp.config.size,
 		.unchecked = !!link->unchecked,
-		.replay = !!link->replay_nbytes};
+		.replay = !!link->replay_nbytes,
+		.encrypted = !!link->encrypted};
+}
+
+const uint8_t *gci_tcp_secret(const struct gci_tcp *t, int peer)
+{
+	static const uint8_t none[GCI_TCP_SECRET_NBYTES];
+
+	return t->ep.peers[peer]->link.open ? none : t->secret;
 }
 
 static const char *on_off(uint32_t on)
@@ -37,14 +45,15 @@ int gci_tcp_disagree(struct gci_tcp *t, const struct gci_hello *h)
 
 	if (h->streams == own.streams && h->eager_nbytes == own.eager_nbytes &&
 		h->size == own.size && h->stream < own.streams && h->unchecked == own.unchecked &&
-		h->replay == own.replay)
+		h->replay == own.replay && h->encrypted == own.encrypted)
 		return 0;
 	return gci_ep_fail(&t->ep, GCOLL_ERR_MISMATCH, (int)h->from,
 		"rank %u and rank %d disagree: %u streams, %u eager bytes, %u ranks, checksums %s, "
-		"replay %s there; %u, %u, %u, %s, %s here",
+		"replay %s, encryption %s there; %u, %u, %u, %s, %s, %s here",
 		h->from, t->tp.config.rank, h->streams, h->eager_nbytes, h->size,
-		on_off(!h->unchecked), on_off(h->replay), own.streams, own.eager_nbytes, own.size,
-		on_off(!own.unchecked), on_off(own.replay));
+		on_off(!h->unchecked), on_off(h->replay), on_off(h->encrypted), own.streams,
+		own.eager_nbytes, own.size, on_off(!own.unchecked), on_off(own.replay),
+		on_off(own.encrypted));
 }
 
 void gci_tcp_dirty(struct gci_tcp *t, struct gci_tcp_peer *p)
@@ -158,6 +167,7 @@ static void destroy(struct gci_tcp *t)
 		gci_free(t->peers[i]);
 	gci_free(t->peers);
 	gci_free(t->reach);
+	gci_secure_ctx_free(t->secure);
 	OPENSSL_cleanse(t->secret, sizeof(t->secret));
 	gci_free(t);
 }
@@ -280,6 +290,7 @@ static int take_config(struct gci_tcp *t, const struct gci_tcp_config *tcp, stru
 	t->listen_fd = tcp->listen_fd;
 	t->unref = tcp->loop && tcp->unref;
 	memcpy(t->secret, tcp->secret, sizeof(t->secret));
+	t->rekey_records = tcp->rekey_records;
 	t->stranger_ns = tcp->stranger_ns ? tcp->stranger_ns : GCI_TCP_STRANGER_NS;
 	t->connect_timeout_ns =
 		tcp->connect_timeout_ns ? tcp->connect_timeout_ns : GCI_TCP_CONNECT_NS;

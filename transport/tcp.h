@@ -34,13 +34,14 @@
 #define GCI_TRANSPORT_TCP_H
 
 #include "base/clock.h"
+#include "transport/derive.h"
 #include "transport/listen.h"
 #include "transport/reach.h"
 #include "transport/transport.h"
 
 #include <uv.h>
 
-#define GCI_TCP_SECRET_NBYTES 32
+#define GCI_TCP_SECRET_NBYTES GCI_SECRET_NBYTES
 #define GCI_TCP_CONNECT_NS    (10 * GCI_NS_PER_S)
 #define GCI_TCP_STRANGER_NS   (5 * GCI_NS_PER_S)
 
@@ -56,6 +57,7 @@ struct gci_tcp_config {
 	uint64_t connect_timeout_ns; /* for a peer's streams together; 0: GCI_TCP_CONNECT_NS */
 	/* To say who one is, while others wait to be let in; 0: GCI_TCP_STRANGER_NS. */
 	uint64_t stranger_ns;
+	uint64_t rekey_records; /* of TLS under one key; 0: secure.h's */
 };
 
 /* Listens at `n` addresses (1 .. GCI_REACH_MAX), all at the same port out of the range; see

@@ -132,7 +132,7 @@ void gci_tcp_accept_start(struct gci_tcp *t)
 		uv_poll_start(&t->listen, UV_READABLE, on_listen);
 }
 
-static void turn_away(struct gci_conn *c, const char *why)
+void gci_tcp_turn_away(struct gci_conn *c, const char *why)
 {
 	struct gci_address a = {.len = sizeof(a.v6)};
 	char text[GCI_ADDRESS_TEXT];
@@ -142,6 +142,33 @@ static void turn_away(struct gci_conn *c, const char *why)
 	gci_address_format(&a, text);
 	gci_log(GCI_LOG_INFO, "turned away a connection from %s: %s", text, why);
 	gci_conn_close(c);
+}
+
+int gci_tcp_calls_tls(const struct gci_conn *c)
+{
+	uint8_t first;
+
+	return !c->ngreeting && recv(c->fd, &first, 1, MSG_PEEK) == 1 && first == GCI_SECURE_HELLO;
+}
+
+/* What TLS knows of who speaks must be what its HELLO says. */
+static int is_as_named(const struct gci_conn *c, const struct gci_hello *h)
+{
+	if (!c->secure)
+		return !h->encrypted;
+	return h->encrypted && gci_secure_name(c->secure).client == h->from;
+}
+
+/* A HELLO of a job whose links are open shows no secret: only where ours are, too. */
+static int is_open(const struct gci_tcp *t, const uint8_t *greeting, struct gci_hello *h)
+{
+	static const uint8_t none[GCI_TCP_SECRET_NBYTES];
+	struct gci_tp_link link = {0};
+
+	if (gci_hello_decode(greeting, none, h, NULL) || h->from >= (uint32_t)t->tp.config.size)
+		return 0;
+	t->tp.config.link(t->tp.config.user, (int)h->from, &link);
+	return link.open;
 }
 
 /* The peer may have lost a connection that looks whole from here. True if the stream has none. */
@@ -163,13 +190,13 @@ void gci_tcp_greeted(struct gci_conn *c)
 	struct gci_error e = {0};
 	struct gci_hello h;
 
-	if (gci_hello_decode(c->greeting, t->secret, &h, &e)) {
-		turn_away(c, e.text);
+	if (gci_hello_decode(c->greeting, t->secret, &h, &e) && !is_open(t, c->greeting, &h)) {
+		gci_tcp_turn_away(c, e.text);
 		return;
 	}
 	if (h.epoch != t->tp.config.epoch || h.to != (uint32_t)t->tp.config.rank ||
-		h.from >= h.to) {
-		turn_away(c, "it is of this job, but not for here");
+		h.from >= h.to || !is_as_named(c, &h)) {
+		gci_tcp_turn_away(c, "it is of this job, but not for here");
 		return;
 	}
 	if (!gci_ep_peer(&t->ep, (int)h.from) ||
@@ -179,7 +206,7 @@ void gci_tcp_greeted(struct gci_conn *c)
 	}
 	p = t->peers[h.from];
 	if (!p || !make_room(t, p, &h)) {
-		turn_away(c, "that stream is connected already");
+		gci_tcp_turn_away(c, "that stream is connected already");
 		return;
 	}
 	if (gci_conn_attach(c, p, h.stream, h.life)) {

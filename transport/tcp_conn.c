@@ -60,7 +60,7 @@ void gci_conn_close(struct gci_conn *c)
 			gci_tcp_accept_start(t);
 	} else {
 		gci_conn_unpace(c);
-		t->path->detach(c);
+		c->path->detach(c);
 		if (c->state == GCI_CONN_CONNECTING)
 			gci_stream_unbegin(&c->stream);
 		else if (c->state == GCI_CONN_LOST)
@@ -69,6 +69,8 @@ void gci_conn_close(struct gci_conn *c)
 		t->peers[c->peer]->nconns--;
 		gci_stream_deinit(&c->stream);
 	}
+	gci_secure_free(c->secure);
+	c->secure = NULL;
 	c->state = GCI_CONN_CLOSED;
 	gci_list_del(&c->link);
 	gci_list_push(&t->closed, &c->link);
@@ -86,7 +88,7 @@ void gci_conn_poll(struct gci_conn *c)
 	if (c->state == GCI_CONN_CONNECTING)
 		events = UV_WRITABLE;
 	else if (c->peer >= 0)
-		events |= c->tcp->path->events(c);
+		events |= c->path->events(c);
 	rc = gci_poller_watch(&c->tcp->poller, &c->watched, events);
 	if (rc)
 		gci_ep_fail(&c->tcp->ep, GCOLL_ERR_SYS, -1, "a connection cannot be watched: %s",
@@ -101,7 +103,8 @@ int gci_conn_attach(struct gci_conn *c, struct gci_tcp_peer *p, unsigned index, 
 		return gci_ep_status(&t->ep);
 	c->peer = p->rank;
 	c->stream.bye = t->stopping;
-	if (t->path->attach(c)) {
+	c->path = t->ep.peers[p->rank]->link.encrypted ? &gci_path_poll : t->path;
+	if (c->path->attach(c)) {
 		gci_stream_deinit(&c->stream);
 		c->peer = -1;
 		return gci_ep_fail(&t->ep, GCOLL_ERR_NOMEM, -1, "out of memory for a connection");
@@ -120,7 +123,7 @@ void gci_conn_open(struct gci_conn *c)
 {
 	c->state = GCI_CONN_OPEN;
 	c->open_ns = gci_now_ns();
-	c->tcp->path->start(c);
+	c->path->start(c);
 	if (gci_conn_life(c) > 1)
 		gci_tcp_restored(c);
 }
@@ -129,14 +132,51 @@ int gci_conn_send_hello(struct gci_conn *c, int peer, unsigned index, uint32_t l
 {
 	struct gci_hello h = gci_tcp_hello(c->tcp, peer, index);
 	uint8_t bytes[GCI_HELLO_NBYTES];
+	struct iovec iov = {.iov_base = bytes, .iov_len = sizeof(bytes)};
 
 	h.life = life;
-	if (gci_hello_encode(&h, c->tcp->secret, bytes))
+	if (gci_hello_encode(&h, gci_tcp_secret(c->tcp, peer), bytes))
 		return gci_ep_fail(&c->tcp->ep, GCOLL_ERR_NOMEM, -1, "out of memory for a hello");
 	/* The first bytes on a socket: its buffer takes them whole. If not, reading finds out. */
-	if (send(c->fd, bytes, sizeof(bytes), MSG_NOSIGNAL) != (ssize_t)sizeof(bytes))
-		c->send_error = errno ? errno : ENOBUFS;
+	if (gci_conn_send(c, &iov, 1) != sizeof(bytes) && !c->send_error)
+		c->send_error = ENOBUFS;
 	return 0;
+}
+
+/* Says who we are; frames may follow at once. */
+static void introduce(struct gci_conn *c)
+{
+	if (!gci_conn_send_hello(c, c->peer, c->stream.index, gci_conn_life(c)))
+		gci_tcp_dirty(c->tcp, c->tcp->peers[c->peer]);
+}
+
+static void not_ours(struct gci_conn *c, const char *why)
+{
+	char text[GCI_ADDRESS_TEXT];
+
+	gci_ep_fail(&c->tcp->ep, GCOLL_ERR_PROTO, c->peer,
+		"whoever listens at %s is not rank %d of this job: %.100s",
+		gci_conn_where(c->tcp, c->peer, c->stream.index, text), c->peer, why);
+}
+
+/* The handshake of TLS. True once HELLOs may be exchanged. */
+static int shake(struct gci_conn *c)
+{
+	struct gci_error e = {0};
+	int rc;
+
+	if (!c->secure || gci_secure_is_ready(c->secure))
+		return 1;
+	rc = gci_conn_shake(c, &e);
+	if (rc > 0 && c->peer >= 0)
+		introduce(c);
+	else if (rc < 0 && c->peer < 0)
+		gci_tcp_turn_away(c, e.text);
+	else if (rc == -EPROTO)
+		not_ours(c, e.text);
+	else if (rc < 0)
+		gci_conn_finished(c, rc == -ECONNRESET ? 0 : -rc);
+	return rc > 0 && !gci_ep_status(&c->tcp->ep);
 }
 
 static void connected(struct gci_conn *c)
@@ -154,10 +194,12 @@ static void connected(struct gci_conn *c)
 	t->nconnecting--;
 	c->state = GCI_CONN_GREETING;
 	t->ep.peers[c->peer]->stats.streams++;
-	if (gci_conn_send_hello(c, c->peer, c->stream.index, gci_conn_life(c)))
-		return;
-	gci_tcp_dirty(t, t->peers[c->peer]);
-	gci_conn_poll(c);
+	if (!t->ep.peers[c->peer]->link.encrypted)
+		introduce(c);
+	else if (!gci_conn_secure(c))
+		shake(c);
+	if (!gci_ep_status(&t->ep))
+		gci_conn_poll(c);
 }
 
 void gci_conn_finished(struct gci_conn *c, int error)
@@ -195,12 +237,16 @@ void gci_conn_finished(struct gci_conn *c, int error)
 /* Reads the peer's HELLO and not a byte more. */
 static void greet(struct gci_conn *c)
 {
-	char text[GCI_ADDRESS_TEXT];
-	ssize_t n = recv(c->fd, c->greeting + c->ngreeting, sizeof(c->greeting) - c->ngreeting, 0);
+	struct iovec rest = {.iov_base = c->greeting + c->ngreeting,
+		.iov_len = sizeof(c->greeting) - c->ngreeting};
 	struct gci_hello h, own;
 	struct gci_error e = {0};
+	ssize_t n;
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if ((c->peer < 0 && !c->secure && gci_tcp_calls_tls(c) && gci_conn_secure(c)) || !shake(c))
+		return;
+	n = gci_conn_recv(c, &rest, 1);
+	if (n < 0 && errno == EAGAIN)
 		return;
 	if (n <= 0 && c->peer < 0) {
 		gci_conn_close(c);
@@ -219,13 +265,10 @@ static void greet(struct gci_conn *c)
 	}
 	own = gci_tcp_hello(c->tcp, c->peer, c->stream.index);
 	own.life = gci_conn_life(c);
-	if (gci_hello_decode(c->greeting, c->tcp->secret, &h, &e) || h.from != own.to ||
-		h.to != own.from || h.stream != own.stream || h.epoch != own.epoch ||
-		h.life != own.life)
-		gci_ep_fail(&c->tcp->ep, GCOLL_ERR_PROTO, c->peer,
-			"whoever listens at %s is not rank %d of this job: %.100s",
-			gci_conn_where(c->tcp, c->peer, c->stream.index, text), c->peer,
-			e.status ? e.text : "it answers for another connection");
+	if (gci_hello_decode(c->greeting, gci_tcp_secret(c->tcp, c->peer), &h, &e) ||
+		h.from != own.to || h.to != own.from || h.stream != own.stream ||
+		h.epoch != own.epoch || h.life != own.life)
+		not_ours(c, e.status ? e.text : "it answers for another connection");
 	else if (!gci_tcp_disagree(c->tcp, &h))
 		gci_conn_open(c);
 }
@@ -233,6 +276,7 @@ static void greet(struct gci_conn *c)
 int gci_conn_writable(const struct gci_conn *c)
 {
 	return c && c->peer >= 0 && !c->blocked && !c->paused && !c->send_error &&
+	       (!c->secure || gci_secure_is_ready(c->secure)) &&
 	       (c->state == GCI_CONN_GREETING || c->state == GCI_CONN_OPEN ||
 		       (c->state == GCI_CONN_LEFT && c->tcp->stopping && !c->shut));
 }
@@ -241,7 +285,8 @@ void gci_conn_wrote(struct gci_conn *c)
 {
 	/* Our half of the connection ends behind the goodbye, or, where we must go on to
 	 * acknowledge, behind the peer's, too. */
-	if (c->stream.bye_sent && !c->shut && (!c->stream.life || c->stream.bye_seen)) {
+	if (c->stream.bye_sent && !c->shut && !gci_conn_holds(c) &&
+		(!c->stream.life || c->stream.bye_seen)) {
 		c->shut = 1;
 		shutdown(c->fd, SHUT_WR);
 	}
@@ -254,13 +299,16 @@ void gci_conn_event(struct gci_conn *c, int events)
 		connected(c);
 		return;
 	}
+	gci_conn_turn(c);
 	if (c->state == GCI_CONN_GREETING && events & UV_READABLE) {
 		greet(c);
-		events &= ~UV_READABLE;
+		/* The socket tells of the rest by itself, but not of what TLS has taken from it. */
+		if (!c->secure || c->state != GCI_CONN_OPEN)
+			events &= ~UV_READABLE;
 	}
 	if (gci_ep_status(&c->tcp->ep))
 		return;
 	if (c->state != GCI_CONN_CLOSED && c->peer >= 0)
-		c->tcp->path->ready(c, events);
+		c->path->ready(c, events);
 	gci_conn_poll(c);
 }

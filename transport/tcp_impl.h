@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * What the files of the TCP backend share: tcp.c (the transport's operations), tcp_progress.c
- * (progress), tcp_conn.c (one connection), tcp_dial.c (making them), tcp_accept.c (connections that
- * come in), tcp_lost.c (connections that are lost and made again), tcp_watch.c (deadlines),
- * tcp_pace.c (rates), tcp_stop.c (the end), and the data paths (path.h). */
+ * (progress), tcp_conn.c (one connection), tcp_secure.c (its bytes, plain or by TLS), tcp_dial.c
+ * (making them), tcp_accept.c (connections that come in), tcp_lost.c (connections that are lost and
+ * made again), tcp_watch.c (deadlines), tcp_pace.c (rates), tcp_stop.c (the end), and the data
+ * paths (path.h). */
 #ifndef GCI_TRANSPORT_TCP_IMPL_H
 #define GCI_TRANSPORT_TCP_IMPL_H
 
@@ -10,9 +11,12 @@
 #include "transport/hello.h"
 #include "transport/path.h"
 #include "transport/poller.h"
+#include "transport/secure.h"
 #include "transport/sockopt.h"
 #include "transport/stream.h"
 #include "transport/tcp.h"
+
+#include <openssl/crypto.h>
 
 enum gci_conn_state {
 	GCI_CONN_CONNECTING,
@@ -50,6 +54,12 @@ struct gci_conn {
 	int paused;               /* until its group's bucket has room */
 	struct gci_wire wire;     /* mss_nbytes 0: nobody has asked yet */
 	uint64_t socket_rate;     /* SO_MAX_PACING_RATE as we have set it; 0: we have not */
+	const struct gci_path_ops *path;
+
+	struct gci_secure *secure; /* NULL: the connection is plain */
+	size_t sealed_nbytes;      /* of frames, encrypted but not sent whole */
+	size_t taken_nbytes;       /* off the socket, in this turn */
+	int drained;               /* the socket has no more in this turn */
 };
 
 /* Connections that share a rate. */
@@ -89,6 +99,8 @@ struct gci_tcp {
 	int path_open;    /* else `path` is only a stand-in */
 	void *path_state; /* the path's */
 	uint8_t secret[GCI_TCP_SECRET_NBYTES];
+	struct gci_secure_ctx *secure; /* NULL: no connection needed it yet */
+	uint64_t rekey_records;
 	uint64_t connect_timeout_ns, stranger_ns;
 	struct gci_reach *reach; /* by rank */
 	struct gci_own own;
@@ -153,6 +165,21 @@ void gci_conn_close(struct gci_conn *c);
 /* Frees closed connections; from where nobody can name one. */
 void gci_tcp_reap(struct gci_tcp *t);
 
+/* tcp_secure.c */
+/* TLS begins; 0 or the endpoint's failure. */
+int gci_conn_secure(struct gci_conn *c);
+/* Goes on with its handshake; see gci_secure_shake. */
+int gci_conn_shake(struct gci_conn *c, struct gci_error *e);
+/* As readv; -1 with errno. Through TLS, to be called until EAGAIN: what is not taken then nobody
+ * tells of again. */
+ssize_t gci_conn_recv(struct gci_conn *c, const struct iovec *iov, int niov);
+/* Before reading, when the poll has said that there is something. */
+void gci_conn_turn(struct gci_conn *c);
+/* How much of it was sent; sets c->blocked and c->send_error. If gci_conn_holds, it goes on with
+ * what was offered before, and tells of that: niov may be 0. */
+size_t gci_conn_send(struct gci_conn *c, const struct iovec *iov, int niov);
+int gci_conn_holds(const struct gci_conn *c);
+
 /* tcp_dial.c */
 /* Begins to connect stream `index` to a higher rank; `again`: in place of a lost connection. */
 void gci_conn_connect(struct gci_tcp *t, struct gci_tcp_peer *p, unsigned index, int again);
@@ -168,6 +195,10 @@ const char *gci_conn_where(
 void gci_tcp_accept_start(struct gci_tcp *t);
 /* Others wait to be let in, and there is no room. */
 int gci_tcp_crowded(const struct gci_tcp *t);
+/* A stranger's first byte is one of TLS. */
+int gci_tcp_calls_tls(const struct gci_conn *c);
+/* Closes the connection of one who has not shown that it is of this job. */
+void gci_tcp_turn_away(struct gci_conn *c, const char *why);
 /* All of a stranger's HELLO has come. */
 void gci_tcp_greeted(struct gci_conn *c);
 
@@ -229,6 +260,8 @@ void gci_tcp_new_handle(struct gci_tcp *t, uv_handle_t *h);
 void gci_tcp_handle_closed(struct gci_tcp *t);
 /* Whether a peer's HELLO says what ours says; 0 or the endpoint's failure. */
 int gci_tcp_disagree(struct gci_tcp *t, const struct gci_hello *h);
+/* What a peer's HELLO is made with: the job's secret, or zeros where the link is open. */
+const uint8_t *gci_tcp_secret(const struct gci_tcp *t, int peer);
 struct gci_hello gci_tcp_hello(const struct gci_tcp *t, int peer, unsigned index);
 
 #endif

@@ -92,7 +92,7 @@ static void resume(struct gci_tcp *t)
 		c->paused = 0;
 		t->pacer->npaused--;
 		if (gci_conn_writable(c))
-			t->path->write(c);
+			c->path->write(c);
 	}
 	t->path->flush(t);
 }

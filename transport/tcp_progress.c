@@ -23,7 +23,7 @@ static void flush_peer(struct gci_tcp *t, struct gci_tcp_peer *p)
 			break;
 		p->turn = (p->turn + 1) % n;
 		if (gci_conn_writable(c))
-			t->path->write(c);
+			c->path->write(c);
 	}
 }
 

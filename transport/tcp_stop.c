@@ -9,7 +9,8 @@ static void write_all(struct gci_tcp *t)
 
 	gci_list_each (it, &t->conns)
 		if (gci_conn_writable(gci_container(it, struct gci_conn, link)))
-			t->path->write(gci_container(it, struct gci_conn, link));
+			gci_container(it, struct gci_conn, link)
+				->path->write(gci_container(it, struct gci_conn, link));
 	gci_tcp_flush(t);
 }
 

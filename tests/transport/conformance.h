@@ -38,6 +38,7 @@ struct world {
 extern int differing_rank;       /* its idea of links is not the others'; -1: none */
 extern int differs_in_checksums; /* else in streams */
 extern enum gci_data_path world_path;
+extern int world_encrypted;          /* all links are */
 extern uint64_t world_replay_nbytes; /* of links that do not say */
 
 /* One message under test. */

@@ -151,7 +151,10 @@ void choose_path(void)
 
 	if (!name)
 		return;
-	if (!strcmp(name, "refused")) {
+	if (!strcmp(name, "tls")) {
+		world_encrypted = 1;
+		name = "poll";
+	} else if (!strcmp(name, "refused")) {
 		assert_int_equal(forbid(SYS_io_uring_setup), 0);
 		name = "uring";
 	} else if (!strcmp(name, "uring") && gci_uring_probe(why)) {

@@ -18,7 +18,8 @@ extern const struct backend own, on_shared_loop;
 int own_step(struct world *w);
 
 /* $GCI_TEST_PATH: poll, uring (77 is the test's exit status where it is not to be had) or refused:
- * uring is asked for, but a seccomp filter like a container's forbids it. */
+ * uring is asked for, but a seccomp filter like a container's forbids it; or tls: all links are
+ * encrypted. */
 void choose_path(void);
 
 /* What a test wants to be different when it opens a world. */

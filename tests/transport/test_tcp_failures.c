@@ -205,6 +205,8 @@ static void is_freed(struct world *w, struct message *m)
 static void memory_comes_back(void **state)
 {
 	(void)state;
+	if (world_encrypted)
+		skip(); /* its frames by hand are plain */
 	gives_memory_back(fails);
 	gives_memory_back(is_freed);
 }

@@ -21,6 +21,7 @@ int differing_rank = -1;
 uint64_t world_replay_nbytes;
 int differs_in_checksums;
 enum gci_data_path world_path;
+int world_encrypted;
 
 static void on_link(void *user, int peer, struct gci_tp_link *out)
 {
@@ -29,6 +30,7 @@ static void on_link(void *user, int peer, struct gci_tp_link *out)
 	(void)peer;
 	*out = u->w->link;
 	out->path = world_path;
+	out->encrypted |= world_encrypted;
 	if (!out->replay_nbytes)
 		out->replay_nbytes = world_replay_nbytes;
 	if (u->rank == differing_rank && differs_in_checksums)

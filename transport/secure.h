@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ * TLS 1.3 for one connection, by OpenSSL, without I/O: bytes in, bytes out.
+ *
+ *	rc = gci_secure_ctx_create(&ctx, &config, &e);		// one for all connections
+ *	rc = gci_secure_create(&s, ctx, &name, take, user, &e);	// the side that connects
+ *	rc = gci_secure_create(&s, ctx, NULL, take, user, &e);	// the other side
+ *	rc = gci_secure_shake(s, &e);				// 0: call it again when more came
+ *	n = gci_secure_write(s, iov, niov, 0, &e);		// once it has said 1
+ *	p = gci_secure_out(s, &nbytes);				// after each call: to be sent
+ *	gci_secure_sent(s, nbytes);
+ *	n = gci_secure_read(s, iov, niov, &e);
+ *	gci_secure_free(s);
+ *
+ * Both sides know the job's secret. The key of a connection is derived from it, the epoch and both
+ * ends' numbers, and used as an external PSK (RFC 8446, 2.2) together with a fresh Diffie-Hellman
+ * exchange: whoever learns the secret later cannot read what was recorded. The side that connects
+ * says in the clear, as the PSK's identity, who it is and whom it wants; one that has not the key
+ * gets no further, and no key of one pair opens another. Neither tickets nor early data: nothing of
+ * a handshake can be used twice. One cipher, TLS_AES_128_GCM_SHA256.
+ *
+ * Keys are replaced after `rekey_records` in a direction, far ahead of AES-GCM's limit of 2^24.5
+ * (RFC 8446, 5.5).
+ *
+ * `take` hands over what has come: up to n bytes into buf, returns how many, 0 for the end of the
+ * connection, or a negative errno, -EAGAIN when there is nothing now. Until the peer is
+ * authenticated no more than GCI_SECURE_MAX_HANDSHAKE bytes are taken. */
+#ifndef GCI_TRANSPORT_SECURE_H
+#define GCI_TRANSPORT_SECURE_H
+
+#include "base/error.h"
+#include "transport/derive.h"
+
+#include <stddef.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#define GCI_SECURE_MAX_HANDSHAKE 4096
+#define GCI_SECURE_BATCH         (128u << 10) /* most bytes that one write takes */
+#define GCI_SECURE_LAUNCHER      UINT32_MAX   /* in place of a rank */
+#define GCI_SECURE_HELLO         0x16         /* what a TLS connection begins with */
+#define GCI_SECURE_IDENTITY      24
+
+struct gci_secure;
+struct gci_secure_ctx;
+
+/* Who connects to whom. */
+struct gci_secure_name {
+	uint32_t epoch;
+	uint32_t client, server; /* ranks; client < server */
+};
+
+struct gci_secure_config {
+	uint8_t secret[GCI_SECRET_NBYTES];
+	uint32_t epoch;
+	uint32_t self;          /* our rank, or GCI_SECURE_LAUNCHER */
+	uint32_t size;          /* ranks in the job */
+	uint64_t rekey_records; /* under one key; 0: 2^22 */
+};
+
+typedef ssize_t gci_secure_take(void *user, void *buf, size_t n);
+
+/* GCOLL_ERR_SYS with OpenSSL's reason, or _NOMEM. */
+int gci_secure_ctx_create(
+	struct gci_secure_ctx **ctx, const struct gci_secure_config *config, struct gci_error *e);
+void gci_secure_ctx_free(struct gci_secure_ctx *ctx); /* after all connections */
+
+/* `name`: the connecting side's; NULL: the other's. `ctx` outlives it. */
+int gci_secure_create(struct gci_secure **s, struct gci_secure_ctx *ctx,
+	const struct gci_secure_name *name, gci_secure_take *take, void *user, struct gci_error *e);
+void gci_secure_free(struct gci_secure *s);
+
+/* 1: both sides have shown their key; 0: not yet; a negative errno (0 as the connection's end is
+ * -ECONNRESET; -EPROTO: what came is no handshake with our key) with the reason in `e`. There may
+ * be bytes to be sent all the same. */
+int gci_secure_shake(struct gci_secure *s, struct gci_error *e);
+int gci_secure_is_ready(const struct gci_secure *s);
+
+/* Who is at the other end: once it is ready. */
+struct gci_secure_name gci_secure_name(const struct gci_secure *s);
+
+/* Encrypts up to GCI_SECURE_BATCH bytes behind the first `skip`; how many, or a negative errno.
+ * Nothing may be left to be sent of what was encrypted before. */
+ssize_t gci_secure_write(
+	struct gci_secure *s, const struct iovec *iov, int niov, size_t skip, struct gci_error *e);
+
+/* What is to be sent: NULL and 0 if nothing is. */
+const uint8_t *gci_secure_out(const struct gci_secure *s, size_t *nbytes);
+void gci_secure_sent(struct gci_secure *s, size_t nbytes);
+
+/* Decrypts into the iovecs, as much as has come; calls `take` for more only when all of what was
+ * taken has been handed out. How many bytes, 0 at the end, or a negative errno: -EAGAIN, what
+ * `take` said, or -EBADMSG: a record that was not made with the connection's key. */
+ssize_t gci_secure_read(
+	struct gci_secure *s, const struct iovec *iov, int niov, struct gci_error *e);
+
+/* How often our side has replaced its key. */
+unsigned gci_secure_nrekeys(const struct gci_secure *s);
+
+/* An identity's bytes and back: 0, or -1 if it is none. What comes is a stranger's word. */
+void gci_secure_identity(const struct gci_secure_name *name, uint8_t out[GCI_SECURE_IDENTITY]);
+int gci_secure_identify(const uint8_t *bytes, size_t n, struct gci_secure_name *name);
+
+#endif

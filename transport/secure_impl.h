@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ * Between secure.c (one connection) and secure_ctx.c (what all of them share: settings, keys, and
+ * how OpenSSL gets its bytes). */
+#ifndef GCI_TRANSPORT_SECURE_IMPL_H
+#define GCI_TRANSPORT_SECURE_IMPL_H
+
+#include "base/buf.h"
+#include "transport/secure.h"
+
+#include <openssl/ssl.h>
+
+struct gci_secure_ctx {
+	struct gci_secure_config config;
+	SSL_CTX *ssl;
+	BIO_METHOD *bio;
+};
+
+struct gci_secure {
+	struct gci_secure_ctx *ctx;
+	SSL *ssl;
+	struct gci_secure_name name;
+	uint8_t identity[GCI_SECURE_IDENTITY];
+	gci_secure_take *take;
+	void *user;
+	ssize_t took;       /* what `take` said last, if no number of bytes; else 1 */
+	size_t ntaken;      /* before it was ready */
+	struct gci_buf out; /* encrypted */
+	size_t gone;        /* of it, sent */
+	uint8_t *gather;    /* small pieces, to make one record of */
+	uint64_t nrecords;  /* with this key */
+	unsigned nrekeys;
+	int ready, connects;
+};
+
+/* OpenSSL's last reason, or `otherwise`. */
+const char *gci_secure_why(const char *otherwise);
+
+#endif
