@@ -172,6 +172,8 @@ static void on_link(void *user, int peer, struct gci_tp_link *out)
 		.dead_ns = e->dead_ns,
 		.unchecked = e->checksum == GCI_CHECKSUM_OFF ||
 			     (e->checksum == GCI_CHECKSUM_AUTO && t->one_host),
+		.encrypted = gci_security_encrypts(e->security, a != b),
+		.open = e->security == GCI_SECURITY_OFF,
 		.path = e->data_path,
 		.pace_group = a == b ? 0 : gci_pacing_group(e, b)};
 	if (e->replay == GCI_REPLAY_ALWAYS || (e->replay == GCI_REPLAY_WAN && a != b))

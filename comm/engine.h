@@ -14,6 +14,7 @@
 #include "comm/sched_cache.h"
 #include "comm/scratch.h"
 #include "comm/spin.h"
+#include "transport/security.h"
 #include "transport/transport.h"
 
 #include <pthread.h>
@@ -68,6 +69,7 @@ struct gci_engine {
 	char congestion[16];     /* of connections between clusters; "": the kernel's */
 	enum gci_checksum checksum;
 	enum gci_data_path data_path;
+	enum gci_security security;
 	enum gci_replay_where replay;
 	uint64_t op_timeout_ns; /* waiting without any message for so long fails; GCI_NEVER */
 	uint64_t floor_ns; /* and with a message under way, no less than that; 0: not watched */

@@ -68,6 +68,14 @@ static int set_data_path(gcoll_comm *c, const char *value)
 	return 0;
 }
 
+static int set_security(gcoll_comm *c, const char *value)
+{
+	if (gci_security_parse(value, &c->engine->security))
+		return gci_comm_error(GCOLL_ERR_INVAL,
+			"security: \"%s\", expected " GCI_SECURITY_EXPECTED, value);
+	return 0;
+}
+
 static int set_congestion(gcoll_comm *c, const char *value)
 {
 	struct gci_error e = {0};
@@ -190,7 +198,8 @@ static const struct {
 	{"congestion", 1, set_congestion}, {"checksum", 1, set_checksum},
 	{"data_path", 1, set_data_path}, {"replay", 1, set_replay}, {"timeout", 0, set_timeout},
 	{"order", 0, set_order}, {"tuning", 0, set_tuning}, {"spin", 0, set_spin},
-	{"record", 0, set_record}, {"warm", 1, set_warm}, {"pace", 0, set_pace}};
+	{"record", 0, set_record}, {"warm", 1, set_warm}, {"pace", 0, set_pace},
+	{"security", 1, set_security}};
 
 static int unknown_setting(const char *key)
 {
@@ -202,7 +211,7 @@ static int unknown_setting(const char *key)
 			gci_kind_name((enum gci_kind)k));
 	return gci_comm_error(GCOLL_ERR_INVAL,
 		"unknown setting \"%s\", expected %sorder, tuning, streams, socket_buffer, "
-		"congestion, checksum, data_path, replay, timeout, spin, pace, warm or "
+		"congestion, checksum, data_path, replay, security, timeout, spin, pace, warm or "
 		"record",
 		key, list);
 }

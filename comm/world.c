@@ -42,6 +42,7 @@ struct environment {
 	struct gci_ports ports;
 	enum gci_data_path data_path;
 	enum gci_pace_how pace;
+	enum gci_security security;
 	const char *congestion; /* "": the kernel's */
 };
 
@@ -105,6 +106,16 @@ static int read_pace(struct environment *env, struct gci_error *e)
 	return 0;
 }
 
+static int read_security(struct environment *env, struct gci_error *e)
+{
+	const char *s = getenv("GRIDCOLL_SECURITY");
+
+	if (s && *s && gci_security_parse(s, &env->security))
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"GRIDCOLL_SECURITY=%s, expected " GCI_SECURITY_EXPECTED, s);
+	return 0;
+}
+
 static int read_congestion(struct environment *env, struct gci_error *e)
 {
 	struct gci_error why = {0};
@@ -129,7 +140,8 @@ static int read_environment(struct environment *env, struct gci_error *e)
 	if (number("GRIDCOLL_SIZE", GCI_CTL_MAX_RANKS, &size, e) ||
 		number("GRIDCOLL_RANK", size ? size - 1 : 0, &rank, e) ||
 		number("GRIDCOLL_SECRET_FD", 65535, &fd, e) || read_port_range(env, e) ||
-		read_data_path(env, e) || read_congestion(env, e) || read_pace(env, e))
+		read_data_path(env, e) || read_security(env, e) || read_congestion(env, e) ||
+		read_pace(env, e))
 		return e->status;
 	env->rank = (int)rank;
 	env->size = (int)size;
@@ -340,6 +352,7 @@ static int build(struct gci_world *w, const struct environment *env, struct gci_
 		return rc;
 	c->engine->dead_ns = w->start.start.dead_ns;
 	c->engine->data_path = env->data_path;
+	c->engine->security = env->security;
 	snprintf(c->engine->congestion, sizeof(c->engine->congestion), "%s", env->congestion);
 	c->engine->ctl = w->ctl;
 	c->engine->job = w;

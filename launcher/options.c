@@ -8,6 +8,7 @@
 #include "shaping/ladder.h"
 #include "transport/control.h"
 #include "transport/path.h"
+#include "transport/security.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@ enum {
 	REMOTE,
 	DATA_PATH,
 	CONGESTION,
+	SECURITY,
 	PARAMS,
 	PACE,
 	BUDGET,
@@ -52,6 +54,7 @@ static const struct option longs[] = {
 	{"remote-path", required_argument, NULL, REMOTE},
 	{"data-path", required_argument, NULL, DATA_PATH},
 	{"congestion", required_argument, NULL, CONGESTION},
+	{"security", required_argument, NULL, SECURITY},
 	{"params", required_argument, NULL, PARAMS},
 	{"pace", required_argument, NULL, PACE},
 	{"wan-budget", required_argument, NULL, BUDGET},
@@ -88,6 +91,8 @@ const char *gci_options_help(void)
 	       "repeated\n"
 	       "  --pace NAME           how rates are kept: auto, fq, tcp, htb, edt, user or off\n"
 	       "  --data-path NAME      how ranks move data: auto, poll or uring (io_uring)\n"
+	       "  --security NAME       auth: strangers are kept out; encrypt: TLS as well;\n"
+	       "                        auto (default): encrypt between clusters; or off\n"
 	       "  --quiet-prefix        do not write \"[rank] \" before each line of output\n"
 	       "  --start-timeout TIME  longest wait for the last rank to join (default 60s)\n"
 	       "  --remote-path PATH    gridcoll-run on remote hosts (default: gridcoll-run)\n"
@@ -136,6 +141,16 @@ static int interfaces(
 	o->interfaces = value;
 	return gci_nics_parse(&nics, value, &why)
 		       ? gci_error_set(e, why.status, "%s: %s", name, why.text)
+		       : 0;
+}
+
+static int security(struct gci_options *o, const char *value, struct gci_error *e)
+{
+	enum gci_security which;
+
+	o->security = value;
+	return gci_security_parse(value, &which)
+		       ? bad(e, "--security", value, GCI_SECURITY_EXPECTED)
 		       : 0;
 }
 
@@ -198,6 +213,8 @@ static int option(struct gci_options *o, int c, const char *value, struct gci_er
 		return timers(o, value, e);
 	case INTERFACES:
 		return interfaces(o, value, "--interfaces", e);
+	case SECURITY:
+		return security(o, value, e);
 	case DATA_PATH:
 		return data_path(o, value, e);
 	case CONGESTION:

@@ -24,6 +24,7 @@ struct gci_options {
 	const char *remote_path;
 	const char *data_path;  /* NULL: not said */
 	const char *congestion; /* the same */
+	const char *security;   /* the same */
 	const char *params;     /* what was measured of the grid; NULL: nothing */
 	const char *pace;       /* NULL: not said */
 	const char *budgets[GCI_OPTIONS_BUDGETS];

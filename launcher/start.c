@@ -65,6 +65,8 @@ static int make_environment(
 				     : gci_strdup("GRIDCOLL_LAB"));
 	if (!rc && o->data_path)
 		rc = add(env, gci_asprintf("GRIDCOLL_DATA_PATH=%s", o->data_path));
+	if (!rc && o->security)
+		rc = add(env, gci_asprintf("GRIDCOLL_SECURITY=%s", o->security));
 	if (!rc && o->congestion)
 		rc = add(env, gci_asprintf("GRIDCOLL_CONGESTION=%s", o->congestion));
 	if (!rc && o->pace)

@@ -47,6 +47,8 @@ static void bad_arguments(void **state)
 	assert_int_equal(gcoll_comm_set(j.comm[0], "checksum", "yes"), GCOLL_ERR_INVAL);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "data_path", "epoll"), GCOLL_ERR_INVAL);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "replay", "maybe"), GCOLL_ERR_INVAL);
+	assert_int_equal(gcoll_comm_set(j.comm[0], "security", "tls"), GCOLL_ERR_INVAL);
+	assert_int_equal(gcoll_comm_set(j.comm[0], "security", "encrypt"), 0);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "replay", "always"), 0);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "data_path", "uring"), 0);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "checksum", "on"), 0);
@@ -107,7 +109,7 @@ static void bad_environment(void **state)
 		const char *name, *value;
 	} wrong[] = {{"GRIDCOLL_SIZE", "many"}, {"GRIDCOLL_RANK", "4"}, {"GRIDCOLL_RANK", "-1"},
 		{"GRIDCOLL_SECRET_FD", ""}, {"GRIDCOLL_PORT_RANGE", "9-8"},
-		{"GRIDCOLL_DATA_PATH", "epoll"}};
+		{"GRIDCOLL_DATA_PATH", "epoll"}, {"GRIDCOLL_SECURITY", "on"}};
 	gcoll_comm *c;
 	size_t i;
 

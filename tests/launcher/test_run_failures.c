@@ -292,6 +292,7 @@ static void wrong_arguments(void **state)
 		{{"--port-range", "1-65536", "x"},
 			"--port-range 1-65536: expected two ports such as 5000-5099"},
 		{{"--data-path", "epoll", "x"}, "--data-path epoll: expected auto, poll or uring"},
+		{{"--security", "on", "x"}, "--security on: expected auto, off, auth or encrypt"},
 		{{"--start-timeout", "5", "x"},
 			"--start-timeout 5: expected a time such as 50us, 10ms or 1.5s"},
 		{{"--per-host", "2", "x"},
