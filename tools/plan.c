@@ -17,7 +17,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MOST_STEPS        (2u << 20) /* of each way, on all ranks */
+#define MOST_STEPS        (1u << 19) /* of each way, on all ranks */
+#define ALL_STEPS         (1u << 20) /* of all ways */
 #define MOST_CHOICE_STEPS (1u << 24) /* of the choice */
 
 /* ---- which way */
@@ -132,7 +133,7 @@ static int compare(struct planning *p)
 	if (!rc)
 		rc = gct_ways_add(&p->ways, &p->wanted);
 	if (!rc)
-		rc = gct_ways_simulate(&p->ways, MOST_STEPS);
+		rc = gct_ways_simulate(&p->ways, MOST_STEPS, ALL_STEPS);
 	return rc ? gct_plan_nomem() : 0;
 }
 

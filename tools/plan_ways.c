@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #define MOST_CANDIDATES 16 /* of the tuner's */
+#define MOST_ROUGH      32 /* with no time left: part of what all may cost, for each */
 
 struct gct_way *gct_ways_find(const struct gct_ways *w, const struct gci_candidate *how)
 {
@@ -76,7 +77,28 @@ int gct_way_simulate(const struct gci_simnet *net, const struct gci_coll *coll,
 	return rc;
 }
 
-static int simulate(struct gct_ways *w, struct gct_way *way, uint64_t most_steps)
+/* What simulating may cost, in steps. */
+struct effort {
+	uint64_t each, left, rough;
+};
+
+/* From the first segments, without a reason. */
+static int predict(struct gct_ways *w, struct gct_way *way, struct effort *e)
+{
+	uint64_t spent = 0;
+	const struct gci_predict_limits limits = {
+		.most_steps = e->rough / MOST_ROUGH, .spent = &spent};
+	int rc = GCOLL_ERR_INVAL;
+
+	if (e->left)
+		rc = gci_predict(w->net, w->coll, &way->how, &limits, &way->ns);
+	e->left -= spent < e->left ? spent : e->left;
+	if (rc == GCOLL_ERR_INVAL)
+		snprintf(way->why_not, sizeof(way->why_not), "not simulated: too many steps");
+	return rc == GCOLL_ERR_INVAL ? 0 : rc;
+}
+
+static int simulate(struct gct_ways *w, struct gct_way *way, struct effort *e)
 {
 	const char *why = gci_ineligible(way->how.algorithm, w->coll);
 	struct gct_timeline t = {.topo = NULL};
@@ -87,15 +109,14 @@ static int simulate(struct gct_ways *w, struct gct_way *way, uint64_t most_steps
 		snprintf(way->why_not, sizeof(way->why_not), "cannot run it: %s", why);
 		return 0;
 	}
-	rc = gct_way_simulate(w->net, w->coll, &way->how, most_steps, &t, &r);
-	if (rc == GCOLL_ERR_INVAL) {
-		snprintf(way->why_not, sizeof(way->why_not),
-			"not simulated: more than %" PRIu64 " steps", most_steps);
-		return 0;
-	}
+	rc = gct_way_simulate(
+		w->net, w->coll, &way->how, e->each < e->left ? e->each : e->left, &t, &r);
+	if (rc == GCOLL_ERR_INVAL)
+		return predict(w, way, e);
 	if (rc)
 		return rc;
 	way->ns = r.ns;
+	e->left -= r.nsteps < e->left ? r.nsteps : e->left;
 	if (!t.cut) {
 		rc = gct_facts_find(&way->facts, w->net, &t, &r);
 		way->has_facts = !rc;
@@ -122,13 +143,18 @@ void gct_ways_sort(struct gct_ways *w)
 		qsort(w->list, w->n, sizeof(*w->list), by_time);
 }
 
-int gct_ways_simulate(struct gct_ways *w, uint64_t most_steps)
+int gct_ways_simulate(struct gct_ways *w, uint64_t each, uint64_t all)
 {
+	/* The tuner's favourites, which come first, leave something for the others. */
+	struct effort e = {.each = each, .left = all, .rough = all};
 	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < w->n && !rc; i++)
-		rc = simulate(w, &w->list[i], most_steps);
+	for (i = 0; i < w->n && !rc; i++) {
+		rc = simulate(w, &w->list[i], &e);
+		if (e.each > e.left / 4)
+			e.each = e.left / 4;
+	}
 	gct_ways_sort(w);
 	return rc;
 }

@@ -5,7 +5,7 @@
  *
  *	rc = gct_ways_add_all(&w);
  *	if (!rc)
- *		rc = gct_ways_simulate(&w, most_steps);	// w.list is ranked now
+ *		rc = gct_ways_simulate(&w, each, all);	// w.list is ranked now
  *	...
  *	gct_ways_free(&w);
  *
@@ -39,9 +39,10 @@ int gct_ways_add(struct gct_ways *w, const struct gci_candidate *how);
  * what else the tuner thinks worth a try. 0 or GCOLL_ERR_NOMEM. */
 int gct_ways_add_all(struct gct_ways *w);
 
-/* Simulates all, with no more than `most_steps` each, and ranks them: the fastest first, those that
- * cannot run last. 0 or GCOLL_ERR_NOMEM. */
-int gct_ways_simulate(struct gct_ways *w, uint64_t most_steps);
+/* Simulates all, with no more than `each` steps for each way and `all` together, and ranks them:
+ * the fastest first, those that cannot run last. What takes more is predicted from its first
+ * segments, and has no facts. 0 or GCOLL_ERR_NOMEM. */
+int gct_ways_simulate(struct gct_ways *w, uint64_t each, uint64_t all);
 
 /* Again, after a time has changed: pointers to ways are then others'. */
 void gct_ways_sort(struct gct_ways *w);

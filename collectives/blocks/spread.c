@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "collectives/blocks/spread.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "collectives/blocks/path.h"
 
@@ -8,14 +9,31 @@ enum { DOWN, OVER, UP, ACROSS, BACK };
 
 #define PER_LINK      32 /* segments: so much later is the last one at its owner's others */
 #define SEGMENT_LEAST (4u << 10)
+#define SEGMENT_SHORT (16u << 10) /* below only where links take long for it */
+#define LONG_NS       GCI_NS_PER_MS
 #define SEGMENT_MOST  (1u << 20)
 #define MOST_SEGMENTS 1024
+
+/* A message costs its hosts something: the least that keeps links busy far longer than that. */
+static uint64_t least_size(const struct gci_topo *t)
+{
+	uint64_t bps = 1, s = SEGMENT_LEAST;
+	int a, b;
+
+	for (a = 0; a < t->nclusters; a++)
+		for (b = 0; b < t->nclusters; b++)
+			if (a != b && gci_pair_bps(t, a, b) > bps)
+				bps = gci_pair_bps(t, a, b);
+	while (s < SEGMENT_SHORT && gci_transfer_ns(s, bps) < LONG_NS)
+		s *= 2;
+	return s;
+}
 
 /* Filling links and rings is to take no more than about 1/PER_LINK of the time. */
 uint64_t gci_spread_size(const struct gci_coll *c)
 {
 	const struct gci_topo *t = c->topo;
-	uint64_t s = SEGMENT_LEAST, all = c->count * c->esize, m;
+	uint64_t s = least_size(t), all = c->count * c->esize, m;
 	int i, n = t->nclusters;
 
 	for (i = 0; i < t->nclusters; i++)
