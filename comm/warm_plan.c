@@ -13,7 +13,7 @@
 #define MOST_PEERS 8
 
 /* Below that a first operation loses little, and padding would only be in its way. */
-#define LEAST_RTT_NS (4 * GCI_NS_PER_MS)
+#define LEAST_RTT_NS (8 * GCI_NS_PER_MS)
 
 /* In slow start a connection may have under way what it has sent so far. Half of what it will need
  * is one round trip from all of it, and ranks that pad the same receiver do not fill its buffers:

@@ -300,7 +300,7 @@ static int start_progress(
 static int start_warming(struct gci_engine *engine, struct gci_error *e)
 {
 	const char *s = getenv("GRIDCOLL_WARM");
-	int when = s && *s ? gci_warm_parse(s) : GCI_WARM_OFF;
+	int when = s && *s ? gci_warm_parse(s) : GCI_WARM_ON;
 
 	if (when < 0)
 		return gci_error_set(

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define START_MARGIN (20 * GCI_NS_PER_MS)
+#define QUIET_TRIES  1000
 
 /* Rank 0 names a time that all will know of before it comes. */
 static int agree_on_start(struct gct_bench *b, uint64_t *start)
@@ -116,6 +117,30 @@ static int settle(struct gct_bench *b)
 	return gcoll_barrier(b->own);
 }
 
+/* Padding that is still under way would be counted as an operation's. All that was sent has come
+ * when the sums are the same, since nobody sends any more. */
+static int await_quiet(struct gct_bench *b)
+{
+	struct gci_engine *e = b->comm->engine;
+	struct gci_tp_stats s;
+	uint64_t pads[2];
+	int i, n, rc = 0;
+
+	gci_warm_close(e);
+	for (n = 0; n < QUIET_TRIES && !b->quiet && !rc; n++) {
+		pads[0] = pads[1] = 0;
+		for (i = 0; i < e->size; i++) {
+			gci_tp_stats(e->tp, i, &s);
+			pads[0] += s.tx_pad_nbytes;
+			pads[1] += s.rx_pad_nbytes;
+		}
+		rc = gcoll_allreduce(GCOLL_IN_PLACE, pads, 2, GCOLL_UINT64, GCOLL_SUM, b->own);
+		b->quiet = pads[0] == pads[1];
+	}
+	b->quiet = 1; /* or a connection was lost with some of it */
+	return rc;
+}
+
 int gct_bench_measure(struct gct_bench *b, struct gct_bench_result *r)
 {
 	struct gci_coll coll = gct_bench_coll(b, r);
@@ -126,7 +151,8 @@ int gct_bench_measure(struct gct_bench *b, struct gct_bench_result *r)
 	r->limit_ns = gci_limit_ns(&coll, b->comm->engine->streams);
 	r->cpu_percent = -1;
 	rc = time_one(b, r, 0, &r->cold_ns);
-	gci_warm_close(b->comm->engine); /* no padding among what is counted */
+	if (!rc)
+		rc = await_quiet(b);
 	if (!rc)
 		rc = measure_traffic(b, r);
 	if (!rc)

@@ -180,10 +180,10 @@ void gct_bench_print_footer(const struct gct_bench *b, const struct gct_bench_re
 			r[i].late_ns > r[i].ns[0] / 10;
 	if (b->predictor)
 		print_errors(r, n);
-	printf("\nfirst: the row's first operation; connections are new where neither rows before "
-	       "nor\nstart signals needed them; x lim: median over limit; WAN: what the algorithm "
-	       "moves\nbetween clusters, per operation; seen: by the WAN interfaces' counters, of "
-	       "that\nevery result was verified on every rank\n");
+	printf("\nfirst: the row's first operation; connections are new where neither rows before,"
+	       "\nstart signals nor warming up needed them; x lim: median over limit; WAN: what the"
+	       "\nalgorithm moves between clusters, per operation; seen: by the WAN interfaces'"
+	       "\ncounters, of that\nevery result was verified on every rank\n");
 	if (late)
 		printf("some ranks began more than a tenth of the operation's time late: their "
 		       "machines "

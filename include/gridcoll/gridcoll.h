@@ -196,12 +196,12 @@ GCOLL_API const char *gcoll_last_error(void);
  *	"spin"	a time of at most "100us" for which a rank that waits looks again and again before
  *		it sleeps, less where that is in vain; or "off" (default). Each rank as it likes:
  *		for small messages on a fast network, and processors that have nothing else to do
- *	"warm"	"on": with the first operation the connections that long bcasts, allreduces and
- *		allgathers would use between clusters are opened too, where those are 4 ms there
- *		and back or more. While no operation is under way padding is sent on them, about
- *		half of what they can have in flight, so that the first long operation, which ends
- *		it, need not begin slowly. "now": at once. "off" (default, unless the environment
- *		has GRIDCOLL_WARM): not. Before the first operation only; not in a world with a
+ *	"warm"	"on" (default, unless the environment has GRIDCOLL_WARM): with the first operation
+ *		the connections that long bcasts, allreduces and allgathers would use between
+ *		clusters are opened too, where those are 8 ms there and back or more. While no
+ *		operation is under way padding is sent on them, about half of what they can have
+ *		in flight, so that the first long operation, which ends it, need not begin slowly.
+ *		"now": at once. "off": not. Before the first operation only; not in a world with a
  *		uv_loop or a progress thread
  *	"record"	a file that rank 0 writes in gcoll_finalize: which operations it called, of
  *		which sizes and how often, for `gridcoll tune --recorded`; or "off" (default, unless

@@ -85,9 +85,9 @@ static void nothing_inside_one_cluster(void **state)
 static void only_over_long_paths(void **state)
 {
 	static const char near[] = "[cluster a]\nhosts = a\n[cluster b]\nhosts = b\n"
-				   "[link a b]\nrate = 1Gbit\ndelay = 1ms\n";
+				   "[link a b]\nrate = 1Gbit\ndelay = 3ms\n";
 	static const char far[] = "[cluster a]\nhosts = a\n[cluster b]\nhosts = b\n"
-				  "[link a b]\nrate = 1Gbit\ndelay = 2ms\n";
+				  "[link a b]\nrate = 1Gbit\ndelay = 4ms\n";
 	const char *texts[] = {near, far};
 	struct gci_topo t;
 	struct gci_grid g;
