@@ -5,9 +5,11 @@
 #include "base/mem.h"
 #include "base/units.h"
 #include "comm/op.h"
+#include "comm/pacing_edt.h"
 #include "shaping/budget.h"
 #include "shaping/facts.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Operations that move less than that change nothing: they are over before it would matter. */
@@ -23,7 +25,9 @@ struct way {
 struct gci_pacing {
 	enum gci_pace_how how, holds;
 	const struct gci_own *own;
-	int chosen; /* `holds` is known */
+	const struct gci_ctl_rank *ranks;
+	struct gci_pacing_edt *edt; /* NULL: others pace */
+	int chosen;                 /* `holds` is known */
 	int nways;
 	struct way ways[]; /* [cluster] */
 };
@@ -86,6 +90,17 @@ uint32_t gci_pacing_group(const struct gci_engine *e, int cluster)
 	return (uint32_t)e->world->topo.in_grid[cluster] + 1;
 }
 
+static void try_edt(struct gci_engine *e, struct gci_ladder_facts *f)
+{
+	struct gci_pacing *p = e->pacing;
+	struct gci_error why = {0};
+
+	if (!p->edt)
+		gci_pacing_edt_open(&p->edt, e, p->ranks, f->device, &why);
+	f->edt = p->edt != NULL;
+	snprintf(f->edt_why, sizeof(f->edt_why), "%.*s", (int)sizeof(f->edt_why) - 1, why.text);
+}
+
 /* 0 unless nothing can be paced. */
 static int choose(struct gci_engine *e, struct gci_error *error)
 {
@@ -95,6 +110,9 @@ static int choose(struct gci_engine *e, struct gci_error *error)
 	int rc;
 
 	gci_ladder_look(&facts, p->own);
+	/* Whether it is to be had, only trying tells. */
+	if (p->how == GCI_PACE_EDT)
+		try_edt(e, &facts);
 	rc = gci_ladder_choose(p->how, &facts, &p->holds, why, error);
 	if (rc)
 		return rc;
@@ -119,9 +137,12 @@ static void apply(struct gci_engine *e, int to)
 	struct gci_pacing *p = e->pacing;
 	struct way *w = &p->ways[to];
 	struct gci_pace pace = {GCI_PACED_BY_NOBODY, 0};
+	unsigned senders = (unsigned)w->senders;
 
+	if (p->edt) /* all ranks of a host together */
+		senders = gci_pacing_edt_senders(e, p->ranks, w->senders);
 	if (p->how != GCI_PACE_OFF)
-		pace.bps = gci_budget_sender(&w->budget, (unsigned)w->senders);
+		pace.bps = gci_budget_sender(&w->budget, senders);
 	if (pace.bps && !p->chosen && choose(e, NULL))
 		return;
 	if (pace.bps)
@@ -130,6 +151,7 @@ static void apply(struct gci_engine *e, int to)
 		return;
 	w->pace = pace;
 	tell(e, to, w);
+	gci_pacing_edt_rate(p->edt, to, pace.bps);
 	gci_tp_pace(e->tp, gci_pacing_group(e, to), &pace);
 }
 
@@ -196,12 +218,16 @@ int gci_pacing_set(struct gci_engine *e, enum gci_pace_how how, struct gci_error
 		rc = choose(e, error);
 	if (rc)
 		p->how = before;
+	if (p->how != GCI_PACE_EDT) {
+		gci_pacing_edt_close(p->edt);
+		p->edt = NULL;
+	}
 	apply_all(e);
 	return rc;
 }
 
 int gci_pacing_open(struct gci_engine *e, enum gci_pace_how how, const struct gci_own *own,
-	struct gci_error *error)
+	const struct gci_ctl_rank *ranks, struct gci_error *error)
 {
 	const struct gci_topo *t = &e->world->topo;
 	int to, mine = t->cluster[e->rank], n = t->nclusters;
@@ -210,6 +236,7 @@ int gci_pacing_open(struct gci_engine *e, enum gci_pace_how how, const struct gc
 	if (!p)
 		return gci_error_set(error, GCOLL_ERR_NOMEM, "out of memory");
 	p->own = own;
+	p->ranks = ranks;
 	p->nways = n;
 	for (to = 0; to < n; to++) {
 		const struct gci_link *l =
@@ -228,6 +255,8 @@ int gci_pacing_open(struct gci_engine *e, enum gci_pace_how how, const struct gc
 
 void gci_pacing_close(struct gci_engine *e)
 {
+	if (e->pacing)
+		gci_pacing_edt_close(e->pacing->edt);
 	gci_free(e->pacing);
 	e->pacing = NULL;
 }

@@ -4,7 +4,7 @@
  * carries, divided by the number of senders of the operations under way. That number is a property
  * of their schedules, which all ranks know, so nobody has to be asked.
  *
- *	rc = gci_pacing_open(engine, GCI_PACE_AUTO, &own, &e);
+ *	rc = gci_pacing_open(engine, GCI_PACE_AUTO, &own, ranks, &e);
  *	...
  *	gci_pacing_update(op);				// it has begun, or ended
  *	gci_pacing_budget(engine, from, to, bps);	// the launcher has a new one
@@ -19,14 +19,16 @@
 
 #include <stdint.h>
 
+struct gci_ctl_rank;
 struct gci_engine;
 struct gci_op;
 struct gci_own;
 
-/* `own`: this rank's addresses; lives as long. GCOLL_ERR_UNSUPPORTED: what is asked for by name is
- * not to be had. Call after the engine has its transport. */
+/* `own`: this rank's addresses, `ranks`: where each rank is reached; both live as long.
+ * GCOLL_ERR_UNSUPPORTED: what is asked for by name is not to be had. Call after the engine has its
+ * transport. */
 int gci_pacing_open(struct gci_engine *engine, enum gci_pace_how how, const struct gci_own *own,
-	struct gci_error *e);
+	const struct gci_ctl_rank *ranks, struct gci_error *e);
 void gci_pacing_close(struct gci_engine *engine);
 
 /* Another way, from now on. */

@@ -364,7 +364,7 @@ static int build(struct gci_world *w, const struct environment *env, struct gci_
 	if (!rc)
 		rc = make_transport(w, c, env->secret, e);
 	if (!rc)
-		rc = gci_pacing_open(c->engine, env->pace, &w->own, e);
+		rc = gci_pacing_open(c->engine, env->pace, &w->own, w->start.start.ranks, e);
 	if (!rc)
 		rc = start_progress(c->engine, w->options, e);
 	if (!rc)

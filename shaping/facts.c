@@ -70,5 +70,5 @@ void gci_ladder_look(struct gci_ladder_facts *f, const struct gci_own *own)
 	else
 		snprintf(f->fq_why, sizeof(f->fq_why), "no device has this process's address");
 	snprintf(f->htb_why, sizeof(f->htb_why), "not there yet");
-	snprintf(f->edt_why, sizeof(f->edt_why), "not there yet");
+	snprintf(f->edt_why, sizeof(f->edt_why), "not tried");
 }

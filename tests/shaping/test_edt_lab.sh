@@ -3,7 +3,7 @@
 # Earliest departure times for real: the program in the lab's kernel (6.1: no TCX, no BTF), fq below
 # it, several processes that send. Skipped (77) where no lab can be.
 #
-# Set by meson: GRIDCOLL, LAB_RATES. "quick" or "long". Rates may be too low by any amount, since a
+# Set by meson: GRIDCOLL, LAB_RATES, LAB_SENDER. "quick" or "long". Rates may be too low by any amount, since a
 # busy machine is slow; too high they never are.
 set -u
 
@@ -13,7 +13,7 @@ if [ "${GRIDCOLL_TEST_SANITIZED:-0}" = 1 ] || ! command -v linux.uml >/dev/null;
 fi
 work=$(mktemp -d /tmp/gridcoll-test-XXXXXX) || exit 1
 trap 'rm -rf "$work"' EXIT
-export GRIDCOLL LAB_RATES
+export GRIDCOLL LAB_RATES LAB_SENDER
 failures=0
 ok() { echo "ok: $1"; }
 bad() {
@@ -36,10 +36,16 @@ cat >"$work/two.grid" <<'G'
 hosts = a1
 [cluster b]
 hosts = b1
+[cluster c]
+hosts = c1
 [link a b]
 rate = 400Mbit
 delay = 2ms
 queue = 2MB
+[link a c]
+rate = 400Mbit
+delay = 2ms
+loss = 2%
 G
 cat >"$work/quick.sh" <<'G'
 set -u
@@ -83,7 +89,34 @@ echo "counted $(field bytes | tail -1) $(field packets | tail -1)"
 shape clear c
 echo "one $(shape --json | grep -c '"class"') $(filters)"
 
+# A job's: both its ranks' host may send what the budget says, and nothing is left of it.
+shape clear
+gridcoll-run --pace edt --wan-budget 'a>b=30Mbit' gridcoll bench bcast --bytes 2MiB -i 2 \
+	>/run/bench 2>&1 &
+for _ in $(seq 100); do
+	got=$(field rate_bps | sort -n | tail -1)
+	[ "${got:-0}" = 30000000 ] && break
+	sleep 0.05
+done
+echo "job $got $(shape --json | grep -c '"10.2.0.1"')"
+wait $!
+echo "ended $? $(filters)"
+cat /run/bench >&2
+
+# Connections are told; what is sent again is counted as TCP counts it.
+ip netns exec gcl-c1 "$LAB_SENDER" take 7001 >/run/taken &
+taker=$!
+again=$(at a1 nstat -asz TcpRetransSegs | awk '/Retrans/ { print $2 }')
+at a1 "$GRIDCOLL" shape run --to 10.3.0.0/16 -c bbr -w 40 -r 100ms -p 300Mbit -- \
+	"$LAB_SENDER" send 10.3.0.1 7001 1000000 2>/run/told
+echo "told $? $(sed 's/^gridcoll shape: //' /run/told)"
+wait $taker
+now=$(at a1 nstat -asz TcpRetransSegs | awk '/Retrans/ { print $2 }')
+echo "again $((now - again)) $(cat /run/taken)"
+echo "cgroups $(find /sys/fs/cgroup -mindepth 1 -type d | wc -l)"
+
 # Another's filter and qdisc stay.
+shape set --dev eth0 b 1Gbit 10.2.0.0/16
 at a1 tc filter add dev eth0 ingress protocol ip prio 7 bpf bytecode '1,6 0 0 0' flowid 1:1
 shape clear
 echo "foreign $(filters) $(at a1 tc filter show dev eth0 ingress | grep -c 'handle.*bytecode')"
@@ -136,6 +169,13 @@ check "bytes are counted" between "$(value counted | cut -d' ' -f1)" 10000000 10
 check "packets of at most 1514 bytes" awk -v c="$(value counted)" \
 	'BEGIN { split(c, a, " "); exit !(a[1] / a[2] > 1000 && a[1] / a[2] <= 1514) }'
 check "one class is cleared, the other stays" [ "$(value one)" = "1 1" ]
+check "a job paces by the budget, to all of the cluster" [ "$(value job)" = "30000000 1" ]
+check "and leaves nothing" [ "$(value ended)" = "0 0" ]
+check "connections are told, and none refuses" [ "$(value told)" = \
+	"0 1 connections, $(value again | cut -d' ' -f1) packets sent again" ]
+check "some are sent again where some are lost" between "$(value again | cut -d' ' -f1)" 1 1000
+check "all arrives" [ "$(value again | cut -d' ' -f2)" = 1000000 ]
+check "no cgroup is left" [ "$(value cgroups)" = 0 ]
 check "clear leaves others' filters alone" [ "$(value foreign)" = "0 1" ]
 check "and no qdisc of its own" [ "$(value clean)" = 0 ]
 check "without fq it is refused" [ "$(value refused | cut -d' ' -f1)" = 1 ]
