@@ -2,6 +2,7 @@
  * Rules for interfaces. Two bytes each make up a host's addresses, the rest of the input is the
  * rules; what they choose is checked against a match that is made bit by bit. */
 #include "base/nics.h"
+#include "shaping/net.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +57,19 @@ static int has(const struct gci_nics *r, int exclude, int names)
 	return n > 0;
 }
 
+/* A network as it is printed is the same one. */
+static void check_net(const char *text)
+{
+	struct gci_net net, again;
+	char printed[GCI_NET_TEXT];
+
+	if (gci_net_parse(&net, text, NULL))
+		return;
+	if (gci_net_parse(&again, gci_net_text(&net, printed), NULL) ||
+		memcmp(&net, &again, sizeof(net)))
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -74,6 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	make_host(data + 1, have, nhave);
 	memset(text, 0, sizeof(text));
 	memcpy(text, data + 1 + 2 * nhave, size - 1 - 2 * nhave);
+	check_net(text);
 	if (gci_nics_parse(&r, text, &e)) {
 		if (!e.status || !*e.text)
 			abort();
