@@ -46,6 +46,8 @@ queue = 2MB
 rate = 400Mbit
 delay = 2ms
 loss = 2%
+[link b c]
+delay = 2ms
 G
 cat >"$work/quick.sh" <<'G'
 set -u
@@ -91,7 +93,7 @@ echo "one $(shape --json | grep -c '"class"') $(filters)"
 
 # A job's: both its ranks' host may send what the budget says, and nothing is left of it.
 shape clear
-gridcoll-run --pace edt --wan-budget 'a>b=30Mbit' gridcoll bench bcast --bytes 2MiB -i 2 \
+gridcoll-run --pace edt --wan-budget 'a>b=30Mbit' gridcoll bench bcast --bytes 1MiB -i 2 \
 	>/run/bench 2>&1 &
 for _ in $(seq 100); do
 	got=$(field rate_bps | sort -n | tail -1)
@@ -107,9 +109,11 @@ cat /run/bench >&2
 ip netns exec gcl-c1 "$LAB_SENDER" take 7001 >/run/taken &
 taker=$!
 again=$(at a1 nstat -asz TcpRetransSegs | awk '/Retrans/ { print $2 }')
-at a1 "$GRIDCOLL" shape run --to 10.3.0.0/16 -c bbr -w 40 -r 100ms -p 300Mbit -- \
-	"$LAB_SENDER" send 10.3.0.1 7001 1000000 2>/run/told
+# (Outside: ip netns exec hides the cgroups.)
+"$GRIDCOLL" shape run --to 10.3.0.0/16 -c bbr -w 40 -r 100ms -p 300Mbit -- \
+	ip netns exec gcl-a1 "$LAB_SENDER" send 10.3.0.1 7001 1000000 2>/run/told
 echo "told $? $(sed 's/^gridcoll shape: //' /run/told)"
+kill $taker 2>/dev/null # where nobody came
 wait $taker
 now=$(at a1 nstat -asz TcpRetransSegs | awk '/Retrans/ { print $2 }')
 echo "again $((now - again)) $(cat /run/taken)"
