@@ -15,8 +15,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define PROBES      3     /* unanswered ones that make a connection dead */
-#define MOST_IDLE_S 32767 /* TCP_KEEPIDLE, as the kernel has it */
+/* Unanswered ones that make a connection dead. */
+#define LEAST_PROBES 3
+#define MOST_PROBES  9
+#define MOST_IDLE_S  32767 /* TCP_KEEPIDLE, as the kernel has it */
 
 enum { SMALL = 1, SHORT_SEND = 2, SHORT_RECEIVE = 4, CONGESTION = 8 };
 
@@ -37,19 +39,27 @@ static int first(struct gci_sockopts *o, int what)
 
 /* An idle connection notices by keepalive that the other host has gone. One with data under way is
  * watched in tcp_watch.c instead of by TCP_USER_TIMEOUT, which would also end a connection whose
- * peer is well, but has not read for a while (a full window). */
+ * peer is well, but has not read for a while (a full window).
+ *
+ * Thousands of connections that fall idle at the same time must not ask at the same time, and not
+ * only a few times: at one tick's end Linux drops what does not fit into netdev_max_backlog, on the
+ * loopback as well. So they begin at different seconds, and ask up to nine times. */
 static void set_keepalive(int fd, uint64_t dead_ns)
 {
-	uint64_t s = dead_ns / GCI_NS_PER_S;
-	int probe_s = (int)(s / (2 * PROBES) < 1 ? 1 : s / (2 * PROBES));
-	int idle_s = (int)(s / 2 < 1 ? 1 : s / 2);
+	uint64_t half_s = dead_ns / GCI_NS_PER_S / 2;
+	int probes, idle_s;
 
-	if (idle_s > MOST_IDLE_S)
+	if (half_s > MOST_IDLE_S)
 		return;
+	probes = half_s < LEAST_PROBES  ? LEAST_PROBES
+		 : half_s > MOST_PROBES ? MOST_PROBES
+					: (int)half_s;
+	idle_s = (int)half_s - fd % ((int)half_s / 2 + 1);
 	set(fd, SOL_SOCKET, SO_KEEPALIVE, 1, "SO_KEEPALIVE");
-	set(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle_s, "TCP_KEEPIDLE");
-	set(fd, IPPROTO_TCP, TCP_KEEPINTVL, probe_s, "TCP_KEEPINTVL");
-	set(fd, IPPROTO_TCP, TCP_KEEPCNT, PROBES, "TCP_KEEPCNT");
+	set(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle_s < 1 ? 1 : idle_s, "TCP_KEEPIDLE");
+	set(fd, IPPROTO_TCP, TCP_KEEPINTVL, half_s < MOST_PROBES ? 1 : (int)half_s / MOST_PROBES,
+		"TCP_KEEPINTVL");
+	set(fd, IPPROTO_TCP, TCP_KEEPCNT, probes, "TCP_KEEPCNT");
 }
 
 /* ---- buffers */
