@@ -49,24 +49,24 @@ static void sizes(void **state)
 	}
 }
 
+/* Beyond what 32 bits count; the holes' zeros do go over the network. */
 static void sparse_file_stays_sparse(void **state)
 {
+	const off_t size = TEST_SANITIZED ? (off_t)100 << 20 : ((off_t)4 << 30) + 12345;
 	struct stat st;
-	int fd, r;
+	int fd;
 
 	(void)state;
 	make_file(in_scratch("a"), 100000, 1);
 	fd = open(in_scratch("a"), O_WRONLY | O_CLOEXEC);
-	assert_int_equal(pwrite(fd, "in the middle", 13, (off_t)3 << 30), 13);
-	assert_int_equal(pwrite(fd, "at the end", 10, ((off_t)4 << 30) + 12345), 10);
+	assert_int_equal(pwrite(fd, "in the middle", 13, size / 4 * 3), 13);
+	assert_int_equal(pwrite(fd, "at the end", 10, size), 10);
 	close(fd);
-	cp("3", in_scratch("a"));
-	for (r = 1; r < 3; r++) {
-		assert_same_files(in_scratch("a"), in_scratch("out/%d/a", r));
-		st = look(in_scratch("out/%d/a", r));
-		assert_true(st.st_size == ((off_t)4 << 30) + 12345 + 10);
-		assert_true(st.st_blocks * 512 < 4 << 20);
-	}
+	cp("2", in_scratch("a"));
+	assert_same_files(in_scratch("a"), in_scratch("out/1/a"));
+	st = look(in_scratch("out/1/a"));
+	assert_true(st.st_size == size + 10);
+	assert_true(st.st_blocks * 512 < 4 << 20);
 }
 
 static void thousand_files(void **state)
@@ -292,7 +292,8 @@ static void every_algorithm(void **state)
 	gci_each_algorithm (a) {
 		if (a->kind != GCI_BCAST)
 			continue;
-		with_algorithm(a->name, NULL);
+		if (!grid || !TEST_SANITIZED)
+			with_algorithm(a->name, NULL);
 		if (grid)
 			with_algorithm(a->name, grid);
 		if ((a->traits & GCI_USES_SENDERS)) {
