@@ -11,6 +11,7 @@
  *			one more
  *	forget		all leave with a message asked for that nobody sends: no failure
  * With "choose" all say how a bcast of 64 KiB runs, and run it. */
+#include "tests/comm/job.h"
 #include "comm/comm.h"
 #include "tests/comm/rank.h"
 
@@ -19,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define COUNT (300 * 1000 + 7)
+#define COUNT JOB_COUNT
 
 static uint32_t buf[COUNT], in[COUNT];
 

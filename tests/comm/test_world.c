@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Whole jobs: gridcoll-run, real sockets, and what every rank is told when one fails. */
+#include "tests/comm/job.h"
 #include "tests/harness.h"
 
 #include "collectives/grid/grid.h"
@@ -84,7 +85,7 @@ static void a_rank_leaves_early(void **state)
 {
 	(void)state;
 	run_badly("leave", 3, "has left the job, rank ");
-	run_badly("leave", 3, "calls allreduce of 300007 uint32 with sum by ");
+	run_badly("leave", 3, "calls allreduce of " JOB_COUNT_TEXT " uint32 with sum by ");
 }
 
 /* Messages that never come are no reason to wait for ever, either. */
@@ -112,7 +113,7 @@ static void ranks_call_different_operations(void **state)
 	run_badly("mismatch", 3, ") calls ");
 	/* Who found it is either; in the end both are named, with what they call. */
 	run_badly("mismatch", 3, "barrier by ");
-	run_badly("mismatch", 3, "allreduce of 300007 uint32 with sum by ");
+	run_badly("mismatch", 3, "allreduce of " JOB_COUNT_TEXT " uint32 with sum by ");
 }
 
 static void a_message_is_of_another_size(void **state)
