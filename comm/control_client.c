@@ -15,8 +15,9 @@
 #include <unistd.h>
 
 #define JOIN_PATIENCE_S 30
-#define MAX_ASKED       64    /* kept; who is not heard asks again */
-#define MAX_BUDGETS     65536 /* as many pairs as clusters can make */
+#define MAX_ASKED       64           /* kept; who is not heard asks again */
+#define MAX_BUDGETS     65536        /* as many pairs as clusters can make */
+#define MAX_BACKLOG     (256u << 10) /* of reports that the launcher does not read */
 
 struct gci_control {
 	int fd, event_fd;
@@ -25,6 +26,8 @@ struct gci_control {
 	void (*wake)(void *user);
 	int (*called)(void *user, struct gci_ctl_call *m);
 	void *user;
+	void (*watch)(void *user, const struct gci_ctl_watch *m); /* may be NULL */
+	void *watch_user;
 	uint64_t beat_ns, dead_ns;
 	struct gci_buf in; /* the thread's, once it runs */
 
@@ -208,6 +211,8 @@ static void on_message(struct gci_control *ctl, const struct gci_ctl_message *m)
 		answer(ctl, &m->call);
 	} else if (m->type == GCI_CTL_BUDGET) {
 		take_budget(ctl, &m->budget);
+	} else if (m->type == GCI_CTL_WATCH && ctl->watch) {
+		ctl->watch(ctl->watch_user, &m->watch);
 	}
 }
 
@@ -258,6 +263,8 @@ static void *beat(void *arg)
 	uint64_t now = gci_now_ns(), next_beat = now, heard = now, ticks;
 	struct pollfd fds[2] = {{.fd = ctl->fd}, {.fd = ctl->event_fd, .events = POLLIN}};
 
+	if (dispatch(ctl) < 0) /* what came right behind START */
+		lost(ctl, "is gone");
 	while (!wants_to_quit(ctl)) {
 		int rc;
 
@@ -374,6 +381,31 @@ void gci_control_fail(struct gci_control *ctl, const struct gci_ctl_failure *f)
 void gci_control_ask_call(struct gci_control *ctl, const struct gci_ctl_call *m)
 {
 	put_call(ctl, GCI_CTL_ASK, m);
+	nudge(ctl);
+}
+
+void gci_control_on_watch(struct gci_control *ctl,
+	void (*watch)(void *user, const struct gci_ctl_watch *m), void *user)
+{
+	ctl->watch = watch;
+	ctl->watch_user = user;
+}
+
+void gci_control_report(struct gci_control *ctl, const struct gci_ctl_report *m)
+{
+	pthread_mutex_lock(&ctl->lock);
+	if (ctl->out.len < MAX_BACKLOG)
+		gci_ctl_put_report(&ctl->out, m);
+	pthread_mutex_unlock(&ctl->lock);
+	nudge(ctl);
+}
+
+void gci_control_flows(struct gci_control *ctl, const struct gci_ctl_flows *m)
+{
+	pthread_mutex_lock(&ctl->lock);
+	if (ctl->out.len < MAX_BACKLOG)
+		gci_ctl_put_flows(&ctl->out, m);
+	pthread_mutex_unlock(&ctl->lock);
 	nudge(ctl);
 }
 

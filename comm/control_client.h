@@ -16,6 +16,11 @@ struct gci_control;
 int gci_control_connect(struct gci_control **ctl, const char *rendezvous, char ip[GCI_ADDRESS_TEXT],
 	struct gci_error *e);
 
+/* Before gci_control_join: `watch` is called from the thread, with `user`, when the launcher wants
+ * to be told of traffic, or no more. */
+void gci_control_on_watch(struct gci_control *ctl,
+	void (*watch)(void *user, const struct gci_ctl_watch *m), void *user);
+
 /* Says HELLO and waits for START, however long the other ranks take (the launcher gives up on
  * them in time). Then starts the thread. `wake` is called from the thread, with `user`, when a
  * verdict has come; `called`, from the thread too, when a rank asks what this one called: it fills
@@ -24,6 +29,10 @@ int gci_control_connect(struct gci_control **ctl, const char *rendezvous, char i
 int gci_control_join(struct gci_control *ctl, const struct gci_ctl_hello *hello,
 	void (*wake)(void *user), int (*called)(void *user, struct gci_ctl_call *m), void *user,
 	struct gci_ctl_message *start, struct gci_error *e);
+
+/* Tells of traffic. While the launcher does not read what was told before, it is dropped. */
+void gci_control_report(struct gci_control *ctl, const struct gci_ctl_report *m);
+void gci_control_flows(struct gci_control *ctl, const struct gci_ctl_flows *m);
 
 /* Tells the launcher that the job cannot go on. Does not wait. */
 void gci_control_fail(struct gci_control *ctl, const struct gci_ctl_failure *f);

@@ -11,6 +11,7 @@
 #include "comm/message.h"
 #include "comm/pacing.h"
 #include "comm/request.h"
+#include "transport/taps.h"
 
 #include <inttypes.h>
 #include <sched.h>
@@ -31,6 +32,11 @@ struct gci_engine *gci_engine_create(int rank, int size, const char **hosts)
 	e->hosts = hosts;
 	e->op_timeout_ns = GCI_NEVER;
 	e->window_nbytes = GCI_WINDOW_NBYTES;
+	e->taps = gci_taps_create();
+	if (!e->taps) {
+		gci_free(e);
+		return NULL;
+	}
 	gci_calls_init(&e->calls);
 	gci_list_init(&e->comms);
 	gci_list_init(&e->requests);
@@ -57,6 +63,7 @@ void gci_engine_free(struct gci_engine *e)
 	gci_scratch_free(&e->scratch);
 	gci_recording_set(e, NULL);
 	gci_pacing_close(e);
+	gci_taps_free(e->taps);
 	gci_free(e);
 }
 
@@ -246,7 +253,8 @@ struct gci_tp_config gci_engine_tp_config(struct gci_engine *e)
 		.link = on_link,
 		.on_failure = on_failure,
 		.check = on_check,
-		.activity = &e->activity};
+		.activity = &e->activity,
+		.taps = e->taps};
 }
 
 /* ---- progress */

@@ -28,6 +28,7 @@ struct gcoll_comm;
 struct gci_loop;
 struct gci_pacing;
 struct gci_run_trace;
+struct gci_taps;
 struct gci_table;
 struct gci_thread;
 
@@ -54,6 +55,7 @@ struct gci_engine {
 	int rank, size;     /* in the world */
 	const char **hosts; /* [rank], owned by whoever made the engine */
 	struct gci_tp *tp;
+	struct gci_taps *taps; /* the transport's connections */
 	struct gci_list comms; /* gcoll_comm.link */
 	struct gci_comms by_id;
 	struct gci_calls calls;

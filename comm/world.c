@@ -9,6 +9,7 @@
 #include "comm/message.h"
 #include "comm/pacing.h"
 #include "comm/request.h"
+#include "comm/telemetry.h"
 #include "comm/thread.h"
 #include "transport/own.h"
 #include "transport/path.h"
@@ -29,6 +30,7 @@ struct gci_world {
 	struct gci_ctl_message start;
 	const char **hosts;
 	struct gci_control *ctl;
+	struct gci_telemetry telemetry;
 	gcoll_comm *comm;
 	const struct gcoll_options *options;
 	struct gci_own own; /* where we listen */
@@ -170,6 +172,13 @@ static int on_call_asked(void *user, struct gci_ctl_call *m)
 	return 1;
 }
 
+static void on_watch(void *user, const struct gci_ctl_watch *m)
+{
+	struct gci_world *w = user;
+
+	gci_telemetry_watch(&w->telemetry, m);
+}
+
 static int join(struct gci_world *w, const struct environment *env, struct gci_error *e)
 {
 	struct gci_ctl_hello hello = {.version = GCI_CTL_VERSION, .rank = (uint32_t)env->rank};
@@ -184,6 +193,8 @@ static int join(struct gci_world *w, const struct environment *env, struct gci_e
 			&w->listen_fd, &hello.reach, e);
 	if (!rc && gci_ctl_token(env->secret, hello.rank, hello.token))
 		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	if (!rc)
+		gci_control_on_watch(w->ctl, on_watch, w);
 	if (!rc)
 		rc = gci_control_join(w->ctl, &hello, on_verdict, on_call_asked, w, &w->start, e);
 	if (!rc && w->start.start.size != (uint32_t)env->size)
@@ -311,7 +322,8 @@ static int start_warming(struct gci_engine *engine, struct gci_error *e)
 
 static void world_free(struct gci_world *w)
 {
-	/* The thread first: it may wake the transport. */
+	/* The threads first: they look at the transport. */
+	gci_telemetry_end(&w->telemetry);
 	gci_control_free(w->ctl);
 	if (w->comm) {
 		w->comm->engine->ctl = NULL;
@@ -375,6 +387,7 @@ static int build(struct gci_world *w, const struct environment *env, struct gci_
 		return rc;
 	}
 	__atomic_store_n(&w->comm, c, __ATOMIC_RELEASE);
+	gci_telemetry_open(&w->telemetry, c->engine, w->ctl);
 	return 0;
 }
 
@@ -412,6 +425,7 @@ int gcoll_init_options(gcoll_comm **world, const struct gcoll_options *options)
 	if (!w)
 		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
 	w->listen_fd = -1;
+	gci_telemetry_init(&w->telemetry);
 	w->options = options ? options : &none;
 	rc = build(w, &env, &e);
 	explicit_bzero(&env.secret, sizeof(env.secret));
@@ -444,6 +458,7 @@ static void leave(struct gci_engine *e)
 	struct gci_ctl_failure f;
 
 	e->finalizing = 1;
+	gci_telemetry_end(&e->job->telemetry);
 	if (e->failure.status)
 		return;
 	gci_control_bye(e->ctl);

@@ -124,6 +124,7 @@ void gci_job_check_end(void)
 
 	if (!gci_job.closing && all_over()) {
 		gci_job.closing = 1;
+		gci_watch_end(&gci_job.watch);
 		uv_timer_stop(&gci_job.escalation);
 		for (i = 0; i < gci_job.nagents; i++)
 			gci_agent_close(&gci_job.agents[i]);
@@ -135,7 +136,7 @@ void gci_job_check_end(void)
 		if (gci_job.agents[i].pid)
 			return;
 	say_verdict();
-	if (!gci_job_backlog())
+	if (!gci_job_backlog() && !gci_sink_backlog(&gci_job.watch.file))
 		uv_stop(&gci_job.loop);
 }
 

@@ -7,6 +7,7 @@
 #include "launcher/ctl.h"
 #include "launcher/server.h"
 #include "launcher/sink.h"
+#include "launcher/watch.h"
 
 struct gci_job_rank {
 	struct gci_line lines[2];
@@ -19,6 +20,7 @@ struct gci_job {
 	uv_loop_t loop;
 	struct gci_server server;
 	struct gci_jobctl ctl;
+	struct gci_watch watch;
 	struct gci_agent *agents;
 	uint32_t nagents;
 	struct gci_job_rank *ranks;

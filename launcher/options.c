@@ -32,6 +32,7 @@ enum {
 	PARAMS,
 	PACE,
 	BUDGET,
+	STATS,
 	DRY,
 	AGENT,
 	NETNS,
@@ -58,6 +59,7 @@ static const struct option longs[] = {
 	{"params", required_argument, NULL, PARAMS},
 	{"pace", required_argument, NULL, PACE},
 	{"wan-budget", required_argument, NULL, BUDGET},
+	{"stats", required_argument, NULL, STATS},
 	{"dry-run", no_argument, NULL, DRY},
 	{"agent", no_argument, NULL, AGENT},
 	{"netns", required_argument, NULL, NETNS},
@@ -87,12 +89,13 @@ const char *gci_options_help(void)
 	       "  --params FILE         open as many connections as are worth it, by what\n"
 	       "                        gridcoll probe measured\n"
 	       "  --congestion NAME     TCP's congestion control between clusters, such as bbr\n"
-	       "  --wan-budget A>B=RATE send no faster than that from cluster A to B; may be "
-	       "repeated\n"
+	       "  --wan-budget A>B=RATE send no faster than that from cluster A to B; may be\n"
+	       "                        said again for others\n"
 	       "  --pace NAME           how rates are kept: auto, fq, tcp, htb, edt, user or off\n"
 	       "  --data-path NAME      how ranks move data: auto, poll or uring (io_uring)\n"
 	       "  --security NAME       auth: strangers are kept out; encrypt: TLS as well;\n"
 	       "                        auto (default): encrypt between clusters; or off\n"
+	       "  --stats FILE          write the traffic between clusters as lines of JSON\n"
 	       "  --quiet-prefix        do not write \"[rank] \" before each line of output\n"
 	       "  --start-timeout TIME  longest wait for the last rank to join (default 60s)\n"
 	       "  --remote-path PATH    gridcoll-run on remote hosts (default: gridcoll-run)\n"
@@ -226,6 +229,9 @@ static int option(struct gci_options *o, int c, const char *value, struct gci_er
 		return budget(o, value, e);
 	case PARAMS:
 		o->params = value;
+		return 0;
+	case STATS:
+		o->stats = value;
 		return 0;
 	case PORT_RANGE:
 		return ports(o, value, e);

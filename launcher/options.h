@@ -29,7 +29,8 @@ struct gci_options {
 	const char *pace;       /* NULL: not said */
 	const char *budgets[GCI_OPTIONS_BUDGETS];
 	unsigned nbudgets;
-	char **argv; /* the command, ends in NULL */
+	const char *stats; /* a file for the traffic; NULL: none */
+	char **argv;       /* the command, ends in NULL */
 	/* Instead of a job: */
 	int help, version, agent;
 	const char *netns; /* of the agent */

@@ -51,6 +51,7 @@ struct gci_rdv {
 	uint64_t verdict_ns; /* when to judge; GCI_NEVER: no failure seen */
 	int32_t guilty;      /* whose exit status is the job's; -1: nobody's */
 	struct gci_rdv_verdict verdict;
+	struct gci_ctl_watch watch;
 };
 
 /* rendezvous.c */

@@ -135,6 +135,8 @@ static void send_start(struct gci_rdv *r, uint64_t now_ns)
 			continue;
 		gci_buf_put(&c->out, bytes.data, bytes.len);
 		c->out.failed |= !m.ranks || bytes.failed;
+		if (r->watch.period_ms)
+			gci_ctl_put_watch(&c->out, &r->watch);
 		mark_dirty(r, c);
 	}
 	r->started = 1;
@@ -164,6 +166,21 @@ int gci_rdv_budget(struct gci_rdv *r, const struct gci_ctl_budget *b)
 		mark_dirty(r, c);
 	}
 	return 0;
+}
+
+void gci_rdv_watch(struct gci_rdv *r, const struct gci_ctl_watch *m)
+{
+	struct gci_list *it;
+
+	r->watch = *m;
+	gci_list_each (it, &r->conns) {
+		struct gci_rdv_conn *c = gci_container(it, struct gci_rdv_conn, link);
+
+		if (!r->started || c->rank < 0 || c->closing)
+			continue;
+		gci_ctl_put_watch(&c->out, m);
+		mark_dirty(r, c);
+	}
 }
 
 static void begin(struct gci_rdv *r, uint64_t now_ns)
@@ -302,6 +319,14 @@ static void on_message(
 		break;
 	case GCI_CTL_CALLED:
 		take_answer(r, (uint32_t)c->rank, &m->call);
+		break;
+	case GCI_CTL_REPORT:
+		if (r->config.report)
+			r->config.report(r->config.user, (uint32_t)c->rank, &m->report);
+		break;
+	case GCI_CTL_FLOWS:
+		if (r->config.flows)
+			r->config.flows(r->config.user, (uint32_t)c->rank, &m->flows);
 		break;
 	case GCI_CTL_WAIT:
 		pass_on_wait(r, (uint32_t)c->rank, &m->wait);

@@ -45,6 +45,10 @@ struct gci_rdv_config {
 	uint64_t table_digest;
 	uint64_t beat_ns, dead_ns;
 	uint64_t start_ns; /* from the first HELLO to the last */
+	/* What ranks tell of their traffic, and `user`; may be NULL. */
+	void (*report)(void *user, uint32_t rank, const struct gci_ctl_report *m);
+	void (*flows)(void *user, uint32_t rank, const struct gci_ctl_flows *m);
+	void *user;
 	uint64_t grace_ns; /* from the first sign of a failure to the verdict */
 };
 
@@ -91,6 +95,9 @@ uint64_t gci_rdv_deadline(const struct gci_rdv *r);
 
 /* 1 with the next thing to do in *ev, or 0. To be emptied after each call that takes the time. */
 int gci_rdv_next(struct gci_rdv *r, struct gci_rdv_event *ev);
+
+/* What all ranks shall tell of their traffic, from now on, or as soon as they have begun. */
+void gci_rdv_watch(struct gci_rdv *r, const struct gci_ctl_watch *m);
 
 /* NULL: no failure, or its cause is still open. */
 const struct gci_rdv_verdict *gci_rdv_verdict(const struct gci_rdv *r);

@@ -241,6 +241,9 @@ static int open_server(
 	const struct gci_server_place at = {p->listen_ip, p->listen_netns, p->listen_ports};
 	int rc;
 
+	c.report = gci_watch_report;
+	c.flows = gci_watch_flows;
+	c.user = &gci_job.watch;
 	memcpy(c.secret, gci_job.secret, sizeof(c.secret));
 	gci_job.dead_ns = c.dead_ns;
 	rc = gci_server_open(&gci_job.server, &gci_job.loop, &c, &at, gci_job_on_change, NULL, e);
@@ -252,6 +255,16 @@ static void on_ping(uv_timer_t *t)
 {
 	(void)t;
 	gci_job_to_all(GCI_FRAME_PING, 0);
+}
+
+/* A job is worth more than its statistics. */
+static void on_stats_drained(struct gci_sink *s)
+{
+	if (s->error && gci_job.watch.has_file) {
+		gci_job.watch.has_file = 0;
+		gci_log(GCI_LOG_WARN, "--stats: %s; no more is written", strerror(s->error));
+	}
+	gci_job_check_end();
 }
 
 static int open_job(const struct gci_options *o, struct gci_placement *p, struct gci_error *e)
@@ -283,7 +296,11 @@ static int open_job(const struct gci_options *o, struct gci_placement *p, struct
 	gci_tree_adopt();
 	gci_raise_fd_limit();
 	watch_signals();
-	return open_server(o, p, e);
+	if (gci_watch_open(&gci_job.watch, o, p, &gci_job.loop, on_stats_drained, e) ||
+		open_server(o, p, e))
+		return e->status;
+	gci_watch_start(&gci_job.watch, &gci_job.server);
+	return 0;
 }
 
 /* A job without one runs as well. */

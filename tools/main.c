@@ -23,6 +23,7 @@ static const struct command {
 	{"plan", gct_plan, "predict how long an operation takes, and say why", 0},
 	{"doctor", gct_doctor, "check this host, and say what to change", 0},
 	{"shape", gct_shape_command, "limit what this host sends to a cluster", 0},
+	{"top", gct_top, "show the traffic of a running job", 0},
 	{"lab", gct_lab, "bring up an emulated grid and run a command in it", 0},
 	{NULL, NULL, NULL, 0},
 };

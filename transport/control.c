@@ -95,6 +95,30 @@ void gci_ctl_put_budget(struct gci_buf *out, const struct gci_ctl_budget *m)
 	end(out, at);
 }
 
+void gci_ctl_put_watch(struct gci_buf *out, const struct gci_ctl_watch *m)
+{
+	size_t at = begin(out, GCI_CTL_WATCH);
+
+	gci_report_put_watch(out, m);
+	end(out, at);
+}
+
+void gci_ctl_put_report(struct gci_buf *out, const struct gci_ctl_report *m)
+{
+	size_t at = begin(out, GCI_CTL_REPORT);
+
+	gci_report_put(out, m);
+	end(out, at);
+}
+
+void gci_ctl_put_flows(struct gci_buf *out, const struct gci_ctl_flows *m)
+{
+	size_t at = begin(out, GCI_CTL_FLOWS);
+
+	gci_report_put_flows(out, m);
+	end(out, at);
+}
+
 void gci_ctl_put_plain(struct gci_buf *out, enum gci_ctl_type type)
 {
 	end(out, begin(out, type));
@@ -219,6 +243,15 @@ int gci_ctl_get(struct gci_buf *in, uint32_t max, struct gci_ctl_message *m, str
 		break;
 	case GCI_CTL_BUDGET:
 		read_budget(&r, &m->budget);
+		break;
+	case GCI_CTL_WATCH:
+		gci_report_read_watch(&r, &m->watch);
+		break;
+	case GCI_CTL_REPORT:
+		gci_report_read(&r, &m->report);
+		break;
+	case GCI_CTL_FLOWS:
+		gci_report_read_flows(&r, &m->flows);
 		break;
 	case GCI_CTL_BEAT:
 	case GCI_CTL_BYE:

@@ -17,6 +17,9 @@
  *	ASK ->				-> ASK		what does another rank call? to that one
  *	CALLED ->					its answer, for the verdict
  *					<- BUDGET	how fast one cluster may send to another
+ *				<- WATCH	somebody wants to see the traffic, or no more
+ *	REPORT ->					the traffic, with WATCH only
+ *	FLOWS ->					the same by connection
  *
  * Either side treats dead_ns without any message as the other's death. */
 #ifndef GCI_TRANSPORT_CONTROL_H
@@ -27,8 +30,9 @@
 #include "base/error.h"
 #include "transport/derive.h"
 #include "transport/reach.h"
+#include "transport/report.h"
 
-#define GCI_CTL_VERSION     3
+#define GCI_CTL_VERSION     4
 #define GCI_CTL_MAX_MESSAGE (32u << 20)
 #define GCI_CTL_MAX_HELLO   4096 /* before a rank is known, nothing longer is taken */
 #define GCI_CTL_MAX_RANKS   65536
@@ -50,6 +54,9 @@ enum gci_ctl_type {
 	GCI_CTL_ASK,
 	GCI_CTL_CALLED,
 	GCI_CTL_BUDGET,
+	GCI_CTL_WATCH,
+	GCI_CTL_REPORT,
+	GCI_CTL_FLOWS,
 };
 
 struct gci_ctl_hello {
@@ -114,6 +121,9 @@ struct gci_ctl_message {
 		struct gci_ctl_wait wait;
 		struct gci_ctl_call call;
 		struct gci_ctl_budget budget;
+		struct gci_ctl_watch watch;
+		struct gci_ctl_report report;
+		struct gci_ctl_flows flows;
 	};
 };
 
@@ -125,6 +135,9 @@ void gci_ctl_put_failure(
 void gci_ctl_put_wait(struct gci_buf *out, const struct gci_ctl_wait *m);
 void gci_ctl_put_call(struct gci_buf *out, enum gci_ctl_type type, const struct gci_ctl_call *m);
 void gci_ctl_put_budget(struct gci_buf *out, const struct gci_ctl_budget *m);
+void gci_ctl_put_watch(struct gci_buf *out, const struct gci_ctl_watch *m);
+void gci_ctl_put_report(struct gci_buf *out, const struct gci_ctl_report *m);
+void gci_ctl_put_flows(struct gci_buf *out, const struct gci_ctl_flows *m);
 void gci_ctl_put_plain(struct gci_buf *out, enum gci_ctl_type type); /* BEAT, BYE */
 
 /* Takes the first message off `in`. Returns 1 with *m filled (to be freed), 0 when `in` does not

@@ -9,6 +9,7 @@
 #define GCI_TRANSPORT_SOCKOPT_H
 
 #include "transport/sockbuf.h"
+#include "transport/taps.h"
 #include "transport/transport.h"
 
 #include <stdint.h>
@@ -38,5 +39,9 @@ int gci_sockopt_congestion(const char *name, struct gci_error *e);
 /* Adds what an open TCP socket looks like now to `s`: of several, the smallest buffers and
  * segments, the longest round trip, and sums of the rest. */
 void gci_sockopt_look(int fd, struct gci_tp_socket *s);
+
+/* What has gone through an open TCP socket so far, and how it is doing: all of `f` but whose it is.
+ * Leaves what the kernel does not tell. */
+void gci_sockopt_flow(int fd, struct gci_flow *f);
 
 #endif

@@ -69,3 +69,27 @@ void gci_sockopt_look(int fd, struct gci_tp_socket *s)
 	s->window_limited_ns += info.tcpi_rwnd_limited * GCI_NS_PER_US;
 	s->buffer_limited_ns += info.tcpi_sndbuf_limited * GCI_NS_PER_US;
 }
+
+/* UINT64_MAX: no limit. */
+static uint64_t bits(uint64_t bytes_per_s)
+{
+	return bytes_per_s > UINT64_MAX / 8 ? 0 : 8 * bytes_per_s;
+}
+
+void gci_sockopt_flow(int fd, struct gci_flow *f)
+{
+	struct tcp_info info = {0};
+	socklen_t len = sizeof(info);
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len))
+		return;
+	f->sent_nbytes = info.tcpi_bytes_sent;
+	f->resent_nbytes = info.tcpi_bytes_retrans;
+	f->acked_nbytes = info.tcpi_bytes_acked;
+	f->received_nbytes = info.tcpi_bytes_received;
+	f->resent = info.tcpi_total_retrans;
+	f->rtt_ns = info.tcpi_rtt * GCI_NS_PER_US;
+	f->cwnd_nbytes = (uint64_t)info.tcpi_snd_cwnd * info.tcpi_snd_mss;
+	f->pacing_bps = bits(info.tcpi_pacing_rate);
+	f->delivery_bps = bits(info.tcpi_delivery_rate);
+}

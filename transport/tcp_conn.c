@@ -72,6 +72,7 @@ void gci_conn_close(struct gci_conn *c)
 	gci_secure_free(c->secure);
 	c->secure = NULL;
 	c->state = GCI_CONN_CLOSED;
+	gci_taps_remove(t->tp.config.taps, c->fd);
 	gci_list_del(&c->link);
 	gci_list_push(&t->closed, &c->link);
 	gci_poller_watch(&t->poller, &c->watched, 0);
@@ -124,6 +125,7 @@ void gci_conn_open(struct gci_conn *c)
 	c->state = GCI_CONN_OPEN;
 	c->open_ns = gci_now_ns();
 	c->path->start(c);
+	gci_taps_add(c->tcp->tp.config.taps, c->fd, c->peer, c->stream.index);
 	if (gci_conn_life(c) > 1)
 		gci_tcp_restored(c);
 }

@@ -39,6 +39,7 @@
 #define GCI_TP_FRAME_NBYTES (256u << 10) /* most payload of one frame */
 #define GCI_TP_MAX_STREAMS  64
 
+struct gci_taps;
 struct gci_tp;
 
 struct gci_tp_key {
@@ -115,7 +116,8 @@ struct gci_tp_config {
 	/* Called for every arriving message or credit (once each) before anything else is done
 	 * with it; false makes it a GCOLL_ERR_MISMATCH failure. May be NULL. */
 	int (*check)(void *user, int peer, const struct gci_tp_key *key, uint64_t digest);
-	uint64_t *activity; /* grows whenever bytes come or go; may be NULL */
+	uint64_t *activity;    /* grows whenever bytes come or go; may be NULL */
+	struct gci_taps *taps; /* where open connections are listed, see taps.h; may be NULL */
 };
 
 /* A request that is not done yet. */

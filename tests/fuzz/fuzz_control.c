@@ -26,6 +26,18 @@ static void put(struct gci_buf *out, const struct gci_ctl_message *m)
 	case GCI_CTL_CALLED:
 		gci_ctl_put_call(out, m->type, &m->call);
 		break;
+	case GCI_CTL_BUDGET:
+		gci_ctl_put_budget(out, &m->budget);
+		break;
+	case GCI_CTL_WATCH:
+		gci_ctl_put_watch(out, &m->watch);
+		break;
+	case GCI_CTL_REPORT:
+		gci_ctl_put_report(out, &m->report);
+		break;
+	case GCI_CTL_FLOWS:
+		gci_ctl_put_flows(out, &m->flows);
+		break;
 	case GCI_CTL_BEAT:
 	case GCI_CTL_BYE:
 		gci_ctl_put_plain(out, m->type);

@@ -27,6 +27,18 @@ static const struct gci_ctl_call call = {
 static const struct gci_ctl_wait waiting = {
 	.rank = 65535, .comm = 3, .tag = 0x7fffffff, .seq = 1ull << 63 | 5};
 
+static const struct gci_ctl_budget budget = {.from = 3, .to = 0, .bps = 1ull << 40};
+static const struct gci_ctl_watch watch = {.period_ms = 500, .flows = 1};
+static const struct gci_ctl_report report = {.cluster = 2,
+	.connections = 9,
+	.sum = {0, 0, 0, 1ull << 50, 2, 3, 4, 5, 6, 7, 8, 9},
+	.end_bin = 1ull << 40,
+	.nbins = 3,
+	.bins = {7, 0, UINT32_MAX}};
+static const struct gci_ctl_flows flows = {.first = 1,
+	.n = 2,
+	.flows = {{3, 1, 1, 11, 12, 13, 14, 15, 16, 17, 18, 19}, {65535, 63, 1, 1, .resent = 4}}};
+
 /* One of each type. */
 static void put_all(struct gci_buf *b)
 {
@@ -39,13 +51,17 @@ static void put_all(struct gci_buf *b)
 	gci_ctl_put_wait(b, &waiting);
 	gci_ctl_put_call(b, GCI_CTL_ASK, &call);
 	gci_ctl_put_call(b, GCI_CTL_CALLED, &call);
+	gci_ctl_put_budget(b, &budget);
+	gci_ctl_put_watch(b, &watch);
+	gci_ctl_put_report(b, &report);
+	gci_ctl_put_flows(b, &flows);
 }
 
 static void check_message(const struct gci_ctl_message *m, int i)
 {
 	static const enum gci_ctl_type order[] = {GCI_CTL_HELLO, GCI_CTL_START, GCI_CTL_BEAT,
-		GCI_CTL_FAIL, GCI_CTL_ABORT, GCI_CTL_BYE, GCI_CTL_WAIT, GCI_CTL_ASK,
-		GCI_CTL_CALLED};
+		GCI_CTL_FAIL, GCI_CTL_ABORT, GCI_CTL_BYE, GCI_CTL_WAIT, GCI_CTL_ASK, GCI_CTL_CALLED,
+		GCI_CTL_BUDGET, GCI_CTL_WATCH, GCI_CTL_REPORT, GCI_CTL_FLOWS};
 
 	assert_int_equal(m->type, order[i]);
 	switch (m->type) {
@@ -73,6 +89,18 @@ static void check_message(const struct gci_ctl_message *m, int i)
 	case GCI_CTL_WAIT:
 		assert_memory_equal(&m->wait, &waiting, sizeof(waiting));
 		break;
+	case GCI_CTL_BUDGET:
+		assert_memory_equal(&m->budget, &budget, sizeof(budget));
+		break;
+	case GCI_CTL_WATCH:
+		assert_memory_equal(&m->watch, &watch, sizeof(watch));
+		break;
+	case GCI_CTL_REPORT:
+		assert_memory_equal(&m->report, &report, sizeof(report));
+		break;
+	case GCI_CTL_FLOWS:
+		assert_memory_equal(&m->flows, &flows, sizeof(flows));
+		break;
 	default:
 		break;
 	}
@@ -98,13 +126,13 @@ static void messages_come_back(void **state)
 		check_message(&m, n++);
 		gci_ctl_message_free(&m);
 	}
-	assert_int_equal(n, 9);
+	assert_int_equal(n, 13);
 	assert_int_equal(in.len, 0);
 	for (n = 0; gci_ctl_get(&all, GCI_CTL_MAX_MESSAGE, &m, NULL) == 1; n++) {
 		check_message(&m, n);
 		gci_ctl_message_free(&m);
 	}
-	assert_int_equal(n, 9);
+	assert_int_equal(n, 13);
 	gci_buf_free(&all);
 	gci_buf_free(&in);
 }
@@ -139,8 +167,8 @@ static void malformed_messages_are_refused(void **state)
 	(void)state;
 	gci_ctl_put_plain(&b, 0);
 	expect_refused(&b, 100, "type 0");
-	gci_ctl_put_plain(&b, GCI_CTL_CALLED + 1);
-	expect_refused(&b, 100, "type 10");
+	gci_ctl_put_plain(&b, GCI_CTL_FLOWS + 1);
+	expect_refused(&b, 100, "type 14");
 	gci_ctl_put_plain(&b, GCI_CTL_CALLED);
 	expect_refused(&b, 100, "type 9");
 	gci_ctl_put_plain(&b, GCI_CTL_WAIT);
@@ -169,6 +197,41 @@ static void malformed_messages_are_refused(void **state)
 	gci_ctl_put_start(&b, &start);
 	b.data[5] = 200;
 	expect_refused(&b, 10000, "type 2");
+}
+
+static void malformed_reports_are_refused(void **state)
+{
+	struct gci_ctl_report many = report;
+	struct gci_ctl_watch w = watch;
+	struct gci_ctl_flows f = flows;
+	struct gci_buf b = {0};
+
+	(void)state;
+	w.period_ms = GCI_REPORT_PERIOD + 1;
+	gci_ctl_put_watch(&b, &w);
+	expect_refused(&b, 100, "type 11");
+	gci_ctl_put_report(&b, &many);
+	b.data[b.len - 16] = 0xff; /* of nbins: more than there are bytes for */
+	expect_refused(&b, 10000, "type 12");
+	many.nbins = GCI_REPORT_BINS;
+	gci_ctl_put_report(&b, &many);
+	assert_true(b.len <= GCI_CTL_MAX_HELLO);
+	b.data[b.len - 4 * GCI_REPORT_BINS - 4]++; /* one more than may be */
+	gci_buf_put_u32(&b, 0);
+	gci_store_u32(b.data, (uint32_t)b.len - 4);
+	expect_refused(&b, 10000, "type 12");
+	many.nbins = 3;
+	many.end_bin = 2; /* bins before time began */
+	gci_ctl_put_report(&b, &many);
+	expect_refused(&b, 10000, "type 12");
+	f.flows[1].peer = -1;
+	gci_ctl_put_flows(&b, &f);
+	expect_refused(&b, 10000, "type 13");
+	f.n = GCI_FLOWS_MOST;
+	f.flows[1].peer = 1;
+	gci_ctl_put_flows(&b, &f);
+	assert_true(b.len <= GCI_CTL_MAX_HELLO);
+	gci_buf_free(&b);
 }
 
 static void any_cut_or_extension_is_noticed(void **state)
@@ -236,6 +299,7 @@ int main(void)
 		cmocka_unit_test(messages_come_back),
 		cmocka_unit_test(lengths_are_limited_before_the_rest_comes),
 		cmocka_unit_test(malformed_messages_are_refused),
+		cmocka_unit_test(malformed_reports_are_refused),
 		cmocka_unit_test(any_cut_or_extension_is_noticed),
 		cmocka_unit_test(any_allocation_may_fail),
 		cmocka_unit_test(tokens_differ),

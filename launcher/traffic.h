@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ * A job's traffic, from what its ranks report: by pair of clusters, by rank, by connection. No I/O
+ * and no clock.
+ *
+ *	struct gci_traffic *t;
+ *	rc = gci_traffic_create(&t, size, cluster_of, nclusters);
+ *	gci_traffic_report(t, rank, &report, gci_wall_ns());
+ *	...
+ *	gci_traffic_sum(t);
+ *	pair = gci_traffic_pair(t, from, to);
+ *	for (n = first; n < gci_traffic_settled(t, now); n++)
+ *		gci_bins_get(&pair->bins, n);
+ *	gci_traffic_free(t);
+ *
+ * Reports are taken as they are, but for what could do harm: numbers of clusters and ranks that the
+ * job does not have, and bins that are not of about now. Bins are put together by the clocks of
+ * the ranks' hosts: as far as these are apart, so are the bins. */
+#ifndef GCI_LAUNCHER_TRAFFIC_H
+#define GCI_LAUNCHER_TRAFFIC_H
+
+#include "base/bins.h"
+#include "transport/report.h"
+
+#define GCI_TRAFFIC_FLOWS 64 /* kept of each rank */
+
+/* What one rank sends to one cluster. */
+struct gci_traffic_part {
+	uint32_t to;
+	uint32_t connections;
+	struct gci_flow sum;
+	uint64_t fresh_nbytes,
+		fresh_resent; /* bytes sent, segments sent again: in the last period */
+};
+
+struct gci_traffic_rank {
+	struct gci_traffic_part *parts;
+	size_t nparts, parts_cap;
+	struct gci_flow *flows; /* to other clusters */
+	size_t nflows, flows_cap;
+	uint64_t end_bin;   /* its bins before this one are here */
+	uint64_t heard_ns;  /* 0: nothing was heard */
+	uint64_t period_ns; /* between its last two reports; 0: there is one only */
+};
+
+struct gci_traffic_pair {
+	uint32_t from, to;
+	struct gci_bins bins; /* bytes sent, payload */
+	/* By gci_traffic_sum(): */
+	uint32_t connections, senders; /* senders: ranks that sent something in their last period */
+	struct gci_flow sum;           /* rtt_ns: the longest */
+};
+
+struct gci_traffic {
+	uint32_t size, nclusters;
+	uint32_t *cluster_of; /* [rank] */
+	struct gci_traffic_rank *ranks;
+	struct gci_traffic_pair **pairs; /* [from * nclusters + to]; NULL: nothing was reported */
+	uint64_t heard_ns;               /* when the first report came */
+	uint64_t first_bin;              /* that was reported; 0: nothing was */
+	uint64_t misplaced_nbytes;       /* in bins that are not of about now */
+	int failed;                      /* out of memory: something is missing */
+};
+
+/* `cluster_of` is copied. GCOLL_ERR_NOMEM. */
+int gci_traffic_create(
+	struct gci_traffic **t, uint32_t size, const uint32_t *cluster_of, uint32_t nclusters);
+void gci_traffic_free(struct gci_traffic *t);
+
+/* now_ns: CLOCK_REALTIME, like the bins. */
+void gci_traffic_report(
+	struct gci_traffic *t, uint32_t rank, const struct gci_ctl_report *m, uint64_t now_ns);
+void gci_traffic_flows(struct gci_traffic *t, uint32_t rank, const struct gci_ctl_flows *m);
+
+/* Bins before this one are complete, as far as ranks that still report are concerned; 0: there are
+ * none. */
+uint64_t gci_traffic_settled(const struct gci_traffic *t, uint64_t now_ns);
+
+/* Sums the pairs up anew. */
+void gci_traffic_sum(struct gci_traffic *t);
+
+/* NULL: nothing was reported. */
+const struct gci_traffic_pair *gci_traffic_pair(
+	const struct gci_traffic *t, uint32_t from, uint32_t to);
+
+#endif

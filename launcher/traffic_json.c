@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+#include "launcher/traffic_text.h"
+
+#define NOW_BINS 100 /* a rate is that of the last second */
+
+/* JSON's numbers end at 2^63 - 1. */
+static json_int_t whole(uint64_t v)
+{
+	return v > INT64_MAX ? INT64_MAX : (json_int_t)v;
+}
+
+static const char *cluster(const struct gci_traffic_view *v, uint32_t c)
+{
+	return v->grid->clusters[c].name;
+}
+
+/* Over `object`: the figures of a flow, or of a sum of them. */
+static json_t *with_flow(json_t *object, const struct gci_flow *f)
+{
+	json_t *figures = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "sent_bytes",
+		whole(f->sent_nbytes), "resent_bytes", whole(f->resent_nbytes), "resent_segments",
+		whole(f->resent), "acked_bytes", whole(f->acked_nbytes), "received_bytes",
+		whole(f->received_nbytes), "rtt_ns", whole(f->rtt_ns), "cwnd_bytes",
+		whole(f->cwnd_nbytes), "pacing_bps", whole(f->pacing_bps));
+	int failed = !object || !figures || json_object_update(object, figures);
+
+	json_decref(figures);
+	if (!failed)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+static uint64_t rate_now(const struct gci_traffic_view *v, const struct gci_traffic_pair *p)
+{
+	uint64_t end = gci_traffic_settled(v->t, v->now_ns), first = end - NOW_BINS;
+
+	if (end <= v->t->first_bin || !v->t->first_bin)
+		return 0;
+	first = end < NOW_BINS || first < v->t->first_bin ? v->t->first_bin : first;
+	return (uint64_t)((double)gci_bins_sum(&p->bins, first, end) * 8 * (double)GCI_NS_PER_S /
+			  (double)((end - first) * GCI_BIN_NS));
+}
+
+static json_t *bins_json(const struct gci_traffic_pair *p, uint64_t first, uint64_t end)
+{
+	json_t *list = json_array();
+
+	for (; list && first < end; first++)
+		if (json_array_append_new(
+			    list, json_integer(whole(gci_bins_get(&p->bins, first))))) {
+			json_decref(list);
+			list = NULL;
+		}
+	return list;
+}
+
+json_t *gci_traffic_pair_json(const struct gci_traffic_view *v, const struct gci_traffic_pair *p,
+	uint64_t since, uint64_t end)
+{
+	const struct gci_link *l = gci_grid_link(v->grid, (int)p->from, (int)p->to);
+	uint64_t first = since > v->t->first_bin ? since : v->t->first_bin;
+
+	if (end > p->bins.cap && first < end - p->bins.cap)
+		first = end - p->bins.cap;
+	first = first < end ? first : end;
+	return with_flow(
+		json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:o}", "from", cluster(v, p->from),
+			"to", cluster(v, p->to), "link_bps", whole(l ? l->rate_bps : 0),
+			"connections", (json_int_t)p->connections, "senders",
+			(json_int_t)p->senders, "rate_bps", whole(rate_now(v, p)), "first_bin",
+			whole(first), "bytes", bins_json(p, first, end)),
+		&p->sum);
+}
+
+static uint64_t rate_of(const struct gci_traffic_view *v, uint32_t rank, uint64_t nbytes)
+{
+	uint64_t ns = v->t->ranks[rank].period_ns;
+
+	return ns ? (uint64_t)((double)nbytes * 8 * (double)GCI_NS_PER_S / (double)ns) : 0;
+}
+
+json_t *gci_traffic_part_json(
+	const struct gci_traffic_view *v, uint32_t rank, const struct gci_traffic_part *part)
+{
+	return with_flow(
+		json_pack("{s:I, s:s, s:s, s:s, s:I, s:I}", "rank", (json_int_t)rank, "host",
+			v->names[rank], "from", cluster(v, v->t->cluster_of[rank]), "to",
+			cluster(v, part->to), "connections", (json_int_t)part->connections,
+			"rate_bps", whole(rate_of(v, rank, part->fresh_nbytes))),
+		&part->sum);
+}
+
+json_t *gci_traffic_flow_json(
+	const struct gci_traffic_view *v, uint32_t rank, const struct gci_flow *f)
+{
+	return with_flow(json_pack("{s:I, s:s, s:I, s:s, s:I, s:s, s:s, s:I}", "rank",
+				 (json_int_t)rank, "host", v->names[rank], "peer",
+				 (json_int_t)f->peer, "peer_host", v->names[f->peer], "stream",
+				 (json_int_t)f->stream, "from", cluster(v, v->t->cluster_of[rank]),
+				 "to", cluster(v, v->t->cluster_of[f->peer]), "delivery_bps",
+				 whole(f->delivery_bps)),
+		f);
+}
+
+/* Takes both over. */
+static json_t *append(json_t *list, json_t *v)
+{
+	if (list && !json_array_append_new(list, v))
+		return list;
+	json_decref(list);
+	return NULL;
+}
+
+json_t *gci_traffic_pairs_json(const struct gci_traffic_view *v, uint64_t since)
+{
+	size_t i, n = (size_t)v->t->nclusters * v->t->nclusters;
+	uint64_t end = gci_traffic_settled(v->t, v->now_ns);
+	json_t *list = json_array();
+
+	for (i = 0; i < n && list; i++)
+		if (v->t->pairs[i])
+			list = append(list, gci_traffic_pair_json(v, v->t->pairs[i], since, end));
+	return list;
+}
+
+json_t *gci_traffic_parts_json(const struct gci_traffic_view *v)
+{
+	json_t *list = json_array();
+	uint32_t r;
+	size_t i;
+
+	for (r = 0; r < v->t->size; r++)
+		for (i = 0; i < v->t->ranks[r].nparts && list; i++)
+			list = append(list, gci_traffic_part_json(v, r, &v->t->ranks[r].parts[i]));
+	return list;
+}
+
+json_t *gci_traffic_flows_json(const struct gci_traffic_view *v)
+{
+	json_t *list = json_array();
+	uint32_t r;
+	size_t i;
+
+	for (r = 0; r < v->t->size; r++)
+		for (i = 0; i < v->t->ranks[r].nflows && list; i++)
+			list = append(list, gci_traffic_flow_json(v, r, &v->t->ranks[r].flows[i]));
+	return list;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+#include "launcher/watch.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PERIOD_MS    500
+#define MOST_BACKLOG (16u << 20) /* of the file: a disk that is slower than that loses lines */
+
+static int open_file(struct gci_watch *w, const char *path, uv_loop_t *loop,
+	void (*on_drained)(struct gci_sink *s), struct gci_error *e)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+
+	if (fd < 0)
+		return gci_error_errno(e, "--stats %s", path);
+	gci_sink_open(&w->file, loop, fd, on_drained, w);
+	w->has_file = 1;
+	return 0;
+}
+
+int gci_watch_open(struct gci_watch *w, const struct gci_options *o, const struct gci_placement *p,
+	uv_loop_t *loop, void (*on_drained)(struct gci_sink *s), struct gci_error *e)
+{
+	uint32_t *cluster_of = gci_calloc(p->size, sizeof(*cluster_of)), i;
+	int rc = GCOLL_ERR_NOMEM;
+
+	memset(w, 0, sizeof(*w));
+	w->plan = p;
+	/* A launcher of thousands has more to read in each period. */
+	w->period_ms = PERIOD_MS + p->size / 4;
+	if (w->period_ms > GCI_REPORT_PERIOD)
+		w->period_ms = GCI_REPORT_PERIOD;
+	uv_timer_init(loop, &w->timer);
+	w->timer.data = w;
+	for (i = 0; cluster_of && i < p->size; i++)
+		cluster_of[i] = (uint32_t)gci_grid_cluster_of(&p->grid, (int)p->hosts[i]);
+	if (cluster_of)
+		rc = gci_traffic_create(
+			&w->traffic, p->size, cluster_of, (uint32_t)p->grid.nclusters);
+	gci_free(cluster_of);
+	if (rc)
+		return gci_error_set(e, rc, "out of memory");
+	return o->stats ? open_file(w, o->stats, loop, on_drained, e) : 0;
+}
+
+void gci_watch_report(void *user, uint32_t rank, const struct gci_ctl_report *m)
+{
+	struct gci_watch *w = user;
+
+	gci_traffic_report(w->traffic, rank, m, gci_wall_ns());
+}
+
+void gci_watch_flows(void *user, uint32_t rank, const struct gci_ctl_flows *m)
+{
+	struct gci_watch *w = user;
+
+	gci_traffic_flows(w->traffic, rank, m);
+}
+
+struct gci_traffic_view gci_watch_view(struct gci_watch *w)
+{
+	gci_traffic_sum(w->traffic);
+	return (struct gci_traffic_view){w->traffic, &w->plan->grid, w->plan->names, gci_wall_ns()};
+}
+
+/* ---- the file */
+
+/* Takes `object` over; lines that there is no memory or no room for are missing. */
+static void put_line(struct gci_watch *w, const char *type, uint64_t now_ns, json_t *object)
+{
+	json_t *line = json_pack("{s:s, s:I}", "type", type, "time_ns", (json_int_t)now_ns);
+	char *text = NULL;
+
+	if (line && object && !json_object_update(line, object) &&
+		gci_sink_backlog(&w->file) < MOST_BACKLOG)
+		text = json_dumps(line, JSON_COMPACT);
+	if (text)
+		gci_buf_printf(&w->file.o.out, "%s\n", text);
+	free(text); /* jansson's */
+	json_decref(line);
+	json_decref(object);
+}
+
+static json_t *job_json(const struct gci_placement *p)
+{
+	json_t *clusters = json_array();
+	int c;
+
+	for (c = 0; c < p->grid.nclusters; c++)
+		json_array_append_new(clusters, json_string(p->grid.clusters[c].name));
+	return json_pack("{s:i, s:I, s:I, s:I, s:o}", "version", 1, "ranks", (json_int_t)p->size,
+		"dilation", (json_int_t)p->grid.dilation, "bin_ns", (json_int_t)GCI_BIN_NS,
+		"clusters", clusters);
+}
+
+static void write_pairs(struct gci_watch *w, const struct gci_traffic_view *v, uint64_t end)
+{
+	size_t i, n = (size_t)v->t->nclusters * v->t->nclusters;
+
+	for (i = 0; i < n; i++) {
+		const struct gci_traffic_pair *p = v->t->pairs[i];
+
+		if (p && gci_bins_sum(&p->bins, w->written_bin, end))
+			put_line(w, "pair", v->now_ns,
+				gci_traffic_pair_json(v, p, w->written_bin, end));
+	}
+}
+
+/* Ranks that sent something to another cluster, and their connections. */
+static void write_rank(struct gci_watch *w, const struct gci_traffic_view *v, uint32_t rank)
+{
+	const struct gci_traffic_rank *k = &v->t->ranks[rank];
+	int sent = 0;
+	size_t i;
+
+	for (i = 0; i < k->nparts; i++) {
+		if (!k->parts[i].fresh_nbytes || k->parts[i].to == v->t->cluster_of[rank])
+			continue;
+		put_line(w, "rank", v->now_ns, gci_traffic_part_json(v, rank, &k->parts[i]));
+		sent = 1;
+	}
+	for (i = 0; sent && i < k->nflows; i++)
+		put_line(w, "connection", v->now_ns, gci_traffic_flow_json(v, rank, &k->flows[i]));
+}
+
+/* A rank's first report may be a period behind those of the others, which are waited for no longer
+ * than that; the job's last lines wait for nothing. */
+static void write_lines(struct gci_watch *w, int last)
+{
+	const struct gci_traffic_view v = gci_watch_view(w);
+	uint64_t end = gci_traffic_settled(v.t, v.now_ns);
+	uint64_t lag = w->period_ms * GCI_NS_PER_MS / GCI_BIN_NS;
+	uint32_t r;
+
+	end = last ? v.now_ns / GCI_BIN_NS + 1 : end > lag ? end - lag : 0;
+	write_pairs(w, &v, end);
+	for (r = 0; r < v.t->size; r++)
+		write_rank(w, &v, r);
+	w->written_bin = end > w->written_bin ? end : w->written_bin;
+	gci_sink_flush(&w->file);
+}
+
+void gci_watch_end(struct gci_watch *w)
+{
+	struct gci_traffic_view v;
+	size_t i, n;
+
+	uv_timer_stop(&w->timer);
+	if (!w->has_file)
+		return;
+	write_lines(w, 1);
+	v = gci_watch_view(w);
+	n = (size_t)v.t->nclusters * v.t->nclusters;
+	for (i = 0; i < n; i++)
+		if (v.t->pairs[i])
+			put_line(w, "total", v.now_ns,
+				gci_traffic_pair_json(&v, v.t->pairs[i], 0, 0));
+	gci_sink_flush(&w->file);
+}
+
+/* ---- who wants it */
+
+static void tell_ranks(struct gci_watch *w)
+{
+	uint64_t now = gci_now_ns();
+	struct gci_ctl_watch m = {0};
+
+	if (w->has_file || now < w->until_ns)
+		m.period_ms = w->period_ms;
+	m.flows = m.period_ms && (w->has_file || now < w->flows_until_ns);
+	if (m.period_ms == w->told.period_ms && m.flows == w->told.flows)
+		return;
+	w->told = m;
+	gci_rdv_watch(w->server->rdv, &m);
+	gci_server_kick(w->server);
+}
+
+static void on_period(uv_timer_t *t)
+{
+	struct gci_watch *w = t->data;
+
+	tell_ranks(w);
+	if (!w->told.period_ms)
+		uv_timer_stop(t);
+	if (w->has_file)
+		write_lines(w, 0);
+}
+
+static void start_timer(struct gci_watch *w)
+{
+	if (!uv_is_active((uv_handle_t *)&w->timer))
+		uv_timer_start(&w->timer, on_period, w->period_ms, w->period_ms);
+}
+
+void gci_watch_want(struct gci_watch *w, uint64_t lease_ns, int flows)
+{
+	uint64_t until_ns = gci_now_ns() + lease_ns;
+
+	if (until_ns > w->until_ns)
+		w->until_ns = until_ns;
+	if (flows && until_ns > w->flows_until_ns)
+		w->flows_until_ns = until_ns;
+	tell_ranks(w);
+	start_timer(w);
+}
+
+void gci_watch_start(struct gci_watch *w, struct gci_server *server)
+{
+	w->server = server;
+	if (!w->has_file)
+		return;
+	put_line(w, "job", gci_wall_ns(), job_json(w->plan));
+	tell_ranks(w);
+	start_timer(w);
+}
