@@ -91,7 +91,7 @@ const char *gci_options_help(void)
 	       "  --congestion NAME     TCP's congestion control between clusters, such as bbr\n"
 	       "  --wan-budget A>B=RATE send no faster than that from cluster A to B; may be\n"
 	       "                        said again for others\n"
-	       "  --pace NAME           how rates are kept: auto, fq, tcp, htb, edt, user or off\n"
+	       "  --pace NAME           how rates are kept: auto, fq, tcp, htb, edt, user, off\n"
 	       "  --data-path NAME      how ranks move data: auto, poll or uring (io_uring)\n"
 	       "  --security NAME       auth: strangers are kept out; encrypt: TLS as well;\n"
 	       "                        auto (default): encrypt between clusters; or off\n"
