@@ -18,7 +18,7 @@ static const char grid[] = "[cluster all]\nhosts = a, b\n";
 struct ours {
 	struct gcb_pair *p;
 	struct gci_tp *tp;
-	int unchecked;
+	int unchecked, encrypted;
 	enum gci_data_path path;
 	uint64_t sent, received; /* messages */
 	int done, status;
@@ -32,6 +32,7 @@ static void on_link(void *user, int peer, struct gci_tp_link *out)
 	*out = (struct gci_tp_link){.streams = 1,
 		.eager_nbytes = GCI_LAN_EAGER,
 		.unchecked = o->unchecked,
+		.encrypted = o->encrypted,
 		.path = o->path};
 }
 
@@ -76,7 +77,13 @@ static struct gci_tp *connect_two(struct gcb_pair *p, const struct gci_tp_config
 	return tp;
 }
 
-static int open_ours(struct ours *o, struct gcb_pair *p, int unchecked, enum gci_data_path path)
+/* How a connection is treated. */
+struct manner {
+	int unchecked, encrypted;
+	enum gci_data_path path;
+};
+
+static int open_ours(struct ours *o, struct gcb_pair *p, const struct manner *m)
 {
 	struct gci_tp_config config = {.rank = p->rank,
 		.size = 2,
@@ -85,7 +92,8 @@ static int open_ours(struct ours *o, struct gcb_pair *p, int unchecked, enum gci
 		.link = on_link,
 		.on_failure = on_failure};
 
-	*o = (struct ours){.p = p, .unchecked = unchecked, .path = path};
+	*o = (struct ours){
+		.p = p, .unchecked = m->unchecked, .encrypted = m->encrypted, .path = m->path};
 	o->tp = connect_two(p, &config);
 	return o->tp ? 0 : -1;
 }
@@ -138,11 +146,11 @@ static int move(struct ours *o, uint64_t nbytes)
 	return await(o, 1);
 }
 
-static int stream(struct gcb_pair *p, int unchecked, enum gci_data_path path)
+static int stream(struct gcb_pair *p, const struct manner *m)
 {
 	uint64_t warm = p->nbytes < GCB_WARM_NBYTES ? p->nbytes : GCB_WARM_NBYTES;
 	struct ours o;
-	int rc = open_ours(&o, p, unchecked, path);
+	int rc = open_ours(&o, p, m);
 
 	if (!rc)
 		rc = move(&o, warm);
@@ -180,10 +188,10 @@ static int bounce(struct ours *o, uint64_t rounds)
 	return rc;
 }
 
-static int pingpong(struct gcb_pair *p, int unchecked, enum gci_data_path path)
+static int pingpong(struct gcb_pair *p, const struct manner *m)
 {
 	struct ours o;
-	int rc = open_ours(&o, p, unchecked, path);
+	int rc = open_ours(&o, p, m);
 
 	if (!rc)
 		rc = bounce(&o, GCB_WARM_ROUNDS);
@@ -199,37 +207,52 @@ static int pingpong(struct gcb_pair *p, int unchecked, enum gci_data_path path)
 
 static int checked_stream(struct gcb_pair *p)
 {
-	return stream(p, 0, GCI_DATA_PATH_POLL);
+	return stream(p, &(const struct manner){.path = GCI_DATA_PATH_POLL});
 }
 
 static int unchecked_stream(struct gcb_pair *p)
 {
-	return stream(p, 1, GCI_DATA_PATH_POLL);
+	return stream(p, &(const struct manner){.unchecked = 1, .path = GCI_DATA_PATH_POLL});
+}
+
+static int tls_stream(struct gcb_pair *p)
+{
+	return stream(p, &(const struct manner){.encrypted = 1});
+}
+
+static int tls_unchecked_stream(struct gcb_pair *p)
+{
+	return stream(p, &(const struct manner){.unchecked = 1, .encrypted = 1});
+}
+
+static int tls_pingpong(struct gcb_pair *p)
+{
+	return pingpong(p, &(const struct manner){.encrypted = 1});
 }
 
 static int checked_pingpong(struct gcb_pair *p)
 {
-	return pingpong(p, 0, GCI_DATA_PATH_POLL);
+	return pingpong(p, &(const struct manner){.path = GCI_DATA_PATH_POLL});
 }
 
 static int unchecked_pingpong(struct gcb_pair *p)
 {
-	return pingpong(p, 1, GCI_DATA_PATH_POLL);
+	return pingpong(p, &(const struct manner){.unchecked = 1, .path = GCI_DATA_PATH_POLL});
 }
 
 static int uring_stream(struct gcb_pair *p)
 {
-	return stream(p, 0, GCI_DATA_PATH_URING);
+	return stream(p, &(const struct manner){.path = GCI_DATA_PATH_URING});
 }
 
 static int uring_unchecked_stream(struct gcb_pair *p)
 {
-	return stream(p, 1, GCI_DATA_PATH_URING);
+	return stream(p, &(const struct manner){.unchecked = 1, .path = GCI_DATA_PATH_URING});
 }
 
 static int uring_pingpong(struct gcb_pair *p)
 {
-	return pingpong(p, 0, GCI_DATA_PATH_URING);
+	return pingpong(p, &(const struct manner){.path = GCI_DATA_PATH_URING});
 }
 
 /* ---- gcoll_send and gcoll_recv */
@@ -294,6 +317,14 @@ const struct gcb_way gcb_unchecked_stream = {.name = "gridcoll, no CRC",
 	.what = "the transport without payload checksums",
 	.side = unchecked_stream,
 	.checks = 1};
+const struct gcb_way gcb_tls_stream = {
+	.name = "TLS", .what = "the same as gridcoll, encrypted", .side = tls_stream, .checks = 1};
+const struct gcb_way gcb_tls_unchecked_stream = {.name = "TLS, no CRC",
+	.what = "without payload checksums",
+	.side = tls_unchecked_stream,
+	.checks = 1};
+const struct gcb_way gcb_tls_pingpong = {
+	.name = "TLS", .what = "isend/irecv, encrypted", .side = tls_pingpong};
 const struct gcb_way gcb_transport_pingpong = {.name = "isend/irecv",
 	.what = "the transport, each waits for its own send and the answer",
 	.side = checked_pingpong};

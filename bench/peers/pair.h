@@ -99,6 +99,6 @@ void gcb_nap(void);
 extern const struct gcb_way gcb_bare_stream, gcb_bare_pingpong, gcb_iperf_stream;
 extern const struct gcb_way gcb_transport_stream, gcb_unchecked_stream, gcb_transport_pingpong,
 	gcb_unchecked_pingpong, gcb_comm_pingpong, gcb_uring_stream, gcb_uring_unchecked_stream,
-	gcb_uring_pingpong;
+	gcb_uring_pingpong, gcb_tls_stream, gcb_tls_unchecked_stream, gcb_tls_pingpong;
 
 #endif

@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 static const struct gcb_way *const ways[] = {&gcb_bare_pingpong, &gcb_transport_pingpong,
-	&gcb_unchecked_pingpong, &gcb_uring_pingpong, &gcb_comm_pingpong};
+	&gcb_unchecked_pingpong, &gcb_tls_pingpong, &gcb_uring_pingpong, &gcb_comm_pingpong};
 #define NWAYS ((int)(sizeof(ways) / sizeof(*ways)))
 
 static void print(const struct gcb_series *s, uint64_t rounds)

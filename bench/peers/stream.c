@@ -17,7 +17,8 @@
 #include <unistd.h>
 
 static const struct gcb_way *const ways[] = {&gcb_bare_stream, &gcb_unchecked_stream,
-	&gcb_transport_stream, &gcb_uring_unchecked_stream, &gcb_uring_stream, &gcb_iperf_stream};
+	&gcb_transport_stream, &gcb_tls_unchecked_stream, &gcb_tls_stream,
+	&gcb_uring_unchecked_stream, &gcb_uring_stream, &gcb_iperf_stream};
 #define NWAYS ((int)(sizeof(ways) / sizeof(*ways)))
 
 struct options {

@@ -176,10 +176,303 @@ static void who_has_the_key_is_let_in(void **state)
 	}
 }
 
+/* Both must refuse: neither gets as far as a byte of data. */
+static void expect_refused(const struct gci_secure_config *client,
+	const struct gci_secure_config *server, const struct gci_secure_name *name)
+{
+	struct pair w;
+
+	open_pair(&w, client, server, name);
+	assert_int_equal(shake(&w), -EPROTO);
+	assert_false(gci_secure_is_ready(w.end[1]));
+	close_pair(&w);
+}
+
+static void who_has_not_is_not(void **state)
+{
+	struct gci_secure_config other = right, client = right;
+	struct gci_secure_name name = zero_to_one;
+
+	(void)state;
+	client.self = 0;
+	memcpy(other.secret, "another's", 10);
+	expect_refused(&other, &right, &zero_to_one);
+	other = right;
+	other.epoch = 4;
+	expect_refused(&client, &other, &zero_to_one);
+	other = right;
+	other.self = 2; /* whom it does not want */
+	expect_refused(&client, &other, &zero_to_one);
+	name.client = 2; /* of a job of two */
+	name.server = 3;
+	other.self = 3;
+	expect_refused(&client, &other, &name);
+	name.client = name.server = 1;
+	expect_refused(&client, &right, &name);
+}
+
+/* A key and a certificate that OpenSSL would take for a server's. */
+static void make_certificate(SSL_CTX *ctx)
+{
+	EVP_PKEY *key = EVP_RSA_gen(2048);
+	X509 *x = X509_new();
+
+	ASN1_INTEGER_set(X509_get_serialNumber(x), 1);
+	X509_gmtime_adj(X509_getm_notBefore(x), 0);
+	X509_gmtime_adj(X509_getm_notAfter(x), 3600);
+	X509_set_pubkey(x, key);
+	X509_NAME_add_entry_by_txt(
+		X509_get_subject_name(x), "CN", MBSTRING_ASC, (const uint8_t *)"x", -1, -1, 0);
+	X509_set_issuer_name(x, X509_get_subject_name(x));
+	assert_true(X509_sign(x, key, EVP_sha256()) > 0);
+	assert_int_equal(SSL_CTX_use_certificate(ctx, x), 1);
+	assert_int_equal(SSL_CTX_use_PrivateKey(ctx, key), 1);
+	X509_free(x);
+	EVP_PKEY_free(key);
+}
+
+/* A server of TLS that knows no key, but has a certificate: not one of ours. */
+static void a_certificate_is_nothing(void **state)
+{
+	SSL_CTX *ctx = SSL_CTX_new(TLS_method());
+	SSL *ssl;
+	BIO *in = BIO_new(BIO_s_mem()), *out = BIO_new(BIO_s_mem());
+	struct pair w;
+	uint8_t bytes[8192];
+	int i, n, rc = 0;
+
+	(void)state;
+	make_certificate(ctx);
+	ssl = SSL_new(ctx);
+	SSL_set_bio(ssl, in, out);
+	SSL_set_accept_state(ssl);
+	open_pair(&w, &right, &right, &zero_to_one);
+	for (i = 0; i < 4 && !rc; i++) {
+		size_t have;
+		const uint8_t *p;
+
+		rc = gci_secure_shake(w.end[0], &w.e[0]);
+		while ((p = gci_secure_out(w.end[0], &have)) != NULL) {
+			BIO_write(in, p, (int)have);
+			gci_secure_sent(w.end[0], have);
+		}
+		SSL_do_handshake(ssl);
+		while ((n = BIO_read(out, bytes, sizeof(bytes))) > 0)
+			put(w.to[0], bytes, (size_t)n);
+	}
+	assert_true(i > 1); /* it has answered */
+	assert_int_equal(rc, -EPROTO);
+	assert_false(gci_secure_is_ready(w.end[0]));
+	close_pair(&w);
+	SSL_free(ssl);
+	SSL_CTX_free(ctx);
+	ERR_clear_error();
+}
+
+/* All that a server was sent once, sent to another one that has the same key. */
+static void nothing_serves_twice(void **state)
+{
+	static uint8_t heard[16 << 10];
+	size_t nheard;
+	struct pair w, v;
+	struct iovec out = {.iov_base = (void *)(uintptr_t) "some data", .iov_len = 9}, in;
+	uint8_t got[64];
+
+	(void)state;
+	open_pair(&w, &right, &right, &zero_to_one);
+	assert_int_equal(gci_secure_shake(w.end[0], NULL), 0);
+	carry(&w, 0);
+	nheard = w.to[1]->hi;
+	memcpy(heard, w.to[1]->bytes, nheard);
+	assert_int_equal(gci_secure_shake(w.end[1], NULL), 0);
+	carry(&w, 1);
+	assert_int_equal(gci_secure_shake(w.end[0], NULL), 1);
+	assert_int_equal(gci_secure_write(w.end[0], &out, 1, 0, NULL), 9);
+	carry(&w, 0);
+	memcpy(heard + nheard, w.to[1]->bytes, w.to[1]->hi);
+	nheard += w.to[1]->hi;
+	assert_int_equal(gci_secure_shake(w.end[1], NULL), 1);
+	in = (struct iovec){got, sizeof(got)};
+	assert_int_equal(gci_secure_read(w.end[1], &in, 1, NULL), 9);
+
+	open_pair(&v, &right, &right, &zero_to_one);
+	put(v.to[1], heard, nheard);
+	assert_int_equal(gci_secure_shake(v.end[1], NULL), -EPROTO);
+	assert_false(gci_secure_is_ready(v.end[1]));
+	close_pair(&v);
+	close_pair(&w);
+}
+
+static int is_cut(struct pair *w, size_t nbytes)
+{
+	uint8_t *all = malloc(nbytes);
+	struct iovec v = {all, nbytes};
+	struct gci_error e = {0};
+	ssize_t n;
+
+	do
+		n = gci_secure_read(w->end[1], &v, 1, &e);
+	while (n > 0);
+	free(all);
+	return n == -EBADMSG;
+}
+
+/* A bit of any record, and a record left out, twice, or in another's place. */
+static void what_is_changed_is_found(void **state)
+{
+	static uint8_t data[40000];
+	struct iovec v = {data, sizeof(data)};
+	struct gci_prng prng = {3};
+	size_t record = 16384 + 22, i;
+	struct pair w;
+
+	(void)state;
+	for (i = 0; i < 60; i++) {
+		uint8_t *b;
+
+		open_pair(&w, &right, &right, &zero_to_one);
+		assert_int_equal(shake(&w), 1);
+		assert_int_equal(gci_secure_write(w.end[0], &v, 1, 0, NULL), sizeof(data));
+		carry(&w, 0);
+		b = w.to[1]->bytes;
+		if (i < 57) {
+			size_t bit = gci_prng_below(&prng, 8 * w.to[1]->hi);
+
+			/* All but the length: a longer record is only not there yet. */
+			if (bit / 8 % record == 3 || bit / 8 % record == 4)
+				bit += 16;
+			b[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		} else if (i == 57) { /* the second one twice */
+			memcpy(b, b + record, record);
+		} else if (i == 58) { /* the first one is left out */
+			w.to[1]->lo = record;
+		} else { /* and in another connection's place */
+			struct pair o;
+
+			open_pair(&o, &right, &right, &zero_to_one);
+			assert_int_equal(shake(&o), 1);
+			assert_true(gci_secure_write(o.end[0], &v, 1, 0, NULL) > 0);
+			carry(&o, 0);
+			memcpy(b, o.to[1]->bytes, record);
+			close_pair(&o);
+		}
+		if (!is_cut(&w, sizeof(data)))
+			fail_msg("change %zu was not found", i);
+		close_pair(&w);
+	}
+}
+
+/* Any byte of the handshake: it ends or waits, and never well. $GRIDCOLL_TEST_HANDSHAKES says how
+ * many. */
+static void mutated_handshakes(void **state)
+{
+	const char *many = getenv("GRIDCOLL_TEST_HANDSHAKES");
+	const size_t n = many ? strtoul(many, NULL, 10) : TEST_SANITIZED ? 200 : 1500;
+	struct gci_prng prng = {11};
+	size_t i, k, at;
+	struct pair w, v;
+
+	(void)state;
+	open_pair(&w, &right, &right, &zero_to_one);
+	assert_int_equal(gci_secure_shake(w.end[0], NULL), 0);
+	carry(&w, 0);
+	open_pair(&v, &right, &right, &zero_to_one);
+	for (i = 0; i < n; i++) {
+		size_t len = w.to[1]->hi;
+
+		gci_secure_free(v.end[1]);
+		v.to[1]->lo = v.to[1]->hi = 0;
+		assert_int_equal(
+			gci_secure_create(&v.end[1], v.ctx[1], NULL, take, v.to[1], NULL), 0);
+		put(v.to[1], w.to[1]->bytes, len);
+		for (k = 0; k < 1 + i % 4; k++) {
+			at = gci_prng_below(&prng, len);
+			v.to[1]->bytes[at] ^= (uint8_t)(1 + gci_prng_below(&prng, 255));
+		}
+		v.to[1]->ended = (int)(i & 1);
+		assert_true(gci_secure_shake(v.end[1], NULL) <= 0);
+	}
+	close_pair(&v);
+	close_pair(&w);
+}
+
+static void strangers_get_little(void **state)
+{
+	struct gci_prng prng = {1};
+	uint8_t hello[5] = {GCI_SECURE_HELLO, 3, 1, 0x3f, 0xff};
+	struct pair w;
+	size_t i;
+
+	(void)state;
+	/* A hello that goes on for ever. */
+	open_pair(&w, &right, &right, &zero_to_one);
+	put(w.to[1], hello, sizeof(hello));
+	for (i = 0; i < 100000; i++) {
+		uint8_t b = (uint8_t)gci_prng_below(&prng, 256);
+
+		put(w.to[1], i ? &b : (const uint8_t[]){1}, 1);
+	}
+	assert_int_equal(gci_secure_shake(w.end[1], &w.e[1]), -EPROTO);
+	assert_true(w.to[1]->lo <= GCI_SECURE_MAX_HANDSHAKE);
+	close_pair(&w);
+	/* And what is none. */
+	open_pair(&w, &right, &right, &zero_to_one);
+	put(w.to[1], "GET / HTTP/1.1\r\n\r\n", 18);
+	assert_int_equal(gci_secure_shake(w.end[1], &w.e[1]), -EPROTO);
+	close_pair(&w);
+	/* And who hangs up. */
+	open_pair(&w, &right, &right, &zero_to_one);
+	w.to[1]->ended = 1;
+	assert_int_equal(gci_secure_shake(w.end[1], &w.e[1]), -ECONNRESET);
+	close_pair(&w);
+}
+
+static void keys_are_replaced(void **state)
+{
+	struct gci_secure_config often = right;
+	struct gci_prng prng = {9};
+	struct pair w;
+	int i;
+
+	(void)state;
+	often.rekey_records = 5;
+	open_pair(&w, &often, &often, &zero_to_one);
+	assert_int_equal(shake(&w), 1);
+	for (i = 0; i < 6; i++)
+		move(&w, i & 1, 700000, 200000, &prng);
+	assert_in_range(gci_secure_nrekeys(w.end[0]), 20, 200);
+	assert_in_range(gci_secure_nrekeys(w.end[1]), 20, 200);
+	close_pair(&w);
+}
+
+static void identities(void **state)
+{
+	struct gci_secure_name name = {.epoch = 1, .client = 2, .server = 70000}, got;
+	uint8_t bytes[GCI_SECURE_IDENTITY];
+	size_t n;
+
+	(void)state;
+	gci_secure_identity(&name, bytes);
+	assert_int_equal(gci_secure_identify(bytes, sizeof(bytes), &got), 0);
+	assert_memory_equal(&got, &name, sizeof(name));
+	for (n = 0; n < sizeof(bytes); n++)
+		assert_int_equal(gci_secure_identify(bytes, n, &got), -1);
+	bytes[3] ^= 1;
+	assert_int_equal(gci_secure_identify(bytes, sizeof(bytes), &got), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_has_the_key_is_let_in),
+		cmocka_unit_test(who_has_not_is_not),
+		cmocka_unit_test(a_certificate_is_nothing),
+		cmocka_unit_test(nothing_serves_twice),
+		cmocka_unit_test(what_is_changed_is_found),
+		cmocka_unit_test(mutated_handshakes),
+		cmocka_unit_test(strangers_get_little),
+		cmocka_unit_test(keys_are_replaced),
+		cmocka_unit_test(identities),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
