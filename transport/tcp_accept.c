@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_STRANGERS   64
 #define ACCEPT_AGAIN_NS (100 * GCI_NS_PER_MS)
 #define TURN_ACCEPTS    16
 
@@ -59,7 +58,32 @@ static int on_own_address(const struct gci_tcp *t, int fd)
 	return 0;
 }
 
-static void stranger(struct gci_tcp *t, int fd)
+static int is_a_ranks(const struct gci_tcp *t, const struct gci_reach *from)
+{
+	int i, k;
+
+	for (i = 0; i < t->tp.config.size; i++)
+		for (k = 0; k < t->reach[i].n; k++)
+			if ((t->reach[i].six >> k & 1) == from->six &&
+				!memcmp(t->reach[i].ip[k], from->ip[0], 16))
+				return 1;
+	return 0;
+}
+
+/* One address cannot take the room of all others. The ranks of a host may all call at once. */
+static int may_wait(const struct gci_tcp *t, const struct gci_address *a, uint8_t ip[16])
+{
+	struct gci_address plain = *a;
+	struct gci_reach from = {0};
+
+	gci_address_unmap(&plain);
+	if (gci_reach_add(&from, &plain))
+		memset(&from, 0, sizeof(from)); /* all that have none share a place */
+	memcpy(ip, from.ip[0], 16);
+	return gci_crowd_count(&t->crowd, ip) < GCI_CROWD_EACH || is_a_ranks(t, &from);
+}
+
+static void stranger(struct gci_tcp *t, int fd, const uint8_t ip[16])
 {
 	struct gci_conn *c = gci_conn_new(t, fd);
 
@@ -68,14 +92,24 @@ static void stranger(struct gci_tcp *t, int fd)
 		return;
 	}
 	t->nstrangers++;
+	c->came = 1;
+	memcpy(c->from_ip, ip, sizeof(c->from_ip));
+	gci_crowd_enter(&t->crowd, ip);
 	c->deadline_ns = gci_now_ns() + t->stranger_ns;
 	gci_conn_poll(c);
 	gci_tcp_watch(t);
 }
 
+void gci_tcp_known(struct gci_conn *c)
+{
+	if (c->came)
+		gci_crowd_leave(&c->tcp->crowd, c->from_ip);
+	c->came = 0;
+}
+
 int gci_tcp_crowded(const struct gci_tcp *t)
 {
-	return t->nstrangers >= MAX_STRANGERS;
+	return t->nstrangers >= GCI_CROWD_MOST;
 }
 
 /* accept failed: for lack of descriptors or memory, or because the connection is over already. */
@@ -105,28 +139,31 @@ static void accept_failed(struct gci_tcp *t)
 static void on_listen(uv_poll_t *poll, int status, int events)
 {
 	struct gci_tcp *t = poll->data;
+	struct gci_address a;
+	uint8_t ip[16];
 	int i, fd;
 
 	(void)status;
 	(void)events;
-	for (i = 0; i < TURN_ACCEPTS && t->nstrangers < MAX_STRANGERS; i++) {
-		fd = accept4(t->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	for (i = 0; i < TURN_ACCEPTS && t->nstrangers < GCI_CROWD_MOST; i++) {
+		a.len = sizeof(a.v6);
+		fd = accept4(t->listen_fd, &a.any, &a.len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0) {
 			accept_failed(t);
 			return;
 		}
-		if (on_own_address(t, fd))
-			stranger(t, fd);
+		if (on_own_address(t, fd) && may_wait(t, &a, ip))
+			stranger(t, fd, ip);
 		else
 			close(fd);
 	}
-	if (t->nstrangers >= MAX_STRANGERS) /* the others wait in the kernel's queue */
+	if (t->nstrangers >= GCI_CROWD_MOST) /* the others wait in the kernel's queue */
 		uv_poll_stop(&t->listen);
 }
 
 void gci_tcp_accept_start(struct gci_tcp *t)
 {
-	if (t->halted || t->nstrangers >= MAX_STRANGERS || t->accept_again_ns)
+	if (t->halted || t->nstrangers >= GCI_CROWD_MOST || t->accept_again_ns)
 		return;
 	if (!uv_is_active((uv_handle_t *)&t->listen))
 		uv_poll_start(&t->listen, UV_READABLE, on_listen);
@@ -214,6 +251,7 @@ void gci_tcp_greeted(struct gci_conn *c)
 		return;
 	}
 	t->nstrangers--;
+	gci_tcp_known(c);
 	gci_tcp_accept_start(t);
 	gci_sockopt_data(&t->sockopts, c->fd, p->rank, &t->ep.peers[p->rank]->link);
 	t->ep.peers[p->rank]->stats.streams++;

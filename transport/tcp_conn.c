@@ -56,6 +56,7 @@ void gci_conn_close(struct gci_conn *c)
 		t->nconnecting--;
 	if (c->peer < 0) {
 		t->nstrangers--;
+		gci_tcp_known(c);
 		if (!t->freed)
 			gci_tcp_accept_start(t);
 	} else {
@@ -184,6 +185,7 @@ static int shake(struct gci_conn *c)
 static void connected(struct gci_conn *c)
 {
 	struct gci_tcp *t = c->tcp;
+	struct gci_error e = {0};
 	int error = 0;
 	socklen_t len = sizeof(error);
 
@@ -198,7 +200,9 @@ static void connected(struct gci_conn *c)
 	t->ep.peers[c->peer]->stats.streams++;
 	if (!t->ep.peers[c->peer]->link.encrypted)
 		introduce(c);
-	else if (!gci_conn_secure(c))
+	else if (gci_conn_secure(c, &e))
+		gci_ep_fail(&t->ep, e.status, -1, "%s", e.text);
+	else
 		shake(c);
 	if (!gci_ep_status(&t->ep))
 		gci_conn_poll(c);
@@ -245,7 +249,11 @@ static void greet(struct gci_conn *c)
 	struct gci_error e = {0};
 	ssize_t n;
 
-	if ((c->peer < 0 && !c->secure && gci_tcp_calls_tls(c) && gci_conn_secure(c)) || !shake(c))
+	if (c->peer < 0 && !c->secure && gci_tcp_calls_tls(c) && gci_conn_secure(c, &e)) {
+		gci_tcp_turn_away(c, e.text);
+		return;
+	}
+	if (!shake(c))
 		return;
 	n = gci_conn_recv(c, &rest, 1);
 	if (n < 0 && errno == EAGAIN)

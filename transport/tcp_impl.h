@@ -8,6 +8,7 @@
 #define GCI_TRANSPORT_TCP_IMPL_H
 
 #include "transport/address.h"
+#include "transport/crowd.h"
 #include "transport/hello.h"
 #include "transport/path.h"
 #include "transport/poller.h"
@@ -43,6 +44,8 @@ struct gci_conn {
 	int mute;           /* LOST, and this was no sign of life */
 	int again;          /* in place of one that was lost */
 	int probes;         /* 1 + the rank whose life it is to show; it has no other use */
+	int came;           /* it is in the crowd, from: */
+	uint8_t from_ip[16];
 	uint8_t greeting[GCI_HELLO_NBYTES];
 	size_t ngreeting;
 	uint64_t deadline_ns;     /* CONNECTING, and strangers */
@@ -109,8 +112,9 @@ struct gci_tcp {
 	struct gci_list conns;
 	struct gci_list closed; /* connections that whoever has just called may still name */
 	unsigned nstrangers, nconnecting;
-	unsigned nlost;  /* connections in state LOST */
-	unsigned nagain; /* peers with again_ns */
+	struct gci_crowd crowd; /* of the strangers, those that came to us */
+	unsigned nlost;         /* connections in state LOST */
+	unsigned nagain;        /* peers with again_ns */
 	uint64_t told_ns;
 	unsigned untold; /* losses that are not in the log, since told_ns */
 	struct gci_sockopts sockopts;
@@ -166,8 +170,8 @@ void gci_conn_close(struct gci_conn *c);
 void gci_tcp_reap(struct gci_tcp *t);
 
 /* tcp_secure.c */
-/* TLS begins; 0 or the endpoint's failure. */
-int gci_conn_secure(struct gci_conn *c);
+/* TLS begins: 0, or an error to be told. */
+int gci_conn_secure(struct gci_conn *c, struct gci_error *e);
 /* Goes on with its handshake; see gci_secure_shake. */
 int gci_conn_shake(struct gci_conn *c, struct gci_error *e);
 /* As readv; -1 with errno. Through TLS, to be called until EAGAIN: what is not taken then nobody
@@ -195,6 +199,8 @@ const char *gci_conn_where(
 void gci_tcp_accept_start(struct gci_tcp *t);
 /* Others wait to be let in, and there is no room. */
 int gci_tcp_crowded(const struct gci_tcp *t);
+/* A stranger is none any more, or gone. */
+void gci_tcp_known(struct gci_conn *c);
 /* A stranger's first byte is one of TLS. */
 int gci_tcp_calls_tls(const struct gci_conn *c);
 /* Closes the connection of one who has not shown that it is of this job. */

@@ -146,21 +146,18 @@ size_t gci_conn_send(struct gci_conn *c, const struct iovec *iov, int niov)
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* The transport's, made when the first connection needs it. NULL: it has failed. */
-static struct gci_secure_ctx *context(struct gci_tcp *t)
+/* The transport's, made when the first connection needs it. */
+static struct gci_secure_ctx *context(struct gci_tcp *t, struct gci_error *e)
 {
 	struct gci_secure_config config = {.epoch = t->tp.config.epoch,
 		.self = (uint32_t)t->tp.config.rank,
 		.size = (uint32_t)t->tp.config.size,
 		.rekey_records = t->rekey_records};
-	struct gci_error e = {0};
 
 	if (t->secure)
 		return t->secure;
 	memcpy(config.secret, t->secret, sizeof(config.secret));
-	if (gci_secure_ctx_create(&t->secure, &config, &e))
-		gci_ep_fail(&t->ep, e.status, -1, "%s", e.text);
-	else
+	if (!gci_secure_ctx_create(&t->secure, &config, e))
 		gci_log(GCI_LOG_INFO, "TLS 1.3 in user space, TLS_AES_128_GCM_SHA256%s",
 			t->path == &gci_path_poll ? ""
 						  : "; connections with it are polled, not "
@@ -169,20 +166,16 @@ static struct gci_secure_ctx *context(struct gci_tcp *t)
 	return t->secure;
 }
 
-int gci_conn_secure(struct gci_conn *c)
+int gci_conn_secure(struct gci_conn *c, struct gci_error *e)
 {
 	struct gci_tcp *t = c->tcp;
 	struct gci_secure_name name = {.epoch = t->tp.config.epoch,
 		.client = (uint32_t)t->tp.config.rank,
 		.server = (uint32_t)c->peer};
-	struct gci_secure_ctx *ctx = context(t);
-	struct gci_error e = {0};
+	struct gci_secure_ctx *ctx = context(t, e);
 
-	if (!ctx)
-		return gci_ep_status(&t->ep);
-	if (gci_secure_create(&c->secure, ctx, c->peer < 0 ? NULL : &name, take, c, &e))
-		return gci_ep_fail(&t->ep, e.status, -1, "%s", e.text);
-	return 0;
+	return ctx ? gci_secure_create(&c->secure, ctx, c->peer < 0 ? NULL : &name, take, c, e)
+		   : e->status;
 }
 
 int gci_conn_shake(struct gci_conn *c, struct gci_error *e)

@@ -44,8 +44,8 @@ int knock(const char *addr);
 void exchange(struct world *w);
 
 /* The cases of tcp_strangers.c. */
-extern const struct CMUnitTest stranger_tests[];
-extern const size_t stranger_tests_n;
+extern const struct CMUnitTest stranger_tests[], caller_tests[];
+extern const size_t stranger_tests_n, caller_tests_n;
 
 /* Rank 1, a process of its own, is killed while it sends to or receives from two others, who are
  * to find out. With the link that is given, or the usual one. */

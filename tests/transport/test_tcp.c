@@ -422,6 +422,12 @@ int main(void)
 	int failed;
 
 	choose_path();
+	if (world_encrypted) {
+		failed = _cmocka_run_group_tests(
+			"callers", caller_tests, caller_tests_n, NULL, NULL);
+		world_replay_nbytes = 1 << 20;
+		return failed + conformance_main(&own, NULL, 0);
+	}
 	failed = conformance_main(&own, more, sizeof(more) / sizeof(*more));
 	failed +=
 		_cmocka_run_group_tests("strangers", stranger_tests, stranger_tests_n, NULL, NULL);
