@@ -8,7 +8,7 @@
 void gci_emit_allreduce_gridcoll(struct gci_builder *b, const struct gci_coll *c)
 {
 	struct gci_coll rooted = *c;
-	uint64_t nbytes = c->count * c->esize, tree, parts = gci_cost_rings(c, nbytes);
+	uint64_t nbytes = gci_cost_nbytes(c), tree, parts = gci_cost_rings(c, nbytes);
 	int spread;
 
 	/* Long where twice the vector takes longer by a tree, up and down, than in parts. */

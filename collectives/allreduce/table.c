@@ -4,7 +4,7 @@
 
 const struct gci_algorithm gci_allreduces[] = {
 	{GCI_ALLREDUCE, "gridcoll", "rabenseifner-mod, spread or tree, by a cost formula",
-		GCI_USES_SENDERS | GCI_CAPS_SENDERS | GCI_KEEPS_CLUSTER_ORDER, 0,
+		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS | GCI_KEEPS_CLUSTER_ORDER, 0,
 		gci_emit_allreduce_gridcoll, gci_estimate_modified_spread_or_tree},
 	{GCI_ALLREDUCE, "rabenseifner-mod",
 		"reduce-scatter, exchange over the WAN by n senders, allgather",

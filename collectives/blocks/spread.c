@@ -97,19 +97,19 @@ static struct gci_slice slice_in(const struct gci_spread_segment *s, enum gci_bu
 	return gci_slice(buffer, s->at, s->length);
 }
 
-/* ---- who speaks with whom: lanes take turns, first over senders, then over receivers */
+/* ---- who speaks with whom: of all pairs, those that come one after the other have no rank in
+ * common, as far as there are enough */
 
-static int sender_of(const struct gci_route *r, uint64_t nth)
+static int sender_of(const struct gci_route *r, uint64_t turn)
 {
-	return gci_route_gateway(
-		r, (int)(nth % (unsigned)r->gateways), nth / (unsigned)r->gateways);
+	return gci_route_gateway(r, (int)(turn % (unsigned)r->gateways), turn);
 }
 
-static int receiver_of(const struct gci_route *r, uint64_t nth)
+static int receiver_of(const struct gci_route *r, uint64_t turn)
 {
-	int i = (int)(nth % (unsigned)r->gateways);
+	uint64_t i = turn % (unsigned)r->gateways, round = turn / (unsigned)r->gateways;
 
-	return gci_topo_members(r->topo, r->to)[gci_route_entry(r, i, nth / (unsigned)r->gateways)];
+	return gci_topo_members(r->topo, r->to)[gci_route_entry(r, (int)i, round + i)];
 }
 
 /* The member of the owner's cluster where operands of this segment meet. */
@@ -122,11 +122,12 @@ static int meeting_of(const struct gci_spread *x, const struct gci_spread_segmen
 	return gci_topo_members(t, s->owner)[(int)((int64_t)place * n / width)];
 }
 
-/* All senders meet all members where operands meet. */
 static int sender_to_meeting(
 	const struct gci_spread *x, const struct gci_spread_segment *s, const struct gci_route *r)
 {
-	return sender_of(r, s->nth / (unsigned)gci_deal_width(&x->deal, s->owner));
+	unsigned width = (unsigned)gci_deal_width(&x->deal, s->owner);
+
+	return sender_of(r, s->nth % width + s->nth / width);
 }
 
 /* ---- round a cluster */
@@ -366,14 +367,13 @@ static void find_way(
 	const struct gci_spread *x, const struct gci_spread_segment *s, int rank, int way[WAY])
 {
 	const struct gci_route *back = x->mine == x->home ? &x->from[s->owner] : &x->to[x->home];
-	uint64_t turn = s->nth / (unsigned)gci_deal_width(&x->deal, s->owner);
 
 	way[0] = way[1] = way[2] = rank;
 	way[WAY - 1] = x->c->root;
 	if (s->owner == x->home)
 		return;
-	way[1] = sender_of(back, turn);
-	way[2] = back->entries > back->gateways ? receiver_of(back, turn) : x->c->root;
+	way[1] = sender_of(back, s->nth);
+	way[2] = back->entries > back->gateways ? receiver_of(back, s->nth) : x->c->root;
 }
 
 void gci_spread_to_root(

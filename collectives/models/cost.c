@@ -108,13 +108,14 @@ static uint64_t one_link(const struct gci_coll *c, uint64_t nbytes)
 static uint64_t spread(const struct gci_coll *c, uint64_t nbytes, uint64_t links)
 {
 	const struct gci_topo *t = c->topo;
-	uint64_t segment = gci_spread_size(c), most = 0, bps = slowest_nic(t);
-	uint64_t n = gci_nsegments(c->count, segment) / (unsigned)t->nclusters + 1;
+	struct gci_coll whole = {.topo = t, .count = nbytes, .esize = 1};
+	uint64_t segment = gci_spread_size(&whole), most = 0, bps = slowest_nic(t);
+	uint64_t n = gci_nsegments(nbytes, segment) / (unsigned)t->nclusters + 1;
 	int i;
 
 	for (i = 0; i < t->nclusters; i++)
 		most = larger(most, (unsigned)gci_topo_size(t, i) *
-					    (hop(t, i) + gci_transfer_ns(segment * c->esize, bps)));
+					    (hop(t, i) + gci_transfer_ns(segment, bps)));
 	return larger(links, gci_transfer_ns(c->kind == GCI_ALLREDUCE ? 2 * nbytes : nbytes, bps)) +
 	       2 * longest_delay(t, -1) + links / n + most;
 }

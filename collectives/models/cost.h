@@ -10,6 +10,12 @@
 /* What a message costs besides its bytes. */
 #define GCI_MESSAGE_COST_NS (30 * GCI_NS_PER_US)
 
+/* Bytes of the vector by which an algorithm is chosen. */
+static inline uint64_t gci_cost_nbytes(const struct gci_coll *c)
+{
+	return (c->like ? c->like : c->count) * c->esize;
+}
+
 /* nbytes in segments along a path through all ranks (collectives/blocks/path.h) from or to c->root.
  */
 uint64_t gci_cost_path(const struct gci_coll *c, uint64_t nbytes);

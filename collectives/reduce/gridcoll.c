@@ -7,7 +7,7 @@
 
 void gci_emit_reduce_gridcoll(struct gci_builder *b, const struct gci_coll *c)
 {
-	uint64_t nbytes = c->count * c->esize;
+	uint64_t nbytes = gci_cost_nbytes(c);
 	uint64_t path = gci_cost_path(c, nbytes), tree = gci_cost_tree(c, nbytes);
 	int spread;
 

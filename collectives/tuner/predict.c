@@ -6,7 +6,8 @@
 #include "collectives/blocks/layout.h"
 #include "collectives/blocks/windows.h"
 
-#define SIMULATED      32  /* segments */
+#define SIMULATED      32 /* segments, at least; or one in PART of the steps that may be */
+#define PART           5
 #define MOST_OF_BLOCKS 128 /* segments of all blocks together */
 
 struct times {
@@ -97,13 +98,18 @@ struct pipeline {
 };
 
 /* How many segments run as all of them would; 0: no fewer do. */
-static int find_few(const struct pipeline *p, uint64_t *few)
+static int find_few(
+	const struct pipeline *p, const struct gci_predict_limits *limits, uint64_t *few)
 {
 	struct gci_coll part = p->coll;
 	struct outline all, some;
-	uint64_t n = p->least;
+	uint64_t n = p->least, each;
 	int rc = find_outline(&p->window, p->how, &all);
 
+	/* More where they cost little: lanes and clusters that take turns are many. */
+	each = all.nsteps / p->in_window * (unsigned)part.topo->nranks + 1;
+	while (!rc && 3 * n * each < limits->most_steps / PART && gci_kind_has_vector(part.kind))
+		n *= 2;
 	for (; !rc && 2 * n < p->n; n *= 2) {
 		part.count = n / 2 * part.segment;
 		rc = find_outline(&part, p->how, &some);
@@ -164,6 +170,7 @@ static int find_pipeline(struct pipeline *p, const struct gci_coll *c)
 	gci_windows_cut(&w, &cut, GCI_WINDOW_NBYTES);
 	gci_windows_segment(&cut, &w);
 	p->window = gci_window_of(&w, &cut, 0);
+	p->coll.like = p->window.count;
 	p->coll.segment = cut.segment;
 	rc = cut.segment ? 0 : find_outline(&p->window, p->how, &all);
 	if (!rc && !cut.segment)
@@ -194,7 +201,7 @@ int gci_predict(const struct gci_simnet *net, const struct gci_coll *c,
 	if (limits)
 		rc = find_pipeline(&p, &coll);
 	if (!rc && p.n)
-		rc = find_few(&p, &few);
+		rc = find_few(&p, limits, &few);
 	if (rc)
 		return rc;
 	if (few)
