@@ -51,6 +51,20 @@ uint64_t gci_read_u64(struct gci_reader *r);
 char *gci_read_str(struct gci_reader *r, size_t max);
 
 /* Fixed places in a header: one instruction each, where a loop over bytes would not be. */
+static inline void gci_store_u16(uint8_t *p, uint16_t v)
+{
+	v = htole16(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+static inline uint16_t gci_load_u16(const uint8_t *p)
+{
+	uint16_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return le16toh(v);
+}
+
 static inline void gci_store_u32(uint8_t *p, uint32_t v)
 {
 	v = htole32(v);

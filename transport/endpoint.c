@@ -29,7 +29,8 @@ void gci_ep_free(struct gci_ep *ep)
 	for (i = 0; ep->peers && i < ep->config->size; i++) {
 		if (ep->peers[i]) {
 			gci_replay_free(ep->peers[i]->replay);
-			gci_free(ep->peers[i]->credits);
+			gci_free(ep->peers[i]->ids);
+			gci_free(ep->peers[i]->backs);
 			gci_free(ep->peers[i]->pads);
 		}
 		gci_free(ep->peers[i]);
@@ -149,6 +150,7 @@ static struct gci_ep_peer *new_peer(struct gci_ep *ep, int rank)
 	p->eager_left = p->link.eager_nbytes;
 	gci_list_init(&p->ready);
 	gci_list_init(&p->waiting);
+	gci_list_init(&p->credits);
 	ep->peers[rank] = p;
 	return p;
 }
@@ -224,6 +226,8 @@ static int on_frame(
 	case GCI_FRAME_BYE:
 		p->leaving = 1;
 		return 0;
+	case GCI_FRAME_BACK:
+		break;
 	case GCI_FRAME_ACK:
 	case GCI_FRAME_LOST:
 		if (!life)
@@ -263,6 +267,8 @@ int gci_ep_head(struct gci_ep *ep, int peer, struct gci_life *life,
 	sink->type = f.type;
 	p->stats.rx_frames++;
 	if (life && gci_ep_on_ack(ep, p, life, &f))
+		return gci_ep_status(ep);
+	if (f.nback && gci_ep_on_backs(ep, p, &f))
 		return gci_ep_status(ep);
 	if (f.type == GCI_FRAME_PAD)
 		return gci_ep_on_pad(ep, p, &f, sink);

@@ -18,17 +18,18 @@
  * Credit. An irecv sends one CREDIT frame. An isend whose credit has come is `ready`. One without
  * takes its size plus GCI_EP_MESSAGE_NBYTES out of the peer's eager allowance, if it fits whole,
  * and is ready too; the receiver keeps what it has not asked for in early buffers, never more
- * than that allowance. The credit, which comes in any case, gives the allowance back. Everything
- * here is O(1) per frame, whatever the number of messages.
+ * than that allowance. The credit gives the allowance back; where it was not sent yet when the
+ * message came, the message's number does instead, in the header of any frame that goes the other
+ * way (endpoint_back.c). Everything here is O(1) per frame, whatever the number of messages.
  *
  * Loss. On a link with replay (replay.h) a connection has a life, in which its frames are counted
  * and kept until they are acknowledged; elsewhere `life` is NULL, and a lost connection is a
  * failure.
  *
- * The credit of a short message only gives its allowance back, as a rule: it would come alone, and
- * cost as much as the message. If the backend sets `holds`, it waits for the next frame to the
- * peer, or until the backend calls gci_ep_urge, which it must soon. Those that wait never hold
- * more than a quarter of the allowance.
+ * The credit of a short message would come alone, and cost as much as the message. If the backend
+ * sets `holds`, it waits for the message to come and make it needless, and numbers wait for a frame
+ * to go with; or until the backend calls gci_ep_urge, which it must soon. What waits never holds
+ * more than a quarter of the allowance, counted with what nobody has asked for.
  *
  * Failure. The first one is kept. From then on nothing is pulled and every call returns its
  * status; the backend must stop its reads before it calls gci_ep_run, which gives the requests
@@ -55,9 +56,10 @@ struct gci_ep_io {
 	void (*close)(void *user, int peer, const struct gci_life *life);
 };
 
-struct gci_ep_credit {
-	struct gci_tp_key key;
-	uint64_t nbytes, digest;
+/* A number to be given back, and the allowance that it stands for. */
+struct gci_ep_back {
+	uint16_t id;
+	uint32_t nbytes;
 };
 
 /* Padding to a peer, by stream. */
@@ -77,10 +79,15 @@ struct gci_ep_peer {
 	struct gci_list ready;   /* may be sent; about in the order of isend */
 	struct gci_list waiting; /* for allowance or credit */
 	uint64_t order;
-	struct gci_ep_credit *credits; /* to give, a ring of a power of two */
-	size_t credits_cap, credits_at, ncredits;
-	size_t nheld;             /* all of them wait for company; else 0 */
-	uint64_t held_nbytes;     /* of their messages' allowance */
+	struct gci_msg **ids;              /* messages that hold allowance, by number */
+	uint32_t nids, taken_ids, next_id; /* nids a power of two */
+
+	/* To be told. */
+	struct gci_list credits;   /* gci_msg.due */
+	struct gci_ep_back *backs; /* a ring of a power of two */
+	size_t backs_cap, backs_at, nbacks;
+	uint64_t untold_nbytes;   /* allowance that both of them stand for */
+	int urgent;               /* they wait no longer */
 	struct gci_list held;     /* of the endpoint's list */
 	struct gci_ep_pads *pads; /* NULL: none asked for */
 
@@ -125,7 +132,7 @@ struct gci_ep {
 	struct gci_list active;   /* requests, in no order */
 	struct gci_list finished; /* requests whose done is to be called */
 	struct gci_list arrived;  /* messages that came early and whole, and were asked for */
-	struct gci_list held;     /* peers whose credits wait for company */
+	struct gci_list held;     /* peers whose credits or numbers wait */
 	int holds;                /* set by a backend that calls gci_ep_urge */
 	void *scratch;            /* spare buffers of GCI_TP_FRAME_NBYTES, each holds the next */
 	struct gci_tp_failure failure;
@@ -152,7 +159,7 @@ struct gci_ep_peer *gci_ep_peer(struct gci_ep *ep, int rank);
 /* True if gci_ep_pull would give a frame to the first stream. */
 int gci_ep_pending(const struct gci_ep *ep, int peer);
 
-/* Credits wait no longer. */
+/* Credits and numbers wait no longer. */
 void gci_ep_urge(struct gci_ep *ep);
 
 /* A connection of the peer begins; `number`: which of this stream's, from 1, above all before.
@@ -252,7 +259,21 @@ void *gci_ep_take_scratch(struct gci_ep *ep);
 void gci_ep_finish(struct gci_ep *ep, struct gci_tp_req *r, int status);
 int gci_ep_begin(struct gci_ep *ep, struct gci_tp_req *r, struct gci_ep_peer **p);
 int gci_ep_check(struct gci_ep *ep, int peer, const struct gci_tp_key *key, uint64_t digest);
-int gci_ep_add_credit(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_msg *m);
+int gci_ep_pull_credit(
+	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life, struct gci_ep_frame *out);
+void gci_ep_taken(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m);
+/* Numbers of messages that hold allowance: 0 or -1, none is to be had now. */
+int gci_ep_take_id(struct gci_ep_peer *p, struct gci_msg *m);
+void gci_ep_give_id(struct gci_ep_peer *p, struct gci_msg *m);
+/* What waits to be told: the message's credit; or its number, in place of its credit if that was
+ * not sent yet. 0 or the failure's status. */
+void gci_ep_add_credit(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m);
+int gci_ep_add_back(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m);
+void gci_ep_drop_credit(struct gci_ep_peer *p, struct gci_msg *m);
+/* Puts as many numbers into a header as follow each other. */
+void gci_ep_put_backs(struct gci_ep_peer *p, struct gci_frame *f);
+int gci_ep_has_urgent(const struct gci_ep_peer *p);
+int gci_ep_on_backs(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f);
 int gci_ep_on_credit(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f);
 int gci_ep_on_data(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f,
 	struct gci_ep_sink *sink);

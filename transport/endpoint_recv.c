@@ -62,7 +62,10 @@ static int ask(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_tp_req *r)
 	m->req = r;
 	if (landed_all(m))
 		gci_list_push(&ep->arrived, &m->link);
-	return gci_ep_add_credit(ep, p, m);
+	if (m->has_id)
+		return gci_ep_add_back(ep, p, m);
+	gci_ep_add_credit(ep, p, m);
+	return 0;
 }
 
 void gci_ep_irecv(struct gci_ep *ep, struct gci_tp_req *r)
@@ -80,6 +83,14 @@ static struct gci_msg *begin_early(
 	uint64_t cost = f->length + GCI_EP_MESSAGE_NBYTES;
 	struct gci_msg *m;
 
+	if (!(f->flags & GCI_FRAME_EAGER)) {
+		gci_ep_fail(ep, GCOLL_ERR_PROTO, p->rank,
+			"from rank %d: bytes of operation %llu, tag %u, which nobody has asked "
+			"for, "
+			"and not as such",
+			p->rank, (unsigned long long)f->key.seq, f->key.tag);
+		return NULL;
+	}
 	if (cost < f->length || cost > p->link.eager_nbytes - p->early_nbytes) {
 		gci_ep_fail(ep, GCOLL_ERR_PROTO, p->rank,
 			"rank %d sent %llu bytes unasked, with %llu of %u already here", p->rank,
@@ -130,6 +141,22 @@ static int place(struct gci_ep *ep, struct gci_msg *m, struct gci_ep_sink *sink)
 	return 0;
 }
 
+/* A message's first frame. What was sent with a credit needs neither; what was not, and was asked
+ * for before, does not need its credit any more. */
+static int take_number(
+	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m, const struct gci_frame *f)
+{
+	int waits = m->due.next != NULL;
+
+	if (f->flags & GCI_FRAME_EAGER) {
+		m->has_id = 1;
+		m->id = f->id;
+		return waits ? gci_ep_add_back(ep, p, m) : 0;
+	}
+	gci_ep_drop_credit(p, m);
+	return 0;
+}
+
 int gci_ep_on_data(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f,
 	struct gci_ep_sink *sink)
 {
@@ -147,6 +174,8 @@ int gci_ep_on_data(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_fr
 			"from rank %d: bytes of operation %llu, tag %u came twice", p->rank,
 			(unsigned long long)f->key.seq, f->key.tag);
 	gci_ep_note_bulk(ep, f->nbytes);
+	if (first && take_number(ep, p, m, f))
+		return gci_ep_status(ep);
 	m->seen = 1;
 	m->moved += f->nbytes;
 	sink->msg = m;

@@ -87,7 +87,8 @@ int gci_ep_owes(const struct gci_ep *ep, int peer)
 {
 	const struct gci_ep_peer *p = ep->peers[peer];
 
-	return p->ncredits || !gci_list_empty(&p->ready) || (p->replay && p->replay->nframes);
+	return p->nbacks || !gci_list_empty(&p->credits) || !gci_list_empty(&p->ready) ||
+	       (p->replay && p->replay->nframes);
 }
 
 /* Keeps a frame that goes out. Short messages, and those that must not wait for the peer, are

@@ -30,7 +30,7 @@ static int admit(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m)
 {
 	uint64_t cost = m->nbytes + GCI_EP_MESSAGE_NBYTES;
 
-	if (cost > p->eager_left)
+	if (cost > p->eager_left || gci_ep_take_id(p, m))
 		return 0;
 	p->eager_left -= cost;
 	m->eager = cost;
@@ -123,69 +123,37 @@ int gci_ep_on_credit(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_
 	}
 	if (gci_ep_mismatch(ep, m, f->length, f->digest))
 		return gci_ep_status(ep);
+	gci_ep_taken(ep, p, m);
+	admit_waiting(ep, p);
+	return 0;
+}
+
+void gci_ep_taken(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m)
+{
 	m->credited = 1;
+	if (m->eager)
+		gci_ep_give_id(p, m);
 	p->eager_left += m->eager;
 	m->eager = 0;
 	if (!m->req)
 		gci_msgs_del(&ep->out, m); /* all of it went out already */
 	else if (!m->queued)
 		make_ready(ep, p, m);
+}
+
+int gci_ep_on_backs(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f)
+{
+	uint32_t id;
+
+	for (id = f->back; id < (uint32_t)f->back + f->nback; id++) {
+		if (id >= p->nids || !p->ids[id])
+			return gci_ep_fail(ep, GCOLL_ERR_PROTO, p->rank,
+				"from rank %d: it gives back the allowance of message %u, which "
+				"has none",
+				p->rank, id);
+		gci_ep_taken(ep, p, p->ids[id]);
+	}
 	admit_waiting(ep, p);
-	return 0;
-}
-
-static void hold_no_more(struct gci_ep *ep, struct gci_ep_peer *p)
-{
-	if (!p->nheld)
-		return;
-	p->nheld = 0;
-	p->held_nbytes = 0;
-	gci_list_del(&p->held);
-	ep->io.kick(ep->io.user, p->rank);
-}
-
-void gci_ep_urge(struct gci_ep *ep)
-{
-	while (!gci_list_empty(&ep->held))
-		hold_no_more(ep, gci_container(ep->held.next, struct gci_ep_peer, held));
-}
-
-/* The newest credit waits if all others do. Who has several streams is far away, and may be
- * patient: a credit on its way is worth a frame of its own there. */
-static void hold(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_msg *m)
-{
-	p->held_nbytes += m->nbytes + GCI_EP_MESSAGE_NBYTES;
-	if (!ep->holds || p->link.streams > 1 || m->nbytes > GCI_EP_SHORT_NBYTES ||
-		p->nheld + 1 < p->ncredits || p->held_nbytes > p->link.eager_nbytes / 4) {
-		p->held_nbytes = 0;
-		hold_no_more(ep, p);
-		ep->io.kick(ep->io.user, p->rank);
-		return;
-	}
-	if (!p->nheld++)
-		gci_list_push(&ep->held, &p->held);
-}
-
-int gci_ep_add_credit(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_msg *m)
-{
-	size_t mask, cap = p->credits_cap ? 2 * p->credits_cap : 16;
-	struct gci_ep_credit *bigger;
-
-	if (p->ncredits == p->credits_cap) {
-		bigger = gci_calloc(cap, sizeof(*bigger));
-		if (!bigger)
-			return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for a credit");
-		for (size_t i = 0; i < p->ncredits; i++)
-			bigger[i] = p->credits[(p->credits_at + i) & (p->credits_cap - 1)];
-		gci_free(p->credits);
-		p->credits = bigger;
-		p->credits_at = 0;
-		p->credits_cap = cap;
-	}
-	mask = p->credits_cap - 1;
-	p->credits[(p->credits_at + p->ncredits++) & mask] =
-		(struct gci_ep_credit){m->key, m->nbytes, m->digest};
-	hold(ep, p, m);
 	return 0;
 }
 
@@ -195,7 +163,7 @@ int gci_ep_pending(const struct gci_ep *ep, int peer)
 	const struct gci_replay *r = p ? p->replay : NULL;
 
 	return p && !gci_ep_status(ep) &&
-	       (p->ncredits > p->nheld || !gci_list_empty(&p->ready) ||
+	       (gci_ep_has_urgent(p) || !gci_list_empty(&p->ready) ||
 		       (r && (r->ndue || !gci_list_empty(&r->again))));
 }
 
@@ -209,23 +177,6 @@ void gci_ep_encode(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *li
 	gci_frame_encode(f, out->head);
 }
 
-static int pull_credit(
-	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life, struct gci_ep_frame *out)
-{
-	const struct gci_ep_credit *c = &p->credits[p->credits_at];
-	struct gci_frame f = {
-		.type = GCI_FRAME_CREDIT, .key = c->key, .length = c->nbytes, .digest = c->digest};
-
-	hold_no_more(ep, p);
-	p->credits_at = (p->credits_at + 1) & (p->credits_cap - 1);
-	p->ncredits--;
-	*out = (struct gci_ep_frame){.life = life};
-	if (life && gci_ep_keep(ep, p, &f, out))
-		return 0;
-	gci_ep_encode(ep, p, life, &f, out);
-	return 1;
-}
-
 /* The message has no more to send. */
 static void leave_ready(struct gci_ep *ep, struct gci_msg *m)
 {
@@ -234,7 +185,7 @@ static void leave_ready(struct gci_ep *ep, struct gci_msg *m)
 	if (m->credited)
 		gci_msgs_del(&ep->out, m);
 	else
-		gci_list_del(&m->link); /* until its credit gives the allowance back */
+		gci_list_del(&m->link); /* until the allowance comes back */
 }
 
 uint32_t gci_ep_turn(const struct gci_ep *ep, int peer, unsigned stream)
@@ -264,6 +215,11 @@ static int pull_data(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m
 		.nbytes = f.nbytes,
 		.req = r,
 		.life = life};
+	if (m->eager) {
+		f.flags = GCI_FRAME_EAGER;
+		f.id = m->id;
+	}
+	gci_ep_put_backs(p, &f);
 	if (!p->link.unchecked)
 		f.crc = gci_crc32c(0, out->payload, f.nbytes);
 	gci_ep_note_bulk(ep, f.nbytes);
@@ -294,8 +250,8 @@ int gci_ep_pull(
 		return 0;
 	if (life && gci_ep_pull_again(ep, p, life, f))
 		return 1;
-	if (p->ncredits)
-		return pull_credit(ep, p, life, f);
+	if (gci_ep_has_urgent(p))
+		return gci_ep_pull_credit(ep, p, life, f);
 	if (!gci_list_empty(&p->ready)) {
 		m = gci_container(p->ready.next, struct gci_msg, link);
 		if (may_take(p, m, stream))

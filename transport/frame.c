@@ -26,7 +26,10 @@ enum {
 	AT_CRC = 56,
 	AT_ACK = 60,
 	AT_FLAGS = 64,
-	AT_HEAD_CRC = 68,
+	AT_ID = 66,
+	AT_BACK = 68,
+	AT_NBACK = 70,
+	AT_HEAD_CRC = 72,
 };
 
 void gci_frame_encode(const struct gci_frame *f, uint8_t head[GCI_FRAME_HEAD_NBYTES])
@@ -46,14 +49,22 @@ void gci_frame_encode(const struct gci_frame *f, uint8_t head[GCI_FRAME_HEAD_NBY
 	gci_store_u64(head + AT_DIGEST, f->digest);
 	gci_store_u32(head + AT_CRC, f->crc);
 	gci_store_u32(head + AT_ACK, f->ack);
-	gci_store_u32(head + AT_FLAGS, f->flags);
+	gci_store_u16(head + AT_FLAGS, f->flags);
+	gci_store_u16(head + AT_ID, f->id);
+	gci_store_u16(head + AT_BACK, f->back);
+	gci_store_u16(head + AT_NBACK, f->nback);
 	gci_store_u32(head + AT_HEAD_CRC, gci_crc32c(0, head, AT_HEAD_CRC));
 }
 
 static int check(const struct gci_frame *f, struct gci_error *e)
 {
 	int fits = f->offset <= f->length && f->nbytes <= f->length - f->offset;
+	int carries = f->type == GCI_FRAME_DATA || f->type == GCI_FRAME_CREDIT ||
+		      f->type == GCI_FRAME_BACK;
 
+	if (f->nback && !carries)
+		return gci_error_set(e, GCOLL_ERR_PROTO,
+			"frame of type %u that gives allowance back", (unsigned)f->type);
 	switch (f->type) {
 	case GCI_FRAME_HELLO:
 		if (f->nbytes != GCI_HELLO_TOKEN_NBYTES)
@@ -64,6 +75,7 @@ static int check(const struct gci_frame *f, struct gci_error *e)
 			break;
 		return 0;
 	case GCI_FRAME_CREDIT:
+	case GCI_FRAME_BACK:
 	case GCI_FRAME_BYE:
 	case GCI_FRAME_ACK:
 		if (f->nbytes)
@@ -111,8 +123,11 @@ int gci_frame_decode(
 	f->digest = gci_load_u64(head + AT_DIGEST);
 	f->crc = gci_load_u32(head + AT_CRC);
 	f->ack = gci_load_u32(head + AT_ACK);
-	f->flags = gci_load_u32(head + AT_FLAGS);
-	if (f->flags & ~GCI_FRAME_ASK)
+	f->flags = gci_load_u16(head + AT_FLAGS);
+	f->id = gci_load_u16(head + AT_ID);
+	f->back = gci_load_u16(head + AT_BACK);
+	f->nback = gci_load_u16(head + AT_NBACK);
+	if (f->flags & ~(GCI_FRAME_ASK | (f->type == GCI_FRAME_DATA ? GCI_FRAME_EAGER : 0)))
 		return gci_error_set(e, GCOLL_ERR_PROTO, "frame with unknown flags 0x%x", f->flags);
 	return check(f, e);
 }

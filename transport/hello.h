@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define GCI_HELLO_TOKEN_NBYTES 32
-#define GCI_HELLO_NBYTES       (72 + GCI_HELLO_TOKEN_NBYTES)
+#define GCI_HELLO_NBYTES       (76 + GCI_HELLO_TOKEN_NBYTES)
 
 struct gci_hello {
 	uint32_t epoch;

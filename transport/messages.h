@@ -27,13 +27,16 @@ struct gci_msg {
 	uint64_t eager; /* allowance it holds */
 	int credited;   /* the receiver waits for it */
 	int queued;     /* on `ready` or `waiting` */
+	uint16_t id; /* its number while it holds allowance; at the receiver: that it came with */
+	int has_id;  /* at the receiver */
 
 	/* Receiving. */
-	uint8_t *early;  /* holds what came before it was asked for; owned */
-	uint64_t moved;  /* bytes of frames that have begun to arrive */
-	uint64_t landed; /* bytes that are there */
-	uint64_t cover;  /* see gci_cover() */
-	int seen;        /* a frame has come */
+	uint8_t *early;      /* holds what came before it was asked for; owned */
+	uint64_t moved;      /* bytes of frames that have begun to arrive */
+	uint64_t landed;     /* bytes that are there */
+	uint64_t cover;      /* see gci_cover() */
+	int seen;            /* a frame has come */
+	struct gci_list due; /* its credit waits to be sent: of the peer's credits */
 };
 
 struct gci_msgs {

@@ -127,8 +127,9 @@ static void feed_frame(struct run *u, struct gci_reader *in)
 {
 	uint8_t bytes[GCI_FRAME_HEAD_NBYTES + 1024] = {0};
 	struct gci_frame f = {
-		.type = gci_read_u8(in) % (GCI_FRAME_PAD + 1), .epoch = 1, .source = 1};
+		.type = gci_read_u8(in) % (GCI_FRAME_BACK + 1), .epoch = 1, .source = 1};
 	const uint8_t *payload;
+	uint8_t how;
 	size_t n;
 
 	f.key.tag = gci_read_u8(in) % 8;
@@ -136,12 +137,16 @@ static void feed_frame(struct run *u, struct gci_reader *in)
 	f.offset = gci_read_u16(in);
 	f.nbytes = gci_read_u16(in) % 1024;
 	if (replays) {
-		uint8_t how = gci_read_u8(in);
-
+		how = gci_read_u8(in);
 		f.ack = how & 15;
 		f.flags = how >> 4 & GCI_FRAME_ASK;
 		f.key.comm = how >> 5;
 	}
+	how = gci_read_u8(in);
+	f.id = how & 7;
+	f.back = how >> 2 & 7;
+	f.nback = how >> 5 & 1;
+	f.flags |= how >> 6 & GCI_FRAME_EAGER;
 	n = f.nbytes;
 	payload = take(in, &n);
 	memcpy(bytes + GCI_FRAME_HEAD_NBYTES, payload, n);

@@ -9,11 +9,11 @@
 
 #define MIB (1u << 20)
 
-static int both_checked(void *arg)
+static int is_checked(void *arg)
 {
 	struct world *w = arg;
 
-	return w->nchecked[0] && w->nchecked[1];
+	return w->nchecked[1] > 0;
 }
 
 static void one_message(size_t nbytes, int recv_first)
@@ -38,9 +38,9 @@ static void one_message(size_t nbytes, int recv_first)
 	assert_int_equal(m[0].status, 0);
 	assert_int_equal(m[1].status, 0);
 	assert_memory_equal(from, to, nbytes);
-	world_run(&w, both_checked, &w);
+	world_run(&w, is_checked, &w);
 	steps(&w, 5);
-	assert_int_equal(w.nchecked[0], 1); /* the credit, which may come later */
+	assert_true(w.nchecked[0] <= 1);    /* the credit, if there was need of one */
 	assert_int_equal(w.nchecked[1], 1); /* the message */
 	world_close(&w);
 	free(from);

@@ -102,6 +102,8 @@ int feed(struct gci_frame f)
 struct gci_frame frame(uint32_t tag, uint64_t length, uint64_t offset, uint32_t nbytes)
 {
 	return (struct gci_frame){.type = GCI_FRAME_DATA,
+		.flags = GCI_FRAME_EAGER,
+		.id = (uint16_t)tag,
 		.key = {.tag = tag},
 		.length = length,
 		.offset = offset,

@@ -38,6 +38,15 @@ static void more_unasked_than_allowed(void **state)
 	expect_failure(feed(frame(2, 500, 0, 500)), GCOLL_ERR_PROTO, "sent 500 bytes unasked");
 }
 
+static void unasked_and_not_as_such(void **state)
+{
+	struct gci_frame f = frame(1, 10, 0, 10);
+
+	(void)state;
+	f.flags = 0;
+	expect_failure(feed(f), GCOLL_ERR_PROTO, "which nobody has asked for");
+}
+
 static void one_unasked_message_larger_than_memory(void **state)
 {
 	(void)state;
@@ -153,7 +162,7 @@ static void sums_that_nobody_wants(void **state)
 	assert_int_equal(feed(f), 0);
 	gci_ep_run(&ep);
 	assert_int_equal(ndone, 1);
-	assert_int_equal(gci_ep_pull(&ep, 1, 0, NULL, &out), 1); /* the credit */
+	assert_int_equal(gci_ep_pull(&ep, 1, 0, NULL, &out), 1); /* its number back */
 	s = request(2, sent, sizeof(sent));
 	gci_ep_isend(&ep, &s);
 	assert_int_equal(gci_ep_pull(&ep, 1, 0, NULL, &out), 1);
@@ -241,6 +250,7 @@ int main(void)
 		T(wrong_source),
 		T(hello_in_the_middle),
 		T(more_unasked_than_allowed),
+		T(unasked_and_not_as_such),
 		T(one_unasked_message_larger_than_memory),
 		T(many_unasked_empty_messages),
 		T(asking_gives_the_allowance_back),

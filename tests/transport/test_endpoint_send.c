@@ -20,28 +20,128 @@ static void open_holding(void)
 	nkicks = 0;
 }
 
-static void credits_wait_for_company(void **state)
+/* The header of the next frame. */
+static struct gci_frame pulled(void)
 {
-	uint8_t buf[3][20] = {{0}};
-	struct gci_tp_req r[2], s;
 	struct gci_ep_frame out;
+	struct gci_frame f = {0};
+
+	assert_int_equal(gci_ep_pull(&ep, 1, 0, NULL, &out), 1);
+	assert_int_equal(gci_frame_decode(out.head, &f, NULL), 0);
+	gci_ep_sent(&ep, 1, &out);
+	return f;
+}
+
+static struct gci_frame numbered(uint32_t tag, uint16_t id)
+{
+	struct gci_frame f = frame(tag, 20, 0, 20);
+
+	f.id = id;
+	return f;
+}
+
+/* What comes before its credit has gone needs none: its number goes with the next frame. */
+static void numbers_in_place_of_credits(void **state)
+{
+	uint8_t buf[20] = {0};
+	struct gci_tp_req r[2], s[2];
+	struct gci_frame f;
+	uint32_t i;
 
 	(void)state;
 	open_holding();
-	r[0] = request(1, buf[0], 20);
-	r[1] = request(2, buf[1], 20);
-	gci_ep_irecv(&ep, &r[0]);
-	gci_ep_irecv(&ep, &r[1]);
+	for (i = 0; i < 2; i++) {
+		r[i] = request(1 + i, buf, 20);
+		s[i] = request(3 + i, buf, 20);
+		gci_ep_irecv(&ep, &r[i]);
+	}
 	assert_int_equal(nkicks, 0);
 	assert_false(gci_ep_pending(&ep, 1));
-	s = request(3, buf[2], 20);
-	gci_ep_isend(&ep, &s);
-	assert_true(gci_ep_pending(&ep, 1));
-	assert_int_equal(pulled_type(&out), GCI_FRAME_CREDIT);
-	assert_int_equal(pulled_type(&out), GCI_FRAME_CREDIT);
-	assert_int_equal(pulled_type(&out), GCI_FRAME_DATA);
-	gci_ep_sent(&ep, 1, &out);
+	gci_ep_isend(&ep, &s[0]);
+	f = pulled();
+	assert_int_equal(f.type, GCI_FRAME_DATA);
+	assert_int_equal(f.flags, GCI_FRAME_EAGER);
+	assert_int_equal(f.nback, 0);
+	assert_int_equal(feed(numbered(1, 7)), 0);
 	assert_false(gci_ep_pending(&ep, 1));
+	gci_ep_isend(&ep, &s[1]);
+	f = pulled();
+	assert_int_equal(f.type, GCI_FRAME_DATA);
+	assert_int_equal(f.back, 7);
+	assert_int_equal(f.nback, 1);
+	gci_ep_urge(&ep);
+	f = pulled();
+	assert_int_equal(f.type, GCI_FRAME_CREDIT);
+	assert_int_equal(f.key.tag, 2);
+	assert_int_equal(f.nback, 0);
+	assert_false(gci_ep_pending(&ep, 1));
+	assert_int_equal(feed(numbered(2, 8)), 0);
+	gci_ep_urge(&ep); /* it has had its credit */
+	assert_false(gci_ep_pending(&ep, 1));
+}
+
+/* Also of messages that came before anybody asked for them. */
+static void numbers_that_follow_each_other(void **state)
+{
+	static const uint16_t ids[] = {3, 4, 5, 9};
+	uint8_t buf[20];
+	struct gci_tp_req r[4];
+	struct gci_frame f;
+	uint32_t i;
+
+	(void)state;
+	open_holding();
+	for (i = 0; i < 4; i++)
+		assert_int_equal(feed(numbered(i, ids[i])), 0);
+	assert_false(gci_ep_pending(&ep, 1));
+	for (i = 0; i < 4; i++) {
+		r[i] = request(i, buf, 20);
+		gci_ep_irecv(&ep, &r[i]);
+	}
+	gci_ep_urge(&ep);
+	f = pulled();
+	assert_int_equal(f.type, GCI_FRAME_BACK);
+	assert_int_equal(f.back, 3);
+	assert_int_equal(f.nback, 3);
+	f = pulled();
+	assert_int_equal(f.back, 9);
+	assert_int_equal(f.nback, 1);
+	assert_false(gci_ep_pending(&ep, 1));
+	gci_ep_run(&ep);
+	assert_int_equal(ndone, 4);
+}
+
+/* Many messages wait for a long time for someone to ask for them, others come and go. */
+static void the_allowance_comes_back_by_number(void **state)
+{
+	struct gci_frame back = {.type = GCI_FRAME_BACK, .nback = 1};
+	struct gci_tp_req r[200];
+	uint16_t first;
+	uint32_t i;
+
+	(void)state;
+	open_holding();
+	r[0] = request(1000, NULL, 0);
+	gci_ep_isend(&ep, &r[0]);
+	first = pulled().id;
+	for (i = 1; i < 200; i++) {
+		r[i] = request(i, NULL, 0);
+		gci_ep_isend(&ep, &r[i]);
+		back.back = pulled().id;
+		assert_int_not_equal(back.back, first);
+		assert_int_equal(feed(back), 0);
+		assert_true(ep.peers[1]->eager_left == EAGER - GCI_EP_MESSAGE_NBYTES);
+	}
+	assert_int_equal(ep.peers[1]->nids, 16);
+	expect_failure(feed(back), GCOLL_ERR_PROTO, "which has none");
+}
+
+static void numbers_beyond_all(void **state)
+{
+	struct gci_frame back = {.type = GCI_FRAME_BACK, .back = UINT16_MAX, .nback = UINT16_MAX};
+
+	(void)state;
+	expect_failure(feed(back), GCOLL_ERR_PROTO, "which has none");
 }
 
 static void credits_do_not_wait_long(void **state)
@@ -66,7 +166,7 @@ static void credits_do_not_wait_long(void **state)
 	}
 	for (i = 1; i < 4; i++)
 		assert_int_equal(pulled_type(&out), GCI_FRAME_CREDIT);
-	/* One that does not wait takes those along that do. */
+	/* One that does not wait takes those along that do: they are behind it no longer. */
 	r[4] = request(5, buf, 20);
 	gci_ep_irecv(&ep, &r[4]);
 	assert_false(gci_ep_pending(&ep, 1));
@@ -236,7 +336,10 @@ static void a_patient_message(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(credits_wait_for_company),
+		T(numbers_in_place_of_credits),
+		T(numbers_that_follow_each_other),
+		T(the_allowance_comes_back_by_number),
+		T(numbers_beyond_all),
 		T(credits_do_not_wait_long),
 		T(a_second_credit),
 		T(too_many_credits),
