@@ -7,6 +7,7 @@
 #include "launcher/netns.h"
 #include "launcher/pipes.h"
 #include "launcher/spawn.h"
+#include "shaping/edt.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -228,6 +229,7 @@ int gci_agent_main(const char *netns)
 	uv_run(&gci_me.loop, UV_RUN_DEFAULT);
 	if (gci_tree_end(END_TIMEOUT_NS))
 		fprintf(stderr, "some processes did not end\n");
+	gci_edt_sweep(); /* after ranks that could not */
 	gci_buf_free(&gci_me.input);
 	gci_frame_start_free(&gci_me.job);
 	return gci_me.status;

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <net/if.h>
 #include <string.h>
+#include <unistd.h>
 
 #define HORIZON_NS 2000000000ull
 
@@ -105,19 +106,25 @@ static int join(struct gci_edt *d, int standing, struct gci_error *e)
 	return rc;
 }
 
-/* The last one takes the program away. Of an operator, what was asked for stays. */
-static void leave(struct gci_edt *d)
+/* The last one takes the program away. */
+static void settle_or_detach(struct gci_edt *d)
 {
 	struct gci_edt_about about = {0};
 	unsigned left;
 
-	if (gci_hold_lock(&d->hold, NULL))
-		return;
-	gci_edt_tables_leave(&d->tables, &d->hold, d->hold.id ? -1 : GCI_EDT_MAX_CLASS);
 	if (!gci_edt_tables_settle(&d->tables, &d->hold, &left, NULL) && !left) {
 		gci_edt_tables_get_about(&d->tables, &about);
 		gci_edt_hook_detach(&d->hook, (int)about.made_clsact);
 	}
+}
+
+/* Of an operator, what was asked for stays. */
+static void leave(struct gci_edt *d)
+{
+	if (gci_hold_lock(&d->hold, NULL))
+		return;
+	gci_edt_tables_leave(&d->tables, &d->hold, d->hold.id ? -1 : GCI_EDT_MAX_CLASS);
+	settle_or_detach(d);
 }
 
 static int open_device(struct gci_edt *d, const char *dev, unsigned flags, struct gci_error *e)
@@ -299,6 +306,31 @@ const char *gci_edt_how(const struct gci_edt *d)
 	return d->hook.at != GCI_EDT_TCX ? "clsact filter"
 	       : d->hook.link_fd >= 0    ? "TCX link"
 					 : "TCX";
+}
+
+static void sweep(const char *dev)
+{
+	struct gci_edt *d;
+
+	if (gci_edt_look(&d, dev, NULL) || !d)
+		return;
+	if (!gci_hold_lock(&d->hold, NULL))
+		settle_or_detach(d);
+	gci_edt_close(d);
+}
+
+void gci_edt_sweep(void)
+{
+	struct if_nameindex *all, *i;
+
+	/* Where nobody ever shaped there is nothing to look for. */
+	if (access(GCI_HOLD_FILE, R_OK | W_OK))
+		return;
+	all = if_nameindex();
+	for (i = all; i && i->if_name; i++)
+		sweep(i->if_name);
+	if (all)
+		if_freenameindex(all);
 }
 
 int gci_edt_clear(const char *dev, struct gci_error *e)

@@ -97,6 +97,9 @@ unsigned gci_edt_nets(struct gci_edt *edt, int number, struct gci_net *out, unsi
  * was nothing. */
 int gci_edt_clear(const char *dev, struct gci_error *e);
 
+/* What holders that died have left on any device of this network namespace goes. Says nothing. */
+void gci_edt_sweep(void);
+
 /* How the program is attached: "TCX", "TCX link" or "clsact filter". */
 const char *gci_edt_how(const struct gci_edt *edt);
 

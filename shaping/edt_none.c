@@ -78,6 +78,10 @@ unsigned gci_edt_nets(struct gci_edt *edt, int number, struct gci_net *out, unsi
 	return 0;
 }
 
+void gci_edt_sweep(void)
+{
+}
+
 const char *gci_edt_how(const struct gci_edt *edt)
 {
 	(void)edt;
