@@ -21,9 +21,9 @@ bad() {
 	failures=$((failures + 1))
 }
 check() { # NAME COMMAND...
-	name=$1
+	what=$1
 	shift
-	if "$@"; then ok "$name"; else bad "$name"; fi
+	if "$@"; then ok "$what"; else bad "$what"; fi
 }
 value() { sed -n "s/^$1 //p" "$work/out"; }
 between() { # VALUE LOW HIGH
