@@ -31,6 +31,7 @@ static const char help[] =
 	"  -s, --streams N     most connections to try between two hosts (default 16)\n"
 	"      --pools         measure all pairs of hosts, too, and say which belong\n"
 	"                      together\n"
+	"      --write-grid FILE  the same, and write a grid file of what was found\n"
 	"  -h, --help          this text\n";
 
 static int usage_error(const char *what, const char *value, const char *expected)
@@ -57,7 +58,8 @@ static int parse_options(struct gct_probe *p, int argc, char **argv)
 {
 	static const struct option longs[] = {{"output", 1, NULL, 'o'}, {"time", 1, NULL, 't'},
 		{"bytes", 1, NULL, 'b'}, {"message", 1, NULL, 'm'}, {"streams", 1, NULL, 's'},
-		{"pools", 0, NULL, 'P'}, {"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
+		{"pools", 0, NULL, 'P'}, {"write-grid", 1, NULL, 'G'}, {"help", 0, NULL, 'h'},
+		{NULL, 0, NULL, 0}};
 	int c, rc = 0;
 
 	*p = (struct gct_probe){.most_message = MOST_MESSAGE, .streams = STREAMS};
@@ -81,6 +83,10 @@ static int parse_options(struct gct_probe *p, int argc, char **argv)
 		case 's':
 			if (gci_parse_uint(optarg, GCI_TP_MAX_STREAMS, &p->streams) || !p->streams)
 				rc = usage_error("--streams", optarg, "a number from 1 to 64");
+			break;
+		case 'G':
+			p->grid_file = optarg;
+			p->pools = 1;
 			break;
 		case 'P':
 			p->pools = 1;
@@ -149,6 +155,8 @@ static int set_up(struct gct_probe *p)
 	rc = gcoll_comm_set(p->comm, "streams", streams);
 	if (!rc && p->file && !p->comm->rank)
 		rc = gct_try_to_write(p->file);
+	if (!rc && p->grid_file && !p->comm->rank)
+		rc = gct_try_to_write(p->grid_file);
 	if (!rc)
 		rc = gcoll_comm_dup(p->comm, &p->own);
 	if (!rc && gct_lab_read(&p->lab, &e))

@@ -151,7 +151,8 @@ struct gct_probe {
 	struct gct_wire wire;
 	const struct gci_grid *grid;
 	uint32_t dilation;
-	const char *file;       /* NULL: none is written */
+	const char *file;       /* of parameters; NULL: none is written */
+	const char *grid_file;  /* of the clusters found; NULL: none */
 	struct gct_budget all;  /* by this machine's clock; 0: by the number of links */
 	struct gct_budget most; /* of that, for links: the rest is for pools */
 	uint64_t most_message, streams;

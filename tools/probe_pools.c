@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/units.h"
 #include "collectives/models/clusters.h"
+#include "tools/cases.h"
 #include "tools/probe.h"
 
 #include <stdio.h>
@@ -104,34 +105,69 @@ static int measure_pairs(struct gct_probe *p, struct pairs *v)
 	return rc;
 }
 
-static int print_pools(const struct gct_probe *p, const struct pairs *v)
+static int print_tree(const struct gci_measured *m, struct gci_error *e)
+{
+	struct gci_pools tree = {0};
+	struct gci_buf text = {0};
+	int rc = gci_clusters_tree(&tree, m, e);
+
+	if (!rc) {
+		gci_clusters_print_tree(&tree, m, &text);
+		printf("\npools of hosts, by the bandwidths of all pairs:\n%s",
+			gci_buf_cstr(&text));
+	}
+	gci_buf_free(&text);
+	gci_pools_free(&tree);
+	return rc;
+}
+
+static int print_clusters(const struct gct_probe *p, const struct gci_clusters *c,
+	const struct gci_measured *m, struct gci_error *e)
+{
+	struct gci_buf text = {0};
+	int differ = gci_clusters_compare(c, m, p->grid, &text);
+
+	if (differ >= 0)
+		printf("%d cluster%s by measurement%s\n%s", c->n, c->n == 1 ? "" : "s",
+			differ ? ", which differ from the grid file:" : ", as in the grid file",
+			differ ? gci_buf_cstr(&text) : "");
+	gci_buf_free(&text);
+	return differ < 0 ? gci_error_set(e, differ, "out of memory for clusters") : 0;
+}
+
+/* What gridcoll-run --grid takes. */
+static int write_grid(const char *path, const struct gci_clusters *c, const struct gci_measured *m,
+	struct gci_error *e)
+{
+	struct gci_buf text = {0};
+	struct gci_grid found;
+	int rc = gci_clusters_grid(c, m, path, &found, e);
+
+	if (rc)
+		return rc;
+	gci_buf_printf(&text, "; as gridcoll probe has measured it\n");
+	gci_grid_print(&found, &text);
+	gci_grid_free(&found);
+	rc = gct_write(path, &text);
+	gci_buf_free(&text);
+	return rc ? gci_error_set(e, rc, "%s", gcoll_last_error()) : 0;
+}
+
+static int report_pools(const struct gct_probe *p, const struct pairs *v)
 {
 	struct gci_measured m = {
 		.n = v->n, .hosts = v->hosts, .bps = v->bps, .latency_ns = v->latency_ns};
 	struct gci_clusters c = {0};
-	struct gci_pools tree = {0};
-	struct gci_buf text = {0};
 	struct gci_error e = {0};
-	int differ = 0, rc = gci_clusters_tree(&tree, &m, &e);
+	int rc = print_tree(&m, &e);
 
-	if (!rc) {
-		gci_clusters_print_tree(&tree, &m, &text);
-		printf("\npools of hosts, by the bandwidths of all pairs:\n%s",
-			gci_buf_cstr(&text));
-		gci_buf_free(&text);
+	if (!rc)
 		rc = gci_clusters_find(&c, &m, &e);
-	}
 	if (!rc)
-		differ = gci_clusters_compare(&c, &m, p->grid, &text);
-	if (!rc && differ < 0)
-		rc = gci_error_set(&e, differ, "out of memory for clusters");
-	if (!rc)
-		printf("%d cluster%s by measurement%s\n%s", c.n, c.n == 1 ? "" : "s",
-			differ ? ", which differ from the grid file:" : ", as in the grid file",
-			differ ? gci_buf_cstr(&text) : "");
-	gci_buf_free(&text);
+		rc = print_clusters(p, &c, &m, &e);
+	if (!rc && p->grid_file)
+		rc = write_grid(p->grid_file, &c, &m, &e);
 	gci_clusters_free(&c);
-	gci_pools_free(&tree);
 	return rc ? gci_comm_error(e.status, "%s", e.text) : 0;
 }
 
@@ -141,14 +177,15 @@ int gct_probe_pools(struct gct_probe *p)
 	int rc = list_hosts(&v, p->comm);
 
 	if (!rc && v.n < 2) {
-		printf("\npools of hosts: there is one host only\n");
+		printf("\npools of hosts: there is one host only%s\n",
+			p->grid_file ? ", no grid file is written" : "");
 	} else if (!rc) {
 		rc = measure_pairs(p, &v);
 		if (!rc && v.missing)
-			printf("\npools of hosts: time or bytes did not suffice for %zu pairs\n",
-				v.missing);
+			printf("\npools of hosts: time or bytes did not suffice for %zu pairs%s\n",
+				v.missing, p->grid_file ? ", no grid file is written" : "");
 		else if (!rc)
-			rc = print_pools(p, &v);
+			rc = report_pools(p, &v);
 	}
 	free_pairs(&v);
 	return rc;

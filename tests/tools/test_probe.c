@@ -61,6 +61,25 @@ static void assert_link(const struct gci_params_link *l, uint32_t streams)
 	assert_true(l->nisends >= 1);
 }
 
+/* The grid that was measured is one, by which a job of the same hosts can be run. */
+static void assert_found_grid(void)
+{
+	struct gci_error e = {0};
+	struct gci_grid g;
+	size_t len;
+	char *text = read_text(in_scratch("found.grid"), &len);
+
+	if (gci_grid_parse(&g, text, len, "found.grid", &e))
+		fail_msg("%s", e.text);
+	gci_free(text);
+	assert_int_equal(g.nclusters, 1);
+	assert_int_equal(g.nhosts, 2);
+	assert_true(g.clusters[0].nic_bps > 0);
+	assert_true(g.clusters[0].lan_delay_ns > 0);
+	gci_grid_free(&g);
+	RUN(0, "", "--grid", in_scratch("found.grid"), "true");
+}
+
 /* Two clusters of three ranks on this machine. */
 static void all_links(void **state)
 {
@@ -81,7 +100,8 @@ static void all_links(void **state)
 	make_dir(in_scratch("out"));
 	job_start(&j, NULL, "--grid", in_scratch("two.grid"), "--per-host", "3", "--quiet-prefix",
 		GRIDCOLL, "probe", "-o", in_scratch("out/two.params"), "--time", "12s", "--bytes",
-		"256MiB", "--message", "512KiB", "--streams", "4", "--pools", NULL);
+		"256MiB", "--message", "512KiB", "--streams", "4", "--write-grid",
+		in_scratch("found.grid"), NULL);
 	if (job_wait(&j))
 		fail_msg("%s", job_err(&j));
 	assert_string_equal(job_err(&j), "");
@@ -93,6 +113,7 @@ static void all_links(void **state)
 	assert_non_null(strstr(job_out(&j), "1 cluster by measurement"));
 	job_free(&j);
 	assert_int_equal(entries(in_scratch("out")), 1); /* nothing temporary is left */
+	assert_found_grid();
 	read_params(&p, in_scratch("out/two.params"), &g);
 	assert_int_equal(p.dilation, 1);
 	assert_int_equal(p.latency, GCI_LATENCY_HALF_ROUND_TRIP);
