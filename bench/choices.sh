@@ -6,23 +6,14 @@
 # take longer than all of them is not. Half an hour, and only on an otherwise idle machine.
 #
 #	bench/choices.sh [BUILD [GRID...]]		BUILD: a build directory, default "build"
-set -eu
-
-here=$(cd "$(dirname "$0")/.." && pwd)
-build=$(cd "${1:-$here/build}" && pwd)
-[ $# -eq 0 ] || shift
-PATH=$build/tools:$build/launcher:$PATH
-export PATH
-operations="bcast scatter gather allgather allreduce"
+. "$(dirname "$0")/lab.sh"
 
 choose() { # GRID DILATION SIZES CANDIDATES ITERATIONS
-	echo "== $1, k = $2"
 	# shellcheck disable=SC2086 # words
-	gridcoll lab run --quiet --dilate "$2" "$here/netem/grids/$1.grid" -- \
-		gridcoll tune $operations --bytes "$3" --measure "$4" --iters "$5"
+	on_grid "$1" "$2" gridcoll tune $operations --bytes "$3" --measure "$4" --iters "$5"
 }
 
-for grid in ${*:-quickstart gridmpi magpie}; do
+for grid in $grids; do
 	case $grid in
 	magpie) choose magpie 12 1MiB,256KiB,64KiB,16KiB,4KiB,1KiB 5 3 ;;
 	gridmpi)

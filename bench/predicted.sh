@@ -9,23 +9,14 @@
 # The largest size comes first: it opens the connections' windows for the others. MagPIe's links are
 # so slow that long messages are measured with less dilation, and short ones with more, lest the
 # guest's processor be the limit.
-set -eu
-
-here=$(cd "$(dirname "$0")/.." && pwd)
-build=$(cd "${1:-$here/build}" && pwd)
-[ $# -eq 0 ] || shift
-PATH=$build/tools:$build/launcher:$PATH
-export PATH
-operations="bcast scatter gather allgather allreduce"
+. "$(dirname "$0")/lab.sh"
 
 measure() { # GRID DILATION SIZES ITERATIONS
-	echo "== $1, k = $2"
 	# shellcheck disable=SC2086 # words
-	gridcoll lab run --quiet --mem 6GiB --dilate "$2" "$here/netem/grids/$1.grid" -- \
-		gridcoll bench $operations --bytes "$3" --iters "$4" --predict
+	on_grid "$1" "$2" gridcoll bench $operations --bytes "$3" --iters "$4" --predict
 }
 
-for grid in ${*:-quickstart gridmpi magpie}; do
+for grid in $grids; do
 	case $grid in
 	magpie)
 		measure magpie 6 32MiB 1
