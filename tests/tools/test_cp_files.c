@@ -368,6 +368,7 @@ static void guarded_child(struct set *s, int sig)
 	struct gci_error e = {0};
 	char buf[1000] = "";
 
+	signal(sig, SIG_DFL); /* nohup's children ignore SIGHUP, and so does the guard then */
 	if (gct_cp_sink_init(&out, &s->m, in_scratch("out"), 1, 0, &e))
 		_exit(90);
 	gct_cp_sink_guard(&out);
