@@ -176,7 +176,8 @@ static void on_link(void *user, int peer, struct gci_tp_link *out)
 			back.stream_nbytes > f.stream_nbytes ? back.stream_nbytes : f.stream_nbytes,
 		.rtt_ns = f.rtt_ns,
 		.congestion = a != b && *e->congestion ? e->congestion : NULL,
-		.dead_ns = e->dead_ns,
+		/* A machine's own network does not fall silent, but drops when it is loaded. */
+		.dead_ns = t->one_host ? 0 : e->dead_ns,
 		.unchecked = e->checksum == GCI_CHECKSUM_OFF ||
 			     (e->checksum == GCI_CHECKSUM_AUTO && t->one_host),
 		.encrypted = gci_security_encrypts(e->security, a != b),
