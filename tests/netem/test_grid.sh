@@ -27,7 +27,10 @@ lab() { # NAME GRID DILATION COMMAND...
 	fi
 }
 
-lab "every algorithm at 256 KiB, dilated" quickstart.grid 2 gridcoll-run --quiet-prefix \
+# Without warming up: where all send to one at once, as reduce by gather, warm windows overflow its
+# port, and what is sent again is counted.
+lab "every algorithm at 256 KiB, dilated" quickstart.grid 2 \
+	env GRIDCOLL_WARM=off gridcoll-run --quiet-prefix \
 	gridcoll bench all --algorithm all --bytes 256KiB --iters 1 --wan-tolerance 10
 lab "undilated, 10 ms and 10 Gbit/s, small messages" quickstart.grid 1 gridcoll-run --quiet-prefix \
 	gridcoll bench all --bytes 8,64KiB --iters 2
