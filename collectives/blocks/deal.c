@@ -96,14 +96,18 @@ static uint64_t links_into(struct gci_deal *d, const struct gci_coll *c, int to)
 	return sum;
 }
 
+/* Operands of other clusters meet those of its own members, of which the one who leads their tree
+ * takes in one for each of its levels. */
 static void look_at_cluster(struct gci_deal *d, const struct gci_coll *c, int k)
 {
 	struct gci_dealt *x = &d->to[k];
-	int size = gci_topo_size(c->topo, k);
-	uint64_t n;
+	int size = gci_topo_size(c->topo, k), level;
+	uint64_t bps = links_into(d, c, k), n = d->n > 1 ? bps / (unsigned)(d->n - 1) : 0;
 
+	for (level = 1; level < size; level *= 2)
+		bps = sum_up(bps, n);
 	x->rest_ns = larger(x->rest_ns, port_ns(c->topo, k));
-	n = links_into(d, c, k) / gci_nic_bps(c->topo, k) + 1;
+	n = bps / gci_nic_bps(c->topo, k) + 1;
 	if ((unsigned)x->width < n)
 		x->width = n < (unsigned)size ? (int)n : size;
 	if (k == d->home)
