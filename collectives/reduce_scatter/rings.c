@@ -106,6 +106,22 @@ static struct gci_slice sum_so_far(const struct walk *w, int k, int index, uint6
 	return gci_route_slice(&w->cut, in, q);
 }
 
+/* Adds what comes from `peer` to `sum`, in `to`. Where other clusters' come before it, it has a
+ * place of its own to come to, so that it is asked for at once and not when those are in. */
+static uint32_t add(
+	struct walk *w, int peer, uint32_t tag, struct gci_slice to, struct gci_slice sum)
+{
+	struct gci_slice place;
+	uint32_t step;
+
+	if (sum.buffer != to.buffer || sum.offset != to.offset)
+		return gci_recv_reduce(w->b, peer, tag, to, sum, 0);
+	place = gci_slice(GCI_TMP, gci_tmp(w->b, to.length), to.length);
+	step = gci_recv(w->b, peer, tag, place);
+	gci_reduce(w->b, to, place, 0);
+	return step;
+}
+
 /* Takes in what the cluster at distance k has made for this cluster, where this rank is the
  * gateway. */
 static void take_in(struct walk *w, int k)
@@ -122,9 +138,9 @@ static void take_in(struct walk *w, int k)
 
 			if (gci_route_gateway(&r, index, q) != w->b->rank)
 				continue;
-			w->latest[w->nlatest++ % LATEST] = gci_recv_reduce(w->b,
+			w->latest[w->nlatest++ % LATEST] = add(w,
 				gci_topo_members(r.topo, from)[gci_route_entry(&r, index, q)],
-				gci_tag(WAN, number), to, sum_so_far(w, k + 1, index, q), 0);
+				gci_tag(WAN, number), to, sum_so_far(w, k + 1, index, q));
 		}
 }
 

@@ -108,7 +108,7 @@ static int find_few(
 
 	/* More where they cost little: lanes and clusters that take turns are many. */
 	each = all.nsteps / p->in_window * (unsigned)part.topo->nranks + 1;
-	while (!rc && 3 * n * each < limits->most_steps / PART && gci_kind_has_vector(part.kind))
+	while (!rc && 3 * n * each < limits->most_steps / PART)
 		n *= 2;
 	for (; !rc && 2 * n < p->n; n *= 2) {
 		part.count = n / 2 * part.segment;
