@@ -24,6 +24,7 @@ static const struct command {
 	{"doctor", gct_doctor, "check this host, and say what to change", 0},
 	{"shape", gct_shape_command, "limit what this host sends to a cluster", 0},
 	{"top", gct_top, "show the traffic of a running job", 0},
+	{"ctl", gct_ctl, "ask a running job, and change its budgets", 0},
 	{"lab", gct_lab, "bring up an emulated grid and run a command in it", 0},
 	{NULL, NULL, NULL, 0},
 };

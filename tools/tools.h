@@ -23,6 +23,7 @@ int gct_plan(int argc, char **argv);
 int gct_doctor(int argc, char **argv);
 int gct_shape_command(int argc, char **argv);
 int gct_top(int argc, char **argv);
+int gct_ctl(int argc, char **argv);
 
 #define GCT_COLUMNS 79 /* of what people read */
 

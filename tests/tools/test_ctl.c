@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+ * gridcoll ctl: a running job is asked, and told. */
+#include "base/clock.h"
+#include "tests/tools/jobs.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+static const char grid_text[] = "[cluster a]\nhosts = localhost\nnic = 1Gbit\n"
+				"[cluster b]\nhosts = 127.0.0.1\nnic = 1Gbit\n"
+				"[link a b]\nrate = 10Gbit\ndelay = 1ms\n";
+
+/* What a command prints, both ways together; its exit status. */
+static int ask(char *out, size_t size, const char *job, const char *arguments)
+{
+	char command[512];
+	size_t n;
+	FILE *f;
+	int rc;
+
+	snprintf(command, sizeof(command), "%s ctl %s %s 2>&1", GRIDCOLL, job, arguments);
+	f = popen(command, "re");
+	assert_non_null(f);
+	n = fread(out, 1, size - 1, f);
+	out[n] = '\0';
+	rc = pclose(f);
+	return WIFEXITED(rc) ? WEXITSTATUS(rc) : -1;
+}
+
+#define ASK(status, says, job, arguments)                                        \
+	do {                                                                     \
+		assert_int_equal(ask(out, sizeof(out), job, arguments), status); \
+		if (!strstr(out, says))                                          \
+			fail_msg("%s %s: %s", job, arguments, out);              \
+	} while (0)
+
+/* Sixteen megabytes at a megabit per second would take minutes, and arrive whole at once when the
+ * budget is another; gridcoll bench verifies every result. */
+static void a_budget_changes_in_mid_operation(void **state)
+{
+	char job[16], out[1024];
+	struct job j;
+	int i;
+
+	(void)state;
+	make_text(in_scratch("two.grid"), grid_text);
+	job_start(&j, NULL, "--grid", in_scratch("two.grid"), "--wan-budget", "a>b=1Mbit", "--pace",
+		"user", GRIDCOLL, "bench", "bcast", "--bytes", "16MiB", "--iters", "1", NULL);
+	snprintf(job, sizeof(job), "%d", (int)j.pid);
+	for (i = 0; i < 3000 && ask(out, sizeof(out), job, "status"); i++)
+		gci_sleep_ns(10 * GCI_NS_PER_MS);
+	ASK(0, "a > b  rate 10Gbit, budget 1Mbit\n  b > a  rate 10Gbit, budget none", job,
+		"status");
+	gci_sleep_ns(GCI_NS_PER_S); /* it is at work */
+	assert_int_equal(kill(j.pid, 0), 0);
+	ASK(1, "unknown cluster c, expected one of: a, b", job, "budget 'c>b=1Gbit'");
+	ASK(0, "", job, "budget 'a>b=4Gbit' 'b>a=500Mbit'");
+	ASK(0, "a > b  rate 10Gbit, budget 4Gbit\n  b > a  rate 10Gbit, budget 500Mbit", job,
+		"status");
+	assert_int_equal(job_wait(&j), 0);
+	if (!strstr(job_out(&j), "every result was verified"))
+		fail_msg("%s", job_out(&j));
+	ASK(1, "no job answers", job, "status");
+	job_free(&j);
+}
+
+static void what_is_wrong_is_said(void **state)
+{
+	char out[1024];
+
+	(void)state;
+	ASK(0, "usage: gridcoll ctl", "", "--help");
+	ASK(2, "no verb, expected status or budget", "", "");
+	ASK(2, "stop, expected status or budget", "1", "stop");
+	ASK(2, "expected nothing behind status", "1", "status now");
+	ASK(2, "expected FROM>TO=RATE", "1", "budget");
+	ASK(2, "\"a=b\", expected FROM>TO=RATE", "1", "budget 'a>b=1Gbit' a=b");
+	ASK(1, "no job answers at", "1", "status");
+	ASK(1, "expected the process id", "x", "status");
+}
+
+static void options_of_the_launcher(void **state)
+{
+	(void)state;
+	RUN(2, "gridcoll-run: --pace fast: expected auto, fq, tcp, htb, edt, user or off\n",
+		"--pace", "fast", "true");
+	RUN_LINE(2, "gridcoll-run: --wan-budget \"a>b\", expected FROM>TO=RATE",
+		"or off in place of the rate", "--wan-budget", "a>b", "true");
+	RUN_LINE(2, "gridcoll-run: --wan-budget a>b=1Gbit: unknown cluster a, expected one of", "",
+		"--wan-budget", "a>b=1Gbit", "true");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_budget_changes_in_mid_operation),
+		TEST(what_is_wrong_is_said),
+		TEST(options_of_the_launcher),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
