@@ -1,0 +1,84 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# How well each rung of the ladder keeps a rate: one host sends to another one over a link that could
+# carry ten times as much, by 1 and by 8 connections; bytes on the wire by the counters of the
+# sender's queue, which count the headers of every packet. Then the budget is halved while it sends.
+#
+#	bench/pacing.sh [BUILD [RUNG...]]	BUILD: a build directory, default "build"
+#
+# Fails if one is off by more than 3 %. A minute.
+set -eu
+
+rate=100 # Mbit/s
+seconds=3
+
+sent() { # bytes so far, and when: ns
+	ip netns exec gcl-a tc -s qdisc show dev eth0 | awk '/Sent/ {print $2; exit}'
+	date +%s%N
+}
+
+error_of() { # BYTES NS BYTES NS MBIT: measured and its error, as two words
+	echo "$@" | awk '{m = ($3 - $1) * 8000 / ($4 - $2); printf "%.2f %.2f\n", m, 100 * (m / $5 - 1)}'
+}
+
+# What a host has that is not in a lab, or has no rights.
+queue() { # RUNG
+	case $1 in
+	tcp | user | htb) ip netns exec gcl-a tc qdisc replace dev eth0 root pfifo limit 1000 ;;
+	*) ip netns exec gcl-a tc qdisc replace dev eth0 root fq ;;
+	esac
+}
+
+row() { # RUNG FLOWS MBIT MEASURED ERROR
+	printf "%-5s %6d %10.1f %10.2f %+8.2f %%\n" "$@"
+	case ${5#-} in [0-2].*) ;; *) echo off >>/tmp/pacing.off ;; esac
+}
+
+measure() { # RUNG FLOWS
+	queue "$1"
+	gridcoll-run --wan-budget "a>b=${rate}Mbit" --pace "$1" gridcoll bench bcast \
+		--bytes 128MiB --streams "$2" --iters 1 >/tmp/pacing.txt 2>&1 &
+	job=$!
+	sleep 2
+	# shellcheck disable=SC2046 # words
+	set -- "$1" "$2" $(sent && sleep $seconds && sent)
+	row "$1" "$2" $rate $(error_of "$3" "$4" "$5" "$6" $rate)
+	gridcoll ctl $job budget "a>b=$((rate / 2))Mbit"
+	sleep 1
+	set -- "$1" "$2" $(sent && sleep $seconds && sent)
+	row "$1" "$2" $((rate / 2)) $(error_of "$3" "$4" "$5" "$6" $((rate / 2)))
+	if ! kill $job 2>/dev/null; then
+		cat /tmp/pacing.txt
+		exit 1
+	fi
+	wait $job || true
+}
+
+if [ "${1-}" = --inside ]; then
+	shift
+	rm -f /tmp/pacing.off
+	printf "%-5s %6s %10s %10s %8s\n" rung flows "asked Mb/s" measured error
+	for rung in ${*:-fq tcp user}; do
+		measure "$rung" 1
+		measure "$rung" 8
+	done
+	[ ! -e /tmp/pacing.off ]
+	exit
+fi
+here=$(cd "$(dirname "$0")/.." && pwd)
+build=$(cd "${1:-$here/build}" && pwd)
+[ $# -eq 0 ] || shift
+PATH=$build/tools:$build/launcher:$PATH
+export PATH
+grid=$(mktemp)
+trap 'rm -f "$grid"' EXIT
+cat >"$grid" <<GRID
+[cluster a]
+hosts = a
+[cluster b]
+hosts = b
+[link a b]
+rate = 1Gbit
+delay = 5ms
+GRID
+gridcoll lab run --quiet --mem 2GiB "$grid" -- sh "$here/bench/pacing.sh" --inside "$@"
