@@ -58,7 +58,7 @@ measure() { # OPERATION ALGORITHM SENDERS PACE
 	fi
 	after=$(resent)
 	tr -d ' \n' </tmp/senders.json | awk -v op="$1" -v n="$3" -v pace="$4" \
-		-v resent=$((after - before)) -v dropped=$(($(dropped) - drops)) '{
+		-v k="$DILATE" -v resent=$((after - before)) -v dropped=$(($(dropped) - drops)) '{
 		wan = cpu = median = $0
 		sub(/.*"wan_bytes":/, "", wan); sub(/.*"cpu_percent":/, "", cpu)
 		sub(/.*"median_ns":/, "", median)
@@ -67,6 +67,7 @@ measure() { # OPERATION ALGORITHM SENDERS PACE
 			least = !least || t[i] < least ? t[i] + 0 : least
 			most = t[i] > most ? t[i] + 0 : most
 		}
+		least /= k; median /= k; most /= k
 		printf "%-10s %7d  %-5s %8.1f %8.1f %8.1f %7.2f %8d %8d %9.1f %4d%%\n", op, n, pace,
 			least / 1e6, median / 1e6, most / 1e6, most / least, resent, dropped,
 			wan / 1e6, cpu

@@ -20,7 +20,7 @@ int gci_placement_params(struct gci_placement *p, const struct gci_options *o, s
 		rc = gci_params_parse(
 			&params, (const char *)text.data, text.len, o->params, &p->grid, e);
 	if (!rc) {
-		if (gci_params_streams(&params, &p->grid))
+		if (gci_params_streams(&params, &p->grid) + gci_params_senders(&params, &p->grid))
 			rc = gci_placement_retell(p, e);
 		gci_params_free(&params);
 	}

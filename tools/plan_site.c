@@ -40,6 +40,7 @@ static int read_params(struct gct_site *s, const char *path)
 		return 0;
 	}
 	gci_params_streams(&s->params, &s->place.grid);
+	gci_params_senders(&s->params, &s->place.grid);
 	snprintf(s->basis, sizeof(s->basis), "from what was measured at %s (%.200s)",
 		s->params.date, path);
 	s->has_params = 1;

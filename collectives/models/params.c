@@ -142,6 +142,24 @@ int gci_params_streams(const struct gci_params *p, struct gci_grid *g)
 	return n;
 }
 
+int gci_params_senders(const struct gci_params *p, struct gci_grid *g)
+{
+	int i, n = 0;
+
+	for (i = 0; i < g->nlinks; i++) {
+		struct gci_link *l = &g->links[i];
+		const struct gci_params_link *m = gci_params_link(p, l->from, l->to);
+		size_t knee = m->nsenders ? gci_ramp_knee(m->senders, m->nsenders) : 0;
+
+		if (l->senders || knee + 1 >= m->nsenders)
+			continue;
+		l->senders = m->senders[knee].streams;
+		n++;
+	}
+	g->amended |= n > 0;
+	return n;
+}
+
 static uint64_t longer(uint64_t ns, uint32_t k)
 {
 	return ns > UINT64_MAX / k ? UINT64_MAX : ns * k;

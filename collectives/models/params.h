@@ -91,6 +91,10 @@ uint32_t gci_params_knee(const struct gci_params_link *l);
  * this grid. Returns how many were given one. */
 int gci_params_streams(const struct gci_params *p, struct gci_grid *g);
 
+/* The same for senders: the least number within 5 % of the best rate, where more were measured and
+ * got no further; else the links' and the NICs' rates tell better. Returns how many links. */
+int gci_params_senders(const struct gci_params *p, struct gci_grid *g);
+
 /* All times k times as long, all rates k times as slow. */
 void gci_params_dilate(struct gci_params *p, uint32_t k);
 

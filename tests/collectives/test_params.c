@@ -237,6 +237,39 @@ static void knees(void **state)
 }
 
 /* What the file says stays; the grid keeps its digest, as text, too. */
+static void senders_of_a_grid(void **state)
+{
+	static const char text[] = "[cluster a]\nhosts = x[1-9]\n[cluster b]\nhosts = y[1-9]\n"
+				   "[link a b]\ndelay = 1ms\n";
+	struct gci_params_rate knee[] = {{1, 100}, {2, 200}, {4, 390}, {8, 400}};
+	struct gci_params_rate rising[] = {{1, 100}, {8, 800}};
+	struct gci_params_link *there, *back;
+	struct gci_params p;
+	struct gci_grid g;
+
+	(void)state;
+	assert_int_equal(gci_grid_parse(&g, text, strlen(text), "g", NULL), 0);
+	assert_int_equal(gci_params_init(&p, &g, "now"), 0);
+	assert_int_equal(gci_params_senders(&p, &g), 0); /* nothing was measured */
+	there = gci_params_link(&p, 0, 1);
+	back = gci_params_link(&p, 1, 0);
+	there->senders = knee;
+	there->nsenders = 4;
+	back->senders = rising;
+	back->nsenders = 2;
+	assert_int_equal(gci_params_senders(&p, &g), 1);
+	assert_int_equal(gci_grid_link(&g, 0, 1)->senders, 4);
+	assert_int_equal(gci_grid_link(&g, 1, 0)->senders, 0); /* no knee was seen */
+	assert_true(g.amended);
+	there->nsenders = 1;
+	g.links[0].senders = 3;
+	assert_int_equal(gci_params_senders(&p, &g), 0);
+	assert_int_equal(gci_grid_link(&g, 0, 1)->senders, 3);
+	there->senders = back->senders = NULL;
+	gci_params_free(&p);
+	gci_grid_free(&g);
+}
+
 static void streams_of_a_grid(void **state)
 {
 	static const char text[] = "[cluster a]\nhosts = x\n[cluster b]\nhosts = y\n"
@@ -281,6 +314,7 @@ int main(void)
 		cmocka_unit_test(of_a_grid),
 		cmocka_unit_test(knees),
 		cmocka_unit_test(streams_of_a_grid),
+		cmocka_unit_test(senders_of_a_grid),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
