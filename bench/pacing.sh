@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # How well each rung of the ladder keeps a rate: one host sends to another one over a link that could
-# carry ten times as much, by 1 and by 8 connections; bytes on the wire by the counters of the
+# carry many times as much, by 1 and by 8 connections; bytes on the wire by the counters of the
 # sender's queue, which count the headers of every packet. Then the budget is halved while it sends.
 #
 #	bench/pacing.sh [BUILD [RUNG...]]	BUILD: a build directory, default "build"
@@ -9,7 +9,7 @@
 # Fails if one is off by more than 3 %. A minute.
 set -eu
 
-rate=100 # Mbit/s
+rate=40 # Mbit/s
 seconds=3
 
 sent() { # bytes so far, and when: ns
@@ -24,7 +24,8 @@ error_of() { # BYTES NS BYTES NS MBIT: measured and its error, as two words
 # What a host has that is not in a lab, or has no rights.
 queue() { # RUNG
 	case $1 in
-	tcp | user | htb) ip netns exec gcl-a tc qdisc replace dev eth0 root pfifo limit 1000 ;;
+	tcp | user) ip netns exec gcl-a tc qdisc replace dev eth0 root pfifo limit 1000 ;;
+	htb) ip netns exec gcl-a tc qdisc del dev eth0 root || true ;;
 	*) ip netns exec gcl-a tc qdisc replace dev eth0 root fq ;;
 	esac
 }
@@ -37,13 +38,19 @@ row() { # RUNG FLOWS MBIT MEASURED ERROR
 measure() { # RUNG FLOWS
 	queue "$1"
 	gridcoll-run --wan-budget "a>b=${rate}Mbit" --pace "$1" gridcoll bench bcast \
-		--bytes 128MiB --streams "$2" --iters 1 >/tmp/pacing.txt 2>&1 &
-	job=$!
-	sleep 2
+		--bytes 48MiB --streams "$2" --iters 1 >/tmp/pacing.txt 2>&1 &
+	job=$! before=$(sent | head -1)
+	until [ $(($(sent | head -1) - before)) -gt 2000000 ]; do
+		if ! kill -0 $job 2>/dev/null; then
+			cat /tmp/pacing.txt
+			exit 1
+		fi
+		sleep 0.1
+	done
 	# shellcheck disable=SC2046 # words
 	set -- "$1" "$2" $(sent && sleep $seconds && sent)
 	row "$1" "$2" $rate $(error_of "$3" "$4" "$5" "$6" $rate)
-	gridcoll ctl $job budget "a>b=$((rate / 2))Mbit"
+	gridcoll ctl budget "a>b=$((rate / 2))Mbit"
 	sleep 1
 	set -- "$1" "$2" $(sent && sleep $seconds && sent)
 	row "$1" "$2" $((rate / 2)) $(error_of "$3" "$4" "$5" "$6" $((rate / 2)))
@@ -58,7 +65,7 @@ if [ "${1-}" = --inside ]; then
 	shift
 	rm -f /tmp/pacing.off
 	printf "%-5s %6s %10s %10s %8s\n" rung flows "asked Mb/s" measured error
-	for rung in ${*:-fq tcp user}; do
+	for rung in ${*:-fq tcp user edt htb}; do
 		measure "$rung" 1
 		measure "$rung" 8
 	done

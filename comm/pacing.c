@@ -6,8 +6,10 @@
 #include "base/units.h"
 #include "comm/op.h"
 #include "comm/pacing_edt.h"
+#include "comm/pacing_host.h"
 #include "shaping/budget.h"
 #include "shaping/facts.h"
+#include "shaping/htb.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +29,8 @@ struct gci_pacing {
 	const struct gci_own *own;
 	const struct gci_ctl_rank *ranks;
 	struct gci_pacing_edt *edt; /* NULL: others pace */
-	int chosen;                 /* `holds` is known */
+	struct gci_pacing_host *host;
+	int chosen; /* `holds` is known */
 	int nways;
 	struct way ways[]; /* [cluster] */
 };
@@ -101,6 +104,30 @@ static void try_edt(struct gci_engine *e, struct gci_ladder_facts *f)
 	snprintf(f->edt_why, sizeof(f->edt_why), "%.*s", (int)sizeof(f->edt_why) - 1, why.text);
 }
 
+/* The lowest rank of this host. */
+static int is_first(const struct gci_engine *e)
+{
+	const struct gci_ctl_rank *ranks = e->pacing->ranks;
+	int r = 0;
+
+	while (ranks[r].host != ranks[e->rank].host)
+		r++;
+	return r == e->rank;
+}
+
+static int take_host(struct gci_engine *e, const char *device, struct gci_error *error)
+{
+	struct gci_pacing *p = e->pacing;
+	int rc = gci_pacing_host_open(&p->host, device, p->holds, is_first(e), error);
+
+	if (rc == 1)
+		gci_log(GCI_LOG_WARN,
+			"another job paces what %s sends by %s, too: what both may send adds up "
+			"(--pace edt makes them share)",
+			e->hosts[e->rank], device);
+	return rc < 0 ? rc : 0;
+}
+
 /* 0 unless nothing can be paced. */
 static int choose(struct gci_engine *e, struct gci_error *error)
 {
@@ -113,7 +140,11 @@ static int choose(struct gci_engine *e, struct gci_error *error)
 	/* Whether it is to be had, only trying tells. */
 	if (p->how == GCI_PACE_EDT)
 		try_edt(e, &facts);
+	gci_pacing_host_close(p->host);
+	p->host = NULL;
 	rc = gci_ladder_choose(p->how, &facts, &p->holds, why, error);
+	if (!rc)
+		rc = take_host(e, facts.device, error);
 	if (rc)
 		return rc;
 	p->chosen = 1;
@@ -136,10 +167,11 @@ static void apply(struct gci_engine *e, int to)
 {
 	struct gci_pacing *p = e->pacing;
 	struct way *w = &p->ways[to];
-	struct gci_pace pace = {GCI_PACED_BY_NOBODY, 0};
+	struct gci_pace pace = {.by = GCI_PACED_BY_NOBODY};
 	unsigned senders = (unsigned)w->senders;
+	struct gci_error error = {0};
 
-	if (p->edt) /* all ranks of a host together */
+	if (p->edt || p->how == GCI_PACE_HTB) /* all ranks of a host together */
 		senders = gci_pacing_edt_senders(e, p->ranks, w->senders);
 	if (p->how != GCI_PACE_OFF)
 		pace.bps = gci_budget_sender(&w->budget, senders);
@@ -147,11 +179,15 @@ static void apply(struct gci_engine *e, int to)
 		return;
 	if (pace.bps)
 		pace.by = gci_ladder_paced_by(p->holds);
+	if (pace.by == GCI_PACED_BY_CLASS)
+		pace.priority = gci_htb_priority(gci_pacing_group(e, to));
 	if (pace.by == w->pace.by && pace.bps == w->pace.bps)
 		return;
 	w->pace = pace;
 	tell(e, to, w);
 	gci_pacing_edt_rate(p->edt, to, pace.bps);
+	if (gci_pacing_host_rate(p->host, gci_pacing_group(e, to), pace.bps, &error))
+		gci_log(GCI_LOG_WARN, "pacing by htb: %s", error.text);
 	gci_tp_pace(e->tp, gci_pacing_group(e, to), &pace);
 }
 
@@ -257,6 +293,8 @@ void gci_pacing_close(struct gci_engine *e)
 {
 	if (e->pacing)
 		gci_pacing_edt_close(e->pacing->edt);
+	if (e->pacing)
+		gci_pacing_host_close(e->pacing->host);
 	gci_free(e->pacing);
 	e->pacing = NULL;
 }

@@ -69,6 +69,7 @@ void gci_ladder_look(struct gci_ladder_facts *f, const struct gci_own *own)
 		look_for_fq(f);
 	else
 		snprintf(f->fq_why, sizeof(f->fq_why), "no device has this process's address");
-	snprintf(f->htb_why, sizeof(f->htb_why), "not there yet");
+	f->htb = *f->device != '\0'; /* whether it may be made shows when it is */
+	snprintf(f->htb_why, sizeof(f->htb_why), "no device has this process's address");
 	snprintf(f->edt_why, sizeof(f->edt_why), "not tried");
 }

@@ -35,6 +35,8 @@ enum gci_paced_by gci_ladder_paced_by(enum gci_pace_how holds)
 		return GCI_PACED_BY_TCP;
 	case GCI_PACE_USER:
 		return GCI_PACED_BY_US;
+	case GCI_PACE_HTB:
+		return GCI_PACED_BY_CLASS;
 	default:
 		return GCI_PACED_BY_NOBODY;
 	}

@@ -24,14 +24,16 @@
  * mean the same by it. */
 enum gci_paced_by {
 	GCI_PACED_BY_NOBODY,
-	GCI_PACED_BY_FQ,  /* the packet scheduler: counts all of a packet but preamble and gap */
-	GCI_PACED_BY_TCP, /* the kernel's TCP: counts payload only */
-	GCI_PACED_BY_US,  /* a token bucket that is asked before the socket is */
+	GCI_PACED_BY_FQ,    /* the packet scheduler: counts all of a packet but preamble and gap */
+	GCI_PACED_BY_TCP,   /* the kernel's TCP: counts payload only */
+	GCI_PACED_BY_CLASS, /* of the device's queue, which sockets' priority names */
+	GCI_PACED_BY_US,    /* a token bucket that is asked before the socket is */
 };
 
 struct gci_pace {
 	enum gci_paced_by by;
-	uint64_t bps; /* on the wire, of a group's connections together */
+	uint64_t bps;      /* on the wire, of a group's connections together */
+	uint32_t priority; /* BY_CLASS: SO_PRIORITY */
 };
 
 /* How payload becomes packets. */

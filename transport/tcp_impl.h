@@ -56,6 +56,7 @@ struct gci_conn {
 	int busy;                 /* counts in its group's */
 	int paused;               /* until its group's bucket has room */
 	struct gci_wire wire;     /* mss_nbytes 0: nobody has asked yet */
+	uint32_t priority;        /* SO_PRIORITY as we have set it */
 	uint64_t socket_rate;     /* SO_MAX_PACING_RATE as we have set it; 0: we have not */
 	const struct gci_path_ops *path;
 

@@ -9,6 +9,7 @@
 #include "transport/tcp_impl.h"
 
 #include <errno.h>
+#include <linux/sock_diag.h>
 #include <linux/sockios.h>
 #include <netinet/tcp.h>
 #include <string.h>
@@ -56,6 +57,15 @@ static void set_socket_rate(struct gci_conn *c, enum gci_paced_by by, uint64_t b
 		gci_log(GCI_LOG_INFO, "SO_MAX_PACING_RATE = %lu: %s", value, strerror(errno));
 }
 
+static void set_priority(struct gci_conn *c, uint32_t priority)
+{
+	if (priority == c->priority)
+		return;
+	c->priority = priority;
+	if (setsockopt(c->fd, SOL_SOCKET, SO_PRIORITY, &priority, sizeof(priority)))
+		gci_log(GCI_LOG_INFO, "SO_PRIORITY = %u: %s", priority, strerror(errno));
+}
+
 static void share_out(struct gci_tcp *t, const struct gci_pace_group *g)
 {
 	struct gci_list *it;
@@ -65,7 +75,11 @@ static void share_out(struct gci_tcp *t, const struct gci_pace_group *g)
 	gci_list_each (it, &t->conns) {
 		struct gci_conn *c = gci_container(it, struct gci_conn, link);
 
-		if (c->busy && group_of(c) == g)
+		if (!c->busy || group_of(c) != g)
+			continue;
+		if (g->pace.by == GCI_PACED_BY_CLASS)
+			set_priority(c, g->pace.priority);
+		else
 			set_socket_rate(c, g->pace.by, gci_pace_share(g->pace.bps, g->busy));
 	}
 }
@@ -167,11 +181,18 @@ void gci_conn_unpace(struct gci_conn *c)
 	c->busy = c->paused = 0;
 }
 
+/* Nothing waits in the socket, nor on the way out of this host: what is there still goes at the
+ * connection's old rate, beside what the others would be given. */
 static int is_empty(const struct gci_conn *c)
 {
+	uint32_t memory[SK_MEMINFO_VARS] = {0};
+	socklen_t len = sizeof(memory);
 	int unsent = 0;
 
-	return !c->stream.nout && (ioctl(c->fd, SIOCOUTQNSD, &unsent) || !unsent);
+	if (c->stream.nout || (!ioctl(c->fd, SIOCOUTQNSD, &unsent) && unsent))
+		return 0;
+	return getsockopt(c->fd, SOL_SOCKET, SO_MEMINFO, memory, &len) ||
+	       !memory[SK_MEMINFO_WMEM_ALLOC];
 }
 
 void gci_tcp_pace_look(struct gci_tcp *t)
@@ -219,8 +240,10 @@ static void begin_anew(struct gci_tcp *t, uint32_t group)
 
 		if (c->peer < 0 || t->ep.peers[c->peer]->link.pace_group != group)
 			continue;
-		if (g->pace.by == GCI_PACED_BY_NOBODY || g->pace.by == GCI_PACED_BY_US)
+		if (g->pace.by != GCI_PACED_BY_FQ && g->pace.by != GCI_PACED_BY_TCP)
 			set_socket_rate(c, GCI_PACED_BY_NOBODY, 0);
+		if (g->pace.by != GCI_PACED_BY_CLASS)
+			set_priority(c, 0);
 		c->busy = 0;
 	}
 	g->busy = 0;

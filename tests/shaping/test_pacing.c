@@ -235,6 +235,7 @@ static void names_of_rungs(void **state)
 	assert_int_equal(gci_ladder_paced_by(GCI_PACE_FQ), GCI_PACED_BY_FQ);
 	assert_int_equal(gci_ladder_paced_by(GCI_PACE_TCP), GCI_PACED_BY_TCP);
 	assert_int_equal(gci_ladder_paced_by(GCI_PACE_USER), GCI_PACED_BY_US);
+	assert_int_equal(gci_ladder_paced_by(GCI_PACE_HTB), GCI_PACED_BY_CLASS);
 	assert_int_equal(gci_ladder_paced_by(GCI_PACE_OFF), GCI_PACED_BY_NOBODY);
 }
 

@@ -169,14 +169,15 @@ static struct gci_tp_socket sockets_of(struct world *w)
 static void sockets_are_told_their_rate(void **state)
 {
 	struct gci_tp_link link = {.streams = 1, .eager_nbytes = 1000, .pace_group = 3};
-	struct gci_pace pace = {GCI_PACED_BY_FQ, 800000000};
+	struct gci_pace pace = {.by = GCI_PACED_BY_FQ, .bps = 800000000};
 	struct gci_tp_socket s;
 	struct gci_wire wire;
 	struct world w;
 
 	(void)state;
 	world_open(&w, &own, 2, &link);
-	gci_tp_pace(w.tp[0], 4, &(struct gci_pace){GCI_PACED_BY_FQ, 5}); /* another group's */
+	gci_tp_pace(w.tp[0], 4,
+		&(struct gci_pace){.by = GCI_PACED_BY_FQ, .bps = 5}); /* another group's */
 	exchange(&w);
 	assert_true(sockets_of(&w).limit == UINT64_MAX);
 	gci_tp_pace(w.tp[0], 3, &pace);
@@ -203,7 +204,7 @@ static void sockets_are_told_their_rate(void **state)
 static uint64_t paced_megabyte(struct world *w, uint64_t bps, uint64_t then_bps)
 {
 	static uint8_t from[1000000], to[1000000];
-	struct gci_pace pace = {GCI_PACED_BY_US, bps};
+	struct gci_pace pace = {.by = GCI_PACED_BY_US, .bps = bps};
 	uint64_t start = gci_now_ns();
 	struct message m[2];
 	int i;

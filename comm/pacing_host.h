@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ * What this rank has to do with its host's device, which others send by, too: classes of HTB for
+ *the host; else, who paces there already.
+ *
+ *	rc = gci_pacing_host_open(&h, "eth0", GCI_PACE_HTB, first, &e);
+ *	rc = gci_pacing_host_rate(h, group, bps, &e);
+ *	...
+ *	gci_pacing_host_close(h);
+ *
+ * All ranks of a host ask for the same rate, and any of them may end first. */
+#ifndef GCI_COMM_PACING_HOST_H
+#define GCI_COMM_PACING_HOST_H
+
+#include "shaping/ladder.h"
+
+#include <stdint.h>
+
+struct gci_pacing_host;
+
+/* The `first` rank of a host marks the device as paced, unless by EDT, which jobs share; 1 is
+ * returned where another job has marked it: budgets add up then. HTB changes the device's queue,
+ * which may be refused with a reason. */
+int gci_pacing_host_open(struct gci_pacing_host **h, const char *device, enum gci_pace_how holds,
+	int first, struct gci_error *e);
+
+/* NULL is legal. */
+void gci_pacing_host_close(struct gci_pacing_host *h);
+
+/* HTB: for all that goes to a group of peers from this host, 0: at will. Else nothing. */
+int gci_pacing_host_rate(
+	struct gci_pacing_host *h, unsigned group, uint64_t bps, struct gci_error *e);
+
+#endif
