@@ -29,7 +29,6 @@ enum gci_paced_by gci_ladder_paced_by(enum gci_pace_how holds)
 {
 	switch (holds) {
 	case GCI_PACE_FQ:
-	case GCI_PACE_EDT: /* of packets with a departure time fq looks at nothing else */
 		return GCI_PACED_BY_FQ;
 	case GCI_PACE_TCP:
 		return GCI_PACED_BY_TCP;
