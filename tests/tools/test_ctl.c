@@ -36,6 +36,19 @@ static int ask(char *out, size_t size, const char *job, const char *arguments)
 			fail_msg("%s %s: %s", job, arguments, out);              \
 	} while (0)
 
+/* A job of its own budget, on the same host. */
+static void beside_it(void)
+{
+	struct job j;
+
+	job_start(&j, NULL, "--grid", in_scratch("two.grid"), "--wan-budget", "a>b=1Gbit", "--pace",
+		"user", GRIDCOLL, "bench", "barrier", "--iters", "1", NULL);
+	assert_int_equal(job_wait(&j), 0);
+	if (!strstr(job_err(&j), "another job paces what localhost sends by lo, too"))
+		fail_msg("%s", job_err(&j));
+	job_free(&j);
+}
+
 /* Sixteen megabytes at a megabit per second would take minutes, and arrive whole at once when the
  * budget is another; gridcoll bench verifies every result. */
 static void a_budget_changes_in_mid_operation(void **state)
@@ -55,6 +68,7 @@ static void a_budget_changes_in_mid_operation(void **state)
 		"status");
 	gci_sleep_ns(GCI_NS_PER_S); /* it is at work */
 	assert_int_equal(kill(j.pid, 0), 0);
+	beside_it();
 	ASK(1, "unknown cluster c, expected one of: a, b", job, "budget 'c>b=1Gbit'");
 	ASK(0, "", job, "budget 'a>b=4Gbit' 'b>a=500Mbit'");
 	ASK(0, "a > b  rate 10Gbit, budget 4Gbit\n  b > a  rate 10Gbit, budget 500Mbit", job,
