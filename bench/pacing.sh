@@ -50,7 +50,10 @@ measure() { # RUNG FLOWS
 	# shellcheck disable=SC2046 # words
 	set -- "$1" "$2" $(sent && sleep $seconds && sent)
 	row "$1" "$2" $rate $(error_of "$3" "$4" "$5" "$6" $rate)
-	gridcoll ctl budget "a>b=$((rate / 2))Mbit"
+	if ! gridcoll ctl budget "a>b=$((rate / 2))Mbit"; then
+		cat /tmp/pacing.txt
+		exit 1
+	fi
 	sleep 1
 	set -- "$1" "$2" $(sent && sleep $seconds && sent)
 	row "$1" "$2" $((rate / 2)) $(error_of "$3" "$4" "$5" "$6" $((rate / 2)))

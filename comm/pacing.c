@@ -212,6 +212,20 @@ void gci_pacing_update(const struct gci_op *op)
 	}
 }
 
+void gci_pacing_warming(struct gci_engine *e, int on)
+{
+	const struct gci_topo *t = &e->world->topo;
+	int to, n, mine = t->cluster[e->rank];
+
+	for (to = 0; e->pacing && to < e->pacing->nways; to++) {
+		if (to == mine)
+			continue;
+		n = on ? gci_topo_size(t, mine) : count_senders(e, t->in_grid[to], 1);
+		e->pacing->ways[to].senders = n ? n : gci_topo_senders(t, mine, to);
+		apply(e, to);
+	}
+}
+
 void gci_pacing_budget(struct gci_engine *e, uint32_t from, uint32_t to, uint64_t bps)
 {
 	const struct gci_topo *t = &e->world->topo;

@@ -37,6 +37,9 @@ int gci_pacing_set(struct gci_engine *engine, enum gci_pace_how how, struct gci_
 /* From how many ranks traffic goes where has changed, perhaps: `op` has begun or ended. */
 void gci_pacing_update(const struct gci_op *op);
 
+/* Connections are being filled, perhaps from all ranks at once; or that is over. */
+void gci_pacing_warming(struct gci_engine *engine, int on);
+
 /* A budget for what goes from one cluster of the grid to another; 0: none. */
 void gci_pacing_budget(struct gci_engine *engine, uint32_t from, uint32_t to, uint64_t bps);
 

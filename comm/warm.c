@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "comm/pacing.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -114,9 +115,11 @@ static void *warm_up(void *arg)
 	for (i = 0; i < e->size && !rc && !w->quit; i++)
 		if (w->stream_nbytes[i] && !e->failure.status)
 			gci_tp_warm(e->tp, i, w->stream_nbytes[i]);
+	gci_pacing_warming(e, 1);
 	end = gci_now_ns() + longest_ns(&e->world->topo);
 	while (!rc && !w->quit && gci_tp_warm(e->tp, -1, 0) >= 0 && (now = gci_now_ns()) < end)
 		look(w, end - now);
+	gci_pacing_warming(e, 0);
 	gci_warm_leave(e);
 	return NULL;
 }
