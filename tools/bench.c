@@ -36,6 +36,8 @@ static const char help[] =
 	"                         and algorithm\n"
 	"  -p, --predict          show what the simulator predicts, from the grid file\n"
 	"      --params FILE      the same, from a parameters file of gridcoll probe\n"
+	"      --plot FILE        draw throughput against size, and the traffic between\n"
+	"                         clusters over time, as SVG (needs gnuplot)\n"
 	"  -l, --list             list the algorithms and end\n"
 	"  -h, --help             this text\n";
 
@@ -69,8 +71,8 @@ static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 		{"iters", 1, NULL, 'i'}, {"root", 1, NULL, 'r'}, {"file", 1, NULL, 'f'},
 		{"streams", 1, NULL, 's'}, {"socket-buffer", 1, NULL, 'S'},
 		{"wan-tolerance", 1, NULL, 'T'}, {"json", 1, NULL, 'j'}, {"trace", 1, NULL, 't'},
-		{"predict", 0, NULL, 'p'}, {"params", 1, NULL, 'P'}, {"list", 0, NULL, 'l'},
-		{"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
+		{"predict", 0, NULL, 'p'}, {"params", 1, NULL, 'P'}, {"plot", 1, NULL, 'G'},
+		{"list", 0, NULL, 'l'}, {"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
 	int c, list = 0, rc = 0;
 
 	*o = (struct gct_bench_options){.sizes = {1 << 20},
@@ -120,6 +122,9 @@ static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 			break;
 		case 't':
 			o->trace = optarg;
+			break;
+		case 'G':
+			o->plot = optarg;
 			break;
 		case 'l':
 			list = 1;
@@ -193,6 +198,11 @@ static int open_outputs(struct gct_bench *b, const struct gct_bench_options *o)
 		rc = gct_try_to_write(o->json);
 	if (!rc && o->trace && !b->comm->rank)
 		rc = gct_try_to_write(o->trace);
+	if (!rc && o->plot && !b->comm->rank)
+		rc = gct_bench_can_plot();
+	if (!rc && o->plot && !b->comm->rank)
+		rc = gct_try_to_write(o->plot);
+	b->wants_course = o->plot && b->comm->engine->grid->nclusters > 1;
 	if (!rc && o->trace) {
 		b->trace_file = o->trace;
 		b->trace = gct_bench_trace_begin(b);
@@ -309,7 +319,10 @@ static int measure_size(struct gct_bench *b, const struct gct_bench_options *o, 
 		if (gci_grow(&out->list, &out->cap, out->n + 1, sizeof(*out->list)))
 			return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
 		r = &out->list[out->n++];
-		*r = (struct gct_bench_result){.kind = kind, .iterations = o->iterations};
+		*r = (struct gct_bench_result){.kind = kind,
+			.iterations = o->iterations,
+			.asked_algorithm = names[a],
+			.column = a};
 		gct_bench_shape(b, r, nbytes);
 		rc = measure_case(b, o, names[a], o->nalgorithms != 0, r);
 		if (!rc && !b->comm->rank && !a)
@@ -346,8 +359,12 @@ static int run(struct gct_bench *b, struct gct_bench_options *o)
 		gct_bench_print_footer(b, results.list, (int)results.n);
 	if (!rc && !b->comm->rank && o->json)
 		rc = gct_bench_write_json(b, results.list, (int)results.n, o->json);
-	for (i = 0; i < results.n; i++)
+	if (!rc && !b->comm->rank && o->plot)
+		rc = gct_bench_plot(b, results.list, (int)results.n, o->plot);
+	for (i = 0; i < results.n; i++) {
 		gci_free(results.list[i].ns);
+		gci_free(results.list[i].course);
+	}
 	gci_free(results.list);
 	return rc;
 }

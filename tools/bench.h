@@ -19,7 +19,7 @@ struct gct_bench_options {
 	int nalgorithms;                       /* 0: all of the registry */
 	uint64_t iterations;                   /* 0: the default */
 	uint64_t root;
-	const char *json, *file, *streams, *socket_buffer, *trace;
+	const char *json, *file, *streams, *socket_buffer, *trace, *plot;
 	int predict;
 	const char *params;     /* for predictions; NULL: the grid alone */
 	uint64_t wan_tolerance; /* percent; UINT64_MAX: none is asked for */
@@ -33,6 +33,8 @@ struct gct_bench_result {
 	uint32_t esize;
 	uint64_t count; /* elements of the vector, or of each block */
 	char algorithm[GCI_CANDIDATE_NBYTES + 16];
+	const char *asked_algorithm; /* the same where not "auto" was asked for */
+	int column;                  /* number in the list of those asked for */
 	char not_run[80]; /* why the algorithm cannot run this; "" when it was measured */
 	uint64_t *ns;     /* [iterations], warm, sorted */
 	uint64_t iterations;
@@ -42,10 +44,17 @@ struct gct_bench_result {
 	uint64_t predicted_ns; /* 0: was not asked for */
 	uint64_t wan_nbytes, schedule_wan_nbytes; /* per operation */
 	int has_wan;
+	uint64_t resent,
+		wan_resent; /* segments, in all warm iterations: everywhere, between clusters */
+	/* [from * clusters + to][bin]: bytes sent in the last iteration, in bins of 10 ms of this
+	 * machine's clock; NULL: not wanted. */
+	uint64_t *course;
+	uint32_t ncourse;
 	int cpu_percent; /* of the machine, over the warm iterations; < 0: unknown */
 };
 
 struct gct_bench_predictor; /* bench_predict.c */
+struct gct_bench_course;    /* bench_traffic.c */
 struct gct_bench_trace;     /* what the last iteration did when: bench_trace.c */
 
 struct gct_bench {
@@ -62,6 +71,7 @@ struct gct_bench {
 	uint64_t clock_offset_ns, clock_error_ns; /* rank 0: the widest, and how sure it is */
 	struct gct_bench_trace *trace;            /* NULL: none is wanted */
 	const char *trace_file;
+	int wants_course;                      /* of each last iteration */
 	struct gct_bench_predictor *predictor; /* rank 0's; NULL: none is wanted */
 };
 
@@ -98,6 +108,31 @@ int gct_bench_measure(struct gct_bench *b, struct gct_bench_result *r);
 
 /* Of the warm times, which are sorted. */
 uint64_t gct_bench_median(const struct gct_bench_result *r);
+
+/* Segments that TCP sends again between the two; `end` on all ranks. */
+void gct_bench_resent_begin(const struct gct_bench *b, uint64_t before[2]);
+int gct_bench_resent_end(
+	const struct gct_bench *b, const uint64_t before[2], struct gct_bench_result *r);
+
+/* What is sent between the two, as r->course; `start`, on this rank's clock, and `ns` say which
+ * part of it. On all ranks. `end` frees it. */
+int gct_bench_course_begin(const struct gct_bench *b, struct gct_bench_course **c);
+int gct_bench_course_end(struct gct_bench *b, struct gct_bench_course *c, uint64_t start,
+	uint64_t ns, struct gct_bench_result *r);
+
+/* r->course; NULL: it has none, or there is no memory for it. */
+json_t *gct_bench_course_json(const struct gct_bench *b, const struct gct_bench_result *r);
+
+/* Without a result. */
+void gct_bench_course_drop(struct gct_bench_course *c);
+
+/* On rank 0: whether there is a gnuplot; a script for it, -1: there is nothing to draw; a picture.
+ */
+int gct_bench_can_plot(void);
+int gct_bench_plot_script(
+	const struct gct_bench *b, const struct gct_bench_result *r, int n, struct gci_buf *out);
+int gct_bench_plot(
+	const struct gct_bench *b, const struct gct_bench_result *r, int n, const char *path);
 
 /* Records operations of b->comm between on and off; `start` is on this rank's clock. NULL: out of
  * memory. */

@@ -37,9 +37,10 @@ static uint64_t since(uint64_t start)
 	return now > start ? now - start : 0;
 }
 
-/* One operation: *ns to the last rank's end; `traced`: its steps are recorded. Raises r->late_ns to
- * the latest rank's start. */
-static int time_one(struct gct_bench *b, struct gct_bench_result *r, int traced, uint64_t *ns)
+/* One operation: *ns to the last rank's end, *start as this rank's clock had it; `traced`: its
+ * steps are recorded. Raises r->late_ns to the latest rank's start. */
+static int time_one(struct gct_bench *b, struct gct_bench_result *r, int traced, uint64_t *ns,
+	uint64_t *started)
 {
 	uint64_t start, late, end[3];
 	int rc;
@@ -62,6 +63,7 @@ static int time_one(struct gct_bench *b, struct gct_bench_result *r, int traced,
 	end[2] = !gct_bench_check(b, r);
 	rc = gcoll_allreduce(GCOLL_IN_PLACE, end, 3, GCOLL_UINT64, GCOLL_MAX, b->own);
 	*ns = end[0];
+	*started = start;
 	if (end[1] > r->late_ns)
 		r->late_ns = end[1];
 	if (!rc && end[2])
@@ -111,6 +113,22 @@ static int measure_traffic(struct gct_bench *b, struct gct_bench_result *r)
 	return 0;
 }
 
+/* The last iteration: of this one more is kept than how long it took. */
+static int time_last(struct gct_bench *b, struct gct_bench_result *r, uint64_t *ns)
+{
+	struct gct_bench_course *course = NULL;
+	uint64_t start = 0;
+	int rc = b->wants_course ? gct_bench_course_begin(b, &course) : 0;
+
+	if (!rc)
+		rc = time_one(b, r, b->trace != NULL, ns, &start);
+	if (course && rc)
+		gct_bench_course_drop(course);
+	else if (course)
+		rc = gct_bench_course_end(b, course, start, *ns, r);
+	return rc;
+}
+
 /* A dry exchange, so that counters do not catch what belongs to the operations before. */
 static int settle(struct gct_bench *b)
 {
@@ -145,12 +163,12 @@ int gct_bench_measure(struct gct_bench *b, struct gct_bench_result *r)
 {
 	struct gci_coll coll = gct_bench_coll(b, r);
 	struct meter before, after;
-	uint64_t i;
+	uint64_t i, start, resent[2];
 	int rc;
 
 	r->limit_ns = gci_limit_ns(&coll, b->comm->engine->streams);
 	r->cpu_percent = -1;
-	rc = time_one(b, r, 0, &r->cold_ns);
+	rc = time_one(b, r, 0, &r->cold_ns, &start);
 	if (!rc)
 		rc = await_quiet(b);
 	if (!rc)
@@ -159,12 +177,17 @@ int gct_bench_measure(struct gct_bench *b, struct gct_bench_result *r)
 		rc = settle(b);
 	if (!rc)
 		rc = read_meter(b, &before);
-	for (i = 0; i < r->iterations && !rc; i++)
-		rc = time_one(b, r, b->trace && i == r->iterations - 1, &r->ns[i]);
+	gct_bench_resent_begin(b, resent);
+	for (i = 0; i + 1 < r->iterations && !rc; i++)
+		rc = time_one(b, r, 0, &r->ns[i], &start);
+	if (!rc)
+		rc = time_last(b, r, &r->ns[i]);
 	if (!rc)
 		rc = settle(b);
 	if (!rc)
 		rc = read_meter(b, &after);
+	if (!rc)
+		rc = gct_bench_resent_end(b, resent, r);
 	if (!rc && b->trace)
 		rc = gct_bench_trace_write(b, r, r->ns[r->iterations - 1], b->trace_file);
 	if (rc)

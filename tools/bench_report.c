@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAME_WIDTH 23
+#define NAME_WIDTH 14
 
 static const char *time_text(uint64_t ns, uint32_t dilation, char out[16])
 {
@@ -74,9 +74,9 @@ void gct_bench_print_group(const struct gct_bench *b, const struct gct_bench_res
 	printf("\n%-*s %7s %7s %7s %7s %5s", NAME_WIDTH, "algorithm", "first", "min", "median",
 		"max", "x lim");
 	if (b->predictor)
-		printf(" %9s %4s %4s\n", "predicted", "off", "CPU");
+		printf(" %9s %4s %6s %4s\n", "predicted", "off", "resent", "CPU");
 	else
-		printf(" %7s %4s %4s\n", "WAN", "seen", "CPU");
+		printf(" %7s %4s %6s %4s\n", "WAN", "seen", "resent", "CPU");
 }
 
 /* How far the prediction is from the median, in percent. */
@@ -103,11 +103,12 @@ static void print_name(const char *name)
 
 void gct_bench_print(const struct gct_bench *b, const struct gct_bench_result *r)
 {
-	char t[4][16], wan[16] = "-", seen[16], ratio[16] = "-", cpu[16] = "-";
+	char t[4][16], wan[16] = "-", seen[16], ratio[16] = "-", cpu[16] = "-", resent[24];
 	uint32_t k = b->lab.dilation;
 
 	if (r->not_run[0]) {
-		printf("%-23s not run: %s\n", r->algorithm, r->not_run);
+		print_name(r->algorithm);
+		printf(" not run: %s\n", r->not_run);
 		return;
 	}
 	if (r->limit_ns)
@@ -119,15 +120,17 @@ void gct_bench_print(const struct gct_bench *b, const struct gct_bench_result *r
 	if (b->comm->topo.nclusters > 1)
 		gci_format_bytes(r->schedule_wan_nbytes, wan, 16);
 	print_seen(r, seen, sizeof(seen));
+	snprintf(resent, sizeof(resent), "%llu",
+		(unsigned long long)(b->comm->topo.nclusters > 1 ? r->wan_resent : r->resent));
 	print_name(r->algorithm);
 	printf(" %7s %7s %7s %7s %5s", time_text(r->cold_ns, k, t[0]), time_text(r->ns[0], k, t[1]),
 		time_text(gct_bench_median(r), k, t[2]),
 		time_text(r->ns[r->iterations - 1], k, t[3]), ratio);
 	if (b->predictor)
-		printf(" %9s %+3.0f%% %4s\n", time_text(r->predicted_ns, k, t[0]), error_of(r),
-			cpu);
+		printf(" %9s %+3.0f%% %6s %4s\n", time_text(r->predicted_ns, k, t[0]), error_of(r),
+			resent, cpu);
 	else
-		printf(" %7s %4s %4s\n", wan, seen, cpu);
+		printf(" %7s %4s %6s %4s\n", wan, seen, resent, cpu);
 	fflush(stdout);
 }
 
@@ -183,7 +186,9 @@ void gct_bench_print_footer(const struct gct_bench *b, const struct gct_bench_re
 	printf("\nfirst: the row's first operation; connections are new where neither rows before,"
 	       "\nstart signals nor warming up needed them; x lim: median over limit; WAN: what the"
 	       "\nalgorithm moves between clusters, per operation; seen: by the WAN interfaces'"
-	       "\ncounters, of that\nevery result was verified on every rank\n");
+	       "\ncounters, of that; resent: TCP segments that were sent again%s, in all warm"
+	       "\niterations. Every result was verified on every rank\n",
+		b->comm->topo.nclusters > 1 ? " between clusters" : "");
 	if (late)
 		printf("some ranks began more than a tenth of the operation's time late: their "
 		       "machines "
@@ -209,14 +214,18 @@ static json_t *result_json(const struct gct_bench *b, const struct gct_bench_res
 	}
 	for (i = 0; i < r->iterations; i++)
 		json_array_append_new(times, json_integer((json_int_t)r->ns[i]));
-	return json_pack("{s:s, s:I, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:b, s:i, s:I, s:I, s:I}",
+	return json_pack(
+		"{s:s, s:I, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:b, s:i, s:I, s:I, s:I, s:I, "
+		"s:I, s:o*}",
 		"operation", gci_kind_name(r->kind), "bytes", (json_int_t)r->nbytes, "algorithm",
 		r->algorithm, "first_ns", (json_int_t)r->cold_ns, "warm_ns", times, "median_ns",
 		(json_int_t)gct_bench_median(r), "limit_ns", (json_int_t)r->limit_ns, "wan_bytes",
 		(json_int_t)r->wan_nbytes, "schedule_wan_bytes", (json_int_t)r->schedule_wan_nbytes,
 		"wan_measured", r->has_wan, "cpu_percent", r->cpu_percent, "dilation",
 		(json_int_t)b->lab.dilation, "late_ns", (json_int_t)r->late_ns, "predicted_ns",
-		(json_int_t)r->predicted_ns);
+		(json_int_t)r->predicted_ns, "resent_segments", (json_int_t)r->resent,
+		"wan_resent_segments", (json_int_t)r->wan_resent, "course",
+		gct_bench_course_json(b, r));
 }
 
 int gct_bench_write_json(
