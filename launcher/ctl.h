@@ -63,7 +63,8 @@ struct gci_jobctl {
 	char path[GCI_JOBCTL_PATH_NBYTES]; /* "": it is not open */
 };
 
-/* The directory of this user's sockets: gridcoll in XDG_RUNTIME_DIR, else /tmp/gridcoll-UID. Makes
+/* The directory of this user's sockets: gridcoll in XDG_RUNTIME_DIR, else, also where that is none
+ * of this user's, /tmp/gridcoll-UID. Makes
  * it where it is missing; refuses one that others can write to or read. */
 int gci_jobctl_directory(char path[GCI_JOBCTL_PATH_NBYTES], struct gci_error *e);
 

@@ -154,7 +154,8 @@ int gci_jobctl_directory(char path[GCI_JOBCTL_PATH_NBYTES], struct gci_error *e)
 	struct stat st;
 	int n;
 
-	if (runtime && *runtime == '/')
+	/* In a lab's guest, or after su, the variable may name what is not there. */
+	if (runtime && *runtime == '/' && !stat(runtime, &st) && st.st_uid == geteuid())
 		n = snprintf(path, GCI_JOBCTL_PATH_NBYTES, "%s/gridcoll", runtime);
 	else
 		n = snprintf(path, GCI_JOBCTL_PATH_NBYTES, "/tmp/gridcoll-%u", (unsigned)geteuid());
