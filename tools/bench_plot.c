@@ -10,8 +10,8 @@
 
 #define MOST_COURSES 3 /* beside each other: of so many algorithms */
 #define MOST_POINTS  240
-#define WIDTH        560 /* of a panel */
-#define HEIGHT       360
+#define WIDTH        640 /* of a panel */
+#define HEIGHT       380
 #define MOST_TICS    8
 
 struct plot {
@@ -232,7 +232,7 @@ static void put_course(const struct plot *p, int at)
 		gci_format_bytes(r->nbytes, size, sizeof(size)));
 	gci_buf_printf(p->out, "%s: between clusters, bins of %s\"\n", r->algorithm,
 		gci_format_time(each * GCI_BIN_NS / p->b->lab.dilation, bin, sizeof(bin)));
-	gci_buf_printf(p->out, "set xlabel \"time\"\nset format x \"%%.0s %%cs\"\n"
+	gci_buf_printf(p->out, "set xlabel \"time\"\nset format x \"%%g s\"\n"
 			       "set yrange [0:*]\nset xrange [0:*]\n");
 	if (link_rate(p) > 0) {
 		gci_buf_printf(p->out,
@@ -310,7 +310,9 @@ int gct_bench_plot_script(
 	gci_buf_printf(out,
 		"set terminal svg size %d,%d dynamic font \"sans,12\" background \"white\" "
 		"noenhanced\nset multiplot layout %d,%d\nset grid linecolor \"#dddddd\"\n"
-		"set border linecolor \"#555555\"\nset key below\n",
+		"set border linecolor \"#555555\"\n"
+		"set key below samplen 1.5\nset rmargin 4\nset tics font \",10\"\n"
+		"set title font \",11\"\n",
 		columns * WIDTH, rows * HEIGHT, rows, columns);
 	for (k = 0; k < GCI_NKINDS; k++)
 		if (kind_shown(&p, (enum gci_kind)k))
