@@ -63,9 +63,9 @@ struct gci_jobctl {
 	char path[GCI_JOBCTL_PATH_NBYTES]; /* "": it is not open */
 };
 
-/* The directory of this user's sockets: gridcoll in XDG_RUNTIME_DIR, else, also where that is none
- * of this user's, /tmp/gridcoll-UID. Makes
- * it where it is missing; refuses one that others can write to or read. */
+/* The directory of this user's sockets: gridcoll in XDG_RUNTIME_DIR, where that is this user's;
+ * else /run/gridcoll for root and /tmp/gridcoll-UID for others. Makes it where it is missing;
+ * refuses one that others can write to or read. */
 int gci_jobctl_directory(char path[GCI_JOBCTL_PATH_NBYTES], struct gci_error *e);
 
 /* Listens at DIRECTORY/PID, PID being this process's. */

@@ -154,9 +154,12 @@ int gci_jobctl_directory(char path[GCI_JOBCTL_PATH_NBYTES], struct gci_error *e)
 	struct stat st;
 	int n;
 
-	/* In a lab's guest, or after su, the variable may name what is not there. */
+	/* In a lab's guest, or after su, the variable may name what is not there. The guest shares
+	 * /tmp with its host, whose sockets do not answer there; /run is its own. */
 	if (runtime && *runtime == '/' && !stat(runtime, &st) && st.st_uid == geteuid())
 		n = snprintf(path, GCI_JOBCTL_PATH_NBYTES, "%s/gridcoll", runtime);
+	else if (!geteuid())
+		n = snprintf(path, GCI_JOBCTL_PATH_NBYTES, "/run/gridcoll");
 	else
 		n = snprintf(path, GCI_JOBCTL_PATH_NBYTES, "/tmp/gridcoll-%u", (unsigned)geteuid());
 	if (n >= GCI_JOBCTL_PATH_NBYTES - 24)
