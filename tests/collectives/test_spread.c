@@ -251,6 +251,33 @@ static void near_the_limit(void **state)
 	gci_topo_free(&t);
 }
 
+/* Four clusters that have more for each other than goes unasked: nobody's data waits to be asked
+ * for until another's has come. */
+static void nothing_waits(void **state)
+{
+	static const int equal[6] = {100, 100, 100, 100, 100, 100};
+	static const enum gci_kind all[] = {
+		GCI_BCAST, GCI_REDUCE, GCI_ALLREDUCE, GCI_REDUCE_SCATTER, GCI_ALLGATHER};
+	struct gci_topo t;
+	size_t i;
+
+	(void)state;
+	four_clusters(&t, equal);
+	for (i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		struct gci_coll c = {.kind = all[i], .topo = &t, .count = 32 * MIB, .esize = 1};
+		uint64_t ns, limit;
+
+		if (!gci_kind_has_vector(all[i]))
+			c.count /= 4;
+		ns = default_ns(&c, &t);
+		limit = gci_limit_ns(&c, 0);
+		if (ns > limit + limit / 10)
+			fail_msg("%s: %.0f ms, limit %.0f ms", gci_kind_name(all[i]),
+				(double)ns / 1e6, (double)limit / 1e6);
+	}
+	gci_topo_free(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -259,6 +286,7 @@ int main(void)
 		cmocka_unit_test(nics_share),
 		cmocka_unit_test(all_pairs),
 		cmocka_unit_test(near_the_limit),
+		cmocka_unit_test(nothing_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
