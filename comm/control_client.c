@@ -2,6 +2,7 @@
 #include "comm/control_client.h"
 
 #include "base/mem.h"
+#include "comm/control_io.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -20,7 +21,8 @@
 #define MAX_BACKLOG     (256u << 10) /* of reports that the launcher does not read */
 
 struct gci_control {
-	int fd, event_fd;
+	struct gci_control_io io;
+	int event_fd;
 	int running; /* the thread is */
 	pthread_t thread;
 	void (*wake)(void *user);
@@ -87,9 +89,9 @@ int gci_control_connect(struct gci_control **out, const char *rendezvous, char i
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	pthread_mutex_init(&ctl->lock, NULL);
 	ctl->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	ctl->fd = open_socket(rendezvous, e);
-	if (ctl->fd < 0 || ctl->event_fd < 0 || local_ip(ctl->fd, ip)) {
-		if (ctl->fd >= 0)
+	ctl->io.fd = open_socket(rendezvous, e);
+	if (ctl->io.fd < 0 || ctl->event_fd < 0 || local_ip(ctl->io.fd, ip)) {
+		if (ctl->io.fd >= 0)
 			gci_error_errno(e, "joining the job");
 		gci_control_free(ctl);
 		return e->status ? e->status : GCOLL_ERR_SYS;
@@ -98,17 +100,27 @@ int gci_control_connect(struct gci_control **out, const char *rendezvous, char i
 	return 0;
 }
 
+int gci_control_secure(struct gci_control *ctl, const uint8_t secret[GCI_SECRET_NBYTES],
+	uint32_t rank, uint32_t size, struct gci_error *e)
+{
+	return gci_control_io_secure(&ctl->io, secret, rank, size, e);
+}
+
 /* Reads what has come; 1 something, 0 nothing now, -1 the launcher is gone. */
 static int receive(struct gci_control *ctl, int flags)
 {
 	uint8_t chunk[4096];
-	ssize_t n = recv(ctl->fd, chunk, sizeof(chunk), flags);
+	ssize_t n = gci_control_io_recv(&ctl->io, chunk, sizeof(chunk), flags);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (n <= 0)
 		return -1;
-	gci_buf_put(&ctl->in, chunk, (size_t)n);
+	do { /* by TLS, all: no poll tells of the rest */
+		gci_buf_put(&ctl->in, chunk, (size_t)n);
+		n = ctl->io.tls ? gci_control_io_recv(&ctl->io, chunk, sizeof(chunk), MSG_DONTWAIT)
+				: 0;
+	} while (n > 0);
 	return ctl->in.failed ? -1 : 1;
 }
 
@@ -118,8 +130,9 @@ static int flush(struct gci_control *ctl, int flags)
 	int rc = 0;
 
 	pthread_mutex_lock(&ctl->lock);
-	while (ctl->out.len) {
-		ssize_t n = send(ctl->fd, ctl->out.data, ctl->out.len, flags | MSG_NOSIGNAL);
+	while (ctl->out.len || gci_control_io_holds(&ctl->io)) {
+		ssize_t n = gci_control_io_send(
+			&ctl->io, ctl->out.data, ctl->out.len, flags | MSG_NOSIGNAL);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -261,7 +274,7 @@ static void *beat(void *arg)
 {
 	struct gci_control *ctl = arg;
 	uint64_t now = gci_now_ns(), next_beat = now, heard = now, ticks;
-	struct pollfd fds[2] = {{.fd = ctl->fd}, {.fd = ctl->event_fd, .events = POLLIN}};
+	struct pollfd fds[2] = {{.fd = ctl->io.fd}, {.fd = ctl->event_fd, .events = POLLIN}};
 
 	if (dispatch(ctl) < 0) /* what came right behind START */
 		lost(ctl, "is gone");
@@ -285,7 +298,9 @@ static void *beat(void *arg)
 			lost(ctl, "is gone");
 			break;
 		}
-		fds[0].events = (short)(POLLIN | (pending(ctl) ? POLLOUT : 0));
+		fds[0].events =
+			(short)(POLLIN |
+				(pending(ctl) || gci_control_io_holds(&ctl->io) ? POLLOUT : 0));
 		if (poll(fds, 2, (int)((next_beat - now) / GCI_NS_PER_MS) + 1) < 0 &&
 			errno != EINTR) {
 			lost(ctl, "cannot be heard any more: poll failed");
@@ -483,8 +498,7 @@ void gci_control_free(struct gci_control *ctl)
 		nudge(ctl);
 		pthread_join(ctl->thread, NULL);
 	}
-	if (ctl->fd >= 0)
-		close(ctl->fd);
+	gci_control_io_close(&ctl->io);
 	if (ctl->event_fd >= 0)
 		close(ctl->event_fd);
 	gci_buf_free(&ctl->in);

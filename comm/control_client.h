@@ -16,6 +16,10 @@ struct gci_control;
 int gci_control_connect(struct gci_control **ctl, const char *rendezvous, char ip[GCI_ADDRESS_TEXT],
 	struct gci_error *e);
 
+/* Before gci_control_join, where the launcher says so: all of it goes by TLS. */
+int gci_control_secure(struct gci_control *ctl, const uint8_t secret[GCI_SECRET_NBYTES],
+	uint32_t rank, uint32_t size, struct gci_error *e);
+
 /* Before gci_control_join: `watch` is called from the thread, with `user`, when the launcher wants
  * to be told of traffic, or no more. */
 void gci_control_on_watch(struct gci_control *ctl,

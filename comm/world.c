@@ -45,6 +45,7 @@ struct environment {
 	enum gci_data_path data_path;
 	enum gci_pace_how pace;
 	enum gci_security security;
+	int control_tls;        /* to the launcher */
 	const char *congestion; /* "": the kernel's */
 };
 
@@ -145,6 +146,7 @@ static int read_environment(struct environment *env, struct gci_error *e)
 		read_data_path(env, e) || read_security(env, e) || read_congestion(env, e) ||
 		read_pace(env, e))
 		return e->status;
+	env->control_tls = getenv("GRIDCOLL_CONTROL_TLS") != NULL;
 	env->rank = (int)rank;
 	env->size = (int)size;
 	return read_secret((int)fd, env->secret, e);
@@ -185,6 +187,8 @@ static int join(struct gci_world *w, const struct environment *env, struct gci_e
 	char ip[GCI_ADDRESS_TEXT];
 	int rc = gci_control_connect(&w->ctl, env->rendezvous, ip, e);
 
+	if (!rc && env->control_tls)
+		rc = gci_control_secure(w->ctl, env->secret, hello.rank, (uint32_t)env->size, e);
 	if (!rc)
 		rc = gci_own_choose(&w->own, getenv("GRIDCOLL_INTERFACES"), ip, e);
 	/* gridcoll-run has taken the first port that it could. */

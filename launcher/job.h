@@ -44,6 +44,9 @@ extern struct gci_job gci_job;
 
 size_t gci_job_backlog(void);
 
+/* Whether the ranks' connections to gridcoll-run are encrypted. */
+int gci_job_tls(const struct gci_options *o, const struct gci_placement *p);
+
 /* A frame of one u32 (or, with 0, of nothing) to all agents. */
 void gci_job_to_all(enum gci_frame_type type, uint32_t v);
 

@@ -238,7 +238,8 @@ static int open_server(
 		.dead_ns = dead_ns(o, p),
 		.start_ns = o->start_ns,
 		.grace_ns = grace_ns(p)};
-	const struct gci_server_place at = {p->listen_ip, p->listen_netns, p->listen_ports};
+	const struct gci_server_place at = {
+		p->listen_ip, p->listen_netns, p->listen_ports, gci_job_tls(o, p)};
 	int rc;
 
 	c.report = gci_watch_report;

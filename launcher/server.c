@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "launcher/server.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "launcher/netns.h"
 #include "launcher/pipes.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,11 +16,18 @@ struct conn {
 	uv_tcp_t tcp;
 	struct gci_server *server;
 	struct gci_rdv_conn *handle; /* NULL: the state machine is done with it */
+	struct gci_secure *tls;      /* NULL: it is plain */
+	struct gci_buf in;           /* what TLS has not taken yet */
+	int heard;
 };
 
 static void on_closed(uv_handle_t *h)
 {
-	gci_free(h->data);
+	struct conn *c = h->data;
+
+	gci_secure_free(c->tls);
+	gci_buf_free(&c->in);
+	gci_free(c);
 }
 
 static void hang_up(struct conn *c)
@@ -61,6 +70,75 @@ static void close_politely(struct conn *c)
 	hang_up(c);
 }
 
+static ssize_t take(void *user, void *buf, size_t n)
+{
+	struct conn *c = user;
+
+	if (!c->in.len)
+		return -EAGAIN;
+	if (n > c->in.len)
+		n = c->in.len;
+	memcpy(buf, c->in.data, n);
+	gci_buf_consume(&c->in, n);
+	return (ssize_t)n;
+}
+
+/* Sends what TLS has to send. */
+static void push(struct conn *c)
+{
+	struct gci_buf b = {0};
+	const uint8_t *p;
+	size_t n;
+
+	p = gci_secure_out(c->tls, &n);
+	if (!p)
+		return;
+	gci_buf_put(&b, p, n);
+	gci_secure_sent(c->tls, n);
+	gci_pipe_send((uv_stream_t *)&c->tcp, &b, NULL);
+}
+
+/* A broken connection shows in reading, too. */
+static void say(struct conn *c, struct gci_buf *b)
+{
+	struct iovec iov = {.iov_base = b->data, .iov_len = b->len};
+	size_t at = 0;
+	ssize_t n = 0;
+
+	if (!c->tls) {
+		gci_pipe_send((uv_stream_t *)&c->tcp, b, NULL);
+		return;
+	}
+	for (; at < b->len && n >= 0; at += (size_t)n) {
+		n = gci_secure_write(c->tls, &iov, 1, at, NULL);
+		push(c);
+		if (n < 0)
+			break;
+	}
+	gci_buf_free(b);
+}
+
+/* Hands over what came by TLS; false: nobody of this job's is there. */
+static int hear(struct conn *c, const void *data, size_t nbytes)
+{
+	static uint8_t space[65536];
+	struct iovec iov = {.iov_base = space, .iov_len = sizeof(space)};
+	struct gci_error e = {0};
+	ssize_t n;
+
+	gci_buf_put(&c->in, data, nbytes);
+	n = gci_secure_shake(c->tls, &e);
+	push(c);
+	while (n > 0 && c->handle) {
+		n = gci_secure_read(c->tls, &iov, 1, &e);
+		if (n > 0)
+			gci_rdv_input(c->server->rdv, c->handle, space, (size_t)n, gci_now_ns());
+	}
+	if (e.status)
+		gci_log(GCI_LOG_INFO, "turned away a connection: %s", e.text);
+	return !c->in.failed && (n >= 0 || n == -EAGAIN);
+}
+
 static void on_timer(uv_timer_t *t)
 {
 	struct gci_server *s = t->data;
@@ -80,8 +158,7 @@ void gci_server_kick(struct gci_server *s)
 		if (ev.type == GCI_RDV_CLOSE)
 			close_politely(c);
 		else
-			/* A broken connection shows in reading, too. */
-			gci_pipe_send((uv_stream_t *)&c->tcp, &ev.data, NULL);
+			say(c, &ev.data);
 	}
 	deadline = gci_rdv_deadline(s->rdv);
 	now = gci_now_ns();
@@ -110,7 +187,18 @@ static void on_read(uv_stream_t *from, ssize_t n, const uv_buf_t *buf)
 	}
 	if (!n || !c->handle)
 		return;
-	gci_rdv_input(c->server->rdv, c->handle, buf->base, (size_t)n, gci_now_ns());
+	if (!c->heard && c->server->secure && *buf->base == GCI_SECURE_HELLO &&
+		gci_secure_create(&c->tls, c->server->secure, NULL, take, c, NULL)) {
+		lost(c);
+		return;
+	}
+	c->heard = 1;
+	if (!c->tls) {
+		gci_rdv_input(c->server->rdv, c->handle, buf->base, (size_t)n, gci_now_ns());
+	} else if (!hear(c, buf->base, (size_t)n)) {
+		lost(c);
+		return;
+	}
 	gci_server_kick(c->server);
 }
 
@@ -166,6 +254,16 @@ int gci_server_open(struct gci_server *s, uv_loop_t *loop, const struct gci_rdv_
 	s->loop = loop;
 	s->on_change = on_change;
 	s->user = user;
+	if (at->tls) {
+		struct gci_secure_config tls = {
+			.epoch = 1, .self = GCI_SECURE_LAUNCHER, .size = config->size};
+
+		memcpy(tls.secret, config->secret, sizeof(tls.secret));
+		rc = gci_secure_ctx_create(&s->secure, &tls, e);
+		explicit_bzero(&tls, sizeof(tls));
+		if (rc)
+			return rc;
+	}
 	fd = listen_inside(at, &s->port, e);
 	if (fd < 0)
 		return e->status;

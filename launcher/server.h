@@ -11,6 +11,7 @@
 
 #include "launcher/rendezvous.h"
 #include "transport/listen.h"
+#include "transport/secure.h"
 
 #include <uv.h>
 
@@ -20,6 +21,7 @@ struct gci_server {
 	uv_tcp_t listener;
 	uv_timer_t timer;
 	uint16_t port;
+	struct gci_secure_ctx *secure; /* NULL: ranks come without TLS */
 	void (*on_change)(void *user); /* something happened: look at the verdict */
 	void *user;
 };
@@ -29,6 +31,7 @@ struct gci_server_place {
 	const char *ip;    /* NULL: all addresses */
 	const char *netns; /* inside of this network namespace; NULL: ours */
 	struct gci_ports ports;
+	int tls; /* the ranks come by it */
 };
 
 int gci_server_open(struct gci_server *s, uv_loop_t *loop, const struct gci_rdv_config *config,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/mem.h"
 #include "launcher/job.h"
+#include "transport/security.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +36,7 @@ static void strings_free(struct strings *l)
 static int goes_along(const char *setting)
 {
 	static const char *const own[] = {"RANK=", "SIZE=", "RENDEZVOUS=", "SECRET_FD=",
-		"PROGRESS=", "LAB=", "PORT_RANGE=", "INTERFACES="};
+		"PROGRESS=", "LAB=", "PORT_RANGE=", "INTERFACES=", "CONTROL_TLS="};
 	size_t i;
 
 	if (strncmp(setting, "GRIDCOLL_", 9))
@@ -44,6 +45,16 @@ static int goes_along(const char *setting)
 		if (!strncmp(setting + 9, own[i], strlen(own[i])))
 			return 0;
 	return 1;
+}
+
+int gci_job_tls(const struct gci_options *o, const struct gci_placement *p)
+{
+	const char *said = o->security ? o->security : getenv("GRIDCOLL_SECURITY");
+	enum gci_security s = GCI_SECURITY_AUTO;
+
+	/* What the ranks cannot read they refuse themselves. */
+	return !(said && *said && gci_security_parse(said, &s)) &&
+	       gci_security_encrypts(s, p->grid.nclusters > 1);
 }
 
 static int make_environment(
@@ -67,6 +78,9 @@ static int make_environment(
 		rc = add(env, gci_asprintf("GRIDCOLL_DATA_PATH=%s", o->data_path));
 	if (!rc && o->security)
 		rc = add(env, gci_asprintf("GRIDCOLL_SECURITY=%s", o->security));
+	if (!rc)
+		rc = add(env, gci_strdup(gci_job_tls(o, p) ? "GRIDCOLL_CONTROL_TLS=1"
+							   : "GRIDCOLL_CONTROL_TLS"));
 	if (!rc && o->congestion)
 		rc = add(env, gci_asprintf("GRIDCOLL_CONGESTION=%s", o->congestion));
 	if (!rc && o->pace)

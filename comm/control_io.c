@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+#include "comm/control_io.h"
+
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static ssize_t take(void *user, void *buf, size_t n)
+{
+	struct gci_control_io *io = user;
+	ssize_t got;
+
+	do
+		got = recv(io->fd, buf, n, io->flags);
+	while (got < 0 && errno == EINTR);
+	if (got > 0) { /* it may be enough: no more waiting */
+		io->flags |= MSG_DONTWAIT;
+		io->got = 1;
+	}
+	return got < 0 ? -errno : got;
+}
+
+/* Sends what is encrypted: 0, or -1 with errno. */
+static int push(struct gci_control_io *io, int flags)
+{
+	const uint8_t *p;
+	size_t left;
+	ssize_t n;
+
+	while ((p = gci_secure_out(io->tls, &left)) != NULL) {
+		n = send(io->fd, p, left, flags | MSG_NOSIGNAL);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		gci_secure_sent(io->tls, (size_t)n);
+	}
+	return 0;
+}
+
+int gci_control_io_secure(struct gci_control_io *io, const uint8_t secret[GCI_SECRET_NBYTES],
+	uint32_t rank, uint32_t size, struct gci_error *e)
+{
+	struct gci_secure_config config = {.epoch = 1, .self = rank, .size = size};
+	const struct gci_secure_name name = {
+		.epoch = 1, .client = rank, .server = GCI_SECURE_LAUNCHER};
+	struct gci_error why = {0};
+	int rc;
+
+	memcpy(config.secret, secret, sizeof(config.secret));
+	rc = gci_secure_ctx_create(&io->ctx, &config, e);
+	OPENSSL_cleanse(&config, sizeof(config));
+	if (!rc)
+		rc = gci_secure_create(&io->tls, io->ctx, &name, take, io, e);
+	if (rc)
+		return rc;
+	/* First without waiting: what is to be sent goes out before the answer is waited for. */
+	io->flags = MSG_DONTWAIT;
+	rc = gci_secure_shake(io->tls, &why);
+	if (push(io, 0) && rc >= 0)
+		return gci_error_errno(e, "joining the job");
+	for (io->got = 1; !rc && io->got;) {
+		io->flags = io->got = 0;
+		rc = gci_secure_shake(io->tls, &why);
+	}
+	if (push(io, 0) && rc >= 0)
+		return gci_error_errno(e, "joining the job");
+	if (rc == 1)
+		return 0;
+	return gci_error_set(e, GCOLL_ERR_PROTO, "whoever listens at the launcher's address: %s",
+		rc ? why.text : "it does not answer");
+}
+
+ssize_t gci_control_io_recv(struct gci_control_io *io, void *buf, size_t n, int flags)
+{
+	struct iovec iov = {.iov_base = buf, .iov_len = n};
+	ssize_t got;
+
+	if (!io->tls)
+		return recv(io->fd, buf, n, flags);
+	do {
+		io->flags = flags;
+		io->got = 0;
+		got = gci_secure_read(io->tls, &iov, 1, NULL);
+	} while (got == -EAGAIN && io->got && !(flags & MSG_DONTWAIT));
+	if (got >= 0)
+		return got;
+	errno = (int)-got;
+	return -1;
+}
+
+ssize_t gci_control_io_send(struct gci_control_io *io, const void *data, size_t n, int flags)
+{
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = n};
+	ssize_t taken;
+
+	if (!io->tls)
+		return send(io->fd, data, n, flags | MSG_NOSIGNAL);
+	if (push(io, flags))
+		return -1;
+	taken = gci_secure_write(io->tls, &iov, 1, 0, NULL);
+	if (taken < 0) {
+		errno = (int)-taken;
+		return -1;
+	}
+	/* What does not go now is held. */
+	return push(io, flags) && errno != EAGAIN ? -1 : taken;
+}
+
+int gci_control_io_holds(const struct gci_control_io *io)
+{
+	size_t n = 0;
+
+	if (io->tls)
+		gci_secure_out(io->tls, &n);
+	return n > 0;
+}
+
+void gci_control_io_close(struct gci_control_io *io)
+{
+	gci_secure_free(io->tls);
+	gci_secure_ctx_free(io->ctx);
+	if (io->fd >= 0)
+		close(io->fd);
+	io->fd = -1;
+	io->tls = NULL;
+	io->ctx = NULL;
+}

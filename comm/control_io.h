@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ * The bytes of a rank's connection to the launcher: plain, or by TLS.
+ *
+ *	rc = gci_control_io_secure(&io, secret, rank, size, &e);	// or not at all
+ *	n = gci_control_io_send(&io, data, nbytes, MSG_DONTWAIT);
+ *	n = gci_control_io_recv(&io, buf, sizeof(buf), MSG_DONTWAIT);
+ *	gci_control_io_close(&io);
+ *
+ * One thread at a time. */
+#ifndef GCI_COMM_CONTROL_IO_H
+#define GCI_COMM_CONTROL_IO_H
+
+#include "transport/secure.h"
+
+struct gci_control_io {
+	int fd;    /* -1: none */
+	int flags; /* of recv, for the engine */
+	int got;   /* it got something */
+	struct gci_secure_ctx *ctx;
+	struct gci_secure *tls; /* NULL: plain */
+};
+
+/* Shakes hands; blocks as long as the socket's time-outs let it. */
+int gci_control_io_secure(struct gci_control_io *io, const uint8_t secret[GCI_SECRET_NBYTES],
+	uint32_t rank, uint32_t size, struct gci_error *e);
+
+/* As recv and send, -1 with errno; by TLS there may be more that no poll tells of until recv has
+ * said EAGAIN. send with 0 bytes goes on with what gci_control_io_holds. */
+ssize_t gci_control_io_recv(struct gci_control_io *io, void *buf, size_t n, int flags);
+ssize_t gci_control_io_send(struct gci_control_io *io, const void *data, size_t n, int flags);
+
+/* Some of what was sent waits for room in the socket. */
+int gci_control_io_holds(const struct gci_control_io *io);
+
+void gci_control_io_close(struct gci_control_io *io);
+
+#endif
