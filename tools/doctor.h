@@ -73,6 +73,7 @@ struct gct_facts {
 	uint64_t capabilities; /* effective, as bits */
 	int bpffs, btf;
 	int nodes; /* NUMA */
+	int aes;   /* the processors have instructions for AES-GCM: 1, 0, -1: unknown */
 	struct gct_nic nics[GCT_MOST_NICS];
 	int nnics;
 	int module[GCT_NMODULES]; /* 1: there, 0: not, -1: unknown */

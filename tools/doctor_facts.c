@@ -288,6 +288,23 @@ static void add_nic(struct gct_facts *f, const char *root, const char *name)
 	f->nnics++;
 }
 
+/* What x86 and ARM call instructions for AES, and for the multiplications of GCM. */
+static void read_aes(struct gct_facts *f, const char *root)
+{
+	FILE *file = open_file(root, "/proc/cpuinfo");
+	char *line = NULL;
+	size_t size = 0;
+
+	f->aes = -1;
+	while (file && f->aes < 0 && getline(&line, &size, file) > 0)
+		if (!strncmp(line, "flags", 5) || !strncmp(line, "Features", 8))
+			f->aes = strstr(line, " aes") &&
+				 (strstr(line, " pclmulqdq") || strstr(line, " pmull"));
+	free(line);
+	if (file)
+		fclose(file);
+}
+
 static int by_name(const void *a, const void *b)
 {
 	const struct gct_nic *x = a, *y = b;
@@ -320,6 +337,7 @@ void gct_facts_read(struct gct_facts *f, const char *root)
 	read_limits(f, root);
 	read_bpf(f, root);
 	read_modules(f, root);
+	read_aes(f, root);
 	each_entry(f, root, "/sys/devices/system/node", "node", add_node);
 	each_entry(f, root, "/sys/devices/system/cpu", "cpu", add_governor);
 	each_entry(f, root, "/sys/class/net", "", add_nic);

@@ -114,6 +114,27 @@ static void check_governor(const struct gct_facts *f, struct gct_report *r)
 	gct_say(r, &g->command, "cpupower frequency-set -g performance");
 }
 
+/* ---- encryption */
+
+static void check_tls(const struct gct_facts *f, struct gct_report *r)
+{
+	struct gct_finding *g = gct_finding(r,
+		f->aes < 0 ? GCT_NOT_KNOWN
+		: f->aes   ? GCT_FINE
+			   : GCT_ADVICE,
+		"tls", "encryption");
+
+	if (f->aes >= 0)
+		gct_say(r, &g->is, "TLS in user space, %s AES", f->aes ? "with" : "without");
+	if (f->aes)
+		return;
+	gct_say(r, &g->should, "with AES");
+	gct_say(r, &g->why,
+		"connections between clusters are encrypted, which costs twenty times as much "
+		"without instructions for AES; a virtual machine may only not be shown them. On "
+		"networks you trust: gridcoll-run --security auth");
+}
+
 /* ---- io_uring and BPF */
 
 static const char *uring_cause(const struct gct_facts *f)
@@ -236,6 +257,7 @@ void gct_check_host(const struct gct_facts *f, const struct gct_needs *n, struct
 	check_clock_source(f, r);
 	check_sync(f, r);
 	check_governor(f, r);
+	check_tls(f, r);
 	check_uring(f, r);
 	check_bpf(f, r);
 	check_modules(f, r);

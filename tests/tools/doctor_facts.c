@@ -24,6 +24,7 @@ void good_facts(struct gct_facts *f)
 		.bpffs = 1,
 		.btf = 1,
 		.nodes = 1,
+		.aes = 1,
 		.nnics = 1,
 		.synced = 1,
 		.clock_error_us = 300,

@@ -109,6 +109,10 @@ static void seccomp(struct gct_facts *f)
 {
 	f->uring = EPERM;
 }
+static void no_aes(struct gct_facts *f)
+{
+	f->aes = 0;
+}
 static void uring_off(struct gct_facts *f)
 {
 	f->uring = EPERM;
@@ -210,6 +214,8 @@ static const struct {
 		""},
 	{powersave, "governor", GCT_ADVICE, "powersave", "performance",
 		"cpupower frequency-set -g performance", NULL, ""},
+	{no_aes, "tls", GCT_ADVICE, "TLS in user space, without AES", "with AES", NULL, NULL,
+		"twenty times"},
 	{seccomp, "io_uring", GCT_ADVICE, "no: Operation not permitted", "works", NULL, NULL,
 		"seccomp"},
 	{uring_off, "io_uring", GCT_ADVICE, "no: Operation not permitted", "works",

@@ -51,6 +51,7 @@ static const struct {
 	{"/sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n"},
 	{"/sys/devices/system/node/node0/cpulist", "0-3\n"},
 	{"/sys/devices/system/node/node1/cpulist", "4-7\n"},
+	{"/proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu sse2 pclmulqdq ssse3 aes avx\n"},
 	{"/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n"},
 	{"/sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "powersave\n"},
 	{"/sys/devices/system/cpu/cpu2/cpufreq/scaling_governor", "performance\n"},
@@ -109,6 +110,7 @@ static void facts(void **state)
 	assert_true(f.capabilities == (1ull << 39 | 1ull << 12));
 	assert_true(f.bpffs && f.btf);
 	assert_int_equal(f.nodes, 2);
+	assert_int_equal(f.aes, 1);
 	assert_string_equal(f.governor, "powersave");
 	assert_string_equal(f.clock, "tsc");
 	assert_int_equal(f.uring, -1);
