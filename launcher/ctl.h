@@ -64,7 +64,7 @@ struct gci_jobctl {
 };
 
 /* The directory of this user's sockets: gridcoll in XDG_RUNTIME_DIR, where that is this user's;
- * else /run/gridcoll for root and /tmp/gridcoll-UID for others. Makes it where it is missing;
+ * else /run/gridcoll-0 for root and /tmp/gridcoll-UID for others. Makes it where it is missing;
  * refuses one that others can write to or read. */
 int gci_jobctl_directory(char path[GCI_JOBCTL_PATH_NBYTES], struct gci_error *e);
 

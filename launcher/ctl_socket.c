@@ -158,10 +158,9 @@ int gci_jobctl_directory(char path[GCI_JOBCTL_PATH_NBYTES], struct gci_error *e)
 	 * /tmp with its host, whose sockets do not answer there; /run is its own. */
 	if (runtime && *runtime == '/' && !stat(runtime, &st) && st.st_uid == geteuid())
 		n = snprintf(path, GCI_JOBCTL_PATH_NBYTES, "%s/gridcoll", runtime);
-	else if (!geteuid())
-		n = snprintf(path, GCI_JOBCTL_PATH_NBYTES, "/run/gridcoll");
 	else
-		n = snprintf(path, GCI_JOBCTL_PATH_NBYTES, "/tmp/gridcoll-%u", (unsigned)geteuid());
+		n = snprintf(path, GCI_JOBCTL_PATH_NBYTES, "/%s/gridcoll-%u",
+			geteuid() ? "tmp" : "run", (unsigned)geteuid());
 	if (n >= GCI_JOBCTL_PATH_NBYTES - 24)
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"XDG_RUNTIME_DIR=%s is too long for the names of sockets", runtime);

@@ -145,7 +145,9 @@ static void make_bar(uint64_t rate, uint64_t most, int width, char *out, size_t 
 
 static const char *share(uint64_t rate, uint64_t most, char out[8])
 {
-	snprintf(out, 8, most ? "%.0f%%" : "", (double)rate * 100 / (double)(most ? most : 1));
+	*out = '\0';
+	if (most)
+		snprintf(out, 8, "%.0f%%", (double)rate * 100 / (double)most);
 	return out;
 }
 
