@@ -116,7 +116,7 @@ int gci_engine_check(struct gci_engine *e)
 
 static uint64_t verdict_until(const struct gci_engine *e)
 {
-	return e->failed_ns + gci_engine_dilated(e, VERDICT_WAIT);
+	return e->failed_ns + gci_engine_patience(e, VERDICT_WAIT);
 }
 
 static void take_budgets(struct gci_engine *e)
@@ -153,9 +153,9 @@ static void on_failure(void *user, const struct gci_tp_failure *f)
 	gci_engine_fail(e, f->status, f->peer < 0 ? e->rank : f->peer, "%s", f->text);
 }
 
-uint64_t gci_engine_dilated(const struct gci_engine *e, uint64_t ns)
+uint64_t gci_engine_patience(const struct gci_engine *e, uint64_t ns)
 {
-	return e->grid ? ns * e->grid->dilation : ns;
+	return e->grid ? ns + 2 * gci_grid_held_ns(e->grid) : ns;
 }
 
 /* ---- what the transport asks */

@@ -123,9 +123,9 @@ void gci_engine_free(struct gci_engine *e);
 
 struct gci_tp_config gci_engine_tp_config(struct gci_engine *e);
 
-/* How long to wait for other hosts, where it is `ns` in the field: in a dilated lab all but the
- * clock is slower. (dead_ns is the launcher's, and dilated there.) */
-uint64_t gci_engine_dilated(const struct gci_engine *e, uint64_t ns);
+/* How long to wait for other hosts that answer within `ns`, where the grid's links hold nothing up.
+ * (dead_ns is the launcher's, which does the same.) */
+uint64_t gci_engine_patience(const struct gci_engine *e, uint64_t ns);
 
 /* Makes progress for up to timeout_ns; the failure's status, or 0. */
 int gci_engine_progress(struct gci_engine *e, uint64_t timeout_ns);

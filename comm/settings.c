@@ -110,7 +110,7 @@ static int set_timeout(gcoll_comm *c, const char *value)
 	int rc = 0;
 
 	if (!strcmp(value, "auto"))
-		floor = gci_engine_dilated(c->engine, GCI_DEADLINE_FLOOR_NS);
+		floor = gci_engine_patience(c->engine, GCI_DEADLINE_FLOOR_NS);
 	else if (!strncmp(value, "auto:", 5))
 		rc = gci_parse_time(value + 5, &floor) || !floor;
 	else if (strcmp(value, "never") != 0)

@@ -290,8 +290,8 @@ static int make_transport(
 		reach[r] = s->ranks[r].reach;
 	config.epoch = s->epoch;
 	memcpy(tcp.secret, secret, sizeof(tcp.secret));
-	tcp.connect_timeout_ns = gci_engine_dilated(c->engine, GCI_TCP_CONNECT_NS);
-	tcp.stranger_ns = gci_engine_dilated(c->engine, GCI_TCP_STRANGER_NS);
+	tcp.connect_timeout_ns = gci_engine_patience(c->engine, GCI_TCP_CONNECT_NS);
+	tcp.stranger_ns = gci_engine_patience(c->engine, GCI_TCP_STRANGER_NS);
 	tcp.loop = w->options->uv_loop;
 	tcp.unref = 1;
 	w->listen_fd = -1;
@@ -468,7 +468,7 @@ static void leave(struct gci_engine *e)
 	gci_control_bye(e->ctl);
 	await_others(e);
 	if (!e->failure.status && !gci_control_verdict(e->ctl, &f))
-		gci_tp_stop(e->tp, gci_engine_dilated(e, STOP_WAIT));
+		gci_tp_stop(e->tp, gci_engine_patience(e, STOP_WAIT));
 }
 
 void gcoll_finalize(gcoll_comm *c)

@@ -218,11 +218,11 @@ static uint64_t grace_ns(const struct gci_placement *p)
 	return longest > MAX_GRACE_NS ? MAX_GRACE_NS : longest;
 }
 
-/* In a dilated lab what a rank says may stand in queues that drain k times more slowly. What is
- * derived from this follows: silence of data connections, keepalive. */
+/* What a rank says may stand in the links' queues, for long in a dilated lab. Half of this is when
+ * the first question goes out (keepalive), so the answer must have come in the other half. */
 static uint64_t dead_ns(const struct gci_options *o, const struct gci_placement *p)
 {
-	return (o->fast_timers ? 4 : 20) * GCI_NS_PER_S * p->grid.dilation;
+	return (o->fast_timers ? 4 : 20) * GCI_NS_PER_S + 2 * gci_grid_held_ns(&p->grid);
 }
 
 static int open_server(

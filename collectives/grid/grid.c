@@ -2,11 +2,14 @@
 #include "collectives/grid/grid.h"
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "collectives/grid/grid_impl.h"
 
 #include <inttypes.h>
 #include <string.h>
+
+#define MOST_HELD_NS (86400 * GCI_NS_PER_S)
 
 void gci_grid_free(struct gci_grid *g)
 {
@@ -91,6 +94,21 @@ uint64_t gci_grid_tini_ns(const struct gci_grid *g, int host)
 	while (host >= c->nhosts)
 		host -= c++->nhosts;
 	return c->own_tini_ns && c->own_tini_ns[host] ? c->own_tini_ns[host] : c->tini_ns;
+}
+
+uint64_t gci_grid_held_ns(const struct gci_grid *g)
+{
+	double most = 0, ns;
+	int i;
+
+	for (i = 0; i < g->nlinks; i++) {
+		const struct gci_link *l = &g->links[i];
+
+		ns = l->rate_bps ? (double)l->queue_nbytes * 8e9 / (double)l->rate_bps : 0;
+		ns += (double)l->delay_ns;
+		most = ns > most ? ns : most;
+	}
+	return 2 * (most < MOST_HELD_NS ? (uint64_t)most : MOST_HELD_NS);
 }
 
 int gci_grid_find_host(const struct gci_grid *g, const char *name)

@@ -79,6 +79,9 @@ void gci_grid_free(struct gci_grid *g);
  * digest stays, too. */
 void gci_grid_dilate(struct gci_grid *g, uint32_t k);
 
+/* The longest that a link holds up a packet and its answer, with its buffers full both ways. */
+uint64_t gci_grid_held_ns(const struct gci_grid *g);
+
 /* A digest of the grid as its file says, by which files that were made for it (parameters, tables)
  * know it again: of its clusters, hosts and links in the order of the file, whatever its layout,
  * comments and units, and however they are reached. The same before and after gci_grid_dilate(). As

@@ -376,17 +376,18 @@ static void wrong_files(void **state)
 	}
 }
 
-/* As k times slower queues may hold up what a rank says. */
-static void a_dilated_lab_has_k_times_the_patience(void **state)
+/* As full queues may hold up what a rank says: 8 s and 100 ms here, there and back. */
+static void slow_links_are_waited_for(void **state)
 {
-	const char *path = file_with("[cluster here]\nhosts = localhost\n"
-				     "[dilated]\ntimes = 12\ndigest = 0123456789abcdef\n");
+	const char *path = file_with("[cluster a]\nhosts = localhost\n[cluster b]\n"
+				     "hosts = 127.0.0.2\n[link a b]\nrate = 1Mbit\n"
+				     "queue = 1MB\ndelay = 100ms\n");
 	struct job j = {0};
 
 	(void)state;
 	job_start(&j, NULL, "--grid", path, peer(), "ok", NULL);
 	assert_int_equal(job_wait(&j), 0);
-	assert_non_null(strstr(job_out(&j), "dead 240000\n"));
+	assert_non_null(strstr(job_out(&j), "dead 52400\n"));
 	job_free(&j);
 	unlink(path);
 }
@@ -467,7 +468,7 @@ int main(void)
 		cmocka_unit_test(failure_behind_unread_output),
 		cmocka_unit_test(wrong_arguments),
 		cmocka_unit_test(wrong_files),
-		cmocka_unit_test(a_dilated_lab_has_k_times_the_patience),
+		cmocka_unit_test(slow_links_are_waited_for),
 		cmocka_unit_test(placement),
 		cmocka_unit_test(useless_measurements),
 	};
