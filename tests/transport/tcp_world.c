@@ -71,7 +71,10 @@ static void transfer_for_ever(const struct gci_tp_config *config, const struct g
 static int open_all(struct world *w, uv_loop_t *loop)
 {
 	struct gci_reach list[MAX_RANKS];
-	struct gci_tcp_config tcp = {.reach = list, .loop = loop, .stranger_ns = stranger_ns};
+	struct gci_tcp_config tcp = {.reach = list,
+		.loop = loop,
+		.stranger_ns = stranger_ns,
+		.rekey_records = world_encrypted ? 40 : 0};
 	int fds[MAX_RANKS], i, rc = 0;
 
 	for (i = 0; i < w->size && !opens_nothing; i++)
