@@ -298,6 +298,61 @@ static void test_threads(void **state)
 	unload(&l);
 }
 
+#define TIGHT_RUNS 20000
+
+/* Without a system call between two packets: CPUs meet at the clock all the time. */
+static void *work_tightly(void *arg)
+{
+	struct worker *w = arg;
+	struct __sk_buff in = {.wire_len = 1514};
+	uint8_t frame[1514];
+	LIBBPF_OPTS(bpf_test_run_opts, o, .data_in = frame, .data_size_in = sizeof(frame),
+		.ctx_in = &in, .ctx_size_in = sizeof(in), .repeat = TIGHT_RUNS);
+	int i;
+
+	make_frame(frame, sizeof(frame), "10.2.0.1");
+	for (i = 0; i < 5; i++)
+		assert_int_equal(bpf_prog_test_run_opts(w->prog, &o), 0);
+	return NULL;
+}
+
+/* What all took together is what the clock has moved on, to the nanosecond. */
+static void test_tight_threads(void **state)
+{
+	static const char *const nets[] = {"10.2.0.0/16"};
+	const uint64_t n = 5ull * THREADS * TIGHT_RUNS, bps = 8000000;
+	static struct worker w[THREADS];
+	struct gci_edt_clock clock;
+	struct loaded l;
+	uint8_t frame[1514];
+	uint64_t first;
+	uint32_t key;
+	int i;
+
+	(void)state;
+	if (!allowed)
+		skip();
+	load(&l);
+	l.tables.horizon_ns = 1000 * FOREVER;
+	key = (uint32_t)add_class(&l, "tokyo", nets, 1, bps);
+	/* A minute ahead of the present, and further with each packet. */
+	make_frame(frame, sizeof(frame), "10.2.0.1");
+	for (i = 0; i < 1000; i++)
+		send_one(l.prog, frame, 1514, 65226, 45, 0);
+	first = next_ns(&l, (int)key);
+	for (i = 0; i < THREADS; i++) {
+		w[i].prog = l.prog;
+		assert_int_equal(pthread_create(&w[i].thread, NULL, work_tightly, &w[i]), 0);
+	}
+	for (i = 0; i < THREADS; i++)
+		pthread_join(w[i].thread, NULL);
+	assert_int_equal(next_ns(&l, (int)key) - first, n * cost_ns(1514, bps));
+	assert_int_equal(bpf_map_lookup_elem(l.tables.clocks, &key, &clock), 0);
+	assert_int_equal(clock.packets, 45000 + n);
+	assert_int_equal(clock.nbytes, 65226000 + 1514 * n);
+	unload(&l);
+}
+
 /* --- classes and holders
  * --------------------------------------------------------------------------- */
 
@@ -468,6 +523,7 @@ int main(void)
 		cmocka_unit_test(test_destinations),
 		cmocka_unit_test(test_horizon),
 		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_tight_threads),
 		cmocka_unit_test(test_holders),
 		cmocka_unit_test(test_hook),
 		cmocka_unit_test(test_refused),
