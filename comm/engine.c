@@ -160,6 +160,15 @@ uint64_t gci_engine_patience(const struct gci_engine *e, uint64_t ns)
 
 /* ---- what the transport asks */
 
+/* Within a machine nothing is congested: what paces its packets, as BBR does, only sets timers and
+ * waits for them. */
+static const char *congestion_of(const struct gci_engine *e, int far)
+{
+	if (far && *e->congestion)
+		return e->congestion;
+	return e->world->topo.one_host ? "reno" : NULL;
+}
+
 static void on_link(void *user, int peer, struct gci_tp_link *out)
 {
 	struct gci_engine *e = user;
@@ -175,7 +184,7 @@ static void on_link(void *user, int peer, struct gci_tp_link *out)
 		.flight_nbytes =
 			back.stream_nbytes > f.stream_nbytes ? back.stream_nbytes : f.stream_nbytes,
 		.rtt_ns = f.rtt_ns,
-		.congestion = a != b && *e->congestion ? e->congestion : NULL,
+		.congestion = congestion_of(e, a != b),
 		/* A machine's own network does not fall silent, but drops when it is loaded. */
 		.dead_ns = t->one_host ? 0 : e->dead_ns,
 		.unchecked = e->checksum == GCI_CHECKSUM_OFF ||

@@ -261,10 +261,11 @@ static gcoll_comm *open_comm(struct gcb_pair *p)
 {
 	struct gci_tp_config config;
 	struct gci_topo topo = {0};
-	gcoll_comm *c;
+	gcoll_comm *c = NULL;
+	int rc = gci_topo_parse(&topo, grid, sizeof(grid) - 1, "two", NULL);
 
-	if (gci_topo_parse(&topo, grid, sizeof(grid) - 1, "two", NULL) ||
-		gci_comm_create(&c, p->rank, &topo, hosts)) {
+	topo.one_host = !p->veth; /* as a job on this machine would find */
+	if (rc || gci_comm_create(&c, p->rank, &topo, hosts)) {
 		gcb_pair_fail(p, "out of memory");
 		return NULL;
 	}

@@ -62,32 +62,38 @@ static void bad_arguments(void **state)
 	job_close(&j);
 }
 
-static int is_unchecked(struct gci_engine *e)
+static struct gci_tp_link link_of(struct gci_engine *e, int peer)
 {
 	struct gci_tp_config config = gci_engine_tp_config(e);
 	struct gci_tp_link link;
 
-	config.link(e, 1, &link);
-	return link.unchecked;
+	config.link(e, peer, &link);
+	return link;
 }
 
-/* Where payload has sums: by default wherever it leaves the machine. */
-static void sums_of_payload(void **state)
+/* Payload has sums by default wherever it leaves the machine, and nothing is paced within one. */
+static void links_of_one_machine(void **state)
 {
 	struct gci_engine *e;
 	struct job j;
 
 	(void)state;
-	job_open(&j, (int[]){2, 0}, 0, 1, NULL);
+	job_open(&j, (int[]){2, 1, 0}, 0, 1, NULL);
 	e = j.comm[0]->engine;
-	assert_false(is_unchecked(e));
+	assert_false(link_of(e, 1).unchecked);
+	assert_null(link_of(e, 1).congestion);
 	e->world->topo.one_host = 1;
-	assert_true(is_unchecked(e));
+	assert_true(link_of(e, 1).unchecked);
+	assert_string_equal(link_of(e, 1).congestion, "reno");
+	assert_string_equal(link_of(e, 2).congestion, "reno");
 	assert_int_equal(gcoll_comm_set(j.comm[0], "checksum", "on"), 0);
-	assert_false(is_unchecked(e));
+	assert_false(link_of(e, 1).unchecked);
+	assert_int_equal(gcoll_comm_set(j.comm[0], "congestion", "reno"), 0);
 	e->world->topo.one_host = 0;
 	assert_int_equal(gcoll_comm_set(j.comm[0], "checksum", "off"), 0);
-	assert_true(is_unchecked(e));
+	assert_true(link_of(e, 1).unchecked);
+	assert_null(link_of(e, 1).congestion);
+	assert_string_equal(link_of(e, 2).congestion, "reno");
 	job_close(&j);
 }
 
@@ -466,7 +472,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bad_arguments),
-		cmocka_unit_test(sums_of_payload),
+		cmocka_unit_test(links_of_one_machine),
 		cmocka_unit_test(outside_of_a_job),
 		cmocka_unit_test(bad_environment),
 		cmocka_unit_test(counts_that_do_not_fit),
