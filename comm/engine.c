@@ -55,6 +55,7 @@ void gci_engine_free(struct gci_engine *e)
 	/* Requests that nobody waited for belong to the caller still; their memory is ours. */
 	while (!gci_list_empty(&e->requests))
 		gci_req_drop(gci_container(e->requests.next, gcoll_req, link));
+	gci_reqs_free(e);
 	gci_sched_cache_forget(&e->cache, NULL);
 	while (!gci_list_empty(&e->comms))
 		gci_comm_drop(gci_container(e->comms.next, gcoll_comm, link));

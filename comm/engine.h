@@ -82,10 +82,12 @@ struct gci_engine {
 	const struct gci_run_trace *trace; /* of all steps, comm/run.h; NULL: none */
 
 	struct gci_list requests; /* all that are not freed, gcoll_req.link */
-	uint32_t active;          /* of them under way */
-	uint64_t nended;          /* so far */
-	struct gci_list untold;   /* over, but their callback was not called: gcoll_req.untold */
-	int telling;              /* a callback is being called, by this thread: */
+	struct gcoll_req *spare;  /* freed ones of messages, the next one in `link.next` */
+	unsigned nspare;
+	uint32_t active;        /* of them under way */
+	uint64_t nended;        /* so far */
+	struct gci_list untold; /* over, but their callback was not called: gcoll_req.untold */
+	int telling;            /* a callback is being called, by this thread: */
 	pthread_t teller;
 
 	struct gci_thread *thread; /* comm/thread.h; NULL: the program's calls make progress */

@@ -6,15 +6,55 @@
 #include "comm/loop.h"
 
 #include <stdio.h>
+#include <string.h>
+
+#define MOST_SPARE   16
+#define SPARE_NBYTES 512 /* at most: messages, which come and go often */
+
+static gcoll_req *take_spare(struct gci_engine *e, size_t size)
+{
+	gcoll_req *r = e->spare;
+
+	if (!r || r->size != size)
+		return NULL;
+	e->spare = (gcoll_req *)r->link.next;
+	e->nspare--;
+	memset(r, 0, size);
+	return r;
+}
+
+static void put_away(struct gci_engine *e, gcoll_req *r)
+{
+	if (r->size > SPARE_NBYTES || e->nspare == MOST_SPARE) {
+		gci_free(r);
+		return;
+	}
+	r->link.next = (struct gci_list *)e->spare;
+	e->spare = r;
+	e->nspare++;
+}
+
+void gci_reqs_free(struct gci_engine *e)
+{
+	while (e->spare) {
+		gcoll_req *r = e->spare;
+
+		e->spare = (gcoll_req *)r->link.next;
+		gci_free(r);
+	}
+}
 
 int gci_req_create(gcoll_comm *c, const struct gci_req_ops *ops, size_t size, gcoll_req **req)
 {
-	gcoll_req *r = gci_calloc(1, size);
+	gcoll_req *r = take_spare(c->engine, size);
 
+	if (!r)
+		r = gci_calloc(1, size);
 	*req = r;
 	if (!r)
 		return gci_req_error(c->engine, gci_engine_nomem(c->engine));
 	r->ops = ops;
+	r->size = size;
 	r->comm = c;
 	c->nrequests++;
 	gci_list_push(&c->engine->requests, &r->link);
@@ -31,7 +71,7 @@ void gci_req_drop(gcoll_req *r)
 	c->nrequests--;
 	gci_list_del(&r->untold);
 	gci_list_del(&r->link);
-	gci_free(r);
+	put_away(c->engine, r);
 }
 
 /* Other ranks wait for this operation: they must learn that it will not come. */

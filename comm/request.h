@@ -26,6 +26,7 @@ struct gci_req_ops {
 struct gcoll_req {
 	const struct gci_req_ops *ops;
 	gcoll_comm *comm;
+	size_t size;
 	struct gci_list link; /* engine->requests, in the order they were begun */
 	int persistent, blocking;
 	int active; /* begun and not waited for */
@@ -64,6 +65,9 @@ void gci_req_end(gcoll_req *r, int status);
 
 /* Frees it whatever its state. */
 void gci_req_drop(gcoll_req *r);
+
+/* What is kept of freed ones. */
+void gci_reqs_free(struct gci_engine *e);
 
 /* The one that has been under way for longest. */
 void gci_req_name_oldest(const struct gci_engine *e, char out[GCI_SIGNATURE_NBYTES]);
