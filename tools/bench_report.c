@@ -186,8 +186,8 @@ void gct_bench_print_footer(const struct gct_bench *b, const struct gct_bench_re
 	printf("\nfirst: the row's first operation; connections are new where neither rows before,"
 	       "\nstart signals nor warming up needed them; x lim: median over limit; WAN: what the"
 	       "\nalgorithm moves between clusters, per operation; seen: by the WAN interfaces'"
-	       "\ncounters, of that; resent: TCP segments that were sent again%s, in all warm"
-	       "\niterations. Every result was verified on every rank\n",
+	       "\ncounters, of that; resent: TCP segments sent again%s, in all"
+	       "\nwarm iterations\nevery result was verified on every rank\n",
 		b->comm->topo.nclusters > 1 ? " between clusters" : "");
 	if (late)
 		printf("some ranks began more than a tenth of the operation's time late: their "
