@@ -90,6 +90,8 @@ static void run_job(const struct gci_job *job, const int fds[3])
 		putenv(job->env[i]);
 	setenv("GRIDCOLL_LAB", GCI_GUEST_LAB, 1);
 	setenv("TMPDIR", "/run/tmp", 1);
+	/* Sockets on the host's disks cannot be connected to from here. */
+	setenv("XDG_RUNTIME_DIR", "/run/tmp", 1);
 	execvp(job->argv[0], job->argv);
 	fprintf(stderr, "gridcoll lab: %s: %s\n", job->argv[0], strerror(errno));
 	_exit(errno == ENOENT ? 127 : 126);
