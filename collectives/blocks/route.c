@@ -121,14 +121,21 @@ uint64_t gci_wan_in_flight(const struct gci_coll *c, int from, int to)
 	return (uint64_t)((unsigned __int128)bps * ns / 8 / GCI_NS_PER_S / c->esize) + 1;
 }
 
-struct gci_route_segments gci_route_segments(const struct gci_coll *c)
+struct gci_route_segments gci_route_segments_of(const struct gci_coll *c, uint64_t segment)
 {
 	struct gci_coll cut = *c;
-	uint64_t n = (unsigned)c->topo->nranks;
 
-	if (!cut.segment)
-		cut.segment = gci_pipeline_segment(c, c->counts ? gci_total(c) : c->count * n);
-	return (struct gci_route_segments){cut.segment, gci_nsegments_of(&cut)};
+	cut.segment = segment;
+	return (struct gci_route_segments){segment, gci_nsegments_of(&cut)};
+}
+
+struct gci_route_segments gci_route_segments(const struct gci_coll *c)
+{
+	uint64_t n = (unsigned)c->topo->nranks, segment = c->segment;
+
+	if (!segment)
+		segment = gci_pipeline_segment(c, c->counts ? gci_total(c) : c->count * n);
+	return gci_route_segments_of(c, segment);
 }
 
 void gci_turn(struct gci_turns *t, uint64_t elements)

@@ -57,6 +57,9 @@ struct gci_route_segments {
 
 struct gci_route_segments gci_route_segments(const struct gci_coll *c);
 
+/* The same, of so many elements each. */
+struct gci_route_segments gci_route_segments_of(const struct gci_coll *c, uint64_t segment);
+
 /* Number of segment q of rank r's block in tags. */
 static inline uint32_t gci_route_number(const struct gci_route_segments *s, int rank, uint64_t q)
 {

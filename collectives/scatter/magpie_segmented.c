@@ -16,12 +16,10 @@
 
 static struct gci_route_segments segments_of(const struct gci_coll *c, const struct gci_plogp *p)
 {
-	struct gci_coll cut = *c;
 	struct gci_magpie m;
 
 	gci_magpie_init(&m, p);
-	cut.segment = gci_magpie_segment(&m, c);
-	return (struct gci_route_segments){cut.segment, gci_nsegments_of(&cut)};
+	return gci_route_segments_of(c, gci_magpie_segment(&m, c));
 }
 
 /* Segment q of all blocks, cluster after cluster in turns, the root's own last in each turn. */
