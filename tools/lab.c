@@ -31,15 +31,10 @@ static int lab_plan(int argc, char **argv)
 	struct gci_error e = {0};
 	struct gci_buf text = {0};
 	struct gci_grid g;
-	int rc = lab_parse(&o, argc, argv, 1, usage);
+	int rc = lab_parse_grid(&o, argc, argv, usage, &g);
 
 	if (rc)
 		return rc - 1;
-	rc = lab_nothing_more(o.command, usage);
-	if (!rc)
-		rc = lab_load_grid(&o, &g);
-	if (rc)
-		return rc;
 	if (gci_lab_plan_make(&plan, &g, o.dilation, &e)) {
 		rc = lab_complain(&e);
 	} else {

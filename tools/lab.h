@@ -28,6 +28,10 @@ int lab_nothing_more(char **rest, const char *usage);
 /* Reads the grid file and dilates it; complains. 0 or an exit status. */
 int lab_load_grid(struct lab_options *o, struct gci_grid *g);
 
+/* All of these, for verbs that take a grid and nothing more. 0, or an exit status + 1. */
+int lab_parse_grid(
+	struct lab_options *o, int argc, char **argv, const char *usage, struct gci_grid *g);
+
 /* The command with the environment it is to have. Free with gci_job_free. */
 int lab_make_job(const struct lab_options *o, struct gci_job *job, struct gci_error *e);
 

@@ -149,6 +149,19 @@ int lab_load_grid(struct lab_options *o, struct gci_grid *g)
 	return GCT_OK;
 }
 
+int lab_parse_grid(
+	struct lab_options *o, int argc, char **argv, const char *usage, struct gci_grid *g)
+{
+	int rc = lab_parse(o, argc, argv, 1, usage);
+
+	if (rc)
+		return rc;
+	rc = lab_nothing_more(o->command, usage);
+	if (!rc)
+		rc = lab_load_grid(o, g);
+	return rc ? rc + 1 : 0;
+}
+
 /* What the machine has to spare, by /proc/meminfo. */
 static uint64_t available_nbytes(void)
 {

@@ -22,15 +22,10 @@ int lab_up(int argc, char **argv)
 	struct gci_error e = {0};
 	struct gci_host h;
 	struct gci_grid g;
-	int rc = lab_parse(&o, argc, argv, 1, usage);
+	int rc = lab_parse_grid(&o, argc, argv, usage, &g);
 
 	if (rc)
 		return rc - 1;
-	rc = lab_nothing_more(o.command, usage);
-	if (!rc)
-		rc = lab_load_grid(&o, &g);
-	if (rc)
-		return rc;
 	switch (lab_choose(&o, &e)) {
 	case LAB_HOST:
 		if (!gci_host_up(&h, &g, o.dilation, 1, &e)) {
