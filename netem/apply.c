@@ -82,13 +82,3 @@ int gci_lab_apply(const struct gci_lab_plan *plan, struct gci_error *e)
 	close(home);
 	return rc;
 }
-
-int gci_lab_remove(const struct gci_lab_plan *plan, struct gci_error *e)
-{
-	int rc = 0;
-	size_t i;
-
-	for (i = 0; i < plan->nnetns; i++)
-		rc = gci_netns_remove(plan->netns[i], rc ? NULL : e) && !rc ? GCOLL_ERR_SYS : rc;
-	return rc;
-}

@@ -13,9 +13,6 @@ int gci_lab_apply(const struct gci_lab_plan *plan, struct gci_error *e);
  * A software bridge needs a moment before it forwards. */
 int gci_lab_wait(const struct gci_lab_plan *plan, uint64_t timeout_ns, struct gci_error *e);
 
-/* Takes down all that was made, as far as it goes; the first failure in `e`. */
-int gci_lab_remove(const struct gci_lab_plan *plan, struct gci_error *e);
-
 /* Runs a program found in PATH or an sbin directory, with `input` (may be NULL) as its standard
  * input. GCOLL_ERR_* with the first line it complained in, if it fails. */
 int gci_lab_tool_run(const char *const *argv, const char *input, struct gci_error *e);

@@ -192,7 +192,8 @@ void gci_bridge_send(struct gci_builder *b, const struct gci_bridge *x, const st
 	}
 }
 
-struct gci_range gci_bridge_range(const struct gci_bridge *x)
+/* Of what this rank takes, as parts [a, z); none: a = z. */
+static struct gci_range range_here(const struct gci_bridge *x)
 {
 	const struct gci_bank *bank = &x->to;
 	struct gci_range r = {0, 0}, mine;
@@ -207,7 +208,7 @@ struct gci_range gci_bridge_range(const struct gci_bridge *x)
 int gci_bridge_next(
 	const struct gci_bridge *x, int *i, int *peer, uint32_t *tag, struct gci_slice *what)
 {
-	struct gci_range r = gci_bridge_range(x);
+	struct gci_range r = range_here(x);
 	struct gci_slice mine = gci_parts_slice(&x->to.p, GCI_OUT, r.a, r.z);
 	int first, end;
 

@@ -50,11 +50,9 @@ uint64_t gci_bridge_forward(struct gci_builder *b, const struct gci_bridge *x,
 void gci_bridge_send(struct gci_builder *b, const struct gci_bridge *x, const struct gci_stage *s,
 	uint64_t forwarded, uint32_t phase);
 
-/* On the receiving side: the range that this rank takes, as parts [a, z); none: a = z. */
-struct gci_range gci_bridge_range(const struct gci_bridge *x);
-
-/* One after the other, the messages that make it up: the sender, the tag, and what of the vector
- * there is in it. Begin with *i = 0; 0 when there are no more. */
+/* On the receiving side, one after the other, the messages that make up what this rank takes: the
+ * sender, the tag, and what of the vector there is in it. Begin with *i = 0; 0 when there are no
+ * more. */
 int gci_bridge_next(
 	const struct gci_bridge *x, int *i, int *peer, uint32_t *tag, struct gci_slice *what);
 

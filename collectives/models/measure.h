@@ -105,7 +105,6 @@ int gci_measure_next(struct gci_measure *m, struct gci_trial *t);
 /* Its times, trial.reps of them; and how long all of it took, waiting for each other included. */
 void gci_measure_done(struct gci_measure *m, const struct gci_trial_time *times, uint64_t took_ns);
 
-uint64_t gci_measure_latency_ns(const struct gci_measure *m);
 uint64_t gci_measure_gap_ns(const struct gci_measure *m, const struct gci_measure_point *p);
 
 /* Latency and points (new memory) into `l`, all else in it stays. 0, GCOLL_ERR_NOMEM, or

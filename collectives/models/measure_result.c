@@ -18,7 +18,7 @@ uint64_t gci_measure_gap_of(const struct gci_measure *m, uint64_t rtt_ns)
 	return rtt_ns > empty ? rtt_ns - empty + m->gap_ns : m->gap_ns;
 }
 
-uint64_t gci_measure_latency_ns(const struct gci_measure *m)
+static uint64_t latency_ns(const struct gci_measure *m)
 {
 	uint64_t half = (m->npoints ? m->points[0].rtt.ns : m->row_ns[0]) / 2;
 
@@ -87,7 +87,7 @@ int gci_measure_result(const struct gci_measure *m, struct gci_params_link *l)
 	if (!l->points)
 		return GCOLL_ERR_NOMEM;
 	l->npoints = m->npoints;
-	l->latency_ns = gci_measure_latency_ns(m);
+	l->latency_ns = latency_ns(m);
 	for (i = 0; i < m->npoints; i++) {
 		uint64_t gap = gci_measure_gap_ns(m, &m->points[i]), late = recv_ns(m, i);
 		uint64_t busy = m->points[i].send.ns;

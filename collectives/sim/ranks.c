@@ -22,7 +22,9 @@ static int make_messages(struct gci_sim *m, int dst, uint32_t window)
 	return -1;
 }
 
-struct gci_sim_message *gci_sim_message(struct gci_sim *m, int rank, uint32_t window, uint32_t step)
+/* The message that this step of this rank takes part in, made if need be; NULL: out of memory. */
+static struct gci_sim_message *message_of(
+	struct gci_sim *m, int rank, uint32_t window, uint32_t step)
 {
 	const struct gci_shape *s = &m->shapes[m->shape_of[window]];
 	const struct gci_step *p = &s->sched[rank].steps[step];
@@ -75,7 +77,7 @@ static uint64_t local_ns(const struct gci_sim *m, uint64_t length)
 
 static void start_send(struct gci_sim *m, int rank, uint32_t window, uint32_t step)
 {
-	struct gci_sim_message *msg = gci_sim_message(m, rank, window, step);
+	struct gci_sim_message *msg = message_of(m, rank, window, step);
 	uint64_t ns = msg ? compute(m, rank, gci_sim_send_ns(m, msg)) : 0;
 
 	if (!msg)
@@ -92,7 +94,7 @@ static void start_send(struct gci_sim *m, int rank, uint32_t window, uint32_t st
 
 static void start_recv(struct gci_sim *m, int rank, uint32_t window, uint32_t step)
 {
-	struct gci_sim_message *msg = gci_sim_message(m, rank, window, step);
+	struct gci_sim_message *msg = message_of(m, rank, window, step);
 
 	if (msg)
 		gci_sim_ask(m, msg);

@@ -138,10 +138,6 @@ void gci_shape_free(struct gci_shape *s, int nranks);
 
 /* ---- ranks.c */
 
-/* The message that this step of this rank takes part in, made if need be; NULL: out of memory. */
-struct gci_sim_message *gci_sim_message(
-	struct gci_sim *m, int rank, uint32_t window, uint32_t step);
-
 void gci_sim_start_windows(struct gci_sim *m, int rank);
 void gci_sim_done(struct gci_sim *m, int rank, uint32_t window, uint32_t step);
 

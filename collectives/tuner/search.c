@@ -77,23 +77,6 @@ void gci_search_result_free(struct gci_search_result *r)
 	memset(r, 0, sizeof(*r));
 }
 
-const struct gci_tried *gci_search_best_of(
-	const struct gci_search_result *r, const struct gci_candidate *method)
-{
-	const struct gci_tried *best = NULL;
-	size_t i;
-
-	for (i = 0; i < r->ntried; i++) {
-		struct gci_candidate how = r->tried[i].how;
-
-		how.segment_nbytes = method->segment_nbytes;
-		if (gci_candidate_same(&how, method) && r->tried[i].ns != GCI_NEVER &&
-			(!best || r->tried[i].ns < best->ns))
-			best = &r->tried[i];
-	}
-	return best;
-}
-
 int gci_search_exhaustive(const struct gci_search *s, struct gci_search_result *r)
 {
 	struct gci_asking a = gci_asking_begin(s, r);

@@ -106,8 +106,4 @@ int gci_tree_path(const struct gci_algorithm *a, const struct gci_coll *c, int *
 
 void gci_search_result_free(struct gci_search_result *r);
 
-/* The best of the segments tried with this method; NULL: none could run. */
-const struct gci_tried *gci_search_best_of(
-	const struct gci_search_result *r, const struct gci_candidate *method);
-
 #endif
