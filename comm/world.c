@@ -2,9 +2,9 @@
  * gcoll_init and gcoll_finalize: a communicator of all ranks, from the launcher's environment. */
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/units.h"
 #include "comm/comm.h"
 #include "comm/done.h"
+#include "comm/environment.h"
 #include "comm/loop.h"
 #include "comm/message.h"
 #include "comm/pacing.h"
@@ -12,11 +12,8 @@
 #include "comm/telemetry.h"
 #include "comm/thread.h"
 #include "transport/own.h"
-#include "transport/path.h"
-#include "transport/sockopt.h"
 #include "transport/tcp.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,121 +33,6 @@ struct gci_world {
 	struct gci_own own; /* where we listen */
 	int listen_fd;
 };
-
-struct environment {
-	int rank, size;
-	const char *rendezvous;
-	uint8_t secret[GCI_SECRET_NBYTES];
-	struct gci_ports ports;
-	enum gci_data_path data_path;
-	enum gci_pace_how pace;
-	enum gci_security security;
-	int control_tls;        /* to the launcher */
-	const char *congestion; /* "": the kernel's */
-};
-
-static int number(const char *name, uint64_t max, uint64_t *out, struct gci_error *e)
-{
-	const char *s = getenv(name);
-
-	if (s && !gci_parse_uint(s, max, out))
-		return 0;
-	return gci_error_set(e, GCOLL_ERR_INVAL, "%s=%s, expected a number of at most %llu", name,
-		s ? s : "(not set)", (unsigned long long)max);
-}
-
-static int read_secret(int fd, uint8_t *secret, struct gci_error *e)
-{
-	size_t have = 0;
-
-	while (have < GCI_SECRET_NBYTES) {
-		ssize_t n = read(fd, secret + have, GCI_SECRET_NBYTES - have);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return gci_error_set(e, GCOLL_ERR_INVAL,
-				"GRIDCOLL_SECRET_FD: the job's secret cannot be read (was it read "
-				"before? gcoll_init joins once per process)");
-		have += (size_t)n;
-	}
-	close(fd);
-	unsetenv("GRIDCOLL_SECRET_FD"); /* the number may soon be another file's */
-	return 0;
-}
-
-static int read_port_range(struct environment *env, struct gci_error *e)
-{
-	const char *s = getenv("GRIDCOLL_PORT_RANGE");
-
-	if (s && *s && gci_parse_ports(s, &env->ports))
-		return gci_error_set(e, GCOLL_ERR_INVAL,
-			"GRIDCOLL_PORT_RANGE=%s, expected " GCI_PORTS_EXPECTED, s);
-	return 0;
-}
-
-static int read_data_path(struct environment *env, struct gci_error *e)
-{
-	const char *s = getenv("GRIDCOLL_DATA_PATH");
-
-	if (s && *s && gci_data_path_parse(s, &env->data_path))
-		return gci_error_set(e, GCOLL_ERR_INVAL,
-			"GRIDCOLL_DATA_PATH=%s, expected " GCI_DATA_PATH_EXPECTED, s);
-	return 0;
-}
-
-static int read_pace(struct environment *env, struct gci_error *e)
-{
-	const char *s = getenv("GRIDCOLL_PACE");
-
-	if (s && *s && gci_pace_parse(s, &env->pace))
-		return gci_error_set(
-			e, GCOLL_ERR_INVAL, "GRIDCOLL_PACE=%s, expected " GCI_PACE_EXPECTED, s);
-	return 0;
-}
-
-static int read_security(struct environment *env, struct gci_error *e)
-{
-	const char *s = getenv("GRIDCOLL_SECURITY");
-
-	if (s && *s && gci_security_parse(s, &env->security))
-		return gci_error_set(e, GCOLL_ERR_INVAL,
-			"GRIDCOLL_SECURITY=%s, expected " GCI_SECURITY_EXPECTED, s);
-	return 0;
-}
-
-static int read_congestion(struct environment *env, struct gci_error *e)
-{
-	struct gci_error why = {0};
-
-	env->congestion = getenv("GRIDCOLL_CONGESTION");
-	if (!env->congestion || !strcmp(env->congestion, "default"))
-		env->congestion = "";
-	if (!*env->congestion || !gci_sockopt_congestion(env->congestion, &why))
-		return 0;
-	return gci_error_set(e, why.status, "GRIDCOLL_CONGESTION: %.400s, or default", why.text);
-}
-
-static int read_environment(struct environment *env, struct gci_error *e)
-{
-	uint64_t rank = 0, size = 0, fd = 0;
-
-	env->rendezvous = getenv("GRIDCOLL_RENDEZVOUS");
-	if (!env->rendezvous || !getenv("GRIDCOLL_RANK"))
-		return gci_error_set(e, GCOLL_ERR_NOLAUNCHER,
-			"not started by gridcoll-run: GRIDCOLL_RANK and GRIDCOLL_RENDEZVOUS are "
-			"not set");
-	if (number("GRIDCOLL_SIZE", GCI_CTL_MAX_RANKS, &size, e) ||
-		number("GRIDCOLL_RANK", size ? size - 1 : 0, &rank, e) ||
-		number("GRIDCOLL_SECRET_FD", 65535, &fd, e) || read_port_range(env, e) ||
-		read_data_path(env, e) || read_security(env, e) || read_congestion(env, e) ||
-		read_pace(env, e))
-		return e->status;
-	env->control_tls = getenv("GRIDCOLL_CONTROL_TLS") != NULL;
-	env->rank = (int)rank;
-	env->size = (int)size;
-	return read_secret((int)fd, env->secret, e);
-}
 
 static void on_verdict(void *user)
 {
@@ -181,7 +63,7 @@ static void on_watch(void *user, const struct gci_ctl_watch *m)
 	gci_telemetry_watch(&w->telemetry, m);
 }
 
-static int join(struct gci_world *w, const struct environment *env, struct gci_error *e)
+static int join(struct gci_world *w, const struct gci_environment *env, struct gci_error *e)
 {
 	struct gci_ctl_hello hello = {.version = GCI_CTL_VERSION, .rank = (uint32_t)env->rank};
 	char ip[GCI_ADDRESS_TEXT];
@@ -349,7 +231,7 @@ static unsigned lanes(const struct gci_world *w, int a, int b)
 	return gci_reach_lanes(&ranks[a < b ? a : b].reach, &ranks[a < b ? b : a].reach);
 }
 
-static int build(struct gci_world *w, const struct environment *env, struct gci_error *e)
+static int build(struct gci_world *w, const struct gci_environment *env, struct gci_error *e)
 {
 	struct gci_topo topo = {0};
 	gcoll_comm *c = NULL;
@@ -406,7 +288,7 @@ int gcoll_init(gcoll_comm **world)
 int gcoll_init_options(gcoll_comm **world, const struct gcoll_options *options)
 {
 	static const struct gcoll_options none = {0};
-	struct environment env = {0};
+	struct gci_environment env = {0};
 	struct gci_error e = {0};
 	struct gci_world *w;
 	int rc;
@@ -421,7 +303,7 @@ int gcoll_init_options(gcoll_comm **world, const struct gcoll_options *options)
 		return gci_comm_error(GCOLL_ERR_INVAL,
 			"this process has called gcoll_init before; it can join its job once");
 	gci_log_init(NULL);
-	rc = read_environment(&env, &e);
+	rc = gci_environment_read(&env, &e);
 	if (rc)
 		return gci_comm_error(rc, "%s", e.text);
 	__atomic_store_n(&joined, 1, __ATOMIC_RELEASE);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ * What the launcher tells a rank when it starts it: GRIDCOLL_* in the environment, and the job's
+ * secret in a pipe.
+ *
+ *	struct gci_environment env = {0};
+ *
+ *	rc = gci_environment_read(&env, &e);
+ *	...
+ *	explicit_bzero(&env.secret, sizeof(env.secret)); */
+#ifndef GCI_COMM_ENVIRONMENT_H
+#define GCI_COMM_ENVIRONMENT_H
+
+#include "base/error.h"
+#include "base/units.h"
+#include "shaping/ladder.h"
+#include "transport/derive.h"
+#include "transport/security.h"
+#include "transport/transport.h"
+struct gci_environment {
+	int rank, size;
+	const char *rendezvous;
+	uint8_t secret[GCI_SECRET_NBYTES];
+	struct gci_ports ports;
+	enum gci_data_path data_path;
+	enum gci_pace_how pace;
+	enum gci_security security;
+	int control_tls;        /* to the launcher */
+	const char *congestion; /* "": the kernel's */
+};
+
+/* GCOLL_ERR_NOLAUNCHER where no launcher has started this process; GCOLL_ERR_INVAL names what is
+ * wrong, and what was expected. The secret can be read once. */
+int gci_environment_read(struct gci_environment *env, struct gci_error *e);
+
+#endif
