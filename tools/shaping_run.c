@@ -20,14 +20,14 @@
 
 static const char help[] =
 	"usage: gridcoll shape run --to NETWORK [options] -- COMMAND [ARGUMENT...]\n"
-	"Runs COMMAND. Connections that it and what it starts open to the NETWORKs, or accept\n"
-	"from them, get these settings from the kernel, before their first data:\n"
+	"Runs COMMAND. Connections that it and what it starts open to the NETWORKs, or\n"
+	"accept from them, get these settings from the kernel, before their first data:\n"
 	"  -t, --to NETWORK            e.g. 10.2.0.0/16; may be given several times\n"
 	"  -c, --congestion NAME       congestion control, e.g. bbr\n"
 	"  -w, --initial-window N      packets that are sent without an answer at first\n"
 	"  -r, --rto-min TIME          the least retransmission time-out, at most 200ms\n"
 	"  -p, --pacing RATE           the most of one connection, e.g. 500Mbit\n"
-	"  -l, --list                  in the end, each connection with what it sent again\n"
+	"  -l, --list                  in the end, each connection, what it sent again\n"
 	"  -h, --help                  this text\n"
 	"Needs root and cgroups of version 2. The exit status is COMMAND's.\n";
 
