@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "comm/comm.h"
+#include "comm/thread.h"
 #include "tools/cp.h"
 
 #include <errno.h>
@@ -151,8 +152,12 @@ static int collect(gcoll_req **ring, uint64_t *ended, uint64_t started, struct g
 static void wait_for_something(struct mover *v, struct gci_error *e)
 {
 	struct gci_engine *engine = v->m->comm->engine;
+	int rc;
 
-	if (!gci_engine_progress(engine, LOOK_EVERY))
+	gci_enter(engine); /* connections may be warming up (comm/warm.h) */
+	rc = gci_engine_progress(engine, LOOK_EVERY);
+	gci_leave(engine);
+	if (!rc)
 		return;
 	gci_engine_await_verdict(engine, GCI_NEVER);
 	gci_error_set(e, engine->failure.status, "%s", engine->failure.text);
