@@ -298,7 +298,7 @@ static void test_threads(void **state)
 	unload(&l);
 }
 
-#define TIGHT_RUNS 20000
+#define TIGHT_RUNS 100000
 
 /* Without a system call between two packets: CPUs meet at the clock all the time. */
 static void *work_tightly(void *arg)
