@@ -181,16 +181,18 @@ void gci_warm_begin(struct gci_engine *e)
 
 	if (!w || w->begun || w->quit || w->off)
 		return;
-	w->quit = copy_world(w) != 0;
-	if (w->quit)
+	if (copy_world(w)) {
+		w->quit = 1;
 		return;
+	}
 	e->started = 1;
 	/* Signals are for the threads of the program. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	w->begun = !pthread_create(&w->id, NULL, warm_up, w);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	w->quit = !w->begun;
+	if (!w->begun)
+		w->quit = 1; /* nobody else reads it */
 }
 
 void gci_warm_close(struct gci_engine *e)
