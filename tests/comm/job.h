@@ -9,9 +9,11 @@
 #ifdef __SANITIZE_THREAD__
 #define JOB_COUNT      100007
 #define JOB_COUNT_TEXT "100007"
+#define JOB_TABLE_TEXT "524288" /* what a table has nearest to so many elements of 4 bytes */
 #else
 #define JOB_COUNT      300007
 #define JOB_COUNT_TEXT "300007"
+#define JOB_TABLE_TEXT "1048576"
 #endif
 
 #endif

@@ -310,10 +310,9 @@ static void rank_0_records_the_run(void **state)
 	assert_true(fread(text, 1, sizeof(text) - 1, f) > 0);
 	fclose(f);
 	unlink(path);
-	/* 300,007 elements of 4 bytes are nearest to 1 MiB. */
 	assert_string_equal(text, "{\"version\": 1, \"lost\": 0, \"operations\": [\n"
 				  " {\"operation\": \"bcast\", \"ranks\": 4, "
-				  "\"nbytes\": 1048576, \"calls\": 1}]}\n");
+				  "\"nbytes\": " JOB_TABLE_TEXT ", \"calls\": 1}]}\n");
 }
 
 int main(void)
