@@ -193,7 +193,7 @@ static void blame_silent(struct gci_rdv *r, uint64_t now_ns, struct gci_rdv_verd
 		gci_ranklist(list, n, r->config.names, v->who);
 	v->status = GCOLL_ERR_PEER;
 	snprintf(v->cause, sizeof(v->cause), "no sign of life for %g s (%s, or %s stopped)",
-		(double)r->config.dead_ns / (double)GCI_NS_PER_S,
+		(double)(r->config.dead_ns / (GCI_NS_PER_S / 10)) / 10,
 		n > 1 ? "their hosts or their network link are down"
 		      : "its host or its network link is down",
 		n > 1 ? "they are" : "it is");
