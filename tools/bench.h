@@ -85,8 +85,8 @@ int gct_bench_buffers(struct gct_bench *b, uint64_t nbytes);
 /* And leaves the job. */
 void gct_bench_close(struct gct_bench *b);
 
-/* True if the WAN interfaces counted what the schedules move, within `percent`; also where nothing
- * was counted. */
+/* True if the WAN interfaces counted what the schedules move, within `percent` and what was sent
+ * again; also where nothing was counted. */
 int gct_bench_wan_fits(const struct gct_bench_result *r, uint64_t percent);
 
 /* One operation of r->kind on so many bytes (a vector, all blocks, or one rank's send buffer):
