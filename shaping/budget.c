@@ -13,7 +13,8 @@ uint64_t gci_budget_sender(const struct gci_budget *b, unsigned senders)
 		bps = b->given_bps / n;
 		return bps ? bps : 1;
 	}
-	if (!b->link_bps || !b->nic_bps || b->nic_bps <= b->link_bps / n)
+	/* One that sends alone finds the link's rate as TCP does. */
+	if (n < 2 || !b->link_bps || !b->nic_bps || b->nic_bps <= b->link_bps / n)
 		return 0;
 	bps = b->link_bps / 100 * (100 - GCI_BUDGET_SPARE_PERCENT) / n;
 	return bps ? bps : 1;

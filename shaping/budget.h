@@ -35,8 +35,8 @@ struct gci_budget {
 	uint64_t nic_bps;  /* of each host that sends */
 };
 
-/* What each of `senders` may send, if pacing is of use: where a budget was given, or where together
- * they could send more than the link carries. 0: it is not. */
+/* What each of `senders` may send, if pacing is of use: where a budget was given, or where several
+ * together could send more than the link carries. 0: it is not. */
 uint64_t gci_budget_sender(const struct gci_budget *b, unsigned senders);
 
 /* Of a host with `ranks` senders on it. */

@@ -23,6 +23,11 @@ static void a_sender_has_its_part(void **state)
 	assert_int_equal(gci_budget_sender(&b, 10), 0);
 	assert_int_equal(gci_budget_sender(&b, 11), 9600000000ull / 11);
 	assert_int_equal(gci_budget_sender(&b, 16), 600000000);
+	/* One alone finds a slow link's rate as TCP does. */
+	b = (struct gci_budget){.link_bps = GBIT / 100, .nic_bps = GBIT};
+	assert_int_equal(gci_budget_sender(&b, 1), 0);
+	assert_int_equal(gci_budget_sender(&b, 2), GBIT / 100 * 96 / 200);
+	b = (struct gci_budget){.link_bps = 10 * GBIT, .nic_bps = GBIT};
 	/* A budget holds however few there are, and to the full. */
 	b.given_bps = 4 * GBIT;
 	assert_int_equal(gci_budget_sender(&b, 1), 4 * GBIT);
