@@ -60,14 +60,16 @@ static int is_counted(const struct gci_op *op)
 static int is_long(const struct gci_op *op)
 {
 	const struct gci_coll *c = &op->coll;
+	uint64_t blocks = gci_kind_has_vector(c->kind) ? 1 : (unsigned)c->topo->nranks;
 
-	return c->counts || c->count >= LEAST_NBYTES / (c->esize ? c->esize : 1);
+	return c->counts || c->count >= LEAST_NBYTES / blocks / (c->esize ? c->esize : 1);
 }
 
 /* Operations of one communicator have the same senders, or few others; two communicators may have
  * different ones. Those without a number of senders count where a budget must hold. */
 static int count_senders(const struct gci_engine *e, int to, int strict)
 {
+	const struct gci_topo *t = &e->world->topo;
 	const struct gci_list *c, *o;
 	int all = 0;
 
@@ -78,6 +80,10 @@ static int count_senders(const struct gci_engine *e, int to, int strict)
 		gci_list_each (o, &comm->ops) {
 			const struct gci_op *op = gci_container(o, struct gci_op, link);
 			int n = is_long(op) && (strict || is_counted(op)) ? senders_of(op, to) : 0;
+
+			/* Others of the cluster may be at work in communicators of theirs. */
+			if (n && strict && comm->size < e->size)
+				n = gci_topo_size(t, t->cluster[e->rank]);
 
 			most = n > most ? n : most;
 		}
@@ -133,6 +139,7 @@ static int choose(struct gci_engine *e, struct gci_error *error)
 {
 	struct gci_pacing *p = e->pacing;
 	struct gci_ladder_facts facts;
+	enum gci_pace_how holds;
 	char why[GCI_LADDER_WHY];
 	int rc;
 
@@ -140,11 +147,13 @@ static int choose(struct gci_engine *e, struct gci_error *error)
 	/* Whether it is to be had, only trying tells. */
 	if (p->how == GCI_PACE_EDT)
 		try_edt(e, &facts);
+	rc = gci_ladder_choose(p->how, &facts, &holds, why, error);
+	if (rc)
+		return rc;
+	p->holds = holds;
 	gci_pacing_host_close(p->host);
 	p->host = NULL;
-	rc = gci_ladder_choose(p->how, &facts, &p->holds, why, error);
-	if (!rc)
-		rc = take_host(e, facts.device, error);
+	rc = take_host(e, facts.device, error);
 	if (rc)
 		return rc;
 	p->chosen = 1;
@@ -252,6 +261,14 @@ static void apply_all(struct gci_engine *e)
 			apply(e, to);
 }
 
+static void forget_rates(struct gci_pacing *p)
+{
+	int to;
+
+	for (to = 0; to < p->nways; to++)
+		p->ways[to].pace.bps = UINT64_MAX;
+}
+
 int gci_pacing_set(struct gci_engine *e, enum gci_pace_how how, struct gci_error *error)
 {
 	struct gci_pacing *p = e->pacing;
@@ -268,6 +285,8 @@ int gci_pacing_set(struct gci_engine *e, enum gci_pace_how how, struct gci_error
 		rc = choose(e, error);
 	if (rc)
 		p->how = before;
+	else
+		forget_rates(p); /* whoever keeps them now has to be told */
 	if (p->how != GCI_PACE_EDT) {
 		gci_pacing_edt_close(p->edt);
 		p->edt = NULL;
