@@ -89,10 +89,12 @@ static void told(struct gci_ep_peer *p, uint64_t nbytes)
 
 /* As long as the sender has much of its allowance left, it needs neither credit nor allowance for
  * a short message. Who has several streams is far away, and may be patient: a credit on its way is
- * worth a frame of its own there. */
+ * worth a frame of its own there. So it is where frames are sent again: numbers in the header of
+ * one whose payload was cut off would count twice. */
 static void hold(struct gci_ep *ep, struct gci_ep_peer *p, uint64_t nbytes)
 {
-	if (!ep->holds || ep->silent || p->link.streams > 1 || nbytes > GCI_EP_SHORT_NBYTES ||
+	if (!ep->holds || ep->silent || p->link.streams > 1 || p->replay ||
+		nbytes > GCI_EP_SHORT_NBYTES ||
 		p->untold_nbytes + p->early_nbytes > p->link.eager_nbytes / 4)
 		p->urgent = 1;
 	if (p->urgent)

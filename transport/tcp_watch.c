@@ -112,6 +112,11 @@ static void on_watch(uv_timer_t *timer)
 		if (c->state == GCI_CONN_CONNECTING || c->peer < 0) {
 			if (now >= c->deadline_ns)
 				late(c);
+			/* Its greeting may have taken the place of the next one. */
+			if (next != &t->conns &&
+				gci_container(next, struct gci_conn, link)->state ==
+					GCI_CONN_CLOSED)
+				break;
 		} else if (c->state == GCI_CONN_GREETING || c->state == GCI_CONN_OPEN) {
 			check_silence(c, now);
 		}
