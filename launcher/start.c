@@ -78,6 +78,8 @@ static int make_environment(
 		rc = add(env, gci_asprintf("GRIDCOLL_DATA_PATH=%s", o->data_path));
 	if (!rc && o->security)
 		rc = add(env, gci_asprintf("GRIDCOLL_SECURITY=%s", o->security));
+	else if (!rc && !getenv("GRIDCOLL_SECURITY")) /* whatever a remote host thinks */
+		rc = add(env, gci_strdup("GRIDCOLL_SECURITY"));
 	if (!rc)
 		rc = add(env, gci_strdup(gci_job_tls(o, p) ? "GRIDCOLL_CONTROL_TLS=1"
 							   : "GRIDCOLL_CONTROL_TLS"));
