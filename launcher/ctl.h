@@ -2,9 +2,9 @@
  * What a running job can be asked, and told: commands in lines of JSON over a Unix socket of
  * gridcoll-run (ctl_socket.c). This is the part without I/O: a request in, a reply out.
  *
- *	{"cmd": "budget", "from": "a", "to": "b", "rate": "2Gbit"}
+ *	{"cmd": "budget", "budget": "a>b=2Gbit"}
  *	{"ok": true, ...}
- *	{"ok": false, "error": "request:1: from = \"x\", expected one of the grid's clusters"}
+ *	{"ok": false, "error": "unknown cluster x, expected one of: a, b"}
  *
  * One request, one reply, each a JSON object in a line of its own; as many as the client likes, one
  * after the other. A new command is a row in the table of launcher/ctl_table.c:
@@ -12,13 +12,12 @@
  *	static int budget(void *user, const struct gci_json_node *request, struct json_t *reply,
  *		struct gci_error *e)
  *	{
- *		rc = gci_json_string(request, "rate", 32, &rate);
+ *		rc = gci_json_string(request, "budget", MOST_BUDGET, &text);
  *		...
- *		json_object_set_new(reply, "rate_bps", json_integer(...));
- *		return 0;
+ *		return rc;
  *	}
- *	static const char *const budget_keys[] = {"cmd", "from", "to", "rate", NULL};
- *	{"budget", budget_keys, budget},
+ *	static const char *const budget_arguments[] = {"cmd", "budget", NULL};
+ *	{"budget", budget_arguments, budget},
  *
  * Commands are called on the launcher's loop and must not block. */
 #ifndef GCI_LAUNCHER_CTL_H
