@@ -77,7 +77,8 @@ void gci_jobctl_close(struct gci_jobctl *c);
 /* Removes the names of sockets at which nobody listens any more. */
 void gci_jobctl_tidy(const char *directory);
 
-/* Connects to the socket at `path`: a descriptor, or -1 with errno. */
+/* Connects to the socket at `path`: a descriptor that blocks, or -1 with errno. Does not wait:
+ * EAGAIN where somebody listens who has not taken those before (a stopped gridcoll-run). */
 int gci_jobctl_connect(const char *path);
 
 #endif

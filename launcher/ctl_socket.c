@@ -9,6 +9,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,12 +136,13 @@ static int address(struct sockaddr_un *a, const char *path)
 
 int gci_jobctl_connect(const char *path)
 {
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), error;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), error;
 	struct sockaddr_un a;
 
 	if (fd < 0)
 		return -1;
-	if (!address(&a, path) && !connect(fd, (struct sockaddr *)&a, sizeof(a)))
+	if (!address(&a, path) && !connect(fd, (struct sockaddr *)&a, sizeof(a)) &&
+		!fcntl(fd, F_SETFL, 0))
 		return fd;
 	error = errno;
 	close(fd);

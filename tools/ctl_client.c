@@ -12,7 +12,7 @@
 
 #define PATIENCE_S 10
 
-/* Jobs of this user that answer: the last one's path, and a list for people. */
+/* Jobs of this user that run, if stopped: the last one's path, and a list for people. */
 static int find_jobs(const char *directory, char *path, char *list, size_t size)
 {
 	DIR *d = opendir(directory);
@@ -28,9 +28,10 @@ static int find_jobs(const char *directory, char *path, char *list, size_t size)
 				(int)sizeof(one))
 			continue;
 		fd = gci_jobctl_connect(one);
-		if (fd < 0)
+		if (fd < 0 && errno != EAGAIN)
 			continue;
-		close(fd);
+		if (fd >= 0)
+			close(fd);
 		memcpy(path, one, sizeof(one));
 		snprintf(list + strlen(list), size - strlen(list), "%s%s", n ? ", " : "",
 			entry->d_name);
@@ -88,6 +89,12 @@ int gct_ctl_open(struct gct_ctl *c, const char *job, struct gci_error *e)
 	if (find(c, job, e))
 		return e->status;
 	c->fd = gci_jobctl_connect(c->path);
+	if (c->fd < 0 && errno == EAGAIN)
+		return gci_error_set(e, GCOLL_ERR_TIMEOUT,
+			"the gridcoll-run at %s runs, but does not answer: it is stopped, or asked "
+			"by "
+			"too many",
+			c->path);
 	if (c->fd < 0)
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"no job answers at %s: %s, expected a running gridcoll-run of this user",

@@ -5,8 +5,15 @@
 #include "base/mem.h"
 #include "launcher/ctl.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 static int add(void *user, const struct gci_json_node *request, json_t *reply, struct gci_error *e)
 {
@@ -106,12 +113,39 @@ static void lines_are_bounded(void **state)
 	gci_buf_free(&in);
 }
 
+/* One who listens, but takes nobody: all get in that there is room for, nobody waits for it, and
+ * the name stays. */
+static void a_stopped_job_holds_nobody_up(void **state)
+{
+	char directory[] = "/tmp/gridcoll-ctl-XXXXXX";
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), fds[20], n = 0;
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	snprintf(a.sun_path, sizeof(a.sun_path), "%s/1", directory);
+	assert_int_equal(bind(listener, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(listen(listener, 2), 0);
+	while (n < 20 && (fds[n] = gci_jobctl_connect(a.sun_path)) >= 0)
+		assert_false(fcntl(fds[n++], F_GETFL) & O_NONBLOCK);
+	assert_int_equal(errno, EAGAIN);
+	assert_in_range(n, 1, 19);
+	gci_jobctl_tidy(directory);
+	assert_int_equal(access(a.sun_path, F_OK), 0);
+	while (n)
+		close(fds[--n]);
+	close(listener);
+	gci_jobctl_tidy(directory); /* now nobody listens */
+	assert_int_equal(rmdir(directory), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(commands_are_run),
 		cmocka_unit_test(what_is_no_request_is_refused),
 		cmocka_unit_test(lines_are_bounded),
+		cmocka_unit_test(a_stopped_job_holds_nobody_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
