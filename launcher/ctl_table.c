@@ -10,11 +10,17 @@
 #include <unistd.h>
 
 #define MOST_BUDGET 200
-/* The job's command line, as far as it goes in there. */
+/* The job's command line, as far as it goes in there. JSON must be UTF-8, which arguments need not
+ * be, and not whole where they are cut. */
 static void join(char **argv, char *out, size_t size)
 {
+	char *at = out;
+
 	for (*out = '\0'; *argv; argv++)
 		snprintf(out + strlen(out), size - strlen(out), "%s%s", *out ? " " : "", *argv);
+	for (; *at; at++)
+		if (*at < ' ' || *at > '~')
+			*at = '?';
 }
 
 static int job(void *user, const struct gci_json_node *request, json_t *reply, struct gci_error *e)

@@ -3,7 +3,7 @@
 #include "tests/test.h"
 
 #include "base/mem.h"
-#include "launcher/ctl.h"
+#include "launcher/job.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -139,12 +139,37 @@ static void a_stopped_job_holds_nobody_up(void **state)
 	assert_int_equal(rmdir(directory), 0);
 }
 
+static void a_command_line_of_any_bytes_is_told(void **state)
+{
+	static char name[] = "./caf\xc3\xa9", broken[] = "\xff\n\x7f", longest[300];
+	static const char request[] = "{\"cmd\":\"job\"}";
+	char *argv[] = {name, broken, longest, NULL};
+	struct gci_placement p = {0};
+	struct gci_buf out = {0};
+	json_t *reply;
+	const char *said;
+
+	(void)state;
+	memset(longest, 0xc3, sizeof(longest) - 1);
+	gci_job.plan = &p;
+	gci_jobctl_answer(gci_job_commands, argv, request, strlen(request), &out);
+	gci_job.plan = NULL;
+	reply = json_loads(gci_buf_cstr(&out), 0, NULL);
+	said = json_string_value(json_object_get(reply, "command"));
+	assert_non_null(said);
+	assert_memory_equal(said, "./caf?? ??? ??", 14);
+	assert_int_equal(strlen(said), 199);
+	json_decref(reply);
+	gci_buf_free(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(commands_are_run),
 		cmocka_unit_test(what_is_no_request_is_refused),
 		cmocka_unit_test(lines_are_bounded),
+		cmocka_unit_test(a_command_line_of_any_bytes_is_told),
 		cmocka_unit_test(a_stopped_job_holds_nobody_up),
 	};
 
