@@ -103,6 +103,20 @@ static void put_bins(struct gci_traffic *t, struct gci_traffic_pair *p,
 			gci_bins_put(&p->bins, first + i, m->bins[i]);
 }
 
+/* Bins that are not of about now count for nothing here, either. */
+static void note_first(struct gci_traffic *t, const struct gci_traffic_pair *p,
+	const struct gci_ctl_report *m, uint64_t now_ns)
+{
+	uint64_t first = m->end_bin - m->nbins, now = now_ns / GCI_BIN_NS;
+	uint64_t oldest = now > p->bins.cap ? now - p->bins.cap : 1;
+
+	first = first > oldest ? first : oldest;
+	if (first > m->end_bin || first > now + AHEAD_BINS)
+		return;
+	if (!t->first_bin || first < t->first_bin)
+		t->first_bin = first;
+}
+
 static uint64_t grown(uint64_t now, uint64_t before)
 {
 	return now > before ? now - before : 0;
@@ -126,8 +140,7 @@ void gci_traffic_report(
 	part->fresh_resent = grown(m->sum.resent, part->sum.resent);
 	part->sum = m->sum;
 	put_bins(t, pair, m, now_ns);
-	if (!t->first_bin || m->end_bin - m->nbins < t->first_bin)
-		t->first_bin = m->end_bin - m->nbins;
+	note_first(t, pair, m, now_ns);
 	if (m->end_bin > k->end_bin)
 		k->period_ns = k->end_bin ? (m->end_bin - k->end_bin) * GCI_BIN_NS : 0;
 	k->end_bin = m->end_bin;

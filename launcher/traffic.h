@@ -56,7 +56,7 @@ struct gci_traffic {
 	struct gci_traffic_rank *ranks;
 	struct gci_traffic_pair **pairs; /* [from * nclusters + to]; NULL: nothing was reported */
 	uint64_t heard_ns;               /* when the first report came */
-	uint64_t first_bin;              /* that was reported; 0: nothing was */
+	uint64_t first_bin;              /* that was reported, of about now; 0: nothing was */
 	uint64_t misplaced_nbytes;       /* in bins that are not of about now */
 	int failed;                      /* out of memory: something is missing */
 };

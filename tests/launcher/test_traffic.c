@@ -108,6 +108,10 @@ static void false_reports_do_no_harm(void **state)
 	m.end_bin = 5;
 	gci_traffic_report(t, 1, &m, NOW); /* in 1970 */
 	assert_int_equal(t->misplaced_nbytes, 154);
+	m.bins[0] = 0;
+	m.end_bin = 1;
+	gci_traffic_report(t, 1, &m, NOW); /* the first of all */
+	assert_int_equal(t->first_bin, NOW / GCI_BIN_NS);
 	assert_int_equal(gci_bins_sum(&p->bins, 0, UINT64_MAX), kept);
 	/* Neither does it hold the others up. */
 	gci_traffic_report(t, 2, &nothing, NOW);
