@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "launcher/traffic_text.h"
 
-#define NOW_BINS 100 /* a rate is that of the last second */
+#define NOW_BINS  100       /* a rate is that of the last second */
+#define MOST_BINS (1 << 18) /* of all pairs together: some megabytes of text */
 
 /* JSON's numbers end at 2^63 - 1. */
 static json_int_t whole(uint64_t v)
@@ -112,14 +113,31 @@ static json_t *append(json_t *list, json_t *v)
 	return NULL;
 }
 
+static int has_sent(const struct gci_traffic_pair *p)
+{
+	return p && p->sum.sent_nbytes;
+}
+
+/* The more pairs, the fewer bins of each. */
+static uint64_t most_bins(const struct gci_traffic *t)
+{
+	size_t i, n = (size_t)t->nclusters * t->nclusters, nsent = 0;
+
+	for (i = 0; i < n; i++)
+		nsent += (size_t)has_sent(t->pairs[i]);
+	return MOST_BINS / (nsent ? nsent : 1);
+}
+
 json_t *gci_traffic_pairs_json(const struct gci_traffic_view *v, uint64_t since)
 {
 	size_t i, n = (size_t)v->t->nclusters * v->t->nclusters;
-	uint64_t end = gci_traffic_settled(v->t, v->now_ns);
+	uint64_t end = gci_traffic_settled(v->t, v->now_ns), most = most_bins(v->t);
 	json_t *list = json_array();
 
+	if (end > most && since < end - most)
+		since = end - most;
 	for (i = 0; i < n && list; i++)
-		if (v->t->pairs[i])
+		if (has_sent(v->t->pairs[i]))
 			list = append(list, gci_traffic_pair_json(v, v->t->pairs[i], since, end));
 	return list;
 }

@@ -35,7 +35,8 @@ json_t *gci_traffic_part_json(
 json_t *gci_traffic_flow_json(
 	const struct gci_traffic_view *v, uint32_t rank, const struct gci_flow *f);
 
-/* Arrays of all of them. */
+/* Arrays of all of them; of the pairs those that have sent something, with fewer bins where there
+ * are many. */
 json_t *gci_traffic_pairs_json(const struct gci_traffic_view *v, uint64_t since);
 json_t *gci_traffic_parts_json(const struct gci_traffic_view *v);
 json_t *gci_traffic_flows_json(const struct gci_traffic_view *v);

@@ -175,7 +175,7 @@ static void shown_as_json(void **state)
 	gci_traffic_flows(t, 1, &f);
 	gci_traffic_sum(t);
 	list = gci_traffic_pairs_json(&v, 0);
-	assert_int_equal(json_array_size(list), 2); /* and one within tokyo */
+	assert_int_equal(json_array_size(list), 1); /* tokyo has sent nothing */
 	o = json_array_get(list, 0);
 	assert_string_equal(json_string_value(json_object_get(o, "from")), "kyoto");
 	assert_string_equal(json_string_value(json_object_get(o, "to")), "tokyo");
@@ -198,6 +198,42 @@ static void shown_as_json(void **state)
 	assert_int_equal(whole(o, "stream"), 3);
 	json_decref(list);
 	gci_grid_free(&g);
+	gci_traffic_free(t);
+}
+
+/* 32 clusters, each of which sends to all. */
+static void many_pairs_have_fewer_bins(void **state)
+{
+	struct gci_ctl_report m = {.end_bin = NOW / GCI_BIN_NS + 1,
+		.nbins = 1,
+		.bins = {9},
+		.sum = {.sent_nbytes = 9}};
+	uint32_t each[32], i;
+	struct gci_cluster clusters[32] = {0};
+	struct gci_grid g = {.nclusters = 32, .clusters = clusters};
+	struct gci_traffic_view v = {NULL, &g, names, NOW + 1000 * GCI_BIN_NS};
+	struct gci_traffic *t;
+	char name[] = "c";
+	json_t *list, *o;
+
+	(void)state;
+	for (i = 0; i < 32; i++) {
+		each[i] = i;
+		clusters[i].name = name;
+	}
+	assert_int_equal(gci_traffic_create(&t, 32, each, 32), 0);
+	for (i = 0; i < 32 * 32; i++) {
+		m.cluster = i / 32;
+		gci_traffic_report(t, i % 32, &m, NOW);
+	}
+	gci_traffic_sum(t);
+	v.t = t;
+	list = gci_traffic_pairs_json(&v, 0);
+	assert_int_equal(json_array_size(list), 32 * 32);
+	o = json_array_get(list, 32 * 32 - 1);
+	assert_int_equal(json_array_size(json_object_get(o, "bytes")), 256);
+	assert_int_equal(whole(o, "first_bin"), NOW / GCI_BIN_NS + 1000 - 256);
+	json_decref(list);
 	gci_traffic_free(t);
 }
 
@@ -282,6 +318,7 @@ int main(void)
 		cmocka_unit_test(false_reports_do_no_harm),
 		cmocka_unit_test(a_jumping_clock_does_no_harm),
 		cmocka_unit_test(shown_as_json),
+		cmocka_unit_test(many_pairs_have_fewer_bins),
 		cmocka_unit_test(shown_to_prometheus),
 		cmocka_unit_test(any_allocation_may_fail),
 	};
