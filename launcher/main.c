@@ -58,8 +58,10 @@ int main(int argc, char **argv)
 		return gci_agent_main(o.netns);
 	if (gci_placement_make(&plan, &o, &e))
 		return complain(&e);
-	if (gci_placement_budgets(&plan, &o, &e))
+	if (gci_placement_budgets(&plan, &o, &e)) {
+		gci_placement_free(&plan);
 		return complain(&e);
+	}
 	if (gci_placement_table(&plan, &o, &e))
 		fprintf(stderr, "gridcoll-run: %s; running with defaults\n", e.text);
 	gci_error_clear(&e);
