@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shaping/htb.h"
 
+#include "base/clock.h"
 #include "shaping/mark.h"
 #include "shaping/qdisc.h"
 
@@ -11,11 +12,16 @@
 #include <net/if.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MAJOR    0x6c1du /* of our queue, by which it is known */
 #define BURST_NS 2000000u
 #define TICK_NS  64u /* the kernel's unit of a burst (PSCHED_SHIFT) */
+
+/* Whoever makes or removes the queue has the lock for a moment. */
+#define LOCK_TRIES   100
+#define LOCK_WAIT_NS 10000000
 
 uint32_t gci_htb_priority(unsigned number)
 {
@@ -122,6 +128,11 @@ static int refuse(const char *dev, int error, struct gci_error *e)
 			"%s has a queue that somebody set up (tc qdisc show dev %s), which is left "
 			"alone",
 			dev, dev);
+	if (error == -EWOULDBLOCK || error == -EACCES)
+		return gci_error_set(e, GCOLL_ERR_UNSUPPORTED,
+			"no HTB on %s: gridcoll-htb-*-%s in /run/lock or /tmp is %s", dev, dev,
+			error == -EACCES ? "another user's, who may remove it"
+					 : "locked by another process (lslocks tells which)");
 	return gci_error_set(e, GCOLL_ERR_UNSUPPORTED, "no HTB on %s: %s%s", dev, strerror(-error),
 		error == -EPERM    ? " (it needs CAP_NET_ADMIN)"
 		: error == -ENOENT ? " (modprobe sch_htb)"
@@ -140,12 +151,37 @@ static int is_ours(int ifindex)
 	return 0;
 }
 
+/* What another user may take away is no lock: who comes next would make a new one. */
+static int open_lock(const char *dev)
+{
+	struct stat s;
+	int fd = gci_mark_open("htb", dev);
+
+	if (fd < 0 || (!fstat(fd, &s) && (!s.st_uid || s.st_uid == geteuid())))
+		return fd;
+	close(fd);
+	errno = EACCES;
+	return -1;
+}
+
+/* 0 or -errno; not for ever, since any user can lock the file. */
+static int share(int fd)
+{
+	int i, rc = flock(fd, LOCK_SH | LOCK_NB);
+
+	for (i = 0; rc && errno == EWOULDBLOCK && i < LOCK_TRIES; i++) {
+		gci_sleep_ns(LOCK_WAIT_NS);
+		rc = flock(fd, LOCK_SH | LOCK_NB);
+	}
+	return rc ? -errno : 0;
+}
+
 int gci_htb_open(struct gci_htb *h, const char *dev, struct gci_error *e)
 {
 	int rc = 0;
 
 	h->ifindex = (int)if_nametoindex(dev);
-	h->lock_fd = h->ifindex ? gci_mark_open("htb", dev) : -1;
+	h->lock_fd = h->ifindex ? open_lock(dev) : -1;
 	if (h->lock_fd < 0)
 		rc = -errno;
 	/* Alone: what is there is nobody's. Else whoever was first has made the queue, or is at it.
@@ -155,8 +191,8 @@ int gci_htb_open(struct gci_htb *h, const char *dev, struct gci_error *e)
 			remove_root(h->ifindex);
 		rc = add_root(h->ifindex);
 	}
-	if (!rc && flock(h->lock_fd, LOCK_SH))
-		rc = -errno;
+	if (!rc)
+		rc = share(h->lock_fd);
 	if (!rc && !is_ours(h->ifindex)) /* the first one was refused */
 		rc = add_root(h->ifindex);
 	if (!rc)

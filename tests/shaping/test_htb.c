@@ -4,6 +4,7 @@
 #include "tests/test.h"
 
 #include "shaping/htb.h"
+#include "shaping/mark.h"
 #include "shaping/qdisc.h"
 
 #include <linux/pkt_sched.h>
@@ -12,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -104,12 +107,60 @@ static void queues_of_others(void **state)
 	gci_htb_close(&h);
 }
 
+/* Of a mark there, or nothing. */
+static void mark_path(char path[64], const char *directory, const char *dev)
+{
+	struct stat s;
+
+	assert_int_equal(stat("/proc/self/ns/net", &s), 0);
+	snprintf(path, 64, "%s/gridcoll-htb-%llu-%s", directory, (unsigned long long)s.st_ino, dev);
+}
+
+static void what_others_do_to_marks(void **state)
+{
+	char path[64], spare[64];
+	struct gci_error e = {0};
+	struct gci_htb h;
+	int fd;
+
+	(void)state;
+	need_rights();
+	/* A lock that nobody gives back. */
+	fd = gci_mark_open("htb", "d0");
+	assert_true(fd >= 0);
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	assert_int_equal(gci_htb_open(&h, "d0", &e), GCOLL_ERR_UNSUPPORTED);
+	assert_non_null(strstr(e.text, "locked by another process"));
+	close(fd);
+	/* A FIFO, which nobody writes to. */
+	mark_path(path, "/run/lock", "d1");
+	mark_path(spare, "/tmp", "d1");
+	if (mkfifo(path, 0644))
+		return;
+	fd = gci_mark_open("htb", "d1");
+	assert_true(fd >= 0);
+	close(fd);
+	unlink(path);
+	unlink(spare);
+	/* Another user's file. */
+	fd = gci_mark_open("htb", "d1");
+	assert_true(fd >= 0);
+	if (!fchown(fd, 65534, 65534)) {
+		gci_error_clear(&e);
+		assert_int_equal(gci_htb_open(&h, "d1", &e), GCOLL_ERR_UNSUPPORTED);
+		assert_non_null(strstr(e.text, "another user's"));
+	}
+	close(fd);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(classes_come_and_go),
 		cmocka_unit_test(what_a_dead_process_left),
 		cmocka_unit_test(queues_of_others),
+		cmocka_unit_test(what_others_do_to_marks),
 	};
 
 	allowed = !unshare(CLONE_NEWNET) &&
