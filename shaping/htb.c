@@ -176,6 +176,14 @@ static int share(int fd)
 	return rc ? -errno : 0;
 }
 
+/* Where the first one was refused, or gone meanwhile; of several that find so, one makes it. */
+static int add_missing_root(int ifindex)
+{
+	int rc = is_ours(ifindex) ? 0 : add_root(ifindex);
+
+	return rc == -EEXIST && is_ours(ifindex) ? 0 : rc;
+}
+
 int gci_htb_open(struct gci_htb *h, const char *dev, struct gci_error *e)
 {
 	int rc = 0;
@@ -193,8 +201,8 @@ int gci_htb_open(struct gci_htb *h, const char *dev, struct gci_error *e)
 	}
 	if (!rc)
 		rc = share(h->lock_fd);
-	if (!rc && !is_ours(h->ifindex)) /* the first one was refused */
-		rc = add_root(h->ifindex);
+	if (!rc)
+		rc = add_missing_root(h->ifindex);
 	if (!rc)
 		return 0;
 	if (h->lock_fd >= 0)
