@@ -159,11 +159,24 @@ int gci_edt_hook_attach(struct gci_edt_hook *h, int prog_fd, int standing, struc
 	return rc;
 }
 
+/* Since `shape clear` and another job's attaching, the filter may be theirs. */
+static int has_another(const struct gci_edt_hook *h, const struct bpf_tc_hook *hook)
+{
+	LIBBPF_OPTS(bpf_tc_opts, o, .handle = HANDLE, .priority = PRIORITY);
+	struct bpf_prog_info info = {0};
+	uint32_t len = sizeof(info);
+
+	return h->prog_fd >= 0 && !bpf_tc_query(hook, &o) &&
+	       !bpf_obj_get_info_by_fd(h->prog_fd, &info, &len) && info.id != o.prog_id;
+}
+
 static void detach_clsact(const struct gci_edt_hook *h, int made_clsact)
 {
 	struct bpf_tc_hook hook = clsact(h);
 	LIBBPF_OPTS(bpf_tc_opts, o, .handle = HANDLE, .priority = PRIORITY);
 
+	if (has_another(h, &hook))
+		return;
 	if (h->prog_fd >= 0)
 		bpf_tc_detach(&hook, &o);
 	if (made_clsact && !gci_qdisc_has_filters(h->ifindex, NULL)) {

@@ -435,6 +435,27 @@ static int attached(int ifindex, struct gci_edt_hook *h)
 	return h->prog_fd >= 0;
 }
 
+/* A job whose filter `shape clear` took away does not take another's. */
+static void replaced_filter(int ifindex, int old_prog)
+{
+	struct bpf_tc_hook hook = {
+		.sz = sizeof(hook), .ifindex = ifindex, .attach_point = BPF_TC_EGRESS};
+	struct gci_edt_hook h = {ifindex, GCI_EDT_CLSACT, dup(old_prog), -1, 1}, found;
+	struct loaded l;
+
+	if (bpf_tc_hook_create(&hook))
+		return;
+	load(&l);
+	LIBBPF_OPTS(bpf_tc_opts, o, .handle = 1, .priority = 0x6763, .prog_fd = l.prog);
+	assert_int_equal(bpf_tc_attach(&hook, &o), 0);
+	gci_edt_hook_detach(&h, 1);
+	assert_true(attached(ifindex, &found));
+	assert_int_equal(found.at, GCI_EDT_CLSACT);
+	gci_edt_hook_detach(&found, 1);
+	assert_false(attached(ifindex, &found));
+	unload(&l);
+}
+
 static void in_a_namespace(void)
 {
 	struct gci_edt_hook h, found;
@@ -445,6 +466,7 @@ static void in_a_namespace(void)
 
 	load(&l);
 	assert_false(attached(lo, &h));
+	replaced_filter(lo, l.prog);
 
 	/* Standing, it outlives who attached it; a second time it is replaced. */
 	assert_int_equal(gci_edt_hook_attach(&h, l.prog, 1, &e), 0);
