@@ -14,6 +14,7 @@
 
 /* Of linux/bpf.h since 6.6. */
 #define TCX_EGRESS   ((enum bpf_attach_type)47)
+#define TCX_BEFORE   8u /* BPF_F_BEFORE: the first of all */
 #define TCX_PROGRAMS 64
 
 /* By these the clsact filter is ours ("gc"). */
@@ -113,9 +114,11 @@ int gci_edt_hook_find(struct gci_edt_hook *h, int ifindex, struct gci_error *e)
 /* A link, which goes with its last holder; or (6.6, too) an attachment that stays. */
 static int attach_tcx(struct gci_edt_hook *h, int prog_fd, int standing)
 {
+	LIBBPF_OPTS(bpf_link_create_opts, o, .flags = TCX_BEFORE);
+
 	if (standing)
-		return bpf_prog_attach(prog_fd, h->ifindex, TCX_EGRESS, 0);
-	h->link_fd = bpf_link_create(prog_fd, h->ifindex, TCX_EGRESS, NULL);
+		return bpf_prog_attach(prog_fd, h->ifindex, TCX_EGRESS, TCX_BEFORE);
+	h->link_fd = bpf_link_create(prog_fd, h->ifindex, TCX_EGRESS, &o);
 	return h->link_fd < 0 ? -1 : 0;
 }
 

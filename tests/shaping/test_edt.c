@@ -456,6 +456,34 @@ static void replaced_filter(int ifindex, int old_prog)
 	unload(&l);
 }
 
+/* Programs that are attached already have their turn after ours. */
+static void comes_first(int ifindex, int standing)
+{
+	const enum bpf_attach_type tcx_egress = (enum bpf_attach_type)47;
+	LIBBPF_OPTS(bpf_prog_query_opts, q);
+	uint32_t ids[2] = {0}, len = sizeof(struct bpf_prog_info);
+	struct bpf_prog_info info = {0};
+	struct gci_edt_hook h = {.ifindex = ifindex, .prog_fd = -1, .link_fd = -1};
+	struct gci_error e = {0};
+	struct loaded other, ours;
+
+	load(&other);
+	load(&ours);
+	if (!bpf_prog_attach(other.prog, ifindex, tcx_egress, 0)) {
+		assert_int_equal(gci_edt_hook_attach(&h, ours.prog, standing, &e), 0);
+		q.prog_ids = ids;
+		q.prog_cnt = 2;
+		assert_int_equal(bpf_prog_query_opts(ifindex, tcx_egress, &q), 0);
+		assert_int_equal(bpf_obj_get_info_by_fd(ours.prog, &info, &len), 0);
+		assert_int_equal(q.prog_cnt, 2);
+		assert_int_equal(ids[0], info.id);
+		gci_edt_hook_detach(&h, 0);
+		assert_int_equal(bpf_prog_detach2(other.prog, ifindex, tcx_egress), 0);
+	}
+	unload(&ours);
+	unload(&other);
+}
+
 static void in_a_namespace(void)
 {
 	struct gci_edt_hook h, found;
@@ -467,6 +495,8 @@ static void in_a_namespace(void)
 	load(&l);
 	assert_false(attached(lo, &h));
 	replaced_filter(lo, l.prog);
+	comes_first(lo, 0);
+	comes_first(lo, 1);
 
 	/* Standing, it outlives who attached it; a second time it is replaced. */
 	assert_int_equal(gci_edt_hook_attach(&h, l.prog, 1, &e), 0);
