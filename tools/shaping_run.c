@@ -26,7 +26,7 @@ static const char help[] =
 	"  -c, --congestion NAME       congestion control, e.g. bbr\n"
 	"  -w, --initial-window N      packets that are sent without an answer at first\n"
 	"  -r, --rto-min TIME          the least retransmission time-out, at most 200ms\n"
-	"  -p, --pacing RATE           the most of one connection, e.g. 500Mbit\n"
+	"  -p, --pacing RATE           the most payload of one connection, e.g. 500Mbit\n"
 	"  -l, --list                  in the end, each connection, what it sent again\n"
 	"  -h, --help                  this text\n"
 	"Needs root and cgroups of version 2. The exit status is COMMAND's.\n";
