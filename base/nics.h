@@ -9,12 +9,12 @@
  *	n = gci_nics_choose(&rules, have, nhave, usual, chosen, 4);
  *	... have[chosen[0]] is the first choice
  *
- * A rule is a network (10.1.0.0/16, fd00::/8), an address, or the name of an interface, in which *
- * and ? stand for any characters; ! before it excludes. What any rule excludes is out. The others
- * choose, the first rule first; one address of each interface and family for each rule, IPv4 before
- * IPv6 and the lower address first. Loopback and link-local addresses are meant only by who says
- *so: by the interface's full name or a network of such addresses only. Of an interface that has no
- *other address its name or pattern means a link-local one.
+ * A rule is a network (10.1.0.0/16, fd00::/8), an address, or the name of an interface, in which
+ * * and ? stand for any characters; ! before it excludes. What any rule excludes is out. The
+ * others choose, the first rule first; one address of each interface and family for each rule,
+ * IPv4 before IPv6 and the lower address first. Loopback and link-local addresses are meant only
+ * by who says so: by the interface's full name or a network of such addresses only. Of an
+ * interface that has no other address its name or pattern means a link-local one.
  *
  * Where all rules exclude, only one address is chosen: the usual one or, if that is excluded, the
  * first that is left. Several are used only when asked for, since networks that lead nowhere (of

@@ -5,7 +5,7 @@
  *	bench_sim GRID OPERATION NBYTES		predicted time of every algorithm
  *
  * With --check the exit status is 1 if a million steps take more than a second, or 10,000 ranks
- *more than 10 s or 2 GiB.
+ * more than 10 s or 2 GiB.
  */
 #include "base/clock.h"
 #include "base/mem.h"

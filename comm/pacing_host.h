@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What this rank has to do with its host's device, which others send by, too: classes of HTB for
- *the host; else, who paces there already.
+ * the host; else, who paces there already.
  *
  *	rc = gci_pacing_host_open(&h, "eth0", GCI_PACE_HTB, first, &e);
  *	rc = gci_pacing_host_rate(h, group, bps, &e);

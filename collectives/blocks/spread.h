@@ -11,10 +11,10 @@
  *	gci_spread_end(&x);
  *
  * In a cluster a segment goes round the ring of its members, from where it enters to the one
- *before. Which members speak with which cluster is route.h's: no more than its cap. In the root's
- *cluster the ring begins such that a segment's gateway is the last of it, who passes it on to
- *nobody else, so that no NIC there carries it twice. Sums are made up the canonical tree (order.h)
- *of each cluster, and of the clusters at their owner: the order of operands is fixed. */
+ * before. Which members speak with which cluster is route.h's: no more than its cap. In the
+ * root's cluster the ring begins such that a segment's gateway is the last of it, who passes it
+ * on to nobody else, so that no NIC there carries it twice. Sums are made up the canonical tree
+ * (order.h) of each cluster, and of the clusters at their owner: the order of operands is fixed. */
 #ifndef GCI_COLLECTIVES_BLOCKS_SPREAD_H
 #define GCI_COLLECTIVES_BLOCKS_SPREAD_H
 

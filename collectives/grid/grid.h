@@ -82,11 +82,12 @@ void gci_grid_dilate(struct gci_grid *g, uint32_t k);
 /* The longest that a link holds up a packet and its answer, with its buffers full both ways. */
 uint64_t gci_grid_held_ns(const struct gci_grid *g);
 
-/* A digest of the grid as its file says, by which files that were made for it (parameters, tables)
- * know it again: of its clusters, hosts and links in the order of the file, whatever its layout,
- * comments and units, and however they are reached. The same before and after gci_grid_dilate(). As
- * rates that were divided cannot be told from the quotients, gci_grid_print() of a dilated grid
- *adds a section, which the parser takes (with "times = 1" of one that was only amended):
+/* A digest of the grid as its file says, by which files that were made for it (parameters,
+ * tables) know it again: of its clusters, hosts and links in the order of the file, whatever its
+ * layout, comments and units, and however they are reached. The same before and after
+ * gci_grid_dilate(). As rates that were divided cannot be told from the quotients,
+ * gci_grid_print() of a dilated grid adds a section, which the parser takes (with "times = 1" of
+ * one that was only amended):
  *
  *	[dilated]
  *	times = 20

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What programs share that tests run as ranks of real jobs. Such a program's exit status tells;
- *what was wrong goes to standard error.
+ * what was wrong goes to standard error.
  *
  *	must(gcoll_init(&world), "init");
  *	must(gcoll_allreduce(&in, &out, 1, GCOLL_INT32, GCOLL_SUM, world), "allreduce");
