@@ -5,8 +5,6 @@
 #include "comm/control_io.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -15,10 +13,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define JOIN_PATIENCE_S 30
-#define MAX_ASKED       64           /* kept; who is not heard asks again */
-#define MAX_BUDGETS     65536        /* as many pairs as clusters can make */
-#define MAX_BACKLOG     (256u << 10) /* of reports that the launcher does not read */
+#define MAX_ASKED   64           /* kept; who is not heard asks again */
+#define MAX_BUDGETS 65536        /* as many pairs as clusters can make */
+#define MAX_BACKLOG (256u << 10) /* of reports that the launcher does not read */
 
 struct gci_control {
 	struct gci_control_io io;
@@ -43,61 +40,25 @@ struct gci_control {
 	size_t nbudgets, budgets_cap;
 };
 
-static int local_ip(int fd, char *ip)
-{
-	struct gci_address a = {.len = sizeof(a.v6)};
-
-	if (getsockname(fd, &a.any, &a.len))
-		return -1;
-	gci_address_ip(&a, ip);
-	return 0;
-}
-
-static int open_socket(const char *rendezvous, struct gci_error *e)
-{
-	struct gci_address a;
-	/* The launcher beats from HELLO on: so long a silence is its end. */
-	const struct timeval patience = {.tv_sec = JOIN_PATIENCE_S};
-	int fd, one = 1;
-
-	if (gci_address_parse(&a, rendezvous))
-		return gci_error_set(e, GCOLL_ERR_INVAL,
-			"GRIDCOLL_RENDEZVOUS=%s, expected IP:PORT or [IP]:PORT", rendezvous);
-	fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0) {
-		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	}
-	if (fd < 0 || connect(fd, &a.any, a.len)) {
-		gci_error_errno(e, "cannot reach the launcher at %s", rendezvous);
-		if (fd >= 0)
-			close(fd);
-		fd = -1;
-	}
-	if (fd >= 0)
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	return fd;
-}
-
 int gci_control_connect(struct gci_control **out, const char *rendezvous, char ip[GCI_ADDRESS_TEXT],
 	struct gci_error *e)
 {
 	struct gci_control *ctl = gci_calloc(1, sizeof(*ctl));
+	int rc;
 
 	*out = NULL;
 	if (!ctl)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	pthread_mutex_init(&ctl->lock, NULL);
 	ctl->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	ctl->io.fd = open_socket(rendezvous, e);
-	if (ctl->io.fd < 0 || ctl->event_fd < 0 || local_ip(ctl->io.fd, ip)) {
-		if (ctl->io.fd >= 0)
-			gci_error_errno(e, "joining the job");
+	rc = gci_control_io_open(&ctl->io, rendezvous, ip, e);
+	if (!rc && ctl->event_fd < 0)
+		rc = gci_error_errno(e, "joining the job");
+	if (rc)
 		gci_control_free(ctl);
-		return e->status ? e->status : GCOLL_ERR_SYS;
-	}
-	*out = ctl;
-	return 0;
+	else
+		*out = ctl;
+	return rc;
 }
 
 int gci_control_secure(struct gci_control *ctl, const uint8_t secret[GCI_SECRET_NBYTES],

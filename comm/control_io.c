@@ -2,10 +2,63 @@
 #include "comm/control_io.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/crypto.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#define JOIN_PATIENCE_S 30
+
+static int local_ip(int fd, char *ip)
+{
+	struct gci_address a = {.len = sizeof(a.v6)};
+
+	if (getsockname(fd, &a.any, &a.len))
+		return -1;
+	gci_address_ip(&a, ip);
+	return 0;
+}
+
+static int open_socket(const char *rendezvous, struct gci_error *e)
+{
+	struct gci_address a;
+	/* The launcher beats from HELLO on: so long a silence is its end. */
+	const struct timeval patience = {.tv_sec = JOIN_PATIENCE_S};
+	int fd, one = 1;
+
+	if (gci_address_parse(&a, rendezvous))
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"GRIDCOLL_RENDEZVOUS=%s, expected IP:PORT or [IP]:PORT", rendezvous);
+	fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0) {
+		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	}
+	if (fd < 0 || connect(fd, &a.any, a.len)) {
+		gci_error_errno(e, "cannot reach the launcher at %s", rendezvous);
+		if (fd >= 0)
+			close(fd);
+		fd = -1;
+	}
+	if (fd >= 0)
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	return fd;
+}
+
+int gci_control_io_open(struct gci_control_io *io, const char *rendezvous,
+	char ip[GCI_ADDRESS_TEXT], struct gci_error *e)
+{
+	*io = (struct gci_control_io){.fd = open_socket(rendezvous, e)};
+	if (io->fd < 0)
+		return e->status ? e->status : GCOLL_ERR_SYS;
+	if (!local_ip(io->fd, ip))
+		return 0;
+	gci_error_errno(e, "joining the job");
+	gci_control_io_close(io);
+	return GCOLL_ERR_SYS;
+}
 
 static ssize_t take(void *user, void *buf, size_t n)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The bytes of a rank's connection to the launcher: plain, or by TLS.
  *
+ *	rc = gci_control_io_open(&io, "10.1.0.1:7000", ip, &e);
  *	rc = gci_control_io_secure(&io, secret, rank, size, &e);	// or not at all
  *	n = gci_control_io_send(&io, data, nbytes, MSG_DONTWAIT);
  *	n = gci_control_io_recv(&io, buf, sizeof(buf), MSG_DONTWAIT);
@@ -10,6 +11,7 @@
 #ifndef GCI_COMM_CONTROL_IO_H
 #define GCI_COMM_CONTROL_IO_H
 
+#include "transport/address.h"
 #include "transport/secure.h"
 
 struct gci_control_io {
@@ -19,6 +21,10 @@ struct gci_control_io {
 	struct gci_secure_ctx *ctx;
 	struct gci_secure *tls; /* NULL: plain */
 };
+
+/* Connects, within 30 s. `ip`: the address it has here. 0 or GCOLL_ERR_*, with nothing to close. */
+int gci_control_io_open(struct gci_control_io *io, const char *rendezvous,
+	char ip[GCI_ADDRESS_TEXT], struct gci_error *e);
 
 /* Shakes hands; blocks as long as the socket's time-outs let it. */
 int gci_control_io_secure(struct gci_control_io *io, const uint8_t secret[GCI_SECRET_NBYTES],
