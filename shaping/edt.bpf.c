@@ -37,13 +37,7 @@ struct {
 	__type(value, struct gci_edt_clock);
 } edt_clocks SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, GCI_TRIE_MAX);
-	__type(key, struct gci_trie_key);
-	__type(value, struct gci_trie_value);
-} edt_nets SEC(".maps");
+GCI_TRIE_MAP(edt_nets);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

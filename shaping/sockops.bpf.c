@@ -20,13 +20,7 @@
 #define SO_MAX_PACING_RATE 47
 #define TCP_CONGESTION     13
 
-struct {
-	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, GCI_TRIE_MAX);
-	__type(key, struct gci_trie_key);
-	__type(value, struct gci_trie_value);
-} sop_nets SEC(".maps");
+GCI_TRIE_MAP(sop_nets);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

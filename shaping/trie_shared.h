@@ -19,4 +19,14 @@ struct gci_trie_value {
 	__u32 bits; /* those of its key: whoever looks it up sees which entry it was */
 };
 
+/* Of the kernel's programs. */
+#define GCI_TRIE_MAP(name)                            \
+	struct {                                      \
+		__uint(type, BPF_MAP_TYPE_LPM_TRIE);  \
+		__uint(map_flags, BPF_F_NO_PREALLOC); \
+		__uint(max_entries, GCI_TRIE_MAX);    \
+		__type(key, struct gci_trie_key);     \
+		__type(value, struct gci_trie_value); \
+	} name SEC(".maps")
+
 #endif
