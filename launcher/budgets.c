@@ -4,6 +4,7 @@
 #include "launcher/job.h"
 #include "shaping/budget.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 int gci_placement_retell(struct gci_placement *p, struct gci_error *e)
@@ -57,12 +58,19 @@ static uint64_t in_lab(const struct gci_grid *g, uint64_t bps)
 	return bps && bps < g->dilation ? 1 : bps / g->dilation;
 }
 
+static const char nobody_keeps[] = "with --pace off nobody keeps a budget";
+
 int gci_placement_budgets(struct gci_placement *p, const struct gci_options *o, struct gci_error *e)
 {
+	const char *pace = o->pace ? o->pace : getenv("GRIDCOLL_PACE");
 	struct gci_budget_order order;
 	unsigned i;
 	int link;
 
+	p->unpaced = pace && !strcmp(pace, "off");
+	if (p->unpaced && o->nbudgets)
+		return gci_error_set(
+			e, GCOLL_ERR_INVAL, "--wan-budget %.60s: %s", o->budgets[0], nobody_keeps);
 	for (i = 0; i < o->nbudgets; i++) {
 		struct gci_error why = {0};
 
@@ -85,6 +93,8 @@ int gci_job_budget(const struct gci_budget_order *o, struct gci_error *e)
 
 	if (link < 0)
 		return link;
+	if (gci_job.plan->unpaced)
+		return gci_error_set(e, GCOLL_ERR_UNSUPPORTED, "%s", nobody_keeps);
 	b = (struct gci_ctl_budget){.from = (uint32_t)g->links[link].from,
 		.to = (uint32_t)g->links[link].to,
 		.bps = in_lab(g, o->bps)};

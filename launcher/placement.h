@@ -29,7 +29,8 @@ struct gci_placement {
 	char *grid_text;  /* what the ranks are told */
 	char *table_text; /* of decisions; NULL: none */
 	uint64_t table_digest;
-	char *lab; /* absolute path of the lab's file, or NULL */
+	int unpaced; /* --pace off: budgets would bind nobody */
+	char *lab;   /* absolute path of the lab's file, or NULL */
 	uint32_t size;
 	uint32_t *hosts;    /* [size]: number in the grid */
 	const char **names; /* [size]: the grid's */

@@ -100,6 +100,8 @@ static void options_of_the_launcher(void **state)
 	(void)state;
 	RUN(2, "gridcoll-run: --pace fast: expected auto, fq, tcp, htb, edt, user or off\n",
 		"--pace", "fast", "true");
+	RUN(2, "gridcoll-run: --wan-budget a>b=1Gbit: with --pace off nobody keeps a budget\n",
+		"--pace", "off", "--wan-budget", "a>b=1Gbit", "true");
 	RUN_LINE(2, "gridcoll-run: --wan-budget \"a>b\", expected FROM>TO=RATE",
 		"or off in place of the rate", "--wan-budget", "a>b", "true");
 	RUN_LINE(2, "gridcoll-run: --wan-budget a>b=1Gbit: unknown cluster a, expected one of", "",
