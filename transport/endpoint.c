@@ -221,6 +221,7 @@ static int on_frame(
 
 	switch (f->type) {
 	case GCI_FRAME_CREDIT:
+		gci_ep_accept(p, life);
 		rc = gci_ep_on_credit(ep, p, f);
 		break;
 	case GCI_FRAME_BYE:
@@ -257,7 +258,9 @@ int gci_ep_head(struct gci_ep *ep, int peer, struct gci_life *life,
 
 	if (gci_ep_status(ep))
 		return gci_ep_status(ep);
-	if (gci_frame_decode(head, &f, &e))
+	if (gci_frame_decode(head, &f, &e) == GCOLL_ERR_CORRUPT)
+		return gci_ep_refuse(ep, peer, life, NULL, "headers");
+	if (e.status)
 		return gci_ep_fail(ep, e.status, peer, "from rank %d: %.200s", peer, e.text);
 	if (f.epoch != ep->config->epoch || f.source != (uint32_t)peer)
 		return gci_ep_fail(ep, GCOLL_ERR_PROTO, peer,

@@ -44,6 +44,7 @@
 
 #define GCI_EP_MESSAGE_NBYTES 64         /* what a message counts besides its bytes */
 #define GCI_EP_SHORT_NBYTES   4096       /* of a message whose credit may wait for company */
+#define GCI_EP_LOST           1          /* the connection is of no use any more */
 #define GCI_EP_MAX_CREDITS    (1u << 17) /* per peer, for messages not offered here yet */
 
 /* What the endpoint asks of its backend. Called from isend, irecv and from arriving frames. */
@@ -95,7 +96,8 @@ struct gci_ep_peer {
 	uint64_t early_nbytes; /* allowance the peer has taken */
 	uint32_t remembered;   /* credits for messages not offered here yet */
 
-	size_t requests; /* under way */
+	uint8_t refused[GCI_TP_MAX_STREAMS]; /* headers and records in a row, by stream */
+	size_t requests;                     /* under way */
 	struct gci_tp_stats stats;
 };
 
@@ -136,6 +138,7 @@ struct gci_ep {
 	int holds;                /* set by a backend that calls gci_ep_urge */
 	void *scratch;            /* spare buffers of GCI_TP_FRAME_NBYTES, each holds the next */
 	struct gci_tp_failure failure;
+	char refusal[160];     /* why GCI_EP_LOST was returned */
 	int told;              /* on_failure has been called, or must not be */
 	int silent;            /* stopped: no callbacks any more */
 	int warming;           /* there may be padding to send */
@@ -200,15 +203,23 @@ void gci_ep_pull_bye(struct gci_ep *ep, int peer, struct gci_life *life, struct 
 /* All of the frame's bytes have been handed to the network. */
 void gci_ep_sent(struct gci_ep *ep, int peer, const struct gci_ep_frame *f);
 
-/* A header has come from `peer`. 0 and where the payload goes, or the failure's status. */
+/* A header has come from `peer`. 0 and where the payload goes, or the failure's status. Or
+ * GCI_EP_LOST: it is corrupted, and the connection is to be lost: the peer will send it again. */
 int gci_ep_head(struct gci_ep *ep, int peer, struct gci_life *life,
 	const uint8_t head[GCI_FRAME_HEAD_NBYTES], struct gci_ep_sink *sink);
 
 /* So many bytes more of the payload are at dst + got. Sums them while the cache has them. */
 void gci_ep_landed(struct gci_ep_sink *sink, size_t nbytes);
 
-/* All of a DATA frame's payload has come. 0 or the failure's status. */
+/* All of a DATA frame's payload has come. 0, the failure's status, or GCI_EP_LOST, as above: then
+ * the sink is still to be undone. */
 int gci_ep_payload(struct gci_ep *ep, int peer, struct gci_ep_sink *sink);
+
+/* Something that came from the peer, `what` in the plural, is corrupted; of `m`, if not NULL.
+ * GCI_EP_LOST with ep->refusal, where it can be sent again and was not too often; else the
+ * failure's status. */
+int gci_ep_refuse(struct gci_ep *ep, int peer, const struct gci_life *life, struct gci_msg *m,
+	const char *what);
 
 /* Gives up a sink, after a failure or when it was used. */
 void gci_ep_drop(struct gci_ep *ep, struct gci_ep_sink *sink);
@@ -277,6 +288,8 @@ int gci_ep_on_backs(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_f
 int gci_ep_on_credit(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f);
 int gci_ep_on_data(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f,
 	struct gci_ep_sink *sink);
+int gci_ep_refuse_payload(struct gci_ep *ep, int peer, const struct gci_ep_sink *sink);
+void gci_ep_accept(struct gci_ep_peer *p, const struct gci_life *life);
 void gci_ep_deliver(struct gci_ep *ep);
 int gci_ep_mismatch(struct gci_ep *ep, const struct gci_msg *m, uint64_t nbytes, uint64_t digest);
 void gci_ep_encode(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life,

@@ -229,9 +229,8 @@ int gci_ep_payload(struct gci_ep *ep, int peer, struct gci_ep_sink *sink)
 		return 0;
 	}
 	if (sink->checked && sink->sum != sink->crc)
-		return gci_ep_fail(ep, GCOLL_ERR_CORRUPT, peer,
-			"%u bytes from rank %d (operation %llu, tag %u) arrived corrupted",
-			sink->nbytes, peer, (unsigned long long)m->key.seq, m->key.tag);
+		return gci_ep_refuse_payload(ep, peer, sink);
+	gci_ep_accept(p, sink->life);
 	p->stats.rx_payload_nbytes += sink->nbytes;
 	m->landed += sink->nbytes;
 	m->cover += cover(sink->offset + sink->nbytes) - cover(sink->offset);

@@ -151,7 +151,10 @@ static int move_in(struct gci_mem_end *e, size_t most)
 		gci_free(c);
 	}
 	gci_mem_activate(net, e->other); /* there may be room now */
-	gci_stream_received(&e->stream, n);
+	if (gci_stream_received(&e->stream, n) == GCI_STREAM_LOST) {
+		e->over = 1;
+		gci_mem_lose(e);
+	}
 	return 1;
 }
 

@@ -54,7 +54,7 @@ static void receive(struct gci_conn *c)
 			gci_conn_finished(c, n ? errno : 0);
 			return;
 		}
-		if (gci_stream_received(&c->stream, (size_t)n) || (!c->secure && (size_t)n < room))
+		if (gci_conn_received(c, (size_t)n) || (!c->secure && (size_t)n < room))
 			return;
 		moved += (size_t)n;
 	}

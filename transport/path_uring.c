@@ -94,7 +94,7 @@ static void received(struct gci_conn *c, struct gci_uring_op *op)
 		return;
 	}
 	op->later = !op->more && (size_t)op->res < m->room;
-	if (!gci_stream_received(&c->stream, (size_t)op->res))
+	if (!gci_conn_received(c, (size_t)op->res))
 		receive(c);
 }
 

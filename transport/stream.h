@@ -23,7 +23,7 @@
 #define GCI_STREAM_FRAMES 16                      /* most frames taken and not sent yet */
 #define GCI_STREAM_OUT    (2 * GCI_STREAM_FRAMES) /* iovecs */
 #define GCI_STREAM_IN     2
-#define GCI_STREAM_LOST   1
+#define GCI_STREAM_LOST   GCI_EP_LOST
 
 struct gci_stream {
 	struct gci_ep *ep;
@@ -60,7 +60,8 @@ void gci_stream_sent(struct gci_stream *s, size_t n);
 /* Where arriving bytes go; never 0 bytes in all. */
 int gci_stream_in(struct gci_stream *s, struct iovec iov[GCI_STREAM_IN]);
 
-/* 0, or the endpoint's failure. */
+/* 0, or the endpoint's failure. Or GCI_STREAM_LOST: what came is corrupted, for the reason in
+ * ep->refusal; close the connection, then call gci_stream_lose. */
 int gci_stream_received(struct gci_stream *s, size_t n);
 
 /* No more bytes will come. 0 if the peer had said so. GCI_STREAM_LOST if not, where this can be

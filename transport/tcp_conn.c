@@ -208,6 +208,15 @@ static void connected(struct gci_conn *c)
 		gci_conn_poll(c);
 }
 
+int gci_conn_received(struct gci_conn *c, size_t n)
+{
+	int rc = gci_stream_received(&c->stream, n);
+
+	if (rc == GCI_STREAM_LOST)
+		gci_conn_lost(c, c->tcp->ep.refusal);
+	return rc;
+}
+
 void gci_conn_finished(struct gci_conn *c, int error)
 {
 	struct gci_tcp *t = c->tcp;
@@ -216,6 +225,9 @@ void gci_conn_finished(struct gci_conn *c, int error)
 	int rc;
 
 	if (c->state == GCI_CONN_LOST)
+		return;
+	if (error == EBADMSG && !t->stopping &&
+		gci_ep_refuse(&t->ep, c->peer, c->stream.life, NULL, "TLS records") != GCI_EP_LOST)
 		return;
 	error = error ? error : c->send_error; /* which may have taken it from the socket */
 	snprintf(text, sizeof(text), "connection to %s %s%s",

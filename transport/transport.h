@@ -150,6 +150,7 @@ struct gci_tp_stats {
 	uint32_t streams;                              /* open now */
 	uint32_t lost, restored;                       /* streams, so far */
 	uint64_t again_frames;                         /* sent again after a loss */
+	uint64_t refused;                              /* frames that came corrupted */
 	uint64_t tx_pad_nbytes, rx_pad_nbytes;         /* see gci_tp_warm; not in the others */
 	uint64_t tx_stream_nbytes[GCI_TP_MAX_STREAMS]; /* payload by stream */
 	struct gci_tp_socket socket;

@@ -95,6 +95,23 @@ static void start(struct run *u, struct gci_reader *in)
 		gci_ep_irecv(&u->ep, r);
 }
 
+static void open_stream(struct run *u)
+{
+	uint32_t life = gci_ep_next_life(&u->ep, 1, 0);
+
+	if (gci_stream_init(&u->stream, &u->ep, 1, 0, life) && !gci_ep_status(&u->ep))
+		abort();
+	u->doomed = 0;
+}
+
+static void reopen(struct run *u)
+{
+	gci_stream_lose(&u->stream);
+	gci_stream_deinit(&u->stream);
+	if (!gci_ep_status(&u->ep))
+		open_stream(u);
+}
+
 static void feed(struct run *u, const uint8_t *p, size_t n)
 {
 	struct iovec iov[GCI_STREAM_IN];
@@ -107,7 +124,10 @@ static void feed(struct run *u, const uint8_t *p, size_t n)
 		if (!part)
 			abort();
 		memcpy(iov[0].iov_base, p, part);
-		gci_stream_received(&u->stream, part);
+		if (gci_stream_received(&u->stream, part) == GCI_STREAM_LOST) {
+			reopen(u); /* corrupted */
+			return;
+		}
 		p += part;
 		n -= part;
 	}
@@ -166,15 +186,6 @@ static void send_some(struct run *u, size_t most)
 	gci_stream_sent(&u->stream, n < most ? n : most);
 }
 
-static void open_stream(struct run *u)
-{
-	uint32_t life = gci_ep_next_life(&u->ep, 1, 0);
-
-	if (gci_stream_init(&u->stream, &u->ep, 1, 0, life) && !gci_ep_status(&u->ep))
-		abort();
-	u->doomed = 0;
-}
-
 /* The connection ends, and there is a new one. */
 static void lose(struct run *u)
 {
@@ -182,10 +193,7 @@ static void lose(struct run *u)
 		return;
 	if (gci_stream_end(&u->stream, NULL) != GCI_STREAM_LOST)
 		abort();
-	gci_stream_lose(&u->stream);
-	gci_stream_deinit(&u->stream);
-	if (!gci_ep_status(&u->ep))
-		open_stream(u);
+	reopen(u);
 }
 
 static void detach(struct run *u, struct gci_reader *in)

@@ -185,6 +185,103 @@ static void a_whole_payload_stays(void **state)
 	expect_refused(feed(&stream[0], data(1, 100, 0, 60), 60), "came twice");
 }
 
+/* As feed(), but a bit of the payload, or of the header, has changed on the way. */
+static int feed_flipped(struct gci_stream *s, struct gci_frame f, size_t at)
+{
+	uint8_t bytes[GCI_FRAME_HEAD_NBYTES + 1000];
+
+	memset(bytes, 7, sizeof(bytes));
+	f.epoch = 5;
+	f.crc = gci_crc32c(0, bytes, f.nbytes);
+	gci_frame_encode(&f, bytes);
+	bytes[at] ^= 16;
+	return feed_bytes(s, bytes, GCI_FRAME_HEAD_NBYTES + f.nbytes);
+}
+
+static void lose_and_reopen(struct gci_stream *s)
+{
+	struct gci_frame f;
+
+	assert_int_equal(gci_stream_lose(s), 0);
+	gci_stream_deinit(s);
+	f = sends(&stream[0]);
+	assert_int_equal(f.type, GCI_FRAME_LOST);
+	assert_int_equal(f.length, 0); /* it counts as not come */
+	assert_int_equal(feed(&stream[0], lost(1, f.key.comm, 0), 0), 0);
+	assert_int_equal(gci_stream_init(s, &ep, 0, 1, gci_ep_next_life(&ep, 0, 1)), 0);
+}
+
+static void a_corrupted_payload_is_asked_for_again(void **state)
+{
+	uint8_t buf[1000] = {0};
+	struct gci_tp_req r = request(1, buf, 1000);
+	int i;
+
+	(void)state;
+	gci_ep_irecv(&ep, &r);
+	sends(&stream[0]); /* the credit */
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(feed_flipped(&stream[1], data(1, 1000, 600, 400),
+					 GCI_FRAME_HEAD_NBYTES + 100 * (size_t)i),
+			GCI_STREAM_LOST);
+		assert_non_null(strstr(ep.refusal, "400 bytes at 600 of operation 0, tag 1"));
+		lose_and_reopen(&stream[1]);
+	}
+	assert_int_equal(ep.peers[0]->stats.refused, 3);
+	assert_int_equal(feed(&stream[1], data(1, 1000, 0, 600), 600), 0);
+	assert_int_equal(feed(&stream[0], data(1, 1000, 600, 400), 400), 0);
+	gci_ep_run(&ep);
+	assert_int_equal(ndone, 1);
+	assert_int_equal(last_status, 0);
+	assert_int_equal(buf[0] + buf[999], 14);
+}
+
+static void but_not_for_ever(void **state)
+{
+	uint8_t buf[1000];
+	struct gci_tp_req r = request(1, buf, 1000);
+	int i, rc = 0;
+
+	(void)state;
+	gci_ep_irecv(&ep, &r);
+	sends(&stream[0]);
+	for (i = 0; i < 4; i++) {
+		rc = feed_flipped(&stream[1], data(1, 1000, 0, 10), GCI_FRAME_HEAD_NBYTES);
+		if (rc == GCI_STREAM_LOST)
+			lose_and_reopen(&stream[1]);
+	}
+	assert_int_equal(rc, GCOLL_ERR_CORRUPT);
+	assert_int_equal(ep.failure.peer, 0);
+	assert_non_null(
+		strstr(ep.failure.text, "from rank 0 arrived corrupted at rank 1, 4 times"));
+}
+
+static void nor_are_headers(void **state)
+{
+	uint8_t buf[10];
+	struct gci_tp_req r = request(1, buf, 10);
+	int i;
+
+	(void)state;
+	gci_ep_irecv(&ep, &r);
+	sends(&stream[0]);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(feed_flipped(&stream[1], data(2, 10, 0, 10), 20), GCI_STREAM_LOST);
+		lose_and_reopen(&stream[1]);
+	}
+	/* What comes whole begins the count anew. */
+	assert_int_equal(feed(&stream[1], data(2, 10, 0, 1), 1), 0);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(feed_flipped(&stream[1], data(2, 10, 1, 9), 20), GCI_STREAM_LOST);
+		assert_int_equal(gci_stream_lose(&stream[1]), 0);
+		gci_stream_deinit(&stream[1]);
+		assert_int_equal(
+			gci_stream_init(&stream[1], &ep, 0, 1, gci_ep_next_life(&ep, 0, 1)), 0);
+	}
+	assert_int_equal(feed_flipped(&stream[1], data(2, 10, 1, 9), 20), GCOLL_ERR_CORRUPT);
+	assert_non_null(strstr(ep.failure.text, "headers from rank 0"));
+}
+
 static void the_peer_tells_first(void **state)
 {
 	static uint8_t buf[100000];
@@ -345,6 +442,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(half_a_payload_is_undone),
 		T(a_whole_payload_stays),
+		T(a_corrupted_payload_is_asked_for_again),
+		T(but_not_for_ever),
+		T(nor_are_headers),
 		T(the_peer_tells_first),
 		T(short_messages_are_copied_while_there_is_room),
 		T(detached_messages),

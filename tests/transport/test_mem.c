@@ -6,12 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+static uint64_t replay_nbytes, nrefused;
+
 /* A few messages; returns a digest of everything that was seen, and when. */
 static uint64_t run(uint64_t with_seed, int *status)
 {
 	enum { N = 10, EACH = 100000 };
 	static uint8_t from[N][EACH], to[N][EACH];
-	struct gci_tp_link link = {.streams = 3, .eager_nbytes = 64 << 10};
+	struct gci_tp_link link = {
+		.streams = 3, .eager_nbytes = 64 << 10, .replay_nbytes = replay_nbytes};
+	struct gci_tp_stats s;
 	struct message m[2 * N];
 	uint64_t digest = 0, step = 0;
 	struct world w;
@@ -35,6 +39,10 @@ static uint64_t run(uint64_t with_seed, int *status)
 		*status = gci_tp_progress(w.tp[0], 0);
 	if (!*status)
 		assert_memory_equal(from, to, sizeof(from));
+	for (i = 0; i < 2; i++) {
+		gci_tp_stats(w.tp[i], 1 - i, &s);
+		nrefused += s.refused;
+	}
 	world_close(&w);
 	mem_seed = 1;
 	return digest;
@@ -81,6 +89,28 @@ static void a_flipped_bit_is_found(void **state)
 		run(s, &status);
 		assert_int_equal(status, GCOLL_ERR_CORRUPT);
 	}
+	memset(&mem_faults, 0, sizeof(mem_faults));
+}
+
+/* ... and where lost frames are sent again, so is that one. */
+static void a_flipped_bit_is_repaired(void **state)
+{
+	struct gci_prng prng = {10};
+	uint64_t s;
+
+	(void)state;
+	replay_nbytes = 1 << 20;
+	for (s = 1; s < 60; s++) {
+		int status;
+
+		mem_faults.flip_after = 1 + gci_prng_below(&prng, s % 3 ? 900000 : 600);
+		mem_faults.max_piece = 20000;
+		nrefused = 0;
+		run(s, &status);
+		assert_int_equal(status, 0);
+		assert_int_equal(nrefused, 1);
+	}
+	replay_nbytes = 0;
 	memset(&mem_faults, 0, sizeof(mem_faults));
 }
 
@@ -142,6 +172,7 @@ int main(void)
 		cmocka_unit_test(same_seed_same_run),
 		cmocka_unit_test(tiny_pieces_and_stalls),
 		cmocka_unit_test(a_flipped_bit_is_found),
+		cmocka_unit_test(a_flipped_bit_is_repaired),
 		cmocka_unit_test(a_killed_rank),
 		cmocka_unit_test(a_deadlock_is_told),
 		cmocka_unit_test(different_links),
