@@ -13,6 +13,7 @@
 
 #define RECORD_NBYTES SSL3_RT_MAX_PLAIN_LENGTH
 #define REKEY_RECORDS (1ull << 22)
+#define MOST_HEARD    (1u << 17) /* as many as are remembered: 2 MiB */
 
 /* OpenSSL's objects, with ours behind the BIO. 0 or -1. */
 static int make_ssl(struct gci_secure *s)
@@ -53,8 +54,7 @@ int gci_secure_create(struct gci_secure **out, struct gci_secure_ctx *ctx,
 		s->name = *name;
 		gci_secure_identity(name, s->identity);
 	}
-	s->gather = gci_calloc(1, RECORD_NBYTES);
-	if (!s->gather || make_ssl(s)) {
+	if (make_ssl(s)) {
 		ERR_clear_error();
 		gci_secure_free(s);
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory for TLS");
@@ -92,15 +92,39 @@ static ssize_t reason(struct gci_secure *s, int otherwise, struct gci_error *e)
 	return rc;
 }
 
+/* Once our FINISHED has gone out, the hello was made with the key that it names. */
+static void look_who_called(struct gci_secure *s)
+{
+	struct gci_u64set *heard = &s->ctx->heard;
+	uint8_t bytes[SSL3_RANDOM_SIZE] = {0};
+
+	if (s->connects || s->shown || !SSL_session_reused(s->ssl) ||
+		!SSL_get_finished(s->ssl, bytes, sizeof(bytes)) || heard->n >= MOST_HEARD)
+		return;
+	if (SSL_get_client_random(s->ssl, bytes, sizeof(bytes)) == sizeof(bytes))
+		s->shown = !gci_u64set_add(heard, gci_secure_hello_number(bytes));
+}
+
+/* A stranger's buffer holds one record; data is taken in larger pieces. Not as long as the buffer
+ * has anything in it. */
+static void widen(struct gci_secure *s)
+{
+	SSL_set_default_read_buffer_len(s->ssl, GCI_SECURE_READ);
+	s->wide = SSL_free_buffers(s->ssl);
+}
+
 int gci_secure_shake(struct gci_secure *s, struct gci_error *e)
 {
 	ssize_t rc;
+	int done;
 
 	if (s->ready)
 		return 1;
 	ERR_clear_error();
 	s->took = 1;
-	if (SSL_do_handshake(s->ssl) != 1) {
+	done = SSL_do_handshake(s->ssl) == 1;
+	look_who_called(s);
+	if (!done) {
 		if (s->took > 0 && s->ntaken == GCI_SECURE_MAX_HANDSHAKE)
 			gci_error_set(e, GCOLL_ERR_PROTO, "TLS: a handshake of more than %d bytes",
 				GCI_SECURE_MAX_HANDSHAKE);
@@ -122,6 +146,11 @@ int gci_secure_shake(struct gci_secure *s, struct gci_error *e)
 int gci_secure_is_ready(const struct gci_secure *s)
 {
 	return s->ready;
+}
+
+int gci_secure_has_shown(const struct gci_secure *s)
+{
+	return s->shown;
 }
 
 struct gci_secure_name gci_secure_name(const struct gci_secure *s)
@@ -159,6 +188,13 @@ ssize_t gci_secure_write(
 
 	ERR_clear_error();
 	s->took = 1;
+	if (!s->gather) {
+		s->gather = gci_calloc(1, RECORD_NBYTES);
+		if (!s->gather) {
+			gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory for TLS");
+			return -ENOMEM;
+		}
+	}
 	for (i = 0; i < niov && !rc; i++) {
 		at = skip < iov[i].iov_len ? skip : iov[i].iov_len;
 		skip -= at;
@@ -209,6 +245,8 @@ ssize_t gci_secure_read(
 
 	ERR_clear_error();
 	s->took = 1;
+	if (!s->wide)
+		widen(s);
 	for (i = 0; i < niov; i++)
 		for (at = 0; at < iov[i].iov_len; at += n, total += n)
 			if (!SSL_read_ex(s->ssl, (uint8_t *)iov[i].iov_base + at,

@@ -16,7 +16,8 @@
  * exchange: whoever learns the secret later cannot read what was recorded. The side that connects
  * says in the clear, as the PSK's identity, who it is and whom it wants; one that has not the key
  * gets no further, and no key of one pair opens another. Neither tickets nor early data: nothing of
- * a handshake can be used twice. One cipher, TLS_AES_128_GCM_SHA256.
+ * a handshake can be used twice, and a hello that was heard before is refused before it costs a key
+ * exchange. One cipher, TLS_AES_128_GCM_SHA256.
  *
  * Keys are replaced after `rekey_records` in a direction, far ahead of AES-GCM's limit of 2^24.5
  * (RFC 8446, 5.5).
@@ -74,6 +75,10 @@ void gci_secure_free(struct gci_secure *s);
  * be bytes to be sent all the same. */
 int gci_secure_shake(struct gci_secure *s, struct gci_error *e);
 int gci_secure_is_ready(const struct gci_secure *s);
+
+/* The accepting side's: whoever connects has sent a hello made with its key, for the first time.
+ * Only it can have made it; that it is it who speaks, the rest of the handshake shows. */
+int gci_secure_has_shown(const struct gci_secure *s);
 
 /* Who is at the other end: once it is ready. */
 struct gci_secure_name gci_secure_name(const struct gci_secure *s);

@@ -9,8 +9,7 @@
 #include <openssl/err.h>
 #include <string.h>
 
-#define READ_NBYTES (128u << 10) /* taken at a time */
-#define MAGIC       "gridcoll tls"
+#define MAGIC "gridcoll tls"
 
 _Static_assert(sizeof(MAGIC) - 1 + 3 * 4 == GCI_SECURE_IDENTITY, "a magic and three numbers");
 
@@ -98,6 +97,24 @@ static int on_find(SSL *ssl, const uint8_t *id, size_t nbytes, SSL_SESSION **ses
 	return *session != NULL;
 }
 
+uint64_t gci_secure_hello_number(const uint8_t *random)
+{
+	return gci_load_u64(random);
+}
+
+/* Before anything else is done for it: a hello that has served is somebody else's by now. */
+static int on_hello(SSL *ssl, int *alert, void *user)
+{
+	const struct gci_secure_ctx *ctx = user;
+	const uint8_t *random;
+	size_t n = SSL_client_hello_get0_random(ssl, &random);
+
+	if (n >= 8 && !gci_u64set_has(&ctx->heard, gci_secure_hello_number(random)))
+		return SSL_CLIENT_HELLO_SUCCESS;
+	*alert = SSL_AD_HANDSHAKE_FAILURE;
+	return SSL_CLIENT_HELLO_ERROR;
+}
+
 /* ---- bytes */
 
 static int bio_read(BIO *bio, char *buf, int size)
@@ -152,8 +169,10 @@ static BIO_METHOD *make_bio(void)
 
 /* ---- settings */
 
-static int configure(SSL_CTX *ssl)
+static int configure(struct gci_secure_ctx *ctx)
 {
+	SSL_CTX *ssl = ctx->ssl;
+
 	if (!SSL_CTX_set_min_proto_version(ssl, TLS1_3_VERSION) ||
 		!SSL_CTX_set_max_proto_version(ssl, TLS1_3_VERSION) ||
 		!SSL_CTX_set_ciphersuites(ssl, "TLS_AES_128_GCM_SHA256") ||
@@ -166,9 +185,9 @@ static int configure(SSL_CTX *ssl)
 	SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_max_early_data(ssl, 0);
 	SSL_CTX_set_read_ahead(ssl, 1);
-	SSL_CTX_set_default_read_buffer_len(ssl, READ_NBYTES);
 	SSL_CTX_set_psk_use_session_callback(ssl, on_use);
 	SSL_CTX_set_psk_find_session_callback(ssl, on_find);
+	SSL_CTX_set_client_hello_cb(ssl, on_hello, ctx);
 	return 0;
 }
 
@@ -184,7 +203,7 @@ int gci_secure_ctx_create(
 	ERR_clear_error();
 	ctx->bio = make_bio();
 	ctx->ssl = SSL_CTX_new(TLS_method());
-	if (!ctx->bio || !ctx->ssl || configure(ctx->ssl)) {
+	if (!ctx->bio || !ctx->ssl || configure(ctx)) {
 		gci_error_set(e, GCOLL_ERR_SYS, "no TLS 1.3 with AES-128-GCM by OpenSSL: %s",
 			gci_secure_why("out of memory"));
 		ERR_clear_error();
@@ -201,6 +220,7 @@ void gci_secure_ctx_free(struct gci_secure_ctx *ctx)
 		return;
 	SSL_CTX_free(ctx->ssl);
 	BIO_meth_free(ctx->bio);
+	gci_u64set_free(&ctx->heard);
 	OPENSSL_cleanse(&ctx->config, sizeof(ctx->config));
 	gci_free(ctx);
 }

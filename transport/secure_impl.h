@@ -5,6 +5,7 @@
 #define GCI_TRANSPORT_SECURE_IMPL_H
 
 #include "base/buf.h"
+#include "base/u64set.h"
 #include "transport/secure.h"
 
 #include <openssl/ssl.h>
@@ -13,6 +14,7 @@ struct gci_secure_ctx {
 	struct gci_secure_config config;
 	SSL_CTX *ssl;
 	BIO_METHOD *bio;
+	struct gci_u64set heard; /* hellos that were made with a key of ours, by their random */
 };
 
 struct gci_secure {
@@ -26,11 +28,18 @@ struct gci_secure {
 	size_t ntaken;      /* before it was ready */
 	struct gci_buf out; /* encrypted */
 	size_t gone;        /* of it, sent */
-	uint8_t *gather;    /* small pieces, to make one record of */
+	uint8_t *gather;    /* small pieces, to make one record of; NULL: none needed yet */
 	uint64_t nrecords;  /* with this key */
 	unsigned nrekeys;
 	int ready, connects;
+	int shown; /* see gci_secure_has_shown */
+	int wide;  /* OpenSSL's buffer is one for data, not only for a handshake */
 };
+
+#define GCI_SECURE_READ (128u << 10) /* taken at a time */
+
+/* The number by which a hello is known. */
+uint64_t gci_secure_hello_number(const uint8_t *random);
 
 /* OpenSSL's last reason, or `otherwise`. */
 const char *gci_secure_why(const char *otherwise);

@@ -303,6 +303,40 @@ static void nothing_serves_twice(void **state)
 	close_pair(&w);
 }
 
+/* Nor at the one that heard it, which sees that before it answers; what it said counts until then
+ * as the word of one who has the key, and what is made up does not. */
+static void a_hello_serves_once(void **state)
+{
+	static uint8_t heard[4096];
+	size_t nheard, n;
+	struct pair w;
+
+	(void)state;
+	open_pair(&w, &right, &right, &zero_to_one);
+	assert_int_equal(gci_secure_shake(w.end[0], NULL), 0);
+	carry(&w, 0);
+	nheard = w.to[1]->hi;
+	memcpy(heard, w.to[1]->bytes, nheard);
+	assert_int_equal(gci_secure_shake(w.end[1], NULL), 0);
+	assert_true(gci_secure_has_shown(w.end[1]));
+	assert_false(gci_secure_has_shown(w.end[0]));
+	gci_secure_free(w.end[1]);
+	assert_int_equal(gci_secure_create(&w.end[1], w.ctx[1], NULL, take, w.to[1], NULL), 0);
+	put(w.to[1], heard, nheard);
+	assert_int_equal(gci_secure_shake(w.end[1], NULL), -EPROTO);
+	assert_false(gci_secure_has_shown(w.end[1]));
+	gci_secure_out(w.end[1], &n);
+	assert_in_range(n, 1, 16); /* an alert */
+	/* Its random changed, it is not what the key was used for. */
+	gci_secure_free(w.end[1]);
+	assert_int_equal(gci_secure_create(&w.end[1], w.ctx[1], NULL, take, w.to[1], NULL), 0);
+	heard[5 + 4 + 2] ^= 1;
+	put(w.to[1], heard, nheard);
+	assert_int_equal(gci_secure_shake(w.end[1], NULL), -EPROTO);
+	assert_false(gci_secure_has_shown(w.end[1]));
+	close_pair(&w);
+}
+
 static int is_cut(struct pair *w, size_t nbytes)
 {
 	uint8_t *all = malloc(nbytes);
@@ -468,6 +502,7 @@ int main(void)
 		cmocka_unit_test(who_has_not_is_not),
 		cmocka_unit_test(a_certificate_is_nothing),
 		cmocka_unit_test(nothing_serves_twice),
+		cmocka_unit_test(a_hello_serves_once),
 		cmocka_unit_test(what_is_changed_is_found),
 		cmocka_unit_test(mutated_handshakes),
 		cmocka_unit_test(strangers_get_little),
