@@ -153,13 +153,18 @@ static void introduce(struct gci_conn *c)
 		gci_tcp_dirty(c->tcp, c->tcp->peers[c->peer]);
 }
 
+/* Of a peer that was there, its next connection may only be damaged, or its port somebody else's by
+ * now: that is no worse than no answer. */
 static void not_ours(struct gci_conn *c, const char *why)
 {
-	char text[GCI_ADDRESS_TEXT];
+	char where[GCI_ADDRESS_TEXT], text[240];
 
-	gci_ep_fail(&c->tcp->ep, GCOLL_ERR_PROTO, c->peer,
-		"whoever listens at %s is not rank %d of this job: %.100s",
-		gci_conn_where(c->tcp, c->peer, c->stream.index, text), c->peer, why);
+	snprintf(text, sizeof(text), "whoever listens at %s is not rank %d of this job: %.100s",
+		gci_conn_where(c->tcp, c->peer, c->stream.index, where), c->peer, why);
+	if (c->again && c->stream.life)
+		gci_conn_lost(c, text);
+	else
+		gci_ep_fail(&c->tcp->ep, GCOLL_ERR_PROTO, c->peer, "%s", text);
 }
 
 /* The handshake of TLS. True once HELLOs may be exchanged. */
@@ -171,15 +176,26 @@ static int shake(struct gci_conn *c)
 	if (!c->secure || gci_secure_is_ready(c->secure))
 		return 1;
 	rc = gci_conn_shake(c, &e);
+	if (gci_secure_has_shown(c->secure))
+		gci_crowd_leave(&c->place);
 	if (rc > 0 && c->peer >= 0)
 		introduce(c);
 	else if (rc < 0 && c->peer < 0)
 		gci_tcp_turn_away(c, e.text);
 	else if (rc == -EPROTO)
 		not_ours(c, e.text);
-	else if (rc < 0)
+	else if (rc < 0 && !((rc == -ECONNRESET || rc == -EPIPE) && gci_conn_redial(c)))
 		gci_conn_finished(c, rc == -ECONNRESET ? 0 : -rc);
 	return rc > 0 && !gci_ep_status(&c->tcp->ep);
+}
+
+/* The other side says nothing before we do. */
+static int hung_up(const struct gci_conn *c)
+{
+	char byte;
+	ssize_t n = recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+	return !n || (n < 0 && errno == ECONNRESET);
 }
 
 static void connected(struct gci_conn *c)

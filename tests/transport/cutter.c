@@ -72,6 +72,8 @@ static void take(struct cutter *c, int rank)
 	memset(p, 0, sizeof(*p));
 	p->fd[0] = fd;
 	p->fd[1] = knock(c->behind[rank]);
+	if (c->nspoilt && c->nspoilt--)
+		p->spoils = 1 + (int)below(c, 2);
 	for (side = 0; side < 2; side++)
 		p->held[side] = room(CUTTER_ROOM);
 }
@@ -93,6 +95,10 @@ static int move(struct cutter *c, struct cutter_pipe *p, int side)
 			return 0;
 		p->lo[side] = 0;
 		p->hi[side] = n > 0 ? (size_t)n : 0;
+		if (p->spoils == 1 + side && n > 0) {
+			p->held[side][n < 80 ? n / 2 : 40] ^= 0x40;
+			p->spoils = 0;
+		}
 	}
 	if (p->lo[side] == p->hi[side])
 		return 1;

@@ -24,12 +24,14 @@ struct cutter_pipe {
 	uint8_t *held[2]; /* bytes from fd[i] that fd[1 - i] has not taken */
 	size_t lo[2], hi[2];
 	int lingers[2]; /* steps until this side is closed, too; 0: it is in use */
+	int spoils;     /* 1 + the side whose first bytes are changed; 0: neither */
 };
 
 struct cutter {
 	struct gci_prng prng;
 	uint64_t cut_every; /* bytes between two cuts, on the average; 0: never */
 	unsigned most_cuts;
+	unsigned nspoilt; /* so many connections from now on have a wrong byte early on */
 	int size;
 	int listen_fd[MAX_RANKS];
 	char behind[MAX_RANKS][GCI_ADDRESS_TEXT];

@@ -142,6 +142,27 @@ static void all_connections_at_once(void **state)
 }
 
 /* The host of the other rank is there, but nothing of the rank. */
+/* What takes a lost connection's place may be damaged, too. */
+static void damaged_from_the_beginning(void **state)
+{
+	struct world w;
+
+	(void)state;
+	open_cut(&w, 2, 0, 1 << 20);
+	exchange(&w);
+	cutter.nspoilt = 8;
+	cutter_cut_all(&cutter);
+	exchange(&w);
+	while (cutter.nspoilt)
+		step(&w);
+	expected = 6;
+	world_run(&w, are_restored, &w);
+	exchange(&w);
+	expect_no_failure(&w);
+	world_close(&w);
+	cutter_close(&cutter);
+}
+
 static void nobody_listens_any_more(void **state)
 {
 	struct message m;
@@ -179,6 +200,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cuts_cost_nothing_but_time),
 		cmocka_unit_test(all_connections_at_once),
+		cmocka_unit_test(damaged_from_the_beginning),
 		cmocka_unit_test(nobody_listens_any_more),
 		cmocka_unit_test(a_killed_process_is_noticed),
 	};
