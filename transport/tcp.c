@@ -167,6 +167,7 @@ static void destroy(struct gci_tcp *t)
 		gci_free(t->peers[i]);
 	gci_free(t->peers);
 	gci_free(t->reach);
+	gci_u64set_free(&t->homes);
 	gci_secure_ctx_free(t->secure);
 	OPENSSL_cleanse(t->secret, sizeof(t->secret));
 	gci_free(t);
@@ -299,6 +300,8 @@ static int take_config(struct gci_tcp *t, const struct gci_tcp_config *tcp, stru
 	if (!t->reach || !t->peers)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory for %d peers", size);
 	memcpy(t->reach, tcp->reach, (size_t)size * sizeof(*t->reach));
+	if (gci_tcp_expect(t))
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory for %d peers", size);
 	return take_addresses(t, tcp, e);
 }
 

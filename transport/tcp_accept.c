@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: MIT
  * Connections that come in. Anyone can connect: until a connection has shown that it knows the
- * job's secret it is a stranger. There are few of them at a time, for a short time, and nothing
- * they do is more than a line in the log. */
+ * job's secret it is a stranger. There are few of them at a time, those who are silent give way to
+ * those who come, and nothing they do is more than a line in the log. Whoever comes from an address
+ * that no rank has does not take the places of those that do. */
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/prng.h"
 #include "transport/listen.h"
 #include "transport/tcp_impl.h"
 
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define ACCEPT_AGAIN_NS (100 * GCI_NS_PER_MS)
 #define TURN_ACCEPTS    16
+#define MOST_NEIGHBOURS 4096
 
 /* One socket for several addresses listens on all there are; see on_own_address(). */
 int gci_tcp_listen(const struct gci_address *at, unsigned n, const struct gci_ports *ports,
@@ -58,43 +62,78 @@ static int on_own_address(const struct gci_tcp *t, int fd)
 	return 0;
 }
 
-static int is_a_ranks(const struct gci_tcp *t, const struct gci_reach *from)
+/* An address that reach.h knows, as a number. */
+static uint64_t home(const struct gci_reach *r, unsigned i)
 {
-	int i, k;
+	return gci_digest_bytes(r->six >> i & 1, r->ip[i], sizeof(r->ip[i]));
+}
 
+/* Ranks may all call at once, with all their streams. */
+static unsigned most_neighbours(const struct gci_tcp *t)
+{
+	uint64_t most = GCI_CROWD_MOST + (uint64_t)t->tp.config.rank * GCI_TP_MAX_STREAMS;
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files))
+		return GCI_CROWD_MOST;
+	if (most > files.rlim_cur / 4)
+		most = files.rlim_cur / 4;
+	if (most > MOST_NEIGHBOURS)
+		most = MOST_NEIGHBOURS;
+	return most < GCI_CROWD_MOST ? GCI_CROWD_MOST : (unsigned)most;
+}
+
+int gci_tcp_expect(struct gci_tcp *t)
+{
+	uint64_t seed = gci_digest_bytes(gci_now_ns(), t->secret, sizeof(t->secret));
+	unsigned k;
+	int i;
+
+	gci_crowd_init(&t->crowd, GCI_CROWD_MOST, seed);
+	gci_crowd_init(&t->neighbours, most_neighbours(t), seed);
 	for (i = 0; i < t->tp.config.size; i++)
 		for (k = 0; k < t->reach[i].n; k++)
-			if ((t->reach[i].six >> k & 1) == from->six &&
-				!memcmp(t->reach[i].ip[k], from->ip[0], 16))
-				return 1;
+			if (gci_u64set_add(&t->homes, home(&t->reach[i], k)))
+				return -1;
 	return 0;
 }
 
-/* One address cannot take the room of all others. The ranks of a host may all call at once. */
-static int may_wait(const struct gci_tcp *t, const struct gci_address *a, uint8_t ip[16])
+/* For a new one. Those who give way may have spoken meanwhile: what they said comes first. */
+static void make_way(struct gci_tcp *t, struct gci_crowd *crowd)
+{
+	struct gci_crowd_place *p;
+
+	while (gci_crowd_is_full(crowd) && !gci_ep_status(&t->ep)) {
+		struct gci_conn *c;
+
+		p = gci_crowd_gives_way(crowd);
+		c = gci_container(p, struct gci_conn, place);
+		gci_conn_event(c, UV_READABLE);
+		if (p->crowd)
+			gci_tcp_turn_away(c, "others want its place");
+	}
+}
+
+static void stranger(struct gci_tcp *t, int fd, const struct gci_address *a)
 {
 	struct gci_address plain = *a;
 	struct gci_reach from = {0};
+	struct gci_crowd *crowd;
+	struct gci_conn *c;
 
 	gci_address_unmap(&plain);
 	if (gci_reach_add(&from, &plain))
-		memset(&from, 0, sizeof(from)); /* all that have none share a place */
-	memcpy(ip, from.ip[0], 16);
-	return gci_crowd_count(&t->crowd, ip) < GCI_CROWD_EACH || is_a_ranks(t, &from);
-}
-
-static void stranger(struct gci_tcp *t, int fd, const uint8_t ip[16])
-{
-	struct gci_conn *c = gci_conn_new(t, fd);
-
+		memset(&from, 0, sizeof(from)); /* all that have none are one source */
+	crowd = from.n && gci_u64set_has(&t->homes, home(&from, 0)) ? &t->neighbours : &t->crowd;
+	make_way(t, crowd);
+	c = gci_ep_status(&t->ep) ? NULL : gci_conn_new(t, fd);
 	if (!c) {
 		close(fd);
 		return;
 	}
 	t->nstrangers++;
 	c->came = 1;
-	memcpy(c->from_ip, ip, sizeof(c->from_ip));
-	gci_crowd_enter(&t->crowd, ip);
+	gci_crowd_enter(crowd, &c->place, from.ip[0]);
 	c->deadline_ns = gci_now_ns() + t->stranger_ns;
 	gci_conn_poll(c);
 	gci_tcp_watch(t);
@@ -102,20 +141,31 @@ static void stranger(struct gci_tcp *t, int fd, const uint8_t ip[16])
 
 void gci_tcp_known(struct gci_conn *c)
 {
-	if (c->came)
-		gci_crowd_leave(&c->tcp->crowd, c->from_ip);
+	gci_crowd_leave(&c->place);
+	c->tcp->nstrangers -= c->came;
 	c->came = 0;
 }
 
-int gci_tcp_crowded(const struct gci_tcp *t)
+/* Who says nothing is worth less than whoever comes. */
+static int shed(struct gci_tcp *t)
 {
-	return t->nstrangers >= GCI_CROWD_MOST;
+	struct gci_crowd *most = t->crowd.n > t->neighbours.n ? &t->crowd : &t->neighbours;
+	struct gci_crowd_place *p = gci_crowd_gives_way(most);
+
+	if (!p)
+		return 0;
+	gci_tcp_turn_away(gci_container(p, struct gci_conn, place), "no descriptors are left");
+	return 1;
 }
 
 /* accept failed: for lack of descriptors or memory, or because the connection is over already. */
 static void accept_failed(struct gci_tcp *t)
 {
-	switch (errno) {
+	int error = errno;
+
+	if ((error == EMFILE || error == ENFILE) && shed(t))
+		return;
+	switch (error) {
 	case EAGAIN:
 	case EINTR:
 	case ECONNABORTED:
@@ -124,11 +174,11 @@ static void accept_failed(struct gci_tcp *t)
 	case ENFILE:
 	case ENOBUFS:
 	case ENOMEM:
-		gci_log(GCI_LOG_WARN, "cannot take a connection now: %s%s", strerror(errno),
-			errno == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
+		gci_log(GCI_LOG_WARN, "cannot take a connection now: %s%s", strerror(error),
+			error == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
 		break;
 	default:
-		gci_log(GCI_LOG_WARN, "cannot take a connection now: %s", strerror(errno));
+		gci_log(GCI_LOG_WARN, "cannot take a connection now: %s", strerror(error));
 	}
 	/* It stays readable: waiting for it would spin. */
 	t->accept_again_ns = gci_now_ns() + ACCEPT_AGAIN_NS;
@@ -140,30 +190,27 @@ static void on_listen(uv_poll_t *poll, int status, int events)
 {
 	struct gci_tcp *t = poll->data;
 	struct gci_address a;
-	uint8_t ip[16];
 	int i, fd;
 
 	(void)status;
 	(void)events;
-	for (i = 0; i < TURN_ACCEPTS && t->nstrangers < GCI_CROWD_MOST; i++) {
+	for (i = 0; i < TURN_ACCEPTS && !gci_ep_status(&t->ep); i++) {
 		a.len = sizeof(a.v6);
 		fd = accept4(t->listen_fd, &a.any, &a.len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0) {
 			accept_failed(t);
 			return;
 		}
-		if (on_own_address(t, fd) && may_wait(t, &a, ip))
-			stranger(t, fd, ip);
+		if (on_own_address(t, fd))
+			stranger(t, fd, &a);
 		else
 			close(fd);
 	}
-	if (t->nstrangers >= GCI_CROWD_MOST) /* the others wait in the kernel's queue */
-		uv_poll_stop(&t->listen);
 }
 
 void gci_tcp_accept_start(struct gci_tcp *t)
 {
-	if (t->halted || t->nstrangers >= GCI_CROWD_MOST || t->accept_again_ns)
+	if (t->halted || t->accept_again_ns)
 		return;
 	if (!uv_is_active((uv_handle_t *)&t->listen))
 		uv_poll_start(&t->listen, UV_READABLE, on_listen);
@@ -174,10 +221,12 @@ void gci_tcp_turn_away(struct gci_conn *c, const char *why)
 	struct gci_address a = {.len = sizeof(a.v6)};
 	char text[GCI_ADDRESS_TEXT];
 
-	if (getpeername(c->fd, &a.any, &a.len))
-		a.len = 0;
-	gci_address_format(&a, text);
-	gci_log(GCI_LOG_INFO, "turned away a connection from %s: %s", text, why);
+	if (gci_log_enabled(GCI_LOG_INFO)) {
+		if (getpeername(c->fd, &a.any, &a.len))
+			a.len = 0;
+		gci_address_format(&a, text);
+		gci_log(GCI_LOG_INFO, "turned away a connection from %s: %s", text, why);
+	}
 	gci_conn_close(c);
 }
 
@@ -250,9 +299,7 @@ void gci_tcp_greeted(struct gci_conn *c)
 		gci_conn_close(c);
 		return;
 	}
-	t->nstrangers--;
 	gci_tcp_known(c);
-	gci_tcp_accept_start(t);
 	gci_sockopt_data(&t->sockopts, c->fd, p->rank, &t->ep.peers[p->rank]->link);
 	t->ep.peers[p->rank]->stats.streams++;
 	gci_conn_open(c);

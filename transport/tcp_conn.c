@@ -54,12 +54,8 @@ void gci_conn_close(struct gci_conn *c)
 		return;
 	if (c->state == GCI_CONN_CONNECTING)
 		t->nconnecting--;
-	if (c->peer < 0) {
-		t->nstrangers--;
-		gci_tcp_known(c);
-		if (!t->freed)
-			gci_tcp_accept_start(t);
-	} else {
+	gci_tcp_known(c);
+	if (c->peer >= 0) {
 		gci_conn_unpace(c);
 		c->path->detach(c);
 		if (c->state == GCI_CONN_CONNECTING)
@@ -211,6 +207,8 @@ static void connected(struct gci_conn *c)
 		gci_conn_unreachable(c, error);
 		return;
 	}
+	if (hung_up(c) && gci_conn_redial(c))
+		return;
 	t->nconnecting--;
 	c->state = GCI_CONN_GREETING;
 	t->ep.peers[c->peer]->stats.streams++;

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define MOST_REDIALS 20
+
 /* Both ends of a stream. */
 static int ends(const struct gci_tcp *t, const struct gci_tcp_peer *p, unsigned index,
 	struct gci_address *from, struct gci_address *to)
@@ -100,6 +102,25 @@ void gci_conn_unreachable(struct gci_conn *c, int error)
 	}
 }
 
+int gci_conn_redial(struct gci_conn *c)
+{
+	struct gci_tcp *t = c->tcp;
+	struct gci_tcp_peer *p = t->peers[c->peer];
+	unsigned index = c->stream.index;
+
+	/* Where a loss is survived, that is one. */
+	if (c->stream.life || p->redials[index] >= MOST_REDIALS)
+		return 0;
+	p->redials[index]++;
+	if (c->state != GCI_CONN_CONNECTING)
+		t->ep.peers[c->peer]->stats.streams--;
+	gci_log(GCI_LOG_INFO, "rank %d: rank %d has hung up at once; calling it again",
+		t->tp.config.rank, p->rank);
+	gci_conn_close(c);
+	gci_conn_connect(t, p, index, 0);
+	return 1;
+}
+
 /* Begins to connect; -1 with errno. The kernel picks the port when it knows both ends, so that one
  * address has ports for as many connections as there are peers. */
 static int dial(const struct gci_tcp *t, int fd, const struct gci_address *from,
@@ -117,7 +138,7 @@ static int dial(const struct gci_tcp *t, int fd, const struct gci_address *from,
 	return 0;
 }
 
-/* A connection to `to` that counts as a stranger until it is attached; NULL: failed. */
+/* A connection to `to`, not attached yet; NULL: failed. */
 static struct gci_conn *new_caller(struct gci_tcp *t, int rank, const struct gci_address *to)
 {
 	int fd = socket(to->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -131,8 +152,6 @@ static struct gci_conn *new_caller(struct gci_tcp *t, int rank, const struct gci
 	c = gci_conn_new(t, fd);
 	if (!c)
 		close(fd);
-	else
-		t->nstrangers++;
 	return c;
 }
 
@@ -166,7 +185,6 @@ void gci_conn_connect(struct gci_tcp *t, struct gci_tcp_peer *p, unsigned index,
 		gci_conn_close(c);
 		return;
 	}
-	t->nstrangers--;
 	gci_sockopt_data(&t->sockopts, c->fd, p->rank, &t->ep.peers[p->rank]->link);
 	call(c, p->rank, &from, &to);
 }

@@ -7,6 +7,7 @@
 #ifndef GCI_TRANSPORT_TCP_IMPL_H
 #define GCI_TRANSPORT_TCP_IMPL_H
 
+#include "base/u64set.h"
 #include "transport/address.h"
 #include "transport/crowd.h"
 #include "transport/hello.h"
@@ -44,8 +45,8 @@ struct gci_conn {
 	int mute;           /* LOST, and this was no sign of life */
 	int again;          /* in place of one that was lost */
 	int probes;         /* 1 + the rank whose life it is to show; it has no other use */
-	int came;           /* it is in the crowd, from: */
-	uint8_t from_ip[16];
+	int came;           /* it is a stranger, counted in nstrangers */
+	struct gci_crowd_place place; /* while others may want it */
 	uint8_t greeting[GCI_HELLO_NBYTES];
 	size_t ngreeting;
 	uint64_t deadline_ns;     /* CONNECTING, and strangers */
@@ -87,6 +88,7 @@ struct gci_tcp_peer {
 	struct gci_list dirty; /* of tcp->dirty: has something to send */
 	int rank;
 	uint8_t attempt[GCI_TP_MAX_STREAMS]; /* of gci_reach_pair, that each stream is at */
+	uint8_t redials[GCI_TP_MAX_STREAMS]; /* see gci_conn_redial */
 
 	/* Of lost streams. */
 	uint64_t again_ns; /* when to try again; 0: there is nothing to try */
@@ -113,9 +115,11 @@ struct gci_tcp {
 	struct gci_list conns;
 	struct gci_list closed; /* connections that whoever has just called may still name */
 	unsigned nstrangers, nconnecting;
-	struct gci_crowd crowd; /* of the strangers, those that came to us */
-	unsigned nlost;         /* connections in state LOST */
-	unsigned nagain;        /* peers with again_ns */
+	struct gci_crowd crowd;      /* strangers from addresses that no rank has */
+	struct gci_crowd neighbours; /* from those that one has */
+	struct gci_u64set homes;     /* the latter, as numbers */
+	unsigned nlost;              /* connections in state LOST */
+	unsigned nagain;             /* peers with again_ns */
 	uint64_t told_ns;
 	unsigned untold; /* losses that are not in the log, since told_ns */
 	struct gci_sockopts sockopts;
@@ -194,14 +198,17 @@ void gci_conn_connect(struct gci_tcp *t, struct gci_tcp_peer *p, unsigned index,
 void gci_conn_probe(struct gci_tcp *t, struct gci_tcp_peer *p);
 /* It could not be connected, for this errno: another way is tried, if there is one. */
 void gci_conn_unreachable(struct gci_conn *c, int error);
+/* Whoever listens has hung up before it was told anything, as it does to silent callers when others
+ * want their places. True if it is called once more. */
+int gci_conn_redial(struct gci_conn *c);
 /* Where stream `index` of a peer is, or would be, connected to. Returns `text`. */
 const char *gci_conn_where(
 	const struct gci_tcp *t, int rank, unsigned index, char text[GCI_ADDRESS_TEXT]);
 
 /* tcp_accept.c */
 void gci_tcp_accept_start(struct gci_tcp *t);
-/* Others wait to be let in, and there is no room. */
-int gci_tcp_crowded(const struct gci_tcp *t);
+/* Who may come from where: before the first connection. 0 or -1: out of memory. */
+int gci_tcp_expect(struct gci_tcp *t);
 /* A stranger is none any more, or gone. */
 void gci_tcp_known(struct gci_conn *c);
 /* A stranger's first byte is one of TLS. */

@@ -12,9 +12,9 @@
 #define SHORT_MS 200
 #define AGAIN_MS 50 /* while something is to be connected again */
 
-static int ready(int fd, short events)
+static int is_writable(int fd)
 {
-	struct pollfd p = {.fd = fd, .events = events};
+	struct pollfd p = {.fd = fd, .events = POLLOUT};
 
 	return poll(&p, 1, 0) > 0;
 }
@@ -23,17 +23,15 @@ static int ready(int fd, short events)
  * there already comes first. */
 static void late(struct gci_conn *c)
 {
-	if (c->state == GCI_CONN_CONNECTING && ready(c->fd, POLLOUT)) {
+	if (c->state == GCI_CONN_CONNECTING && is_writable(c->fd)) {
 		gci_conn_event(c, UV_WRITABLE);
 	} else if (c->state == GCI_CONN_CONNECTING) {
 		gci_conn_unreachable(c, ETIMEDOUT);
-	} else if (c->peer < 0) {
-		if (ready(c->fd, POLLIN))
-			gci_conn_event(c, UV_READABLE);
-		/* Else a peer whose program computes may take its time. */
-		if (c->state == GCI_CONN_GREETING && c->peer < 0 && gci_tcp_crowded(c->tcp))
-			gci_conn_close(c);
-	}
+	} else if (c->place.crowd == &c->tcp->crowd) {
+		gci_conn_event(c, UV_READABLE);
+		if (c->place.crowd)
+			gci_tcp_turn_away(c, "it has not said who it is");
+	} /* else it is of this job, as far as one can see: a program that computes */
 }
 
 /* True if bytes have gone unanswered for `dead_ns`, by the kernel of the other side. One that

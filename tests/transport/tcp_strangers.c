@@ -3,10 +3,12 @@
 #include "tests/transport/tcp_world.h"
 
 #include "base/clock.h"
+#include "transport/crowd.h"
 #include "transport/hello.h"
 
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static void say(int fd, const void *bytes, size_t n)
@@ -112,50 +114,135 @@ static void who_is_slow_is_waited_for(void **state)
 	stranger_ns = 0;
 }
 
-/* But not where others wait. */
-static void a_silent_crowd_makes_room(void **state)
+/* But not where no rank is. */
+static void the_silent_from_elsewhere_are_not(void **state)
 {
-	enum { N = 80 };
 	struct world w;
-	int fds[N], i;
+	int fd;
 
 	(void)state;
 	stranger_ns = 1;
 	world_open(&w, &own, 2, NULL);
-	for (i = 0; i < N; i++) {
-		fds[i] = knock(last_addrs[1]);
-		own_step(&w);
-	}
+	fd = knock_from("127.0.9.1", last_addrs[1]);
 	look_for_a_while(&w);
-	exchange(&w);
-	for (i = 0; i < N; i++)
-		close(fds[i]);
-	assert_int_equal(w.nfailures[0] + w.nfailures[1], 0);
+	expect_turned_away(&w, fd);
 	world_close(&w);
 	stranger_ns = 0;
 }
 
-static void a_crowd_of_silent_strangers(void **state)
+static int is_open(int fd)
 {
-	enum { N = 80 };
-	struct gci_tp_stats st;
+	char c;
+
+	return recv(fd, &c, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
+/* From a rank's address, or from many others. */
+static void silent_strangers_keep_nobody_out(void **state)
+{
+	enum { N = 200 };
+	struct world w;
+	int fds[N], i, kind, open;
+	char ip[32];
+
+	(void)state;
+	for (kind = 0; kind < 2; kind++) {
+		world_open(&w, &own, 2, NULL);
+		for (i = 0; i < N; i++) {
+			snprintf(ip, sizeof(ip), "127.0.9.%d", i + 1);
+			fds[i] = knock_from(kind ? ip : "127.0.0.1", last_addrs[1]);
+			own_step(&w);
+		}
+		for (i = 0, open = 0; i < N; i++)
+			open += is_open(fds[i]);
+		assert_in_range(open, GCI_CROWD_MOST, GCI_CROWD_MOST + GCI_TP_MAX_STREAMS);
+		exchange(&w);
+		for (i = 0; i < N; i++)
+			close(fds[i]);
+		assert_int_equal(w.nfailures[0] + w.nfailures[1], 0);
+		world_close(&w);
+	}
+}
+
+/* Ranks whose address is translated: all of them come from one that no rank has. */
+static void many_behind_one_address(void **state)
+{
+	enum { STREAMS = 16, FROM = 3 };
+	struct gci_tp_link link = {.streams = STREAMS, .eager_nbytes = 64 << 10};
+	uint8_t bytes[GCI_HELLO_NBYTES], secret[32] = SECRET;
+	int fds[FROM * STREAMS], i, k;
+	struct gci_hello h = hello_of_rank_0();
+	struct world w;
+	char c;
+
+	(void)state;
+	h.to = FROM;
+	h.size = FROM + 1;
+	h.streams = STREAMS;
+	world_open(&w, &own, FROM + 1, &link);
+	for (i = 0; i < FROM * STREAMS; i++)
+		fds[i] = knock_from("127.0.9.1", last_addrs[FROM]);
+	for (i = 0; i < 50; i++)
+		own_step(&w);
+	for (i = 0; i < FROM * STREAMS; i++) {
+		h.from = (uint32_t)(i / STREAMS);
+		h.stream = (uint32_t)(i % STREAMS);
+		assert_int_equal(gci_hello_encode(&h, secret, bytes), 0);
+		say(fds[i], bytes, sizeof(bytes));
+	}
+	for (i = 0; i < FROM * STREAMS; i++) {
+		for (k = 0; k < 10000 && recv(fds[i], &c, 1, MSG_DONTWAIT) != 1; k++)
+			own_step(&w);
+		assert_true(k < 10000);
+		close(fds[i]);
+	}
+	world_close(&w);
+}
+
+/* A rank that computes between connecting and saying who it is, while strangers want its place. */
+static void who_gave_way_comes_again(void **state)
+{
+	enum { N = 200 };
 	struct world w;
 	int fds[N], i;
 
 	(void)state;
 	world_open(&w, &own, 2, NULL);
+	gci_tp_connect(w.tp[0], 1);
 	for (i = 0; i < N; i++) {
+		fds[i] = knock(last_addrs[1]);
+		gci_tp_progress(w.tp[1], 0);
+	}
+	for (i = 0; i < N; i++)
+		close(fds[i]);
+	exchange(&w);
+	assert_int_equal(w.nfailures[0] + w.nfailures[1], 0);
+	world_close(&w);
+}
+
+/* They hold all descriptors there are. */
+static void the_silent_give_up_descriptors(void **state)
+{
+	struct rlimit was, low;
+	struct world w;
+	int fds[10], i;
+
+	(void)state;
+	world_open(&w, &own, 2, NULL);
+	for (i = 0; i < 10; i++) {
 		fds[i] = knock(last_addrs[1]);
 		own_step(&w);
 	}
 	gci_tp_connect(w.tp[0], 1);
-	for (i = 0; i < 50; i++)
-		own_step(&w);
-	gci_tp_stats(w.tp[1], 0, &st);
-	assert_int_equal(st.streams, 0); /* they hold all the places there are */
-	for (i = 0; i < N; i++)
-		close(fds[i]);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	low = was;
+	low.rlim_cur = (rlim_t)dup(0);
+	close((int)low.rlim_cur);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
 	exchange(&w);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	for (i = 0; i < 10; i++)
+		close(fds[i]);
 	assert_int_equal(w.nfailures[0] + w.nfailures[1], 0);
 	world_close(&w);
 }
@@ -180,9 +267,12 @@ static void another_jobs_secret(void **state)
 
 const struct CMUnitTest stranger_tests[] = {
 	cmocka_unit_test(strangers_are_turned_away),
-	cmocka_unit_test(a_crowd_of_silent_strangers),
 	cmocka_unit_test(who_is_slow_is_waited_for),
-	cmocka_unit_test(a_silent_crowd_makes_room),
+	cmocka_unit_test(the_silent_from_elsewhere_are_not),
+	cmocka_unit_test(silent_strangers_keep_nobody_out),
+	cmocka_unit_test(many_behind_one_address),
+	cmocka_unit_test(who_gave_way_comes_again),
+	cmocka_unit_test(the_silent_give_up_descriptors),
 	cmocka_unit_test(another_jobs_secret),
 };
 const size_t stranger_tests_n = sizeof(stranger_tests) / sizeof(*stranger_tests);

@@ -180,6 +180,18 @@ int knock(const char *addr)
 	return fd;
 }
 
+int knock_from(const char *ip, const char *addr)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct gci_address from, to;
+
+	assert_int_equal(gci_address_make(&from, ip, 0), 0);
+	assert_int_equal(gci_address_parse(&to, addr), 0);
+	assert_int_equal(bind(fd, &from.any, from.len), 0);
+	assert_int_equal(connect(fd, &to.any, to.len), 0);
+	return fd;
+}
+
 void exchange(struct world *w)
 {
 	static uint8_t from[300000], to[2][300000];

@@ -39,6 +39,7 @@ struct gci_reach reach_of(const char *addr);
 
 /* Connects to a listener as anyone could. */
 int knock(const char *addr);
+int knock_from(const char *ip, const char *addr);
 
 /* A message each way between ranks 0 and 1. */
 void exchange(struct world *w);
