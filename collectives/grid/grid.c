@@ -34,11 +34,17 @@ static uint64_t scaled(uint64_t v, uint32_t k)
 	return v > UINT64_MAX / k ? UINT64_MAX : v * k;
 }
 
+/* A rate; 0 would mean that there is none. */
+static uint64_t slowed(uint64_t bps, uint32_t k)
+{
+	return bps && bps < k ? 1 : bps / k;
+}
+
 static void dilate_hosts(struct gci_cluster *c, uint32_t k)
 {
 	int h;
 
-	c->nic_bps /= k;
+	c->nic_bps = slowed(c->nic_bps, k);
 	c->lan_delay_ns = scaled(c->lan_delay_ns, k);
 	c->tini_ns = scaled(c->tini_ns, k);
 	for (h = 0; c->own_tini_ns && h < c->nhosts; h++)
@@ -55,9 +61,9 @@ void gci_grid_dilate(struct gci_grid *g, uint32_t k)
 	for (i = 0; i < g->nclusters; i++)
 		dilate_hosts(&g->clusters[i], k);
 	for (i = 0; i < g->nlinks; i++) {
-		g->links[i].rate_bps /= k;
-		g->links[i].flow_rate_bps /= k;
-		g->links[i].budget_bps /= k;
+		g->links[i].rate_bps = slowed(g->links[i].rate_bps, k);
+		g->links[i].flow_rate_bps = slowed(g->links[i].flow_rate_bps, k);
+		g->links[i].budget_bps = slowed(g->links[i].budget_bps, k);
 		g->links[i].delay_ns = scaled(g->links[i].delay_ns, k);
 	}
 }

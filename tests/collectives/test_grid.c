@@ -209,6 +209,12 @@ static void dilation(void **state)
 	assert_true(g.links[1].queue_nbytes == 25000000); /* what is in flight stays */
 	assert_int_equal(g.links[1].loss_ppm, 10000);
 	gci_grid_free(&g);
+	/* A small budget is no budget's opposite: none. */
+	grid_of(&g, "[cluster a]\nhosts=a\n[cluster b]\nhosts=b\n"
+		    "[link a b]\nrate=1Gbit\ndelay=10ms\nbudget=15bit\n");
+	gci_grid_dilate(&g, 20);
+	assert_true(g.links[0].budget_bps == 1);
+	gci_grid_free(&g);
 }
 
 static void printed_grids_parse_to_the_same(void **state)
