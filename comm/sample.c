@@ -84,10 +84,10 @@ static uint32_t in_u32(uint64_t v)
 	return v < UINT32_MAX ? (uint32_t)v : UINT32_MAX;
 }
 
-int gci_sample_report(struct gci_sample *s, uint32_t cluster, struct gci_ctl_report *out)
+int gci_sample_report(struct gci_sample *s, uint32_t cluster, int last, struct gci_ctl_report *out)
 {
 	struct gci_sample_cluster *c = &s->clusters[cluster];
-	uint64_t end = s->at_ns / GCI_BIN_NS, n, i;
+	uint64_t end = s->at_ns / GCI_BIN_NS + !!last, n, i;
 
 	if (!c->sum.open || !c->bins.at)
 		return 0;

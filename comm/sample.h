@@ -9,7 +9,7 @@
  *		gci_sample_end(&s, now_ns);			// CLOCK_REALTIME
  *	less often:
  *		for (c = 0; c < nclusters; c++)
- *			if (gci_sample_report(&s, c, &report))
+ *			if (gci_sample_report(&s, c, 0, &report))
  *				send it
  *	gci_sample_free(&s);
  *
@@ -43,8 +43,8 @@ void gci_sample_begin(struct gci_sample *s);
 void gci_sample_flow(struct gci_sample *s, uint32_t cluster, const struct gci_flow *f);
 void gci_sample_end(struct gci_sample *s, uint64_t now_ns);
 
-/* What is known of cluster c, with the bins that were not reported before. False: there is, and
- * was, no connection to it. */
-int gci_sample_report(struct gci_sample *s, uint32_t c, struct gci_ctl_report *out);
+/* What is known of cluster c, with the bins that are over and were not reported before; the `last`
+ * time also the one that is not over. False: there is, and was, no connection to it. */
+int gci_sample_report(struct gci_sample *s, uint32_t c, int last, struct gci_ctl_report *out);
 
 #endif

@@ -72,7 +72,7 @@ static void tell_nothing(struct gci_sampler *s)
 	s->config.report(s->config.user, &none);
 }
 
-static void tell(struct gci_sampler *s)
+static void tell(struct gci_sampler *s, int last)
 {
 	struct gci_ctl_report report;
 	uint32_t c, n = 0;
@@ -82,7 +82,7 @@ static void tell(struct gci_sampler *s)
 	s->flows.first = 1;
 	look(s, s->config.flows != NULL);
 	for (c = 0; c < s->sample.nclusters; c++)
-		if (gci_sample_report(&s->sample, c, &report)) {
+		if (gci_sample_report(&s->sample, c, last, &report)) {
 			s->config.report(s->config.user, &report);
 			n++;
 		}
@@ -117,14 +117,14 @@ static void *run(void *arg)
 		/* Also when the clock was set back. */
 		if (now - told_ns >= period_ns) {
 			told_ns = now;
-			tell(s);
+			tell(s, 0);
 		} else {
 			look(s, 0);
 		}
 		pthread_mutex_lock(&s->lock);
 	}
 	pthread_mutex_unlock(&s->lock);
-	tell(s);
+	tell(s, 1);
 	return NULL;
 }
 

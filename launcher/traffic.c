@@ -8,8 +8,9 @@
 
 #define FEW_CLUSTERS 32   /* whose pairs have many bins */
 #define MANY_BINS    1024 /* 10 s */
-#define FEW_BINS     256
-#define AHEAD_BINS   200 /* that a host's clock may be */
+#define FEW_BINS     512  /* more than LATE_BINS and two periods of reports */
+#define LATE_BINS    256  /* that a rank may be behind for the others to wait */
+#define AHEAD_BINS   200  /* that a host's clock may be */
 #define QUIET_NS     (3 * GCI_NS_PER_S)
 
 int gci_traffic_create(
@@ -183,30 +184,38 @@ uint64_t gci_traffic_settled(const struct gci_traffic *t, uint64_t now_ns)
 			continue;
 		if (!k->heard_ns)
 			return t->first_bin;
-		if (k->end_bin + FEW_BINS > now && k->end_bin < end)
+		if (k->end_bin + LATE_BINS > now && k->end_bin < end)
 			end = k->end_bin;
 	}
 	return end;
 }
 
-static void add_part(struct gci_traffic_pair *p, const struct gci_traffic_part *part)
+static int is_silent(const struct gci_traffic_rank *k, uint64_t now_ns)
+{
+	return grown(now_ns, k->heard_ns) >= QUIET_NS;
+}
+
+/* Of a rank that has fallen silent only what it had done is known, not how it is. */
+static void add_part(struct gci_traffic_pair *p, const struct gci_traffic_part *part, int silent)
 {
 	const struct gci_flow *f = &part->sum;
 
-	p->connections += part->connections;
-	p->senders += part->fresh_nbytes != 0;
 	p->sum.sent_nbytes += f->sent_nbytes;
 	p->sum.resent_nbytes += f->resent_nbytes;
 	p->sum.acked_nbytes += f->acked_nbytes;
 	p->sum.received_nbytes += f->received_nbytes;
 	p->sum.resent += f->resent;
+	if (silent)
+		return;
+	p->connections += part->connections;
+	p->senders += part->fresh_nbytes != 0;
 	p->sum.rtt_ns = f->rtt_ns > p->sum.rtt_ns ? f->rtt_ns : p->sum.rtt_ns;
 	p->sum.cwnd_nbytes += f->cwnd_nbytes;
 	p->sum.pacing_bps += f->pacing_bps;
 	p->sum.delivery_bps += f->delivery_bps;
 }
 
-void gci_traffic_sum(struct gci_traffic *t)
+void gci_traffic_sum(struct gci_traffic *t, uint64_t now_ns)
 {
 	size_t i, n = (size_t)t->nclusters * t->nclusters, j;
 
@@ -220,8 +229,8 @@ void gci_traffic_sum(struct gci_traffic *t)
 		for (j = 0; j < t->ranks[i].nparts; j++) {
 			const struct gci_traffic_part *part = &t->ranks[i].parts[j];
 
-			add_part(
-				t->pairs[(size_t)t->cluster_of[i] * t->nclusters + part->to], part);
+			add_part(t->pairs[(size_t)t->cluster_of[i] * t->nclusters + part->to], part,
+				is_silent(&t->ranks[i], now_ns));
 		}
 }
 

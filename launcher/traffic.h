@@ -6,7 +6,7 @@
  *	rc = gci_traffic_create(&t, size, cluster_of, nclusters);
  *	gci_traffic_report(t, rank, &report, gci_wall_ns());
  *	...
- *	gci_traffic_sum(t);
+ *	gci_traffic_sum(t, gci_wall_ns());
  *	pair = gci_traffic_pair(t, from, to);
  *	for (n = first; n < gci_traffic_settled(t, now); n++)
  *		gci_bins_get(&pair->bins, n);
@@ -75,8 +75,9 @@ void gci_traffic_flows(struct gci_traffic *t, uint32_t rank, const struct gci_ct
  * none. */
 uint64_t gci_traffic_settled(const struct gci_traffic *t, uint64_t now_ns);
 
-/* Sums the pairs up anew. */
-void gci_traffic_sum(struct gci_traffic *t);
+/* Sums the pairs up anew. Ranks that have not reported for 3 s count with what they have sent, and
+ * no longer with connections, windows and rates. */
+void gci_traffic_sum(struct gci_traffic *t, uint64_t now_ns);
 
 /* NULL: nothing was reported. */
 const struct gci_traffic_pair *gci_traffic_pair(

@@ -65,8 +65,10 @@ void gci_watch_flows(void *user, uint32_t rank, const struct gci_ctl_flows *m)
 
 struct gci_traffic_view gci_watch_view(struct gci_watch *w)
 {
-	gci_traffic_sum(w->traffic);
-	return (struct gci_traffic_view){w->traffic, &w->plan->grid, w->plan->names, gci_wall_ns()};
+	uint64_t now_ns = gci_wall_ns();
+
+	gci_traffic_sum(w->traffic, now_ns);
+	return (struct gci_traffic_view){w->traffic, &w->plan->grid, w->plan->names, now_ns};
 }
 
 /* ---- the file */
