@@ -2,7 +2,9 @@
  * gridcoll ctl: a running job is asked, and told. */
 #include "base/clock.h"
 #include "tests/tools/jobs.h"
+#include "transport/report.h"
 
+#include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,10 +38,82 @@ static int ask(char *out, size_t size, const char *job, const char *arguments)
 			fail_msg("%s %s: %s", job, arguments, out);              \
 	} while (0)
 
+/* ---- bytes over time, from the file of --stats */
+
+#define BINS 4096 /* 41 s of them */
+
+static uint64_t whole(const json_t *o, const char *key)
+{
+	return (uint64_t)json_integer_value(json_object_get(o, key));
+}
+
+/* What a line tells of traffic from a to b, with bin `first` in bins[0]. */
+static void read_line(const char *text, uint64_t first, uint64_t bins[BINS])
+{
+	json_t *line = json_loads(text, 0, NULL), *from, *list;
+	uint64_t at;
+	size_t i;
+
+	from = json_object_get(line, "from");
+	list = json_object_get(line, "bytes");
+	for (i = 0; from && !strcmp(json_string_value(from), "a") && i < json_array_size(list);
+		i++) {
+		at = whole(line, "first_bin") + i - first;
+		if (at < BINS)
+			bins[at] += (uint64_t)json_integer_value(json_array_get(list, i));
+	}
+	json_decref(line);
+}
+
+static void read_bins(const char *path, uint64_t first, uint64_t bins[BINS])
+{
+	static char line[1 << 18];
+	FILE *f = fopen(path, "re");
+
+	memset(bins, 0, BINS * sizeof(*bins));
+	/* There may be no file yet, and half of its last line. */
+	while (f && fgets(line, sizeof(line), f) && strchr(line, '\n'))
+		read_line(line, first, bins);
+	if (f)
+		fclose(f);
+}
+
+#define WINDOW 50 /* bins: half a second */
+
+static uint64_t window(const uint64_t *bins, uint64_t at)
+{
+	uint64_t sum = 0, i;
+
+	for (i = at; i < at + WINDOW && i < BINS; i++)
+		sum += bins[i];
+	return sum;
+}
+
+/* Until there is a window from bin `from` on with `least` to `most` bytes; which one, and its bytes
+ * in *nbytes. */
+static uint64_t await_window(
+	uint64_t first, uint64_t from, double least, double most, uint64_t *nbytes)
+{
+	uint64_t bins[BINS], at;
+	int tries;
+
+	for (tries = 0; tries < 200; tries++) {
+		read_bins(in_scratch("stats"), first, bins);
+		for (at = from; at + WINDOW < BINS; at++) {
+			*nbytes = window(bins, at);
+			if ((double)*nbytes >= least && (double)*nbytes <= most)
+				return at;
+		}
+		gci_sleep_ns(100 * GCI_NS_PER_MS);
+	}
+	fail_msg("no half second with %.0f to %.0f bytes", least, most);
+	return 0;
+}
+
 /* A job of its own budget, on the same host. */
 static void beside_it(void)
 {
-	struct job j;
+	struct job j = {0};
 
 	job_start(&j, NULL, "--grid", in_scratch("two.grid"), "--wan-budget", "a>b=1Gbit", "--pace",
 		"user", GRIDCOLL, "bench", "barrier", "--iters", "1", NULL);
@@ -54,7 +128,7 @@ static void beside_it(void)
 static void a_budget_changes_in_mid_operation(void **state)
 {
 	char job[16], out[1024];
-	struct job j;
+	struct job j = {0};
 	int i;
 
 	(void)state;
@@ -77,6 +151,37 @@ static void a_budget_changes_in_mid_operation(void **state)
 	if (!strstr(job_out(&j), "result was verified"))
 		fail_msg("%s", job_out(&j));
 	ASK(1, "no job answers", job, "status");
+	job_free(&j);
+}
+
+/* While one operation runs it gets four times as much, and then an eighth of that: bytes over time
+ * show it, and its result is right. */
+static void a_changed_budget_is_seen_in_what_is_sent(void **state)
+{
+	uint64_t first = gci_wall_ns() / GCI_BIN_NS, slow, fast, at, told;
+	char job[16], out[1024];
+	struct job j = {0};
+
+	(void)state;
+	make_text(in_scratch("two.grid"), grid_text);
+	job_start(&j, NULL, "--grid", in_scratch("two.grid"), "--wan-budget", "a>b=8Mbit", "--pace",
+		"user", "--stats", in_scratch("stats"), GRIDCOLL, "bench", "bcast", "--bytes",
+		"32MiB", "--iters", "1", NULL);
+	snprintf(job, sizeof(job), "%d", (int)j.pid);
+	at = await_window(first, 0, 400000, 520000, &slow); /* of 8 Mbit/s: half a megabyte */
+	at = await_window(first, at + WINDOW, 400000, 520000, &slow);
+	told = gci_wall_ns() / GCI_BIN_NS - first;
+	ASK(0, "", job, "budget 'a>b=32Mbit'");
+	at = await_window(first, told, 3.6 * (double)slow, 4.4 * (double)slow, &fast);
+	print_message("32 Mbit/s hold %d ms after they were asked for\n", (int)(at - told) * 10);
+	told = gci_wall_ns() / GCI_BIN_NS - first;
+	ASK(0, "", job, "budget 'a>b=4Mbit'");
+	at = await_window(first, told, 0.35 * (double)slow, 0.6 * (double)slow, &slow);
+	print_message("4 Mbit/s hold %d ms after they were asked for\n", (int)(at - told) * 10);
+	ASK(0, "", job, "budget a\\>b=off");
+	assert_int_equal(job_wait(&j), 0);
+	if (!strstr(job_out(&j), "result was verified"))
+		fail_msg("%s", job_out(&j));
 	job_free(&j);
 }
 
@@ -112,6 +217,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_budget_changes_in_mid_operation),
+		TEST(a_changed_budget_is_seen_in_what_is_sent),
 		TEST(what_is_wrong_is_said),
 		TEST(options_of_the_launcher),
 	};
