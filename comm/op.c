@@ -142,6 +142,17 @@ static void on_run(struct gci_run *run, int status)
 	fill(op);
 }
 
+static void on_damage(struct gci_run *run)
+{
+	struct gci_op *op = run->user;
+	struct gci_engine *e = op->comm->engine;
+
+	gci_engine_fail(e, GCOLL_ERR_CORRUPT, e->rank,
+		"at rank %d, bytes of operation %" PRIu64
+		" changed in memory after they had come from another rank",
+		e->rank, op->number);
+}
+
 static int start_window(struct gci_op *op, int slot)
 {
 	struct gci_engine *e = op->comm->engine;
@@ -164,6 +175,7 @@ static int start_window(struct gci_op *op, int slot)
 		.trace = e->trace,
 		.activity = &e->activity,
 		.done = on_run,
+		.damaged = on_damage,
 		.user = op};
 	run->buf[GCI_IN] = op->in ? op->in + at : NULL;
 	run->buf[GCI_OUT] = op->out ? op->out + at : NULL;

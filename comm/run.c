@@ -3,8 +3,6 @@
 
 #include "base/mem.h"
 
-#include <string.h>
-
 struct gci_run_message {
 	struct gci_tp_req req;
 	struct gci_run *run;
@@ -94,7 +92,7 @@ static void on_message(struct gci_tp_req *req, int status)
 	end(run, status);
 }
 
-static void reduce(const struct gci_run *run, const struct gci_step *s, uint64_t offset,
+static void reduce(struct gci_run *run, const struct gci_step *s, uint64_t offset,
 	const void *incoming, uint64_t nbytes)
 {
 	char *out = at(run, &s->dst) + offset;
@@ -104,6 +102,7 @@ static void reduce(const struct gci_run *run, const struct gci_step *s, uint64_t
 		operate(run, out, incoming, own, nbytes / run->esize);
 	else
 		operate(run, out, own, incoming, nbytes / run->esize);
+	gci_sums_forget(&run->sums, out, nbytes);
 }
 
 static void on_piece(struct gci_tp_req *req, uint64_t offset, const void *data, size_t nbytes)
@@ -112,6 +111,12 @@ static void on_piece(struct gci_tp_req *req, uint64_t offset, const void *data, 
 
 	count(m->run);
 	reduce(m->run, &m->run->sched->steps[m->step], offset, data, nbytes);
+}
+
+/* No step waits for this one. */
+static int is_last(const struct gci_run *run, uint32_t step)
+{
+	return run->sched->next_at[step] == run->sched->next_at[step + 1];
 }
 
 static void start_message(struct gci_run *run, uint32_t step)
@@ -132,6 +137,7 @@ static void start_message(struct gci_run *run, uint32_t step)
 		.patient = s->patient,
 		.done = on_message,
 		.piece = s->kind == GCI_STEP_RECV_REDUCE ? on_piece : NULL,
+		.sums = s->kind == GCI_STEP_SEND || !is_last(run, step) ? &run->sums : NULL,
 		.user = m};
 	run->nmessages++;
 	if (s->kind != GCI_STEP_SEND) {
@@ -140,21 +146,32 @@ static void start_message(struct gci_run *run, uint32_t step)
 	}
 	run->nsends++;
 	gci_tp_isend(run->tp, &m->req);
-	if (run->sched->next_at[step] == run->sched->next_at[step + 1])
+	if (is_last(run, step))
 		gci_list_push(&run->sends, &m->link);
 	else /* other steps wait until its memory may be used again */
 		gci_tp_detach(run->tp, &m->req);
 }
 
-static void run_local(const struct gci_run *run, const struct gci_step *s)
+static void copy(struct gci_run *run, void *to, const void *from, uint64_t nbytes)
+{
+	if (!gci_sums_copy(&run->sums, to, from, nbytes) || run->status)
+		return;
+	run->status = GCOLL_ERR_CORRUPT;
+	run->damaged(run);
+}
+
+static void run_local(struct gci_run *run, const struct gci_step *s)
 {
 	uint64_t nbytes = s->dst.length * run->esize;
 
 	if (!nbytes)
 		return;
-	if (s->kind == GCI_STEP_COPY)
-		memmove(at(run, &s->dst), at(run, &s->src), nbytes);
-	else if (s->swapped)
+	if (s->kind == GCI_STEP_COPY) {
+		copy(run, at(run, &s->dst), at(run, &s->src), nbytes);
+		return;
+	}
+	gci_sums_forget(&run->sums, at(run, &s->dst), nbytes);
+	if (s->swapped)
 		operate(run, at(run, &s->dst), at(run, &s->src), at(run, &s->dst), s->dst.length);
 	else
 		operate(run, at(run, &s->dst), at(run, &s->dst), at(run, &s->src), s->dst.length);
@@ -184,6 +201,7 @@ int gci_run_start(struct gci_run *run)
 	int rc = gci_ready_init(&run->ready, s);
 	uint32_t i;
 
+	run->sums = (struct gci_sums){0};
 	run->nmessages = run->nsends = 0;
 	run->last = 0;
 	gci_list_init(&run->sends);
@@ -213,6 +231,7 @@ void gci_run_last(struct gci_run *run)
 void gci_run_free(struct gci_run *run)
 {
 	gci_ready_free(&run->ready);
+	gci_sums_free(&run->sums);
 	gci_free(run->messages);
 	run->messages = NULL;
 }

@@ -16,6 +16,7 @@
 
 #include "collectives/kernels/kernels.h"
 #include "collectives/schedule/ready.h"
+#include "transport/sums.h"
 #include "transport/transport.h"
 
 struct gci_run;
@@ -51,10 +52,14 @@ struct gci_run {
 	const struct gci_run_trace *trace; /* may be NULL */
 	uint64_t *activity; /* counts messages that have ended, and pieces; may be NULL */
 	void (*done)(struct gci_run *run, int status);
+	/* Bytes have changed in this rank's memory since they came; the transport is to be failed.
+	 */
+	void (*damaged)(struct gci_run *run);
 	void *user;
 
 	/* The run's. */
 	struct gci_ready ready;
+	struct gci_sums sums; /* of what came and may be sent on */
 	struct gci_run_message *messages;
 	uint32_t nmessages, nsends; /* under way; of these, SENDs */
 	struct gci_list sends;      /* of these, not detached */

@@ -40,12 +40,15 @@
 #include "transport/frame.h"
 #include "transport/messages.h"
 #include "transport/replay.h"
+#include "transport/sums.h"
 #include "transport/transport.h"
 
-#define GCI_EP_MESSAGE_NBYTES 64         /* what a message counts besides its bytes */
-#define GCI_EP_SHORT_NBYTES   4096       /* of a message whose credit may wait for company */
-#define GCI_EP_LOST           1          /* the connection is of no use any more */
-#define GCI_EP_MAX_CREDITS    (1u << 17) /* per peer, for messages not offered here yet */
+#define GCI_EP_MESSAGE_NBYTES 64          /* what a message counts besides its bytes */
+#define GCI_EP_SHORT_NBYTES   4096        /* of a message whose credit may wait for company */
+#define GCI_EP_GRANULE_NBYTES (64u << 10) /* of the message, that has a sum of its own */
+#define GCI_EP_MOST_PARTS     10          /* of a frame, of which only the inner ones are whole */
+#define GCI_EP_LOST           1           /* the connection is of no use any more */
+#define GCI_EP_MAX_CREDITS    (1u << 17)  /* per peer, for messages not offered here yet */
 
 /* What the endpoint asks of its backend. Called from isend, irecv and from arriving frames. */
 struct gci_ep_io {
@@ -115,9 +118,12 @@ struct gci_ep_frame {
 /* Where a frame's payload goes. */
 struct gci_ep_sink {
 	uint8_t *dst;
-	uint32_t nbytes, got; /* of the payload; so far */
-	uint32_t crc, sum;    /* as the header has it; of what is there */
-	int checked;          /* they must be the same */
+	uint32_t nbytes, got;  /* of the payload; so far */
+	uint32_t crc, sum;     /* as the header has it; of what is there */
+	int checked;           /* they must be the same */
+	struct gci_sums *sums; /* where the sums of its granules are kept; NULL: nowhere */
+	uint32_t granule, nparts;
+	struct gci_sum parts[GCI_EP_MOST_PARTS]; /* cut by granules, the last one growing */
 	uint64_t offset;
 	enum gci_frame_type type; /* DATA, maybe of 0 bytes, and PAD have a payload */
 	int ask;                  /* its sender waits for an acknowledgement */
@@ -288,6 +294,15 @@ int gci_ep_on_backs(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_f
 int gci_ep_on_credit(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f);
 int gci_ep_on_data(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f,
 	struct gci_ep_sink *sink);
+/* Sums (endpoint_sums.c). The frame that comes next of a request's bytes. */
+uint32_t gci_ep_cut(const struct gci_tp_req *r, uint32_t turn);
+/* The sum of a frame that goes out. 0 or the failure's status. */
+int gci_ep_sum(struct gci_ep *ep, const struct gci_tp_req *r, struct gci_frame *f);
+uint32_t gci_ep_granule(uint32_t align);
+void gci_ep_want_sums(struct gci_ep_sink *sink, const struct gci_tp_req *r);
+void gci_ep_keep_sums(const struct gci_ep_sink *sink);
+/* All of an early message, which is at `at` now. 0 or the failure's status. */
+int gci_ep_check_early(struct gci_ep *ep, const struct gci_msg *m, const void *at);
 int gci_ep_refuse_payload(struct gci_ep *ep, int peer, const struct gci_ep_sink *sink);
 void gci_ep_accept(struct gci_ep_peer *p, const struct gci_life *life);
 void gci_ep_deliver(struct gci_ep *ep);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * The endpoint's receiving half: messages asked for, messages that came early. */
-#include "base/crc32c.h"
 #include "base/mem.h"
 #include "base/prng.h"
 #include "transport/endpoint.h"
@@ -125,8 +124,11 @@ static int place(struct gci_ep *ep, struct gci_msg *m, struct gci_ep_sink *sink)
 		sink->dst = m->early + sink->offset;
 		return 0;
 	}
-	if (!r || !r->piece) {
-		sink->dst = r && sink->nbytes ? (uint8_t *)r->buf + sink->offset : NULL;
+	if (!r || !sink->nbytes)
+		return 0;
+	if (!r->piece) {
+		sink->dst = (uint8_t *)r->buf + sink->offset;
+		gci_ep_want_sums(sink, r);
 		return 0;
 	}
 	if (sink->offset % r->align ||
@@ -210,13 +212,6 @@ static int complete(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m)
 	return 0;
 }
 
-void gci_ep_landed(struct gci_ep_sink *sink, size_t nbytes)
-{
-	if (sink->checked && nbytes)
-		sink->sum = gci_crc32c(sink->sum, sink->dst + sink->got, nbytes);
-	sink->got += (uint32_t)nbytes;
-}
-
 int gci_ep_payload(struct gci_ep *ep, int peer, struct gci_ep_sink *sink)
 {
 	struct gci_ep_peer *p = ep->peers[peer];
@@ -231,6 +226,8 @@ int gci_ep_payload(struct gci_ep *ep, int peer, struct gci_ep_sink *sink)
 	if (sink->checked && sink->sum != sink->crc)
 		return gci_ep_refuse_payload(ep, peer, sink);
 	gci_ep_accept(p, sink->life);
+	if (sink->checked)
+		gci_ep_keep_sums(sink);
 	p->stats.rx_payload_nbytes += sink->nbytes;
 	m->landed += sink->nbytes;
 	m->cover += cover(sink->offset + sink->nbytes) - cover(sink->offset);
@@ -266,10 +263,12 @@ void gci_ep_deliver(struct gci_ep *ep)
 		struct gci_tp_req *r = m->req;
 
 		gci_list_del(&m->link);
+		if (m->nbytes && !r->piece)
+			memcpy(r->buf, m->early, m->nbytes);
+		if (gci_ep_check_early(ep, m, r->piece ? m->early : r->buf))
+			return;
 		if (m->nbytes && r->piece)
 			r->piece(r, 0, m->early, m->nbytes);
-		else if (m->nbytes)
-			memcpy(r->buf, m->early, m->nbytes);
 		gci_ep_finish(ep, r, 0);
 		gci_msgs_del(&ep->in, m);
 	}

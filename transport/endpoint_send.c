@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * The endpoint's sending half: offered messages, credits that came, frames going out. */
-#include "base/crc32c.h"
 #include "base/mem.h"
 #include "transport/endpoint.h"
 
@@ -200,15 +199,12 @@ static int pull_data(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m
 	struct gci_life *life, struct gci_ep_frame *out)
 {
 	struct gci_tp_req *r = m->req;
-	uint32_t turn = gci_ep_turn(ep, p->rank, stream);
-	uint32_t most = turn < r->align ? r->align : turn / r->align * r->align;
-	uint64_t rest = r->nbytes - r->moved;
 	struct gci_frame f = {.type = GCI_FRAME_DATA,
 		.key = r->key,
 		.length = r->nbytes,
 		.digest = r->digest,
 		.offset = r->moved,
-		.nbytes = rest < most ? (uint32_t)rest : most};
+		.nbytes = gci_ep_cut(r, gci_ep_turn(ep, p->rank, stream))};
 
 	*out = (struct gci_ep_frame){
 		.payload = f.nbytes ? (const uint8_t *)r->buf + r->moved : NULL,
@@ -220,8 +216,8 @@ static int pull_data(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m
 		f.id = m->id;
 	}
 	gci_ep_put_backs(p, &f);
-	if (!p->link.unchecked)
-		f.crc = gci_crc32c(0, out->payload, f.nbytes);
+	if (!p->link.unchecked && gci_ep_sum(ep, r, &f))
+		return 0;
 	gci_ep_note_bulk(ep, f.nbytes);
 	r->moved += f.nbytes;
 	if (r->moved == r->nbytes)

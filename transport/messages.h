@@ -32,6 +32,7 @@ struct gci_msg {
 
 	/* Receiving. */
 	uint8_t *early;      /* holds what came before it was asked for; owned */
+	uint32_t sum;        /* CRC32C of that */
 	uint64_t moved;      /* bytes of frames that have begun to arrive */
 	uint64_t landed;     /* bytes that are there */
 	uint64_t cover;      /* see gci_cover() */

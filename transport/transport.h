@@ -39,6 +39,7 @@
 #define GCI_TP_FRAME_NBYTES (256u << 10) /* most payload of one frame */
 #define GCI_TP_MAX_STREAMS  64
 
+struct gci_sums;
 struct gci_taps;
 struct gci_tp;
 
@@ -64,6 +65,9 @@ struct gci_tp_req {
 	/* irecv only, may be NULL. If set, `buf` is not used: instead the payload is handed over
 	 * piece by piece, in any order, every byte once, cut at multiples of `align`. */
 	void (*piece)(struct gci_tp_req *r, uint64_t offset, const void *data, size_t nbytes);
+	/* Sums of what passes through this rank, see sums.h: irecv puts those of what has come to
+	 * `buf`, isend takes them. Whoever else writes there says so. NULL: none are kept. */
+	struct gci_sums *sums;
 	void *user;
 
 	/* The transport's. */

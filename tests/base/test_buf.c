@@ -114,6 +114,31 @@ static void digest_tells_apart(void **state)
 	assert_true(gci_digest_bytes(0, "12345678", 8) == gci_digest_bytes(0, "12345678", 8));
 }
 
+static void crc32c_of_joined_pieces(void **state)
+{
+	static uint8_t bytes[70000];
+	static const size_t cuts[] = {0, 1, 2, 7, 64, 255, 4096, 65535, 65536, 69999, 70000};
+	struct gci_prng prng = {3};
+	uint32_t whole, far;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)gci_prng_next(&prng);
+	whole = gci_crc32c(0, bytes, sizeof(bytes));
+	for (i = 0; i < sizeof(cuts) / sizeof(*cuts); i++) {
+		uint32_t a = gci_crc32c(0, bytes, cuts[i]);
+		uint32_t b = gci_crc32c(0, bytes + cuts[i], sizeof(bytes) - cuts[i]);
+
+		assert_true(gci_crc32c_join(a, b, sizeof(bytes) - cuts[i]) == whole);
+	}
+	/* Lengths that no test can hold: in one step, or in many. */
+	far = gci_crc32c_join(whole, 0, 1ull << 40 | 12345);
+	for (i = 0; i < 1024; i++)
+		whole = gci_crc32c_join(whole, 0, 1ull << 30);
+	assert_true(gci_crc32c_join(whole, 0, 12345) == far);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -123,6 +148,7 @@ int main(void)
 		cmocka_unit_test(lack_of_memory_is_remembered),
 		cmocka_unit_test(consume_keeps_the_rest),
 		cmocka_unit_test(crc32c_known_values),
+		cmocka_unit_test(crc32c_of_joined_pieces),
 		cmocka_unit_test(digest_tells_apart),
 	};
 
