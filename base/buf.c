@@ -9,13 +9,33 @@
 
 void gci_buf_free(struct gci_buf *b)
 {
+	if (b->secret && b->data)
+		explicit_bzero(b->data, b->cap);
 	gci_free(b->data);
 	memset(b, 0, sizeof(*b));
 }
 
+static int grow(struct gci_buf *b, size_t need)
+{
+	struct gci_buf old = *b;
+
+	if (!b->secret || need <= b->cap)
+		return gci_grow(&b->data, &b->cap, need, 1);
+	b->data = NULL;
+	b->cap = 0;
+	if (gci_grow(&b->data, &b->cap, need, 1)) {
+		*b = old;
+		return -1;
+	}
+	if (old.len)
+		memcpy(b->data, old.data, old.len);
+	gci_buf_free(&old);
+	return 0;
+}
+
 static uint8_t *room(struct gci_buf *b, size_t len)
 {
-	if (b->failed || len > SIZE_MAX - b->len || gci_grow(&b->data, &b->cap, b->len + len, 1)) {
+	if (b->failed || len > SIZE_MAX - b->len || grow(b, b->len + len)) {
 		b->failed = 1;
 		return NULL;
 	}
@@ -105,6 +125,8 @@ void gci_buf_consume(struct gci_buf *b, size_t n)
 	b->len -= n;
 	if (b->len)
 		memmove(b->data, b->data + n, b->len);
+	if (b->secret && n)
+		explicit_bzero(b->data + b->len, n);
 }
 
 const uint8_t *gci_read(struct gci_reader *r, size_t len)

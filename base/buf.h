@@ -14,6 +14,7 @@ struct gci_buf {
 	uint8_t *data;
 	size_t len, cap;
 	int failed; /* out of memory at some time: contents are incomplete */
+	int secret; /* set by the owner: no memory is given back with anything in it */
 };
 
 void gci_buf_free(struct gci_buf *b);

@@ -114,7 +114,7 @@ static void on_start(struct gci_frame *f)
 	}
 	for (i = 0; i < gci_me.nranks; i++)
 		gci_agent_start_rank(&gci_me.ranks[i]);
-	memset(gci_me.job.secret, 0, sizeof(gci_me.job.secret));
+	explicit_bzero(gci_me.job.secret, sizeof(gci_me.job.secret));
 }
 
 static void on_frame(struct gci_frame *f)
@@ -157,6 +157,14 @@ static void on_alloc(uv_handle_t *h, size_t want, uv_buf_t *buf)
 	*buf = uv_buf_init(space, sizeof(space));
 }
 
+/* Below here, where registers were saved that memcpy had the secret in. */
+static __attribute__((noinline)) void wipe_stack(void)
+{
+	uint8_t below[16384];
+
+	explicit_bzero(below, sizeof(below));
+}
+
 static void on_input(uv_stream_t *from, ssize_t n, const uv_buf_t *buf)
 {
 	struct gci_error e = {0};
@@ -171,9 +179,15 @@ static void on_input(uv_stream_t *from, ssize_t n, const uv_buf_t *buf)
 		return;
 	}
 	gci_buf_put(&gci_me.input, buf->base, (size_t)n);
+	if (!gci_me.started) /* that is where the secret is */
+		explicit_bzero(buf->base, (size_t)n);
 	while ((rc = gci_frame_next(&gci_me.input, &at, &f, &e)) == 1)
 		on_frame(&f);
 	gci_buf_consume(&gci_me.input, at);
+	if (gci_me.started && gci_me.input.secret && !gci_me.input.len) {
+		gci_buf_free(&gci_me.input);
+		wipe_stack();
+	}
 	if (rc < 0)
 		gci_agent_finish(1);
 }
@@ -216,6 +230,7 @@ int gci_agent_main(const char *netns)
 	gci_tree_adopt();
 	gci_raise_fd_limit();
 	gci_me.credit = GCI_FRAME_WINDOW;
+	gci_me.input.secret = 1; /* until the job has started */
 	if (netns)
 		rc = gci_ns_join(netns, &e);
 	if (!rc && uv_loop_init(&gci_me.loop))

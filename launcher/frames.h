@@ -76,6 +76,7 @@ struct gci_frame_start {
 	uint8_t secret[GCI_SECRET_NBYTES];
 };
 
+/* It has a secret in it: `out` is to be a buffer that knows (base/buf.h). */
 void gci_frame_put_start(struct gci_buf *out, const struct gci_frame_start *m);
 /* 0 with *m to be freed, or GCOLL_ERR_PROTO / _NOMEM. */
 int gci_frame_get_start(struct gci_frame *f, struct gci_frame_start *m);

@@ -170,7 +170,7 @@ static int send_start(struct gci_agent *a, const struct gci_placement *p, struct
 	struct gci_error *e)
 {
 	const struct gci_place *l = a->place;
-	struct gci_buf b = {0};
+	struct gci_buf b = {.secret = 1};
 	uint32_t i;
 
 	m->nranks = l->nranks;

@@ -90,6 +90,35 @@ static void consume_keeps_the_rest(void **state)
 }
 
 /* RFC 3720, B.4 and the usual check value. */
+/* Each time that it grows, and at its end: what was there is gone. The allocator has it still. */
+static void secrets_are_wiped(void **state)
+{
+	struct gci_buf b = {.secret = 1}, plain = {0};
+	const uint8_t zeros[16] = {0};
+	int i;
+
+	(void)state;
+	gci_buf_put(&b, "0123456789abcdef", 16);
+	for (i = 0; i < 1000; i++)
+		gci_buf_put_u8(&b, 7);
+	assert_int_equal(b.len, 1016);
+	assert_memory_equal(b.data, "0123456789abcdef", 16);
+	gci_buf_consume(&b, 1008);
+	assert_int_equal(b.len, 8);
+	for (i = 0; i < 63; i++)
+		assert_memory_equal(b.data + 8 + 16 * i, zeros, 16);
+	gci_buf_put(&plain, "0123456789", 10);
+	gci_buf_consume(&plain, 2);
+	assert_memory_equal(plain.data, "2345678989", 10); /* none wipes what is no secret */
+	gci_mem_fail_at(1);
+	gci_buf_put(&b, b.data, b.cap - b.len + 1);
+	gci_mem_fail_at(0);
+	assert_true(b.failed);
+	assert_int_equal(b.len, 8);
+	gci_buf_free(&b);
+	gci_buf_free(&plain);
+}
+
 static void crc32c_known_values(void **state)
 {
 	uint8_t zeros[32] = {0}, ones[32], up[32];
@@ -147,6 +176,7 @@ int main(void)
 		cmocka_unit_test(string_with_zero_is_refused),
 		cmocka_unit_test(lack_of_memory_is_remembered),
 		cmocka_unit_test(consume_keeps_the_rest),
+		cmocka_unit_test(secrets_are_wiped),
 		cmocka_unit_test(crc32c_known_values),
 		cmocka_unit_test(crc32c_of_joined_pieces),
 		cmocka_unit_test(digest_tells_apart),
