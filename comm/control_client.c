@@ -67,6 +67,11 @@ int gci_control_secure(struct gci_control *ctl, const uint8_t secret[GCI_SECRET_
 	return gci_control_io_secure(&ctl->io, secret, rank, size, e);
 }
 
+int gci_control_was_heard(const struct gci_control *ctl)
+{
+	return ctl->io.heard;
+}
+
 /* Reads what has come; 1 something, 0 nothing now, -1 the launcher is gone. */
 static int receive(struct gci_control *ctl, int flags)
 {

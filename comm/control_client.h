@@ -20,6 +20,9 @@ int gci_control_connect(struct gci_control **ctl, const char *rendezvous, char i
 int gci_control_secure(struct gci_control *ctl, const uint8_t secret[GCI_SECRET_NBYTES],
 	uint32_t rank, uint32_t size, struct gci_error *e);
 
+/* Whether the launcher, or whoever listens there, has said anything. */
+int gci_control_was_heard(const struct gci_control *ctl);
+
 /* Before gci_control_join: `watch` is called from the thread, with `user`, when the launcher wants
  * to be told of traffic, or no more. */
 void gci_control_on_watch(struct gci_control *ctl,

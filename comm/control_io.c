@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "comm/control_io.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/crypto.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -50,7 +53,8 @@ static int open_socket(const char *rendezvous, struct gci_error *e)
 int gci_control_io_open(struct gci_control_io *io, const char *rendezvous,
 	char ip[GCI_ADDRESS_TEXT], struct gci_error *e)
 {
-	*io = (struct gci_control_io){.fd = open_socket(rendezvous, e)};
+	*io = (struct gci_control_io){
+		.fd = open_socket(rendezvous, e), .patience_ns = JOIN_PATIENCE_S * GCI_NS_PER_S};
 	if (io->fd < 0)
 		return e->status ? e->status : GCOLL_ERR_SYS;
 	if (!local_ip(io->fd, ip))
@@ -70,7 +74,7 @@ static ssize_t take(void *user, void *buf, size_t n)
 	while (got < 0 && errno == EINTR);
 	if (got > 0) { /* it may be enough: no more waiting */
 		io->flags |= MSG_DONTWAIT;
-		io->got = 1;
+		io->got = io->heard = 1;
 	}
 	return got < 0 ? -errno : got;
 }
@@ -93,12 +97,28 @@ static int push(struct gci_control_io *io, int flags)
 	return 0;
 }
 
+/* True if something can be read. */
+static int wait_until(int fd, uint64_t end_ns)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	uint64_t now = gci_now_ns();
+	int n;
+
+	for (; now < end_ns; now = gci_now_ns()) {
+		n = poll(&p, 1, (int)((end_ns - now) / GCI_NS_PER_MS) + 1);
+		if (n > 0 || (n < 0 && errno != EINTR))
+			return n > 0;
+	}
+	return 0;
+}
+
 int gci_control_io_secure(struct gci_control_io *io, const uint8_t secret[GCI_SECRET_NBYTES],
 	uint32_t rank, uint32_t size, struct gci_error *e)
 {
 	struct gci_secure_config config = {.epoch = 1, .self = rank, .size = size};
 	const struct gci_secure_name name = {
 		.epoch = 1, .client = rank, .server = GCI_SECURE_LAUNCHER};
+	const uint64_t end_ns = gci_now_ns() + io->patience_ns;
 	struct gci_error why = {0};
 	int rc;
 
@@ -109,17 +129,12 @@ int gci_control_io_secure(struct gci_control_io *io, const uint8_t secret[GCI_SE
 		rc = gci_secure_create(&io->tls, io->ctx, &name, take, io, e);
 	if (rc)
 		return rc;
-	/* First without waiting: what is to be sent goes out before the answer is waited for. */
 	io->flags = MSG_DONTWAIT;
-	rc = gci_secure_shake(io->tls, &why);
-	if (push(io, 0) && rc >= 0)
-		return gci_error_errno(e, "joining the job");
-	for (io->got = 1; !rc && io->got;) {
-		io->flags = io->got = 0;
+	do {
 		rc = gci_secure_shake(io->tls, &why);
-	}
-	if (push(io, 0) && rc >= 0)
-		return gci_error_errno(e, "joining the job");
+		if (push(io, 0) && rc >= 0)
+			return gci_error_errno(e, "joining the job");
+	} while (!rc && wait_until(io->fd, end_ns));
 	if (rc == 1)
 		return 0;
 	return gci_error_set(e, GCOLL_ERR_PROTO, "whoever listens at the launcher's address: %s",
@@ -131,8 +146,11 @@ ssize_t gci_control_io_recv(struct gci_control_io *io, void *buf, size_t n, int 
 	struct iovec iov = {.iov_base = buf, .iov_len = n};
 	ssize_t got;
 
-	if (!io->tls)
-		return recv(io->fd, buf, n, flags);
+	if (!io->tls) {
+		got = recv(io->fd, buf, n, flags);
+		io->heard |= got > 0;
+		return got;
+	}
 	do {
 		io->flags = flags;
 		io->got = 0;

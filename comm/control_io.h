@@ -15,9 +15,11 @@
 #include "transport/secure.h"
 
 struct gci_control_io {
-	int fd;    /* -1: none */
-	int flags; /* of recv, for the engine */
-	int got;   /* it got something */
+	int fd;               /* -1: none */
+	int flags;            /* of recv, for the engine */
+	int got;              /* it got something */
+	int heard;            /* ever */
+	uint64_t patience_ns; /* for a handshake; open sets it to 30 s */
 	struct gci_secure_ctx *ctx;
 	struct gci_secure *tls; /* NULL: plain */
 };
@@ -26,7 +28,7 @@ struct gci_control_io {
 int gci_control_io_open(struct gci_control_io *io, const char *rendezvous,
 	char ip[GCI_ADDRESS_TEXT], struct gci_error *e);
 
-/* Shakes hands; blocks as long as the socket's time-outs let it. */
+/* Shakes hands; blocks for io->patience_ns at most, however the other side feeds it. */
 int gci_control_io_secure(struct gci_control_io *io, const uint8_t secret[GCI_SECRET_NBYTES],
 	uint32_t rank, uint32_t size, struct gci_error *e);
 

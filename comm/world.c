@@ -19,7 +19,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STOP_WAIT (2 * GCI_NS_PER_S)
+#define STOP_WAIT   (2 * GCI_NS_PER_S)
+#define FIRST_PAUSE (50 * GCI_NS_PER_MS) /* before the launcher is called again */
+#define LAST_PAUSE  (800 * GCI_NS_PER_MS)
+#define SHORT       (10 * GCI_NS_PER_S)
 
 struct gci_world {
 	struct gci_grid grid; /* owns the host names */
@@ -31,6 +34,7 @@ struct gci_world {
 	gcoll_comm *comm;
 	const struct gcoll_options *options;
 	struct gci_own own; /* where we listen */
+	struct gci_reach reach;
 	int listen_fd;
 };
 
@@ -63,26 +67,49 @@ static void on_watch(void *user, const struct gci_ctl_watch *m)
 	gci_telemetry_watch(&w->telemetry, m);
 }
 
-static int join(struct gci_world *w, const struct gci_environment *env, struct gci_error *e)
+static int call_launcher(
+	struct gci_world *w, const struct gci_environment *env, struct gci_error *e)
 {
-	struct gci_ctl_hello hello = {.version = GCI_CTL_VERSION, .rank = (uint32_t)env->rank};
+	struct gci_ctl_hello hello = {
+		.version = GCI_CTL_VERSION, .rank = (uint32_t)env->rank, .reach = w->reach};
 	char ip[GCI_ADDRESS_TEXT];
 	int rc = gci_control_connect(&w->ctl, env->rendezvous, ip, e);
 
 	if (!rc && env->control_tls)
 		rc = gci_control_secure(w->ctl, env->secret, hello.rank, (uint32_t)env->size, e);
-	if (!rc)
+	if (!rc && w->listen_fd < 0)
 		rc = gci_own_choose(&w->own, getenv("GRIDCOLL_INTERFACES"), ip, e);
 	/* gridcoll-run has taken the first port that it could. */
-	if (!rc)
+	if (!rc && w->listen_fd < 0)
 		rc = gci_tcp_listen(w->own.at, w->own.n, &env->ports, (uint32_t)env->rank + 1,
 			&w->listen_fd, &hello.reach, e);
+	w->reach = hello.reach;
 	if (!rc && gci_ctl_token(env->secret, hello.rank, hello.token))
 		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	if (!rc)
 		gci_control_on_watch(w->ctl, on_watch, w);
 	if (!rc)
 		rc = gci_control_join(w->ctl, &hello, on_verdict, on_call_asked, w, &w->start, e);
+	explicit_bzero(hello.token, sizeof(hello.token));
+	return rc;
+}
+
+/* A launcher that strangers press hard may hang up on us before it has heard us: it is called
+ * again. Not one that was silent, nor one that has said why. */
+static int join(struct gci_world *w, const struct gci_environment *env, struct gci_error *e)
+{
+	uint64_t begin = gci_now_ns(), pause = FIRST_PAUSE;
+	int rc = call_launcher(w, env, e);
+
+	while (rc && w->ctl && !gci_control_was_heard(w->ctl) && pause <= LAST_PAUSE &&
+		gci_now_ns() - begin < SHORT) {
+		gci_control_free(w->ctl);
+		w->ctl = NULL;
+		gci_sleep_ns(pause);
+		pause *= 2;
+		memset(e, 0, sizeof(*e));
+		rc = call_launcher(w, env, e);
+	}
 	if (!rc && w->start.start.size != (uint32_t)env->size)
 		rc = gci_error_set(e, GCOLL_ERR_PROTO, "the launcher started %u ranks, not %d",
 			w->start.start.size, env->size);
@@ -178,6 +205,7 @@ static int make_transport(
 	tcp.unref = 1;
 	w->listen_fd = -1;
 	rc = gci_tcp_create(&tp, &config, &tcp, e);
+	explicit_bzero(tcp.secret, sizeof(tcp.secret));
 	if (!rc)
 		c->engine->tp = tp;
 	gci_free(reach);
@@ -304,12 +332,16 @@ int gcoll_init_options(gcoll_comm **world, const struct gcoll_options *options)
 			"this process has called gcoll_init before; it can join its job once");
 	gci_log_init(NULL);
 	rc = gci_environment_read(&env, &e);
-	if (rc)
+	if (rc) {
+		explicit_bzero(&env.secret, sizeof(env.secret));
 		return gci_comm_error(rc, "%s", e.text);
+	}
 	__atomic_store_n(&joined, 1, __ATOMIC_RELEASE);
 	w = gci_calloc(1, sizeof(*w));
-	if (!w)
+	if (!w) {
+		explicit_bzero(&env.secret, sizeof(env.secret));
 		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
+	}
 	w->listen_fd = -1;
 	gci_telemetry_init(&w->telemetry);
 	w->options = options ? options : &none;
