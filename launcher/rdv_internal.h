@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * Between rendezvous.c (connections and messages) and verdict.c (who failed first). */
+ * Between rendezvous.c (connections and messages), rdv_strangers.c (connections before that) and
+ * verdict.c (who failed first). */
 #ifndef GCI_LAUNCHER_RDV_INTERNAL_H
 #define GCI_LAUNCHER_RDV_INTERNAL_H
 
 #include "base/list.h"
 #include "launcher/rendezvous.h"
+#include "transport/crowd.h"
 
 struct gci_rdv_conn {
 	struct gci_list link, dirty;
-	int32_t rank; /* -1: a stranger */
+	int32_t rank;  /* -1: a stranger */
+	int32_t named; /* by TLS; -1: it has not shown who it is that way */
 	int closing;
+	struct gci_crowd_place place; /* while others may want it */
 	uint64_t since_ns;
 	struct gci_buf in, out;
 	void *user;
@@ -39,7 +43,8 @@ struct gci_rdv {
 	struct gci_rdv_config config;
 	struct rdv_rank *ranks;
 	struct gci_list conns, dirty;
-	uint32_t nstrangers, njoined, nbye;
+	struct gci_crowd crowd; /* of strangers */
+	uint32_t njoined, nbye;
 	struct gci_ctl_budget *budgets; /* set since the grid's text was made, each pair once */
 	size_t nbudgets, budgets_cap;
 	int started, judged, start_timed_out;
@@ -56,6 +61,12 @@ struct gci_rdv {
 
 /* rendezvous.c */
 void gci_rdv_send_abort(struct gci_rdv *r);
+
+void gci_rdv_drop(struct gci_rdv *r, struct gci_rdv_conn *c);
+
+/* rdv_strangers.c */
+void gci_rdv_count_places(struct gci_rdv *r);
+void gci_rdv_drop_old_strangers(struct gci_rdv *r, uint64_t now_ns);
 
 /* meet.c: once all have joined. 0, or -1 with the reason why they cannot reach each other. */
 int gci_rdv_meet(const struct gci_rdv *r, char *why, size_t size);

@@ -4,6 +4,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/prng.h"
 #include "launcher/rdv_internal.h"
 
 #include <openssl/crypto.h>
@@ -23,6 +24,8 @@ int gci_rdv_create(struct gci_rdv **out, const struct gci_rdv_config *config, ui
 	r->beat_at_ns = now_ns + config->beat_ns;
 	gci_list_init(&r->conns);
 	gci_list_init(&r->dirty);
+	gci_crowd_init(&r->crowd, 0, gci_digest_bytes(now_ns, config->secret, GCI_SECRET_NBYTES));
+	gci_rdv_count_places(r);
 	r->ranks = gci_calloc(config->size, sizeof(*r->ranks));
 	if (r->ranks)
 		return 0;
@@ -35,8 +38,7 @@ static void conn_free(struct gci_rdv *r, struct gci_rdv_conn *c)
 {
 	if (c->rank >= 0)
 		r->ranks[c->rank].conn = NULL;
-	else
-		r->nstrangers--;
+	gci_crowd_leave(&c->place);
 	gci_list_del(&c->link);
 	gci_list_del(&c->dirty);
 	gci_buf_free(&c->in);
@@ -68,27 +70,11 @@ static void mark_dirty(struct gci_rdv *r, struct gci_rdv_conn *c)
 		gci_list_push(&r->dirty, &c->dirty);
 }
 
-static void drop(struct gci_rdv *r, struct gci_rdv_conn *c)
+void gci_rdv_drop(struct gci_rdv *r, struct gci_rdv_conn *c)
 {
 	c->closing = 1;
+	gci_crowd_leave(&c->place);
 	mark_dirty(r, c);
-}
-
-struct gci_rdv_conn *gci_rdv_open(struct gci_rdv *r, void *user, uint64_t now_ns)
-{
-	struct gci_rdv_conn *c;
-
-	if (r->nstrangers >= GCI_RDV_STRANGERS + r->config.size - r->njoined)
-		return NULL;
-	c = gci_calloc(1, sizeof(*c));
-	if (!c)
-		return NULL;
-	c->rank = -1;
-	c->user = user;
-	c->since_ns = now_ns;
-	r->nstrangers++;
-	gci_list_push(&r->conns, &c->link);
-	return c;
 }
 
 static void send_plain(struct gci_rdv *r, enum gci_ctl_type type)
@@ -200,14 +186,15 @@ static void turn_away(struct gci_rdv *r, struct gci_rdv_conn *c, int status, con
 
 	snprintf(m.text, sizeof(m.text), "%s", why);
 	gci_ctl_put_failure(&c->out, GCI_CTL_ABORT, &m);
-	drop(r, c);
+	gci_rdv_drop(r, c);
 }
 
-static int is_ours(struct gci_rdv *r, const struct gci_ctl_message *m)
+static int is_ours(struct gci_rdv *r, const struct gci_rdv_conn *c, const struct gci_ctl_message *m)
 {
 	uint8_t token[32];
 
 	return m->type == GCI_CTL_HELLO && m->hello.rank < r->config.size &&
+	       (c->named < 0 || (uint32_t)c->named == m->hello.rank) &&
 	       !gci_ctl_token(r->config.secret, m->hello.rank, token) &&
 	       !CRYPTO_memcmp(token, m->hello.token, sizeof(token));
 }
@@ -232,7 +219,7 @@ static void on_hello(
 		turn_away(r, c, GCOLL_ERR_INVAL, why);
 		return;
 	}
-	r->nstrangers--;
+	gci_crowd_leave(&c->place);
 	c->rank = (int32_t)m->rank;
 	k->conn = c;
 	k->joined = 1;
@@ -240,6 +227,7 @@ static void on_hello(
 	k->reach = m->reach;
 	if (!r->njoined++)
 		r->joined_ns = now_ns;
+	gci_rdv_count_places(r);
 	if (gci_rdv_verdict(r))
 		turn_away(r, c, GCOLL_ERR_ABORTED, r->verdict.sentence);
 	else if (r->njoined == r->config.size)
@@ -334,7 +322,7 @@ static void on_message(
 	default:
 		gci_rdv_tell(r, (uint32_t)c->rank, c->rank, GCOLL_ERR_PROTO,
 			"sent a control message that only the launcher sends", now_ns);
-		drop(r, c);
+		gci_rdv_drop(r, c);
 	}
 }
 
@@ -347,17 +335,17 @@ static void take_messages(struct gci_rdv *r, struct gci_rdv_conn *c, uint64_t no
 	while (!c->closing && (rc = gci_ctl_get(&c->in, GCI_CTL_MAX_HELLO, &m, &e)) == 1) {
 		if (c->rank >= 0)
 			on_message(r, c, &m, now_ns);
-		else if (is_ours(r, &m))
+		else if (is_ours(r, c, &m))
 			on_hello(r, c, &m.hello, now_ns);
 		else
-			drop(r, c);
+			gci_rdv_drop(r, c);
 		gci_ctl_message_free(&m);
 	}
 	if (c->closing || (rc >= 0 && !c->in.failed))
 		return;
 	if (c->rank >= 0)
 		gci_rdv_tell(r, (uint32_t)c->rank, c->rank, GCOLL_ERR_PROTO, e.text, now_ns);
-	drop(r, c);
+	gci_rdv_drop(r, c);
 }
 
 void gci_rdv_input(
@@ -390,18 +378,6 @@ void gci_rdv_closed(struct gci_rdv *r, struct gci_rdv_conn *c, uint64_t now_ns)
 	gci_rdv_judge(r, now_ns);
 }
 
-static void drop_old_strangers(struct gci_rdv *r, uint64_t now_ns)
-{
-	struct gci_list *it;
-
-	gci_list_each (it, &r->conns) {
-		struct gci_rdv_conn *c = gci_container(it, struct gci_rdv_conn, link);
-
-		if (c->rank < 0 && now_ns - c->since_ns >= GCI_RDV_STRANGER_NS)
-			drop(r, c);
-	}
-}
-
 /* Time in which we ourselves did not run (a suspended machine, a short Ctrl-Z) is nobody's
  * silence. */
 static void forgive_gap(struct gci_rdv *r, uint64_t now_ns)
@@ -431,7 +407,7 @@ void gci_rdv_tick(struct gci_rdv *r, uint64_t now_ns)
 	if (now_ns >= r->beat_at_ns) {
 		r->beat_at_ns = now_ns + r->config.beat_ns;
 		send_plain(r, GCI_CTL_BEAT);
-		drop_old_strangers(r, now_ns);
+		gci_rdv_drop_old_strangers(r, now_ns);
 		gci_rdv_check_silence(r, now_ns);
 	} else if (now_ns >= r->silence_at_ns) {
 		gci_rdv_check_silence(r, now_ns);

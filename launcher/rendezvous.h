@@ -22,7 +22,8 @@
  *
  * Strangers. Until a connection has shown the job's secret it gets GCI_CTL_MAX_HELLO bytes and
  * GCI_RDV_STRANGER_NS; no more than GCI_RDV_STRANGERS of them are held beyond the ranks still to
- * come. What they do is no failure of the job. */
+ * come. When another comes, one gives way (transport/crowd.h): whoever runs the machine listens
+ * first to what those who are there have to say. What strangers do is no failure of the job. */
 #ifndef GCI_LAUNCHER_RENDEZVOUS_H
 #define GCI_LAUNCHER_RENDEZVOUS_H
 
@@ -70,8 +71,13 @@ struct gci_rdv_event {
 int gci_rdv_create(struct gci_rdv **r, const struct gci_rdv_config *config, uint64_t now_ns);
 void gci_rdv_free(struct gci_rdv *r);
 
-/* A new connection. NULL: refused, to be closed. */
-struct gci_rdv_conn *gci_rdv_open(struct gci_rdv *r, void *user, uint64_t now_ns);
+/* A new connection from `ip`, as in struct gci_reach. NULL: out of memory, to be closed. */
+struct gci_rdv_conn *gci_rdv_open(
+	struct gci_rdv *r, void *user, const uint8_t ip[16], uint64_t now_ns);
+/* The next one takes somebody's place. */
+int gci_rdv_is_crowded(const struct gci_rdv *r);
+/* TLS says who is there: it gives way to nobody, and no other rank may join by this connection. */
+void gci_rdv_named(struct gci_rdv *r, struct gci_rdv_conn *c, uint32_t rank);
 void gci_rdv_input(struct gci_rdv *r, struct gci_rdv_conn *c, const void *data, size_t nbytes,
 	uint64_t now_ns);
 /* The peer closed it, or it broke. The handle is gone. */

@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BACKLOG 1024
+#define BACKLOG  4096
+#define RETRY_MS 100
 
 struct conn {
 	uv_tcp_t tcp;
@@ -18,7 +19,7 @@ struct conn {
 	struct gci_rdv_conn *handle; /* NULL: the state machine is done with it */
 	struct gci_secure *tls;      /* NULL: it is plain */
 	struct gci_buf in;           /* what TLS has not taken yet */
-	int heard;
+	int named;                   /* the state machine knows who it is */
 };
 
 static void on_closed(uv_handle_t *h)
@@ -129,6 +130,10 @@ static int hear(struct conn *c, const void *data, size_t nbytes)
 	gci_buf_put(&c->in, data, nbytes);
 	n = gci_secure_shake(c->tls, &e);
 	push(c);
+	if (!c->named && (n > 0 || gci_secure_has_shown(c->tls))) {
+		gci_rdv_named(c->server->rdv, c->handle, gci_secure_name(c->tls).client);
+		c->named = 1;
+	}
 	while (n > 0 && c->handle) {
 		n = gci_secure_read(c->tls, &iov, 1, &e);
 		if (n > 0)
@@ -177,6 +182,22 @@ static void on_alloc(uv_handle_t *h, size_t want, uv_buf_t *buf)
 	*buf = uv_buf_init(space, sizeof(space));
 }
 
+/* True if it is TLS, and there is memory for it. */
+static int begin_tls(struct conn *c, uint8_t first)
+{
+	struct gci_error e = {0};
+
+	if (first != GCI_SECURE_HELLO)
+		gci_error_set(&e, GCOLL_ERR_PROTO, "it does not speak TLS");
+	else
+		gci_secure_create(&c->tls, c->server->secure, NULL, take, c, &e);
+	if (e.status)
+		gci_log(GCI_LOG_INFO, "turned away a connection: %s", e.text);
+	return !e.status;
+}
+
+static void on_retry(uv_timer_t *t);
+
 static void on_read(uv_stream_t *from, ssize_t n, const uv_buf_t *buf)
 {
 	struct conn *c = from->data;
@@ -187,12 +208,10 @@ static void on_read(uv_stream_t *from, ssize_t n, const uv_buf_t *buf)
 	}
 	if (!n || !c->handle)
 		return;
-	if (!c->heard && c->server->secure && *buf->base == GCI_SECURE_HELLO &&
-		gci_secure_create(&c->tls, c->server->secure, NULL, take, c, NULL)) {
+	if (!c->tls && c->server->secure && !begin_tls(c, (uint8_t)*buf->base)) {
 		lost(c);
 		return;
 	}
-	c->heard = 1;
 	if (!c->tls) {
 		gci_rdv_input(c->server->rdv, c->handle, buf->base, (size_t)n, gci_now_ns());
 	} else if (!hear(c, buf->base, (size_t)n)) {
@@ -202,24 +221,69 @@ static void on_read(uv_stream_t *from, ssize_t n, const uv_buf_t *buf)
 	gci_server_kick(c->server);
 }
 
-static void on_connection(uv_stream_t *listener, int status)
+static void read_ip(const uv_tcp_t *tcp, uint8_t ip[16])
 {
-	struct gci_server *s = listener->data;
-	struct conn *c = status ? NULL : gci_calloc(1, sizeof(*c));
+	struct gci_address a = {.len = sizeof(a.v6)};
+	struct gci_reach r = {0};
+	int len = (int)a.len;
 
-	if (!c)
-		return; /* it stays in the queue, and is told of again */
+	memset(ip, 0, 16);
+	if (uv_tcp_getpeername(tcp, &a.any, &len))
+		return;
+	a.len = (socklen_t)len;
+	gci_address_unmap(&a);
+	if (!gci_reach_add(&r, &a))
+		memcpy(ip, r.ip[0], 16);
+}
+
+static void accept_one(struct gci_server *s)
+{
+	struct conn *c = gci_calloc(1, sizeof(*c));
+	uint8_t ip[16];
+
+	if (!c) { /* libuv tells of no other until this one is accepted */
+		uv_timer_start(&s->retry, on_retry, RETRY_MS, 0);
+		return;
+	}
 	c->server = s;
 	uv_tcp_init(s->loop, &c->tcp);
 	c->tcp.data = c;
-	if (uv_accept(listener, (uv_stream_t *)&c->tcp)) {
+	if (uv_accept((uv_stream_t *)&s->listener, (uv_stream_t *)&c->tcp)) {
 		hang_up(c);
 		return;
 	}
 	uv_tcp_nodelay(&c->tcp, 1);
-	c->handle = gci_rdv_open(s->rdv, c, gci_now_ns());
+	read_ip(&c->tcp, ip);
+	c->handle = gci_rdv_open(s->rdv, c, ip, gci_now_ns());
 	if (!c->handle || uv_read_start((uv_stream_t *)&c->tcp, on_alloc, on_read))
 		lost(c);
+	else
+		gci_server_kick(s); /* somebody may have given way */
+}
+
+static void on_retry(uv_timer_t *t)
+{
+	accept_one(t->data);
+}
+
+static void on_room(uv_idle_t *idle)
+{
+	uv_idle_stop(idle);
+	accept_one(idle->data);
+}
+
+/* Where one has to give way, what those who are there have said comes first: the loop's next round
+ * finds all of it read. */
+static void on_connection(uv_stream_t *listener, int status)
+{
+	struct gci_server *s = listener->data;
+
+	if (status)
+		return;
+	if (gci_rdv_is_crowded(s->rdv))
+		uv_idle_start(&s->room, on_room);
+	else
+		accept_one(s);
 }
 
 /* A socket stays in the namespace it was made in, whoever uses it. */
@@ -273,7 +337,9 @@ int gci_server_open(struct gci_server *s, uv_loop_t *loop, const struct gci_rdv_
 	}
 	uv_tcp_init(loop, &s->listener);
 	uv_timer_init(loop, &s->timer);
-	s->listener.data = s->timer.data = s;
+	uv_timer_init(loop, &s->retry);
+	uv_idle_init(loop, &s->room);
+	s->listener.data = s->timer.data = s->retry.data = s->room.data = s;
 	rc = uv_tcp_open(&s->listener, fd);
 	if (!rc)
 		rc = uv_listen((uv_stream_t *)&s->listener, BACKLOG, on_connection);

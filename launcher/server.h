@@ -20,6 +20,8 @@ struct gci_server {
 	uv_loop_t *loop;
 	uv_tcp_t listener;
 	uv_timer_t timer;
+	uv_idle_t room;   /* the next connection waits for a place */
+	uv_timer_t retry; /* ... for memory */
 	uint16_t port;
 	struct gci_secure_ctx *secure; /* NULL: ranks come without TLS */
 	void (*on_change)(void *user); /* something happened: look at the verdict */
@@ -31,7 +33,7 @@ struct gci_server_place {
 	const char *ip;    /* NULL: all addresses */
 	const char *netns; /* inside of this network namespace; NULL: ours */
 	struct gci_ports ports;
-	int tls; /* the ranks come by it */
+	int tls; /* the ranks come by it: nobody is heard without */
 };
 
 int gci_server_open(struct gci_server *s, uv_loop_t *loop, const struct gci_rdv_config *config,

@@ -6,6 +6,7 @@
  * Other arguments are ignored. See the table at the end for the modes. What it learns goes to
  * standard output. */
 #include "base/clock.h"
+#include "comm/control_io.h"
 #include "transport/control.h"
 
 #include <arpa/inet.h>
@@ -22,7 +23,7 @@
 
 static uint32_t rank;
 static uint8_t secret[GCI_SECRET_NBYTES];
-static int ctl;
+static struct gci_control_io ctl;
 static struct gci_buf in;
 static volatile sig_atomic_t told;
 
@@ -53,7 +54,7 @@ static void read_secret(void)
 
 static void send_all(struct gci_buf *b)
 {
-	if (b->failed || write(ctl, b->data, b->len) != (ssize_t)b->len)
+	if (b->failed || gci_control_io_send(&ctl, b->data, b->len, 0) != (ssize_t)b->len)
 		die("send");
 	gci_buf_free(b);
 }
@@ -68,18 +69,14 @@ static void send_plain(enum gci_ctl_type type)
 
 static void dial(void)
 {
-	struct sockaddr_in at = {.sin_family = AF_INET};
-	char where[64];
-	char *colon;
+	char ip[GCI_ADDRESS_TEXT];
+	struct gci_error e = {0};
 
-	snprintf(where, sizeof(where), "%s", need("GRIDCOLL_RENDEZVOUS"));
-	colon = strrchr(where, ':');
-	*colon = '\0';
-	at.sin_port = htons((uint16_t)atoi(colon + 1));
-	ctl = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (inet_pton(AF_INET, where, &at.sin_addr) != 1 ||
-		connect(ctl, (struct sockaddr *)&at, sizeof(at)))
-		die("connect");
+	if (gci_control_io_open(&ctl, need("GRIDCOLL_RENDEZVOUS"), ip, &e))
+		die(e.text);
+	if (getenv("GRIDCOLL_CONTROL_TLS") && gci_control_io_secure(&ctl, secret, rank,
+						      (uint32_t)atoi(need("GRIDCOLL_SIZE")), &e))
+		die(e.text);
 }
 
 static void hello(void)
@@ -89,7 +86,7 @@ static void hello(void)
 	socklen_t len = sizeof(self);
 	struct gci_buf b = {0};
 
-	getsockname(ctl, (struct sockaddr *)&self, &len);
+	getsockname(ctl.fd, (struct sockaddr *)&self, &len);
 	m.reach = (struct gci_reach){.port = (uint16_t)(40000 + rank % 1000), .n = 1};
 	memcpy(m.reach.ip[0], &self.sin_addr, 4);
 	if (gci_ctl_token(secret, rank, m.token))
@@ -107,7 +104,7 @@ static void await(enum gci_ctl_type type, struct gci_ctl_message *m)
 	int rc;
 
 	for (;;) {
-		struct pollfd p = {.fd = ctl, .events = POLLIN};
+		struct pollfd p = {.fd = ctl.fd, .events = POLLIN};
 
 		while ((rc = gci_ctl_get(&in, GCI_CTL_MAX_MESSAGE, m, &e)) == 1) {
 			if (m->type == type)
@@ -126,10 +123,10 @@ static void await(enum gci_ctl_type type, struct gci_ctl_message *m)
 			send_plain(GCI_CTL_BEAT);
 			continue;
 		}
-		n = read(ctl, bytes, sizeof(bytes));
-		if (n <= 0)
+		while ((n = gci_control_io_recv(&ctl, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0)
+			gci_buf_put(&in, bytes, (size_t)n);
+		if (!n || errno != EAGAIN)
 			die("the launcher hung up");
-		gci_buf_put(&in, bytes, (size_t)n);
 	}
 }
 
@@ -298,6 +295,53 @@ static int spy(void)
 	return ok();
 }
 
+/* In [lo, hi) of another process's memory. */
+static int count_secrets(int mem, unsigned long lo, unsigned long hi)
+{
+	static uint8_t bytes[(1 << 20) + 16];
+	size_t kept = 0;
+	int n = 0;
+
+	while (lo < hi) {
+		size_t want = hi - lo < 1 << 20 ? hi - lo : 1 << 20;
+		ssize_t got = pread(mem, bytes + kept, want, (off_t)lo);
+		uint8_t *p = bytes, *end;
+
+		if (got <= 0)
+			break;
+		end = bytes + kept + got;
+		while ((p = memmem(p, (size_t)(end - p), secret, 16)) != NULL) {
+			n++;
+			p++;
+		}
+		kept = end - bytes < 15 ? (size_t)(end - bytes) : 15; /* of one cut in two */
+		memmove(bytes, end - kept, kept);
+		lo += (unsigned long)got;
+	}
+	return n;
+}
+
+/* Looks for the secret in the memory of the agent, which needs it no more. */
+static int dig(void)
+{
+	unsigned long lo, hi;
+	char path[64], line[512], rights[8];
+	int mem, n = 0;
+	FILE *maps;
+
+	join();
+	snprintf(path, sizeof(path), "/proc/%d/mem", getppid());
+	mem = open(path, O_RDONLY);
+	snprintf(path, sizeof(path), "/proc/%d/maps", getppid());
+	maps = fopen(path, "r");
+	while (mem >= 0 && maps && fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%lx-%lx %7s", &lo, &hi, rights) == 3 && rights[1] == 'w' &&
+			hi - lo < 1ul << 30)
+			n += count_secrets(mem, lo, hi);
+	printf("secret found %d times%s\n", n, mem >= 0 && maps ? "" : " (nowhere to look)");
+	return leave();
+}
+
 static const struct {
 	const char *name;
 	int (*run)(void);
@@ -314,6 +358,7 @@ static const struct {
 	{"absent", absent},     /* exit 0 without HELLO */
 	{"late", late},         /* never HELLO, never ends */
 	{"spy", spy},           /* looks for the secret */
+	{"dig", dig},           /* ... in the agent's memory */
 };
 
 int main(int argc, char **argv)

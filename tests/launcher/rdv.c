@@ -67,7 +67,14 @@ void rdv_give(struct world *w, struct wire *x, struct gci_buf *bytes)
 
 void rdv_dial(struct world *w, struct wire *x)
 {
-	x->conn = gci_rdv_open(w->rdv, x, w->now);
+	rdv_dial_from(w, x, 1);
+}
+
+void rdv_dial_from(struct world *w, struct wire *x, uint8_t host)
+{
+	const uint8_t ip[16] = {10, 0, 0, host};
+
+	x->conn = gci_rdv_open(w->rdv, x, ip, w->now);
 	assert_non_null(x->conn);
 }
 

@@ -46,6 +46,7 @@ int rdv_teardown(void **state);
 /* Bytes from a rank, which are freed. */
 void rdv_give(struct world *w, struct wire *x, struct gci_buf *bytes);
 void rdv_dial(struct world *w, struct wire *x);
+void rdv_dial_from(struct world *w, struct wire *x, uint8_t host);
 struct gci_ctl_hello rdv_hello_of(struct world *w, uint32_t rank);
 void rdv_say_hello(struct world *w, struct wire *x, const struct gci_ctl_hello *m);
 void rdv_join(struct world *w, uint32_t rank);

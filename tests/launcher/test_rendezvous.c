@@ -131,18 +131,61 @@ static void strangers_do_no_harm(void **state)
 		assert_int_equal(x[i].got.len, 0); /* and learn nothing */
 }
 
-static void strangers_are_bounded(void **state)
+/* Also from as many addresses as there are places, and from where the ranks come from. */
+static void strangers_keep_nobody_out(void **state)
 {
+	enum { PLACES = GCI_RDV_STRANGERS + NRANKS, N = 3 * PLACES };
 	struct world *w = *state;
-	static struct wire x[GCI_RDV_STRANGERS + NRANKS];
-	int i;
+	static struct wire x[N];
+	int i, open = 0;
 
-	for (i = 0; i < GCI_RDV_STRANGERS + NRANKS; i++)
-		rdv_dial(w, &x[i]);
-	assert_null(gci_rdv_open(w->rdv, &x[0], w->now));
-	rdv_pass(w, 7 * SEC);
+	memset(x, 0, sizeof(x));
+	for (i = 0; i < N; i++) {
+		assert_int_equal(gci_rdv_is_crowded(w->rdv), i >= PLACES);
+		rdv_dial_from(w, &x[i], (uint8_t)(i % 3 ? i % 251 : 1));
+		rdv_drain(w);
+	}
+	for (i = 0; i < N; i++)
+		open += !x[i].closed;
+	assert_int_equal(open, PLACES);
 	rdv_join_all(w);
 	assert_true(w->ranks[0].got.len > 0);
+	for (i = 0, open = 0; i < N; i++)
+		open += !x[i].closed;
+	assert_int_equal(open, GCI_RDV_STRANGERS); /* no rank is to come any more */
+	rdv_pass(w, 7 * SEC);
+	for (i = 0; i < N; i++)
+		assert_true(x[i].closed);
+	assert_string_equal(rdv_verdict(w), "");
+}
+
+/* Who has shown who it is by TLS stays, may be nobody else, and has its 5 s. */
+static void who_is_named(void **state)
+{
+	enum { N = 2 * (GCI_RDV_STRANGERS + NRANKS) };
+	struct world *w = *state;
+	struct gci_ctl_hello m = rdv_hello_of(w, 2);
+	static struct wire x[N];
+	struct wire silent = {0};
+	int i;
+
+	memset(x, 0, sizeof(x));
+	rdv_dial(w, &w->ranks[2]);
+	rdv_dial(w, &w->ranks[3]);
+	rdv_dial(w, &silent);
+	gci_rdv_named(w->rdv, w->ranks[2].conn, 2);
+	gci_rdv_named(w->rdv, w->ranks[3].conn, 3);
+	gci_rdv_named(w->rdv, silent.conn, 4);
+	for (i = 0; i < N; i++) {
+		rdv_dial(w, &x[i]);
+		rdv_drain(w);
+	}
+	rdv_say_hello(w, &w->ranks[3], &m);
+	assert_true(w->ranks[3].closed);
+	rdv_say_hello(w, &w->ranks[2], &m);
+	assert_false(w->ranks[2].closed);
+	rdv_pass(w, 7 * SEC);
+	assert_true(silent.closed);
 }
 
 static void joining_twice(void **state)
@@ -298,7 +341,8 @@ int main(void)
 		T(waits_reach_those_who_left),
 		T(waiting_ranks_hear_beats),
 		T(strangers_do_no_harm),
-		T(strangers_are_bounded),
+		T(strangers_keep_nobody_out),
+		T(who_is_named),
 		T(joining_twice),
 		T(other_release),
 		T(broken_rank),

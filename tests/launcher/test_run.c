@@ -349,6 +349,12 @@ static void secret_is_not_to_be_seen(void **state)
 	assert_non_null(strstr(job_out(&j), "[0] secret seen 0 times\n"));
 	assert_non_null(strstr(job_out(&j), "[1] secret seen 0 times\n"));
 	job_free(&j);
+	memset(&j, 0, sizeof(j));
+	job_start(&j, NULL, "-n", "2", peer(), "ok", "1=dig", NULL);
+	assert_int_equal(job_wait(&j), 0);
+	if (!strstr(job_out(&j), "nowhere to look"))
+		assert_non_null(strstr(job_out(&j), "[1] secret found 0 times\n"));
+	job_free(&j);
 }
 
 /* On a terminal progress lines pass without prefix, and whole lines wipe them. */
