@@ -156,7 +156,8 @@ static int build_grid(const char *text, uint32_t dilation, struct gci_error *e)
 static int load_modules(struct gci_error *e)
 {
 	static const char *const names[] = {"veth", "bridge", "sch_netem", "sch_fq", "sch_tbf",
-		"sch_htb", "sch_ingress", "cls_bpf", "tcp_bbr", "ifb", "tun", "ipv6", "tls", NULL};
+		"sch_htb", "sch_ingress", "cls_matchall", "act_mirred", "ifb", "cls_bpf", "tcp_bbr",
+		"tun", "ipv6", "tls", NULL};
 	struct utsname u;
 	char dir[256];
 

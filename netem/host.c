@@ -19,7 +19,7 @@
 #define STATE    GCI_HOST_DIR "/namespaces" /* "standing" or "run", then a name a line */
 #define STANDING "standing"
 
-static int try_qdisc(const char *const *argv, const char *module, struct gci_error *e)
+static int try_module(const char *const *argv, const char *module, struct gci_error *e)
 {
 	struct gci_error why = {0};
 
@@ -44,15 +44,34 @@ static int enter(struct gci_error *e)
 	return home;
 }
 
-int gci_host_check(struct gci_error *e)
+/* What a lab's plan needs of the kernel, tried in a network namespace of our own. */
+static int try_all(struct gci_error *e)
 {
-	static const char *const version[] = {"ip", "-V", NULL};
 	static const char *const netem[] = {
 		"tc", "qdisc", "add", "dev", "lo", "root", "handle", "2:", "netem", NULL};
 	static const char *const tbf[] = {"tc", "qdisc", "add", "dev", "lo", "parent", "2:1",
 		"handle", "1:", "tbf", "rate", "1mbit", "burst", "16384", "limit", "65536", NULL};
 	static const char *const fq[] = {
 		"tc", "qdisc", "add", "dev", "lo", "parent", "1:1", "fq", NULL};
+	static const char *const ifb[] = {"ip", "link", "add", "in0", "type", "ifb", NULL};
+	static const char *const ingress[] = {"tc", "qdisc", "add", "dev", "lo", "ingress", NULL};
+	static const char *const matchall[] = {"tc", "filter", "add", "dev", "lo", "parent",
+		"ffff:", "protocol", "all", "matchall", "flowid", "1:1", NULL};
+	static const char *const mirred[] = {"tc", "actions", "add", "action", "mirred", "egress",
+		"redirect", "dev", "in0", NULL};
+	int rc = try_module(netem, "sch_netem", e);
+
+	rc = rc ? rc : try_module(tbf, "sch_tbf", e);
+	rc = rc ? rc : try_module(fq, "sch_fq", e);
+	rc = rc ? rc : try_module(ifb, "ifb", e);
+	rc = rc ? rc : try_module(ingress, "sch_ingress", e);
+	rc = rc ? rc : try_module(matchall, "cls_matchall", e);
+	return rc ? rc : try_module(mirred, "act_mirred", e);
+}
+
+int gci_host_check(struct gci_error *e)
+{
+	static const char *const version[] = {"ip", "-V", NULL};
 	int home, rc;
 
 	if (geteuid())
@@ -63,9 +82,7 @@ int gci_host_check(struct gci_error *e)
 	home = enter(e);
 	if (home < 0)
 		return home;
-	rc = try_qdisc(netem, "sch_netem", e);
-	rc = rc ? rc : try_qdisc(tbf, "sch_tbf", e);
-	rc = rc ? rc : try_qdisc(fq, "sch_fq", e);
+	rc = try_all(e);
 	gci_netns_leave(home);
 	return rc;
 }

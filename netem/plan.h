@@ -15,11 +15,12 @@
  * with a device for each direction:
  *
  *	gcl-k1            gcl-sw-kyoto              gcl-wan               gcl-sw-tokyo      gcl-t1
- *	eth0 ----------- p0 = br0 = w1 ------ wan-1-0 = wan-0-1 ------ w0 = br0 = p0 ------ eth0
- *	NIC rate, fq               WAN rate,            WAN delay,           LAN delay,
- *	                           queue                loss                 NIC rate
+ *	eth0 ------ in0, p0 = br0 = w1 ------ wan-1-0 = wan-0-1 ------ w0 = br0 = p0 ------ eth0
+ *	NIC rate, LAN delay,       WAN rate,            WAN delay,           NIC rate
+ *	fq        own time         queue                loss
  *
- * (qdiscs of the way from left to right; the way back has its own.) */
+ * (qdiscs of the way from left to right; the way back has its own. What comes in at p0 takes a turn
+ * through in0, an ifb, where every packet is delayed by its own length.) */
 #ifndef GCI_NETEM_PLAN_H
 #define GCI_NETEM_PLAN_H
 
@@ -42,7 +43,7 @@ struct gci_lab_host {
 	char *name, *netns;
 	char addr[16], gateway[16], mac[20];
 	char *port_netns; /* the switch's end of its cable */
-	char port[16];
+	char port[16], entry[16];
 	int cluster;
 };
 

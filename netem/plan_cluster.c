@@ -29,17 +29,38 @@ static void host_qdiscs(struct gci_planner *p, const char *netns, uint64_t nic_b
 	gci_labplan_step(p, GCI_LAB_TC, netns, &b);
 }
 
-/* The switch's end: what reaches this host, after the LAN's delay and at the NIC's rate. */
-static void port_qdiscs(const struct gci_planner *p, struct gci_buf *b, const char *port,
-	const struct gci_cluster *c)
+/* Whether packets have a way of their own into the switch. */
+static int has_entry(const struct gci_cluster *c)
 {
-	if (c->lan_delay_ns) {
-		gci_labplan_put_netem(b, port, c->lan_delay_ns);
-		gci_buf_printf(b, "\n");
-	}
+	return c->nic_bps || c->lan_delay_ns;
+}
+
+/* What a host sends takes its own time and the LAN's delay on its way into the switch. TBF lets the
+ * first packet after a pause go at once, be it 64 KiB long; netem's rate makes every packet as late
+ * as it is long. A parent netem would act before its child TBF, so packets take a turn through an
+ * ifb. They come at the NIC's rate from the host's own TBF: no queue grows here, and of a train
+ * only the last packet's length is seen, as where switches cut through. */
+static void entry_qdiscs(
+	struct gci_buf *b, const struct gci_lab_host *h, const struct gci_cluster *c)
+{
+	if (!has_entry(c))
+		return;
+	gci_labplan_put_netem(b, h->entry, c->lan_delay_ns, c->nic_bps);
+	gci_buf_printf(b,
+		"\n"
+		"qdisc add dev %s ingress\n"
+		"filter add dev %s parent ffff: protocol all matchall action mirred egress "
+		"redirect "
+		"dev %s\n",
+		h->port, h->port, h->entry);
+}
+
+/* What reaches a host leaves the switch at the NIC's rate. */
+static void port_qdiscs(const struct gci_planner *p, struct gci_buf *b,
+	const struct gci_lab_host *h, const struct gci_cluster *c)
+{
 	if (c->nic_bps)
-		gci_labplan_put_tbf(p, b, port, c->lan_delay_ns ? "parent 2:1" : "root", c->nic_bps,
-			GCI_LABPLAN_PORT_NBYTES);
+		gci_labplan_put_tbf(p, b, h->port, "root", c->nic_bps, GCI_LABPLAN_PORT_NBYTES);
 }
 
 /* TCP makes its GSO packets as large as a millisecond of the flow's rate, and time does not dilate
@@ -74,18 +95,21 @@ void gci_labplan_name_host(struct gci_planner *p, int cluster, int number, struc
 	gci_labplan_addr(h->gateway, sizeof(h->gateway), cluster, GCI_LABPLAN_GATEWAY);
 	gci_labplan_mac(h->mac, sizeof(h->mac), cluster, number);
 	snprintf(h->port, sizeof(h->port), "p%d", number);
+	snprintf(h->entry, sizeof(h->entry), "in%d", number);
 	gci_labplan_own_netns(p, h->netns);
 	gci_labplan_sysctls(p, h->netns, HOST_SYSCTLS);
 	scale_tso(p, h->netns, p->g->clusters[cluster].nic_bps);
 }
 
-static void put_port(struct gci_buf *b, const struct gci_lab_host *h)
+static void put_port(struct gci_buf *b, const struct gci_lab_host *h, const struct gci_cluster *c)
 {
 	gci_buf_printf(b,
 		"link add %s mtu 1500 type veth peer name eth0 address %s mtu 1500 netns %s\n"
 		"link set %s master br0 up\n"
 		"neigh add %s lladdr %s dev br0 nud permanent\n",
 		h->port, h->mac, h->netns, h->port, h->addr, h->mac);
+	if (has_entry(c))
+		gci_buf_printf(b, "link add %s type ifb\nlink set %s up\n", h->entry, h->entry);
 }
 
 static void make_host(struct gci_planner *p, const struct gci_lab_host *h)
@@ -121,8 +145,9 @@ void gci_labplan_cluster(struct gci_planner *p, int cluster, const struct gci_la
 		"link set br0 up\n",
 		mac, addr);
 	for (i = 0; i < c->nhosts; i++) {
-		put_port(&ip, &hosts[i]);
-		port_qdiscs(p, &tc, hosts[i].port, c);
+		put_port(&ip, &hosts[i], c);
+		entry_qdiscs(&tc, &hosts[i], c);
+		port_qdiscs(p, &tc, &hosts[i], c);
 	}
 	gci_labplan_step(p, GCI_LAB_IP, p->switches[cluster], &ip);
 	gci_labplan_step(p, GCI_LAB_TC, p->switches[cluster], &tc);

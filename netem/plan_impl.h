@@ -38,8 +38,10 @@ void gci_labplan_own_netns(struct gci_planner *p, const char *name);
 void gci_labplan_addr(char *out, size_t size, int cluster, int number);
 void gci_labplan_mac(char *out, size_t size, int cluster, int number);
 
-/* Lines for tc; put_netem's is not ended. */
-void gci_labplan_put_netem(struct gci_buf *b, const char *dev, uint64_t delay_ns);
+/* Lines for tc; put_netem's is not ended. Where its rate is not 0, each packet is late by its own
+ * length at that rate as well, and those that come faster queue without a limit. */
+void gci_labplan_put_netem(
+	struct gci_buf *b, const char *dev, uint64_t delay_ns, uint64_t rate_bps);
 void gci_labplan_put_tbf(const struct gci_planner *p, struct gci_buf *b, const char *dev,
 	const char *where, uint64_t rate_bps, uint64_t limit);
 

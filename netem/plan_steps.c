@@ -79,13 +79,15 @@ static uint64_t burst(const struct gci_planner *p, uint64_t rate_bps)
 }
 
 /* tc knows no nanoseconds. */
-void gci_labplan_put_netem(struct gci_buf *b, const char *dev, uint64_t delay_ns)
+void gci_labplan_put_netem(struct gci_buf *b, const char *dev, uint64_t delay_ns, uint64_t rate_bps)
 {
 	gci_buf_printf(
 		b, "qdisc add dev %s root handle 2: netem delay %" PRIu64, dev, delay_ns / 1000);
 	if (delay_ns % 1000)
 		gci_buf_printf(b, ".%03u", (unsigned)(delay_ns % 1000));
 	gci_buf_printf(b, "us limit 1000000");
+	if (rate_bps)
+		gci_buf_printf(b, " rate %" PRIu64 "bit", rate_bps);
 }
 
 void gci_labplan_put_tbf(const struct gci_planner *p, struct gci_buf *b, const char *dev,

@@ -79,17 +79,29 @@ static void entry_qdisc(struct gci_planner *p, const struct gci_link *l, const c
 	gci_labplan_step(p, GCI_LAB_TC, p->switches[l->from], &b);
 }
 
+/* The rate at which a packet's length is time on this link that the sender's NIC has not taken:
+ * none (0) where the link is the faster one, since a switch that cuts through adds nothing. */
+static uint64_t extra_time_bps(const struct gci_link *l, uint64_t nic_bps)
+{
+	if (!l->rate_bps || !nic_bps)
+		return l->rate_bps;
+	if (l->rate_bps >= nic_bps)
+		return 0;
+	return (uint64_t)((unsigned __int128)l->rate_bps * nic_bps / (nic_bps - l->rate_bps));
+}
+
 /* The way: delay and loss, and what one connection may take of it. The grid's delay is from host to
- * host, of which the receiver's port adds the LAN's part. Its limit never drops: GSO packets count
- * as one there. */
+ * host, of which the sender's way into its switch has the LAN's part. The limit never drops: GSO
+ * packets count as one there. */
 static void wire_qdiscs(struct gci_planner *p, const struct gci_link *l, const char *dev)
 {
 	struct gci_buf b = {0};
-	uint64_t lan_ns = p->g->clusters[l->to].lan_delay_ns;
+	const struct gci_cluster *from = &p->g->clusters[l->from];
+	uint64_t lan_ns = from->lan_delay_ns, rate_bps = extra_time_bps(l, from->nic_bps);
 	uint64_t delay_ns = l->delay_ns > lan_ns ? l->delay_ns - lan_ns : 0;
 
-	if (delay_ns || l->loss_ppm) {
-		gci_labplan_put_netem(&b, dev, delay_ns);
+	if (delay_ns || l->loss_ppm || rate_bps) {
+		gci_labplan_put_netem(&b, dev, delay_ns, rate_bps);
 		if (l->loss_ppm)
 			gci_buf_printf(
 				&b, " loss %u.%04u%%", l->loss_ppm / 10000, l->loss_ppm % 10000);
@@ -104,8 +116,8 @@ static void wire_qdiscs(struct gci_planner *p, const struct gci_link *l, const c
 		gci_buf_printf(&b,
 			"qdisc add dev %s %s handle 10: fq maxrate %" PRIu64
 			"bit flow_limit %" PRIu64 " limit 1000000 orphan_mask 65535\n",
-			dev, delay_ns || l->loss_ppm ? "parent 2:1" : "root", l->flow_rate_bps,
-			packets);
+			dev, delay_ns || l->loss_ppm || rate_bps ? "parent 2:1" : "root",
+			l->flow_rate_bps, packets);
 	}
 	gci_labplan_step(p, GCI_LAB_TC, GCI_LABPLAN_WAN, &b);
 }

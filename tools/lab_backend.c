@@ -84,7 +84,7 @@ int lab_doctor(int argc, char **argv)
 		return GCT_USAGE;
 	host_works = !gci_host_check(&host);
 	if (host_works)
-		printf("host: works: root, with netem, tbf and fq\n");
+		printf("host: works: root, with netem, tbf, fq and ifb\n");
 	else
 		printf("host: no: %s\n", host.text);
 	uml_works = !try_uml(&uml);

@@ -160,6 +160,18 @@ check "GRIDCOLL_LAB names a file" [ "$(value lab)" = readable ]
 check "the directory is kept" [ "$(value cwd)" = "$work" ]
 check "nothing is left" clean
 
+# --- a packet takes as long as it is, also the first after a pause -----------------------------------
+# 60000 bytes at 50 Mbit/s take 10 ms each way, though a bucket has room for them.
+printf '[cluster a]\nhosts = a[1-2]\nnic = 1Gbit\nlan_delay = 50us\n' >lan.grid
+lab --dilate 20 lan.grid -- sh -c '
+	for n in 56 60000; do
+		ip netns exec gcl-a1 ping -q -c 8 -i 0.2 -s $n a2
+	done' >out
+check "a round trip of 60000 bytes takes their time, once each way" \
+	awk -F '[=/ ]+' '/^rtt/ { t[n++] = $6 } END {
+		print "  milliseconds: " t[0] " short, " t[1] " long"
+		exit !(n == 2 && t[0] >= 2 && t[1] - t[0] > 19 && t[1] - t[0] < 30) }' out
+
 # --- standard streams --------------------------------------------------------------------------------
 printf '[cluster a]\nhosts = a1\n' >one.grid
 head -c 1000000 /dev/urandom >data
