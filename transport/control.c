@@ -45,6 +45,7 @@ void gci_ctl_put_start(struct gci_buf *out, const struct gci_ctl_start *m)
 	gci_buf_put_str(out, m->grid);
 	gci_buf_put_str(out, m->table);
 	gci_buf_put_u64(out, m->table_digest);
+	gci_buf_put_u8(out, m->survives);
 	for (i = 0; i < m->size; i++) {
 		gci_buf_put_u32(out, m->ranks[i].host);
 		gci_reach_put(out, &m->ranks[i].reach);
@@ -119,6 +120,30 @@ void gci_ctl_put_flows(struct gci_buf *out, const struct gci_ctl_flows *m)
 	end(out, at);
 }
 
+void gci_ctl_put_agree(struct gci_buf *out, enum gci_ctl_type type, const struct gci_ctl_agree *m)
+{
+	size_t at = begin(out, type);
+
+	gci_buf_put_u32(out, m->epoch);
+	gci_buf_put_u64(out, m->flags);
+	gci_buf_put_u32(out, (uint32_t)m->status);
+	gci_buf_put_str(out, m->text);
+	end(out, at);
+}
+
+void gci_ctl_put_survivors(
+	struct gci_buf *out, enum gci_ctl_type type, const struct gci_ctl_survivors *m)
+{
+	size_t at = begin(out, type);
+	uint32_t i;
+
+	gci_buf_put_u32(out, m->epoch);
+	gci_buf_put_u32(out, m->n);
+	for (i = 0; i < m->n; i++)
+		gci_buf_put_u32(out, m->ranks[i]);
+	end(out, at);
+}
+
 void gci_ctl_put_plain(struct gci_buf *out, enum gci_ctl_type type)
 {
 	end(out, begin(out, type));
@@ -159,7 +184,9 @@ static int read_start(struct gci_reader *r, struct gci_ctl_start *m)
 	m->grid = gci_read_str(r, GCI_CTL_MAX_MESSAGE);
 	m->table = gci_read_str(r, GCI_CTL_MAX_MESSAGE);
 	m->table_digest = gci_read_u64(r);
-	if (!m->size || m->size > GCI_CTL_MAX_RANKS || !m->beat_ns || m->dead_ns < m->beat_ns)
+	m->survives = gci_read_u8(r);
+	if (!m->size || m->size > GCI_CTL_MAX_RANKS || !m->beat_ns || m->dead_ns < m->beat_ns ||
+		m->survives > 1)
 		r->failed = 1;
 	if (r->failed)
 		return 0;
@@ -203,6 +230,38 @@ static void read_budget(struct gci_reader *r, struct gci_ctl_budget *m)
 	m->from = gci_read_u32(r);
 	m->to = gci_read_u32(r);
 	m->bps = gci_read_u64(r);
+}
+
+static void read_agree(struct gci_reader *r, struct gci_ctl_agree *m)
+{
+	m->epoch = gci_read_u32(r);
+	m->flags = gci_read_u64(r);
+	m->status = (int32_t)gci_read_u32(r);
+	read_text(r, m->text, sizeof(m->text));
+	if (m->status > 0)
+		r->failed = 1;
+}
+
+static int read_survivors(struct gci_reader *r, uint8_t type, struct gci_ctl_survivors *m)
+{
+	uint32_t i;
+
+	m->epoch = gci_read_u32(r);
+	m->n = gci_read_u32(r);
+	if (m->n > GCI_CTL_MAX_RANKS || r->len != 4 * (size_t)m->n || !m->epoch ||
+		!m->n != (type == GCI_CTL_SHRINK))
+		r->failed = 1;
+	if (r->failed || !m->n)
+		return 0;
+	m->ranks = gci_calloc(m->n, sizeof(*m->ranks));
+	if (!m->ranks)
+		return GCOLL_ERR_NOMEM;
+	for (i = 0; i < m->n; i++) {
+		m->ranks[i] = gci_read_u32(r);
+		if (m->ranks[i] >= GCI_CTL_MAX_RANKS || (i && m->ranks[i] <= m->ranks[i - 1]))
+			r->failed = 1;
+	}
+	return 0;
 }
 
 int gci_ctl_get(struct gci_buf *in, uint32_t max, struct gci_ctl_message *m, struct gci_error *e)
@@ -253,6 +312,14 @@ int gci_ctl_get(struct gci_buf *in, uint32_t max, struct gci_ctl_message *m, str
 	case GCI_CTL_FLOWS:
 		gci_report_read_flows(&r, &m->flows);
 		break;
+	case GCI_CTL_AGREE:
+	case GCI_CTL_AGREED:
+		read_agree(&r, &m->agree);
+		break;
+	case GCI_CTL_SHRINK:
+	case GCI_CTL_SURVIVORS:
+		rc = read_survivors(&r, m->type, &m->survivors);
+		break;
 	case GCI_CTL_BEAT:
 	case GCI_CTL_BYE:
 		break;
@@ -278,6 +345,9 @@ void gci_ctl_message_free(struct gci_ctl_message *m)
 		gci_free(m->start.ranks);
 		m->start.grid = m->start.table = NULL;
 		m->start.ranks = NULL;
+	} else if (m->type == GCI_CTL_SHRINK || m->type == GCI_CTL_SURVIVORS) {
+		gci_free(m->survivors.ranks);
+		m->survivors.ranks = NULL;
 	}
 }
 

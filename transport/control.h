@@ -20,6 +20,13 @@
  *				<- WATCH	somebody wants to see the traffic, or no more
  *	REPORT ->					the traffic, with WATCH only
  *	FLOWS ->					the same by connection
+ *	AGREE ->			<- AGREED	flags of one rank; of all, once all have
+ *come SHRINK ->			<- SURVIVORS	after an ABORT: go on without the dead; who
+ *does
+ *
+ * Ranks are numbered anew with each SURVIVORS, which begins the next epoch; a rank calls itself and
+ * others by the numbers of the epoch it is in. A job that survives (START says so) goes on after an
+ * ABORT; a second one before SURVIVORS tells a rank that it is left out.
  *
  * Either side treats dead_ns without any message as the other's death. */
 #ifndef GCI_TRANSPORT_CONTROL_H
@@ -32,7 +39,7 @@
 #include "transport/reach.h"
 #include "transport/report.h"
 
-#define GCI_CTL_VERSION     4
+#define GCI_CTL_VERSION     5
 #define GCI_CTL_MAX_MESSAGE (32u << 20)
 #define GCI_CTL_MAX_HELLO   4096 /* before a rank is known, nothing longer is taken */
 #define GCI_CTL_MAX_RANKS   65536
@@ -57,6 +64,10 @@ enum gci_ctl_type {
 	GCI_CTL_WATCH,
 	GCI_CTL_REPORT,
 	GCI_CTL_FLOWS,
+	GCI_CTL_AGREE,
+	GCI_CTL_AGREED,
+	GCI_CTL_SHRINK,
+	GCI_CTL_SURVIVORS,
 };
 
 struct gci_ctl_hello {
@@ -79,6 +90,7 @@ struct gci_ctl_start {
 	char *grid;                /* text of the grid file as it holds here (dilated in a lab) */
 	char *table; /* of decisions, text (collectives/tuner/table.h); NULL or "": none */
 	uint64_t table_digest; /* of what is in it: all must read the same in it; 0: none */
+	uint8_t survives;      /* 1: a failure ends the epoch, not the job */
 	struct gci_ctl_rank *ranks;
 };
 
@@ -112,6 +124,22 @@ struct gci_ctl_budget {
 	uint64_t bps;      /* on the wire; 0: none */
 };
 
+/* AGREE and, with the AND of all flags, AGREED. */
+struct gci_ctl_agree {
+	uint32_t epoch;
+	uint64_t flags;
+	int32_t status; /* AGREED: 0, or why not all of the epoch's ranks have taken part */
+	char text[GCI_CTL_TEXT];
+};
+
+/* SHRINK names the epoch that has failed, and no ranks; SURVIVORS the next one and its ranks, as
+ * they were numbered in START, rising. */
+struct gci_ctl_survivors {
+	uint32_t epoch;
+	uint32_t n;
+	uint32_t *ranks;
+};
+
 struct gci_ctl_message {
 	enum gci_ctl_type type;
 	union {
@@ -124,6 +152,8 @@ struct gci_ctl_message {
 		struct gci_ctl_watch watch;
 		struct gci_ctl_report report;
 		struct gci_ctl_flows flows;
+		struct gci_ctl_agree agree;
+		struct gci_ctl_survivors survivors;
 	};
 };
 
@@ -138,6 +168,9 @@ void gci_ctl_put_budget(struct gci_buf *out, const struct gci_ctl_budget *m);
 void gci_ctl_put_watch(struct gci_buf *out, const struct gci_ctl_watch *m);
 void gci_ctl_put_report(struct gci_buf *out, const struct gci_ctl_report *m);
 void gci_ctl_put_flows(struct gci_buf *out, const struct gci_ctl_flows *m);
+void gci_ctl_put_agree(struct gci_buf *out, enum gci_ctl_type type, const struct gci_ctl_agree *m);
+void gci_ctl_put_survivors(
+	struct gci_buf *out, enum gci_ctl_type type, const struct gci_ctl_survivors *m);
 void gci_ctl_put_plain(struct gci_buf *out, enum gci_ctl_type type); /* BEAT, BYE */
 
 /* Takes the first message off `in`. Returns 1 with *m filled (to be freed), 0 when `in` does not

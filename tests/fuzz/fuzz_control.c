@@ -38,6 +38,14 @@ static void put(struct gci_buf *out, const struct gci_ctl_message *m)
 	case GCI_CTL_FLOWS:
 		gci_ctl_put_flows(out, &m->flows);
 		break;
+	case GCI_CTL_AGREE:
+	case GCI_CTL_AGREED:
+		gci_ctl_put_agree(out, m->type, &m->agree);
+		break;
+	case GCI_CTL_SHRINK:
+	case GCI_CTL_SURVIVORS:
+		gci_ctl_put_survivors(out, m->type, &m->survivors);
+		break;
 	case GCI_CTL_BEAT:
 	case GCI_CTL_BYE:
 		gci_ctl_put_plain(out, m->type);

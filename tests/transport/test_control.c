@@ -19,6 +19,7 @@ static const struct gci_ctl_start start = {.size = 2,
 	.grid = (char *)"[cluster a]\nhosts = a1\n",
 	.table = (char *)"{\"version\": 1}\n",
 	.table_digest = 0x0123456789abcdefull,
+	.survives = 1,
 	.ranks = ranks};
 static const struct gci_ctl_failure failure = {
 	.status = GCOLL_ERR_PEER, .rank = -1, .text = "the host went away"};
@@ -39,6 +40,12 @@ static const struct gci_ctl_flows flows = {.first = 1,
 	.n = 2,
 	.flows = {{3, 1, 1, 11, 12, 13, 14, 15, 16, 17, 18, 19}, {65535, 63, 1, 1, .resent = 4}}};
 
+static const struct gci_ctl_agree agree = {
+	.epoch = 3, .flags = 1ull << 63 | 5, .status = GCOLL_ERR_PEER, .text = "rank 4 is gone"};
+static uint32_t survivor_ranks[] = {0, 1, 5, 65535};
+static const struct gci_ctl_survivors survivors = {.epoch = 4, .n = 4, .ranks = survivor_ranks};
+static const struct gci_ctl_survivors shrink = {.epoch = 3};
+
 /* One of each type. */
 static void put_all(struct gci_buf *b)
 {
@@ -55,13 +62,18 @@ static void put_all(struct gci_buf *b)
 	gci_ctl_put_watch(b, &watch);
 	gci_ctl_put_report(b, &report);
 	gci_ctl_put_flows(b, &flows);
+	gci_ctl_put_agree(b, GCI_CTL_AGREE, &agree);
+	gci_ctl_put_agree(b, GCI_CTL_AGREED, &agree);
+	gci_ctl_put_survivors(b, GCI_CTL_SHRINK, &shrink);
+	gci_ctl_put_survivors(b, GCI_CTL_SURVIVORS, &survivors);
 }
 
 static void check_message(const struct gci_ctl_message *m, int i)
 {
 	static const enum gci_ctl_type order[] = {GCI_CTL_HELLO, GCI_CTL_START, GCI_CTL_BEAT,
 		GCI_CTL_FAIL, GCI_CTL_ABORT, GCI_CTL_BYE, GCI_CTL_WAIT, GCI_CTL_ASK, GCI_CTL_CALLED,
-		GCI_CTL_BUDGET, GCI_CTL_WATCH, GCI_CTL_REPORT, GCI_CTL_FLOWS};
+		GCI_CTL_BUDGET, GCI_CTL_WATCH, GCI_CTL_REPORT, GCI_CTL_FLOWS, GCI_CTL_AGREE,
+		GCI_CTL_AGREED, GCI_CTL_SHRINK, GCI_CTL_SURVIVORS};
 
 	assert_int_equal(m->type, order[i]);
 	switch (m->type) {
@@ -76,6 +88,7 @@ static void check_message(const struct gci_ctl_message *m, int i)
 		assert_string_equal(m->start.grid, start.grid);
 		assert_string_equal(m->start.table, start.table);
 		assert_true(m->start.table_digest == start.table_digest);
+		assert_int_equal(m->start.survives, 1);
 		assert_memory_equal(m->start.ranks, ranks, sizeof(ranks));
 		break;
 	case GCI_CTL_FAIL:
@@ -100,6 +113,19 @@ static void check_message(const struct gci_ctl_message *m, int i)
 		break;
 	case GCI_CTL_FLOWS:
 		assert_memory_equal(&m->flows, &flows, sizeof(flows));
+		break;
+	case GCI_CTL_AGREE:
+	case GCI_CTL_AGREED:
+		assert_memory_equal(&m->agree, &agree, sizeof(agree));
+		break;
+	case GCI_CTL_SHRINK:
+		assert_int_equal(m->survivors.epoch, 3);
+		assert_int_equal(m->survivors.n, 0);
+		break;
+	case GCI_CTL_SURVIVORS:
+		assert_int_equal(m->survivors.epoch, 4);
+		assert_int_equal(m->survivors.n, 4);
+		assert_memory_equal(m->survivors.ranks, survivor_ranks, sizeof(survivor_ranks));
 		break;
 	default:
 		break;
@@ -126,13 +152,13 @@ static void messages_come_back(void **state)
 		check_message(&m, n++);
 		gci_ctl_message_free(&m);
 	}
-	assert_int_equal(n, 13);
+	assert_int_equal(n, 17);
 	assert_int_equal(in.len, 0);
 	for (n = 0; gci_ctl_get(&all, GCI_CTL_MAX_MESSAGE, &m, NULL) == 1; n++) {
 		check_message(&m, n);
 		gci_ctl_message_free(&m);
 	}
-	assert_int_equal(n, 13);
+	assert_int_equal(n, 17);
 	gci_buf_free(&all);
 	gci_buf_free(&in);
 }
@@ -167,8 +193,8 @@ static void malformed_messages_are_refused(void **state)
 	(void)state;
 	gci_ctl_put_plain(&b, 0);
 	expect_refused(&b, 100, "type 0");
-	gci_ctl_put_plain(&b, GCI_CTL_FLOWS + 1);
-	expect_refused(&b, 100, "type 14");
+	gci_ctl_put_plain(&b, GCI_CTL_SURVIVORS + 1);
+	expect_refused(&b, 100, "type 18");
 	gci_ctl_put_plain(&b, GCI_CTL_CALLED);
 	expect_refused(&b, 100, "type 9");
 	gci_ctl_put_plain(&b, GCI_CTL_WAIT);
@@ -232,6 +258,36 @@ static void malformed_reports_are_refused(void **state)
 	gci_ctl_put_flows(&b, &f);
 	assert_true(b.len <= GCI_CTL_MAX_HELLO);
 	gci_buf_free(&b);
+}
+
+static void refuse_survivors(enum gci_ctl_type type, struct gci_ctl_survivors m, const char *why)
+{
+	struct gci_buf b = {0};
+
+	gci_ctl_put_survivors(&b, type, &m);
+	expect_refused(&b, 10000, why);
+}
+
+/* Ranks are told once each, in order, and are as many as there are bytes for. */
+static void malformed_survivors_are_refused(void **state)
+{
+	uint32_t twice[] = {1, 1}, falling[] = {2, 1}, high[] = {GCI_CTL_MAX_RANKS};
+	struct gci_ctl_agree a = agree;
+	struct gci_buf b = {0};
+
+	(void)state;
+	refuse_survivors(GCI_CTL_SURVIVORS, (struct gci_ctl_survivors){2, 2, twice}, "type 17");
+	refuse_survivors(GCI_CTL_SURVIVORS, (struct gci_ctl_survivors){2, 2, falling}, "type 17");
+	refuse_survivors(GCI_CTL_SURVIVORS, (struct gci_ctl_survivors){2, 1, high}, "type 17");
+	refuse_survivors(GCI_CTL_SURVIVORS, (struct gci_ctl_survivors){2, 0, NULL}, "type 17");
+	refuse_survivors(GCI_CTL_SURVIVORS, (struct gci_ctl_survivors){0, 1, twice}, "type 17");
+	refuse_survivors(GCI_CTL_SHRINK, (struct gci_ctl_survivors){2, 1, twice}, "type 16");
+	gci_ctl_put_survivors(&b, GCI_CTL_SURVIVORS, &survivors);
+	b.data[9] = 0xff; /* of n */
+	expect_refused(&b, 10000, "type 17");
+	a.status = 1;
+	gci_ctl_put_agree(&b, GCI_CTL_AGREED, &a);
+	expect_refused(&b, 10000, "type 15");
 }
 
 static void any_cut_or_extension_is_noticed(void **state)
@@ -300,6 +356,7 @@ int main(void)
 		cmocka_unit_test(lengths_are_limited_before_the_rest_comes),
 		cmocka_unit_test(malformed_messages_are_refused),
 		cmocka_unit_test(malformed_reports_are_refused),
+		cmocka_unit_test(malformed_survivors_are_refused),
 		cmocka_unit_test(any_cut_or_extension_is_noticed),
 		cmocka_unit_test(any_allocation_may_fail),
 		cmocka_unit_test(tokens_differ),
