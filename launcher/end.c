@@ -79,6 +79,16 @@ void gci_job_on_children(uv_signal_t *h, int signum)
 	gci_job_check_end();
 }
 
+void gci_job_say(const char *text)
+{
+	char line[GCI_RANKLIST_NBYTES + GCI_CTL_TEXT + 96];
+
+	snprintf(line, sizeof(line), "gridcoll-run: %s", text);
+	gci_output_say(&gci_job.sinks[1].o, line);
+	gci_sink_flush(&gci_job.sinks[1]);
+}
+
+/* Of a failure that the job might have survived, survive.c has told. */
 static void say_verdict(void)
 {
 	const struct gci_rdv_verdict *v = gci_rdv_verdict(gci_job.server.rdv);
@@ -87,13 +97,11 @@ static void say_verdict(void)
 	if (!v || gci_job.said)
 		return;
 	gci_job.said = 1;
+	snprintf(line, sizeof(line), "%s%s%s", v->who, *v->who ? " failed: " : "", v->cause);
 	if (gci_job.interrupts > 1)
-		snprintf(line, sizeof(line), "gridcoll-run: interrupted twice, all ranks killed");
-	else
-		snprintf(line, sizeof(line), "gridcoll-run: %s%s%s", v->who,
-			*v->who ? " failed: " : "", v->cause);
-	gci_output_say(&gci_job.sinks[1].o, line);
-	gci_sink_flush(&gci_job.sinks[1]);
+		gci_job_say("interrupted twice, all ranks killed");
+	else if (gci_rdv_is_over(gci_job.server.rdv))
+		gci_job_say(line);
 }
 
 static void on_agents_late(uv_timer_t *t)
@@ -193,20 +201,28 @@ void gci_job_signal_all(int sig)
 		send_signal(&gci_job.agents[i], sig, GCI_FRAME_ALL);
 }
 
-/* The verdict does not reach a rank behind a dead link; an agent may. */
-static void end_silent_ranks(void)
+void gci_job_signal(uint32_t rank, int sig)
 {
-	uint32_t i, k;
+	uint32_t i;
 
 	for (i = 0; i < gci_job.nagents; i++) {
 		const struct gci_place *l = gci_job.agents[i].place;
 
-		for (k = l->first; k < l->first + l->nranks; k++) {
-			if (gci_job.ranks[k].ended || !gci_rdv_is_silent(gci_job.server.rdv, k))
-				continue;
-			send_signal(&gci_job.agents[i], SIGTERM, k);
-			send_signal(&gci_job.agents[i], SIGCONT, k); /* stopped, it cannot hear */
-		}
+		if (rank >= l->first && rank < l->first + l->nranks)
+			send_signal(&gci_job.agents[i], sig, rank);
+	}
+}
+
+/* The verdict does not reach a rank behind a dead link; an agent may. */
+static void end_silent_ranks(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < gci_job.plan->size; i++) {
+		if (gci_job.ranks[i].ended || !gci_rdv_is_silent(gci_job.server.rdv, i))
+			continue;
+		gci_job_signal(i, SIGTERM);
+		gci_job_signal(i, SIGCONT); /* stopped, it cannot hear */
 	}
 }
 
@@ -221,7 +237,8 @@ static void on_term(uv_timer_t *t)
 void gci_job_on_change(void *user)
 {
 	(void)user;
-	if (!gci_job.failing && gci_rdv_verdict(gci_job.server.rdv)) {
+	gci_job_go_on();
+	if (!gci_job.failing && gci_rdv_is_over(gci_job.server.rdv)) {
 		gci_job.failing = 1;
 		end_silent_ranks();
 		uv_timer_start(&gci_job.escalation, on_term, TERM_AFTER_MS, 0);

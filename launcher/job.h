@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The one job of a gridcoll-run process: shared by start.c, run.c and end.c. */
+ * The one job of a gridcoll-run process: shared by start.c, run.c, end.c and survive.c. */
 #ifndef GCI_LAUNCHER_JOB_H
 #define GCI_LAUNCHER_JOB_H
 
@@ -12,7 +12,8 @@
 struct gci_job_rank {
 	struct gci_line lines[2];
 	int ended;
-	int closed[2]; /* no more output comes */
+	int asked_to_end; /* left out of a job that goes on */
+	int closed[2];    /* no more output comes */
 };
 
 struct gci_job {
@@ -32,7 +33,8 @@ struct gci_job {
 	size_t stdin_room;
 	int stdin_ended;
 	uv_signal_t children, signals[6];
-	uv_timer_t escalation, held, ping;
+	uv_timer_t escalation, held, ping, left_out;
+	uint32_t nleft_out; /* that are taken care of */
 	int failing, closing, said, interrupts;
 	int order; /* the second interrupt's signal */
 };
@@ -52,6 +54,8 @@ void gci_job_to_all(enum gci_frame_type type, uint32_t v);
 
 /* end.c */
 void gci_job_signal_all(int sig);
+void gci_job_signal(uint32_t rank, int sig);
+void gci_job_say(const char *text);
 void gci_job_on_ended(struct gci_agent *a, uint32_t rank, int code, int sig, const char *why);
 void gci_job_on_lost(struct gci_agent *a, const char *why);
 void gci_job_on_grumble(struct gci_agent *a, const char *text);
@@ -61,6 +65,9 @@ void gci_job_on_kill(uv_timer_t *t);
 
 /* Goes on to the end when it is time. */
 void gci_job_check_end(void);
+
+/* survive.c: after each move of a job that goes on after failures. */
+void gci_job_go_on(void);
 
 /* ctl_table.c: what the job can be asked. Their `user` is the job's argv. */
 extern const struct gci_jobctl_command gci_job_commands[];

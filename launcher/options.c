@@ -25,6 +25,8 @@ enum {
 	PORT_RANGE,
 	QUIET,
 	START,
+	SURVIVE,
+	SHRINK,
 	REMOTE,
 	DATA_PATH,
 	CONGESTION,
@@ -52,6 +54,8 @@ static const struct option longs[] = {
 	{"port-range", required_argument, NULL, PORT_RANGE},
 	{"quiet-prefix", no_argument, NULL, QUIET},
 	{"start-timeout", required_argument, NULL, START},
+	{"survive", no_argument, NULL, SURVIVE},
+	{"shrink-timeout", required_argument, NULL, SHRINK},
 	{"remote-path", required_argument, NULL, REMOTE},
 	{"data-path", required_argument, NULL, DATA_PATH},
 	{"congestion", required_argument, NULL, CONGESTION},
@@ -98,12 +102,16 @@ const char *gci_options_help(void)
 	       "  --stats FILE          write the traffic between clusters as lines of JSON\n"
 	       "  --quiet-prefix        do not write \"[rank] \" before each line of output\n"
 	       "  --start-timeout TIME  longest wait for the last rank to join (default 60s)\n"
+	       "  --survive             the death of a rank does not end the others, which may go\n"
+	       "                        on by gcoll_comm_shrink\n"
+	       "  --shrink-timeout TIME longest wait there for ranks that live (default 600s)\n"
 	       "  --remote-path PATH    gridcoll-run on remote hosts (default: gridcoll-run)\n"
 	       "  --dry-run             show which rank would run where, start nothing\n"
 	       "  --help, --version\n"
 	       "\n"
 	       "Exit status: 0, or that of the rank that failed first (128 + N when killed by\n"
-	       "signal N; 1 when it was lost); 2 for wrong arguments.\n";
+	       "signal N; 1 when it was lost); 2 for wrong arguments. With --survive, failures\n"
+	       "do not count that others have gone on after.\n";
 }
 
 static int bad(struct gci_error *e, const char *option, const char *value, const char *expected)
@@ -239,6 +247,10 @@ static int option(struct gci_options *o, int c, const char *value, struct gci_er
 		if (gci_parse_time(value, &o->start_ns) || !o->start_ns)
 			return bad(e, "--start-timeout", value, GCI_TIME_EXPECTED);
 		return 0;
+	case SHRINK:
+		if (gci_parse_time(value, &o->shrink_ns) || !o->shrink_ns)
+			return bad(e, "--shrink-timeout", value, GCI_TIME_EXPECTED);
+		return 0;
 	case NETNS:
 		o->netns = value;
 		return 0;
@@ -250,6 +262,7 @@ static int flag(struct gci_options *o, int c)
 {
 	int *at = c == QUIET     ? &o->quiet_prefix
 		  : c == DRY     ? &o->dry_run
+		  : c == SURVIVE ? &o->survives
 		  : c == AGENT   ? &o->agent
 		  : c == HELP    ? &o->help
 		  : c == VERSION ? &o->version
@@ -321,6 +334,7 @@ int gci_options_parse(struct gci_options *o, int argc, char **argv, struct gci_e
 
 	memset(o, 0, sizeof(*o));
 	o->start_ns = 60 * GCI_NS_PER_S;
+	o->shrink_ns = 600 * GCI_NS_PER_S;
 	o->remote_path = "gridcoll-run";
 	optind = 0; /* glibc: begin anew */
 	while ((c = getopt_long(argc, argv, "+:n:", longs, NULL)) != -1) {

@@ -21,6 +21,8 @@ struct gci_options {
 	const char *interfaces; /* rules, base/nics.h; NULL: not said */
 	struct gci_ports ports; /* to listen at */
 	uint64_t start_ns;
+	int survives;       /* the job does failures of its ranks */
+	uint64_t shrink_ns; /* from the first rank that shrinks to the last */
 	const char *remote_path;
 	const char *data_path;  /* NULL: not said */
 	const char *congestion; /* the same */

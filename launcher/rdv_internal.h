@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Between rendezvous.c (connections and messages), rdv_strangers.c (connections before that) and
- * verdict.c (who failed first). */
+ * Between rendezvous.c (connections of ranks), rdv_strangers.c (those before that), rdv_messages.c
+ * (what ranks say), verdict.c (who failed first) and recovery.c (who goes on). */
 #ifndef GCI_LAUNCHER_RDV_INTERNAL_H
 #define GCI_LAUNCHER_RDV_INTERNAL_H
 
 #include "base/list.h"
+#include "launcher/members.h"
 #include "launcher/rendezvous.h"
 #include "transport/crowd.h"
 
@@ -36,6 +37,8 @@ struct rdv_rank {
 	char *called;      /* the other's answer, or NULL */
 	uint64_t heard_ns; /* last sign of life */
 	uint64_t told_ns, end_ns, lost_ns;
+	int agrees;   /* waits for AGREED */
+	int left_out; /* while it may live */
 	struct gci_reach reach;
 };
 
@@ -57,12 +60,42 @@ struct gci_rdv {
 	int32_t guilty;      /* whose exit status is the job's; -1: nobody's */
 	struct gci_rdv_verdict verdict;
 	struct gci_ctl_watch watch;
+	struct gci_members members;
+	int deaths; /* perhaps, since they were last looked for */
+	uint32_t nleft_out;
+	int gave_up;         /* the verdict is of gci_rdv_give_up */
+	struct gci_buf news; /* lines, see gci_rdv_news */
 };
 
 /* rendezvous.c */
 void gci_rdv_send_abort(struct gci_rdv *r);
-
+void gci_rdv_send_plain(struct gci_rdv *r, enum gci_ctl_type type);
 void gci_rdv_drop(struct gci_rdv *r, struct gci_rdv_conn *c);
+void gci_rdv_mark_dirty(struct gci_rdv *r, struct gci_rdv_conn *c);
+/* Tells a connection that showed the secret why it is not taken, or no more, and closes it. */
+void gci_rdv_turn_away(struct gci_rdv *r, struct gci_rdv_conn *c, int status, const char *why);
+
+/* rdv_messages.c */
+void gci_rdv_on_message(
+	struct gci_rdv *r, struct gci_rdv_conn *c, struct gci_ctl_message *m, uint64_t now_ns);
+
+/* recovery.c */
+void gci_rdv_on_agree(struct gci_rdv *r, uint32_t rank, const struct gci_ctl_agree *m);
+void gci_rdv_on_shrink(
+	struct gci_rdv *r, uint32_t rank, const struct gci_ctl_survivors *m, uint64_t now_ns);
+/* The verdict was drawn; `blamed` by another rank, or -1. */
+void gci_rdv_end_epoch(struct gci_rdv *r, int32_t blamed);
+/* Decides what can be decided. */
+void gci_rdv_recover(struct gci_rdv *r, uint64_t now_ns);
+/* Between the numbers of the epoch and those of the job: -1 for none. */
+int32_t gci_rdv_job_rank(const struct gci_rdv *r, int32_t number);
+int32_t gci_rdv_number(const struct gci_rdv *r, int32_t rank);
+
+/* Is what is known about this rank of any weight? */
+static inline int gci_rdv_counts(const struct gci_rdv *r, uint32_t rank)
+{
+	return gci_members_in(&r->members, rank);
+}
 
 /* rdv_strangers.c */
 void gci_rdv_count_places(struct gci_rdv *r);
@@ -74,7 +107,8 @@ int gci_rdv_meet(const struct gci_rdv *r, char *why, size_t size);
 /* verdict.c: take down facts. */
 void gci_rdv_tell(struct gci_rdv *r, uint32_t by, int32_t blamed, int status, const char *text,
 	uint64_t now_ns);
-void gci_rdv_answer(struct gci_rdv *r, const struct gci_ctl_call *m);
+/* What another rank calls, for `by` who has asked. */
+void gci_rdv_answer(struct gci_rdv *r, uint32_t by, const char *text);
 void gci_rdv_note_lost(struct gci_rdv *r, uint32_t rank, uint64_t now_ns);
 void gci_rdv_check_silence(struct gci_rdv *r, uint64_t now_ns);
 void gci_rdv_check_leavers(struct gci_rdv *r, uint64_t now_ns);

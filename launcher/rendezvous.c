@@ -27,7 +27,7 @@ int gci_rdv_create(struct gci_rdv **out, const struct gci_rdv_config *config, ui
 	gci_crowd_init(&r->crowd, 0, gci_digest_bytes(now_ns, config->secret, GCI_SECRET_NBYTES));
 	gci_rdv_count_places(r);
 	r->ranks = gci_calloc(config->size, sizeof(*r->ranks));
-	if (r->ranks)
+	if (r->ranks && !gci_members_create(&r->members, config->size, config->shrink_ns))
 		return 0;
 	gci_rdv_free(r);
 	*out = NULL;
@@ -60,11 +60,13 @@ void gci_rdv_free(struct gci_rdv *r)
 	}
 	gci_free(r->ranks);
 	gci_free(r->budgets);
+	gci_members_free(&r->members);
+	gci_buf_free(&r->news);
 	OPENSSL_cleanse(r->config.secret, sizeof(r->config.secret));
 	gci_free(r);
 }
 
-static void mark_dirty(struct gci_rdv *r, struct gci_rdv_conn *c)
+void gci_rdv_mark_dirty(struct gci_rdv *r, struct gci_rdv_conn *c)
 {
 	if (!c->dirty.next)
 		gci_list_push(&r->dirty, &c->dirty);
@@ -74,10 +76,10 @@ void gci_rdv_drop(struct gci_rdv *r, struct gci_rdv_conn *c)
 {
 	c->closing = 1;
 	gci_crowd_leave(&c->place);
-	mark_dirty(r, c);
+	gci_rdv_mark_dirty(r, c);
 }
 
-static void send_plain(struct gci_rdv *r, enum gci_ctl_type type)
+void gci_rdv_send_plain(struct gci_rdv *r, enum gci_ctl_type type)
 {
 	struct gci_list *it;
 
@@ -87,19 +89,20 @@ static void send_plain(struct gci_rdv *r, enum gci_ctl_type type)
 		if (c->rank < 0 || c->closing)
 			continue;
 		gci_ctl_put_plain(&c->out, type);
-		mark_dirty(r, c);
+		gci_rdv_mark_dirty(r, c);
 	}
 }
 
 static void send_start(struct gci_rdv *r, uint64_t now_ns)
 {
 	struct gci_ctl_start m = {.size = r->config.size,
-		.epoch = 1,
+		.epoch = r->members.epoch,
 		.beat_ns = r->config.beat_ns,
 		.dead_ns = r->config.dead_ns,
 		.grid = (char *)(uintptr_t)r->config.grid,
 		.table = (char *)(uintptr_t)r->config.table,
-		.table_digest = r->config.table_digest};
+		.table_digest = r->config.table_digest,
+		.survives = r->config.survives != 0};
 	struct gci_buf bytes = {0};
 	uint32_t i;
 	size_t k;
@@ -123,7 +126,7 @@ static void send_start(struct gci_rdv *r, uint64_t now_ns)
 		c->out.failed |= !m.ranks || bytes.failed;
 		if (r->watch.period_ms)
 			gci_ctl_put_watch(&c->out, &r->watch);
-		mark_dirty(r, c);
+		gci_rdv_mark_dirty(r, c);
 	}
 	r->started = 1;
 	gci_free(m.ranks);
@@ -149,7 +152,7 @@ int gci_rdv_budget(struct gci_rdv *r, const struct gci_ctl_budget *b)
 		if (c->rank < 0 || c->closing)
 			continue;
 		gci_ctl_put_budget(&c->out, b);
-		mark_dirty(r, c);
+		gci_rdv_mark_dirty(r, c);
 	}
 	return 0;
 }
@@ -165,7 +168,7 @@ void gci_rdv_watch(struct gci_rdv *r, const struct gci_ctl_watch *m)
 		if (!r->started || c->rank < 0 || c->closing)
 			continue;
 		gci_ctl_put_watch(&c->out, m);
-		mark_dirty(r, c);
+		gci_rdv_mark_dirty(r, c);
 	}
 }
 
@@ -179,8 +182,7 @@ static void begin(struct gci_rdv *r, uint64_t now_ns)
 		send_start(r, now_ns);
 }
 
-/* Tells a connection that showed the secret why it is not taken, and closes it. */
-static void turn_away(struct gci_rdv *r, struct gci_rdv_conn *c, int status, const char *why)
+void gci_rdv_turn_away(struct gci_rdv *r, struct gci_rdv_conn *c, int status, const char *why)
 {
 	struct gci_ctl_failure m = {.status = status, .rank = -1};
 
@@ -210,13 +212,13 @@ static void on_hello(
 			"speaks version %u of the control protocol, expected %d (another release "
 			"of gridcoll)",
 			m->version, GCI_CTL_VERSION);
-		turn_away(r, c, GCOLL_ERR_PROTO, why);
+		gci_rdv_turn_away(r, c, GCOLL_ERR_PROTO, why);
 		gci_rdv_tell(r, m->rank, (int32_t)m->rank, GCOLL_ERR_PROTO, why, now_ns);
 		return;
 	}
 	if (k->joined) {
 		snprintf(why, sizeof(why), "rank %u has joined already", m->rank);
-		turn_away(r, c, GCOLL_ERR_INVAL, why);
+		gci_rdv_turn_away(r, c, GCOLL_ERR_INVAL, why);
 		return;
 	}
 	gci_crowd_leave(&c->place);
@@ -229,101 +231,11 @@ static void on_hello(
 		r->joined_ns = now_ns;
 	gci_rdv_count_places(r);
 	if (gci_rdv_verdict(r))
-		turn_away(r, c, GCOLL_ERR_ABORTED, r->verdict.sentence);
+		gci_rdv_turn_away(r, c, GCOLL_ERR_ABORTED, r->verdict.sentence);
 	else if (r->njoined == r->config.size)
 		begin(r, now_ns);
 	else
 		gci_rdv_check_leavers(r, now_ns);
-}
-
-/* Only a rank that has left will never do what another waits for; others may be about to. */
-static void pass_on_wait(struct gci_rdv *r, uint32_t from, const struct gci_ctl_wait *w)
-{
-	struct gci_ctl_wait there = *w;
-	struct gci_rdv_conn *c;
-
-	if (w->rank >= r->config.size || !r->ranks[w->rank].bye)
-		return;
-	c = r->ranks[w->rank].conn;
-	if (!c || c->closing)
-		return;
-	there.rank = from;
-	gci_ctl_put_wait(&c->out, &there);
-	mark_dirty(r, c);
-}
-
-static void pass_on_ask(struct gci_rdv *r, uint32_t from, const struct gci_ctl_call *m)
-{
-	struct rdv_rank *k = &r->ranks[from];
-	struct gci_ctl_call there = *m;
-	struct gci_rdv_conn *c;
-
-	if (k->asks || m->rank >= r->config.size) /* the first word counts, as of failures */
-		return;
-	c = r->ranks[m->rank].conn;
-	if (!c || c->closing)
-		return;
-	k->asks = 1;
-	k->asked.rank = m->rank;
-	k->asked.comm = m->comm;
-	k->asked.op = m->op;
-	there.rank = from;
-	gci_ctl_put_call(&c->out, GCI_CTL_ASK, &there);
-	mark_dirty(r, c);
-}
-
-static void take_answer(struct gci_rdv *r, uint32_t from, const struct gci_ctl_call *m)
-{
-	const struct rdv_rank *k = m->rank < r->config.size ? &r->ranks[m->rank] : NULL;
-
-	if (k && k->asks && k->asked.rank == from && k->asked.comm == m->comm &&
-		k->asked.op == m->op)
-		gci_rdv_answer(r, m);
-}
-
-static void on_message(
-	struct gci_rdv *r, struct gci_rdv_conn *c, struct gci_ctl_message *m, uint64_t now_ns)
-{
-	struct rdv_rank *k = &r->ranks[c->rank];
-
-	switch (m->type) {
-	case GCI_CTL_BEAT:
-		break;
-	case GCI_CTL_FAIL:
-		if (m->failure.rank >= (int32_t)r->config.size)
-			m->failure.rank = -1;
-		gci_rdv_tell(r, (uint32_t)c->rank, m->failure.rank, m->failure.status,
-			m->failure.text, now_ns);
-		break;
-	case GCI_CTL_BYE:
-		if (k->bye)
-			break;
-		k->bye = 1;
-		if (++r->nbye == r->config.size)
-			send_plain(r, GCI_CTL_BYE);
-		break;
-	case GCI_CTL_ASK:
-		pass_on_ask(r, (uint32_t)c->rank, &m->call);
-		break;
-	case GCI_CTL_CALLED:
-		take_answer(r, (uint32_t)c->rank, &m->call);
-		break;
-	case GCI_CTL_REPORT:
-		if (r->config.report)
-			r->config.report(r->config.user, (uint32_t)c->rank, &m->report);
-		break;
-	case GCI_CTL_FLOWS:
-		if (r->config.flows)
-			r->config.flows(r->config.user, (uint32_t)c->rank, &m->flows);
-		break;
-	case GCI_CTL_WAIT:
-		pass_on_wait(r, (uint32_t)c->rank, &m->wait);
-		break;
-	default:
-		gci_rdv_tell(r, (uint32_t)c->rank, c->rank, GCOLL_ERR_PROTO,
-			"sent a control message that only the launcher sends", now_ns);
-		gci_rdv_drop(r, c);
-	}
 }
 
 static void take_messages(struct gci_rdv *r, struct gci_rdv_conn *c, uint64_t now_ns)
@@ -334,7 +246,7 @@ static void take_messages(struct gci_rdv *r, struct gci_rdv_conn *c, uint64_t no
 
 	while (!c->closing && (rc = gci_ctl_get(&c->in, GCI_CTL_MAX_HELLO, &m, &e)) == 1) {
 		if (c->rank >= 0)
-			on_message(r, c, &m, now_ns);
+			gci_rdv_on_message(r, c, &m, now_ns);
 		else if (is_ours(r, c, &m))
 			on_hello(r, c, &m.hello, now_ns);
 		else
@@ -406,7 +318,7 @@ void gci_rdv_tick(struct gci_rdv *r, uint64_t now_ns)
 	forgive_gap(r, now_ns);
 	if (now_ns >= r->beat_at_ns) {
 		r->beat_at_ns = now_ns + r->config.beat_ns;
-		send_plain(r, GCI_CTL_BEAT);
+		gci_rdv_send_plain(r, GCI_CTL_BEAT);
 		gci_rdv_drop_old_strangers(r, now_ns);
 		gci_rdv_check_silence(r, now_ns);
 	} else if (now_ns >= r->silence_at_ns) {
@@ -418,23 +330,30 @@ void gci_rdv_tick(struct gci_rdv *r, uint64_t now_ns)
 uint64_t gci_rdv_deadline(const struct gci_rdv *r)
 {
 	uint64_t soonest = r->verdict_ns < r->beat_at_ns ? r->verdict_ns : r->beat_at_ns;
+	uint64_t late_ns = gci_members_deadline(&r->members);
 
+	soonest = late_ns < soonest ? late_ns : soonest;
 	return r->silence_at_ns < soonest ? r->silence_at_ns : soonest;
 }
 
 void gci_rdv_send_abort(struct gci_rdv *r)
 {
-	struct gci_ctl_failure m = {.status = r->verdict.status, .rank = r->verdict.rank};
+	struct gci_ctl_failure m = {
+		.status = r->verdict.status, .rank = gci_rdv_number(r, r->verdict.rank)};
 	uint32_t i;
 
-	memcpy(m.text, r->verdict.sentence, sizeof(m.text));
+	if (r->members.epoch > 1)
+		snprintf(m.text, sizeof(m.text), "epoch %u: %.460s", r->members.epoch,
+			r->verdict.sentence);
+	else
+		memcpy(m.text, r->verdict.sentence, sizeof(m.text));
 	for (i = 0; i < r->config.size; i++) {
 		struct gci_rdv_conn *c = r->ranks[i].conn;
 
 		if (!c || c->closing)
 			continue;
 		gci_ctl_put_failure(&c->out, GCI_CTL_ABORT, &m);
-		mark_dirty(r, c);
+		gci_rdv_mark_dirty(r, c);
 	}
 }
 

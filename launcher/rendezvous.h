@@ -20,6 +20,11 @@
  * itself blamed a peer before), silence, a rank that blames itself, a control connection that went
  * away, a rank that blames a peer; among equals the first.
  *
+ * A job that survives. Once it has begun, a verdict ends the epoch only: ABORT tells all, and those
+ * that live may go on without the others (launcher/members.h). Who is blamed by a peer, or silent,
+ * is left out though its process may live: two that cannot reach each other would only fail again.
+ * Ranks are the job's here, whatever number they have in their epoch.
+ *
  * Strangers. Until a connection has shown the job's secret it gets GCI_CTL_MAX_HELLO bytes and
  * GCI_RDV_STRANGER_NS; no more than GCI_RDV_STRANGERS of them are held beyond the ranks still to
  * come. When another comes, one gives way (transport/crowd.h): whoever runs the machine listens
@@ -46,6 +51,8 @@ struct gci_rdv_config {
 	uint64_t table_digest;
 	uint64_t beat_ns, dead_ns;
 	uint64_t start_ns; /* from the first HELLO to the last */
+	int survives;
+	uint64_t shrink_ns; /* from the first SHRINK to the last */
 	/* What ranks tell of their traffic, and `user`; may be NULL. */
 	void (*report)(void *user, uint32_t rank, const struct gci_ctl_report *m);
 	void (*flows)(void *user, uint32_t rank, const struct gci_ctl_flows *m);
@@ -110,6 +117,17 @@ const struct gci_rdv_verdict *gci_rdv_verdict(const struct gci_rdv *r);
 
 /* Does the verdict count this rank among the silent? It will not have heard of it, then. */
 int gci_rdv_is_silent(const struct gci_rdv *r, uint32_t rank);
+
+/* Is there a verdict that ends the job, and not just an epoch of it? */
+int gci_rdv_is_over(const struct gci_rdv *r);
+
+/* Is this rank left out of a job that goes on, though its process may live? */
+int gci_rdv_is_left_out(const struct gci_rdv *r, uint32_t rank);
+uint32_t gci_rdv_nleft_out(const struct gci_rdv *r); /* so far */
+
+/* What is to be told of failures that the job survives, a line each; *out is the caller's to free.
+ */
+void gci_rdv_news(struct gci_rdv *r, struct gci_buf *out);
 
 /* Once every process has ended: may a verdict still come? */
 int gci_rdv_settled(const struct gci_rdv *r);

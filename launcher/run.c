@@ -237,6 +237,8 @@ static int open_server(
 		.beat_ns = o->fast_timers ? GCI_NS_PER_S / 4 : GCI_NS_PER_S,
 		.dead_ns = dead_ns(o, p),
 		.start_ns = o->start_ns,
+		.survives = o->survives,
+		.shrink_ns = o->shrink_ns,
 		.grace_ns = grace_ns(p)};
 	const struct gci_server_place at = {
 		p->listen_ip, p->listen_netns, p->listen_ports, gci_job_tls(o, p)};
@@ -285,6 +287,7 @@ static int open_job(const struct gci_options *o, struct gci_placement *p, struct
 	if (getrandom(gci_job.secret, sizeof(gci_job.secret), 0) != sizeof(gci_job.secret))
 		return gci_error_errno(e, "cannot make the job's secret");
 	uv_timer_init(&gci_job.loop, &gci_job.escalation);
+	uv_timer_init(&gci_job.loop, &gci_job.left_out);
 	uv_timer_init(&gci_job.loop, &gci_job.held);
 	uv_timer_init(&gci_job.loop, &gci_job.ping);
 	for (k = 0; k < 2; k++) {

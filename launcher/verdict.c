@@ -31,12 +31,12 @@ static char *one_line(const char *text)
 	return copy;
 }
 
-void gci_rdv_answer(struct gci_rdv *r, const struct gci_ctl_call *m)
+void gci_rdv_answer(struct gci_rdv *r, uint32_t by, const char *text)
 {
-	struct rdv_rank *k = &r->ranks[m->rank];
+	struct rdv_rank *k = &r->ranks[by];
 
 	if (!k->called && !r->judged)
-		k->called = one_line(m->text);
+		k->called = one_line(text);
 }
 
 void gci_rdv_tell(struct gci_rdv *r, uint32_t by, int32_t blamed, int status, const char *text,
@@ -44,7 +44,7 @@ void gci_rdv_tell(struct gci_rdv *r, uint32_t by, int32_t blamed, int status, co
 {
 	struct rdv_rank *k = &r->ranks[by];
 
-	if (k->told || r->judged)
+	if (k->told || r->judged || !gci_rdv_counts(r, by))
 		return; /* its first word counts */
 	k->told = one_line(text);
 	k->told_status = status;
@@ -60,14 +60,15 @@ void gci_rdv_failed(
 
 	if (k->exited)
 		return;
-	k->exited = 1;
+	k->exited = r->deaths = 1;
 	k->code = exit_status;
 	k->end_ns = now_ns;
 	if (!k->told) {
 		gci_rdv_tell(r, rank, (int32_t)rank, GCOLL_ERR_SYS, cause, now_ns);
 		k->own_failure = 1;
 	}
-	arm(r, now_ns, 0);
+	if (gci_rdv_counts(r, rank))
+		arm(r, now_ns, 0);
 	gci_rdv_judge(r, now_ns);
 }
 
@@ -98,7 +99,7 @@ void gci_rdv_exited(struct gci_rdv *r, uint32_t rank, int code, int signal, uint
 
 	if (k->exited)
 		return;
-	k->exited = 1;
+	k->exited = r->deaths = 1;
 	k->code = code;
 	k->signal = signal;
 	k->end_ns = now_ns;
@@ -107,7 +108,7 @@ void gci_rdv_exited(struct gci_rdv *r, uint32_t rank, int code, int signal, uint
 		now_ns - k->heard_ns > r->config.dead_ns / 2)
 		k->silent = 1;
 	/* Its last words may still be under way on the control connection. */
-	if (ended_badly(r, k))
+	if (ended_badly(r, k) && gci_rdv_counts(r, rank))
 		arm(r, now_ns, signal || !r->njoined ? 0 : r->config.grace_ns);
 	gci_rdv_judge(r, now_ns);
 }
@@ -116,9 +117,9 @@ void gci_rdv_note_lost(struct gci_rdv *r, uint32_t rank, uint64_t now_ns)
 {
 	struct rdv_rank *k = &r->ranks[rank];
 
-	k->lost = 1;
+	k->lost = r->deaths = 1;
 	k->lost_ns = now_ns;
-	if (!k->bye)
+	if (!k->bye && gci_rdv_counts(r, rank))
 		arm(r, now_ns, r->config.grace_ns);
 }
 
@@ -127,7 +128,7 @@ void gci_rdv_check_silence(struct gci_rdv *r, uint64_t now_ns)
 	uint32_t i;
 
 	r->silence_at_ns = GCI_NEVER;
-	if (r->judged)
+	if (gci_rdv_is_over(r))
 		return;
 	if (r->njoined && !r->started && now_ns - r->joined_ns >= r->config.start_ns) {
 		r->start_timed_out = 1;
@@ -138,10 +139,11 @@ void gci_rdv_check_silence(struct gci_rdv *r, uint64_t now_ns)
 		struct rdv_rank *k = &r->ranks[i];
 		uint64_t dead_at_ns = k->heard_ns + r->config.dead_ns;
 
-		if (!k->joined || k->lost || k->silent || (k->bye && k->exited))
+		if (!k->joined || k->lost || k->silent || (k->bye && k->exited) ||
+			!gci_rdv_counts(r, i))
 			continue;
 		if (now_ns >= dead_at_ns) {
-			k->silent = 1;
+			k->silent = r->deaths = 1;
 			arm(r, now_ns, 0); /* other witnesses have had time enough */
 		} else if (dead_at_ns < r->silence_at_ns) {
 			r->silence_at_ns = dead_at_ns;
@@ -155,6 +157,8 @@ static enum witness what_speaks(
 	int blames_peer = k->told && k->blamed != (int32_t)rank && k->blamed >= 0;
 
 	*at_ns = k->told ? k->told_ns : k->end_ns;
+	if (!gci_rdv_counts(r, rank))
+		return NOTHING;
 	if (k->own_failure)
 		return OWN;
 	if (blames_peer)
@@ -185,6 +189,8 @@ static void blame_silent(struct gci_rdv *r, uint64_t now_ns, struct gci_rdv_verd
 	for (i = 0; i < r->config.size; i++) {
 		struct rdv_rank *k = &r->ranks[i];
 
+		if (!gci_rdv_counts(r, i))
+			continue;
 		k->silent |= k->joined && !k->exited && !k->lost && now_ns - k->heard_ns > long_ns;
 		if (k->silent && list)
 			list[n++] = i;
@@ -295,7 +301,7 @@ static int all_have_spoken(const struct gci_rdv *r)
 {
 	uint32_t i;
 
-	for (i = 0; i < r->config.size && has_spoken(&r->ranks[i]); i++)
+	for (i = 0; i < r->config.size && (!gci_rdv_counts(r, i) || has_spoken(&r->ranks[i])); i++)
 		;
 	return i == r->config.size;
 }
@@ -310,7 +316,7 @@ static uint32_t speaker(const struct gci_rdv *r, uint32_t rank)
 	if (!k->told || k->blamed != (int32_t)rank)
 		return rank;
 	for (i = 0; i < rank; i++)
-		if (r->ranks[i].told && r->ranks[i].blamed == (int32_t)i &&
+		if (gci_rdv_counts(r, i) && r->ranks[i].told && r->ranks[i].blamed == (int32_t)i &&
 			!strcmp(r->ranks[i].told, k->told))
 			break;
 	return i;
@@ -320,14 +326,16 @@ void gci_rdv_judge(struct gci_rdv *r, uint64_t now_ns)
 {
 	struct gci_rdv_verdict *v = &r->verdict;
 	enum witness best = r->start_timed_out ? START : NOTHING;
-	uint64_t best_ns = 0, at_ns;
+	uint64_t best_ns = 0, at_ns = 0;
 	uint32_t i, rank = 0;
 
+	gci_rdv_recover(r, now_ns);
 	if (r->judged || r->verdict_ns == GCI_NEVER ||
 		(now_ns < r->verdict_ns && !all_have_spoken(r)))
 		return;
 	for (i = 0; i < r->config.size; i++) {
-		enum witness w = what_speaks(r, &r->ranks[i], i, &at_ns);
+		enum witness w =
+			gci_rdv_counts(r, i) ? what_speaks(r, &r->ranks[i], i, &at_ns) : NOTHING;
 
 		if (w < best || (w == best && w != START && w != NOTHING && at_ns < best_ns)) {
 			best = w;
@@ -361,15 +369,17 @@ void gci_rdv_judge(struct gci_rdv *r, uint64_t now_ns)
 	}
 	put_together(v, best, &r->ranks[rank]);
 	gci_rdv_send_abort(r);
+	gci_rdv_end_epoch(r, best == PEER ? v->rank : -1);
+	gci_rdv_recover(r, now_ns);
 }
 
 void gci_rdv_give_up(struct gci_rdv *r, int status, const char *cause, uint64_t now_ns)
 {
 	struct gci_rdv_verdict *v = &r->verdict;
 
-	if (r->judged)
+	if (gci_rdv_is_over(r))
 		return;
-	r->judged = 1;
+	r->judged = r->gave_up = 1;
 	r->judged_ns = now_ns;
 	r->verdict_ns = GCI_NEVER;
 	v->status = status;
@@ -400,6 +410,8 @@ int gci_rdv_settled(const struct gci_rdv *r)
 	for (i = 0; i < r->config.size; i++) {
 		const struct rdv_rank *k = &r->ranks[i];
 
+		if (!gci_rdv_counts(r, i))
+			continue;
 		if (!k->exited || (k->joined && !k->bye && !k->lost))
 			return 0;
 	}

@@ -25,7 +25,7 @@ void rdv_drain(struct world *w)
 	}
 }
 
-int rdv_setup(void **state)
+static int setup(void **state, int survives)
 {
 	struct world *w = gci_calloc(1, sizeof(*w));
 
@@ -38,12 +38,24 @@ int rdv_setup(void **state)
 		.beat_ns = SEC,
 		.dead_ns = 20 * SEC,
 		.start_ns = 60 * SEC,
+		.survives = survives,
+		.shrink_ns = 100 * SEC,
 		.grace_ns = 500 * MS};
 	memset(w->config.secret, 0x5a, sizeof(w->config.secret));
 	w->now = START;
 	assert_int_equal(gci_rdv_create(&w->rdv, &w->config, w->now), 0);
 	*state = w;
 	return 0;
+}
+
+int rdv_setup(void **state)
+{
+	return setup(state, 0);
+}
+
+int rdv_setup_surviving(void **state)
+{
+	return setup(state, 1);
 }
 
 int rdv_teardown(void **state)

@@ -41,6 +41,8 @@ struct world {
 void rdv_drain(struct world *w);
 
 int rdv_setup(void **state);
+/* A job that survives failures. */
+int rdv_setup_surviving(void **state);
 int rdv_teardown(void **state);
 
 /* Bytes from a rank, which are freed. */
