@@ -197,7 +197,7 @@ static int report(const struct options *o, const struct scale_usage *own)
 	int bad = wrong;
 
 	if (!rank && !all)
-		gcoll_abort(world, "out of memory");
+		gcoll_comm_abort(world, "out of memory");
 	must(gcoll_gather(own, all, sizeof(*own), GCOLL_BYTE, 0, world), "gather");
 	if (!rank)
 		bad += scale_report(all, size, &o->limits);
@@ -220,7 +220,7 @@ int main(int argc, char **argv)
 	in = gci_calloc(1, o.count);
 	out = gci_calloc(1, o.count);
 	if (!in || !out)
-		gcoll_abort(world, "out of memory");
+		gcoll_comm_abort(world, "out of memory");
 	memset(in, 1, o.count);
 	memset(out, 1, o.count);
 	repeat("barrier", one_barrier, &o);

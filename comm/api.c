@@ -48,7 +48,7 @@ int gcoll_clusters(const gcoll_comm *c)
 	return c ? c->topo.nclusters : 0;
 }
 
-void gcoll_abort(gcoll_comm *c, const char *reason)
+void gcoll_comm_abort(gcoll_comm *c, const char *reason)
 {
 	if (!c)
 		return;

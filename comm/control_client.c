@@ -2,7 +2,7 @@
 #include "comm/control_client.h"
 
 #include "base/mem.h"
-#include "comm/control_io.h"
+#include "comm/control_impl.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -13,32 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define MAX_ASKED   64           /* kept; who is not heard asks again */
 #define MAX_BUDGETS 65536        /* as many pairs as clusters can make */
 #define MAX_BACKLOG (256u << 10) /* of reports that the launcher does not read */
-
-struct gci_control {
-	struct gci_control_io io;
-	int event_fd;
-	int running; /* the thread is */
-	pthread_t thread;
-	void (*wake)(void *user);
-	int (*called)(void *user, struct gci_ctl_call *m);
-	void *user;
-	void (*watch)(void *user, const struct gci_ctl_watch *m); /* may be NULL */
-	void *watch_user;
-	uint64_t beat_ns, dead_ns;
-	struct gci_buf in; /* the thread's, once it runs */
-
-	pthread_mutex_t lock; /* guards what follows */
-	struct gci_buf out;
-	int quit, has_verdict, all_gone;
-	struct gci_ctl_failure verdict;
-	struct gci_ctl_wait asked[MAX_ASKED];
-	unsigned nasked;
-	struct gci_ctl_budget *budgets; /* not taken yet */
-	size_t nbudgets, budgets_cap;
-};
 
 int gci_control_connect(struct gci_control **out, const char *rendezvous, char ip[GCI_ADDRESS_TEXT],
 	struct gci_error *e)
@@ -50,6 +26,7 @@ int gci_control_connect(struct gci_control **out, const char *rendezvous, char i
 	if (!ctl)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	pthread_mutex_init(&ctl->lock, NULL);
+	gci_control_init_members(&ctl->members);
 	ctl->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	rc = gci_control_io_open(&ctl->io, rendezvous, ip, e);
 	if (!rc && ctl->event_fd < 0)
@@ -112,11 +89,15 @@ static int flush(struct gci_control *ctl, int flags)
 	return rc;
 }
 
-static void set_verdict(struct gci_control *ctl, const struct gci_ctl_failure *f)
+/* The launcher's word. After it, and whenever `last`, nothing more is to be waited for. */
+static void set_verdict(struct gci_control *ctl, const struct gci_ctl_failure *f, int last)
 {
 	pthread_mutex_lock(&ctl->lock);
-	if (!ctl->has_verdict && !ctl->all_gone) {
-		ctl->verdict = *f;
+	if (!ctl->all_gone) {
+		if (last || ctl->has_verdict || !ctl->survives)
+			gci_control_end_members(&ctl->members, f);
+		if (!ctl->has_verdict)
+			ctl->verdict = *f;
 		ctl->has_verdict = 1;
 	}
 	pthread_mutex_unlock(&ctl->lock);
@@ -126,7 +107,7 @@ static void set_verdict(struct gci_control *ctl, const struct gci_ctl_failure *f
 static void take_wait(struct gci_control *ctl, const struct gci_ctl_wait *w)
 {
 	pthread_mutex_lock(&ctl->lock);
-	if (ctl->nasked < MAX_ASKED)
+	if (ctl->nasked < GCI_CONTROL_ASKED)
 		ctl->asked[ctl->nasked++] = *w;
 	pthread_mutex_unlock(&ctl->lock);
 	ctl->wake(ctl->user);
@@ -156,7 +137,7 @@ static void lost(struct gci_control *ctl, const char *how)
 	struct gci_ctl_failure f = {.status = GCOLL_ERR_ABORTED, .rank = -1};
 
 	snprintf(f.text, sizeof(f.text), "the launcher %s", how);
-	set_verdict(ctl, &f);
+	set_verdict(ctl, &f, 1);
 }
 
 static void put_call(struct gci_control *ctl, enum gci_ctl_type type, const struct gci_ctl_call *m)
@@ -175,10 +156,10 @@ static void answer(struct gci_control *ctl, const struct gci_ctl_call *asked)
 		put_call(ctl, GCI_CTL_CALLED, &m);
 }
 
-static void on_message(struct gci_control *ctl, const struct gci_ctl_message *m)
+static void on_message(struct gci_control *ctl, struct gci_ctl_message *m)
 {
 	if (m->type == GCI_CTL_ABORT) {
-		set_verdict(ctl, &m->failure);
+		set_verdict(ctl, &m->failure, 0);
 	} else if (m->type == GCI_CTL_BYE) {
 		pthread_mutex_lock(&ctl->lock);
 		ctl->all_gone = 1;
@@ -192,6 +173,9 @@ static void on_message(struct gci_control *ctl, const struct gci_ctl_message *m)
 		take_budget(ctl, &m->budget);
 	} else if (m->type == GCI_CTL_WATCH && ctl->watch) {
 		ctl->watch(ctl->watch_user, &m->watch);
+	} else if (m->type == GCI_CTL_AGREED || m->type == GCI_CTL_SURVIVORS) {
+		gci_control_take_members(ctl, m);
+		ctl->wake(ctl->user);
 	}
 }
 
@@ -333,6 +317,7 @@ int gci_control_join(struct gci_control *ctl, const struct gci_ctl_hello *hello,
 		return rc;
 	ctl->beat_ns = start->start.beat_ns;
 	ctl->dead_ns = start->start.dead_ns;
+	ctl->survives = start->start.survives;
 	rc = pthread_create(&ctl->thread, NULL, beat, ctl);
 	if (rc) {
 		gci_ctl_message_free(start);
@@ -343,7 +328,7 @@ int gci_control_join(struct gci_control *ctl, const struct gci_ctl_hello *hello,
 	return 0;
 }
 
-static void nudge(struct gci_control *ctl)
+void gci_control_nudge(struct gci_control *ctl)
 {
 	uint64_t one = 1;
 
@@ -356,13 +341,13 @@ void gci_control_fail(struct gci_control *ctl, const struct gci_ctl_failure *f)
 	pthread_mutex_lock(&ctl->lock);
 	gci_ctl_put_failure(&ctl->out, GCI_CTL_FAIL, f);
 	pthread_mutex_unlock(&ctl->lock);
-	nudge(ctl);
+	gci_control_nudge(ctl);
 }
 
 void gci_control_ask_call(struct gci_control *ctl, const struct gci_ctl_call *m)
 {
 	put_call(ctl, GCI_CTL_ASK, m);
-	nudge(ctl);
+	gci_control_nudge(ctl);
 }
 
 void gci_control_on_watch(struct gci_control *ctl,
@@ -378,7 +363,7 @@ void gci_control_report(struct gci_control *ctl, const struct gci_ctl_report *m)
 	if (ctl->out.len < MAX_BACKLOG)
 		gci_ctl_put_report(&ctl->out, m);
 	pthread_mutex_unlock(&ctl->lock);
-	nudge(ctl);
+	gci_control_nudge(ctl);
 }
 
 void gci_control_flows(struct gci_control *ctl, const struct gci_ctl_flows *m)
@@ -387,7 +372,7 @@ void gci_control_flows(struct gci_control *ctl, const struct gci_ctl_flows *m)
 	if (ctl->out.len < MAX_BACKLOG)
 		gci_ctl_put_flows(&ctl->out, m);
 	pthread_mutex_unlock(&ctl->lock);
-	nudge(ctl);
+	gci_control_nudge(ctl);
 }
 
 int gci_control_verdict(struct gci_control *ctl, struct gci_ctl_failure *f)
@@ -407,7 +392,7 @@ void gci_control_wait(struct gci_control *ctl, const struct gci_ctl_wait *w)
 	pthread_mutex_lock(&ctl->lock);
 	gci_ctl_put_wait(&ctl->out, w);
 	pthread_mutex_unlock(&ctl->lock);
-	nudge(ctl);
+	gci_control_nudge(ctl);
 }
 
 int gci_control_asked(struct gci_control *ctl, struct gci_ctl_wait *w)
@@ -440,7 +425,7 @@ int gci_control_budget(struct gci_control *ctl, struct gci_ctl_budget *b)
 void gci_control_bye(struct gci_control *ctl)
 {
 	say(ctl, GCI_CTL_BYE);
-	nudge(ctl);
+	gci_control_nudge(ctl);
 }
 
 int gci_control_all_gone(struct gci_control *ctl)
@@ -461,7 +446,7 @@ void gci_control_free(struct gci_control *ctl)
 		pthread_mutex_lock(&ctl->lock);
 		ctl->quit = 1;
 		pthread_mutex_unlock(&ctl->lock);
-		nudge(ctl);
+		gci_control_nudge(ctl);
 		pthread_join(ctl->thread, NULL);
 	}
 	gci_control_io_close(&ctl->io);
@@ -470,6 +455,7 @@ void gci_control_free(struct gci_control *ctl)
 	gci_buf_free(&ctl->in);
 	gci_buf_free(&ctl->out);
 	gci_free(ctl->budgets);
+	gci_control_free_members(&ctl->members);
 	pthread_mutex_destroy(&ctl->lock);
 	gci_free(ctl);
 }

@@ -62,6 +62,21 @@ int gci_control_asked(struct gci_control *ctl, struct gci_ctl_wait *w);
  * 0: there is none. `wake` is called when one comes. */
 int gci_control_budget(struct gci_control *ctl, struct gci_ctl_budget *b);
 
+/* Tells the launcher this rank's flags, of gcoll_comm_agree. Does not wait. */
+void gci_control_agree(struct gci_control *ctl, uint32_t epoch, uint64_t flags);
+
+/* Waits for its answer, up to timeout_ns: 1 with *m; 0, it is not here yet; or -1 with the reason
+ * why none will come. `wake` is called when it comes. */
+int gci_control_agreed(struct gci_control *ctl, uint64_t timeout_ns, struct gci_ctl_agree *m,
+	struct gci_ctl_failure *why);
+
+/* Tells the launcher that this rank goes on without those that are dead; and waits for who does, as
+ * above. With that the verdict is forgotten: another epoch has begun. m->ranks is the caller's to
+ * free. */
+void gci_control_shrink(struct gci_control *ctl, uint32_t epoch);
+int gci_control_survivors(struct gci_control *ctl, uint64_t timeout_ns, struct gci_ctl_survivors *m,
+	struct gci_ctl_failure *why);
+
 /* Says BYE. */
 void gci_control_bye(struct gci_control *ctl);
 

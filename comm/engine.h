@@ -93,6 +93,7 @@ struct gci_engine {
 	struct gci_thread *thread; /* comm/thread.h; NULL: the program's calls make progress */
 	struct gci_warm *warm;     /* comm/warm.h; NULL: nothing to warm up */
 	struct gci_pacing *pacing; /* comm/pacing.h; NULL: nothing is paced */
+	int warm_off, pace_how;    /* what was set, once these two are closed */
 	struct gci_loop *loop;     /* comm/loop.h: the program's own; NULL: none */
 	struct gci_sched_cache cache;
 	struct gci_scratch scratch;

@@ -324,10 +324,11 @@ int gci_pacing_open(struct gci_engine *e, enum gci_pace_how how, const struct gc
 
 void gci_pacing_close(struct gci_engine *e)
 {
-	if (e->pacing)
+	if (e->pacing) {
+		e->pace_how = e->pacing->how;
 		gci_pacing_edt_close(e->pacing->edt);
-	if (e->pacing)
 		gci_pacing_host_close(e->pacing->host);
+	}
 	gci_free(e->pacing);
 	e->pacing = NULL;
 }

@@ -210,6 +210,7 @@ void gci_warm_close(struct gci_engine *e)
 		pthread_join(w->id, NULL);
 	}
 	e->warm = NULL;
+	e->warm_off = w->off;
 	pthread_mutex_destroy(&w->lock);
 	pthread_mutex_destroy(&w->news);
 	if (w->like_world)

@@ -2,19 +2,13 @@
  * gcoll_init and gcoll_finalize: a communicator of all ranks, from the launcher's environment. */
 #include "base/log.h"
 #include "base/mem.h"
-#include "comm/comm.h"
-#include "comm/done.h"
-#include "comm/environment.h"
-#include "comm/loop.h"
 #include "comm/message.h"
-#include "comm/pacing.h"
 #include "comm/request.h"
-#include "comm/telemetry.h"
 #include "comm/thread.h"
-#include "transport/own.h"
+#include "comm/world_impl.h"
 #include "transport/tcp.h"
 
-#include <stdio.h>
+#include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,40 +18,30 @@
 #define LAST_PAUSE  (800 * GCI_NS_PER_MS)
 #define SHORT       (10 * GCI_NS_PER_S)
 
-struct gci_world {
-	struct gci_grid grid; /* owns the host names */
-	struct gci_table table;
-	struct gci_ctl_message start;
-	const char **hosts;
-	struct gci_control *ctl;
-	struct gci_telemetry telemetry;
-	gcoll_comm *comm;
-	const struct gcoll_options *options;
-	struct gci_own own; /* where we listen */
-	struct gci_reach reach;
-	int listen_fd;
-};
-
 static void on_verdict(void *user)
 {
 	struct gci_world *w = user;
 
 	/* Before the transport is there, nobody waits in it. */
-	if (__atomic_load_n(&w->comm, __ATOMIC_ACQUIRE))
+	pthread_mutex_lock(&w->lock);
+	if (w->comm)
 		gci_tp_wake(w->comm->engine->tp);
+	pthread_mutex_unlock(&w->lock);
 }
 
 /* Another rank asks what this one called. From the control thread. */
 static int on_call_asked(void *user, struct gci_ctl_call *m)
 {
 	struct gci_world *w = user;
-	gcoll_comm *c = __atomic_load_n(&w->comm, __ATOMIC_ACQUIRE);
 	struct gci_sign sign;
+	int found;
 
-	if (!c || !gci_calls_find(&c->engine->calls, m->comm, m->op, &sign))
-		return 0;
-	gci_sign_print(&sign, m->text, sizeof(m->text));
-	return 1;
+	pthread_mutex_lock(&w->lock);
+	found = w->comm && gci_calls_find(&w->comm->engine->calls, m->comm, m->op, &sign);
+	pthread_mutex_unlock(&w->lock);
+	if (found)
+		gci_sign_print(&sign, m->text, sizeof(m->text));
+	return found;
 }
 
 static void on_watch(void *user, const struct gci_ctl_watch *m)
@@ -67,9 +51,9 @@ static void on_watch(void *user, const struct gci_ctl_watch *m)
 	gci_telemetry_watch(&w->telemetry, m);
 }
 
-static int call_launcher(
-	struct gci_world *w, const struct gci_environment *env, struct gci_error *e)
+static int call_launcher(struct gci_world *w, struct gci_error *e)
 {
+	const struct gci_environment *env = &w->env;
 	struct gci_ctl_hello hello = {
 		.version = GCI_CTL_VERSION, .rank = (uint32_t)env->rank, .reach = w->reach};
 	char ip[GCI_ADDRESS_TEXT];
@@ -96,10 +80,10 @@ static int call_launcher(
 
 /* A launcher that strangers press hard may hang up on us before it has heard us: it is called
  * again. Not one that was silent, nor one that has said why. */
-static int join(struct gci_world *w, const struct gci_environment *env, struct gci_error *e)
+static int join(struct gci_world *w, struct gci_error *e)
 {
 	uint64_t begin = gci_now_ns(), pause = FIRST_PAUSE;
-	int rc = call_launcher(w, env, e);
+	int rc = call_launcher(w, e);
 
 	while (rc && w->ctl && !gci_control_was_heard(w->ctl) && pause <= LAST_PAUSE &&
 		gci_now_ns() - begin < SHORT) {
@@ -108,52 +92,30 @@ static int join(struct gci_world *w, const struct gci_environment *env, struct g
 		gci_sleep_ns(pause);
 		pause *= 2;
 		memset(e, 0, sizeof(*e));
-		rc = call_launcher(w, env, e);
+		rc = call_launcher(w, e);
 	}
-	if (!rc && w->start.start.size != (uint32_t)env->size)
+	if (!rc && w->start.start.size != (uint32_t)w->env.size)
 		rc = gci_error_set(e, GCOLL_ERR_PROTO, "the launcher started %u ranks, not %d",
-			w->start.start.size, env->size);
+			w->start.start.size, w->env.size);
 	return rc;
 }
 
-static int make_topo(struct gci_world *w, struct gci_topo *topo, struct gci_error *e)
+static int read_grid(struct gci_world *w, struct gci_error *e)
 {
 	const struct gci_ctl_start *s = &w->start.start;
-	int *host = gci_calloc(s->size, sizeof(*host));
 	uint32_t r;
 	int rc = gci_grid_parse(&w->grid, s->grid, strlen(s->grid), "grid", e);
 
-	w->hosts = gci_calloc(s->size, sizeof(*w->hosts));
-	if (!rc && (!host || !w->hosts))
-		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	for (r = 0; !rc && r < s->size; r++) {
+	for (r = 0; !rc && r < s->size; r++)
 		if (s->ranks[r].host >= (uint32_t)w->grid.nhosts)
 			rc = gci_error_set(e, GCOLL_ERR_PROTO,
 				"rank %u is on host %u, which the grid does not have", r,
 				s->ranks[r].host);
-		else
-			w->hosts[r] = gci_grid_host(&w->grid, (int)s->ranks[r].host);
-		host[r] = (int)s->ranks[r].host;
-	}
-	if (!rc && gci_topo_create(topo, &w->grid, host, (int)s->size))
-		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	gci_free(host);
 	return rc;
 }
 
-/* Ranks at loopback addresses are on one machine, by whatever names. */
-static int is_one_host(const struct gci_ctl_start *s)
-{
-	uint32_t r;
-
-	for (r = 0; r < s->size; r++)
-		if (!gci_reach_is_loopback(&s->ranks[r].reach))
-			return 0;
-	return 1;
-}
-
 /* The launcher has read it, and checked it against the grid; what we read must mean the same. */
-static int take_table(struct gci_world *w, gcoll_comm *c, struct gci_error *e)
+static int read_table(struct gci_world *w, struct gci_error *e)
 {
 	const struct gci_ctl_start *s = &w->start.start;
 	int rc;
@@ -166,72 +128,9 @@ static int take_table(struct gci_world *w, gcoll_comm *c, struct gci_error *e)
 		rc = gci_error_set(e, GCOLL_ERR_PROTO,
 			"the launcher's table of decisions means something else here, expected the "
 			"same release of gridcoll");
-	if (rc)
-		return rc;
-	gci_table_dilate(&w->table, w->grid.dilation);
-	c->engine->table = &w->table;
-	return 0;
-}
-
-static int start_recording(gcoll_comm *c, struct gci_error *e)
-{
-	const char *path = getenv("GRIDCOLL_RECORD");
-
-	if (path && *path && gci_recording_set(c->engine, path))
-		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	return 0;
-}
-
-static int make_transport(
-	struct gci_world *w, gcoll_comm *c, const uint8_t *secret, struct gci_error *e)
-{
-	const struct gci_ctl_start *s = &w->start.start;
-	struct gci_reach *reach = gci_calloc(s->size, sizeof(*reach));
-	struct gci_tp_config config = gci_engine_tp_config(c->engine);
-	struct gci_tcp_config tcp = {.listen_fd = w->listen_fd, .reach = reach, .own = &w->own};
-	struct gci_tp *tp = NULL;
-	uint32_t r;
-	int rc;
-
-	if (!reach)
-		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	for (r = 0; r < s->size; r++)
-		reach[r] = s->ranks[r].reach;
-	config.epoch = s->epoch;
-	memcpy(tcp.secret, secret, sizeof(tcp.secret));
-	tcp.connect_timeout_ns = gci_engine_patience(c->engine, GCI_TCP_CONNECT_NS);
-	tcp.stranger_ns = gci_engine_patience(c->engine, GCI_TCP_STRANGER_NS);
-	tcp.loop = w->options->uv_loop;
-	tcp.unref = 1;
-	w->listen_fd = -1;
-	rc = gci_tcp_create(&tp, &config, &tcp, e);
-	explicit_bzero(tcp.secret, sizeof(tcp.secret));
 	if (!rc)
-		c->engine->tp = tp;
-	gci_free(reach);
+		gci_table_dilate(&w->table, w->grid.dilation);
 	return rc;
-}
-
-static int start_progress(
-	struct gci_engine *engine, const struct gcoll_options *options, struct gci_error *e)
-{
-	if (options->progress_thread)
-		return gci_thread_start(engine, e);
-	if (options->uv_loop ? gci_loop_open(engine, options->uv_loop) : gci_warm_open(engine))
-		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	return 0;
-}
-
-static int start_warming(struct gci_engine *engine, struct gci_error *e)
-{
-	const char *s = getenv("GRIDCOLL_WARM");
-	int when = s && *s ? gci_warm_parse(s) : GCI_WARM_ON;
-
-	if (when < 0)
-		return gci_error_set(
-			e, GCOLL_ERR_INVAL, "GRIDCOLL_WARM=%s, expected on, now or off", s);
-	gci_warm_set(engine, (enum gci_warm_when)when);
-	return 0;
 }
 
 static void world_free(struct gci_world *w)
@@ -239,70 +138,31 @@ static void world_free(struct gci_world *w)
 	/* The threads first: they look at the transport. */
 	gci_telemetry_end(&w->telemetry);
 	gci_control_free(w->ctl);
-	if (w->comm) {
-		w->comm->engine->ctl = NULL;
-		gci_engine_free(w->comm->engine);
-	}
+	gci_epochs_free(w);
 	gci_ctl_message_free(&w->start);
 	gci_table_free(&w->table);
 	gci_grid_free(&w->grid);
-	gci_free(w->hosts);
 	if (w->listen_fd >= 0)
 		close(w->listen_fd);
+	OPENSSL_cleanse(&w->env.secret, sizeof(w->env.secret));
+	pthread_mutex_destroy(&w->lock);
 	gci_free(w);
 }
 
-static unsigned lanes(const struct gci_world *w, int a, int b)
+static int build(struct gci_world *w, struct gci_error *e)
 {
-	const struct gci_ctl_rank *ranks = w->start.start.ranks;
-
-	return gci_reach_lanes(&ranks[a < b ? a : b].reach, &ranks[a < b ? b : a].reach);
-}
-
-static int build(struct gci_world *w, const struct gci_environment *env, struct gci_error *e)
-{
-	struct gci_topo topo = {0};
-	gcoll_comm *c = NULL;
-	int rc = join(w, env, e);
+	int rc = join(w, e);
 
 	if (!rc)
-		rc = make_topo(w, &topo, e);
-	if (!rc && is_one_host(&w->start.start)) {
-		topo.one_host = 1;
-		topo.per_host = topo.nranks;
-	}
-	if (!rc && gci_comm_create(&c, env->rank, &topo, w->hosts))
-		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	gci_topo_free(&topo);
-	if (rc)
-		return rc;
-	c->engine->dead_ns = w->start.start.dead_ns;
-	c->engine->data_path = env->data_path;
-	c->engine->security = env->security;
-	snprintf(c->engine->congestion, sizeof(c->engine->congestion), "%s", env->congestion);
-	c->engine->ctl = w->ctl;
-	c->engine->job = w;
-	c->engine->lanes = lanes;
-	c->engine->grid = &w->grid;
-	rc = take_table(w, c, e);
+		rc = read_grid(w, e);
 	if (!rc)
-		rc = start_recording(c, e);
+		rc = read_table(w, e);
 	if (!rc)
-		rc = make_transport(w, c, env->secret, e);
-	if (!rc)
-		rc = gci_pacing_open(c->engine, env->pace, &w->own, w->start.start.ranks, e);
-	if (!rc)
-		rc = start_progress(c->engine, w->options, e);
-	if (!rc)
-		rc = start_warming(c->engine, e);
-	if (rc) {
-		gci_warm_close(c->engine);
-		gci_engine_free(c->engine);
-		return rc;
-	}
-	__atomic_store_n(&w->comm, c, __ATOMIC_RELEASE);
-	gci_telemetry_open(&w->telemetry, c->engine, w->ctl);
-	return 0;
+		rc = gci_epoch_open(w, w->start.start.epoch, NULL, w->start.start.size, e);
+	w->number = w->start.start.epoch;
+	if (!w->start.start.survives)
+		OPENSSL_cleanse(&w->env.secret, sizeof(w->env.secret));
+	return rc;
 }
 
 /* One world per process: the job's secret can be read once, and ranks count once. */
@@ -313,10 +173,22 @@ int gcoll_init(gcoll_comm **world)
 	return gcoll_init_options(world, NULL);
 }
 
+static struct gci_world *world_create(const struct gcoll_options *options)
+{
+	struct gci_world *w = gci_calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->listen_fd = -1;
+	if (options)
+		w->options = *options;
+	pthread_mutex_init(&w->lock, NULL);
+	gci_telemetry_init(&w->telemetry);
+	return w;
+}
+
 int gcoll_init_options(gcoll_comm **world, const struct gcoll_options *options)
 {
-	static const struct gcoll_options none = {0};
-	struct gci_environment env = {0};
 	struct gci_error e = {0};
 	struct gci_world *w;
 	int rc;
@@ -331,27 +203,18 @@ int gcoll_init_options(gcoll_comm **world, const struct gcoll_options *options)
 		return gci_comm_error(GCOLL_ERR_INVAL,
 			"this process has called gcoll_init before; it can join its job once");
 	gci_log_init(NULL);
-	rc = gci_environment_read(&env, &e);
-	if (rc) {
-		explicit_bzero(&env.secret, sizeof(env.secret));
-		return gci_comm_error(rc, "%s", e.text);
-	}
-	__atomic_store_n(&joined, 1, __ATOMIC_RELEASE);
-	w = gci_calloc(1, sizeof(*w));
-	if (!w) {
-		explicit_bzero(&env.secret, sizeof(env.secret));
+	w = world_create(options);
+	if (!w)
 		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
+	rc = gci_environment_read(&w->env, &e);
+	if (!rc) {
+		__atomic_store_n(&joined, 1, __ATOMIC_RELEASE);
+		rc = build(w, &e);
 	}
-	w->listen_fd = -1;
-	gci_telemetry_init(&w->telemetry);
-	w->options = options ? options : &none;
-	rc = build(w, &env, &e);
-	explicit_bzero(&env.secret, sizeof(env.secret));
 	if (rc) {
 		world_free(w);
 		return gci_comm_error(rc, "%s", e.text);
 	}
-	w->options = NULL; /* the caller's */
 	*world = w->comm;
 	return 0;
 }
@@ -395,6 +258,11 @@ void gcoll_finalize(gcoll_comm *c)
 	e = c->engine;
 	if (c != e->world || !e->job) {
 		gci_comm_error(GCOLL_ERR_INVAL, "gcoll_finalize, expected the world");
+		return;
+	}
+	if (c != e->job->epoch->comm) {
+		gci_comm_error(GCOLL_ERR_INVAL,
+			"gcoll_finalize of a world that was shrunk, expected the new one");
 		return;
 	}
 	gci_enter(e);

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT
  * Who belongs to a job's present epoch, what they agree upon, and who goes on when it has failed.
- *No I/O and no clock: what ranks say and the time go in, decisions come out.
+ * No I/O and no clock: what ranks say and the time go in, decisions come out.
  *
- *	rc = gci_members_create(&m, size);
- *	gci_members_agrees(m, 3, flags);	// rank 3 is in gcoll_comm_agree
- *	gci_members_gone(m, 5);			// rank 5 is dead
- *	gci_members_fail(m);			// the epoch has a failure: only shrinking helps
- *	gci_members_shrinks(m, 3, now);		// rank 3 is in gcoll_comm_shrink
- *	while ((what = gci_members_next(m, now, &decision)))
- *		tell the ranks;
- *	gci_members_free(m);
+ *	rc = gci_members_create(&m, size, bound_ns);
+ *	gci_members_agrees(&m, 3, flags);	// rank 3 is in gcoll_comm_agree
+ *	gci_members_gone(&m, 5);		// rank 5 is dead
+ *	gci_members_fail(&m);			// the epoch has a failure: only shrinking helps
+ *	gci_members_shrinks(&m, 3, now);	// rank 3 is in gcoll_comm_shrink
+ *	do
+ *		gci_members_next(&m, now, &d);	// and tell the ranks
+ *	while (d.what != GCI_MEMBERS_NOTHING);
+ *	gci_members_free(&m);
  *
  * Nothing is decided as long as a rank that lives does something else: it may be about to come.
- *After a failure that wait has an end: `bound_ns` from the first rank that came to shrink. Ranks
- *are the job's, as it was started; each epoch numbers its own from 0, in the same order. */
+ * After a failure that wait has an end: `bound_ns` from the first rank that came to shrink. Ranks
+ * are the job's, as it was started; each epoch numbers its own from 0, in the same order. */
 #ifndef GCI_LAUNCHER_MEMBERS_H
 #define GCI_LAUNCHER_MEMBERS_H
 

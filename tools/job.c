@@ -56,7 +56,7 @@ void gct_abort(gcoll_comm *comm, const char *text)
 	for (i = 0; line[i]; i++)
 		if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
 			line[i] = '?';
-	gcoll_abort(comm, line);
+	gcoll_comm_abort(comm, line);
 	/* Who is gone before the others have heard why looks dead to them. */
 	gci_engine_await_verdict(comm->engine, GCI_NEVER);
 }

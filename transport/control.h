@@ -20,9 +20,8 @@
  *				<- WATCH	somebody wants to see the traffic, or no more
  *	REPORT ->					the traffic, with WATCH only
  *	FLOWS ->					the same by connection
- *	AGREE ->			<- AGREED	flags of one rank; of all, once all have
- *come SHRINK ->			<- SURVIVORS	after an ABORT: go on without the dead; who
- *does
+ *	AGREE ->			<- AGREED	flags: a rank's; of all
+ *	SHRINK ->			<- SURVIVORS	to go on after an ABORT; who does
  *
  * Ranks are numbered anew with each SURVIVORS, which begins the next epoch; a rank calls itself and
  * others by the numbers of the epoch it is in. A job that survives (START says so) goes on after an

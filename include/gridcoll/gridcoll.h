@@ -20,7 +20,8 @@
  * Errors: every function that can fail returns GCOLL_OK (0) or a negative GCOLL_ERR_*;
  * gcoll_last_error() has the sentence with the rank, the host and the cause. After a peer or
  * network failure all communicators are dead: every later operation returns the same error, and
- * only gcoll_finalize() is of use. The contents of output buffers are then undefined.
+ * only gcoll_finalize() is of use; in a job that was started to survive that, gcoll_comm_shrink(),
+ * too. The contents of output buffers are then undefined.
  */
 #ifndef GRIDCOLL_H
 #define GRIDCOLL_H
@@ -474,8 +475,51 @@ GCOLL_API uint64_t gcoll_comm_timeout_ns(gcoll_comm *c);
  * or the error that has ended the job. With a progress thread it does nothing else. */
 GCOLL_API int gcoll_progress(gcoll_comm *c, uint64_t timeout_ns);
 
-/* Ends the job on every rank with this reason; later calls return GCOLL_ERR_ABORTED. */
-GCOLL_API void gcoll_abort(gcoll_comm *c, const char *reason);
+/* ---- failures
+ * As a rule the first failure ends the job. In one that was started by `gridcoll-run --survive`
+ * it ends an epoch only: all calls of all ranks return the one error, and then those that live
+ * may go on without the dead.
+ *
+ *	rc = gcoll_allreduce(...);
+ *	ok = rc == GCOLL_OK;
+ *	gcoll_comm_agree(world, &ok);	// where some may have succeeded, others not
+ *	if (!ok) {
+ *		rc = gcoll_comm_shrink(world, &world);
+ *		... go back to what all of them have, on with gcoll_size(world) ranks ...
+ *	}
+ *
+ * Those that do not want to go on call gcoll_finalize, or end. The launcher is where ranks
+ * agree: its own death ends the job. */
+
+/* Ends the operations of all ranks on all communicators: they return GCOLL_ERR_ABORTED with this
+ * reason, as after any failure. Does not wait. */
+GCOLL_API void gcoll_comm_abort(gcoll_comm *c, const char *reason);
+
+/* *flags = the bits that all ranks have set in theirs, the same on all ranks, even if some fail
+ * meanwhile or have failed before: it works after a failure, too. GCOLL_OK if all ranks took
+ * part, else the failure because of which some did not; that, too, is the same on all. On any
+ * other error *flags is as it was: GCOLL_ERR_ABORTED (the job has ended, or goes on without this
+ * rank), GCOLL_ERR_MISMATCH (others are in gcoll_comm_shrink or gcoll_finalize).
+ *
+ * For the world only; blocking. All ranks that live call it, in one order with other calls of it
+ * and of gcoll_comm_shrink. Takes a round trip to the launcher. */
+GCOLL_API int gcoll_comm_agree(gcoll_comm *c, uint64_t *flags);
+
+/* After a failure: waits until all ranks that live have come here, and makes a world of them,
+ * *out, with numbers from 0 in the same order as before and with the settings of `c`. `out` may
+ * be `&c`. Who dies meanwhile is not in it; nor is a rank that lives but could not be reached by
+ * another, or does not come within the time of gridcoll-run's --shrink-timeout: it gets
+ * GCOLL_ERR_ABORTED.
+ *
+ * `c` is the world. It, what was made from it, and their requests remain until gcoll_finalize of
+ * the new world, and return the old error; nothing that was sent on them arrives any more.
+ * Callbacks of what was under way are called before this returns. gcoll_comm_fd of the new world
+ * is another one. No other thread is in a call; a loop of the program's is not run meanwhile.
+ *
+ * Errors, with *out as it was: GCOLL_ERR_INVAL (nothing has failed), GCOLL_ERR_UNSUPPORTED
+ * (without --survive), GCOLL_ERR_ABORTED (the job has ended, or goes on without this rank);
+ * others: the new world could not be made, a failure for all, after which all may try again. */
+GCOLL_API int gcoll_comm_shrink(gcoll_comm *c, gcoll_comm **out);
 
 #ifdef __cplusplus
 }

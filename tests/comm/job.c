@@ -223,7 +223,7 @@ static int misbehave(const char *how)
 	if (!strncmp(how, "leave-", 6))
 		return wait_for_one_who_left(!strcmp(how, "leave-send"));
 	if (gcoll_rank(world) == 1 && !strcmp(how, "abort"))
-		gcoll_abort(world, "had enough");
+		gcoll_comm_abort(world, "had enough");
 	if (gcoll_rank(world) < 2 && !strcmp(how, "sizes"))
 		rc = gcoll_rank(world) ? gcoll_recv(buf, 20, GCOLL_BYTE, 0, 3, world)
 				       : gcoll_send(in, sizeof(in), GCOLL_BYTE, 1, 3, world);

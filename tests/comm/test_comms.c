@@ -452,7 +452,7 @@ static void messages_to_oneself(void **state)
 	assert_int_equal(b, 5);
 	/* A failure ends one that waits. */
 	assert_int_equal(gcoll_irecv(&b, 1, GCOLL_UINT32, 1, 1, j.comm[1], &req[0]), 0);
-	gcoll_abort(j.comm[1], "enough");
+	gcoll_comm_abort(j.comm[1], "enough");
 	assert_int_equal(gcoll_wait(&req[0]), GCOLL_ERR_ABORTED);
 	job_close(&j);
 }

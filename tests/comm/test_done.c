@@ -198,7 +198,7 @@ static void a_failure_is_told(void **state)
 	open_job();
 	assert_int_equal(gcoll_ibarrier(j.comm[0], &j.req[0]), 0);
 	assert_int_equal(gcoll_on_done(&j.req[0], on_told, &t), 0);
-	gcoll_abort(j.comm[0], "had enough");
+	gcoll_comm_abort(j.comm[0], "had enough");
 	assert_int_equal(gcoll_progress(j.comm[0], 0), GCOLL_ERR_ABORTED);
 	assert_int_equal(t.times, 1);
 	assert_int_equal(t.status, GCOLL_ERR_ABORTED);

@@ -34,7 +34,7 @@ static void bad_arguments(void **state)
 	assert_int_equal(gcoll_comm_set(j.comm[0], "bcast", "pipeline:segment=0"), GCOLL_ERR_INVAL);
 	assert_int_equal(gcoll_rank(NULL), -1);
 	assert_int_equal(gcoll_clusters(NULL), 0);
-	gcoll_abort(NULL, "nobody");
+	gcoll_comm_abort(NULL, "nobody");
 	assert_int_equal(gcoll_comm_set(j.comm[0], "streams", "65"), GCOLL_ERR_INVAL);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "bcast", "farfirst:senders=2"), GCOLL_ERR_INVAL);
 	assert_int_equal(

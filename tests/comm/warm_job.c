@@ -91,7 +91,7 @@ int main(int argc, char **argv)
 	must(gcoll_init(&world), "init");
 	plan = gci_calloc((size_t)gcoll_size(world), sizeof(*plan));
 	if (!buf || !plan || (strcmp(how, "now") != 0 && gci_warm_plan(world, plan, NULL)))
-		gcoll_abort(world, "out of memory");
+		gcoll_comm_abort(world, "out of memory");
 	if (!strcmp(how, "now")) {
 		expect(gcoll_comm_set(world, "streams", "2") == GCOLL_ERR_INVAL, "too late");
 		gci_enter(world->engine);

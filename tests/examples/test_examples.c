@@ -51,6 +51,19 @@ static void progress_thread(void **state)
 	run("PROGRESS_THREAD", ": 3 ... 24\n");
 }
 
+static void survive(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	job_start(
+		&j, NULL, "--survive", "-n", "4", "--quiet-prefix", env_path("SURVIVE"), "2", NULL);
+	if (job_wait(&j) || !strstr(job_err(&j), "rank 2 on local2 failed: killed by signal 9"))
+		fail_msg("survive: %s", job_err(&j));
+	assert_int_equal(count(job_out(&j), " of 3 has done 10 steps\n"), 3);
+	job_free(&j);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -58,6 +71,7 @@ int main(void)
 		cmocka_unit_test(poll_loop),
 		cmocka_unit_test(uv_loop),
 		cmocka_unit_test(progress_thread),
+		cmocka_unit_test(survive),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ * Between control_client.c and control_members.c. */
+#ifndef GCI_COMM_CONTROL_IMPL_H
+#define GCI_COMM_CONTROL_IMPL_H
+
+#include "comm/control_client.h"
+#include "comm/control_io.h"
+
+#include <pthread.h>
+
+#define GCI_CONTROL_ASKED 64 /* kept; who is not heard asks again */
+
+/* What the launcher has answered to AGREE and SHRINK. */
+struct gci_control_members {
+	pthread_cond_t news;
+	int over; /* no more answers come, for this reason: */
+	struct gci_ctl_failure why;
+	int has_agreed, has_survivors;
+	struct gci_ctl_agree agreed;
+	struct gci_ctl_survivors survivors;
+};
+
+struct gci_control {
+	struct gci_control_io io;
+	int event_fd;
+	int running; /* the thread is */
+	pthread_t thread;
+	void (*wake)(void *user);
+	int (*called)(void *user, struct gci_ctl_call *m);
+	void *user;
+	void (*watch)(void *user, const struct gci_ctl_watch *m); /* may be NULL */
+	void *watch_user;
+	uint64_t beat_ns, dead_ns;
+	int survives;      /* the job does, failures of its ranks */
+	struct gci_buf in; /* the thread's, once it runs */
+
+	pthread_mutex_t lock; /* guards what follows */
+	struct gci_buf out;
+	int quit, has_verdict, all_gone;
+	struct gci_ctl_failure verdict;
+	struct gci_ctl_wait asked[GCI_CONTROL_ASKED];
+	unsigned nasked;
+	struct gci_control_members members;
+	struct gci_ctl_budget *budgets; /* not taken yet */
+	size_t nbudgets, budgets_cap;
+};
+
+/* The thread has something new in `out`. */
+void gci_control_nudge(struct gci_control *ctl);
+
+/* control_members.c; the last two with the lock held */
+void gci_control_init_members(struct gci_control_members *m);
+void gci_control_free_members(struct gci_control_members *m);
+void gci_control_take_members(struct gci_control *ctl, struct gci_ctl_message *m);
+void gci_control_end_members(struct gci_control_members *m, const struct gci_ctl_failure *why);
+
+#endif

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT
+ * A rank of a real job that goes on after failures: rounds of operations with every result checked,
+ * and who is told to dies in the midst of them. Run by gridcoll-run --survive:
+ *
+ *	survive_job [thread] [EVENT...]
+ *
+ * An EVENT is WHAT:RANK@ROUND, RANK that of the job's start:
+ *	kill		dies while an operation of the round is under way
+ *	shrinkless	dies instead of the gcoll_comm_shrink that follows another's death there
+ *	newborn		dies right after it
+ *	agree		dies instead of gcoll_comm_agree in that round
+ *	stop		stops its process, for others to find
+ *	abort		aborts the epoch
+ *	leave		calls gcoll_finalize instead of the shrink
+ *	late		sleeps instead, until it is left out
+ * Each rank prints at the end how many ranks and epochs there were, and what it saw. */
+#include "tests/comm/rank.h"
+
+#include "base/clock.h"
+#include "base/prng.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifdef __SANITIZE_THREAD__
+#define COUNT 30011
+#else
+#define COUNT 100003
+#endif
+#define ROUNDS 8
+
+static uint64_t in[COUNT], out[COUNT];
+static int job_rank, nargs, epochs = 1;
+static char **args;
+
+/* Once, though the round may be done again. */
+static int happens(const char *what, int round)
+{
+	char event[64];
+	int i;
+
+	snprintf(event, sizeof(event), "%s:%d@%d", what, job_rank, round);
+	for (i = 0; i < nargs; i++)
+		if (!strcmp(args[i], event)) {
+			args[i][0] = '\0';
+			return 1;
+		}
+	return 0;
+}
+
+static int is_said(const char *what)
+{
+	int i;
+
+	for (i = 0; i < nargs; i++)
+		if (strstr(args[i], what))
+			return 1;
+	return 0;
+}
+
+static void die(void)
+{
+	raise(SIGKILL);
+}
+
+static uint64_t element(int rank, int round, uint64_t i)
+{
+	return gci_mix64((uint64_t)rank << 48 ^ (uint64_t)round << 32 ^ i);
+}
+
+static void fill(int rank, int round)
+{
+	uint64_t i;
+
+	for (i = 0; i < COUNT; i++)
+		in[i] = element(rank, round, i);
+}
+
+/* The sum over all ranks, which each can make by itself. */
+static void check_sum(int round)
+{
+	int n = gcoll_size(world), r;
+	uint64_t i, sum, bad = 0;
+
+	for (i = 0; i < COUNT; i++) {
+		for (r = 0, sum = 0; r < n; r++)
+			sum += element(r, round, i);
+		bad |= sum ^ out[i];
+	}
+	expect(!bad, "allreduce: wrong result");
+}
+
+static void check_bcast(int root, int round)
+{
+	uint64_t i, bad = 0;
+
+	for (i = 0; i < COUNT; i++)
+		bad |= in[i] ^ element(root, round, i);
+	expect(!bad, "bcast: wrong result");
+}
+
+/* Who dies has begun, and let some bytes go. */
+static void events(int round, gcoll_req *req)
+{
+	uint64_t end = gci_now_ns() + 2 * GCI_NS_PER_MS;
+	int done = 0;
+
+	int sig = happens("kill", round) ? SIGKILL : happens("stop", round) ? SIGSTOP : 0;
+
+	while (sig && !done && gci_now_ns() < end && !gcoll_test(&req, &done))
+		;
+	if (sig)
+		raise(sig);
+	if (happens("abort", round))
+		gcoll_comm_abort(world, "once more, please");
+}
+
+static int one_round(int round)
+{
+	int me = gcoll_rank(world), root = round % gcoll_size(world), rc;
+	gcoll_req *req;
+
+	fill(me, round);
+	rc = gcoll_iallreduce(in, out, COUNT, GCOLL_UINT64, GCOLL_SUM, world, &req);
+	if (!rc) {
+		events(round, req);
+		rc = gcoll_wait(&req);
+	}
+	if (rc)
+		return rc;
+	check_sum(round);
+	rc = gcoll_bcast(in, COUNT, GCOLL_UINT64, root, world);
+	if (!rc)
+		check_bcast(root, round);
+	return rc;
+}
+
+/* All see the same, whoever dies: which round to go on with, the lowest that any has not done. */
+static int agree_on(int round, int rc)
+{
+	uint64_t done = rc ? 0 : 1;
+
+	if (happens("agree", round))
+		die();
+	rc = gcoll_comm_agree(world, &done);
+	expect(!rc || rc == GCOLL_ERR_PEER || rc == GCOLL_ERR_ABORTED, "what agreeing returns");
+	if (rc == GCOLL_ERR_ABORTED) {
+		printf("left out: %s\n", gcoll_last_error());
+		exit(0);
+	}
+	return done && !rc;
+}
+
+static void check_refusals(gcoll_comm *old)
+{
+	uint64_t flags = 5;
+	gcoll_comm *other = old;
+
+	expect(gcoll_comm_shrink(old, &other) == GCOLL_ERR_INVAL && other == old,
+		"the old world is not to be shrunk again");
+	expect(gcoll_comm_agree(old, &flags) == GCOLL_ERR_INVAL && flags == 5,
+		"nobody agrees on the old world");
+	expect(gcoll_barrier(old) != 0, "the old world is dead");
+	expect(gcoll_comm_shrink(world, &other) == GCOLL_ERR_INVAL,
+		"a world without failure is not to be shrunk");
+}
+
+static void shrink(int round)
+{
+	gcoll_comm *old = world;
+	int rc;
+
+	if (happens("shrinkless", round))
+		die();
+	if (happens("late", round))
+		gci_sleep_ns(4 * GCI_NS_PER_S);
+	if (happens("leave", round)) {
+		gcoll_finalize(world);
+		printf("left\n");
+		exit(0);
+	}
+	rc = gcoll_comm_shrink(world, &world);
+	if (rc == GCOLL_ERR_ABORTED) {
+		printf("left out: %s\n", gcoll_last_error());
+		gcoll_finalize(world);
+		exit(0);
+	}
+	must(rc, "shrink");
+	epochs++;
+	if (happens("newborn", round))
+		die();
+	if (epochs == 2 && !is_said("newborn")) /* nothing has failed yet */
+		check_refusals(old);
+}
+
+/* What every operation is for: a sub-communicator in each epoch, and its own failure's words. */
+static int make_half(gcoll_comm **half)
+{
+	int rc = gcoll_comm_split(world, gcoll_rank(world) % 2, 0, half);
+	uint64_t flags = 0;
+
+	if (rc)
+		return rc;
+	expect(gcoll_comm_agree(*half, &flags) == GCOLL_ERR_INVAL, "agreeing is for worlds");
+	return gcoll_barrier(*half);
+}
+
+int main(int argc, char **argv)
+{
+	struct gcoll_options options = {0};
+	gcoll_comm *half = NULL;
+	int round = 0, rc;
+
+	options.progress_thread = argc > 1 && !strcmp(argv[1], "thread");
+	args = argv + 1;
+	nargs = argc - 1;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	must(gcoll_init_options(&world, &options), "init");
+	job_rank = gcoll_rank(world);
+	must(gcoll_comm_set(world, "order", "fixed"), "order");
+	while (round < ROUNDS) {
+		rc = half ? 0 : make_half(&half);
+		if (!rc)
+			rc = one_round(round);
+		if (rc)
+			printf("round %d: %s\n", round, gcoll_last_error());
+		if (agree_on(round, rc)) {
+			round++;
+			continue;
+		}
+		shrink(round);
+		half = NULL;
+	}
+	printf("done: rank %d of %d in epoch %d\n", gcoll_rank(world), gcoll_size(world), epochs);
+	gcoll_finalize(world);
+	return 0;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT
+ * Jobs that go on after the death of ranks: 8 ranks in 2 clusters, with all results checked. */
+#include "tests/harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_EVENTS 8
+
+static int count(const char *text, const char *what)
+{
+	int n = 0;
+
+	for (; (text = strstr(text, what)); text += strlen(what))
+		n++;
+	return n;
+}
+
+static void start(struct job *j, const char *const *more, const char *const *events)
+{
+	const char *argv[24] = {
+		"--survive", "--grid", env_path("GRIDCOLL_TEST_GRID"), "--per-host", "4"};
+	int n = 5;
+
+	for (; *more; more++)
+		argv[n++] = *more;
+	argv[n++] = env_path("GRIDCOLL_TEST_SURVIVE");
+	for (; *events; events++)
+		argv[n++] = *events;
+	job_startv(j, NULL, argv);
+}
+
+#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* `survivors` of them end in epoch `epoch`, with each result right, and the job ends well. */
+static void expect_done(struct job *j, int survivors, int epoch)
+{
+	char what[64];
+	int rc = job_wait(j), r;
+
+	if (rc)
+		fail_msg("exit status %d: %s%s", rc, job_out(j), job_err(j));
+	for (r = 0; r < survivors; r++) {
+		snprintf(what, sizeof(what), "done: rank %d of %d in epoch %d\n", r, survivors,
+			epoch);
+		if (count(job_out(j), what) != 1)
+			fail_msg("expected \"%s\", got: %s%s", what, job_out(j), job_err(j));
+	}
+	assert_int_equal(count(job_out(j), "done: "), survivors);
+}
+
+static void expect_err(struct job *j, const char *what)
+{
+	if (!strstr(job_err(j), what))
+		fail_msg("expected \"%s\", got: %s", what, job_err(j));
+}
+
+static void run(int survivors, int epoch, const char *const *events, const char *what)
+{
+	struct job j = {0};
+
+	start(&j, LIST("--timers", "fast"), events);
+	expect_done(&j, survivors, epoch);
+	expect_err(&j, what);
+	job_free(&j);
+}
+
+static void nobody_dies(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	start(&j, LIST("--timers", "fast"), LIST("nothing"));
+	expect_done(&j, 8, 1);
+	assert_string_equal(job_err(&j), "");
+	job_free(&j);
+}
+
+static void one_dies(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	start(&j, LIST("--timers", "fast"), LIST("kill:5@3"));
+	expect_done(&j, 7, 2);
+	expect_err(&j, "gridcoll-run: rank 5 on 127.0.0.2 failed: killed by signal 9 (Killed)\n");
+	expect_err(&j, "gridcoll-run: epoch 2: 7 of 8 ranks go on, without rank 5 on 127.0.0.2\n");
+	assert_int_equal(count(job_err(&j), "gridcoll-run: "), 2);
+	/* All that live were told the one cause. */
+	assert_int_equal(count(job_out(&j), "rank 5 on 127.0.0.2 was killed by signal 9"), 7);
+	job_free(&j);
+}
+
+static void one_dies_beside_a_progress_thread(void **state)
+{
+	(void)state;
+	run(7, 2, LIST("thread", "kill:2@3"), "7 of 8 ranks go on, without rank 2");
+}
+
+static void roots_and_gateways_die(void **state)
+{
+	(void)state;
+	run(6, 3, LIST("kill:0@0", "kill:4@2"), "epoch 3: 6 of 7 ranks go on, without rank 4");
+}
+
+static void a_cluster_dies(void **state)
+{
+	(void)state;
+	run(4, 2, LIST("kill:4@4", "kill:5@4", "kill:6@4", "kill:7@4"),
+		"4 of 8 ranks go on, without ranks 4-7");
+}
+
+static void one_more_dies_in_the_shrink(void **state)
+{
+	(void)state;
+	run(6, 2, LIST("kill:6@2", "shrinkless:1@2"), "6 of 8 ranks go on, without ranks 1,6");
+}
+
+static void one_more_dies_right_after_it(void **state)
+{
+	(void)state;
+	run(6, 3, LIST("kill:6@2", "newborn:3@2"), "epoch 3: 6 of 7 ranks go on, without rank 3");
+}
+
+static void all_but_one_die(void **state)
+{
+	(void)state;
+	run(1, 4,
+		LIST("kill:0@1", "kill:1@1", "kill:2@1", "kill:7@3", "kill:6@3", "kill:5@3",
+			"kill:3@5"),
+		"epoch 4: 1 of 2 ranks go on, without rank 3");
+}
+
+static void one_dies_while_others_agree(void **state)
+{
+	(void)state;
+	run(7, 2, LIST("agree:3@4"), "7 of 8 ranks go on, without rank 3");
+}
+
+static void an_abort_loses_nobody(void **state)
+{
+	(void)state;
+	run(8, 2, LIST("abort:1@5"), "once more, please");
+}
+
+static void one_leaves(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	start(&j, LIST("--timers", "fast"), LIST("kill:5@3", "leave:2@3"));
+	expect_done(&j, 6, 2);
+	assert_int_equal(count(job_out(&j), "left\n"), 1);
+	job_free(&j);
+}
+
+/* Its process lives, and must not be in the way of those who go on, nor be left behind. */
+static void a_stopped_rank_is_left_out(void **state)
+{
+	(void)state;
+	run(7, 2, LIST("stop:6@2"), "without rank 6");
+}
+
+static void who_is_late_is_left_out(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	start(&j, LIST("--shrink-timeout", "1s"), LIST("kill:5@1", "late:1@1"));
+	expect_done(&j, 6, 2);
+	expect_err(&j, "rank 1 on 127.0.0.1 did not come to gcoll_comm_shrink within 1 s");
+	job_free(&j);
+}
+
+static void encrypted(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	start(&j, LIST("--security", "encrypt"), LIST("kill:0@3"));
+	expect_done(&j, 7, 2);
+	job_free(&j);
+}
+
+/* The ports that ranks were given are theirs in every epoch. */
+static void behind_a_firewall(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	start(&j, LIST("--port-range", "42200-42216"), LIST("kill:3@1", "kill:7@3"));
+	expect_done(&j, 6, 3);
+	job_free(&j);
+}
+
+static void without_the_option_the_job_ends(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	job_start(&j, NULL, "-n", "4", env_path("GRIDCOLL_TEST_SURVIVE"), "kill:2@3", NULL);
+	assert_int_equal(job_wait(&j), 128 + 9);
+	expect_err(&j, "rank 2 on local2 failed: killed by signal 9 (Killed)\n");
+	expect_err(&j, "ends with its first failure, expected gridcoll-run --survive\n");
+	assert_int_equal(count(job_out(&j), "done: "), 0);
+	job_free(&j);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nobody_dies),
+		cmocka_unit_test(one_dies),
+		cmocka_unit_test(one_dies_beside_a_progress_thread),
+		cmocka_unit_test(roots_and_gateways_die),
+		cmocka_unit_test(a_cluster_dies),
+		cmocka_unit_test(one_more_dies_in_the_shrink),
+		cmocka_unit_test(one_more_dies_right_after_it),
+		cmocka_unit_test(all_but_one_die),
+		cmocka_unit_test(one_dies_while_others_agree),
+		cmocka_unit_test(an_abort_loses_nobody),
+		cmocka_unit_test(one_leaves),
+		cmocka_unit_test(a_stopped_rank_is_left_out),
+		cmocka_unit_test(who_is_late_is_left_out),
+		cmocka_unit_test(encrypted),
+		cmocka_unit_test(behind_a_firewall),
+		cmocka_unit_test(without_the_option_the_job_ends),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
