@@ -136,31 +136,35 @@ static int stream_side(struct gcb_pair *p)
 	return rc;
 }
 
-static int pass(struct bare *b, int sends, uint64_t *word)
+/* One message, whole. */
+static int pass(struct bare *b, int sends, uint8_t *data)
 {
+	size_t nbytes = (size_t)b->p->nbytes, at = 0;
 	ssize_t n;
 
 	if (sends) {
-		n = send(b->fd, word, sizeof(*word), MSG_NOSIGNAL);
-		return n == (ssize_t)sizeof(*word)
-			       ? 0
-			       : gcb_pair_fail(b->p, "send: %s", strerror(errno));
+		n = send(b->fd, data, nbytes, MSG_NOSIGNAL);
+		return n == (ssize_t)nbytes ? 0 : gcb_pair_fail(b->p, "send: %s", strerror(errno));
 	}
-	do {
+	while (at < nbytes) {
 		if (await(b))
 			return gcb_pair_fail(b->p, "epoll: %s", strerror(errno));
-		n = recv(b->fd, word, sizeof(*word), 0);
-	} while (n < 0 && errno == EAGAIN);
-	return n == (ssize_t)sizeof(*word) ? 0 : gcb_pair_fail(b->p, "recv: %s", strerror(errno));
+		n = recv(b->fd, data + at, nbytes - at, 0);
+		if (n <= 0 && (n == 0 || errno != EAGAIN))
+			return gcb_pair_fail(b->p, "recv: %s", n ? strerror(errno) : "its end");
+		at += n > 0 ? (size_t)n : 0;
+	}
+	return 0;
 }
 
 static int bounce(struct bare *b, uint64_t rounds)
 {
-	uint64_t i, word = 0;
+	uint8_t data[GCB_MAX_BOUNCE_NBYTES] = {0};
+	uint64_t i;
 	int rc = 0;
 
 	for (i = 0; i < 2 * rounds && !rc; i++)
-		rc = pass(b, (i & 1) == (uint64_t)b->p->rank, &word);
+		rc = pass(b, (i & 1) == (uint64_t)b->p->rank, data);
 	return rc;
 }
 

@@ -167,22 +167,23 @@ static int stream(struct gcb_pair *p, const struct manner *m)
 /* What is to come is asked for together with what is sent. */
 static int bounce(struct ours *o, uint64_t rounds)
 {
-	uint64_t i, out = 0, in = 0;
+	uint8_t out[GCB_MAX_BOUNCE_NBYTES] = {0}, in[GCB_MAX_BOUNCE_NBYTES];
+	uint64_t i, nbytes = o->p->nbytes;
 	struct gci_tp_req s, r;
 	int rc = 0;
 
 	o->done = 0;
 	if (o->p->rank) {
-		start(o, &r, 0, &in, sizeof(in));
+		start(o, &r, 0, in, nbytes);
 		rc = await(o, 1);
 	}
 	for (i = 0; i < rounds && !rc; i++) {
 		int last = o->p->rank && i + 1 == rounds;
 
 		o->done = 0;
-		start(o, &s, 1, &out, sizeof(out));
+		start(o, &s, 1, out, nbytes);
 		if (!last)
-			start(o, &r, 0, &in, sizeof(in));
+			start(o, &r, 0, in, nbytes);
 		rc = await(o, last ? 1 : 2);
 	}
 	return rc;
@@ -277,14 +278,15 @@ static gcoll_comm *open_comm(struct gcb_pair *p)
 	return NULL;
 }
 
-static int bounce_comm(gcoll_comm *c, uint64_t rounds)
+static int bounce_comm(gcoll_comm *c, uint64_t rounds, uint64_t nbytes)
 {
-	uint64_t i, word = 0;
+	uint8_t data[GCB_MAX_BOUNCE_NBYTES] = {0};
 	int rc = 0, rank = gcoll_rank(c);
+	uint64_t i;
 
 	for (i = 0; i < 2 * rounds && !rc; i++)
-		rc = (i & 1) == (uint64_t)rank ? gcoll_send(&word, 1, GCOLL_UINT64, !rank, 0, c)
-					       : gcoll_recv(&word, 1, GCOLL_UINT64, !rank, 0, c);
+		rc = (i & 1) == (uint64_t)rank ? gcoll_send(data, nbytes, GCOLL_UINT8, !rank, 0, c)
+					       : gcoll_recv(data, nbytes, GCOLL_UINT8, !rank, 0, c);
 	return rc;
 }
 
@@ -294,11 +296,11 @@ static int comm_pingpong(struct gcb_pair *p)
 	int rc = c ? 0 : -1;
 
 	if (!rc)
-		rc = bounce_comm(c, GCB_WARM_ROUNDS);
+		rc = bounce_comm(c, GCB_WARM_ROUNDS, p->nbytes);
 	if (!rc)
 		rc = gcb_pair_begin(p);
 	if (!rc)
-		rc = bounce_comm(c, p->rounds);
+		rc = bounce_comm(c, p->rounds, p->nbytes);
 	if (!rc)
 		gcb_pair_end(p);
 	else if (c)

@@ -28,6 +28,8 @@
 #define GCB_WARM_NBYTES (64u << 20) /* of a stream, before it is measured */
 #define GCB_WARM_ROUNDS 500         /* of a ping-pong */
 
+#define GCB_MAX_BOUNCE_NBYTES (64u << 10) /* of its messages */
+
 struct gcb_pair_shared {
 	atomic_int arrived, told[2];
 	atomic_int failed;
@@ -41,8 +43,8 @@ struct gcb_pair {
 	struct gcb_pair_shared *shared;
 	const struct gcb_veth *veth; /* NULL: loopback */
 	uint8_t *from, *to;          /* nbytes each, shared by both sides */
-	uint64_t nbytes;
-	uint64_t rounds; /* of a ping-pong */
+	uint64_t nbytes;             /* of a stream, or of each message of a ping-pong */
+	uint64_t rounds;             /* of a ping-pong */
 	/* Of one side. */
 	int rank; /* 0 sends, or sends first */
 	uint64_t cpu_from_ns;
