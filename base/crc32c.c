@@ -3,13 +3,68 @@
 
 #include <isa-l/crc.h>
 #include <limits.h>
+#include <string.h>
 
-uint32_t gci_crc32c(uint32_t crc, const void *data, size_t nbytes)
+#define SHORT_NBYTES 128 /* below, ISA-L costs more to call than it saves */
+
+#if defined(__x86_64__)
+
+__attribute__((target("sse4.2"))) static uint32_t by_words(
+	uint32_t crc, const unsigned char *p, size_t nbytes)
 {
-	const unsigned char *p = data;
+	uint64_t word, sum = crc;
 
-	/* ISA-L takes an int, is not const-correct, and leaves both inversions to the caller. */
-	crc = ~crc;
+	for (; nbytes >= sizeof(word); p += sizeof(word), nbytes -= sizeof(word)) {
+		memcpy(&word, p, sizeof(word));
+		sum = __builtin_ia32_crc32di(sum, word);
+	}
+	for (crc = (uint32_t)sum; nbytes; nbytes--)
+		crc = __builtin_ia32_crc32qi(crc, *p++);
+	return crc;
+}
+
+static int can_by_words(void)
+{
+	return __builtin_cpu_supports("sse4.2");
+}
+
+/* ISA-L 2.30 leaves the upper parts of the wide registers in use. Until they are cleared, all code
+ * with SSE instructions is slow: a short message cost 1.5 us more, there and back. */
+__attribute__((target("avx"))) static void clear_upper(void)
+{
+	__builtin_ia32_vzeroupper();
+}
+
+static void leave_wide(void)
+{
+	if (__builtin_cpu_supports("avx"))
+		clear_upper();
+}
+
+#else
+
+static uint32_t by_words(uint32_t crc, const unsigned char *p, size_t nbytes)
+{
+	(void)p;
+	(void)nbytes;
+	return crc;
+}
+
+static int can_by_words(void)
+{
+	return 0;
+}
+
+static void leave_wide(void)
+{
+}
+
+#endif
+
+/* It takes an int, and is not const-correct. */
+static __attribute__((noinline)) uint32_t by_isal(
+	uint32_t crc, const unsigned char *p, size_t nbytes)
+{
 	while (nbytes) {
 		int n = nbytes > INT_MAX / 2 ? INT_MAX / 2 : (int)nbytes;
 
@@ -17,7 +72,16 @@ uint32_t gci_crc32c(uint32_t crc, const void *data, size_t nbytes)
 		p += n;
 		nbytes -= (size_t)n;
 	}
-	return ~crc;
+	leave_wide();
+	return crc;
+}
+
+/* Both leave the inversions to the caller. */
+uint32_t gci_crc32c(uint32_t crc, const void *data, size_t nbytes)
+{
+	if (nbytes < SHORT_NBYTES && can_by_words())
+		return ~by_words(~crc, data, nbytes);
+	return ~by_isal(~crc, data, nbytes);
 }
 
 /* Polynomials over GF(2) below degree 32 modulo Castagnoli's, bit 31 - k the coefficient of x^k. */

@@ -7,6 +7,9 @@
 #include "base/mem.h"
 #include "base/prng.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #include <string.h>
 
 static void values_come_back(void **state)
@@ -135,6 +138,68 @@ static void crc32c_known_values(void **state)
 	assert_true(gci_crc32c(gci_crc32c(0, "1234", 4), "56789", 5) == 0xe3069283u);
 }
 
+/* Of all lengths, and cut in two anywhere, against the definition. */
+static void crc32c_of_any_length(void **state)
+{
+	uint8_t data[600];
+	uint32_t sum = ~0u, whole;
+	size_t i, cut;
+	int bit;
+
+	(void)state;
+	for (i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)gci_mix64(i);
+	for (i = 0; i < sizeof(data); i++) {
+		whole = gci_crc32c(0, data, i);
+		assert_true(whole == ~sum);
+		for (cut = 0; cut <= i; cut += 1 + i / 7)
+			assert_true(
+				gci_crc32c(gci_crc32c(0, data, cut), data + cut, i - cut) == whole);
+		sum ^= data[i];
+		for (bit = 0; bit < 8; bit++)
+			sum = sum >> 1 ^ (sum & 1 ? 0x82f63b78u : 0);
+	}
+}
+
+#if defined(__x86_64__)
+
+#define AVX_AND_ZMM_UPPER (1u << 2 | 1u << 6) /* of XCR0 */
+
+/* The processor's word on which parts of the registers are in use; -1: it does not tell. */
+static long registers_in_use(void)
+{
+	unsigned a, b, c, d;
+
+	if (!__get_cpuid_count(13, 1, &a, &b, &c, &d) || !(a & 1u << 2))
+		return -1;
+	__asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(1));
+	return a;
+}
+
+/* Else all SSE code after it is slow. */
+static void crc32c_leaves_no_wide_registers(void **state)
+{
+	static uint8_t data[4096];
+	long used;
+
+	(void)state;
+	gci_crc32c(0, data, sizeof(data));
+	used = registers_in_use();
+	if (used < 0)
+		skip();
+	assert_true(!(used & AVX_AND_ZMM_UPPER));
+}
+
+#else
+
+static void crc32c_leaves_no_wide_registers(void **state)
+{
+	(void)state;
+	skip();
+}
+
+#endif
+
 static void digest_tells_apart(void **state)
 {
 	(void)state;
@@ -179,6 +244,8 @@ int main(void)
 		cmocka_unit_test(secrets_are_wiped),
 		cmocka_unit_test(crc32c_known_values),
 		cmocka_unit_test(crc32c_of_joined_pieces),
+		cmocka_unit_test(crc32c_of_any_length),
+		cmocka_unit_test(crc32c_leaves_no_wide_registers),
 		cmocka_unit_test(digest_tells_apart),
 	};
 
