@@ -15,11 +15,11 @@ struct gci_error {
 /* Sets `e` (may be NULL) and returns `status`. Keeps an error that is already there: the first
  * cause is the one that matters. */
 int gci_error_set(struct gci_error *e, int status, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+	__attribute__((cold, format(printf, 3, 4)));
 
 /* As gci_error_set, with GCOLL_ERR_SYS and ": " and errno's text behind. */
 int gci_error_errno(struct gci_error *e, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+	__attribute__((cold, format(printf, 2, 3)));
 
 /* Makes `e` empty again. */
 void gci_error_clear(struct gci_error *e);

@@ -11,6 +11,7 @@ void gci_log_init(const char *who);
 
 int gci_log_enabled(enum gci_log_level level);
 
-void gci_log(enum gci_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void gci_log(enum gci_log_level level, const char *fmt, ...)
+	__attribute__((cold, format(printf, 2, 3)));
 
 #endif

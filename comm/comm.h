@@ -103,7 +103,7 @@ int gci_comm_choose(gcoll_comm *c, const struct gci_coll *coll, int internal,
 	struct gci_decision *d, const char **why);
 
 /* Sets the calling thread's gcoll_last_error(); returns status. */
-int gci_comm_error(int status, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int gci_comm_error(int status, const char *fmt, ...) __attribute__((cold, format(printf, 2, 3)));
 
 /* The bytes that one operation (kind, count, esize, root) moves between clusters, summed over all
  * ranks' schedules; and the largest number of bytes that any one rank puts out or takes in. For

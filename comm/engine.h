@@ -136,14 +136,14 @@ int gci_engine_progress(struct gci_engine *e, uint64_t timeout_ns);
 /* This rank cannot go on: tells the launcher, ends all operations. The first call counts. `rank`
  * is the one to blame, -1 for none. */
 void gci_engine_fail(struct gci_engine *e, int status, int rank, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
+	__attribute__((cold, format(printf, 4, 5)));
 
 /* Before a failure that ends in GCI_CTL_SOMETHING_ELSE: the peer's own words for its operation may
  * come in time for the launcher's verdict. */
 void gci_engine_ask_call(struct gci_engine *e, int peer, uint32_t comm, uint64_t op);
 
 /* Out of memory in what other ranks take part in. Returns GCOLL_ERR_NOMEM. */
-int gci_engine_nomem(struct gci_engine *e);
+int gci_engine_nomem(struct gci_engine *e) __attribute__((cold));
 
 /* Learns of the launcher's word, if there is one; the failure's status, or 0. */
 int gci_engine_check(struct gci_engine *e);

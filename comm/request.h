@@ -76,7 +76,7 @@ void gci_req_name_oldest(const struct gci_engine *e, char out[GCI_SIGNATURE_NBYT
 int gci_req_may_wait(const struct gci_engine *e);
 
 /* The engine's failure as this call's error; without one, `status` and what was said of it. */
-int gci_req_error(struct gci_engine *e, int status);
+int gci_req_error(struct gci_engine *e, int status) __attribute__((cold));
 
 /* The three public forms of a call, made of its static function make_NAME(..., gcoll_req **req).
  * ARGS are the parameters' names in parentheses, then come their declarations. */

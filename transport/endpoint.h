@@ -239,7 +239,7 @@ void gci_ep_left(struct gci_ep *ep, int peer);
 /* Fails with one sentence; `peer` -1: none in particular. Keeps an earlier failure. Returns the
  * status in force. */
 int gci_ep_fail(struct gci_ep *ep, int status, int peer, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
+	__attribute__((cold, format(printf, 4, 5)));
 
 /* As gci_tp_waits. */
 int gci_ep_waits(const struct gci_ep *ep, struct gci_tp_wait *out);
