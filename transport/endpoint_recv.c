@@ -36,16 +36,16 @@ static void give_scratch(struct gci_ep *ep, void *s)
 
 static int ask(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_tp_req *r)
 {
-	struct gci_msg *m = gci_msgs_find(&ep->in, r->peer, &r->key);
+	int is_new;
+	struct gci_msg *m = gci_msgs_get(&ep->in, r->peer, &r->key, &is_new);
 
-	if (m && m->req)
+	if (!m)
+		return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for a message");
+	if (m->req)
 		return gci_ep_fail(ep, GCOLL_ERR_PROTO, -1,
 			"rank %d waits twice for operation %llu, tag %u from rank %d",
 			ep->config->rank, (unsigned long long)r->key.seq, r->key.tag, r->peer);
-	if (!m) {
-		m = gci_msgs_add(&ep->in, r->peer, &r->key);
-		if (!m)
-			return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for a message");
+	if (is_new) {
 		m->nbytes = r->nbytes;
 		m->digest = r->digest;
 	} else {
@@ -81,6 +81,7 @@ static struct gci_msg *begin_early(
 {
 	uint64_t cost = f->length + GCI_EP_MESSAGE_NBYTES;
 	struct gci_msg *m;
+	int is_new;
 
 	if (!(f->flags & GCI_FRAME_EAGER)) {
 		gci_ep_fail(ep, GCOLL_ERR_PROTO, p->rank,
@@ -97,7 +98,7 @@ static struct gci_msg *begin_early(
 			p->link.eager_nbytes);
 		return NULL;
 	}
-	m = gci_msgs_add(&ep->in, p->rank, &f->key);
+	m = gci_msgs_get(&ep->in, p->rank, &f->key, &is_new);
 	if (m) {
 		m->early = f->length ? gci_calloc(1, f->length) : NULL;
 		if (f->length && !m->early) {

@@ -53,17 +53,16 @@ static void admit_waiting(struct gci_ep *ep, struct gci_ep_peer *p)
 
 static int offer(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_tp_req *r)
 {
-	struct gci_msg *m = gci_msgs_find(&ep->out, r->peer, &r->key);
+	int is_new;
+	struct gci_msg *m = gci_msgs_get(&ep->out, r->peer, &r->key, &is_new);
 
-	if (m && (m->req || m->eager))
+	if (!m)
+		return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for a message");
+	if (m->req || m->eager)
 		return gci_ep_fail(ep, GCOLL_ERR_PROTO, -1,
 			"rank %d sends two messages of operation %llu, tag %u to rank %d",
 			ep->config->rank, (unsigned long long)r->key.seq, r->key.tag, r->peer);
-	if (!m) {
-		m = gci_msgs_add(&ep->out, r->peer, &r->key);
-		if (!m)
-			return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for a message");
-	} else {
+	if (!is_new) {
 		uint64_t nbytes = m->nbytes, digest = m->digest;
 
 		/* A remembered credit: what is here is the request's, what is there the credit's.
@@ -97,23 +96,22 @@ void gci_ep_isend(struct gci_ep *ep, struct gci_tp_req *r)
 
 int gci_ep_on_credit(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f)
 {
-	struct gci_msg *m = gci_msgs_find(&ep->out, p->rank, &f->key);
-	int rc = gci_ep_check(ep, p->rank, &f->key, f->digest);
+	int is_new, rc = gci_ep_check(ep, p->rank, &f->key, f->digest);
+	struct gci_msg *m = rc ? NULL : gci_msgs_get(&ep->out, p->rank, &f->key, &is_new);
 
 	if (rc)
 		return rc;
-	if (m && m->credited)
+	if (!m)
+		return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for a credit");
+	if (m->credited)
 		return gci_ep_fail(ep, GCOLL_ERR_PROTO, p->rank,
 			"from rank %d: a second credit for operation %llu, tag %u", p->rank,
 			(unsigned long long)f->key.seq, f->key.tag);
-	if (!m) {
+	if (is_new) {
 		if (p->remembered >= GCI_EP_MAX_CREDITS)
 			return gci_ep_fail(ep, GCOLL_ERR_PROTO, p->rank,
 				"from rank %d: more than %u credits nobody asked for", p->rank,
 				GCI_EP_MAX_CREDITS);
-		m = gci_msgs_add(&ep->out, p->rank, &f->key);
-		if (!m)
-			return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for a credit");
 		m->nbytes = f->length;
 		m->digest = f->digest;
 		m->credited = 1;

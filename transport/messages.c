@@ -22,21 +22,32 @@ static int is(const struct gci_msg *m, int peer, const struct gci_tp_key *key)
 	       m->key.comm == key->comm;
 }
 
-struct gci_msg *gci_msgs_find(const struct gci_msgs *t, int peer, const struct gci_tp_key *key)
+static struct gci_msg **slot_of(const struct gci_msgs *t, uint64_t h)
+{
+	return &t->slots[h & (t->nslots - 1)];
+}
+
+static struct gci_msg *find(
+	const struct gci_msgs *t, uint64_t h, int peer, const struct gci_tp_key *key)
 {
 	struct gci_msg *m;
 
 	if (!t->nslots)
 		return NULL;
-	for (m = t->slots[hash(peer, key) & (t->nslots - 1)]; m; m = m->next)
+	for (m = *slot_of(t, h); m; m = m->next)
 		if (is(m, peer, key))
 			return m;
 	return NULL;
 }
 
+struct gci_msg *gci_msgs_find(const struct gci_msgs *t, int peer, const struct gci_tp_key *key)
+{
+	return find(t, hash(peer, key), peer, key);
+}
+
 static void put(struct gci_msgs *t, struct gci_msg *m)
 {
-	struct gci_msg **slot = &t->slots[hash(m->peer, &m->key) & (t->nslots - 1)];
+	struct gci_msg **slot = slot_of(t, m->hash);
 
 	m->next = *slot;
 	*slot = m;
@@ -63,38 +74,48 @@ static int double_slots(struct gci_msgs *t)
 	return 0;
 }
 
-struct gci_msg *gci_msgs_add(struct gci_msgs *t, int peer, const struct gci_tp_key *key)
+static struct gci_msg *add(struct gci_msgs *t, uint64_t h, int peer, const struct gci_tp_key *key)
 {
-	struct gci_msg *m = t->spare;
+	struct gci_msg *m;
 
 	if (t->n >= t->nslots && double_slots(t))
 		return NULL;
+	m = t->spare;
 	if (m) {
 		t->spare = m->next;
 		t->nspare--;
-		memset(m, 0, sizeof(*m));
 	} else {
 		m = gci_calloc(1, sizeof(*m));
 		if (!m)
 			return NULL;
 	}
-	m->peer = peer;
-	m->key = *key;
+	*m = (struct gci_msg){.hash = h, .peer = peer, .key = *key};
 	put(t, m);
 	t->n++;
 	return m;
 }
 
+struct gci_msg *gci_msgs_get(
+	struct gci_msgs *t, int peer, const struct gci_tp_key *key, int *is_new)
+{
+	uint64_t h = hash(peer, key);
+	struct gci_msg *m = find(t, h, peer, key);
+
+	*is_new = !m;
+	return m ? m : add(t, h, peer, key);
+}
+
 void gci_msgs_del(struct gci_msgs *t, struct gci_msg *m)
 {
-	struct gci_msg **p = &t->slots[hash(m->peer, &m->key) & (t->nslots - 1)];
+	struct gci_msg **p = slot_of(t, m->hash);
 
 	while (*p != m)
 		p = &(*p)->next;
 	*p = m->next;
 	t->n--;
 	gci_list_del(&m->link);
-	gci_free(m->early);
+	if (m->early)
+		gci_free(m->early);
 	if (t->nspare >= MAX_SPARE) {
 		gci_free(m);
 		return;

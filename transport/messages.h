@@ -3,9 +3,8 @@
  * sends, another those it receives.
  *
  *	struct gci_msgs t = {0};
- *	m = gci_msgs_find(&t, peer, &key);
- *	if (!m)
- *		m = gci_msgs_add(&t, peer, &key);	// NULL: out of memory
+ *	m = gci_msgs_find(&t, peer, &key);		// NULL: it is not there
+ *	m = gci_msgs_get(&t, peer, &key, &is_new);	// NULL: out of memory
  *	...
  *	gci_msgs_del(&t, m);
  *	gci_msgs_free(&t); */
@@ -16,6 +15,7 @@
 
 struct gci_msg {
 	struct gci_msg *next; /* in the slot, or among the spare ones */
+	uint64_t hash;        /* of its name */
 	struct gci_list link; /* of the endpoint's queues */
 	int peer;
 	struct gci_tp_key key;
@@ -51,8 +51,9 @@ struct gci_msgs {
 
 struct gci_msg *gci_msgs_find(const struct gci_msgs *t, int peer, const struct gci_tp_key *key);
 
-/* A new, zeroed message with this name, which must not be there yet. NULL: out of memory. */
-struct gci_msg *gci_msgs_add(struct gci_msgs *t, int peer, const struct gci_tp_key *key);
+/* The message with this name; if there is none, *is_new and a zeroed one. NULL: out of memory. */
+struct gci_msg *gci_msgs_get(
+	struct gci_msgs *t, int peer, const struct gci_tp_key *key, int *is_new);
 
 /* Takes `m` out of the table and off its list, and frees its early buffer. */
 void gci_msgs_del(struct gci_msgs *t, struct gci_msg *m);

@@ -14,7 +14,7 @@ static void agrees_with_a_list(void **state)
 	struct gci_msg *list[MANY], *m;
 	struct gci_prng prng = {4};
 	struct gci_msgs t = {0};
-	int n = 0, round, i, peer;
+	int n = 0, round, i, peer, is_new;
 
 	(void)state;
 	for (round = 0; round < 200000; round++) {
@@ -31,8 +31,12 @@ static void agrees_with_a_list(void **state)
 		assert_ptr_equal(m, i < n ? list[i] : NULL);
 		assert_int_equal(t.n, n);
 		if (!m && n < MANY) {
-			list[n] = gci_msgs_add(&t, peer, &key);
+			list[n] = gci_msgs_get(&t, peer, &key, &is_new);
 			assert_non_null(list[n++]);
+			assert_true(is_new);
+		} else if (m && round % 2) {
+			assert_ptr_equal(gci_msgs_get(&t, peer, &key, &is_new), m);
+			assert_false(is_new);
 		} else if (m) {
 			gci_msgs_del(&t, m);
 			list[i] = list[--n];
@@ -46,17 +50,18 @@ static void lack_of_memory_changes_nothing(void **state)
 	struct gci_tp_key key = {0};
 	struct gci_msgs t = {0};
 	unsigned long nth;
+	int is_new;
 
 	(void)state;
 	for (nth = 1; nth <= 2; nth++) {
 		gci_mem_fail_at(nth);
-		assert_null(gci_msgs_add(&t, 0, &key));
+		assert_null(gci_msgs_get(&t, 0, &key, &is_new));
 		assert_true(gci_mem_failed());
 		assert_null(gci_msgs_find(&t, 0, &key));
 		gci_mem_fail_at(0);
 		gci_msgs_free(&t);
 	}
-	assert_non_null(gci_msgs_add(&t, 0, &key));
+	assert_non_null(gci_msgs_get(&t, 0, &key, &is_new));
 	gci_msgs_free(&t);
 }
 
