@@ -41,4 +41,16 @@ static inline void gci_list_del(struct gci_list *m)
 	m->next = m->prev = NULL;
 }
 
+/* Moves all of `from` to the end of `to`. */
+static inline void gci_list_move(struct gci_list *to, struct gci_list *from)
+{
+	if (gci_list_empty(from))
+		return;
+	from->next->prev = to->prev;
+	to->prev->next = from->next;
+	from->prev->next = to;
+	to->prev = from->prev;
+	gci_list_init(from);
+}
+
 #endif

@@ -155,15 +155,13 @@ static struct gci_ep_peer *new_peer(struct gci_ep *ep, int rank)
 	return p;
 }
 
-struct gci_ep_peer *gci_ep_peer(struct gci_ep *ep, int rank)
+struct gci_ep_peer *gci_ep_meet(struct gci_ep *ep, int rank)
 {
 	if (rank < 0 || rank >= ep->config->size || rank == ep->config->rank) {
 		gci_ep_fail(ep, GCOLL_ERR_INVAL, -1, "rank %d has no peer %d in a job of %d",
 			ep->config->rank, rank, ep->config->size);
 		return NULL;
 	}
-	if (ep->peers[rank])
-		return ep->peers[rank];
 	if (!new_peer(ep, rank))
 		return NULL;
 	ep->io.need(ep->io.user, rank);
@@ -249,24 +247,32 @@ static int on_frame(
 	return rc;
 }
 
+static int bad_head(struct gci_ep *ep, int peer, const struct gci_life *life,
+	const uint8_t head[GCI_FRAME_HEAD_NBYTES])
+{
+	struct gci_error e = {0};
+	struct gci_frame f;
+
+	if (gci_frame_decode(head, &f, &e) == GCOLL_ERR_CORRUPT)
+		return gci_ep_refuse(ep, peer, life, NULL, "headers");
+	return gci_ep_fail(ep, e.status, peer, "from rank %d: %.200s", peer, e.text);
+}
+
 int gci_ep_head(struct gci_ep *ep, int peer, struct gci_life *life,
 	const uint8_t head[GCI_FRAME_HEAD_NBYTES], struct gci_ep_sink *sink)
 {
 	struct gci_ep_peer *p = ep->peers[peer];
-	struct gci_error e = {0};
 	struct gci_frame f;
 
 	if (gci_ep_status(ep))
 		return gci_ep_status(ep);
-	if (gci_frame_decode(head, &f, &e) == GCOLL_ERR_CORRUPT)
-		return gci_ep_refuse(ep, peer, life, NULL, "headers");
-	if (e.status)
-		return gci_ep_fail(ep, e.status, peer, "from rank %d: %.200s", peer, e.text);
+	if (gci_frame_decode(head, &f, NULL))
+		return bad_head(ep, peer, life, head);
 	if (f.epoch != ep->config->epoch || f.source != (uint32_t)peer)
 		return gci_ep_fail(ep, GCOLL_ERR_PROTO, peer,
 			"from rank %d: a frame of rank %u, epoch %u (here: %u)", peer, f.source,
 			f.epoch, ep->config->epoch);
-	memset(sink, 0, sizeof(*sink));
+	memset(sink, 0, offsetof(struct gci_ep_sink, parts));
 	sink->type = f.type;
 	p->stats.rx_frames++;
 	if (life && gci_ep_on_ack(ep, p, life, &f))
@@ -280,15 +286,6 @@ int gci_ep_head(struct gci_ep *ep, int peer, struct gci_life *life,
 	sink->life = life;
 	sink->ask = !!(f.flags & GCI_FRAME_ASK);
 	return gci_ep_on_data(ep, p, &f, sink);
-}
-
-int gci_ep_busy(const struct gci_ep *ep)
-{
-	if (ep->silent)
-		return 0;
-	if (gci_ep_status(ep) && (!ep->told || !gci_list_empty(&ep->active)))
-		return 1;
-	return !gci_list_empty(&ep->finished) || !gci_list_empty(&ep->arrived);
 }
 
 /* After a failure every request ends with its status. */
@@ -308,7 +305,8 @@ void gci_ep_run(struct gci_ep *ep)
 
 	if (ep->silent)
 		return;
-	gci_ep_deliver(ep);
+	if (!gci_list_empty(&ep->arrived))
+		gci_ep_deliver(ep);
 	if (gci_ep_status(ep) && !ep->told) {
 		ep->told = 1;
 		ep->callbacks++;
@@ -319,12 +317,7 @@ void gci_ep_run(struct gci_ep *ep)
 		finish_all(ep);
 	/* Only what is finished now: a done that starts a new request must not keep us here. */
 	gci_list_init(&batch);
-	while (!gci_list_empty(&ep->finished)) {
-		struct gci_list *first = ep->finished.next;
-
-		gci_list_del(first);
-		gci_list_push(&batch, first);
-	}
+	gci_list_move(&batch, &ep->finished);
 	while (!gci_list_empty(&batch)) {
 		struct gci_tp_req *r = gci_container(batch.next, struct gci_tp_req, link);
 
@@ -333,5 +326,6 @@ void gci_ep_run(struct gci_ep *ep)
 		if (r->done)
 			r->done(r, r->status);
 	}
-	gci_ep_resume_pads(ep);
+	if (ep->warming)
+		gci_ep_resume_pads(ep);
 }

@@ -123,13 +123,14 @@ struct gci_ep_sink {
 	int checked;           /* they must be the same */
 	struct gci_sums *sums; /* where the sums of its granules are kept; NULL: nowhere */
 	uint32_t granule, nparts;
-	struct gci_sum parts[GCI_EP_MOST_PARTS]; /* cut by granules, the last one growing */
 	uint64_t offset;
 	enum gci_frame_type type; /* DATA, maybe of 0 bytes, and PAD have a payload */
 	int ask;                  /* its sender waits for an acknowledgement */
 	struct gci_msg *msg;
 	struct gci_life *life;
 	void *scratch;
+	/* With `sums`: cut by granules, the last one growing. Else not initialized. */
+	struct gci_sum parts[GCI_EP_MOST_PARTS];
 };
 
 struct gci_ep {
@@ -153,6 +154,12 @@ struct gci_ep {
 	uint64_t callbacks;    /* called so far */
 };
 
+/* Something waits to be told that waits no longer. */
+static inline int gci_ep_has_urgent(const struct gci_ep_peer *p)
+{
+	return p->urgent && (p->nbacks || !gci_list_empty(&p->credits));
+}
+
 /* 0 or GCOLL_ERR_NOMEM. `config` must stay. */
 int gci_ep_init(struct gci_ep *ep, const struct gci_tp_config *config, const struct gci_ep_io *io);
 void gci_ep_free(struct gci_ep *ep);
@@ -162,11 +169,16 @@ void gci_ep_isend(struct gci_ep *ep, struct gci_tp_req *r);
 void gci_ep_irecv(struct gci_ep *ep, struct gci_tp_req *r);
 void gci_ep_detach(struct gci_ep *ep, struct gci_tp_req *r);
 
-/* The peer, made (and io.need called) if it is new. NULL: failed, or no such rank. */
-struct gci_ep_peer *gci_ep_peer(struct gci_ep *ep, int rank);
+/* Makes a peer, and calls io.need. NULL: failed, or no such rank. */
+struct gci_ep_peer *gci_ep_meet(struct gci_ep *ep, int rank);
 
-/* True if gci_ep_pull would give a frame to the first stream. */
-int gci_ep_pending(const struct gci_ep *ep, int peer);
+/* The peer, made if it is new. */
+static inline struct gci_ep_peer *gci_ep_peer(struct gci_ep *ep, int rank)
+{
+	int known = rank >= 0 && rank < ep->config->size && ep->peers[rank];
+
+	return known ? ep->peers[rank] : gci_ep_meet(ep, rank);
+}
 
 /* Credits and numbers wait no longer. */
 void gci_ep_urge(struct gci_ep *ep);
@@ -252,8 +264,26 @@ static inline int gci_ep_status(const struct gci_ep *ep)
 	return ep->failure.status;
 }
 
+/* True if gci_ep_pull would give a frame to the first stream. */
+static inline int gci_ep_pending(const struct gci_ep *ep, int peer)
+{
+	const struct gci_ep_peer *p = ep->peers[peer];
+	const struct gci_replay *r = p ? p->replay : NULL;
+
+	return p && !gci_ep_status(ep) &&
+	       (gci_ep_has_urgent(p) || !gci_list_empty(&p->ready) ||
+		       (r && (r->ndue || !gci_list_empty(&r->again))));
+}
+
 /* True if gci_ep_run has something to call. */
-int gci_ep_busy(const struct gci_ep *ep);
+static inline int gci_ep_busy(const struct gci_ep *ep)
+{
+	if (ep->silent)
+		return 0;
+	if (gci_ep_status(ep) && (!ep->told || !gci_list_empty(&ep->active)))
+		return 1;
+	return !gci_list_empty(&ep->finished) || !gci_list_empty(&ep->arrived);
+}
 
 /* Calls what is due: on_failure, piece and done of requests finished up to now. */
 void gci_ep_run(struct gci_ep *ep);
@@ -276,6 +306,11 @@ void *gci_ep_take_scratch(struct gci_ep *ep);
 void gci_ep_finish(struct gci_ep *ep, struct gci_tp_req *r, int status);
 int gci_ep_begin(struct gci_ep *ep, struct gci_tp_req *r, struct gci_ep_peer **p);
 int gci_ep_check(struct gci_ep *ep, int peer, const struct gci_tp_key *key, uint64_t digest);
+/* A request of ours says the same as the peer's frame. */
+static inline int gci_ep_agrees(const struct gci_msg *m, const struct gci_frame *f)
+{
+	return m && m->req && m->nbytes == f->length && m->digest == f->digest;
+}
 int gci_ep_pull_credit(
 	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life, struct gci_ep_frame *out);
 void gci_ep_taken(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m);
@@ -289,7 +324,6 @@ int gci_ep_add_back(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m)
 void gci_ep_drop_credit(struct gci_ep_peer *p, struct gci_msg *m);
 /* Puts as many numbers into a header as follow each other. */
 void gci_ep_put_backs(struct gci_ep_peer *p, struct gci_frame *f);
-int gci_ep_has_urgent(const struct gci_ep_peer *p);
 int gci_ep_on_backs(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f);
 int gci_ep_on_credit(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f);
 int gci_ep_on_data(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f,

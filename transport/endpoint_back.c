@@ -59,11 +59,6 @@ static uint64_t cost_of(const struct gci_msg *m)
 	return m->nbytes + GCI_EP_MESSAGE_NBYTES;
 }
 
-int gci_ep_has_urgent(const struct gci_ep_peer *p)
-{
-	return p->urgent && (p->nbacks || !gci_list_empty(&p->credits));
-}
-
 static void tell(struct gci_ep *ep, struct gci_ep_peer *p)
 {
 	p->urgent = 1;

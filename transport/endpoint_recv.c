@@ -166,7 +166,7 @@ int gci_ep_on_data(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_fr
 	struct gci_msg *m = gci_msgs_find(&ep->in, p->rank, &f->key);
 	int first = !m || !m->seen;
 
-	if (first && gci_ep_check(ep, p->rank, &f->key, f->digest))
+	if (first && !gci_ep_agrees(m, f) && gci_ep_check(ep, p->rank, &f->key, f->digest))
 		return gci_ep_status(ep);
 	if (!m)
 		m = begin_early(ep, p, f);
@@ -189,7 +189,8 @@ int gci_ep_on_data(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_fr
 	return place(ep, m, sink);
 }
 
-static int complete(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m)
+/* All of its bytes are there; `whole`: they came in one frame. */
+static int complete(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m, int whole)
 {
 	struct gci_tp_req *r = m->req;
 
@@ -198,7 +199,7 @@ static int complete(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m)
 		gci_replay_complete(p->replay);
 		ep->io.kick(ep->io.user, p->rank);
 	}
-	if (m->cover != cover(m->nbytes) - cover(0))
+	if (!whole && m->cover != cover(m->nbytes) - cover(0))
 		return gci_ep_fail(ep, GCOLL_ERR_PROTO, m->peer,
 			"from rank %d: frames of operation %llu, tag %u overlap", m->peer,
 			(unsigned long long)m->key.seq, m->key.tag);
@@ -217,6 +218,7 @@ int gci_ep_payload(struct gci_ep *ep, int peer, struct gci_ep_sink *sink)
 {
 	struct gci_ep_peer *p = ep->peers[peer];
 	struct gci_msg *m = sink->msg;
+	int whole;
 
 	if (gci_ep_status(ep))
 		return gci_ep_status(ep);
@@ -231,7 +233,9 @@ int gci_ep_payload(struct gci_ep *ep, int peer, struct gci_ep_sink *sink)
 		gci_ep_keep_sums(sink);
 	p->stats.rx_payload_nbytes += sink->nbytes;
 	m->landed += sink->nbytes;
-	m->cover += cover(sink->offset + sink->nbytes) - cover(sink->offset);
+	whole = sink->nbytes == m->nbytes;
+	if (!whole)
+		m->cover += cover(sink->offset + sink->nbytes) - cover(sink->offset);
 	if (sink->scratch) {
 		if (sink->nbytes && !ep->silent)
 			m->req->piece(m->req, sink->offset, sink->dst, sink->nbytes);
@@ -239,7 +243,7 @@ int gci_ep_payload(struct gci_ep *ep, int peer, struct gci_ep_sink *sink)
 	}
 	if (sink->life)
 		gci_ep_came(ep, p, sink->life, sink->nbytes, sink->ask);
-	return m->landed == m->nbytes ? complete(ep, p, m) : 0;
+	return m->landed == m->nbytes ? complete(ep, p, m, whole) : 0;
 }
 
 void gci_ep_undo(struct gci_ep *ep, struct gci_ep_sink *sink)

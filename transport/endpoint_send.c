@@ -94,30 +94,38 @@ void gci_ep_isend(struct gci_ep *ep, struct gci_tp_req *r)
 		offer(ep, p, r);
 }
 
-int gci_ep_on_credit(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f)
+/* A credit for a message that is not offered here yet. */
+static int remember(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f)
 {
-	int is_new, rc = gci_ep_check(ep, p->rank, &f->key, f->digest);
-	struct gci_msg *m = rc ? NULL : gci_msgs_get(&ep->out, p->rank, &f->key, &is_new);
+	struct gci_msg *m;
+	int is_new;
 
-	if (rc)
-		return rc;
+	if (p->remembered >= GCI_EP_MAX_CREDITS)
+		return gci_ep_fail(ep, GCOLL_ERR_PROTO, p->rank,
+			"from rank %d: more than %u credits nobody asked for", p->rank,
+			GCI_EP_MAX_CREDITS);
+	m = gci_msgs_get(&ep->out, p->rank, &f->key, &is_new);
 	if (!m)
 		return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for a credit");
+	m->nbytes = f->length;
+	m->digest = f->digest;
+	m->credited = 1;
+	p->remembered++;
+	return 0;
+}
+
+int gci_ep_on_credit(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f)
+{
+	struct gci_msg *m = gci_msgs_find(&ep->out, p->rank, &f->key);
+
+	if (!gci_ep_agrees(m, f) && gci_ep_check(ep, p->rank, &f->key, f->digest))
+		return gci_ep_status(ep);
+	if (!m)
+		return remember(ep, p, f);
 	if (m->credited)
 		return gci_ep_fail(ep, GCOLL_ERR_PROTO, p->rank,
 			"from rank %d: a second credit for operation %llu, tag %u", p->rank,
 			(unsigned long long)f->key.seq, f->key.tag);
-	if (is_new) {
-		if (p->remembered >= GCI_EP_MAX_CREDITS)
-			return gci_ep_fail(ep, GCOLL_ERR_PROTO, p->rank,
-				"from rank %d: more than %u credits nobody asked for", p->rank,
-				GCI_EP_MAX_CREDITS);
-		m->nbytes = f->length;
-		m->digest = f->digest;
-		m->credited = 1;
-		p->remembered++;
-		return 0;
-	}
 	if (gci_ep_mismatch(ep, m, f->length, f->digest))
 		return gci_ep_status(ep);
 	gci_ep_taken(ep, p, m);
@@ -152,16 +160,6 @@ int gci_ep_on_backs(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_f
 	}
 	admit_waiting(ep, p);
 	return 0;
-}
-
-int gci_ep_pending(const struct gci_ep *ep, int peer)
-{
-	const struct gci_ep_peer *p = ep->peers[peer];
-	const struct gci_replay *r = p ? p->replay : NULL;
-
-	return p && !gci_ep_status(ep) &&
-	       (gci_ep_has_urgent(p) || !gci_list_empty(&p->ready) ||
-		       (r && (r->ndue || !gci_list_empty(&r->again))));
 }
 
 void gci_ep_encode(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life,
@@ -204,16 +202,18 @@ static int pull_data(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m
 		.offset = r->moved,
 		.nbytes = gci_ep_cut(r, gci_ep_turn(ep, p->rank, stream))};
 
-	*out = (struct gci_ep_frame){
-		.payload = f.nbytes ? (const uint8_t *)r->buf + r->moved : NULL,
-		.nbytes = f.nbytes,
-		.req = r,
-		.life = life};
+	out->payload = f.nbytes ? (const uint8_t *)r->buf + r->moved : NULL;
+	out->nbytes = f.nbytes;
+	out->req = r;
+	out->life = life;
+	out->kept = NULL;
+	out->pad = 0;
 	if (m->eager) {
 		f.flags = GCI_FRAME_EAGER;
 		f.id = m->id;
 	}
-	gci_ep_put_backs(p, &f);
+	if (p->nbacks)
+		gci_ep_put_backs(p, &f);
 	if (!p->link.unchecked && gci_ep_sum(ep, r, &f))
 		return 0;
 	gci_ep_note_bulk(ep, f.nbytes);

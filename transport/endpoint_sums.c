@@ -5,6 +5,8 @@
 #include "base/crc32c.h"
 #include "transport/endpoint.h"
 
+#include <string.h>
+
 uint32_t gci_ep_granule(uint32_t align)
 {
 	return align > GCI_EP_GRANULE_NBYTES ? align : GCI_EP_GRANULE_NBYTES / align * align;
@@ -13,10 +15,14 @@ uint32_t gci_ep_granule(uint32_t align)
 /* Frames end where granules do, so that a forwarder has the sums of what it sends on. */
 uint32_t gci_ep_cut(const struct gci_tp_req *r, uint32_t turn)
 {
-	uint32_t granule = gci_ep_granule(r->align);
-	uint64_t rest = r->nbytes - r->moved, whole = (r->moved + turn) / granule * granule;
-	uint32_t most = turn < r->align ? r->align : turn / r->align * r->align;
+	uint64_t rest = r->nbytes - r->moved, whole;
+	uint32_t granule, most;
 
+	if (rest <= turn && r->nbytes + r->align <= GCI_EP_GRANULE_NBYTES)
+		return (uint32_t)rest; /* there is but one granule */
+	granule = gci_ep_granule(r->align);
+	whole = (r->moved + turn) / granule * granule;
+	most = turn < r->align ? r->align : turn / r->align * r->align;
 	if (whole > r->moved && whole - r->moved <= most)
 		most = (uint32_t)(whole - r->moved);
 	return rest < most ? (uint32_t)rest : most;
@@ -46,6 +52,7 @@ void gci_ep_want_sums(struct gci_ep_sink *sink, const struct gci_tp_req *r)
 		return;
 	sink->sums = r->sums;
 	sink->granule = gci_ep_granule(r->align);
+	memset(sink->parts, 0, sizeof(sink->parts));
 }
 
 /* Up to the end of a granule, or of the frame. */

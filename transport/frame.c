@@ -5,8 +5,6 @@
 #include "base/crc32c.h"
 #include "transport/hello.h"
 
-#include <string.h>
-
 #define MAGIC 0x4347u /* "GC" */
 
 /* Places in the header. */
@@ -110,7 +108,6 @@ int gci_frame_decode(
 		return gci_error_set(e, GCOLL_ERR_PROTO,
 			"frame of protocol version %u, expected %u", head[AT_VERSION],
 			GCI_FRAME_VERSION);
-	memset(f, 0, sizeof(*f));
 	f->type = head[AT_TYPE];
 	f->epoch = gci_load_u32(head + AT_EPOCH);
 	f->source = gci_load_u32(head + AT_SOURCE);

@@ -97,13 +97,3 @@ int gci_pace_trim(struct iovec *iov, int n, uint64_t most)
 	}
 	return n;
 }
-
-size_t gci_pace_nbytes(const struct iovec *iov, int n)
-{
-	size_t nbytes = 0;
-	int i;
-
-	for (i = 0; i < n; i++)
-		nbytes += iov[i].iov_len;
-	return nbytes;
-}

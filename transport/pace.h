@@ -79,6 +79,14 @@ void gci_bucket_set(struct gci_bucket *b, uint64_t bps, uint64_t now_ns);
 int gci_pace_trim(struct iovec *iov, int n, uint64_t most);
 
 /* Of n pieces together. */
-size_t gci_pace_nbytes(const struct iovec *iov, int n);
+static inline size_t gci_pace_nbytes(const struct iovec *iov, int n)
+{
+	size_t nbytes = 0;
+	int i;
+
+	for (i = 0; i < n; i++)
+		nbytes += iov[i].iov_len;
+	return nbytes;
+}
 
 #endif

@@ -5,7 +5,7 @@
  *	rc = path->attach(c);		// the connection has its peer and its stream
  *	path->write(c);			// there may be something to send
  *	path->start(c);			// both HELLOs are checked: read, too
- *	path->flush(t);			// before the loop waits
+ *	path->flush(t);			// before the loop waits, unless it is NULL
  *	path->detach(c);		// before the socket is closed
  *
  * Contract
@@ -44,7 +44,7 @@ struct gci_path_ops {
 	int (*events)(const struct gci_conn *c);
 	/* They have come. */
 	void (*ready)(struct gci_conn *c, int events);
-	/* Hands over to the kernel what write and start have only noted. */
+	/* Hands over to the kernel what write and start have only noted. NULL: they do so. */
 	void (*flush)(struct gci_tcp *t);
 	void (*halt)(struct gci_tcp *t);
 };

@@ -66,13 +66,17 @@ static size_t send_some(struct gci_conn *c)
 {
 	struct iovec iov[GCI_STREAM_OUT];
 	int niov = gci_stream_out(&c->stream, iov);
-	size_t all = gci_pace_nbytes(iov, niov), n;
+	size_t all = gci_pace_nbytes(iov, niov), offered = all, n;
+	uint64_t room = all ? gci_conn_room(c) : 0;
 
-	niov = all ? gci_pace_trim(iov, niov, gci_conn_room(c)) : 0;
-	n = gci_conn_send(c, iov, niov);
+	if (all > room) {
+		niov = gci_pace_trim(iov, niov, room);
+		offered = (size_t)room;
+	}
+	n = gci_conn_send(c, iov, niov, offered);
 	if (n) {
 		gci_stream_sent(&c->stream, n);
-		gci_conn_spent(c, n, gci_pace_nbytes(iov, niov) < all);
+		gci_conn_spent(c, n, offered < all);
 	}
 	return n;
 }
@@ -92,10 +96,10 @@ static void send_in_turn(struct gci_conn *c)
 			c->turn_nbytes = 0;
 			c->blocked = 1; /* the loop brings us back when others had their turn */
 		}
-		if (n && !alone) {
+		if (n && !alone)
 			gci_tcp_dirty(t, t->peers[c->peer]);
+		if (n && (!alone || !gci_stream_has_more(&c->stream)))
 			break;
-		}
 	}
 	gci_conn_wrote(c);
 }
@@ -120,6 +124,5 @@ const struct gci_path_ops gci_path_poll = {
 	.write = send_in_turn,
 	.events = events,
 	.ready = ready,
-	.flush = nothing_at_all,
 	.halt = nothing_at_all,
 };

@@ -52,9 +52,9 @@ static int next_frame(struct gci_stream *s, struct gci_ep_frame *f)
 {
 	if (s->bye_taken)
 		return s->life && gci_ep_pull_ack(s->ep, s->peer, s->life, f);
-	if (gci_ep_pull(s->ep, s->peer, s->index, s->life, f))
+	if (gci_ep_pending(s->ep, s->peer) && gci_ep_pull(s->ep, s->peer, s->index, s->life, f))
 		return 1;
-	if (!s->bye && !s->nout)
+	if (!s->bye && !s->nout && s->ep->warming)
 		return gci_ep_pull_pad(s->ep, s->peer, s->index, s->life, f);
 	if (!s->bye || gci_ep_status(s->ep))
 		return 0;
@@ -143,7 +143,8 @@ void gci_stream_sent(struct gci_stream *s, size_t n)
 		gci_ep_sent(s->ep, s->peer, &s->out[i]);
 	}
 	s->nout -= i;
-	memmove(s->out, s->out + i, s->nout * sizeof(*s->out));
+	if (s->nout && i)
+		memmove(s->out, s->out + i, s->nout * sizeof(*s->out));
 	if (s->bye_taken && !s->nout)
 		s->bye_sent = 1;
 }

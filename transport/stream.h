@@ -53,6 +53,12 @@ int gci_stream_init(
 void gci_stream_unbegin(struct gci_stream *s);
 void gci_stream_deinit(struct gci_stream *s);
 
+/* False: gci_stream_out would have nothing, until something new is to be sent. */
+static inline int gci_stream_has_more(const struct gci_stream *s)
+{
+	return s->nout || s->bye || s->ep->warming || gci_ep_pending(s->ep, s->peer);
+}
+
 /* What to send next: the number of iovecs filled. */
 int gci_stream_out(struct gci_stream *s, struct iovec iov[GCI_STREAM_OUT]);
 void gci_stream_sent(struct gci_stream *s, size_t n);

@@ -16,7 +16,8 @@ static void on_ready(struct gci_watched *w, int events)
 	struct gci_conn *c = gci_container(w, struct gci_conn, watched);
 
 	gci_conn_event(c, events);
-	c->tcp->path->flush(c->tcp);
+	if (c->tcp->path->flush)
+		c->tcp->path->flush(c->tcp);
 }
 
 struct gci_conn *gci_conn_new(struct gci_tcp *t, int fd)
@@ -36,7 +37,7 @@ struct gci_conn *gci_conn_new(struct gci_tcp *t, int fd)
 	return c;
 }
 
-void gci_tcp_reap(struct gci_tcp *t)
+void gci_tcp_free_closed(struct gci_tcp *t)
 {
 	while (!gci_list_empty(&t->closed)) {
 		struct gci_conn *c = gci_container(t->closed.next, struct gci_conn, link);
@@ -137,7 +138,7 @@ int gci_conn_send_hello(struct gci_conn *c, int peer, unsigned index, uint32_t l
 	if (gci_hello_encode(&h, gci_tcp_secret(c->tcp, peer), bytes))
 		return gci_ep_fail(&c->tcp->ep, GCOLL_ERR_NOMEM, -1, "out of memory for a hello");
 	/* The first bytes on a socket: its buffer takes them whole. If not, reading finds out. */
-	if (gci_conn_send(c, &iov, 1) != sizeof(bytes) && !c->send_error)
+	if (gci_conn_send(c, &iov, 1, sizeof(bytes)) != sizeof(bytes) && !c->send_error)
 		c->send_error = ENOBUFS;
 	return 0;
 }

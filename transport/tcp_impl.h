@@ -173,8 +173,13 @@ void gci_conn_event(struct gci_conn *c, int events);
 void gci_conn_poll(struct gci_conn *c);
 /* Its memory lives until gci_tcp_reap. */
 void gci_conn_close(struct gci_conn *c);
+void gci_tcp_free_closed(struct gci_tcp *t);
 /* Frees closed connections; from where nobody can name one. */
-void gci_tcp_reap(struct gci_tcp *t);
+static inline void gci_tcp_reap(struct gci_tcp *t)
+{
+	if (!gci_list_empty(&t->closed))
+		gci_tcp_free_closed(t);
+}
 
 /* tcp_secure.c */
 /* TLS begins: 0, or an error to be told. */
@@ -185,10 +190,14 @@ int gci_conn_shake(struct gci_conn *c, struct gci_error *e);
  * tells of again. */
 ssize_t gci_conn_recv(struct gci_conn *c, const struct iovec *iov, int niov);
 /* Before reading, when the poll has said that there is something. */
-void gci_conn_turn(struct gci_conn *c);
-/* How much of it was sent; sets c->blocked and c->send_error. If gci_conn_holds, it goes on with
- * what was offered before, and tells of that: niov may be 0. */
-size_t gci_conn_send(struct gci_conn *c, const struct iovec *iov, int niov);
+static inline void gci_conn_turn(struct gci_conn *c)
+{
+	c->taken_nbytes = 0;
+	c->drained = 0;
+}
+/* How much of it, `nbytes` in all, was sent; sets c->blocked and c->send_error. If gci_conn_holds,
+ * it goes on with what was offered before, and tells of that: niov may be 0. */
+size_t gci_conn_send(struct gci_conn *c, const struct iovec *iov, int niov, size_t nbytes);
 int gci_conn_holds(const struct gci_conn *c);
 
 /* tcp_dial.c */
@@ -222,8 +231,13 @@ void gci_tcp_greeted(struct gci_conn *c);
 /* The connection is lost, which the endpoint survives. Nothing is read or written any more; the
  * rest is gci_tcp_bury's, since this may be called from within a path. */
 void gci_conn_lost(struct gci_conn *c, const char *cause);
+void gci_tcp_bury_lost(struct gci_tcp *t);
 /* Closes what is lost, and begins to make it again. */
-void gci_tcp_bury(struct gci_tcp *t);
+static inline void gci_tcp_bury(struct gci_tcp *t)
+{
+	if (t->nlost && !t->halted)
+		gci_tcp_bury_lost(t);
+}
 void gci_tcp_on_close(void *user, int peer, const struct gci_life *life);
 /* An attempt to connect, or to probe, has ended; `error` an errno or 0. */
 void gci_tcp_tried(struct gci_tcp *t, struct gci_tcp_peer *p, int error);
@@ -242,14 +256,23 @@ void gci_tcp_watch(struct gci_tcp *t);
 
 /* tcp_pace.c */
 void gci_tcp_pace(struct gci_tp *tp, uint32_t group, const struct gci_pace *pace);
+uint64_t gci_conn_paced_room(struct gci_conn *c);
+void gci_conn_paced_spent(struct gci_conn *c, uint64_t nbytes, int more);
 /* Before each attempt to send: how many bytes the path may offer to the socket. 0: none now; the
  * path's write is called again. */
-uint64_t gci_conn_room(struct gci_conn *c);
+static inline uint64_t gci_conn_room(struct gci_conn *c)
+{
+	return c->tcp->pacer ? gci_conn_paced_room(c) : UINT64_MAX;
+}
 /* So many went; there is more, which the path did not offer. */
-void gci_conn_spent(struct gci_conn *c, uint64_t nbytes, int more);
+static inline void gci_conn_spent(struct gci_conn *c, uint64_t nbytes, int more)
+{
+	if (c->tcp->pacer)
+		gci_conn_paced_spent(c, nbytes, more);
+}
 /* It is closed, or carries nothing any more. */
 void gci_conn_unpace(struct gci_conn *c);
-/* Every now and then, while there is something to do: who is busy still? */
+/* With a pacer, every now and then, while there is something to do: who is busy still? */
 void gci_tcp_pace_look(struct gci_tcp *t);
 void gci_tcp_pace_free(struct gci_tcp *t);
 

@@ -177,14 +177,11 @@ void gci_tcp_replace(struct gci_conn *c)
 		bury(c, gci_now_ns());
 }
 
-void gci_tcp_bury(struct gci_tcp *t)
+void gci_tcp_bury_lost(struct gci_tcp *t)
 {
-	uint64_t now;
+	uint64_t now = gci_now_ns();
 	struct gci_list *it, *next;
 
-	if (!t->nlost || t->halted)
-		return;
-	now = gci_now_ns();
 	for (it = t->conns.next; it != &t->conns && !gci_ep_status(&t->ep); it = next) {
 		struct gci_conn *c = gci_container(it, struct gci_conn, link);
 

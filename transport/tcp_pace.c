@@ -108,7 +108,8 @@ static void resume(struct gci_tcp *t)
 		if (gci_conn_writable(c))
 			c->path->write(c);
 	}
-	t->path->flush(t);
+	if (t->path->flush)
+		t->path->flush(t);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -133,7 +134,7 @@ static void pause_conn(struct gci_conn *c, uint64_t ns)
 	uv_timer_start(&t->pacer->timer, on_timer, ms, 0);
 }
 
-uint64_t gci_conn_room(struct gci_conn *c)
+uint64_t gci_conn_paced_room(struct gci_conn *c)
 {
 	struct gci_pace_group *g = group_of(c);
 	uint64_t now, room;
@@ -155,7 +156,7 @@ uint64_t gci_conn_room(struct gci_conn *c)
 	return room;
 }
 
-void gci_conn_spent(struct gci_conn *c, uint64_t nbytes, int more)
+void gci_conn_paced_spent(struct gci_conn *c, uint64_t nbytes, int more)
 {
 	struct gci_pace_group *g = group_of(c);
 	uint64_t now;
@@ -200,8 +201,6 @@ void gci_tcp_pace_look(struct gci_tcp *t)
 	struct gci_list *it;
 	uint64_t now;
 
-	if (!t->pacer)
-		return;
 	now = gci_now_ns();
 	if (now - t->pacer->looked_ns < LOOK_NS)
 		return;

@@ -35,8 +35,10 @@ void gci_tcp_flush(struct gci_tcp *t)
 		gci_list_del(&p->dirty);
 		flush_peer(t, p);
 	}
-	t->path->flush(t);
-	gci_tcp_pace_look(t);
+	if (t->path->flush)
+		t->path->flush(t);
+	if (t->pacer)
+		gci_tcp_pace_look(t);
 }
 
 void gci_tcp_look(struct gci_tcp *t, int block)
@@ -131,7 +133,8 @@ static void call_due(struct gci_tcp *t)
 	gci_tcp_bury(t);
 	if (gci_ep_status(&t->ep))
 		gci_tcp_halt(t);
-	gci_ep_run(&t->ep);
+	if (gci_ep_busy(&t->ep) || t->ep.warming)
+		gci_ep_run(&t->ep);
 	if (gci_ep_status(&t->ep))
 		gci_tcp_halt(t);
 	else

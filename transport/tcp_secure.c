@@ -28,24 +28,11 @@ static ssize_t take(void *user, void *buf, size_t n)
 	return got;
 }
 
-void gci_conn_turn(struct gci_conn *c)
-{
-	c->taken_nbytes = 0;
-	c->drained = 0;
-}
-
-ssize_t gci_conn_recv(struct gci_conn *c, const struct iovec *iov, int niov)
+static ssize_t recv_secure(struct gci_conn *c, const struct iovec *iov, int niov)
 {
 	struct gci_error e = {0};
 	ssize_t n;
 
-	if (!c->secure) {
-		do {
-			n = niov > 1 ? readv(c->fd, iov, niov)
-				     : recv(c->fd, iov[0].iov_base, iov[0].iov_len, 0);
-		} while (n < 0 && errno == EINTR);
-		return n;
-	}
 	n = gci_secure_read(c->secure, iov, niov, &e);
 	if (n >= 0)
 		return n;
@@ -54,6 +41,19 @@ ssize_t gci_conn_recv(struct gci_conn *c, const struct iovec *iov, int niov)
 			e.text);
 	errno = (int)-n;
 	return -1;
+}
+
+ssize_t gci_conn_recv(struct gci_conn *c, const struct iovec *iov, int niov)
+{
+	ssize_t n;
+
+	if (c->secure)
+		return recv_secure(c, iov, niov);
+	do {
+		n = niov > 1 ? readv(c->fd, iov, niov)
+			     : recv(c->fd, iov[0].iov_base, iov[0].iov_len, 0);
+	} while (n < 0 && errno == EINTR);
+	return n;
 }
 
 /* Few bytes are put together: that costs less than the kernel's way through many pieces. */
@@ -131,17 +131,16 @@ static size_t send_secure(struct gci_conn *c, const struct iovec *iov, int niov)
 	return gone;
 }
 
-size_t gci_conn_send(struct gci_conn *c, const struct iovec *iov, int niov)
+size_t gci_conn_send(struct gci_conn *c, const struct iovec *iov, int niov, size_t nbytes)
 {
-	size_t offered = gci_pace_nbytes(iov, niov);
 	ssize_t n;
 
 	if (c->secure)
 		return send_secure(c, iov, niov);
-	if (!offered)
+	if (!nbytes)
 		return 0;
-	n = send_once(c, iov, niov, offered);
-	if (!c->send_error && (n < 0 || (size_t)n < offered))
+	n = send_once(c, iov, niov, nbytes);
+	if (!c->send_error && (n < 0 || (size_t)n < nbytes))
 		c->blocked = 1;
 	return n > 0 ? (size_t)n : 0;
 }

@@ -118,7 +118,8 @@ struct gci_tp_config {
 	void (*link)(void *user, int peer, struct gci_tp_link *out);
 	void (*on_failure)(void *user, const struct gci_tp_failure *f);
 	/* Called for every arriving message or credit (once each) before anything else is done
-	 * with it; false makes it a GCOLL_ERR_MISMATCH failure. May be NULL. */
+	 * with it, unless a request of its name, length and digest is under way here; false makes
+	 * it a GCOLL_ERR_MISMATCH failure. May be NULL. */
 	int (*check)(void *user, int peer, const struct gci_tp_key *key, uint64_t digest);
 	uint64_t *activity;    /* grows whenever bytes come or go; may be NULL */
 	struct gci_taps *taps; /* where open connections are listed, see taps.h; may be NULL */

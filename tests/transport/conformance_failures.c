@@ -84,7 +84,7 @@ static void refused_by_the_caller(void **state)
 	(void)state;
 	world_open(&w, conformance_backend, 2, NULL);
 	w.refuse[1] = 1;
-	recv_from(&w, 1, &m[1], 0, 1, &b[1], 1);
+	recv_from(&w, 1, &m[1], 0, 2, &b[1], 1);
 	send_to(&w, 0, &m[0], 1, 1, &b[0], 1);
 	expect_failure(&w, 1, &m[1], GCOLL_ERR_MISMATCH, 0);
 	world_close(&w);
