@@ -120,14 +120,13 @@ static void say(struct conn *c, struct gci_buf *b)
 }
 
 /* Hands over what came by TLS; false: nobody of this job's is there. */
-static int hear(struct conn *c, const void *data, size_t nbytes)
+static int hear(struct conn *c)
 {
 	static uint8_t space[65536];
 	struct iovec iov = {.iov_base = space, .iov_len = sizeof(space)};
 	struct gci_error e = {0};
 	ssize_t n;
 
-	gci_buf_put(&c->in, data, nbytes);
 	n = gci_secure_shake(c->tls, &e);
 	push(c);
 	if (!c->named && (n > 0 || gci_secure_has_shown(c->tls))) {
@@ -182,18 +181,34 @@ static void on_alloc(uv_handle_t *h, size_t want, uv_buf_t *buf)
 	*buf = uv_buf_init(space, sizeof(space));
 }
 
-/* True if it is TLS, and there is memory for it. */
-static int begin_tls(struct conn *c, uint8_t first)
+/* False: what has come is not the beginning of TLS in this job, or there is no memory for it. */
+static int begin_tls(struct conn *c, const void *data, size_t nbytes)
 {
 	struct gci_error e = {0};
+	int rc;
 
-	if (first != GCI_SECURE_HELLO)
-		gci_error_set(&e, GCOLL_ERR_PROTO, "it does not speak TLS");
-	else
+	gci_buf_put(&c->in, data, nbytes);
+	rc = c->in.failed ? -1 : gci_secure_glance(c->server->secure, c->in.data, c->in.len);
+	if (rc < 0)
+		gci_error_set(&e, GCOLL_ERR_PROTO, "TLS: no hello of this job");
+	else if (rc > 0)
 		gci_secure_create(&c->tls, c->server->secure, NULL, take, c, &e);
 	if (e.status)
 		gci_log(GCI_LOG_INFO, "turned away a connection: %s", e.text);
-	return !e.status;
+	return !e.status && (!c->tls || hear(c));
+}
+
+/* False: it is to be closed. */
+static int take_bytes(struct conn *c, const void *data, size_t nbytes)
+{
+	if (!c->server->secure) {
+		gci_rdv_input(c->server->rdv, c->handle, data, nbytes, gci_now_ns());
+		return 1;
+	}
+	if (!c->tls)
+		return begin_tls(c, data, nbytes);
+	gci_buf_put(&c->in, data, nbytes);
+	return hear(c);
 }
 
 static void on_retry(uv_timer_t *t);
@@ -208,13 +223,7 @@ static void on_read(uv_stream_t *from, ssize_t n, const uv_buf_t *buf)
 	}
 	if (!n || !c->handle)
 		return;
-	if (!c->tls && c->server->secure && !begin_tls(c, (uint8_t)*buf->base)) {
-		lost(c);
-		return;
-	}
-	if (!c->tls) {
-		gci_rdv_input(c->server->rdv, c->handle, buf->base, (size_t)n, gci_now_ns());
-	} else if (!hear(c, buf->base, (size_t)n)) {
+	if (!take_bytes(c, buf->base, (size_t)n)) {
 		lost(c);
 		return;
 	}

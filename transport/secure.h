@@ -40,6 +40,7 @@
 #define GCI_SECURE_LAUNCHER      UINT32_MAX   /* in place of a rank */
 #define GCI_SECURE_HELLO         0x16         /* what a TLS connection begins with */
 #define GCI_SECURE_IDENTITY      24
+#define GCI_SECURE_FIRST         512 /* the first record of one of ours is no longer */
 
 struct gci_secure;
 struct gci_secure_ctx;
@@ -64,6 +65,10 @@ typedef ssize_t gci_secure_take(void *user, void *buf, size_t n);
 int gci_secure_ctx_create(
 	struct gci_secure_ctx **ctx, const struct gci_secure_config *config, struct gci_error *e);
 void gci_secure_ctx_free(struct gci_secure_ctx *ctx); /* after all connections */
+
+/* What a stranger's first bytes look like, before anything is made for it: 1, like a hello of ours
+ * that was not heard before; 0, not whole yet; -1, like none. It takes no key to look so. */
+int gci_secure_glance(const struct gci_secure_ctx *ctx, const uint8_t *bytes, size_t n);
 
 /* `name`: the connecting side's; NULL: the other's. `ctx` outlives it. */
 int gci_secure_create(struct gci_secure **s, struct gci_secure_ctx *ctx,

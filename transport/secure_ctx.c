@@ -9,7 +9,10 @@
 #include <openssl/err.h>
 #include <string.h>
 
-#define MAGIC "gridcoll tls"
+#define MAGIC       "gridcoll tls"
+#define RECORD_HEAD 5
+#define RANDOM_AT   (RECORD_HEAD + 6)
+#define LEAST_HELLO (RANDOM_AT + 32 + GCI_SECURE_IDENTITY)
 
 _Static_assert(sizeof(MAGIC) - 1 + 3 * 4 == GCI_SECURE_IDENTITY, "a magic and three numbers");
 
@@ -81,20 +84,48 @@ static int on_use(
 	return *session != NULL;
 }
 
+static int is_ours(const struct gci_secure_ctx *ctx, const struct gci_secure_name *name)
+{
+	return name->epoch == ctx->config.epoch && name->server == ctx->config.self &&
+	       name->client < ctx->config.size;
+}
+
 /* The accepting side's: whoever calls says who it is. No session: nobody that we know. */
 static int on_find(SSL *ssl, const uint8_t *id, size_t nbytes, SSL_SESSION **session)
 {
 	struct gci_secure *s = SSL_get_app_data(ssl);
-	const struct gci_secure_config *own = &s->ctx->config;
 	struct gci_secure_name name;
 
 	*session = NULL;
-	if (gci_secure_identify(id, nbytes, &name) || name.epoch != own->epoch ||
-		name.server != own->self || name.client >= own->size)
+	if (gci_secure_identify(id, nbytes, &name) || !is_ours(s->ctx, &name))
 		return 1;
 	s->name = name;
 	*session = make_session(s);
 	return *session != NULL;
+}
+
+/* A record's header, a handshake message's, a version, and what the client made up. */
+int gci_secure_glance(const struct gci_secure_ctx *ctx, const uint8_t *bytes, size_t n)
+{
+	static const uint8_t begin[] = {GCI_SECURE_HELLO, 3};
+	const uint8_t *id;
+	struct gci_secure_name name;
+	size_t nbytes;
+
+	if (memcmp(bytes, begin, n < sizeof(begin) ? n : sizeof(begin)) != 0)
+		return -1;
+	if (n < RECORD_HEAD)
+		return 0;
+	nbytes = RECORD_HEAD + (size_t)(bytes[3] << 8 | bytes[4]);
+	if (nbytes > GCI_SECURE_FIRST || nbytes < LEAST_HELLO)
+		return -1;
+	if (n < nbytes)
+		return 0;
+	id = memmem(bytes, nbytes, MAGIC, sizeof(MAGIC) - 1);
+	if (!id || id + GCI_SECURE_IDENTITY > bytes + nbytes ||
+		gci_secure_identify(id, GCI_SECURE_IDENTITY, &name) || !is_ours(ctx, &name))
+		return -1;
+	return gci_u64set_has(&ctx->heard, gci_secure_hello_number(bytes + RANDOM_AT)) ? -1 : 1;
 }
 
 uint64_t gci_secure_hello_number(const uint8_t *random)

@@ -230,13 +230,6 @@ void gci_tcp_turn_away(struct gci_conn *c, const char *why)
 	gci_conn_close(c);
 }
 
-int gci_tcp_calls_tls(const struct gci_conn *c)
-{
-	uint8_t first;
-
-	return !c->ngreeting && recv(c->fd, &first, 1, MSG_PEEK) == 1 && first == GCI_SECURE_HELLO;
-}
-
 /* What TLS knows of who speaks must be what its HELLO says. */
 static int is_as_named(const struct gci_conn *c, const struct gci_hello *h)
 {

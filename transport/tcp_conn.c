@@ -267,35 +267,44 @@ void gci_conn_finished(struct gci_conn *c, int error)
 		gci_tcp_left(t, p);
 }
 
-/* Reads the peer's HELLO and not a byte more. */
+/* A stranger that begins as TLS does. */
+static int calls_tls(const struct gci_conn *c)
+{
+	return c->peer < 0 && !c->secure && c->ngreeting && *c->greeting == GCI_SECURE_HELLO;
+}
+
+/* Reads more of the greeting, and not a byte beyond a HELLO. True if there was something. */
+static int read_greeting(struct gci_conn *c)
+{
+	size_t most = calls_tls(c) ? sizeof(c->greeting) : GCI_HELLO_NBYTES;
+	struct iovec rest = {
+		.iov_base = c->greeting + c->ngreeting, .iov_len = most - c->ngreeting};
+	ssize_t n = gci_conn_recv(c, &rest, 1);
+
+	if (n > 0)
+		c->ngreeting += (size_t)n;
+	else if (n < 0 && errno == EAGAIN)
+		return 0;
+	else if (c->peer < 0)
+		gci_conn_close(c);
+	else
+		gci_conn_finished(c, n ? errno : 0);
+	return n > 0;
+}
+
 static void greet(struct gci_conn *c)
 {
-	struct iovec rest = {.iov_base = c->greeting + c->ngreeting,
-		.iov_len = sizeof(c->greeting) - c->ngreeting};
 	struct gci_hello h, own;
 	struct gci_error e = {0};
-	ssize_t n;
 
-	if (c->peer < 0 && !c->secure && gci_tcp_calls_tls(c) && gci_conn_secure(c, &e)) {
-		gci_tcp_turn_away(c, e.text);
-		return;
-	}
-	if (!shake(c))
-		return;
-	n = gci_conn_recv(c, &rest, 1);
-	if (n < 0 && errno == EAGAIN)
-		return;
-	if (n <= 0 && c->peer < 0) {
-		gci_conn_close(c);
-		return;
-	}
-	if (n <= 0) {
-		gci_conn_finished(c, n ? errno : 0);
-		return;
-	}
-	c->ngreeting += (size_t)n;
-	if (c->ngreeting < sizeof(c->greeting))
-		return;
+	do {
+		if (!shake(c) || !read_greeting(c))
+			return;
+		if (calls_tls(c) && gci_conn_answer(c, &e) < 0) {
+			gci_tcp_turn_away(c, e.text);
+			return;
+		}
+	} while (calls_tls(c) || c->ngreeting < GCI_HELLO_NBYTES);
 	if (c->peer < 0) {
 		gci_tcp_greeted(c);
 		return;

@@ -46,9 +46,10 @@ struct gci_conn {
 	int again;          /* in place of one that was lost */
 	int probes;         /* 1 + the rank whose life it is to show; it has no other use */
 	int came;           /* it is a stranger, counted in nstrangers */
-	struct gci_crowd_place place; /* while others may want it */
-	uint8_t greeting[GCI_HELLO_NBYTES];
+	struct gci_crowd_place place;       /* while others may want it */
+	uint8_t greeting[GCI_SECURE_FIRST]; /* a stranger's first bytes, then its HELLO */
 	size_t ngreeting;
+	size_t nfirst, first_at;  /* of the former, what TLS takes before the socket's */
 	uint64_t deadline_ns;     /* CONNECTING, and strangers */
 	uint64_t open_ns;         /* since when it is OPEN */
 	uint64_t silent_ns;       /* since when sent bytes are unanswered; 0: they are not */
@@ -184,6 +185,9 @@ static inline void gci_tcp_reap(struct gci_tcp *t)
 /* tcp_secure.c */
 /* TLS begins: 0, or an error to be told. */
 int gci_conn_secure(struct gci_conn *c, struct gci_error *e);
+/* A stranger's first bytes are those of TLS; begins it when that makes sense. 1: it has begun; 0:
+ * more is to come; -1 with the reason. */
+int gci_conn_answer(struct gci_conn *c, struct gci_error *e);
 /* Goes on with its handshake; see gci_secure_shake. */
 int gci_conn_shake(struct gci_conn *c, struct gci_error *e);
 /* As readv; -1 with errno. Through TLS, to be called until EAGAIN: what is not taken then nobody
@@ -220,8 +224,6 @@ void gci_tcp_accept_start(struct gci_tcp *t);
 int gci_tcp_expect(struct gci_tcp *t);
 /* A stranger is none any more, or gone. */
 void gci_tcp_known(struct gci_conn *c);
-/* A stranger's first byte is one of TLS. */
-int gci_tcp_calls_tls(const struct gci_conn *c);
 /* Closes the connection of one who has not shown that it is of this job. */
 void gci_tcp_turn_away(struct gci_conn *c, const char *why);
 /* All of a stranger's HELLO has come. */

@@ -16,6 +16,12 @@ static ssize_t take(void *user, void *buf, size_t n)
 	struct gci_conn *c = user;
 	ssize_t got;
 
+	if (c->first_at < c->nfirst) {
+		n = n < c->nfirst - c->first_at ? n : c->nfirst - c->first_at;
+		memcpy(buf, c->greeting + c->first_at, n);
+		c->first_at += n;
+		return (ssize_t)n;
+	}
 	if (c->drained || c->taken_nbytes >= GCI_PATH_TURN_NBYTES)
 		return -EAGAIN;
 	do {
@@ -175,6 +181,20 @@ int gci_conn_secure(struct gci_conn *c, struct gci_error *e)
 
 	return ctx ? gci_secure_create(&c->secure, ctx, c->peer < 0 ? NULL : &name, take, c, e)
 		   : e->status;
+}
+
+int gci_conn_answer(struct gci_conn *c, struct gci_error *e)
+{
+	struct gci_secure_ctx *ctx = context(c->tcp, e);
+	int rc = ctx ? gci_secure_glance(ctx, c->greeting, c->ngreeting) : -1;
+
+	if (ctx && rc < 0)
+		gci_error_set(e, GCOLL_ERR_PROTO, "TLS: no hello of this job");
+	if (rc <= 0)
+		return rc;
+	c->nfirst = c->ngreeting;
+	c->ngreeting = 0;
+	return gci_conn_secure(c, e) ? -1 : 1;
 }
 
 int gci_conn_shake(struct gci_conn *c, struct gci_error *e)

@@ -339,6 +339,65 @@ static void a_hello_serves_once(void **state)
 	close_pair(&w);
 }
 
+/* All that a server hears of one handshake and some data; *first: how much of it is the hello. */
+static size_t record_handshake(uint8_t *heard, size_t *first)
+{
+	struct iovec out = {.iov_base = (void *)(uintptr_t) "some data", .iov_len = 9};
+	struct pair w;
+	size_t n;
+
+	open_pair(&w, &right, &right, &zero_to_one);
+	assert_int_equal(gci_secure_shake(w.end[0], NULL), 0);
+	carry(&w, 0);
+	*first = n = w.to[1]->hi;
+	memcpy(heard, w.to[1]->bytes, n);
+	assert_int_equal(gci_secure_shake(w.end[1], NULL), 0);
+	carry(&w, 1);
+	assert_int_equal(gci_secure_shake(w.end[0], NULL), 1);
+	assert_int_equal(gci_secure_write(w.end[0], &out, 1, 0, NULL), 9);
+	w.to[1]->lo = w.to[1]->hi = 0;
+	carry(&w, 0);
+	memcpy(heard + n, w.to[1]->bytes, w.to[1]->hi);
+	n += w.to[1]->hi;
+	close_pair(&w);
+	return n;
+}
+
+/* Before anything is made for it. */
+static void at_a_glance(void **state)
+{
+	static uint8_t heard[16 << 10], other[16 << 10];
+	struct gci_secure_config later = right;
+	struct gci_secure_ctx *ctx;
+	size_t first, n;
+	struct pair w;
+
+	(void)state;
+	record_handshake(heard, &first);
+	assert_in_range(first, 150, GCI_SECURE_FIRST);
+	open_pair(&w, &right, &right, &zero_to_one);
+	for (n = 0; n < first; n++)
+		assert_int_equal(gci_secure_glance(w.ctx[1], heard, n), 0);
+	assert_int_equal(gci_secure_glance(w.ctx[1], heard, first), 1);
+	assert_int_equal(gci_secure_glance(w.ctx[1], heard, sizeof(heard)), 1);
+	later.epoch = 4;
+	assert_int_equal(gci_secure_ctx_create(&ctx, &later, NULL), 0);
+	assert_int_equal(gci_secure_glance(ctx, heard, first), -1);
+	gci_secure_ctx_free(ctx);
+	for (n = 0; n < first; n++) { /* it may look at anything, but no further */
+		memcpy(other, heard, first);
+		other[n] ^= 0x81;
+		assert_in_range(gci_secure_glance(w.ctx[1], other, first) + 1, 0, 2);
+	}
+	assert_int_equal(gci_secure_glance(w.ctx[1], (const uint8_t *)"\x16\x03\x01\x02\0", 5), -1);
+	assert_int_equal(gci_secure_glance(w.ctx[1], (const uint8_t *)"GET /", 1), -1);
+	/* Once it has served, it does not look so any more. */
+	put(w.to[1], heard, first);
+	assert_int_equal(gci_secure_shake(w.end[1], NULL), 0);
+	assert_int_equal(gci_secure_glance(w.ctx[1], heard, first), -1);
+	close_pair(&w);
+}
+
 static int is_cut(struct pair *w, size_t nbytes)
 {
 	uint8_t *all = malloc(nbytes);
@@ -407,30 +466,6 @@ static size_t resident_nbytes(void)
 	assert_int_equal(fscanf(f, "%lu %lu", &size, &resident), 2);
 	fclose(f);
 	return resident * (size_t)sysconf(_SC_PAGESIZE);
-}
-
-/* All that a server hears of one handshake and some data; *first: how much of it is the hello. */
-static size_t record_handshake(uint8_t *heard, size_t *first)
-{
-	struct iovec out = {.iov_base = (void *)(uintptr_t) "some data", .iov_len = 9};
-	struct pair w;
-	size_t n;
-
-	open_pair(&w, &right, &right, &zero_to_one);
-	assert_int_equal(gci_secure_shake(w.end[0], NULL), 0);
-	carry(&w, 0);
-	*first = n = w.to[1]->hi;
-	memcpy(heard, w.to[1]->bytes, n);
-	assert_int_equal(gci_secure_shake(w.end[1], NULL), 0);
-	carry(&w, 1);
-	assert_int_equal(gci_secure_shake(w.end[0], NULL), 1);
-	assert_int_equal(gci_secure_write(w.end[0], &out, 1, 0, NULL), 9);
-	w.to[1]->lo = w.to[1]->hi = 0;
-	carry(&w, 0);
-	memcpy(heard + n, w.to[1]->bytes, w.to[1]->hi);
-	n += w.to[1]->hi;
-	close_pair(&w);
-	return n;
 }
 
 /* Any bytes of the hello changed, some left out, or all of what was heard once more: it ends or
@@ -548,6 +583,7 @@ int main(void)
 		cmocka_unit_test(a_certificate_is_nothing),
 		cmocka_unit_test(nothing_serves_twice),
 		cmocka_unit_test(a_hello_serves_once),
+		cmocka_unit_test(at_a_glance),
 		cmocka_unit_test(what_is_changed_is_found),
 		cmocka_unit_test(mutated_handshakes),
 		cmocka_unit_test(strangers_get_little),
