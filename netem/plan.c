@@ -183,8 +183,7 @@ void gci_lab_plan_print(const struct gci_lab_plan *plan, struct gci_buf *out)
 	}
 }
 
-/* What all hosts can send together, or the WAN when their NICs are not known. */
-static uint64_t load_bps(const struct gci_grid *g)
+uint64_t gci_labplan_load_bps(const struct gci_grid *g)
 {
 	uint64_t nics = 0, links = 0;
 	int i;
@@ -201,7 +200,7 @@ uint32_t gci_lab_choose_dilation(const struct gci_grid *g)
 	static const uint32_t steps[] = {
 		1, 2, 3, 5, 10, 20, 25, 30, 40, 50, 75, 100, 200, 500, 1000};
 	const uint64_t cpu_bps = 1400000000, max_rtt_ns = 900000000;
-	uint64_t load = load_bps(g), rtt_ns = 0, k_max;
+	uint64_t load = gci_labplan_load_bps(g), rtt_ns = 0, k_max;
 	size_t i = 0;
 	int l;
 

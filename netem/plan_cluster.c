@@ -7,6 +7,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#define FULL_SEGMENTS  44 /* 64 KiB */
+#define LEAST_SEGMENTS 4
+
 /* What every namespace of hosts gets: the GridMPI paper's own settings (LAB.md). */
 #define HOST_SYSCTLS                               \
 	"net.ipv6.conf.default.disable_ipv6 1\n"   \
@@ -63,17 +66,56 @@ static void port_qdiscs(const struct gci_planner *p, struct gci_buf *b,
 		gci_labplan_put_tbf(p, b, h->port, "root", c->nic_bps, GCI_LABPLAN_PORT_NBYTES);
 }
 
+/* The rate of the fastest connection that a host of this cluster can have; 0: not known. */
+static uint64_t fastest_bps(const struct gci_grid *g, int cluster)
+{
+	uint64_t nic_bps = g->clusters[cluster].nic_bps, link_bps = 0;
+	int i;
+
+	if (g->clusters[cluster].nhosts > 1)
+		return nic_bps;
+	for (i = 0; i < g->nlinks; i++)
+		if (g->links[i].from == cluster && !g->links[i].rate_bps)
+			return nic_bps;
+		else if (g->links[i].from == cluster)
+			link_bps = gci_labplan_max(link_bps, g->links[i].rate_bps);
+	return link_bps && link_bps < nic_bps ? link_bps : nic_bps;
+}
+
+/* How many segments a GSO packet can do with. On a wire they come one by one, here the whole packet
+ * comes with its last one, so small packets are truer. But they cost the CPU: with all NICs at
+ * 0.4 Gbit/s together, those of 64 KiB a fifth of what their bytes do. Time that is left beyond
+ * that goes to smaller ones. */
+static uint64_t spare_segments(const struct gci_grid *g)
+{
+	const uint64_t busy_bps = 400000000;
+	uint64_t load_bps = gci_labplan_load_bps(g), n;
+
+	if (load_bps >= busy_bps)
+		return FULL_SEGMENTS;
+	n = FULL_SEGMENTS * load_bps / (5 * busy_bps - 4 * load_bps);
+	return n < LEAST_SEGMENTS ? LEAST_SEGMENTS : n;
+}
+
 /* TCP makes its GSO packets as large as a millisecond of the flow's rate, and time does not dilate
  * for it: at a rate divided by k, packets would be k times as many for the same bytes, and the CPU
- * k times less faithful. This asks for the packets of the undilated rate. */
-static void scale_tso(struct gci_planner *p, const char *netns, uint64_t nic_bps)
+ * k times less faithful. This asks for the packets of the undilated rate, or for smaller ones where
+ * the CPU has time. 0: as the kernel has it. */
+static uint64_t tso_segments(const struct gci_planner *p, int cluster)
 {
-	uint64_t segments = nic_bps * p->dilation / 8 / 1000 / 1448;
+	uint64_t n = fastest_bps(p->g, cluster) * p->dilation / 8 / 1000 / 1448;
+	uint64_t spare = spare_segments(p->g);
+
+	n = n < spare ? n : spare;
+	return p->dilation == 1 || n <= 2 ? 0 : n;
+}
+
+static void scale_tso(struct gci_planner *p, const char *netns, int cluster)
+{
+	uint64_t segments = tso_segments(p, cluster);
 	struct gci_buf b = {0};
 
-	if (segments > 44) /* 64 KiB */
-		segments = 44;
-	if (p->dilation == 1 || segments <= 2)
+	if (!segments)
 		return;
 	gci_buf_printf(&b, "net.ipv4.tcp_min_tso_segs %" PRIu64 "\n", segments);
 	gci_labplan_step(p, GCI_LAB_SYSCTL, netns, &b);
@@ -98,7 +140,7 @@ void gci_labplan_name_host(struct gci_planner *p, int cluster, int number, struc
 	snprintf(h->entry, sizeof(h->entry), "in%d", number);
 	gci_labplan_own_netns(p, h->netns);
 	gci_labplan_sysctls(p, h->netns, HOST_SYSCTLS);
-	scale_tso(p, h->netns, p->g->clusters[cluster].nic_bps);
+	scale_tso(p, h->netns, cluster);
 }
 
 static void put_port(struct gci_buf *b, const struct gci_lab_host *h, const struct gci_cluster *c)
@@ -114,9 +156,12 @@ static void put_port(struct gci_buf *b, const struct gci_lab_host *h, const stru
 
 static void make_host(struct gci_planner *p, const struct gci_lab_host *h)
 {
+	uint64_t segments = tso_segments(p, h->cluster);
 	struct gci_buf b = {0};
 	char gateway_mac[20];
 
+	if (segments && segments < FULL_SEGMENTS)
+		gci_buf_printf(&b, "link set eth0 gso_max_segs %" PRIu64 "\n", segments);
 	gci_labplan_mac(gateway_mac, sizeof(gateway_mac), h->cluster, GCI_LABPLAN_GATEWAY);
 	gci_buf_printf(&b,
 		"link set lo up\n"

@@ -29,6 +29,9 @@ static inline unsigned gci_labplan_byte(int v, int shift)
 	return (unsigned)v >> shift & 255;
 }
 
+/* What all hosts can send together, or the WAN when their NICs are not known. */
+uint64_t gci_labplan_load_bps(const struct gci_grid *g);
+
 /* Ends `lines` as a step. */
 void gci_labplan_step(
 	struct gci_planner *p, enum gci_lab_tool tool, const char *netns, struct gci_buf *lines);
