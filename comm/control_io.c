@@ -147,7 +147,9 @@ ssize_t gci_control_io_recv(struct gci_control_io *io, void *buf, size_t n, int 
 	ssize_t got;
 
 	if (!io->tls) {
-		got = recv(io->fd, buf, n, flags);
+		do /* SO_RCVTIMEO lets every signal end it, SA_RESTART or not */
+			got = recv(io->fd, buf, n, flags);
+		while (got < 0 && errno == EINTR);
 		io->heard |= got > 0;
 		return got;
 	}
