@@ -228,7 +228,9 @@ static void await_others(struct gci_engine *e)
 
 	while (!e->failure.status && !gci_control_all_gone(e->ctl) &&
 		!gci_control_verdict(e->ctl, &f)) {
-		gci_tp_progress(e->tp, GCI_NS_PER_S);
+		/* A transport that has failed, since a peer was gone, waits for nothing. */
+		if (gci_tp_progress(e->tp, GCI_NS_PER_S))
+			gci_sleep_ns(10 * GCI_NS_PER_MS);
 		while (!e->failure.status && gci_control_asked(e->ctl, &w))
 			gci_message_asked(e, &w);
 	}
