@@ -14,6 +14,7 @@
 
 #define FIRST_PAUSE_NS (50 * GCI_NS_PER_MS)
 #define MOST_PAUSE_NS  (2 * GCI_NS_PER_S)
+#define LEAST_TRIES    8
 #define TELL_NS        GCI_NS_PER_S /* between two lines in the log */
 
 static void tell(struct gci_tcp *t, const struct gci_conn *c, const char *cause)
@@ -110,6 +111,14 @@ static uint64_t limit_ns(const struct gci_tcp *t, const struct gci_tcp_peer *p)
 	return dead_ns ? dead_ns : t->connect_timeout_ns;
 }
 
+/* That one or two tries are in vain must not decide. */
+static uint64_t most_pause_ns(const struct gci_tcp *t, const struct gci_tcp_peer *p)
+{
+	uint64_t ns = limit_ns(t, p) / LEAST_TRIES;
+
+	return ns < MOST_PAUSE_NS ? ns : MOST_PAUSE_NS;
+}
+
 /* Begins to connect all that are missing, or to look whether the peer is there. */
 static void try_peer(struct gci_tcp *t, struct gci_tcp_peer *p, uint64_t now)
 {
@@ -120,8 +129,8 @@ static void try_peer(struct gci_tcp *t, struct gci_tcp_peer *p, uint64_t now)
 		return;
 	}
 	p->pause_ns = p->pause_ns ? 2 * p->pause_ns : FIRST_PAUSE_NS;
-	if (p->pause_ns > MOST_PAUSE_NS)
-		p->pause_ns = MOST_PAUSE_NS;
+	if (p->pause_ns > most_pause_ns(t, p))
+		p->pause_ns = most_pause_ns(t, p);
 	set_again(t, p, now + p->pause_ns);
 	if (p->rank < t->tp.config.rank) {
 		if (alone(t, p))
