@@ -144,13 +144,24 @@ void gci_engine_await_verdict(struct gci_engine *e, uint64_t timeout_ns)
 	}
 }
 
+void gci_engine_check_parting(struct gci_engine *e)
+{
+	const struct gci_tp_failure *f = &e->parting;
+
+	if (f->status && !e->failure.status && gci_now_ns() >= verdict_until(e))
+		gci_engine_fail(e, f->status, f->peer < 0 ? e->rank : f->peer, "%s", f->text);
+}
+
 static void on_failure(void *user, const struct gci_tp_failure *f)
 {
 	struct gci_engine *e = user;
 
-	/* All have said that they leave: some are just faster. The launcher knows of deaths. */
-	if (e->finalizing && f->status == GCOLL_ERR_PEER)
+	/* If all have said that they leave, some are just faster. The launcher knows of deaths. */
+	if (e->finalizing && f->status == GCOLL_ERR_PEER) {
+		e->parting = *f;
+		e->failed_ns = gci_now_ns();
 		return;
+	}
 	gci_engine_fail(e, f->status, f->peer < 0 ? e->rank : f->peer, "%s", f->text);
 }
 

@@ -111,9 +111,11 @@ struct gci_engine {
 	struct gci_ctl_failure failure; /* status 0: none yet */
 	int has_verdict;                /* the failure is the launcher's word */
 	uint64_t failed_ns;             /* when this rank found one itself */
-	struct gci_control *ctl;        /* NULL without a launcher */
-	struct gci_world *job;          /* comm/world.c */
-	const struct gci_grid *grid;    /* owned by the job; NULL without one */
+	/* What the transport said while this rank waited for the others to leave. */
+	struct gci_tp_failure parting;
+	struct gci_control *ctl;     /* NULL without a launcher */
+	struct gci_world *job;       /* comm/world.c */
+	const struct gci_grid *grid; /* owned by the job; NULL without one */
 	/* Connections that two ranks of a cluster need to use all their cards; NULL: 1. */
 	unsigned (*lanes)(const struct gci_world *job, int a, int b);
 };
@@ -161,6 +163,10 @@ uint64_t gci_engine_sleep_ns(struct gci_engine *e);
 /* False for a moment after a failure: until the launcher's word on who failed first is here, or is
  * not to be waited for any longer. True without a failure. */
 int gci_engine_settled(const struct gci_engine *e);
+
+/* For a rank that waits for the others to leave: whom the transport has lost has left or died, and
+ * the launcher's word on it is due; else whoever still needs this rank must know. */
+void gci_engine_check_parting(struct gci_engine *e);
 
 /* Waits for that, `timeout_ns` at most. */
 void gci_engine_await_verdict(struct gci_engine *e, uint64_t timeout_ns);

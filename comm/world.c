@@ -231,6 +231,7 @@ static void await_others(struct gci_engine *e)
 		/* A transport that has failed, since a peer was gone, waits for nothing. */
 		if (gci_tp_progress(e->tp, GCI_NS_PER_S))
 			gci_sleep_ns(10 * GCI_NS_PER_MS);
+		gci_engine_check_parting(e);
 		while (!e->failure.status && gci_control_asked(e->ctl, &w))
 			gci_message_asked(e, &w);
 	}
