@@ -166,7 +166,7 @@ static void bury(struct gci_conn *c, uint64_t now)
 
 	t->nlost--;
 	t->ep.peers[c->peer]->stats.streams--;
-	if (!c->mute)
+	if (!c->mute || !p->alive_ns) /* the first one may be lost in its greeting */
 		p->alive_ns = now;
 	if (c->open_ns && now - c->open_ns > MOST_PAUSE_NS)
 		p->pause_ns = 0; /* it was good for a while: worth a try at once */
