@@ -158,6 +158,11 @@ struct gci_secure_name gci_secure_name(const struct gci_secure *s)
 	return s->name;
 }
 
+int gci_secure_is_midway(const struct gci_secure *s)
+{
+	return SSL_has_pending(s->ssl) || (s->connects && s->ntaken && !s->ready);
+}
+
 unsigned gci_secure_nrekeys(const struct gci_secure *s)
 {
 	return s->nrekeys;

@@ -103,6 +103,10 @@ void gci_secure_sent(struct gci_secure *s, size_t nbytes);
 ssize_t gci_secure_read(
 	struct gci_secure *s, const struct iovec *iov, int niov, struct gci_error *e);
 
+/* True if a part of a record has come, or of the server's side of the handshake, which it sends all
+ * at once, and not all of it. After -EAGAIN. */
+int gci_secure_is_midway(const struct gci_secure *s);
+
 /* How often our side has replaced its key. */
 unsigned gci_secure_nrekeys(const struct gci_secure *s);
 

@@ -53,6 +53,7 @@ struct gci_conn {
 	uint64_t deadline_ns;     /* CONNECTING, and strangers */
 	uint64_t open_ns;         /* since when it is OPEN */
 	uint64_t silent_ns;       /* since when sent bytes are unanswered; 0: they are not */
+	uint64_t midway_ns;       /* since when a TLS record stands still half way; 0: none does */
 	struct gci_stream stream; /* once peer >= 0 */
 	void *moves;              /* the path's, while attached */
 	int busy;                 /* counts in its group's */

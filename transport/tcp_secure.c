@@ -30,6 +30,7 @@ static ssize_t take(void *user, void *buf, size_t n)
 	if (got < 0)
 		return -errno;
 	c->taken_nbytes += (size_t)got;
+	c->midway_ns = 0;
 	c->drained = got && (size_t)got < n; /* the poll tells when there is more */
 	return got;
 }

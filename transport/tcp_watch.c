@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Deadlines: connecting, strangers, accepting again, and the silence of the network. One timer,
- * which runs only while there is something to watch. */
+ * Deadlines: connecting, strangers, accepting again, the silence of the network, and TLS records
+ * that do not go on. One timer, which runs only while there is something to watch. */
 #include "base/clock.h"
 #include "transport/tcp_impl.h"
 
@@ -12,24 +12,34 @@
 #define SHORT_MS 200
 #define AGAIN_MS 50 /* while something is to be connected again */
 
-static int is_writable(int fd)
+static int is_ready(int fd, short events)
 {
-	struct pollfd p = {.fd = fd, .events = POLLOUT};
+	struct pollfd p = {.fd = fd, .events = events};
 
 	return poll(&p, 1, 0) > 0;
+}
+
+/* Strangers from far; and those whose hello, or whatever followed it, has not come whole: programs
+ * send it at once. */
+static int says_too_little(const struct gci_conn *c)
+{
+	if (c->place.crowd == &c->tcp->crowd)
+		return 1;
+	return c->peer < 0 && c->secure &&
+	       (!gci_secure_has_shown(c->secure) || gci_secure_is_midway(c->secure));
 }
 
 /* A deadline may have passed only because nobody has called progress for a while. So what is
  * there already comes first. */
 static void late(struct gci_conn *c)
 {
-	if (c->state == GCI_CONN_CONNECTING && is_writable(c->fd)) {
+	if (c->state == GCI_CONN_CONNECTING && is_ready(c->fd, POLLOUT)) {
 		gci_conn_event(c, UV_WRITABLE);
 	} else if (c->state == GCI_CONN_CONNECTING) {
 		gci_conn_unreachable(c, ETIMEDOUT);
-	} else if (c->place.crowd == &c->tcp->crowd) {
+	} else if (says_too_little(c)) {
 		gci_conn_event(c, UV_READABLE);
-		if (c->place.crowd)
+		if (says_too_little(c))
 			gci_tcp_turn_away(c, "it has not said who it is");
 	} /* else it is of this job, as far as one can see: a program that computes */
 }
@@ -97,6 +107,25 @@ static void check_silence(struct gci_conn *c, uint64_t now)
 			&t->ep, GCOLL_ERR_PEER, c->peer, "rank %d at %s: %s", c->peer, where, text);
 }
 
+/* Lengths of records and of the handshake are not protected by any sum: one that came too long
+ * would be waited for without end. Half a record can also mean that its sender computes, so only a
+ * connection that can be made again is given up. */
+static void check_record(struct gci_conn *c, uint64_t now)
+{
+	struct gci_tcp *t = c->tcp;
+	uint64_t dead_ns = t->ep.peers[c->peer]->link.dead_ns;
+
+	if (!dead_ns || !c->secure || !c->stream.life || c->state == GCI_CONN_LOST ||
+		!gci_secure_is_midway(c->secure))
+		return;
+	if (!c->midway_ns)
+		c->midway_ns = now;
+	if (now - c->midway_ns < dead_ns || is_ready(c->fd, POLLIN))
+		return;
+	if (gci_ep_refuse(&t->ep, c->peer, c->stream.life, NULL, "TLS records") == GCI_EP_LOST)
+		gci_conn_lost(c, "the rest of a TLS record has not come");
+}
+
 static void on_watch(uv_timer_t *timer)
 {
 	struct gci_tcp *t = timer->data;
@@ -117,6 +146,7 @@ static void on_watch(uv_timer_t *timer)
 				break;
 		} else if (c->state == GCI_CONN_GREETING || c->state == GCI_CONN_OPEN) {
 			check_silence(c, now);
+			check_record(c, now);
 		}
 	}
 	gci_tcp_bury(t);
