@@ -70,6 +70,7 @@ static void take(struct cutter *c, int rank)
 	while (p->fd[0] >= 0 || p->fd[1] >= 0)
 		assert_true(++p < c->pipes + CUTTER_PIPES);
 	memset(p, 0, sizeof(*p));
+	p->number = c->npipes++;
 	p->fd[0] = fd;
 	p->fd[1] = knock(c->behind[rank]);
 	if (c->nspoilt && c->nspoilt--)
@@ -84,17 +85,48 @@ static int moved(ssize_t n)
 	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
+/* How many bytes may come at once: the fault's is the first, or not among them. */
+static size_t most(struct cutter *c, const struct cutter_pipe *p, int side)
+{
+	const struct cutter_fault *f = &c->fault;
+	size_t n = 1 + below(c, c->slice ? c->slice : CUTTER_ROOM);
+
+	if (f->what && !c->struck && f->number == p->number && f->side == side &&
+		f->at > p->passed[side] && f->at - p->passed[side] < n)
+		n = f->at - p->passed[side];
+	return n;
+}
+
+/* `n` bytes have come. True if the connection is to be reset instead. */
+static int strike(struct cutter *c, struct cutter_pipe *p, int side, size_t n)
+{
+	const struct cutter_fault *f = &c->fault;
+	uint64_t at = p->passed[side];
+
+	p->passed[side] += n;
+	if (!f->what || c->struck || f->number != p->number || f->side != side || f->at != at || !n)
+		return 0;
+	c->struck = 1;
+	p->held[side][0] ^= f->mask;
+	return f->what == CUTTER_RESET;
+}
+
 /* From this side to the other; 0: the connection has ended. */
 static int move(struct cutter *c, struct cutter_pipe *p, int side)
 {
 	ssize_t n;
 
 	if (p->lo[side] == p->hi[side]) {
-		n = recv(p->fd[side], p->held[side], 1 + below(c, CUTTER_ROOM), MSG_DONTWAIT);
+		n = recv(p->fd[side], p->held[side], most(c, p, side), MSG_DONTWAIT);
 		if (!moved(n))
 			return 0;
 		p->lo[side] = 0;
 		p->hi[side] = n > 0 ? (size_t)n : 0;
+		if (strike(c, p, side, p->hi[side])) {
+			close_side(p, 0, 1);
+			close_side(p, 1, 1);
+			return 1;
+		}
 		if (p->spoils == 1 + side && n > 0) {
 			p->held[side][n < 80 ? n / 2 : 40] ^= 0x40;
 			p->spoils = 0;
@@ -126,7 +158,8 @@ static void step_pipe(struct cutter *c, struct cutter_pipe *p)
 		return;
 	}
 	/* An end of file is passed on only when nothing is held for the other side. */
-	if ((!move(c, p, 0) && p->lo[1] == p->hi[1]) || (!move(c, p, 1) && p->lo[0] == p->hi[0])) {
+	if ((!move(c, p, 0) && p->lo[1] == p->hi[1]) ||
+		(p->fd[1] >= 0 && !move(c, p, 1) && p->lo[0] == p->hi[0])) {
 		close_side(p, 0, 0);
 		close_side(p, 1, 0);
 	}
