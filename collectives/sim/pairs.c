@@ -84,7 +84,8 @@ static struct gci_pair *make_pair(struct gci_sim *m, int src, int dst)
 	p->dst = dst;
 	p->link_no = t->cluster[src] * t->nclusters + t->cluster[dst];
 	p->link = &m->net->links[p->link_no];
-	p->back_ns = m->net->links[t->cluster[dst] * t->nclusters + t->cluster[src]].latency_ns;
+	p->back_no = t->cluster[dst] * t->nclusters + t->cluster[src];
+	p->back_ns = m->net->links[p->back_no].latency_ns;
 	p->eager_left = p->link->eager_nbytes;
 	p->weight = streams_of(m, p);
 	p->open_ns = m->net->cold ? m->now + 3 * p->link->latency_ns : 0;

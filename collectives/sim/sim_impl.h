@@ -43,6 +43,7 @@ struct gci_pair {
 	int src, dst;
 	const struct gci_simnet_link *link;
 	int link_no;         /* of the tables by pair of clusters */
+	int back_no;         /* of the way back */
 	uint64_t back_ns;    /* the way back */
 	uint64_t free_ns;    /* its connections can take more from then on */
 	uint64_t eager_left; /* allowance */

@@ -127,6 +127,14 @@ void gci_sim_offer(struct gci_sim *m, struct gci_sim_message *msg)
 		expect_credit(m, msg);
 }
 
+/* Behind what the link's buffer holds of the other way's data. */
+static uint64_t credit_ns(const struct gci_sim *m, const struct gci_pair *p)
+{
+	uint64_t free_ns = m->link_free_ns[p->back_no];
+
+	return gci_sim_later(m->now, free_ns) + p->back_ns;
+}
+
 void gci_sim_ask(struct gci_sim *m, struct gci_sim_message *msg)
 {
 	struct gci_sim_times *times = gci_sim_times(m, msg);
@@ -134,7 +142,7 @@ void gci_sim_ask(struct gci_sim *m, struct gci_sim_message *msg)
 	msg->asked = 1;
 	if (times)
 		times->asked_ns = m->now;
-	msg->credit_ns = m->now + msg->pair->back_ns;
+	msg->credit_ns = credit_ns(m, msg->pair);
 	if (msg->offered && (!msg->queued || msg->owes))
 		expect_credit(m, msg);
 	if (msg->queued && msg->arrived)

@@ -176,6 +176,45 @@ static void limits(void **state)
 	net_close(&net, &t);
 }
 
+/* Both of two ranks have windows for the other, which wait for credits: those wait behind the data
+ * that go the same way, as far as a link keeps any. */
+static void credits_wait(void **state)
+{
+	static const uint64_t bps[] = {0, 100000000};
+	const int apart[] = {1, 1, 0};
+	struct gci_simnet net;
+	struct gci_topo t;
+	int i;
+
+	(void)state;
+	simple_open(&net, &t, apart, 1);
+	net.links[1].eager_nbytes = net.links[2].eager_nbytes = 0;
+	for (i = 0; i < 2; i++) {
+		struct gci_coll both = bytes(&t, GCI_ALLGATHER, MIB),
+				one = bytes(&t, GCI_BCAST, MIB);
+		struct gci_sim_op op = {.algorithm = gci_algorithm_find(GCI_ALLGATHER, "simple"),
+			.coll = &both,
+			.window_nbytes = 2 * MIB / 6};
+		struct gci_sim_result two_ways, one_way;
+
+		net.links[1].bps = net.links[2].bps = bps[i];
+		net.nic_bps[0] = net.nic_bps[1] = i ? 10 * bps[1] : bps[1];
+		assert_int_equal(gci_simulate(&net, &op, &two_ways), 0);
+		op.algorithm = gci_algorithm_find(GCI_BCAST, "sequential");
+		op.coll = &one;
+		op.window_nbytes = MIB / 6;
+		assert_int_equal(gci_simulate(&net, &op, &one_way), 0);
+		assert_int_equal(two_ways.nwindows, one_way.nwindows);
+		if (!i)
+			assert_near(two_ways.ns, one_way.ns, 1, "by NICs");
+		else
+			assert_true(two_ways.ns > one_way.ns + SIMPLE_WAN_NS / 2);
+		gci_sim_result_free(&two_ways);
+		gci_sim_result_free(&one_way);
+	}
+	net_close(&net, &t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -184,6 +223,7 @@ int main(void)
 		cmocka_unit_test(absurd_sizes),
 		cmocka_unit_test(many_segments),
 		cmocka_unit_test(limits),
+		cmocka_unit_test(credits_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
