@@ -42,6 +42,20 @@ uint64_t gci_spread_size(const struct gci_coll *c)
 	return s > c->esize ? s / c->esize : 1;
 }
 
+/* Between this rank's cluster and cluster k. */
+static void find_flows(struct gci_spread *x, int k)
+{
+	int n = gci_topo_size(x->c->topo, x->mine), receivers = 1;
+	uint64_t nbytes = x->segment * x->c->esize;
+
+	x->to[k] = gci_route(x->c, x->mine, k);
+	x->from[k] = gci_route(x->c, k, x->mine);
+	if (x->c->kind == GCI_BCAST)
+		receivers = x->from[k].entries < n ? x->from[k].entries : n;
+	gci_inflow_init(&x->flows[k].out, &x->to[k], 1, x->nsegments, nbytes);
+	gci_inflow_init(&x->flows[k].in, &x->from[k], receivers, x->nsegments, nbytes);
+}
+
 void gci_spread_start(struct gci_spread *x, struct gci_builder *b, const struct gci_coll *c)
 {
 	const struct gci_topo *t = c->topo;
@@ -56,21 +70,25 @@ void gci_spread_start(struct gci_spread *x, struct gci_builder *b, const struct 
 		.segment = c->segment ? c->segment : gci_spread_size(c)};
 	x->to = gci_calloc(n, sizeof(*x->to));
 	x->from = gci_calloc(n, sizeof(*x->from));
-	if (gci_deal_init(&x->deal, c) || !x->to || !x->from) {
+	x->flows = gci_calloc(n, sizeof(*x->flows));
+	if (gci_deal_init(&x->deal, c) || !x->to || !x->from || !x->flows) {
 		b->failed = 1;
 		return;
 	}
 	x->nsegments = c->count ? gci_nsegments(c->count, x->segment) : 0;
 	for (k = 0; k < t->nclusters; k++)
-		if (k != x->mine) {
-			x->to[k] = gci_route(c, x->mine, k);
-			x->from[k] = gci_route(c, k, x->mine);
-		}
+		if (k != x->mine)
+			find_flows(x, k);
 }
 
 void gci_spread_end(struct gci_spread *x)
 {
+	int k;
+
+	for (k = 0; x->flows && k < x->c->topo->nclusters; k++)
+		gci_inflow_free(&x->flows[k].in);
 	gci_deal_free(&x->deal);
+	gci_free(x->flows);
 	gci_free(x->to);
 	gci_free(x->from);
 }
@@ -115,13 +133,25 @@ int gci_spread_receiver(const struct gci_route *r, uint64_t turn)
 void gci_spread_send_far(const struct gci_spread *x, const struct gci_spread_segment *s,
 	uint32_t phase, int peer, struct gci_slice at)
 {
+	const struct gci_spread_flows *f = &x->flows[x->c->topo->cluster[peer]];
+
 	gci_send(x->b, peer, gci_tag(phase, s->q), at);
+	if (phase == GCI_SPREAD_ACROSS)
+		gci_inflow_answer(&f->in, x->b);
+	else if (x->c->kind == GCI_BCAST && x->mine == x->home && gci_inflow_waits(&f->out, s->nth))
+		gci_patient(x->b);
 }
 
 void gci_spread_recv_far(const struct gci_spread *x, const struct gci_spread_segment *s,
 	uint32_t phase, int peer, struct gci_slice at)
 {
+	int from = x->c->topo->cluster[peer];
+
 	gci_recv(x->b, peer, gci_tag(phase, s->q), at);
+	if (x->c->kind != GCI_BCAST)
+		gci_inflow_note(&x->flows[from].in, x->b);
+	else if (from == x->home)
+		gci_inflow_ask(&x->flows[from].in, x->b);
 }
 
 /* ---- round a cluster */

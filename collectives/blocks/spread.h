@@ -22,13 +22,16 @@
 #include "collectives/blocks/reduction.h"
 #include "collectives/blocks/route.h"
 
+struct gci_spread_flows;
+
 struct gci_spread {
 	struct gci_builder *b;
 	const struct gci_coll *c;
 	int home, mine, index; /* the root's cluster or -1; this rank's, and its place there */
 	uint64_t segment, nsegments, next;
 	struct gci_deal deal;
-	struct gci_route *to, *from; /* [cluster]: from this rank's cluster, to it */
+	struct gci_route *to, *from;    /* [cluster]: from this rank's cluster, to it */
+	struct gci_spread_flows *flows; /* [cluster] */
 };
 
 /* Segment q of the vector. */

@@ -3,7 +3,7 @@
  * how near that is to what the links allow. */
 #include "tests/test.h"
 
-#include "collectives/blocks/deal.h"
+#include "collectives/blocks/spread.h"
 #include "collectives/models/limit.h"
 #include "collectives/tuner/candidate.h"
 #include "tests/collectives/topologies.h"
@@ -278,6 +278,58 @@ static void nothing_waits(void **state)
 	gci_topo_free(&t);
 }
 
+/* Bytes that rank r may send to `peer`, or asks it for, before anything has come from there. */
+static uint64_t at_once(const struct gci_sched *s, int peer, enum gci_step_kind kind)
+{
+	unsigned char *waits = calloc(s->nsteps + 1, 1);
+	uint64_t nbytes = 0;
+	uint32_t i, k;
+
+	assert_non_null(waits);
+	for (i = 0; i < s->nsteps; i++) {
+		const struct gci_step *p = &s->steps[i];
+
+		for (k = p->deps; k < p->deps + p->ndeps; k++)
+			waits[i] |= waits[s->deps[k]];
+		if (p->peer == peer && p->kind == kind && !waits[i] && !p->patient)
+			nbytes += kind == GCI_STEP_SEND ? p->src.length : p->dst.length;
+		waits[i] |= p->peer == peer && p->kind == GCI_STEP_RECV;
+	}
+	free(waits);
+	return nbytes;
+}
+
+/* A link's buffer never has to hold more than a round trip and some segments, however much there is
+ * to send from the beginning. */
+static void buffers_hold_little(void **state)
+{
+	struct gci_topo t;
+	size_t i;
+	int r, peer;
+
+	(void)state;
+	topology_read(&t, getenv("GRIDCOLL_TEST_MAGPIE_GRID"), 0);
+	for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		struct gci_coll c = {.kind = kinds[i], .topo = &t, .count = 4 * MIB, .esize = 1};
+		uint64_t most = 20000 + 4 * gci_spread_size(&c);
+
+		for (r = 0; r < t.nranks; r++) {
+			struct gci_sched s;
+
+			assert_int_equal(
+				gci_emit(gci_algorithm_find(c.kind, "spread"), &c, r, &s), 0);
+			for (peer = 0; peer < t.nranks; peer++) {
+				if (c.kind != GCI_BCAST || !r)
+					assert_true(at_once(&s, peer, GCI_STEP_SEND) <= most);
+				else if (!peer)
+					assert_true(at_once(&s, peer, GCI_STEP_RECV) <= most);
+			}
+			gci_sched_free(&s);
+		}
+	}
+	gci_topo_free(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -286,6 +338,7 @@ int main(void)
 		cmocka_unit_test(nics_share),
 		cmocka_unit_test(all_pairs),
 		cmocka_unit_test(near_the_limit),
+		cmocka_unit_test(buffers_hold_little),
 		cmocka_unit_test(nothing_waits),
 	};
 
