@@ -15,7 +15,6 @@
 #include "comm/engine.h"
 
 #define GCI_SEEN_OPS         64 /* a peer's message is compared with so many operations back */
-#define GCI_SEEN_MESSAGES    256
 #define GCI_MESSAGE_SLOTS    256
 #define GCI_SIGNATURE_NBYTES 200
 
@@ -67,7 +66,7 @@ struct gcoll_comm {
 	/* comm/message.c */
 	struct gci_counters *counters;               /* of messages by peer and tag */
 	struct gci_list messages[GCI_MESSAGE_SLOTS]; /* under way: a hash table */
-	struct gci_seen_message seen_messages[GCI_SEEN_MESSAGES];
+	struct gci_seen_message seen_messages[GCI_MESSAGE_SLOTS];
 };
 
 /* The world's. Takes over *topo. hosts[rank] must live as long as the communicator. */

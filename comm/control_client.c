@@ -98,7 +98,7 @@ static void set_verdict(struct gci_control *ctl, const struct gci_ctl_failure *f
 			gci_control_end_members(&ctl->members, f);
 		if (!ctl->has_verdict)
 			ctl->verdict = *f;
-		ctl->has_verdict = 1;
+		__atomic_store_n(&ctl->has_verdict, 1, __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&ctl->lock);
 	ctl->wake(ctl->user);
@@ -379,6 +379,9 @@ int gci_control_verdict(struct gci_control *ctl, struct gci_ctl_failure *f)
 {
 	int has;
 
+	/* As a rule there is none; whoever makes progress asks each time. */
+	if (!__atomic_load_n(&ctl->has_verdict, __ATOMIC_ACQUIRE))
+		return 0;
 	pthread_mutex_lock(&ctl->lock);
 	has = ctl->has_verdict;
 	if (has)

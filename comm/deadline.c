@@ -90,9 +90,12 @@ void gci_deadline_count(struct gci_engine *e, uint64_t since_ns)
 	if (e->activity != e->seen_activity || !e->active) {
 		e->seen_activity = e->activity;
 		e->waited_ns = e->looked_ns = 0;
+		e->quiet = 0;
 		return;
 	}
-	e->waited_ns += gci_now_ns() - since_ns;
+	e->quiet = 1;
+	if (since_ns)
+		e->waited_ns += gci_now_ns() - since_ns;
 	if (e->failure.status)
 		return;
 	/* Who waits too long for one who may just be late does not blame him. */

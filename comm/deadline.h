@@ -27,7 +27,8 @@ static inline uint64_t gci_deadline_least(const struct gci_engine *e)
 /* How long from now it may be waited without looking at deadlines: never 0. */
 uint64_t gci_deadline_left(const struct gci_engine *e);
 
-/* After each progress, which began at `since_ns`: counts, and fails the engine in the end. */
+/* After each progress, which began at `since_ns` (0: it is not counted): counts, and fails the
+ * engine in the end. */
 void gci_deadline_count(struct gci_engine *e, uint64_t since_ns);
 
 #endif

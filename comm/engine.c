@@ -102,11 +102,11 @@ int gci_engine_nomem(struct gci_engine *e)
 	return GCOLL_ERR_NOMEM;
 }
 
-int gci_engine_check(struct gci_engine *e)
+int gci_engine_hear(struct gci_engine *e)
 {
 	struct gci_ctl_failure f;
 
-	if (e->ctl && gci_control_verdict(e->ctl, &f)) {
+	if (gci_control_verdict(e->ctl, &f)) {
 		if (!e->failure.status)
 			gci_tp_fail(e->tp, f.status);
 		e->failure = f;
@@ -287,8 +287,22 @@ void gci_engine_after(struct gci_engine *e, uint64_t since_ns)
 		gci_messages_fail(e);
 	take_budgets(e);
 	gci_deadline_count(e, since_ns);
-	gci_reqs_ask(e);
-	gci_done_tell(e);
+	if (e->waited_ns)
+		gci_reqs_ask(e);
+	if (!gci_list_empty(&e->untold))
+		gci_done_tell(e);
+}
+
+/* The clock is looked at only where it tells something: as long as bytes come and go, no wait is
+ * counted. The first one in which nothing does counts only if some time-out may end it. */
+static uint64_t wait_begins(struct gci_engine *e)
+{
+	uint64_t asleep_ns = e->asleep_ns;
+
+	e->asleep_ns = 0;
+	if (asleep_ns)
+		return asleep_ns;
+	return e->quiet || gci_deadline_least(e) != GCI_NEVER ? gci_now_ns() : 0;
 }
 
 /* True if something came while looking again and again. What is waited for may come from a process
@@ -310,9 +324,8 @@ static int spin(struct gci_engine *e)
 
 int gci_engine_progress(struct gci_engine *e, uint64_t timeout_ns)
 {
-	uint64_t since = e->asleep_ns ? e->asleep_ns : gci_now_ns();
+	uint64_t since = wait_begins(e);
 
-	e->asleep_ns = 0;
 	if (gci_engine_check(e) || !gci_list_empty(&e->untold))
 		timeout_ns = 0;
 	else if (gci_deadline_least(e) < timeout_ns)

@@ -101,6 +101,7 @@ struct gci_engine {
 	struct gci_spin spin;
 	uint64_t activity;      /* grows whenever bytes come or go */
 	uint64_t seen_activity; /* when waited_ns was last counted */
+	int quiet;              /* nothing has come or gone in the last wait */
 	uint64_t waited_ns;     /* in progress, without activity */
 	uint64_t looked_ns;     /* waited_ns when comm/deadline.c last looked closer */
 	uint64_t asked_ns;      /* waited_ns when comm/request.c last asked for all that it may */
@@ -148,12 +149,17 @@ void gci_engine_ask_call(struct gci_engine *e, int peer, uint32_t comm, uint64_t
 int gci_engine_nomem(struct gci_engine *e) __attribute__((cold));
 
 /* Learns of the launcher's word, if there is one; the failure's status, or 0. */
-int gci_engine_check(struct gci_engine *e);
+int gci_engine_hear(struct gci_engine *e);
+static inline int gci_engine_check(struct gci_engine *e)
+{
+	return e->ctl ? gci_engine_hear(e) : e->failure.status;
+}
 
 /* The communicator with this number; NULL: it is not here. */
 struct gcoll_comm *gci_engine_comm(const struct gci_engine *e, uint32_t id);
 
-/* What is to be done after each look at the network. The caller has waited since `since_ns`. */
+/* What is to be done after each look at the network. The caller has waited since `since_ns`; 0: not
+ * worth counting. */
 void gci_engine_after(struct gci_engine *e, uint64_t since_ns);
 
 /* How long the caller may wait elsewhere, at most, before it calls gci_engine_progress again. If

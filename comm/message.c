@@ -17,6 +17,7 @@ struct message {
 	gcoll_req req;
 	struct gci_list link; /* comm->messages */
 	struct gci_tp_req tp;
+	unsigned place; /* where its key has been, and is remembered when it has ended */
 	int sends, self;
 	uint32_t tag;
 	uint64_t nbytes;
@@ -125,42 +126,43 @@ static int mismatch(gcoll_comm *c, int peer, const struct gci_tp_key *key, int s
 	return 0;
 }
 
-/* The place of a message that has ended. Another one may have taken it: then a difference is found
- * by the transport, in fewer words. Those of one peer and tag keep out of each other's way. */
-static struct gci_seen_message *seen_slot(gcoll_comm *c, int peer, const struct gci_tp_key *key)
+/* The place of a message: among others while it is under way, alone when it has ended. Another one
+ * may have taken it then: a difference is found by the transport, in fewer words. Those of one peer
+ * and tag keep out of each other's way. */
+static unsigned place_of(int peer, const struct gci_tp_key *key)
 {
 	uint64_t h = gci_digest(key->seq & SEQ_DOWN, (uint64_t)key->tag << 32 | (uint32_t)peer);
 
-	return &c->seen_messages[(h + key->seq) % GCI_SEEN_MESSAGES];
+	return (unsigned)(h + key->seq) % GCI_MESSAGE_SLOTS;
 }
 
-static struct gci_seen_message *find_seen(gcoll_comm *c, int peer, const struct gci_tp_key *key)
+static const struct gci_seen_message *find_seen(
+	const gcoll_comm *c, unsigned place, int peer, const struct gci_tp_key *key)
 {
-	struct gci_seen_message *s = seen_slot(c, peer, key);
+	const struct gci_seen_message *s = &c->seen_messages[place];
 	int is = s->set && s->seq == key->seq && s->tag == key->tag && s->peer == peer;
 
 	return is ? s : NULL;
 }
 
-static void remember(gcoll_comm *c, int peer, const struct gci_tp_key *key, uint64_t nbytes)
+/* Unless it is known already. */
+static void remember(
+	gcoll_comm *c, unsigned place, int peer, const struct gci_tp_key *key, uint64_t nbytes)
 {
-	*seen_slot(c, peer, key) = (struct gci_seen_message){key->seq, nbytes, key->tag, peer, 1};
-}
-
-/* Where a message of this name is while it is under way. */
-static struct gci_list *slot_of(gcoll_comm *c, const struct gci_tp_key *key)
-{
-	return &c->messages[gci_digest(key->seq, key->tag) % GCI_MESSAGE_SLOTS];
+	if (!find_seen(c, place, peer, key))
+		c->seen_messages[place] =
+			(struct gci_seen_message){key->seq, nbytes, key->tag, peer, 1};
 }
 
 /* The digest of a message is its length. */
 int gci_message_check(gcoll_comm *c, int peer, const struct gci_tp_key *key, uint64_t digest)
 {
 	int sends = is_down(c->engine, peer, 1) == !!(key->seq & SEQ_DOWN);
-	struct gci_list *it, *slot = slot_of(c, key);
+	unsigned place = place_of(peer, key);
 	const struct gci_seen_message *seen;
+	struct gci_list *it;
 
-	gci_list_each (it, slot) {
+	gci_list_each (it, &c->messages[place]) {
 		const struct message *m = gci_container(it, struct message, link);
 
 		if (!m->self && m->tp.peer == peer && m->tp.key.seq == key->seq &&
@@ -168,11 +170,10 @@ int gci_message_check(gcoll_comm *c, int peer, const struct gci_tp_key *key, uin
 			return m->nbytes == digest ||
 			       mismatch(c, peer, key, sends, m->nbytes, digest);
 	}
-	seen = find_seen(c, peer, key);
+	seen = find_seen(c, place, peer, key);
 	if (seen && seen->nbytes != digest)
 		return mismatch(c, peer, key, sends, seen->nbytes, digest);
-	if (!seen)
-		remember(c, peer, key, digest);
+	remember(c, place, peer, key, digest);
 	return 1;
 }
 
@@ -220,9 +221,9 @@ void gci_message_asked(struct gci_engine *e, const struct gci_ctl_wait *w)
 
 static struct message *find_other(const struct message *m)
 {
-	struct gci_list *it, *slot = slot_of(m->req.comm, &m->tp.key);
+	struct gci_list *it;
 
-	gci_list_each (it, slot) {
+	gci_list_each (it, &m->req.comm->messages[m->place]) {
 		struct message *o = gci_container(it, struct message, link);
 
 		if (o->self && o->sends != m->sends && o->tag == m->tag &&
@@ -238,7 +239,7 @@ static int start_self(struct message *m)
 	struct message *to = m->sends ? other : m;
 
 	if (!other) {
-		gci_list_push(slot_of(m->req.comm, &m->tp.key), &m->link);
+		gci_list_push(&m->req.comm->messages[m->place], &m->link);
 		return 0;
 	}
 	if (m->nbytes != other->nbytes) {
@@ -291,8 +292,8 @@ static void on_done(struct gci_tp_req *t, int status)
 
 	c->engine->activity++;
 	gci_list_del(&m->link);
-	if (!status && !find_seen(c, t->peer, &t->key))
-		remember(c, t->peer, &t->key, m->nbytes);
+	if (!status)
+		remember(c, m->place, t->peer, &t->key, m->nbytes);
 	gci_req_end(&m->req, status);
 }
 
@@ -322,14 +323,15 @@ static int start(gcoll_req *r)
 		return gci_engine_nomem(c->engine);
 	m->tp.key = (struct gci_tp_key){c->id, m->tag,
 		GCI_SEQ_MESSAGE | (is_down(c->engine, m->tp.peer, m->sends) ? SEQ_DOWN : 0) | n};
+	m->place = place_of(m->tp.peer, &m->tp.key);
 	if (m->self)
 		return start_self(m);
-	seen = find_seen(c, m->tp.peer, &m->tp.key);
+	seen = find_seen(c, m->place, m->tp.peer, &m->tp.key);
 	if (seen && seen->nbytes != m->nbytes) {
 		mismatch(c, m->tp.peer, &m->tp.key, m->sends, m->nbytes, seen->nbytes);
 		return GCOLL_ERR_MISMATCH;
 	}
-	gci_list_push(slot_of(c, &m->tp.key), &m->link);
+	gci_list_push(&c->messages[m->place], &m->link);
 	if (m->sends)
 		gci_tp_isend(c->engine->tp, &m->tp);
 	else
@@ -383,13 +385,13 @@ static int make(int sends, void *buf, uint64_t count, enum gcoll_type type, int 
 	m->tag = (uint32_t)tag;
 	m->nbytes = count * gcoll_type_size(type);
 	m->buf = buf;
-	m->tp = (struct gci_tp_req){.peer = gci_comm_world_rank(c, peer),
-		.buf = buf,
-		.nbytes = m->nbytes,
-		.digest = m->nbytes,
-		.align = 1,
-		.done = on_done,
-		.user = m};
+	m->tp.peer = gci_comm_world_rank(c, peer);
+	m->tp.buf = buf;
+	m->tp.nbytes = m->nbytes;
+	m->tp.digest = m->nbytes;
+	m->tp.align = 1;
+	m->tp.done = on_done;
+	m->tp.user = m;
 	return 0;
 }
 

@@ -143,19 +143,6 @@ int gci_req_may_wait(const struct gci_engine *e)
 		"nonblocking form");
 }
 
-int gci_req_run(gcoll_req **req)
-{
-	int rc = gci_req_may_wait((*req)->comm->engine);
-
-	if (rc) {
-		gci_req_drop(*req);
-		return rc;
-	}
-	(*req)->blocking = 1;
-	rc = gci_req_launch(req);
-	return rc ? rc : gci_req_wait(req);
-}
-
 int gci_req_keep(gcoll_req **req)
 {
 	(*req)->persistent = 1;
@@ -203,7 +190,7 @@ static void ask(gcoll_req *r)
 {
 	const struct gci_engine *e = r->comm->engine;
 
-	if (r->ops->ask && e->ctl && ask_is_due(&r->asked_ns, e->waited_ns))
+	if (e->waited_ns && r->ops->ask && e->ctl && ask_is_due(&r->asked_ns, e->waited_ns))
 		r->ops->ask(r);
 }
 
@@ -275,22 +262,39 @@ static int is_over(const gcoll_req *r)
 	return r->over && (!r->status || gci_engine_settled(r->comm->engine));
 }
 
-int gci_req_wait(gcoll_req **req)
+static int wait_for(gcoll_req **req)
 {
 	gcoll_req *r = *req;
 	struct gci_engine *e = r->comm->engine;
-	int rc = r->over ? 0 : gci_req_may_wait(e);
 
-	if (rc)
-		return rc;
 	__atomic_store_n(&r->awaited, 1, __ATOMIC_RELAXED);
 	while (e->thread && !is_over(r))
 		gci_gate_wait(&e->thread->gate);
 	while (!r->over) {
-		gci_engine_progress(e, GCI_NS_PER_S);
+		gci_engine_progress(e, e->quiet ? GCI_NS_PER_S : GCI_NS_PER_S / 4);
 		ask(r);
 	}
 	return take_result(req);
+}
+
+int gci_req_wait(gcoll_req **req)
+{
+	int rc = (*req)->over ? 0 : gci_req_may_wait((*req)->comm->engine);
+
+	return rc ? rc : wait_for(req);
+}
+
+int gci_req_run(gcoll_req **req)
+{
+	int rc = gci_req_may_wait((*req)->comm->engine);
+
+	if (rc) {
+		gci_req_drop(*req);
+		return rc;
+	}
+	(*req)->blocking = 1;
+	rc = gci_req_launch(req);
+	return rc ? rc : wait_for(req);
 }
 
 int gcoll_wait(gcoll_req **req)

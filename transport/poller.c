@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "transport/poller.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/timerfd.h>
@@ -78,7 +80,16 @@ void gci_poller_wake_by(struct gci_poller *p, uint64_t at_ms)
 	if (!at_ms || (p->alarm_ms && p->alarm_ms <= at_ms))
 		return;
 	p->alarm_ms = at_ms;
+	p->span_ns = UINT64_MAX;
 	timerfd_settime(p->alarm.fd, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+void gci_poller_wake_in(struct gci_poller *p, uint64_t ns)
+{
+	if (p->alarm_ms && p->span_ns <= ns)
+		return;
+	gci_poller_wake_by(p, (gci_now_ns() + ns + GCI_NS_PER_MS - 1) / GCI_NS_PER_MS);
+	p->span_ns = ns;
 }
 
 static int told(uint32_t events)

@@ -31,6 +31,7 @@ struct gci_poller {
 	int fd; /* poll(2) finds it readable when there is something to do; -1: not open */
 	struct gci_watched alarm;
 	uint64_t alarm_ms; /* when it rings, of CLOCK_MONOTONIC; 0: it is not wound */
+	uint64_t span_ns;  /* it rings no later than this from now, if it is wound */
 	struct epoll_event batch[GCI_POLLER_BATCH];
 	int nbatch; /* being told */
 };
@@ -45,6 +46,9 @@ int gci_poller_watch(struct gci_poller *p, struct gci_watched *w, int events);
 
 /* A wait will end then at the latest. It may end before. */
 void gci_poller_wake_by(struct gci_poller *p, uint64_t at_ms);
+
+/* The same, so long from now, without a look at the clock where the alarm rings soon enough. */
+void gci_poller_wake_in(struct gci_poller *p, uint64_t ns);
 
 /* Tells what is ready; if `block`, waits until something is. */
 void gci_poller_wait(struct gci_poller *p, int block);

@@ -105,8 +105,7 @@ void gci_tcp_wait(struct gci_tcp *t, uint64_t timeout_ns)
 	if (run_own(t) || more_to_do(t))
 		timeout_ns = 0;
 	if (timeout_ns && timeout_ns != GCI_NEVER)
-		gci_poller_wake_by(&t->poller,
-			(gci_now_ns() + timeout_ns + GCI_NS_PER_MS - 1) / GCI_NS_PER_MS);
+		gci_poller_wake_in(&t->poller, timeout_ns);
 	gci_tcp_look(t, timeout_ns > 0);
 }
 

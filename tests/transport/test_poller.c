@@ -122,6 +122,27 @@ static void the_alarm_rings_by_the_earliest_time(void **state)
 	gci_poller_wait(&p, 0);
 }
 
+/* An alarm that is wound for a shorter time is early enough; what it was wound for does not count
+ * when it is wound anew. */
+static void the_alarm_rings_within_the_shortest_time(void **state)
+{
+	uint64_t ms, now = gci_now_ns() / GCI_NS_PER_MS;
+
+	(void)state;
+	gci_poller_wake_in(&p, 20 * GCI_NS_PER_MS);
+	ms = p.alarm_ms;
+	assert_true(ms >= now + 20 && ms <= gci_now_ns() / GCI_NS_PER_MS + 21);
+	gci_poller_wake_in(&p, 100 * GCI_NS_PER_S);
+	assert_int_equal(p.alarm_ms, ms);
+	gci_poller_wake_in(&p, GCI_NS_PER_MS);
+	assert_true(p.alarm_ms < ms);
+	gci_poller_wait(&p, 1);
+	assert_int_equal(p.alarm_ms, 0);
+	gci_poller_wake_by(&p, now + 100000);
+	gci_poller_wake_in(&p, 20 * GCI_NS_PER_MS);
+	assert_true(p.alarm_ms < now + 100000);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -131,6 +152,7 @@ int main(void)
 		T(what_is_taken_away_is_not_told),
 		T(what_cannot_be_watched),
 		T(the_alarm_rings_by_the_earliest_time),
+		T(the_alarm_rings_within_the_shortest_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
