@@ -9,6 +9,10 @@
 #include <linux/io_uring.h>
 #include <linux/sockios.h>
 #include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/bio.h>
+#include <openssl/crypto.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -26,6 +30,35 @@ static int try_uring(void)
 		return errno;
 	close((int)fd);
 	return 0;
+}
+
+/* A kernel that has it wants a connection. */
+static int try_tls(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), error = 0;
+
+	if (fd < 0)
+		return errno;
+	if (setsockopt(fd, IPPROTO_TCP, TCP_ULP, "tls", sizeof("tls")) && errno != ENOTCONN)
+		error = errno;
+	close(fd);
+	return error;
+}
+
+/* Its headers do not tell, and `openssl list -disabled` tells of the tool. A library that can hand
+ * its keys to the kernel keeps this mark; TLS 1.3 it leaves to it when receiving since 3.2. */
+static int ask_openssl(void)
+{
+	const int control_message = 74, mark = 0x1000; /* bio.h: BIO_CTRL_SET_KTLS_SEND_CTRL_MSG */
+	BIO *b = BIO_new(BIO_s_socket());
+	int can;
+
+	if (!b)
+		return 0;
+	BIO_ctrl(b, control_message, 0, NULL);
+	can = BIO_test_flags(b, mark) != 0;
+	BIO_free(b);
+	return can ? 1 + (OpenSSL_version_num() >= 0x30200000) : 0;
 }
 
 static void ask_clock(struct gct_facts *f)
@@ -91,6 +124,8 @@ static void ask_lab(struct gct_facts *f)
 void gct_facts_ask(struct gct_facts *f)
 {
 	f->uring = try_uring();
+	f->tls_kernel = try_tls();
+	f->tls_openssl = ask_openssl();
 	ask_clock(f);
 	ask_nics(f);
 	ask_qdiscs(f);

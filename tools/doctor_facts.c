@@ -328,7 +328,7 @@ static void keep_physical(struct gct_facts *f)
 void gct_facts_read(struct gct_facts *f, const char *root)
 {
 	memset(f, 0, sizeof(*f));
-	f->uring = f->synced = f->lab = -1;
+	f->uring = f->tls_kernel = f->synced = f->lab = -1;
 	read_line(root, "/proc/sys/kernel/hostname", f->host, sizeof(f->host));
 	read_line(root, "/proc/sys/kernel/osrelease", f->kernel, sizeof(f->kernel));
 	read_line(root, "/sys/devices/system/clocksource/clocksource0/current_clocksource",

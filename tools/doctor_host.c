@@ -135,6 +135,22 @@ static void check_tls(const struct gct_facts *f, struct gct_report *r)
 		"networks you trust: gridcoll-run --security auth");
 }
 
+/* For whoever wonders: it is not used, whatever there is. */
+static void check_kernel_tls(const struct gct_facts *f, struct gct_report *r)
+{
+	static const char *const openssl[] = {
+		"has none", "has it for sending only", "has it both ways"};
+	struct gct_finding *g = gct_finding(
+		r, f->tls_kernel < 0 ? GCT_NOT_KNOWN : GCT_FINE, "kernel_tls", "TLS in the kernel");
+
+	if (f->tls_kernel < 0)
+		return;
+	gct_say(r, &g->is, "not used; the kernel %s, OpenSSL %s",
+		f->tls_kernel ? "has none" : "has it", openssl[f->tls_openssl]);
+	gct_say(r, &g->why,
+		"OpenSSL 3.0, which Debian 12 has, decrypts TLS 1.3 in user space in any case");
+}
+
 /* ---- io_uring and BPF */
 
 static const char *uring_cause(const struct gct_facts *f)
@@ -258,6 +274,7 @@ void gct_check_host(const struct gct_facts *f, const struct gct_needs *n, struct
 	check_sync(f, r);
 	check_governor(f, r);
 	check_tls(f, r);
+	check_kernel_tls(f, r);
 	check_uring(f, r);
 	check_bpf(f, r);
 	check_modules(f, r);

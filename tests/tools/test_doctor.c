@@ -4,6 +4,7 @@
 #include "tests/tools/doctor_facts.h"
 #include "tests/tools/doctor_faults.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -277,6 +278,37 @@ static void out_of_memory(void **state)
 	gct_needs_free(&n);
 }
 
+/* No reason to change anything, whatever there is; unknown where nobody has tried. */
+static void kernel_tls(void **state)
+{
+	static const struct {
+		int kernel, openssl;
+		const char *is;
+	} all[] = {{0, 2, "not used; the kernel has it, OpenSSL has it both ways"},
+		{0, 1, "not used; the kernel has it, OpenSSL has it for sending only"},
+		{ENOENT, 0, "not used; the kernel has none, OpenSSL has none"}, {-1, 0, NULL}};
+	const struct gct_finding *g;
+	struct gct_report r;
+	struct gct_facts f;
+	struct gct_needs n;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		good_facts(&f);
+		f.tls_kernel = all[i].kernel;
+		f.tls_openssl = all[i].openssl;
+		grid_needs(&n, FAT_GRID, "k1");
+		check(&r, &f, &n);
+		g = find(&r, "kernel_tls");
+		assert_int_equal(g->level, all[i].is ? GCT_FINE : GCT_NOT_KNOWN);
+		assert_text(g->id, g->is, all[i].is);
+		assert_null(g->should);
+		gct_report_free(&r);
+		gct_needs_free(&n);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -287,6 +319,7 @@ int main(void)
 		cmocka_unit_test(needs_of_a_host),
 		cmocka_unit_test(text_fits),
 		cmocka_unit_test(json_keys),
+		cmocka_unit_test(kernel_tls),
 		cmocka_unit_test(out_of_memory),
 	};
 

@@ -114,6 +114,7 @@ static void facts(void **state)
 	assert_string_equal(f.governor, "powersave");
 	assert_string_equal(f.clock, "tsc");
 	assert_int_equal(f.uring, -1);
+	assert_int_equal(f.tls_kernel, -1);
 }
 
 static void network_cards(void **state)
