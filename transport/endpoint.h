@@ -63,7 +63,7 @@ struct gci_ep_io {
 /* A number to be given back, and the allowance that it stands for. */
 struct gci_ep_back {
 	uint16_t id;
-	uint32_t nbytes;
+	uint64_t nbytes;
 };
 
 /* Padding to a peer, by stream. */

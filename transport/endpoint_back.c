@@ -134,7 +134,7 @@ int gci_ep_add_back(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m)
 	if (p->nbacks == p->backs_cap && double_backs(p))
 		return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for a message");
 	p->backs[(p->backs_at + p->nbacks++) & (p->backs_cap - 1)] =
-		(struct gci_ep_back){m->id, (uint32_t)cost_of(m)};
+		(struct gci_ep_back){m->id, cost_of(m)};
 	p->untold_nbytes += cost_of(m);
 	gci_ep_drop_credit(p, m);
 	hold(ep, p, m->nbytes);

@@ -83,6 +83,24 @@ static void asking_gives_the_allowance_back(void **state)
 	assert_int_equal(ep.in.n, 0);
 }
 
+/* What is owed for it is more than 32 bits hold. */
+static void a_long_message_unasked(void **state)
+{
+	const uint64_t nbytes = 5ull << 30;
+	struct gci_frame f = frame(1, nbytes, 0, 60), out = {0};
+	static uint8_t buf[60];
+	struct gci_tp_req r = request(1, buf, nbytes);
+
+	(void)state;
+	gci_ep_irecv(&ep, &r);
+	assert_true(ep.peers[1]->untold_nbytes > nbytes);
+	f.flags |= GCI_FRAME_EAGER;
+	assert_int_equal(feed(f), 0);
+	gci_ep_put_backs(ep.peers[1], &out);
+	assert_int_equal(out.nback, 1);
+	assert_int_equal(ep.peers[1]->untold_nbytes, 0);
+}
+
 static void bytes_that_come_twice(void **state)
 {
 	struct gci_tp_req r;
@@ -254,6 +272,7 @@ int main(void)
 		T(one_unasked_message_larger_than_memory),
 		T(many_unasked_empty_messages),
 		T(asking_gives_the_allowance_back),
+		T(a_long_message_unasked),
 		T(bytes_that_come_twice),
 		T(frames_that_overlap),
 		T(frames_in_any_order),
