@@ -48,6 +48,7 @@ struct gci_pair {
 	uint64_t free_ns;    /* its connections can take more from then on */
 	uint64_t eager_left; /* allowance */
 	uint64_t sent;       /* bytes, ever */
+	uint64_t queued;     /* bytes that may be sent and have not been */
 	uint64_t open_ns;    /* cold: when its connections are there */
 	uint64_t window;     /* cold: bytes that they send in a round trip */
 	uint64_t

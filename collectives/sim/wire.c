@@ -9,8 +9,9 @@
 
 #define PIECE_NBYTES   (64u << 10)  /* by which connections of one NIC take turns */
 #define LEAST_NBYTES   (8u << 10)   /* no smaller pieces */
-#define ALONE_NBYTES   (256u << 10) /* while there is only one */
+#define ALONE_NBYTES   (256u << 10) /* while there is only one, and its process offers no other */
 #define MOST_PIECES    32           /* of a message */
+#define FRAME_NBYTES   (256u << 10) /* by which messages are dealt to a pair's connections */
 #define KERNEL_NBYTES  (256u << 10) /* that a connection takes from its process ahead of the NIC */
 #define MESSAGE_NBYTES 64           /* what a message counts besides its bytes */
 #define SMALL_NBYTES   1024         /* allowance is not counted for these */
@@ -66,6 +67,7 @@ static void queue(struct gci_sim *m, struct gci_pair *p, struct gci_sim_message 
 	struct gci_sim_rank *r = &m->ranks[p->src];
 
 	msg->queued = 1;
+	p->queued += msg->unsent;
 	if (p->tail)
 		p->tail->next = msg;
 	else
@@ -216,6 +218,14 @@ static int takes_turns(const struct gci_sim *m)
 	return m->net->host == GCI_HOST_FAIR;
 }
 
+/* How many of the pair's connections have something to send: a short message goes by one. */
+static uint64_t busy_streams(const struct gci_pair *p)
+{
+	uint64_t n = p->queued / FRAME_NBYTES + (p->queued % FRAME_NBYTES != 0);
+
+	return n < 1 ? 1 : n < (uint64_t)p->weight ? n : (uint64_t)p->weight;
+}
+
 /* Connections take turns packet by packet. Four pieces to a message come close to that, and many
  * pieces take long to simulate. */
 static uint64_t piece_of(const struct gci_sim *m, const struct gci_pair *p)
@@ -229,9 +239,9 @@ static uint64_t piece_of(const struct gci_sim *m, const struct gci_pair *p)
 		part = gci_sim_later(PIECE_NBYTES, p->head->nbytes / MOST_PIECES);
 	if (part < LEAST_NBYTES)
 		part = LEAST_NBYTES;
-	if (r->ring == r->ring_last && part < ALONE_NBYTES)
+	if (r->ring == r->ring_last && r->cpu_ns <= m->now && part < ALONE_NBYTES)
 		part = ALONE_NBYTES;
-	return part * (uint64_t)p->weight;
+	return part * busy_streams(p);
 }
 
 /* A piece of the pair's first message goes out now. */
@@ -256,6 +266,7 @@ static void send_piece(struct gci_sim *m, struct gci_pair *p, uint64_t most)
 		r->rx_ns = gci_sim_later(r->rx_ns, r->tx_ns);
 	use_window(m, p, n);
 	p->sent += n;
+	p->queued -= n;
 	r->tx_nbytes += n;
 	m->ranks[p->dst].rx_nbytes += n;
 	msg->unsent -= n;
