@@ -79,6 +79,18 @@ static void count_untuned(
 	u->near += slower <= 0.05;
 }
 
+/* What a job without a table does, where it is not the best. */
+static void print_usual(const struct gct_tune_line *l)
+{
+	char usual[GCI_CANDIDATE_NBYTES];
+
+	if (!l->best_ns || !l->usual_ns || gci_candidate_same(&l->best, &l->usual))
+		return;
+	gci_candidate_print(&l->usual, usual);
+	printf("    untuned: %s, %.1f%% slower\n", usual,
+		100 * ((double)l->usual_ns / (double)l->best_ns - 1));
+}
+
 void gct_tune_print_line(struct gct_tune *t, const struct gct_tune_line *l)
 {
 	char name[64], best[GCI_CANDIDATE_NBYTES], ns[3][16], ratio[16] = "-";
@@ -90,6 +102,7 @@ void gct_tune_print_line(struct gct_tune *t, const struct gct_tune_line *l)
 		snprintf(ratio, sizeof(ratio), "%.2f", (double)is / (double)limit);
 	printf("%-26s %-32s %9s %9s %9s %6s\n", name, best, time_text(t, l->predicted_ns, ns[0]),
 		time_text(t, l->best_ns, ns[1]), time_text(t, l->usual_ns, ns[2]), ratio);
+	print_usual(l);
 	fflush(stdout);
 	count_untuned(&t->untuned, l, name);
 }
