@@ -49,6 +49,11 @@ int gci_control_was_heard(const struct gci_control *ctl)
 	return ctl->io.heard;
 }
 
+int gci_control_survives(const struct gci_control *ctl)
+{
+	return ctl->survives;
+}
+
 /* Reads what has come; 1 something, 0 nothing now, -1 the launcher is gone. */
 static int receive(struct gci_control *ctl, int flags)
 {

@@ -37,6 +37,9 @@ int gci_control_join(struct gci_control *ctl, const struct gci_ctl_hello *hello,
 	void (*wake)(void *user), int (*called)(void *user, struct gci_ctl_call *m), void *user,
 	struct gci_ctl_message *start, struct gci_error *e);
 
+/* Whether the job goes on after failures, if its ranks want to. After gci_control_join. */
+int gci_control_survives(const struct gci_control *ctl);
+
 /* Tells of traffic. While the launcher does not read what was told before, it is dropped. */
 void gci_control_report(struct gci_control *ctl, const struct gci_ctl_report *m);
 void gci_control_flows(struct gci_control *ctl, const struct gci_ctl_flows *m);

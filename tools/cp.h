@@ -67,41 +67,92 @@ void gct_cp_source_init(
 int gct_cp_source_read(struct gct_cp_source *s, char *buf, size_t n, struct gci_error *e);
 void gct_cp_source_close(struct gct_cp_source *s);
 
+/* Goes on at this place of the stream, whatever was read before. */
+int gct_cp_source_seek(struct gct_cp_source *s, uint64_t at, struct gci_error *e);
+
+/* A place in the stream. */
+struct gct_cp_point {
+	uint32_t file;
+	uint64_t offset; /* in it, trailer included; 0: at its beginning */
+	uint32_t crc;    /* of the contents before that */
+};
+
+/* How far into the stream that is. */
+uint64_t gct_cp_stream_at(const struct gct_cp_manifest *m, uint32_t file, uint64_t offset);
+/* The other way round, but for the checksum. */
+void gct_cp_point_of(const struct gct_cp_manifest *m, uint64_t at, struct gct_cp_point *p);
+
 /* The stream's end at a receiver: writes each file under a temporary name in its directory, skips
  * blocks of zeros (the copy of a sparse file is sparse), and renames it when its checksum agrees.
  * What is not whole is removed. */
+#define GCT_CP_SYNC 1u /* to the disk before a file gets its name */
+#define GCT_CP_KEEP 2u /* what is not whole is not removed, and found again by its name */
+
 struct gct_cp_sink {
 	const struct gct_cp_manifest *manifest;
 	const char *dest;   /* a directory, or the only file's name */
 	int into_directory; /* which of them */
-	int sync;           /* to the disk before the file gets its name */
+	int sync, keep;     /* see above */
 	uint32_t file;
 	uint64_t offset;
 	int fd;
 	uint32_t crc, want;
 	char *path;      /* of the file in hand */
-	char *temporary; /* one name for all files, one after the other: never changes */
+	char *temporary; /* one for all files, one after the other; with `keep` of the file in hand
+			  */
 	uint64_t nfiles_done;
 };
 
 /* `dest` must live as long as the sink. */
 int gct_cp_sink_init(struct gct_cp_sink *s, const struct gct_cp_manifest *m, const char *dest,
-	int into_directory, int sync, struct gci_error *e);
+	int into_directory, unsigned how, struct gci_error *e);
 
 /* Makes the first temporary file: a destination that cannot be written is found before anything
  * is sent. */
 int gct_cp_sink_start(struct gct_cp_sink *s, struct gci_error *e);
 int gct_cp_sink_write(struct gct_cp_sink *s, const char *data, size_t n, struct gci_error *e);
 
+/* Before start: goes on from there, of a file that is there in part; see cp_resume.c. */
+int gct_cp_sink_resume(struct gct_cp_sink *s, const struct gct_cp_point *p, struct gci_error *e);
+
+/* How far into the stream it has written. */
+uint64_t gct_cp_sink_at(const struct gct_cp_sink *s);
+
+/* A file's name here, and the one it is kept under until it is whole. To be freed; NULL: out of
+ * memory. */
+char *gct_cp_sink_path(const struct gct_cp_sink *s, uint32_t file);
+char *gct_cp_sink_part(const struct gct_cp_sink *s, uint32_t file);
+
 /* At the stream's end: an error if it came too early. */
 int gct_cp_sink_finish(struct gct_cp_sink *s, struct gci_error *e);
 
-/* Removes what is incomplete. */
+/* Removes what is incomplete, or keeps it. */
 void gct_cp_sink_close(struct gct_cp_sink *s);
 
 /* SIGINT, SIGTERM and SIGHUP end the process, as ever, but not without removing the temporary
  * file. One sink per process. */
 void gct_cp_sink_guard(const struct gct_cp_sink *s);
+
+/* What is there of an earlier copy, in blocks of GCT_CP_BLOCK_NBYTES of each file (its last one may
+ * be shorter), file after file. A receiver counts what looks like them, rank 0 tells the checksums
+ * of so many, and the receiver compares: what agrees, up to the first block that does not, need not
+ * come again. */
+#define GCT_CP_BLOCK_NBYTES (4u << 20)
+#define GCT_CP_MAX_BLOCKS   (1u << 24) /* 64 TiB */
+
+uint64_t gct_cp_nblocks(const struct gct_cp_manifest *m);
+
+/* Blocks that may be there: of files with the right size and time, then of one that was kept. */
+uint64_t gct_cp_claim(const struct gct_cp_sink *s);
+
+/* The first n blocks' checksums, at rank 0. */
+int gct_cp_sum_blocks(const struct gct_cp_manifest *m, char *const *paths, uint32_t *crcs,
+	uint64_t n, struct gci_error *e);
+
+/* How far the receiver has the stream, by n checksums. What cannot be read is not there.
+ * GCOLL_ERR_NOMEM. */
+int gct_cp_verify(
+	const struct gct_cp_sink *s, const uint32_t *crcs, uint64_t n, struct gct_cp_point *p);
 
 /* One rank's part in moving the stream, in bounded memory. */
 struct gct_cp_move {
@@ -109,13 +160,15 @@ struct gct_cp_move {
 	struct gct_cp_source *source; /* on rank 0, else NULL */
 	struct gct_cp_sink *sink;     /* NULL: this rank keeps no copy */
 	uint64_t nbytes;
+	const uint64_t *at; /* [rank]: how far each has the stream; UINT64_MAX: it takes no part */
 	/* Called often, on every rank, with what all ranks have written by now. */
 	void (*progress)(void *user, uint64_t nbytes);
 	void *user;
 	char *chunk[GCT_CP_CHUNKS];
 };
 
-/* Ends when all ranks have written all. */
+/* Ends when all ranks have written all. After a failure it may be called again on another
+ * communicator: rank 0 is the source, and `at` tells where each one is. */
 int gct_cp_move(struct gct_cp_move *m, struct gci_error *e);
 
 /* After gcoll_finalize: until then the transport may look at what was under way. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The stream in chunks: each a bcast, several under way. Files are read and written by a thread,
- * for disks may be slow and others wait for what this rank passes on.
+ * The stream in chunks: each a bcast to those that need it, several under way. Files are read and
+ * written by a thread, for disks may be slow and others wait for what this rank passes on.
  *
  * A barrier follows each chunk: a rank enters it when the chunk is written. When it ends, all ranks
  * have the chunk; that is what the progress bar shows, and no rank runs far ahead of the slowest.
@@ -21,9 +21,11 @@ struct mover {
 	struct gct_cp_move *m;
 	int is_source;
 	gcoll_req *bcast[CHUNKS], *barrier[CHUNKS];
-	uint64_t nchunks;
+	uint64_t first, nchunks; /* those before `first` all have */
+	int *dests;
 	uint64_t posted, ended;   /* bcasts */
 	uint64_t entered, agreed; /* barriers */
+	uint64_t at;              /* how far this rank had the stream in the beginning */
 	uint64_t filed;           /* chunks that the thread has read or written, as last seen */
 
 	pthread_t thread;
@@ -46,12 +48,16 @@ static size_t chunk_nbytes(const struct mover *v, uint64_t i)
 static void handle_chunk(struct mover *v, uint64_t i, struct gci_error *e)
 {
 	char *chunk = v->m->chunk[i % CHUNKS];
+	uint64_t begin = i * GCT_CP_CHUNK_NBYTES, at;
 	size_t n = chunk_nbytes(v, i);
 
 	if (v->is_source && gct_cp_source_read(v->m->source, chunk, n, e))
 		return;
-	if (v->m->sink)
-		gct_cp_sink_write(v->m->sink, chunk, n, e);
+	if (!v->m->sink)
+		return;
+	at = v->at > begin ? v->at - begin : 0; /* so much of it is here already */
+	if (at < n)
+		gct_cp_sink_write(v->m->sink, chunk + at, n - (size_t)at, e);
 }
 
 static void *handle_chunks(void *arg)
@@ -108,6 +114,23 @@ static int operation_error(struct gci_error *e, int rc)
 	return rc ? gci_error_set(e, rc, "%s", gcoll_last_error()) : 0;
 }
 
+/* Chunk i goes to those that have not all of it. */
+static int post_chunk(struct mover *v, uint64_t i)
+{
+	gcoll_comm *comm = v->m->comm;
+	char *chunk = v->m->chunk[i % CHUNKS];
+	gcoll_req **req = &v->bcast[i % CHUNKS];
+	uint64_t end = i * GCT_CP_CHUNK_NBYTES + chunk_nbytes(v, i);
+	int n = 0, r, size = gcoll_size(comm);
+
+	for (r = 1; r < size; r++)
+		if (v->m->at[r] < end)
+			v->dests[n++] = r;
+	if (n == size - 1)
+		return gcoll_ibcast(chunk, chunk_nbytes(v, i), GCOLL_BYTE, 0, comm, req);
+	return gcoll_imulticast(chunk, chunk_nbytes(v, i), GCOLL_BYTE, 0, v->dests, n, comm, req);
+}
+
 /* Starts the next operation, if its time has come. The order is the same on every rank: as many
  * bcasts as there is memory for, then a barrier before each that takes another's memory. Returns
  * whether it did. */
@@ -121,8 +144,7 @@ static int post(struct mover *v, struct gci_error *e)
 	if (i < v->nchunks && i < v->entered + CHUNKS) {
 		if (v->is_source && v->filed <= i)
 			return 0;
-		operation_error(e, gcoll_ibcast(v->m->chunk[i % CHUNKS], chunk_nbytes(v, i),
-					   GCOLL_BYTE, 0, comm, &v->bcast[i % CHUNKS]));
+		operation_error(e, post_chunk(v, i));
 		v->posted++;
 		return 1;
 	}
@@ -183,22 +205,49 @@ static void move(struct mover *v, struct gci_error *e)
 
 static int allocate(struct mover *v, struct gci_error *e)
 {
-	uint64_t i;
+	uint64_t i, n = v->nchunks - v->first < CHUNKS ? v->nchunks - v->first : CHUNKS;
 
-	for (i = 0; i < CHUNKS && i < v->nchunks; i++) {
-		v->m->chunk[i] = gci_calloc(chunk_nbytes(v, i), 1);
-		if (!v->m->chunk[i])
-			return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	v->dests = gci_calloc((size_t)gcoll_size(v->m->comm), sizeof(*v->dests));
+	for (i = v->first; i < v->first + n && v->dests; i++) {
+		char **chunk = &v->m->chunk[i % CHUNKS];
+
+		if (!*chunk) /* the last one is shorter, but may have been another's before */
+			*chunk = gci_calloc(chunk_nbytes(v, v->first), 1);
+		if (!*chunk)
+			break;
 	}
-	return 0;
+	if (v->dests && i == v->first + n)
+		return 0;
+	gci_free(v->dests);
+	return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+}
+
+/* The chunk that somebody needs first. */
+static uint64_t find_first(const struct gct_cp_move *m)
+{
+	uint64_t least = UINT64_MAX;
+	int r;
+
+	for (r = 0; r < gcoll_size(m->comm); r++)
+		least = m->at[r] < least ? m->at[r] : least;
+	if (least == UINT64_MAX) /* a rank alone, which only reads */
+		return 0;
+	return least < m->nbytes ? least / GCT_CP_CHUNK_NBYTES
+				 : (m->nbytes + GCT_CP_CHUNK_NBYTES - 1) / GCT_CP_CHUNK_NBYTES;
 }
 
 int gct_cp_move(struct gct_cp_move *m, struct gci_error *e)
 {
 	struct mover v = {.m = m,
 		.is_source = m->source != NULL,
+		.at = m->at[gcoll_rank(m->comm)],
+		.first = find_first(m),
 		.nchunks = (m->nbytes + GCT_CP_CHUNK_NBYTES - 1) / GCT_CP_CHUNK_NBYTES};
 
+	v.posted = v.ended = v.entered = v.agreed = v.filed = v.may = v.done = v.first;
+	if (v.is_source && v.first < v.nchunks &&
+		gct_cp_source_seek(m->source, v.first * GCT_CP_CHUNK_NBYTES, e))
+		return e->status;
 	if (allocate(&v, e))
 		return e->status;
 	pthread_mutex_init(&v.lock, NULL);
@@ -212,6 +261,7 @@ int gct_cp_move(struct gct_cp_move *m, struct gci_error *e)
 	}
 	pthread_cond_destroy(&v.changed);
 	pthread_mutex_destroy(&v.lock);
+	gci_free(v.dests);
 	return e->status;
 }
 

@@ -58,7 +58,7 @@ static int copy(struct set *s, size_t piece, uint64_t flip, struct gci_error *e)
 
 	snprintf(dest, sizeof(dest), "%s", in_scratch("out"));
 	gct_cp_source_init(&in, &s->m, s->paths);
-	rc = gct_cp_sink_init(&out, &s->m, dest, 1, 1, e);
+	rc = gct_cp_sink_init(&out, &s->m, dest, 1, GCT_CP_SYNC, e);
 	if (!rc)
 		rc = gct_cp_sink_start(&out, e);
 	while (!rc && at < s->m.stream_nbytes) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The two ends of the stream. */
+ * The stream's end at a receiver: files are written. */
 #include "base/crc32c.h"
 #include "base/mem.h"
+#include "base/prng.h"
 #include "tools/cp.h"
 
 #include <errno.h>
@@ -22,138 +23,6 @@ static int io_error(struct gci_error *e, const char *what, const char *path)
 	return gci_error_set(e, GCOLL_ERR_IO, "cannot %s %s: %s", what, path, strerror(errno));
 }
 
-/* ---- source */
-
-void gct_cp_source_init(
-	struct gct_cp_source *s, const struct gct_cp_manifest *m, char *const *paths)
-{
-	*s = (struct gct_cp_source){.manifest = m, .paths = paths, .fd = -1};
-}
-
-void gct_cp_source_close(struct gct_cp_source *s)
-{
-	if (s->fd >= 0)
-		close(s->fd);
-	s->fd = -1;
-}
-
-static int changed(const struct gct_cp_source *s, struct gci_error *e)
-{
-	return gci_error_set(
-		e, GCOLL_ERR_IO, "%s changed while it was being read", s->paths[s->file]);
-}
-
-/* Is the open file still what the manifest says? A writer moves the time of modification even
- * when the size stays. */
-static int compare(const struct gct_cp_source *s, struct gci_error *e)
-{
-	const struct gct_cp_file *f = &s->manifest->files[s->file];
-	struct stat st;
-
-	if (fstat(s->fd, &st))
-		return io_error(e, "read", s->paths[s->file]);
-	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != f->size ||
-		st.st_mtim.tv_sec != f->mtime_s || (uint32_t)st.st_mtim.tv_nsec != f->mtime_ns)
-		return changed(s, e);
-	return 0;
-}
-
-static int source_open(struct gct_cp_source *s, struct gci_error *e)
-{
-	/* Not to wait for a FIFO that took the file's place. */
-	s->fd = open(s->paths[s->file], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (s->fd < 0)
-		return io_error(e, "read", s->paths[s->file]);
-	if (compare(s, e))
-		return e->status;
-	posix_fadvise(s->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-	s->crc = 0;
-	s->stretch_end = 0;
-	return 0;
-}
-
-/* Holes need no reading, which would fill the page cache with their zeros. */
-static void find_stretch(struct gct_cp_source *s)
-{
-	uint64_t size = s->manifest->files[s->file].size;
-	off_t at = (off_t)s->offset, end = lseek(s->fd, at, SEEK_DATA);
-
-	s->in_hole = end < 0 ? errno == ENXIO : end > at;
-	if (!s->in_hole && end >= 0)
-		end = lseek(s->fd, at, SEEK_HOLE);
-	s->stretch_end = end > at && (uint64_t)end < size ? (uint64_t)end : size;
-}
-
-/* Contents of the file in hand, as many of n bytes as it has left. */
-static int source_contents(struct gct_cp_source *s, char *buf, size_t *n, struct gci_error *e)
-{
-	ssize_t got;
-
-	if (s->offset >= s->stretch_end)
-		find_stretch(s);
-	if (*n > s->stretch_end - s->offset)
-		*n = (size_t)(s->stretch_end - s->offset);
-	if (s->in_hole) {
-		memset(buf, 0, *n);
-		got = (ssize_t)*n;
-	} else {
-		do {
-			got = pread(s->fd, buf, *n, (off_t)s->offset);
-		} while (got < 0 && errno == EINTR);
-	}
-	if (got < 0)
-		return io_error(e, "read", s->paths[s->file]);
-	if (!got)
-		return changed(s, e);
-	*n = (size_t)got;
-	s->crc = gci_crc32c(s->crc, buf, *n);
-	return compare(s, e); /* now, and not only after the last byte */
-}
-
-/* Bytes of the trailer, and on to the next file after its last. */
-static int source_trailer(struct gct_cp_source *s, char *buf, size_t *n, struct gci_error *e)
-{
-	uint64_t at = s->offset - s->manifest->files[s->file].size;
-	uint8_t trailer[GCT_CP_TRAILER];
-
-	if (!at && compare(s, e))
-		return e->status;
-	/* Files of /proc have contents, and the size 0. */
-	if (!at && pread(s->fd, trailer, 1, (off_t)s->offset) > 0)
-		return gci_error_set(
-			e, GCOLL_ERR_IO, "%s holds more than its size says", s->paths[s->file]);
-	gci_store_u32(trailer, s->crc);
-	if (*n > GCT_CP_TRAILER - at)
-		*n = (size_t)(GCT_CP_TRAILER - at);
-	memcpy(buf, trailer + at, *n);
-	return 0;
-}
-
-int gct_cp_source_read(struct gct_cp_source *s, char *buf, size_t n, struct gci_error *e)
-{
-	while (n) {
-		size_t some = n;
-		const struct gct_cp_file *f = &s->manifest->files[s->file];
-
-		if (s->fd < 0 && source_open(s, e))
-			return e->status;
-		if (s->offset < f->size ? source_contents(s, buf, &some, e)
-					: source_trailer(s, buf, &some, e))
-			return e->status;
-		buf += some;
-		n -= some;
-		s->offset += some;
-		if (s->offset == f->size + GCT_CP_TRAILER) {
-			gct_cp_source_close(s);
-			s->file++;
-			s->offset = 0;
-		}
-	}
-	return 0;
-}
-
-/* ---- sink */
-
 /* Bytes of the path up to its last name. */
 static int directory_length(const char *path)
 {
@@ -163,15 +32,18 @@ static int directory_length(const char *path)
 }
 
 int gct_cp_sink_init(struct gct_cp_sink *s, const struct gct_cp_manifest *m, const char *dest,
-	int into_directory, int sync, struct gci_error *e)
+	int into_directory, unsigned how, struct gci_error *e)
 {
 	uint64_t random;
 
 	*s = (struct gct_cp_sink){.manifest = m,
 		.dest = dest,
 		.into_directory = into_directory,
-		.sync = sync,
+		.sync = how & GCT_CP_SYNC,
+		.keep = how & GCT_CP_KEEP,
 		.fd = -1};
+	if (s->keep)
+		return 0; /* each file has a name of its own */
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 		return gci_error_errno(e, "getrandom");
 	s->temporary = gci_asprintf("%.*s%s.gridcoll-%016" PRIx64,
@@ -180,11 +52,23 @@ int gct_cp_sink_init(struct gct_cp_sink *s, const struct gct_cp_manifest *m, con
 	return s->temporary ? 0 : gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 }
 
+/* What has come of the file in hand, for another time. */
+static void keep(struct gct_cp_sink *s)
+{
+	const struct gct_cp_file *f = &s->manifest->files[s->file];
+
+	if (!s->offset || ftruncate(s->fd, (off_t)(s->offset < f->size ? s->offset : f->size)))
+		unlink(s->temporary);
+}
+
 void gct_cp_sink_close(struct gct_cp_sink *s)
 {
 	if (s->fd >= 0) {
+		if (s->keep)
+			keep(s);
+		else
+			unlink(s->temporary);
 		close(s->fd);
-		unlink(s->temporary);
 	}
 	gci_free(s->path);
 	gci_free(s->temporary);
@@ -210,6 +94,8 @@ void gct_cp_sink_guard(const struct gct_cp_sink *s)
 	struct sigaction ours = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND}, was;
 	size_t i;
 
+	if (s->keep)
+		return;
 	/* A longer path would not have been opened. */
 	snprintf(doomed, sizeof(doomed), "%s", s->temporary);
 	for (i = 0; i < sizeof(signals) / sizeof(*signals); i++)
@@ -228,26 +114,81 @@ static int check_target(const char *path, struct gci_error *e)
 		S_ISDIR(st.st_mode) ? "a directory" : "there and no regular file");
 }
 
-static int sink_open(struct gct_cp_sink *s, struct gci_error *e)
+/* One that another call has left. Nobody else may have a hand in it. */
+static int check_own(const struct gct_cp_sink *s, struct gci_error *e)
+{
+	struct stat st;
+
+	if (fstat(s->fd, &st))
+		return io_error(e, "write", s->temporary);
+	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1)
+		return gci_error_set(e, GCOLL_ERR_IO,
+			"cannot write %s: it is not a file of this user's alone", s->temporary);
+	return 0;
+}
+
+/* The file in hand, of which `have` bytes are there already. */
+static int sink_open(struct gct_cp_sink *s, uint64_t have, struct gci_error *e)
 {
 	const struct gct_cp_file *f = &s->manifest->files[s->file];
+	int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (s->keep ? 0 : O_EXCL);
 
-	s->crc = s->want = 0;
-	s->path = s->into_directory ? gci_asprintf("%s/%s", s->dest, f->name) : gci_strdup(s->dest);
-	if (!s->path)
+	s->path = gct_cp_sink_path(s, s->file);
+	if (s->keep) {
+		gci_free(s->temporary);
+		s->temporary = gct_cp_sink_part(s, s->file);
+	}
+	if (!s->path || !s->temporary)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	if (check_target(s->path, e))
 		return e->status;
-	s->fd = open(s->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	s->fd = open(s->temporary, flags, 0600);
 	if (s->fd < 0)
 		return io_error(e, "write", s->path);
-	/* The length now, so that zeros at the end need no writing. */
-	return ftruncate(s->fd, (off_t)f->size) ? io_error(e, "write", s->path) : 0;
+	if (s->keep && check_own(s, e)) {
+		close(s->fd);
+		s->fd = -1;
+		return e->status;
+	}
+	/* The length now, so that zeros at the end need no writing; and nothing else in between. */
+	return ftruncate(s->fd, (off_t)have) || ftruncate(s->fd, (off_t)f->size)
+		       ? io_error(e, "write", s->path)
+		       : 0;
+}
+
+char *gct_cp_sink_path(const struct gct_cp_sink *s, uint32_t file)
+{
+	return s->into_directory ? gci_asprintf("%s/%s", s->dest, s->manifest->files[file].name)
+				 : gci_strdup(s->dest);
+}
+
+char *gct_cp_sink_part(const struct gct_cp_sink *s, uint32_t file)
+{
+	const char *name = s->into_directory ? s->manifest->files[file].name
+					     : s->dest + directory_length(s->dest);
+
+	return gci_asprintf("%.*s%s.gridcoll-%016" PRIx64 ".part",
+		s->into_directory ? (int)strlen(s->dest) : directory_length(s->dest), s->dest,
+		s->into_directory ? "/" : "", gci_digest_bytes(0, name, strlen(name)));
+}
+
+uint64_t gct_cp_sink_at(const struct gct_cp_sink *s)
+{
+	return gct_cp_stream_at(s->manifest, s->file, s->offset);
+}
+
+int gct_cp_sink_resume(struct gct_cp_sink *s, const struct gct_cp_point *p, struct gci_error *e)
+{
+	s->file = p->file;
+	s->nfiles_done = p->file;
+	s->offset = p->offset;
+	s->crc = p->crc;
+	return p->offset && sink_open(s, p->offset, e) ? e->status : 0;
 }
 
 int gct_cp_sink_start(struct gct_cp_sink *s, struct gci_error *e)
 {
-	return s->manifest->nfiles && s->fd < 0 ? sink_open(s, e) : 0;
+	return s->file < s->manifest->nfiles && s->fd < 0 ? sink_open(s, 0, e) : 0;
 }
 
 static int is_zero(const char *data, size_t n)
@@ -311,6 +252,7 @@ static int complete(struct gct_cp_sink *s, struct gci_error *e)
 	s->nfiles_done++;
 	s->file++;
 	s->offset = 0;
+	s->crc = s->want = 0;
 	return 0;
 }
 
@@ -329,7 +271,7 @@ int gct_cp_sink_write(struct gct_cp_sink *s, const char *data, size_t n, struct 
 
 		if (s->file == s->manifest->nfiles)
 			return gci_error_set(e, GCOLL_ERR_PROTO, "more data than files");
-		if (s->fd < 0 && sink_open(s, e))
+		if (s->fd < 0 && sink_open(s, 0, e))
 			return e->status;
 		left = s->offset < f->size ? f->size - s->offset
 					   : f->size + GCT_CP_TRAILER - s->offset;
@@ -357,7 +299,8 @@ int gct_cp_sink_finish(struct gct_cp_sink *s, struct gci_error *e)
 	if (!s->sync)
 		return 0;
 	/* The names, too. */
-	dir = gci_strndup(s->temporary, (size_t)directory_length(s->temporary));
+	dir = s->into_directory ? gci_strdup(s->dest)
+				: gci_strndup(s->dest, (size_t)directory_length(s->dest));
 	if (!dir)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	fd = open(*dir ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

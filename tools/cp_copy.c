@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/cp_copy.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/units.h"
+#include "comm/comm.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define PROGRESS_EVERY (100 * GCI_NS_PER_MS)
+
+static int operation_error(struct gci_error *e, int rc)
+{
+	return rc ? gci_error_set(e, rc, "%s", gcoll_last_error()) : 0;
+}
+
+/* Everybody gets rank 0's list of files. */
+static int share_manifest(struct gct_cp_copy *c, struct gci_error *e)
+{
+	struct gci_buf buf = {0};
+	uint64_t len = 0;
+	int rank = gcoll_rank(c->comm);
+
+	if (!rank) {
+		gct_cp_manifest_encode(&c->manifest, &buf);
+		len = buf.len;
+		if (buf.failed || len > GCT_CP_MAX_MANIFEST)
+			gci_error_set(e, GCOLL_ERR_NOMEM, "too many files for one call");
+	}
+	if (!e->status)
+		operation_error(e, gcoll_bcast(&len, 1, GCOLL_UINT64, 0, c->comm));
+	if (!e->status && rank) {
+		if (len > GCT_CP_MAX_MANIFEST)
+			gci_error_set(e, GCOLL_ERR_PROTO, "the list of files is malformed");
+		else
+			buf.data = gci_calloc(len, 1);
+		if (!e->status && !buf.data)
+			gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	}
+	if (!e->status)
+		operation_error(e, gcoll_bcast(buf.data, len, GCOLL_BYTE, 0, c->comm));
+	if (!e->status && rank && c->phase == GCT_CP_LIST)
+		gct_cp_manifest_decode(&c->manifest, buf.data, len, e);
+	gci_buf_free(&buf);
+	return e->status;
+}
+
+static int is_directory(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+/* "a//" is called "a" in messages. */
+static void drop_slashes(char *path)
+{
+	size_t len = strlen(path);
+
+	while (len > 1 && path[len - 1] == '/')
+		path[--len] = '\0';
+}
+
+/* Where this rank's copies go; ready to be written to. */
+static int prepare_dest(struct gct_cp_copy *c, struct gci_error *e)
+{
+	int into = c->manifest.into_directory;
+
+	if (!c->writes)
+		return 0;
+	c->dest = gct_cp_expand(c->o->dest, c->was, gcoll_host(c->first, c->was), e);
+	if (!c->dest)
+		return e->status;
+	drop_slashes(c->dest);
+	if (into && gct_cp_make_directories(c->dest, e))
+		return e->status;
+	/* One file onto an existing directory goes into it, as with cp. */
+	into = into || is_directory(c->dest);
+	if (gct_cp_sink_init(&c->sink, &c->manifest, c->dest, into,
+		    (c->o->sync ? GCT_CP_SYNC : 0) | (c->o->resume ? GCT_CP_KEEP : 0), e))
+		return e->status;
+	gct_cp_sink_guard(&c->sink);
+	return c->o->resume ? 0 : gct_cp_sink_start(&c->sink, e);
+}
+
+/* What this rank has, by the checksums of rank 0's files. */
+static int compare(struct gct_cp_copy *c, const uint32_t *crcs, uint64_t n, struct gci_error *e)
+{
+	struct gct_cp_point p = {.file = 0};
+
+	if (gct_cp_verify(&c->sink, crcs, n, &p))
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	c->had_nbytes = gct_cp_stream_at(&c->manifest, p.file, p.offset);
+	if (gct_cp_sink_resume(&c->sink, &p, e))
+		return e->status;
+	return gct_cp_sink_start(&c->sink, e);
+}
+
+/* Rank 0 sums up as much as anybody may have. Done again, it is only for those who have not. */
+static int resume(struct gct_cp_copy *c, struct gci_error *e)
+{
+	uint64_t n = c->writes && c->phase == GCT_CP_RESUME ? gct_cp_claim(&c->sink) : 0;
+	uint32_t *crcs = NULL;
+
+	if (!c->o->resume)
+		return 0;
+	if (!c->begun_ns)
+		c->begun_ns = c->shown_ns = gci_now_ns();
+	if (operation_error(
+		    e, gcoll_allreduce(GCOLL_IN_PLACE, &n, 1, GCOLL_UINT64, GCOLL_MAX, c->comm)))
+		return e->status;
+	if (n > GCT_CP_MAX_BLOCKS || n > gct_cp_nblocks(&c->manifest))
+		return gci_error_set(e, GCOLL_ERR_PROTO, "somebody has more than there is");
+	crcs = gci_calloc(n + 1, sizeof(*crcs));
+	if (!crcs)
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	if (!gcoll_rank(c->comm))
+		gct_cp_sum_blocks(&c->manifest, c->o->sources, crcs, n, e);
+	if (!e->status)
+		operation_error(e, gcoll_bcast(crcs, n, GCOLL_UINT32, 0, c->comm));
+	if (!e->status && c->writes && c->phase == GCT_CP_RESUME)
+		compare(c, crcs, n, e);
+	gci_free(crcs);
+	return e->status;
+}
+
+static int scan(struct gct_cp_copy *c, struct gci_error *e)
+{
+	const struct gct_cp_options *o = c->o;
+	size_t len = strlen(o->dest);
+
+	if (gcoll_rank(c->comm))
+		return 0;
+	if (gct_cp_manifest_scan(&c->manifest, o->sources, o->nsources,
+		    o->nsources > 1 || o->dest[len - 1] == '/', e))
+		return e->status;
+	gct_cp_source_init(&c->source, &c->manifest, o->sources);
+	return 0;
+}
+
+/* No line of its own: the launcher wipes it from the terminal when there is something to say. */
+static void show_progress(void *user, uint64_t done)
+{
+	struct gct_cp_copy *c = user;
+	uint64_t now = gci_now_ns(), all = c->manifest.stream_nbytes;
+	char line[120];
+
+	if (!c->has_bar || now - c->shown_ns < PROGRESS_EVERY)
+		return;
+	c->shown_ns = now;
+	gct_cp_progress_line(line, sizeof(line), done, all, now - c->begun_ns);
+	fprintf(stderr, "%-78s\r", line);
+	fflush(stderr);
+}
+
+/* ---- the report */
+
+/* Who of the first world is not in this one, by name. */
+static void name_missing(const struct gct_cp_copy *c, const int *present, struct gci_buf *out)
+{
+	int n = gcoll_size(c->comm), i, r;
+
+	for (r = i = 0; r < gcoll_size(c->first); r++) {
+		if (i < n && present[i] == r) {
+			i++;
+			continue;
+		}
+		gci_buf_printf(out, "%srank %d on %s", out->len ? ", " : "left out: ", r,
+			gcoll_host(c->first, r));
+	}
+}
+
+static void report(const struct gct_cp_copy *c, const uint64_t sums[3], const int *present)
+{
+	uint64_t nfiles = c->manifest.nfiles, ns = gci_now_ns() - c->begun_ns;
+	uint64_t nbytes = c->manifest.stream_nbytes - nfiles * GCT_CP_TRAILER;
+	uint64_t had_each = sums[0] ? sums[2] / sums[0] : 0;
+	uint64_t moved = nbytes > had_each ? nbytes - had_each : 0;
+	char bytes[16], t[16], rate[16], had[16];
+	struct gci_buf missing = {0};
+
+	fprintf(stderr,
+		"copied %s in %" PRIu64 " file%s to %" PRIu64 " rank%s in %s, %s/s each: %" PRIu64
+		" cop%s verified\n",
+		gci_format_bytes(nbytes, bytes, sizeof(bytes)), nfiles, nfiles == 1 ? "" : "s",
+		sums[0], sums[0] == 1 ? "" : "s", gci_format_time(ns, t, sizeof(t)),
+		gci_format_bytes((uint64_t)((double)moved * 1e9 / (double)(ns ? ns : 1)), rate,
+			sizeof(rate)),
+		sums[1], sums[1] == 1 ? "y" : "ies");
+	if (sums[2])
+		fprintf(stderr, "%s of these copies were there already\n",
+			gci_format_bytes(sums[2], had, sizeof(had)));
+	name_missing(c, present, &missing);
+	if (missing.len)
+		fprintf(stderr, "%s\n", gci_buf_cstr(&missing));
+	gci_buf_free(&missing);
+}
+
+/* All have written all they were to write, and all know it: only now is it done. */
+static int agree(struct gct_cp_copy *c, struct gci_error *e)
+{
+	uint64_t sums[3] = {(uint64_t)c->writes, c->sink.nfiles_done, c->had_nbytes}, done;
+	int *present = gci_calloc((size_t)gcoll_size(c->comm), sizeof(*present));
+
+	if (!present)
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	operation_error(
+		e, gcoll_allreduce(GCOLL_IN_PLACE, sums, 3, GCOLL_UINT64, GCOLL_SUM, c->comm));
+	if (!e->status)
+		operation_error(e, gcoll_allgather(&c->was, present, 1, GCOLL_INT32, c->comm));
+	done = !e->status;
+	if (c->o->keep_going && (gcoll_comm_agree(c->comm, &done) || !done) && !e->status)
+		operation_error(e, GCOLL_ERR_PEER);
+	if (!e->status && !gcoll_rank(c->comm) && !c->o->quiet)
+		report(c, sums, present);
+	gci_free(present);
+	return e->status;
+}
+
+/* ---- the copy */
+
+/* How far everybody is. Of the first attempt that is known without asking, but for --resume. */
+static int share_places(struct gct_cp_copy *c, struct gci_error *e)
+{
+	uint64_t mine = c->writes ? gct_cp_sink_at(&c->sink) : UINT64_MAX;
+
+	gci_free(c->at);
+	c->at = gci_calloc((size_t)gcoll_size(c->comm), sizeof(*c->at));
+	if (!c->at)
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	return operation_error(e, gcoll_allgather(&mine, c->at, 1, GCOLL_UINT64, c->comm));
+}
+
+static int move(struct gct_cp_copy *c, struct gci_error *e)
+{
+	if (share_places(c, e))
+		return e->status;
+	c->move.comm = c->comm;
+	c->move.source = gcoll_rank(c->comm) ? NULL : &c->source;
+	c->move.sink = c->writes ? &c->sink : NULL;
+	c->move.nbytes = c->manifest.stream_nbytes;
+	c->move.at = c->at;
+	c->move.progress = show_progress;
+	c->move.user = c;
+	if (!c->begun_ns)
+		c->begun_ns = c->shown_ns = gci_now_ns(); /* a short transfer shows none */
+	if (gct_cp_move(&c->move, e))
+		return e->status;
+	return c->writes && gct_cp_sink_finish(&c->sink, e) ? e->status : 0;
+}
+
+/* Nobody's file is replaced before all can write theirs. */
+static int be_ready(struct gct_cp_copy *c, struct gci_error *e)
+{
+	return operation_error(e, gcoll_barrier(c->comm));
+}
+
+/* From `from` on, which is behind c->phase where others have yet to do what this rank has done. */
+static int copy_files(struct gct_cp_copy *c, enum gct_cp_phase from, struct gci_error *e)
+{
+	static int (*const steps[])(struct gct_cp_copy *, struct gci_error *) = {
+		share_manifest, prepare_dest, resume, be_ready, move, agree};
+	enum gct_cp_phase p;
+
+	for (p = from; p < sizeof(steps) / sizeof(*steps) && !e->status; p++) {
+		if (p == GCT_CP_DEST && c->phase > GCT_CP_DEST)
+			continue;
+		if (!steps[p](c, e) && c->phase == p)
+			c->phase = p + 1;
+	}
+	return e->status;
+}
+
+/* Another rank has failed, and we may go on without it. */
+static int may_go_on(const struct gct_cp_copy *c)
+{
+	return c->o->keep_going && gci_engine_check(c->comm->engine);
+}
+
+/* In a world without it: where is everybody, and is rank 0 still the source? */
+static int go_on(struct gct_cp_copy *c, enum gct_cp_phase *from, struct gci_error *e)
+{
+	int32_t least[2] = {(int32_t)c->phase, 0};
+
+	memset(e, 0, sizeof(*e));
+	if (operation_error(e, gcoll_comm_shrink(c->comm, &c->comm)))
+		return e->status;
+	least[1] = gcoll_rank(c->comm) ? 0 : -(c->was == 0);
+	if (operation_error(
+		    e, gcoll_allreduce(GCOLL_IN_PLACE, least, 2, GCOLL_INT32, GCOLL_MIN, c->comm)))
+		return e->status;
+	if (!least[1])
+		return gci_error_set(e, GCOLL_ERR_PEER, "the source is lost: rank 0 on %s",
+			gcoll_host(c->first, 0));
+	*from = least[0] < (int32_t)GCT_CP_READY ? (enum gct_cp_phase)least[0] : GCT_CP_READY;
+	c->phase = c->phase < GCT_CP_READY ? c->phase : GCT_CP_READY;
+	return 0;
+}
+
+int gct_cp_run(struct gct_cp_copy *c, struct gci_error *e)
+{
+	const char *bar = getenv("GRIDCOLL_PROGRESS");
+	enum gct_cp_phase from = GCT_CP_LIST;
+
+	c->has_bar = !gcoll_rank(c->comm) && !c->o->quiet && bar && !strcmp(bar, "1");
+	if (scan(c, e))
+		return e->status;
+	while (copy_files(c, from, e) && may_go_on(c))
+		while (go_on(c, &from, e) && may_go_on(c))
+			;
+	return e->status;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ * `gridcoll cp` on one rank, once its options are read: the copy in phases, each of which all ranks
+ * do together. With --keep-going, after the death of a receiver, those that are left begin again
+ * with the first phase that one of them has not done; what each has, it keeps. */
+#ifndef GCT_CP_COPY_H
+#define GCT_CP_COPY_H
+
+#include "tools/cp.h"
+
+struct gct_cp_options {
+	const char *algorithm, *streams;
+	int include_source, quiet, sync, resume, keep_going;
+	char **sources;
+	int nsources;
+	const char *dest;
+};
+
+enum gct_cp_phase {
+	GCT_CP_LIST,   /* rank 0's list of files goes to all */
+	GCT_CP_DEST,   /* a place to write to */
+	GCT_CP_RESUME, /* what is there of an earlier copy */
+	GCT_CP_READY,  /* all can write */
+	GCT_CP_MOVE,
+	GCT_CP_AGREE /* all have written all */
+};
+
+/* Everything one rank has in hand. */
+struct gct_cp_copy {
+	const struct gct_cp_options *o;
+	gcoll_comm *comm;
+	struct gct_cp_manifest manifest;
+	struct gct_cp_source source; /* rank 0 */
+	struct gct_cp_sink sink;     /* ranks that write */
+	struct gct_cp_move move;
+	int writes;
+	char *dest;
+	uint64_t *at;            /* [rank]: see struct gct_cp_move */
+	uint64_t had_nbytes;     /* of the stream, by --resume */
+	enum gct_cp_phase phase; /* what is to be done next */
+	gcoll_comm *first;       /* the world that there was at first */
+	int was;                 /* this rank's number in it */
+	int has_bar;
+	uint64_t begun_ns, shown_ns;
+};
+
+/* All of it: 0, or GCOLL_ERR_* with the reason in `e`, of which the other ranks do not know yet. */
+int gct_cp_run(struct gct_cp_copy *c, struct gci_error *e);
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT
+ * The stream's beginning, at rank 0: files are read. */
+#include "base/crc32c.h"
+#include "base/mem.h"
+#include "tools/cp.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PIECE_NBYTES (1u << 20) /* of what is read again */
+
+static int io_error(struct gci_error *e, const char *what, const char *path)
+{
+	return gci_error_set(e, GCOLL_ERR_IO, "cannot %s %s: %s", what, path, strerror(errno));
+}
+
+void gct_cp_source_init(
+	struct gct_cp_source *s, const struct gct_cp_manifest *m, char *const *paths)
+{
+	*s = (struct gct_cp_source){.manifest = m, .paths = paths, .fd = -1};
+}
+
+void gct_cp_source_close(struct gct_cp_source *s)
+{
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
+}
+
+static int changed(const struct gct_cp_source *s, struct gci_error *e)
+{
+	return gci_error_set(
+		e, GCOLL_ERR_IO, "%s changed while it was being read", s->paths[s->file]);
+}
+
+/* Is the open file still what the manifest says? A writer moves the time of modification even
+ * when the size stays. */
+static int compare(const struct gct_cp_source *s, struct gci_error *e)
+{
+	const struct gct_cp_file *f = &s->manifest->files[s->file];
+	struct stat st;
+
+	if (fstat(s->fd, &st))
+		return io_error(e, "read", s->paths[s->file]);
+	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != f->size ||
+		st.st_mtim.tv_sec != f->mtime_s || (uint32_t)st.st_mtim.tv_nsec != f->mtime_ns)
+		return changed(s, e);
+	return 0;
+}
+
+static int source_open(struct gct_cp_source *s, struct gci_error *e)
+{
+	/* Not to wait for a FIFO that took the file's place. */
+	s->fd = open(s->paths[s->file], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (s->fd < 0)
+		return io_error(e, "read", s->paths[s->file]);
+	if (compare(s, e))
+		return e->status;
+	posix_fadvise(s->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+	s->crc = 0;
+	s->stretch_end = 0;
+	return 0;
+}
+
+/* Holes need no reading, which would fill the page cache with their zeros. */
+static void find_stretch(struct gct_cp_source *s)
+{
+	uint64_t size = s->manifest->files[s->file].size;
+	off_t at = (off_t)s->offset, end = lseek(s->fd, at, SEEK_DATA);
+
+	s->in_hole = end < 0 ? errno == ENXIO : end > at;
+	if (!s->in_hole && end >= 0)
+		end = lseek(s->fd, at, SEEK_HOLE);
+	s->stretch_end = end > at && (uint64_t)end < size ? (uint64_t)end : size;
+}
+
+/* Contents of the file in hand, as many of n bytes as it has left. */
+static int source_contents(struct gct_cp_source *s, char *buf, size_t *n, struct gci_error *e)
+{
+	ssize_t got;
+
+	if (s->offset >= s->stretch_end)
+		find_stretch(s);
+	if (*n > s->stretch_end - s->offset)
+		*n = (size_t)(s->stretch_end - s->offset);
+	if (s->in_hole) {
+		memset(buf, 0, *n);
+		got = (ssize_t)*n;
+	} else {
+		do {
+			got = pread(s->fd, buf, *n, (off_t)s->offset);
+		} while (got < 0 && errno == EINTR);
+	}
+	if (got < 0)
+		return io_error(e, "read", s->paths[s->file]);
+	if (!got)
+		return changed(s, e);
+	*n = (size_t)got;
+	s->crc = gci_crc32c(s->crc, buf, *n);
+	return compare(s, e); /* now, and not only after the last byte */
+}
+
+/* Bytes of the trailer, and on to the next file after its last. */
+static int source_trailer(struct gct_cp_source *s, char *buf, size_t *n, struct gci_error *e)
+{
+	uint64_t at = s->offset - s->manifest->files[s->file].size;
+	uint8_t trailer[GCT_CP_TRAILER];
+
+	if (!at && compare(s, e))
+		return e->status;
+	/* Files of /proc have contents, and the size 0. */
+	if (!at && pread(s->fd, trailer, 1, (off_t)s->offset) > 0)
+		return gci_error_set(
+			e, GCOLL_ERR_IO, "%s holds more than its size says", s->paths[s->file]);
+	gci_store_u32(trailer, s->crc);
+	if (*n > GCT_CP_TRAILER - at)
+		*n = (size_t)(GCT_CP_TRAILER - at);
+	memcpy(buf, trailer + at, *n);
+	return 0;
+}
+
+int gct_cp_source_read(struct gct_cp_source *s, char *buf, size_t n, struct gci_error *e)
+{
+	while (n) {
+		size_t some = n;
+		const struct gct_cp_file *f = &s->manifest->files[s->file];
+
+		if (s->fd < 0 && source_open(s, e))
+			return e->status;
+		if (s->offset < f->size ? source_contents(s, buf, &some, e)
+					: source_trailer(s, buf, &some, e))
+			return e->status;
+		buf += some;
+		n -= some;
+		s->offset += some;
+		if (s->offset == f->size + GCT_CP_TRAILER) {
+			gct_cp_source_close(s);
+			s->file++;
+			s->offset = 0;
+		}
+	}
+	return 0;
+}
+
+int gct_cp_source_seek(struct gct_cp_source *s, uint64_t at, struct gci_error *e)
+{
+	struct gct_cp_point p;
+	char *buf;
+
+	gct_cp_source_close(s);
+	gct_cp_point_of(s->manifest, at, &p);
+	s->file = p.file;
+	s->offset = 0;
+	if (!p.offset)
+		return 0;
+	/* Once more from the file's beginning, for its checksum. */
+	buf = gci_calloc(PIECE_NBYTES, 1);
+	if (!buf)
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	while (!e->status && s->offset < p.offset) {
+		uint64_t left = p.offset - s->offset;
+
+		gct_cp_source_read(s, buf, left < PIECE_NBYTES ? (size_t)left : PIECE_NBYTES, e);
+	}
+	gci_free(buf);
+	return e->status;
+}
