@@ -21,8 +21,8 @@ static const char help[] =
 	"  -s, --streams N        connections per WAN peer\n"
 	"  -0, --include-source   rank 0 writes a copy too\n"
 	"      --sync             each file is on the disk before it gets its name\n"
-	"      --resume           keep what has come if the copy fails, and go on from it\n"
-	"      --keep-going       a receiver that fails is left out, and the others go on;\n"
+	"      --resume           keep what has come if it fails, and go on from it\n"
+	"      --keep-going       a receiver that fails is left out, others go on;\n"
 	"                         needs gridcoll-run --survive\n"
 	"  -q, --quiet            no progress bar, no summary\n"
 	"  -h, --help             this text\n";
