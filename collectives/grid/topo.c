@@ -278,6 +278,8 @@ static void fill_sub_links(struct gci_topo *sub, const struct gci_topo *t, const
 			*mine = *gci_topo_link(t, a, b);
 			mine->from = number[a];
 			mine->to = number[b];
+			if (mine->via)
+				mine->via = number[mine->via - 1] + 1;
 			/* The others may be busy at the same time, in communicators of their own.
 			 */
 			sub->share[mine - sub->links] = t->share[a * t->nclusters + b];

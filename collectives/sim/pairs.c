@@ -73,6 +73,15 @@ static struct gci_pair *new_pair(struct gci_sim *m)
 	return &s->pairs[s->n++];
 }
 
+int gci_sim_legs(const struct gci_topo *t, int from, int to, int legs[2])
+{
+	int via = from == to ? 0 : gci_topo_link(t, from, to)->via;
+
+	legs[0] = from * t->nclusters + (via ? via - 1 : to);
+	legs[1] = (via ? via - 1 : from) * t->nclusters + to;
+	return via ? 2 : 1;
+}
+
 static struct gci_pair *make_pair(struct gci_sim *m, int src, int dst)
 {
 	const struct gci_topo *t = m->net->topo;
@@ -84,8 +93,9 @@ static struct gci_pair *make_pair(struct gci_sim *m, int src, int dst)
 	p->dst = dst;
 	p->link_no = t->cluster[src] * t->nclusters + t->cluster[dst];
 	p->link = &m->net->links[p->link_no];
-	p->back_no = t->cluster[dst] * t->nclusters + t->cluster[src];
-	p->back_ns = m->net->links[p->back_no].latency_ns;
+	p->nlegs = gci_sim_legs(t, t->cluster[src], t->cluster[dst], p->legs);
+	p->nback = gci_sim_legs(t, t->cluster[dst], t->cluster[src], p->back);
+	p->back_ns = m->net->links[t->cluster[dst] * t->nclusters + t->cluster[src]].latency_ns;
 	p->eager_left = p->link->eager_nbytes;
 	p->weight = streams_of(m, p);
 	p->open_ns = m->net->cold ? m->now + 3 * p->link->latency_ns : 0;

@@ -58,6 +58,7 @@ static int allocate(struct gci_sim *m)
 	m->ranks = gci_calloc(n, sizeof(*m->ranks));
 	m->sends_to = gci_calloc(n * k, 1);
 	m->link_free_ns = gci_calloc(k * k, sizeof(uint64_t));
+	m->link_nbytes = gci_calloc(k * k, sizeof(uint64_t));
 	m->link_byte_time = gci_calloc(k * k, sizeof(uint64_t));
 	m->pair_byte_time = gci_calloc(k * k, sizeof(uint64_t));
 	m->queue_ns = gci_calloc(k * k, sizeof(uint64_t));
@@ -65,8 +66,8 @@ static int allocate(struct gci_sim *m)
 	m->r->wan_nbytes = gci_calloc(k * k, sizeof(uint64_t));
 	m->r->senders = gci_calloc(k * k, sizeof(uint32_t));
 	if (!m->shapes || !m->shape_of || !m->window_end_ns || !m->ranks || !m->sends_to ||
-		!m->link_free_ns || !m->link_byte_time || !m->pair_byte_time || !m->queue_ns ||
-		!m->r->end_ns || !m->r->wan_nbytes || !m->r->senders)
+		!m->link_free_ns || !m->link_nbytes || !m->link_byte_time || !m->pair_byte_time ||
+		!m->queue_ns || !m->r->end_ns || !m->r->wan_nbytes || !m->r->senders)
 		return GCOLL_ERR_NOMEM;
 	for (r = 0; r < n; r++) {
 		m->ranks[r].messages = gci_calloc(m->nwindows, sizeof(*m->ranks[r].messages));
@@ -120,6 +121,7 @@ static void free_all(struct gci_sim *m)
 	gci_free(m->window_end_ns);
 	gci_free(m->sends_to);
 	gci_free(m->link_free_ns);
+	gci_free(m->link_nbytes);
 	gci_free(m->link_byte_time);
 	gci_free(m->pair_byte_time);
 	gci_free(m->queue_ns);
@@ -212,7 +214,7 @@ static void busiest(struct gci_sim *m)
 		most(&m->r->busiest_ns, gci_sim_time(k->rx_nbytes + both, k->byte_time));
 	}
 	for (i = 0; i < n * n; i++)
-		most(&m->r->busiest_ns, gci_sim_time(m->r->wan_nbytes[i], m->link_byte_time[i]));
+		most(&m->r->busiest_ns, gci_sim_time(m->link_nbytes[i], m->link_byte_time[i]));
 	for (i = 0; i < m->pairs_cap; i++)
 		if (m->pairs[i])
 			most(&m->r->busiest_ns, gci_sim_time(m->pairs[i]->sent,

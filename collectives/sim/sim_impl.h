@@ -42,8 +42,9 @@ struct gci_sim_times {
 struct gci_pair {
 	int src, dst;
 	const struct gci_simnet_link *link;
-	int link_no;         /* of the tables by pair of clusters */
-	int back_no;         /* of the way back */
+	int link_no;          /* of the tables by pair of clusters */
+	int legs[2], back[2]; /* there and back: links that the bytes cross, of the same tables */
+	int nlegs, nback;
 	uint64_t back_ns;    /* the way back */
 	uint64_t free_ns;    /* its connections can take more from then on */
 	uint64_t eager_left; /* allowance */
@@ -107,6 +108,7 @@ struct gci_sim {
 	size_t npairs, pairs_cap;
 	struct gci_pair_slab *slabs;               /* where they live */
 	uint64_t *link_free_ns;                    /* [from * nclusters + to] */
+	uint64_t *link_nbytes;                     /* [the same]: that crossed it */
 	uint64_t *link_byte_time, *pair_byte_time; /* [the same], in 2^-20 ns */
 	uint64_t *queue_ns;      /* [the same]: what the link's buffer holds; 0: endless */
 	unsigned char *sends_to; /* [rank * nclusters + cluster] */
@@ -170,6 +172,10 @@ void gci_sim_trace(struct gci_sim *m, int rank, uint32_t window, uint32_t step, 
 /* ---- pairs.c */
 
 struct gci_pair *gci_sim_pair(struct gci_sim *m, int src, int dst);
+
+/* The links that bytes cross between these clusters, as numbers in the tables by pair of clusters:
+ * one, or those by way of a third cluster, as far as ranks are there. Returns how many. */
+int gci_sim_legs(const struct gci_topo *t, int from, int to, int legs[2]);
 
 /* What the isend of this message keeps its process busy for. */
 uint64_t gci_sim_send_ns(struct gci_sim *m, const struct gci_sim_message *msg);

@@ -129,12 +129,15 @@ void gci_sim_offer(struct gci_sim *m, struct gci_sim_message *msg)
 		expect_credit(m, msg);
 }
 
-/* Behind what the link's buffer holds of the other way's data. */
+/* Behind what the links' buffers hold of the other way's data. */
 static uint64_t credit_ns(const struct gci_sim *m, const struct gci_pair *p)
 {
-	uint64_t free_ns = m->link_free_ns[p->back_no];
+	uint64_t ns = m->now;
+	int i;
 
-	return gci_sim_later(m->now, free_ns) + p->back_ns;
+	for (i = 0; i < p->nback; i++)
+		ns = gci_sim_later(ns, m->link_free_ns[p->back[i]]);
+	return ns + p->back_ns;
 }
 
 void gci_sim_ask(struct gci_sim *m, struct gci_sim_message *msg)
@@ -200,13 +203,16 @@ static uint64_t sendable_ns(const struct gci_sim *m, struct gci_pair *p, uint64_
 {
 	const struct gci_sim_rank *to = &m->ranks[p->dst];
 	uint64_t at = gci_sim_later(m->now, p->free_ns), room, until = 0;
+	int i;
 
 	*most = window_left(m, p, &until);
 	if (!*most)
 		at = gci_sim_later(at, until);
-	room = m->queue_ns[p->link_no];
-	if (room && m->link_free_ns[p->link_no] > room)
-		at = gci_sim_later(at, m->link_free_ns[p->link_no] - room);
+	for (i = 0; i < p->nlegs; i++) {
+		room = m->queue_ns[p->legs[i]];
+		if (room && m->link_free_ns[p->legs[i]] > room)
+			at = gci_sim_later(at, m->link_free_ns[p->legs[i]] - room);
+	}
 	room = to->port_ns + p->link->latency_ns;
 	if (to->rx_ns > room)
 		at = gci_sim_later(at, to->rx_ns - room);
@@ -244,24 +250,41 @@ static uint64_t piece_of(const struct gci_sim *m, const struct gci_pair *p)
 	return part * busy_streams(p);
 }
 
+/* When its first byte gets to the far end of the links, but for their delay. Each passes bytes on
+ * as they come, after those that other pairs sent it before. */
+static uint64_t cross_links(struct gci_sim *m, const struct gci_pair *p, uint64_t n, uint64_t *last)
+{
+	uint64_t first = m->now;
+	int i;
+
+	for (i = 0; i < p->nlegs; i++) {
+		uint64_t *free_ns = &m->link_free_ns[p->legs[i]];
+
+		first = gci_sim_later(first, *free_ns);
+		*free_ns = first + gci_sim_time(n, m->link_byte_time[p->legs[i]]);
+		*last = gci_sim_later(*last, *free_ns);
+		m->link_nbytes[p->legs[i]] += n;
+	}
+	return first;
+}
+
 /* A piece of the pair's first message goes out now. */
 static void send_piece(struct gci_sim *m, struct gci_pair *p, uint64_t most)
 {
 	struct gci_sim_rank *r = &m->ranks[p->src];
 	struct gci_sim_message *msg = p->head;
 	struct gci_sim_times *times = gci_sim_times(m, msg);
-	int link = p->link_no;
-	uint64_t n = piece_of(m, p), first = m->now, last;
+	uint64_t n = piece_of(m, p), first, last;
 
 	n = msg->unsent < n ? msg->unsent : n;
 	n = n < most ? n : most;
 	if (times && msg->unsent == msg->nbytes)
 		times->tx_ns = m->now;
 	r->tx_ns = m->now + gci_sim_time(n, r->byte_time);
-	p->free_ns = gci_sim_later(p->free_ns, m->now) + gci_sim_time(n, m->pair_byte_time[link]);
-	first = gci_sim_later(first, m->link_free_ns[link]);
-	m->link_free_ns[link] = first + gci_sim_time(n, m->link_byte_time[link]);
-	last = gci_sim_later(gci_sim_later(r->tx_ns, p->free_ns), m->link_free_ns[link]);
+	p->free_ns =
+		gci_sim_later(p->free_ns, m->now) + gci_sim_time(n, m->pair_byte_time[p->link_no]);
+	last = gci_sim_later(r->tx_ns, p->free_ns);
+	first = cross_links(m, p, n, &last);
 	if (m->net->host == GCI_HOST_HALF_DUPLEX)
 		r->rx_ns = gci_sim_later(r->rx_ns, r->tx_ns);
 	use_window(m, p, n);

@@ -8,6 +8,7 @@
 #include "tests/collectives/topologies.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 static void assert_near(uint64_t got, uint64_t want, unsigned percent, const char *what)
 {
@@ -215,6 +216,51 @@ static void credits_wait(void **state)
 	net_close(&net, &t);
 }
 
+/* From a to b and to c: links of their own carry that at once; the same one, one after the other.
+ */
+static void shared_links(void **state)
+{
+	static const char text[] = "[cluster a]\nhosts = a1\nnic = 10Gbit\n"
+				   "[cluster b]\nhosts = b1\nnic = 10Gbit\n"
+				   "[cluster c]\nhosts = c1\nnic = 10Gbit\n"
+				   "[link a b]\nrate = 100Mbit\ndelay = 1ms\n"
+				   "[link b c]\nrate = 100Mbit\ndelay = 1ms\n"
+				   "[link a c]\n";
+	static const char *const ways[] = {"rate = 100Mbit\ndelay = 2ms\n", "via = b\n"};
+	static const int two[] = {0, 2}, three[] = {0, 1, 2};
+	uint64_t ns[2], sub_ns[2];
+	int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		struct gci_topo t, sub;
+		struct gci_simnet net;
+		struct gci_coll c;
+		char grid[512];
+
+		snprintf(grid, sizeof(grid), "%s%s", text, ways[i]);
+		topology_parse(&t, grid);
+		assert_int_equal(gci_simnet_init(&net, &t, NULL), 0);
+		c = bytes(&t, GCI_BCAST, MIB);
+		ns[i] = simulate(&net, &c, "sequential");
+		gci_simnet_free(&net);
+		/* Of a communicator's ranks, too; without any in b the path is theirs alone. */
+		assert_int_equal(gci_topo_sub(&sub, &t, three, 3), 0);
+		assert_int_equal(gci_topo_link(&sub, 0, 2)->via, i ? 2 : 0);
+		gci_topo_free(&sub);
+		assert_int_equal(gci_topo_sub(&sub, &t, two, 2), 0);
+		assert_int_equal(gci_topo_link(&sub, 0, 1)->via, 0);
+		assert_int_equal(gci_simnet_init(&net, &sub, NULL), 0);
+		c.topo = &sub;
+		sub_ns[i] = simulate(&net, &c, "sequential");
+		gci_simnet_free(&net);
+		gci_topo_free(&sub);
+		gci_topo_free(&t);
+	}
+	assert_in_range(ns[1], ns[0] * 18 / 10, ns[0] * 21 / 10);
+	assert_near(sub_ns[1], sub_ns[0], 1, "alone");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -224,6 +270,7 @@ int main(void)
 		cmocka_unit_test(many_segments),
 		cmocka_unit_test(limits),
 		cmocka_unit_test(credits_wait),
+		cmocka_unit_test(shared_links),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
