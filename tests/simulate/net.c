@@ -304,7 +304,8 @@ static void maybe_flip(const struct stream *s, struct segment *g)
 	bit = gci_prng_below(&os_prng, 8 * g->nbytes);
 	g->data[bit / 8] ^= (uint8_t)(1u << bit % 8);
 	net_counts.flips++;
-	os_trace("flipped: a bit from rank %d to rank %d", s->rank, s->other->rank);
+	os_trace("flipped: bit %d of byte %llu from rank %d to rank %d", (int)(bit % 8),
+		(unsigned long long)(s->other->come_nbytes + bit / 8), s->rank, s->other->rank);
 	tell(s->rank, s->other->rank);
 }
 

@@ -172,7 +172,7 @@ static int fits(const struct plan *p, enum fault f)
 	if (f == SHORT_CUT || f == LONG_CUT)
 		return p->nclusters > 1;
 	/* On one machine silence is no sign of death. */
-	return !p->net.loopback || (f != DARK && f != LONG_PAUSE);
+	return !p->net.loopback || (f != DARK && f != LONG_PAUSE && f != FLIP);
 }
 
 static void summarize(struct plan *p, const int *drawn)
