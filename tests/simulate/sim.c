@@ -5,7 +5,8 @@
  *	sim --seed S --runs N	seeds S .. S + N - 1
  *	sim --ops N		as many as have so many operations
  *	sim --seed S --trace	says what happens
- *	sim --twice		each run twice, which must be the same */
+ *	sim --twice		each run twice, which must be the same
+ *	sim --first		stops at the first run that is not as it must be */
 #include "tests/simulate/os.h"
 #include "tests/simulate/run.h"
 
@@ -18,9 +19,11 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#define MOST_BAD 10 /* runs that are not as they must be, and no more */
+
 struct options {
 	uint64_t seed, runs, ops;
-	int twice, quiet;
+	int twice, first;
 };
 
 struct sums {
@@ -61,7 +64,8 @@ static void make_deterministic(void)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: sim [--seed S] [--runs N | --ops N] [--twice] [--trace]\n");
+	fprintf(stderr,
+		"usage: sim [--seed S] [--runs N | --ops N] [--twice] [--first] [--trace]\n");
 	return 2;
 }
 
@@ -77,6 +81,8 @@ static int read_options(int argc, char **argv, struct options *o)
 
 		if (!strcmp(argv[i], "--twice"))
 			o->twice = 1;
+		else if (!strcmp(argv[i], "--first"))
+			o->first = 1;
 		else if (!strcmp(argv[i], "--trace"))
 			os_traces = 1;
 		else if (!number || ++i == argc || gci_parse_uint(argv[i], UINT64_MAX, number))
@@ -122,7 +128,7 @@ int main(int argc, char **argv)
 	if (!o.runs && !o.ops)
 		o.runs = 1;
 	make_deterministic();
-	while ((s.runs < o.runs || s.ops < o.ops) && bad < 10)
+	while ((s.runs < o.runs || s.ops < o.ops) && bad < (o.first ? 1 : MOST_BAD))
 		bad += one(o.seed + s.runs, &o, argv[0], &s);
 	getrusage(RUSAGE_SELF, &use);
 	printf("%" PRIu64 " runs, %" PRIu64 " operations: %" PRIu64 " connections lost, %" PRIu64
