@@ -202,13 +202,24 @@ void gci_tcp_bury_lost(struct gci_tcp *t)
 	gci_tcp_watch(t);
 }
 
+/* One that is being connected may yet fail, and is tried again then. */
+static int all_open(const struct gci_tcp *t, const struct gci_tcp_peer *p)
+{
+	unsigned i;
+
+	for (i = 0; i < t->ep.peers[p->rank]->link.streams; i++)
+		if (!p->conns[i] || p->conns[i]->state == GCI_CONN_CONNECTING)
+			return 0;
+	return 1;
+}
+
 void gci_tcp_restored(struct gci_conn *c)
 {
 	struct gci_tcp *t = c->tcp;
 	struct gci_tcp_peer *p = t->peers[c->peer];
 
 	t->ep.peers[c->peer]->stats.restored++;
-	if (p->again_ns && p->nconns == t->ep.peers[c->peer]->link.streams)
+	if (p->again_ns && all_open(t, p))
 		set_again(t, p, 0);
 	gci_log(GCI_LOG_INFO, "rank %d: stream %u to rank %d is there again", t->tp.config.rank,
 		c->stream.index, c->peer);
