@@ -9,8 +9,9 @@
 #include <poll.h>
 #include <stdio.h>
 
-#define SHORT_MS 200
-#define AGAIN_MS 50 /* while something is to be connected again */
+#define SHORT_MS      200
+#define MORE_PATIENCE 3  /* times a stranger's */
+#define AGAIN_MS      50 /* while something is to be connected again */
 
 static int is_ready(int fd, short events)
 {
@@ -29,17 +30,24 @@ static int says_too_little(const struct gci_conn *c)
 	       (!gci_secure_has_shown(c->secure) || gci_secure_is_midway(c->secure));
 }
 
+/* The same of a greeting that has begun, and is waited for as long as a network may be cut. */
+static int says_half(const struct gci_conn *c, uint64_t now)
+{
+	return c->state == GCI_CONN_GREETING && c->peer < 0 && !c->secure && c->ngreeting &&
+	       now - c->deadline_ns >= MORE_PATIENCE * c->tcp->stranger_ns;
+}
+
 /* A deadline may have passed only because nobody has called progress for a while. So what is
  * there already comes first. */
-static void late(struct gci_conn *c)
+static void late(struct gci_conn *c, uint64_t now)
 {
 	if (c->state == GCI_CONN_CONNECTING && is_ready(c->fd, POLLOUT)) {
 		gci_conn_event(c, UV_WRITABLE);
 	} else if (c->state == GCI_CONN_CONNECTING) {
 		gci_conn_unreachable(c, ETIMEDOUT);
-	} else if (says_too_little(c)) {
+	} else if (says_too_little(c) || says_half(c, now)) {
 		gci_conn_event(c, UV_READABLE);
-		if (says_too_little(c))
+		if (says_too_little(c) || says_half(c, now))
 			gci_tcp_turn_away(c, "it has not said who it is");
 	} /* else it is of this job, as far as one can see: a program that computes */
 }
@@ -138,7 +146,7 @@ static void on_watch(uv_timer_t *timer)
 		next = it->next;
 		if (c->state == GCI_CONN_CONNECTING || c->peer < 0) {
 			if (now >= c->deadline_ns)
-				late(c);
+				late(c, now);
 			/* Its greeting may have taken the place of the next one. */
 			if (next != &t->conns &&
 				gci_container(next, struct gci_conn, link)->state ==
