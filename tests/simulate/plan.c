@@ -255,11 +255,11 @@ static void draw_step(struct plan *p, struct plan_step *s, struct gci_prng *prng
 		draw_call(p, &s->calls[s->ncalls++], ON_TWIN, prng);
 }
 
-int plan_count(const struct plan *p)
+int plan_count(const struct plan *p, int nsteps)
 {
 	int i, n = 0;
 
-	for (i = 0; i < p->nsteps; i++)
+	for (i = 0; i < nsteps && i < p->nsteps; i++)
 		n += p->steps[i].ncalls + p->steps[i].nmessages;
 	return n;
 }

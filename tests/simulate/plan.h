@@ -15,7 +15,7 @@
 
 #define PLAN_MAX_RANKS    12
 #define PLAN_MAX_CLUSTERS 4
-#define PLAN_MAX_STEPS    12
+#define PLAN_MAX_STEPS    20
 #define PLAN_MAX_MESSAGES 8
 
 /* Communicators: the world, its duplicate, and the odd or even ranks, the last one first. */
@@ -79,8 +79,8 @@ struct plan {
 void plan_draw(struct plan *p, uint64_t seed);
 void plan_free(struct plan *p);
 
-/* Operations that a run of it has. */
-int plan_count(const struct plan *p);
+/* Operations of its first so many steps. */
+int plan_count(const struct plan *p, int nsteps);
 
 /* The part of a communicator that a rank is in: an index of plan.topo, and its rank there. */
 int plan_topo_of(enum plan_comm on, int rank);

@@ -160,7 +160,7 @@ static void draw_one(struct plan *p, enum fault f, struct gci_prng *prng)
 		p->faults.flip_at = of_any_size(prng, 17);
 		p->checksum = "on";
 		p->damage.any_status = 1;
-		/* A handshake that stops in the middle is looked at for as long as silence may be. */
+		/* Half a handshake is waited for as long as silence may last. */
 		p->damage.bound_ns = p->rdv.dead_ns + 30 * GCI_NS_PER_S;
 		break;
 	default:

@@ -203,6 +203,7 @@ static void do_step(struct rank *k, const struct plan_step *s)
 	if (s->late_ns)
 		gci_sleep_ns(os_between(0, s->late_ns));
 	os_trace("rank %d: step %d begins", k->rank, k->at_step);
+	k->begun++;
 	if (s->nmessages)
 		do_messages(k, s);
 	else

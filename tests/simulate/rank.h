@@ -17,6 +17,7 @@ struct rank {
 	gcoll_comm *comms[PLAN_NCOMMS];
 
 	int at_step; /* of the plan's */
+	int begun;   /* steps, so far */
 	int ended;
 	uint64_t ended_ns;
 	int status;                     /* of the first call that failed */

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 struct run_result {
-	int operations;  /* that the plan has */
+	int operations;  /* that were begun */
 	uint64_t digest; /* of what happened: the same in each run of a seed */
 	uint64_t simulated_ns;
 	int failed; /* ranks whose calls ended in an error, as they had to */
