@@ -234,6 +234,22 @@ static int may_take(const struct gci_ep_peer *p, const struct gci_msg *m, unsign
 	return !stream || stream < p->link.streams / share;
 }
 
+/* The first message that the stream may take: those that are not for it hold up none behind them.
+ * NULL: none is near. */
+static struct gci_msg *first_for(const struct gci_ep_peer *p, unsigned stream)
+{
+	const struct gci_list *at = p->ready.next;
+	int i;
+
+	for (i = 0; i < MAX_WALK && at != &p->ready; i++, at = at->next) {
+		struct gci_msg *m = gci_container(at, struct gci_msg, link);
+
+		if (may_take(p, m, stream))
+			return m;
+	}
+	return NULL;
+}
+
 int gci_ep_pull(
 	struct gci_ep *ep, int peer, unsigned stream, struct gci_life *life, struct gci_ep_frame *f)
 {
@@ -246,11 +262,9 @@ int gci_ep_pull(
 		return 1;
 	if (gci_ep_has_urgent(p))
 		return gci_ep_pull_credit(ep, p, life, f);
-	if (!gci_list_empty(&p->ready)) {
-		m = gci_container(p->ready.next, struct gci_msg, link);
-		if (may_take(p, m, stream))
-			return pull_data(ep, p, m, stream, life, f);
-	}
+	m = first_for(p, stream);
+	if (m)
+		return pull_data(ep, p, m, stream, life, f);
 	return life && gci_ep_pull_ack(ep, peer, life, f);
 }
 

@@ -32,6 +32,39 @@ static struct gci_frame pulled(void)
 	return f;
 }
 
+/* The tag of the next frame that a stream takes; 0: it takes none. */
+static uint32_t taken_by(unsigned stream)
+{
+	struct gci_ep_frame out;
+	struct gci_frame f;
+
+	if (!gci_ep_pull(&ep, 1, stream, NULL, &out))
+		return 0;
+	assert_int_equal(gci_frame_decode(out.head, &f, NULL), 0);
+	gci_ep_sent(&ep, 1, &out);
+	return f.key.tag;
+}
+
+/* Of two streams, a sender to two peers uses one for each. Its messages hold up no others. */
+static void a_message_for_few_streams(void **state)
+{
+	uint8_t buf[20] = {0};
+	struct gci_tp_req r[4];
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 4; i++) {
+		r[i] = request(1 + i, buf, 20);
+		r[i].share = i == 2 ? 1 : 2;
+		gci_ep_isend(&ep, &r[i]);
+	}
+	assert_int_equal(taken_by(1), 3);
+	assert_int_equal(taken_by(1), 0);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(taken_by(0), i == 2 ? 4 : 1 + i);
+	assert_int_equal(taken_by(0), 0);
+}
+
 static struct gci_frame numbered(uint32_t tag, uint16_t id)
 {
 	struct gci_frame f = frame(tag, 20, 0, 20);
@@ -336,6 +369,7 @@ static void a_patient_message(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		T(a_message_for_few_streams),
 		T(numbers_in_place_of_credits),
 		T(numbers_that_follow_each_other),
 		T(the_allowance_comes_back_by_number),
