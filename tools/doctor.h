@@ -21,6 +21,7 @@
 
 #include "base/buf.h"
 #include "collectives/grid/flight.h"
+#include "transport/path.h"
 
 #include <stdio.h>
 
@@ -79,12 +80,13 @@ struct gct_facts {
 	int module[GCT_NMODULES]; /* 1: there, 0: not, -1: unknown */
 
 	/* gct_facts_ask */
-	int uring;               /* 0: works; errno; -1: not tried */
-	int tls_kernel;          /* the kernel could encrypt: 0; errno; -1: not tried */
-	int tls_openssl;         /* ... for OpenSSL: 0: no, 1: when sending, 2: both ways */
-	int synced;              /* the clock: 1, 0, -1: unknown */
-	uint64_t clock_error_us; /* estimated bound, where synced */
-	int lab;                 /* 1: a backend for labs works, 0: none, -1: not tried */
+	int uring;                    /* 0: works; errno; -1: not tried */
+	char uring_why[GCI_PATH_WHY]; /* not, as jobs would say it; "": nobody has */
+	int tls_kernel;               /* the kernel could encrypt: 0; errno; -1: not tried */
+	int tls_openssl;              /* ... for OpenSSL: 0: no, 1: when sending, 2: both ways */
+	int synced;                   /* the clock: 1, 0, -1: unknown */
+	uint64_t clock_error_us;      /* estimated bound, where synced */
+	int lab;                      /* 1: a backend for labs works, 0: none, -1: not tried */
 	char lab_host[200], lab_uml[200]; /* "": it works; or why not */
 };
 

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <linux/ethtool.h>
-#include <linux/io_uring.h>
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -17,20 +16,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/timex.h>
 #include <unistd.h>
-
-static int try_uring(void)
-{
-	struct io_uring_params p = {0};
-	long fd = syscall(__NR_io_uring_setup, 2, &p);
-
-	if (fd < 0)
-		return errno;
-	close((int)fd);
-	return 0;
-}
 
 /* A kernel that has it wants a connection. */
 static int try_tls(void)
@@ -123,7 +110,7 @@ static void ask_lab(struct gct_facts *f)
 
 void gct_facts_ask(struct gct_facts *f)
 {
-	f->uring = try_uring();
+	f->uring = -gci_uring_probe(f->uring_why);
 	f->tls_kernel = try_tls();
 	f->tls_openssl = ask_openssl();
 	ask_clock(f);

@@ -157,6 +157,8 @@ static const char *uring_cause(const struct gct_facts *f)
 {
 	uint64_t off = f->sysctl[GCT_URING_DISABLED];
 
+	if (*f->uring_why)
+		return f->uring_why;
 	if (f->uring == ENOSYS)
 		return "the kernel was built without it, or a container's seccomp filter hides it";
 	if (off != GCT_UNKNOWN && off)

@@ -76,6 +76,11 @@ static void seccomp(struct gct_facts *f)
 {
 	f->uring = EPERM;
 }
+static void no_liburing(struct gct_facts *f)
+{
+	f->uring = ENOSYS;
+	strcpy(f->uring_why, "gridcoll was built without liburing");
+}
 static void no_aes(struct gct_facts *f)
 {
 	f->aes = 0;
@@ -183,6 +188,8 @@ const struct doctor_fault doctor_faults[] = {
 	{uring_off, "io_uring", GCT_ADVICE, "no: Operation not permitted", "works",
 		"sysctl -w kernel.io_uring_disabled=0", "kernel.io_uring_disabled = 0",
 		"kernel.io_uring_disabled forbids it"},
+	{no_liburing, "io_uring", GCT_ADVICE, "no: Function not implemented", "works", NULL, NULL,
+		"built without liburing; gridcoll moves data without it"},
 	{no_caps, "bpf", GCT_ADVICE, "not allowed, BTF, bpffs", "allowed, BTF, bpffs",
 		"setcap cap_bpf,cap_net_admin+ep PROGRAM", NULL, "on its own"},
 	{no_bpffs, "bpf", GCT_ADVICE, "allowed, BTF, no bpffs", "allowed, BTF, bpffs",
