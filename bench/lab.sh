@@ -3,7 +3,8 @@
 #
 #	SCRIPT [BUILD [GRID...]]		BUILD: a build directory, default "build"
 #
-# From here on gridcoll is BUILD's; $grids are those to measure, $operations what on them.
+# From here on gridcoll is BUILD's; $grids are those to measure, $operations what on them (all that
+# the script is about, or those that OPERATIONS names).
 set -eu
 
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -12,7 +13,7 @@ build=$(cd "${1:-$here/build}" && pwd)
 PATH=$build/tools:$build/launcher:$PATH
 export PATH
 grids=${*:-quickstart gridmpi magpie}
-operations="bcast scatter gather allgather allreduce"
+operations=${OPERATIONS:-bcast scatter gather allgather allreduce}
 
 on_grid() { # GRID DILATION COMMAND...
 	grid=$1 k=$2
