@@ -28,12 +28,13 @@
 
 struct gci_inflow {
 	uint64_t most;    /* messages under way over the link */
-	uint32_t share;   /* of one receiver */
+	uint32_t share;   /* of one receiver; 0: no turns */
 	uint32_t *latest; /* [share]: this rank's latest RECVs, a ring */
 	uint64_t n;       /* RECVs so far */
 };
 
-/* At most `nmessages` by a route, dealt to so many of its receivers. Allocates nothing yet. */
+/* At most `nmessages` by a route, dealt to so many of its receivers. There are no turns where its
+ * senders cannot fill the link. Allocates nothing yet. */
 void gci_inflow_init(struct gci_inflow *f, const struct gci_route *r, int receivers,
 	uint64_t nmessages, uint64_t segment_nbytes);
 void gci_inflow_free(struct gci_inflow *f);

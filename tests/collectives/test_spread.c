@@ -330,6 +330,39 @@ static void buffers_hold_little(void **state)
 	gci_topo_free(&t);
 }
 
+/* Where connections carry little there is no buffer to fill, and a slow one must not hold up
+ * others. */
+static void slow_connections_take_no_turns(void **state)
+{
+	static const char *const rates[] = {"flow_rate = 2Mbit\n", ""};
+	int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		struct gci_topo t;
+		struct gci_coll c = {.kind = GCI_BCAST, .topo = &t, .count = 4 * MIB, .esize = 1};
+		uint32_t k, npatient = 0;
+		struct gci_sched s;
+		char text[512];
+		int r;
+
+		snprintf(text, sizeof(text),
+			"[cluster a]\nhosts = a[1-4]\nnic = 1Gbit\n[cluster b]\nhosts = b[1-4]\n"
+			"nic = 1Gbit\n[link a b]\nrate = 10Mbit\ndelay = 10ms\n%s",
+			rates[i]);
+		topology_parse(&t, text);
+		for (r = 0; r < 4; r++) {
+			assert_int_equal(
+				gci_emit(gci_algorithm_find(c.kind, "spread"), &c, r, &s), 0);
+			for (k = 0; k < s.nsteps; k++)
+				npatient += s.steps[k].patient != 0;
+			gci_sched_free(&s);
+		}
+		assert_int_equal(npatient > 0, i);
+		gci_topo_free(&t);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -339,6 +372,7 @@ int main(void)
 		cmocka_unit_test(all_pairs),
 		cmocka_unit_test(near_the_limit),
 		cmocka_unit_test(buffers_hold_little),
+		cmocka_unit_test(slow_connections_take_no_turns),
 		cmocka_unit_test(nothing_waits),
 	};
 
