@@ -62,6 +62,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	in = (struct input){.data = data + 1, .left = size - 1, .piece = 1u + (data[0] >> 1) * 33u};
 	if (!gci_secure_identify(data + 1, size - 1, &told) && told.client >= told.server)
 		abort();
+	rc = gci_secure_glance(context(), data + 1, size - 1);
+	if (rc < -1 || rc > 1 || (rc == 0 && size - 1 >= GCI_SECURE_FIRST))
+		abort();
+	rc = 0;
 	if (gci_secure_create(&s, context(), data[0] & 1 ? &name : NULL, take, &in, NULL))
 		return 0;
 	while (!rc && total < MOST_OUT) {
