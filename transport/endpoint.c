@@ -151,6 +151,8 @@ static struct gci_ep_peer *new_peer(struct gci_ep *ep, int rank)
 	gci_list_init(&p->ready);
 	gci_list_init(&p->waiting);
 	gci_list_init(&p->credits);
+	gci_list_init(&p->waits);
+	p->told.seq = UINT64_MAX; /* of none */
 	ep->peers[rank] = p;
 	return p;
 }
@@ -226,6 +228,9 @@ static int on_frame(
 		p->leaving = 1;
 		return 0;
 	case GCI_FRAME_BACK:
+		break;
+	case GCI_FRAME_WAIT:
+		rc = gci_ep_on_wait(ep, p, f);
 		break;
 	case GCI_FRAME_ACK:
 	case GCI_FRAME_LOST:

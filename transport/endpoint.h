@@ -22,6 +22,10 @@
  * message came, the message's number does instead, in the header of any frame that goes the other
  * way (endpoint_back.c). Everything here is O(1) per frame, whatever the number of messages.
  *
+ * A message that must wait for its credit may say so (gci_tp_req.tells), the first of each
+ *operation to each peer: else two ranks that run different operations could wait for each other's
+ *credits without a word.
+ *
  * Loss. On a link with replay (replay.h) a connection has a life, in which its frames are counted
  * and kept until they are acknowledged; elsewhere `life` is NULL, and a lost connection is a
  * failure.
@@ -82,6 +86,8 @@ struct gci_ep_peer {
 	uint64_t eager_left;
 	struct gci_list ready;   /* may be sent; about in the order of isend */
 	struct gci_list waiting; /* for allowance or credit */
+	struct gci_list waits;   /* gci_msg.due: of those without credit, to be told of */
+	struct gci_tp_key told;  /* of the last one that was told of */
 	uint64_t order;
 	struct gci_msg **ids;              /* messages that hold allowance, by number */
 	uint32_t nids, taken_ids, next_id; /* nids a power of two */
@@ -271,7 +277,7 @@ static inline int gci_ep_pending(const struct gci_ep *ep, int peer)
 	const struct gci_replay *r = p ? p->replay : NULL;
 
 	return p && !gci_ep_status(ep) &&
-	       (gci_ep_has_urgent(p) || !gci_list_empty(&p->ready) ||
+	       (gci_ep_has_urgent(p) || !gci_list_empty(&p->ready) || !gci_list_empty(&p->waits) ||
 		       (r && (r->ndue || !gci_list_empty(&r->again))));
 }
 
@@ -326,6 +332,7 @@ void gci_ep_drop_credit(struct gci_ep_peer *p, struct gci_msg *m);
 void gci_ep_put_backs(struct gci_ep_peer *p, struct gci_frame *f);
 int gci_ep_on_backs(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f);
 int gci_ep_on_credit(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f);
+int gci_ep_on_wait(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f);
 int gci_ep_on_data(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f,
 	struct gci_ep_sink *sink);
 /* Sums (endpoint_sums.c). The frame that comes next of a request's bytes. */

@@ -51,6 +51,31 @@ static void admit_waiting(struct gci_ep *ep, struct gci_ep_peer *p)
 			break;
 }
 
+/* What is sent without a credit tells of its operation itself. */
+static void tell(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m)
+{
+	if (!m->req->tells || (p->told.comm == m->key.comm && p->told.seq == m->key.seq))
+		return;
+	p->told = m->key;
+	gci_list_push(&p->waits, &m->due);
+	ep->io.kick(ep->io.user, p->rank);
+}
+
+static int pull_wait(
+	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life, struct gci_ep_frame *out)
+{
+	struct gci_msg *m = gci_container(p->waits.next, struct gci_msg, due);
+	struct gci_frame f = {
+		.type = GCI_FRAME_WAIT, .key = m->key, .length = m->nbytes, .digest = m->digest};
+
+	gci_list_del(&m->due);
+	*out = (struct gci_ep_frame){.life = life};
+	if (life && gci_ep_keep(ep, p, &f, out))
+		return 0;
+	gci_ep_encode(ep, p, life, &f, out);
+	return 1;
+}
+
 static int offer(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_tp_req *r)
 {
 	int is_new;
@@ -82,6 +107,8 @@ static int offer(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_tp_req *r)
 	} else if (!r->patient && may_be_eager(p, m)) {
 		gci_list_push(&p->waiting, &m->link);
 		admit_waiting(ep, p);
+	} else {
+		tell(ep, p, m);
 	}
 	return 0;
 }
@@ -136,6 +163,7 @@ int gci_ep_on_credit(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_
 void gci_ep_taken(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m)
 {
 	m->credited = 1;
+	gci_list_del(&m->due);
 	if (m->eager)
 		gci_ep_give_id(p, m);
 	p->eager_left += m->eager;
@@ -262,6 +290,8 @@ int gci_ep_pull(
 		return 1;
 	if (gci_ep_has_urgent(p))
 		return gci_ep_pull_credit(ep, p, life, f);
+	if (!gci_list_empty(&p->waits))
+		return pull_wait(ep, p, life, f);
 	m = first_for(p, stream);
 	if (m)
 		return pull_data(ep, p, m, stream, life, f);

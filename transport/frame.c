@@ -74,6 +74,7 @@ static int check(const struct gci_frame *f, struct gci_error *e)
 		return 0;
 	case GCI_FRAME_CREDIT:
 	case GCI_FRAME_BACK:
+	case GCI_FRAME_WAIT:
 	case GCI_FRAME_BYE:
 	case GCI_FRAME_ACK:
 		if (f->nbytes)

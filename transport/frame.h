@@ -26,11 +26,12 @@
  *	PAD	as much payload, which means nothing (endpoint_pad.c)
  *	LOST	stream `tag` was lost in its life number `comm`, after `length` whole frames
  *	BACK	only its `back` and `nback` count
+ *	WAIT	the message waits for its credit
  *
- * Only HELLO, DATA and PAD have a payload. `ack` is how many DATA, CREDIT, LOST and BACK frames of
- * the other direction of this connection have come whole, modulo 2^32; 0 where nothing is replayed
- * (see replay.h). A DATA frame that took allowance has the flag EAGER and gives its message a
- * number, `id`. DATA, CREDIT and BACK give the allowance of `nback` such numbers back, from `back`
+ * Only HELLO, DATA and PAD have a payload. `ack` is how many DATA, CREDIT, LOST, BACK and WAIT
+ *frames of the other direction of this connection have come whole, modulo 2^32; 0 where nothing is
+ *replayed (see replay.h). A DATA frame that took allowance has the flag EAGER and gives its message
+ *a number, `id`. DATA, CREDIT and BACK give the allowance of `nback` such numbers back, from `back`
  * on. */
 #ifndef GCI_TRANSPORT_FRAME_H
 #define GCI_TRANSPORT_FRAME_H
@@ -39,7 +40,7 @@
 #include "transport/transport.h"
 
 #define GCI_FRAME_HEAD_NBYTES 76
-#define GCI_FRAME_VERSION     3
+#define GCI_FRAME_VERSION     4
 
 enum gci_frame_type {
 	GCI_FRAME_HELLO = 1,
@@ -50,6 +51,7 @@ enum gci_frame_type {
 	GCI_FRAME_LOST,
 	GCI_FRAME_PAD,
 	GCI_FRAME_BACK,
+	GCI_FRAME_WAIT,
 };
 
 #define GCI_FRAME_PAD_NBYTES (32u << 10) /* most payload of a PAD */

@@ -38,7 +38,7 @@ struct gci_msg {
 	uint64_t cover;      /* see gci_cover() */
 	int seen;            /* a frame has come */
 	uint8_t refused;     /* frames that came corrupted */
-	struct gci_list due; /* its credit waits to be sent: of the peer's credits */
+	struct gci_list due; /* its credit waits to be sent, or word that it has none */
 };
 
 struct gci_msgs {

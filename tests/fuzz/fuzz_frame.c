@@ -147,7 +147,7 @@ static void feed_frame(struct run *u, struct gci_reader *in)
 {
 	uint8_t bytes[GCI_FRAME_HEAD_NBYTES + 1024] = {0};
 	struct gci_frame f = {
-		.type = gci_read_u8(in) % (GCI_FRAME_BACK + 1), .epoch = 1, .source = 1};
+		.type = gci_read_u8(in) % (GCI_FRAME_WAIT + 1), .epoch = 1, .source = 1};
 	const uint8_t *payload;
 	uint8_t how;
 	size_t n;

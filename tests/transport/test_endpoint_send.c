@@ -144,6 +144,43 @@ static void numbers_that_follow_each_other(void **state)
 	assert_int_equal(ndone, 4);
 }
 
+/* The peer may run something else, and wait as well. */
+static void a_message_without_credit_is_told_of(void **state)
+{
+	static uint8_t buf[EAGER];
+	struct gci_tp_req r[3] = {
+		request(1, buf, EAGER), request(2, buf, EAGER), request(3, buf, EAGER)};
+	struct gci_frame f;
+	int i;
+
+	(void)state;
+	open_holding();
+	r[2].key.seq = 8;
+	for (i = 0; i < 3; i++) {
+		r[i].tells = 1;
+		gci_ep_isend(&ep, &r[i]);
+	}
+	f = pulled();
+	assert_int_equal(f.type, GCI_FRAME_WAIT);
+	assert_int_equal(f.key.tag, 1);
+	assert_true(f.length == EAGER && f.digest == r[0].digest);
+	f = pulled(); /* one of each operation */
+	assert_int_equal(f.type, GCI_FRAME_WAIT);
+	assert_int_equal(f.key.tag, 3);
+	assert_false(gci_ep_pending(&ep, 1));
+	assert_int_equal(feed(credit(2, EAGER)), 0);
+	assert_int_equal(pulled().type, GCI_FRAME_DATA);
+	/* Not of one whose credit has come meanwhile. */
+	r[1].key.seq = 9;
+	gci_ep_run(&ep);
+	r[1].tells = 1;
+	gci_ep_isend(&ep, &r[1]);
+	f = credit(2, EAGER);
+	f.key.seq = 9;
+	assert_int_equal(feed(f), 0);
+	assert_int_equal(pulled().type, GCI_FRAME_DATA);
+}
+
 /* Many messages wait for a long time for someone to ask for them, others come and go. */
 static void the_allowance_comes_back_by_number(void **state)
 {
@@ -372,6 +409,7 @@ int main(void)
 		T(a_message_for_few_streams),
 		T(numbers_in_place_of_credits),
 		T(numbers_that_follow_each_other),
+		T(a_message_without_credit_is_told_of),
 		T(the_allowance_comes_back_by_number),
 		T(numbers_beyond_all),
 		T(credits_do_not_wait_long),

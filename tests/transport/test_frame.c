@@ -49,7 +49,7 @@ static void fields_come_back(void **state)
 	assert_int_equal(f.back, data.back);
 	assert_int_equal(f.nback, data.nback);
 	/* The layout that frame.h gives. */
-	assert_memory_equal(head, "GC\x03\x02\x04\x03\x02\x01\x14\x13\x12\x11", 12);
+	assert_memory_equal(head, "GC\x04\x02\x04\x03\x02\x01\x14\x13\x12\x11", 12);
 	assert_int_equal(head[20], 0x48);
 	assert_int_equal(head[48], 0x68);
 	assert_int_equal(head[60], 0x84);
@@ -95,7 +95,7 @@ static void senseless_frames_are_refused(void **state)
 	f.nback = 0;
 	f.type = 0;
 	expect_refused(&f, "unknown type");
-	f.type = GCI_FRAME_BACK + 1;
+	f.type = GCI_FRAME_WAIT + 1;
 	expect_refused(&f, "unknown type");
 	f = data;
 	f.nbytes++;
@@ -135,7 +135,7 @@ static void senseless_frames_are_refused(void **state)
 	head[2] = GCI_FRAME_VERSION + 1;
 	gci_store_u32(head + 72, gci_crc32c(0, head, 72));
 	assert_int_equal(gci_frame_decode(head, &f, &e), GCOLL_ERR_PROTO);
-	assert_non_null(strstr(e.text, "version 4, expected 3"));
+	assert_non_null(strstr(e.text, "version 5, expected 4"));
 }
 
 static void hello_proves_the_secret(void **state)
