@@ -19,13 +19,16 @@ void gci_sign_print(const struct gci_sign *s, char *out, size_t size)
 
 	snprintf(out, size, "%s", s->name ? s->name : gci_kind_name(s->kind));
 	n = strlen(out);
-	if (s->kind != GCI_BARRIER && s->has_counts)
+	/* Of alltoallv no rank knows all lengths. */
+	if (s->kind == GCI_ALLTOALL && s->has_counts)
 		n += (size_t)snprintf(out + n, size - n, " of %s", gci_type_name(s->type));
 	else if (s->kind != GCI_BARRIER)
 		n += (size_t)snprintf(
 			out + n, size - n, " of %" PRIu64 " %s", s->count, gci_type_name(s->type));
 	if (s->type >= GCOLL_ELEMENT_BASE)
 		n += (size_t)snprintf(out + n, size - n, " of %" PRIu32 " bytes", s->esize);
+	if (s->kind != GCI_ALLTOALL && s->has_counts)
+		n += (size_t)snprintf(out + n, size - n, " in blocks #%08" PRIx32, s->blocks);
 	if (gci_kind_has_root(s->kind))
 		n += (size_t)snprintf(
 			out + n, size - n, " %s rank %d", to ? "to" : "from", s->root);

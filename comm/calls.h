@@ -27,11 +27,13 @@ struct gci_sign {
 	enum gcoll_type type;
 	enum gcoll_op op;
 	uint32_t esize;
-	uint64_t count;
+	uint64_t count;  /* of one block, or of all if their lengths differ */
+	uint32_t blocks; /* a digest of these lengths */
 	int has_counts, root;
 };
 
-/* As in "reduce of 64 int32 to rank 0 with sum by binomial". */
+/* As in "reduce of 64 int32 to rank 0 with sum by binomial", or "allgatherv of 64 int32 in blocks
+ * #3f2a9c01 by ring". */
 void gci_sign_print(const struct gci_sign *s, char *out, size_t size);
 
 struct gci_calls {

@@ -9,11 +9,24 @@
 #include <stdio.h>
 #include <string.h>
 
+/* All of the lengths of blocks, which all ranks must have said the same of. */
+static void sum_blocks(const struct gci_coll *c, struct gci_sign *sign)
+{
+	uint64_t d = 0;
+	int i;
+
+	sign->count = 0;
+	for (i = 0; i < c->topo->nranks; i++) {
+		sign->count += c->counts[i];
+		d = gci_digest(d, c->counts[i]);
+	}
+	sign->blocks = (uint32_t)d;
+}
+
 static struct gci_sign sign_of(const struct gci_op *op)
 {
 	const struct gci_coll *c = &op->coll;
-
-	return (struct gci_sign){.kind = c->kind,
+	struct gci_sign sign = {.kind = c->kind,
 		.name = op->name,
 		.algorithm = op->algorithm ? op->algorithm->name : NULL,
 		.type = op->type,
@@ -22,6 +35,15 @@ static struct gci_sign sign_of(const struct gci_op *op)
 		.count = c->count,
 		.has_counts = c->counts != NULL,
 		.root = c->root};
+
+	if (op->shares) {
+		sign.kind = GCI_ALLTOALL;
+		sign.has_counts = 1;
+		sign.type = op->shared;
+		sign.esize = (uint32_t)gcoll_type_size(op->shared);
+	} else if (c->counts && c->kind != GCI_ALLTOALL)
+		sum_blocks(c, &sign);
+	return sign;
 }
 
 void gci_op_signature(const struct gci_op *op, char *out, size_t size)

@@ -24,7 +24,9 @@ struct gci_op {
 	const int *ranks; /* of the world, by rank in coll.topo; NULL: the same */
 	uint64_t digest_more; /* of what else all ranks must agree on */
 	const char *name;     /* for users, when not the kind's */
-	int internal;         /* runs whatever algorithm was set */
+	int shares; /* the counts of an alltoallv, whose elements are of the type `shared` */
+	enum gcoll_type shared;
+	int internal; /* runs whatever algorithm was set */
 	enum gcoll_type type;
 	enum gcoll_op op;
 	struct gci_reducer reducer;
