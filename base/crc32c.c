@@ -28,8 +28,9 @@ static int can_by_words(void)
 	return __builtin_cpu_supports("sse4.2");
 }
 
-/* ISA-L 2.30 leaves the upper parts of the wide registers in use. Until they are cleared, all code
- * with SSE instructions is slow: a short message cost 1.5 us more, there and back. */
+/* ISA-L 2.30 leaves the upper parts of the wide registers in use. With them cleared, 256 bytes
+ * there and back took 1.29 instead of 1.59 times as long as over bare sockets; probably since SSE
+ * code is slow as long as they are in use. */
 __attribute__((target("avx"))) static void clear_upper(void)
 {
 	__builtin_ia32_vzeroupper();
