@@ -103,8 +103,9 @@ static void who_is_slow_is_waited_for(void **state)
 	world_open(&w, &own, 2, NULL);
 	assert_int_equal(gci_hello_encode(&h, secret, hello), 0);
 	fd = knock(last_addrs[1]);
-	say(fd, hello, 50);
 	look_for_a_while(&w);
+	say(fd, hello, 50);
+	own_step(&w);
 	say(fd, hello + 50, sizeof(hello) - 50);
 	for (i = 0; i < 10000 && recv(fd, &c, 1, MSG_DONTWAIT) != 1; i++)
 		own_step(&w);
