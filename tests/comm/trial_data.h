@@ -45,4 +45,7 @@ int trial_data_call(struct trial_data *x, int r, gcoll_comm *c, gcoll_req **req)
 /* 0, or -1 with what is wrong at rank r. */
 int trial_data_check(const struct trial_data *x, int r, char *text, size_t size);
 
+/* The program uses the buffers of rank r for something else. */
+void trial_data_reuse(struct trial_data *x, int r);
+
 #endif

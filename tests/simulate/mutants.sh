@@ -8,31 +8,23 @@ set -u
 list() {
 	cat <<'END'
 50	transport/replay.c	s/life->ncame\+\+;/life->ncame += 2;/	frames that came are counted twice
-300	transport/replay.c	s/\tresend_notices\(r, life\);\n//	a notice of a loss that was lost itself is not sent again
-50	transport/replay.c	s/\tlife->known = 1;\n//	the peer's notice of a loss is forgotten
-300	transport/replay.c	s/\t+\(!f->gone && !life->lost\)\)/\t\t\t0)/	what is acknowledged is given back while it is still being sent
+1500	transport/replay.c	s/\tresend_notices\(r, life\);\n//	a notice of a loss that was lost itself is not sent again
+200	transport/replay.c	s/\tlife->known = 1;\n//	the peer's notice of a loss is forgotten
 100	transport/replay.c	s/if \(life->lost\)\n\t\tresend\(r, life\);\n\telse\n/if (!life->lost)\n/	nothing is sent again when the other side tells first
 300	transport/endpoint_replay.c	s/if \(!gci_replay_copy\(p->replay, f\)\)\n\t\t\tbreak;/gci_replay_copy(p->replay, f);/	a detached SEND is over though there was no room to copy it
-50	transport/endpoint_replay.c	s/return p->nbacks \|\|.*?;/return 0;/s	a goodbye does not wait for what is owed
 50	transport/endpoint_recv.c	s/sink->msg->moved -= sink->nbytes;/;/	the loss of half a payload is not undone
 300	transport/endpoint_recv.c	s/sink->sum != sink->crc/0/	a payload's checksum is not compared
 300	transport/frame.c	s/gci_load_u32\(head \+ AT_HEAD_CRC\) != gci_crc32c\(0, head, AT_HEAD_CRC\)/0/	nor a header's
 50	transport/endpoint_send.c	s/cost > p->eager_left \|\| //	messages go out without allowance
-50	transport/endpoint_send.c	s/\tm->credited = 1;\n\tif \(m->eager\)/\tif (m->eager)/	a credit that comes late is not noted
+100	transport/endpoint_send.c	s/\tm->credited = 1;\n\t\tp->remembered\+\+;/\tp->remembered++;/	a credit that comes before its message is not noted
 300	transport/endpoint_back.c	s/b->id != f->back \+ f->nback/0/	numbers that do not follow each other go in one header
 100	transport/stream.c	s/if \(s->in_payload\)\n\t\tgci_ep_undo/if (0)\n\t\tgci_ep_undo/	a stream is lost in a payload as if between two
 100	transport/tcp_lost.c	s/set_again\(t, p, now \+ p->pause_ns\);\n\}/;\n}/	nobody connects a lost stream again
-300	transport/tcp_lost.c	s/if \(alone\(t, p\)\)\n\t\t\tgci_conn_probe\(t, p\);/;/	the higher rank does not look whether the lower one lives
 300	transport/tcp_conn.c	s/alive_ns = gci_now_ns\(\);/alive_ns += 0;/	who was never heard counts as dead at once
 200	transport/tcp_secure.c	s/if \(!c->sealed_nbytes\)\n\t\t\tn = /n = /	what is encrypted and not sent yet is encrypted again
-300	comm/run.c	s/else \/\* other steps wait[^\n]*\n\t\tgci_tp_detach/if (0)\n\t\tgci_tp_detach/	a SEND that others wait for is not detached: no error, but a wait for the peer
 50	comm/op.c	s/op->number << GCI_WINDOW_BITS \| op->started/op->number << GCI_WINDOW_BITS/	all windows have one name
 50	comm/op.c	s/\.comm = op->comm->id,/.comm = 0,/	all communicators have one name
-100	comm/run.c	s/if \(s->swapped\)\n\t\toperate\(run, at\(run, &s->dst\), at\(run, &s->src\)/if (0)\n\t\toperate(run, at(run, &s->dst), at(run, &s->src)/	operands that are the other way round: floats in the fixed order
 50	comm/message.c	s/memmove\(to->buf, from->buf, m->nbytes\);/;/	a message to oneself has no bytes
-200	comm/engine.c	s/\te->parting = \*f;\n//	who waits for others to leave keeps a lost peer to itself
-200	comm/control_io.c	s/got < 0 && errno == EINTR/0/	a signal ends joining
-100	launcher/verdict.c	s/enum witness \{ OWN, ENDED,/enum witness { PEER_FIRST, OWN, ENDED,/; s/return PEER; \/\*/return PEER_FIRST; \/*/	who blames a peer is believed before a process's end
 END
 }
 

@@ -11,29 +11,20 @@
 #define MANY_PIECES   256 /* of a connection; then they are larger */
 #define LARGER_PIECE  8192
 #define WINDOW_NBYTES (128u << 10)
-#define MOST_VAIN     3    /* connections in a row that a pair of ranks has in vain */
-#define YOUNG_NBYTES  2048 /* until so many have come, greetings may be under way */
-#define RANKS         64
 
 struct net_config net_config;
 struct net_faults net_faults;
 struct net_counts net_counts;
 
-static struct gci_list streams;
-static uint64_t cut_until_ns;
-static int dark[NET_MAX_HOSTS + 1];
-static uint32_t lost_between[RANKS][RANKS], vain_between[RANKS][RANKS];
+struct gci_list net_streams;
 
 void net_begin(const struct net_config *config, const struct net_faults *faults)
 {
 	net_config = *config;
 	net_faults = *faults;
-	gci_list_init(&streams);
+	gci_list_init(&net_streams);
 	net_forget_listeners();
-	cut_until_ns = 0;
-	memset(dark, 0, sizeof(dark));
-	memset(lost_between, 0, sizeof(lost_between));
-	memset(vain_between, 0, sizeof(vain_between));
+	net_forget_faults();
 	memset(&net_counts, 0, sizeof(net_counts));
 }
 
@@ -46,11 +37,6 @@ struct sockaddr_in net_address(int host, uint16_t port)
 		.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(ip)};
 }
 
-int net_is_dark(int host)
-{
-	return dark[host];
-}
-
 struct stream *net_stream_new(struct file *f)
 {
 	struct stream *s = f->more;
@@ -61,7 +47,7 @@ struct stream *net_stream_new(struct file *f)
 	gci_list_init(&s->flight);
 	s->buffer_nbytes = net_config.buffer_nbytes * os_between(1, 16);
 	s->acked_ns = s->heard_ns = os_now;
-	gci_list_push(&streams, &s->all);
+	gci_list_push(&net_streams, &s->all);
 	return s;
 }
 
@@ -70,68 +56,21 @@ size_t net_unread(const struct stream *s)
 	return s->in_hi - s->in_lo;
 }
 
-/* ---- paths */
+/* ---- pieces */
 
-static int cluster(int host)
+int net_cluster(int host)
 {
 	return net_config.cluster[host];
 }
 
-static uint64_t delay_ns(int a, int b)
+uint64_t net_delay_ns(int a, int b)
 {
-	uint64_t ns = cluster(a) == cluster(b) ? net_config.near_ns : net_config.far_ns;
+	uint64_t ns = net_cluster(a) == net_cluster(b) ? net_config.near_ns : net_config.far_ns;
 
 	if (a == b)
 		ns = 10 * GCI_NS_PER_US;
 	return ns + gci_prng_below(&os_prng, ns / 2 + 1);
 }
-
-static int is_cut(int a, int b)
-{
-	int ca = cluster(a), cb = cluster(b);
-
-	return (ca == net_faults.cut_a && cb == net_faults.cut_b) ||
-	       (cb == net_faults.cut_a && ca == net_faults.cut_b);
-}
-
-/* 0: it is open; else when it will be, GCI_NEVER. */
-static uint64_t shut_until_ns(int a, int b)
-{
-	if (dark[a] || dark[b])
-		return GCI_NEVER;
-	return is_cut(a, b) && cut_until_ns > os_now ? cut_until_ns : 0;
-}
-
-/* A connection that nothing goes over asks whether the other end is there. */
-static void on_keepalive(void *arg, uint64_t n)
-{
-	struct stream *s = arg;
-
-	(void)n;
-	if (s->closed || s->state != OPEN || !shut_until_ns(s->host, s->other->host) ||
-		!gci_list_empty(&s->flight))
-		return;
-	os_trace("rank %d: keepalive finds the connection to %d dead", s->rank, s->other->rank);
-	s->error = ETIMEDOUT;
-	s->state = RESET;
-	file_changed(s->file);
-}
-
-static void watch_idle(void)
-{
-	struct gci_list *it;
-
-	gci_list_each (it, &streams) {
-		struct stream *s = gci_container(it, struct stream, all);
-		uint64_t s_idle = s->keep_idle_s + (uint64_t)s->keep_interval_s * s->keep_count;
-
-		if (s->state == OPEN && !s->closed && s->keep_idle_s &&
-			shut_until_ns(s->host, s->other->host))
-			os_at(os_now + s_idle * GCI_NS_PER_S, on_keepalive, s, 0);
-	}
-}
-
-/* ---- pieces */
 
 static void on_piece(void *arg, uint64_t n);
 
@@ -165,7 +104,7 @@ static size_t piece_nbytes(struct stream *s)
 static void put_one(struct stream *s, enum segment_kind kind, size_t n, struct segment **out)
 {
 	struct segment *g = heap_calloc(1, sizeof(*g) + n);
-	uint64_t at = os_now + delay_ns(s->host, s->other->host);
+	uint64_t at = os_now + net_delay_ns(s->host, s->other->host);
 
 	g->kind = kind;
 	g->nbytes = n;
@@ -181,6 +120,8 @@ void net_put(struct stream *s, enum segment_kind kind, const struct iovec *iov, 
 	struct segment *g;
 	int i = 0;
 
+	if (s->forgotten && kind == DATA)
+		os_at(os_now + 2 * net_delay_ns(s->host, s->other->host), net_on_reset, s, 0);
 	if (s->vain)
 		return;
 	if (kind != DATA)
@@ -224,116 +165,9 @@ void net_cut_short(struct stream *s)
 	}
 }
 
-static void end_one(struct stream *s, enum segment_kind kind)
-{
-	net_cut_short(s);
-	net_put(s, kind, NULL, 0, 0);
-	s->vain = 1;
-}
-
-/* In a row, of a pair. */
-static uint32_t *vain_of(int a, int b)
-{
-	return &vain_between[a < b ? a : b][a < b ? b : a];
-}
-
-static int is_young(const struct stream *s)
-{
-	return s->come_nbytes < YOUNG_NBYTES || s->other->come_nbytes < YOUNG_NBYTES;
-}
-
-/* Something in the middle has forgotten the connection, or ends it. */
-void net_lose(struct stream *s)
-{
-	enum segment_kind kind = os_chance(2) ? RST : FIN;
-
-	os_trace("lost: a connection between ranks %d and %d", s->rank, s->other->rank);
-	net_counts.losses++;
-	lost_between[s->rank][s->other->rank]++;
-	lost_between[s->other->rank][s->rank]++;
-	*vain_of(s->rank, s->other->rank) += is_young(s);
-	end_one(s, kind);
-	end_one(s->other, kind);
-}
-
-/* ---- faults */
-
-static void tell(int a, int b)
-{
-	if (net_faults.on_fault)
-		net_faults.on_fault(a, b);
-}
-
-static void maybe_lose(struct stream *s)
-{
-	const struct net_faults *f = &net_faults;
-
-	if (!f->lose_every || net_counts.losses >= f->most_losses || !os_chance(f->lose_every) ||
-		s->vain || s->other->vain || s->closed || s->other->closed)
-		return;
-	/* What never gets through is not to be survived. */
-	if (is_young(s) && *vain_of(s->rank, s->other->rank) >= MOST_VAIN)
-		return;
-	if (!f->may_lose(s->rank, s->other->rank)) {
-		if (f->only_replayed)
-			return;
-		tell(s->rank, s->other->rank);
-	}
-	net_lose(s);
-}
-
-static void maybe_stall(struct stream *s)
-{
-	const struct net_faults *f = &net_faults;
-
-	if (!f->stall_every || net_counts.stalls >= f->most_stalls || !os_chance(f->stall_every))
-		return;
-	net_counts.stalls++;
-	s->stalled_until_ns = os_now + gci_prng_below(&os_prng, f->stall_ns);
-	os_trace("stalled: from rank %d to rank %d until %.3f s", s->rank, s->other->rank,
-		(double)(s->stalled_until_ns - 1000 * GCI_NS_PER_S) / (double)GCI_NS_PER_S);
-}
-
-static void maybe_flip(const struct stream *s, struct segment *g)
-{
-	uint64_t before = net_counts.nbytes, bit;
-
-	net_counts.nbytes += g->nbytes;
-	if (before >= net_faults.flip_at || net_counts.nbytes < net_faults.flip_at)
-		return;
-	bit = gci_prng_below(&os_prng, 8 * g->nbytes);
-	g->data[bit / 8] ^= (uint8_t)(1u << bit % 8);
-	net_counts.flips++;
-	os_trace("flipped: bit %d of byte %llu from rank %d to rank %d", (int)(bit % 8),
-		(unsigned long long)(s->other->come_nbytes + bit / 8), s->rank, s->other->rank);
-	tell(s->rank, s->other->rank);
-}
-
-static void count_piece(struct stream *s, struct segment *g)
-{
-	const struct net_faults *f = &net_faults;
-
-	net_counts.pieces++;
-	maybe_flip(s, g);
-	maybe_stall(s);
-	maybe_lose(s);
-	if (net_counts.pieces == f->cut_at) {
-		os_trace("cut: between clusters %d and %d", f->cut_a, f->cut_b);
-		cut_until_ns = f->cut_ns == GCI_NEVER ? GCI_NEVER : os_now + f->cut_ns;
-		watch_idle();
-		tell(-1, -1);
-	}
-	if (net_counts.pieces == f->dark_at) {
-		os_trace("dark: host %d", f->dark);
-		dark[f->dark] = 1;
-		watch_idle();
-		tell(-1, -1);
-	}
-}
-
 /* ---- arrival */
 
-static void on_reset(void *arg, uint64_t n)
+void net_on_reset(void *arg, uint64_t n)
 {
 	struct stream *s = arg;
 
@@ -356,8 +190,8 @@ static void store(struct stream *to, const struct segment *g)
 	memcpy(to->in + to->in_hi, g->data, g->nbytes);
 	to->in_hi += g->nbytes;
 	to->come_nbytes += g->nbytes;
-	if (to->inner && !is_young(to))
-		*vain_of(to->rank, to->other->rank) = 0;
+	if (to->inner && !net_is_young(to))
+		*net_vain_of(to->rank, to->other->rank) = 0;
 }
 
 static void arrive(struct stream *s, struct segment *g)
@@ -366,7 +200,7 @@ static void arrive(struct stream *s, struct segment *g)
 
 	s->acked_ns = to->heard_ns = os_now;
 	if (to->closed && g->kind == DATA) { /* nobody reads it any more */
-		os_at(os_now + delay_ns(s->host, to->host), on_reset, s, 0);
+		os_at(os_now + net_delay_ns(s->host, to->host), net_on_reset, s, 0);
 		s->vain = 1;
 		while (!gci_list_empty(&s->flight))
 			take_off(s, gci_container(s->flight.next, struct segment, link));
@@ -396,7 +230,7 @@ static void on_piece(void *arg, uint64_t n)
 	if (gci_list_empty(&s->flight))
 		return;
 	g = gci_container(s->flight.next, struct segment, link);
-	until = shut_until_ns(s->host, s->other->host);
+	until = net_shut_until_ns(s->host, s->other->host);
 	if (until) { /* sent again after a while */
 		s->moving = 1;
 		if (until != GCI_NEVER)
@@ -412,7 +246,7 @@ static void on_piece(void *arg, uint64_t n)
 		return;
 	}
 	if (s->inner && g->kind == DATA)
-		count_piece(s, g);
+		net_fault_piece(s, g);
 	if (!gci_list_empty(&s->flight))
 		arrive(s, gci_container(s->flight.next, struct segment, link));
 	net_pump(s);
@@ -454,7 +288,7 @@ static void on_call(void *arg, uint64_t n)
 	struct stream *s = arg, *other;
 	struct listener *l = net_listener(&s->remote);
 	int host = (int)n;
-	uint64_t until = shut_until_ns(s->host, host);
+	uint64_t until = net_shut_until_ns(s->host, host);
 
 	if (s->closed)
 		return;
@@ -465,20 +299,10 @@ static void on_call(void *arg, uint64_t n)
 	}
 	other = l ? net_incoming(s, l) : NULL;
 	if (!other) {
-		os_at(os_now + delay_ns(s->host, host), on_refused, s, ECONNREFUSED);
+		os_at(os_now + net_delay_ns(s->host, host), on_refused, s, ECONNREFUSED);
 		return;
 	}
-	os_at(os_now + delay_ns(s->host, host), on_answer, s, 0);
-}
-
-/* One that is made again, in place of one that was lost. */
-static int is_refused(const struct stream *s, int to)
-{
-	if (!net_faults.refuse_one_in || to < 0 || s->rank < 0 || !lost_between[s->rank][to] ||
-		*vain_of(s->rank, to) >= MOST_VAIN || !os_chance(net_faults.refuse_one_in))
-		return 0;
-	++*vain_of(s->rank, to);
-	return 1;
+	os_at(os_now + net_delay_ns(s->host, host), on_answer, s, 0);
 }
 
 void net_connect_at(struct stream *s, const struct sockaddr_in *to)
@@ -489,11 +313,11 @@ void net_connect_at(struct stream *s, const struct sockaddr_in *to)
 
 	s->remote = *to;
 	s->state = CONNECTING;
-	if (is_refused(s, (int)ntohs(to->sin_port) - NET_FIRST_PORT)) {
+	if (net_is_refused(s, (int)ntohs(to->sin_port) - NET_FIRST_PORT)) {
 		net_counts.refused++;
-		os_at(os_now + delay_ns(s->host, host), on_refused, s,
+		os_at(os_now + net_delay_ns(s->host, host), on_refused, s,
 			(uint64_t)errors[os_between(0, 2)]);
 		return;
 	}
-	os_at(os_now + delay_ns(s->host, host), on_call, s, (uint64_t)host);
+	os_at(os_now + net_delay_ns(s->host, host), on_call, s, (uint64_t)host);
 }

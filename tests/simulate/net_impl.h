@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Between net.c (bytes on their way, and faults) and net_calls.c (system calls). */
+ * Between net.c (bytes on their way), net_faults.c and net_calls.c (system calls). */
 #ifndef GCI_TESTS_SIMULATE_NET_IMPL_H
 #define GCI_TESTS_SIMULATE_NET_IMPL_H
 
@@ -42,6 +42,7 @@ struct stream {
 	unsigned npieces;
 	int moving;        /* an event is coming for the first of them */
 	int window_closed; /* the other end has not read for a while */
+	int forgotten;     /* by what is in the middle; nobody has told this end */
 	int vain;          /* what is sent does not arrive any more */
 	int shut;          /* behind FIN */
 	int closed;
@@ -59,6 +60,7 @@ struct listener {
 
 extern struct net_config net_config;
 extern struct net_faults net_faults;
+extern struct gci_list net_streams;
 
 /* net.c */
 struct stream *net_stream_new(struct file *f);
@@ -67,7 +69,23 @@ void net_put(struct stream *s, enum segment_kind kind, const struct iovec *iov, 
 void net_pump(struct stream *s);
 /* Loses what of a direction's bytes has not come so far, from some byte on. */
 void net_cut_short(struct stream *s);
+uint64_t net_delay_ns(int host, int other);
+int net_cluster(int host);
+void net_on_reset(void *stream, uint64_t n);
+
+/* net_faults.c */
+void net_forget_faults(void);
+/* 0: nothing is between these hosts; else when it will not be any more, GCI_NEVER. */
+uint64_t net_shut_until_ns(int a, int b);
+/* A piece is about to arrive: what happens now, if anything. */
+void net_fault_piece(struct stream *s, struct segment *g);
 void net_lose(struct stream *s);
+/* So little has come that greetings may be under way. */
+int net_is_young(const struct stream *s);
+/* Connections in a row that a pair of ranks has had in vain. */
+uint32_t *net_vain_of(int a, int b);
+/* Whether a connection to that rank, in place of one that was lost, does not come about. */
+int net_is_refused(const struct stream *s, int to);
 size_t net_unread(const struct stream *s);
 
 /* net_calls.c */

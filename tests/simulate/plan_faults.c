@@ -116,8 +116,8 @@ static void draw_one(struct plan *p, enum fault f, struct gci_prng *prng)
 		break;
 	case SHORT_CUT:
 		draw_cut(p, prng);
-		if (most_pause > 8 * GCI_NS_PER_S) /* connecting has its own patience */
-			most_pause = 8 * GCI_NS_PER_S;
+		if (most_pause > MOST_PAUSE_NS) /* connecting has its own patience */
+			most_pause = MOST_PAUSE_NS;
 		p->faults.cut_ns = below(prng, most_pause);
 		break;
 	case LONG_CUT:

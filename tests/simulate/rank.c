@@ -67,8 +67,10 @@ void rank_free_data(struct job *j)
 	for (step = 0; step < PLAN_MAX_STEPS; step++) {
 		drop_data(j, step);
 		heap_free(j->sent[step]);
-		for (r = 0; r < j->plan.n; r++)
+		for (r = 0; r < j->plan.n; r++) {
 			heap_free(j->ranks[r].received[step]);
+			heap_free(j->ranks[r].sending[step]);
+		}
 	}
 }
 
@@ -121,16 +123,19 @@ static void do_calls(struct rank *k, const struct plan_step *s)
 			break;
 	}
 	wait_all(k, gci_kind_name(s->calls[0].trial.kind), reqs, 2, s->tests);
-	for (i = 0; i < s->ncalls && !k->status; i++)
-		if (trial_data_check(data_of(k, i),
-			    plan_rank_in(&k->job->plan, s->calls[i].on, k->rank), text,
-			    sizeof(text)))
+	for (i = 0; i < s->ncalls && !k->status; i++) {
+		int rank = plan_rank_in(&k->job->plan, s->calls[i].on, k->rank);
+
+		if (trial_data_check(data_of(k, i), rank, text, sizeof(text)))
 			complain(k, "step %d, %s: %s", k->at_step, s->calls[i].how, text);
+		/* What is sent again by now must be a copy. */
+		trial_data_reuse(data_of(k, i), rank);
+	}
 }
 
 /* ---- messages */
 
-static void make_messages(struct rank *k, const struct plan_step *s)
+static size_t make_messages(struct rank *k, const struct plan_step *s)
 {
 	struct job *j = k->job;
 	struct gci_prng prng = {j->plan.seed + (uint64_t)k->at_step};
@@ -144,19 +149,21 @@ static void make_messages(struct rank *k, const struct plan_step *s)
 			j->sent[k->at_step][i] = (char)gci_prng_next(&prng);
 	}
 	k->received[k->at_step] = heap_calloc(n, 1);
+	k->sending[k->at_step] = heap_calloc(n, 1);
+	memcpy(k->sending[k->at_step], j->sent[k->at_step], n);
+	return n;
 }
 
 static void do_messages(struct rank *k, const struct plan_step *s)
 {
 	gcoll_req *reqs[2 * PLAN_MAX_MESSAGES] = {NULL};
 	gcoll_comm *c = k->comms[ON_WORLD];
-	size_t at = 0;
+	size_t at = 0, nbytes = make_messages(k, s);
 	int i, n = 0, rc = 0;
 
-	make_messages(k, s);
 	for (i = 0; i < s->nmessages && !rc; at += s->messages[i++].nbytes) {
 		const struct plan_message *m = &s->messages[i];
-		char *to = k->received[k->at_step] + at, *from = k->job->sent[k->at_step] + at;
+		char *to = k->received[k->at_step] + at, *from = k->sending[k->at_step] + at;
 
 		if (m->to == k->rank)
 			rc = gcoll_irecv(to, m->nbytes, GCOLL_BYTE, m->from, m->tag, c, &reqs[n++]);
@@ -165,6 +172,8 @@ static void do_messages(struct rank *k, const struct plan_step *s)
 		failed(k, "message", rc);
 	}
 	wait_all(k, "message", reqs, n, s->tests);
+	if (!k->status)
+		memset(k->sending[k->at_step], 0, nbytes);
 	for (i = 0, at = 0; i < s->nmessages && !k->status; at += s->messages[i++].nbytes)
 		if (s->messages[i].to == k->rank &&
 			memcmp(k->received[k->at_step] + at, k->job->sent[k->at_step] + at,

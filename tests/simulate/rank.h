@@ -26,6 +26,7 @@ struct rank {
 	char text[RANK_TEXT];           /* gcoll_last_error */
 	char wrong[RANK_TEXT];          /* what must not be; "": nothing */
 	size_t left_pieces;             /* of memory, when it ended */
+	char *sending[PLAN_MAX_STEPS];  /* messages' bytes, its own copy */
 	char *received[PLAN_MAX_STEPS]; /* by its messages */
 };
 

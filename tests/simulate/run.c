@@ -24,12 +24,15 @@ static int may_lose(int a, int b)
 
 static void damage(int a, int b)
 {
+	const struct gci_rdv_config *rdv = &job->plan.rdv;
 	struct plan_damage *d = &job->plan.damage;
+	/* One side may hear of it by keepalive only. */
+	uint64_t lost_ns = rdv->grace_ns + rdv->dead_ns + 10 * GCI_NS_PER_S;
 
 	if (a >= 0) {
 		d->guilty[a] = d->guilty[b] = 1;
-		if (!d->bound_ns)
-			d->bound_ns = job->plan.rdv.grace_ns + 10 * GCI_NS_PER_S;
+		if (d->bound_ns < lost_ns)
+			d->bound_ns = lost_ns;
 	}
 	if (!d->done)
 		d->at_ns = os_now;
