@@ -16,7 +16,6 @@ list() {
 300	transport/endpoint_recv.c	s/sink->sum != sink->crc/0/	a payload's checksum is not compared
 300	transport/frame.c	s/gci_load_u32\(head \+ AT_HEAD_CRC\) != gci_crc32c\(0, head, AT_HEAD_CRC\)/0/	nor a header's
 50	transport/endpoint_send.c	s/cost > p->eager_left \|\| //	messages go out without allowance
-100	transport/endpoint_send.c	s/\tm->credited = 1;\n\t\tp->remembered\+\+;/\tp->remembered++;/	a credit that comes before its message is not noted
 300	transport/endpoint_back.c	s/b->id != f->back \+ f->nback/0/	numbers that do not follow each other go in one header
 100	transport/stream.c	s/if \(s->in_payload\)\n\t\tgci_ep_undo/if (0)\n\t\tgci_ep_undo/	a stream is lost in a payload as if between two
 100	transport/tcp_lost.c	s/set_again\(t, p, now \+ p->pause_ns\);\n\}/;\n}/	nobody connects a lost stream again
