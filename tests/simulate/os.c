@@ -191,7 +191,8 @@ static void run_one(void)
 
 	ready[i] = ready[--nready];
 	t->ready = 0;
-	if (t->process->dead || t->process->stopped)
+	/* It may have come to its end after it was made ready. */
+	if (t->over || t->process->dead || t->process->stopped)
 		return;
 	running = t;
 	os_current = t->process;
