@@ -133,6 +133,7 @@ static int sink_open(struct gct_cp_sink *s, uint64_t have, struct gci_error *e)
 	const struct gct_cp_file *f = &s->manifest->files[s->file];
 	int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (s->keep ? 0 : O_EXCL);
 
+	gci_free(s->path); /* of a try that failed */
 	s->path = gct_cp_sink_path(s, s->file);
 	if (s->keep) {
 		gci_free(s->temporary);
