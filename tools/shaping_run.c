@@ -185,16 +185,16 @@ static void report(const struct run *r, struct gci_sockops *s, int number)
 
 int gct_shape_run(int argc, char **argv)
 {
-	char cgroup[GCI_CGROUP_PATH], name[32];
+	char cgroup[GCI_CGROUP_PATH];
 	struct gci_sockops *s = NULL;
 	struct gci_error e = {0};
 	struct run r = {0};
-	int rc = parse(&r, argc, argv), number;
+	int rc = parse(&r, argc, argv), number, fd;
 
 	if (rc)
 		return rc < 0 ? GCT_OK : rc;
-	snprintf(name, sizeof(name), "gridcoll-%d", (int)getpid());
-	if (gci_cgroup_make(cgroup, name, &e)) {
+	fd = gci_cgroup_make(cgroup, &e);
+	if (fd < 0) {
 		fprintf(stderr, "gridcoll shape: %s\n", e.text);
 		return GCT_FAILED;
 	}
@@ -210,5 +210,6 @@ int gct_shape_run(int argc, char **argv)
 	}
 	gci_sockops_close(s);
 	gci_cgroup_remove(cgroup);
+	close(fd);
 	return rc;
 }

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 static char cgroup[GCI_CGROUP_PATH];
+static int cgroup_fd;
 static struct gci_sockops *sockops;
 static int family_six;
 
@@ -109,11 +111,10 @@ static void ask_from_inside(struct told both[2])
 static int setup(void **state)
 {
 	struct gci_error e = {0};
-	char name[48];
 
 	(void)state;
-	snprintf(name, sizeof(name), "gridcoll-test-%d", (int)getpid());
-	if (!gci_cgroup_make(cgroup, name, &e) && !gci_sockops_open(&sockops, cgroup, &e))
+	cgroup_fd = gci_cgroup_make(cgroup, &e);
+	if (cgroup_fd >= 0 && !gci_sockops_open(&sockops, cgroup, &e))
 		return 0;
 	print_message("sock_ops programs are not tested here: %s\n", e.text);
 	return !strstr(e.text, "not allowed") && !strstr(e.text, "no cgroup") &&
@@ -125,6 +126,7 @@ static int teardown(void **state)
 	(void)state;
 	gci_sockops_close(sockops);
 	gci_cgroup_remove(cgroup);
+	close(cgroup_fd);
 	return 0;
 }
 
@@ -224,6 +226,44 @@ static void test_refused(void **state)
 	assert_int_equal(refused, 2);
 }
 
+/* The next one removes what a killed one has left, and nothing of those that live. */
+static void dead_owners_leave_no_cgroup(void **state)
+{
+	char *left = test_malloc(GCI_CGROUP_PATH), *mine = test_malloc(GCI_CGROUP_PATH);
+	int pipes[2], fd, status;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe(pipes), 0);
+	pid = fork();
+	if (!pid) {
+		fd = gci_cgroup_make(mine, NULL);
+		if (fd < 0 || write(pipes[1], mine, GCI_CGROUP_PATH) != GCI_CGROUP_PATH)
+			_exit(1);
+		pause();
+	}
+	assert_int_equal(read(pipes[0], left, GCI_CGROUP_PATH), GCI_CGROUP_PATH);
+	fd = gci_cgroup_make(mine, NULL);
+	assert_true(fd >= 0);
+	assert_string_not_equal(mine, left);
+	assert_int_equal(access(left, F_OK), 0); /* its owner lives */
+	gci_cgroup_remove(mine);
+	close(fd);
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	assert_int_equal(access(left, F_OK), 0);
+	fd = gci_cgroup_make(mine, NULL);
+	assert_true(fd >= 0);
+	assert_int_not_equal(access(left, F_OK), 0);
+	assert_int_equal(access(cgroup, F_OK), 0); /* ours */
+	gci_cgroup_remove(mine);
+	close(fd);
+	close(pipes[0]);
+	close(pipes[1]);
+	test_free(left);
+	test_free(mine);
+}
+
 /* Who is outside of the cgroup is not told anything. */
 static void test_outside(void **state)
 {
@@ -250,6 +290,7 @@ int main(void)
 		cmocka_unit_test(test_connections),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_outside),
+		cmocka_unit_test(dead_owners_leave_no_cgroup),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
