@@ -129,7 +129,7 @@ static int take_host(struct gci_engine *e, const char *device, struct gci_error 
 	if (rc == 1)
 		gci_log(GCI_LOG_WARN,
 			"another job paces what %s sends by %s, too: what both may send adds up "
-			"(--pace edt makes them share)",
+			"(they would share it if both had --pace edt)",
 			e->hosts[e->rank], device);
 	return rc < 0 ? rc : 0;
 }

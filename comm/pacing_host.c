@@ -16,11 +16,13 @@ struct gci_pacing_host {
 	int mark_fd;        /* -1: none */
 };
 
-/* 1: another job has it. What cannot be opened tells nothing. */
-static int mark(struct gci_pacing_host *h, const char *device)
+/* 1: another job has it. Those that share by departure times share the mark, too. What cannot be
+ * opened tells nothing. */
+static int mark(struct gci_pacing_host *h, const char *device, int share)
 {
 	h->mark_fd = gci_mark_open("pace", device);
-	return h->mark_fd >= 0 && flock(h->mark_fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
+	return h->mark_fd >= 0 && flock(h->mark_fd, (share ? LOCK_SH : LOCK_EX) | LOCK_NB) &&
+	       errno == EWOULDBLOCK;
 }
 
 int gci_pacing_host_open(struct gci_pacing_host **out, const char *device, enum gci_pace_how holds,
@@ -33,8 +35,8 @@ int gci_pacing_host_open(struct gci_pacing_host **out, const char *device, enum 
 	if (!h)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	h->mark_fd = h->htb.lock_fd = -1;
-	if (first && *device && holds != GCI_PACE_EDT)
-		rc = mark(h, device);
+	if (first && *device)
+		rc = mark(h, device, holds == GCI_PACE_EDT);
 	if (holds == GCI_PACE_HTB && rc)
 		rc = gci_error_set(e, GCOLL_ERR_UNSUPPORTED,
 			"pacing by htb: another job paces what this host sends by %s (--pace edt "

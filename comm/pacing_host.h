@@ -17,9 +17,9 @@
 
 struct gci_pacing_host;
 
-/* The `first` rank of a host marks the device as paced, unless by EDT, which jobs share; 1 is
- * returned where another job has marked it: budgets add up then. HTB changes the device's queue,
- * which may be refused with a reason. */
+/* The `first` rank of a host marks the device as paced; 1 is returned where another job has marked
+ * it, unless both are paced by EDT, which they share: budgets add up then. HTB changes the device's
+ * queue, which may be refused with a reason. */
 int gci_pacing_host_open(struct gci_pacing_host **h, const char *device, enum gci_pace_how holds,
 	int first, struct gci_error *e);
 
