@@ -3,10 +3,12 @@
 # How well each rung of the ladder keeps a rate: one host sends to another one over a link that could
 # carry many times as much, by 1 and by 8 connections; bytes on the wire by the counters of the
 # sender's queue, which count the headers of every packet. Then the budget is halved while it sends.
+# "shared" is two jobs on the same hosts, each of which has half of the link as its budget, and always
+# something to send: by --pace edt they share it.
 #
 #	bench/pacing.sh [BUILD [RUNG...]]	BUILD: a build directory, default "build"
 #
-# Fails if one is off by more than 3 %. A minute.
+# Fails if one is off by more than 3 %, or the two jobs together by more than 5 %. Two minutes.
 set -eu
 
 rate=40 # Mbit/s
@@ -31,8 +33,36 @@ queue() { # RUNG
 }
 
 row() { # RUNG FLOWS MBIT MEASURED ERROR
-	printf "%-5s %6d %10.1f %10.2f %+8.2f %%\n" "$@"
-	case ${5#-} in [0-2].*) ;; *) echo off >>/tmp/pacing.off ;; esac
+	printf "%-6s %6d %10.1f %10.2f %+8.2f %%\n" "$@"
+	case $1,${5#-} in
+	*,[0-2].* | shared,[34].*) ;;
+	*) echo off >>/tmp/pacing.off ;;
+	esac
+}
+
+halves() { # RATE of the link, in Mbit/s: two jobs, each with half of it
+	queue edt
+	jobs=
+	for i in 1 2; do
+		gridcoll-run --wan-budget "a>b=$(($1 / 2))Mbit" --pace edt gridcoll bench bcast \
+			--bytes 48MiB --iters 1 >/tmp/pacing.$i 2>&1 &
+		jobs="$jobs $!"
+	done
+	sleep 4 # both are at work
+	for i in 1 2 3; do
+		# shellcheck disable=SC2046 # words
+		set -- "$1" $(sent && sleep $seconds && sent)
+		# shellcheck disable=SC2086
+		if ! kill -0 $jobs; then
+			cat /tmp/pacing.1 /tmp/pacing.2
+			exit 1
+		fi
+		# shellcheck disable=SC2046
+		row shared 8 $(($1 / 2)) $(error_of "$2" "$3" "$4" "$5" $(($1 / 2)))
+	done
+	# shellcheck disable=SC2086
+	kill $jobs
+	wait
 }
 
 measure() { # RUNG FLOWS
@@ -67,8 +97,12 @@ measure() { # RUNG FLOWS
 if [ "${1-}" = --inside ]; then
 	shift
 	rm -f /tmp/pacing.off
-	printf "%-5s %6s %10s %10s %8s\n" rung flows "asked Mb/s" measured error
-	for rung in ${*:-fq tcp user edt htb}; do
+	printf "%-6s %6s %10s %10s %8s\n" rung flows "asked Mb/s" measured error
+	for rung in ${*:-fq tcp user edt htb shared}; do
+		if [ "$rung" = shared ]; then
+			halves $rate
+			continue
+		fi
 		measure "$rung" 1
 		measure "$rung" 8
 	done

@@ -134,6 +134,18 @@ static int take_host(struct gci_engine *e, const char *device, struct gci_error 
 	return rc < 0 ? rc : 0;
 }
 
+/* These two look after one device. */
+static void warn_of_other(const struct gci_engine *e, const struct gci_ladder_facts *f)
+{
+	enum gci_pace_how holds = e->pacing->holds;
+
+	if (*f->other && is_first(e) && (holds == GCI_PACE_EDT || holds == GCI_PACE_HTB))
+		gci_log(GCI_LOG_WARN,
+			"pacing by %s holds what %s sends by %s only, not by %s: --interfaces %s "
+			"leaves it one device, and the other rungs pace by any",
+			gci_pace_name(holds), e->hosts[e->rank], f->device, f->other, f->device);
+}
+
 /* 0 unless nothing can be paced. */
 static int choose(struct gci_engine *e, struct gci_error *error)
 {
@@ -157,6 +169,7 @@ static int choose(struct gci_engine *e, struct gci_error *error)
 	if (rc)
 		return rc;
 	p->chosen = 1;
+	warn_of_other(e, &facts);
 	gci_log(GCI_LOG_INFO, "rank %d: pacing: %s", e->rank, why);
 	return 0;
 }

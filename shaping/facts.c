@@ -32,15 +32,33 @@ static int has(const struct gci_nic_addr *a, const struct gci_address *at)
 	return at->any.sa_family == AF_INET && !memcmp(a->ip, &at->v4.sin_addr, 4);
 }
 
-static void find_device(char device[16], const struct gci_own *own)
+/* "" where no device has the address. */
+static const char *device_of(
+	const struct gci_nic_addr *have, unsigned n, const struct gci_address *at)
+{
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		if (has(&have[i], at))
+			return have[i].nic;
+	return "";
+}
+
+static void find_devices(struct gci_ladder_facts *f, const struct gci_own *own)
 {
 	struct gci_nic_addr *have = NULL;
 	unsigned i, n = 0;
+	const char *name;
 
-	if (own->n && !gci_own_list(&have, &n, NULL))
-		for (i = 0; i < n && !*device; i++)
-			if (has(&have[i], &own->at[0]))
-				snprintf(device, 16, "%s", have[i].nic);
+	if (gci_own_list(&have, &n, NULL))
+		n = 0;
+	for (i = 0; i < own->n; i++) {
+		name = device_of(have, n, &own->at[i]);
+		if (!i)
+			snprintf(f->device, sizeof(f->device), "%s", name);
+		else if (strcmp(name, f->device) != 0 && !*f->other)
+			snprintf(f->other, sizeof(f->other), "%s", name);
+	}
 	gci_free(have);
 }
 
@@ -64,7 +82,7 @@ void gci_ladder_look(struct gci_ladder_facts *f, const struct gci_own *own)
 {
 	memset(f, 0, sizeof(*f));
 	f->socket = takes_rate();
-	find_device(f->device, own);
+	find_devices(f, own);
 	if (*f->device)
 		look_for_fq(f);
 	else

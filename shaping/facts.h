@@ -12,7 +12,8 @@
 
 struct gci_own;
 
-/* `own`: the addresses by which connections leave; the first one's device counts. What cannot be
+/* `own`: the addresses by which connections leave; the first one's device counts, and `other` is
+ * one that the others leave by. What cannot be
  * found out is not to be had. Needs no rights. */
 void gci_ladder_look(struct gci_ladder_facts *f, const struct gci_own *own);
 

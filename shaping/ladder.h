@@ -40,6 +40,7 @@ enum gci_pace_how {
 /* Of the device by which this process sends. A rung that is not to be had has a reason. */
 struct gci_ladder_facts {
 	char device[16]; /* "": not known */
+	char other[16];  /* another one, by which it may send as well; "": there is none */
 	int socket;      /* the kernel takes SO_MAX_PACING_RATE */
 	int fq, htb, edt;
 	char fq_why[GCI_LADDER_WHY / 2], htb_why[GCI_LADDER_WHY / 2], edt_why[GCI_LADDER_WHY / 2];

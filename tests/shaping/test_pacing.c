@@ -4,8 +4,11 @@
 #include "tests/test.h"
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "shaping/budget.h"
+#include "shaping/facts.h"
 #include "shaping/ladder.h"
+#include "transport/own.h"
 
 #include <string.h>
 
@@ -225,6 +228,47 @@ static void the_best_that_is_there(void **state)
 	HOLDS(GCI_PACE_OFF, all, GCI_PACE_OFF, "nothing");
 }
 
+static struct gci_address address_of(const struct gci_nic_addr *a)
+{
+	struct gci_address out = {.len = sizeof(out.v4)};
+
+	out.v4 = (struct sockaddr_in){.sin_family = AF_INET};
+	memcpy(&out.v4.sin_addr, a->ip, 4);
+	return out;
+}
+
+/* Of all IPv4 addresses here, the first one's device and one that is not it. */
+static void devices_are_found(void **state)
+{
+	struct gci_nic_addr *have = NULL;
+	struct gci_own own = {.n = 0};
+	struct gci_ladder_facts f;
+	const char *first = NULL, *other = "";
+	unsigned i, n = 0;
+
+	(void)state;
+	assert_int_equal(gci_own_list(&have, &n, NULL), 0);
+	for (i = 0; i < n && own.n < GCI_REACH_MAX; i++) {
+		if (have[i].six != 4)
+			continue;
+		own.at[own.n++] = address_of(&have[i]);
+		if (!first)
+			first = have[i].nic;
+		else if (!*other && strcmp(have[i].nic, first) != 0)
+			other = have[i].nic;
+	}
+	if (first) {
+		gci_ladder_look(&f, &own);
+		assert_string_equal(f.device, first);
+		assert_string_equal(f.other, other);
+		own.n = 1;
+		gci_ladder_look(&f, &own);
+		assert_string_equal(f.device, first);
+		assert_string_equal(f.other, "");
+	}
+	gci_free(have);
+}
+
 static void names_of_rungs(void **state)
 {
 	enum gci_pace_how how, again;
@@ -254,6 +298,7 @@ int main(void)
 		cmocka_unit_test(a_bucket_saves_little),
 		cmocka_unit_test(pieces_are_cut),
 		cmocka_unit_test(the_best_that_is_there),
+		cmocka_unit_test(devices_are_found),
 		cmocka_unit_test(names_of_rungs),
 	};
 
