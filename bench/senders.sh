@@ -210,7 +210,7 @@ export PATH SENDERS PACE BYTES ITERS DILATE OPERATIONS GRIDCOLL_SECURITY
 	echo "# $BYTES on gridmpi16.grid, queue 1 MB, k = $DILATE, $ITERS warm operations;" \
 		"times in ms, WAN in MB per operation, CPU in %"
 	# shellcheck disable=SC2059,SC2086 # the columns' names are words
-	printf "#${row#?}" ${columns}
+	printf "# $row" ${columns}
 } | tee "$rows"
 {
 	gridcoll lab run --quiet --mem 5GiB --dilate "$DILATE" "$grid" -- \
