@@ -25,11 +25,23 @@ error_of() { # BYTES NS BYTES NS MBIT: measured and its error, as two words
 
 # What a host has that is not in a lab, or has no rights.
 queue() { # RUNG
-	case $1 in
-	tcp | user) ip netns exec gcl-a tc qdisc replace dev eth0 root pfifo limit 1000 ;;
-	htb) ip netns exec gcl-a tc qdisc del dev eth0 root || true ;;
-	*) ip netns exec gcl-a tc qdisc replace dev eth0 root fq ;;
-	esac
+	for host in a b; do # all ranks look for the rung that is asked for
+		case $1 in
+		tcp | user) ip netns exec gcl-$host tc qdisc replace dev eth0 root pfifo limit 1000 ;;
+		htb) ip netns exec gcl-$host tc qdisc del dev eth0 root || true ;;
+		*) ip netns exec gcl-$host tc qdisc replace dev eth0 root fq ;;
+		esac
+	done
+}
+
+await_traffic() { # BYTES before; of a job in the background, $!
+	until [ $(($(sent | head -1) - $1)) -gt 2000000 ]; do
+		if ! kill -0 $!; then
+			cat /tmp/pacing.*txt
+			exit 1
+		fi
+		sleep 0.1
+	done
 }
 
 row() { # RUNG FLOWS MBIT MEASURED ERROR
@@ -45,16 +57,17 @@ halves() { # RATE of the link, in Mbit/s: two jobs, each with half of it
 	jobs=
 	for i in 1 2; do
 		gridcoll-run --wan-budget "a>b=$(($1 / 2))Mbit" --pace edt gridcoll bench bcast \
-			--bytes 48MiB --iters 1 >/tmp/pacing.$i 2>&1 &
+			--bytes 48MiB --iters 1 >/tmp/pacing.$i.txt 2>&1 &
 		jobs="$jobs $!"
+		await_traffic "$(sent | head -1)"
 	done
-	sleep 4 # both are at work
+	sleep 3 # the second is at work, too
 	for i in 1 2 3; do
 		# shellcheck disable=SC2046 # words
 		set -- "$1" $(sent && sleep $seconds && sent)
 		# shellcheck disable=SC2086
 		if ! kill -0 $jobs; then
-			cat /tmp/pacing.1 /tmp/pacing.2
+			cat /tmp/pacing.1.txt /tmp/pacing.2.txt
 			exit 1
 		fi
 		# shellcheck disable=SC2046
@@ -69,14 +82,8 @@ measure() { # RUNG FLOWS
 	queue "$1"
 	gridcoll-run --wan-budget "a>b=${rate}Mbit" --pace "$1" gridcoll bench bcast \
 		--bytes 48MiB --streams "$2" --iters 1 >/tmp/pacing.txt 2>&1 &
-	job=$! before=$(sent | head -1)
-	until [ $(($(sent | head -1) - before)) -gt 2000000 ]; do
-		if ! kill -0 $job 2>/dev/null; then
-			cat /tmp/pacing.txt
-			exit 1
-		fi
-		sleep 0.1
-	done
+	job=$!
+	await_traffic "$(sent | head -1)"
 	# shellcheck disable=SC2046 # words
 	set -- "$1" "$2" $(sent && sleep $seconds && sent)
 	row "$1" "$2" $rate $(error_of "$3" "$4" "$5" "$6" $rate)
