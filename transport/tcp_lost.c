@@ -30,7 +30,8 @@ static void tell(struct gci_tcp *t, const struct gci_conn *c, const char *cause)
 		snprintf(more, sizeof(more), " (and %u others before)", t->untold);
 	t->told_ns = now;
 	t->untold = 0;
-	gci_log(t->stopping ? GCI_LOG_INFO : GCI_LOG_WARN,
+	/* One that never was there is not missed: the peer may be leaving. */
+	gci_log(t->stopping || c->state != GCI_CONN_OPEN ? GCI_LOG_INFO : GCI_LOG_WARN,
 		"rank %d: lost stream %u of %u to rank %d, going on without: %s%s",
 		t->tp.config.rank, c->stream.index, t->ep.peers[c->peer]->link.streams, c->peer,
 		cause, more);
