@@ -414,6 +414,7 @@ static void the_source_dies(void **state)
 	snprintf(command, sizeof(command), "echo pid $$; exec %s cp --keep-going '%s' '%s'",
 		GRIDCOLL, in_scratch("a"), in_scratch("out/%%r/"));
 	job_start(&j, NULL, "--survive", "-n", "3", "sh", "-c", command, NULL);
+	await_entry(in_scratch("out/1"), ".gridcoll-");
 	await_entry(in_scratch("out/2"), ".gridcoll-");
 	job_await(&j, "[0] pid ");
 	pid = atoi(strstr(job_out(&j), "[0] pid ") + strlen("[0] pid "));
