@@ -242,6 +242,10 @@ void gci_rdv_recover(struct gci_rdv *r, uint64_t now_ns)
 
 	if (!r->started || gci_rdv_is_over(r))
 		return;
+	/* A failure that was told comes before what is agreed upon: who has the answer may shrink.
+	 */
+	if (!r->judged && r->verdict_ns != GCI_NEVER)
+		return;
 	if (r->judged && r->deaths)
 		look_for_the_dead(r);
 	do {

@@ -344,8 +344,11 @@ void gci_rdv_judge(struct gci_rdv *r, uint64_t now_ns)
 		}
 	}
 	r->verdict_ns = GCI_NEVER;
-	if (best == NOTHING)
-		return; /* cleared up in the meantime: a connection closed, then BYE was read */
+	if (best ==
+		NOTHING) { /* cleared up in the meantime: a connection closed, then BYE was read */
+		gci_rdv_recover(r, now_ns);
+		return;
+	}
 	r->judged = 1;
 	r->judged_ns = now_ns;
 	rank = speaker(r, rank);

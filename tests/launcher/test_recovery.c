@@ -343,6 +343,30 @@ static void they_agree_without_the_dead(void **state)
 	expect_agreed(w, 7, 1, GCOLL_ERR_PEER);
 }
 
+/* One tells of a failure, and all agree before it is judged: nobody has an answer whose failure he
+ * cannot shrink away yet. */
+static void a_failure_comes_before_the_answer(void **state)
+{
+	static const uint32_t all[] = {0, 1, 2, 3, 4, 5, 6, 7};
+	struct world *w = *state;
+	struct gci_ctl_message m;
+	uint32_t i;
+
+	rdv_join_all(w);
+	rdv_say_fail(w, 2, -1, "disk full");
+	for (i = 0; i < NRANKS; i++)
+		say_agree(w, i, 1, i != 2);
+	assert_false(gets(w, 0, GCI_CTL_AGREED, &m));
+	rdv_pass(w, SEC);
+	for (i = 0; i < NRANKS; i++) {
+		expect_abort(w, i, "disk full");
+		expect_agreed(w, i, 0, 0);
+		say_shrink(w, i, 1);
+	}
+	for (i = 0; i < NRANKS; i++)
+		expect_survivors(w, i, 2, all, NRANKS);
+}
+
 static void calls_that_never_meet(void **state)
 {
 	struct world *w = *state;
@@ -378,6 +402,7 @@ int main(void)
 		S(all_agree),
 		T(all_agree),
 		S(they_agree_without_the_dead),
+		S(a_failure_comes_before_the_answer),
 		S(calls_that_never_meet),
 	};
 
