@@ -11,10 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define PATIENCE_NS (60 * GCI_NS_PER_S)
+#define MAX_JOBS    64 /* at once */
+
+static pid_t live[MAX_JOBS]; /* jobs that nobody has waited for; 0: a free place */
+static pid_t owner;          /* the process that started them */
 
 const char *env_path(const char *name)
 {
@@ -38,9 +43,73 @@ const char *long_sleep(void)
 	return text;
 }
 
+static int reap(pid_t pid, int *status, int flags)
+{
+	int got = waitpid(pid, status, flags), i;
+
+	for (i = 0; i < MAX_JOBS && got; i++)
+		if (live[i] == pid)
+			live[i] = 0;
+	return got;
+}
+
+static int any_live(void)
+{
+	int i, status, any = 0;
+
+	for (i = 0; i < MAX_JOBS; i++)
+		any |= live[i] && !reap(live[i], &status, WNOHANG);
+	return any;
+}
+
+void jobs_end(void)
+{
+	static const int signals[] = {SIGTERM, SIGKILL};
+	size_t s;
+	int i;
+
+	for (s = 0; s < 2 && owner == getpid(); s++) {
+		uint64_t end_ns = gci_now_ns() + 10 * GCI_NS_PER_S;
+
+		for (i = 0; any_live() && i < MAX_JOBS; i++)
+			if (live[i])
+				kill(live[i], signals[s]);
+		while (any_live() && gci_now_ns() < end_ns)
+			gci_sleep_ns(GCI_NS_PER_MS);
+	}
+}
+
+static void remember(pid_t pid)
+{
+	int i;
+
+	if (!owner)
+		atexit(jobs_end);
+	owner = getpid();
+	for (i = 0; i < MAX_JOBS && live[i]; i++)
+		;
+	assert_true(i < MAX_JOBS);
+	live[i] = pid;
+}
+
+/* As in a terminal's foreground, whoever runs the tests: a shell's background job ignores SIGINT,
+ * nohup's SIGHUP. The job does not outlive the test. */
+static void set_signals(pid_t parent)
+{
+	static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+	size_t i;
+
+	for (i = 0; i < sizeof(signals) / sizeof(*signals); i++)
+		signal(signals[i], SIG_DFL);
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != parent)
+		_exit(99);
+}
+
 void job_startv(struct job *j, const char *input, const char *const *argv)
 {
 	const char *self = env_path("GRIDCOLL_RUN"), *all[32] = {self};
+	pid_t parent = getpid();
 	int n;
 
 	for (n = 0; argv[n]; n++)
@@ -53,8 +122,11 @@ void job_startv(struct job *j, const char *input, const char *const *argv)
 	fflush(NULL);
 	j->pid = fork();
 	assert_true(j->pid >= 0);
-	if (j->pid)
+	if (j->pid) {
+		remember(j->pid);
 		return;
+	}
+	set_signals(parent);
 	dup2(open(input ? input : "/dev/null", O_RDONLY), 0);
 	dup2(j->keep_out ? j->keep_out : j->out, 1);
 	dup2(j->err, 2);
@@ -96,10 +168,10 @@ int job_wait(struct job *j)
 	uint64_t end_ns = gci_now_ns() + PATIENCE_NS;
 	int status;
 
-	while (!waitpid(j->pid, &status, WNOHANG)) {
+	while (!reap(j->pid, &status, WNOHANG)) {
 		if (gci_now_ns() > end_ns) {
 			kill(j->pid, SIGKILL);
-			waitpid(j->pid, &status, 0);
+			reap(j->pid, &status, 0);
 			fail_msg("gridcoll-run did not end; it had said:\n%s%s", job_out(j),
 				job_err(j));
 		}
@@ -111,10 +183,12 @@ int job_wait(struct job *j)
 void job_await(struct job *j, const char *text)
 {
 	uint64_t end_ns = gci_now_ns() + PATIENCE_NS;
+	int status;
 
 	while (!strstr(job_out(j), text)) {
 		if (gci_now_ns() > end_ns) {
 			kill(j->pid, SIGKILL);
+			reap(j->pid, &status, 0);
 			fail_msg("no \"%s\" in what gridcoll-run said:\n%s%s", text, job_out(j),
 				job_err(j));
 		}

@@ -7,7 +7,8 @@
  *	assert_string_equal(job_out(&j), "[0] hi\n[1] hi\n");
  *	job_free(&j);
  *
- * A job that does not end within a minute is killed and fails the test. */
+ * A job that does not end within a minute is killed and fails the test. What a failed test leaves
+ * behind ends with jobs_end, or with the test's process. Not for several threads. */
 #ifndef GCI_TESTS_HARNESS_H
 #define GCI_TESTS_HARNESS_H
 
@@ -31,6 +32,9 @@ void job_startv(struct job *j, const char *input, const char *const *argv);
 
 /* Exit status, or 128 + signal. */
 int job_wait(struct job *j);
+
+/* Ends all jobs that nobody has waited for, for a test's teardown; done when the process exits. */
+void jobs_end(void);
 
 const char *job_out(struct job *j);
 const char *job_err(struct job *j);

@@ -83,6 +83,13 @@ void make_file(const char *path, uint64_t nbytes, uint64_t seed)
 	close(fd);
 }
 
+void make_endless(const char *path, uint64_t nbytes, uint64_t seed)
+{
+	make_file(path, nbytes, seed);
+	if (truncate(path, (off_t)8 << 30))
+		fail_msg("%s: %s", path, strerror(errno));
+}
+
 void make_text(const char *path, const char *text)
 {
 	int fd = create(path);

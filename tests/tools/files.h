@@ -20,6 +20,11 @@ const char *in_scratch(const char *fmt, ...) __attribute__((format(printf, 1, 2)
 
 /* Noise of this length, a different one for each seed. */
 void make_file(const char *path, uint64_t nbytes, uint64_t seed);
+
+/* The same, then zeros up to 8 GiB that take no disk space: more than a copy has moved before a
+ * test has done its part. */
+void make_endless(const char *path, uint64_t nbytes, uint64_t seed);
+
 void make_text(const char *path, const char *text);
 void make_dir(const char *path);
 

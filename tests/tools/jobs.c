@@ -13,6 +13,12 @@ void assert_one_line(const char *text, const char *begin, const char *end)
 		fail_msg("expected one line \"%s...%s\", got:\n%s", begin, end, text);
 }
 
+int jobs_teardown(void **state)
+{
+	jobs_end();
+	return scratch_remove(state);
+}
+
 void run_job(const char *const *argv, int status, const char *message)
 {
 	struct job j = {0};

@@ -20,6 +20,9 @@ void run_job_line(const char *const *argv, int status, const char *begin, const 
 /* `text` must be one whole line. */
 void assert_one_line(const char *text, const char *begin, const char *end);
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_make, scratch_remove)
+/* Ends what jobs are left, then removes the test's files. */
+int jobs_teardown(void **state);
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_make, jobs_teardown)
 
 #endif

@@ -261,13 +261,6 @@ static void limit_on_one_rank(void **state)
 
 /* ---- ends in mid-transfer */
 
-/* More than is moved before the test has done its part; no disk space. */
-static void make_endless(const char *path)
-{
-	make_file(path, 1 << 20, 1);
-	assert_int_equal(truncate(path, (off_t)1 << 40), 0);
-}
-
 /* Starts a transfer and waits until rank 3 has begun to write. Fills in the ranks' processes. */
 static void start_endless(struct job *j, pid_t pids[4])
 {
@@ -275,7 +268,7 @@ static void start_endless(struct job *j, pid_t pids[4])
 	int r;
 
 	make_outs("a");
-	make_endless(in_scratch("a"));
+	make_endless(in_scratch("a"), 1 << 20, 1);
 	snprintf(command, sizeof(command), "echo pid $$; exec %s cp %s '%s'", GRIDCOLL,
 		in_scratch("a"), in_scratch("out/%%r/"));
 	job_start(j, NULL, "-n", "4", "sh", "-c", command, NULL);
