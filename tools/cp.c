@@ -4,11 +4,11 @@
 
 #include "base/mem.h"
 #include "comm/comm.h"
+#include "tools/cp_impl.h"
 #include "tools/tools.h"
 
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 
 static const char help[] =
 	"usage: gridcoll-run ... gridcoll cp [options] SOURCE... DEST\n"
@@ -27,11 +27,6 @@ static const char help[] =
 	"  -q, --quiet            no progress bar, no summary\n"
 	"  -h, --help             this text\n";
 
-static int operation_error(struct gci_error *e, int rc)
-{
-	return rc ? gci_error_set(e, rc, "%s", gcoll_last_error()) : 0;
-}
-
 /* What every rank finds wrong with the options, or nothing. */
 static int set_up(struct gct_cp_copy *c, struct gci_error *e)
 {
@@ -44,7 +39,7 @@ static int set_up(struct gct_cp_copy *c, struct gci_error *e)
 	if (!rc && c->o->keep_going && !gci_control_survives(c->comm->engine->ctl))
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"gridcoll cp: --keep-going, expected gridcoll-run --survive");
-	return operation_error(e, rc);
+	return gct_cp_operation_error(e, rc);
 }
 
 static int check_operands(struct gct_cp_options *o, int argc, char **argv)

@@ -5,19 +5,13 @@
 #include "base/mem.h"
 #include "base/units.h"
 #include "comm/comm.h"
+#include "tools/cp_impl.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 #define PROGRESS_EVERY (100 * GCI_NS_PER_MS)
-
-static int operation_error(struct gci_error *e, int rc)
-{
-	return rc ? gci_error_set(e, rc, "%s", gcoll_last_error()) : 0;
-}
 
 /* Everybody gets rank 0's list of files. */
 static int share_manifest(struct gct_cp_copy *c, struct gci_error *e)
@@ -33,7 +27,7 @@ static int share_manifest(struct gct_cp_copy *c, struct gci_error *e)
 			gci_error_set(e, GCOLL_ERR_NOMEM, "too many files for one call");
 	}
 	if (!e->status)
-		operation_error(e, gcoll_bcast(&len, 1, GCOLL_UINT64, 0, c->comm));
+		gct_cp_operation_error(e, gcoll_bcast(&len, 1, GCOLL_UINT64, 0, c->comm));
 	if (!e->status && rank) {
 		if (len > GCT_CP_MAX_MANIFEST)
 			gci_error_set(e, GCOLL_ERR_PROTO, "the list of files is malformed");
@@ -43,18 +37,11 @@ static int share_manifest(struct gct_cp_copy *c, struct gci_error *e)
 			gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	}
 	if (!e->status)
-		operation_error(e, gcoll_bcast(buf.data, len, GCOLL_BYTE, 0, c->comm));
+		gct_cp_operation_error(e, gcoll_bcast(buf.data, len, GCOLL_BYTE, 0, c->comm));
 	if (!e->status && rank && c->phase == GCT_CP_LIST)
 		gct_cp_manifest_decode(&c->manifest, buf.data, len, e);
 	gci_buf_free(&buf);
 	return e->status;
-}
-
-static int is_directory(const char *path)
-{
-	struct stat st;
-
-	return !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
 /* "a//" is called "a" in messages. */
@@ -80,7 +67,7 @@ static int prepare_dest(struct gct_cp_copy *c, struct gci_error *e)
 	if (into && gct_cp_make_directories(c->dest, e))
 		return e->status;
 	/* One file onto an existing directory goes into it, as with cp. */
-	into = into || is_directory(c->dest);
+	into = into || gct_cp_is_directory(c->dest);
 	if (gct_cp_sink_init(&c->sink, &c->manifest, c->dest, into,
 		    (c->o->sync ? GCT_CP_SYNC : 0) | (c->o->resume ? GCT_CP_KEEP : 0), e))
 		return e->status;
@@ -111,7 +98,7 @@ static int resume(struct gct_cp_copy *c, struct gci_error *e)
 		return 0;
 	if (!c->begun_ns)
 		c->begun_ns = c->shown_ns = gci_now_ns();
-	if (operation_error(
+	if (gct_cp_operation_error(
 		    e, gcoll_allreduce(GCOLL_IN_PLACE, &n, 1, GCOLL_UINT64, GCOLL_MAX, c->comm)))
 		return e->status;
 	if (n > GCT_CP_MAX_BLOCKS || n > gct_cp_nblocks(&c->manifest))
@@ -122,7 +109,7 @@ static int resume(struct gct_cp_copy *c, struct gci_error *e)
 	if (!gcoll_rank(c->comm))
 		gct_cp_sum_blocks(&c->manifest, c->o->sources, crcs, n, e);
 	if (!e->status)
-		operation_error(e, gcoll_bcast(crcs, n, GCOLL_UINT32, 0, c->comm));
+		gct_cp_operation_error(e, gcoll_bcast(crcs, n, GCOLL_UINT32, 0, c->comm));
 	if (!e->status && c->writes && c->phase == GCT_CP_RESUME)
 		compare(c, crcs, n, e);
 	gci_free(crcs);
@@ -209,13 +196,14 @@ static int agree(struct gct_cp_copy *c, struct gci_error *e)
 
 	if (!present)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	operation_error(
+	gct_cp_operation_error(
 		e, gcoll_allreduce(GCOLL_IN_PLACE, sums, 3, GCOLL_UINT64, GCOLL_SUM, c->comm));
 	if (!e->status)
-		operation_error(e, gcoll_allgather(&c->was, present, 1, GCOLL_INT32, c->comm));
+		gct_cp_operation_error(
+			e, gcoll_allgather(&c->was, present, 1, GCOLL_INT32, c->comm));
 	done = !e->status;
 	if (c->o->keep_going && (gcoll_comm_agree(c->comm, &done) || !done) && !e->status)
-		operation_error(e, GCOLL_ERR_PEER);
+		gct_cp_operation_error(e, GCOLL_ERR_PEER);
 	if (!e->status && !gcoll_rank(c->comm) && !c->o->quiet)
 		report(c, sums, present);
 	gci_free(present);
@@ -233,7 +221,7 @@ static int share_places(struct gct_cp_copy *c, struct gci_error *e)
 	c->at = gci_calloc((size_t)gcoll_size(c->comm), sizeof(*c->at));
 	if (!c->at)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	return operation_error(e, gcoll_allgather(&mine, c->at, 1, GCOLL_UINT64, c->comm));
+	return gct_cp_operation_error(e, gcoll_allgather(&mine, c->at, 1, GCOLL_UINT64, c->comm));
 }
 
 static int move(struct gct_cp_copy *c, struct gci_error *e)
@@ -257,7 +245,7 @@ static int move(struct gct_cp_copy *c, struct gci_error *e)
 /* Nobody's file is replaced before all can write theirs. */
 static int be_ready(struct gct_cp_copy *c, struct gci_error *e)
 {
-	return operation_error(e, gcoll_barrier(c->comm));
+	return gct_cp_operation_error(e, gcoll_barrier(c->comm));
 }
 
 /* From `from` on, which is behind c->phase where others have yet to do what this rank has done. */
@@ -288,10 +276,10 @@ static int go_on(struct gct_cp_copy *c, enum gct_cp_phase *from, struct gci_erro
 	int32_t least[2] = {(int32_t)c->phase, 0};
 
 	memset(e, 0, sizeof(*e));
-	if (operation_error(e, gcoll_comm_shrink(c->comm, &c->comm)))
+	if (gct_cp_operation_error(e, gcoll_comm_shrink(c->comm, &c->comm)))
 		return e->status;
 	least[1] = gcoll_rank(c->comm) ? 0 : -(c->was == 0);
-	if (operation_error(
+	if (gct_cp_operation_error(
 		    e, gcoll_allreduce(GCOLL_IN_PLACE, least, 2, GCOLL_INT32, GCOLL_MIN, c->comm)))
 		return e->status;
 	if (!least[1])

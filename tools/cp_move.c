@@ -9,9 +9,8 @@
 #include "base/mem.h"
 #include "comm/comm.h"
 #include "comm/thread.h"
-#include "tools/cp.h"
+#include "tools/cp_impl.h"
 
-#include <errno.h>
 #include <pthread.h>
 
 #define CHUNKS     GCT_CP_CHUNKS
@@ -109,11 +108,6 @@ static void end_thread(struct mover *v)
 
 /* ---- the network */
 
-static int operation_error(struct gci_error *e, int rc)
-{
-	return rc ? gci_error_set(e, rc, "%s", gcoll_last_error()) : 0;
-}
-
 /* Chunk i goes to those that have not all of it. */
 static int post_chunk(struct mover *v, uint64_t i)
 {
@@ -144,13 +138,13 @@ static int post(struct mover *v, struct gci_error *e)
 	if (i < v->nchunks && i < v->entered + CHUNKS) {
 		if (v->is_source && v->filed <= i)
 			return 0;
-		operation_error(e, post_chunk(v, i));
+		gct_cp_operation_error(e, post_chunk(v, i));
 		v->posted++;
 		return 1;
 	}
 	if (have <= v->entered || v->entered - v->agreed == CHUNKS)
 		return 0;
-	operation_error(e, gcoll_ibarrier(comm, &v->barrier[v->entered % CHUNKS]));
+	gct_cp_operation_error(e, gcoll_ibarrier(comm, &v->barrier[v->entered % CHUNKS]));
 	v->entered++;
 	return 1;
 }
@@ -161,7 +155,7 @@ static int collect(gcoll_req **ring, uint64_t *ended, uint64_t started, struct g
 	int done, any = 0;
 
 	while (!e->status && *ended < started) {
-		operation_error(e, gcoll_test(&ring[*ended % CHUNKS], &done));
+		gct_cp_operation_error(e, gcoll_test(&ring[*ended % CHUNKS], &done));
 		if (!done)
 			break;
 		++*ended;

@@ -3,12 +3,9 @@
  */
 #include "base/crc32c.h"
 #include "base/mem.h"
-#include "tools/cp.h"
+#include "tools/cp_impl.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define BLOCK GCT_CP_BLOCK_NBYTES
@@ -50,6 +47,29 @@ static uint64_t block_nbytes(const struct gct_cp_file *f, uint64_t offset)
 	return f->size - offset < BLOCK ? f->size - offset : BLOCK;
 }
 
+/* Of so many zeros, without them. */
+static uint32_t crc_of_zeros(uint64_t n)
+{
+	uint32_t crc = 0, some_crc = gci_crc32c(0, "", 1);
+	uint64_t some;
+
+	for (some = 1; n; some *= 2, n /= 2) {
+		if (n & 1)
+			crc = gci_crc32c_join(crc, some_crc, some);
+		some_crc = gci_crc32c_join(some_crc, some_crc, some);
+	}
+	return crc;
+}
+
+/* True if there are no data from `at` to `end`: a file system that knows no holes has data all
+ * over. */
+static int is_hole(int fd, uint64_t at, uint64_t end)
+{
+	off_t data = lseek(fd, (off_t)at, SEEK_DATA);
+
+	return data < 0 ? errno == ENXIO : (uint64_t)data >= end;
+}
+
 /* True if all n bytes are there. */
 static int read_all(int fd, char *buf, uint64_t n, uint64_t offset)
 {
@@ -67,31 +87,37 @@ static int read_all(int fd, char *buf, uint64_t n, uint64_t offset)
 	return 1;
 }
 
-/* ---- rank 0 */
-
-static int is_as_said(int fd, const struct gct_cp_file *f)
+/* The checksum of len bytes; holes are not read, which would fill the page cache with their zeros.
+ * True if all of them are there. */
+static int sum_block(int fd, char *buf, uint64_t len, uint64_t at, uint32_t *crc)
 {
 	struct stat st;
 
-	return fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) &&
-	       (uint64_t)st.st_size == f->size && st.st_mtim.tv_sec == f->mtime_s &&
-	       (uint32_t)st.st_mtim.tv_nsec == f->mtime_ns;
+	if (fstat(fd, &st) || (uint64_t)st.st_size < at + len)
+		return 0;
+	if (is_hole(fd, at, at + len)) {
+		*crc = crc_of_zeros(len);
+		return 1;
+	}
+	if (!read_all(fd, buf, len, at))
+		return 0;
+	*crc = gci_crc32c(0, buf, len);
+	return 1;
 }
+
+/* ---- rank 0 */
 
 static int sum_file(const struct gct_cp_file *f, const char *path, char *buf, uint32_t *crcs,
 	uint64_t n, struct gci_error *e)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
 	uint64_t i;
 
-	for (i = 0; i < n && !e->status; i++) {
-		uint64_t len = block_nbytes(f, i * BLOCK);
-
-		if (!is_as_said(fd, f) || !read_all(fd, buf, len, i * BLOCK))
+	for (i = 0; i < n && !e->status; i++)
+		if (fd < 0 || fstat(fd, &st) || !gct_cp_is_as_said(&st, f) ||
+			!sum_block(fd, buf, block_nbytes(f, i * BLOCK), i * BLOCK, &crcs[i]))
 			gci_error_set(e, GCOLL_ERR_IO, "%s changed while it was being read", path);
-		else
-			crcs[i] = gci_crc32c(0, buf, len);
-	}
 	if (fd >= 0)
 		close(fd);
 	return e->status;
@@ -130,12 +156,29 @@ static int open_own(const struct gct_cp_sink *s, uint32_t file, int whole, uint6
 	gci_free(path);
 	if (fd < 0)
 		return -1;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || (whole && !is_as_said(fd, f))) {
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || (whole && !gct_cp_is_as_said(&st, f))) {
 		close(fd);
 		return -1;
 	}
 	*nbytes = (uint64_t)st.st_size < f->size ? (uint64_t)st.st_size : f->size;
 	return fd;
+}
+
+/* Blocks of one that was kept, up to the last that has data: its length is the whole file's from
+ * the beginning, and what follows a SIGKILL is a hole. */
+static uint64_t claim_part(int fd, const struct gct_cp_file *f, uint64_t nbytes)
+{
+	uint64_t most = nbytes == f->size ? blocks_of(nbytes) : nbytes / BLOCK, least = 0;
+
+	while (least < most) {
+		uint64_t middle = least + (most - least) / 2;
+
+		if (is_hole(fd, middle * BLOCK, nbytes))
+			most = middle;
+		else
+			least = middle + 1;
+	}
+	return least;
 }
 
 uint64_t gct_cp_claim(const struct gct_cp_sink *s)
@@ -154,27 +197,34 @@ uint64_t gct_cp_claim(const struct gct_cp_sink *s)
 	}
 	fd = i < m->nfiles ? open_own(s, i, 0, &nbytes) : -1;
 	if (fd >= 0) {
+		n += claim_part(fd, &m->files[i], nbytes);
 		close(fd);
-		n += nbytes == m->files[i].size ? blocks_of(nbytes) : nbytes / BLOCK;
 	}
 	return n < GCT_CP_MAX_BLOCKS ? n : GCT_CP_MAX_BLOCKS;
 }
 
-/* Compares a file's blocks with up to n checksums; how many bytes agree from its beginning on. */
-static uint64_t compare(const struct gct_cp_file *f, int fd, char *buf, const uint32_t *crcs,
-	uint64_t n, uint32_t *crc)
+/* Compares blocks of p's file, which is there whole or in part, with up to n checksums: p is moved
+ * to the first that does not agree. True if the file is there and all do. */
+static int agrees(const struct gct_cp_sink *s, int whole, char *buf, const uint32_t *crcs,
+	uint64_t n, struct gct_cp_point *p)
 {
-	uint64_t i, len, same = 0;
+	const struct gct_cp_file *f = &s->manifest->files[p->file];
+	uint64_t i, len, nbytes;
+	int fd = open_own(s, p->file, whole, &nbytes);
+	uint32_t crc;
 
-	*crc = 0;
-	for (i = 0; i < n && same < f->size; i++) {
-		len = block_nbytes(f, same);
-		if (!read_all(fd, buf, len, same) || gci_crc32c(0, buf, len) != crcs[i])
+	p->offset = p->crc = 0;
+	for (i = 0; fd >= 0 && i < n && p->offset < f->size; i++) {
+		len = block_nbytes(f, p->offset);
+		if (!sum_block(fd, buf, len, p->offset, &crc) || crc != crcs[i])
 			break;
-		*crc = gci_crc32c(*crc, buf, len);
-		same += len;
+		p->crc = gci_crc32c_join(p->crc, crc, len);
+		p->offset += len;
 	}
-	return same;
+	if (fd < 0)
+		return 0;
+	close(fd);
+	return p->offset == f->size;
 }
 
 int gct_cp_verify(
@@ -182,35 +232,21 @@ int gct_cp_verify(
 {
 	const struct gct_cp_manifest *m = s->manifest;
 	char *buf = gci_calloc(BLOCK, 1);
-	uint64_t nbytes, same, some;
-	int fd;
 
 	*p = (struct gct_cp_point){.file = 0};
 	if (!buf)
 		return GCOLL_ERR_NOMEM;
 	for (; p->file < m->nfiles; p->file++) {
-		const struct gct_cp_file *f = &m->files[p->file];
+		uint64_t some = blocks_of(m->files[p->file].size);
 
-		some = blocks_of(f->size);
-		fd = open_own(s, p->file, 1, &nbytes);
-		if (fd < 0 || some > n)
-			break;
-		same = compare(f, fd, buf, crcs, some, &p->crc);
-		close(fd);
-		fd = -1;
-		if (same < f->size)
+		if (some > n || !agrees(s, 1, buf, crcs, some, p))
 			break;
 		crcs += some;
 		n -= some;
 	}
-	if (fd >= 0)
-		close(fd);
-	p->crc = 0;
-	fd = p->file < m->nfiles ? open_own(s, p->file, 0, &nbytes) : -1;
-	if (fd >= 0) {
-		p->offset = compare(&m->files[p->file], fd, buf, crcs, n, &p->crc);
-		close(fd);
-	}
+	p->offset = p->crc = 0;
+	if (p->file < m->nfiles)
+		agrees(s, 0, buf, crcs, n, p);
 	gci_free(buf);
 	return 0;
 }

@@ -3,25 +3,17 @@
 #include "base/crc32c.h"
 #include "base/mem.h"
 #include "base/prng.h"
-#include "tools/cp.h"
+#include "tools/cp_impl.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define BLOCK_NBYTES (64u << 10) /* of zeros that is not written */
-
-static int io_error(struct gci_error *e, const char *what, const char *path)
-{
-	return gci_error_set(e, GCOLL_ERR_IO, "cannot %s %s: %s", what, path, strerror(errno));
-}
 
 /* Bytes of the path up to its last name. */
 static int directory_length(const char *path)
@@ -120,7 +112,7 @@ static int check_own(const struct gct_cp_sink *s, struct gci_error *e)
 	struct stat st;
 
 	if (fstat(s->fd, &st))
-		return io_error(e, "write", s->temporary);
+		return gct_cp_io_error(e, "write", s->temporary);
 	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1)
 		return gci_error_set(e, GCOLL_ERR_IO,
 			"cannot write %s: it is not a file of this user's alone", s->temporary);
@@ -145,7 +137,7 @@ static int sink_open(struct gct_cp_sink *s, uint64_t have, struct gci_error *e)
 		return e->status;
 	s->fd = open(s->temporary, flags, 0600);
 	if (s->fd < 0)
-		return io_error(e, "write", s->path);
+		return gct_cp_io_error(e, "write", s->path);
 	if (s->keep && check_own(s, e)) {
 		close(s->fd);
 		s->fd = -1;
@@ -153,7 +145,7 @@ static int sink_open(struct gct_cp_sink *s, uint64_t have, struct gci_error *e)
 	}
 	/* The length now, so that zeros at the end need no writing; and nothing else in between. */
 	return ftruncate(s->fd, (off_t)have) || ftruncate(s->fd, (off_t)f->size)
-		       ? io_error(e, "write", s->path)
+		       ? gct_cp_io_error(e, "write", s->path)
 		       : 0;
 }
 
@@ -219,7 +211,7 @@ static int put(struct gct_cp_sink *s, const char *data, size_t n, struct gci_err
 		if (!put)
 			errno = ENOSPC;
 		if (put <= 0)
-			return io_error(e, "write", s->path);
+			return gct_cp_io_error(e, "write", s->path);
 		data += put;
 		at += (uint64_t)put;
 		n -= (size_t)put;
@@ -240,11 +232,11 @@ static int complete(struct gct_cp_sink *s, struct gci_error *e)
 			"%s arrived corrupted: checksum %08x, expected %08x", f->name, s->crc,
 			s->want);
 	if (fchmod(s->fd, f->mode) || futimens(s->fd, times) || (s->sync && fsync(s->fd)))
-		return io_error(e, "write", s->path);
+		return gct_cp_io_error(e, "write", s->path);
 	rc = close(s->fd); /* NFS and quotas tell of a full disk here */
 	s->fd = -1;
 	if (rc || rename(s->temporary, s->path)) {
-		io_error(e, "write", s->path);
+		gct_cp_io_error(e, "write", s->path);
 		unlink(s->temporary);
 		return e->status;
 	}
@@ -305,7 +297,7 @@ int gct_cp_sink_finish(struct gct_cp_sink *s, struct gci_error *e)
 	if (!dir)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	fd = open(*dir ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	rc = fd < 0 || fsync(fd) ? io_error(e, "sync", *dir ? dir : ".") : 0;
+	rc = fd < 0 || fsync(fd) ? gct_cp_io_error(e, "sync", *dir ? dir : ".") : 0;
 	if (fd >= 0)
 		close(fd);
 	gci_free(dir);

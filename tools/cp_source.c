@@ -2,20 +2,12 @@
  * The stream's beginning, at rank 0: files are read. */
 #include "base/crc32c.h"
 #include "base/mem.h"
-#include "tools/cp.h"
+#include "tools/cp_impl.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define PIECE_NBYTES (1u << 20) /* of what is read again */
-
-static int io_error(struct gci_error *e, const char *what, const char *path)
-{
-	return gci_error_set(e, GCOLL_ERR_IO, "cannot %s %s: %s", what, path, strerror(errno));
-}
 
 void gct_cp_source_init(
 	struct gct_cp_source *s, const struct gct_cp_manifest *m, char *const *paths)
@@ -36,19 +28,15 @@ static int changed(const struct gct_cp_source *s, struct gci_error *e)
 		e, GCOLL_ERR_IO, "%s changed while it was being read", s->paths[s->file]);
 }
 
-/* Is the open file still what the manifest says? A writer moves the time of modification even
- * when the size stays. */
+/* Is the open file still what the manifest says? */
 static int compare(const struct gct_cp_source *s, struct gci_error *e)
 {
 	const struct gct_cp_file *f = &s->manifest->files[s->file];
 	struct stat st;
 
 	if (fstat(s->fd, &st))
-		return io_error(e, "read", s->paths[s->file]);
-	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != f->size ||
-		st.st_mtim.tv_sec != f->mtime_s || (uint32_t)st.st_mtim.tv_nsec != f->mtime_ns)
-		return changed(s, e);
-	return 0;
+		return gct_cp_io_error(e, "read", s->paths[s->file]);
+	return gct_cp_is_as_said(&st, f) ? 0 : changed(s, e);
 }
 
 static int source_open(struct gct_cp_source *s, struct gci_error *e)
@@ -56,7 +44,7 @@ static int source_open(struct gct_cp_source *s, struct gci_error *e)
 	/* Not to wait for a FIFO that took the file's place. */
 	s->fd = open(s->paths[s->file], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (s->fd < 0)
-		return io_error(e, "read", s->paths[s->file]);
+		return gct_cp_io_error(e, "read", s->paths[s->file]);
 	if (compare(s, e))
 		return e->status;
 	posix_fadvise(s->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
@@ -95,7 +83,7 @@ static int source_contents(struct gct_cp_source *s, char *buf, size_t *n, struct
 		} while (got < 0 && errno == EINTR);
 	}
 	if (got < 0)
-		return io_error(e, "read", s->paths[s->file]);
+		return gct_cp_io_error(e, "read", s->paths[s->file]);
 	if (!got)
 		return changed(s, e);
 	*n = (size_t)got;

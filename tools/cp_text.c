@@ -4,13 +4,10 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/units.h"
-#include "tools/cp.h"
+#include "tools/cp_impl.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
 
 char *gct_cp_expand(const char *pattern, int rank, const char *host, struct gci_error *e)
 {
@@ -44,13 +41,6 @@ char *gct_cp_expand(const char *pattern, int rank, const char *host, struct gci_
 	return result;
 }
 
-static int is_directory(const char *path)
-{
-	struct stat st;
-
-	return !stat(path, &st) && S_ISDIR(st.st_mode);
-}
-
 int gct_cp_make_directories(const char *path, struct gci_error *e)
 {
 	char *copy = gci_strdup(path), *p;
@@ -65,7 +55,7 @@ int gct_cp_make_directories(const char *path, struct gci_error *e)
 		was = *p;
 		*p = '\0';
 		/* Some file systems refuse before they see that it is there. */
-		if (mkdir(copy, 0777) && !is_directory(copy))
+		if (mkdir(copy, 0777) && !gct_cp_is_directory(copy))
 			gci_error_set(e, GCOLL_ERR_IO, "cannot make directory %s: %s", copy,
 				errno == EEXIST ? "a file is called so" : strerror(errno));
 		*p = was;

@@ -90,6 +90,17 @@ void make_endless(const char *path, uint64_t nbytes, uint64_t seed)
 		fail_msg("%s: %s", path, strerror(errno));
 }
 
+void flip(const char *path, uint64_t at)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	char c;
+
+	assert_int_equal(pread(fd, &c, 1, (off_t)at), 1);
+	c ^= 1;
+	assert_int_equal(pwrite(fd, &c, 1, (off_t)at), 1);
+	close(fd);
+}
+
 void make_text(const char *path, const char *text)
 {
 	int fd = create(path);

@@ -28,6 +28,9 @@ void make_endless(const char *path, uint64_t nbytes, uint64_t seed);
 void make_text(const char *path, const char *text);
 void make_dir(const char *path);
 
+/* Changes a bit of the byte at `at`. */
+void flip(const char *path, uint64_t at);
+
 struct stat look(const char *path);
 int is_there(const char *path);
 

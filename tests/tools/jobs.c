@@ -1,7 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/tools/jobs.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+pid_t job_pid(struct job *j, int rank)
+{
+	char line[32];
+	pid_t pid;
+
+	snprintf(line, sizeof(line), "[%d] pid ", rank);
+	job_await(j, line);
+	pid = (pid_t)atoi(strstr(job_out(j), line) + strlen(line));
+	assert_true(pid > 1);
+	return pid;
+}
 
 void assert_one_line(const char *text, const char *begin, const char *end)
 {

@@ -17,6 +17,9 @@ void run_job(const char *const *argv, int status, const char *message);
 	run_job_line((const char *const[]){__VA_ARGS__, NULL}, status, begin, end)
 void run_job_line(const char *const *argv, int status, const char *begin, const char *end);
 
+/* Waits until rank `rank` has printed "pid N"; N. */
+pid_t job_pid(struct job *j, int rank);
+
 /* `text` must be one whole line. */
 void assert_one_line(const char *text, const char *begin, const char *end);
 

@@ -272,14 +272,8 @@ static void start_endless(struct job *j, pid_t pids[4])
 	snprintf(command, sizeof(command), "echo pid $$; exec %s cp %s '%s'", GRIDCOLL,
 		in_scratch("a"), in_scratch("out/%%r/"));
 	job_start(j, NULL, "-n", "4", "sh", "-c", command, NULL);
-	for (r = 0; r < 4; r++) {
-		char line[32];
-
-		snprintf(line, sizeof(line), "[%d] pid ", r);
-		job_await(j, line);
-		pids[r] = atoi(strstr(job_out(j), line) + strlen(line));
-		assert_true(pids[r] > 1);
-	}
+	for (r = 0; r < 4; r++)
+		pids[r] = job_pid(j, r);
 	for (r = 1; r < 4; r++)
 		await_entry(in_scratch("out/%d", r), ".gridcoll-");
 }

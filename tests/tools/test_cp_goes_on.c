@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT
+ * Jobs of gridcoll cp --resume and --keep-going: who has a part gets the rest; who is dead is not
+ * waited for. All copies are compared with their source. */
+#include "base/clock.h"
+#include "tests/tools/jobs.h"
+#include "tools/cp.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define B      ((uint64_t)GCT_CP_BLOCK_NBYTES)
+#define NBYTES (5 * B + 12345)
+#define SEED   7
+
+static void await_part(int rank, uint64_t nbytes)
+{
+	char *part = NULL;
+	struct gct_cp_file f = {.name = (char *)(uintptr_t) "a"};
+	struct gct_cp_manifest m = {.files = &f, .nfiles = 1};
+	struct gct_cp_sink s = {.manifest = &m, .into_directory = 1};
+	char dest[512];
+	uint64_t end_ns = gci_now_ns() + 60 * GCI_NS_PER_S;
+	struct stat st;
+
+	snprintf(dest, sizeof(dest), "%s", in_scratch("out/%d", rank));
+	s.dest = dest;
+	part = gct_cp_sink_part(&s, 0);
+	while (stat(part, &st) || (uint64_t)st.st_blocks * 512 < nbytes) {
+		if (gci_now_ns() > end_ns)
+			fail_msg("not %llu bytes in %s", (unsigned long long)nbytes, part);
+		gci_sleep_ns(10 * GCI_NS_PER_MS);
+	}
+	free(part);
+}
+
+/* Stopped in the middle, the second call moves what is missing only. */
+static void a_job_goes_on(void **state)
+{
+	struct job j = {0};
+	int r;
+
+	(void)state;
+	make_endless(in_scratch("a"), NBYTES, SEED);
+	job_start(&j, NULL, "-n", "4", GRIDCOLL, "cp", "--resume", in_scratch("a"),
+		in_scratch("out/%%r/"), NULL);
+	for (r = 1; r < 4; r++)
+		await_part(r, NBYTES);
+	kill(j.pid, SIGINT);
+	assert_int_not_equal(job_wait(&j), 0);
+	job_free(&j);
+	assert_int_equal(truncate(in_scratch("a"), (off_t)NBYTES), 0);
+	job_start(&j, NULL, "-n", "4", "--quiet-prefix", GRIDCOLL, "cp", "--resume",
+		in_scratch("a"), in_scratch("out/%%r/"), NULL);
+	assert_int_equal(job_wait(&j), 0);
+	if (!strstr(job_err(&j),
+		    ": 3 copies verified\n63.0 MB of these copies were there already\n"))
+		fail_msg("%s", job_err(&j));
+	for (r = 1; r < 4; r++) {
+		assert_same_files(in_scratch("a"), in_scratch("out/%d/a", r));
+		assert_int_equal(entries(in_scratch("out/%d", r)), 1);
+	}
+	job_free(&j);
+}
+
+/* Each has something else: nothing, all, a file of another time. */
+static void each_has_something_else(void **state)
+{
+	struct job j = {0};
+	int r;
+
+	(void)state;
+	make_file(in_scratch("a"), NBYTES, SEED);
+	RUN(0, "", "-n", "4", GRIDCOLL, "cp", "-q", "--resume", in_scratch("a"),
+		in_scratch("out/%%r/"));
+	unlink(in_scratch("out/1/a"));
+	flip(in_scratch("out/3/a"), 2 * B);
+	job_start(&j, NULL, "-n", "4", "--quiet-prefix", GRIDCOLL, "cp", "--resume",
+		in_scratch("a"), in_scratch("out/%%r/"), NULL);
+	assert_int_equal(job_wait(&j), 0);
+	if (!strstr(job_err(&j), "21.0 MB of these copies were there already\n"))
+		fail_msg("%s", job_err(&j));
+	for (r = 1; r < 4; r++)
+		assert_same_files(in_scratch("a"), in_scratch("out/%d/a", r));
+	job_free(&j);
+}
+
+/* A failure keeps what there is; without --resume nothing stays. */
+static void what_a_failure_leaves(void **state)
+{
+	struct job j = {0};
+	int r;
+
+	(void)state;
+	make_endless(in_scratch("a"), NBYTES, SEED);
+	job_start(&j, NULL, "-n", "4", GRIDCOLL, "cp", "--resume", in_scratch("a"),
+		in_scratch("out/%%r/"), NULL);
+	for (r = 1; r < 4; r++)
+		await_part(r, NBYTES);
+	assert_int_equal(truncate(in_scratch("a"), 5), 0); /* it changed while it was being read */
+	assert_int_equal(job_wait(&j), 1);
+	job_free(&j);
+	for (r = 1; r < 4; r++) {
+		assert_int_equal(entries(in_scratch("out/%d", r)), 1);
+		assert_false(is_there(in_scratch("out/%d/a", r)));
+	}
+}
+
+/* `how` is a shell's word for what rank 2 does before it copies. Ends with all copies but its own.
+ */
+static void go_on_without(const char *how, const char *cause)
+{
+	char command[2048];
+	struct job j = {0};
+	int r;
+
+	make_file(in_scratch("a"), NBYTES, SEED);
+	snprintf(command, sizeof(command),
+		"[ $GRIDCOLL_RANK = 2 ] && { %s; }; exec %s cp --keep-going '%s' '%s'", how,
+		GRIDCOLL, in_scratch("a"), in_scratch("out/%%r/"));
+	job_start(&j, NULL, "--survive", "-n", "4", "--quiet-prefix", "sh", "-c", command, NULL);
+	if (job_wait(&j) || !strstr(job_err(&j), cause) || !strstr(job_err(&j), "to 2 ranks in ") ||
+		!strstr(job_err(&j), ": 2 copies verified\nleft out: rank 2 on local2\n"))
+		fail_msg("%s", job_err(&j));
+	for (r = 1; r < 4; r += 2)
+		assert_same_files(in_scratch("a"), in_scratch("out/%d/a", r));
+	assert_false(is_there(in_scratch("out/2/a")));
+	job_free(&j);
+}
+
+static void one_cannot_write(void **state)
+{
+	(void)state;
+	go_on_without("ulimit -f 100", "/out/2/a: File too large\n");
+}
+
+/* The link is so slow that there is time to kill a receiver in the midst of it; not any more when
+ * that is done. */
+static void one_dies_in_mid_transfer(void **state)
+{
+	static char command[1024];
+	struct job j = {0};
+	int r;
+
+	(void)state;
+	make_file(in_scratch("a"), NBYTES, SEED);
+	make_text(in_scratch("two.grid"), "[cluster a]\nhosts = 127.0.0.1\nnic = 1Gbit\n"
+					  "[cluster b]\nhosts = 127.0.0.2\nnic = 1Gbit\n"
+					  "[link a b]\nrate = 1Gbit\ndelay = 1ms\n");
+	snprintf(command, sizeof(command), "echo pid $$; exec %s cp --keep-going '%s' '%s'",
+		GRIDCOLL, in_scratch("a"), in_scratch("out/%%r/"));
+	job_start(&j, NULL, "--survive", "--grid", in_scratch("two.grid"), "--per-host", "2",
+		"--wan-budget", "a>b=10Mbit", "sh", "-c", command, NULL);
+	await_entry(in_scratch("out/3"), ".gridcoll-");
+	await_entry(in_scratch("out/2"), ".gridcoll-");
+	kill(job_pid(&j, 2), SIGKILL);
+	assert_int_equal(run_shell("%s ctl %d budget 'a>b=off'", GRIDCOLL, (int)j.pid), 0);
+	if (job_wait(&j) || !strstr(job_err(&j), "killed by signal 9") ||
+		!strstr(job_err(&j), "left out: rank 2 on 127.0.0.2\n"))
+		fail_msg("%s", job_err(&j));
+	for (r = 1; r < 4; r += 2)
+		assert_same_files(in_scratch("a"), in_scratch("out/%d/a", r));
+	job_free(&j);
+}
+
+/* Without a source there is nothing to go on with. */
+static void the_source_dies(void **state)
+{
+	static char command[1024];
+	struct job j = {0};
+
+	(void)state;
+	make_endless(in_scratch("a"), NBYTES, SEED);
+	snprintf(command, sizeof(command), "echo pid $$; exec %s cp --keep-going '%s' '%s'",
+		GRIDCOLL, in_scratch("a"), in_scratch("out/%%r/"));
+	job_start(&j, NULL, "--survive", "-n", "3", "sh", "-c", command, NULL);
+	await_entry(in_scratch("out/1"), ".gridcoll-");
+	await_entry(in_scratch("out/2"), ".gridcoll-");
+	kill(job_pid(&j, 0), SIGKILL);
+	assert_int_not_equal(job_wait(&j), 0);
+	if (!strstr(job_err(&j), "the source is lost: rank 0 on local0"))
+		fail_msg("%s", job_err(&j));
+	assert_int_equal(entries(in_scratch("out/1")), 0);
+	job_free(&j);
+}
+
+static void a_job_that_does_not_survive(void **state)
+{
+	(void)state;
+	make_file(in_scratch("a"), 5, 1);
+	RUN(2,
+		"gridcoll-run: rank 0 on local0 failed: gridcoll cp: --keep-going, expected "
+		"gridcoll-run --survive\n",
+		"-n", "2", GRIDCOLL, "cp", "--keep-going", in_scratch("a"), in_scratch("out/%%r/"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_job_goes_on),
+		TEST(each_has_something_else),
+		TEST(what_a_failure_leaves),
+		TEST(one_cannot_write),
+		TEST(one_dies_in_mid_transfer),
+		TEST(the_source_dies),
+		TEST(a_job_that_does_not_survive),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
