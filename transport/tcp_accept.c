@@ -10,6 +10,7 @@
 #include "transport/tcp_impl.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -98,20 +99,25 @@ int gci_tcp_expect(struct gci_tcp *t)
 	return 0;
 }
 
-/* For a new one. Those who give way may have spoken meanwhile: what they said comes first. */
+/* Who gives way may have spoken meanwhile: what it said comes first. False: nobody is there. */
+static int one_gives_way(struct gci_crowd *crowd, const char *why)
+{
+	struct gci_crowd_place *p = gci_crowd_gives_way(crowd);
+	struct gci_conn *c;
+
+	if (!p)
+		return 0;
+	c = gci_container(p, struct gci_conn, place);
+	gci_conn_event(c, UV_READABLE);
+	if (p->crowd)
+		gci_tcp_turn_away(c, why);
+	return 1;
+}
+
 static void make_way(struct gci_tcp *t, struct gci_crowd *crowd)
 {
-	struct gci_crowd_place *p;
-
-	while (gci_crowd_is_full(crowd) && !gci_ep_status(&t->ep)) {
-		struct gci_conn *c;
-
-		p = gci_crowd_gives_way(crowd);
-		c = gci_container(p, struct gci_conn, place);
-		gci_conn_event(c, UV_READABLE);
-		if (p->crowd)
-			gci_tcp_turn_away(c, "others want its place");
-	}
+	while (gci_crowd_is_full(crowd) && !gci_ep_status(&t->ep))
+		one_gives_way(crowd, "others want its place");
 }
 
 static void stranger(struct gci_tcp *t, int fd, const struct gci_address *a)
@@ -146,40 +152,34 @@ void gci_tcp_known(struct gci_conn *c)
 	c->came = 0;
 }
 
-/* Who says nothing is worth less than whoever comes. */
+/* Who says nothing is worth less than whoever comes, and least where no rank is. True if that has
+ * closed a connection: those who turn out to be of the job keep theirs. */
 static int shed(struct gci_tcp *t)
 {
-	struct gci_crowd *most = t->crowd.n > t->neighbours.n ? &t->crowd : &t->neighbours;
-	struct gci_crowd_place *p = gci_crowd_gives_way(most);
+	const struct gci_list *last = t->closed.prev;
 
-	if (!p)
-		return 0;
-	gci_tcp_turn_away(gci_container(p, struct gci_conn, place), "no descriptors are left");
+	while (!gci_ep_status(&t->ep) && t->closed.prev == last)
+		if (!one_gives_way(
+			    t->crowd.n ? &t->crowd : &t->neighbours, "no descriptors are left"))
+			return 0;
 	return 1;
 }
 
 /* accept failed: for lack of descriptors or memory, or because the connection is over already. */
 static void accept_failed(struct gci_tcp *t)
 {
-	int error = errno;
+	int error = errno, files = error == EMFILE || error == ENFILE;
 
-	if ((error == EMFILE || error == ENFILE) && shed(t))
+	if (error == EAGAIN || error == EINTR || error == ECONNABORTED)
 		return;
-	switch (error) {
-	case EAGAIN:
-	case EINTR:
-	case ECONNABORTED:
+	if (files && !gci_fd_is_ready(t->listen_fd, POLLIN))
+		return; /* the kernel looks for a descriptor first: nobody else has come */
+	gci_log(files && t->said_files ? GCI_LOG_INFO : GCI_LOG_WARN,
+		"cannot take a connection now: %s%s", strerror(error),
+		error == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
+	t->said_files |= files;
+	if (files && shed(t))
 		return;
-	case EMFILE:
-	case ENFILE:
-	case ENOBUFS:
-	case ENOMEM:
-		gci_log(GCI_LOG_WARN, "cannot take a connection now: %s%s", strerror(error),
-			error == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
-		break;
-	default:
-		gci_log(GCI_LOG_WARN, "cannot take a connection now: %s", strerror(error));
-	}
 	/* It stays readable: waiting for it would spin. */
 	t->accept_again_ns = gci_now_ns() + ACCEPT_AGAIN_NS;
 	uv_poll_stop(&t->listen);

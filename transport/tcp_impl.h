@@ -126,6 +126,7 @@ struct gci_tcp {
 	unsigned untold; /* losses that are not in the log, since told_ns */
 	struct gci_sockopts sockopts;
 	int said_detour;         /* that an address leads nowhere */
+	int said_files;          /* that descriptors are short */
 	struct gci_pacer *pacer; /* NULL: nothing was ever paced */
 
 	/* Connections are watched by the poller. A loop of our own is watched by it, too, and runs
@@ -255,6 +256,8 @@ void gci_tcp_replace(struct gci_conn *c);
 void gci_tcp_try_again(struct gci_tcp *t, uint64_t now);
 
 /* tcp_watch.c */
+/* Now; `events` as for poll. */
+int gci_fd_is_ready(int fd, short events);
 void gci_tcp_watch(struct gci_tcp *t);
 
 /* tcp_pace.c */

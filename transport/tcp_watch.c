@@ -13,7 +13,7 @@
 #define MORE_PATIENCE 3  /* times a stranger's */
 #define AGAIN_MS      50 /* while something is to be connected again */
 
-static int is_ready(int fd, short events)
+int gci_fd_is_ready(int fd, short events)
 {
 	struct pollfd p = {.fd = fd, .events = events};
 
@@ -41,7 +41,7 @@ static int says_half(const struct gci_conn *c, uint64_t now)
  * there already comes first. */
 static void late(struct gci_conn *c, uint64_t now)
 {
-	if (c->state == GCI_CONN_CONNECTING && is_ready(c->fd, POLLOUT)) {
+	if (c->state == GCI_CONN_CONNECTING && gci_fd_is_ready(c->fd, POLLOUT)) {
 		gci_conn_event(c, UV_WRITABLE);
 	} else if (c->state == GCI_CONN_CONNECTING) {
 		gci_conn_unreachable(c, ETIMEDOUT);
@@ -128,7 +128,7 @@ static void check_record(struct gci_conn *c, uint64_t now)
 		return;
 	if (!c->midway_ns)
 		c->midway_ns = now;
-	if (now - c->midway_ns < dead_ns || is_ready(c->fd, POLLIN))
+	if (now - c->midway_ns < dead_ns || gci_fd_is_ready(c->fd, POLLIN))
 		return;
 	if (gci_ep_refuse(&t->ep, c->peer, c->stream.life, NULL, "TLS records") == GCI_EP_LOST)
 		gci_conn_lost(c, "the rest of a TLS record has not come");

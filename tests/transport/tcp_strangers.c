@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Who may connect to a rank: strangers, slow ones, and crowds of them. */
+#include "tests/captured.h"
 #include "tests/transport/tcp_world.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "transport/crowd.h"
 #include "transport/hello.h"
 
@@ -221,10 +223,23 @@ static void who_gave_way_comes_again(void **state)
 	world_close(&w);
 }
 
+/* From now on none can be opened. */
+static struct rlimit no_more_descriptors(void)
+{
+	struct rlimit was, low;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	low = was;
+	low.rlim_cur = (rlim_t)dup(0);
+	close((int)low.rlim_cur);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	return was;
+}
+
 /* They hold all descriptors there are. */
 static void the_silent_give_up_descriptors(void **state)
 {
-	struct rlimit was, low;
+	struct rlimit was;
 	struct world w;
 	int fds[10], i;
 
@@ -235,16 +250,81 @@ static void the_silent_give_up_descriptors(void **state)
 		own_step(&w);
 	}
 	gci_tp_connect(w.tp[0], 1);
-	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
-	low = was;
-	low.rlim_cur = (rlim_t)dup(0);
-	close((int)low.rlim_cur);
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	was = no_more_descriptors();
 	exchange(&w);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
 	for (i = 0; i < 10; i++)
 		close(fds[i]);
 	assert_int_equal(w.nfailures[0] + w.nfailures[1], 0);
+	world_close(&w);
+}
+
+/* The one that comes is seen before what rank 0 has said meanwhile. */
+static void who_has_spoken_keeps_its_descriptor(void **state)
+{
+	const struct gci_hello h = hello_of_rank_0();
+	uint8_t hello[GCI_HELLO_NBYTES], secret[32] = SECRET;
+	struct captured log;
+	struct rlimit was;
+	struct world w;
+	int fd, last, i;
+	char c;
+
+	(void)state;
+	world_open(&w, &own, 2, NULL);
+	fd = knock(last_addrs[1]);
+	own_step(&w);
+	last = knock(last_addrs[1]);
+	assert_int_equal(gci_hello_encode(&h, secret, hello), 0);
+	say(fd, hello, sizeof(hello));
+	say(last, "G", 1);
+	log = capture_begin();
+	was = no_more_descriptors();
+	for (i = 0; i < 10; i++)
+		own_step(&w);
+	assert_int_equal(recv(fd, &c, 1, MSG_DONTWAIT), 1); /* the answer */
+	/* Nobody is left to give way: it is taken when there are descriptors again. */
+	assert_true(is_open(last));
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	capture_end(&log);
+	assert_int_equal(captured_times(&log, "ulimit -n"), 1);
+	shutdown(last, SHUT_WR);
+	expect_turned_away(&w, last);
+	close(fd);
+	assert_int_equal(w.nfailures[1], 0);
+	world_close(&w);
+}
+
+static void who_is_no_neighbour_gives_way_first(void **state)
+{
+	int near, far, last[2], i;
+	struct captured log;
+	struct rlimit was;
+	struct world w;
+
+	(void)state;
+	world_open(&w, &own, 2, NULL);
+	near = knock(last_addrs[1]);
+	own_step(&w);
+	far = knock_from("127.0.9.1", last_addrs[1]);
+	own_step(&w);
+	last[0] = knock(last_addrs[1]);
+	last[1] = knock_from("127.0.9.2", last_addrs[1]);
+	log = capture_begin();
+	was = no_more_descriptors();
+	for (i = 0; i < 10; i++)
+		own_step(&w);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	capture_end(&log);
+	/* Each took the place of one before it. */
+	assert_false(is_open(far));
+	assert_int_equal(is_open(near) + is_open(last[0]), 1);
+	assert_true(is_open(last[1]));
+	assert_int_equal(captured_times(&log, "ulimit -n"), 1);
+	close(near);
+	close(far);
+	close(last[0]);
+	close(last[1]);
 	world_close(&w);
 }
 
@@ -274,6 +354,8 @@ const struct CMUnitTest stranger_tests[] = {
 	cmocka_unit_test(many_behind_one_address),
 	cmocka_unit_test(who_gave_way_comes_again),
 	cmocka_unit_test(the_silent_give_up_descriptors),
+	cmocka_unit_test(who_has_spoken_keeps_its_descriptor),
+	cmocka_unit_test(who_is_no_neighbour_gives_way_first),
 	cmocka_unit_test(another_jobs_secret),
 };
 const size_t stranger_tests_n = sizeof(stranger_tests) / sizeof(*stranger_tests);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What is set on real sockets, and what is said of it. */
-#include "tests/test.h"
+#include "tests/captured.h"
 
 #include "base/log.h"
 #include "transport/sockopt.h"
@@ -10,43 +10,26 @@
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define MIB (1ull << 20)
 
-static char said[8192];
+static struct captured said;
 
 /* Sets options on a new socket; what was logged is in `said`. */
 static struct gci_tp_socket with(struct gci_sockopts *o, const struct gci_tp_link *link)
 {
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), log = memfd_create("log", 0);
-	int err = dup(STDERR_FILENO);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct gci_tp_socket s = {0};
-	ssize_t n;
 
-	assert_true(fd >= 0 && log >= 0 && err >= 0);
-	dup2(log, STDERR_FILENO);
+	assert_true(fd >= 0);
+	said = capture_begin();
 	gci_sockopt_data(o, fd, 8, link);
-	dup2(err, STDERR_FILENO);
-	n = pread(log, said, sizeof(said) - 1, 0);
-	said[n > 0 ? n : 0] = '\0';
+	capture_end(&said);
 	gci_sockopt_look(fd, &s);
 	close(fd);
-	close(log);
-	close(err);
 	return s;
-}
-
-static int count(const char *what)
-{
-	const char *at;
-	int n = 0;
-
-	for (at = said; (at = strstr(at, what)); at++)
-		n++;
-	return n;
 }
 
 /* A kernel that grows buffers to these sizes, and allows ours. */
@@ -63,16 +46,17 @@ static void left_to_the_kernel(void **state)
 
 	(void)state;
 	assert_true(!s.sndbuf_set && !s.rcvbuf_set);
-	assert_int_equal(count("warn"), 0);
-	assert_int_equal(count("connections such as those to rank 8: 4 streams, 625 kB in flight "
-			       "each; send buffer "),
+	assert_int_equal(captured_times(&said, "warn"), 0);
+	assert_int_equal(captured_times(&said,
+				 "connections such as those to rank 8: 4 streams, 625 kB in flight "
+				 "each; send buffer "),
 		1);
-	assert_int_equal(count(" at first, receive buffer "), 1);
+	assert_int_equal(captured_times(&said, " at first, receive buffer "), 1);
 	with(&o, &link);
-	assert_string_equal(said, ""); /* once for all such links */
+	assert_string_equal(said.text, ""); /* once for all such links */
 	link.flight_nbytes++;
 	with(&o, &link);
-	assert_int_equal(count("connections such as those"), 1);
+	assert_int_equal(captured_times(&said, "connections such as those"), 1);
 }
 
 static void asked_for(void **state)
@@ -85,8 +69,9 @@ static void asked_for(void **state)
 	assert_true(s.sndbuf_set && s.rcvbuf_set);
 	assert_int_equal(s.sndbuf_nbytes, 200000);
 	assert_int_equal(s.rcvbuf_nbytes, 200000);
-	assert_int_equal(count("warn"), 0);
-	assert_int_equal(count("send buffer 200 kB (set), receive buffer 200 kB (set)"), 1);
+	assert_int_equal(captured_times(&said, "warn"), 0);
+	assert_int_equal(
+		captured_times(&said, "send buffer 200 kB (set), receive buffer 200 kB (set)"), 1);
 	link.flight_nbytes = 23000; /* only the sender's side falls short */
 	s = with(&o, &link);
 	assert_true(s.sndbuf_set && !s.rcvbuf_set);
@@ -101,16 +86,18 @@ static void in_the_way(void **state)
 
 	(void)state;
 	assert_true(!s.sndbuf_set && !s.rcvbuf_set);
-	assert_int_equal(count("warn"), 2);
-	assert_int_equal(count("connections such as those to rank 8 need 6.25 MB in flight each, "
-			       "and socket buffers let them receive 3.15 MB: 5.03 Gbit/s together "
-			       "instead of 10.0 Gbit/s; raise the third figure of "
-			       "net.ipv4.tcp_rmem to 12582912 (gridcoll doctor tells how)"),
+	assert_int_equal(captured_times(&said, "warn"), 2);
+	assert_int_equal(
+		captured_times(&said,
+			"connections such as those to rank 8 need 6.25 MB in flight each, "
+			"and socket buffers let them receive 3.15 MB: 5.03 Gbit/s together "
+			"instead of 10.0 Gbit/s; raise the third figure of "
+			"net.ipv4.tcp_rmem to 12582912 (gridcoll doctor tells how)"),
 		1);
-	assert_int_equal(count("send 4.19 MB: 6.71 Gbit/s"), 1);
+	assert_int_equal(captured_times(&said, "send 4.19 MB: 6.71 Gbit/s"), 1);
 	link.rtt_ns++;
 	with(&o, &link);
-	assert_int_equal(count("warn"), 0); /* said once */
+	assert_int_equal(captured_times(&said, "warn"), 0); /* said once */
 }
 
 /* The user's word comes before all reckoning. */
@@ -123,13 +110,13 @@ static void the_users_size(void **state)
 	(void)state;
 	assert_int_equal(s.sndbuf_nbytes, 60000);
 	assert_int_equal(s.rcvbuf_nbytes, 60000);
-	assert_int_equal(count("warn"), 0);
+	assert_int_equal(captured_times(&said, "warn"), 0);
 	link.sockbuf_nbytes = 1u << 30; /* more than any kernel has by default */
 	gci_sockmax_read(&o.max);
 	if (o.max.rmem_max >= 1u << 30 && o.max.wmem_max >= 1u << 30)
 		return;
 	with(&o, &link);
-	assert_int_equal(count("mem_max=1073741824"), 1);
+	assert_int_equal(captured_times(&said, "mem_max=1073741824"), 1);
 }
 
 static void congestion(void **state)
@@ -140,12 +127,12 @@ static void congestion(void **state)
 
 	(void)state;
 	assert_string_equal(with(&o, &link).congestion, "reno");
-	assert_int_equal(count("congestion control reno\n"), 1);
+	assert_int_equal(captured_times(&said, "congestion control reno\n"), 1);
 	link.congestion = "no-such";
 	with(&o, &link);
-	assert_int_equal(count("warn: congestion control \"no-such\": "), 1);
+	assert_int_equal(captured_times(&said, "warn: congestion control \"no-such\": "), 1);
 	with(&o, &link);
-	assert_int_equal(count("warn"), 0);
+	assert_int_equal(captured_times(&said, "warn"), 0);
 	assert_int_equal(gci_sockopt_congestion("reno", &e), 0);
 	assert_int_equal(gci_sockopt_congestion("no-such", &e), GCOLL_ERR_INVAL);
 	assert_non_null(strstr(e.text, "\"no-such\" is not in this kernel"));
