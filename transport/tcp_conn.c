@@ -213,7 +213,7 @@ static void connected(struct gci_conn *c)
 	t->nconnecting--;
 	c->state = GCI_CONN_GREETING;
 	if (!c->again) /* what is lost before the peer's HELLO comes is counted from here */
-		t->peers[c->peer]->alive_ns = gci_now_ns();
+		gci_tcp_alive(t->peers[c->peer], gci_now_ns());
 	t->ep.peers[c->peer]->stats.streams++;
 	if (!t->ep.peers[c->peer]->link.encrypted)
 		introduce(c);

@@ -96,6 +96,7 @@ struct gci_tcp_peer {
 	uint64_t again_ns; /* when to try again; 0: there is nothing to try */
 	uint64_t pause_ns; /* between tries */
 	uint64_t alive_ns; /* the last sign of life while all streams are lost */
+	unsigned ntries;   /* since then */
 	char cause[160];   /* of the last loss */
 	unsigned nprobes;
 };
@@ -245,6 +246,11 @@ static inline void gci_tcp_bury(struct gci_tcp *t)
 void gci_tcp_on_close(void *user, int peer, const struct gci_life *life);
 /* An attempt to connect, or to probe, has ended; `error` an errno or 0. */
 void gci_tcp_tried(struct gci_tcp *t, struct gci_tcp_peer *p, int error);
+static inline void gci_tcp_alive(struct gci_tcp_peer *p, uint64_t now)
+{
+	p->alive_ns = now;
+	p->ntries = 0;
+}
 /* The stream is there again. */
 void gci_tcp_restored(struct gci_conn *c);
 /* The peer has gone in order, as far as streams were there to say so. */

@@ -112,7 +112,13 @@ static uint64_t limit_ns(const struct gci_tcp *t, const struct gci_tcp_peer *p)
 	return dead_ns ? dead_ns : t->connect_timeout_ns;
 }
 
-/* That one or two tries are in vain must not decide. */
+/* That one or two tries are in vain must not decide. Nor that time has passed in which we have not
+ * tried: the program may have computed. */
+static int is_dead(const struct gci_tcp *t, const struct gci_tcp_peer *p, uint64_t now)
+{
+	return alone(t, p) && p->ntries >= LEAST_TRIES && now - p->alive_ns >= limit_ns(t, p);
+}
+
 static uint64_t most_pause_ns(const struct gci_tcp *t, const struct gci_tcp_peer *p)
 {
 	uint64_t ns = limit_ns(t, p) / LEAST_TRIES;
@@ -125,10 +131,11 @@ static void try_peer(struct gci_tcp *t, struct gci_tcp_peer *p, uint64_t now)
 {
 	unsigned i;
 
-	if (alone(t, p) && now - p->alive_ns >= limit_ns(t, p)) {
+	if (is_dead(t, p, now)) {
 		give_up(t, p, "it did not answer");
 		return;
 	}
+	p->ntries++;
 	p->pause_ns = p->pause_ns ? 2 * p->pause_ns : FIRST_PAUSE_NS;
 	if (p->pause_ns > most_pause_ns(t, p))
 		p->pause_ns = most_pause_ns(t, p);
@@ -146,7 +153,7 @@ static void try_peer(struct gci_tcp *t, struct gci_tcp_peer *p, uint64_t now)
 void gci_tcp_tried(struct gci_tcp *t, struct gci_tcp_peer *p, int error)
 {
 	if (!error)
-		p->alive_ns = gci_now_ns();
+		gci_tcp_alive(p, gci_now_ns());
 	if (error == ECONNREFUSED && alone(t, p) && p->again_ns)
 		give_up(t, p, "nobody listened at its port");
 }
@@ -168,7 +175,7 @@ static void bury(struct gci_conn *c, uint64_t now)
 	t->nlost--;
 	t->ep.peers[c->peer]->stats.streams--;
 	if (!c->mute || !p->alive_ns) /* the first one may be lost in its greeting */
-		p->alive_ns = now;
+		gci_tcp_alive(p, now);
 	if (c->open_ns && now - c->open_ns > MOST_PAUSE_NS)
 		p->pause_ns = 0; /* it was good for a while: worth a try at once */
 	gci_conn_close(c);

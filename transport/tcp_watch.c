@@ -37,13 +37,11 @@ static int says_half(const struct gci_conn *c, uint64_t now)
 	       now - c->deadline_ns >= MORE_PATIENCE * c->tcp->stranger_ns;
 }
 
-/* A deadline may have passed only because nobody has called progress for a while. So what is
- * there already comes first. */
+/* Its time is over: maybe only because nobody has called progress for a while. So what is there
+ * already comes first. */
 static void late(struct gci_conn *c, uint64_t now)
 {
-	if (c->state == GCI_CONN_CONNECTING && gci_fd_is_ready(c->fd, POLLOUT)) {
-		gci_conn_event(c, UV_WRITABLE);
-	} else if (c->state == GCI_CONN_CONNECTING) {
+	if (c->state == GCI_CONN_CONNECTING) {
 		gci_conn_unreachable(c, ETIMEDOUT);
 	} else if (says_too_little(c) || says_half(c, now)) {
 		gci_conn_event(c, UV_READABLE);
@@ -145,7 +143,9 @@ static void on_watch(uv_timer_t *timer)
 
 		next = it->next;
 		if (c->state == GCI_CONN_CONNECTING || c->peer < 0) {
-			if (now >= c->deadline_ns)
+			if (c->state == GCI_CONN_CONNECTING && gci_fd_is_ready(c->fd, POLLOUT))
+				gci_conn_event(c, UV_WRITABLE); /* the peer lives */
+			else if (now >= c->deadline_ns)
 				late(c, now);
 			/* Its greeting may have taken the place of the next one. */
 			if (next != &t->conns &&

@@ -2,6 +2,8 @@
  * Real connections that are cut while ranks send to each other, and peers that are really dead. */
 #include "tests/transport/cutter.h"
 
+#include "base/clock.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,22 +25,27 @@ static int step(struct world *w)
 
 static struct backend cut_tcp;
 
+static void open_link(struct world *w, int size, uint64_t cut_every, struct gci_tp_link *link)
+{
+	cut_tcp = own;
+	cut_tcp.step = step;
+	memset(&cutter, 0, sizeof(cutter));
+	cutter.prng.state = cut_every + link->replay_nbytes;
+	cutter.cut_every = cut_every;
+	cutter.most_cuts = 40;
+	reroute = through_cutter;
+	world_open(w, &cut_tcp, size, link);
+	reroute = NULL;
+}
+
 static void open_cut(struct world *w, int size, uint64_t cut_every, uint64_t replay_nbytes)
 {
 	struct gci_tp_link link = {.streams = 3,
 		.eager_nbytes = 64 << 10,
 		.replay_nbytes = replay_nbytes,
-		.dead_ns = 20000000000};
+		.dead_ns = 20 * GCI_NS_PER_S};
 
-	cut_tcp = own;
-	cut_tcp.step = step;
-	memset(&cutter, 0, sizeof(cutter));
-	cutter.prng.state = cut_every + replay_nbytes;
-	cutter.cut_every = cut_every;
-	cutter.most_cuts = 40;
-	reroute = through_cutter;
-	world_open(w, &cut_tcp, size, &link);
-	reroute = NULL;
+	open_link(w, size, cut_every, &link);
 }
 
 static void expect_no_failure(const struct world *w)
@@ -141,7 +148,39 @@ static void all_connections_at_once(void **state)
 	cutter_close(&cutter);
 }
 
-/* The host of the other rank is there, but nothing of the rank. */
+/* Both ranks compute for longer than dead_ns, again and again, at any time after they have lost all
+ * connections. */
+static void who_computes_takes_nobody_for_dead(void **state)
+{
+	struct gci_tp_link link = {.streams = 1,
+		.eager_nbytes = 64 << 10,
+		.replay_nbytes = 1 << 20,
+		.dead_ns = 50 * GCI_NS_PER_MS};
+	struct world w;
+	int i;
+
+	(void)state;
+	open_link(&w, 2, 0, &link);
+	exchange(&w);
+	for (i = 0; i < 16; i++) {
+		cutter_cut_all(&cutter);
+		steps(&w, 1 + 20 * (i % 4));
+		gci_sleep_ns(2 * link.dead_ns);
+		if (i % 4 == 3)
+			exchange(&w);
+	}
+	exchange(&w);
+	expect_no_failure(&w);
+	world_close(&w);
+	cutter_close(&cutter);
+}
+
+static int none_is_spoilt(void *arg)
+{
+	(void)arg;
+	return !cutter.nspoilt;
+}
+
 /* What takes a lost connection's place may be damaged, too. */
 static void damaged_from_the_beginning(void **state)
 {
@@ -153,8 +192,7 @@ static void damaged_from_the_beginning(void **state)
 	cutter.nspoilt = 8;
 	cutter_cut_all(&cutter);
 	exchange(&w);
-	while (cutter.nspoilt)
-		step(&w);
+	world_run(&w, none_is_spoilt, &w);
 	expected = 6;
 	world_run(&w, are_restored, &w);
 	exchange(&w);
@@ -163,6 +201,7 @@ static void damaged_from_the_beginning(void **state)
 	cutter_close(&cutter);
 }
 
+/* The host of the other rank is there, but nothing of the rank. */
 static void nobody_listens_any_more(void **state)
 {
 	struct message m;
@@ -200,6 +239,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cuts_cost_nothing_but_time),
 		cmocka_unit_test(all_connections_at_once),
+		cmocka_unit_test(who_computes_takes_nobody_for_dead),
 		cmocka_unit_test(damaged_from_the_beginning),
 		cmocka_unit_test(nobody_listens_any_more),
 		cmocka_unit_test(a_killed_process_is_noticed),
