@@ -28,6 +28,13 @@ static void rank_is_over(uint32_t rank)
 	}
 }
 
+void gci_job_give_up_rank(uint32_t rank)
+{
+	if (!gci_job.ranks[rank].ended)
+		gci_rdv_exited(gci_job.server.rdv, rank, 0, SIGKILL, gci_now_ns());
+	rank_is_over(rank);
+}
+
 void gci_job_on_ended(struct gci_agent *a, uint32_t rank, int code, int sig, const char *why)
 {
 	(void)a;
@@ -169,11 +176,8 @@ static void on_give_up(uv_timer_t *t)
 		uv_timer_start(t, on_give_up, GIVE_UP_AFTER_MS, 0);
 		return;
 	}
-	for (i = 0; i < gci_job.plan->size; i++) {
-		if (!gci_job.ranks[i].ended)
-			gci_rdv_exited(gci_job.server.rdv, i, 0, SIGKILL, gci_now_ns());
-		rank_is_over(i);
-	}
+	for (i = 0; i < gci_job.plan->size; i++)
+		gci_job_give_up_rank(i);
 	on_agents_late(NULL);
 	gci_job_check_end();
 }

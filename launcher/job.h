@@ -12,8 +12,9 @@
 struct gci_job_rank {
 	struct gci_line lines[2];
 	int ended;
-	int asked_to_end; /* left out of a job that goes on */
-	int closed[2];    /* no more output comes */
+	uint64_t left_out_ns; /* since when, of a job that goes on; 0: it is not */
+	int last_signal;      /* that it was sent for that reason */
+	int closed[2];        /* no more output comes */
 };
 
 struct gci_job {
@@ -62,6 +63,8 @@ void gci_job_on_grumble(struct gci_agent *a, const char *text);
 void gci_job_on_children(uv_signal_t *h, int signum);
 void gci_job_on_change(void *user); /* the state machine has moved */
 void gci_job_on_kill(uv_timer_t *t);
+/* Nothing more is expected of it, nor of its agent about it. */
+void gci_job_give_up_rank(uint32_t rank);
 
 /* Goes on to the end when it is time. */
 void gci_job_check_end(void);

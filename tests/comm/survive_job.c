@@ -10,8 +10,8 @@
  *	newborn		dies right after it
  *	agree		dies instead of gcoll_comm_agree in that round
  *	stop		stops its process, for others to find
- *	abort		aborts the epoch
- *	leave		calls gcoll_finalize instead of the shrink
+ *	host		stops its host's agent as well: with its other ranks stopped, the host is
+ *dead abort		aborts the epoch leave		calls gcoll_finalize instead of the shrink
  *	late		sleeps instead, until it is left out
  * Each rank prints at the end how many ranks and epochs there were, and what it saw. */
 #include "tests/comm/rank.h"
@@ -107,12 +107,13 @@ static void check_bcast(int root, int round)
 static void events(int round, gcoll_req *req)
 {
 	uint64_t end = gci_now_ns() + 2 * GCI_NS_PER_MS;
-	int done = 0;
-
-	int sig = happens("kill", round) ? SIGKILL : happens("stop", round) ? SIGSTOP : 0;
+	int done = 0, host = happens("host", round);
+	int sig = happens("kill", round) ? SIGKILL : host || happens("stop", round) ? SIGSTOP : 0;
 
 	while (sig && !done && gci_now_ns() < end && !gcoll_test(&req, &done))
 		;
+	if (host)
+		kill(getppid(), SIGSTOP);
 	if (sig)
 		raise(sig);
 	if (happens("abort", round))

@@ -164,6 +164,13 @@ static void a_stopped_rank_is_left_out(void **state)
 	run(7, 2, LIST("stop:6@2"), "without rank 6");
 }
 
+/* Nobody tells of its processes' end, then, and nobody waits for that. */
+static void a_host_dies_without_a_word(void **state)
+{
+	(void)state;
+	run(4, 2, LIST("stop:4@2", "stop:5@2", "stop:6@2", "host:7@2"), ": 4 of 8 ranks go on");
+}
+
 static void who_is_late_is_left_out(void **state)
 {
 	struct job j = {0};
@@ -224,6 +231,7 @@ int main(void)
 		cmocka_unit_test(an_abort_loses_nobody),
 		cmocka_unit_test(one_leaves),
 		cmocka_unit_test(a_stopped_rank_is_left_out),
+		cmocka_unit_test(a_host_dies_without_a_word),
 		cmocka_unit_test(who_is_late_is_left_out),
 		cmocka_unit_test(encrypted),
 		cmocka_unit_test(behind_a_firewall),
