@@ -62,6 +62,11 @@ void gci_members_shrinks(struct gci_members *m, uint32_t rank, uint64_t now_ns)
 	set(m, rank, GCI_MEMBER_SHRINKS);
 }
 
+void gci_members_postpone(struct gci_members *m, uint64_t ns)
+{
+	m->late_ns = ns < GCI_NEVER - m->late_ns ? m->late_ns + ns : GCI_NEVER;
+}
+
 void gci_members_leaves(struct gci_members *m, uint32_t rank)
 {
 	set(m, rank, m->failed ? GCI_MEMBER_OUT : GCI_MEMBER_LEAVES);
@@ -146,13 +151,12 @@ static void begin_epoch(struct gci_members *m)
 /* One that has not come in time, or NONE. */
 static uint32_t find_late(const struct gci_members *m, uint64_t now_ns)
 {
-	uint32_t late = GCI_MEMBERS_NONE;
+	uint32_t late;
 
-	if (now_ns >= gci_members_deadline(m))
-		late = find(m, GCI_MEMBER_RUNS);
-	if (now_ns >= gci_members_deadline(m) && late == GCI_MEMBERS_NONE)
-		late = find(m, GCI_MEMBER_AGREES);
-	return late;
+	if (now_ns < gci_members_deadline(m))
+		return GCI_MEMBERS_NONE;
+	late = find(m, GCI_MEMBER_RUNS);
+	return late != GCI_MEMBERS_NONE ? late : find(m, GCI_MEMBER_AGREES);
 }
 
 void gci_members_next(struct gci_members *m, uint64_t now_ns, struct gci_members_decision *d)

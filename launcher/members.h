@@ -76,6 +76,9 @@ void gci_members_shrinks(struct gci_members *m, uint32_t rank, uint64_t now_ns);
 void gci_members_leaves(struct gci_members *m, uint32_t rank);
 void gci_members_gone(struct gci_members *m, uint32_t rank);
 
+/* Time that is not to count: those who have not come to shrink may come so much later. */
+void gci_members_postpone(struct gci_members *m, uint64_t ns);
+
 /* The present epoch has failed. Those who had begun to leave have left. */
 void gci_members_fail(struct gci_members *m);
 

@@ -85,6 +85,8 @@ void gci_rdv_on_shrink(
 	struct gci_rdv *r, uint32_t rank, const struct gci_ctl_survivors *m, uint64_t now_ns);
 /* The verdict was drawn; `blamed` by another rank, or -1. */
 void gci_rdv_end_epoch(struct gci_rdv *r, int32_t blamed);
+/* Nothing more will be decided: who waits for that is turned away. */
+void gci_rdv_end_agreeing(struct gci_rdv *r);
 /* Decides what can be decided. */
 void gci_rdv_recover(struct gci_rdv *r, uint64_t now_ns);
 /* Between the numbers of the epoch and those of the job: -1 for none. */

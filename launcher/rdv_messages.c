@@ -63,11 +63,34 @@ static void take_flows(struct gci_rdv *r, uint32_t from, struct gci_ctl_flows *m
 		r->config.flows(r->config.user, from, m);
 }
 
+/* To a question that nobody will answer any more. Whoever asks learned of the first failure from
+ * one ABORT; the second tells that there is nothing to go on with. */
+static int turned_away(struct gci_rdv *r, struct gci_rdv_conn *c)
+{
+	if (!r->config.survives)
+		return 0;
+	if (gci_rdv_is_over(r))
+		gci_rdv_turn_away(r, c, GCOLL_ERR_ABORTED, r->verdict.sentence);
+	else if (!gci_rdv_counts(r, (uint32_t)c->rank))
+		gci_rdv_turn_away(r, c, GCOLL_ERR_ABORTED, "the job goes on without this rank");
+	return c->closing;
+}
+
+static void take_bye(struct gci_rdv *r, uint32_t from)
+{
+	struct rdv_rank *k = &r->ranks[from];
+
+	if (k->bye || !gci_rdv_counts(r, from))
+		return;
+	k->bye = 1;
+	gci_members_leaves(&r->members, from);
+	if (++r->nbye == r->members.n)
+		gci_rdv_send_plain(r, GCI_CTL_BYE);
+}
+
 void gci_rdv_on_message(
 	struct gci_rdv *r, struct gci_rdv_conn *c, struct gci_ctl_message *m, uint64_t now_ns)
 {
-	struct rdv_rank *k = &r->ranks[c->rank];
-
 	switch (m->type) {
 	case GCI_CTL_BEAT:
 		break;
@@ -76,12 +99,7 @@ void gci_rdv_on_message(
 			m->failure.status, m->failure.text, now_ns);
 		break;
 	case GCI_CTL_BYE:
-		if (k->bye)
-			break;
-		k->bye = 1;
-		gci_members_leaves(&r->members, (uint32_t)c->rank);
-		if (++r->nbye == r->members.n)
-			gci_rdv_send_plain(r, GCI_CTL_BYE);
+		take_bye(r, (uint32_t)c->rank);
 		break;
 	case GCI_CTL_ASK:
 		pass_on_ask(r, (uint32_t)c->rank, &m->call);
@@ -97,10 +115,12 @@ void gci_rdv_on_message(
 		take_flows(r, (uint32_t)c->rank, &m->flows);
 		break;
 	case GCI_CTL_AGREE:
-		gci_rdv_on_agree(r, (uint32_t)c->rank, &m->agree);
+		if (!turned_away(r, c))
+			gci_rdv_on_agree(r, (uint32_t)c->rank, &m->agree);
 		break;
 	case GCI_CTL_SHRINK:
-		gci_rdv_on_shrink(r, (uint32_t)c->rank, &m->survivors, now_ns);
+		if (!turned_away(r, c))
+			gci_rdv_on_shrink(r, (uint32_t)c->rank, &m->survivors, now_ns);
 		break;
 	case GCI_CTL_WAIT:
 		pass_on_wait(r, (uint32_t)c->rank, &m->wait);

@@ -72,8 +72,10 @@ static void look_for_the_dead(struct gci_rdv *r)
 
 		if (!gci_rdv_counts(r, i))
 			continue;
-		if (k->exited || k->lost)
+		if (k->exited || (k->lost && k->bye))
 			gci_members_gone(&r->members, i);
+		else if (k->lost)
+			leave_out(r, i, "its control connection was lost");
 		else if (k->silent)
 			leave_out(r, i, "it gave no sign of life for too long");
 	}
@@ -152,6 +154,19 @@ void gci_rdv_on_agree(struct gci_rdv *r, uint32_t rank, const struct gci_ctl_agr
 		return;
 	r->ranks[rank].agrees = 1;
 	gci_members_agrees(&r->members, rank, m->flags);
+}
+
+/* One ABORT tells those in gcoll_comm_agree of a failure only. */
+void gci_rdv_end_agreeing(struct gci_rdv *r)
+{
+	uint32_t i;
+
+	for (i = 0; r->config.survives && i < r->config.size; i++) {
+		struct rdv_rank *k = &r->ranks[i];
+
+		if (k->agrees && k->conn && !k->conn->closing)
+			gci_rdv_turn_away(r, k->conn, GCOLL_ERR_ABORTED, r->verdict.sentence);
+	}
 }
 
 /* ---- shrinking */

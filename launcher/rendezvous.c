@@ -311,6 +311,7 @@ static void forgive_gap(struct gci_rdv *r, uint64_t now_ns)
 		gci_container(it, struct gci_rdv_conn, link)->since_ns += gap;
 	if (r->joined_ns != GCI_NEVER)
 		r->joined_ns += gap;
+	gci_members_postpone(&r->members, gap);
 }
 
 void gci_rdv_tick(struct gci_rdv *r, uint64_t now_ns)
@@ -330,7 +331,7 @@ void gci_rdv_tick(struct gci_rdv *r, uint64_t now_ns)
 uint64_t gci_rdv_deadline(const struct gci_rdv *r)
 {
 	uint64_t soonest = r->verdict_ns < r->beat_at_ns ? r->verdict_ns : r->beat_at_ns;
-	uint64_t late_ns = gci_members_deadline(&r->members);
+	uint64_t late_ns = gci_rdv_is_over(r) ? GCI_NEVER : gci_members_deadline(&r->members);
 
 	soonest = late_ns < soonest ? late_ns : soonest;
 	return r->silence_at_ns < soonest ? r->silence_at_ns : soonest;

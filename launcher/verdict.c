@@ -334,8 +334,7 @@ void gci_rdv_judge(struct gci_rdv *r, uint64_t now_ns)
 		(now_ns < r->verdict_ns && !all_have_spoken(r)))
 		return;
 	for (i = 0; i < r->config.size; i++) {
-		enum witness w =
-			gci_rdv_counts(r, i) ? what_speaks(r, &r->ranks[i], i, &at_ns) : NOTHING;
+		enum witness w = what_speaks(r, &r->ranks[i], i, &at_ns);
 
 		if (w < best || (w == best && w != START && w != NOTHING && at_ns < best_ns)) {
 			best = w;
@@ -390,6 +389,7 @@ void gci_rdv_give_up(struct gci_rdv *r, int status, const char *cause, uint64_t 
 	snprintf(v->cause, sizeof(v->cause), "%s", cause);
 	put_together(v, NOTHING, NULL);
 	gci_rdv_send_abort(r);
+	gci_rdv_end_agreeing(r);
 }
 
 const struct gci_rdv_verdict *gci_rdv_verdict(const struct gci_rdv *r)

@@ -274,6 +274,7 @@ static void an_abort_loses_nobody(void **state)
 
 static void late_words_of_an_epoch_do_not_count(void **state)
 {
+	static const uint32_t live[] = {0, 2, 3, 4, 5, 6, 7};
 	struct world *w = *state;
 	struct gci_ctl_message m;
 	uint32_t i;
@@ -293,6 +294,112 @@ static void late_words_of_an_epoch_do_not_count(void **state)
 	say_agree(w, 0, 2, 1);
 	rdv_pass(w, SEC);
 	assert_null(gci_rdv_verdict(w->rdv));
+	/* Nobody has come to shrink the second epoch. */
+	expect_survivors(w, 2, 2, live, 7);
+	kill_rank(w, 7);
+	rdv_pass(w, SEC);
+	assert_false(gets(w, 2, GCI_CTL_SURVIVORS, &m));
+}
+
+/* Whoever asks for what comes next is told that nothing does, whichever ABORT came before. */
+static void a_job_that_was_given_up_answers(void **state)
+{
+	struct world *w = *state;
+
+	rdv_join_all(w);
+	say_agree(w, 5, 1, 1);
+	gci_rdv_give_up(w->rdv, GCOLL_ERR_IO, "the disk is full", w->now);
+	rdv_drain(w);
+	expect_abort(w, 5, "the disk is full");
+	expect_abort(w, 5, "the disk is full");
+	expect_abort(w, 0, "the disk is full");
+	assert_false(w->ranks[0].closed);
+	say_shrink(w, 0, 1);
+	expect_abort(w, 0, "the disk is full");
+	expect_abort(w, 1, "the disk is full");
+	say_agree(w, 1, 1, 1);
+	expect_abort(w, 1, "the disk is full");
+	assert_true(w->ranks[0].closed && w->ranks[1].closed && w->ranks[5].closed);
+}
+
+/* Nor does it wait for those who have not come to shrink. */
+static void a_job_that_was_given_up_waits_for_nobody(void **state)
+{
+	struct world *w = *state;
+
+	rdv_join_all(w);
+	kill_rank(w, 3);
+	rdv_pass(w, SEC);
+	say_shrink(w, 0, 1);
+	gci_rdv_give_up(w->rdv, GCOLL_ERR_IO, "the disk is full", w->now);
+	rdv_drain(w);
+	rdv_pass(w, 200 * SEC); /* no deadline is one of the past */
+	assert_false(gci_rdv_is_left_out(w->rdv, 1));
+}
+
+/* With its agent a rank is as good as dead, though its connection may be there. */
+static void who_lives_without_its_agent_is_told(void **state)
+{
+	static const uint32_t live[] = {0, 1, 2, 4, 5, 6, 7};
+	struct world *w = *state;
+	struct gci_ctl_message m;
+	uint32_t i;
+
+	rdv_join_all(w);
+	gci_rdv_failed(w->rdv, 3, 1, "its agent was killed by signal 9", w->now);
+	rdv_drain(w);
+	rdv_pass(w, SEC);
+	expect_abort(w, 3, "its agent was killed");
+	assert_false(w->ranks[3].closed);
+	for (i = 0; i < 7; i++)
+		say_shrink(w, live[i], 1);
+	expect_survivors(w, 0, 2, live, 7);
+	/* Its leave-taking is none of the new epoch's. */
+	rdv_say(w, 3, GCI_CTL_BYE);
+	for (i = 0; i < 6; i++)
+		rdv_say(w, live[i], GCI_CTL_BYE);
+	assert_false(gets(w, 0, GCI_CTL_BYE, &m));
+	rdv_say(w, 7, GCI_CTL_BYE);
+	assert_true(gets(w, 0, GCI_CTL_BYE, &m));
+	say_shrink(w, 3, 1);
+	expect_abort(w, 3, "goes on without this rank");
+	assert_true(w->ranks[3].closed);
+}
+
+/* It hung up, but its process may live. */
+static void who_hung_up_is_left_out(void **state)
+{
+	struct world *w = *state;
+
+	rdv_join_all(w);
+	rdv_hang_up(w, 3);
+	rdv_pass(w, SEC);
+	assert_true(gci_rdv_is_left_out(w->rdv, 3));
+	rdv_say(w, 4, GCI_CTL_BYE);
+	rdv_hang_up(w, 4);
+	assert_false(gci_rdv_is_left_out(w->rdv, 4));
+}
+
+/* Time in which the launcher itself was stopped makes nobody late. */
+static void own_sleep_makes_nobody_late(void **state)
+{
+	struct world *w = *state;
+	struct gci_ctl_message m;
+	uint32_t i;
+
+	rdv_join_all(w);
+	kill_rank(w, 7);
+	rdv_pass(w, SEC);
+	for (i = 0; i < 6; i++)
+		say_shrink(w, i, 1);
+	w->now += 1000 * SEC;
+	gci_rdv_tick(w->rdv, w->now);
+	rdv_drain(w);
+	rdv_pass(w, 90 * SEC);
+	assert_false(gci_rdv_is_left_out(w->rdv, 6));
+	assert_false(gets(w, 0, GCI_CTL_SURVIVORS, &m));
+	rdv_pass(w, 20 * SEC);
+	assert_true(gci_rdv_is_left_out(w->rdv, 6));
 }
 
 /* ---- agreeing */
@@ -399,6 +506,11 @@ int main(void)
 		S(who_does_not_come_is_left_out),
 		S(an_abort_loses_nobody),
 		S(late_words_of_an_epoch_do_not_count),
+		S(a_job_that_was_given_up_answers),
+		S(a_job_that_was_given_up_waits_for_nobody),
+		S(who_lives_without_its_agent_is_told),
+		S(who_hung_up_is_left_out),
+		S(own_sleep_makes_nobody_late),
 		S(all_agree),
 		T(all_agree),
 		S(they_agree_without_the_dead),
