@@ -226,8 +226,11 @@ static void begin_epoch(struct gci_rdv *r)
 {
 	uint32_t i;
 
-	for (i = 0; i < r->members.n; i++)
+	for (i = 0; i < r->members.n; i++) {
 		forget(&r->ranks[r->members.ranks[i]]);
+		if (r->config.renewed)
+			r->config.renewed(r->config.user, r->members.ranks[i]);
+	}
 	tell_losses(r);
 	r->judged = 0;
 	r->nbye = 0;

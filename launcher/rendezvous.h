@@ -53,9 +53,11 @@ struct gci_rdv_config {
 	uint64_t start_ns; /* from the first HELLO to the last */
 	int survives;
 	uint64_t shrink_ns; /* from the first SHRINK to the last */
-	/* What ranks tell of their traffic, and `user`; may be NULL. */
+	/* What ranks tell of their traffic, and `user`; may be NULL. renewed: one that goes on with
+	 * new connections, after a failure. */
 	void (*report)(void *user, uint32_t rank, const struct gci_ctl_report *m);
 	void (*flows)(void *user, uint32_t rank, const struct gci_ctl_flows *m);
+	void (*renewed)(void *user, uint32_t rank);
 	void *user;
 	uint64_t grace_ns; /* from the first sign of a failure to the verdict */
 };

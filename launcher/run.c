@@ -246,6 +246,7 @@ static int open_server(
 
 	c.report = gci_watch_report;
 	c.flows = gci_watch_flows;
+	c.renewed = gci_watch_renewed;
 	c.user = &gci_job.watch;
 	memcpy(c.secret, gci_job.secret, sizeof(c.secret));
 	gci_job.dead_ns = c.dead_ns;

@@ -123,12 +123,40 @@ static uint64_t grown(uint64_t now, uint64_t before)
 	return now > before ? now - before : 0;
 }
 
+static void add_counters(struct gci_flow *to, const struct gci_flow *f)
+{
+	to->sent_nbytes += f->sent_nbytes;
+	to->resent_nbytes += f->resent_nbytes;
+	to->acked_nbytes += f->acked_nbytes;
+	to->received_nbytes += f->received_nbytes;
+	to->resent += f->resent;
+}
+
+/* Of connections that are closed only what they have moved counts. */
+void gci_traffic_renew(struct gci_traffic *t, uint32_t rank)
+{
+	struct gci_traffic_rank *k = &t->ranks[rank];
+	size_t i;
+
+	for (i = 0; i < k->nparts; i++) {
+		struct gci_traffic_part *part = &k->parts[i];
+
+		part->before = (struct gci_flow){.peer = -1};
+		add_counters(&part->before, &part->sum);
+		part->sum = part->before;
+		part->connections = 0;
+		part->fresh_nbytes = part->fresh_resent = 0;
+	}
+	k->nflows = 0;
+}
+
 void gci_traffic_report(
 	struct gci_traffic *t, uint32_t rank, const struct gci_ctl_report *m, uint64_t now_ns)
 {
 	struct gci_traffic_rank *k = &t->ranks[rank];
 	struct gci_traffic_part *part;
 	struct gci_traffic_pair *pair;
+	struct gci_flow sum = m->sum;
 
 	if (m->cluster >= t->nclusters || m->nbins > m->end_bin)
 		return;
@@ -136,10 +164,11 @@ void gci_traffic_report(
 	part = pair ? part_at(t, k, m->cluster) : NULL; /* each part has its pair */
 	if (!part)
 		return;
+	add_counters(&sum, &part->before);
 	part->connections = m->connections;
-	part->fresh_nbytes = grown(m->sum.sent_nbytes, part->sum.sent_nbytes);
-	part->fresh_resent = grown(m->sum.resent, part->sum.resent);
-	part->sum = m->sum;
+	part->fresh_nbytes = grown(sum.sent_nbytes, part->sum.sent_nbytes);
+	part->fresh_resent = grown(sum.resent, part->sum.resent);
+	part->sum = sum;
 	put_bins(t, pair, m, now_ns);
 	note_first(t, pair, m, now_ns);
 	if (m->end_bin > k->end_bin)
@@ -200,11 +229,7 @@ static void add_part(struct gci_traffic_pair *p, const struct gci_traffic_part *
 {
 	const struct gci_flow *f = &part->sum;
 
-	p->sum.sent_nbytes += f->sent_nbytes;
-	p->sum.resent_nbytes += f->resent_nbytes;
-	p->sum.acked_nbytes += f->acked_nbytes;
-	p->sum.received_nbytes += f->received_nbytes;
-	p->sum.resent += f->resent;
+	add_counters(&p->sum, f);
 	if (silent)
 		return;
 	p->connections += part->connections;

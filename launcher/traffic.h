@@ -27,7 +27,8 @@
 struct gci_traffic_part {
 	uint32_t to;
 	uint32_t connections;
-	struct gci_flow sum;
+	struct gci_flow sum;    /* since the job began */
+	struct gci_flow before; /* of it, what earlier epochs' connections have moved */
 	uint64_t fresh_nbytes,
 		fresh_resent; /* bytes sent, segments sent again: in the last period */
 };
@@ -70,6 +71,10 @@ void gci_traffic_free(struct gci_traffic *t);
 void gci_traffic_report(
 	struct gci_traffic *t, uint32_t rank, const struct gci_ctl_report *m, uint64_t now_ns);
 void gci_traffic_flows(struct gci_traffic *t, uint32_t rank, const struct gci_ctl_flows *m);
+
+/* The rank goes on with new connections, whose reports begin at 0; what those before have moved
+ * stays counted. */
+void gci_traffic_renew(struct gci_traffic *t, uint32_t rank);
 
 /* Bins before this one are complete, as far as ranks that still report are concerned; 0: there are
  * none. */

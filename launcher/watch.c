@@ -63,6 +63,13 @@ void gci_watch_flows(void *user, uint32_t rank, const struct gci_ctl_flows *m)
 	gci_traffic_flows(w->traffic, rank, m);
 }
 
+void gci_watch_renewed(void *user, uint32_t rank)
+{
+	struct gci_watch *w = user;
+
+	gci_traffic_renew(w->traffic, rank);
+}
+
 struct gci_traffic_view gci_watch_view(struct gci_watch *w)
 {
 	uint64_t now_ns = gci_wall_ns();

@@ -42,6 +42,7 @@ void gci_watch_start(struct gci_watch *w, struct gci_server *server);
 /* For struct gci_rdv_config; `user` is the watch. */
 void gci_watch_report(void *user, uint32_t rank, const struct gci_ctl_report *m);
 void gci_watch_flows(void *user, uint32_t rank, const struct gci_ctl_flows *m);
+void gci_watch_renewed(void *user, uint32_t rank);
 
 /* Somebody asks, and would ask again within lease_ns; `flows`: for single connections, too. */
 void gci_watch_want(struct gci_watch *w, uint64_t lease_ns, int flows);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * What a rank tells the launcher of its traffic, when that has asked (GCI_CTL_WATCH): the messages
  * GCI_CTL_REPORT, one for each cluster that it has connections to, and GCI_CTL_FLOWS, a few
- * connections each. Only the codec of their fields; all are sums since the rank began, so a report
- * that was lost is made up for by the next, but for its bins. */
+ * connections each. Only the codec of their fields; all are sums since the rank's epoch began, so a
+ * report that was lost is made up for by the next, but for its bins. */
 #ifndef GCI_TRANSPORT_REPORT_H
 #define GCI_TRANSPORT_REPORT_H
 

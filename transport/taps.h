@@ -9,7 +9,7 @@
  *	gci_taps_free(taps);				// after the transport
  *
  * What connections have moved that are closed meanwhile is not forgotten: it is told of with
- * `open` = 0, once for each peer, so sums never fall. */
+ * `open` = 0, once for each peer, so sums never fall as long as the transport lives. */
 #ifndef GCI_TRANSPORT_TAPS_H
 #define GCI_TRANSPORT_TAPS_H
 

@@ -25,6 +25,11 @@ void rdv_drain(struct world *w)
 	}
 }
 
+static void count_renewed(void *user, uint32_t rank)
+{
+	((struct world *)user)->nrenewed[rank]++;
+}
+
 static int setup(void **state, int survives)
 {
 	struct world *w = gci_calloc(1, sizeof(*w));
@@ -40,6 +45,8 @@ static int setup(void **state, int survives)
 		.start_ns = 60 * SEC,
 		.survives = survives,
 		.shrink_ns = 100 * SEC,
+		.renewed = count_renewed,
+		.user = w,
 		.grace_ns = 500 * MS};
 	memset(w->config.secret, 0x5a, sizeof(w->config.secret));
 	w->now = START;

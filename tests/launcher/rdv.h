@@ -35,6 +35,7 @@ struct world {
 	struct gci_rdv_config config;
 	struct wire ranks[NRANKS];
 	uint64_t now;
+	int nrenewed[NRANKS]; /* connections, as the launcher was told */
 };
 
 /* Delivers what the server has to send. */

@@ -90,6 +90,8 @@ static void survivors_go_on(void **state)
 	}
 	for (i = 0; i < 7; i++)
 		expect_survivors(w, live[i], 2, live, 7);
+	for (i = 0; i < NRANKS; i++)
+		assert_int_equal(w->nrenewed[i], i != 3);
 	expect_news(w, "epoch 2: 7 of 8 ranks go on, without rank 3 on k4\n");
 	assert_null(gci_rdv_verdict(w->rdv));
 	/* The numbers are the new epoch's: 3 is the job's rank 4. */

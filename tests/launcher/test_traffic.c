@@ -116,6 +116,40 @@ static void the_silent_count_with_what_they_have_done(void **state)
 	gci_traffic_free(t);
 }
 
+/* After a failure a rank's connections are new ones, and count from 0. */
+static void counters_go_on_after_a_failure(void **state)
+{
+	struct gci_ctl_report m = {.cluster = 1, .end_bin = NOW / GCI_BIN_NS, .connections = 2};
+	const struct gci_ctl_flows f = {.first = 1, .n = 1, .flows = {{.peer = 2}}};
+	struct gci_traffic *t = new_traffic();
+	const struct gci_traffic_pair *p;
+
+	(void)state;
+	m.sum = (struct gci_flow){.sent_nbytes = 1000, .resent = 7, .cwnd_nbytes = 30};
+	gci_traffic_report(t, 0, &m, NOW);
+	gci_traffic_report(t, 1, &m, NOW);
+	gci_traffic_flows(t, 0, &f);
+	gci_traffic_renew(t, 0);
+	gci_traffic_sum(t, NOW);
+	p = gci_traffic_pair(t, 0, 1);
+	assert_int_equal(p->sum.sent_nbytes, 2000);
+	assert_int_equal(p->sum.cwnd_nbytes, 30);
+	assert_int_equal(p->connections, 2);
+	assert_int_equal(t->ranks[0].nflows, 0);
+	m.sum = (struct gci_flow){.sent_nbytes = 10, .resent = 1, .cwnd_nbytes = 30};
+	gci_traffic_report(t, 0, &m, NOW);
+	gci_traffic_sum(t, NOW);
+	assert_int_equal(p->sum.sent_nbytes, 2010);
+	assert_int_equal(p->sum.resent, 15);
+	assert_int_equal(p->sum.cwnd_nbytes, 60);
+	assert_int_equal(t->ranks[0].parts[0].fresh_nbytes, 10);
+	gci_traffic_renew(t, 0);
+	gci_traffic_report(t, 0, &m, NOW);
+	gci_traffic_sum(t, NOW);
+	assert_int_equal(p->sum.sent_nbytes, 2020);
+	gci_traffic_free(t);
+}
+
 static void false_reports_do_no_harm(void **state)
 {
 	struct gci_ctl_report m = {.cluster = 2, .end_bin = NOW / GCI_BIN_NS, .nbins = 1};
@@ -375,6 +409,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reports_add_up),
 		cmocka_unit_test(the_silent_count_with_what_they_have_done),
+		cmocka_unit_test(counters_go_on_after_a_failure),
 		cmocka_unit_test(false_reports_do_no_harm),
 		cmocka_unit_test(a_jumping_clock_does_no_harm),
 		cmocka_unit_test(shown_as_json),
