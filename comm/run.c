@@ -142,6 +142,8 @@ static void start_message(struct gci_run *run, uint32_t step)
 		.user = m};
 	run->nmessages++;
 	if (s->kind != GCI_STEP_SEND) {
+		if (s->kind == GCI_STEP_RECV) /* whatever has come there before is over */
+			gci_sums_forget(&run->sums, m->req.buf, m->req.nbytes);
 		gci_tp_irecv(run->tp, &m->req);
 		return;
 	}
