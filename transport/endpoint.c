@@ -228,8 +228,10 @@ static int on_frame(
 		p->leaving = 1;
 		return 0;
 	case GCI_FRAME_BACK:
+		gci_ep_accept(p, life);
 		break;
 	case GCI_FRAME_WAIT:
+		gci_ep_accept(p, life);
 		rc = gci_ep_on_wait(ep, p, f);
 		break;
 	case GCI_FRAME_ACK:

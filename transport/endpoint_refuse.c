@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * What came is not what was sent. Where frames are kept until they are acknowledged, a corrupted
  * one is asked for again the way lost ones are: its connection is closed, and the LOST frame says
- * how many came whole before it. Elsewhere nobody has the bytes any more. */
+ * how many came whole before it. Elsewhere nobody has the bytes any more. A stream's count begins
+ * anew with each frame that has moved something; LOST, which each new connection begins with, has
+ * not. */
 #include "transport/endpoint.h"
 
 #include <stdio.h>

@@ -196,10 +196,14 @@ void gci_ep_detach(struct gci_ep *ep, struct gci_tp_req *r)
 int gci_ep_on_ack(
 	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life, const struct gci_frame *f)
 {
+	uint32_t before = life->nacked;
+
 	if (gci_replay_ack(p->replay, life, f->ack))
 		return gci_ep_fail(ep, GCOLL_ERR_PROTO, p->rank,
 			"from rank %d: it has %u frames of stream %u, of which %u were sent",
 			p->rank, f->ack, life->stream, life->nsent);
+	if (f->type == GCI_FRAME_ACK && life->nacked != before)
+		gci_ep_accept(p, life);
 	take_acked(ep, p);
 	return 0;
 }

@@ -1,144 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * An endpoint on a link with replay, frame by frame, and as a hostile or broken peer sees it; whole
- * runs are in test_losses.c. */
-#include "transport/stream.h"
-
-#include "tests/test.h"
-
-#include "base/crc32c.h"
+ * An endpoint on a link with replay, frame by frame, and as a hostile or broken peer sees it;
+ * damaged frames are in test_endpoint_refuse.c, whole runs in test_losses.c. */
+#include "tests/transport/replay_endpoint.h"
 
 #include <string.h>
-
-#define ROOM 1000
-
-static struct gci_ep ep;
-static struct gci_stream stream[2];
-static const struct gci_life *closed;
-static int ndone, last_status;
-
-static void on_link(void *user, int peer, struct gci_tp_link *out)
-{
-	(void)user;
-	(void)peer;
-	*out = (struct gci_tp_link){.streams = 2, .eager_nbytes = 1 << 20, .replay_nbytes = ROOM};
-}
-
-static void nothing(void *user, int peer)
-{
-	(void)user;
-	(void)peer;
-}
-
-static void on_close(void *user, int peer, const struct gci_life *life)
-{
-	(void)user;
-	(void)peer;
-	closed = life;
-}
-
-static void on_done(struct gci_tp_req *r, int status)
-{
-	(void)r;
-	ndone++;
-	last_status = status;
-}
-
-static const struct gci_tp_config config = {.rank = 1, .size = 2, .epoch = 5, .link = on_link};
-
-static int setup(void **state)
-{
-	static const struct gci_ep_io io = {.need = nothing, .kick = nothing, .close = on_close};
-	unsigned i;
-
-	(void)state;
-	closed = NULL;
-	ndone = last_status = 0;
-	assert_int_equal(gci_ep_init(&ep, &config, &io), 0);
-	assert_non_null(gci_ep_peer(&ep, 0));
-	for (i = 0; i < 2; i++) {
-		assert_int_equal(gci_stream_init(&stream[i], &ep, 0, i, 1), 0);
-		/* Not new: a frame holds all that it may. */
-		ep.peers[0]->stats.tx_stream_nbytes[i] = 4 * GCI_TP_FRAME_NBYTES;
-	}
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	gci_stream_deinit(&stream[0]);
-	gci_stream_deinit(&stream[1]);
-	gci_ep_free(&ep);
-	return 0;
-}
-
-static int feed_bytes(struct gci_stream *s, const uint8_t *p, size_t n)
-{
-	struct iovec iov[GCI_STREAM_IN];
-	int rc = 0;
-
-	while (n && !rc) {
-		size_t part;
-
-		gci_stream_in(s, iov);
-		part = n < iov[0].iov_len ? n : iov[0].iov_len;
-		memcpy(iov[0].iov_base, p, part);
-		rc = gci_stream_received(s, part);
-		p += part;
-		n -= part;
-	}
-	return rc;
-}
-
-/* Of the frame only the header and so many bytes of payload, which is all 7s. */
-static int feed(struct gci_stream *s, struct gci_frame f, size_t nbytes)
-{
-	uint8_t bytes[GCI_FRAME_HEAD_NBYTES + 1000];
-
-	memset(bytes, 7, sizeof(bytes));
-	f.epoch = 5;
-	f.crc = gci_crc32c(0, bytes, f.nbytes);
-	gci_frame_encode(&f, bytes);
-	return feed_bytes(s, bytes, GCI_FRAME_HEAD_NBYTES + nbytes);
-}
-
-static struct gci_frame data(uint32_t tag, uint64_t length, uint64_t offset, uint32_t nbytes)
-{
-	return (struct gci_frame){.type = GCI_FRAME_DATA,
-		.flags = GCI_FRAME_EAGER,
-		.key.tag = tag,
-		.length = length,
-		.offset = offset,
-		.nbytes = nbytes};
-}
-
-static struct gci_frame lost(uint32_t which, uint32_t life, uint64_t count)
-{
-	return (struct gci_frame){
-		.type = GCI_FRAME_LOST, .key = {.comm = life, .tag = which}, .length = count};
-}
-
-static struct gci_tp_req request(uint32_t tag, void *buf, uint64_t nbytes)
-{
-	return (struct gci_tp_req){
-		.key.tag = tag, .buf = buf, .nbytes = nbytes, .align = 1, .done = on_done};
-}
-
-/* What the stream sends next, all of it; returns the first frame's header. */
-static struct gci_frame sends(struct gci_stream *s)
-{
-	struct iovec iov[GCI_STREAM_OUT];
-	int i, n = gci_stream_out(s, iov);
-	size_t nbytes = 0;
-	struct gci_frame f = {0};
-
-	if (n)
-		assert_int_equal(gci_frame_decode(iov[0].iov_base, &f, NULL), 0);
-	for (i = 0; i < n; i++)
-		nbytes += iov[i].iov_len;
-	gci_stream_sent(s, nbytes);
-	return f;
-}
 
 static void expect_refused(int rc, const char *why)
 {
@@ -183,103 +48,6 @@ static void a_whole_payload_stays(void **state)
 	assert_int_equal(f.type, GCI_FRAME_LOST);
 	assert_int_equal(f.length, 1);
 	expect_refused(feed(&stream[0], data(1, 100, 0, 60), 60), "came twice");
-}
-
-/* As feed(), but a bit of the payload, or of the header, has changed on the way. */
-static int feed_flipped(struct gci_stream *s, struct gci_frame f, size_t at)
-{
-	uint8_t bytes[GCI_FRAME_HEAD_NBYTES + 1000];
-
-	memset(bytes, 7, sizeof(bytes));
-	f.epoch = 5;
-	f.crc = gci_crc32c(0, bytes, f.nbytes);
-	gci_frame_encode(&f, bytes);
-	bytes[at] ^= 16;
-	return feed_bytes(s, bytes, GCI_FRAME_HEAD_NBYTES + f.nbytes);
-}
-
-static void lose_and_reopen(struct gci_stream *s)
-{
-	struct gci_frame f;
-
-	assert_int_equal(gci_stream_lose(s), 0);
-	gci_stream_deinit(s);
-	f = sends(&stream[0]);
-	assert_int_equal(f.type, GCI_FRAME_LOST);
-	assert_int_equal(f.length, 0); /* it counts as not come */
-	assert_int_equal(feed(&stream[0], lost(1, f.key.comm, 0), 0), 0);
-	assert_int_equal(gci_stream_init(s, &ep, 0, 1, gci_ep_next_life(&ep, 0, 1)), 0);
-}
-
-static void a_corrupted_payload_is_asked_for_again(void **state)
-{
-	uint8_t buf[1000] = {0};
-	struct gci_tp_req r = request(1, buf, 1000);
-	int i;
-
-	(void)state;
-	gci_ep_irecv(&ep, &r);
-	sends(&stream[0]); /* the credit */
-	for (i = 0; i < 3; i++) {
-		assert_int_equal(feed_flipped(&stream[1], data(1, 1000, 600, 400),
-					 GCI_FRAME_HEAD_NBYTES + 100 * (size_t)i),
-			GCI_STREAM_LOST);
-		assert_non_null(strstr(ep.refusal, "400 bytes at 600 of operation 0, tag 1"));
-		lose_and_reopen(&stream[1]);
-	}
-	assert_int_equal(ep.peers[0]->stats.refused, 3);
-	assert_int_equal(feed(&stream[1], data(1, 1000, 0, 600), 600), 0);
-	assert_int_equal(feed(&stream[0], data(1, 1000, 600, 400), 400), 0);
-	gci_ep_run(&ep);
-	assert_int_equal(ndone, 1);
-	assert_int_equal(last_status, 0);
-	assert_int_equal(buf[0] + buf[999], 14);
-}
-
-static void but_not_for_ever(void **state)
-{
-	uint8_t buf[1000];
-	struct gci_tp_req r = request(1, buf, 1000);
-	int i, rc = 0;
-
-	(void)state;
-	gci_ep_irecv(&ep, &r);
-	sends(&stream[0]);
-	for (i = 0; i < 4; i++) {
-		rc = feed_flipped(&stream[1], data(1, 1000, 0, 10), GCI_FRAME_HEAD_NBYTES);
-		if (rc == GCI_STREAM_LOST)
-			lose_and_reopen(&stream[1]);
-	}
-	assert_int_equal(rc, GCOLL_ERR_CORRUPT);
-	assert_int_equal(ep.failure.peer, 0);
-	assert_non_null(
-		strstr(ep.failure.text, "from rank 0 arrived corrupted at rank 1, 4 times"));
-}
-
-static void nor_are_headers(void **state)
-{
-	uint8_t buf[10];
-	struct gci_tp_req r = request(1, buf, 10);
-	int i;
-
-	(void)state;
-	gci_ep_irecv(&ep, &r);
-	sends(&stream[0]);
-	for (i = 0; i < 3; i++) {
-		assert_int_equal(feed_flipped(&stream[1], data(2, 10, 0, 10), 20), GCI_STREAM_LOST);
-		lose_and_reopen(&stream[1]);
-	}
-	/* What comes whole begins the count anew. */
-	assert_int_equal(feed(&stream[1], data(2, 10, 0, 1), 1), 0);
-	for (i = 0; i < 3; i++) {
-		assert_int_equal(feed_flipped(&stream[1], data(2, 10, 1, 9), 20), GCI_STREAM_LOST);
-		assert_int_equal(gci_stream_lose(&stream[1]), 0);
-		gci_stream_deinit(&stream[1]);
-		assert_int_equal(
-			gci_stream_init(&stream[1], &ep, 0, 1, gci_ep_next_life(&ep, 0, 1)), 0);
-	}
-	assert_int_equal(feed_flipped(&stream[1], data(2, 10, 1, 9), 20), GCOLL_ERR_CORRUPT);
-	assert_non_null(strstr(ep.failure.text, "headers from rank 0"));
 }
 
 static void the_peer_tells_first(void **state)
@@ -435,16 +203,11 @@ static void a_goodbye_waits_for_acknowledgements(void **state)
 	assert_int_equal(sends(&stream[0]).type, GCI_FRAME_BYE);
 }
 
-#define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(half_a_payload_is_undone),
 		T(a_whole_payload_stays),
-		T(a_corrupted_payload_is_asked_for_again),
-		T(but_not_for_ever),
-		T(nor_are_headers),
 		T(the_peer_tells_first),
 		T(short_messages_are_copied_while_there_is_room),
 		T(detached_messages),
