@@ -23,8 +23,8 @@
  * way (endpoint_back.c). Everything here is O(1) per frame, whatever the number of messages.
  *
  * A message that must wait for its credit may say so (gci_tp_req.tells), the first of each
- *operation to each peer: else two ranks that run different operations could wait for each other's
- *credits without a word.
+ * operation to each peer: else two ranks that run different operations could wait for each
+ * other's credits without a word.
  *
  * Loss. On a link with replay (replay.h) a connection has a life, in which its frames are counted
  * and kept until they are acknowledged; elsewhere `life` is NULL, and a lost connection is a

@@ -29,10 +29,10 @@
  *	WAIT	the message waits for its credit
  *
  * Only HELLO, DATA and PAD have a payload. `ack` is how many DATA, CREDIT, LOST, BACK and WAIT
- *frames of the other direction of this connection have come whole, modulo 2^32; 0 where nothing is
- *replayed (see replay.h). A DATA frame that took allowance has the flag EAGER and gives its message
- *a number, `id`. DATA, CREDIT and BACK give the allowance of `nback` such numbers back, from `back`
- * on. */
+ * frames of the other direction of this connection have come whole, modulo 2^32; 0 where nothing
+ * is replayed (see replay.h). A DATA frame that took allowance has the flag EAGER and gives its
+ * message a number, `id`. DATA, CREDIT and BACK give the allowance of `nback` such numbers back,
+ * from `back` on. */
 #ifndef GCI_TRANSPORT_FRAME_H
 #define GCI_TRANSPORT_FRAME_H
 

@@ -7,8 +7,8 @@
  *	gci_sums_put(&s, buf, n, crc);			// has come, and was checked
  *	rc = gci_sums_get(&s, buf + a, m, &crc);	// is sent on, cut as one likes
  *	rc = gci_sums_copy(&s, to, buf, n);		// memmove, and its sums
- *	gci_sums_forget(&s, buf, n);			// other bytes are written there: a new
- *origin gci_sums_free(&s);
+ *	gci_sums_forget(&s, buf, n);			// other bytes come there: a new origin
+ *	gci_sums_free(&s);
  *
  * Where ranges are sent on whole, nothing is summed again. A range that is cut is summed once, by
  * parts, and the parts' sums must join to the one it came with. What has no sum is summed as it

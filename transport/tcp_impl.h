@@ -167,9 +167,9 @@ void gci_conn_open(struct gci_conn *c);
 int gci_conn_writable(const struct gci_conn *c);
 /* For the path: bytes were sent, or could not be. */
 void gci_conn_wrote(struct gci_conn *c);
-/* For the path: reading has come to the end; with `error` an errno, 0: it was closed. */
 /* Bytes have come to where gci_stream_in() said. 0, or nothing more is to be read. */
 int gci_conn_received(struct gci_conn *c, size_t n);
+/* For the path: reading has come to the end; with `error` an errno, 0: it was closed. */
 void gci_conn_finished(struct gci_conn *c, int error);
 /* What happens when the poll says so; also used when a deadline has passed, since the poll may
  * only not have been asked. */

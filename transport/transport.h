@@ -74,11 +74,9 @@ struct gci_tp_req {
 	/* The transport's. */
 	struct gci_list link;
 	struct gci_list unsettled; /* frames with replay that are not over */
-	struct gci_tp_req *next;
-	uint64_t moved;   /* bytes handed to streams, or received */
-	uint64_t settled; /* bytes whose frames are over */
+	uint64_t moved;            /* bytes handed to streams, or received */
+	uint64_t settled;          /* bytes whose frames are over */
 	int detached;
-	uint32_t state;
 	int status;
 };
 
@@ -118,9 +116,10 @@ struct gci_tp_config {
 	/* Link properties of a peer; asked when it is first needed. */
 	void (*link)(void *user, int peer, struct gci_tp_link *out);
 	void (*on_failure)(void *user, const struct gci_tp_failure *f);
-	/* Called for every arriving message or credit (once each) before anything else is done
-	 * with it, unless a request of its name, length and digest is under way here; false makes
-	 * it a GCOLL_ERR_MISMATCH failure. May be NULL. */
+	/* Called for every arriving message or credit, and for word that a message waits for its
+	 * credit (once each), before anything else is done with it, unless a request of its name,
+	 * length and digest is under way here; false makes it a GCOLL_ERR_MISMATCH failure. May be
+	 * NULL. */
 	int (*check)(void *user, int peer, const struct gci_tp_key *key, uint64_t digest);
 	uint64_t *activity;    /* grows whenever bytes come or go; may be NULL */
 	struct gci_taps *taps; /* where open connections are listed, see taps.h; may be NULL */
