@@ -101,6 +101,7 @@ struct gct_cp_sink {
 	char *temporary; /* one for all files, one after the other; with `keep` of the file in hand
 			  */
 	uint64_t nfiles_done;
+	int failed; /* GCOLL_ERR_*: nothing is written any more */
 };
 
 /* `dest` must live as long as the sink. */
@@ -110,6 +111,8 @@ int gct_cp_sink_init(struct gct_cp_sink *s, const struct gct_cp_manifest *m, con
 /* Makes the first temporary file: a destination that cannot be written is found before anything
  * is sent. */
 int gct_cp_sink_start(struct gct_cp_sink *s, struct gci_error *e);
+
+/* After an error, here or in gct_cp_sink_start, all further calls fail. */
 int gct_cp_sink_write(struct gct_cp_sink *s, const char *data, size_t n, struct gci_error *e);
 
 /* Before start: goes on from there, of a file that is there in part; see cp_resume.c. */

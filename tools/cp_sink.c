@@ -176,12 +176,23 @@ int gct_cp_sink_resume(struct gct_cp_sink *s, const struct gct_cp_point *p, stru
 	s->nfiles_done = p->file;
 	s->offset = p->offset;
 	s->crc = p->crc;
-	return p->offset && sink_open(s, p->offset, e) ? e->status : 0;
+	if (p->offset)
+		s->failed = sink_open(s, p->offset, e);
+	return s->failed;
+}
+
+static int refuse(const struct gct_cp_sink *s, struct gci_error *e)
+{
+	return gci_error_set(e, s->failed, "cannot write to %s any more", s->dest);
 }
 
 int gct_cp_sink_start(struct gct_cp_sink *s, struct gci_error *e)
 {
-	return s->file < s->manifest->nfiles && s->fd < 0 ? sink_open(s, 0, e) : 0;
+	if (s->failed)
+		return refuse(s, e);
+	if (s->file < s->manifest->nfiles && s->fd < 0)
+		s->failed = sink_open(s, 0, e);
+	return s->failed;
 }
 
 static int is_zero(const char *data, size_t n)
@@ -231,7 +242,9 @@ static int complete(struct gct_cp_sink *s, struct gci_error *e)
 		return gci_error_set(e, GCOLL_ERR_CORRUPT,
 			"%s arrived corrupted: checksum %08x, expected %08x", f->name, s->crc,
 			s->want);
-	if (fchmod(s->fd, f->mode) || futimens(s->fd, times) || (s->sync && fsync(s->fd)))
+	/* The mode last: what fails before it can be opened for writing again. */
+	if ((s->sync && fsync(s->fd)) || futimens(s->fd, times) || fchmod(s->fd, f->mode) ||
+		(s->sync && fsync(s->fd)))
 		return gct_cp_io_error(e, "write", s->path);
 	rc = close(s->fd); /* NFS and quotas tell of a full disk here */
 	s->fd = -1;
@@ -255,7 +268,7 @@ static void take_trailer(struct gct_cp_sink *s, uint64_t at, const char *data, s
 		s->want |= (uint32_t)(uint8_t)data[i] << (8 * (at + i));
 }
 
-int gct_cp_sink_write(struct gct_cp_sink *s, const char *data, size_t n, struct gci_error *e)
+static int write_all(struct gct_cp_sink *s, const char *data, size_t n, struct gci_error *e)
 {
 	while (n) {
 		const struct gct_cp_file *f = &s->manifest->files[s->file];
@@ -280,6 +293,14 @@ int gct_cp_sink_write(struct gct_cp_sink *s, const char *data, size_t n, struct 
 			return e->status;
 	}
 	return 0;
+}
+
+int gct_cp_sink_write(struct gct_cp_sink *s, const char *data, size_t n, struct gci_error *e)
+{
+	if (s->failed)
+		return refuse(s, e);
+	s->failed = write_all(s, data, n, e);
+	return s->failed;
 }
 
 int gct_cp_sink_finish(struct gct_cp_sink *s, struct gci_error *e)

@@ -361,6 +361,35 @@ static void file_too_large(void **state)
 	set_free(&s);
 }
 
+/* Of zeros not a byte was written: after a failure at the very end all seems to be there. */
+static void nothing_is_written_after_a_failure(void **state)
+{
+	struct gct_cp_sink out;
+	struct gci_error e = {0};
+	char zeros[100] = "", trailer[GCT_CP_TRAILER], dest[256];
+	struct set s;
+
+	(void)state;
+	make_file(in_scratch("a"), 0, 1);
+	assert_int_equal(truncate(in_scratch("a"), sizeof(zeros)), 0);
+	set_make(&s, 1, "a");
+	snprintf(dest, sizeof(dest), "%s", in_scratch("out"));
+	gci_store_u32((uint8_t *)trailer, gci_crc32c(0, zeros, sizeof(zeros)));
+	assert_int_equal(gct_cp_sink_init(&out, &s.m, dest, 1, 0, &e), 0);
+	assert_int_equal(gct_cp_sink_write(&out, zeros, sizeof(zeros), &e), 0);
+	make_dir(in_scratch("out/a")); /* in the way of the name */
+	assert_int_equal(gct_cp_sink_write(&out, trailer, sizeof(trailer), &e), GCOLL_ERR_IO);
+	gci_error_clear(&e);
+	rmdir(in_scratch("out/a"));
+	assert_int_equal(gct_cp_sink_start(&out, &e), GCOLL_ERR_IO);
+	gci_error_clear(&e);
+	assert_int_equal(gct_cp_sink_write(&out, trailer, 1, &e), GCOLL_ERR_IO);
+	assert_int_not_equal(gct_cp_sink_finish(&out, &e), 0);
+	gct_cp_sink_close(&out);
+	assert_int_equal(entries(in_scratch("out")), 0);
+	set_free(&s);
+}
+
 /* In a child: with half a file written, a signal comes. */
 static void guarded_child(struct set *s, int sig)
 {
@@ -420,6 +449,7 @@ int main(void)
 		TEST(hole_over_contents),
 		TEST(targets),
 		TEST(file_too_large),
+		TEST(nothing_is_written_after_a_failure),
 		TEST(signals_leave_nothing),
 	};
 
