@@ -53,13 +53,15 @@ static void drop_slashes(char *path)
 		path[--len] = '\0';
 }
 
-/* Where this rank's copies go; ready to be written to. */
+/* Where this rank's copies go; ready to be written to. Done again if it was not done. */
 static int prepare_dest(struct gct_cp_copy *c, struct gci_error *e)
 {
 	int into = c->manifest.into_directory;
 
 	if (!c->writes)
 		return 0;
+	gct_cp_sink_close(&c->sink);
+	gci_free(c->dest);
 	c->dest = gct_cp_expand(c->o->dest, c->was, gcoll_host(c->first, c->was), e);
 	if (!c->dest)
 		return e->status;
@@ -212,7 +214,8 @@ static int agree(struct gct_cp_copy *c, struct gci_error *e)
 
 /* ---- the copy */
 
-/* How far everybody is. Of the first attempt that is known without asking, but for --resume. */
+/* How far everybody is: of the first attempt without --resume it is the beginning, but that is not
+ * worth a case of its own. */
 static int share_places(struct gct_cp_copy *c, struct gci_error *e)
 {
 	uint64_t mine = c->writes ? gct_cp_sink_at(&c->sink) : UINT64_MAX;
@@ -224,10 +227,22 @@ static int share_places(struct gct_cp_copy *c, struct gci_error *e)
 	return gct_cp_operation_error(e, gcoll_allgather(&mine, c->at, 1, GCOLL_UINT64, c->comm));
 }
 
+/* Of those there were at first. */
+static int is_any_receiver_left(const struct gct_cp_copy *c)
+{
+	int r, n = gcoll_size(c->comm);
+
+	for (r = 0; r < n && c->at[r] == UINT64_MAX; r++)
+		;
+	return r < n || c->comm == c->first;
+}
+
 static int move(struct gct_cp_copy *c, struct gci_error *e)
 {
 	if (share_places(c, e))
 		return e->status;
+	if (!is_any_receiver_left(c))
+		return gci_error_set(e, GCOLL_ERR_PEER, "no receiver is left");
 	c->move.comm = c->comm;
 	c->move.source = gcoll_rank(c->comm) ? NULL : &c->source;
 	c->move.sink = c->writes ? &c->sink : NULL;
@@ -264,21 +279,17 @@ static int copy_files(struct gct_cp_copy *c, enum gct_cp_phase from, struct gci_
 	return e->status;
 }
 
-/* Another rank has failed, and we may go on without it. */
+/* Another rank has failed, and we may go on without it. Who cannot write would be in the way. */
 static int may_go_on(const struct gct_cp_copy *c)
 {
-	return c->o->keep_going && gci_engine_check(c->comm->engine);
+	return c->o->keep_going && !c->sink.failed && gci_engine_check(c->comm->engine);
 }
 
-/* In a world without it: where is everybody, and is rank 0 still the source? */
-static int go_on(struct gct_cp_copy *c, enum gct_cp_phase *from, struct gci_error *e)
+/* Where is everybody, and is rank 0 still the source? */
+static int take_stock(struct gct_cp_copy *c, enum gct_cp_phase *from, struct gci_error *e)
 {
-	int32_t least[2] = {(int32_t)c->phase, 0};
+	int32_t least[2] = {(int32_t)c->phase, gcoll_rank(c->comm) ? 0 : -(c->was == 0)};
 
-	memset(e, 0, sizeof(*e));
-	if (gct_cp_operation_error(e, gcoll_comm_shrink(c->comm, &c->comm)))
-		return e->status;
-	least[1] = gcoll_rank(c->comm) ? 0 : -(c->was == 0);
 	if (gct_cp_operation_error(
 		    e, gcoll_allreduce(GCOLL_IN_PLACE, least, 2, GCOLL_INT32, GCOLL_MIN, c->comm)))
 		return e->status;
@@ -290,6 +301,18 @@ static int go_on(struct gct_cp_copy *c, enum gct_cp_phase *from, struct gci_erro
 	return 0;
 }
 
+/* In a world without it; or without another that is lost while we look around. A shrink that fails
+ * is not tried again: this rank was left out, or lacks what a new world takes. */
+static int go_on(struct gct_cp_copy *c, enum gct_cp_phase *from, struct gci_error *e)
+{
+	do {
+		gci_error_clear(e);
+		if (gct_cp_operation_error(e, gcoll_comm_shrink(c->comm, &c->comm)))
+			return e->status;
+	} while (take_stock(c, from, e) && may_go_on(c));
+	return e->status;
+}
+
 int gct_cp_run(struct gct_cp_copy *c, struct gci_error *e)
 {
 	const char *bar = getenv("GRIDCOLL_PROGRESS");
@@ -298,8 +321,7 @@ int gct_cp_run(struct gct_cp_copy *c, struct gci_error *e)
 	c->has_bar = !gcoll_rank(c->comm) && !c->o->quiet && bar && !strcmp(bar, "1");
 	if (scan(c, e))
 		return e->status;
-	while (copy_files(c, from, e) && may_go_on(c))
-		while (go_on(c, &from, e) && may_go_on(c))
-			;
+	while (copy_files(c, from, e) && may_go_on(c) && !go_on(c, &from, e))
+		;
 	return e->status;
 }

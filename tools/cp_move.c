@@ -35,6 +35,11 @@ struct mover {
 	struct gci_error error; /* the thread's */
 };
 
+static uint64_t count_chunks(const struct gct_cp_move *m)
+{
+	return (m->nbytes + GCT_CP_CHUNK_NBYTES - 1) / GCT_CP_CHUNK_NBYTES;
+}
+
 static size_t chunk_nbytes(const struct mover *v, uint64_t i)
 {
 	uint64_t left = v->m->nbytes - i * GCT_CP_CHUNK_NBYTES;
@@ -205,8 +210,8 @@ static int allocate(struct mover *v, struct gci_error *e)
 	for (i = v->first; i < v->first + n && v->dests; i++) {
 		char **chunk = &v->m->chunk[i % CHUNKS];
 
-		if (!*chunk) /* the last one is shorter, but may have been another's before */
-			*chunk = gci_calloc(chunk_nbytes(v, v->first), 1);
+		if (!*chunk) /* for any chunk: in another attempt it is another's */
+			*chunk = gci_calloc(chunk_nbytes(v, 0), 1);
 		if (!*chunk)
 			break;
 	}
@@ -226,8 +231,7 @@ static uint64_t find_first(const struct gct_cp_move *m)
 		least = m->at[r] < least ? m->at[r] : least;
 	if (least == UINT64_MAX) /* a rank alone, which only reads */
 		return 0;
-	return least < m->nbytes ? least / GCT_CP_CHUNK_NBYTES
-				 : (m->nbytes + GCT_CP_CHUNK_NBYTES - 1) / GCT_CP_CHUNK_NBYTES;
+	return least < m->nbytes ? least / GCT_CP_CHUNK_NBYTES : count_chunks(m);
 }
 
 int gct_cp_move(struct gct_cp_move *m, struct gci_error *e)
@@ -236,7 +240,7 @@ int gct_cp_move(struct gct_cp_move *m, struct gci_error *e)
 		.is_source = m->source != NULL,
 		.at = m->at[gcoll_rank(m->comm)],
 		.first = find_first(m),
-		.nchunks = (m->nbytes + GCT_CP_CHUNK_NBYTES - 1) / GCT_CP_CHUNK_NBYTES};
+		.nchunks = count_chunks(m)};
 
 	v.posted = v.ended = v.entered = v.agreed = v.filed = v.may = v.done = v.first;
 	if (v.is_source && v.first < v.nchunks &&
@@ -252,6 +256,8 @@ int gct_cp_move(struct gct_cp_move *m, struct gci_error *e)
 	} else {
 		move(&v, e);
 		end_thread(&v);
+		if (v.error.status) /* this rank's own, also when another's was known before it */
+			*e = v.error;
 	}
 	pthread_cond_destroy(&v.changed);
 	pthread_mutex_destroy(&v.lock);

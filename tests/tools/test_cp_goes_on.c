@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define B      ((uint64_t)GCT_CP_BLOCK_NBYTES)
@@ -136,32 +137,81 @@ static void one_cannot_write(void **state)
 	go_on_without("ulimit -f 100", "/out/2/a: File too large\n");
 }
 
-/* The link is so slow that there is time to kill a receiver in the midst of it; not any more when
- * that is done. */
-static void one_dies_in_mid_transfer(void **state)
+/* Nobody is told that there are copies when nobody has one. */
+static void none_can_write(void **state)
 {
-	static char command[1024];
 	struct job j = {0};
-	int r;
+	char command[1024];
 
 	(void)state;
+	make_file(in_scratch("a"), NBYTES, SEED);
+	snprintf(command, sizeof(command),
+		"[ $GRIDCOLL_RANK = 0 ] || ulimit -f 100; exec %s cp --keep-going '%s' '%s'",
+		GRIDCOLL, in_scratch("a"), in_scratch("out/%%r/"));
+	job_start(&j, NULL, "--survive", "-n", "3", "sh", "-c", command, NULL);
+	assert_int_equal(job_wait(&j), 1);
+	if (!strstr(job_err(&j), "rank 0 on local0 failed: no receiver is left\n") ||
+		strstr(job_err(&j), "verified"))
+		fail_msg("%s", job_err(&j));
+	job_free(&j);
+}
+
+/* From a to b so slowly that there is time to do something in the midst of it. */
+static void start_slow(struct job *j)
+{
+	static char command[1024];
+
 	make_file(in_scratch("a"), NBYTES, SEED);
 	make_text(in_scratch("two.grid"), "[cluster a]\nhosts = 127.0.0.1\nnic = 1Gbit\n"
 					  "[cluster b]\nhosts = 127.0.0.2\nnic = 1Gbit\n"
 					  "[link a b]\nrate = 1Gbit\ndelay = 1ms\n");
 	snprintf(command, sizeof(command), "echo pid $$; exec %s cp --keep-going '%s' '%s'",
 		GRIDCOLL, in_scratch("a"), in_scratch("out/%%r/"));
-	job_start(&j, NULL, "--survive", "--grid", in_scratch("two.grid"), "--per-host", "2",
+	job_start(j, NULL, "--survive", "--grid", in_scratch("two.grid"), "--per-host", "2",
 		"--wan-budget", "a>b=10Mbit", "sh", "-c", command, NULL);
 	await_entry(in_scratch("out/3"), ".gridcoll-");
 	await_entry(in_scratch("out/2"), ".gridcoll-");
+}
+
+static void make_fast(struct job *j)
+{
+	assert_int_equal(run_shell("%s ctl %d budget 'a>b=off'", GRIDCOLL, (int)j->pid), 0);
+}
+
+static void one_dies_in_mid_transfer(void **state)
+{
+	struct job j = {0};
+	int r;
+
+	(void)state;
+	start_slow(&j);
 	kill(job_pid(&j, 2), SIGKILL);
-	assert_int_equal(run_shell("%s ctl %d budget 'a>b=off'", GRIDCOLL, (int)j.pid), 0);
+	make_fast(&j);
 	if (job_wait(&j) || !strstr(job_err(&j), "killed by signal 9") ||
 		!strstr(job_err(&j), "left out: rank 2 on 127.0.0.2\n"))
 		fail_msg("%s", job_err(&j));
 	for (r = 1; r < 4; r += 2)
 		assert_same_files(in_scratch("a"), in_scratch("out/%d/a", r));
+	job_free(&j);
+}
+
+/* One dies, and another cannot have what a new world takes, however often it tries: the third gets
+ * its copy all the same. */
+static void one_cannot_go_on(void **state)
+{
+	static const struct rlimit few = {8, 8};
+	struct job j = {0};
+
+	(void)state;
+	start_slow(&j);
+	assert_int_equal(prlimit(job_pid(&j, 3), RLIMIT_NOFILE, &few, NULL), 0);
+	kill(job_pid(&j, 2), SIGKILL);
+	make_fast(&j);
+	if (job_wait(&j) || !strstr(job_err(&j), "oo many open files") ||
+		!strstr(job_err(&j), "to 1 rank in ") ||
+		!strstr(job_err(&j), "left out: rank 2 on 127.0.0.2, rank 3 on 127.0.0.2\n"))
+		fail_msg("%s", job_err(&j));
+	assert_same_files(in_scratch("a"), in_scratch("out/1/a"));
 	job_free(&j);
 }
 
@@ -203,7 +253,9 @@ int main(void)
 		TEST(each_has_something_else),
 		TEST(what_a_failure_leaves),
 		TEST(one_cannot_write),
+		TEST(none_can_write),
 		TEST(one_dies_in_mid_transfer),
+		TEST(one_cannot_go_on),
 		TEST(the_source_dies),
 		TEST(a_job_that_does_not_survive),
 	};
