@@ -20,7 +20,7 @@ static int simulate(gcoll_comm *c, const struct gci_coll *coll, struct gci_decis
 	if (c->tuning != GCI_TUNING_SIMULATE || coll->counts || coll->topo != &c->topo)
 		return GCOLL_ERR_INVAL;
 	if (!c->decider.topo) {
-		rc = gci_decider_init(&c->decider, &c->topo, c->engine->streams);
+		rc = gci_decider_init(&c->decider, &c->topo, c->engine->settings.streams);
 		if (rc)
 			return rc;
 	}

@@ -54,6 +54,13 @@ int gci_comm_create(gcoll_comm **out, int rank, struct gci_topo *topo, const cha
 	return 0;
 }
 
+void gci_comm_inherit(gcoll_comm *c, const gcoll_comm *from)
+{
+	memcpy(c->choice, from->choice, sizeof(c->choice));
+	c->fixed_order = from->fixed_order;
+	c->tuning = from->tuning;
+}
+
 /* What peers said on this communicator before it was made here. */
 static void take_early(gcoll_comm *c)
 {
@@ -88,9 +95,7 @@ gcoll_comm *gci_comm_derive(gcoll_comm *parent, uint32_t id, const int *ranks, i
 	for (i = 0; i < size; i++)
 		c->ranks[i] = gci_comm_world_rank(parent, ranks[i]);
 	c->topo_digest = gci_topo_digest(&c->topo);
-	memcpy(c->choice, parent->choice, sizeof(c->choice));
-	c->fixed_order = parent->fixed_order;
-	c->tuning = parent->tuning;
+	gci_comm_inherit(c, parent);
 	take_early(c);
 	return c;
 }

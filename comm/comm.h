@@ -79,6 +79,9 @@ gcoll_comm *gci_comm_derive(gcoll_comm *parent, uint32_t id, const int *ranks, i
 /* At once, whatever uses it. */
 void gci_comm_drop(gcoll_comm *c);
 
+/* The settings of one communicator, for another. */
+void gci_comm_inherit(gcoll_comm *c, const gcoll_comm *from);
+
 static inline int gci_comm_world_rank(const gcoll_comm *c, int rank)
 {
 	return c->ranks ? c->ranks[rank] : rank;

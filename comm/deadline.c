@@ -18,7 +18,7 @@ static uint64_t expected_ns(const struct gci_op *op)
 	uint64_t ns = op->expected_ns, n = op->windows.n;
 
 	if (!ns)
-		ns = gci_limit_ns(&op->coll, op->comm->engine->streams);
+		ns = gci_limit_ns(&op->coll, op->comm->engine->settings.streams);
 	return n > GCI_MAX_INSTANCES ? ns / n * GCI_MAX_INSTANCES : ns;
 }
 
@@ -39,7 +39,7 @@ static uint64_t allowed_ns(const struct gci_engine *e)
 	if (most > UINT64_MAX / GCI_DEADLINE_SLACK)
 		return UINT64_MAX;
 	most *= GCI_DEADLINE_SLACK;
-	return most > e->floor_ns ? most : e->floor_ns;
+	return most > e->settings.floor_ns ? most : e->settings.floor_ns;
 }
 
 static void fail(struct gci_engine *e, int blame, const struct gci_tp_wait *w)
@@ -99,8 +99,8 @@ void gci_deadline_count(struct gci_engine *e, uint64_t since_ns)
 	if (e->failure.status)
 		return;
 	/* Who waits too long for one who may just be late does not blame him. */
-	if (e->waited_ns >= e->op_timeout_ns)
+	if (e->waited_ns >= e->settings.op_timeout_ns)
 		fail(e, -1, gci_tp_waits(e->tp, &w) ? &w : NULL);
-	else if (e->floor_ns && e->waited_ns >= e->floor_ns)
+	else if (e->settings.floor_ns && e->waited_ns >= e->settings.floor_ns)
 		look(e);
 }

@@ -21,7 +21,7 @@
 /* The shortest wait that can be too long. */
 static inline uint64_t gci_deadline_least(const struct gci_engine *e)
 {
-	return e->floor_ns ? e->floor_ns : e->op_timeout_ns;
+	return e->settings.floor_ns ? e->settings.floor_ns : e->settings.op_timeout_ns;
 }
 
 /* How long from now it may be waited without looking at deadlines: never 0. */

@@ -11,6 +11,7 @@
 #include "comm/message.h"
 #include "comm/pacing.h"
 #include "comm/request.h"
+#include "comm/warm.h"
 #include "transport/taps.h"
 
 #include <inttypes.h>
@@ -30,8 +31,9 @@ struct gci_engine *gci_engine_create(int rank, int size, const char **hosts)
 	e->rank = rank;
 	e->size = size;
 	e->hosts = hosts;
-	e->op_timeout_ns = GCI_NEVER;
-	e->window_nbytes = GCI_WINDOW_NBYTES;
+	e->settings.op_timeout_ns = GCI_NEVER;
+	e->settings.warm = GCI_WARM_ON;
+	e->settings.window_nbytes = GCI_WINDOW_NBYTES;
 	e->taps = gci_taps_create();
 	if (!e->taps) {
 		gci_free(e);
@@ -176,8 +178,8 @@ uint64_t gci_engine_patience(const struct gci_engine *e, uint64_t ns)
  * waits for them. */
 static const char *congestion_of(const struct gci_engine *e, int far)
 {
-	if (far && *e->congestion)
-		return e->congestion;
+	if (far && *e->settings.congestion)
+		return e->settings.congestion;
 	return e->world->topo.one_host ? "reno" : NULL;
 }
 
@@ -188,24 +190,25 @@ static void on_link(void *user, int peer, struct gci_tp_link *out)
 	int a = t->cluster[e->rank], b = t->cluster[peer];
 	struct gci_flight f, back;
 
-	gci_topo_flight(t, a, b, e->streams, &f);
-	gci_topo_flight(t, b, a, e->streams, &back);
+	gci_topo_flight(t, a, b, e->settings.streams, &f);
+	gci_topo_flight(t, b, a, e->settings.streams, &back);
 	*out = (struct gci_tp_link){.streams = f.streams,
 		.eager_nbytes = a == b ? GCI_LAN_EAGER : GCI_WAN_EAGER,
-		.sockbuf_nbytes = e->sockbuf_nbytes,
+		.sockbuf_nbytes = e->settings.sockbuf_nbytes,
 		.flight_nbytes =
 			back.stream_nbytes > f.stream_nbytes ? back.stream_nbytes : f.stream_nbytes,
 		.rtt_ns = f.rtt_ns,
 		.congestion = congestion_of(e, a != b),
 		/* A machine's own network does not fall silent, but drops when it is loaded. */
 		.dead_ns = t->one_host ? 0 : e->dead_ns,
-		.unchecked = e->checksum == GCI_CHECKSUM_OFF ||
-			     (e->checksum == GCI_CHECKSUM_AUTO && t->one_host),
-		.encrypted = gci_security_encrypts(e->security, a != b),
-		.open = e->security == GCI_SECURITY_OFF,
-		.path = e->data_path,
+		.unchecked = e->settings.checksum == GCI_CHECKSUM_OFF ||
+			     (e->settings.checksum == GCI_CHECKSUM_AUTO && t->one_host),
+		.encrypted = gci_security_encrypts(e->settings.security, a != b),
+		.open = e->settings.security == GCI_SECURITY_OFF,
+		.path = e->settings.data_path,
 		.pace_group = a == b ? 0 : gci_pacing_group(e, b)};
-	if (e->replay == GCI_REPLAY_ALWAYS || (e->replay == GCI_REPLAY_WAN && a != b))
+	if (e->settings.replay == GCI_REPLAY_ALWAYS ||
+		(e->settings.replay == GCI_REPLAY_WAN && a != b))
 		out->replay_nbytes = REPLAY_NBYTES;
 	if (a == b && e->lanes) {
 		out->streams = e->lanes(e->job, e->rank, peer);
@@ -310,7 +313,7 @@ static uint64_t wait_begins(struct gci_engine *e)
 static int spin(struct gci_engine *e)
 {
 	uint64_t activity = e->activity, ended = e->nended;
-	uint64_t end = gci_now_ns() + gci_spin_budget(&e->spin);
+	uint64_t end = gci_now_ns() + gci_spin_budget(&e->settings.spin);
 	int hit;
 
 	do {
@@ -318,7 +321,7 @@ static int spin(struct gci_engine *e)
 		gci_tp_progress(e->tp, 0);
 		hit = e->activity != activity || e->nended != ended || e->failure.status;
 	} while (!hit && gci_now_ns() < end);
-	gci_spin_learn(&e->spin, hit);
+	gci_spin_learn(&e->settings.spin, hit);
 	return hit;
 }
 
@@ -330,7 +333,7 @@ int gci_engine_progress(struct gci_engine *e, uint64_t timeout_ns)
 		timeout_ns = 0;
 	else if (gci_deadline_least(e) < timeout_ns)
 		timeout_ns = gci_deadline_least(e);
-	if (!timeout_ns || !gci_spin_budget(&e->spin) || !spin(e))
+	if (!timeout_ns || !gci_spin_budget(&e->settings.spin) || !spin(e))
 		gci_tp_progress(e->tp, timeout_ns);
 	/* A loop of the program's has counted the time, in there. */
 	gci_engine_after(e, e->loop ? gci_now_ns() : since);

@@ -51,6 +51,25 @@ enum gci_checksum { GCI_CHECKSUM_AUTO, GCI_CHECKSUM_ON, GCI_CHECKSUM_OFF };
  * rank, and what ends it is the host's or the program's end; acknowledgements would only cost. */
 enum gci_replay_where { GCI_REPLAY_WAN, GCI_REPLAY_ALWAYS, GCI_REPLAY_OFF };
 
+/* What the program set (comm/settings.c), or the environment: a world that was shrunk goes on with
+ * it. */
+struct gci_settings {
+	uint32_t streams;        /* per WAN peer; 0: by the grid file, or GCI_DEFAULT_STREAMS */
+	uint64_t sockbuf_nbytes; /* 0: as the link needs */
+	char congestion[16];     /* of connections between clusters; "": the kernel's */
+	enum gci_checksum checksum;
+	enum gci_data_path data_path;
+	enum gci_security security;
+	enum gci_replay_where replay;
+	int warm;               /* enum gci_warm_when */
+	int pace;               /* enum gci_pace_how */
+	uint64_t op_timeout_ns; /* waiting without any message for so long fails; GCI_NEVER */
+	uint64_t floor_ns; /* and with a message under way, no less than that; 0: not watched */
+	uint32_t window_nbytes; /* GCI_WINDOW_NBYTES; tests make it small, on all ranks */
+	const struct gci_run_trace *trace; /* of all steps, comm/run.h; NULL: none */
+	struct gci_spin spin;
+};
+
 struct gci_engine {
 	int rank, size;     /* in the world */
 	const char **hosts; /* [rank], owned by whoever made the engine */
@@ -66,20 +85,9 @@ struct gci_engine {
 	uint32_t nearly, nfreed; /* so far: rings */
 
 	const struct gci_table *table; /* of decisions, owned by the job; NULL: none */
-	uint32_t streams;        /* per WAN peer; 0: by the grid file, or GCI_DEFAULT_STREAMS */
-	uint64_t sockbuf_nbytes; /* 0: as the link needs */
-	char congestion[16];     /* of connections between clusters; "": the kernel's */
-	enum gci_checksum checksum;
-	enum gci_data_path data_path;
-	enum gci_security security;
-	enum gci_replay_where replay;
-	uint64_t op_timeout_ns; /* waiting without any message for so long fails; GCI_NEVER */
-	uint64_t floor_ns; /* and with a message under way, no less than that; 0: not watched */
-	uint64_t dead_ns;  /* silence of a connection; 0: never */
-	int started;       /* some operation: connections may be open */
-	uint32_t window_nbytes; /* GCI_WINDOW_NBYTES; tests make it small, on all ranks */
-
-	const struct gci_run_trace *trace; /* of all steps, comm/run.h; NULL: none */
+	struct gci_settings settings;
+	uint64_t dead_ns; /* silence of a connection; 0: never */
+	int started;      /* some operation: connections may be open */
 
 	struct gci_list requests; /* all that are not freed, gcoll_req.link */
 	struct gcoll_req *spare;  /* freed ones of messages, the next one in `link.next` */
@@ -93,12 +101,10 @@ struct gci_engine {
 	struct gci_thread *thread; /* comm/thread.h; NULL: the program's calls make progress */
 	struct gci_warm *warm;     /* comm/warm.h; NULL: nothing to warm up */
 	struct gci_pacing *pacing; /* comm/pacing.h; NULL: nothing is paced */
-	int warm_off, pace_how;    /* what was set, once these two are closed */
 	struct gci_loop *loop;     /* comm/loop.h: the program's own; NULL: none */
 	struct gci_sched_cache cache;
 	struct gci_scratch scratch;
 	struct gci_recording recording;
-	struct gci_spin spin;
 	uint64_t activity;      /* grows whenever bytes come or go */
 	uint64_t seen_activity; /* when waited_ns was last counted */
 	int quiet;              /* nothing has come or gone in the last wait */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/log.h"
 #include "base/mem.h"
 #include "comm/done.h"
 #include "comm/loop.h"
@@ -14,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define MOST_TURNS 1000 /* of the engine, until all that was under way has ended */
 
@@ -80,35 +78,27 @@ static unsigned lanes(const struct gci_world *w, int a, int b)
 	return gci_reach_lanes(&ranks[a < b ? a : b].reach, &ranks[a < b ? b : a].reach);
 }
 
-/* What holds for the first epoch; later ones go on with what was set. */
-static void set_up(struct gci_world *w, gcoll_comm *c)
+/* What holds for the first epoch. */
+static int set_up(struct gci_world *w, struct gci_settings *s, struct gci_error *e)
 {
-	struct gci_engine *engine = c->engine;
+	const char *warm = getenv("GRIDCOLL_WARM");
+	int when = warm && *warm ? gci_warm_parse(warm) : GCI_WARM_ON;
 
-	engine->data_path = w->env.data_path;
-	engine->security = w->env.security;
-	snprintf(engine->congestion, sizeof(engine->congestion), "%s", w->env.congestion);
+	if (when < 0)
+		return gci_error_set(
+			e, GCOLL_ERR_INVAL, "GRIDCOLL_WARM=%s, expected on, now or off", warm);
+	s->warm = when;
+	s->pace = w->env.pace;
+	s->data_path = w->env.data_path;
+	s->security = w->env.security;
+	snprintf(s->congestion, sizeof(s->congestion), "%s", w->env.congestion);
+	return 0;
 }
 
-static void inherit(gcoll_comm *c, gcoll_comm *before)
+static void inherit(gcoll_comm *c, const gcoll_comm *before)
 {
-	struct gci_engine *to = c->engine, *from = before->engine;
-
-	to->streams = from->streams;
-	to->sockbuf_nbytes = from->sockbuf_nbytes;
-	memcpy(to->congestion, from->congestion, sizeof(to->congestion));
-	to->checksum = from->checksum;
-	to->data_path = from->data_path;
-	to->security = from->security;
-	to->replay = from->replay;
-	to->op_timeout_ns = from->op_timeout_ns;
-	to->floor_ns = from->floor_ns;
-	to->window_nbytes = from->window_nbytes;
-	to->trace = from->trace;
-	to->spin = from->spin;
-	memcpy(c->choice, before->choice, sizeof(c->choice));
-	c->fixed_order = before->fixed_order;
-	c->tuning = before->tuning;
+	c->engine->settings = before->engine->settings;
+	gci_comm_inherit(c, before);
 }
 
 static int make_comm(struct gci_world *w, struct gci_epoch *p, int rank, struct gci_error *e)
@@ -131,7 +121,7 @@ static int make_comm(struct gci_world *w, struct gci_epoch *p, int rank, struct 
 	if (p->before)
 		inherit(p->comm, p->before->comm);
 	else
-		set_up(w, p->comm);
+		return set_up(w, &p->comm->engine->settings, e);
 	return 0;
 }
 
@@ -179,21 +169,6 @@ static int start_progress(struct gci_world *w, struct gci_engine *engine, struct
 		return gci_thread_start(engine, e);
 	if (w->options.uv_loop ? gci_loop_open(engine, w->options.uv_loop) : gci_warm_open(engine))
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	return 0;
-}
-
-static int start_warming(struct gci_epoch *p, struct gci_error *e)
-{
-	const char *s = getenv("GRIDCOLL_WARM");
-	int when = s && *s ? gci_warm_parse(s) : GCI_WARM_ON;
-
-	if (p->before && p->before->comm->engine->warm_off)
-		when = GCI_WARM_OFF;
-
-	if (when < 0)
-		return gci_error_set(
-			e, GCOLL_ERR_INVAL, "GRIDCOLL_WARM=%s, expected on, now or off", s);
-	gci_warm_set(p->comm->engine, (enum gci_warm_when)when);
 	return 0;
 }
 
@@ -258,12 +233,12 @@ int gci_epoch_open(struct gci_world *w, uint32_t number, const uint32_t *ranks, 
 		rc = make_transport(w, p, e);
 	if (!rc)
 		rc = gci_pacing_open(p->comm->engine,
-			before ? (enum gci_pace_how)before->comm->engine->pace_how : w->env.pace,
-			&w->own, p->ranks, e);
+			(enum gci_pace_how)p->comm->engine->settings.pace, &w->own, p->ranks,
+			before != NULL, e);
 	if (!rc)
 		rc = start_progress(w, p->comm->engine, e);
-	if (!rc)
-		rc = start_warming(p, e);
+	if (!rc) /* now, if it is to be so */
+		gci_warm_set(p->comm->engine, (enum gci_warm_when)p->comm->engine->settings.warm);
 	if (!rc)
 		rc = start_recording(p, e);
 	if (rc) {

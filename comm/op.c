@@ -92,7 +92,7 @@ int gci_op_prepare(struct gci_op *op)
 
 	c->senders = c->degree = 0;
 	c->segment = 0;
-	gci_windows_cut(&op->windows, c, comm->engine->window_nbytes);
+	gci_windows_cut(&op->windows, c, comm->engine->settings.window_nbytes);
 	rc = gci_comm_choose(comm, c, op->internal, &d, &why);
 	if (rc == GCOLL_ERR_NOMEM) /* others run it */
 		return gci_engine_nomem(comm->engine);
@@ -194,7 +194,7 @@ static int start_window(struct gci_op *op, int slot)
 		.esize = coll.esize,
 		.reducer = op->reducer,
 		.share = op->scheds[slot]->wan_peers,
-		.trace = e->trace,
+		.trace = e->settings.trace,
 		.activity = &e->activity,
 		.done = on_run,
 		.damaged = on_damage,

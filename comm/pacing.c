@@ -28,6 +28,7 @@ struct gci_pacing {
 	enum gci_pace_how how, holds;
 	const struct gci_own *own;
 	const struct gci_ctl_rank *ranks;
+	int again;                  /* not the job's first epoch */
 	struct gci_pacing_edt *edt; /* NULL: others pace */
 	struct gci_pacing_host *host;
 	int chosen; /* `holds` is known */
@@ -124,7 +125,10 @@ static int is_first(const struct gci_engine *e)
 static int take_host(struct gci_engine *e, const char *device, struct gci_error *error)
 {
 	struct gci_pacing *p = e->pacing;
-	int rc = gci_pacing_host_open(&p->host, device, p->holds, is_first(e), error);
+	enum gci_pacing_mark mark = !is_first(e) ? GCI_PACING_NO_MARK
+				    : p->again   ? GCI_PACING_MARK_AGAIN
+						 : GCI_PACING_MARK;
+	int rc = gci_pacing_host_open(&p->host, device, p->holds, mark, error);
 
 	if (rc == 1)
 		gci_log(GCI_LOG_WARN,
@@ -305,11 +309,12 @@ int gci_pacing_set(struct gci_engine *e, enum gci_pace_how how, struct gci_error
 		p->edt = NULL;
 	}
 	apply_all(e);
+	e->settings.pace = p->how;
 	return rc;
 }
 
 int gci_pacing_open(struct gci_engine *e, enum gci_pace_how how, const struct gci_own *own,
-	const struct gci_ctl_rank *ranks, struct gci_error *error)
+	const struct gci_ctl_rank *ranks, int again, struct gci_error *error)
 {
 	const struct gci_topo *t = &e->world->topo;
 	int to, mine = t->cluster[e->rank], n = t->nclusters;
@@ -319,6 +324,7 @@ int gci_pacing_open(struct gci_engine *e, enum gci_pace_how how, const struct gc
 		return gci_error_set(error, GCOLL_ERR_NOMEM, "out of memory");
 	p->own = own;
 	p->ranks = ranks;
+	p->again = again;
 	p->nways = n;
 	for (to = 0; to < n; to++) {
 		const struct gci_link *l =
@@ -338,7 +344,6 @@ int gci_pacing_open(struct gci_engine *e, enum gci_pace_how how, const struct gc
 void gci_pacing_close(struct gci_engine *e)
 {
 	if (e->pacing) {
-		e->pace_how = e->pacing->how;
 		gci_pacing_edt_close(e->pacing->edt);
 		gci_pacing_host_close(e->pacing->host);
 	}

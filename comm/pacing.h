@@ -24,11 +24,11 @@ struct gci_engine;
 struct gci_op;
 struct gci_own;
 
-/* `own`: this rank's addresses, `ranks`: where each rank is reached; both live as long.
- * GCOLL_ERR_UNSUPPORTED: what is asked for by name is not to be had. Call after the engine has its
- * transport. */
+/* `own`: this rank's addresses, `ranks`: where each rank is reached; both live as long. `again`: in
+ * a later epoch of the job. GCOLL_ERR_UNSUPPORTED: what is asked for by name is not to be had. Call
+ * after the engine has its transport. */
 int gci_pacing_open(struct gci_engine *engine, enum gci_pace_how how, const struct gci_own *own,
-	const struct gci_ctl_rank *ranks, struct gci_error *e);
+	const struct gci_ctl_rank *ranks, int again, struct gci_error *e);
 void gci_pacing_close(struct gci_engine *engine);
 
 /* Another way, from now on. */

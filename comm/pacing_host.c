@@ -18,7 +18,7 @@ struct gci_pacing_host {
 
 /* 1: another job has it. Those that share by departure times share the mark, too. What cannot be
  * opened tells nothing. */
-static int mark(struct gci_pacing_host *h, const char *device, int share)
+static int take_mark(struct gci_pacing_host *h, const char *device, int share)
 {
 	h->mark_fd = gci_mark_open("pace", device);
 	return h->mark_fd >= 0 && flock(h->mark_fd, (share ? LOCK_SH : LOCK_EX) | LOCK_NB) &&
@@ -26,7 +26,7 @@ static int mark(struct gci_pacing_host *h, const char *device, int share)
 }
 
 int gci_pacing_host_open(struct gci_pacing_host **out, const char *device, enum gci_pace_how holds,
-	int first, struct gci_error *e)
+	enum gci_pacing_mark mark, struct gci_error *e)
 {
 	struct gci_pacing_host *h = gci_calloc(1, sizeof(*h));
 	int rc = 0;
@@ -35,8 +35,10 @@ int gci_pacing_host_open(struct gci_pacing_host **out, const char *device, enum 
 	if (!h)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	h->mark_fd = h->htb.lock_fd = -1;
-	if (first && *device)
-		rc = mark(h, device, holds == GCI_PACE_EDT);
+	if (mark != GCI_PACING_NO_MARK && *device)
+		rc = take_mark(h, device, holds == GCI_PACE_EDT);
+	if (mark == GCI_PACING_MARK_AGAIN)
+		rc = 0;
 	if (holds == GCI_PACE_HTB && rc)
 		rc = gci_error_set(e, GCOLL_ERR_UNSUPPORTED,
 			"pacing by htb: another job paces what this host sends by %s (--pace edt "

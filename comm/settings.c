@@ -31,7 +31,7 @@ static int set_streams(gcoll_comm *c, const char *value)
 		return gci_comm_error(GCOLL_ERR_INVAL,
 			"streams: \"%s\", expected a number from 1 to %d", value,
 			GCI_TP_MAX_STREAMS);
-	c->engine->streams = (uint32_t)v;
+	c->engine->settings.streams = (uint32_t)v;
 	return 0;
 }
 
@@ -42,7 +42,7 @@ static int set_socket_buffer(gcoll_comm *c, const char *value)
 	if (strcmp(value, "auto") != 0 && (gci_parse_bytes(value, &v) || v < 4096 || v > 1u << 30))
 		return gci_comm_error(GCOLL_ERR_INVAL,
 			"socket_buffer: \"%s\", expected auto or a size from 4KiB to 1GiB", value);
-	c->engine->sockbuf_nbytes = v;
+	c->engine->settings.sockbuf_nbytes = v;
 	return 0;
 }
 
@@ -54,7 +54,7 @@ static int set_checksum(gcoll_comm *c, const char *value)
 	for (i = 0; i < 3; i++) {
 		if (strcmp(value, names[i]) != 0)
 			continue;
-		c->engine->checksum = (enum gci_checksum)i;
+		c->engine->settings.checksum = (enum gci_checksum)i;
 		return 0;
 	}
 	return gci_comm_error(GCOLL_ERR_INVAL, "checksum: \"%s\", expected auto, on or off", value);
@@ -62,7 +62,7 @@ static int set_checksum(gcoll_comm *c, const char *value)
 
 static int set_data_path(gcoll_comm *c, const char *value)
 {
-	if (gci_data_path_parse(value, &c->engine->data_path))
+	if (gci_data_path_parse(value, &c->engine->settings.data_path))
 		return gci_comm_error(GCOLL_ERR_INVAL,
 			"data_path: \"%s\", expected " GCI_DATA_PATH_EXPECTED, value);
 	return 0;
@@ -70,7 +70,7 @@ static int set_data_path(gcoll_comm *c, const char *value)
 
 static int set_security(gcoll_comm *c, const char *value)
 {
-	if (gci_security_parse(value, &c->engine->security))
+	if (gci_security_parse(value, &c->engine->settings.security))
 		return gci_comm_error(GCOLL_ERR_INVAL,
 			"security: \"%s\", expected " GCI_SECURITY_EXPECTED, value);
 	return 0;
@@ -81,12 +81,13 @@ static int set_congestion(gcoll_comm *c, const char *value)
 	struct gci_error e = {0};
 
 	if (!strcmp(value, "default")) {
-		*c->engine->congestion = '\0';
+		*c->engine->settings.congestion = '\0';
 		return 0;
 	}
 	if (gci_sockopt_congestion(value, &e))
 		return gci_comm_error(e.status, "congestion: %s, or default", e.text);
-	snprintf(c->engine->congestion, sizeof(c->engine->congestion), "%s", value);
+	snprintf(c->engine->settings.congestion, sizeof(c->engine->settings.congestion), "%s",
+		value);
 	return 0;
 }
 
@@ -100,7 +101,7 @@ static int set_replay(gcoll_comm *c, const char *value)
 	if (i == n)
 		return gci_comm_error(
 			GCOLL_ERR_INVAL, "replay: \"%s\", expected wan, always or off", value);
-	c->engine->replay = (enum gci_replay_where)i;
+	c->engine->settings.replay = (enum gci_replay_where)i;
 	return 0;
 }
 
@@ -119,8 +120,8 @@ static int set_timeout(gcoll_comm *c, const char *value)
 		return gci_comm_error(GCOLL_ERR_INVAL,
 			"timeout: \"%s\", expected never, auto, auto:TIME or " GCI_TIME_EXPECTED,
 			value);
-	c->engine->op_timeout_ns = v;
-	c->engine->floor_ns = floor;
+	c->engine->settings.op_timeout_ns = v;
+	c->engine->settings.floor_ns = floor;
 	return 0;
 }
 
@@ -131,7 +132,7 @@ static int set_spin(gcoll_comm *c, const char *value)
 	if (strcmp(value, "off") != 0 && (gci_parse_time(value, &v) || !v || v > GCI_SPIN_MOST_NS))
 		return gci_comm_error(GCOLL_ERR_INVAL,
 			"spin: \"%s\", expected off or a time of at most 100us", value);
-	gci_spin_set(&c->engine->spin, v);
+	gci_spin_set(&c->engine->settings.spin, v);
 	return 0;
 }
 

@@ -36,7 +36,7 @@ static void wait_outside(struct gci_thread *t, uint64_t timeout_ns)
 {
 	struct gci_engine *e = t->engine;
 	struct pollfd p = {.fd = gci_tp_fd(e->tp), .events = POLLIN};
-	uint64_t budget = timeout_ns ? gci_spin_budget(&e->spin) : 0;
+	uint64_t budget = timeout_ns ? gci_spin_budget(&e->settings.spin) : 0;
 	uint64_t end = budget ? gci_now_ns() + budget : 0;
 	int hit = 0;
 
@@ -49,7 +49,7 @@ static void wait_outside(struct gci_thread *t, uint64_t timeout_ns)
 		poll(&p, 1, poll_ms(timeout_ns));
 	gci_gate_enter(&t->gate);
 	if (budget)
-		gci_spin_learn(&e->spin, hit);
+		gci_spin_learn(&e->settings.spin, hit);
 }
 
 static void *move(void *arg)

@@ -21,7 +21,6 @@ struct gci_warm {
 	struct gci_engine *engine;
 	pthread_mutex_t lock; /* of the engine: held in each public call */
 	pthread_t id;
-	int off;
 	int begun, quit; /* quit: set under the lock, and read without it while planning */
 	uint64_t *stream_nbytes;
 	gcoll_comm *like_world; /* settings, and a decider of the thread's own */
@@ -153,9 +152,7 @@ int gci_warm_open(struct gci_engine *e)
 
 void gci_warm_set(struct gci_engine *e, enum gci_warm_when when)
 {
-	if (!e->warm)
-		return;
-	e->warm->off = when == GCI_WARM_OFF;
+	e->settings.warm = when;
 	if (when == GCI_WARM_NOW)
 		gci_warm_begin(e);
 }
@@ -179,7 +176,7 @@ void gci_warm_begin(struct gci_engine *e)
 	struct gci_warm *w = e->warm;
 	sigset_t all, old;
 
-	if (!w || w->begun || w->quit || w->off)
+	if (!w || w->begun || w->quit || e->settings.warm == GCI_WARM_OFF)
 		return;
 	if (copy_world(w)) {
 		w->quit = 1;
@@ -210,7 +207,6 @@ void gci_warm_close(struct gci_engine *e)
 		pthread_join(w->id, NULL);
 	}
 	e->warm = NULL;
-	e->warm_off = w->off;
 	pthread_mutex_destroy(&w->lock);
 	pthread_mutex_destroy(&w->news);
 	if (w->like_world)

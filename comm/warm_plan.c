@@ -107,7 +107,7 @@ static int plan_one(gcoll_comm *world, enum gci_kind kind, uint64_t *stream_nbyt
 	const char *why;
 	int rc;
 
-	gci_windows_cut(&w, &c, world->engine->window_nbytes);
+	gci_windows_cut(&w, &c, world->engine->settings.window_nbytes);
 	rc = gci_comm_choose(world, &c, 0, &d, &why);
 	if (rc)
 		return rc == GCOLL_ERR_NOMEM ? rc : 0;

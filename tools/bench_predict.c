@@ -32,7 +32,7 @@ struct gct_bench_predictor *gct_bench_predict_begin(
 		gct_bench_predict_end(p);
 		return NULL;
 	}
-	gci_simnet_streams(&p->net, b->comm->engine->streams);
+	gci_simnet_streams(&p->net, b->comm->engine->settings.streams);
 	return p;
 }
 

@@ -84,12 +84,12 @@ struct gct_bench_trace *gct_bench_trace_begin(struct gct_bench *b)
 void gct_bench_trace_on(struct gct_bench_trace *x, uint64_t start)
 {
 	x->start = start;
-	x->comm->engine->trace = &x->hook;
+	x->comm->engine->settings.trace = &x->hook;
 }
 
 void gct_bench_trace_off(struct gct_bench_trace *x)
 {
-	x->comm->engine->trace = NULL;
+	x->comm->engine->settings.trace = NULL;
 }
 
 void gct_bench_trace_end(struct gct_bench_trace *x)
@@ -189,7 +189,7 @@ static int describe(struct gct_bench *b, const struct gct_bench_result *r, struc
 	t->count = coll.count;
 	t->esize = coll.esize;
 	t->root = coll.root;
-	t->streams = b->comm->engine->streams;
+	t->streams = b->comm->engine->settings.streams;
 	t->dilation = b->lab.dilation;
 	t->topo_digest = gci_topo_digest(&b->comm->topo);
 	t->hosts = gci_calloc((size_t)b->comm->size, sizeof(*t->hosts));

@@ -34,7 +34,7 @@ static int keep(struct gct_tune *t, const struct gci_candidate *how, const struc
 uint32_t gct_tune_streams(const struct gct_tune *t)
 {
 	/* A job was told of them; it may have been by other means, too. */
-	return t->bench.comm ? t->bench.comm->engine->streams : (uint32_t)t->o.streams;
+	return t->bench.comm ? t->bench.comm->engine->settings.streams : (uint32_t)t->o.streams;
 }
 
 int gct_tune_net(const struct gct_tune *t, const struct gci_topo *topo, struct gci_simnet *net)

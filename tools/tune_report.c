@@ -19,7 +19,7 @@ static const char *time_text(const struct gct_tune *t, uint64_t ns, char out[16]
 
 static uint64_t limit_of(const struct gct_tune *t, const struct gct_tune_case *c)
 {
-	return gci_limit_ns(&c->coll, t->bench.comm ? t->bench.comm->engine->streams : 0);
+	return gci_limit_ns(&c->coll, t->bench.comm ? t->bench.comm->engine->settings.streams : 0);
 }
 
 static void name_case(const struct gct_tune_case *c, char *out, size_t size)

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/prng.h"
+#include "comm/warm.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -223,6 +224,7 @@ int main(int argc, char **argv)
 	must(gcoll_init_options(&world, &options), "init");
 	job_rank = gcoll_rank(world);
 	must(gcoll_comm_set(world, "order", "fixed"), "order");
+	must(gcoll_comm_set(world, "warm", "off"), "warm");
 	while (round < ROUNDS) {
 		rc = half ? 0 : make_half(&half);
 		if (!rc)
@@ -236,6 +238,8 @@ int main(int argc, char **argv)
 		shrink(round);
 		half = NULL;
 	}
+	expect(world->fixed_order && world->engine->settings.warm == GCI_WARM_OFF,
+		"the settings are those of the first world");
 	printf("done: rank %d of %d in epoch %d\n", gcoll_rank(world), gcoll_size(world), epochs);
 	gcoll_finalize(world);
 	return 0;

@@ -204,9 +204,9 @@ static void settings_are_checked(void **state)
 		assert_non_null(strstr(gcoll_last_error(), "expected never, auto, auto:TIME or"));
 	}
 	job_set(&j, "timeout", "auto");
-	assert_true(j.comm[0]->engine->floor_ns == 10 * GCI_NS_PER_S);
+	assert_true(j.comm[0]->engine->settings.floor_ns == 10 * GCI_NS_PER_S);
 	job_set(&j, "timeout", "never");
-	assert_true(j.comm[0]->engine->floor_ns == 0);
+	assert_true(j.comm[0]->engine->settings.floor_ns == 0);
 	close_job(&j);
 }
 

@@ -258,16 +258,16 @@ static void spinning_is_set(void **state)
 
 	(void)state;
 	open_job();
-	assert_true(gci_spin_budget(&j.comm[0]->engine->spin) == 0);
+	assert_true(gci_spin_budget(&j.comm[0]->engine->settings.spin) == 0);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "spin", "100us"), 0);
-	assert_true(gci_spin_budget(&j.comm[0]->engine->spin) == 100000);
+	assert_true(gci_spin_budget(&j.comm[0]->engine->settings.spin) == 100000);
 	for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		assert_int_equal(gcoll_comm_set(j.comm[0], "spin", wrong[i]), GCOLL_ERR_INVAL);
 		assert_non_null(strstr(gcoll_last_error(), "100us"));
 	}
-	assert_true(gci_spin_budget(&j.comm[0]->engine->spin) == 100000);
+	assert_true(gci_spin_budget(&j.comm[0]->engine->settings.spin) == 100000);
 	assert_int_equal(gcoll_comm_set(j.comm[0], "spin", "off"), 0);
-	assert_true(gci_spin_budget(&j.comm[0]->engine->spin) == 0);
+	assert_true(gci_spin_budget(&j.comm[0]->engine->settings.spin) == 0);
 	job_close(&j);
 }
 

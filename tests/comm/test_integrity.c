@@ -110,7 +110,7 @@ static void try_one(const struct gci_algorithm *a, const int *sizes, uint64_t se
 		job_set(&j, "replay", "always");
 	root = (int)gci_prng_below(&prng, (uint64_t)j.n);
 	victim = (int)gci_prng_below(&prng, (uint64_t)j.n);
-	j.comm[victim]->engine->trace = &trace;
+	j.comm[victim]->engine->settings.trace = &trace;
 	flipper = (struct flipper){
 		.at = gci_prng_below(&prng, 3), .prng.state = gci_prng_next(&prng)};
 	for (r = 0; r < j.n; r++) {
@@ -182,7 +182,7 @@ static void the_error_names_the_rank(void **state)
 	job_open(&j, (int[]){3, 0}, 0, 1, NULL);
 	job_set(&j, "bcast", "pipeline:segment=64KiB");
 	flipper = (struct flipper){.prng.state = 3};
-	j.comm[1]->engine->trace = &trace;
+	j.comm[1]->engine->settings.trace = &trace;
 	for (r = 0; r < 3; r++) {
 		buf[r] = gci_calloc(COUNT, 4);
 		assert_int_equal(

@@ -40,7 +40,7 @@ static void try_seed(uint64_t seed)
 	if (gci_prng_below(&prng, 2))
 		job_set(&j, "replay", "always");
 	for (i = 0; i < j.n; i++) /* several windows */
-		j.comm[i]->engine->window_nbytes = 64 << 10;
+		j.comm[i]->engine->settings.window_nbytes = 64 << 10;
 	for (i = 0; i < 3; i++) {
 		struct trial t = {.kind = kinds[gci_prng_below(&prng, 6)],
 			.count = gci_prng_below(&prng, 100000),

@@ -104,7 +104,7 @@ static void check_shape(const struct gci_algorithm *a, int p, int ntrials, struc
 	fixed = can_fix_order(a, c.topo) && gci_prng_below(prng, 2);
 	/* Small windows, so that many are under way, or one. */
 	for (r = 0, i = (int)gci_prng_below(prng, 3); r < j.n && i; r++)
-		j.comm[r]->engine->window_nbytes = 256u << (2 * i);
+		j.comm[r]->engine->settings.window_nbytes = 256u << (2 * i);
 	job_set(&j, "order", fixed ? "fixed" : "any");
 	for (i = 0; i < ntrials && !gci_ineligible(a, &c); i++) {
 		struct trial t = random_trial(prng, a, &j, fixed);

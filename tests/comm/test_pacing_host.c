@@ -6,6 +6,7 @@
 
 #include <glob.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 static char device[16];
@@ -38,7 +39,7 @@ static struct gci_pacing_host *joins(enum gci_pace_how holds, int expected)
 {
 	struct gci_pacing_host *h;
 
-	assert_int_equal(gci_pacing_host_open(&h, device, holds, 1, NULL), expected);
+	assert_int_equal(gci_pacing_host_open(&h, device, holds, GCI_PACING_MARK, NULL), expected);
 	assert_non_null(h);
 	return h;
 }
@@ -77,9 +78,35 @@ static void one_rank_of_a_host_looks(void **state)
 	struct gci_pacing_host *a = joins(GCI_PACE_FQ, 0), *b;
 
 	(void)state;
-	assert_int_equal(gci_pacing_host_open(&b, device, GCI_PACE_FQ, 0, NULL), 0);
+	assert_int_equal(
+		gci_pacing_host_open(&b, device, GCI_PACE_FQ, GCI_PACING_NO_MARK, NULL), 0);
 	gci_pacing_host_close(b);
 	gci_pacing_host_close(a);
+}
+
+/* The mark may be that of a rank which the job went on without. */
+static void a_later_epoch_is_not_refused(void **state)
+{
+	struct gci_pacing_host *a = joins(GCI_PACE_FQ, 0), *b;
+	struct gci_error e = {0};
+
+	(void)state;
+	gci_pacing_host_open(&b, device, GCI_PACE_HTB, GCI_PACING_MARK, &e);
+	assert_null(b);
+	assert_non_null(strstr(e.text, "another job"));
+	e = (struct gci_error){0};
+	gci_pacing_host_open(&b, device, GCI_PACE_HTB, GCI_PACING_MARK_AGAIN, &e);
+	assert_null(strstr(e.text, "another job")); /* but there is no such device */
+	assert_int_equal(
+		gci_pacing_host_open(&b, device, GCI_PACE_FQ, GCI_PACING_MARK_AGAIN, &e), 0);
+	gci_pacing_host_close(b);
+	gci_pacing_host_close(a);
+	/* Where there is none any more, it takes it. */
+	assert_int_equal(
+		gci_pacing_host_open(&b, device, GCI_PACE_FQ, GCI_PACING_MARK_AGAIN, &e), 0);
+	a = joins(GCI_PACE_FQ, 1);
+	gci_pacing_host_close(a);
+	gci_pacing_host_close(b);
 }
 
 int main(void)
@@ -87,6 +114,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(jobs_that_do_not_share_are_warned),
 		cmocka_unit_test(jobs_that_share_are_not),
+		cmocka_unit_test(a_later_epoch_is_not_refused),
 		cmocka_unit_test(one_rank_of_a_host_looks),
 	};
 

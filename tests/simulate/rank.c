@@ -195,7 +195,7 @@ static int begin(struct rank *k)
 
 	if (failed(k, "gcoll_init", world_join(&c[ON_WORLD])))
 		return -1;
-	c[ON_WORLD]->engine->window_nbytes = p->window_nbytes;
+	c[ON_WORLD]->engine->settings.window_nbytes = p->window_nbytes;
 	if (set(k, "replay", p->replay) || set(k, "checksum", p->checksum) ||
 		set(k, "tuning", p->tuning) || set(k, "spin", p->spin) ||
 		set(k, "order", p->fixed_order ? "fixed" : "any"))
