@@ -13,7 +13,6 @@
 
 #define RECORD_NBYTES SSL3_RT_MAX_PLAIN_LENGTH
 #define REKEY_RECORDS (1ull << 22)
-#define MOST_HEARD    (1u << 17) /* as many as are remembered: 2 MiB */
 
 /* OpenSSL's objects, with ours behind the BIO. 0 or -1. */
 static int make_ssl(struct gci_secure *s)
@@ -95,14 +94,13 @@ static ssize_t reason(struct gci_secure *s, int otherwise, struct gci_error *e)
 /* Once our FINISHED has gone out, the hello was made with the key that it names. */
 static void look_who_called(struct gci_secure *s)
 {
-	struct gci_u64set *heard = &s->ctx->heard;
 	uint8_t bytes[SSL3_RANDOM_SIZE] = {0};
 
 	if (s->connects || s->shown || !SSL_session_reused(s->ssl) ||
-		!SSL_get_finished(s->ssl, bytes, sizeof(bytes)) || heard->n >= MOST_HEARD)
+		!SSL_get_finished(s->ssl, bytes, sizeof(bytes)))
 		return;
 	if (SSL_get_client_random(s->ssl, bytes, sizeof(bytes)) == sizeof(bytes))
-		s->shown = !gci_u64set_add(heard, gci_secure_hello_number(bytes));
+		s->shown = !gci_secure_hear(s->ctx, bytes);
 }
 
 /* A stranger's buffer holds one record; data is taken in larger pieces. Not as long as the buffer

@@ -16,8 +16,10 @@
  * exchange: whoever learns the secret later cannot read what was recorded. The side that connects
  * says in the clear, as the PSK's identity, who it is and whom it wants; one that has not the key
  * gets no further, and no key of one pair opens another. Neither tickets nor early data: nothing of
- * a handshake can be used twice, and a hello that was heard before is refused before it costs a key
- * exchange. One cipher, TLS_AES_128_GCM_SHA256.
+ * a handshake can be used twice. A hello that was heard before is refused before it costs a key
+ * exchange; the last `most_heard` are remembered at least, and twice as many at most. Whoever has
+ * recorded an older one can show it once more, and gets no further than that without the key. One
+ * cipher, TLS_AES_128_GCM_SHA256.
  *
  * Keys are replaced after `rekey_records` in a direction, far ahead of AES-GCM's limit of 2^24.5
  * (RFC 8446, 5.5).
@@ -57,6 +59,7 @@ struct gci_secure_config {
 	uint32_t self;          /* our rank, or GCI_SECURE_LAUNCHER */
 	uint32_t size;          /* ranks in the job */
 	uint64_t rekey_records; /* under one key; 0: 2^22 */
+	uint32_t most_heard;    /* hellos that are remembered, at least; 0: 2^16 */
 };
 
 typedef ssize_t gci_secure_take(void *user, void *buf, size_t n);

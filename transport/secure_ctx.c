@@ -13,6 +13,7 @@
 #define RECORD_HEAD 5
 #define RANDOM_AT   (RECORD_HEAD + 6)
 #define LEAST_HELLO (RANDOM_AT + 32 + GCI_SECURE_IDENTITY)
+#define MOST_HEARD  (1u << 16) /* twice as many take 2 MiB */
 
 _Static_assert(sizeof(MAGIC) - 1 + 3 * 4 == GCI_SECURE_IDENTITY, "a magic and three numbers");
 
@@ -104,6 +105,27 @@ static int on_find(SSL *ssl, const uint8_t *id, size_t nbytes, SSL_SESSION **ses
 	return *session != NULL;
 }
 
+/* ---- hellos */
+
+int gci_secure_was_heard(const struct gci_secure_ctx *ctx, const uint8_t *random)
+{
+	uint64_t number = gci_load_u64(random);
+
+	return gci_u64set_has(&ctx->heard, number) || gci_u64set_has(&ctx->heard_before, number);
+}
+
+int gci_secure_hear(struct gci_secure_ctx *ctx, const uint8_t *random)
+{
+	size_t most = ctx->config.most_heard ? ctx->config.most_heard : MOST_HEARD;
+
+	if (ctx->heard.n >= most) {
+		gci_u64set_free(&ctx->heard_before);
+		ctx->heard_before = ctx->heard;
+		ctx->heard = (struct gci_u64set){0};
+	}
+	return gci_u64set_add(&ctx->heard, gci_load_u64(random));
+}
+
 /* A record's header, a handshake message's, a version, and what the client made up. */
 int gci_secure_glance(const struct gci_secure_ctx *ctx, const uint8_t *bytes, size_t n)
 {
@@ -125,12 +147,7 @@ int gci_secure_glance(const struct gci_secure_ctx *ctx, const uint8_t *bytes, si
 	if (!id || id + GCI_SECURE_IDENTITY > bytes + nbytes ||
 		gci_secure_identify(id, GCI_SECURE_IDENTITY, &name) || !is_ours(ctx, &name))
 		return -1;
-	return gci_u64set_has(&ctx->heard, gci_secure_hello_number(bytes + RANDOM_AT)) ? -1 : 1;
-}
-
-uint64_t gci_secure_hello_number(const uint8_t *random)
-{
-	return gci_load_u64(random);
+	return gci_secure_was_heard(ctx, bytes + RANDOM_AT) ? -1 : 1;
 }
 
 /* Before anything else is done for it: a hello that has served is somebody else's by now. */
@@ -140,7 +157,7 @@ static int on_hello(SSL *ssl, int *alert, void *user)
 	const uint8_t *random;
 	size_t n = SSL_client_hello_get0_random(ssl, &random);
 
-	if (n >= 8 && !gci_u64set_has(&ctx->heard, gci_secure_hello_number(random)))
+	if (n >= 8 && !gci_secure_was_heard(ctx, random))
 		return SSL_CLIENT_HELLO_SUCCESS;
 	*alert = SSL_AD_HANDSHAKE_FAILURE;
 	return SSL_CLIENT_HELLO_ERROR;
@@ -252,6 +269,7 @@ void gci_secure_ctx_free(struct gci_secure_ctx *ctx)
 	SSL_CTX_free(ctx->ssl);
 	BIO_meth_free(ctx->bio);
 	gci_u64set_free(&ctx->heard);
+	gci_u64set_free(&ctx->heard_before);
 	OPENSSL_cleanse(&ctx->config, sizeof(ctx->config));
 	gci_free(ctx);
 }

@@ -14,7 +14,9 @@ struct gci_secure_ctx {
 	struct gci_secure_config config;
 	SSL_CTX *ssl;
 	BIO_METHOD *bio;
-	struct gci_u64set heard; /* hellos that were made with a key of ours, by their random */
+	/* Hellos that were made with a key of ours, by their random: the last ones, and those
+	 * before them. */
+	struct gci_u64set heard, heard_before;
 };
 
 struct gci_secure {
@@ -38,8 +40,9 @@ struct gci_secure {
 
 #define GCI_SECURE_READ (128u << 10) /* taken at a time */
 
-/* The number by which a hello is known. */
-uint64_t gci_secure_hello_number(const uint8_t *random);
+/* Whether the hello with this random has served, and that it has: 0 or -1. */
+int gci_secure_was_heard(const struct gci_secure_ctx *ctx, const uint8_t *random);
+int gci_secure_hear(struct gci_secure_ctx *ctx, const uint8_t *random);
 
 /* OpenSSL's last reason, or `otherwise`. */
 const char *gci_secure_why(const char *otherwise);
