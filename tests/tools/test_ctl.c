@@ -41,8 +41,8 @@ static int ask(char *out, size_t size, const char *job, const char *arguments)
 
 /* ---- bytes over time, from the file of --stats */
 
-#define BINS   4096 /* 41 s of them */
-#define WINDOW 50   /* bins: half a second */
+#define BINS   (1 << 17) /* 22 minutes of them: more than a test may take */
+#define WINDOW 50        /* bins: half a second */
 
 /* From a to b. */
 struct course {
@@ -82,25 +82,33 @@ static void read_course(const char *path, struct course *c)
 		fclose(f);
 }
 
-/* Until there is half a second from bin `from` on with `least` to `most` bytes; returns its first
- * bin, and its bytes in *nbytes. */
-static uint64_t await_window(
+static int window_is_within(
+	const struct course *c, uint64_t from, double least, double most, uint64_t *nbytes)
+{
+	uint64_t i;
+
+	for (i = *nbytes = 0; i < WINDOW; i++)
+		*nbytes += c->at[from + i];
+	return (double)*nbytes >= least && (double)*nbytes <= most;
+}
+
+/* Until there are two half seconds behind each other, from bin `from` on, with `least` to `most`
+ * bytes each: one alone may be a change on its way to another rate. Returns the first bin, and the
+ * bytes of the later one in *nbytes. */
+static uint64_t await_windows(
 	struct course *c, uint64_t from, double least, double most, uint64_t *nbytes)
 {
-	uint64_t i, n;
-	int tries;
+	uint64_t end_ns = gci_now_ns() + 60 * GCI_NS_PER_S, i;
 
-	for (tries = 0; tries < 200; tries++) {
+	while (gci_now_ns() < end_ns) {
 		read_course(in_scratch("stats"), c);
-		for (i = from; i + WINDOW <= c->end; i++) {
-			for (n = *nbytes = 0; n < WINDOW; n++)
-				*nbytes += c->at[i + n];
-			if ((double)*nbytes >= least && (double)*nbytes <= most)
+		for (i = from; i + 2 * WINDOW <= c->end; i++)
+			if (window_is_within(c, i, least, most, nbytes) &&
+				window_is_within(c, i + WINDOW, least, most, nbytes))
 				return i;
-		}
 		gci_sleep_ns(100 * GCI_NS_PER_MS);
 	}
-	fail_msg("no half second with %.0f to %.0f bytes", least, most);
+	fail_msg("no second with %.0f to %.0f bytes in each half", least, most);
 	return 0;
 }
 
@@ -152,11 +160,12 @@ static void a_budget_changes_in_mid_operation(void **state)
 static void change(
 	struct course *c, const char *job, const char *budget, uint64_t before, double ratio)
 {
-	uint64_t told = gci_wall_ns() / GCI_BIN_NS - c->first, at, nbytes;
+	uint64_t told, at, nbytes;
 	char out[1024];
 
 	ASK(0, "", job, budget);
-	at = await_window(
+	told = gci_wall_ns() / GCI_BIN_NS - c->first;
+	at = await_windows(
 		c, told, 0.85 * ratio * (double)before, 1.15 * ratio * (double)before, &nbytes);
 	print_message("%s: %.2f times as much, from %d ms on\n", budget,
 		(double)nbytes / (double)before, (int)(at - told) * 10);
@@ -169,7 +178,7 @@ static void a_changed_budget_is_seen_in_what_is_sent(void **state)
 	struct course *c = gci_calloc(1, sizeof(*c));
 	struct job j = {0};
 	char job[16], out[1024];
-	uint64_t at, slow;
+	uint64_t slow;
 
 	(void)state;
 	assert_non_null(c);
@@ -179,9 +188,8 @@ static void a_changed_budget_is_seen_in_what_is_sent(void **state)
 		"user", "--stats", in_scratch("stats"), GRIDCOLL, "bench", "bcast", "--bytes",
 		"32MiB", "--iters", "1", NULL);
 	snprintf(job, sizeof(job), "%d", (int)j.pid);
-	/* Of 8 Mbit/s half a megabyte; the second time it is no beginning. */
-	at = await_window(c, 0, 400000, 520000, &slow);
-	await_window(c, at + WINDOW, 400000, 520000, &slow);
+	/* Of 8 Mbit/s half a megabyte. */
+	await_windows(c, 0, 400000, 520000, &slow);
 	change(c, job, "budget 'a>b=32Mbit'", slow, 4);
 	change(c, job, "budget 'a>b=4Mbit'", slow, 0.5);
 	ASK(0, "", job, "budget 'a>b=off'");
