@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -231,17 +232,22 @@ static void dead_owners_leave_no_cgroup(void **state)
 {
 	char *left = test_malloc(GCI_CGROUP_PATH), *mine = test_malloc(GCI_CGROUP_PATH);
 	int pipes[2], fd, status;
-	pid_t pid;
+	pid_t pid, parent = getpid();
 
 	(void)state;
 	assert_int_equal(pipe(pipes), 0);
 	pid = fork();
 	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(1);
 		fd = gci_cgroup_make(mine, NULL);
 		if (fd < 0 || write(pipes[1], mine, GCI_CGROUP_PATH) != GCI_CGROUP_PATH)
 			_exit(1);
-		pause();
+		for (;;)
+			pause();
 	}
+	close(pipes[1]); /* if the child ends early there is nothing to wait for */
 	assert_int_equal(read(pipes[0], left, GCI_CGROUP_PATH), GCI_CGROUP_PATH);
 	fd = gci_cgroup_make(mine, NULL);
 	assert_true(fd >= 0);
@@ -259,7 +265,6 @@ static void dead_owners_leave_no_cgroup(void **state)
 	gci_cgroup_remove(mine);
 	close(fd);
 	close(pipes[0]);
-	close(pipes[1]);
 	test_free(left);
 	test_free(mine);
 }
