@@ -33,7 +33,7 @@ static struct {
 	} ends[64];
 	uint32_t nends, ntaken;
 	struct gci_rdv_verdict verdict;
-	int has_verdict, status;
+	int has_verdict;
 } self;
 
 static void forget(struct caller *c)
@@ -176,7 +176,6 @@ static void *run(void *arg)
 			os_trace("verdict: rank %d, %s", v->rank, v->sentence);
 		}
 	}
-	self.status = gci_rdv_exit_status(self.rdv);
 	for (i = 0; i < self.ncallers; i++)
 		if (self.callers[i].fd >= 0)
 			forget(&self.callers[i]);
@@ -215,9 +214,4 @@ void launcher_exited(uint32_t rank, int code, int signal)
 const struct gci_rdv_verdict *launcher_verdict(void)
 {
 	return self.has_verdict ? &self.verdict : NULL;
-}
-
-int launcher_status(void)
-{
-	return self.status;
 }

@@ -21,7 +21,4 @@ void launcher_exited(uint32_t rank, int code, int signal);
 /* NULL: there was none. */
 const struct gci_rdv_verdict *launcher_verdict(void);
 
-/* What it exits with, once all have ended. */
-int launcher_status(void);
-
 #endif

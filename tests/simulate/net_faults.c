@@ -101,7 +101,7 @@ static void lose_half(struct stream *s)
 }
 
 /* Something in the middle has forgotten the connection, or ends it. */
-void net_lose(struct stream *s)
+static void lose(struct stream *s)
 {
 	enum segment_kind kind = os_chance(2) ? RST : FIN;
 	int half = s->keep_idle_s && !net_is_young(s) && os_chance(3);
@@ -140,7 +140,7 @@ static void maybe_lose(struct stream *s)
 			return;
 		tell(s->rank, s->other->rank);
 	}
-	net_lose(s);
+	lose(s);
 }
 
 static void maybe_stall(struct stream *s)

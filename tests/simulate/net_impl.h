@@ -79,7 +79,6 @@ void net_forget_faults(void);
 uint64_t net_shut_until_ns(int a, int b);
 /* A piece is about to arrive: what happens now, if anything. */
 void net_fault_piece(struct stream *s, struct segment *g);
-void net_lose(struct stream *s);
 /* So little has come that greetings may be under way. */
 int net_is_young(const struct stream *s);
 /* Connections in a row that a pair of ranks has had in vain. */
