@@ -6,6 +6,7 @@
  * the exit status is 1 if a median is 10 ms or more, or memory is out of proportion to steps.
  * Algorithms that plan globally are shown, once and on fewer ranks, but not with --check. */
 #include "base/buf.h"
+#include "base/median.h"
 #include "collectives/coll.h"
 
 #include <malloc.h>
@@ -104,18 +105,12 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static int by_size(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
 static int measure_rank(
 	const struct gci_algorithm *a, const struct gci_coll *c, int rank, struct result *r)
 {
 	int nruns = a->max_ranks ? 1 : NRUNS, i, rc;
-	uint64_t ns[NRUNS], begin;
+	double ns[NRUNS];
+	uint64_t begin;
 	struct gci_sched s;
 
 	for (i = 0; i < nruns; i++) {
@@ -126,14 +121,13 @@ static int measure_rank(
 		rc = gci_emit(a, c, rank, &s);
 		if (rc)
 			return rc;
-		ns[i] = cpu_ns() - begin;
+		ns[i] = (double)(cpu_ns() - begin);
 		r->nsteps = s.nsteps;
 		r->nbytes = in_use - before;
 		r->most_nbytes = most_in_use - before;
 		gci_sched_free(&s);
 	}
-	qsort(ns, (size_t)nruns, sizeof(*ns), by_size);
-	r->ns = ns[nruns / 2];
+	r->ns = (uint64_t)gci_median(ns, (size_t)nruns);
 	return 0;
 }
 

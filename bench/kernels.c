@@ -10,6 +10,7 @@
  * "in place" (the same, the result into the left operand, as executors do it), and "memory" (64 MiB
  * per array; larger than most caches). Rates count what is read and written. */
 #include "base/clock.h"
+#include "base/median.h"
 #include "base/mem.h"
 #include "collectives/kernels/half.h"
 #include "collectives/kernels/kernels_impl.h"
@@ -225,19 +226,6 @@ static double run_ns(gci_kernel k, const struct place *p, const struct arrays *a
 	return (double)(gci_now_ns() - begin) / (double)p->loops;
 }
 
-static int rising(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static double median(double *list, int n)
-{
-	qsort(list, (size_t)n, sizeof(*list), rising);
-	return list[n / 2];
-}
-
 struct figure {
 	double ours, plain; /* GB/s */
 };
@@ -254,8 +242,8 @@ static struct figure compare(gci_kernel ours, gci_kernel plain, const struct pla
 		t[0][i] = run_ns(ours, p, a, size);
 		t[1][i] = run_ns(plain, p, a, size);
 	}
-	return (struct figure){3 * (double)p->nbytes / median(t[0], p->runs),
-		3 * (double)p->nbytes / median(t[1], p->runs)};
+	return (struct figure){3 * (double)p->nbytes / gci_median(t[0], (size_t)p->runs),
+		3 * (double)p->nbytes / gci_median(t[1], (size_t)p->runs)};
 }
 
 /* One row; false when a rate is too low. Other work on the machine can make it so once. */

@@ -7,6 +7,7 @@
  * where no two hosts are alike and little can be left out. */
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/median.h"
 #include "base/mem.h"
 #include "collectives/allgather/plan.h"
 
@@ -111,31 +112,24 @@ static int make_net(struct gci_net *net, const struct shape *shape, int n)
 
 /* ---- one planner */
 
-static int by_size(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
 /* The median; 0: failed. */
 static uint64_t measure(const struct gci_net *net, const struct planner *p, const uint64_t *nbytes,
 	uint64_t *predicted_ns)
 {
-	uint64_t ns[NRUNS], begin;
+	double ns[NRUNS];
 	struct gci_plan plan;
+	uint64_t begin;
 	int i;
 
 	for (i = 0; i < NRUNS; i++) {
 		begin = gci_now_ns();
 		if (gci_plan_make(&plan, net, nbytes, p->how, p->half_duplex))
 			return 0;
-		ns[i] = gci_now_ns() - begin;
+		ns[i] = (double)(gci_now_ns() - begin);
 		*predicted_ns = plan.end_ns;
 		gci_plan_free(&plan);
 	}
-	qsort(ns, NRUNS, sizeof(*ns), by_size);
-	return ns[NRUNS / 2];
+	return (uint64_t)gci_median(ns, NRUNS);
 }
 
 static int too_slow(const struct shape *shape, const struct planner *p, int n, uint64_t ns)

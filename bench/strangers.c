@@ -2,7 +2,7 @@
  * How fast a job is while strangers call its ranks and its launcher all the time:
  *
  *	gridcoll-run -n 2 --quiet-prefix --security encrypt bench_strangers [--rate 1000]
- *		[--seconds 10] [--nbytes 4194304] [--check]
+ *		[--seconds 10] [--nbytes 4MiB] [--check]
  *		[--kind silent|garbage|half|heard|forged]
  *
  * Allreduces for half a second alone, half a second with strangers, and so on, in one run. All
@@ -12,10 +12,13 @@
 #include "bench/strangers.h"
 
 #include "base/clock.h"
+#include "base/median.h"
+#include "base/units.h"
 #include "gridcoll/gridcoll.h"
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
@@ -64,18 +67,19 @@ static void read_options(int argc, char **argv)
 	static const struct option known[] = {{"rate", required_argument, NULL, 'r'},
 		{"seconds", required_argument, NULL, 's'}, {"nbytes", required_argument, NULL, 'n'},
 		{"kind", required_argument, NULL, 'k'}, {"check", no_argument, NULL, 'c'}, {0}};
-	int c;
+	uint64_t rate = options.rate, seconds = options.seconds;
+	int c, bad = 0;
 
 	while ((c = getopt_long(argc, argv, "", known, NULL)) >= 0)
 		switch (c) {
 		case 'r':
-			options.rate = (unsigned)strtoul(optarg, NULL, 10);
+			bad |= gci_parse_uint(optarg, UINT_MAX, &rate);
 			break;
 		case 's':
-			options.seconds = (unsigned)strtoul(optarg, NULL, 10);
+			bad |= gci_parse_uint(optarg, UINT_MAX, &seconds);
 			break;
 		case 'n':
-			options.nbytes = strtoull(optarg, NULL, 10) / 4 * 4;
+			bad |= gci_parse_bytes(optarg, &options.nbytes);
 			break;
 		case 'k':
 			for (options.kind = 0; options.kind < JUNK_KINDS; options.kind++)
@@ -88,8 +92,10 @@ static void read_options(int argc, char **argv)
 		default:
 			exit(2);
 		}
-	if (!options.rate || options.seconds < 2 || options.nbytes < 8 ||
-		options.kind == JUNK_KINDS) {
+	options.rate = (unsigned)rate;
+	options.seconds = (unsigned)seconds;
+	options.nbytes -= options.nbytes % sizeof(*vector);
+	if (bad || !rate || seconds < 2 || options.nbytes < 8 || options.kind == JUNK_KINDS) {
 		fprintf(stderr, "bench_strangers: see the top of its source\n");
 		exit(2);
 	}
@@ -202,19 +208,6 @@ static double window(int rank, double *cpu)
 	return (double)n * (double)GCI_NS_PER_S / (double)(now - begin);
 }
 
-static int by_size(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *v, unsigned n)
-{
-	qsort(v, n, sizeof(*v), by_size);
-	return v[n / 2];
-}
-
 static struct junk_state *start_junk(const uint16_t *ports, unsigned nports)
 {
 	struct junk j = {.ports = ports,
@@ -239,7 +232,7 @@ static struct junk_state *start_junk(const uint16_t *ports, unsigned nports)
 static int report(double *alone, double *ratios, double *costs, unsigned n,
 	const struct junk_state *s, long most_growth, long launcher_growth)
 {
-	double rate = median(alone, n), ratio = median(ratios, n);
+	double rate = gci_median(alone, n), ratio = gci_median(ratios, n);
 	uint64_t made = 0;
 	int k;
 
@@ -249,7 +242,7 @@ static int report(double *alone, double *ratios, double *costs, unsigned n,
 	printf("allreduce of %.1f MiB, %d ranks: %.1f a second alone; with strangers %.3f of that "
 	       "(windows: %.3f to %.3f), at %.3f times the processor time\n",
 		(double)options.nbytes / (1 << 20), gcoll_size(world), rate, ratio, ratios[0],
-		ratios[n - 1], median(costs, n));
+		ratios[n - 1], gci_median(costs, n));
 	printf("strangers: %.0f a second, %llu refused:",
 		(double)made / n * (double)GCI_NS_PER_S / (double)WINDOW_NS,
 		(unsigned long long)s->refused);

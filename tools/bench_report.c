@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/median.h"
 #include "base/mem.h"
 #include "base/units.h"
 #include "netem/cpu.h"
@@ -134,13 +135,6 @@ void gct_bench_print(const struct gct_bench *b, const struct gct_bench_result *r
 	fflush(stdout);
 }
 
-static int by_size(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Where predictions are good for something: 256 KiB and more have bytes to count, not only
  * overheads. */
 static void print_errors(const struct gct_bench_result *r, int n)
@@ -159,10 +153,8 @@ static void print_errors(const struct gct_bench_result *r, int n)
 			worst = &r[i];
 		}
 	}
-	if (k) {
-		qsort(off, (size_t)k, sizeof(*off), by_size);
-		printf("\npredictions: %d, off by %.1f%% (median)", k, off[k / 2]);
-	}
+	if (k)
+		printf("\npredictions: %d, off by %.1f%% (median)", k, gci_median(off, (size_t)k));
 	if (worst)
 		printf(", at most %.1f%% from 256KiB (%s of %s by %s)", large,
 			gci_kind_name(worst->kind), gci_format_bytes(worst->nbytes, bytes, 16),

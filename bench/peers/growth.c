@@ -12,6 +12,7 @@
 #include "bench/peers/veth.h"
 
 #include "base/buf.h"
+#include "base/median.h"
 #include "base/mem.h"
 #include "base/units.h"
 
@@ -70,8 +71,8 @@ static int median_of(struct gcb_pair *p, const struct gcb_way *way, double *ns, 
 	}
 	if (rc)
 		return rc;
-	*ns = gcb_median(all, RUNS);
-	*cpu_ns = gcb_median(cpu, RUNS);
+	*ns = gci_median(all, RUNS);
+	*cpu_ns = gci_median(cpu, RUNS);
 	return 0;
 }
 

@@ -92,9 +92,6 @@ int gcb_pair_fail(struct gcb_pair *p, const char *fmt, ...) __attribute__((forma
 
 uint64_t gcb_now_ns(void);
 
-/* Sorts v. */
-double gcb_median(double *v, int n);
-
 /* A wait for something that comes soon, without a syscall of its own that would be measured. */
 void gcb_nap(void);
 

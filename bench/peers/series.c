@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "bench/peers/series.h"
 
+#include "base/median.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -35,7 +37,7 @@ static double median_of(const double *v, int n)
 	double copy[GCB_MAX_ROUNDS];
 
 	memcpy(copy, v, (size_t)n * sizeof(*v));
-	return gcb_median(copy, n);
+	return gci_median(copy, (size_t)n);
 }
 
 static double median_ratio(const double *v, const double *base, int n)
@@ -45,7 +47,7 @@ static double median_ratio(const double *v, const double *base, int n)
 
 	for (i = 0; i < n; i++)
 		ratio[i] = base[i] > 0 ? v[i] / base[i] : 0;
-	return gcb_median(ratio, n);
+	return gci_median(ratio, (size_t)n);
 }
 
 double gcb_series_ns(const struct gcb_series *s, int way)

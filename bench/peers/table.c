@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "bench/peers/table.h"
 
+#include "base/median.h"
 #include "base/mem.h"
 #include "base/units.h"
 #include "bench/peers/pair.h"
@@ -107,7 +108,7 @@ static double median(const struct gcb_cell *c)
 
 	if (copy) {
 		memcpy(copy, c->ns, (size_t)c->n * sizeof(*copy));
-		m = gcb_median(copy, c->n);
+		m = gci_median(copy, (size_t)c->n);
 	}
 	gci_free(copy);
 	return m;
@@ -125,7 +126,7 @@ static double speedup(const struct gcb_cell *a, const struct gcb_cell *b, int pa
 	for (i = 0; ratio && i < a->n; i++)
 		ratio[i] = b->ns[i] / a->ns[i];
 	if (ratio)
-		m = gcb_median(ratio, a->n);
+		m = gci_median(ratio, (size_t)a->n);
 	gci_free(ratio);
 	return m;
 }
