@@ -5,7 +5,7 @@
 # van de Geijn and Rabenseifner on gridmpi16.grid with a shallow bottleneck of 1 MB, by 1 to 16
 # senders, unpaced and paced. Of each: times of warm operations, and segments that TCP sent again
 # between the clusters in all of them; apart from these the first operation, whose windows open, with
-# what was sent again and dropped by then.
+# what was sent again by then. What the bottlenecks dropped is counted over all of them together.
 #
 #	bench/senders.sh [BUILD]		BUILD: a build directory, default "build"
 #	bench/senders.sh --judge FILE		what is said of FILE's rows: pass or fail
@@ -23,8 +23,8 @@ set -eu
 : "${SENDERS=1 2 4 8 16}" "${PACE=off auto}" "${BYTES=16MiB}" "${ITERS=10}" "${DILATE=30}"
 : "${OPERATIONS=bcast:vandegeijn-mod allreduce:rabenseifner-mod}" "${GRIDCOLL_SECURITY=auth}"
 
-columns="operation senders pace min median max first resent resent-first dropped WAN CPU"
-row="%-10s %7s %-5s %8s %8s %8s %8s %8s %13s %8s %9s %5s\n"
+columns="operation senders pace min median max first resent resent-first dropped-all WAN CPU"
+row="%-10s %7s %-5s %8s %8s %8s %8s %8s %13s %11s %9s %5s\n"
 
 hosts() {
 	ip netns list | awk '/^gcl-[kt][0-9]/ {print $1}'

@@ -7,7 +7,7 @@
  *
  *	gci_spread_start(&x, b, c);
  *	while (gci_spread_next(&x, &s))
- *		gci_spread_down(&x, &s, DOWN, gci_segment(GCI_OUT, ...));
+ *		gci_spread_from_root(&x, &s, GCI_OUT);
  *	gci_spread_end(&x);
  *
  * In a cluster a segment goes round the ring of its members, from where it enters to the one
