@@ -108,6 +108,7 @@ static void clean_up(struct gct_cp_copy *c)
 	gct_cp_manifest_free(&c->manifest);
 	gci_free(c->dest);
 	gci_free(c->at);
+	gci_free(c->crcs);
 }
 
 int gct_cp(int argc, char **argv)

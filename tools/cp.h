@@ -48,6 +48,15 @@ int gct_cp_manifest_decode(
 	struct gct_cp_manifest *m, const uint8_t *data, size_t len, struct gci_error *e);
 void gct_cp_manifest_free(struct gct_cp_manifest *m);
 
+/* A place in the stream. */
+struct gct_cp_point {
+	uint32_t file;
+	uint64_t offset; /* in it, trailer included; 0: at its beginning */
+	uint32_t crc;    /* of the contents before that */
+};
+
+#define GCT_CP_MARKS (3 * GCT_CP_CHUNKS + 1) /* no rank is further behind what was read */
+
 /* The stream's source: opens one file after the other. */
 struct gct_cp_source {
 	const struct gct_cp_manifest *manifest;
@@ -58,6 +67,10 @@ struct gct_cp_source {
 	int in_hole;
 	int fd;
 	uint32_t crc;
+	struct gct_cp_point marks[GCT_CP_MARKS]; /* where reads began, the last of them */
+	uint64_t nmarks;
+	const uint32_t *crcs; /* of blocks (see gct_cp_sum_blocks), the first ncrcs; not owned */
+	uint64_t ncrcs;
 };
 
 void gct_cp_source_init(
@@ -67,15 +80,9 @@ void gct_cp_source_init(
 int gct_cp_source_read(struct gct_cp_source *s, char *buf, size_t n, struct gci_error *e);
 void gct_cp_source_close(struct gct_cp_source *s);
 
-/* Goes on at this place of the stream, whatever was read before. */
+/* Goes on at this place of the stream, whatever was read before. If a read began there lately, or
+ * blocks' checksums are known, what is before it in its file need not be read for its checksum. */
 int gct_cp_source_seek(struct gct_cp_source *s, uint64_t at, struct gci_error *e);
-
-/* A place in the stream. */
-struct gct_cp_point {
-	uint32_t file;
-	uint64_t offset; /* in it, trailer included; 0: at its beginning */
-	uint32_t crc;    /* of the contents before that */
-};
 
 /* How far into the stream that is. */
 uint64_t gct_cp_stream_at(const struct gct_cp_manifest *m, uint32_t file, uint64_t offset);
@@ -148,14 +155,20 @@ uint64_t gct_cp_nblocks(const struct gct_cp_manifest *m);
 /* Blocks that may be there: of files with the right size and time, then of one that was kept. */
 uint64_t gct_cp_claim(const struct gct_cp_sink *s);
 
-/* The first n blocks' checksums, at rank 0. */
+/* Called after each block, of which there may be hours: `n` are done. An error ends the work. */
+struct gct_cp_look {
+	int (*look)(void *user, uint64_t n, struct gci_error *e);
+	void *user;
+};
+
+/* The first n blocks' checksums, at rank 0, of which *done were made before. `look` may be NULL. */
 int gct_cp_sum_blocks(const struct gct_cp_manifest *m, char *const *paths, uint32_t *crcs,
-	uint64_t n, struct gci_error *e);
+	uint64_t *done, uint64_t n, const struct gct_cp_look *look, struct gci_error *e);
 
 /* How far the receiver has the stream, by n checksums. What cannot be read is not there.
- * GCOLL_ERR_NOMEM. */
-int gct_cp_verify(
-	const struct gct_cp_sink *s, const uint32_t *crcs, uint64_t n, struct gct_cp_point *p);
+ * GCOLL_ERR_NOMEM, or what `look` says, which may be NULL. */
+int gct_cp_verify(const struct gct_cp_sink *s, const uint32_t *crcs, uint64_t n,
+	struct gct_cp_point *p, const struct gct_cp_look *look, struct gci_error *e);
 
 /* One rank's part in moving the stream, in bounded memory. */
 struct gct_cp_move {

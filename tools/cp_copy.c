@@ -77,24 +77,64 @@ static int prepare_dest(struct gct_cp_copy *c, struct gci_error *e)
 	return c->o->resume ? 0 : gct_cp_sink_start(&c->sink, e);
 }
 
+/* A line in place of the progress bar's. */
+static void show_compared(struct gct_cp_copy *c, uint64_t n)
+{
+	uint64_t now = gci_now_ns();
+	char line[60];
+
+	if (!c->has_bar || now - c->shown_ns < PROGRESS_EVERY)
+		return;
+	c->shown_ns = now;
+	snprintf(line, sizeof(line), "%3d %% compared", (int)(100 * n / c->nwanted));
+	fprintf(stderr, "%-78s\r", line);
+	fflush(stderr);
+}
+
+/* Others' failures do not wait until all is read; then what was summed stays. */
+static int on_block(void *user, uint64_t n, struct gci_error *e)
+{
+	struct gct_cp_copy *c = user;
+
+	show_compared(c, n);
+	return gct_cp_progress(c->comm, 0, e);
+}
+
 /* What this rank has, by the checksums of rank 0's files. */
-static int compare(struct gct_cp_copy *c, const uint32_t *crcs, uint64_t n, struct gci_error *e)
+static int compare(struct gct_cp_copy *c, const struct gct_cp_look *look, struct gci_error *e)
 {
 	struct gct_cp_point p = {.file = 0};
 
-	if (gct_cp_verify(&c->sink, crcs, n, &p))
-		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	if (gct_cp_verify(&c->sink, c->crcs, c->nwanted, &p, look, e))
+		return e->status;
 	c->had_nbytes = gct_cp_stream_at(&c->manifest, p.file, p.offset);
 	if (gct_cp_sink_resume(&c->sink, &p, e))
 		return e->status;
 	return gct_cp_sink_start(&c->sink, e);
 }
 
+/* Room for n checksums; those that are made stay. */
+static int make_room(struct gct_cp_copy *c, uint64_t n, struct gci_error *e)
+{
+	uint32_t *more;
+
+	c->nwanted = n;
+	if (c->crcs && n <= c->ncrcs)
+		return 0;
+	more = gci_reallocarray(c->crcs, n + 1, sizeof(*more));
+	if (!more)
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	c->crcs = more;
+	c->ncrcs = n;
+	return 0;
+}
+
 /* Rank 0 sums up as much as anybody may have. Done again, it is only for those who have not. */
 static int resume(struct gct_cp_copy *c, struct gci_error *e)
 {
-	uint64_t n = c->writes && c->phase == GCT_CP_RESUME ? gct_cp_claim(&c->sink) : 0;
-	uint32_t *crcs = NULL;
+	const struct gct_cp_look look = {on_block, c};
+	int is_new = c->writes && c->phase == GCT_CP_RESUME;
+	uint64_t n = is_new && c->o->resume ? gct_cp_claim(&c->sink) : 0;
 
 	if (!c->o->resume)
 		return 0;
@@ -105,17 +145,17 @@ static int resume(struct gct_cp_copy *c, struct gci_error *e)
 		return e->status;
 	if (n > GCT_CP_MAX_BLOCKS || n > gct_cp_nblocks(&c->manifest))
 		return gci_error_set(e, GCOLL_ERR_PROTO, "somebody has more than there is");
-	crcs = gci_calloc(n + 1, sizeof(*crcs));
-	if (!crcs)
-		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	if (!gcoll_rank(c->comm))
-		gct_cp_sum_blocks(&c->manifest, c->o->sources, crcs, n, e);
+	if (make_room(c, n, e))
+		return e->status;
+	if (!gcoll_rank(c->comm)) {
+		c->source.ncrcs = 0;
+		gct_cp_sum_blocks(&c->manifest, c->o->sources, c->crcs, &c->nsummed, n, &look, e);
+		c->source.crcs = c->crcs;
+		c->source.ncrcs = c->nsummed;
+	}
 	if (!e->status)
-		gct_cp_operation_error(e, gcoll_bcast(crcs, n, GCOLL_UINT32, 0, c->comm));
-	if (!e->status && c->writes && c->phase == GCT_CP_RESUME)
-		compare(c, crcs, n, e);
-	gci_free(crcs);
-	return e->status;
+		gct_cp_operation_error(e, gcoll_bcast(c->crcs, n, GCOLL_UINT32, 0, c->comm));
+	return !e->status && is_new ? compare(c, &look, e) : e->status;
 }
 
 static int scan(struct gct_cp_copy *c, struct gci_error *e)

@@ -36,6 +36,9 @@ struct gct_cp_copy {
 	char *dest;
 	uint64_t *at;            /* [rank]: see struct gct_cp_move */
 	uint64_t had_nbytes;     /* of the stream, by --resume */
+	uint32_t *crcs;          /* of blocks, for that: room for ncrcs */
+	uint64_t ncrcs, nsummed; /* on rank 0, which has made so many; they stay */
+	uint64_t nwanted;        /* in this attempt */
 	enum gct_cp_phase phase; /* what is to be done next */
 	gcoll_comm *first;       /* the world that there was at first */
 	int was;                 /* this rank's number in it */

@@ -169,19 +169,18 @@ static int collect(gcoll_req **ring, uint64_t *ended, uint64_t started, struct g
 	return any;
 }
 
-/* A failure must not wait for this rank's disk. */
-static void wait_for_something(struct mover *v, struct gci_error *e)
+int gct_cp_progress(gcoll_comm *comm, uint64_t timeout_ns, struct gci_error *e)
 {
-	struct gci_engine *engine = v->m->comm->engine;
+	struct gci_engine *engine = comm->engine;
 	int rc;
 
 	gci_enter(engine); /* connections may be warming up (comm/warm.h) */
-	rc = gci_engine_progress(engine, LOOK_EVERY);
+	rc = gci_engine_progress(engine, timeout_ns);
 	gci_leave(engine);
 	if (!rc)
-		return;
+		return 0;
 	gci_engine_await_verdict(engine, GCI_NEVER);
-	gci_error_set(e, engine->failure.status, "%s", engine->failure.text);
+	return gci_error_set(e, engine->failure.status, "%s", engine->failure.text);
 }
 
 static void move(struct mover *v, struct gci_error *e)
@@ -197,8 +196,8 @@ static void move(struct mover *v, struct gci_error *e)
 		moved |= collect(v->barrier, &v->agreed, v->entered, e);
 		at = v->agreed * GCT_CP_CHUNK_NBYTES;
 		v->m->progress(v->m->user, at < all ? at : all);
-		if (!moved && !e->status)
-			wait_for_something(v, e);
+		if (!moved && !e->status) /* a failure must not wait for this rank's disk */
+			gct_cp_progress(v->m->comm, LOOK_EVERY, e);
 	}
 }
 

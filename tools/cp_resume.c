@@ -27,18 +27,13 @@ void gct_cp_point_of(const struct gct_cp_manifest *m, uint64_t at, struct gct_cp
 		p->offset -= m->files[p->file++].size + GCT_CP_TRAILER;
 }
 
-static uint64_t blocks_of(uint64_t nbytes)
-{
-	return nbytes / BLOCK + (nbytes % BLOCK != 0);
-}
-
 uint64_t gct_cp_nblocks(const struct gct_cp_manifest *m)
 {
 	uint64_t n = 0;
 	uint32_t i;
 
 	for (i = 0; i < m->nfiles; i++)
-		n += blocks_of(m->files[i].size);
+		n += gct_cp_blocks_of(m->files[i].size);
 	return n;
 }
 
@@ -107,37 +102,48 @@ static int sum_block(int fd, char *buf, uint64_t len, uint64_t at, uint32_t *crc
 
 /* ---- rank 0 */
 
+static int look_around(const struct gct_cp_look *look, uint64_t n, struct gci_error *e)
+{
+	return look ? look->look(look->user, n, e) : 0;
+}
+
+/* Blocks `from` to n of a file, whose checksums are crcs[0] to crcs[n - 1]; *done of all are. */
 static int sum_file(const struct gct_cp_file *f, const char *path, char *buf, uint32_t *crcs,
-	uint64_t n, struct gci_error *e)
+	uint64_t from, uint64_t n, uint64_t *done, const struct gct_cp_look *look,
+	struct gci_error *e)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct stat st;
 	uint64_t i;
 
-	for (i = 0; i < n && !e->status; i++)
+	for (i = from; i < n && !e->status; i++) {
 		if (fd < 0 || fstat(fd, &st) || !gct_cp_is_as_said(&st, f) ||
-			!sum_block(fd, buf, block_nbytes(f, i * BLOCK), i * BLOCK, &crcs[i]))
+			!sum_block(fd, buf, block_nbytes(f, i * BLOCK), i * BLOCK, &crcs[i])) {
 			gci_error_set(e, GCOLL_ERR_IO, "%s changed while it was being read", path);
+			break;
+		}
+		look_around(look, ++*done, e);
+	}
 	if (fd >= 0)
 		close(fd);
 	return e->status;
 }
 
 int gct_cp_sum_blocks(const struct gct_cp_manifest *m, char *const *paths, uint32_t *crcs,
-	uint64_t n, struct gci_error *e)
+	uint64_t *done, uint64_t n, const struct gct_cp_look *look, struct gci_error *e)
 {
 	char *buf = gci_calloc(BLOCK, 1);
+	uint64_t begin = 0, end;
 	uint32_t i;
 
 	if (!buf)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	for (i = 0; i < m->nfiles && n && !e->status; i++) {
-		uint64_t some = blocks_of(m->files[i].size);
-
-		some = some < n ? some : n;
-		sum_file(&m->files[i], paths[i], buf, crcs, some, e);
-		crcs += some;
-		n -= some;
+	for (i = 0; i < m->nfiles && begin < n && !e->status; i++, begin = end) {
+		end = begin + gct_cp_blocks_of(m->files[i].size);
+		end = end < n ? end : n;
+		if (*done < end)
+			sum_file(&m->files[i], paths[i], buf, crcs + begin, *done - begin,
+				end - begin, done, look, e);
 	}
 	gci_free(buf);
 	return e->status;
@@ -168,7 +174,7 @@ static int open_own(const struct gct_cp_sink *s, uint32_t file, int whole, uint6
  * the beginning, and what follows a SIGKILL is a hole. */
 static uint64_t claim_part(int fd, const struct gct_cp_file *f, uint64_t nbytes)
 {
-	uint64_t most = nbytes == f->size ? blocks_of(nbytes) : nbytes / BLOCK, least = 0;
+	uint64_t most = nbytes == f->size ? gct_cp_blocks_of(nbytes) : nbytes / BLOCK, least = 0;
 
 	while (least < most) {
 		uint64_t middle = least + (most - least) / 2;
@@ -193,7 +199,7 @@ uint64_t gct_cp_claim(const struct gct_cp_sink *s)
 		if (fd < 0)
 			break;
 		close(fd);
-		n += blocks_of(nbytes);
+		n += gct_cp_blocks_of(nbytes);
 	}
 	fd = i < m->nfiles ? open_own(s, i, 0, &nbytes) : -1;
 	if (fd >= 0) {
@@ -203,10 +209,18 @@ uint64_t gct_cp_claim(const struct gct_cp_sink *s)
 	return n < GCT_CP_MAX_BLOCKS ? n : GCT_CP_MAX_BLOCKS;
 }
 
-/* Compares blocks of p's file, which is there whole or in part, with up to n checksums: p is moved
- * to the first that does not agree. True if the file is there and all do. */
-static int agrees(const struct gct_cp_sink *s, int whole, char *buf, const uint32_t *crcs,
-	uint64_t n, struct gct_cp_point *p)
+/* What the receiver has is compared with. */
+struct sums {
+	char *buf; /* a block */
+	const uint32_t *crcs;
+	uint64_t n, done;
+	const struct gct_cp_look *look;
+};
+
+/* Compares blocks of p's file, which is there whole or in part, with the checksums from done + 1
+ * on: p is moved to the first that does not agree. True if the file is there and all do. */
+static int agrees(const struct gct_cp_sink *s, int whole, const struct sums *sums,
+	struct gct_cp_point *p, struct gci_error *e)
 {
 	const struct gct_cp_file *f = &s->manifest->files[p->file];
 	uint64_t i, len, nbytes;
@@ -214,9 +228,10 @@ static int agrees(const struct gct_cp_sink *s, int whole, char *buf, const uint3
 	uint32_t crc;
 
 	p->offset = p->crc = 0;
-	for (i = 0; fd >= 0 && i < n && p->offset < f->size; i++) {
+	for (i = sums->done; fd >= 0 && i < sums->n && p->offset < f->size; i++) {
 		len = block_nbytes(f, p->offset);
-		if (!sum_block(fd, buf, len, p->offset, &crc) || crc != crcs[i])
+		if (!sum_block(fd, sums->buf, len, p->offset, &crc) || crc != sums->crcs[i] ||
+			look_around(sums->look, i + 1, e))
 			break;
 		p->crc = gci_crc32c_join(p->crc, crc, len);
 		p->offset += len;
@@ -227,26 +242,25 @@ static int agrees(const struct gct_cp_sink *s, int whole, char *buf, const uint3
 	return p->offset == f->size;
 }
 
-int gct_cp_verify(
-	const struct gct_cp_sink *s, const uint32_t *crcs, uint64_t n, struct gct_cp_point *p)
+int gct_cp_verify(const struct gct_cp_sink *s, const uint32_t *crcs, uint64_t n,
+	struct gct_cp_point *p, const struct gct_cp_look *look, struct gci_error *e)
 {
 	const struct gct_cp_manifest *m = s->manifest;
-	char *buf = gci_calloc(BLOCK, 1);
+	struct sums sums = {.buf = gci_calloc(BLOCK, 1), .crcs = crcs, .n = n, .look = look};
 
 	*p = (struct gct_cp_point){.file = 0};
-	if (!buf)
-		return GCOLL_ERR_NOMEM;
+	if (!sums.buf)
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	for (; p->file < m->nfiles; p->file++) {
-		uint64_t some = blocks_of(m->files[p->file].size);
+		uint64_t some = gct_cp_blocks_of(m->files[p->file].size);
 
-		if (some > n || !agrees(s, 1, buf, crcs, some, p))
+		if (some > n - sums.done || !agrees(s, 1, &sums, p, e))
 			break;
-		crcs += some;
-		n -= some;
+		sums.done += some;
 	}
 	p->offset = p->crc = 0;
-	if (p->file < m->nfiles)
-		agrees(s, 0, buf, crcs, n, p);
-	gci_free(buf);
-	return 0;
+	if (p->file < m->nfiles && !e->status)
+		agrees(s, 0, &sums, p, e);
+	gci_free(sums.buf);
+	return e->status;
 }

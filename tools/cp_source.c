@@ -48,7 +48,6 @@ static int source_open(struct gct_cp_source *s, struct gci_error *e)
 	if (compare(s, e))
 		return e->status;
 	posix_fadvise(s->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-	s->crc = 0;
 	s->stretch_end = 0;
 	return 0;
 }
@@ -112,6 +111,7 @@ static int source_trailer(struct gct_cp_source *s, char *buf, size_t *n, struct 
 
 int gct_cp_source_read(struct gct_cp_source *s, char *buf, size_t n, struct gci_error *e)
 {
+	s->marks[s->nmarks++ % GCT_CP_MARKS] = (struct gct_cp_point){s->file, s->offset, s->crc};
 	while (n) {
 		size_t some = n;
 		const struct gct_cp_file *f = &s->manifest->files[s->file];
@@ -128,23 +128,60 @@ int gct_cp_source_read(struct gct_cp_source *s, char *buf, size_t n, struct gci_
 			gct_cp_source_close(s);
 			s->file++;
 			s->offset = 0;
+			s->crc = 0;
 		}
 	}
 	return 0;
 }
 
+/* The checksum of what is before p in its file, if a read began there. */
+static int find_mark(const struct gct_cp_source *s, struct gct_cp_point *p)
+{
+	size_t i, n = s->nmarks < GCT_CP_MARKS ? (size_t)s->nmarks : GCT_CP_MARKS;
+
+	for (i = 0; i < n; i++)
+		if (s->marks[i].file == p->file && s->marks[i].offset == p->offset) {
+			p->crc = s->marks[i].crc;
+			return 1;
+		}
+	return 0;
+}
+
+/* As near to p as there are checksums of blocks. */
+static void find_block(
+	const struct gct_cp_source *s, const struct gct_cp_point *p, struct gct_cp_point *near)
+{
+	const struct gct_cp_file *files = s->manifest->files;
+	uint64_t before = 0, n;
+	uint32_t i;
+
+	*near = (struct gct_cp_point){.file = p->file};
+	for (i = 0; i < p->file; i++)
+		before += gct_cp_blocks_of(files[i].size);
+	n = (p->offset < files[i].size ? p->offset : files[i].size) / GCT_CP_BLOCK_NBYTES;
+	for (; n && before < s->ncrcs; n--, before++) {
+		near->crc = gci_crc32c_join(near->crc, s->crcs[before], GCT_CP_BLOCK_NBYTES);
+		near->offset += GCT_CP_BLOCK_NBYTES;
+	}
+}
+
 int gct_cp_source_seek(struct gct_cp_source *s, uint64_t at, struct gci_error *e)
 {
-	struct gct_cp_point p;
+	struct gct_cp_point p, from;
 	char *buf;
 
 	gct_cp_source_close(s);
 	gct_cp_point_of(s->manifest, at, &p);
-	s->file = p.file;
-	s->offset = 0;
-	if (!p.offset)
+	if (!p.offset || find_mark(s, &p))
+		from = p;
+	else
+		find_block(s, &p, &from);
+	s->file = from.file;
+	s->offset = from.offset;
+	s->crc = from.crc;
+	if (from.offset == p.offset)
 		return 0;
-	/* Once more from the file's beginning, for its checksum. */
+	/* Once more from there on, for its checksum. */
 	buf = gci_calloc(PIECE_NBYTES, 1);
 	if (!buf)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");

@@ -22,6 +22,13 @@ struct set {
 	uint64_t nblocks;
 };
 
+static int sum_all(struct set *s, struct gci_error *e)
+{
+	uint64_t done = 0;
+
+	return gct_cp_sum_blocks(&s->m, s->paths, s->crcs, &done, s->nblocks, NULL, e);
+}
+
 /* Three files: five blocks and some, none, and one block to the byte. */
 static int set_make(void **state)
 {
@@ -41,7 +48,7 @@ static int set_make(void **state)
 	assert_int_equal(gct_cp_sink_init(&s->sink, &s->m, s->out, 1, GCT_CP_KEEP, &e), 0);
 	s->nblocks = gct_cp_nblocks(&s->m);
 	assert_int_equal(s->nblocks, 7);
-	assert_int_equal(gct_cp_sum_blocks(&s->m, s->paths, s->crcs, s->nblocks, &e), 0);
+	assert_int_equal(sum_all(s, &e), 0);
 	*state = s;
 	return 0;
 }
@@ -94,7 +101,7 @@ static uint64_t go_on(struct set *s)
 	assert_int_equal(gct_cp_sink_init(&s->sink, &s->m, s->out, 1, GCT_CP_KEEP, &e), 0);
 	n = gct_cp_claim(&s->sink);
 	assert_true(n <= s->nblocks);
-	assert_int_equal(gct_cp_verify(&s->sink, s->crcs, n, &p), 0);
+	assert_int_equal(gct_cp_verify(&s->sink, s->crcs, n, &p, NULL, &e), 0);
 	had = gct_cp_stream_at(&s->m, p.file, p.offset);
 	if (gct_cp_sink_resume(&s->sink, &p, &e) || gct_cp_sink_start(&s->sink, &e))
 		fail_msg("%s", e.text);
@@ -183,7 +190,7 @@ static void rests_of_another_file(void **state)
 	assert_int_equal(truncate(s->paths[0], (off_t)NBYTES), 0); /* zeros all over */
 	gct_cp_manifest_free(&s->m);
 	assert_int_equal(gct_cp_manifest_scan(&s->m, s->paths, 3, 1, &e), 0);
-	assert_int_equal(gct_cp_sum_blocks(&s->m, s->paths, s->crcs, s->nblocks, &e), 0);
+	assert_int_equal(sum_all(s, &e), 0);
 	make_file(part, NBYTES + B, 99);
 	assert_true(go_on(s) == 0);
 	free(part);
@@ -245,12 +252,103 @@ static void holes_are_summed_as_zeros(void **state)
 	gct_cp_manifest_free(&s->m);
 	assert_int_equal(gct_cp_manifest_scan(&s->m, s->paths, 3, 1, &e), 0);
 	memset(s->crcs + 1, 0, sizeof(s->crcs) - sizeof(*s->crcs));
-	assert_int_equal(gct_cp_sum_blocks(&s->m, s->paths, s->crcs, s->nblocks, &e), 0);
+	assert_int_equal(sum_all(s, &e), 0);
 	for (i = 1; i < 6; i++)
 		assert_int_equal(s->crcs[i], gci_crc32c(0, zeros, len[i]));
 	gci_free(zeros);
 	write_to(s, 2 * B);
 	assert_true(go_on(s) == B);
+}
+
+/* Fails when *user blocks are done. */
+static int stop_at(void *user, uint64_t n, struct gci_error *e)
+{
+	return n == *(uint64_t *)user ? gci_error_set(e, GCOLL_ERR_PEER, "another failed") : 0;
+}
+
+/* Any number of blocks later it goes on with what is made. */
+static void summing_is_broken_off(void **state)
+{
+	struct set *s = *state;
+	uint64_t at, done = 0;
+	struct gct_cp_look look = {stop_at, &at};
+	struct gci_error e = {0};
+	uint32_t crcs[16] = {0};
+
+	for (at = 1; at <= s->nblocks; at++) {
+		assert_int_equal(
+			gct_cp_sum_blocks(&s->m, s->paths, crcs, &done, s->nblocks, &look, &e),
+			GCOLL_ERR_PEER);
+		assert_true(done == at);
+		gci_error_clear(&e);
+	}
+	assert_memory_equal(crcs, s->crcs, s->nblocks * sizeof(*crcs));
+	unlink(s->paths[0]); /* it is not looked at any more */
+	assert_int_equal(gct_cp_sum_blocks(&s->m, s->paths, crcs, &done, s->nblocks, &look, &e), 0);
+}
+
+/* A receiver, too: what it has compared by then does not count. */
+static void comparing_is_broken_off(void **state)
+{
+	struct set *s = *state;
+	uint64_t at = 3;
+	const struct gct_cp_look look = {stop_at, &at};
+	struct gct_cp_point p;
+	struct gci_error e = {0};
+
+	write_to(s, s->m.stream_nbytes);
+	assert_int_equal(
+		gct_cp_verify(&s->sink, s->crcs, s->nblocks, &p, &look, &e), GCOLL_ERR_PEER);
+	assert_int_equal(entries(s->out), 3);
+	assert_true(go_on(s) == s->m.stream_nbytes);
+}
+
+/* Reads from `at` on to the end of the first file: its trailer. */
+static uint32_t trailer_from(struct gct_cp_source *in, uint64_t at)
+{
+	struct gci_error e = {0};
+	char *buf = gci_calloc(B, 1);
+	uint8_t trailer[GCT_CP_TRAILER];
+
+	if (gct_cp_source_seek(in, at, &e))
+		fail_msg("%s", e.text);
+	for (; at < NBYTES && !e.status; at += NBYTES - at < B ? NBYTES - at : B)
+		gct_cp_source_read(in, buf, NBYTES - at < B ? NBYTES - at : B, &e);
+	if (gct_cp_source_read(in, (char *)trailer, sizeof(trailer), &e))
+		fail_msg("%s", e.text);
+	gci_free(buf);
+	return gci_load_u32(trailer);
+}
+
+/* What is before the place where it goes on is not read again: its checksum is known from the first
+ * time, or from the blocks'. */
+static void a_source_goes_on_without_reading_again(void **state)
+{
+	struct set *s = *state;
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
+		{.tv_sec = s->m.files[0].mtime_s, .tv_nsec = s->m.files[0].mtime_ns}};
+	struct gct_cp_source in;
+	uint32_t crc;
+
+	gct_cp_source_init(&in, &s->m, s->paths);
+	crc = trailer_from(&in, 0);
+	assert_int_equal(trailer_from(&in, 3 * B + 5), crc);
+	flip(s->paths[0], 99);
+	assert_int_equal(utimensat(AT_FDCWD, s->paths[0], times, 0), 0);
+	assert_int_equal(trailer_from(&in, 2 * B), crc);
+	assert_int_equal(trailer_from(&in, 5 * B), crc);
+	assert_int_equal(trailer_from(&in, NBYTES), crc);
+	assert_int_equal(trailer_from(&in, 3 * B + 5), crc);
+	assert_int_not_equal(trailer_from(&in, 2 * B + 7), crc);
+	gct_cp_source_close(&in);
+	gct_cp_source_init(&in, &s->m, s->paths);
+	in.crcs = s->crcs;
+	in.ncrcs = 1;
+	assert_int_equal(trailer_from(&in, 2 * B + 7), crc);
+	in.ncrcs = s->nblocks;
+	assert_int_equal(trailer_from(&in, 4 * B + 7), crc);
+	assert_int_equal(trailer_from(&in, NBYTES), crc);
+	gct_cp_source_close(&in);
 }
 
 static void a_source_that_changes_is_noticed(void **state)
@@ -259,7 +357,7 @@ static void a_source_that_changes_is_noticed(void **state)
 	struct gci_error e = {0};
 
 	make_file(s->paths[0], NBYTES - 1, 3);
-	assert_int_equal(gct_cp_sum_blocks(&s->m, s->paths, s->crcs, s->nblocks, &e), GCOLL_ERR_IO);
+	assert_int_equal(sum_all(s, &e), GCOLL_ERR_IO);
 }
 
 #define S(f) cmocka_unit_test_setup_teardown(f, set_make, set_free)
@@ -275,6 +373,9 @@ int main(void)
 		S(what_is_planted_is_refused),
 		S(what_was_not_written_is_not_claimed),
 		S(holes_are_summed_as_zeros),
+		S(summing_is_broken_off),
+		S(comparing_is_broken_off),
+		S(a_source_goes_on_without_reading_again),
 		S(a_source_that_changes_is_noticed),
 	};
 
