@@ -16,7 +16,7 @@
 
 struct captured {
 	int log, err;
-	char text[8192];
+	char text[64 << 10];
 };
 
 static inline struct captured capture_begin(void)

@@ -2,7 +2,6 @@
  * Who may connect to a rank whose links are encrypted, and how many may try. */
 #include "tests/transport/tcp_world.h"
 
-#include "transport/hello.h"
 #include "transport/secure.h"
 
 #include <errno.h>
@@ -113,19 +112,6 @@ static int is_closed(struct world *w, int fd)
 	return 0;
 }
 
-static struct gci_hello hello(uint32_t from, uint32_t to)
-{
-	return (struct gci_hello){.epoch = 3,
-		.from = from,
-		.to = to,
-		.streams = 1,
-		.eager_nbytes = 64 << 10,
-		.size = 3,
-		.replay = world_replay_nbytes > 0,
-		.life = world_replay_nbytes > 0,
-		.encrypted = 1};
-}
-
 static void open_encrypted(struct world *w)
 {
 	struct gci_tp_link link = {.streams = 1, .eager_nbytes = 64 << 10, .encrypted = 1};
@@ -135,12 +121,13 @@ static void open_encrypted(struct world *w)
 
 static void callers_by_tls(void **state)
 {
-	struct gci_hello h = hello(0, 2);
+	struct gci_hello h;
 	struct caller c, again;
 	struct world w;
 
 	(void)state;
 	open_encrypted(&w);
+	h = hello_of(&w, 0, 2);
 	/* Another job's. */
 	call(&c, "another job's", 0, 2);
 	assert_int_equal(shake(&w, &c), -EPROTO);
@@ -230,13 +217,14 @@ static void half_handshakes(void **state)
 /* Whoever does not encrypt where it should is of this job: all are told. */
 static void no_way_back_to_plain(void **state)
 {
-	struct gci_hello h = hello(0, 2);
+	struct gci_hello h;
 	uint8_t bytes[GCI_HELLO_NBYTES], key[32] = SECRET;
 	struct world w;
 	int fd, i;
 
 	(void)state;
 	open_encrypted(&w);
+	h = hello_of(&w, 0, 2);
 	/* It lies that it came by TLS. */
 	fd = knock(last_addrs[2]);
 	assert_int_equal(gci_hello_encode(&h, key, bytes), 0);
@@ -292,13 +280,14 @@ static void slow_ones_do_not_block(void **state)
 static void who_has_shown_the_key_stays(void **state)
 {
 	enum { N = 200 };
-	struct gci_hello h = hello(0, 2);
+	struct gci_hello h;
 	struct caller c;
 	struct world w;
 	int fd[N], i;
 
 	(void)state;
 	open_encrypted(&w);
+	h = hello_of(&w, 0, 2);
 	call(&c, SECRET, 0, 2);
 	assert_int_equal(gci_secure_shake(c.tls, NULL), 0);
 	flush(&c);

@@ -6,9 +6,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "transport/crowd.h"
-#include "transport/hello.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -16,18 +16,6 @@
 static void say(int fd, const void *bytes, size_t n)
 {
 	assert_int_equal(send(fd, bytes, n, MSG_NOSIGNAL), n);
-}
-
-/* As rank 0 of the world says it to rank 1. */
-static struct gci_hello hello_of_rank_0(void)
-{
-	return (struct gci_hello){.epoch = 3,
-		.to = 1,
-		.streams = 1,
-		.eager_nbytes = 64 << 10,
-		.size = 2,
-		.replay = world_replay_nbytes > 0,
-		.life = world_replay_nbytes > 0};
 }
 
 static void expect_turned_away(struct world *w, int fd)
@@ -46,14 +34,15 @@ static void expect_turned_away(struct world *w, int fd)
 
 static void strangers_are_turned_away(void **state)
 {
-	const struct gci_hello h = hello_of_rank_0();
+	struct gci_hello h;
 	uint8_t garbage[GCI_HELLO_NBYTES] = "GET / HTTP/1.1\r\n\r\n", hello[GCI_HELLO_NBYTES];
 	uint8_t wrong[32] = "another job's", right[32] = SECRET;
-	struct gci_hello elsewhere = h;
+	struct gci_hello elsewhere;
 	struct world w;
 
 	(void)state;
 	world_open(&w, &own, 2, NULL);
+	h = hello_of(&w, 0, 1);
 	{
 		int a = knock(last_addrs[1]), b = knock(last_addrs[1]), c = knock(last_addrs[1]);
 		int d = knock(last_addrs[1]);
@@ -61,6 +50,7 @@ static void strangers_are_turned_away(void **state)
 		say(a, garbage, sizeof(garbage));
 		assert_int_equal(gci_hello_encode(&h, wrong, hello), 0);
 		say(b, hello, sizeof(hello));
+		elsewhere = h;
 		elsewhere.to = 0; /* a good token, but for another connection */
 		elsewhere.from = 1;
 		assert_int_equal(gci_hello_encode(&elsewhere, right, hello), 0);
@@ -94,7 +84,7 @@ static void look_for_a_while(struct world *w)
 /* A rank that computes between connecting and saying who it is. */
 static void who_is_slow_is_waited_for(void **state)
 {
-	const struct gci_hello h = hello_of_rank_0();
+	struct gci_hello h;
 	uint8_t hello[GCI_HELLO_NBYTES], secret[32] = SECRET;
 	struct world w;
 	int fd, i;
@@ -103,6 +93,7 @@ static void who_is_slow_is_waited_for(void **state)
 	(void)state;
 	stranger_ns = 1;
 	world_open(&w, &own, 2, NULL);
+	h = hello_of(&w, 0, 1);
 	assert_int_equal(gci_hello_encode(&h, secret, hello), 0);
 	fd = knock(last_addrs[1]);
 	look_for_a_while(&w);
@@ -174,21 +165,18 @@ static void many_behind_one_address(void **state)
 	struct gci_tp_link link = {.streams = STREAMS, .eager_nbytes = 64 << 10};
 	uint8_t bytes[GCI_HELLO_NBYTES], secret[32] = SECRET;
 	int fds[FROM * STREAMS], i, k;
-	struct gci_hello h = hello_of_rank_0();
+	struct gci_hello h;
 	struct world w;
 	char c;
 
 	(void)state;
-	h.to = FROM;
-	h.size = FROM + 1;
-	h.streams = STREAMS;
 	world_open(&w, &own, FROM + 1, &link);
 	for (i = 0; i < FROM * STREAMS; i++)
 		fds[i] = knock_from("127.0.9.1", last_addrs[FROM]);
 	for (i = 0; i < 50; i++)
 		own_step(&w);
 	for (i = 0; i < FROM * STREAMS; i++) {
-		h.from = (uint32_t)(i / STREAMS);
+		h = hello_of(&w, (uint32_t)(i / STREAMS), FROM);
 		h.stream = (uint32_t)(i % STREAMS);
 		assert_int_equal(gci_hello_encode(&h, secret, bytes), 0);
 		say(fds[i], bytes, sizeof(bytes));
@@ -202,14 +190,24 @@ static void many_behind_one_address(void **state)
 	world_close(&w);
 }
 
+static void log_level(const char *level)
+{
+	setenv("GRIDCOLL_LOG", level, 1);
+	gci_log_init(NULL);
+	unsetenv("GRIDCOLL_LOG");
+}
+
 /* A rank that computes between connecting and saying who it is, while strangers want its place. */
 static void who_gave_way_comes_again(void **state)
 {
 	enum { N = 200 };
+	struct captured log;
 	struct world w;
 	int fds[N], i;
 
 	(void)state;
+	log_level("info");
+	log = capture_begin();
 	world_open(&w, &own, 2, NULL);
 	gci_tp_connect(w.tp[0], 1);
 	for (i = 0; i < N; i++) {
@@ -219,6 +217,9 @@ static void who_gave_way_comes_again(void **state)
 	for (i = 0; i < N; i++)
 		close(fds[i]);
 	exchange(&w);
+	capture_end(&log);
+	log_level("warn");
+	assert_true(captured_times(&log, "has hung up at once; calling it again") > 0);
 	assert_int_equal(w.nfailures[0] + w.nfailures[1], 0);
 	world_close(&w);
 }
@@ -262,7 +263,7 @@ static void the_silent_give_up_descriptors(void **state)
 /* The one that comes is seen before what rank 0 has said meanwhile. */
 static void who_has_spoken_keeps_its_descriptor(void **state)
 {
-	const struct gci_hello h = hello_of_rank_0();
+	struct gci_hello h;
 	uint8_t hello[GCI_HELLO_NBYTES], secret[32] = SECRET;
 	struct captured log;
 	struct rlimit was;
@@ -272,6 +273,7 @@ static void who_has_spoken_keeps_its_descriptor(void **state)
 
 	(void)state;
 	world_open(&w, &own, 2, NULL);
+	h = hello_of(&w, 0, 1);
 	fd = knock(last_addrs[1]);
 	own_step(&w);
 	last = knock(last_addrs[1]);

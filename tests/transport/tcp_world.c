@@ -168,28 +168,38 @@ void choose_path(void)
 		exit(1);
 }
 
-int knock(const char *addr)
+int knock_from(const char *ip, const char *addr)
 {
-	struct gci_address a;
+	struct gci_address from, to;
 	int fd;
 
-	assert_int_equal(gci_address_parse(&a, addr), 0);
-	fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(gci_address_parse(&to, addr), 0);
+	fd = socket(to.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_true(fd >= 0);
-	assert_int_equal(connect(fd, &a.any, a.len), 0);
+	if (ip) {
+		assert_int_equal(gci_address_make(&from, ip, 0), 0);
+		assert_int_equal(bind(fd, &from.any, from.len), 0);
+	}
+	assert_int_equal(connect(fd, &to.any, to.len), 0);
 	return fd;
 }
 
-int knock_from(const char *ip, const char *addr)
+int knock(const char *addr)
 {
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct gci_address from, to;
+	return knock_from(NULL, addr);
+}
 
-	assert_int_equal(gci_address_make(&from, ip, 0), 0);
-	assert_int_equal(gci_address_parse(&to, addr), 0);
-	assert_int_equal(bind(fd, &from.any, from.len), 0);
-	assert_int_equal(connect(fd, &to.any, to.len), 0);
-	return fd;
+struct gci_hello hello_of(const struct world *w, uint32_t from, uint32_t to)
+{
+	return (struct gci_hello){.epoch = 3,
+		.from = from,
+		.to = to,
+		.streams = w->link.streams,
+		.eager_nbytes = w->link.eager_nbytes,
+		.size = (uint32_t)w->size,
+		.replay = world_replay_nbytes > 0,
+		.life = world_replay_nbytes > 0,
+		.encrypted = w->link.encrypted || world_encrypted};
 }
 
 void exchange(struct world *w)

@@ -6,6 +6,7 @@
 #include "tests/transport/conformance.h"
 
 #include "transport/address.h"
+#include "transport/hello.h"
 #include "transport/tcp.h"
 
 #include <sys/types.h>
@@ -37,9 +38,12 @@ extern char last_addrs[MAX_RANKS][GCI_ADDRESS_TEXT];
 void listen_on(const char *ip, int *fd, char addr[GCI_ADDRESS_TEXT]);
 struct gci_reach reach_of(const char *addr);
 
-/* Connects to a listener as anyone could. */
+/* Connects to a listener as anyone could; from an address of ours. */
 int knock(const char *addr);
 int knock_from(const char *ip, const char *addr);
+
+/* What a rank of that world says to a higher one, on its first stream. */
+struct gci_hello hello_of(const struct world *w, uint32_t from, uint32_t to);
 
 /* A message each way between ranks 0 and 1. */
 void exchange(struct world *w);

@@ -6,7 +6,6 @@
 #include "tests/forbid.h"
 #include "transport/address.h"
 #include "transport/frame.h"
-#include "transport/hello.h"
 
 #include <net/if.h>
 #include <sched.h>
@@ -127,10 +126,9 @@ static void a_busy_peer_lives(void **state)
 }
 
 /* Rank 0, by hand: a frame's header and half of its payload. */
-static int half_a_frame(const uint8_t *payload, uint32_t nbytes)
+static int half_a_frame(const struct world *w, const uint8_t *payload, uint32_t nbytes)
 {
-	const struct gci_hello h = {
-		.epoch = 3, .from = 0, .to = 1, .streams = 1, .eager_nbytes = 64 << 10, .size = 2};
+	const struct gci_hello h = hello_of(w, 0, 1);
 	const struct gci_frame f = {.type = GCI_FRAME_DATA,
 		.epoch = 3,
 		.key = {.tag = 2},
@@ -172,7 +170,7 @@ static void gives_memory_back(void (*how)(struct world *w, struct message *m))
 	fill(from, N, 5);
 	world_open(&w, &own, 2, NULL);
 	recv_from(&w, 1, &m, 0, 2, to, N);
-	fd = half_a_frame(from, N);
+	fd = half_a_frame(&w, from, N);
 	world_run(&w, half_is_here, to + N / 2);
 	for (i = 0; i < 10; i++) /* rank 1 waits for more now */
 		own_step(&w);
