@@ -44,6 +44,7 @@
 #define GCI_TCP_SECRET_NBYTES GCI_SECRET_NBYTES
 #define GCI_TCP_CONNECT_NS    (10 * GCI_NS_PER_S)
 #define GCI_TCP_STRANGER_NS   (5 * GCI_NS_PER_S)
+#define GCI_TCP_HALF_HELLO    4 /* times as long is a plain hello's rest waited for */
 
 struct gci_tcp_config {
 	int listen_fd; /* from gci_tcp_listen; owned from create on, also on failure */
@@ -55,7 +56,9 @@ struct gci_tcp_config {
 	uv_loop_t *loop;                       /* shared with others, or NULL for one of our own */
 	int unref;                   /* our handles do not keep the loop of others alive */
 	uint64_t connect_timeout_ns; /* for a peer's streams together; 0: GCI_TCP_CONNECT_NS */
-	/* To say who one is, while others wait to be let in; 0: GCI_TCP_STRANGER_NS. */
+	/* To say who one is, from where no rank is or by TLS. From a rank's address a plain hello
+	 * that has begun has GCI_TCP_HALF_HELLO times as long, as a network may be cut, and one
+	 * that has not as long as it likes. 0: GCI_TCP_STRANGER_NS. */
 	uint64_t stranger_ns;
 	uint64_t rekey_records; /* of TLS under one key; 0: secure.h's */
 };

@@ -9,9 +9,8 @@
 #include <poll.h>
 #include <stdio.h>
 
-#define SHORT_MS      200
-#define MORE_PATIENCE 3  /* times a stranger's */
-#define AGAIN_MS      50 /* while something is to be connected again */
+#define SHORT_MS 200
+#define AGAIN_MS 50 /* while something is to be connected again */
 
 int gci_fd_is_ready(int fd, short events)
 {
@@ -20,8 +19,8 @@ int gci_fd_is_ready(int fd, short events)
 	return poll(&p, 1, 0) > 0;
 }
 
-/* Strangers from far; and those whose hello, or whatever followed it, has not come whole: programs
- * send it at once. */
+/* Strangers from far; and those by TLS whose hello, or whatever followed it, has not come whole:
+ * programs send it at once. */
 static int says_too_little(const struct gci_conn *c)
 {
 	if (c->place.crowd == &c->tcp->crowd)
@@ -30,11 +29,11 @@ static int says_too_little(const struct gci_conn *c)
 	       (!gci_secure_has_shown(c->secure) || gci_secure_is_midway(c->secure));
 }
 
-/* The same of a greeting that has begun, and is waited for as long as a network may be cut. */
+/* The same of a plain hello that has begun, from a rank's address. */
 static int says_half(const struct gci_conn *c, uint64_t now)
 {
 	return c->state == GCI_CONN_GREETING && c->peer < 0 && !c->secure && c->ngreeting &&
-	       now - c->deadline_ns >= MORE_PATIENCE * c->tcp->stranger_ns;
+	       now - c->deadline_ns >= (GCI_TCP_HALF_HELLO - 1) * c->tcp->stranger_ns;
 }
 
 /* Its time is over: maybe only because nobody has called progress for a while. So what is there
