@@ -184,18 +184,16 @@ static void on_alloc(uv_handle_t *h, size_t want, uv_buf_t *buf)
 /* False: what has come is not the beginning of TLS in this job, or there is no memory for it. */
 static int begin_tls(struct conn *c, const void *data, size_t nbytes)
 {
-	struct gci_error e = {0};
-	int rc;
+	struct gci_error e = {.text = "out of memory"};
+	int rc = -1;
 
 	gci_buf_put(&c->in, data, nbytes);
-	rc = c->in.failed ? -1 : gci_secure_glance(c->server->secure, c->in.data, c->in.len);
+	if (!c->in.failed)
+		rc = gci_secure_answer(
+			&c->tls, c->server->secure, c->in.data, c->in.len, take, c, &e);
 	if (rc < 0)
-		gci_error_set(&e, GCOLL_ERR_PROTO, "TLS: no hello of this job");
-	else if (rc > 0)
-		gci_secure_create(&c->tls, c->server->secure, NULL, take, c, &e);
-	if (e.status)
 		gci_log(GCI_LOG_INFO, "turned away a connection: %s", e.text);
-	return !e.status && (!c->tls || hear(c));
+	return rc >= 0 && (!rc || hear(c));
 }
 
 /* False: it is to be closed. */
@@ -230,25 +228,20 @@ static void on_read(uv_stream_t *from, ssize_t n, const uv_buf_t *buf)
 	gci_server_kick(c->server);
 }
 
-static void read_ip(const uv_tcp_t *tcp, uint8_t ip[16])
+static struct gci_reach caller_of(const uv_tcp_t *tcp)
 {
 	struct gci_address a = {.len = sizeof(a.v6)};
-	struct gci_reach r = {0};
 	int len = (int)a.len;
 
-	memset(ip, 0, 16);
-	if (uv_tcp_getpeername(tcp, &a.any, &len))
-		return;
+	uv_tcp_getpeername(tcp, &a.any, &len); /* nothing, if it is gone already */
 	a.len = (socklen_t)len;
-	gci_address_unmap(&a);
-	if (!gci_reach_add(&r, &a))
-		memcpy(ip, r.ip[0], 16);
+	return gci_reach_of(&a);
 }
 
 static void accept_one(struct gci_server *s)
 {
 	struct conn *c = gci_calloc(1, sizeof(*c));
-	uint8_t ip[16];
+	struct gci_reach from;
 
 	if (!c) { /* libuv tells of no other until this one is accepted */
 		uv_timer_start(&s->retry, on_retry, RETRY_MS, 0);
@@ -262,8 +255,8 @@ static void accept_one(struct gci_server *s)
 		return;
 	}
 	uv_tcp_nodelay(&c->tcp, 1);
-	read_ip(&c->tcp, ip);
-	c->handle = gci_rdv_open(s->rdv, c, ip, gci_now_ns());
+	from = caller_of(&c->tcp);
+	c->handle = gci_rdv_open(s->rdv, c, from.ip[0], gci_now_ns());
 	if (!c->handle || uv_read_start((uv_stream_t *)&c->tcp, on_alloc, on_read))
 		lost(c);
 	else

@@ -31,6 +31,16 @@ int gci_reach_add(struct gci_reach *r, const struct gci_address *a)
 	return 0;
 }
 
+struct gci_reach gci_reach_of(const struct gci_address *a)
+{
+	struct gci_address plain = *a;
+	struct gci_reach r = {0};
+
+	gci_address_unmap(&plain);
+	gci_reach_add(&r, &plain);
+	return r;
+}
+
 void gci_reach_get(const struct gci_reach *r, unsigned i, struct gci_address *a)
 {
 	memset(a, 0, sizeof(*a));

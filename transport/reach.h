@@ -33,6 +33,10 @@ struct gci_reach {
 /* The first brings the port along. -1: there are GCI_REACH_MAX already, or it is no IP address. */
 int gci_reach_add(struct gci_reach *r, const struct gci_address *a);
 
+/* An end of a connection, as accept and the like tell it, and its IPv4 address mapped, perhaps. n 0
+ * and zeros: it is no IP address. */
+struct gci_reach gci_reach_of(const struct gci_address *a);
+
 /* Address number i, with the port and without a scope. */
 void gci_reach_get(const struct gci_reach *r, unsigned i, struct gci_address *a);
 

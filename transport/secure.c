@@ -62,6 +62,18 @@ int gci_secure_create(struct gci_secure **out, struct gci_secure_ctx *ctx,
 	return 0;
 }
 
+int gci_secure_answer(struct gci_secure **s, struct gci_secure_ctx *ctx, const uint8_t *bytes,
+	size_t n, gci_secure_take *take, void *user, struct gci_error *e)
+{
+	int looks = gci_secure_glance(ctx, bytes, n);
+
+	if (looks < 0)
+		gci_error_set(e, GCOLL_ERR_PROTO, "TLS: no hello of this job");
+	if (looks <= 0)
+		return looks;
+	return gci_secure_create(s, ctx, NULL, take, user, e) ? -1 : 1;
+}
+
 void gci_secure_free(struct gci_secure *s)
 {
 	if (!s)

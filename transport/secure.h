@@ -78,6 +78,11 @@ int gci_secure_create(struct gci_secure **s, struct gci_secure_ctx *ctx,
 	const struct gci_secure_name *name, gci_secure_take *take, void *user, struct gci_error *e);
 void gci_secure_free(struct gci_secure *s);
 
+/* To a stranger's first bytes, which `take` is to hand over once more: 1, *s is made; 0, not whole
+ * yet; -1 with the reason, when they look like no hello of ours, or there is no memory. */
+int gci_secure_answer(struct gci_secure **s, struct gci_secure_ctx *ctx, const uint8_t *bytes,
+	size_t n, gci_secure_take *take, void *user, struct gci_error *e);
+
 /* 1: both sides have shown their key; 0: not yet; a negative errno (0 as the connection's end is
  * -ECONNRESET; -EPROTO: what came is no handshake with our key) with the reason in `e`. There may
  * be bytes to be sent all the same. */

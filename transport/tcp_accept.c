@@ -47,17 +47,15 @@ static int on_own_address(const struct gci_tcp *t, int fd)
 {
 	const struct gci_reach *own = &t->reach[t->tp.config.rank];
 	struct gci_address a = {.len = sizeof(a.v6)};
-	struct gci_reach here = {0};
+	struct gci_reach here;
 	unsigned i;
 
 	if (own->n < 2)
 		return 1; /* we listen at that one only */
 	if (getsockname(fd, &a.any, &a.len))
 		return 0;
-	gci_address_unmap(&a);
-	if (gci_reach_add(&here, &a))
-		return 0;
-	for (i = 0; i < own->n; i++)
+	here = gci_reach_of(&a);
+	for (i = 0; i < own->n && here.n; i++)
 		if ((own->six >> i & 1) == here.six && !memcmp(own->ip[i], here.ip[0], 16))
 			return 1;
 	return 0;
@@ -122,14 +120,10 @@ static void make_way(struct gci_tcp *t, struct gci_crowd *crowd)
 
 static void stranger(struct gci_tcp *t, int fd, const struct gci_address *a)
 {
-	struct gci_address plain = *a;
-	struct gci_reach from = {0};
+	struct gci_reach from = gci_reach_of(a); /* all that have none are one source */
 	struct gci_crowd *crowd;
 	struct gci_conn *c;
 
-	gci_address_unmap(&plain);
-	if (gci_reach_add(&from, &plain))
-		memset(&from, 0, sizeof(from)); /* all that have none are one source */
 	crowd = from.n && gci_u64set_has(&t->homes, home(&from, 0)) ? &t->neighbours : &t->crowd;
 	make_way(t, crowd);
 	c = gci_ep_status(&t->ep) ? NULL : gci_conn_new(t, fd);

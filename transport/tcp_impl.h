@@ -186,7 +186,7 @@ static inline void gci_tcp_reap(struct gci_tcp *t)
 }
 
 /* tcp_secure.c */
-/* TLS begins: 0, or an error to be told. */
+/* TLS begins, to the peer: 0, or an error to be told. */
 int gci_conn_secure(struct gci_conn *c, struct gci_error *e);
 /* A stranger's first bytes are those of TLS; begins it when that makes sense. 1: it has begun; 0:
  * more is to come; -1 with the reason. */

@@ -180,22 +180,20 @@ int gci_conn_secure(struct gci_conn *c, struct gci_error *e)
 		.server = (uint32_t)c->peer};
 	struct gci_secure_ctx *ctx = context(t, e);
 
-	return ctx ? gci_secure_create(&c->secure, ctx, c->peer < 0 ? NULL : &name, take, c, e)
-		   : e->status;
+	return ctx ? gci_secure_create(&c->secure, ctx, &name, take, c, e) : e->status;
 }
 
 int gci_conn_answer(struct gci_conn *c, struct gci_error *e)
 {
 	struct gci_secure_ctx *ctx = context(c->tcp, e);
-	int rc = ctx ? gci_secure_glance(ctx, c->greeting, c->ngreeting) : -1;
+	int rc = ctx ? gci_secure_answer(&c->secure, ctx, c->greeting, c->ngreeting, take, c, e)
+		     : -1;
 
-	if (ctx && rc < 0)
-		gci_error_set(e, GCOLL_ERR_PROTO, "TLS: no hello of this job");
 	if (rc <= 0)
 		return rc;
 	c->nfirst = c->ngreeting;
 	c->ngreeting = 0;
-	return gci_conn_secure(c, e) ? -1 : 1;
+	return 1;
 }
 
 int gci_conn_shake(struct gci_conn *c, struct gci_error *e)

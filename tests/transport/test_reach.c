@@ -50,6 +50,22 @@ static void four_at_most(void **state)
 	assert_int_equal(gci_reach_add(&r, &a), -1);
 }
 
+static void an_end_of_a_connection(void **state)
+{
+	struct gci_reach mapped, four = reach("10.0.0.1"), six = reach("fd00::3");
+	struct gci_address a;
+
+	(void)state;
+	assert_int_equal(gci_address_make(&a, "::ffff:10.0.0.1", 5000), 0);
+	mapped = gci_reach_of(&a);
+	assert_memory_equal(&mapped, &four, sizeof(four));
+	assert_int_equal(gci_address_make(&a, "fd00::3", 5000), 0);
+	mapped = gci_reach_of(&a);
+	assert_memory_equal(&mapped, &six, sizeof(six));
+	a.any.sa_family = AF_UNIX;
+	assert_int_equal(gci_reach_of(&a).n, 0);
+}
+
 static void messages_come_back(void **state)
 {
 	static const char *const lists[] = {"10.1.0.3", "fd00::3", "10.1.0.3 fd00::3",
@@ -309,6 +325,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(text),
 		cmocka_unit_test(four_at_most),
+		cmocka_unit_test(an_end_of_a_connection),
 		cmocka_unit_test(messages_come_back),
 		cmocka_unit_test(nonsense_is_refused),
 		cmocka_unit_test(addresses_of_equal_numbers),
