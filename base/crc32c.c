@@ -23,9 +23,13 @@ __attribute__((target("sse4.2"))) static uint32_t by_words(
 	return crc;
 }
 
-static int can_by_words(void)
+/* Goes on with `crc`; 0: this processor cannot. */
+static int sum_short(uint32_t *crc, const unsigned char *p, size_t nbytes)
 {
-	return __builtin_cpu_supports("sse4.2");
+	if (!__builtin_cpu_supports("sse4.2"))
+		return 0;
+	*crc = by_words(*crc, p, nbytes);
+	return 1;
 }
 
 /* ISA-L 2.30 leaves the upper parts of the wide registers in use. With them cleared, 256 bytes
@@ -44,15 +48,11 @@ static void leave_wide(void)
 
 #else
 
-static uint32_t by_words(uint32_t crc, const unsigned char *p, size_t nbytes)
+static int sum_short(uint32_t *crc, const unsigned char *p, size_t nbytes)
 {
+	(void)crc;
 	(void)p;
 	(void)nbytes;
-	return crc;
-}
-
-static int can_by_words(void)
-{
 	return 0;
 }
 
@@ -80,9 +80,10 @@ static __attribute__((noinline)) uint32_t by_isal(
 /* Both leave the inversions to the caller. */
 uint32_t gci_crc32c(uint32_t crc, const void *data, size_t nbytes)
 {
-	if (nbytes < SHORT_NBYTES && can_by_words())
-		return ~by_words(~crc, data, nbytes);
-	return ~by_isal(~crc, data, nbytes);
+	crc = ~crc;
+	if (nbytes >= SHORT_NBYTES || !sum_short(&crc, data, nbytes))
+		crc = by_isal(crc, data, nbytes);
+	return ~crc;
 }
 
 /* Polynomials over GF(2) below degree 32 modulo Castagnoli's, bit 31 - k the coefficient of x^k. */
