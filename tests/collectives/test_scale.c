@@ -83,7 +83,7 @@ static void check_rank(const struct gci_algorithm *a, const struct gci_coll *c, 
 
 static void check_topology(const int *sizes, uint32_t senders)
 {
-	static const int ranks[] = {0, 1, 10, 4999, 5000, 7777, 9999};
+	static const int ranks[] = {0, 10, 4999, 5000, 9999};
 	const struct gci_algorithm *a;
 	struct gci_topo t;
 	size_t i;
