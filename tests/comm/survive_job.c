@@ -27,11 +27,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#ifdef __SANITIZE_THREAD__
-#define COUNT 30011
-#else
-#define COUNT 100003
-#endif
+#define COUNT  30011
 #define ROUNDS 8
 
 static uint64_t in[COUNT], out[COUNT];
