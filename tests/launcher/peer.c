@@ -295,10 +295,12 @@ static int spy(void)
 	return ok();
 }
 
+#define MOST_SOUGHT 32
+
 /* In [lo, hi) of another process's memory. */
-static int count_secrets(int mem, unsigned long lo, unsigned long hi)
+static int count_in(int mem, unsigned long lo, unsigned long hi, const void *what, size_t len)
 {
-	static uint8_t bytes[(1 << 20) + 16];
+	static uint8_t bytes[(1 << 20) + MOST_SOUGHT];
 	size_t kept = 0;
 	int n = 0;
 
@@ -310,23 +312,26 @@ static int count_secrets(int mem, unsigned long lo, unsigned long hi)
 		if (got <= 0)
 			break;
 		end = bytes + kept + got;
-		while ((p = memmem(p, (size_t)(end - p), secret, 16)) != NULL) {
+		while ((p = memmem(p, (size_t)(end - p), what, len)) != NULL) {
 			n++;
 			p++;
 		}
-		kept = end - bytes < 15 ? (size_t)(end - bytes) : 15; /* of one cut in two */
+		kept = (size_t)(end - bytes);
+		kept = kept < len - 1 ? kept : len - 1; /* of one cut in two */
 		memmove(bytes, end - kept, kept);
 		lo += (unsigned long)got;
 	}
 	return n;
 }
 
-/* Looks for the secret in the memory of the agent, which needs it no more. */
+/* Looks for the secret in the memory of the agent, which needs it no more; and for its arguments,
+ * which show that it was looked into. */
 static int dig(void)
 {
+	static const char argv[] = "/proc/self/exe\0--agent";
 	unsigned long lo, hi;
 	char path[64], line[512], rights[8];
-	int mem, n = 0;
+	int mem, n = 0, seen = 0;
 	FILE *maps;
 
 	join();
@@ -336,9 +341,14 @@ static int dig(void)
 	maps = fopen(path, "r");
 	while (mem >= 0 && maps && fgets(line, sizeof(line), maps))
 		if (sscanf(line, "%lx-%lx %7s", &lo, &hi, rights) == 3 && rights[1] == 'w' &&
-			hi - lo < 1ul << 30)
-			n += count_secrets(mem, lo, hi);
-	printf("secret found %d times%s\n", n, mem >= 0 && maps ? "" : " (nowhere to look)");
+			hi - lo < 1ul << 30) {
+			n += count_in(mem, lo, hi, secret, 16);
+			seen += count_in(mem, lo, hi, argv, sizeof(argv));
+		}
+	if (mem >= 0 && maps)
+		printf("secret found %d times, arguments %s\n", n, seen ? "too" : "not");
+	else
+		printf("nowhere to look\n");
 	return leave();
 }
 
