@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * cmocka, with the headers it needs before it. */
+ * cmocka, with the headers it needs before it, and what tests of all rooms use. */
 #ifndef GCI_TESTS_TEST_H
 #define GCI_TESTS_TEST_H
 
@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <cmocka.h>
 /* clang-format on */
 
@@ -20,6 +21,16 @@
 		print_error("\n");                  \
 		_fail(__FILE__, __LINE__);          \
 	} while (0)
+
+/* How often `what` is in the text, not counting where it would overlap itself. */
+static inline int occurrences(const char *text, const char *what)
+{
+	int n = 0;
+
+	for (; (text = strstr(text, what)); text += strlen(what))
+		n++;
+	return n;
+}
 
 /* Sanitizers make everything several times slower: long tests take smaller samples then. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -175,7 +175,7 @@ static void shrink(int round)
 	if (happens("shrinkless", round))
 		die();
 	if (happens("late", round))
-		gci_sleep_ns(4 * GCI_NS_PER_S);
+		gci_sleep_ns(60 * GCI_NS_PER_S);
 	if (happens("leave", round)) {
 		gcoll_finalize(world);
 		printf("left\n");

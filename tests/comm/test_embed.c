@@ -23,15 +23,6 @@ static void run_well(const char *form, const char *n, int argc, const char *cons
 	job_free(&j);
 }
 
-static int count(const char *text, const char *what)
-{
-	int n = 0;
-
-	for (; (text = strstr(text, what)); text += strlen(what))
-		n++;
-	return n;
-}
-
 /* Each of the others is told the same by its callback; the launcher tells it once. */
 static void run_badly(const char *form, const char *what, const char *cause)
 {
@@ -39,10 +30,10 @@ static void run_badly(const char *form, const char *what, const char *cause)
 
 	job_start(&j, NULL, "-n", "3", env_path("GRIDCOLL_TEST_EMBED"), form, what, NULL);
 	assert_int_not_equal(job_wait(&j), 0);
-	if (!strstr(job_err(&j), cause) || count(job_err(&j), "\n") != 1)
+	if (!strstr(job_err(&j), cause) || occurrences(job_err(&j), "\n") != 1)
 		fail_msg("%s %s: expected one line with \"%s\", got: %s", form, what, cause,
 			job_err(&j));
-	if (count(job_out(&j), cause) != 2)
+	if (occurrences(job_out(&j), cause) != 2)
 		fail_msg("%s %s: expected two ranks to tell \"%s\", got: %s", form, what, cause,
 			job_out(&j));
 	job_free(&j);

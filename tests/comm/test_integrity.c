@@ -125,7 +125,6 @@ static void try_one(const struct gci_algorithm *a, const int *sizes, uint64_t se
 			fail_msg("%s: %s", a->name, gcoll_last_error());
 	}
 	/* Without a launcher others than those that find it just wait. */
-	memset(status, -1, sizeof(status));
 	b = job_run(&j, status);
 	for (r = 0; r < j.n; r++) {
 		failed += status[r] == GCOLL_ERR_CORRUPT;

@@ -3,6 +3,7 @@
  * waits for ever, and every rank is told what both have called. Without GCI_ALL=1, some of them. */
 #include "tests/harness.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,22 +34,15 @@ static int applies(const struct kind *k, const char *field)
 	return !(k->traits & EMPTY);
 }
 
-static int count(const char *text, const char *what)
-{
-	int n = 0;
-
-	for (; (text = strstr(text, what)); text += strlen(what))
-		n++;
-	return n;
-}
-
 /* What each of the two calls is told by. */
 static void words(const struct kind *k, const char *field, const char *elements, const char *fewer,
 	const char *out[2])
 {
 	int to = !strncmp(k->name, "reduce", 6) || !strncmp(k->name, "gather", 6);
+	static char name[32];
 
-	out[0] = k->name;
+	snprintf(name, sizeof(name), " %s", k->name); /* "reduce" is in "allreduce" */
+	out[0] = name;
 	out[1] = strcmp(k->name, "allreduce") != 0 ? " allreduce of " : " bcast of ";
 	if (!strcmp(field, "type")) {
 		out[0] = " int32";
@@ -68,10 +62,10 @@ static void words(const struct kind *k, const char *field, const char *elements,
 /* Both sides, in the one line that all are told. */
 static int tells_both(const char *line, const char *const word[2])
 {
-	if (count(line, "\n") != 1)
+	if (occurrences(line, "\n") != 1)
 		return 0;
 	if (!strcmp(word[0], word[1]))
-		return count(line, word[0]) == 2;
+		return occurrences(line, word[0]) == 2;
 	return strstr(line, word[0]) && strstr(line, word[1]);
 }
 
@@ -91,7 +85,7 @@ static void try_one(const struct kind *k, const char *field, int large)
 	if (!tells_both(job_err(&j), is_pair ? pair : word))
 		fail_msg("%s, %s: expected \"%s\" and \"%s\", got: %s", k->name, field, word[0],
 			word[1], job_err(&j));
-	if (count(job_out(&j), "ranks called different operations: ") != 3)
+	if (occurrences(job_out(&j), "ranks called different operations: ") != 3)
 		fail_msg("%s, %s: not all ranks tell it: %s", k->name, field, job_out(&j));
 	job_free(&j);
 }

@@ -45,15 +45,6 @@ static void several_ranks(void **state)
 	run_well(TEST_SANITIZED ? "4" : "7");
 }
 
-static int count(const char *text, const char *what)
-{
-	int n = 0;
-
-	for (; (text = strstr(text, what)); text += strlen(what))
-		n++;
-	return n;
-}
-
 /* One message, which names the rank and the cause; every other rank's call tells the same. */
 static void run_badly(const char *how, int survivors, const char *cause)
 {
@@ -61,9 +52,9 @@ static void run_badly(const char *how, int survivors, const char *cause)
 
 	job_start(&j, NULL, "-n", "4", job_program(), how, NULL);
 	assert_int_not_equal(job_wait(&j), 0);
-	if (!strstr(job_err(&j), cause) || count(job_err(&j), "\n") != 1)
+	if (!strstr(job_err(&j), cause) || occurrences(job_err(&j), "\n") != 1)
 		fail_msg("%s: expected one line with \"%s\", got: %s", how, cause, job_err(&j));
-	if (count(job_out(&j), cause) < survivors)
+	if (occurrences(job_out(&j), cause) < survivors)
 		fail_msg("%s: expected %d ranks to tell \"%s\", got: %s", how, survivors, cause,
 			job_out(&j));
 	job_free(&j);
@@ -137,7 +128,7 @@ static void over_ipv6(void **state)
 	job_start(&j, NULL, "-n", "3", "--interfaces", "::1", job_program(), NULL);
 	unsetenv("GRIDCOLL_LOG");
 	assert_int_equal(job_wait(&j), 0);
-	assert_int_equal(count(job_err(&j), "takes connections at ::1\n"), 3);
+	assert_int_equal(occurrences(job_err(&j), "takes connections at ::1\n"), 3);
 	job_free(&j);
 }
 
@@ -253,7 +244,7 @@ static void run_with_table(const char *how, const char *told)
 		fail_msg("%s", job_err(&j));
 	if (told ? !strstr(job_err(&j), told) : job_err(&j)[0])
 		fail_msg("expected \"%s\", got: %s", told ? told : "", job_err(&j));
-	if (count(job_out(&j), how) != 4)
+	if (occurrences(job_out(&j), how) != 4)
 		fail_msg("expected \"%s\" of 4 ranks, got: %s", how, job_out(&j));
 	job_free(&j);
 }

@@ -4,15 +4,6 @@
 
 #include <string.h>
 
-static int count(const char *text, const char *what)
-{
-	int n = 0;
-
-	for (; (text = strstr(text, what)); text += strlen(what))
-		n++;
-	return n;
-}
-
 /* Each of three ranks says `what`. */
 static void run(const char *variable, const char *what)
 {
@@ -21,7 +12,7 @@ static void run(const char *variable, const char *what)
 	job_start(&j, NULL, "-n", "3", "--quiet-prefix", env_path(variable), NULL);
 	if (job_wait(&j) || job_err(&j)[0])
 		fail_msg("%s: %s", variable, job_err(&j));
-	if (count(job_out(&j), what) != 3)
+	if (occurrences(job_out(&j), what) != 3)
 		fail_msg("%s: expected \"%s\" of 3 ranks, got: %s", variable, what, job_out(&j));
 	job_free(&j);
 }
@@ -60,7 +51,7 @@ static void survive(void **state)
 		&j, NULL, "--survive", "-n", "4", "--quiet-prefix", env_path("SURVIVE"), "2", NULL);
 	if (job_wait(&j) || !strstr(job_err(&j), "rank 2 on local2 failed: killed by signal 9"))
 		fail_msg("survive: %s", job_err(&j));
-	assert_int_equal(count(job_out(&j), " of 3 has done 10 steps\n"), 3);
+	assert_int_equal(occurrences(job_out(&j), " of 3 has done 10 steps\n"), 3);
 	job_free(&j);
 }
 

@@ -33,17 +33,6 @@ static void print(struct made *m, const char *title, uint64_t limit_ns, struct g
 		fail_msg("%s", wrong);
 }
 
-static int count(const char *text, const char *what)
-{
-	int n = 0;
-
-	while ((text = strstr(text, what)) != NULL) {
-		text += strlen(what);
-		n++;
-	}
-	return n;
-}
-
 /* A reduction of two clusters of two. */
 static void small(struct made *m)
 {
@@ -118,9 +107,10 @@ static void sixteen(void **state)
 	print(&m, "bcast", 0, &out);
 	for (r = 0; r < 16; r++) {
 		snprintf(text, sizeof(text), ">%s <tspan fill=\"#777\">%d</tspan>", m.names[r], r);
-		assert_int_equal(count(gci_buf_cstr(&out), text), 1);
+		assert_int_equal(occurrences(gci_buf_cstr(&out), text), 1);
 	}
-	assert_int_equal(count(gci_buf_cstr(&out), "<title>from rank 0 on c0h0, 4.00 kB, "), 15);
+	assert_int_equal(
+		occurrences(gci_buf_cstr(&out), "<title>from rank 0 on c0h0, 4.00 kB, "), 15);
 	/* What comes last: 10 ms after 150 ms were sent. */
 	for (r = 1; r < 16; r++) {
 		snprintf(text, sizeof(text), "<title>to rank %d on %s, 4.00 kB, ", r, m.names[r]);
@@ -144,9 +134,10 @@ static void names_are_escaped(void **state)
 	m.names[1] = "<b>&\"\x01\xc3\xa9";
 	m.clusters[1] = "</svg>";
 	print(&m, "a < b & \"c\" > d\x7f\n", 0, &out);
-	assert_int_equal(count(gci_buf_cstr(&out), ">a &lt; b &amp; &quot;c&quot; &gt; d?"), 2);
-	assert_int_equal(count(gci_buf_cstr(&out), "&lt;b&gt;&amp;&quot;???"), 1 + 3);
-	assert_int_equal(count(gci_buf_cstr(&out), "&lt;/svg&gt;"), 1);
+	assert_int_equal(
+		occurrences(gci_buf_cstr(&out), ">a &lt; b &amp; &quot;c&quot; &gt; d?"), 2);
+	assert_int_equal(occurrences(gci_buf_cstr(&out), "&lt;b&gt;&amp;&quot;???"), 1 + 3);
+	assert_int_equal(occurrences(gci_buf_cstr(&out), "&lt;/svg&gt;"), 1);
 	gci_buf_free(&out);
 	made_free(&m);
 }
