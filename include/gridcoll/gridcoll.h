@@ -507,9 +507,9 @@ GCOLL_API int gcoll_comm_agree(gcoll_comm *c, uint64_t *flags);
 
 /* After a failure: waits until all ranks that live have come here, and makes a world of them,
  * *out, with numbers from 0 in the same order as before and with the settings of `c`. `out` may
- * be `&c`. Who dies meanwhile is not in it; nor is a rank that lives but could not be reached by
- * another, or does not come within the time of gridcoll-run's --shrink-timeout: it gets
- * GCOLL_ERR_ABORTED.
+ * be `&c`. Who dies meanwhile is not in it; nor is a rank that lives but was blamed by another (as
+ * not to be reached, late or wrong), or does not come within gridcoll-run's --shrink-timeout: it
+ * gets GCOLL_ERR_ABORTED.
  *
  * `c` is the world. It, what was made from it, and their requests remain until gcoll_finalize of
  * the new world, and return the old error; nothing that was sent on them arrives any more.
