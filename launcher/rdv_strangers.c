@@ -33,9 +33,8 @@ struct gci_rdv_conn *gci_rdv_open(
 	return c;
 }
 
-void gci_rdv_named(struct gci_rdv *r, struct gci_rdv_conn *c, uint32_t rank)
+void gci_rdv_named(struct gci_rdv_conn *c, uint32_t rank)
 {
-	(void)r;
 	c->named = (int32_t)rank;
 	gci_crowd_leave(&c->place);
 }

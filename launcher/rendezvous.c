@@ -79,7 +79,8 @@ void gci_rdv_drop(struct gci_rdv *r, struct gci_rdv_conn *c)
 	gci_rdv_mark_dirty(r, c);
 }
 
-void gci_rdv_send_plain(struct gci_rdv *r, enum gci_ctl_type type)
+/* To all that have joined; frees the bytes. */
+static void send_all(struct gci_rdv *r, struct gci_buf *bytes)
 {
 	struct gci_list *it;
 
@@ -88,9 +89,19 @@ void gci_rdv_send_plain(struct gci_rdv *r, enum gci_ctl_type type)
 
 		if (c->rank < 0 || c->closing)
 			continue;
-		gci_ctl_put_plain(&c->out, type);
+		gci_buf_put(&c->out, bytes->data, bytes->len);
+		c->out.failed |= bytes->failed;
 		gci_rdv_mark_dirty(r, c);
 	}
+	gci_buf_free(bytes);
+}
+
+void gci_rdv_send_plain(struct gci_rdv *r, enum gci_ctl_type type)
+{
+	struct gci_buf bytes = {0};
+
+	gci_ctl_put_plain(&bytes, type);
+	send_all(r, &bytes);
 }
 
 static void send_start(struct gci_rdv *r, uint64_t now_ns)
@@ -135,7 +146,7 @@ static void send_start(struct gci_rdv *r, uint64_t now_ns)
 
 int gci_rdv_budget(struct gci_rdv *r, const struct gci_ctl_budget *b)
 {
-	struct gci_list *it;
+	struct gci_buf bytes = {0};
 	size_t i = 0;
 
 	while (i < r->nbudgets && (r->budgets[i].from != b->from || r->budgets[i].to != b->to))
@@ -146,30 +157,20 @@ int gci_rdv_budget(struct gci_rdv *r, const struct gci_ctl_budget *b)
 	r->nbudgets += i == r->nbudgets;
 	if (!r->started) /* START brings it */
 		return 0;
-	gci_list_each (it, &r->conns) {
-		struct gci_rdv_conn *c = gci_container(it, struct gci_rdv_conn, link);
-
-		if (c->rank < 0 || c->closing)
-			continue;
-		gci_ctl_put_budget(&c->out, b);
-		gci_rdv_mark_dirty(r, c);
-	}
+	gci_ctl_put_budget(&bytes, b);
+	send_all(r, &bytes);
 	return 0;
 }
 
 void gci_rdv_watch(struct gci_rdv *r, const struct gci_ctl_watch *m)
 {
-	struct gci_list *it;
+	struct gci_buf bytes = {0};
 
 	r->watch = *m;
-	gci_list_each (it, &r->conns) {
-		struct gci_rdv_conn *c = gci_container(it, struct gci_rdv_conn, link);
-
-		if (!r->started || c->rank < 0 || c->closing)
-			continue;
-		gci_ctl_put_watch(&c->out, m);
-		gci_rdv_mark_dirty(r, c);
-	}
+	if (!r->started)
+		return;
+	gci_ctl_put_watch(&bytes, m);
+	send_all(r, &bytes);
 }
 
 static void begin(struct gci_rdv *r, uint64_t now_ns)

@@ -86,7 +86,7 @@ struct gci_rdv_conn *gci_rdv_open(
 /* The next one takes somebody's place. */
 int gci_rdv_is_crowded(const struct gci_rdv *r);
 /* TLS says who is there: it gives way to nobody, and no other rank may join by this connection. */
-void gci_rdv_named(struct gci_rdv *r, struct gci_rdv_conn *c, uint32_t rank);
+void gci_rdv_named(struct gci_rdv_conn *c, uint32_t rank);
 void gci_rdv_input(struct gci_rdv *r, struct gci_rdv_conn *c, const void *data, size_t nbytes,
 	uint64_t now_ns);
 /* The peer closed it, or it broke. The handle is gone. */

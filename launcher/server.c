@@ -130,7 +130,7 @@ static int hear(struct conn *c)
 	n = gci_secure_shake(c->tls, &e);
 	push(c);
 	if (!c->named && (n > 0 || gci_secure_has_shown(c->tls))) {
-		gci_rdv_named(c->server->rdv, c->handle, gci_secure_name(c->tls).client);
+		gci_rdv_named(c->handle, gci_secure_name(c->tls).client);
 		c->named = 1;
 	}
 	while (n > 0 && c->handle) {

@@ -173,9 +173,9 @@ static void who_is_named(void **state)
 	rdv_dial(w, &w->ranks[2]);
 	rdv_dial(w, &w->ranks[3]);
 	rdv_dial(w, &silent);
-	gci_rdv_named(w->rdv, w->ranks[2].conn, 2);
-	gci_rdv_named(w->rdv, w->ranks[3].conn, 3);
-	gci_rdv_named(w->rdv, silent.conn, 4);
+	gci_rdv_named(w->ranks[2].conn, 2);
+	gci_rdv_named(w->ranks[3].conn, 3);
+	gci_rdv_named(silent.conn, 4);
 	for (i = 0; i < N; i++) {
 		rdv_dial(w, &x[i]);
 		rdv_drain(w);
