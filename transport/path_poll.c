@@ -65,14 +65,9 @@ static void receive(struct gci_conn *c)
 static size_t send_some(struct gci_conn *c)
 {
 	struct iovec iov[GCI_STREAM_OUT];
-	int niov = gci_stream_out(&c->stream, iov);
-	size_t all = gci_pace_nbytes(iov, niov), offered = all, n;
-	uint64_t room = all ? gci_conn_room(c) : 0;
+	size_t all, offered, n;
+	int niov = gci_conn_offer(c, iov, gci_stream_out(&c->stream, iov), &all, &offered);
 
-	if (all > room) {
-		niov = gci_pace_trim(iov, niov, room);
-		offered = (size_t)room;
-	}
 	n = gci_conn_send(c, iov, niov, offered);
 	if (n) {
 		gci_stream_sent(&c->stream, n);

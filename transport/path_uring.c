@@ -35,8 +35,8 @@ struct ring {
 struct moves {
 	struct gci_uring_op rx, tx;
 	struct iovec in[GCI_STREAM_IN], out[GCI_STREAM_OUT];
-	size_t room; /* of the receive in flight */
-	size_t all;  /* that the stream had for the send in flight */
+	size_t room;         /* of the receive in flight */
+	size_t all, offered; /* to the send in flight: by the stream, and of that by us */
 };
 
 static struct gci_uring *uring_of(const struct gci_tcp *t)
@@ -60,9 +60,8 @@ static void send_some(struct gci_conn *c)
 	int n;
 
 	if (gci_conn_writable(c) && m->tx.state == GCI_URING_IDLE) {
-		n = gci_stream_out(&c->stream, m->out);
-		m->all = gci_pace_nbytes(m->out, n);
-		n = m->all ? gci_pace_trim(m->out, n, gci_conn_room(c)) : 0;
+		n = gci_conn_offer(
+			c, m->out, gci_stream_out(&c->stream, m->out), &m->all, &m->offered);
 		m->tx.msg.msg_iovlen = (size_t)n;
 		if (n) {
 			gci_uring_begin(uring_of(c->tcp), &m->tx);
@@ -101,13 +100,12 @@ static void received(struct gci_conn *c, struct gci_uring_op *op)
 static void sent(struct gci_conn *c, struct gci_uring_op *op)
 {
 	struct moves *m = c->moves;
-	size_t offered = gci_pace_nbytes(m->out, (int)op->msg.msg_iovlen);
 
-	op->later = op->res < 0 || (size_t)op->res < offered;
+	op->later = op->res < 0 || (size_t)op->res < m->offered;
 	c->blocked = 0;
 	if (op->res > 0) {
 		gci_stream_sent(&c->stream, (size_t)op->res);
-		gci_conn_spent(c, (size_t)op->res, offered < m->all);
+		gci_conn_spent(c, (size_t)op->res, m->offered < m->all);
 	} else if (!try_again(op->res)) {
 		c->send_error = -op->res;
 	}

@@ -11,6 +11,7 @@
 #include "transport/address.h"
 #include "transport/crowd.h"
 #include "transport/hello.h"
+#include "transport/pace.h"
 #include "transport/path.h"
 #include "transport/poller.h"
 #include "transport/secure.h"
@@ -275,6 +276,20 @@ void gci_conn_paced_spent(struct gci_conn *c, uint64_t nbytes, int more);
 static inline uint64_t gci_conn_room(struct gci_conn *c)
 {
 	return c->tcp->pacer ? gci_conn_paced_room(c) : UINT64_MAX;
+}
+/* What the path may offer of what the stream has: how many iovecs, the last one cut, perhaps; of
+ * *all bytes, *offered. */
+static inline int gci_conn_offer(
+	struct gci_conn *c, struct iovec *iov, int niov, size_t *all, size_t *offered)
+{
+	uint64_t room;
+
+	*offered = *all = gci_pace_nbytes(iov, niov);
+	room = *all ? gci_conn_room(c) : 0;
+	if (*all <= room)
+		return niov;
+	*offered = (size_t)room;
+	return gci_pace_trim(iov, niov, room);
 }
 /* So many went; there is more, which the path did not offer. */
 static inline void gci_conn_spent(struct gci_conn *c, uint64_t nbytes, int more)
