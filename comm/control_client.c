@@ -2,6 +2,7 @@
 #include "comm/control_client.h"
 
 #include "base/mem.h"
+#include "base/threads.h"
 #include "comm/control_impl.h"
 
 #include <errno.h>
@@ -323,7 +324,7 @@ int gci_control_join(struct gci_control *ctl, const struct gci_ctl_hello *hello,
 	ctl->beat_ns = start->start.beat_ns;
 	ctl->dead_ns = start->start.dead_ns;
 	ctl->survives = start->start.survives;
-	rc = pthread_create(&ctl->thread, NULL, beat, ctl);
+	rc = gci_thread_create(&ctl->thread, beat, ctl);
 	if (rc) {
 		gci_ctl_message_free(start);
 		errno = rc;
@@ -341,12 +342,22 @@ void gci_control_nudge(struct gci_control *ctl)
 		return; /* the counter is full: the thread is awake anyway */
 }
 
-void gci_control_fail(struct gci_control *ctl, const struct gci_ctl_failure *f)
+void gci_control_begin_say(struct gci_control *ctl)
 {
 	pthread_mutex_lock(&ctl->lock);
-	gci_ctl_put_failure(&ctl->out, GCI_CTL_FAIL, f);
+}
+
+void gci_control_end_say(struct gci_control *ctl)
+{
 	pthread_mutex_unlock(&ctl->lock);
 	gci_control_nudge(ctl);
+}
+
+void gci_control_fail(struct gci_control *ctl, const struct gci_ctl_failure *f)
+{
+	gci_control_begin_say(ctl);
+	gci_ctl_put_failure(&ctl->out, GCI_CTL_FAIL, f);
+	gci_control_end_say(ctl);
 }
 
 void gci_control_ask_call(struct gci_control *ctl, const struct gci_ctl_call *m)
@@ -364,20 +375,18 @@ void gci_control_on_watch(struct gci_control *ctl,
 
 void gci_control_report(struct gci_control *ctl, const struct gci_ctl_report *m)
 {
-	pthread_mutex_lock(&ctl->lock);
+	gci_control_begin_say(ctl);
 	if (ctl->out.len < MAX_BACKLOG)
 		gci_ctl_put_report(&ctl->out, m);
-	pthread_mutex_unlock(&ctl->lock);
-	gci_control_nudge(ctl);
+	gci_control_end_say(ctl);
 }
 
 void gci_control_flows(struct gci_control *ctl, const struct gci_ctl_flows *m)
 {
-	pthread_mutex_lock(&ctl->lock);
+	gci_control_begin_say(ctl);
 	if (ctl->out.len < MAX_BACKLOG)
 		gci_ctl_put_flows(&ctl->out, m);
-	pthread_mutex_unlock(&ctl->lock);
-	gci_control_nudge(ctl);
+	gci_control_end_say(ctl);
 }
 
 int gci_control_verdict(struct gci_control *ctl, struct gci_ctl_failure *f)
@@ -397,10 +406,9 @@ int gci_control_verdict(struct gci_control *ctl, struct gci_ctl_failure *f)
 
 void gci_control_wait(struct gci_control *ctl, const struct gci_ctl_wait *w)
 {
-	pthread_mutex_lock(&ctl->lock);
+	gci_control_begin_say(ctl);
 	gci_ctl_put_wait(&ctl->out, w);
-	pthread_mutex_unlock(&ctl->lock);
-	gci_control_nudge(ctl);
+	gci_control_end_say(ctl);
 }
 
 int gci_control_asked(struct gci_control *ctl, struct gci_ctl_wait *w)

@@ -48,6 +48,10 @@ struct gci_control {
 /* The thread has something new in `out`. */
 void gci_control_nudge(struct gci_control *ctl);
 
+/* Between them, what is put into `out` is for the thread to send. */
+void gci_control_begin_say(struct gci_control *ctl);
+void gci_control_end_say(struct gci_control *ctl);
+
 /* control_members.c; the last two with the lock held */
 void gci_control_init_members(struct gci_control_members *m);
 void gci_control_free_members(struct gci_control_members *m);

@@ -3,18 +3,11 @@
 #include "comm/control_impl.h"
 
 #include "base/mem.h"
-
-#include <errno.h>
-#include <time.h>
+#include "base/threads.h"
 
 void gci_control_init_members(struct gci_control_members *m)
 {
-	pthread_condattr_t monotonic;
-
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&m->news, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	gci_cond_init(&m->news);
 }
 
 void gci_control_free_members(struct gci_control_members *m)
@@ -59,22 +52,20 @@ void gci_control_agree(struct gci_control *ctl, uint32_t epoch, uint64_t flags)
 {
 	const struct gci_ctl_agree m = {.epoch = epoch, .flags = flags};
 
-	pthread_mutex_lock(&ctl->lock);
+	gci_control_begin_say(ctl);
 	ctl->members.has_agreed = 0;
 	gci_ctl_put_agree(&ctl->out, GCI_CTL_AGREE, &m);
-	pthread_mutex_unlock(&ctl->lock);
-	gci_control_nudge(ctl);
+	gci_control_end_say(ctl);
 }
 
 void gci_control_shrink(struct gci_control *ctl, uint32_t epoch)
 {
 	const struct gci_ctl_survivors m = {.epoch = epoch};
 
-	pthread_mutex_lock(&ctl->lock);
+	gci_control_begin_say(ctl);
 	ctl->members.has_survivors = 0;
 	gci_ctl_put_survivors(&ctl->out, GCI_CTL_SHRINK, &m);
-	pthread_mutex_unlock(&ctl->lock);
-	gci_control_nudge(ctl);
+	gci_control_end_say(ctl);
 }
 
 /* Until *answer is set, the time is up, or none will come; with the lock held. */
@@ -83,11 +74,10 @@ static int await(struct gci_control *ctl, const int *answer, uint64_t timeout_ns
 {
 	uint64_t now = gci_now_ns();
 	uint64_t end = timeout_ns < GCI_NEVER - now ? now + timeout_ns : GCI_NEVER;
-	const struct timespec at = {(time_t)(end / GCI_NS_PER_S), (long)(end % GCI_NS_PER_S)};
 	int late = 0;
 
 	while (!*answer && !ctl->members.over && !late)
-		late = pthread_cond_timedwait(&ctl->members.news, &ctl->lock, &at) == ETIMEDOUT;
+		late = gci_cond_await(&ctl->members.news, &ctl->lock, end);
 	if (*answer)
 		return 1;
 	if (!ctl->members.over)

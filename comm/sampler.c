@@ -2,12 +2,9 @@
 #include "comm/sampler.h"
 
 #include "base/mem.h"
+#include "base/threads.h"
 #include "comm/comm.h"
 #include "comm/sample.h"
-
-#include <errno.h>
-#include <signal.h>
-#include <time.h>
 
 #define MOST_LOOKS 512 /* at connections in the time of a bin: with more, less often */
 #define MOST_FLOWS 64  /* that are told of */
@@ -92,13 +89,11 @@ static void tell(struct gci_sampler *s, int last)
 		send_flows(s);
 }
 
-/* By a clock that nobody sets. */
 static void sleep_for(struct gci_sampler *s, uint64_t ns)
 {
-	uint64_t at_ns = gci_now_ns() + ns;
-	const struct timespec at = {(time_t)(at_ns / GCI_NS_PER_S), (long)(at_ns % GCI_NS_PER_S)};
+	uint64_t end_ns = gci_now_ns() + ns;
 
-	while (!s->quit && pthread_cond_timedwait(&s->news, &s->lock, &at) != ETIMEDOUT)
+	while (!s->quit && !gci_cond_await(&s->news, &s->lock, end_ns))
 		;
 }
 
@@ -136,40 +131,23 @@ static void sampler_free(struct gci_sampler *s)
 	gci_free(s);
 }
 
-/* Signals are the program's. */
-static int start_thread(struct gci_sampler *s)
-{
-	sigset_t all, before;
-	int rc;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&s->thread, NULL, run, s);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return rc;
-}
-
 int gci_sampler_start(struct gci_sampler **out, const struct gci_sampler_config *config)
 {
 	const struct gci_engine *e = config->engine;
 	struct gci_sampler *s = gci_calloc(1, sizeof(*s));
-	pthread_condattr_t monotonic;
 
 	*out = NULL;
 	if (!s)
 		return GCOLL_ERR_NOMEM;
 	s->config = *config;
 	pthread_mutex_init(&s->lock, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&s->news, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	gci_cond_init(&s->news);
 	if (gci_sample_init(&s->sample, (uint32_t)e->grid->nclusters)) {
 		sampler_free(s);
 		return GCOLL_ERR_NOMEM;
 	}
 	look(s, 0); /* what was before does not count */
-	if (start_thread(s)) {
+	if (gci_thread_create(&s->thread, run, s)) {
 		sampler_free(s);
 		return GCOLL_ERR_SYS;
 	}

@@ -3,11 +3,11 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/threads.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
 
 /* Whole milliseconds, no less than `ns`. */
@@ -74,19 +74,14 @@ static void *move(void *arg)
 int gci_thread_start(struct gci_engine *e, struct gci_error *err)
 {
 	struct gci_thread *t = gci_calloc(1, sizeof(*t));
-	sigset_t all, old;
 	int rc;
 
 	if (!t)
 		return gci_error_set(err, GCOLL_ERR_NOMEM, "out of memory");
 	t->engine = e;
 	gci_gate_init(&t->gate);
-	/* Signals are for the threads of the program. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
 	e->thread = t;
-	rc = pthread_create(&t->id, NULL, move, t);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	rc = gci_thread_create(&t->id, move, t);
 	if (!rc)
 		return 0;
 	e->thread = NULL;

@@ -4,10 +4,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/threads.h"
 #include "comm/pacing.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 
 #define ROUNDS 24 /* of the longest round trip: TCP's slow start needs no more */
@@ -174,7 +174,6 @@ static int copy_world(struct gci_warm *w)
 void gci_warm_begin(struct gci_engine *e)
 {
 	struct gci_warm *w = e->warm;
-	sigset_t all, old;
 
 	if (!w || w->begun || w->quit || e->settings.warm == GCI_WARM_OFF)
 		return;
@@ -183,11 +182,7 @@ void gci_warm_begin(struct gci_engine *e)
 		return;
 	}
 	e->started = 1;
-	/* Signals are for the threads of the program. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	w->begun = !pthread_create(&w->id, NULL, warm_up, w);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	w->begun = !gci_thread_create(&w->id, warm_up, w);
 	if (!w->begun)
 		w->quit = 1; /* nobody else reads it */
 }
