@@ -107,7 +107,7 @@ static void sent(struct gci_conn *c, struct gci_uring_op *op)
 		gci_stream_sent(&c->stream, (size_t)op->res);
 		gci_conn_spent(c, (size_t)op->res, m->offered < m->all);
 	} else if (!try_again(op->res)) {
-		c->send_error = -op->res;
+		gci_conn_send_failed(c, -op->res);
 	}
 	send_some(c);
 }

@@ -137,9 +137,9 @@ int gci_conn_send_hello(struct gci_conn *c, int peer, unsigned index, uint32_t l
 	h.life = life;
 	if (gci_hello_encode(&h, gci_tcp_secret(c->tcp, peer), bytes))
 		return gci_ep_fail(&c->tcp->ep, GCOLL_ERR_NOMEM, -1, "out of memory for a hello");
-	/* The first bytes on a socket: its buffer takes them whole. If not, reading finds out. */
+	/* The first bytes on a socket: its buffer takes them whole. */
 	if (gci_conn_send(c, &iov, 1, sizeof(bytes)) != sizeof(bytes) && !c->send_error)
-		c->send_error = ENOBUFS;
+		gci_conn_send_failed(c, ENOBUFS);
 	return 0;
 }
 

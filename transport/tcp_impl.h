@@ -207,6 +207,9 @@ static inline void gci_conn_turn(struct gci_conn *c)
  * it goes on with what was offered before, and tells of that: niov may be 0. */
 size_t gci_conn_send(struct gci_conn *c, const struct iovec *iov, int niov, size_t nbytes);
 int gci_conn_holds(const struct gci_conn *c);
+/* Nothing more can be sent, for this errno: reading comes to the end, if it would not by itself,
+ * and tells of it behind what had arrived before. */
+void gci_conn_send_failed(struct gci_conn *c, int error);
 
 /* tcp_dial.c */
 /* Begins to connect stream `index` to a higher rank; `again`: in place of a lost connection. */

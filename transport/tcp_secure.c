@@ -78,6 +78,12 @@ static ssize_t offer(int fd, const struct iovec *iov, int niov, size_t nbytes)
 	return send(fd, few, nbytes, MSG_NOSIGNAL);
 }
 
+void gci_conn_send_failed(struct gci_conn *c, int error)
+{
+	c->send_error = error;
+	shutdown(c->fd, SHUT_RDWR);
+}
+
 /* -1 with errno, or how much the socket took. */
 static ssize_t send_once(struct gci_conn *c, const struct iovec *iov, int niov, size_t nbytes)
 {
@@ -87,7 +93,7 @@ static ssize_t send_once(struct gci_conn *c, const struct iovec *iov, int niov, 
 		n = offer(c->fd, iov, niov, nbytes);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0 && errno != EAGAIN)
-		c->send_error = errno;
+		gci_conn_send_failed(c, errno);
 	return n;
 }
 
@@ -125,8 +131,7 @@ static size_t send_secure(struct gci_conn *c, const struct iovec *iov, int niov)
 		if (n < 0) {
 			gci_log(GCI_LOG_WARN, "rank %d: to rank %d: %s", c->tcp->tp.config.rank,
 				c->peer, e.text);
-			c->send_error = (int)-n;
-			shutdown(c->fd, SHUT_RDWR); /* reading comes to the end */
+			gci_conn_send_failed(c, (int)-n);
 			break;
 		}
 		c->sealed_nbytes += (size_t)n;
