@@ -91,7 +91,7 @@ static ssize_t reason(struct gci_secure *s, int otherwise, struct gci_error *e)
 {
 	ssize_t rc = s->took;
 
-	if (s->out.failed)
+	if (s->out.failed || s->short_of_memory)
 		rc = -ENOMEM;
 	else if (rc > 0)
 		rc = -otherwise;

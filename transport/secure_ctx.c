@@ -65,6 +65,7 @@ static SSL_SESSION *make_session(struct gci_secure *s)
 	OPENSSL_cleanse(key, sizeof(key));
 	if (ok)
 		return session;
+	s->short_of_memory = 1;
 	SSL_SESSION_free(session);
 	return NULL;
 }

@@ -34,6 +34,7 @@ struct gci_secure {
 	uint64_t nrecords;  /* with this key */
 	unsigned nrekeys;
 	int ready, connects;
+	int short_of_memory;
 	int shown; /* see gci_secure_has_shown */
 	int wide;  /* OpenSSL's buffer is one for data, not only for a handshake */
 };

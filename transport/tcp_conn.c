@@ -313,9 +313,11 @@ static void greet(struct gci_conn *c)
 	}
 	own = gci_tcp_hello(c->tcp, c->peer, c->stream.index);
 	own.life = gci_conn_life(c);
-	if (gci_hello_decode(c->greeting, gci_tcp_secret(c->tcp, c->peer), &h, &e) ||
-		h.from != own.to || h.to != own.from || h.stream != own.stream ||
-		h.epoch != own.epoch || h.life != own.life)
+	if (gci_hello_decode(c->greeting, gci_tcp_secret(c->tcp, c->peer), &h, &e) ==
+		GCOLL_ERR_NOMEM)
+		gci_ep_fail(&c->tcp->ep, GCOLL_ERR_NOMEM, -1, "out of memory for a hello");
+	else if (e.status || h.from != own.to || h.to != own.from || h.stream != own.stream ||
+		 h.epoch != own.epoch || h.life != own.life)
 		not_ours(c, e.status ? e.text : "it answers for another connection");
 	else if (!gci_tcp_disagree(c->tcp, &h))
 		gci_conn_open(c);
