@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ * Makes any one call of a function fail that the code under test asks something of: the system, or
+ *a library that may be short of memory. The linker puts these functions in the place of theirs
+ *(--wrap), for all that is linked into the program, but not for what shared libraries call
+ *themselves.
+ *
+ *	failing_at(FAILING_socket, 3, EMFILE);
+ *	... the third call of socket from here fails, once ...
+ *	happened = failing_happened(FAILING_socket);
+ *	failing_at(FAILING_socket, 0, 0);
+ *
+ * Several functions may be told to fail, each by itself. For one thread: the others' calls are
+ *neither counted nor failed. */
+#ifndef GCI_TESTS_FAILING_H
+#define GCI_TESTS_FAILING_H
+
+/* Those of sockets and descriptors, files, libuv, liburing, OpenSSL. */
+#define FAILING_SOCKETS(X) \
+	X(socket)          \
+	X(bind)            \
+	X(listen)          \
+	X(connect)         \
+	X(accept4)         \
+	X(getsockname)     \
+	X(getpeername)     \
+	X(getsockopt)      \
+	X(setsockopt)      \
+	X(shutdown)        \
+	X(recv)            \
+	X(readv)           \
+	X(send)            \
+	X(sendmsg)         \
+	X(poll)            \
+	X(ioctl)           \
+	X(epoll_create1)   \
+	X(epoll_ctl)       \
+	X(epoll_wait)      \
+	X(timerfd_create)  \
+	X(timerfd_settime) \
+	X(eventfd)         \
+	X(eventfd_read)    \
+	X(getrlimit64)     \
+	X(getifaddrs)      \
+	X(getaddrinfo)     \
+	X(getnameinfo)
+#define FAILING_FILES(X) \
+	X(open64)        \
+	X(read)          \
+	X(write)         \
+	X(close)         \
+	X(rename)        \
+	X(unlink)        \
+	X(fchmod)        \
+	X(lstat64)       \
+	X(access)        \
+	X(fopen64)       \
+	X(fgets)         \
+	X(clock_nanosleep)
+#define FAILING_LIBRARIES(X) \
+	X(uv_loop_init)      \
+	X(uv_poll_init)      \
+	X(uv_async_init)     \
+	X(SSL_CTX_new)       \
+	X(SSL_new)           \
+	X(BIO_meth_new)      \
+	X(BIO_new)           \
+	X(SSL_SESSION_new)   \
+	X(SSL_write_ex)      \
+	X(SSL_key_update)    \
+	X(EVP_KDF_fetch)     \
+	X(EVP_KDF_CTX_new)   \
+	X(EVP_KDF_derive)    \
+	X(HMAC)
+#define FAILING_URING(X)              \
+	X(io_uring_queue_init_params) \
+	X(io_uring_get_probe_ring)    \
+	X(io_uring_register_eventfd)  \
+	X(io_uring_submit)            \
+	X(io_uring_submit_and_wait)
+
+#define FAILING_NAME(name) FAILING_##name,
+enum failing {
+	FAILING_SOCKETS(FAILING_NAME) FAILING_FILES(FAILING_NAME) FAILING_LIBRARIES(FAILING_NAME)
+		FAILING_URING(FAILING_NAME) FAILING_N
+};
+#undef FAILING_NAME
+
+/* The n-th call from now (1 = the next one) fails with this errno, or as the library says it; 0
+ * switches it off. connect with EINTR, and close, do what they should all the same. */
+void failing_at(enum failing what, unsigned long n, int error);
+
+/* Whether it has failed, since failing_at. */
+int failing_happened(enum failing what);
+
+/* How many calls have failed since the program began. */
+unsigned long failing_total(enum failing what);
+
+const char *failing_name(enum failing what);
+
+/* For the functions themselves: true if this call must fail; sets errno. */
+int failing_must(enum failing what);
+
+#endif
