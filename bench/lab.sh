@@ -15,25 +15,9 @@ export PATH
 grids=${*:-quickstart gridmpi magpie}
 operations=${OPERATIONS:-bcast scatter gather allgather allreduce}
 
-# What runs in the lab before the command. TCP's least time-out (200 ms) is no longer in a dilated lab,
-# where what waits in a slow link's queue is: acknowledgements behind it would come too late. With
-# timers=dilated it is as many times longer as all else.
-in_lab='
-if [ "$1" != as-they-are ]; then
-	for netns in $(ip netns list | cut -d" " -f1); do
-		route=$(ip -n "$netns" route show default)
-		# shellcheck disable=SC2086 # words
-		[ -z "$route" ] || ip -n "$netns" route change $route rto_min "$1"
-	done
-fi
-shift
-exec "$@"'
-
 on_grid() { # GRID DILATION COMMAND...
-	grid=$1 k=$2 least=as-they-are
+	grid=$1 k=$2
 	shift 2
-	[ "${timers:-}" != dilated ] || least=$((200 * k))ms
 	echo "== $grid, k = $k"
-	gridcoll lab run --quiet --mem 6GiB --dilate "$k" "$here/netem/grids/$grid.grid" -- \
-		sh -c "$in_lab" sh "$least" "$@"
+	gridcoll lab run --quiet --mem 6GiB --dilate "$k" "$here/netem/grids/$grid.grid" -- "$@"
 }

@@ -9,6 +9,7 @@
 
 #define FULL_SEGMENTS  44 /* 64 KiB */
 #define LEAST_SEGMENTS 4
+#define MOST_RTO_MS    100000 /* Linux: 120 s */
 
 /* What every namespace of hosts gets: the GridMPI paper's own settings (LAB.md). */
 #define HOST_SYSCTLS                               \
@@ -154,6 +155,29 @@ static void put_port(struct gci_buf *b, const struct gci_lab_host *h, const stru
 		gci_buf_printf(b, "link add %s type ifb\nlink set %s up\n", h->entry, h->entry);
 }
 
+/* The end of a route's line: TCP's least time-out (200 ms) as many times longer as all else, or
+ * else acknowledgements behind a slow port's queue, or a host that has to wait for the processor,
+ * would look like losses. */
+static void put_rto_min(const struct gci_planner *p, struct gci_buf *b)
+{
+	if (p->dilation > 1)
+		gci_buf_printf(b, " rto_min %" PRIu32 "ms",
+			p->dilation < MOST_RTO_MS / 200 ? p->dilation * 200 : MOST_RTO_MS);
+	gci_buf_printf(b, "\n");
+}
+
+static void put_routes(const struct gci_planner *p, struct gci_buf *b, const struct gci_lab_host *h)
+{
+	if (p->dilation > 1) {
+		gci_buf_printf(b,
+			"route change 10.%d.0.0/16 dev eth0 proto kernel scope link src %s",
+			h->cluster + 1, h->addr);
+		put_rto_min(p, b);
+	}
+	gci_buf_printf(b, "route add default via %s", h->gateway);
+	put_rto_min(p, b);
+}
+
 static void make_host(struct gci_planner *p, const struct gci_lab_host *h)
 {
 	uint64_t segments = tso_segments(p, h->cluster);
@@ -167,9 +191,9 @@ static void make_host(struct gci_planner *p, const struct gci_lab_host *h)
 		"link set lo up\n"
 		"address add %s/16 dev eth0\n"
 		"link set eth0 up\n"
-		"neigh add %s lladdr %s dev eth0 nud permanent\n"
-		"route add default via %s\n",
-		h->addr, h->gateway, gateway_mac, h->gateway);
+		"neigh add %s lladdr %s dev eth0 nud permanent\n",
+		h->addr, h->gateway, gateway_mac);
+	put_routes(p, &b, h);
 	gci_labplan_step(p, GCI_LAB_IP, h->netns, &b);
 	host_qdiscs(p, h->netns, p->g->clusters[h->cluster].nic_bps);
 }
