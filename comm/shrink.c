@@ -72,7 +72,7 @@ static int agree(struct gci_world *w, uint64_t *flags)
 
 int gcoll_comm_agree(gcoll_comm *c, uint64_t *flags)
 {
-	struct gci_world *w;
+	struct gci_world *w = NULL;
 	int rc;
 
 	if (!c || !flags)
@@ -149,7 +149,7 @@ static int shrink(struct gci_world *w, gcoll_comm **out)
 
 int gcoll_comm_shrink(gcoll_comm *c, gcoll_comm **out)
 {
-	struct gci_world *w;
+	struct gci_world *w = NULL;
 	int rc;
 
 	if (!c || !out)

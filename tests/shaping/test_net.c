@@ -47,6 +47,7 @@ static int has_fq(const struct gci_qdisc *q, unsigned n, const char *reason)
 	int has = gci_qdisc_has_fq(q, n, "eth7", why);
 
 	if (!has) {
+		assert_non_null(reason);
 		assert_non_null(strstr(why, reason));
 		assert_non_null(strstr(why, "dev eth7"));
 	}

@@ -26,7 +26,7 @@ static int open_at(
 /* All but the last of a row of N is held by us; the row is where it was free. */
 static uint16_t take_row(int fds[N])
 {
-	uint16_t first, port;
+	uint16_t first = 0, port;
 	int tries, n;
 
 	for (tries = 0; tries < 100; tries++) {
@@ -128,7 +128,7 @@ static void a_port_that_is_only_bound(void **state)
 static void all_addresses(void **state)
 {
 	struct gci_address at;
-	uint16_t port;
+	uint16_t port = 0;
 	int fd = open_at("::", (struct gci_ports){0}, 0, &port, NULL);
 	int client = socket(AF_INET, SOCK_STREAM, 0);
 
