@@ -15,12 +15,15 @@ int gci_file_read(const char *path, size_t most, struct gci_buf *out, struct gci
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
 	char bytes[16384];
-	ssize_t n = -1;
+	ssize_t n;
 
 	if (fd < 0)
 		return gci_error_errno(e, "cannot read %s", path);
-	while (out->len <= most && (n = read(fd, bytes, sizeof(bytes))) > 0)
-		gci_buf_put(out, bytes, (size_t)n);
+	do {
+		n = read(fd, bytes, sizeof(bytes));
+		if (n > 0)
+			gci_buf_put(out, bytes, (size_t)n);
+	} while ((n > 0 || (n < 0 && errno == EINTR)) && out->len <= most && !out->failed);
 	if (n < 0)
 		rc = gci_error_errno(e, "cannot read %s", path);
 	else if (out->failed)
@@ -31,14 +34,15 @@ int gci_file_read(const char *path, size_t most, struct gci_buf *out, struct gci
 	return rc;
 }
 
-/* Is there something that another file must not take the place of? */
+/* Is there something that another file must not take the place of? -1 with errno: that cannot be
+ * told. */
 static int is_special(const char *path, mode_t *mode)
 {
 	struct stat st;
 
 	*mode = 0;
 	if (lstat(path, &st))
-		return 0;
+		return errno == ENOENT ? 0 : -1;
 	*mode = st.st_mode & 0777;
 	return !S_ISREG(st.st_mode);
 }
@@ -100,13 +104,15 @@ int gci_file_write(const char *path, const struct gci_buf *text, struct gci_erro
 {
 	char *tmp = gci_asprintf("%s.%ld.new", path, (long)getpid());
 	mode_t mode;
-	int bad, why;
+	int special, bad = -1, why;
 
 	if (!tmp || text->failed) {
 		gci_free(tmp);
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	}
-	bad = is_special(path, &mode) ? overwrite(path, text) : replace(path, tmp, mode, text);
+	special = is_special(path, &mode);
+	if (special >= 0)
+		bad = special ? overwrite(path, text) : replace(path, tmp, mode, text);
 	why = errno;
 	gci_free(tmp);
 	errno = why;
@@ -118,17 +124,18 @@ int gci_file_check(const char *path, struct gci_error *e)
 	const char *slash = strrchr(path, '/');
 	char *dir = slash ? gci_strndup(path, (size_t)(slash - path) + 1) : gci_strdup(".");
 	mode_t mode;
-	int bad;
+	int special, bad = -1;
 
 	if (!dir)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	if (is_special(path, &mode)) {
+	special = is_special(path, &mode);
+	if (special > 0) {
 		int fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 
 		bad = fd < 0 && errno != ENXIO; /* nobody reads the pipe yet */
 		if (fd >= 0)
 			close(fd);
-	} else {
+	} else if (!special) {
 		bad = access(dir, W_OK | X_OK) || (mode && access(path, W_OK));
 	}
 	if (bad)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/failing/failing.h"
 
+#include <dirent.h>
 #include <errno.h>
 
 static _Thread_local struct {
@@ -44,4 +45,16 @@ int failing_must(enum failing what)
 	total[what]++;
 	errno = armed[what].error;
 	return 1;
+}
+
+int failing_descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (d && readdir(d))
+		n++;
+	if (d)
+		closedir(d);
+	return n;
 }

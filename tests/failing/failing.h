@@ -97,6 +97,9 @@ unsigned long failing_total(enum failing what);
 
 const char *failing_name(enum failing what);
 
+/* How many descriptors are open, give or take always the same. */
+int failing_descriptors(void);
+
 /* For the functions themselves: true if this call must fail; sets errno. */
 int failing_must(enum failing what);
 
