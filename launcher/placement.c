@@ -34,6 +34,14 @@ static int parse_grid(
 	return p->grid_text ? gci_grid_parse(&p->grid, text, strlen(text), name, e) : nomem(e);
 }
 
+static int parse_buffer(
+	struct gci_placement *p, struct gci_buf *text, const char *name, struct gci_error *e)
+{
+	const char *whole = gci_buf_cstr(text);
+
+	return text->failed ? nomem(e) : parse_grid(p, whole, name, e);
+}
+
 static int load_grid(struct gci_placement *p, const char *path, struct gci_error *e)
 {
 	struct gci_buf text = {0};
@@ -42,7 +50,7 @@ static int load_grid(struct gci_placement *p, const char *path, struct gci_error
 	if (!rc && text.len && memchr(text.data, 0, text.len))
 		rc = gci_error_set(e, GCOLL_ERR_PARSE, "%s: a zero byte, expected text", path);
 	if (!rc)
-		rc = parse_grid(p, gci_buf_cstr(&text), path, e);
+		rc = parse_buffer(p, &text, path, e);
 	gci_buf_free(&text);
 	return rc;
 }
@@ -67,9 +75,7 @@ static int flat_grid(struct gci_placement *p, const struct gci_options *o, struc
 		gci_buf_printf(&text, "hosts = local[0-%u]\n", o->nranks ? o->nranks - 1 : 0);
 	}
 	if (!rc)
-		rc = text.failed ? nomem(e)
-				 : parse_grid(p, gci_buf_cstr(&text),
-					   o->hosts ? "--hosts" : "local", e);
+		rc = parse_buffer(p, &text, o->hosts ? "--hosts" : "local", e);
 	gci_buf_free(&text);
 	return rc;
 }
