@@ -9,6 +9,8 @@
 #include <unistd.h>
 #include <uv.h>
 
+#define NO_ALARM_MS 10 /* how long one waits when the alarm cannot be set */
+
 static void on_alarm(struct gci_watched *w, int events)
 {
 	struct gci_poller *p =
@@ -81,7 +83,10 @@ void gci_poller_wake_by(struct gci_poller *p, uint64_t at_ms)
 		return;
 	p->alarm_ms = at_ms;
 	p->span_ns = UINT64_MAX;
-	timerfd_settime(p->alarm.fd, TFD_TIMER_ABSTIME, &at, NULL);
+	if (timerfd_settime(p->alarm.fd, TFD_TIMER_ABSTIME, &at, NULL)) {
+		p->alarm_ms = 0;
+		p->no_alarm = 1;
+	}
 }
 
 void gci_poller_wake_in(struct gci_poller *p, uint64_t ns)
@@ -101,10 +106,11 @@ static int told(uint32_t events)
 
 void gci_poller_wait(struct gci_poller *p, int block)
 {
-	int i, n;
+	int i, n, most_ms = !block ? 0 : p->no_alarm ? NO_ALARM_MS : -1;
 
+	p->no_alarm = 0;
 	do
-		n = epoll_wait(p->fd, p->batch, GCI_POLLER_BATCH, block ? -1 : 0);
+		n = epoll_wait(p->fd, p->batch, GCI_POLLER_BATCH, most_ms);
 	while (n < 0 && errno == EINTR);
 	p->nbatch = n > 0 ? n : 0;
 	for (i = 0; i < p->nbatch; i++) {

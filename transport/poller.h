@@ -32,6 +32,7 @@ struct gci_poller {
 	struct gci_watched alarm;
 	uint64_t alarm_ms; /* when it rings, of CLOCK_MONOTONIC; 0: it is not wound */
 	uint64_t span_ns;  /* it rings no later than this from now, if it is wound */
+	int no_alarm;      /* it could not be wound: the next wait is a short one */
 	struct epoll_event batch[GCI_POLLER_BATCH];
 	int nbatch; /* being told */
 };
