@@ -337,12 +337,18 @@ static int run_short_of_memory(unsigned long nth)
 		gci_mem_fail_at(0);
 		return failed;
 	}
+	gci_tp_pace(s.w.tp[1], 1, &(struct gci_pace){.by = GCI_PACED_BY_US, .bps = 1000000000});
+	gci_tp_warm(s.w.tp[0], 1, 10000);
+	recv_from(&s.w, 1, &s.m[10], 0, 4, to[4], 70000); /* its credit is there first */
+	steps(&s.w, 20);
 	for (i = 0; i < 6; i++) {
 		send_to(&s.w, i % 2, &s.m[i], i % 2 + 1, (uint32_t)i, from, i < 4 ? 1000 : 70000);
 		if (i == 3)
 			steps(&s.w, 20);
 	}
 	for (i = 0; i < 6; i++) {
+		if (i == 4)
+			continue;
 		message_init(&s.m[6 + i], i % 2, (struct gci_tp_key){.tag = (uint32_t)i}, to[i],
 			i < 4 ? 1000 : 70000);
 		if (i == 5) {

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT
+ * What the transport asks the system besides its connections: each call fails once, and so does
+ * each allocation. */
+#include "tests/failing/failing.h"
+#include "tests/test.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "transport/hello.h"
+#include "transport/own.h"
+#include "transport/path.h"
+#include "transport/sockbuf.h"
+#include "transport/sockopt.h"
+#include "transport/taps.h"
+#include "transport/tcp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static int descriptors;
+
+static int begin(void **state)
+{
+	(void)state;
+	descriptors = failing_descriptors();
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	return failing_descriptors() != descriptors;
+}
+
+/* ---- addresses */
+
+static void no_list_of_addresses(void **state)
+{
+	struct gci_error e = {0};
+	struct gci_nic_addr *have;
+	struct gci_own own;
+	unsigned n;
+
+	(void)state;
+	failing_at(FAILING_getifaddrs, 1, ENOMEM);
+	assert_int_equal(gci_own_list(&have, &n, &e), GCOLL_ERR_SYS);
+	assert_string_equal(e.text, "cannot list this host's addresses: Cannot allocate memory");
+	assert_null(have);
+	gci_error_clear(&e);
+	failing_at(FAILING_getifaddrs, 1, EMFILE);
+	assert_int_equal(gci_own_choose(&own, "lo", "127.0.0.1", &e), GCOLL_ERR_SYS);
+	assert_string_equal(e.text, "cannot list this host's addresses: Too many open files");
+	gci_error_clear(&e);
+	gci_mem_fail_at(1);
+	assert_int_equal(gci_own_choose(&own, "lo", "127.0.0.1", &e), GCOLL_ERR_NOMEM);
+	gci_mem_fail_at(0);
+	assert_int_equal(gci_own_choose(&own, "lo", "127.0.0.1", NULL), 0);
+}
+
+static void no_address_from_text_nor_text_from_it(void **state)
+{
+	char text[GCI_ADDRESS_TEXT];
+	struct gci_error e = {0};
+	struct gci_address at[2];
+	struct gci_ports any = {0};
+	struct gci_reach reach;
+	int fd = -1;
+
+	(void)state;
+	failing_at(FAILING_getaddrinfo, 1, 0);
+	assert_int_equal(gci_address_make(&at[0], "127.0.0.1", 7), GCOLL_ERR_INVAL);
+	assert_int_equal(gci_address_make(&at[0], "127.0.0.1", 7), 0);
+	assert_int_equal(gci_address_make(&at[1], "127.0.0.2", 7), 0);
+	failing_at(FAILING_getnameinfo, 1, 0);
+	gci_address_format(&at[0], text);
+	assert_string_equal(text, "?");
+	failing_at(FAILING_getaddrinfo, 1, 0);
+	assert_int_equal(gci_tcp_listen(at, 2, &any, 0, &fd, &reach, &e), GCOLL_ERR_SYS);
+	assert_string_equal(e.text, "no address to listen at");
+}
+
+/* Where all addresses are listened at, and there is no IPv6. */
+static void listening_without_ipv6(void **state)
+{
+	struct gci_ports any = {0};
+	struct gci_error e = {0};
+	struct gci_address at;
+	int fd;
+
+	(void)state;
+	assert_int_equal(gci_address_make(&at, "::", 0), 0);
+	failing_at(FAILING_socket, 1, EAFNOSUPPORT);
+	assert_int_equal(gci_listen(&at, &any, 0, &fd, &e), 0);
+	assert_int_equal(at.any.sa_family, AF_INET);
+	close(fd);
+	assert_int_equal(gci_address_make(&at, "::1", 0), 0);
+	failing_at(FAILING_socket, 1, EAFNOSUPPORT);
+	assert_int_equal(gci_listen(&at, &any, 0, &fd, &e), GCOLL_ERR_SYS);
+	assert_string_equal(
+		e.text, "cannot listen on ::1: Address family not supported by protocol");
+}
+
+/* ---- what sockets can have */
+
+static void same_or_unknown(uint64_t figure, uint64_t normal)
+{
+	assert_true(figure == normal || figure == 0);
+}
+
+static void limits_of_buffers(void **state)
+{
+	static const enum failing calls[] = {
+		FAILING_socket, FAILING_fopen64, FAILING_setsockopt, FAILING_getsockopt};
+	struct gci_sockmax normal, max;
+	unsigned long nth;
+	size_t i;
+
+	(void)state;
+	gci_sockmax_read(&normal);
+	for (i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
+		for (nth = 1;; nth++) {
+			failing_at(calls[i], nth, EMFILE);
+			gci_sockmax_read(&max);
+			if (!failing_happened(calls[i]))
+				break;
+			same_or_unknown(max.tcp_rmem, normal.tcp_rmem);
+			same_or_unknown(max.tcp_wmem, normal.tcp_wmem);
+			same_or_unknown(max.rmem_max, normal.rmem_max);
+			same_or_unknown(max.wmem_max, normal.wmem_max);
+			/* A second socket is tried, of IPv6. */
+			assert_true(calls[i] == FAILING_socket ||
+				    memcmp(&max, &normal, sizeof(max)) != 0);
+		}
+		failing_at(calls[i], 0, 0);
+		assert_true(nth > 1);
+		assert_memory_equal(&max, &normal, sizeof(max));
+	}
+}
+
+static void congestion_control(void **state)
+{
+	struct gci_error e = {0};
+
+	(void)state;
+	failing_at(FAILING_setsockopt, 1, EPERM);
+	assert_int_equal(gci_sockopt_congestion("reno", &e), GCOLL_ERR_INVAL);
+	assert_non_null(strstr(e.text, "\"reno\" is for privileged users only"));
+	gci_error_clear(&e);
+	failing_at(FAILING_setsockopt, 1, ENOENT);
+	failing_at(FAILING_fopen64, 1, EMFILE);
+	assert_int_equal(gci_sockopt_congestion("reno", &e), GCOLL_ERR_INVAL);
+	assert_non_null(strstr(e.text, "expected one of: ?"));
+	gci_error_clear(&e);
+	failing_at(FAILING_setsockopt, 1, ENOENT);
+	failing_at(FAILING_fgets, 1, EIO);
+	assert_int_equal(gci_sockopt_congestion("reno", &e), GCOLL_ERR_INVAL);
+	assert_non_null(strstr(e.text, "expected one of: ?"));
+	failing_at(FAILING_socket, 1, EAFNOSUPPORT); /* then by IPv6 */
+	gci_error_clear(&e);
+	if (gci_sockopt_congestion("reno", &e))
+		assert_non_null(strstr(e.text, "no socket to try congestion control on"));
+	assert_true(failing_happened(FAILING_socket));
+}
+
+/* ---- taps */
+
+static struct gci_flow flows[4];
+static unsigned nflows;
+
+static void on_flow(void *user, const struct gci_flow *f)
+{
+	(void)user;
+	assert_true(nflows < 4);
+	flows[nflows++] = *f;
+}
+
+static void looks(struct gci_taps *t, unsigned n)
+{
+	nflows = 0;
+	gci_taps_look(t, on_flow, NULL);
+	assert_int_equal(nflows, n);
+}
+
+/* What there is no memory for goes unseen. */
+static void connections_that_are_watched(void **state)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct gci_taps *t;
+
+	(void)state;
+	assert_true(fd >= 0);
+	gci_mem_fail_at(1);
+	assert_null(gci_taps_create());
+	t = gci_taps_create();
+	assert_non_null(t);
+	gci_mem_fail_at(1);
+	gci_taps_add(t, fd, 3, 0);
+	gci_mem_fail_at(0);
+	assert_int_equal(gci_taps_count(t), 0);
+	gci_taps_remove(t, fd);
+	looks(t, 0);
+	gci_taps_add(t, fd, 3, 1);
+	failing_at(FAILING_getsockopt, 1, ENOBUFS);
+	looks(t, 1);
+	assert_true(failing_happened(FAILING_getsockopt));
+	assert_int_equal(flows[0].peer, 3);
+	assert_int_equal(flows[0].cwnd_nbytes, 0);
+	gci_mem_fail_at(1);
+	gci_taps_remove(t, fd);
+	gci_mem_fail_at(0);
+	looks(t, 0);
+	gci_taps_add(t, fd, 3, 1);
+	gci_taps_remove(t, fd);
+	looks(t, 1);
+	assert_int_equal(flows[0].peer, 3);
+	assert_int_equal(flows[0].open, 0);
+	gci_taps_free(t);
+	close(fd);
+}
+
+/* ---- strangers */
+
+static void on_link(void *user, int peer, struct gci_tp_link *out)
+{
+	(void)user;
+	(void)peer;
+	*out = (struct gci_tp_link){.streams = 1, .eager_nbytes = 1000};
+}
+
+static int is_over(int fd)
+{
+	char byte;
+	ssize_t n = recv(fd, &byte, 1, MSG_DONTWAIT);
+
+	return n == 0 || (n < 0 && errno == ECONNRESET);
+}
+
+/* Who was turned away is said in the log, as far as it is known. */
+static void a_stranger_without_a_name(void **state)
+{
+	static const uint8_t junk[GCI_HELLO_NBYTES] = {'x'};
+	struct gci_tp_config config = {.rank = 1, .size = 2, .epoch = 3, .link = on_link};
+	uint64_t end_ns = gci_now_ns() + 60 * GCI_NS_PER_S; /* only a guard */
+	struct gci_ports any = {0};
+	struct gci_tcp_config tcp;
+	struct gci_reach reach[2];
+	struct gci_address at;
+	struct gci_tp *tp;
+	int fd;
+
+	(void)state;
+	memset(&tcp, 0, sizeof(tcp));
+	tcp.reach = reach;
+	assert_int_equal(gci_address_make(&at, "127.0.0.1", 0), 0);
+	assert_int_equal(gci_tcp_listen(&at, 1, &any, 0, &tcp.listen_fd, &reach[1], NULL), 0);
+	reach[0] = reach[1];
+	gci_reach_get(&reach[1], 0, &at);
+	assert_int_equal(gci_tcp_create(&tp, &config, &tcp, NULL), 0);
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(fd, &at.any, at.len), 0);
+	assert_int_equal(send(fd, junk, sizeof(junk), 0), sizeof(junk));
+	failing_at(FAILING_getpeername, 1, ENOTCONN);
+	while (!is_over(fd) && gci_now_ns() < end_ns)
+		assert_int_equal(gci_tp_progress(tp, GCI_NS_PER_MS), 0);
+	assert_true(failing_happened(FAILING_getpeername));
+	assert_true(gci_now_ns() < end_ns);
+	close(fd);
+	gci_tp_free(tp);
+}
+
+/* ---- io_uring */
+
+#ifdef FAILING_HAS_URING
+static void io_uring_refused(void **state)
+{
+	static const struct {
+		enum failing what;
+		int error;
+		const char *why;
+	} trials[] = {
+		{FAILING_io_uring_queue_init_params, ENOSYS, "this kernel has no io_uring"},
+		{FAILING_io_uring_queue_init_params, EPERM, "not permitted"},
+		{FAILING_io_uring_queue_init_params, ENOMEM, "may be locked"},
+		{FAILING_io_uring_queue_init_params, EMFILE, "Too many open files"},
+		{FAILING_io_uring_get_probe_ring, ENOMEM, "too old"},
+		{FAILING_eventfd, EMFILE, "Too many open files"},
+		{FAILING_io_uring_register_eventfd, ENOMEM, "may be locked"},
+	};
+	char why[GCI_PATH_WHY];
+	size_t i;
+
+	(void)state;
+	if (gci_uring_probe(why))
+		skip();
+	for (i = 0; i < sizeof(trials) / sizeof(*trials); i++) {
+		*why = '\0';
+		failing_at(trials[i].what, 1, trials[i].error);
+		failing_at(FAILING_fopen64, 1, EMFILE); /* the sysctl, which would say more */
+		assert_true(gci_uring_probe(why) < 0);
+		assert_true(failing_happened(trials[i].what));
+		failing_at(FAILING_fopen64, 0, 0);
+		assert_non_null(strstr(why, trials[i].why));
+	}
+	/* Older kernels do not know a flag, and are asked without. */
+	failing_at(FAILING_io_uring_queue_init_params, 1, EINVAL);
+	assert_int_equal(gci_uring_probe(why), 0);
+}
+#endif
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(no_list_of_addresses, begin, end),
+		cmocka_unit_test_setup_teardown(no_address_from_text_nor_text_from_it, begin, end),
+		cmocka_unit_test_setup_teardown(listening_without_ipv6, begin, end),
+		cmocka_unit_test_setup_teardown(limits_of_buffers, begin, end),
+		cmocka_unit_test_setup_teardown(congestion_control, begin, end),
+		cmocka_unit_test_setup_teardown(connections_that_are_watched, begin, end),
+		cmocka_unit_test(a_stranger_without_a_name),
+#ifdef FAILING_HAS_URING
+		cmocka_unit_test_setup_teardown(io_uring_refused, begin, end),
+#endif
+	};
+
+	setenv("GRIDCOLL_LOG", "info", 1); /* more is asked for it */
+	gci_log_init(NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
