@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Collective operations of gridcoll beside those of Gloo, Open MPI and MPICH: over the loopback of
- *a network namespace of its own, or in the lab.
+ * Collective operations of gridcoll beside those of Gloo, Open MPI and MPICH, over the
+ * loopback of a network namespace of its own, or in the lab.
  *
  *	bench_peers [--ranks 4,8] [--ops LIST] [--bytes LIST] [--iters N] [--json FILE]
  *	bench_peers --lab netem/grids/gridmpi.grid --dilate 20 --bytes 32MiB
@@ -130,6 +130,10 @@ static int parse(struct options *o, int argc, char **argv)
 			*text = optarg;
 		else if (c != 'i' || gci_parse_uint(optarg, 1000, &o->iters) || !o->iters)
 			return -1;
+	}
+	if (o->only && !strstr(o->only, "gridcoll")) {
+		fprintf(stderr, "bench_peers: --libs %s, expected gridcoll among them\n", o->only);
+		return -1;
 	}
 	return optind == argc ? 0 : -1;
 }
