@@ -27,6 +27,7 @@ struct rdv_rank {
 	int code, signal; /* of the process's end */
 	int own_failure;  /* `told` is the launcher's own word */
 	int32_t blamed;   /* whom `told` is about, -1: nobody */
+	int is_blamed;    /* a peer takes it for dead */
 	int told_status;  /* GCOLL_ERR_* */
 	char *told;       /* its FAIL, or NULL */
 	int asks;         /* it has asked what another calls: rank, comm and op of `asked` */

@@ -184,7 +184,7 @@ static void forget(struct rdv_rank *k)
 	gci_free(k->told);
 	gci_free(k->called);
 	k->told = k->called = NULL;
-	k->told_status = k->own_failure = k->asks = k->bye = 0;
+	k->told_status = k->own_failure = k->asks = k->bye = k->is_blamed = 0;
 }
 
 static void tell_losses(struct gci_rdv *r)

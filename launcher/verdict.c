@@ -39,6 +39,11 @@ void gci_rdv_answer(struct gci_rdv *r, uint32_t by, const char *text)
 		k->called = one_line(text);
 }
 
+static int blames_peer(const struct rdv_rank *k, uint32_t rank)
+{
+	return k->told && k->blamed >= 0 && k->blamed != (int32_t)rank;
+}
+
 void gci_rdv_tell(struct gci_rdv *r, uint32_t by, int32_t blamed, int status, const char *text,
 	uint64_t now_ns)
 {
@@ -50,6 +55,8 @@ void gci_rdv_tell(struct gci_rdv *r, uint32_t by, int32_t blamed, int status, co
 	k->told_status = status;
 	k->blamed = blamed;
 	k->told_ns = now_ns;
+	if (blames_peer(k, by) && status == GCOLL_ERR_PEER)
+		r->ranks[blamed].is_blamed = 1;
 	arm(r, now_ns, r->config.grace_ns);
 }
 
@@ -107,9 +114,11 @@ void gci_rdv_exited(struct gci_rdv *r, uint32_t rank, int code, int signal, uint
 	if (code && k->joined && !k->told && !k->lost &&
 		now_ns - k->heard_ns > r->config.dead_ns / 2)
 		k->silent = 1;
-	/* Its last words may still be under way on the control connection. */
+	/* Its last words may still be under way on the control connection; and one that had blamed
+	 * a peer is no witness of anything nearer to the cause than before. */
 	if (ended_badly(r, k) && gci_rdv_counts(r, rank))
-		arm(r, now_ns, signal || !r->njoined ? 0 : r->config.grace_ns);
+		arm(r, now_ns,
+			(signal && !blames_peer(k, rank)) || !r->njoined ? 0 : r->config.grace_ns);
 	gci_rdv_judge(r, now_ns);
 }
 
@@ -154,14 +163,12 @@ void gci_rdv_check_silence(struct gci_rdv *r, uint64_t now_ns)
 static enum witness what_speaks(
 	const struct gci_rdv *r, const struct rdv_rank *k, uint32_t rank, uint64_t *at_ns)
 {
-	int blames_peer = k->told && k->blamed != (int32_t)rank && k->blamed >= 0;
-
 	*at_ns = k->told ? k->told_ns : k->end_ns;
 	if (!gci_rdv_counts(r, rank))
 		return NOTHING;
 	if (k->own_failure)
 		return OWN;
-	if (blames_peer)
+	if (blames_peer(k, rank))
 		return PEER; /* what it did after that is the consequence */
 	if (ended_badly(r, k) && (k->signal || !k->silent)) {
 		*at_ns += k->signal ? 0 : SIGNAL_LEAD_NS;
@@ -288,13 +295,14 @@ static void put_together(struct gci_rdv_verdict *v, enum witness w, const struct
 		v->sentence[0] = '\0';
 }
 
-/* What this rank still says would not change a verdict. */
+/* What this rank still says would not change a verdict. Who has left and is blamed even so may have
+ * died on its way out. */
 static int has_spoken(const struct rdv_rank *k)
 {
 	/* Words of its peer's are asked for, see complete(). */
 	if (k->told_status == GCOLL_ERR_MISMATCH && !k->called && !k->exited)
 		return 0;
-	return k->told || k->bye || (k->exited && (!k->joined || k->lost));
+	return k->told || (k->bye && !k->is_blamed) || (k->exited && (!k->joined || k->lost));
 }
 
 static int all_have_spoken(const struct gci_rdv *r)

@@ -67,6 +67,37 @@ static void blamed_peer_that_lives(void **state)
 	assert_int_equal(gci_rdv_exit_status(w->rdv), 1);
 }
 
+/* It had left, as all others have; then it is blamed, and the end of its process tells why. */
+static void killed_on_its_way_out(void **state)
+{
+	struct world *w = *state;
+	uint32_t i;
+
+	rdv_join_all(w);
+	for (i = 0; i < NRANKS; i++)
+		if (i != 5)
+			rdv_say(w, i, GCI_CTL_BYE);
+	rdv_say_fail(w, 5, 3, "closed without a goodbye");
+	assert_string_equal(rdv_verdict(w), "");
+	rdv_end(w, 3, 0, 9);
+	assert_string_equal(rdv_verdict(w), "rank 3 on k4 was killed by signal 9 (Killed)");
+}
+
+/* One that blamed a peer is killed as well, before anybody knows of that peer's end. */
+static void two_are_killed(void **state)
+{
+	struct world *w = *state;
+
+	rdv_join_all(w);
+	rdv_say_fail(w, 5, 7, "peer 7: connection lost");
+	rdv_hang_up(w, 7);
+	rdv_end(w, 5, 0, 9);
+	rdv_hang_up(w, 5);
+	assert_string_equal(rdv_verdict(w), "");
+	rdv_end(w, 7, 0, 9);
+	assert_string_equal(rdv_verdict(w), "rank 7 on t4 was killed by signal 9 (Killed)");
+}
+
 static void own_fault_beats_blame(void **state)
 {
 	struct world *w = *state;
@@ -450,6 +481,8 @@ int main(void)
 		T(killed_rank),
 		T(cause_beats_consequence),
 		T(blamed_peer_that_lives),
+		T(killed_on_its_way_out),
+		T(two_are_killed),
 		T(own_fault_beats_blame),
 		T(all_say_the_same),
 		T(one_has_other_words),
