@@ -294,7 +294,7 @@ static int wait_for_start(
 		if (rc > 0 && start->type == GCI_CTL_START)
 			return 0;
 		if (rc > 0 && start->type == GCI_CTL_ABORT)
-			return gci_error_set(e, GCOLL_ERR_ABORTED, "%s", start->failure.text);
+			return gci_error_set(e, start->failure.status, "%s", start->failure.text);
 		if (rc > 0)
 			gci_ctl_message_free(start);
 		else if (receive(ctl, 0) <= 0)

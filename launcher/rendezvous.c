@@ -232,7 +232,7 @@ static void on_hello(
 		r->joined_ns = now_ns;
 	gci_rdv_count_places(r);
 	if (gci_rdv_verdict(r))
-		gci_rdv_turn_away(r, c, GCOLL_ERR_ABORTED, r->verdict.sentence);
+		gci_rdv_turn_away(r, c, r->verdict.status, r->verdict.sentence);
 	else if (r->njoined == r->config.size)
 		begin(r, now_ns);
 	else

@@ -71,7 +71,7 @@ void gci_rdv_failed(
 	k->code = exit_status;
 	k->end_ns = now_ns;
 	if (!k->told) {
-		gci_rdv_tell(r, rank, (int32_t)rank, GCOLL_ERR_SYS, cause, now_ns);
+		gci_rdv_tell(r, rank, (int32_t)rank, GCOLL_ERR_PEER, cause, now_ns);
 		k->own_failure = 1;
 	}
 	if (gci_rdv_counts(r, rank))

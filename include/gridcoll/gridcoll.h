@@ -114,7 +114,8 @@ typedef struct gcoll_req gcoll_req;   /* an operation; freed by wait, or by a tr
 #define GCOLL_IN_PLACE ((void *)-1)
 
 /* Joins the job that gridcoll-run started and waits until all its ranks have joined.
- * GCOLL_ERR_NOLAUNCHER outside of one. One world per process. */
+ * GCOLL_ERR_NOLAUNCHER outside of one; GCOLL_ERR_PEER if another rank dies before it has joined, as
+ * of any later call. One world per process. */
 GCOLL_API int gcoll_init(gcoll_comm **world);
 
 /* Who makes progress. Zero what is not set. */

@@ -423,12 +423,18 @@ static void one_call_is_told(void **state)
 static void launcher_could_not_start(void **state)
 {
 	struct world *w = *state;
+	struct gci_ctl_message m;
 
 	gci_rdv_failed(w->rdv, 2, 127, "cannot run ./nothing: No such file or directory", w->now);
 	rdv_drain(w);
 	assert_string_equal(
 		rdv_verdict(w), "rank 2 on k3: cannot run ./nothing: No such file or directory");
 	assert_int_equal(gci_rdv_exit_status(w->rdv), 127);
+	/* A peer failed, as after any death: so all are told, also who comes later. */
+	assert_int_equal(gci_rdv_verdict(w->rdv)->status, GCOLL_ERR_PEER);
+	rdv_join(w, 4);
+	assert_true(rdv_next_of(&w->ranks[4], GCI_CTL_ABORT, &m) >= 0);
+	assert_int_equal(m.failure.status, GCOLL_ERR_PEER);
 }
 
 /* Nothing a rank does after that is the cause. */
