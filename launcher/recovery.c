@@ -81,10 +81,26 @@ static void look_for_the_dead(struct gci_rdv *r)
 	}
 }
 
+/* Who has left belongs to no epoch after a failure. If it fell silent before that, its process is
+ * looked after all the same: stopped, it would never end. */
+static void leave_out_silent_leavers(struct gci_rdv *r)
+{
+	uint32_t i;
+
+	for (i = 0; i < r->config.size; i++) {
+		const struct rdv_rank *k = &r->ranks[i];
+
+		if (gci_rdv_counts(r, i) && k->bye && k->silent && !k->exited)
+			leave_out(r, i, "it gave no sign of life for too long");
+	}
+}
+
 void gci_rdv_end_epoch(struct gci_rdv *r, int32_t blamed)
 {
 	const struct gci_rdv_verdict *v = &r->verdict;
 
+	if (survives(r))
+		leave_out_silent_leavers(r);
 	gci_members_fail(&r->members);
 	r->deaths = 1;
 	if (!survives(r))

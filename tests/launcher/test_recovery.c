@@ -216,6 +216,25 @@ static void a_silent_rank_is_left_out(void **state)
 	assert_null(gci_rdv_verdict(w->rdv));
 }
 
+/* It has said BYE, as all others; but its process is stopped, and would never end. */
+static void who_falls_silent_on_its_way_out_is_ended(void **state)
+{
+	struct world *w = *state;
+	uint32_t i;
+
+	rdv_join_all(w);
+	for (i = 0; i < NRANKS; i++)
+		rdv_say(w, i, GCI_CTL_BYE);
+	w->ranks[7].beating = 0;
+	for (i = 0; i < NRANKS - 1; i++) {
+		rdv_hang_up(w, i);
+		rdv_end(w, i, 0, 0);
+	}
+	rdv_pass(w, 22 * SEC);
+	assert_true(gci_rdv_is_left_out(w->rdv, 7));
+	assert_int_equal(gci_rdv_nleft_out(w->rdv), 1);
+}
+
 /* Who cannot be reached by another rank is left out though it lives: it would only fail again. */
 static void a_blamed_rank_is_left_out(void **state)
 {
@@ -504,6 +523,7 @@ int main(void)
 		S(several_epochs),
 		S(leaving_counts_survivors),
 		S(a_silent_rank_is_left_out),
+		S(who_falls_silent_on_its_way_out_is_ended),
 		S(a_blamed_rank_is_left_out),
 		S(who_does_not_come_is_left_out),
 		S(an_abort_loses_nobody),
