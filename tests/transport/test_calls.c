@@ -9,6 +9,7 @@
 #include "transport/hello.h"
 #include "transport/own.h"
 #include "transport/path.h"
+#include "transport/poller.h"
 #include "transport/sockbuf.h"
 #include "transport/sockopt.h"
 #include "transport/taps.h"
@@ -221,6 +222,26 @@ static void connections_that_are_watched(void **state)
 	close(fd);
 }
 
+/* ---- waiting */
+
+/* Where the alarm cannot be set, the wait for it ends by itself. */
+static void an_alarm_that_does_not_ring(void **state)
+{
+	struct gci_poller p;
+
+	(void)state;
+	assert_int_equal(gci_poller_open(&p), 0);
+	failing_at(FAILING_timerfd_settime, 1, EINVAL);
+	gci_poller_wake_in(&p, GCI_NS_PER_MS);
+	assert_true(failing_happened(FAILING_timerfd_settime));
+	gci_poller_wait(&p, 1);
+	gci_poller_wake_in(&p, GCI_NS_PER_MS);
+	assert_true(p.alarm_ms > 0);
+	while (p.alarm_ms)
+		gci_poller_wait(&p, 1);
+	gci_poller_close(&p);
+}
+
 /* ---- strangers */
 
 static void on_link(void *user, int peer, struct gci_tp_link *out)
@@ -319,6 +340,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(limits_of_buffers, begin, end),
 		cmocka_unit_test_setup_teardown(congestion_control, begin, end),
 		cmocka_unit_test_setup_teardown(connections_that_are_watched, begin, end),
+		cmocka_unit_test_setup_teardown(an_alarm_that_does_not_ring, begin, end),
 		cmocka_unit_test(a_stranger_without_a_name),
 #ifdef FAILING_HAS_URING
 		cmocka_unit_test_setup_teardown(io_uring_refused, begin, end),
