@@ -316,6 +316,21 @@ static void each_on_a_loop_of_the_callers(void **state)
 	callers_loop = NULL;
 }
 
+/* How often each call has failed. */
+static void tell(void)
+{
+	unsigned long all = 0, n;
+	int i;
+
+	for (i = 0; i < FAILING_N; i++) {
+		n = failing_total((enum failing)i);
+		all += n;
+		if (n)
+			print_message("%s: %lu\n", failing_name((enum failing)i), n);
+	}
+	print_message("together: %lu\n", all);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -323,7 +338,10 @@ int main(void)
 		cmocka_unit_test(each_call_may_fail),
 		cmocka_unit_test(each_of_the_paths_own),
 	};
+	int failed;
 
 	choose_path();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	tell();
+	return failed;
 }
