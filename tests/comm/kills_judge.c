@@ -241,12 +241,13 @@ static int judge_worlds(const struct kills_story *s, char *why, size_t size)
 static int judge_end(
 	const struct kills_story *s, int status, const char *err, char *why, size_t size)
 {
-	int r, lives = 0, any = 0, leaver = 0;
+	int r, i, lives = 0, any = 0, leaver = 0;
 
 	for (r = 0; r < s->plan->nranks; r++) {
 		lives |= !kills_is_victim(s, r) && s->ranks[r].leaving;
 		any |= kills_is_victim(s, r);
-		leaver |= kills_is_victim(s, r) && s->ranks[r].begun_last;
+		for (i = 0; i < s->plan->nevents; i++)
+			leaver |= happened_to(s, i, r) && s->ranks[r].begun_last;
 	}
 	if (happened(s, KILLS_LAUNCHER))
 		return 0;
