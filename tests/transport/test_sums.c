@@ -5,6 +5,7 @@
 
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "base/mem.h"
 #include "base/prng.h"
 
 #include <string.h>
@@ -161,6 +162,27 @@ static void whatever_is_done(void **state)
 	assert_true(sums.n > 0 && sums.n < ROOM);
 }
 
+/* It loses protection, and nothing else. */
+static void without_memory_it_forgets(void **state)
+{
+	unsigned long n;
+	int failed;
+
+	for (n = 1, failed = 1; failed; n++) {
+		setup(state);
+		gci_mem_fail_at(n);
+		put(100, 50);
+		put(200, 100);
+		assert_int_equal(gci_sums_copy(&sums, mem + 400, mem + 100, 200), 0);
+		expect(0, ROOM);
+		assert_memory_equal(mem + 400, mem + 100, 200);
+		failed = gci_mem_failed();
+		gci_mem_fail_at(0);
+		gci_sums_free(&sums);
+	}
+	assert_true(n > 3);
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -173,6 +195,7 @@ int main(void)
 		T(copies_have_their_sums),
 		T(copies_that_overlap),
 		T(whatever_is_done),
+		T(without_memory_it_forgets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
