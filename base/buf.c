@@ -33,7 +33,7 @@ static int grow(struct gci_buf *b, size_t need)
 	return 0;
 }
 
-static uint8_t *room(struct gci_buf *b, size_t len)
+uint8_t *gci_buf_room(struct gci_buf *b, size_t len)
 {
 	if (b->failed || len > SIZE_MAX - b->len || grow(b, b->len + len)) {
 		b->failed = 1;
@@ -44,7 +44,7 @@ static uint8_t *room(struct gci_buf *b, size_t len)
 
 void gci_buf_put(struct gci_buf *b, const void *data, size_t len)
 {
-	uint8_t *p = len ? room(b, len) : NULL;
+	uint8_t *p = len ? gci_buf_room(b, len) : NULL;
 
 	if (!p)
 		return;
@@ -97,7 +97,7 @@ void gci_buf_printf(struct gci_buf *b, const char *fmt, ...)
 	va_start(ap, fmt);
 	va_copy(again, ap);
 	len = vsnprintf(NULL, 0, fmt, ap);
-	p = len < 0 ? NULL : room(b, (size_t)len + 1);
+	p = len < 0 ? NULL : gci_buf_room(b, (size_t)len + 1);
 	if (p) {
 		vsnprintf((char *)p, (size_t)len + 1, fmt, again);
 		b->len += (size_t)len;
@@ -110,7 +110,7 @@ void gci_buf_printf(struct gci_buf *b, const char *fmt, ...)
 
 const char *gci_buf_cstr(struct gci_buf *b)
 {
-	uint8_t *p = room(b, 1);
+	uint8_t *p = gci_buf_room(b, 1);
 
 	if (!p)
 		return "";

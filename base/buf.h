@@ -19,6 +19,11 @@ struct gci_buf {
 
 void gci_buf_free(struct gci_buf *b);
 void gci_buf_put(struct gci_buf *b, const void *data, size_t len);
+
+/* Memory for `len` bytes more, behind b->len: whoever fills it moves that on. NULL: out of memory.
+ */
+uint8_t *gci_buf_room(struct gci_buf *b, size_t len);
+
 void gci_buf_put_u8(struct gci_buf *b, uint8_t v);
 void gci_buf_put_u16(struct gci_buf *b, uint16_t v);
 void gci_buf_put_u32(struct gci_buf *b, uint32_t v);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * One connection. OpenSSL never blocks in it: what it writes goes to a buffer, and what it reads is
- * there or not. */
+ * One connection, and its handshake. OpenSSL never blocks in it: what it writes goes to a buffer,
+ * and what it reads is there or not. */
 #include "transport/secure.h"
 
 #include "base/mem.h"
@@ -10,9 +10,6 @@
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <string.h>
-
-#define RECORD_NBYTES SSL3_RT_MAX_PLAIN_LENGTH
-#define REKEY_RECORDS (1ull << 22)
 
 /* OpenSSL's objects, with ours behind the BIO. 0 or -1. */
 static int make_ssl(struct gci_secure *s)
@@ -79,10 +76,9 @@ void gci_secure_free(struct gci_secure *s)
 	if (!s)
 		return;
 	SSL_free(s->ssl);
+	gci_secure_end_data(s);
 	gci_buf_free(&s->out);
-	if (s->gather)
-		OPENSSL_cleanse(s->gather, RECORD_NBYTES);
-	gci_free(s->gather);
+	OPENSSL_cleanse(s->traffic, sizeof(s->traffic));
 	gci_free(s);
 }
 
@@ -115,12 +111,16 @@ static void look_who_called(struct gci_secure *s)
 		s->shown = !gci_secure_hear(s->ctx, bytes);
 }
 
-/* A stranger's buffer holds one record; data is taken in larger pieces. Not as long as the buffer
- * has anything in it. */
-static void widen(struct gci_secure *s)
+/* The handshake's work is done: its secrets go on, and OpenSSL's memory goes. */
+static int finish(struct gci_secure *s, struct gci_error *e)
 {
-	SSL_set_default_read_buffer_len(s->ssl, GCI_SECURE_READ);
-	s->wide = SSL_free_buffers(s->ssl);
+	int rc = gci_secure_begin_data(s, e);
+
+	SSL_free(s->ssl);
+	s->ssl = NULL;
+	OPENSSL_cleanse(s->traffic, sizeof(s->traffic));
+	s->ready = !rc;
+	return rc ? rc : 1;
 }
 
 int gci_secure_shake(struct gci_secure *s, struct gci_error *e)
@@ -149,8 +149,7 @@ int gci_secure_shake(struct gci_secure *s, struct gci_error *e)
 		gci_error_set(e, GCOLL_ERR_PROTO, "TLS: the peer has not shown the job's key");
 		return -EPROTO;
 	}
-	s->ready = 1;
-	return 1;
+	return finish(s, e);
 }
 
 int gci_secure_is_ready(const struct gci_secure *s)
@@ -170,73 +169,9 @@ struct gci_secure_name gci_secure_name(const struct gci_secure *s)
 
 int gci_secure_is_midway(const struct gci_secure *s)
 {
-	return SSL_has_pending(s->ssl) || (s->connects && s->ntaken && !s->ready);
-}
-
-unsigned gci_secure_nrekeys(const struct gci_secure *s)
-{
-	return s->nrekeys;
-}
-
-/* One record. */
-static int seal(struct gci_secure *s, const void *data, size_t n)
-{
-	uint64_t most = s->ctx->config.rekey_records;
-	size_t done = 0;
-
-	if (s->nrecords >= (most ? most : REKEY_RECORDS)) {
-		/* Goes out ahead of the record, under the old key. */
-		if (!SSL_key_update(s->ssl, SSL_KEY_UPDATE_NOT_REQUESTED))
-			return -1;
-		s->nrecords = 0;
-		s->nrekeys++;
-	}
-	s->nrecords++;
-	return SSL_write_ex(s->ssl, data, n, &done) && done == n ? 0 : -1;
-}
-
-ssize_t gci_secure_write(
-	struct gci_secure *s, const struct iovec *iov, int niov, size_t skip, struct gci_error *e)
-{
-	size_t taken = 0, fill = 0, at, n;
-	int i, rc = 0;
-
-	ERR_clear_error();
-	s->took = 1;
-	if (!s->gather) {
-		s->gather = gci_calloc(1, RECORD_NBYTES);
-		if (!s->gather) {
-			gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory for TLS");
-			return -ENOMEM;
-		}
-	}
-	for (i = 0; i < niov && !rc; i++) {
-		at = skip < iov[i].iov_len ? skip : iov[i].iov_len;
-		skip -= at;
-		for (; at < iov[i].iov_len && taken < GCI_SECURE_BATCH && !rc; at += n) {
-			const uint8_t *p = (const uint8_t *)iov[i].iov_base + at;
-
-			n = iov[i].iov_len - at;
-			if (n > GCI_SECURE_BATCH - taken)
-				n = GCI_SECURE_BATCH - taken;
-			if (n > RECORD_NBYTES - fill)
-				n = RECORD_NBYTES - fill;
-			taken += n;
-			if (n == RECORD_NBYTES) {
-				rc = seal(s, p, n);
-				continue;
-			}
-			memcpy(s->gather + fill, p, n);
-			fill += n;
-			if (fill == RECORD_NBYTES) {
-				rc = seal(s, s->gather, fill);
-				fill = 0;
-			}
-		}
-	}
-	if (fill && !rc)
-		rc = seal(s, s->gather, fill);
-	return rc ? reason(s, EBADMSG, e) : (ssize_t)taken;
+	if (s->ready)
+		return s->hi > s->lo;
+	return s->ssl && (SSL_has_pending(s->ssl) || (s->connects && s->ntaken));
 }
 
 const uint8_t *gci_secure_out(const struct gci_secure *s, size_t *nbytes)
@@ -250,22 +185,4 @@ void gci_secure_sent(struct gci_secure *s, size_t nbytes)
 	s->gone += nbytes;
 	if (s->gone == s->out.len)
 		s->gone = s->out.len = 0;
-}
-
-ssize_t gci_secure_read(
-	struct gci_secure *s, const struct iovec *iov, int niov, struct gci_error *e)
-{
-	size_t total = 0, at, n;
-	int i;
-
-	ERR_clear_error();
-	s->took = 1;
-	if (!s->wide)
-		widen(s);
-	for (i = 0; i < niov; i++)
-		for (at = 0; at < iov[i].iov_len; at += n, total += n)
-			if (!SSL_read_ex(s->ssl, (uint8_t *)iov[i].iov_base + at,
-				    iov[i].iov_len - at, &n))
-				return total ? (ssize_t)total : reason(s, EBADMSG, e);
-	return (ssize_t)total;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * TLS 1.3 for one connection, by OpenSSL, without I/O: bytes in, bytes out.
+ * TLS 1.3 for one connection, without I/O: bytes in, bytes out. The handshake is OpenSSL's, the
+ * records of data behind it are ours (records.h).
  *
  *	rc = gci_secure_ctx_create(&ctx, &config, &e);		// one for all connections
  *	rc = gci_secure_create(&s, ctx, &name, take, user, &e);	// the side that connects
@@ -106,8 +107,10 @@ const uint8_t *gci_secure_out(const struct gci_secure *s, size_t *nbytes);
 void gci_secure_sent(struct gci_secure *s, size_t nbytes);
 
 /* Decrypts into the iovecs, as much as has come; calls `take` for more only when all of what was
- * taken has been handed out. How many bytes, 0 at the end, or a negative errno: -EAGAIN, what
- * `take` said, or -EBADMSG: a record that was not made with the connection's key. */
+ * taken has been handed out, but for a part of a record. How many bytes, 0 at the end, or a
+ * negative errno: -EAGAIN, what `take` said, or -EBADMSG: a record that was not made with the
+ * connection's key, or a message that is none of data, from then on for ever. Memory of the iovecs
+ * behind those bytes may have been written to. */
 ssize_t gci_secure_read(
 	struct gci_secure *s, const struct iovec *iov, int niov, struct gci_error *e);
 

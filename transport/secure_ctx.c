@@ -106,6 +106,23 @@ static int on_find(SSL *ssl, const uint8_t *id, size_t nbytes, SSL_SESSION **ses
 	return *session != NULL;
 }
 
+/* A line of OpenSSL's log of keys: the secrets of data are taken out of it. */
+static void on_secret(const SSL *ssl, const char *line)
+{
+	static const char *const labels[] = {
+		"CLIENT_TRAFFIC_SECRET_0 ", "SERVER_TRAFFIC_SECRET_0 "};
+	struct gci_secure *s = SSL_get_app_data(ssl);
+	const char *hex = strrchr(line, ' ');
+	size_t n;
+	int i;
+
+	for (i = 0; i < 2; i++)
+		if (!strncmp(line, labels[i], strlen(labels[i])))
+			s->has_traffic[i] = OPENSSL_hexstr2buf_ex(s->traffic[i],
+						    sizeof(s->traffic[i]), &n, hex + 1, '\0') &&
+					    n == sizeof(s->traffic[i]);
+}
+
 /* ---- hellos */
 
 int gci_secure_was_heard(const struct gci_secure_ctx *ctx, const uint8_t *random)
@@ -172,7 +189,7 @@ static int bio_read(BIO *bio, char *buf, int size)
 	size_t n = (size_t)size;
 
 	BIO_clear_retry_flags(bio);
-	if (!s->ready && n > GCI_SECURE_MAX_HANDSHAKE - s->ntaken)
+	if (n > GCI_SECURE_MAX_HANDSHAKE - s->ntaken)
 		n = GCI_SECURE_MAX_HANDSHAKE - s->ntaken;
 	if (!n)
 		return -1;
@@ -182,8 +199,7 @@ static int bio_read(BIO *bio, char *buf, int size)
 	if (s->took <= 0)
 		return s->took ? -1 : 0;
 	n = (size_t)s->took;
-	if (!s->ready)
-		s->ntaken += n;
+	s->ntaken += n;
 	s->took = 1;
 	return (int)n;
 }
@@ -233,7 +249,8 @@ static int configure(struct gci_secure_ctx *ctx)
 	SSL_CTX_clear_options(ssl, SSL_OP_ALLOW_NO_DHE_KEX | SSL_OP_ENABLE_MIDDLEBOX_COMPAT);
 	SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_max_early_data(ssl, 0);
-	SSL_CTX_set_read_ahead(ssl, 1);
+	SSL_CTX_set_read_ahead(ssl, 0); /* what follows the handshake is not OpenSSL's */
+	SSL_CTX_set_keylog_callback(ssl, on_secret);
 	SSL_CTX_set_psk_use_session_callback(ssl, on_use);
 	SSL_CTX_set_psk_find_session_callback(ssl, on_find);
 	SSL_CTX_set_client_hello_cb(ssl, on_hello, ctx);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Between secure.c (one connection) and secure_ctx.c (what all of them share: settings, keys, and
- * how OpenSSL gets its bytes). */
+ * Between secure.c (a connection's handshake), secure_data.c (what follows it) and secure_ctx.c
+ * (what all connections share: settings, keys, and how OpenSSL gets its bytes). */
 #ifndef GCI_TRANSPORT_SECURE_IMPL_H
 #define GCI_TRANSPORT_SECURE_IMPL_H
 
 #include "base/buf.h"
 #include "base/u64set.h"
+#include "transport/records.h"
 #include "transport/secure.h"
 
 #include <openssl/ssl.h>
@@ -21,25 +22,41 @@ struct gci_secure_ctx {
 
 struct gci_secure {
 	struct gci_secure_ctx *ctx;
-	SSL *ssl;
 	struct gci_secure_name name;
-	uint8_t identity[GCI_SECURE_IDENTITY];
 	gci_secure_take *take;
 	void *user;
-	ssize_t took;       /* what `take` said last, if no number of bytes; else 1 */
-	size_t ntaken;      /* before it was ready */
 	struct gci_buf out; /* encrypted */
 	size_t gone;        /* of it, sent */
-	uint8_t *gather;    /* small pieces, to make one record of; NULL: none needed yet */
-	uint64_t nrecords;  /* with this key */
-	unsigned nrekeys;
 	int ready, connects;
 	int short_of_memory;
 	int shown; /* see gci_secure_has_shown */
-	int wide;  /* OpenSSL's buffer is one for data, not only for a handshake */
+
+	/* The handshake, up to `ready`. */
+	SSL *ssl;
+	uint8_t identity[GCI_SECURE_IDENTITY];
+	ssize_t took; /* what `take` said last, if no number of bytes; else 1 */
+	size_t ntaken;
+	uint8_t traffic[2][GCI_RECORD_SECRET]; /* the client's secret, and the server's */
+	int has_traffic[2];
+
+	/* Data, from then on. */
+	struct gci_records tx, rx;
+	unsigned nrekeys;
+	int asked;  /* the peer wants us to replace our key */
+	int ended;  /* the peer has said that no more comes */
+	int broken; /* 0, or the negative errno for which nothing goes on */
+	const char *why;
+	uint8_t *in; /* [lo, hi) of GCI_SECURE_IN bytes are not opened; NULL: none needed yet */
+	size_t lo, hi;
+	uint8_t *spill; /* of a record, what there was no room for; NULL: none needed yet */
+	size_t spill_lo, spill_hi;
 };
 
-#define GCI_SECURE_READ (128u << 10) /* taken at a time */
+#define GCI_SECURE_IN ((128u << 10) + GCI_RECORD_WHOLE)
+
+/* From the handshake on: the keys of data are those it has agreed upon. 0, or a negative errno. */
+int gci_secure_begin_data(struct gci_secure *s, struct gci_error *e);
+void gci_secure_end_data(struct gci_secure *s);
 
 /* Whether the hello with this random has served, and that it has: 0 or -1. */
 int gci_secure_was_heard(const struct gci_secure_ctx *ctx, const uint8_t *random);

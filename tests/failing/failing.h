@@ -56,20 +56,22 @@
 	X(fopen64)       \
 	X(fgets)         \
 	X(clock_nanosleep)
-#define FAILING_LIBRARIES(X) \
-	X(uv_loop_init)      \
-	X(uv_poll_init)      \
-	X(uv_async_init)     \
-	X(SSL_CTX_new)       \
-	X(SSL_new)           \
-	X(BIO_meth_new)      \
-	X(BIO_new)           \
-	X(SSL_SESSION_new)   \
-	X(SSL_write_ex)      \
-	X(SSL_key_update)    \
-	X(EVP_KDF_fetch)     \
-	X(EVP_KDF_CTX_new)   \
-	X(EVP_KDF_derive)    \
+#define FAILING_LIBRARIES(X)  \
+	X(uv_loop_init)       \
+	X(uv_poll_init)       \
+	X(uv_async_init)      \
+	X(SSL_CTX_new)        \
+	X(SSL_new)            \
+	X(BIO_meth_new)       \
+	X(BIO_new)            \
+	X(SSL_SESSION_new)    \
+	X(EVP_CIPHER_fetch)   \
+	X(EVP_CIPHER_CTX_new) \
+	X(EVP_CipherInit_ex)  \
+	X(EVP_CipherUpdate)   \
+	X(EVP_KDF_fetch)      \
+	X(EVP_KDF_CTX_new)    \
+	X(EVP_KDF_derive)     \
 	X(HMAC)
 #define FAILING_URING(X)              \
 	X(io_uring_queue_init_params) \

@@ -28,9 +28,16 @@ WRAP(SSL *, SSL_new, (SSL_CTX *ctx), (ctx), NULL)
 WRAP(BIO_METHOD *, BIO_meth_new, (int type, const char *name), (type, name), NULL)
 WRAP(BIO *, BIO_new, (const BIO_METHOD *method), (method), NULL)
 WRAP(SSL_SESSION *, SSL_SESSION_new, (void), (), NULL)
-WRAP(int, SSL_write_ex, (SSL *ssl, const void *data, size_t n, size_t *done), (ssl, data, n, done),
-	0)
-WRAP(int, SSL_key_update, (SSL *ssl, int type), (ssl, type), 0)
+WRAP(EVP_CIPHER *, EVP_CIPHER_fetch, (OSSL_LIB_CTX *lib, const char *name, const char *properties),
+	(lib, name, properties), NULL)
+WRAP(EVP_CIPHER_CTX *, EVP_CIPHER_CTX_new, (void), (), NULL)
+WRAP(int, EVP_CipherInit_ex,
+	(EVP_CIPHER_CTX *ctx, const EVP_CIPHER *cipher, ENGINE *engine, const unsigned char *key,
+		const unsigned char *iv, int enc),
+	(ctx, cipher, engine, key, iv, enc), 0)
+WRAP(int, EVP_CipherUpdate,
+	(EVP_CIPHER_CTX *ctx, unsigned char *out, int *nout, const unsigned char *in, int n),
+	(ctx, out, nout, in, n), 0)
 WRAP(EVP_KDF *, EVP_KDF_fetch, (OSSL_LIB_CTX *lib, const char *name, const char *properties),
 	(lib, name, properties), NULL)
 WRAP(EVP_KDF_CTX *, EVP_KDF_CTX_new, (EVP_KDF *kdf), (kdf), NULL)

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+#include "transport/records.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/kdf.h>
+#include <openssl/params.h>
+#include <string.h>
+
+#define KEY_NBYTES 16
+#define TAG_NBYTES 16
+
+/* HKDF-Expand-Label without a context (RFC 8446, 7.1): 0 or -1. */
+static int expand(
+	const uint8_t secret[GCI_RECORD_SECRET], const char *label, uint8_t *out, size_t n)
+{
+	EVP_KDF *kdf = EVP_KDF_fetch(NULL, "HKDF", NULL);
+	EVP_KDF_CTX *ctx = kdf ? EVP_KDF_CTX_new(kdf) : NULL;
+	int mode = EVP_KDF_HKDF_MODE_EXPAND_ONLY, ok;
+	size_t len = strlen(label);
+	OSSL_PARAM params[5];
+	uint8_t info[32] = {0, (uint8_t)n, (uint8_t)(6 + len), 't', 'l', 's', '1', '3', ' '};
+
+	memcpy(info + 9, label, len); /* and a zero, the context's length */
+	params[0] = OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, (char[]){"SHA256"}, 0);
+	params[1] = OSSL_PARAM_construct_int(OSSL_KDF_PARAM_MODE, &mode);
+	params[2] = OSSL_PARAM_construct_octet_string(
+		OSSL_KDF_PARAM_KEY, (void *)(uintptr_t)secret, GCI_RECORD_SECRET);
+	params[3] = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, info, 9 + len + 1);
+	params[4] = OSSL_PARAM_construct_end();
+	ok = ctx && EVP_KDF_derive(ctx, out, n, params) > 0;
+	EVP_KDF_CTX_free(ctx);
+	EVP_KDF_free(kdf);
+	return ok ? 0 : -1;
+}
+
+/* Key and iv of the present secret. */
+static int set_key(struct gci_records *r)
+{
+	uint8_t key[KEY_NBYTES];
+	int ok = !expand(r->secret, "key", key, sizeof(key)) &&
+		 !expand(r->secret, "iv", r->iv, sizeof(r->iv)) &&
+		 EVP_CipherInit_ex(r->cipher, NULL, NULL, key, NULL, r->seals);
+
+	OPENSSL_cleanse(key, sizeof(key));
+	r->nrecords = ok ? 0 : UINT64_MAX;
+	return ok ? 0 : -1;
+}
+
+int gci_records_init(struct gci_records *r, const uint8_t secret[GCI_RECORD_SECRET], int seals)
+{
+	EVP_CIPHER *gcm = EVP_CIPHER_fetch(NULL, "AES-128-GCM", NULL);
+
+	*r = (struct gci_records){.seals = seals, .cipher = EVP_CIPHER_CTX_new()};
+	memcpy(r->secret, secret, sizeof(r->secret));
+	if (!gcm || !r->cipher || !EVP_CipherInit_ex(r->cipher, gcm, NULL, NULL, NULL, seals) ||
+		set_key(r))
+		gci_records_deinit(r);
+	EVP_CIPHER_free(gcm);
+	return r->cipher ? 0 : -1;
+}
+
+void gci_records_deinit(struct gci_records *r)
+{
+	EVP_CIPHER_CTX_free(r->cipher); /* which wipes it */
+	OPENSSL_cleanse(r, sizeof(*r));
+}
+
+int gci_records_renew(struct gci_records *r)
+{
+	uint8_t next[GCI_RECORD_SECRET];
+
+	if (expand(r->secret, "traffic upd", next, sizeof(next))) {
+		r->nrecords = UINT64_MAX;
+		return -1;
+	}
+	memcpy(r->secret, next, sizeof(next));
+	OPENSSL_cleanse(next, sizeof(next));
+	return set_key(r);
+}
+
+/* The next record's nonce (5.3), and its header, which is authenticated along. */
+static int begin(struct gci_records *r, const uint8_t head[GCI_RECORD_HEAD])
+{
+	uint64_t number = htobe64(r->nrecords);
+	uint8_t nonce[12], *p = (uint8_t *)&number;
+	int i, n;
+
+	memcpy(nonce, r->iv, sizeof(nonce));
+	for (i = 0; i < 8; i++)
+		nonce[4 + i] ^= p[i];
+	return EVP_CipherInit_ex(r->cipher, NULL, NULL, NULL, nonce, r->seals) &&
+	       EVP_CipherUpdate(r->cipher, NULL, &n, head, GCI_RECORD_HEAD);
+}
+
+static int update(struct gci_records *r, uint8_t *out, const uint8_t *in, size_t nbytes)
+{
+	int n;
+
+	return !nbytes || EVP_CipherUpdate(r->cipher, out, &n, in, (int)nbytes);
+}
+
+ssize_t gci_records_seal(struct gci_records *r, enum gci_record_type type, const struct iovec *iov,
+	int niov, size_t skip, size_t nbytes, uint8_t *out)
+{
+	const size_t body = nbytes + GCI_RECORD_TAIL;
+	const uint8_t head[GCI_RECORD_HEAD] = {
+		GCI_RECORD_DATA, 3, 3, (uint8_t)(body >> 8), (uint8_t)body};
+	const uint8_t what = (uint8_t)type;
+	size_t left = nbytes, off, n;
+	uint8_t *p = out;
+	int i, rest;
+
+	if (r->nrecords >= GCI_RECORDS_MOST)
+		return -EOVERFLOW;
+	if (nbytes > GCI_RECORD_NBYTES)
+		return -EINVAL;
+	if (!begin(r, head))
+		return -ENOMEM;
+	memcpy(p, head, sizeof(head));
+	p += sizeof(head);
+	for (i = 0; i < niov && left; i++, left -= n, p += n) {
+		off = skip < iov[i].iov_len ? skip : iov[i].iov_len;
+		skip -= off;
+		n = iov[i].iov_len - off < left ? iov[i].iov_len - off : left;
+		if (!update(r, p, (const uint8_t *)iov[i].iov_base + off, n))
+			return -ENOMEM;
+	}
+	if (left)
+		return -EINVAL;
+	if (!update(r, p, &what, 1) || !EVP_CipherFinal_ex(r->cipher, ++p, &rest) ||
+		!EVP_CIPHER_CTX_ctrl(r->cipher, EVP_CTRL_AEAD_GET_TAG, TAG_NBYTES, p))
+		return -ENOMEM;
+	r->nrecords++;
+	return (ssize_t)(GCI_RECORD_HEAD + body);
+}
+
+ssize_t gci_records_glance(const uint8_t *bytes, size_t n)
+{
+	static const uint8_t begins[] = {GCI_RECORD_DATA, 3, 3};
+	size_t body;
+
+	if (n && memcmp(bytes, begins, n < sizeof(begins) ? n : sizeof(begins)) != 0)
+		return -1;
+	if (n < GCI_RECORD_HEAD)
+		return 0;
+	body = (size_t)(bytes[3] << 8 | bytes[4]);
+	if (body < GCI_RECORD_TAIL || body > GCI_RECORD_NBYTES + GCI_RECORD_TAIL)
+		return -1;
+	return (ssize_t)(GCI_RECORD_HEAD + body);
+}
+
+/* Where content, in the iovecs from `from` on, ends: behind it come its type and padding, which is
+ * zeros (5.4), up to `end`. `type` is what follows `end`, and stays 0 if there is none. */
+static size_t strip(const struct iovec *iov, int niov, size_t from, size_t end, int *type)
+{
+	size_t start = 0;
+	int i;
+
+	for (i = 0; i < niov; i++)
+		start += iov[i].iov_len;
+	for (i = niov - 1; i >= 0 && !*type; i--) {
+		const uint8_t *p = iov[i].iov_base;
+
+		start -= iov[i].iov_len;
+		while (end > start && end > from && !*type)
+			*type = p[--end - start];
+	}
+	return end - from;
+}
+
+ssize_t gci_records_open(struct gci_records *r, const uint8_t *record, size_t nbytes,
+	const struct iovec *iov, int niov, size_t skip, int *type)
+{
+	const size_t room = gci_records_room(nbytes);
+	const uint8_t *in = record + GCI_RECORD_HEAD;
+	uint8_t tag[TAG_NBYTES], last, none;
+	size_t left = room, before = skip, off, n;
+	int i, rest;
+
+	if (r->nrecords == UINT64_MAX)
+		return -EOVERFLOW;
+	if (!begin(r, record))
+		return -ENOMEM;
+	for (i = 0; i < niov && left; i++, left -= n, in += n) {
+		off = before < iov[i].iov_len ? before : iov[i].iov_len;
+		before -= off;
+		n = iov[i].iov_len - off < left ? iov[i].iov_len - off : left;
+		if (!update(r, (uint8_t *)iov[i].iov_base + off, in, n))
+			return -ENOMEM;
+	}
+	if (left)
+		return -EINVAL;
+	memcpy(tag, in + 1, sizeof(tag));
+	if (!update(r, &last, in, 1) ||
+		!EVP_CIPHER_CTX_ctrl(r->cipher, EVP_CTRL_AEAD_SET_TAG, sizeof(tag), tag))
+		return -ENOMEM;
+	if (EVP_CipherFinal_ex(r->cipher, &none, &rest) <= 0)
+		return -EBADMSG;
+	r->nrecords++;
+	*type = last;
+	n = *type ? room : strip(iov, niov, skip, skip + room, type);
+	return *type && (n || *type == GCI_RECORD_DATA) ? (ssize_t)n : -EBADMSG;
+}
