@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * TLS before anybody is authenticated: what a stranger sends to one that accepts, or a stranger
  * that is connected to answers. The first byte says which, and how the rest comes in pieces.
- * Without the key none is ever let in, whatever it sends, and none gets more than a few KiB. */
-#include "transport/secure.h"
+ * Without the key none is ever let in, whatever it sends, and none gets more than a few KiB. And
+ * the same bytes behind a handshake: as they are, and as a script for a peer that has the key. */
+#include "transport/secure_impl.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -46,6 +47,125 @@ static struct gci_secure_ctx *context(void)
 	return ctx;
 }
 
+/* ---- behind the handshake */
+
+#define STREAM_NBYTES (128u << 10)
+
+static const uint8_t traffic[GCI_RECORD_SECRET] = "of one direction";
+
+/* Reads all of the input, and checks that it ends as expected, with these bytes before. */
+static void expect(struct input in, ssize_t end, const uint8_t *bytes, size_t n)
+{
+	static uint8_t got[STREAM_NBYTES + 300];
+	struct gci_secure *s;
+	size_t have = 0;
+	ssize_t k;
+
+	if (gci_secure_create(&s, context(), NULL, take, &in, NULL))
+		return;
+	s->ready = !gci_records_init(&s->rx, traffic, 0);
+	if (!s->ready)
+		abort();
+	do {
+		struct iovec v[2] = {{got + have, 1 + in.piece % 299}};
+
+		v[1].iov_base = got + have + v[0].iov_len;
+		v[1].iov_len = sizeof(got) - have - v[0].iov_len;
+		k = gci_secure_read(s, v, 1 + (have & 1), NULL);
+		if (k > 0)
+			have += (size_t)k;
+	} while (k > 0 || k == -EAGAIN);
+	if (k != end || have != n || memcmp(got, bytes, n) != 0)
+		abort();
+	gci_secure_free(s);
+}
+
+struct script {
+	const uint8_t *p;
+	size_t left;
+};
+
+static uint8_t next(struct script *s)
+{
+	if (!s->left)
+		return 0;
+	s->left--;
+	return *s->p++;
+}
+
+/* How a reader must take a record: 1, it goes on; 0, the end; or -EBADMSG. Data are appended. */
+static ssize_t meaning(int type, const uint8_t *content, size_t n, uint8_t *data, size_t *ndata,
+	struct gci_records *tx)
+{
+	while (!type && n)
+		type = content[--n];
+	if (type == GCI_RECORD_DATA) {
+		memcpy(data + *ndata, content, n);
+		*ndata += n;
+		return 1;
+	}
+	if (type == GCI_RECORD_ALERT && n == 2 && !content[1])
+		return 0;
+	if (type != GCI_RECORD_HANDSHAKE || n != 5 || content[4] > 1 ||
+		memcmp(content, "\x18\0\0\1", 4) != 0)
+		return -EBADMSG;
+	if (gci_records_renew(tx))
+		abort();
+	return 1;
+}
+
+/* Records of any type, length and content; a bit of one may be another. */
+static void play(struct script script, size_t piece)
+{
+	static uint8_t stream[STREAM_NBYTES], content[GCI_RECORD_NBYTES], data[STREAM_NBYTES];
+	size_t nstream = 0, ndata = 0, n, i;
+	const struct iovec v = {content, sizeof(content)};
+	struct gci_records tx;
+	ssize_t end = 1;
+
+	if (gci_records_init(&tx, traffic, 1))
+		abort();
+	while (script.left && end == 1 && sizeof(stream) - nstream >= GCI_RECORD_WHOLE) {
+		int type = next(&script), bit;
+
+		n = next(&script);
+		n = n < 192 ? n : (n - 191) * 256;
+		memset(content, next(&script), n);
+		for (i = 0; i < 6 && i < n; i++)
+			content[i] = next(&script);
+		bit = next(&script);
+		if (gci_records_seal(
+			    &tx, (enum gci_record_type)type, &v, 1, 0, n, stream + nstream) < 0)
+			abort();
+		n += GCI_RECORD_TAIL;
+		if (bit < 128) {
+			end = meaning(type, content, n - GCI_RECORD_TAIL, data, &ndata, &tx);
+		} else {
+			stream[nstream + GCI_RECORD_HEAD + (size_t)(bit - 128) * n / 128] ^=
+				(uint8_t)(1 << bit % 8);
+			end = -EBADMSG;
+		}
+		nstream += GCI_RECORD_HEAD + n;
+	}
+	gci_records_deinit(&tx);
+	expect((struct input){.data = stream, .left = nstream, .piece = piece + nstream / 512},
+		end == 1 ? 0 : end, data, ndata);
+}
+
+/* Nothing passes that was not sealed with the key. */
+static void forge(const uint8_t *data, size_t size, size_t piece)
+{
+	struct input in = {.data = data, .left = size, .piece = piece};
+	size_t nbytes = 0;
+	ssize_t n = gci_records_glance(data, size);
+
+	if (n > 0)
+		nbytes = (size_t)n;
+	if (n < -1 || nbytes > GCI_RECORD_WHOLE || (n > 0 && n < GCI_RECORD_HEAD + GCI_RECORD_TAIL))
+		abort();
+	expect(in, n < 0 || (nbytes && nbytes <= size) ? -EBADMSG : 0, data, 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -66,6 +186,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (rc < -1 || rc > 1 || (rc == 0 && size - 1 >= GCI_SECURE_FIRST))
 		abort();
 	rc = 0;
+	forge(in.data, in.left, in.piece);
+	play((struct script){in.data, in.left}, in.piece);
 	if (gci_secure_create(&s, context(), data[0] & 1 ? &name : NULL, take, &in, NULL))
 		return 0;
 	while (!rc && total < MOST_OUT) {
