@@ -9,9 +9,6 @@
 #include <openssl/params.h>
 #include <string.h>
 
-#define KEY_NBYTES 16
-#define TAG_NBYTES 16
-
 /* HKDF-Expand-Label without a context (RFC 8446, 7.1): 0 or -1. */
 static int expand(
 	const uint8_t secret[GCI_RECORD_SECRET], const char *label, uint8_t *out, size_t n)
@@ -39,10 +36,9 @@ static int expand(
 /* Key and iv of the present secret. */
 static int set_key(struct gci_records *r)
 {
-	uint8_t key[KEY_NBYTES];
+	uint8_t key[GCI_GCM_KEY];
 	int ok = !expand(r->secret, "key", key, sizeof(key)) &&
-		 !expand(r->secret, "iv", r->iv, sizeof(r->iv)) &&
-		 EVP_CipherInit_ex(r->cipher, NULL, NULL, key, NULL, r->seals);
+		 !expand(r->secret, "iv", r->iv, sizeof(r->iv)) && !gci_gcm_key(&r->gcm, key);
 
 	OPENSSL_cleanse(key, sizeof(key));
 	r->nrecords = ok ? 0 : UINT64_MAX;
@@ -51,20 +47,19 @@ static int set_key(struct gci_records *r)
 
 int gci_records_init(struct gci_records *r, const uint8_t secret[GCI_RECORD_SECRET], int seals)
 {
-	EVP_CIPHER *gcm = EVP_CIPHER_fetch(NULL, "AES-128-GCM", NULL);
-
-	*r = (struct gci_records){.seals = seals, .cipher = EVP_CIPHER_CTX_new()};
+	*r = (struct gci_records){0};
+	if (gci_gcm_init(&r->gcm, seals))
+		return -1;
 	memcpy(r->secret, secret, sizeof(r->secret));
-	if (!gcm || !r->cipher || !EVP_CipherInit_ex(r->cipher, gcm, NULL, NULL, NULL, seals) ||
-		set_key(r))
-		gci_records_deinit(r);
-	EVP_CIPHER_free(gcm);
-	return r->cipher ? 0 : -1;
+	if (!set_key(r))
+		return 0;
+	gci_records_deinit(r);
+	return -1;
 }
 
 void gci_records_deinit(struct gci_records *r)
 {
-	EVP_CIPHER_CTX_free(r->cipher); /* which wipes it */
+	gci_gcm_deinit(&r->gcm);
 	OPENSSL_cleanse(r, sizeof(*r));
 }
 
@@ -85,21 +80,13 @@ int gci_records_renew(struct gci_records *r)
 static int begin(struct gci_records *r, const uint8_t head[GCI_RECORD_HEAD])
 {
 	uint64_t number = htobe64(r->nrecords);
-	uint8_t nonce[12], *p = (uint8_t *)&number;
-	int i, n;
+	uint8_t nonce[GCI_GCM_NONCE], *p = (uint8_t *)&number;
+	int i;
 
 	memcpy(nonce, r->iv, sizeof(nonce));
 	for (i = 0; i < 8; i++)
 		nonce[4 + i] ^= p[i];
-	return EVP_CipherInit_ex(r->cipher, NULL, NULL, NULL, nonce, r->seals) &&
-	       EVP_CipherUpdate(r->cipher, NULL, &n, head, GCI_RECORD_HEAD);
-}
-
-static int update(struct gci_records *r, uint8_t *out, const uint8_t *in, size_t nbytes)
-{
-	int n;
-
-	return !nbytes || EVP_CipherUpdate(r->cipher, out, &n, in, (int)nbytes);
+	return gci_gcm_begin(&r->gcm, nonce, head, GCI_RECORD_HEAD);
 }
 
 ssize_t gci_records_seal(struct gci_records *r, enum gci_record_type type, const struct iovec *iov,
@@ -111,7 +98,7 @@ ssize_t gci_records_seal(struct gci_records *r, enum gci_record_type type, const
 	const uint8_t what = (uint8_t)type;
 	size_t left = nbytes, off, n;
 	uint8_t *p = out;
-	int i, rest;
+	int i;
 
 	if (r->nrecords >= GCI_RECORDS_MOST)
 		return -EOVERFLOW;
@@ -125,13 +112,12 @@ ssize_t gci_records_seal(struct gci_records *r, enum gci_record_type type, const
 		off = skip < iov[i].iov_len ? skip : iov[i].iov_len;
 		skip -= off;
 		n = iov[i].iov_len - off < left ? iov[i].iov_len - off : left;
-		if (!update(r, p, (const uint8_t *)iov[i].iov_base + off, n))
+		if (!gci_gcm_update(&r->gcm, p, (const uint8_t *)iov[i].iov_base + off, n))
 			return -ENOMEM;
 	}
 	if (left)
 		return -EINVAL;
-	if (!update(r, p, &what, 1) || !EVP_CipherFinal_ex(r->cipher, ++p, &rest) ||
-		!EVP_CIPHER_CTX_ctrl(r->cipher, EVP_CTRL_AEAD_GET_TAG, TAG_NBYTES, p))
+	if (!gci_gcm_update(&r->gcm, p, &what, 1) || !gci_gcm_finish(&r->gcm, p + 1))
 		return -ENOMEM;
 	r->nrecords++;
 	return (ssize_t)(GCI_RECORD_HEAD + body);
@@ -176,9 +162,9 @@ ssize_t gci_records_open(struct gci_records *r, const uint8_t *record, size_t nb
 {
 	const size_t room = gci_records_room(nbytes);
 	const uint8_t *in = record + GCI_RECORD_HEAD;
-	uint8_t tag[TAG_NBYTES], last, none;
+	uint8_t tag[GCI_GCM_TAG], last;
 	size_t left = room, before = skip, off, n;
-	int i, rest;
+	int i;
 
 	if (r->nrecords == UINT64_MAX)
 		return -EOVERFLOW;
@@ -188,16 +174,15 @@ ssize_t gci_records_open(struct gci_records *r, const uint8_t *record, size_t nb
 		off = before < iov[i].iov_len ? before : iov[i].iov_len;
 		before -= off;
 		n = iov[i].iov_len - off < left ? iov[i].iov_len - off : left;
-		if (!update(r, (uint8_t *)iov[i].iov_base + off, in, n))
+		if (!gci_gcm_update(&r->gcm, (uint8_t *)iov[i].iov_base + off, in, n))
 			return -ENOMEM;
 	}
 	if (left)
 		return -EINVAL;
 	memcpy(tag, in + 1, sizeof(tag));
-	if (!update(r, &last, in, 1) ||
-		!EVP_CIPHER_CTX_ctrl(r->cipher, EVP_CTRL_AEAD_SET_TAG, sizeof(tag), tag))
+	if (!gci_gcm_update(&r->gcm, &last, in, 1))
 		return -ENOMEM;
-	if (EVP_CipherFinal_ex(r->cipher, &none, &rest) <= 0)
+	if (!gci_gcm_finish(&r->gcm, tag))
 		return -EBADMSG;
 	r->nrecords++;
 	*type = last;

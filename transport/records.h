@@ -17,7 +17,8 @@
 #ifndef GCI_TRANSPORT_RECORDS_H
 #define GCI_TRANSPORT_RECORDS_H
 
-#include <openssl/evp.h>
+#include "transport/gcm.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -37,11 +38,10 @@ enum gci_record_type {
 };
 
 struct gci_records {
-	EVP_CIPHER_CTX *cipher;
+	struct gci_gcm gcm;
 	uint8_t secret[GCI_RECORD_SECRET];
-	uint8_t iv[12];
+	uint8_t iv[GCI_GCM_NONCE];
 	uint64_t nrecords; /* with this key: the next one's number */
-	int seals;
 };
 
 /* From CLIENT_ or SERVER_TRAFFIC_SECRET_0. 0, or -1: out of memory. */

@@ -2,6 +2,7 @@
  * A connection's bytes: plain, or through TLS where its link is encrypted. The kernel's socket is
  * touched here only, but for io_uring (path_uring.c), which takes plain connections. */
 #include "base/log.h"
+#include "transport/gcm.h"
 #include "transport/tcp_impl.h"
 
 #include <errno.h>
@@ -169,7 +170,8 @@ static struct gci_secure_ctx *context(struct gci_tcp *t, struct gci_error *e)
 		return t->secure;
 	memcpy(config.secret, t->secret, sizeof(config.secret));
 	if (!gci_secure_ctx_create(&t->secure, &config, e))
-		gci_log(GCI_LOG_INFO, "TLS 1.3 in user space, TLS_AES_128_GCM_SHA256%s",
+		gci_log(GCI_LOG_INFO, "TLS 1.3 in user space, TLS_AES_128_GCM_SHA256 by %s%s",
+			gci_gcm_by(),
 			t->path == &gci_path_poll ? ""
 						  : "; connections with it are polled, not "
 						    "io_uring's");
