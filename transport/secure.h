@@ -39,7 +39,7 @@
 #include <sys/uio.h>
 
 #define GCI_SECURE_MAX_HANDSHAKE 4096
-#define GCI_SECURE_BATCH         (128u << 10) /* most bytes that one write takes */
+#define GCI_SECURE_BATCH         (144u << 10) /* most bytes that one write takes */
 #define GCI_SECURE_LAUNCHER      UINT32_MAX   /* in place of a rank */
 #define GCI_SECURE_HELLO         0x16         /* what a TLS connection begins with */
 #define GCI_SECURE_IDENTITY      24

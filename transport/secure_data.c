@@ -108,8 +108,8 @@ ssize_t gci_secure_write(
 	int rc = s->broken;
 
 	all = skip < all ? all - skip : 0;
-	if (all > GCI_SECURE_BATCH)
-		all = GCI_SECURE_BATCH;
+	if (all > GCI_SECURE_BATCH) /* a short rest goes along, not with a system call of its own */
+		all = GCI_SECURE_BATCH - GCI_RECORD_NBYTES;
 	if (!gci_buf_room(&s->out, all + (all / GCI_RECORD_NBYTES + 1) * (frame + update)))
 		rc = -ENOMEM;
 	for (done = 0; done < all && !rc; done += n) {
