@@ -1,9 +1,10 @@
 #!/bin/sh
-# Every function of the header HEADER has its place in the library's man page PAGE, at least by its
-# blocking form.
+# Every function of the headers has its place in the library's man page, at least by its blocking form.
+#	test_manual.sh PAGE HEADER...
 set -eu
-header=$1 page=$2
-names=$(grep -o '\bgcoll_[a-z_]*(' "$header" | tr -d "(" | grep -v _fn | sort -u)
+page=$1
+shift
+names=$(grep -oh '\bgcoll_[a-z_]*(' "$@" | tr -d "(" | grep -v _fn | sort -u)
 missing=
 for name in $names; do
 	base=${name%_init}
@@ -14,5 +15,5 @@ for name in $names; do
 	grep -q "\*$name[*(]" "$page" || grep -q "\*$base[*(]" "$page" || grep -q "\*$plain[*(]" "$page" ||
 		missing="$missing $name"
 done
-[ "$(echo "$names" | wc -w)" -gt 50 ] || { echo "few functions found in $header"; exit 1; }
+[ "$(echo "$names" | wc -w)" -gt 50 ] || { echo "few functions found in $*"; exit 1; }
 [ -z "$missing" ] || { echo "not in $page:$missing"; exit 1; }
