@@ -74,8 +74,9 @@ static ssize_t take(void *user, void *buf, size_t n)
 	while (got < 0 && errno == EINTR);
 	if (got > 0) { /* it may be enough: no more waiting */
 		io->flags |= MSG_DONTWAIT;
-		io->got = io->heard = 1;
+		io->got = 1;
 	}
+	io->hung_up |= got == 0 || (got < 0 && errno == ECONNRESET);
 	return got < 0 ? -errno : got;
 }
 
@@ -137,6 +138,7 @@ int gci_control_io_secure(struct gci_control_io *io, const uint8_t secret[GCI_SE
 	} while (!rc && wait_until(io->fd, end_ns));
 	if (rc == 1)
 		return 0;
+	io->heard = rc < 0 && io->got && !io->hung_up;
 	return gci_error_set(e, GCOLL_ERR_PROTO, "whoever listens at the launcher's address: %s",
 		rc ? why.text : "it does not answer");
 }
@@ -158,6 +160,7 @@ ssize_t gci_control_io_recv(struct gci_control_io *io, void *buf, size_t n, int 
 		io->got = 0;
 		got = gci_secure_read(io->tls, &iov, 1, NULL);
 	} while (got == -EAGAIN && io->got && !(flags & MSG_DONTWAIT));
+	io->heard |= got > 0;
 	if (got >= 0)
 		return got;
 	errno = (int)-got;

@@ -18,7 +18,8 @@ struct gci_control_io {
 	int fd;               /* -1: none */
 	int flags;            /* of recv, for the engine */
 	int got;              /* it got something */
-	int heard;            /* ever */
+	int heard;            /* ever, other than in a handshake that went well */
+	int hung_up;          /* whoever is there */
 	uint64_t patience_ns; /* for a handshake; open sets it to 30 s */
 	struct gci_secure_ctx *ctx;
 	struct gci_secure *tls; /* NULL: plain */

@@ -78,8 +78,9 @@ static int call_launcher(struct gci_world *w, struct gci_error *e)
 	return rc;
 }
 
-/* A launcher that strangers press hard may hang up on us before it has heard us: it is called
- * again. Not one that was silent, nor one that has said why. */
+/* A launcher that strangers press hard, or that a busy machine let wait for our hello, may hang up
+ * on us before it has heard us: it is called again. Not one that was silent, nor one that has said
+ * why. */
 static int join(struct gci_world *w, struct gci_error *e)
 {
 	uint64_t begin = gci_now_ns(), pause = FIRST_PAUSE;
@@ -92,6 +93,7 @@ static int join(struct gci_world *w, struct gci_error *e)
 		gci_sleep_ns(pause);
 		pause *= 2;
 		memset(e, 0, sizeof(*e));
+		begin = gci_now_ns();
 		rc = call_launcher(w, e);
 	}
 	if (!rc && w->start.start.size != (uint32_t)w->env.size)
