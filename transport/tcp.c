@@ -100,7 +100,7 @@ static void on_need(void *user, int rank)
 
 static void on_async(uv_async_t *async)
 {
-	(void)async;
+	gci_container(async, struct gci_tcp, async)->woken = 1;
 }
 
 static int tcp_fd(struct gci_tp *tp)

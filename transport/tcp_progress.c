@@ -96,13 +96,13 @@ static int run_own(struct gci_tcp *t)
 
 void gci_tcp_wait(struct gci_tcp *t, uint64_t timeout_ns)
 {
-	if (more_to_do(t))
+	if (more_to_do(t) || t->woken)
 		timeout_ns = 0;
 	if (t->loop != &t->own_loop) {
 		run_callers(t, timeout_ns);
 		return;
 	}
-	if (run_own(t) || more_to_do(t))
+	if (run_own(t) || more_to_do(t) || t->woken)
 		timeout_ns = 0;
 	if (timeout_ns && timeout_ns != GCI_NEVER)
 		gci_poller_wake_in(&t->poller, timeout_ns);
@@ -177,6 +177,7 @@ int gci_tcp_progress(struct gci_tp *tp, uint64_t timeout_ns)
 	else if (timeout_ns >= HOLD_NS && wait_for_company(t))
 		return gci_ep_status(&t->ep);
 	gci_tcp_wait(t, timeout_ns);
+	t->woken = 0;
 	call_due(t);
 	return gci_ep_status(&t->ep);
 }
