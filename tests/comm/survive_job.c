@@ -141,10 +141,14 @@ static int one_round(int round)
 static int agree_on(int round, int rc)
 {
 	uint64_t done = rc ? 0 : 1;
+	int failed;
 
 	if (happens("agree", round))
 		die();
+	failed = rc != 0;
 	rc = gcoll_comm_agree(world, &done);
+	if (rc && !failed) /* it needed nothing from the dead, and hears of it here */
+		printf("agreed: %s\n", gcoll_last_error());
 	expect(!rc || rc == GCOLL_ERR_PEER || rc == GCOLL_ERR_ABORTED, "what agreeing returns");
 	if (rc == GCOLL_ERR_ABORTED) {
 		printf("left out: %s\n", gcoll_last_error());
