@@ -142,7 +142,7 @@ struct gci_tcp {
 	uv_timer_t timer; /* of progress in the caller's loop */
 	uv_timer_t watch;
 	uv_async_t async;
-	int woken; /* by gci_tp_wake, since progress last returned: it must not wait */
+	int woken; /* by gci_tp_wake: the next wait must not wait */
 	uv_poll_t listen;
 	int listen_fd;
 	uint64_t accept_again_ns; /* accept failed for lack of something; 0: it did not */

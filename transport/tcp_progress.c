@@ -98,6 +98,7 @@ void gci_tcp_wait(struct gci_tcp *t, uint64_t timeout_ns)
 {
 	if (more_to_do(t) || t->woken)
 		timeout_ns = 0;
+	t->woken = 0;
 	if (t->loop != &t->own_loop) {
 		run_callers(t, timeout_ns);
 		return;
@@ -140,7 +141,7 @@ static void call_due(struct gci_tcp *t)
 		gci_tcp_flush(t);
 }
 
-/* What comes soon may give credits company. Returns true if somebody was called meanwhile. */
+/* What comes soon may give credits company. Returns true if somebody was called, or woke us. */
 static int wait_for_company(struct gci_tcp *t)
 {
 	uint64_t before = t->ep.callbacks;
@@ -149,7 +150,7 @@ static int wait_for_company(struct gci_tcp *t)
 	for (i = 0; i < MOST_HOLDS && !gci_list_empty(&t->ep.held) && !gci_ep_status(&t->ep); i++) {
 		gci_tcp_wait(t, HOLD_NS);
 		call_due(t);
-		if (t->ep.callbacks != before)
+		if (t->ep.callbacks != before || t->woken)
 			return 1;
 	}
 	gci_ep_urge(&t->ep);
@@ -177,7 +178,6 @@ int gci_tcp_progress(struct gci_tp *tp, uint64_t timeout_ns)
 	else if (timeout_ns >= HOLD_NS && wait_for_company(t))
 		return gci_ep_status(&t->ep);
 	gci_tcp_wait(t, timeout_ns);
-	t->woken = 0;
 	call_due(t);
 	return gci_ep_status(&t->ep);
 }
