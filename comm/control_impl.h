@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Between control_client.c and control_members.c. */
+ * Between control_client.c, control_thread.c and control_members.c. */
 #ifndef GCI_COMM_CONTROL_IMPL_H
 #define GCI_COMM_CONTROL_IMPL_H
 
@@ -51,6 +51,19 @@ void gci_control_nudge(struct gci_control *ctl);
 /* Between them, what is put into `out` is for the thread to send. */
 void gci_control_begin_say(struct gci_control *ctl);
 void gci_control_end_say(struct gci_control *ctl);
+
+/* control_thread.c. Reads what has come: 1 something, 0 nothing now, -1 the launcher is gone. */
+int gci_control_receive(struct gci_control *ctl, int flags);
+
+/* Sends what `out` holds, as far as goes; -1 the launcher is gone. */
+int gci_control_flush(struct gci_control *ctl, int flags);
+
+void gci_control_put_plain(struct gci_control *ctl, enum gci_ctl_type type);
+void gci_control_put_call(
+	struct gci_control *ctl, enum gci_ctl_type type, const struct gci_ctl_call *m);
+
+/* The thread; `control` is its struct gci_control. */
+void *gci_control_beat(void *control);
 
 /* control_members.c; the last two with the lock held */
 void gci_control_init_members(struct gci_control_members *m);
