@@ -11,7 +11,8 @@
 
 struct sockets {
 	const char *cluster;
-	uint64_t connections, lost;
+	uint64_t connections, lost, restored;
+	uint64_t again, refused; /* frames, and those that came corrupted */
 	struct gci_tp_socket of;
 };
 
@@ -28,6 +29,9 @@ static void add(struct sockets *s, const struct gci_tp_stats *one)
 
 	s->connections += one->streams;
 	s->lost += one->lost;
+	s->restored += one->restored;
+	s->again += one->again_frames;
+	s->refused += one->refused;
 	sum->sndbuf_nbytes = smaller(sum->sndbuf_nbytes, o->sndbuf_nbytes);
 	sum->rcvbuf_nbytes = smaller(sum->rcvbuf_nbytes, o->rcvbuf_nbytes);
 	sum->mss_nbytes = (uint32_t)smaller(sum->mss_nbytes, o->mss_nbytes);
@@ -53,7 +57,7 @@ static struct sockets look(const struct gct_bench *b, int c)
 
 	for (i = 0; i < gci_topo_size(t, c); i++) {
 		gci_tp_stats(e->tp, gci_topo_members(t, c)[i], &one);
-		if (one.streams)
+		if (one.streams || one.lost)
 			add(&s, &one);
 	}
 	return s;
@@ -81,6 +85,13 @@ void gct_bench_print_sockets(const struct gct_bench *b)
 			printf("connections to %s waited for room in their send buffers in %d %% "
 			       "of the\ntime: see gridcoll doctor here\n",
 				s.cluster, buffer);
+		if (s.lost)
+			printf("%" PRIu64 " connections to %s were lost, %" PRIu64
+			       " made anew; %" PRIu64 " frames were sent again\n",
+				s.lost, s.cluster, s.restored, s.again);
+		if (s.refused)
+			printf("%" PRIu64 " frames from %s came corrupted, and once more\n",
+				s.refused, s.cluster);
 	}
 }
 
@@ -88,15 +99,18 @@ static json_t *socket_json(const struct sockets *s)
 {
 	const struct gci_tp_socket *o = &s->of;
 
-	return json_pack("{s:s, s:I, s:I, s:I, s:b, s:I, s:b, s:s, s:I, s:I, s:I, s:I, s:I, s:I}",
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:b, s:s, s:I, s:I, s:I, "
+			 "s:I, s:I, s:I}",
 		"cluster", s->cluster, "connections", (json_int_t)s->connections, "lost",
-		(json_int_t)s->lost, "send_buffer_bytes", (json_int_t)o->sndbuf_nbytes,
-		"send_buffer_set", o->sndbuf_set, "receive_buffer_bytes",
-		(json_int_t)o->rcvbuf_nbytes, "receive_buffer_set", o->rcvbuf_set, "congestion",
-		o->congestion, "segment_bytes", (json_int_t)o->mss_nbytes, "rtt_ns",
-		(json_int_t)o->rtt_ns, "resent_segments", (json_int_t)o->resent, "busy_ns",
-		(json_int_t)o->busy_ns, "window_limited_ns", (json_int_t)o->window_limited_ns,
-		"buffer_limited_ns", (json_int_t)o->buffer_limited_ns);
+		(json_int_t)s->lost, "restored", (json_int_t)s->restored, "again_frames",
+		(json_int_t)s->again, "refused_frames", (json_int_t)s->refused, "send_buffer_bytes",
+		(json_int_t)o->sndbuf_nbytes, "send_buffer_set", o->sndbuf_set,
+		"receive_buffer_bytes", (json_int_t)o->rcvbuf_nbytes, "receive_buffer_set",
+		o->rcvbuf_set, "congestion", o->congestion, "segment_bytes",
+		(json_int_t)o->mss_nbytes, "rtt_ns", (json_int_t)o->rtt_ns, "resent_segments",
+		(json_int_t)o->resent, "busy_ns", (json_int_t)o->busy_ns, "window_limited_ns",
+		(json_int_t)o->window_limited_ns, "buffer_limited_ns",
+		(json_int_t)o->buffer_limited_ns);
 }
 
 json_t *gct_bench_sockets_json(const struct gct_bench *b)
@@ -107,7 +121,7 @@ json_t *gct_bench_sockets_json(const struct gct_bench *b)
 	for (c = 0; c < b->comm->engine->world->topo.nclusters; c++) {
 		struct sockets s = look(b, c);
 
-		if (s.connections && json_array_append_new(list, socket_json(&s))) {
+		if ((s.connections || s.lost) && json_array_append_new(list, socket_json(&s))) {
 			json_decref(list);
 			return NULL;
 		}
