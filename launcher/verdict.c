@@ -100,6 +100,14 @@ void gci_rdv_check_leavers(struct gci_rdv *r, uint64_t now_ns)
 			arm(r, now_ns, r->config.grace_ns);
 }
 
+/* A rank that nothing reaches gives up as soon as we do, and cannot tell why. Where only our words
+ * to it are lost, we hear how it hangs up before we hear of its end. */
+static void check_unreached(const struct gci_rdv *r, struct rdv_rank *k, uint64_t now_ns)
+{
+	if (!k->told && now_ns - k->heard_ns > r->config.dead_ns / 2)
+		k->silent = 1;
+}
+
 void gci_rdv_exited(struct gci_rdv *r, uint32_t rank, int code, int signal, uint64_t now_ns)
 {
 	struct rdv_rank *k = &r->ranks[rank];
@@ -110,10 +118,8 @@ void gci_rdv_exited(struct gci_rdv *r, uint32_t rank, int code, int signal, uint
 	k->code = code;
 	k->signal = signal;
 	k->end_ns = now_ns;
-	/* A rank that nothing reaches gives up as soon as we do, and cannot tell why. */
-	if (code && k->joined && !k->told && !k->lost &&
-		now_ns - k->heard_ns > r->config.dead_ns / 2)
-		k->silent = 1;
+	if (code && k->joined && !k->lost)
+		check_unreached(r, k, now_ns);
 	/* Its last words may still be under way on the control connection; and one that had blamed
 	 * a peer is no witness of anything nearer to the cause than before. */
 	if (ended_badly(r, k) && gci_rdv_counts(r, rank))
@@ -128,6 +134,8 @@ void gci_rdv_note_lost(struct gci_rdv *r, uint32_t rank, uint64_t now_ns)
 
 	k->lost = r->deaths = 1;
 	k->lost_ns = now_ns;
+	if (r->started && !k->bye)
+		check_unreached(r, k, now_ns);
 	if (!k->bye && gci_rdv_counts(r, rank))
 		arm(r, now_ns, r->config.grace_ns);
 }

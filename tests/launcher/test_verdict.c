@@ -206,7 +206,6 @@ static void silent_rank(void **state)
 	assert_int_equal(gci_rdv_exit_status(w->rdv), 1);
 }
 
-/* Behind a dead link a rank gives up by its own clock, a moment before ours. */
 /* Who waits for the last ones to join says nothing meanwhile, however long that takes; and has all
  * the time again once the job begins. */
 static void no_silence_before_the_start(void **state)
@@ -227,6 +226,7 @@ static void no_silence_before_the_start(void **state)
 	assert_string_equal(rdv_verdict(w), "");
 }
 
+/* Behind a dead link a rank gives up by its own clock, a moment before ours. */
 static void silent_rank_that_gives_up(void **state)
 {
 	struct world *w = *state;
@@ -240,6 +240,27 @@ static void silent_rank_that_gives_up(void **state)
 	assert_string_equal(rdv_verdict(w),
 		"rank 5 on t2: no sign of life for 20 s (its host or its network link is down, or "
 		"it is stopped)");
+	assert_int_equal(gci_rdv_exit_status(w->rdv), 1);
+}
+
+/* A link that is cut one way: how it hangs up still comes. */
+static void unreached_rank_that_hangs_up(void **state)
+{
+	struct world *w = *state;
+
+	rdv_join_all(w);
+	rdv_pass(w, 10 * SEC);
+	w->ranks[5].beating = w->ranks[6].beating = 0;
+	rdv_pass(w, 18 * SEC);
+	rdv_hang_up(w, 5);
+	rdv_pass(w, 10 * MS);
+	rdv_end(w, 5, 1, 0);
+	rdv_hang_up(w, 6);
+	rdv_end(w, 6, 1, 0);
+	rdv_pass(w, SEC);
+	assert_string_equal(rdv_verdict(w),
+		"ranks 5-6 on t2-t3: no sign of life for 20 s (their hosts or their network link "
+		"are down, or they are stopped)");
 	assert_int_equal(gci_rdv_exit_status(w->rdv), 1);
 }
 
@@ -498,6 +519,7 @@ int main(void)
 		T(silent_rank),
 		T(no_silence_before_the_start),
 		T(silent_rank_that_gives_up),
+		T(unreached_rank_that_hangs_up),
 		T(exit_soon_after_a_beat),
 		T(silent_cluster_is_one_message),
 		T(own_sleep_is_nobodys_silence),
