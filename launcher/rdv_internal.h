@@ -24,6 +24,7 @@ struct gci_rdv_conn {
 struct rdv_rank {
 	struct gci_rdv_conn *conn;
 	int joined, bye, lost, silent, exited;
+	int missed;       /* its silence was told of */
 	int code, signal; /* of the process's end */
 	int own_failure;  /* `told` is the launcher's own word */
 	int32_t blamed;   /* whom `told` is about, -1: nobody */
@@ -37,6 +38,7 @@ struct rdv_rank {
 	} asked;
 	char *called;      /* the other's answer, or NULL */
 	uint64_t heard_ns; /* last sign of life */
+	uint64_t back_ns;  /* the last one that came after a long silence, or 0 */
 	uint64_t told_ns, end_ns, lost_ns;
 	int agrees;   /* waits for AGREED */
 	int left_out; /* while it may live */
@@ -107,14 +109,26 @@ void gci_rdv_drop_old_strangers(struct gci_rdv *r, uint64_t now_ns);
 /* meet.c: once all have joined. 0, or -1 with the reason why they cannot reach each other. */
 int gci_rdv_meet(const struct gci_rdv *r, char *why, size_t size);
 
+/* rdv_silence.c */
+void gci_rdv_check_silence(struct gci_rdv *r, uint64_t now_ns);
+void gci_rdv_note_heard(const struct gci_rdv *r, uint32_t rank, uint64_t now_ns);
+/* It has ended, or hung up. A rank that nothing reaches gives up as soon as we do: it cannot tell
+ * why, or blames the peers that it does not hear. Where only what goes to it is lost, TCP keeps
+ * what it says until it hangs up, and then we hear all of it at once. */
+void gci_rdv_check_unreached(const struct gci_rdv *r, uint32_t rank, uint64_t now_ns);
+/* Of the verdict: who, and why. */
+void gci_rdv_blame_silent(struct gci_rdv *r, uint64_t now_ns, struct gci_rdv_verdict *v);
+
 /* verdict.c: take down facts. */
 void gci_rdv_tell(struct gci_rdv *r, uint32_t by, int32_t blamed, int status, const char *text,
 	uint64_t now_ns);
 /* What another rank calls, for `by` who has asked. */
 void gci_rdv_answer(struct gci_rdv *r, uint32_t by, const char *text);
 void gci_rdv_note_lost(struct gci_rdv *r, uint32_t rank, uint64_t now_ns);
-void gci_rdv_check_silence(struct gci_rdv *r, uint64_t now_ns);
 void gci_rdv_check_leavers(struct gci_rdv *r, uint64_t now_ns);
+
+/* Draws one after `wait_ns` at the latest. */
+void gci_rdv_arm(struct gci_rdv *r, uint64_t now_ns, uint64_t wait_ns);
 
 /* Draws the verdict if it is due, and tells the ranks. */
 void gci_rdv_judge(struct gci_rdv *r, uint64_t now_ns);

@@ -267,7 +267,7 @@ void gci_rdv_input(
 	const uint8_t *p = data;
 
 	if (c->rank >= 0)
-		r->ranks[c->rank].heard_ns = now_ns;
+		gci_rdv_note_heard(r, (uint32_t)c->rank, now_ns);
 	/* In pieces, so that a sender in a hurry cannot make the buffer larger than a message. */
 	while (nbytes && !c->closing) {
 		size_t n = nbytes < GCI_CTL_MAX_HELLO ? nbytes : GCI_CTL_MAX_HELLO;

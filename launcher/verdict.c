@@ -13,8 +13,7 @@ enum witness { OWN, ENDED, SILENT, START, SELF, LOST, PEER, NOTHING };
 /* A death by a signal may be heard of so much later than what follows from it. */
 #define SIGNAL_LEAD_NS (50 * GCI_NS_PER_MS)
 
-/* Judge after `wait_ns` at the latest. */
-static void arm(struct gci_rdv *r, uint64_t now_ns, uint64_t wait_ns)
+void gci_rdv_arm(struct gci_rdv *r, uint64_t now_ns, uint64_t wait_ns)
 {
 	if (!r->judged && now_ns + wait_ns < r->verdict_ns)
 		r->verdict_ns = now_ns + wait_ns;
@@ -57,7 +56,7 @@ void gci_rdv_tell(struct gci_rdv *r, uint32_t by, int32_t blamed, int status, co
 	k->told_ns = now_ns;
 	if (blames_peer(k, by) && status == GCOLL_ERR_PEER)
 		r->ranks[blamed].is_blamed = 1;
-	arm(r, now_ns, r->config.grace_ns);
+	gci_rdv_arm(r, now_ns, r->config.grace_ns);
 }
 
 void gci_rdv_failed(
@@ -75,7 +74,7 @@ void gci_rdv_failed(
 		k->own_failure = 1;
 	}
 	if (gci_rdv_counts(r, rank))
-		arm(r, now_ns, 0);
+		gci_rdv_arm(r, now_ns, 0);
 	gci_rdv_judge(r, now_ns);
 }
 
@@ -97,15 +96,7 @@ void gci_rdv_check_leavers(struct gci_rdv *r, uint64_t now_ns)
 
 	for (i = 0; i < r->config.size; i++)
 		if (!r->ranks[i].joined && ended_badly(r, &r->ranks[i]))
-			arm(r, now_ns, r->config.grace_ns);
-}
-
-/* A rank that nothing reaches gives up as soon as we do, and cannot tell why. Where only our words
- * to it are lost, we hear how it hangs up before we hear of its end. */
-static void check_unreached(const struct gci_rdv *r, struct rdv_rank *k, uint64_t now_ns)
-{
-	if (!k->told && now_ns - k->heard_ns > r->config.dead_ns / 2)
-		k->silent = 1;
+			gci_rdv_arm(r, now_ns, r->config.grace_ns);
 }
 
 void gci_rdv_exited(struct gci_rdv *r, uint32_t rank, int code, int signal, uint64_t now_ns)
@@ -119,11 +110,11 @@ void gci_rdv_exited(struct gci_rdv *r, uint32_t rank, int code, int signal, uint
 	k->signal = signal;
 	k->end_ns = now_ns;
 	if (code && k->joined && !k->lost)
-		check_unreached(r, k, now_ns);
+		gci_rdv_check_unreached(r, rank, now_ns);
 	/* Its last words may still be under way on the control connection; and one that had blamed
 	 * a peer is no witness of anything nearer to the cause than before. */
 	if (ended_badly(r, k) && gci_rdv_counts(r, rank))
-		arm(r, now_ns,
+		gci_rdv_arm(r, now_ns,
 			(signal && !blames_peer(k, rank)) || !r->njoined ? 0 : r->config.grace_ns);
 	gci_rdv_judge(r, now_ns);
 }
@@ -135,37 +126,9 @@ void gci_rdv_note_lost(struct gci_rdv *r, uint32_t rank, uint64_t now_ns)
 	k->lost = r->deaths = 1;
 	k->lost_ns = now_ns;
 	if (r->started && !k->bye)
-		check_unreached(r, k, now_ns);
+		gci_rdv_check_unreached(r, rank, now_ns);
 	if (!k->bye && gci_rdv_counts(r, rank))
-		arm(r, now_ns, r->config.grace_ns);
-}
-
-void gci_rdv_check_silence(struct gci_rdv *r, uint64_t now_ns)
-{
-	uint32_t i;
-
-	r->silence_at_ns = GCI_NEVER;
-	if (gci_rdv_is_over(r))
-		return;
-	if (r->njoined && !r->started && now_ns - r->joined_ns >= r->config.start_ns) {
-		r->start_timed_out = 1;
-		arm(r, now_ns, 0);
-	}
-	/* Ranks beat once they have START; until then start_ns is the limit. */
-	for (i = 0; r->started && i < r->config.size; i++) {
-		struct rdv_rank *k = &r->ranks[i];
-		uint64_t dead_at_ns = k->heard_ns + r->config.dead_ns;
-
-		if (!k->joined || k->lost || k->silent || (k->bye && k->exited) ||
-			!gci_rdv_counts(r, i))
-			continue;
-		if (now_ns >= dead_at_ns) {
-			k->silent = r->deaths = 1;
-			arm(r, now_ns, 0); /* other witnesses have had time enough */
-		} else if (dead_at_ns < r->silence_at_ns) {
-			r->silence_at_ns = dead_at_ns;
-		}
-	}
+		gci_rdv_arm(r, now_ns, r->config.grace_ns);
 }
 
 static enum witness what_speaks(
@@ -176,49 +139,21 @@ static enum witness what_speaks(
 		return NOTHING;
 	if (k->own_failure)
 		return OWN;
+	if (k->silent && !k->signal) {
+		*at_ns = k->heard_ns;
+		return SILENT;
+	}
 	if (blames_peer(k, rank))
 		return PEER; /* what it did after that is the consequence */
-	if (ended_badly(r, k) && (k->signal || !k->silent)) {
+	if (ended_badly(r, k)) {
 		*at_ns += k->signal ? 0 : SIGNAL_LEAD_NS;
 		return ENDED;
 	}
-	*at_ns = k->heard_ns;
-	if (k->silent)
-		return SILENT;
 	*at_ns = k->told_ns;
 	if (k->told)
 		return SELF;
 	*at_ns = k->lost_ns;
 	return k->lost && !k->bye ? LOST : NOTHING;
-}
-
-/* Those whose silence began in the same heartbeat belong together: one cause, one message. */
-static void blame_silent(struct gci_rdv *r, uint64_t now_ns, struct gci_rdv_verdict *v)
-{
-	uint64_t long_ns = r->config.dead_ns > 2 * r->config.beat_ns
-				   ? r->config.dead_ns - 2 * r->config.beat_ns
-				   : r->config.dead_ns;
-	uint32_t *list = gci_calloc(r->config.size, sizeof(*list));
-	uint32_t i, n = 0;
-
-	for (i = 0; i < r->config.size; i++) {
-		struct rdv_rank *k = &r->ranks[i];
-
-		if (!gci_rdv_counts(r, i))
-			continue;
-		k->silent |= k->joined && !k->exited && !k->lost && now_ns - k->heard_ns > long_ns;
-		if (k->silent && list)
-			list[n++] = i;
-	}
-	if (n)
-		gci_ranklist(list, n, r->config.names, v->who);
-	v->status = GCOLL_ERR_PEER;
-	snprintf(v->cause, sizeof(v->cause), "no sign of life for %g s (%s, or %s stopped)",
-		(double)(r->config.dead_ns / (GCI_NS_PER_S / 10)) / 10,
-		n > 1 ? "their hosts or their network link are down"
-		      : "its host or its network link is down",
-		n > 1 ? "they are" : "it is");
-	gci_free(list);
 }
 
 static void blame_missing(struct gci_rdv *r, struct gci_rdv_verdict *v)
@@ -374,7 +309,7 @@ void gci_rdv_judge(struct gci_rdv *r, uint64_t now_ns)
 		r->guilty = -1;
 	gci_ranklist(&rank, 1, r->config.names, v->who);
 	if (best == SILENT) {
-		blame_silent(r, now_ns, v);
+		gci_rdv_blame_silent(r, now_ns, v);
 	} else if (best == START) {
 		blame_missing(r, v);
 	} else if (best == LOST) {

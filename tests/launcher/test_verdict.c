@@ -243,8 +243,17 @@ static void silent_rank_that_gives_up(void **state)
 	assert_int_equal(gci_rdv_exit_status(w->rdv), 1);
 }
 
-/* A link that is cut one way: how it hangs up still comes. */
-static void unreached_rank_that_hangs_up(void **state)
+static void expect_two_silent(struct world *w)
+{
+	rdv_pass(w, SEC);
+	assert_string_equal(rdv_verdict(w),
+		"ranks 5-6 on t2-t3: no sign of life for 20 s (their hosts or their network link "
+		"are down, or they are stopped)");
+	assert_int_equal(gci_rdv_exit_status(w->rdv), 1);
+}
+
+/* A link that is cut one way: that they hang up still comes. */
+static void unreached_ranks_that_hang_up(void **state)
 {
 	struct world *w = *state;
 
@@ -257,11 +266,43 @@ static void unreached_rank_that_hangs_up(void **state)
 	rdv_end(w, 5, 1, 0);
 	rdv_hang_up(w, 6);
 	rdv_end(w, 6, 1, 0);
+	expect_two_silent(w);
+}
+
+/* And what they have said meanwhile, and whom they did not hear, with it. */
+static void unreached_ranks_with_last_words(void **state)
+{
+	struct world *w = *state;
+
+	rdv_join_all(w);
+	rdv_pass(w, 10 * SEC);
+	w->ranks[5].beating = w->ranks[6].beating = 0;
+	rdv_pass(w, 18 * SEC);
+	rdv_say(w, 5, GCI_CTL_BEAT);
+	rdv_say_fail(w, 5, 1, "the network has not answered for 20 s");
+	rdv_hang_up(w, 5);
+	rdv_say(w, 6, GCI_CTL_BEAT);
+	rdv_pass(w, 10 * MS);
+	rdv_end(w, 5, 1, 0);
+	rdv_hang_up(w, 6);
+	rdv_end(w, 6, 1, 0);
+	expect_two_silent(w);
+}
+
+/* It was stopped, perhaps; what it has to say of itself counts. */
+static void own_words_after_a_silence(void **state)
+{
+	struct world *w = *state;
+
+	rdv_join_all(w);
+	rdv_pass(w, 10 * SEC);
+	w->ranks[5].beating = 0;
+	rdv_pass(w, 18 * SEC);
+	rdv_say_fail(w, 5, 5, "out of memory");
+	rdv_hang_up(w, 5);
+	rdv_end(w, 5, 1, 0);
 	rdv_pass(w, SEC);
-	assert_string_equal(rdv_verdict(w),
-		"ranks 5-6 on t2-t3: no sign of life for 20 s (their hosts or their network link "
-		"are down, or they are stopped)");
-	assert_int_equal(gci_rdv_exit_status(w->rdv), 1);
+	assert_string_equal(rdv_verdict(w), "rank 5 on t2: out of memory");
 }
 
 /* That it was heard a moment ago says that the link is well. */
@@ -519,7 +560,9 @@ int main(void)
 		T(silent_rank),
 		T(no_silence_before_the_start),
 		T(silent_rank_that_gives_up),
-		T(unreached_rank_that_hangs_up),
+		T(unreached_ranks_that_hang_up),
+		T(unreached_ranks_with_last_words),
+		T(own_words_after_a_silence),
 		T(exit_soon_after_a_beat),
 		T(silent_cluster_is_one_message),
 		T(own_sleep_is_nobodys_silence),
