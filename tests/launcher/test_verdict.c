@@ -338,6 +338,42 @@ static void silent_cluster_is_one_message(void **state)
 		"are down, or they are stopped)");
 }
 
+static void expect_news(struct world *w, const char *text)
+{
+	struct gci_buf news;
+
+	gci_rdv_news(w->rdv, &news);
+	assert_string_equal(gci_buf_cstr(&news), text);
+	gci_buf_free(&news);
+}
+
+/* Long before they count as dead; once, until they are heard again. */
+static void silence_is_told_of(void **state)
+{
+	struct world *w = *state;
+	uint32_t i;
+
+	rdv_join_all(w);
+	rdv_pass(w, 10 * SEC);
+	for (i = 4; i < 8; i++) {
+		rdv_pass(w, 100 * MS);
+		w->ranks[i].beating = 0;
+	}
+	rdv_pass(w, 4 * SEC);
+	expect_news(w, "");
+	rdv_pass(w, 2 * SEC);
+	expect_news(w, "ranks 4-7 on t1-t4: no sign of life for 5 s; dead after 20 s\n");
+	rdv_pass(w, 10 * SEC);
+	expect_news(w, "");
+	for (i = 4; i < 8; i++)
+		w->ranks[i].beating = 1;
+	rdv_pass(w, 10 * SEC);
+	w->ranks[5].beating = 0;
+	rdv_pass(w, 7 * SEC);
+	expect_news(w, "rank 5 on t2: no sign of life for 5 s; dead after 20 s\n");
+	assert_string_equal(rdv_verdict(w), "");
+}
+
 /* We were stopped, not they. */
 static void own_sleep_is_nobodys_silence(void **state)
 {
@@ -565,6 +601,7 @@ int main(void)
 		T(own_words_after_a_silence),
 		T(exit_soon_after_a_beat),
 		T(silent_cluster_is_one_message),
+		T(silence_is_told_of),
 		T(own_sleep_is_nobodys_silence),
 		T(nonzero_exit_of_a_foreign_program),
 		T(foreign_programs_that_end_well),
