@@ -2,10 +2,10 @@
 #include "comm/control_io.h"
 
 #include "base/clock.h"
+#include "transport/sockopt.h"
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <openssl/crypto.h>
 #include <poll.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static int open_socket(const char *rendezvous, struct gci_error *e)
 	struct gci_address a;
 	/* The launcher beats from HELLO on: so long a silence is its end. */
 	const struct timeval patience = {.tv_sec = JOIN_PATIENCE_S};
-	int fd, one = 1;
+	int fd;
 
 	if (gci_address_parse(&a, rendezvous))
 		return gci_error_set(e, GCOLL_ERR_INVAL,
@@ -46,7 +46,7 @@ static int open_socket(const char *rendezvous, struct gci_error *e)
 		fd = -1;
 	}
 	if (fd >= 0)
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		gci_sockopt_control(fd);
 	return fd;
 }
 

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "launcher/netns.h"
 #include "launcher/pipes.h"
+#include "transport/sockopt.h"
 
 #include <errno.h>
 #include <string.h>
@@ -242,6 +243,7 @@ static void accept_one(struct gci_server *s)
 {
 	struct conn *c = gci_calloc(1, sizeof(*c));
 	struct gci_reach from;
+	uv_os_fd_t fd;
 
 	if (!c) { /* libuv tells of no other until this one is accepted */
 		uv_timer_start(&s->retry, on_retry, RETRY_MS, 0);
@@ -254,7 +256,8 @@ static void accept_one(struct gci_server *s)
 		hang_up(c);
 		return;
 	}
-	uv_tcp_nodelay(&c->tcp, 1);
+	if (!uv_fileno((uv_handle_t *)&c->tcp, &fd))
+		gci_sockopt_control(fd);
 	from = caller_of(&c->tcp);
 	c->handle = gci_rdv_open(s->rdv, c, from.ip[0], gci_now_ns());
 	if (!c->handle || uv_read_start((uv_stream_t *)&c->tcp, on_alloc, on_read))

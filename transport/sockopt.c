@@ -62,6 +62,12 @@ static void set_keepalive(int fd, uint64_t dead_ns)
 	set(fd, IPPROTO_TCP, TCP_KEEPCNT, probes, "TCP_KEEPCNT");
 }
 
+void gci_sockopt_control(int fd)
+{
+	set(fd, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
+	set(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, 1, "TCP_THIN_LINEAR_TIMEOUTS");
+}
+
 /* ---- buffers */
 
 static uint64_t buffer_of(int fd, int name)

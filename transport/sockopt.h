@@ -32,6 +32,12 @@ struct gci_sockopts {
  * follows net.core.rmem_max and tcp_rmem, unless the listening socket has a buffer of its own. */
 void gci_sockopt_data(struct gci_sockopts *o, int fd, int peer, const struct gci_tp_link *link);
 
+/* Of a control connection, once it is open: what is said goes at once, and what was lost goes again
+ * soon. After a link that was mute for seconds TCP's time-outs have doubled so often that two lost
+ * packets more would be taken for the end of whoever beats; for so few packets the kernel can be
+ * told to double them later (Linux, Documentation/networking/tcp-thin). */
+void gci_sockopt_control(int fd);
+
 /* Whether this process may use the congestion control `name`: 0, or GCOLL_ERR_INVAL with those
  * that it may. */
 int gci_sockopt_congestion(const char *name, struct gci_error *e);

@@ -180,6 +180,27 @@ static void the_rest(void **state)
 	close(fd);
 }
 
+static int tcp_option(int fd, int name)
+{
+	int value = -1;
+	socklen_t len = sizeof(value);
+
+	assert_int_equal(getsockopt(fd, IPPROTO_TCP, name, &value, &len), 0);
+	return value;
+}
+
+static void a_control_connection_waits_for_nothing(void **state)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	(void)state;
+	assert_true(fd >= 0);
+	gci_sockopt_control(fd);
+	assert_int_equal(tcp_option(fd, TCP_NODELAY), 1);
+	assert_int_equal(tcp_option(fd, TCP_THIN_LINEAR_TIMEOUTS), 1);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -189,6 +210,7 @@ int main(void)
 		cmocka_unit_test(the_users_size),
 		cmocka_unit_test(congestion),
 		cmocka_unit_test(the_rest),
+		cmocka_unit_test(a_control_connection_waits_for_nothing),
 	};
 
 	setenv("GRIDCOLL_LOG", "info", 1);
