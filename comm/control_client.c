@@ -25,6 +25,7 @@ int gci_control_connect(struct gci_control **out, const char *rendezvous, char i
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	pthread_mutex_init(&ctl->lock, NULL);
 	gci_control_init_members(&ctl->members);
+	snprintf(ctl->where, sizeof(ctl->where), "%s", rendezvous);
 	ctl->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	rc = gci_control_io_open(&ctl->io, rendezvous, ip, e);
 	if (!rc && ctl->event_fd < 0)

@@ -22,6 +22,7 @@ struct gci_control_members {
 
 struct gci_control {
 	struct gci_control_io io;
+	char where[GCI_ADDRESS_TEXT]; /* the launcher is */
 	int event_fd;
 	int running; /* the thread is */
 	pthread_t thread;

@@ -96,7 +96,7 @@ static void lost(struct gci_control *ctl, const char *how)
 {
 	struct gci_ctl_failure f = {.status = GCOLL_ERR_ABORTED, .rank = -1};
 
-	snprintf(f.text, sizeof(f.text), "the launcher %s", how);
+	snprintf(f.text, sizeof(f.text), "the launcher at %s %s", ctl->where, how);
 	set_verdict(ctl, &f, 1);
 }
 
@@ -198,7 +198,7 @@ void *gci_control_beat(void *arg)
 			next_beat = now + ctl->beat_ns;
 		}
 		if (now - heard >= ctl->dead_ns) {
-			lost(ctl, "gives no sign of life (its host or the network is down)");
+			lost(ctl, "gives no sign of life (its host or its network link is down)");
 			break;
 		}
 		if (gci_control_flush(ctl, MSG_DONTWAIT)) {
