@@ -169,6 +169,11 @@ static void fetch(const struct gci_sim *m, const struct gci_ev *e)
 		__builtin_prefetch(&r->messages[e->window][e->step]);
 }
 
+static int is_late(const struct gci_sim *m)
+{
+	return m->op->until_ns && m->now > m->op->until_ns;
+}
+
 static int run(struct gci_sim *m)
 {
 	struct gci_ev e;
@@ -183,12 +188,18 @@ static int run(struct gci_sim *m)
 		fetch(m, gci_events_next(&m->events));
 		m->now = e.ns;
 		m->r->nevents++;
+		if (is_late(m))
+			break;
 		handle(m, &e);
 		m->failed |= m->events.failed;
 	}
 	if (m->failed)
 		return GCOLL_ERR_NOMEM;
 	for (r = 0; r < m->net->topo->nranks; r++) {
+		if (m->ranks[r].ended < m->nwindows && is_late(m)) {
+			m->r->ns = GCI_NEVER;
+			return 0;
+		}
 		if (m->ranks[r].ended < m->nwindows)
 			return GCOLL_ERR_INVAL; /* it waits for ever: no proved schedule does */
 		m->r->ns = m->r->end_ns[r] > m->r->ns ? m->r->end_ns[r] : m->r->ns;
@@ -306,7 +317,7 @@ int gci_simulate(
 		rc = make_shapes(&m);
 	if (!rc)
 		rc = run(&m);
-	if (!rc) {
+	if (!rc && r->ns != GCI_NEVER) {
 		busiest(&m);
 		extrapolate(&m);
 		most_tmp(&m);

@@ -33,6 +33,7 @@ struct gci_sim_op {
 	/* Of all ranks and windows; more is GCOLL_ERR_INVAL, but where one window has no more only
 	 * that is simulated. 0: no limit. */
 	uint64_t most_steps;
+	uint64_t until_ns; /* what takes longer is given up, and takes GCI_NEVER; 0: nothing is */
 	const uint64_t *start_ns; /* [rank]: when each calls it; NULL: all at 0 */
 	void (*trace)(void *ctx, const struct gci_sim_event *e); /* may be NULL */
 	void *ctx;
@@ -41,7 +42,7 @@ struct gci_sim_op {
 #define GCI_SIM_MOST (UINT64_MAX / 2) /* no figure below is more: what would be, is that */
 
 struct gci_sim_result {
-	uint64_t ns;          /* from 0 to the last rank's end */
+	uint64_t ns; /* from 0 to the last rank's end; GCI_NEVER: given up, only nevents counts */
 	uint64_t *end_ns;     /* [rank] */
 	uint64_t *wan_nbytes; /* [from * nclusters + to]: of payload; the diagonal: inside */
 	uint32_t *senders;    /* [the same]: distinct ranks that send */

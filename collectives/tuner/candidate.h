@@ -32,6 +32,7 @@ void gci_candidate_apply(const struct gci_candidate *w, struct gci_coll *c);
  * of them only, and the rest is extrapolated. */
 struct gci_predict_limits {
 	uint64_t most_steps; /* of all ranks' schedules; 0: any number */
+	uint64_t until_ns;   /* what takes longer is given up, and takes GCI_NEVER; 0: nothing is */
 	uint64_t *spent; /* may be NULL: what was simulated is added, as if of small messages' steps
 			  */
 };

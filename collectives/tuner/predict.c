@@ -3,6 +3,7 @@
  * first segments tell the time of the rest. */
 #include "collectives/tuner/candidate.h"
 
+#include "base/clock.h"
 #include "collectives/blocks/layout.h"
 #include "collectives/blocks/windows.h"
 
@@ -19,7 +20,8 @@ static int simulate(const struct gci_simnet *net, const struct gci_coll *c,
 {
 	struct gci_sim_op op = {.algorithm = w->algorithm,
 		.coll = c,
-		.most_steps = limits ? limits->most_steps : 0};
+		.most_steps = limits ? limits->most_steps : 0,
+		.until_ns = limits ? limits->until_ns : 0};
 	struct gci_sim_result r;
 	int rc = gci_simulate(net, &op, &r);
 
@@ -122,6 +124,14 @@ static int find_few(
 	return rc;
 }
 
+/* Whoever works hardest has about as much to do for every segment: will it be far too late? */
+static int is_late(const struct times *some, uint64_t nsome, uint64_t n, uint64_t until_ns)
+{
+	return until_ns &&
+	       (some->ns == GCI_NEVER ||
+		       (unsigned __int128)some->busiest_ns * n / nsome / 4 * 3 > until_ns);
+}
+
 /* The first segments, and how it goes on. */
 static int predict_pipeline(const struct gci_simnet *net, const struct pipeline *p,
 	const struct gci_predict_limits *limits, uint64_t nfew, uint64_t *ns)
@@ -132,16 +142,19 @@ static int predict_pipeline(const struct gci_simnet *net, const struct pipeline 
 
 	part.count = nfew / 2 * part.segment;
 	rc = simulate(net, &part, p->how, limits, &half);
+	*ns = GCI_NEVER;
+	if (rc || is_late(&half, nfew / 2, p->n, limits->until_ns))
+		return rc;
 	part.count = nfew * part.segment;
-	if (!rc)
-		rc = simulate(net, &part, p->how, limits, &few);
-	if (!rc && is_uneven(&half, &few)) {
+	rc = simulate(net, &part, p->how, limits, &few);
+	if (!rc && few.ns != GCI_NEVER && is_uneven(&half, &few)) {
 		half = few;
 		nfew *= 2;
 		part.count = nfew * part.segment;
 		rc = simulate(net, &part, p->how, limits, &few);
 	}
-	*ns = rc ? 0 : extrapolate(&half, &few, nfew, p->n);
+	if (!rc && few.ns != GCI_NEVER)
+		*ns = extrapolate(&half, &few, nfew, p->n);
 	return rc;
 }
 

@@ -139,6 +139,38 @@ static void many_segments(void **state)
 	net_close(&net, &t);
 }
 
+/* What is still under way at a given time takes "longer", after as little effort as that needs;
+ * what ends then takes what it takes. Of a whole message, and of a pipeline's first segments. */
+static void late_ones_are_given_up(void **state)
+{
+	static const uint64_t nbytes[] = {16 * KIB, 4 * MIB};
+	const int sizes[] = {5, 4, 0};
+	struct gci_simnet net;
+	struct gci_topo t;
+	int i;
+
+	(void)state;
+	net_open(&net, &t, sizes, 10);
+	for (i = 0; i < 2; i++) {
+		struct gci_coll c = bytes(&t, GCI_BCAST, nbytes[i]);
+		struct gci_candidate w = {
+			.algorithm = gci_algorithm_find(GCI_BCAST, "chain"), .segment_nbytes = KIB};
+		uint64_t whole = 0, part = 0, ns, again;
+		struct gci_predict_limits limits = {.most_steps = 1000000, .spent = &whole};
+
+		assert_int_equal(gci_predict(&net, &c, &w, &limits, &ns), 0);
+		limits.until_ns = ns;
+		assert_int_equal(gci_predict(&net, &c, &w, &limits, &again), 0);
+		assert_true(again == ns);
+		limits.until_ns = ns / 4;
+		limits.spent = &part;
+		assert_int_equal(gci_predict(&net, &c, &w, &limits, &again), 0);
+		assert_true(again == GCI_NEVER);
+		assert_true(part * 3 < whole);
+	}
+	net_close(&net, &t);
+}
+
 static void limits(void **state)
 {
 	const int sizes[] = {8, 0}, apart[] = {3, 3, 0};
@@ -268,6 +300,7 @@ int main(void)
 		cmocka_unit_test(windows_in_any_order),
 		cmocka_unit_test(absurd_sizes),
 		cmocka_unit_test(many_segments),
+		cmocka_unit_test(late_ones_are_given_up),
 		cmocka_unit_test(limits),
 		cmocka_unit_test(credits_wait),
 		cmocka_unit_test(shared_links),
