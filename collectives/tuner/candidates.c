@@ -13,12 +13,14 @@ struct option {
 	struct gci_candidate how;
 	uint64_t ns, key;
 	size_t number; /* in which order it was found: to break ties alike everywhere */
+	size_t group;  /* the number of the first with the same formula */
 };
 
 struct options {
 	struct gci_estimator e;
 	struct option *list;
 	size_t n, cap;
+	int brief; /* few are wanted */
 };
 
 /* ---- values of parameters */
@@ -97,12 +99,24 @@ size_t gci_segment_sizes(const struct gci_coll *c, uint64_t least, uint64_t out[
 
 /* ---- the list */
 
+static size_t group_of(const struct options *o, const struct gci_algorithm *a)
+{
+	size_t i = 0;
+
+	while (i < o->n && o->list[i].how.algorithm != a &&
+		(!a->estimate || o->list[i].how.algorithm->estimate != a->estimate))
+		i++;
+	return i;
+}
+
 static int add(struct options *o, const struct gci_candidate *how)
 {
 	if (gci_grow(&o->list, &o->cap, o->n + 1, sizeof(*o->list)))
 		return GCOLL_ERR_NOMEM;
-	o->list[o->n] =
-		(struct option){.how = *how, .ns = gci_estimate(&o->e, how), .number = o->n};
+	o->list[o->n] = (struct option){.how = *how,
+		.ns = gci_estimate(&o->e, how),
+		.number = o->n,
+		.group = group_of(o, how->algorithm)};
 	o->n++;
 	return 0;
 }
@@ -145,9 +159,12 @@ static int add_algorithm(struct options *o, const struct gci_algorithm *a)
 	uint32_t counts[GCI_MOST_SENDER_COUNTS];
 	struct gci_candidate how = {.algorithm = a};
 	size_t i, n = 0;
-	int rc = add_degrees(o, how);
+	int rc;
 
-	if (a->traits & GCI_USES_SENDERS)
+	if (o->brief && a == gci_algorithm_find(a->kind, NULL))
+		return add(o, &how);
+	rc = add_degrees(o, how);
+	if (a->traits & GCI_USES_SENDERS && !(o->brief && o->e.capped))
 		n = gci_sender_counts(o->e.net, counts);
 	for (i = 0; i < n && !rc; i++) {
 		how.senders = counts[i];
@@ -160,9 +177,13 @@ static int by_estimate(const void *a, const void *b)
 {
 	const struct option *x = a, *y = b;
 
-	if (x->how.algorithm != y->how.algorithm)
-		return x->how.algorithm < y->how.algorithm ? -1 : 1;
-	return x->ns != y->ns ? (x->ns < y->ns ? -1 : 1) : (x->number < y->number ? -1 : 1);
+	if (x->group != y->group)
+		return x->group < y->group ? -1 : 1;
+	if (x->ns != y->ns)
+		return x->ns < y->ns ? -1 : 1;
+	if (x->how.senders != y->how.senders)
+		return x->how.senders > y->how.senders ? -1 : 1;
+	return x->number < y->number ? -1 : 1;
 }
 
 static int by_key(const void *a, const void *b)
@@ -172,7 +193,7 @@ static int by_key(const void *a, const void *b)
 	return x->key != y->key ? (x->key < y->key ? -1 : 1) : (x->number < y->number ? -1 : 1);
 }
 
-/* Of one algorithm, each way but the best comes a quarter later than the one before. */
+/* Of one formula, each way but the best comes a quarter later than the one before. */
 static void sort(struct options *o)
 {
 	uint64_t place = 0;
@@ -184,7 +205,7 @@ static void sort(struct options *o)
 	for (i = 0; i < o->n; i++) {
 		struct option *x = &o->list[i];
 
-		place = i && x->how.algorithm == x[-1].how.algorithm ? place + 1 : 0;
+		place = i && x->group == x[-1].group ? place + 1 : 0;
 		x->key = x->ns > GCI_NEVER / (4 + place) ? GCI_NEVER : x->ns * (4 + place) / 4;
 	}
 	qsort(o->list, o->n, sizeof(*o->list), by_key);
@@ -208,18 +229,23 @@ static int take(const struct options *o, size_t most, struct gci_candidate **lis
 	return 0;
 }
 
+static int is_for_brief(const struct options *o, const struct gci_algorithm *a)
+{
+	return !(a->traits & GCI_PLANS) && (!o->e.capped || a->traits & GCI_CAPS_SENDERS);
+}
+
 int gci_candidates(const struct gci_simnet *net, const struct gci_coll *c, size_t most,
 	struct gci_candidate **list, size_t *n)
 {
 	const struct gci_algorithm *a;
-	struct options o = {.list = NULL};
+	struct options o = {.brief = most < GCI_SHORT_LIST};
 	int rc = gci_estimator_init(&o.e, net, c);
 
 	*list = NULL;
 	*n = 0;
 	gci_each_algorithm (a)
 		if (!rc && a->kind == c->kind && !gci_ineligible(a, c) &&
-			(most >= GCI_SHORT_LIST || !o.n || !(a->traits & GCI_PLANS)))
+			(!o.n || !o.brief || is_for_brief(&o, a)))
 			rc = add_algorithm(&o, a);
 	sort(&o);
 	if (!rc)

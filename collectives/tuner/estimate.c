@@ -51,12 +51,16 @@ static void look_at_link(struct gci_estimator *e, int a, int b)
 {
 	const struct gci_topo *t = e->c->topo;
 	const struct gci_simnet_link *l = &e->net->links[a * t->nclusters + b];
+	int home = t->cluster[e->c->root];
 	unsigned n;
 
 	if (a == b) {
 		e->lan_ns = larger(e->lan_ns, l->latency_ns);
 		return;
 	}
+	e->capped |= gci_topo_link(t, a, b)->senders > 0;
+	if (gci_kind_has_root(e->c->kind) && home != a && home != b)
+		return;
 	n = (unsigned)gci_topo_senders(t, a, b);
 	e->wan_ns = larger(e->wan_ns, l->latency_ns);
 	e->wan_bps = smaller(e->wan_bps, l->bps ? l->bps : GCI_NEVER);

@@ -16,7 +16,8 @@
 #include "collectives/blocks/deal.h"
 #include "collectives/tuner/candidate.h"
 
-/* A network in a few figures: the slowest of everything. */
+/* A network in a few figures: the slowest of everything; with a root, of the links to its cluster
+ * and from it. */
 struct gci_estimator {
 	const struct gci_simnet *net;
 	const struct gci_coll *c;
@@ -31,6 +32,7 @@ struct gci_estimator {
 	unsigned deep, deep_in;            /* rounds of halving over all ranks; over a cluster's */
 	unsigned across;                   /* of those over all, how many cross clusters */
 	unsigned senders;                  /* of a pair of clusters, as the grid has it */
+	int capped;                        /* the grid's file says how many may send at once */
 	struct gci_estimate_place *places; /* scratch: [rank] */
 	uint64_t *crossing;                /* [from * nclusters + to] */
 	struct gci_deal deal;              /* of a vector */

@@ -21,9 +21,12 @@ struct gci_estimate_place {
 	int rank, parent;
 	int first;         /* where its cluster begins */
 	uint64_t weight;   /* blocks for it and all below; 1 of a vector */
-	uint64_t sent_ns;  /* what handing on one segment takes */
+	uint64_t busy_ns;  /* what its messages of one segment cost it */
+	uint64_t nic_ns;   /* and its NIC, meanwhile */
+	uint64_t sent_ns;  /* when it has handed on the first */
 	uint64_t pair_ns;  /* what the connection to it from its parent needs for a segment */
 	uint64_t after_ns; /* after its parent it has a segment */
+	uint64_t least_ns; /* at which it has it at the earliest: a long one waits for credit */
 	uint64_t at_ns;    /* when it has the first */
 };
 

@@ -72,10 +72,14 @@ static void serve(const struct gci_estimator *e, int i, uint64_t segment, unsign
 	uint64_t nic_ns = gci_estimate_transfer_ns(segment, e->net->nic_bps[a]);
 
 	child->pair_ns = a == b ? 0 : gci_estimate_transfer_ns(segment, l->pair_bps);
-	parent->sent_ns += e->message_ns + nic_ns;
+	parent->busy_ns += e->message_ns;
+	parent->nic_ns += nic_ns;
+	parent->sent_ns = larger(parent->sent_ns, parent->busy_ns) + nic_ns;
 	child->after_ns = parent->sent_ns + l->latency_ns;
 	if (child->pair_ns > nic_ns)
 		child->after_ns += child->pair_ns - nic_ns;
+	if (a != b && segment >= l->eager_nbytes)
+		child->least_ns = 2 * l->latency_ns + larger(nic_ns, child->pair_ns);
 	child->pair_ns /= lanes;
 	if (a != b)
 		e->crossing[link] += segment;
@@ -87,8 +91,11 @@ static uint64_t gap_ns(const struct gci_estimator *e)
 	unsigned i, n = e->nclusters;
 	uint64_t most = 0;
 
-	for (i = 0; i < e->nranks; i++)
-		most = larger(most, larger(e->places[i].sent_ns, e->places[i].pair_ns));
+	for (i = 0; i < e->nranks; i++) {
+		const struct gci_estimate_place *p = &e->places[i];
+
+		most = larger(most, larger(larger(p->busy_ns, p->nic_ns), p->pair_ns));
+	}
 	for (i = 0; i < n * n; i++)
 		most = larger(most, gci_estimate_transfer_ns(e->crossing[i], e->net->links[i].bps));
 	return most;
@@ -122,7 +129,7 @@ uint64_t gci_estimate_tree_ns(const struct gci_estimator *e, const struct gci_es
 
 		if (!largest_first)
 			serve(e, i, each * p->weight, lanes);
-		p->at_ns = e->places[p->parent].at_ns + p->after_ns;
+		p->at_ns = larger(e->places[p->parent].at_ns + p->after_ns, p->least_ns);
 		farthest = larger(farthest, p->at_ns);
 	}
 	return farthest + (w->segments - 1) * gap_ns(e);

@@ -3,6 +3,7 @@
  * NIC, L a hop over the WAN and l one in a cluster, C clusters of h ranks, P ranks in all. */
 #include "collectives/tuner/formulas.h"
 #include "base/mem.h"
+#include "collectives/blocks/route.h"
 #include "collectives/blocks/spread.h"
 #include "collectives/models/cost.h"
 
@@ -40,6 +41,28 @@ static uint64_t wan(const struct gci_estimator *e, uint64_t nbytes, uint64_t sen
 	return e->nclusters > 1 ? gci_estimate_transfer_ns(nbytes, smaller(e->wan_bps, pairs)) : 0;
 }
 
+/* The blocks of each cluster's ranks to each other one, or the other way, by their routes. */
+static uint64_t routes(const struct gci_estimator *e, const struct gci_candidate *how)
+{
+	const struct gci_topo *t = e->c->topo;
+	uint64_t most = 0, block = e->nbytes / e->nranks;
+	struct gci_coll c = *e->c;
+	int a, b;
+
+	gci_candidate_apply(how, &c);
+	for (a = 0; a < t->nclusters; a++)
+		for (b = 0; b < t->nclusters; b++) {
+			unsigned n = (unsigned)gci_topo_size(t, a);
+			struct gci_route r;
+
+			if (a == b)
+				continue;
+			r = gci_route(&c, a, b);
+			most = larger(most, gci_transfer_ns(n * block, gci_route_bps(&r)));
+		}
+	return most;
+}
+
 /* All but one part of n. */
 static uint64_t but_one(uint64_t nbytes, unsigned n)
 {
@@ -51,6 +74,12 @@ static unsigned senders_of(const struct gci_estimator *e, const struct gci_candi
 	unsigned n = how->senders ? how->senders : e->senders;
 
 	return n < e->most ? n : e->most; /* both are at least 1 */
+}
+
+/* Of those that send by one rank where its connections carry what its NIC does. */
+static unsigned gateways_of(const struct gci_estimator *e, const struct gci_candidate *how)
+{
+	return how->senders || e->pair_bps < e->nic_bps ? senders_of(e, how) : 1;
 }
 
 static int has_blocks(const struct gci_estimator *e)
@@ -74,8 +103,8 @@ static uint64_t tree(const struct gci_estimator *e, const struct gci_candidate *
 		.tree = shape, .nbytes = e->nbytes, .segments = 1, .blocks = has_blocks(e)};
 	uint64_t *k = &w.segments;
 
-	if (shape == GCI_ESTIMATE_PATH && (how->senders || e->pair_bps < e->nic_bps))
-		w.lanes = senders_of(e, how);
+	if (shape == GCI_ESTIMATE_PATH)
+		w.lanes = gateways_of(e, how);
 	if (how->segment_nbytes && nbytes)
 		*k = (nbytes - 1) / how->segment_nbytes + 1;
 	if (how->segment_nbytes || how->algorithm->traits & GCI_BY_SEGMENT ||
@@ -137,23 +166,31 @@ uint64_t gci_estimate_path(const struct gci_estimator *e, const struct gci_candi
 
 	if (!own.segment_nbytes)
 		own.segment_nbytes = gci_pipeline_segment(e->c, e->c->count) * e->c->esize;
-	return tree(e, &own, GCI_ESTIMATE_PATH);
+	/* Segments of several lanes meet at a NIC. */
+	return tree(e, &own, GCI_ESTIMATE_PATH) +
+	       (gateways_of(e, how) - 1) * nic(e, own.segment_nbytes);
 }
 
-/* M over all links, twice in allreduce, and the first segment over two of them. */
+/* M over all links, and the first segment over two of them; in allreduce twice, 2 (P-1)/P M/B and
+ * what n gateways pass on, behind which the links' time may hide. */
 uint64_t gci_estimate_spread(const struct gci_estimator *e, const struct gci_candidate *how)
 {
+	uint64_t links, segment, k, ns, n = gateways_of(e, how);
+	unsigned far = e->nclusters < 3 ? e->nclusters - 1 : 2;
 	struct gci_coll c = *e->c;
 	struct gci_deal deal = e->deal;
-	uint64_t links, segment, k;
 
 	gci_candidate_apply(how, &c);
 	segment = c.segment ? c.segment : gci_spread_size(&c);
 	k = gci_nsegments(c.count, segment) / e->nclusters + 1;
 	links = gci_deal_ns(&deal, &c, e->nbytes);
-	return hops(e, 2 * (e->nclusters > 1), 2 * e->most) + links / k +
-	       larger(links, nic(e, c.kind == GCI_ALLREDUCE ? 2 * e->nbytes : e->nbytes)) +
-	       e->most * nic(e, segment * c.esize);
+	if (c.kind == GCI_ALLREDUCE)
+		ns = larger(hops(e, 2 * (e->nclusters > 1), 0) + links,
+			     nic(e, 2 * but_one(e->nbytes, e->nranks) + e->nbytes / n)) +
+		     gci_nsegments(c.count, segment) * e->message_ns;
+	else
+		ns = hops(e, far, 0) + larger(links, nic(e, e->nbytes));
+	return ns + links / k + hops(e, 0, 2 * e->most) + e->most * nic(e, segment * c.esize);
 }
 
 /* Of two clusters it is none of the product's choices. */
@@ -263,15 +300,21 @@ uint64_t gci_estimate_two_rings(const struct gci_estimator *e, const struct gci_
 	return 2 * gci_estimate_ring(e, how);
 }
 
-/* Round each cluster's, over each WAN link once. */
+/* Round each cluster's, over each WAN link once, while its own go round, and round the others':
+ * (P-1)/P M/B + (h-1) m/B for segments of m, or the more of L and what its own take. */
 uint64_t gci_estimate_rings(const struct gci_estimator *e, const struct gci_candidate *how)
 {
-	unsigned n = senders_of(e, how);
-	uint64_t there = e->nbytes / e->nclusters;
+	uint64_t there = e->nbytes / e->nclusters, block = e->nbytes / e->nranks;
+	uint64_t own = gci_pipeline_segment(e->c, e->c->count * e->nranks) * e->c->esize;
+	uint64_t segment = smaller(how->segment_nbytes ? how->segment_nbytes : own, block);
+	uint64_t pieces = segment ? (block - 1) / segment + 1 : 1, n = gateways_of(e, how);
+	uint64_t round = e->most * (e->lan_ns + nic(e, segment)), across = 0;
 
-	return hops(e, e->nclusters > 1, 2 * e->most) +
-	       larger(nic(e, but_one(e->nbytes, e->nranks)), wan(e, there, n)) +
-	       e->nranks * e->message_ns;
+	if (e->nclusters > 1)
+		across = e->wan_ns + nic(e, there / n);
+	return larger(nic(e, but_one(there, e->most)) + round, across) + round +
+	       larger(nic(e, e->nbytes - there), routes(e, how)) +
+	       (e->nranks - e->most) * pieces * e->message_ns;
 }
 
 /* By one rank of each cluster, which has to hand it all down again. */
@@ -310,13 +353,20 @@ uint64_t gci_estimate_each_to_each(const struct gci_estimator *e, const struct g
 	       larger(nic(e, block * (e->nranks - 1)), wan(e, block * e->most * e->most, e->most));
 }
 
-/* One far rank after the other, or all at a time, at the root's NIC: (P-1)/P M/B + L. */
+/* One far rank after the other, or all at a time, at the root's NIC: (P-1)/P M/B, and L where what
+ * goes far is not on its way first: one sender's NIC is still busy with that when it goes on. */
 uint64_t gci_estimate_relay(const struct gci_estimator *e, const struct gci_candidate *how)
 {
-	unsigned n = senders_of(e, how);
+	unsigned n = gateways_of(e, how);
+	uint64_t there = e->nbytes / e->nclusters, far = hops(e, e->nclusters > 1, 0);
+	uint64_t wan_ns = wan(e, there, n);
+	uint64_t all = larger(nic(e, but_one(e->nbytes, e->nranks)), wan_ns);
 
-	return hops(e, e->nclusters > 1, 2) + e->nranks * e->message_ns +
-	       larger(nic(e, but_one(e->nbytes, e->nranks)), wan(e, e->nbytes / e->nclusters, n));
+	if (e->c->kind == GCI_SCATTER && n == 1)
+		all += far;
+	else
+		all = larger(all, far + larger(nic(e, e->nbytes - there), wan_ns));
+	return all + hops(e, 0, 2) + e->nranks * e->message_ns;
 }
 
 uint64_t gci_estimate_relay_or_clusters(

@@ -81,18 +81,19 @@ static void all_have_formulas(void **state)
 	}
 }
 
-/* By hand: 1 MiB at 956.4 Mbit/s of payload takes 8771 us; a message 15 us, a hop in the LAN 50 us.
- * A chain of 7 ranks in one segment; in 16 of 64 KiB, 548 us each. A flat tree. */
+/* By hand: 1 MiB at 956.4 Mbit/s of payload takes 8771 us; a message 15 us, while the NIC works on
+ * the one before; a hop in the LAN 50 us. A chain of 7 ranks in one segment; in 16 of 64 KiB, 548
+ * us each. A flat tree. */
 static void trees_by_hand(void **state)
 {
 	static const struct {
 		const char *text;
 		uint64_t us;
 	} cases[] = {{"chain", 6 * (8771 + 15 + 50)},
-		{"chain:segment=64KiB", 6 * (548 + 15 + 50) + 15 * (548 + 15)},
-		{"sequential", 6 * (8771 + 15) + 50}, {"binary", 4 * (8771 + 15) + 2 * 50},
+		{"chain:segment=64KiB", 6 * (548 + 15 + 50) + 15 * 548},
+		{"sequential", 15 + 6 * 8771 + 50}, {"binary", 2 * (15 + 2 * 8771 + 50)},
 		/* Rank 3 or 5: by two others, each with its largest subtree first. */
-		{"binomial", 3 * (8771 + 15) + 2 * 50}};
+		{"binomial", 3 * 8771 + 2 * (15 + 50)}};
 	struct net x;
 	struct gci_coll c;
 	struct gci_estimator e;
@@ -145,6 +146,65 @@ static void check_list(const struct net *x, const struct gci_coll *c, size_t mos
 	}
 	assert_int_equal(defaults, 1);
 	gci_free(list);
+}
+
+/* A message that the other side has no room for goes over a WAN when it was asked for, a way of 10
+ * ms later than one that is a little shorter. */
+static void credit_crosses_the_wan_first(void **state)
+{
+	uint64_t ns[2];
+	struct net x;
+	int i;
+
+	(void)state;
+	open_net(&x, two_sites);
+	for (i = 0; i < 2; i++) {
+		struct gci_coll c = coll_of(&x, GCI_BCAST, GCI_WAN_EAGER - 4 * (unsigned)i);
+		struct gci_candidate how;
+		struct gci_estimator e;
+
+		assert_int_equal(gci_candidate_parse(&how, GCI_BCAST, "magpie", NULL), 0);
+		assert_int_equal(gci_estimator_init(&e, &x.net, &c), 0);
+		ns[i] = gci_estimate(&e, &how);
+		gci_estimator_free(&e);
+	}
+	assert_true(ns[0] > ns[1] + 9 * GCI_NS_PER_MS);
+	close_net(&x);
+}
+
+/* Where the grid's file says how many may send at once, short lists keep to that; and of the row
+ * that chooses among others there are no variants, which would be those others again. */
+static void short_lists_keep_to_the_grid(void **state)
+{
+	char capped[sizeof(two_sites) + 16];
+	int i, k, with_senders = 0;
+
+	(void)state;
+	snprintf(capped, sizeof(capped), "%ssenders = 2\n", two_sites);
+	for (i = 0; i < 2; i++)
+		for (k = 0; k < GCI_NKINDS; k++) {
+			const struct gci_algorithm *own =
+				gci_algorithm_find((enum gci_kind)k, NULL);
+			struct gci_candidate *list;
+			struct gci_coll c;
+			struct net x;
+			size_t m, n;
+
+			open_net(&x, i ? capped : two_sites);
+			c = coll_of(&x, (enum gci_kind)k, 1 << 20);
+			assert_int_equal(
+				gci_candidates(&x.net, &c, GCI_SHORT_LIST - 1, &list, &n), 0);
+			for (m = 0; m < n; m++) {
+				with_senders += list[m].senders && !i;
+				assert_true(list[m].algorithm != own ||
+					    (!list[m].senders && !list[m].segment_nbytes));
+				assert_true(!i || (!list[m].senders && list[m].algorithm->traits &
+									       GCI_CAPS_SENDERS));
+			}
+			gci_free(list);
+			close_net(&x);
+		}
+	assert_true(with_senders > 0);
 }
 
 static void lists_are_bounded(void **state)
@@ -291,7 +351,8 @@ static void short_lists_have_good_ones(void **state)
 				close_net(&x);
 			}
 	print_message("%u of %u within 10 %%, worst %u %% slower\n", near, cells, worst);
-	assert_true(near * 10 >= cells * 8);
+	assert_true(near * 20 >= cells * 19);
+	assert_true(worst <= 20);
 }
 
 int main(void)
@@ -299,6 +360,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_have_formulas),
 		cmocka_unit_test(trees_by_hand),
+		cmocka_unit_test(credit_crosses_the_wan_first),
+		cmocka_unit_test(short_lists_keep_to_the_grid),
 		cmocka_unit_test(lists_are_bounded),
 		cmocka_unit_test(no_memory),
 		cmocka_unit_test(values_of_parameters),
