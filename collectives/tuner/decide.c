@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define MOST_KNOWN 1024 /* decisions: then all are forgotten */
+#define CLEARLY    20   /* a part of the time that another way must save */
 
 const char *gci_decided_by_name(enum gci_decided_by by)
 {
@@ -71,10 +72,8 @@ int gci_decider_init(struct gci_decider *d, const struct gci_topo *t, uint32_t s
 		return GCOLL_ERR_NOMEM;
 	gci_simnet_streams(&d->net, streams);
 	for (a = 0; a < n; a++)
-		for (b = 0; b < n; b++) {
+		for (b = 0; b < n; b++)
 			d->blind |= a == b ? !t->nic_bps[a] : !gci_topo_link(t, a, b)->rate_bps;
-			d->capped |= a != b && gci_topo_link(t, a, b)->senders;
-		}
 	return 0;
 }
 
@@ -99,37 +98,31 @@ static struct gci_coll model_of(const struct gci_decider *d, const struct key *k
 		.root = gci_kind_has_root(k->kind) ? gci_topo_members(d->topo, k->from)[0] : 0};
 }
 
-/* Where the grid's file says how many ranks may send at once, it means that for whatever nobody
- * chose by name. */
-static int keeps_cap(const struct gci_decider *d, const struct gci_candidate *w)
-{
-	return !d->capped || (w->algorithm->traits & GCI_CAPS_SENDERS && !w->senders);
-}
-
-/* The fastest of the list that can be simulated within the effort. 0: *won and *best are set;
- * GCOLL_ERR_INVAL: none. */
+/* The fastest of the list but the first that was thought of, *won, if it can be simulated within
+ * the effort and takes at most until_ns. */
 static int simulate_others(struct gci_decider *d, const struct gci_coll *c,
-	const struct gci_candidate *list, size_t n, uint64_t *spent, struct gci_decision *won)
+	const struct gci_candidate *list, size_t n, uint64_t *spent, uint64_t until_ns,
+	struct gci_decision *won)
 {
 	const struct gci_candidate first = won->how;
-	struct gci_predict_limits limits = {.spent = spent};
+	struct gci_predict_limits limits = {.spent = spent, .until_ns = until_ns};
 	uint64_t ns;
 	size_t i;
-	int rc, found = 0;
+	int rc;
 
-	for (i = 0; i < n && *spent < d->most_steps; i++) {
-		if (gci_candidate_same(&list[i], &first) || !keeps_cap(d, &list[i]))
+	for (i = 0; i < n && *spent < d->most_steps && limits.until_ns; i++) {
+		if (gci_candidate_same(&list[i], &first))
 			continue;
 		limits.most_steps = (d->most_steps - *spent) / 2 + 1;
 		rc = gci_predict(&d->net, c, &list[i], &limits, &ns);
 		if (rc == GCOLL_ERR_NOMEM)
 			return rc;
-		if (!rc && (!found || ns < won->ns)) {
-			*won = (struct gci_decision){list[i], GCI_BY_SIMULATION, ns};
-			found = 1;
-		}
+		if (rc || ns > limits.until_ns)
+			continue;
+		*won = (struct gci_decision){list[i], GCI_BY_SIMULATION, ns};
+		limits.until_ns = ns - 1;
 	}
-	return found ? 0 : GCOLL_ERR_INVAL;
+	return 0;
 }
 
 /* What takes too long to simulate has a formula. Formulas err: half of what it says. */
@@ -150,7 +143,6 @@ static int simulate(struct gci_decider *d, const struct gci_coll *c,
 {
 	uint64_t spent = 0, usual;
 	struct gci_predict_limits limits = {.spent = &spent, .most_steps = d->most_steps / 2};
-	struct gci_decision won = {.how = how->how};
 	int rc = gci_predict(&d->net, c, &how->how, &limits, &how->ns);
 
 	usual = how->ns;
@@ -158,11 +150,7 @@ static int simulate(struct gci_decider *d, const struct gci_coll *c,
 		how->by = GCI_BY_SIMULATION;
 	else if (rc != GCOLL_ERR_NOMEM)
 		rc = guess(d, c, &how->how, &usual);
-	if (!rc)
-		rc = simulate_others(d, c, list, n, &spent, &won);
-	if (!rc && won.ns <= usual - usual / 10)
-		*how = won;
-	return rc;
+	return rc ? rc : simulate_others(d, c, list, n, &spent, usual - usual / CLEARLY, how);
 }
 
 /* What costs too much to simulate is left to the first algorithm, which does by itself. */
@@ -175,7 +163,8 @@ static int decide(struct gci_decider *d, const struct gci_coll *c, struct gci_de
 	*how = (struct gci_decision){.how.algorithm = gci_decide_first(c)};
 	if (!how->how.algorithm)
 		return GCOLL_ERR_INVAL;
-	if (d->blind || d->topo->nranks < 2 || d->topo->nranks > GCI_DECIDE_RANKS || !c->count)
+	if (d->blind || d->topo->nranks < 2 || d->topo->nranks > GCI_DECIDE_RANKS ||
+		(!c->count && c->kind != GCI_BARRIER))
 		return 0;
 	rc = gci_candidates(&d->net, c, GCI_DECIDE_CANDIDATES, &list, &n);
 	if (!rc)

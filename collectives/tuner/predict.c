@@ -8,7 +8,7 @@
 #include "collectives/blocks/windows.h"
 
 #define SIMULATED      32 /* segments, at least; or one in PART of the steps that may be */
-#define PART           5
+#define PART           2
 #define MOST_OF_BLOCKS 128 /* segments of all blocks together */
 
 struct times {
