@@ -291,6 +291,12 @@ void gci_rdv_closed(struct gci_rdv *r, struct gci_rdv_conn *c, uint64_t now_ns)
 	gci_rdv_judge(r, now_ns);
 }
 
+/* What came after we last looked has had less of the gap. */
+static uint64_t postponed(uint64_t since_ns, uint64_t gap, uint64_t now_ns)
+{
+	return since_ns + gap < now_ns ? since_ns + gap : now_ns;
+}
+
 /* Time in which we ourselves did not run (a suspended machine, a short Ctrl-Z) is nobody's
  * silence. */
 static void forgive_gap(struct gci_rdv *r, uint64_t now_ns)
@@ -303,15 +309,15 @@ static void forgive_gap(struct gci_rdv *r, uint64_t now_ns)
 	if (gap <= 2 * r->config.beat_ns)
 		return;
 	for (i = 0; i < r->config.size; i++)
-		if (r->ranks[i].joined) {
-			uint64_t heard_ns = r->ranks[i].heard_ns + gap;
+		if (r->ranks[i].joined)
+			r->ranks[i].heard_ns = postponed(r->ranks[i].heard_ns, gap, now_ns);
+	gci_list_each (it, &r->conns) {
+		struct gci_rdv_conn *c = gci_container(it, struct gci_rdv_conn, link);
 
-			r->ranks[i].heard_ns = heard_ns < now_ns ? heard_ns : now_ns;
-		}
-	gci_list_each (it, &r->conns)
-		gci_container(it, struct gci_rdv_conn, link)->since_ns += gap;
+		c->since_ns = postponed(c->since_ns, gap, now_ns);
+	}
 	if (r->joined_ns != GCI_NEVER)
-		r->joined_ns += gap;
+		r->joined_ns = postponed(r->joined_ns, gap, now_ns);
 	gci_members_postpone(&r->members, gap);
 }
 

@@ -21,6 +21,23 @@ static void late_ranks_are_named(void **state)
 	assert_int_equal(gci_rdv_exit_status(w->rdv), 1);
 }
 
+/* Time in which the launcher did not run counts for nobody, whenever the first rank came. */
+static void late_launcher(void **state)
+{
+	struct world *w = *state;
+
+	rdv_pass(w, SEC);
+	w->now += SEC;
+	rdv_join(w, 0);
+	w->now += 10 * SEC;
+	gci_rdv_tick(w->rdv, w->now);
+	assert_string_equal(rdv_verdict(w), "");
+	rdv_pass(w, 59 * SEC);
+	assert_string_equal(rdv_verdict(w), "");
+	rdv_pass(w, 3 * SEC);
+	assert_non_null(strstr(rdv_verdict(w), "did not join the job within 60 s"));
+}
+
 static void killed_rank(void **state)
 {
 	struct world *w = *state;
@@ -582,6 +599,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(late_ranks_are_named),
+		T(late_launcher),
 		T(killed_rank),
 		T(cause_beats_consequence),
 		T(blamed_peer_that_lives),
