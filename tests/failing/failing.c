@@ -3,18 +3,38 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <string.h>
+
+#define MOST_PLACES 256 /* of one function */
 
 static _Thread_local struct {
 	unsigned long in;
-	int error, happened;
+	int anew, error, happened;
 } armed[FAILING_N];
 static unsigned long total[FAILING_N];
+static _Atomic(const void *) places[FAILING_N][MOST_PLACES];
+
+static void arm(enum failing what, unsigned long n, int anew, int error)
+{
+	armed[what].in = n;
+	armed[what].anew = anew;
+	armed[what].error = error;
+	armed[what].happened = 0;
+}
 
 void failing_at(enum failing what, unsigned long n, int error)
 {
-	armed[what].in = n;
-	armed[what].error = error;
-	armed[what].happened = 0;
+	arm(what, n, 0, error);
+}
+
+void failing_anew(enum failing what, int error)
+{
+	arm(what, 0, 1, error);
+}
+
+void failing_forget(enum failing what)
+{
+	memset((void *)places[what], 0, sizeof(places[what]));
 }
 
 int failing_happened(enum failing what)
@@ -31,18 +51,51 @@ const char *failing_name(enum failing what)
 {
 #define NAME(name) #name,
 	static const char *const names[] = {FAILING_SOCKETS(NAME) FAILING_FILES(NAME)
-			FAILING_LIBRARIES(NAME) FAILING_URING(NAME)};
+			FAILING_LIBRARIES(NAME) FAILING_URING(NAME) FAILING_MEMORY(NAME)};
 #undef NAME
 
 	return names[what];
 }
 
-int failing_must(enum failing what)
+/* True if nothing has failed at this place before, which it has from now on. */
+static int is_new(enum failing what, const void *place)
 {
+	size_t i;
+
+	for (i = 0; i < MOST_PLACES; i++) {
+		const void *none = NULL;
+
+		if (places[what][i] == place)
+			return 0;
+		if (__atomic_compare_exchange_n((const void **)&places[what][i], &none, place, 0,
+			    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+			return 1;
+		if (none == place)
+			return 0;
+	}
+	return 0;
+}
+
+static int is_due(enum failing what, const void *place)
+{
+	if (armed[what].anew)
+		return is_new(what, place);
 	if (!armed[what].in || --armed[what].in)
 		return 0;
+	is_new(what, place);
+	return 1;
+}
+
+int failing_must_at(enum failing what, const void *place)
+{
+	if (failing_in_process(what, place))
+		return 1;
+	if (!is_due(what, place))
+		return 0;
+	armed[what].anew = 0;
 	armed[what].happened = 1;
 	total[what]++;
+	failing_put_down(what, place);
 	errno = armed[what].error;
 	return 1;
 }

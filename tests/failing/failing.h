@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Makes any one call of a function fail that the code under test asks something of: the system, or
- *a library that may be short of memory. The linker puts these functions in the place of theirs
- *(--wrap), for all that is linked into the program, but not for what shared libraries call
- *themselves.
+ * a library, or base/mem.h, that may be short of memory. The linker puts these functions in the
+ * place of theirs (--wrap), for all that is linked into the program, but not for what shared
+ * libraries call themselves.
  *
  *	failing_at(FAILING_socket, 3, EMFILE);
  *	... the third call of socket from here fails, once ...
@@ -10,11 +10,14 @@
  *	failing_at(FAILING_socket, 0, 0);
  *
  * Several functions may be told to fail, each by itself. For one thread: the others' calls are
- *neither counted nor failed. */
+ * neither counted nor failed.
+ *
+ * Programs that are started by a test, and have this linked in, fail by themselves where the
+ * environment says so, see processes.c. */
 #ifndef GCI_TESTS_FAILING_H
 #define GCI_TESTS_FAILING_H
 
-/* Those of sockets and descriptors, files, libuv, liburing, OpenSSL. */
+/* Those of sockets and descriptors, files, libuv and OpenSSL, liburing, base/mem.h. */
 #define FAILING_SOCKETS(X) \
 	X(socket)          \
 	X(bind)            \
@@ -79,11 +82,19 @@
 	X(io_uring_register_eventfd)  \
 	X(io_uring_submit)            \
 	X(io_uring_submit_and_wait)
+#define FAILING_MEMORY(X)   \
+	X(gci_calloc)       \
+	X(gci_reallocarray) \
+	X(gci_strdup)       \
+	X(gci_strndup)      \
+	X(gci_asprintf)     \
+	X(gci_grow)         \
+	X(gci_grow_by_one)
 
 #define FAILING_NAME(name) FAILING_##name,
 enum failing {
 	FAILING_SOCKETS(FAILING_NAME) FAILING_FILES(FAILING_NAME) FAILING_LIBRARIES(FAILING_NAME)
-		FAILING_URING(FAILING_NAME) FAILING_N
+		FAILING_URING(FAILING_NAME) FAILING_MEMORY(FAILING_NAME) FAILING_N
 };
 #undef FAILING_NAME
 
@@ -91,7 +102,12 @@ enum failing {
  * switches it off. connect with EINTR, and close, do what they should all the same. */
 void failing_at(enum failing what, unsigned long n, int error);
 
-/* Whether it has failed, since failing_at. */
+/* The next call fails that is made from a place where none has failed since failing_forget. A place
+ * is an instruction: what is inlined twice are two. */
+void failing_anew(enum failing what, int error);
+void failing_forget(enum failing what);
+
+/* Whether it has failed, since failing_at or failing_anew. */
 int failing_happened(enum failing what);
 
 /* How many calls have failed since the program began. */
@@ -102,7 +118,17 @@ const char *failing_name(enum failing what);
 /* How many descriptors are open, give or take always the same. */
 int failing_descriptors(void);
 
-/* For the functions themselves: true if this call must fail; sets errno. */
-int failing_must(enum failing what);
+/* For the functions themselves: true if this call must fail, which came from `place`; sets errno.
+ */
+int failing_must_at(enum failing what, const void *place);
+#define failing_must(what) failing_must_at(what, __builtin_return_address(0))
+
+/* ---- what failing.c and processes.c share */
+
+/* Whether this call must fail because of what the environment says. */
+int failing_in_process(enum failing what, const void *place);
+
+/* Puts it down in the file that the environment names. */
+void failing_put_down(enum failing what, const void *place);
 
 #endif

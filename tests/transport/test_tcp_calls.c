@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Every call of the system, of libuv, liburing and OpenSSL that an exchange between two ranks makes
- * fails once, with each error that it may plausibly have: the n-th one, for n = 1, 2, ... A sample
- * of those n, or with GCI_ALL in the environment, most of them. Then the exchange succeeds, or ends
- * with one error that says something; the data of what was received are right, and no descriptor is
- * left. */
+ * fails once, with each error that it may plausibly have: the first one from each place that calls
+ * it, and the n-th one, for n = 1, 2, ... A sample of those n, or with GCI_ALL in the environment,
+ * most of them. Then the exchange succeeds, or ends with one error that says something; the data of
+ * what was received are right, and no descriptor is left. */
 #include "tests/failing/failing.h"
 #include "tests/transport/tcp_trials.h"
 #include "tests/transport/tcp_world.h"
@@ -12,10 +12,15 @@
 #include "transport/gcm.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* In the place of an n: */
+#define NOTHING   0         /* fails */
+#define NEW_PLACE ULONG_MAX /* the first one from a place that had no turn */
 
 enum { RANKS = 2, STREAMS = 2, MESSAGES = 3, LONGEST = 70000 };
 
@@ -39,8 +44,9 @@ static uint8_t from[RANKS][LONGEST], to[RANKS][MESSAGES][LONGEST];
 static void fails(const char *what)
 {
 	failing_at(x.trial->what, 0, 0);
-	fail_msg("call %lu of %s with \"%s\", %s replay: %s; rank 0 said \"%s\", rank 1 \"%s\"",
-		x.nth, failing_name(x.trial->what), strerror(x.trial->error),
+	fail_msg("call %ld (-1: from a new place) of %s with \"%s\", %s replay: %s; rank 0 said"
+		 " \"%s\", rank 1 \"%s\"",
+		(long)x.nth, failing_name(x.trial->what), strerror(x.trial->error),
 		x.replay_nbytes ? "with" : "without", what, x.failure[0].text, x.failure[1].text);
 }
 
@@ -233,7 +239,10 @@ static int run(const struct trial *t, unsigned long nth, uint64_t replay_nbytes)
 	x.trial = t;
 	x.nth = nth;
 	x.replay_nbytes = replay_nbytes;
-	failing_at(t->what, nth, t->error);
+	if (nth == NEW_PLACE)
+		failing_anew(t->what, t->error);
+	else
+		failing_at(t->what, nth, t->error);
 	if (t->what == FAILING_poll) /* which is only asked when descriptors are short */
 		failing_at(FAILING_accept4, 1, EMFILE);
 	if (begins()) {
@@ -256,7 +265,7 @@ static int run(const struct trial *t, unsigned long nth, uint64_t replay_nbytes)
 	failing_at(t->what, 0, 0);
 	if (t->what == FAILING_poll)
 		failing_at(FAILING_accept4, 0, 0);
-	check(!nth || failing_descriptors() == before, "descriptors are left");
+	check(nth == NOTHING || failing_descriptors() == before, "descriptors are left");
 	return happened;
 }
 
@@ -276,11 +285,15 @@ static void each(struct trials t)
 
 	for (i = 0; i < RANKS; i++)
 		fill(from[i], sizeof(from[i]), i);
-	run(t.list, 0, 0); /* the first one may open what stays */
+	run(t.list, NOTHING, 0); /* the first one may open what stays */
 	for (i = 0; i < t.n; i++)
-		for (round = 0; round < 2; round++)
-			for (nth = 1; run(&t.list[i], nth, round << 20); nth = next(nth))
+		for (round = 0; round < 2; round++) {
+			failing_forget(t.list[i].what);
+			while (run(&t.list[i], NEW_PLACE, round << 20))
 				;
+			for (nth = 2; run(&t.list[i], nth, round << 20); nth = next(nth))
+				;
+		}
 	for (i = 0; i < t.n; i++)
 		if (!failing_total(t.list[i].what))
 			print_error("ERROR: %s is never called\n", failing_name(t.list[i].what)),
