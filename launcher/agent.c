@@ -35,11 +35,15 @@ static void on_sent(uv_stream_t *to, size_t nbytes, int status)
 
 void gci_agent_send_up(struct gci_buf *b)
 {
-	if (gci_pipe_send((uv_stream_t *)&gci_me.up, b, on_sent))
+	int rc = gci_pipe_send((uv_stream_t *)&gci_me.up, b, on_sent);
+
+	if (rc == UV_ENOMEM)
+		fprintf(stderr, "out of memory\n");
+	if (rc)
 		gci_agent_finish(1);
 }
 
-static void send_error(const char *text)
+void gci_agent_send_error(const char *text)
 {
 	struct gci_buf b = {0};
 	size_t at = gci_frame_begin(&b, GCI_FRAME_ERROR);
@@ -95,12 +99,12 @@ static void on_start(struct gci_frame *f)
 	uint32_t i;
 
 	if (gci_me.started || gci_frame_get_start(f, &gci_me.job)) {
-		send_error("malformed start message");
+		gci_agent_send_error("malformed start message");
 		return;
 	}
 	gci_me.ranks = gci_calloc(gci_me.job.nranks, sizeof(*gci_me.ranks));
 	if (!gci_me.ranks) {
-		send_error("out of memory");
+		gci_agent_send_error("out of memory");
 		return;
 	}
 	gci_me.started = 1;
@@ -144,7 +148,7 @@ static void on_frame(struct gci_frame *f)
 	case GCI_FRAME_PING:
 		break;
 	default:
-		send_error("unknown frame from the launcher");
+		gci_agent_send_error("unknown frame from the launcher");
 	}
 }
 
@@ -188,8 +192,10 @@ static void on_input(uv_stream_t *from, ssize_t n, const uv_buf_t *buf)
 		gci_buf_free(&gci_me.input);
 		wipe_stack();
 	}
-	if (rc < 0)
+	if (rc < 0) {
+		fprintf(stderr, "%s\n", e.text);
 		gci_agent_finish(1);
+	}
 }
 
 static void on_term(uv_signal_t *h, int signum)

@@ -49,6 +49,9 @@ extern struct agent gci_me;
 void gci_agent_finish(int status);
 void gci_agent_send_up(struct gci_buf *b);
 
+/* The launcher gives this agent up, and says why. */
+void gci_agent_send_error(const char *text);
+
 /* agent_ranks.c */
 void gci_agent_start_rank(struct agent_rank *k);
 void gci_agent_on_children(uv_signal_t *h, int signum);

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -80,6 +81,15 @@ static void set_polling(struct agent_stream *s, int on)
 		uv_poll_stop(&s->poll);
 }
 
+static void lose_output(const struct agent_stream *s, int error)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "cannot read what rank %u printed: %s", s->rank->rank,
+		strerror(error));
+	gci_agent_send_error(text);
+}
+
 /* One piece; all there is, once the process has ended: then a pipe that is empty is at its end,
  * whoever else may hold it open. */
 static void read_more(struct agent_stream *s)
@@ -100,6 +110,8 @@ static void read_more(struct agent_stream *s)
 	} while ((n > 0 && !s->rank->pid) || (n < 0 && errno == EINTR));
 	if (n > 0 || (n < 0 && errno == EAGAIN && s->rank->pid))
 		return;
+	if (n < 0 && errno != EAGAIN)
+		lose_output(s, errno);
 	close_stream(s);
 }
 
@@ -179,6 +191,7 @@ static void on_stdin_written(uv_stream_t *to, size_t nbytes, int status)
 void gci_agent_on_stdin(struct gci_reader *r)
 {
 	struct gci_buf b = {0};
+	int rc;
 
 	if (!gci_me.stdin_open)
 		return;
@@ -190,7 +203,10 @@ void gci_agent_on_stdin(struct gci_reader *r)
 	}
 	gci_me.stdin_queued += (uint32_t)r->len;
 	gci_buf_put(&b, r->data, r->len);
-	if (gci_pipe_send((uv_stream_t *)&gci_me.rank0, &b, on_stdin_written))
+	rc = gci_pipe_send((uv_stream_t *)&gci_me.rank0, &b, on_stdin_written);
+	if (rc == UV_ENOMEM) /* it must not take this for the end of its input */
+		gci_agent_send_error("out of memory for standard input");
+	else if (rc)
 		close_stdin();
 }
 

@@ -101,6 +101,8 @@ static void on_input(struct gci_agent *a)
 	struct gci_frame f;
 	size_t at = 0;
 
+	if (a->input.failed)
+		lose(a, "out of memory for what its agent said");
 	if (!a->spoke && !find_magic(a))
 		return;
 	while (!a->lost && gci_frame_next(&a->input, &at, &f, &e) == 1)
@@ -279,10 +281,14 @@ int gci_agent_start(struct gci_agent *a, uv_loop_t *loop, const struct gci_place
 
 void gci_agent_send(struct gci_agent *a, struct gci_buf *b)
 {
-	/* A pipe without reader is noticed at the agent's end. */
+	int rc = 0;
+
 	if (!a->closed && !uv_is_closing((uv_handle_t *)&a->down))
-		gci_pipe_send((uv_stream_t *)&a->down, b, NULL);
+		rc = gci_pipe_send((uv_stream_t *)&a->down, b, NULL);
 	gci_buf_free(b);
+	/* A pipe without reader is noticed at the agent's end. */
+	if (rc == UV_ENOMEM)
+		lose(a, "out of memory for what its agent has to know");
 }
 
 void gci_agent_died(struct gci_agent *a, int wait_status)

@@ -38,15 +38,19 @@ static void hang_up(struct conn *c)
 		uv_close((uv_handle_t *)&c->tcp, on_closed);
 }
 
-static void lost(struct conn *c)
+/* The state machine is told that it is gone. */
+static void drop(struct conn *c)
 {
-	struct gci_server *s = c->server;
-
 	if (c->handle)
-		gci_rdv_closed(s->rdv, c->handle, gci_now_ns());
+		gci_rdv_closed(c->server->rdv, c->handle, gci_now_ns());
 	c->handle = NULL;
 	hang_up(c);
-	gci_server_kick(s);
+}
+
+static void lost(struct conn *c)
+{
+	drop(c);
+	gci_server_kick(c->server);
 }
 
 static void on_shut(uv_shutdown_t *req, int status)
@@ -85,8 +89,15 @@ static ssize_t take(void *user, void *buf, size_t n)
 	return (ssize_t)n;
 }
 
-/* Sends what TLS has to send. */
-static void push(struct conn *c)
+/* Frees the bytes; false: there is no memory. A broken connection shows in reading, too, behind
+ * what may have come before. */
+static int put_out(struct conn *c, struct gci_buf *b)
+{
+	return gci_pipe_send((uv_stream_t *)&c->tcp, b, NULL) != UV_ENOMEM;
+}
+
+/* Sends what TLS has to send; false: there is no memory. */
+static int push(struct conn *c)
 {
 	struct gci_buf b = {0};
 	const uint8_t *p;
@@ -94,30 +105,28 @@ static void push(struct conn *c)
 
 	p = gci_secure_out(c->tls, &n);
 	if (!p)
-		return;
+		return 1;
 	gci_buf_put(&b, p, n);
 	gci_secure_sent(c->tls, n);
-	gci_pipe_send((uv_stream_t *)&c->tcp, &b, NULL);
+	return put_out(c, &b);
 }
 
-/* A broken connection shows in reading, too. */
-static void say(struct conn *c, struct gci_buf *b)
+/* False: there is no memory. */
+static int say(struct conn *c, struct gci_buf *b)
 {
 	struct iovec iov = {.iov_base = b->data, .iov_len = b->len};
 	size_t at = 0;
 	ssize_t n = 0;
+	int ok = 1;
 
-	if (!c->tls) {
-		gci_pipe_send((uv_stream_t *)&c->tcp, b, NULL);
-		return;
-	}
-	for (; at < b->len && n >= 0; at += (size_t)n) {
+	if (!c->tls)
+		return put_out(c, b);
+	for (; at < b->len && ok && n >= 0; at += n > 0 ? (size_t)n : 0) {
 		n = gci_secure_write(c->tls, &iov, 1, at, NULL);
-		push(c);
-		if (n < 0)
-			break;
+		ok = push(c) && n != -ENOMEM;
 	}
 	gci_buf_free(b);
+	return ok;
 }
 
 /* Hands over what came by TLS; false: nobody of this job's is there. */
@@ -129,7 +138,8 @@ static int hear(struct conn *c)
 	ssize_t n;
 
 	n = gci_secure_shake(c->tls, &e);
-	push(c);
+	if (!push(c))
+		return 0;
 	if (!c->named && (n > 0 || gci_secure_has_shown(c->tls))) {
 		gci_rdv_named(c->handle, gci_secure_name(c->tls).client);
 		c->named = 1;
@@ -162,8 +172,8 @@ void gci_server_kick(struct gci_server *s)
 
 		if (ev.type == GCI_RDV_CLOSE)
 			close_politely(c);
-		else
-			say(c, &ev.data);
+		else if (!say(c, &ev.data))
+			drop(c);
 	}
 	deadline = gci_rdv_deadline(s->rdv);
 	now = gci_now_ns();
