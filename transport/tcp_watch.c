@@ -93,23 +93,30 @@ static int heard_elsewhere(const struct gci_conn *silent, uint64_t now, uint64_t
 	return 0;
 }
 
+/* A stream whose peer is heard on others has waited for half of the time long enough: after a link
+ * was mute for seconds TCP's time-outs have doubled to as many, and the operation waits for all of
+ * its streams. */
 static void check_silence(struct gci_conn *c, uint64_t now)
 {
 	struct gci_tcp *t = c->tcp;
-	uint64_t dead_ns = t->ep.peers[c->peer]->link.dead_ns;
+	uint64_t dead_ns = t->ep.peers[c->peer]->link.dead_ns, mute_ns;
 	char where[GCI_ADDRESS_TEXT], text[160];
 
-	if (!dead_ns || !silent(c, now, dead_ns))
+	if (!dead_ns || !silent(c, now, dead_ns / 2))
 		return;
+	mute_ns = now - c->silent_ns;
 	gci_conn_where(t, c->peer, c->stream.index, where);
 	snprintf(text, sizeof(text), "the network has not answered for %.1f s",
-		(double)dead_ns / (double)GCI_NS_PER_S);
-	c->mute = 1;
-	if (c->stream.life && heard_elsewhere(c, now, c->silent_ns))
+		(double)mute_ns / (double)GCI_NS_PER_S);
+	if (c->stream.life &&
+		heard_elsewhere(c, now, mute_ns < dead_ns ? now - mute_ns / 2 : c->silent_ns)) {
+		c->mute = 1;
 		gci_conn_lost(c, text);
-	else
+	} else if (mute_ns >= dead_ns) {
+		c->mute = 1;
 		gci_ep_fail(
 			&t->ep, GCOLL_ERR_PEER, c->peer, "rank %d at %s: %s", c->peer, where, text);
+	}
 }
 
 /* Lengths of records and of the handshake are not protected by any sum: one that came too long

@@ -3,7 +3,9 @@
 #include "tests/transport/cutter.h"
 
 #include "base/clock.h"
+#include "transport/tcp_impl.h"
 
+#include <linux/filter.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -234,6 +236,46 @@ static void a_killed_process_is_noticed(void **state)
 	a_rank_is_killed(KILLED_RECEIVING, &link);
 }
 
+/* What comes to one connection of rank 1's is lost from now on, below TCP. */
+static void mute(struct world *w, unsigned stream)
+{
+	struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
+	const struct sock_fprog all = {1, &nothing};
+	struct gci_tcp *t = gci_container(w->tp[1], struct gci_tcp, tp);
+
+	assert_int_equal(setsockopt(t->peers[0]->conns[stream]->fd, SOL_SOCKET, SO_ATTACH_FILTER,
+				 &all, sizeof(all)),
+		0);
+}
+
+/* The other stream has long taken what it did not carry, when its silence would count as death. */
+static void a_mute_stream_is_given_up_early(void **state)
+{
+	const struct gci_tp_link link = {.streams = 2,
+		.eager_nbytes = 64 << 10,
+		.replay_nbytes = 8 << 20,
+		.dead_ns = 4 * GCI_NS_PER_S};
+	static uint8_t from[8 << 20], to[8 << 20];
+	struct message m[2];
+	struct world w;
+	uint64_t begin_ns;
+
+	(void)state;
+	world_open(&w, &own, 2, &link);
+	exchange(&w);
+	mute(&w, 1);
+	fill(from, sizeof(from), 1);
+	begin_ns = gci_now_ns();
+	recv_from(&w, 1, &m[0], 0, 7, to, sizeof(to));
+	send_to(&w, 0, &m[1], 1, 7, from, sizeof(from));
+	world_finish(&w, m, 2);
+	assert_true(gci_now_ns() - begin_ns < link.dead_ns);
+	expect_no_failure(&w);
+	assert_memory_equal(from, to, sizeof(to));
+	assert_true(total(&w, 0) > 0);
+	world_close(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -243,6 +285,7 @@ int main(void)
 		cmocka_unit_test(damaged_from_the_beginning),
 		cmocka_unit_test(nobody_listens_any_more),
 		cmocka_unit_test(a_killed_process_is_noticed),
+		cmocka_unit_test(a_mute_stream_is_given_up_early),
 	};
 
 	choose_path();
