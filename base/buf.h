@@ -20,8 +20,7 @@ struct gci_buf {
 void gci_buf_free(struct gci_buf *b);
 void gci_buf_put(struct gci_buf *b, const void *data, size_t len);
 
-/* Memory for `len` bytes more, behind b->len: whoever fills it moves that on. NULL: out of memory.
- */
+/* Memory for `len` bytes more behind b->len, which whoever fills it moves on. NULL: no memory. */
 uint8_t *gci_buf_room(struct gci_buf *b, size_t len);
 
 void gci_buf_put_u8(struct gci_buf *b, uint8_t v);

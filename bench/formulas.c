@@ -8,13 +8,13 @@
  * what Kielmann 2001 measured.
  *
  * Then what Vadhiyar 2004 found in table 3: for trees over 64 hosts and 256 KiB, the segment that
- *is best by formula and by simulation, and what it costs to take the former, in simulated time. The
- * formulas bound a binomial tree from far above, and so cut its messages although a host that sends
- * one at a time is better off with whole ones. Where messages share a NIC they must be cut: all
- * children of the root get a whole message last.
+ * is best by formula and by simulation, and what it costs to take the former, in simulated time.
+ * The formulas bound a binomial tree from far above, and so cut its messages although a host that
+ * sends one at a time is better off with whole ones. Where messages share a NIC they must be cut:
+ * all children of the root get a whole message last.
  *
  * The formulas' parameters are measured as the paper does (2.2), on the simulated network: g(0)
- *from rows of messages between two ranks, L and g(m) from single ones.
+ * from rows of messages between two ranks, L and g(m) from single ones.
  *
  * Formulas for segments know nothing of credit: they hold where it comes in time, in WANs that are
  * slower than NICs; and they have one figure for all links, so on grids whose links differ (Min3's)

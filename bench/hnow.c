@@ -8,11 +8,11 @@
  * --check the exit status is 1 if they are not what is said here.
  *
  * Latencies are those of the trees in the emitted schedules. The simulator must find the same of
- *the first orders of each row, with hosts of one port each way, or the exit status is 3.
+ * the first orders of each row, with hosts of one port each way, or the exit status is 3.
  *
  * From the paper: 400 us to send a message from a fast host, 2, 4 or 6 times that from a slow one,
  * whatever its length; 12.5 ns per byte on the way, and 500 ns per switch (three are assumed),
- *which keep no host busy. Latencies are averaged first, then divided.
+ * which keep no host busy. Latencies are averaged first, then divided.
  *
  * The one pair of factors that its text names, 2.3 and 3.3 at speed factor 4, 25 % fast hosts and
  * 1 KB, does not all follow from these. With a fast source SPOC's is 2.2 to 2.3 as in the paper,
@@ -22,8 +22,8 @@
  * tree and SPOC's both take 9600. What it costs to receive, where it does, makes both factors
  * smaller. 3.3 is about what FNF gains from a fast source over the binomial tree from any one, and
  * what both gain where 50 % of the hosts are fast; the text does not tell how its figures were
- *read. Their best factor, "up to 4.5" in one place and 4.9 in another, is ours of speed factor 6
- *and 50 %: 4.55. */
+ * read. Their best factor, "up to 4.5" in one place and 4.9 in another, is ours of speed factor 6
+ * and 50 %: 4.55. */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"

@@ -3,8 +3,7 @@
  * transport's descriptor, outside of the gate, so that calls of the program come in between.
  *
  *	rc = gci_thread_start(e);	// sets e->thread
- *	gci_enter(e);			// begins every public call that looks at more than
- *constants
+ *	gci_enter(e);			// begins public calls that look at more than constants
  *	...
  *	gci_leave(e);
  *	gci_thread_stop(e, leave);

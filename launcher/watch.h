@@ -3,8 +3,10 @@
  * (--stats), the ranks are told to report; else nothing happens at all.
  *
  *	rc = gci_watch_open(&w, o, p, &loop, on_drained, &e);	// config.report = gci_watch_report
- *... gci_watch_start(&w, &server); gci_watch_want(&w, GCI_WATCH_LEASE_NS, 0);		// somebody
- *asks gci_watch_end(&w);					// the job is over
+ *	...
+ *	gci_watch_start(&w, &server);
+ *	gci_watch_want(&w, GCI_WATCH_LEASE_NS, 0);		// somebody asks
+ *	gci_watch_end(&w);					// the job is over
  */
 #ifndef GCI_LAUNCHER_WATCH_H
 #define GCI_LAUNCHER_WATCH_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Lock files of a device of this network namespace, by which processes of any user see what others
  * do with it: the files stay, their locks (flock(2)) end with whoever holds them. Anybody may hold
- *one, and for ever: do not wait for it without an end.
+ * one, and for ever: do not wait for it without an end.
  *
  *	fd = gci_mark_open("pace", "eth0");
  *	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB))

@@ -16,7 +16,7 @@
  *
  * What plain setsockopt can do for a socket of one's own: congestion control and pacing, as
  * transport/sockopt.h does. The initial window and the least time-out it cannot (before
- *Linux 6.15); without this program they are the route's (ip route ... initcwnd, rto_min) or the
+ * Linux 6.15); without this program they are the route's (ip route ... initcwnd, rto_min) or the
  * kernel's.
  *
  * The program goes with the process that opened it, however that ends. All return 0 (or what is

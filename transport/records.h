@@ -10,8 +10,8 @@
  *	gci_records_deinit(&tx);
  *
  *	rc = gci_records_init(&rx, secret, 0);			// opens
- *	n = gci_records_glance(in, nin);			// the length of a record, if one
- *can be nbytes = gci_records_open(&rx, in, n, iov, niov, skip, &type);
+ *	n = gci_records_glance(in, nin);		// a record's length, once it is known
+ *	nbytes = gci_records_open(&rx, in, n, iov, niov, skip, &type);
  *
  * Keys are wiped by deinit. One thread at a time. */
 #ifndef GCI_TRANSPORT_RECORDS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A rank of bench_peers, started by gridcoll-run or an mpirun. Rank 0 prints a line of JSON for
- *each operation, size and library:
+ * each operation, size and library:
  *
  *	{"lib": "gloo", "op": "bcast", "bytes": 65536, "moved": 458752, "least": 458752,
  *	 "ns": [...], "wrong": 0}

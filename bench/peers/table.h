@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What the ranks of a comparison said: a cell for each operation, number of ranks, size and
- *library.
+ * library.
  *
  *	struct gcb_table t = {.dilation = 1};
  *	gcb_table_add(&t, line);		// of rank.c

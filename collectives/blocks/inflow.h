@@ -15,7 +15,7 @@
  *	gci_inflow_free(&f);
  *
  * Where it goes both ways, credits would come in bursts, each behind the other way's data, and
- *leave the link idle between them. There each message that comes lets one go:
+ * leave the link idle between them. There each message that comes lets one go:
  *
  *			gci_recv(...);
  *			gci_inflow_note(&f, b);

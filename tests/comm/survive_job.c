@@ -10,8 +10,9 @@
  *	newborn		dies right after it
  *	agree		dies instead of gcoll_comm_agree in that round
  *	stop		stops its process, for others to find
- *	host		stops its host's agent as well: with its other ranks stopped, the host is
- *dead abort		aborts the epoch leave		calls gcoll_finalize instead of the shrink
+ *	host		stops its host's agent as well, and so, with its other ranks, the host
+ *	abort		aborts the epoch
+ *	leave		calls gcoll_finalize instead of the shrink
  *	late		sleeps instead, until it is left out
  * Each rank prints at the end how many ranks and epochs there were, and what it saw. */
 #include "tests/comm/rank.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What one run is made of, all drawn from its seed: the grid, its ranks and their settings, what
- *they call, and what goes wrong.
+ * they call, and what goes wrong.
  *
  *	plan_draw(&p, seed);
  *	...

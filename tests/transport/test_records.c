@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Records by themselves: RFC 8448's trace, every size, pieces and padding of any kind, and all that
- * must not pass. Beside OpenSSL they are in test_secure_openssl.c. */
+ * must not pass. Beside OpenSSL they are in test_secure_records.c. */
 #include "tests/test.h"
 
 #include "base/prng.h"
