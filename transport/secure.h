@@ -23,7 +23,9 @@
  * cipher, TLS_AES_128_GCM_SHA256.
  *
  * Keys are replaced after `rekey_records` in a direction, far ahead of AES-GCM's limit of 2^24.5
- * (RFC 8446, 5.5).
+ * (RFC 8446, 5.5). Behind the handshake nobody is told by an alert what is wrong, the connection
+ * ends; nor by a close_notify that no more comes: what goes over it says so by itself (goodbyes of
+ * streams, BYE of the control connection), or was cut off.
  *
  * `take` hands over what has come: up to n bytes into buf, returns how many, 0 for the end of the
  * connection, or a negative errno, -EAGAIN when there is nothing now. Until the peer is
@@ -59,7 +61,7 @@ struct gci_secure_config {
 	uint32_t epoch;
 	uint32_t self;          /* our rank, or GCI_SECURE_LAUNCHER */
 	uint32_t size;          /* ranks in the job */
-	uint64_t rekey_records; /* under one key; 0: 2^22 */
+	uint64_t rekey_records; /* under one key, at most and if 0: 2^22 */
 	uint32_t most_heard;    /* hellos that are remembered, at least; 0: 2^16 */
 };
 

@@ -90,7 +90,9 @@ static int renew(struct gci_secure *s)
 	uint64_t most = s->ctx->config.rekey_records;
 	int rc;
 
-	if (!s->asked && s->tx.nrecords < (most ? most : REKEY_RECORDS))
+	if (!most || most > REKEY_RECORDS)
+		most = REKEY_RECORDS;
+	if (!s->asked && s->tx.nrecords < most)
 		return 0;
 	rc = seal(s, GCI_RECORD_HANDSHAKE, &iov, 1, 0, sizeof(update));
 	if (rc || gci_records_renew(&s->tx))

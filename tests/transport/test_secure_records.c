@@ -279,6 +279,34 @@ static void ends(void **state)
 	close_mixed(&m);
 }
 
+/* Long before what AES-GCM allows one key (2^24.5 records), whatever was asked for. */
+static void a_key_s_time(void **state)
+{
+	static const uint64_t asked[] = {0, 1ull << 40, 1000};
+	static const uint64_t most[] = {1ull << 22, 1ull << 22, 1000};
+	const struct iovec v = {data, 100};
+	struct iovec to = {got, sizeof(got)};
+	size_t i, j;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		struct gci_secure_config config = right;
+		struct pair w;
+
+		config.rekey_records = asked[i];
+		open_pair(&w, &config, &right, &zero_to_one);
+		assert_int_equal(shake(&w), 1);
+		w.end[0]->tx.nrecords = w.end[1]->rx.nrecords = most[i] - 1;
+		for (j = 0; j < 3; j++) {
+			assert_int_equal(gci_secure_write(w.end[0], &v, 1, 0, NULL), 100);
+			carry(&w, 0);
+			assert_int_equal(gci_secure_read(w.end[1], &to, 1, NULL), 100);
+			assert_int_equal(gci_secure_nrekeys(w.end[0]), j > 0);
+		}
+		close_pair(&w);
+	}
+}
+
 /* ---- what a peer may say */
 
 /* End 1's answer to a record of `n` bytes of that type, which end 0 makes. */
@@ -383,6 +411,7 @@ int main(void)
 		cmocka_unit_test(who_is_asked_replaces_its_key),
 		cmocka_unit_test(words_behind_the_handshake),
 		cmocka_unit_test(ends),
+		cmocka_unit_test(a_key_s_time),
 		cmocka_unit_test(messages),
 		cmocka_unit_test(nothing_of_a_bad_record),
 	};
