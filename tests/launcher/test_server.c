@@ -9,6 +9,7 @@
 #include "gridcoll/gridcoll.h"
 #include "launcher/server.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -270,6 +271,70 @@ static void a_slow_launcher(void **state)
 	close(fd);
 }
 
+static ssize_t take_all(void *user, void *buf, size_t n)
+{
+	ssize_t got = recv(*(int *)user, buf, n, MSG_DONTWAIT);
+
+	return got < 0 ? -errno : got;
+}
+
+/* Whoever answers nothing but a handshake, and hangs up during it or behind it. */
+static void hang_up(int fd, int shakes)
+{
+	struct gci_secure_config config = {.epoch = 1, .self = GCI_SECURE_LAUNCHER, .size = 1};
+	struct gci_secure_ctx *ctx;
+	struct gci_secure *s;
+	const uint8_t *p;
+	size_t n;
+	int peer = accept(fd, NULL, NULL);
+
+	memcpy(config.secret, secret, sizeof(secret));
+	if (peer < 0 || gci_secure_ctx_create(&ctx, &config, NULL) ||
+		gci_secure_create(&s, ctx, NULL, take_all, &peer, NULL))
+		_exit(1);
+	for (; shakes && gci_secure_shake(s, NULL) == 0; gci_sleep_ns(GCI_NS_PER_MS))
+		while ((p = gci_secure_out(s, &n))) {
+			if (write(peer, p, n) != (ssize_t)n)
+				_exit(2);
+			gci_secure_sent(s, n);
+		}
+	if (!shakes && recv(peer, &n, 1, 0) != 1)
+		_exit(3);
+	_exit(0);
+}
+
+/* A rank that was not heard calls again. */
+static void a_launcher_that_hangs_up(void **state)
+{
+	const struct gci_ports any = {0};
+	struct gci_control_io io;
+	char ip[GCI_ADDRESS_TEXT], byte;
+	struct gci_address at;
+	int fd, shakes, status;
+	pid_t pid;
+
+	(void)state;
+	for (shakes = 0; shakes < 2; shakes++) {
+		assert_int_equal(gci_address_make(&at, "127.0.0.1", 0), 0);
+		assert_int_equal(gci_listen(&at, &any, 0, &fd, NULL), 0);
+		assert_int_equal(fcntl(fd, F_SETFL, 0), 0);
+		gci_address_format(&at, where);
+		pid = fork();
+		if (!pid)
+			hang_up(fd, shakes);
+		assert_int_equal(gci_control_io_open(&io, where, ip, NULL), 0);
+		assert_int_equal(gci_control_io_secure(&io, secret, 0, 1, NULL),
+			shakes ? 0 : GCOLL_ERR_PROTO);
+		if (shakes)
+			assert_true(gci_control_io_recv(&io, &byte, 1, 0) <= 0);
+		assert_false(io.heard);
+		gci_control_io_close(&io);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+		close(fd);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -277,6 +342,7 @@ int main(void)
 		cmocka_unit_test(a_silent_crowd),
 		cmocka_unit_test(short_of_memory),
 		cmocka_unit_test(a_slow_launcher),
+		cmocka_unit_test(a_launcher_that_hangs_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
