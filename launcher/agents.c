@@ -101,8 +101,10 @@ static void on_input(struct gci_agent *a)
 	struct gci_frame f;
 	size_t at = 0;
 
-	if (a->input.failed)
+	if (a->input.failed) {
 		lose(a, "out of memory for what its agent said");
+		return;
+	}
 	if (!a->spoke && !find_magic(a))
 		return;
 	while (!a->lost && gci_frame_next(&a->input, &at, &f, &e) == 1)
