@@ -104,11 +104,12 @@ static int call(struct gci_control_io *io, int tls, uint32_t as)
 	       (tls && gci_control_io_secure(io, secret, as, 2, NULL));
 }
 
-/* 0: the launcher hangs up without a word. */
+/* And is over. 0: the launcher hangs up without a word. */
 static int say_hello(struct gci_control_io *io, uint32_t rank)
 {
 	struct gci_ctl_hello m = {.version = GCI_CTL_VERSION, .rank = rank};
 	struct gci_buf b = {0};
+	int rc = 0;
 	char byte;
 
 	m.reach = (struct gci_reach){.port = 4000, .n = 1, .ip = {{127, 0, 0, 1}}};
@@ -116,8 +117,12 @@ static int say_hello(struct gci_control_io *io, uint32_t rank)
 		return 9;
 	gci_ctl_put_hello(&b, &m);
 	if (gci_control_io_send(io, b.data, b.len, 0) != (ssize_t)b.len)
-		return 8;
-	return gci_control_io_recv(io, &byte, 1, 0) <= 0 ? 0 : 7;
+		rc = 8;
+	else if (gci_control_io_recv(io, &byte, 1, 0) > 0)
+		rc = 7;
+	gci_buf_free(&b);
+	gci_control_io_close(io);
+	return rc;
 }
 
 static int speaks_plainly(int tls)

@@ -75,7 +75,7 @@ static void the_peer_tells_first(void **state)
 
 static void short_messages_are_copied_while_there_is_room(void **state)
 {
-	uint8_t buf[700];
+	uint8_t buf[700] = {0};
 	struct gci_tp_req a = request(1, buf, 700), b = request(2, buf, 700);
 	struct gci_frame f;
 
