@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Runs the unit tests, those that start neither jobs nor labs, under valgrind: memory that was never
 # written is read nowhere, none is used that is not ours, none is lost. Fails where a test does, or
-# valgrind finds something. Takes about twenty minutes of one processor; long tests take the small
+# valgrind finds something. Takes some twenty minutes of a processor; long tests take the small
 # samples that they take under sanitizers.
 #	tests/valgrind.sh		builds in build-valgrind, runs all of them
 #	tests/valgrind.sh TEST...	only these, by meson's names: base/buf transport/secure
@@ -22,12 +22,12 @@ units='^base/
 ^transport/(address|calls|control|crowd|endpoint.*|frame|listen|losses|mem|messages|poller|reach)$
 ^transport/(records|replay|secure|secure_hellos|secure_records|sockbuf|sockopt|sums|tcp_nics)$
 ^transport/tcp_calls(-tls)?$
-^comm/(calls|choose|comms|done|integrity|losses|ops|pacing_host|refusals)$
+^comm/(calls|choose|comms|done|integrity|ops|pacing_host|refusals)$
 ^launcher/(ctl|frames|members|output|placement|recovery|rendezvous|server|traffic|verdict)$
 ^netem/(frame|labfile|plan)$
 ^shaping/(htb|net|pacing)$
 ^tools/(cp_files|cp_manifest|cp_resume|cp_text|doctor|explain|facts|gantt|model_files|trace_file)$'
-but='^collectives/(algorithms-.*|mutants.*|scale)$'
+but='^collectives/(algorithms-.*|candidates|mutants.*|scale)$'
 
 options="--buildtype=debugoptimized -Dc_args=-DTEST_SANITIZED=1 -Ddocs=disabled"
 # shellcheck disable=SC2086 # words

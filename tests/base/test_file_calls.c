@@ -232,6 +232,9 @@ static void a_place_is_good_or_not(void **state)
 	EACH(checks_a_device, "cannot write /dev/null", of_a_device);
 	gci_mem_fail_at(1);
 	assert_int_equal(gci_file_check("a", &e), GCOLL_ERR_NOMEM);
+	gci_error_clear(&e);
+	gci_mem_fail_at(1);
+	assert_int_equal(gci_file_check("./a", &e), GCOLL_ERR_NOMEM);
 	gci_mem_fail_at(0);
 }
 

@@ -141,6 +141,60 @@ static void limits_of_buffers(void **state)
 	}
 }
 
+/* What is not to be had counts as not known. */
+static void what_is_known_of_a_socket(void **state)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct gci_tp_socket normal = {0}, s;
+	unsigned long nth;
+
+	(void)state;
+	assert_true(fd >= 0);
+	gci_sockopt_look(fd, &normal);
+	assert_true(normal.sndbuf_nbytes && normal.rcvbuf_nbytes && *normal.congestion);
+	for (nth = 1;; nth++) {
+		memset(&s, 0, sizeof(s));
+		failing_at(FAILING_getsockopt, nth, ENOBUFS);
+		gci_sockopt_look(fd, &s);
+		if (!failing_happened(FAILING_getsockopt))
+			break;
+		same_or_unknown(s.sndbuf_nbytes, normal.sndbuf_nbytes);
+		same_or_unknown(s.rcvbuf_nbytes, normal.rcvbuf_nbytes);
+		assert_true(!*s.congestion || !strcmp(s.congestion, normal.congestion));
+		assert_true(s.limit == normal.limit);
+	}
+	failing_at(FAILING_getsockopt, 0, 0);
+	assert_true(nth > 5);
+	assert_string_equal(s.congestion, normal.congestion);
+	close(fd);
+}
+
+/* What close says of a socket is no reason. */
+static void a_close_that_complains(void **state)
+{
+	struct gci_sockmax normal, max;
+	struct gci_ports any = {0};
+	struct gci_error e = {0};
+	struct gci_address at;
+	int fd;
+
+	(void)state;
+	gci_sockmax_read(&normal);
+	failing_at(FAILING_close, 1, EIO);
+	gci_sockmax_read(&max);
+	assert_true(failing_happened(FAILING_close));
+	assert_memory_equal(&max, &normal, sizeof(max));
+	failing_at(FAILING_close, 1, EIO);
+	assert_int_equal(gci_sockopt_congestion("reno", &e), 0);
+	assert_true(failing_happened(FAILING_close));
+	assert_int_equal(gci_address_make(&at, "127.0.0.1", 0), 0);
+	failing_at(FAILING_bind, 1, EADDRNOTAVAIL);
+	failing_at(FAILING_close, 1, EIO);
+	assert_int_equal(gci_listen(&at, &any, 0, &fd, &e), GCOLL_ERR_SYS);
+	assert_true(failing_happened(FAILING_close));
+	assert_string_equal(e.text, "cannot listen on 127.0.0.1: Cannot assign requested address");
+}
+
 static void congestion_control(void **state)
 {
 	struct gci_error e = {0};
@@ -338,6 +392,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(no_address_from_text_nor_text_from_it, begin, end),
 		cmocka_unit_test_setup_teardown(listening_without_ipv6, begin, end),
 		cmocka_unit_test_setup_teardown(limits_of_buffers, begin, end),
+		cmocka_unit_test_setup_teardown(what_is_known_of_a_socket, begin, end),
+		cmocka_unit_test_setup_teardown(a_close_that_complains, begin, end),
 		cmocka_unit_test_setup_teardown(congestion_control, begin, end),
 		cmocka_unit_test_setup_teardown(connections_that_are_watched, begin, end),
 		cmocka_unit_test_setup_teardown(an_alarm_that_does_not_ring, begin, end),
