@@ -3,6 +3,8 @@
 #include "comm/collective.h"
 
 #include "base/mem.h"
+#include "base/prng.h"
+#include "comm/compare.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,6 +17,7 @@ struct collective {
 	/* Reduce_scatter in place: the result is kept apart until all of the input was used. */
 	char *place;
 	uint64_t result_nbytes;
+	struct gci_compare *compare; /* of an allreduce; NULL: its results are not compared */
 };
 
 static struct collective *of(gcoll_req *r)
@@ -22,10 +25,22 @@ static struct collective *of(gcoll_req *r)
 	return gci_container(r, struct collective, req);
 }
 
+static void on_compared(void *user, int status)
+{
+	struct collective *v = user;
+
+	gci_req_end(&v->req, status);
+}
+
 static void on_done(struct gci_op *op, int status)
 {
 	struct collective *v = op->user;
 
+	if (v->compare && !status) {
+		status = gci_compare_start(v->compare);
+		if (!status)
+			return;
+	}
 	if (v->place) {
 		if (!status && v->result_nbytes)
 			memcpy(v->place, op->out, v->result_nbytes);
@@ -50,7 +65,9 @@ static int start(gcoll_req *r)
 	if (!v->op.internal)
 		gci_recording_count(r->comm->engine, &v->op.coll);
 	v->op.number = r->comm->next_op++;
-	rc = gci_op_start(&v->op);
+	rc = v->compare ? gci_compare_prepare(v->compare, &v->op) : 0;
+	if (!rc)
+		rc = gci_op_start(&v->op);
 	if (rc && v->place) {
 		gci_free(v->op.out);
 		v->op.out = NULL;
@@ -63,6 +80,7 @@ static void drop(gcoll_req *r)
 	struct collective *v = of(r);
 
 	gci_op_drop(&v->op);
+	gci_compare_free(v->compare);
 	if (v->place)
 		gci_free(v->op.out);
 	gci_free(v->arrays);
@@ -133,5 +151,12 @@ int gci_collective_make(const struct gci_call *call, gcoll_comm *c, gcoll_req **
 	}
 	if (call->has_counts && copy_arrays(v, call))
 		return gci_req_give_up(req);
+	if (call->kind == GCI_ALLREDUCE && !call->internal && c->compares) {
+		v->compare = gci_compare_create(c, on_compared, v);
+		if (!v->compare)
+			return gci_req_give_up(req);
+		v->op.digest_more =
+			gci_digest(v->op.digest_more, 1); /* all ranks compare, or none */
+	}
 	return 0;
 }

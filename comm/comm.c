@@ -58,6 +58,7 @@ void gci_comm_inherit(gcoll_comm *c, const gcoll_comm *from)
 {
 	memcpy(c->choice, from->choice, sizeof(c->choice));
 	c->fixed_order = from->fixed_order;
+	c->compares = from->compares;
 	c->tuning = from->tuning;
 }
 

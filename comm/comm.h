@@ -55,6 +55,7 @@ struct gcoll_comm {
 	uint64_t topo_digest;
 	struct gci_choice choice[GCI_NKINDS];
 	int fixed_order;
+	int compares; /* results of allreduces, comm/compare.h */
 	enum gci_tuning tuning;
 	struct gci_decider decider; /* made when it is first asked */
 

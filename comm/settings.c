@@ -145,6 +145,15 @@ static int set_order(gcoll_comm *c, const char *value)
 	return 0;
 }
 
+static int set_compare(gcoll_comm *c, const char *value)
+{
+	if (strcmp(value, "off") != 0 && strcmp(value, "on") != 0)
+		return gci_comm_error(
+			GCOLL_ERR_INVAL, "compare: \"%s\", expected off or on", value);
+	c->compares = !strcmp(value, "on");
+	return 0;
+}
+
 static int set_tuning(gcoll_comm *c, const char *value)
 {
 	static const char *const names[] = {"off", "table", "simulate"};
@@ -198,9 +207,9 @@ static const struct {
 } settings[] = {{"streams", 1, set_streams}, {"socket_buffer", 1, set_socket_buffer},
 	{"congestion", 1, set_congestion}, {"checksum", 1, set_checksum},
 	{"data_path", 1, set_data_path}, {"replay", 1, set_replay}, {"timeout", 0, set_timeout},
-	{"order", 0, set_order}, {"tuning", 0, set_tuning}, {"spin", 0, set_spin},
-	{"record", 0, set_record}, {"warm", 1, set_warm}, {"pace", 0, set_pace},
-	{"security", 1, set_security}};
+	{"order", 0, set_order}, {"compare", 0, set_compare}, {"tuning", 0, set_tuning},
+	{"spin", 0, set_spin}, {"record", 0, set_record}, {"warm", 1, set_warm},
+	{"pace", 0, set_pace}, {"security", 1, set_security}};
 
 static int unknown_setting(const char *key)
 {
@@ -211,9 +220,9 @@ static int unknown_setting(const char *key)
 		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s, ",
 			gci_kind_name((enum gci_kind)k));
 	return gci_comm_error(GCOLL_ERR_INVAL,
-		"unknown setting \"%s\", expected %sorder, tuning, streams, socket_buffer, "
-		"congestion, checksum, data_path, replay, security, timeout, spin, pace, warm or "
-		"record",
+		"unknown setting \"%s\", expected %sorder, compare, tuning, streams, "
+		"socket_buffer, congestion, checksum, data_path, replay, security, timeout, spin, "
+		"pace, warm or record",
 		key, list);
 }
 

@@ -175,6 +175,11 @@ GCOLL_API const char *gcoll_last_error(void);
  *	"order"	"any" (default), or "fixed": reductions combine operands in one order that depends
  *		on the ranks and their clusters only, so that the bits of a result depend neither
  *		on the algorithm nor on the message's size nor on timing
+ *	"compare"	"on": after each allreduce its ranks compare the CRC32Cs of what they have,
+ *		and it fails on all of them with GCOLL_ERR_CORRUPT, naming a rank that has another
+ *		result than most: for machines that may compute wrongly, or programs that may not
+ *		be the same. Costs a pass over the result and a short allgather. "off" (default):
+ *		checksums guard what moves between memories, not what ranks make of it
  * For the whole job, whatever the communicator:
  *	"timeout"	a time such as "30s" that a call may wait while no byte comes or goes; it
  *		ends the job also when a rank is only late. "auto", or "auto:TIME": never because a

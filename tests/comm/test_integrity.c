@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * A bit that changes in the memory of a rank that forwards data, between its arrival and its going
  * on, by every algorithm that moves data without combining it: no other rank may take what it did
- * to the data for a result. */
+ * to the data for a result. And one that changes in the result itself, where results are compared.
+ */
 #include "tests/test.h"
 
 #include "base/mem.h"
 #include "base/prng.h"
+#include "comm/compare.h"
 #include "comm/run.h"
 #include "tests/comm/jobs.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define COUNT  30011 /* elements of a block: more than a granule, and no multiple of one */
@@ -16,6 +19,7 @@
 
 struct flipper {
 	uint64_t at; /* of the RECVs that something follows, this one's bytes */
+	int last;    /* no: of what comes to the result at last, so that nobody else gets it */
 	uint64_t seen;
 	struct gci_prng prng;
 	int flipped;
@@ -24,15 +28,26 @@ struct flipper {
 static struct flipper flipper;
 static uint64_t nflips, nfound[GCI_NKINDS];
 
-static void on_step(void *ctx, const struct gci_run *run, uint32_t step, int ended)
+/* Something in a place that other steps read again, or that none does. */
+static int is_wanted(const struct flipper *f, const struct gci_run *run, uint32_t step)
 {
 	const struct gci_sched *sched = run->sched;
 	const struct gci_step *s = &sched->steps[step];
+	int last = sched->next_at[step] == sched->next_at[step + 1];
+
+	if (!s->dst.length || last != f->last || run->seq >> GCI_WINDOW_BITS) /* one operation */
+		return 0;
+	return last ? s->kind != GCI_STEP_SEND && s->dst.buffer == GCI_OUT
+		    : s->kind == GCI_STEP_RECV;
+}
+
+static void on_step(void *ctx, const struct gci_run *run, uint32_t step, int ended)
+{
+	const struct gci_step *s = &run->sched->steps[step];
 	struct flipper *f = ctx;
 	uint64_t at;
 
-	if (!ended || s->kind != GCI_STEP_RECV || run->status || !s->dst.length ||
-		sched->next_at[step] == sched->next_at[step + 1] || f->seen++ != f->at)
+	if (!ended || run->status || !is_wanted(f, run, step) || f->seen++ != f->at)
 		return;
 	at = s->dst.offset * run->esize + gci_prng_below(&f->prng, s->dst.length * run->esize);
 	run->buf[s->dst.buffer][at] ^= (char)(1 << gci_prng_below(&f->prng, 8));
@@ -197,11 +212,118 @@ static void the_error_names_the_rank(void **state)
 		gci_free(buf[r]);
 }
 
+/* An allreduce in which a bit of one rank's result changes, if it has any that goes no further.
+ * True if one did. */
+static int spoil_result(const struct gci_algorithm *a, const int *sizes, int victim, int compare)
+{
+	int status[MAX_RANKS], r, n, found, same = 1;
+	uint32_t *in[MAX_RANKS], *out[MAX_RANKS];
+	char says[64];
+	struct job j;
+
+	job_open(&j, sizes, 0, 1, NULL);
+	job_set(&j, "allreduce", a->name);
+	job_set(&j, "compare", compare ? "on" : "off");
+	snprintf(says, sizeof(says), "rank %d has another result than the others", victim);
+	flipper = (struct flipper){.last = 1, .prng.state = (uint64_t)victim};
+	j.comm[victim]->engine->settings.trace = &trace;
+	for (r = 0; r < j.n; r++) {
+		in[r] = gci_calloc(COUNT, 4);
+		out[r] = gci_calloc(COUNT, 4);
+		put(in[r], r, 0);
+		assert_int_equal(gcoll_iallreduce(in[r], out[r], COUNT, GCOLL_UINT32, GCOLL_SUM,
+					 j.comm[r], &j.req[r]),
+			0);
+	}
+	assert_int_equal(job_run(&j, status), 0);
+	found = compare && flipper.flipped ? GCOLL_ERR_CORRUPT : 0;
+	for (r = 0; r < j.n; r++) {
+		same &= !memcmp(out[r], out[0], COUNT * sizeof(**out));
+		if (status[r] != found)
+			fail_msg("%s: rank %d of %d: %s", a->name, r, j.n,
+				gcoll_strerror(status[r]));
+		if (!found)
+			continue;
+		assert_int_equal(j.comm[r]->engine->failure.rank, victim);
+		assert_non_null(strstr(j.comm[r]->engine->failure.text, says));
+	}
+	assert_int_equal(same, !flipper.flipped);
+	n = j.n;
+	job_close(&j);
+	for (r = 0; r < n; r++) {
+		gci_free(in[r]);
+		gci_free(out[r]);
+	}
+	return flipper.flipped;
+}
+
+static void results_are_compared(void **state)
+{
+	const struct gci_algorithm *a;
+	int victim, flips;
+
+	(void)state;
+	gci_each_algorithm (a) {
+		if (a->kind != GCI_ALLREDUCE)
+			continue;
+		for (victim = flips = 0; victim < 5; victim++) {
+			flips += spoil_result(a, (int[]){3, 2, 0}, victim, 1);
+			spoil_result(a, (int[]){3, 2, 0}, victim, 0);
+		}
+		assert_true(flips > 0);
+	}
+}
+
+static void who_has_the_odd_one(void **state)
+{
+	uint32_t most;
+	int odd;
+
+	(void)state;
+	assert_true(gci_compare_same((uint32_t[]){7}, 1, &odd, &most));
+	assert_true(gci_compare_same((uint32_t[]){7, 7, 7}, 3, &odd, &most));
+	assert_false(gci_compare_same((uint32_t[]){1, 7, 7}, 3, &odd, &most));
+	assert_int_equal(odd, 0);
+	assert_int_equal(most, 7);
+	assert_false(gci_compare_same((uint32_t[]){7, 1, 2, 7, 7}, 5, &odd, &most));
+	assert_int_equal(odd, 1);
+	assert_false(
+		gci_compare_same((uint32_t[]){7, 7, 1, 2}, 4, &odd, &most)); /* half is not most */
+	assert_int_equal(odd, -1);
+	assert_false(gci_compare_same((uint32_t[]){1, 2}, 2, &odd, &most));
+	assert_int_equal(odd, -1);
+}
+
+/* That, too, is said: nobody waits for a comparison that does not come. */
+static void all_compare_or_none(void **state)
+{
+	int status[MAX_RANKS], r, told = 0;
+	uint32_t x[2] = {1, 2};
+	struct job j;
+
+	(void)state;
+	job_open(&j, (int[]){2, 0}, 0, 1, NULL);
+	assert_int_equal(gcoll_comm_set(j.comm[1], "compare", "perhaps"), GCOLL_ERR_INVAL);
+	assert_int_equal(gcoll_comm_set(j.comm[1], "compare", "on"), 0);
+	for (r = 0; r < 2; r++)
+		assert_int_equal(gcoll_iallreduce(GCOLL_IN_PLACE, &x[r], 1, GCOLL_UINT32, GCOLL_SUM,
+					 j.comm[r], &j.req[r]),
+			0);
+	job_run(&j, status);
+	for (r = 0; r < 2; r++)
+		told += j.comm[r]->engine->failure.status == GCOLL_ERR_MISMATCH;
+	assert_true(told > 0);
+	job_close(&j);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nobody_takes_spoiled_data),
 		cmocka_unit_test(the_error_names_the_rank),
+		cmocka_unit_test(results_are_compared),
+		cmocka_unit_test(who_has_the_odd_one),
+		cmocka_unit_test(all_compare_or_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

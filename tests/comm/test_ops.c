@@ -106,6 +106,7 @@ static void check_shape(const struct gci_algorithm *a, int p, int ntrials, struc
 	for (r = 0, i = (int)gci_prng_below(prng, 3); r < j.n && i; r++)
 		j.comm[r]->engine->settings.window_nbytes = 256u << (2 * i);
 	job_set(&j, "order", fixed ? "fixed" : "any");
+	job_set(&j, "compare", gci_prng_below(prng, 4) ? "off" : "on");
 	for (i = 0; i < ntrials && !gci_ineligible(a, &c); i++) {
 		struct trial t = random_trial(prng, a, &j, fixed);
 
