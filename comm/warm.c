@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define ROUNDS 24 /* of the longest round trip: TCP's slow start needs no more */
-#define LEAST_NS                                                                         \
+#define LEAST_NS \
 	(10 * GCI_NS_PER_S) /* other ranks may be slower to begin; waiting costs nothing \
 			     */
 #define MOST_NS (30 * GCI_NS_PER_S)
