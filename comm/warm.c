@@ -11,11 +11,10 @@
 #include <string.h>
 
 #define ROUNDS 24 /* of the longest round trip: TCP's slow start needs no more */
-#define LEAST_NS \
-	(10 * GCI_NS_PER_S) /* other ranks may be slower to begin; waiting costs nothing \
-			     */
-#define MOST_NS (30 * GCI_NS_PER_S)
-#define BUSY_NS (20 * GCI_NS_PER_MS) /* until we look again whether the program has a rest */
+/* Other ranks may be slower to begin; waiting costs nothing. */
+#define LEAST_NS (10 * GCI_NS_PER_S)
+#define MOST_NS  (30 * GCI_NS_PER_S)
+#define BUSY_NS  (20 * GCI_NS_PER_MS) /* until we look again whether the program has a rest */
 
 struct gci_warm {
 	struct gci_engine *engine;
