@@ -105,7 +105,9 @@ static void stream_close(struct file *f)
 	s->closed = 1;
 	if (!s->other)
 		return;
-	if (net_unread(s)) { /* so does Linux: what was not sent yet is gone, too */
+	if (s->vain) {
+		/* what ends it is on its way already */
+	} else if (net_unread(s)) { /* so does Linux: what was not sent yet is gone, too */
 		net_cut_short(s);
 		net_put(s, RST, NULL, 0, 0);
 	} else if (!s->shut) {
