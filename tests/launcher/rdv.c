@@ -205,3 +205,72 @@ int rdv_next_of(struct wire *x, enum gci_ctl_type type, struct gci_ctl_message *
 	assert_int_equal(e.status, 0);
 	return -1;
 }
+
+void rdv_say_agree(struct world *w, uint32_t rank, uint32_t epoch, uint64_t flags)
+{
+	struct gci_ctl_agree m = {.epoch = epoch, .flags = flags};
+	struct gci_buf b = {0};
+
+	gci_ctl_put_agree(&b, GCI_CTL_AGREE, &m);
+	rdv_give(w, &w->ranks[rank], &b);
+}
+
+void rdv_say_shrink(struct world *w, uint32_t rank, uint32_t epoch)
+{
+	struct gci_ctl_survivors m = {.epoch = epoch};
+	struct gci_buf b = {0};
+
+	gci_ctl_put_survivors(&b, GCI_CTL_SHRINK, &m);
+	rdv_give(w, &w->ranks[rank], &b);
+}
+
+int rdv_gets(struct world *w, uint32_t rank, enum gci_ctl_type type, struct gci_ctl_message *m)
+{
+	return rdv_next_of(&w->ranks[rank], type, m) >= 0;
+}
+
+void rdv_expect_abort(struct world *w, uint32_t rank, const char *text)
+{
+	struct gci_ctl_message m;
+
+	assert_true(rdv_gets(w, rank, GCI_CTL_ABORT, &m));
+	if (!strstr(m.failure.text, text))
+		fail_msg("expected \"%s\", got \"%s\"", text, m.failure.text);
+}
+
+void rdv_expect_agreed(struct world *w, uint32_t rank, uint64_t flags, int status)
+{
+	struct gci_ctl_message m;
+
+	assert_true(rdv_gets(w, rank, GCI_CTL_AGREED, &m));
+	assert_true(m.agree.flags == flags);
+	assert_int_equal(m.agree.status, status);
+}
+
+void rdv_expect_survivors(
+	struct world *w, uint32_t rank, uint32_t epoch, const uint32_t *ranks, uint32_t n)
+{
+	struct gci_ctl_message m;
+
+	assert_true(rdv_gets(w, rank, GCI_CTL_SURVIVORS, &m));
+	assert_int_equal(m.survivors.epoch, epoch);
+	assert_int_equal(m.survivors.n, n);
+	assert_memory_equal(m.survivors.ranks, ranks, n * sizeof(*ranks));
+	gci_ctl_message_free(&m);
+}
+
+void rdv_expect_news(struct world *w, const char *text)
+{
+	struct gci_buf news;
+
+	gci_rdv_news(w->rdv, &news);
+	if (strcmp(gci_buf_cstr(&news), text) != 0)
+		fail_msg("expected \"%s\", got \"%s\"", text, gci_buf_cstr(&news));
+	gci_buf_free(&news);
+}
+
+void rdv_kill(struct world *w, uint32_t rank)
+{
+	rdv_hang_up(w, rank);
+	rdv_end(w, rank, 0, 9);
+}

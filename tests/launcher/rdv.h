@@ -64,9 +64,29 @@ void rdv_end(struct world *w, uint32_t rank, int code, int sig);
 void rdv_pass(struct world *w, uint64_t ns);
 const char *rdv_verdict(struct world *w);
 
-/* Takes messages up to one of `type` off what a rank got; counts those before. -1: none. */
+/* Takes messages up to one of `type` off what a rank got; counts those before. -1: none. The
+ * second: true if there was one. */
 int rdv_next_of(struct wire *x, enum gci_ctl_type type, struct gci_ctl_message *m);
 
+int rdv_gets(struct world *w, uint32_t rank, enum gci_ctl_type type, struct gci_ctl_message *m);
+
+/* ---- of jobs that survive */
+
+void rdv_say_agree(struct world *w, uint32_t rank, uint32_t epoch, uint64_t flags);
+void rdv_say_shrink(struct world *w, uint32_t rank, uint32_t epoch);
+/* Its connection and its process end. */
+void rdv_kill(struct world *w, uint32_t rank);
+
+/* The next message of its kind that a rank got says so. */
+void rdv_expect_abort(struct world *w, uint32_t rank, const char *text);
+void rdv_expect_agreed(struct world *w, uint32_t rank, uint64_t flags, int status);
+void rdv_expect_survivors(
+	struct world *w, uint32_t rank, uint32_t epoch, const uint32_t *ranks, uint32_t n);
+
+/* What the launcher has to tell its user since it was last asked. */
+void rdv_expect_news(struct world *w, const char *text);
+
 #define T(f) cmocka_unit_test_setup_teardown(f, rdv_setup, rdv_teardown)
+#define S(f) cmocka_unit_test_setup_teardown(f, rdv_setup_surviving, rdv_teardown)
 
 #endif

@@ -1,77 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * A job that survives: the control server of one whose ranks die, agree and shrink. */
+ * A job that survives: the control server of one whose ranks die and shrink. */
 #include "tests/launcher/rdv.h"
 
 #include <string.h>
-
-static void say_agree(struct world *w, uint32_t rank, uint32_t epoch, uint64_t flags)
-{
-	struct gci_ctl_agree m = {.epoch = epoch, .flags = flags};
-	struct gci_buf b = {0};
-
-	gci_ctl_put_agree(&b, GCI_CTL_AGREE, &m);
-	rdv_give(w, &w->ranks[rank], &b);
-}
-
-static void say_shrink(struct world *w, uint32_t rank, uint32_t epoch)
-{
-	struct gci_ctl_survivors m = {.epoch = epoch};
-	struct gci_buf b = {0};
-
-	gci_ctl_put_survivors(&b, GCI_CTL_SHRINK, &m);
-	rdv_give(w, &w->ranks[rank], &b);
-}
-
-static int gets(struct world *w, uint32_t rank, enum gci_ctl_type type, struct gci_ctl_message *m)
-{
-	return rdv_next_of(&w->ranks[rank], type, m) >= 0;
-}
-
-static void expect_abort(struct world *w, uint32_t rank, const char *text)
-{
-	struct gci_ctl_message m;
-
-	assert_true(gets(w, rank, GCI_CTL_ABORT, &m));
-	if (!strstr(m.failure.text, text))
-		fail_msg("expected \"%s\", got \"%s\"", text, m.failure.text);
-}
-
-static void expect_agreed(struct world *w, uint32_t rank, uint64_t flags, int status)
-{
-	struct gci_ctl_message m;
-
-	assert_true(gets(w, rank, GCI_CTL_AGREED, &m));
-	assert_true(m.agree.flags == flags);
-	assert_int_equal(m.agree.status, status);
-}
-
-static void expect_survivors(
-	struct world *w, uint32_t rank, uint32_t epoch, const uint32_t *ranks, uint32_t n)
-{
-	struct gci_ctl_message m;
-
-	assert_true(gets(w, rank, GCI_CTL_SURVIVORS, &m));
-	assert_int_equal(m.survivors.epoch, epoch);
-	assert_int_equal(m.survivors.n, n);
-	assert_memory_equal(m.survivors.ranks, ranks, n * sizeof(*ranks));
-	gci_ctl_message_free(&m);
-}
-
-static void expect_news(struct world *w, const char *text)
-{
-	struct gci_buf news;
-
-	gci_rdv_news(w->rdv, &news);
-	if (strcmp(gci_buf_cstr(&news), text) != 0)
-		fail_msg("expected \"%s\", got \"%s\"", text, gci_buf_cstr(&news));
-	gci_buf_free(&news);
-}
-
-static void kill_rank(struct world *w, uint32_t rank)
-{
-	rdv_hang_up(w, rank);
-	rdv_end(w, rank, 0, 9);
-}
 
 static void survivors_go_on(void **state)
 {
@@ -80,25 +11,25 @@ static void survivors_go_on(void **state)
 	uint32_t i;
 
 	rdv_join_all(w);
-	kill_rank(w, 3);
+	rdv_kill(w, 3);
 	rdv_pass(w, SEC);
 	assert_false(gci_rdv_is_over(w->rdv));
-	expect_news(w, "rank 3 on k4 failed: killed by signal 9 (Killed)\n");
+	rdv_expect_news(w, "rank 3 on k4 failed: killed by signal 9 (Killed)\n");
 	for (i = 0; i < 7; i++) {
-		expect_abort(w, live[i], "rank 3 on k4 was killed by signal 9");
-		say_shrink(w, live[i], 1);
+		rdv_expect_abort(w, live[i], "rank 3 on k4 was killed by signal 9");
+		rdv_say_shrink(w, live[i], 1);
 	}
 	for (i = 0; i < 7; i++)
-		expect_survivors(w, live[i], 2, live, 7);
+		rdv_expect_survivors(w, live[i], 2, live, 7);
 	for (i = 0; i < NRANKS; i++)
 		assert_int_equal(w->nrenewed[i], i != 3);
-	expect_news(w, "epoch 2: 7 of 8 ranks go on, without rank 3 on k4\n");
+	rdv_expect_news(w, "epoch 2: 7 of 8 ranks go on, without rank 3 on k4\n");
 	assert_null(gci_rdv_verdict(w->rdv));
 	/* The numbers are the new epoch's: 3 is the job's rank 4. */
 	rdv_pass(w, SEC);
 	rdv_say_fail(w, 7, 3, "no answer");
 	rdv_pass(w, SEC);
-	expect_abort(w, 0, "epoch 2: rank 4 on t1: no answer");
+	rdv_expect_abort(w, 0, "epoch 2: rank 4 on t1: no answer");
 }
 
 static void a_job_that_does_not_survive_ends(void **state)
@@ -107,13 +38,13 @@ static void a_job_that_does_not_survive_ends(void **state)
 	uint32_t i;
 
 	rdv_join_all(w);
-	kill_rank(w, 3);
+	rdv_kill(w, 3);
 	rdv_pass(w, SEC);
 	assert_true(gci_rdv_is_over(w->rdv));
 	for (i = 0; i < NRANKS; i++)
 		if (i != 3)
-			say_shrink(w, i, 1);
-	expect_news(w, "");
+			rdv_say_shrink(w, i, 1);
+	rdv_expect_news(w, "");
 	assert_true(gci_rdv_is_over(w->rdv));
 }
 
@@ -124,7 +55,7 @@ static void nobody_survives_before_the_start(void **state)
 
 	for (i = 0; i < NRANKS - 1; i++)
 		rdv_join(w, i);
-	kill_rank(w, 3);
+	rdv_kill(w, 3);
 	rdv_pass(w, SEC);
 	assert_true(gci_rdv_is_over(w->rdv));
 }
@@ -138,17 +69,17 @@ static void a_death_in_the_shrink(void **state)
 	uint32_t i;
 
 	rdv_join_all(w);
-	kill_rank(w, 3);
+	rdv_kill(w, 3);
 	rdv_pass(w, SEC);
 	for (i = 0; i < 5; i++)
-		say_shrink(w, live[i], 1);
-	say_shrink(w, 5, 1);
-	assert_false(gets(w, 0, GCI_CTL_SURVIVORS, &m));
-	kill_rank(w, 5);
-	assert_false(gets(w, 0, GCI_CTL_SURVIVORS, &m));
-	kill_rank(w, 4);
+		rdv_say_shrink(w, live[i], 1);
+	rdv_say_shrink(w, 5, 1);
+	assert_false(rdv_gets(w, 0, GCI_CTL_SURVIVORS, &m));
+	rdv_kill(w, 5);
+	assert_false(rdv_gets(w, 0, GCI_CTL_SURVIVORS, &m));
+	rdv_kill(w, 4);
 	for (i = 0; i < 5; i++)
-		expect_survivors(w, live[i], 2, live, 5);
+		rdv_expect_survivors(w, live[i], 2, live, 5);
 }
 
 static void several_epochs(void **state)
@@ -160,14 +91,14 @@ static void several_epochs(void **state)
 	for (epoch = 1; n > 1; epoch++) {
 		uint32_t dead = n / 2;
 
-		kill_rank(w, left[dead]);
+		rdv_kill(w, left[dead]);
 		memmove(left + dead, left + dead + 1, (n - dead - 1) * sizeof(*left));
 		n--;
 		rdv_pass(w, SEC);
 		for (i = 0; i < n; i++)
-			say_shrink(w, left[i], epoch);
+			rdv_say_shrink(w, left[i], epoch);
 		for (i = 0; i < n; i++)
-			expect_survivors(w, left[i], epoch + 1, left, n);
+			rdv_expect_survivors(w, left[i], epoch + 1, left, n);
 	}
 	rdv_say(w, left[0], GCI_CTL_BYE);
 	rdv_end(w, left[0], 0, 0);
@@ -183,15 +114,15 @@ static void leaving_counts_survivors(void **state)
 	uint32_t i;
 
 	rdv_join_all(w);
-	kill_rank(w, 0);
+	rdv_kill(w, 0);
 	rdv_pass(w, SEC);
 	for (i = 1; i < NRANKS; i++)
-		say_shrink(w, i, 1);
+		rdv_say_shrink(w, i, 1);
 	for (i = 1; i < NRANKS; i++) {
-		assert_false(gets(w, 1, GCI_CTL_BYE, &m));
+		assert_false(rdv_gets(w, 1, GCI_CTL_BYE, &m));
 		rdv_say(w, i, GCI_CTL_BYE);
 	}
-	assert_true(gets(w, 1, GCI_CTL_BYE, &m));
+	assert_true(rdv_gets(w, 1, GCI_CTL_BYE, &m));
 }
 
 /* One that nobody hears of: after dead_ns it is left out, and told should it hear again. */
@@ -205,12 +136,12 @@ static void a_silent_rank_is_left_out(void **state)
 	w->ranks[7].beating = 0;
 	rdv_pass(w, 22 * SEC);
 	assert_true(gci_rdv_is_left_out(w->rdv, 7));
-	expect_abort(w, 7, "no sign of life");
-	expect_abort(w, 7, "goes on without this rank");
+	rdv_expect_abort(w, 7, "no sign of life");
+	rdv_expect_abort(w, 7, "goes on without this rank");
 	assert_true(w->ranks[7].closed);
 	for (i = 0; i < 7; i++)
-		say_shrink(w, i, 1);
-	expect_survivors(w, 0, 2, live, 7);
+		rdv_say_shrink(w, i, 1);
+	rdv_expect_survivors(w, 0, 2, live, 7);
 	rdv_end(w, 7, 0, 15); /* by the launcher, some time later */
 	rdv_pass(w, SEC);
 	assert_null(gci_rdv_verdict(w->rdv));
@@ -244,8 +175,8 @@ static void a_blamed_rank_is_left_out(void **state)
 	rdv_say_fail(w, 2, 6, "the connection was lost");
 	rdv_pass(w, SEC);
 	assert_true(gci_rdv_is_left_out(w->rdv, 6));
-	expect_abort(w, 6, "the connection was lost");
-	expect_abort(w, 6, "goes on without this rank");
+	rdv_expect_abort(w, 6, "the connection was lost");
+	rdv_expect_abort(w, 6, "goes on without this rank");
 }
 
 static void who_does_not_come_is_left_out(void **state)
@@ -256,17 +187,17 @@ static void who_does_not_come_is_left_out(void **state)
 	uint32_t i;
 
 	rdv_join_all(w);
-	kill_rank(w, 7);
+	rdv_kill(w, 7);
 	rdv_pass(w, SEC);
 	for (i = 0; i < 6; i++)
-		say_shrink(w, i, 1);
+		rdv_say_shrink(w, i, 1);
 	rdv_pass(w, 99 * SEC);
-	assert_false(gets(w, 0, GCI_CTL_SURVIVORS, &m));
+	assert_false(rdv_gets(w, 0, GCI_CTL_SURVIVORS, &m));
 	rdv_pass(w, 2 * SEC);
-	expect_survivors(w, 0, 2, live, 6);
-	expect_abort(w, 6, "killed");
-	expect_abort(w, 6, "did not come to gcoll_comm_shrink within 100 s");
-	expect_news(w,
+	rdv_expect_survivors(w, 0, 2, live, 6);
+	rdv_expect_abort(w, 6, "killed");
+	rdv_expect_abort(w, 6, "did not come to gcoll_comm_shrink within 100 s");
+	rdv_expect_news(w,
 		"rank 7 on t4 failed: killed by signal 9 (Killed)\n"
 		"rank 6 on t3 did not come to gcoll_comm_shrink within 100 s of the first rank\n"
 		"epoch 2: 6 of 8 ranks go on, without ranks 6-7 on t3-t4\n");
@@ -287,10 +218,10 @@ static void an_abort_loses_nobody(void **state)
 	rdv_give(w, &w->ranks[2], &b);
 	rdv_pass(w, SEC);
 	for (i = 0; i < NRANKS; i++)
-		say_shrink(w, i, 1);
-	expect_survivors(w, 2, 2, all, NRANKS);
-	expect_news(w, "rank 2 on k3 failed: once more, with other data\n"
-		       "epoch 2: 8 of 8 ranks go on\n");
+		rdv_say_shrink(w, i, 1);
+	rdv_expect_survivors(w, 2, 2, all, NRANKS);
+	rdv_expect_news(w, "rank 2 on k3 failed: once more, with other data\n"
+			   "epoch 2: 8 of 8 ranks go on\n");
 }
 
 static void late_words_of_an_epoch_do_not_count(void **state)
@@ -301,25 +232,25 @@ static void late_words_of_an_epoch_do_not_count(void **state)
 	uint32_t i;
 
 	rdv_join_all(w);
-	kill_rank(w, 1);
+	rdv_kill(w, 1);
 	rdv_pass(w, SEC);
 	for (i = 0; i < NRANKS; i++)
 		if (i != 1)
-			say_shrink(w, i, 1);
+			rdv_say_shrink(w, i, 1);
 	for (i = 0; i < NRANKS; i++)
 		if (i != 1) {
-			say_agree(w, i, 1, 0);
-			say_shrink(w, i, 1);
+			rdv_say_agree(w, i, 1, 0);
+			rdv_say_shrink(w, i, 1);
 		}
-	assert_false(gets(w, 0, GCI_CTL_AGREED, &m));
-	say_agree(w, 0, 2, 1);
+	assert_false(rdv_gets(w, 0, GCI_CTL_AGREED, &m));
+	rdv_say_agree(w, 0, 2, 1);
 	rdv_pass(w, SEC);
 	assert_null(gci_rdv_verdict(w->rdv));
 	/* Nobody has come to shrink the second epoch. */
-	expect_survivors(w, 2, 2, live, 7);
-	kill_rank(w, 7);
+	rdv_expect_survivors(w, 2, 2, live, 7);
+	rdv_kill(w, 7);
 	rdv_pass(w, SEC);
-	assert_false(gets(w, 2, GCI_CTL_SURVIVORS, &m));
+	assert_false(rdv_gets(w, 2, GCI_CTL_SURVIVORS, &m));
 }
 
 /* Whoever asks for what comes next is told that nothing does, whichever ABORT came before. */
@@ -328,18 +259,18 @@ static void a_job_that_was_given_up_answers(void **state)
 	struct world *w = *state;
 
 	rdv_join_all(w);
-	say_agree(w, 5, 1, 1);
+	rdv_say_agree(w, 5, 1, 1);
 	gci_rdv_give_up(w->rdv, GCOLL_ERR_IO, "the disk is full", w->now);
 	rdv_drain(w);
-	expect_abort(w, 5, "the disk is full");
-	expect_abort(w, 5, "the disk is full");
-	expect_abort(w, 0, "the disk is full");
+	rdv_expect_abort(w, 5, "the disk is full");
+	rdv_expect_abort(w, 5, "the disk is full");
+	rdv_expect_abort(w, 0, "the disk is full");
 	assert_false(w->ranks[0].closed);
-	say_shrink(w, 0, 1);
-	expect_abort(w, 0, "the disk is full");
-	expect_abort(w, 1, "the disk is full");
-	say_agree(w, 1, 1, 1);
-	expect_abort(w, 1, "the disk is full");
+	rdv_say_shrink(w, 0, 1);
+	rdv_expect_abort(w, 0, "the disk is full");
+	rdv_expect_abort(w, 1, "the disk is full");
+	rdv_say_agree(w, 1, 1, 1);
+	rdv_expect_abort(w, 1, "the disk is full");
 	assert_true(w->ranks[0].closed && w->ranks[1].closed && w->ranks[5].closed);
 }
 
@@ -349,9 +280,9 @@ static void a_job_that_was_given_up_waits_for_nobody(void **state)
 	struct world *w = *state;
 
 	rdv_join_all(w);
-	kill_rank(w, 3);
+	rdv_kill(w, 3);
 	rdv_pass(w, SEC);
-	say_shrink(w, 0, 1);
+	rdv_say_shrink(w, 0, 1);
 	gci_rdv_give_up(w->rdv, GCOLL_ERR_IO, "the disk is full", w->now);
 	rdv_drain(w);
 	rdv_pass(w, 200 * SEC); /* no deadline is one of the past */
@@ -370,20 +301,20 @@ static void who_lives_without_its_agent_is_told(void **state)
 	gci_rdv_failed(w->rdv, 3, 1, "its agent was killed by signal 9", w->now);
 	rdv_drain(w);
 	rdv_pass(w, SEC);
-	expect_abort(w, 3, "its agent was killed");
+	rdv_expect_abort(w, 3, "its agent was killed");
 	assert_false(w->ranks[3].closed);
 	for (i = 0; i < 7; i++)
-		say_shrink(w, live[i], 1);
-	expect_survivors(w, 0, 2, live, 7);
+		rdv_say_shrink(w, live[i], 1);
+	rdv_expect_survivors(w, 0, 2, live, 7);
 	/* Its leave-taking is none of the new epoch's. */
 	rdv_say(w, 3, GCI_CTL_BYE);
 	for (i = 0; i < 6; i++)
 		rdv_say(w, live[i], GCI_CTL_BYE);
-	assert_false(gets(w, 0, GCI_CTL_BYE, &m));
+	assert_false(rdv_gets(w, 0, GCI_CTL_BYE, &m));
 	rdv_say(w, 7, GCI_CTL_BYE);
-	assert_true(gets(w, 0, GCI_CTL_BYE, &m));
-	say_shrink(w, 3, 1);
-	expect_abort(w, 3, "goes on without this rank");
+	assert_true(rdv_gets(w, 0, GCI_CTL_BYE, &m));
+	rdv_say_shrink(w, 3, 1);
+	rdv_expect_abort(w, 3, "goes on without this rank");
 	assert_true(w->ranks[3].closed);
 }
 
@@ -409,109 +340,19 @@ static void own_sleep_makes_nobody_late(void **state)
 	uint32_t i;
 
 	rdv_join_all(w);
-	kill_rank(w, 7);
+	rdv_kill(w, 7);
 	rdv_pass(w, SEC);
 	for (i = 0; i < 6; i++)
-		say_shrink(w, i, 1);
+		rdv_say_shrink(w, i, 1);
 	w->now += 1000 * SEC;
 	gci_rdv_tick(w->rdv, w->now);
 	rdv_drain(w);
 	rdv_pass(w, 90 * SEC);
 	assert_false(gci_rdv_is_left_out(w->rdv, 6));
-	assert_false(gets(w, 0, GCI_CTL_SURVIVORS, &m));
+	assert_false(rdv_gets(w, 0, GCI_CTL_SURVIVORS, &m));
 	rdv_pass(w, 20 * SEC);
 	assert_true(gci_rdv_is_left_out(w->rdv, 6));
 }
-
-/* ---- agreeing */
-
-static void all_agree(void **state)
-{
-	struct world *w = *state;
-	struct gci_ctl_message m;
-	uint32_t i, round;
-
-	rdv_join_all(w);
-	for (round = 0; round < 3; round++) {
-		for (i = 0; i < NRANKS; i++) {
-			assert_false(gets(w, 0, GCI_CTL_AGREED, &m));
-			say_agree(w, i, 1, 0xff00 | (0xff ^ 1ull << i));
-		}
-		for (i = 0; i < NRANKS; i++)
-			expect_agreed(w, i, 0xff00, 0);
-	}
-}
-
-/* The answer is the same for all, and comes behind the verdict. */
-static void they_agree_without_the_dead(void **state)
-{
-	struct world *w = *state;
-	struct gci_ctl_message m;
-	uint32_t i;
-
-	rdv_join_all(w);
-	for (i = 0; i < NRANKS; i++)
-		if (i != 4)
-			say_agree(w, i, 1, 6 + i % 2);
-	kill_rank(w, 4);
-	rdv_pass(w, SEC);
-	for (i = 0; i < NRANKS; i++) {
-		if (i == 4)
-			continue;
-		expect_abort(w, i, "rank 4 on t1 was killed");
-		assert_true(gets(w, i, GCI_CTL_AGREED, &m));
-		assert_true(m.agree.flags == 6);
-		assert_int_equal(m.agree.status, GCOLL_ERR_PEER);
-		assert_non_null(strstr(m.agree.text, "rank 4 on t1 was killed"));
-	}
-	/* Once more, on what has failed: it says so again. */
-	for (i = 0; i < NRANKS; i++)
-		if (i != 4)
-			say_agree(w, i, 1, 1);
-	expect_agreed(w, 7, 1, GCOLL_ERR_PEER);
-}
-
-/* One tells of a failure, and all agree before it is judged: nobody has an answer whose failure he
- * cannot shrink away yet. */
-static void a_failure_comes_before_the_answer(void **state)
-{
-	static const uint32_t all[] = {0, 1, 2, 3, 4, 5, 6, 7};
-	struct world *w = *state;
-	struct gci_ctl_message m;
-	uint32_t i;
-
-	rdv_join_all(w);
-	rdv_say_fail(w, 2, -1, "disk full");
-	for (i = 0; i < NRANKS; i++)
-		say_agree(w, i, 1, i != 2);
-	assert_false(gets(w, 0, GCI_CTL_AGREED, &m));
-	rdv_pass(w, SEC);
-	for (i = 0; i < NRANKS; i++) {
-		expect_abort(w, i, "disk full");
-		expect_agreed(w, i, 0, 0);
-		say_shrink(w, i, 1);
-	}
-	for (i = 0; i < NRANKS; i++)
-		expect_survivors(w, i, 2, all, NRANKS);
-}
-
-static void calls_that_never_meet(void **state)
-{
-	struct world *w = *state;
-	struct gci_ctl_message m;
-	uint32_t i;
-
-	rdv_join_all(w);
-	rdv_say(w, 5, GCI_CTL_BYE);
-	for (i = 0; i < NRANKS; i++)
-		if (i != 5)
-			say_agree(w, i, 1, 1);
-	assert_true(gets(w, 0, GCI_CTL_AGREED, &m));
-	assert_int_equal(m.agree.status, GCOLL_ERR_MISMATCH);
-	assert_string_equal(m.agree.text, "gcoll_comm_agree: rank 5 on t2 calls gcoll_finalize");
-}
-
-#define S(f) cmocka_unit_test_setup_teardown(f, rdv_setup_surviving, rdv_teardown)
 
 int main(void)
 {
@@ -533,11 +374,6 @@ int main(void)
 		S(who_lives_without_its_agent_is_told),
 		S(who_hung_up_is_left_out),
 		S(own_sleep_makes_nobody_late),
-		S(all_agree),
-		T(all_agree),
-		S(they_agree_without_the_dead),
-		S(a_failure_comes_before_the_answer),
-		S(calls_that_never_meet),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
