@@ -1,48 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "tests/test.h"
+#include "tests/base/files.h"
 
-#include "base/file.h"
 #include "base/mem.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static char dir[64];
-
-static int make_dir(void **state)
-{
-	(void)state;
-	snprintf(dir, sizeof(dir), "/tmp/gridcoll-file-XXXXXX");
-	return !mkdtemp(dir) || chdir(dir);
-}
-
-static int remove_dir(void **state)
-{
-	static const char *const names[] = {"a", "link", "pipe", "d"};
-	size_t i;
-
-	(void)state;
-	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
-		remove(names[i]);
-	return chdir("/") || rmdir(dir); /* fails where something was left behind */
-}
-
-static int put(const char *path, const char *text, struct gci_error *e)
-{
-	struct gci_buf b = {0};
-	int rc;
-
-	gci_error_clear(e);
-	gci_buf_put(&b, text, strlen(text));
-	rc = gci_file_write(path, &b, e);
-	gci_buf_free(&b);
-	return rc;
-}
 
 static void assert_text(const char *path, const char *want)
 {
@@ -54,24 +20,13 @@ static void assert_text(const char *path, const char *want)
 	gci_buf_free(&b);
 }
 
-static int entries(void)
-{
-	DIR *d = opendir(".");
-	int n = -2; /* . and .. */
-
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
 static void read_whole(void **state)
 {
 	struct gci_error e = {0};
 	struct gci_buf b = {0};
 
 	(void)state;
-	assert_int_equal(put("a", "0123456789", &e), 0);
+	assert_int_equal(files_put("a", "0123456789", &e), 0);
 	assert_int_equal(gci_file_read("a", 10, &b, &e), 0);
 	assert_int_equal(b.len, 10);
 	gci_buf_free(&b);
@@ -95,17 +50,17 @@ static void replaced_whole(void **state)
 	int fd;
 
 	(void)state;
-	assert_int_equal(put("a", "old", &e), 0);
+	assert_int_equal(files_put("a", "old", &e), 0);
 	assert_int_equal(chmod("a", 0640), 0);
 	fd = open("a", O_RDONLY | O_CLOEXEC);
-	assert_int_equal(put("a", "new one", &e), 0);
+	assert_int_equal(files_put("a", "new one", &e), 0);
 	assert_text("a", "new one");
 	assert_int_equal(read(fd, old, sizeof(old)), 3);
 	assert_string_equal(old, "old");
 	close(fd);
 	assert_int_equal(stat("a", &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0640);
-	assert_int_equal(entries(), 1);
+	assert_int_equal(files_count(), 1);
 }
 
 /* A text that is not all there, or no memory: the old file stays, and nothing beside it. */
@@ -116,13 +71,13 @@ static void failures_change_nothing(void **state)
 	unsigned long n;
 
 	(void)state;
-	assert_int_equal(put("a", "old", &e), 0);
+	assert_int_equal(files_put("a", "old", &e), 0);
 	assert_int_equal(gci_file_write("a", &b, &e), GCOLL_ERR_NOMEM);
 	for (n = 1;; n++) {
 		int rc;
 
 		gci_mem_fail_at(n);
-		rc = put("a", "new", &e);
+		rc = files_put("a", "new", &e);
 		if (!gci_mem_failed())
 			break;
 		assert_int_equal(rc, GCOLL_ERR_NOMEM);
@@ -131,13 +86,13 @@ static void failures_change_nothing(void **state)
 	gci_mem_fail_at(0);
 	assert_text("a", "new");
 	assert_int_equal(mkdir("d", 0700), 0);
-	assert_int_equal(put("d", "x", &e), GCOLL_ERR_SYS);
+	assert_int_equal(files_put("d", "x", &e), GCOLL_ERR_SYS);
 	assert_string_equal(e.text, "cannot write d: Is a directory");
-	assert_int_equal(put("none/x", "x", &e), GCOLL_ERR_SYS);
+	assert_int_equal(files_put("none/x", "x", &e), GCOLL_ERR_SYS);
 	assert_string_equal(e.text, "cannot write none/x: No such file or directory");
-	assert_int_equal(put("/dev/full", "x", &e), GCOLL_ERR_SYS);
+	assert_int_equal(files_put("/dev/full", "x", &e), GCOLL_ERR_SYS);
 	assert_string_equal(e.text, "cannot write /dev/full: No space left on device");
-	assert_int_equal(entries(), 2);
+	assert_int_equal(files_count(), 2);
 }
 
 static void links_and_devices_stay(void **state)
@@ -146,13 +101,13 @@ static void links_and_devices_stay(void **state)
 	struct stat st;
 
 	(void)state;
-	assert_int_equal(put("a", "old", &e), 0);
+	assert_int_equal(files_put("a", "old", &e), 0);
 	assert_int_equal(symlink("a", "link"), 0);
-	assert_int_equal(put("link", "new", &e), 0);
+	assert_int_equal(files_put("link", "new", &e), 0);
 	assert_text("a", "new");
 	assert_int_equal(lstat("link", &st), 0);
 	assert_true(S_ISLNK(st.st_mode));
-	assert_int_equal(put("/dev/null", "x", &e), 0);
+	assert_int_equal(files_put("/dev/null", "x", &e), 0);
 	assert_int_equal(stat("/dev/null", &st), 0);
 	assert_true(S_ISCHR(st.st_mode));
 }
@@ -163,8 +118,8 @@ static void checked_beforehand(void **state)
 
 	(void)state;
 	assert_int_equal(gci_file_check("a", &e), 0);
-	assert_int_equal(entries(), 0);
-	assert_int_equal(put("a", "old", &e), 0);
+	assert_int_equal(files_count(), 0);
+	assert_int_equal(files_put("a", "old", &e), 0);
 	assert_int_equal(gci_file_check("a", &e), 0);
 	assert_text("a", "old");
 	assert_int_equal(gci_file_check("/dev/null", &e), 0);
@@ -180,11 +135,13 @@ static void checked_beforehand(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(read_whole, make_dir, remove_dir),
-		cmocka_unit_test_setup_teardown(replaced_whole, make_dir, remove_dir),
-		cmocka_unit_test_setup_teardown(failures_change_nothing, make_dir, remove_dir),
-		cmocka_unit_test_setup_teardown(links_and_devices_stay, make_dir, remove_dir),
-		cmocka_unit_test_setup_teardown(checked_beforehand, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(read_whole, files_setup, files_teardown),
+		cmocka_unit_test_setup_teardown(replaced_whole, files_setup, files_teardown),
+		cmocka_unit_test_setup_teardown(
+			failures_change_nothing, files_setup, files_teardown),
+		cmocka_unit_test_setup_teardown(
+			links_and_devices_stay, files_setup, files_teardown),
+		cmocka_unit_test_setup_teardown(checked_beforehand, files_setup, files_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

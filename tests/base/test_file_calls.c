@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Each call of the system that reading, writing and checking a file takes fails once: the n-th
  * one of its kind, for n = 1, 2, ... Then there is an error with its reason, or all went well. */
+#include "tests/base/files.h"
 #include "tests/failing/failing.h"
-#include "tests/test.h"
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/mem.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,41 +26,14 @@ struct act {
 	size_t n;
 };
 
-static char dir[64];
-
-static int make_dir(void **state)
-{
-	(void)state;
-	snprintf(dir, sizeof(dir), "/tmp/gridcoll-file-XXXXXX");
-	return !mkdtemp(dir) || chdir(dir);
-}
-
-static int remove_dir(void **state)
-{
-	(void)state;
-	remove("a");
-	return chdir("/") || rmdir(dir); /* fails where something was left behind */
-}
-
-static int put(const char *path, const char *text, struct gci_error *e)
-{
-	struct gci_buf b = {0};
-	int rc;
-
-	gci_buf_put(&b, text, strlen(text));
-	rc = gci_file_write(path, &b, e);
-	gci_buf_free(&b);
-	return rc;
-}
-
 static int writes(struct gci_error *e)
 {
-	return put("a", "new", e);
+	return files_put("a", "new", e);
 }
 
 static int writes_to_a_device(struct gci_error *e)
 {
-	return put("/dev/null", "new", e);
+	return files_put("/dev/null", "new", e);
 }
 
 static int reads(struct gci_error *e)
@@ -86,18 +57,6 @@ static int checks_a_device(struct gci_error *e)
 	return gci_file_check("/dev/null", e);
 }
 
-static int entries(void)
-{
-	DIR *d = opendir(".");
-	int n = -2; /* . and .. */
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
 static void assert_text(const char *want)
 {
 	struct gci_error e = {0};
@@ -115,7 +74,7 @@ static int fails_at(const struct act *act, const struct trial *t, unsigned long 
 	struct gci_error e = {0};
 	char want[200];
 
-	assert_int_equal(put("a", "old", &e), 0);
+	assert_int_equal(files_put("a", "old", &e), 0);
 	failing_at(t->what, nth, t->error);
 	rc = act->run(&e);
 	happened = failing_happened(t->what);
@@ -128,7 +87,7 @@ static int fails_at(const struct act *act, const struct trial *t, unsigned long 
 		assert_string_equal(e.text, want);
 	}
 	assert_text(act->run == writes && !rc ? "new" : "old");
-	assert_int_equal(entries(), 1);
+	assert_int_equal(files_count(), 1);
 	assert_int_equal(failing_descriptors(), before);
 	return happened;
 }
@@ -183,10 +142,10 @@ static void the_first_reason_counts(void **state)
 	char tmp[64];
 
 	(void)state;
-	assert_int_equal(put("a", "old", &e), 0);
+	assert_int_equal(files_put("a", "old", &e), 0);
 	failing_at(FAILING_rename, 1, ENOSPC);
 	failing_at(FAILING_unlink, 1, EIO);
-	assert_int_equal(put("a", "new", &e), GCOLL_ERR_SYS);
+	assert_int_equal(files_put("a", "new", &e), GCOLL_ERR_SYS);
 	assert_true(failing_happened(FAILING_unlink));
 	assert_string_equal(e.text, "cannot write a: No space left on device");
 	assert_text("old");
@@ -253,10 +212,13 @@ static void a_sleep_goes_on(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_file_is_written_or_not, make_dir, remove_dir),
-		cmocka_unit_test_setup_teardown(the_first_reason_counts, make_dir, remove_dir),
-		cmocka_unit_test_setup_teardown(a_file_is_read_or_not, make_dir, remove_dir),
-		cmocka_unit_test_setup_teardown(a_place_is_good_or_not, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(
+			a_file_is_written_or_not, files_setup, files_teardown),
+		cmocka_unit_test_setup_teardown(
+			the_first_reason_counts, files_setup, files_teardown),
+		cmocka_unit_test_setup_teardown(a_file_is_read_or_not, files_setup, files_teardown),
+		cmocka_unit_test_setup_teardown(
+			a_place_is_good_or_not, files_setup, files_teardown),
 		cmocka_unit_test(a_sleep_goes_on),
 	};
 
