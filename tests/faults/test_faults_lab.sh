@@ -10,32 +10,10 @@
 # Set by meson: GRIDCOLL, GRIDCOLL_RUN, FAULTS_JOB. Times are judged by ratios only.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../lab.sh"
+unless_sanitized
+export GRIDCOLL_RUN FAULTS_JOB
 
-if ! command -v linux.uml >/dev/null; then
-	echo "SKIP: linux.uml is not there (apt-get install user-mode-linux)"
-	exit 77
-fi
-if [ "${GRIDCOLL_TEST_SANITIZED:-0}" = 1 ]; then
-	echo "SKIP: a guest has 512 GiB of addresses, sanitized programs need terabytes"
-	exit 77
-fi
-
-work=$(mktemp -d /tmp/gridcoll-test-XXXXXX) || exit 1
-trap 'rm -rf "$work"' EXIT
-mkdir "$work/tmp"
-export TMPDIR="$work/tmp" GRIDCOLL GRIDCOLL_RUN FAULTS_JOB
-failures=0
-
-check() { # NAME COMMAND...
-	name=$1
-	shift
-	if "$@"; then
-		echo "ok: $name"
-	else
-		echo "FAILED: $name"
-		failures=$((failures + 1))
-	fi
-}
 # The lab's command is a part of this folder; what it says comes into `out`.
 lab() { # SECONDS PART ARGUMENT...
 	limit=$1

@@ -6,25 +6,16 @@
 #
 # Set by meson: GRIDCOLL, GRIDCOLL_RUN, GRIDCOLL_GRIDS, GRIDCOLL_TEST_SANITIZED.
 set -u
-
-if ! command -v linux.uml >/dev/null || [ "$GRIDCOLL_TEST_SANITIZED" = 1 ]; then
-	echo "SKIP: no linux.uml, or a sanitizer that has no room in it"
-	exit 77
-fi
+. "$(dirname "$0")/../lab.sh"
+unless_sanitized
 PATH=$(dirname "$GRIDCOLL_RUN"):$PATH
 export PATH
-failures=0
 
 lab() { # NAME GRID DILATION COMMAND...
 	name=$1 grid=$2 k=$3
 	shift 3
-	if timeout 300 "$GRIDCOLL" lab run --quiet --backend uml --dilate "$k" \
-		"$GRIDCOLL_GRIDS/$grid" -- "$@"; then
-		echo "ok: $name"
-	else
-		echo "FAILED: $name"
-		failures=$((failures + 1))
-	fi
+	check "$name" timeout 300 "$GRIDCOLL" lab run --quiet --backend uml --dilate "$k" \
+		"$GRIDCOLL_GRIDS/$grid" -- "$@"
 }
 
 # Without warming up: where all send to one at once, as reduce by gather, warm windows overflow its

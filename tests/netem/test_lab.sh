@@ -5,30 +5,15 @@
 # Set by meson: GRIDCOLL, GRIDCOLL_LAB_SENDER. No time is judged but by its ratio to what the network
 # allows.
 set -u
-
-work=$(mktemp -d /tmp/gridcoll-test-XXXXXX) || exit 1
-trap 'rm -rf "$work"' EXIT
-mkdir "$work/tmp"
-export TMPDIR="$work/tmp" SENDER="$GRIDCOLL_LAB_SENDER" GRIDCOLL
-failures=0
-
-if ! command -v linux.uml >/dev/null; then
-	echo "SKIP: linux.uml is not there (apt-get install user-mode-linux)"
-	exit 77
-fi
+. "$(dirname "$0")/../lab.sh"
+export SENDER="$GRIDCOLL_LAB_SENDER"
 
 lab() { timeout 120 "$GRIDCOLL" lab run --quiet --backend uml "$@" 2>"$work/stderr"; }
 
-ok() { echo "ok: $1"; }
 bad() {
 	echo "FAILED: $1"
 	sed 's/^/  stderr: /' "$work/stderr" | head -20
 	failures=$((failures + 1))
-}
-check() { # NAME COMMAND...
-	name=$1
-	shift
-	if "$@"; then ok "$name"; else bad "$name"; fi
 }
 says() { grep -q -e "$1" "$work/stderr"; }
 
@@ -87,11 +72,7 @@ check "bad --mem: exit 2" [ $? = 2 ]
 lab -- true
 check "no GRID: exit 2" [ $? = 2 ]
 
-if [ "${GRIDCOLL_TEST_SANITIZED:-0}" = 1 ]; then
-	[ $failures = 0 ] || exit 1
-	echo "SKIP: labs: a guest has 512 GiB of addresses, sanitized programs need terabytes"
-	exit 77
-fi
+unless_sanitized
 
 "$GRIDCOLL" lab up --backend uml "$work/mesh.grid" 2>"$work/stderr"
 check "no standing lab in uml: exit 1" [ $? = 1 ]

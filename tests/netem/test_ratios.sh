@@ -5,14 +5,9 @@
 #
 # Set by meson: GRIDCOLL, GRIDCOLL_RUN, GRIDCOLL_GRIDS, GRIDCOLL_TEST_SANITIZED.
 set -u
-
-if ! command -v linux.uml >/dev/null || [ "$GRIDCOLL_TEST_SANITIZED" = 1 ]; then
-	echo "SKIP: no linux.uml, or a sanitizer that has no room in it"
-	exit 77
-fi
+. "$(dirname "$0")/../lab.sh"
+unless_sanitized
 PATH=$(dirname "$GRIDCOLL_RUN"):$PATH
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
 export PATH work
 
 timeout 1500 "$GRIDCOLL" lab run --quiet --backend uml --dilate 20 "$GRIDCOLL_GRIDS/gridmpi.grid" \
@@ -32,7 +27,6 @@ at_least() {
 	[ $(($2 * 100)) -ge $(($3 * $4)) ] || failures=$((failures + 1))
 }
 
-failures=0
 set -- $(numbers bcast median_ns)
 at_least "farfirst / modified van de Geijn with 8 senders" "$2" "$3" 135
 at_least "1.3 times the limit / default bcast" $(($(numbers bcast limit_ns | head -1) * 13 / 10)) \

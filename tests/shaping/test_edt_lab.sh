@@ -3,29 +3,13 @@
 # Earliest departure times for real: the program in the lab's kernel (6.1: no TCX, no BTF), fq below
 # it, several processes that send. Skipped (77) where no lab can be.
 #
-# Set by meson: GRIDCOLL, LAB_RATES, LAB_SENDER. "quick" or "long". Rates may be too low by any amount, since a
-# busy machine is slow; too high they never are.
+# Set by meson: GRIDCOLL, LAB_RATES, LAB_SENDER. "quick" or "long". Rates may be too low by any amount,
+# since a busy machine is slow; too high they never are.
 set -u
+. "$(dirname "$0")/../lab.sh"
+unless_sanitized
+export LAB_RATES LAB_SENDER
 
-if [ "${GRIDCOLL_TEST_SANITIZED:-0}" = 1 ] || ! command -v linux.uml >/dev/null; then
-	echo "SKIP: no lab here (linux.uml is missing, or the programs are sanitized)"
-	exit 77
-fi
-work=$(mktemp -d /tmp/gridcoll-test-XXXXXX) || exit 1
-trap 'rm -rf "$work"' EXIT
-export GRIDCOLL LAB_RATES LAB_SENDER
-failures=0
-ok() { echo "ok: $1"; }
-bad() {
-	echo "FAILED: $1"
-	failures=$((failures + 1))
-}
-check() { # NAME COMMAND...
-	what=$1
-	shift
-	if "$@"; then ok "$what"; else bad "$what"; fi
-}
-value() { sed -n "s/^$1 //p" "$work/out"; }
 between() { # VALUE LOW HIGH
 	awk -v v="$1" -v l="$2" -v h="$3" 'BEGIN { exit !(v != "" && v + 0 >= l && v + 0 < h) }' ||
 		{ echo "  got \"$1\", expected $2 ... $3"; return 1; }

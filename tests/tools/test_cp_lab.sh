@@ -7,33 +7,10 @@
 # Set by meson: GRIDCOLL, GRIDCOLL_RUN, GRIDCOLL_GRID.
 set -u
 timers=$1 promise=$2
+. "$(dirname "$0")/../lab.sh"
+unless_sanitized
+export GRIDCOLL_RUN
 
-if ! command -v linux.uml >/dev/null; then
-	echo "SKIP: linux.uml is not there (apt-get install user-mode-linux)"
-	exit 77
-fi
-if [ "${GRIDCOLL_TEST_SANITIZED:-0}" = 1 ]; then
-	echo "SKIP: a guest has 512 GiB of addresses, sanitized programs need terabytes"
-	exit 77
-fi
-
-work=$(mktemp -d /tmp/gridcoll-test-XXXXXX) || exit 1
-trap 'rm -rf "$work"' EXIT
-mkdir "$work/tmp"
-export TMPDIR="$work/tmp" GRIDCOLL GRIDCOLL_RUN
-failures=0
-
-check() { # NAME COMMAND...
-	name=$1
-	shift
-	if "$@"; then
-		echo "ok: $name"
-	else
-		echo "FAILED: $name"
-		failures=$((failures + 1))
-	fi
-}
-value() { sed -n "s/^$1 //p" "$work/out"; }
 at_most() { awk -v v="$1" -v h="$2" 'BEGIN { exit !(v != "" && v + 0 <= h) }'; }
 
 cat >"$work/inside.sh" <<'E2'
