@@ -155,8 +155,8 @@ int gci_collective_make(const struct gci_call *call, gcoll_comm *c, gcoll_req **
 		v->compare = gci_compare_create(c, on_compared, v);
 		if (!v->compare)
 			return gci_req_give_up(req);
-		v->op.digest_more =
-			gci_digest(v->op.digest_more, 1); /* all ranks compare, or none */
+		/* All ranks compare, or none. */
+		v->op.digest_more = gci_digest(v->op.digest_more, 1);
 	}
 	return 0;
 }

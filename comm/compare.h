@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * The results of an allreduce compared (setting "compare"): after it the ranks gather the CRC32Cs
- *of what each of them has. What no checksum of a message finds (a processor that computes wrongly,
+ * of what each of them has. What no checksum of a message finds (a processor that computes wrongly,
  * memory that changes, ranks that were built differently) ends in GCOLL_ERR_CORRUPT on every rank.
  *
  *	v = gci_compare_create(c, done, user);
- *	rc = gci_compare_prepare(v, &op);	// before op starts: the comparison's number follows
- *op's
+ *	rc = gci_compare_prepare(v, &op);	// before op starts: its number is the next one
  *	...
  *	rc = gci_compare_start(v);		// when op is over
  *

@@ -64,7 +64,8 @@ ssize_t gci_records_glance(const uint8_t *bytes, size_t n);
 
 /* Opens a whole record of `nbytes` into the iovecs behind their first `skip`, where there is room
  * for gci_records_room of it. How much content there is (0 is legal of data only), with its type;
- * or -1: it was not made with this key as the next record, or has no type. Memory behind the
+ * or -EBADMSG: it was not made with this key as the next record, or has no type; -ENOMEM, -EINVAL:
+ * there is less room, -EOVERFLOW: the key could not be renewed. Memory behind the
  * content, and after a failure all of it, may have been written to: it means nothing. */
 ssize_t gci_records_open(struct gci_records *r, const uint8_t *record, size_t nbytes,
 	const struct iovec *iov, int niov, size_t skip, int *type);

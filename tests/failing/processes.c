@@ -5,7 +5,8 @@
  *	GCI_FAILED_PLACES=FILE	where calls have failed, one line each: PROGRAM OFFSET FUNCTION WORD
  *				WAY. All programs with failing.h in them write it.
  *	GCI_FAIL_ANEW=WORD	processes whose first argument is WORD fail, where that file does
- *not say that one of them has. GCI_FAIL_ONE_IN=N	of N ways one has a turn. */
+ *				not say that one of them has.
+ *	GCI_FAIL_ONE_IN=N	of N ways one has a turn. */
 #include "tests/failing/failing.h"
 
 #include <errno.h>
