@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * In place of the system calls and clocks that the code under test uses: the linker puts these
- * there
+ * In place of the system calls and clocks that the code under test uses: the linker puts these there
  * (--wrap). What is not about a simulated file goes to the real one. */
 #include "tests/simulate/heap.h"
 #include "tests/simulate/net.h"
@@ -14,8 +13,11 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#define LOCKED_NS GCI_NS_PER_US /* between two looks at a lock */
+
 int __real_sched_yield(void);
 int __real_close(int fd);
+int __real_pthread_mutex_lock(pthread_mutex_t *m);
 ssize_t __real_read(int fd, void *buf, size_t n);
 ssize_t __real_write(int fd, const void *buf, size_t n);
 
@@ -28,6 +30,7 @@ int __wrap_pthread_create(
 	pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *arg), void *arg);
 int __wrap_pthread_join(pthread_t id, void **result);
 int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *m);
 int __wrap_socket(int domain, int type, int protocol);
 int __wrap_bind(int fd, const struct sockaddr *addr, socklen_t len);
 int __wrap_listen(int fd, int backlog);
@@ -130,6 +133,16 @@ int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 	(void)set;
 	if (old)
 		sigemptyset(old);
+	return 0;
+}
+
+/* Whoever holds it may be in a call, where others have their turn. */
+int __wrap_pthread_mutex_lock(pthread_mutex_t *m)
+{
+	if (!os_current)
+		return __real_pthread_mutex_lock(m);
+	while (pthread_mutex_trylock(m))
+		os_wait(os_current->stopped ? GCI_NEVER : os_now + LOCKED_NS);
 	return 0;
 }
 
