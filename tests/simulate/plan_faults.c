@@ -52,16 +52,15 @@ static enum fault draw_fault(struct gci_prng *prng)
 	return (enum fault)i;
 }
 
-int plan_replays(const struct plan *p, int a, int b)
+static int replays(const struct plan *p, int far)
 {
-	if (!strcmp(p->replay, "always"))
-		return 1;
-	return strcmp(p->replay, "off") != 0 && p->cluster[a] != p->cluster[b];
+	return !strcmp(p->replay, "always") || (!strcmp(p->replay, "wan") && far) ||
+	       gci_security_encrypts(p->world.security, far);
 }
 
-static int any_replays(const struct plan *p)
+int plan_replays(const struct plan *p, int a, int b)
 {
-	return !strcmp(p->replay, "always") || (strcmp(p->replay, "off") != 0 && p->nclusters > 1);
+	return replays(p, p->cluster[a] != p->cluster[b]);
 }
 
 static void draw_losses(struct plan *p, struct gci_prng *prng)
@@ -69,7 +68,7 @@ static void draw_losses(struct plan *p, struct gci_prng *prng)
 	p->faults.lose_every = 4 + below(prng, 400);
 	p->faults.most_losses = (uint32_t)of_any_size(prng, 6);
 	/* Else the first loss is the end, mostly. */
-	if (any_replays(p))
+	if (replays(p, p->nclusters > 1))
 		p->faults.only_replayed = below(prng, 8) != 0;
 	if (below(prng, 2))
 		p->faults.refuse_one_in = 2 + below(prng, 4);
