@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define PATIENCE_S 10
+#define PID_DIGITS 10
 
 /* Jobs of this user that run, if stopped: the last one's path, and a list for people. */
 static int find_jobs(const char *directory, char *path, char *list, size_t size)
@@ -24,6 +25,7 @@ static int find_jobs(const char *directory, char *path, char *list, size_t size)
 		char one[GCI_JOBCTL_PATH_NBYTES];
 
 		if (strspn(entry->d_name, "0123456789") != strlen(entry->d_name) ||
+			strlen(entry->d_name) > PID_DIGITS ||
 			snprintf(one, sizeof(one), "%s/%s", directory, entry->d_name) >=
 				(int)sizeof(one))
 			continue;
@@ -33,8 +35,9 @@ static int find_jobs(const char *directory, char *path, char *list, size_t size)
 		if (fd >= 0)
 			close(fd);
 		memcpy(path, one, sizeof(one));
-		snprintf(list + strlen(list), size - strlen(list), "%s%s", n ? ", " : "",
-			entry->d_name);
+		if (size - strlen(list) > PID_DIGITS + 2) /* no half of a number */
+			snprintf(list + strlen(list), size - strlen(list), "%s%.10s", n ? ", " : "",
+				entry->d_name);
 		n++;
 	}
 	if (d)
@@ -71,7 +74,7 @@ static int find(struct gct_ctl *c, const char *job, struct gci_error *e)
 		return e->status;
 	if (!job)
 		return find_only(directory, c->path, e);
-	if (!*job || strspn(job, "0123456789") != strlen(job) || strlen(job) > 10)
+	if (!*job || strspn(job, "0123456789") != strlen(job) || strlen(job) > PID_DIGITS)
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"job \"%s\", expected the process id of a gridcoll-run, or the path of its "
 			"socket",
