@@ -2,13 +2,19 @@
  * How fast a job is while strangers call its ranks and its launcher all the time:
  *
  *	gridcoll-run -n 2 --quiet-prefix --security encrypt bench_strangers [--rate 1000]
- *		[--seconds 10] [--nbytes 4MiB] [--check]
+ *		[--rounds 10] [--nbytes 4MiB] [--theirs PROCESSOR] [--check]
  *		[--kind silent|garbage|half|heard|forged]
  *
- * Allreduces for half a second alone, half a second with strangers, and so on, in one run. All
- * ranks and the launcher share processors but the last, which is the strangers'. Where other
- * programs run too, the processor time is what to look at. --check: exit status 1 unless the speed
- * is at least 0.9 of that alone, and no process has grown by 32 MiB. */
+ * Allreduces for half a second alone, half a second while strangers call somebody else on this
+ * machine (decoys: the same calls by the same process, which nobody accepts), half a second while
+ * they call the job; so many rounds of that in one run. All ranks and the launcher share all
+ * processors but one, which is the strangers', by default the last.
+ *
+ * What strangers cost the job is its speed beside that with decoys. Beside its speed alone there is
+ * also what their own work takes from it when they call from this machine, as no stranger must:
+ * processors share cores, caches and memory. Both are told. Where other programs run, too, the
+ * processor time is what to look at. --check: exit status 1 unless the speed is at least 0.9 of
+ * that with decoys, and no process has grown by 32 MiB. */
 #include "bench/strangers.h"
 
 #include "base/clock.h"
@@ -38,10 +44,17 @@
 #define MOST_GROWTH (32l << 20)
 
 static struct {
-	unsigned rate, seconds;
+	unsigned rate, rounds, theirs;
 	uint64_t nbytes;
 	int kind, check;
-} options = {.rate = 1000, .seconds = 10, .nbytes = 4 << 20, .kind = -1};
+} options = {.rate = 1000, .rounds = 10, .nbytes = 4 << 20, .kind = -1};
+
+/* Of windows of each sort, by round. */
+struct figures {
+	double *alone;               /* operations a second */
+	double *beside_alone, *cost; /* with strangers: speed, processor time */
+	double *beside_decoys, *cost_decoys;
+};
 
 static gcoll_comm *world;
 static uint8_t secret[GCI_SECRET_NBYTES];
@@ -65,9 +78,11 @@ static void must(int rc)
 static void read_options(int argc, char **argv)
 {
 	static const struct option known[] = {{"rate", required_argument, NULL, 'r'},
-		{"seconds", required_argument, NULL, 's'}, {"nbytes", required_argument, NULL, 'n'},
-		{"kind", required_argument, NULL, 'k'}, {"check", no_argument, NULL, 'c'}, {0}};
-	uint64_t rate = options.rate, seconds = options.seconds;
+		{"rounds", required_argument, NULL, 'o'}, {"nbytes", required_argument, NULL, 'n'},
+		{"kind", required_argument, NULL, 'k'}, {"theirs", required_argument, NULL, 't'},
+		{"check", no_argument, NULL, 'c'}, {0}};
+	uint64_t n = (uint64_t)sysconf(_SC_NPROCESSORS_CONF);
+	uint64_t rate = options.rate, rounds = options.rounds, theirs = n - 1;
 	int c, bad = 0;
 
 	while ((c = getopt_long(argc, argv, "", known, NULL)) >= 0)
@@ -75,8 +90,11 @@ static void read_options(int argc, char **argv)
 		case 'r':
 			bad |= gci_parse_uint(optarg, UINT_MAX, &rate);
 			break;
-		case 's':
-			bad |= gci_parse_uint(optarg, UINT_MAX, &seconds);
+		case 'o':
+			bad |= gci_parse_uint(optarg, UINT_MAX, &rounds);
+			break;
+		case 't':
+			bad |= gci_parse_uint(optarg, n - 1, &theirs);
 			break;
 		case 'n':
 			bad |= gci_parse_bytes(optarg, &options.nbytes);
@@ -93,9 +111,10 @@ static void read_options(int argc, char **argv)
 			exit(2);
 		}
 	options.rate = (unsigned)rate;
-	options.seconds = (unsigned)seconds;
+	options.rounds = (unsigned)rounds;
+	options.theirs = (unsigned)theirs;
 	options.nbytes -= options.nbytes % sizeof(*vector);
-	if (bad || !rate || seconds < 2 || options.nbytes < 8 || options.kind == JUNK_KINDS) {
+	if (bad || !rate || rounds < 2 || options.nbytes < 8 || options.kind == JUNK_KINDS) {
 		fprintf(stderr, "bench_strangers: see the top of its source\n");
 		exit(2);
 	}
@@ -143,8 +162,9 @@ static void use_processors(pid_t pid)
 	cpu_set_t set;
 
 	CPU_ZERO(&set);
-	for (i = 0; i < (n > 1 ? n - 1 : 1); i++)
-		CPU_SET((size_t)i, &set);
+	for (i = 0; i < n; i++)
+		if (n == 1 || i != (long)options.theirs)
+			CPU_SET((size_t)i, &set);
 	if (sched_setaffinity(pid, sizeof(set), &set))
 		die("affinity");
 }
@@ -214,7 +234,7 @@ static struct junk_state *start_junk(const uint16_t *ports, unsigned nports)
 		.nports = nports,
 		.rate = options.rate,
 		.only = options.kind,
-		.cpu = (int)sysconf(_SC_NPROCESSORS_CONF) - 1,
+		.cpu = (int)options.theirs,
 		.size = (uint32_t)gcoll_size(world)};
 
 	j.state = mmap(
@@ -229,20 +249,28 @@ static struct junk_state *start_junk(const uint16_t *ports, unsigned nports)
 	return j.state;
 }
 
-static int report(double *alone, double *ratios, double *costs, unsigned n,
-	const struct junk_state *s, long most_growth, long launcher_growth)
+static void tell(const char *what, double *speeds, double *costs, unsigned n)
 {
-	double rate = gci_median(alone, n), ratio = gci_median(ratios, n);
+	double speed = gci_median(speeds, n);
+
+	printf("with strangers beside %s: %.3f of the speed (rounds: %.3f to %.3f), at %.3f times "
+	       "the "
+	       "processor time\n",
+		what, speed, speeds[0], speeds[n - 1], gci_median(costs, n));
+}
+
+static int report(const struct figures *f, unsigned n, const struct junk_state *s, long most_growth,
+	long launcher_growth)
+{
 	uint64_t made = 0;
 	int k;
 
 	for (k = 0; k < JUNK_KINDS; k++)
 		made += s->made[k];
-
-	printf("allreduce of %.1f MiB, %d ranks: %.1f a second alone; with strangers %.3f of that "
-	       "(windows: %.3f to %.3f), at %.3f times the processor time\n",
-		(double)options.nbytes / (1 << 20), gcoll_size(world), rate, ratio, ratios[0],
-		ratios[n - 1], gci_median(costs, n));
+	printf("allreduce of %.1f MiB, %d ranks: %.1f a second alone\n",
+		(double)options.nbytes / (1 << 20), gcoll_size(world), gci_median(f->alone, n));
+	tell("alone", f->beside_alone, f->cost, n);
+	tell("decoys", f->beside_decoys, f->cost_decoys, n);
 	printf("strangers: %.0f a second, %llu refused:",
 		(double)made / n * (double)GCI_NS_PER_S / (double)WINDOW_NS,
 		(unsigned long long)s->refused);
@@ -251,22 +279,42 @@ static int report(double *alone, double *ratios, double *costs, unsigned n,
 	printf("\n");
 	printf("grown meanwhile: a rank by %ld KiB, the launcher by %ld KiB\n", most_growth >> 10,
 		launcher_growth >> 10);
-	return options.check &&
-	       (ratio < LEAST_RATIO || most_growth > MOST_GROWTH || launcher_growth > MOST_GROWTH);
+	return options.check && (gci_median(f->beside_decoys, n) < LEAST_RATIO ||
+					most_growth > MOST_GROWTH || launcher_growth > MOST_GROWTH);
+}
+
+static void one_round(int rank, struct junk_state *state, const struct figures *f, unsigned i)
+{
+	double speed[JUNK_AT_JOB + 1], cpu[JUNK_AT_JOB + 1];
+	int at;
+
+	for (at = JUNK_NOWHERE; at <= JUNK_AT_JOB; at++) {
+		if (!rank)
+			state->at = at;
+		speed[at] = window(rank, &cpu[at]);
+		if (!rank)
+			state->at = JUNK_NOWHERE;
+	}
+	f->alone[i] = speed[JUNK_NOWHERE];
+	f->beside_alone[i] = speed[JUNK_AT_JOB] / speed[JUNK_NOWHERE];
+	f->cost[i] = cpu[JUNK_AT_JOB] / cpu[JUNK_NOWHERE];
+	f->beside_decoys[i] = speed[JUNK_AT_JOB] / speed[JUNK_AT_DECOYS];
+	f->cost_decoys[i] = cpu[JUNK_AT_JOB] / cpu[JUNK_AT_DECOYS];
 }
 
 static int measure(int rank, const uint16_t *ports, unsigned nports)
 {
-	unsigned n = options.seconds, i;
-	double *alone = calloc(n, sizeof(*alone)), *ratios = calloc(n, sizeof(*ratios));
-	double *costs = calloc(n, sizeof(*costs)), cpu, cpu_with, with;
+	unsigned n = options.rounds, i;
+	double *numbers = calloc(n, 5 * sizeof(*numbers)), cpu;
+	const struct figures f = {
+		numbers, numbers + n, numbers + 2 * n, numbers + 3 * n, numbers + 4 * n};
 	pid_t launcher = parent_of(getppid());
 	struct junk_state *state = rank ? NULL : start_junk(ports, nports);
 	int64_t growth, most;
 	long before, launcher_before;
 	int rc = 0;
 
-	if (!alone || !ratios || !costs)
+	if (!numbers)
 		die("memory");
 	if (!rank)
 		use_processors(launcher);
@@ -274,27 +322,16 @@ static int measure(int rank, const uint16_t *ports, unsigned nports)
 		window(rank, &cpu);
 	before = resident_nbytes(getpid());
 	launcher_before = resident_nbytes(launcher);
-	for (i = 0; i < n; i++) {
-		alone[i] = window(rank, &cpu);
-		if (!rank)
-			state->on = 1;
-		with = window(rank, &cpu_with);
-		if (!rank)
-			state->on = 0;
-		ratios[i] = with / alone[i];
-		costs[i] = cpu_with / cpu;
-	}
+	for (i = 0; i < n; i++)
+		one_round(rank, state, &f, i);
 	growth = resident_nbytes(getpid()) - before;
 	must(gcoll_allreduce(&growth, &most, 1, GCOLL_INT64, GCOLL_MAX, world));
 	if (!rank) {
-		rc = report(alone, ratios, costs, n, state, (long)most,
-			resident_nbytes(launcher) - launcher_before);
+		rc = report(&f, n, state, (long)most, resident_nbytes(launcher) - launcher_before);
 		kill(junk_pid, SIGKILL);
 		waitpid(junk_pid, NULL, 0);
 	}
-	free(alone);
-	free(ratios);
-	free(costs);
+	free(numbers);
 	return rc;
 }
 

@@ -3,7 +3,11 @@
  * handshake, a whole one that was heard before, and one that names a rank without its key.
  *
  *	pid = junk_start(&j);		// a process of its own, until it is killed
- *	j.state->on = 1;		// it makes j.rate connections a second while this is set */
+ *	j.state->at = JUNK_AT_JOB;	// it makes j.rate connections a second while this is set
+ *
+ * Decoys are listening sockets of that process, one for each of the ports. Nobody accepts what comes
+ * there before the calls end, so all that the job has of it is what it has of any program that is
+ * busy with the network on another processor of the machine. */
 #ifndef GCI_BENCH_STRANGERS_H
 #define GCI_BENCH_STRANGERS_H
 
@@ -14,11 +18,13 @@
 
 #define JUNK_KINDS 5
 
+enum junk_at { JUNK_NOWHERE, JUNK_AT_DECOYS, JUNK_AT_JOB };
+
 /* Shared between both processes. */
 struct junk_state {
-	volatile int on;
-	volatile uint64_t made[JUNK_KINDS];
-	volatile uint64_t refused; /* by the kernel, or for lack of descriptors */
+	volatile int at;                    /* enum junk_at */
+	volatile uint64_t made[JUNK_KINDS]; /* at the job */
+	volatile uint64_t refused;          /* by the kernel, or for lack of descriptors */
 };
 
 struct junk {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "bench/strangers.h"
-#include "transport/address.h"
+#include "transport/listen.h"
 #include "transport/secure.h"
 
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -24,6 +25,12 @@ const char *const junk_kinds[JUNK_KINDS] = {"silent", "garbage", "half", "heard"
 struct heard {
 	uint8_t bytes[MOST_HEARD], forged[MOST_HEARD];
 	size_t nbytes, hello_nbytes;
+};
+
+struct decoys {
+	int *fds;
+	uint16_t *ports;
+	unsigned n;
 };
 
 /* Bytes on their way between two engines. */
@@ -132,19 +139,57 @@ static void say(int fd, int kind, struct heard *h, unsigned turn)
 		return; /* it was turned away already */
 }
 
-static void run(const struct junk *j, struct heard *h)
+/* Listens at ports that the system chooses. */
+static int open_decoys(struct decoys *d, unsigned n)
+{
+	const struct gci_ports any = {0, 0};
+	struct gci_address at;
+	unsigned i;
+
+	d->n = n;
+	d->fds = calloc(n, sizeof(*d->fds));
+	d->ports = calloc(n, sizeof(*d->ports));
+	for (i = 0; d->fds && d->ports && i < n; i++) {
+		if (gci_address_make(&at, "127.0.0.1", 0) ||
+			gci_listen(&at, &any, 0, &d->fds[i], NULL))
+			return -1;
+		d->ports[i] = gci_address_port(&at);
+	}
+	return d->fds && d->ports ? 0 : -1;
+}
+
+static void empty(const struct decoys *d)
+{
+	unsigned i;
+	int fd;
+
+	for (i = 0; i < d->n; i++)
+		while ((fd = accept4(d->fds[i], NULL, NULL, SOCK_CLOEXEC)) >= 0)
+			close(fd);
+}
+
+/* Until there is something to do. */
+static enum junk_at wait_for_work(const struct junk *j, const struct decoys *d, uint64_t *next)
+{
+	while (j->state->at == JUNK_NOWHERE) {
+		empty(d);
+		gci_sleep_ns(GCI_NS_PER_MS);
+		*next = gci_now_ns();
+	}
+	return (enum junk_at)j->state->at;
+}
+
+static void run(const struct junk *j, const struct decoys *d, struct heard *h)
 {
 	int fds[OPEN_AT_ONCE], kind;
 	uint64_t next = gci_now_ns(), now;
 	unsigned turn = 0, i;
+	enum junk_at at;
 
 	for (i = 0; i < OPEN_AT_ONCE; i++)
 		fds[i] = -1;
 	for (;; turn++) {
-		while (!j->state->on) {
-			gci_sleep_ns(GCI_NS_PER_MS);
-			next = gci_now_ns();
-		}
+		at = wait_for_work(j, d, &next);
 		now = gci_now_ns();
 		if (next > now)
 			gci_sleep_ns(next - now);
@@ -153,13 +198,14 @@ static void run(const struct junk *j, struct heard *h)
 		if (fds[i] >= 0)
 			close(fds[i]);
 		kind = j->only >= 0 ? j->only : (int)(turn / (2 * j->nports) % JUNK_KINDS);
-		fds[i] = knock(j->ports[turn / 2 % j->nports], turn);
+		fds[i] = knock(
+			(at == JUNK_AT_JOB ? j->ports : d->ports)[turn / 2 % j->nports], turn);
 		if (fds[i] < 0) {
 			j->state->refused++;
 			continue;
 		}
 		say(fds[i], kind, h, turn);
-		j->state->made[kind]++;
+		j->state->made[kind] += at == JUNK_AT_JOB;
 	}
 }
 
@@ -167,6 +213,7 @@ pid_t junk_start(struct junk *j)
 {
 	static struct heard heard;
 	pid_t pid, parent = getpid();
+	struct decoys decoys;
 	cpu_set_t set;
 
 	if (listen_in(j, &heard)) {
@@ -183,6 +230,7 @@ pid_t junk_start(struct junk *j)
 	CPU_ZERO(&set);
 	CPU_SET(j->cpu, &set);
 	sched_setaffinity(0, sizeof(set), &set);
-	run(j, &heard);
+	if (!open_decoys(&decoys, j->nports))
+		run(j, &decoys, &heard);
 	_exit(0);
 }
