@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "launcher/agent.h"
 #include "launcher/run.h"
+#include "version.h"
 
 #include <fcntl.h>
 #include <stdio.h>

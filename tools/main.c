@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "version.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -94,7 +95,7 @@ int main(int argc, char **argv)
 		return flushed(GCT_OK);
 	}
 	if (!strcmp(argv[1], "--version")) {
-		printf("gridcoll %s\n", GCT_VERSION);
+		printf("gridcoll %s\n", GCI_VERSION);
 		return flushed(GCT_OK);
 	}
 	for (c = commands; c->name; c++) {

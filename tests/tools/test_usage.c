@@ -175,15 +175,37 @@ static void without_launcher(void **state)
 	assert_int_equal(shell(command, text, sizeof(text)), 2);
 	assert_string_equal(
 		text, "gridcoll cp: unknown option --nonsense, see gridcoll cp --help\n");
-	snprintf(command, sizeof(command), "%s --version 2>&1", GRIDCOLL);
-	assert_int_equal(shell(command, text, sizeof(text)), 0);
-	assert_int_equal(strncmp(text, "gridcoll ", 9), 0);
 	snprintf(command, sizeof(command), "%s bench --list 2>&1 >/dev/full", GRIDCOLL);
 	assert_int_equal(shell(command, text, sizeof(text)), 1);
 	assert_string_equal(text, "gridcoll: standard output: No space left on device\n");
 	snprintf(command, sizeof(command), "%s cp --help 2>/dev/null", GRIDCOLL);
 	assert_int_equal(shell(command, text, sizeof(text)), 0);
 	assert_int_equal(strncmp(text, "usage: ", 7), 0);
+}
+
+/* Both programs tell the same version, what is built in, and what is not. */
+static void version(void **state)
+{
+	static const char *const features[] = {"bpf", "io_uring", "ipsec_mb"};
+	char command[600], text[1000], other[1000];
+	size_t i;
+
+	(void)state;
+	snprintf(command, sizeof(command), "%s --version 2>&1", GRIDCOLL);
+	assert_int_equal(shell(command, text, sizeof(text)), 0);
+	snprintf(command, sizeof(command), "%s --version 2>&1", env_path("GRIDCOLL_RUN"));
+	assert_int_equal(shell(command, other, sizeof(other)), 0);
+	assert_int_equal(strncmp(text, "gridcoll 0.", 11), 0);
+	assert_int_equal(strncmp(other, "gridcoll-run 0.", 15), 0);
+	assert_string_equal(text + strlen("gridcoll"), other + strlen("gridcoll-run"));
+	assert_non_null(strstr(text, "\nbuilt with: isa-l "));
+	for (i = 0; i < sizeof(features) / sizeof(*features); i++) {
+		const char *at = strstr(text, features[i]);
+
+		if (!at || (at[-1] != '+' && at[-1] != '-'))
+			fail_msg("%s is neither in nor out: %s", features[i], text);
+	}
+	assert_int_equal(strstr(text, "+io_uring") != NULL, strstr(text, "liburing ") != NULL);
 }
 
 static void assert_fits(const char *program, const char *args)
@@ -302,6 +324,7 @@ int main(void)
 		TEST(bench_files),
 		cmocka_unit_test(help),
 		cmocka_unit_test(without_launcher),
+		cmocka_unit_test(version),
 		cmocka_unit_test(lines_fit),
 		cmocka_unit_test(the_list_is_whole),
 		cmocka_unit_test(too_much),
