@@ -124,6 +124,20 @@ int gci_ep_check(struct gci_ep *ep, int peer, const struct gci_tp_key *key, uint
 		(unsigned long long)key->seq);
 }
 
+/* 0 or the failure's status. */
+static int begin_replay(struct gci_ep *ep, struct gci_ep_peer *p)
+{
+	if (p->link.encrypted && !p->link.replay_nbytes)
+		return gci_ep_fail(ep, GCOLL_ERR_INVAL, -1,
+			"the link to rank %d is encrypted, and has no replay", p->rank);
+	if (!p->link.replay_nbytes)
+		return 0;
+	p->replay = gci_replay_new(p->link.streams, p->link.replay_nbytes);
+	if (p->replay)
+		return 0;
+	return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for the peer %d", p->rank);
+}
+
 static struct gci_ep_peer *new_peer(struct gci_ep *ep, int rank)
 {
 	struct gci_ep_peer *p = gci_calloc(1, sizeof(*p));
@@ -139,13 +153,9 @@ static struct gci_ep_peer *new_peer(struct gci_ep *ep, int rank)
 		p->link.streams = 1;
 	if (p->link.streams > GCI_TP_MAX_STREAMS)
 		p->link.streams = GCI_TP_MAX_STREAMS;
-	if (p->link.replay_nbytes) {
-		p->replay = gci_replay_new(p->link.streams, p->link.replay_nbytes);
-		if (!p->replay) {
-			gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for the peer %d", rank);
-			gci_free(p);
-			return NULL;
-		}
+	if (begin_replay(ep, p)) {
+		gci_free(p);
+		return NULL;
 	}
 	p->eager_left = p->link.eager_nbytes;
 	gci_list_init(&p->ready);

@@ -181,7 +181,7 @@ static int shake(struct gci_conn *c)
 		gci_tcp_turn_away(c, e.text);
 	else if (rc == -EPROTO)
 		not_ours(c, e.text);
-	else if (rc < 0 && !((rc == -ECONNRESET || rc == -EPIPE) && gci_conn_redial(c)))
+	else if (rc < 0)
 		gci_conn_finished(c, rc == -ECONNRESET ? 0 : -rc);
 	return rc > 0 && !gci_ep_status(&c->tcp->ep);
 }

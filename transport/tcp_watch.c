@@ -120,26 +120,20 @@ static void check_silence(struct gci_conn *c, uint64_t now)
 }
 
 /* Lengths of records and of the handshake are not protected by any sum: one that came too long
- * would be waited for without end. Half a record can also mean that its sender computes, so only a
- * connection that can be made again is given up: on a link with replay, or before any data. */
+ * would be waited for without end. Half a record can also mean that its sender computes: nobody is
+ * dead for it, the connection is made again. */
 static void check_record(struct gci_conn *c, uint64_t now)
 {
 	struct gci_tcp *t = c->tcp;
 	uint64_t dead_ns = t->ep.peers[c->peer]->link.dead_ns;
 
-	if (!dead_ns || !c->secure || c->state == GCI_CONN_LOST ||
-		!gci_secure_is_midway(c->secure) ||
-		(!c->stream.life && gci_secure_is_ready(c->secure)))
+	if (!dead_ns || !c->secure || c->state == GCI_CONN_LOST || !gci_secure_is_midway(c->secure))
 		return;
 	if (!c->midway_ns)
 		c->midway_ns = now;
 	if (now - c->midway_ns < dead_ns || gci_fd_is_ready(c->fd, POLLIN))
 		return;
-	if (!c->stream.life) {
-		if (!gci_conn_redial(c))
-			gci_conn_finished(c, ETIMEDOUT);
-	} else if (gci_ep_refuse(&t->ep, c->peer, c->stream.life, NULL, "TLS records") ==
-		   GCI_EP_LOST)
+	if (gci_ep_refuse(&t->ep, c->peer, c->stream.life, NULL, "TLS records") == GCI_EP_LOST)
 		gci_conn_lost(c, "the rest of a TLS record has not come");
 }
 

@@ -103,7 +103,9 @@ struct gci_tp_link {
 	/* The loss of a stream is made up for, with copies of sent bytes of this size at most; 0:
 	 * it is the peer's death. Both sides must say the same of whether. */
 	uint64_t replay_nbytes;
-	int encrypted;           /* by TLS 1.3; both sides must say the same */
+	/* By TLS 1.3; both sides must say the same. Only with replay: a record whose length was changed
+	 * on its way looks like half a one from a sender that computes, and costs the connection. */
+	int encrypted;
 	int open;                /* whoever says that it is the peer is believed */
 	enum gci_data_path path; /* the first peer's counts for all */
 	uint32_t pace_group; /* of peers that share a rate, see gci_tp_pace; 0: it is not paced */

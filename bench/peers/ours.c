@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define STOP_WAIT (10 * GCI_NS_PER_S)
+#define STOP_WAIT     (10 * GCI_NS_PER_S)
+#define REPLAY_NBYTES (64u << 20) /* as a job's links have */
 
 static const char *hosts[] = {"a", "b"};
 static const char grid[] = "[cluster all]\nhosts = a, b\n";
@@ -33,6 +34,7 @@ static void on_link(void *user, int peer, struct gci_tp_link *out)
 		.eager_nbytes = GCI_LAN_EAGER,
 		.unchecked = o->unchecked,
 		.encrypted = o->encrypted,
+		.replay_nbytes = o->encrypted ? REPLAY_NBYTES : 0,
 		.path = o->path};
 }
 

@@ -191,15 +191,18 @@ int knock(const char *addr)
 
 struct gci_hello hello_of(const struct world *w, uint32_t from, uint32_t to)
 {
+	uint32_t encrypted = w->link.encrypted || world_encrypted;
+	uint32_t replay = encrypted || world_replay_nbytes;
+
 	return (struct gci_hello){.epoch = 3,
 		.from = from,
 		.to = to,
 		.streams = w->link.streams,
 		.eager_nbytes = w->link.eager_nbytes,
 		.size = (uint32_t)w->size,
-		.replay = world_replay_nbytes > 0,
-		.life = world_replay_nbytes > 0,
-		.encrypted = w->link.encrypted || world_encrypted};
+		.replay = replay,
+		.life = replay,
+		.encrypted = encrypted};
 }
 
 void exchange(struct world *w)

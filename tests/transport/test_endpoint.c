@@ -261,6 +261,15 @@ static void requests_after_a_failure(void **state)
 	assert_int_equal(nfailures, 1);
 }
 
+/* What came damaged could not be asked for. */
+static void encrypted_without_replay(void **state)
+{
+	(void)state;
+	link_of_peers.encrypted = 1;
+	assert_null(gci_ep_peer(&ep, 2));
+	expect_failure(gci_ep_status(&ep), GCOLL_ERR_INVAL, "has no replay");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -283,6 +292,7 @@ int main(void)
 		T(bad_bytes_are_not_handed_over),
 		T(bytes_behind_a_goodbye),
 		T(requests_after_a_failure),
+		T(encrypted_without_replay),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -426,7 +426,6 @@ int main(void)
 	if (world_encrypted) {
 		failed = _cmocka_run_group_tests(
 			"callers", caller_tests, caller_tests_n, NULL, NULL);
-		world_replay_nbytes = 1 << 20;
 		return failed + conformance_main(&own, NULL, 0);
 	}
 	failed = conformance_main(&own, more, sizeof(more) / sizeof(*more));

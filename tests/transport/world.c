@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HANG_NS (120 * GCI_NS_PER_S) /* a guard only: nothing here takes as long */
+#define HANG_NS          (120 * GCI_NS_PER_S) /* a guard only: nothing here takes as long */
+#define ENCRYPTED_REPLAY (1 << 20)            /* of links that do not say */
 
 /* `user` of a rank's configuration: finds both the world and the rank. */
 struct rank_user {
@@ -32,7 +33,7 @@ static void on_link(void *user, int peer, struct gci_tp_link *out)
 	out->path = world_path;
 	out->encrypted |= world_encrypted;
 	if (!out->replay_nbytes)
-		out->replay_nbytes = world_replay_nbytes;
+		out->replay_nbytes = out->encrypted ? ENCRYPTED_REPLAY : world_replay_nbytes;
 	if (u->rank == differing_rank && differs_in_checksums)
 		out->unchecked = 1;
 	else if (u->rank == differing_rank)
