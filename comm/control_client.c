@@ -175,6 +175,11 @@ int gci_control_verdict(struct gci_control *ctl, struct gci_ctl_failure *f)
 	return has;
 }
 
+uint64_t gci_control_looked_ns(const struct gci_control *ctl)
+{
+	return __atomic_load_n(&ctl->looked_ns, __ATOMIC_ACQUIRE);
+}
+
 void gci_control_wait(struct gci_control *ctl, const struct gci_ctl_wait *w)
 {
 	gci_control_begin_say(ctl);

@@ -54,6 +54,10 @@ void gci_control_ask_call(struct gci_control *ctl, const struct gci_ctl_call *m)
  * launcher is gone. */
 int gci_control_verdict(struct gci_control *ctl, struct gci_ctl_failure *f);
 
+/* Since when nothing more had come from the launcher, as the thread has last seen; UINT64_MAX: it
+ * does not look any more. A process that was stopped may have its word, but not have read it. */
+uint64_t gci_control_looked_ns(const struct gci_control *ctl);
+
 /* Asks a rank that has left whether it has begun the other side of a message that this rank waits
  * for. One that has not left yet does not hear of it: ask again. */
 void gci_control_wait(struct gci_control *ctl, const struct gci_ctl_wait *w);

@@ -32,8 +32,9 @@ struct gci_control {
 	void (*watch)(void *user, const struct gci_ctl_watch *m); /* may be NULL */
 	void *watch_user;
 	uint64_t beat_ns, dead_ns;
-	int survives;      /* the job does, failures of its ranks */
-	struct gci_buf in; /* the thread's, once it runs */
+	int survives;       /* the job does, failures of its ranks */
+	struct gci_buf in;  /* the thread's, once it runs */
+	uint64_t looked_ns; /* atomic */
 
 	pthread_mutex_t lock; /* guards what follows */
 	struct gci_buf out;

@@ -181,6 +181,12 @@ static int pending(struct gci_control *ctl)
 	return n != 0;
 }
 
+/* What had come by then was taken. */
+static void set_looked(struct gci_control *ctl, uint64_t at_ns)
+{
+	__atomic_store_n(&ctl->looked_ns, at_ns, __ATOMIC_RELEASE);
+}
+
 void *gci_control_beat(void *arg)
 {
 	struct gci_control *ctl = arg;
@@ -218,8 +224,9 @@ void *gci_control_beat(void *arg)
 			break;
 		}
 		/* Time in which we were stopped (as by Ctrl-Z) is not the launcher's silence. */
-		if (gci_now_ns() > next_beat + ctl->beat_ns)
-			heard += gci_now_ns() - next_beat;
+		now = gci_now_ns();
+		if (now > next_beat + ctl->beat_ns)
+			heard += now - next_beat;
 		if (fds[1].revents && read(ctl->event_fd, &ticks, sizeof(ticks)) < 0 &&
 			errno != EAGAIN)
 			break;
@@ -227,12 +234,15 @@ void *gci_control_beat(void *arg)
 		if (rc > 0) {
 			heard = gci_now_ns();
 			rc = dispatch(ctl);
+		} else if (!rc) {
+			set_looked(ctl, now);
 		}
 		if (rc < 0) {
 			lost(ctl, "is gone");
 			break;
 		}
 	}
+	set_looked(ctl, UINT64_MAX);
 	gci_control_flush(ctl, MSG_DONTWAIT); /* a last FAIL */
 	return NULL;
 }

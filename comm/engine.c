@@ -20,6 +20,7 @@
 #include <stdio.h>
 
 #define VERDICT_WAIT  (3 * GCI_NS_PER_S)
+#define VERDICT_LOOK  (10 * GCI_NS_PER_MS) /* between two looks, when it is late */
 #define REPLAY_NBYTES (64u << 20)
 
 struct gci_engine *gci_engine_create(int rank, int size, const char **hosts)
@@ -122,6 +123,15 @@ static uint64_t verdict_until(const struct gci_engine *e)
 	return e->failed_ns + gci_engine_patience(e, VERDICT_WAIT);
 }
 
+/* The launcher's silence counts, and not that of a process which was stopped. */
+static int verdict_is_late(const struct gci_engine *e)
+{
+	struct gci_ctl_failure f;
+
+	return gci_control_looked_ns(e->ctl) >= verdict_until(e) &&
+	       !gci_control_verdict(e->ctl, &f);
+}
+
 static void take_budgets(struct gci_engine *e)
 {
 	struct gci_ctl_budget b;
@@ -132,7 +142,7 @@ static void take_budgets(struct gci_engine *e)
 
 int gci_engine_settled(const struct gci_engine *e)
 {
-	return !e->failure.status || !e->ctl || e->has_verdict || gci_now_ns() >= verdict_until(e);
+	return !e->failure.status || !e->ctl || e->has_verdict || verdict_is_late(e);
 }
 
 void gci_engine_await_verdict(struct gci_engine *e, uint64_t timeout_ns)
@@ -141,7 +151,7 @@ void gci_engine_await_verdict(struct gci_engine *e, uint64_t timeout_ns)
 
 	gci_engine_check(e);
 	while (!gci_engine_settled(e) && gci_now_ns() - start < timeout_ns) {
-		gci_sleep_ns(10 * GCI_NS_PER_MS);
+		gci_sleep_ns(VERDICT_LOOK);
 		gci_engine_check(e);
 	}
 }
@@ -150,7 +160,7 @@ void gci_engine_check_parting(struct gci_engine *e)
 {
 	const struct gci_tp_failure *f = &e->parting;
 
-	if (f->status && !e->failure.status && gci_now_ns() >= verdict_until(e))
+	if (f->status && !e->failure.status && verdict_is_late(e) && !gci_control_all_gone(e->ctl))
 		gci_engine_fail(e, f->status, f->peer < 0 ? e->rank : f->peer, "%s", f->text);
 }
 
@@ -357,7 +367,7 @@ uint64_t gci_engine_sleep_ns(struct gci_engine *e)
 	uint64_t ns = gci_tp_timeout_ns(e->tp), now = gci_now_ns();
 
 	if (e->failure.status && !gci_engine_settled(e))
-		ns = least(ns, verdict_until(e) - now);
+		ns = least(ns, verdict_until(e) > now ? verdict_until(e) - now : VERDICT_LOOK);
 	else if (!gci_list_empty(&e->untold))
 		ns = 0;
 	if (e->active && !e->failure.status)
