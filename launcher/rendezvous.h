@@ -18,7 +18,8 @@
  * that tell of a lost connection, and their word may come first. So a short grace lets the other
  * witnesses speak, and the nearest to the cause wins: the end of a process (unless that rank
  * itself blamed a peer before), silence, a rank that blames itself, a control connection that went
- * away, a rank that blames a peer; among equals the first.
+ * away, a rank that blames a peer, unless that has told of a peer itself, and ended its connections
+ * for it; among equals the first.
  *
  * A job that survives. Once it has begun, a verdict ends the epoch only: ABORT tells all, and those
  * that live may go on without the others (launcher/members.h). Who is blamed by a peer, or silent,

@@ -257,6 +257,34 @@ static int all_have_spoken(const struct gci_rdv *r)
 	return i == r->config.size;
 }
 
+/* Whose word the rank's own may follow from: that of the peer it takes for dead, which has ended its
+ * connections because it found a peer dead itself. `rank`: none. */
+static uint32_t cause_of(const struct gci_rdv *r, uint32_t rank)
+{
+	const struct rdv_rank *k = &r->ranks[rank];
+	uint64_t at_ns;
+
+	if (k->told_status != GCOLL_ERR_PEER ||
+		what_speaks(r, &r->ranks[k->blamed], (uint32_t)k->blamed, &at_ns) != PEER)
+		return rank;
+	return (uint32_t)k->blamed;
+}
+
+/* Of ranks that blame peers, the one at the beginning; of those that blame each other, around, the
+ * first. */
+static uint32_t origin(const struct gci_rdv *r, uint32_t rank)
+{
+	uint32_t i, first;
+
+	for (i = 0; i < r->config.size; i++)
+		rank = cause_of(r, rank);
+	first = rank;
+	for (i = cause_of(r, rank); i != rank; i = cause_of(r, i))
+		if (r->ranks[i].told_ns < r->ranks[first].told_ns)
+			first = i;
+	return first;
+}
+
 /* Wrong arguments are wrong on all ranks: whoever was first, the lowest one speaks for those who
  * say the same of themselves. */
 static uint32_t speaker(const struct gci_rdv *r, uint32_t rank)
@@ -301,7 +329,7 @@ void gci_rdv_judge(struct gci_rdv *r, uint64_t now_ns)
 	}
 	r->judged = 1;
 	r->judged_ns = now_ns;
-	rank = speaker(r, rank);
+	rank = best == PEER ? origin(r, rank) : speaker(r, rank);
 	v->rank = r->guilty = (int32_t)rank;
 	if (best == PEER)
 		r->guilty = r->ranks[rank].blamed;

@@ -84,6 +84,24 @@ static void blamed_peer_that_lives(void **state)
 	assert_int_equal(gci_rdv_exit_status(w->rdv), 1);
 }
 
+/* Who finds a peer dead ends its connections; its word of that may come last. */
+static void the_beginning_of_a_chain(void **state)
+{
+	struct world *w = *state;
+
+	rdv_join_all(w);
+	rdv_say_fail(w, 1, 2, "peer 2: connection lost");
+	rdv_pass(w, MS);
+	rdv_say_fail(w, 2, 4, "peer 4: connection lost");
+	rdv_pass(w, MS);
+	rdv_say_fail(w, 5, 4, "peer 4: connection lost");
+	rdv_pass(w, MS);
+	rdv_say_fail(w, 4, 5, "peer 5: connection lost");
+	rdv_pass(w, 600 * MS);
+	assert_string_equal(rdv_verdict(w), "rank 4 on t1: peer 4: connection lost");
+	assert_int_equal(gci_rdv_verdict(w->rdv)->rank, 4);
+}
+
 /* It had left, as all others have; then it is blamed, and the end of its process tells why. */
 static void killed_on_its_way_out(void **state)
 {
@@ -401,6 +419,7 @@ int main(void)
 		T(killed_rank),
 		T(cause_beats_consequence),
 		T(blamed_peer_that_lives),
+		T(the_beginning_of_a_chain),
 		T(killed_on_its_way_out),
 		T(two_are_killed),
 		T(own_fault_beats_blame),
