@@ -9,14 +9,15 @@
 
 static _Thread_local struct {
 	unsigned long in;
-	int anew, error, happened;
+	int ever, anew, error, happened;
 } armed[FAILING_N];
 static unsigned long total[FAILING_N];
 static _Atomic(const void *) places[FAILING_N][MOST_PLACES];
 
-static void arm(enum failing what, unsigned long n, int anew, int error)
+static void arm(enum failing what, unsigned long n, int ever, int anew, int error)
 {
 	armed[what].in = n;
+	armed[what].ever = ever;
 	armed[what].anew = anew;
 	armed[what].error = error;
 	armed[what].happened = 0;
@@ -24,12 +25,17 @@ static void arm(enum failing what, unsigned long n, int anew, int error)
 
 void failing_at(enum failing what, unsigned long n, int error)
 {
-	arm(what, n, 0, error);
+	arm(what, n, 0, 0, error);
+}
+
+void failing_from(enum failing what, unsigned long n, int error)
+{
+	arm(what, n, 1, 0, error);
 }
 
 void failing_anew(enum failing what, int error)
 {
-	arm(what, 0, 1, error);
+	arm(what, 0, 0, 1, error);
 }
 
 void failing_forget(enum failing what)
@@ -82,6 +88,7 @@ static int is_due(enum failing what, const void *place)
 		return is_new(what, place);
 	if (!armed[what].in || --armed[what].in)
 		return 0;
+	armed[what].in = (unsigned long)armed[what].ever;
 	is_new(what, place);
 	return 1;
 }

@@ -99,15 +99,18 @@ enum failing {
 #undef FAILING_NAME
 
 /* The n-th call from now (1 = the next one) fails with this errno, or as the library says it; 0
- * switches it off. connect with EINTR, and close, do what they should all the same. */
+ * switches it off. connect with EINTR, close and shutdown do what they should all the same. */
 void failing_at(enum failing what, unsigned long n, int error);
+
+/* Each call fails from the n-th from now on, until failing_at switches it off. */
+void failing_from(enum failing what, unsigned long n, int error);
 
 /* The next call fails that is made from a place where none has failed since failing_forget. A place
  * is an instruction: what is inlined twice are two. */
 void failing_anew(enum failing what, int error);
 void failing_forget(enum failing what);
 
-/* Whether it has failed, since failing_at or failing_anew. */
+/* Whether it has failed, since one of these three. */
 int failing_happened(enum failing what);
 
 /* How many calls have failed since the program began. */

@@ -40,7 +40,6 @@ WRAP(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *len)
 	(fd, level, name, value, len), -1)
 WRAP(int, setsockopt, (int fd, int level, int name, const void *value, socklen_t len),
 	(fd, level, name, value, len), -1)
-WRAP(int, shutdown, (int fd, int how), (fd, how), -1)
 WRAP(ssize_t, recv, (int fd, void *buf, size_t n, int flags), (fd, buf, n, flags), -1)
 WRAP(ssize_t, readv, (int fd, const struct iovec *iov, int niov), (fd, iov, niov), -1)
 WRAP(ssize_t, send, (int fd, const void *buf, size_t n, int flags), (fd, buf, n, flags), -1)
@@ -88,6 +87,8 @@ int __real_open64(const char *path, int flags, mode_t mode);
 int __wrap_open64(const char *path, int flags, mode_t mode);
 int __real_close(int fd);
 int __wrap_close(int fd);
+int __real_shutdown(int fd, int how);
+int __wrap_shutdown(int fd, int how);
 
 /* A signal does not end the attempt. */
 int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len)
@@ -117,6 +118,17 @@ int __wrap_close(int fd)
 	int rc = __real_close(fd), error = errno;
 
 	if (failing_must(FAILING_close))
+		return -1;
+	errno = error;
+	return rc;
+}
+
+/* It complains where the connection is over already. */
+int __wrap_shutdown(int fd, int how)
+{
+	int rc = __real_shutdown(fd, how), error = errno;
+
+	if (failing_must(FAILING_shutdown))
 		return -1;
 	errno = error;
 	return rc;
