@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/log.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +39,7 @@ void gci_log(enum gci_log_level level, const char *fmt, ...)
 {
 	char line[1024];
 	size_t used, room;
+	int error = errno;
 	va_list ap;
 
 	if (!gci_log_enabled(level))
@@ -49,6 +51,7 @@ void gci_log(enum gci_log_level level, const char *fmt, ...)
 	va_end(ap);
 	used = strlen(line);
 	line[used++] = '\n';
-	if (write(STDERR_FILENO, line, used) < 0)
-		return; /* nowhere left to say it */
+	while (write(STDERR_FILENO, line, used) < 0 && errno == EINTR)
+		; /* of any other failure there is nowhere left to say it */
+	errno = error;
 }
