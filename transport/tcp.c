@@ -366,17 +366,14 @@ static int open_handles(struct gci_tcp *t, uv_loop_t *given, struct gci_error *e
 	return 0;
 }
 
-int gci_tcp_create(struct gci_tp **tp, const struct gci_tp_config *config,
+/* 0, or a status: then nothing is left of it. */
+static int open_all(struct gci_tcp *t, const struct gci_tp_config *config,
 	const struct gci_tcp_config *tcp, struct gci_error *e)
 {
-	struct gci_ep_io io = {.need = on_need, .kick = on_kick, .close = gci_tcp_on_close};
-	struct gci_tcp *t = gci_calloc(1, sizeof(*t));
+	struct gci_ep_io io = {
+		.user = t, .need = on_need, .kick = on_kick, .close = gci_tcp_on_close};
 	int rc;
 
-	if (!t) {
-		close(tcp->listen_fd);
-		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	}
 	t->tp.ops = &tcp_ops;
 	t->path = &gci_path_poll;
 	t->poller.fd = t->poller.alarm.fd = -1;
@@ -384,18 +381,29 @@ int gci_tcp_create(struct gci_tp **tp, const struct gci_tp_config *config,
 	gci_list_init(&t->dirty);
 	gci_list_init(&t->conns);
 	gci_list_init(&t->closed);
-	io.user = t;
 	rc = take_config(t, tcp, e);
 	if (!rc && gci_ep_init(&t->ep, &t->tp.config, &io))
 		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory for %d peers", config->size);
 	if (!rc)
 		rc = open_handles(t, tcp->loop, e);
+	if (!rc)
+		return 0;
+	if (t->ep.peers)
+		gci_ep_free(&t->ep);
+	close_poller(t);
+	release(t);
+	return rc;
+}
+
+int gci_tcp_create(struct gci_tp **tp, const struct gci_tp_config *config,
+	const struct gci_tcp_config *tcp, struct gci_error *e)
+{
+	struct gci_tcp *t = gci_calloc(1, sizeof(*t));
+	int rc = t ? open_all(t, config, tcp, e)
+		   : gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+
 	if (rc) {
 		close(tcp->listen_fd);
-		if (t->ep.peers)
-			gci_ep_free(&t->ep);
-		close_poller(t);
-		release(t);
 		return rc;
 	}
 	t->ep.holds = 1;

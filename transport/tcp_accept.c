@@ -126,9 +126,11 @@ static void stranger(struct gci_tcp *t, int fd, const struct gci_address *a)
 
 	crowd = from.n && gci_u64set_has(&t->homes, home(&from, 0)) ? &t->neighbours : &t->crowd;
 	make_way(t, crowd);
-	c = gci_ep_status(&t->ep) ? NULL : gci_conn_new(t, fd);
-	if (!c) {
-		close(fd);
+	c = gci_conn_new(t, fd);
+	if (!c)
+		return;
+	if (gci_ep_status(&t->ep)) { /* whoever had to give way had something to say */
+		gci_conn_close(c);
 		return;
 	}
 	t->nstrangers++;

@@ -25,6 +25,7 @@ struct gci_conn *gci_conn_new(struct gci_tcp *t, int fd)
 	struct gci_conn *c = gci_calloc(1, sizeof(*c));
 
 	if (!c) {
+		close(fd);
 		gci_ep_fail(&t->ep, GCOLL_ERR_NOMEM, -1, "out of memory for a connection");
 		return NULL;
 	}

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define MOST_REDIALS 20
 
@@ -142,17 +141,13 @@ static int dial(const struct gci_tcp *t, int fd, const struct gci_address *from,
 static struct gci_conn *new_caller(struct gci_tcp *t, int rank, const struct gci_address *to)
 {
 	int fd = socket(to->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	struct gci_conn *c;
 
 	if (fd < 0) {
 		gci_ep_fail(&t->ep, GCOLL_ERR_SYS, -1, "no socket for a connection to rank %d: %s",
 			rank, strerror(errno));
 		return NULL;
 	}
-	c = gci_conn_new(t, fd);
-	if (!c)
-		close(fd);
-	return c;
+	return gci_conn_new(t, fd);
 }
 
 static void call(

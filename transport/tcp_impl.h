@@ -156,6 +156,7 @@ struct gci_tcp {
 };
 
 /* tcp_conn.c */
+/* The descriptor is its own from now on; NULL: out of memory, and it is closed. */
 struct gci_conn *gci_conn_new(struct gci_tcp *t, int fd);
 /* Attaches a connection to its place among the peer's, as this life of the stream; 0 or the
  * endpoint's failure. */
