@@ -14,16 +14,21 @@ static int is_any6(const struct gci_address *at)
 static int make_socket(struct gci_address *at)
 {
 	const int type = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
-	int fd = socket(at->any.sa_family, type, 0), yes = 1, no = 0;
+	int fd = socket(at->any.sa_family, type, 0);
 
-	if (fd < 0 && is_any6(at) && !gci_address_make(at, "0.0.0.0", 0)) /* no IPv6 here */
-		fd = socket(AF_INET, type, 0);
-	if (fd < 0)
-		return -1;
-	if (is_any6(at))
-		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+	if (fd < 0 && errno == EAFNOSUPPORT && is_any6(at) && !gci_address_make(at, "0.0.0.0", 0))
+		fd = socket(AF_INET, type, 0); /* no IPv6 here */
 	return fd;
+}
+
+static int set_options(int fd, const struct gci_address *at)
+{
+	int yes = 1, no = 0;
+
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)); /* or some port is taken */
+	if (!is_any6(at))
+		return 0;
+	return setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no)); /* IPv4, too */
 }
 
 /* A new socket for each port: two processes may both bind one, and only one of them listen. */
@@ -36,7 +41,7 @@ static int listen_at(struct gci_address *at, uint32_t port)
 		return -1;
 	bound = *at;
 	gci_address_set_port(&bound, (uint16_t)port);
-	if (!bind(fd, &bound.any, bound.len) && !listen(fd, BACKLOG) &&
+	if (!set_options(fd, at) && !bind(fd, &bound.any, bound.len) && !listen(fd, BACKLOG) &&
 		!getsockname(fd, &bound.any, &bound.len)) {
 		gci_address_set_port(at, gci_address_port(&bound));
 		return fd;

@@ -37,12 +37,17 @@ static uint64_t most(int fd, int name)
 	return (uint64_t)value / 2;
 }
 
-void gci_sockmax_read(struct gci_sockmax *max)
+int gci_sockbuf_ask(void)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	if (fd < 0)
-		fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	return fd >= 0 ? fd : socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+}
+
+void gci_sockmax_read(struct gci_sockmax *max)
+{
+	int fd = gci_sockbuf_ask();
+
 	*max = (struct gci_sockmax){
 		third("/proc/sys/net/ipv4/tcp_rmem"), third("/proc/sys/net/ipv4/tcp_wmem"), 0, 0};
 	if (fd < 0)

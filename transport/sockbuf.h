@@ -12,7 +12,7 @@
  *	if (snd.reach_nbytes < flight_nbytes)
  *		... the connection gets no more than snd.reach_nbytes per round trip
  *
- * Pure, but for gci_sockmax_read.
+ * Pure, but for gci_sockbuf_ask and gci_sockmax_read.
  *
  * What a buffer holds (Linux; measured on 6.18 at an MTU of 1500 with large writes): the sender's
  * takes as many bytes in flight as it has. Of the receiver's, half is offered as window at first
@@ -29,6 +29,10 @@ struct gci_sockmax {
 	uint64_t tcp_rmem, tcp_wmem; /* the largest that autotuning makes (their third figures) */
 	uint64_t rmem_max, wmem_max; /* the largest that may be asked for */
 };
+
+/* A TCP socket that only asks what sockets can have, by whichever of IPv4 and IPv6 there is; -1 with
+ * errno. The caller closes it. */
+int gci_sockbuf_ask(void);
 
 /* Of this kernel, in this network namespace. */
 void gci_sockmax_read(struct gci_sockmax *max);

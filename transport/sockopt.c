@@ -165,11 +165,9 @@ static void congestion_list(const char *which, char *out, size_t size)
 
 int gci_sockopt_congestion(const char *name, struct gci_error *e)
 {
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), error = 0;
+	int fd = gci_sockbuf_ask(), error = 0;
 	char list[256];
 
-	if (fd < 0)
-		fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return gci_error_errno(e, "no socket to try congestion control on");
 	if (strlen(name) > 15 || set_congestion(fd, name))
