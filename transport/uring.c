@@ -208,6 +208,12 @@ void gci_uring_quiet(struct gci_uring *u, int quiet)
 		eventfd_write(u->event_fd, 1);
 }
 
+/* What the kernel has taken ends, where it takes no cancellation. */
+static void cut(const struct gci_uring_op *op)
+{
+	shutdown(op->fd, SHUT_RDWR);
+}
+
 void gci_uring_cancel(struct gci_uring *u, struct gci_uring_op *op)
 {
 	struct io_uring_sqe *sqe;
@@ -216,12 +222,12 @@ void gci_uring_cancel(struct gci_uring *u, struct gci_uring_op *op)
 		sqe = io_uring_get_sqe(&u->ring);
 		if (!sqe && io_uring_submit(&u->ring) > 0)
 			sqe = io_uring_get_sqe(&u->ring);
-		if (sqe)
-			io_uring_prep_cancel(sqe, op, 0);
-		else
-			shutdown(op->fd, SHUT_RDWR);
-		if (sqe)
-			io_uring_sqe_set_data(sqe, NULL);
+		if (!sqe) {
+			cut(op);
+			return;
+		}
+		io_uring_prep_cancel(sqe, op, 0);
+		io_uring_sqe_set_data(sqe, NULL);
 		return;
 	}
 	gci_list_del(&op->link);
@@ -238,7 +244,7 @@ static void give_up(struct gci_uring *u, struct gci_uring_op *op)
 	for (i = *sq->khead; i != sq->sqe_tail; i++)
 		if (sq->sqes[i & sq->ring_mask].user_data == (uintptr_t)op)
 			op->state = GCI_URING_IDLE;
-	shutdown(op->fd, SHUT_RDWR);
+	cut(op);
 }
 
 void gci_uring_end(struct gci_uring *u, struct gci_uring_op *op)
