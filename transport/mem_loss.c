@@ -79,7 +79,8 @@ void gci_mem_lose(struct gci_mem_end *e)
 		return;
 	}
 	if (gci_grow(&net->calls, &net->cap_calls, net->ncalls + 1, sizeof(*net->calls))) {
-		gci_ep_fail(&m->ep, GCOLL_ERR_NOMEM, -1, "out of memory for a connection");
+		gci_ep_fail(&m->ep, GCOLL_ERR_NOMEM, -1, "out of memory to call rank %d again",
+			e->peer);
 		return;
 	}
 	net->calls[net->ncalls++] = (struct gci_mem_call){m, e->peer, e->index};

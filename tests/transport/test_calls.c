@@ -4,11 +4,8 @@
 #include "tests/failing/failing.h"
 #include "tests/test.h"
 
-#include "base/log.h"
 #include "base/mem.h"
-#include "transport/hello.h"
 #include "transport/own.h"
-#include "transport/path.h"
 #include "transport/poller.h"
 #include "transport/sockbuf.h"
 #include "transport/sockopt.h"
@@ -16,7 +13,6 @@
 #include "transport/tcp.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -102,6 +98,41 @@ static void listening_without_ipv6(void **state)
 	assert_int_equal(gci_listen(&at, &any, 0, &fd, &e), GCOLL_ERR_SYS);
 	assert_string_equal(
 		e.text, "cannot listen on ::1: Address family not supported by protocol");
+	gci_error_clear(&e);
+	assert_int_equal(gci_address_make(&at, "::", 0), 0);
+	failing_from(FAILING_socket, 1, EAFNOSUPPORT);
+	assert_int_equal(gci_listen(&at, &any, 0, &fd, &e), GCOLL_ERR_SYS);
+	failing_at(FAILING_socket, 0, 0);
+	assert_string_equal(
+		e.text, "cannot listen on 0.0.0.0: Address family not supported by protocol");
+}
+
+/* Which is not for lack of IPv6: half of the addresses would be deaf. */
+static void no_listening_at_all_addresses(void **state)
+{
+	struct gci_ports any = {0};
+	struct gci_error e = {0};
+	struct gci_address at;
+	int fd;
+
+	(void)state;
+	assert_int_equal(gci_address_make(&at, "::", 0), 0);
+	failing_at(FAILING_socket, 1, EMFILE);
+	assert_int_equal(gci_listen(&at, &any, 0, &fd, &e), GCOLL_ERR_SYS);
+	assert_string_equal(e.text, "cannot listen on ::: Too many open files");
+	gci_error_clear(&e);
+	if (gci_listen(&at, &any, 0, &fd, &e))
+		skip(); /* no IPv6 */
+	close(fd);
+	gci_address_set_port(&at, 0);
+	failing_at(FAILING_setsockopt, 1, ENOBUFS); /* SO_REUSEADDR */
+	assert_int_equal(gci_listen(&at, &any, 0, &fd, &e), 0);
+	assert_true(failing_happened(FAILING_setsockopt));
+	close(fd);
+	gci_address_set_port(&at, 0);
+	failing_at(FAILING_setsockopt, 2, ENOPROTOOPT); /* IPV6_V6ONLY */
+	assert_int_equal(gci_listen(&at, &any, 0, &fd, &e), GCOLL_ERR_SYS);
+	assert_string_equal(e.text, "cannot listen on ::: Protocol not available");
 }
 
 /* ---- what sockets can have */
@@ -139,6 +170,12 @@ static void limits_of_buffers(void **state)
 		assert_true(nth > 1);
 		assert_memory_equal(&max, &normal, sizeof(max));
 	}
+	failing_from(FAILING_socket, 1, EMFILE);
+	gci_sockmax_read(&max);
+	failing_at(FAILING_socket, 0, 0);
+	assert_int_equal(max.rmem_max, 0);
+	assert_int_equal(max.wmem_max, 0);
+	assert_int_equal(max.tcp_rmem, normal.tcp_rmem); /* a file tells */
 }
 
 /* What is not to be had counts as not known. */
@@ -218,6 +255,12 @@ static void congestion_control(void **state)
 	if (gci_sockopt_congestion("reno", &e))
 		assert_non_null(strstr(e.text, "no socket to try congestion control on"));
 	assert_true(failing_happened(FAILING_socket));
+	failing_from(FAILING_socket, 1, ENFILE);
+	gci_error_clear(&e);
+	assert_int_equal(gci_sockopt_congestion("reno", &e), GCOLL_ERR_SYS);
+	failing_at(FAILING_socket, 0, 0);
+	assert_string_equal(
+		e.text, "no socket to try congestion control on: Too many open files in system");
 }
 
 /* ---- taps */
@@ -296,114 +339,20 @@ static void an_alarm_that_does_not_ring(void **state)
 	gci_poller_close(&p);
 }
 
-/* ---- strangers */
-
-static void on_link(void *user, int peer, struct gci_tp_link *out)
-{
-	(void)user;
-	(void)peer;
-	*out = (struct gci_tp_link){.streams = 1, .eager_nbytes = 1000};
-}
-
-static int is_over(int fd)
-{
-	char byte;
-	ssize_t n = recv(fd, &byte, 1, MSG_DONTWAIT);
-
-	return n == 0 || (n < 0 && errno == ECONNRESET);
-}
-
-/* Who was turned away is said in the log, as far as it is known. */
-static void a_stranger_without_a_name(void **state)
-{
-	static const uint8_t junk[GCI_HELLO_NBYTES] = {'x'};
-	struct gci_tp_config config = {.rank = 1, .size = 2, .epoch = 3, .link = on_link};
-	uint64_t end_ns = gci_now_ns() + 60 * GCI_NS_PER_S; /* only a guard */
-	struct gci_ports any = {0};
-	struct gci_tcp_config tcp;
-	struct gci_reach reach[2];
-	struct gci_address at;
-	struct gci_tp *tp;
-	int fd;
-
-	(void)state;
-	memset(&tcp, 0, sizeof(tcp));
-	tcp.reach = reach;
-	assert_int_equal(gci_address_make(&at, "127.0.0.1", 0), 0);
-	assert_int_equal(gci_tcp_listen(&at, 1, &any, 0, &tcp.listen_fd, &reach[1], NULL), 0);
-	reach[0] = reach[1];
-	gci_reach_get(&reach[1], 0, &at);
-	assert_int_equal(gci_tcp_create(&tp, &config, &tcp, NULL), 0);
-	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(connect(fd, &at.any, at.len), 0);
-	assert_int_equal(send(fd, junk, sizeof(junk), 0), sizeof(junk));
-	failing_at(FAILING_getpeername, 1, ENOTCONN);
-	while (!is_over(fd) && gci_now_ns() < end_ns)
-		assert_int_equal(gci_tp_progress(tp, GCI_NS_PER_MS), 0);
-	assert_true(failing_happened(FAILING_getpeername));
-	assert_true(gci_now_ns() < end_ns);
-	close(fd);
-	gci_tp_free(tp);
-}
-
-/* ---- io_uring */
-
-#ifdef FAILING_HAS_URING
-static void io_uring_refused(void **state)
-{
-	static const struct {
-		enum failing what;
-		int error;
-		const char *why;
-	} trials[] = {
-		{FAILING_io_uring_queue_init_params, ENOSYS, "this kernel has no io_uring"},
-		{FAILING_io_uring_queue_init_params, EPERM, "not permitted"},
-		{FAILING_io_uring_queue_init_params, ENOMEM, "may be locked"},
-		{FAILING_io_uring_queue_init_params, EMFILE, "Too many open files"},
-		{FAILING_io_uring_get_probe_ring, ENOMEM, "too old"},
-		{FAILING_eventfd, EMFILE, "Too many open files"},
-		{FAILING_io_uring_register_eventfd, ENOMEM, "may be locked"},
-	};
-	char why[GCI_PATH_WHY];
-	size_t i;
-
-	(void)state;
-	if (gci_uring_probe(why))
-		skip();
-	for (i = 0; i < sizeof(trials) / sizeof(*trials); i++) {
-		*why = '\0';
-		failing_at(trials[i].what, 1, trials[i].error);
-		failing_at(FAILING_fopen64, 1, EMFILE); /* the sysctl, which would say more */
-		assert_true(gci_uring_probe(why) < 0);
-		assert_true(failing_happened(trials[i].what));
-		failing_at(FAILING_fopen64, 0, 0);
-		assert_non_null(strstr(why, trials[i].why));
-	}
-	/* Older kernels do not know a flag, and are asked without. */
-	failing_at(FAILING_io_uring_queue_init_params, 1, EINVAL);
-	assert_int_equal(gci_uring_probe(why), 0);
-}
-#endif
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(no_list_of_addresses, begin, end),
 		cmocka_unit_test_setup_teardown(no_address_from_text_nor_text_from_it, begin, end),
 		cmocka_unit_test_setup_teardown(listening_without_ipv6, begin, end),
+		cmocka_unit_test_setup_teardown(no_listening_at_all_addresses, begin, end),
 		cmocka_unit_test_setup_teardown(limits_of_buffers, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_known_of_a_socket, begin, end),
 		cmocka_unit_test_setup_teardown(a_close_that_complains, begin, end),
 		cmocka_unit_test_setup_teardown(congestion_control, begin, end),
 		cmocka_unit_test_setup_teardown(connections_that_are_watched, begin, end),
 		cmocka_unit_test_setup_teardown(an_alarm_that_does_not_ring, begin, end),
-		cmocka_unit_test(a_stranger_without_a_name),
-#ifdef FAILING_HAS_URING
-		cmocka_unit_test_setup_teardown(io_uring_refused, begin, end),
-#endif
 	};
 
-	setenv("GRIDCOLL_LOG", "info", 1); /* more is asked for it */
-	gci_log_init(NULL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

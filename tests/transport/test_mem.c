@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+#include "tests/failing/failing.h"
 #include "tests/transport/mem_world.h"
 
 #include "base/prng.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,6 +116,44 @@ static void a_flipped_bit_is_repaired(void **state)
 	memset(&mem_faults, 0, sizeof(mem_faults));
 }
 
+static int nothing_moves(void *arg)
+{
+	return !gci_mem_net_step(((struct world *)arg)->private);
+}
+
+/* A rank that has none to remember whom to call again fails. */
+static void a_lost_stream_and_no_memory(void **state)
+{
+	const struct gci_tp_link link = {
+		.streams = 2, .eager_nbytes = 1000, .replay_nbytes = 1 << 20};
+	static uint8_t from[100000], to[100000];
+	int happened = 1, ncalls = 0;
+	struct message m[2];
+	struct world w;
+
+	(void)state;
+	mem_faults = (struct gci_mem_faults){.lose_every = 20, .most_losses = 2, .max_piece = 999};
+	failing_forget(FAILING_gci_grow);
+	while (happened) {
+		world_open(&w, &mem_backend, 2, &link);
+		failing_anew(FAILING_gci_grow, ENOMEM);
+		send_to(&w, 0, &m[0], 1, 1, from, sizeof(from));
+		recv_from(&w, 1, &m[1], 0, 1, to, sizeof(to));
+		world_run(&w, nothing_moves, &w);
+		happened = failing_happened(FAILING_gci_grow);
+		failing_at(FAILING_gci_grow, 0, 0);
+		if (w.nfailures[0]) {
+			assert_int_equal(w.failure[0].status, GCOLL_ERR_NOMEM);
+			assert_int_equal(m[0].ndone, 1);
+			ncalls += !strcmp(w.failure[0].text, "out of memory to call rank 1 again");
+		}
+		assert_true(happened || (m[0].ndone && !m[0].status && m[1].ndone));
+		world_close(&w);
+	}
+	assert_int_equal(ncalls, 1);
+	memset(&mem_faults, 0, sizeof(mem_faults));
+}
+
 static void a_killed_rank(void **state)
 {
 	struct message m[2];
@@ -173,6 +213,7 @@ int main(void)
 		cmocka_unit_test(tiny_pieces_and_stalls),
 		cmocka_unit_test(a_flipped_bit_is_found),
 		cmocka_unit_test(a_flipped_bit_is_repaired),
+		cmocka_unit_test(a_lost_stream_and_no_memory),
 		cmocka_unit_test(a_killed_rank),
 		cmocka_unit_test(a_deadlock_is_told),
 		cmocka_unit_test(different_links),

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Ranks with several addresses, which 127.0.0.0/8 has plenty of. */
+#include "tests/failing/failing.h"
 #include "tests/transport/tcp_world.h"
 
 #include "transport/own.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -160,7 +162,67 @@ static void nothing_leads_anywhere(void **state)
 	world_close(&w);
 }
 
-/* The socket takes connections at all addresses; nobody was told of this one. */
+static void open_several(struct world *w, uint64_t replay_nbytes)
+{
+	const struct gci_tp_link link = {
+		.streams = 4, .eager_nbytes = 1000, .replay_nbytes = replay_nbytes};
+
+	naddrs[0] = naddrs[1] = 2;
+	world_open(w, &several, 2, &link);
+}
+
+/* Its card may be gone. */
+static void an_address_that_nothing_leaves_from(void **state)
+{
+	struct world w;
+
+	(void)state;
+	open_several(&w, 0);
+	failing_at(FAILING_bind, 1, EADDRNOTAVAIL);
+	exchange(&w);
+	assert_true(failing_happened(FAILING_bind));
+	assert_int_equal(connections(ips[0][0], ips[1][0]) + connections(ips[0][1], ips[1][1]), 4);
+	assert_true(connections(ips[0][0], ips[1][0]) != 2); /* one took the other way */
+	assert_int_equal(w.nfailures[0] + w.nfailures[1], 0);
+	world_close(&w);
+}
+
+/* Of no option depends more than speed, or how many ports there are. */
+static void options_that_are_refused(void **state)
+{
+	int happened = 1, n = 0;
+	struct world w;
+
+	(void)state;
+	failing_forget(FAILING_setsockopt);
+	for (; happened; n++) {
+		open_several(&w, 0);
+		failing_anew(FAILING_setsockopt, EPERM);
+		exchange(&w);
+		happened = failing_happened(FAILING_setsockopt);
+		failing_at(FAILING_setsockopt, 0, 0);
+		assert_int_equal(w.nfailures[0] + w.nfailures[1], 0);
+		world_close(&w);
+	}
+	assert_true(n > 2);
+}
+
+/* Nobody knows then whether it is one that others were told of: that connection is lost. */
+static void the_address_a_connection_came_to_is_not_told(void **state)
+{
+	struct world w;
+
+	(void)state;
+	open_several(&w, 1 << 20);
+	failing_at(FAILING_getsockname, 1, ENOBUFS);
+	exchange(&w);
+	assert_true(failing_happened(FAILING_getsockname));
+	assert_int_equal(w.nfailures[0] + w.nfailures[1], 0);
+	world_close(&w);
+}
+
+/* The socket takes connections at all addresses; nobody was told of this one. What close says to
+ * that is no reason. */
 static void other_addresses_are_closed(void **state)
 {
 	struct world w;
@@ -174,10 +236,12 @@ static void other_addresses_are_closed(void **state)
 	assert_int_equal(gci_address_make(&a, "127.0.9.9", list[1].port), 0);
 	gci_address_format(&a, addr);
 	fd = knock(addr);
+	failing_at(FAILING_close, 1, EIO);
 	/* At once: a stranger that says nothing has 5 s, and the words it is turned away with. */
 	for (i = 0; i < 1000 && recv(fd, &c, 1, MSG_DONTWAIT) < 0; i++)
 		own_step(&w);
 	assert_true(i < 1000);
+	assert_true(failing_happened(FAILING_close));
 	close(fd);
 	exchange(&w);
 	world_close(&w);
@@ -216,6 +280,9 @@ int main(void)
 		cmocka_unit_test(one_address_here_two_there),
 		cmocka_unit_test(an_address_that_leads_nowhere),
 		cmocka_unit_test(nothing_leads_anywhere),
+		cmocka_unit_test(an_address_that_nothing_leaves_from),
+		cmocka_unit_test(options_that_are_refused),
+		cmocka_unit_test(the_address_a_connection_came_to_is_not_told),
 		cmocka_unit_test(other_addresses_are_closed),
 		cmocka_unit_test(the_hosts_own),
 	};
