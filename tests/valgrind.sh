@@ -19,7 +19,7 @@ command -v valgrind >/dev/null || {
 # searches are left out, and what counts processor time.
 units='^base/
 ^collectives/
-^transport/(address|calls|control|crowd|endpoint.*|frame|listen|losses|mem|messages|poller|reach)$
+^transport/(address|calls|conn_calls|control|crowd|endpoint.*|frame|listen|losses|mem|messages|poller|reach)$
 ^transport/(records|replay|secure|secure_hellos|secure_records|sockbuf|sockopt|sums|tcp_nics)$
 ^transport/tcp_calls(-tls)?$
 ^comm/(calls|choose|comms|done|integrity|ops|pacing_host|refusals)$
@@ -35,6 +35,7 @@ options="--buildtype=debugoptimized -Dc_args=-DTEST_SANITIZED=1 -Ddocs=disabled"
 	cat $dir.log
 	exit 1
 }
+ninja -C $dir build.ninja >/dev/null || exit 1 # which tests there are now
 tests=${*:-$(meson test -C $dir --no-rebuild --list 2>/dev/null | sed 's|.* / ||' |
 	grep -E "$units" | grep -vE "$but")}
 # shellcheck disable=SC2086 # words

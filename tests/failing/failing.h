@@ -17,7 +17,8 @@
 #ifndef GCI_TESTS_FAILING_H
 #define GCI_TESTS_FAILING_H
 
-/* Those of sockets and descriptors, files, libuv and OpenSSL, liburing, base/mem.h. */
+/* Those of sockets and descriptors, files, libraries (pthreads, libuv, OpenSSL), liburing,
+ * base/mem.h. */
 #define FAILING_SOCKETS(X) \
 	X(socket)          \
 	X(bind)            \
@@ -42,6 +43,7 @@
 	X(timerfd_settime) \
 	X(eventfd)         \
 	X(eventfd_read)    \
+	X(eventfd_write)   \
 	X(getrlimit64)     \
 	X(getifaddrs)      \
 	X(getaddrinfo)     \
@@ -60,6 +62,7 @@
 	X(fgets)         \
 	X(clock_nanosleep)
 #define FAILING_LIBRARIES(X)  \
+	X(pthread_create)     \
 	X(uv_loop_init)       \
 	X(uv_poll_init)       \
 	X(uv_async_init)      \
@@ -99,7 +102,8 @@ enum failing {
 #undef FAILING_NAME
 
 /* The n-th call from now (1 = the next one) fails with this errno, or as the library says it; 0
- * switches it off. connect with EINTR, close and shutdown do what they should all the same. */
+ * switches it off. connect with EINTR, close, shutdown and eventfd_write do what they
+ * should all the same. */
 void failing_at(enum failing what, unsigned long n, int error);
 
 /* Each call fails from the n-th from now on, until failing_at switches it off. */

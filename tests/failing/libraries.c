@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * libuv, OpenSSL and liburing. */
+ * pthreads, libuv, OpenSSL and liburing. */
 #include "tests/failing/failing.h"
 
 #include <errno.h>
 #include <openssl/hmac.h>
 #include <openssl/kdf.h>
 #include <openssl/ssl.h>
+#include <pthread.h>
 #include <uv.h>
 
 #define WRAP(type, name, params, args, bad)       \
@@ -19,6 +20,9 @@
 	}
 
 /* clang-format off */
+WRAP(int, pthread_create,
+	(pthread_t *id, const pthread_attr_t *attr, void *(*run)(void *arg), void *arg),
+	(id, attr, run, arg), errno)
 WRAP(int, uv_loop_init, (uv_loop_t *loop), (loop), -errno)
 WRAP(int, uv_poll_init, (uv_loop_t *loop, uv_poll_t *h, int fd), (loop, h, fd), -errno)
 WRAP(int, uv_async_init, (uv_loop_t *loop, uv_async_t *h, uv_async_cb fn), (loop, h, fn), -errno)

@@ -142,6 +142,9 @@ static int error_of(enum failing what)
 	case FAILING_epoll_create1:
 	case FAILING_timerfd_create:
 		return EMFILE;
+	case FAILING_pthread_create:
+	case FAILING_eventfd_write:
+		return EAGAIN;
 	default:
 		return ENOMEM;
 	}

@@ -87,6 +87,8 @@ int __real_open64(const char *path, int flags, mode_t mode);
 int __wrap_open64(const char *path, int flags, mode_t mode);
 int __real_close(int fd);
 int __wrap_close(int fd);
+int __real_eventfd_write(int fd, eventfd_t count);
+int __wrap_eventfd_write(int fd, eventfd_t count);
 int __real_shutdown(int fd, int how);
 int __wrap_shutdown(int fd, int how);
 
@@ -132,4 +134,12 @@ int __wrap_shutdown(int fd, int how)
 		return -1;
 	errno = error;
 	return rc;
+}
+
+/* Whose count has no room is readable all the same. */
+int __wrap_eventfd_write(int fd, eventfd_t count)
+{
+	int rc = __real_eventfd_write(fd, count);
+
+	return failing_must(FAILING_eventfd_write) ? -1 : rc;
 }

@@ -6,6 +6,7 @@
 #include "transport/uring.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -148,6 +149,33 @@ static void waiting_for_an_end_is_refused(void **state)
 	receives_by(&a);
 }
 
+static int is_told(void)
+{
+	struct pollfd p = {.fd = u.event_fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1;
+}
+
+/* Its event, which nobody has read, may count no further. */
+static void what_completes_quietly_is_told_at_the_end(void **state)
+{
+	struct receive r;
+
+	(void)state;
+	assert_int_equal(send(a.fd[1], "x", 1, 0), 1);
+	gci_uring_quiet(&u, 1);
+	begin_receive(&r, a.fd[0]);
+	assert_int_equal(gci_uring_submit(&u), 0);
+	io_uring_submit_and_wait(&u.ring, 1);
+	assert_false(is_told());
+	failing_at(FAILING_eventfd_write, 1, EAGAIN);
+	gci_uring_quiet(&u, 0);
+	assert_true(failing_happened(FAILING_eventfd_write));
+	assert_true(is_told());
+	gci_uring_reap(&u);
+	assert_ptr_equal(gci_uring_next(&u), &r.op);
+}
+
 static void each_call_that_opens_it_is_refused(void **state)
 {
 	static const struct {
@@ -199,6 +227,8 @@ int main(void)
 			more_cancellations_than_there_is_room_for, begin, end),
 		cmocka_unit_test_setup_teardown(a_full_ring_of_which_nothing_is_taken, begin, end),
 		cmocka_unit_test_setup_teardown(waiting_for_an_end_is_refused, begin, end),
+		cmocka_unit_test_setup_teardown(
+			what_completes_quietly_is_told_at_the_end, begin, end),
 		cmocka_unit_test_setup_teardown(each_call_that_opens_it_is_refused, begin, end),
 		cmocka_unit_test_setup_teardown(older_kernels_do_not_know_a_flag, begin, end),
 	};
