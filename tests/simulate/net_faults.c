@@ -43,14 +43,15 @@ uint64_t net_shut_until_ns(int a, int b)
 	return is_cut(a, b) && cut_until_ns > os_now ? cut_until_ns : 0;
 }
 
-/* A connection that nothing goes over asks whether the other end is there. */
+/* A connection that no data go over asks whether the other end is there; also when its end is on its
+ * way, but does not come through. */
 static void on_keepalive(void *arg, uint64_t n)
 {
 	struct stream *s = arg;
 
 	(void)n;
 	if (s->closed || s->state != OPEN || !net_shut_until_ns(s->host, s->other->host) ||
-		!gci_list_empty(&s->flight))
+		s->flight_nbytes)
 		return;
 	os_trace("rank %d: keepalive finds the connection to %d dead", s->rank, s->other->rank);
 	s->error = ETIMEDOUT;
