@@ -116,6 +116,7 @@ echo "up-none $?"
 echo "nobody $?"
 echo "lab $(test -r "$GRIDCOLL_LAB" && echo readable)"
 echo "cwd $PWD"
+chrt -p "$(pgrep -o ksoftirqd)" | awk '/policy/ { print "softirqs", $NF }'
 exit 7
 E
 cd "$work" && lab mesh.grid -- sh inside.sh >out
@@ -139,6 +140,7 @@ check "link up again: answers" [ "$(value up-none)" = 1 ]
 check "link of an unknown host: exit 2" [ "$(value nobody)" = 2 ]
 check "GRIDCOLL_LAB names a file" [ "$(value lab)" = readable ]
 check "the directory is kept" [ "$(value cwd)" = "$work" ]
+check "the network goes before ranks" [ "$(value softirqs)" = SCHED_FIFO ]
 check "nothing is left" clean
 
 # --- a packet takes as long as it is, also the first after a pause -----------------------------------
