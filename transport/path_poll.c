@@ -61,7 +61,7 @@ static void receive(struct gci_conn *c)
 }
 
 /* Takes frames and offers them to the socket, once. Returns the bytes that it took; what it did not
- * take waits for the socket. */
+ * take, or what pacing keeps back until others have begun, waits for the socket. */
 static size_t send_some(struct gci_conn *c)
 {
 	struct iovec iov[GCI_STREAM_OUT];
@@ -72,6 +72,7 @@ static size_t send_some(struct gci_conn *c)
 	if (n) {
 		gci_stream_sent(&c->stream, n);
 		gci_conn_spent(c, n, offered < all);
+		c->blocked |= offered < all && !c->paused;
 	}
 	return n;
 }

@@ -58,6 +58,7 @@ struct gci_conn {
 	struct gci_stream stream; /* once peer >= 0 */
 	void *moves;              /* the path's, while attached */
 	int busy;                 /* counts in its group's */
+	int begun;                /* in this turn, with a packet that is hardly any */
 	int paused;               /* until its group's bucket has room */
 	struct gci_wire wire;     /* mss_nbytes 0: nobody has asked yet */
 	uint32_t priority;        /* SO_PRIORITY as we have set it */
@@ -274,13 +275,13 @@ void gci_tcp_watch(struct gci_tcp *t);
 
 /* tcp_pace.c */
 void gci_tcp_pace(struct gci_tp *tp, uint32_t group, const struct gci_pace *pace);
-uint64_t gci_conn_paced_room(struct gci_conn *c);
+uint64_t gci_conn_paced_room(struct gci_conn *c, uint64_t nbytes);
 void gci_conn_paced_spent(struct gci_conn *c, uint64_t nbytes, int more);
-/* Before each attempt to send: how many bytes the path may offer to the socket. 0: none now; the
- * path's write is called again. */
-static inline uint64_t gci_conn_room(struct gci_conn *c)
+/* Before each attempt to send: how many bytes of nbytes the path may offer to the socket. 0: none
+ * now; the path's write is called again. */
+static inline uint64_t gci_conn_room(struct gci_conn *c, uint64_t nbytes)
 {
-	return c->tcp->pacer ? gci_conn_paced_room(c) : UINT64_MAX;
+	return c->tcp->pacer ? gci_conn_paced_room(c, nbytes) : UINT64_MAX;
 }
 /* What the path may offer of what the stream has: how many iovecs, the last one cut, perhaps; of
  * *all bytes, *offered. */
@@ -290,7 +291,7 @@ static inline int gci_conn_offer(
 	uint64_t room;
 
 	*offered = *all = gci_pace_nbytes(iov, niov);
-	room = *all ? gci_conn_room(c) : 0;
+	room = *all ? gci_conn_room(c, *all) : 0;
 	if (*all <= room)
 		return niov;
 	*offered = (size_t)room;

@@ -15,7 +15,9 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#define LOOK_NS (2 * GCI_NS_PER_MS)
+#define LOOK_NS      (2 * GCI_NS_PER_MS)
+#define LONG_NBYTES  16384 /* about a packet of a paced connection: more takes several */
+#define FIRST_NBYTES 512
 
 /* NULL: it is not paced. */
 static struct gci_pace_group *group_of(const struct gci_conn *c)
@@ -134,7 +136,29 @@ static void pause_conn(struct gci_conn *c, uint64_t ns)
 	uv_timer_start(&t->pacer->timer, on_timer, ms, 0);
 }
 
-uint64_t gci_conn_paced_room(struct gci_conn *c)
+/* It takes its part of the rate. */
+static void join_in(struct gci_conn *c, struct gci_pace_group *g)
+{
+	if (c->busy)
+		return;
+	c->busy = 1;
+	g->busy++;
+	share_out(c->tcp, g);
+}
+
+/* TCP counts a pause as credit: the first two of its packets, of a millisecond of the rate each, go
+ * out half as far apart as the others. Where many senders begin together, that overflows a short
+ * queue. So what comes first is a packet that is hardly any; it spends the credit, and before more
+ * goes out, others that begin with this one have taken their parts of the rate. */
+static uint64_t room_to_begin(struct gci_conn *c, uint64_t nbytes)
+{
+	if (c->begun || nbytes <= LONG_NBYTES)
+		return UINT64_MAX;
+	c->begun = 1;
+	return FIRST_NBYTES;
+}
+
+uint64_t gci_conn_paced_room(struct gci_conn *c, uint64_t nbytes)
 {
 	struct gci_pace_group *g = group_of(c);
 	uint64_t now, room;
@@ -142,12 +166,8 @@ uint64_t gci_conn_paced_room(struct gci_conn *c)
 	if (!g)
 		return UINT64_MAX;
 	if (g->pace.by != GCI_PACED_BY_US) {
-		if (!c->busy) {
-			c->busy = 1;
-			g->busy++;
-			share_out(c->tcp, g);
-		}
-		return UINT64_MAX;
+		join_in(c, g);
+		return g->pace.by == GCI_PACED_BY_CLASS ? UINT64_MAX : room_to_begin(c, nbytes);
 	}
 	now = gci_now_ns();
 	room = gci_bucket_room(&g->bucket, now);
@@ -179,7 +199,7 @@ void gci_conn_unpace(struct gci_conn *c)
 		g->busy--;
 		share_out(c->tcp, g);
 	}
-	c->busy = c->paused = 0;
+	c->busy = c->begun = c->paused = 0;
 }
 
 /* Nothing waits in the socket, nor on the way out of this host: what is there still goes at the
@@ -243,7 +263,7 @@ static void begin_anew(struct gci_tcp *t, uint32_t group)
 			set_socket_rate(c, GCI_PACED_BY_NOBODY, 0);
 		if (g->pace.by != GCI_PACED_BY_CLASS)
 			set_priority(c, 0);
-		c->busy = 0;
+		c->busy = c->begun = 0;
 	}
 	g->busy = 0;
 }
