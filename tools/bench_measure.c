@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * One measurement. All ranks start at a clock time that rank 0 names, since a barrier would let
+ * One measurement. All ranks start at a clock time that they agree on, since a barrier would let
  * them go up to a WAN delay apart; the time is that from there to the last rank's end. Every
  * result is checked, against a pattern that changes with each iteration. */
 #include "base/mem.h"
@@ -14,15 +14,15 @@
 #define START_MARGIN (20 * GCI_NS_PER_MS)
 #define QUIET_TRIES  1000
 
-/* Rank 0 names a time that all will know of before it comes. */
+/* So long after the last rank is ready that all know of it before. Times are by rank 0's clock. */
 static int agree_on_start(struct gct_bench *b, uint64_t *start)
 {
 	uint64_t now;
 	int rc;
 
-	*start = gci_wall_ns() + START_MARGIN +
-		 (b->comm->topo.nclusters > 2 ? 4 : 2) * b->longest_delay_ns;
-	rc = gcoll_bcast(start, 1, GCOLL_UINT64, 0, b->own);
+	*start = gci_wall_ns() - (uint64_t)b->offset_ns;
+	rc = gcoll_allreduce(GCOLL_IN_PLACE, start, 1, GCOLL_UINT64, GCOLL_MAX, b->own);
+	*start += START_MARGIN + (b->comm->topo.nclusters > 2 ? 6 : 3) * b->longest_delay_ns;
 	now = gci_wall_ns();
 	*start += (uint64_t)b->offset_ns; /* by this rank's own clock */
 	if (!rc && now < *start)
