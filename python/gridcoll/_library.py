@@ -86,11 +86,11 @@ def _path():
     if named:
         return named
     try:
-        from . import _installed
+        from ._installed import LIBRARY_DIR
     except ImportError:  # in the source tree
         return SONAME
-    beside = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                                           _installed.LIBRARY_DIR, SONAME))
+    beside = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), LIBRARY_DIR,
+                                           SONAME))
     return beside if os.path.exists(beside) else SONAME
 
 
