@@ -196,6 +196,7 @@ static void on_alloc(uv_handle_t *h, size_t want, uv_buf_t *buf)
 static int begin_tls(struct conn *c, const void *data, size_t nbytes)
 {
 	struct gci_error e = {.text = "out of memory"};
+	struct gci_buf alert = {0};
 	int rc = -1;
 
 	gci_buf_put(&c->in, data, nbytes);
@@ -204,6 +205,10 @@ static int begin_tls(struct conn *c, const void *data, size_t nbytes)
 			&c->tls, c->server->secure, c->in.data, c->in.len, take, c, &e);
 	if (rc < 0)
 		gci_log(GCI_LOG_INFO, "turned away a connection: %s", e.text);
+	if (rc == GCI_SECURE_NO_KEY) {
+		gci_buf_put(&alert, gci_secure_alert, GCI_SECURE_ALERT);
+		put_out(c, &alert);
+	}
 	return rc >= 0 && (!rc || hear(c));
 }
 

@@ -8,6 +8,7 @@
 #ifndef GCI_TRANSPORT_DERIVE_H
 #define GCI_TRANSPORT_DERIVE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define GCI_SECRET_NBYTES  32
@@ -18,5 +19,11 @@
  * the key is for. 0, or GCOLL_ERR_NOMEM. */
 int gci_derive(const uint8_t secret[GCI_SECRET_NBYTES], const char *purpose,
 	const uint32_t *numbers, unsigned n, uint8_t key[32]);
+
+/* HKDF-Expand-Label of TLS 1.3 (RFC 8446, 7.1), with SHA-256: n bytes for this label (at most 12
+ * characters) and context (at most 32 bytes; NULL if ncontext is 0), out of a secret that came the
+ * same way. 0, or GCOLL_ERR_NOMEM. */
+int gci_derive_label(const uint8_t secret[32], const char *label, const uint8_t *context,
+	size_t ncontext, uint8_t *out, size_t n);
 
 #endif

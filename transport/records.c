@@ -1,44 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #include "transport/records.h"
 
+#include "transport/derive.h"
+
 #include <endian.h>
 #include <errno.h>
-#include <openssl/core_names.h>
 #include <openssl/crypto.h>
-#include <openssl/kdf.h>
-#include <openssl/params.h>
 #include <string.h>
-
-/* HKDF-Expand-Label without a context (RFC 8446, 7.1): 0 or -1. */
-static int expand(
-	const uint8_t secret[GCI_RECORD_SECRET], const char *label, uint8_t *out, size_t n)
-{
-	EVP_KDF *kdf = EVP_KDF_fetch(NULL, "HKDF", NULL);
-	EVP_KDF_CTX *ctx = kdf ? EVP_KDF_CTX_new(kdf) : NULL;
-	int mode = EVP_KDF_HKDF_MODE_EXPAND_ONLY, ok;
-	size_t len = strlen(label);
-	OSSL_PARAM params[5];
-	uint8_t info[32] = {0, (uint8_t)n, (uint8_t)(6 + len), 't', 'l', 's', '1', '3', ' '};
-
-	memcpy(info + 9, label, len); /* and a zero, the context's length */
-	params[0] = OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, (char[]){"SHA256"}, 0);
-	params[1] = OSSL_PARAM_construct_int(OSSL_KDF_PARAM_MODE, &mode);
-	params[2] = OSSL_PARAM_construct_octet_string(
-		OSSL_KDF_PARAM_KEY, (void *)(uintptr_t)secret, GCI_RECORD_SECRET);
-	params[3] = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, info, 9 + len + 1);
-	params[4] = OSSL_PARAM_construct_end();
-	ok = ctx && EVP_KDF_derive(ctx, out, n, params) > 0;
-	EVP_KDF_CTX_free(ctx);
-	EVP_KDF_free(kdf);
-	return ok ? 0 : -1;
-}
 
 /* Key and iv of the present secret. */
 static int set_key(struct gci_records *r)
 {
 	uint8_t key[GCI_GCM_KEY];
-	int ok = !expand(r->secret, "key", key, sizeof(key)) &&
-		 !expand(r->secret, "iv", r->iv, sizeof(r->iv)) && !gci_gcm_key(&r->gcm, key);
+	int ok = !gci_derive_label(r->secret, "key", NULL, 0, key, sizeof(key)) &&
+		 !gci_derive_label(r->secret, "iv", NULL, 0, r->iv, sizeof(r->iv)) &&
+		 !gci_gcm_key(&r->gcm, key);
 
 	OPENSSL_cleanse(key, sizeof(key));
 	r->nrecords = ok ? 0 : UINT64_MAX;
@@ -67,7 +43,7 @@ int gci_records_renew(struct gci_records *r)
 {
 	uint8_t next[GCI_RECORD_SECRET];
 
-	if (expand(r->secret, "traffic upd", next, sizeof(next))) {
+	if (gci_derive_label(r->secret, "traffic upd", NULL, 0, next, sizeof(next))) {
 		r->nrecords = UINT64_MAX;
 		return -1;
 	}

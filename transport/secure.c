@@ -65,7 +65,8 @@ int gci_secure_answer(struct gci_secure **s, struct gci_secure_ctx *ctx, const u
 	int looks = gci_secure_glance(ctx, bytes, n);
 
 	if (looks < 0)
-		gci_error_set(e, GCOLL_ERR_PROTO, "TLS: no hello of this job");
+		gci_error_set(e, GCOLL_ERR_PROTO, "TLS: no hello %s",
+			looks == GCI_SECURE_NO_KEY ? "with the job's key" : "of this job");
 	if (looks <= 0)
 		return looks;
 	return gci_secure_create(s, ctx, NULL, take, user, e) ? -1 : 1;

@@ -19,8 +19,9 @@
  * gets no further, and no key of one pair opens another. Neither tickets nor early data: nothing of
  * a handshake can be used twice. A hello that was heard before is refused before it costs a key
  * exchange; the last `most_heard` are remembered at least, and twice as many at most. Whoever has
- * recorded an older one can show it once more, and gets no further than that without the key. One
- * cipher, TLS_AES_128_GCM_SHA256.
+ * recorded an older one can show it once more, and gets no further than that without the key. Whether
+ * a hello was made with the key is known before OpenSSL gets to see it. One cipher,
+ * TLS_AES_128_GCM_SHA256.
  *
  * Keys are replaced after `rekey_records` in a direction, far ahead of AES-GCM's limit of 2^24.5
  * (RFC 8446, 5.5). Behind the handshake nobody is told by an alert what is wrong, the connection
@@ -45,6 +46,7 @@
 #define GCI_SECURE_LAUNCHER      UINT32_MAX   /* in place of a rank */
 #define GCI_SECURE_HELLO         0x16         /* what a TLS connection begins with */
 #define GCI_SECURE_IDENTITY      24
+#define GCI_SECURE_NO_KEY        (-2)
 #define GCI_SECURE_FIRST         512 /* the first record of one of ours is no longer */
 
 struct gci_secure;
@@ -72,8 +74,10 @@ int gci_secure_ctx_create(
 	struct gci_secure_ctx **ctx, const struct gci_secure_config *config, struct gci_error *e);
 void gci_secure_ctx_free(struct gci_secure_ctx *ctx); /* after all connections */
 
-/* What a stranger's first bytes look like, before anything is made for it: 1, like a hello of ours
- * that was not heard before; 0, not whole yet; -1, like none. It takes no key to look so. */
+/* What a stranger's first bytes are, before anything is made for it: 1, a hello that was made with the
+ * key of a rank that may call us, and not heard before; 0, not whole yet; GCI_SECURE_NO_KEY, the hello
+ * of one who names such a rank, but has not its key; -1, nothing of the kind, or there is no memory to
+ * tell. Reads no byte behind the hello. */
 int gci_secure_glance(const struct gci_secure_ctx *ctx, const uint8_t *bytes, size_t n);
 
 /* `name`: the connecting side's; NULL: the other's. `ctx` outlives it. */
@@ -82,9 +86,14 @@ int gci_secure_create(struct gci_secure **s, struct gci_secure_ctx *ctx,
 void gci_secure_free(struct gci_secure *s);
 
 /* To a stranger's first bytes, which `take` is to hand over once more: 1, *s is made; 0, not whole
- * yet; -1 with the reason, when they look like no hello of ours, or there is no memory. */
+ * yet; GCI_SECURE_NO_KEY, to be told gci_secure_alert, or -1, with the reason, when they are no hello
+ * of ours, or there is no memory. */
 int gci_secure_answer(struct gci_secure **s, struct gci_secure_ctx *ctx, const uint8_t *bytes,
 	size_t n, gci_secure_take *take, void *user, struct gci_error *e);
+
+/* That the hello was not made with the key (RFC 8446, 6). */
+#define GCI_SECURE_ALERT 7
+extern const uint8_t gci_secure_alert[GCI_SECURE_ALERT];
 
 /* 1: both sides have shown their key; 0: not yet; a negative errno (0 as the connection's end is
  * -ECONNRESET; -EPROTO: what came is no handshake with our key) with the reason in `e`. There may

@@ -9,11 +9,7 @@
 #include <openssl/err.h>
 #include <string.h>
 
-#define MAGIC       "gridcoll tls"
-#define RECORD_HEAD 5
-#define RANDOM_AT   (RECORD_HEAD + 6)
-#define LEAST_HELLO (RANDOM_AT + 32 + GCI_SECURE_IDENTITY)
-#define MOST_HEARD  (1u << 16) /* twice as many take 2 MiB */
+#define MAGIC "gridcoll tls"
 
 _Static_assert(sizeof(MAGIC) - 1 + 3 * 4 == GCI_SECURE_IDENTITY, "a magic and three numbers");
 
@@ -48,17 +44,24 @@ int gci_secure_identify(const uint8_t *bytes, size_t n, struct gci_secure_name *
 
 /* ---- keys */
 
+int gci_secure_psk(const struct gci_secure_ctx *ctx, const struct gci_secure_name *name,
+	uint8_t key[GCI_SECURE_PSK])
+{
+	const uint32_t numbers[] = {name->epoch, name->client, name->server};
+
+	return gci_derive(ctx->config.secret, "gridcoll tls 1", numbers, 3, key);
+}
+
 /* The session that stands for the PSK of this connection; NULL: out of memory. */
 static SSL_SESSION *make_session(struct gci_secure *s)
 {
 	static const uint8_t cipher_id[] = {0x13, 0x01}; /* TLS_AES_128_GCM_SHA256 */
-	const uint32_t numbers[] = {s->name.epoch, s->name.client, s->name.server};
 	const SSL_CIPHER *cipher = SSL_CIPHER_find(s->ssl, cipher_id);
 	SSL_SESSION *session = SSL_SESSION_new();
-	uint8_t key[32];
+	uint8_t key[GCI_SECURE_PSK];
 	int ok = session && cipher;
 
-	ok = ok && !gci_derive(s->ctx->config.secret, "gridcoll tls 1", numbers, 3, key);
+	ok = ok && !gci_secure_psk(s->ctx, &s->name, key);
 	ok = ok && SSL_SESSION_set1_master_key(session, key, sizeof(key)) &&
 	     SSL_SESSION_set_cipher(session, cipher) &&
 	     SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION);
@@ -86,7 +89,7 @@ static int on_use(
 	return *session != NULL;
 }
 
-static int is_ours(const struct gci_secure_ctx *ctx, const struct gci_secure_name *name)
+int gci_secure_is_for_us(const struct gci_secure_ctx *ctx, const struct gci_secure_name *name)
 {
 	return name->epoch == ctx->config.epoch && name->server == ctx->config.self &&
 	       name->client < ctx->config.size;
@@ -99,7 +102,7 @@ static int on_find(SSL *ssl, const uint8_t *id, size_t nbytes, SSL_SESSION **ses
 	struct gci_secure_name name;
 
 	*session = NULL;
-	if (gci_secure_identify(id, nbytes, &name) || !is_ours(s->ctx, &name))
+	if (gci_secure_identify(id, nbytes, &name) || !gci_secure_is_for_us(s->ctx, &name))
 		return 1;
 	s->name = name;
 	*session = make_session(s);
@@ -121,51 +124,6 @@ static void on_secret(const SSL *ssl, const char *line)
 			s->has_traffic[i] = OPENSSL_hexstr2buf_ex(s->traffic[i],
 						    sizeof(s->traffic[i]), &n, hex + 1, '\0') &&
 					    n == sizeof(s->traffic[i]);
-}
-
-/* ---- hellos */
-
-int gci_secure_was_heard(const struct gci_secure_ctx *ctx, const uint8_t *random)
-{
-	uint64_t number = gci_load_u64(random);
-
-	return gci_u64set_has(&ctx->heard, number) || gci_u64set_has(&ctx->heard_before, number);
-}
-
-int gci_secure_hear(struct gci_secure_ctx *ctx, const uint8_t *random)
-{
-	size_t most = ctx->config.most_heard ? ctx->config.most_heard : MOST_HEARD;
-
-	if (ctx->heard.n >= most) {
-		gci_u64set_free(&ctx->heard_before);
-		ctx->heard_before = ctx->heard;
-		ctx->heard = (struct gci_u64set){0};
-	}
-	return gci_u64set_add(&ctx->heard, gci_load_u64(random));
-}
-
-/* A record's header, a handshake message's, a version, and what the client made up. */
-int gci_secure_glance(const struct gci_secure_ctx *ctx, const uint8_t *bytes, size_t n)
-{
-	static const uint8_t begin[] = {GCI_SECURE_HELLO, 3};
-	const uint8_t *id;
-	struct gci_secure_name name;
-	size_t nbytes;
-
-	if (memcmp(bytes, begin, n < sizeof(begin) ? n : sizeof(begin)) != 0)
-		return -1;
-	if (n < RECORD_HEAD)
-		return 0;
-	nbytes = RECORD_HEAD + (size_t)(bytes[3] << 8 | bytes[4]);
-	if (nbytes > GCI_SECURE_FIRST || nbytes < LEAST_HELLO)
-		return -1;
-	if (n < nbytes)
-		return 0;
-	id = memmem(bytes, nbytes, MAGIC, sizeof(MAGIC) - 1);
-	if (!id || id + GCI_SECURE_IDENTITY > bytes + nbytes ||
-		gci_secure_identify(id, GCI_SECURE_IDENTITY, &name) || !is_ours(ctx, &name))
-		return -1;
-	return gci_secure_was_heard(ctx, bytes + RANDOM_AT) ? -1 : 1;
 }
 
 /* Before anything else is done for it: a hello that has served is somebody else's by now. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Between secure.c (a connection's handshake), secure_data.c (what follows it) and secure_ctx.c
- * (what all connections share: settings, keys, and how OpenSSL gets its bytes). */
+ * Between secure.c (a connection's handshake), secure_data.c (what follows it), secure_hello.c (what
+ * a stranger says first) and secure_ctx.c (what all connections share: settings, keys, and how
+ * OpenSSL gets its bytes). */
 #ifndef GCI_TRANSPORT_SECURE_IMPL_H
 #define GCI_TRANSPORT_SECURE_IMPL_H
 
@@ -51,6 +52,14 @@ struct gci_secure {
 	uint8_t *spill; /* of a record, what there was no room for; NULL: none needed yet */
 	size_t spill_lo, spill_hi;
 };
+
+#define GCI_SECURE_PSK 32
+
+/* The key of a connection: 0, or GCOLL_ERR_NOMEM. The caller wipes it. */
+int gci_secure_psk(const struct gci_secure_ctx *ctx, const struct gci_secure_name *name,
+	uint8_t key[GCI_SECURE_PSK]);
+/* Whether a rank of this job's, in this epoch, calls us; as far as the name says. */
+int gci_secure_is_for_us(const struct gci_secure_ctx *ctx, const struct gci_secure_name *name);
 
 #define GCI_SECURE_IN ((128u << 10) + GCI_RECORD_WHOLE)
 

@@ -192,10 +192,14 @@ int gci_conn_secure(struct gci_conn *c, struct gci_error *e)
 
 int gci_conn_answer(struct gci_conn *c, struct gci_error *e)
 {
+	const struct iovec alert = {(void *)(uintptr_t)gci_secure_alert, GCI_SECURE_ALERT};
 	struct gci_secure_ctx *ctx = context(c->tcp, e);
 	int rc = ctx ? gci_secure_answer(&c->secure, ctx, c->greeting, c->ngreeting, take, c, e)
 		     : -1;
 
+	/* A rank of another job, perhaps, that should know why. */
+	if (rc == GCI_SECURE_NO_KEY)
+		offer(c->fd, &alert, 1, alert.iov_len);
 	if (rc <= 0)
 		return rc;
 	c->nfirst = c->ngreeting;

@@ -183,7 +183,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!gci_secure_identify(data + 1, size - 1, &told) && told.client >= told.server)
 		abort();
 	rc = gci_secure_glance(context(), data + 1, size - 1);
-	if (rc < -1 || rc > 1 || (rc == 0 && size - 1 >= GCI_SECURE_FIRST))
+	if (rc < GCI_SECURE_NO_KEY || rc > 0 || (rc == 0 && size - 1 >= GCI_SECURE_FIRST))
 		abort();
 	rc = 0;
 	forge(in.data, in.left, in.piece);
