@@ -228,6 +228,7 @@ static void tcp_free(struct gci_tp *tp)
 	gci_tcp_pace_free(t);
 	uv_close((uv_handle_t *)&t->timer, on_closed);
 	uv_close((uv_handle_t *)&t->watch, on_closed);
+	uv_close((uv_handle_t *)&t->accept_again, on_closed);
 	uv_close((uv_handle_t *)&t->async, on_closed);
 	uv_close((uv_handle_t *)&t->listen, on_closed);
 	close(t->listen_fd);
@@ -344,7 +345,7 @@ static int open_handles(struct gci_tcp *t, uv_loop_t *given, struct gci_error *e
 	if (rc)
 		return gci_error_set(e, GCOLL_ERR_SYS, "no event loop: %s", uv_strerror(rc));
 	t->loop = given ? given : &t->own_loop;
-	t->timer.data = t->watch.data = t->async.data = t->listen.data = t;
+	t->timer.data = t->watch.data = t->accept_again.data = t->async.data = t->listen.data = t;
 	rc = open_poller(t);
 	if (!rc)
 		rc = uv_poll_init(t->loop, &t->listen, t->listen_fd);
@@ -359,10 +360,12 @@ static int open_handles(struct gci_tcp *t, uv_loop_t *given, struct gci_error *e
 	}
 	uv_timer_init(t->loop, &t->timer);
 	uv_timer_init(t->loop, &t->watch);
-	t->nhandles += 3;
+	uv_timer_init(t->loop, &t->accept_again);
+	t->nhandles += 4;
 	gci_tcp_new_handle(t, (uv_handle_t *)&t->listen);
 	gci_tcp_new_handle(t, (uv_handle_t *)&t->async);
 	gci_tcp_new_handle(t, (uv_handle_t *)&t->watch);
+	gci_tcp_new_handle(t, (uv_handle_t *)&t->accept_again);
 	return 0;
 }
 

@@ -137,7 +137,7 @@ static void stranger(struct gci_tcp *t, int fd, const struct gci_address *a)
 	c->came = 1;
 	gci_crowd_enter(crowd, &c->place, from.ip[0]);
 	c->deadline_ns = gci_now_ns() + t->stranger_ns;
-	gci_conn_poll(c);
+	gci_conn_event(c, UV_READABLE); /* most speak at once, and most strangers are gone then */
 	gci_tcp_watch(t);
 }
 
@@ -146,6 +146,27 @@ void gci_tcp_known(struct gci_conn *c)
 	gci_crowd_leave(&c->place);
 	c->tcp->nstrangers -= c->came;
 	c->came = 0;
+}
+
+void gci_tcp_unknown(struct gci_conn *c)
+{
+	if (c->came)
+		gci_turns_refused(&c->tcp->turns, gci_now_ns());
+	gci_tcp_known(c);
+}
+
+static void on_accept_again(uv_timer_t *timer)
+{
+	gci_tcp_accept_start(timer->data);
+}
+
+/* The socket stays readable: to wait for it would spin. */
+static void pause_accepting(struct gci_tcp *t, uint64_t ns)
+{
+	uv_poll_stop(&t->listen);
+	uv_update_time(t->loop);
+	uv_timer_start(
+		&t->accept_again, on_accept_again, (ns + GCI_NS_PER_MS - 1) / GCI_NS_PER_MS, 0);
 }
 
 /* Who says nothing is worth less than whoever comes, and least where no rank is. True if that has
@@ -176,20 +197,14 @@ static void accept_failed(struct gci_tcp *t)
 	t->said_files |= files;
 	if (files && shed(t))
 		return;
-	/* It stays readable: waiting for it would spin. */
-	t->accept_again_ns = gci_now_ns() + ACCEPT_AGAIN_NS;
-	uv_poll_stop(&t->listen);
-	gci_tcp_watch(t);
+	pause_accepting(t, ACCEPT_AGAIN_NS);
 }
 
-static void on_listen(uv_poll_t *poll, int status, int events)
+static void accept_all(struct gci_tcp *t)
 {
-	struct gci_tcp *t = poll->data;
 	struct gci_address a;
 	int i, fd;
 
-	(void)status;
-	(void)events;
 	for (i = 0; i < TURN_ACCEPTS && !gci_ep_status(&t->ep); i++) {
 		a.len = sizeof(a.v6);
 		fd = accept4(t->listen_fd, &a.any, &a.len, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -204,9 +219,26 @@ static void on_listen(uv_poll_t *poll, int status, int events)
 	}
 }
 
+static void on_listen(uv_poll_t *poll, int status, int events)
+{
+	struct gci_tcp *t = poll->data;
+	uint64_t wait_ns = gci_turns_wait(&t->turns, gci_now_ns());
+
+	(void)status;
+	(void)events;
+	if (wait_ns) {
+		pause_accepting(t, wait_ns);
+		return;
+	}
+	accept_all(t);
+	if (t->path->flush)
+		t->path->flush(t);
+	gci_tcp_reap(t);
+}
+
 void gci_tcp_accept_start(struct gci_tcp *t)
 {
-	if (t->halted || t->accept_again_ns)
+	if (t->halted || uv_is_active((uv_handle_t *)&t->accept_again))
 		return;
 	if (!uv_is_active((uv_handle_t *)&t->listen))
 		uv_poll_start(&t->listen, UV_READABLE, on_listen);

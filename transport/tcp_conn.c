@@ -56,7 +56,7 @@ void gci_conn_close(struct gci_conn *c)
 		return;
 	if (c->state == GCI_CONN_CONNECTING)
 		t->nconnecting--;
-	gci_tcp_known(c);
+	gci_tcp_unknown(c);
 	if (c->peer >= 0) {
 		gci_conn_unpace(c);
 		c->path->detach(c);

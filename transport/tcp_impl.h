@@ -18,6 +18,7 @@
 #include "transport/sockopt.h"
 #include "transport/stream.h"
 #include "transport/tcp.h"
+#include "transport/turns.h"
 
 #include <openssl/crypto.h>
 
@@ -146,7 +147,8 @@ struct gci_tcp {
 	int woken; /* by gci_tp_wake: the next wait must not wait */
 	uv_poll_t listen;
 	int listen_fd;
-	uint64_t accept_again_ns; /* accept failed for lack of something; 0: it did not */
+	uv_timer_t accept_again; /* runs while nobody is accepted */
+	struct gci_turns turns;
 	uint64_t watch_period_ns; /* for silence; 0: nobody asked */
 
 	unsigned unlooked; /* progress has not looked at the sockets so many times */
@@ -234,6 +236,8 @@ void gci_tcp_accept_start(struct gci_tcp *t);
 int gci_tcp_expect(struct gci_tcp *t);
 /* A stranger is none any more, or gone. */
 void gci_tcp_known(struct gci_conn *c);
+/* It is gone, if it was one. */
+void gci_tcp_unknown(struct gci_conn *c);
 /* Closes the connection of one who has not shown that it is of this job. */
 void gci_tcp_turn_away(struct gci_conn *c, const char *why);
 /* All of a stranger's HELLO has come. */

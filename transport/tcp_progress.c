@@ -123,6 +123,7 @@ void gci_tcp_halt(struct gci_tcp *t)
 		gci_poller_watch(&t->poller, &gci_container(it, struct gci_conn, link)->watched, 0);
 	uv_poll_stop(&t->listen);
 	uv_timer_stop(&t->watch);
+	uv_timer_stop(&t->accept_again);
 	if (t->pacer)
 		uv_timer_stop(&t->pacer->timer);
 	t->path->halt(t);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Deadlines: connecting, strangers, accepting again, the silence of the network, and TLS records
- * that do not go on. One timer, which runs only while there is something to watch. */
+ * Deadlines: connecting, strangers, the silence of the network, and TLS records that do not go on. One timer, which runs only while there is something to watch. */
 #include "base/clock.h"
 #include "transport/tcp_impl.h"
 
@@ -164,10 +163,6 @@ static void on_watch(uv_timer_t *timer)
 	}
 	gci_tcp_bury(t);
 	gci_tcp_try_again(t, now);
-	if (t->accept_again_ns && now >= t->accept_again_ns) {
-		t->accept_again_ns = 0;
-		gci_tcp_accept_start(t);
-	}
 	gci_tcp_watch(t);
 }
 
@@ -175,7 +170,7 @@ void gci_tcp_watch(struct gci_tcp *t)
 {
 	uint64_t ms = t->watch_period_ns / GCI_NS_PER_MS;
 
-	if (t->nstrangers || t->nconnecting || t->accept_again_ns)
+	if (t->nstrangers || t->nconnecting)
 		ms = ms && ms < SHORT_MS ? ms : SHORT_MS;
 	if (t->nagain)
 		ms = ms && ms < AGAIN_MS ? ms : AGAIN_MS;

@@ -131,12 +131,25 @@ static int is_open(int fd)
 	return recv(fd, &c, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
+/* Until no more than `most` of them are, or they stay. */
+static int wait_until_open(struct world *w, const int *fds, int n, int most)
+{
+	int i, k, open = n;
+
+	for (k = 0; k < 1000 && open > most; k++) {
+		own_step(w);
+		for (i = 0, open = 0; i < n; i++)
+			open += is_open(fds[i]);
+	}
+	return open;
+}
+
 /* From a rank's address, or from many others. */
 static void silent_strangers_keep_nobody_out(void **state)
 {
 	enum { N = 200 };
 	struct world w;
-	int fds[N], i, kind, open;
+	int fds[N], i, kind;
 	char ip[32];
 
 	(void)state;
@@ -147,9 +160,8 @@ static void silent_strangers_keep_nobody_out(void **state)
 			fds[i] = knock_from(kind ? ip : "127.0.0.1", last_addrs[1]);
 			own_step(&w);
 		}
-		for (i = 0, open = 0; i < N; i++)
-			open += is_open(fds[i]);
-		assert_in_range(open, GCI_CROWD_MOST, GCI_CROWD_MOST + GCI_TP_MAX_STREAMS);
+		assert_in_range(wait_until_open(&w, fds, N, GCI_CROWD_MOST + GCI_TP_MAX_STREAMS),
+			GCI_CROWD_MOST, GCI_CROWD_MOST + GCI_TP_MAX_STREAMS);
 		exchange(&w);
 		for (i = 0; i < N; i++)
 			close(fds[i]);
