@@ -13,6 +13,11 @@ int gci_rdv_is_crowded(const struct gci_rdv *r)
 	return gci_crowd_is_full(&r->crowd);
 }
 
+int gci_rdv_is_stranger(const struct gci_rdv_conn *c)
+{
+	return c->rank < 0;
+}
+
 struct gci_rdv_conn *gci_rdv_open(
 	struct gci_rdv *r, void *user, const uint8_t ip[16], uint64_t now_ns)
 {

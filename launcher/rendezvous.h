@@ -86,6 +86,8 @@ struct gci_rdv_conn *gci_rdv_open(
 	struct gci_rdv *r, void *user, const uint8_t ip[16], uint64_t now_ns);
 /* The next one takes somebody's place. */
 int gci_rdv_is_crowded(const struct gci_rdv *r);
+/* No rank has joined by it. */
+int gci_rdv_is_stranger(const struct gci_rdv_conn *c);
 /* TLS says who is there: it gives way to nobody, and no other rank may join by this connection. */
 void gci_rdv_named(struct gci_rdv_conn *c, uint32_t rank);
 void gci_rdv_input(struct gci_rdv *r, struct gci_rdv_conn *c, const void *data, size_t nbytes,

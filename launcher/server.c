@@ -21,6 +21,8 @@ struct conn {
 	struct gci_secure *tls;      /* NULL: it is plain */
 	struct gci_buf in;           /* what TLS has not taken yet */
 	int named;                   /* the state machine knows who it is */
+	int joined;                  /* a rank has, by it */
+	int told;                    /* something was sent to it */
 };
 
 static void on_closed(uv_handle_t *h)
@@ -34,8 +36,11 @@ static void on_closed(uv_handle_t *h)
 
 static void hang_up(struct conn *c)
 {
-	if (!uv_is_closing((uv_handle_t *)&c->tcp))
-		uv_close((uv_handle_t *)&c->tcp, on_closed);
+	if (uv_is_closing((uv_handle_t *)&c->tcp))
+		return;
+	if (!c->joined)
+		gci_turns_refused(&c->server->turns, gci_now_ns());
+	uv_close((uv_handle_t *)&c->tcp, on_closed);
 }
 
 /* The state machine is told that it is gone. */
@@ -63,9 +68,14 @@ static void on_shut(uv_shutdown_t *req, int status)
 /* What was sent before goes out first. */
 static void close_politely(struct conn *c)
 {
-	uv_shutdown_t *req = gci_calloc(1, sizeof(*req));
+	uv_shutdown_t *req;
 
 	c->handle = NULL;
+	if (!c->told) {
+		hang_up(c);
+		return;
+	}
+	req = gci_calloc(1, sizeof(*req));
 	uv_read_stop((uv_stream_t *)&c->tcp);
 	if (req) {
 		req->data = c;
@@ -93,6 +103,7 @@ static ssize_t take(void *user, void *buf, size_t n)
  * what may have come before. */
 static int put_out(struct conn *c, struct gci_buf *b)
 {
+	c->told = 1;
 	return gci_pipe_send((uv_stream_t *)&c->tcp, b, NULL) != UV_ENOMEM;
 }
 
@@ -225,6 +236,16 @@ static int take_bytes(struct conn *c, const void *data, size_t nbytes)
 	return hear(c);
 }
 
+/* Of a rank, not of anybody who calls. */
+static void join(struct conn *c)
+{
+	uv_os_fd_t fd;
+
+	c->joined = 1;
+	if (!uv_fileno((uv_handle_t *)&c->tcp, &fd))
+		gci_sockopt_control(fd);
+}
+
 static void on_retry(uv_timer_t *t);
 
 static void on_read(uv_stream_t *from, ssize_t n, const uv_buf_t *buf)
@@ -241,6 +262,8 @@ static void on_read(uv_stream_t *from, ssize_t n, const uv_buf_t *buf)
 		lost(c);
 		return;
 	}
+	if (!c->joined && !gci_rdv_is_stranger(c->handle))
+		join(c);
 	gci_server_kick(c->server);
 }
 
@@ -257,8 +280,8 @@ static struct gci_reach caller_of(const uv_tcp_t *tcp)
 static void accept_one(struct gci_server *s)
 {
 	struct conn *c = gci_calloc(1, sizeof(*c));
+	int crowded = gci_rdv_is_crowded(s->rdv);
 	struct gci_reach from;
-	uv_os_fd_t fd;
 
 	if (!c) { /* libuv tells of no other until this one is accepted */
 		uv_timer_start(&s->retry, on_retry, RETRY_MS, 0);
@@ -271,19 +294,12 @@ static void accept_one(struct gci_server *s)
 		hang_up(c);
 		return;
 	}
-	if (!uv_fileno((uv_handle_t *)&c->tcp, &fd))
-		gci_sockopt_control(fd);
 	from = caller_of(&c->tcp);
 	c->handle = gci_rdv_open(s->rdv, c, from.ip[0], gci_now_ns());
 	if (!c->handle || uv_read_start((uv_stream_t *)&c->tcp, on_alloc, on_read))
 		lost(c);
-	else
-		gci_server_kick(s); /* somebody may have given way */
-}
-
-static void on_retry(uv_timer_t *t)
-{
-	accept_one(t->data);
+	else if (crowded)
+		gci_server_kick(s); /* somebody has given way */
 }
 
 static void on_room(uv_idle_t *idle)
@@ -294,16 +310,30 @@ static void on_room(uv_idle_t *idle)
 
 /* Where one has to give way, what those who are there have said comes first: the loop's next round
  * finds all of it read. */
+static void let_in(struct gci_server *s)
+{
+	uint64_t wait_ns = gci_turns_wait(&s->turns, gci_now_ns());
+
+	if (wait_ns) { /* libuv tells of no other until this one is accepted */
+		uv_update_time(s->loop);
+		uv_timer_start(
+			&s->retry, on_retry, (wait_ns + GCI_NS_PER_MS - 1) / GCI_NS_PER_MS, 0);
+	} else if (gci_rdv_is_crowded(s->rdv)) {
+		uv_idle_start(&s->room, on_room);
+	} else {
+		accept_one(s);
+	}
+}
+
+static void on_retry(uv_timer_t *t)
+{
+	let_in(t->data);
+}
+
 static void on_connection(uv_stream_t *listener, int status)
 {
-	struct gci_server *s = listener->data;
-
-	if (status)
-		return;
-	if (gci_rdv_is_crowded(s->rdv))
-		uv_idle_start(&s->room, on_room);
-	else
-		accept_one(s);
+	if (!status)
+		let_in(listener->data);
 }
 
 /* A socket stays in the namespace it was made in, whoever uses it. */

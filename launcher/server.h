@@ -12,6 +12,7 @@
 #include "launcher/rendezvous.h"
 #include "transport/listen.h"
 #include "transport/secure.h"
+#include "transport/turns.h"
 
 #include <uv.h>
 
@@ -21,7 +22,8 @@ struct gci_server {
 	uv_tcp_t listener;
 	uv_timer_t timer;
 	uv_idle_t room;   /* the next connection waits for a place */
-	uv_timer_t retry; /* ... for memory */
+	uv_timer_t retry; /* ... for memory, or its turn */
+	struct gci_turns turns;
 	uint16_t port;
 	struct gci_secure_ctx *secure; /* NULL: ranks come without TLS */
 	void (*on_change)(void *user); /* something happened: look at the verdict */
