@@ -85,6 +85,7 @@ struct gci_ep_peer {
 	/* Sending. */
 	uint64_t eager_left;
 	struct gci_list ready;   /* may be sent; about in the order of isend */
+	uint64_t ready_nbytes;   /* what they have to send yet */
 	struct gci_list waiting; /* for allowance or credit */
 	struct gci_list waits;   /* gci_msg.due: of those without credit, to be told of */
 	struct gci_tp_key told;  /* of the last one that was told of */
@@ -209,7 +210,9 @@ void gci_ep_end(struct gci_ep *ep, int peer, struct gci_life *life, int never);
 int gci_ep_owes(const struct gci_ep *ep, int peer);
 
 /* Bytes that one of the peer's streams takes at a time, lest others be idle: of several, about what
- * a new connection sends in one round trip, and more as it carries more. */
+ * a new connection sends in one round trip, and more as it carries more; but no more than its share
+ * of what there is, or else a message that is longer than one connection's window would take a round
+ * trip more. */
 uint32_t gci_ep_turn(const struct gci_ep *ep, int peer, unsigned stream);
 
 /* The next frame for `peer`, by this of its streams; 0: none. Payload sums are computed here. */

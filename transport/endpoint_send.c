@@ -21,6 +21,7 @@ static void make_ready(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg 
 			break;
 	gci_list_push(at->next, &m->link); /* behind `at` */
 	m->queued = 1;
+	p->ready_nbytes += m->req->nbytes - m->req->moved;
 	ep->io.kick(ep->io.user, p->rank);
 }
 
@@ -215,8 +216,13 @@ uint32_t gci_ep_turn(const struct gci_ep *ep, int peer, unsigned stream)
 {
 	const struct gci_ep_peer *p = ep->peers[peer];
 	uint64_t n = FIRST_TURN_NBYTES + p->stats.tx_stream_nbytes[stream] / 4;
+	uint64_t share = p->ready_nbytes / p->link.streams;
 
-	return p->link.streams == 1 || n > GCI_TP_FRAME_NBYTES ? GCI_TP_FRAME_NBYTES : (uint32_t)n;
+	if (p->link.streams == 1)
+		return GCI_TP_FRAME_NBYTES;
+	share = share < FIRST_TURN_NBYTES ? FIRST_TURN_NBYTES : share;
+	n = n < share ? n : share;
+	return n < GCI_TP_FRAME_NBYTES ? (uint32_t)n : GCI_TP_FRAME_NBYTES;
 }
 
 static int pull_data(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m, unsigned stream,
@@ -246,6 +252,7 @@ static int pull_data(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m
 		return 0;
 	gci_ep_note_bulk(ep, f.nbytes);
 	r->moved += f.nbytes;
+	p->ready_nbytes -= f.nbytes;
 	if (r->moved == r->nbytes)
 		leave_ready(ep, m);
 	if (life && gci_ep_keep(ep, p, &f, out))

@@ -355,6 +355,36 @@ static void a_new_stream_takes_little(void **state)
 		gci_ep_sent(&ep, 1, &f);
 }
 
+/* However much streams have carried, each takes its share of what there is, in whole parts of the
+ * message; a long one goes by whole frames until its end. */
+static void streams_share_what_there_is(void **state)
+{
+	static uint8_t buf[4u << 20];
+	uint64_t *sent = ep.peers[1]->stats.tx_stream_nbytes, gone = 0;
+	struct gci_tp_req r = request(0, buf, 256u << 10);
+	struct gci_ep_frame f;
+	unsigned stream;
+
+	(void)state;
+	sent[0] = sent[1] = UINT64_MAX / 8;
+	gci_ep_isend(&ep, &r);
+	assert_int_equal(feed(credit(0, r.nbytes)), 0);
+	for (stream = 0; gci_ep_pull(&ep, 1, stream, NULL, &f); stream = !stream) {
+		assert_true(f.nbytes <= (r.nbytes - gone + 1) / 2 || f.nbytes <= 12u << 10);
+		gone += f.nbytes;
+		gci_ep_sent(&ep, 1, &f);
+	}
+	assert_int_equal(gone, 256u << 10);
+	r = request(1, buf, sizeof(buf));
+	gci_ep_isend(&ep, &r);
+	assert_int_equal(feed(credit(1, r.nbytes)), 0);
+	assert_int_equal(gci_ep_pull(&ep, 1, 0, NULL, &f), 1);
+	assert_int_equal(f.nbytes, GCI_TP_FRAME_NBYTES);
+	while (gci_ep_pull(&ep, 1, 1, NULL, &f))
+		gci_ep_sent(&ep, 1, &f);
+	assert_int_equal(ep.peers[1]->ready_nbytes, 0);
+}
+
 /* The allowance is taken by 64 bytes more than the message has, and comes back by credit. */
 static void the_allowance(void **state)
 {
@@ -418,6 +448,7 @@ int main(void)
 		T(sending_keeps_the_order_of_isend),
 		T(shared_streams),
 		T(a_new_stream_takes_little),
+		T(streams_share_what_there_is),
 		T(the_allowance),
 		T(a_patient_message),
 	};
