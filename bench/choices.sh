@@ -28,12 +28,12 @@ for grid in $grids; do
 	magpie) choose magpie 12 1MiB,256KiB,64KiB,16KiB,4KiB,1KiB 5 3 ;;
 	gridmpi)
 		choose gridmpi 30 16MiB 4 3
-		choose gridmpi 20 4MiB 6 3
+		choose gridmpi 30 4MiB 6 3
 		choose gridmpi 40 1MiB,256KiB,64KiB,16KiB 6 3
 		;;
 	*)
 		choose "$grid" 20 16MiB 4 3
-		choose "$grid" 20 4MiB 6 3
+		choose "$grid" 30 4MiB 6 3
 		choose "$grid" 30 1MiB,256KiB,64KiB,16KiB 6 3
 		;;
 	esac
