@@ -23,7 +23,7 @@ for grid in $grids; do
 		measure magpie 12 32MiB 1
 		measure magpie 20 4MiB,1MiB,256KiB,64KiB 3
 		;;
-	gridmpi) measure gridmpi 40 32MiB,4MiB,1MiB,256KiB,64KiB 3 ;;
+	gridmpi) measure gridmpi 60 32MiB,4MiB,1MiB,256KiB,64KiB 3 ;;
 	*) measure "$grid" 30 32MiB,4MiB,1MiB,256KiB,64KiB 3 ;;
 	esac
 done
