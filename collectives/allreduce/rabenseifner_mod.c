@@ -178,9 +178,11 @@ static void emit(struct gci_builder *b, const struct gci_coll *c, enum gci_bridg
 	x.bank = gci_bank_of(c, x.mine, b->rank);
 	reduce_in_cluster(&x, least_depth(&x));
 	send_all(&x);
-	counter_reduce(&x);
-	/* Waits for this rank's part, but not until the other side has said that it has ours. */
+	/* A member asks the others for their parts when it has its own, or what comes from far would
+	 * meet them at its NIC; but not only when the other side has said that it has ours. */
 	gci_no_rounds(b);
+	counter_reduce(&x);
+	gci_round(b);
 	gci_merge(b, &(struct gci_stage){&x.bank.g, &x.bank.p, GCI_OUT, 0, GCI_NBUFFERS}, ALLGATHER,
 		GCI_WHOLE_DEPTH, 0);
 }
