@@ -57,8 +57,9 @@ slow_packets() {
 	done
 }
 
-figure() { # NAME: of the one result
-	tr -d ' \n' </tmp/senders.json | sed "s/.*\"$1\":\([^],}]*\).*/\1/; s/^\[//"
+figure() { # NAME: of the one result, which comes before what is said of sockets
+	tr -d ' \n' </tmp/senders.json |
+		sed "s/\"sockets\":.*//; s/.*\"$1\":\([^],}]*\).*/\1/; s/^\[//"
 }
 
 measure() { # OPERATION ALGORITHM SENDERS PACE
