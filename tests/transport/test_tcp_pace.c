@@ -8,7 +8,7 @@
 
 #define STREAMS      4
 #define LONG_NBYTES  (4u << 20) /* several frames for each stream */
-#define FRAME_NBYTES 50000      /* one takes it all, and nothing is left to wake it for */
+#define FRAME_NBYTES 200000     /* a part for each, and nothing is left to wake it for */
 #define SHORT_NBYTES 4000
 #define LEAST_NBYTES 200  /* credits and acknowledgements are shorter */
 #define FIRST_NBYTES 1000 /* the first piece's most, encrypted */
