@@ -210,6 +210,7 @@ static void options_that_are_refused(void **state)
 /* Nobody knows then whether it is one that others were told of: that connection is lost. */
 static void the_address_a_connection_came_to_is_not_told(void **state)
 {
+	struct gci_tp_stats st;
 	struct world w;
 
 	(void)state;
@@ -217,6 +218,8 @@ static void the_address_a_connection_came_to_is_not_told(void **state)
 	failing_at(FAILING_getsockname, 1, ENOBUFS);
 	exchange(&w);
 	assert_true(failing_happened(FAILING_getsockname));
+	gci_tp_stats(w.tp[0], 1, &st);
+	assert_true(st.lost > 0);
 	assert_int_equal(w.nfailures[0] + w.nfailures[1], 0);
 	world_close(&w);
 }
