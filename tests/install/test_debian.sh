@@ -36,6 +36,7 @@ for package in gridcoll libgridcoll0 libgridcoll-dev python3-gridcoll gridcoll-d
 done
 
 root=$work/root/usr
+examples=$root/share/doc/gridcoll/examples # debhelper's place for what a -doc package has
 lib=$(dirname "$(find "$root/lib" -name 'libgridcoll.so.0')")
 export LD_LIBRARY_PATH="$lib" PKG_CONFIG_PATH="$lib/pkgconfig"
 "$root/bin/gridcoll" --version | grep -q '+bpf +io_uring' || fail "features are left out"
@@ -45,14 +46,14 @@ job() {
 flags=$(pkg-config --define-variable=prefix="$root" --static --cflags --libs gridcoll)
 wanted="hello from local0"
 # shellcheck disable=SC2086 # words
-cc "$root/share/doc/gridcoll-doc/examples/hello_bcast.c" $flags -o hello
+cc "$examples/hello_bcast.c" $flags -o hello
 job ./hello
 # shellcheck disable=SC2086,SC2046 # words
-cc "$root/share/doc/gridcoll-doc/examples/hello_bcast.c" \
+cc "$examples/hello_bcast.c" \
 	$(echo $flags | sed 's/-lgridcoll/-l:libgridcoll.a/') -o hello_static
 (unset LD_LIBRARY_PATH && job ./hello_static)
 wanted="rank [01] of 2"
 if /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
 	PYTHONPATH=$root/lib/python3/dist-packages job /usr/bin/python3 \
-		"$root/share/doc/gridcoll-doc/examples/average.py"
+		"$examples/average.py"
 fi
