@@ -155,6 +155,17 @@ const char *job_err(struct job *j)
 	return gci_buf_cstr(&j->err_text);
 }
 
+void job_expect_silence(struct job *j, const char *last)
+{
+	const char *err = job_err(j), *at = strstr(err, last);
+
+	assert_non_null(strstr(err, ": no sign of life for 1 s; dead after 4 s\n"));
+	if (!at)
+		assert_string_equal(err, last);
+	else
+		assert_string_equal(at, last);
+}
+
 void job_free(struct job *j)
 {
 	close(j->out);

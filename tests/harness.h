@@ -38,6 +38,10 @@ void jobs_end(void);
 
 const char *job_out(struct job *j);
 const char *job_err(struct job *j);
+
+/* The job, with fast timers, missed some ranks (more than have failed, where the machine is busy), and
+ * `last` is the last that it said. */
+void job_expect_silence(struct job *j, const char *last);
 void job_free(struct job *j);
 
 /* Lines of `text`, sorted. In place. */
