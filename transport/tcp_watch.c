@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Deadlines: connecting, strangers, the silence of the network, and TLS records that do not go on. One timer, which runs only while there is something to watch. */
+ * Deadlines: connecting, strangers, the silence of the network, and TLS records that do not go on.
+ * One timer, which runs only while there is something to watch. */
 #include "base/clock.h"
 #include "transport/tcp_impl.h"
 

@@ -118,3 +118,18 @@ int failing_descriptors(void)
 		closedir(d);
 	return n;
 }
+
+static int at_begin;
+
+int failing_begin(void **state)
+{
+	(void)state;
+	at_begin = failing_descriptors();
+	return 0;
+}
+
+int failing_end(void **state)
+{
+	(void)state;
+	return failing_descriptors() != at_begin;
+}

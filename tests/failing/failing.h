@@ -125,6 +125,10 @@ const char *failing_name(enum failing what);
 /* How many descriptors are open, give or take always the same. */
 int failing_descriptors(void);
 
+/* Before and after a test of cmocka's; the second fails if others are open than at the first. */
+int failing_begin(void **state);
+int failing_end(void **state);
+
 /* For the functions themselves: true if this call must fail, which came from `place`; sets errno.
  */
 int failing_must_at(enum failing what, const void *place);

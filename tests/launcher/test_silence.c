@@ -4,14 +4,36 @@
 
 #include <string.h>
 
+/* All have joined, and for a while all are heard; from now on these are not. */
+static void fall_silent(struct world *w, uint32_t first, uint32_t last)
+{
+	uint32_t i;
+
+	rdv_join_all(w);
+	rdv_pass(w, 10 * SEC);
+	for (i = first; i <= last; i++)
+		w->ranks[i].beating = 0;
+}
+
+/* A cluster, one after the other. */
+static void cluster_falls_silent(struct world *w)
+{
+	uint32_t i;
+
+	rdv_join_all(w);
+	rdv_pass(w, 10 * SEC);
+	for (i = 4; i < 8; i++) {
+		rdv_pass(w, 100 * MS);
+		w->ranks[i].beating = 0;
+	}
+}
+
 static void silent_rank(void **state)
 {
 	struct world *w = *state;
 	uint64_t before;
 
-	rdv_join_all(w);
-	rdv_pass(w, 10 * SEC);
-	w->ranks[6].beating = 0;
+	fall_silent(w, 6, 6);
 	before = w->now;
 	while (!*rdv_verdict(w))
 		rdv_pass(w, 100 * MS);
@@ -50,9 +72,7 @@ static void silent_rank_that_gives_up(void **state)
 {
 	struct world *w = *state;
 
-	rdv_join_all(w);
-	rdv_pass(w, 10 * SEC);
-	w->ranks[5].beating = 0;
+	fall_silent(w, 5, 5);
 	rdv_pass(w, 18 * SEC);
 	rdv_end(w, 5, 1, 0);
 	rdv_pass(w, SEC);
@@ -65,9 +85,7 @@ static void silent_rank_that_gives_up(void **state)
 /* Ranks 5 and 6, for most of the time after which they count as dead. */
 static void two_fall_silent(struct world *w)
 {
-	rdv_join_all(w);
-	rdv_pass(w, 10 * SEC);
-	w->ranks[5].beating = w->ranks[6].beating = 0;
+	fall_silent(w, 5, 6);
 	rdv_pass(w, 18 * SEC);
 }
 
@@ -116,9 +134,7 @@ static void own_words_after_a_silence(void **state)
 {
 	struct world *w = *state;
 
-	rdv_join_all(w);
-	rdv_pass(w, 10 * SEC);
-	w->ranks[5].beating = 0;
+	fall_silent(w, 5, 5);
 	rdv_pass(w, 18 * SEC);
 	rdv_say_fail(w, 5, 5, "out of memory");
 	rdv_hang_up(w, 5);
@@ -132,9 +148,7 @@ static void exit_soon_after_a_beat(void **state)
 {
 	struct world *w = *state;
 
-	rdv_join_all(w);
-	rdv_pass(w, 10 * SEC);
-	w->ranks[5].beating = 0;
+	fall_silent(w, 5, 5);
 	rdv_pass(w, 2 * SEC);
 	rdv_end(w, 5, 4, 0);
 	rdv_pass(w, SEC);
@@ -145,14 +159,8 @@ static void exit_soon_after_a_beat(void **state)
 static void silent_cluster_is_one_message(void **state)
 {
 	struct world *w = *state;
-	uint32_t i;
 
-	rdv_join_all(w);
-	rdv_pass(w, 10 * SEC);
-	for (i = 4; i < 8; i++) {
-		rdv_pass(w, 100 * MS);
-		w->ranks[i].beating = 0;
-	}
+	cluster_falls_silent(w);
 	while (!*rdv_verdict(w))
 		rdv_pass(w, 100 * MS);
 	assert_string_equal(rdv_verdict(w),
@@ -166,12 +174,7 @@ static void silence_is_told_of(void **state)
 	struct world *w = *state;
 	uint32_t i;
 
-	rdv_join_all(w);
-	rdv_pass(w, 10 * SEC);
-	for (i = 4; i < 8; i++) {
-		rdv_pass(w, 100 * MS);
-		w->ranks[i].beating = 0;
-	}
+	cluster_falls_silent(w);
 	rdv_pass(w, 4 * SEC);
 	rdv_expect_news(w, "");
 	rdv_pass(w, 2 * SEC);

@@ -17,21 +17,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static int descriptors;
-
-static int begin(void **state)
-{
-	(void)state;
-	descriptors = failing_descriptors();
-	return 0;
-}
-
-static int end(void **state)
-{
-	(void)state;
-	return failing_descriptors() != descriptors;
-}
-
 /* ---- addresses */
 
 static void no_list_of_addresses(void **state)
@@ -342,16 +327,21 @@ static void an_alarm_that_does_not_ring(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(no_list_of_addresses, begin, end),
-		cmocka_unit_test_setup_teardown(no_address_from_text_nor_text_from_it, begin, end),
-		cmocka_unit_test_setup_teardown(listening_without_ipv6, begin, end),
-		cmocka_unit_test_setup_teardown(no_listening_at_all_addresses, begin, end),
-		cmocka_unit_test_setup_teardown(limits_of_buffers, begin, end),
-		cmocka_unit_test_setup_teardown(what_is_known_of_a_socket, begin, end),
-		cmocka_unit_test_setup_teardown(a_close_that_complains, begin, end),
-		cmocka_unit_test_setup_teardown(congestion_control, begin, end),
-		cmocka_unit_test_setup_teardown(connections_that_are_watched, begin, end),
-		cmocka_unit_test_setup_teardown(an_alarm_that_does_not_ring, begin, end),
+		cmocka_unit_test_setup_teardown(no_list_of_addresses, failing_begin, failing_end),
+		cmocka_unit_test_setup_teardown(
+			no_address_from_text_nor_text_from_it, failing_begin, failing_end),
+		cmocka_unit_test_setup_teardown(listening_without_ipv6, failing_begin, failing_end),
+		cmocka_unit_test_setup_teardown(
+			no_listening_at_all_addresses, failing_begin, failing_end),
+		cmocka_unit_test_setup_teardown(limits_of_buffers, failing_begin, failing_end),
+		cmocka_unit_test_setup_teardown(
+			what_is_known_of_a_socket, failing_begin, failing_end),
+		cmocka_unit_test_setup_teardown(a_close_that_complains, failing_begin, failing_end),
+		cmocka_unit_test_setup_teardown(congestion_control, failing_begin, failing_end),
+		cmocka_unit_test_setup_teardown(
+			connections_that_are_watched, failing_begin, failing_end),
+		cmocka_unit_test_setup_teardown(
+			an_alarm_that_does_not_ring, failing_begin, failing_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

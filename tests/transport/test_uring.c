@@ -12,8 +12,6 @@
 #include <unistd.h>
 
 static struct gci_uring u;
-static int descriptors;
-
 /* A socket of ours, and who writes to it or sees it end. */
 struct ends {
 	int fd[2];
@@ -25,9 +23,7 @@ static int begin(void **state)
 {
 	char why[GCI_PATH_WHY];
 
-	(void)state;
-	descriptors = failing_descriptors();
-	return gci_uring_open(&u, why) ||
+	return failing_begin(state) || gci_uring_open(&u, why) ||
 	       socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, a.fd) ||
 	       socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, b.fd);
 }
@@ -36,13 +32,12 @@ static int end(void **state)
 {
 	int i;
 
-	(void)state;
 	gci_uring_close(&u);
 	for (i = 0; i < 2; i++) {
 		close(a.fd[i]);
 		close(b.fd[i]);
 	}
-	return failing_descriptors() != descriptors;
+	return failing_end(state);
 }
 
 struct receive {
