@@ -194,10 +194,6 @@ int gci_ep_begin(struct gci_ep *ep, struct gci_tp_req *r, struct gci_ep_peer **p
 	if (!*p)
 		return gci_ep_status(ep);
 	(*p)->requests++;
-	if ((*p)->left)
-		return gci_ep_fail(ep, GCOLL_ERR_PEER, r->peer,
-			"rank %d has left the job, but rank %d has a message for or from it",
-			r->peer, ep->config->rank);
 	if (r->align > GCI_TP_FRAME_NBYTES)
 		return gci_ep_fail(ep, GCOLL_ERR_INVAL, -1, "elements of %u bytes", r->align);
 	return gci_ep_status(ep);
@@ -215,12 +211,23 @@ void gci_ep_finish(struct gci_ep *ep, struct gci_tp_req *r, int status)
 void gci_ep_left(struct gci_ep *ep, int peer)
 {
 	struct gci_ep_peer *p = ep->peers[peer];
+	size_t missing = p->requests;
+	struct gci_list *it;
 
+	gci_list_each (it, &ep->arrived)
+		missing -= gci_container(it, struct gci_msg, link)->peer == peer;
 	p->left = 1;
-	if (p->requests)
+	if (missing)
 		gci_ep_fail(ep, GCOLL_ERR_PEER, peer,
 			"rank %d left the job while rank %d had %zu messages for or from it", peer,
-			ep->config->rank, p->requests);
+			ep->config->rank, missing);
+}
+
+int gci_ep_begun_too_late(struct gci_ep *ep, int peer)
+{
+	return gci_ep_fail(ep, GCOLL_ERR_PEER, peer,
+		"rank %d has left the job, but rank %d has a message for or from it", peer,
+		ep->config->rank);
 }
 
 /* A frame without payload. */

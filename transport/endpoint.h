@@ -254,8 +254,12 @@ void gci_ep_drop(struct gci_ep *ep, struct gci_ep_sink *sink);
 /* Undoes a sink whose payload will not come by this connection. */
 void gci_ep_undo(struct gci_ep *ep, struct gci_ep_sink *sink);
 
-/* The peer has said BYE on every stream: what it still owes will not come. */
+/* The peer has said BYE on every stream: what it still owes will not come. What came before may
+ * still be asked for. */
 void gci_ep_left(struct gci_ep *ep, int peer);
+
+/* Fails: what a request needs of a peer that has left cannot come any more. */
+int gci_ep_begun_too_late(struct gci_ep *ep, int peer);
 
 /* Fails with one sentence; `peer` -1: none in particular. Keeps an earlier failure. Returns the
  * status in force. */

@@ -61,6 +61,8 @@ static int ask(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_tp_req *r)
 	m->req = r;
 	if (landed_all(m))
 		gci_list_push(&ep->arrived, &m->link);
+	if (p->left) /* and waits for no credit */
+		return landed_all(m) ? 0 : gci_ep_begun_too_late(ep, p->rank);
 	if (m->has_id)
 		return gci_ep_add_back(ep, p, m);
 	gci_ep_add_credit(ep, p, m);

@@ -118,7 +118,11 @@ void gci_ep_isend(struct gci_ep *ep, struct gci_tp_req *r)
 {
 	struct gci_ep_peer *p;
 
-	if (!gci_ep_begin(ep, r, &p))
+	if (gci_ep_begin(ep, r, &p))
+		return;
+	if (p->left)
+		gci_ep_begun_too_late(ep, p->rank);
+	else
 		offer(ep, p, r);
 }
 

@@ -265,6 +265,29 @@ static void goodbye(void **state)
 	world_close(&w);
 }
 
+/* Those who have left may be asked for what came from them before. */
+static void early_before_a_goodbye(void **state)
+{
+	uint8_t from[1000], to[1000] = {0};
+	struct message m[2];
+	struct world w;
+
+	(void)state;
+	fill(from, sizeof(from), 1);
+	world_open(&w, conformance_backend, 2, NULL);
+	send_to(&w, 0, &m[0], 1, 1, from, sizeof(from));
+	world_finish(&w, m, 1);
+	gci_tp_stop(w.tp[0], 1000000);
+	world_free_rank(&w, 0);
+	steps(&w, 50);
+	recv_from(&w, 1, &m[1], 0, 1, to, sizeof(to));
+	world_finish(&w, &m[1], 1);
+	assert_int_equal(m[1].status, 0);
+	assert_memory_equal(from, to, sizeof(from));
+	assert_int_equal(w.nfailures[1], 0);
+	world_close(&w);
+}
+
 /* What was handed over before stop arrives, though nobody waits for it yet. */
 static void stop_flushes(void **state)
 {
@@ -393,6 +416,7 @@ const struct CMUnitTest conformance_failures[] = {
 	cmocka_unit_test(wake_ends_a_wait),
 	cmocka_unit_test(ends_with_requests_outstanding),
 	cmocka_unit_test(goodbye),
+	cmocka_unit_test(early_before_a_goodbye),
 	cmocka_unit_test(stop_flushes),
 	cmocka_unit_test(any_allocation_may_fail),
 };

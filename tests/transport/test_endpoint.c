@@ -242,6 +242,72 @@ static void bytes_behind_a_goodbye(void **state)
 	gci_stream_deinit(&s);
 }
 
+/* What came whole before its sender left may be asked for before that, and after. */
+static void early_messages_of_one_who_left(void **state)
+{
+	struct gci_tp_req r[2];
+	uint8_t buf[100];
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 2; i++)
+		assert_int_equal(feed(frame(i, 100, 0, 100)), 0);
+	r[0] = request(0, buf, 100);
+	gci_ep_irecv(&ep, &r[0]);
+	gci_ep_left(&ep, 1);
+	assert_int_equal(gci_ep_status(&ep), 0);
+	r[1] = request(1, buf, 100);
+	gci_ep_irecv(&ep, &r[1]);
+	gci_ep_run(&ep);
+	assert_int_equal(gci_ep_status(&ep), 0);
+	assert_int_equal(ndone, 2);
+	assert_int_equal(last_status, 0);
+}
+
+static void part_of_a_message_of_one_who_left(void **state)
+{
+	struct gci_tp_req r;
+	uint8_t buf[100];
+
+	(void)state;
+	assert_int_equal(feed(frame(1, 100, 0, 60)), 0);
+	gci_ep_left(&ep, 1);
+	assert_int_equal(gci_ep_status(&ep), 0);
+	r = request(1, buf, 100);
+	gci_ep_irecv(&ep, &r);
+	expect_failure(gci_ep_status(&ep), GCOLL_ERR_PEER, "rank 1 has left the job");
+	assert_int_equal(last_status, GCOLL_ERR_PEER);
+}
+
+static void a_message_to_one_who_left(void **state)
+{
+	struct gci_tp_req r;
+	uint8_t b;
+
+	(void)state;
+	assert_int_equal(feed(credit(1, 1)), 0);
+	gci_ep_left(&ep, 1);
+	r = request(1, &b, 1);
+	gci_ep_isend(&ep, &r);
+	expect_failure(gci_ep_status(&ep), GCOLL_ERR_PEER, "rank 1 has left the job");
+	assert_int_equal(last_status, GCOLL_ERR_PEER);
+}
+
+static void one_leaves_who_owes(void **state)
+{
+	struct gci_tp_req r[2];
+	uint8_t buf[100];
+
+	(void)state;
+	assert_int_equal(feed(frame(0, 100, 0, 100)), 0);
+	r[0] = request(0, buf, 100);
+	r[1] = request(1, buf, 100);
+	gci_ep_irecv(&ep, &r[0]);
+	gci_ep_irecv(&ep, &r[1]);
+	gci_ep_left(&ep, 1);
+	expect_failure(gci_ep_status(&ep), GCOLL_ERR_PEER, "had 1 messages");
+}
+
 static void requests_after_a_failure(void **state)
 {
 	struct gci_tp_req r[2];
@@ -291,6 +357,10 @@ int main(void)
 		T(a_cut_inside_an_element),
 		T(bad_bytes_are_not_handed_over),
 		T(bytes_behind_a_goodbye),
+		T(early_messages_of_one_who_left),
+		T(part_of_a_message_of_one_who_left),
+		T(a_message_to_one_who_left),
+		T(one_leaves_who_owes),
 		T(requests_after_a_failure),
 		T(encrypted_without_replay),
 	};
