@@ -16,6 +16,8 @@ static const char help[] =
 	"rank, %h the host and %% a percent sign. A DEST that ends in / is a directory,\n"
 	"and made if missing; so is, for several sources, any DEST. A file gets its name\n"
 	"only when it is whole and its checksum agrees.\n"
+	"  -r, --recursive        directories with all that is in them, links as links:\n"
+	"                         DIR goes to DEST/DIR, and what DIR/ holds to DEST\n"
 	"  -a, --algorithm NAME   as in `gridcoll bench --list`, with parameters\n"
 	"                         (default auto)\n"
 	"  -s, --streams N        connections per WAN peer\n"
@@ -59,15 +61,19 @@ static int check_operands(struct gct_cp_options *o, int argc, char **argv)
 
 static int parse_options(struct gct_cp_options *o, int argc, char **argv)
 {
-	static const struct option longs[] = {{"algorithm", 1, NULL, 'a'},
-		{"streams", 1, NULL, 's'}, {"include-source", 0, NULL, '0'}, {"sync", 0, NULL, 'S'},
-		{"resume", 0, NULL, 'R'}, {"keep-going", 0, NULL, 'K'}, {"quiet", 0, NULL, 'q'},
-		{"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
+	static const struct option longs[] = {{"recursive", 0, NULL, 'r'},
+		{"algorithm", 1, NULL, 'a'}, {"streams", 1, NULL, 's'},
+		{"include-source", 0, NULL, '0'}, {"sync", 0, NULL, 'S'}, {"resume", 0, NULL, 'R'},
+		{"keep-going", 0, NULL, 'K'}, {"quiet", 0, NULL, 'q'}, {"help", 0, NULL, 'h'},
+		{NULL, 0, NULL, 0}};
 	int c;
 
 	optind = 1;
-	while ((c = getopt_long(argc, argv, ":a:s:0qh", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, ":ra:s:0qh", longs, NULL)) != -1) {
 		switch (c) {
+		case 'r':
+			o->recursive = 1;
+			break;
 		case 'a':
 			o->algorithm = optarg;
 			break;
@@ -114,7 +120,8 @@ static void clean_up(struct gct_cp_copy *c)
 int gct_cp(int argc, char **argv)
 {
 	struct gct_cp_options o = {0};
-	struct gct_cp_copy c = {.o = &o, .sink = {.fd = -1}, .source = {.fd = -1}};
+	struct gct_cp_copy c = {
+		.o = &o, .sink = {.fd = -1}, .source = {.fd = -1, .place = {.fd = -1}}};
 	struct gci_error e = {0};
 	int rc = parse_options(&o, argc, argv);
 

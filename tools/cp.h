@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * `gridcoll cp`: files as one byte stream. Each file's contents are followed by their CRC32C, so a
- * receiver knows whether it has the file whole before it gives it its name.
+ * receiver knows whether it has the file whole before it gives it its name. Directories are made
+ * before the stream, symbolic links and the directories' modes and times behind it.
  *
  *	stream = { contents, u32 crc32c(contents) } per file, in the manifest's order
  *
@@ -19,34 +20,96 @@
 #include <time.h>
 
 #define GCT_CP_TRAILER      4
-#define GCT_CP_MAX_FILES    (1u << 20)
-#define GCT_CP_MAX_MANIFEST (32u << 20) /* a command line of 6 MiB, Linux's most, needs 26 MiB */
+#define GCT_CP_MAX_FILES    (1u << 20) /* with directories and links */
+#define GCT_CP_MAX_MANIFEST (128u << 20)
 #define GCT_CP_MAX_NAME     255
+#define GCT_CP_MAX_TARGET   4095
+#define GCT_CP_NAMED        20  /* of what is skipped */
+#define GCT_CP_MAX_DEPTH    256 /* of directories in each other */
 #define GCT_CP_CHUNK_NBYTES (4u << 20)
 #define GCT_CP_CHUNKS       16 /* at once: under way, or waiting to be written */
 
-struct gct_cp_file {
-	char *name; /* without directories */
-	uint64_t size;
+/* A directory of the list is named by its number: 0 is DEST, k is dirs[k - 1]. It stands behind the
+ * one that it is in. */
+struct gct_cp_dir {
+	char *name; /* without directories, as all names here */
+	uint32_t parent;
 	uint32_t mode; /* permission bits */
 	int64_t mtime_s;
 	uint32_t mtime_ns;
+	uint32_t depth; /* 1: in DEST */
+	char *origin;   /* at rank 0: the path of one that is in DEST, else NULL */
+};
+
+struct gct_cp_file {
+	char *name;
+	uint64_t size;
+	uint32_t mode;
+	int64_t mtime_s;
+	uint32_t mtime_ns;
+	uint32_t dir;
+	char *origin; /* as a directory's */
+};
+
+struct gct_cp_link { /* a symbolic one */
+	char *name;
+	char *target;
+	int64_t mtime_s;
+	uint32_t mtime_ns;
+	uint32_t dir;
 };
 
 struct gct_cp_manifest {
 	struct gct_cp_file *files;
-	uint32_t nfiles;
+	struct gct_cp_dir *dirs;
+	struct gct_cp_link *links;
+	uint32_t nfiles, ndirs, nlinks;
 	uint64_t stream_nbytes; /* of all files with their trailers */
 	int into_directory;     /* names are kept; else the only file is called as DEST says */
+	/* At rank 0 only: */
+	int recursive;
+	uint32_t nskipped; /* neither of the three: FIFOs, sockets, devices */
+	char **skipped;    /* paths of the first of them, for a terminal */
 };
 
-/* Reads what rank 0 is to send. Every path must be a readable regular file. */
-int gct_cp_manifest_scan(struct gct_cp_manifest *m, char *const *paths, int npaths,
-	int into_directory, struct gci_error *e);
+#define GCT_CP_INTO      1u /* DEST is a directory */
+#define GCT_CP_RECURSIVE 2u /* with what is in directories; links are kept as links */
+
+/* Reads what rank 0 is to send. Every path must be a readable regular file, or with
+ * GCT_CP_RECURSIVE a directory or a symbolic link. Of a path that ends in a slash, "." or ".." it
+ * is what the directory holds. (cp_scan.c) */
+int gct_cp_manifest_scan(struct gct_cp_manifest *m, char *const *paths, int npaths, unsigned how,
+	struct gci_error *e);
+
 void gct_cp_manifest_encode(const struct gct_cp_manifest *m, struct gci_buf *out);
+
+/* Whatever the bytes: what is accepted names places inside of DEST only, at most GCT_CP_MAX_DEPTH
+ * deep, and each directory before what is in it. */
 int gct_cp_manifest_decode(
 	struct gct_cp_manifest *m, const uint8_t *data, size_t len, struct gci_error *e);
 void gct_cp_manifest_free(struct gct_cp_manifest *m);
+
+/* Sums up m->stream_nbytes. True if it is more than INT64_MAX. */
+int gct_cp_manifest_add_up(struct gct_cp_manifest *m);
+
+/* The path of what is called `name` in directory `dir`, below `root`; with root NULL, that at rank
+ * 0, `origin` for what is in DEST. To be freed; NULL: out of memory. */
+char *gct_cp_path(const struct gct_cp_manifest *m, const char *root, uint32_t dir, const char *name,
+	const char *origin);
+
+/* One open directory of the list at a time, for the calls that end in "at". No symbolic link is
+ * followed below DEST, or below the sources, whatever becomes of the directories meanwhile. */
+struct gct_cp_place {
+	const struct gct_cp_manifest *manifest;
+	const char *root; /* DEST; NULL at rank 0, where directory 0 is none */
+	int fd;           /* for nothing but to start from (O_PATH) */
+	uint32_t dir;
+};
+
+void gct_cp_place_init(struct gct_cp_place *p, const struct gct_cp_manifest *m, const char *root);
+/* Its descriptor, good until the next call; -1: errno says why not. */
+int gct_cp_place_go(struct gct_cp_place *p, uint32_t dir);
+void gct_cp_place_close(struct gct_cp_place *p);
 
 /* A place in the stream. */
 struct gct_cp_point {
@@ -60,7 +123,7 @@ struct gct_cp_point {
 /* The stream's source: opens one file after the other. */
 struct gct_cp_source {
 	const struct gct_cp_manifest *manifest;
-	char *const *paths;
+	struct gct_cp_place place;
 	uint32_t file;
 	uint64_t offset;      /* in the file, trailer included */
 	uint64_t stretch_end; /* up to there it is all hole, or all data */
@@ -73,8 +136,7 @@ struct gct_cp_source {
 	uint64_t ncrcs;
 };
 
-void gct_cp_source_init(
-	struct gct_cp_source *s, const struct gct_cp_manifest *m, char *const *paths);
+void gct_cp_source_init(struct gct_cp_source *s, const struct gct_cp_manifest *m);
 
 /* The stream's next n bytes. An error if a file is not any more what the manifest says. */
 int gct_cp_source_read(struct gct_cp_source *s, char *buf, size_t n, struct gci_error *e);
@@ -100,14 +162,16 @@ struct gct_cp_sink {
 	const char *dest;   /* a directory, or the only file's name */
 	int into_directory; /* which of them */
 	int sync, keep;     /* see above */
+	char *root;         /* the directory in which all of it is */
+	struct gct_cp_place place;
 	uint32_t file;
 	uint64_t offset;
 	int fd;
 	uint32_t crc, want;
-	char *path;      /* of the file in hand */
-	char *temporary; /* one for all files, one after the other; with `keep` of the file in hand
-			  */
+	char *path;      /* of the file in hand, for messages */
+	char *temporary; /* its name; one for all files, with `keep` each has its own */
 	uint64_t nfiles_done;
+	int has_tree, is_finished;
 	int failed; /* GCOLL_ERR_*: nothing is written any more */
 };
 
@@ -115,8 +179,8 @@ struct gct_cp_sink {
 int gct_cp_sink_init(struct gct_cp_sink *s, const struct gct_cp_manifest *m, const char *dest,
 	int into_directory, unsigned how, struct gci_error *e);
 
-/* Makes the first temporary file: a destination that cannot be written is found before anything
- * is sent. */
+/* Makes the directories and the first temporary file: a destination that cannot be written is found
+ * before anything is sent. */
 int gct_cp_sink_start(struct gct_cp_sink *s, struct gci_error *e);
 
 /* After an error, here or in gct_cp_sink_start, all further calls fail. */
@@ -128,12 +192,13 @@ int gct_cp_sink_resume(struct gct_cp_sink *s, const struct gct_cp_point *p, stru
 /* How far into the stream it has written. */
 uint64_t gct_cp_sink_at(const struct gct_cp_sink *s);
 
-/* A file's name here, and the one it is kept under until it is whole. To be freed; NULL: out of
+/* A file's path here, and the one it is kept under until it is whole. To be freed; NULL: out of
  * memory. */
 char *gct_cp_sink_path(const struct gct_cp_sink *s, uint32_t file);
 char *gct_cp_sink_part(const struct gct_cp_sink *s, uint32_t file);
 
-/* At the stream's end: an error if it came too early. */
+/* At the stream's end: links, and the directories' modes and times. An error if it came too early.
+ * Done once, however often it is called. */
 int gct_cp_sink_finish(struct gct_cp_sink *s, struct gci_error *e);
 
 /* Removes what is incomplete, or keeps it. */
@@ -153,7 +218,7 @@ void gct_cp_sink_guard(const struct gct_cp_sink *s);
 uint64_t gct_cp_nblocks(const struct gct_cp_manifest *m);
 
 /* Blocks that may be there: of files with the right size and time, then of one that was kept. */
-uint64_t gct_cp_claim(const struct gct_cp_sink *s);
+uint64_t gct_cp_claim(struct gct_cp_sink *s);
 
 /* Called after each block, of which there may be hours: `n` are done. An error ends the work. */
 struct gct_cp_look {
@@ -162,13 +227,13 @@ struct gct_cp_look {
 };
 
 /* The first n blocks' checksums, at rank 0, of which *done were made before. `look` may be NULL. */
-int gct_cp_sum_blocks(const struct gct_cp_manifest *m, char *const *paths, uint32_t *crcs,
-	uint64_t *done, uint64_t n, const struct gct_cp_look *look, struct gci_error *e);
+int gct_cp_sum_blocks(const struct gct_cp_manifest *m, uint32_t *crcs, uint64_t *done, uint64_t n,
+	const struct gct_cp_look *look, struct gci_error *e);
 
 /* How far the receiver has the stream, by n checksums. What cannot be read is not there.
  * GCOLL_ERR_NOMEM, or what `look` says, which may be NULL. */
-int gct_cp_verify(const struct gct_cp_sink *s, const uint32_t *crcs, uint64_t n,
-	struct gct_cp_point *p, const struct gct_cp_look *look, struct gci_error *e);
+int gct_cp_verify(struct gct_cp_sink *s, const uint32_t *crcs, uint64_t n, struct gct_cp_point *p,
+	const struct gct_cp_look *look, struct gci_error *e);
 
 /* One rank's part in moving the stream, in bounded memory. */
 struct gct_cp_move {

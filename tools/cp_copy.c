@@ -149,13 +149,24 @@ static int resume(struct gct_cp_copy *c, struct gci_error *e)
 		return e->status;
 	if (!gcoll_rank(c->comm)) {
 		c->source.ncrcs = 0;
-		gct_cp_sum_blocks(&c->manifest, c->o->sources, c->crcs, &c->nsummed, n, &look, e);
+		gct_cp_sum_blocks(&c->manifest, c->crcs, &c->nsummed, n, &look, e);
 		c->source.crcs = c->crcs;
 		c->source.ncrcs = c->nsummed;
 	}
 	if (!e->status)
 		gct_cp_operation_error(e, gcoll_bcast(c->crcs, n, GCOLL_UINT32, 0, c->comm));
 	return !e->status && is_new ? compare(c, &look, e) : e->status;
+}
+
+static void say_skipped(const struct gct_cp_manifest *m)
+{
+	uint32_t i;
+
+	for (i = 0; i < m->nskipped && i < GCT_CP_NAMED; i++)
+		fprintf(stderr, "gridcoll cp: skipped %s: no file, directory or link\n",
+			m->skipped[i]);
+	if (i < m->nskipped)
+		fprintf(stderr, "gridcoll cp: skipped %" PRIu32 " more\n", m->nskipped - i);
 }
 
 static int scan(struct gct_cp_copy *c, struct gci_error *e)
@@ -166,9 +177,12 @@ static int scan(struct gct_cp_copy *c, struct gci_error *e)
 	if (gcoll_rank(c->comm))
 		return 0;
 	if (gct_cp_manifest_scan(&c->manifest, o->sources, o->nsources,
-		    o->nsources > 1 || o->dest[len - 1] == '/', e))
+		    (o->nsources > 1 || o->dest[len - 1] == '/' ? GCT_CP_INTO : 0) |
+			    (o->recursive ? GCT_CP_RECURSIVE : 0),
+		    e))
 		return e->status;
-	gct_cp_source_init(&c->source, &c->manifest, o->sources);
+	say_skipped(&c->manifest);
+	gct_cp_source_init(&c->source, &c->manifest);
 	return 0;
 }
 
@@ -204,8 +218,18 @@ static void name_missing(const struct gct_cp_copy *c, const int *present, struct
 	}
 }
 
+/* ", 2 directories", or nothing if there are none. */
+static const char *count(char out[40], uint32_t n, const char *one, const char *many)
+{
+	out[0] = '\0';
+	if (n)
+		snprintf(out, 40, ", %" PRIu32 " %s", n, n == 1 ? one : many);
+	return out;
+}
+
 static void report(const struct gct_cp_copy *c, const uint64_t sums[3], const int *present)
 {
+	char dirs[40], links[40];
 	uint64_t nfiles = c->manifest.nfiles, ns = gci_now_ns() - c->begun_ns;
 	uint64_t nbytes = c->manifest.stream_nbytes - nfiles * GCT_CP_TRAILER;
 	uint64_t had_each = sums[0] ? sums[2] / sums[0] : 0;
@@ -214,10 +238,12 @@ static void report(const struct gct_cp_copy *c, const uint64_t sums[3], const in
 	struct gci_buf missing = {0};
 
 	fprintf(stderr,
-		"copied %s in %" PRIu64 " file%s to %" PRIu64 " rank%s in %s, %s/s each: %" PRIu64
-		" cop%s verified\n",
+		"copied %s in %" PRIu64 " file%s%s%s to %" PRIu64
+		" rank%s in %s, %s/s each: %" PRIu64 " cop%s verified\n",
 		gci_format_bytes(nbytes, bytes, sizeof(bytes)), nfiles, nfiles == 1 ? "" : "s",
-		sums[0], sums[0] == 1 ? "" : "s", gci_format_time(ns, t, sizeof(t)),
+		count(dirs, c->manifest.ndirs, "directory", "directories"),
+		count(links, c->manifest.nlinks, "link", "links"), sums[0], sums[0] == 1 ? "" : "s",
+		gci_format_time(ns, t, sizeof(t)),
 		gci_format_bytes((uint64_t)((double)moved * 1e9 / (double)(ns ? ns : 1)), rate,
 			sizeof(rate)),
 		sums[1], sums[1] == 1 ? "y" : "ies");

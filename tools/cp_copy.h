@@ -9,7 +9,7 @@
 
 struct gct_cp_options {
 	const char *algorithm, *streams;
-	int include_source, quiet, sync, resume, keep_going;
+	int recursive, include_source, quiet, sync, resume, keep_going;
 	char **sources;
 	int nsources;
 	const char *dest;

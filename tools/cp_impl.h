@@ -24,6 +24,26 @@ static inline int gct_cp_io_error(struct gci_error *e, const char *what, const c
 	return gci_error_set(e, GCOLL_ERR_IO, "cannot %s %s: %s", what, path, strerror(errno));
 }
 
+#define GCT_CP_CHANGED "changed while it was being read"
+
+/* A file of rank 0's for reading; -1: errno says why not. (cp_source.c) */
+int gct_cp_source_open(struct gct_cp_place *p, const struct gct_cp_file *f);
+/* Its path, for messages. */
+char *gct_cp_source_path(const struct gct_cp_manifest *m, uint32_t file);
+
+/* What a file is called in its directory here, and while it is not whole (to be freed). */
+const char *gct_cp_sink_name(const struct gct_cp_sink *s, uint32_t file);
+char *gct_cp_part_name(const char *name);
+
+/* What is there under this name, before anything is put in its place: 0, or an error that says what
+ * is in the way. `path` is the name's. (cp_sink.c) */
+int gct_cp_check_target(int dir, const char *name, const char *path, struct gci_error *e);
+
+/* The directories of the list, where they are missing; and whether its links can be made. */
+int gct_cp_make_tree(struct gct_cp_sink *s, struct gci_error *e);
+/* Links, then directories' times and modes. (cp_tree.c) */
+int gct_cp_finish_tree(struct gct_cp_sink *s, struct gci_error *e);
+
 static inline int gct_cp_is_directory(const char *path)
 {
 	struct stat st;

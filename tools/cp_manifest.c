@@ -1,70 +1,17 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * The list of what is copied, as rank 0 sends it. */
 #include "base/mem.h"
 #include "tools/cp.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#define FILE_MIN_NBYTES (4 + 1 + 8 + 4 + 8 + 4) /* encoded, with a name of one byte */
+/* Encoded, with names of one byte. */
+#define DIR_MIN_NBYTES  (4 + 1 + 4 + 4 + 8 + 4)
+#define FILE_MIN_NBYTES (4 + 1 + 4 + 8 + 4 + 8 + 4)
+#define LINK_MIN_NBYTES (4 + 1 + 4 + 1 + 4 + 8 + 4)
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
-static int scan_one(struct gct_cp_file *f, const char *path, struct gci_error *e)
-{
-	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-
-	if (fd < 0 || fstat(fd, &st)) {
-		gci_error_set(e, GCOLL_ERR_IO, "cannot read %s: %s", path, strerror(errno));
-	} else if (!S_ISREG(st.st_mode)) {
-		gci_error_set(e, GCOLL_ERR_IO, "%s is %s, expected a regular file", path,
-			S_ISDIR(st.st_mode) ? "a directory" : "no file with contents");
-	} else {
-		*f = (struct gct_cp_file){gci_strdup(base_name(path)), (uint64_t)st.st_size,
-			st.st_mode & 0777, st.st_mtim.tv_sec, (uint32_t)st.st_mtim.tv_nsec};
-		if (!f->name)
-			gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	}
-	if (fd >= 0)
-		close(fd);
-	return e->status;
-}
-
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Two sources of one name would overwrite each other. */
-static int check_names(const struct gct_cp_manifest *m, struct gci_error *e)
-{
-	char **names = gci_calloc(m->nfiles, sizeof(*names));
-	uint32_t i;
-
-	if (!names)
-		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	for (i = 0; i < m->nfiles; i++)
-		names[i] = m->files[i].name;
-	qsort(names, m->nfiles, sizeof(*names), compare_names);
-	for (i = 1; i < m->nfiles; i++)
-		if (!strcmp(names[i - 1], names[i]))
-			gci_error_set(e, GCOLL_ERR_INVAL,
-				"two sources are called %s, expected different names", names[i]);
-	gci_free(names);
-	return e->status;
-}
-
-/* Each size is at most INT64_MAX - GCT_CP_TRAILER. True if their sum is more than INT64_MAX. */
-static int add_up(struct gct_cp_manifest *m)
+/* Each size is at most INT64_MAX - GCT_CP_TRAILER. */
+int gct_cp_manifest_add_up(struct gct_cp_manifest *m)
 {
 	uint32_t i;
 
@@ -74,23 +21,10 @@ static int add_up(struct gct_cp_manifest *m)
 	return m->stream_nbytes > INT64_MAX;
 }
 
-int gct_cp_manifest_scan(struct gct_cp_manifest *m, char *const *paths, int npaths,
-	int into_directory, struct gci_error *e)
+static void put_time(struct gci_buf *out, int64_t s, uint32_t ns)
 {
-	memset(m, 0, sizeof(*m));
-	m->into_directory = into_directory;
-	if ((uint32_t)npaths > GCT_CP_MAX_FILES)
-		return gci_error_set(e, GCOLL_ERR_INVAL, "%d sources, expected at most %u", npaths,
-			GCT_CP_MAX_FILES);
-	m->files = gci_calloc((size_t)npaths, sizeof(*m->files));
-	if (!m->files)
-		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	for (; m->nfiles < (uint32_t)npaths; m->nfiles++)
-		if (scan_one(&m->files[m->nfiles], paths[m->nfiles], e))
-			return e->status;
-	if (add_up(m))
-		return gci_error_set(e, GCOLL_ERR_IO, "the sources are larger than any disk");
-	return check_names(m, e);
+	gci_buf_put_u64(out, (uint64_t)s);
+	gci_buf_put_u32(out, ns);
 }
 
 void gct_cp_manifest_encode(const struct gct_cp_manifest *m, struct gci_buf *out)
@@ -98,60 +32,182 @@ void gct_cp_manifest_encode(const struct gct_cp_manifest *m, struct gci_buf *out
 	uint32_t i;
 
 	gci_buf_put_u8(out, (uint8_t)m->into_directory);
+	gci_buf_put_u32(out, m->ndirs);
 	gci_buf_put_u32(out, m->nfiles);
+	gci_buf_put_u32(out, m->nlinks);
+	for (i = 0; i < m->ndirs; i++) {
+		gci_buf_put_str(out, m->dirs[i].name);
+		gci_buf_put_u32(out, m->dirs[i].parent);
+		gci_buf_put_u32(out, m->dirs[i].mode);
+		put_time(out, m->dirs[i].mtime_s, m->dirs[i].mtime_ns);
+	}
 	for (i = 0; i < m->nfiles; i++) {
 		gci_buf_put_str(out, m->files[i].name);
+		gci_buf_put_u32(out, m->files[i].dir);
 		gci_buf_put_u64(out, m->files[i].size);
 		gci_buf_put_u32(out, m->files[i].mode);
-		gci_buf_put_u64(out, (uint64_t)m->files[i].mtime_s);
-		gci_buf_put_u32(out, m->files[i].mtime_ns);
+		put_time(out, m->files[i].mtime_s, m->files[i].mtime_ns);
+	}
+	for (i = 0; i < m->nlinks; i++) {
+		gci_buf_put_str(out, m->links[i].name);
+		gci_buf_put_u32(out, m->links[i].dir);
+		gci_buf_put_str(out, m->links[i].target);
+		put_time(out, m->links[i].mtime_s, m->links[i].mtime_ns);
 	}
 }
 
-static int decode_one(struct gct_cp_file *f, struct gci_reader *r)
+/* One component of a path, which leads into its directory and nowhere else. */
+static char *read_name(struct gci_reader *r)
 {
-	f->name = gci_read_str(r, GCT_CP_MAX_NAME);
+	char *name = gci_read_str(r, GCT_CP_MAX_NAME);
+
+	if (name && (!*name || strchr(name, '/') || !strcmp(name, ".") || !strcmp(name, "..")))
+		r->failed = 1;
+	return name;
+}
+
+static void read_time(struct gci_reader *r, int64_t *s, uint32_t *ns)
+{
+	*s = (int64_t)gci_read_u64(r);
+	*ns = gci_read_u32(r);
+	r->failed |= *ns > 999999999;
+}
+
+static uint32_t read_at_most(struct gci_reader *r, uint32_t most)
+{
+	uint32_t v = gci_read_u32(r);
+
+	r->failed |= v > most;
+	return v;
+}
+
+/* The next directory: the i-th of the list, in one before it. */
+static void decode_dir(struct gct_cp_manifest *m, uint32_t i, struct gci_reader *r)
+{
+	struct gct_cp_dir *d = &m->dirs[i];
+
+	d->name = read_name(r);
+	d->parent = read_at_most(r, i);
+	d->mode = read_at_most(r, 0777);
+	read_time(r, &d->mtime_s, &d->mtime_ns);
+	if (r->failed)
+		return;
+	d->depth = d->parent ? m->dirs[d->parent - 1].depth + 1 : 1;
+	r->failed = d->depth > GCT_CP_MAX_DEPTH;
+}
+
+static void decode_file(struct gct_cp_manifest *m, uint32_t i, struct gci_reader *r)
+{
+	struct gct_cp_file *f = &m->files[i];
+
+	f->name = read_name(r);
+	f->dir = read_at_most(r, m->ndirs);
 	f->size = gci_read_u64(r);
-	f->mode = gci_read_u32(r);
-	f->mtime_s = (int64_t)gci_read_u64(r);
-	f->mtime_ns = gci_read_u32(r);
-	return r->failed || !*f->name || strchr(f->name, '/') || !strcmp(f->name, ".") ||
-	       !strcmp(f->name, "..") || f->size > INT64_MAX - GCT_CP_TRAILER || f->mode > 0777 ||
-	       f->mtime_ns > 999999999;
+	f->mode = read_at_most(r, 0777);
+	read_time(r, &f->mtime_s, &f->mtime_ns);
+	r->failed |= f->size > INT64_MAX - GCT_CP_TRAILER;
+}
+
+static void decode_link(struct gct_cp_manifest *m, uint32_t i, struct gci_reader *r)
+{
+	struct gct_cp_link *l = &m->links[i];
+
+	l->name = read_name(r);
+	l->dir = read_at_most(r, m->ndirs);
+	l->target = gci_read_str(r, GCT_CP_MAX_TARGET);
+	read_time(r, &l->mtime_s, &l->mtime_ns);
+	r->failed |= l->target && !*l->target;
+}
+
+static int malformed(struct gci_error *e)
+{
+	return gci_error_set(e, GCOLL_ERR_PROTO, "the list of files is malformed");
+}
+
+/* Memory for as many as are said to follow: the claims are checked before. */
+static int allocate(struct gct_cp_manifest *m, const uint32_t n[3], const struct gci_reader *r,
+	struct gci_error *e)
+{
+	uint64_t all = (uint64_t)n[0] + n[1] + n[2];
+	uint64_t least = (uint64_t)n[0] * DIR_MIN_NBYTES + (uint64_t)n[1] * FILE_MIN_NBYTES +
+			 (uint64_t)n[2] * LINK_MIN_NBYTES;
+
+	if (r->failed || m->into_directory > 1 || !all || all > GCT_CP_MAX_FILES || least > r->len)
+		return malformed(e);
+	if (!m->into_directory && (n[0] || n[1] != 1 || n[2]))
+		return malformed(e);
+	m->dirs = gci_calloc(n[0], sizeof(*m->dirs));
+	m->files = gci_calloc(n[1], sizeof(*m->files));
+	m->links = gci_calloc(n[2], sizeof(*m->links));
+	if (!m->dirs || !m->files || !m->links)
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	return 0;
 }
 
 int gct_cp_manifest_decode(
 	struct gct_cp_manifest *m, const uint8_t *data, size_t len, struct gci_error *e)
 {
 	struct gci_reader r = {data, len, 0};
-	uint32_t n;
-	uint8_t into_directory;
-	int bad = 0;
+	uint32_t n[3];
+	int i;
 
 	memset(m, 0, sizeof(*m));
-	into_directory = gci_read_u8(&r);
-	n = gci_read_u32(&r);
-	/* The claim is checked before memory is taken for it. */
-	if (r.failed || into_directory > 1 || n > GCT_CP_MAX_FILES || n > r.len / FILE_MIN_NBYTES ||
-		!n || (n > 1 && !into_directory))
-		return gci_error_set(e, GCOLL_ERR_PROTO, "the list of files is malformed");
-	m->into_directory = into_directory;
-	m->files = gci_calloc(n, sizeof(*m->files));
-	if (!m->files)
-		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	while (m->nfiles < n && !bad)
-		bad = decode_one(&m->files[m->nfiles++], &r);
-	if (bad || r.len || add_up(m))
-		return gci_error_set(e, GCOLL_ERR_PROTO, "the list of files is malformed");
-	return 0;
+	m->into_directory = gci_read_u8(&r);
+	for (i = 0; i < 3; i++)
+		n[i] = gci_read_u32(&r);
+	if (allocate(m, n, &r, e))
+		return e->status;
+	while (m->ndirs < n[0] && !r.failed)
+		decode_dir(m, m->ndirs++, &r);
+	while (m->nfiles < n[1] && !r.failed)
+		decode_file(m, m->nfiles++, &r);
+	while (m->nlinks < n[2] && !r.failed)
+		decode_link(m, m->nlinks++, &r);
+	return r.failed || r.len || gct_cp_manifest_add_up(m) ? malformed(e) : 0;
 }
 
 void gct_cp_manifest_free(struct gct_cp_manifest *m)
 {
 	uint32_t i;
 
-	for (i = 0; m->files && i < m->nfiles; i++)
+	for (i = 0; i < m->ndirs; i++) {
+		gci_free(m->dirs[i].name);
+		gci_free(m->dirs[i].origin);
+	}
+	for (i = 0; i < m->nfiles; i++) {
 		gci_free(m->files[i].name);
+		gci_free(m->files[i].origin);
+	}
+	for (i = 0; i < m->nlinks; i++) {
+		gci_free(m->links[i].name);
+		gci_free(m->links[i].target);
+	}
+	gci_free(m->dirs);
 	gci_free(m->files);
+	gci_free(m->links);
+	for (i = 0; i < m->nskipped && i < GCT_CP_NAMED; i++)
+		gci_free(m->skipped[i]);
+	gci_free(m->skipped);
 	memset(m, 0, sizeof(*m));
+}
+
+char *gct_cp_path(const struct gct_cp_manifest *m, const char *root, uint32_t dir, const char *name,
+	const char *origin)
+{
+	const struct gct_cp_dir *chain[GCT_CP_MAX_DEPTH];
+	struct gci_buf out = {0};
+	char *path;
+	size_t n;
+
+	if (!root && !dir)
+		return gci_strdup(origin);
+	for (n = 0; dir; dir = chain[n++]->parent)
+		chain[n] = &m->dirs[dir - 1];
+	gci_buf_printf(&out, "%s", root ? root : chain[--n]->origin);
+	while (n)
+		gci_buf_printf(&out, "/%s", chain[--n]->name);
+	gci_buf_printf(&out, "/%s", name);
+	path = out.failed ? NULL : gci_strdup(gci_buf_cstr(&out));
+	gci_buf_free(&out);
+	return path;
 }

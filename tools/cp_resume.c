@@ -108,18 +108,22 @@ static int look_around(const struct gct_cp_look *look, uint64_t n, struct gci_er
 }
 
 /* Blocks `from` to n of a file, whose checksums are crcs[0] to crcs[n - 1]; *done of all are. */
-static int sum_file(const struct gct_cp_file *f, const char *path, char *buf, uint32_t *crcs,
+static int sum_file(struct gct_cp_place *place, uint32_t file, char *buf, uint32_t *crcs,
 	uint64_t from, uint64_t n, uint64_t *done, const struct gct_cp_look *look,
 	struct gci_error *e)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	const struct gct_cp_file *f = &place->manifest->files[file];
+	int fd = gct_cp_source_open(place, f);
 	struct stat st;
+	char *path;
 	uint64_t i;
 
 	for (i = from; i < n && !e->status; i++) {
 		if (fd < 0 || fstat(fd, &st) || !gct_cp_is_as_said(&st, f) ||
 			!sum_block(fd, buf, block_nbytes(f, i * BLOCK), i * BLOCK, &crcs[i])) {
-			gci_error_set(e, GCOLL_ERR_IO, "%s changed while it was being read", path);
+			path = gct_cp_source_path(place->manifest, file);
+			gci_error_set(e, GCOLL_ERR_IO, "%s " GCT_CP_CHANGED, path ? path : f->name);
+			gci_free(path);
 			break;
 		}
 		look_around(look, ++*done, e);
@@ -129,22 +133,25 @@ static int sum_file(const struct gct_cp_file *f, const char *path, char *buf, ui
 	return e->status;
 }
 
-int gct_cp_sum_blocks(const struct gct_cp_manifest *m, char *const *paths, uint32_t *crcs,
-	uint64_t *done, uint64_t n, const struct gct_cp_look *look, struct gci_error *e)
+int gct_cp_sum_blocks(const struct gct_cp_manifest *m, uint32_t *crcs, uint64_t *done, uint64_t n,
+	const struct gct_cp_look *look, struct gci_error *e)
 {
+	struct gct_cp_place place;
 	char *buf = gci_calloc(BLOCK, 1);
 	uint64_t begin = 0, end;
 	uint32_t i;
 
 	if (!buf)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	gct_cp_place_init(&place, m, NULL);
 	for (i = 0; i < m->nfiles && begin < n && !e->status; i++, begin = end) {
 		end = begin + gct_cp_blocks_of(m->files[i].size);
 		end = end < n ? end : n;
 		if (*done < end)
-			sum_file(&m->files[i], paths[i], buf, crcs + begin, *done - begin,
-				end - begin, done, look, e);
+			sum_file(&place, i, buf, crcs + begin, *done - begin, end - begin, done,
+				look, e);
 	}
+	gct_cp_place_close(&place);
 	gci_free(buf);
 	return e->status;
 }
@@ -152,14 +159,18 @@ int gct_cp_sum_blocks(const struct gct_cp_manifest *m, char *const *paths, uint3
 /* ---- receivers */
 
 /* Opens what looks like a file, whole or in part: *nbytes of it. -1: nothing is there. */
-static int open_own(const struct gct_cp_sink *s, uint32_t file, int whole, uint64_t *nbytes)
+static int open_own(struct gct_cp_sink *s, uint32_t file, int whole, uint64_t *nbytes)
 {
 	const struct gct_cp_file *f = &s->manifest->files[file];
-	char *path = whole ? gct_cp_sink_path(s, file) : gct_cp_sink_part(s, file);
-	int fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
+	char *part = whole ? NULL : gct_cp_part_name(gct_cp_sink_name(s, file));
+	int dir = whole || part ? gct_cp_place_go(&s->place, f->dir) : -1;
+	int fd = -1;
 	struct stat st;
 
-	gci_free(path);
+	if (dir >= 0)
+		fd = openat(dir, whole ? gct_cp_sink_name(s, file) : part,
+			O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	gci_free(part);
 	if (fd < 0)
 		return -1;
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || (whole && !gct_cp_is_as_said(&st, f))) {
@@ -187,7 +198,7 @@ static uint64_t claim_part(int fd, const struct gct_cp_file *f, uint64_t nbytes)
 	return least;
 }
 
-uint64_t gct_cp_claim(const struct gct_cp_sink *s)
+uint64_t gct_cp_claim(struct gct_cp_sink *s)
 {
 	const struct gct_cp_manifest *m = s->manifest;
 	uint64_t n = 0, nbytes;
@@ -219,8 +230,8 @@ struct sums {
 
 /* Compares blocks of p's file, which is there whole or in part, with the checksums from done + 1
  * on: p is moved to the first that does not agree. True if the file is there and all do. */
-static int agrees(const struct gct_cp_sink *s, int whole, const struct sums *sums,
-	struct gct_cp_point *p, struct gci_error *e)
+static int agrees(struct gct_cp_sink *s, int whole, const struct sums *sums, struct gct_cp_point *p,
+	struct gci_error *e)
 {
 	const struct gct_cp_file *f = &s->manifest->files[p->file];
 	uint64_t i, len, nbytes;
@@ -242,8 +253,8 @@ static int agrees(const struct gct_cp_sink *s, int whole, const struct sums *sum
 	return p->offset == f->size;
 }
 
-int gct_cp_verify(const struct gct_cp_sink *s, const uint32_t *crcs, uint64_t n,
-	struct gct_cp_point *p, const struct gct_cp_look *look, struct gci_error *e)
+int gct_cp_verify(struct gct_cp_sink *s, const uint32_t *crcs, uint64_t n, struct gct_cp_point *p,
+	const struct gct_cp_look *look, struct gci_error *e)
 {
 	const struct gct_cp_manifest *m = s->manifest;
 	struct sums sums = {.buf = gci_calloc(BLOCK, 1), .crcs = crcs, .n = n, .look = look};

@@ -7,8 +7,8 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -23,9 +23,15 @@ static int directory_length(const char *path)
 	return slash ? (int)(slash + 1 - path) : 0;
 }
 
+static int no_memory(struct gci_error *e)
+{
+	return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+}
+
 int gct_cp_sink_init(struct gct_cp_sink *s, const struct gct_cp_manifest *m, const char *dest,
 	int into_directory, unsigned how, struct gci_error *e)
 {
+	int len = directory_length(dest);
 	uint64_t random;
 
 	*s = (struct gct_cp_sink){.manifest = m,
@@ -34,48 +40,64 @@ int gct_cp_sink_init(struct gct_cp_sink *s, const struct gct_cp_manifest *m, con
 		.sync = how & GCT_CP_SYNC,
 		.keep = how & GCT_CP_KEEP,
 		.fd = -1};
+	if (into_directory)
+		s->root = gci_strdup(dest);
+	else
+		s->root = len ? gci_strndup(dest, (size_t)len) : gci_strdup(".");
+	if (!s->root)
+		return no_memory(e);
+	gct_cp_place_init(&s->place, m, s->root);
 	if (s->keep)
 		return 0; /* each file has a name of its own */
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 		return gci_error_errno(e, "getrandom");
-	s->temporary = gci_asprintf("%.*s%s.gridcoll-%016" PRIx64,
-		into_directory ? (int)strlen(dest) : directory_length(dest), dest,
-		into_directory ? "/" : "", random);
-	return s->temporary ? 0 : gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	s->temporary = gci_asprintf(".gridcoll-%016" PRIx64, random);
+	return s->temporary ? 0 : no_memory(e);
 }
 
 /* What has come of the file in hand, for another time. */
-static void keep(struct gct_cp_sink *s)
+static int keep(struct gct_cp_sink *s)
 {
 	const struct gct_cp_file *f = &s->manifest->files[s->file];
 
-	if (!s->offset || ftruncate(s->fd, (off_t)(s->offset < f->size ? s->offset : f->size)))
-		unlink(s->temporary);
+	return s->keep && s->offset &&
+	       !ftruncate(s->fd, (off_t)(s->offset < f->size ? s->offset : f->size));
+}
+
+static void remove_temporary(struct gct_cp_sink *s)
+{
+	int dir = gct_cp_place_go(&s->place, s->manifest->files[s->file].dir);
+
+	if (dir >= 0)
+		unlinkat(dir, s->temporary, 0);
 }
 
 void gct_cp_sink_close(struct gct_cp_sink *s)
 {
 	if (s->fd >= 0) {
-		if (s->keep)
-			keep(s);
-		else
-			unlink(s->temporary);
+		if (!keep(s))
+			remove_temporary(s);
 		close(s->fd);
 	}
+	if (s->root)
+		gct_cp_place_close(&s->place);
+	gci_free(s->root);
 	gci_free(s->path);
 	gci_free(s->temporary);
 	s->fd = -1;
-	s->path = s->temporary = NULL;
+	s->root = s->path = s->temporary = NULL;
 }
 
-static char doomed[PATH_MAX];
+static char doomed[64];
+static atomic_int doomed_dir = -1; /* where that is, as long as it is there */
 
 static void on_signal(int sig)
 {
 	int was = errno;
 
-	/* Another thread may be at work on it; whatever it does, it has no time to finish. */
-	unlink(doomed);
+	/* Another thread may be at work on it; whatever it does, it has no time to finish. The name
+	 * is nobody else's, should the descriptor be of another directory by now. */
+	unlinkat(atomic_load(&doomed_dir), doomed, 0);
 	raise(sig); /* by default this time: SA_RESETHAND; once we return */
 	errno = was;
 }
@@ -88,7 +110,6 @@ void gct_cp_sink_guard(const struct gct_cp_sink *s)
 
 	if (s->keep)
 		return;
-	/* A longer path would not have been opened. */
 	snprintf(doomed, sizeof(doomed), "%s", s->temporary);
 	for (i = 0; i < sizeof(signals) / sizeof(*signals); i++)
 		if (!sigaction(signals[i], NULL, &was) && was.sa_handler != SIG_IGN)
@@ -96,11 +117,11 @@ void gct_cp_sink_guard(const struct gct_cp_sink *s)
 }
 
 /* A rename would put our file in the place of a device or a FIFO. */
-static int check_target(const char *path, struct gci_error *e)
+int gct_cp_check_target(int dir, const char *name, const char *path, struct gci_error *e)
 {
 	struct stat st;
 
-	if (stat(path, &st) || S_ISREG(st.st_mode))
+	if (fstatat(dir, name, &st, 0) || S_ISREG(st.st_mode))
 		return 0;
 	return gci_error_set(e, GCOLL_ERR_IO, "cannot write %s: it is %s", path,
 		S_ISDIR(st.st_mode) ? "a directory" : "there and no regular file");
@@ -110,13 +131,28 @@ static int check_target(const char *path, struct gci_error *e)
 static int check_own(const struct gct_cp_sink *s, struct gci_error *e)
 {
 	struct stat st;
+	char *part;
 
 	if (fstat(s->fd, &st))
-		return gct_cp_io_error(e, "write", s->temporary);
-	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1)
-		return gci_error_set(e, GCOLL_ERR_IO,
-			"cannot write %s: it is not a file of this user's alone", s->temporary);
-	return 0;
+		return gct_cp_io_error(e, "write", s->path);
+	if (S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_nlink == 1)
+		return 0;
+	part = gct_cp_sink_part(s, s->file);
+	gci_error_set(e, GCOLL_ERR_IO, "cannot write %s: it is not a file of this user's alone",
+		part ? part : s->temporary);
+	gci_free(part);
+	return e->status;
+}
+
+static int set_names(struct gct_cp_sink *s, struct gci_error *e)
+{
+	gci_free(s->path); /* of a try that failed */
+	s->path = gct_cp_sink_path(s, s->file);
+	if (s->keep) {
+		gci_free(s->temporary);
+		s->temporary = gct_cp_part_name(gct_cp_sink_name(s, s->file));
+	}
+	return s->path && s->temporary ? 0 : no_memory(e);
 }
 
 /* The file in hand, of which `have` bytes are there already. */
@@ -124,18 +160,17 @@ static int sink_open(struct gct_cp_sink *s, uint64_t have, struct gci_error *e)
 {
 	const struct gct_cp_file *f = &s->manifest->files[s->file];
 	int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (s->keep ? 0 : O_EXCL);
+	int dir;
 
-	gci_free(s->path); /* of a try that failed */
-	s->path = gct_cp_sink_path(s, s->file);
-	if (s->keep) {
-		gci_free(s->temporary);
-		s->temporary = gct_cp_sink_part(s, s->file);
-	}
-	if (!s->path || !s->temporary)
-		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	if (check_target(s->path, e))
+	if (set_names(s, e))
 		return e->status;
-	s->fd = open(s->temporary, flags, 0600);
+	dir = gct_cp_place_go(&s->place, f->dir);
+	if (dir < 0)
+		return gct_cp_io_error(e, "write", s->path);
+	if (gct_cp_check_target(dir, gct_cp_sink_name(s, s->file), s->path, e))
+		return e->status;
+	atomic_store(&doomed_dir, dir);
+	s->fd = openat(dir, s->temporary, flags, 0600);
 	if (s->fd < 0)
 		return gct_cp_io_error(e, "write", s->path);
 	if (s->keep && check_own(s, e)) {
@@ -149,20 +184,38 @@ static int sink_open(struct gct_cp_sink *s, uint64_t have, struct gci_error *e)
 		       : 0;
 }
 
+const char *gct_cp_sink_name(const struct gct_cp_sink *s, uint32_t file)
+{
+	return s->into_directory ? s->manifest->files[file].name
+				 : s->dest + directory_length(s->dest);
+}
+
+char *gct_cp_part_name(const char *name)
+{
+	return gci_asprintf(
+		".gridcoll-%016" PRIx64 ".part", gci_digest_bytes(0, name, strlen(name)));
+}
+
 char *gct_cp_sink_path(const struct gct_cp_sink *s, uint32_t file)
 {
-	return s->into_directory ? gci_asprintf("%s/%s", s->dest, s->manifest->files[file].name)
+	const struct gct_cp_file *f = &s->manifest->files[file];
+
+	return s->into_directory ? gct_cp_path(s->manifest, s->dest, f->dir, f->name, NULL)
 				 : gci_strdup(s->dest);
 }
 
 char *gct_cp_sink_part(const struct gct_cp_sink *s, uint32_t file)
 {
-	const char *name = s->into_directory ? s->manifest->files[file].name
-					     : s->dest + directory_length(s->dest);
+	char *name = gct_cp_part_name(gct_cp_sink_name(s, file)), *path;
 
-	return gci_asprintf("%.*s%s.gridcoll-%016" PRIx64 ".part",
-		s->into_directory ? (int)strlen(s->dest) : directory_length(s->dest), s->dest,
-		s->into_directory ? "/" : "", gci_digest_bytes(0, name, strlen(name)));
+	if (!name)
+		return NULL;
+	if (s->into_directory)
+		path = gct_cp_path(s->manifest, s->dest, s->manifest->files[file].dir, name, NULL);
+	else
+		path = gci_asprintf("%.*s%s", directory_length(s->dest), s->dest, name);
+	gci_free(name);
+	return path;
 }
 
 uint64_t gct_cp_sink_at(const struct gct_cp_sink *s)
@@ -190,7 +243,8 @@ int gct_cp_sink_start(struct gct_cp_sink *s, struct gci_error *e)
 {
 	if (s->failed)
 		return refuse(s, e);
-	if (s->file < s->manifest->nfiles && s->fd < 0)
+	s->failed = gct_cp_make_tree(s, e);
+	if (!s->failed && s->file < s->manifest->nfiles && s->fd < 0)
 		s->failed = sink_open(s, 0, e);
 	return s->failed;
 }
@@ -236,7 +290,7 @@ static int complete(struct gct_cp_sink *s, struct gci_error *e)
 	const struct gct_cp_file *f = &s->manifest->files[s->file];
 	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
 		{.tv_sec = (time_t)f->mtime_s, .tv_nsec = (long)f->mtime_ns}};
-	int rc;
+	int rc, dir;
 
 	if (s->crc != s->want)
 		return gci_error_set(e, GCOLL_ERR_CORRUPT,
@@ -248,9 +302,10 @@ static int complete(struct gct_cp_sink *s, struct gci_error *e)
 		return gct_cp_io_error(e, "write", s->path);
 	rc = close(s->fd); /* NFS and quotas tell of a full disk here */
 	s->fd = -1;
-	if (rc || rename(s->temporary, s->path)) {
+	dir = gct_cp_place_go(&s->place, f->dir);
+	if (rc || dir < 0 || renameat(dir, s->temporary, dir, gct_cp_sink_name(s, s->file))) {
 		gct_cp_io_error(e, "write", s->path);
-		unlink(s->temporary);
+		remove_temporary(s);
 		return e->status;
 	}
 	gci_free(s->path);
@@ -305,22 +360,24 @@ int gct_cp_sink_write(struct gct_cp_sink *s, const char *data, size_t n, struct 
 
 int gct_cp_sink_finish(struct gct_cp_sink *s, struct gci_error *e)
 {
-	char *dir;
-	int fd, rc;
+	int dir, fd;
 
 	if (s->file != s->manifest->nfiles)
 		return gci_error_set(e, GCOLL_ERR_PROTO, "the data ended before the last file");
+	if (s->is_finished)
+		return 0;
+	s->failed = gct_cp_finish_tree(s, e);
+	if (s->failed)
+		return s->failed;
+	s->is_finished = 1;
 	if (!s->sync)
 		return 0;
 	/* The names, too. */
-	dir = s->into_directory ? gci_strdup(s->dest)
-				: gci_strndup(s->dest, (size_t)directory_length(s->dest));
-	if (!dir)
-		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	fd = open(*dir ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	rc = fd < 0 || fsync(fd) ? gct_cp_io_error(e, "sync", *dir ? dir : ".") : 0;
+	dir = gct_cp_place_go(&s->place, 0);
+	fd = dir < 0 ? -1 : openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || fsync(fd))
+		gct_cp_io_error(e, "sync", s->root);
 	if (fd >= 0)
 		close(fd);
-	gci_free(dir);
-	return rc;
+	return e->status;
 }

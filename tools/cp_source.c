@@ -9,23 +9,64 @@
 
 #define PIECE_NBYTES (1u << 20) /* of what is read again */
 
-void gct_cp_source_init(
-	struct gct_cp_source *s, const struct gct_cp_manifest *m, char *const *paths)
+void gct_cp_source_init(struct gct_cp_source *s, const struct gct_cp_manifest *m)
 {
-	*s = (struct gct_cp_source){.manifest = m, .paths = paths, .fd = -1};
+	*s = (struct gct_cp_source){.manifest = m, .fd = -1};
+	gct_cp_place_init(&s->place, m, NULL);
 }
 
-void gct_cp_source_close(struct gct_cp_source *s)
+static void close_file(struct gct_cp_source *s)
 {
 	if (s->fd >= 0)
 		close(s->fd);
 	s->fd = -1;
 }
 
-static int changed(const struct gct_cp_source *s, struct gci_error *e)
+void gct_cp_source_close(struct gct_cp_source *s)
 {
-	return gci_error_set(
-		e, GCOLL_ERR_IO, "%s changed while it was being read", s->paths[s->file]);
+	close_file(s);
+	gct_cp_place_close(&s->place);
+}
+
+char *gct_cp_source_path(const struct gct_cp_manifest *m, uint32_t file)
+{
+	const struct gct_cp_file *f = &m->files[file];
+
+	return gct_cp_path(m, NULL, f->dir, f->name, f->origin);
+}
+
+int gct_cp_source_open(struct gct_cp_place *p, const struct gct_cp_file *f)
+{
+	/* Not to wait for a FIFO that took the file's place. */
+	int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+	int dir = AT_FDCWD;
+
+	if (p->manifest->recursive)
+		flags |= O_NOFOLLOW;
+	if (f->dir)
+		dir = gct_cp_place_go(p, f->dir);
+	return f->dir && dir < 0 ? -1 : openat(dir, f->dir ? f->name : f->origin, flags);
+}
+
+static int changed(const struct gct_cp_source *s, const char *how, struct gci_error *e)
+{
+	char *path = gct_cp_source_path(s->manifest, s->file);
+
+	gci_error_set(
+		e, GCOLL_ERR_IO, "%s %s", path ? path : s->manifest->files[s->file].name, how);
+	gci_free(path);
+	return e->status;
+}
+
+static int cannot_read(const struct gct_cp_source *s, struct gci_error *e)
+{
+	int was = errno;
+	char *path = gct_cp_source_path(s->manifest, s->file);
+
+	errno = was;
+	gct_cp_io_error(e, "read", path ? path : s->manifest->files[s->file].name);
+	gci_free(path);
+	return e->status;
 }
 
 /* Is the open file still what the manifest says? */
@@ -35,16 +76,15 @@ static int compare(const struct gct_cp_source *s, struct gci_error *e)
 	struct stat st;
 
 	if (fstat(s->fd, &st))
-		return gct_cp_io_error(e, "read", s->paths[s->file]);
-	return gct_cp_is_as_said(&st, f) ? 0 : changed(s, e);
+		return cannot_read(s, e);
+	return gct_cp_is_as_said(&st, f) ? 0 : changed(s, GCT_CP_CHANGED, e);
 }
 
 static int source_open(struct gct_cp_source *s, struct gci_error *e)
 {
-	/* Not to wait for a FIFO that took the file's place. */
-	s->fd = open(s->paths[s->file], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	s->fd = gct_cp_source_open(&s->place, &s->manifest->files[s->file]);
 	if (s->fd < 0)
-		return gct_cp_io_error(e, "read", s->paths[s->file]);
+		return cannot_read(s, e);
 	if (compare(s, e))
 		return e->status;
 	posix_fadvise(s->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
@@ -82,9 +122,9 @@ static int source_contents(struct gct_cp_source *s, char *buf, size_t *n, struct
 		} while (got < 0 && errno == EINTR);
 	}
 	if (got < 0)
-		return gct_cp_io_error(e, "read", s->paths[s->file]);
+		return cannot_read(s, e);
 	if (!got)
-		return changed(s, e);
+		return changed(s, GCT_CP_CHANGED, e);
 	*n = (size_t)got;
 	s->crc = gci_crc32c(s->crc, buf, *n);
 	return compare(s, e); /* now, and not only after the last byte */
@@ -100,8 +140,7 @@ static int source_trailer(struct gct_cp_source *s, char *buf, size_t *n, struct 
 		return e->status;
 	/* Files of /proc have contents, and the size 0. */
 	if (!at && pread(s->fd, trailer, 1, (off_t)s->offset) > 0)
-		return gci_error_set(
-			e, GCOLL_ERR_IO, "%s holds more than its size says", s->paths[s->file]);
+		return changed(s, "holds more than its size says", e);
 	gci_store_u32(trailer, s->crc);
 	if (*n > GCT_CP_TRAILER - at)
 		*n = (size_t)(GCT_CP_TRAILER - at);
@@ -125,7 +164,7 @@ int gct_cp_source_read(struct gct_cp_source *s, char *buf, size_t n, struct gci_
 		n -= some;
 		s->offset += some;
 		if (s->offset == f->size + GCT_CP_TRAILER) {
-			gct_cp_source_close(s);
+			close_file(s);
 			s->file++;
 			s->offset = 0;
 			s->crc = 0;
@@ -170,7 +209,7 @@ int gct_cp_source_seek(struct gct_cp_source *s, uint64_t at, struct gci_error *e
 	struct gct_cp_point p, from;
 	char *buf;
 
-	gct_cp_source_close(s);
+	close_file(s);
 	gct_cp_point_of(s->manifest, at, &p);
 	if (!p.offset || find_mark(s, &p))
 		from = p;

@@ -32,9 +32,17 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
 	return remove(path);
 }
 
+/* A directory, before what is in it: what cannot be written to could not be removed. */
+static int open_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	(void)ftw;
+	return flag == FTW_D && (st->st_mode & 0700) != 0700 ? chmod(path, 0700) : 0;
+}
+
 int scratch_remove(void **state)
 {
 	(void)state;
+	nftw(scratch, open_one, 16, FTW_PHYS);
 	return nftw(scratch, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 

@@ -3,18 +3,14 @@
  * and the cause; no file has its name unless it is whole; what was there before is untouched. */
 #include "base/clock.h"
 #include "tests/tools/jobs.h"
+#include "tests/tools/limits.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/capability.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #define PREFIX(rank) "gridcoll-run: rank " #rank " on local" #rank " failed: "
@@ -83,7 +79,9 @@ static void source_is_directory(void **state)
 	(void)state;
 	make_outs("a");
 	make_dir(in_scratch("a"));
-	RUN(1, text(PREFIX(0) "%s is a directory, expected a regular file\n", in_scratch("a")),
+	RUN(1,
+		text(PREFIX(0) "%s is a directory, expected a regular file, or --recursive\n",
+			in_scratch("a")),
 		"-n", "4", GRIDCOLL, "cp", in_scratch("a"), in_scratch("out/%%r/"));
 	assert_untouched(2, "a");
 }
@@ -93,16 +91,6 @@ static void one_line_whatever_the_name(void **state)
 	(void)state;
 	RUN(1, PREFIX(0) "cannot read two?lines?[31m: No such file or directory\n", "-n", "2",
 		GRIDCOLL, "cp", "two\nlines\x1b[31m", in_scratch("out/%%r/"));
-}
-
-/* Ranks started from here on cannot read and write what the permissions do not say, even as root.
- */
-static void drop_override(void)
-{
-	if (geteuid())
-		return;
-	prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, 0, 0, 0);
-	prctl(PR_CAPBSET_DROP, CAP_DAC_READ_SEARCH, 0, 0, 0);
 }
 
 static void source_unreadable(void **state)
@@ -173,35 +161,6 @@ static void file_where_directory_should_be(void **state)
 }
 
 /* ---- disks */
-
-static void put_line(const char *path, const char *line)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-	if (fd < 0 || write(fd, line, strlen(line)) < 0)
-		print_message("%s: %s\n", path, strerror(errno));
-	if (fd >= 0)
-		close(fd);
-}
-
-/* A file system of this size in `dir`, for us and those we start; false if we may not. */
-static int small_disk(const char *dir, const char *size)
-{
-	char map[64];
-	unsigned uid = geteuid(), gid = getegid();
-
-	if (unshare(uid ? CLONE_NEWUSER | CLONE_NEWNS : CLONE_NEWNS))
-		return 0;
-	if (uid) {
-		put_line("/proc/self/setgroups", "deny");
-		snprintf(map, sizeof(map), "0 %u 1", uid);
-		put_line("/proc/self/uid_map", map);
-		snprintf(map, sizeof(map), "0 %u 1", gid);
-		put_line("/proc/self/gid_map", map);
-	}
-	mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
-	return !mount("tmpfs", dir, "tmpfs", 0, size);
-}
 
 static void disk_full_on_one_rank(void **state)
 {

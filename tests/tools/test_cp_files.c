@@ -57,7 +57,7 @@ static int copy(struct set *s, size_t piece, uint64_t flip, struct gci_error *e)
 	int rc;
 
 	snprintf(dest, sizeof(dest), "%s", in_scratch("out"));
-	gct_cp_source_init(&in, &s->m, s->paths);
+	gct_cp_source_init(&in, &s->m);
 	rc = gct_cp_sink_init(&out, &s->m, dest, 1, GCT_CP_SYNC, e);
 	if (!rc)
 		rc = gct_cp_sink_start(&out, e);
@@ -223,7 +223,7 @@ static void source_that_changes_in_between(void **state)
 	make_file(in_scratch("a"), 8192, 1);
 	utimensat(AT_FDCWD, in_scratch("a"), earlier, 0);
 	set_make(&s, 1, "a");
-	gct_cp_source_init(&in, &s.m, s.paths);
+	gct_cp_source_init(&in, &s.m);
 	assert_int_equal(gct_cp_source_read(&in, buf, sizeof(buf), &e), 0);
 	fd = open(in_scratch("a"), O_WRONLY | O_CLOEXEC);
 	assert_int_equal(pwrite(fd, "x", 1, 0), 1);
@@ -243,7 +243,7 @@ static void contents_without_size(void **state)
 
 	(void)state;
 	assert_int_equal(gct_cp_manifest_scan(&m, paths, 1, 0, &e), 0);
-	gct_cp_source_init(&in, &m, paths);
+	gct_cp_source_init(&in, &m);
 	assert_int_equal(gct_cp_source_read(&in, buf, sizeof(buf), &e), GCOLL_ERR_IO);
 	/* Their time of modification is that of the look at them, on some kernels. */
 	assert_int_equal(strncmp(e.text, "/proc/self/status ", 18), 0);

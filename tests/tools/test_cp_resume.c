@@ -26,7 +26,7 @@ static int sum_all(struct set *s, struct gci_error *e)
 {
 	uint64_t done = 0;
 
-	return gct_cp_sum_blocks(&s->m, s->paths, s->crcs, &done, s->nblocks, NULL, e);
+	return gct_cp_sum_blocks(&s->m, s->crcs, &done, s->nblocks, NULL, e);
 }
 
 /* Three files: five blocks and some, none, and one block to the byte. */
@@ -75,7 +75,7 @@ static void write_to(struct set *s, uint64_t end)
 	uint64_t at = gct_cp_sink_at(&s->sink), some;
 	char *buf = gci_calloc(B, 1);
 
-	gct_cp_source_init(&in, &s->m, s->paths);
+	gct_cp_source_init(&in, &s->m);
 	assert_int_equal(gct_cp_source_seek(&in, at, &e), 0);
 	for (; at < end && !e.status; at += some) {
 		some = end - at < B ? end - at : B;
@@ -276,15 +276,14 @@ static void summing_is_broken_off(void **state)
 	uint32_t crcs[16] = {0};
 
 	for (at = 1; at <= s->nblocks; at++) {
-		assert_int_equal(
-			gct_cp_sum_blocks(&s->m, s->paths, crcs, &done, s->nblocks, &look, &e),
+		assert_int_equal(gct_cp_sum_blocks(&s->m, crcs, &done, s->nblocks, &look, &e),
 			GCOLL_ERR_PEER);
 		assert_true(done == at);
 		gci_error_clear(&e);
 	}
 	assert_memory_equal(crcs, s->crcs, s->nblocks * sizeof(*crcs));
 	unlink(s->paths[0]); /* it is not looked at any more */
-	assert_int_equal(gct_cp_sum_blocks(&s->m, s->paths, crcs, &done, s->nblocks, &look, &e), 0);
+	assert_int_equal(gct_cp_sum_blocks(&s->m, crcs, &done, s->nblocks, &look, &e), 0);
 }
 
 /* A receiver, too: what it has compared by then does not count. */
@@ -330,7 +329,7 @@ static void a_source_goes_on_without_reading_again(void **state)
 	struct gct_cp_source in;
 	uint32_t crc;
 
-	gct_cp_source_init(&in, &s->m, s->paths);
+	gct_cp_source_init(&in, &s->m);
 	crc = trailer_from(&in, 0);
 	assert_int_equal(trailer_from(&in, 3 * B + 5), crc);
 	flip(s->paths[0], 99);
@@ -341,7 +340,7 @@ static void a_source_goes_on_without_reading_again(void **state)
 	assert_int_equal(trailer_from(&in, 3 * B + 5), crc);
 	assert_int_not_equal(trailer_from(&in, 2 * B + 7), crc);
 	gct_cp_source_close(&in);
-	gct_cp_source_init(&in, &s->m, s->paths);
+	gct_cp_source_init(&in, &s->m);
 	in.crcs = s->crcs;
 	in.ncrcs = 1;
 	assert_int_equal(trailer_from(&in, 2 * B + 7), crc);
