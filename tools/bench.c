@@ -38,6 +38,9 @@ static const char help[] =
 	"      --params FILE      the same, from a parameters file of gridcoll probe\n"
 	"      --plot FILE        draw throughput against size, and the traffic between\n"
 	"                         clusters over time, as SVG (needs gnuplot)\n"
+	"      --report DIR       write grid, results, predictions and a recorded run of\n"
+	"                         each operation to DIR, and a page that shows them all:\n"
+	"                         DIR/report.html\n"
 	"  -l, --list             list the algorithms and end\n"
 	"  -h, --help             this text\n";
 
@@ -72,7 +75,8 @@ static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 		{"streams", 1, NULL, 's'}, {"socket-buffer", 1, NULL, 'S'},
 		{"wan-tolerance", 1, NULL, 'T'}, {"json", 1, NULL, 'j'}, {"trace", 1, NULL, 't'},
 		{"predict", 0, NULL, 'p'}, {"params", 1, NULL, 'P'}, {"plot", 1, NULL, 'G'},
-		{"list", 0, NULL, 'l'}, {"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
+		{"report", 1, NULL, 'R'}, {"list", 0, NULL, 'l'}, {"help", 0, NULL, 'h'},
+		{NULL, 0, NULL, 0}};
 	int c, list = 0, rc = 0;
 
 	*o = (struct gct_bench_options){.sizes = {1 << 20},
@@ -125,6 +129,10 @@ static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 			break;
 		case 'G':
 			o->plot = optarg;
+			break;
+		case 'R':
+			o->report = optarg;
+			o->predict = 1;
 			break;
 		case 'l':
 			list = 1;
@@ -189,44 +197,13 @@ static int share_file(struct gct_bench *b, struct gct_bench_options *o)
 	return rc;
 }
 
-/* What is to be written, and what this needs. */
-static int open_outputs(struct gct_bench *b, const struct gct_bench_options *o)
-{
-	int rc = 0;
-
-	if (o->json && !b->comm->rank)
-		rc = gct_try_to_write(o->json);
-	if (!rc && o->trace && !b->comm->rank)
-		rc = gct_try_to_write(o->trace);
-	if (!rc && o->plot && !b->comm->rank)
-		rc = gct_bench_can_plot();
-	if (!rc && o->plot && !b->comm->rank)
-		rc = gct_try_to_write(o->plot);
-	b->wants_course = o->plot && b->comm->engine->grid->nclusters > 1;
-	if (!rc && o->trace) {
-		b->trace_file = o->trace;
-		b->trace = gct_bench_trace_begin(b);
-		rc = b->trace ? 0 : gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
-	}
-	if (!rc && o->wan_tolerance != UINT64_MAX && !b->lab.nlinks)
-		rc = gci_comm_error(GCOLL_ERR_INVAL,
-			"--wan-tolerance: no WAN link is counted here, expected a lab's");
-	if (!rc && o->predict && !b->comm->rank) {
-		struct gci_error e = {0};
-
-		b->predictor = gct_bench_predict_begin(b, o->params, &e);
-		rc = b->predictor ? 0 : gci_comm_error(e.status, "%s", e.text);
-	}
-	return rc;
-}
-
 static int set_up(struct gct_bench *b, struct gct_bench_options *o)
 {
 	uint64_t most = 1;
 	int i, rc = gct_bench_open(b, (int)o->root);
 
 	if (!rc)
-		rc = open_outputs(b, o);
+		rc = gct_bench_files_open(b, o);
 	if (!rc)
 		rc = gct_bench_clocks(b);
 	if (!rc && o->file)
@@ -324,7 +301,10 @@ static int measure_size(struct gct_bench *b, const struct gct_bench_options *o, 
 			.asked_algorithm = names[a],
 			.column = a};
 		gct_bench_shape(b, r, nbytes);
-		rc = measure_case(b, o, names[a], o->nalgorithms != 0, r);
+		rc = gct_bench_files_begin(b, o, r);
+		if (!rc)
+			rc = measure_case(b, o, names[a], o->nalgorithms != 0, r);
+		gct_bench_files_end(b);
 		if (!rc && !b->comm->rank && !a)
 			gct_bench_print_group(b, r);
 		if (!rc && !b->comm->rank)
@@ -357,10 +337,8 @@ static int run(struct gct_bench *b, struct gct_bench_options *o)
 		rc = measure_kind(b, o, o->kinds[k], &results);
 	if (!rc && !b->comm->rank)
 		gct_bench_print_footer(b, results.list, (int)results.n);
-	if (!rc && !b->comm->rank && o->json)
-		rc = gct_bench_write_json(b, results.list, (int)results.n, o->json);
-	if (!rc && !b->comm->rank && o->plot)
-		rc = gct_bench_plot(b, results.list, (int)results.n, o->plot);
+	if (!rc && !b->comm->rank)
+		rc = gct_bench_files_write(b, o, results.list, (int)results.n);
 	for (i = 0; i < results.n; i++) {
 		gci_free(results.list[i].ns);
 		gci_free(results.list[i].course);
@@ -406,7 +384,7 @@ int gct_bench(int argc, char **argv)
 		rc = run(&b, &o);
 	if (rc && !b.comm->engine->failure.status)
 		gct_abort(b.comm, gcoll_last_error());
-	gct_bench_trace_end(b.trace);
+	gct_bench_files_end(&b);
 	gct_bench_predict_end(b.predictor);
 	gct_bench_close(&b);
 	return rc == GCOLL_ERR_INVAL ? GCT_USAGE : rc ? GCT_FAILED : GCT_OK;

@@ -20,6 +20,7 @@ struct gct_bench_options {
 	uint64_t iterations;                   /* 0: the default */
 	uint64_t root;
 	const char *json, *file, *streams, *socket_buffer, *trace, *plot;
+	const char *report; /* a directory */
 	int predict;
 	const char *params;     /* for predictions; NULL: the grid alone */
 	uint64_t wan_tolerance; /* percent; UINT64_MAX: none is asked for */
@@ -69,8 +70,9 @@ struct gct_bench {
 	int quiet;         /* no padding is under way any more (comm/warm.h) */
 	int64_t offset_ns; /* of this rank's clock from rank 0's */
 	uint64_t clock_offset_ns, clock_error_ns; /* rank 0: the widest, and how sure it is */
-	struct gct_bench_trace *trace;            /* NULL: none is wanted */
+	struct gct_bench_trace *trace; /* of what is measured now; NULL: none is wanted */
 	const char *trace_file;
+	char report_trace[4096];               /* its file, where it is one of a report */
 	int wants_course;                      /* of each last iteration */
 	struct gct_bench_predictor *predictor; /* rank 0's; NULL: none is wanted */
 };
@@ -126,6 +128,15 @@ json_t *gct_bench_course_json(const struct gct_bench *b, const struct gct_bench_
 /* Without a result. */
 void gct_bench_course_drop(struct gct_bench_course *c);
 
+/* What is to be written, and what this needs: bench_files.c. `begin` and `end` stand around each
+ * case. All on all ranks, but `write`, which is rank 0's. */
+int gct_bench_files_open(struct gct_bench *b, const struct gct_bench_options *o);
+int gct_bench_files_begin(
+	struct gct_bench *b, const struct gct_bench_options *o, const struct gct_bench_result *r);
+void gct_bench_files_end(struct gct_bench *b);
+int gct_bench_files_write(struct gct_bench *b, const struct gct_bench_options *o,
+	const struct gct_bench_result *r, int n);
+
 /* On rank 0: whether there is a gnuplot; a script for it, -1: there is nothing to draw; a picture.
  */
 int gct_bench_can_plot(void);
@@ -141,7 +152,8 @@ void gct_bench_trace_on(struct gct_bench_trace *x, uint64_t start);
 void gct_bench_trace_off(struct gct_bench_trace *x);
 void gct_bench_trace_end(struct gct_bench_trace *x);
 
-/* On all ranks: what was recorded of `r`, which took `ns`, to a file of rank 0's. */
+/* On all ranks: what was recorded of `r`, which took `ns`, to a file of rank 0's. GCOLL_ERR_INVAL on
+ * all of them where it has too many steps. */
 int gct_bench_trace_write(
 	struct gct_bench *b, const struct gct_bench_result *r, uint64_t ns, const char *path);
 

@@ -200,24 +200,24 @@ static json_t *result_json(const struct gct_bench *b, const struct gct_bench_res
 
 	if (r->not_run[0]) {
 		json_decref(times);
-		return json_pack("{s:s, s:I, s:s, s:s}", "operation", gci_kind_name(r->kind),
-			"bytes", (json_int_t)r->nbytes, "algorithm", r->algorithm, "not_run",
-			r->not_run);
+		return json_pack("{s:s, s:I, s:s, s:s, s:s}", "operation", gci_kind_name(r->kind),
+			"bytes", (json_int_t)r->nbytes, "algorithm", r->algorithm, "asked",
+			r->asked_algorithm, "not_run", r->not_run);
 	}
 	for (i = 0; i < r->iterations; i++)
 		json_array_append_new(times, json_integer((json_int_t)r->ns[i]));
 	return json_pack(
-		"{s:s, s:I, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:b, s:i, s:I, s:I, s:I, s:I, "
+		"{s:s, s:I, s:s, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:b, s:i, s:I, s:I, s:I, s:I, "
 		"s:I, s:o*}",
 		"operation", gci_kind_name(r->kind), "bytes", (json_int_t)r->nbytes, "algorithm",
-		r->algorithm, "first_ns", (json_int_t)r->cold_ns, "warm_ns", times, "median_ns",
-		(json_int_t)gct_bench_median(r), "limit_ns", (json_int_t)r->limit_ns, "wan_bytes",
-		(json_int_t)r->wan_nbytes, "schedule_wan_bytes", (json_int_t)r->schedule_wan_nbytes,
-		"wan_measured", r->has_wan, "cpu_percent", r->cpu_percent, "dilation",
-		(json_int_t)b->lab.dilation, "late_ns", (json_int_t)r->late_ns, "predicted_ns",
-		(json_int_t)r->predicted_ns, "resent_segments", (json_int_t)r->resent,
-		"wan_resent_segments", (json_int_t)r->wan_resent, "course",
-		gct_bench_course_json(b, r));
+		r->algorithm, "asked", r->asked_algorithm, "first_ns", (json_int_t)r->cold_ns,
+		"warm_ns", times, "median_ns", (json_int_t)gct_bench_median(r), "limit_ns",
+		(json_int_t)r->limit_ns, "wan_bytes", (json_int_t)r->wan_nbytes,
+		"schedule_wan_bytes", (json_int_t)r->schedule_wan_nbytes, "wan_measured",
+		r->has_wan, "cpu_percent", r->cpu_percent, "dilation", (json_int_t)b->lab.dilation,
+		"late_ns", (json_int_t)r->late_ns, "predicted_ns", (json_int_t)r->predicted_ns,
+		"resent_segments", (json_int_t)r->resent, "wan_resent_segments",
+		(json_int_t)r->wan_resent, "course", gct_bench_course_json(b, r));
 }
 
 int gct_bench_write_json(

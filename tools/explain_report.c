@@ -8,17 +8,16 @@
 #include <stdio.h>
 
 /* "2 kyoto > tokyo", "1 inside kyoto", "3 over WANs", "computing" */
-static void part_name(const struct gct_explain_report *r, const struct gct_part *p, char out[64])
+void gct_explain_part_name(const struct gct_part *p, const char *const *clusters, char out[64])
 {
 	if (!p->phase)
 		snprintf(out, 64, "copies, reductions");
 	else if (p->from < 0)
 		snprintf(out, 64, "%u %s", p->phase, p->wan ? "over WANs" : "inside clusters");
 	else if (p->from == p->to)
-		snprintf(out, 64, "%u inside %.20s", p->phase, r->clusters[p->from]);
+		snprintf(out, 64, "%u inside %.20s", p->phase, clusters[p->from]);
 	else
-		snprintf(out, 64, "%u %.20s > %.20s", p->phase, r->clusters[p->from],
-			r->clusters[p->to]);
+		snprintf(out, 64, "%u %.20s > %.20s", p->phase, clusters[p->from], clusters[p->to]);
 }
 
 static double off_percent(uint64_t is, uint64_t was)
@@ -71,7 +70,7 @@ static void put_worst(const struct gct_explain_report *r, struct gci_buf *out)
 				    "than 2 %% of the whole\n");
 	} else {
 		p = &x->parts[x->worst];
-		part_name(r, p, name);
+		gct_explain_part_name(p, r->clusters, name);
 		gci_buf_printf(out,
 			"\nthey part most in \"%s\": it takes %s from start to end,\n"
 			"where %s was predicted\n",
@@ -98,7 +97,7 @@ void gct_explain_text(const struct gct_explain_report *r, struct gci_buf *out)
 	for (i = 0; i < r->x->n; i++) {
 		const struct gct_part *p = &r->x->parts[i];
 
-		part_name(r, p, name);
+		gct_explain_part_name(p, r->clusters, name);
 		gci_buf_printf(out, "%-20s %8s", name, gci_format_bytes(p->nbytes, bytes, 16));
 		put_when(r, &p->predicted, out);
 		put_when(r, &p->actual, out);
@@ -117,7 +116,7 @@ static json_t *part_json(const struct gct_explain_report *r, const struct gct_pa
 {
 	char name[64];
 
-	part_name(r, p, name);
+	gct_explain_part_name(p, r->clusters, name);
 	return json_pack("{s:s, s:i, s:b, s:I, s:I, s:o, s:o}", "name", name, "phase",
 		(int)p->phase, "wan", p->wan, "messages", (json_int_t)p->nmessages, "bytes",
 		(json_int_t)p->nbytes, "predicted", when_json(&p->predicted, r->trace->dilation),

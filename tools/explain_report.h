@@ -21,4 +21,7 @@ void gct_explain_text(const struct gct_explain_report *r, struct gci_buf *out);
 /* 0 or GCOLL_ERR_NOMEM. */
 int gct_explain_json(const struct gct_explain_report *r, struct gci_buf *out);
 
+/* A part's name, as both print it: "2 kyoto > tokyo". */
+void gct_explain_part_name(const struct gct_part *p, const char *const *clusters, char out[64]);
+
 #endif

@@ -39,7 +39,7 @@ static void put_tooltip(const struct gct_chart *c, const struct gct_bar *b)
 		gci_buf_printf(c->out, " rank %d", s->peer);
 		if (c->g->names && c->g->names[s->peer]) {
 			gci_buf_printf(c->out, " on ");
-			gct_chart_text(c->out, c->g->names[s->peer]);
+			gct_markup_text(c->out, c->g->names[s->peer]);
 		}
 	}
 	if (b->count > 1)

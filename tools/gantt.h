@@ -29,6 +29,7 @@ struct gct_gantt {
 	const char *const *clusters; /* [cluster of the timeline's topology] */
 	uint64_t limit_ns;           /* marked, if it is not 0 */
 	uint32_t dilation;           /* times are shown divided by it; 0 and 1: as they are */
+	const char *id; /* in a page of HTML, at most 20 letters; NULL: a file of its own */
 };
 
 /* 0 or GCOLL_ERR_NOMEM. */

@@ -29,24 +29,6 @@ const char *gct_paint_class(enum gct_paint paint)
 	return paints[paint].class;
 }
 
-void gct_chart_text(struct gci_buf *out, const char *s)
-{
-	for (; s && *s; s++) {
-		unsigned char c = (unsigned char)*s;
-
-		if (c == '<')
-			gci_buf_printf(out, "&lt;");
-		else if (c == '>')
-			gci_buf_printf(out, "&gt;");
-		else if (c == '&')
-			gci_buf_printf(out, "&amp;");
-		else if (c == '"')
-			gci_buf_printf(out, "&quot;");
-		else
-			gci_buf_put_u8(out, c < ' ' || c > '~' ? '?' : c);
-	}
-}
-
 static int size_of(const struct gct_chart *c, int cluster)
 {
 	int n = gci_topo_size(c->g->timeline->topo, cluster);
@@ -91,28 +73,33 @@ static void put_head(const struct gct_chart *c)
 {
 	const struct gci_topo *t = c->g->timeline->topo;
 	struct gci_buf *out = c->out;
+	char scope[24] = ""; /* a page may have other charts */
 	int i;
 
+	if (c->g->id)
+		snprintf(scope, sizeof(scope), "#%.20s ", c->g->id);
 	gci_buf_printf(out,
-		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+		"<svg xmlns=\"http://www.w3.org/2000/svg\"%s%.20s%s width=\"%d\" height=\"%d\" "
 		"viewBox=\"0 0 %d %d\" font-family=\"Helvetica,Arial,'DejaVu Sans',sans-serif\" "
 		"font-size=\"12\" fill=\"#222\">\n<title>",
+		c->g->id ? " id=\"" : "", c->g->id ? c->g->id : "", c->g->id ? "\"" : "",
 		GCT_CHART_WIDTH, c->bottom + 34, GCT_CHART_WIDTH, c->bottom + 34);
-	gct_chart_text(out, c->g->title);
+	gct_markup_text(out, c->g->title);
 	gci_buf_printf(out,
-		"</title>\n<style>path{fill:none;stroke-width:%d}.c{stroke-width:%d}"
-		".w{stroke-width:1}.r{stroke-opacity:.7}",
-		c->lane, c->thin);
+		"</title>\n<style>%spath{fill:none;stroke-width:%d}%s.c{stroke-width:%d}"
+		"%s.w{stroke-width:1}%s.r{stroke-opacity:.7}",
+		scope, c->lane, scope, c->thin, scope, scope);
 	/* Where both go on at once, both are seen. */
-	gci_buf_printf(out, ".b0,.b1,.b2,.b3{stroke-width:%d}", (c->lane * 4 + 2) / 5);
+	gci_buf_printf(out, "%s.b0,%s.b1,%s.b2,%s.b3{stroke-width:%d}", scope, scope, scope, scope,
+		(c->lane * 4 + 2) / 5);
 	for (i = 0; i < GCT_NPAINTS; i++)
-		gci_buf_printf(out, ".%s{stroke:%s}", paints[i].class, paints[i].colour);
+		gci_buf_printf(out, "%s.%s{stroke:%s}", scope, paints[i].class, paints[i].colour);
 	gci_buf_printf(out, "</style>\n<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n",
 		GCT_CHART_WIDTH, c->bottom + 34);
 	gci_buf_printf(out, "<text x=\"14\" y=\"24\" font-size=\"17\" font-weight=\"bold\">");
-	gct_chart_text(out, c->g->title);
+	gct_markup_text(out, c->g->title);
 	gci_buf_printf(out, "</text>\n<text x=\"14\" y=\"43\" fill=\"#555\">");
-	gct_chart_text(out, c->g->subtitle);
+	gct_markup_text(out, c->g->subtitle);
 	if (c->nrows < t->nranks)
 		gci_buf_printf(out, " (the first %d of %d ranks)", c->nrows, t->nranks);
 	gci_buf_printf(out, "</text>\n");
@@ -218,7 +205,7 @@ static void put_rows(const struct gct_chart *c)
 				"<text x=\"14\" y=\"%d\" font-weight=\"bold\">",
 				GCT_CHART_LEFT + GCT_CHART_PLOT, y - GCT_CHART_HEAD + 1,
 				y - GCT_CHART_HEAD + 1, y - GCT_CHART_HEAD + 15);
-			gct_chart_text(c->out, c->g->clusters[k]);
+			gct_markup_text(c->out, c->g->clusters[k]);
 			gci_buf_printf(c->out, "</text>\n");
 			last = k;
 		}
@@ -231,7 +218,7 @@ static void put_rows(const struct gct_chart *c)
 			char name[20];
 
 			snprintf(name, sizeof(name), "%.16s", c->g->names[r]);
-			gct_chart_text(c->out, name);
+			gct_markup_text(c->out, name);
 		}
 		gci_buf_printf(c->out, " <tspan fill=\"#777\">%d</tspan></text>\n", r);
 	}

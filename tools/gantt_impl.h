@@ -5,6 +5,7 @@
 
 #include "tools/gantt.h"
 #include "tools/gantt_bars.h"
+#include "tools/markup.h"
 
 /* Pixels. */
 #define GCT_CHART_WIDTH 1400
@@ -28,9 +29,6 @@ struct gct_chart {
 
 /* A colour's class in the style sheet. */
 const char *gct_paint_class(enum gct_paint paint);
-
-/* Text between tags and in attributes; what may not stand there, or is no ASCII, is a "?". */
-void gct_chart_text(struct gci_buf *out, const char *s);
 
 /* Where each rank's lanes are. 0 or GCOLL_ERR_NOMEM. */
 int gct_chart_rows(struct gct_chart *c);

@@ -22,6 +22,7 @@ static const struct command {
 	{"tune", gct_tune, "find the best algorithm and parameters of operations", 1},
 	{"probe", gct_probe, "measure the links of a job's grid", 1},
 	{"plan", gct_plan, "predict how long an operation takes, and say why", 0},
+	{"report", gct_report_command, "make a page of what was measured and predicted", 0},
 	{"doctor", gct_doctor, "check this host, and say what to change", 0},
 	{"shape", gct_shape_command, "limit what this host sends to a cluster", 0},
 	{"top", gct_top, "show the traffic of a running job", 0},

@@ -20,6 +20,7 @@ int gct_bench(int argc, char **argv);
 int gct_tune(int argc, char **argv);
 int gct_probe(int argc, char **argv);
 int gct_plan(int argc, char **argv);
+int gct_report_command(int argc, char **argv);
 int gct_doctor(int argc, char **argv);
 int gct_shape_command(int argc, char **argv);
 int gct_top(int argc, char **argv);
