@@ -11,25 +11,35 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int gci_file_read(const char *path, size_t most, struct gci_buf *out, struct gci_error *e)
+int gci_file_read_from(
+	int fd, const char *path, size_t most, struct gci_buf *out, struct gci_error *e)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
 	char bytes[16384];
 	ssize_t n;
 
-	if (fd < 0)
-		return gci_error_errno(e, "cannot read %s", path);
 	do {
 		n = read(fd, bytes, sizeof(bytes));
 		if (n > 0)
 			gci_buf_put(out, bytes, (size_t)n);
 	} while ((n > 0 || (n < 0 && errno == EINTR)) && out->len <= most && !out->failed);
+	if (out->secret)
+		explicit_bzero(bytes, sizeof(bytes));
 	if (n < 0)
-		rc = gci_error_errno(e, "cannot read %s", path);
-	else if (out->failed)
-		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	else if (out->len > most)
-		rc = gci_error_set(e, GCOLL_ERR_PARSE, "%s:1: larger than %zu bytes", path, most);
+		return gci_error_errno(e, "cannot read %s", path);
+	if (out->failed)
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	if (out->len > most)
+		return gci_error_set(e, GCOLL_ERR_PARSE, "%s:1: larger than %zu bytes", path, most);
+	return 0;
+}
+
+int gci_file_read(const char *path, size_t most, struct gci_buf *out, struct gci_error *e)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), rc;
+
+	if (fd < 0)
+		return gci_error_errno(e, "cannot read %s", path);
+	rc = gci_file_read_from(fd, path, most, out, e);
 	close(fd);
 	return rc;
 }
@@ -61,8 +71,7 @@ static int write_all(int fd, const struct gci_buf *text)
 	return 0;
 }
 
-/* Closes fd. -1 with errno where something goes wrong. */
-static int write_and_close(int fd, const struct gci_buf *text)
+int gci_file_write_to(int fd, const struct gci_buf *text)
 {
 	int bad = write_all(fd, text), why = errno;
 
@@ -76,7 +85,7 @@ static int overwrite(const char *path, const struct gci_buf *text)
 {
 	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
 
-	return fd < 0 ? -1 : write_and_close(fd, text);
+	return fd < 0 ? -1 : gci_file_write_to(fd, text);
 }
 
 /* By `tmp`, beside it. mode 0: it is a new file. */
@@ -88,7 +97,7 @@ static int replace(const char *path, const char *tmp, mode_t mode, const struct 
 		return -1;
 	bad = mode && fchmod(fd, mode);
 	why = errno;
-	if (write_and_close(fd, text)) {
+	if (gci_file_write_to(fd, text)) {
 		bad = -1;
 		why = errno;
 	}

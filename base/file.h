@@ -27,4 +27,10 @@ int gci_file_write(const char *path, const struct gci_buf *text, struct gci_erro
 /* Better now than after an hour's work: could gci_file_write() write this? Changes nothing. */
 int gci_file_check(const char *path, struct gci_error *e);
 
+/* Parts of those above, for files that others have opened: reads up to the end; writes all and closes
+ * `fd`, -1 with errno where something goes wrong. */
+int gci_file_read_from(
+	int fd, const char *path, size_t most, struct gci_buf *out, struct gci_error *e);
+int gci_file_write_to(int fd, const struct gci_buf *text);
+
 #endif

@@ -2,6 +2,7 @@
 #include "tests/base/files.h"
 
 #include "base/mem.h"
+#include "base/private.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -132,6 +133,56 @@ static void checked_beforehand(void **state)
 	assert_string_equal(e.text, "cannot write .: Is a directory");
 }
 
+/* True if it is refused with a reason that has `words` in it. */
+static int refused(const char *path, const char *words)
+{
+	struct gci_error e = {0};
+	struct gci_buf b = {0};
+	int rc = gci_private_read(path, 100, &b, &e);
+
+	gci_buf_free(&b);
+	return rc && strstr(e.text, words) != NULL;
+}
+
+static void for_the_owner_alone(void **state)
+{
+	static const mode_t open_to_others[] = {0640, 0620, 0610, 0604, 0602, 0601, 0666};
+	struct gci_error e = {0};
+	struct gci_buf b = {0};
+	struct stat st;
+	size_t i;
+
+	(void)state;
+	gci_buf_put(&b, "secret", 6);
+	assert_int_equal(gci_private_create("a", &b, &e), 0);
+	assert_int_equal(stat("a", &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_int_equal(gci_private_create("a", &b, &e), GCOLL_ERR_SYS);
+	assert_string_equal(e.text, "cannot make a: File exists");
+	gci_error_clear(&e);
+	gci_buf_free(&b);
+	assert_int_equal(symlink("a", "link"), 0);
+	assert_int_equal(gci_private_read("link", 6, &b, &e), 0);
+	assert_string_equal(gci_buf_cstr(&b), "secret");
+	gci_buf_free(&b);
+	assert_int_equal(gci_private_read("a", 5, &b, &e), GCOLL_ERR_PARSE);
+	gci_buf_free(&b);
+	for (i = 0; i < sizeof(open_to_others) / sizeof(*open_to_others); i++) {
+		assert_int_equal(chmod("a", open_to_others[i]), 0);
+		/* root's own may be for a group */
+		if (geteuid() || open_to_others[i] != 0640)
+			assert_true(refused("a", "a: others may read or write it"));
+	}
+	assert_int_equal(chmod("a", 0600), 0);
+	assert_int_equal(mkfifo("pipe", 0600), 0);
+	assert_true(refused("pipe", "pipe: expected a regular file"));
+	assert_true(refused("none", "cannot read none: No such file or directory"));
+	if (!geteuid()) {
+		assert_int_equal(chown("a", 65534, 65534), 0);
+		assert_true(refused("a", "a: it belongs to another user"));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -142,6 +193,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			links_and_devices_stay, files_setup, files_teardown),
 		cmocka_unit_test_setup_teardown(checked_beforehand, files_setup, files_teardown),
+		cmocka_unit_test_setup_teardown(for_the_owner_alone, files_setup, files_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,11 +6,13 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/private.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct trial {
@@ -44,6 +46,31 @@ static int reads(struct gci_error *e)
 	if (!rc)
 		assert_string_equal(gci_buf_cstr(&b), "old");
 	gci_buf_free(&b);
+	return rc;
+}
+
+static int reads_privately(struct gci_error *e)
+{
+	struct gci_buf b = {.secret = 1};
+	int rc = chmod("a", 0600) ? -1 : gci_private_read("a", 1000, &b, e);
+
+	if (!rc)
+		assert_string_equal(gci_buf_cstr(&b), "old");
+	gci_buf_free(&b);
+	return rc;
+}
+
+/* Nothing is left of what could not be made whole. */
+static int makes_privately(struct gci_error *e)
+{
+	struct gci_buf b = {0};
+	int rc;
+
+	gci_buf_put(&b, "new", 3);
+	rc = gci_private_create("d", &b, e);
+	gci_buf_free(&b);
+	if (!rc)
+		assert_int_equal(remove("d"), 0);
 	return rc;
 }
 
@@ -173,6 +200,43 @@ static void a_file_is_read_or_not(void **state)
 	gci_buf_free(&b);
 }
 
+static void a_secret_is_read_or_not(void **state)
+{
+	static const struct trial trials[] = {
+		{FAILING_open64, EMFILE, 0},
+		{FAILING_fstat64, EIO, 0},
+		{FAILING_read, EIO, 0},
+		{FAILING_read, EINTR, 1},
+		{FAILING_close, EINTR, 1},
+	};
+
+	(void)state;
+	EACH(reads_privately, "cannot read a", trials);
+}
+
+static void a_secret_is_made_or_not(void **state)
+{
+	static const struct trial unmade[] = {{FAILING_open64, EACCES, 0}};
+	static const struct trial unwritten[] = {
+		{FAILING_write, ENOSPC, 0},
+		{FAILING_write, EINTR, 1},
+		{FAILING_close, EIO, 0},
+	};
+	struct gci_error e = {0};
+
+	(void)state;
+	EACH(makes_privately, "cannot make d", unmade);
+	EACH(makes_privately, "cannot write d", unwritten);
+	failing_at(FAILING_write, 1, ENOSPC);
+	failing_at(FAILING_unlink, 1, EIO);
+	assert_int_equal(makes_privately(&e), GCOLL_ERR_SYS);
+	assert_true(failing_happened(FAILING_unlink));
+	assert_string_equal(e.text, "cannot write d: No space left on device");
+	failing_at(FAILING_write, 0, 0);
+	failing_at(FAILING_unlink, 0, 0);
+	assert_int_equal(remove("d"), 0);
+}
+
 static void a_place_is_good_or_not(void **state)
 {
 	static const struct trial trials[] = {
@@ -217,6 +281,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			the_first_reason_counts, files_setup, files_teardown),
 		cmocka_unit_test_setup_teardown(a_file_is_read_or_not, files_setup, files_teardown),
+		cmocka_unit_test_setup_teardown(
+			a_secret_is_read_or_not, files_setup, files_teardown),
+		cmocka_unit_test_setup_teardown(
+			a_secret_is_made_or_not, files_setup, files_teardown),
 		cmocka_unit_test_setup_teardown(
 			a_place_is_good_or_not, files_setup, files_teardown),
 		cmocka_unit_test(a_sleep_goes_on),

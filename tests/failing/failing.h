@@ -57,6 +57,7 @@
 	X(unlink)        \
 	X(fchmod)        \
 	X(lstat64)       \
+	X(fstat64)       \
 	X(access)        \
 	X(fopen64)       \
 	X(fgets)         \
