@@ -30,6 +30,8 @@ void gci_ctl_put_hello(struct gci_buf *out, const struct gci_ctl_hello *m)
 	gci_buf_put_u32(out, m->rank);
 	gci_buf_put(out, m->token, sizeof(m->token));
 	gci_reach_put(out, &m->reach);
+	gci_buf_put_u32(out, m->size);
+	gci_buf_put_str(out, m->host);
 	end(out, at);
 }
 
@@ -167,10 +169,15 @@ static void read_hello(struct gci_reader *r, struct gci_ctl_hello *m)
 	token = gci_read(r, sizeof(m->token));
 	if (token)
 		memcpy(m->token, token, sizeof(m->token));
-	if (m->version == GCI_CTL_VERSION)
-		gci_reach_read(r, &m->reach);
-	else
+	if (m->version != GCI_CTL_VERSION) {
 		gci_read(r, r->len); /* what another release says there; it will be told so */
+		return;
+	}
+	gci_reach_read(r, &m->reach);
+	m->size = gci_read_u32(r);
+	read_text(r, m->host, sizeof(m->host));
+	if (m->size > GCI_CTL_MAX_RANKS)
+		r->failed = 1;
 }
 
 static int read_start(struct gci_reader *r, struct gci_ctl_start *m)
