@@ -2,12 +2,15 @@
 #include "comm/control_io.h"
 
 #include "base/clock.h"
+#include "base/units.h"
 #include "transport/sockopt.h"
 
 #include <errno.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <openssl/crypto.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -24,29 +27,68 @@ static int local_ip(int fd, char *ip)
 	return 0;
 }
 
+static int connect_to(const struct sockaddr *to, socklen_t len)
+{
+	/* The launcher beats from HELLO on: so long a silence is its end. */
+	const struct timeval patience = {.tv_sec = JOIN_PATIENCE_S};
+	int fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0), why;
+
+	if (fd < 0)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	if (!connect(fd, to, len)) {
+		gci_sockopt_control(fd);
+		return fd;
+	}
+	why = errno;
+	close(fd);
+	errno = why;
+	return -1;
+}
+
+/* "HOST:PORT": at the first of its addresses that answers. */
+static int connect_by_name(const char *rendezvous, struct gci_error *e)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL, *it;
+	const char *colon = strrchr(rendezvous, ':');
+	char host[256];
+	uint64_t port;
+	int rc, fd = -1;
+
+	if (!colon || colon == rendezvous || (size_t)(colon - rendezvous) >= sizeof(host) ||
+		strcspn(rendezvous, ":[]/") != (size_t)(colon - rendezvous) ||
+		gci_parse_uint(colon + 1, 65535, &port) || !port) {
+		gci_error_set(e, GCOLL_ERR_INVAL,
+			"GRIDCOLL_RENDEZVOUS=%s, expected HOST:PORT, IP:PORT or [IP]:PORT",
+			rendezvous);
+		return -1;
+	}
+	snprintf(host, sizeof(host), "%.*s", (int)(colon - rendezvous), rendezvous);
+	rc = getaddrinfo(host, colon + 1, &hints, &list);
+	if (rc) {
+		gci_error_set(e, GCOLL_ERR_SYS, "cannot reach the launcher at %s: %s", rendezvous,
+			gai_strerror(rc));
+		return -1;
+	}
+	for (it = list; it && fd < 0; it = it->ai_next)
+		fd = connect_to(it->ai_addr, it->ai_addrlen);
+	if (fd < 0)
+		gci_error_errno(e, "cannot reach the launcher at %s", rendezvous);
+	freeaddrinfo(list);
+	return fd;
+}
+
 static int open_socket(const char *rendezvous, struct gci_error *e)
 {
 	struct gci_address a;
-	/* The launcher beats from HELLO on: so long a silence is its end. */
-	const struct timeval patience = {.tv_sec = JOIN_PATIENCE_S};
 	int fd;
 
 	if (gci_address_parse(&a, rendezvous))
-		return gci_error_set(e, GCOLL_ERR_INVAL,
-			"GRIDCOLL_RENDEZVOUS=%s, expected IP:PORT or [IP]:PORT", rendezvous);
-	fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0) {
-		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	}
-	if (fd < 0 || connect(fd, &a.any, a.len)) {
+		return connect_by_name(rendezvous, e);
+	fd = connect_to(&a.any, a.len);
+	if (fd < 0)
 		gci_error_errno(e, "cannot reach the launcher at %s", rendezvous);
-		if (fd >= 0)
-			close(fd);
-		fd = -1;
-	}
-	if (fd >= 0)
-		gci_sockopt_control(fd);
 	return fd;
 }
 

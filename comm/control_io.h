@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The bytes of a rank's connection to the launcher: plain, or by TLS.
  *
- *	rc = gci_control_io_open(&io, "10.1.0.1:7000", ip, &e);
+ *	rc = gci_control_io_open(&io, "10.1.0.1:7000", ip, &e);		// or "head:7000"
  *	rc = gci_control_io_secure(&io, secret, rank, size, &e);	// or not at all
  *	n = gci_control_io_send(&io, data, nbytes, MSG_DONTWAIT);
  *	n = gci_control_io_recv(&io, buf, sizeof(buf), MSG_DONTWAIT);

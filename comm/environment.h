@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the launcher tells a rank when it starts it: GRIDCOLL_* in the environment, and the job's
- * secret in a pipe.
+ * What the launcher, or whatever else starts a rank, tells it: GRIDCOLL_* in the environment, and
+ * the job's secret in a pipe or a file.
  *
  *	struct gci_environment env = {0};
  *
@@ -16,9 +16,14 @@
 #include "transport/derive.h"
 #include "transport/security.h"
 #include "transport/transport.h"
+
+#define GCI_ENVIRONMENT_HOST 254 /* with the zero */
+
 struct gci_environment {
-	int rank, size;
+	int rank, size; /* size 0: not said */
 	const char *rendezvous;
+	char host[GCI_ENVIRONMENT_HOST]; /* GRIDCOLL_HOST, else the machine's own name */
+	uint64_t join_ns;                /* so long may whoever serves the job take to come up */
 	uint8_t secret[GCI_SECRET_NBYTES];
 	struct gci_ports ports;
 	enum gci_data_path data_path;

@@ -17,6 +17,7 @@
 #define FIRST_PAUSE (50 * GCI_NS_PER_MS) /* before the launcher is called again */
 #define LAST_PAUSE  (800 * GCI_NS_PER_MS)
 #define SHORT       (10 * GCI_NS_PER_S)
+#define UP_PAUSE    (250 * GCI_NS_PER_MS)
 
 static void on_verdict(void *user)
 {
@@ -51,16 +52,38 @@ static void on_watch(void *user, const struct gci_ctl_watch *m)
 	gci_telemetry_watch(&w->telemetry, m);
 }
 
+/* Whoever serves the job does not tell strangers what is wrong with them. */
+static void suggest(const struct gci_environment *env, struct gci_error *e)
+{
+	const char *security = getenv("GRIDCOLL_SECURITY");
+	struct gci_error last = *e;
+
+	if (!env->join_ns) /* gridcoll-run itself has told us all */
+		return;
+	gci_error_clear(e);
+	gci_error_set(e, GCOLL_ERR_PROTO,
+		"%.240s; expected the same secret here as there, and GRIDCOLL_SECURITY (%.32s) as "
+		"--security there",
+		last.text, security ? security : "not set");
+}
+
 static int call_launcher(struct gci_world *w, struct gci_error *e)
 {
 	const struct gci_environment *env = &w->env;
-	struct gci_ctl_hello hello = {
-		.version = GCI_CTL_VERSION, .rank = (uint32_t)env->rank, .reach = w->reach};
+	struct gci_ctl_hello hello = {.version = GCI_CTL_VERSION,
+		.rank = (uint32_t)env->rank,
+		.size = (uint32_t)env->size,
+		.reach = w->reach};
 	char ip[GCI_ADDRESS_TEXT];
 	int rc = gci_control_connect(&w->ctl, env->rendezvous, ip, e);
 
-	if (!rc && env->control_tls)
-		rc = gci_control_secure(w->ctl, env->secret, hello.rank, (uint32_t)env->size, e);
+	memcpy(hello.host, env->host, sizeof(hello.host));
+	if (!rc && env->control_tls) {
+		rc = gci_control_secure(w->ctl, env->secret, hello.rank,
+			hello.size ? hello.size : GCI_CTL_MAX_RANKS, e);
+		if (rc == GCOLL_ERR_PROTO && gci_control_was_heard(w->ctl))
+			suggest(env, e);
+	}
 	if (!rc && w->listen_fd < 0)
 		rc = gci_own_choose(&w->own, getenv("GRIDCOLL_INTERFACES"), ip, e);
 	/* gridcoll-run has taken the first port that it could. */
@@ -78,13 +101,36 @@ static int call_launcher(struct gci_world *w, struct gci_error *e)
 	return rc;
 }
 
+/* Where another manager starts the ranks, whoever serves the job may come up after them. */
+static int call_until_up(struct gci_world *w, struct gci_error *e)
+{
+	const uint64_t patience_ns = w->env.join_ns, end_ns = gci_now_ns() + patience_ns;
+	int rc = call_launcher(w, e);
+
+	while (rc == GCOLL_ERR_SYS && !w->ctl && gci_now_ns() < end_ns) {
+		gci_sleep_ns(UP_PAUSE);
+		gci_error_clear(e);
+		rc = call_launcher(w, e);
+	}
+	if (rc == GCOLL_ERR_SYS && !w->ctl && patience_ns) {
+		struct gci_error last = *e;
+
+		gci_error_clear(e);
+		gci_error_set(e, rc,
+			"%.300s, in %g s (GRIDCOLL_JOIN_TIMEOUT); is GRIDCOLL_RENDEZVOUS where "
+			"gridcoll-run serves this job?",
+			last.text, (double)patience_ns / (double)GCI_NS_PER_S);
+	}
+	return rc;
+}
+
 /* A launcher that strangers press hard, or that a busy machine let wait for our hello, may hang up
  * on us before it has heard us: it is called again. Not one that was silent, nor one that has said
  * why. */
 static int join(struct gci_world *w, struct gci_error *e)
 {
 	uint64_t begin = gci_now_ns(), pause = FIRST_PAUSE;
-	int rc = call_launcher(w, e);
+	int rc = call_until_up(w, e);
 
 	while (rc && w->ctl && !gci_control_was_heard(w->ctl) && pause <= LAST_PAUSE &&
 		gci_now_ns() - begin < SHORT) {
@@ -96,10 +142,16 @@ static int join(struct gci_world *w, struct gci_error *e)
 		begin = gci_now_ns();
 		rc = call_launcher(w, e);
 	}
-	if (!rc && w->start.start.size != (uint32_t)w->env.size)
-		rc = gci_error_set(e, GCOLL_ERR_PROTO, "the launcher started %u ranks, not %d",
-			w->start.start.size, w->env.size);
-	return rc;
+	if (rc && w->ctl && !gci_control_was_heard(w->ctl))
+		suggest(&w->env, e);
+	if (rc)
+		return rc;
+	if (!w->env.size)
+		w->env.size = (int)w->start.start.size;
+	if (w->start.start.size == (uint32_t)w->env.size)
+		return 0;
+	return gci_error_set(e, GCOLL_ERR_PROTO, "the launcher started %u ranks, not %d",
+		w->start.start.size, w->env.size);
 }
 
 static int read_grid(struct gci_world *w, struct gci_error *e)

@@ -126,8 +126,8 @@ static int all_over(void)
 	uint32_t i;
 
 	for (i = 0; i < gci_job.plan->size; i++)
-		if (!gci_job.ranks[i].ended || !gci_job.ranks[i].closed[0] ||
-			!gci_job.ranks[i].closed[1])
+		if ((!gci_job.ranks[i].ended && !gci_rdv_is_gone(gci_job.server.rdv, i)) ||
+			!gci_job.ranks[i].closed[0] || !gci_job.ranks[i].closed[1])
 			return 0;
 	return gci_rdv_settled(gci_job.server.rdv);
 }

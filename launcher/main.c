@@ -3,7 +3,9 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "launcher/agent.h"
+#include "launcher/join.h"
 #include "launcher/run.h"
+#include "launcher/secret.h"
 #include "version.h"
 
 #include <fcntl.h>
@@ -40,12 +42,35 @@ static int complain(const struct gci_error *e)
 	return e->status == GCOLL_ERR_NOMEM ? 1 : USAGE_STATUS;
 }
 
-int main(int argc, char **argv)
+static int start_job(struct gci_options *o)
 {
-	struct gci_options o;
 	struct gci_placement plan;
 	struct gci_error e = {0};
 	int status;
+
+	if (gci_placement_make(&plan, o, &e))
+		return complain(&e);
+	if (gci_placement_budgets(&plan, o, &e)) {
+		gci_placement_free(&plan);
+		return complain(&e);
+	}
+	if (gci_placement_table(&plan, o, &e))
+		fprintf(stderr, "gridcoll-run: %s; running with defaults\n", e.text);
+	gci_error_clear(&e);
+	if (gci_placement_params(&plan, o, &e))
+		fprintf(stderr, "gridcoll-run: %s; running without them\n", e.text);
+	status = o->dry_run ? dry_run(&plan) : gci_run(o, &plan);
+	if (!o->dry_run)
+		_exit(status); /* a thread may wait for standard input */
+	gci_placement_free(&plan);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	struct gci_options o;
+	struct gci_error e = {0};
+	int status = 0;
 
 	fill_standard_fds();
 	gci_log_init("gridcoll-run");
@@ -57,20 +82,11 @@ int main(int argc, char **argv)
 		return puts("gridcoll-run " GCI_VERSION) < 0;
 	if (o.agent)
 		return gci_agent_main(o.netns);
-	if (gci_placement_make(&plan, &o, &e))
-		return complain(&e);
-	if (gci_placement_budgets(&plan, &o, &e)) {
-		gci_placement_free(&plan);
-		return complain(&e);
+	if (o.new_secret)
+		return gci_new_secret(&e) ? complain(&e) : 0;
+	if (o.join && gci_join(&o, &status, &e) < 0) {
+		complain(&e);
+		return status ? status : USAGE_STATUS;
 	}
-	if (gci_placement_table(&plan, &o, &e))
-		fprintf(stderr, "gridcoll-run: %s; running with defaults\n", e.text);
-	gci_error_clear(&e);
-	if (gci_placement_params(&plan, &o, &e))
-		fprintf(stderr, "gridcoll-run: %s; running without them\n", e.text);
-	status = o.dry_run ? dry_run(&plan) : gci_run(&o, &plan);
-	if (!o.dry_run)
-		_exit(status); /* a thread may wait for standard input */
-	gci_placement_free(&plan);
-	return status;
+	return start_job(&o);
 }

@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "shaping/budget.h"
 #include "shaping/ladder.h"
+#include "transport/address.h"
 #include "transport/control.h"
 #include "transport/path.h"
 #include "transport/security.h"
@@ -36,6 +37,13 @@ enum {
 	BUDGET,
 	STATS,
 	DRY,
+	SERVE,
+	JOIN,
+	SECRET_FILE,
+	RANK_FROM,
+	SIZE_FROM,
+	RANK_0_SERVES,
+	NEW_SECRET,
 	AGENT,
 	NETNS,
 	HELP,
@@ -65,54 +73,19 @@ static const struct option longs[] = {
 	{"wan-budget", required_argument, NULL, BUDGET},
 	{"stats", required_argument, NULL, STATS},
 	{"dry-run", no_argument, NULL, DRY},
+	{"serve", required_argument, NULL, SERVE},
+	{"join", required_argument, NULL, JOIN},
+	{"secret-file", required_argument, NULL, SECRET_FILE},
+	{"rank-from", required_argument, NULL, RANK_FROM},
+	{"size-from", required_argument, NULL, SIZE_FROM},
+	{"rank-0-serves", no_argument, NULL, RANK_0_SERVES},
+	{"new-secret", no_argument, NULL, NEW_SECRET},
 	{"agent", no_argument, NULL, AGENT},
 	{"netns", required_argument, NULL, NETNS},
 	{"help", no_argument, NULL, HELP},
 	{"version", no_argument, NULL, VERSION},
 	{NULL, 0, NULL, 0},
 };
-
-const char *gci_options_help(void)
-{
-	return "usage: gridcoll-run [OPTION...] [--] COMMAND [ARGUMENT...]\n"
-	       "Starts one process of COMMAND per rank and connects them into a job.\n"
-	       "\n"
-	       "  -n N                  number of ranks (default: one per host, or 1)\n"
-	       "  --grid FILE           on the hosts of this grid file, by ssh\n"
-	       "  --hosts LIST          on these hosts, such as a,k[1-4]; with --grid or a lab:\n"
-	       "                        only on these of it\n"
-	       "  --per-host K          K ranks on each host (default 1)\n"
-	       "  --lab FILE            in a running lab (default: $GRIDCOLL_LAB)\n"
-	       "  --table FILE          run operations as this table of decisions says, made by\n"
-	       "                        gridcoll tune (default: $GRIDCOLL_TABLE)\n"
-	       "  --timers NAME         default: a rank silent for 20 s is dead; fast: for 4 s\n"
-	       "  --interfaces LIST     addresses for data, such as eth1 or 10.1.0.0/16,!ib0\n"
-	       "                        (default: $GRIDCOLL_INTERFACES, else the route's)\n"
-	       "  --port-range A-B      ports to listen at (default: $GRIDCOLL_PORT_RANGE,\n"
-	       "                        else any)\n"
-	       "  --params FILE         open as many connections as are worth it, by what\n"
-	       "                        gridcoll probe measured\n"
-	       "  --congestion NAME     TCP's congestion control between clusters, such as bbr\n"
-	       "  --wan-budget A>B=RATE send no faster than that from cluster A to B; may be\n"
-	       "                        said again for others\n"
-	       "  --pace NAME           how rates are kept: auto, fq, tcp, htb, edt, user, off\n"
-	       "  --data-path NAME      how ranks move data: auto, poll or uring (io_uring)\n"
-	       "  --security NAME       auth: strangers are kept out; encrypt: TLS as well;\n"
-	       "                        auto (default): encrypt between clusters; or off\n"
-	       "  --stats FILE          write the traffic between clusters as lines of JSON\n"
-	       "  --quiet-prefix        do not write \"[rank] \" before each line of output\n"
-	       "  --start-timeout TIME  longest wait for the last rank to join (default 60s)\n"
-	       "  --survive             the death of a rank does not end the others, which may\n"
-	       "                        go on by gcoll_comm_shrink\n"
-	       "  --shrink-timeout TIME longest wait there for ranks that live (default 600s)\n"
-	       "  --remote-path PATH    gridcoll-run on remote hosts (default: gridcoll-run)\n"
-	       "  --dry-run             show which rank would run where, start nothing\n"
-	       "  --help, --version\n"
-	       "\n"
-	       "Exit status: 0, or that of the rank that failed first (128 + N when killed by\n"
-	       "signal N; 1 when it was lost); 2 for wrong arguments. With --survive, failures\n"
-	       "do not count that others have gone on after.\n";
-}
 
 static int bad(struct gci_error *e, const char *option, const char *value, const char *expected)
 {
@@ -198,9 +171,46 @@ static int budget(struct gci_options *o, const char *value, struct gci_error *e)
 		       : 0;
 }
 
+/* [IP:]PORT; port 0: any. */
+static int serve(struct gci_options *o, const char *value, struct gci_error *e)
+{
+	const char *colon = strrchr(value, ':'), *port = colon ? colon + 1 : value;
+	size_t len = colon ? (size_t)(colon - value) : 0;
+	struct gci_address a;
+	uint64_t number;
+
+	o->serve = value;
+	if (len > 1 && *value == '[' && value[len - 1] == ']') {
+		value++;
+		len -= 2;
+	}
+	if (gci_parse_uint(port, 65535, &number) || len >= sizeof(o->serve_ip))
+		return bad(e, "--serve", o->serve, GCI_SERVE_EXPECTED);
+	o->serve_port = (uint16_t)number;
+	memcpy(o->serve_ip, value, len);
+	o->serve_ip[len] = '\0';
+	return colon && gci_address_make(&a, o->serve_ip, 0)
+		       ? bad(e, "--serve", o->serve, GCI_SERVE_EXPECTED)
+		       : 0;
+}
+
 static int option(struct gci_options *o, int c, const char *value, struct gci_error *e)
 {
 	switch (c) {
+	case SERVE:
+		return serve(o, value, e);
+	case JOIN:
+		o->join = value;
+		return 0;
+	case SECRET_FILE:
+		o->secret_file = value;
+		return 0;
+	case RANK_FROM:
+		o->rank_from = value;
+		return 0;
+	case SIZE_FROM:
+		o->size_from = value;
+		return 0;
 	case 'n':
 		return count(e, "-n", value, &o->nranks);
 	case PER_HOST:
@@ -260,13 +270,15 @@ static int option(struct gci_options *o, int c, const char *value, struct gci_er
 
 static int flag(struct gci_options *o, int c)
 {
-	int *at = c == QUIET     ? &o->quiet_prefix
-		  : c == DRY     ? &o->dry_run
-		  : c == SURVIVE ? &o->survives
-		  : c == AGENT   ? &o->agent
-		  : c == HELP    ? &o->help
-		  : c == VERSION ? &o->version
-				 : NULL;
+	int *at = c == QUIET           ? &o->quiet_prefix
+		  : c == DRY           ? &o->dry_run
+		  : c == SURVIVE       ? &o->survives
+		  : c == AGENT         ? &o->agent
+		  : c == RANK_0_SERVES ? &o->rank_0_serves
+		  : c == NEW_SECRET    ? &o->new_secret
+		  : c == HELP          ? &o->help
+		  : c == VERSION       ? &o->version
+				       : NULL;
 
 	if (at)
 		*at = 1;
@@ -300,14 +312,48 @@ static int from_environment(struct gci_options *o, struct gci_error *e)
 	return 0;
 }
 
+/* Of jobs whose ranks others start. */
+static int check_guests(struct gci_options *o, struct gci_error *e)
+{
+	const char *secret = getenv("GRIDCOLL_SECRET_FILE");
+
+	if (!o->secret_file && secret && *secret)
+		o->secret_file = secret;
+	if (o->serve && o->join)
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"--serve and --join: expected one of them (--join --rank-0-serves does "
+			"both)");
+	if ((o->rank_from || o->size_from || o->rank_0_serves) && !o->join)
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"--rank-from, --size-from and --rank-0-serves: expected --join with them");
+	if ((o->serve || o->join) && o->lab)
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"--lab: gridcoll-run starts a lab's ranks itself, expected no --serve or "
+			"--join with it");
+	if ((o->serve || o->join) && !o->secret_file)
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"no secret, expected --secret-file FILE (gridcoll-run --new-secret makes "
+			"one)");
+	if (o->serve && *o->argv)
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"--serve with a command, \"%s\": expected none, others start the ranks",
+			*o->argv);
+	if (o->serve && !o->nranks && !o->grid && !o->hosts)
+		return gci_error_set(
+			e, GCOLL_ERR_INVAL, "--serve: expected -n N, or --grid or --hosts with it");
+	return 0;
+}
+
 static int check(struct gci_options *o, struct gci_error *e)
 {
-	if (o->help || o->version || o->agent)
+	if (o->help || o->version || o->agent || o->new_secret)
 		return 0;
 	if (o->grid && o->lab)
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"--grid and --lab: expected one of them (a lab has its grid with it)");
-	if (!o->lab && !o->grid) {
+	if (check_guests(o, e))
+		return e->status;
+	if (!o->lab && !o->grid && !o->serve && !o->join) {
 		const char *lab = getenv("GRIDCOLL_LAB");
 
 		o->lab = lab && *lab ? lab : NULL;
@@ -322,7 +368,7 @@ static int check(struct gci_options *o, struct gci_error *e)
 	if (o->per_host && !o->grid && !o->hosts && !o->lab)
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"--per-host %u: expected --grid, --hosts or --lab with it", o->per_host);
-	if (!*o->argv)
+	if (!*o->argv && !o->serve)
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"no command, expected: gridcoll-run [OPTION...] COMMAND [ARGUMENT...]");
 	return from_environment(o, e);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #define GCI_OPTIONS_BUDGETS 64
+#define GCI_SERVE_EXPECTED  "PORT, IP:PORT or [IP]:PORT (0: any port)"
 
 struct gci_options {
 	uint32_t nranks;   /* 0: as many as there are hosts */
@@ -33,8 +34,16 @@ struct gci_options {
 	unsigned nbudgets;
 	const char *stats; /* a file for the traffic; NULL: none */
 	char **argv;       /* the command, ends in NULL */
+	/* A job whose ranks others start; NULL and 0: not said. */
+	const char *serve; /* where, as it was given */
+	char serve_ip[64]; /* "": at all addresses */
+	uint16_t serve_port;
+	const char *join;                  /* HOST:PORT */
+	const char *secret_file;           /* "-": standard input */
+	const char *rank_from, *size_from; /* variables of the environment */
+	int rank_0_serves;
 	/* Instead of a job: */
-	int help, version, agent;
+	int help, version, agent, new_secret;
 	const char *netns; /* of the agent */
 };
 

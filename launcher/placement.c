@@ -278,10 +278,13 @@ int gci_placement_make(struct gci_placement *p, const struct gci_options *o, str
 		rc = all_hosts(p, &s, e);
 	if (!rc && o->hosts && (o->grid || o->lab))
 		rc = keep_named(p, o->hosts, &s, e);
-	if (!rc)
+	if (!rc && (o->serve || o->join)) {
+		rc = gci_placement_guests(p, o, s.n, e);
+	} else if (!rc) {
 		rc = place(p, o, &s, e);
-	if (!rc)
-		rc = choose_address(p, o, e);
+		if (!rc)
+			rc = choose_address(p, o, e);
+	}
 	json_decref(root);
 	gci_free(s.v);
 	if (rc)
@@ -295,6 +298,9 @@ void gci_placement_free(struct gci_placement *p)
 
 	for (i = 0; i < p->nplaces; i++)
 		gci_free(p->places[i].netns);
+	for (i = 0; p->said && i < p->size; i++)
+		gci_free(p->said[i]);
+	gci_free(p->said);
 	gci_free(p->places);
 	gci_free(p->hosts);
 	gci_free(p->names);

@@ -40,11 +40,25 @@ struct gci_placement {
 	 * for a job of this machine alone, else on all addresses (NULL). */
 	char *listen_ip, *listen_netns;
 	struct gci_ports listen_ports;
+	/* Others start the last so many ranks, which are in no place; names[] of these is NULL until
+	 * they have come. */
+	uint32_t nguests;
+	int hosts_are_said;     /* the grid is made of what they say */
+	const char *rendezvous; /* where they find us, as the options say; NULL: not said */
+	char **said;            /* [size]: what names[] points to; NULL without guests */
 };
 
 /* GCOLL_ERR_*: bad input is GCOLL_ERR_INVAL or _PARSE. */
 int gci_placement_make(struct gci_placement *p, const struct gci_options *o, struct gci_error *e);
 void gci_placement_free(struct gci_placement *p);
+
+/* guests.c: what remains to be done once the hosts are known, where others start ranks. */
+int gci_placement_guests(
+	struct gci_placement *p, const struct gci_options *o, uint32_t nhosts, struct gci_error *e);
+
+/* For struct gci_rdv_config, with the plan as `guests`. */
+int gci_placement_arrive(void *placement, uint32_t rank, const char *host, char *why, size_t size);
+const char *gci_placement_settle(void *placement, char *why, size_t size);
 
 /* Reads the table of decisions that `o` names, if any, and checks it against the plan's grid. On
  * failure the plan has none, and `e` tells why: the job may run without. */

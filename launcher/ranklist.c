@@ -69,8 +69,8 @@ static void add_hosts(struct list *l, const uint32_t *ranks, uint32_t n, const c
 	for (i = 0; i < n; i++) {
 		const char *name = names[ranks[i]];
 
-		if (last && !strcmp(last, name))
-			continue; /* several ranks on one host */
+		if (!name || (last && !strcmp(last, name)))
+			continue; /* several ranks on one host; or a rank's host is not known */
 		if (last && follows(last, name)) {
 			last = name;
 			continue;
@@ -79,7 +79,8 @@ static void add_hosts(struct list *l, const uint32_t *ranks, uint32_t n, const c
 			add_range(l, first, first == last ? NULL : last);
 		first = last = name;
 	}
-	add_range(l, first, first == last ? NULL : last);
+	if (first)
+		add_range(l, first, first == last ? NULL : last);
 }
 
 char *gci_ranklist(const uint32_t *ranks, uint32_t nranks, const char *const *names,
@@ -89,7 +90,7 @@ char *gci_ranklist(const uint32_t *ranks, uint32_t nranks, const char *const *na
 
 	add_ranks(&numbers, ranks, nranks);
 	add_hosts(&hosts, ranks, nranks, names);
-	snprintf(out, GCI_RANKLIST_NBYTES, "rank%s %s on %s", nranks > 1 ? "s" : "", numbers.text,
-		hosts.text);
+	snprintf(out, GCI_RANKLIST_NBYTES, "rank%s %s%s%s", nranks > 1 ? "s" : "", numbers.text,
+		hosts.used ? " on " : "", hosts.text);
 	return out;
 }

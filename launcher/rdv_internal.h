@@ -106,6 +106,15 @@ static inline int gci_rdv_counts(const struct gci_rdv *r, uint32_t rank)
 void gci_rdv_count_places(struct gci_rdv *r);
 void gci_rdv_drop_old_strangers(struct gci_rdv *r, uint64_t now_ns);
 
+/* rdv_guests.c */
+static inline int gci_rdv_is_guest(const struct gci_rdv *r, uint32_t rank)
+{
+	return rank >= r->config.size - r->config.nguests;
+}
+/* May this rank join by what it says? Else it was told why not, and 0. */
+int gci_rdv_admit(
+	struct gci_rdv *r, struct gci_rdv_conn *c, const struct gci_ctl_hello *m, uint64_t now_ns);
+
 /* meet.c: once all have joined. 0, or -1 with the reason why they cannot reach each other. */
 int gci_rdv_meet(const struct gci_rdv *r, char *why, size_t size);
 

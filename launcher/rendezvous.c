@@ -177,7 +177,9 @@ static void begin(struct gci_rdv *r, uint64_t now_ns)
 {
 	char why[GCI_CTL_TEXT];
 
-	if (gci_rdv_meet(r, why, sizeof(why)))
+	if (r->config.settle)
+		r->config.grid = r->config.settle(r->config.guests, why, sizeof(why));
+	if (!r->config.grid || gci_rdv_meet(r, why, sizeof(why)))
 		gci_rdv_give_up(r, GCOLL_ERR_INVAL, why, now_ns);
 	else
 		send_start(r, now_ns);
@@ -196,7 +198,7 @@ static int is_ours(struct gci_rdv *r, const struct gci_rdv_conn *c, const struct
 {
 	uint8_t token[32];
 
-	return m->type == GCI_CTL_HELLO && m->hello.rank < r->config.size &&
+	return m->type == GCI_CTL_HELLO && (r->config.nguests || m->hello.rank < r->config.size) &&
 	       (c->named < 0 || (uint32_t)c->named == m->hello.rank) &&
 	       !gci_ctl_token(r->config.secret, m->hello.rank, token) &&
 	       !CRYPTO_memcmp(token, m->hello.token, sizeof(token));
@@ -205,7 +207,7 @@ static int is_ours(struct gci_rdv *r, const struct gci_rdv_conn *c, const struct
 static void on_hello(
 	struct gci_rdv *r, struct gci_rdv_conn *c, const struct gci_ctl_hello *m, uint64_t now_ns)
 {
-	struct rdv_rank *k = &r->ranks[m->rank];
+	struct rdv_rank *k;
 	char why[160];
 
 	if (m->version != GCI_CTL_VERSION) {
@@ -214,14 +216,13 @@ static void on_hello(
 			"of gridcoll)",
 			m->version, GCI_CTL_VERSION);
 		gci_rdv_turn_away(r, c, GCOLL_ERR_PROTO, why);
-		gci_rdv_tell(r, m->rank, (int32_t)m->rank, GCOLL_ERR_PROTO, why, now_ns);
+		if (m->rank < r->config.size)
+			gci_rdv_tell(r, m->rank, (int32_t)m->rank, GCOLL_ERR_PROTO, why, now_ns);
 		return;
 	}
-	if (k->joined) {
-		snprintf(why, sizeof(why), "rank %u has joined already", m->rank);
-		gci_rdv_turn_away(r, c, GCOLL_ERR_INVAL, why);
+	if (!gci_rdv_admit(r, c, m, now_ns))
 		return;
-	}
+	k = &r->ranks[m->rank];
 	gci_crowd_leave(&c->place);
 	c->rank = (int32_t)m->rank;
 	k->conn = c;

@@ -45,15 +45,25 @@ struct gci_rdv_conn;
 struct gci_rdv_config {
 	uint32_t size; /* 1 .. GCI_CTL_MAX_RANKS */
 	uint8_t secret[GCI_SECRET_NBYTES];
-	const char *const *names; /* [size]: each rank's host; these three live as long as it */
-	const uint32_t *hosts;    /* [size]: its number in the grid */
-	const char *grid;         /* text of the grid file */
-	const char *table;        /* text of a table of decisions, NULL: none; lives as long */
+	/* [size]: each rank's host, NULL of a guest that has not come; and its number in the grid.
+	 * These two and the next live as long as it. */
+	const char *const *names;
+	const uint32_t *hosts;
+	const char *grid;  /* text of the grid file */
+	const char *table; /* text of a table of decisions, NULL: none; lives as long */
 	uint64_t table_digest;
 	uint64_t beat_ns, dead_ns;
 	uint64_t start_ns; /* from the first HELLO to the last */
 	int survives;
 	uint64_t shrink_ns; /* from the first SHRINK to the last */
+	/* The last so many ranks are guests: others start them, and nobody tells of their ends. Each
+	 * says by which name its host goes: `arrive` puts that into names and hosts, or returns -1
+	 * with the reason why not, which ends the job. Once all have come, `settle` returns the
+	 * grid's text, or NULL with the reason. Both NULL: names, hosts and grid hold. */
+	uint32_t nguests;
+	int (*arrive)(void *guests, uint32_t rank, const char *host, char *why, size_t size);
+	const char *(*settle)(void *guests, char *why, size_t size);
+	void *guests;
 	/* What ranks tell of their traffic, and `user`; may be NULL. renewed: one that goes on with
 	 * new connections, after a failure. */
 	void (*report)(void *user, uint32_t rank, const struct gci_ctl_report *m);
@@ -133,6 +143,9 @@ uint32_t gci_rdv_nleft_out(const struct gci_rdv *r); /* so far */
 /* What is to be told of failures that the job survives, a line each; *out is the caller's to free.
  */
 void gci_rdv_news(struct gci_rdv *r, struct gci_buf *out);
+
+/* Of a guest nothing more is to come: it has left, was lost, or will not be waited for. */
+int gci_rdv_is_gone(const struct gci_rdv *r, uint32_t rank);
 
 /* Once every process has ended: may a verdict still come? */
 int gci_rdv_settled(const struct gci_rdv *r);

@@ -5,13 +5,13 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "launcher/job.h"
+#include "launcher/secret.h"
 #include "launcher/spawn.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #define HELD_LONG_MS 500 /* twice this is too long */
@@ -128,7 +128,7 @@ static void on_held(uv_timer_t *t)
 
 static void read_stdin(void)
 {
-	if (!gci_job.stdin_ended && !gci_job.closing)
+	if (gci_job.nagents && !gci_job.stdin_ended && !gci_job.closing)
 		gci_source_read(&gci_job.input, gci_job.stdin_room);
 }
 
@@ -163,6 +163,16 @@ static const struct gci_agent_events events = {.output = on_output,
 
 /* ---- signals ---- */
 
+/* There is no process of ours to pass it on to. */
+static void interrupt_service(int signum)
+{
+	char why[64];
+
+	snprintf(why, sizeof(why), "gridcoll-run --serve was told to end (%s)", strsignal(signum));
+	gci_rdv_give_up(gci_job.server.rdv, GCOLL_ERR_ABORTED, why, gci_now_ns());
+	gci_server_kick(&gci_job.server);
+}
+
 static void on_signal(uv_signal_t *h, int signum)
 {
 	(void)h;
@@ -172,6 +182,8 @@ static void on_signal(uv_signal_t *h, int signum)
 	}
 	if (gci_job.closing && (signum == SIGINT || signum == SIGTERM))
 		_exit(128 + signum); /* only the writing is left */
+	if (!gci_job.nagents && (signum == SIGINT || signum == SIGTERM || signum == SIGHUP))
+		interrupt_service(signum);
 	/* The first is a request, which a rank may take its time for; the second is an order. */
 	if ((signum == SIGINT || signum == SIGTERM) && gci_job.interrupts++) {
 		gci_job.failing = 1;
@@ -225,8 +237,16 @@ static uint64_t dead_ns(const struct gci_options *o, const struct gci_placement 
 	return (o->fast_timers ? 4 : 20) * GCI_NS_PER_S + 2 * gci_grid_held_ns(&p->grid);
 }
 
-static int open_server(
-	const struct gci_options *o, const struct gci_placement *p, struct gci_error *e)
+static const char *on_settled(void *plan, char *why, size_t size)
+{
+	const char *grid = gci_placement_settle(plan, why, size);
+
+	if (grid)
+		gci_watch_settle(&gci_job.watch);
+	return grid;
+}
+
+static int open_server(const struct gci_options *o, struct gci_placement *p, struct gci_error *e)
 {
 	struct gci_rdv_config c = {.size = p->size,
 		.names = p->names,
@@ -248,6 +268,12 @@ static int open_server(
 	c.flows = gci_watch_flows;
 	c.renewed = gci_watch_renewed;
 	c.user = &gci_job.watch;
+	if (p->nguests) {
+		c.nguests = p->nguests;
+		c.arrive = gci_placement_arrive;
+		c.settle = on_settled;
+		c.guests = p;
+	}
 	memcpy(c.secret, gci_job.secret, sizeof(c.secret));
 	gci_job.dead_ns = c.dead_ns;
 	rc = gci_server_open(&gci_job.server, &gci_job.loop, &c, &at, gci_job_on_change, NULL, e);
@@ -283,18 +309,21 @@ static int open_job(const struct gci_options *o, struct gci_placement *p, struct
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	for (i = 0; i < p->size; i++)
 		gci_job.ranks[i].lines[0].rank = gci_job.ranks[i].lines[1].rank = i;
+	for (i = p->size - p->nguests; i < p->size; i++)
+		gci_job.ranks[i].closed[0] = gci_job.ranks[i].closed[1] = 1;
 	if (uv_loop_init(&gci_job.loop))
 		return gci_error_set(e, GCOLL_ERR_SYS, "cannot make an event loop");
-	if (getrandom(gci_job.secret, sizeof(gci_job.secret), 0) != sizeof(gci_job.secret))
-		return gci_error_errno(e, "cannot make the job's secret");
+	if (gci_job_secret(o, gci_job.secret, e))
+		return e->status;
 	uv_timer_init(&gci_job.loop, &gci_job.escalation);
 	uv_timer_init(&gci_job.loop, &gci_job.left_out);
 	uv_timer_init(&gci_job.loop, &gci_job.held);
 	uv_timer_init(&gci_job.loop, &gci_job.ping);
 	for (k = 0; k < 2; k++) {
 		gci_sink_open(&gci_job.sinks[k], &gci_job.loop, k + 1, on_drained, NULL);
-		gci_job.sinks[k].o.prefix = !o->quiet_prefix;
-		gci_job.sinks[k].o.solo = o->quiet_prefix && p->size == 1;
+		/* Of guests nothing comes this way. */
+		gci_job.sinks[k].o.prefix = !o->quiet_prefix && !o->join;
+		gci_job.sinks[k].o.solo = !gci_job.sinks[k].o.prefix && p->size - p->nguests == 1;
 	}
 	gci_source_open(&gci_job.input, &gci_job.loop, STDIN_FILENO, on_stdin, NULL);
 	gci_job.stdin_room = GCI_FRAME_WINDOW;
@@ -318,6 +347,19 @@ static void open_ctl(const struct gci_options *o)
 			e.text);
 }
 
+/* For whoever starts the ranks. */
+static void say_where(const struct gci_options *o)
+{
+	char self[256] = "";
+	const char *host = o->serve_ip;
+
+	if (!*host && !gethostname(self, sizeof(self) - 1))
+		host = self;
+	printf(strchr(host, ':') ? "GRIDCOLL_RENDEZVOUS=[%s]:%u\n" : "GRIDCOLL_RENDEZVOUS=%s:%u\n",
+		host, gci_job.server.port);
+	fflush(stdout);
+}
+
 int gci_run(const struct gci_options *o, struct gci_placement *p)
 {
 	struct gci_error e = {0};
@@ -334,6 +376,8 @@ int gci_run(const struct gci_options *o, struct gci_placement *p)
 		gci_tree_end(2 * GCI_NS_PER_S);
 		return 1;
 	}
+	if (o->serve)
+		say_where(o);
 	uv_timer_start(&gci_job.held, on_held, HELD_LONG_MS, HELD_LONG_MS);
 	uv_timer_start(&gci_job.ping, on_ping, 1000, 1000);
 	read_stdin();

@@ -372,6 +372,9 @@ int gci_server_open(struct gci_server *s, uv_loop_t *loop, const struct gci_rdv_
 		struct gci_secure_config tls = {
 			.epoch = 1, .self = GCI_SECURE_LAUNCHER, .size = config->size};
 
+		if (config->nguests) /* who has a wrong number is told so */
+			tls.size = GCI_CTL_MAX_RANKS;
+
 		memcpy(tls.secret, config->secret, sizeof(tls.secret));
 		rc = gci_secure_ctx_create(&s->secure, &tls, e);
 		explicit_bzero(&tls, sizeof(tls));

@@ -35,8 +35,9 @@ static void strings_free(struct strings *l)
 /* GRIDCOLL_LOG and the like go along to other hosts; what describes a job is this job's own. */
 static int goes_along(const char *setting)
 {
-	static const char *const own[] = {"RANK=", "SIZE=", "RENDEZVOUS=", "SECRET_FD=",
-		"PROGRESS=", "LAB=", "PORT_RANGE=", "INTERFACES=", "CONTROL_TLS="};
+	static const char *const own[] = {"RANK=", "RANK_FROM=", "SIZE=", "SIZE_FROM=",
+		"RENDEZVOUS=", "SECRET_FD=", "SECRET_FILE=", "HOST=", "JOIN_TIMEOUT=", "PROGRESS=",
+		"LAB=", "PORT_RANGE=", "INTERFACES=", "CONTROL_TLS="};
 	size_t i;
 
 	if (strncmp(setting, "GRIDCOLL_", 9))
@@ -54,7 +55,7 @@ int gci_job_tls(const struct gci_options *o, const struct gci_placement *p)
 
 	/* What the ranks cannot read they refuse themselves. */
 	return !(said && *said && gci_security_parse(said, &s)) &&
-	       gci_security_encrypts(s, p->grid.nclusters > 1);
+	       gci_security_encrypts(s, p->nguests || p->grid.nclusters > 1);
 }
 
 static int make_environment(
@@ -81,8 +82,9 @@ static int make_environment(
 	else if (!rc && !getenv("GRIDCOLL_SECURITY")) /* whatever a remote host thinks */
 		rc = add(env, gci_strdup("GRIDCOLL_SECURITY"));
 	if (!rc)
-		rc = add(env, gci_strdup(gci_job_tls(o, p) ? "GRIDCOLL_CONTROL_TLS=1"
-							   : "GRIDCOLL_CONTROL_TLS"));
+		rc = add(env, gci_asprintf("GRIDCOLL_CONTROL_TLS=%d", gci_job_tls(o, p)));
+	if (!rc) /* we are there already */
+		rc = add(env, gci_strdup("GRIDCOLL_JOIN_TIMEOUT=0s"));
 	if (!rc && o->congestion)
 		rc = add(env, gci_asprintf("GRIDCOLL_CONGESTION=%s", o->congestion));
 	if (!rc && o->pace)
@@ -150,6 +152,8 @@ static char *rendezvous(
 {
 	char ip[64];
 
+	if (p->rendezvous)
+		return gci_strdup(p->rendezvous);
 	if (p->listen_ip)
 		return join_address(p->listen_ip, gci_job.server.port);
 	if (l->how == GCI_PLACE_SSH) {

@@ -168,8 +168,11 @@ static void blame_missing(struct gci_rdv *r, struct gci_rdv_verdict *v)
 	if (n)
 		gci_ranklist(list, n, r->config.names, v->who);
 	v->status = GCOLL_ERR_TIMEOUT;
-	snprintf(v->cause, sizeof(v->cause), "did not join the job within %g s of the first rank",
-		(double)r->config.start_ns / (double)GCI_NS_PER_S);
+	snprintf(v->cause, sizeof(v->cause), "did not join the job within %g s of the first rank%s",
+		(double)r->config.start_ns / (double)GCI_NS_PER_S,
+		r->config.nguests ? ": look whether their manager started them, and with this "
+				    "job's rendezvous and secret (--start-timeout waits longer)"
+				  : "");
 	gci_free(list);
 }
 
@@ -342,7 +345,10 @@ void gci_rdv_judge(struct gci_rdv *r, uint64_t now_ns)
 		blame_missing(r, v);
 	} else if (best == LOST) {
 		v->status = GCOLL_ERR_PEER;
-		snprintf(v->cause, sizeof(v->cause), "its control connection was lost");
+		snprintf(v->cause, sizeof(v->cause), "its control connection was lost%s",
+			gci_rdv_is_guest(r, rank)
+				? ": its process has ended, or its network is down"
+				: "");
 	} else if (r->ranks[rank].told) {
 		blame_told(r, rank, v);
 	} else {
@@ -392,7 +398,7 @@ int gci_rdv_settled(const struct gci_rdv *r)
 	for (i = 0; i < r->config.size; i++) {
 		const struct rdv_rank *k = &r->ranks[i];
 
-		if (!gci_rdv_counts(r, i))
+		if (!gci_rdv_counts(r, i) || gci_rdv_is_gone(r, i))
 			continue;
 		if (!k->exited || (k->joined && !k->bye && !k->lost))
 			return 0;

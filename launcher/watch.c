@@ -49,6 +49,16 @@ int gci_watch_open(struct gci_watch *w, const struct gci_options *o, const struc
 	return o->stats ? open_file(w, o->stats, loop, on_drained, e) : 0;
 }
 
+void gci_watch_settle(struct gci_watch *w)
+{
+	const struct gci_placement *p = w->plan;
+	uint32_t i;
+
+	for (i = 0; i < p->size; i++)
+		w->traffic->cluster_of[i] =
+			(uint32_t)gci_grid_cluster_of(&p->grid, (int)p->hosts[i]);
+}
+
 void gci_watch_report(void *user, uint32_t rank, const struct gci_ctl_report *m)
 {
 	struct gci_watch *w = user;

@@ -38,6 +38,9 @@ struct gci_watch {
 int gci_watch_open(struct gci_watch *w, const struct gci_options *o, const struct gci_placement *p,
 	uv_loop_t *loop, void (*on_drained)(struct gci_sink *s), struct gci_error *e);
 
+/* The plan knows now where ranks are that others have started. */
+void gci_watch_settle(struct gci_watch *w);
+
 /* Ranks may be told of it. */
 void gci_watch_start(struct gci_watch *w, struct gci_server *server);
 

@@ -69,19 +69,20 @@ static void send_plain(enum gci_ctl_type type)
 
 static void dial(void)
 {
+	const char *tls = getenv("GRIDCOLL_CONTROL_TLS"); /* not set: nobody of gridcoll-run's */
 	char ip[GCI_ADDRESS_TEXT];
 	struct gci_error e = {0};
 
 	if (gci_control_io_open(&ctl, need("GRIDCOLL_RENDEZVOUS"), ip, &e))
 		die(e.text);
-	if (getenv("GRIDCOLL_CONTROL_TLS") && gci_control_io_secure(&ctl, secret, rank,
-						      (uint32_t)atoi(need("GRIDCOLL_SIZE")), &e))
+	if ((!tls || *tls == '1') && gci_control_io_secure(&ctl, secret, rank,
+					     (uint32_t)atoi(need("GRIDCOLL_SIZE")), &e))
 		die(e.text);
 }
 
 static void hello(void)
 {
-	struct gci_ctl_hello m = {.version = GCI_CTL_VERSION, .rank = rank};
+	struct gci_ctl_hello m = {.version = GCI_CTL_VERSION, .rank = rank, .host = "peer"};
 	struct sockaddr_in self;
 	socklen_t len = sizeof(self);
 	struct gci_buf b = {0};

@@ -162,8 +162,7 @@ static int joins(int tls)
 	setenv("GRIDCOLL_RENDEZVOUS", where, 1);
 	setenv("GRIDCOLL_RANK", "0", 1);
 	setenv("GRIDCOLL_SIZE", "1", 1);
-	if (tls)
-		setenv("GRIDCOLL_CONTROL_TLS", "1", 1);
+	setenv("GRIDCOLL_CONTROL_TLS", tls ? "1" : "0", 1);
 	rc = gcoll_init(&world);
 	if (rc)
 		fprintf(stderr, "%s\n", gcoll_last_error());

@@ -107,9 +107,9 @@ def options(program, *command):
     env = {k: v for k, v in os.environ.items() if k != "GRIDCOLL_LAB"}
     text = subprocess.run([program, *command, "--help"], stdout=subprocess.PIPE, text=True, env=env,
                           check=True).stdout
-    return (re.findall(r"^ +(?:-\w(?: [A-Z]+)?, )?(--[a-z][a-z-]*)", text, re.M)
-            + re.findall(r", (--[a-z][a-z-]*) [A-Z]", text)
-            + re.findall(r"\[(--[a-z][a-z-]*)", re.match(r"(usage:|       ).*\n(       .*\n)*", text)[0]))
+    return (re.findall(r"^ +(?:-\w(?: [A-Z]+)?, )?(--[a-z][a-z0-9-]*)", text, re.M)
+            + re.findall(r", (--[a-z][a-z0-9-]*) [A-Z]", text)
+            + re.findall(r"\[(--[a-z][a-z0-9-]*)", re.match(r"(usage:|       ).*\n(       .*\n)*", text)[0]))
 
 
 def main():

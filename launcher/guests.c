@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT
+ * Where ranks are that others start: each says by which name its host goes. */
+#include "base/mem.h"
+#include "launcher/placement.h"
+#include "transport/control.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *without_user(const char *host)
+{
+	const char *at = strrchr(host, '@');
+
+	return at ? at + 1 : host;
+}
+
+/* k1 and k1.site.example are one host, two names with different domains are not. */
+static int same_host(const char *a, const char *b)
+{
+	size_t n = strcspn(a, "."), m = strcspn(b, ".");
+
+	if (!strcmp(a, b))
+		return 1;
+	return n == m && !strncmp(a, b, n) && (!a[n] || !b[m]);
+}
+
+static int find_host(const struct gci_grid *g, const char *host)
+{
+	int i = gci_grid_find_host(g, host);
+
+	if (i >= 0)
+		return i;
+	for (i = 0; i < g->nhosts; i++)
+		if (same_host(without_user(gci_grid_host(g, i)), host))
+			return i;
+	return -1;
+}
+
+int gci_placement_arrive(void *placement, uint32_t rank, const char *host, char *why, size_t size)
+{
+	struct gci_placement *p = placement;
+	int at = 0;
+
+	if (!*host) {
+		snprintf(why, size, "rank %u does not know its host's name: expected GRIDCOLL_HOST",
+			rank);
+		return -1;
+	}
+	if (!p->hosts_are_said && (at = find_host(&p->grid, host)) < 0) {
+		snprintf(why, size,
+			"rank %u is on %s, which is none of the job's hosts: expected a name in "
+			"the "
+			"grid file or --hosts, or one of those in GRIDCOLL_HOST",
+			rank, host);
+		return -1;
+	}
+	gci_free(p->said[rank]);
+	p->said[rank] = gci_strdup(p->hosts_are_said ? host : gci_grid_host(&p->grid, at));
+	p->names[rank] = p->said[rank];
+	p->hosts[rank] = (uint32_t)at;
+	if (!p->said[rank])
+		snprintf(why, size, "out of memory");
+	return p->said[rank] ? 0 : -1;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* One cluster of all hosts that ranks are on, each once. */
+static int grid_of_said(
+	struct gci_placement *p, struct gci_grid *g, char **out, struct gci_error *e)
+{
+	const char **sorted = gci_calloc(p->size, sizeof(*sorted));
+	struct gci_buf text = {0};
+	uint32_t i;
+	int rc;
+
+	if (!sorted)
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	memcpy(sorted, p->names, p->size * sizeof(*sorted));
+	qsort(sorted, p->size, sizeof(*sorted), by_name);
+	gci_buf_printf(&text, "[cluster hosts]\n");
+	for (i = 0; i < p->size; i++)
+		if (!i || strcmp(sorted[i], sorted[i - 1]) != 0)
+			gci_buf_printf(&text, "hosts = %s\n", sorted[i]);
+	gci_free(sorted);
+	*out = gci_strdup(gci_buf_cstr(&text));
+	rc = *out && !text.failed ? gci_grid_parse(g, *out, text.len, "the ranks' hosts", e)
+				  : gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	gci_buf_free(&text);
+	return rc;
+}
+
+const char *gci_placement_settle(void *placement, char *why, size_t size)
+{
+	struct gci_placement *p = placement;
+	struct gci_error e = {0};
+	struct gci_grid g = {0};
+	char *text = NULL;
+	uint32_t i;
+
+	if (!p->hosts_are_said)
+		return p->grid_text;
+	if (grid_of_said(p, &g, &text, &e)) {
+		gci_free(text);
+		snprintf(why, size, "%.300s (see GRIDCOLL_HOST)", e.text);
+		return NULL;
+	}
+	for (i = 0; i < p->size; i++)
+		p->hosts[i] = (uint32_t)gci_grid_find_host(&g, p->names[i]);
+	gci_grid_free(&p->grid);
+	gci_free(p->grid_text);
+	p->grid = g;
+	p->grid_text = text;
+	return text;
+}
+
+/* Rank 0, which this gridcoll-run starts itself. */
+static int place_own(struct gci_placement *p, const struct gci_options *o, struct gci_error *e)
+{
+	const char *host = getenv("GRIDCOLL_HOST");
+	char self[GCI_CTL_HOST] = "", why[GCI_CTL_TEXT];
+
+	if (!host || !*host) {
+		gethostname(self, sizeof(self) - 1);
+		host = self;
+	}
+	if (gci_placement_arrive(p, 0, host, why, sizeof(why)))
+		return gci_error_set(e, GCOLL_ERR_INVAL, "%s", why);
+	p->places[0] = (struct gci_place){.how = GCI_PLACE_LOCAL, .host = p->names[0], .nranks = 1};
+	if (!p->hosts_are_said)
+		p->places[0].access = gci_grid_access(&p->grid, (int)p->hosts[0]);
+	if (o->interfaces)
+		p->places[0].access.interfaces = (char *)(uintptr_t)o->interfaces;
+	if (o->ports.lo)
+		p->places[0].access.ports = o->ports;
+	p->nplaces = 1;
+	return 0;
+}
+
+int gci_placement_guests(
+	struct gci_placement *p, const struct gci_options *o, uint32_t nhosts, struct gci_error *e)
+{
+	uint32_t per = o->per_host ? o->per_host : 1;
+
+	p->hosts_are_said = !o->grid && !o->hosts;
+	p->size = o->nranks ? o->nranks : nhosts * per;
+	p->nguests = p->size - (o->join != NULL);
+	p->rendezvous = o->join;
+	if (p->size > GCI_CTL_MAX_RANKS)
+		return gci_error_set(e, GCOLL_ERR_INVAL, "%u ranks, expected at most %d (see -n)",
+			p->size, GCI_CTL_MAX_RANKS);
+	p->said = gci_calloc(p->size, sizeof(*p->said));
+	p->hosts = gci_calloc(p->size, sizeof(*p->hosts));
+	p->names = gci_calloc(p->size, sizeof(*p->names));
+	p->places = gci_calloc(1, sizeof(*p->places));
+	if (!p->said || !p->hosts || !p->names || !p->places)
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	p->listen_ports.lo = p->listen_ports.hi = o->serve_port;
+	if (*o->serve_ip && !(p->listen_ip = gci_strdup(o->serve_ip)))
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	return o->join ? place_own(p, o, e) : 0;
+}

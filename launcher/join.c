@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+#include "launcher/join.h"
+
+#include "launcher/secret.h"
+#include "launcher/spawn.h"
+#include "transport/control.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Of the variable that the option names, else of GRIDCOLL_`what`, else of the one that
+ * GRIDCOLL_`what`_FROM names. 1: none is set, where that may be. */
+static int number_of(const char *what, const char *option, const char *from, uint64_t max,
+	int optional, uint64_t *out, struct gci_error *e)
+{
+	char plain[32], indirect[32];
+	const char *value, *name = from;
+
+	snprintf(plain, sizeof(plain), "GRIDCOLL_%s", what);
+	snprintf(indirect, sizeof(indirect), "GRIDCOLL_%s_FROM", what);
+	if (!name)
+		name = getenv(plain) || !getenv(indirect) ? plain : getenv(indirect);
+	value = getenv(name);
+	if (!value && optional && !from)
+		return 1;
+	if (value && !gci_parse_uint(value, max, out))
+		return 0;
+	return gci_error_set(e, GCOLL_ERR_INVAL,
+		"%s=%s: expected a number from 0 to %llu in that variable (see %s)", name,
+		value ? value : "(not set)", (unsigned long long)max, option);
+}
+
+/* "HOST:PORT" says at which port rank 0 serves. */
+static int serve_there(struct gci_options *o, struct gci_error *e)
+{
+	const char *colon = strrchr(o->join, ':');
+	uint64_t port;
+
+	if (!colon || gci_parse_uint(colon + 1, 65535, &port) || !port)
+		return gci_error_set(e, GCOLL_ERR_INVAL, "--join %s: expected HOST:PORT", o->join);
+	o->serve_port = (uint16_t)port;
+	return 1;
+}
+
+static int set(const char *name, const char *value)
+{
+	return value ? setenv(name, value, 1) : 0;
+}
+
+static int set_number(const char *name, uint64_t value)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+	return setenv(name, text, 1);
+}
+
+/* In a pipe, as gridcoll-run hands it to its own ranks. */
+static int pass_secret(const struct gci_options *o, struct gci_error *e)
+{
+	uint8_t secret[GCI_SECRET_NBYTES];
+	int fds[2], rc = gci_job_secret(o, secret, e);
+
+	if (rc)
+		return rc;
+	rc = gci_pipe(fds, e);
+	if (!rc && (write(fds[1], secret, sizeof(secret)) != sizeof(secret) ||
+			   fcntl(fds[0], F_SETFD, 0) ||
+			   set_number("GRIDCOLL_SECRET_FD", (uint64_t)fds[0])))
+		rc = gci_error_errno(e, "cannot hand over the job's secret");
+	if (fds[1] >= 0)
+		close(fds[1]);
+	explicit_bzero(secret, sizeof(secret));
+	unsetenv("GRIDCOLL_SECRET_FILE");
+	return rc;
+}
+
+static int set_environment(
+	const struct gci_options *o, uint64_t rank, uint64_t size, struct gci_error *e)
+{
+	char ports[16];
+	int bad = 0;
+
+	snprintf(ports, sizeof(ports), "%u-%u", o->ports.lo, o->ports.hi);
+	bad |= set("GRIDCOLL_RENDEZVOUS", o->join);
+	bad |= set_number("GRIDCOLL_RANK", rank);
+	bad |= size ? set_number("GRIDCOLL_SIZE", size) : unsetenv("GRIDCOLL_SIZE");
+	bad |= unsetenv("GRIDCOLL_CONTROL_TLS"); /* of a job that we are in, perhaps */
+	bad |= set("GRIDCOLL_SECURITY", o->security);
+	bad |= set("GRIDCOLL_DATA_PATH", o->data_path);
+	bad |= set("GRIDCOLL_CONGESTION", o->congestion);
+	bad |= set("GRIDCOLL_PACE", o->pace);
+	bad |= set("GRIDCOLL_INTERFACES", o->interfaces);
+	bad |= set("GRIDCOLL_PORT_RANGE", o->ports.lo ? ports : NULL);
+	return bad ? gci_error_errno(e, "cannot set the environment") : 0;
+}
+
+int gci_join(struct gci_options *o, int *exit_status, struct gci_error *e)
+{
+	uint64_t rank, size = o->nranks;
+	int rc = 0;
+
+	if (!size)
+		rc = number_of("SIZE", "--size-from", o->size_from, GCI_CTL_MAX_RANKS, 1, &size, e);
+	if (rc >= 0)
+		rc = number_of("RANK", "--rank-from", o->rank_from,
+			(size ? size : GCI_CTL_MAX_RANKS) - 1, 0, &rank, e);
+	if (rc < 0)
+		return rc;
+	if (o->rank_0_serves && !rank && !size && !o->grid && !o->hosts)
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"--rank-0-serves: expected -n, --size-from, --grid or --hosts with it");
+	o->nranks = (uint32_t)size;
+	if (o->rank_0_serves && !rank)
+		return serve_there(o, e);
+	if (set_environment(o, rank, size, e) || pass_secret(o, e))
+		return e->status;
+	execvp(*o->argv, o->argv);
+	*exit_status = errno == ENOENT ? 127 : 126;
+	return gci_error_errno(e, "cannot run %s", *o->argv);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ * A rank that anybody may start: joins its job by the library, says where it is, and does as told.
+ *
+ *	guest sum		adds up all ranks
+ *	guest die RANK		... then this rank ends without a word, the others wait for it
+ *	guest wait		... then waits for rank 0, which never comes
+ *
+ * 1 and the reason on standard error when a call fails. */
+#include <gridcoll/gridcoll.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int fail(const char *call)
+{
+	fprintf(stderr, "%s: %s\n", call, gcoll_last_error());
+	return 1;
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 1 ? argv[1] : "";
+	uint64_t mine, sum = 0;
+	gcoll_comm *c;
+
+	if (gcoll_init(&c))
+		return fail("init");
+	mine = (uint64_t)gcoll_rank(c) + 1;
+	if (gcoll_allreduce(&mine, &sum, 1, GCOLL_UINT64, GCOLL_SUM, c))
+		return fail("allreduce");
+	printf("rank %d of %d in cluster %d of %d: sum %llu\n", gcoll_rank(c), gcoll_size(c),
+		gcoll_cluster(c, gcoll_rank(c)), gcoll_clusters(c), (unsigned long long)sum);
+	fflush(stdout);
+	if (!strcmp(mode, "die") && argc > 2 && atoi(argv[2]) == gcoll_rank(c))
+		_exit(0);
+	if (!strcmp(mode, "wait") && !gcoll_rank(c))
+		pause();
+	if (strcmp(mode, "sum") && gcoll_barrier(c))
+		return fail("barrier");
+	gcoll_finalize(c);
+	return 0;
+}
