@@ -2,6 +2,7 @@
 #include "launcher/join.h"
 
 #include "launcher/secret.h"
+#include "launcher/slurm.h"
 #include "launcher/spawn.h"
 #include "transport/control.h"
 
@@ -99,25 +100,61 @@ static int set_environment(
 	return bad ? gci_error_errno(e, "cannot set the environment") : 0;
 }
 
-int gci_join(struct gci_options *o, int *exit_status, struct gci_error *e)
+static const char *from_environment(void *user, const char *name)
 {
-	uint64_t rank, size = o->nranks;
+	(void)user;
+	return getenv(name);
+}
+
+/* Where and who we are as Slurm has it. */
+static int ask_slurm(struct gci_options *o, uint64_t *rank, struct gci_error *e)
+{
+	static char where[GCI_SLURM_HOST + 8];
+	struct gci_slurm task;
+	const char *host = getenv("GRIDCOLL_HOST");
+
+	if (gci_slurm_read(&task, from_environment, NULL, e))
+		return e->status;
+	snprintf(where, sizeof(where), "%s:%u", task.first, task.port);
+	if (!o->join)
+		o->join = where;
+	o->nranks = task.size;
+	o->rank_0_serves = 1;
+	*rank = task.rank;
+	if ((!host || !*host) && setenv("GRIDCOLL_HOST", task.host, 1))
+		return gci_error_errno(e, "cannot set the environment");
+	return 0;
+}
+
+static int ask_environment(struct gci_options *o, uint64_t *rank, struct gci_error *e)
+{
+	uint64_t size = o->nranks;
 	int rc = 0;
 
 	if (!size)
 		rc = number_of("SIZE", "--size-from", o->size_from, GCI_CTL_MAX_RANKS, 1, &size, e);
 	if (rc >= 0)
 		rc = number_of("RANK", "--rank-from", o->rank_from,
-			(size ? size : GCI_CTL_MAX_RANKS) - 1, 0, &rank, e);
+			(size ? size : GCI_CTL_MAX_RANKS) - 1, 0, rank, e);
 	if (rc < 0)
 		return rc;
-	if (o->rank_0_serves && !rank && !size && !o->grid && !o->hosts)
+	if (o->rank_0_serves && !*rank && !size && !o->grid && !o->hosts)
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"--rank-0-serves: expected -n, --size-from, --grid or --hosts with it");
 	o->nranks = (uint32_t)size;
+	return 0;
+}
+
+int gci_join(struct gci_options *o, int *exit_status, struct gci_error *e)
+{
+	uint64_t rank = 0;
+	int rc = o->slurm ? ask_slurm(o, &rank, e) : ask_environment(o, &rank, e);
+
+	if (rc)
+		return rc;
 	if (o->rank_0_serves && !rank)
 		return serve_there(o, e);
-	if (set_environment(o, rank, size, e) || pass_secret(o, e))
+	if (set_environment(o, rank, o->nranks, e) || pass_secret(o, e))
 		return e->status;
 	execvp(*o->argv, o->argv);
 	*exit_status = errno == ENOENT ? 127 : 126;

@@ -84,7 +84,7 @@ int main(int argc, char **argv)
 		return gci_agent_main(o.netns);
 	if (o.new_secret)
 		return gci_new_secret(&e) ? complain(&e) : 0;
-	if (o.join && gci_join(&o, &status, &e) < 0) {
+	if ((o.join || o.slurm) && gci_join(&o, &status, &e) < 0) {
 		complain(&e);
 		return status ? status : USAGE_STATUS;
 	}

@@ -44,6 +44,7 @@ enum {
 	SIZE_FROM,
 	RANK_0_SERVES,
 	NEW_SECRET,
+	SLURM,
 	AGENT,
 	NETNS,
 	HELP,
@@ -80,6 +81,7 @@ static const struct option longs[] = {
 	{"size-from", required_argument, NULL, SIZE_FROM},
 	{"rank-0-serves", no_argument, NULL, RANK_0_SERVES},
 	{"new-secret", no_argument, NULL, NEW_SECRET},
+	{"slurm", no_argument, NULL, SLURM},
 	{"agent", no_argument, NULL, AGENT},
 	{"netns", required_argument, NULL, NETNS},
 	{"help", no_argument, NULL, HELP},
@@ -276,6 +278,7 @@ static int flag(struct gci_options *o, int c)
 		  : c == AGENT         ? &o->agent
 		  : c == RANK_0_SERVES ? &o->rank_0_serves
 		  : c == NEW_SECRET    ? &o->new_secret
+		  : c == SLURM         ? &o->slurm
 		  : c == HELP          ? &o->help
 		  : c == VERSION       ? &o->version
 				       : NULL;
@@ -312,68 +315,6 @@ static int from_environment(struct gci_options *o, struct gci_error *e)
 	return 0;
 }
 
-/* Of jobs whose ranks others start. */
-static int check_guests(struct gci_options *o, struct gci_error *e)
-{
-	const char *secret = getenv("GRIDCOLL_SECRET_FILE");
-
-	if (!o->secret_file && secret && *secret)
-		o->secret_file = secret;
-	if (o->serve && o->join)
-		return gci_error_set(e, GCOLL_ERR_INVAL,
-			"--serve and --join: expected one of them (--join --rank-0-serves does "
-			"both)");
-	if ((o->rank_from || o->size_from || o->rank_0_serves) && !o->join)
-		return gci_error_set(e, GCOLL_ERR_INVAL,
-			"--rank-from, --size-from and --rank-0-serves: expected --join with them");
-	if ((o->serve || o->join) && o->lab)
-		return gci_error_set(e, GCOLL_ERR_INVAL,
-			"--lab: gridcoll-run starts a lab's ranks itself, expected no --serve or "
-			"--join with it");
-	if ((o->serve || o->join) && !o->secret_file)
-		return gci_error_set(e, GCOLL_ERR_INVAL,
-			"no secret, expected --secret-file FILE (gridcoll-run --new-secret makes "
-			"one)");
-	if (o->serve && *o->argv)
-		return gci_error_set(e, GCOLL_ERR_INVAL,
-			"--serve with a command, \"%s\": expected none, others start the ranks",
-			*o->argv);
-	if (o->serve && !o->nranks && !o->grid && !o->hosts)
-		return gci_error_set(
-			e, GCOLL_ERR_INVAL, "--serve: expected -n N, or --grid or --hosts with it");
-	return 0;
-}
-
-static int check(struct gci_options *o, struct gci_error *e)
-{
-	if (o->help || o->version || o->agent || o->new_secret)
-		return 0;
-	if (o->grid && o->lab)
-		return gci_error_set(e, GCOLL_ERR_INVAL,
-			"--grid and --lab: expected one of them (a lab has its grid with it)");
-	if (check_guests(o, e))
-		return e->status;
-	if (!o->lab && !o->grid && !o->serve && !o->join) {
-		const char *lab = getenv("GRIDCOLL_LAB");
-
-		o->lab = lab && *lab ? lab : NULL;
-		o->lab_from_environment = o->lab != NULL;
-	}
-	if (!o->table) {
-		const char *table = getenv("GRIDCOLL_TABLE");
-
-		o->table = table && *table ? table : NULL;
-		o->table_from_environment = o->table != NULL;
-	}
-	if (o->per_host && !o->grid && !o->hosts && !o->lab)
-		return gci_error_set(e, GCOLL_ERR_INVAL,
-			"--per-host %u: expected --grid, --hosts or --lab with it", o->per_host);
-	if (!*o->argv && !o->serve)
-		return gci_error_set(e, GCOLL_ERR_INVAL,
-			"no command, expected: gridcoll-run [OPTION...] COMMAND [ARGUMENT...]");
-	return from_environment(o, e);
-}
-
 int gci_options_parse(struct gci_options *o, int argc, char **argv, struct gci_error *e)
 {
 	int c, rc;
@@ -391,5 +332,6 @@ int gci_options_parse(struct gci_options *o, int argc, char **argv, struct gci_e
 			return rc;
 	}
 	o->argv = argv + optind;
-	return check(o, e);
+	rc = gci_options_check(o, e);
+	return rc || gci_options_elsewhere(o) ? rc : from_environment(o, e);
 }

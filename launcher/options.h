@@ -42,6 +42,7 @@ struct gci_options {
 	const char *secret_file;           /* "-": standard input */
 	const char *rank_from, *size_from; /* variables of the environment */
 	int rank_0_serves;
+	int slurm; /* Slurm says who we are, and where rank 0 is */
 	/* Instead of a job: */
 	int help, version, agent, new_secret;
 	const char *netns; /* of the agent */
@@ -49,6 +50,10 @@ struct gci_options {
 
 /* GCOLL_ERR_INVAL: `e` names the option, what is wrong, and what was expected. */
 int gci_options_parse(struct gci_options *o, int argc, char **argv, struct gci_error *e);
+
+/* Parts of it: what was parsed goes together, and has its defaults; it is no job at all. */
+int gci_options_check(struct gci_options *o, struct gci_error *e);
+int gci_options_elsewhere(const struct gci_options *o);
 
 const char *gci_options_help(void);
 
