@@ -21,11 +21,14 @@ static const char help[] =
 	"  -a, --algorithm NAME   as in `gridcoll bench --list`, with parameters\n"
 	"                         (default auto)\n"
 	"  -s, --streams N        connections per WAN peer\n"
+	"      --bwlimit RATE     at most so much leaves rank 0 per second: 100Mbit, 12MB\n"
 	"  -0, --include-source   rank 0 writes a copy too\n"
 	"      --sync             each file is on the disk before it gets its name\n"
 	"      --resume           keep what has come if it fails, and go on from it\n"
 	"      --keep-going       a receiver that fails is left out, others go on;\n"
 	"                         needs gridcoll-run --survive\n"
+	"      --manifest FILE    SHA-256 of every file, as sha256sum checks them\n"
+	"      --json FILE        a report: clusters, hosts, rates, checksums\n"
 	"  -q, --quiet            no progress bar, no summary\n"
 	"  -h, --help             this text\n";
 
@@ -64,6 +67,7 @@ static int parse_options(struct gct_cp_options *o, int argc, char **argv)
 	static const struct option longs[] = {{"recursive", 0, NULL, 'r'},
 		{"algorithm", 1, NULL, 'a'}, {"streams", 1, NULL, 's'},
 		{"include-source", 0, NULL, '0'}, {"sync", 0, NULL, 'S'}, {"resume", 0, NULL, 'R'},
+		{"bwlimit", 1, NULL, 'B'}, {"json", 1, NULL, 'J'}, {"manifest", 1, NULL, 'M'},
 		{"keep-going", 0, NULL, 'K'}, {"quiet", 0, NULL, 'q'}, {"help", 0, NULL, 'h'},
 		{NULL, 0, NULL, 0}};
 	int c;
@@ -92,6 +96,17 @@ static int parse_options(struct gct_cp_options *o, int argc, char **argv)
 		case 'K':
 			o->keep_going = 1;
 			break;
+		case 'B':
+			if (gct_cp_parse_limit(optarg, &o->limit))
+				return gct_wrong("cp", "--bwlimit %s, expected %s", optarg,
+					GCT_CP_LIMIT_EXPECTED);
+			break;
+		case 'J':
+			o->json = optarg;
+			break;
+		case 'M':
+			o->checksums = optarg;
+			break;
 		case 'q':
 			o->quiet = 1;
 			break;
@@ -111,6 +126,7 @@ static void clean_up(struct gct_cp_copy *c)
 	gct_cp_source_close(&c->source);
 	gcoll_finalize(c->comm);
 	gct_cp_move_free(&c->move);
+	gct_cp_sums_free(&c->sums);
 	gct_cp_manifest_free(&c->manifest);
 	gci_free(c->dest);
 	gci_free(c->at);

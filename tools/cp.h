@@ -120,6 +120,34 @@ struct gct_cp_point {
 
 #define GCT_CP_MARKS (3 * GCT_CP_CHUNKS + 1) /* no rank is further behind what was read */
 
+/* Checksums of whole files, at rank 0. (cp_sums.c) */
+struct gct_cp_sum {
+	uint32_t crc; /* CRC32C */
+	uint8_t sha256[32];
+	uint8_t has; /* which of them */
+};
+
+struct gct_cp_sums {
+	const struct gct_cp_manifest *manifest;
+	struct gct_cp_sum *files;
+	int wants_sha256, failed;
+	void *md;      /* of the file in hand (OpenSSL's EVP_MD_CTX) */
+	uint32_t file; /* which one that is, and how much of it was added */
+	uint64_t at;
+};
+
+int gct_cp_sums_init(struct gct_cp_sums *s, const struct gct_cp_manifest *m, int wants_sha256,
+	struct gci_error *e);
+void gct_cp_sums_free(struct gct_cp_sums *s);
+
+/* What was read of a file, in its order; and its end. Of no use is what does not begin at 0. */
+void gct_cp_sums_add(
+	struct gct_cp_sums *s, uint32_t file, uint64_t offset, const char *data, size_t n);
+void gct_cp_sums_end(struct gct_cp_sums *s, uint32_t file, uint32_t crc);
+
+/* One line for each file, as sha256sum prints and checks them: names below DEST. GCOLL_ERR_NOMEM. */
+int gct_cp_sums_print(const struct gct_cp_sums *s, struct gci_buf *out);
+
 /* The stream's source: opens one file after the other. */
 struct gct_cp_source {
 	const struct gct_cp_manifest *manifest;
@@ -134,6 +162,7 @@ struct gct_cp_source {
 	uint64_t nmarks;
 	const uint32_t *crcs; /* of blocks (see gct_cp_sum_blocks), the first ncrcs; not owned */
 	uint64_t ncrcs;
+	struct gct_cp_sums *sums; /* gets what is read; or NULL */
 };
 
 void gct_cp_source_init(struct gct_cp_source *s, const struct gct_cp_manifest *m);
@@ -226,6 +255,11 @@ struct gct_cp_look {
 	void *user;
 };
 
+/* Sums of the files that the source has not read from end to end: by their blocks' checksums, of
+ * which the first ncrcs are known, or else they are read now. */
+int gct_cp_sums_rest(struct gct_cp_sums *s, const uint32_t *crcs, uint64_t ncrcs,
+	const struct gct_cp_look *look, struct gci_error *e);
+
 /* The first n blocks' checksums, at rank 0, of which *done were made before. `look` may be NULL. */
 int gct_cp_sum_blocks(const struct gct_cp_manifest *m, uint32_t *crcs, uint64_t *done, uint64_t n,
 	const struct gct_cp_look *look, struct gci_error *e);
@@ -235,6 +269,26 @@ int gct_cp_sum_blocks(const struct gct_cp_manifest *m, uint32_t *crcs, uint64_t 
 int gct_cp_verify(struct gct_cp_sink *s, const uint32_t *crcs, uint64_t n, struct gct_cp_point *p,
 	const struct gct_cp_look *look, struct gci_error *e);
 
+/* At most so many bytes of the stream per second leave rank 0. Initialised with the rate, or zero
+ * for no limit. */
+struct gct_cp_throttle {
+	uint64_t rate;
+	uint64_t
+		from_ns; /* when the time of the next ones began, which go at its end; 0: not yet */
+};
+
+/* "100Mbit" or "12MB", per second; bytes per second. 0 or -1. */
+int gct_cp_parse_limit(const char *s, uint64_t *rate);
+#define GCT_CP_LIMIT_EXPECTED "a rate such as 100Mbit, or bytes per second such as 12MB"
+
+/* How much goes at once, and how many such are under way, by the limit (0: none). */
+size_t gct_cp_chunk_nbytes(uint64_t rate);
+int gct_cp_chunks(uint64_t rate);
+
+/* How long the next chunk of so many bytes has to wait; and one has gone. */
+uint64_t gct_cp_throttle_wait(struct gct_cp_throttle *t, uint64_t nbytes, uint64_t now_ns);
+void gct_cp_throttle_sent(struct gct_cp_throttle *t, uint64_t nbytes, uint64_t now_ns);
+
 /* One rank's part in moving the stream, in bounded memory. */
 struct gct_cp_move {
 	gcoll_comm *comm;
@@ -242,11 +296,24 @@ struct gct_cp_move {
 	struct gct_cp_sink *sink;     /* NULL: this rank keeps no copy */
 	uint64_t nbytes;
 	const uint64_t *at; /* [rank]: how far each has the stream; UINT64_MAX: it takes no part */
-	/* Called often, on every rank, with what all ranks have written by now. */
-	void (*progress)(void *user, uint64_t nbytes);
+	struct gct_cp_throttle throttle; /* the same limit on every rank */
+	/* Called often, on every rank, with what all ranks have written by now. `reached` is
+	 * NULL, or with tells_clusters by cluster: see GCT_CP_REACHED. */
+	void (*progress)(void *user, uint64_t nbytes, const uint64_t *reached);
 	void *user;
+	int tells_clusters; /* the same on every rank */
+	uint64_t begun_ns;  /* what times are since */
+	/* How it went: when this rank had written the last of it, and how long writing took. */
+	uint64_t done_ns, busy_ns;
 	char *chunk[GCT_CP_CHUNKS];
+	uint64_t *reached[GCT_CP_CHUNKS];
 };
+
+/* When all ranks of a cluster had written that much, in microseconds since the beginning, and the
+ * last of them. [cluster]; 0: none of them writes. */
+#define GCT_CP_REACHED(ns, rank) (((ns) / 1000) << 20 | (uint32_t)(rank))
+#define GCT_CP_REACHED_NS(v)     (((v) >> 20) * 1000)
+#define GCT_CP_REACHED_RANK(v)   ((int)((v)&0xfffff))
 
 /* Ends when all ranks have written all. After a failure it may be called again on another
  * communicator: rank 0 is the source, and `at` tells where each one is. */
@@ -262,7 +329,16 @@ char *gct_cp_expand(const char *pattern, int rank, const char *host, struct gci_
 /* Makes the directory and those above it. */
 int gct_cp_make_directories(const char *path, struct gci_error *e);
 
-/* A line like " 63 % [=======>    ] 81.2 MB/s  0:12 left", to be followed by '\r'. */
-void gct_cp_progress_line(char *out, size_t size, uint64_t done, uint64_t all, uint64_t elapsed_ns);
+/* A cluster whose ranks all have as much as all ranks have: since when, and who was the last. */
+struct gct_cp_seen {
+	const char *cluster; /* NULL: none of its ranks writes */
+	const char *last;    /* a host */
+	uint64_t ns;         /* since the beginning */
+};
+
+/* A line like " 63 % [=======>    ] 81.2 MB/s  0:12 left  tokyo 81.2 MB/s (t3)", to be followed by
+ * '\r': as many of the n clusters as there is room for, the slowest first. Sorts them. */
+void gct_cp_progress_line(char *out, size_t size, uint64_t done, uint64_t all, uint64_t elapsed_ns,
+	struct gct_cp_seen *seen, int n);
 
 #endif

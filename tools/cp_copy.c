@@ -2,8 +2,8 @@
 #include "tools/cp_copy.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/mem.h"
-#include "base/units.h"
 #include "comm/comm.h"
 #include "tools/cp_impl.h"
 
@@ -11,13 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define PROGRESS_EVERY (100 * GCI_NS_PER_MS)
-
 /* Everybody gets rank 0's list of files. */
 static int share_manifest(struct gct_cp_copy *c, struct gci_error *e)
 {
 	struct gci_buf buf = {0};
-	uint64_t len = 0;
+	uint64_t len = 0, head[2] = {0, (uint64_t)c->has_bar};
 	int rank = gcoll_rank(c->comm);
 
 	if (!rank) {
@@ -25,9 +23,12 @@ static int share_manifest(struct gct_cp_copy *c, struct gci_error *e)
 		len = buf.len;
 		if (buf.failed || len > GCT_CP_MAX_MANIFEST)
 			gci_error_set(e, GCOLL_ERR_NOMEM, "too many files for one call");
+		head[0] = len;
 	}
 	if (!e->status)
-		gct_cp_operation_error(e, gcoll_bcast(&len, 1, GCOLL_UINT64, 0, c->comm));
+		gct_cp_operation_error(e, gcoll_bcast(head, 2, GCOLL_UINT64, 0, c->comm));
+	len = head[0];
+	c->move.tells_clusters = head[1] == 1;
 	if (!e->status && rank) {
 		if (len > GCT_CP_MAX_MANIFEST)
 			gci_error_set(e, GCOLL_ERR_PROTO, "the list of files is malformed");
@@ -77,26 +78,12 @@ static int prepare_dest(struct gct_cp_copy *c, struct gci_error *e)
 	return c->o->resume ? 0 : gct_cp_sink_start(&c->sink, e);
 }
 
-/* A line in place of the progress bar's. */
-static void show_compared(struct gct_cp_copy *c, uint64_t n)
-{
-	uint64_t now = gci_now_ns();
-	char line[60];
-
-	if (!c->has_bar || now - c->shown_ns < PROGRESS_EVERY)
-		return;
-	c->shown_ns = now;
-	snprintf(line, sizeof(line), "%3d %% compared", (int)(100 * n / c->nwanted));
-	fprintf(stderr, "%-78s\r", line);
-	fflush(stderr);
-}
-
 /* Others' failures do not wait until all is read; then what was summed stays. */
 static int on_block(void *user, uint64_t n, struct gci_error *e)
 {
 	struct gct_cp_copy *c = user;
 
-	show_compared(c, n);
+	gct_cp_show_compared(c, n);
 	return gct_cp_progress(c->comm, 0, e);
 }
 
@@ -176,6 +163,9 @@ static int scan(struct gct_cp_copy *c, struct gci_error *e)
 
 	if (gcoll_rank(c->comm))
 		return 0;
+	if ((o->json && gci_file_check(o->json, e)) ||
+		(o->checksums && gci_file_check(o->checksums, e)))
+		return e->status;
 	if (gct_cp_manifest_scan(&c->manifest, o->sources, o->nsources,
 		    (o->nsources > 1 || o->dest[len - 1] == '/' ? GCT_CP_INTO : 0) |
 			    (o->recursive ? GCT_CP_RECURSIVE : 0),
@@ -183,98 +173,41 @@ static int scan(struct gct_cp_copy *c, struct gci_error *e)
 		return e->status;
 	say_skipped(&c->manifest);
 	gct_cp_source_init(&c->source, &c->manifest);
-	return 0;
+	if (!o->json && !o->checksums)
+		return 0;
+	c->source.sums = &c->sums;
+	return gct_cp_sums_init(&c->sums, &c->manifest, o->checksums != NULL, e);
 }
 
-/* No line of its own: the launcher wipes it from the terminal when there is something to say. */
-static void show_progress(void *user, uint64_t done)
+static struct gct_cp_outcome outcome(const struct gct_cp_copy *c)
 {
-	struct gct_cp_copy *c = user;
-	uint64_t now = gci_now_ns(), all = c->manifest.stream_nbytes;
-	char line[120];
+	uint64_t done_ns = c->move.done_ns ? c->move.done_ns : gci_now_ns();
 
-	if (!c->has_bar || now - c->shown_ns < PROGRESS_EVERY)
-		return;
-	c->shown_ns = now;
-	gct_cp_progress_line(line, sizeof(line), done, all, now - c->begun_ns);
-	fprintf(stderr, "%-78s\r", line);
-	fflush(stderr);
-}
-
-/* ---- the report */
-
-/* Who of the first world is not in this one, by name. */
-static void name_missing(const struct gct_cp_copy *c, const int *present, struct gci_buf *out)
-{
-	int n = gcoll_size(c->comm), i, r;
-
-	for (r = i = 0; r < gcoll_size(c->first); r++) {
-		if (i < n && present[i] == r) {
-			i++;
-			continue;
-		}
-		gci_buf_printf(out, "%srank %d on %s", out->len ? ", " : "left out: ", r,
-			gcoll_host(c->first, r));
-	}
-}
-
-/* ", 2 directories", or nothing if there are none. */
-static const char *count(char out[40], uint32_t n, const char *one, const char *many)
-{
-	out[0] = '\0';
-	if (n)
-		snprintf(out, 40, ", %" PRIu32 " %s", n, n == 1 ? one : many);
-	return out;
-}
-
-static void report(const struct gct_cp_copy *c, const uint64_t sums[3], const int *present)
-{
-	char dirs[40], links[40];
-	uint64_t nfiles = c->manifest.nfiles, ns = gci_now_ns() - c->begun_ns;
-	uint64_t nbytes = c->manifest.stream_nbytes - nfiles * GCT_CP_TRAILER;
-	uint64_t had_each = sums[0] ? sums[2] / sums[0] : 0;
-	uint64_t moved = nbytes > had_each ? nbytes - had_each : 0;
-	char bytes[16], t[16], rate[16], had[16];
-	struct gci_buf missing = {0};
-
-	fprintf(stderr,
-		"copied %s in %" PRIu64 " file%s%s%s to %" PRIu64
-		" rank%s in %s, %s/s each: %" PRIu64 " cop%s verified\n",
-		gci_format_bytes(nbytes, bytes, sizeof(bytes)), nfiles, nfiles == 1 ? "" : "s",
-		count(dirs, c->manifest.ndirs, "directory", "directories"),
-		count(links, c->manifest.nlinks, "link", "links"), sums[0], sums[0] == 1 ? "" : "s",
-		gci_format_time(ns, t, sizeof(t)),
-		gci_format_bytes((uint64_t)((double)moved * 1e9 / (double)(ns ? ns : 1)), rate,
-			sizeof(rate)),
-		sums[1], sums[1] == 1 ? "y" : "ies");
-	if (sums[2])
-		fprintf(stderr, "%s of these copies were there already\n",
-			gci_format_bytes(sums[2], had, sizeof(had)));
-	name_missing(c, present, &missing);
-	if (missing.len)
-		fprintf(stderr, "%s\n", gci_buf_cstr(&missing));
-	gci_buf_free(&missing);
+	return (struct gct_cp_outcome){.was = (uint64_t)c->was,
+		.writes = (uint64_t)c->writes,
+		.ncopies = c->sink.nfiles_done,
+		.had_nbytes = c->had_nbytes,
+		.done_ns = done_ns - c->begun_ns,
+		.busy_ns = c->move.busy_ns};
 }
 
 /* All have written all they were to write, and all know it: only now is it done. */
 static int agree(struct gct_cp_copy *c, struct gci_error *e)
 {
-	uint64_t sums[3] = {(uint64_t)c->writes, c->sink.nfiles_done, c->had_nbytes}, done;
-	int *present = gci_calloc((size_t)gcoll_size(c->comm), sizeof(*present));
+	struct gct_cp_outcome mine = outcome(c), *all;
+	uint64_t done;
 
-	if (!present)
+	all = gci_calloc((size_t)gcoll_size(c->comm), sizeof(*all));
+	if (!all)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	gct_cp_operation_error(
-		e, gcoll_allreduce(GCOLL_IN_PLACE, sums, 3, GCOLL_UINT64, GCOLL_SUM, c->comm));
-	if (!e->status)
-		gct_cp_operation_error(
-			e, gcoll_allgather(&c->was, present, 1, GCOLL_INT32, c->comm));
+		e, gcoll_allgather(&mine, all, GCT_CP_OUTCOME_WORDS, GCOLL_UINT64, c->comm));
 	done = !e->status;
 	if (c->o->keep_going && (gcoll_comm_agree(c->comm, &done) || !done) && !e->status)
 		gct_cp_operation_error(e, GCOLL_ERR_PEER);
-	if (!e->status && !gcoll_rank(c->comm) && !c->o->quiet)
-		report(c, sums, present);
-	gci_free(present);
+	if (!e->status && !gcoll_rank(c->comm))
+		gct_cp_report(c, all, e);
+	gci_free(all);
 	return e->status;
 }
 
@@ -314,10 +247,12 @@ static int move(struct gct_cp_copy *c, struct gci_error *e)
 	c->move.sink = c->writes ? &c->sink : NULL;
 	c->move.nbytes = c->manifest.stream_nbytes;
 	c->move.at = c->at;
-	c->move.progress = show_progress;
+	c->move.progress = gct_cp_show;
 	c->move.user = c;
+	c->move.throttle.rate = c->o->limit;
 	if (!c->begun_ns)
 		c->begun_ns = c->shown_ns = gci_now_ns(); /* a short transfer shows none */
+	c->move.begun_ns = c->begun_ns;
 	if (gct_cp_move(&c->move, e))
 		return e->status;
 	return c->writes && gct_cp_sink_finish(&c->sink, e) ? e->status : 0;

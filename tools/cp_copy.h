@@ -9,6 +9,8 @@
 
 struct gct_cp_options {
 	const char *algorithm, *streams;
+	uint64_t limit;               /* bytes per second of the stream; 0: none */
+	const char *json, *checksums; /* files that rank 0 writes, or NULL */
 	int recursive, include_source, quiet, sync, resume, keep_going;
 	char **sources;
 	int nsources;
@@ -24,12 +26,25 @@ enum gct_cp_phase {
 	GCT_CP_AGREE /* all have written all */
 };
 
+/* How it went on one rank. */
+struct gct_cp_outcome {
+	uint64_t was; /* its number in the first world */
+	uint64_t writes;
+	uint64_t ncopies;
+	uint64_t had_nbytes;
+	uint64_t done_ns; /* since the beginning: it had written the last of it */
+	uint64_t busy_ns; /* that its disk took */
+};
+
+#define GCT_CP_OUTCOME_WORDS (sizeof(struct gct_cp_outcome) / sizeof(uint64_t))
+
 /* Everything one rank has in hand. */
 struct gct_cp_copy {
 	const struct gct_cp_options *o;
 	gcoll_comm *comm;
 	struct gct_cp_manifest manifest;
 	struct gct_cp_source source; /* rank 0 */
+	struct gct_cp_sums sums;     /* there, too */
 	struct gct_cp_sink sink;     /* ranks that write */
 	struct gct_cp_move move;
 	int writes;
@@ -48,5 +63,18 @@ struct gct_cp_copy {
 
 /* All of it: 0, or GCOLL_ERR_* with the reason in `e`, of which the other ranks do not know yet. */
 int gct_cp_run(struct gct_cp_copy *c, struct gci_error *e);
+
+/* At rank 0, when all is done: a line for people, and the files that are asked for. all[] has all
+ * ranks of the last world. (cp_report.c) */
+int gct_cp_report(struct gct_cp_copy *c, const struct gct_cp_outcome *all, struct gci_error *e);
+
+/* The progress bar, for struct gct_cp_move. (cp_show.c) */
+void gct_cp_show(void *user, uint64_t done, const uint64_t *reached);
+void gct_cp_show_compared(struct gct_cp_copy *c, uint64_t n);
+
+/* Without a bar: others' failures do not wait until all is read. A look for struct gct_cp_look. */
+int gct_cp_look_around(void *user, uint64_t n, struct gci_error *e);
+
+const char *gct_cp_cluster_name(const gcoll_comm *comm, int cluster);
 
 #endif

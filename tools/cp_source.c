@@ -127,6 +127,8 @@ static int source_contents(struct gct_cp_source *s, char *buf, size_t *n, struct
 		return changed(s, GCT_CP_CHANGED, e);
 	*n = (size_t)got;
 	s->crc = gci_crc32c(s->crc, buf, *n);
+	if (s->sums)
+		gct_cp_sums_add(s->sums, s->file, s->offset, buf, *n);
 	return compare(s, e); /* now, and not only after the last byte */
 }
 
@@ -141,6 +143,8 @@ static int source_trailer(struct gct_cp_source *s, char *buf, size_t *n, struct 
 	/* Files of /proc have contents, and the size 0. */
 	if (!at && pread(s->fd, trailer, 1, (off_t)s->offset) > 0)
 		return changed(s, "holds more than its size says", e);
+	if (!at && s->sums)
+		gct_cp_sums_end(s->sums, s->file, s->crc);
 	gci_store_u32(trailer, s->crc);
 	if (*n > GCT_CP_TRAILER - at)
 		*n = (size_t)(GCT_CP_TRAILER - at);

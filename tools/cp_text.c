@@ -8,6 +8,9 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+#define COLUMNS 78 /* of the progress bar */
 
 char *gct_cp_expand(const char *pattern, int rank, const char *host, struct gci_error *e)
 {
@@ -78,24 +81,64 @@ static void format_left(char *out, size_t size, double seconds)
 		snprintf(out, size, "  %u:%02u left", m, (unsigned)(s % 60));
 }
 
-void gct_cp_progress_line(char *out, size_t size, uint64_t done, uint64_t all, uint64_t elapsed_ns)
+static double rate_of(uint64_t nbytes, uint64_t ns)
 {
-	enum { WIDTH = 30 };
+	double per_s = ns ? (double)nbytes * GCI_NS_PER_S / (double)ns : 0;
+
+	return per_s > 1e18 ? 1e18 : per_s; /* a clock that hardly moved */
+}
+
+static int compare_seen(const void *a, const void *b)
+{
+	const struct gct_cp_seen *x = a, *y = b;
+
+	return (x->ns < y->ns) - (x->ns > y->ns);
+}
+
+/* Adds clusters to the line of so many bytes. */
+static void add_clusters(char *out, size_t size, uint64_t done, struct gct_cp_seen *seen, int n)
+{
+	size_t len = strlen(out), more;
+	char one[80], rate[16];
+	int i, named = 0;
+
+	if (n)
+		qsort(seen, (size_t)n, sizeof(*seen), compare_seen);
+	for (i = 0; i < n; i++) {
+		if (!seen[i].cluster || rate_of(done, seen[i].ns) < 1)
+			continue;
+		gci_format_bytes((uint64_t)rate_of(done, seen[i].ns), rate, sizeof(rate));
+		snprintf(one, sizeof(one), "%s%.16s %s/s%s%.16s%s", named ? ", " : "  ",
+			seen[i].cluster, rate, named ? "" : " (", named ? "" : seen[i].last,
+			named ? "" : ")");
+		more = strlen(one);
+		if (len + more > COLUMNS || len + more >= size)
+			return;
+		memcpy(out + len, one, more + 1);
+		len += more;
+		named = 1;
+	}
+}
+
+void gct_cp_progress_line(char *out, size_t size, uint64_t done, uint64_t all, uint64_t elapsed_ns,
+	struct gct_cp_seen *seen, int n)
+{
+	enum { WIDTH = 30, NARROW = 10 };
+	unsigned width = n ? NARROW : WIDTH;
 	char bar[WIDTH + 1], rate[16] = "- B", left[40] = "";
 	unsigned percent = all ? (unsigned)((unsigned __int128)done * 100 / all) : 100;
-	unsigned filled = percent * WIDTH / 100;
-	double per_s = elapsed_ns ? (double)done * GCI_NS_PER_S / (double)elapsed_ns : 0;
+	unsigned filled = percent * width / 100;
+	double per_s = rate_of(done, elapsed_ns);
 
-	if (per_s > 1e18) /* a clock that hardly moved */
-		per_s = 1e18;
-	memset(bar, ' ', WIDTH);
+	memset(bar, ' ', width);
 	memset(bar, '=', filled);
-	if (filled < WIDTH)
+	if (filled < width)
 		bar[filled] = '>';
-	bar[WIDTH] = '\0';
+	bar[width] = '\0';
 	if (per_s >= 1)
 		gci_format_bytes((uint64_t)per_s, rate, sizeof(rate));
 	if (per_s >= 1 && done < all)
 		format_left(left, sizeof(left), (double)(all - done) / per_s);
 	snprintf(out, size, "%3u %% [%s] %s/s%s", percent, bar, rate, left);
+	add_clusters(out, size, done, seen, n);
 }

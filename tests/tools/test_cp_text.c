@@ -105,9 +105,98 @@ static void progress(void **state)
 	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		char line[120];
 
-		gct_cp_progress_line(line, sizeof(line), cases[i].done, cases[i].all, cases[i].ns);
+		gct_cp_progress_line(
+			line, sizeof(line), cases[i].done, cases[i].all, cases[i].ns, NULL, 0);
 		assert_string_equal(line, cases[i].line);
 	}
+}
+
+static void clusters_in_the_bar(void **state)
+{
+	struct gct_cp_seen two[] = {{"near", "k3", GCI_NS_PER_S}, {"far", "t3", 2 * GCI_NS_PER_S}};
+	struct gct_cp_seen many[20];
+	char line[120];
+	int i;
+
+	(void)state;
+	gct_cp_progress_line(line, sizeof(line), 4000000, 8000000, 2 * GCI_NS_PER_S, two, 2);
+	assert_string_equal(line,
+		" 50 % [=====>    ] 2.00 MB/s  0:02 left  far 2.00 MB/s (t3), near 4.00 MB/s");
+	/* Who writes nothing is not slow. */
+	two[1].cluster = NULL;
+	gct_cp_progress_line(line, sizeof(line), 4000000, 8000000, 2 * GCI_NS_PER_S, two, 2);
+	assert_string_equal(line, " 50 % [=====>    ] 2.00 MB/s  0:02 left  far 2.00 MB/s (t3)");
+	/* As many as fit, with names of any length. */
+	for (i = 0; i < 20; i++)
+		many[i] = (struct gct_cp_seen){"a cluster of a long name", "a.host.of.a.long.name",
+			(uint64_t)i * GCI_NS_PER_S};
+	gct_cp_progress_line(line, sizeof(line), 4000000, 8000000, GCI_NS_PER_S, many, 20);
+	assert_true(strlen(line) <= 78);
+}
+
+static void limits(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t rate; /* 0: refused */
+	} cases[] = {
+		{"100Mbit", 12500000},
+		{"8bit", 1},
+		{"7bit", 0},
+		{"12MB", 12000000},
+		{"1.5MiB", 1572864},
+		{"1M", 1 << 20},
+		{"100", 0},
+		{"1.5", 0},
+		{"0MB", 0},
+		{"", 0},
+		{"fast", 0},
+		{"-1MB", 0},
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		uint64_t rate = 77;
+		int rc = gct_cp_parse_limit(cases[i].text, &rate);
+
+		assert_int_equal(rc, cases[i].rate ? 0 : -1);
+		assert_true(rate == (cases[i].rate ? cases[i].rate : 77));
+	}
+	assert_int_equal(gct_cp_chunk_nbytes(0), GCT_CP_CHUNK_NBYTES);
+	assert_int_equal(gct_cp_chunk_nbytes(1), 64 << 10);
+	assert_int_equal(gct_cp_chunk_nbytes(UINT64_MAX), GCT_CP_CHUNK_NBYTES);
+	assert_int_equal(gct_cp_chunk_nbytes(8 << 20), 1 << 20);
+	assert_int_equal(gct_cp_chunks(0), GCT_CP_CHUNKS);
+	assert_in_range(gct_cp_chunks(8 << 20), 2, GCT_CP_CHUNKS);
+}
+
+/* Sends 100 chunks as early as it may, `late_ns` after each is due; how long that took. */
+static uint64_t send_all(uint64_t rate, uint64_t late_ns, uint64_t pause_ns)
+{
+	struct gct_cp_throttle t = {.rate = rate};
+	uint64_t now = 5 * GCI_NS_PER_S, begin = now;
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		now += gct_cp_throttle_wait(&t, 1000, now) + late_ns;
+		assert_int_equal(gct_cp_throttle_wait(&t, 1000, now), 0);
+		gct_cp_throttle_sent(&t, 1000, now);
+		now += i == 50 ? pause_ns : 0;
+	}
+	return now - begin;
+}
+
+static void throttle(void **state)
+{
+	(void)state;
+	assert_true(send_all(0, 0, 0) == 0);
+	assert_true(send_all(1000, 0, 0) == 100 * GCI_NS_PER_S);
+	/* Small delays are made up for. */
+	assert_true(send_all(1000, GCI_NS_PER_S / 2, 0) == 100 * GCI_NS_PER_S + GCI_NS_PER_S / 2);
+	/* A pause is not: behind it come the chunk that was due, one more, and no burst. */
+	assert_true(send_all(1000, 0, 20 * GCI_NS_PER_S) == 118 * GCI_NS_PER_S);
+	assert_true(send_all(UINT64_MAX, 0, 0) < GCI_NS_PER_S);
 }
 
 /* Whatever the numbers: one line of a terminal, nothing cut off. */
@@ -123,8 +212,8 @@ static void extreme_progress(void **state)
 			for (c = 0; c < n; c++) {
 				char line[200];
 
-				gct_cp_progress_line(
-					line, sizeof(line), values[b], values[a], values[c]);
+				gct_cp_progress_line(line, sizeof(line), values[b], values[a],
+					values[c], NULL, 0);
 				assert_true(strlen(line) <= 78);
 				assert_non_null(strstr(line, "B/s"));
 			}
@@ -139,6 +228,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(directories, scratch_make, scratch_remove),
 		cmocka_unit_test(progress),
 		cmocka_unit_test(extreme_progress),
+		cmocka_unit_test(clusters_in_the_bar),
+		cmocka_unit_test(limits),
+		cmocka_unit_test(throttle),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

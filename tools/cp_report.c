@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT
+ * What rank 0 says when all is done: a line, and the files of --json and --manifest. */
+#include "tools/cp_copy.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/units.h"
+#include "comm/comm.h"
+#include "tools/cp_impl.h"
+#include "tools/json_out.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+struct report {
+	const struct gct_cp_copy *c;
+	const struct gct_cp_outcome *all; /* [n], by number in the first world */
+	int n;
+	uint64_t nbytes, moved; /* of the files; of them by each receiver, on average */
+	uint64_t nwriters, ncopies, had_nbytes, ns;
+};
+
+static void add_up(struct report *r)
+{
+	const struct gct_cp_manifest *m = &r->c->manifest;
+	uint64_t had_each;
+	int i;
+
+	r->nbytes = m->stream_nbytes - (uint64_t)m->nfiles * GCT_CP_TRAILER;
+	for (i = 0; i < r->n; i++) {
+		r->nwriters += r->all[i].writes;
+		r->ncopies += r->all[i].ncopies;
+		r->had_nbytes += r->all[i].had_nbytes;
+	}
+	had_each = r->nwriters ? r->had_nbytes / r->nwriters : 0;
+	r->moved = r->nbytes > had_each ? r->nbytes - had_each : 0;
+	r->ns = gci_now_ns() - r->c->begun_ns;
+}
+
+static uint64_t per_second(uint64_t nbytes, uint64_t ns)
+{
+	return (uint64_t)((double)nbytes * 1e9 / (double)(ns ? ns : 1));
+}
+
+/* The next rank of the first world, from `rank` on, that is not in the last one; -1: none. */
+static int next_missing(const struct report *r, int rank)
+{
+	int i;
+
+	for (; rank < gcoll_size(r->c->first); rank++) {
+		for (i = 0; i < r->n && r->all[i].was != (uint64_t)rank; i++)
+			;
+		if (i == r->n)
+			return rank;
+	}
+	return -1;
+}
+
+/* ---- for people */
+
+static void name_missing(const struct report *r, struct gci_buf *out)
+{
+	int rank;
+
+	for (rank = next_missing(r, 0); rank >= 0; rank = next_missing(r, rank + 1))
+		gci_buf_printf(out, "%srank %d on %s", out->len ? ", " : "left out: ", rank,
+			gcoll_host(r->c->first, rank));
+}
+
+/* ", 2 directories", or nothing if there are none. */
+static const char *count(char out[40], uint32_t n, const char *one, const char *many)
+{
+	out[0] = '\0';
+	if (n)
+		snprintf(out, 40, ", %" PRIu32 " %s", n, n == 1 ? one : many);
+	return out;
+}
+
+static void say(const struct report *r)
+{
+	const struct gct_cp_manifest *m = &r->c->manifest;
+	char bytes[16], t[16], rate[16], had[16], dirs[40], links[40];
+	struct gci_buf missing = {0};
+
+	fprintf(stderr,
+		"copied %s in %" PRIu32 " file%s%s%s to %" PRIu64
+		" rank%s in %s, %s/s each: %" PRIu64 " cop%s verified\n",
+		gci_format_bytes(r->nbytes, bytes, sizeof(bytes)), m->nfiles,
+		m->nfiles == 1 ? "" : "s", count(dirs, m->ndirs, "directory", "directories"),
+		count(links, m->nlinks, "link", "links"), r->nwriters, r->nwriters == 1 ? "" : "s",
+		gci_format_time(r->ns, t, sizeof(t)),
+		gci_format_bytes(per_second(r->moved, r->ns), rate, sizeof(rate)), r->ncopies,
+		r->ncopies == 1 ? "y" : "ies");
+	if (r->had_nbytes)
+		fprintf(stderr, "%s of these copies were there already\n",
+			gci_format_bytes(r->had_nbytes, had, sizeof(had)));
+	name_missing(r, &missing);
+	if (missing.len)
+		fprintf(stderr, "%s\n", gci_buf_cstr(&missing));
+	gci_buf_free(&missing);
+}
+
+/* ---- for programs */
+
+/* Names need not be UTF-8; what is not is not shown. */
+static json_t *text(const char *s)
+{
+	json_t *v = json_string(s);
+	char *copy, *p;
+
+	if (v)
+		return v;
+	copy = gci_strdup(s);
+	for (p = copy; p && *p; p++)
+		if (!isascii((unsigned char)*p))
+			*p = '?';
+	v = copy ? json_string(copy) : NULL;
+	gci_free(copy);
+	return v;
+}
+
+static int cluster_of(const struct report *r, const struct gct_cp_outcome *o)
+{
+	return gcoll_cluster(r->c->first, (int)o->was);
+}
+
+static json_t *rank_json(const struct report *r, int rank, int *failed)
+{
+	json_t *o = json_object();
+
+	gct_json_set(o, "rank", json_integer(rank), failed);
+	gct_json_set(o, "host", text(gcoll_host(r->c->first, rank)), failed);
+	gct_json_set(o, "cluster",
+		text(gct_cp_cluster_name(r->c->first, gcoll_cluster(r->c->first, rank))), failed);
+	return o;
+}
+
+static json_t *receivers_json(const struct report *r, int *failed)
+{
+	json_t *list = json_array();
+	int i;
+
+	for (i = 0; i < r->n; i++) {
+		const struct gct_cp_outcome *one = &r->all[i];
+		json_t *o;
+
+		if (!one->writes)
+			continue;
+		o = rank_json(r, (int)one->was, failed);
+		gct_json_set(o, "copies", gct_json_whole(one->ncopies), failed);
+		gct_json_set(o, "duration_ns", gct_json_whole(one->done_ns), failed);
+		gct_json_set(o, "writing_ns", gct_json_whole(one->busy_ns), failed);
+		gct_json_set(o, "resumed_bytes", gct_json_whole(one->had_nbytes), failed);
+		gct_json_append(list, o, failed);
+	}
+	return list;
+}
+
+static json_t *left_out_json(const struct report *r, int *failed)
+{
+	json_t *list = json_array();
+	int rank;
+
+	for (rank = next_missing(r, 0); rank >= 0; rank = next_missing(r, rank + 1))
+		gct_json_append(list, rank_json(r, rank, failed), failed);
+	return list;
+}
+
+/* The receiver that was done last, in a cluster or (-1) of all; NULL: there is none. */
+static const struct gct_cp_outcome *find_slowest(const struct report *r, int cluster)
+{
+	const struct gct_cp_outcome *slowest = NULL;
+	int i;
+
+	for (i = 0; i < r->n; i++)
+		if (r->all[i].writes && (cluster < 0 || cluster_of(r, &r->all[i]) == cluster) &&
+			(!slowest || r->all[i].done_ns > slowest->done_ns))
+			slowest = &r->all[i];
+	return slowest;
+}
+
+static json_t *clusters_json(const struct report *r, int *failed)
+{
+	json_t *list = json_array();
+	int k, i;
+
+	for (k = 0; k < gcoll_clusters(r->c->first); k++) {
+		const struct gct_cp_outcome *slowest = find_slowest(r, k);
+		json_t *o;
+		int n = 0;
+
+		if (!slowest)
+			continue;
+		for (i = 0; i < r->n; i++)
+			n += r->all[i].writes && cluster_of(r, &r->all[i]) == k;
+		o = json_object();
+		gct_json_set(o, "name", text(gct_cp_cluster_name(r->c->first, k)), failed);
+		gct_json_set(o, "receivers", json_integer(n), failed);
+		gct_json_set(o, "duration_ns", gct_json_whole(slowest->done_ns), failed);
+		gct_json_set(o, "bytes_per_s",
+			gct_json_whole(per_second(r->moved, slowest->done_ns)), failed);
+		gct_json_set(o, "slowest", rank_json(r, (int)slowest->was, failed), failed);
+		gct_json_append(list, o, failed);
+	}
+	return list;
+}
+
+static json_t *checksums_json(const struct report *r, int *failed)
+{
+	const struct gct_cp_manifest *m = &r->c->manifest;
+	char hex[2 * sizeof(r->c->sums.files->sha256) + 1];
+	json_t *list = json_array();
+	uint32_t i;
+
+	for (i = 0; i < m->nfiles; i++) {
+		const struct gct_cp_sum *sum = &r->c->sums.files[i];
+		char *name = gct_cp_name_in_dest(m, i);
+		json_t *o = json_object();
+
+		gct_json_set(o, "path", name ? text(name) : NULL, failed);
+		gct_json_set(o, "bytes", gct_json_whole(m->files[i].size), failed);
+		snprintf(hex, sizeof(hex), "%08" PRIx32, sum->crc);
+		gct_json_set(o, "crc32c", json_string(hex), failed);
+		if (r->c->sums.wants_sha256) {
+			gct_cp_hex(hex, sum->sha256, sizeof(sum->sha256));
+			gct_json_set(o, "sha256", json_string(hex), failed);
+		}
+		gct_json_append(list, o, failed);
+		gci_free(name);
+	}
+	return list;
+}
+
+static int print_json(const struct report *r, struct gci_buf *out)
+{
+	const struct gct_cp_manifest *m = &r->c->manifest;
+	const struct gct_cp_outcome *slowest = find_slowest(r, -1);
+	json_t *o = json_object();
+	int failed = 0;
+
+	gct_json_set(o, "version", json_integer(1), &failed);
+	gct_json_set(o, "source", rank_json(r, 0, &failed), &failed);
+	gct_json_set(o, "bytes", gct_json_whole(r->nbytes), &failed);
+	gct_json_set(o, "files", gct_json_whole(m->nfiles), &failed);
+	gct_json_set(o, "directories", gct_json_whole(m->ndirs), &failed);
+	gct_json_set(o, "links", gct_json_whole(m->nlinks), &failed);
+	gct_json_set(o, "skipped", gct_json_whole(m->nskipped), &failed);
+	gct_json_set(o, "receivers", gct_json_whole(r->nwriters), &failed);
+	gct_json_set(o, "copies", gct_json_whole(r->ncopies), &failed);
+	gct_json_set(o, "resumed_bytes", gct_json_whole(r->had_nbytes), &failed);
+	gct_json_set(o, "duration_ns", gct_json_whole(r->ns), &failed);
+	gct_json_set(o, "bytes_per_s", gct_json_whole(per_second(r->moved, r->ns)), &failed);
+	gct_json_set(o, "clusters", clusters_json(r, &failed), &failed);
+	if (slowest)
+		gct_json_set(o, "slowest", rank_json(r, (int)slowest->was, &failed), &failed);
+	gct_json_set(o, "ranks", receivers_json(r, &failed), &failed);
+	gct_json_set(o, "left_out", left_out_json(r, &failed), &failed);
+	gct_json_set(o, "checksums", checksums_json(r, &failed), &failed);
+	return gct_json_print(o, failed, out);
+}
+
+/* ---- files */
+
+static int write_text(const char *path, int rc, struct gci_buf *out, struct gci_error *e)
+{
+	if (rc)
+		gci_error_set(e, rc, "out of memory");
+	else
+		gci_file_write(path, out, e);
+	gci_buf_free(out);
+	return e->status;
+}
+
+int gct_cp_report(struct gct_cp_copy *c, const struct gct_cp_outcome *all, struct gci_error *e)
+{
+	const struct gct_cp_look look = {gct_cp_look_around, c};
+	struct report r = {.c = c, .all = all, .n = gcoll_size(c->comm)};
+	struct gci_buf out = {0};
+
+	add_up(&r);
+	if ((c->o->json || c->o->checksums) &&
+		gct_cp_sums_rest(&c->sums, c->crcs, c->nsummed, &look, e))
+		return e->status;
+	if (c->o->checksums &&
+		write_text(c->o->checksums, gct_cp_sums_print(&c->sums, &out), &out, e))
+		return e->status;
+	if (c->o->json && write_text(c->o->json, print_json(&r, &out), &out, e))
+		return e->status;
+	if (!c->o->quiet)
+		say(&r);
+	return 0;
+}
