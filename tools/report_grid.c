@@ -227,6 +227,30 @@ static void put_table(const struct drawing *d)
 		g->nlinks > MOST_ROWS ? "<p class=\"note\">The first 200 of them.</p>" : "");
 }
 
+static int all_alike(const struct gci_grid *g)
+{
+	const struct gci_link *l = g->links;
+	int i, alike = g->nlinks > 0;
+
+	for (i = 1; i < g->nlinks; i++)
+		alike &= l[i].rate_bps == l->rate_bps && l[i].delay_ns == l->delay_ns;
+	return alike;
+}
+
+static void put_links(const struct drawing *d)
+{
+	char text[48];
+
+	if (d->n <= MOST_LABELLED) {
+		gci_buf_printf(d->p->out, " Links have their rates, and delays one way.");
+	} else if (all_alike(&d->p->grid)) {
+		link_text(d->p->grid.links, text, sizeof(text));
+		gci_buf_printf(d->p->out, " Each link: %s one way.", text);
+	} else {
+		gci_buf_printf(d->p->out, " Links differ: the table has their rates.");
+	}
+}
+
 void gct_html_grid(struct gct_page *p)
 {
 	struct drawing d = {.p = p, .x = find_case(p->r)};
@@ -240,10 +264,10 @@ void gct_html_grid(struct gct_page *p)
 	gci_buf_printf(
 		p->out, "<p>%d hosts in %d cluster%s.", p->grid.nhosts, d.n, d.n > 1 ? "s" : "");
 	if (d.n > 1)
-		gci_buf_printf(p->out, " Links: rate and delay one way%s",
-			d.x ? "; as thick as what crossed them in " : ".");
+		put_links(&d);
 	if (d.x && d.n > 1) {
-		gci_buf_printf(p->out, "one %s by ", gct_case_text(d.x->kind, d.x->nbytes, text));
+		gci_buf_printf(p->out, " They are as thick as what crossed them in one %s by ",
+			gct_case_text(d.x->kind, d.x->nbytes, text));
 		gct_put(p, d.x->algorithm);
 		gci_buf_printf(p->out, ".");
 	}

@@ -126,6 +126,7 @@ static void hostile(void **state)
 	HAS(&out, ">tokyo &gt; kyoto: 0 B<");
 	HAS(&out, "kyoto &gt; tokyo: 1.05 MB</li>");
 	HAS(&out, "&lt;script&gt;x()&lt;/script&gt;&amp; &gt; b: 7 B</li>");
+	assert_null(strstr(gci_buf_cstr(&out), "tokyo &gt; kyoto: 0 B</li>"));
 	HAS(&out, "not run: takes &lt;script&gt;");
 	HAS(&out, " gridcoll's choice</li>");
 	HAS(&out, "dilated by 20");
