@@ -21,5 +21,5 @@ on_grid() { # GRID DILATION COMMAND...
 	grid=$1 k=$2
 	shift 2
 	echo "== $grid, k = $k"
-	gridcoll lab run --quiet --mem 6GiB --dilate "$k" "$here/netem/grids/$grid.grid" -- "$@"
+	gridcoll lab run --quiet --keep-awake --mem 6GiB --dilate "$k" "$here/netem/grids/$grid.grid" -- "$@"
 }

@@ -132,4 +132,4 @@ hosts = b
 rate = 1Gbit
 delay = 5ms
 GRID
-gridcoll lab run --quiet --mem 2GiB "$grid" -- sh "$here/bench/pacing.sh" --inside "$@"
+gridcoll lab run --quiet --keep-awake --mem 2GiB "$grid" -- sh "$here/bench/pacing.sh" --inside "$@"

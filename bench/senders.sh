@@ -214,7 +214,7 @@ export PATH SENDERS PACE BYTES ITERS DILATE OPERATIONS GRIDCOLL_SECURITY
 	printf "# $row" ${columns}
 } | tee "$rows"
 {
-	gridcoll lab run --quiet --mem 5GiB --dilate "$DILATE" "$grid" -- \
+	gridcoll lab run --quiet --keep-awake --mem 5GiB --dilate "$DILATE" "$grid" -- \
 		sh "$here/bench/senders.sh" --inside || echo "# failed"
 } | tee -a "$rows"
 ! grep -q '^# failed' "$rows" || exit 1

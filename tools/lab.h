@@ -14,6 +14,7 @@ struct lab_options {
 	uint32_t dilation;
 	uint64_t mem_nbytes; /* 0: as the grid needs */
 	int quiet;
+	int keep_awake; /* of `run` */
 	const char *grid_file;
 	char **command; /* NULL-terminated */
 };

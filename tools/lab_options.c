@@ -18,13 +18,14 @@
 
 extern char **environ;
 
-enum { OPT_BACKEND = 256, OPT_DILATE, OPT_MEM, OPT_QUIET, OPT_HELP };
+enum { OPT_BACKEND = 256, OPT_DILATE, OPT_MEM, OPT_QUIET, OPT_KEEP_AWAKE, OPT_HELP };
 
 static const struct option options[] = {
 	{"backend", required_argument, NULL, OPT_BACKEND},
 	{"dilate", required_argument, NULL, OPT_DILATE},
 	{"mem", required_argument, NULL, OPT_MEM},
 	{"quiet", no_argument, NULL, OPT_QUIET},
+	{"keep-awake", no_argument, NULL, OPT_KEEP_AWAKE},
 	{"help", no_argument, NULL, OPT_HELP},
 	{NULL, 0, NULL, 0},
 };
@@ -82,6 +83,9 @@ static int set_option(struct lab_options *o, int c, const char *value)
 		return set_mem(o, value);
 	case OPT_QUIET:
 		o->quiet = 1;
+		return 0;
+	case OPT_KEEP_AWAKE:
+		o->keep_awake = 1;
 		return 0;
 	default:
 		return -1;
@@ -156,6 +160,11 @@ int lab_parse_grid(
 
 	if (rc)
 		return rc;
+	if (o->keep_awake) {
+		fprintf(stderr, "gridcoll lab: --keep-awake is for run\nusage: gridcoll lab %s\n",
+			usage);
+		return GCT_USAGE + 1;
+	}
 	rc = lab_nothing_more(o->command, usage);
 	if (!rc)
 		rc = lab_load_grid(o, g);

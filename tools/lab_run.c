@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "netem/awake.h"
 #include "netem/cpu.h"
 #include "netem/host.h"
 #include "netem/uml.h"
@@ -23,7 +24,8 @@
 #define PATIENCE_NS (10 * GCI_NS_PER_S)
 
 static const char usage[] = "run [--backend auto|host|uml] [--dilate K|auto]\n"
-			    "                        [--mem SIZE] [--quiet] GRID -- CMD ARGS...";
+			    "                        [--mem SIZE] [--quiet] [--keep-awake]\n"
+			    "                        GRID -- CMD ARGS...";
 
 static int open_signals(void)
 {
@@ -179,6 +181,7 @@ out:
 
 int lab_run(int argc, char **argv)
 {
+	struct gci_awake awake = {0};
 	struct lab_options o;
 	struct gci_error e = {0};
 	struct gci_grid g;
@@ -193,6 +196,8 @@ int lab_run(int argc, char **argv)
 	rc = lab_load_grid(&o, &g);
 	if (rc)
 		return rc;
+	if (o.keep_awake)
+		gci_awake_begin(&awake);
 	switch (lab_choose(&o, &e)) {
 	case LAB_HOST:
 		rc = run_on_host(&o, &g, &e);
@@ -203,6 +208,7 @@ int lab_run(int argc, char **argv)
 	default:
 		rc = GCT_FAILED;
 	}
+	gci_awake_end(&awake);
 	if (e.status)
 		rc = lab_complain(&e);
 	gci_grid_free(&g);

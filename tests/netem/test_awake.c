@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/test.h"
+
+#include "base/clock.h"
+#include "netem/awake.h"
+
+#include <dirent.h>
+#include <sched.h>
+#include <stdlib.h>
+
+/* How many threads this process has, and how many of them yield to everything else. */
+static int count_threads(int *yielding)
+{
+	DIR *d = opendir("/proc/self/task");
+	struct dirent *entry;
+	int n = 0;
+
+	assert_non_null(d);
+	*yielding = 0;
+	while ((entry = readdir(d))) {
+		if (*entry->d_name == '.')
+			continue;
+		n++;
+		*yielding += sched_getscheduler(atoi(entry->d_name)) == SCHED_IDLE;
+	}
+	closedir(d);
+	return n;
+}
+
+static void a_thread_for_each_processor(void **state)
+{
+	int before, yielding, n, round;
+	struct gci_awake a;
+	cpu_set_t ours;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(ours), &ours), 0);
+	before = count_threads(&yielding);
+	assert_int_equal(yielding, 0);
+	for (round = 0; round < 2; round++) {
+		n = gci_awake_begin(&a);
+		assert_int_equal(n, CPU_COUNT(&ours));
+		while (count_threads(&yielding) != before + n || yielding != n)
+			gci_sleep_ns(GCI_NS_PER_MS);
+		gci_awake_end(&a);
+		assert_int_equal(count_threads(&yielding), before);
+	}
+}
+
+static void one_that_never_began(void **state)
+{
+	struct gci_awake a = {0};
+
+	(void)state;
+	gci_awake_end(&a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_thread_for_each_processor),
+		cmocka_unit_test(one_that_never_began),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
