@@ -21,7 +21,7 @@ static const char help[] =
 	"  -a, --algorithm NAME   as in `gridcoll bench --list`, with parameters\n"
 	"                         (default auto)\n"
 	"  -s, --streams N        connections per WAN peer\n"
-	"      --bwlimit RATE     at most so much leaves rank 0 per second: 100Mbit, 12MB\n"
+	"      --bwlimit RATE     the most that leaves rank 0 per second: 100Mbit, 12MB\n"
 	"  -0, --include-source   rank 0 writes a copy too\n"
 	"      --sync             each file is on the disk before it gets its name\n"
 	"      --resume           keep what has come if it fails, and go on from it\n"
