@@ -2,7 +2,7 @@
  * The first frame on a data connection, in both directions: who is speaking, for which stream,
  * and the proof that it knows the job's secret. Pure.
  *
- *	gci_hello_encode(&h, secret, bytes);		// the connecting side, lower rank
+ *	gci_hello_encode(&h, secret, bytes);		// the connecting side
  *	rc = gci_hello_decode(bytes, secret, &h, &e);	// the accepting side; then it answers
  *
  * The token is checked before anything else is believed. It is an HMAC-SHA-256 of the rest of the

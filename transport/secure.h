@@ -55,7 +55,7 @@ struct gci_secure_ctx;
 /* Who connects to whom. */
 struct gci_secure_name {
 	uint32_t epoch;
-	uint32_t client, server; /* ranks; client < server */
+	uint32_t client, server; /* ranks */
 };
 
 struct gci_secure_config {

@@ -39,7 +39,7 @@ int gci_secure_identify(const uint8_t *bytes, size_t n, struct gci_secure_name *
 	name->epoch = gci_load_u32(p);
 	name->client = gci_load_u32(p + 4);
 	name->server = gci_load_u32(p + 8);
-	return name->client < name->server ? 0 : -1;
+	return name->client != name->server ? 0 : -1;
 }
 
 /* ---- keys */

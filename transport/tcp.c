@@ -92,7 +92,7 @@ static void on_need(void *user, int rank)
 		if (!t->watch_period_ns || period < t->watch_period_ns)
 			t->watch_period_ns = period;
 	}
-	for (i = 0; rank > t->tp.config.rank && i < link->streams; i++)
+	for (i = 0; gci_tcp_calls(t, rank) && i < link->streams; i++)
 		if (!gci_ep_status(&t->ep))
 			gci_conn_connect(t, p, i, 0);
 	gci_tcp_watch(t);
@@ -167,6 +167,7 @@ static void destroy(struct gci_tcp *t)
 		gci_free(t->peers[i]);
 	gci_free(t->peers);
 	gci_free(t->reach);
+	gci_free(t->behind);
 	gci_u64set_free(&t->homes);
 	gci_secure_ctx_free(t->secure);
 	OPENSSL_cleanse(t->secret, sizeof(t->secret));
@@ -301,6 +302,13 @@ static int take_config(struct gci_tcp *t, const struct gci_tcp_config *tcp, stru
 	if (!t->reach || !t->peers)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory for %d peers", size);
 	memcpy(t->reach, tcp->reach, (size_t)size * sizeof(*t->reach));
+	if (tcp->behind) {
+		t->behind = gci_calloc((size_t)size, sizeof(*t->behind));
+		if (!t->behind)
+			return gci_error_set(
+				e, GCOLL_ERR_NOMEM, "out of memory for %d peers", size);
+		memcpy(t->behind, tcp->behind, (size_t)size * sizeof(*t->behind));
+	}
 	if (gci_tcp_expect(t))
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory for %d peers", size);
 	return take_addresses(t, tcp, e);

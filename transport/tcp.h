@@ -10,8 +10,9 @@
  *	... tell the others `mine`, learn theirs ...
  *	rc = gci_tcp_create(&tp, &config, &tcp, &e);		// takes over fd
  *
- * Who connects: the lower rank of a pair. Both sides name the pair when they need it (isend,
- * irecv, connect), so no one waits for a connection that nobody opens.
+ * Who connects: the lower rank of a pair; but where one of them is behind a firewall that lets nobody
+ * in, that one. Both sides name the pair when they need it (isend, irecv, connect), so no one waits
+ * for a connection that nobody opens.
  *
  * Several addresses: connections of a pair run between the addresses of both sides that belong
  * together, in turn (gci_reach_pair), so that all network cards carry alike. Which card a packet
@@ -49,6 +50,9 @@
 struct gci_tcp_config {
 	int listen_fd; /* from gci_tcp_listen; owned from create on, also on failure */
 	const struct gci_reach *reach; /* of every rank; copied */
+	/* Of every rank: 0, or the number of the firewall that it is behind. Only ranks behind the same
+	 * one can connect to it. NULL: all 0; copied. */
+	const uint32_t *behind;
 	/* Our own addresses, those of reach[rank]. NULL: those, with neither scopes nor networks,
 	 * and connections leave as the kernel's routes say. Copied. */
 	const struct gci_own *own;

@@ -70,7 +70,8 @@ static uint64_t home(const struct gci_reach *r, unsigned i)
 /* Ranks may all call at once, with all their streams. */
 static unsigned most_neighbours(const struct gci_tcp *t)
 {
-	uint64_t most = GCI_CROWD_MOST + (uint64_t)t->tp.config.rank * GCI_TP_MAX_STREAMS;
+	uint64_t callers = (uint64_t)(t->behind ? t->tp.config.size : t->tp.config.rank);
+	uint64_t most = GCI_CROWD_MOST + callers * GCI_TP_MAX_STREAMS;
 	struct rlimit files;
 
 	if (getrlimit(RLIMIT_NOFILE, &files))
@@ -302,7 +303,8 @@ void gci_tcp_greeted(struct gci_conn *c)
 		return;
 	}
 	if (h.epoch != t->tp.config.epoch || h.to != (uint32_t)t->tp.config.rank ||
-		h.from >= h.to || !is_as_named(c, &h)) {
+		h.from == h.to || h.from >= (uint32_t)t->tp.config.size ||
+		gci_tcp_calls(t, (int)h.from) || !is_as_named(c, &h)) {
 		gci_tcp_turn_away(c, "it is of this job, but not for here");
 		return;
 	}

@@ -10,6 +10,21 @@
 
 #define MOST_REDIALS 20
 
+/* Whether a firewall keeps rank a from connecting to rank b. */
+static int is_kept_out(const struct gci_tcp *t, int a, int b)
+{
+	return t->behind && t->behind[b] && t->behind[b] != t->behind[a];
+}
+
+int gci_tcp_calls(const struct gci_tcp *t, int rank)
+{
+	int self = t->tp.config.rank;
+
+	if (is_kept_out(t, self, rank))
+		return 0;
+	return is_kept_out(t, rank, self) || self < rank;
+}
+
 /* Both ends of a stream. */
 static int ends(const struct gci_tcp *t, const struct gci_tcp_peer *p, unsigned index,
 	struct gci_address *from, struct gci_address *to)

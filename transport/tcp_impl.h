@@ -115,6 +115,7 @@ struct gci_tcp {
 	uint64_t rekey_records;
 	uint64_t connect_timeout_ns, stranger_ns;
 	struct gci_reach *reach; /* by rank */
+	uint32_t *behind;        /* the same; NULL: all 0 */
 	struct gci_own own;
 	struct gci_tcp_peer **peers; /* by rank; NULL: not needed yet */
 	struct gci_list dirty;
@@ -217,6 +218,8 @@ int gci_conn_holds(const struct gci_conn *c);
 void gci_conn_send_failed(struct gci_conn *c, int error);
 
 /* tcp_dial.c */
+/* Whether it is for us to connect to this rank, and not for it. */
+int gci_tcp_calls(const struct gci_tcp *t, int rank);
 /* Begins to connect stream `index` to a higher rank; `again`: in place of a lost connection. */
 void gci_conn_connect(struct gci_tcp *t, struct gci_tcp_peer *p, unsigned index, int again);
 /* Connects to any rank, only to learn whether somebody is there. */

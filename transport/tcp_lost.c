@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Connections that are lost, on links with replay: the lower rank makes them again. As long as any
+ * Connections that are lost, on links with replay: who has connected does so again. As long as any
  * stream to the peer is left it tries for ever; when all are lost, until the peer is known to be
  * dead: nobody listens at its port any more, or the network gives no sign of it for dead_ns. The
  * higher rank, which waits to be connected to, looks for the same signs by connecting to the
@@ -140,8 +140,9 @@ static void try_peer(struct gci_tcp *t, struct gci_tcp_peer *p, uint64_t now)
 	if (p->pause_ns > most_pause_ns(t, p))
 		p->pause_ns = most_pause_ns(t, p);
 	set_again(t, p, now + p->pause_ns);
-	if (p->rank < t->tp.config.rank) {
-		if (alone(t, p))
+	if (!gci_tcp_calls(t, p->rank)) {
+		/* What a firewall answers says nothing of the peer. */
+		if (alone(t, p) && (!t->behind || !t->behind[p->rank]))
 			gci_conn_probe(t, p);
 		return;
 	}

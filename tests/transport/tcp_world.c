@@ -18,6 +18,7 @@ char last_addrs[MAX_RANKS][GCI_ADDRESS_TEXT];
 
 const char *secret_of_rank_1 = SECRET;
 int opens_nothing;
+const uint32_t *behind;
 uint64_t stranger_ns;
 void (*reroute)(int size, char addrs[][GCI_ADDRESS_TEXT]);
 
@@ -72,6 +73,7 @@ static int open_all(struct world *w, uv_loop_t *loop)
 {
 	struct gci_reach list[MAX_RANKS];
 	struct gci_tcp_config tcp = {.reach = list,
+		.behind = behind,
 		.loop = loop,
 		.stranger_ns = stranger_ns,
 		.rekey_records = world_encrypted ? 40 : 0};

@@ -28,6 +28,7 @@ extern const char *listen_ip;
 extern const char *secret_of_rank_1;
 extern int opens_nothing;
 extern uint64_t stranger_ns;
+extern const uint32_t *behind; /* of each rank, as in struct gci_tcp_config */
 extern void (*reroute)(int size, char addrs[][GCI_ADDRESS_TEXT]); /* may change where ranks seem to
 								   * listen */
 
