@@ -136,19 +136,35 @@ static int take_listener(struct gci_world *w, int *fd, struct gci_error *e)
 	return *fd < 0 ? gci_error_errno(e, "keeping the port open") : 0;
 }
 
+/* Of the cluster that lets nobody in, or 0. */
+static uint32_t firewall_of(const struct gci_world *w, int host)
+{
+	int c = gci_grid_cluster_of(&w->grid, host);
+
+	return w->grid.clusters[c].outward ? (uint32_t)c + 1 : 0;
+}
+
 static int make_transport(struct gci_world *w, struct gci_epoch *p, struct gci_error *e)
 {
 	struct gci_engine *engine = p->comm->engine;
 	struct gci_reach *reach = gci_calloc(p->size, sizeof(*reach));
+	uint32_t *behind = gci_calloc(p->size, sizeof(*behind));
 	struct gci_tp_config config = gci_engine_tp_config(engine);
 	struct gci_tcp_config tcp = {.reach = reach, .own = &w->own};
 	uint32_t r;
 	int rc;
 
-	if (!reach)
+	if (!reach || !behind) {
+		gci_free(reach);
+		gci_free(behind);
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	for (r = 0; r < p->size; r++)
+	}
+	for (r = 0; r < p->size; r++) {
 		reach[r] = p->ranks[r].reach;
+		behind[r] = firewall_of(w, (int)p->ranks[r].host);
+		if (behind[r])
+			tcp.behind = behind;
+	}
 	config.epoch = p->number;
 	memcpy(tcp.secret, w->env.secret, sizeof(tcp.secret));
 	tcp.connect_timeout_ns = gci_engine_patience(engine, GCI_TCP_CONNECT_NS);
@@ -160,6 +176,7 @@ static int make_transport(struct gci_world *w, struct gci_epoch *p, struct gci_e
 		rc = gci_tcp_create(&engine->tp, &config, &tcp, e);
 	explicit_bzero(tcp.secret, sizeof(tcp.secret));
 	gci_free(reach);
+	gci_free(behind);
 	return rc;
 }
 

@@ -155,6 +155,8 @@ static void print_cluster(const struct gci_cluster *c, int access, struct gci_bu
 		gci_buf_printf(out, "lan_delay = %" PRIu64 "ns\n", c->lan_delay_ns);
 	if (c->tini_ns)
 		gci_buf_printf(out, "tini = %" PRIu64 "ns\n", c->tini_ns);
+	if (access && c->outward)
+		gci_buf_printf(out, "inbound = no\n");
 	if (access)
 		gci_grid_print_access(&c->access, out);
 	for (h = 0; h < c->nhosts; h++)

@@ -38,6 +38,7 @@ struct gci_cluster {
 	uint64_t lan_delay_ns; /* one way, between two hosts */
 	uint64_t tini_ns;      /* what a message costs each host that sends it; 0: unknown */
 	uint64_t *own_tini_ns; /* [host of the cluster]: its own, or 0; NULL: none has its own */
+	int outward; /* a firewall lets nobody in: connections with other clusters come from here */
 	struct gci_access access;
 	struct gci_access *own_access; /* [host of the cluster]; NULL: none has its own */
 };

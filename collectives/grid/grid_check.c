@@ -142,6 +142,24 @@ static int check_reachable(struct gci_grid_parser *p)
 	return 0;
 }
 
+/* Somebody has to take the connections of each pair. */
+static int check_inbound(struct gci_grid_parser *p)
+{
+	const struct gci_grid *g = p->g;
+	int c, outward = -1;
+
+	for (c = 0; c < g->nclusters; c++) {
+		if (g->clusters[c].outward && outward >= 0)
+			return gci_grid_fail_at(p, p->cluster_lines[c],
+				"neither %s nor %s takes connections (inbound = no), expected one "
+				"such cluster at most",
+				g->clusters[outward].name, g->clusters[c].name);
+		if (g->clusters[c].outward)
+			outward = c;
+	}
+	return 0;
+}
+
 static uint64_t smaller_known(uint64_t a, uint64_t b)
 {
 	return !a || (b && b < a) ? b : a;
@@ -214,5 +232,7 @@ int gci_grid_check(struct gci_grid_parser *p)
 	rc = check_hosts(p);
 	if (!rc)
 		rc = check_reachable(p);
+	if (!rc)
+		rc = check_inbound(p);
 	return rc ? rc : check_vias(p);
 }

@@ -219,11 +219,17 @@ static int cluster_key(struct gci_grid_parser *p, const char *key, const char *v
 	}
 	if (!strcmp(key, "tini"))
 		return tini_key(p, value, &c->tini_ns);
+	if (!strcmp(key, "inbound")) {
+		if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
+			return fail(p, "inbound = %s, expected yes or no", value);
+		c->outward = *value == 'n';
+		return 0;
+	}
 	if (gci_grid_is_access_key(key))
 		return gci_grid_access_key(p, key, value, &c->access);
 	return fail(p,
-		"unknown key \"%s\" in [%s], expected hosts, nic, lan_delay, tini, interfaces or "
-		"ports",
+		"unknown key \"%s\" in [%s], expected hosts, nic, lan_delay, tini, inbound, "
+		"interfaces or ports",
 		key, p->section);
 }
 

@@ -178,6 +178,32 @@ static void how_hosts_are_reached(void **state)
 	gci_grid_free(&g);
 }
 
+/* Kept in the text that ranks get; no property of the model. */
+static void who_lets_nobody_in(void **state)
+{
+	static const char model[] = "[cluster a]\nhosts=a\n[cluster b]\nhosts=b\n[link a b]\n";
+	struct gci_buf text = {0};
+	struct gci_grid g, again;
+	uint64_t digest;
+
+	(void)state;
+	grid_of(&g, model);
+	digest = gci_grid_digest(&g);
+	assert_false(g.clusters[0].outward || g.clusters[1].outward);
+	gci_grid_free(&g);
+	grid_of(&g, "[cluster a]\nhosts=a\ninbound = yes\n[cluster b]\nhosts=b\ninbound=no\n"
+		    "[link a b]\n");
+	assert_true(gci_grid_digest(&g) == digest);
+	gci_grid_dilate(&g, 3);
+	gci_grid_print(&g, &text);
+	grid_of(&again, gci_buf_cstr(&text));
+	assert_false(again.clusters[0].outward);
+	assert_true(again.clusters[1].outward);
+	gci_buf_free(&text);
+	gci_grid_free(&again);
+	gci_grid_free(&g);
+}
+
 static void byte_order_mark(void **state)
 {
 	static const char text[] = "\xef\xbb\xbf[cluster a]\nhosts = a1\n";
@@ -377,6 +403,7 @@ int main(void)
 		cmocka_unit_test(windows_line_ends),
 		cmocka_unit_test(message_initiation_costs),
 		cmocka_unit_test(how_hosts_are_reached),
+		cmocka_unit_test(who_lets_nobody_in),
 		cmocka_unit_test(byte_order_mark),
 		cmocka_unit_test(dilation),
 		cmocka_unit_test(printed_grids_parse_to_the_same),

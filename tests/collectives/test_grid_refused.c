@@ -105,7 +105,13 @@ static void bad_cluster_keys(void **state)
 	(void)state;
 	grid_refused("[cluster a]\nhosts = a1\nspeed = 1\n",
 		"g.grid:3: unknown key \"speed\" in [cluster a], expected hosts, nic, lan_delay, "
-		"tini, interfaces or ports");
+		"tini, inbound, interfaces or ports");
+	grid_refused("[cluster a]\nhosts = a1\ninbound = out\n",
+		"g.grid:3: inbound = out, expected yes or no");
+	grid_refused("[cluster a]\nhosts = a\ninbound = no\n[cluster b]\nhosts = b\n"
+		     "[cluster c]\nhosts = c\ninbound = no\n[link a b]\n[link a c]\n[link b c]\n",
+		"g.grid:6: neither a nor c takes connections (inbound = no), expected one such "
+		"cluster at most");
 	grid_refused("[cluster a]\nhosts = a1\ninterfaces = eth0,1.2.3\n",
 		"g.grid:3: interfaces: \"1.2.3\", expected interfaces or networks such as eth1, "
 		"ib*, 10.1.0.0/16, fd00::/8, !docker0");
