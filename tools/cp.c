@@ -22,6 +22,8 @@ static const char help[] =
 	"                         (default auto)\n"
 	"  -s, --streams N        connections per WAN peer\n"
 	"      --bwlimit RATE     the most that leaves rank 0 per second: 100Mbit, 12MB\n"
+	"      --to LIST          only these: ranks (3 or 2-5), hosts (k1 or k[1-8]),\n"
+	"                         clusters, with commas between\n"
 	"  -0, --include-source   rank 0 writes a copy too\n"
 	"      --sync             each file is on the disk before it gets its name\n"
 	"      --resume           keep what has come if it fails, and go on from it\n"
@@ -31,6 +33,30 @@ static const char help[] =
 	"      --json FILE        a report: clusters, hosts, rates, checksums\n"
 	"  -q, --quiet            no progress bar, no summary\n"
 	"  -h, --help             this text\n";
+
+/* Whether this rank is to have a copy. */
+static int find_receivers(struct gct_cp_copy *c, struct gci_error *e)
+{
+	int i, n = gcoll_size(c->comm);
+	struct gct_cp_ranks r = {n, gci_calloc((size_t)n, sizeof(*r.hosts)),
+		gci_calloc((size_t)n, sizeof(*r.clusters))};
+	uint8_t *chosen = gci_calloc((size_t)n, 1);
+
+	c->writes = gcoll_rank(c->comm) || c->o->include_source;
+	if (!r.hosts || !r.clusters || !chosen)
+		gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	for (i = 0; i < n && !e->status; i++) {
+		r.hosts[i] = gcoll_host(c->comm, i);
+		r.clusters[i] = gct_cp_cluster_name(c->comm, gcoll_cluster(c->comm, i));
+	}
+	if (!e->status && c->o->to && !gct_cp_select(&r, c->o->to, chosen, e))
+		c->writes = chosen[gcoll_rank(c->comm)] ||
+			    (!gcoll_rank(c->comm) && c->o->include_source);
+	gci_free(r.hosts);
+	gci_free(r.clusters);
+	gci_free(chosen);
+	return e->status;
+}
 
 /* What every rank finds wrong with the options, or nothing. */
 static int set_up(struct gct_cp_copy *c, struct gci_error *e)
@@ -44,7 +70,7 @@ static int set_up(struct gct_cp_copy *c, struct gci_error *e)
 	if (!rc && c->o->keep_going && !gci_control_survives(c->comm->engine->ctl))
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"gridcoll cp: --keep-going, expected gridcoll-run --survive");
-	return gct_cp_operation_error(e, rc);
+	return gct_cp_operation_error(e, rc) ? e->status : find_receivers(c, e);
 }
 
 static int check_operands(struct gct_cp_options *o, int argc, char **argv)
@@ -67,9 +93,9 @@ static int parse_options(struct gct_cp_options *o, int argc, char **argv)
 	static const struct option longs[] = {{"recursive", 0, NULL, 'r'},
 		{"algorithm", 1, NULL, 'a'}, {"streams", 1, NULL, 's'},
 		{"include-source", 0, NULL, '0'}, {"sync", 0, NULL, 'S'}, {"resume", 0, NULL, 'R'},
-		{"bwlimit", 1, NULL, 'B'}, {"json", 1, NULL, 'J'}, {"manifest", 1, NULL, 'M'},
-		{"keep-going", 0, NULL, 'K'}, {"quiet", 0, NULL, 'q'}, {"help", 0, NULL, 'h'},
-		{NULL, 0, NULL, 0}};
+		{"bwlimit", 1, NULL, 'B'}, {"json", 1, NULL, 'J'}, {"to", 1, NULL, 'T'},
+		{"manifest", 1, NULL, 'M'}, {"keep-going", 0, NULL, 'K'}, {"quiet", 0, NULL, 'q'},
+		{"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
 	int c;
 
 	optind = 1;
@@ -100,6 +126,9 @@ static int parse_options(struct gct_cp_options *o, int argc, char **argv)
 			if (gct_cp_parse_limit(optarg, &o->limit))
 				return gct_wrong("cp", "--bwlimit %s, expected %s", optarg,
 					GCT_CP_LIMIT_EXPECTED);
+			break;
+		case 'T':
+			o->to = optarg;
 			break;
 		case 'J':
 			o->json = optarg;
@@ -147,7 +176,6 @@ int gct_cp(int argc, char **argv)
 	if (rc)
 		return rc;
 	signal(SIGXFSZ, SIG_IGN); /* a limit on files' sizes is an error like a full disk */
-	c.writes = gcoll_rank(c.comm) || o.include_source;
 	c.first = c.comm;
 	c.was = gcoll_rank(c.comm);
 	if (set_up(&c, &e) || gct_cp_run(&c, &e))

@@ -322,6 +322,18 @@ int gct_cp_move(struct gct_cp_move *m, struct gci_error *e);
 /* After gcoll_finalize: until then the transport may look at what was under way. */
 void gct_cp_move_free(struct gct_cp_move *m);
 
+/* Where the ranks of a job are. */
+struct gct_cp_ranks {
+	int n;
+	const char **hosts, **clusters; /* [rank] */
+};
+
+/* Sets chosen[rank] to whether the rank is in the list: "3", "2-5", a host, a pattern of hosts such
+ * as "k[1-8]", a cluster, or several of these with commas between. Names come before numbers. 0,
+ * GCOLL_ERR_INVAL (what is none of these) or GCOLL_ERR_NOMEM. */
+int gct_cp_select(
+	const struct gct_cp_ranks *r, const char *list, uint8_t *chosen, struct gci_error *e);
+
 /* Replaces %r by the rank, %h by the host's name, %% by %. NULL, with the reason in `e`, when
  * something else follows a %. */
 char *gct_cp_expand(const char *pattern, int rank, const char *host, struct gci_error *e);

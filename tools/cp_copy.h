@@ -15,6 +15,7 @@ struct gct_cp_options {
 	char **sources;
 	int nsources;
 	const char *dest;
+	const char *to; /* who receives, or NULL: all but rank 0 */
 };
 
 enum gct_cp_phase {

@@ -134,6 +134,53 @@ static void clusters_in_the_bar(void **state)
 	assert_true(strlen(line) <= 78);
 }
 
+/* The ranks of the list, as digits; NULL: it is refused. */
+static void select_case(const char *list, const char *ranks)
+{
+	const char *hosts[] = {"k1", "k1", "k2", "t1", "3"};
+	const char *clusters[] = {"near", "near", "near", "far", "far"};
+	const struct gct_cp_ranks r = {5, hosts, clusters};
+	struct gci_error e = {0};
+	uint8_t chosen[5];
+	char got[6] = "";
+	int i, n = 0, rc = gct_cp_select(&r, list, chosen, &e);
+
+	assert_int_equal(rc != 0, !ranks);
+	assert_int_equal(rc, e.status);
+	for (i = 0; i < 5; i++)
+		if (chosen[i])
+			got[n++] = (char)('0' + i);
+	if (ranks && strcmp(got, ranks))
+		fail_msg("%s: %s, expected %s", list, got, ranks);
+}
+
+static void receivers(void **state)
+{
+	(void)state;
+	select_case("k1", "01");
+	select_case("far", "34");
+	select_case("0", "0");
+	select_case("0-2,4", "0124");
+	select_case("3", "4"); /* a host's name comes first */
+	select_case("2-3", "23");
+	select_case("k[1,2],t1", "0123");
+	select_case("k[1-2]", "012");
+	select_case("near,far", "01234");
+	select_case("k1,k1,0", "01");
+	select_case("", NULL);
+	select_case(",0", NULL);
+	select_case("0,", NULL);
+	select_case("5", NULL);
+	select_case("2-1", NULL);
+	select_case("0-", NULL);
+	select_case("-1", NULL);
+	select_case("99999999999999999999", NULL);
+	select_case("0-99999999999999999999", NULL);
+	select_case("k[1-3]", NULL);
+	select_case("k[1", NULL);
+	select_case("nobody", NULL);
+}
+
 static void limits(void **state)
 {
 	static const struct {
@@ -229,6 +276,7 @@ int main(void)
 		cmocka_unit_test(progress),
 		cmocka_unit_test(extreme_progress),
 		cmocka_unit_test(clusters_in_the_bar),
+		cmocka_unit_test(receivers),
 		cmocka_unit_test(limits),
 		cmocka_unit_test(throttle),
 	};

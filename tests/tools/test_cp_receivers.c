@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT
+ * gridcoll cp --to: those that are named have a copy, all others have none. */
+#include "tests/tools/jobs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Ranks 0 and 1 near, 2 and 3 far. */
+static const char *two_clusters(void)
+{
+	const char *path = in_scratch("two.grid");
+
+	make_text(path, "[cluster near]\nhosts = 127.0.0.1\nnic = 1Gbit\n"
+			"[cluster far]\nhosts = 127.0.0.2\nnic = 1Gbit\n"
+			"[link near far]\nrate = 1Gbit\ndelay = 1ms\n");
+	return path;
+}
+
+/* Copies to the list, and then exactly the ranks of `ranks`, as digits, have a copy. */
+static void copy_to(const char *list, const char *ranks)
+{
+	char end[64];
+	int r;
+
+	snprintf(end, sizeof(end), ": %d cop%s verified", (int)strlen(ranks),
+		strlen(ranks) == 1 ? "y" : "ies");
+	RUN_LINE(0, "[0] copied ", end, "--grid", two_clusters(), "--per-host", "2", GRIDCOLL, "cp",
+		"--to", list, in_scratch("a"), in_scratch("out/%%r/"));
+	for (r = 0; r < 4; r++) {
+		assert_int_equal(is_there(in_scratch("out/%d", r)), !!strchr(ranks, '0' + r));
+		if (!strchr(ranks, '0' + r))
+			continue;
+		assert_same_files(in_scratch("a"), in_scratch("out/%d/a", r));
+		assert_int_equal(run_shell("rm -r %s", in_scratch("out/%d", r)), 0);
+	}
+}
+
+static void some_ranks(void **state)
+{
+	(void)state;
+	make_file(in_scratch("a"), 9 << 20, 1);
+	copy_to("far", "23");
+	copy_to("127.0.0.1,3", "013");
+	copy_to("1-2", "12");
+	copy_to("0", "0");
+}
+
+static void refuse(const char *list, const char *text)
+{
+	char message[300];
+
+	snprintf(
+		message, sizeof(message), "gridcoll-run: rank 0 on local0 failed: --to %s\n", text);
+	RUN(2, message, "-n", "2", GRIDCOLL, "cp", "--to", list, in_scratch("a"),
+		in_scratch("out/"));
+}
+
+static void who_is_not_there(void **state)
+{
+	(void)state;
+	make_file(in_scratch("a"), 5, 1);
+	refuse("1,elsewhere", "elsewhere, expected ranks, hosts or clusters of the job");
+	refuse("1-2", "1-2, expected ranks from 0 to 1");
+	assert_false(is_there(in_scratch("out")));
+}
+
+/* With the rest of what a copy can do: who is not to have one is not in the way. */
+static void resumed(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	make_file(in_scratch("a"), 9 << 20, 1);
+	make_dir(in_scratch("out"));
+	make_text(in_scratch("out/3"), "in the way of nobody");
+	RUN(0, "", "-n", "4", GRIDCOLL, "cp", "-q", "--resume", "--to", "1", in_scratch("a"),
+		in_scratch("out/%%r/"));
+	job_start(&j, NULL, "-n", "4", "--quiet-prefix", GRIDCOLL, "cp", "--resume", "--to",
+		"local[1-2]", in_scratch("a"), in_scratch("out/%%r/"), NULL);
+	assert_int_equal(job_wait(&j), 0);
+	if (!strstr(job_err(&j), ": 2 copies verified\n9.44 MB of these copies were there already"))
+		fail_msg("%s", job_err(&j));
+	job_free(&j);
+	assert_same_files(in_scratch("a"), in_scratch("out/2/a"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(some_ranks),
+		TEST(who_is_not_there),
+		TEST(resumed),
+	};
+
+	unsetenv("GRIDCOLL_LAB");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
