@@ -24,6 +24,8 @@ static const char help[] =
 	"      --bwlimit RATE     the most that leaves rank 0 per second: 100Mbit, 12MB\n"
 	"      --to LIST          only these: ranks (3 or 2-5), hosts (k1 or k[1-8]),\n"
 	"                         clusters, with commas between\n"
+	"      --scatter          each receiver gets a part of the one SOURCE, in their\n"
+	"                         order, in place of all of it\n"
 	"  -0, --include-source   rank 0 writes a copy too\n"
 	"      --sync             each file is on the disk before it gets its name\n"
 	"      --resume           keep what has come if it fails, and go on from it\n"
@@ -34,27 +36,29 @@ static const char help[] =
 	"  -q, --quiet            no progress bar, no summary\n"
 	"  -h, --help             this text\n";
 
-/* Whether this rank is to have a copy. */
+/* Who is to have a copy. */
 static int find_receivers(struct gct_cp_copy *c, struct gci_error *e)
 {
 	int i, n = gcoll_size(c->comm);
 	struct gct_cp_ranks r = {n, gci_calloc((size_t)n, sizeof(*r.hosts)),
 		gci_calloc((size_t)n, sizeof(*r.clusters))};
-	uint8_t *chosen = gci_calloc((size_t)n, 1);
 
-	c->writes = gcoll_rank(c->comm) || c->o->include_source;
-	if (!r.hosts || !r.clusters || !chosen)
+	c->receives = gci_calloc((size_t)n, 1);
+	if (!r.hosts || !r.clusters || !c->receives)
 		gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	for (i = 0; i < n && !e->status; i++) {
 		r.hosts[i] = gcoll_host(c->comm, i);
 		r.clusters[i] = gct_cp_cluster_name(c->comm, gcoll_cluster(c->comm, i));
+		c->receives[i] = i > 0;
 	}
-	if (!e->status && c->o->to && !gct_cp_select(&r, c->o->to, chosen, e))
-		c->writes = chosen[gcoll_rank(c->comm)] ||
-			    (!gcoll_rank(c->comm) && c->o->include_source);
+	if (!e->status && c->o->to)
+		gct_cp_select(&r, c->o->to, c->receives, e);
+	if (!e->status) {
+		c->receives[0] |= (uint8_t)c->o->include_source;
+		c->writes = c->receives[gcoll_rank(c->comm)];
+	}
 	gci_free(r.hosts);
 	gci_free(r.clusters);
-	gci_free(chosen);
 	return e->status;
 }
 
@@ -84,6 +88,14 @@ static int check_operands(struct gct_cp_options *o, int argc, char **argv)
 	o->dest = argv[argc - 1];
 	if (!*o->dest)
 		return gct_wrong("cp", "DEST is empty, expected a path");
+	if (o->scatter && o->nsources > 1)
+		return gct_wrong("cp", "--scatter with %d sources, expected one", o->nsources);
+	if (o->scatter && (o->recursive || o->resume || o->keep_going || o->checksums))
+		return gct_wrong("cp", "--scatter, expected no %s with it",
+			o->recursive    ? "--recursive"
+			: o->resume     ? "--resume"
+			: o->keep_going ? "--keep-going"
+					: "--manifest");
 	gci_free(gct_cp_expand(o->dest, 0, "", &e));
 	return e.status ? gct_wrong("cp", "%s", e.text) : 0;
 }
@@ -94,8 +106,8 @@ static int parse_options(struct gct_cp_options *o, int argc, char **argv)
 		{"algorithm", 1, NULL, 'a'}, {"streams", 1, NULL, 's'},
 		{"include-source", 0, NULL, '0'}, {"sync", 0, NULL, 'S'}, {"resume", 0, NULL, 'R'},
 		{"bwlimit", 1, NULL, 'B'}, {"json", 1, NULL, 'J'}, {"to", 1, NULL, 'T'},
-		{"manifest", 1, NULL, 'M'}, {"keep-going", 0, NULL, 'K'}, {"quiet", 0, NULL, 'q'},
-		{"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
+		{"scatter", 0, NULL, 'P'}, {"manifest", 1, NULL, 'M'}, {"keep-going", 0, NULL, 'K'},
+		{"quiet", 0, NULL, 'q'}, {"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
 	int c;
 
 	optind = 1;
@@ -126,6 +138,9 @@ static int parse_options(struct gct_cp_options *o, int argc, char **argv)
 			if (gct_cp_parse_limit(optarg, &o->limit))
 				return gct_wrong("cp", "--bwlimit %s, expected %s", optarg,
 					GCT_CP_LIMIT_EXPECTED);
+			break;
+		case 'P':
+			o->scatter = 1;
 			break;
 		case 'T':
 			o->to = optarg;
@@ -160,6 +175,8 @@ static void clean_up(struct gct_cp_copy *c)
 	gci_free(c->dest);
 	gci_free(c->at);
 	gci_free(c->crcs);
+	gci_free(c->receives);
+	gci_free(c->end);
 }
 
 int gct_cp(int argc, char **argv)

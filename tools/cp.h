@@ -49,6 +49,8 @@ struct gct_cp_file {
 	uint32_t mtime_ns;
 	uint32_t dir;
 	char *origin; /* as a directory's */
+	uint64_t begin,
+		whole; /* at rank 0, of a part: where in the file it is, and the file's size */
 };
 
 struct gct_cp_link { /* a symbolic one */
@@ -66,6 +68,7 @@ struct gct_cp_manifest {
 	uint32_t nfiles, ndirs, nlinks;
 	uint64_t stream_nbytes; /* of all files with their trailers */
 	int into_directory;     /* names are kept; else the only file is called as DEST says */
+	int is_scattered;       /* the files are parts of one, for a receiver each */
 	/* At rank 0 only: */
 	int recursive;
 	uint32_t nskipped; /* neither of the three: FIFOs, sockets, devices */
@@ -80,6 +83,12 @@ struct gct_cp_manifest {
  * is what the directory holds. (cp_scan.c) */
 int gct_cp_manifest_scan(struct gct_cp_manifest *m, char *const *paths, int npaths, unsigned how,
 	struct gci_error *e);
+
+/* In place of the only file, n parts of it, as long as each other but for a byte. */
+int gct_cp_manifest_scatter(struct gct_cp_manifest *m, int n, struct gci_error *e);
+
+/* The list of one file that is in `m`, whose memory it shares: not to be freed. */
+struct gct_cp_manifest gct_cp_manifest_part(const struct gct_cp_manifest *m, uint32_t file);
 
 void gct_cp_manifest_encode(const struct gct_cp_manifest *m, struct gci_buf *out);
 
@@ -295,7 +304,8 @@ struct gct_cp_move {
 	struct gct_cp_source *source; /* on rank 0, else NULL */
 	struct gct_cp_sink *sink;     /* NULL: this rank keeps no copy */
 	uint64_t nbytes;
-	const uint64_t *at; /* [rank]: how far each has the stream; UINT64_MAX: it takes no part */
+	const uint64_t *at;  /* [rank]: how far each has the stream; UINT64_MAX: it takes no part */
+	const uint64_t *end; /* [rank]: up to where it is to have it, a part from `at`; NULL: all */
 	struct gct_cp_throttle throttle; /* the same limit on every rank */
 	/* Called often, on every rank, with what all ranks have written by now. `reached` is
 	 * NULL, or with tells_clusters by cluster: see GCT_CP_REACHED. */

@@ -54,11 +54,45 @@ static void drop_slashes(char *path)
 		path[--len] = '\0';
 }
 
+static int count_receivers(const struct gct_cp_copy *c)
+{
+	int r, n = 0;
+
+	for (r = 0; r < gcoll_size(c->first); r++)
+		n += c->receives[r];
+	return n;
+}
+
+/* Which part of the stream each rank is to have; this one's list of files. */
+static int deal_parts(struct gct_cp_copy *c, struct gci_error *e)
+{
+	const struct gct_cp_manifest *m = &c->manifest;
+	int r, size = gcoll_size(c->comm);
+	uint32_t part = 0;
+
+	gci_free(c->end);
+	c->end = gci_calloc((size_t)size, sizeof(*c->end));
+	if (!c->end)
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	if (!m->is_scattered || m->nfiles != (uint32_t)count_receivers(c))
+		return gci_error_set(e, GCOLL_ERR_PROTO, "as many parts as receivers are expected");
+	for (r = 0; r < size; r++) {
+		if (!c->receives[r])
+			continue;
+		if (r == c->was)
+			c->part = gct_cp_manifest_part(m, part);
+		c->end[r] = gct_cp_stream_at(m, ++part, 0);
+	}
+	return 0;
+}
+
 /* Where this rank's copies go; ready to be written to. Done again if it was not done. */
 static int prepare_dest(struct gct_cp_copy *c, struct gci_error *e)
 {
 	int into = c->manifest.into_directory;
 
+	if (c->o->scatter && deal_parts(c, e))
+		return e->status;
 	if (!c->writes)
 		return 0;
 	gct_cp_sink_close(&c->sink);
@@ -71,7 +105,7 @@ static int prepare_dest(struct gct_cp_copy *c, struct gci_error *e)
 		return e->status;
 	/* One file onto an existing directory goes into it, as with cp. */
 	into = into || gct_cp_is_directory(c->dest);
-	if (gct_cp_sink_init(&c->sink, &c->manifest, c->dest, into,
+	if (gct_cp_sink_init(&c->sink, c->o->scatter ? &c->part : &c->manifest, c->dest, into,
 		    (c->o->sync ? GCT_CP_SYNC : 0) | (c->o->resume ? GCT_CP_KEEP : 0), e))
 		return e->status;
 	gct_cp_sink_guard(&c->sink);
@@ -172,6 +206,8 @@ static int scan(struct gct_cp_copy *c, struct gci_error *e)
 		    e))
 		return e->status;
 	say_skipped(&c->manifest);
+	if (o->scatter && gct_cp_manifest_scatter(&c->manifest, count_receivers(c), e))
+		return e->status;
 	gct_cp_source_init(&c->source, &c->manifest);
 	if (!o->json && !o->checksums)
 		return 0;
@@ -219,6 +255,9 @@ static int share_places(struct gct_cp_copy *c, struct gci_error *e)
 {
 	uint64_t mine = c->writes ? gct_cp_sink_at(&c->sink) : UINT64_MAX;
 
+	if (c->writes && c->o->scatter)
+		mine += c->end[c->was] - c->part.stream_nbytes;
+
 	gci_free(c->at);
 	c->at = gci_calloc((size_t)gcoll_size(c->comm), sizeof(*c->at));
 	if (!c->at)
@@ -247,6 +286,7 @@ static int move(struct gct_cp_copy *c, struct gci_error *e)
 	c->move.sink = c->writes ? &c->sink : NULL;
 	c->move.nbytes = c->manifest.stream_nbytes;
 	c->move.at = c->at;
+	c->move.end = c->end;
 	c->move.progress = gct_cp_show;
 	c->move.user = c;
 	c->move.throttle.rate = c->o->limit;

@@ -11,7 +11,7 @@ struct gct_cp_options {
 	const char *algorithm, *streams;
 	uint64_t limit;               /* bytes per second of the stream; 0: none */
 	const char *json, *checksums; /* files that rank 0 writes, or NULL */
-	int recursive, include_source, quiet, sync, resume, keep_going;
+	int recursive, include_source, quiet, sync, resume, keep_going, scatter;
 	char **sources;
 	int nsources;
 	const char *dest;
@@ -49,6 +49,9 @@ struct gct_cp_copy {
 	struct gct_cp_sink sink;     /* ranks that write */
 	struct gct_cp_move move;
 	int writes;
+	uint8_t *receives;           /* [rank of the first world]: whether it writes */
+	struct gct_cp_manifest part; /* with --scatter, of this rank's */
+	uint64_t *end;               /* see struct gct_cp_move */
 	char *dest;
 	uint64_t *at;            /* [rank]: see struct gct_cp_move */
 	uint64_t had_nbytes;     /* of the stream, by --resume */

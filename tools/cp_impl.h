@@ -59,7 +59,7 @@ static inline int gct_cp_is_directory(const char *path)
  * the time even when the size stays. */
 static inline int gct_cp_is_as_said(const struct stat *st, const struct gct_cp_file *f)
 {
-	return S_ISREG(st->st_mode) && (uint64_t)st->st_size == f->size &&
+	return S_ISREG(st->st_mode) && (uint64_t)st->st_size == (f->whole ? f->whole : f->size) &&
 	       st->st_mtim.tv_sec == f->mtime_s && (uint32_t)st->st_mtim.tv_nsec == f->mtime_ns;
 }
 

@@ -21,6 +21,54 @@ int gct_cp_manifest_add_up(struct gct_cp_manifest *m)
 	return m->stream_nbytes > INT64_MAX;
 }
 
+static void free_file(struct gct_cp_file *f)
+{
+	gci_free(f->name);
+	gci_free(f->origin);
+}
+
+int gct_cp_manifest_scatter(struct gct_cp_manifest *m, int n, struct gci_error *e)
+{
+	const struct gct_cp_file *one = m->files;
+	struct gct_cp_file *parts, *f;
+	uint64_t begin = 0, end;
+	uint32_t i;
+
+	if (m->nfiles != 1 || m->ndirs || m->nlinks || n < 1 || (uint32_t)n > GCT_CP_MAX_FILES)
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"--scatter, expected one file, and a receiver at least");
+	parts = gci_calloc((size_t)n, sizeof(*parts));
+	for (i = 0; parts && i < (uint32_t)n; i++, begin = end) {
+		end = (uint64_t)((unsigned __int128)one->size * (i + 1) / (uint32_t)n);
+		f = &parts[i];
+		*f = *one;
+		f->name = gci_strdup(one->name);
+		f->origin = gci_strdup(one->origin);
+		f->begin = begin;
+		f->whole = one->size;
+		f->size = end - begin;
+		if (!f->name || !f->origin)
+			gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	}
+	if (!parts)
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	free_file(m->files);
+	gci_free(m->files);
+	m->files = parts;
+	m->nfiles = (uint32_t)n;
+	m->is_scattered = 1;
+	gct_cp_manifest_add_up(m);
+	return e->status;
+}
+
+struct gct_cp_manifest gct_cp_manifest_part(const struct gct_cp_manifest *m, uint32_t file)
+{
+	return (struct gct_cp_manifest){.files = &m->files[file],
+		.nfiles = 1,
+		.into_directory = m->into_directory,
+		.stream_nbytes = m->files[file].size + GCT_CP_TRAILER};
+}
+
 static void put_time(struct gci_buf *out, int64_t s, uint32_t ns)
 {
 	gci_buf_put_u64(out, (uint64_t)s);
@@ -31,7 +79,7 @@ void gct_cp_manifest_encode(const struct gct_cp_manifest *m, struct gci_buf *out
 {
 	uint32_t i;
 
-	gci_buf_put_u8(out, (uint8_t)m->into_directory);
+	gci_buf_put_u8(out, (uint8_t)(m->into_directory | m->is_scattered << 1));
 	gci_buf_put_u32(out, m->ndirs);
 	gci_buf_put_u32(out, m->nfiles);
 	gci_buf_put_u32(out, m->nlinks);
@@ -132,9 +180,11 @@ static int allocate(struct gct_cp_manifest *m, const uint32_t n[3], const struct
 	uint64_t least = (uint64_t)n[0] * DIR_MIN_NBYTES + (uint64_t)n[1] * FILE_MIN_NBYTES +
 			 (uint64_t)n[2] * LINK_MIN_NBYTES;
 
-	if (r->failed || m->into_directory > 1 || !all || all > GCT_CP_MAX_FILES || least > r->len)
+	if (r->failed || !all || all > GCT_CP_MAX_FILES || least > r->len)
 		return malformed(e);
-	if (!m->into_directory && (n[0] || n[1] != 1 || n[2]))
+	if ((!m->into_directory || m->is_scattered) && (n[0] || n[2]))
+		return malformed(e);
+	if (!m->into_directory && !m->is_scattered && n[1] != 1)
 		return malformed(e);
 	m->dirs = gci_calloc(n[0], sizeof(*m->dirs));
 	m->files = gci_calloc(n[1], sizeof(*m->files));
@@ -149,10 +199,14 @@ int gct_cp_manifest_decode(
 {
 	struct gci_reader r = {data, len, 0};
 	uint32_t n[3];
+	uint8_t how;
 	int i;
 
 	memset(m, 0, sizeof(*m));
-	m->into_directory = gci_read_u8(&r);
+	how = gci_read_u8(&r);
+	r.failed |= how > 3;
+	m->into_directory = how & 1;
+	m->is_scattered = how >> 1 & 1;
 	for (i = 0; i < 3; i++)
 		n[i] = gci_read_u32(&r);
 	if (allocate(m, n, &r, e))
@@ -174,10 +228,8 @@ void gct_cp_manifest_free(struct gct_cp_manifest *m)
 		gci_free(m->dirs[i].name);
 		gci_free(m->dirs[i].origin);
 	}
-	for (i = 0; i < m->nfiles; i++) {
-		gci_free(m->files[i].name);
-		gci_free(m->files[i].origin);
-	}
+	for (i = 0; i < m->nfiles; i++)
+		free_file(&m->files[i]);
 	for (i = 0; i < m->nlinks; i++) {
 		gci_free(m->links[i].name);
 		gci_free(m->links[i].target);

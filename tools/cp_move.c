@@ -24,6 +24,7 @@ struct mover {
 	uint64_t posted, ended;   /* bcasts */
 	uint64_t entered, agreed; /* barriers */
 	uint64_t at;              /* how far this rank had the stream in the beginning */
+	uint64_t end;             /* and up to where it wants it */
 	uint64_t filed;           /* chunks that the thread has read or written, as last seen */
 	size_t chunk;             /* bytes */
 	uint64_t nring;           /* chunks that there is memory for */
@@ -55,16 +56,19 @@ static size_t chunk_nbytes(const struct mover *v, uint64_t i)
 static void handle_chunk(struct mover *v, uint64_t i, struct gci_error *e)
 {
 	char *chunk = v->m->chunk[i % v->nring];
-	uint64_t begin = i * v->chunk, at;
+	uint64_t begin = i * v->chunk, from, to;
 	size_t n = chunk_nbytes(v, i);
 
 	if (v->is_source && gct_cp_source_read(v->m->source, chunk, n, e))
 		return;
 	if (!v->m->sink)
 		return;
-	at = v->at > begin ? v->at - begin : 0; /* so much of it is here already */
-	if (at < n)
-		gct_cp_sink_write(v->m->sink, chunk + at, n - (size_t)at, e);
+	/* Some of it may be here already, or another's. */
+	from = v->at > begin ? v->at - begin : 0;
+	to = v->end > begin ? v->end - begin : 0;
+	to = to < n ? to : n;
+	if (from < to)
+		gct_cp_sink_write(v->m->sink, chunk + from, (size_t)(to - from), e);
 }
 
 static void *handle_chunks(void *arg)
@@ -121,17 +125,22 @@ static void end_thread(struct mover *v)
 
 /* ---- the network */
 
-/* Chunk i goes to those that have not all of it. */
+static uint64_t end_of(const struct gct_cp_move *m, int rank)
+{
+	return m->end ? m->end[rank] : m->nbytes;
+}
+
+/* Chunk i goes to those that have not all of it that is theirs. */
 static int post_chunk(struct mover *v, uint64_t i)
 {
 	gcoll_comm *comm = v->m->comm;
 	char *chunk = v->m->chunk[i % v->nring];
 	gcoll_req **req = &v->bcast[i % v->nring];
-	uint64_t end = i * v->chunk + chunk_nbytes(v, i);
+	uint64_t begin = i * v->chunk, end = begin + chunk_nbytes(v, i);
 	int n = 0, r, size = gcoll_size(comm);
 
 	for (r = 1; r < size; r++)
-		if (v->m->at[r] < end)
+		if (v->m->at[r] < end && end_of(v->m, r) > begin)
 			v->dests[n++] = r;
 	if (n == size - 1)
 		return gcoll_ibcast(chunk, chunk_nbytes(v, i), GCOLL_BYTE, 0, comm, req);
@@ -299,6 +308,7 @@ int gct_cp_move(struct gct_cp_move *m, struct gci_error *e)
 		.nring = (uint64_t)gct_cp_chunks(m->throttle.rate),
 		.is_source = m->source != NULL,
 		.at = m->at[gcoll_rank(m->comm)],
+		.end = end_of(m, gcoll_rank(m->comm)),
 		.first = find_first(m, chunk),
 		.nchunks = count_chunks(m, chunk)};
 

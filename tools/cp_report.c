@@ -84,15 +84,24 @@ static void say(const struct report *r)
 	char bytes[16], t[16], rate[16], had[16], dirs[40], links[40];
 	struct gci_buf missing = {0};
 
-	fprintf(stderr,
-		"copied %s in %" PRIu32 " file%s%s%s to %" PRIu64
-		" rank%s in %s, %s/s each: %" PRIu64 " cop%s verified\n",
-		gci_format_bytes(r->nbytes, bytes, sizeof(bytes)), m->nfiles,
-		m->nfiles == 1 ? "" : "s", count(dirs, m->ndirs, "directory", "directories"),
-		count(links, m->nlinks, "link", "links"), r->nwriters, r->nwriters == 1 ? "" : "s",
-		gci_format_time(r->ns, t, sizeof(t)),
-		gci_format_bytes(per_second(r->moved, r->ns), rate, sizeof(rate)), r->ncopies,
-		r->ncopies == 1 ? "y" : "ies");
+	if (m->is_scattered)
+		fprintf(stderr,
+			"scattered %s in %" PRIu32 " part%s in %s, %s/s: %" PRIu64 " verified\n",
+			gci_format_bytes(r->nbytes, bytes, sizeof(bytes)), m->nfiles,
+			m->nfiles == 1 ? "" : "s", gci_format_time(r->ns, t, sizeof(t)),
+			gci_format_bytes(per_second(r->moved, r->ns), rate, sizeof(rate)),
+			r->ncopies);
+	else
+		fprintf(stderr,
+			"copied %s in %" PRIu32 " file%s%s%s to %" PRIu64
+			" rank%s in %s, %s/s each: %" PRIu64 " cop%s verified\n",
+			gci_format_bytes(r->nbytes, bytes, sizeof(bytes)), m->nfiles,
+			m->nfiles == 1 ? "" : "s",
+			count(dirs, m->ndirs, "directory", "directories"),
+			count(links, m->nlinks, "link", "links"), r->nwriters,
+			r->nwriters == 1 ? "" : "s", gci_format_time(r->ns, t, sizeof(t)),
+			gci_format_bytes(per_second(r->moved, r->ns), rate, sizeof(rate)),
+			r->ncopies, r->ncopies == 1 ? "y" : "ies");
 	if (r->had_nbytes)
 		fprintf(stderr, "%s of these copies were there already\n",
 			gci_format_bytes(r->had_nbytes, had, sizeof(had)));
@@ -243,6 +252,7 @@ static int print_json(const struct report *r, struct gci_buf *out)
 	gct_json_set(o, "version", json_integer(1), &failed);
 	gct_json_set(o, "source", rank_json(r, 0, &failed), &failed);
 	gct_json_set(o, "bytes", gct_json_whole(r->nbytes), &failed);
+	gct_json_set(o, "scattered", json_boolean(m->is_scattered), &failed);
 	gct_json_set(o, "files", gct_json_whole(m->nfiles), &failed);
 	gct_json_set(o, "directories", gct_json_whole(m->ndirs), &failed);
 	gct_json_set(o, "links", gct_json_whole(m->nlinks), &failed);

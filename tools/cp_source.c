@@ -95,18 +95,20 @@ static int source_open(struct gct_cp_source *s, struct gci_error *e)
 /* Holes need no reading, which would fill the page cache with their zeros. */
 static void find_stretch(struct gct_cp_source *s)
 {
-	uint64_t size = s->manifest->files[s->file].size;
-	off_t at = (off_t)s->offset, end = lseek(s->fd, at, SEEK_DATA);
+	const struct gct_cp_file *f = &s->manifest->files[s->file];
+	off_t at = (off_t)(f->begin + s->offset), end = lseek(s->fd, at, SEEK_DATA);
 
 	s->in_hole = end < 0 ? errno == ENXIO : end > at;
 	if (!s->in_hole && end >= 0)
 		end = lseek(s->fd, at, SEEK_HOLE);
-	s->stretch_end = end > at && (uint64_t)end < size ? (uint64_t)end : size;
+	s->stretch_end =
+		end > at && (uint64_t)end < f->begin + f->size ? (uint64_t)end - f->begin : f->size;
 }
 
 /* Contents of the file in hand, as many of n bytes as it has left. */
 static int source_contents(struct gct_cp_source *s, char *buf, size_t *n, struct gci_error *e)
 {
+	uint64_t begin = s->manifest->files[s->file].begin;
 	ssize_t got;
 
 	if (s->offset >= s->stretch_end)
@@ -118,7 +120,7 @@ static int source_contents(struct gct_cp_source *s, char *buf, size_t *n, struct
 		got = (ssize_t)*n;
 	} else {
 		do {
-			got = pread(s->fd, buf, *n, (off_t)s->offset);
+			got = pread(s->fd, buf, *n, (off_t)(begin + s->offset));
 		} while (got < 0 && errno == EINTR);
 	}
 	if (got < 0)
@@ -135,13 +137,14 @@ static int source_contents(struct gct_cp_source *s, char *buf, size_t *n, struct
 /* Bytes of the trailer, and on to the next file after its last. */
 static int source_trailer(struct gct_cp_source *s, char *buf, size_t *n, struct gci_error *e)
 {
-	uint64_t at = s->offset - s->manifest->files[s->file].size;
+	const struct gct_cp_file *f = &s->manifest->files[s->file];
+	uint64_t at = s->offset - f->size;
 	uint8_t trailer[GCT_CP_TRAILER];
 
 	if (!at && compare(s, e))
 		return e->status;
 	/* Files of /proc have contents, and the size 0. */
-	if (!at && pread(s->fd, trailer, 1, (off_t)s->offset) > 0)
+	if (!at && !f->whole && pread(s->fd, trailer, 1, (off_t)s->offset) > 0)
 		return changed(s, "holds more than its size says", e);
 	if (!at && s->sums)
 		gct_cp_sums_end(s->sums, s->file, s->crc);

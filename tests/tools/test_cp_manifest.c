@@ -157,7 +157,7 @@ static void wrong_files(void **state)
 	f.dir = 1; /* which is none */
 	refuse(&m);
 	f = good;
-	m.into_directory = 2;
+	m.into_directory = 4;
 	refuse(&m);
 }
 
@@ -201,6 +201,54 @@ static void wrong_links(void **state)
 	refuse(&m);
 	l.dir = 0;
 	m.into_directory = 0;
+	refuse(&m);
+}
+
+/* All of the file, in order, in parts that differ by a byte at most. */
+static void parts_of(uint64_t size, int n)
+{
+	struct gct_cp_manifest m = {.files = gci_calloc(1, sizeof(*m.files)), .nfiles = 1}, got;
+	struct gci_buf buf = {0};
+	struct gci_error e = {0};
+	uint64_t at = 0;
+	int i;
+
+	m.files[0] = (struct gct_cp_file){
+		.name = gci_strdup("f"), .origin = gci_strdup("d/f"), .size = size, .mode = 0640};
+	assert_int_equal(gct_cp_manifest_scatter(&m, n, &e), 0);
+	assert_int_equal(m.nfiles, n);
+	assert_true(m.stream_nbytes == size + (uint64_t)n * GCT_CP_TRAILER);
+	for (i = 0; i < n; i++) {
+		assert_true(m.files[i].begin == at && m.files[i].whole == size);
+		assert_true(m.files[i].size - size / (uint64_t)n <= 1);
+		assert_string_equal(m.files[i].origin, "d/f");
+		at += m.files[i].size;
+	}
+	assert_true(at == size);
+	gct_cp_manifest_encode(&m, &buf);
+	assert_int_equal(gct_cp_manifest_decode(&got, buf.data, buf.len, &e), 0);
+	assert_true(got.is_scattered && !got.into_directory);
+	assert_int_equal(got.nfiles, n);
+	gct_cp_manifest_free(&got);
+	gct_cp_manifest_free(&m);
+	gci_buf_free(&buf);
+}
+
+static void scattered(void **state)
+{
+	struct gct_cp_manifest m = of_all();
+	struct gci_error e = {0};
+
+	(void)state;
+	parts_of(0, 3);
+	parts_of(2, 3);
+	parts_of(10, 1);
+	parts_of(1000003, 7);
+	parts_of(INT64_MAX - 1000, 100);
+	assert_int_equal(gct_cp_manifest_scatter(&m, 3, &e), GCOLL_ERR_INVAL);
+	assert_string_equal(e.text, "--scatter, expected one file, and a receiver at least");
+	/* Of parts there are no directories. */
+	m.is_scattered = 1;
 	refuse(&m);
 }
 
@@ -357,6 +405,7 @@ int main(void)
 		cmocka_unit_test(wrong_files),
 		cmocka_unit_test(wrong_directories),
 		cmocka_unit_test(wrong_links),
+		cmocka_unit_test(scattered),
 		cmocka_unit_test(too_deep),
 		cmocka_unit_test(sums_that_overflow),
 		cmocka_unit_test(wrong_counts),

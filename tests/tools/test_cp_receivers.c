@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * gridcoll cp --to: those that are named have a copy, all others have none. */
+ * gridcoll cp --to and --scatter: who is named has a copy, or a part, and all others have none. */
 #include "tests/tools/jobs.h"
 
 #include <stdio.h>
@@ -86,12 +86,67 @@ static void resumed(void **state)
 	assert_same_files(in_scratch("a"), in_scratch("out/2/a"));
 }
 
+/* The parts of ranks `ranks`, in their order, are the file; nobody else has one. */
+static void scatter(const char *ranks, const char *option, const char *value)
+{
+	char parts[512] = "", line[32];
+	const char *r;
+
+	snprintf(line, sizeof(line), ": %d verified", (int)strlen(ranks));
+	RUN_LINE(0, "[0] scattered ", line, "-n", "4", GRIDCOLL, "cp", "--scatter", option, value,
+		in_scratch("a"), in_scratch("part.%%r"));
+	for (r = ranks; *r; r++)
+		snprintf(parts + strlen(parts), sizeof(parts) - strlen(parts), " part.%c", *r);
+	assert_int_equal(run_shell("cd %s && cat%s | cmp - a && rm%s && ! ls | grep -q part",
+				 in_scratch("."), parts, parts),
+		0);
+}
+
+static void parts(void **state)
+{
+	(void)state;
+	/* Of many chunks, of less than one, of no byte for the first. */
+	make_file(in_scratch("a"), (33 << 20) + 1, 1);
+	scatter("123", "--streams", "2");
+	scatter("0123", "-0", "--sync");
+	make_file(in_scratch("a"), 10000, 2);
+	scatter("13", "--to", "3,1");
+	make_file(in_scratch("a"), 2, 3);
+	scatter("123", "--streams", "2");
+	/* With zeros that are not written, and by name. */
+	assert_int_equal(truncate(in_scratch("a"), 30 << 20), 0);
+	RUN(0, "", "-n", "4", GRIDCOLL, "cp", "-q", "--sync", "--scatter", in_scratch("a"),
+		in_scratch("out/%%r/"));
+	assert_true(look(in_scratch("out/2/a")).st_size == 10 << 20);
+	assert_true(look(in_scratch("out/2/a")).st_blocks == 0);
+	assert_int_equal(run_shell("cd %s && cat 1/a 2/a 3/a | cmp - ../a", in_scratch("out")), 0);
+}
+
+static void parts_that_cannot_be(void **state)
+{
+	(void)state;
+	make_file(in_scratch("a"), 9 << 20, 1);
+	make_dir(in_scratch("part.2"));
+	make_dir(in_scratch("part.2/a"));
+	RUN_LINE(1, "gridcoll-run: rank 2 on local2 failed: cannot write ",
+		"part.2/a: it is a directory", "-n", "4", GRIDCOLL, "cp", "--scatter",
+		in_scratch("a"), in_scratch("part.%%r"));
+	assert_false(is_there(in_scratch("part.1")));
+	RUN(2,
+		"gridcoll-run: rank 0 on local0 failed: --scatter, expected one file, and a "
+		"receiver "
+		"at least\n",
+		"-n", "1", GRIDCOLL, "cp", "--scatter", in_scratch("a"), in_scratch("b"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(some_ranks),
 		TEST(who_is_not_there),
 		TEST(resumed),
+		TEST(parts),
+		TEST(parts_that_cannot_be),
 	};
 
 	unsetenv("GRIDCOLL_LAB");

@@ -17,6 +17,12 @@ static const struct {
 	{{"cp"}, "gridcoll cp: expected SOURCE... DEST, see gridcoll cp --help"},
 	{{"cp", "a"}, "gridcoll cp: expected SOURCE... DEST, see gridcoll cp --help"},
 	{{"cp", "a", ""}, "gridcoll cp: DEST is empty, expected a path"},
+	{{"cp", "--scatter", "a", "b", "c"}, "gridcoll cp: --scatter with 2 sources, expected one"},
+	{{"cp", "--scatter", "-r", "a", "b"},
+		"gridcoll cp: --scatter, expected no --recursive with it"},
+	{{"cp", "--bwlimit", "5", "a", "b"}, "gridcoll cp: --bwlimit 5, expected a rate such as "
+					     "100Mbit, or bytes per second such "
+					     "as 12MB"},
 	{{"cp", "a", "/b/%x"},
 		"gridcoll cp: destination \"/b/%x\": expected %r (rank), %h (host) or %% after %"},
 	{{"cp", "--bogus", "a", "b"},
