@@ -44,6 +44,12 @@ static uint64_t per_second(uint64_t nbytes, uint64_t ns)
 	return (uint64_t)((double)nbytes * 1e9 / (double)(ns ? ns : 1));
 }
 
+/* Until a receiver had all. Its beginning may be a moment before rank 0's. */
+static uint64_t duration_ns(const struct report *r, const struct gct_cp_outcome *o)
+{
+	return o->done_ns < r->ns ? o->done_ns : r->ns;
+}
+
 /* The next rank of the first world, from `rank` on, that is not in the last one; -1: none. */
 static int next_missing(const struct report *r, int rank)
 {
@@ -159,7 +165,7 @@ static json_t *receivers_json(const struct report *r, int *failed)
 			continue;
 		o = rank_json(r, (int)one->was, failed);
 		gct_json_set(o, "copies", gct_json_whole(one->ncopies), failed);
-		gct_json_set(o, "duration_ns", gct_json_whole(one->done_ns), failed);
+		gct_json_set(o, "duration_ns", gct_json_whole(duration_ns(r, one)), failed);
 		gct_json_set(o, "writing_ns", gct_json_whole(one->busy_ns), failed);
 		gct_json_set(o, "resumed_bytes", gct_json_whole(one->had_nbytes), failed);
 		gct_json_append(list, o, failed);
@@ -207,9 +213,9 @@ static json_t *clusters_json(const struct report *r, int *failed)
 		o = json_object();
 		gct_json_set(o, "name", text(gct_cp_cluster_name(r->c->first, k)), failed);
 		gct_json_set(o, "receivers", json_integer(n), failed);
-		gct_json_set(o, "duration_ns", gct_json_whole(slowest->done_ns), failed);
+		gct_json_set(o, "duration_ns", gct_json_whole(duration_ns(r, slowest)), failed);
 		gct_json_set(o, "bytes_per_s",
-			gct_json_whole(per_second(r->moved, slowest->done_ns)), failed);
+			gct_json_whole(per_second(r->moved, duration_ns(r, slowest))), failed);
 		gct_json_set(o, "slowest", rank_json(r, (int)slowest->was, failed), failed);
 		gct_json_append(list, o, failed);
 	}
