@@ -31,9 +31,10 @@ ms() { # GRID OPERATION ALGORITHM: of 1 MiB, NICs shared
 	awk -v g="clusters-$1:" -v o="$2" -v a="$3" '/^clusters/ { on = $1 == g }
 		on && $1 == o && $2 == a && $3 == 1048576 { print $(NF); exit }' "$work/all"
 }
-off() { # OPERATION: the worst error of its formula for segments, percent, from 256 KiB on
-	awk -v o="$1" '$1 == o && $2 ~ /-/ && $3 >= 262144 { for (i = 4; i < NF; i++) if ($(i + 1) == "%") d = $i
-		d = d < 0 ? -d : d; m = d > m ? d : m } END { printf "%.1f", m }' "$work/all"
+off() { # OPERATION GRIDS: the worst error of its formula for segments, percent, from 256 KiB on, where
+	# connections share the NIC, as the paper's did
+	awk -v o="$1" -v g="$2" '/^clusters/ { on = $1 ~ g } on && $1 == o && $2 ~ /-/ && $3 >= 262144 {
+		d = $5 / $NF - 1; d = d < 0 ? -d : d; m = d > m ? d : m } END { printf "%.1f", m * 100 }' "$work/all"
 }
 # The last column is the paper's where it has one: drop it for what follows.
 sed 's/ \(1079\|1078\|7425\|7437\)$//' "$work/all" >"$work/all2" && mv "$work/all2" "$work/all"
@@ -60,15 +61,24 @@ near "scatter in segments" "$(ms 8x1 scatter magpie-segmented)" 1078
 near "the original scatter" "$(ms 8x1 scatter magpie)" 7437
 judge "$(ms 4x16 bcast magpie-pipelined) / $(ms 4x1 bcast magpie-pipelined) < 1.1" \
 	"the number of hosts in a cluster hardly counts for a bcast" "It does"
-for op in bcast scatter gather allgather; do
-	judge "$(off $op) <= 16" "the formula for $op is off by $(off $op) % at most, from 256 KiB on (1 to 16 %)" \
-		"Hosts that receive from several at a time, of which it knows nothing, are farther off"
-done
+formula() { # OPERATION PAPERS GRIDS WHAT WHY
+	judge "$(off "$1" "$3") <= $2" "the formula for $4 is off by $(off "$1" "$3") % at most, from 256 KiB on ($2 %)" "$5"
+}
+formula bcast 4 x1: "bcast, one host in each cluster," "It is off by more"
+formula bcast 4 x[18] "bcast, several hosts in each cluster too," \
+	"Where one message after the other goes over a NIC, as the formula has it, it is nearer (above: off)"
+formula scatter 14 . scatter "It is off by more"
+formula gather 14 . gather "What comes from several at a time shares the root's NIC, and takes longer than the formula \
+says: the paper saw some of that, too"
+# The paper's is of the phase between coordinators alone.
+formula allgather 16 x1: "allgather between coordinators" "It is off by more"
+judge "$(off allgather .) <= 16" "so it is with several hosts in each cluster: by $(off allgather .) % at most" \
+	"The paper compares the phase between coordinators only"
 
 cat <<'END'
 ## Section 4: the DAS, in the lab
 
-Four clusters of one host, links as in the paper's table 2, undilated. The paper's times are in a
+Four clusters of one host, links as in the paper's table 2, dilated by 3. The paper's times are in a
 figure only; it says that segments pay from 16 to 64 KB on.
 
 END
@@ -86,7 +96,7 @@ awk 'BEGIN {
 					name[k], rate[4 * i + k - 4], delay[4 * i + k - 4]
 }' >"$das"
 measure() { # OPERATION ALGORITHMS
-	gridcoll lab run --quiet --dilate 1 "$das" -- gridcoll bench "$1" --bytes "$3" --algorithm "$2" \
+	gridcoll lab run --quiet --dilate "${DILATE:-3}" "$das" -- gridcoll bench "$1" --bytes "$3" --algorithm "$2" \
 		--iters "${ITERS:-2}" --json "$work/das-$1.json"
 }
 : >"$work/das.txt"

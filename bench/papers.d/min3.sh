@@ -10,8 +10,9 @@ proportions are. One run in the lab, of 16 KiB for each host, tells whether the 
 ## Table 3: what planning costs
 
 END
-shown min3 "$build/bench/bench_min3" 20
-planning=$(awk '/three sites +min3 +alike/ { print $6 }' "$work/min3")
+"$build/bench/bench_min3" 20 | grep 'three sites' >"$work/plans"
+shown min3 cat "$work/plans"
+planning=$(awk '$5 == "min3" && $6 == "alike" { print $7 }' "$work/plans")
 cat <<END
 | three sites, 20 hosts | here | the paper, on computers of 2004 |
 |---|---|---|
@@ -29,7 +30,8 @@ section '^.cluster nth]' >"$lan"
 
 predicted() { # GRID BYTES ALGORITHM PORTS: ms
 	gridcoll plan allgather --grid "$1" --bytes "$2" --algorithm "$3" --ports "$4" --json |
-		awk '/"choice"/ { on = 1 } on && /"predicted_ns"/ { gsub(/,/, ""); print $2 / 1e6; exit }'
+		awk '/"choice"/ { on = 1 } on && /"predicted_ns"/ { gsub(/,/, ""); ms = $2 / 1e6; on = 0 }
+			END { printf "%.4g\n", ms }'
 }
 
 table() { # NAME GRID HOSTS PORTS ALGORITHM...
@@ -57,15 +59,17 @@ table() { # NAME GRID HOSTS PORTS ALGORITHM...
 	echo
 }
 
-gain() { # NAME ALGORITHM: how much less than the mean of all others, percent, mean over sizes
-	awk -v a="$2" '{ if ($2 == a) own[$1] = $3; else { sum[$1] += $3; n[$1]++ } }
+# The paper's times of Min3 have its planning in them, which is as good as none here: both are told.
+gain() { # NAME ALGORITHM PLANNING: how much less than the mean of all others, percent, mean over sizes
+	awk -v a="$2" -v plan="$3" '{ if ($2 == a) own[$1] = $3 + plan; else { sum[$1] += $3; n[$1]++ } }
 		END { for (s in own) { g += 1 - own[s] / (sum[s] / n[s]); k++ }
 			printf "%.0f", 100 * g / k }' "$work/$1"
 }
 
-wins() { # NAME ALGORITHM KIB: 1: it is the fastest
-	awk -v a="$2" -v s="$3" '$1 == s { if ($2 == a) own = $3; else if (!least || $3 < least) least = $3 }
-		END { print own <= least * 1.001 }' "$work/$1"
+wins() { # NAME ALGORITHM KIB PLANNING: 1: it is the fastest
+	awk -v a="$2" -v s="$3" -v plan="$4" '$1 == s { if ($2 == a) own = $3 + plan
+		else if (!least || $3 < least) least = $3 }
+		END { print (own <= least * 1.001) }' "$work/$1"
 }
 
 echo "## Figure 8: all three sites, hosts that send or receive"
@@ -81,18 +85,26 @@ echo "## Figure 11: one cluster"
 echo
 table lan "$lan" 8 full-duplex min3 trees-annealed trees-greedy doubling spreading
 
-judge "$(wins full min3 256)" "Min3 is the fastest on three sites, 256 KiB for each host" "Another one is"
-judge "$(wins half min3-half 256)" "so it is where hosts send or receive" "Another one is"
-g=$(gain full min3)
-judge "$g > 42 && $g < 85" "it takes $g % less than the mean of the others (the paper has 52 %)" \
-	"The text does not say over which sizes and in what way its mean was taken"
-g=$(gain half min3-half)
-judge "$g > 32 && $g < 85" "and $g % where hosts send or receive (42 %)" \
-	"The text does not say over which sizes and in what way its mean was taken"
-judge "$(wins europe min3 1) == 0 && $(wins europe min3 256)" \
-	"on two sites it wins for long messages only (above 64 KiB)" \
-	"It has its share of the links already with short ones here: a simulated plan costs nothing"
-judge "$(wins lan min3 256) == 0" "in one cluster, the algorithms made for that are faster" "It is as fast"
+judge "$(wins full min3 256 0)" "Min3 is the fastest on three sites, 256 KiB for each host" "Another one is"
+judge "$(wins half min3-half 256 0)" "so it is where hosts send or receive" "Another one is"
+judge "$(wins full min3 1 283) == 0 && $(wins full min3 16 283)" \
+	"with the paper's 283 ms of planning it loses for short messages (but for small message sizes)" \
+	"It wins from another size on"
+judge "$(wins full min3 1 0) == 0" "without planning it loses for them, too" \
+	"It wins with 1 KiB for each host already: what it loses in the paper is planning"
+for model in "full min3 52" "half min3-half 42"; do
+	name=${model%% *} papers=${model##* } algorithm=${model#* }
+	algorithm=${algorithm% *}
+	g=$(gain "$name" "$algorithm" 283)
+	judge "$g > $papers - 15 && $g < $papers + 15" \
+		"$algorithm takes $g % less than the mean of the others with 283 ms of planning, $(gain "$name" \
+			"$algorithm" 0) % without (the paper has $papers %)" \
+		"The text does not say over which sizes and others its mean is, and short messages decide it"
+done
+judge "$(wins europe min3 16 167) == 0 && $(wins europe min3 256 167)" \
+	"on two sites, with the paper's 167 ms of planning, it wins for long messages only (above 64 KiB)" \
+	"It wins from another size on"
+judge "$(wins lan min3 256 0) == 0" "in one cluster, the algorithms made for that are faster" "It is as fast"
 
 cat <<'END'
 ## In the lab
