@@ -107,7 +107,7 @@ shown gather measure gather magpie,magpie-segmented $sizes
 shown allgather measure allgather magpie,magpie-segmented $sizes
 for op in bcast scatter gather allgather; do
 	results "$work/das-$op.json" >>"$work/das.txt"
-	judge "$(awk -v o=$op '$1 == o && $2 >= 1000000 { t[$3 == "magpie"] = $4 } END { print t[0] < t[1] * 1.02 }' \
+	judge "$(awk -v o=$op '$1 == o && $2 >= 1000000 { t[$3 == "magpie"] = $4 } END { print (t[0] < t[1] * 1.02) }' \
 		"$work/das.txt")" "$op of 1 MiB on the DAS is no slower in segments" \
 		"One link carries all of a message that comes or goes at its rate either way"
 done

@@ -126,6 +126,13 @@ static void bench_files(void **state)
 	snprintf(message, sizeof(message), WHO "cannot write %s: No such file or directory\n",
 		in_scratch("none/x"));
 	RUN(1, message, "-n", "3", GRIDCOLL, "bench", "bcast", "-j", in_scratch("none/x"));
+	snprintf(message, sizeof(message), WHO "--report %s: No such file or directory\n",
+		in_scratch("none/x"));
+	RUN(1, message, "-n", "3", GRIDCOLL, "bench", "bcast", "--report", in_scratch("none/x"));
+	make_text(in_scratch("file"), "x");
+	snprintf(message, sizeof(message), WHO "cannot write %s: Not a directory\n",
+		in_scratch("file/report.html"));
+	RUN(1, message, "-n", "3", GRIDCOLL, "bench", "bcast", "--report", in_scratch("file"));
 }
 
 /* Help is asked for: it goes to standard output, once, and all is well. */
