@@ -352,7 +352,7 @@ static void wrong_files(void **state)
 	} cases[] = {
 		{"--grid", "[cluster a]\nhosts = x\nspeed = 9\n",
 			":3: unknown key \"speed\" in [cluster a], expected hosts, nic, lan_delay, "
-			"tini, interfaces or ports"},
+			"tini, inbound, interfaces or ports"},
 		{"--grid", "", ":1: no cluster, expected at least one [cluster NAME]"},
 		{"--lab", "{",
 			":1: string or '}' expected near end of file, expected what gridcoll "
