@@ -194,6 +194,7 @@ static void drain(uv_pipe_t *p, uv_read_cb on_read)
 	}
 }
 
+/* For a shell. */
 static void quote(struct gci_buf *out, const char *s)
 {
 	gci_buf_put_u8(out, '\'');
@@ -206,31 +207,67 @@ static void quote(struct gci_buf *out, const char *s)
 	gci_buf_put_u8(out, '\'');
 }
 
+void gci_quote_if_needed(struct gci_buf *out, const char *s)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				    "_-+=:,./@%";
+
+	if (*s && !s[strspn(s, plain)])
+		gci_buf_printf(out, "%s", s);
+	else
+		quote(out, s);
+}
+
+/* ssh's arguments, which `far` has a part of, for the agent of a host. */
+static void make_ssh(
+	char *argv[7], struct gci_buf *far, const struct gci_place *place, const char *remote_path)
+{
+	static char ssh[] = "ssh", batch[] = "-oBatchMode=yes", t[] = "-T";
+	/* A master connection made by us would end with us, with others' sessions on it. */
+	static char master[] = "-oControlMaster=no";
+	char *const all[] = {ssh, batch, master, t, (char *)(uintptr_t)place->host};
+
+	quote(far, remote_path);
+	gci_buf_printf(far, " --agent");
+	memcpy(argv, all, sizeof(all));
+	argv[5] = (char *)(uintptr_t)gci_buf_cstr(far);
+	argv[6] = NULL;
+}
+
+void gci_agent_print_ssh(
+	struct gci_buf *out, const struct gci_place *place, const char *remote_path)
+{
+	struct gci_buf far = {0};
+	char *argv[7], **s;
+
+	make_ssh(argv, &far, place, remote_path);
+	for (s = argv; *s; s++) {
+		gci_buf_printf(out, "%s", s == argv ? "" : " ");
+		gci_quote_if_needed(out, *s);
+	}
+	out->failed |= far.failed;
+	gci_buf_free(&far);
+}
+
 static int run_agent(
 	struct gci_agent *a, const char *remote_path, const int *fds, struct gci_error *e)
 {
 	static char self[] = "/proc/self/exe", flag[] = "--agent", netns[] = "--netns";
-	static char ssh[] = "ssh", batch[] = "-oBatchMode=yes", t[] = "-T";
-	/* A master connection made by us would end with us, with others' sessions on it. */
-	static char master[] = "-oControlMaster=no";
-	char *host = (char *)(uintptr_t)a->place->host;
-	struct gci_buf command = {0};
 	char *local[] = {self, flag, a->place->netns ? netns : NULL, a->place->netns, NULL};
-	char *remote[] = {ssh, batch, master, t, host, NULL, NULL};
+	char *remote[7];
+	struct gci_buf far = {0};
 	/* An ssh that outlives us would keep the far agent alive; a local agent ends by itself, and
 	 * must live long enough to end its descendants. */
 	struct gci_spawn s = {.argv = local, .fds = {fds[0], fds[1], fds[2], -1}, .new_session = 1};
 	int rc;
 
 	if (a->place->how == GCI_PLACE_SSH) {
-		quote(&command, remote_path);
-		gci_buf_printf(&command, " --agent");
-		remote[5] = (char *)(uintptr_t)gci_buf_cstr(&command);
+		make_ssh(remote, &far, a->place, remote_path);
 		s.argv = remote;
 		s.death_signal = SIGTERM;
 	}
 	rc = gci_spawn(&s, &a->pid, e);
-	gci_buf_free(&command);
+	gci_buf_free(&far);
 	return rc;
 }
 

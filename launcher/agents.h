@@ -54,6 +54,13 @@ void gci_agent_died(struct gci_agent *a, int wait_status);
 
 void gci_agent_close(struct gci_agent *a);
 
+/* For people: the command by which its agent is started, as a shell would take it. */
+void gci_agent_print_ssh(
+	struct gci_buf *out, const struct gci_place *place, const char *remote_path);
+
+/* In a shell's quotes, where it takes some. */
+void gci_quote_if_needed(struct gci_buf *out, const char *s);
+
 /* The local address by which `host` is reached ("user@" before it does not matter); 0 or -1. */
 int gci_route_to(const char *host, char *ip, size_t size);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "launcher/join.h"
 
+#include "launcher/agents.h"
 #include "launcher/secret.h"
 #include "launcher/slurm.h"
 #include "launcher/spawn.h"
@@ -145,6 +146,25 @@ static int ask_environment(struct gci_options *o, uint64_t *rank, struct gci_err
 	return 0;
 }
 
+/* --dry-run. */
+static int print_rank(const struct gci_options *o, uint64_t rank)
+{
+	struct gci_buf out = {0};
+	char **s;
+
+	gci_buf_printf(&out, "rank %llu", (unsigned long long)rank);
+	if (o->nranks)
+		gci_buf_printf(&out, " of %u", o->nranks);
+	gci_buf_printf(&out, ": joins the job at %s\ncommand:", o->join);
+	for (s = o->argv; *s; s++) {
+		gci_buf_printf(&out, " ");
+		gci_quote_if_needed(&out, *s);
+	}
+	puts(gci_buf_cstr(&out));
+	gci_buf_free(&out);
+	return fflush(stdout) != 0;
+}
+
 int gci_join(struct gci_options *o, int *exit_status, struct gci_error *e)
 {
 	uint64_t rank = 0;
@@ -154,6 +174,10 @@ int gci_join(struct gci_options *o, int *exit_status, struct gci_error *e)
 		return rc;
 	if (o->rank_0_serves && !rank)
 		return serve_there(o, e);
+	if (o->dry_run) {
+		*exit_status = print_rank(o, rank);
+		return 0;
+	}
 	if (set_environment(o, rank, o->nranks, e) || pass_secret(o, e))
 		return e->status;
 	execvp(*o->argv, o->argv);

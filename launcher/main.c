@@ -26,11 +26,11 @@ static void fill_standard_fds(void)
 		close(fd);
 }
 
-static int dry_run(const struct gci_placement *p)
+static int dry_run(const struct gci_placement *p, const struct gci_options *o)
 {
 	struct gci_buf text = {0};
 
-	gci_placement_print(p, &text);
+	gci_dry_run(p, o, &text);
 	fputs(gci_buf_cstr(&text), stdout);
 	gci_buf_free(&text);
 	return fflush(stdout) ? 1 : 0;
@@ -59,7 +59,7 @@ static int start_job(struct gci_options *o)
 	gci_error_clear(&e);
 	if (gci_placement_params(&plan, o, &e))
 		fprintf(stderr, "gridcoll-run: %s; running without them\n", e.text);
-	status = o->dry_run ? dry_run(&plan) : gci_run(o, &plan);
+	status = o->dry_run ? dry_run(&plan, o) : gci_run(o, &plan);
 	if (!o->dry_run)
 		_exit(status); /* a thread may wait for standard input */
 	gci_placement_free(&plan);
@@ -84,9 +84,13 @@ int main(int argc, char **argv)
 		return gci_agent_main(o.netns);
 	if (o.new_secret)
 		return gci_new_secret(&e) ? complain(&e) : 0;
-	if ((o.join || o.slurm) && gci_join(&o, &status, &e) < 0) {
-		complain(&e);
-		return status ? status : USAGE_STATUS;
+	if (o.join || o.slurm) {
+		int rc = gci_join(&o, &status, &e);
+
+		if (rc < 0)
+			complain(&e);
+		if (rc <= 0)
+			return rc < 0 && !status ? USAGE_STATUS : status;
 	}
 	return start_job(&o);
 }

@@ -29,6 +29,7 @@ enum {
 	SURVIVE,
 	SHRINK,
 	REMOTE,
+	ADDRESS,
 	DATA_PATH,
 	CONGESTION,
 	SECURITY,
@@ -66,6 +67,7 @@ static const struct option longs[] = {
 	{"survive", no_argument, NULL, SURVIVE},
 	{"shrink-timeout", required_argument, NULL, SHRINK},
 	{"remote-path", required_argument, NULL, REMOTE},
+	{"address", required_argument, NULL, ADDRESS},
 	{"data-path", required_argument, NULL, DATA_PATH},
 	{"congestion", required_argument, NULL, CONGESTION},
 	{"security", required_argument, NULL, SECURITY},
@@ -232,6 +234,11 @@ static int option(struct gci_options *o, int c, const char *value, struct gci_er
 	case REMOTE:
 		o->remote_path = value;
 		return *value ? 0 : bad(e, "--remote-path", "\"\"", "a path or a program's name");
+	case ADDRESS:
+		o->address = value;
+		return *value && !strpbrk(value, "/[] ")
+			       ? 0
+			       : bad(e, "--address", value, "a host's name or an IP address");
 	case TIMERS:
 		return timers(o, value, e);
 	case INTERFACES:

@@ -278,6 +278,7 @@ int gci_placement_make(struct gci_placement *p, const struct gci_options *o, str
 		rc = all_hosts(p, &s, e);
 	if (!rc && o->hosts && (o->grid || o->lab))
 		rc = keep_named(p, o->hosts, &s, e);
+	p->address = o->address;
 	if (!rc && (o->serve || o->join)) {
 		rc = gci_placement_guests(p, o, s.n, e);
 	} else if (!rc) {
@@ -311,29 +312,4 @@ void gci_placement_free(struct gci_placement *p)
 	free(p->lab);
 	gci_grid_free(&p->grid);
 	memset(p, 0, sizeof(*p));
-}
-
-void gci_placement_print(const struct gci_placement *p, struct gci_buf *out)
-{
-	uint32_t i, k;
-
-	for (i = 0; i < p->nplaces; i++) {
-		const struct gci_place *l = &p->places[i];
-		const struct gci_access *a = &l->access;
-
-		for (k = l->first; k < l->first + l->nranks; k++) {
-			gci_buf_printf(out, "rank %u: %s, cluster %s, %s%s", k, p->names[k],
-				p->grid.clusters[gci_grid_cluster_of(&p->grid, (int)p->hosts[k])]
-					.name,
-				l->how == GCI_PLACE_SSH     ? "by ssh"
-				: l->how == GCI_PLACE_NETNS ? "in namespace "
-							    : "on this machine",
-				l->netns ? l->netns : "");
-			if (a->interfaces)
-				gci_buf_printf(out, ", interfaces %s", a->interfaces);
-			if (a->ports.lo)
-				gci_buf_printf(out, ", ports %u-%u", a->ports.lo, a->ports.hi);
-			gci_buf_printf(out, "\n");
-		}
-	}
 }

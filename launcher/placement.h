@@ -43,7 +43,9 @@ struct gci_placement {
 	/* Others start the last so many ranks, which are in no place; names[] of these is NULL until
 	 * they have come. */
 	uint32_t nguests;
-	int hosts_are_said;     /* the grid is made of what they say */
+	int hosts_are_said; /* the grid is made of what they say */
+	const char *
+		address; /* by which others reach this machine, as the options say; NULL: not said */
 	const char *rendezvous; /* where they find us, as the options say; NULL: not said */
 	char **said;            /* [size]: what names[] points to; NULL without guests */
 };
@@ -81,8 +83,8 @@ struct gci_budget_order;
 int gci_placement_link(
 	const struct gci_placement *p, const struct gci_budget_order *o, struct gci_error *e);
 
-/* For people: one line per rank. */
+/* dry_run.c: for people, which rank would run where, and by which commands. */
 struct gci_buf;
-void gci_placement_print(const struct gci_placement *p, struct gci_buf *out);
+void gci_dry_run(const struct gci_placement *p, const struct gci_options *o, struct gci_buf *out);
 
 #endif

@@ -351,7 +351,7 @@ static void open_ctl(const struct gci_options *o)
 static void say_where(const struct gci_options *o)
 {
 	char self[256] = "";
-	const char *host = o->serve_ip;
+	const char *host = o->address ? o->address : o->serve_ip;
 
 	if (!*host && !gethostname(self, sizeof(self) - 1))
 		host = self;

@@ -154,6 +154,8 @@ static char *rendezvous(
 
 	if (p->rendezvous)
 		return gci_strdup(p->rendezvous);
+	if (p->address && !p->listen_ip)
+		return join_address(p->address, gci_job.server.port);
 	if (p->listen_ip)
 		return join_address(p->listen_ip, gci_job.server.port);
 	if (l->how == GCI_PLACE_SSH) {

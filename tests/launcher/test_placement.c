@@ -12,21 +12,72 @@
 static char grid[512];
 
 /* A plan, with its budgets and its text for people. */
-static int plan(const struct gci_options *o, struct gci_error *e)
+static int plan(const struct gci_options *given, struct gci_error *e)
 {
+	char command[] = "a program", *argv[] = {command, NULL};
+	struct gci_options all = *given, *o = &all;
 	struct gci_placement p;
 	struct gci_buf text = {0};
-	int rc = gci_placement_make(&p, o, e);
+	int rc;
 
+	all.argv = argv;
+	all.remote_path = "gridcoll-run";
+	rc = gci_placement_make(&p, o, e);
 	if (rc)
 		return rc;
 	rc = gci_placement_budgets(&p, o, e);
-	gci_placement_print(&p, &text);
+	gci_dry_run(&p, o, &text);
 	if (!rc && text.failed)
 		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	gci_buf_free(&text);
 	gci_placement_free(&p);
 	return rc;
+}
+
+/* Where ranks are that others start: two hosts, as the ranks say. */
+static int arrivals(struct gci_error *e)
+{
+	static const struct gci_options o = {.serve = "7", .serve_port = 7, .nranks = 3};
+	static const char *const hosts[] = {"n2", "n1", "n2"};
+	struct gci_placement p;
+	char why[200] = "";
+	uint32_t i;
+	int rc = gci_placement_make(&p, &o, e);
+
+	for (i = 0; !rc && i < 3; i++)
+		if (gci_placement_arrive(&p, i, hosts[i], why, sizeof(why)))
+			rc = gci_error_set(e, GCOLL_ERR_NOMEM, "%s", why);
+	if (!rc && !gci_placement_settle(&p, why, sizeof(why)))
+		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "%s", why);
+	if (!rc) {
+		assert_int_equal(p.grid.nhosts, 2);
+		assert_string_equal(gci_grid_host(&p.grid, (int)p.hosts[1]), "n1");
+		assert_int_equal(p.hosts[0], p.hosts[2]);
+		assert_string_equal(p.names[2], "n2");
+	}
+	if (p.size)
+		gci_placement_free(&p);
+	return rc;
+}
+
+static void any_allocation_of_arrivals_may_fail(void **state)
+{
+	struct gci_error e;
+	unsigned long n;
+	int rc;
+
+	(void)state;
+	for (n = 1;; n++) {
+		gci_error_clear(&e);
+		gci_mem_fail_at(n);
+		rc = arrivals(&e);
+		if (!gci_mem_failed())
+			break;
+		if (rc != GCOLL_ERR_NOMEM || !strstr(e.text, "out of memory"))
+			fail_msg("allocation %lu: %d, \"%s\"", n, rc, e.text);
+	}
+	gci_mem_fail_at(0);
+	assert_int_equal(rc, 0);
 }
 
 static void each_allocation_fails(const struct gci_options *o)
@@ -52,6 +103,8 @@ static void each_allocation_fails(const struct gci_options *o)
 static void any_allocation_may_fail(void **state)
 {
 	static const struct gci_options flat = {.nranks = 5};
+	static const struct gci_options guests = {
+		.serve = "10.1.0.1:7", .serve_ip = "10.1.0.1", .serve_port = 7, .nranks = 4};
 	static const struct gci_options by_list = {.hosts = "127.0.0.[1-3]", .per_host = 2};
 	struct gci_options by_grid = {.grid = grid,
 		.hosts = "k[1-3], t2",
@@ -60,6 +113,7 @@ static void any_allocation_may_fail(void **state)
 
 	(void)state;
 	each_allocation_fails(&flat);
+	each_allocation_fails(&guests);
 	each_allocation_fails(&by_list);
 	each_allocation_fails(&by_grid);
 }
@@ -68,6 +122,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(any_allocation_may_fail),
+		cmocka_unit_test(any_allocation_of_arrivals_may_fail),
 	};
 	const char *grids = getenv("GRIDCOLL_GRIDS");
 

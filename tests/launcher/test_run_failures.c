@@ -406,11 +406,14 @@ static void placement(void **state)
 
 	(void)state;
 	job_start(&j, NULL, "--grid", path, "--hosts", "localhost,k2", "--per-host", "2", "-n", "3",
-		"--dry-run", "true", NULL);
+		"--dry-run", "true", "a b", "--c=d", "", NULL);
 	assert_int_equal(job_wait(&j), 0);
 	assert_string_equal(job_out(&j), "rank 0: k2, cluster kyoto, by ssh\n"
 					 "rank 1: k2, cluster kyoto, by ssh\n"
-					 "rank 2: localhost, cluster tokyo, on this machine\n");
+					 "rank 2: localhost, cluster tokyo, on this machine\n"
+					 "ssh -oBatchMode=yes -oControlMaster=no -T k2 "
+					 "''\\''gridcoll-run'\\'' --agent'\n"
+					 "command: true 'a b' --c=d ''\n");
 	job_free(&j);
 	unlink(path);
 	/* How ranks are reached: the command line, the environment, the host, the cluster. */
@@ -418,18 +421,32 @@ static void placement(void **state)
 			 "ports = 5000-5063\n[host k2]\ninterfaces = fd00::/8\n");
 	job_start(&j, NULL, "--grid", path, "--dry-run", "true", NULL);
 	assert_int_equal(job_wait(&j), 0);
-	assert_string_equal(job_out(&j), "rank 0: k1, cluster kyoto, by ssh, interfaces eth1, "
-					 "!ib0, ports 5000-5063\n"
-					 "rank 1: k2, cluster kyoto, by ssh, interfaces fd00::/8, "
-					 "ports 5000-5063\n");
+	assert_non_null(strstr(job_out(&j), "rank 0: k1, cluster kyoto, by ssh, interfaces eth1, "
+					    "!ib0, ports 5000-5063\n"
+					    "rank 1: k2, cluster kyoto, by ssh, interfaces "
+					    "fd00::/8, ports 5000-5063\n"));
 	job_free(&j);
 	setenv("GRIDCOLL_INTERFACES", "ib*", 1);
 	job_start(&j, NULL, "--grid", path, "--port-range", "7-8", "--hosts", "k1", "--dry-run",
 		"true", NULL);
 	unsetenv("GRIDCOLL_INTERFACES");
 	assert_int_equal(job_wait(&j), 0);
-	assert_string_equal(
-		job_out(&j), "rank 0: k1, cluster kyoto, by ssh, interfaces ib*, ports 7-8\n");
+	assert_non_null(strstr(
+		job_out(&j), "rank 0: k1, cluster kyoto, by ssh, interfaces ib*, ports 7-8\n"));
+	job_free(&j);
+	/* Ranks that others would start. */
+	job_start(&j, NULL, "--serve", "7000", "--secret-file", "/no/such/file", "--grid", path,
+		"-n", "5", "--dry-run", NULL);
+	assert_int_equal(job_wait(&j), 0);
+	assert_string_equal(job_out(&j),
+		"ranks 0-4: started by others, on these hosts: 2 in 1 cluster\n"
+		"they come to any address of this machine, port 7000\n");
+	job_free(&j);
+	job_start(&j, NULL, "--serve", "127.0.0.1:0", "--secret-file", "/no/such/file", "-n", "1",
+		"--dry-run", NULL);
+	assert_int_equal(job_wait(&j), 0);
+	assert_string_equal(job_out(&j), "rank 0: started by others, on any hosts\n"
+					 "they come to 127.0.0.1, port 0 (any that is free)\n");
 	job_free(&j);
 	EXPECT(2, "gridcoll-run: --hosts k3: expected hosts of the grid\n", "--grid", path,
 		"--hosts", "k3", "true");

@@ -200,6 +200,7 @@ static int ssh_up(void)
 		"AuthorizedKeysFile %s/user.pub\nStrictModes no\nPasswordAuthentication no\n",
 		port, dir, dir));
 	write_file("ssh_config",
+		"Host gct-far\nProxyJump gct-a\n"
 		"Host gct-*\nHostName 127.0.0.1\nPort %d\nUser %s\nIdentityFile %s/user\n"
 		"StrictHostKeyChecking no\nUserKnownHostsFile %s/known\nLogLevel ERROR\n"
 		"ConnectTimeout 20\n",
@@ -266,6 +267,25 @@ static void ranks_by_ssh(void **state)
 	assert_non_null(strstr(job_out(&j), "[3] size 4 host 1 addr 127.0.0.1:40003"));
 	assert_non_null(strstr(job_out(&j), "[2] it's, <a  \"b\">, error, /"));
 	assert_non_null(strstr(job_out(&j), "[0] typed\n"));
+	job_free(&j);
+}
+
+/* Ports, keys and a jump host are ssh_config's; where the jump host's address is what sshd sees, the
+ * launcher's is said. */
+static void by_way_of_a_jump_host(void **state)
+{
+	struct job j = {0};
+	char command[700];
+
+	(void)state;
+	need_ssh();
+	snprintf(command, sizeof(command), "echo to $GRIDCOLL_RENDEZVOUS; exec %s ok", peer());
+	job_start(&j, NULL, "--hosts", "gct-a,gct-far", "--address", "localhost", "--remote-path",
+		env_path("GRIDCOLL_RUN"), "sh", "-c", command, NULL);
+	assert_int_equal(job_wait(&j), 0);
+	assert_string_equal(job_err(&j), "");
+	assert_non_null(strstr(job_out(&j), "[1] to localhost:"));
+	assert_non_null(strstr(job_out(&j), "[1] size 2 host 1 "));
 	job_free(&j);
 }
 
@@ -343,6 +363,7 @@ int main(void)
 		cmocka_unit_test_teardown(link_goes_down, lab_teardown),
 		cmocka_unit_test(no_such_namespace),
 		cmocka_unit_test(ranks_by_ssh),
+		cmocka_unit_test(by_way_of_a_jump_host),
 		cmocka_unit_test(noise_before_the_agent),
 		cmocka_unit_test(failure_far_away),
 		cmocka_unit_test(no_agent_there),
