@@ -188,7 +188,7 @@ static void free_run(struct run *u)
 	gct_trace_free(&u->trace);
 }
 
-static void put_trace(struct gct_page *p, size_t number)
+static void put_trace(struct gct_page *p, size_t number, int open)
 {
 	const struct gct_html_text *file = &p->r->traces[number];
 	struct run u = {.p = p, .name = file->name};
@@ -202,7 +202,7 @@ static void put_trace(struct gct_page *p, size_t number)
 	if (!rc)
 		rc = simulate(&u, &e);
 	if (!rc)
-		rc = put_run(&u, number, !number);
+		rc = put_run(&u, number, open);
 	if (rc == GCOLL_ERR_NOMEM) {
 		p->nomem = 1;
 	} else if (rc) {
@@ -213,9 +213,24 @@ static void put_trace(struct gct_page *p, size_t number)
 	free_run(&u);
 }
 
+/* "bcast.trace" comes before "allreduce.trace", as elsewhere on the page; other names last. */
+static int place_of(const char *name)
+{
+	int k;
+
+	for (k = 0; k < GCI_NKINDS; k++) {
+		size_t n = strlen(gci_kind_name((enum gci_kind)k));
+
+		if (!strncmp(name, gci_kind_name((enum gci_kind)k), n) && name[n] == '.')
+			return k;
+	}
+	return GCI_NKINDS;
+}
+
 void gct_html_gantts(struct gct_page *p)
 {
-	size_t i;
+	size_t i, n = 0;
+	int k;
 
 	if (!p->r->ntraces) {
 		gct_put_none(p, "No run was recorded",
@@ -223,9 +238,11 @@ void gct_html_gantts(struct gct_page *p)
 		return;
 	}
 	gci_buf_printf(p->out, "<p>Who did what when, in the last iteration.</p>\n");
-	for (i = 0; i < p->r->ntraces && i < MOST_CHARTS; i++)
-		put_trace(p, i);
-	if (i < p->r->ntraces)
+	for (k = 0; k <= GCI_NKINDS; k++)
+		for (i = 0; i < p->r->ntraces && n < MOST_CHARTS; i++)
+			if (place_of(p->r->traces[i].name) == k)
+				put_trace(p, i, !n++);
+	if (n < p->r->ntraces)
 		gci_buf_printf(p->out, "<p class=\"note\">The first %d of %zu.</p>\n", MOST_CHARTS,
 			p->r->ntraces);
 }

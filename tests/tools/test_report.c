@@ -355,7 +355,7 @@ static void a_real_run(void **state)
 	read_page(in_scratch("results/report.html"), &page);
 	HAS(&page, "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"gantt0\"");
 	HAS(&page, "id=\"gantt1\"");
-	HAS(&page, "<summary>bcast of 1 MiB by ");
+	HAS(&page, "<details class=\"gantt\" open=\"open\"><summary>bcast of 1 MiB by ");
 	HAS(&page, "<summary>barrier by ");
 	HAS(&page, "#gantt0 path{");
 	HAS(&page, "By phases, beside the prediction");
