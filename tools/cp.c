@@ -26,6 +26,8 @@ static const char help[] =
 	"                         clusters, with commas between\n"
 	"      --scatter          each receiver gets a part of the one SOURCE, in their\n"
 	"                         order, in place of all of it\n"
+	"      --gather           a file of each rank goes to rank 0: %r and %h, of the\n"
+	"                         rank that has it, in SOURCE as in DEST\n"
 	"  -0, --include-source   rank 0 writes a copy too\n"
 	"      --sync             each file is on the disk before it gets its name\n"
 	"      --resume           keep what has come if it fails, and go on from it\n"
@@ -77,6 +79,30 @@ static int set_up(struct gct_cp_copy *c, struct gci_error *e)
 	return gct_cp_operation_error(e, rc) ? e->status : find_receivers(c, e);
 }
 
+/* What goes with --scatter and --gather. */
+static int check_one_each(const struct gct_cp_options *o)
+{
+	const char *name = o->scatter ? "--scatter" : "--gather";
+	const struct {
+		int is_set;
+		const char *name;
+	} others[] = {{o->recursive, "--recursive"}, {o->resume, "--resume"},
+		{o->keep_going, "--keep-going"}, {o->checksums != NULL, "--manifest"},
+		{o->scatter && o->gather, "--gather"}, {o->gather && o->limit, "--bwlimit"},
+		{o->gather && o->to, "--to"}, {o->gather && o->json, "--json"}};
+	struct gci_error e = {0};
+	size_t i;
+
+	if (o->nsources > 1)
+		return gct_wrong("cp", "%s with %d sources, expected one", name, o->nsources);
+	for (i = 0; i < sizeof(others) / sizeof(*others); i++)
+		if (others[i].is_set)
+			return gct_wrong("cp", "%s, expected no %s with it", name, others[i].name);
+	if (o->gather)
+		gci_free(gct_cp_expand(o->sources[0], 0, "", &e));
+	return e.status ? gct_wrong("cp", "%s", e.text) : 0;
+}
+
 static int check_operands(struct gct_cp_options *o, int argc, char **argv)
 {
 	struct gci_error e = {0};
@@ -88,16 +114,10 @@ static int check_operands(struct gct_cp_options *o, int argc, char **argv)
 	o->dest = argv[argc - 1];
 	if (!*o->dest)
 		return gct_wrong("cp", "DEST is empty, expected a path");
-	if (o->scatter && o->nsources > 1)
-		return gct_wrong("cp", "--scatter with %d sources, expected one", o->nsources);
-	if (o->scatter && (o->recursive || o->resume || o->keep_going || o->checksums))
-		return gct_wrong("cp", "--scatter, expected no %s with it",
-			o->recursive    ? "--recursive"
-			: o->resume     ? "--resume"
-			: o->keep_going ? "--keep-going"
-					: "--manifest");
 	gci_free(gct_cp_expand(o->dest, 0, "", &e));
-	return e.status ? gct_wrong("cp", "%s", e.text) : 0;
+	if (e.status)
+		return gct_wrong("cp", "%s", e.text);
+	return o->scatter || o->gather ? check_one_each(o) : 0;
 }
 
 static int parse_options(struct gct_cp_options *o, int argc, char **argv)
@@ -106,8 +126,9 @@ static int parse_options(struct gct_cp_options *o, int argc, char **argv)
 		{"algorithm", 1, NULL, 'a'}, {"streams", 1, NULL, 's'},
 		{"include-source", 0, NULL, '0'}, {"sync", 0, NULL, 'S'}, {"resume", 0, NULL, 'R'},
 		{"bwlimit", 1, NULL, 'B'}, {"json", 1, NULL, 'J'}, {"to", 1, NULL, 'T'},
-		{"scatter", 0, NULL, 'P'}, {"manifest", 1, NULL, 'M'}, {"keep-going", 0, NULL, 'K'},
-		{"quiet", 0, NULL, 'q'}, {"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
+		{"scatter", 0, NULL, 'P'}, {"gather", 0, NULL, 'G'}, {"manifest", 1, NULL, 'M'},
+		{"keep-going", 0, NULL, 'K'}, {"quiet", 0, NULL, 'q'}, {"help", 0, NULL, 'h'},
+		{NULL, 0, NULL, 0}};
 	int c;
 
 	optind = 1;
@@ -138,6 +159,9 @@ static int parse_options(struct gct_cp_options *o, int argc, char **argv)
 			if (gct_cp_parse_limit(optarg, &o->limit))
 				return gct_wrong("cp", "--bwlimit %s, expected %s", optarg,
 					GCT_CP_LIMIT_EXPECTED);
+			break;
+		case 'G':
+			o->gather = 1;
 			break;
 		case 'P':
 			o->scatter = 1;
@@ -170,6 +194,7 @@ static void clean_up(struct gct_cp_copy *c)
 	gct_cp_source_close(&c->source);
 	gcoll_finalize(c->comm);
 	gct_cp_move_free(&c->move);
+	gct_cp_gather_free(c);
 	gct_cp_sums_free(&c->sums);
 	gct_cp_manifest_free(&c->manifest);
 	gci_free(c->dest);

@@ -87,6 +87,9 @@ int gct_cp_manifest_scan(struct gct_cp_manifest *m, char *const *paths, int npat
 /* In place of the only file, n parts of it, as long as each other but for a byte. */
 int gct_cp_manifest_scatter(struct gct_cp_manifest *m, int n, struct gci_error *e);
 
+/* Whether it is one component of a path, which leads nowhere but into its directory. */
+int gct_cp_is_name(const char *name);
+
 /* The list of one file that is in `m`, whose memory it shares: not to be freed. */
 struct gct_cp_manifest gct_cp_manifest_part(const struct gct_cp_manifest *m, uint32_t file);
 
@@ -298,12 +301,23 @@ int gct_cp_chunks(uint64_t rate);
 uint64_t gct_cp_throttle_wait(struct gct_cp_throttle *t, uint64_t nbytes, uint64_t now_ns);
 void gct_cp_throttle_sent(struct gct_cp_throttle *t, uint64_t nbytes, uint64_t now_ns);
 
+/* A part of the stream that comes from another rank than others do. */
+struct gct_cp_span {
+	int root;
+	uint64_t begin, nbytes;
+};
+
 /* One rank's part in moving the stream, in bounded memory. */
 struct gct_cp_move {
 	gcoll_comm *comm;
 	struct gct_cp_source *source; /* on rank 0, else NULL */
 	struct gct_cp_sink *sink;     /* NULL: this rank keeps no copy */
 	uint64_t nbytes;
+	/* With `spans` these are what the stream is made of, `source` is the rank's own one, and
+	 * the sink of each is what sink_of() says, or NULL. */
+	const struct gct_cp_span *spans;
+	uint32_t nspans;
+	struct gct_cp_sink *(*sink_of)(void *user, uint32_t span);
 	const uint64_t *at;  /* [rank]: how far each has the stream; UINT64_MAX: it takes no part */
 	const uint64_t *end; /* [rank]: up to where it is to have it, a part from `at`; NULL: all */
 	struct gct_cp_throttle throttle; /* the same limit on every rank */

@@ -18,6 +18,8 @@ static int share_manifest(struct gct_cp_copy *c, struct gci_error *e)
 	uint64_t len = 0, head[2] = {0, (uint64_t)c->has_bar};
 	int rank = gcoll_rank(c->comm);
 
+	if (c->o->gather)
+		return gct_cp_gather_list(c, e);
 	if (!rank) {
 		gct_cp_manifest_encode(&c->manifest, &buf);
 		len = buf.len;
@@ -91,6 +93,8 @@ static int prepare_dest(struct gct_cp_copy *c, struct gci_error *e)
 {
 	int into = c->manifest.into_directory;
 
+	if (c->o->gather)
+		return gct_cp_gather_dest(c, e);
 	if (c->o->scatter && deal_parts(c, e))
 		return e->status;
 	if (!c->writes)
@@ -200,6 +204,8 @@ static int scan(struct gct_cp_copy *c, struct gci_error *e)
 	if ((o->json && gci_file_check(o->json, e)) ||
 		(o->checksums && gci_file_check(o->checksums, e)))
 		return e->status;
+	if (o->gather)
+		return 0;
 	if (gct_cp_manifest_scan(&c->manifest, o->sources, o->nsources,
 		    (o->nsources > 1 || o->dest[len - 1] == '/' ? GCT_CP_INTO : 0) |
 			    (o->recursive ? GCT_CP_RECURSIVE : 0),
@@ -221,7 +227,7 @@ static struct gct_cp_outcome outcome(const struct gct_cp_copy *c)
 
 	return (struct gct_cp_outcome){.was = (uint64_t)c->was,
 		.writes = (uint64_t)c->writes,
-		.ncopies = c->sink.nfiles_done,
+		.ncopies = c->sink.nfiles_done + gct_cp_gather_count(c),
 		.had_nbytes = c->had_nbytes,
 		.done_ns = done_ns - c->begun_ns,
 		.busy_ns = c->move.busy_ns};
@@ -253,8 +259,10 @@ static int agree(struct gct_cp_copy *c, struct gci_error *e)
  * worth a case of its own. */
 static int share_places(struct gct_cp_copy *c, struct gci_error *e)
 {
-	uint64_t mine = c->writes ? gct_cp_sink_at(&c->sink) : UINT64_MAX;
+	uint64_t mine = c->writes ? 0 : UINT64_MAX;
 
+	if (c->writes && !c->o->gather)
+		mine = gct_cp_sink_at(&c->sink);
 	if (c->writes && c->o->scatter)
 		mine += c->end[c->was] - c->part.stream_nbytes;
 
@@ -282,11 +290,14 @@ static int move(struct gct_cp_copy *c, struct gci_error *e)
 	if (!is_any_receiver_left(c))
 		return gci_error_set(e, GCOLL_ERR_PEER, "no receiver is left");
 	c->move.comm = c->comm;
-	c->move.source = gcoll_rank(c->comm) ? NULL : &c->source;
-	c->move.sink = c->writes ? &c->sink : NULL;
+	c->move.source = gcoll_rank(c->comm) && !c->o->gather ? NULL : &c->source;
+	c->move.sink = c->writes && !c->o->gather ? &c->sink : NULL;
 	c->move.nbytes = c->manifest.stream_nbytes;
 	c->move.at = c->at;
 	c->move.end = c->end;
+	c->move.spans = c->spans;
+	c->move.nspans = c->manifest.nfiles;
+	c->move.sink_of = c->collected ? gct_cp_gather_sink : NULL;
 	c->move.progress = gct_cp_show;
 	c->move.user = c;
 	c->move.throttle.rate = c->o->limit;
@@ -295,7 +306,7 @@ static int move(struct gct_cp_copy *c, struct gci_error *e)
 	c->move.begun_ns = c->begun_ns;
 	if (gct_cp_move(&c->move, e))
 		return e->status;
-	return c->writes && gct_cp_sink_finish(&c->sink, e) ? e->status : 0;
+	return c->move.sink && gct_cp_sink_finish(&c->sink, e) ? e->status : 0;
 }
 
 /* Nobody's file is replaced before all can write theirs. */

@@ -11,7 +11,7 @@ struct gct_cp_options {
 	const char *algorithm, *streams;
 	uint64_t limit;               /* bytes per second of the stream; 0: none */
 	const char *json, *checksums; /* files that rank 0 writes, or NULL */
-	int recursive, include_source, quiet, sync, resume, keep_going, scatter;
+	int recursive, include_source, quiet, sync, resume, keep_going, scatter, gather;
 	char **sources;
 	int nsources;
 	const char *dest;
@@ -39,6 +39,13 @@ struct gct_cp_outcome {
 
 #define GCT_CP_OUTCOME_WORDS (sizeof(struct gct_cp_outcome) / sizeof(uint64_t))
 
+/* At rank 0, of --gather: where one rank's file goes. */
+struct gct_cp_collected {
+	struct gct_cp_manifest part;
+	struct gct_cp_sink sink;
+	char *dest;
+};
+
 /* Everything one rank has in hand. */
 struct gct_cp_copy {
 	const struct gct_cp_options *o;
@@ -49,9 +56,11 @@ struct gct_cp_copy {
 	struct gct_cp_sink sink;     /* ranks that write */
 	struct gct_cp_move move;
 	int writes;
-	uint8_t *receives;           /* [rank of the first world]: whether it writes */
-	struct gct_cp_manifest part; /* with --scatter, of this rank's */
-	uint64_t *end;               /* see struct gct_cp_move */
+	uint8_t *receives;           /* [rank at first]: it writes; with --gather, it sends */
+	struct gct_cp_manifest part; /* this rank's own, with --scatter and --gather */
+	struct gct_cp_span *spans;   /* with --gather, as many as there are files */
+	struct gct_cp_collected *collected;
+	uint64_t *end; /* see struct gct_cp_move */
 	char *dest;
 	uint64_t *at;            /* [rank]: see struct gct_cp_move */
 	uint64_t had_nbytes;     /* of the stream, by --resume */
@@ -67,6 +76,13 @@ struct gct_cp_copy {
 
 /* All of it: 0, or GCOLL_ERR_* with the reason in `e`, of which the other ranks do not know yet. */
 int gct_cp_run(struct gct_cp_copy *c, struct gci_error *e);
+
+/* --gather, in place of the first two phases and of one sink. (cp_gather.c) */
+int gct_cp_gather_list(struct gct_cp_copy *c, struct gci_error *e);
+int gct_cp_gather_dest(struct gct_cp_copy *c, struct gci_error *e);
+struct gct_cp_sink *gct_cp_gather_sink(void *user, uint32_t span);
+uint64_t gct_cp_gather_count(const struct gct_cp_copy *c);
+void gct_cp_gather_free(struct gct_cp_copy *c);
 
 /* At rank 0, when all is done: a line for people, and the files that are asked for. all[] has all
  * ranks of the last world. (cp_report.c) */

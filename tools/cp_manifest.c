@@ -104,12 +104,16 @@ void gct_cp_manifest_encode(const struct gct_cp_manifest *m, struct gci_buf *out
 	}
 }
 
-/* One component of a path, which leads into its directory and nowhere else. */
+int gct_cp_is_name(const char *name)
+{
+	return *name && !strchr(name, '/') && strcmp(name, ".") && strcmp(name, "..");
+}
+
 static char *read_name(struct gci_reader *r)
 {
 	char *name = gci_read_str(r, GCT_CP_MAX_NAME);
 
-	if (name && (!*name || strchr(name, '/') || !strcmp(name, ".") || !strcmp(name, "..")))
+	if (name && !gct_cp_is_name(name))
 		r->failed = 1;
 	return name;
 }

@@ -15,9 +15,18 @@
 
 #define LOOK_EVERY (100 * GCI_NS_PER_MS) /* at the clock, for the progress bar */
 
+/* What a chunk is. */
+struct piece {
+	int root;
+	uint32_t span;
+	uint64_t begin; /* in the stream */
+	size_t n;
+	int is_last; /* of its span */
+};
+
 struct mover {
 	struct gct_cp_move *m;
-	int is_source;
+	int rank;
 	gcoll_req *bcast[GCT_CP_CHUNKS], *barrier[GCT_CP_CHUNKS];
 	uint64_t first, nchunks; /* those before `first` all have */
 	int *dests;
@@ -28,47 +37,89 @@ struct mover {
 	uint64_t filed;           /* chunks that the thread has read or written, as last seen */
 	size_t chunk;             /* bytes */
 	uint64_t nring;           /* chunks that there is memory for */
+	uint64_t *starts;         /* the first chunk of each span, and all; NULL: no spans */
 	uint64_t wait_ns;         /* until the next chunk may go */
 
 	pthread_t thread;
 	pthread_mutex_t lock; /* guards what follows */
 	pthread_cond_t changed;
-	uint64_t may, done;        /* chunks that the thread may handle, and has handled */
+	uint64_t may, done;        /* chunks that have come, and that the thread has handled */
 	uint64_t done_ns, busy_ns; /* see struct gct_cp_move */
 	int stop;
 	struct gci_error error; /* the thread's */
 };
 
-static uint64_t count_chunks(const struct gct_cp_move *m, size_t chunk)
+static uint64_t count_chunks(uint64_t nbytes, size_t chunk)
 {
-	return m->nbytes / chunk + (m->nbytes % chunk != 0);
+	return nbytes / chunk + (nbytes % chunk != 0);
 }
 
-static size_t chunk_nbytes(const struct mover *v, uint64_t i)
+/* Spans do not share chunks: each comes from one rank. */
+static int find_starts(struct mover *v, struct gci_error *e)
 {
-	uint64_t left = v->m->nbytes - i * v->chunk;
+	const struct gct_cp_move *m = v->m;
+	uint32_t s;
 
-	return left < v->chunk ? (size_t)left : v->chunk;
+	if (!m->spans)
+		return 0;
+	v->starts = gci_calloc(m->nspans + 1, sizeof(*v->starts));
+	if (!v->starts)
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	for (s = 0; s < m->nspans; s++)
+		v->starts[s + 1] = v->starts[s] + count_chunks(m->spans[s].nbytes, v->chunk);
+	v->nchunks = v->starts[m->nspans];
+	return 0;
+}
+
+static struct piece piece(const struct mover *v, uint64_t i)
+{
+	const struct gct_cp_move *m = v->m;
+	uint32_t least = 0, most = m->nspans, middle;
+	uint64_t at = i * v->chunk, left = m->nbytes - at;
+
+	if (!m->spans)
+		return (struct piece){0, 0, at, left < v->chunk ? (size_t)left : v->chunk, 0};
+	while (most - least > 1) {
+		middle = least + (most - least) / 2;
+		if (v->starts[middle] <= i)
+			least = middle;
+		else
+			most = middle;
+	}
+	at = (i - v->starts[least]) * v->chunk;
+	left = m->spans[least].nbytes - at;
+	return (struct piece){m->spans[least].root, least, m->spans[least].begin + at,
+		left < v->chunk ? (size_t)left : v->chunk, left <= v->chunk};
 }
 
 /* ---- the thread */
 
 static void handle_chunk(struct mover *v, uint64_t i, struct gci_error *e)
 {
-	char *chunk = v->m->chunk[i % v->nring];
-	uint64_t begin = i * v->chunk, from, to;
-	size_t n = chunk_nbytes(v, i);
+	struct gct_cp_move *m = v->m;
+	struct piece p = piece(v, i);
+	struct gct_cp_sink *sink = m->spans && m->sink_of ? m->sink_of(m->user, p.span) : m->sink;
+	char *chunk = m->chunk[i % v->nring];
+	uint64_t from, to;
 
-	if (v->is_source && gct_cp_source_read(v->m->source, chunk, n, e))
+	if (p.root == v->rank && gct_cp_source_read(m->source, chunk, p.n, e))
 		return;
-	if (!v->m->sink)
+	if (!sink)
 		return;
 	/* Some of it may be here already, or another's. */
-	from = v->at > begin ? v->at - begin : 0;
-	to = v->end > begin ? v->end - begin : 0;
-	to = to < n ? to : n;
-	if (from < to)
-		gct_cp_sink_write(v->m->sink, chunk + from, (size_t)(to - from), e);
+	from = v->at > p.begin ? v->at - p.begin : 0;
+	to = v->end > p.begin ? v->end - p.begin : 0;
+	to = to < p.n ? to : p.n;
+	if (from < to && gct_cp_sink_write(sink, chunk + from, (size_t)(to - from), e))
+		return;
+	if (p.is_last && !gct_cp_sink_finish(sink, e))
+		gct_cp_place_close(&sink->place); /* there may be many */
+}
+
+/* Whether chunk i may be handled: read, if there is memory for it, or written, when it has come. */
+static int may_handle(const struct mover *v, uint64_t i)
+{
+	return i < (piece(v, i).root == v->rank ? v->may + v->nring : v->may);
 }
 
 static void *handle_chunks(void *arg)
@@ -79,7 +130,7 @@ static void *handle_chunks(void *arg)
 
 	pthread_mutex_lock(&v->lock);
 	while (!e.status && v->done < v->nchunks) {
-		while (!v->stop && v->may <= v->done)
+		while (!v->stop && !may_handle(v, v->done))
 			pthread_cond_wait(&v->changed, &v->lock);
 		if (v->stop)
 			break;
@@ -101,11 +152,9 @@ static void *handle_chunks(void *arg)
 /* What the thread may handle by now, for what it has. */
 static void exchange(struct mover *v, struct gci_error *e)
 {
-	uint64_t may = v->is_source ? v->ended + v->nring : v->ended;
-
 	pthread_mutex_lock(&v->lock);
-	if (v->may != may) {
-		v->may = may;
+	if (v->may != v->ended) {
+		v->may = v->ended;
 		pthread_cond_signal(&v->changed);
 	}
 	v->filed = v->done;
@@ -136,15 +185,15 @@ static int post_chunk(struct mover *v, uint64_t i)
 	gcoll_comm *comm = v->m->comm;
 	char *chunk = v->m->chunk[i % v->nring];
 	gcoll_req **req = &v->bcast[i % v->nring];
-	uint64_t begin = i * v->chunk, end = begin + chunk_nbytes(v, i);
+	struct piece p = piece(v, i);
 	int n = 0, r, size = gcoll_size(comm);
 
-	for (r = 1; r < size; r++)
-		if (v->m->at[r] < end && end_of(v->m, r) > begin)
+	for (r = 0; r < size; r++)
+		if (r != p.root && v->m->at[r] < p.begin + p.n && end_of(v->m, r) > p.begin)
 			v->dests[n++] = r;
 	if (n == size - 1)
-		return gcoll_ibcast(chunk, chunk_nbytes(v, i), GCOLL_BYTE, 0, comm, req);
-	return gcoll_imulticast(chunk, chunk_nbytes(v, i), GCOLL_BYTE, 0, v->dests, n, comm, req);
+		return gcoll_ibcast(chunk, p.n, GCOLL_BYTE, p.root, comm, req);
+	return gcoll_imulticast(chunk, p.n, GCOLL_BYTE, p.root, v->dests, n, comm, req);
 }
 
 /* When the limit lets it go. */
@@ -156,10 +205,10 @@ static int may_go(struct mover *v, uint64_t i)
 	if (!t->rate)
 		return 1;
 	now_ns = gci_now_ns();
-	v->wait_ns = gct_cp_throttle_wait(t, chunk_nbytes(v, i), now_ns);
+	v->wait_ns = gct_cp_throttle_wait(t, piece(v, i).n, now_ns);
 	if (v->wait_ns)
 		return 0;
-	gct_cp_throttle_sent(t, chunk_nbytes(v, i), now_ns);
+	gct_cp_throttle_sent(t, piece(v, i).n, now_ns);
 	return 1;
 }
 
@@ -187,12 +236,12 @@ static int post_written(struct mover *v, uint64_t i)
  * whether it did. */
 static int post(struct mover *v, struct gci_error *e)
 {
-	uint64_t i = v->posted, have = v->is_source ? v->ended : v->filed;
+	uint64_t i = v->posted, have = v->ended < v->filed ? v->ended : v->filed;
 
 	if (v->entered == v->nchunks)
 		return 0;
 	if (i < v->nchunks && i < v->entered + v->nring) {
-		if (v->is_source && (v->filed <= i || !may_go(v, i)))
+		if (piece(v, i).root == v->rank && (v->filed <= i || !may_go(v, i)))
 			return 0;
 		gct_cp_operation_error(e, post_chunk(v, i));
 		v->posted++;
@@ -255,8 +304,8 @@ static void move(struct mover *v, struct gci_error *e)
 			moved = 1;
 		moved |= collect(v, v->bcast, &v->ended, v->posted, e);
 		moved |= collect(v, v->barrier, &v->agreed, v->entered, e);
-		at = v->agreed * v->chunk;
-		v->m->progress(v->m->user, at < all ? at : all, reached(v));
+		at = v->agreed < v->nchunks ? piece(v, v->agreed).begin : all;
+		v->m->progress(v->m->user, at, reached(v));
 		if (!moved && !e->status) /* a failure must not wait for this rank's disk */
 			gct_cp_progress(v->m->comm,
 				v->wait_ns && v->wait_ns < LOOK_EVERY ? v->wait_ns : LOOK_EVERY, e);
@@ -274,7 +323,7 @@ static int allocate(struct mover *v, struct gci_error *e)
 
 		/* For any chunk, and any world: in another attempt there are fewer clusters. */
 		if (!*chunk)
-			*chunk = gci_calloc(chunk_nbytes(v, 0), 1);
+			*chunk = gci_calloc(v->m->nbytes < v->chunk ? v->m->nbytes : v->chunk, 1);
 		if (!*reached)
 			*reached =
 				gci_calloc((size_t)gcoll_clusters(v->m->comm), sizeof(**reached));
@@ -297,7 +346,7 @@ static uint64_t find_first(const struct gct_cp_move *m, size_t chunk)
 		least = m->at[r] < least ? m->at[r] : least;
 	if (least == UINT64_MAX) /* a rank alone, which only reads */
 		return 0;
-	return least < m->nbytes ? least / chunk : count_chunks(m, chunk);
+	return least < m->nbytes ? least / chunk : count_chunks(m->nbytes, chunk);
 }
 
 int gct_cp_move(struct gct_cp_move *m, struct gci_error *e)
@@ -306,17 +355,20 @@ int gct_cp_move(struct gct_cp_move *m, struct gci_error *e)
 	struct mover v = {.m = m,
 		.chunk = chunk,
 		.nring = (uint64_t)gct_cp_chunks(m->throttle.rate),
-		.is_source = m->source != NULL,
+		.rank = gcoll_rank(m->comm),
 		.at = m->at[gcoll_rank(m->comm)],
 		.end = end_of(m, gcoll_rank(m->comm)),
 		.first = find_first(m, chunk),
-		.nchunks = count_chunks(m, chunk)};
+		.nchunks = count_chunks(m->nbytes, chunk)};
 
 	v.posted = v.ended = v.entered = v.agreed = v.filed = v.may = v.done = v.first;
-	if (v.is_source && v.first < v.nchunks && gct_cp_source_seek(m->source, v.first * chunk, e))
+	if (!m->spans && m->source && v.first < v.nchunks &&
+		gct_cp_source_seek(m->source, v.first * chunk, e))
 		return e->status;
-	if (allocate(&v, e))
+	if (find_starts(&v, e) || allocate(&v, e)) {
+		gci_free(v.starts);
 		return e->status;
+	}
 	pthread_mutex_init(&v.lock, NULL);
 	pthread_cond_init(&v.changed, NULL);
 	errno = pthread_create(&v.thread, NULL, handle_chunks, &v);
@@ -332,6 +384,7 @@ int gct_cp_move(struct gct_cp_move *m, struct gci_error *e)
 	}
 	pthread_cond_destroy(&v.changed);
 	pthread_mutex_destroy(&v.lock);
+	gci_free(v.starts);
 	gci_free(v.dests);
 	return e->status;
 }

@@ -90,11 +90,12 @@ static void say(const struct report *r)
 	char bytes[16], t[16], rate[16], had[16], dirs[40], links[40];
 	struct gci_buf missing = {0};
 
-	if (m->is_scattered)
-		fprintf(stderr,
-			"scattered %s in %" PRIu32 " part%s in %s, %s/s: %" PRIu64 " verified\n",
+	if (m->is_scattered || r->c->o->gather)
+		fprintf(stderr, "%s %s in %" PRIu32 " %s%s in %s, %s/s: %" PRIu64 " verified\n",
+			m->is_scattered ? "scattered" : "gathered",
 			gci_format_bytes(r->nbytes, bytes, sizeof(bytes)), m->nfiles,
-			m->nfiles == 1 ? "" : "s", gci_format_time(r->ns, t, sizeof(t)),
+			m->is_scattered ? "part" : "file", m->nfiles == 1 ? "" : "s",
+			gci_format_time(r->ns, t, sizeof(t)),
 			gci_format_bytes(per_second(r->moved, r->ns), rate, sizeof(rate)),
 			r->ncopies);
 	else

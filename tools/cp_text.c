@@ -36,8 +36,7 @@ char *gct_cp_expand(const char *pattern, int rank, const char *host, struct gci_
 	result = bad || out.failed ? NULL : gci_strdup(gci_buf_cstr(&out));
 	if (bad)
 		gci_error_set(e, GCOLL_ERR_INVAL,
-			"destination \"%s\": expected %%r (rank), %%h (host) or %%%% after %%",
-			pattern);
+			"path \"%s\": expected %%r (rank), %%h (host) or %%%% after %%", pattern);
 	else if (!result)
 		gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	gci_buf_free(&out);

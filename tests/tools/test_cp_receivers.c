@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * gridcoll cp --to and --scatter: who is named has a copy, or a part, and all others have none. */
+ * gridcoll cp --to, --scatter and --gather: who is named has a copy, or a part, and nobody else; and
+ * rank 0 has a file of each. */
 #include "tests/tools/jobs.h"
 
 #include <stdio.h>
@@ -139,6 +140,91 @@ static void parts_that_cannot_be(void **state)
 		"-n", "1", GRIDCOLL, "cp", "--scatter", in_scratch("a"), in_scratch("b"));
 }
 
+/* Of different lengths, of many chunks and of no byte, modes and times with them. */
+static void gathered(void **state)
+{
+	static const uint64_t sizes[] = {70000, 9 << 20, 0, 4 << 20};
+	int r;
+
+	(void)state;
+	for (r = 0; r < 4; r++)
+		make_file(in_scratch("in.%d", r), sizes[r], (uint64_t)r);
+	chmod(in_scratch("in.3"), 0400);
+	RUN_LINE(0, "[0] gathered 13.6 MB in 3 files in ", ": 3 verified", "-n", "4", GRIDCOLL,
+		"cp", "--gather", in_scratch("in.%%r"), in_scratch("out/"));
+	assert_int_equal(entries(in_scratch("out")), 3);
+	for (r = 1; r < 4; r++)
+		assert_same_files(in_scratch("in.%d", r), in_scratch("out/in.%d", r));
+	/* Rank 0's too, over what is there, each by another name. */
+	make_text(in_scratch("local2-2%%"), "was there before");
+	RUN(0, "", "-n", "4", GRIDCOLL, "cp", "-0q", "--sync", "--gather", in_scratch("in.%%r"),
+		in_scratch("%%h-%%r%%%%"));
+	for (r = 0; r < 4; r++)
+		assert_same_files(in_scratch("in.%d", r), in_scratch("local%d-%d%%", r, r));
+	/* From another cluster, and of one name. */
+	RUN(0, "", "--grid", two_clusters(), "--per-host", "2", GRIDCOLL, "cp", "-q", "--gather",
+		in_scratch("in.1"), in_scratch("each/%%r/"));
+	for (r = 1; r < 4; r++)
+		assert_same_files(in_scratch("in.1"), in_scratch("each/%d/in.1", r));
+}
+
+static void gather_fails(int status, const char *message, const char *source, const char *dest)
+{
+	RUN(status, message, "-n", "4", GRIDCOLL, "cp", "-q", "--gather", source, dest);
+}
+
+static void what_cannot_be_gathered(void **state)
+{
+	char message[700];
+	int r;
+
+	(void)state;
+	for (r = 1; r < 3; r++)
+		make_file(in_scratch("in.%d", r), 9 << 20, 1);
+	snprintf(message, sizeof(message),
+		"gridcoll-run: rank 3 on local3 failed: cannot read %s: No such file or "
+		"directory\n",
+		in_scratch("in.3"));
+	gather_fails(1, message, in_scratch("in.%%r"), in_scratch("out/"));
+	assert_false(is_there(in_scratch("out")));
+	snprintf(message, sizeof(message),
+		"gridcoll-run: rank 0 on local0 failed: two ranks' files go to %s, expected %%r or "
+		"%%h in DEST\n",
+		in_scratch("out/in.1"));
+	gather_fails(2, message, in_scratch("in.1"), in_scratch("out/"));
+	assert_int_equal(entries(in_scratch("out")), 0);
+	make_dir(in_scratch("out/2"));
+	make_dir(in_scratch("out/2/in.1"));
+	snprintf(message, sizeof(message),
+		"gridcoll-run: rank 0 on local0 failed: cannot write %s: it is a directory\n",
+		in_scratch("out/2/in.1"));
+	gather_fails(1, message, in_scratch("in.1"), in_scratch("out/%%r/"));
+	assert_int_equal(entries(in_scratch("out/1")), 0);
+}
+
+/* A sender is gone in mid-transfer: nothing is left of its file. */
+static void a_sender_changes(void **state)
+{
+	struct job j = {0};
+	char end[600];
+
+	(void)state;
+	make_file(in_scratch("in.1"), 5, 1);
+	make_endless(in_scratch("in.2"), 1 << 20, 1);
+	job_start(&j, NULL, "-n", "3", GRIDCOLL, "cp", "--gather", in_scratch("in.%%r"),
+		in_scratch("out/"), NULL);
+	await_entry(in_scratch("out"), "in.1");
+	await_entry(in_scratch("out"), ".gridcoll-");
+	assert_int_equal(truncate(in_scratch("in.2"), 5), 0);
+	assert_int_equal(job_wait(&j), 1);
+	snprintf(end, sizeof(end), "rank 2 on local2 failed: %s changed while it was being read",
+		in_scratch("in.2"));
+	assert_one_line(job_err(&j), "gridcoll-run: ", end);
+	job_free(&j);
+	assert_int_equal(entries(in_scratch("out")), 1);
+	assert_same_files(in_scratch("in.1"), in_scratch("out/in.1"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -147,6 +233,9 @@ int main(void)
 		TEST(resumed),
 		TEST(parts),
 		TEST(parts_that_cannot_be),
+		TEST(gathered),
+		TEST(what_cannot_be_gathered),
+		TEST(a_sender_changes),
 	};
 
 	unsetenv("GRIDCOLL_LAB");

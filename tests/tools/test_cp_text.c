@@ -42,7 +42,7 @@ static void expand(void **state)
 			assert_string_equal(got, cases[i].result);
 		} else {
 			snprintf(text, sizeof(text),
-				"destination \"%s\": expected %%r (rank), %%h (host) or %%%% "
+				"path \"%s\": expected %%r (rank), %%h (host) or %%%% "
 				"after %%",
 				cases[i].pattern);
 			assert_null(got);

@@ -20,11 +20,15 @@ static const struct {
 	{{"cp", "--scatter", "a", "b", "c"}, "gridcoll cp: --scatter with 2 sources, expected one"},
 	{{"cp", "--scatter", "-r", "a", "b"},
 		"gridcoll cp: --scatter, expected no --recursive with it"},
+	{{"cp", "--gather", "--scatter", "a", "b"},
+		"gridcoll cp: --scatter, expected no --gather with it"},
+	{{"cp", "--gather", "a%x", "b"}, "gridcoll cp: path \"a%x\": expected %r (rank), "
+					 "%h (host) or %% after %"},
 	{{"cp", "--bwlimit", "5", "a", "b"}, "gridcoll cp: --bwlimit 5, expected a rate such as "
 					     "100Mbit, or bytes per second such "
 					     "as 12MB"},
 	{{"cp", "a", "/b/%x"},
-		"gridcoll cp: destination \"/b/%x\": expected %r (rank), %h (host) or %% after %"},
+		"gridcoll cp: path \"/b/%x\": expected %r (rank), %h (host) or %% after %"},
 	{{"cp", "--bogus", "a", "b"},
 		"gridcoll cp: unknown option --bogus, see gridcoll cp --help"},
 	{{"cp", "-qZ", "a", "b"}, "gridcoll cp: unknown option -Z, see gridcoll cp --help"},

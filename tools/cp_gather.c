@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT
+ * --gather: a file of each rank's to rank 0, one after the other in one stream. */
+#include "tools/cp_copy.h"
+
+#include "base/mem.h"
+#include "comm/comm.h"
+#include "tools/cp_impl.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* What a rank tells of its file. */
+struct record {
+	uint64_t sends, size, mode, mtime_s, mtime_ns;
+	char name[GCT_CP_MAX_NAME + 1];
+};
+
+static int no_memory(struct gci_error *e)
+{
+	return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+}
+
+/* This rank's own file. */
+static int scan_own(struct gct_cp_copy *c, struct record *own, struct gci_error *e)
+{
+	const struct gct_cp_file *f;
+	char *path = gct_cp_expand(c->o->sources[0], c->was, gcoll_host(c->first, c->was), e);
+
+	if (!path)
+		return e->status;
+	gct_cp_manifest_scan(&c->part, &path, 1, 0, e);
+	gci_free(path);
+	if (e->status)
+		return e->status;
+	gct_cp_source_init(&c->source, &c->part);
+	f = &c->part.files[0];
+	*own = (struct record){1, f->size, f->mode, (uint64_t)f->mtime_s, f->mtime_ns, ""};
+	snprintf(own->name, sizeof(own->name), "%s", f->name);
+	return 0;
+}
+
+/* All files and whose they are, on every rank. */
+static int make_list(struct gct_cp_copy *c, struct record *all, struct gci_error *e)
+{
+	struct gct_cp_manifest *m = &c->manifest;
+	int r, n = gcoll_size(c->comm);
+	uint64_t at = 0;
+
+	gct_cp_manifest_free(m);
+	gci_free(c->spans);
+	m->files = gci_calloc((size_t)n, sizeof(*m->files));
+	c->spans = gci_calloc((size_t)n, sizeof(*c->spans));
+	if (!m->files || !c->spans)
+		return no_memory(e);
+	for (r = 0; r < n; r++) {
+		struct gct_cp_file *f = &m->files[m->nfiles];
+
+		if (!all[r].sends)
+			continue;
+		all[r].name[GCT_CP_MAX_NAME] = '\0';
+		if (!gct_cp_is_name(all[r].name) || all[r].size > INT64_MAX - GCT_CP_TRAILER)
+			return gci_error_set(
+				e, GCOLL_ERR_PROTO, "rank %d's file is none that can be", r);
+		*f = (struct gct_cp_file){.name = gci_strdup(all[r].name),
+			.size = all[r].size,
+			.mode = (uint32_t)all[r].mode & 0777,
+			.mtime_s = (int64_t)all[r].mtime_s,
+			.mtime_ns = (uint32_t)all[r].mtime_ns % 1000000000};
+		c->spans[m->nfiles++] = (struct gct_cp_span){r, at, f->size + GCT_CP_TRAILER};
+		at += f->size + GCT_CP_TRAILER;
+		if (!f->name)
+			return no_memory(e);
+	}
+	if (gct_cp_manifest_add_up(m) || !m->nfiles)
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			m->nfiles ? "the sources are larger than any disk"
+				  : "--gather, expected two ranks, or --include-source");
+	return 0;
+}
+
+int gct_cp_gather_list(struct gct_cp_copy *c, struct gci_error *e)
+{
+	struct record own = {0}, *all = gci_calloc((size_t)gcoll_size(c->comm), sizeof(*all));
+
+	if (!all)
+		return no_memory(e);
+	if (c->receives[c->was])
+		scan_own(c, &own, e);
+	if (!e->status)
+		gct_cp_operation_error(
+			e, gcoll_allgather(&own, all, sizeof(own), GCOLL_BYTE, c->comm));
+	if (!e->status)
+		make_list(c, all, e);
+	gci_free(all);
+	c->writes = !c->was;
+	return e->status;
+}
+
+/* ---- rank 0 */
+
+/* Where the file of a rank goes; ready to be written to, but for a name to write under. */
+static int make_sink(struct gct_cp_copy *c, uint32_t i, struct gci_error *e)
+{
+	struct gct_cp_collected *k = &c->collected[i];
+	size_t len = strlen(c->o->dest);
+	int into = c->o->dest[len - 1] == '/', rank = c->spans[i].root;
+	char *path;
+
+	k->sink.fd = -1;
+	k->part = gct_cp_manifest_part(&c->manifest, i);
+	k->dest = gct_cp_expand(c->o->dest, rank, gcoll_host(c->first, rank), e);
+	if (!k->dest)
+		return e->status;
+	for (len = strlen(k->dest); len > 1 && k->dest[len - 1] == '/'; len--)
+		k->dest[len - 1] = '\0';
+	if (into && gct_cp_make_directories(k->dest, e))
+		return e->status;
+	into = into || gct_cp_is_directory(k->dest);
+	if (gct_cp_sink_init(&k->sink, &k->part, k->dest, into, c->o->sync ? GCT_CP_SYNC : 0, e))
+		return e->status;
+	path = gct_cp_sink_path(&k->sink, 0);
+	if (path)
+		gct_cp_check_target(AT_FDCWD, path, path, e);
+	else
+		no_memory(e);
+	gci_free(path);
+	return e->status;
+}
+
+/* One temporary name for all, which a signal removes. */
+static int share_temporary(struct gct_cp_copy *c, struct gci_error *e)
+{
+	uint32_t i;
+
+	for (i = 1; i < c->manifest.nfiles; i++) {
+		struct gct_cp_sink *s = &c->collected[i].sink;
+
+		gci_free(s->temporary);
+		s->temporary = gci_strdup(c->collected[0].sink.temporary);
+		if (!s->temporary)
+			return no_memory(e);
+	}
+	gct_cp_sink_guard(&c->collected[0].sink);
+	return 0;
+}
+
+static int compare_paths(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Two files of one name would overwrite each other. */
+static int check_paths(struct gct_cp_copy *c, struct gci_error *e)
+{
+	uint32_t i, n = c->manifest.nfiles;
+	char **paths = gci_calloc(n, sizeof(*paths));
+
+	for (i = 0; paths && i < n; i++) {
+		paths[i] = gct_cp_sink_path(&c->collected[i].sink, 0);
+		if (!paths[i])
+			no_memory(e);
+	}
+	if (!paths)
+		return no_memory(e);
+	if (!e->status)
+		qsort(paths, n, sizeof(*paths), compare_paths);
+	for (i = 1; i < n && !e->status; i++)
+		if (!strcmp(paths[i - 1], paths[i]))
+			gci_error_set(e, GCOLL_ERR_INVAL,
+				"two ranks' files go to %s, expected %%r or %%h in DEST", paths[i]);
+	for (i = 0; i < n; i++)
+		gci_free(paths[i]);
+	gci_free(paths);
+	return e->status;
+}
+
+int gct_cp_gather_dest(struct gct_cp_copy *c, struct gci_error *e)
+{
+	uint32_t i;
+
+	if (c->was)
+		return 0;
+	c->collected = gci_calloc(c->manifest.nfiles, sizeof(*c->collected));
+	if (!c->collected)
+		return no_memory(e);
+	for (i = 0; i < c->manifest.nfiles; i++)
+		c->collected[i].sink.fd = -1;
+	for (i = 0; i < c->manifest.nfiles && !e->status; i++)
+		make_sink(c, i, e);
+	if (e->status || check_paths(c, e) || share_temporary(c, e))
+		return e->status;
+	return gct_cp_sink_start(&c->collected[0].sink, e);
+}
+
+struct gct_cp_sink *gct_cp_gather_sink(void *user, uint32_t span)
+{
+	struct gct_cp_copy *c = user;
+
+	return &c->collected[span].sink;
+}
+
+uint64_t gct_cp_gather_count(const struct gct_cp_copy *c)
+{
+	uint64_t n = 0;
+	uint32_t i;
+
+	for (i = 0; c->collected && i < c->manifest.nfiles; i++)
+		n += c->collected[i].sink.nfiles_done;
+	return n;
+}
+
+void gct_cp_gather_free(struct gct_cp_copy *c)
+{
+	uint32_t i;
+
+	for (i = 0; c->collected && i < c->manifest.nfiles; i++) {
+		gct_cp_sink_close(&c->collected[i].sink);
+		gci_free(c->collected[i].dest);
+	}
+	gci_free(c->collected);
+	gci_free(c->spans);
+	if (c->o->gather)
+		gct_cp_manifest_free(&c->part);
+}
