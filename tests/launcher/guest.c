@@ -4,10 +4,12 @@
  *	guest sum		adds up all ranks
  *	guest die RANK		... then this rank ends without a word, the others wait for it
  *	guest wait		... then waits for rank 0, which never comes
+ *	guest shrink RANK	... then this rank is killed, and the others go on without it
  *
  * 1 and the reason on standard error when a call fails. */
 #include <gridcoll/gridcoll.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,24 @@ static int fail(const char *call)
 {
 	fprintf(stderr, "%s: %s\n", call, gcoll_last_error());
 	return 1;
+}
+
+static int go_on(gcoll_comm *c, int victim)
+{
+	uint64_t one = 1, n = 0;
+
+	if (gcoll_rank(c) == victim)
+		raise(SIGKILL);
+	if (!gcoll_barrier(c))
+		return 2;
+	fprintf(stderr, "barrier: %s\n", gcoll_last_error());
+	if (gcoll_comm_shrink(c, &c))
+		return fail("shrink");
+	if (gcoll_allreduce(&one, &n, 1, GCOLL_UINT64, GCOLL_SUM, c))
+		return fail("allreduce");
+	printf("rank %d goes on with %llu\n", gcoll_rank(c), (unsigned long long)n);
+	gcoll_finalize(c);
+	return 0;
 }
 
 int main(int argc, char **argv)
@@ -35,6 +55,8 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	if (!strcmp(mode, "die") && argc > 2 && atoi(argv[2]) == gcoll_rank(c))
 		_exit(0);
+	if (!strcmp(mode, "shrink"))
+		return go_on(c, argc > 2 ? atoi(argv[2]) : -1);
 	if (!strcmp(mode, "wait") && !gcoll_rank(c))
 		pause();
 	if (strcmp(mode, "sum") && gcoll_barrier(c))

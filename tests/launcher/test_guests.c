@@ -267,6 +267,28 @@ static void a_rank_dies(void **state)
 		"ended, or its network is down\n");
 }
 
+/* The others go on, and the service with them. */
+static void a_job_survives_a_death(void **state)
+{
+	char want[40];
+	int i;
+
+	(void)state;
+	serve("-n", "4", "--survive");
+	setenv("GRIDCOLL_HOST", "k7", 1);
+	start_all(4, "shrink", "1");
+	unsetenv("GRIDCOLL_HOST");
+	expect(&ranks[1], 128 + SIGKILL, "");
+	for (i = 0; i < 4; i++) {
+		if (i == 1)
+			continue;
+		expect(&ranks[i], 0, "barrier: rank 1 on k7: ");
+		snprintf(want, sizeof(want), "rank %d goes on with 3\n", i > 1 ? i - 1 : 0);
+		assert_non_null(strstr(job_out(&ranks[i]), want));
+	}
+	expect(&service, 0, "gridcoll-run: epoch 2: 3 of 4 ranks go on, without rank 1 on k7\n");
+}
+
 static void rank_0_dies_where_it_serves(void **state)
 {
 	(void)state;
@@ -440,6 +462,7 @@ int main(void)
 		T(hosts_are_the_grids),
 		T(nobody_sees_the_secret),
 		T(a_rank_dies),
+		T(a_job_survives_a_death),
 		T(rank_0_dies_where_it_serves),
 		T(a_rank_never_comes),
 		T(a_rank_comes_twice),
