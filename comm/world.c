@@ -101,6 +101,23 @@ static int call_launcher(struct gci_world *w, struct gci_error *e)
 	return rc;
 }
 
+/* What to look at when nothing answers. */
+static void suggest_where(uint64_t patience_ns, struct gci_error *e)
+{
+	struct gci_error last = *e;
+
+	gci_error_clear(e);
+	if (patience_ns)
+		gci_error_set(e, last.status,
+			"%.300s, in %g s (GRIDCOLL_JOIN_TIMEOUT); is GRIDCOLL_RENDEZVOUS where "
+			"gridcoll-run serves this job?",
+			last.text, (double)patience_ns / (double)GCI_NS_PER_S);
+	else
+		gci_error_set(e, last.status,
+			"%.300s; gridcoll-run --address says by which other address it is reached",
+			last.text);
+}
+
 /* Where another manager starts the ranks, whoever serves the job may come up after them. */
 static int call_until_up(struct gci_world *w, struct gci_error *e)
 {
@@ -112,15 +129,8 @@ static int call_until_up(struct gci_world *w, struct gci_error *e)
 		gci_error_clear(e);
 		rc = call_launcher(w, e);
 	}
-	if (rc == GCOLL_ERR_SYS && !w->ctl && patience_ns) {
-		struct gci_error last = *e;
-
-		gci_error_clear(e);
-		gci_error_set(e, rc,
-			"%.300s, in %g s (GRIDCOLL_JOIN_TIMEOUT); is GRIDCOLL_RENDEZVOUS where "
-			"gridcoll-run serves this job?",
-			last.text, (double)patience_ns / (double)GCI_NS_PER_S);
-	}
+	if (rc == GCOLL_ERR_SYS && !w->ctl)
+		suggest_where(patience_ns, e);
 	return rc;
 }
 
