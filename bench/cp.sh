@@ -1,0 +1,193 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# One file to all hosts of two clusters (gridmpi.grid: 2 x 8 hosts, 1 Gbit/s, 10 ms), by `gridcoll cp`
+# and by what people have: scp and rsync to one host after the other, rsync to all hosts at once, and a
+# chain of pipes, where each host writes what comes and passes it on by ssh. All of them from their
+# start to their end, connections and all; ssh through a real sshd on each host of the lab, encrypted
+# as it is by default, and so is gridcoll's WAN.
+#
+#	bench/cp.sh [BUILD [SIZE]]	BUILD: a build directory, default "build"; SIZE: in MiB, 256
+#
+#	METHODS="gridcoll chain rsync-all rsync scp"  DILATE=40  REPEAT=1
+#	FEW=N	the one-after-the-other methods go to every Nth host only, and their times are
+#		multiplied: 256 MiB to 15 hosts take them 25 minutes on this lab
+#
+# Every copy is compared with the source. Times are divided by the dilation. CPU is the guest's, which
+# stands for 16 hosts: over 70 %, the figure is the CPU's and not the network's.
+set -eu
+
+# ---- inside the lab, on its first host
+
+busy() { # ticks of the guest's CPU, all and busy
+	awk '/^cpu / {print $2 + $3 + $4 + $6 + $7 + $8 + $9, $2 + $3 + $4 + $5 + $6 + $7 + $8 + $9}' /proc/stat
+}
+
+address() { # HOST
+	ip netns exec "gcl-$1" ip -4 -o addr show eth0 | awk '{sub("/.*", "", $4); print $4; exit}'
+}
+
+# A server on each host, and a configuration that knows them all.
+start_servers() {
+	mkdir -p /run/sshd /run/ssh
+	ssh-keygen -q -t ed25519 -N '' -f /run/ssh/host
+	ssh-keygen -q -t ed25519 -N '' -f /run/ssh/user
+	cat >/run/ssh/sshd_config <<-END
+		Port 22
+		HostKey /run/ssh/host
+		PidFile none
+		UsePAM no
+		UseDNS no
+		StrictModes no
+		PermitRootLogin yes
+		MaxStartups 100
+		AuthorizedKeysFile /run/ssh/user.pub
+	END
+	for h in $hosts; do
+		# bash would read this for every command, and it may do anything
+		ip netns exec "gcl-$h" sh -c '[ ! -e ~/.bashrc ] || mount --bind /dev/null ~/.bashrc
+			exec /usr/sbin/sshd -f /run/ssh/sshd_config'
+		printf 'Host %s\nHostName %s\n' "$h" "$(address "$h")"
+	done >/run/ssh/config
+	cat >>/run/ssh/config <<-END
+		Host *
+		User $(id -un)
+		IdentityFile /run/ssh/user
+		StrictHostKeyChecking no
+		UserKnownHostsFile /dev/null
+		LogLevel ERROR
+	END
+}
+
+at_source() {
+	ip netns exec "gcl-$source" "$@"
+}
+
+
+by_gridcoll() {
+	gridcoll-run --quiet-prefix gridcoll cp -q /run/data '/run/out/%h/'
+}
+
+by_scp() {
+	for h in $some; do
+		at_source scp -q -F /run/ssh/config /run/data "$h:/run/out/$h/"
+	done
+}
+
+by_rsync_to() { # HOST
+	at_source rsync -e "ssh -F /run/ssh/config" --rsync-path="$(command -v rsync)" --times --perms \
+		/run/data "$1:/run/out/$1/"
+}
+
+by_rsync() {
+	for h in $some; do
+		by_rsync_to "$h"
+	done
+}
+
+by_rsync_all() {
+	for h in $others; do
+		by_rsync_to "$h" &
+	done
+	wait
+}
+
+# Each host's part: it keeps what comes, and the next one gets it at the same time.
+by_chain() {
+	cat >/run/ssh/link <<-END
+		#!/bin/sh
+		me=\$1
+		shift
+		[ \$# -gt 0 ] || exec cat >/run/out/\$me/data
+		tee /run/out/\$me/data | ssh -F /run/ssh/config \$1 sh /run/ssh/link "\$@"
+	END
+	first=${others%% *}
+	at_source ssh -F /run/ssh/config "$first" sh /run/ssh/link $others </run/data
+}
+
+missing() { # HOSTS...: how many have not got it
+	n=0
+	for h; do
+		cmp -s /run/data "/run/out/$h/data" || n=$((n + 1))
+	done
+	echo $n
+}
+
+measure() { # METHOD
+	some=$others
+	case $1 in
+	scp | rsync) some=$(echo $others | tr ' ' '\n' | awk -v n="$FEW" 'NR % n == 1 || n == 1') ;;
+	esac
+	for h in $hosts; do
+		rm -rf "/run/out/$h"
+		mkdir -p "/run/out/$h"
+	done
+	before=$(busy) begin=$(cut -d ' ' -f 1 /proc/uptime)
+	"by_$(echo "$1" | tr - _)"
+	end=$(cut -d ' ' -f 1 /proc/uptime)
+	case $1 in
+	scp | rsync) want=$some ;;
+	*) want=$others ;;
+	esac
+	echo "$1 $begin $end $before $(busy) $(echo $want | wc -w) $(echo $others | wc -w) $(missing $want)"
+}
+
+if [ "${1-}" = --inside ]; then
+	size=$2
+	hosts=$(ip netns list | awk '/^gcl-[kt][0-9]/ {sub("gcl-", "", $1); print $1}' | sort)
+	hosts=$(echo $hosts) source=${hosts%% *}
+	others=${hosts#* }
+	start_servers
+	head -c $((size << 20)) /dev/urandom >/run/data
+	for _ in $(seq "$REPEAT"); do
+		for method in $METHODS; do
+			measure "$method"
+		done
+	done
+	exit
+fi
+
+# ---- outside
+
+: "${METHODS=gridcoll chain rsync-all rsync scp}" "${DILATE=40}" "${REPEAT=1}" "${FEW=1}"
+: "${GRIDCOLL_SECURITY=auto}"
+export METHODS DILATE REPEAT FEW GRIDCOLL_SECURITY
+size=${2:-256}
+here=$(cd "$(dirname "$0")/.." && pwd)
+build=$(cd "${1:-$here/build}" && pwd)
+PATH=$build/tools:$build/launcher:$PATH
+export PATH
+
+for method in $METHODS; do
+	case $method in
+	gridcoll) need= ;;
+	chain) need="ssh ssh-keygen" ;;
+	*) need="ssh ssh-keygen ${method%-all}" ;;
+	esac
+	for program in $need; do
+		command -v "$program" >/dev/null || {
+			echo "$method is left out: no $program here" >&2
+			METHODS=$(echo " $METHODS " | sed "s/ $method / /")
+		}
+	done
+done
+
+echo "$size MiB to 15 hosts of gridmpi.grid, k = $DILATE; ssh: $(ssh -V 2>&1 | cut -d, -f1)"
+gridcoll lab run --quiet --mem $((3072 + 17 * size))MiB --dilate "$DILATE" \
+	"$here/netem/grids/gridmpi.grid" -- sh "$here/bench/cp.sh" --inside "$size" |
+	awk -v k="$DILATE" -v mib="$size" '
+BEGIN {
+	printf "%-10s %6s %10s %12s %8s %5s\n", "method", "hosts", "time", "MB/s each", "ratio", "CPU"
+}
+NF == 10 {
+	t = ($3 - $2) / k * $9 / $8
+	if (!first)
+		first = t
+	printf "%-10s %6d %8.2f s %12.1f %8.2f %4.0f%%%s\n", $1, $8, t, mib * 1.048576 / t, t / first,
+		100 * ($6 - $4) / ($7 - $5), $10 ? "  " $10 " copies are wrong" : ""
+	fflush()
+	bad += $10
+	rows++
+	next
+}
+{ print }
+END { exit !rows || bad }'
