@@ -89,41 +89,6 @@ static void no_family_in_common(void **state)
 	assert_int_equal(count_fds(), before);
 }
 
-/* As a firewall has it: nobody reaches the rank. */
-static void let_nobody_in_to_0(int size, char addrs[][GCI_ADDRESS_TEXT])
-{
-	(void)size;
-	strcpy(addrs[0], "127.0.0.9:1");
-}
-
-static void let_nobody_in_to_1(int size, char addrs[][GCI_ADDRESS_TEXT])
-{
-	(void)size;
-	strcpy(addrs[1], "127.0.0.9:1");
-}
-
-/* Whichever of a pair that is; behind one firewall they reach each other. */
-static void who_lets_nobody_in_connects(void **state)
-{
-	static const uint32_t last[] = {0, 7}, first[] = {7, 0}, both[] = {7, 7};
-	static const uint32_t *const cases[] = {last, first, both};
-	struct gci_tp_link link = {.streams = 3, .eager_nbytes = 1000, .replay_nbytes = 1 << 20};
-	struct world w;
-	size_t i;
-
-	(void)state;
-	for (i = 0; i < 3; i++) {
-		behind = cases[i];
-		reroute = i == 0 ? let_nobody_in_to_1 : i == 1 ? let_nobody_in_to_0 : NULL;
-		world_open(&w, &own, 2, &link);
-		exchange(&w);
-		exchange(&w);
-		world_close(&w);
-	}
-	behind = NULL;
-	reroute = NULL;
-}
-
 static double cpu_s(void)
 {
 	struct rusage r;
@@ -444,7 +409,6 @@ static const struct CMUnitTest more[] = {
 	cmocka_unit_test(the_path_that_was_asked_for),
 	cmocka_unit_test(no_descriptor_is_left),
 	cmocka_unit_test(no_family_in_common),
-	cmocka_unit_test(who_lets_nobody_in_connects),
 	cmocka_unit_test(waiting_costs_nothing),
 	cmocka_unit_test(sockets_of_a_link),
 	cmocka_unit_test(sockets_are_told_their_rate),
