@@ -171,23 +171,26 @@ for method in $METHODS; do
 	done
 done
 
+row() { # what measure() says
+	echo "$*" | awk -v k="$DILATE" -v mib="$size" '
+NF != 10 { print; exit 1 }
+{
+	t = ($3 - $2) / k * $9 / $8
+	printf "%-10s %5d %8.2f s %10.1f %6.0f%%", $1, $8, t, mib * 1.048576 / t,
+		100 * ($6 - $4) / ($7 - $5)
+	print $10 ? "  " $10 " copies are wrong" : ""
+	exit $10 > 0
+}'
+}
+
 echo "$size MiB to 15 hosts of gridmpi.grid, k = $DILATE; ssh: $(ssh -V 2>&1 | cut -d, -f1)"
+printf "%-10s %5s %10s %10s %7s\n" method hosts time "MB/s each" CPU
 gridcoll lab run --quiet --mem $((3072 + 17 * size))MiB --dilate "$DILATE" \
 	"$here/netem/grids/gridmpi.grid" -- sh "$here/bench/cp.sh" --inside "$size" |
-	awk -v k="$DILATE" -v mib="$size" '
-BEGIN {
-	printf "%-10s %6s %10s %12s %8s %5s\n", "method", "hosts", "time", "MB/s each", "ratio", "CPU"
-}
-NF == 10 {
-	t = ($3 - $2) / k * $9 / $8
-	if (!first)
-		first = t
-	printf "%-10s %6d %8.2f s %12.1f %8.2f %4.0f%%%s\n", $1, $8, t, mib * 1.048576 / t, t / first,
-		100 * ($6 - $4) / ($7 - $5), $10 ? "  " $10 " copies are wrong" : ""
-	fflush()
-	bad += $10
-	rows++
-	next
-}
-{ print }
-END { exit !rows || bad }'
+	{
+		failed=
+		while read -r line; do
+			row $line || failed=1
+		done
+		[ -z "$failed" ]
+	}
