@@ -191,12 +191,12 @@ int job_wait(struct job *j)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-void job_await(struct job *j, const char *text)
+static void await(struct job *j, const char *(*said)(struct job *), const char *text)
 {
 	uint64_t end_ns = gci_now_ns() + PATIENCE_NS;
 	int status;
 
-	while (!strstr(job_out(j), text)) {
+	while (!strstr(said(j), text)) {
 		if (gci_now_ns() > end_ns) {
 			kill(j->pid, SIGKILL);
 			reap(j->pid, &status, 0);
@@ -205,6 +205,16 @@ void job_await(struct job *j, const char *text)
 		}
 		gci_sleep_ns(5 * GCI_NS_PER_MS);
 	}
+}
+
+void job_await(struct job *j, const char *text)
+{
+	await(j, job_out, text);
+}
+
+void job_await_err(struct job *j, const char *text)
+{
+	await(j, job_err, text);
 }
 
 static int by_text(const void *a, const void *b)

@@ -47,8 +47,9 @@ void job_free(struct job *j);
 /* Lines of `text`, sorted. In place. */
 char *sorted(const char *text);
 
-/* Waits until the job's output holds `text`. */
+/* Waits until the job's output holds `text`, or its messages do. */
 void job_await(struct job *j, const char *text);
+void job_await_err(struct job *j, const char *text);
 
 /* How many processes have `what` in their command line, ourselves not counted. */
 int processes(const char *what);
