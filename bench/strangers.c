@@ -253,9 +253,8 @@ static void tell(const char *what, double *speeds, double *costs, unsigned n)
 {
 	double speed = gci_median(speeds, n);
 
-	printf("with strangers beside %s: %.3f of the speed (rounds: %.3f to %.3f), at %.3f times "
-	       "the "
-	       "processor time\n",
+	printf("with strangers beside %s: %.3f of the speed "
+	       "(rounds: %.3f to %.3f), at %.3f times the processor time\n",
 		what, speed, speeds[0], speeds[n - 1], gci_median(costs, n));
 }
 

@@ -93,9 +93,8 @@ static int read_secret(uint8_t *secret, struct gci_error *e)
 	if (path && *path)
 		return read_secret_file(path, secret, e);
 	return gci_error_set(e, GCOLL_ERR_INVAL,
-		"neither GRIDCOLL_SECRET_FILE nor GRIDCOLL_SECRET_FD is set, expected the file "
-		"that "
-		"gridcoll-run --serve was given by --secret-file");
+		"neither GRIDCOLL_SECRET_FILE nor GRIDCOLL_SECRET_FD is set, "
+		"expected the file that gridcoll-run --serve was given by --secret-file");
 }
 
 static int read_host(struct gci_environment *env, struct gci_error *e)
@@ -193,8 +192,8 @@ int gci_environment_read(struct gci_environment *env, struct gci_error *e)
 	if (!env->rendezvous ||
 		(!look_up("RANK", name, sizeof(name)) && !getenv("GRIDCOLL_RANK_FROM")))
 		return gci_error_set(e, GCOLL_ERR_NOLAUNCHER,
-			"not started by gridcoll-run: GRIDCOLL_RANK and GRIDCOLL_RENDEZVOUS are "
-			"not set");
+			"not started by gridcoll-run: "
+			"GRIDCOLL_RANK and GRIDCOLL_RENDEZVOUS are not set");
 	if (number("SIZE", GCI_CTL_MAX_RANKS, 1, &size, e) ||
 		number("RANK", (size ? size : GCI_CTL_MAX_RANKS) - 1, 0, &rank, e) ||
 		read_host(env, e) || read_join_timeout(env, e) || read_port_range(env, e) ||

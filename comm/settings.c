@@ -238,8 +238,8 @@ static int set(gcoll_comm *c, const char *key, const char *value)
 			continue;
 		if (settings[i].early && c->engine->started)
 			return gci_comm_error(GCOLL_ERR_INVAL,
-				"%s: connections may be open already, expected before the first "
-				"operation",
+				"%s: connections may be open already, "
+				"expected before the first operation",
 				key);
 		return settings[i].set(c, value);
 	}

@@ -27,8 +27,8 @@ static int enter(gcoll_comm *c, const char *what, struct gci_world **out)
 			"%s of a world that was shrunk, expected the new one", what);
 	if (!rc && __atomic_exchange_n(&e->job->joining, 1, __ATOMIC_ACQ_REL))
 		rc = gci_comm_error(GCOLL_ERR_INVAL,
-			"another thread is in gcoll_comm_agree or gcoll_comm_shrink, expected one "
-			"at a time");
+			"another thread is in gcoll_comm_agree or gcoll_comm_shrink, "
+			"expected one at a time");
 	gci_leave(e);
 	*out = e->job;
 	return rc;

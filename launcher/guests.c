@@ -50,9 +50,9 @@ int gci_placement_arrive(void *placement, uint32_t rank, const char *host, char 
 	}
 	if (!p->hosts_are_said && (at = find_host(&p->grid, host)) < 0) {
 		snprintf(why, size,
-			"rank %u is on %s, which is none of the job's hosts: expected a name in "
-			"the "
-			"grid file or --hosts, or one of those in GRIDCOLL_HOST",
+			"rank %u is on %s, which is none of the job's hosts: "
+			"expected a name in the grid file or --hosts, "
+			"or one of those in GRIDCOLL_HOST",
 			rank, host);
 		return -1;
 	}

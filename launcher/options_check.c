@@ -21,9 +21,8 @@ static int check_guests(struct gci_options *o, struct gci_error *e)
 		o->secret_file = "-";
 	if (o->serve && joins)
 		return gci_error_set(e, GCOLL_ERR_INVAL,
-			"--serve and --join or --slurm: expected one of them (--join "
-			"--rank-0-serves does "
-			"both)");
+			"--serve and --join or --slurm: expected one of them "
+			"(--join --rank-0-serves does both)");
 	if ((o->rank_from || o->size_from || o->rank_0_serves) && !joins)
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"--rank-from, --size-from and --rank-0-serves: expected --join with them");
@@ -33,8 +32,8 @@ static int check_guests(struct gci_options *o, struct gci_error *e)
 			"--join with it");
 	if ((o->serve || joins) && !o->secret_file)
 		return gci_error_set(e, GCOLL_ERR_INVAL,
-			"no secret, expected --secret-file FILE (gridcoll-run --new-secret makes "
-			"one)");
+			"no secret, expected --secret-file FILE "
+			"(gridcoll-run --new-secret makes one)");
 	if (o->serve && *o->argv)
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"--serve with a command, \"%s\": expected none, others start the ranks",

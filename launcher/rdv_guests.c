@@ -32,9 +32,8 @@ static int admit_guest(
 
 	if (m->size && m->size != r->config.size) {
 		snprintf(why, sizeof(why),
-			"rank %u%s%s was started as one of %u (GRIDCOLL_SIZE), but gridcoll-run "
-			"serves "
-			"a job of %u (-n): expected the same number",
+			"rank %u%s%s was started as one of %u (GRIDCOLL_SIZE), "
+			"but gridcoll-run serves a job of %u (-n): expected the same number",
 			m->rank, *m->host ? " on " : "", m->host, m->size, r->config.size);
 		return refuse_all(r, c, why, now_ns);
 	}
@@ -54,9 +53,9 @@ static void tell_of_double(struct gci_rdv *r, struct gci_rdv_conn *c, uint32_t r
 		snprintf(why, sizeof(why), "rank %u has joined already", rank);
 	} else {
 		snprintf(why, sizeof(why),
-			"rank %u has joined already, from another process: expected a number of "
-			"its "
-			"own for each (GRIDCOLL_RANK, GRIDCOLL_RANK_FROM or --rank-from)",
+			"rank %u has joined already, from another process: "
+			"expected a number of its own for each "
+			"(GRIDCOLL_RANK, GRIDCOLL_RANK_FROM or --rank-from)",
 			rank);
 		gci_buf_printf(&r->news, "a second process came as rank %u\n", rank);
 	}
@@ -70,9 +69,8 @@ int gci_rdv_admit(
 
 	if (m->rank >= r->config.size) {
 		snprintf(why, sizeof(why),
-			"a process%s%s came as rank %u, but gridcoll-run serves a job of %u ranks "
-			"(-n), "
-			"from 0",
+			"a process%s%s came as rank %u, "
+			"but gridcoll-run serves a job of %u ranks (-n), from 0",
 			*m->host ? " on " : "", m->host, m->rank, r->config.size);
 		return refuse_all(r, c, why, now_ns);
 	}

@@ -167,8 +167,8 @@ static char *rendezvous(
 	if (!seen_at(p, ip, sizeof(ip)))
 		return join_address(ip, gci_job.server.port);
 	gci_error_set(e, GCOLL_ERR_SYS,
-		"cannot tell by which address other hosts reach this one: none of their names "
-		"resolves");
+		"cannot tell by which address other hosts reach this one: "
+		"none of their names resolves");
 	return NULL;
 }
 

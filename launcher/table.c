@@ -30,8 +30,8 @@ static void say_whom(const struct gci_placement *p, const char *path, const stru
 
 	if (t->nranks < (int)p->size)
 		gci_log(GCI_LOG_WARN,
-			"%s is for %d ranks: of the job's %u, only communicators of that many "
-			"use it",
+			"%s is for %d ranks: of the job's %u, "
+			"only communicators of that many use it",
 			path, t->nranks, p->size);
 	else if (t->nclusters != n)
 		gci_log(GCI_LOG_WARN,

@@ -189,8 +189,8 @@ static void blame_end(const struct rdv_rank *k, struct gci_rdv_verdict *v)
 			"exited with status 0 without leaving the job (gcoll_finalize)");
 	} else {
 		snprintf(v->cause, sizeof(v->cause),
-			"exited with status 0 without joining the job (gcoll_init), and others "
-			"wait for it");
+			"exited with status 0 without joining the job (gcoll_init), "
+			"and others wait for it");
 	}
 }
 

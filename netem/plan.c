@@ -31,8 +31,8 @@ static int check_names(struct gci_planner *p, struct gci_error *e)
 	for (i = 0; i < n && !rc; i++) {
 		if (i && !strcmp(sorted[i - 1], sorted[i]))
 			rc = gci_error_set(e, GCOLL_ERR_INVAL,
-				"the host name \"%s\" is one the lab uses for itself, expected "
-				"another",
+				"the host name \"%s\" is one the lab uses for itself, "
+				"expected another",
 				sorted[i] + 4);
 		else if (strlen(sorted[i]) > 255)
 			rc = gci_error_set(e, GCOLL_ERR_INVAL,

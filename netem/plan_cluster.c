@@ -53,9 +53,8 @@ static void entry_qdiscs(
 	gci_buf_printf(b,
 		"\n"
 		"qdisc add dev %s ingress\n"
-		"filter add dev %s parent ffff: protocol all matchall action mirred egress "
-		"redirect "
-		"dev %s\n",
+		"filter add dev %s parent ffff: protocol all matchall action "
+		"mirred egress redirect dev %s\n",
 		h->port, h->port, h->entry);
 }
 

@@ -125,8 +125,8 @@ static int refuse(const char *dev, int error, struct gci_error *e)
 {
 	if (error == -EEXIST)
 		return gci_error_set(e, GCOLL_ERR_UNSUPPORTED,
-			"%s has a queue that somebody set up (tc qdisc show dev %s), which is left "
-			"alone",
+			"%s has a queue that somebody set up (tc qdisc show dev %s), "
+			"which is left alone",
 			dev, dev);
 	if (error == -EWOULDBLOCK || error == -EACCES)
 		return gci_error_set(e, GCOLL_ERR_UNSUPPORTED,

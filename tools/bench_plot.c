@@ -236,8 +236,8 @@ static void put_course(const struct plot *p, int at)
 			       "set yrange [0:*]\nset xrange [0:*]\n");
 	if (link_rate(p) > 0) {
 		gci_buf_printf(p->out,
-			"plot %.6g with lines dashtype 2 linewidth 2 linecolor \"black\" title "
-			"\"link\"",
+			"plot %.6g with lines dashtype 2 linewidth 2 linecolor \"black\" "
+			"title \"link\"",
 			link_rate(p));
 		sep = ", ";
 	}

@@ -51,8 +51,8 @@ void gct_bench_print_header(const struct gct_bench *b, const struct gct_bench_op
 	if (b->lab.dilation > 1)
 		printf("times are measured times divided by k\n");
 	if (b->clock_error_ns)
-		printf("clocks are up to %s from rank 0's, give or take %s;\ntimes allow for "
-		       "that\n",
+		printf("clocks are up to %s from rank 0's, give or take %s;\n"
+		       "times allow for that\n",
 			gci_format_time(b->clock_offset_ns, rate, 16),
 			gci_format_time(b->clock_error_ns, delay, 16));
 }
@@ -182,13 +182,12 @@ void gct_bench_print_footer(const struct gct_bench *b, const struct gct_bench_re
 	       "\nwarm iterations\nevery result was verified on every rank\n",
 		b->comm->topo.nclusters > 1 ? " between clusters" : "");
 	if (late)
-		printf("some ranks began more than a tenth of the operation's time late: their "
-		       "machines "
-		       "are busy\n");
+		printf("some ranks began more than a tenth of the operation's time late: "
+		       "their machines are busy\n");
 	if (busy)
-		printf("! the machine's CPU was busy more than %d %% of the time: these figures "
-		       "are "
-		       "the CPU's,\n  not the network's; a larger dilation tells more\n",
+		printf("! the machine's CPU was busy more than %d %% of the time: "
+		       "these figures are the CPU's,\n"
+		       "  not the network's; a larger dilation tells more\n",
 			GCI_CPU_BUSY_PERCENT);
 	gct_bench_print_sockets(b);
 }

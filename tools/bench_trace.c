@@ -155,8 +155,8 @@ static int gather(struct gct_bench *b, struct gct_bench_trace *x)
 	rc = gcoll_allreduce(GCOLL_IN_PLACE, sums, 2, GCOLL_UINT64, GCOLL_SUM, b->own);
 	if (!rc && (sums[1] || sums[0] > GCT_TRACE_MOST_STEPS))
 		return gci_comm_error(GCOLL_ERR_INVAL,
-			"--trace: more than %u steps, expected a shorter message or longer "
-			"segments",
+			"--trace: more than %u steps, "
+			"expected a shorter message or longer segments",
 			GCT_TRACE_MOST_STEPS);
 	mine = pack(&x->trace, &n);
 	counts = gci_calloc((size_t)b->comm->size, sizeof(*counts));

@@ -76,8 +76,8 @@ static int find(struct gct_ctl *c, const char *job, struct gci_error *e)
 		return find_only(directory, c->path, e);
 	if (!*job || strspn(job, "0123456789") != strlen(job) || strlen(job) > PID_DIGITS)
 		return gci_error_set(e, GCOLL_ERR_INVAL,
-			"job \"%s\", expected the process id of a gridcoll-run, or the path of its "
-			"socket",
+			"job \"%s\", expected the process id of a gridcoll-run, "
+			"or the path of its socket",
 			job);
 	snprintf(c->path, sizeof(c->path), "%.90s/%.10s", directory, job);
 	return 0;
@@ -94,9 +94,8 @@ int gct_ctl_open(struct gct_ctl *c, const char *job, struct gci_error *e)
 	c->fd = gci_jobctl_connect(c->path);
 	if (c->fd < 0 && errno == EAGAIN)
 		return gci_error_set(e, GCOLL_ERR_TIMEOUT,
-			"the gridcoll-run at %s runs, but does not answer: it is stopped, or asked "
-			"by "
-			"too many",
+			"the gridcoll-run at %s runs, but does not answer: "
+			"it is stopped, or asked by too many",
 			c->path);
 	if (c->fd < 0)
 		return gci_error_set(e, GCOLL_ERR_INVAL,

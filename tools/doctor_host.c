@@ -204,8 +204,8 @@ static void check_bpf(const struct gct_facts *f, struct gct_report *r)
 	gct_say(r, &g->should, "allowed, BTF, bpffs");
 	gct_say(r, &g->why,
 		"eBPF programs can cap what all processes of a host send to a cluster together, "
-		"and share what they count in bpffs; without them each connection is paced on "
-		"its own%s",
+		"and share what they count in bpffs; "
+		"without them each connection is paced on its own%s",
 		f->sysctl[GCT_BPF_DISABLED] == 1
 			? " (kernel.unprivileged_bpf_disabled = 1 until the next boot)"
 			: "");

@@ -93,8 +93,8 @@ int gct_explain_join(struct gct_timeline *actual, const struct gct_timeline *pre
 		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	if (!rc && (actual->n != predicted->n || same_step_twice(actual)))
 		rc = gci_error_set(e, GCOLL_ERR_PARSE,
-			"%s: %zu steps, expected each of the %zu of this algorithm on this grid "
-			"once",
+			"%s: %zu steps, "
+			"expected each of the %zu of this algorithm on this grid once",
 			name, actual->n, predicted->n);
 	if (rc) {
 		gct_timeline_free(actual);

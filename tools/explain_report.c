@@ -41,9 +41,8 @@ static void put_head(const struct gct_explain_report *r, struct gci_buf *out)
 		gci_format_time(t->ns / t->dilation, is, 16), off_percent(t->ns, r->predicted_ns));
 	if (r->left_out)
 		gci_buf_printf(out,
-			"below without %u window%s in the middle, whose steps are not simulated "
-			"one "
-			"by one\n",
+			"below without %u window%s in the middle, "
+			"whose steps are not simulated one by one\n",
 			r->left_out, r->left_out > 1 ? "s" : "");
 }
 

@@ -41,8 +41,8 @@ static int check_site(struct explaining *x)
 	if (x->site.topo_digest == x->trace.topo_digest)
 		return 0;
 	return gct_wrong("plan",
-		"%s was recorded on another grid than %s, or one dilated otherwise: expected the "
-		"same",
+		"%s was recorded on another grid than %s, or one dilated otherwise: "
+		"expected the same",
 		x->o->explain, x->o->run.grid ? x->o->run.grid : "the lab's");
 }
 

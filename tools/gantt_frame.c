@@ -182,9 +182,10 @@ static void put_axis(const struct gct_chart *c)
 
 		gci_buf_printf(c->out,
 			"<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" stroke=\"#e3e5e8\"/>"
-			"<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\" fill=\"#555\">%g %s"
-			"</text><text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\" fill=\"#555\">%g "
-			"%s</text>\n",
+			"<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\" "
+			"fill=\"#555\">%g %s</text>"
+			"<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\" "
+			"fill=\"#555\">%g %s</text>\n",
 			x, x, GCT_CHART_TOP, c->bottom, x, GCT_CHART_TOP - 6,
 			(double)at / (double)unit, name, x, c->bottom + 16,
 			(double)at / (double)unit, name);

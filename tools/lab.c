@@ -60,9 +60,8 @@ static int lab_link(int argc, char **argv)
 		return GCT_USAGE;
 	}
 	if (!lab) {
-		fprintf(stderr,
-			"gridcoll lab link: GRIDCOLL_LAB is not set, expected to run inside "
-			"a lab\n");
+		fprintf(stderr, "gridcoll lab link: GRIDCOLL_LAB is not set, "
+				"expected to run inside a lab\n");
 		return GCT_USAGE;
 	}
 	rc = gci_labfile_port(lab, argv[1], &port, &e);

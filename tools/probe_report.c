@@ -166,8 +166,8 @@ void gct_probe_print(const struct gct_probe *p)
 	print_isends(p);
 	printf("\nL: %s; +-: half of the 90 %% confidence interval of g at the largest size;\n"
 	       "a pair, str: what one pair of hosts gets, with the fewest streams that reach 95 %% "
-	       "of it;\npairs, snd: pairs that send at once, the fewest that reach 95 %% of their "
-	       "most\n",
+	       "of it;\npairs, snd: pairs that send at once, "
+	       "the fewest that reach 95 %% of their most\n",
 		one_way ? "one way, by the lab's one clock"
 			: "half a round trip, since the hosts' clocks may differ");
 	if (limits)
@@ -176,9 +176,9 @@ void gct_probe_print(const struct gct_probe *p)
 			: limits == GCT_OUT_OF_BYTES ? "bytes"
 						     : "time and the bytes");
 	if (busy)
-		printf("! the machine's CPU was busy more than %d %% of the time: these figures "
-		       "are the "
-		       "CPU's,\n  not the network's; a larger dilation tells more\n",
+		printf("! the machine's CPU was busy more than %d %% of the time: "
+		       "these figures are the CPU's,\n"
+		       "  not the network's; a larger dilation tells more\n",
 			GCI_CPU_BUSY_PERCENT);
 	if (p->dilation > 1)
 		printf("times are measured times divided by %u, rates multiplied\n", p->dilation);

@@ -85,8 +85,8 @@ int gct_html_write(const char *dir, const char *path, struct gci_error *e)
 
 	if (!rc && !r.nsources && !r.nplans && !r.ntraces)
 		rc = gci_error_set(e, GCOLL_ERR_INVAL,
-			"%s: nothing to report of, expected *.json of gridcoll bench or plan, or "
-			"*.trace",
+			"%s: nothing to report of, "
+			"expected *.json of gridcoll bench or plan, or *.trace",
 			dir);
 	if (!rc && gct_html_print(&r, &page))
 		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");

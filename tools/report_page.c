@@ -9,18 +9,17 @@ static const char style[] =
 	"--idle:#b9c1ca;--s0:#2467b5;--s1:#c8453b;--s2:#23845a;--s3:#b76e00;--s4:#7a4fc0;"
 	"--s5:#0b8494;--s6:#b34a86;--s7:#6f6650;--row:#f4f5f7}\n"
 	"@media (prefers-color-scheme:dark){:root{--page:#14171a;--card:#1c2024;--ink:#e7e9ec;"
-	"--muted:#a0a9b3;--rule:#363d45;--far:#ff8a80;--limit:#e7e9ec;--band:#2a3037;--fill:#"
-	"3f6ea5;"
-	"--used:#6ea8ec;--idle:#57616c;--s0:#6ea8ec;--s1:#f0837a;--s2:#5cc494;--s3:#e6a640;"
-	"--s4:#b394ee;--s5:#4fc3d1;--s6:#e58abd;--s7:#bdb294;--row:#23282e}}\n"
+	"--muted:#a0a9b3;--rule:#363d45;--far:#ff8a80;--limit:#e7e9ec;--band:#2a3037;"
+	"--fill:#3f6ea5;--used:#6ea8ec;--idle:#57616c;--s0:#6ea8ec;--s1:#f0837a;--s2:#5cc494;"
+	"--s3:#e6a640;--s4:#b394ee;--s5:#4fc3d1;--s6:#e58abd;--s7:#bdb294;--row:#23282e}}\n"
 	"*{box-sizing:border-box}\n"
 	"body{margin:0;background:var(--page);color:var(--ink);font:16px/1.5 system-ui,"
 	"-apple-system,'Segoe UI','DejaVu Sans',sans-serif}\n"
 	"main,header,footer{max-width:1280px;margin:0 auto;padding:0 20px}\n"
 	"header{padding-top:28px}h1{font-size:26px;line-height:1.25;margin:0 0 4px}\n"
 	"h2{font-size:19px;margin:0 0 8px}h3{font-size:16px;margin:20px 0 4px}\n"
-	"p{margin:0 0 "
-	"12px}.sub,.note,.none,footer{color:var(--muted)}.note,footer{font-size:14px}\n"
+	"p{margin:0 0 12px}"
+	".sub,.note,.none,footer{color:var(--muted)}.note,footer{font-size:14px}\n"
 	"nav{margin:12px 0 4px}nav a{margin-right:14px;white-space:nowrap}a{color:var(--used)}\n"
 	"section{background:var(--card);border:1px solid var(--rule);border-radius:8px;"
 	"padding:18px 20px;margin:16px 0}\n"
@@ -66,8 +65,9 @@ static const char style[] =
 	/* What has these colours in a chart of its own (gantt_frame.c). */
 	".gantt [fill=\"#555\"],.gantt [fill=\"#777\"]{fill:var(--muted)}"
 	".gantt [fill=\"#fff\"]{fill:var(--card)}.gantt [fill=\"#f4f5f7\"]{fill:var(--row)}"
-	".gantt [stroke=\"#e3e5e8\"]{stroke:var(--rule)}.gantt [stroke=\"#777\"]{stroke:"
-	"var(--muted)}.gantt [stroke=\"#222\"]{stroke:var(--limit)}\n"
+	".gantt [stroke=\"#e3e5e8\"]{stroke:var(--rule)}"
+	".gantt [stroke=\"#777\"]{stroke:var(--muted)}"
+	".gantt [stroke=\"#222\"]{stroke:var(--limit)}\n"
 	"@media (max-width:600px){body{font-size:15px}main,header,footer{padding:0 10px}"
 	"header{padding-top:16px}section{padding:14px 12px}svg.chart text{font-size:14.5px}"
 	"h1{font-size:21px}}\n"
@@ -97,9 +97,8 @@ static void put_source(struct gct_page *p, const struct gct_html_source *s)
 		gct_putf(p, " in an emulated grid (%.40s)", s->lab);
 	if (s->dilation > 1)
 		gct_putf(p,
-			", dilated by %u: rates and times are those of the grid file, measured "
-			"times "
-			"divided by %u",
+			", dilated by %u: rates and times are those of the grid file, "
+			"measured times divided by %u",
 			s->dilation, s->dilation);
 	gci_buf_printf(p->out, ".</p>\n");
 }

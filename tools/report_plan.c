@@ -160,9 +160,8 @@ void gct_html_figures(struct gct_page *p)
 	}
 	gci_buf_printf(p->out,
 		"</tbody></table></div>\n<p class=\"note\">first: connections may be new then; "
-		"WAN: "
-		"payload that the algorithm moves between clusters; resent: TCP segments, between "
-		"clusters, in all warm iterations.</p>\n");
+		"WAN: payload that the algorithm moves between clusters; "
+		"resent: TCP segments, between clusters, in all warm iterations.</p>\n");
 	if (busy)
 		gci_buf_printf(p->out,
 			"<p class=\"note far\">Above %d %% of the lab's processor figures are the "

@@ -51,8 +51,8 @@ static void put_band(struct gct_page *p, const struct gct_axes *a)
 	double lo = a->x.from, hi = a->x.to;
 
 	gci_buf_printf(p->out,
-		"<path class=\"band\" d=\"M%.1f %.1fL%.1f %.1fL%.1f %.1fL%.1f %.1fL%.1f %.1fL%.1f "
-		"%.1fz\"/>"
+		"<path class=\"band\" d=\"M%.1f %.1fL%.1f %.1fL%.1f %.1f"
+		"L%.1f %.1fL%.1f %.1fL%.1f %.1fz\"/>"
 		"<path class=\"line limit\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n",
 		gct_axes_x(a, lo), gct_axes_y(a, lo), gct_axes_x(a, lo), gct_axes_y(a, lo * BAND),
 		gct_axes_x(a, hi / BAND), gct_axes_y(a, hi), gct_axes_x(a, hi), gct_axes_y(a, hi),
@@ -137,8 +137,8 @@ static void put_table(struct gct_page *p, size_t n)
 
 	gci_buf_printf(p->out,
 		"<details%s><summary>The same as a table</summary><div class=\"scroll\"><table>"
-		"<thead><tr><th scope=\"col\">operation</th><th scope=\"col\" "
-		"class=\"text\">algorithm</th>"
+		"<thead><tr><th scope=\"col\">operation</th>"
+		"<th scope=\"col\" class=\"text\">algorithm</th>"
 		"<th scope=\"col\">predicted</th><th scope=\"col\">measured</th>"
 		"<th scope=\"col\">off</th></tr></thead><tbody>\n",
 		n <= OPEN_ROWS ? " open=\"open\"" : "");

@@ -223,10 +223,9 @@ void gct_html_throughput(struct gct_page *p)
 			continue;
 		if (!n++)
 			gci_buf_printf(p->out,
-				"<p>Size of the message, divided by the median time. Thin lines: "
-				"from "
-				"the slowest to the fastest of the warm iterations.</p>\n"
-				"<div class=\"charts\">\n");
+				"<p>Size of the message, divided by the median time. "
+				"Thin lines: from the slowest to the fastest of the warm "
+				"iterations.</p>\n<div class=\"charts\">\n");
 		put_chart(&c, list);
 	}
 	if (n)

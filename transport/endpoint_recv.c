@@ -87,9 +87,8 @@ static struct gci_msg *begin_early(
 
 	if (!(f->flags & GCI_FRAME_EAGER)) {
 		gci_ep_fail(ep, GCOLL_ERR_PROTO, p->rank,
-			"from rank %d: bytes of operation %llu, tag %u, which nobody has asked "
-			"for, "
-			"and not as such",
+			"from rank %d: bytes of operation %llu, tag %u, "
+			"which nobody has asked for, and not as such",
 			p->rank, (unsigned long long)f->key.seq, f->key.tag);
 		return NULL;
 	}

@@ -186,8 +186,8 @@ int gci_ep_on_backs(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_f
 	for (id = f->back; id < (uint32_t)f->back + f->nback; id++) {
 		if (id >= p->nids || !p->ids[id])
 			return gci_ep_fail(ep, GCOLL_ERR_PROTO, p->rank,
-				"from rank %d: it gives back the allowance of message %u, which "
-				"has none",
+				"from rank %d: it gives back the allowance of message %u, "
+				"which has none",
 				p->rank, id);
 		gci_ep_taken(ep, p, p->ids[id]);
 	}

@@ -182,8 +182,8 @@ int gci_sockopt_congestion(const char *name, struct gci_error *e)
 			"net.ipv4.tcp_allowed_congestion_control), expected one of: %s",
 			name, list);
 	return gci_error_set(e, GCOLL_ERR_INVAL,
-		"\"%.40s\" is not in this kernel (perhaps modprobe tcp_%.40s helps), expected one "
-		"of: %s",
+		"\"%.40s\" is not in this kernel (perhaps modprobe tcp_%.40s helps), "
+		"expected one of: %s",
 		name, name, list);
 }
 

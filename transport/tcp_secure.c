@@ -173,8 +173,8 @@ static struct gci_secure_ctx *context(struct gci_tcp *t, struct gci_error *e)
 		gci_log(GCI_LOG_INFO, "TLS 1.3 in user space, TLS_AES_128_GCM_SHA256 by %s%s",
 			gci_gcm_by(),
 			t->path == &gci_path_poll ? ""
-						  : "; connections with it are polled, not "
-						    "io_uring's");
+						  : "; connections with it are polled, "
+						    "not io_uring's");
 	OPENSSL_cleanse(&config, sizeof(config));
 	return t->secure;
 }

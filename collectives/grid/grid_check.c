@@ -67,8 +67,8 @@ static int check_duplicates(struct gci_grid_parser *p, const struct named_host *
 	for (i = 1; i < p->g->nhosts; i++)
 		if (!strcmp(all[i - 1].name, all[i].name))
 			return gci_grid_fail_at(p, all[i].line,
-				"host %s is there twice (first in line %d), expected each host "
-				"once",
+				"host %s is there twice (first in line %d), "
+				"expected each host once",
 				all[i].name, all[i - 1].line);
 	return 0;
 }

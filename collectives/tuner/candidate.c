@@ -103,8 +103,8 @@ static int set_parameter(struct gci_candidate *w, const struct word *p, struct g
 		k++;
 	if (k == end || p->len >= (int)sizeof(value))
 		return gci_error_set(e, GCOLL_ERR_INVAL,
-			"%s: unknown parameter \"%.*s\", expected senders=N, segment=BYTES or "
-			"degree=D",
+			"%s: unknown parameter \"%.*s\", "
+			"expected senders=N, segment=BYTES or degree=D",
 			kind, p->len < 64 ? p->len : 64, p->at);
 	if (!(w->algorithm->traits & k->trait))
 		return gci_error_set(e, GCOLL_ERR_INVAL, "%s: %s does not use \"%.*s\"", kind,

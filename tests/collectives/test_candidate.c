@@ -67,8 +67,8 @@ static void wrong(void **state)
 		{GCI_BCAST, "", "bcast: unknown algorithm \"\", expected auto or one of: "},
 		{GCI_BCAST, ":segment=4", "bcast: unknown algorithm \"\", expected auto"},
 		{GCI_BCAST, "chain:",
-			"bcast: unknown parameter \"\", expected senders=N, segment=BYTES or "
-			"degree=D"},
+			"bcast: unknown parameter \"\", "
+			"expected senders=N, segment=BYTES or degree=D"},
 		{GCI_BCAST, "chain::segment=4", "bcast: unknown parameter \"\""},
 		{GCI_BCAST, "chain:segmen=4", "bcast: unknown parameter \"segmen=4\""},
 		{GCI_BCAST, "chain:segment", "bcast: unknown parameter \"segment\""},

@@ -46,9 +46,8 @@ static void bad_costs(void **state)
 static void bad_sections(void **state)
 {
 	(void)state;
-	grid_refused("[clutser a]\n",
-		"g.grid:1: unknown section [clutser a], expected [cluster NAME], [link A B] or "
-		"[host NAME]");
+	grid_refused("[clutser a]\n", "g.grid:1: unknown section [clutser a], "
+				      "expected [cluster NAME], [link A B] or [host NAME]");
 	grid_refused("[cluster ]\n", "g.grid:1: bad cluster name \"\", expected [cluster NAME]");
 	grid_refused(
 		"[cluster a b]\n", "g.grid:1: bad cluster name \"a b\", expected [cluster NAME]");
@@ -171,11 +170,11 @@ static void bad_hosts(void **state)
 	grid_refused("[cluster a]\nhosts = k[]\n",
 		"g.grid:2: hosts: bad range in \"k[]\", expected e.g. k[1-8] or k[01-04,9]");
 	grid_refused("[cluster a]\nhosts = k[1-99999999]\n",
-		"g.grid:2: hosts: bad range in \"k[1-99999999]\", expected e.g. k[1-8] or "
-		"k[01-04,9]");
+		"g.grid:2: hosts: bad range in \"k[1-99999999]\", "
+		"expected e.g. k[1-8] or k[01-04,9]");
 	grid_refused("[cluster a]\nhosts = k[12345678901]\n",
-		"g.grid:2: hosts: bad range in \"k[12345678901]\", expected e.g. k[1-8] or "
-		"k[01-04,9]");
+		"g.grid:2: hosts: bad range in \"k[12345678901]\", "
+		"expected e.g. k[1-8] or k[01-04,9]");
 	grid_refused("[cluster a]\nhosts = a/b\n",
 		"g.grid:2: hosts: bad character '/' in host name \"a/b\"");
 	grid_refused("[cluster a]\nhosts = -oProxyCommand\n",

@@ -164,8 +164,8 @@ static void table_2(void **state)
 			fnf += (double)k.fnf / NCASES;
 			optimal += (double)k.optimal / NCASES;
 		}
-		print_message("%d participants: FNF %.2f, optimal %.2f, %.2f %% more; paper's FNF "
-			      "%.2f\n",
+		print_message("%d participants: FNF %.2f, optimal %.2f, %.2f %% more; "
+			      "paper's FNF %.2f\n",
 			n, fnf, optimal, (fnf / optimal - 1) * 100, mean_fnf[n - 2]);
 		assert_true(fnf <= (TEST_SANITIZED ? 1.02 : 1.01) * optimal);
 		assert_true(fnf > 0.98 * mean_fnf[n - 2] && fnf < 1.02 * mean_fnf[n - 2]);

@@ -188,8 +188,8 @@ static void bad_heads(void **state)
 	bad("    \"tokyo\"],", "    \"kyoto\"],",
 		"6: cluster kyoto is there twice, expected each once");
 	bad("    \"tokyo\"],", "    \"to kyo\"],",
-		"6: clusters[1] = \"to kyo\", expected a name of letters, digits, \"-\", \"_\" and "
-		"\".\"");
+		"6: clusters[1] = \"to kyo\", "
+		"expected a name of letters, digits, \"-\", \"_\" and \".\"");
 }
 
 static void foreign_ones(void **state)
@@ -243,8 +243,8 @@ static void bad_links(void **state)
 		"9: links[1].latency_ns = 100000000000001, expected a whole number from 0 to "
 		"100000000000000");
 	bad("\"points\"", "\"pints\"",
-		"10: unknown key \"pints\", expected from, to, latency_ns, points, rates, senders "
-		"or isends");
+		"10: unknown key \"pints\", "
+		"expected from, to, latency_ns, points, rates, senders or isends");
 }
 
 static void bad_lists(void **state)
@@ -288,8 +288,8 @@ static void bad_lists(void **state)
 		"17: links[1].isends[0].os_mid_ns = null, expected a whole number from 0 to "
 		"100000000000000");
 	bad("\"initial\": 15", "\"initial\": 1048577",
-		"16: links[1].isends[0].initial = 1048577, expected a whole number from 0 to "
-		"1048576");
+		"16: links[1].isends[0].initial = 1048577, "
+		"expected a whole number from 0 to 1048576");
 }
 
 /* Cut anywhere, it is refused with a line and a word. */

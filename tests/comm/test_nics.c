@@ -28,10 +28,10 @@ static int hosts_up(void)
 		"ip -n $b addr add fd00:78:$i::2/64 dev w$i nodad; "
 		"for n in $a $b; do ip -n $n link set w$i up; done; done; "
 		"ip -n $a link add m0 type veth peer name m0 netns $b; "
-		"ip -n $a addr add 10.78.9.1/24 dev m0; ip -n $b addr add fd00:78:9::2/64 dev m0 "
-		"nodad; "
-		"for n in $a $b; do ip -n $n link set m0 addrgenmode none; ip -n $n link set m0 "
-		"up; "
+		"ip -n $a addr add 10.78.9.1/24 dev m0; "
+		"ip -n $b addr add fd00:78:9::2/64 dev m0 nodad; "
+		"for n in $a $b; do "
+		"ip -n $n link set m0 addrgenmode none; ip -n $n link set m0 up; "
 		"ip -n $n link set lo up; done",
 		id, id);
 }

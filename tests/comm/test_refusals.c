@@ -377,8 +377,8 @@ static void sizes_of_elements(void **state)
 		assert_int_equal(
 			gcoll_bcast(&x, 1, GCOLL_ELEMENT(wrong[i]), 0, j.comm[0]), GCOLL_ERR_INVAL);
 		assert_string_equal(gcoll_last_error(),
-			"GCOLL_ELEMENT of 0 or too many bytes, expected an element type of 1 to "
-			"1073741823");
+			"GCOLL_ELEMENT of 0 or too many bytes, "
+			"expected an element type of 1 to 1073741823");
 	}
 	job_close(&j);
 }

@@ -114,8 +114,8 @@ static void who_may_not_come(void **state)
 	come(w, 0, 0, "h");
 	come(w, 1, 7, "h");
 	assert_string_equal(rdv_verdict(w), "rank 1 on h was started as one of 7 (GRIDCOLL_SIZE), "
-					    "but gridcoll-run serves a job of "
-					    "8 (-n): expected the same number");
+					    "but gridcoll-run serves a job of 8 (-n): "
+					    "expected the same number");
 	rdv_expect_abort(w, 0, rdv_verdict(w));
 	assert_true(w->ranks[1].closed);
 	open_for(w, NRANKS, 0);

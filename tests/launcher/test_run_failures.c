@@ -37,8 +37,8 @@ static void status_of_a_signal(void **state)
 {
 	(void)state;
 	EXPECT(128 + SIGSEGV,
-		"gridcoll-run: rank 1 on local1 failed: killed by signal 11 (Segmentation "
-		"fault)\n",
+		"gridcoll-run: rank 1 on local1 failed: "
+		"killed by signal 11 (Segmentation fault)\n",
 		"-n", "2", "sh", "-c", "[ $GRIDCOLL_RANK = 1 ] && kill -SEGV $$; exit 0");
 }
 
@@ -46,8 +46,8 @@ static void no_such_program(void **state)
 {
 	(void)state;
 	EXPECT(127,
-		"gridcoll-run: rank 0 on local0 failed: cannot run ./nothing: No such file or "
-		"directory\n",
+		"gridcoll-run: rank 0 on local0 failed: cannot run ./nothing: "
+		"No such file or directory\n",
 		"-n", "3", "./nothing");
 }
 
@@ -91,8 +91,8 @@ static void own_words(void **state)
 {
 	(void)state;
 	EXPECT(3,
-		"gridcoll-run: rank 2 on local2 failed: cannot write /there: No space left on "
-		"device\n",
+		"gridcoll-run: rank 2 on local2 failed: cannot write /there: "
+		"No space left on device\n",
 		"-n", "3", peer(), "stay", "2=fail");
 }
 
@@ -279,9 +279,8 @@ static void wrong_arguments(void **state)
 		{{"-n", "two", "x"}, "-n two: expected a number from 1 to 65536"},
 		{{"-n"}, "-n: expected a value behind it (see --help)"},
 		{{"--grid"}, "--grid: expected a value behind it (see --help)"},
-		{{"--gird", "x"},
-			"unknown option --gird, expected one of those that gridcoll-run --help "
-			"shows"},
+		{{"--gird", "x"}, "unknown option --gird, "
+				  "expected one of those that gridcoll-run --help shows"},
 		{{"-z", "x"},
 			"unknown option -z, expected one of those that gridcoll-run --help shows"},
 		{{"-n", "2"},
@@ -305,9 +304,8 @@ static void wrong_arguments(void **state)
 		{{"--grid", "/nowhere/x.grid", "x"},
 			"cannot read /nowhere/x.grid: No such file or directory"},
 		{{"--hosts", "a[1-", "x"}, "missing ']' in \"a[1-\""},
-		{{"--hosts", "a,a", "x"},
-			"--hosts:3: host a is there twice (first in line 2), expected each host "
-			"once"},
+		{{"--hosts", "a,a", "x"}, "--hosts:3: host a is there twice (first in line 2), "
+					  "expected each host once"},
 		{{"-n", "3", "--hosts", "a,b", "x"},
 			"-n 3: expected at most 2 (2 hosts with 1 rank each, see --per-host)"},
 		{{"--lab", "/nowhere/lab.json", "x"},
@@ -325,8 +323,8 @@ static void wrong_arguments(void **state)
 	}
 	setenv("GRIDCOLL_LAB", "/nowhere/lab.json", 1);
 	EXPECT(2,
-		"gridcoll-run: GRIDCOLL_LAB: cannot read /nowhere/lab.json: No such file or "
-		"directory\n",
+		"gridcoll-run: GRIDCOLL_LAB: cannot read /nowhere/lab.json: "
+		"No such file or directory\n",
 		"x");
 	unsetenv("GRIDCOLL_LAB");
 }

@@ -254,8 +254,8 @@ static void ranks_by_ssh(void **state)
 	(void)state;
 	need_ssh();
 	snprintf(command, sizeof(command),
-		"echo \"$0, <$1>, $GRIDCOLL_LOG, $(pwd)\"; [ $GRIDCOLL_RANK = 0 ] && cat; exec %s "
-		"ok",
+		"echo \"$0, <$1>, $GRIDCOLL_LOG, $(pwd)\"; [ $GRIDCOLL_RANK = 0 ] && cat; "
+		"exec %s ok",
 		peer());
 	setenv("GRIDCOLL_LOG", "error", 1);
 	job_start(&j, write_file("input", "typed\n"), "--grid", grid_file(), "--per-host", "2",

@@ -181,9 +181,8 @@ static void summarize(struct plan *p, const int *drawn)
 	int f;
 
 	n = (size_t)snprintf(p->summary, sizeof(p->summary),
-		"%d ranks in %d clusters, replay %s, security %d, checksum %s, windows of %u, "
-		"eager "
-		"%u, pieces of %u at most; faults:",
+		"%d ranks in %d clusters, replay %s, security %d, checksum %s, "
+		"windows of %u, eager %u, pieces of %u at most; faults:",
 		p->n, p->nclusters, p->replay, (int)p->world.security, p->checksum,
 		p->window_nbytes, p->world.eager_nbytes, p->net.most_piece);
 	for (f = 0; f < NFAULTS; f++)

@@ -159,9 +159,8 @@ const struct doctor_fault doctor_faults[] = {
 	{small_wmem, "tcp_wmem", GCT_PROBLEM, "up to 4.19 MB", "up to 12.6 MB",
 		"sysctl -w net.ipv4.tcp_wmem='4096 16384 12582912'",
 		"net.ipv4.tcp_wmem = 4096 16384 12582912",
-		"10.0 Gbit/s x 20.0 ms = 25.0 MB in flight on kyoto > tokyo; 4 streams need 6.25 "
-		"MB "
-		"each; this allows 4.19 MB: 6.71 Gbit/s in all"},
+		"10.0 Gbit/s x 20.0 ms = 25.0 MB in flight on kyoto > tokyo; "
+		"4 streams need 6.25 MB each; this allows 4.19 MB: 6.71 Gbit/s in all"},
 	{small_rmem, "tcp_rmem", GCT_PROBLEM, "up to 6.29 MB", "up to 12.6 MB",
 		"sysctl -w net.ipv4.tcp_rmem='4096 131072 12582912'",
 		"net.ipv4.tcp_rmem = 4096 131072 12582912",

@@ -134,9 +134,8 @@ static void parts_that_cannot_be(void **state)
 		in_scratch("a"), in_scratch("part.%%r"));
 	assert_false(is_there(in_scratch("part.1")));
 	RUN(2,
-		"gridcoll-run: rank 0 on local0 failed: --scatter, expected one file, and a "
-		"receiver "
-		"at least\n",
+		"gridcoll-run: rank 0 on local0 failed: --scatter, "
+		"expected one file, and a receiver at least\n",
 		"-n", "1", GRIDCOLL, "cp", "--scatter", in_scratch("a"), in_scratch("b"));
 }
 
@@ -182,8 +181,8 @@ static void what_cannot_be_gathered(void **state)
 	for (r = 1; r < 3; r++)
 		make_file(in_scratch("in.%d", r), 9 << 20, 1);
 	snprintf(message, sizeof(message),
-		"gridcoll-run: rank 3 on local3 failed: cannot read %s: No such file or "
-		"directory\n",
+		"gridcoll-run: rank 3 on local3 failed: cannot read %s: "
+		"No such file or directory\n",
 		in_scratch("in.3"));
 	gather_fails(1, message, in_scratch("in.%%r"), in_scratch("out/"));
 	assert_false(is_there(in_scratch("out")));

@@ -42,8 +42,8 @@ static void expand(void **state)
 			assert_string_equal(got, cases[i].result);
 		} else {
 			snprintf(text, sizeof(text),
-				"path \"%s\": expected %%r (rank), %%h (host) or %%%% "
-				"after %%",
+				"path \"%s\": "
+				"expected %%r (rank), %%h (host) or %%%% after %%",
 				cases[i].pattern);
 			assert_null(got);
 			assert_int_equal(e.status, GCOLL_ERR_INVAL);

@@ -227,11 +227,11 @@ static const struct {
 	{bench, "\"bin_ns\": 10000000", "\"bin_ns\": 0",
 		"f.json:10: results[0].course.bin_ns = 0, expected"},
 	{bench, "1000000, 48576", "-1, 48576",
-		"f.json:11: results[0].course.pairs[0].bytes = an array of 4, expected whole "
-		"numbers"},
+		"f.json:11: results[0].course.pairs[0].bytes = an array of 4, "
+		"expected whole numbers"},
 	{bench, "[0, 0, 7, 0]", "[0, 0, 7]",
-		"f.json:12: results[0].course.pairs[1].bytes = an array of 3, expected an array of "
-		"4"},
+		"f.json:12: results[0].course.pairs[1].bytes = an array of 3, "
+		"expected an array of 4"},
 	{plan, "\"choice\": {\"algorithm\"", "\"choice\": {\"algorthm\"",
 		"f.json:2: no choice.algorithm, expected a text"},
 	{plan, "\"predicted_ns\": 22000000", "\"predicted_ns\": \"soon\"",
@@ -392,8 +392,8 @@ static void wrong_arguments(void **state)
 		const char *message;
 	} cases[] = {
 		{"", 2,
-			"gridcoll report: no directory, expected one, see gridcoll report "
-			"--help\n"},
+			"gridcoll report: no directory, "
+			"expected one, see gridcoll report --help\n"},
 		{"a b", 2,
 			"gridcoll report: more than one directory, see gridcoll report --help\n"},
 		{"-x a", 2, "gridcoll report: unknown option -x, see gridcoll report --help\n"},

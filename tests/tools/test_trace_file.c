@@ -83,9 +83,8 @@ static const struct {
 		"t:8: windows[0].to_ns = an array of 2, expected whole numbers"},
 	{"[30, 40]", "[30, 1e99]", "t:8: windows[0].to_ns = an array of 2, expected whole numbers"},
 	{"[30, 40]", "[30, 1]",
-		"t:8: windows[0].to_ns = an array of 2, expected no end before its beginning, as "
-		"that "
-		"of step 1 is"},
+		"t:8: windows[0].to_ns = an array of 2, "
+		"expected no end before its beginning, as that of step 1 is"},
 	{"\"from_ns\": [3, 4],", "\"from_ns\": [3, 4], \"x\": 0,",
 		"t:9: unknown key \"x\", expected rank, window, from_ns or to_ns"},
 	{"[3, 70]}]}", "[3, 70]}]", "t:11: "},

@@ -24,9 +24,9 @@ static const struct {
 		"gridcoll cp: --scatter, expected no --gather with it"},
 	{{"cp", "--gather", "a%x", "b"}, "gridcoll cp: path \"a%x\": expected %r (rank), "
 					 "%h (host) or %% after %"},
-	{{"cp", "--bwlimit", "5", "a", "b"}, "gridcoll cp: --bwlimit 5, expected a rate such as "
-					     "100Mbit, or bytes per second such "
-					     "as 12MB"},
+	{{"cp", "--bwlimit", "5", "a", "b"}, "gridcoll cp: --bwlimit 5, "
+					     "expected a rate such as 100Mbit, "
+					     "or bytes per second such as 12MB"},
 	{{"cp", "a", "/b/%x"},
 		"gridcoll cp: path \"/b/%x\": expected %r (rank), %h (host) or %% after %"},
 	{{"cp", "--bogus", "a", "b"},

@@ -44,8 +44,8 @@ static uint8_t from[RANKS][LONGEST], to[RANKS][MESSAGES][LONGEST];
 static void fails(const char *what)
 {
 	failing_at(x.trial->what, 0, 0);
-	fail_msg("call %ld (-1: from a new place) of %s with \"%s\", %s replay: %s; rank 0 said"
-		 " \"%s\", rank 1 \"%s\"",
+	fail_msg("call %ld (-1: from a new place) of %s with \"%s\", %s replay: %s; "
+		 "rank 0 said \"%s\", rank 1 \"%s\"",
 		(long)x.nth, failing_name(x.trial->what), strerror(x.trial->error),
 		x.replay_nbytes ? "with" : "without", what, x.failure[0].text, x.failure[1].text);
 }
