@@ -61,7 +61,7 @@ void gct_axes_tick_x(struct gct_page *p, struct gct_axes *a, double v, const cha
 	gci_buf_printf(p->out, "</text>\n");
 }
 
-static void tick_y(struct gct_page *p, const struct gct_axes *a, double v, const char *label)
+static void tick_y(struct gct_page *p, struct gct_axes *a, double v, const char *label)
 {
 	double y = gct_axes_y(a, v);
 
@@ -92,29 +92,30 @@ static double step_of(double range)
 					    : 10 * power;
 }
 
-void gct_axes_ticks_x(struct gct_page *p, struct gct_axes *a, double unit, const char *title)
+typedef void put_tick(struct gct_page *p, struct gct_axes *a, double v, const char *label);
+
+static void put_ticks(struct gct_page *p, struct gct_axes *a, const struct gct_axis *axis,
+	double unit, put_tick *put)
 {
-	double step = step_of((a->x.to - a->x.from) / unit), end = a->x.to / unit;
+	double step = step_of((axis->to - axis->from) / unit), end = axis->to / unit;
 	char label[LABEL_SIZE];
 	int i;
 
 	for (i = 0; i * step <= end * 1.0001; i++) {
 		snprintf(label, sizeof(label), "%g", i * step);
-		gct_axes_tick_x(p, a, i * step * unit, label);
+		put(p, a, i * step * unit, label);
 	}
+}
+
+void gct_axes_ticks_x(struct gct_page *p, struct gct_axes *a, double unit, const char *title)
+{
+	put_ticks(p, a, &a->x, unit, gct_axes_tick_x);
 	gct_axes_title_x(p, a, title);
 }
 
 void gct_axes_ticks_y(struct gct_page *p, struct gct_axes *a, double unit, const char *title)
 {
-	double step = step_of((a->y.to - a->y.from) / unit), end = a->y.to / unit;
-	char label[LABEL_SIZE];
-	int i;
-
-	for (i = 0; i * step <= end * 1.0001; i++) {
-		snprintf(label, sizeof(label), "%g", i * step);
-		tick_y(p, a, i * step * unit, label);
-	}
+	put_ticks(p, a, &a->y, unit, tick_y);
 	gct_axes_title_y(p, title);
 }
 

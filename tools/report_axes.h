@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * A chart's frame: two axes with ticks, units and grid lines, as SVG. Inside of report.
  *
- *	struct gct_chart_axes a = {.x = {GCT_LOG, 1e3, 1e9}, .y = {GCT_LINEAR, 0, 8e9}};
+ *	struct gct_axes a = {
+ *		.x = {GCT_LOG, 1e3, 1e9}, .y = {GCT_LINEAR, 0, 8e9}, .height = 300};
  *
  *	gct_axes_open(p, &a, "bcast: throughput against size");
- *	gct_axes_y(p, &a, 1e9, "Gbit/s");
- *	gct_axes_x_tick(p, &a, 65536, "64 KiB");
- *	...				// paths, at gct_axes_x(), gct_axes_y()
+ *	gct_axes_ticks_y(p, &a, 1e9, "Gbit/s");
+ *	gct_axes_tick_x(p, &a, 65536, "64 KiB");	// from left to right
+ *	gct_axes_title_x(p, &a, "size of the message");
+ *	...				// paths, at gct_axes_x(), gct_axes_y() of a value
  *	gct_axes_close(p);
  *
- * Pixels are those of a chart GCT_CHART_W wide; the page scales it. */
+ * Pixels are those of a chart GCT_AXES_WIDTH wide; the page scales it. */
 #ifndef GCT_REPORT_AXES_H
 #define GCT_REPORT_AXES_H
 
