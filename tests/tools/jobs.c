@@ -33,6 +33,16 @@ int jobs_teardown(void **state)
 	return scratch_remove(state);
 }
 
+const char *two_clusters(void)
+{
+	const char *path = in_scratch("two.grid");
+
+	make_text(path, "[cluster near]\nhosts = 127.0.0.1\n"
+			"[cluster far]\nhosts = 127.0.0.2\n"
+			"[link near far]\nrate = 1Gbit\ndelay = 1ms\n");
+	return path;
+}
+
 void run_job(const char *const *argv, int status, const char *message)
 {
 	struct job j = {0};

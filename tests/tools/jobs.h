@@ -17,6 +17,11 @@ void run_job(const char *const *argv, int status, const char *message);
 	run_job_line((const char *const[]){__VA_ARGS__, NULL}, status, begin, end)
 void run_job_line(const char *const *argv, int status, const char *begin, const char *end);
 
+/* A grid file: the clusters near and far, 127.0.0.1 and 127.0.0.2. With --per-host N the first N
+ * ranks are near. NICs have no rate: else jobs pace what they send by lo, and warn of those of tests
+ * that run at the same time. */
+const char *two_clusters(void);
+
 /* Waits until rank `rank` has printed "pid N"; N. */
 pid_t job_pid(struct job *j, int rank);
 

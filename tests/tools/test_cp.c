@@ -245,36 +245,17 @@ static void summary(void **state)
 		"-n", "4", GRIDCOLL, "cp", in_scratch("a"), in_scratch("b"), in_scratch("out/%%r"));
 }
 
-/* Two clusters on this machine: it has two names. */
-static const char *two_clusters(void)
-{
-	static char path[512];
-	char host[128], text[400];
-
-	if (gethostname(host, sizeof(host)) || !*host || !strcmp(host, "localhost") ||
-		strspn(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._") !=
-			strlen(host))
-		return NULL;
-	snprintf(text, sizeof(text),
-		"[cluster a]\nhosts = localhost\n[cluster b]\nhosts = %s\n[link a b]\n"
-		"rate = 1Gbit\ndelay = 1ms\n",
-		host);
-	snprintf(path, sizeof(path), "%s", in_scratch("two.grid"));
-	make_text(path, text);
-	return path;
-}
-
-static void with_algorithm(const char *algorithm, const char *grid)
+static void with_algorithm(const char *algorithm, int in_clusters)
 {
 	const char *a = in_scratch("a"), *out = in_scratch("out/%%r/");
 	int r;
 
-	if (grid)
-		RUN(0, "", "--grid", grid, "--per-host", "3", GRIDCOLL, "cp", "-qa", algorithm, a,
-			out);
+	if (in_clusters)
+		RUN(0, "", "--grid", two_clusters(), "--per-host", "3", GRIDCOLL, "cp", "-qa",
+			algorithm, a, out);
 	else
 		RUN(0, "", "-n", "5", GRIDCOLL, "cp", "-q", "-a", algorithm, a, out);
-	for (r = 1; r < (grid ? 6 : 5); r++) {
+	for (r = 1; r < (in_clusters ? 6 : 5); r++) {
 		assert_same_files(a, in_scratch("out/%d/a", r));
 		unlink(in_scratch("out/%d/a", r));
 	}
@@ -283,7 +264,6 @@ static void with_algorithm(const char *algorithm, const char *grid)
 static void every_algorithm(void **state)
 {
 	const struct gci_algorithm *a;
-	const char *grid = two_clusters();
 	char text[100];
 	int n = 0;
 
@@ -292,19 +272,16 @@ static void every_algorithm(void **state)
 	gci_each_algorithm (a) {
 		if (a->kind != GCI_BCAST)
 			continue;
-		if (!grid || !TEST_SANITIZED)
-			with_algorithm(a->name, NULL);
-		if (grid)
-			with_algorithm(a->name, grid);
+		if (!TEST_SANITIZED)
+			with_algorithm(a->name, 0);
+		with_algorithm(a->name, 1);
 		if ((a->traits & GCI_USES_SENDERS)) {
 			snprintf(text, sizeof(text), "%s:senders=2", a->name);
-			with_algorithm(text, grid);
+			with_algorithm(text, 1);
 		}
 		n++;
 	}
 	assert_true(n >= 7);
-	if (!grid)
-		print_message("two clusters: left out, this machine has no name of its own\n");
 }
 
 /* Prints the largest memory that a command had. */

@@ -156,26 +156,23 @@ static void none_can_write(void **state)
 	job_free(&j);
 }
 
-/* From a to b so slowly that there is time to do something in the midst of it. */
+/* From near to far so slowly that there is time to do something in the midst of it. */
 static void start_slow(struct job *j)
 {
 	static char command[1024];
 
 	make_file(in_scratch("a"), NBYTES, SEED);
-	make_text(in_scratch("two.grid"), "[cluster a]\nhosts = 127.0.0.1\nnic = 1Gbit\n"
-					  "[cluster b]\nhosts = 127.0.0.2\nnic = 1Gbit\n"
-					  "[link a b]\nrate = 1Gbit\ndelay = 1ms\n");
 	snprintf(command, sizeof(command), "echo pid $$; exec %s cp --keep-going '%s' '%s'",
 		GRIDCOLL, in_scratch("a"), in_scratch("out/%%r/"));
-	job_start(j, NULL, "--survive", "--grid", in_scratch("two.grid"), "--per-host", "2",
-		"--wan-budget", "a>b=10Mbit", "sh", "-c", command, NULL);
+	job_start(j, NULL, "--survive", "--grid", two_clusters(), "--per-host", "2", "--wan-budget",
+		"near>far=10Mbit", "sh", "-c", command, NULL);
 	await_entry(in_scratch("out/3"), ".gridcoll-");
 	await_entry(in_scratch("out/2"), ".gridcoll-");
 }
 
 static void make_fast(struct job *j)
 {
-	assert_int_equal(run_shell("%s ctl %d budget 'a>b=off'", GRIDCOLL, (int)j->pid), 0);
+	assert_int_equal(run_shell("%s ctl %d budget 'near>far=off'", GRIDCOLL, (int)j->pid), 0);
 }
 
 static void one_dies_in_mid_transfer(void **state)

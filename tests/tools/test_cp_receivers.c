@@ -8,17 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Ranks 0 and 1 near, 2 and 3 far. */
-static const char *two_clusters(void)
-{
-	const char *path = in_scratch("two.grid");
-
-	make_text(path, "[cluster near]\nhosts = 127.0.0.1\nnic = 1Gbit\n"
-			"[cluster far]\nhosts = 127.0.0.2\nnic = 1Gbit\n"
-			"[link near far]\nrate = 1Gbit\ndelay = 1ms\n");
-	return path;
-}
-
 /* Copies to the list, and then exactly the ranks of `ranks`, as digits, have a copy. */
 static void copy_to(const char *list, const char *ranks)
 {

@@ -54,16 +54,6 @@ static const json_t *item(const json_t *o, const char *key, size_t i)
 	return json_array_get(json_object_get(o, key), i);
 }
 
-static const char *two_clusters(void)
-{
-	const char *path = in_scratch("two.grid");
-
-	make_text(path, "[cluster near]\nhosts = 127.0.0.1\nnic = 1Gbit\n"
-			"[cluster far]\nhosts = 127.0.0.2\nnic = 1Gbit\n"
-			"[link near far]\nrate = 1Gbit\ndelay = 1ms\n");
-	return path;
-}
-
 static void a_report(void **state)
 {
 	const json_t *one;
