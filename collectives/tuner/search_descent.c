@@ -90,11 +90,12 @@ static int is_promising(const struct gci_asking *a, const struct lane *l)
 	       (unsigned __int128)ns * 100 <= (unsigned __int128)a->r->best_ns * percent;
 }
 
-/* After a step: one bad measurement is no reason to give a method up, unless it is far behind. */
+/* After a step: one bad measurement is no reason to give a method up, unless it is far behind: by
+ * half of the best's time. */
 static void judge(const struct gci_asking *a, struct lane *l)
 {
 	l->doubts = is_promising(a, l) ? 0 : l->doubts + 1;
-	if (l->doubts >= DOUBTS || (l->doubts && l->last / 2 > a->r->best_ns))
+	if (l->doubts >= DOUBTS || (l->doubts && l->last / 3 * 2 > a->r->best_ns))
 		l->over = 1;
 }
 
