@@ -168,3 +168,17 @@ char *gci_format_time(uint64_t ns, char *out, size_t size)
 
 	return format((double)ns, 1e3, names, out, size);
 }
+
+char *gci_format_hex(const void *data, size_t n, char *out)
+{
+	static const char digits[] = "0123456789abcdef";
+	const uint8_t *p = data;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		out[2 * i] = digits[p[i] >> 4];
+		out[2 * i + 1] = digits[p[i] & 15];
+	}
+	out[2 * n] = '\0';
+	return out;
+}

@@ -42,4 +42,7 @@ char *gci_format_bytes(uint64_t nbytes, char *out, size_t size);
 char *gci_format_rate(uint64_t bps, char *out, size_t size);
 char *gci_format_time(uint64_t ns, char *out, size_t size);
 
+/* Two lower-case digits a byte, and the 0 at the end: 2 * n + 1 bytes. Returns `out`. */
+char *gci_format_hex(const void *data, size_t n, char *out);
+
 #endif

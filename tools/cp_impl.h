@@ -31,9 +31,8 @@ int gct_cp_source_open(struct gct_cp_place *p, const struct gct_cp_file *f);
 /* Its path, for messages. */
 char *gct_cp_source_path(const struct gct_cp_manifest *m, uint32_t file);
 
-/* A file's path below DEST (to be freed; NULL: out of memory), and digits of n bytes. */
+/* A file's path below DEST (to be freed; NULL: out of memory). */
 char *gct_cp_name_in_dest(const struct gct_cp_manifest *m, uint32_t file);
-void gct_cp_hex(char *out, const uint8_t *data, size_t n);
 
 /* What a file is called in its directory here, and while it is not whole (to be freed). */
 const char *gct_cp_sink_name(const struct gct_cp_sink *s, uint32_t file);

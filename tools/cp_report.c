@@ -240,7 +240,7 @@ static json_t *checksums_json(const struct report *r, int *failed)
 		snprintf(hex, sizeof(hex), "%08" PRIx32, sum->crc);
 		gct_json_set(o, "crc32c", json_string(hex), failed);
 		if (r->c->sums.wants_sha256) {
-			gct_cp_hex(hex, sum->sha256, sizeof(sum->sha256));
+			gci_format_hex(sum->sha256, sizeof(sum->sha256), hex);
 			gct_json_set(o, "sha256", json_string(hex), failed);
 		}
 		gct_json_append(list, o, failed);

@@ -3,6 +3,7 @@
  * since all receivers had it, is read for them. */
 #include "base/crc32c.h"
 #include "base/mem.h"
+#include "base/units.h"
 #include "tools/cp_impl.h"
 
 #include <openssl/evp.h>
@@ -147,18 +148,6 @@ int gct_cp_sums_rest(struct gct_cp_sums *s, const uint32_t *crcs, uint64_t ncrcs
 
 /* ---- in the format of sha256sum(1) */
 
-void gct_cp_hex(char *out, const uint8_t *data, size_t n)
-{
-	static const char digits[] = "0123456789abcdef";
-	size_t i;
-
-	for (i = 0; i < n; i++) {
-		*out++ = digits[data[i] >> 4];
-		*out++ = digits[data[i] & 15];
-	}
-	*out = '\0';
-}
-
 static void put_name(struct gci_buf *out, const char *name)
 {
 	for (; *name; name++) {
@@ -188,7 +177,7 @@ int gct_cp_sums_print(const struct gct_cp_sums *s, struct gci_buf *out)
 		name = gct_cp_name_in_dest(s->manifest, i);
 		if (!name)
 			return GCOLL_ERR_NOMEM;
-		gct_cp_hex(hex, s->files[i].sha256, sizeof(s->files->sha256));
+		gci_format_hex(s->files[i].sha256, sizeof(s->files->sha256), hex);
 		gci_buf_printf(out, "%s%s  ", strpbrk(name, "\n\\") ? "\\" : "", hex);
 		put_name(out, name);
 		gci_buf_put_u8(out, '\n');

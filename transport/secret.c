@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "transport/secret.h"
 
+#include "base/units.h"
+
 #include <ctype.h>
 #include <string.h>
 
@@ -36,13 +38,6 @@ int gci_secret_parse(const void *text, size_t len, uint8_t secret[GCI_SECRET_NBY
 
 void gci_secret_format(const uint8_t secret[GCI_SECRET_NBYTES], char text[GCI_SECRET_TEXT])
 {
-	static const char digits[] = "0123456789abcdef";
-	size_t i;
-
-	for (i = 0; i < GCI_SECRET_NBYTES; i++) {
-		text[2 * i] = digits[secret[i] >> 4];
-		text[2 * i + 1] = digits[secret[i] & 15];
-	}
-	text[2 * i] = '\n';
-	text[2 * i + 1] = '\0';
+	gci_format_hex(secret, GCI_SECRET_NBYTES, text);
+	memcpy(text + 2 * GCI_SECRET_NBYTES, "\n", 2);
 }

@@ -109,6 +109,16 @@ static void formats(void **state)
 	assert_string_equal(gci_format_time(2400000000u, s, sizeof(s)), "2.40 s");
 }
 
+static void digits(void **state)
+{
+	char s[] = "untouched";
+
+	(void)state;
+	assert_string_equal(gci_format_hex("\x00\x9a\xff", 3, s), "009aff");
+	assert_string_equal(s + 7, "ed");
+	assert_string_equal(gci_format_hex("", 0, s), "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -117,6 +127,7 @@ int main(void)
 		cmocka_unit_test(whole_numbers),
 		cmocka_unit_test(port_ranges),
 		cmocka_unit_test(formats),
+		cmocka_unit_test(digits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
  * Other arguments are ignored. See the table at the end for the modes. What it learns goes to
  * standard output. */
 #include "base/clock.h"
+#include "base/units.h"
 #include "comm/control_io.h"
 #include "transport/control.h"
 
@@ -261,7 +262,7 @@ static int holds_secret(const char *pid, const char *file)
 {
 	static char text[1 << 20];
 	char path[300], hex[2 * GCI_SECRET_NBYTES + 1];
-	size_t n = 0, i;
+	size_t n = 0;
 	ssize_t got;
 	int fd;
 
@@ -272,8 +273,7 @@ static int holds_secret(const char *pid, const char *file)
 	while (n < sizeof(text) && (got = read(fd, text + n, sizeof(text) - n)) > 0)
 		n += (size_t)got;
 	close(fd);
-	for (i = 0; i < GCI_SECRET_NBYTES; i++)
-		snprintf(hex + 2 * i, 3, "%02x", secret[i]);
+	gci_format_hex(secret, GCI_SECRET_NBYTES, hex);
 	return memmem(text, n, secret, 16) || memmem(text, n, hex, 32);
 }
 
