@@ -5,11 +5,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define WRITER_MS 3000
 
 int gci_file_read_from(
 	int fd, const char *path, size_t most, struct gci_buf *out, struct gci_error *e)
@@ -33,13 +36,38 @@ int gci_file_read_from(
 	return 0;
 }
 
+/* Who opens a named pipe waits until somebody opens its other end, which may be never. So `fd` is
+ * opened at once, and a writer may take WRITER_MS to come; one that is there, any time to write. */
+static int await_writer(int fd, const char *path, struct gci_buf *out, struct gci_error *e)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	unsigned char byte;
+	ssize_t n;
+	int rc;
+
+	do
+		rc = poll(&p, 1, WRITER_MS);
+	while (rc < 0 && errno == EINTR);
+	n = rc ? -1 : read(fd, &byte, 1);
+	if (!n)
+		return gci_error_set(e, GCOLL_ERR_SYS,
+			"cannot read %s: a pipe that nobody has opened to write to", path);
+	gci_buf_put(out, &byte, n > 0);
+	return 0;
+}
+
 int gci_file_read(const char *path, size_t most, struct gci_buf *out, struct gci_error *e)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), rc;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = 0;
+	struct stat st;
 
 	if (fd < 0)
 		return gci_error_errno(e, "cannot read %s", path);
-	rc = gci_file_read_from(fd, path, most, out, e);
+	if (!fstat(fd, &st) && S_ISFIFO(st.st_mode))
+		rc = await_writer(fd, path, out, e);
+	fcntl(fd, F_SETFL, 0);
+	if (!rc)
+		rc = gci_file_read_from(fd, path, most, out, e);
 	close(fd);
 	return rc;
 }

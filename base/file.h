@@ -16,7 +16,7 @@
 #include "base/error.h"
 
 /* Into `out`, which is empty and the caller's to free whatever comes of it. More than `most` bytes
- * are GCOLL_ERR_PARSE. */
+ * are GCOLL_ERR_PARSE. A pipe that nobody opens to write to is GCOLL_ERR_SYS after three seconds. */
 int gci_file_read(const char *path, size_t most, struct gci_buf *out, struct gci_error *e);
 
 /* The text in place of what was there, and of the same permissions: whoever reads the file at any

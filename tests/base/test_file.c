@@ -42,6 +42,30 @@ static void read_whole(void **state)
 	assert_string_equal(e.text, "cannot read .: Is a directory");
 }
 
+/* One process after another, as by `gridcoll plan -p <(...)` and mkfifo; and nobody. */
+static void pipes(void **state)
+{
+	struct gci_error e = {0};
+	struct gci_buf b = {0};
+	int fd;
+
+	(void)state;
+	assert_int_equal(mkfifo("pipe", 0600), 0);
+	assert_int_equal(system("(sleep 0.2; printf late >pipe) &"), 0);
+	assert_text("pipe", "late");
+	assert_int_equal(system("(exec >pipe; sleep 3.5; printf slow) &"), 0);
+	assert_text("pipe", "slow");
+	assert_int_equal(gci_file_read("pipe", 9, &b, &e), GCOLL_ERR_SYS);
+	assert_string_equal(e.text, "cannot read pipe: a pipe that nobody has opened to write to");
+	fd = open("pipe", O_RDWR | O_CLOEXEC);
+	assert_in_range(fd, 0, 1000);
+	assert_int_equal(write(fd, "0123456789", 10), 10);
+	gci_error_clear(&e);
+	assert_int_equal(gci_file_read("pipe", 9, &b, &e), GCOLL_ERR_PARSE);
+	gci_buf_free(&b);
+	close(fd);
+}
+
 /* Whoever has the old file open still reads the old one; permissions stay. */
 static void replaced_whole(void **state)
 {
@@ -187,6 +211,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(read_whole, files_setup, files_teardown),
+		cmocka_unit_test_setup_teardown(pipes, files_setup, files_teardown),
 		cmocka_unit_test_setup_teardown(replaced_whole, files_setup, files_teardown),
 		cmocka_unit_test_setup_teardown(
 			failures_change_nothing, files_setup, files_teardown),
