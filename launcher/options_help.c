@@ -59,5 +59,8 @@ const char *gci_options_help(void)
 	       "\n"
 	       "Exit status: 0, or that of the rank that failed first (128 + N when killed by\n"
 	       "signal N; 1 when it was lost); 2 for wrong arguments. With --survive, failures\n"
-	       "do not count that others have gone on after.\n";
+	       "do not count that others have gone on after.\n"
+	       "\n"
+	       "example: gridcoll-run -n 4 gridcoll cp FILE '/tmp/out/%r/'\n"
+	       "         gridcoll-run --grid my.grid ./a.out\n";
 }

@@ -42,7 +42,8 @@ static const char help[] =
 	"                         each operation to DIR, and a page that shows them all:\n"
 	"                         DIR/report.html\n"
 	"  -l, --list             list the algorithms and end\n"
-	"  -h, --help             this text\n";
+	"  -h, --help             this text\n"
+	"example: gridcoll-run -n 4 gridcoll bench bcast allreduce -b 64KiB,8MiB\n";
 
 static int usage_error(const char *what, const char *value, const char *expected)
 {

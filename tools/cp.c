@@ -36,7 +36,8 @@ static const char help[] =
 	"      --manifest FILE    SHA-256 of every file, as sha256sum checks them\n"
 	"      --json FILE        a report: clusters, hosts, rates, checksums\n"
 	"  -q, --quiet            no progress bar, no summary\n"
-	"  -h, --help             this text\n";
+	"  -h, --help             this text\n"
+	"example: gridcoll-run -n 4 gridcoll cp FILE '/tmp/out/%r/'\n";
 
 /* Who is to have a copy. */
 static int find_receivers(struct gct_cp_copy *c, struct gci_error *e)

@@ -15,7 +15,8 @@ static const char help[] =
 	"  budget A>B=RATE    send no faster than that from cluster A to B from now on,\n"
 	"                     e.g. kyoto>tokyo=2Gbit; kyoto>tokyo=off: at will\n"
 	"JOB is the process id of the gridcoll-run, or the path of its socket; it is not\n"
-	"needed while only one job is running.\n";
+	"needed while only one job is running.\n"
+	"example: gridcoll ctl budget 'kyoto>tokyo=2Gbit'\n";
 
 static int failed(const struct gci_error *e)
 {
@@ -119,6 +120,11 @@ static int is_verb(const char *word)
 	return word && (!strcmp(word, "status") || !strcmp(word, "budget"));
 }
 
+static int is_help(const char *word)
+{
+	return word && (!strcmp(word, "--help") || !strcmp(word, "-h"));
+}
+
 int gct_ctl(int argc, char **argv)
 {
 	struct gci_error e = {0};
@@ -126,7 +132,7 @@ int gct_ctl(int argc, char **argv)
 	struct gct_ctl c;
 	int rc;
 
-	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
+	if (is_help(argv[1]) || (argc > 2 && is_verb(argv[1]) && is_help(argv[2])))
 		return fputs(help, stdout) < 0 ? GCT_FAILED : GCT_OK;
 	argv++;
 	if (*argv && !is_verb(*argv))

@@ -24,7 +24,8 @@ static const char help[] =
 	"  -l, --lines       a line per finding, with the host's name (default in a job)\n"
 	"  -j, --json        for programs\n"
 	"  -h, --help        this text\n"
-	"Exit status: 0 no problem, 1 problems, 2 wrong usage. In a job always 0.\n";
+	"Exit status: 0 no problem, 1 problems, 2 wrong usage. In a job always 0.\n"
+	"example: gridcoll doctor --grid my.grid --host k1\n";
 
 struct options {
 	struct gci_options run;

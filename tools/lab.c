@@ -50,13 +50,18 @@ static int lab_plan(int argc, char **argv)
 /* gridcoll lab link HOST up|down: pulls a host's cable at the switch's end. */
 static int lab_link(int argc, char **argv)
 {
+	static const char usage[] = "link HOST up|down";
 	const char *lab = getenv("GRIDCOLL_LAB");
 	struct gci_lab_port port;
 	struct gci_error e = {0};
 	int home, rc;
 
+	if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
+		lab_help(usage);
+		return GCT_OK;
+	}
 	if (argc != 3 || (strcmp(argv[2], "up") && strcmp(argv[2], "down"))) {
-		fprintf(stderr, "usage: gridcoll lab link HOST up|down (inside a running lab)\n");
+		fprintf(stderr, "usage: gridcoll lab %s (inside a running lab)\n", usage);
 		return GCT_USAGE;
 	}
 	if (!lab) {
@@ -107,6 +112,8 @@ static void usage(FILE *out)
 	for (v = verbs; v->name; v++)
 		if (v->help)
 			fprintf(out, "  %-7s %s\n", v->name, v->help);
+	fprintf(out, "gridcoll lab VERB --help says more of each.\n"
+		     "example: gridcoll lab run --dilate auto my.grid -- gridcoll bench bcast\n");
 }
 
 int gct_lab(int argc, char **argv)
@@ -117,7 +124,7 @@ int gct_lab(int argc, char **argv)
 		usage(stderr);
 		return GCT_USAGE;
 	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "help")) {
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
 		usage(stdout);
 		return GCT_OK;
 	}

@@ -22,6 +22,9 @@ struct lab_options {
 /* Reads `-`-options, GRID where `wants_grid`, and the command. 0, or an exit status + 1. */
 int lab_parse(struct lab_options *o, int argc, char **argv, int wants_grid, const char *usage);
 
+/* Prints the usage, what its options mean, and an example. */
+void lab_help(const char *usage);
+
 /* For verbs that run no command: 0, or GCT_USAGE after telling of the first of `rest`, what the
  * verb has no use for. */
 int lab_nothing_more(char **rest, const char *usage);

@@ -18,7 +18,7 @@
 
 extern char **environ;
 
-enum { OPT_BACKEND = 256, OPT_DILATE, OPT_MEM, OPT_QUIET, OPT_KEEP_AWAKE, OPT_HELP };
+enum { OPT_BACKEND = 256, OPT_DILATE, OPT_MEM, OPT_QUIET, OPT_KEEP_AWAKE };
 
 static const struct option options[] = {
 	{"backend", required_argument, NULL, OPT_BACKEND},
@@ -26,7 +26,7 @@ static const struct option options[] = {
 	{"mem", required_argument, NULL, OPT_MEM},
 	{"quiet", no_argument, NULL, OPT_QUIET},
 	{"keep-awake", no_argument, NULL, OPT_KEEP_AWAKE},
-	{"help", no_argument, NULL, OPT_HELP},
+	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
 
@@ -92,6 +92,44 @@ static int set_option(struct lab_options *o, int c, const char *value)
 	}
 }
 
+void lab_help(const char *usage)
+{
+	static const struct {
+		const char *option, *text;
+	} about[] = {
+		{"--backend", "host: in the running kernel, as root; uml: in a guest of user-mode "
+			      "Linux; auto (default): host where it works, else uml"},
+		{"--dilate", "divide rates by K and multiply delays by it (default 1); auto: by as "
+			     "much as one processor needs"},
+		{"--mem", "the guest's memory, e.g. 2GiB (default: by the number of hosts)"},
+		{"--quiet", "say nothing but errors and warnings"},
+		{"--keep-awake", "keep processors busy that others share: steadier times"},
+	};
+	static const char *const examples[] = {
+		"run --dilate auto my.grid -- gridcoll bench bcast",
+		"up my.grid",
+		"down",
+		"doctor my.grid",
+		"plan my.grid",
+		"link k1 down",
+	};
+	size_t i;
+
+	printf("usage: gridcoll lab %s\n", usage);
+	for (i = 0; i < sizeof(about) / sizeof(*about); i++) {
+		const char *at = strstr(usage, about[i].option);
+
+		if (!at)
+			continue;
+		gct_wrapped(
+			stdout, about[i].text, printf("  %-25.*s", (int)strcspn(at, "]"), at), 27);
+	}
+	printf("  -h, --help               this text\n");
+	for (i = 0; i < sizeof(examples) / sizeof(*examples); i++)
+		if (!strncmp(usage, examples[i], strcspn(examples[i], " ")))
+			printf("example: gridcoll lab %s\n", examples[i]);
+}
+
 int lab_parse(struct lab_options *o, int argc, char **argv, int wants_grid, const char *usage)
 {
 	int c, rc = 0;
@@ -99,9 +137,9 @@ int lab_parse(struct lab_options *o, int argc, char **argv, int wants_grid, cons
 	memset(o, 0, sizeof(*o));
 	o->dilation = 1;
 	optind = 1;
-	while (!rc && (c = getopt_long(argc, argv, "+", options, NULL)) != -1) {
-		if (c == OPT_HELP) {
-			printf("usage: gridcoll lab %s\n", usage);
+	while (!rc && (c = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
+		if (c == 'h') {
+			lab_help(usage);
 			return GCT_OK + 1;
 		}
 		rc = set_option(o, c, optarg);

@@ -38,6 +38,8 @@ static void usage(FILE *out)
 	fprintf(out, "usage: gridcoll COMMAND ... | gridcoll --version\n");
 	for (c = commands; c->name; c++)
 		fprintf(out, "  %-8s %s\n", c->name, c->help);
+	fprintf(out, "gridcoll COMMAND --help says more of each.\n"
+		     "example: gridcoll-run -n 4 gridcoll cp FILE '/tmp/out/%%r/'\n");
 }
 
 /* What was printed must have got somewhere. */
@@ -91,7 +93,7 @@ int main(int argc, char **argv)
 		usage(stderr);
 		return GCT_USAGE;
 	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "help")) {
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
 		usage(stdout);
 		return flushed(GCT_OK);
 	}

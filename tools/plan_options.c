@@ -29,7 +29,8 @@ static const char help[] =
 	"      --print-schedule RANK this rank's steps, of the first window\n"
 	"  -x, --explain FILE        a run that gridcoll bench --trace recorded, beside\n"
 	"                            its prediction\n"
-	"  -h, --help                this text\n";
+	"  -h, --help                this text\n"
+	"example: gridcoll plan bcast --grid my.grid --bytes 32MiB --gantt bcast.svg\n";
 
 enum { DILATE = 256, COLD, PORTS, GANTT, SCHEDULE, HOSTS, PER_HOST };
 

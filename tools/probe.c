@@ -32,7 +32,9 @@ static const char help[] =
 	"      --pools         measure all pairs of hosts, too, and say which belong\n"
 	"                      together\n"
 	"      --write-grid FILE  the same, and write a grid file of what was found\n"
-	"  -h, --help          this text\n";
+	"  -h, --help          this text\n"
+	"example: gridcoll-run --grid my.grid gridcoll probe -o my.params\n"
+	"         gridcoll plan bcast --grid my.grid --params my.params --bytes 32MiB\n";
 
 static int usage_error(const char *what, const char *value, const char *expected)
 {

@@ -26,7 +26,8 @@ static const char help[] =
 	"gridcoll bench --report DIR leaves all of them in one run.\n"
 	"  -o, --output FILE     where to write it (default DIR/report.html)\n"
 	"  -h, --help            this text\n"
-	"example: gridcoll bench bcast -b 1MiB,32MiB --report out && gridcoll report out\n";
+	"example: gridcoll-run -n 4 gridcoll bench bcast -b 64KiB,8MiB --report out\n"
+	"         gridcoll report out\n";
 
 static int is_file(const struct dirent *d)
 {

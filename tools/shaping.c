@@ -28,7 +28,9 @@ static const char help[] =
 	"                    all that gridcoll put there, of jobs that run, too\n"
 	"  -d, --dev DEVICE  default for status and clear: every device\n"
 	"  -j, --json        for programs\n"
-	"  -h, --help        this text\n";
+	"  -h, --help        this text\n"
+	"example: gridcoll shape set --dev eth0 tokyo 4Gbit 10.2.0.0/16\n"
+	"         gridcoll shape clear --dev eth0 tokyo\n";
 
 struct options {
 	const char *dev;

@@ -29,7 +29,8 @@ static const char help[] =
 	"  -p, --pacing RATE           the most payload of one connection, e.g. 500Mbit\n"
 	"  -l, --list                  in the end, each connection, what it sent again\n"
 	"  -h, --help                  this text\n"
-	"Needs root and cgroups of version 2. The exit status is COMMAND's.\n";
+	"Needs root and cgroups of version 2. The exit status is COMMAND's.\n"
+	"example: gridcoll shape run --to 10.2.0.0/16 --congestion bbr -- ./a.out\n";
 
 struct run {
 	struct gci_net nets[MOST_NETS];

@@ -34,7 +34,9 @@ static const char help[] =
 	"                       terminal\n"
 	"      --json           the same as JSON, with the traffic in bins of 10 ms\n"
 	"      --prometheus     figures as Prometheus reads them\n"
-	"  -h, --help           this text\n";
+	"  -h, --help           this text\n"
+	"example: gridcoll-run --grid my.grid ./a.out &\n"
+	"         gridcoll top\n";
 
 struct top {
 	struct gct_ctl ctl;

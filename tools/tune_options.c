@@ -32,7 +32,9 @@ static const char help[] =
 	"  -s, --streams N        connections per WAN peer\n"
 	"      --simulated        measure nothing: no job is needed\n"
 	"  -g, --grid FILE        with --simulated: the grid, a rank on each host\n"
-	"  -h, --help             this text\n";
+	"  -h, --help             this text\n"
+	"example: gridcoll tune --simulated -g my.grid bcast -b 64KiB,8MiB -o my.table\n"
+	"         gridcoll-run --grid my.grid --table my.table ./a.out\n";
 
 static const char *const names[GCT_NSEARCHES] = {
 	"simulate", "exhaustive", "halving", "mgd", "smgd", "pipeline"};

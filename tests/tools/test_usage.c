@@ -232,16 +232,20 @@ static void assert_fits(const char *program, const char *args)
 	snprintf(command, sizeof(command), "%s %s 2>&1", program, args);
 	assert_int_equal(shell(command, text, sizeof(text)), 0);
 	assert_in_range(strlen(text), 30, sizeof(text) - 2);
+	if (strstr(args, "--help") && !strstr(text, "\nexample: gridcoll"))
+		fail_msg("%s: no example", command);
 	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
 		if (strlen(line) > 79)
 			fail_msg("%s: %s", command, line);
 }
 
-/* Lists and help fit a terminal of 80 columns: of each command that there is, too. */
+/* Lists and help fit a terminal of 80 columns, and all help has an example: of each command that there
+ * is, too. */
 static void lines_fit(void **state)
 {
-	static const char *const texts[] = {
-		"--help", "bench --list", "lab run --help", "lab up --help", "lab doctor --help"};
+	static const char *const texts[] = {"--help", "bench --list", "lab run --help",
+		"lab up --help", "lab down --help", "lab doctor --help", "lab plan --help",
+		"lab link --help", "shape run --help", "ctl status --help", "ctl budget --help"};
 	char command[600], list[4000], args[64], *line, *save;
 	size_t i, n = 0;
 
@@ -259,6 +263,40 @@ static void lines_fit(void **state)
 		n++;
 	}
 	assert_in_range(n, 3, 100);
+}
+
+/* The examples that need no other hosts do what they say, as they stand. */
+static void examples_run(void **state)
+{
+	static const char *const commands[] = {
+		"", "cp", "bench", "tune", "plan", "report", "doctor", "lab plan"};
+	static const char script[] =
+		"cd %s || exit 1; gridcoll=%s run=%s; PATH=${gridcoll%%/*}:${run%%/*}:$PATH; "
+		"gridcoll %s --help | sed -n '/^example: /,$p' | sed -e 's/^example: //' "
+		"-e '/gridcoll-run --grid/d' -e \"s|/tmp/|$PWD/|\" >example; "
+		"grep -c gridcoll example >/dev/null && sh -e example 2>&1";
+	static const char *const made[] = {
+		"out/3/FILE", "bcast.svg", "my.table", "out/report.html"};
+	char command[1200], text[40000];
+	size_t i;
+
+	(void)state;
+	make_file(in_scratch("FILE"), 100000, 1);
+	make_text(in_scratch("my.grid"), "[cluster kyoto]\nhosts = k[1-4]\nnic = 1Gbit\n"
+					 "[cluster tokyo]\nhosts = t[1-4]\nnic = 1Gbit\n"
+					 "[link kyoto tokyo]\nrate = 10Gbit\ndelay = 10ms\n");
+	for (i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
+		int status;
+
+		snprintf(command, sizeof(command), script, in_scratch("."), GRIDCOLL,
+			env_path("GRIDCOLL_RUN"), commands[i]);
+		status = shell(command, text, sizeof(text));
+		/* doctor: there are problems */
+		if (status && (status != 1 || strcmp(commands[i], "doctor")))
+			fail_msg("%s: status %d, %s", commands[i], status, text);
+	}
+	for (i = 0; i < sizeof(made) / sizeof(*made); i++)
+		assert_true(is_there(in_scratch("%s", made[i])));
 }
 
 /* No word is lost, and none of them stands twice. */
@@ -343,6 +381,7 @@ int main(void)
 		cmocka_unit_test(without_launcher),
 		cmocka_unit_test(version),
 		cmocka_unit_test(lines_fit),
+		TEST(examples_run),
 		cmocka_unit_test(the_list_is_whole),
 		cmocka_unit_test(too_much),
 		TEST(one_rank_only),

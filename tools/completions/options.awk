@@ -31,7 +31,7 @@ usage { # what no line of its own explains comes last
 		if (word ~ /^-/ && (i == 1 || after)) {
 			name[++names] = word
 			own[names] = ""
-		} else if (word ~ /^[A-Z][A-Z0-9]*([>=-][A-Z=]+)*$/ && value == "" || after) {
+		} else if (word ~ /^([A-Z][A-Z0-9]*([>=-][A-Z=]+)*|[A-Za-z]+(\|[a-z]+)+)$/ && value == "" || after) {
 			own[names] = word
 			if (!more)
 				value = word
