@@ -132,17 +132,22 @@ void lab_help(const char *usage)
 
 int lab_parse(struct lab_options *o, int argc, char **argv, int wants_grid, const char *usage)
 {
-	int c, rc = 0;
+	int c, at, rc = 0;
 
 	memset(o, 0, sizeof(*o));
 	o->dilation = 1;
 	optind = 1;
-	while (!rc && (c = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
+	while (!rc && (c = getopt_long(argc, argv, "+h", options, &at)) != -1) {
 		if (c == 'h') {
 			lab_help(usage);
 			return GCT_OK + 1;
 		}
 		rc = set_option(o, c, optarg);
+		if (!rc && !strstr(usage, options[at].name)) {
+			fprintf(stderr, "gridcoll lab: --%s is not for this verb\n",
+				options[at].name);
+			rc = -1;
+		}
 	}
 	if (!rc && wants_grid) {
 		/* "--" may stand where GRID is missing. */
@@ -198,11 +203,6 @@ int lab_parse_grid(
 
 	if (rc)
 		return rc;
-	if (o->keep_awake) {
-		fprintf(stderr, "gridcoll lab: --keep-awake is for run\nusage: gridcoll lab %s\n",
-			usage);
-		return GCT_USAGE + 1;
-	}
 	rc = lab_nothing_more(o->command, usage);
 	if (!rc)
 		rc = lab_load_grid(o, g);
