@@ -185,7 +185,7 @@ NF != 10 { print; exit 1 }
 
 echo "$size MiB to 15 hosts of gridmpi.grid, k = $DILATE; ssh: $(ssh -V 2>&1 | cut -d, -f1)"
 printf "%-10s %5s %10s %10s %7s\n" method hosts time "MB/s each" CPU
-gridcoll lab run --quiet --mem $((3072 + 17 * size))MiB --dilate "$DILATE" \
+gridcoll lab run --quiet --keep-awake --mem $((3072 + 17 * size))MiB --dilate "$DILATE" \
 	"$here/netem/grids/gridmpi.grid" -- sh "$here/bench/cp.sh" --inside "$size" |
 	{
 		failed=

@@ -96,7 +96,7 @@ awk 'BEGIN {
 					name[k], rate[4 * i + k - 4], delay[4 * i + k - 4]
 }' >"$das"
 measure() { # OPERATION ALGORITHMS
-	gridcoll lab run --quiet --dilate "${DILATE:-3}" "$das" -- gridcoll bench "$1" --bytes "$3" --algorithm "$2" \
+	gridcoll lab run --quiet --keep-awake --dilate "${DILATE:-3}" "$das" -- gridcoll bench "$1" --bytes "$3" --algorithm "$2" \
 		--iters "${ITERS:-2}" --json "$work/das-$1.json"
 }
 : >"$work/das.txt"
