@@ -178,11 +178,14 @@ int gci_json_uint(const struct gci_json_node *object, const char *key, uint64_t 
 	const json_t *v = json_object_get(object->value, key);
 	json_int_t n = json_integer_value(v);
 
-	if (!json_is_integer(v) || n < 0 || (uint64_t)n < least || (uint64_t)n > most)
-		return gci_json_expected(object, key, "a whole number from %llu to %llu",
-			(unsigned long long)least, (unsigned long long)most);
-	*out = (uint64_t)n;
-	return 0;
+	if (json_is_integer(v) && n >= 0 && (uint64_t)n >= least && (uint64_t)n <= most) {
+		*out = (uint64_t)n;
+		return 0;
+	}
+	if (least == most)
+		return gci_json_expected(object, key, "%llu", (unsigned long long)least);
+	return gci_json_expected(object, key, "a whole number from %llu to %llu",
+		(unsigned long long)least, (unsigned long long)most);
 }
 
 int gci_json_bool(const struct gci_json_node *object, const char *key, int *out)

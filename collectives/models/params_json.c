@@ -331,7 +331,7 @@ static int check_grid(
 	if (p->grid_digest != gci_grid_digest(g))
 		return gci_json_fail(root, "grid_digest", GCOLL_ERR_INVAL,
 			"measured on another grid, or before this one was changed: its digest is "
-			"%016" PRIx64 ", expected %016" PRIx64,
+			"%016" PRIx64 ", expected %016" PRIx64 "; gridcoll probe measures this one",
 			p->grid_digest, gci_grid_digest(g));
 	if (p->nclusters != g->nclusters)
 		return gci_json_fail(root, "clusters", GCOLL_ERR_INVAL,

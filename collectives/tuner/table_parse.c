@@ -97,7 +97,7 @@ static int parse(struct gci_table *t, const struct gci_json_node *root, uint64_t
 	if (!rc && grid_digest && t->grid_digest != grid_digest)
 		rc = gci_json_fail(root, "grid_digest", GCOLL_ERR_PARSE,
 			"made for another grid: grid_digest %016" PRIx64 ", expected %016" PRIx64
-			" as of this one",
+			" as of this one; gridcoll tune makes one for it",
 			t->grid_digest, grid_digest);
 	if (!rc)
 		rc = gci_json_uint(root, "ranks", 1, GCI_GRID_MAX_HOSTS, &nranks);

@@ -167,9 +167,8 @@ static void refused(const char *old, const char *new, int status, const char *wa
 static void bad_heads(void **state)
 {
 	(void)state;
-	bad("\"version\": 1", "\"version\": 2",
-		"1: version = 2, expected a whole number from 1 to 1");
-	bad("\"version\": 1,", "", "1: no version, expected a whole number from 1 to 1");
+	bad("\"version\": 1", "\"version\": 2", "1: version = 2, expected 1");
+	bad("\"version\": 1,", "", "1: no version, expected 1");
 	bad("\"date\"", "\"data\"",
 		"2: unknown key \"data\", expected version, date, grid_digest, dilation, latency, "
 		"clusters or links");
@@ -195,7 +194,7 @@ static void bad_heads(void **state)
 static void foreign_ones(void **state)
 {
 	struct gci_error e = {0};
-	char want[200], text[sizeof(file) + 256];
+	char want[240], text[sizeof(file) + 256];
 	struct gci_params p;
 	struct fixture f;
 
@@ -208,7 +207,7 @@ static void foreign_ones(void **state)
 	snprintf(text, sizeof(text), file, gci_grid_digest(&f.g) ^ 1);
 	snprintf(want, sizeof(want),
 		"p.json:3: measured on another grid, or before this one was changed: its digest is "
-		"%016" PRIx64 ", expected %016" PRIx64,
+		"%016" PRIx64 ", expected %016" PRIx64 "; gridcoll probe measures this one",
 		gci_grid_digest(&f.g) ^ 1, gci_grid_digest(&f.g));
 	assert_int_equal(
 		gci_params_parse(&p, text, strlen(text), "p.json", &f.g, &e), GCOLL_ERR_INVAL);
