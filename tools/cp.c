@@ -113,6 +113,9 @@ static int check_operands(struct gct_cp_options *o, int argc, char **argv)
 	o->sources = argv;
 	o->nsources = argc - 1;
 	o->dest = argv[argc - 1];
+	for (; argc > 1; argc--)
+		if (!*argv[argc - 2])
+			return gct_wrong("cp", "a SOURCE is empty, expected a path");
 	if (!*o->dest)
 		return gct_wrong("cp", "DEST is empty, expected a path");
 	gci_free(gct_cp_expand(o->dest, 0, "", &e));

@@ -51,15 +51,17 @@ int gct_cp_make_directories(const char *path, struct gci_error *e)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	for (p = copy; *p && !e->status;) {
 		char was;
+		int why;
 
 		p += strspn(p, "/");
 		p += strcspn(p, "/");
 		was = *p;
 		*p = '\0';
 		/* Some file systems refuse before they see that it is there. */
-		if (mkdir(copy, 0777) && !gct_cp_is_directory(copy))
+		why = mkdir(copy, 0777) ? errno : 0;
+		if (why && !gct_cp_is_directory(copy))
 			gci_error_set(e, GCOLL_ERR_IO, "cannot make directory %s: %s", copy,
-				errno == EEXIST ? "a file is called so" : strerror(errno));
+				why == EEXIST ? "a file is called so" : strerror(why));
 		*p = was;
 	}
 	gci_free(copy);

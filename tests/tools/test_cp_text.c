@@ -77,6 +77,13 @@ static void directories(void **state)
 	gci_error_clear(&e);
 	assert_int_equal(gct_cp_make_directories(in_scratch("a/file/b/c"), &e), GCOLL_ERR_IO);
 	assert_string_equal(e.text, text);
+	gci_error_clear(&e);
+	/* mkdir's own reason, not that of whoever looks whether it is there. */
+	assert_int_equal(symlink("none", in_scratch("a/link")), 0);
+	assert_int_equal(gct_cp_make_directories(in_scratch("a/link"), &e), GCOLL_ERR_IO);
+	snprintf(text, sizeof(text), "cannot make directory %s: a file is called so",
+		in_scratch("a/link"));
+	assert_string_equal(e.text, text);
 }
 
 static void progress(void **state)
