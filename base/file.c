@@ -14,6 +14,12 @@
 
 #define WRITER_MS 3000
 
+/* As messages have it. */
+static const char *shown(const char *path)
+{
+	return *path ? path : "\"\"";
+}
+
 int gci_file_read_from(
 	int fd, const char *path, size_t most, struct gci_buf *out, struct gci_error *e)
 {
@@ -28,7 +34,7 @@ int gci_file_read_from(
 	if (out->secret)
 		explicit_bzero(bytes, sizeof(bytes));
 	if (n < 0)
-		return gci_error_errno(e, "cannot read %s", path);
+		return gci_error_errno(e, "cannot read %s", shown(path));
 	if (out->failed)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	if (out->len > most)
@@ -51,7 +57,7 @@ static int await_writer(int fd, const char *path, struct gci_buf *out, struct gc
 	n = rc ? -1 : read(fd, &byte, 1);
 	if (!n)
 		return gci_error_set(e, GCOLL_ERR_SYS,
-			"cannot read %s: a pipe that nobody has opened to write to", path);
+			"cannot read %s: a pipe that nobody has opened to write to", shown(path));
 	gci_buf_put(out, &byte, n > 0);
 	return 0;
 }
@@ -62,7 +68,7 @@ int gci_file_read(const char *path, size_t most, struct gci_buf *out, struct gci
 	struct stat st;
 
 	if (fd < 0)
-		return gci_error_errno(e, "cannot read %s", path);
+		return gci_error_errno(e, "cannot read %s", shown(path));
 	if (!fstat(fd, &st) && S_ISFIFO(st.st_mode))
 		rc = await_writer(fd, path, out, e);
 	fcntl(fd, F_SETFL, 0);
@@ -153,7 +159,7 @@ int gci_file_write(const char *path, const struct gci_buf *text, struct gci_erro
 	why = errno;
 	gci_free(tmp);
 	errno = why;
-	return bad ? gci_error_errno(e, "cannot write %s", path) : 0;
+	return bad ? gci_error_errno(e, "cannot write %s", shown(path)) : 0;
 }
 
 int gci_file_check(const char *path, struct gci_error *e)
@@ -176,7 +182,7 @@ int gci_file_check(const char *path, struct gci_error *e)
 		bad = access(dir, W_OK | X_OK) || (mode && access(path, W_OK));
 	}
 	if (bad)
-		gci_error_errno(e, "cannot write %s", path);
+		gci_error_errno(e, "cannot write %s", shown(path));
 	gci_free(dir);
 	return bad ? GCOLL_ERR_SYS : 0;
 }

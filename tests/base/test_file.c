@@ -40,6 +40,9 @@ static void read_whole(void **state)
 	gci_error_clear(&e);
 	assert_int_equal(gci_file_read(".", 9, &b, &e), GCOLL_ERR_SYS);
 	assert_string_equal(e.text, "cannot read .: Is a directory");
+	gci_error_clear(&e);
+	assert_int_equal(gci_file_read("", 9, &b, &e), GCOLL_ERR_SYS);
+	assert_string_equal(e.text, "cannot read \"\": No such file or directory");
 }
 
 /* One process after another, as by `gridcoll plan -p <(...)` and mkfifo; and nobody. */
