@@ -135,6 +135,11 @@ int gct_ctl(int argc, char **argv)
 	if (is_help(argv[1]) || (argc > 2 && is_verb(argv[1]) && is_help(argv[2])))
 		return fputs(help, stdout) < 0 ? GCT_FAILED : GCT_OK;
 	argv++;
+	if (*argv && **argv == '-') {
+		fprintf(stderr, "gridcoll ctl: unknown option %s, expected none (see --help)\n",
+			*argv);
+		return GCT_USAGE;
+	}
 	if (*argv && !is_verb(*argv))
 		job = *argv++;
 	if (!is_verb(*argv))

@@ -137,7 +137,14 @@ int lab_parse(struct lab_options *o, int argc, char **argv, int wants_grid, cons
 	memset(o, 0, sizeof(*o));
 	o->dilation = 1;
 	optind = 1;
-	while (!rc && (c = getopt_long(argc, argv, "+h", options, &at)) != -1) {
+	while (!rc && (c = getopt_long(argc, argv, "+:h", options, &at)) != -1) {
+		if (c == '?' || c == ':') {
+			fprintf(stderr, "gridcoll lab: %s %s\n",
+				c == ':' ? "a value is missing after" : "unknown option",
+				argv[optind - 1]);
+			rc = -1;
+			break;
+		}
 		if (c == 'h') {
 			lab_help(usage);
 			return GCT_OK + 1;
