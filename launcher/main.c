@@ -8,8 +8,10 @@
 #include "launcher/secret.h"
 #include "version.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #define USAGE_STATUS 2
@@ -26,6 +28,15 @@ static void fill_standard_fds(void)
 		close(fd);
 }
 
+/* What was asked for must have got somewhere. An exit status. */
+static int printed(void)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return 0;
+	fprintf(stderr, "gridcoll-run: standard output: %s\n", strerror(errno));
+	return 1;
+}
+
 static int dry_run(const struct gci_placement *p, const struct gci_options *o)
 {
 	struct gci_buf text = {0};
@@ -33,7 +44,7 @@ static int dry_run(const struct gci_placement *p, const struct gci_options *o)
 	gci_dry_run(p, o, &text);
 	fputs(gci_buf_cstr(&text), stdout);
 	gci_buf_free(&text);
-	return fflush(stdout) ? 1 : 0;
+	return printed();
 }
 
 static int complain(const struct gci_error *e)
@@ -76,10 +87,10 @@ int main(int argc, char **argv)
 	gci_log_init("gridcoll-run");
 	if (gci_options_parse(&o, argc, argv, &e))
 		return complain(&e);
-	if (o.help)
-		return fputs(gci_options_help(), stdout) < 0;
-	if (o.version)
-		return puts("gridcoll-run " GCI_VERSION) < 0;
+	if (o.help || o.version) {
+		fputs(o.help ? gci_options_help() : "gridcoll-run " GCI_VERSION "\n", stdout);
+		return printed();
+	}
 	if (o.agent)
 		return gci_agent_main(o.netns);
 	if (o.new_secret)

@@ -334,6 +334,11 @@ int gci_options_parse(struct gci_options *o, int argc, char **argv, struct gci_e
 	while ((c = getopt_long(argc, argv, "+:n:", longs, NULL)) != -1) {
 		if (c == '?' || c == ':')
 			return complain(c, argv, e);
+		/* Of --interfaces it is what the route says. */
+		if (optarg && !*optarg && c != INTERFACES)
+			return gci_error_set(e, GCOLL_ERR_INVAL,
+				"%s: expected a value that is not empty (see --help)",
+				argv[optind - 1] == optarg ? argv[optind - 2] : argv[optind - 1]);
 		rc = flag(o, c) ? 0 : option(o, c, optarg, e);
 		if (rc)
 			return rc;

@@ -46,6 +46,9 @@ static int check_guests(struct gci_options *o, struct gci_error *e)
 
 int gci_options_check(struct gci_options *o, struct gci_error *e)
 {
+	if (o->new_secret && *o->argv)
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"--new-secret with a command, \"%s\": expected none", *o->argv);
 	if (gci_options_elsewhere(o))
 		return 0;
 	if (o->grid && o->lab)
@@ -68,7 +71,7 @@ int gci_options_check(struct gci_options *o, struct gci_error *e)
 	if (o->per_host && !o->grid && !o->hosts && !o->lab)
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"--per-host %u: expected --grid, --hosts or --lab with it", o->per_host);
-	if (!*o->argv && !o->serve)
+	if (!o->serve && (!*o->argv || !**o->argv))
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"no command, expected: gridcoll-run [OPTION...] COMMAND [ARGUMENT...]");
 	return 0;

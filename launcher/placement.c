@@ -42,17 +42,37 @@ static int parse_buffer(
 	return text->failed ? nomem(e) : parse_grid(p, whole, name, e);
 }
 
+static int line_of_zero(const char *text)
+{
+	int line = 1;
+
+	while ((text = strchr(text, '\n')) != NULL) {
+		text++;
+		line++;
+	}
+	return line;
+}
+
 static int load_grid(struct gci_placement *p, const char *path, struct gci_error *e)
 {
 	struct gci_buf text = {0};
 	int rc = gci_file_read(path, GCI_GRID_MAX_TEXT, &text, e);
 
 	if (!rc && text.len && memchr(text.data, 0, text.len))
-		rc = gci_error_set(e, GCOLL_ERR_PARSE, "%s: a zero byte, expected text", path);
+		rc = gci_error_set(e, GCOLL_ERR_PARSE, "%s:%d: a zero byte, expected text", path,
+			line_of_zero((const char *)text.data));
 	if (!rc)
 		rc = parse_buffer(p, &text, path, e);
 	gci_buf_free(&text);
 	return rc;
+}
+
+static int expand_hosts(const char *list, char ***hosts, int *n, struct gci_error *e)
+{
+	struct gci_error why = {0};
+	int rc = gci_hosts_expand(list, hosts, n, &why);
+
+	return rc ? gci_error_set(e, rc, "--hosts: %.440s", why.text) : 0;
 }
 
 /* One cluster: this machine as many hosts (the model wants distinct names), or those of --hosts. */
@@ -64,7 +84,7 @@ static int flat_grid(struct gci_placement *p, const struct gci_options *o, struc
 
 	gci_buf_printf(&text, "[cluster %s]\n", o->hosts ? "hosts" : "local");
 	if (o->hosts) {
-		rc = gci_hosts_expand(o->hosts, &hosts, &n, e);
+		rc = expand_hosts(o->hosts, &hosts, &n, e);
 		/* One per line: a list may be longer than a line may be. */
 		for (i = 0; i < n; i++) {
 			gci_buf_printf(&text, "hosts = %s\n", hosts[i]);
@@ -155,7 +175,7 @@ static int keep_named(
 {
 	char **hosts = NULL;
 	uint32_t i, kept = 0;
-	int n = 0, k, rc = gci_hosts_expand(wanted, &hosts, &n, e);
+	int n = 0, k, rc = expand_hosts(wanted, &hosts, &n, e);
 
 	for (k = 0; k < n && !rc; k++)
 		if (gci_grid_find_host(&p->grid, hosts[k]) < 0)

@@ -16,6 +16,8 @@ struct list {
 	struct gci_error *e;
 };
 
+#define GOOD "letters, digits and ._:@%%-, no - in front"
+
 static int add(struct list *l, const char *name)
 {
 	const char *p;
@@ -24,9 +26,10 @@ static int add(struct list *l, const char *name)
 	for (p = name; *p; p++)
 		if (!isalnum((unsigned char)*p) && !strchr("-._:@%", *p))
 			return gci_error_set(l->e, GCOLL_ERR_PARSE,
-				"bad character '%c' in host name \"%s\"", *p, name);
+				"bad character '%c' in host name \"%s\", expected " GOOD, *p, name);
 	if (!*name || *name == '-')
-		return gci_error_set(l->e, GCOLL_ERR_PARSE, "bad host name \"%s\"", name);
+		return gci_error_set(
+			l->e, GCOLL_ERR_PARSE, "bad host name \"%s\", expected " GOOD, name);
 	if (*l->nhosts >= GCI_GRID_MAX_HOSTS)
 		return gci_error_set(
 			l->e, GCOLL_ERR_PARSE, "more than %d hosts", GCI_GRID_MAX_HOSTS);
@@ -59,8 +62,8 @@ static int expand_range(struct list *l, const char *item, const char *open, cons
 	const char *p = open + 1;
 
 	if (!close)
-		return gci_error_set(
-			l->e, GCOLL_ERR_PARSE, "missing ']' in \"%.*s\"", (int)(end - item), item);
+		return gci_error_set(l->e, GCOLL_ERR_PARSE,
+			"missing ']' in \"%.*s\", expected e.g. k[1-8]", (int)(end - item), item);
 	while (p <= close) {
 		long lo, hi, i;
 		int width, hi_width;

@@ -164,7 +164,8 @@ static void bad_link_keys(void **state)
 static void bad_hosts(void **state)
 {
 	(void)state;
-	grid_refused("[cluster a]\nhosts = k[1-\n", "g.grid:2: hosts: missing ']' in \"k[1-\"");
+	grid_refused("[cluster a]\nhosts = k[1-\n",
+		"g.grid:2: hosts: missing ']' in \"k[1-\", expected e.g. k[1-8]");
 	grid_refused("[cluster a]\nhosts = k[8-1]\n",
 		"g.grid:2: hosts: bad range in \"k[8-1]\", expected e.g. k[1-8] or k[01-04,9]");
 	grid_refused("[cluster a]\nhosts = k[]\n",
@@ -176,11 +177,15 @@ static void bad_hosts(void **state)
 		"g.grid:2: hosts: bad range in \"k[12345678901]\", "
 		"expected e.g. k[1-8] or k[01-04,9]");
 	grid_refused("[cluster a]\nhosts = a/b\n",
-		"g.grid:2: hosts: bad character '/' in host name \"a/b\"");
+		"g.grid:2: hosts: bad character '/' in host name \"a/b\", expected letters, digits "
+		"and ._:@%-, no - in front");
 	grid_refused("[cluster a]\nhosts = -oProxyCommand\n",
-		"g.grid:2: hosts: bad host name \"-oProxyCommand\"");
-	grid_refused("[cluster a]\nhosts =\n", "g.grid:2: hosts: bad host name \"\"");
-	grid_refused("[cluster a]\nhosts = a,,b\n", "g.grid:2: hosts: bad host name \"\"");
+		"g.grid:2: hosts: bad host name \"-oProxyCommand\", expected letters, digits and "
+		"._:@%-, no - in front");
+	grid_refused("[cluster a]\nhosts =\n", "g.grid:2: hosts: bad host name \"\", expected "
+					       "letters, digits and ._:@%-, no - in front");
+	grid_refused("[cluster a]\nhosts = a,,b\n", "g.grid:2: hosts: bad host name \"\", expected "
+						    "letters, digits and ._:@%-, no - in front");
 	grid_refused("[cluster a]\nhosts = x\n[cluster b]\nhosts = x\n[link a b]\ndelay=1ms\n",
 		"g.grid:4: host x is there twice (first in line 2), expected each host once");
 	grid_refused("[cluster a]\nhosts = k[1-65536]\nhosts = one\n",
