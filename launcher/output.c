@@ -36,8 +36,11 @@ static void emit(struct gci_output *o, struct gci_line *l, const uint8_t *p, siz
 	}
 	if (o->midline && !goes_on)
 		gci_buf_put_u8(&o->out, '\n');
-	if (o->terminal && o->progress && end != '\r')
+	if (o->terminal && (o->progress || (o->beside && o->beside->progress)) && end != '\r') {
 		gci_buf_printf(&o->out, WIPE);
+		if (o->beside)
+			o->beside->progress = 0;
+	}
 	if (o->prefix && !goes_on && !(o->terminal && end == '\r'))
 		gci_buf_printf(&o->out, "[%u] ", l->rank);
 	gci_buf_put(&o->out, p, n);

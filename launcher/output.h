@@ -34,9 +34,10 @@ struct gci_line {
 };
 
 struct gci_output {
-	int prefix;   /* "[rank] " before each line */
-	int solo;     /* one rank, no prefix: bytes pass as they come */
-	int terminal; /* progress lines are not prefixed, and wiped before a line */
+	int prefix;                /* "[rank] " before each line */
+	int solo;                  /* one rank, no prefix: bytes pass as they come */
+	int terminal;              /* progress lines are not prefixed, and wiped before a line */
+	struct gci_output *beside; /* what else that terminal shows; NULL: nothing */
 	struct gci_buf out;
 	size_t held;
 	struct gci_line *last;  /* whose bytes are the last ones */

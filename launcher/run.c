@@ -325,6 +325,8 @@ static int open_job(const struct gci_options *o, struct gci_placement *p, struct
 		gci_job.sinks[k].o.prefix = !o->quiet_prefix && !o->join;
 		gci_job.sinks[k].o.solo = !gci_job.sinks[k].o.prefix && p->size - p->nguests == 1;
 	}
+	if (gci_job.sinks[0].o.terminal && gci_job.sinks[1].o.terminal)
+		gci_job.sinks[0].o.beside = &gci_job.sinks[1].o;
 	gci_source_open(&gci_job.input, &gci_job.loop, STDIN_FILENO, on_stdin, NULL);
 	gci_job.stdin_room = GCI_FRAME_WINDOW;
 	gci_tree_adopt();

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/units.h"
 #include "tools/cases.h"
+#include "tools/progress.h"
 #include "tools/tools.h"
 
 #include <errno.h>
@@ -285,10 +286,24 @@ static int check_wan(const struct gct_bench_options *o, const struct gct_bench_r
 		gci_kind_name(r->kind), r->algorithm);
 }
 
+/* Rows in all. */
+static size_t count_rows(const struct gct_bench_options *o)
+{
+	const char *names[GCT_MAX_CASES];
+	size_t n = 0;
+	int k;
+
+	for (k = 0; k < o->nkinds; k++)
+		n += (size_t)algorithm_names(o, o->kinds[k], names) *
+		     (o->kinds[k] == GCI_BARRIER ? 1 : (size_t)o->nsizes);
+	return n;
+}
+
 static int measure_size(struct gct_bench *b, const struct gct_bench_options *o, enum gci_kind kind,
 	uint64_t nbytes, struct results *out)
 {
 	const char *names[GCT_MAX_CASES];
+	size_t nrows = count_rows(o);
 	int a, rc = 0, n = algorithm_names(o, kind, names);
 
 	for (a = 0; a < n && !rc; a++) {
@@ -302,10 +317,12 @@ static int measure_size(struct gct_bench *b, const struct gct_bench_options *o, 
 			.asked_algorithm = names[a],
 			.column = a};
 		gct_bench_shape(b, r, nbytes);
+		gct_progress_stage(out->n, nrows);
 		rc = gct_bench_files_begin(b, o, r);
 		if (!rc)
 			rc = measure_case(b, o, names[a], o->nalgorithms != 0, r);
 		gct_bench_files_end(b);
+		gct_progress_end();
 		if (!rc && !b->comm->rank && !a)
 			gct_bench_print_group(b, r);
 		if (!rc && !b->comm->rank)

@@ -3,10 +3,13 @@
  * them go up to a WAN delay apart; the time is that from there to the last rank's end. Every
  * result is checked, against a pattern that changes with each iteration. */
 #include "base/mem.h"
+#include "base/units.h"
 #include "comm/warm.h"
 #include "netem/cpu.h"
 #include "tools/bench.h"
+#include "tools/progress.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -160,6 +163,19 @@ static int await_quiet(struct gct_bench *b)
 	return rc;
 }
 
+static void show(const struct gct_bench_result *r, uint64_t i)
+{
+	char bytes[16];
+
+	if (r->kind == GCI_BARRIER)
+		gct_progress("barrier by %s: %" PRIu64 " of %" PRIu64, r->algorithm, i,
+			r->iterations + 1);
+	else
+		gct_progress("%s of %s by %s: %" PRIu64 " of %" PRIu64, gci_kind_name(r->kind),
+			gci_format_bytes(r->nbytes, bytes, sizeof(bytes)), r->algorithm, i,
+			r->iterations + 1);
+}
+
 int gct_bench_measure(struct gct_bench *b, struct gct_bench_result *r)
 {
 	struct gci_coll coll = gct_bench_coll(b, r);
@@ -169,6 +185,7 @@ int gct_bench_measure(struct gct_bench *b, struct gct_bench_result *r)
 
 	r->limit_ns = gci_limit_ns(&coll, b->comm->engine->settings.streams);
 	r->cpu_percent = -1;
+	show(r, 1);
 	rc = time_one(b, r, 0, &r->cold_ns, &start);
 	if (!rc)
 		rc = await_quiet(b);
@@ -179,8 +196,10 @@ int gct_bench_measure(struct gct_bench *b, struct gct_bench_result *r)
 	if (!rc)
 		rc = read_meter(b, &before);
 	gct_bench_resent_begin(b, resent);
-	for (i = 0; i + 1 < r->iterations && !rc; i++)
+	for (i = 0; i + 1 < r->iterations && !rc; i++) {
+		show(r, i + 2);
 		rc = time_one(b, r, 0, &r->ns[i], &start);
+	}
 	if (!rc)
 		rc = time_last(b, r, &r->ns[i]);
 	if (!rc)

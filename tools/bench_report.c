@@ -55,6 +55,7 @@ void gct_bench_print_header(const struct gct_bench *b, const struct gct_bench_op
 		       "times allow for that\n",
 			gci_format_time(b->clock_offset_ns, rate, 16),
 			gci_format_time(b->clock_error_ns, delay, 16));
+	fflush(stdout);
 }
 
 /* The bound is the same for all algorithms. */

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "comm/comm.h"
 #include "tools/cp_impl.h"
+#include "tools/progress.h"
 
 #include <stdio.h>
 
@@ -22,12 +23,6 @@ static int is_due(struct gct_cp_copy *c, uint64_t *now_ns)
 	return 1;
 }
 
-static void show(const char *line)
-{
-	fprintf(stderr, "%-78s\r", line);
-	fflush(stderr);
-}
-
 void gct_cp_show_compared(struct gct_cp_copy *c, uint64_t n)
 {
 	uint64_t now;
@@ -36,7 +31,7 @@ void gct_cp_show_compared(struct gct_cp_copy *c, uint64_t n)
 	if (!is_due(c, &now))
 		return;
 	snprintf(line, sizeof(line), "%3d %% compared", (int)(100 * n / c->nwanted));
-	show(line);
+	gct_progress_line(line);
 }
 
 int gct_cp_look_around(void *user, uint64_t n, struct gci_error *e)
@@ -76,5 +71,5 @@ void gct_cp_show(void *user, uint64_t done, const uint64_t *reached)
 	gct_cp_progress_line(line, sizeof(line), done, c->manifest.stream_nbytes, now - c->begun_ns,
 		seen, seen ? n : 0);
 	gci_free(seen);
-	show(line);
+	gct_progress_line(line);
 }

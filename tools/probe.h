@@ -156,7 +156,7 @@ struct gct_probe {
 	struct gct_budget all;  /* by this machine's clock; 0: by the number of links */
 	struct gct_budget most; /* of that, for links: the rest is for pools */
 	uint64_t most_message, streams;
-	int pools, has_terminal;
+	int pools;
 
 	/* Rank 0's. */
 	struct gct_probed *links;

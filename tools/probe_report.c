@@ -9,6 +9,7 @@
 #include "netem/cpu.h"
 #include "tools/cases.h"
 #include "tools/probe.h"
+#include "tools/progress.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -50,10 +51,8 @@ void gct_probe_progress(const struct gct_probe *p, const char *what, int from, i
 {
 	char name[160], t[16], bytes[16];
 
-	if (!p->has_terminal)
-		return;
 	link_name(p, from, to, name, sizeof(name));
-	fprintf(stderr, "gridcoll probe: %s %s, after %s and %s\n", what, name,
+	gct_progress("%s %s, after %s and %s", what, name,
 		gci_format_time(gci_now_ns() - p->began_ns, t, sizeof(t)),
 		gci_format_bytes(p->nbytes, bytes, sizeof(bytes)));
 }
@@ -156,6 +155,7 @@ void gct_probe_print(const struct gct_probe *p)
 	int busy = 0;
 	size_t i;
 
+	gct_progress_end();
 	printf("\n%-16s %7s %7s %7s %7s %7s %7s %5s %9s %3s %9s %3s\n", "link", "L", "g(0)",
 		"os 64K", "or 64K", "g 64K", "g 1M", "+-", "a pair", "str", "pairs", "snd");
 	for (i = 0; i < p->nlinks; i++) {

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "tools/model_files.h"
+#include "tools/progress.h"
 #include "tools/shape.h"
 #include "tools/tools.h"
 
@@ -327,6 +328,7 @@ static int run(struct gct_tune *t)
 		gct_tune_print_header(t);
 	for (i = 0; i < t->ncases && !rc; i++) {
 		t->nknown = 0;
+		gct_progress_stage(i + 1, t->ncases);
 		if (t->o.compare)
 			rc = gct_tune_compare(t, &t->cases[i]);
 		else if (t->o.nsearches)
@@ -334,6 +336,7 @@ static int run(struct gct_tune *t)
 		else
 			rc = tune_by_simulation(t, &t->cases[i]);
 	}
+	gct_progress_end();
 	if (!rc && gct_tune_is_first(t))
 		gct_tune_print_untuned(t);
 	if (!rc && t->o.output && gct_tune_is_first(t) && !t->o.compare)

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "collectives/models/magpie.h"
+#include "tools/progress.h"
 #include "tools/tune.h"
 
 #include <inttypes.h>
@@ -122,6 +123,7 @@ static void print(const struct gct_tune *t, const struct row *row)
 {
 	char best[16], ns[16], segment[NMODELS][16], ratio[NMODELS][16];
 
+	gct_progress_end();
 	if (row->best.ns == GCI_NEVER) {
 		printf("%-18s cannot run it\n", row->method->how.algorithm->name);
 		return;

@@ -3,6 +3,7 @@
  * search that comes later is told what it would have found out, and what that would have taken. */
 #include "base/clock.h"
 #include "base/mem.h"
+#include "tools/progress.h"
 #include "tools/tune.h"
 
 #include <stdio.h>
@@ -50,7 +51,15 @@ int gct_tune_simulate(const struct gct_tune *t, const struct gci_simnet *net,
 {
 	const struct gci_predict_limits limits = {.most_steps = GCT_MOST_STEPS};
 	uint64_t from = gci_now_ns();
-	int rc = gci_predict(net, c, how, &limits, &trial->ns);
+	int rc;
+
+	if (gct_progress_is_due()) {
+		char text[GCI_CANDIDATE_NBYTES];
+
+		gci_candidate_print(how, text);
+		gct_progress("%s: simulating %s", gci_kind_name(c->kind), text);
+	}
+	rc = gci_predict(net, c, how, &limits, &trial->ns);
 
 	if (rc && rc != GCOLL_ERR_INVAL)
 		return out_of_memory();

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "collectives/models/limit.h"
+#include "tools/progress.h"
 #include "tools/tune.h"
 
 #include <inttypes.h>
@@ -37,6 +38,7 @@ void gct_tune_print_case(const struct gct_tune *t, const struct gct_tune_case *c
 	char name[64], limit[16];
 	uint64_t ns = limit_of(t, c);
 
+	gct_progress_end();
 	name_case(c, name, sizeof(name));
 	printf("\n%s", name);
 	if (c->calls)
@@ -96,6 +98,7 @@ void gct_tune_print_line(struct gct_tune *t, const struct gct_tune_line *l)
 	char name[64], best[GCI_CANDIDATE_NBYTES], ns[3][16], ratio[16] = "-";
 	uint64_t limit = limit_of(t, l->c), is = l->best_ns ? l->best_ns : l->predicted_ns;
 
+	gct_progress_end();
 	name_case(l->c, name, sizeof(name));
 	gci_candidate_print(&l->best, best);
 	if (limit && is)

@@ -113,6 +113,21 @@ static void progress_on_a_terminal(void **state)
 }
 
 /* `n` times the letter. */
+/* Lines that go by standard output wipe what standard error has on the same terminal. */
+static void progress_beside(void **state)
+{
+	struct world *w = *state;
+	struct gci_output other;
+
+	gci_output_init(&other);
+	w->o.terminal = other.terminal = 1;
+	w->o.beside = &other;
+	gci_output_put(&other, &w->l[2], "50 %\r", 5);
+	put(w, 0, "one\ntwo\n");
+	expect(w, "\033[K[0] one\n[0] two\n");
+	gci_output_free(&other);
+}
+
 static void put_long(struct world *w, int rank, char c, size_t n)
 {
 	char *text = gci_calloc(n + 1, 1);
@@ -228,6 +243,7 @@ int main(void)
 		T(one_rank_passes_through),
 		T(carriage_returns),
 		T(progress_on_a_terminal),
+		T(progress_beside),
 		T(long_line_is_not_broken),
 		T(long_line_is_broken_in_the_end),
 		T(memory_is_bounded),

@@ -300,6 +300,44 @@ static void examples_run(void **state)
 		assert_true(is_there(in_scratch("%s", made[i])));
 }
 
+/* How far they are is for terminals only; gridcoll-run says where there is one. */
+static void progress(void **state)
+{
+	static const char *const jobs[][2] = {
+		{"bench bcast -b 1MiB -i 2", "bcast of 1.05 MB by gridcoll (default): "},
+		{"tune bcast -b 1MiB -i 2", "bcast of 1.05 MB by "},
+		{"probe -t 100ms", "link local, after "},
+	};
+	char command[600], text[8000];
+	size_t i, k;
+
+	(void)state;
+	for (i = 0; i < sizeof(jobs) / sizeof(*jobs); i++)
+		for (k = 0; k < 2; k++) {
+			struct job j = {0};
+
+			snprintf(command, sizeof(command), "%s exec %s %s",
+				k ? "GRIDCOLL_PROGRESS=1" : "", GRIDCOLL, jobs[i][0]);
+			job_start(&j, NULL, "-n", "2", "--quiet-prefix", "sh", "-c", command, NULL);
+			assert_int_equal(job_wait(&j), 0);
+			if (k && (!strstr(job_err(&j), jobs[i][1]) ||
+					 !strstr(job_err(&j), " \r\033[K\r")))
+				fail_msg("%s: %s", jobs[i][0], job_err(&j));
+			if (!k)
+				assert_null(strchr(job_err(&j), '\r'));
+			job_free(&j);
+		}
+	make_text(in_scratch("g"), "[cluster a]\nhosts = a[1-8]\nnic = 1Gbit\n");
+	for (k = 0; k < 2; k++) {
+		snprintf(command, sizeof(command),
+			"%s %s tune --simulated -g %s bcast -b 1MiB 2>&1 >/dev/null",
+			k ? "GRIDCOLL_PROGRESS=1" : "", GRIDCOLL, in_scratch("g"));
+		assert_int_equal(shell(command, text, sizeof(text)), 0);
+		assert_int_equal(strstr(text, "bcast: simulating ") != NULL, k);
+		assert_int_equal(strstr(text, " \r\033[K\r") != NULL, k);
+	}
+}
+
 /* No word is lost, and none of them stands twice. */
 static void the_list_is_whole(void **state)
 {
@@ -390,6 +428,7 @@ int main(void)
 		cmocka_unit_test(version),
 		cmocka_unit_test(lines_fit),
 		TEST(examples_run),
+		TEST(progress),
 		cmocka_unit_test(the_list_is_whole),
 		cmocka_unit_test(too_much),
 		TEST(one_rank_only),

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ * The line on a terminal that says how far a command is. It ends in '\r', by which gridcoll-run knows
+ * it, too. */
+#include "tools/progress.h"
+
+#include "base/clock.h"
+#include "tools/tools.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EVERY_NS (100 * GCI_NS_PER_MS)
+
+static uint64_t shown_ns; /* 0: it does not stand there */
+static size_t stage, nstages;
+
+/* gridcoll-run and labs say it of theirs. */
+static int has_terminal(void)
+{
+	const char *told = getenv("GRIDCOLL_PROGRESS");
+
+	if (told && !strcmp(told, "1"))
+		return gct_is_first();
+	return !getenv("GRIDCOLL_RANK") && isatty(STDERR_FILENO);
+}
+
+void gct_progress_line(const char *line)
+{
+	fprintf(stderr, "%-78s\r", line);
+	fflush(stderr);
+}
+
+void gct_progress_stage(size_t i, size_t n)
+{
+	stage = i;
+	nstages = n;
+}
+
+int gct_progress_is_due(void)
+{
+	return gci_now_ns() - shown_ns >= EVERY_NS && has_terminal();
+}
+
+void gct_progress(const char *fmt, ...)
+{
+	char line[79];
+	va_list ap;
+	int n = 0;
+
+	if (!gct_progress_is_due())
+		return;
+	shown_ns = gci_now_ns();
+	if (nstages > 1)
+		n = snprintf(line, sizeof(line), "%zu/%zu ", stage, nstages);
+	va_start(ap, fmt);
+	vsnprintf(line + n, sizeof(line) - (size_t)n, fmt, ap);
+	va_end(ap);
+	gct_progress_line(line);
+}
+
+void gct_progress_end(void)
+{
+	if (!shown_ns)
+		return;
+	shown_ns = 0;
+	fputs("\033[K\r", stderr);
+	fflush(stderr);
+}
