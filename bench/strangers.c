@@ -61,7 +61,7 @@ static uint8_t secret[GCI_SECRET_NBYTES];
 static float *vector;
 static pid_t junk_pid;
 
-static void die(const char *what)
+static __attribute__((noreturn)) void die(const char *what)
 {
 	fprintf(stderr, "bench_strangers: %s: %s\n", what, strerror(errno));
 	exit(2);
