@@ -54,7 +54,11 @@ static int await_writer(int fd, const char *path, struct gci_buf *out, struct gc
 	do
 		rc = poll(&p, 1, WRITER_MS);
 	while (rc < 0 && errno == EINTR);
-	n = rc ? -1 : read(fd, &byte, 1);
+	if (rc > 0)
+		return 0;
+	n = read(fd, &byte, 1);
+	if (n < 0 && errno != EAGAIN)
+		return gci_error_errno(e, "cannot read %s", shown(path));
 	if (!n)
 		return gci_error_set(e, GCOLL_ERR_SYS,
 			"cannot read %s: a pipe that nobody has opened to write to", shown(path));

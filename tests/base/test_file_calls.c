@@ -180,11 +180,34 @@ static void the_first_reason_counts(void **state)
 	assert_int_equal(remove(tmp), 0);
 }
 
+/* It is not waited for whoever may come to write. */
+static void a_pipe_that_cannot_be_waited_for(void **state)
+{
+	struct gci_error e = {0};
+	struct gci_buf b = {0};
+
+	(void)state;
+	assert_int_equal(mkfifo("a", 0600), 0);
+	failing_at(FAILING_poll, 1, ENOMEM);
+	assert_int_equal(gci_file_read("a", 1000, &b, &e), GCOLL_ERR_SYS);
+	assert_string_equal(e.text, "cannot read a: a pipe that nobody has opened to write to");
+	gci_error_clear(&e);
+	failing_at(FAILING_poll, 1, ENOMEM);
+	failing_at(FAILING_read, 1, EIO);
+	assert_int_equal(gci_file_read("a", 1000, &b, &e), GCOLL_ERR_SYS);
+	assert_string_equal(e.text, "cannot read a: Input/output error");
+	assert_true(failing_happened(FAILING_poll));
+	assert_true(failing_happened(FAILING_read));
+	assert_int_equal(b.len, 0);
+	gci_buf_free(&b);
+}
+
 static void a_file_is_read_or_not(void **state)
 {
 	static const struct trial trials[] = {
 		{FAILING_open64, EMFILE, 0},
 		{FAILING_open64, EACCES, 0},
+		{FAILING_fstat64, EIO, 1},
 		{FAILING_read, EIO, 0},
 		{FAILING_read, EINTR, 1},
 		{FAILING_close, EINTR, 1},
@@ -281,6 +304,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			the_first_reason_counts, files_setup, files_teardown),
 		cmocka_unit_test_setup_teardown(a_file_is_read_or_not, files_setup, files_teardown),
+		cmocka_unit_test_setup_teardown(
+			a_pipe_that_cannot_be_waited_for, files_setup, files_teardown),
 		cmocka_unit_test_setup_teardown(
 			a_secret_is_read_or_not, files_setup, files_teardown),
 		cmocka_unit_test_setup_teardown(
