@@ -3,7 +3,8 @@
  * receiver knows whether it has the file whole before it gives it its name. Directories are made
  * before the stream, symbolic links and the directories' modes and times behind it.
  *
- *	stream = { contents, u32 crc32c(contents) } per file, in the manifest's order
+ *	stream = { contents, u32 crc32c(contents) } per file, in the manifest's order, but for
+ *		those that all receivers have
  *
  *	rank 0				the others
  *	gct_cp_manifest_scan		gct_cp_manifest_decode
@@ -51,7 +52,14 @@ struct gct_cp_file {
 	char *origin; /* as a directory's */
 	uint64_t begin,
 		whole; /* at rank 0, of a part: where in the file it is, and the file's size */
+	int is_there;  /* all receivers have it whole: it is not in the stream */
 };
+
+/* What it takes of the stream. */
+static inline uint64_t gct_cp_length(const struct gct_cp_file *f)
+{
+	return f->is_there ? 0 : f->size + GCT_CP_TRAILER;
+}
 
 struct gct_cp_link { /* a symbolic one */
 	char *name;
@@ -66,7 +74,7 @@ struct gct_cp_manifest {
 	struct gct_cp_dir *dirs;
 	struct gct_cp_link *links;
 	uint32_t nfiles, ndirs, nlinks;
-	uint64_t stream_nbytes; /* of all files with their trailers */
+	uint64_t stream_nbytes; /* of all files in it, with their trailers */
 	int into_directory;     /* names are kept; else the only file is called as DEST says */
 	int is_scattered;       /* the files are parts of one, for a receiver each */
 	/* At rank 0 only: */
@@ -172,7 +180,7 @@ struct gct_cp_source {
 	uint32_t crc;
 	struct gct_cp_point marks[GCT_CP_MARKS]; /* where reads began, the last of them */
 	uint64_t nmarks;
-	const uint32_t *crcs; /* of blocks (see gct_cp_sum_blocks), the first ncrcs; not owned */
+	const uint32_t *crcs; /* of the first ncrcs blocks (see gct_cp_sum_blocks); not owned */
 	uint64_t ncrcs;
 	struct gct_cp_sums *sums; /* gets what is read; or NULL */
 };
@@ -250,36 +258,69 @@ void gct_cp_sink_close(struct gct_cp_sink *s);
 void gct_cp_sink_guard(const struct gct_cp_sink *s);
 
 /* What is there of an earlier copy, in blocks of GCT_CP_BLOCK_NBYTES of each file (its last one may
- * be shorter), file after file. A receiver counts what looks like them, rank 0 tells the checksums
- * of so many, and the receiver compares: what agrees, up to the first block that does not, need not
- * come again. */
+ * be shorter), file after file. A receiver counts what looks like the first of them and marks the
+ * files that look whole, rank 0 tells checksums, and the receiver compares: what agrees, up to the
+ * first block that does not, need not come again, nor a file that all receivers have, wherever it
+ * is. A checksum of 0 is one that is not known, or so by chance, and then as good as that. */
 #define GCT_CP_BLOCK_NBYTES (4u << 20)
 #define GCT_CP_MAX_BLOCKS   (1u << 24) /* 64 TiB */
 
 uint64_t gct_cp_nblocks(const struct gct_cp_manifest *m);
 
-/* Blocks that may be there: of files with the right size and time, then of one that was kept. */
-uint64_t gct_cp_claim(struct gct_cp_sink *s);
+/* A set of files: a bit for each, in so many words. */
+static inline size_t gct_cp_set_words(const struct gct_cp_manifest *m)
+{
+	return (m->nfiles + 63) / 64;
+}
 
-/* Called after each block, of which there may be hours: `n` are done. An error ends the work. */
+static inline int gct_cp_is_in(const uint64_t *set, uint32_t file)
+{
+	return set[file / 64] >> file % 64 & 1;
+}
+
+static inline void gct_cp_put(uint64_t *set, uint32_t file, int is_in)
+{
+	uint64_t bit = UINT64_C(1) << file % 64;
+
+	set[file / 64] = is_in ? set[file / 64] | bit : set[file / 64] & ~bit;
+}
+
+/* The first file that is not in it, or m->nfiles. */
+uint32_t gct_cp_first_missing(const struct gct_cp_manifest *m, const uint64_t *set);
+
+/* Blocks that may be there: of files with the right size and time, then of one that was kept. All
+ * files with the right size and time go to `set`. */
+uint64_t gct_cp_claim(struct gct_cp_sink *s, uint64_t *set);
+
+/* How many checksums have the first n blocks and the set's files among them. What is beyond
+ * GCT_CP_MAX_BLOCKS is taken out of the set. */
+uint64_t gct_cp_reach(const struct gct_cp_manifest *m, uint64_t *set, uint64_t n);
+
+/* Called after each block, of which there may be hours: up to the n-th it is done. An error ends the
+ * work. */
 struct gct_cp_look {
 	int (*look)(void *user, uint64_t n, struct gci_error *e);
 	void *user;
 };
 
 /* Sums of the files that the source has not read from end to end: by their blocks' checksums, of
- * which the first ncrcs are known, or else they are read now. */
+ * the first ncrcs, or else they are read now. */
 int gct_cp_sums_rest(struct gct_cp_sums *s, const uint32_t *crcs, uint64_t ncrcs,
 	const struct gct_cp_look *look, struct gci_error *e);
 
-/* The first n blocks' checksums, at rank 0, of which *done were made before. `look` may be NULL. */
-int gct_cp_sum_blocks(const struct gct_cp_manifest *m, uint32_t *crcs, uint64_t *done, uint64_t n,
-	const struct gct_cp_look *look, struct gci_error *e);
+/* Checksums, at rank 0, of the first n blocks and of those of the files in `set` (or NULL), as far
+ * as they are not known. `look` may be NULL. */
+int gct_cp_sum_blocks(const struct gct_cp_manifest *m, uint32_t *crcs, uint64_t n,
+	const uint64_t *set, const struct gct_cp_look *look, struct gci_error *e);
 
-/* How far the receiver has the stream, by n checksums. What cannot be read is not there.
- * GCOLL_ERR_NOMEM, or what `look` says, which may be NULL. */
-int gct_cp_verify(struct gct_cp_sink *s, const uint32_t *crcs, uint64_t n, struct gct_cp_point *p,
-	const struct gct_cp_look *look, struct gci_error *e);
+/* Leaves in the set what the receiver has whole, by n checksums; p is how far it has the stream,
+ * were all files in it. What cannot be read is not there. GCOLL_ERR_NOMEM, or what `look` says,
+ * which may be NULL. */
+int gct_cp_verify(struct gct_cp_sink *s, const uint32_t *crcs, uint64_t n, uint64_t *set,
+	struct gct_cp_point *p, const struct gct_cp_look *look, struct gci_error *e);
+
+/* Bytes of files that a receiver has which is at p, and has what all receivers have. */
+uint64_t gct_cp_had(const struct gct_cp_manifest *m, const struct gct_cp_point *p);
 
 /* At most so many bytes of the stream per second leave rank 0. Initialised with the rate, or zero
  * for no limit. */

@@ -116,73 +116,6 @@ static int prepare_dest(struct gct_cp_copy *c, struct gci_error *e)
 	return c->o->resume ? 0 : gct_cp_sink_start(&c->sink, e);
 }
 
-/* Others' failures do not wait until all is read; then what was summed stays. */
-static int on_block(void *user, uint64_t n, struct gci_error *e)
-{
-	struct gct_cp_copy *c = user;
-
-	gct_cp_show_compared(c, n);
-	return gct_cp_progress(c->comm, 0, e);
-}
-
-/* What this rank has, by the checksums of rank 0's files. */
-static int compare(struct gct_cp_copy *c, const struct gct_cp_look *look, struct gci_error *e)
-{
-	struct gct_cp_point p = {.file = 0};
-
-	if (gct_cp_verify(&c->sink, c->crcs, c->nwanted, &p, look, e))
-		return e->status;
-	c->had_nbytes = gct_cp_stream_at(&c->manifest, p.file, p.offset);
-	if (gct_cp_sink_resume(&c->sink, &p, e))
-		return e->status;
-	return gct_cp_sink_start(&c->sink, e);
-}
-
-/* Room for n checksums; those that are made stay. */
-static int make_room(struct gct_cp_copy *c, uint64_t n, struct gci_error *e)
-{
-	uint32_t *more;
-
-	c->nwanted = n;
-	if (c->crcs && n <= c->ncrcs)
-		return 0;
-	more = gci_reallocarray(c->crcs, n + 1, sizeof(*more));
-	if (!more)
-		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	c->crcs = more;
-	c->ncrcs = n;
-	return 0;
-}
-
-/* Rank 0 sums up as much as anybody may have. Done again, it is only for those who have not. */
-static int resume(struct gct_cp_copy *c, struct gci_error *e)
-{
-	const struct gct_cp_look look = {on_block, c};
-	int is_new = c->writes && c->phase == GCT_CP_RESUME;
-	uint64_t n = is_new && c->o->resume ? gct_cp_claim(&c->sink) : 0;
-
-	if (!c->o->resume)
-		return 0;
-	if (!c->begun_ns)
-		c->begun_ns = c->shown_ns = gci_now_ns();
-	if (gct_cp_operation_error(
-		    e, gcoll_allreduce(GCOLL_IN_PLACE, &n, 1, GCOLL_UINT64, GCOLL_MAX, c->comm)))
-		return e->status;
-	if (n > GCT_CP_MAX_BLOCKS || n > gct_cp_nblocks(&c->manifest))
-		return gci_error_set(e, GCOLL_ERR_PROTO, "somebody has more than there is");
-	if (make_room(c, n, e))
-		return e->status;
-	if (!gcoll_rank(c->comm)) {
-		c->source.ncrcs = 0;
-		gct_cp_sum_blocks(&c->manifest, c->crcs, &c->nsummed, n, &look, e);
-		c->source.crcs = c->crcs;
-		c->source.ncrcs = c->nsummed;
-	}
-	if (!e->status)
-		gct_cp_operation_error(e, gcoll_bcast(c->crcs, n, GCOLL_UINT32, 0, c->comm));
-	return !e->status && is_new ? compare(c, &look, e) : e->status;
-}
-
 static void say_skipped(const struct gct_cp_manifest *m)
 {
 	uint32_t i;
@@ -319,7 +252,7 @@ static int be_ready(struct gct_cp_copy *c, struct gci_error *e)
 static int copy_files(struct gct_cp_copy *c, enum gct_cp_phase from, struct gci_error *e)
 {
 	static int (*const steps[])(struct gct_cp_copy *, struct gci_error *) = {
-		share_manifest, prepare_dest, resume, be_ready, move, agree};
+		share_manifest, prepare_dest, gct_cp_resume, be_ready, move, agree};
 	enum gct_cp_phase p;
 
 	for (p = from; p < sizeof(steps) / sizeof(*steps) && !e->status; p++) {

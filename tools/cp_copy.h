@@ -63,10 +63,9 @@ struct gct_cp_copy {
 	uint64_t *end; /* see struct gct_cp_move */
 	char *dest;
 	uint64_t *at;            /* [rank]: see struct gct_cp_move */
-	uint64_t had_nbytes;     /* of the stream, by --resume */
-	uint32_t *crcs;          /* of blocks, for that: room for ncrcs */
-	uint64_t ncrcs, nsummed; /* on rank 0, which has made so many; they stay */
-	uint64_t nwanted;        /* in this attempt */
+	uint64_t had_nbytes;     /* by --resume */
+	uint32_t *crcs;          /* of blocks, for that: room for ncrcs; at rank 0 they stay */
+	uint64_t ncrcs, nwanted; /* in this attempt */
 	enum gct_cp_phase phase; /* what is to be done next */
 	gcoll_comm *first;       /* the world that there was at first */
 	int was;                 /* this rank's number in it */
@@ -76,6 +75,9 @@ struct gct_cp_copy {
 
 /* All of it: 0, or GCOLL_ERR_* with the reason in `e`, of which the other ranks do not know yet. */
 int gct_cp_run(struct gct_cp_copy *c, struct gci_error *e);
+
+/* The phase of that name: what each has, by checksums, and what all have. (cp_goes_on.c) */
+int gct_cp_resume(struct gct_cp_copy *c, struct gci_error *e);
 
 /* --gather, in place of the first two phases and of one sink. (cp_gather.c) */
 int gct_cp_gather_list(struct gct_cp_copy *c, struct gci_error *e);

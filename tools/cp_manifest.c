@@ -17,7 +17,7 @@ int gct_cp_manifest_add_up(struct gct_cp_manifest *m)
 
 	m->stream_nbytes = 0;
 	for (i = 0; i < m->nfiles && m->stream_nbytes <= INT64_MAX; i++)
-		m->stream_nbytes += m->files[i].size + GCT_CP_TRAILER;
+		m->stream_nbytes += gct_cp_length(&m->files[i]);
 	return m->stream_nbytes > INT64_MAX;
 }
 
@@ -66,7 +66,7 @@ struct gct_cp_manifest gct_cp_manifest_part(const struct gct_cp_manifest *m, uin
 	return (struct gct_cp_manifest){.files = &m->files[file],
 		.nfiles = 1,
 		.into_directory = m->into_directory,
-		.stream_nbytes = m->files[file].size + GCT_CP_TRAILER};
+		.stream_nbytes = gct_cp_length(&m->files[file])};
 }
 
 static void put_time(struct gci_buf *out, int64_t s, uint32_t ns)

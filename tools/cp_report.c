@@ -26,9 +26,11 @@ static void add_up(struct report *r)
 {
 	const struct gct_cp_manifest *m = &r->c->manifest;
 	uint64_t had_each;
+	uint32_t k;
 	int i;
 
-	r->nbytes = m->stream_nbytes - (uint64_t)m->nfiles * GCT_CP_TRAILER;
+	for (k = 0; k < m->nfiles; k++)
+		r->nbytes += m->files[k].size;
 	for (i = 0; i < r->n; i++) {
 		r->nwriters += r->all[i].writes;
 		r->ncopies += r->all[i].ncopies;
@@ -110,7 +112,8 @@ static void say(const struct report *r)
 			gci_format_bytes(per_second(r->moved, r->ns), rate, sizeof(rate)),
 			r->ncopies, r->ncopies == 1 ? "y" : "ies");
 	if (r->had_nbytes)
-		fprintf(stderr, "%s of these copies were there already\n",
+		fprintf(stderr, "%s%s of these copies were there already\n",
+			r->had_nbytes == r->nbytes * r->nwriters ? "all " : "",
 			gci_format_bytes(r->had_nbytes, had, sizeof(had)));
 	name_missing(r, &missing);
 	if (missing.len)
@@ -298,7 +301,7 @@ int gct_cp_report(struct gct_cp_copy *c, const struct gct_cp_outcome *all, struc
 
 	add_up(&r);
 	if ((c->o->json || c->o->checksums) &&
-		gct_cp_sums_rest(&c->sums, c->crcs, c->nsummed, &look, e))
+		gct_cp_sums_rest(&c->sums, c->crcs, c->ncrcs, &look, e))
 		return e->status;
 	if (c->o->checksums &&
 		write_text(c->o->checksums, gct_cp_sums_print(&c->sums, &out), &out, e))

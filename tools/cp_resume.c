@@ -16,15 +16,15 @@ uint64_t gct_cp_stream_at(const struct gct_cp_manifest *m, uint32_t file, uint64
 	uint32_t i;
 
 	for (i = 0; i < file; i++)
-		at += m->files[i].size + GCT_CP_TRAILER;
+		at += gct_cp_length(&m->files[i]);
 	return at;
 }
 
 void gct_cp_point_of(const struct gct_cp_manifest *m, uint64_t at, struct gct_cp_point *p)
 {
 	*p = (struct gct_cp_point){.offset = at};
-	while (p->file < m->nfiles && p->offset >= m->files[p->file].size + GCT_CP_TRAILER)
-		p->offset -= m->files[p->file++].size + GCT_CP_TRAILER;
+	while (p->file < m->nfiles && p->offset >= gct_cp_length(&m->files[p->file]))
+		p->offset -= gct_cp_length(&m->files[p->file++]);
 }
 
 uint64_t gct_cp_nblocks(const struct gct_cp_manifest *m)
@@ -35,6 +35,41 @@ uint64_t gct_cp_nblocks(const struct gct_cp_manifest *m)
 	for (i = 0; i < m->nfiles; i++)
 		n += gct_cp_blocks_of(m->files[i].size);
 	return n;
+}
+
+uint32_t gct_cp_first_missing(const struct gct_cp_manifest *m, const uint64_t *set)
+{
+	uint32_t i;
+
+	for (i = 0; i < m->nfiles && gct_cp_is_in(set, i); i++)
+		;
+	return i;
+}
+
+uint64_t gct_cp_reach(const struct gct_cp_manifest *m, uint64_t *set, uint64_t n)
+{
+	uint64_t end = 0;
+	uint32_t i;
+
+	for (i = 0; i < m->nfiles; i++) {
+		end += gct_cp_blocks_of(m->files[i].size);
+		if (end > GCT_CP_MAX_BLOCKS)
+			gct_cp_put(set, i, 0);
+		else if (end > n && gct_cp_is_in(set, i))
+			n = end;
+	}
+	return n;
+}
+
+uint64_t gct_cp_had(const struct gct_cp_manifest *m, const struct gct_cp_point *p)
+{
+	uint64_t n = 0;
+	uint32_t i;
+
+	for (i = 0; i < m->nfiles; i++)
+		if (i < p->file || m->files[i].is_there)
+			n += m->files[i].size;
+	return n + p->offset;
 }
 
 static uint64_t block_nbytes(const struct gct_cp_file *f, uint64_t offset)
@@ -107,49 +142,57 @@ static int look_around(const struct gct_cp_look *look, uint64_t n, struct gci_er
 	return look ? look->look(look->user, n, e) : 0;
 }
 
-/* Blocks `from` to n of a file, whose checksums are crcs[0] to crcs[n - 1]; *done of all are. */
+/* Of the file whose first block is `begin`, the blocks before `end`, as far as they are not known. */
 static int sum_file(struct gct_cp_place *place, uint32_t file, char *buf, uint32_t *crcs,
-	uint64_t from, uint64_t n, uint64_t *done, const struct gct_cp_look *look,
-	struct gci_error *e)
+	uint64_t begin, uint64_t end, const struct gct_cp_look *look, struct gci_error *e)
 {
 	const struct gct_cp_file *f = &place->manifest->files[file];
 	int fd = gct_cp_source_open(place, f);
 	struct stat st;
 	char *path;
-	uint64_t i;
+	uint64_t i, at;
 
-	for (i = from; i < n && !e->status; i++) {
+	for (i = begin; i < end && !e->status; i++) {
+		at = (i - begin) * BLOCK;
+		if (crcs[i])
+			continue;
 		if (fd < 0 || fstat(fd, &st) || !gct_cp_is_as_said(&st, f) ||
-			!sum_block(fd, buf, block_nbytes(f, i * BLOCK), i * BLOCK, &crcs[i])) {
+			!sum_block(fd, buf, block_nbytes(f, at), at, &crcs[i])) {
 			path = gct_cp_source_path(place->manifest, file);
 			gci_error_set(e, GCOLL_ERR_IO, "%s " GCT_CP_CHANGED, path ? path : f->name);
 			gci_free(path);
 			break;
 		}
-		look_around(look, ++*done, e);
+		look_around(look, i + 1, e);
 	}
 	if (fd >= 0)
 		close(fd);
 	return e->status;
 }
 
-int gct_cp_sum_blocks(const struct gct_cp_manifest *m, uint32_t *crcs, uint64_t *done, uint64_t n,
-	const struct gct_cp_look *look, struct gci_error *e)
+static int are_known(const uint32_t *crcs, uint64_t begin, uint64_t end)
+{
+	while (begin < end && crcs[begin])
+		begin++;
+	return begin >= end;
+}
+
+int gct_cp_sum_blocks(const struct gct_cp_manifest *m, uint32_t *crcs, uint64_t n,
+	const uint64_t *set, const struct gct_cp_look *look, struct gci_error *e)
 {
 	struct gct_cp_place place;
 	char *buf = gci_calloc(BLOCK, 1);
-	uint64_t begin = 0, end;
+	uint64_t begin = 0, next, end;
 	uint32_t i;
 
 	if (!buf)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	gct_cp_place_init(&place, m, NULL);
-	for (i = 0; i < m->nfiles && begin < n && !e->status; i++, begin = end) {
-		end = begin + gct_cp_blocks_of(m->files[i].size);
-		end = end < n ? end : n;
-		if (*done < end)
-			sum_file(&place, i, buf, crcs + begin, *done - begin, end - begin, done,
-				look, e);
+	for (i = 0; i < m->nfiles && !e->status; i++, begin = next) {
+		next = begin + gct_cp_blocks_of(m->files[i].size);
+		end = next < n || (set && gct_cp_is_in(set, i)) ? next : n;
+		if (!are_known(crcs, begin, end))
+			sum_file(&place, i, buf, crcs, begin, end, look, e);
 	}
 	gct_cp_place_close(&place);
 	gci_free(buf);
@@ -198,23 +241,25 @@ static uint64_t claim_part(int fd, const struct gct_cp_file *f, uint64_t nbytes)
 	return least;
 }
 
-uint64_t gct_cp_claim(struct gct_cp_sink *s)
+uint64_t gct_cp_claim(struct gct_cp_sink *s, uint64_t *set)
 {
 	const struct gct_cp_manifest *m = s->manifest;
 	uint64_t n = 0, nbytes;
-	uint32_t i;
+	uint32_t i, first;
 	int fd;
 
 	for (i = 0; i < m->nfiles; i++) {
 		fd = open_own(s, i, 1, &nbytes);
-		if (fd < 0)
-			break;
-		close(fd);
-		n += gct_cp_blocks_of(nbytes);
+		gct_cp_put(set, i, fd >= 0);
+		if (fd >= 0)
+			close(fd);
 	}
-	fd = i < m->nfiles ? open_own(s, i, 0, &nbytes) : -1;
+	first = gct_cp_first_missing(m, set);
+	for (i = 0; i < first; i++)
+		n += gct_cp_blocks_of(m->files[i].size);
+	fd = first < m->nfiles ? open_own(s, first, 0, &nbytes) : -1;
 	if (fd >= 0) {
-		n += claim_part(fd, &m->files[i], nbytes);
+		n += claim_part(fd, &m->files[first], nbytes);
 		close(fd);
 	}
 	return n < GCT_CP_MAX_BLOCKS ? n : GCT_CP_MAX_BLOCKS;
@@ -224,14 +269,14 @@ uint64_t gct_cp_claim(struct gct_cp_sink *s)
 struct sums {
 	char *buf; /* a block */
 	const uint32_t *crcs;
-	uint64_t n, done;
+	uint64_t n;
 	const struct gct_cp_look *look;
 };
 
-/* Compares blocks of p's file, which is there whole or in part, with the checksums from done + 1
- * on: p is moved to the first that does not agree. True if the file is there and all do. */
-static int agrees(struct gct_cp_sink *s, int whole, const struct sums *sums, struct gct_cp_point *p,
-	struct gci_error *e)
+/* Compares blocks of p's file, which is there whole or in part, with the checksums from `begin` on:
+ * p is moved to the first that does not agree. True if the file is there and all do. */
+static int agrees(struct gct_cp_sink *s, int whole, const struct sums *sums, uint64_t begin,
+	struct gct_cp_point *p, struct gci_error *e)
 {
 	const struct gct_cp_file *f = &s->manifest->files[p->file];
 	uint64_t i, len, nbytes;
@@ -239,7 +284,7 @@ static int agrees(struct gct_cp_sink *s, int whole, const struct sums *sums, str
 	uint32_t crc;
 
 	p->offset = p->crc = 0;
-	for (i = sums->done; fd >= 0 && i < sums->n && p->offset < f->size; i++) {
+	for (i = begin; fd >= 0 && i < sums->n && sums->crcs[i] && p->offset < f->size; i++) {
 		len = block_nbytes(f, p->offset);
 		if (!sum_block(fd, sums->buf, len, p->offset, &crc) || crc != sums->crcs[i] ||
 			look_around(sums->look, i + 1, e))
@@ -253,25 +298,28 @@ static int agrees(struct gct_cp_sink *s, int whole, const struct sums *sums, str
 	return p->offset == f->size;
 }
 
-int gct_cp_verify(struct gct_cp_sink *s, const uint32_t *crcs, uint64_t n, struct gct_cp_point *p,
-	const struct gct_cp_look *look, struct gci_error *e)
+int gct_cp_verify(struct gct_cp_sink *s, const uint32_t *crcs, uint64_t n, uint64_t *set,
+	struct gct_cp_point *p, const struct gct_cp_look *look, struct gci_error *e)
 {
 	const struct gct_cp_manifest *m = s->manifest;
 	struct sums sums = {.buf = gci_calloc(BLOCK, 1), .crcs = crcs, .n = n, .look = look};
+	struct gct_cp_point at = {.file = 0};
+	uint64_t begin = 0, begins = 0; /* of the first file that is missing */
 
-	*p = (struct gct_cp_point){.file = 0};
+	*p = (struct gct_cp_point){.file = m->nfiles};
 	if (!sums.buf)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	for (; p->file < m->nfiles; p->file++) {
-		uint64_t some = gct_cp_blocks_of(m->files[p->file].size);
-
-		if (some > n - sums.done || !agrees(s, 1, &sums, p, e))
-			break;
-		sums.done += some;
+	for (; at.file < m->nfiles && !e->status; at.file++) {
+		if (gct_cp_is_in(set, at.file))
+			gct_cp_put(set, at.file, agrees(s, 1, &sums, begin, &at, e));
+		if (!gct_cp_is_in(set, at.file) && p->file == m->nfiles) {
+			p->file = at.file;
+			begins = begin;
+		}
+		begin += gct_cp_blocks_of(m->files[at.file].size);
 	}
-	p->offset = p->crc = 0;
 	if (p->file < m->nfiles && !e->status)
-		agrees(s, 0, &sums, p, e);
+		agrees(s, 0, &sums, begins, p, e);
 	gci_free(sums.buf);
 	return e->status;
 }

@@ -223,12 +223,20 @@ uint64_t gct_cp_sink_at(const struct gct_cp_sink *s)
 	return gct_cp_stream_at(s->manifest, s->file, s->offset);
 }
 
+/* What does not come, for all receivers have it. */
+static void pass_over(struct gct_cp_sink *s)
+{
+	for (; s->file < s->manifest->nfiles && s->manifest->files[s->file].is_there; s->file++)
+		s->nfiles_done++;
+}
+
 int gct_cp_sink_resume(struct gct_cp_sink *s, const struct gct_cp_point *p, struct gci_error *e)
 {
 	s->file = p->file;
 	s->nfiles_done = p->file;
 	s->offset = p->offset;
 	s->crc = p->crc;
+	pass_over(s);
 	if (p->offset)
 		s->failed = sink_open(s, p->offset, e);
 	return s->failed;
@@ -314,6 +322,7 @@ static int complete(struct gct_cp_sink *s, struct gci_error *e)
 	s->file++;
 	s->offset = 0;
 	s->crc = s->want = 0;
+	pass_over(s);
 	return 0;
 }
 

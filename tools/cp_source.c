@@ -162,6 +162,10 @@ int gct_cp_source_read(struct gct_cp_source *s, char *buf, size_t n, struct gci_
 		size_t some = n;
 		const struct gct_cp_file *f = &s->manifest->files[s->file];
 
+		if (f->is_there) {
+			s->file++;
+			continue;
+		}
 		if (s->fd < 0 && source_open(s, e))
 			return e->status;
 		if (s->offset < f->size ? source_contents(s, buf, &some, e)
@@ -205,7 +209,7 @@ static void find_block(
 	for (i = 0; i < p->file; i++)
 		before += gct_cp_blocks_of(files[i].size);
 	n = (p->offset < files[i].size ? p->offset : files[i].size) / GCT_CP_BLOCK_NBYTES;
-	for (; n && before < s->ncrcs; n--, before++) {
+	for (; n && before < s->ncrcs && s->crcs[before]; n--, before++) {
 		near->crc = gci_crc32c_join(near->crc, s->crcs[before], GCT_CP_BLOCK_NBYTES);
 		near->offset += GCT_CP_BLOCK_NBYTES;
 	}

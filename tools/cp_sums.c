@@ -64,17 +64,17 @@ void gct_cp_sums_end(struct gct_cp_sums *s, uint32_t file, uint32_t crc)
 	s->at = UINT64_MAX;
 }
 
-/* The file's blocks' sums, of which the first is crcs[0], joined. */
-static uint32_t join_blocks(const struct gct_cp_file *f, const uint32_t *crcs)
+/* The file's blocks' sums, of which the first is crcs[0], joined. True if all are known. */
+static int join_blocks(const struct gct_cp_file *f, const uint32_t *crcs, uint32_t *crc)
 {
 	uint64_t at, n, i = 0;
-	uint32_t crc = 0;
 
-	for (at = 0; at < f->size; at += n) {
+	*crc = 0;
+	for (at = 0; at < f->size && crcs[i]; at += n) {
 		n = f->size - at < GCT_CP_BLOCK_NBYTES ? f->size - at : GCT_CP_BLOCK_NBYTES;
-		crc = gci_crc32c_join(crc, crcs[i++], n);
+		*crc = gci_crc32c_join(*crc, crcs[i++], n);
 	}
-	return crc;
+	return at == f->size;
 }
 
 static int changed(const struct gct_cp_sums *s, uint32_t file, struct gci_error *e)
@@ -134,10 +134,9 @@ int gct_cp_sums_rest(struct gct_cp_sums *s, const uint32_t *crcs, uint64_t ncrcs
 		struct gct_cp_sum *sum = &s->files[i];
 
 		n = gct_cp_blocks_of(f->size);
-		if (!(sum->has & HAS_CRC) && block + n <= ncrcs) {
-			sum->crc = join_blocks(f, crcs + block);
+		if (!(sum->has & HAS_CRC) && block + n <= ncrcs &&
+			join_blocks(f, crcs + block, &sum->crc))
 			sum->has |= HAS_CRC;
-		}
 		if ((sum->has & wanted) != wanted)
 			read_file(s, &place, i, buf, look, e);
 	}

@@ -57,7 +57,7 @@ static void a_job_goes_on(void **state)
 		in_scratch("a"), in_scratch("out/%%r/"), NULL);
 	assert_int_equal(job_wait(&j), 0);
 	if (!strstr(job_err(&j),
-		    ": 3 copies verified\n63.0 MB of these copies were there already\n"))
+		    ": 3 copies verified\nall 63.0 MB of these copies were there already\n"))
 		fail_msg("%s", job_err(&j));
 	for (r = 1; r < 4; r++) {
 		assert_same_files(in_scratch("a"), in_scratch("out/%d/a", r));

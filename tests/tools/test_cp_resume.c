@@ -19,14 +19,13 @@ struct set {
 	struct gct_cp_sink sink;
 	char *paths[3], *out;
 	uint32_t crcs[16];
-	uint64_t nblocks;
+	uint64_t nblocks, has; /* files, a bit for each */
 };
 
 static int sum_all(struct set *s, struct gci_error *e)
 {
-	uint64_t done = 0;
-
-	return gct_cp_sum_blocks(&s->m, s->crcs, &done, s->nblocks, NULL, e);
+	memset(s->crcs, 0, sizeof(s->crcs));
+	return gct_cp_sum_blocks(&s->m, s->crcs, s->nblocks, NULL, NULL, e);
 }
 
 /* Three files: five blocks and some, none, and one block to the byte. */
@@ -89,29 +88,53 @@ static void write_to(struct set *s, uint64_t end)
 	gci_free(buf);
 }
 
-/* As another call would: what is there, then the rest. Returns how much was there. */
-static uint64_t go_on(struct set *s)
+/* Another call's sink: what is there of the first `n` blocks, and of the files in s->has. */
+static struct gct_cp_point verify(struct set *s, uint64_t n)
 {
 	struct gct_cp_point p;
 	struct gci_error e = {0};
-	uint64_t n, had;
-	int i;
+
+	assert_int_equal(gct_cp_verify(&s->sink, s->crcs, n, &s->has, &p, NULL, &e), 0);
+	assert_int_equal(p.file, gct_cp_first_missing(&s->m, &s->has));
+	return p;
+}
+
+static uint64_t claim(struct set *s)
+{
+	struct gci_error e = {0};
+	uint64_t n;
 
 	gct_cp_sink_close(&s->sink);
 	assert_int_equal(gct_cp_sink_init(&s->sink, &s->m, s->out, 1, GCT_CP_KEEP, &e), 0);
-	n = gct_cp_claim(&s->sink);
+	n = gct_cp_claim(&s->sink, &s->has);
 	assert_true(n <= s->nblocks);
-	assert_int_equal(gct_cp_verify(&s->sink, s->crcs, n, &p, NULL, &e), 0);
-	had = gct_cp_stream_at(&s->m, p.file, p.offset);
-	if (gct_cp_sink_resume(&s->sink, &p, &e) || gct_cp_sink_start(&s->sink, &e))
+	return n;
+}
+
+/* What is behind p in the stream. */
+static void write_rest(struct set *s, const struct gct_cp_point *p)
+{
+	struct gci_error e = {0};
+	int i;
+
+	if (gct_cp_sink_resume(&s->sink, p, &e) || gct_cp_sink_start(&s->sink, &e))
 		fail_msg("%s", e.text);
-	assert_true(gct_cp_sink_at(&s->sink) == had);
+	assert_true(gct_cp_sink_at(&s->sink) == gct_cp_stream_at(&s->m, p->file, p->offset));
 	write_to(s, s->m.stream_nbytes);
 	assert_int_equal(gct_cp_sink_finish(&s->sink, &e), 0);
+	assert_int_equal(s->sink.nfiles_done, 3);
 	for (i = 0; i < 3; i++)
 		assert_same_files(s->paths[i], in_scratch("out/%d", i));
 	assert_int_equal(entries(s->out), 3);
-	return had;
+}
+
+/* As another call would: what is there, then the rest. Returns how much was there. */
+static uint64_t go_on(struct set *s)
+{
+	struct gct_cp_point p = verify(s, claim(s));
+
+	write_rest(s, &p);
+	return gct_cp_stream_at(&s->m, p.file, p.offset);
 }
 
 static char *part_of(struct set *s, uint32_t file)
@@ -163,19 +186,27 @@ static void damage_is_found(void **state)
 	free(part);
 }
 
+/* A receiver's copy, but its size and time stay. */
+static void flip_in_secret(const struct set *s, uint32_t file)
+{
+	const struct gct_cp_file *f = &s->m.files[file];
+	const struct timespec times[2] = {
+		{.tv_nsec = UTIME_OMIT}, {.tv_sec = f->mtime_s, .tv_nsec = f->mtime_ns}};
+
+	flip(in_scratch("out/%u", file), f->size / 2);
+	assert_int_equal(utimensat(AT_FDCWD, in_scratch("out/%u", file), times, 0), 0);
+}
+
 /* Of a whole file, too, though its size and time are right; it is not written into. */
 static void a_whole_file_is_damaged(void **state)
 {
 	struct set *s = *state;
-	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
-		{.tv_sec = s->m.files[0].mtime_s, .tv_nsec = s->m.files[0].mtime_ns}};
 
 	write_to(s, s->m.stream_nbytes);
-	flip(in_scratch("out/0"), 3 * B);
+	flip_in_secret(s, 0);
 	assert_int_equal(link(in_scratch("out/0"), in_scratch("other")), 0);
-	assert_int_equal(utimensat(AT_FDCWD, in_scratch("out/0"), times, 0), 0);
 	assert_true(go_on(s) == 0);
-	flip(in_scratch("other"), 3 * B);
+	flip(in_scratch("other"), NBYTES / 2);
 	assert_int_equal(look(in_scratch("other")).st_size, NBYTES);
 }
 
@@ -215,14 +246,14 @@ static void what_is_planted_is_refused(void **state)
 
 	make_text(in_scratch("victim"), "do not touch");
 	assert_int_equal(symlink(in_scratch("victim"), part), 0);
-	assert_int_equal(gct_cp_claim(&s->sink), 0);
+	assert_int_equal(gct_cp_claim(&s->sink, &s->has), 0);
 	refuse_to_start(s, "Too many levels of symbolic links");
 	unlink(part);
 	assert_int_equal(link(in_scratch("victim"), part), 0);
 	refuse_to_start(s, "not a file of this user's alone");
 	unlink(part);
 	assert_int_equal(mkfifo(part, 0600), 0);
-	assert_int_equal(gct_cp_claim(&s->sink), 0);
+	assert_int_equal(gct_cp_claim(&s->sink, &s->has), 0);
 	refuse_to_start(s, "not a file of this user's alone");
 	assert_text(in_scratch("victim"), "do not touch");
 	unlink(part);
@@ -235,7 +266,7 @@ static void what_was_not_written_is_not_claimed(void **state)
 	struct set *s = *state;
 
 	write_to(s, 3 * B + 5);
-	assert_int_equal(gct_cp_claim(&s->sink), 4);
+	assert_int_equal(gct_cp_claim(&s->sink, &s->has), 4);
 }
 
 /* Holes have the checksums of the zeros that they are. */
@@ -270,20 +301,20 @@ static int stop_at(void *user, uint64_t n, struct gci_error *e)
 static void summing_is_broken_off(void **state)
 {
 	struct set *s = *state;
-	uint64_t at, done = 0;
+	uint64_t at;
 	struct gct_cp_look look = {stop_at, &at};
 	struct gci_error e = {0};
 	uint32_t crcs[16] = {0};
 
 	for (at = 1; at <= s->nblocks; at++) {
-		assert_int_equal(gct_cp_sum_blocks(&s->m, crcs, &done, s->nblocks, &look, &e),
+		assert_int_equal(gct_cp_sum_blocks(&s->m, crcs, s->nblocks, NULL, &look, &e),
 			GCOLL_ERR_PEER);
-		assert_true(done == at);
+		assert_int_equal(crcs[at], 0);
 		gci_error_clear(&e);
 	}
 	assert_memory_equal(crcs, s->crcs, s->nblocks * sizeof(*crcs));
 	unlink(s->paths[0]); /* it is not looked at any more */
-	assert_int_equal(gct_cp_sum_blocks(&s->m, crcs, &done, s->nblocks, &look, &e), 0);
+	assert_int_equal(gct_cp_sum_blocks(&s->m, crcs, s->nblocks, NULL, &look, &e), 0);
 }
 
 /* A receiver, too: what it has compared by then does not count. */
@@ -296,10 +327,101 @@ static void comparing_is_broken_off(void **state)
 	struct gci_error e = {0};
 
 	write_to(s, s->m.stream_nbytes);
-	assert_int_equal(
-		gct_cp_verify(&s->sink, s->crcs, s->nblocks, &p, &look, &e), GCOLL_ERR_PEER);
+	s->has = 7;
+	assert_int_equal(gct_cp_verify(&s->sink, s->crcs, s->nblocks, &s->has, &p, &look, &e),
+		GCOLL_ERR_PEER);
 	assert_int_equal(entries(s->out), 3);
 	assert_true(go_on(s) == s->m.stream_nbytes);
+}
+
+/* Every set of files that all have: the stream is the others, and ends after the last of them. */
+static void what_all_have_is_not_in_the_stream(void **state)
+{
+	static const uint64_t sizes[] = {NBYTES, 0, B};
+	struct set *s = *state;
+	struct gct_cp_point p, q;
+	struct stat was[3];
+	uint64_t left_out, at, had;
+	uint32_t i;
+
+	for (left_out = 0; left_out < 8; left_out++) {
+		for (i = 0; i < 3; i++)
+			s->m.files[i].is_there = 0;
+		gct_cp_manifest_add_up(&s->m);
+		go_on(s);
+		for (i = at = had = 0; i < 3; i++) {
+			s->m.files[i].is_there = gct_cp_is_in(&left_out, i);
+			had += gct_cp_is_in(&left_out, i) ? sizes[i] : 0;
+			assert_true(gct_cp_stream_at(&s->m, i, 0) == at);
+			gct_cp_point_of(&s->m, at, &q);
+			assert_true(q.offset == 0 && q.file >= i);
+			at += gct_cp_is_in(&left_out, i) ? 0 : sizes[i] + GCT_CP_TRAILER;
+			was[i] = look(in_scratch("out/%u", i));
+			if (!gct_cp_is_in(&left_out, i))
+				make_text(in_scratch("out/%u", i), "an old one");
+		}
+		gct_cp_manifest_add_up(&s->m);
+		assert_true(s->m.stream_nbytes == at);
+		claim(s);
+		assert_true(s->has == left_out);
+		p = verify(s, s->nblocks);
+		assert_true(s->has == left_out);
+		assert_true(gct_cp_had(&s->m, &p) == had);
+		write_rest(s, &p);
+		for (i = 0; i < 3; i++)
+			assert_int_equal(look(in_scratch("out/%u", i)).st_ino == was[i].st_ino,
+				gct_cp_is_in(&left_out, i));
+	}
+}
+
+/* Of files behind one that is missing, only those that are asked about are summed and compared. */
+static void files_behind_a_missing_one(void **state)
+{
+	struct set *s = *state;
+	struct gci_error e = {0};
+	uint64_t two = 4;
+	struct gct_cp_point p;
+
+	go_on(s);
+	unlink(in_scratch("out/0"));
+	assert_int_equal(claim(s), 0);
+	assert_true(s->has == 6);
+	assert_int_equal(gct_cp_reach(&s->m, &s->has, 0), 7);
+	memset(s->crcs, 0, sizeof(s->crcs));
+	unlink(s->paths[0]);
+	assert_int_equal(gct_cp_sum_blocks(&s->m, s->crcs, 0, &s->has, NULL, &e), 0);
+	assert_true(!s->crcs[0] && !s->crcs[5] && s->crcs[6]);
+	p = verify(s, 7);
+	assert_true(s->has == 6 && !p.file && !p.offset);
+	/* Changed, but for size and time; or too short by now. */
+	flip_in_secret(s, 2);
+	verify(s, 7);
+	assert_true(s->has == 2);
+	s->has = two;
+	assert_int_equal(truncate(in_scratch("out/2"), 5), 0);
+	verify(s, 7);
+	assert_true(s->has == 0);
+	/* Changed at rank 0 meanwhile. */
+	make_text(s->paths[2], "changed");
+	s->crcs[6] = 0;
+	assert_int_equal(gct_cp_sum_blocks(&s->m, s->crcs, 0, &two, NULL, &e), GCOLL_ERR_IO);
+}
+
+/* What has too many blocks is sent. */
+static void there_is_an_end_of_checksums(void **state)
+{
+	struct gct_cp_file files[] = {{.size = B + 1},
+		{.size = (GCT_CP_MAX_BLOCKS - UINT64_C(3)) * B}, {.size = 0}, {.size = B},
+		{.size = 1}};
+	const struct gct_cp_manifest m = {.files = files, .nfiles = 5};
+	uint64_t all = 31, first = 1, none = 0;
+
+	(void)state;
+	assert_int_equal(gct_cp_reach(&m, &none, 1), 1);
+	assert_int_equal(gct_cp_reach(&m, &first, 1), 2);
+	assert_int_equal(gct_cp_reach(&m, &first, 3), 3);
+	assert_int_equal(gct_cp_reach(&m, &all, 1), GCT_CP_MAX_BLOCKS);
+	assert_true(all == 15);
 }
 
 /* Reads from `at` on to the end of the first file: its trailer. */
@@ -374,6 +496,9 @@ int main(void)
 		S(holes_are_summed_as_zeros),
 		S(summing_is_broken_off),
 		S(comparing_is_broken_off),
+		S(what_all_have_is_not_in_the_stream),
+		S(files_behind_a_missing_one),
+		cmocka_unit_test(there_is_an_end_of_checksums),
 		S(a_source_goes_on_without_reading_again),
 		S(a_source_that_changes_is_noticed),
 	};
