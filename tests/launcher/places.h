@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ * For tests of gridcoll-run elsewhere: a directory of the test's own, and a server of ssh on loopback,
+ * which the `ssh` that stands first in PATH then knows as any gct-NAME; gct-far by way of gct-a.
+ *
+ *	places_up();
+ *	need_ssh();
+ *	job_start(&j, NULL, "--hosts", "gct-1,gct-2", "--remote-path", run, "true", NULL);
+ *	places_down();
+ */
+#ifndef GCI_TESTS_LAUNCHER_PLACES_H
+#define GCI_TESTS_LAUNCHER_PLACES_H
+
+/* 0 or -1. */
+int places_up(void);
+
+/* Ends the server, and removes the directory with all that is in it. */
+void places_down(void);
+
+/* Skips the test where no server can be run. */
+void need_ssh(void);
+
+/* The path of a file there; the last four stay. */
+const char *in_dir(const char *name);
+
+/* Makes one. */
+const char *write_file(const char *name, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* A gridcoll-run for other hosts, from which the same `ssh` can be used; each use of it adds a line to
+ * the file `started`: the rank by whose host, and to which host. */
+const char *remote_run(void);
+
+#endif
