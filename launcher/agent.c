@@ -6,6 +6,7 @@
 #include "launcher/agent_internal.h"
 #include "launcher/netns.h"
 #include "launcher/pipes.h"
+#include "launcher/relay.h"
 #include "launcher/spawn.h"
 #include "shaping/edt.h"
 
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #define END_TIMEOUT_NS (5 * GCI_NS_PER_S)
+#define PATIENCE_MS    5000 /* with agents elsewhere that have lost their input */
 
 struct agent gci_me;
 
@@ -31,6 +33,13 @@ static void on_sent(uv_stream_t *to, size_t nbytes, int status)
 	(void)nbytes;
 	if (status)
 		gci_agent_finish(1); /* nobody listens any more */
+	else
+		gci_relay_resume();
+}
+
+size_t gci_agent_behind(void)
+{
+	return uv_stream_get_write_queue_size((uv_stream_t *)&gci_me.up);
 }
 
 void gci_agent_send_up(struct gci_buf *b)
@@ -53,19 +62,25 @@ void gci_agent_send_error(const char *text)
 	gci_agent_send_up(&b);
 }
 
+int gci_agent_origin(char *out, size_t size)
+{
+	const char *from = gci_me.origin ? gci_me.origin : getenv("SSH_CONNECTION");
+
+	if (!from)
+		return -1;
+	snprintf(out, size, "%.*s", (int)strcspn(from, " "), from);
+	return 0;
+}
+
 /* ":PORT" means the host that ssh came from, as seen from here. */
 static const char *rendezvous(char *out, size_t size)
 {
-	const char *from = getenv("SSH_CONNECTION"), *given = gci_me.job.rendezvous;
-	int len;
+	const char *given = gci_me.job.rendezvous;
+	char from[GCI_FRAME_ADDRESS + 1];
 
-	if (*given != ':' || !from)
+	if (*given != ':' || gci_agent_origin(from, sizeof(from)))
 		return given;
-	len = (int)strcspn(from, " ");
-	if (memchr(from, ':', (size_t)len))
-		snprintf(out, size, "[%.*s]%s", len, from, given);
-	else
-		snprintf(out, size, "%.*s%s", len, from, given);
+	snprintf(out, size, strchr(from, ':') ? "[%s]%s" : "%s%s", from, given);
 	return out;
 }
 
@@ -85,6 +100,22 @@ static void set_environment(void)
 	}
 	setenv("GRIDCOLL_RENDEZVOUS", rendezvous(where, sizeof(where)), 1);
 	setenv("GRIDCOLL_SECRET_FD", "3", 1);
+}
+
+static void on_impatience(uv_timer_t *t)
+{
+	(void)t;
+	gci_agent_finish(0);
+}
+
+void gci_agent_end(void)
+{
+	gci_me.ending = 1;
+	gci_agent_on_signal(SIGKILL, GCI_FRAME_ALL);
+	if (gci_relay_end())
+		uv_timer_start(&gci_me.patience, on_impatience, PATIENCE_MS, 0);
+	else
+		gci_agent_finish(0);
 }
 
 static void on_watch(uv_timer_t *t)
@@ -121,6 +152,14 @@ static void on_start(struct gci_frame *f)
 	explicit_bzero(gci_me.job.secret, sizeof(gci_me.job.secret));
 }
 
+static void on_origin(struct gci_frame *f)
+{
+	gci_free(gci_me.origin);
+	gci_me.origin = gci_frame_get_origin(f);
+	if (!gci_me.origin)
+		gci_agent_send_error("malformed message of whence ssh came");
+}
+
 static void on_frame(struct gci_frame *f)
 {
 	uint32_t n;
@@ -146,6 +185,15 @@ static void on_frame(struct gci_frame *f)
 		gci_agent_on_kill(&gci_me.kill_again);
 		break;
 	case GCI_FRAME_PING:
+		break;
+	case GCI_FRAME_RELAY_START:
+		gci_relay_start(f);
+		break;
+	case GCI_FRAME_RELAY_DATA:
+		gci_relay_data(f);
+		break;
+	case GCI_FRAME_ORIGIN:
+		on_origin(f);
 		break;
 	default:
 		gci_agent_send_error("unknown frame from the launcher");
@@ -179,17 +227,17 @@ static void on_input(uv_stream_t *from, ssize_t n, const uv_buf_t *buf)
 	(void)from;
 	gci_me.heard_ns = gci_now_ns();
 	if (n < 0) {
-		gci_agent_finish(0); /* the launcher is done, or gone */
+		gci_agent_end(); /* the launcher is done, or gone */
 		return;
 	}
 	gci_buf_put(&gci_me.input, buf->base, (size_t)n);
-	if (!gci_me.started) /* that is where the secret is */
-		explicit_bzero(buf->base, (size_t)n);
+	explicit_bzero(buf->base, (size_t)n); /* the secret may be in it, our own or for others */
 	while ((rc = gci_frame_next(&gci_me.input, &at, &f, &e)) == 1)
 		on_frame(&f);
 	gci_buf_consume(&gci_me.input, at);
-	if (gci_me.started && gci_me.input.secret && !gci_me.input.len) {
+	if (!gci_me.input.len) {
 		gci_buf_free(&gci_me.input);
+		gci_me.input.secret = 1;
 		wipe_stack();
 	}
 	if (rc < 0) {
@@ -213,6 +261,7 @@ static int open_up(struct gci_error *e)
 	uv_pipe_init(&gci_me.loop, &gci_me.rank0, 0);
 	uv_timer_init(&gci_me.loop, &gci_me.watch);
 	uv_timer_init(&gci_me.loop, &gci_me.kill_again);
+	uv_timer_init(&gci_me.loop, &gci_me.patience);
 	uv_signal_init(&gci_me.loop, &gci_me.children);
 	uv_signal_init(&gci_me.loop, &gci_me.term);
 	if (isatty(0) || uv_pipe_open(&gci_me.in, 0) || uv_pipe_open(&gci_me.up, 1))
@@ -236,7 +285,7 @@ int gci_agent_main(const char *netns)
 	gci_tree_adopt();
 	gci_raise_fd_limit();
 	gci_me.credit = GCI_FRAME_WINDOW;
-	gci_me.input.secret = 1; /* until the job has started */
+	gci_me.input.secret = 1;
 	if (netns)
 		rc = gci_ns_join(netns, &e);
 	if (!rc && uv_loop_init(&gci_me.loop))
@@ -253,5 +302,6 @@ int gci_agent_main(const char *netns)
 	gci_edt_sweep(); /* after ranks that could not */
 	gci_buf_free(&gci_me.input);
 	gci_frame_start_free(&gci_me.job);
+	gci_free(gci_me.origin);
 	return gci_me.status;
 }

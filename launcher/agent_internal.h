@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Between agent.c (the conversation with the launcher) and agent_ranks.c (the processes). */
+ * Between agent.c (the conversation with the launcher), agent_ranks.c (the processes) and relay.c (other
+ * agents). */
 #ifndef GCI_LAUNCHER_AGENT_INTERNAL_H
 #define GCI_LAUNCHER_AGENT_INTERNAL_H
 
@@ -30,14 +31,15 @@ struct agent {
 	uv_pipe_t in, up; /* from and to the launcher */
 	uv_pipe_t rank0;  /* rank 0's standard input */
 	uv_signal_t children, term;
-	uv_timer_t watch, kill_again;
+	uv_timer_t watch, kill_again, patience;
 	struct gci_buf input;
 	struct gci_frame_start job;
+	char *origin; /* from where ssh came to the first agent on the way here; NULL: to this one */
 	struct agent_rank *ranks;
 	uint32_t nranks;
 	uint32_t credit; /* payload bytes we may send */
 	uint32_t stdin_queued;
-	int started, stdin_open, stdin_ending;
+	int started, stdin_open, stdin_ending, ending;
 	uint64_t heard_ns;
 	int status;
 };
@@ -45,9 +47,17 @@ struct agent {
 /* One per process, as are its children. */
 extern struct agent gci_me;
 
-/* agent.c: ends the agent. */
+/* agent.c: ends the agent, and all that it started. */
 void gci_agent_finish(int status);
+/* ... once those that it started elsewhere have ended by themselves. */
+void gci_agent_end(void);
 void gci_agent_send_up(struct gci_buf *b);
+
+/* Bytes that wait for the launcher. */
+size_t gci_agent_behind(void);
+
+/* The launcher's address as ssh's server saw it, the first on the way here. 0 or -1. */
+int gci_agent_origin(char *out, size_t size);
 
 /* The launcher gives this agent up, and says why. */
 void gci_agent_send_error(const char *text);

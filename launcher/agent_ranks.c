@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "launcher/agent_internal.h"
 #include "launcher/pipes.h"
+#include "launcher/relay.h"
 #include "launcher/spawn.h"
 
 #include <errno.h>
@@ -17,14 +18,10 @@ static void read_more(struct agent_stream *s);
 
 static void send_ended(const struct agent_rank *k, int code, int sig, const char *why)
 {
+	const struct gci_frame_ended m = {k->rank, code, sig, (char *)(uintptr_t)why};
 	struct gci_buf b = {0};
-	size_t at = gci_frame_begin(&b, GCI_FRAME_ENDED);
 
-	gci_buf_put_u32(&b, k->rank);
-	gci_buf_put_u32(&b, (uint32_t)code);
-	gci_buf_put_u32(&b, (uint32_t)sig);
-	gci_buf_put_str(&b, why);
-	gci_frame_end(&b, at);
+	gci_frame_put_ended(&b, GCI_FRAME_ENDED, &m);
 	gci_agent_send_up(&b);
 }
 
@@ -155,10 +152,15 @@ void gci_agent_on_children(uv_signal_t *h, int signum)
 
 	(void)h;
 	(void)signum;
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (gci_relay_reaped(pid, status))
+			continue;
 		for (i = 0; i < gci_me.nranks; i++)
 			if (gci_me.ranks[i].pid == pid)
 				rank_ended(&gci_me.ranks[i], status);
+	}
+	if (gci_me.ending && !gci_relay_end())
+		gci_agent_finish(0);
 }
 
 static void on_stdin_closed(uv_handle_t *h)
@@ -229,10 +231,11 @@ void gci_agent_on_hush(uint32_t which)
 		close_stream(&gci_me.ranks[i].out[which - 1]);
 }
 
-/* Again and again, since a fork may have slipped through; gci_agent_on_children reaps. */
+/* Again and again, since a fork may have slipped through; gci_agent_on_children reaps. Agents
+ * elsewhere hear of it themselves. */
 void gci_agent_on_kill(uv_timer_t *t)
 {
-	if (gci_tree_kill())
+	if (gci_tree_kill(gci_relay_is))
 		uv_timer_start(t, gci_agent_on_kill, KILL_AGAIN_MS, 0);
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The launcher's side of its agents: starts them here, in a network namespace or over ssh, and
- * speaks frames with them.
+ * The launcher's side of its agents: starts them here, in a network namespace or over ssh, from here
+ * or from the host of another, and speaks frames with them.
  *
- *	rc = gci_agent_start(&a, loop, &place, remote_path, &events, user, &e);
+ *	struct gci_agents all = {.loop = loop, .remote_path = "gridcoll-run", .events = &events};
+ *
+ *	rc = gci_agent_start(&a, &all, &place, NULL, &e);
  *	gci_agent_send(&a, &frames);
  *	... events.ended(rank, ...) for each of its ranks ...
  *	gci_agent_close(&a);	// end of its input: it ends what is left, and itself
@@ -28,40 +30,42 @@ struct gci_agent_events {
 	void (*lost)(struct gci_agent *a, const char *why);
 	/* A line of its own standard error (ssh's, mostly) when all went well otherwise. */
 	void (*grumble)(struct gci_agent *a, const char *text);
+	/* Another agent's host could not start it; it is started from here. */
+	void (*detour)(struct gci_agent *a, const char *why);
+};
+
+/* What all agents of a job have in common. */
+struct gci_agents {
+	uv_loop_t *loop;
+	const char *remote_path;
+	const struct gci_agent_events *events;
 };
 
 struct gci_agent {
 	const struct gci_place *place;
-	const struct gci_agent_events *events;
-	void *user;
-	pid_t pid; /* 0: it has ended, and was reaped */
-	uv_pipe_t down, up, err;
+	const struct gci_agents *all;
+	struct gci_agent *starter; /* whose host starts it, and passes its bytes on; NULL: we do */
+	struct gci_agent *starts, *next; /* those that it starts; the next of the same starter */
+	int runs;                        /* its process has not ended yet, as far as we know */
+	pid_t pid;                       /* 0: it is no child of ours, or was reaped */
+	uv_pipe_t down, up, err;         /* without a starter */
 	struct gci_buf input, complaint;
-	int spoke; /* the magic has come */
+	struct gci_buf held; /* with a starter: what it is to hear once it has spoken */
+	int spoke;           /* the magic has come */
 	int lost, closed, nopen;
 	uint32_t owed; /* credit to be given for output */
 };
 
-int gci_agent_start(struct gci_agent *a, uv_loop_t *loop, const struct gci_place *place,
-	const char *remote_path, const struct gci_agent_events *events, void *user,
-	struct gci_error *e);
+/* `starter` (NULL: ourselves) was started before. `all` is to stay as long as the agent. */
+int gci_agent_start(struct gci_agent *a, const struct gci_agents *all,
+	const struct gci_place *place, struct gci_agent *starter, struct gci_error *e);
 
 /* Takes `b` over. */
 void gci_agent_send(struct gci_agent *a, struct gci_buf *b);
 
-/* Its process was reaped. */
+/* Its process was reaped. Those behind it are lost with it. */
 void gci_agent_died(struct gci_agent *a, int wait_status);
 
 void gci_agent_close(struct gci_agent *a);
-
-/* For people: the command by which its agent is started, as a shell would take it. */
-void gci_agent_print_ssh(
-	struct gci_buf *out, const struct gci_place *place, const char *remote_path);
-
-/* In a shell's quotes, where it takes some. */
-void gci_quote_if_needed(struct gci_buf *out, const char *s);
-
-/* The local address by which `host` is reached ("user@" before it does not matter); 0 or -1. */
-int gci_route_to(const char *host, char *ip, size_t size);
 
 #endif

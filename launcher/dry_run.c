@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What --dry-run shows: each rank's place, and by which commands. */
-#include "launcher/agents.h"
+#include "launcher/placement.h"
+#include "launcher/ssh.h"
 
 static void print_rank(const struct gci_placement *p, const struct gci_place *l, uint32_t rank,
 	struct gci_buf *out)
@@ -49,9 +50,13 @@ void gci_dry_run(const struct gci_placement *p, const struct gci_options *o, str
 	if (p->nguests)
 		print_guests(p, out);
 	for (i = 0; i < p->nplaces; i++) {
-		if (p->places[i].how != GCI_PLACE_SSH)
+		const struct gci_place *l = &p->places[i];
+
+		if (l->how != GCI_PLACE_SSH)
 			continue;
-		gci_agent_print_ssh(out, &p->places[i], o->remote_path);
+		if (l->starter != GCI_STARTER_SELF)
+			gci_buf_printf(out, "on %s: ", p->places[l->starter].host);
+		gci_ssh_print(out, l->host, o->remote_path);
 		gci_buf_printf(out, "\n");
 	}
 	for (s = o->argv; *s; s++) {

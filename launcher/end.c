@@ -71,6 +71,13 @@ void gci_job_on_grumble(struct gci_agent *a, const char *text)
 	gci_sink_flush(&gci_job.sinks[1]);
 }
 
+/* Where one was not let in, mostly none is. */
+void gci_job_on_detour(struct gci_agent *a, const char *why)
+{
+	if (!gci_job.detours++)
+		gci_job_on_grumble(a, why);
+}
+
 void gci_job_on_children(uv_signal_t *h, int signum)
 {
 	int status;
@@ -148,7 +155,7 @@ void gci_job_check_end(void)
 	if (!gci_job.closing)
 		return;
 	for (i = 0; i < gci_job.nagents; i++)
-		if (gci_job.agents[i].pid)
+		if (gci_job.agents[i].runs)
 			return;
 	say_verdict();
 	if (!gci_job_backlog() && !gci_sink_backlog(&gci_job.watch.file))

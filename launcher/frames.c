@@ -152,3 +152,85 @@ void gci_frame_start_free(struct gci_frame_start *m)
 	free_strings(m->env);
 	OPENSSL_cleanse(m, sizeof(*m));
 }
+
+void gci_frame_put_relay_start(struct gci_buf *out, uint32_t id, char *const *argv)
+{
+	size_t at = gci_frame_begin(out, GCI_FRAME_RELAY_START);
+
+	gci_buf_put_u32(out, id);
+	put_strings(out, argv);
+	gci_frame_end(out, at);
+}
+
+int gci_frame_get_relay_start(struct gci_frame *f, uint32_t *id, char ***argv)
+{
+	*id = gci_read_u32(&f->r);
+	*argv = get_strings(&f->r);
+	if (!f->r.failed && !f->r.len && **argv)
+		return 0;
+	free_strings(*argv);
+	*argv = NULL;
+	return GCOLL_ERR_PROTO;
+}
+
+void gci_frame_argv_free(char **argv)
+{
+	free_strings(argv);
+}
+
+void gci_frame_put_relay_data(struct gci_buf *out, const struct gci_frame_relay_data *m)
+{
+	size_t at = gci_frame_begin(out, GCI_FRAME_RELAY_DATA);
+
+	gci_buf_put_u32(out, m->id);
+	gci_buf_put_u32(out, m->stream);
+	gci_buf_put(out, m->data, m->nbytes);
+	gci_frame_end(out, at);
+}
+
+int gci_frame_get_relay_data(struct gci_frame *f, struct gci_frame_relay_data *m)
+{
+	m->id = gci_read_u32(&f->r);
+	m->stream = gci_read_u32(&f->r);
+	m->data = f->r.data;
+	m->nbytes = f->r.len;
+	return f->r.failed || m->stream > 2 || m->nbytes > GCI_FRAME_RELAYED ? GCOLL_ERR_PROTO : 0;
+}
+
+void gci_frame_put_ended(
+	struct gci_buf *out, enum gci_frame_type type, const struct gci_frame_ended *m)
+{
+	size_t at = gci_frame_begin(out, type);
+
+	gci_buf_put_u32(out, m->id);
+	gci_buf_put_u32(out, (uint32_t)m->code);
+	gci_buf_put_u32(out, (uint32_t)m->sig);
+	gci_buf_put_str(out, m->why);
+	gci_frame_end(out, at);
+}
+
+int gci_frame_get_ended(struct gci_frame *f, struct gci_frame_ended *m)
+{
+	m->id = gci_read_u32(&f->r);
+	m->code = (int)(gci_read_u32(&f->r) & 255);
+	m->sig = (int)(gci_read_u32(&f->r) & 127);
+	m->why = gci_read_str(&f->r, GCI_FRAME_DATA);
+	if (!f->r.failed)
+		return 0;
+	gci_free(m->why);
+	m->why = NULL;
+	return GCOLL_ERR_PROTO;
+}
+
+void gci_frame_put_origin(struct gci_buf *out, const char *address)
+{
+	size_t at = gci_frame_begin(out, GCI_FRAME_ORIGIN);
+
+	gci_buf_put_str(out, address);
+	gci_frame_end(out, at);
+}
+
+char *gci_frame_get_origin(struct gci_frame *f)
+{
+	return gci_read_str(&f->r, GCI_FRAME_ADDRESS);
+}

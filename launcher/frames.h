@@ -13,11 +13,19 @@
  *	PING ->						we are still there
  *					<- ENDED	a rank's process ended, or could not start
  *					<- ERROR	the agent cannot do its work
+ *	RELAY_START ->					start another host's agent, by this command
+ *	RELAY_DATA <->					what it is told, and what it says
+ *					<- RELAY_ENDED	its command ended, or could not start
+ *
+ * An agent that started another is a relay: it passes the other's bytes on, both ways, as they are,
+ * so the launcher speaks with each agent as if it had started it. One thing the relay says itself, as
+ * the first: ORIGIN, from where ssh came to the relay.
  *
  * Flow control: OUTPUT payload is sent against credit, STDIN payload against what was TAKEN; both
  * begin with GCI_FRAME_WINDOW. So neither pipe ever fills up with data that nobody wants, and
- * signals and ends of processes are never stuck behind it. The end of the agent's standard input
- * means that the launcher is gone: the agent then kills all its descendants. */
+ * signals and ends of processes are never stuck behind it, nor in a relay behind those of others. The
+ * end of the agent's standard input means that the launcher is gone: the agent then kills all its
+ * descendants. */
 #ifndef GCI_LAUNCHER_FRAMES_H
 #define GCI_LAUNCHER_FRAMES_H
 
@@ -31,6 +39,8 @@
 #define GCI_FRAME_DATA      (32u << 10) /* most payload of one STDIN or OUTPUT */
 #define GCI_FRAME_ALL       UINT32_MAX
 #define GCI_FRAME_MAX       (24u << 20)
+#define GCI_FRAME_RELAYED   (64u << 10) /* most payload of one RELAY_DATA */
+#define GCI_FRAME_ADDRESS   63          /* longest, of ORIGIN */
 
 enum gci_frame_type {
 	GCI_FRAME_START = 1,
@@ -44,6 +54,10 @@ enum gci_frame_type {
 	GCI_FRAME_TAKEN,  /* u32 */
 	GCI_FRAME_ENDED,  /* u32 rank, u32 code, u32 signal, str why it could not start, or "" */
 	GCI_FRAME_ERROR,  /* str */
+	GCI_FRAME_RELAY_START, /* u32 id, strs argv */
+	GCI_FRAME_RELAY_DATA,  /* u32 id, u32 stream (0, 1, 2), bytes */
+	GCI_FRAME_RELAY_ENDED, /* u32 id, u32 code, u32 signal, str why it could not start, or "" */
+	GCI_FRAME_ORIGIN,      /* str, an address */
 };
 
 struct gci_frame {
@@ -81,5 +95,38 @@ void gci_frame_put_start(struct gci_buf *out, const struct gci_frame_start *m);
 /* 0 with *m to be freed, or GCOLL_ERR_PROTO / _NOMEM. */
 int gci_frame_get_start(struct gci_frame *f, struct gci_frame_start *m);
 void gci_frame_start_free(struct gci_frame_start *m);
+
+/* The fields of frames about an agent behind a relay. `id`: which of those that the relay started.
+ * `get`: 0 or GCOLL_ERR_PROTO, which may also be lack of memory. */
+void gci_frame_put_relay_start(struct gci_buf *out, uint32_t id, char *const *argv);
+/* With *argv to be freed. */
+int gci_frame_get_relay_start(struct gci_frame *f, uint32_t *id, char ***argv);
+void gci_frame_argv_free(char **argv);
+
+/* `data` is inside the frame. `stream`: 0 is the input of the agent there. */
+struct gci_frame_relay_data {
+	uint32_t id, stream;
+	const uint8_t *data;
+	size_t nbytes;
+};
+
+void gci_frame_put_relay_data(struct gci_buf *out, const struct gci_frame_relay_data *m);
+int gci_frame_get_relay_data(struct gci_frame *f, struct gci_frame_relay_data *m);
+
+/* How a process ended. */
+struct gci_frame_ended {
+	uint32_t id; /* RELAY_ENDED: which agent's; ENDED: the rank */
+	int code, sig;
+	char *why; /* when it could not start, else "" */
+};
+
+void gci_frame_put_ended(
+	struct gci_buf *out, enum gci_frame_type type, const struct gci_frame_ended *m);
+/* With m->why to be freed by gci_free. */
+int gci_frame_get_ended(struct gci_frame *f, struct gci_frame_ended *m);
+
+void gci_frame_put_origin(struct gci_buf *out, const char *address);
+/* New memory, or NULL. */
+char *gci_frame_get_origin(struct gci_frame *f);
 
 #endif

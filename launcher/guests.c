@@ -131,7 +131,10 @@ static int place_own(struct gci_placement *p, const struct gci_options *o, struc
 	}
 	if (gci_placement_arrive(p, 0, host, why, sizeof(why)))
 		return gci_error_set(e, GCOLL_ERR_INVAL, "%s", why);
-	p->places[0] = (struct gci_place){.how = GCI_PLACE_LOCAL, .host = p->names[0], .nranks = 1};
+	p->places[0] = (struct gci_place){.how = GCI_PLACE_LOCAL,
+		.host = p->names[0],
+		.nranks = 1,
+		.starter = GCI_STARTER_SELF};
 	if (!p->hosts_are_said)
 		p->places[0].access = gci_grid_access(&p->grid, (int)p->hosts[0]);
 	if (o->interfaces)

@@ -23,6 +23,7 @@ struct gci_job {
 	struct gci_server server;
 	struct gci_jobctl ctl;
 	struct gci_watch watch;
+	struct gci_agents all;
 	struct gci_agent *agents;
 	uint32_t nagents;
 	struct gci_job_rank *ranks;
@@ -37,7 +38,8 @@ struct gci_job {
 	uv_timer_t escalation, held, ping, left_out;
 	uint32_t nleft_out; /* that are taken care of */
 	int failing, closing, said, interrupts;
-	int order; /* the second interrupt's signal */
+	int detours; /* one is told of */
+	int order;   /* the second interrupt's signal */
 };
 
 extern struct gci_job gci_job;
@@ -60,6 +62,7 @@ void gci_job_say(const char *text);
 void gci_job_on_ended(struct gci_agent *a, uint32_t rank, int code, int sig, const char *why);
 void gci_job_on_lost(struct gci_agent *a, const char *why);
 void gci_job_on_grumble(struct gci_agent *a, const char *text);
+void gci_job_on_detour(struct gci_agent *a, const char *why);
 void gci_job_on_children(uv_signal_t *h, int signum);
 void gci_job_on_change(void *user); /* the state machine has moved */
 void gci_job_on_kill(uv_timer_t *t);

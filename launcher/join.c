@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "launcher/join.h"
 
-#include "launcher/agents.h"
 #include "launcher/secret.h"
 #include "launcher/slurm.h"
 #include "launcher/spawn.h"
+#include "launcher/ssh.h"
 #include "transport/control.h"
 
 #include <errno.h>

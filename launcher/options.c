@@ -29,6 +29,7 @@ enum {
 	SURVIVE,
 	SHRINK,
 	REMOTE,
+	FANOUT,
 	ADDRESS,
 	DATA_PATH,
 	CONGESTION,
@@ -67,6 +68,7 @@ static const struct option longs[] = {
 	{"survive", no_argument, NULL, SURVIVE},
 	{"shrink-timeout", required_argument, NULL, SHRINK},
 	{"remote-path", required_argument, NULL, REMOTE},
+	{"ssh-fanout", required_argument, NULL, FANOUT},
 	{"address", required_argument, NULL, ADDRESS},
 	{"data-path", required_argument, NULL, DATA_PATH},
 	{"congestion", required_argument, NULL, CONGESTION},
@@ -103,6 +105,16 @@ static int count(struct gci_error *e, const char *option, const char *value, uin
 	if (gci_parse_uint(value, GCI_CTL_MAX_RANKS, &v) || !v)
 		return bad(e, option, value, "a number from 1 to 65536");
 	*out = (uint32_t)v;
+	return 0;
+}
+
+static int fanout(struct gci_options *o, const char *value, struct gci_error *e)
+{
+	uint64_t v;
+
+	if (gci_parse_uint(value, GCI_CTL_MAX_RANKS, &v) || v < 2)
+		return bad(e, "--ssh-fanout", value, "a number from 2 to 65536");
+	o->ssh_fanout = (uint32_t)v;
 	return 0;
 }
 
@@ -234,6 +246,8 @@ static int option(struct gci_options *o, int c, const char *value, struct gci_er
 	case REMOTE:
 		o->remote_path = value;
 		return *value ? 0 : bad(e, "--remote-path", "\"\"", "a path or a program's name");
+	case FANOUT:
+		return fanout(o, value, e);
 	case ADDRESS:
 		o->address = value;
 		return *value && !strpbrk(value, "/[] ")

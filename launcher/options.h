@@ -25,6 +25,7 @@ struct gci_options {
 	int survives;       /* the job does failures of its ranks */
 	uint64_t shrink_ns; /* from the first rank that shrinks to the last */
 	const char *remote_path;
+	uint32_t ssh_fanout;    /* 0: not said */
 	const char *address;    /* by which ranks elsewhere reach this machine; NULL: not said */
 	const char *data_path;  /* NULL: not said */
 	const char *congestion; /* the same */

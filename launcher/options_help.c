@@ -38,6 +38,8 @@ const char *gci_options_help(void)
 	       "                        go on by gcoll_comm_shrink\n"
 	       "  --shrink-timeout TIME longest wait there for ranks that live (default 600s)\n"
 	       "  --remote-path PATH    gridcoll-run on remote hosts (default: gridcoll-run)\n"
+	       "  --ssh-fanout N        no host runs more than N ssh at a time: those that are\n"
+	       "                        started start others (default 32)\n"
 	       "  --address HOST        by which ranks on other hosts reach this machine\n"
 	       "                        (default: as the way to them begins here)\n"
 	       "  --dry-run             show which rank would run where and by which commands,\n"

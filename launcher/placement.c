@@ -249,7 +249,8 @@ static int place(struct gci_placement *p, const struct gci_options *o, const str
 			l[-1].nranks++;
 			continue;
 		}
-		*l = (struct gci_place){.host = p->names[i], .first = i, .nranks = 1};
+		*l = (struct gci_place){
+			.host = p->names[i], .first = i, .nranks = 1, .starter = GCI_STARTER_SELF};
 		l->how = at->netns                                ? GCI_PLACE_NETNS
 			 : single || is_this_machine(p->names[i]) ? GCI_PLACE_LOCAL
 								  : GCI_PLACE_SSH;
@@ -259,6 +260,61 @@ static int place(struct gci_placement *p, const struct gci_options *o, const str
 		p->nplaces++;
 	}
 	return 0;
+}
+
+static uint32_t cluster_of(const struct gci_placement *p, const struct gci_place *l)
+{
+	return (uint32_t)gci_grid_cluster_of(&p->grid, (int)p->hosts[l->first]);
+}
+
+/* Hosts named without a grid file are taken to be near. */
+static int own_cluster(const struct gci_placement *p, const struct gci_options *o)
+{
+	uint32_t i;
+
+	for (i = 0; i < p->nplaces; i++)
+		if (p->places[i].how == GCI_PLACE_LOCAL)
+			return (int)cluster_of(p, &p->places[i]);
+	return o->grid ? -1 : 0;
+}
+
+/* Where a death must not take others along, nobody depends on another host by default. */
+static uint32_t fanout(const struct gci_options *o)
+{
+	return o->ssh_fanout ? o->ssh_fanout : o->survives ? UINT32_MAX : GCI_STARTERS_FANOUT;
+}
+
+static int choose_starters(
+	struct gci_placement *p, const struct gci_options *o, struct gci_error *e)
+{
+	uint32_t *clusters = gci_calloc(p->nplaces, sizeof(*clusters)), n = 0, i;
+	uint32_t *places = gci_calloc(p->nplaces, sizeof(*places)); /* those by ssh */
+	uint32_t *starters = gci_calloc(p->nplaces, sizeof(*starters));
+	int rc = 0;
+
+	if (!clusters || !places || !starters) {
+		rc = nomem(e);
+		goto out;
+	}
+	for (i = 0; i < p->nplaces; i++) {
+		if (p->places[i].how != GCI_PLACE_SSH)
+			continue;
+		places[n] = i;
+		clusters[n++] = cluster_of(p, &p->places[i]);
+	}
+	if (gci_starters(clusters, n, (uint32_t)p->grid.nclusters, own_cluster(p, o), fanout(o),
+		    starters)) {
+		rc = nomem(e);
+		goto out;
+	}
+	for (i = 0; i < n; i++)
+		if (starters[i] != GCI_STARTER_SELF)
+			p->places[places[i]].starter = places[starters[i]];
+out:
+	gci_free(clusters);
+	gci_free(places);
+	gci_free(starters);
+	return rc;
 }
 
 static int choose_address(struct gci_placement *p, const struct gci_options *o, struct gci_error *e)
@@ -303,6 +359,8 @@ int gci_placement_make(struct gci_placement *p, const struct gci_options *o, str
 		rc = gci_placement_guests(p, o, s.n, e);
 	} else if (!rc) {
 		rc = place(p, o, &s, e);
+		if (!rc)
+			rc = choose_starters(p, o, e);
 		if (!rc)
 			rc = choose_address(p, o, e);
 	}

@@ -12,6 +12,7 @@
 
 #include "collectives/grid/grid.h"
 #include "launcher/options.h"
+#include "launcher/starters.h"
 
 enum gci_place_how { GCI_PLACE_LOCAL, GCI_PLACE_NETNS, GCI_PLACE_SSH };
 
@@ -21,6 +22,7 @@ struct gci_place {
 	const char *host; /* of its first rank */
 	char *netns;      /* NETNS */
 	uint32_t first, nranks;
+	uint32_t starter; /* the place whose agent starts it; GCI_STARTER_SELF: gridcoll-run */
 	struct gci_access access; /* of its ranks: what the options say, else the grid; not owned */
 };
 

@@ -159,7 +159,8 @@ static const struct gci_agent_events events = {.output = on_output,
 	.ended = gci_job_on_ended,
 	.taken = on_taken,
 	.lost = gci_job_on_lost,
-	.grumble = gci_job_on_grumble};
+	.grumble = gci_job_on_grumble,
+	.detour = gci_job_on_detour};
 
 /* ---- signals ---- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/mem.h"
 #include "launcher/job.h"
+#include "launcher/ssh.h"
 #include "transport/security.h"
 
 #include <stdio.h>
@@ -217,6 +218,14 @@ static int start_place(struct gci_agent *a, const struct gci_placement *p,
 	return rc;
 }
 
+static int start_agent(const struct gci_placement *p, uint32_t i, struct gci_error *e)
+{
+	const struct gci_place *l = &p->places[i];
+
+	return gci_agent_start(&gci_job.agents[i], &gci_job.all, l,
+		l->starter == GCI_STARTER_SELF ? NULL : &gci_job.agents[l->starter], e);
+}
+
 int gci_job_start(const struct gci_options *o, const struct gci_placement *p,
 	const struct gci_agent_events *events, struct gci_error *e)
 {
@@ -225,19 +234,17 @@ int gci_job_start(const struct gci_options *o, const struct gci_placement *p,
 	uint32_t i;
 	int rc;
 
+	gci_job.all = (struct gci_agents){&gci_job.loop, o->remote_path, events};
 	m.cwd = getcwd(NULL, 0);
 	memcpy(m.secret, gci_job.secret, sizeof(m.secret));
 	rc = m.cwd ? 0 : gci_error_errno(e, "cannot tell the current directory");
 	if (!rc && make_environment(&env, o, p))
 		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	for (i = 0; i < p->nplaces && !rc; i++) {
-		struct gci_agent *a = &gci_job.agents[i];
-
-		rc = gci_agent_start(
-			a, &gci_job.loop, &p->places[i], o->remote_path, events, NULL, e);
+		rc = start_agent(p, i, e);
 		if (!rc) {
 			gci_job.nagents++;
-			rc = start_place(a, p, &m, &env, e);
+			rc = start_place(&gci_job.agents[i], p, &m, &env, e);
 		}
 	}
 	free(m.cwd);

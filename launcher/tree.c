@@ -86,7 +86,7 @@ static int by_pid(const void *a, const void *b)
 }
 
 /* Marks children of what is marked until no more are found; parents mostly stand before. */
-static void mark_ours(struct table *t)
+static void mark_ours(struct table *t, int (*spared)(pid_t pid))
 {
 	pid_t self = getpid();
 	size_t i;
@@ -99,7 +99,7 @@ static void mark_ours(struct table *t)
 		for (i = 0; i < t->n; i++) {
 			struct process *p = &t->v[i], key = {.pid = p->parent}, *parent;
 
-			if (p->ours)
+			if (p->ours || (spared && spared(p->pid)))
 				continue;
 			parent = bsearch(&key, t->v, t->n, sizeof(*t->v), by_pid);
 			p->ours = p->parent == self || (parent && parent->ours);
@@ -124,14 +124,14 @@ static void kill_exactly(const struct process *p)
 	close(fd);
 }
 
-int gci_tree_kill(void)
+int gci_tree_kill(int (*spared)(pid_t pid))
 {
 	struct table t = {0};
 	int found = 0;
 	size_t i;
 
 	read_table(&t);
-	mark_ours(&t);
+	mark_ours(&t, spared);
 	for (i = 0; i < t.n; i++) {
 		if (!t.v[i].ours || t.v[i].state == 'Z')
 			continue;
@@ -148,7 +148,7 @@ int gci_tree_end(uint64_t timeout_ns)
 	int found;
 
 	for (;;) {
-		found = gci_tree_kill();
+		found = gci_tree_kill(NULL);
 		while (waitpid(-1, NULL, WNOHANG) > 0)
 			;
 		if (!found || gci_now_ns() >= end_ns)

@@ -143,6 +143,101 @@ static void lack_of_memory(void **state)
 	gci_buf_free(&b);
 }
 
+static struct gci_frame next(const struct gci_buf *b, size_t *at, enum gci_frame_type type)
+{
+	struct gci_error e = {0};
+	struct gci_frame f;
+
+	assert_int_equal(gci_frame_next(b, at, &f, &e), 1);
+	assert_int_equal(f.type, type);
+	return f;
+}
+
+/* Frames about agents behind a relay come back; cut anywhere, they are refused. */
+static void relays(void **state)
+{
+	const struct gci_frame_relay_data data = {7, 2, (const uint8_t *)"ab", 2};
+	const struct gci_frame_ended ended = {7, 255, 9, (char *)"why"};
+	struct gci_frame_relay_data d;
+	struct gci_frame_ended end;
+	struct gci_buf b = {0};
+	struct gci_frame f, cut;
+	size_t at = 0, i;
+	char **got, *text;
+	uint32_t id;
+
+	(void)state;
+	gci_frame_put_relay_start(&b, 7, argv);
+	gci_frame_put_relay_data(&b, &data);
+	gci_frame_put_ended(&b, GCI_FRAME_RELAY_ENDED, &ended);
+	gci_frame_put_origin(&b, "::1");
+	f = next(&b, &at, GCI_FRAME_RELAY_START);
+	for (i = 0; i < f.r.len; i++) {
+		cut = f;
+		cut.r.len = i;
+		assert_int_equal(gci_frame_get_relay_start(&cut, &id, &got), GCOLL_ERR_PROTO);
+		assert_null(got);
+	}
+	assert_int_equal(gci_frame_get_relay_start(&f, &id, &got), 0);
+	assert_int_equal(id, 7);
+	assert_string_equal(got[1], "a b");
+	assert_null(got[3]);
+	gci_frame_argv_free(got);
+	f = next(&b, &at, GCI_FRAME_RELAY_DATA);
+	for (i = 0; i < 8; i++) {
+		cut = f;
+		cut.r.len = i;
+		assert_int_equal(gci_frame_get_relay_data(&cut, &d), GCOLL_ERR_PROTO);
+	}
+	assert_int_equal(gci_frame_get_relay_data(&f, &d), 0);
+	assert_int_equal(d.id, 7);
+	assert_int_equal(d.stream, 2);
+	assert_int_equal(d.nbytes, 2);
+	assert_memory_equal(d.data, "ab", 2);
+	f = next(&b, &at, GCI_FRAME_RELAY_ENDED);
+	for (i = 0; i < f.r.len; i++) {
+		cut = f;
+		cut.r.len = i;
+		assert_int_equal(gci_frame_get_ended(&cut, &end), GCOLL_ERR_PROTO);
+	}
+	assert_int_equal(gci_frame_get_ended(&f, &end), 0);
+	assert_int_equal(end.code, 255);
+	assert_int_equal(end.sig, 9);
+	assert_string_equal(end.why, "why");
+	gci_free(end.why);
+	f = next(&b, &at, GCI_FRAME_ORIGIN);
+	text = gci_frame_get_origin(&f);
+	assert_string_equal(text, "::1");
+	gci_free(text);
+	gci_buf_free(&b);
+}
+
+/* Streams that there are not, more than is ever sent at once, an empty command. */
+static void bad_relays(void **state)
+{
+	static const uint8_t much[GCI_FRAME_RELAYED + 1];
+	const struct gci_frame_relay_data stream = {.stream = 3};
+	const struct gci_frame_relay_data length = {.data = much, .nbytes = sizeof(much)};
+	char *none[] = {NULL}, **got;
+	struct gci_frame_relay_data d;
+	struct gci_buf b = {0};
+	struct gci_frame f;
+	size_t at = 0;
+	uint32_t id;
+
+	(void)state;
+	gci_frame_put_relay_data(&b, &stream);
+	gci_frame_put_relay_data(&b, &length);
+	gci_frame_put_relay_start(&b, 1, none);
+	f = next(&b, &at, GCI_FRAME_RELAY_DATA);
+	assert_int_equal(gci_frame_get_relay_data(&f, &d), GCOLL_ERR_PROTO);
+	f = next(&b, &at, GCI_FRAME_RELAY_DATA);
+	assert_int_equal(gci_frame_get_relay_data(&f, &d), GCOLL_ERR_PROTO);
+	f = next(&b, &at, GCI_FRAME_RELAY_START);
+	assert_int_equal(gci_frame_get_relay_start(&f, &id, &got), GCOLL_ERR_PROTO);
+	gci_buf_free(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -150,6 +245,8 @@ int main(void)
 		cmocka_unit_test(bad_lengths),
 		cmocka_unit_test(damaged_start),
 		cmocka_unit_test(lack_of_memory),
+		cmocka_unit_test(relays),
+		cmocka_unit_test(bad_relays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

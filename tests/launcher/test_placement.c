@@ -107,6 +107,7 @@ static void any_allocation_may_fail(void **state)
 		.serve = "10.1.0.1:7", .serve_ip = "10.1.0.1", .serve_port = 7, .nranks = 4};
 	static const struct gci_options by_list = {.hosts = "127.0.0.[1-3]", .per_host = 2};
 	struct gci_options by_grid = {.grid = grid,
+		.ssh_fanout = 2,
 		.hosts = "k[1-3], t2",
 		.nbudgets = 1,
 		.budgets = {"kyoto>tokyo=1Gbit"}};

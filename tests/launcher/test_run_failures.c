@@ -295,6 +295,7 @@ static void wrong_arguments(void **state)
 			"--port-range 9-8: expected two ports such as 5000-5099"},
 		{{"--port-range", "1-65536", "x"},
 			"--port-range 1-65536: expected two ports such as 5000-5099"},
+		{{"--ssh-fanout", "1", "x"}, "--ssh-fanout 1: expected a number from 2 to 65536"},
 		{{"--data-path", "epoll", "x"}, "--data-path epoll: expected auto, poll or uring"},
 		{{"--security", "on", "x"}, "--security on: expected auto, off, auth or encrypt"},
 		{{"--start-timeout", "5", "x"},

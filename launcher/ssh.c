@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+#include "launcher/ssh.h"
+
+#include "gridcoll/gridcoll.h"
+
+#include <netdb.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* For a shell. */
+static void quote(struct gci_buf *out, const char *s)
+{
+	gci_buf_put_u8(out, '\'');
+	for (; *s; s++) {
+		if (*s == '\'')
+			gci_buf_printf(out, "'\\''");
+		else
+			gci_buf_put_u8(out, (uint8_t)*s);
+	}
+	gci_buf_put_u8(out, '\'');
+}
+
+void gci_quote_if_needed(struct gci_buf *out, const char *s)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				    "_-+=:,./@%";
+
+	if (*s && !s[strspn(s, plain)])
+		gci_buf_printf(out, "%s", s);
+	else
+		quote(out, s);
+}
+
+int gci_ssh_make(struct gci_ssh *s, const char *host, const char *remote_path)
+{
+	static char ssh[] = "ssh", batch[] = "-oBatchMode=yes", t[] = "-T";
+	/* A master connection made by us would end with us, with others' sessions on it. */
+	static char master[] = "-oControlMaster=no";
+
+	memset(s, 0, sizeof(*s));
+	quote(&s->far, remote_path);
+	gci_buf_printf(&s->far, " --agent");
+	s->argv[0] = ssh;
+	s->argv[1] = batch;
+	s->argv[2] = master;
+	s->argv[3] = t;
+	s->argv[4] = (char *)(uintptr_t)host;
+	s->argv[5] = (char *)(uintptr_t)gci_buf_cstr(&s->far);
+	return s->far.failed ? GCOLL_ERR_NOMEM : 0;
+}
+
+void gci_ssh_free(struct gci_ssh *s)
+{
+	gci_buf_free(&s->far);
+}
+
+void gci_ssh_print(struct gci_buf *out, const char *host, const char *remote_path)
+{
+	struct gci_ssh ssh;
+	char **s;
+
+	if (gci_ssh_make(&ssh, host, remote_path))
+		out->failed = 1;
+	for (s = ssh.argv; *s; s++) {
+		gci_buf_printf(out, "%s", s == ssh.argv ? "" : " ");
+		gci_quote_if_needed(out, *s);
+	}
+	gci_ssh_free(&ssh);
+}
+
+int gci_route_to(const char *host, char *ip, size_t size)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *list = NULL, *it;
+	struct sockaddr_storage self;
+	socklen_t len;
+	const char *at = strrchr(host, '@');
+	int fd, rc = -1;
+
+	if (getaddrinfo(at ? at + 1 : host, "9", &hints, &list))
+		return -1;
+	for (it = list; it && rc; it = it->ai_next) {
+		fd = socket(it->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		if (fd < 0)
+			continue;
+		len = sizeof(self);
+		/* Connecting a datagram socket sends nothing, but looks the route up. */
+		if (!connect(fd, it->ai_addr, it->ai_addrlen) &&
+			!getsockname(fd, (struct sockaddr *)&self, &len))
+			rc = getnameinfo((struct sockaddr *)&self, len, ip, (socklen_t)size, NULL,
+				     0, NI_NUMERICHOST)
+				     ? -1
+				     : 0;
+		close(fd);
+	}
+	freeaddrinfo(list);
+	return rc;
+}

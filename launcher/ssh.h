@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ * The ssh command that starts an agent on another host. What else ssh needs to know, ssh_config(5)
+ * says, on the host that runs it.
+ *
+ *	struct gci_ssh s;
+ *
+ *	rc = gci_ssh_make(&s, "k2", "gridcoll-run");
+ *	execvp(s.argv[0], s.argv);
+ *	gci_ssh_free(&s);
+ */
+#ifndef GCI_LAUNCHER_SSH_H
+#define GCI_LAUNCHER_SSH_H
+
+#include "base/buf.h"
+
+struct gci_ssh {
+	char *argv[7];
+	struct gci_buf far; /* what the shell there gets; argv has it */
+};
+
+/* `host` stays the caller's. 0 or GCOLL_ERR_NOMEM, to be freed either way. */
+int gci_ssh_make(struct gci_ssh *s, const char *host, const char *remote_path);
+void gci_ssh_free(struct gci_ssh *s);
+
+/* For people: the command as a shell would take it. */
+void gci_ssh_print(struct gci_buf *out, const char *host, const char *remote_path);
+
+/* In a shell's quotes, where it takes some. */
+void gci_quote_if_needed(struct gci_buf *out, const char *s);
+
+/* The local address by which `host` is reached ("user@" before it does not matter); 0 or -1. */
+int gci_route_to(const char *host, char *ip, size_t size);
+
+#endif

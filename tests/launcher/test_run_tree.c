@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT
+ * Hosts that start others: jobs of seven hosts where none may run more than two ssh, by a server of
+ * our own on loopback. */
+#include "tests/harness.h"
+#include "tests/launcher/places.h"
+
+#include "base/file.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SSH "ssh -oBatchMode=yes -oControlMaster=no -T "
+#define RUN " ''\\''gridcoll-run'\\'' --agent'\n"
+
+static void dry_run(void **state)
+{
+	const char *path =
+		write_file("dry.grid", "[cluster k]\nhosts = k[1-4]\n[cluster t]\nhosts = t[1-2]\n"
+				       "[link k t]\nrate = 1Gbit\ndelay = 1ms\n");
+	struct job j = {0};
+
+	(void)state;
+	job_start(&j, NULL, "--grid", path, "--ssh-fanout", "2", "--dry-run", "true", NULL);
+	assert_int_equal(job_wait(&j), 0);
+	assert_non_null(
+		strstr(job_out(&j), "rank 5: t2, cluster t, by ssh\n" SSH "k1" RUN "on k1: " SSH
+				    "k2" RUN "on k1: " SSH "k3" RUN "on k2: " SSH "k4" RUN SSH
+				    "t1" RUN "on t1: " SSH "t2" RUN "command: true\n"));
+	job_free(&j);
+	/* Six are not too many, and with --survive nobody is to depend on others. */
+	job_start(&j, NULL, "--grid", path, "--dry-run", "true", NULL);
+	assert_int_equal(job_wait(&j), 0);
+	assert_null(strstr(job_out(&j), "on k1"));
+	job_free(&j);
+	job_start(&j, NULL, "--hosts", "k[1-33]", "--dry-run", "true", NULL);
+	assert_int_equal(job_wait(&j), 0);
+	assert_non_null(strstr(job_out(&j), "on k1: " SSH "k33" RUN));
+	job_free(&j);
+	job_start(&j, NULL, "--hosts", "k[1-33]", "--survive", "--dry-run", "true", NULL);
+	assert_int_equal(job_wait(&j), 0);
+	assert_null(strstr(job_out(&j), "on k1"));
+	job_free(&j);
+}
+
+#define JOB(...)                                                                                 \
+	"--hosts", "gct-[1-7]", "--ssh-fanout", "2", "--remote-path", remote_run(), __VA_ARGS__, \
+		NULL
+
+static void forget_started(void)
+{
+	need_ssh();
+	unlink(in_dir("started"));
+}
+
+/* Three levels, each host by the one that should. */
+static void all_levels(void **state)
+{
+	struct gci_buf started = {0};
+	struct job j = {0};
+	char command[700];
+
+	(void)state;
+	forget_started();
+	snprintf(command, sizeof(command),
+		"[ $GRIDCOLL_RANK = 0 ] && cat; seq 20000 >&2; exec %s ok", peer());
+	job_start(&j, write_file("input", "typed\n"), JOB("sh", "-c", command));
+	assert_int_equal(job_wait(&j), 0);
+	assert_int_equal(occurrences(job_err(&j), " 20000\n"), 7);
+	assert_int_equal(occurrences(job_err(&j), "\n"), 7 * 20000);
+	assert_int_equal(occurrences(job_out(&j), "] size 7 "), 7);
+	assert_non_null(strstr(job_out(&j), "[0] typed\n"));
+	job_free(&j);
+	assert_int_equal(gci_file_read(in_dir("started"), 4096, &started, NULL), 0);
+	assert_string_equal(sorted(gci_buf_cstr(&started)),
+		"0 gct-3\n0 gct-4\n1 gct-5\n1 gct-6\n2 gct-7\nrun gct-1\nrun gct-2\n");
+	gci_buf_free(&started);
+}
+
+/* The ranks of hosts that start others do not end with those. */
+static void failure_at_the_end(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	need_ssh();
+	job_start(&j, NULL, JOB(peer(), "stay", "6=killed"));
+	assert_int_equal(job_wait(&j), 137);
+	assert_string_equal(
+		job_err(&j), "gridcoll-run: rank 6 on gct-7 failed: killed by signal 9 (Killed)\n");
+	assert_int_equal(
+		occurrences(job_out(&j), "aborted: rank 6 on gct-7 was killed by signal 9"), 6);
+	job_free(&j);
+}
+
+static void signals_reach_all(void **state)
+{
+	struct job j = {0};
+	int i;
+
+	(void)state;
+	need_ssh();
+	job_start(&j, NULL,
+		JOB("sh", "-c",
+			"trap 'echo got it; exit 0' USR1; echo ready; while :; do sleep 0.02; "
+			"done"));
+	for (i = 0; i < 7; i++) {
+		char text[32];
+
+		snprintf(text, sizeof(text), "[%d] ready", i);
+		job_await(&j, text);
+	}
+	kill(j.pid, SIGUSR1);
+	assert_int_equal(job_wait(&j), 0);
+	assert_int_equal(occurrences(job_out(&j), "] got it\n"), 7);
+	job_free(&j);
+}
+
+/* Seven ranks, each of which is `n` processes and tells its agent's number. */
+static void start_sleepers(struct job *j, const char *command, int n)
+{
+	char text[300];
+	int i;
+
+	snprintf(text, sizeof(text), "echo agent $PPID; %s", command);
+	job_start(j, NULL, JOB("sh", "-c", text, long_sleep()));
+	for (i = 0; i < 7; i++) {
+		snprintf(text, sizeof(text), "[%d] agent ", i);
+		job_await(j, text);
+	}
+	await_processes(long_sleep(), 7 * n + 1); /* and gridcoll-run's own arguments */
+}
+
+#define IN_THE_BACKGROUND "setsid sleep $0 & trap 'echo heard' INT; while :; do sleep $0; done"
+
+static void killed_relay(void **state)
+{
+	struct job j = {0};
+	int agent = 0;
+
+	(void)state;
+	need_ssh();
+	start_sleepers(&j, "exec sleep $0", 1);
+	assert_int_equal(sscanf(strstr(job_out(&j), "[0] agent "), "[0] agent %d", &agent), 1);
+	kill(agent, SIGKILL);
+	assert_int_equal(job_wait(&j), 1);
+	assert_string_equal(job_err(&j),
+		"gridcoll-run: rank 0 on gct-1 failed: its ssh ended with status 255\n");
+	await_processes(long_sleep(), 0);
+	job_free(&j);
+}
+
+static void killed_launcher(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	need_ssh();
+	start_sleepers(&j, IN_THE_BACKGROUND, 3);
+	kill(j.pid, SIGKILL);
+	assert_int_equal(job_wait(&j), 137);
+	await_processes(long_sleep(), 0);
+	job_free(&j);
+}
+
+static void interrupted_twice(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	need_ssh();
+	start_sleepers(&j, IN_THE_BACKGROUND, 3);
+	kill(j.pid, SIGINT);
+	job_await(&j, "[6] heard");
+	kill(j.pid, SIGINT);
+	assert_int_equal(job_wait(&j), 128 + SIGINT);
+	assert_string_equal(job_err(&j), "gridcoll-run: interrupted twice, all ranks killed\n");
+	await_processes(long_sleep(), 0);
+	job_free(&j);
+}
+
+/* Where hosts have no keys, or do not know the others' names, a job does not fail for that. */
+static void started_from_here_instead(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	need_ssh();
+	job_start(&j, NULL, "--hosts", "gct-[1-7]", "--ssh-fanout", "2", "--remote-path",
+		env_path("GRIDCOLL_RUN"), peer(), "ok", NULL);
+	assert_int_equal(job_wait(&j), 0);
+	assert_int_equal(occurrences(job_out(&j), "] size 7 "), 7);
+	assert_int_equal(occurrences(job_err(&j), "\n"), 1);
+	assert_non_null(strstr(job_err(&j), " failed (ssh: Could not resolve hostname gct-"));
+	job_free(&j);
+}
+
+/* Neither from there nor from here. */
+static void not_to_be_started(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	need_ssh();
+	job_start(&j, NULL, "--hosts", "gct-1,gct-2,nowhere.invalid", "--ssh-fanout", "2",
+		"--remote-path", remote_run(), "true", NULL);
+	assert_int_equal(job_wait(&j), 1);
+	assert_non_null(
+		strstr(job_err(&j), "gridcoll-run: nowhere.invalid: ssh from gct-1 failed"));
+	assert_non_null(strstr(job_err(&j), "gridcoll-run: rank 2 on nowhere.invalid failed: its "
+					    "ssh ended with status 255: ssh: Could not resolve "));
+	job_free(&j);
+}
+
+/* Relays are told the secret of those behind them, and keep nothing of it. */
+static void secret_is_forgotten(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	need_ssh();
+	job_start(&j, NULL, JOB(peer(), "ok", "0=dig", "1=dig"));
+	assert_int_equal(job_wait(&j), 0);
+	if (!strstr(job_out(&j), "nowhere to look"))
+		assert_int_equal(occurrences(job_out(&j), "] secret found 0 times"), 2);
+	job_free(&j);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(dry_run),
+		cmocka_unit_test(all_levels),
+		cmocka_unit_test(failure_at_the_end),
+		cmocka_unit_test(signals_reach_all),
+		cmocka_unit_test(killed_relay),
+		cmocka_unit_test(killed_launcher),
+		cmocka_unit_test(interrupted_twice),
+		cmocka_unit_test(started_from_here_instead),
+		cmocka_unit_test(not_to_be_started),
+		cmocka_unit_test(secret_is_forgotten),
+	};
+	int failed;
+
+	unsetenv("GRIDCOLL_LAB");
+	if (places_up())
+		return 1;
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	places_down();
+	return failed;
+}
