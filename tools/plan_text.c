@@ -73,8 +73,8 @@ static void put_head(const struct gct_plan_report *p, struct gci_buf *out)
 			uint64_t bps = t->nic_bps[k] ? t->nic_bps[k] : p->net->nic_bps[k];
 			char rate[16];
 
-			gci_buf_printf(out, "  %-16s %4d rank%s, NICs %s%s\n", p->clusters[k],
-				gci_topo_size(t, k), gci_topo_size(t, k) > 1 ? "s" : " ",
+			gci_buf_printf(out, "  %-16s %4d rank%s NICs %s%s\n", p->clusters[k],
+				gci_topo_size(t, k), gci_topo_size(t, k) > 1 ? "s," : ", ",
 				t->nic_bps[k] ? "" : "of unknown rate, taken for ",
 				bps ? gci_format_rate(bps * p->dilation, rate, 16) : "endless");
 		}

@@ -85,6 +85,8 @@ static int parse(struct top *t, int argc, char **argv)
 	}
 	if (argc - optind > 1)
 		return gct_wrong("top", "\"%s\", expected one job", argv[optind + 1]);
+	if (t->json && t->prometheus)
+		return gct_wrong("top", "--json and --prometheus, expected one of them");
 	t->name = argv[optind];
 	return 0;
 }

@@ -113,6 +113,8 @@ static int open_section(struct gci_grid_parser *p, const char *line)
 	const char *section = p->section;
 	size_t len = strcspn(line, "]");
 
+	if (line[len] != ']')
+		return fail(p, "a section without its ']', expected e.g. [cluster NAME]");
 	if (len > GCI_GRID_NAME_LIMIT)
 		return fail(p, "section name longer than %d characters", GCI_GRID_NAME_LIMIT);
 	p->cluster = -1;
@@ -164,7 +166,7 @@ static char *read_line(char *out, int room, void *user)
 	memcpy(out, start, len);
 	out[len] = '\n';
 	out[len + 1] = '\0';
-	return *out == '[' && strchr(out, ']') && open_section(p, out + 1) ? NULL : out;
+	return *out == '[' && open_section(p, out + 1) ? NULL : out;
 }
 
 static int add_hosts(struct gci_grid_parser *p, struct gci_cluster *c, const char *value)

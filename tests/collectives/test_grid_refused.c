@@ -131,8 +131,8 @@ static void bad_cluster_keys(void **state)
 		"g.grid:1: cluster a has no hosts, expected hosts = NAMES");
 	grid_refused("[cluster a]\nnonsense\n",
 		"g.grid:2: not understood, expected [section], key = value or ; comment");
-	grid_refused("[cluster a\n",
-		"g.grid:1: not understood, expected [section], key = value or ; comment");
+	grid_refused("[cluster a\nhosts = a\n",
+		"g.grid:1: a section without its ']', expected e.g. [cluster NAME]");
 }
 
 static void bad_link_keys(void **state)
