@@ -118,16 +118,19 @@ static int names(const struct kills_story *s, int event, const char *text)
 		any |= happened_to(s, event, r) && strstr(text, who);
 	}
 	any &= strstr(text, causes[e->what]) ||
-	       (e->what == KILLS_STOP && strstr(text, "did not join the job"));
+	       (e->what == KILLS_STOP && strstr(text, "did not join the job")) ||
+	       /* where its agent had no processor for as long as the launcher waits to hear why */
+	       (e->what < KILLS_LAUNCHER && strstr(text, "its control connection was lost"));
 	return s->event_ns[event] && any;
 }
 
 /* As the header's table of errors says: a peer failed, or nothing more is known than that the job
- * has ended. */
+ * has ended, or cannot be joined. */
 static int status_of(const struct kills_story *s, const struct kills_failure *f)
 {
 	if (happened(s, KILLS_LAUNCHER))
-		return GCOLL_ERR_ABORTED;
+		return strstr(f->text, "cannot reach the launcher") ? GCOLL_ERR_SYS
+								    : GCOLL_ERR_ABORTED;
 	return strstr(f->text, "did not join") ? GCOLL_ERR_TIMEOUT : GCOLL_ERR_PEER;
 }
 
