@@ -79,7 +79,7 @@ static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 		{"predict", 0, NULL, 'p'}, {"params", 1, NULL, 'P'}, {"plot", 1, NULL, 'G'},
 		{"report", 1, NULL, 'R'}, {"list", 0, NULL, 'l'}, {"help", 0, NULL, 'h'},
 		{NULL, 0, NULL, 0}};
-	int c, list = 0, rc = 0;
+	int c, list = 0, sized = 0, rc = 0;
 
 	*o = (struct gct_bench_options){.sizes = {1 << 20},
 		.nsizes = 1,
@@ -90,6 +90,7 @@ static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 	while (!rc && (c = getopt_long(argc, argv, ":b:a:i:r:f:s:j:t:lhp", longs, NULL)) != -1) {
 		switch (c) {
 		case 'b':
+			sized = 1;
 			rc = gct_parse_sizes("bench", optarg, o->sizes, &o->nsizes);
 			break;
 		case 'a':
@@ -159,6 +160,8 @@ static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 	if (!rc && o->trace && (o->nkinds != 1 || o->nsizes != 1 || o->nalgorithms != 1))
 		rc = usage_error(
 			"--trace", o->trace, "one operation, one size and one algorithm with it");
+	if (!rc && o->file && sized)
+		rc = usage_error("--file", o->file, "no --bytes with it: it has a size");
 	return rc;
 }
 

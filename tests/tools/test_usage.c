@@ -53,6 +53,8 @@ static const struct {
 		"gridcoll bench: --bytes \"\", expected a size such as "},
 	{{"bench", "bcast", "-i", "0"},
 		"gridcoll bench: --iters \"0\", expected a number from 1 to 1000000"},
+	{{"bench", "bcast", "-f", "/f", "-b", "1"},
+		"gridcoll bench: --file \"/f\", expected no --bytes with it: it has a size"},
 	{{"bench", "bcast", "-a", "auto,fastest"},
 		"bcast: unknown algorithm \"fastest\", expected auto or one of: "},
 	{{"bench", "scatter", "-r", "first"}, "gridcoll bench: --root \"first\", expected a rank"},
