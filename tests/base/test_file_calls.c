@@ -208,6 +208,7 @@ static void a_file_is_read_or_not(void **state)
 		{FAILING_open64, EMFILE, 0},
 		{FAILING_open64, EACCES, 0},
 		{FAILING_fstat64, EIO, 1},
+		{FAILING_ioctl, ENOMEM, 0},
 		{FAILING_read, EIO, 0},
 		{FAILING_read, EINTR, 1},
 		{FAILING_close, EINTR, 1},
