@@ -80,8 +80,9 @@ static void reduce_in_cluster(struct state *x, int depth)
 	gci_merge(x->b, &x->part, MERGE, GCI_WHOLE_DEPTH, depth);
 }
 
-/* Forwards are emitted first, since they come in rounds; what is sent waits for nothing but its own
- * data. */
+/* Forwards come in rounds. What was forwarded is sent as it comes, a sender's own part after the last
+ * of it: that goes to a counterpart to whom others forward as long, and the two would meet at its
+ * NIC. */
 static void send_all(struct state *x)
 {
 	uint64_t forwarded[GCI_GRID_MAX_CLUSTERS];
@@ -92,10 +93,15 @@ static void send_all(struct state *x)
 		bridge_to(x, &bridge, after(x, i));
 		forwarded[i] = gci_bridge_forward(x->b, &bridge, &x->part, FORWARD);
 	}
+	gci_round(x->b);
+	for (i = 1; i < n; i++) {
+		bridge_to(x, &bridge, after(x, i));
+		gci_bridge_send_own(x->b, &bridge, &x->part, COUNTER);
+	}
 	gci_no_rounds(x->b);
 	for (i = 1; i < n; i++) {
 		bridge_to(x, &bridge, after(x, i));
-		gci_bridge_send(x->b, &bridge, &x->part, forwarded[i], COUNTER);
+		gci_bridge_send_forwarded(x->b, &bridge, &x->part, forwarded[i], COUNTER);
 	}
 }
 

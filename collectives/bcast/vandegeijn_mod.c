@@ -53,8 +53,10 @@ static void cross(struct gci_builder *b, const struct gci_coll *c, const struct 
 	if (before)
 		gci_fence(b, before - 1);
 	for (i = 1; i < n; i++)
-		if (bridge(&x, b, c, style, i, depth))
-			gci_bridge_send(b, &x, s, forwarded[i], COUNTER);
+		if (bridge(&x, b, c, style, i, depth)) {
+			gci_bridge_send_own(b, &x, s, COUNTER);
+			gci_bridge_send_forwarded(b, &x, s, forwarded[i], COUNTER);
+		}
 }
 
 static void emit_home(struct gci_builder *b, const struct gci_coll *c, const struct style *style)

@@ -174,16 +174,29 @@ static void send_range(struct gci_builder *b, const struct gci_bridge *x, int i,
 	}
 }
 
-void gci_bridge_send(struct gci_builder *b, const struct gci_bridge *x, const struct gci_stage *s,
-	uint64_t forwarded, uint32_t phase)
+void gci_bridge_send_own(struct gci_builder *b, const struct gci_bridge *x,
+	const struct gci_stage *s, uint32_t phase)
+{
+	int place = my_place(x), i;
+
+	if (place < 0 || place >= x->senders)
+		return;
+	i = range_at_place(x, place);
+	send_range(b, x, i, held(x, s, i), phase);
+}
+
+void gci_bridge_send_forwarded(struct gci_builder *b, const struct gci_bridge *x,
+	const struct gci_stage *s, uint64_t forwarded, uint32_t phase)
 {
 	int place = my_place(x), k;
 
-	for (k = place; place >= 0 && place < x->senders && k < x->from.n; k += x->senders) {
+	if (place < 0 || place >= x->senders)
+		return;
+	for (k = place + x->senders; k < x->from.n; k += x->senders) {
 		int i = range_at_place(x, k);
 		struct gci_slice src = held(x, s, i);
 
-		if (k != place && !has_all(s, x->from.g.me)) {
+		if (!has_all(s, x->from.g.me)) {
 			src.buffer = GCI_TMP;
 			src.offset = forwarded;
 			forwarded += src.length;

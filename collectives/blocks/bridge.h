@@ -44,11 +44,14 @@ void gci_bridge_make(struct gci_bridge *x, const struct gci_coll *c, int rank, i
 	enum gci_bridge_how how, int copies);
 
 /* On the sending side. Forwards, in rounds. Returns where in TMP a sender finds what was forwarded
- * to it; gci_bridge_send wants to know. */
+ * to it; gci_bridge_send_forwarded wants to know. */
 uint64_t gci_bridge_forward(struct gci_builder *b, const struct gci_bridge *x,
 	const struct gci_stage *s, uint32_t phase);
-void gci_bridge_send(struct gci_builder *b, const struct gci_bridge *x, const struct gci_stage *s,
-	uint64_t forwarded, uint32_t phase);
+/* A sender's: the range that it holds itself, and those of others. */
+void gci_bridge_send_own(struct gci_builder *b, const struct gci_bridge *x,
+	const struct gci_stage *s, uint32_t phase);
+void gci_bridge_send_forwarded(struct gci_builder *b, const struct gci_bridge *x,
+	const struct gci_stage *s, uint64_t forwarded, uint32_t phase);
 
 /* On the receiving side, one after the other, the messages that make up what this rank takes: the
  * sender, the tag, and what of the vector there is in it. Begin with *i = 0; 0 when there are no

@@ -325,8 +325,9 @@ static void mark(const struct gci_sched *s, uint32_t i, char *marks)
 	}
 }
 
-/* A sender's own part does not wait for those that others forward to it, nor the last phase of
- * allreduce for an answer from the other side. */
+/* Nothing waits for an answer from the other side, which the last phase of allreduce could. What was
+ * forwarded is sent when it has come, in its turn; a sender's own part when all has come that others
+ * forward to it, and is the last. */
 static void nothing_waits_that_need_not(void **state)
 {
 	struct gci_sched scheds[16];
@@ -341,25 +342,33 @@ static void nothing_waits_that_need_not(void **state)
 	for (r = 0; r < 16; r++) {
 		const struct gci_sched *s = &scheds[r];
 		char *marks = gci_calloc(s->nsteps, 1);
-		int first = 1;
+		int sends[8] = {0}; /* [n]: those that wait for n to come */
 
 		assert_non_null(marks);
 		for (i = 0; i < s->nsteps; i++) {
 			const struct gci_step *p = &s->steps[i];
+			int came = 0;
 
 			for (k = 0; k < p->ndeps; k++) {
 				const struct gci_step *on = &s->steps[s->deps[p->deps + k]];
 
 				assert_false(on->kind == GCI_STEP_SEND && on->peer / 8 != r / 8);
 			}
-			if (p->kind != GCI_STEP_SEND || p->peer / 8 == r / 8 || !first)
+			if (p->kind != GCI_STEP_SEND || p->peer / 8 == r / 8)
 				continue;
-			first = 0;
+			memset(marks, 0, s->nsteps);
 			mark(s, i, marks);
-			for (k = 0; k < s->nsteps; k++)
-				assert_false(marks[k] && s->steps[k].kind == GCI_STEP_RECV);
+			for (k = 0; k < s->nsteps; k++) {
+				if (!marks[k] || s->steps[k].kind != GCI_STEP_RECV)
+					continue;
+				assert_int_equal(s->steps[k].peer / 8, r / 8);
+				came++;
+			}
+			assert_in_range(came, 1, 7);
+			sends[came]++;
 		}
-		assert_int_equal(!first, r % 8 == 0);
+		for (k = 1; k < 8; k++)
+			assert_int_equal(sends[k], r % 8 ? 0 : 1 + (k == 7));
 		gci_free(marks);
 	}
 	for (r = 0; r < 16; r++)
