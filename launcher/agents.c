@@ -193,8 +193,8 @@ static void start_here_instead(struct gci_agent *a, const struct gci_frame_ended
 	char why[GCI_CTL_TEXT];
 
 	snprintf(why, sizeof(why),
-		"ssh from %s failed (%s), so it is started from here, as are others where that is "
-		"so",
+		"ssh from %s failed (%s), so it is started from here, "
+		"as are others where that is so",
 		a->starter->place->host,
 		*m->why ? m->why
 		: *said ? said
@@ -207,8 +207,11 @@ static void start_here_instead(struct gci_agent *a, const struct gci_frame_ended
 	gci_buf_free(&a->input);
 	a->nopen = 0;
 	a->all->events->detour(a, why);
-	if (start_here(a, &e))
-		gci_agent_lose(a, "%s", e.text);
+	if (!start_here(a, &e))
+		return;
+	if (!a->pid)
+		mark_ended(a);
+	gci_agent_lose(a, "%s", e.text);
 }
 
 void gci_agent_relayed_one_ended(struct gci_agent *a, const struct gci_frame_ended *m)

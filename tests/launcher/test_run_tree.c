@@ -214,6 +214,30 @@ static void not_to_be_started(void **state)
 	job_free(&j);
 }
 
+/* A host that is to start another can be started neither from there nor from here. The machine that
+ * gridcoll-run is on has an ssh of its own for that, which goes. */
+static void no_ssh_any_more(void **state)
+{
+	char path[4096], remote[128];
+	struct job j = {0};
+
+	(void)state;
+	need_ssh();
+	snprintf(remote, sizeof(remote), "%s",
+		write_file("gone", "#!/bin/sh\nrm -f %s\nPATH=/nowhere exec %s \"$@\"\n",
+			in_dir("only/ssh"), env_path("GRIDCOLL_RUN")));
+	run_shell("chmod +x %s; mkdir %s; cp %s %s", remote, in_dir("only"), in_dir("bin/ssh"),
+		in_dir("only/"));
+	snprintf(path, sizeof(path), "%s", getenv("PATH"));
+	setenv("PATH", in_dir("only"), 1);
+	job_start(&j, NULL, "--hosts", "gct-[1-7]", "--ssh-fanout", "2", "--remote-path", remote,
+		"/bin/true", NULL);
+	setenv("PATH", path, 1);
+	assert_int_equal(job_wait(&j), 1);
+	assert_non_null(strstr(job_err(&j), "failed: cannot run ssh: No such file"));
+	job_free(&j);
+}
+
 /* Relays are told the secret of those behind them, and keep nothing of it. */
 static void secret_is_forgotten(void **state)
 {
@@ -240,6 +264,7 @@ int main(void)
 		cmocka_unit_test(interrupted_twice),
 		cmocka_unit_test(started_from_here_instead),
 		cmocka_unit_test(not_to_be_started),
+		cmocka_unit_test(no_ssh_any_more),
 		cmocka_unit_test(secret_is_forgotten),
 	};
 	int failed;
