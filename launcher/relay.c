@@ -112,10 +112,10 @@ static void put_down(struct relay *r, struct gci_buf *b)
 		gci_buf_free(b);
 		return;
 	}
-	r->overfull |= b->failed || uv_stream_get_write_queue_size(down) + b->len > MOST_QUEUED;
+	r->overfull |= uv_stream_get_write_queue_size(down) + b->len > MOST_QUEUED;
 	if (!r->overfull)
-		gci_pipe_send(down, b, NULL);
-	else
+		r->overfull = gci_pipe_send(down, b, NULL) == UV_ENOMEM;
+	if (r->overfull)
 		kill(r->pid, SIGKILL); /* a part of it would be nonsense */
 	gci_buf_free(b);
 }
