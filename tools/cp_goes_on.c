@@ -83,11 +83,12 @@ static int make_room(struct gct_cp_copy *c, uint64_t n, struct gci_error *e)
 	return 0;
 }
 
-/* Rank 0 sums up what is asked for, and all get it. */
-static int share_sums(struct gct_cp_copy *c, uint64_t n, const uint64_t *set,
+/* Rank 0 sums up the first n blocks and the files in the set, and all get it; what is between them
+ * is not known. */
+static int share_sums(struct gct_cp_copy *c, uint64_t n, uint64_t *set,
 	const struct gct_cp_look *look, struct gci_error *e)
 {
-	if (make_room(c, n, e))
+	if (make_room(c, gct_cp_reach(&c->manifest, set, n), e))
 		return e->status;
 	if (!gcoll_rank(c->comm)) {
 		gct_cp_sum_blocks(&c->manifest, c->crcs, n, set, look, e);
@@ -96,7 +97,7 @@ static int share_sums(struct gct_cp_copy *c, uint64_t n, const uint64_t *set,
 	}
 	return e->status ? e->status
 			 : gct_cp_operation_error(
-				   e, gcoll_bcast(c->crcs, n, GCOLL_UINT32, 0, c->comm));
+				   e, gcoll_bcast(c->crcs, c->nwanted, GCOLL_UINT32, 0, c->comm));
 }
 
 /* What is in every rank's set. */
@@ -158,7 +159,6 @@ static int resume(struct gct_cp_copy *c, uint64_t *mine, uint64_t *all, struct g
 	const struct gct_cp_manifest *m = &c->manifest;
 	struct claims claims = claim(c, mine);
 	enum spread spread;
-	uint64_t n;
 
 	if (gct_cp_operation_error(e, gcoll_allreduce(GCOLL_IN_PLACE, &claims, CLAIMS_WORDS,
 					      GCOLL_UINT64, GCOLL_MAX, c->comm)))
@@ -168,9 +168,9 @@ static int resume(struct gct_cp_copy *c, uint64_t *mine, uint64_t *all, struct g
 	spread = claims.has_none ? NO_FILES : (enum spread)claims.spread;
 	if (spread == WITH_GAPS && intersect(c, mine, all, e))
 		return e->status;
-	n = gct_cp_reach(m, all, claims.nblocks);
-	return share_sums(c, n, all, &look, e) ? e->status
-					       : compare(c, spread, mine, all, &look, e);
+	return share_sums(c, claims.nblocks, all, &look, e)
+		       ? e->status
+		       : compare(c, spread, mine, all, &look, e);
 }
 
 int gct_cp_resume(struct gct_cp_copy *c, struct gci_error *e)
