@@ -72,7 +72,7 @@ static int start_here(struct gci_agent *a, struct gci_error *e)
 	int rc = 0;
 
 	if (a->place->how == GCI_PLACE_SSH) {
-		rc = gci_ssh_make(&ssh, a->place->host, a->all->remote_path);
+		rc = gci_ssh_make(&ssh, a->place->host, a->all->remote_path, 0);
 		s.argv = ssh.argv;
 		s.death_signal = SIGTERM;
 	}
@@ -96,7 +96,7 @@ static int start_there(struct gci_agent *a, struct gci_error *e)
 	struct gci_buf b = {0};
 	struct gci_ssh ssh;
 
-	if (gci_ssh_make(&ssh, a->place->host, a->all->remote_path))
+	if (gci_ssh_make(&ssh, a->place->host, a->all->remote_path, 1))
 		b.failed = 1;
 	gci_frame_put_relay_start(&b, a->place->first, ssh.argv);
 	gci_ssh_free(&ssh);

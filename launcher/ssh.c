@@ -32,21 +32,26 @@ void gci_quote_if_needed(struct gci_buf *out, const char *s)
 		quote(out, s);
 }
 
-int gci_ssh_make(struct gci_ssh *s, const char *host, const char *remote_path)
+int gci_ssh_make(struct gci_ssh *s, const char *host, const char *remote_path, int elsewhere)
 {
 	static char ssh[] = "ssh", batch[] = "-oBatchMode=yes", t[] = "-T";
 	/* A master connection made by us would end with us, with others' sessions on it. */
 	static char master[] = "-oControlMaster=no";
+	/* A firewall may drop what comes from there; --start-timeout is a minute, for all levels. */
+	static char soon[] = "-oConnectTimeout=10";
+	char **arg = s->argv;
 
 	memset(s, 0, sizeof(*s));
 	quote(&s->far, remote_path);
 	gci_buf_printf(&s->far, " --agent");
-	s->argv[0] = ssh;
-	s->argv[1] = batch;
-	s->argv[2] = master;
-	s->argv[3] = t;
-	s->argv[4] = (char *)(uintptr_t)host;
-	s->argv[5] = (char *)(uintptr_t)gci_buf_cstr(&s->far);
+	*arg++ = ssh;
+	*arg++ = batch;
+	*arg++ = master;
+	if (elsewhere)
+		*arg++ = soon;
+	*arg++ = t;
+	*arg++ = (char *)(uintptr_t)host;
+	*arg++ = (char *)(uintptr_t)gci_buf_cstr(&s->far);
 	return s->far.failed ? GCOLL_ERR_NOMEM : 0;
 }
 
@@ -55,12 +60,12 @@ void gci_ssh_free(struct gci_ssh *s)
 	gci_buf_free(&s->far);
 }
 
-void gci_ssh_print(struct gci_buf *out, const char *host, const char *remote_path)
+void gci_ssh_print(struct gci_buf *out, const char *host, const char *remote_path, int elsewhere)
 {
 	struct gci_ssh ssh;
 	char **s;
 
-	if (gci_ssh_make(&ssh, host, remote_path))
+	if (gci_ssh_make(&ssh, host, remote_path, elsewhere))
 		out->failed = 1;
 	for (s = ssh.argv; *s; s++) {
 		gci_buf_printf(out, "%s", s == ssh.argv ? "" : " ");

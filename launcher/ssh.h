@@ -4,7 +4,7 @@
  *
  *	struct gci_ssh s;
  *
- *	rc = gci_ssh_make(&s, "k2", "gridcoll-run");
+ *	rc = gci_ssh_make(&s, "k2", "gridcoll-run", 0);
  *	execvp(s.argv[0], s.argv);
  *	gci_ssh_free(&s);
  */
@@ -14,16 +14,17 @@
 #include "base/buf.h"
 
 struct gci_ssh {
-	char *argv[7];
+	char *argv[8];
 	struct gci_buf far; /* what the shell there gets; argv has it */
 };
 
-/* `host` stays the caller's. 0 or GCOLL_ERR_NOMEM, to be freed either way. */
-int gci_ssh_make(struct gci_ssh *s, const char *host, const char *remote_path);
+/* `host` stays the caller's. `elsewhere`: to be run on another host than this; it soon gives up one
+ * that does not answer, since there is another way. 0 or GCOLL_ERR_NOMEM, to be freed either way. */
+int gci_ssh_make(struct gci_ssh *s, const char *host, const char *remote_path, int elsewhere);
 void gci_ssh_free(struct gci_ssh *s);
 
 /* For people: the command as a shell would take it. */
-void gci_ssh_print(struct gci_buf *out, const char *host, const char *remote_path);
+void gci_ssh_print(struct gci_buf *out, const char *host, const char *remote_path, int elsewhere);
 
 /* In a shell's quotes, where it takes some. */
 void gci_quote_if_needed(struct gci_buf *out, const char *s);

@@ -99,7 +99,8 @@ static int ssh_up(void)
 		"ConnectTimeout 20\n",
 		port, user, dir, dir);
 	write_file("bin/ssh",
-		"#!/bin/sh\necho \"${GRIDCOLL_RANK:-run} $4\" >>%s/started\n"
+		"#!/bin/sh\n"
+		"(shift $(($# - 2)); echo \"${GRIDCOLL_RANK:-run} $1\" >>%s/started)\n"
 		"PATH=%s exec ssh -F %s/ssh_config \"$@\"\n",
 		dir, getenv("PATH"), dir);
 	snprintf(path, sizeof(path), "%s/bin:%s", dir, getenv("PATH"));

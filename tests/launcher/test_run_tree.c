@@ -6,13 +6,17 @@
 
 #include "base/file.h"
 
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define SSH "ssh -oBatchMode=yes -oControlMaster=no -T "
+#define ON  "ssh -oBatchMode=yes -oControlMaster=no -oConnectTimeout=10 -T "
 #define RUN " ''\\''gridcoll-run'\\'' --agent'\n"
 
 static void dry_run(void **state)
@@ -26,9 +30,9 @@ static void dry_run(void **state)
 	job_start(&j, NULL, "--grid", path, "--ssh-fanout", "2", "--dry-run", "true", NULL);
 	assert_int_equal(job_wait(&j), 0);
 	assert_non_null(
-		strstr(job_out(&j), "rank 5: t2, cluster t, by ssh\n" SSH "k1" RUN "on k1: " SSH
-				    "k2" RUN "on k1: " SSH "k3" RUN "on k2: " SSH "k4" RUN SSH
-				    "t1" RUN "on t1: " SSH "t2" RUN "command: true\n"));
+		strstr(job_out(&j), "rank 5: t2, cluster t, by ssh\n" SSH "k1" RUN "on k1: " ON
+				    "k2" RUN "on k1: " ON "k3" RUN "on k2: " ON "k4" RUN SSH
+				    "t1" RUN "on t1: " ON "t2" RUN "command: true\n"));
 	job_free(&j);
 	/* Six are not too many, and with --survive nobody is to depend on others. */
 	job_start(&j, NULL, "--grid", path, "--dry-run", "true", NULL);
@@ -37,7 +41,7 @@ static void dry_run(void **state)
 	job_free(&j);
 	job_start(&j, NULL, "--hosts", "k[1-33]", "--dry-run", "true", NULL);
 	assert_int_equal(job_wait(&j), 0);
-	assert_non_null(strstr(job_out(&j), "on k1: " SSH "k33" RUN));
+	assert_non_null(strstr(job_out(&j), "on k1: " ON "k33" RUN));
 	job_free(&j);
 	job_start(&j, NULL, "--hosts", "k[1-33]", "--survive", "--dry-run", "true", NULL);
 	assert_int_equal(job_wait(&j), 0);
@@ -197,6 +201,35 @@ static void started_from_here_instead(void **state)
 	job_free(&j);
 }
 
+/* As where a firewall lets no host to others: from there one only seems to listen. */
+static void silent_from_there(void **state)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000001)};
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	socklen_t len = sizeof(at);
+	struct job j = {0};
+	const char *remote;
+
+	(void)state;
+	need_ssh();
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, len) || listen(fd, 8), 0);
+	getsockname(fd, (struct sockaddr *)&at, &len);
+	assert_int_equal(mkdir(in_dir("silent"), 0755), 0);
+	write_file("silent/config", "HostName 127.0.0.1\nPort %d\n", ntohs(at.sin_port));
+	write_file("silent/ssh", "#!/bin/sh\nPATH=%s exec ssh -F %s \"$@\"\n", getenv("PATH"),
+		in_dir("silent/config"));
+	remote = write_file("silent/run", "#!/bin/sh\nPATH=%s:$PATH exec %s \"$@\"\n",
+		in_dir("silent"), env_path("GRIDCOLL_RUN"));
+	run_shell("chmod +x %s %s", in_dir("silent/ssh"), remote);
+	job_start(&j, NULL, "--hosts", "gct-[1-4]", "--ssh-fanout", "2", "--remote-path", remote,
+		peer(), "ok", NULL);
+	assert_int_equal(job_wait(&j), 0);
+	assert_int_equal(occurrences(job_out(&j), "] size 4 "), 4);
+	assert_non_null(strstr(job_err(&j), "ssh from gct-1 failed (Connection "));
+	job_free(&j);
+	close(fd);
+}
+
 /* Neither from there nor from here. */
 static void not_to_be_started(void **state)
 {
@@ -263,6 +296,7 @@ int main(void)
 		cmocka_unit_test(killed_launcher),
 		cmocka_unit_test(interrupted_twice),
 		cmocka_unit_test(started_from_here_instead),
+		cmocka_unit_test(silent_from_there),
 		cmocka_unit_test(not_to_be_started),
 		cmocka_unit_test(no_ssh_any_more),
 		cmocka_unit_test(secret_is_forgotten),
