@@ -3,7 +3,7 @@
 # What a job chooses by itself, against the best that was measured: bcast, scatter, gather, allgather
 # and allreduce of six sizes on the lab's quickstart.grid, gridmpi.grid and magpie.grid, 90 cells. Of
 # each, the best few by simulation are measured, one of every algorithm first; what is predicted to
-# take longer than all of them is not. An hour and a half, and only on an otherwise idle machine. Short
+# take longer than all of them is not. Two hours and a half, and only on an otherwise idle machine. Short
 # messages are measured with more dilation, for which the lab's packets are smaller.
 #
 #	bench/choices.sh [BUILD [GRID...]]		BUILD: a build directory, default "build"
