@@ -160,6 +160,14 @@ static void on_origin(struct gci_frame *f)
 		gci_agent_send_error("malformed message of whence ssh came");
 }
 
+static void answer(void)
+{
+	struct gci_buf b = {0};
+
+	gci_frame_end(&b, gci_frame_begin(&b, GCI_FRAME_PONG));
+	gci_agent_send_up(&b);
+}
+
 static void on_frame(struct gci_frame *f)
 {
 	uint32_t n;
@@ -185,6 +193,7 @@ static void on_frame(struct gci_frame *f)
 		gci_agent_on_kill(&gci_me.kill_again);
 		break;
 	case GCI_FRAME_PING:
+		answer();
 		break;
 	case GCI_FRAME_RELAY_START:
 		gci_relay_start(f);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
 #include "launcher/agents_internal.h"
 #include "launcher/pipes.h"
 #include "launcher/spawn.h"
 #include "launcher/ssh.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -235,6 +237,20 @@ void gci_agent_died(struct gci_agent *a, int wait_status)
 		lose_by_end(a, 0, WTERMSIG(wait_status));
 	else
 		lose_by_end(a, WEXITSTATUS(wait_status), 0);
+}
+
+/* A stopped agent's connection stands, and may for ever. One that was started elsewhere ends with its
+ * starter's input. */
+void gci_agent_check(struct gci_agent *a, uint64_t now_ns, uint64_t dead_ns)
+{
+	uint64_t most_ns = a->answered ? dead_ns : 3 * dead_ns;
+
+	if (!a->spoke || a->lost || a->closed || now_ns - a->heard_ns < most_ns)
+		return;
+	gci_agent_lose(a, "no sign of life from its agent for %" PRIu64 " s",
+		(now_ns - a->heard_ns) / GCI_NS_PER_S);
+	if (a->pid)
+		kill(a->pid, SIGKILL);
 }
 
 void gci_agent_close(struct gci_agent *a)

@@ -52,6 +52,8 @@ struct gci_agent {
 	struct gci_buf input, complaint;
 	struct gci_buf held; /* with a starter: what it is to hear once it has spoken */
 	int spoke;           /* the magic has come */
+	int answered;        /* and a PONG: it has started its ranks */
+	uint64_t heard_ns;   /* when it last spoke */
 	int lost, closed, nopen;
 	uint32_t owed; /* credit to be given for output */
 };
@@ -65,6 +67,9 @@ void gci_agent_send(struct gci_agent *a, struct gci_buf *b);
 
 /* Its process was reaped. Those behind it are lost with it. */
 void gci_agent_died(struct gci_agent *a, int wait_status);
+
+/* It is lost if it has not said a word for dead_ns; for three times as long while it starts ranks. */
+void gci_agent_check(struct gci_agent *a, uint64_t now_ns, uint64_t dead_ns);
 
 void gci_agent_close(struct gci_agent *a);
 

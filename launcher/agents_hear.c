@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What agents say. */
+#include "base/clock.h"
 #include "base/mem.h"
 #include "launcher/agents_internal.h"
 
@@ -122,6 +123,9 @@ static int on_frame(struct gci_agent *a, struct gci_frame *f)
 		gci_agent_lose(a, "the agent failed: %s", text ? text : "");
 		gci_free(text);
 		return 0;
+	case GCI_FRAME_PONG:
+		a->answered = 1;
+		return 0;
 	case GCI_FRAME_RELAY_DATA:
 		return on_relay_data(a, f);
 	case GCI_FRAME_RELAY_ENDED:
@@ -156,6 +160,7 @@ void gci_agent_hear(struct gci_agent *a, const uint8_t *data, size_t nbytes)
 
 	if (a->lost)
 		return;
+	a->heard_ns = gci_now_ns();
 	gci_buf_put(&a->input, data, nbytes);
 	if (a->input.failed) {
 		gci_agent_lose(a, "out of memory for what its agent said");

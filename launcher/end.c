@@ -78,6 +78,25 @@ void gci_job_on_detour(struct gci_agent *a, const char *why)
 		gci_job_on_grumble(a, why);
 }
 
+/* After a pause of our own, agents may have spoken without having been heard yet. */
+void gci_job_on_ping(uv_timer_t *t)
+{
+	uint64_t now_ns = gci_now_ns();
+	int paused = now_ns - gci_job.pinged_ns > gci_job.dead_ns / 2;
+	uint32_t i;
+
+	(void)t;
+	for (i = 0; i < gci_job.nagents; i++) {
+		struct gci_agent *a = &gci_job.agents[i];
+
+		if (paused)
+			a->heard_ns = now_ns;
+		gci_agent_check(a, now_ns, gci_job.dead_ns);
+	}
+	gci_job.pinged_ns = now_ns;
+	gci_job_to_all(GCI_FRAME_PING, 0);
+}
+
 void gci_job_on_children(uv_signal_t *h, int signum)
 {
 	int status;

@@ -10,7 +10,7 @@
  *	SIGNAL ->					to a rank's process group, or all ranks'
  *	HUSH ->						nobody reads stdout (1) or stderr (2)
  *	KILL ->						SIGKILL to every descendant
- *	PING ->						we are still there
+ *	PING ->			<- PONG		we are still there
  *					<- ENDED	a rank's process ended, or could not start
  *					<- ERROR	the agent cannot do its work
  *	RELAY_START ->					start another host's agent, by this command
@@ -58,6 +58,7 @@ enum gci_frame_type {
 	GCI_FRAME_RELAY_DATA,  /* u32 id, u32 stream (0, 1, 2), bytes */
 	GCI_FRAME_RELAY_ENDED, /* u32 id, u32 code, u32 signal, str why it could not start, or "" */
 	GCI_FRAME_ORIGIN,      /* str, an address */
+	GCI_FRAME_PONG,
 };
 
 struct gci_frame {

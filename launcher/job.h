@@ -28,7 +28,7 @@ struct gci_job {
 	uint32_t nagents;
 	struct gci_job_rank *ranks;
 	uint8_t secret[GCI_SECRET_NBYTES]; /* wiped once handed out */
-	uint64_t dead_ns;
+	uint64_t dead_ns, pinged_ns;
 	struct gci_sink sinks[2];
 	int hushed[2], held_ticks[2];
 	struct gci_source input;
@@ -66,6 +66,7 @@ void gci_job_on_detour(struct gci_agent *a, const char *why);
 void gci_job_on_children(uv_signal_t *h, int signum);
 void gci_job_on_change(void *user); /* the state machine has moved */
 void gci_job_on_kill(uv_timer_t *t);
+void gci_job_on_ping(uv_timer_t *t);
 /* Nothing more is expected of it, nor of its agent about it. */
 void gci_job_give_up_rank(uint32_t rank);
 

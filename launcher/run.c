@@ -282,12 +282,6 @@ static int open_server(const struct gci_options *o, struct gci_placement *p, str
 	return rc;
 }
 
-static void on_ping(uv_timer_t *t)
-{
-	(void)t;
-	gci_job_to_all(GCI_FRAME_PING, 0);
-}
-
 /* A job is worth more than its statistics. */
 static void on_stats_drained(struct gci_sink *s)
 {
@@ -382,7 +376,7 @@ int gci_run(const struct gci_options *o, struct gci_placement *p)
 	if (o->serve)
 		say_where(o);
 	uv_timer_start(&gci_job.held, on_held, HELD_LONG_MS, HELD_LONG_MS);
-	uv_timer_start(&gci_job.ping, on_ping, 1000, 1000);
+	uv_timer_start(&gci_job.ping, gci_job_on_ping, 1000, 1000);
 	read_stdin();
 	uv_run(&gci_job.loop, UV_RUN_DEFAULT);
 	gci_jobctl_close(&gci_job.ctl);

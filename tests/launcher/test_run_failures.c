@@ -246,6 +246,30 @@ static void killed_agent_leaves_nothing(void **state)
 	job_free(&j);
 }
 
+/* Nothing but its silence tells that it does not work any more. */
+static void stopped_agent_leaves_nothing(void **state)
+{
+	struct job j = {0};
+	pid_t agent;
+
+	(void)state;
+	job_start(&j, NULL, "-n", "3", "--timers", "fast", "sh", "-c", brood(), NULL);
+	await_processes(long_sleep(), 3 * 4 + 1);
+	agent = only_child(j.pid);
+	if (agent <= 0) {
+		kill(j.pid, SIGKILL);
+		job_wait(&j);
+		job_free(&j);
+		skip(); /* a kernel without CONFIG_PROC_CHILDREN */
+	}
+	kill(agent, SIGSTOP);
+	assert_int_equal(job_wait(&j), 1);
+	assert_int_equal(processes(long_sleep()), 0);
+	assert_non_null(strstr(job_err(&j), "gridcoll-run: rank 0 on local0 failed: "
+					    "no sign of life from its agent for "));
+	job_free(&j);
+}
+
 /* The end of a failed job does not wait for a reader. */
 static void failure_behind_unread_output(void **state)
 {
@@ -492,6 +516,7 @@ int main(void)
 		cmocka_unit_test(background_processes_end_with_success),
 		cmocka_unit_test(killed_launcher_leaves_nothing),
 		cmocka_unit_test(killed_agent_leaves_nothing),
+		cmocka_unit_test(stopped_agent_leaves_nothing),
 		cmocka_unit_test(failure_behind_unread_output),
 		cmocka_unit_test(wrong_arguments),
 		cmocka_unit_test(wrong_files),
