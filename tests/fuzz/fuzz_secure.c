@@ -37,7 +37,7 @@ static ssize_t take(void *user, void *buf, size_t n)
 
 static struct gci_secure_ctx *context(void)
 {
-	/* A secret that no input knows. */
+	/* Of all inputs only the hello among the seeds was made with this secret. */
 	static const struct gci_secure_config config = {
 		.secret = "\x8d\x11\x0f\xe2\x5c\x74", .epoch = 1, .self = 1, .size = 2};
 	static struct gci_secure_ctx *ctx;
@@ -166,6 +166,16 @@ static void forge(const uint8_t *data, size_t size, size_t piece)
 	expect(in, n < 0 || (nbytes && nbytes <= size) ? -EBADMSG : 0, data, 0);
 }
 
+/* That hello, by its random bytes: with others nobody can make its binder. */
+static int is_seed(const uint8_t *bytes, size_t n)
+{
+	static const uint8_t random[] = {0xfb, 0xb9, 0x35, 0x04, 0xec, 0x36, 0xf8, 0x73, 0x4b, 0xba,
+		0x14, 0x2e, 0xa0, 0x17, 0x28, 0x68, 0xe2, 0x00, 0x5f, 0xb8, 0x67, 0x52, 0x43, 0x7d,
+		0xb8, 0xad, 0xd1, 0x96, 0xcd, 0x1a, 0x62, 0x5e};
+
+	return n >= 11 + sizeof(random) && !memcmp(bytes + 11, random, sizeof(random));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -180,10 +190,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!size)
 		return 0;
 	in = (struct input){.data = data + 1, .left = size - 1, .piece = 1u + (data[0] >> 1) * 33u};
-	if (!gci_secure_identify(data + 1, size - 1, &told) && told.client >= told.server)
+	if (!gci_secure_identify(data + 1, size - 1, &told) && told.client == told.server)
 		abort();
 	rc = gci_secure_glance(context(), data + 1, size - 1);
-	if (rc < GCI_SECURE_NO_KEY || rc > 0 || (rc == 0 && size - 1 >= GCI_SECURE_FIRST))
+	if (rc < GCI_SECURE_NO_KEY || rc > 1 || (rc == 0 && size - 1 >= GCI_SECURE_FIRST) ||
+		(rc == 1 && !is_seed(data + 1, size - 1)))
 		abort();
 	rc = 0;
 	forge(in.data, in.left, in.piece);
