@@ -136,6 +136,8 @@ if [ "${1-}" = --inside ]; then
 	hosts=$(ip netns list | awk '/^gcl-[kt][0-9]/ {sub("gcl-", "", $1); print $1}' | sort)
 	hosts=$(echo $hosts) source=${hosts%% *}
 	others=${hosts#* }
+	mkdir /run/out # which /run, half of the guest's memory, has no room for
+	mount -t tmpfs -o size=$((16 * size))m tmpfs /run/out
 	start_servers
 	head -c $((size << 20)) /dev/urandom >/run/data
 	for _ in $(seq "$REPEAT"); do
