@@ -14,14 +14,6 @@
 
 #define MEMORY_KIB (256 << 10) /* the promise, per rank */
 
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-
 static const char *self; /* this program, as the command that measures another */
 
 /* To out/%r/ on `n` ranks, quietly: exit 0 and no word. */
@@ -308,9 +300,8 @@ static void memory(void **state)
 	int n = 0;
 
 	(void)state;
-#ifdef SANITIZED
-	skip(); /* its memory is not the program's */
-#endif
+	if (TEST_SANITIZED)
+		skip(); /* its memory is not the program's */
 	make_file(in_scratch("a"), 1, 1);
 	assert_int_equal(truncate(in_scratch("a"), (off_t)2 << 30), 0);
 	job_start(&j, NULL, "-n", "3", self, "measure", GRIDCOLL, "cp", "-q", in_scratch("a"),
