@@ -224,6 +224,20 @@ static pid_t only_child(pid_t of)
 	return atoi(text);
 }
 
+/* Skips the test where the kernel does not tell (CONFIG_PROC_CHILDREN). */
+static pid_t only_agent(struct job *j)
+{
+	pid_t agent = only_child(j->pid);
+
+	if (agent <= 0) {
+		kill(j->pid, SIGKILL);
+		job_wait(j);
+		job_free(j);
+		skip();
+	}
+	return agent;
+}
+
 static void killed_agent_leaves_nothing(void **state)
 {
 	struct job j = {0};
@@ -231,13 +245,7 @@ static void killed_agent_leaves_nothing(void **state)
 
 	(void)state;
 	start_brood(&j);
-	agent = only_child(j.pid);
-	if (agent <= 0) {
-		kill(j.pid, SIGKILL);
-		job_wait(&j);
-		job_free(&j);
-		skip(); /* a kernel without CONFIG_PROC_CHILDREN */
-	}
+	agent = only_agent(&j);
 	kill(agent, SIGKILL);
 	assert_int_equal(job_wait(&j), 1);
 	assert_int_equal(processes(long_sleep()), 0);
@@ -255,13 +263,7 @@ static void stopped_agent_leaves_nothing(void **state)
 	(void)state;
 	job_start(&j, NULL, "-n", "3", "--timers", "fast", "sh", "-c", brood(), NULL);
 	await_processes(long_sleep(), 3 * 4 + 1);
-	agent = only_child(j.pid);
-	if (agent <= 0) {
-		kill(j.pid, SIGKILL);
-		job_wait(&j);
-		job_free(&j);
-		skip(); /* a kernel without CONFIG_PROC_CHILDREN */
-	}
+	agent = only_agent(&j);
 	kill(agent, SIGSTOP);
 	assert_int_equal(job_wait(&j), 1);
 	assert_int_equal(processes(long_sleep()), 0);
