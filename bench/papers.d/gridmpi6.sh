@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # title: GridMPI, figure 6: bcast and allreduce by 1 to 16 senders, 10 ms between the clusters
 # paper: M. Matsuda, T. Kudoh, Y. Kodama, R. Takano, Y. Ishikawa: "Efficient MPI Collective Operations for Clusters in Long-and-Fast Networks", CLUSTER 2006, sections 3.4 and 3.5
-# minutes: 150
+# minutes: 55
 delay=10ms
 . "$parts/gridmpi.inc"
 figure

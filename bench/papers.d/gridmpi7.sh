@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # title: GridMPI, figure 7: bcast and allreduce by 1 to 16 senders, without delay
 # paper: M. Matsuda, T. Kudoh, Y. Kodama, R. Takano, Y. Ishikawa: "Efficient MPI Collective Operations for Clusters in Long-and-Fast Networks", CLUSTER 2006, section 3.6
-# minutes: 120
+# minutes: 50
 delay=50us
 . "$parts/gridmpi.inc"
 figure
