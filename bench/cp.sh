@@ -41,6 +41,7 @@ start_servers() {
 		PermitRootLogin yes
 		MaxStartups 100
 		AuthorizedKeysFile /run/ssh/user.pub
+		Subsystem sftp internal-sftp
 	END
 	for h in $hosts; do
 		# bash would read this for every command, and it may do anything
