@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Predicted against measured: bcast, scatter, gather, allgather and allreduce of 64 KiB to 32 MiB on
 # the lab's quickstart.grid, gridmpi.grid and magpie.grid, by what a job would choose, from the grid
-# file alone. Forty minutes, and only on an otherwise idle machine.
+# file alone. An hour, and only on an otherwise idle machine.
 #
 #	bench/predicted.sh [BUILD [GRID...]]		BUILD: a build directory, default "build"
 #
