@@ -63,7 +63,6 @@ at_source() {
 	ip netns exec "gcl-$source" "$@"
 }
 
-
 by_gridcoll() {
 	gridcoll-run --quiet-prefix gridcoll cp -q /run/data '/run/out/%h/'
 }
@@ -125,11 +124,7 @@ measure() { # METHOD
 	before=$(busy) begin=$(cut -d ' ' -f 1 /proc/uptime)
 	"by_$(echo "$1" | tr - _)"
 	end=$(cut -d ' ' -f 1 /proc/uptime)
-	case $1 in
-	scp | rsync) want=$some ;;
-	*) want=$others ;;
-	esac
-	echo "$1 $begin $end $before $(busy) $(echo $want | wc -w) $(echo $others | wc -w) $(missing $want)"
+	echo "$1 $begin $end $before $(busy) $(echo $some | wc -w) $(echo $others | wc -w) $(missing $some)"
 }
 
 if [ "${1-}" = --inside ]; then
@@ -188,8 +183,10 @@ NF != 10 { print; exit 1 }
 
 echo "$size MiB to 15 hosts of gridmpi.grid, k = $DILATE; ssh: $(ssh -V 2>&1 | cut -d, -f1)"
 printf "%-10s %5s %10s %10s %7s\n" method hosts time "MB/s each" CPU
-gridcoll lab run --quiet --keep-awake --mem $((3072 + 17 * size))MiB --dilate "$DILATE" \
-	"$here/netem/grids/gridmpi.grid" -- sh "$here/bench/cp.sh" --inside "$size" |
+{
+	gridcoll lab run --quiet --keep-awake --mem $((3072 + 17 * size))MiB --dilate "$DILATE" \
+		"$here/netem/grids/gridmpi.grid" -- sh "$here/bench/cp.sh" --inside "$size" || echo "# failed"
+} |
 	{
 		failed=
 		while read -r line; do
