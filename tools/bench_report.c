@@ -177,10 +177,13 @@ void gct_bench_print_footer(const struct gct_bench *b, const struct gct_bench_re
 	if (b->predictor)
 		print_errors(r, n);
 	printf("\nfirst: the row's first operation; connections are new where neither rows before,"
-	       "\nstart signals nor warming up needed them; x lim: median over limit; WAN: what the"
-	       "\nalgorithm moves between clusters, per operation; seen: by the WAN interfaces'"
-	       "\ncounters, of that; resent: TCP segments sent again%s, in all"
-	       "\nwarm iterations\nevery result was verified on every rank\n",
+	       "\nstart signals nor warming up needed them; x lim: median over limit; %s"
+	       "\n%s; resent: TCP segments sent again%s,"
+	       "\nin all warm iterations\nevery result was verified on every rank\n",
+		b->predictor ? "off: of" : "WAN: what the",
+		b->predictor ? "the prediction from the median"
+			     : "algorithm moves between clusters, per operation; "
+			       "seen: by the WAN interfaces'\ncounters, of that",
 		b->comm->topo.nclusters > 1 ? " between clusters" : "");
 	if (late)
 		printf("some ranks began more than a tenth of the operation's time late: "
