@@ -245,14 +245,14 @@ static int option(struct gci_options *o, int c, const char *value, struct gci_er
 		return 0;
 	case REMOTE:
 		o->remote_path = value;
-		return *value ? 0 : bad(e, "--remote-path", "\"\"", "a path or a program's name");
+		return 0;
 	case FANOUT:
 		return fanout(o, value, e);
 	case ADDRESS:
 		o->address = value;
-		return *value && !strpbrk(value, "/[] ")
-			       ? 0
-			       : bad(e, "--address", value, "a host's name or an IP address");
+		return strpbrk(value, "/[] ")
+			       ? bad(e, "--address", value, "a host's name or an IP address")
+			       : 0;
 	case TIMERS:
 		return timers(o, value, e);
 	case INTERFACES:
