@@ -69,14 +69,14 @@ static int await_writer(int fd, const char *path, struct gci_buf *out, struct gc
 
 int gci_file_read(const char *path, size_t most, struct gci_buf *out, struct gci_error *e)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = 0, wait = 0;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = 0, off = 0;
 	struct stat st;
 
 	if (fd < 0)
 		return gci_error_errno(e, "cannot read %s", shown(path));
 	if (!fstat(fd, &st) && S_ISFIFO(st.st_mode))
 		rc = await_writer(fd, path, out, e);
-	if (!rc && ioctl(fd, FIONBIO, &wait))
+	if (!rc && ioctl(fd, FIONBIO, &off))
 		rc = gci_error_errno(e, "cannot read %s", shown(path));
 	if (!rc)
 		rc = gci_file_read_from(fd, path, most, out, e);
