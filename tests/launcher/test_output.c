@@ -112,7 +112,6 @@ static void progress_on_a_terminal(void **state)
 	expect(w, "10%\r20%\r\033[K[1] line\n[1] more\n30%\r\033[Kown\n");
 }
 
-/* `n` times the letter. */
 /* Lines that go by standard output wipe what standard error has on the same terminal. */
 static void progress_beside(void **state)
 {
@@ -128,6 +127,7 @@ static void progress_beside(void **state)
 	gci_output_free(&other);
 }
 
+/* `n` times the letter. */
 static void put_long(struct world *w, int rank, char c, size_t n)
 {
 	char *text = gci_calloc(n + 1, 1);

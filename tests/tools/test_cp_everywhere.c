@@ -221,7 +221,6 @@ static void one_is_left_out(void **state)
 
 	(void)state;
 	copy_all(1);
-	make_file(source(0), sizes[0], 99);
 	snprintf(command, sizeof(command),
 		"[ $GRIDCOLL_RANK = 2 ] && { ulimit -f 100; }; exec %s cp -r --resume --keep-going "
 		"'%s' '%s'",
