@@ -135,18 +135,20 @@ const char *remote_run(void)
 	return path;
 }
 
-int places_up(void)
+int places_up(void **state)
 {
+	(void)state;
 	return mkdtemp(dir) ? 0 : -1;
 }
 
-void places_down(void)
+int places_down(void **state)
 {
+	(void)state;
 	if (server > 0) {
 		kill(server, SIGTERM);
 		waitpid(server, NULL, 0);
 	}
 	if (made_run_sshd)
 		rmdir("/run/sshd");
-	run_shell("rm -rf %s", dir);
+	return run_shell("rm -rf %s", dir);
 }

@@ -2,19 +2,18 @@
  * For tests of gridcoll-run elsewhere: a directory of the test's own, and a server of ssh on loopback,
  * which the `ssh` that stands first in PATH then knows as any gct-NAME; gct-far by way of gct-a.
  *
- *	places_up();
- *	need_ssh();
+ *	need_ssh();					// in a test
  *	job_start(&j, NULL, "--hosts", "gct-1,gct-2", "--remote-path", run, "true", NULL);
- *	places_down();
+ *
+ *	return cmocka_run_group_tests(tests, places_up, places_down);
  */
 #ifndef GCI_TESTS_LAUNCHER_PLACES_H
 #define GCI_TESTS_LAUNCHER_PLACES_H
 
-/* 0 or -1. */
-int places_up(void);
+int places_up(void **state);
 
 /* Ends the server, and removes the directory with all that is in it. */
-void places_down(void);
+int places_down(void **state);
 
 /* Skips the test where no server can be run. */
 void need_ssh(void);

@@ -220,12 +220,7 @@ int main(void)
 		cmocka_unit_test(memory_is_bounded),
 		cmocka_unit_test(whence_ssh_came),
 	};
-	int failed;
 
 	unsetenv("SSH_CONNECTION");
-	if (places_up())
-		return 1;
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	places_down();
-	return failed;
+	return cmocka_run_group_tests(tests, places_up, places_down);
 }

@@ -249,12 +249,7 @@ int main(void)
 		cmocka_unit_test(no_agent_there),
 		cmocka_unit_test(killed_launcher_leaves_nothing_far_away),
 	};
-	int failed;
 
 	unsetenv("GRIDCOLL_LAB");
-	if (places_up())
-		return 1;
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	places_down();
-	return failed;
+	return cmocka_run_group_tests(tests, places_up, places_down);
 }

@@ -301,12 +301,7 @@ int main(void)
 		cmocka_unit_test(no_ssh_any_more),
 		cmocka_unit_test(secret_is_forgotten),
 	};
-	int failed;
 
 	unsetenv("GRIDCOLL_LAB");
-	if (places_up())
-		return 1;
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	places_down();
-	return failed;
+	return cmocka_run_group_tests(tests, places_up, places_down);
 }
