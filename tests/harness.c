@@ -174,6 +174,20 @@ void job_free(struct job *j)
 	gci_buf_free(&j->err_text);
 }
 
+void run_job(const char *const *argv, int status, const char *message)
+{
+	struct job j = {0};
+	int got;
+
+	job_startv(&j, NULL, argv);
+	got = job_wait(&j);
+	if (got != status)
+		print_error("%s", job_err(&j));
+	assert_int_equal(got, status);
+	assert_string_equal(job_err(&j), message);
+	job_free(&j);
+}
+
 int job_wait(struct job *j)
 {
 	uint64_t end_ns = gci_now_ns() + PATIENCE_NS;

@@ -44,6 +44,10 @@ const char *job_err(struct job *j);
 void job_expect_silence(struct job *j, const char *last);
 void job_free(struct job *j);
 
+/* gridcoll-run's arguments in, exit status and all of standard error compared. */
+#define RUN(status, message, ...) run_job((const char *const[]){__VA_ARGS__, NULL}, status, message)
+void run_job(const char *const *argv, int status, const char *message);
+
 /* Lines of `text`, sorted. In place. */
 char *sorted(const char *text);
 

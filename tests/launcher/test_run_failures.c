@@ -13,30 +13,17 @@
 #include <string.h>
 #include <unistd.h>
 
-static void expect(const char *const *argv, int status, const char *message)
-{
-	struct job j = {0};
-
-	job_startv(&j, NULL, argv);
-	assert_int_equal(job_wait(&j), status);
-	assert_string_equal(job_err(&j), message);
-	job_free(&j);
-}
-
-#define EXPECT(status, message, ...) \
-	expect((const char *const[]){__VA_ARGS__, NULL}, status, message)
-
 static void status_of_the_first(void **state)
 {
 	(void)state;
-	EXPECT(7, "gridcoll-run: rank 2 on local2 failed: exited with status 7\n", "-n", "4", "sh",
+	RUN(7, "gridcoll-run: rank 2 on local2 failed: exited with status 7\n", "-n", "4", "sh",
 		"-c", "[ $GRIDCOLL_RANK = 2 ] && exit 7; exit 0");
 }
 
 static void status_of_a_signal(void **state)
 {
 	(void)state;
-	EXPECT(128 + SIGSEGV,
+	RUN(128 + SIGSEGV,
 		"gridcoll-run: rank 1 on local1 failed: "
 		"killed by signal 11 (Segmentation fault)\n",
 		"-n", "2", "sh", "-c", "[ $GRIDCOLL_RANK = 1 ] && kill -SEGV $$; exit 0");
@@ -45,7 +32,7 @@ static void status_of_a_signal(void **state)
 static void no_such_program(void **state)
 {
 	(void)state;
-	EXPECT(127,
+	RUN(127,
 		"gridcoll-run: rank 0 on local0 failed: cannot run ./nothing: "
 		"No such file or directory\n",
 		"-n", "3", "./nothing");
@@ -54,8 +41,8 @@ static void no_such_program(void **state)
 static void not_a_program(void **state)
 {
 	(void)state;
-	EXPECT(126, "gridcoll-run: rank 0 on local0 failed: cannot run /: Permission denied\n",
-		"-n", "1", "/");
+	RUN(126, "gridcoll-run: rank 0 on local0 failed: cannot run /: Permission denied\n", "-n",
+		"1", "/");
 }
 
 /* SIGKILL of one rank in mid-run: the others are told why. */
@@ -82,15 +69,15 @@ static void killed_rank_ends_all(void **state)
 static void deaf_ranks_are_killed(void **state)
 {
 	(void)state;
-	EXPECT(137, "gridcoll-run: rank 1 on local1 failed: killed by signal 9 (Killed)\n", "-n",
-		"3", peer(), "stubborn", "1=killed", long_sleep());
+	RUN(137, "gridcoll-run: rank 1 on local1 failed: killed by signal 9 (Killed)\n", "-n", "3",
+		peer(), "stubborn", "1=killed", long_sleep());
 	assert_int_equal(processes(long_sleep()), 0);
 }
 
 static void own_words(void **state)
 {
 	(void)state;
-	EXPECT(3,
+	RUN(3,
 		"gridcoll-run: rank 2 on local2 failed: cannot write /there: "
 		"No space left on device\n",
 		"-n", "3", peer(), "stay", "2=fail");
@@ -99,15 +86,15 @@ static void own_words(void **state)
 static void blamed_peer(void **state)
 {
 	(void)state;
-	EXPECT(1, "gridcoll-run: rank 0 on local0 failed: the connection was lost\n", "-n", "3",
+	RUN(1, "gridcoll-run: rank 0 on local0 failed: the connection was lost\n", "-n", "3",
 		peer(), "stubborn", "2=blame");
 }
 
 static void blamed_peer_was_killed(void **state)
 {
 	(void)state;
-	EXPECT(137, "gridcoll-run: rank 0 on local0 failed: killed by signal 9 (Killed)\n", "-n",
-		"3", peer(), "stay", "2=blame", "0=killed");
+	RUN(137, "gridcoll-run: rank 0 on local0 failed: killed by signal 9 (Killed)\n", "-n", "3",
+		peer(), "stay", "2=blame", "0=killed");
 }
 
 static void silent_ranks(void **state)
@@ -127,7 +114,7 @@ static void silent_ranks(void **state)
 static void deserter(void **state)
 {
 	(void)state;
-	EXPECT(1,
+	RUN(1,
 		"gridcoll-run: rank 1 on local1 failed: exited with status 0 without leaving the "
 		"job (gcoll_finalize)\n",
 		"-n", "3", peer(), "stay", "1=desert");
@@ -136,7 +123,7 @@ static void deserter(void **state)
 static void absentee(void **state)
 {
 	(void)state;
-	EXPECT(1,
+	RUN(1,
 		"gridcoll-run: rank 1 on local1 failed: exited with status 0 without joining the "
 		"job (gcoll_init), and others wait for it\n",
 		"-n", "3", peer(), "stay", "1=absent");
@@ -145,7 +132,7 @@ static void absentee(void **state)
 static void latecomers(void **state)
 {
 	(void)state;
-	EXPECT(1,
+	RUN(1,
 		"gridcoll-run: ranks 1,3 on local1,local3 failed: did not join the job within 1 s "
 		"of the first rank\n",
 		"--start-timeout", "1s", "-n", "4", peer(), "stay", "1=late", "3=late");
@@ -352,10 +339,10 @@ static void wrong_arguments(void **state)
 	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		snprintf(message, sizeof(message), "gridcoll-run: %s\n", cases[i].message);
-		expect(cases[i].argv, 2, message);
+		run_job(cases[i].argv, 2, message);
 	}
 	setenv("GRIDCOLL_LAB", "/nowhere/lab.json", 1);
-	EXPECT(2,
+	RUN(2,
 		"gridcoll-run: GRIDCOLL_LAB: cannot read /nowhere/lab.json: "
 		"No such file or directory\n",
 		"x");
@@ -407,7 +394,7 @@ static void wrong_files(void **state)
 		char message[300];
 
 		snprintf(message, sizeof(message), "gridcoll-run: %s%s\n", path, cases[i].message);
-		EXPECT(2, message, cases[i].option, path, "true");
+		RUN(2, message, cases[i].option, path, "true");
 		unlink(path);
 	}
 }
@@ -479,8 +466,8 @@ static void placement(void **state)
 	assert_string_equal(job_out(&j), "rank 0: started by others, on any hosts\n"
 					 "they come to 127.0.0.1, port 0 (any that is free)\n");
 	job_free(&j);
-	EXPECT(2, "gridcoll-run: --hosts k3: expected hosts of the grid\n", "--grid", path,
-		"--hosts", "k3", "true");
+	RUN(2, "gridcoll-run: --hosts k3: expected hosts of the grid\n", "--grid", path, "--hosts",
+		"k3", "true");
 	unlink(path);
 }
 

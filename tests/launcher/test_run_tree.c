@@ -15,9 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SSH "ssh -oBatchMode=yes -oControlMaster=no -T "
-#define ON  "ssh -oBatchMode=yes -oControlMaster=no -oConnectTimeout=10 -T "
-#define RUN " ''\\''gridcoll-run'\\'' --agent'\n"
+#define SSH   "ssh -oBatchMode=yes -oControlMaster=no -T "
+#define ON    "ssh -oBatchMode=yes -oControlMaster=no -oConnectTimeout=10 -T "
+#define AGENT " ''\\''gridcoll-run'\\'' --agent'\n"
 
 static void dry_run(void **state)
 {
@@ -30,9 +30,9 @@ static void dry_run(void **state)
 	job_start(&j, NULL, "--grid", path, "--ssh-fanout", "2", "--dry-run", "true", NULL);
 	assert_int_equal(job_wait(&j), 0);
 	assert_non_null(
-		strstr(job_out(&j), "rank 5: t2, cluster t, by ssh\n" SSH "k1" RUN "on k1: " ON
-				    "k2" RUN "on k1: " ON "k3" RUN "on k2: " ON "k4" RUN SSH
-				    "t1" RUN "on t1: " ON "t2" RUN "command: true\n"));
+		strstr(job_out(&j), "rank 5: t2, cluster t, by ssh\n" SSH "k1" AGENT "on k1: " ON
+				    "k2" AGENT "on k1: " ON "k3" AGENT "on k2: " ON "k4" AGENT SSH
+				    "t1" AGENT "on t1: " ON "t2" AGENT "command: true\n"));
 	job_free(&j);
 	/* Six are not too many, and with --survive nobody is to depend on others. */
 	job_start(&j, NULL, "--grid", path, "--dry-run", "true", NULL);
@@ -41,7 +41,7 @@ static void dry_run(void **state)
 	job_free(&j);
 	job_start(&j, NULL, "--hosts", "k[1-33]", "--dry-run", "true", NULL);
 	assert_int_equal(job_wait(&j), 0);
-	assert_non_null(strstr(job_out(&j), "on k1: " ON "k33" RUN));
+	assert_non_null(strstr(job_out(&j), "on k1: " ON "k33" AGENT));
 	job_free(&j);
 	job_start(&j, NULL, "--hosts", "k[1-33]", "--survive", "--dry-run", "true", NULL);
 	assert_int_equal(job_wait(&j), 0);

@@ -43,20 +43,6 @@ const char *two_clusters(void)
 	return path;
 }
 
-void run_job(const char *const *argv, int status, const char *message)
-{
-	struct job j = {0};
-	int got;
-
-	job_startv(&j, NULL, argv);
-	got = job_wait(&j);
-	if (got != status)
-		print_error("%s", job_err(&j));
-	assert_int_equal(got, status);
-	assert_string_equal(job_err(&j), message);
-	job_free(&j);
-}
-
 void run_job_line(const char *const *argv, int status, const char *begin, const char *end)
 {
 	struct job j = {0};

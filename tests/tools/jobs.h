@@ -8,11 +8,7 @@
 
 #define GRIDCOLL env_path("GRIDCOLL")
 
-/* gridcoll-run's arguments in, exit status and all of standard error compared. */
-#define RUN(status, message, ...) run_job((const char *const[]){__VA_ARGS__, NULL}, status, message)
-void run_job(const char *const *argv, int status, const char *message);
-
-/* The same, standard error only has to be one line that begins and ends so. */
+/* As RUN, but standard error only has to be one line that begins and ends so. */
 #define RUN_LINE(status, begin, end, ...) \
 	run_job_line((const char *const[]){__VA_ARGS__, NULL}, status, begin, end)
 void run_job_line(const char *const *argv, int status, const char *begin, const char *end);
