@@ -31,6 +31,9 @@ void make_dir(const char *path);
 /* Changes a bit of the byte at `at`. */
 void flip(const char *path, uint64_t at);
 
+/* The same, but the size and the time are what they were. */
+void flip_in_secret(const char *path, uint64_t at);
+
 struct stat look(const char *path);
 int is_there(const char *path);
 
