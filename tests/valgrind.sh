@@ -26,7 +26,7 @@ units='^base/
 ^launcher/(ctl|frames|members|output|placement|recovery|rendezvous|server|traffic|verdict)$
 ^netem/(frame|labfile|plan)$
 ^shaping/(htb|net|pacing)$
-^tools/(cp_files|cp_manifest|cp_resume|cp_sums|cp_text|cp_tree|doctor|explain|facts|gantt|model_files|trace_file)$'
+^tools/(cp_block_sums|cp_files|cp_manifest|cp_resume|cp_sums|cp_text|cp_tree|doctor|explain|facts|gantt|model_files|trace_file)$'
 but='^collectives/(algorithms-.*|candidates|mutants.*|scale)$'
 
 options="--buildtype=debugoptimized -Dc_args=-DTEST_SANITIZED=1 -Ddocs=disabled"
