@@ -10,7 +10,7 @@ judge "$(grows allreduce 1 8)" "so does allreduce" "Not from each step to the ne
 judge "$(resent_up_to 8) <= 100" "no segments to speak of are sent again with up to 8 senders: $(resent_up_to 8) (none)" \
 	"Ports of 512 KiB in front of hosts overflow where several send to one"
 judge "$(speed bcast 16) < $(speed bcast 8) * 0.97" "over 8 senders bcast becomes slower" \
-	"It needs a queue shallower than one round trip: bench/senders.sh has it with one of 1 MB"
+	"It does not, nor with a queue of 1 MB, where an allreduce does that is not paced (bench/senders.sh)"
 judge "$(speed bcast 1) < $(speed bcast farfirst) * 1.2" "farfirst is like one sender" "It is slower"
 judge "$(speed allreduce 1) > $(speed allreduce two-tier)" "allreduce with one sender outperforms two-tier" \
 	"It does not"
