@@ -39,7 +39,9 @@ struct gct_bench_result {
 	char not_run[80]; /* why the algorithm cannot run this; "" when it was measured */
 	uint64_t *ns;     /* [iterations], warm, sorted */
 	uint64_t iterations;
-	uint64_t cold_ns;      /* of the row's first operation */
+	uint64_t cold_ns; /* of the row's first operation */
+	uint64_t
+		enough_ns; /* where that takes longer, no other is made: iterations is 0; 0: all are */
 	uint64_t late_ns;      /* after the agreed start, at which the latest rank began */
 	uint64_t limit_ns;     /* 0: unknown */
 	uint64_t predicted_ns; /* 0: was not asked for */

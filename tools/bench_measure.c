@@ -187,6 +187,10 @@ int gct_bench_measure(struct gct_bench *b, struct gct_bench_result *r)
 	r->cpu_percent = -1;
 	show(r, 1);
 	rc = time_one(b, r, 0, &r->cold_ns, &start);
+	if (!rc && r->enough_ns && r->cold_ns > r->enough_ns) {
+		r->iterations = 0;
+		return 0;
+	}
 	if (!rc)
 		rc = await_quiet(b);
 	if (!rc)

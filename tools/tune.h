@@ -56,6 +56,7 @@ struct gct_tune_case {
 struct gct_known {
 	struct gci_candidate how;
 	struct gci_trial trial;
+	uint64_t first_ns; /* of that, by its first run */
 };
 
 /* One search's answer. */

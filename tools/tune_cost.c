@@ -9,13 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct gci_trial *known(const struct gct_tune *t, const struct gci_candidate *how)
+static struct gct_known *known(const struct gct_tune *t, const struct gci_candidate *how)
 {
 	size_t i;
 
 	for (i = 0; i < t->nknown; i++)
 		if (gci_candidate_same(&t->known[i].how, how))
-			return &t->known[i].trial;
+			return &t->known[i];
 	return NULL;
 }
 
@@ -24,12 +24,13 @@ static int out_of_memory(void)
 	return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
 }
 
-static int keep(struct gct_tune *t, const struct gci_candidate *how, const struct gci_trial *trial)
+/* An entry for what is not known yet. */
+static struct gct_known *add(struct gct_tune *t, const struct gci_candidate *how)
 {
 	if (gci_grow(&t->known, &t->known_cap, t->nknown + 1, sizeof(*t->known)))
-		return out_of_memory();
-	t->known[t->nknown++] = (struct gct_known){*how, *trial};
-	return 0;
+		return NULL;
+	t->known[t->nknown] = (struct gct_known){*how, {.ns = GCI_NEVER}, 0};
+	return &t->known[t->nknown++];
 }
 
 uint32_t gct_tune_streams(const struct gct_tune *t)
@@ -72,9 +73,10 @@ int gct_tune_simulate(const struct gct_tune *t, const struct gci_simnet *net,
 }
 
 static int measure(struct gct_tune *t, const struct gct_tune_case *c,
-	const struct gci_candidate *how, struct gci_trial *trial)
+	const struct gci_candidate *how, uint64_t enough_ns, struct gct_known *k)
 {
-	struct gct_bench_result r = {.kind = c->kind, .iterations = t->o.iterations};
+	struct gct_bench_result r = {
+		.kind = c->kind, .iterations = t->o.iterations, .enough_ns = enough_ns};
 	char text[GCI_CANDIDATE_NBYTES];
 	uint64_t i;
 	int rc;
@@ -89,46 +91,57 @@ static int measure(struct gct_tune *t, const struct gct_tune_case *c,
 	if (!rc)
 		rc = gct_bench_measure(&t->bench, &r);
 	if (!rc) {
-		trial->ns = gct_bench_median(&r);
-		trial->runs = r.iterations + 1;
-		trial->spent_ns = r.cold_ns;
+		k->first_ns = r.cold_ns;
+		k->trial.ns = r.iterations ? gct_bench_median(&r) : r.cold_ns;
+		k->trial.runs = r.iterations + 1;
+		k->trial.spent_ns = r.cold_ns;
 		for (i = 0; i < r.iterations; i++)
-			trial->spent_ns += r.ns[i];
+			k->trial.spent_ns += r.ns[i];
 	}
 	gci_free(r.ns);
 	return rc;
 }
 
+static int is_told_by_one_run(const struct gct_known *k, uint64_t enough_ns)
+{
+	return enough_ns && k->first_ns > enough_ns;
+}
+
 int gct_tune_measure(struct gct_tune *t, const struct gct_tune_case *c,
 	const struct gci_candidate *how, struct gci_trial *trial)
 {
-	const struct gci_trial *before = known(t, how);
-	int rc = 0;
+	uint64_t enough_ns = trial->enough_ns;
+	struct gct_known *k = known(t, how);
+	int is_new = !k, rc = 0;
 
-	if (before) {
-		*trial = *before;
-		return 0;
-	}
-	*trial = (struct gci_trial){.ns = GCI_NEVER};
-	if (!gci_ineligible(how->algorithm, &c->coll))
-		rc = measure(t, c, how, trial);
-	return rc ? rc : keep(t, how, trial);
+	if (is_new)
+		k = add(t, how);
+	if (!k)
+		return out_of_memory();
+	if (is_new ? !gci_ineligible(how->algorithm, &c->coll)
+		   : k->trial.runs == 1 && !is_told_by_one_run(k, enough_ns))
+		rc = measure(t, c, how, enough_ns, k);
+	*trial = k->trial;
+	if (is_told_by_one_run(k, enough_ns))
+		*trial = (struct gci_trial){k->first_ns, k->first_ns, 1, 0};
+	return rc;
 }
 
 int gct_tune_measure_again(
 	struct gct_tune *t, const struct gct_tune_case *c, const struct gci_candidate *how)
 {
-	struct gci_trial *before = known(t, how), again = {.ns = GCI_NEVER};
+	struct gct_known *before = known(t, how), again = {0};
 	int rc;
 
-	if (!before || before->ns == GCI_NEVER)
+	if (!before || before->trial.ns == GCI_NEVER)
 		return 0;
-	rc = measure(t, c, how, &again);
+	rc = measure(t, c, how, 0, &again);
 	if (rc)
 		return rc;
-	before->ns = again.ns < before->ns ? again.ns : before->ns;
-	before->runs += again.runs;
-	before->spent_ns += again.spent_ns;
+	if (again.trial.ns < before->trial.ns)
+		before->trial.ns = again.trial.ns;
+	before->trial.runs += again.trial.runs;
+	before->trial.spent_ns += again.trial.spent_ns;
 	return 0;
 }
 

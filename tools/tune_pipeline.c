@@ -41,8 +41,9 @@ static int measure_parts(struct gct_tune *t, gcoll_comm *part, enum gci_kind kin
 		rc = gct_bench_measure(&b, &r);
 	t->bench.seed = b.seed;
 	if (!rc) {
-		*trial = (struct gci_trial){
-			gct_bench_median(&r), r.cold_ns, (uint64_t)r.iterations + 1};
+		*trial = (struct gci_trial){.ns = gct_bench_median(&r),
+			.spent_ns = r.cold_ns,
+			.runs = r.iterations + 1};
 		for (i = 0; i < r.iterations; i++)
 			trial->spent_ns += r.ns[i];
 	}

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 # title: ATCC, table 2: how soon gradient descent finds the best segment
 # paper: S. Vadhiyar, G. Fagg, J. Dongarra: "Towards an Accurate Model for Collective Communications", section 4.2
-# minutes: 5
+# minutes: 6
 cat <<'END'
 8 hosts of one cluster with Fast Ethernet, as the paper's SunBlades have it, in the lab. Each algorithm
 (sequential, chain, binary, binomial) in segments of 8 bytes up to the whole message, or what is for
-one host; the time is that of the measurements alone. The paper's "linear" search is the exhaustive one.
+one host; ten runs of each, as in the paper, and the time is that of the measurements alone. The paper's "linear" search is the exhaustive one.
 Nothing is slowed down: short segments cost a search what their messages cost hosts, which dilation
 would divide. All hosts share one processor, so those cost more here than on hosts of their own.
 
@@ -13,7 +13,7 @@ END
 search() { # OPERATION BYTES
 	on_grid ultra "${DILATE:-1}" gridcoll tune "$1" --bytes "$2" \
 		--algorithm sequential,chain,binary,binomial --search exhaustive,mgd,smgd \
-		--least-segment 8 --iters "${ITERS:-5}"
+		--least-segment 8 --iters "${ITERS:-9}"
 }
 sooner() { # NAME SEARCH: times sooner than the exhaustive one
 	awk -v s="$2" '$1 == s { for (i = 2; i < NF; i++) if ($(i + 1) == "x") { print $i; exit } }' "$work/$1"

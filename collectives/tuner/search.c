@@ -12,7 +12,7 @@ struct gci_asking gci_asking_begin(const struct gci_search *s, struct gci_search
 {
 	memset(r, 0, sizeof(*r));
 	r->best_ns = GCI_NEVER;
-	return (struct gci_asking){s, r, 0};
+	return (struct gci_asking){s, r, 0, 0};
 }
 
 void gci_ask_count(struct gci_asking *a, const struct gci_trial *t)
@@ -49,6 +49,8 @@ uint64_t gci_ask(struct gci_asking *a, size_t m, uint64_t segment_nbytes)
 	for (i = 0; i < a->r->ntried; i++)
 		if (gci_candidate_same(&a->r->tried[i].how, &how))
 			return a->r->tried[i].ns;
+	if (a->hasty && a->r->best_ns != GCI_NEVER)
+		t.enough_ns = a->r->best_ns + a->r->best_ns / 2;
 	a->rc = a->s->cost(a->s->ctx, &how, &t);
 	if (a->rc)
 		return GCI_NEVER;

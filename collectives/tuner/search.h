@@ -22,6 +22,8 @@ struct gci_trial {
 	uint64_t ns;       /* of one operation; GCI_NEVER: it cannot run */
 	uint64_t spent_ns; /* what finding that out took */
 	uint64_t runs;     /* and how often it ran for that */
+	/* Asked for: if one run takes longer than this, no more need be made of it; 0: all are. */
+	uint64_t enough_ns;
 };
 
 /* 0, or a GCOLL_ERR_* that ends the search. */
@@ -43,7 +45,7 @@ struct gci_search {
 	void *ctx;
 	/* How it goes on after a minimum; 0: as said below. */
 	uint32_t beyond;            /* segments to look at behind it: 3 */
-	uint32_t threshold_percent; /* SMGD: of the best, what others must promise: 98 */
+	uint32_t threshold_percent; /* of another time, the most that is clearly less: 98 */
 };
 
 struct gci_tried {
@@ -69,14 +71,15 @@ int gci_search_exhaustive(const struct gci_search *s, struct gci_search_result *
 int gci_search_halving(const struct gci_search *s, struct gci_search_result *r);
 
 /* ATCC's modified gradient descent (4.2): each method from its largest segment on to smaller ones,
- * until so many (`beyond`) have brought nothing better. The paper does not say how many; three
+ * until so many (`beyond`) have brought nothing clearly better. The paper does not say how many; three
  * makes its number of iterations for 1 KB (table 2: 160, of four methods with ten each). */
 int gci_search_mgd(const struct gci_search *s, struct gci_search_result *r);
 
 /* ATCC's scanning variant: all methods' largest segments first; then always on with the method that
  * promises most, by its latest value and how fast it fell. The one that leads is left when so many
  * (`beyond`) have brought nothing better, others when they do not promise to beat it. A
- * segment half as long can at best halve the time, which bounds what a method promises. */
+ * segment half as long can at best halve the time, which bounds what a method promises. What takes
+ * half as long again as the best need not be measured as well as that. */
 int gci_search_smgd(const struct gci_search *s, struct gci_search_result *r);
 
 /* What ATCC's pipeline method asks for besides. Each fills in *t as gci_search_cost does. */

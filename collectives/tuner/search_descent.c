@@ -14,7 +14,8 @@
 struct lane {
 	size_t method, next, nsegments; /* segments are counted from the largest */
 	uint64_t best, last, before;    /* ns; `before` the last, 0: there was none */
-	unsigned fruitless;             /* segments since the best */
+	uint64_t mark;                  /* the best when it last was clearly better than before */
+	unsigned fruitless;             /* segments since then */
 	unsigned doubts;                /* in a row: it promised too little */
 	int over;
 };
@@ -24,10 +25,20 @@ static unsigned beyond(const struct gci_search *s)
 	return s->beyond ? s->beyond : BEYOND;
 }
 
+/* By more than measurements are off. */
+static int is_clearly_less(const struct gci_search *s, uint64_t ns, uint64_t than)
+{
+	uint32_t percent = s->threshold_percent ? s->threshold_percent : THRESHOLD_PERCENT;
+
+	return (unsigned __int128)ns * 100 <= (unsigned __int128)than * percent;
+}
+
 static struct lane begin(const struct gci_asking *a, size_t method)
 {
-	return (struct lane){
-		.method = method, .nsegments = gci_asking_nsegments(a, method), .best = GCI_NEVER};
+	return (struct lane){.method = method,
+		.nsegments = gci_asking_nsegments(a, method),
+		.best = GCI_NEVER,
+		.mark = GCI_NEVER};
 }
 
 /* The next smaller segment. */
@@ -37,7 +48,9 @@ static void step(struct gci_asking *a, struct lane *l)
 
 	l->before = l->last;
 	l->last = ns;
-	l->fruitless = ns < l->best ? 0 : l->fruitless + 1;
+	l->fruitless = is_clearly_less(a->s, ns, l->mark) ? 0 : l->fruitless + 1;
+	if (!l->fruitless)
+		l->mark = ns;
 	if (ns < l->best)
 		l->best = ns;
 	l->next++;
@@ -82,12 +95,8 @@ static uint64_t outlook(const struct lane *l, unsigned looks)
  * same. */
 static int is_promising(const struct gci_asking *a, const struct lane *l)
 {
-	const struct gci_search *s = a->s;
-	uint32_t percent = s->threshold_percent ? s->threshold_percent : THRESHOLD_PERCENT;
-	uint64_t ns = outlook(l, beyond(s));
-
 	return l->best <= a->r->best_ns ||
-	       (unsigned __int128)ns * 100 <= (unsigned __int128)a->r->best_ns * percent;
+	       is_clearly_less(a->s, outlook(l, beyond(a->s)), a->r->best_ns);
 }
 
 /* After a step: one bad measurement is no reason to give a method up, unless it is far behind: by
@@ -123,6 +132,7 @@ int gci_search_smgd(const struct gci_search *s, struct gci_search_result *r)
 
 	if (!lanes)
 		return GCOLL_ERR_NOMEM;
+	a.hasty = 1;
 	for (m = 0; m < s->nmethods && !a.rc; m++) {
 		lanes[m] = begin(&a, m);
 		step(&a, &lanes[m]);

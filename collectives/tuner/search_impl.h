@@ -8,7 +8,8 @@
 struct gci_asking {
 	const struct gci_search *s;
 	struct gci_search_result *r;
-	int rc; /* what has ended the search */
+	int rc;    /* what has ended the search */
+	int hasty; /* half as long again as the best is told enough by one run */
 };
 
 /* An empty result, and nothing asked yet. */

@@ -25,6 +25,8 @@ struct surface {
 	int asked[NMETHODS][MOST]; /* by index in segments */
 	uint64_t order[NMETHODS];  /* the latest segment asked of each, to see the direction */
 	int upwards, elsewhere, twice, broken, fail_at;
+	uint64_t least;  /* ns, up to now */
+	uint64_t nhasty; /* asked with what is enough after one run: half as long again */
 };
 
 /* Children of the busiest rank, and the depth, of 8 ranks' trees. */
@@ -67,7 +69,9 @@ static int cost(void *ctx, const struct gci_candidate *how, struct gci_trial *t)
 	x->order[m] = how->segment_nbytes;
 	if (x->fail_at && !--x->fail_at)
 		return GCOLL_ERR_IO;
+	x->nhasty += t->enough_ns && t->enough_ns == x->least + x->least / 2;
 	t->ns = m == x->broken ? GCI_NEVER : time_of(x, m, how->segment_nbytes);
+	x->least = t->ns < x->least ? t->ns : x->least;
 	t->runs = 10;
 	t->spent_ns = 10 * t->ns;
 	return 0;
@@ -108,6 +112,8 @@ static struct gci_search_result run(struct surface *x, const struct gci_search *
 	size_t i;
 
 	memset(x->asked, 0, sizeof(x->asked));
+	x->least = GCI_NEVER;
+	x->nhasty = 0;
 	memset(x->order, 0, sizeof(x->order));
 	x->upwards = x->elsewhere = x->twice = 0;
 	assert_int_equal(fn(s, &r), 0);
@@ -233,6 +239,26 @@ static void smgd_checks_all_largest(void **state)
 	for (m = 0; m < NMETHODS; m++)
 		assert_int_equal(x.asked[m][x.n - 1], 1);
 	assert_false(x.upwards);
+	gci_search_result_free(&r);
+}
+
+/* What is far behind the best is measured as well as the best by all but SMGD. */
+static void only_smgd_is_hasty(void **state)
+{
+	static search_fn *const fns[] = {gci_search_exhaustive, gci_search_mgd, gci_search_halving};
+	struct gci_search_result r;
+	struct surface x;
+	struct gci_search s = setup(&x, 1 << 20, 6, 5);
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(fns) / sizeof(*fns); i++) {
+		r = run(&x, &s, fns[i]);
+		assert_int_equal(x.nhasty, 0);
+		gci_search_result_free(&r);
+	}
+	r = run(&x, &s, gci_search_smgd);
+	assert_int_equal(x.nhasty, r.evaluations - 1);
 	gci_search_result_free(&r);
 }
 
@@ -411,6 +437,7 @@ int main(void)
 		cmocka_unit_test(mgd_goes_one_way),
 		cmocka_unit_test(mgd_looks_beyond),
 		cmocka_unit_test(smgd_checks_all_largest),
+		cmocka_unit_test(only_smgd_is_hasty),
 		cmocka_unit_test(smgd_follows_what_falls),
 		cmocka_unit_test(losses_are_small),
 		cmocka_unit_test(methods_that_cannot_run),

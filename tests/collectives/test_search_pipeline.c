@@ -70,7 +70,7 @@ static int pairs(void *ctx, const int *from, const int *to, int n, struct gci_tr
 			assert_true(from[i] != to[k] && to[i] != from[k]);
 		}
 	x->npairs++;
-	*t = (struct gci_trial){1000u * (unsigned)(x->saturated ? n : 1), 1, 1};
+	*t = (struct gci_trial){1000u * (unsigned)(x->saturated ? n : 1), 1, 1, 0};
 	return 0;
 }
 
@@ -81,7 +81,7 @@ static int path(void *ctx, const int *ranks, int n, uint64_t segment, struct gci
 	assert_int_equal(ranks[0], 0);
 	x->path_ranks[x->ncosts] = n;
 	x->npaths++;
-	*t = (struct gci_trial){segment > x->best ? segment : x->best * 2 - segment, 1, 1};
+	*t = (struct gci_trial){segment > x->best ? segment : x->best * 2 - segment, 1, 1, 0};
 	return 0;
 }
 
@@ -90,7 +90,7 @@ static int cost(void *ctx, const struct gci_candidate *how, struct gci_trial *t)
 	struct network *x = ctx;
 
 	x->asked[x->ncosts++] = how->segment_nbytes;
-	*t = (struct gci_trial){5000 - (unsigned)x->ncosts, 1, 1};
+	*t = (struct gci_trial){5000 - (unsigned)x->ncosts, 1, 1, 0};
 	return 0;
 }
 

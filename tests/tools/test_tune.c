@@ -198,6 +198,14 @@ static void searches(void **state)
 	assert_int_equal(ways[4], 3);
 	assert_int_equal(runs[4], 2 * 2 * 3);
 	gci_free(out);
+	/* What SMGD has seen one run of is measured for those that want all of them. */
+	out = TUNE("3", "", "bcast", "-b", "256KiB", "-a", "chain,binomial,vandegeijn", "-S",
+		"smgd,exhaustive", "-i", "1", "--least-segment", "1KiB");
+	row(out, "smgd", &ways[3], &runs[3]);
+	row(out, "exhaustive", &ways[0], &runs[0]);
+	assert_in_range(runs[3], ways[3] + 1, 2 * ways[3]);
+	assert_int_equal(runs[0], 2 * 19);
+	gci_free(out);
 }
 
 /* The only other answer is that this network does not bear it. */
