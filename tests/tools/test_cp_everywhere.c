@@ -299,7 +299,7 @@ static void the_source_changes_under_way(void **state)
 	int r;
 
 	(void)state;
-	start_slow(&j, "2MB");
+	start_slow(&j, "100kB");
 	assert_int_equal(truncate(source(0), 5), 0);
 	assert_int_equal(job_wait(&j), 1);
 	if (!strstr(job_err(&j), "t/1 changed while it was being read\n"))
