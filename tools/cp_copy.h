@@ -7,6 +7,8 @@
 
 #include "tools/cp.h"
 
+#include <sys/types.h>
+
 struct gct_cp_options {
 	const char *algorithm, *streams;
 	uint64_t limit;               /* bytes per second of the stream; 0: none */
@@ -44,6 +46,8 @@ struct gct_cp_collected {
 	struct gct_cp_manifest part;
 	struct gct_cp_sink sink;
 	char *dest;
+	dev_t dev; /* of the directory */
+	ino_t ino;
 };
 
 /* Everything one rank has in hand. */

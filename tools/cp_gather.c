@@ -105,6 +105,7 @@ static int make_sink(struct gct_cp_copy *c, uint32_t i, struct gci_error *e)
 	struct gct_cp_collected *k = &c->collected[i];
 	size_t len = strlen(c->o->dest);
 	int into = c->o->dest[len - 1] == '/', rank = c->spans[i].root;
+	struct stat st = {0};
 	char *path;
 
 	k->sink.fd = -1;
@@ -120,11 +121,15 @@ static int make_sink(struct gct_cp_copy *c, uint32_t i, struct gci_error *e)
 	if (gct_cp_sink_init(&k->sink, &k->part, k->dest, into, c->o->sync ? GCT_CP_SYNC : 0, e))
 		return e->status;
 	path = gct_cp_sink_path(&k->sink, 0);
-	if (path)
-		gct_cp_check_target(AT_FDCWD, path, path, e);
-	else
+	if (!path)
 		no_memory(e);
+	else if (stat(k->sink.root, &st))
+		gct_cp_io_error(e, "write", path);
+	else
+		gct_cp_check_target(AT_FDCWD, path, path, e);
 	gci_free(path);
+	k->dev = st.st_dev;
+	k->ino = st.st_ino;
 	return e->status;
 }
 
@@ -145,33 +150,47 @@ static int share_temporary(struct gct_cp_copy *c, struct gci_error *e)
 	return 0;
 }
 
-static int compare_paths(const void *a, const void *b)
+/* By the place, by whatever path it is reached. */
+static int compare_places(const void *a, const void *b)
 {
-	return strcmp(*(char *const *)a, *(char *const *)b);
+	const struct gct_cp_collected *x = *(struct gct_cp_collected *const *)a,
+				      *y = *(struct gct_cp_collected *const *)b;
+
+	if (x->dev != y->dev)
+		return x->dev < y->dev ? -1 : 1;
+	if (x->ino != y->ino)
+		return x->ino < y->ino ? -1 : 1;
+	return strcmp(gct_cp_sink_name(&x->sink, 0), gct_cp_sink_name(&y->sink, 0));
 }
 
-/* Two files of one name would overwrite each other. */
-static int check_paths(struct gct_cp_copy *c, struct gci_error *e)
+static void refuse_both(
+	const struct gct_cp_collected *x, const struct gct_cp_collected *y, struct gci_error *e)
+{
+	char *path = gct_cp_sink_path(&(x < y ? y : x)->sink, 0);
+
+	if (path)
+		gci_error_set(e, GCOLL_ERR_INVAL,
+			"two ranks' files go to %s, expected %%r or %%h in DEST", path);
+	else
+		no_memory(e);
+	gci_free(path);
+}
+
+/* Two files at one place would overwrite each other. */
+static int check_places(struct gct_cp_copy *c, struct gci_error *e)
 {
 	uint32_t i, n = c->manifest.nfiles;
-	char **paths = gci_calloc(n, sizeof(*paths));
+	struct gct_cp_collected **all = gci_calloc(n, sizeof(*all));
 
-	for (i = 0; paths && i < n; i++) {
-		paths[i] = gct_cp_sink_path(&c->collected[i].sink, 0);
-		if (!paths[i])
-			no_memory(e);
-	}
-	if (!paths)
+	if (!all)
 		return no_memory(e);
-	if (!e->status)
-		qsort(paths, n, sizeof(*paths), compare_paths);
-	for (i = 1; i < n && !e->status; i++)
-		if (!strcmp(paths[i - 1], paths[i]))
-			gci_error_set(e, GCOLL_ERR_INVAL,
-				"two ranks' files go to %s, expected %%r or %%h in DEST", paths[i]);
 	for (i = 0; i < n; i++)
-		gci_free(paths[i]);
-	gci_free(paths);
+		all[i] = &c->collected[i];
+	qsort(all, n, sizeof(*all), compare_places);
+	for (i = 1; i < n && !e->status; i++)
+		if (!compare_places(&all[i - 1], &all[i]))
+			refuse_both(all[i - 1], all[i], e);
+	gci_free(all);
 	return e->status;
 }
 
@@ -188,7 +207,7 @@ int gct_cp_gather_dest(struct gct_cp_copy *c, struct gci_error *e)
 		c->collected[i].sink.fd = -1;
 	for (i = 0; i < c->manifest.nfiles && !e->status; i++)
 		make_sink(c, i, e);
-	if (e->status || check_paths(c, e) || share_temporary(c, e))
+	if (e->status || check_places(c, e) || share_temporary(c, e))
 		return e->status;
 	return gct_cp_sink_start(&c->collected[0].sink, e);
 }

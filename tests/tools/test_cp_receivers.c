@@ -181,6 +181,22 @@ static void what_cannot_be_gathered(void **state)
 		in_scratch("out/in.1"));
 	gather_fails(2, message, in_scratch("in.1"), in_scratch("out/"));
 	assert_int_equal(entries(in_scratch("out")), 0);
+	/* One directory by two names. */
+	make_dir(in_scratch("both"));
+	make_dir(in_scratch("both/1"));
+	assert_int_equal(symlink("1", in_scratch("both/3")), 0);
+	snprintf(message, sizeof(message),
+		"gridcoll-run: rank 0 on local0 failed: two ranks' files go to %s, expected %%r or "
+		"%%h in DEST\n",
+		in_scratch("both/3/in.1"));
+	gather_fails(2, message, in_scratch("in.1"), in_scratch("both/%%r/"));
+	assert_int_equal(entries(in_scratch("both/1")), 0);
+	/* None. */
+	snprintf(message, sizeof(message),
+		"gridcoll-run: rank 0 on local0 failed: cannot write %s: "
+		"No such file or directory\n",
+		in_scratch("none/1"));
+	gather_fails(1, message, in_scratch("in.1"), in_scratch("none/%%r"));
 	make_dir(in_scratch("out/2"));
 	make_dir(in_scratch("out/2/in.1"));
 	snprintf(message, sizeof(message),
