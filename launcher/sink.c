@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "launcher/sink.h"
 
+#include "base/terminal.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -11,7 +13,7 @@ void gci_sink_open(struct gci_sink *s, uv_loop_t *loop, int fd,
 {
 	memset(s, 0, sizeof(*s));
 	gci_output_init(&s->o);
-	s->o.terminal = isatty(fd);
+	s->o.terminal = gci_is_terminal(fd);
 	s->loop = loop;
 	s->fd = fd;
 	s->on_drained = on_drained;

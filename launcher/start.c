@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/mem.h"
+#include "base/terminal.h"
 #include "launcher/job.h"
 #include "launcher/ssh.h"
 #include "transport/security.h"
@@ -38,7 +39,7 @@ static int goes_along(const char *setting)
 {
 	static const char *const own[] = {"RANK=", "RANK_FROM=", "SIZE=", "SIZE_FROM=",
 		"RENDEZVOUS=", "SECRET_FD=", "SECRET_FILE=", "HOST=", "JOIN_TIMEOUT=", "PROGRESS=",
-		"LAB=", "PORT_RANGE=", "INTERFACES=", "CONTROL_TLS="};
+		"LAB=", "TERMINAL=", "PORT_RANGE=", "INTERFACES=", "CONTROL_TLS="};
 	size_t i;
 
 	if (strncmp(setting, "GRIDCOLL_", 9))
@@ -71,8 +72,8 @@ static int make_environment(
 	if (!rc)
 		rc = add(env, gci_asprintf("GRIDCOLL_SIZE=%u", p->size));
 	if (!rc)
-		rc = add(env, gci_strdup(isatty(STDERR_FILENO) ? "GRIDCOLL_PROGRESS=1"
-							       : "GRIDCOLL_PROGRESS"));
+		rc = add(env, gci_strdup(gci_is_terminal(STDERR_FILENO) ? "GRIDCOLL_PROGRESS=1"
+									: "GRIDCOLL_PROGRESS"));
 	if (!rc)
 		rc = add(env, p->lab ? gci_asprintf("GRIDCOLL_LAB=%s", p->lab)
 				     : gci_strdup("GRIDCOLL_LAB"));

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/terminal.h"
 #include "netem/cpu.h"
 #include "netem/frame.h"
 #include "netem/guest_boot.h"
@@ -72,6 +73,7 @@ static void fail(struct guest *g, const char *text)
 /* In the child. */
 static void run_job(const struct gci_job *job, const int fds[3])
 {
+	char terminal[GCI_TERMINAL_SIZE];
 	sigset_t none;
 	int i;
 
@@ -89,6 +91,8 @@ static void run_job(const struct gci_job *job, const int fds[3])
 	for (i = 0; job->env[i]; i++)
 		putenv(job->env[i]);
 	setenv("GRIDCOLL_LAB", GCI_GUEST_LAB, 1);
+	if (getenv(GCI_TERMINAL) && !gci_terminal_name(STDERR_FILENO, terminal))
+		setenv(GCI_TERMINAL, terminal, 1);
 	setenv("TMPDIR", "/run/tmp", 1);
 	/* Sockets on the host's disks cannot be connected to from here. */
 	setenv("XDG_RUNTIME_DIR", "/run/tmp", 1);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/mem.h"
+#include "base/terminal.h"
 #include "base/units.h"
 #include "netem/plan.h"
 #include "netem/uml.h"
@@ -287,22 +288,22 @@ static void add_terminal(struct env *env)
 
 	if (!isatty(2))
 		return;
-	env_add(env, gci_strdup("GRIDCOLL_PROGRESS=1"));
+	env_add(env, gci_strdup(GCI_TERMINAL "=")); /* a guest fills it in: its pipe's name */
 	if (!ioctl(2, TIOCGWINSZ, &w) && w.ws_col)
 		env_add(env, gci_asprintf("COLUMNS=%u", w.ws_col));
 }
 
 static char **make_env(void)
 {
-	static const char *const ours[] = {"PATH=", "GRIDCOLL_LAB=", "COLUMNS="};
+	static const char *const ours[] = {"PATH=", "GRIDCOLL_LAB=", "COLUMNS=", GCI_TERMINAL "="};
 	const char *path = getenv("PATH");
 	struct env env = {0};
 	size_t i, k;
 
 	for (i = 0; environ[i]; i++) {
-		for (k = 0; k < 3 && strncmp(environ[i], ours[k], strlen(ours[k])); k++)
+		for (k = 0; k < 4 && strncmp(environ[i], ours[k], strlen(ours[k])); k++)
 			;
-		if (k == 3)
+		if (k == 4)
 			env_add(&env, gci_strdup(environ[i]));
 	}
 	env_add(&env, path_entry(path ? path : "/usr/local/bin:/usr/bin:/bin"));

@@ -4,6 +4,7 @@
 #include "tools/progress.h"
 
 #include "base/clock.h"
+#include "base/terminal.h"
 #include "tools/tools.h"
 
 #include <stdarg.h>
@@ -16,14 +17,14 @@
 static uint64_t shown_ns; /* 0: it does not stand there */
 static size_t stage, nstages;
 
-/* gridcoll-run and labs say it of theirs. */
+/* gridcoll-run says it of its own. */
 static int has_terminal(void)
 {
 	const char *told = getenv("GRIDCOLL_PROGRESS");
 
 	if (told && !strcmp(told, "1"))
 		return gct_is_first();
-	return !getenv("GRIDCOLL_RANK") && isatty(STDERR_FILENO);
+	return !getenv("GRIDCOLL_RANK") && gci_is_terminal(STDERR_FILENO);
 }
 
 void gct_progress_line(const char *line)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The lab as its users meet it: whole runs of gridcoll lab. Skipped (77) where no lab can be.
 #
-# Set by meson: GRIDCOLL, GRIDCOLL_LAB_SENDER. No time is judged but by its ratio to what the network
+# Set by meson: GRIDCOLL, GRIDCOLL_RUN, GRIDCOLL_LAB_SENDER. No time is judged but by its ratio to what the network
 # allows.
 set -u
 . "$(dirname "$0")/../lab.sh"
@@ -167,6 +167,26 @@ check "a command that is not there: 127" [ $? = 127 ]
 check "and it is named" says nosuchcommand
 lab one.grid -- sh -c 'yes' | head -n 1 >out
 check "a reader that goes away ends the command" [ "$(cat out)" = y ]
+check "nothing is left" clean
+
+# --- a terminal outside is one to those inside whose standard error leads there ----------------------
+cat >progress.sh <<'E'
+"$GRIDCOLL_RUN" --quiet-prefix sh -c 'echo "job <$GRIDCOLL_PROGRESS>"'
+"$GRIDCOLL_RUN" --quiet-prefix sh -c 'echo "file <$GRIDCOLL_PROGRESS>"' 2>/run/stderr
+"$GRIDCOLL_RUN" --quiet-prefix sh -c 'echo "pipe <$GRIDCOLL_PROGRESS>"' 2>&1 | cat
+E
+if python3 -c 'import pty; pty.openpty()' 2>/dev/null; then
+	timeout 120 python3 -c 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) != 0)' \
+		"$GRIDCOLL" lab run --quiet --backend uml one.grid -- sh progress.sh >out </dev/null
+	check "a terminal: status" [ $? = 0 ]
+	check "a job whose standard error it is shows how far it is" grep -q '^job <1>' out
+	check "not in a file" grep -q '^file <>' out
+	check "and not in a pipe" grep -q '^pipe <>' out
+else
+	echo "no pseudo-terminal here: progress in a lab is not looked at"
+fi
+lab one.grid -- sh progress.sh >out
+check "without a terminal nobody does" [ "$(grep -c '<>' out)" = 3 ]
 check "nothing is left" clean
 
 # --- a guest that cannot boot --------------------------------------------------------------------------
