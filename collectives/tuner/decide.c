@@ -9,6 +9,8 @@
 
 #define MOST_KNOWN 1024 /* decisions: then all are forgotten */
 #define CLEARLY    20   /* a part of the time that another way must save */
+#define PART       16
+#define LONG       (UINT64_C(16) << 20) /* bytes: a latency is little of what they take */
 
 const char *gci_decided_by_name(enum gci_decided_by by)
 {
@@ -99,10 +101,10 @@ static struct gci_coll model_of(const struct gci_decider *d, const struct key *k
 }
 
 /* The fastest of the list but the first that was thought of, *won, if it can be simulated within
- * the effort and takes at most until_ns. */
+ * the effort and takes at most until_ns; *unseen: some could not. */
 static int simulate_others(struct gci_decider *d, const struct gci_coll *c,
 	const struct gci_candidate *list, size_t n, uint64_t *spent, uint64_t until_ns,
-	struct gci_decision *won)
+	struct gci_decision *won, int *unseen)
 {
 	const struct gci_candidate first = won->how;
 	struct gci_predict_limits limits = {.spent = spent, .until_ns = until_ns};
@@ -117,11 +119,13 @@ static int simulate_others(struct gci_decider *d, const struct gci_coll *c,
 		rc = gci_predict(&d->net, c, &list[i], &limits, &ns);
 		if (rc == GCOLL_ERR_NOMEM)
 			return rc;
+		*unseen |= rc != 0;
 		if (rc || ns > limits.until_ns)
 			continue;
 		*won = (struct gci_decision){list[i], GCI_BY_SIMULATION, ns};
 		limits.until_ns = ns - 1;
 	}
+	*unseen |= i < n;
 	return 0;
 }
 
@@ -139,7 +143,7 @@ static int guess(struct gci_decider *d, const struct gci_coll *c, const struct g
 
 /* The fastest of the list, if it clearly beats what is in *how. */
 static int simulate(struct gci_decider *d, const struct gci_coll *c,
-	const struct gci_candidate *list, size_t n, struct gci_decision *how)
+	const struct gci_candidate *list, size_t n, struct gci_decision *how, int *unseen)
 {
 	uint64_t spent = 0, usual;
 	struct gci_predict_limits limits = {.spent = &spent, .most_steps = d->most_steps / 2};
@@ -150,15 +154,40 @@ static int simulate(struct gci_decider *d, const struct gci_coll *c,
 		how->by = GCI_BY_SIMULATION;
 	else if (rc != GCOLL_ERR_NOMEM)
 		rc = guess(d, c, &how->how, &usual);
-	return rc ? rc : simulate_others(d, c, list, n, &spent, usual - usual / CLEARLY, how);
+	return rc ? rc
+		  : simulate_others(d, c, list, n, &spent, usual - usual / CLEARLY, how, unseen);
+}
+
+static uint64_t times(uint64_t ns, uint64_t part, uint64_t whole)
+{
+	return (uint64_t)((unsigned __int128)ns * whole / part);
+}
+
+static int decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how);
+
+/* Whom a part of a long operation would be left to, as the whole takes in proportion, where no
+ * other than the first was found for the whole. */
+static int decide_by_part(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how)
+{
+	struct gci_coll part = *c;
+	struct gci_decision of_part;
+	int rc;
+
+	part.count /= PART;
+	rc = decide(d, &part, &of_part);
+	if (rc || of_part.by != GCI_BY_SIMULATION || gci_candidate_same(&of_part.how, &how->how))
+		return rc;
+	*how = of_part;
+	how->ns = times(of_part.ns, part.count, c->count);
+	return 0;
 }
 
 /* What costs too much to simulate is left to the first algorithm, which does by itself. */
 static int decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how)
 {
-	struct gci_candidate *list = NULL;
+	struct gci_candidate *list = NULL, first;
+	int rc, unseen = 0;
 	size_t n = 0;
-	int rc;
 
 	*how = (struct gci_decision){.how.algorithm = gci_decide_first(c)};
 	if (!how->how.algorithm)
@@ -166,10 +195,14 @@ static int decide(struct gci_decider *d, const struct gci_coll *c, struct gci_de
 	if (d->blind || d->topo->nranks < 2 || d->topo->nranks > GCI_DECIDE_RANKS ||
 		(!c->count && c->kind != GCI_BARRIER))
 		return 0;
+	first = how->how;
 	rc = gci_candidates(&d->net, c, GCI_DECIDE_CANDIDATES, &list, &n);
 	if (!rc)
-		rc = simulate(d, c, list, n, how);
+		rc = simulate(d, c, list, n, how, &unseen);
 	gci_free(list);
+	if (!rc && unseen && gci_candidate_same(&how->how, &first) &&
+		gci_table_nbytes(c) / PART >= LONG)
+		rc = decide_by_part(d, c, how);
 	return rc == GCOLL_ERR_NOMEM ? rc : 0;
 }
 
@@ -233,6 +266,6 @@ int gci_decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decis
 	if (gci_ineligible(how->how.algorithm, c)) /* in bytes it could be run, in elements not */
 		*how = (struct gci_decision){.how.algorithm = gci_decide_first(c)};
 	if (nbytes > k.nbytes && k.nbytes)
-		how->ns = (uint64_t)((unsigned __int128)how->ns * nbytes / k.nbytes);
+		how->ns = times(how->ns, k.nbytes, nbytes);
 	return how->how.algorithm ? 0 : GCOLL_ERR_INVAL;
 }
