@@ -8,7 +8,8 @@
  * what Kielmann 2001 measured.
  *
  * Then what Vadhiyar 2004 found in table 3: for trees over 64 hosts and 256 KiB, the segment that
- * is best by formula and by simulation, and what it costs to take the former, in simulated time.
+ * is best by formula and by simulation, and what it costs to take the former, in simulated time;
+ * and the times themselves, its figures 17 and 18.
  * The formulas bound a binomial tree from far above, and so cut its messages although a host that
  * sends one at a time is better off with whole ones. Where messages share a NIC they must be cut:
  * all children of the root get a whole message last.
@@ -290,67 +291,92 @@ static const struct tree {
 	{GCI_MAGPIE_BINOMIAL, "binomial", 1.28},
 };
 
-/* What is best of the powers of 2, as the paper tries them. */
-struct best {
-	uint64_t formula, formula_ns; /* segment and time */
-	uint64_t formula_so_ns;       /* simulated with that segment */
-	uint64_t simulated, simulated_ns;
+#define NTREES (sizeof(trees) / sizeof(*trees))
+
+/* Segments are powers of 2, as the paper tries them, from 1 KiB on. */
+#define NSEGMENTS 9
+
+struct tried {
+	double formula_ms[NSEGMENTS], ms[NSEGMENTS];
 };
 
-static int try_segment(const struct gci_topo *t, const struct gci_plogp *p, const struct tree *tree,
-	enum gci_host_model host, uint64_t segment, struct best *best)
+static int try_segments(const struct gci_topo *t, const struct gci_plogp *p,
+	const struct tree *tree, enum gci_host_model host, struct tried *out)
 {
 	struct gci_coll c = {.kind = GCI_BCAST, .topo = t, .count = 256 << 10, .esize = 1};
-	uint64_t ns, formula_ns;
-	int rc;
+	uint64_t ns;
+	int i, rc;
 
-	c.segment = segment;
-	rc = simulate(t, host, tree->row, &c, &ns);
-	if (rc)
-		return rc;
-	formula_ns = gci_magpie_tree_ns(p, GCI_LAN, tree->shape, t->nranks, c.count, segment);
-	if (!best->simulated || ns <= best->simulated_ns) {
-		best->simulated = segment;
-		best->simulated_ns = ns;
+	for (i = 0; i < NSEGMENTS; i++) {
+		c.segment = UINT64_C(1024) << i;
+		rc = simulate(t, host, tree->row, &c, &ns);
+		if (rc)
+			return rc;
+		out->ms[i] = (double)ns / 1e6;
+		ns = gci_magpie_tree_ns(p, GCI_LAN, tree->shape, t->nranks, c.count, c.segment);
+		out->formula_ms[i] = (double)ns / 1e6;
 	}
-	if (!best->formula || formula_ns <= best->formula_ns)
-		*best = (struct best){segment, formula_ns, ns, best->simulated, best->simulated_ns};
 	return 0;
 }
 
-static int compare_tree(const struct gci_topo *t, const struct gci_plogp *p,
-	const struct tree *tree, enum gci_host_model host, double *loss)
+/* Of equals the longest. */
+static int shortest(const double ms[NSEGMENTS])
 {
-	struct best best = {0};
-	uint64_t segment;
-	int rc = 0;
+	int i, best = 0;
 
-	for (segment = 1024; !rc && segment <= 256 << 10; segment *= 2)
-		rc = try_segment(t, p, tree, host, segment, &best);
-	if (rc)
-		return rc;
-	*loss = (double)best.formula_so_ns / (double)best.simulated_ns;
-	printf("%-10s %10" PRIu64 " %10" PRIu64 " %10.3f %10.3f %10.3f %6.2f %6.2f\n", tree->row,
-		best.formula, best.simulated, (double)best.formula_ns / 1e6,
-		(double)best.formula_so_ns / 1e6, (double)best.simulated_ns / 1e6, *loss,
+	for (i = 1; i < NSEGMENTS; i++)
+		if (ms[i] <= ms[best])
+			best = i;
+	return best;
+}
+
+/* The loss by the formula's segment. */
+static double show_tree(const struct tree *tree, const struct tried *d)
+{
+	int formula = shortest(d->formula_ms), best = shortest(d->ms);
+	double loss = d->ms[formula] / d->ms[best];
+
+	printf("%-10s %10d %10d %10.3f %10.3f %10.3f %6.2f %6.2f\n", tree->row, 1024 << formula,
+		1024 << best, d->formula_ms[formula], d->ms[formula], d->ms[best], loss,
 		tree->paper);
-	return 0;
+	return loss;
+}
+
+static void show_segments(const struct tried tried[NTREES])
+{
+	size_t i;
+	int k;
+
+	printf("\nsegment   ");
+	for (i = 0; i < NTREES; i++)
+		printf(" %10s %10s", trees[i].row, "simulated");
+	for (k = 0; k < NSEGMENTS; k++) {
+		printf("\n%-10d", 1024 << k);
+		for (i = 0; i < NTREES; i++)
+			printf(" %10.3f %10.3f", tried[i].formula_ms[k], tried[i].ms[k]);
+	}
+	printf("\n\n");
 }
 
 static int compare_trees(const struct gci_topo *t, const struct gci_plogp *p,
 	enum gci_host_model host, const char *what, int *far)
 {
+	struct tried tried[NTREES];
 	double loss = 0;
 	size_t i;
 	int rc = 0;
 
+	for (i = 0; !rc && i < NTREES; i++)
+		rc = try_segments(t, p, &trees[i], host, &tried[i]);
+	if (rc)
+		return rc;
 	printf("bcast of 256 KiB to 64 hosts, %s\n%-10s %10s %10s %10s %10s %10s %6s %6s\n", what,
 		"tree", "by formula", "best", "formula ms", "so", "best", "loss", "paper");
-	for (i = 0; !rc && i < sizeof(trees) / sizeof(*trees); i++)
-		rc = compare_tree(t, p, &trees[i], host, &loss);
+	for (i = 0; i < NTREES; i++)
+		loss = show_tree(&trees[i], &tried[i]);
 	*far += host == GCI_HOST_FULL_DUPLEX && loss < 1.05; /* the binomial tree */
-	printf("\n");
-	return rc;
+	show_segments(tried);
+	return 0;
 }
 
 static int compare_hosts(int *far)

@@ -1,13 +1,60 @@
 # SPDX-License-Identifier: MIT
-# title: ATCC, figures 16 and 18: trees by segment, measured and simulated
+# title: ATCC, figures 16 to 18: trees by segment, measured, by formula and simulated
 # paper: S. Vadhiyar, G. Fagg, J. Dongarra: "Towards an Accurate Model for Collective Communications", section 5
 # minutes: 10
 dilate=${DILATE:-30} bytes=${BYTES:-256KiB}
 cat <<END
+The paper's were 64 processors of a Cray T3E, and 256 KiB. First 64 hosts of one cluster, that send one
+message at a time: what a bcast of 256 KiB takes by each tree in segments of each length, by MagPIe's
+formulas and by the schedules' simulation (the paper's ATCC).
+
+## Figures 17 and 18: 64 hosts, milliseconds by formula and simulated
+
+END
+"$build/bench/bench_formulas" "$here/netem/grids/quickstart.grid" | sed -n '/^bcast of 256 KiB to 64/,$p' |
+	sed -n '/^segment/,/^$/p' | sed '/^$/q' >"$work/hosts64"
+cat <<'END'
+| segment | flat | chain | binary | binomial |
+|---|---|---|---|---|
+END
+awk '$1 + 0 { printf "| %d KiB |", $1 / 1024
+	for (i = 2; i <= 8; i += 2) printf " %.1f, %.1f |", $i, $(i + 1)
+	print "" }' \
+	"$work/hosts64"
+echo
+# Field 2 is the first tree's formula, 3 its simulation.
+fastest() { # SEGMENT BY: 0 formula, 1 simulation
+	awk -v s="$1" -v by="$2" '$1 == s { split("flat chain binary binomial", name)
+		for (i = 1; i <= 4; i++) if (!m || $(2 * i + by) < m) { m = $(2 * i + by); t = name[i] }
+		print t }' "$work/hosts64"
+}
+from_to() { # TREE BY: the segments, in KiB, in which it is the fastest
+	for s in 1024 2048 4096 8192 16384 32768 65536 131072 262144; do
+		[ "$(fastest $s "$2")" != "$1" ] || echo $((s / 1024))
+	done | awk '{ last = $1 } NR == 1 { first = $1 }
+		END { print !NR ? "no segment" : first == last ? first " KiB" : first " to " last " KiB" }'
+}
+worst=$(awk '$1 + 0 { f += $2 > $4 && $2 > $6 && $2 > $8; s += $3 > $5 && $3 > $7 && $3 > $9 }
+	END { print f < s ? f : s }' "$work/hosts64")
+judge "$worst >= 8" "64 hosts: the flat tree is the slowest in at least $worst of 9 segments by both (in all)" \
+	"A chain of 64 hands on whole messages later still"
+judge "\"$(fastest 1024 0)\" == \"chain\"" \
+	"64 hosts, by formula the chain is the fastest in short segments: $(from_to chain 0) (8 bytes to 4 KB)" \
+	"It is $(fastest 1024 0)"
+judge "\"$(fastest 8192 0)\" == \"binary\" && \"$(fastest 262144 0)\" == \"binary\"" \
+	"64 hosts, by formula the binary tree in longer ones: $(from_to binary 0) (4 to 256 KB)" "It is not"
+judge "\"$(fastest 8192 1)\" == \"binary\" && \"$(fastest 65536 1)\" == \"binary\"" \
+	"64 hosts, simulated the binary tree, too: $(from_to binary 1) (4 to 64 KB)" "It is not"
+judge "\"$(fastest 262144 1)\" == \"binomial\"" \
+	"64 hosts, simulated the binomial tree then: $(from_to binomial 1) (above 64 KB)" "It is $(fastest 262144 1)"
+far=$(awk '$1 == 262144 { printf "%.1f", $8 / $9 }' "$work/hosts64")
+judge "$far > 2" "64 hosts: the formula puts the binomial tree of whole messages far too high, by a factor of $far" \
+	"It does not"
+cat <<END
+## Figures 16 and 18: 8 hosts, measured and simulated
+
 bcast of $bytes to 8 hosts of two clusters in the lab, dilated by $dilate: what each tree takes in
-segments of each length, measured and, in parentheses, simulated from the grid file. The paper's
-were 64 processors of a Cray T3E. Its figure 17, by MagPIe's formulas, is in part in the report of
-\`atcc3\`, which has the segments that the formulas find.
+segments of each length, measured and, in parentheses, simulated from the grid file.
 
 END
 list=

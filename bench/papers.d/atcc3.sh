@@ -11,8 +11,8 @@ paper's ATCC).
 ## 64 hosts, simulated
 
 END
-"$build/bench/bench_formulas" "$here/netem/grids/quickstart.grid" | sed -n '/^bcast of 256 KiB to 64/,$p' \
-	>"$work/trees64"
+"$build/bench/bench_formulas" "$here/netem/grids/quickstart.grid" | sed -n '/^bcast of 256 KiB to 64/,$p' |
+	sed '/^segment/,/^$/d' >"$work/trees64"
 shown trees cat "$work/trees64"
 field() { # TREE FIELD: where a host sends one message at a time
 	awk -v t="$1" -v f="$2" '$1 == t { print $f; exit }' "$work/trees64"
