@@ -182,5 +182,5 @@ int gci_join(struct gci_options *o, int *exit_status, struct gci_error *e)
 		return e->status;
 	execvp(*o->argv, o->argv);
 	*exit_status = errno == ENOENT ? 127 : 126;
-	return gci_error_errno(e, "cannot run %s", *o->argv);
+	return gci_cannot_run(*o->argv, e);
 }

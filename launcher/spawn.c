@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -98,13 +99,23 @@ fail:
 	_exit(127);
 }
 
+int gci_cannot_run(const char *program, struct gci_error *e)
+{
+	const char *path = getenv("PATH");
+
+	if (errno != ENOENT || strchr(program, '/'))
+		return gci_error_errno(e, "cannot run %.200s", program);
+	return gci_error_errno(
+		e, "cannot run %.100s (PATH is %.300s)", program, path ? path : "not set");
+}
+
 static int explain(const struct gci_spawn *s, const struct child_error *err, struct gci_error *e)
 {
 	errno = err->error;
 	if (err->where == 1)
 		gci_error_errno(e, "cannot change to directory %s", s->cwd);
 	else
-		gci_error_errno(e, "cannot run %s", s->argv[0]);
+		gci_cannot_run(s->argv[0], e);
 	errno = err->error;
 	return GCOLL_ERR_SYS;
 }

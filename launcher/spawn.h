@@ -31,6 +31,10 @@ struct gci_spawn {
  * child had it. The caller reaps. */
 int gci_spawn(const struct gci_spawn *s, pid_t *pid, struct gci_error *e);
 
+/* What is told of an exec of `program` that failed with errno; GCOLL_ERR_SYS. Names without a slash
+ * were looked for in PATH: that is told, too. */
+int gci_cannot_run(const char *program, struct gci_error *e);
+
 /* A pipe, both ends not inherited. */
 int gci_pipe(int fds[2], struct gci_error *e);
 

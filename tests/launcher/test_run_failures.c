@@ -36,6 +36,20 @@ static void no_such_program(void **state)
 		"-n", "3", "./nothing");
 }
 
+/* In the PATH of the host that it was to run on, which may be another one than the user thinks. */
+static void a_program_that_is_not_in_path(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	job_start(&j, NULL, "-n", "1", "no-such-program", NULL);
+	assert_int_equal(job_wait(&j), 127);
+	assert_non_null(strstr(job_err(&j),
+		"gridcoll-run: rank 0 on local0 failed: cannot run no-such-program (PATH is /"));
+	assert_non_null(strstr(job_err(&j), "): No such file or directory\n"));
+	job_free(&j);
+}
+
 static void not_a_program(void **state)
 {
 	(void)state;
@@ -287,6 +301,7 @@ int main(void)
 		cmocka_unit_test(status_of_the_first),
 		cmocka_unit_test(status_of_a_signal),
 		cmocka_unit_test(no_such_program),
+		cmocka_unit_test(a_program_that_is_not_in_path),
 		cmocka_unit_test(not_a_program),
 		cmocka_unit_test(killed_rank_ends_all),
 		cmocka_unit_test(deaf_ranks_are_killed),
