@@ -11,6 +11,7 @@
 #include "collectives/tuner/decide.h"
 #include "tools/gantt.h"
 #include "tools/plan_impl.h"
+#include "tools/progress.h"
 #include "tools/shape.h"
 #include "tools/tools.h"
 
@@ -143,8 +144,10 @@ static int choose(struct planning *p)
 	struct gct_way *way = gct_ways_find(&p->ways, &p->wanted);
 	int rc;
 
+	gct_way_progress(&p->coll, &way->how);
 	rc = gct_way_simulate(
 		&p->site.net, &p->coll, &way->how, MOST_CHOICE_STEPS, &p->timeline, &p->result);
+	gct_progress_end();
 	if (rc == GCOLL_ERR_INVAL)
 		return gct_wrong("plan",
 			"%s: more than %u steps, expected longer segments, a "

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "collectives/tuner/candidates.h"
+#include "tools/progress.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -50,6 +51,16 @@ int gct_ways_add_all(struct gct_ways *w)
 			rc = gct_ways_add(w, &how);
 	}
 	return rc;
+}
+
+void gct_way_progress(const struct gci_coll *c, const struct gci_candidate *how)
+{
+	char text[GCI_CANDIDATE_NBYTES];
+
+	if (!gct_progress_is_due())
+		return;
+	gci_candidate_print(how, text);
+	gct_progress("%s: simulating %s", gci_kind_name(c->kind), text);
 }
 
 int gct_way_simulate(const struct gci_simnet *net, const struct gci_coll *coll,
@@ -109,6 +120,7 @@ static int simulate(struct gct_ways *w, struct gct_way *way, struct effort *e)
 		snprintf(way->why_not, sizeof(way->why_not), "cannot run it: %s", why);
 		return 0;
 	}
+	gct_way_progress(w->coll, &way->how);
 	rc = gct_way_simulate(
 		w->net, w->coll, &way->how, e->each < e->left ? e->each : e->left, &t, &r);
 	if (rc == GCOLL_ERR_INVAL)

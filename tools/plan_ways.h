@@ -52,6 +52,9 @@ struct gct_way *gct_ways_find(const struct gct_ways *w, const struct gci_candida
 
 void gct_ways_free(struct gct_ways *w);
 
+/* Says on a terminal (tools/progress.h) that this is simulated now. */
+void gct_way_progress(const struct gci_coll *coll, const struct gci_candidate *how);
+
 /* One of them: its result, and what each rank does when (sorted). `t` is empty at first. On failure
  * (as gci_simulate) both are empty. */
 int gct_way_simulate(const struct gci_simnet *net, const struct gci_coll *coll,

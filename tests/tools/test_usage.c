@@ -310,6 +310,7 @@ static void progress(void **state)
 		{"tune bcast -b 1MiB -i 2", "bcast of 1.05 MB by "},
 		{"probe -t 100ms", "link local, after "},
 	};
+	static const char *const alone[] = {"tune --simulated", "plan"};
 	char command[600], text[8000];
 	size_t i, k;
 
@@ -330,14 +331,16 @@ static void progress(void **state)
 			job_free(&j);
 		}
 	make_text(in_scratch("g"), "[cluster a]\nhosts = a[1-8]\nnic = 1Gbit\n");
-	for (k = 0; k < 2; k++) {
-		snprintf(command, sizeof(command),
-			"%s %s tune --simulated -g %s bcast -b 1MiB 2>&1 >/dev/null",
-			k ? "GRIDCOLL_PROGRESS=1" : "", GRIDCOLL, in_scratch("g"));
-		assert_int_equal(shell(command, text, sizeof(text)), 0);
-		assert_int_equal(strstr(text, "bcast: simulating ") != NULL, k);
-		assert_int_equal(strstr(text, " \r\033[K\r") != NULL, k);
-	}
+	for (i = 0; i < sizeof(alone) / sizeof(*alone); i++)
+		for (k = 0; k < 2; k++) {
+			snprintf(command, sizeof(command),
+				"%s %s %s -g %s bcast -b 1MiB 2>&1 >/dev/null",
+				k ? "GRIDCOLL_PROGRESS=1" : "", GRIDCOLL, alone[i],
+				in_scratch("g"));
+			assert_int_equal(shell(command, text, sizeof(text)), 0);
+			assert_int_equal(strstr(text, "bcast: simulating ") != NULL, k);
+			assert_int_equal(strstr(text, " \r\033[K\r") != NULL, k);
+		}
 }
 
 /* No word is lost, and none of them stands twice. */
