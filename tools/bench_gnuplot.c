@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Runs gnuplot: a script in, what it draws out. Both go through files in memory, so neither side
  * waits for the other. */
+#include "base/file.h"
 #include "launcher/spawn.h"
 #include "tools/bench.h"
 #include "tools/cases.h"
@@ -43,18 +44,10 @@ int gct_bench_can_plot(void)
 	return 0;
 }
 
+/* It stays open, to be read from its beginning. */
 static int fill(int fd, const struct gci_buf *text)
 {
-	size_t at = 0;
-
-	while (at < text->len) {
-		ssize_t n = write(fd, text->data + at, text->len - at);
-
-		if (n < 0 && errno != EINTR)
-			return -1;
-		at += n > 0 ? (size_t)n : 0;
-	}
-	return lseek(fd, 0, SEEK_SET) < 0 ? -1 : 0;
+	return gci_file_write_to(dup(fd), text) || lseek(fd, 0, SEEK_SET) < 0 ? -1 : 0;
 }
 
 static int drain(int fd, struct gci_buf *out)
