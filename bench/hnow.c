@@ -24,12 +24,9 @@
  * what both gain where 50 % of the hosts are fast; the text does not tell how its figures were
  * read. Their best factor, "up to 4.5" in one place and 4.9 in another, is ours of speed factor 6
  * and 50 %: 4.55. */
-#include "base/buf.h"
 #include "base/clock.h"
-#include "base/mem.h"
-#include "base/prng.h"
 #include "base/units.h"
-#include "collectives/sim/sim.h"
+#include "bench/hnow_hosts.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -47,51 +44,16 @@ enum { DEF, SPOC, FNF, NTREES };
 
 static const char *const rows[NTREES] = {"binomial", "spoc", "fnf"};
 
-enum source { FAST, SLOW, ANY };
-
 struct setting {
 	int nhosts, percent;
 	uint64_t factor, nbytes;
-	enum source source;
+	enum hnow_source source;
 	unsigned receive_percent; /* of what sending costs a host */
 };
 
 struct outcome {
 	double us[NTREES];
 };
-
-/* ---- one order of hosts */
-
-static void shuffle(struct gci_prng *prng, uint64_t *tini_ns, int n)
-{
-	int i;
-
-	for (i = n - 1; i > 0; i--) {
-		int k = (int)gci_prng_below(prng, (uint64_t)i + 1);
-		uint64_t swap = tini_ns[i];
-
-		tini_ns[i] = tini_ns[k];
-		tini_ns[k] = swap;
-	}
-}
-
-/* Rank 0 is the source. */
-static void draw_hosts(struct gci_prng *prng, const struct setting *s, uint64_t *tini_ns)
-{
-	int i, n = s->nhosts, nfast = (n * s->percent + 50) / 100;
-
-	for (i = 0; i < n; i++)
-		tini_ns[i] = i < nfast ? FAST_NS : FAST_NS * s->factor;
-	if (s->source == FAST)
-		shuffle(prng, tini_ns + 1, n - 1);
-	if (s->source == ANY)
-		shuffle(prng, tini_ns, n);
-	if (s->source == SLOW) {
-		tini_ns[0] = FAST_NS * s->factor;
-		tini_ns[n - 1] = FAST_NS;
-		shuffle(prng, tini_ns + 1, n - 1);
-	}
-}
 
 /* ---- what schedules cost */
 
@@ -151,34 +113,10 @@ static uint64_t simulated_ns(const char *row, const struct gci_topo *t, const st
 {
 	struct gci_coll c = {.kind = GCI_BCAST, .topo = t, .count = s->nbytes ? s->nbytes : 1};
 	struct gci_sim_op op = {.algorithm = gci_algorithm_find(GCI_BCAST, row), .coll = &c};
-	struct gci_sim_result r = {0};
-	struct gci_simnet net;
-	uint64_t ns = 0;
+	struct hnow_wire wire = {UINT64_C(8000000000000) / BYTE_PS, ROUTE_NS};
 
 	c.esize = 1;
-	if (gci_simnet_init(&net, t, NULL))
-		return 0;
-	net.host = GCI_HOST_FULL_DUPLEX;
-	net.nic_bps[0] = s->nbytes ? UINT64_C(8000000000000) / BYTE_PS : 0;
-	net.links[0].latency_ns = s->nbytes ? ROUTE_NS : 0;
-	net.recv_ns = 0;
-	if (!gci_simulate(&net, &op, &r))
-		ns = r.ns;
-	gci_sim_result_free(&r);
-	gci_simnet_free(&net);
-	return ns;
-}
-
-static int make_topo(struct gci_topo *t, int n)
-{
-	struct gci_buf text = {0};
-	struct gci_error e = {0};
-	int rc;
-
-	gci_buf_printf(&text, "[cluster c]\nhosts = h[1-%d]\n", n);
-	rc = gci_topo_parse(t, gci_buf_cstr(&text), text.len, "hnow", &e);
-	gci_buf_free(&text);
-	return rc;
+	return hnow_simulate(s->nbytes ? &wire : &(struct hnow_wire){0, 0}, &op);
 }
 
 /* ---- means over orders */
@@ -196,15 +134,17 @@ static int differs(const char *row, const struct gci_topo *t, const struct setti
 
 static int measure(const struct setting *s, int norders, struct outcome *o)
 {
+	const struct hnow_hosts hosts = {s->nhosts, (s->nhosts * s->percent + 50) / 100, FAST_NS,
+		FAST_NS * s->factor, s->source};
 	struct gci_prng prng = {1998};
 	struct gci_topo t;
-	int i, k, rc = make_topo(&t, s->nhosts);
+	int i, k, rc = hnow_topo(&t, s->nhosts);
 
 	if (rc)
 		return rc;
 	memset(o, 0, sizeof(*o));
 	for (i = 0; !rc && i < norders; i++) {
-		draw_hosts(&prng, s, t.tini_ns);
+		hnow_draw(&prng, &hosts, t.tini_ns);
 		for (k = 0; k < NTREES; k++) {
 			uint64_t ns = latency_ns(rows[k], &t, s);
 
@@ -225,13 +165,12 @@ static double factor(const struct outcome *o, int tree)
 
 static int print_row(const struct setting *s, int norders, const char *papers, struct outcome *o)
 {
-	static const char *const sources[] = {"fast", "slow", "any"};
 	int rc = measure(s, norders, o);
 
 	if (!rc)
 		printf("%5d %3d %% %6" PRIu64 " %5" PRIu64 " B %4s %5u %% %8.0f %8.0f %8.0f %6.2f "
 		       "%6.2f  %s\n",
-			s->nhosts, s->percent, s->factor, s->nbytes, sources[s->source],
+			s->nhosts, s->percent, s->factor, s->nbytes, hnow_sources[s->source],
 			s->receive_percent, o->us[DEF], o->us[SPOC], o->us[FNF], factor(o, SPOC),
 			factor(o, FNF), papers);
 	return rc;
@@ -253,7 +192,7 @@ static int print_cells(int norders, struct outcome cells[3][3])
 	print_head("speed factor and share of fast hosts (figures 7 and 8)");
 	for (f = 0; f < 3; f++)
 		for (p = 0; !rc && p < 3; p++) {
-			struct setting s = {64, percents[p], factors[f], 1024, FAST, 0};
+			struct setting s = {64, percents[p], factors[f], 1024, HNOW_FAST, 0};
 
 			rc = print_row(
 				&s, norders, f == 1 && p == 1 ? "2.3, 3.3" : "", &cells[f][p]);
@@ -270,34 +209,35 @@ static int print_growth(int norders)
 
 	print_head("number of hosts (figure 7)");
 	for (i = 0; !rc && i < 5; i++)
-		rc = print_row(&(struct setting){hosts[i], 25, 4, 1024, FAST, 0}, norders, "", &o);
+		rc = print_row(
+			&(struct setting){hosts[i], 25, 4, 1024, HNOW_FAST, 0}, norders, "", &o);
 	if (!rc)
 		print_head("length (figure 9)");
 	for (i = 0; !rc && i < 3; i++)
-		rc = print_row(&(struct setting){64, 25, 4, lengths[i], FAST, 0}, norders,
+		rc = print_row(&(struct setting){64, 25, 4, lengths[i], HNOW_FAST, 0}, norders,
 			i == 1 ? "2.3, 3.3" : "", &o);
 	return rc;
 }
 
 static int print_readings(int norders)
 {
-	struct setting s = {64, 25, 4, 1024, FAST, 0};
+	struct setting s = {64, 25, 4, 1024, HNOW_FAST, 0};
 	struct outcome fast, o;
 	int rc = 0;
 
 	print_head(
 		"other readings: who is the source, what receiving costs, 64 besides the source");
-	for (s.source = FAST; !rc && s.source <= ANY; s.source++)
+	for (s.source = HNOW_FAST; !rc && s.source <= HNOW_ANY; s.source++)
 		for (s.receive_percent = 0; !rc && s.receive_percent <= 100;
 			s.receive_percent += 50)
 			rc = print_row(&s, norders, "", &o);
 	if (rc)
 		return rc;
-	rc = print_row(&(struct setting){65, 25, 4, 1024, FAST, 0}, norders, "", &o);
+	rc = print_row(&(struct setting){65, 25, 4, 1024, HNOW_FAST, 0}, norders, "", &o);
 	if (!rc)
-		rc = measure(&(struct setting){64, 25, 4, 1024, FAST, 0}, norders, &fast);
+		rc = measure(&(struct setting){64, 25, 4, 1024, HNOW_FAST, 0}, norders, &fast);
 	if (!rc)
-		rc = measure(&(struct setting){64, 25, 4, 1024, ANY, 0}, norders, &o);
+		rc = measure(&(struct setting){64, 25, 4, 1024, HNOW_ANY, 0}, norders, &o);
 	if (!rc)
 		printf("DEF from any source over SPOC and FNF from a fast one: %.2f, %.2f\n",
 			o.us[DEF] / fast.us[SPOC], o.us[DEF] / fast.us[FNF]);
