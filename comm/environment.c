@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/private.h"
 #include "base/units.h"
+#include "collectives/grid/grid.h"
 #include "transport/control.h"
 #include "transport/path.h"
 #include "transport/secret.h"
@@ -112,6 +113,21 @@ static int read_host(struct gci_environment *env, struct gci_error *e)
 	return 0;
 }
 
+static int read_cluster(struct gci_environment *env, struct gci_error *e)
+{
+	const char *s = getenv("GRIDCOLL_CLUSTER");
+
+	if (!s || !*s)
+		return 0;
+	if (strlen(s) >= sizeof(env->cluster) || !gci_grid_is_cluster_name(s))
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"GRIDCOLL_CLUSTER=%.100s, expected a name of at most "
+			"%zu " GCI_GRID_CLUSTER_CHARACTERS,
+			s, sizeof(env->cluster) - 1);
+	strcpy(env->cluster, s);
+	return 0;
+}
+
 static int read_join_timeout(struct gci_environment *env, struct gci_error *e)
 {
 	const char *s = getenv("GRIDCOLL_JOIN_TIMEOUT");
@@ -196,9 +212,9 @@ int gci_environment_read(struct gci_environment *env, struct gci_error *e)
 			"GRIDCOLL_RANK and GRIDCOLL_RENDEZVOUS are not set");
 	if (number("SIZE", GCI_CTL_MAX_RANKS, 1, &size, e) ||
 		number("RANK", (size ? size : GCI_CTL_MAX_RANKS) - 1, 0, &rank, e) ||
-		read_host(env, e) || read_join_timeout(env, e) || read_port_range(env, e) ||
-		read_data_path(env, e) || read_security(env, e) || read_congestion(env, e) ||
-		read_pace(env, e))
+		read_host(env, e) || read_cluster(env, e) || read_join_timeout(env, e) ||
+		read_port_range(env, e) || read_data_path(env, e) || read_security(env, e) ||
+		read_congestion(env, e) || read_pace(env, e))
 		return e->status;
 	env->control_tls = control_tls(env);
 	env->rank = (int)rank;

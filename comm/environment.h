@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "shaping/ladder.h"
+#include "transport/control.h"
 #include "transport/derive.h"
 #include "transport/security.h"
 #include "transport/transport.h"
@@ -23,6 +24,7 @@ struct gci_environment {
 	int rank, size; /* size 0: not said */
 	const char *rendezvous;
 	char host[GCI_ENVIRONMENT_HOST]; /* GRIDCOLL_HOST, else the machine's own name */
+	char cluster[GCI_CTL_CLUSTER];   /* GRIDCOLL_CLUSTER; "": not said */
 	uint64_t join_ns;                /* so long may whoever serves the job take to come up */
 	uint8_t secret[GCI_SECRET_NBYTES];
 	struct gci_ports ports;

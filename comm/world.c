@@ -78,6 +78,7 @@ static int call_launcher(struct gci_world *w, struct gci_error *e)
 	int rc = gci_control_connect(&w->ctl, env->rendezvous, ip, e);
 
 	memcpy(hello.host, env->host, sizeof(hello.host));
+	memcpy(hello.cluster, env->cluster, sizeof(hello.cluster));
 	if (!rc && env->control_tls) {
 		rc = gci_control_secure(w->ctl, env->secret, hello.rank,
 			hello.size ? hello.size : GCI_CTL_MAX_RANKS, e);

@@ -38,7 +38,8 @@ static int find_host(const struct gci_grid *g, const char *host)
 	return -1;
 }
 
-int gci_placement_arrive(void *placement, uint32_t rank, const char *host, char *why, size_t size)
+int gci_placement_arrive(void *placement, uint32_t rank, const char *host, const char *cluster,
+	char *why, size_t size)
 {
 	struct gci_placement *p = placement;
 	int at = 0;
@@ -56,38 +57,121 @@ int gci_placement_arrive(void *placement, uint32_t rank, const char *host, char 
 			rank, host);
 		return -1;
 	}
+	if (p->hosts_are_said && *cluster && !gci_grid_is_cluster_name(cluster)) {
+		snprintf(why, size,
+			"rank %u on %.253s says that its cluster is \"%.21s\": "
+			"expected " GCI_GRID_CLUSTER_CHARACTERS " in GRIDCOLL_CLUSTER",
+			rank, host, cluster);
+		return -1;
+	}
 	gci_free(p->said[rank]);
 	p->said[rank] = gci_strdup(p->hosts_are_said ? host : gci_grid_host(&p->grid, at));
 	p->names[rank] = p->said[rank];
+	snprintf(p->clusters[rank], sizeof(p->clusters[rank]), "%s", cluster);
 	p->hosts[rank] = (uint32_t)at;
 	if (!p->said[rank])
 		snprintf(why, size, "out of memory");
 	return p->said[rank] ? 0 : -1;
 }
 
-static int by_name(const void *a, const void *b)
+struct arrival {
+	const char *host, *cluster;
+	uint32_t rank;
+};
+
+static int by_host(const void *a, const void *b)
 {
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
+	const struct arrival *x = a, *y = b;
+	int order = strcmp(x->host, y->host);
+
+	return order ? order : (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* One cluster of all hosts that ranks are on, each once. */
+static int by_cluster(const void *a, const void *b)
+{
+	const struct arrival *x = a, *y = b;
+	int order = strcmp(x->cluster, y->cluster);
+
+	return order ? order : by_host(a, b);
+}
+
+/* All ranks tell a cluster or none does, and those of one host the same. */
+static int agree(struct arrival *all, uint32_t n, struct gci_error *e)
+{
+	const struct arrival *without;
+	uint32_t i;
+
+	for (i = 1; i < n && !*all[i].cluster == !*all[0].cluster; i++)
+		;
+	if (i < n) {
+		without = *all[i].cluster ? &all[0] : &all[i];
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"rank %u on %.100s tells no cluster, but rank %u does: "
+			"expected GRIDCOLL_CLUSTER for all ranks or for none",
+			without->rank, without->host, (without == all ? &all[i] : all)->rank);
+	}
+	qsort(all, n, sizeof(*all), by_host);
+	for (i = 1; i < n; i++)
+		if (!strcmp(all[i].host, all[i - 1].host) &&
+			strcmp(all[i].cluster, all[i - 1].cluster) != 0)
+			return gci_error_set(e, GCOLL_ERR_INVAL,
+				"%.100s is in cluster %s as rank %u has it, but in %s as rank %u "
+				"has it: expected one GRIDCOLL_CLUSTER for each host",
+				all[i].host, all[i - 1].cluster, all[i - 1].rank, all[i].cluster,
+				all[i].rank);
+	return 0;
+}
+
+/* The clusters that ranks tell, or one of all, with the hosts that ranks are on, each once. */
+static int print_said(
+	struct arrival *all, uint32_t nranks, struct gci_buf *text, struct gci_error *e)
+{
+	const char *clusters[GCI_GRID_MAX_CLUSTERS];
+	int n = 0, from, to;
+	uint32_t i;
+
+	qsort(all, nranks, sizeof(*all), by_cluster);
+	for (i = 0; i < nranks; i++) {
+		const char *name = *all[i].cluster ? all[i].cluster : "hosts";
+
+		if (!n || strcmp(name, clusters[n - 1]) != 0) {
+			if (n == GCI_GRID_MAX_CLUSTERS)
+				return gci_error_set(e, GCOLL_ERR_INVAL,
+					"the ranks tell more than %d clusters", n);
+			clusters[n++] = name;
+			gci_buf_printf(text, "[cluster %s]\n", name);
+		} else if (!strcmp(all[i].host, all[i - 1].host)) {
+			continue;
+		}
+		gci_buf_printf(text, "hosts = %s\n", all[i].host);
+	}
+	for (from = 0; from < n; from++)
+		for (to = from + 1; to < n; to++)
+			gci_buf_printf(text, "[link %s %s]\n", clusters[from], clusters[to]);
+	return 0;
+}
+
 static int grid_of_said(
 	struct gci_placement *p, struct gci_grid *g, char **out, struct gci_error *e)
 {
-	const char **sorted = gci_calloc(p->size, sizeof(*sorted));
+	struct arrival *all = gci_calloc(p->size, sizeof(*all));
 	struct gci_buf text = {0};
 	uint32_t i;
 	int rc;
 
-	if (!sorted)
+	*out = NULL;
+	if (!all)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	memcpy(sorted, p->names, p->size * sizeof(*sorted));
-	qsort(sorted, p->size, sizeof(*sorted), by_name);
-	gci_buf_printf(&text, "[cluster hosts]\n");
 	for (i = 0; i < p->size; i++)
-		if (!i || strcmp(sorted[i], sorted[i - 1]) != 0)
-			gci_buf_printf(&text, "hosts = %s\n", sorted[i]);
-	gci_free(sorted);
+		all[i] = (struct arrival){p->names[i], p->clusters[i], i};
+	rc = agree(all, p->size, e);
+	if (!rc)
+		rc = print_said(all, p->size, &text, e);
+	gci_free(all);
+	if (rc) {
+		gci_buf_free(&text);
+		return rc;
+	}
 	*out = gci_strdup(gci_buf_cstr(&text));
 	rc = *out && !text.failed ? gci_grid_parse(g, *out, text.len, "the ranks' hosts", e)
 				  : gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
@@ -107,7 +191,8 @@ const char *gci_placement_settle(void *placement, char *why, size_t size)
 		return p->grid_text;
 	if (grid_of_said(p, &g, &text, &e)) {
 		gci_free(text);
-		snprintf(why, size, "%.300s (see GRIDCOLL_HOST)", e.text);
+		snprintf(why, size, "%.400s%s", e.text,
+			e.status == GCOLL_ERR_PARSE ? " (see GRIDCOLL_HOST)" : "");
 		return NULL;
 	}
 	for (i = 0; i < p->size; i++)
@@ -122,14 +207,19 @@ const char *gci_placement_settle(void *placement, char *why, size_t size)
 /* Rank 0, which this gridcoll-run starts itself. */
 static int place_own(struct gci_placement *p, const struct gci_options *o, struct gci_error *e)
 {
-	const char *host = getenv("GRIDCOLL_HOST");
+	const char *host = getenv("GRIDCOLL_HOST"), *cluster = getenv("GRIDCOLL_CLUSTER");
 	char self[GCI_CTL_HOST] = "", why[GCI_CTL_TEXT];
 
 	if (!host || !*host) {
 		gethostname(self, sizeof(self) - 1);
 		host = self;
 	}
-	if (gci_placement_arrive(p, 0, host, why, sizeof(why)))
+	if (cluster && strlen(cluster) >= GCI_CTL_CLUSTER)
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"GRIDCOLL_CLUSTER=%.100s, expected a name of at most "
+			"%d " GCI_GRID_CLUSTER_CHARACTERS,
+			cluster, GCI_CTL_CLUSTER - 1);
+	if (gci_placement_arrive(p, 0, host, cluster ? cluster : "", why, sizeof(why)))
 		return gci_error_set(e, GCOLL_ERR_INVAL, "%s", why);
 	p->places[0] = (struct gci_place){.how = GCI_PLACE_LOCAL,
 		.host = p->names[0],
@@ -161,7 +251,8 @@ int gci_placement_guests(
 	p->hosts = gci_calloc(p->size, sizeof(*p->hosts));
 	p->names = gci_calloc(p->size, sizeof(*p->names));
 	p->places = gci_calloc(1, sizeof(*p->places));
-	if (!p->said || !p->hosts || !p->names || !p->places)
+	p->clusters = gci_calloc(p->size, sizeof(*p->clusters));
+	if (!p->said || !p->clusters || !p->hosts || !p->names || !p->places)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	p->listen_ports.lo = p->listen_ports.hi = o->serve_port;
 	if (*o->serve_ip && !(p->listen_ip = gci_strdup(o->serve_ip)))

@@ -380,6 +380,7 @@ void gci_placement_free(struct gci_placement *p)
 	for (i = 0; p->said && i < p->size; i++)
 		gci_free(p->said[i]);
 	gci_free(p->said);
+	gci_free(p->clusters);
 	gci_free(p->places);
 	gci_free(p->hosts);
 	gci_free(p->names);

@@ -13,6 +13,7 @@
 #include "collectives/grid/grid.h"
 #include "launcher/options.h"
 #include "launcher/starters.h"
+#include "transport/control.h"
 
 enum gci_place_how { GCI_PLACE_LOCAL, GCI_PLACE_NETNS, GCI_PLACE_SSH };
 
@@ -50,6 +51,8 @@ struct gci_placement {
 		address; /* by which others reach this machine, as the options say; NULL: not said */
 	const char *rendezvous; /* where they find us, as the options say; NULL: not said */
 	char **said;            /* [size]: what names[] points to; NULL without guests */
+	char (*clusters)
+		[GCI_CTL_CLUSTER]; /* [size]: which their hosts are said to be in; "": none */
 };
 
 /* GCOLL_ERR_*: bad input is GCOLL_ERR_INVAL or _PARSE. */
@@ -61,7 +64,8 @@ int gci_placement_guests(
 	struct gci_placement *p, const struct gci_options *o, uint32_t nhosts, struct gci_error *e);
 
 /* For struct gci_rdv_config, with the plan as `guests`. */
-int gci_placement_arrive(void *placement, uint32_t rank, const char *host, char *why, size_t size);
+int gci_placement_arrive(void *placement, uint32_t rank, const char *host, const char *cluster,
+	char *why, size_t size);
 const char *gci_placement_settle(void *placement, char *why, size_t size);
 
 /* Reads the table of decisions that `o` names, if any, and checks it against the plan's grid. On

@@ -38,7 +38,7 @@ static int admit_guest(
 		return refuse_all(r, c, why, now_ns);
 	}
 	if (r->config.arrive &&
-		r->config.arrive(r->config.guests, m->rank, m->host, why, sizeof(why)))
+		r->config.arrive(r->config.guests, m->rank, m->host, m->cluster, why, sizeof(why)))
 		return refuse_all(r, c, why, now_ns);
 	return 1;
 }

@@ -57,11 +57,12 @@ struct gci_rdv_config {
 	int survives;
 	uint64_t shrink_ns; /* from the first SHRINK to the last */
 	/* The last so many ranks are guests: others start them, and nobody tells of their ends. Each
-	 * says by which name its host goes: `arrive` puts that into names and hosts, or returns -1
-	 * with the reason why not, which ends the job. Once all have come, `settle` returns the
+	 * says by which name its host goes, and in which cluster that is, or "": `arrive` puts that
+	 * into names and hosts, or returns -1 with the reason why not, which ends the job. Once all have come, `settle` returns the
 	 * grid's text, or NULL with the reason. Both NULL: names, hosts and grid hold. */
 	uint32_t nguests;
-	int (*arrive)(void *guests, uint32_t rank, const char *host, char *why, size_t size);
+	int (*arrive)(void *guests, uint32_t rank, const char *host, const char *cluster, char *why,
+		size_t size);
 	const char *(*settle)(void *guests, char *why, size_t size);
 	void *guests;
 	/* What ranks tell of their traffic, and `user`; may be NULL. renewed: one that goes on with

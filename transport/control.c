@@ -32,6 +32,7 @@ void gci_ctl_put_hello(struct gci_buf *out, const struct gci_ctl_hello *m)
 	gci_reach_put(out, &m->reach);
 	gci_buf_put_u32(out, m->size);
 	gci_buf_put_str(out, m->host);
+	gci_buf_put_str(out, m->cluster);
 	end(out, at);
 }
 
@@ -176,6 +177,7 @@ static void read_hello(struct gci_reader *r, struct gci_ctl_hello *m)
 	gci_reach_read(r, &m->reach);
 	m->size = gci_read_u32(r);
 	read_text(r, m->host, sizeof(m->host));
+	read_text(r, m->cluster, sizeof(m->cluster));
 	if (m->size > GCI_CTL_MAX_RANKS)
 		r->failed = 1;
 }

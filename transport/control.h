@@ -38,13 +38,14 @@
 #include "transport/reach.h"
 #include "transport/report.h"
 
-#define GCI_CTL_VERSION     6
+#define GCI_CTL_VERSION     7
 #define GCI_CTL_MAX_MESSAGE (32u << 20)
 #define GCI_CTL_MAX_HELLO   4096 /* before a rank is known, nothing longer is taken */
 #define GCI_CTL_MAX_RANKS   65536
 #define GCI_CTL_TEXT        480
 #define GCI_CTL_CALL_TEXT   200
 #define GCI_CTL_HOST        254 /* with the zero */
+#define GCI_CTL_CLUSTER     22  /* with the zero; two of them fit a grid file's [link A B] */
 
 /* Ends the text of a FAIL about ranks that do not call the same; the launcher puts in its place
  * what the other rank answered. */
@@ -75,9 +76,10 @@ struct gci_ctl_hello {
 	uint32_t rank;
 	uint8_t token[32]; /* gci_ctl_token(): proves knowledge of the job's secret */
 	/* Not of another version: */
-	struct gci_reach reach;  /* where the rank takes data connections */
-	uint32_t size;           /* the ranks it was told of; 0: it was not */
-	char host[GCI_CTL_HOST]; /* its name for its host; "": none */
+	struct gci_reach reach;        /* where the rank takes data connections */
+	uint32_t size;                 /* the ranks it was told of; 0: it was not */
+	char host[GCI_CTL_HOST];       /* its name for its host; "": none */
+	char cluster[GCI_CTL_CLUSTER]; /* and for that one's cluster; "": none */
 };
 
 /* One rank as START tells of it. */

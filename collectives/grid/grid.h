@@ -111,6 +111,10 @@ uint64_t gci_grid_tini_ns(const struct gci_grid *g, int host);
 /* How this host is reached: by its own keys, else by its cluster's. Owned by the grid. */
 struct gci_access gci_grid_access(const struct gci_grid *g, int host);
 
+/* May a cluster go by this name, as far as its characters go? */
+#define GCI_GRID_CLUSTER_CHARACTERS "letters, digits and -_."
+int gci_grid_is_cluster_name(const char *name);
+
 /* The number of the host of this name, or -1. */
 int gci_grid_find_host(const struct gci_grid *g, const char *name);
 

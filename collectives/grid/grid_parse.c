@@ -23,13 +23,20 @@ static int find_cluster(const struct gci_grid *g, const char *name)
 	return -1;
 }
 
+int gci_grid_is_cluster_name(const char *name)
+{
+	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				"0123456789-_.");
+
+	return n && !name[n];
+}
+
 static int open_cluster(struct gci_grid_parser *p, const char *name)
 {
 	struct gci_grid *g = p->g;
 	size_t n = (size_t)g->nclusters;
 
-	if (!*name || strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				   "0123456789-_.") != strlen(name))
+	if (!gci_grid_is_cluster_name(name))
 		return fail(p, "bad cluster name \"%s\", expected [cluster NAME]", name);
 	if (find_cluster(g, name) >= 0)
 		return fail(p, "cluster %s is there twice (first in line %d)", name,

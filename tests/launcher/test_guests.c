@@ -220,16 +220,50 @@ static void hosts_are_the_grids(void **state)
 		0);
 	snprintf(want, sizeof(want), "%s/grid", dir);
 	serve("-n", "4", "--grid", want);
+	setenv("GRIDCOLL_CLUSTER", "osaka", 1); /* where a grid file is, it knows better */
 	for (i = 0; i < 4; i++) {
 		setenv("GRIDCOLL_HOST", hosts[i], 1);
 		snprintf(rank, sizeof(rank), "%d", i);
 		start_rank(i, rank, guest(), "sum");
 	}
 	unsetenv("GRIDCOLL_HOST");
+	unsetenv("GRIDCOLL_CLUSTER");
 	for (i = 0; i < 4; i++) {
 		expect(&ranks[i], 0, "");
 		snprintf(want, sizeof(want), "rank %d of 4 in cluster %d of 2: sum 10\n", i,
 			cluster[i]);
+		assert_string_equal(job_out(&ranks[i]), want);
+	}
+	expect(&service, 0, "");
+}
+
+static void start_in(int i, const char *rank, const char *host, const char *cluster)
+{
+	setenv("GRIDCOLL_HOST", host, 1);
+	setenv("GRIDCOLL_CLUSTER", cluster, 1);
+	start_rank(i, rank, guest(), "sum");
+	unsetenv("GRIDCOLL_HOST");
+	unsetenv("GRIDCOLL_CLUSTER");
+}
+
+/* Without a grid file, ranks may say in which cluster their host is. */
+static void clusters_are_the_ranks(void **state)
+{
+	static const char *const hosts[] = {"n3", "n1", "n3", "n2"};
+	static const char *const clusters[] = {"west", "east", "west", "east"};
+	char want[80], rank[16];
+	int i;
+
+	(void)state;
+	serve("-n", "4");
+	for (i = 0; i < 4; i++) {
+		snprintf(rank, sizeof(rank), "%d", i);
+		start_in(i, rank, hosts[i], clusters[i]);
+	}
+	for (i = 0; i < 4; i++) {
+		expect(&ranks[i], 0, "");
+		snprintf(want, sizeof(want), "rank %d of 4 in cluster %d of 2: sum 10\n", i,
+			*clusters[i] == 'w');
 		assert_string_equal(job_out(&ranks[i]), want);
 	}
 	expect(&service, 0, "");
@@ -361,6 +395,31 @@ static void a_host_of_no_grid(void **state)
 	expect(&service, 1, "rank 0 is on k3, which is none of the job's hosts");
 }
 
+static void a_host_in_two_clusters(void **state)
+{
+	static const char why[] = "n1 is in cluster east as rank 0 has it, but in west as rank 1 "
+				  "has it: expected one GRIDCOLL_CLUSTER for each host";
+
+	(void)state;
+	serve("-n", "2");
+	start_in(0, "0", "n1", "east");
+	start_in(1, "1", "n1", "west");
+	expect(&ranks[0], 1, why);
+	expect(&ranks[1], 1, why);
+	expect(&service, 1, why);
+	start_in(2, "0", "n1", "22-letters-is-too-many");
+	expect(&ranks[2], 1,
+		"GRIDCOLL_CLUSTER=22-letters-is-too-many, expected a name of at most 21 "
+		"letters, digits and -_.");
+	find_port();
+	setenv("GRIDCOLL_CLUSTER", "a b", 1);
+	start_rank(3, "0", "-n", "1", "--rank-0-serves", guest(), "sum");
+	unsetenv("GRIDCOLL_CLUSTER");
+	expect(&ranks[3], 2,
+		"says that its cluster is \"a b\": expected letters, digits and -_. in "
+		"GRIDCOLL_CLUSTER");
+}
+
 /* Who has another secret, or speaks plainly where TLS is expected, is told so; the job waits on. */
 static void strangers_are_told_why(void **state)
 {
@@ -458,6 +517,7 @@ int main(void)
 		T(programs_of_no_job),
 		T(secret_on_standard_input),
 		T(hosts_are_the_grids),
+		T(clusters_are_the_ranks),
 		T(nobody_sees_the_secret),
 		T(a_rank_dies),
 		T(a_job_survives_a_death),
@@ -466,6 +526,7 @@ int main(void)
 		T(a_rank_comes_twice),
 		T(wrong_numbers),
 		T(a_host_of_no_grid),
+		T(a_host_in_two_clusters),
 		T(strangers_are_told_why),
 		T(the_service_ends),
 		T(nobody_serves),

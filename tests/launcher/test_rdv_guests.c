@@ -9,9 +9,11 @@ static const char *names[NRANKS];
 static const char *unwelcome, *unsettled;
 static int settled;
 
-static int arrive(void *guests, uint32_t rank, const char *host, char *why, size_t size)
+static int arrive(
+	void *guests, uint32_t rank, const char *host, const char *cluster, char *why, size_t size)
 {
 	assert_ptr_equal(guests, names);
+	assert_string_equal(cluster, "kyoto"); /* as come() says */
 	snprintf(why, size, "%s is unwelcome", host);
 	if (unwelcome && !strcmp(host, unwelcome))
 		return -1;
@@ -53,6 +55,7 @@ static void come(struct world *w, uint32_t rank, uint32_t size, const char *host
 	memset(x, 0, sizeof(*x));
 	m.size = size;
 	snprintf(m.host, sizeof(m.host), "%s", host);
+	snprintf(m.cluster, sizeof(m.cluster), "kyoto");
 	rdv_dial(w, x);
 	rdv_say_hello(w, x, &m);
 }

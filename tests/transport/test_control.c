@@ -11,7 +11,8 @@ static const struct gci_ctl_hello hello = {.version = GCI_CTL_VERSION,
 	.token = {1, 2, 3},
 	.reach = {5000, 1, 1, {{[15] = 1}}},
 	.size = 9,
-	.host = "k7.kyoto.example"};
+	.host = "k7.kyoto.example",
+	.cluster = "at-most-21-characters"};
 static struct gci_ctl_rank ranks[] = {{3, {5000, 1, 0, {{10, 1, 0, 3}}}},
 	{65535, {65535, 4, 9, {{0xfd, [15] = 1}, {10, 1}, {10, 2}, {0xfd, [15] = 2}}}}};
 static const struct gci_ctl_start start = {.size = 2,
