@@ -112,7 +112,7 @@ static int ask_slurm(struct gci_options *o, uint64_t *rank, struct gci_error *e)
 {
 	static char where[GCI_SLURM_HOST + 8];
 	struct gci_slurm task;
-	const char *host = getenv("GRIDCOLL_HOST");
+	const char *host = getenv("GRIDCOLL_HOST"), *cluster = getenv("GRIDCOLL_CLUSTER");
 
 	if (gci_slurm_read(&task, from_environment, NULL, e))
 		return e->status;
@@ -122,8 +122,15 @@ static int ask_slurm(struct gci_options *o, uint64_t *rank, struct gci_error *e)
 	o->nranks = task.size;
 	o->rank_0_serves = 1;
 	*rank = task.rank;
-	if ((!host || !*host) && setenv("GRIDCOLL_HOST", task.host, 1))
+	if (((!host || !*host) && setenv("GRIDCOLL_HOST", task.host, 1)) ||
+		((!cluster || !*cluster) && *task.cluster &&
+			setenv("GRIDCOLL_CLUSTER", task.cluster, 1)))
 		return gci_error_errno(e, "cannot set the environment");
+	if (task.ncomponents > 1 && !strcmp(o->secret_file, "-"))
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"--slurm: srun hands its standard input to one component of a "
+			"heterogeneous "
+			"step only: expected --secret-file FILE, which all nodes can read");
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #define GCI_LAUNCHER_SLURM_H
 
 #include "base/error.h"
+#include "transport/control.h"
 
 #include <stdint.h>
 
@@ -21,7 +22,11 @@
 struct gci_slurm {
 	uint32_t rank, size;
 	char host[GCI_SLURM_HOST];  /* this task's node */
-	char first[GCI_SLURM_HOST]; /* the step's first node, where rank 0 is */
+	char first[GCI_SLURM_HOST]; /* the node where rank 0 is: the first of the first component */
+	/* Of its component of a heterogeneous job: the partition, else what srun calls the component;
+	 * "" of other jobs. */
+	char cluster[GCI_CTL_CLUSTER];
+	int ncomponents; /* that the step is on; 0: of a job without */
 	uint16_t port; /* the same in all tasks of a step; others of other jobs and steps, mostly */
 };
 

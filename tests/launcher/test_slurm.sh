@@ -75,9 +75,12 @@ TaskPlugin=task/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 SlurmdParameters=config_overrides
+SchedulerParameters=bf_interval=1,sched_interval=1
 ReturnToService=2
 NodeName=n[1-4] NodeHostname=$host NodeAddr=127.0.0.1 Port=[$((base + 1))-$((base + 4))] CPUs=4
 PartitionName=all Nodes=n[1-4] Default=YES State=UP
+PartitionName=east Nodes=n[1-2] State=UP
+PartitionName=west Nodes=n[3-4] State=UP
 CONF
 export SLURM_CONF="$dir/slurm.conf"
 munged --foreground --force --socket="$dir/munge.sock" --key-file="$dir/munge.key" \
@@ -96,7 +99,7 @@ for node in n1 n2 n3 n4; do
 	daemons="$daemons $!"
 done
 deadline=$(($(date +%s) + 40))
-until [ "$(timeout 5 sinfo -h -o '%T %D' 2>/dev/null)" = "idle 4" ]; do
+until [ "$(timeout 5 sinfo -h -p all -o '%T %D' 2>/dev/null)" = "idle 4" ]; do
 	# shellcheck disable=SC2086 # process ids
 	kill -0 $munge $daemons 2>/dev/null && [ "$(date +%s)" -lt $deadline ] ||
 		give_up "Slurm does not come up"
@@ -159,6 +162,40 @@ cat >script <<SCRIPT
 SCRIPT
 timeout 50 sbatch --wait -N 2 -n 4 -o "$dir/out" -e "$dir/err" script >/dev/null || fail "sbatch"
 [ "$(grep -c 'of 4 in cluster 0 of 1: sum 10' out)" = 4 ] || fail "four tasks of a script"
+
+# A heterogeneous step: a partition is a cluster, and rank 0 is in the first that is named, though its
+# nodes are the last by name. The secret is in a file.
+(umask 077 && echo "$secret" >secret)
+components() { # OPTIONS AND COMMAND: two ranks in west, three in east
+	timeout 50 srun -Q -p west -N 2 -n 2 "$run" --slurm --secret-file "$dir/secret" "$@" : \
+		-p east -N 2 -n 3 "$run" --slurm --secret-file "$dir/secret" "$@" >out 2>err
+}
+components --join $there "$guest" sum || fail "srun of two components"
+[ "$(sort out | awk '/ of 5 .* of 2: sum 15$/ { print $2, $7 }' | tr '\n' ' ')" = "0 1 1 1 2 0 3 0 4 0 " ] ||
+	fail "partitions are clusters"
+components --dry-run "$guest" sum || fail "srun of two components that only say who they are"
+[ "$(grep -c '^rank [1-4] of 5: joins the job at n3:2[0-9]*$' out)" = 4 ] &&
+	[ "$(awk '/ joins / { print $NF }' out | sort -u | wc -l)" = 1 ] || fail "where rank 0 is"
+components --join $there --grid grid "$guest" sum || fail "two components with a grid file"
+[ "$(sort out | awk '{ print $2, $7 }' | tr '\n' ' ')" = "0 0 1 0 2 1 3 1 4 1 " ] ||
+	fail "clusters of the grid, not partitions"
+components --join $there --secret-file - "$guest" sum </dev/null && fail "a secret for one component of two"
+grep -q 'to one component of a heterogeneous step only: expected --secret-file FILE' err ||
+	fail "which secret two components need"
+
+# The same from a script, and a step on one component of the two.
+cat >script <<SCRIPT
+#!/bin/sh
+#SBATCH -p west -N 2 -n 2
+#SBATCH hetjob
+#SBATCH -p east -N 1 -n 1
+srun --het-group=0,1 "$run" --slurm --join $there --secret-file "$dir/secret" "$guest" sum
+"$run" --new-secret | srun --het-group=0 "$run" --slurm --join $there "$guest" sum
+SCRIPT
+timeout 50 sbatch --wait -o "$dir/out" -e "$dir/err" script >/dev/null || fail "sbatch of a heterogeneous job"
+[ "$(sort out | awk '/ of 3 .* of 2: sum 6$/ { print $2, $7 }' | tr '\n' ' ')" = "0 1 1 1 2 0 " ] ||
+	fail "partitions in a script"
+[ "$(grep -c 'of 2 in cluster 0 of 1: sum 3' out)" = 2 ] || fail "one component of two"
 
 [ $rc = 0 ] || give_up "see above"
 echo "ok: ran under $(srun --version)"
