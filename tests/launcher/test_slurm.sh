@@ -76,11 +76,17 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 SlurmdParameters=config_overrides
 SchedulerParameters=bf_interval=1,sched_interval=1
+TopologyPlugin=topology/tree
 ReturnToService=2
 NodeName=n[1-4] NodeHostname=$host NodeAddr=127.0.0.1 Port=[$((base + 1))-$((base + 4))] CPUs=4
 PartitionName=all Nodes=n[1-4] Default=YES State=UP
 PartitionName=east Nodes=n[1-2] State=UP
 PartitionName=west Nodes=n[3-4] State=UP
+CONF
+cat >topology.conf <<CONF
+SwitchName=kyoto Nodes=n[1-2]
+SwitchName=tokyo Nodes=n[3-4]
+SwitchName=wan Switches=kyoto,tokyo
 CONF
 export SLURM_CONF="$dir/slurm.conf"
 munged --foreground --force --socket="$dir/munge.sock" --key-file="$dir/munge.key" \
@@ -133,6 +139,14 @@ GRID
 "$run" --new-secret | timeout 50 srun -N 4 -n 4 "$run" --slurm --join $there --grid grid "$guest" sum >out 2>err ||
 	fail "srun with a grid file"
 [ "$(sort out | awk '{ print $2, $7 }' | tr '\n' ' ')" = "0 1 1 1 2 0 3 0 " ] || fail "clusters of the grid"
+
+# Switches do, as the manual has it.
+# shellcheck disable=SC2016 # the tasks' variables
+"$run" --new-secret | timeout 50 srun -N 4 -n 4 sh -c 's=${SLURM_TOPOLOGY_ADDR%.*}
+	GRIDCOLL_CLUSTER=${s##*.} exec "$@"' sh "$run" --slurm --join $there "$guest" sum >out 2>err ||
+	fail "srun with switches"
+[ "$(sort out | awk '/ of 2: sum 10$/ { print $2, $7 }' | tr '\n' ' ')" = "0 0 1 0 2 1 3 1 " ] ||
+	fail "switches are clusters"
 
 # Only in pipes and files: tasks see neither in their environment.
 secret=$("$run" --new-secret)
