@@ -1,14 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # One file to all hosts of two clusters (gridmpi.grid: 2 x 8 hosts, 1 Gbit/s, 10 ms), by `gridcoll cp`
-# and by what people have: scp and rsync to one host after the other, rsync to all hosts at once, and a
-# chain of pipes, where each host writes what comes and passes it on by ssh. All of them from their
-# start to their end, connections and all; ssh through a real sshd on each host of the lab, encrypted
-# as it is by default, and so is gridcoll's WAN.
+# and by what people have: scp and rsync to one host after the other, rsync to all hosts at once, a
+# chain of pipes, where each host writes what comes and passes it on by ssh, and Slurm's sbcast. All of
+# them from their start to their end, connections and all; ssh through a real sshd on each host of the
+# lab, encrypted as it is by default, and so is gridcoll's WAN. sbcast goes in clear, through a real
+# slurmd on each host, into an allocation of the 15 that was made before; its options are the defaults.
 #
 #	bench/cp.sh [BUILD [SIZE]]	BUILD: a build directory, default "build"; SIZE: in MiB, 256
 #
-#	METHODS="gridcoll chain rsync-all rsync scp"  DILATE=40  REPEAT=1
+#	METHODS="gridcoll chain rsync-all sbcast rsync scp"  DILATE=40  REPEAT=1
 #	FEW=N	the one-after-the-other methods go to every Nth host only, and their times are
 #		multiplied: 256 MiB to 15 hosts take them 25 minutes on this lab
 #
@@ -59,6 +60,54 @@ start_servers() {
 	END
 }
 
+# Slurm on all hosts, and an allocation of all others. Each slurmd has a place of its own by a name
+# that all share, as hosts with their own disks have.
+start_slurm() {
+	mkdir -p /run/slurm/state /run/slurm/here
+	(umask 077 && head -c 64 /dev/urandom >/run/slurm/key)
+	munged --force --socket=/run/slurm/munge --key-file=/run/slurm/key --pid-file=/run/slurm/pid \
+		--log-file=/run/slurm/munge.log --seed-file=/run/slurm/seed
+	{
+		cat <<-END
+			ClusterName=lab
+			SlurmctldHost=$(hostname -s)($(address "$source"))
+			SlurmUser=root
+			AuthType=auth/munge
+			AuthInfo=socket=/run/slurm/munge
+			StateSaveLocation=/run/slurm/state
+			SlurmdSpoolDir=/run/slurm/spool-%n
+			SlurmctldPidFile=/run/slurm/slurmctld.pid
+			SlurmdPidFile=/run/slurm/%n.pid
+			SlurmctldLogFile=/run/slurm/slurmctld.log
+			SlurmdLogFile=/run/slurm/%n.log
+			ProctrackType=proctrack/pgid
+			TaskPlugin=task/none
+			SlurmdParameters=config_overrides
+			ReturnToService=2
+			MessageTimeout=$((10 * DILATE))
+			PartitionName=all Nodes=ALL Default=YES
+		END
+		for h in $hosts; do
+			echo "NodeName=$h NodeHostname=$(hostname -s) NodeAddr=$(address "$h")"
+		done
+	} >/run/slurm/slurm.conf
+	echo CgroupPlugin=cgroup/v1 >/run/slurm/cgroup.conf # the guest has none, and v1 does not mind
+	{
+		at_source slurmctld
+		for h in $hosts; do
+			mkdir "/run/slurm/spool-$h"
+			ip netns exec "gcl-$h" sh -c "mount --bind /run/out/$h /run/slurm/here &&
+				exec slurmd -N $h"
+		done
+		at_source timeout 300 salloc --no-shell -w "$(echo $others | tr ' ' ,)"
+	} >/run/slurm/out 2>&1 || {
+		tail -n 5 /run/slurm/out /run/slurm/*.log >&2
+		exit 1
+	}
+	SLURM_JOB_ID=$(awk '/Granted job allocation/ {print $NF}' /run/slurm/out)
+	export SLURM_JOB_ID
+}
+
 at_source() {
 	ip netns exec "gcl-$source" "$@"
 }
@@ -104,6 +153,10 @@ by_chain() {
 	at_source ssh -F /run/ssh/config "$first" sh /run/ssh/link $others </run/data
 }
 
+by_sbcast() {
+	at_source sbcast /run/data /run/slurm/here/data
+}
+
 missing() { # HOSTS...: how many have not got it
 	n=0
 	for h; do
@@ -118,9 +171,10 @@ measure() { # METHOD
 	scp | rsync) some=$(echo $others | tr ' ' '\n' | awk -v n="$FEW" 'NR % n == 1 || n == 1') ;;
 	esac
 	for h in $hosts; do
-		rm -rf "/run/out/$h"
 		mkdir -p "/run/out/$h"
+		rm -f "/run/out/$h/data"
 	done
+	[ "$1" != sbcast ] || [ "${SLURM_JOB_ID-}" ] || start_slurm
 	before=$(busy) begin=$(cut -d ' ' -f 1 /proc/uptime)
 	"by_$(echo "$1" | tr - _)"
 	end=$(cut -d ' ' -f 1 /proc/uptime)
@@ -146,19 +200,21 @@ fi
 
 # ---- outside
 
-: "${METHODS=gridcoll chain rsync-all rsync scp}" "${DILATE=40}" "${REPEAT=1}" "${FEW=1}"
+: "${METHODS=gridcoll chain rsync-all sbcast rsync scp}" "${DILATE=40}" "${REPEAT=1}" "${FEW=1}"
 : "${GRIDCOLL_SECURITY=auto}"
-export METHODS DILATE REPEAT FEW GRIDCOLL_SECURITY
+SLURM_CONF=/run/slurm/slurm.conf
+export METHODS DILATE REPEAT FEW GRIDCOLL_SECURITY SLURM_CONF
 size=${2:-256}
 here=$(cd "$(dirname "$0")/.." && pwd)
 build=$(cd "${1:-$here/build}" && pwd)
-PATH=$build/tools:$build/launcher:$PATH
+PATH=$build/tools:$build/launcher:$PATH:/usr/sbin
 export PATH
 
 for method in $METHODS; do
 	case $method in
 	gridcoll) need= ;;
 	chain) need="ssh ssh-keygen" ;;
+	sbcast) need="munged slurmctld slurmd salloc sbcast" ;;
 	*) need="ssh ssh-keygen ${method%-all}" ;;
 	esac
 	for program in $need; do
