@@ -10,6 +10,7 @@
 #include "launcher/spawn.h"
 #include "shaping/edt.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,8 +122,11 @@ void gci_agent_end(void)
 static void on_watch(uv_timer_t *t)
 {
 	(void)t;
-	if (gci_now_ns() - gci_me.heard_ns > gci_me.job.dead_ns)
-		gci_agent_finish(1);
+	if (gci_now_ns() - gci_me.heard_ns <= gci_me.job.dead_ns)
+		return;
+	fprintf(stderr, "heard nothing from gridcoll-run for %" PRIu64 " s\n",
+		gci_me.job.dead_ns / GCI_NS_PER_S);
+	gci_agent_finish(1);
 }
 
 static void on_start(struct gci_frame *f)

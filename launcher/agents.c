@@ -175,11 +175,27 @@ static void mark_ended(struct gci_agent *a)
 		mark_ended(k);
 }
 
+/* What to do, behind what ssh or a shell complained of. */
+static void add_advice(struct gci_agent *a, int code)
+{
+	const char *then = a->complaint.len ? "; " : "";
+
+	if (a->spoke || a->place->how != GCI_PLACE_SSH)
+		return;
+	if (code == 255)
+		gci_buf_printf(&a->complaint, "%s\"ssh %s true\" must work here without a question",
+			then, a->place->host);
+	else if (code == 127)
+		gci_buf_printf(&a->complaint,
+			"%sgridcoll must be installed there, see --remote-path", then);
+}
+
 static void lose_by_end(struct gci_agent *a, int code, int sig)
 {
 	const char *what = a->place->how == GCI_PLACE_SSH ? "its ssh" : "its agent";
 
 	mark_ended(a);
+	add_advice(a, code);
 	if (sig)
 		gci_agent_lose(a, "%s was killed by signal %d", what, sig);
 	else

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "launcher/ssh.h"
 
+#include "base/clock.h"
 #include "gridcoll/gridcoll.h"
 
 #include <netdb.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#define WAITED_NS (GCI_NS_PER_S / 2) /* for a name; else whoever answers was asked */
 
 /* For a shell. */
 static void quote(struct gci_buf *out, const char *s)
@@ -80,10 +83,14 @@ int gci_route_to(const char *host, char *ip, size_t size)
 	struct sockaddr_storage self;
 	socklen_t len;
 	const char *at = strrchr(host, '@');
-	int fd, rc = -1;
+	uint64_t begin_ns = gci_now_ns();
+	int fd, rc = getaddrinfo(at ? at + 1 : host, "9", &hints, &list);
 
-	if (getaddrinfo(at ? at + 1 : host, "9", &hints, &list))
-		return -1;
+	if (rc == EAI_AGAIN && gci_now_ns() - begin_ns > WAITED_NS)
+		return GCOLL_ERR_TIMEOUT;
+	if (rc)
+		return GCOLL_ERR_SYS;
+	rc = GCOLL_ERR_SYS;
 	for (it = list; it && rc; it = it->ai_next) {
 		fd = socket(it->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 		if (fd < 0)
@@ -94,7 +101,7 @@ int gci_route_to(const char *host, char *ip, size_t size)
 			!getsockname(fd, (struct sockaddr *)&self, &len))
 			rc = getnameinfo((struct sockaddr *)&self, len, ip, (socklen_t)size, NULL,
 				     0, NI_NUMERICHOST)
-				     ? -1
+				     ? GCOLL_ERR_SYS
 				     : 0;
 		close(fd);
 	}
