@@ -208,8 +208,9 @@ int gci_environment_read(struct gci_environment *env, struct gci_error *e)
 	if (!env->rendezvous ||
 		(!look_up("RANK", name, sizeof(name)) && !getenv("GRIDCOLL_RANK_FROM")))
 		return gci_error_set(e, GCOLL_ERR_NOLAUNCHER,
-			"not started by gridcoll-run: "
-			"GRIDCOLL_RANK and GRIDCOLL_RENDEZVOUS are not set");
+			"not started by gridcoll-run: GRIDCOLL_RANK and GRIDCOLL_RENDEZVOUS are "
+			"not set, expected e.g. gridcoll-run -n 4 PROGRAM%s",
+			getenv("GRIDCOLL_LAB") ? ", in the lab without -n" : "");
 	if (number("SIZE", GCI_CTL_MAX_RANKS, 1, &size, e) ||
 		number("RANK", (size ? size : GCI_CTL_MAX_RANKS) - 1, 0, &rank, e) ||
 		read_host(env, e) || read_cluster(env, e) || read_join_timeout(env, e) ||

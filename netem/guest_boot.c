@@ -51,6 +51,7 @@ int gci_guest_mount(struct gci_error *e)
 	}
 	mkdir("/run/gridcoll", 0755);
 	mkdir("/run/netns", 0755);
+	mkdir("/run/lock", 01777); /* else shaping's marks would stay in this machine's /tmp */
 	mkdir("/run/tmp", 01777);
 	(void)!symlink("/proc/self/fd", "/dev/fd");
 	(void)!symlink("/proc/self/fd/0", "/dev/stdin");

@@ -42,6 +42,13 @@ static int check_names(struct gci_planner *p, struct gci_error *e)
 	return rc;
 }
 
+#define TOO_SLOW "a rate below 1 kbit/s, expected more in the lab (a smaller --dilate helps)"
+
+static int is_too_slow(uint64_t bps)
+{
+	return bps && bps < GCI_LAB_LEAST_BPS;
+}
+
 static int check_size(const struct gci_grid *g, struct gci_error *e)
 {
 	int c;
@@ -50,13 +57,21 @@ static int check_size(const struct gci_grid *g, struct gci_error *e)
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"%d clusters, expected at most %d in the lab", g->nclusters,
 			GCI_LAB_MAX_CLUSTERS);
-	for (c = 0; c < g->nlinks; c++)
-		if (g->links[c].delay_ns > GCI_LAB_MAX_DELAY_NS)
-			return gci_error_set(e, GCOLL_ERR_INVAL,
-				"link %s > %s: delay longer than the lab's 200 s",
-				g->clusters[g->links[c].from].name,
-				g->clusters[g->links[c].to].name);
+	for (c = 0; c < g->nlinks; c++) {
+		const struct gci_link *l = &g->links[c];
+		const char *why =
+			l->delay_ns > GCI_LAB_MAX_DELAY_NS ? "delay longer than the lab's 200 s"
+			: is_too_slow(l->rate_bps) || is_too_slow(l->flow_rate_bps) ? TOO_SLOW
+										    : NULL;
+
+		if (why)
+			return gci_error_set(e, GCOLL_ERR_INVAL, "link %s > %s: %s",
+				g->clusters[l->from].name, g->clusters[l->to].name, why);
+	}
 	for (c = 0; c < g->nclusters; c++) {
+		if (is_too_slow(g->clusters[c].nic_bps))
+			return gci_error_set(
+				e, GCOLL_ERR_INVAL, "cluster %s: " TOO_SLOW, g->clusters[c].name);
 		if (g->clusters[c].lan_delay_ns > GCI_LAB_MAX_DELAY_NS)
 			return gci_error_set(e, GCOLL_ERR_INVAL,
 				"cluster %s: lan_delay longer than the lab's 200 s",

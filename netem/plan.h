@@ -27,6 +27,7 @@
 #include "collectives/grid/grid.h"
 
 #define GCI_LAB_MAX_CLUSTERS 250             /* one byte of the address */
+#define GCI_LAB_LEAST_BPS    1000            /* tc counts in bytes per second */
 #define GCI_LAB_MAX_DELAY_NS 200000000000ull /* tc counts in 32 bits */
 #define GCI_LAB_MAX_PORTS    1000            /* a Linux bridge has 1023 */
 
