@@ -35,7 +35,7 @@ static json_t *links_json(const struct gct_plan_report *p, int *failed)
 
 static json_t *way_json(const struct gct_plan_report *p, const struct gct_way *w, int *failed)
 {
-	const struct gct_way *best = &p->ways->list[0];
+	const struct gct_way *known = gct_ways_known(p->ways);
 	struct gct_words words = {p->nbytes, p->names, p->clusters, p->dilation};
 	char how[GCI_CANDIDATE_NBYTES];
 	struct gci_buf why = {0};
@@ -48,8 +48,8 @@ static json_t *way_json(const struct gct_plan_report *p, const struct gct_way *w
 		return o;
 	}
 	gct_json_set(o, "predicted_ns", gct_json_whole(w->ns / p->dilation), failed);
-	if (w->has_facts && (w == best || best->has_facts)) {
-		gct_facts_why(&w->facts, w == best ? NULL : &best->facts, &words, &why);
+	if (w->has_facts) {
+		gct_facts_why(&w->facts, w == known ? NULL : &known->facts, &words, &why);
 		gct_json_set(o, "why", json_string(gci_buf_cstr(&why)), failed);
 		gci_buf_free(&why);
 	}

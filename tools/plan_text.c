@@ -193,7 +193,7 @@ static void put_way(
 	const struct gct_plan_report *p, const struct gct_way *way, int place, struct gci_buf *out)
 {
 	char how[GCI_CANDIDATE_NBYTES], t[16], ratio[16] = "-";
-	const struct gct_way *best = &p->ways->list[0];
+	const struct gct_way *best = &p->ways->list[0], *known = gct_ways_known(p->ways);
 
 	gci_candidate_print(&way->how, how);
 	if (*way->why_not) {
@@ -206,8 +206,8 @@ static void put_way(
 	gci_buf_printf(out, "%3d%s %-44s %9s %7s%s\n", place, way == p->choice ? "*" : " ", how,
 		time_text(p, way->ns, t), ratio,
 		way != best && gct_facts_tie(way->ns, best->ns) ? "  as fast" : "");
-	if (way->has_facts && best->has_facts && !gct_facts_tie(way->ns, best->ns))
-		put_why(p, way, best, "", out);
+	if (way->has_facts && way != known && !gct_facts_tie(way->ns, best->ns))
+		put_why(p, way, known, "", out);
 }
 
 /* The same algorithm was faster with other parameters. */

@@ -155,6 +155,16 @@ void gct_ways_sort(struct gct_ways *w)
 		qsort(w->list, w->n, sizeof(*w->list), by_time);
 }
 
+const struct gct_way *gct_ways_known(const struct gct_ways *w)
+{
+	size_t i;
+
+	for (i = 0; i < w->n; i++)
+		if (w->list[i].has_facts)
+			return &w->list[i];
+	return NULL;
+}
+
 int gct_ways_simulate(struct gct_ways *w, uint64_t each, uint64_t all)
 {
 	/* The tuner's favourites, which come first, leave something for the others. */

@@ -191,6 +191,31 @@ static void ranking(void **state)
 	json_decref(root);
 }
 
+/* The fastest has too many segments to be simulated as a whole: the others are compared with the
+ * fastest that has not. */
+static void reasons_without_the_fastest(void **state)
+{
+	const json_t *ways;
+	json_t *root;
+	size_t i, n = 0;
+
+	(void)state;
+	write_text("eight.grid", "[cluster a]\nhosts = k[1-4]\nnic = 1Gbit\nlan_delay = 50us\n"
+				 "[cluster b]\nhosts = t[1-4]\nnic = 1Gbit\nlan_delay = 50us\n"
+				 "[link a b]\nrate = 10Gbit\ndelay = 10ms\nqueue = 25MB\n");
+	assert_int_equal(run("plan bcast --grid eight.grid -b 32MiB --json"), 0);
+	root = load("out");
+	ways = json_object_get(root, "ways");
+	assert_null(json_object_get(json_array_get(ways, 0), "why"));
+	for (i = 1; i < json_array_size(ways); i++)
+		n += json_is_string(json_object_get(json_array_get(ways, i), "why"));
+	assert_true(n > 10);
+	json_decref(root);
+	assert_int_equal(run("plan bcast --grid eight.grid -b 32MiB"), 0);
+	assert_holds("out", " x the message");
+	assert_holds("out", "\n      rank 0 (k1) sends ");
+}
+
 /* Each byte crosses the WAN once; the algorithm asked for is shown, not the best. */
 static void asked_for(void **state)
 {
@@ -402,6 +427,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(wrong_arguments),
 		TEST(ranking),
+		TEST(reasons_without_the_fastest),
 		TEST(asked_for),
 		TEST(dilated),
 		TEST(supposed),
