@@ -245,7 +245,7 @@ void gct_chart_limit(const struct gct_chart *c)
 		"<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" stroke=\"#222\" "
 		"stroke-dasharray=\"4 3\"/><text x=\"%.1f\" y=\"%d\" text-anchor=\"%s\">physical "
 		"limit %s</text>\n",
-		x, x, GCT_CHART_TOP, c->bottom + 20, x, c->bottom + 30,
+		x, x, GCT_CHART_TOP, c->bottom + 4, x, c->bottom + 30,
 		x > GCT_CHART_LEFT + GCT_CHART_PLOT - 80 ? "end" : "middle",
 		gci_format_time(c->g->limit_ns / c->dilation, time, sizeof(time)));
 }
