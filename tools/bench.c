@@ -8,6 +8,7 @@
 #include "tools/tools.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -172,11 +173,12 @@ static int share_file(struct gct_bench *b, struct gct_bench_options *o)
 	struct stat st;
 	FILE *f = NULL;
 	char *copy;
-	int rc = 0;
+	int rc = 0, fd;
 
 	if (!b->comm->rank) {
-		f = fopen(o->file, "re");
-		if (!f || fstat(fileno(f), &st))
+		fd = open(o->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO has no writer */
+		f = fd < 0 ? NULL : fdopen(fd, "r");
+		if (!f || fstat(fd, &st))
 			rc = gci_comm_error(
 				GCOLL_ERR_IO, "cannot read %s: %s", o->file, strerror(errno));
 		else if (!S_ISREG(st.st_mode))

@@ -51,6 +51,8 @@ static int wrong_operation(const char *tool, const char *value)
 		n += snprintf(expected + n, sizeof(expected) - (size_t)n, "%s%s", k ? ", " : "",
 			gci_kind_name((enum gci_kind)k));
 	snprintf(expected + n, sizeof(expected) - (size_t)n, " or all");
+	if (!value)
+		return gct_wrong(tool, "no operation, expected %s", expected);
 	return gct_wrong_value(tool, "operation", value, expected);
 }
 
@@ -81,7 +83,7 @@ int gct_parse_operations(
 		for (k = 0; all && k < GCI_NKINDS; k++)
 			add_operation(kinds, n, (enum gci_kind)k);
 	}
-	return *n ? 0 : wrong_operation(tool, "");
+	return *n ? 0 : wrong_operation(tool, NULL);
 }
 
 int gct_try_to_write(const char *path)

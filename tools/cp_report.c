@@ -92,7 +92,10 @@ static void say(const struct report *r)
 	char bytes[16], t[16], rate[16], had[16], dirs[40], links[40];
 	struct gci_buf missing = {0};
 
-	if (m->is_scattered || r->c->o->gather)
+	if (!r->nwriters && gcoll_size(r->c->first) == 1)
+		fprintf(stderr, "nothing copied: the job's one rank has the file (expected "
+				"gridcoll-run -n 2 or more, or --include-source)\n");
+	else if (m->is_scattered || r->c->o->gather)
 		fprintf(stderr, "%s %s in %" PRIu32 " %s%s in %s, %s/s: %" PRIu64 " verified\n",
 			m->is_scattered ? "scattered" : "gathered",
 			gci_format_bytes(r->nbytes, bytes, sizeof(bytes)), m->nfiles,

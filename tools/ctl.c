@@ -55,12 +55,13 @@ static void print_status(const json_t *reply)
 {
 	json_t *links = json_object_get(reply, "links"), *l;
 	json_int_t k = json_integer_value(json_object_get(reply, "dilation"));
+	long long ranks = json_integer_value(json_object_get(reply, "ranks"));
+	long long clusters = json_integer_value(json_object_get(reply, "clusters"));
 	char rate[32], budget[32];
 	size_t i;
 
-	printf("%s: %lld ranks in %lld clusters", text_of(reply, "command"),
-		(long long)json_integer_value(json_object_get(reply, "ranks")),
-		(long long)json_integer_value(json_object_get(reply, "clusters")));
+	printf("%s: %lld rank%s in %lld cluster%s", text_of(reply, "command"), ranks,
+		ranks == 1 ? "" : "s", clusters, clusters == 1 ? "" : "s");
 	if (k > 1)
 		printf(", in a lab that is %lld times slower than these rates", (long long)k);
 	printf("\n");
@@ -106,7 +107,7 @@ static int check_budgets(char **orders)
 	struct gci_error e = {0};
 
 	if (!*orders)
-		return wrong("budget", GCI_BUDGET_EXPECTED " behind it");
+		return wrong("nothing behind budget", GCI_BUDGET_EXPECTED);
 	for (; *orders; orders++)
 		if (gci_budget_parse(&o, *orders, &e)) {
 			fprintf(stderr, "gridcoll ctl: budget: %s\n", e.text);

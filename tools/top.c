@@ -278,7 +278,7 @@ int gct_top(int argc, char **argv)
 		return rc < 0 ? GCT_OK : rc;
 	if (gct_ctl_open(&t.ctl, t.name, &e)) {
 		fprintf(stderr, "gridcoll top: %s\n", e.text);
-		return GCT_USAGE;
+		return GCT_FAILED;
 	}
 	rc = ask(&t, json_pack("{s:s}", "cmd", "job"), &t.job, &e);
 	if (!rc && t.prometheus)

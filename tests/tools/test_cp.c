@@ -210,7 +210,9 @@ static void one_rank(void **state)
 {
 	(void)state;
 	make_file(in_scratch("a"), 1 << 20, 1);
-	cp("1", in_scratch("a"));
+	RUN_LINE(0, "[0] nothing copied: the job's one rank has the file (expected ",
+		"or --include-source)", "-n", "1", GRIDCOLL, "cp", in_scratch("a"),
+		in_scratch("out/"));
 	assert_false(is_there(in_scratch("out")));
 	RUN(0, "", "-n", "1", GRIDCOLL, "cp", "-0q", in_scratch("a"), in_scratch("out/"));
 	assert_same_files(in_scratch("a"), in_scratch("out/a"));

@@ -210,7 +210,7 @@ static void what_is_wrong_is_said(void **state)
 	ASK(2, "no verb, expected status or budget", "", "");
 	ASK(2, "stop, expected status or budget", "1", "stop");
 	ASK(2, "expected nothing behind status", "1", "status now");
-	ASK(2, "expected FROM>TO=RATE", "1", "budget");
+	ASK(2, "nothing behind budget, expected FROM>TO=RATE", "1", "budget");
 	ASK(2, "\"a=b\", expected FROM>TO=RATE", "1", "budget 'a>b=1Gbit' a=b");
 	ASK(1, "no job answers at", "1", "status");
 	ASK(1, "expected the process id", "x", "status");

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #define WHO "gridcoll-run: rank 0 on local0 failed: "
@@ -44,7 +45,7 @@ static const struct {
 		"bcast: unknown algorithm \"fastest\", expected auto or one of: "},
 	{{"cp", "-a", "chain:segment=big", "a", "b"},
 		"bcast: \"segment=big\", expected a size such as "},
-	{{"bench"}, "gridcoll bench: operation \"\", expected bcast, reduce, "
+	{{"bench"}, "gridcoll bench: no operation, expected bcast, reduce, "
 		    "allreduce, "},
 	{{"bench", "bcst"}, "gridcoll bench: operation \"bcst\", expected bcast, reduce, "},
 	{{"bench", "bcast", "--bytes", "1,x"},
@@ -72,7 +73,7 @@ static const struct {
 	{{"probe", "kyoto"}, "gridcoll probe: argument \"kyoto\", expected options only"},
 	{{"probe", "--output"},
 		"gridcoll probe: a value is missing after --output, see gridcoll probe --help"},
-	{{"tune"}, "gridcoll tune: operation \"\", expected bcast, reduce, "},
+	{{"tune"}, "gridcoll tune: no operation, expected bcast, reduce, "},
 	{{"tune", "bcast", "-b", "x"}, "gridcoll tune: --bytes \"x\", expected a size such as "},
 	{{"tune", "bcast", "-i", "0"},
 		"gridcoll tune: --iters \"0\", expected a number from 1 to 1000000"},
@@ -130,6 +131,10 @@ static void bench_files(void **state)
 	snprintf(message, sizeof(message), WHO "%s is no regular file, expected one\n",
 		in_scratch("."));
 	RUN(1, message, "-n", "3", GRIDCOLL, "bench", "bcast", "-f", in_scratch("."));
+	assert_int_equal(mkfifo(in_scratch("fifo"), 0600), 0);
+	snprintf(message, sizeof(message), WHO "%s is no regular file, expected one\n",
+		in_scratch("fifo"));
+	RUN(1, message, "-n", "3", GRIDCOLL, "bench", "bcast", "-f", in_scratch("fifo"));
 	snprintf(message, sizeof(message), WHO "cannot write %s: No such file or directory\n",
 		in_scratch("none/x"));
 	RUN(1, message, "-n", "3", GRIDCOLL, "bench", "bcast", "-j", in_scratch("none/x"));
