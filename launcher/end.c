@@ -131,9 +131,15 @@ static void say_verdict(void)
 		return;
 	gci_job.said = 1;
 	snprintf(line, sizeof(line), "%s%s%s", v->who, *v->who ? " failed: " : "", v->cause);
-	if (gci_job.interrupts > 1)
+	if (gci_job.interrupts > 1) {
 		gci_job_say("interrupted twice, all ranks killed");
-	else if (gci_rdv_is_over(gci_job.server.rdv))
+		return;
+	}
+	/* No rank is to blame for having done as it was told. */
+	if (gci_job.interrupts && gci_rdv_exit_status(gci_job.server.rdv) == 128 + gci_job.order)
+		snprintf(line, sizeof(line), "told to end (%s), as were all ranks",
+			strsignal(gci_job.order));
+	if (gci_rdv_is_over(gci_job.server.rdv))
 		gci_job_say(line);
 }
 

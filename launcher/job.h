@@ -39,7 +39,7 @@ struct gci_job {
 	uint32_t nleft_out; /* that are taken care of */
 	int failing, closing, said, interrupts;
 	int detours; /* one is told of */
-	int order;   /* the second interrupt's signal */
+	int order;   /* the last interrupt's signal */
 };
 
 extern struct gci_job gci_job;

@@ -257,6 +257,8 @@ static void terminated(void **state)
 	await_processes(long_sleep(), 3);
 	kill(j.pid, SIGTERM);
 	assert_int_equal(job_wait(&j), 128 + SIGTERM);
+	assert_string_equal(
+		job_err(&j), "gridcoll-run: told to end (Terminated), as were all ranks\n");
 	assert_int_equal(processes(long_sleep()), 0);
 	job_free(&j);
 }
