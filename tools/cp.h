@@ -200,9 +200,9 @@ uint64_t gct_cp_stream_at(const struct gct_cp_manifest *m, uint32_t file, uint64
 /* The other way round, but for the checksum. */
 void gct_cp_point_of(const struct gct_cp_manifest *m, uint64_t at, struct gct_cp_point *p);
 
-/* The stream's end at a receiver: writes each file under a temporary name in its directory, skips
- * blocks of zeros (the copy of a sparse file is sparse), and renames it when its checksum agrees.
- * What is not whole is removed. */
+/* The stream's end at a receiver: writes each file in its directory without a name, or under a
+ * temporary one where the file system wants that, skips blocks of zeros (the copy of a sparse file is
+ * sparse), and names it when its checksum agrees. What is not whole is removed. */
 #define GCT_CP_SYNC 1u /* to the disk before a file gets its name */
 #define GCT_CP_KEEP 2u /* what is not whole is not removed, and found again by its name */
 
@@ -215,7 +215,7 @@ struct gct_cp_sink {
 	struct gct_cp_place place;
 	uint32_t file;
 	uint64_t offset;
-	int fd;
+	int fd, is_unnamed;
 	uint32_t crc, want;
 	char *path;      /* of the file in hand, for messages */
 	char *temporary; /* its name; one for all files, with `keep` each has its own */

@@ -170,7 +170,10 @@ static int sink_open(struct gct_cp_sink *s, uint64_t have, struct gci_error *e)
 	if (gct_cp_check_target(dir, gct_cp_sink_name(s, s->file), s->path, e))
 		return e->status;
 	atomic_store(&doomed_dir, dir);
-	s->fd = openat(dir, s->temporary, flags, 0600);
+	s->fd = s->keep ? -1 : gct_cp_open_unnamed(dir);
+	s->is_unnamed = s->fd >= 0;
+	if (s->fd < 0)
+		s->fd = openat(dir, s->temporary, flags, 0600);
 	if (s->fd < 0)
 		return gct_cp_io_error(e, "write", s->path);
 	if (s->keep && check_own(s, e)) {
@@ -292,13 +295,25 @@ static int put(struct gct_cp_sink *s, const char *data, size_t n, struct gci_err
 	return 0;
 }
 
+/* And closes it: NFS and quotas tell of a full disk then. */
+static int give_name(struct gct_cp_sink *s, int dir)
+{
+	const char *name = gct_cp_sink_name(s, s->file);
+	int fd = s->fd;
+
+	s->fd = -1;
+	if (s->is_unnamed)
+		return gct_cp_name_unnamed(fd, dir, s->temporary, name);
+	return close(fd) ? -1 : renameat(dir, s->temporary, dir, name);
+}
+
 /* The file is whole if its checksum agrees: now it gets its mode, its time and its name. */
 static int complete(struct gct_cp_sink *s, struct gci_error *e)
 {
 	const struct gct_cp_file *f = &s->manifest->files[s->file];
 	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
 		{.tv_sec = (time_t)f->mtime_s, .tv_nsec = (long)f->mtime_ns}};
-	int rc, dir;
+	int dir;
 
 	if (s->crc != s->want)
 		return gci_error_set(e, GCOLL_ERR_CORRUPT,
@@ -308,10 +323,8 @@ static int complete(struct gct_cp_sink *s, struct gci_error *e)
 	if ((s->sync && fsync(s->fd)) || futimens(s->fd, times) || fchmod(s->fd, f->mode) ||
 		(s->sync && fsync(s->fd)))
 		return gct_cp_io_error(e, "write", s->path);
-	rc = close(s->fd); /* NFS and quotas tell of a full disk here */
-	s->fd = -1;
 	dir = gct_cp_place_go(&s->place, f->dir);
-	if (rc || dir < 0 || renameat(dir, s->temporary, dir, gct_cp_sink_name(s, s->file))) {
+	if (dir < 0 || give_name(s, dir)) {
 		gct_cp_io_error(e, "write", s->path);
 		remove_temporary(s);
 		return e->status;

@@ -8,9 +8,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #define BLOCK 65536
@@ -236,6 +238,58 @@ static int has_entry(const char *path, const char *prefix)
 	if (dir)
 		closedir(dir);
 	return found;
+}
+
+/* Without /proc they could not get one. */
+int forbid_unnamed(void)
+{
+	if (unshare(CLONE_NEWNS) && unshare(CLONE_NEWUSER | CLONE_NEWNS))
+		return -1;
+	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL)) /* /proc is hidden from us alone */
+		return -1;
+	return mount("none", "/proc", "tmpfs", 0, NULL);
+}
+
+/* Of a process, by the names that its descriptors have. */
+static int has_unnamed(const char *pid, const char *path)
+{
+	char fds[300], at[600], text[700], begin[512];
+	DIR *dir;
+	struct dirent *d;
+	int found = 0;
+
+	snprintf(fds, sizeof(fds), "/proc/%s/fd", pid);
+	snprintf(begin, sizeof(begin), "%s/#", path);
+	dir = opendir(fds);
+	while (dir && !found && (d = readdir(dir))) {
+		ssize_t n;
+
+		snprintf(at, sizeof(at), "%s/%s", fds, d->d_name);
+		n = readlink(at, text, sizeof(text));
+		found = n > (ssize_t)strlen(begin) && !memcmp(text, begin, strlen(begin));
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+void await_unnamed(const char *path)
+{
+	uint64_t end_ns = gci_now_ns() + 60 * GCI_NS_PER_S;
+	int found = 0;
+
+	while (!found) {
+		DIR *dir = opendir("/proc");
+		struct dirent *d;
+
+		assert_non_null(dir);
+		while (!found && (d = readdir(dir)))
+			found = atoi(d->d_name) > 0 && has_unnamed(d->d_name, path);
+		closedir(dir);
+		if (!found && gci_now_ns() > end_ns)
+			fail_msg("nobody writes a file in %s", path);
+		gci_sleep_ns(2 * GCI_NS_PER_MS);
+	}
 }
 
 void await_entry(const char *path, const char *prefix)

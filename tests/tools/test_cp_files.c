@@ -161,7 +161,7 @@ static void wrong_length(void **state)
 	assert_int_equal(gct_cp_sink_write(&out, trailer, 3, &e), 0);
 	assert_int_equal(gct_cp_sink_finish(&out, &e), GCOLL_ERR_PROTO);
 	gci_error_clear(&e);
-	assert_int_equal(entries(in_scratch("out")), 1); /* the temporary file */
+	assert_int_equal(entries(in_scratch("out")), 0); /* no name yet */
 	assert_int_equal(gct_cp_sink_write(&out, trailer, 1, &e), 0);
 	assert_int_equal(gct_cp_sink_finish(&out, &e), 0);
 	assert_true(is_there(in_scratch("out/a")));
@@ -391,17 +391,19 @@ static void nothing_is_written_after_a_failure(void **state)
 }
 
 /* In a child: with half a file written, a signal comes. */
-static void guarded_child(struct set *s, int sig)
+static void guarded_child(struct set *s, int sig, int named)
 {
 	struct gct_cp_sink out;
 	struct gci_error e = {0};
 	char buf[1000] = "";
 
 	signal(sig, SIG_DFL); /* nohup's children ignore SIGHUP, and so does the guard then */
+	if (named && forbid_unnamed())
+		raise(sig);
 	if (gct_cp_sink_init(&out, &s->m, in_scratch("out"), 1, 0, &e))
 		_exit(90);
 	gct_cp_sink_guard(&out);
-	if (gct_cp_sink_write(&out, buf, 500, &e) || entries(in_scratch("out")) != 1)
+	if (gct_cp_sink_write(&out, buf, 500, &e) || entries(in_scratch("out")) != named)
 		_exit(91);
 	raise(sig);
 	_exit(92);
@@ -409,25 +411,25 @@ static void guarded_child(struct set *s, int sig)
 
 static void signals_leave_nothing(void **state)
 {
-	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGKILL};
 	struct set s;
-	size_t i;
+	size_t i, n = sizeof(signals) / sizeof(*signals);
 	int status;
 
 	(void)state;
 	make_file(in_scratch("a"), 1000, 1);
 	set_make(&s, 1, "a");
-	for (i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
+	for (i = 0; i < 2 * n - 1; i++) { /* named: not after SIGKILL */
 		pid_t pid;
 
 		fflush(NULL);
 		pid = fork();
 		assert_true(pid >= 0);
 		if (!pid)
-			guarded_child(&s, signals[i]);
+			guarded_child(&s, signals[i % n], i >= n);
 		assert_int_equal(waitpid(pid, &status, 0), pid);
 		assert_true(WIFSIGNALED(status));
-		assert_int_equal(WTERMSIG(status), signals[i]);
+		assert_int_equal(WTERMSIG(status), signals[i % n]);
 		assert_int_equal(entries(in_scratch("out")), 0);
 	}
 	set_free(&s);
