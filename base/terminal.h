@@ -13,6 +13,9 @@
  * comes through it as it comes. A pipe that has taken its place (2>file) is another one. */
 int gci_is_terminal(int fd);
 
+/* How wide it is: 80 if nobody knows. */
+int gci_terminal_columns(int fd);
+
 /* What GCI_TERMINAL says of the pipe `fd`: its device and inode. 0, or -1 with errno. */
 int gci_terminal_name(int fd, char out[GCI_TERMINAL_SIZE]);
 

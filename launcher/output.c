@@ -22,6 +22,18 @@ void gci_line_free(struct gci_line *l)
 	gci_buf_free(&l->part);
 }
 
+/* A progress line that is wider than the terminal would leave its beginning there each time. What is
+ * more than plain characters is its program's own affair. */
+static size_t fit(const struct gci_output *o, const uint8_t *p, size_t n)
+{
+	size_t i, most = o->columns > 0 ? (size_t)o->columns - 1 : SIZE_MAX;
+
+	for (i = 0; i + 1 < n; i++)
+		if (p[i] < ' ' || p[i] > '~')
+			return n;
+	return n > 0 && n - 1 > most ? most : n;
+}
+
 /* `n` bytes of l's line; `end` is how it ends: '\n', '\r', or 0 for a piece of a longer one. */
 static void emit(struct gci_output *o, struct gci_line *l, const uint8_t *p, size_t n, char end)
 {
@@ -43,7 +55,12 @@ static void emit(struct gci_output *o, struct gci_line *l, const uint8_t *p, siz
 	}
 	if (o->prefix && !goes_on && !(o->terminal && end == '\r'))
 		gci_buf_printf(&o->out, "[%u] ", l->rank);
-	gci_buf_put(&o->out, p, n);
+	if (o->terminal && end == '\r' && !goes_on && fit(o, p, n) < n) {
+		gci_buf_put(&o->out, p, fit(o, p, n));
+		gci_buf_put_u8(&o->out, '\r');
+	} else {
+		gci_buf_put(&o->out, p, n);
+	}
 	o->last = l;
 	o->midline = !end;
 	o->progress = l->after_cr = end == '\r';

@@ -37,6 +37,7 @@ struct gci_output {
 	int prefix;                /* "[rank] " before each line */
 	int solo;                  /* one rank, no prefix: bytes pass as they come */
 	int terminal;              /* progress lines are not prefixed, and wiped before a line */
+	int columns;               /* of the terminal: a longer progress line is cut; 0: none is */
 	struct gci_output *beside; /* what else that terminal shows; NULL: nothing */
 	struct gci_buf out;
 	size_t held;

@@ -14,6 +14,8 @@ void gci_sink_open(struct gci_sink *s, uv_loop_t *loop, int fd,
 	memset(s, 0, sizeof(*s));
 	gci_output_init(&s->o);
 	s->o.terminal = gci_is_terminal(fd);
+	if (s->o.terminal)
+		s->o.columns = gci_terminal_columns(fd);
 	s->loop = loop;
 	s->fd = fd;
 	s->on_drained = on_drained;
@@ -58,6 +60,8 @@ static void on_written(uv_work_t *w, int status)
 
 void gci_sink_flush(struct gci_sink *s)
 {
+	if (s->o.terminal)
+		s->o.columns = gci_terminal_columns(s->fd); /* it may have changed */
 	struct gci_buf empty;
 
 	if (s->error)

@@ -29,7 +29,9 @@ static int has_terminal(void)
 
 void gct_progress_line(const char *line)
 {
-	fprintf(stderr, "%-78s\r", line);
+	int columns = gci_terminal_columns(STDERR_FILENO) - 1, width = columns < 78 ? columns : 78;
+
+	fprintf(stderr, "%-*.*s\r", width, width, line);
 	fflush(stderr);
 }
 

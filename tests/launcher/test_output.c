@@ -112,6 +112,23 @@ static void progress_on_a_terminal(void **state)
 	expect(w, "10%\r20%\r\033[K[1] line\n[1] more\n30%\r\033[Kown\n");
 }
 
+/* A line of the terminal's width would already move the cursor to the next one. */
+static void progress_in_a_narrow_window(void **state)
+{
+	struct world *w = *state;
+
+	w->o.terminal = 1;
+	w->o.columns = 5;
+	put(w, 0, "1234\r");
+	put(w, 0, "12345\r");
+	put(w, 0, "123456789\r");
+	put(w, 0, "\033[1m12345\033[m\r");
+	put(w, 1, "123456\r\n");
+	w->o.columns = 0;
+	put(w, 0, "123456\r");
+	expect(w, "1234\r1234\r1234\r\033[1m12345\033[m\r\033[K[1] 123456\r\n123456\r");
+}
+
 /* Lines that go by standard output wipe what standard error has on the same terminal. */
 static void progress_beside(void **state)
 {
@@ -243,6 +260,7 @@ int main(void)
 		T(one_rank_passes_through),
 		T(carriage_returns),
 		T(progress_on_a_terminal),
+		T(progress_in_a_narrow_window),
 		T(progress_beside),
 		T(long_line_is_not_broken),
 		T(long_line_is_broken_in_the_end),
