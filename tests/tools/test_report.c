@@ -121,6 +121,7 @@ static void hostile(void **state)
 	HAS(&out, "<td>1.05 MB</td><td>17</td><td class=\"far\">71 %</td>");
 	HAS(&out, ">+10.0 %<");
 	HAS(&out, "1 prediction, off by 10.0 % in the median");
+	assert_null(strstr(gci_buf_cstr(&out), "guesses"));
 	HAS(&out, ">10.0 Gbit/s, 10.0 ms<");
 	HAS(&out, ">kyoto &gt; tokyo: 1.05 MB<");
 	HAS(&out, ">tokyo &gt; kyoto: 0 B<");
@@ -180,6 +181,27 @@ static void many_curves(void **state)
 	HAS(&out, ">12 more algorithms are in the table");
 	gci_buf_free(&out);
 	gci_buf_free(&text);
+	gct_html_free(&r);
+}
+
+/* Of cards and links nothing is known: then the page says what its predictions are worth. */
+static void guesses(void **state)
+{
+	static const char text[] =
+		"{\"version\": 1, \"ranks\": 3, \"dilation\": 1, \"results\": [\n"
+		"  {\"operation\": \"bcast\", \"bytes\": 1000, \"algorithm\": \"a\",\n"
+		"   \"first_ns\": 9, \"median_ns\": 9, \"warm_ns\": [9], \"limit_ns\": 0,\n"
+		"   \"predicted_ns\": 30, \"wan_bytes\": 0, \"schedule_wan_bytes\": 0,\n"
+		"   \"wan_measured\": false, \"cpu_percent\": -1, \"dilation\": 1}]}";
+	struct gct_html r = {.title = "guesses"};
+	struct gci_buf out = {0};
+
+	(void)state;
+	add_good(&r, "one.json", text);
+	print(&r, &out);
+	HAS(&out, "1 prediction, off by 233.3 % in the median");
+	HAS(&out, "so they are guesses");
+	gci_buf_free(&out);
 	gct_html_free(&r);
 }
 
@@ -416,6 +438,7 @@ int main(void)
 		cmocka_unit_test(hostile),
 		cmocka_unit_test(nothing),
 		cmocka_unit_test(many_curves),
+		cmocka_unit_test(guesses),
 		cmocka_unit_test(many_clusters),
 		cmocka_unit_test(wrong_files),
 		cmocka_unit_test(out_of_memory),
