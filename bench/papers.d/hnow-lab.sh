@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # title: HNOW in the lab: SPOC and FNF between hosts of two speeds, measured
 # paper: M. Banikazemi, V. Moorthy, D. K. Panda: "Efficient Collective Communication on Heterogeneous Networks of Workstations", ICPP 1998, sections 7.1 and 7.2
-# minutes: 6
+# minutes: 10
 dilate=${DILATE:-300} bytes=${BYTES:-256KiB} iters=${ITERS:-3} norders=3
 nbytes=$(($(echo "$bytes" | sed 's/KiB$/ * 1024/')))
 cat <<END
