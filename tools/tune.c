@@ -239,6 +239,17 @@ int gct_tune_usual(struct gct_tune *t, const struct gct_tune_case *c, struct gci
 	return 0;
 }
 
+/* Without a measurement: what a job takes by itself, unless something is predicted to be faster. */
+static struct gci_candidate predicted_best(
+	const struct gci_search_result *ranked, const struct gci_candidate *usual)
+{
+	const struct gci_candidate *best =
+		ranked->ntried ? &gct_tune_prefer(ranked, 0)->how : usual;
+	uint64_t usual_ns = time_of(ranked, usual);
+
+	return usual_ns && usual_ns <= time_of(ranked, best) ? *usual : *best;
+}
+
 static int tune_by_simulation(struct gct_tune *t, const struct gct_tune_case *c)
 {
 	struct gci_search_result ranked = {.best_ns = GCI_NEVER}, measured = {.best_ns = GCI_NEVER};
@@ -250,9 +261,7 @@ static int tune_by_simulation(struct gct_tune *t, const struct gct_tune_case *c)
 	if (!rc && gct_tune_is_first(t)) {
 		int has = measured.best_ns != GCI_NEVER;
 
-		line.best = has             ? measured.best
-			    : ranked.ntried ? gct_tune_prefer(&ranked, 0)->how
-					    : line.usual;
+		line.best = has ? measured.best : predicted_best(&ranked, &line.usual);
 		line.predicted_ns = time_of(&ranked, &line.best);
 		line.best_ns = time_of(&measured, &line.best);
 		line.usual_ns = time_of(has ? &measured : &ranked, &line.usual);

@@ -90,6 +90,26 @@ static void by_simulation_alone(void **state)
 	gci_free(file);
 }
 
+/* Of predictions that are as good as the best one the longest segments are taken; but not before what
+ * a job takes by itself, if that is predicted to be faster. */
+static void the_best_is_not_behind_the_usual(void **state)
+{
+	char *grid = gci_strdup(write_text("two.grid",
+		"[cluster a]\nhosts = a[1-4]\nnic = 1Gbit\nlan_delay = 50us\n"
+		"[cluster b]\nhosts = b[1-4]\nnic = 1Gbit\nlan_delay = 50us\n"
+		"[link a b]\nrate = 10Gbit\ndelay = 10ms\n"));
+	char *out = TUNE("1", "", "--simulated", "--grid", grid, "bcast", "-b", "64KiB");
+	double best, usual;
+	char *line = strstr(out, "\nbcast of ");
+
+	(void)state;
+	assert_non_null(line);
+	assert_int_equal(sscanf(line, "\nbcast of %*s kB %*s %lf ms - %lf ms ", &best, &usual), 2);
+	assert_true(best <= usual);
+	gci_free(out);
+	gci_free(grid);
+}
+
 /* On this machine's own network, whose times mean nothing: but they are there, and the table is
  * taken. */
 static void measured(void **state)
@@ -304,6 +324,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(by_simulation_alone),
+		TEST(the_best_is_not_behind_the_usual),
 		TEST(measured),
 		TEST(predictions_are_no_measurements),
 		TEST(no_file_without_a_table),
