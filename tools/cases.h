@@ -11,7 +11,7 @@
 #define GCT_MAX_CASES 64 /* sizes, or algorithms, in one call */
 
 #define GCT_MOST_NBYTES     (UINT64_C(1) << 50) /* of a message */
-#define GCT_NBYTES_EXPECTED GCI_BYTES_EXPECTED ", at most 1 PiB"
+#define GCT_NBYTES_EXPECTED GCI_BYTES_EXPECTED ", at most 1024TiB"
 
 /* Each returns 0, or an exit status after saying what is wrong; `tool` is the subcommand's name. A
  * list is cut up, and what is taken from it points into it. */

@@ -144,7 +144,7 @@ int gct_ctl(int argc, char **argv)
 	if (*argv && !is_verb(*argv))
 		job = *argv++;
 	if (!is_verb(*argv))
-		return wrong(*argv ? *argv : "no verb", "status or budget");
+		return wrong(*argv ? *argv : job ? job : "no verb", "status or budget");
 	rc = !strcmp(*argv, "budget") ? check_budgets(argv + 1) : GCT_OK;
 	if (!rc && !strcmp(*argv, "status") && argv[1])
 		rc = wrong(argv[1], "nothing behind status");

@@ -286,8 +286,14 @@ static int set(const struct options *o)
 	return rc;
 }
 
+struct clearing {
+	const char *name;
+	int ncleared;
+};
+
 static int clear_class(const char *dev, void *arg)
 {
+	struct clearing *w = arg;
 	struct gci_edt_class c;
 	struct gci_error e = {0};
 	struct gci_edt *edt;
@@ -296,7 +302,7 @@ static int clear_class(const char *dev, void *arg)
 	/* First a look: opening would put the program there. */
 	if (gci_edt_look(&edt, dev, &e))
 		return complain(&e);
-	number = edt ? find_class(edt, *(char **)arg, &c) : -1;
+	number = edt ? find_class(edt, w->name, &c) : -1;
 	gci_edt_close(edt);
 	if (number < 0 || !c.standing)
 		return GCT_OK;
@@ -305,6 +311,7 @@ static int clear_class(const char *dev, void *arg)
 	if (gci_edt_drop(edt, number, &e))
 		rc = complain(&e);
 	gci_edt_close(edt);
+	w->ncleared++;
 	return rc;
 }
 
@@ -318,9 +325,20 @@ static int clear_all(const char *dev, void *arg)
 
 static int clear(const struct options *o)
 {
+	struct clearing w = {.name = o->words[0]};
+	int rc;
+
 	if (o->nwords > 1)
 		return gct_wrong("shape", "clear: \"%s\" is too much", o->words[1]);
-	return for_devices(o->dev, o->nwords ? clear_class : clear_all, o->words);
+	if (!o->nwords)
+		return for_devices(o->dev, clear_all, NULL);
+	rc = for_devices(o->dev, clear_class, &w);
+	if (rc || w.ncleared)
+		return rc;
+	fprintf(stderr,
+		"gridcoll shape: clear: no class \"%s\" is set on %s (see gridcoll shape status)\n",
+		w.name, o->dev ? o->dev : "any device");
+	return GCT_FAILED;
 }
 
 int gct_shape_command(int argc, char **argv)

@@ -74,6 +74,8 @@ echo "faster $(at a1 "$LAB_RATES" send 10.2.0.1 7000 1 300ms eth0 120Mbit)"
 echo "counted $(field bytes | tail -1) $(field packets | tail -1)"
 shape clear c
 echo "one $(shape --json | grep -c '"class"') $(filters)"
+shape clear --dev eth0 c 2>/run/why
+echo "none $? $(cat /run/why)"
 
 # A job's: its rank's host may send what the budget says; killed or not, nothing is left of it.
 job() {
@@ -163,6 +165,8 @@ check "bytes are counted" between "$(value counted | cut -d' ' -f1)" 10000000 10
 check "packets of at most 1514 bytes" awk -v c="$(value counted)" \
 	'BEGIN { split(c, a, " "); exit !(a[1] / a[2] > 1000 && a[1] / a[2] <= 1514) }'
 check "one class is cleared, the other stays" [ "$(value one)" = "1 1" ]
+check "a class that is not there is told" [ "$(value none)" = \
+	"1 gridcoll shape: clear: no class \"c\" is set on eth0 (see gridcoll shape status)" ]
 check "a job paces by the budget, to all of the cluster" [ "$(value job)" = "30000000 1" ]
 check "and leaves nothing" [ "$(value ended)" = "0 0" ]
 check "not even when its ranks are killed" [ "$(value swept)" = "137 0" ]

@@ -118,7 +118,7 @@ static const struct {
 		"gridcoll plan: --explain \"x\", expected no --table or --print-schedule"},
 	{"plan bcast --grid " GRID " -b 2048TiB",
 		"gridcoll plan: --bytes \"2048TiB\", expected a size such as 512, 64KiB, 25MB or "
-		"1GiB, at most 1 PiB"},
+		"1GiB, at most 1024TiB"},
 	{"plan --explain none --grid " GRID, "gridcoll plan: cannot read none: No such file"},
 	{"plan --explain " GRID " --grid " GRID, "gridcoll plan: " GRID ":1: "},
 	{"plan --bogus", "gridcoll plan: unknown option --bogus, see gridcoll plan --help"},
