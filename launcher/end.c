@@ -136,7 +136,7 @@ static void say_verdict(void)
 		return;
 	}
 	/* No rank is to blame for having done as it was told. */
-	if (gci_job.interrupts && gci_rdv_exit_status(gci_job.server.rdv) == 128 + gci_job.order)
+	if (gci_job.order && gci_rdv_exit_status(gci_job.server.rdv) == 128 + gci_job.order)
 		snprintf(line, sizeof(line), "told to end (%s), as were all ranks",
 			strsignal(gci_job.order));
 	if (gci_rdv_is_over(gci_job.server.rdv))

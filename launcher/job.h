@@ -39,7 +39,7 @@ struct gci_job {
 	uint32_t nleft_out; /* that are taken care of */
 	int failing, closing, said, interrupts;
 	int detours; /* one is told of */
-	int order;   /* the last interrupt's signal */
+	int order;   /* the last signal that tells ranks to end; 0: none came */
 };
 
 extern struct gci_job gci_job;

@@ -185,9 +185,9 @@ static void on_signal(uv_signal_t *h, int signum)
 		_exit(128 + signum); /* only the writing is left */
 	if (!gci_job.nagents && (signum == SIGINT || signum == SIGTERM || signum == SIGHUP))
 		interrupt_service(signum);
-	/* The first is a request, which a rank may take its time for; the second is an order. */
-	if (signum == SIGINT || signum == SIGTERM)
+	if (signum == SIGINT || signum == SIGTERM || signum == SIGHUP)
 		gci_job.order = signum;
+	/* The first is a request, which a rank may take its time for; the second is an order. */
 	if ((signum == SIGINT || signum == SIGTERM) && gci_job.interrupts++) {
 		gci_job.failing = 1;
 		gci_job_on_kill(&gci_job.escalation);

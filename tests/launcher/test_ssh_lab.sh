@@ -219,7 +219,7 @@ done
 kill -INT "$(cat /run/ssh/desk.pid)"
 wait $job
 check "SIGINT ends the job" [ $? = 130 ]
-check "it says so" says "^gridcoll-run: "
+check "it says so" says "^gridcoll-run: told to end (Interrupt), as were all ranks"
 check "all had begun" prints $nranks begun
 check "nothing is left" quiet
 
