@@ -39,8 +39,8 @@ static void strings_free(struct strings *l)
 static int goes_along(const char *setting)
 {
 	static const char *const own[] = {"RANK=", "RANK_FROM=", "SIZE=", "SIZE_FROM=",
-		"RENDEZVOUS=", "SECRET_FD=", "SECRET_FILE=", "HOST=", "JOIN_TIMEOUT=", "PROGRESS=",
-		"LAB=", "TERMINAL=", "PORT_RANGE=", "INTERFACES=", "CONTROL_TLS="};
+		"RENDEZVOUS=", "SECRET_FD=", "SECRET_FILE=", "HOST=", "CLUSTER=", "JOIN_TIMEOUT=",
+		"PROGRESS=", "LAB=", "TERMINAL=", "PORT_RANGE=", "INTERFACES=", "CONTROL_TLS="};
 	size_t i;
 
 	if (strncmp(setting, "GRIDCOLL_", 9))

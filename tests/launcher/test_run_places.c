@@ -134,18 +134,21 @@ static void ranks_by_ssh(void **state)
 	(void)state;
 	need_ssh();
 	snprintf(command, sizeof(command),
-		"echo \"$0, <$1>, $GRIDCOLL_LOG, $(pwd)\"; [ $GRIDCOLL_RANK = 0 ] && cat; "
+		"echo \"$0, <$1>, $GRIDCOLL_LOG, <$GRIDCOLL_CLUSTER>, $(pwd)\"; "
+		"[ $GRIDCOLL_RANK = 0 ] && cat; "
 		"exec %s ok",
 		peer());
 	setenv("GRIDCOLL_LOG", "error", 1);
+	setenv("GRIDCOLL_CLUSTER", "here", 1); /* not a far host's */
 	job_start(&j, write_file("input", "typed\n"), "--grid", grid_file(), "--per-host", "2",
 		"--remote-path", env_path("GRIDCOLL_RUN"), "sh", "-c", command, "it's", "a  \"b\"",
 		NULL);
 	unsetenv("GRIDCOLL_LOG");
+	unsetenv("GRIDCOLL_CLUSTER");
 	assert_int_equal(job_wait(&j), 0);
 	assert_string_equal(job_err(&j), "");
 	assert_non_null(strstr(job_out(&j), "[3] size 4 host 1 addr 127.0.0.1:40003"));
-	assert_non_null(strstr(job_out(&j), "[2] it's, <a  \"b\">, error, /"));
+	assert_non_null(strstr(job_out(&j), "[2] it's, <a  \"b\">, error, <>, /"));
 	assert_non_null(strstr(job_out(&j), "[0] typed\n"));
 	job_free(&j);
 }
