@@ -151,7 +151,7 @@ static void put_table(struct gct_page *p, size_t n)
 void gct_html_predictions(struct gct_page *p)
 {
 	double *off = gci_calloc(p->r->ncases, sizeof(*off)), worst = 0;
-	size_t i, n = 0, nlimits = 0;
+	size_t i, n = 0, nsized = 0, nlimits = 0;
 
 	p->nomem |= !off;
 	for (i = 0; off && i < p->r->ncases; i++) {
@@ -159,7 +159,9 @@ void gct_html_predictions(struct gct_page *p)
 			continue;
 		off[n] = fabs(off_percent(&p->r->cases[i]));
 		worst = off[n] > worst ? off[n] : worst;
-		nlimits += p->r->cases[i].limit_ns > 0;
+		/* A barrier's limit does not ask for rates. */
+		nsized += p->r->cases[i].kind != GCI_BARRIER;
+		nlimits += p->r->cases[i].kind != GCI_BARRIER && p->r->cases[i].limit_ns;
 		n++;
 	}
 	if (!n) {
@@ -170,7 +172,7 @@ void gct_html_predictions(struct gct_page *p)
 			"<p>%zu prediction%s, off by %.1f %% in the median, by %.1f %% at most. "
 			"Measured are medians of warm iterations.</p>\n",
 			n, n > 1 ? "s" : "", gci_median(off, n), worst);
-		if (!nlimits)
+		if (nsized && !nlimits)
 			gci_buf_printf(p->out,
 				"<p>Nobody said what this network carries, so they are guesses: "
 				"write the cards' rates to a grid file, or have "

@@ -193,8 +193,9 @@ static void guesses(void **state)
 		"   \"first_ns\": 9, \"median_ns\": 9, \"warm_ns\": [9], \"limit_ns\": 0,\n"
 		"   \"predicted_ns\": 30, \"wan_bytes\": 0, \"schedule_wan_bytes\": 0,\n"
 		"   \"wan_measured\": false, \"cpu_percent\": -1, \"dilation\": 1}]}";
-	struct gct_html r = {.title = "guesses"};
+	struct gct_html r = {.title = "guesses"}, b = {.title = "a barrier"};
 	struct gci_buf out = {0};
+	char *barrier = gci_strdup(text), *name;
 
 	(void)state;
 	add_good(&r, "one.json", text);
@@ -203,6 +204,17 @@ static void guesses(void **state)
 	HAS(&out, "so they are guesses");
 	gci_buf_free(&out);
 	gct_html_free(&r);
+	/* Without delays nothing bounds a barrier, whatever is known of rates. */
+	name = strstr(barrier, "\"bcast\", \"bytes\": 1000");
+	assert_non_null(name);
+	memcpy(name, "\"barrier\", \"bytes\": 0 ", strlen("\"bcast\", \"bytes\": 1000"));
+	add_good(&b, "one.json", barrier);
+	print(&b, &out);
+	HAS(&out, "1 prediction, off by 233.3 % in the median");
+	assert_null(strstr(gci_buf_cstr(&out), "guesses"));
+	gci_buf_free(&out);
+	gct_html_free(&b);
+	gci_free(barrier);
 }
 
 /* A grid of as many clusters as nobody can draw, and links that only a table can tell. */
