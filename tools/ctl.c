@@ -121,6 +121,12 @@ static int is_verb(const char *word)
 	return word && (!strcmp(word, "status") || !strcmp(word, "budget"));
 }
 
+/* A process id or a path, that is. */
+static int may_be_job(const char *word)
+{
+	return strchr(word, '/') || strspn(word, "0123456789") == strlen(word);
+}
+
 static int is_help(const char *word)
 {
 	return word && (!strcmp(word, "--help") || !strcmp(word, "-h"));
@@ -144,7 +150,10 @@ int gct_ctl(int argc, char **argv)
 	if (*argv && !is_verb(*argv))
 		job = *argv++;
 	if (!is_verb(*argv))
-		return wrong(*argv ? *argv : job ? job : "no verb", "status or budget");
+		return wrong(*argv                     ? *argv
+			     : job && !may_be_job(job) ? job
+						       : "no verb",
+			"status or budget");
 	rc = !strcmp(*argv, "budget") ? check_budgets(argv + 1) : GCT_OK;
 	if (!rc && !strcmp(*argv, "status") && argv[1])
 		rc = wrong(argv[1], "nothing behind status");

@@ -208,6 +208,7 @@ static void what_is_wrong_is_said(void **state)
 	(void)state;
 	ASK(0, "usage: gridcoll ctl", "", "--help");
 	ASK(2, "no verb, expected status or budget", "", "");
+	ASK(2, "no verb, expected status or budget", "1", "");
 	ASK(2, "stop, expected status or budget", "", "stop");
 	ASK(2, "stop, expected status or budget", "1", "stop");
 	ASK(2, "expected nothing behind status", "1", "status now");
