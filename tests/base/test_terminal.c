@@ -4,6 +4,7 @@
 
 #include <pty.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 static void a_pipe_is_one_if_it_is_said(void **state)
@@ -47,11 +48,42 @@ static void a_terminal_is_one(void **state)
 	close(slave);
 }
 
+/* Of a pipe COLUMNS tells it, where it is a number. */
+static void how_wide_it_is(void **state)
+{
+	static const struct winsize narrow = {.ws_row = 9, .ws_col = 31}, unknown = {0};
+	static const char *const bad[] = {"", "x", "0", "-3"};
+	int fds[2], master, slave;
+	size_t i;
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	setenv("COLUMNS", "47", 1);
+	assert_int_equal(gci_terminal_columns(fds[1]), 47);
+	if (!openpty(&master, &slave, NULL, NULL, NULL)) {
+		assert_int_equal(ioctl(slave, TIOCSWINSZ, &narrow), 0);
+		assert_int_equal(gci_terminal_columns(slave), 31);
+		assert_int_equal(ioctl(slave, TIOCSWINSZ, &unknown), 0);
+		assert_int_equal(gci_terminal_columns(slave), 47);
+		close(master);
+		close(slave);
+	}
+	for (i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		setenv("COLUMNS", bad[i], 1);
+		assert_int_equal(gci_terminal_columns(fds[1]), 80);
+	}
+	unsetenv("COLUMNS");
+	assert_int_equal(gci_terminal_columns(fds[1]), 80);
+	close(fds[0]);
+	close(fds[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_pipe_is_one_if_it_is_said),
 		cmocka_unit_test(a_terminal_is_one),
+		cmocka_unit_test(how_wide_it_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -317,9 +317,11 @@ static void progress(void **state)
 	};
 	static const char *const alone[] = {"tune --simulated", "plan"};
 	char command[600], text[8000];
+	const char *cut;
 	size_t i, k;
 
 	(void)state;
+	unsetenv("COLUMNS");
 	for (i = 0; i < sizeof(jobs) / sizeof(*jobs); i++)
 		for (k = 0; k < 2; k++) {
 			struct job j = {0};
@@ -346,6 +348,13 @@ static void progress(void **state)
 			assert_int_equal(strstr(text, "bcast: simulating ") != NULL, k);
 			assert_int_equal(strstr(text, " \r\033[K\r") != NULL, k);
 		}
+	snprintf(command, sizeof(command),
+		"COLUMNS=20 GRIDCOLL_PROGRESS=1 %s plan -g %s bcast -b 1MiB 2>&1 >/dev/null",
+		GRIDCOLL, in_scratch("g"));
+	assert_int_equal(shell(command, text, sizeof(text)), 0);
+	cut = strstr(text, "bcast: simulating ");
+	assert_non_null(cut);
+	assert_int_equal(cut[19], '\r');
 }
 
 /* No word is lost, and none of them stands twice. */
