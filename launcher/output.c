@@ -22,8 +22,8 @@ void gci_line_free(struct gci_line *l)
 	gci_buf_free(&l->part);
 }
 
-/* A progress line that is wider than the terminal would leave its beginning there each time. What is
- * more than plain characters is its program's own affair. */
+/* A progress line that is wider than the terminal would leave its beginning there each time. What
+ * is more than plain characters is its program's own affair. */
 static size_t fit(const struct gci_output *o, const uint8_t *p, size_t n)
 {
 	size_t i, most = o->columns > 0 ? (size_t)o->columns - 1 : SIZE_MAX;

@@ -51,8 +51,8 @@ struct gci_placement {
 		address; /* by which others reach this machine, as the options say; NULL: not said */
 	const char *rendezvous; /* where they find us, as the options say; NULL: not said */
 	char **said;            /* [size]: what names[] points to; NULL without guests */
-	char (*clusters)
-		[GCI_CTL_CLUSTER]; /* [size]: which their hosts are said to be in; "": none */
+	/* [size]: which their hosts are said to be in; "": none */
+	char (*clusters)[GCI_CTL_CLUSTER];
 };
 
 /* GCOLL_ERR_*: bad input is GCOLL_ERR_INVAL or _PARSE. */

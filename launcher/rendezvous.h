@@ -58,8 +58,9 @@ struct gci_rdv_config {
 	uint64_t shrink_ns; /* from the first SHRINK to the last */
 	/* The last so many ranks are guests: others start them, and nobody tells of their ends. Each
 	 * says by which name its host goes, and in which cluster that is, or "": `arrive` puts that
-	 * into names and hosts, or returns -1 with the reason why not, which ends the job. Once all have come, `settle` returns the
-	 * grid's text, or NULL with the reason. Both NULL: names, hosts and grid hold. */
+	 * into names and hosts, or returns -1 with the reason why not, which ends the job. Once all
+	 * have come, `settle` returns the grid's text, or NULL with the reason. Both NULL: names,
+	 * hosts and grid hold. */
 	uint32_t nguests;
 	int (*arrive)(void *guests, uint32_t rank, const char *host, const char *cluster, char *why,
 		size_t size);

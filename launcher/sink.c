@@ -60,10 +60,10 @@ static void on_written(uv_work_t *w, int status)
 
 void gci_sink_flush(struct gci_sink *s)
 {
-	if (s->o.terminal)
-		s->o.columns = gci_terminal_columns(s->fd); /* it may have changed */
 	struct gci_buf empty;
 
+	if (s->o.terminal)
+		s->o.columns = gci_terminal_columns(s->fd); /* it may have changed */
 	if (s->error)
 		gci_buf_consume(&s->o.out, s->o.out.len);
 	if (s->busy || !s->o.out.len)

@@ -201,8 +201,8 @@ uint64_t gct_cp_stream_at(const struct gct_cp_manifest *m, uint32_t file, uint64
 void gct_cp_point_of(const struct gct_cp_manifest *m, uint64_t at, struct gct_cp_point *p);
 
 /* The stream's end at a receiver: writes each file in its directory without a name, or under a
- * temporary one where the file system wants that, skips blocks of zeros (the copy of a sparse file is
- * sparse), and names it when its checksum agrees. What is not whole is removed. */
+ * temporary one where the file system wants that, skips blocks of zeros (the copy of a sparse file
+ * is sparse), and names it when its checksum agrees. What is not whole is removed. */
 #define GCT_CP_SYNC 1u /* to the disk before a file gets its name */
 #define GCT_CP_KEEP 2u /* what is not whole is not removed, and found again by its name */
 

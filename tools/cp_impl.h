@@ -44,8 +44,8 @@ int gct_cp_check_target(int dir, const char *name, const char *path, struct gci_
 
 /* A file in this directory that has no name yet; -1 where the file system has none such. */
 int gct_cp_open_unnamed(int dir);
-/* In the place of what is called so, by way of a temporary name if there is such; and closes it. 0, or
- * -1 and errno: the temporary name may be there then. */
+/* In the place of what is called so, by way of a temporary name if there is such; and closes it. 0,
+ * or -1 and errno: the temporary name may be there then. */
 int gct_cp_name_unnamed(int fd, int dir, const char *temporary, const char *name);
 
 /* The directories of the list, where they are missing; and whether its links can be made. */

@@ -43,7 +43,7 @@ int gci_decide_by_table(
 
 #define GCI_DECIDE_CANDIDATES 5
 #define GCI_DECIDE_RANKS      256   /* with more the first algorithm is taken */
-#define GCI_DECIDE_STEPS      56000 /* simulated for one decision: some 30 ms */
+#define GCI_DECIDE_STEPS      56000 /* simulated for one decision: some 30 ms; for a part as many */
 #define GCI_DECIDE_PER_HOST   4     /* ranks that find a processor each; more share */
 
 struct gci_decided; /* one that is remembered */
@@ -67,7 +67,8 @@ void gci_decider_free(struct gci_decider *d);
 void gci_decider_learn(struct gci_decider *d, const struct gci_decider *from);
 
 /* How to run `c`, whose topology is the decider's and whose blocks are equal: the kind's first
- * algorithm, unless another is predicted to be at least a twentieth faster (predictions err). One
+ * algorithm, unless another is predicted to be at least a twentieth faster (predictions err). Of a
+ * long operation that takes too many steps a sixteenth may be simulated instead, and of that. One
  * decision serves sizes that round to the same power of two and roots in the same cluster.
  * 0, GCOLL_ERR_NOMEM, or GCOLL_ERR_INVAL when nothing can run it. */
 int gci_decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how);

@@ -44,7 +44,8 @@ void assert_text(const char *path, const char *text);
 /* How many entries a directory has, hidden ones counted; -1: it is not there. */
 int entries(const char *path);
 
-/* From now on this process, of one thread, makes no file without a name. 0, or it may not see to that. */
+/* From now on this process, of one thread, makes no file without a name. 0, or it may not see to
+ * that. */
 int forbid_unnamed(void);
 
 /* Waits until somebody has a file open in this directory that has no name (yet). */
