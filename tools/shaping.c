@@ -336,7 +336,8 @@ static int clear(const struct options *o)
 	if (rc || w.ncleared)
 		return rc;
 	fprintf(stderr,
-		"gridcoll shape: clear: no class \"%s\" is set on %s (see gridcoll shape status)\n",
+		"gridcoll shape: clear: no class \"%s\" is set by hand on %s (see gridcoll shape "
+		"status)\n",
 		w.name, o->dev ? o->dev : "any device");
 	return GCT_FAILED;
 }

@@ -166,7 +166,7 @@ check "packets of at most 1514 bytes" awk -v c="$(value counted)" \
 	'BEGIN { split(c, a, " "); exit !(a[1] / a[2] > 1000 && a[1] / a[2] <= 1514) }'
 check "one class is cleared, the other stays" [ "$(value one)" = "1 1" ]
 check "a class that is not there is told" [ "$(value none)" = \
-	"1 gridcoll shape: clear: no class \"c\" is set on eth0 (see gridcoll shape status)" ]
+	"1 gridcoll shape: clear: no class \"c\" is set by hand on eth0 (see gridcoll shape status)" ]
 check "a job paces by the budget, to all of the cluster" [ "$(value job)" = "30000000 1" ]
 check "and leaves nothing" [ "$(value ended)" = "0 0" ]
 check "not even when its ranks are killed" [ "$(value swept)" = "137 0" ]
