@@ -216,6 +216,8 @@ struct gct_cp_sink {
 	uint32_t file;
 	uint64_t offset;
 	int fd, is_unnamed;
+	int has_unnamed; /* 1: so may files be on file system `device`; 0: not; -1: none was tried */
+	uint64_t device;
 	uint32_t crc, want;
 	char *path;      /* of the file in hand, for messages */
 	char *temporary; /* its name; one for all files, with `keep` each has its own */

@@ -42,8 +42,9 @@ char *gct_cp_part_name(const char *name);
  * is in the way. `path` is the name's. (cp_sink.c) */
 int gct_cp_check_target(int dir, const char *name, const char *path, struct gci_error *e);
 
-/* A file in this directory that has no name yet; -1 where the file system has none such. */
-int gct_cp_open_unnamed(int dir);
+/* A file in this directory that has no name yet; -1 where there is none such, or it could not get
+ * one. */
+int gct_cp_open_unnamed(struct gct_cp_sink *s, int dir);
 /* In the place of what is called so, by way of a temporary name if there is such; and closes it. 0,
  * or -1 and errno: the temporary name may be there then. */
 int gct_cp_name_unnamed(int fd, int dir, const char *temporary, const char *name);

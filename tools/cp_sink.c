@@ -39,7 +39,8 @@ int gct_cp_sink_init(struct gct_cp_sink *s, const struct gct_cp_manifest *m, con
 		.into_directory = into_directory,
 		.sync = how & GCT_CP_SYNC,
 		.keep = how & GCT_CP_KEEP,
-		.fd = -1};
+		.fd = -1,
+		.has_unnamed = -1};
 	if (into_directory)
 		s->root = gci_strdup(dest);
 	else
@@ -170,7 +171,7 @@ static int sink_open(struct gct_cp_sink *s, uint64_t have, struct gci_error *e)
 	if (gct_cp_check_target(dir, gct_cp_sink_name(s, s->file), s->path, e))
 		return e->status;
 	atomic_store(&doomed_dir, dir);
-	s->fd = s->keep ? -1 : gct_cp_open_unnamed(dir);
+	s->fd = s->keep ? -1 : gct_cp_open_unnamed(s, dir);
 	s->is_unnamed = s->fd >= 0;
 	if (s->fd < 0)
 		s->fd = openat(dir, s->temporary, flags, 0600);

@@ -12,16 +12,37 @@ static const char *path_of(int fd, char out[32])
 	return out;
 }
 
-int gct_cp_open_unnamed(int dir)
+static int open_unnamed(int dir)
+{
+	return openat(dir, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+}
+
+/* Without /proc one could get no name, nor where a file system makes such files but no links to
+ * them, as by FUSE it may: known before anything is written. */
+static int can_be_named(int dir, const char *temporary)
 {
 	char path[32];
-	int fd = openat(dir, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+	int fd = open_unnamed(dir), bad;
 
-	if (fd >= 0 && access(path_of(fd, path), F_OK)) { /* no /proc: it could not get a name */
-		close(fd);
-		fd = -1;
+	if (fd < 0)
+		return 0;
+	bad = linkat(AT_FDCWD, path_of(fd, path), dir, temporary, AT_SYMLINK_FOLLOW) ||
+	      unlinkat(dir, temporary, 0);
+	close(fd);
+	return !bad;
+}
+
+int gct_cp_open_unnamed(struct gct_cp_sink *s, int dir)
+{
+	struct stat st;
+
+	if (fstat(dir, &st))
+		return -1;
+	if (s->has_unnamed < 0 || s->device != st.st_dev) {
+		s->has_unnamed = can_be_named(dir, s->temporary);
+		s->device = st.st_dev;
 	}
-	return fd;
+	return s->has_unnamed ? open_unnamed(dir) : -1;
 }
 
 static int give_name(int fd, int dir, const char *temporary, const char *name)

@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/crc32c.h"
 #include "base/mem.h"
+#include "tests/forbid.h"
 #include "tests/test.h"
 #include "tests/tools/files.h"
 #include "tools/cp.h"
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -435,6 +437,33 @@ static void signals_leave_nothing(void **state)
 	set_free(&s);
 }
 
+/* Where files may be without a name, but get none by a link. */
+static void names_without_links(void **state)
+{
+	struct gci_error e = {0};
+	struct set s;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	make_file(in_scratch("a"), 1000, 1);
+	make_file(in_scratch("b"), 1000, 2);
+	set_make(&s, 2, "a", "b");
+	fflush(NULL);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(forbid(SYS_linkat) ? 77 : !!copy(&s, 100, UINT64_MAX, &e));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	set_free(&s);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(status, 0);
+	assert_same_files(in_scratch("a"), in_scratch("out/a"));
+	assert_same_files(in_scratch("b"), in_scratch("out/b"));
+	assert_int_equal(entries(in_scratch("out")), 2);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_make, scratch_remove)
 
 int main(void)
@@ -452,6 +481,7 @@ int main(void)
 		TEST(targets),
 		TEST(file_too_large),
 		TEST(nothing_is_written_after_a_failure),
+		TEST(names_without_links),
 		TEST(signals_leave_nothing),
 	};
 
