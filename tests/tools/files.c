@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -253,13 +254,13 @@ int forbid_unnamed(void)
 /* Of a process, by the names that its descriptors have. */
 static int has_unnamed(const char *pid, const char *path)
 {
-	char fds[300], at[600], text[700], begin[512];
+	char fds[300], at[600], text[700], begin[PATH_MAX + 2], real[PATH_MAX];
 	DIR *dir;
 	struct dirent *d;
 	int found = 0;
 
 	snprintf(fds, sizeof(fds), "/proc/%s/fd", pid);
-	snprintf(begin, sizeof(begin), "%s/#", path);
+	snprintf(begin, sizeof(begin), "%s/#", realpath(path, real) ? real : path);
 	dir = opendir(fds);
 	while (dir && !found && (d = readdir(dir))) {
 		ssize_t n;
@@ -273,12 +274,21 @@ static int has_unnamed(const char *pid, const char *path)
 	return found;
 }
 
-void await_unnamed(const char *path)
+int makes_unnamed(const char *path)
+{
+	int fd = open(path, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+void await_writer(const char *path)
 {
 	uint64_t end_ns = gci_now_ns() + 60 * GCI_NS_PER_S;
 	int found = 0;
 
-	while (!found) {
+	while (!found && !has_entry(path, ".gridcoll-")) {
 		DIR *dir = opendir("/proc");
 		struct dirent *d;
 

@@ -48,8 +48,11 @@ int entries(const char *path);
  * that. */
 int forbid_unnamed(void);
 
-/* Waits until somebody has a file open in this directory that has no name (yet). */
-void await_unnamed(const char *path);
+/* Does this directory's file system make files without a name? */
+int makes_unnamed(const char *path);
+
+/* Waits until somebody writes a file in this directory: one without a name, or under a temporary one. */
+void await_writer(const char *path);
 
 /* Waits until the directory has an entry whose name begins so. */
 void await_entry(const char *path, const char *prefix);

@@ -234,7 +234,7 @@ static void start_endless(struct job *j, pid_t pids[4])
 	for (r = 0; r < 4; r++)
 		pids[r] = job_pid(j, r);
 	for (r = 1; r < 4; r++)
-		await_unnamed(in_scratch("out/%d", r));
+		await_writer(in_scratch("out/%d", r));
 }
 
 static void finish(struct job *j, int status, const char *message, uint64_t since_ns)
@@ -261,9 +261,10 @@ static void rank_killed(void **state)
 	then = gci_now_ns();
 	kill(pids[2], SIGKILL);
 	finish(&j, 128 + SIGKILL, PREFIX(2) "killed by signal 9 (Killed)\n", then);
-	/* It could remove nothing, and had nothing to remove. */
+	/* It could remove nothing, and had nothing to remove, where files are without a name. */
 	for (r = 1; r < 4; r++)
-		assert_untouched(r, "a");
+		if (r != 2 || makes_unnamed(in_scratch("out")))
+			assert_untouched(r, "a");
 }
 
 static void source_killed(void **state)

@@ -166,8 +166,8 @@ static void start_slow(struct job *j)
 		GRIDCOLL, in_scratch("a"), in_scratch("out/%%r/"));
 	job_start(j, NULL, "--survive", "--grid", two_clusters(), "--per-host", "2", "--wan-budget",
 		"near>far=10Mbit", "sh", "-c", command, NULL);
-	await_unnamed(in_scratch("out/3"));
-	await_unnamed(in_scratch("out/2"));
+	await_writer(in_scratch("out/3"));
+	await_writer(in_scratch("out/2"));
 }
 
 static void make_fast(struct job *j)
@@ -223,8 +223,8 @@ static void the_source_dies(void **state)
 	snprintf(command, sizeof(command), "echo pid $$; exec %s cp --keep-going '%s' '%s'",
 		GRIDCOLL, in_scratch("a"), in_scratch("out/%%r/"));
 	job_start(&j, NULL, "--survive", "-n", "3", "sh", "-c", command, NULL);
-	await_unnamed(in_scratch("out/1"));
-	await_unnamed(in_scratch("out/2"));
+	await_writer(in_scratch("out/1"));
+	await_writer(in_scratch("out/2"));
 	kill(job_pid(&j, 0), SIGKILL);
 	assert_int_not_equal(job_wait(&j), 0);
 	if (!strstr(job_err(&j), "the source is lost: rank 0 on local0"))

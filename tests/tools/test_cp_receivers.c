@@ -218,7 +218,7 @@ static void a_sender_changes(void **state)
 	job_start(&j, NULL, "-n", "3", GRIDCOLL, "cp", "--gather", in_scratch("in.%%r"),
 		in_scratch("out/"), NULL);
 	await_entry(in_scratch("out"), "in.1");
-	await_unnamed(in_scratch("out"));
+	await_writer(in_scratch("out"));
 	assert_int_equal(truncate(in_scratch("in.2"), 5), 0);
 	assert_int_equal(job_wait(&j), 1);
 	snprintf(end, sizeof(end), "rank 2 on local2 failed: %s changed while it was being read",
