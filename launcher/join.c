@@ -129,8 +129,8 @@ static int ask_slurm(struct gci_options *o, uint64_t *rank, struct gci_error *e)
 	if (task.ncomponents > 1 && !strcmp(o->secret_file, "-"))
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"--slurm: srun hands its standard input to one component of a "
-			"heterogeneous "
-			"step only: expected --secret-file FILE, which all nodes can read");
+			"heterogeneous step only: expected --secret-file FILE, which all nodes "
+			"can read");
 	return 0;
 }
 
