@@ -115,17 +115,8 @@ static int read_host(struct gci_environment *env, struct gci_error *e)
 
 static int read_cluster(struct gci_environment *env, struct gci_error *e)
 {
-	const char *s = getenv("GRIDCOLL_CLUSTER");
-
-	if (!s || !*s)
-		return 0;
-	if (strlen(s) >= sizeof(env->cluster) || !gci_grid_is_cluster_name(s))
-		return gci_error_set(e, GCOLL_ERR_INVAL,
-			"GRIDCOLL_CLUSTER=%.100s, expected a name of at most "
-			"%zu " GCI_GRID_CLUSTER_CHARACTERS,
-			s, sizeof(env->cluster) - 1);
-	strcpy(env->cluster, s);
-	return 0;
+	return gci_grid_take_cluster(
+		getenv("GRIDCOLL_CLUSTER"), env->cluster, sizeof(env->cluster), e);
 }
 
 static int read_join_timeout(struct gci_environment *env, struct gci_error *e)

@@ -207,19 +207,16 @@ const char *gci_placement_settle(void *placement, char *why, size_t size)
 /* Rank 0, which this gridcoll-run starts itself. */
 static int place_own(struct gci_placement *p, const struct gci_options *o, struct gci_error *e)
 {
-	const char *host = getenv("GRIDCOLL_HOST"), *cluster = getenv("GRIDCOLL_CLUSTER");
-	char self[GCI_CTL_HOST] = "", why[GCI_CTL_TEXT];
+	char self[GCI_CTL_HOST] = "", cluster[GCI_CTL_CLUSTER], why[GCI_CTL_TEXT];
+	const char *host = getenv("GRIDCOLL_HOST");
 
 	if (!host || !*host) {
 		gethostname(self, sizeof(self) - 1);
 		host = self;
 	}
-	if (cluster && strlen(cluster) >= GCI_CTL_CLUSTER)
-		return gci_error_set(e, GCOLL_ERR_INVAL,
-			"GRIDCOLL_CLUSTER=%.100s, expected a name of at most "
-			"%d " GCI_GRID_CLUSTER_CHARACTERS,
-			cluster, GCI_CTL_CLUSTER - 1);
-	if (gci_placement_arrive(p, 0, host, cluster ? cluster : "", why, sizeof(why)))
+	if (gci_grid_take_cluster(getenv("GRIDCOLL_CLUSTER"), cluster, sizeof(cluster), e))
+		return e->status;
+	if (gci_placement_arrive(p, 0, host, cluster, why, sizeof(why)))
 		return gci_error_set(e, GCOLL_ERR_INVAL, "%s", why);
 	p->places[0] = (struct gci_place){.how = GCI_PLACE_LOCAL,
 		.host = p->names[0],

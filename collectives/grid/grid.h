@@ -115,6 +115,10 @@ struct gci_access gci_grid_access(const struct gci_grid *g, int host);
 #define GCI_GRID_CLUSTER_CHARACTERS "letters, digits and -_."
 int gci_grid_is_cluster_name(const char *name);
 
+/* Copies the name that the variable GRIDCOLL_CLUSTER says; NULL says "". GCOLL_ERR_INVAL where it is
+ * none, or has no room in `out`. */
+int gci_grid_take_cluster(const char *said, char *out, size_t size, struct gci_error *e);
+
 /* The number of the host of this name, or -1. */
 int gci_grid_find_host(const struct gci_grid *g, const char *name);
 

@@ -31,6 +31,19 @@ int gci_grid_is_cluster_name(const char *name)
 	return n && !name[n];
 }
 
+int gci_grid_take_cluster(const char *said, char *out, size_t size, struct gci_error *e)
+{
+	if (!said)
+		said = "";
+	if (*said && (strlen(said) >= size || !gci_grid_is_cluster_name(said)))
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"GRIDCOLL_CLUSTER=%.100s, expected a name of at most "
+			"%zu " GCI_GRID_CLUSTER_CHARACTERS,
+			said, size - 1);
+	strcpy(out, said);
+	return 0;
+}
+
 static int open_cluster(struct gci_grid_parser *p, const char *name)
 {
 	struct gci_grid *g = p->g;

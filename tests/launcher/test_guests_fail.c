@@ -139,8 +139,7 @@ static void a_host_in_two_clusters(void **state)
 	start_rank(3, "0", "-n", "1", "--rank-0-serves", guest(), "sum");
 	unsetenv("GRIDCOLL_CLUSTER");
 	expect(&ranks[3], 2,
-		"says that its cluster is \"a b\": expected letters, digits and -_. in "
-		"GRIDCOLL_CLUSTER");
+		"GRIDCOLL_CLUSTER=a b, expected a name of at most 21 letters, digits and -_.");
 }
 
 /* Who has another secret, or speaks plainly where TLS is expected, is told so; the job waits on. */
