@@ -130,28 +130,28 @@ static int leads_here(const char *ip)
 }
 
 /* By which of our addresses we reach each place by ssh; "": not known. */
-struct ways {
+struct routes {
 	char (*v)[64];
 };
 
 /* Before any agent is started, since it would hear nothing of us meanwhile. Names may mean something
  * to ssh alone; a name service that has let us wait for nothing once is not asked again. */
-static int find_ways(struct ways *w, const struct gci_placement *p)
+static int find_routes(struct routes *routes, const struct gci_placement *p)
 {
 	uint32_t i;
 	int rc = 0;
 
-	w->v = gci_calloc(p->nplaces, sizeof(*w->v));
-	if (!w->v)
+	routes->v = gci_calloc(p->nplaces, sizeof(*routes->v));
+	if (!routes->v)
 		return GCOLL_ERR_NOMEM;
 	if (p->rendezvous || p->address || p->listen_ip)
 		return 0;
 	for (i = 0; i < p->nplaces && rc != GCOLL_ERR_TIMEOUT; i++) {
 		if (p->places[i].how != GCI_PLACE_SSH)
 			continue;
-		rc = gci_route_to(p->places[i].host, w->v[i], sizeof(w->v[i]));
+		rc = gci_route_to(p->places[i].host, routes->v[i], sizeof(routes->v[i]));
 		if (rc)
-			*w->v[i] = '\0';
+			*routes->v[i] = '\0';
 		if (rc == GCOLL_ERR_TIMEOUT)
 			gci_log(GCI_LOG_INFO, "no name service answers that knows %s",
 				p->places[i].host);
@@ -160,18 +160,18 @@ static int find_ways(struct ways *w, const struct gci_placement *p)
 }
 
 /* By which address do other hosts see this one? Loopback if all of them are this one. */
-static const char *seen_at(const struct gci_placement *p, const struct ways *w)
+static const char *seen_at(const struct gci_placement *p, const struct routes *routes)
 {
 	const char *loopback = NULL;
 	uint32_t i;
 
 	for (i = 0; i < p->nplaces; i++) {
-		if (!*w->v[i])
+		if (!*routes->v[i])
 			continue;
-		if (leads_here(w->v[i]))
-			return w->v[i];
-		if (!strchr(w->v[i], '%'))
-			loopback = w->v[i];
+		if (leads_here(routes->v[i]))
+			return routes->v[i];
+		if (!strchr(routes->v[i], '%'))
+			loopback = routes->v[i];
 	}
 	return loopback;
 }
@@ -179,10 +179,10 @@ static const char *seen_at(const struct gci_placement *p, const struct ways *w)
 /* Where the ranks of a place find the control server: the address by which we reach their host.
  * Those of this machine beside remote ones take the one that remote hosts see, since they will
  * listen for data there as well. ":PORT": the far agent asks ssh. */
-static char *rendezvous(const struct gci_placement *p, const struct ways *w,
+static char *rendezvous(const struct gci_placement *p, const struct routes *routes,
 	const struct gci_place *l, struct gci_error *e)
 {
-	const char *way = w->v[l - p->places];
+	const char *route = routes->v[l - p->places];
 
 	if (p->rendezvous)
 		return gci_strdup(p->rendezvous);
@@ -191,22 +191,22 @@ static char *rendezvous(const struct gci_placement *p, const struct ways *w,
 	if (p->listen_ip)
 		return join_address(p->listen_ip, gci_job.server.port);
 	if (l->how == GCI_PLACE_SSH) {
-		if (!*way || strchr(way, '%'))
+		if (!*route || strchr(route, '%'))
 			return join_address("", gci_job.server.port);
-		if (leads_here(way))
-			return join_address(way, gci_job.server.port);
+		if (leads_here(route))
+			return join_address(route, gci_job.server.port);
 	}
-	way = seen_at(p, w);
-	if (way)
-		return join_address(way, gci_job.server.port);
+	route = seen_at(p, routes);
+	if (route)
+		return join_address(route, gci_job.server.port);
 	gci_error_set(e, GCOLL_ERR_SYS,
 		"cannot tell by which address other hosts reach this one: "
 		"none of their names resolves");
 	return NULL;
 }
 
-static int send_start(struct gci_agent *a, const struct gci_placement *p, const struct ways *w,
-	struct gci_frame_start *m, struct gci_error *e)
+static int send_start(struct gci_agent *a, const struct gci_placement *p,
+	const struct routes *routes, struct gci_frame_start *m, struct gci_error *e)
 {
 	const struct gci_place *l = a->place;
 	struct gci_buf b = {.secret = 1};
@@ -214,7 +214,7 @@ static int send_start(struct gci_agent *a, const struct gci_placement *p, const 
 
 	m->nranks = l->nranks;
 	m->dead_ns = l->how == GCI_PLACE_SSH ? gci_job.dead_ns : 0;
-	m->rendezvous = rendezvous(p, w, l, e);
+	m->rendezvous = rendezvous(p, routes, l, e);
 	m->ranks = gci_calloc(l->nranks, sizeof(*m->ranks));
 	for (i = 0; m->ranks && i < l->nranks; i++)
 		m->ranks[i] = l->first + i;
@@ -237,15 +237,16 @@ static int send_start(struct gci_agent *a, const struct gci_placement *p, const 
 }
 
 /* With what the place has of its own beside the environment that all have. */
-static int start_place(struct gci_agent *a, const struct gci_placement *p, const struct ways *w,
-	struct gci_frame_start *m, struct strings *env, struct gci_error *e)
+static int start_place(struct gci_agent *a, const struct gci_placement *p,
+	const struct routes *routes, struct gci_frame_start *m, struct strings *env,
+	struct gci_error *e)
 {
 	int rc;
 
 	if (add_local(env, &a->place->access))
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	m->env = env->v;
-	rc = send_start(a, p, w, m, e);
+	rc = send_start(a, p, routes, m, e);
 	drop_local(env);
 	return rc;
 }
@@ -263,7 +264,7 @@ int gci_job_start(const struct gci_options *o, const struct gci_placement *p,
 {
 	struct gci_frame_start m = {.argv = o->argv};
 	struct strings env = {0};
-	struct ways w = {0};
+	struct routes routes = {0};
 	uint32_t i;
 	int rc;
 
@@ -271,18 +272,18 @@ int gci_job_start(const struct gci_options *o, const struct gci_placement *p,
 	m.cwd = getcwd(NULL, 0);
 	memcpy(m.secret, gci_job.secret, sizeof(m.secret));
 	rc = m.cwd ? 0 : gci_error_errno(e, "cannot tell the current directory");
-	if (!rc && (make_environment(&env, o, p) || find_ways(&w, p)))
+	if (!rc && (make_environment(&env, o, p) || find_routes(&routes, p)))
 		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	for (i = 0; i < p->nplaces && !rc; i++) {
 		rc = start_agent(p, i, e);
 		if (!rc) {
 			gci_job.nagents++;
-			rc = start_place(&gci_job.agents[i], p, &w, &m, &env, e);
+			rc = start_place(&gci_job.agents[i], p, &routes, &m, &env, e);
 		}
 	}
 	free(m.cwd);
 	strings_free(&env);
-	gci_free(w.v);
+	gci_free(routes.v);
 	explicit_bzero(m.secret, sizeof(m.secret));
 	return rc;
 }
