@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -284,13 +283,10 @@ static char *path_entry(const char *old)
 
 static void add_terminal(struct env *env)
 {
-	struct winsize w;
-
 	if (!isatty(2))
 		return;
 	env_add(env, gci_strdup(GCI_TERMINAL "=")); /* a guest fills it in: its pipe's name */
-	if (!ioctl(2, TIOCGWINSZ, &w) && w.ws_col)
-		env_add(env, gci_asprintf("COLUMNS=%u", w.ws_col));
+	env_add(env, gci_asprintf("COLUMNS=%d", gci_terminal_columns(2)));
 }
 
 static char **make_env(void)

@@ -7,10 +7,10 @@
 
 #include <string.h>
 
-#define MOST_KNOWN 1024 /* decisions: then all are forgotten */
-#define CLEARLY    20   /* a part of the time that another way must save */
-#define PART       16
-#define LONG       (UINT64_C(16) << 20) /* bytes: a latency is little of what they take */
+#define MOST_KNOWN 1024                 /* decisions: then all are forgotten */
+#define CLEARLY    20                   /* a part of the time that another way must save */
+#define PART       16                   /* of a long operation, that tells of the whole */
+#define LONG       (UINT64_C(16) << 20) /* bytes of such a part: they take far longer than a latency */
 
 const char *gci_decided_by_name(enum gci_decided_by by)
 {
