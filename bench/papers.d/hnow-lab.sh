@@ -105,37 +105,39 @@ for c in $cases; do
 	run $(echo "$c" | tr : ' ')
 done
 
-cat <<'END'
-| hosts | fast | t_ini, us | DEF: measured | predicted | SPOC: measured | predicted | FNF: measured | predicted |
-|---|---|---|---|---|---|---|---|---|
-END
-for c in $cases; do
-	IFS=: read -r h f fast slow <<-END
-		$c
-	END
-	printf '| %s | %s | %s, %s |' "$h" "$f" "$fast" "$slow"
+rows() { # CELLS: what prints those of one case, by $h, $f and $slow
+	for c in $cases; do
+		IFS=: read -r h f fast slow <<-END
+			$c
+		END
+		printf '| %s | %s | %s, %s |' "$h" "$f" "$fast" "$slow"
+		"$1"
+		echo
+	done
+}
+measured() {
 	for a in binomial spoc fnf; do
 		printf ' %.2f ms | %.2f ms |' "$(mean "$h" "$f" "$slow" $a 5)" "$(mean "$h" "$f" "$slow" $a 6)"
 	done
-	echo
-done
-cat <<'END'
-
-| hosts | fast | t_ini, us | SPOC: measured | predicted | the model's | FNF: measured | predicted | the model's |
-|---|---|---|---|---|---|---|---|---|
-END
-for c in $cases; do
-	IFS=: read -r h f fast slow <<-END
-		$c
-	END
-	printf '| %s | %s | %s, %s |' "$h" "$f" "$fast" "$slow"
+}
+factors() {
 	for a in spoc fnf; do
 		for k in 5 6 7; do
 			printf ' %s |' "$(factor "$h" "$f" "$slow" $a $k)"
 		done
 	done
-	echo
-done
+}
+cat <<'END'
+| hosts | fast | t_ini, us | DEF: measured | predicted | SPOC: measured | predicted | FNF: measured | predicted |
+|---|---|---|---|---|---|---|---|---|
+END
+rows measured
+cat <<'END'
+
+| hosts | fast | t_ini, us | SPOC: measured | predicted | the model's | FNF: measured | predicted | the model's |
+|---|---|---|---|---|---|---|---|---|
+END
+rows factors
 printf '\nThe orders (f is a fast host, the first one is rank 0):\n\n'
 awk '!seen[$1, $2, $3, $9]++ { k = $1 " hosts, " $2 " fast, " $3 " us"; if (k != last) printf "%s* %s:", last ? "\n" : "", k
 	last = k; printf " `%s`", $9 } END { print "\n" }' "$work/rows"
