@@ -123,3 +123,40 @@ int gci_grow_by_one(void *vec, size_t n, size_t size)
 		return -1;
 	return resize(vec, n ? 2 * n : 1, size);
 }
+
+static void *pop(struct gci_blocks *blocks)
+{
+	void *block = blocks->spare;
+
+	memcpy(&blocks->spare, block, sizeof(blocks->spare));
+	blocks->nspare--;
+	return block;
+}
+
+static void keep(struct gci_blocks *blocks, unsigned most)
+{
+	while (blocks->nspare > most)
+		gci_free(pop(blocks));
+}
+
+void *gci_blocks_take(struct gci_blocks *blocks)
+{
+	void *block = blocks->spare ? pop(blocks) : gci_reallocarray(NULL, blocks->size, 1);
+
+	blocks->nused += block != NULL;
+	return block;
+}
+
+void gci_blocks_give(struct gci_blocks *blocks, void *block)
+{
+	memcpy(block, &blocks->spare, sizeof(blocks->spare));
+	blocks->spare = block;
+	blocks->nspare++;
+	blocks->nused--;
+	keep(blocks, blocks->nused ? blocks->most : blocks->idle);
+}
+
+void gci_blocks_drain(struct gci_blocks *blocks)
+{
+	keep(blocks, 0);
+}

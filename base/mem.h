@@ -27,6 +27,27 @@ int gci_grow(void *vec, size_t *cap, size_t need, size_t size);
  * made by this: it is the next power of two, so nobody has to keep it. 0 or -1. */
 int gci_grow_by_one(void *vec, size_t n, size_t size);
 
+/* Large blocks of one size that come and go often. The C library's free gives them back to the
+ * kernel each time, whose page faults cost more than what is written to them; so a few are kept:
+ *
+ *	struct gci_blocks blocks = {.size = 256 << 10, .most = 16, .idle = 4};
+ *	p = gci_blocks_take(&blocks);
+ *	gci_blocks_give(&blocks, p);
+ *	gci_blocks_drain(&blocks); */
+struct gci_blocks {
+	size_t size;         /* of a block: a pointer's at least */
+	unsigned most, idle; /* kept while some are in use, and while none is */
+	void *spare;         /* chained by their first bytes */
+	unsigned nspare, nused;
+};
+
+/* Not zeroed; NULL when out of memory. */
+void *gci_blocks_take(struct gci_blocks *blocks);
+void gci_blocks_give(struct gci_blocks *blocks, void *block);
+
+/* Frees what is kept. */
+void gci_blocks_drain(struct gci_blocks *blocks);
+
 /* For tests: the n-th allocation from now (1 = the next one) fails, once. 0 switches it off. */
 void gci_mem_fail_at(unsigned long n);
 

@@ -8,11 +8,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#define SPARE_BLOCKS 16 /* of frames, kept for the next ones: 4 MiB */
+#define IDLE_BLOCKS  4
+
 int gci_ep_init(struct gci_ep *ep, const struct gci_tp_config *config, const struct gci_ep_io *io)
 {
 	memset(ep, 0, sizeof(*ep));
 	ep->config = config;
 	ep->io = *io;
+	ep->blocks = (struct gci_blocks){
+		.size = GCI_TP_FRAME_NBYTES, .most = SPARE_BLOCKS, .idle = IDLE_BLOCKS};
 	gci_list_init(&ep->active);
 	gci_list_init(&ep->finished);
 	gci_list_init(&ep->arrived);
@@ -23,7 +28,6 @@ int gci_ep_init(struct gci_ep *ep, const struct gci_tp_config *config, const str
 
 void gci_ep_free(struct gci_ep *ep)
 {
-	void *scratch;
 	int i;
 
 	for (i = 0; ep->peers && i < ep->config->size; i++) {
@@ -39,11 +43,7 @@ void gci_ep_free(struct gci_ep *ep)
 	ep->peers = NULL;
 	gci_msgs_free(&ep->out);
 	gci_msgs_free(&ep->in);
-	while (ep->scratch) {
-		scratch = ep->scratch;
-		memcpy(&ep->scratch, scratch, sizeof(ep->scratch));
-		gci_free(scratch);
-	}
+	gci_blocks_drain(&ep->blocks);
 }
 
 int gci_ep_fail(struct gci_ep *ep, int status, int peer, const char *fmt, ...)
@@ -132,7 +132,7 @@ static int begin_replay(struct gci_ep *ep, struct gci_ep_peer *p)
 			"the link to rank %d is encrypted, and has no replay", p->rank);
 	if (!p->link.replay_nbytes)
 		return 0;
-	p->replay = gci_replay_new(p->link.streams, p->link.replay_nbytes);
+	p->replay = gci_replay_new(p->link.streams, p->link.replay_nbytes, &ep->blocks);
 	if (p->replay)
 		return 0;
 	return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for the peer %d", p->rank);

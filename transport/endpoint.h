@@ -150,7 +150,7 @@ struct gci_ep {
 	struct gci_list arrived;  /* messages that came early and whole, and were asked for */
 	struct gci_list held;     /* peers whose credits or numbers wait */
 	int holds;                /* set by a backend that calls gci_ep_urge */
-	void *scratch;            /* spare buffers of GCI_TP_FRAME_NBYTES, each holds the next */
+	struct gci_blocks blocks; /* of GCI_TP_FRAME_NBYTES: scratch, and replay's copies */
 	struct gci_tp_failure failure;
 	char refusal[160];     /* why GCI_EP_LOST was returned */
 	int told;              /* on_failure has been called, or must not be */
@@ -315,7 +315,6 @@ int gci_ep_pull_pad(struct gci_ep *ep, int peer, unsigned stream, struct gci_lif
 void gci_ep_note_bulk(struct gci_ep *ep, uint32_t nbytes);
 int gci_ep_on_pad(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f,
 	struct gci_ep_sink *sink);
-void *gci_ep_take_scratch(struct gci_ep *ep);
 void gci_ep_finish(struct gci_ep *ep, struct gci_tp_req *r, int status);
 int gci_ep_begin(struct gci_ep *ep, struct gci_tp_req *r, struct gci_ep_peer **p);
 int gci_ep_check(struct gci_ep *ep, int peer, const struct gci_tp_key *key, uint64_t digest);

@@ -111,7 +111,7 @@ int gci_ep_on_pad(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_fra
 	struct gci_ep_sink *sink)
 {
 	sink->nbytes = f->nbytes;
-	sink->scratch = gci_ep_take_scratch(ep);
+	sink->scratch = gci_blocks_take(&ep->blocks);
 	sink->dst = sink->scratch;
 	if (!sink->scratch)
 		return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for a frame");

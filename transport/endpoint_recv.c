@@ -18,22 +18,6 @@ static int landed_all(const struct gci_msg *m)
 	return m->seen && m->landed == m->nbytes;
 }
 
-void *gci_ep_take_scratch(struct gci_ep *ep)
-{
-	void *s = ep->scratch;
-
-	if (!s)
-		return gci_calloc(1, GCI_TP_FRAME_NBYTES);
-	memcpy(&ep->scratch, s, sizeof(ep->scratch));
-	return s;
-}
-
-static void give_scratch(struct gci_ep *ep, void *s)
-{
-	memcpy(s, &ep->scratch, sizeof(ep->scratch));
-	ep->scratch = s;
-}
-
 static int ask(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_tp_req *r)
 {
 	int is_new;
@@ -138,7 +122,7 @@ static int place(struct gci_ep *ep, struct gci_msg *m, struct gci_ep_sink *sink)
 		return gci_ep_fail(ep, GCOLL_ERR_PROTO, m->peer,
 			"from rank %d: a frame cut inside an element of %u bytes", m->peer,
 			r->align);
-	sink->scratch = gci_ep_take_scratch(ep);
+	sink->scratch = gci_blocks_take(&ep->blocks);
 	sink->dst = sink->scratch;
 	if (!sink->scratch)
 		return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for a frame");
@@ -268,7 +252,7 @@ void gci_ep_undo(struct gci_ep *ep, struct gci_ep_sink *sink)
 void gci_ep_drop(struct gci_ep *ep, struct gci_ep_sink *sink)
 {
 	if (sink->scratch)
-		give_scratch(ep, sink->scratch);
+		gci_blocks_give(&ep->blocks, sink->scratch);
 	sink->scratch = NULL;
 }
 

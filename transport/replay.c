@@ -1,13 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 #include "transport/replay.h"
 
-#include "base/mem.h"
-
 #include <string.h>
 
 #define MAX_SPARE 256
 
-struct gci_replay *gci_replay_new(unsigned streams, uint64_t most_nbytes)
+static int is_pooled(uint32_t nbytes)
+{
+	return nbytes >= GCI_REPLAY_POOLED && nbytes <= GCI_TP_FRAME_NBYTES;
+}
+
+static void *new_copy(struct gci_replay *r, uint32_t nbytes)
+{
+	return is_pooled(nbytes) ? gci_blocks_take(r->blocks) : gci_reallocarray(NULL, nbytes, 1);
+}
+
+static void free_copy(struct gci_replay *r, struct gci_replay_frame *f)
+{
+	if (f->copy && is_pooled(f->head.nbytes))
+		gci_blocks_give(r->blocks, f->copy);
+	else
+		gci_free(f->copy);
+}
+
+struct gci_replay *gci_replay_new(unsigned streams, uint64_t most_nbytes, struct gci_blocks *blocks)
 {
 	struct gci_replay *r = gci_calloc(1, sizeof(*r));
 
@@ -17,6 +33,7 @@ struct gci_replay *gci_replay_new(unsigned streams, uint64_t most_nbytes)
 	gci_list_init(&r->again);
 	gci_list_init(&r->acked);
 	r->most_nbytes = most_nbytes;
+	r->blocks = blocks;
 	r->streams = streams;
 	r->newest = gci_calloc(streams, sizeof(*r->newest));
 	if (!r->newest) {
@@ -26,14 +43,14 @@ struct gci_replay *gci_replay_new(unsigned streams, uint64_t most_nbytes)
 	return r;
 }
 
-static void free_frames(struct gci_list *list)
+static void free_frames(struct gci_replay *r, struct gci_list *list)
 {
 	while (!gci_list_empty(list)) {
 		struct gci_replay_frame *f =
 			gci_container(list->next, struct gci_replay_frame, link);
 
 		gci_list_del(&f->link);
-		gci_free(f->copy);
+		free_copy(r, f);
 		gci_free(f);
 	}
 }
@@ -47,13 +64,13 @@ void gci_replay_free(struct gci_replay *r)
 	while (!gci_list_empty(&r->lives)) {
 		struct gci_life *life = gci_container(r->lives.next, struct gci_life, link);
 
-		free_frames(&life->sent);
+		free_frames(r, &life->sent);
 		gci_free(life->notice);
 		gci_list_del(&life->link);
 		gci_free(life);
 	}
-	free_frames(&r->again);
-	free_frames(&r->acked);
+	free_frames(r, &r->again);
+	free_frames(r, &r->acked);
 	while (r->spare) {
 		f = r->spare;
 		r->spare = (struct gci_replay_frame *)f->link.next;
@@ -85,7 +102,7 @@ void gci_replay_put(struct gci_replay *r, struct gci_replay_frame *f)
 {
 	if (f->copy) {
 		r->nbytes -= f->head.nbytes;
-		gci_free(f->copy);
+		free_copy(r, f);
 	}
 	if (r->nspare == MAX_SPARE) {
 		gci_free(f);
@@ -135,7 +152,7 @@ int gci_replay_copy(struct gci_replay *r, struct gci_replay_frame *f)
 		return 1;
 	if (n > r->most_nbytes - r->nbytes)
 		return 0;
-	f->copy = gci_reallocarray(NULL, n, 1);
+	f->copy = new_copy(r, n);
 	if (!f->copy)
 		return 0;
 	memcpy(f->copy, f->payload, n);

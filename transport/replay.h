@@ -2,7 +2,7 @@
  * What one rank must remember of its streams to one peer so that the loss of a stream costs
  * nothing but time. Pure: no I/O, no clock.
  *
- *	r = gci_replay_new(streams, most_nbytes);
+ *	r = gci_replay_new(streams, most_nbytes, &blocks);
  *	life = gci_replay_begin(r, 0, 1);		// stream 0 has its first connection
  *	f = gci_replay_add(r, life, &frame);		// DATA, CREDIT or LOST goes out on it
  *	rc = gci_replay_ack(r, life, count);		// the peer has `count` of these
@@ -29,11 +29,13 @@
 #ifndef GCI_TRANSPORT_REPLAY_H
 #define GCI_TRANSPORT_REPLAY_H
 
+#include "base/mem.h"
 #include "transport/frame.h"
 
 #define GCI_REPLAY_FRAMES      16           /* most to have come before they are acknowledged */
 #define GCI_REPLAY_NBYTES      (512u << 10) /* likewise */
 #define GCI_REPLAY_SHORT       (64u << 10)  /* messages up to here are copied when they go out */
+#define GCI_REPLAY_POOLED      (16u << 10)  /* copies from here on are blocks */
 #define GCI_REPLAY_MOST_UNSEEN 64           /* lives of a stream that only the peer knew */
 #define GCI_REPLAY_MOST_LIVES  256          /* that wait for the peer's LOST */
 
@@ -72,6 +74,7 @@ struct gci_life {
 
 struct gci_replay {
 	uint64_t most_nbytes, nbytes; /* copies */
+	struct gci_blocks *blocks;    /* of long ones */
 	struct gci_list lives;
 	struct gci_list again; /* frames to be sent before anything else */
 	struct gci_list acked; /* frames to be taken by gci_replay_acked */
@@ -83,8 +86,9 @@ struct gci_replay {
 	size_t nspare;
 };
 
-/* NULL: out of memory. */
-struct gci_replay *gci_replay_new(unsigned streams, uint64_t most_nbytes);
+/* `blocks`, of blocks of GCI_TP_FRAME_NBYTES, outlives it. NULL: out of memory. */
+struct gci_replay *gci_replay_new(
+	unsigned streams, uint64_t most_nbytes, struct gci_blocks *blocks);
 
 /* Touches no request: after a failure their memory may be gone. */
 void gci_replay_free(struct gci_replay *r);

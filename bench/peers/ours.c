@@ -258,9 +258,9 @@ static int uring_pingpong(struct gcb_pair *p)
 	return pingpong(p, &(const struct manner){.path = GCI_DATA_PATH_URING});
 }
 
-/* ---- gcoll_send and gcoll_recv */
+/* ---- gcoll_send, gcoll_recv and gcoll_bcast */
 
-static gcoll_comm *open_comm(struct gcb_pair *p)
+static gcoll_comm *open_comm(struct gcb_pair *p, enum gci_security security)
 {
 	struct gci_tp_config config;
 	struct gci_topo topo = {0};
@@ -272,12 +272,21 @@ static gcoll_comm *open_comm(struct gcb_pair *p)
 		gcb_pair_fail(p, "out of memory");
 		return NULL;
 	}
+	c->engine->settings.security = security;
 	config = gci_engine_tp_config(c->engine);
 	c->engine->tp = connect_two(p, &config);
 	if (c->engine->tp)
 		return c;
 	gci_engine_free(c->engine);
 	return NULL;
+}
+
+static void close_comm(gcoll_comm *c)
+{
+	if (!c)
+		return;
+	gci_tp_stop(c->engine->tp, STOP_WAIT);
+	gci_engine_free(c->engine);
 }
 
 static int bounce_comm(gcoll_comm *c, uint64_t rounds, uint64_t nbytes)
@@ -294,7 +303,7 @@ static int bounce_comm(gcoll_comm *c, uint64_t rounds, uint64_t nbytes)
 
 static int comm_pingpong(struct gcb_pair *p)
 {
-	gcoll_comm *c = open_comm(p);
+	gcoll_comm *c = open_comm(p, GCI_SECURITY_AUTO);
 	int rc = c ? 0 : -1;
 
 	if (!rc)
@@ -307,11 +316,49 @@ static int comm_pingpong(struct gcb_pair *p)
 		gcb_pair_end(p);
 	else if (c)
 		gcb_pair_fail(p, "%.150s", gcoll_last_error());
-	if (c) {
-		gci_tp_stop(c->engine->tp, STOP_WAIT);
-		gci_engine_free(c->engine);
+	close_comm(c);
+	return rc;
+}
+
+static int bcast_all(gcoll_comm *c, uint8_t *buf, uint64_t nbytes)
+{
+	uint64_t n;
+	int rc = 0;
+
+	for (; nbytes && !rc; buf += n, nbytes -= n) {
+		n = nbytes < GCB_BCAST_NBYTES ? nbytes : GCB_BCAST_NBYTES;
+		rc = gcoll_bcast(buf, n, GCOLL_BYTE, 0, c);
 	}
 	return rc;
+}
+
+static int bcast_stream(struct gcb_pair *p, enum gci_security security)
+{
+	gcoll_comm *c = open_comm(p, security);
+	uint8_t *buf = p->rank ? p->to : p->from;
+	int rc = c ? bcast_all(c, buf, p->nbytes < GCB_WARM_NBYTES ? p->nbytes : GCB_WARM_NBYTES)
+		   : -1;
+
+	if (!rc)
+		rc = gcb_pair_begin(p);
+	if (!rc)
+		rc = bcast_all(c, buf, p->nbytes);
+	if (!rc)
+		gcb_pair_end(p);
+	else if (c)
+		gcb_pair_fail(p, "%.150s", gcoll_last_error());
+	close_comm(c);
+	return rc;
+}
+
+static int plain_bcast(struct gcb_pair *p)
+{
+	return bcast_stream(p, GCI_SECURITY_AUTH);
+}
+
+static int tls_bcast(struct gcb_pair *p)
+{
+	return bcast_stream(p, GCI_SECURITY_ENCRYPT);
 }
 
 const struct gcb_way gcb_transport_stream = {.name = "gridcoll",
@@ -339,6 +386,12 @@ const struct gcb_way gcb_unchecked_pingpong = {.name = "isend/irecv, no CRC",
 const struct gcb_way gcb_comm_pingpong = {.name = "gcoll_send/recv",
 	.what = "blocking calls on a communicator",
 	.side = comm_pingpong};
+const struct gcb_way gcb_bcast_stream = {.name = "bcast",
+	.what = "gcoll_bcast of 64 MiB after 64 MiB",
+	.side = plain_bcast,
+	.checks = 1};
+const struct gcb_way gcb_tls_bcast_stream = {
+	.name = "bcast, TLS", .what = "the same, encrypted", .side = tls_bcast, .checks = 1};
 const struct gcb_way gcb_uring_stream = {.name = "io_uring",
 	.what = "the same as gridcoll by io_uring",
 	.side = uring_stream,

@@ -24,9 +24,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GCB_ADDR_NBYTES 64
-#define GCB_WARM_NBYTES (64u << 20) /* of a stream, before it is measured */
-#define GCB_WARM_ROUNDS 500         /* of a ping-pong */
+#define GCB_ADDR_NBYTES  64
+#define GCB_WARM_NBYTES  (64u << 20) /* of a stream, before it is measured */
+#define GCB_WARM_ROUNDS  500         /* of a ping-pong */
+#define GCB_BCAST_NBYTES (64u << 20) /* of each of a stream's bcasts */
 
 #define GCB_MAX_BOUNCE_NBYTES (64u << 10) /* of its messages */
 
@@ -98,6 +99,7 @@ void gcb_nap(void);
 extern const struct gcb_way gcb_bare_stream, gcb_bare_pingpong, gcb_iperf_stream;
 extern const struct gcb_way gcb_transport_stream, gcb_unchecked_stream, gcb_transport_pingpong,
 	gcb_unchecked_pingpong, gcb_comm_pingpong, gcb_uring_stream, gcb_uring_unchecked_stream,
-	gcb_uring_pingpong, gcb_tls_stream, gcb_tls_unchecked_stream, gcb_tls_pingpong;
+	gcb_uring_pingpong, gcb_tls_stream, gcb_tls_unchecked_stream, gcb_tls_pingpong,
+	gcb_bcast_stream, gcb_tls_bcast_stream;
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "bench/peers/pair.h"
 
-#define GCB_MAX_WAYS   8
+#define GCB_MAX_WAYS   10
 #define GCB_MAX_ROUNDS 100
 
 struct gcb_series {

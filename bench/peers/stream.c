@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * One stream between two processes, over loopback and between two network namespaces: the bare
- * socket, gridcoll with and without payload checksums, iperf3. In turns, so that all see the same
- * machine.
+ * socket, gridcoll with and without payload checksums, plain and encrypted, its bcast, iperf3. In
+ * turns, so that all see the same machine.
  *
  *	bench_stream [--bytes 1GiB] [--rounds 5] [--net lo|veth|both] [--only WAY] [--json FILE] */
 #include "bench/peers/series.h"
@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 static const struct gcb_way *const ways[] = {&gcb_bare_stream, &gcb_unchecked_stream,
-	&gcb_transport_stream, &gcb_tls_unchecked_stream, &gcb_tls_stream,
-	&gcb_uring_unchecked_stream, &gcb_uring_stream, &gcb_iperf_stream};
+	&gcb_transport_stream, &gcb_tls_unchecked_stream, &gcb_tls_stream, &gcb_bcast_stream,
+	&gcb_tls_bcast_stream, &gcb_uring_unchecked_stream, &gcb_uring_stream, &gcb_iperf_stream};
 #define NWAYS ((int)(sizeof(ways) / sizeof(*ways)))
 
 struct options {

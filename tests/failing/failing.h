@@ -93,7 +93,8 @@
 	X(gci_strndup)      \
 	X(gci_asprintf)     \
 	X(gci_grow)         \
-	X(gci_grow_by_one)
+	X(gci_grow_by_one)  \
+	X(gci_blocks_take)
 
 #define FAILING_NAME(name) FAILING_##name,
 enum failing {

@@ -7,12 +7,13 @@
 
 #include <string.h>
 
+static struct gci_blocks blocks = {.size = GCI_TP_FRAME_NBYTES, .most = 3, .idle = 1};
 static struct gci_replay *r;
 
 static int setup(void **state)
 {
 	(void)state;
-	r = gci_replay_new(2, 1000);
+	r = gci_replay_new(2, 1000, &blocks);
 	assert_non_null(r);
 	return 0;
 }
@@ -21,6 +22,8 @@ static int teardown(void **state)
 {
 	(void)state;
 	gci_replay_free(r);
+	assert_int_equal(blocks.nused, 0);
+	gci_blocks_drain(&blocks);
 	return 0;
 }
 
@@ -224,7 +227,7 @@ static void connections_that_only_the_peer_knew(void **state)
 	assert_int_equal(gci_replay_on_lost(r, 0, 3, 0, 0, &open), GCOLL_ERR_PROTO);
 	assert_int_equal(gci_replay_on_lost(r, 0, 3, 1, 1, &open), GCOLL_ERR_PROTO);
 	gci_replay_free(r);
-	r = gci_replay_new(2, 1000);
+	r = gci_replay_new(2, 1000, &blocks);
 	assert_int_equal(gci_replay_on_lost(r, 0, 3, 0, 1, &open), 0);
 	assert_null(open);
 	assert_int_equal(r->nlives, 2); /* 1 and 2, of which the peer has not told yet */
@@ -257,6 +260,47 @@ static void copies_have_a_limit(void **state)
 	assert_true(gci_replay_copy(r, c));
 }
 
+/* Frames of a stream of long ones take the blocks of those before them. */
+static void long_copies_share_blocks(void **state)
+{
+	static const uint8_t bytes[GCI_TP_FRAME_NBYTES] = {1, 2, 3};
+	const struct gci_frame head = {.type = GCI_FRAME_DATA, .nbytes = sizeof(bytes)};
+	struct gci_life *life = gci_replay_begin(r, 0, 1);
+	struct gci_replay_frame *f[5];
+	int i, n = 0;
+
+	(void)state;
+	r->most_nbytes = sizeof(f) / sizeof(*f) * sizeof(bytes);
+	for (i = 0; i < 5; i++) {
+		f[i] = gci_replay_add(r, life, &head);
+		assert_non_null(f[i]);
+		f[i]->payload = bytes;
+		assert_true(gci_replay_copy(r, f[i]));
+		assert_memory_equal(f[i]->copy, bytes, sizeof(bytes));
+		gci_replay_gone(r, life, f[i]);
+	}
+	assert_int_equal(blocks.nused, 5);
+	assert_int_equal(gci_replay_ack(r, life, 4), 0);
+	assert_int_equal(drain(), 4);
+	assert_int_equal(blocks.nused, 1);
+	assert_int_equal(blocks.nspare, 3); /* no more are kept */
+	gci_mem_fail_at(1);
+	for (i = 0; i < 3; i++) {
+		f[i] = gci_replay_add(r, life, &head);
+		f[i]->payload = bytes;
+		n += gci_replay_copy(r, f[i]);
+	}
+	assert_int_equal(n, 3);
+	assert_false(gci_mem_failed()); /* that took none */
+	gci_mem_fail_at(0);
+	assert_int_equal(gci_replay_ack(r, life, 5), 0);
+	assert_int_equal(drain(), 1);
+	gci_replay_end(r, life);
+	assert_int_equal(blocks.nused, 0);
+	assert_int_equal(blocks.nspare, 1); /* idle */
+	assert_int_equal(r->nbytes, 0);
+}
+
 static void a_number_that_was_not_used(void **state)
 {
 	struct gci_life *life = gci_replay_begin(r, 0, 1);
@@ -283,6 +327,7 @@ int main(void)
 		T(losses_upon_losses),
 		T(connections_that_only_the_peer_knew),
 		T(copies_have_a_limit),
+		T(long_copies_share_blocks),
 		T(a_number_that_was_not_used),
 	};
 
