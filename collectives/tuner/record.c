@@ -24,11 +24,10 @@ static int compare(const struct gci_record_entry *a, const struct gci_record_ent
 	return a->nbytes < b->nbytes ? -1 : a->nbytes > b->nbytes;
 }
 
+/* At most what the parser takes: a record's own text is read again. */
 static uint64_t sum(uint64_t a, uint64_t b)
 {
-	uint64_t v;
-
-	return __builtin_add_overflow(a, b, &v) ? UINT64_MAX : v;
+	return a > INT64_MAX - b ? INT64_MAX : a + b;
 }
 
 /* 0, or GCOLL_ERR_INVAL (no room) or _NOMEM. */

@@ -79,6 +79,28 @@ static void what_is_printed_is_read_again(void **state)
 	gci_buf_free(&text);
 }
 
+/* Two sizes that are rounded to one, and their calls added: no more than the parser takes. */
+static void sums_are_read_again(void **state)
+{
+	struct gci_record r, again;
+	struct gci_buf text = {0};
+
+	(void)state;
+	read_text(&r, "{\"version\": 1, \"lost\": 9223372036854775807, \"operations\": ["
+		      "{\"operation\": \"bcast\", \"ranks\": 2, \"nbytes\": 1024,"
+		      " \"calls\": 9223372036854775807},"
+		      "{\"operation\": \"bcast\", \"ranks\": 2, \"nbytes\": 1025,"
+		      " \"calls\": 9223372036854775807}]}");
+	assert_int_equal(r.n, 1);
+	gci_record_count(&r, GCI_BCAST, 2, 1024);
+	gci_record_print(&r, &text);
+	read_text(&again, gci_buf_cstr(&text));
+	assert_true(again.entries[0].calls == INT64_MAX && again.lost == INT64_MAX);
+	gci_record_free(&r);
+	gci_record_free(&again);
+	gci_buf_free(&text);
+}
+
 /* However long a run is, the record is not. */
 static void a_record_is_bounded(void **state)
 {
@@ -147,6 +169,7 @@ int main(void)
 		cmocka_unit_test(calls_are_counted_by_size),
 		cmocka_unit_test(sizes_are_rounded_by_ratio),
 		cmocka_unit_test(what_is_printed_is_read_again),
+		cmocka_unit_test(sums_are_read_again),
 		cmocka_unit_test(a_record_is_bounded),
 		cmocka_unit_test(wrong_records_are_refused_with_their_line),
 	};
