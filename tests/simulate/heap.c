@@ -3,33 +3,38 @@
  * linker (--wrap), in what is linked statically. */
 #include "tests/simulate/heap.h"
 
+#include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* Types of OpenSSL's that a process may hold across a system call: how one is made and released. In
+ * this order they go when all goes: connections before what they share. types.sh looks whether any
+ * is missing. */
+#define TYPES(X)                                                                               \
+	X(SSL, SSL_new, SSL_free, (SSL_CTX * ctx), (ctx))                                      \
+	X(SSL_CTX, SSL_CTX_new, SSL_CTX_free, (const SSL_METHOD *method), (method))            \
+	X(BIO_METHOD, BIO_meth_new, BIO_meth_free, (int type, const char *name), (type, name)) \
+	X(EVP_CIPHER_CTX, EVP_CIPHER_CTX_new, EVP_CIPHER_CTX_free, (void), ())
+
+#define DECLARE(type, make, release, params, args) \
+	type *__real_##make params;                \
+	type *__wrap_##make params;                \
+	void __real_##release(type *at);           \
+	void __wrap_##release(type *at);
+TYPES(DECLARE)
+
 void *__real_calloc(size_t n, size_t size);
 void *__real_reallocarray(void *p, size_t n, size_t size);
 void __real_free(void *p);
-SSL *__real_SSL_new(SSL_CTX *ctx);
-void __real_SSL_free(SSL *ssl);
-SSL_CTX *__real_SSL_CTX_new(const SSL_METHOD *method);
-void __real_SSL_CTX_free(SSL_CTX *ctx);
-BIO_METHOD *__real_BIO_meth_new(int type, const char *name);
-void __real_BIO_meth_free(BIO_METHOD *m);
 
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_reallocarray(void *p, size_t n, size_t size);
 void __wrap_free(void *p);
-SSL *__wrap_SSL_new(SSL_CTX *ctx);
-void __wrap_SSL_free(SSL *ssl);
-SSL_CTX *__wrap_SSL_CTX_new(const SSL_METHOD *method);
-void __wrap_SSL_CTX_free(SSL_CTX *ctx);
-BIO_METHOD *__wrap_BIO_meth_new(int type, const char *name);
-void __wrap_BIO_meth_free(BIO_METHOD *m);
 
-/* What goes first when all goes: connections before what they share. */
-enum sort { NONE, TLS, TLS_CONTEXT, TLS_METHOD, BYTES, GONE };
+#define SORT(type, make, release, params, args) IS_##type,
+enum sort { NONE, TYPES(SORT) BYTES, GONE };
 
 struct piece {
 	void *at;
@@ -127,15 +132,11 @@ static void forget(const void *at)
 static void release(void *at, enum sort sort)
 {
 	switch (sort) {
-	case TLS:
-		__real_SSL_free(at);
+#define RELEASE(type, make, release, params, args) \
+	case IS_##type:                            \
+		__real_##release(at);              \
 		break;
-	case TLS_CONTEXT:
-		__real_SSL_CTX_free(at);
-		break;
-	case TLS_METHOD:
-		__real_BIO_meth_free(at);
-		break;
+		TYPES(RELEASE)
 	default:
 		__real_free(at);
 	}
@@ -146,7 +147,7 @@ void heap_drop(struct heap *owner)
 	enum sort sort;
 	size_t i;
 
-	for (sort = TLS; sort <= BYTES && owner->npieces; sort++)
+	for (sort = NONE + 1; sort <= BYTES && owner->npieces; sort++)
 		for (i = 0; i < nslots; i++)
 			if (pieces[i].sort == sort && pieces[i].owner == owner) {
 				pieces[i].sort = GONE;
@@ -178,35 +179,14 @@ void __wrap_free(void *p)
 	__real_free(p);
 }
 
-SSL *__wrap_SSL_new(SSL_CTX *ctx)
-{
-	return note(__real_SSL_new(ctx), TLS);
-}
-
-void __wrap_SSL_free(SSL *ssl)
-{
-	forget(ssl);
-	__real_SSL_free(ssl);
-}
-
-SSL_CTX *__wrap_SSL_CTX_new(const SSL_METHOD *method)
-{
-	return note(__real_SSL_CTX_new(method), TLS_CONTEXT);
-}
-
-void __wrap_SSL_CTX_free(SSL_CTX *ctx)
-{
-	forget(ctx);
-	__real_SSL_CTX_free(ctx);
-}
-
-BIO_METHOD *__wrap_BIO_meth_new(int type, const char *name)
-{
-	return note(__real_BIO_meth_new(type, name), TLS_METHOD);
-}
-
-void __wrap_BIO_meth_free(BIO_METHOD *m)
-{
-	forget(m);
-	__real_BIO_meth_free(m);
-}
+#define WRAP(type, make, release, params, args)             \
+	type *__wrap_##make params                          \
+	{                                                   \
+		return note(__real_##make args, IS_##type); \
+	}                                                   \
+	void __wrap_##release(type *at)                     \
+	{                                                   \
+		forget(at);                                 \
+		__real_##release(at);                       \
+	}
+TYPES(WRAP)
