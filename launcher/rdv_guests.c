@@ -45,8 +45,10 @@ static int admit_guest(
 
 /* A process that comes as a rank that is there may be one too many, or another rank that was told a
  * wrong number. */
-static void tell_of_double(struct gci_rdv *r, struct gci_rdv_conn *c, uint32_t rank)
+static void tell_of_double(
+	struct gci_rdv *r, struct gci_rdv_conn *c, const struct gci_ctl_hello *m)
 {
+	const uint32_t rank = m->rank;
 	char why[GCI_CTL_TEXT];
 
 	if (!gci_rdv_is_guest(r, rank)) {
@@ -57,25 +59,35 @@ static void tell_of_double(struct gci_rdv *r, struct gci_rdv_conn *c, uint32_t r
 			"expected a number of its own for each "
 			"(GRIDCOLL_RANK, GRIDCOLL_RANK_FROM or --rank-from)",
 			rank);
-		gci_buf_printf(&r->news, "a second process came as rank %u\n", rank);
+		gci_buf_printf(&r->news, "a second process%s%s came as rank %u\n",
+			*m->host ? " on " : "", m->host, rank);
 	}
+	gci_rdv_turn_away(r, c, GCOLL_ERR_INVAL, why);
+}
+
+/* A stranger with the secret and a wrong number is no failure of the job, before it begins or later. */
+static void turn_away_too_high(
+	struct gci_rdv *r, struct gci_rdv_conn *c, const struct gci_ctl_hello *m)
+{
+	char why[GCI_CTL_TEXT];
+
+	snprintf(why, sizeof(why),
+		"a process%s%s came as rank %u, but gridcoll-run serves a job of %u ranks (-n), "
+		"from 0",
+		*m->host ? " on " : "", m->host, m->rank, r->config.size);
+	gci_buf_printf(&r->news, "turned away: %s\n", why);
 	gci_rdv_turn_away(r, c, GCOLL_ERR_INVAL, why);
 }
 
 int gci_rdv_admit(
 	struct gci_rdv *r, struct gci_rdv_conn *c, const struct gci_ctl_hello *m, uint64_t now_ns)
 {
-	char why[GCI_CTL_TEXT];
-
 	if (m->rank >= r->config.size) {
-		snprintf(why, sizeof(why),
-			"a process%s%s came as rank %u, "
-			"but gridcoll-run serves a job of %u ranks (-n), from 0",
-			*m->host ? " on " : "", m->host, m->rank, r->config.size);
-		return refuse_all(r, c, why, now_ns);
+		turn_away_too_high(r, c, m);
+		return 0;
 	}
 	if (r->ranks[m->rank].joined) {
-		tell_of_double(r, c, m->rank);
+		tell_of_double(r, c, m);
 		return 0;
 	}
 	return gci_rdv_is_guest(r, m->rank) ? admit_guest(r, c, m, now_ns) : 1;

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #define LEN_NBYTES 4
@@ -161,6 +162,14 @@ static void read_text(struct gci_reader *r, char *out, size_t size)
 	gci_free(s);
 }
 
+/* Names are printed: nothing in them may be obeyed by a terminal, or look like a line of ours. */
+static void read_name(struct gci_reader *r, char *out, size_t size)
+{
+	read_text(r, out, size);
+	for (; *out; out++)
+		r->failed |= iscntrl((unsigned char)*out) != 0;
+}
+
 static void read_hello(struct gci_reader *r, struct gci_ctl_hello *m)
 {
 	const uint8_t *token;
@@ -176,8 +185,8 @@ static void read_hello(struct gci_reader *r, struct gci_ctl_hello *m)
 	}
 	gci_reach_read(r, &m->reach);
 	m->size = gci_read_u32(r);
-	read_text(r, m->host, sizeof(m->host));
-	read_text(r, m->cluster, sizeof(m->cluster));
+	read_name(r, m->host, sizeof(m->host));
+	read_name(r, m->cluster, sizeof(m->cluster));
 	if (m->size > GCI_CTL_MAX_RANKS)
 		r->failed = 1;
 }

@@ -75,13 +75,15 @@ static void a_rank_comes_twice(void **state)
 {
 	(void)state;
 	serve("-n", "2");
+	setenv("GRIDCOLL_HOST", "k7", 1);
 	start_rank(0, "1", guest(), "sum");
 	start_rank(1, "1", guest(), "sum");
+	unsetenv("GRIDCOLL_HOST");
 	/* Whichever was second; with rank 0 the job could be over before. */
-	job_await_err(&service, "a second process came as rank 1\n");
+	job_await_err(&service, "a second process on k7 came as rank 1\n");
 	start_rank(2, "0", guest(), "sum");
 	expect(&ranks[2], 0, "");
-	expect(&service, 0, "gridcoll-run: a second process came as rank 1\n");
+	expect(&service, 0, "gridcoll-run: a second process on k7 came as rank 1\n");
 	assert_int_equal(!!job_wait(&ranks[0]) + !!job_wait(&ranks[1]), 1);
 	assert_true(strstr(job_err(&ranks[0]), "rank 1 has joined already, from another process: "
 					       "expected a number of its own") ||
@@ -98,13 +100,41 @@ static void wrong_numbers(void **state)
 		"was started as one of 2 (GRIDCOLL_SIZE), "
 		"but gridcoll-run serves a job of 3 (-n)");
 	expect(&service, 1, "was started as one of 2 (GRIDCOLL_SIZE)");
-	forget(&service);
-	serve("-n", "3");
-	start_rank(1, "3", guest(), "sum");
-	expect(&ranks[1], 1, "came as rank 3, but gridcoll-run serves a job of 3 ranks");
-	expect(&service, 1, "came as rank 3");
 	start_rank(2, "2", "-n", "2", guest(), "sum");
 	expect(&ranks[2], 2, "TEST_RANK=2: expected a number from 0 to 1 in that variable");
+}
+
+/* One wrong index of a manager's, before the job begins and while it runs: who has it is told so. */
+static void numbers_too_high(void **state)
+{
+	static const char *const numbers[] = {"3", "7"};
+	int late;
+
+	(void)state;
+	serve("-n", "2");
+	for (late = 0; late < 2; late++) {
+		if (late) {
+			start_all(2, "wait", NULL);
+			job_await(&ranks[1], "sum 3");
+		}
+		setenv("GRIDCOLL_HOST", "k7", 1);
+		start_rank(2 + late, numbers[late], guest(), "sum");
+		unsetenv("GRIDCOLL_HOST");
+		expect(&ranks[2 + late], 1,
+			late ? "a process on k7 came as rank 7, but gridcoll-run serves a job of 2"
+			     : "a process on k7 came as rank 3, but gridcoll-run serves a job of 2");
+	}
+	/* A second one of those that are there. */
+	start_rank(4, "1", guest(), "sum");
+	expect(&ranks[4], 1, "rank 1 has joined already, from another process");
+	job_await_err(&service, "turned away: a process on k7 came as rank 7");
+	assert_int_equal(kill(ranks[0].pid, 0) | kill(ranks[1].pid, 0), 0);
+	assert_null(strstr(job_err(&service), "failed"));
+	kill(service.pid, SIGTERM);
+	expect(&ranks[1], 1, "barrier: gridcoll-run --serve was told to end (Terminated)");
+	kill(ranks[0].pid, SIGKILL);
+	job_wait(&ranks[0]);
+	expect(&service, 1, "turned away: a process on k7 came as rank 3");
 }
 
 static void a_host_of_no_grid(void **state)
@@ -239,6 +269,7 @@ int main(void)
 		T(a_rank_never_comes),
 		T(a_rank_comes_twice),
 		T(wrong_numbers),
+		T(numbers_too_high),
 		T(a_host_of_no_grid),
 		T(a_host_in_two_clusters),
 		T(strangers_are_told_why),

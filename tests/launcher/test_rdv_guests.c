@@ -122,13 +122,59 @@ static void who_may_not_come(void **state)
 	rdv_expect_abort(w, 0, rdv_verdict(w));
 	assert_true(w->ranks[1].closed);
 	open_for(w, NRANKS, 0);
-	come(w, NRANKS + 1, 0, "");
-	assert_string_equal(rdv_verdict(w),
-		"a process came as rank 9, but gridcoll-run serves a job of 8 ranks (-n), from 0");
-	open_for(w, NRANKS, 0);
 	unwelcome = "x";
 	come(w, 2, 0, "x");
 	assert_string_equal(rdv_verdict(w), "x is unwelcome");
+}
+
+/* With the secret, but with a number that the job has not: told so, and no more comes of it. */
+static void too_high(void **state)
+{
+	static const char why[] =
+		"a process on x came as rank 9, but gridcoll-run serves a job of 8 ranks (-n), from 0";
+	struct world *w = *state;
+	struct gci_ctl_message m;
+	char news[200];
+	int late;
+
+	snprintf(news, sizeof(news), "turned away: %s\n", why);
+	for (late = 0; late < 2; late++) {
+		struct gci_ctl_hello hello = rdv_hello_of(w, NRANKS + 1);
+		struct wire high = {0};
+
+		open_for(w, NRANKS, 0);
+		if (late)
+			all_come(w);
+		strcpy(hello.host, "x");
+		rdv_dial(w, &high);
+		rdv_say_hello(w, &high, &hello);
+		assert_true(high.closed);
+		assert_true(rdv_next_of(&high, GCI_CTL_ABORT, &m) >= 0);
+		assert_string_equal(m.failure.text, why);
+		gci_buf_free(&high.got);
+		rdv_expect_news(w, news);
+		if (!late)
+			all_come(w);
+		rdv_pass(w, 2 * SEC);
+		assert_int_equal(settled, 1);
+		assert_string_equal(rdv_verdict(w), "");
+	}
+}
+
+/* A name that would be a line of its own where it is printed. */
+static void a_name_that_forges(void **state)
+{
+	struct gci_ctl_hello hello = rdv_hello_of(*state, NRANKS + 1);
+	struct world *w = *state;
+	struct wire x = {0};
+
+	open_for(w, NRANKS, 0);
+	strcpy(hello.host, "x\nrank 1 failed");
+	rdv_dial(w, &x);
+	rdv_say_hello(w, &x, &hello);
+	assert_true(x.closed);
+	rdv_expect_news(w, "");
+	gci_buf_free(&x.got);
 }
 
 /* Who has not the secret learns nothing, and changes nothing. */
@@ -159,13 +205,14 @@ static void second_ones(void **state)
 	open_for(w, NRANKS, 0);
 	come(w, 1, 0, "h");
 	hello = rdv_hello_of(w, 1);
+	strcpy(hello.host, "x");
 	rdv_dial(w, &twin);
 	rdv_say_hello(w, &twin, &hello);
 	assert_true(twin.closed);
 	assert_true(rdv_next_of(&twin, GCI_CTL_ABORT, &m) >= 0);
 	assert_non_null(strstr(m.failure.text, "rank 1 has joined already, from another process"));
 	gci_buf_free(&twin.got);
-	rdv_expect_news(w, "a second process came as rank 1\n");
+	rdv_expect_news(w, "a second process on x came as rank 1\n");
 	assert_string_equal(rdv_verdict(w), "");
 }
 
@@ -242,6 +289,8 @@ int main(void)
 		T(grid_of_those_who_came),
 		T(no_grid_of_them),
 		T(who_may_not_come),
+		T(too_high),
+		T(a_name_that_forges),
 		T(strangers),
 		T(second_ones),
 		T(missing),
