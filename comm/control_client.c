@@ -6,13 +6,17 @@
 #include "comm/control_impl.h"
 
 #include <errno.h>
+#include <openssl/crypto.h>
+#include <openssl/rand.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define MAX_BACKLOG (256u << 10) /* of reports that the launcher does not read */
+#define MAX_BACKLOG  (256u << 10) /* of reports that the launcher does not read */
+#define JOIN_SILENCE (30 * GCI_NS_PER_S)
 
 int gci_control_connect(struct gci_control **out, const char *rendezvous, char ip[GCI_ADDRESS_TEXT],
 	struct gci_error *e)
@@ -53,9 +57,28 @@ int gci_control_survives(const struct gci_control *ctl)
 	return ctl->survives;
 }
 
+/* Beats meanwhile: a connection that something on the way has forgotten shows when it is used. 1; 0,
+ * nothing came; or GCI_CONTROL_*. */
+static int wait_for_more(struct gci_control *ctl)
+{
+	const uint64_t end_ns = gci_now_ns() + JOIN_SILENCE;
+	struct pollfd p = {.fd = ctl->io.fd, .events = POLLIN};
+	int rc = 0;
+
+	while (!rc && gci_now_ns() < end_ns) {
+		if (!poll(&p, 1, 1000))
+			gci_control_put_beat(ctl);
+		rc = gci_control_receive(ctl, MSG_DONTWAIT);
+		if (!rc)
+			rc = gci_control_flush(ctl, MSG_DONTWAIT);
+	}
+	return rc;
+}
+
 static int wait_for_start(
 	struct gci_control *ctl, struct gci_ctl_message *start, struct gci_error *e)
 {
+	struct gci_ctl_failure why;
 	int rc;
 
 	for (;;) {
@@ -66,24 +89,47 @@ static int wait_for_start(
 			return 0;
 		if (rc > 0 && start->type == GCI_CTL_ABORT)
 			return gci_error_set(e, start->failure.status, "%s", start->failure.text);
-		if (rc > 0)
+		if (rc > 0) {
 			gci_ctl_message_free(start);
-		else if (gci_control_receive(ctl, 0) <= 0)
-			return gci_error_set(
-				e, GCOLL_ERR_ABORTED, "the launcher was lost before the job began");
+			continue;
+		}
+		rc = wait_for_more(ctl);
+		if (rc > 0 || (rc == GCI_CONTROL_BROKEN &&
+				      !gci_control_resume(ctl, gci_now_ns() + ctl->dead_ns, &why)))
+			continue;
+		return gci_error_set(
+			e, GCOLL_ERR_ABORTED, "the launcher was lost before the job began");
 	}
 }
 
+/* What a lost connection is made again with. */
+static int begin_session(struct gci_control *ctl, struct gci_ctl_hello *hello,
+	const uint8_t secret[GCI_SECRET_NBYTES], struct gci_error *e)
+{
+	ctl->rank = hello->rank;
+	if (RAND_bytes(ctl->session, sizeof(ctl->session)) != 1 ||
+		gci_ctl_resume_key(secret, hello->rank, ctl->key))
+		return gci_error_set(e, GCOLL_ERR_SYS, "no random numbers, or out of memory");
+	memcpy(hello->session, ctl->session, sizeof(hello->session));
+	return 0;
+}
+
 int gci_control_join(struct gci_control *ctl, const struct gci_ctl_hello *hello,
-	void (*wake)(void *user), int (*called)(void *user, struct gci_ctl_call *m), void *user,
+	const uint8_t secret[GCI_SECRET_NBYTES], void (*wake)(void *user),
+	int (*called)(void *user, struct gci_ctl_call *m), void *user,
 	struct gci_ctl_message *start, struct gci_error *e)
 {
-	int rc;
+	struct gci_ctl_hello m = *hello;
+	int rc = begin_session(ctl, &m, secret, e);
 
+	if (rc)
+		return rc;
 	ctl->wake = wake;
 	ctl->called = called;
 	ctl->user = user;
-	gci_ctl_put_hello(&ctl->out, hello);
+	ctl->dead_ns = GCI_CTL_JOINING_NS;
+	gci_ctl_put_hello(&ctl->out, &m);
+	OPENSSL_cleanse(m.token, sizeof(m.token));
 	if (ctl->out.failed)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	if (gci_control_flush(ctl, 0))
@@ -246,6 +292,9 @@ void gci_control_free(struct gci_control *ctl)
 		close(ctl->event_fd);
 	gci_buf_free(&ctl->in);
 	gci_buf_free(&ctl->out);
+	gci_buf_free(&ctl->wire);
+	gci_ctl_link_free(&ctl->link);
+	OPENSSL_cleanse(ctl->key, sizeof(ctl->key));
 	gci_free(ctl->budgets);
 	gci_control_free_members(&ctl->members);
 	pthread_mutex_destroy(&ctl->lock);

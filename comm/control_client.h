@@ -28,13 +28,15 @@ int gci_control_was_heard(const struct gci_control *ctl);
 void gci_control_on_watch(struct gci_control *ctl,
 	void (*watch)(void *user, const struct gci_ctl_watch *m), void *user);
 
-/* Says HELLO and waits for START, however long the other ranks take (the launcher gives up on
- * them in time). Then starts the thread. `wake` is called from the thread, with `user`, when a
- * verdict has come; `called`, from the thread too, when a rank asks what this one called: it fills
- * in the text and returns 1, or 0 when it does not know. *start is the caller's to free by
- * gci_ctl_message_free. */
+/* Says HELLO, with a session of its own, and waits for START, however long the other ranks take (the
+ * launcher gives up on them in time). Then starts the thread. A connection that is lost meanwhile or
+ * later, and that the launcher has not ended, is made again; the job's secret is not kept for that.
+ * `wake` is called from the thread, with `user`, when a verdict has come; `called`, from the thread too,
+ * when a rank asks what this one called: it fills in the text and returns 1, or 0 when it does not know.
+ * *start is the caller's to free by gci_ctl_message_free. */
 int gci_control_join(struct gci_control *ctl, const struct gci_ctl_hello *hello,
-	void (*wake)(void *user), int (*called)(void *user, struct gci_ctl_call *m), void *user,
+	const uint8_t secret[GCI_SECRET_NBYTES], void (*wake)(void *user),
+	int (*called)(void *user, struct gci_ctl_call *m), void *user,
 	struct gci_ctl_message *start, struct gci_error *e);
 
 /* Whether the job goes on after failures, if its ranks want to. After gci_control_join. */

@@ -32,12 +32,16 @@ struct gci_control {
 	void (*watch)(void *user, const struct gci_ctl_watch *m); /* may be NULL */
 	void *watch_user;
 	uint64_t beat_ns, dead_ns;
-	int survives;       /* the job does, failures of its ranks */
-	struct gci_buf in;  /* the thread's, once it runs */
+	int survives;                              /* the job does, failures of its ranks */
+	struct gci_buf in;                         /* the thread's, once it runs */
+	struct gci_buf wire;                       /* likewise: on its way by this connection */
+	uint8_t key[32], session[GCI_CTL_SESSION]; /* for RESUME */
+	uint32_t rank, life;
 	uint64_t looked_ns; /* atomic */
 
 	pthread_mutex_t lock; /* guards what follows */
-	struct gci_buf out;
+	struct gci_buf out;   /* said, and no connection's yet */
+	struct gci_ctl_link link;
 	int quit, has_verdict, all_gone;
 	struct gci_ctl_failure verdict;
 	struct gci_ctl_wait asked[GCI_CONTROL_ASKED];
@@ -54,13 +58,22 @@ void gci_control_nudge(struct gci_control *ctl);
 void gci_control_begin_say(struct gci_control *ctl);
 void gci_control_end_say(struct gci_control *ctl);
 
-/* control_thread.c. Reads what has come: 1 something, 0 nothing now, -1 the launcher is gone. */
+/* The launcher has ended its connection; or that was lost otherwise, and may be made again. */
+#define GCI_CONTROL_GONE   (-1)
+#define GCI_CONTROL_BROKEN (-2)
+
+/* control_thread.c. Reads what has come: 1 something, 0 nothing now, or one of the above. */
 int gci_control_receive(struct gci_control *ctl, int flags);
 
-/* Sends what `out` holds, as far as goes; -1 the launcher is gone. */
+/* Sends what `out` holds, as far as goes: 0, or one of the above. */
 int gci_control_flush(struct gci_control *ctl, int flags);
 
+/* After BROKEN: 0, the job goes on by another connection; or -1, with the reason why not in *why, when
+ * the launcher has said it, or does not answer until `until_ns`. */
+int gci_control_resume(struct gci_control *ctl, uint64_t until_ns, struct gci_ctl_failure *why);
+
 void gci_control_put_plain(struct gci_control *ctl, enum gci_ctl_type type);
+void gci_control_put_beat(struct gci_control *ctl);
 void gci_control_put_call(
 	struct gci_control *ctl, enum gci_ctl_type type, const struct gci_ctl_call *m);
 

@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define JOIN_PATIENCE_S 30
+#define JOIN_PATIENCE (30 * GCI_NS_PER_S)
 
 static int local_ip(int fd, char *ip)
 {
@@ -27,10 +27,11 @@ static int local_ip(int fd, char *ip)
 	return 0;
 }
 
-static int connect_to(const struct sockaddr *to, socklen_t len)
+static int connect_to(const struct sockaddr *to, socklen_t len, uint64_t patience_ns)
 {
 	/* The launcher beats from HELLO on: so long a silence is its end. */
-	const struct timeval patience = {.tv_sec = JOIN_PATIENCE_S};
+	const struct timeval patience = {.tv_sec = (time_t)(patience_ns / GCI_NS_PER_S),
+		.tv_usec = (suseconds_t)(patience_ns % GCI_NS_PER_S / 1000)};
 	int fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0), why;
 
 	if (fd < 0)
@@ -72,7 +73,7 @@ static int connect_by_name(const char *rendezvous, struct gci_error *e)
 		return -1;
 	}
 	for (it = list; it && fd < 0; it = it->ai_next)
-		fd = connect_to(it->ai_addr, it->ai_addrlen);
+		fd = connect_to(it->ai_addr, it->ai_addrlen, JOIN_PATIENCE);
 	if (fd < 0)
 		gci_error_errno(e, "cannot reach the launcher at %s", rendezvous);
 	freeaddrinfo(list);
@@ -86,7 +87,7 @@ static int open_socket(const char *rendezvous, struct gci_error *e)
 
 	if (gci_address_parse(&a, rendezvous))
 		return connect_by_name(rendezvous, e);
-	fd = connect_to(&a.any, a.len);
+	fd = connect_to(&a.any, a.len, JOIN_PATIENCE);
 	if (fd < 0)
 		gci_error_errno(e, "cannot reach the launcher at %s", rendezvous);
 	return fd;
@@ -96,10 +97,11 @@ int gci_control_io_open(struct gci_control_io *io, const char *rendezvous,
 	char ip[GCI_ADDRESS_TEXT], struct gci_error *e)
 {
 	*io = (struct gci_control_io){
-		.fd = open_socket(rendezvous, e), .patience_ns = JOIN_PATIENCE_S * GCI_NS_PER_S};
+		.fd = open_socket(rendezvous, e), .patience_ns = JOIN_PATIENCE};
 	if (io->fd < 0)
 		return e->status ? e->status : GCOLL_ERR_SYS;
-	if (!local_ip(io->fd, ip))
+	io->peer.len = sizeof(io->peer.v6);
+	if (!local_ip(io->fd, ip) && !getpeername(io->fd, &io->peer.any, &io->peer.len))
 		return 0;
 	gci_error_errno(e, "joining the job");
 	gci_control_io_close(io);
@@ -155,21 +157,12 @@ static int wait_until(int fd, uint64_t end_ns)
 	return 0;
 }
 
-int gci_control_io_secure(struct gci_control_io *io, const uint8_t secret[GCI_SECRET_NBYTES],
-	uint32_t rank, uint32_t size, struct gci_error *e)
+static int shake_hands(struct gci_control_io *io, struct gci_error *e)
 {
-	struct gci_secure_config config = {.epoch = 1, .self = rank, .size = size};
-	const struct gci_secure_name name = {
-		.epoch = 1, .client = rank, .server = GCI_SECURE_LAUNCHER};
 	const uint64_t end_ns = gci_now_ns() + io->patience_ns;
 	struct gci_error why = {0};
-	int rc;
+	int rc = gci_secure_create(&io->tls, io->ctx, &io->name, take, io, e);
 
-	memcpy(config.secret, secret, sizeof(config.secret));
-	rc = gci_secure_ctx_create(&io->ctx, &config, e);
-	OPENSSL_cleanse(&config, sizeof(config));
-	if (!rc)
-		rc = gci_secure_create(&io->tls, io->ctx, &name, take, io, e);
 	if (rc)
 		return rc;
 	io->flags = MSG_DONTWAIT;
@@ -183,6 +176,39 @@ int gci_control_io_secure(struct gci_control_io *io, const uint8_t secret[GCI_SE
 	io->heard = rc < 0 && io->got && !io->hung_up;
 	return gci_error_set(e, GCOLL_ERR_PROTO, "whoever listens at the launcher's address: %s",
 		rc ? why.text : "it does not answer");
+}
+
+int gci_control_io_secure(struct gci_control_io *io, const uint8_t secret[GCI_SECRET_NBYTES],
+	uint32_t rank, uint32_t size, struct gci_error *e)
+{
+	struct gci_secure_config config = {.epoch = 1, .self = rank, .size = size};
+	int rc;
+
+	io->name =
+		(struct gci_secure_name){.epoch = 1, .client = rank, .server = GCI_SECURE_LAUNCHER};
+	memcpy(config.secret, secret, sizeof(config.secret));
+	rc = gci_secure_ctx_create(&io->ctx, &config, e);
+	OPENSSL_cleanse(&config, sizeof(config));
+	return rc ? rc : shake_hands(io, e);
+}
+
+int gci_control_io_again(struct gci_control_io *io)
+{
+	const struct linger now = {.l_onoff = 1};
+	struct gci_error e = {0};
+
+	gci_secure_free(io->tls);
+	io->tls = NULL;
+	if (io->fd >= 0) {
+		/* An end in order would be ours, for whoever may still hear of it. */
+		setsockopt(io->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+		close(io->fd);
+	}
+	io->fd = connect_to(&io->peer.any, io->peer.len, io->patience_ns);
+	if (io->fd < 0 || !io->ctx || !shake_hands(io, &e))
+		return io->fd < 0 ? -1 : 0;
+	errno = ECONNRESET; /* whatever was wrong with the handshake, the next one may do */
+	return -1;
 }
 
 ssize_t gci_control_io_recv(struct gci_control_io *io, void *buf, size_t n, int flags)

@@ -21,6 +21,8 @@ struct gci_control_io {
 	int heard;            /* ever, other than in a handshake that went well */
 	int hung_up;          /* whoever is there */
 	uint64_t patience_ns; /* for a handshake; open sets it to 30 s */
+	struct gci_address peer;
+	struct gci_secure_name name; /* by TLS */
 	struct gci_secure_ctx *ctx;
 	struct gci_secure *tls; /* NULL: plain */
 };
@@ -32,6 +34,10 @@ int gci_control_io_open(struct gci_control_io *io, const char *rendezvous,
 /* Shakes hands; blocks for io->patience_ns at most, however the other side feeds it. */
 int gci_control_io_secure(struct gci_control_io *io, const uint8_t secret[GCI_SECRET_NBYTES],
 	uint32_t rank, uint32_t size, struct gci_error *e);
+
+/* After the loss of a connection: makes another to the same address, and shakes hands as before. Blocks
+ * for a few times io->patience_ns at most. 0, or -1 with errno; to be closed either way. */
+int gci_control_io_again(struct gci_control_io *io);
 
 /* As recv and send, -1 with errno; by TLS there may be more that no poll tells of until recv has
  * said EAGAIN. send with 0 bytes goes on with what gci_control_io_holds. */

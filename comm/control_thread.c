@@ -9,7 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define MAX_BUDGETS 65536 /* as many pairs as clusters can make */
+#define MAX_BUDGETS 65536                /* as many pairs as clusters can make */
+#define FIRST_PAUSE (10 * GCI_NS_PER_MS) /* before the launcher is called again */
+#define LAST_PAUSE  (500 * GCI_NS_PER_MS)
 
 int gci_control_receive(struct gci_control *ctl, int flags)
 {
@@ -19,34 +21,46 @@ int gci_control_receive(struct gci_control *ctl, int flags)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (n <= 0)
-		return -1;
+		return n ? GCI_CONTROL_BROKEN : GCI_CONTROL_GONE;
 	do { /* by TLS, all: no poll tells of the rest */
 		gci_buf_put(&ctl->in, chunk, (size_t)n);
 		n = ctl->io.tls ? gci_control_io_recv(&ctl->io, chunk, sizeof(chunk), MSG_DONTWAIT)
 				: 0;
 	} while (n > 0);
-	return ctl->in.failed ? -1 : 1;
+	return ctl->in.failed ? GCI_CONTROL_GONE : 1;
+}
+
+/* What was said goes on its way once nothing is before it, and is kept until it has come. */
+static void put_on_wire(struct gci_control *ctl)
+{
+	pthread_mutex_lock(&ctl->lock);
+	if (!ctl->wire.len && ctl->out.len) {
+		gci_ctl_link_keep(&ctl->link, ctl->out.data, ctl->out.len);
+		gci_buf_free(&ctl->wire);
+		ctl->wire = ctl->out;
+		ctl->out = (struct gci_buf){0};
+	}
+	pthread_mutex_unlock(&ctl->lock);
 }
 
 int gci_control_flush(struct gci_control *ctl, int flags)
 {
-	int rc = 0;
+	for (;;) {
+		ssize_t n;
 
-	pthread_mutex_lock(&ctl->lock);
-	while (ctl->out.len || gci_control_io_holds(&ctl->io)) {
-		ssize_t n = gci_control_io_send(
-			&ctl->io, ctl->out.data, ctl->out.len, flags | MSG_NOSIGNAL);
-
+		put_on_wire(ctl);
+		if (!ctl->wire.len && !gci_control_io_holds(&ctl->io))
+			return 0;
+		n = gci_control_io_send(
+			&ctl->io, ctl->wire.data, ctl->wire.len, flags | MSG_NOSIGNAL);
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0) {
-			rc = errno == EAGAIN ? 0 : -1;
-			break;
-		}
-		gci_buf_consume(&ctl->out, (size_t)n);
+		if (n < 0 && errno == EAGAIN)
+			return 0;
+		if (n < 0) /* behind an end that was in order, nobody reads */
+			return errno == EPIPE ? GCI_CONTROL_GONE : GCI_CONTROL_BROKEN;
+		gci_buf_consume(&ctl->wire, (size_t)n);
 	}
-	pthread_mutex_unlock(&ctl->lock);
-	return rc;
 }
 
 /* The launcher's word. After it, and whenever `last`, nothing more is to be waited for. */
@@ -92,11 +106,21 @@ static void take_budget(struct gci_control *ctl, const struct gci_ctl_budget *b)
 	ctl->wake(ctl->user);
 }
 
-static void lost(struct gci_control *ctl, const char *how)
+#define GONE   "is gone"
+#define SILENT "gives no sign of life (its host or its network link is down)"
+
+static struct gci_ctl_failure loss(const struct gci_control *ctl, const char *how)
 {
 	struct gci_ctl_failure f = {.status = GCOLL_ERR_ABORTED, .rank = -1};
 
 	snprintf(f.text, sizeof(f.text), "the launcher at %s %s", ctl->where, how);
+	return f;
+}
+
+static void lost(struct gci_control *ctl, const char *how)
+{
+	struct gci_ctl_failure f = loss(ctl, how);
+
 	set_verdict(ctl, &f, 1);
 }
 
@@ -115,6 +139,19 @@ static void answer(struct gci_control *ctl, const struct gci_ctl_call *asked)
 
 	if (ctl->called(ctl->user, &m))
 		gci_control_put_call(ctl, GCI_CTL_CALLED, &m);
+}
+
+/* -1: what is acknowledged cannot be. */
+static int count(struct gci_control *ctl, const struct gci_ctl_message *m)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&ctl->lock);
+	ctl->link.got += (uint64_t)gci_ctl_counts(m->type);
+	if (m->type == GCI_CTL_BEAT)
+		rc = gci_ctl_link_acked(&ctl->link, m->got.n);
+	pthread_mutex_unlock(&ctl->lock);
+	return rc;
 }
 
 static void on_message(struct gci_control *ctl, struct gci_ctl_message *m)
@@ -148,10 +185,131 @@ static int dispatch(struct gci_control *ctl)
 	int rc;
 
 	while ((rc = gci_ctl_get(&ctl->in, GCI_CTL_MAX_MESSAGE, &m, &e)) > 0) {
+		rc = count(ctl, &m);
 		on_message(ctl, &m);
 		gci_ctl_message_free(&m);
+		if (rc)
+			break;
 	}
 	return rc;
+}
+
+/* ---- a connection that was lost */
+
+/* The launcher is to tell something yet. */
+static int is_needed(struct gci_control *ctl)
+{
+	int needed;
+
+	pthread_mutex_lock(&ctl->lock);
+	needed = !ctl->quit && !ctl->all_gone && !ctl->members.over;
+	pthread_mutex_unlock(&ctl->lock);
+	return needed;
+}
+
+static int say_resume(struct gci_control *ctl)
+{
+	struct gci_ctl_resume m = {.rank = ctl->rank, .life = ++ctl->life};
+	ssize_t n = 0;
+
+	pthread_mutex_lock(&ctl->lock);
+	m.got = ctl->link.got;
+	pthread_mutex_unlock(&ctl->lock);
+	if (gci_ctl_resume_token(ctl->key, &m, ctl->session, m.token))
+		return -1;
+	gci_buf_free(&ctl->in);
+	gci_buf_free(&ctl->wire);
+	gci_ctl_put_resume(&ctl->wire, &m);
+	while ((ctl->wire.len || gci_control_io_holds(&ctl->io)) && n >= 0) {
+		n = gci_control_io_send(&ctl->io, ctl->wire.data, ctl->wire.len, MSG_NOSIGNAL);
+		gci_buf_consume(&ctl->wire, n > 0 ? (size_t)n : 0);
+	}
+	return n < 0 ? -1 : 0;
+}
+
+/* What has not come is said again. */
+static int on_resumed(struct gci_control *ctl, uint64_t got)
+{
+	int rc;
+
+	pthread_mutex_lock(&ctl->lock);
+	rc = gci_ctl_link_acked(&ctl->link, got) || ctl->link.gap;
+	if (!rc)
+		gci_buf_put(&ctl->wire, ctl->link.kept.data, ctl->link.kept.len);
+	pthread_mutex_unlock(&ctl->lock);
+	return rc || ctl->wire.failed ? 1 : 0;
+}
+
+/* 0; -1, to be tried again; or 1, in vain, with the reason. */
+static int resume_once(struct gci_control *ctl, struct gci_ctl_failure *why)
+{
+	struct gci_ctl_message m;
+	struct gci_error e = {0};
+	int rc;
+
+	if (gci_control_io_again(&ctl->io) || say_resume(ctl))
+		return -1;
+	errno = 0; /* it did not refuse us */
+	while (!(rc = gci_ctl_get(&ctl->in, GCI_CTL_MAX_MESSAGE, &m, &e))) {
+		rc = gci_control_receive(ctl, 0);
+		if (rc <= 0) {
+			errno = rc == GCI_CONTROL_GONE ? EPIPE : ECONNRESET;
+			return -1;
+		}
+	}
+	if (rc < 0)
+		return -1;
+	rc = -1;
+	if (m.type == GCI_CTL_RESUMED) {
+		rc = on_resumed(ctl, m.got.n);
+		*why = loss(ctl, "has lost messages of this rank");
+	} else if (m.type == GCI_CTL_ABORT) {
+		rc = 1;
+		*why = m.failure;
+	}
+	gci_ctl_message_free(&m);
+	return rc;
+}
+
+/* Ends early when there is something to be done. */
+static void pause_for(struct gci_control *ctl, uint64_t ns)
+{
+	struct pollfd p = {.fd = ctl->event_fd, .events = POLLIN};
+	uint64_t ticks;
+
+	if (poll(&p, 1, (int)(ns / GCI_NS_PER_MS)) > 0 &&
+		read(ctl->event_fd, &ticks, sizeof(ticks)) < 0)
+		return;
+}
+
+/* Where its address refuses connections, the launcher has ended, or a host on the way comes up again. */
+int gci_control_resume(struct gci_control *ctl, uint64_t until_ns, struct gci_ctl_failure *why)
+{
+	uint64_t now = gci_now_ns(), pause = FIRST_PAUSE, patience = ctl->dead_ns / 32;
+	const uint64_t refused_ns = now + ctl->dead_ns / 4;
+	int rc;
+
+	*why = loss(ctl, GONE);
+	while (is_needed(ctl)) {
+		ctl->io.patience_ns = patience;
+		patience = patience < ctl->dead_ns / 4 ? 2 * patience : patience;
+		rc = resume_once(ctl, why);
+		if (rc >= 0)
+			return rc ? -1 : 0;
+		rc = errno;
+		now = gci_now_ns();
+		if (rc == ECONNREFUSED && now >= refused_ns)
+			break;
+		if (rc == EPIPE && !ctl->io.heard) /* it may not know us yet */
+			break;
+		if (now >= until_ns) {
+			*why = loss(ctl, SILENT);
+			break;
+		}
+		pause_for(ctl, pause);
+		pause = pause < LAST_PAUSE ? 2 * pause : pause;
+	}
+	return -1;
 }
 
 void gci_control_put_plain(struct gci_control *ctl, enum gci_ctl_type type)
@@ -178,13 +336,33 @@ static int pending(struct gci_control *ctl)
 	pthread_mutex_lock(&ctl->lock);
 	n = ctl->out.len;
 	pthread_mutex_unlock(&ctl->lock);
-	return n != 0;
+	return n || ctl->wire.len;
 }
 
 /* What had come by then was taken. */
 static void set_looked(struct gci_control *ctl, uint64_t at_ns)
 {
 	__atomic_store_n(&ctl->looked_ns, at_ns, __ATOMIC_RELEASE);
+}
+
+void gci_control_put_beat(struct gci_control *ctl)
+{
+	pthread_mutex_lock(&ctl->lock);
+	gci_ctl_put_got(&ctl->out, GCI_CTL_BEAT, ctl->link.got);
+	pthread_mutex_unlock(&ctl->lock);
+}
+
+/* Whatever ended the connection, the launcher's last word may be here already. 0: there is another. */
+static int go_on(struct gci_control *ctl, int how, uint64_t until_ns)
+{
+	struct gci_ctl_failure why = loss(ctl, GONE);
+
+	while (gci_control_receive(ctl, MSG_DONTWAIT) > 0)
+		;
+	if (!dispatch(ctl) && how == GCI_CONTROL_BROKEN && !gci_control_resume(ctl, until_ns, &why))
+		return dispatch(ctl); /* what came right behind RESUMED */
+	set_verdict(ctl, &why, 1);
+	return -1;
 }
 
 void *gci_control_beat(void *arg)
@@ -194,26 +372,26 @@ void *gci_control_beat(void *arg)
 	struct pollfd fds[2] = {{.fd = ctl->io.fd}, {.fd = ctl->event_fd, .events = POLLIN}};
 
 	if (dispatch(ctl) < 0) /* what came right behind START */
-		lost(ctl, "is gone");
+		lost(ctl, GONE);
 	while (!wants_to_quit(ctl)) {
 		int rc;
 
 		now = gci_now_ns();
 		if (now >= next_beat) {
-			gci_control_put_plain(ctl, GCI_CTL_BEAT);
+			gci_control_put_beat(ctl);
 			next_beat = now + ctl->beat_ns;
 		}
 		if (now - heard >= ctl->dead_ns) {
-			lost(ctl, "gives no sign of life (its host or its network link is down)");
+			lost(ctl, SILENT);
 			break;
 		}
-		if (gci_control_flush(ctl, MSG_DONTWAIT)) {
-			/* Its last word may be here already. */
-			while (gci_control_receive(ctl, MSG_DONTWAIT) > 0)
-				;
-			dispatch(ctl);
-			lost(ctl, "is gone");
-			break;
+		rc = gci_control_flush(ctl, MSG_DONTWAIT);
+		if (rc) {
+			if (go_on(ctl, rc, heard + ctl->dead_ns))
+				break;
+			next_beat = heard = gci_now_ns();
+			fds[0].fd = ctl->io.fd;
+			continue;
 		}
 		fds[0].events =
 			(short)(POLLIN |
@@ -233,13 +411,15 @@ void *gci_control_beat(void *arg)
 		rc = gci_control_receive(ctl, MSG_DONTWAIT);
 		if (rc > 0) {
 			heard = gci_now_ns();
-			rc = dispatch(ctl);
+			rc = dispatch(ctl) ? GCI_CONTROL_GONE : 0;
 		} else if (!rc) {
 			set_looked(ctl, now);
 		}
 		if (rc < 0) {
-			lost(ctl, "is gone");
-			break;
+			if (go_on(ctl, rc, heard + ctl->dead_ns))
+				break;
+			next_beat = heard = gci_now_ns();
+			fds[0].fd = ctl->io.fd;
 		}
 	}
 	set_looked(ctl, UINT64_MAX);

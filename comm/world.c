@@ -97,7 +97,8 @@ static int call_launcher(struct gci_world *w, struct gci_error *e)
 	if (!rc)
 		gci_control_on_watch(w->ctl, on_watch, w);
 	if (!rc)
-		rc = gci_control_join(w->ctl, &hello, on_verdict, on_call_asked, w, &w->start, e);
+		rc = gci_control_join(
+			w->ctl, &hello, env->secret, on_verdict, on_call_asked, w, &w->start, e);
 	explicit_bzero(hello.token, sizeof(hello.token));
 	return rc;
 }

@@ -14,15 +14,20 @@ struct gci_rdv_conn {
 	int32_t rank;  /* -1: a stranger */
 	int32_t named; /* by TLS; -1: it has not shown who it is that way */
 	int closing;
+	int away; /* lost: there is nothing behind it but what it will say when it is resumed */
 	struct gci_crowd_place place; /* while others may want it */
 	uint64_t since_ns;
 	struct gci_buf in, out;
+	size_t nkept; /* the first bytes of `out` were sent before, by another connection */
 	void *user;
 };
 
 /* What is known about a rank; the verdict is drawn from these facts. */
 struct rdv_rank {
 	struct gci_rdv_conn *conn;
+	struct gci_ctl_link link;
+	uint8_t session[GCI_CTL_SESSION];
+	uint32_t life; /* of its last RESUME */
 	int joined, bye, lost, silent, exited;
 	int missed;       /* its silence was told of */
 	int code, signal; /* of the process's end */
@@ -74,6 +79,8 @@ struct gci_rdv {
 void gci_rdv_send_abort(struct gci_rdv *r);
 void gci_rdv_send_plain(struct gci_rdv *r, enum gci_ctl_type type);
 void gci_rdv_drop(struct gci_rdv *r, struct gci_rdv_conn *c);
+/* One of a rank that does not come back any more: it counts as lost. */
+void gci_rdv_end_away(struct gci_rdv *r, uint32_t rank, uint64_t now_ns);
 void gci_rdv_mark_dirty(struct gci_rdv *r, struct gci_rdv_conn *c);
 /* Tells a connection that showed the secret why it is not taken, or no more, and closes it. */
 void gci_rdv_turn_away(struct gci_rdv *r, struct gci_rdv_conn *c, int status, const char *why);

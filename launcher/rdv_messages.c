@@ -91,8 +91,16 @@ static void take_bye(struct gci_rdv *r, uint32_t from)
 void gci_rdv_on_message(
 	struct gci_rdv *r, struct gci_rdv_conn *c, struct gci_ctl_message *m, uint64_t now_ns)
 {
+	struct rdv_rank *k = &r->ranks[c->rank];
+
+	k->link.got += (uint64_t)gci_ctl_counts(m->type);
 	switch (m->type) {
 	case GCI_CTL_BEAT:
+		if (!gci_ctl_link_acked(&k->link, m->got.n))
+			break;
+		gci_rdv_tell(r, (uint32_t)c->rank, c->rank, GCOLL_ERR_PROTO,
+			"has heard more messages than there were", now_ns);
+		gci_rdv_drop(r, c);
 		break;
 	case GCI_CTL_FAIL:
 		gci_rdv_tell(r, (uint32_t)c->rank, gci_rdv_job_rank(r, m->failure.rank),

@@ -55,6 +55,7 @@ void gci_rdv_free(struct gci_rdv *r)
 	while (!gci_list_empty(&r->conns))
 		conn_free(r, gci_container(r->conns.next, struct gci_rdv_conn, link));
 	for (i = 0; r->ranks && i < r->config.size; i++) {
+		gci_ctl_link_free(&r->ranks[i].link);
 		gci_free(r->ranks[i].told);
 		gci_free(r->ranks[i].called);
 	}
@@ -104,7 +105,21 @@ void gci_rdv_send_plain(struct gci_rdv *r, enum gci_ctl_type type)
 	send_all(r, &bytes);
 }
 
-static void send_start(struct gci_rdv *r, uint64_t now_ns)
+static void send_beats(struct gci_rdv *r)
+{
+	struct gci_list *it;
+
+	gci_list_each (it, &r->conns) {
+		struct gci_rdv_conn *c = gci_container(it, struct gci_rdv_conn, link);
+
+		if (c->rank < 0 || c->closing || c->away)
+			continue;
+		gci_ctl_put_got(&c->out, GCI_CTL_BEAT, r->ranks[c->rank].link.got);
+		gci_rdv_mark_dirty(r, c);
+	}
+}
+
+static void put_start(const struct gci_rdv *r, struct gci_buf *bytes)
 {
 	struct gci_ctl_start m = {.size = r->config.size,
 		.epoch = r->members.epoch,
@@ -114,9 +129,7 @@ static void send_start(struct gci_rdv *r, uint64_t now_ns)
 		.table = (char *)(uintptr_t)r->config.table,
 		.table_digest = r->config.table_digest,
 		.survives = r->config.survives != 0};
-	struct gci_buf bytes = {0};
 	uint32_t i;
-	size_t k;
 
 	m.ranks = gci_calloc(m.size, sizeof(*m.ranks));
 	for (i = 0; m.ranks && i < m.size; i++) {
@@ -124,23 +137,33 @@ static void send_start(struct gci_rdv *r, uint64_t now_ns)
 		m.ranks[i].reach = r->ranks[i].reach;
 	}
 	if (m.ranks)
-		gci_ctl_put_start(&bytes, &m);
+		gci_ctl_put_start(bytes, &m);
+	bytes->failed |= !m.ranks;
+	gci_free(m.ranks);
+}
+
+static void send_start(struct gci_rdv *r, uint64_t now_ns)
+{
+	struct gci_buf bytes = {0};
+	uint32_t i;
+	size_t k;
+
+	put_start(r, &bytes);
 	for (k = 0; k < r->nbudgets; k++)
 		gci_ctl_put_budget(&bytes, &r->budgets[k]);
-	for (i = 0; i < m.size; i++) {
+	for (i = 0; i < r->config.size; i++) {
 		struct gci_rdv_conn *c = r->ranks[i].conn;
 
 		r->ranks[i].heard_ns = now_ns;
 		if (!c || c->closing)
 			continue;
 		gci_buf_put(&c->out, bytes.data, bytes.len);
-		c->out.failed |= !m.ranks || bytes.failed;
+		c->out.failed |= bytes.failed;
 		if (r->watch.period_ms)
 			gci_ctl_put_watch(&c->out, &r->watch);
 		gci_rdv_mark_dirty(r, c);
 	}
 	r->started = 1;
-	gci_free(m.ranks);
 	gci_buf_free(&bytes);
 }
 
@@ -229,6 +252,7 @@ static void on_hello(
 	k->joined = 1;
 	k->heard_ns = now_ns;
 	k->reach = m->reach;
+	memcpy(k->session, m->session, sizeof(k->session));
 	if (!r->njoined++)
 		r->joined_ns = now_ns;
 	gci_rdv_count_places(r);
@@ -238,6 +262,117 @@ static void on_hello(
 		begin(r, now_ns);
 	else
 		gci_rdv_check_leavers(r, now_ns);
+}
+
+static struct gci_ctl_failure what_abort_says(const struct gci_rdv *r)
+{
+	struct gci_ctl_failure m = {
+		.status = r->verdict.status, .rank = gci_rdv_number(r, r->verdict.rank)};
+
+	if (r->members.epoch > 1)
+		snprintf(m.text, sizeof(m.text), "epoch %u: %.460s", r->members.epoch,
+			r->verdict.sentence);
+	else
+		memcpy(m.text, r->verdict.sentence, sizeof(m.text));
+	return m;
+}
+
+/* ---- a connection that is made again */
+
+static int may_resume(
+	struct gci_rdv *r, const struct gci_rdv_conn *c, const struct gci_ctl_message *m)
+{
+	const struct gci_ctl_resume *said = &m->resume;
+	uint8_t key[32], token[32];
+	int ok = 0;
+
+	if (m->type == GCI_CTL_RESUME && said->rank < r->config.size &&
+		(c->named < 0 || (uint32_t)c->named == said->rank) && r->ranks[said->rank].joined &&
+		said->life > r->ranks[said->rank].life &&
+		!gci_ctl_resume_key(r->config.secret, said->rank, key))
+		ok = !gci_ctl_resume_token(key, said, r->ranks[said->rank].session, token) &&
+		     !CRYPTO_memcmp(token, said->token, sizeof(token));
+	OPENSSL_cleanse(key, sizeof(key));
+	return ok;
+}
+
+/* What its old connection had still to say goes behind what is said again. */
+static void take_over(struct gci_rdv *r, struct gci_rdv_conn *c, uint32_t rank, int from_start)
+{
+	struct rdv_rank *k = &r->ranks[rank];
+	struct gci_rdv_conn *old = k->conn;
+
+	gci_ctl_put_got(&c->out, GCI_CTL_RESUMED, k->link.got);
+	if (from_start)
+		put_start(r, &c->out);
+	gci_buf_put(&c->out, k->link.kept.data, k->link.kept.len);
+	c->nkept = c->out.len;
+	if (old) {
+		gci_buf_put(&c->out, old->out.data + old->nkept, old->out.len - old->nkept);
+		c->out.failed |= old->out.failed;
+		gci_buf_free(&old->out);
+		old->rank = -1;
+		if (old->away)
+			conn_free(r, old);
+		else
+			gci_rdv_drop(r, old);
+	}
+	gci_crowd_leave(&c->place);
+	c->rank = (int32_t)rank;
+	k->conn = c;
+	gci_rdv_mark_dirty(r, c);
+}
+
+static void on_resume(
+	struct gci_rdv *r, struct gci_rdv_conn *c, const struct gci_ctl_resume *m, uint64_t now_ns)
+{
+	struct rdv_rank *k = &r->ranks[m->rank];
+	struct gci_ctl_failure f;
+
+	k->life = m->life;
+	if (gci_rdv_is_over(r)) {
+		f = what_abort_says(r);
+		gci_ctl_put_failure(&c->out, GCI_CTL_ABORT, &f);
+		gci_rdv_drop(r, c);
+	} else if (k->exited || k->left_out || (k->lost && !k->bye)) {
+		gci_rdv_turn_away(r, c, GCOLL_ERR_ABORTED, "the job goes on without this rank");
+	} else if (gci_ctl_link_acked(&k->link, m->got) || k->link.gap) {
+		gci_rdv_turn_away(r, c, GCOLL_ERR_PROTO,
+			"its control connection was lost, with messages that cannot be sent again");
+	} else {
+		gci_rdv_note_heard(r, m->rank, now_ns);
+		take_over(r, c, m->rank, r->started && !m->got);
+	}
+}
+
+/* Nobody is behind it any more. It is another process's end, or the network's doing. */
+static int comes_back(const struct gci_rdv *r, const struct gci_rdv_conn *c)
+{
+	const struct rdv_rank *k = &r->ranks[c->rank];
+
+	return !c->closing && !k->exited && !gci_rdv_is_over(r) &&
+	       gci_rdv_counts(r, (uint32_t)c->rank) && !(k->bye && r->nbye == r->members.n);
+}
+
+void gci_rdv_end_away(struct gci_rdv *r, uint32_t rank, uint64_t now_ns)
+{
+	struct gci_rdv_conn *c = r->ranks[rank].conn;
+
+	if (!c || !c->away)
+		return;
+	conn_free(r, c);
+	gci_rdv_note_lost(r, rank, now_ns);
+}
+
+/* Before the job begins nobody looks for silence. */
+static void end_all_away(struct gci_rdv *r, uint64_t now_ns)
+{
+	const uint64_t most_ns = r->started ? r->config.dead_ns : GCI_CTL_JOINING_NS;
+	uint32_t i;
+
+	for (i = 0; i < r->config.size; i++)
+		if (r->ranks[i].conn && now_ns - r->ranks[i].conn->since_ns >= most_ns)
+			gci_rdv_end_away(r, i, now_ns);
 }
 
 static void take_messages(struct gci_rdv *r, struct gci_rdv_conn *c, uint64_t now_ns)
@@ -251,6 +386,8 @@ static void take_messages(struct gci_rdv *r, struct gci_rdv_conn *c, uint64_t no
 			gci_rdv_on_message(r, c, &m, now_ns);
 		else if (is_ours(r, c, &m))
 			on_hello(r, c, &m.hello, now_ns);
+		else if (may_resume(r, c, &m))
+			on_resume(r, c, &m.resume, now_ns);
 		else
 			gci_rdv_drop(r, c);
 		gci_ctl_message_free(&m);
@@ -281,10 +418,17 @@ void gci_rdv_input(
 	gci_rdv_judge(r, now_ns);
 }
 
-void gci_rdv_closed(struct gci_rdv *r, struct gci_rdv_conn *c, uint64_t now_ns)
+void gci_rdv_closed(struct gci_rdv *r, struct gci_rdv_conn *c, int broken, uint64_t now_ns)
 {
 	int32_t rank = c->rank;
 
+	if (rank >= 0 && broken && comes_back(r, c)) {
+		c->away = 1;
+		c->user = NULL;
+		c->since_ns = now_ns;
+		gci_buf_free(&c->in);
+		return;
+	}
 	conn_free(r, c);
 	if (rank < 0)
 		return;
@@ -327,8 +471,9 @@ void gci_rdv_tick(struct gci_rdv *r, uint64_t now_ns)
 	forgive_gap(r, now_ns);
 	if (now_ns >= r->beat_at_ns) {
 		r->beat_at_ns = now_ns + r->config.beat_ns;
-		gci_rdv_send_plain(r, GCI_CTL_BEAT);
+		send_beats(r);
 		gci_rdv_drop_old_strangers(r, now_ns);
+		end_all_away(r, now_ns);
 		gci_rdv_check_silence(r, now_ns);
 	} else if (now_ns >= r->silence_at_ns) {
 		gci_rdv_check_silence(r, now_ns);
@@ -347,15 +492,9 @@ uint64_t gci_rdv_deadline(const struct gci_rdv *r)
 
 void gci_rdv_send_abort(struct gci_rdv *r)
 {
-	struct gci_ctl_failure m = {
-		.status = r->verdict.status, .rank = gci_rdv_number(r, r->verdict.rank)};
+	const struct gci_ctl_failure m = what_abort_says(r);
 	uint32_t i;
 
-	if (r->members.epoch > 1)
-		snprintf(m.text, sizeof(m.text), "epoch %u: %.460s", r->members.epoch,
-			r->verdict.sentence);
-	else
-		memcpy(m.text, r->verdict.sentence, sizeof(m.text));
 	for (i = 0; i < r->config.size; i++) {
 		struct gci_rdv_conn *c = r->ranks[i].conn;
 
@@ -370,15 +509,26 @@ int gci_rdv_next(struct gci_rdv *r, struct gci_rdv_event *ev)
 {
 	struct gci_rdv_conn *c;
 
-	if (gci_list_empty(&r->dirty))
-		return 0;
-	c = gci_container(r->dirty.next, struct gci_rdv_conn, dirty);
+	for (;;) {
+		if (gci_list_empty(&r->dirty))
+			return 0;
+		c = gci_container(r->dirty.next, struct gci_rdv_conn, dirty);
+		if (!c->away)
+			break;
+		gci_list_del(&c->dirty);
+		if (c->closing)
+			gci_rdv_end_away(r, (uint32_t)c->rank, r->ticked_ns);
+	}
 	memset(ev, 0, sizeof(*ev));
 	ev->user = c->user;
 	if (c->out.len && !c->out.failed) {
 		ev->type = GCI_RDV_SEND;
 		ev->data = c->out;
+		if (c->rank >= 0)
+			gci_ctl_link_keep(&r->ranks[c->rank].link, c->out.data + c->nkept,
+				c->out.len - c->nkept);
 		memset(&c->out, 0, sizeof(c->out));
+		c->nkept = 0;
 		if (!c->closing)
 			gci_list_del(&c->dirty);
 		return 1;

@@ -26,6 +26,10 @@
  * is left out though its process may live: two that cannot reach each other would only fail again.
  * Ranks are the job's here, whatever number they have in their epoch.
  *
+ * A connection that is lost otherwise than by its end in order (FIN) may be made again: as long as the
+ * rank may live, the launcher waits for its RESUME until its silence counts as death, and keeps what it
+ * has to say to it (transport/control.h).
+ *
  * Strangers. Until a connection has shown the job's secret it gets GCI_CTL_MAX_HELLO bytes and
  * GCI_RDV_STRANGER_NS; no more than GCI_RDV_STRANGERS of them are held beyond the ranks still to
  * come. When another comes, one gives way (transport/crowd.h): whoever runs the machine listens
@@ -104,8 +108,8 @@ int gci_rdv_is_stranger(const struct gci_rdv_conn *c);
 void gci_rdv_named(struct gci_rdv_conn *c, uint32_t rank);
 void gci_rdv_input(struct gci_rdv *r, struct gci_rdv_conn *c, const void *data, size_t nbytes,
 	uint64_t now_ns);
-/* The peer closed it, or it broke. The handle is gone. */
-void gci_rdv_closed(struct gci_rdv *r, struct gci_rdv_conn *c, uint64_t now_ns);
+/* The peer closed it, or, if `broken`, it ended in any other way. The handle is gone. */
+void gci_rdv_closed(struct gci_rdv *r, struct gci_rdv_conn *c, int broken, uint64_t now_ns);
 
 /* A rank's process ended: exit status `code`, or killed by `signal` (else 0). */
 void gci_rdv_exited(struct gci_rdv *r, uint32_t rank, int code, int signal, uint64_t now_ns);

@@ -43,18 +43,19 @@ static void hang_up(struct conn *c)
 	uv_close((uv_handle_t *)&c->tcp, on_closed);
 }
 
-/* The state machine is told that it is gone. */
-static void drop(struct conn *c)
+/* The state machine is told that it is gone. What we close ourselves for lack of memory the rank takes
+ * for our end. */
+static void drop(struct conn *c, int broken)
 {
 	if (c->handle)
-		gci_rdv_closed(c->server->rdv, c->handle, gci_now_ns());
+		gci_rdv_closed(c->server->rdv, c->handle, broken, gci_now_ns());
 	c->handle = NULL;
 	hang_up(c);
 }
 
-static void lost(struct conn *c)
+static void lost(struct conn *c, int broken)
 {
-	drop(c);
+	drop(c, broken);
 	gci_server_kick(c->server);
 }
 
@@ -184,7 +185,7 @@ void gci_server_kick(struct gci_server *s)
 		if (ev.type == GCI_RDV_CLOSE)
 			close_politely(c);
 		else if (!say(c, &ev.data))
-			drop(c);
+			drop(c, 0);
 	}
 	deadline = gci_rdv_deadline(s->rdv);
 	now = gci_now_ns();
@@ -253,13 +254,13 @@ static void on_read(uv_stream_t *from, ssize_t n, const uv_buf_t *buf)
 	struct conn *c = from->data;
 
 	if (n < 0) {
-		lost(c);
+		lost(c, n != UV_EOF);
 		return;
 	}
 	if (!n || !c->handle)
 		return;
 	if (!take_bytes(c, buf->base, (size_t)n)) {
-		lost(c);
+		lost(c, 0);
 		return;
 	}
 	if (!c->joined && !gci_rdv_is_stranger(c->handle))
@@ -297,7 +298,7 @@ static void accept_one(struct gci_server *s)
 	from = caller_of(&c->tcp);
 	c->handle = gci_rdv_open(s->rdv, c, from.ip[0], gci_now_ns());
 	if (!c->handle || uv_read_start((uv_stream_t *)&c->tcp, on_alloc, on_read))
-		lost(c);
+		lost(c, 0);
 	else if (crowded)
 		gci_server_kick(s); /* somebody has given way */
 }

@@ -69,6 +69,7 @@ void gci_rdv_failed(
 	k->exited = r->deaths = 1;
 	k->code = exit_status;
 	k->end_ns = now_ns;
+	gci_rdv_end_away(r, rank, now_ns);
 	if (!k->told) {
 		gci_rdv_tell(r, rank, (int32_t)rank, GCOLL_ERR_PEER, cause, now_ns);
 		k->own_failure = 1;
@@ -109,6 +110,7 @@ void gci_rdv_exited(struct gci_rdv *r, uint32_t rank, int code, int signal, uint
 	k->code = code;
 	k->signal = signal;
 	k->end_ns = now_ns;
+	gci_rdv_end_away(r, rank, now_ns);
 	if (code && k->joined && !k->lost)
 		gci_rdv_check_unreached(r, rank, now_ns);
 	/* Its last words may still be under way on the control connection; and one that had blamed

@@ -34,6 +34,7 @@ void gci_ctl_put_hello(struct gci_buf *out, const struct gci_ctl_hello *m)
 	gci_buf_put_u32(out, m->size);
 	gci_buf_put_str(out, m->host);
 	gci_buf_put_str(out, m->cluster);
+	gci_buf_put(out, m->session, sizeof(m->session));
 	end(out, at);
 }
 
@@ -153,6 +154,25 @@ void gci_ctl_put_plain(struct gci_buf *out, enum gci_ctl_type type)
 	end(out, begin(out, type));
 }
 
+void gci_ctl_put_got(struct gci_buf *out, enum gci_ctl_type type, uint64_t n)
+{
+	size_t at = begin(out, type);
+
+	gci_buf_put_u64(out, n);
+	end(out, at);
+}
+
+void gci_ctl_put_resume(struct gci_buf *out, const struct gci_ctl_resume *m)
+{
+	size_t at = begin(out, GCI_CTL_RESUME);
+
+	gci_buf_put_u32(out, m->rank);
+	gci_buf_put_u32(out, m->life);
+	gci_buf_put_u64(out, m->got);
+	gci_buf_put(out, m->token, sizeof(m->token));
+	end(out, at);
+}
+
 static void read_text(struct gci_reader *r, char *out, size_t size)
 {
 	char *s = gci_read_str(r, size - 1);
@@ -160,6 +180,14 @@ static void read_text(struct gci_reader *r, char *out, size_t size)
 	if (s)
 		memcpy(out, s, strlen(s) + 1);
 	gci_free(s);
+}
+
+static void read_bytes(struct gci_reader *r, uint8_t *out, size_t n)
+{
+	const uint8_t *p = gci_read(r, n);
+
+	if (p)
+		memcpy(out, p, n);
 }
 
 /* Names are printed: nothing in them may be obeyed by a terminal, or look like a line of ours. */
@@ -172,13 +200,9 @@ static void read_name(struct gci_reader *r, char *out, size_t size)
 
 static void read_hello(struct gci_reader *r, struct gci_ctl_hello *m)
 {
-	const uint8_t *token;
-
 	m->version = gci_read_u32(r);
 	m->rank = gci_read_u32(r);
-	token = gci_read(r, sizeof(m->token));
-	if (token)
-		memcpy(m->token, token, sizeof(m->token));
+	read_bytes(r, m->token, sizeof(m->token));
 	if (m->version != GCI_CTL_VERSION) {
 		gci_read(r, r->len); /* what another release says there; it will be told so */
 		return;
@@ -187,6 +211,7 @@ static void read_hello(struct gci_reader *r, struct gci_ctl_hello *m)
 	m->size = gci_read_u32(r);
 	read_name(r, m->host, sizeof(m->host));
 	read_name(r, m->cluster, sizeof(m->cluster));
+	read_bytes(r, m->session, sizeof(m->session));
 	if (m->size > GCI_CTL_MAX_RANKS)
 		r->failed = 1;
 }
@@ -282,6 +307,14 @@ static int read_survivors(struct gci_reader *r, uint8_t type, struct gci_ctl_sur
 	return 0;
 }
 
+static void read_resume(struct gci_reader *r, struct gci_ctl_resume *m)
+{
+	m->rank = gci_read_u32(r);
+	m->life = gci_read_u32(r);
+	m->got = gci_read_u64(r);
+	read_bytes(r, m->token, sizeof(m->token));
+}
+
 int gci_ctl_get(struct gci_buf *in, uint32_t max, struct gci_ctl_message *m, struct gci_error *e)
 {
 	struct gci_reader r = {0};
@@ -339,6 +372,12 @@ int gci_ctl_get(struct gci_buf *in, uint32_t max, struct gci_ctl_message *m, str
 		rc = read_survivors(&r, m->type, &m->survivors);
 		break;
 	case GCI_CTL_BEAT:
+	case GCI_CTL_RESUMED:
+		m->got.n = gci_read_u64(&r);
+		break;
+	case GCI_CTL_RESUME:
+		read_resume(&r, &m->resume);
+		break;
 	case GCI_CTL_BYE:
 		break;
 	default:
@@ -372,4 +411,82 @@ void gci_ctl_message_free(struct gci_ctl_message *m)
 int gci_ctl_token(const uint8_t secret[GCI_SECRET_NBYTES], uint32_t rank, uint8_t token[32])
 {
 	return gci_derive(secret, "gridcoll control 2", &rank, 1, token);
+}
+
+int gci_ctl_resume_key(const uint8_t secret[GCI_SECRET_NBYTES], uint32_t rank, uint8_t key[32])
+{
+	return gci_derive(secret, "gridcoll resume key 1", &rank, 1, key);
+}
+
+int gci_ctl_resume_token(const uint8_t key[32], const struct gci_ctl_resume *m,
+	const uint8_t session[GCI_CTL_SESSION], uint8_t token[32])
+{
+	const uint32_t said[] = {m->rank, m->life, (uint32_t)m->got, (uint32_t)(m->got >> 32),
+		gci_load_u32(session), gci_load_u32(session + 4), gci_load_u32(session + 8),
+		gci_load_u32(session + 12)};
+
+	return gci_derive(key, "gridcoll resume 1", said, 8, token);
+}
+
+/* ---- a connection that is lost */
+
+int gci_ctl_counts(enum gci_ctl_type type)
+{
+	switch (type) {
+	case GCI_CTL_HELLO:
+	case GCI_CTL_START:
+	case GCI_CTL_BEAT:
+	case GCI_CTL_REPORT:
+	case GCI_CTL_FLOWS:
+	case GCI_CTL_RESUME:
+	case GCI_CTL_RESUMED:
+		return 0;
+	default:
+		return 1;
+	}
+}
+
+static size_t message_nbytes(const uint8_t *p)
+{
+	return LEN_NBYTES + (size_t)gci_load_u32(p);
+}
+
+void gci_ctl_link_keep(struct gci_ctl_link *l, const uint8_t *p, size_t nbytes)
+{
+	size_t n;
+
+	for (; nbytes > LEN_NBYTES && message_nbytes(p) <= nbytes; p += n, nbytes -= n) {
+		n = message_nbytes(p);
+		if (!gci_ctl_counts(p[LEN_NBYTES]))
+			continue;
+		l->sent++;
+		if (!l->gap && l->kept.len + n <= GCI_CTL_MAX_KEPT)
+			gci_buf_put(&l->kept, p, n);
+		else
+			l->gap = 1;
+		l->gap |= l->kept.failed;
+	}
+}
+
+/* A gap ends with the last message before it. */
+int gci_ctl_link_acked(struct gci_ctl_link *l, uint64_t got)
+{
+	size_t at = 0;
+
+	if (got < l->acked || got > l->sent)
+		return -1;
+	for (; l->acked < got && at < l->kept.len; l->acked++)
+		at += message_nbytes(l->kept.data + at);
+	gci_buf_consume(&l->kept, at);
+	l->acked = got;
+	if (got == l->sent) {
+		l->gap = 0;
+		gci_buf_free(&l->kept);
+	}
+	return 0;
+}
+
+void gci_ctl_link_free(struct gci_ctl_link *l)
+{
+	gci_buf_free(&l->kept);
 }

@@ -22,10 +22,16 @@
  *	FLOWS ->					the same by connection
  *	AGREE ->			<- AGREED	flags: a rank's; of all
  *	SHRINK ->			<- SURVIVORS	to go on after an ABORT; who does
+ *	RESUME ->			<- RESUMED	by another connection, after the loss of one
  *
  * Ranks are numbered anew with each SURVIVORS, which begins the next epoch; a rank calls itself and
  * others by the numbers of the epoch it is in. A job that survives (START says so) goes on after an
  * ABORT; a second one before SURVIVORS tells a rank that it is left out.
+ *
+ * The loss of a connection is survived, within dead_ns: the rank makes another and says RESUME. Both
+ * sides count the messages that gci_ctl_counts; a BEAT, RESUME or RESUMED says how many have come, and
+ * what has not come is sent again behind RESUMED (struct gci_ctl_link). A rank that has got none is sent
+ * START again as well. Whoever closes a connection in order (FIN) has ended, and does not come back.
  *
  * Either side treats dead_ns without any message as the other's death. */
 #ifndef GCI_TRANSPORT_CONTROL_H
@@ -38,7 +44,7 @@
 #include "transport/reach.h"
 #include "transport/report.h"
 
-#define GCI_CTL_VERSION     7
+#define GCI_CTL_VERSION     8
 #define GCI_CTL_MAX_MESSAGE (32u << 20)
 #define GCI_CTL_MAX_HELLO   4096 /* before a rank is known, nothing longer is taken */
 #define GCI_CTL_MAX_RANKS   65536
@@ -46,6 +52,9 @@
 #define GCI_CTL_CALL_TEXT   200
 #define GCI_CTL_HOST        254 /* with the zero */
 #define GCI_CTL_CLUSTER     22  /* with the zero; two of them fit a grid file's [link A B] */
+#define GCI_CTL_SESSION     16  /* bytes */
+#define GCI_CTL_JOINING_NS  (20 * GCI_NS_PER_S) /* in place of dead_ns, before START */
+#define GCI_CTL_MAX_KEPT    (8u << 20)          /* bytes of messages that are not acknowledged */
 
 /* Ends the text of a FAIL about ranks that do not call the same; the launcher puts in its place
  * what the other rank answered. */
@@ -69,6 +78,8 @@ enum gci_ctl_type {
 	GCI_CTL_AGREED,
 	GCI_CTL_SHRINK,
 	GCI_CTL_SURVIVORS,
+	GCI_CTL_RESUME,
+	GCI_CTL_RESUMED,
 };
 
 struct gci_ctl_hello {
@@ -80,6 +91,20 @@ struct gci_ctl_hello {
 	uint32_t size;                 /* the ranks it was told of; 0: it was not */
 	char host[GCI_CTL_HOST];       /* its name for its host; "": none */
 	char cluster[GCI_CTL_CLUSTER]; /* and for that one's cluster; "": none */
+	uint8_t session
+		[GCI_CTL_SESSION]; /* random: a RESUME of another job's is none of this one */
+};
+
+/* BEAT and RESUMED: how many counted messages have come. */
+struct gci_ctl_got {
+	uint64_t n;
+};
+
+struct gci_ctl_resume {
+	uint32_t rank;
+	uint32_t life;     /* more than in any RESUME before */
+	uint64_t got;      /* counted messages of the launcher's that have come */
+	uint8_t token[32]; /* gci_ctl_resume_token() */
 };
 
 /* One rank as START tells of it. */
@@ -159,7 +184,16 @@ struct gci_ctl_message {
 		struct gci_ctl_flows flows;
 		struct gci_ctl_agree agree;
 		struct gci_ctl_survivors survivors;
+		struct gci_ctl_got got;
+		struct gci_ctl_resume resume;
 	};
+};
+
+/* What one side has said and heard since HELLO, whatever became of connections. */
+struct gci_ctl_link {
+	uint64_t sent, acked, got; /* counted messages */
+	struct gci_buf kept;       /* those sent behind `acked` */
+	int gap;                   /* ... of which some could not be kept */
 };
 
 /* Appends one message's bytes to `out` (out->failed tells of lack of memory). */
@@ -176,7 +210,9 @@ void gci_ctl_put_flows(struct gci_buf *out, const struct gci_ctl_flows *m);
 void gci_ctl_put_agree(struct gci_buf *out, enum gci_ctl_type type, const struct gci_ctl_agree *m);
 void gci_ctl_put_survivors(
 	struct gci_buf *out, enum gci_ctl_type type, const struct gci_ctl_survivors *m);
-void gci_ctl_put_plain(struct gci_buf *out, enum gci_ctl_type type); /* BEAT, BYE */
+void gci_ctl_put_plain(struct gci_buf *out, enum gci_ctl_type type);           /* BYE */
+void gci_ctl_put_got(struct gci_buf *out, enum gci_ctl_type type, uint64_t n); /* BEAT, RESUMED */
+void gci_ctl_put_resume(struct gci_buf *out, const struct gci_ctl_resume *m);
 
 /* Takes the first message off `in`. Returns 1 with *m filled (to be freed), 0 when `in` does not
  * hold a whole message yet, or GCOLL_ERR_PROTO / _NOMEM with the reason in `e`. A message longer
@@ -186,5 +222,21 @@ void gci_ctl_message_free(struct gci_ctl_message *m);
 
 /* What shows the launcher that this rank knows the secret. 0, or GCOLL_ERR_NOMEM. */
 int gci_ctl_token(const uint8_t secret[GCI_SECRET_NBYTES], uint32_t rank, uint8_t token[32]);
+
+/* Likewise in a RESUME, with all that it says: who has heard one cannot make another. The rank keeps
+ * its key, and not the secret. */
+int gci_ctl_resume_key(const uint8_t secret[GCI_SECRET_NBYTES], uint32_t rank, uint8_t key[32]);
+int gci_ctl_resume_token(const uint8_t key[32], const struct gci_ctl_resume *m,
+	const uint8_t session[GCI_CTL_SESSION], uint8_t token[32]);
+
+/* Lost with its connection are HELLO, START and those about connections; a later one says what a BEAT,
+ * REPORT or FLOWS did. */
+int gci_ctl_counts(enum gci_ctl_type type);
+
+/* These messages, whole ones, are about to be sent. */
+void gci_ctl_link_keep(struct gci_ctl_link *l, const uint8_t *messages, size_t nbytes);
+/* `got` counted messages have come at the other side: 0, or -1: that cannot be. */
+int gci_ctl_link_acked(struct gci_ctl_link *l, uint64_t got);
+void gci_ctl_link_free(struct gci_ctl_link *l);
 
 #endif

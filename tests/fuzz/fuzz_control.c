@@ -47,6 +47,12 @@ static void put(struct gci_buf *out, const struct gci_ctl_message *m)
 		gci_ctl_put_survivors(out, m->type, &m->survivors);
 		break;
 	case GCI_CTL_BEAT:
+	case GCI_CTL_RESUMED:
+		gci_ctl_put_got(out, m->type, m->got.n);
+		break;
+	case GCI_CTL_RESUME:
+		gci_ctl_put_resume(out, &m->resume);
+		break;
 	case GCI_CTL_BYE:
 		gci_ctl_put_plain(out, m->type);
 		break;

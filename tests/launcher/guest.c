@@ -4,6 +4,7 @@
  *	guest sum		adds up all ranks
  *	guest die RANK		... then this rank ends without a word, the others wait for it
  *	guest wait		... then waits for rank 0, which never comes
+ *	guest rounds N		... then adds up all ranks so often, with a pause before each
  *	guest shrink RANK	... then this rank is killed, and the others go on without it
  *
  * 1 and the reason on standard error when a call fails. */
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static int fail(const char *call)
@@ -39,6 +41,23 @@ static int go_on(gcoll_comm *c, int victim)
 	return 0;
 }
 
+static int go_round(gcoll_comm *c, int n)
+{
+	const struct timespec pause = {.tv_nsec = 20000000};
+	uint64_t mine, sum;
+
+	while (n--) {
+		nanosleep(&pause, NULL);
+		mine = (uint64_t)n;
+		if (gcoll_allreduce(&mine, &sum, 1, GCOLL_UINT64, GCOLL_SUM, c))
+			return fail("round");
+		if (sum != (uint64_t)n * (uint64_t)gcoll_size(c))
+			return 3;
+	}
+	gcoll_finalize(c);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
@@ -55,6 +74,8 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	if (!strcmp(mode, "die") && argc > 2 && atoi(argv[2]) == gcoll_rank(c))
 		_exit(0);
+	if (!strcmp(mode, "rounds") && argc > 2)
+		return go_round(c, atoi(argv[2]));
 	if (!strcmp(mode, "shrink"))
 		return go_on(c, argc > 2 ? atoi(argv[2]) : -1);
 	if (!strcmp(mode, "wait") && !gcoll_rank(c))

@@ -64,7 +64,10 @@ static void send_plain(enum gci_ctl_type type)
 {
 	struct gci_buf b = {0};
 
-	gci_ctl_put_plain(&b, type);
+	if (type == GCI_CTL_BEAT)
+		gci_ctl_put_got(&b, type, 0);
+	else
+		gci_ctl_put_plain(&b, type);
 	send_all(&b);
 }
 

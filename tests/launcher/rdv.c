@@ -135,7 +135,10 @@ void rdv_say(struct world *w, uint32_t rank, enum gci_ctl_type type)
 {
 	struct gci_buf b = {0};
 
-	gci_ctl_put_plain(&b, type);
+	if (type == GCI_CTL_BEAT)
+		gci_ctl_put_got(&b, type, w->ranks[rank].heard);
+	else
+		gci_ctl_put_plain(&b, type);
 	rdv_give(w, &w->ranks[rank], &b);
 }
 
@@ -151,7 +154,7 @@ void rdv_say_fail(struct world *w, uint32_t by, int32_t rank, const char *text)
 
 void rdv_hang_up(struct world *w, uint32_t rank)
 {
-	gci_rdv_closed(w->rdv, w->ranks[rank].conn, w->now);
+	gci_rdv_closed(w->rdv, w->ranks[rank].conn, 0, w->now);
 	w->ranks[rank].conn = NULL;
 	w->ranks[rank].beating = 0;
 	rdv_drain(w);

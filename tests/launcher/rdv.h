@@ -28,6 +28,7 @@ struct wire {
 	struct gci_buf got; /* what the launcher sent */
 	int closed;
 	int beating;
+	uint64_t heard; /* messages, as its beats say */
 };
 
 struct world {

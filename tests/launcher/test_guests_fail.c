@@ -2,10 +2,13 @@
  * Jobs whose ranks others start: what fails, and what is refused. */
 #include "tests/launcher/guests.h"
 
+#include "base/clock.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Every call of the others ends, and says who failed. */
 static void a_rank_dies(void **state)
@@ -43,6 +46,69 @@ static void a_job_survives_a_death(void **state)
 		assert_non_null(strstr(job_out(&ranks[i]), want));
 	}
 	expect(&service, 0, "gridcoll-run: epoch 2: 3 of 4 ranks go on, without rank 1 on k7\n");
+}
+
+/* Resets all TCP connections that fit, as a firewall or a switch may; false where we may not. */
+static int reset_connections(const char *which)
+{
+	return !run_shell("ss -HKtn '%s' >%s/reset 2>&1 && ! grep -q 'RTNETLINK\\|not supported' "
+			  "%s/reset",
+		which, dir, dir);
+}
+
+static int can_reset(void)
+{
+	return !run_shell("command -v ss >/dev/null") && !geteuid() &&
+	       reset_connections("dport = :1");
+}
+
+/* Ranks and launcher are told in turn, while the job runs; it goes on as if nothing had been. */
+static void control_connections_are_reset(void **state)
+{
+	char which[2][32];
+	int i;
+
+	(void)state;
+	if (!can_reset()) {
+		print_message("skipped: connections cannot be reset here (ss -K)\n");
+		skip();
+	}
+	serve("-n", "3");
+	for (i = 0; i < 2; i++)
+		snprintf(which[i], sizeof(which[i]), "%s = %s", i ? "sport" : "dport",
+			strrchr(where, ':'));
+	start_all(3, "rounds", "100");
+	job_await(&ranks[1], "sum 6");
+	for (i = 0; i < 6; i++) {
+		assert_true(reset_connections(which[i % 2]));
+		gci_sleep_ns(200 * GCI_NS_PER_MS);
+	}
+	for (i = 0; i < 3; i++)
+		expect(&ranks[i], 0, "");
+	expect(&service, 0, "");
+}
+
+/* Before all have come. */
+static void waiting_ranks_are_reset(void **state)
+{
+	char which[32];
+
+	(void)state;
+	if (!can_reset()) {
+		print_message("skipped: connections cannot be reset here (ss -K)\n");
+		skip();
+	}
+	serve("-n", "2");
+	snprintf(which, sizeof(which), "dport = %s", strrchr(where, ':'));
+	start_rank(0, "0", guest(), "sum");
+	while (run_shell("ss -Htn state established '%s' | grep -q .", which))
+		gci_sleep_ns(10 * GCI_NS_PER_MS);
+	gci_sleep_ns(200 * GCI_NS_PER_MS);
+	assert_true(reset_connections(which));
+	start_rank(1, "1", guest(), "sum");
+	expect(&ranks[0], 0, "");
+	expect(&ranks[1], 0, "");
+	expect(&service, 0, "");
 }
 
 static void rank_0_dies_where_it_serves(void **state)
@@ -122,7 +188,8 @@ static void numbers_too_high(void **state)
 		unsetenv("GRIDCOLL_HOST");
 		expect(&ranks[2 + late], 1,
 			late ? "a process on k7 came as rank 7, but gridcoll-run serves a job of 2"
-			     : "a process on k7 came as rank 3, but gridcoll-run serves a job of 2");
+			     : "a process on k7 came as rank 3, but gridcoll-run serves a job of "
+			       "2");
 	}
 	/* A second one of those that are there. */
 	start_rank(4, "1", guest(), "sum");
@@ -265,6 +332,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_rank_dies),
 		T(a_job_survives_a_death),
+		T(control_connections_are_reset),
+		T(waiting_ranks_are_reset),
 		T(rank_0_dies_where_it_serves),
 		T(a_rank_never_comes),
 		T(a_rank_comes_twice),

@@ -248,7 +248,7 @@ static void byte_by_byte(void **state)
 	size_t i;
 
 	gci_ctl_put_hello(&b, &m);
-	gci_ctl_put_plain(&b, GCI_CTL_BEAT);
+	gci_ctl_put_got(&b, GCI_CTL_BEAT, 0);
 	gci_ctl_put_failure(&b, GCI_CTL_FAIL, &f);
 	rdv_dial(w, &w->ranks[0]);
 	for (i = 0; i < b.len; i++)
@@ -268,7 +268,7 @@ static void many_in_one_read(void **state)
 
 	rdv_join_all(w);
 	for (i = 0; i < 20000; i++)
-		gci_ctl_put_plain(&b, GCI_CTL_BEAT);
+		gci_ctl_put_got(&b, GCI_CTL_BEAT, 0);
 	gci_ctl_put_plain(&b, GCI_CTL_BYE);
 	rdv_give(w, &w->ranks[0], &b);
 	rdv_end(w, 0, 0, 0);
@@ -334,6 +334,205 @@ static void all_on_loopback(void **state)
 		met(*state, (struct gci_reach[]){lo, lo, lo, lo, lo, lo, lo, lo}), "started");
 }
 
+/* ---- connections that are lost */
+
+static void break_off(struct world *w, uint32_t rank)
+{
+	gci_rdv_closed(w->rdv, w->ranks[rank].conn, 1, w->now);
+	gci_buf_free(&w->ranks[rank].got);
+	rdv_drain(w);
+	memset(&w->ranks[rank], 0, sizeof(w->ranks[rank]));
+}
+
+/* By another connection; 1: it was taken. */
+static int resume_by(struct world *w, struct wire *x, uint32_t rank, uint32_t life, uint64_t got)
+{
+	struct gci_ctl_resume m = {.rank = rank, .life = life, .got = got};
+	struct gci_ctl_hello hello = rdv_hello_of(w, rank);
+	struct gci_ctl_message answer;
+	uint8_t key[32];
+	struct gci_buf b = {0};
+
+	assert_int_equal(gci_ctl_resume_key(w->config.secret, rank, key), 0);
+	assert_int_equal(gci_ctl_resume_token(key, &m, hello.session, m.token), 0);
+	gci_ctl_put_resume(&b, &m);
+	rdv_dial(w, x);
+	rdv_give(w, x, &b);
+	if (rdv_next_of(x, GCI_CTL_RESUMED, &answer))
+		return 0;
+	x->beating = 1;
+	x->heard = got;
+	return 1;
+}
+
+static int resume(struct world *w, uint32_t rank, uint32_t life, uint64_t got)
+{
+	return resume_by(w, &w->ranks[rank], rank, life, got);
+}
+
+static int tells_abort(struct world *w, uint32_t rank, const char *text)
+{
+	struct gci_ctl_message m;
+
+	gci_rdv_give_up(w->rdv, GCOLL_ERR_ABORTED, text, w->now);
+	rdv_drain(w);
+	return rdv_gets(w, rank, GCI_CTL_ABORT, &m) && !strcmp(m.failure.text, text);
+}
+
+/* What each side said meanwhile comes once, in order, and the job goes on. */
+static void a_lost_connection(void **state)
+{
+	const struct gci_ctl_budget budgets[] = {{0, 1, 11}, {1, 0, 12}, {0, 1, 13}};
+	struct world *w = *state;
+	struct gci_ctl_message m;
+	int i;
+
+	rdv_join_all(w);
+	gci_rdv_budget(w->rdv, &budgets[0]);
+	rdv_drain(w);
+	assert_true(rdv_gets(w, 5, GCI_CTL_BUDGET, &m)); /* 1 */
+	gci_rdv_budget(w->rdv, &budgets[1]);             /* 2 is sent, and lost */
+	rdv_drain(w);
+	rdv_say(w, 5, GCI_CTL_BYE); /* 1 of its own */
+	break_off(w, 5);
+	gci_rdv_budget(w->rdv, &budgets[2]); /* 3 is said to nobody */
+	rdv_drain(w);
+	rdv_pass(w, 10 * SEC);
+	assert_true(resume(w, 5, 1, 1));
+	for (i = 1; i < 3; i++) {
+		assert_int_equal(rdv_next_of(&w->ranks[5], GCI_CTL_BUDGET, &m), 0);
+		assert_true(m.budget.bps == budgets[i].bps);
+	}
+	assert_int_equal(rdv_next_of(&w->ranks[5], GCI_CTL_BUDGET, &m), -1);
+	rdv_pass(w, 100 * SEC);
+	for (i = 0; i < NRANKS; i++)
+		if (i != 5)
+			rdv_say(w, (uint32_t)i, GCI_CTL_BYE);
+	assert_true(rdv_gets(w, 5, GCI_CTL_BYE, &m));
+	assert_string_equal(rdv_verdict(w), "");
+}
+
+/* The rank has noticed the loss before the launcher, which has said more by the old one. */
+static void an_old_connection_that_stands(void **state)
+{
+	const struct gci_ctl_budget budget = {0, 1, 11};
+	struct world *w = *state;
+	struct gci_ctl_message m;
+	struct wire x = {0};
+
+	rdv_join_all(w);
+	gci_rdv_budget(w->rdv, &budget);
+	rdv_drain(w);
+	assert_true(resume_by(w, &x, 5, 1, 0));
+	assert_true(w->ranks[5].closed);
+	assert_int_equal(rdv_next_of(&x, GCI_CTL_START, &m), 0);
+	gci_ctl_message_free(&m);
+	assert_int_equal(rdv_next_of(&x, GCI_CTL_BUDGET, &m), 0);
+	gci_buf_free(&x.got);
+}
+
+/* Before the job begins; START comes by the next one. */
+static void lost_before_start(void **state)
+{
+	struct world *w = *state;
+	struct gci_ctl_message m;
+	uint32_t i;
+
+	rdv_join(w, 2);
+	break_off(w, 2);
+	rdv_pass(w, 2 * SEC);
+	assert_true(resume(w, 2, 1, 0));
+	break_off(w, 2);
+	for (i = 0; i < NRANKS; i++)
+		if (i != 2)
+			rdv_join(w, i);
+	assert_true(resume(w, 2, 2, 0));
+	assert_true(rdv_gets(w, 2, GCI_CTL_START, &m));
+	gci_ctl_message_free(&m);
+	rdv_pass(w, 100 * SEC);
+	assert_string_equal(rdv_verdict(w), "");
+	assert_true(tells_abort(w, 2, "over"));
+}
+
+static void lost_for_good(void **state)
+{
+	struct world *w = *state;
+
+	rdv_join_all(w);
+	break_off(w, 5);
+	rdv_pass(w, 19 * SEC);
+	assert_string_equal(rdv_verdict(w), "");
+	rdv_pass(w, 3 * SEC);
+	assert_memory_equal(rdv_verdict(w), "rank 5 on t2: no sign of life for 20 s", 38);
+	assert_false(resume(w, 5, 1, 0)); /* too late, and is told so */
+	assert_true(w->ranks[5].closed);
+}
+
+static void lost_for_good_before_start(void **state)
+{
+	struct world *w = *state;
+
+	rdv_join(w, 5);
+	break_off(w, 5);
+	rdv_pass(w, 25 * SEC);
+	assert_memory_equal(rdv_verdict(w), "rank 5 on t2: its control connection was lost", 45);
+}
+
+/* Its process's end, of which others tell, is the end of its connection. */
+static void lost_with_its_process(void **state)
+{
+	struct world *w = *state;
+
+	rdv_join_all(w);
+	break_off(w, 5);
+	rdv_end(w, 5, 0, 0);
+	rdv_pass(w, SEC);
+	assert_string_equal(rdv_verdict(w), "rank 5 on t2 exited with status 0 without leaving the "
+					    "job (gcoll_finalize)");
+}
+
+/* A RESUME that was heard before, or made for other counts, and one of a rank that never came. */
+static void who_may_not_resume(void **state)
+{
+	struct gci_ctl_resume m = {.rank = 5, .life = 7};
+	struct gci_ctl_hello hello = rdv_hello_of(*state, 5);
+	struct world *w = *state;
+	struct wire twin = {0};
+	struct gci_buf b = {0};
+	uint8_t key[32];
+	int i;
+
+	rdv_join(w, 5);
+	break_off(w, 5);
+	assert_true(resume(w, 5, 7, 0));
+	assert_int_equal(gci_ctl_resume_key(w->config.secret, 5, key), 0);
+	for (i = 0; i < 3; i++) {
+		m.life = i ? 8 : 7;
+		assert_int_equal(gci_ctl_resume_token(key, &m, hello.session, m.token), 0);
+		m.got += i == 1;
+		m.rank = i == 2 ? 6 : 5;
+		gci_ctl_put_resume(&b, &m);
+		rdv_dial(w, &twin);
+		rdv_give(w, &twin, &b);
+		assert_true(twin.closed);
+		assert_int_equal(twin.got.len, 0);
+		memset(&twin, 0, sizeof(twin));
+	}
+	assert_false(w->ranks[5].closed);
+	assert_true(tells_abort(w, 5, "over"));
+}
+
+/* More than it was ever told. */
+static void a_rank_that_has_heard_too_much(void **state)
+{
+	struct world *w = *state;
+
+	rdv_join_all(w);
+	break_off(w, 5);
+	assert_false(resume(w, 5, 1, 1));
+	assert_true(w->ranks[5].closed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -352,6 +551,14 @@ int main(void)
 		T(families_do_not_meet),
 		T(loopback_leads_nowhere),
 		T(all_on_loopback),
+		T(a_lost_connection),
+		T(an_old_connection_that_stands),
+		T(lost_before_start),
+		T(lost_for_good),
+		T(lost_for_good_before_start),
+		T(lost_with_its_process),
+		T(who_may_not_resume),
+		T(a_rank_that_has_heard_too_much),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,7 +109,7 @@ static void receive(struct caller *c)
 		return;
 	}
 	if (c->handle)
-		gci_rdv_closed(self.rdv, c->handle, os_now);
+		gci_rdv_closed(self.rdv, c->handle, n < 0, os_now);
 	forget(c);
 }
 

@@ -22,6 +22,8 @@ list() {
 100	seen	transport/tcp_lost.c	s/set_again\(t, p, now \+ p->pause_ns\);\n\}/;\n}/	nobody connects a lost stream again
 300	seen	transport/tcp_conn.c	s/alive_ns = gci_now_ns\(\);/alive_ns += 0;/	who was never heard counts as dead at once
 200	seen	transport/tcp_secure.c	s/if \(!c->sealed_nbytes\)\n\t\t\tn = /n = /	what is encrypted and not sent yet is encrypted again
+100	seen	launcher/rendezvous.c	s/return !c->closing && !k->exited/return 0 \&\& !c->closing \&\& !k->exited/	the loss of a control connection is the rank's end
+500	seen	transport/control.c	s/gci_buf_put\(&l->kept, p, n\);/;/	control messages are not sent again
 50	seen	comm/op.c	s/op->number << GCI_WINDOW_BITS \| op->started/op->number << GCI_WINDOW_BITS/	all windows have one name
 50	seen	comm/op.c	s/\.comm = op->comm->id,/.comm = 0,/	all communicators have one name
 50	seen	comm/message.c	s/memmove\(to->buf, from->buf, m->nbytes\);/;/	a message to oneself has no bytes

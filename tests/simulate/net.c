@@ -245,8 +245,10 @@ static void on_piece(void *arg, uint64_t n)
 		s->window_closed = 1;
 		return;
 	}
-	if (s->inner && g->kind == DATA)
+	if (g->kind == DATA && s->inner)
 		net_fault_piece(s, g);
+	else if (g->kind == DATA)
+		net_fault_control(s);
 	if (!gci_list_empty(&s->flight))
 		arrive(s, gci_container(s->flight.next, struct segment, link));
 	net_pump(s);

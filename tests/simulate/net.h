@@ -20,7 +20,9 @@
 struct net_faults {
 	uint64_t lose_every; /* a connection is lost, of those that may be */
 	uint32_t most_losses;
-	int only_replayed;    /* and of these, those whose loss must be survived */
+	int only_replayed;           /* and of these, those whose loss must be survived */
+	uint64_t lose_control_every; /* of pieces of control connections: one is lost, by RST */
+	uint32_t most_control_losses;
 	uint64_t stall_every; /* a direction of a connection stands still */
 	uint64_t stall_ns;    /* at most */
 	uint32_t most_stalls;
@@ -49,7 +51,7 @@ struct net_config {
 };
 
 struct net_counts {
-	uint64_t pieces, nbytes, losses, stalls, flips, refused;
+	uint64_t pieces, nbytes, losses, control_losses, stalls, flips, refused;
 };
 
 extern struct net_counts net_counts; /* of this run */

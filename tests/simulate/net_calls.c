@@ -107,7 +107,8 @@ static void stream_close(struct file *f)
 		return;
 	if (s->vain) {
 		/* what ends it is on its way already */
-	} else if (net_unread(s)) { /* so does Linux: what was not sent yet is gone, too */
+	} else if (net_unread(s) ||
+		   s->aborts) { /* so does Linux: what was not sent yet is gone, too */
 		net_cut_short(s);
 		net_put(s, RST, NULL, 0, 0);
 	} else if (!s->shut) {
@@ -278,7 +279,10 @@ int net_setsockopt(struct file *f, int level, int name, const void *value, sockl
 	memcpy(&number, value, len < sizeof(number) ? len : sizeof(number));
 	if (level == SOL_SOCKET && name == SO_RCVTIMEO) {
 		memcpy(&t, value, sizeof(t));
-		s->receive_timeout_ns = (uint64_t)t.tv_sec * GCI_NS_PER_S;
+		s->receive_timeout_ns =
+			(uint64_t)t.tv_sec * GCI_NS_PER_S + (uint64_t)t.tv_usec * 1000;
+	} else if (level == SOL_SOCKET && name == SO_LINGER) {
+		s->aborts = number != 0; /* l_linger is 0 */
 	} else if (level == IPPROTO_TCP && name == TCP_KEEPIDLE) {
 		s->keep_idle_s = number;
 	} else if (level == IPPROTO_TCP && name == TCP_KEEPINTVL) {

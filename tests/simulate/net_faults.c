@@ -198,6 +198,28 @@ void net_fault_piece(struct stream *s, struct segment *g)
 	}
 }
 
+/* Of a rank and the launcher. One side may hear of it only when it says something. */
+void net_fault_control(struct stream *s)
+{
+	const struct net_faults *f = &net_faults;
+
+	if (!f->lose_control_every || net_counts.control_losses >= f->most_control_losses ||
+		!os_chance(f->lose_control_every) || s->vain || s->other->vain || s->closed ||
+		s->other->closed)
+		return;
+	net_counts.control_losses++;
+	os_trace("lost: the control connection of rank %d",
+		s->rank == OS_LAUNCHER ? s->other->rank : s->rank);
+	end_one(s, RST);
+	if (os_chance(3)) {
+		net_cut_short(s->other);
+		s->other->vain = 1;
+		s->forgotten = 1;
+	} else {
+		end_one(s->other, RST);
+	}
+}
+
 /* One that is made again, in place of one that was lost. */
 int net_is_refused(const struct stream *s, int to)
 {

@@ -45,6 +45,7 @@ struct stream {
 	int forgotten;     /* by what is in the middle; nobody has told this end */
 	int vain;          /* what is sent does not arrive any more */
 	int shut;          /* behind FIN */
+	int aborts;        /* closing it resets the connection */
 	int closed;
 
 	uint64_t acked_ns, heard_ns, receive_timeout_ns;
@@ -79,6 +80,7 @@ void net_forget_faults(void);
 uint64_t net_shut_until_ns(int a, int b);
 /* A piece is about to arrive: what happens now, if anything. */
 void net_fault_piece(struct stream *s, struct segment *g);
+void net_fault_control(struct stream *s);
 /* So little has come that greetings may be under way. */
 int net_is_young(const struct stream *s);
 /* Connections in a row that a pair of ranks has had in vain. */

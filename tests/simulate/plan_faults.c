@@ -191,6 +191,22 @@ static void summarize(struct plan *p, const int *drawn)
 				p->summary + n, sizeof(p->summary) - n, " %s,", fault_names[f]);
 	if (n && n < sizeof(p->summary))
 		p->summary[n - 1] = '\0';
+	if (p->faults.lose_control_every && n < sizeof(p->summary))
+		snprintf(p->summary + n - 1, sizeof(p->summary) - n + 1,
+			"; %u control connections lost at most", p->faults.most_control_losses);
+}
+
+/* They are survived, whatever else happens. Drawn apart, so that a seed's other faults stay. */
+static void draw_control_losses(struct plan *p)
+{
+	struct gci_prng prng = {gci_mix64(p->seed ^ 0xc0)};
+
+	if (below(&prng, 3))
+		return;
+	p->faults.lose_control_every = 1 + below(&prng, 60);
+	p->faults.most_control_losses = 1 + (uint32_t)below(&prng, 8);
+	/* The verdict comes by a connection that may have to be made again. */
+	p->damage.bound_ns += p->rdv.dead_ns / 2;
 }
 
 /* One that ends the job at most, and others that do not. */
@@ -222,5 +238,6 @@ void plan_draw_faults(struct plan *p, struct gci_prng *prng)
 		if (drawn[SHORT_CUT])
 			p->faults.cut_ns /= 8;
 	}
+	draw_control_losses(p);
 	summarize(p, drawn);
 }

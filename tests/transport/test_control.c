@@ -12,7 +12,8 @@ static const struct gci_ctl_hello hello = {.version = GCI_CTL_VERSION,
 	.reach = {5000, 1, 1, {{[15] = 1}}},
 	.size = 9,
 	.host = "k7.kyoto.example",
-	.cluster = "at-most-21-characters"};
+	.cluster = "at-most-21-characters",
+	.session = {9, 8, 7}};
 static struct gci_ctl_rank ranks[] = {{3, {5000, 1, 0, {{10, 1, 0, 3}}}},
 	{65535, {65535, 4, 9, {{0xfd, [15] = 1}, {10, 1}, {10, 2}, {0xfd, [15] = 2}}}}};
 static const struct gci_ctl_start start = {.size = 2,
@@ -48,13 +49,15 @@ static const struct gci_ctl_agree agree = {
 static uint32_t survivor_ranks[] = {0, 1, 5, 65535};
 static const struct gci_ctl_survivors survivors = {.epoch = 4, .n = 4, .ranks = survivor_ranks};
 static const struct gci_ctl_survivors shrink = {.epoch = 3};
+static const struct gci_ctl_resume resume = {
+	.rank = 65535, .life = 3, .got = 1ull << 40, .token = {4, 5, 6}};
 
 /* One of each type. */
 static void put_all(struct gci_buf *b)
 {
 	gci_ctl_put_hello(b, &hello);
 	gci_ctl_put_start(b, &start);
-	gci_ctl_put_plain(b, GCI_CTL_BEAT);
+	gci_ctl_put_got(b, GCI_CTL_BEAT, 1ull << 33);
 	gci_ctl_put_failure(b, GCI_CTL_FAIL, &failure);
 	gci_ctl_put_failure(b, GCI_CTL_ABORT, &failure);
 	gci_ctl_put_plain(b, GCI_CTL_BYE);
@@ -69,6 +72,8 @@ static void put_all(struct gci_buf *b)
 	gci_ctl_put_agree(b, GCI_CTL_AGREED, &agree);
 	gci_ctl_put_survivors(b, GCI_CTL_SHRINK, &shrink);
 	gci_ctl_put_survivors(b, GCI_CTL_SURVIVORS, &survivors);
+	gci_ctl_put_resume(b, &resume);
+	gci_ctl_put_got(b, GCI_CTL_RESUMED, 7);
 }
 
 static void check_message(const struct gci_ctl_message *m, int i)
@@ -76,7 +81,7 @@ static void check_message(const struct gci_ctl_message *m, int i)
 	static const enum gci_ctl_type order[] = {GCI_CTL_HELLO, GCI_CTL_START, GCI_CTL_BEAT,
 		GCI_CTL_FAIL, GCI_CTL_ABORT, GCI_CTL_BYE, GCI_CTL_WAIT, GCI_CTL_ASK, GCI_CTL_CALLED,
 		GCI_CTL_BUDGET, GCI_CTL_WATCH, GCI_CTL_REPORT, GCI_CTL_FLOWS, GCI_CTL_AGREE,
-		GCI_CTL_AGREED, GCI_CTL_SHRINK, GCI_CTL_SURVIVORS};
+		GCI_CTL_AGREED, GCI_CTL_SHRINK, GCI_CTL_SURVIVORS, GCI_CTL_RESUME, GCI_CTL_RESUMED};
 
 	assert_int_equal(m->type, order[i]);
 	switch (m->type) {
@@ -130,6 +135,15 @@ static void check_message(const struct gci_ctl_message *m, int i)
 		assert_int_equal(m->survivors.n, 4);
 		assert_memory_equal(m->survivors.ranks, survivor_ranks, sizeof(survivor_ranks));
 		break;
+	case GCI_CTL_RESUME:
+		assert_memory_equal(&m->resume, &resume, sizeof(resume));
+		break;
+	case GCI_CTL_BEAT:
+		assert_true(m->got.n == 1ull << 33);
+		break;
+	case GCI_CTL_RESUMED:
+		assert_true(m->got.n == 7);
+		break;
 	default:
 		break;
 	}
@@ -155,13 +169,13 @@ static void messages_come_back(void **state)
 		check_message(&m, n++);
 		gci_ctl_message_free(&m);
 	}
-	assert_int_equal(n, 17);
+	assert_int_equal(n, 19);
 	assert_int_equal(in.len, 0);
 	for (n = 0; gci_ctl_get(&all, GCI_CTL_MAX_MESSAGE, &m, NULL) == 1; n++) {
 		check_message(&m, n);
 		gci_ctl_message_free(&m);
 	}
-	assert_int_equal(n, 17);
+	assert_int_equal(n, 19);
 	gci_buf_free(&all);
 	gci_buf_free(&in);
 }
@@ -196,16 +210,17 @@ static void malformed_messages_are_refused(void **state)
 	(void)state;
 	gci_ctl_put_plain(&b, 0);
 	expect_refused(&b, 100, "type 0");
-	gci_ctl_put_plain(&b, GCI_CTL_SURVIVORS + 1);
-	expect_refused(&b, 100, "type 18");
+	gci_ctl_put_plain(&b, GCI_CTL_RESUMED + 1);
+	expect_refused(&b, 100, "type 20");
 	gci_ctl_put_plain(&b, GCI_CTL_CALLED);
 	expect_refused(&b, 100, "type 9");
 	gci_ctl_put_plain(&b, GCI_CTL_WAIT);
 	expect_refused(&b, 100, "type 7");
 	gci_ctl_put_plain(&b, GCI_CTL_HELLO); /* without its fields */
 	expect_refused(&b, 100, "type 1");
-	gci_buf_put_u32(&b, 2); /* BEAT with a byte too much */
+	gci_buf_put_u32(&b, 10); /* BEAT with a byte too much */
 	gci_buf_put_u8(&b, GCI_CTL_BEAT);
+	gci_buf_put_u64(&b, 0);
 	gci_buf_put_u8(&b, 0);
 	expect_refused(&b, 100, "type 3");
 	s.size = 0;
@@ -344,6 +359,8 @@ static void put_start(struct gci_buf *b)
 static void put_survivors(struct gci_buf *b)
 {
 	gci_ctl_put_survivors(b, GCI_CTL_SURVIVORS, &survivors);
+	gci_ctl_put_resume(b, &resume);
+	gci_ctl_put_got(b, GCI_CTL_RESUMED, 7);
 }
 
 static void any_allocation_may_fail(void **state)
@@ -368,6 +385,79 @@ static void tokens_differ(void **state)
 	assert_memory_not_equal(a, b, 32);
 }
 
+/* What is kept is what counts and has not come. */
+static void messages_are_kept(void **state)
+{
+	struct gci_ctl_link l = {0};
+	struct gci_buf b = {0};
+	struct gci_ctl_message m;
+
+	(void)state;
+	put_all(&b);
+	gci_ctl_link_keep(&l, b.data, b.len);
+	gci_ctl_link_keep(&l, b.data, b.len - 1); /* all but RESUMED */
+	gci_buf_free(&b);
+	assert_int_equal(l.sent, 24);
+	assert_int_equal(gci_ctl_link_acked(&l, 25), -1);
+	assert_int_equal(gci_ctl_link_acked(&l, 23), 0);
+	assert_int_equal(gci_ctl_link_acked(&l, 22), -1);
+	assert_int_equal(gci_ctl_get(&l.kept, GCI_CTL_MAX_MESSAGE, &m, NULL), 1);
+	assert_int_equal(m.type, GCI_CTL_SURVIVORS);
+	gci_ctl_message_free(&m);
+	assert_int_equal(l.kept.len, 0);
+	gci_ctl_link_free(&l);
+}
+
+/* Memory is bounded; what was not kept is known to be missing until it has come. */
+static void a_gap(void **state)
+{
+	struct gci_ctl_link l = {0};
+	struct gci_buf b = {0};
+	uint64_t n = 0;
+
+	(void)state;
+	gci_ctl_put_failure(&b, GCI_CTL_FAIL, &failure);
+	for (; !l.gap; n++)
+		gci_ctl_link_keep(&l, b.data, b.len);
+	assert_true(l.kept.len <= GCI_CTL_MAX_KEPT && l.kept.len > GCI_CTL_MAX_KEPT - b.len);
+	gci_ctl_link_keep(&l, b.data, b.len);
+	assert_int_equal(gci_ctl_link_acked(&l, n), 0);
+	assert_true(l.gap && !l.kept.len);
+	assert_int_equal(gci_ctl_link_acked(&l, n + 1), 0);
+	assert_false(l.gap);
+	gci_ctl_link_keep(&l, b.data, b.len);
+	assert_int_equal(l.kept.len, b.len);
+	gci_buf_free(&b);
+	gci_ctl_link_free(&l);
+}
+
+/* It is made with all that is said. */
+static void resume_tokens(void **state)
+{
+	const uint8_t secret[GCI_SECRET_NBYTES] = "only for tests";
+	struct gci_ctl_resume others[3] = {resume, resume, resume};
+	uint8_t key[2][32], one[32], other[32];
+	int i;
+
+	(void)state;
+	others[0].life++;
+	others[1].got++;
+	others[2].rank--;
+	assert_int_equal(gci_ctl_resume_key(secret, 1, key[0]), 0);
+	assert_int_equal(gci_ctl_resume_key(secret, 2, key[1]), 0);
+	assert_int_equal(gci_ctl_resume_token(key[0], &resume, hello.session, one), 0);
+	for (i = 0; i < 3; i++) {
+		gci_ctl_resume_token(key[0], &others[i], hello.session, other);
+		assert_memory_not_equal(one, other, 32);
+	}
+	gci_ctl_resume_token(key[1], &resume, hello.session, other);
+	assert_memory_not_equal(one, other, 32);
+	gci_ctl_resume_token(key[0], &resume, (const uint8_t[GCI_CTL_SESSION]){9, 8, 6}, other);
+	assert_memory_not_equal(one, other, 32);
+	gci_ctl_token(secret, 1, other);
+	assert_memory_not_equal(key[0], other, 32);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -379,6 +469,9 @@ int main(void)
 		cmocka_unit_test(any_cut_or_extension_is_noticed),
 		cmocka_unit_test(any_allocation_may_fail),
 		cmocka_unit_test(tokens_differ),
+		cmocka_unit_test(messages_are_kept),
+		cmocka_unit_test(a_gap),
+		cmocka_unit_test(resume_tokens),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
