@@ -146,7 +146,7 @@ static void put_phases(struct run *u)
 static int put_run(struct run *u, size_t number, int open)
 {
 	const struct gct_trace *t = &u->trace;
-	char how[GCI_CANDIDATE_NBYTES], text[48], title[200], times[120], is[16], was[16], id[24];
+	char how[GCI_CANDIDATE_NBYTES], text[48], title[200], times[120], is[16], was[16], id[32];
 	struct gct_gantt g = {.timeline = &u->actual,
 		.title = title,
 		.subtitle = times,
