@@ -87,13 +87,12 @@ static void dial(void)
 static void hello(void)
 {
 	struct gci_ctl_hello m = {.version = GCI_CTL_VERSION, .rank = rank, .host = "peer"};
-	struct sockaddr_in self;
-	socklen_t len = sizeof(self);
+	struct gci_address self = {.len = sizeof(self.v6)};
 	struct gci_buf b = {0};
 
-	getsockname(ctl.fd, (struct sockaddr *)&self, &len);
-	m.reach = (struct gci_reach){.port = (uint16_t)(40000 + rank % 1000), .n = 1};
-	memcpy(m.reach.ip[0], &self.sin_addr, 4);
+	getsockname(ctl.fd, &self.any, &self.len);
+	m.reach = gci_reach_of(&self);
+	m.reach.port = (uint16_t)(40000 + rank % 1000);
 	if (gci_ctl_token(secret, rank, m.token))
 		die("token");
 	gci_ctl_put_hello(&b, &m);
