@@ -1,10 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The module with NumPy, and the example that uses it.
+# The module with NumPy, and the example that uses it: by the interpreter that was built for, or the
+# first of the PATH, or the system's, that has NumPy.
 #	numpy.sh PYTHON EXAMPLE
-python=$1 example=$2
-"$python" -c 'import numpy' 2>/dev/null || {
-	echo "skipped: $python has no numpy (Debian: python3-numpy)"
+example=$2 python=''
+tried=$(echo "$1" && IFS=: && for dir in $PATH /usr/bin; do echo "$dir/python3"; done)
+for p in $tried; do
+	"$p" -c 'import numpy' 2>/dev/null && python=$p && break
+done
+[ "$python" ] || {
+	echo "skipped: no NumPy (Debian: python3-numpy) for" $tried
 	exit 77
 }
 set -e
