@@ -120,6 +120,10 @@ static ssize_t take(void *user, void *buf, size_t n)
 		io->flags |= MSG_DONTWAIT;
 		io->got = 1;
 	}
+	if (!got && gci_sockopt_was_reset(io->fd)) {
+		got = -1;
+		errno = ECONNRESET;
+	}
 	io->hung_up |= got == 0 || (got < 0 && errno == ECONNRESET);
 	return got < 0 ? -errno : got;
 }
@@ -221,7 +225,10 @@ ssize_t gci_control_io_recv(struct gci_control_io *io, void *buf, size_t n, int 
 			got = recv(io->fd, buf, n, flags);
 		while (got < 0 && errno == EINTR);
 		io->heard |= got > 0;
-		return got;
+		if (got || !gci_sockopt_was_reset(io->fd))
+			return got;
+		errno = ECONNRESET;
+		return -1;
 	}
 	do {
 		io->flags = flags;

@@ -2,6 +2,7 @@
  * The thread that beats, and hears the launcher. */
 #include "base/mem.h"
 #include "comm/control_impl.h"
+#include "transport/sockopt.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -57,8 +58,10 @@ int gci_control_flush(struct gci_control *ctl, int flags)
 			continue;
 		if (n < 0 && errno == EAGAIN)
 			return 0;
-		if (n < 0) /* behind an end that was in order, nobody reads */
-			return errno == EPIPE ? GCI_CONTROL_GONE : GCI_CONTROL_BROKEN;
+		if (n < 0) /* behind an end in order nobody reads */
+			return errno != EPIPE || gci_sockopt_was_reset(ctl->io.fd)
+				       ? GCI_CONTROL_BROKEN
+				       : GCI_CONTROL_GONE;
 		gci_buf_consume(&ctl->wire, (size_t)n);
 	}
 }

@@ -249,12 +249,20 @@ static void join(struct conn *c)
 
 static void on_retry(uv_timer_t *t);
 
+static int is_broken(const struct conn *c, ssize_t error)
+{
+	uv_os_fd_t fd;
+
+	return error != UV_EOF ||
+	       (!uv_fileno((const uv_handle_t *)&c->tcp, &fd) && gci_sockopt_was_reset(fd));
+}
+
 static void on_read(uv_stream_t *from, ssize_t n, const uv_buf_t *buf)
 {
 	struct conn *c = from->data;
 
 	if (n < 0) {
-		lost(c, n != UV_EOF);
+		lost(c, is_broken(c, n));
 		return;
 	}
 	if (!n || !c->handle)

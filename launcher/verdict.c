@@ -155,7 +155,10 @@ static enum witness what_speaks(
 	if (k->told)
 		return SELF;
 	*at_ns = k->lost_ns;
-	return k->lost && !k->bye ? LOST : NOTHING;
+	if (k->bye)
+		return NOTHING;
+	/* Who is not back, and a peer's connection to it is lost as well, has ended most likely. */
+	return k->lost || (k->conn && k->conn->away && k->is_blamed) ? LOST : NOTHING;
 }
 
 static void blame_missing(struct gci_rdv *r, struct gci_rdv_verdict *v)

@@ -38,6 +38,10 @@ void gci_sockopt_data(struct gci_sockopts *o, int fd, int peer, const struct gci
  * told to double them later (Linux, Documentation/networking/tcp-thin). */
 void gci_sockopt_control(int fd);
 
+/* Whether the end of file that was read, or EPIPE, stands for a reset: the kernel tells of one once, and
+ * another call may have been told. An end in order may be taken for one if a reset has followed it. */
+int gci_sockopt_was_reset(int fd);
+
 /* Whether this process may use the congestion control `name`: 0, or GCOLL_ERR_INVAL with those
  * that it may. */
 int gci_sockopt_congestion(const char *name, struct gci_error *e);

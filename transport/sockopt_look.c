@@ -16,6 +16,7 @@
 #endif
 #define SEND_LOCKED    1
 #define RECEIVE_LOCKED 2
+#define STATE_CLOSE    7 /* TCP_CLOSE; after an end of file it is CLOSE_WAIT */
 
 static int number(int fd, int level, int name)
 {
@@ -23,6 +24,15 @@ static int number(int fd, int level, int name)
 	socklen_t len = sizeof(value);
 
 	return getsockopt(fd, level, name, &value, &len) ? 0 : value;
+}
+
+int gci_sockopt_was_reset(int fd)
+{
+	struct tcp_info info = {0};
+	socklen_t len = sizeof(info);
+
+	return !getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) &&
+	       info.tcpi_state == STATE_CLOSE;
 }
 
 static uint64_t smaller(uint64_t a, int b)

@@ -239,6 +239,7 @@ static void tcp_info(const struct stream *s, struct tcp_info *i)
 	int waits = s->window_closed || !s->other;
 	uint64_t acked = s->window_closed ? os_now : s->acked_ns;
 
+	i->tcpi_state = s->state == RESET ? 7 : 0; /* TCP_CLOSE */
 	i->tcpi_unacked = !waits && s->flight_nbytes;
 	i->tcpi_probes = (uint8_t)s->window_closed;
 	i->tcpi_last_ack_recv = (uint32_t)((os_now - acked) / GCI_NS_PER_MS);
