@@ -129,6 +129,24 @@ static void on_watch(uv_timer_t *t)
 	gci_agent_finish(1);
 }
 
+/* Whoever started the job may have been where this host has no directory. */
+static void choose_directory(void)
+{
+	struct gci_frame_start *m = &gci_me.job;
+	const char *home = getenv("HOME");
+	char *own;
+
+	if (!m->or_home || !*m->cwd || !access(m->cwd, X_OK) || !home || access(home, X_OK))
+		return;
+	own = gci_strdup(home);
+	if (!own)
+		return; /* then it is told that there is no such directory */
+	fprintf(stderr, "cannot enter %.200s there, its ranks run in %.200s (see --chdir)\n",
+		m->cwd, home);
+	gci_free(m->cwd);
+	m->cwd = own;
+}
+
 static void on_start(struct gci_frame *f)
 {
 	uint32_t i;
@@ -145,6 +163,7 @@ static void on_start(struct gci_frame *f)
 	gci_me.started = 1;
 	gci_me.nranks = gci_me.job.nranks;
 	set_environment();
+	choose_directory();
 	if (gci_me.job.dead_ns)
 		uv_timer_start(&gci_me.watch, on_watch, 1000, 1000);
 	for (i = 0; i < gci_me.nranks; i++) {

@@ -135,6 +135,15 @@ static int on_frame(struct gci_agent *a, struct gci_frame *f)
 	}
 }
 
+/* What an agent of another release begins with. */
+static int is_of_another_release(const struct gci_agent *a)
+{
+	static const char any[] = "\ngridcoll agent ";
+	const uint8_t *at = memmem(a->input.data, a->input.len, any, sizeof(any) - 1);
+
+	return at && memchr(at + 1, '\n', a->input.len - (size_t)(at + 1 - a->input.data));
+}
+
 /* A login script may have printed something before. */
 static int find_magic(struct gci_agent *a)
 {
@@ -146,6 +155,8 @@ static int find_magic(struct gci_agent *a)
 		gci_buf_consume(&a->input, (size_t)(at - a->input.data) + len);
 		if (a->held.len)
 			gci_agent_send(a, &a->held);
+	} else if (is_of_another_release(a)) {
+		gci_agent_lose(a, "gridcoll-run there is of another release than here");
 	} else if (a->input.len > GCI_FRAME_MAX_NOISE) {
 		gci_agent_lose(a, "no agent answered, but something else did");
 	}

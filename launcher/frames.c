@@ -109,6 +109,7 @@ void gci_frame_put_start(struct gci_buf *out, const struct gci_frame_start *m)
 	gci_buf_put(out, m->secret, sizeof(m->secret));
 	gci_buf_put_u64(out, m->dead_ns);
 	gci_buf_put_str(out, m->cwd);
+	gci_buf_put_u8(out, m->or_home);
 	gci_buf_put_str(out, m->rendezvous);
 	put_strings(out, m->argv);
 	put_strings(out, m->env);
@@ -129,6 +130,7 @@ int gci_frame_get_start(struct gci_frame *f, struct gci_frame_start *m)
 		memcpy(m->secret, secret, sizeof(m->secret));
 	m->dead_ns = gci_read_u64(r);
 	m->cwd = gci_read_str(r, GCI_FRAME_MAX);
+	m->or_home = gci_read_u8(r);
 	m->rendezvous = gci_read_str(r, 128);
 	m->argv = get_strings(r);
 	m->env = get_strings(r);

@@ -33,7 +33,7 @@
 #include "base/error.h"
 #include "transport/control.h"
 
-#define GCI_FRAME_MAGIC     "\ngridcoll agent 1\n"
+#define GCI_FRAME_MAGIC     "\ngridcoll agent 2\n"
 #define GCI_FRAME_MAX_NOISE (64u << 10) /* before the magic */
 #define GCI_FRAME_WINDOW    (128u << 10)
 #define GCI_FRAME_DATA      (32u << 10) /* most payload of one STDIN or OUTPUT */
@@ -86,6 +86,7 @@ struct gci_frame_start {
 	char **argv; /* ends in NULL, like env */
 	char **env;  /* "NAME=VALUE" to set, "NAME" to unset */
 	char *cwd;
+	uint8_t or_home;  /* where there is no such directory: the user's own */
 	char *rendezvous; /* IP:PORT; ":PORT": where ssh came from */
 	uint64_t dead_ns; /* longest silence of the launcher; 0: the end of input tells enough */
 	uint8_t secret[GCI_SECRET_NBYTES];

@@ -28,6 +28,7 @@ enum {
 	START,
 	SURVIVE,
 	SHRINK,
+	CHDIR,
 	REMOTE,
 	FANOUT,
 	ADDRESS,
@@ -67,6 +68,7 @@ static const struct option longs[] = {
 	{"start-timeout", required_argument, NULL, START},
 	{"survive", no_argument, NULL, SURVIVE},
 	{"shrink-timeout", required_argument, NULL, SHRINK},
+	{"chdir", required_argument, NULL, CHDIR},
 	{"remote-path", required_argument, NULL, REMOTE},
 	{"ssh-fanout", required_argument, NULL, FANOUT},
 	{"address", required_argument, NULL, ADDRESS},
@@ -243,6 +245,9 @@ static int option(struct gci_options *o, int c, const char *value, struct gci_er
 	case TABLE:
 		o->table = value;
 		return 0;
+	case CHDIR:
+		o->chdir = value;
+		return *value == '/' ? 0 : bad(e, "--chdir", value, "a path from /");
 	case REMOTE:
 		o->remote_path = value;
 		return 0;

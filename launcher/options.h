@@ -15,6 +15,8 @@ struct gci_options {
 	uint32_t nranks;   /* 0: as many as there are hosts */
 	uint32_t per_host; /* 0: not said */
 	const char *grid, *hosts, *lab;
+	const char *
+		grid_text; /* of `grid`, where it is known and the file may not be there; or NULL */
 	int lab_from_environment;
 	const char *table; /* of decisions; NULL: none */
 	int table_from_environment;
@@ -24,6 +26,7 @@ struct gci_options {
 	uint64_t start_ns;
 	int survives;       /* the job does failures of its ranks */
 	uint64_t shrink_ns; /* from the first rank that shrinks to the last */
+	const char *chdir;  /* NULL: not said */
 	const char *remote_path;
 	uint32_t ssh_fanout;    /* 0: not said */
 	const char *address;    /* by which ranks elsewhere reach this machine; NULL: not said */

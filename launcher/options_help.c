@@ -37,6 +37,8 @@ const char *gci_options_help(void)
 	       "  --survive             the death of a rank does not end the others, which may\n"
 	       "                        go on by gcoll_comm_shrink\n"
 	       "  --shrink-timeout TIME longest wait there for ranks that live (default 600s)\n"
+	       "  --chdir DIR           run COMMAND in this directory of each host (default: the\n"
+	       "                        current one, or home where a host has not got it)\n"
 	       "  --remote-path PATH    gridcoll-run on remote hosts (default: gridcoll-run)\n"
 	       "  --ssh-fanout N        no host runs more than N ssh at a time: those that are\n"
 	       "                        started start others (default 32)\n"

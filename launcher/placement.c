@@ -346,7 +346,9 @@ int gci_placement_make(struct gci_placement *p, const struct gci_options *o, str
 	if (o->lab)
 		rc = load_lab(p, o, &root, &s, &why);
 	else
-		rc = o->grid ? load_grid(p, o->grid, e) : flat_grid(p, o, e);
+		rc = o->grid_text ? parse_grid(p, o->grid_text, o->grid, e)
+		     : o->grid    ? load_grid(p, o->grid, e)
+				  : flat_grid(p, o, e);
 	if (why.status)
 		gci_error_set(e, rc, "%s%.400s", o->lab_from_environment ? "GRIDCOLL_LAB: " : "",
 			why.text);

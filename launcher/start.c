@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define MOST_GRID (96u << 10) /* bytes: no variable may be longer than 128 KiB (execve(2)) */
+
 struct strings {
 	char **v;
 	size_t n, cap;
@@ -38,9 +40,10 @@ static void strings_free(struct strings *l)
 /* GRIDCOLL_LOG and the like go along to other hosts; what describes a job is this job's own. */
 static int goes_along(const char *setting)
 {
-	static const char *const own[] = {"RANK=", "RANK_FROM=", "SIZE=", "SIZE_FROM=",
-		"RENDEZVOUS=", "SECRET_FD=", "SECRET_FILE=", "HOST=", "CLUSTER=", "JOIN_TIMEOUT=",
-		"PROGRESS=", "LAB=", "TERMINAL=", "PORT_RANGE=", "INTERFACES=", "CONTROL_TLS="};
+	static const char *const own[] = {
+		"RANK=", "RANK_FROM=", "SIZE=", "SIZE_FROM=", "RENDEZVOUS=", "SECRET_FD=",
+		"SECRET_FILE=", "HOST=", "CLUSTER=", "JOIN_TIMEOUT=", "PROGRESS=", "LAB=", "GRID=",
+		"GRID_TEXT=", "TERMINAL=", "PORT_RANGE=", "INTERFACES=", "CONTROL_TLS="};
 	size_t i;
 
 	if (strncmp(setting, "GRIDCOLL_", 9))
@@ -61,6 +64,18 @@ int gci_job_tls(const struct gci_options *o, const struct gci_placement *p)
 	       gci_security_encrypts(s, p->nguests || p->grid.nclusters > 1);
 }
 
+/* For what asks for the file by its name, which may be on this machine alone. */
+static int add_grid(struct strings *env, const struct gci_options *o, const struct gci_placement *p)
+{
+	int small = o->grid && p->grid_text && strlen(p->grid_text) < MOST_GRID;
+	int rc = add(env,
+		small ? gci_asprintf("GRIDCOLL_GRID=%s", o->grid) : gci_strdup("GRIDCOLL_GRID"));
+
+	return rc ? rc
+		  : add(env, small ? gci_asprintf("GRIDCOLL_GRID_TEXT=%s", p->grid_text)
+				   : gci_strdup("GRIDCOLL_GRID_TEXT"));
+}
+
 static int make_environment(
 	struct strings *env, const struct gci_options *o, const struct gci_placement *p)
 {
@@ -78,6 +93,8 @@ static int make_environment(
 	if (!rc)
 		rc = add(env, p->lab ? gci_asprintf("GRIDCOLL_LAB=%s", p->lab)
 				     : gci_strdup("GRIDCOLL_LAB"));
+	if (!rc)
+		rc = add_grid(env, o, p);
 	if (!rc && o->data_path)
 		rc = add(env, gci_asprintf("GRIDCOLL_DATA_PATH=%s", o->data_path));
 	if (!rc && o->security)
@@ -269,7 +286,8 @@ int gci_job_start(const struct gci_options *o, const struct gci_placement *p,
 	int rc;
 
 	gci_job.all = (struct gci_agents){&gci_job.loop, o->remote_path, events};
-	m.cwd = getcwd(NULL, 0);
+	m.cwd = o->chdir ? strdup(o->chdir) : getcwd(NULL, 0);
+	m.or_home = !o->chdir;
 	memcpy(m.secret, gci_job.secret, sizeof(m.secret));
 	rc = m.cwd ? 0 : gci_error_errno(e, "cannot tell the current directory");
 	if (!rc && (make_environment(&env, o, p) || find_routes(&routes, p)))

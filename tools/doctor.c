@@ -15,7 +15,7 @@ static const char help[] =
 	"Checks this host for what slows bulk data down on long fat networks, and prints\n"
 	"what to change, why, and the command. Changes nothing.\n"
 	"  -g, --grid FILE   check buffers and limits against this grid (default: the\n"
-	"                    lab's, in $GRIDCOLL_LAB)\n"
+	"                    job's, or the lab's, in $GRIDCOLL_LAB)\n"
 	"  -s, --streams N   if a pair of ranks has so many connections (default: as the\n"
 	"                    grid says, see gridcoll-grid(5))\n"
 	"  -p, --params FILE if gridcoll-run is given these parameters, too\n"
@@ -42,7 +42,8 @@ static int parse(struct options *o, int argc, char **argv)
 		{"streams", 1, NULL, 's'}, {"params", 1, NULL, 'p'}, {"root", 1, NULL, ROOT},
 		{"lines", 0, NULL, 'l'}, {"json", 0, NULL, 'j'}, {"help", 0, NULL, 'h'},
 		{NULL, 0, NULL, 0}};
-	const char *lab = getenv("GRIDCOLL_LAB");
+	const char *lab = getenv("GRIDCOLL_LAB"), *job = getenv("GRIDCOLL_GRID");
+	const char *text = getenv("GRIDCOLL_GRID_TEXT");
 	int c;
 
 	o->lines = !!getenv("GRIDCOLL_RANK");
@@ -83,6 +84,12 @@ static int parse(struct options *o, int argc, char **argv)
 	}
 	if (optind < argc)
 		return gct_wrong("doctor", "argument \"%s\", expected options only", argv[optind]);
+	/* The file need not be on every host. */
+	if (job && text && getenv("GRIDCOLL_RANK") &&
+		(o->run.grid ? !strcmp(o->run.grid, job) : !(lab && *lab))) {
+		o->run.grid = job;
+		o->run.grid_text = text;
+	}
 	if (!o->run.grid && lab && *lab) {
 		o->run.lab = lab;
 		o->run.lab_from_environment = 1;

@@ -19,6 +19,7 @@ static struct gci_frame_start example(void)
 		.argv = argv,
 		.env = env,
 		.cwd = (char *)"/tmp",
+		.or_home = 1,
 		.rendezvous = (char *)"[::1]:5",
 		.dead_ns = 7};
 
@@ -55,6 +56,7 @@ static void start_comes_back(void **state)
 	assert_string_equal(got.env[1], "B");
 	assert_null(got.env[2]);
 	assert_string_equal(got.cwd, "/tmp");
+	assert_int_equal(got.or_home, 1);
 	assert_string_equal(got.rendezvous, "[::1]:5");
 	assert_true(got.dead_ns == 7);
 	assert_memory_equal(got.secret, m.secret, sizeof(m.secret));

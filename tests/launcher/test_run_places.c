@@ -239,6 +239,67 @@ static void killed_launcher_leaves_nothing_far_away(void **state)
 	job_free(&j);
 }
 
+/* The file is nowhere else. */
+static void the_job_has_the_grid(void **state)
+{
+	struct job j = {0};
+	char back[4096];
+
+	(void)state;
+	need_ssh();
+	grid_file();
+	assert_non_null(getcwd(back, sizeof(back)));
+	assert_int_equal(chdir(in_dir("")), 0);
+	job_start(&j, NULL, "--grid", "x.grid", "--chdir", "/", "--remote-path",
+		env_path("GRIDCOLL_RUN"), env_path("GRIDCOLL"), "doctor", "--grid", "x.grid", NULL);
+	assert_int_equal(chdir(back), 0);
+	assert_int_equal(job_wait(&j), 0);
+	assert_string_equal(job_err(&j), "");
+	assert_non_null(strstr(job_out(&j), "[0] "));
+	assert_non_null(strstr(job_out(&j), "[1] "));
+	job_free(&j);
+	job_start(&j, NULL, "--grid", in_dir("x.grid"), "--remote-path", env_path("GRIDCOLL_RUN"),
+		env_path("GRIDCOLL"), "doctor", "--grid", "another.grid", NULL);
+	assert_int_equal(job_wait(&j), 2);
+	assert_non_null(strstr(job_err(&j), "cannot read another.grid"));
+	job_free(&j);
+}
+
+/* The agents come where the directory is no more. */
+static void a_directory_of_one_host(void **state)
+{
+	struct job j = {0};
+	char back[4096], gone[128];
+	const char *path;
+
+	(void)state;
+	need_ssh();
+	snprintf(gone, sizeof(gone), "%s", in_dir("gone"));
+	path = write_file("forgets", "#!/bin/sh\nrmdir %s 2>/dev/null\nexec %s \"$@\"\n", gone,
+		env_path("GRIDCOLL_RUN"));
+	chmod(path, 0755);
+	assert_non_null(getcwd(back, sizeof(back)));
+	assert_int_equal(mkdir(gone, 0700) | chdir(gone), 0);
+	job_start(&j, NULL, "--hosts", "gct-a", "--remote-path", path, "pwd", NULL);
+	assert_int_equal(job_wait(&j), 0);
+	assert_int_equal(chdir(back), 0);
+	if (strncmp(job_err(&j), "gridcoll-run: gct-a: cannot enter ", 34) != 0)
+		fail_msg("\"%s\"", job_err(&j));
+	assert_int_equal(strncmp(job_out(&j), "[0] /", 5), 0);
+	assert_null(strstr(job_out(&j), "gone"));
+	job_free(&j);
+	job_start(
+		&j, NULL, "--hosts", "gct-a", "--chdir", gone, "--remote-path", path, "pwd", NULL);
+	assert_int_equal(job_wait(&j), 127);
+	assert_non_null(strstr(job_err(&j), "cannot change to directory "));
+	job_free(&j);
+	job_start(&j, NULL, "--hosts", "gct-a", "--chdir", "/usr", "--remote-path", path, "pwd",
+		NULL);
+	assert_int_equal(job_wait(&j), 0);
+	assert_string_equal(job_out(&j), "[0] /usr\n");
+	job_free(&j);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -250,6 +311,8 @@ int main(void)
 		cmocka_unit_test(noise_before_the_agent),
 		cmocka_unit_test(failure_far_away),
 		cmocka_unit_test(no_agent_there),
+		cmocka_unit_test(the_job_has_the_grid),
+		cmocka_unit_test(a_directory_of_one_host),
 		cmocka_unit_test(killed_launcher_leaves_nothing_far_away),
 	};
 
