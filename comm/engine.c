@@ -197,8 +197,14 @@ static const char *congestion_of(const struct gci_engine *e, int far)
  * cannot be told from a sender that computes, and its connection can only be made again. */
 static int replays(const struct gci_engine *e, int far, int encrypted)
 {
-	return encrypted || e->settings.replay == GCI_REPLAY_ALWAYS ||
-	       (e->settings.replay == GCI_REPLAY_WAN && far);
+	switch (e->settings.replay) {
+	case GCI_REPLAY_AUTO: /* nothing on the way resets what goes from memory to memory */
+		return encrypted || far || !e->world->topo.one_host;
+	case GCI_REPLAY_WAN:
+		return encrypted || far;
+	default:
+		return encrypted || e->settings.replay == GCI_REPLAY_ALWAYS;
+	}
 }
 
 static void on_link(void *user, int peer, struct gci_tp_link *out)

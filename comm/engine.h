@@ -49,7 +49,7 @@ enum gci_checksum { GCI_CHECKSUM_AUTO, GCI_CHECKSUM_ON, GCI_CHECKSUM_OFF };
 
 /* On which links the loss of a connection is made up for. Within a cluster there is one to each
  * rank, and what ends it is the host's or the program's end; acknowledgements would only cost. */
-enum gci_replay_where { GCI_REPLAY_WAN, GCI_REPLAY_ALWAYS, GCI_REPLAY_OFF };
+enum gci_replay_where { GCI_REPLAY_AUTO, GCI_REPLAY_WAN, GCI_REPLAY_ALWAYS, GCI_REPLAY_OFF };
 
 /* What the program set (comm/settings.c), or the environment: a world that was shrunk goes on with
  * it. */

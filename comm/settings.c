@@ -93,14 +93,14 @@ static int set_congestion(gcoll_comm *c, const char *value)
 
 static int set_replay(gcoll_comm *c, const char *value)
 {
-	static const char *const names[] = {"wan", "always", "off"};
+	static const char *const names[] = {"auto", "wan", "always", "off"};
 	size_t i, n = sizeof(names) / sizeof(*names);
 
 	for (i = 0; i < n && strcmp(value, names[i]) != 0; i++)
 		;
 	if (i == n)
-		return gci_comm_error(
-			GCOLL_ERR_INVAL, "replay: \"%s\", expected wan, always or off", value);
+		return gci_comm_error(GCOLL_ERR_INVAL,
+			"replay: \"%s\", expected auto, wan, always or off", value);
 	c->engine->settings.replay = (enum gci_replay_where)i;
 	return 0;
 }

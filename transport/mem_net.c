@@ -103,7 +103,7 @@ static void flip(struct gci_mem_net *net, uint8_t *p, size_t n)
 static void move_end(struct gci_mem_end *e)
 {
 	struct gci_ep *ep = &e->owner->ep;
-	int rc = gci_stream_end(&e->stream, NULL);
+	int rc = gci_stream_end(&e->stream, NULL, 0);
 
 	e->over = 1;
 	if (rc == GCI_STREAM_LOST) {

@@ -253,13 +253,14 @@ int gci_stream_received(struct gci_stream *s, size_t n)
 	return unstage(s);
 }
 
-int gci_stream_end(struct gci_stream *s, const char *cause)
+int gci_stream_end(struct gci_stream *s, const char *cause, int broken)
 {
 	if (s->bye_seen)
 		return 0;
 	if (s->life && !gci_ep_status(s->ep))
 		return GCI_STREAM_LOST;
-	return gci_ep_fail(s->ep, GCOLL_ERR_PEER, s->peer, "rank %d died: %s", s->peer,
+	return gci_ep_fail(s->ep, GCOLL_ERR_PEER, s->peer,
+		broken ? "the connection to rank %d was lost: %s" : "rank %d died: %s", s->peer,
 		cause ? cause : "it closed its connection without a goodbye");
 }
 

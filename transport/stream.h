@@ -7,7 +7,7 @@
  *	gci_stream_sent(&s, writev(fd, iov, n));
  *	n = gci_stream_in(&s, iov);
  *	rc = gci_stream_received(&s, readv(fd, iov, n));
- *	rc = gci_stream_end(&s, NULL);			// the connection was closed
+ *	rc = gci_stream_end(&s, NULL, 0);		// the connection was closed
  *	gci_stream_lose(&s);				// ... without a goodbye, and we survive it
  *	gci_stream_deinit(&s);				// before the endpoint is freed
  *
@@ -73,8 +73,8 @@ int gci_stream_received(struct gci_stream *s, size_t n);
 /* No more bytes will come. 0 if the peer had said so. GCI_STREAM_LOST if not, where this can be
  * made up for: gci_stream_lose must follow when nothing of the connection is under way any more,
  * not even in the kernel. Else the endpoint's failure, with `cause` (e.g. strerror's) in its text;
- * NULL: the connection was closed. */
-int gci_stream_end(struct gci_stream *s, const char *cause);
+ * NULL: the connection was closed. `broken`: otherwise than by the peer, which may live. */
+int gci_stream_end(struct gci_stream *s, const char *cause, int broken);
 
 /* Gives all frames back that the peer may not have. 0 or the endpoint's failure. */
 int gci_stream_lose(struct gci_stream *s);

@@ -257,7 +257,7 @@ void gci_conn_finished(struct gci_conn *c, int error)
 		return;
 	}
 	t->ep.peers[c->peer]->stats.streams--;
-	rc = t->stopping ? 0 : gci_stream_end(&c->stream, text);
+	rc = t->stopping ? 0 : gci_stream_end(&c->stream, text, error != 0);
 	if (rc)
 		return;
 	if (!c->stream.bye_seen || c->stream.life)

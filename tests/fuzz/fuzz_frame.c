@@ -191,7 +191,7 @@ static void lose(struct run *u)
 {
 	if (!u->stream.life || u->stream.bye_seen || gci_ep_status(&u->ep))
 		return;
-	if (gci_stream_end(&u->stream, NULL) != GCI_STREAM_LOST)
+	if (gci_stream_end(&u->stream, NULL, 0) != GCI_STREAM_LOST)
 		abort();
 	reopen(u);
 }

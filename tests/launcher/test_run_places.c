@@ -106,6 +106,41 @@ static void link_goes_down(void **state)
 	job_free(&j);
 }
 
+/* As a firewall or a switch may do it, while all ranks live: they go on as if nothing had been. */
+static void connections_are_reset(void **state)
+{
+	int id = (int)getpid(), i;
+	struct job j = {0};
+
+	(void)state;
+	if (lab_up() || run_shell("ss -HKtn 'dport = :1' 2>&1 | grep -q . ; test $? = 1")) {
+		print_message("skipped: network namespaces need root, and resets ss -K\n");
+		skip();
+	}
+	job_start(&j, NULL, "--lab",
+		write_file("one.json",
+			"{\"version\": 1, \"dilation\": 1, \"grid\": \"[cluster k]\\nhosts = ka "
+			"tb\\n\",\n"
+			"\"hosts\": [{\"name\": \"ka\", \"netns\": \"gct%da\", \"addr\": "
+			"\"10.77.1.1\"},\n"
+			"{\"name\": \"tb\", \"netns\": \"gct%db\", \"addr\": \"10.77.1.2\"}]}\n",
+			id, id),
+		env_path("GRIDCOLL_TEST_GUEST"), "rounds", "100", NULL);
+	job_await(&j, "[1] rank 1 of 2 in cluster 0 of 1: sum 3");
+	for (i = 0; i < 5; i++) {
+		assert_int_equal(
+			run_shell("ip netns exec gct%d%c ss -HKtn dst 10.77.1.0/24 >/dev/null", id,
+				"ab"[i % 2]),
+			0);
+		gci_sleep_ns(200 * GCI_NS_PER_MS);
+	}
+	if (job_wait(&j))
+		fail_msg("\"%s\"", job_err(&j));
+	assert_non_null(strstr(job_err(&j), "lost stream 0 of 1"));
+	assert_null(strstr(job_err(&j), "gridcoll-run: rank"));
+	job_free(&j);
+}
+
 static void no_such_namespace(void **state)
 {
 	struct job j = {0};
@@ -305,6 +340,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(ranks_in_namespaces, lab_teardown),
 		cmocka_unit_test_teardown(link_goes_down, lab_teardown),
+		cmocka_unit_test_teardown(connections_are_reset, lab_teardown),
 		cmocka_unit_test(no_such_namespace),
 		cmocka_unit_test(ranks_by_ssh),
 		cmocka_unit_test(by_way_of_a_jump_host),

@@ -109,7 +109,7 @@ int plan_rank_in(const struct plan *p, enum plan_comm on, int rank)
 
 static void draw_settings(struct plan *p, struct gci_prng *prng)
 {
-	static const char *const replays[] = {"wan", "wan", "always", "off"};
+	static const char *const replays[] = {"auto", "wan", "always", "off"};
 	struct world_settings *w = &p->world;
 	int fast = one_in(prng, 2), i;
 	uint64_t held;

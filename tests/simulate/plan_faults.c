@@ -55,6 +55,7 @@ static enum fault draw_fault(struct gci_prng *prng)
 static int replays(const struct plan *p, int far)
 {
 	return !strcmp(p->replay, "always") || (!strcmp(p->replay, "wan") && far) ||
+	       (!strcmp(p->replay, "auto") && (far || !p->net.loopback)) ||
 	       gci_security_encrypts(p->world.security, far);
 }
 

@@ -21,7 +21,7 @@ static void half_a_payload_is_undone(void **state)
 	gci_ep_irecv(&ep, &r);
 	assert_int_equal(feed(&stream[0], data(1, 1000, 0, 600), 600), 0);
 	assert_int_equal(feed(&stream[1], data(1, 1000, 600, 400), 150), 0);
-	assert_int_equal(gci_stream_end(&stream[1], NULL), GCI_STREAM_LOST);
+	assert_int_equal(gci_stream_end(&stream[1], NULL, 0), GCI_STREAM_LOST);
 	assert_int_equal(gci_stream_lose(&stream[1]), 0);
 	gci_ep_run(&ep);
 	assert_int_equal(ndone, 0);
