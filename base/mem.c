@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/mem.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* Thread-local, so that a test's injected failure cannot hit another thread. */
 static _Thread_local unsigned long fail_in;
@@ -159,4 +161,147 @@ void gci_blocks_give(struct gci_blocks *blocks, void *block)
 void gci_blocks_drain(struct gci_blocks *blocks)
 {
 	keep(blocks, 0);
+}
+
+/* ---- secrets
+ * Areas of pages, each twice as large as the one before, are cut into blocks of whole units; the first
+ * unit of a block has its size. Blocks that come back are kept by size. What says where areas and spare
+ * blocks are is outside of them: a child by fork, where they are zeroed, can go on with it. */
+
+#define UNIT       64
+#define MOST_UNITS (1 + GCI_SECRET_MOST / UNIT)
+#define FIRST_AREA ((size_t)64 << 10)
+#define MOST_AREAS 24
+
+static struct {
+	pthread_mutex_t lock;
+	struct area {
+		uint8_t *at;
+		size_t nbytes, used;
+		int wiped; /* by the kernel, when this process forks */
+	} areas[MOST_AREAS];
+	unsigned nareas;
+	void *spare[MOST_UNITS + 1]; /* by size; chained by what follows their first unit */
+	uint32_t *ours;              /* 1, but 0 in a child; NULL: nobody asked */
+} secrets = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static pthread_once_t forks_are_told = PTHREAD_ONCE_INIT;
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&secrets.lock);
+}
+
+static void in_parent(void)
+{
+	pthread_mutex_unlock(&secrets.lock);
+}
+
+static void in_child(void)
+{
+	unsigned i;
+
+	for (i = 0; i < secrets.nareas; i++)
+		if (!secrets.areas[i].wiped)
+			explicit_bzero(secrets.areas[i].at, secrets.areas[i].used);
+	pthread_mutex_unlock(&secrets.lock);
+}
+
+static void tell_forks(void)
+{
+	pthread_atfork(before_fork, in_parent, in_child);
+}
+
+/* Neither is refused but by kernels and emulators that do not know it. */
+static int add_area(void)
+{
+	struct area *a = &secrets.areas[secrets.nareas];
+	size_t nbytes = FIRST_AREA << secrets.nareas;
+	void *at = MAP_FAILED;
+
+	if (secrets.nareas < MOST_AREAS)
+		at = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (at == MAP_FAILED)
+		return -1;
+	madvise(at, nbytes, MADV_DONTDUMP);
+	*a = (struct area){at, nbytes, 0, !madvise(at, nbytes, MADV_WIPEONFORK)};
+	secrets.nareas++;
+	return 0;
+}
+
+/* With the lock held, as what follows. */
+static uint8_t *cut(size_t nbytes)
+{
+	struct area *a = secrets.nareas ? &secrets.areas[secrets.nareas - 1] : NULL;
+
+	if (!a || a->nbytes - a->used < nbytes) {
+		if (add_area())
+			return NULL;
+		a = &secrets.areas[secrets.nareas - 1];
+	}
+	a->used += nbytes;
+	return a->at + a->used - nbytes;
+}
+
+static uint8_t *take(uint32_t nunits)
+{
+	uint8_t *block = secrets.spare[nunits];
+
+	if (!block)
+		return cut((size_t)nunits * UNIT);
+	memcpy(&secrets.spare[nunits], block + UNIT, sizeof(void *));
+	memset(block + UNIT, 0, sizeof(void *));
+	return block;
+}
+
+void *gci_secret_alloc(size_t nbytes)
+{
+	uint32_t nunits = (uint32_t)(1 + (nbytes + UNIT - 1) / UNIT);
+	uint8_t *block = NULL;
+
+	if (must_fail() || nbytes > GCI_SECRET_MOST)
+		return NULL;
+	if (nunits < 2)
+		nunits = 2;
+	pthread_once(&forks_are_told, tell_forks);
+	pthread_mutex_lock(&secrets.lock);
+	block = take(nunits);
+	if (block)
+		memcpy(block, &nunits, sizeof(nunits));
+	pthread_mutex_unlock(&secrets.lock);
+	return block ? block + UNIT : NULL;
+}
+
+void gci_secret_free(void *p)
+{
+	uint8_t *block = p ? (uint8_t *)p - UNIT : NULL;
+	uint32_t nunits = 0;
+
+	if (block)
+		memcpy(&nunits, block, sizeof(nunits));
+	if (!nunits) /* a child's, of its parent */
+		return;
+	explicit_bzero(block, (size_t)nunits * UNIT);
+	pthread_mutex_lock(&secrets.lock);
+	memcpy(p, &secrets.spare[nunits], sizeof(void *));
+	secrets.spare[nunits] = block;
+	pthread_mutex_unlock(&secrets.lock);
+}
+
+int gci_fork_watch(void)
+{
+	uint32_t *ours = secrets.ours ? secrets.ours : gci_secret_alloc(sizeof(*ours));
+
+	if (!ours)
+		return -1;
+	*ours = 1;
+	__atomic_store_n(&secrets.ours, ours, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int gci_fork_is_child(void)
+{
+	const uint32_t *ours = __atomic_load_n(&secrets.ours, __ATOMIC_ACQUIRE);
+
+	return ours && !__atomic_load_n(ours, __ATOMIC_RELAXED);
 }

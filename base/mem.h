@@ -48,6 +48,20 @@ void gci_blocks_give(struct gci_blocks *blocks, void *block);
 /* Frees what is kept. */
 void gci_blocks_drain(struct gci_blocks *blocks);
 
+/* Zeroed memory for keys, and for what is computed from them: a child by fork finds it zeroed again,
+ * core dumps leave it out, and free wipes it. At most GCI_SECRET_MOST bytes, aligned to 64. NULL when
+ * out of memory. */
+#define GCI_SECRET_MOST 2048
+void *gci_secret_alloc(size_t nbytes);
+void gci_secret_free(void *p); /* NULL is legal */
+
+/* From now on children by fork are told from this process: 0 or -1, out of memory. */
+int gci_fork_watch(void);
+
+/* True in such a child, and in its children. Costs a load. vfork, whose child shares this process's
+ * memory, is not told from it. */
+int gci_fork_is_child(void);
+
 /* For tests: the n-th allocation from now (1 = the next one) fails, once. 0 switches it off. */
 void gci_mem_fail_at(unsigned long n);
 

@@ -12,7 +12,8 @@
  * processor has AES and carry-less products on wide registers (VAES, VPCLMULQDQ), and libcrypto is
  * older than 3.1, which makes use of them itself: on a Sapphire Rapids the former is 3.5 times as
  * fast as libcrypto 3.0. Both are one to their callers. Which it is, is the same for all of a
- * process. Keys are wiped by deinit. One thread at a time. */
+ * process. Keys are wiped by deinit; in children by fork those of the latter are, too (libcrypto's own
+ * memory is out of reach). One thread at a time. */
 #ifndef GCI_TRANSPORT_GCM_H
 #define GCI_TRANSPORT_GCM_H
 

@@ -8,15 +8,13 @@
 #include <openssl/crypto.h>
 #include <pthread.h>
 
-#define ALIGN 64 /* of a key */
-
+/* In memory for secrets, which is aligned as a key must be, to 64 bytes. */
 struct state {
 	struct gcm_key_data key;
 	struct gcm_context_data context;
-	void *memory; /* in which this is aligned */
 };
 
-#define STATE_NBYTES (sizeof(struct state) + ALIGN)
+_Static_assert(sizeof(struct state) <= GCI_SECRET_MOST, "one block");
 
 static IMB_MGR *library; /* NULL: not to be used */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -48,15 +46,8 @@ static void load(void)
 
 static int init(struct gci_gcm *g)
 {
-	uint8_t *memory = gci_calloc(1, STATE_NBYTES);
-	struct state *s;
-
-	if (!memory)
-		return -1;
-	s = (struct state *)(memory + (ALIGN - (uintptr_t)memory % ALIGN));
-	s->memory = memory;
-	g->state = s;
-	return 0;
+	g->state = gci_secret_alloc(sizeof(struct state));
+	return g->state ? 0 : -1;
 }
 
 static int set_key(struct gci_gcm *g, const uint8_t *key)
@@ -105,12 +96,7 @@ static int finish(struct gci_gcm *g, uint8_t *tag)
 
 static void deinit(struct gci_gcm *g)
 {
-	struct state *s = g->state;
-	void *memory = s ? s->memory : NULL;
-
-	if (memory)
-		OPENSSL_cleanse(memory, STATE_NBYTES);
-	gci_free(memory);
+	gci_secret_free(g->state);
 }
 
 static const struct gci_gcm_ops ops = {.name = "Intel's Multi-Buffer Crypto library",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "transport/records.h"
 
+#include "base/mem.h"
 #include "transport/derive.h"
 
 #include <endian.h>
@@ -11,24 +12,26 @@
 /* Key and iv of the present secret. */
 static int set_key(struct gci_records *r)
 {
+	struct gci_record_keys *k = r->keys;
 	uint8_t key[GCI_GCM_KEY];
-	int ok = !gci_derive_label(r->secret, "key", NULL, 0, key, sizeof(key)) &&
-		 !gci_derive_label(r->secret, "iv", NULL, 0, r->iv, sizeof(r->iv)) &&
+	int ok = !gci_derive_label(k->secret, "key", NULL, 0, key, sizeof(key)) &&
+		 !gci_derive_label(k->secret, "iv", NULL, 0, k->iv, sizeof(k->iv)) &&
 		 !gci_gcm_key(&r->gcm, key);
 
 	OPENSSL_cleanse(key, sizeof(key));
-	r->nrecords = ok ? 0 : UINT64_MAX;
+	k->nrecords = ok ? 0 : UINT64_MAX;
 	return ok ? 0 : -1;
 }
 
 int gci_records_init(struct gci_records *r, const uint8_t secret[GCI_RECORD_SECRET], int seals)
 {
-	*r = (struct gci_records){0};
-	if (gci_gcm_init(&r->gcm, seals))
-		return -1;
-	memcpy(r->secret, secret, sizeof(r->secret));
-	if (!set_key(r))
-		return 0;
+	*r = (struct gci_records){.keys = gci_secret_alloc(sizeof(*r->keys))};
+	if (r->keys && !gci_gcm_init(&r->gcm, seals)) {
+		r->keys->ours = 1;
+		memcpy(r->keys->secret, secret, sizeof(r->keys->secret));
+		if (!set_key(r))
+			return 0;
+	}
 	gci_records_deinit(r);
 	return -1;
 }
@@ -36,18 +39,19 @@ int gci_records_init(struct gci_records *r, const uint8_t secret[GCI_RECORD_SECR
 void gci_records_deinit(struct gci_records *r)
 {
 	gci_gcm_deinit(&r->gcm);
-	OPENSSL_cleanse(r, sizeof(*r));
+	gci_secret_free(r->keys);
+	r->keys = NULL;
 }
 
 int gci_records_renew(struct gci_records *r)
 {
 	uint8_t next[GCI_RECORD_SECRET];
 
-	if (gci_derive_label(r->secret, "traffic upd", NULL, 0, next, sizeof(next))) {
-		r->nrecords = UINT64_MAX;
+	if (gci_derive_label(r->keys->secret, "traffic upd", NULL, 0, next, sizeof(next))) {
+		r->keys->nrecords = UINT64_MAX;
 		return -1;
 	}
-	memcpy(r->secret, next, sizeof(next));
+	memcpy(r->keys->secret, next, sizeof(next));
 	OPENSSL_cleanse(next, sizeof(next));
 	return set_key(r);
 }
@@ -55,11 +59,11 @@ int gci_records_renew(struct gci_records *r)
 /* The next record's nonce (5.3), and its header, which is authenticated along. */
 static int begin(struct gci_records *r, const uint8_t head[GCI_RECORD_HEAD])
 {
-	uint64_t number = htobe64(r->nrecords);
+	uint64_t number = htobe64(r->keys->nrecords);
 	uint8_t nonce[GCI_GCM_NONCE], *p = (uint8_t *)&number;
 	int i;
 
-	memcpy(nonce, r->iv, sizeof(nonce));
+	memcpy(nonce, r->keys->iv, sizeof(nonce));
 	for (i = 0; i < 8; i++)
 		nonce[4 + i] ^= p[i];
 	return gci_gcm_begin(&r->gcm, nonce, head, GCI_RECORD_HEAD);
@@ -76,7 +80,9 @@ ssize_t gci_records_seal(struct gci_records *r, enum gci_record_type type, const
 	uint8_t *p = out;
 	int i;
 
-	if (r->nrecords >= GCI_RECORDS_MOST)
+	if (!r->keys->ours)
+		return -EOWNERDEAD;
+	if (r->keys->nrecords >= GCI_RECORDS_MOST)
 		return -EOVERFLOW;
 	if (nbytes > GCI_RECORD_NBYTES)
 		return -EINVAL;
@@ -95,7 +101,7 @@ ssize_t gci_records_seal(struct gci_records *r, enum gci_record_type type, const
 		return -EINVAL;
 	if (!gci_gcm_update(&r->gcm, p, &what, 1) || !gci_gcm_finish(&r->gcm, p + 1))
 		return -ENOMEM;
-	r->nrecords++;
+	r->keys->nrecords++;
 	return (ssize_t)(GCI_RECORD_HEAD + body);
 }
 
@@ -142,7 +148,9 @@ ssize_t gci_records_open(struct gci_records *r, const uint8_t *record, size_t nb
 	size_t left = room, before = skip, off, n;
 	int i;
 
-	if (r->nrecords == UINT64_MAX)
+	if (!r->keys->ours)
+		return -EOWNERDEAD;
+	if (r->keys->nrecords == UINT64_MAX)
 		return -EOVERFLOW;
 	if (!begin(r, record))
 		return -ENOMEM;
@@ -160,7 +168,7 @@ ssize_t gci_records_open(struct gci_records *r, const uint8_t *record, size_t nb
 		return -ENOMEM;
 	if (!gci_gcm_finish(&r->gcm, tag))
 		return -EBADMSG;
-	r->nrecords++;
+	r->keys->nrecords++;
 	*type = last;
 	n = *type ? room : strip(iov, niov, skip, skip + room, type);
 	return *type && (n || *type == GCI_RECORD_DATA) ? (ssize_t)n : -EBADMSG;

@@ -13,7 +13,8 @@
  *	n = gci_records_glance(in, nin);		// a record's length, once it is known
  *	nbytes = gci_records_open(&rx, in, n, iov, niov, skip, &type);
  *
- * Keys are wiped by deinit. One thread at a time. */
+ * Keys are wiped by deinit, and in children by fork: there nothing is sealed or opened, since two
+ * processes that seal with one key use each nonce twice. One thread at a time. */
 #ifndef GCI_TRANSPORT_RECORDS_H
 #define GCI_TRANSPORT_RECORDS_H
 
@@ -37,11 +38,17 @@ enum gci_record_type {
 	GCI_RECORD_DATA = 23,
 };
 
-struct gci_records {
-	struct gci_gcm gcm;
+/* In memory for secrets: to a child by fork it is zero. */
+struct gci_record_keys {
 	uint8_t secret[GCI_RECORD_SECRET];
 	uint8_t iv[GCI_GCM_NONCE];
 	uint64_t nrecords; /* with this key: the next one's number */
+	int ours;
+};
+
+struct gci_records {
+	struct gci_gcm gcm;
+	struct gci_record_keys *keys;
 };
 
 /* From CLIENT_ or SERVER_TRAFFIC_SECRET_0. 0, or -1: out of memory. */
@@ -54,7 +61,8 @@ int gci_records_renew(struct gci_records *r);
 
 /* Makes a record of `nbytes`, at most GCI_RECORD_NBYTES, of the iovecs behind their first `skip`.
  * `out` has room for GCI_RECORD_HEAD + nbytes + GCI_RECORD_TAIL bytes, and this is what it returns;
- * or -EINVAL: there are not so many, or -ENOMEM, -EOVERFLOW: too many records with one key. */
+ * or -EINVAL: there are not so many, or -ENOMEM, -EOVERFLOW: too many records with one key, or
+ * -EOWNERDEAD: this process is a child by fork of the key's. */
 ssize_t gci_records_seal(struct gci_records *r, enum gci_record_type type, const struct iovec *iov,
 	int niov, size_t skip, size_t nbytes, uint8_t *out);
 
@@ -65,7 +73,7 @@ ssize_t gci_records_glance(const uint8_t *bytes, size_t n);
 /* Opens a whole record of `nbytes` into the iovecs behind their first `skip`, where there is room
  * for gci_records_room of it. How much content there is (0 is legal of data only), with its type;
  * or -EBADMSG: it was not made with this key as the next record, or has no type; -ENOMEM, -EINVAL:
- * there is less room, -EOVERFLOW: the key could not be renewed. Memory behind the
+ * there is less room, -EOVERFLOW: the key could not be renewed, -EOWNERDEAD. Memory behind the
  * content, and after a failure all of it, may have been written to: it means nothing. */
 ssize_t gci_records_open(struct gci_records *r, const uint8_t *record, size_t nbytes,
 	const struct iovec *iov, int niov, size_t skip, int *type);

@@ -7,7 +7,6 @@
 #include "transport/secure_impl.h"
 
 #include <errno.h>
-#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <string.h>
 
@@ -50,7 +49,8 @@ int gci_secure_create(struct gci_secure **out, struct gci_secure_ctx *ctx,
 		s->name = *name;
 		gci_secure_identity(name, s->identity);
 	}
-	if (make_ssl(s)) {
+	s->traffic = gci_secret_alloc(2 * sizeof(*s->traffic));
+	if (!s->traffic || make_ssl(s)) {
 		ERR_clear_error();
 		gci_secure_free(s);
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory for TLS");
@@ -79,7 +79,7 @@ void gci_secure_free(struct gci_secure *s)
 	SSL_free(s->ssl);
 	gci_secure_end_data(s);
 	gci_buf_free(&s->out);
-	OPENSSL_cleanse(s->traffic, sizeof(s->traffic));
+	gci_secret_free(s->traffic);
 	gci_free(s);
 }
 
@@ -119,7 +119,8 @@ static int finish(struct gci_secure *s, struct gci_error *e)
 
 	SSL_free(s->ssl);
 	s->ssl = NULL;
-	OPENSSL_cleanse(s->traffic, sizeof(s->traffic));
+	gci_secret_free(s->traffic);
+	s->traffic = NULL;
 	s->ready = !rc;
 	return rc ? rc : 1;
 }

@@ -49,7 +49,7 @@ int gci_secure_psk(const struct gci_secure_ctx *ctx, const struct gci_secure_nam
 {
 	const uint32_t numbers[] = {name->epoch, name->client, name->server};
 
-	return gci_derive(ctx->config.secret, "gridcoll tls 1", numbers, 3, key);
+	return gci_derive(ctx->secret, "gridcoll tls 1", numbers, 3, key);
 }
 
 /* The session that stands for the PSK of this connection; NULL: out of memory. */
@@ -224,6 +224,13 @@ int gci_secure_ctx_create(
 	if (!ctx)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory for TLS");
 	ctx->config = *config;
+	OPENSSL_cleanse(ctx->config.secret, sizeof(ctx->config.secret));
+	ctx->secret = gci_secret_alloc(sizeof(config->secret));
+	if (!ctx->secret) {
+		gci_secure_ctx_free(ctx);
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory for TLS");
+	}
+	memcpy(ctx->secret, config->secret, sizeof(config->secret));
 	ERR_clear_error();
 	ctx->bio = make_bio();
 	ctx->ssl = SSL_CTX_new(TLS_method());
@@ -246,6 +253,6 @@ void gci_secure_ctx_free(struct gci_secure_ctx *ctx)
 	BIO_meth_free(ctx->bio);
 	gci_u64set_free(&ctx->heard);
 	gci_u64set_free(&ctx->heard_before);
-	OPENSSL_cleanse(&ctx->config, sizeof(ctx->config));
+	gci_secret_free(ctx->secret);
 	gci_free(ctx);
 }

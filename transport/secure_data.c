@@ -92,7 +92,7 @@ static int renew(struct gci_secure *s)
 
 	if (!most || most > REKEY_RECORDS)
 		most = REKEY_RECORDS;
-	if (!s->asked && s->tx.nrecords < most)
+	if (!s->asked && s->tx.keys->nrecords < most)
 		return 0;
 	rc = seal(s, GCI_RECORD_HANDSHAKE, &iov, 1, 0, sizeof(update));
 	if (rc || gci_records_renew(&s->tx))

@@ -13,7 +13,8 @@
 #include <openssl/ssl.h>
 
 struct gci_secure_ctx {
-	struct gci_secure_config config;
+	struct gci_secure_config config; /* its secret is there: */
+	uint8_t *secret;
 	SSL_CTX *ssl;
 	BIO_METHOD *bio;
 	/* Hellos that were made with a key of ours, by their random: the last ones, and those
@@ -37,7 +38,7 @@ struct gci_secure {
 	uint8_t identity[GCI_SECURE_IDENTITY];
 	ssize_t took; /* what `take` said last, if no number of bytes; else 1 */
 	size_t ntaken;
-	uint8_t traffic[2][GCI_RECORD_SECRET]; /* the client's secret, and the server's */
+	uint8_t (*traffic)[GCI_RECORD_SECRET]; /* the client's secret, and the server's */
 	int has_traffic[2];
 
 	/* Data, from then on. */

@@ -5,7 +5,6 @@
 #include "base/mem.h"
 #include "transport/tcp_impl.h"
 
-#include <openssl/crypto.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -170,7 +169,7 @@ static void destroy(struct gci_tcp *t)
 	gci_free(t->behind);
 	gci_u64set_free(&t->homes);
 	gci_secure_ctx_free(t->secure);
-	OPENSSL_cleanse(t->secret, sizeof(t->secret));
+	gci_secret_free(t->secret);
 	gci_free(t);
 }
 
@@ -292,15 +291,16 @@ static int take_config(struct gci_tcp *t, const struct gci_tcp_config *tcp, stru
 
 	t->listen_fd = tcp->listen_fd;
 	t->unref = tcp->loop && tcp->unref;
-	memcpy(t->secret, tcp->secret, sizeof(t->secret));
+	t->secret = gci_secret_alloc(sizeof(tcp->secret));
 	t->rekey_records = tcp->rekey_records;
 	t->stranger_ns = tcp->stranger_ns ? tcp->stranger_ns : GCI_TCP_STRANGER_NS;
 	t->connect_timeout_ns =
 		tcp->connect_timeout_ns ? tcp->connect_timeout_ns : GCI_TCP_CONNECT_NS;
 	t->reach = gci_calloc((size_t)size, sizeof(*t->reach));
 	t->peers = gci_calloc((size_t)size, sizeof(struct gci_tcp_peer *));
-	if (!t->reach || !t->peers)
+	if (!t->reach || !t->peers || !t->secret)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory for %d peers", size);
+	memcpy(t->secret, tcp->secret, sizeof(tcp->secret));
 	memcpy(t->reach, tcp->reach, (size_t)size * sizeof(*t->reach));
 	if (tcp->behind) {
 		t->behind = gci_calloc((size_t)size, sizeof(*t->behind));
@@ -324,7 +324,8 @@ static void on_poller(uv_poll_t *poll, int status, int events)
 {
 	(void)status;
 	(void)events;
-	gci_tcp_look(poll->data, 0);
+	if (!gci_fork_is_child())
+		gci_tcp_look(poll->data, 0);
 }
 
 /* Either the poller watches the loop, or the loop the poller. */

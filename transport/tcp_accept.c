@@ -5,6 +5,7 @@
  * that no rank has does not take the places of those that do. */
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/prng.h"
 #include "transport/listen.h"
 #include "transport/tcp_impl.h"
@@ -85,7 +86,7 @@ static unsigned most_neighbours(const struct gci_tcp *t)
 
 int gci_tcp_expect(struct gci_tcp *t)
 {
-	uint64_t seed = gci_digest_bytes(gci_now_ns(), t->secret, sizeof(t->secret));
+	uint64_t seed = gci_digest_bytes(gci_now_ns(), t->secret, GCI_TCP_SECRET_NBYTES);
 	unsigned k;
 	int i;
 
@@ -158,7 +159,8 @@ void gci_tcp_unknown(struct gci_conn *c)
 
 static void on_accept_again(uv_timer_t *timer)
 {
-	gci_tcp_accept_start(timer->data);
+	if (!gci_fork_is_child())
+		gci_tcp_accept_start(timer->data);
 }
 
 /* The socket stays readable: to wait for it would spin. */
@@ -227,6 +229,8 @@ static void on_listen(uv_poll_t *poll, int status, int events)
 
 	(void)status;
 	(void)events;
+	if (gci_fork_is_child())
+		return;
 	if (wait_ns) {
 		pause_accepting(t, wait_ns);
 		return;

@@ -108,9 +108,9 @@ struct gci_tcp {
 	struct gci_tp tp;
 	struct gci_ep ep;
 	const struct gci_path_ops *path;
-	int path_open;    /* else `path` is only a stand-in */
-	void *path_state; /* the path's */
-	uint8_t secret[GCI_TCP_SECRET_NBYTES];
+	int path_open;                 /* else `path` is only a stand-in */
+	void *path_state;              /* the path's */
+	uint8_t *secret;               /* of GCI_TCP_SECRET_NBYTES */
 	struct gci_secure_ctx *secure; /* NULL: no connection needed it yet */
 	uint64_t rekey_records;
 	uint64_t connect_timeout_ns, stranger_ns;

@@ -118,7 +118,7 @@ static void on_timer(uv_timer_t *timer)
 {
 	struct gci_tcp *t = timer->data;
 
-	if (!t->halted)
+	if (!t->halted && !gci_fork_is_child())
 		resume(t);
 }
 

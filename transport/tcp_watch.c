@@ -2,6 +2,7 @@
  * Deadlines: connecting, strangers, the silence of the network, and TLS records that do not go on.
  * One timer, which runs only while there is something to watch. */
 #include "base/clock.h"
+#include "base/mem.h"
 #include "transport/tcp_impl.h"
 
 #include <errno.h>
@@ -143,6 +144,8 @@ static void on_watch(uv_timer_t *timer)
 	struct gci_list *it, *next;
 	uint64_t now = gci_now_ns();
 
+	if (gci_fork_is_child())
+		return;
 	for (it = t->conns.next; it != &t->conns && !gci_ep_status(&t->ep); it = next) {
 		struct gci_conn *c = gci_container(it, struct gci_conn, link);
 

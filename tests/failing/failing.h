@@ -61,6 +61,8 @@
 	X(access)        \
 	X(fopen64)       \
 	X(fgets)         \
+	X(mmap64)        \
+	X(madvise)       \
 	X(clock_nanosleep)
 #define FAILING_LIBRARIES(X)  \
 	X(pthread_create)     \
@@ -94,7 +96,8 @@
 	X(gci_asprintf)     \
 	X(gci_grow)         \
 	X(gci_grow_by_one)  \
-	X(gci_blocks_take)
+	X(gci_blocks_take)  \
+	X(gci_secret_alloc)
 
 #define FAILING_NAME(name) FAILING_##name,
 enum failing {

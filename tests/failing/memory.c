@@ -31,6 +31,7 @@ WRAP(char *, gci_strndup, (const char *s, size_t n), (s, n), 1, NULL)
 WRAP(int, gci_grow, (void *vec, size_t *cap, size_t need, size_t size), (vec, cap, need, size),
 	need > *cap, -1)
 WRAP(int, gci_grow_by_one, (void *vec, size_t n, size_t size), (vec, n, size), !(n & (n - 1)), -1)
+WRAP(void *, gci_secret_alloc, (size_t nbytes), (nbytes), 1, NULL)
 WRAP(void *, gci_blocks_take, (struct gci_blocks *blocks), (blocks), !blocks->spare, NULL)
 /* clang-format on */
 

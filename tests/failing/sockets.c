@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -75,6 +76,9 @@ WRAP(int, fstat64, (int fd, struct stat64 *st), (fd, st), -1)
 WRAP(int, access, (const char *path, int how), (path, how), -1)
 WRAP(FILE *, fopen64, (const char *path, const char *mode), (path, mode), NULL)
 WRAP(char *, fgets, (char *text, int size, FILE *f), (text, size, f), NULL)
+WRAP(void *, mmap64, (void *at, size_t n, int prot, int flags, int fd, off64_t off),
+	(at, n, prot, flags, fd, off), MAP_FAILED)
+WRAP(int, madvise, (void *at, size_t n, int advice), (at, n, advice), -1)
 WRAP(int, clock_nanosleep,
 	(clockid_t clock, int flags, const struct timespec *at, struct timespec *left),
 	(clock, flags, at, left), errno)

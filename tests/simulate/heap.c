@@ -3,20 +3,25 @@
  * linker (--wrap), in what is linked statically. */
 #include "tests/simulate/heap.h"
 
+#include "base/mem.h"
+
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Types of OpenSSL's that a process may hold across a system call: how one is made and released. In
+typedef void SECRET; /* of gci_secret_alloc */
+
+/* Types of OpenSSL's, and one of ours, that a process may hold across a system call: how one is made and released. In
  * this order they go when all goes: connections before what they share. types.sh looks whether any
  * is missing. */
 #define TYPES(X)                                                                               \
 	X(SSL, SSL_new, SSL_free, (SSL_CTX * ctx), (ctx))                                      \
 	X(SSL_CTX, SSL_CTX_new, SSL_CTX_free, (const SSL_METHOD *method), (method))            \
 	X(BIO_METHOD, BIO_meth_new, BIO_meth_free, (int type, const char *name), (type, name)) \
-	X(EVP_CIPHER_CTX, EVP_CIPHER_CTX_new, EVP_CIPHER_CTX_free, (void), ())
+	X(EVP_CIPHER_CTX, EVP_CIPHER_CTX_new, EVP_CIPHER_CTX_free, (void), ())                 \
+	X(SECRET, gci_secret_alloc, gci_secret_free, (size_t nbytes), (nbytes))
 
 #define DECLARE(type, make, release, params, args) \
 	type *__real_##make params;                \

@@ -10,6 +10,8 @@
 #include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define FRAME (GCI_RECORD_HEAD + GCI_RECORD_TAIL)
 
@@ -270,7 +272,7 @@ static void a_key_has_its_limits(void **state)
 	assert_int_equal(/* not so much there */
 		gci_records_seal(&p.tx, GCI_RECORD_DATA, &v, 1, sizeof(in) - 5, 6, record),
 		-EINVAL);
-	p.tx.nrecords = p.rx.nrecords = GCI_RECORDS_MOST - 1;
+	p.tx.keys->nrecords = p.rx.keys->nrecords = GCI_RECORDS_MOST - 1;
 	n = gci_records_seal(&p.tx, GCI_RECORD_DATA, &v, 1, 0, 9, record);
 	assert_int_equal(n, 9 + FRAME);
 	assert_int_equal(gci_records_open(&p.rx, record, (size_t)n, &v, 1, 0, &type), 9);
@@ -279,8 +281,39 @@ static void a_key_has_its_limits(void **state)
 	assert_int_equal(gci_records_renew(&p.rx), 0);
 	n = gci_records_seal(&p.tx, GCI_RECORD_DATA, &v, 1, 0, 9, record);
 	assert_int_equal(gci_records_open(&p.rx, record, (size_t)n, &v, 1, 0, &type), 9);
-	p.rx.nrecords = UINT64_MAX;
+	p.rx.keys->nrecords = UINT64_MAX;
 	assert_int_equal(gci_records_open(&p.rx, record, (size_t)n, &v, 1, 0, &type), -EOVERFLOW);
+	close_pair(&p);
+}
+
+/* It has the keys' number of the next record, and would use each nonce a second time. */
+static void a_child_by_fork_seals_nothing(void **state)
+{
+	uint8_t in[9] = "no child", out[9], record[100];
+	struct iovec v = {in, sizeof(in)}, to = {out, sizeof(out)};
+	struct pair p;
+	ssize_t n;
+	int status = -1, type;
+	pid_t pid;
+
+	(void)state;
+	open_pair(&p);
+	n = gci_records_seal(&p.tx, GCI_RECORD_DATA, &v, 1, 0, sizeof(in), record);
+	assert_int_equal(n, sizeof(in) + FRAME);
+	pid = fork();
+	if (!pid) {
+		static const struct gci_record_keys zero;
+
+		_exit(memcmp(p.tx.keys, &zero, sizeof(zero)) != 0 ||
+			gci_records_seal(&p.tx, GCI_RECORD_DATA, &v, 1, 0, sizeof(in), record) !=
+				-EOWNERDEAD ||
+			gci_records_open(&p.rx, record, (size_t)n, &to, 1, 0, &type) !=
+				-EOWNERDEAD);
+	}
+	assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(gci_records_open(&p.rx, record, (size_t)n, &to, 1, 0, &type), sizeof(in));
+	assert_memory_equal(in, out, sizeof(in));
 	close_pair(&p);
 }
 
@@ -307,6 +340,7 @@ int main(void)
 		cmocka_unit_test(nothing_else_passes),
 		cmocka_unit_test(headers),
 		cmocka_unit_test(a_key_has_its_limits),
+		cmocka_unit_test(a_child_by_fork_seals_nothing),
 		cmocka_unit_test(keys_are_wiped),
 	};
 	int by, failed = 0;

@@ -296,7 +296,7 @@ static void a_key_s_time(void **state)
 		config.rekey_records = asked[i];
 		open_pair(&w, &config, &right, &zero_to_one);
 		assert_int_equal(shake(&w), 1);
-		w.end[0]->tx.nrecords = w.end[1]->rx.nrecords = most[i] - 1;
+		w.end[0]->tx.keys->nrecords = w.end[1]->rx.keys->nrecords = most[i] - 1;
 		for (j = 0; j < 3; j++) {
 			assert_int_equal(gci_secure_write(w.end[0], &v, 1, 0, NULL), 100);
 			carry(&w, 0);
