@@ -48,13 +48,28 @@ int gcoll_clusters(const gcoll_comm *c)
 	return c ? c->topo.nclusters : 0;
 }
 
+/* Another thread is in a call, which the launcher's word will end. */
+static void tell_launcher(struct gci_engine *e, const char *reason)
+{
+	struct gci_ctl_failure f = {.status = GCOLL_ERR_ABORTED, .rank = e->rank};
+
+	snprintf(f.text, sizeof(f.text), "%s", reason);
+	if (e->ctl)
+		gci_control_fail(e->ctl, &f);
+}
+
 void gcoll_comm_abort(gcoll_comm *c, const char *reason)
 {
-	if (!c)
+	struct gci_engine *e = c ? c->engine : NULL;
+	int rc = c ? gci_enter(e) : 0;
+
+	if (!reason || !*reason)
+		reason = "no reason was given";
+	if (rc && rc != GCOLL_ERR_FORKED)
+		tell_launcher(e, reason);
+	if (!c || rc)
 		return;
-	gci_enter(c->engine);
-	gci_engine_fail(c->engine, GCOLL_ERR_ABORTED, c->engine->rank, "%s",
-		reason && *reason ? reason : "no reason was given");
-	gci_thread_nudge(c->engine);
-	gci_leave(c->engine);
+	gci_engine_fail(e, GCOLL_ERR_ABORTED, e->rank, "%s", reason);
+	gci_thread_nudge(e);
+	gci_leave(e);
 }

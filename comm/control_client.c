@@ -107,7 +107,8 @@ static int begin_session(struct gci_control *ctl, struct gci_ctl_hello *hello,
 	const uint8_t secret[GCI_SECRET_NBYTES], struct gci_error *e)
 {
 	ctl->rank = hello->rank;
-	if (RAND_bytes(ctl->session, sizeof(ctl->session)) != 1 ||
+	ctl->key = gci_secret_alloc(32);
+	if (!ctl->key || RAND_bytes(ctl->session, sizeof(ctl->session)) != 1 ||
 		gci_ctl_resume_key(secret, hello->rank, ctl->key))
 		return gci_error_set(e, GCOLL_ERR_SYS, "no random numbers, or out of memory");
 	memcpy(hello->session, ctl->session, sizeof(hello->session));
@@ -294,7 +295,7 @@ void gci_control_free(struct gci_control *ctl)
 	gci_buf_free(&ctl->out);
 	gci_buf_free(&ctl->wire);
 	gci_ctl_link_free(&ctl->link);
-	OPENSSL_cleanse(ctl->key, sizeof(ctl->key));
+	gci_secret_free(ctl->key);
 	gci_free(ctl->budgets);
 	gci_control_free_members(&ctl->members);
 	pthread_mutex_destroy(&ctl->lock);

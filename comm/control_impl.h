@@ -32,10 +32,11 @@ struct gci_control {
 	void (*watch)(void *user, const struct gci_ctl_watch *m); /* may be NULL */
 	void *watch_user;
 	uint64_t beat_ns, dead_ns;
-	int survives;                              /* the job does, failures of its ranks */
-	struct gci_buf in;                         /* the thread's, once it runs */
-	struct gci_buf wire;                       /* likewise: on its way by this connection */
-	uint8_t key[32], session[GCI_CTL_SESSION]; /* for RESUME */
+	int survives;        /* the job does, failures of its ranks */
+	struct gci_buf in;   /* the thread's, once it runs */
+	struct gci_buf wire; /* likewise: on its way by this connection */
+	uint8_t *key;        /* for RESUME: 32 bytes */
+	uint8_t session[GCI_CTL_SESSION];
 	uint32_t rank, life;
 	uint64_t looked_ns; /* atomic */
 

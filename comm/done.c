@@ -31,9 +31,9 @@ static void tell(gcoll_req *r)
 		gci_comm_error(status, "%s", gcoll_strerror(status));
 		status = gci_req_error(e, status);
 	}
-	gci_leave(e);
+	gci_unlock(e);
 	fn(status, ctx);
-	gci_enter(e);
+	gci_lock(e);
 }
 
 static void tell_all(struct gci_engine *e)
@@ -93,13 +93,15 @@ int gcoll_on_done(gcoll_req **req, gcoll_done_fn *fn, void *ctx)
 {
 	struct gci_engine *e;
 	gcoll_req *r;
-	int rc = 0;
+	int rc;
 
 	if (!req || !*req || !fn)
 		return gci_comm_error(GCOLL_ERR_INVAL, "%s is NULL", fn ? "req" : "fn");
 	r = *req;
 	e = r->comm->engine;
-	gci_enter(e);
+	rc = gci_enter(e);
+	if (rc)
+		return rc;
 	if (r->fn && r->active) {
 		rc = gci_comm_error(
 			GCOLL_ERR_INVAL, "the request is under way and has a callback already");

@@ -3,31 +3,40 @@
 #include "comm/done.h"
 #include "comm/request.h"
 
-static int check(const gcoll_comm *c, const char *what)
+/* Begins the call. */
+static int enter(gcoll_comm *c, const char *what)
 {
-	if (!c)
-		return gci_comm_error(GCOLL_ERR_INVAL, "the communicator is NULL");
+	int rc = c ? gci_enter(c->engine)
+		   : gci_comm_error(GCOLL_ERR_INVAL, "the communicator is NULL");
+
+	if (rc)
+		return rc;
 	if (c->engine->thread || c->engine->loop)
-		return gci_comm_error(GCOLL_ERR_INVAL,
+		rc = gci_comm_error(GCOLL_ERR_INVAL,
 			"%s is not for a world with a %s, which makes progress by itself", what,
 			c->engine->loop ? "loop of the program's" : "progress thread");
-	return 0;
+	if (rc)
+		gci_leave(c->engine);
+	return rc;
 }
 
 int gcoll_comm_fd(gcoll_comm *c)
 {
-	int rc = check(c, "gcoll_comm_fd");
+	int rc = enter(c, "gcoll_comm_fd"), fd;
 
-	return rc ? rc : gci_tp_fd(c->engine->tp);
+	if (rc)
+		return rc;
+	fd = gci_tp_fd(c->engine->tp);
+	gci_leave(c->engine);
+	return fd;
 }
 
 uint64_t gcoll_comm_timeout_ns(gcoll_comm *c)
 {
 	uint64_t ns;
 
-	if (check(c, "gcoll_comm_timeout_ns"))
+	if (enter(c, "gcoll_comm_timeout_ns"))
 		return GCOLL_NEVER;
-	gci_enter(c->engine);
 	ns = gci_engine_sleep_ns(c->engine);
 	gci_leave(c->engine);
 	return ns;
@@ -46,12 +55,14 @@ static int failed(struct gci_engine *e, uint64_t timeout_ns)
 int gcoll_progress(gcoll_comm *c, uint64_t timeout_ns)
 {
 	struct gci_engine *e;
-	int rc = 0;
+	int rc;
 
 	if (!c)
 		return gci_comm_error(GCOLL_ERR_INVAL, "the communicator is NULL");
 	e = c->engine;
-	gci_enter(e);
+	rc = gci_enter(e);
+	if (rc)
+		return rc;
 	rc = gci_req_may_wait(e);
 	if (!rc && (e->thread ? gci_engine_check(e) : gci_engine_progress(e, timeout_ns)))
 		rc = failed(e, e->thread ? 0 : timeout_ns);

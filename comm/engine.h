@@ -99,6 +99,9 @@ struct gci_engine {
 	pthread_t teller;
 
 	struct gci_thread *thread; /* comm/thread.h; NULL: the program's calls make progress */
+	int any_thread;            /* there is one, or was: calls may come from any thread */
+	const void *caller;        /* atomic: the thread that is in a call; NULL: none is */
+	unsigned ncalls;           /* of it, one in the other, by way of callbacks */
 	struct gci_warm *warm;     /* comm/warm.h; NULL: nothing to warm up */
 	struct gci_pacing *pacing; /* comm/pacing.h; NULL: nothing is paced */
 	struct gci_loop *loop;     /* comm/loop.h: the program's own; NULL: none */

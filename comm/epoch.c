@@ -166,7 +166,7 @@ static int make_transport(struct gci_world *w, struct gci_epoch *p, struct gci_e
 			tcp.behind = behind;
 	}
 	config.epoch = p->number;
-	memcpy(tcp.secret, w->env.secret, sizeof(tcp.secret));
+	memcpy(tcp.secret, w->secret, sizeof(tcp.secret));
 	tcp.connect_timeout_ns = gci_engine_patience(engine, GCI_TCP_CONNECT_NS);
 	tcp.stranger_ns = gci_engine_patience(engine, GCI_TCP_STRANGER_NS);
 	tcp.loop = w->options.uv_loop;

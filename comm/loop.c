@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "comm/thread.h"
 #include "transport/tcp.h"
 
 #include <uv.h>
@@ -15,7 +16,8 @@ struct gci_loop {
 	uv_idle_t idle; /* active: the loop must not wait */
 	uv_timer_t timer;
 	int nhandles;
-	int looks;          /* between prepare and check */
+	int looks;          /* between prepare and check; atomic */
+	uintptr_t runner;   /* the thread that did that last; atomic */
 	uint64_t waits_ns;  /* since when the loop waits */
 	uint64_t waited_ns; /* how long it has in vain, not counted yet */
 	uint64_t activity;  /* the engine's, before it waited */
@@ -29,7 +31,13 @@ void gci_loop_hold(struct gci_engine *e)
 
 int gci_loop_looks(const struct gci_engine *e)
 {
-	return e->loop && e->loop->looks;
+	return e->loop && __atomic_load_n(&e->loop->looks, __ATOMIC_ACQUIRE);
+}
+
+int gci_loop_is_elsewhere(const struct gci_engine *e)
+{
+	return gci_loop_looks(e) &&
+	       __atomic_load_n(&e->loop->runner, __ATOMIC_RELAXED) != (uintptr_t)pthread_self();
 }
 
 static void on_idle(uv_idle_t *idle)
@@ -54,12 +62,27 @@ static uint64_t may_wait(struct gci_loop *l)
 	return ns > l->waited_ns ? ns - l->waited_ns : 0;
 }
 
+/* Another thread is in a call, as it must not be: the loop looks again when it is not, and that thread
+ * is refused from now on. */
+static void busy(struct gci_loop *l)
+{
+	if (gci_fork_is_child())
+		return;
+	__atomic_store_n(&l->looks, 1, __ATOMIC_RELEASE);
+	uv_idle_start(&l->idle, on_idle);
+}
+
 static void on_prepare(uv_prepare_t *prepare)
 {
 	struct gci_loop *l = prepare->data;
 	struct gci_engine *e = l->engine;
 	uint64_t ns;
 
+	__atomic_store_n(&l->runner, (uintptr_t)pthread_self(), __ATOMIC_RELAXED);
+	if (gci_begin_call(e)) {
+		busy(l);
+		return;
+	}
 	gci_tcp_turn(e->tp);
 	gci_engine_after(e, gci_now_ns());
 	if (!e->active && gci_list_empty(&e->untold))
@@ -75,9 +98,10 @@ static void on_prepare(uv_prepare_t *prepare)
 		uv_update_time(l->uv);
 		uv_timer_start(&l->timer, on_timer, (ns + GCI_NS_PER_MS - 1) / GCI_NS_PER_MS, 0);
 	}
-	l->looks = 1;
+	__atomic_store_n(&l->looks, 1, __ATOMIC_RELEASE);
 	l->activity = e->activity;
 	l->waits_ns = gci_now_ns();
+	gci_end_call(e);
 }
 
 static void on_check(uv_check_t *check)
@@ -86,10 +110,13 @@ static void on_check(uv_check_t *check)
 	struct gci_engine *e = l->engine;
 	uint64_t now = gci_now_ns(), before = l->waited_ns;
 
-	l->looks = 0;
+	__atomic_store_n(&l->looks, 0, __ATOMIC_RELEASE);
+	if (gci_begin_call(e))
+		return;
 	gci_tcp_turn(e->tp);
 	l->waited_ns = e->active && e->activity == l->activity ? now - l->waits_ns : 0;
 	gci_engine_after(e, now - before);
+	gci_end_call(e);
 }
 
 static void on_closed(uv_handle_t *h)

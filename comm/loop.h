@@ -26,4 +26,7 @@ void gci_loop_close(struct gci_engine *e);
  * them: it must not be run from there once more. */
 int gci_loop_looks(const struct gci_engine *e);
 
+/* True while it is, and in another thread than this one. */
+int gci_loop_is_elsewhere(const struct gci_engine *e);
+
 #endif

@@ -241,7 +241,9 @@ int gcoll_start(gcoll_req *r)
 
 	if (!r)
 		return gci_comm_error(GCOLL_ERR_INVAL, "the request is NULL");
-	gci_enter(r->comm->engine);
+	rc = gci_enter(r->comm->engine);
+	if (rc)
+		return rc;
 	if (!r->persistent || r->active)
 		rc = gci_comm_error(GCOLL_ERR_INVAL, "the request is under way already");
 	else
@@ -300,12 +302,14 @@ int gci_req_run(gcoll_req **req)
 int gcoll_wait(gcoll_req **req)
 {
 	struct gci_engine *e;
-	int rc = 0;
+	int rc;
 
 	if (!req || !*req)
 		return 0;
 	e = (*req)->comm->engine;
-	gci_enter(e);
+	rc = gci_enter(e);
+	if (rc)
+		return rc;
 	if ((*req)->active)
 		rc = (*req)->fn ? told_elsewhere() : gci_req_wait(req);
 	gci_leave(e);
@@ -339,13 +343,17 @@ int gcoll_test(gcoll_req **req, int *done)
 	if (!req || !*req)
 		return 0;
 	e = (*req)->comm->engine;
+	rc = gci_begin_call(e);
+	if (rc)
+		return rc;
 	/* Whoever tests again and again does not hold up the thread that it waits for. */
 	if (e->thread && !(*req)->fn && !__atomic_load_n(&(*req)->over, __ATOMIC_ACQUIRE)) {
 		__atomic_store_n(&(*req)->awaited, 1, __ATOMIC_RELAXED);
 		*done = !(*req)->active;
+		gci_end_call(e);
 		return 0;
 	}
-	gci_enter(e);
+	gci_lock(e);
 	if ((*req)->active && (*req)->fn) {
 		rc = told_elsewhere();
 	} else if ((*req)->active) {
@@ -361,12 +369,14 @@ int gcoll_test(gcoll_req **req, int *done)
 int gcoll_req_free(gcoll_req **req)
 {
 	struct gci_engine *e;
-	int rc = 0;
+	int rc;
 
 	if (!req || !*req)
 		return 0;
 	e = (*req)->comm->engine;
-	gci_enter(e);
+	rc = gci_enter(e);
+	if (rc)
+		return rc;
 	if ((*req)->active) {
 		rc = gci_comm_error(GCOLL_ERR_INVAL,
 			"the request is under way, expected gcoll_wait or gcoll_test before");

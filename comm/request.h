@@ -100,13 +100,15 @@ int gci_req_error(struct gci_engine *e, int status) __attribute__((cold));
 /* One of them, on the communicator `c`, which the caller may have given as NULL. */
 #define GCI_FORM(make, then)                         \
 	struct gci_engine *e = c ? c->engine : NULL; \
-	int rc;                                      \
+	int rc = e ? gci_enter(e) : 0;               \
                                                      \
-	gci_enter(e);                                \
+	if (rc)                                      \
+		return rc;                           \
 	rc = make;                                   \
 	if (!rc)                                     \
 		rc = then;                           \
-	gci_leave(e);                                \
+	if (e)                                       \
+		gci_leave(e);                        \
 	return rc;
 
 #endif

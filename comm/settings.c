@@ -255,7 +255,9 @@ int gcoll_comm_set(gcoll_comm *c, const char *key, const char *value)
 			!c    ? "the communicator"
 			: key ? "value"
 			      : "key");
-	gci_enter(c->engine);
+	rc = gci_enter(c->engine);
+	if (rc)
+		return rc;
 	rc = set(c, key, value);
 	gci_leave(c->engine);
 	return rc;

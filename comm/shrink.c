@@ -14,14 +14,16 @@
 static int enter(gcoll_comm *c, const char *what, struct gci_world **out)
 {
 	struct gci_engine *e = c->engine;
-	int rc;
+	int rc = gci_enter(e);
 
+	if (rc)
+		return rc;
 	if (c != e->world || !e->job)
-		return gci_comm_error(GCOLL_ERR_INVAL,
+		rc = gci_comm_error(GCOLL_ERR_INVAL,
 			"%s of a communicator that was made from the world, expected the world",
 			what);
-	gci_enter(e);
-	rc = gci_req_may_wait(e);
+	if (!rc)
+		rc = gci_req_may_wait(e);
 	if (!rc && c != e->job->epoch->comm)
 		rc = gci_comm_error(GCOLL_ERR_INVAL,
 			"%s of a world that was shrunk, expected the new one", what);
@@ -29,9 +31,17 @@ static int enter(gcoll_comm *c, const char *what, struct gci_world **out)
 		rc = gci_comm_error(GCOLL_ERR_INVAL,
 			"another thread is in gcoll_comm_agree or gcoll_comm_shrink, "
 			"expected one at a time");
-	gci_leave(e);
+	gci_unlock(e);
+	if (rc)
+		gci_end_call(e);
 	*out = e->job;
 	return rc;
+}
+
+static void leave(gcoll_comm *c)
+{
+	__atomic_store_n(&c->engine->job->joining, 0, __ATOMIC_RELEASE);
+	gci_end_call(c->engine);
 }
 
 /* ---- agree */
@@ -44,12 +54,12 @@ static int await_answer(struct gci_world *w, struct gci_ctl_agree *m, struct gci
 	int rc;
 
 	for (;;) {
-		gci_enter(e);
+		gci_lock(e);
 		/* A thread of ours makes progress by itself; after a failure there is none. */
 		wait_ns = e->thread || gci_engine_check(e) ? LOOK_EVERY : 0;
 		if (!wait_ns && !(rc = gci_control_agreed(w->ctl, 0, m, why)))
 			gci_engine_progress(e, LOOK_EVERY);
-		gci_leave(e);
+		gci_unlock(e);
 		if (wait_ns)
 			rc = gci_control_agreed(w->ctl, wait_ns, m, why);
 		if (rc)
@@ -82,7 +92,7 @@ int gcoll_comm_agree(gcoll_comm *c, uint64_t *flags)
 	if (rc)
 		return rc;
 	rc = agree(w, flags);
-	__atomic_store_n(&w->joining, 0, __ATOMIC_RELEASE);
+	leave(c);
 	return rc;
 }
 
@@ -94,7 +104,7 @@ static int may_shrink(const struct gci_world *w)
 	struct gci_engine *e = w->epoch->comm->engine;
 	int rc = 0;
 
-	gci_enter(e);
+	gci_lock(e);
 	if (!w->start.start.survives)
 		rc = gci_comm_error(GCOLL_ERR_UNSUPPORTED,
 			"gcoll_comm_shrink: this job ends with its first failure, expected "
@@ -105,7 +115,7 @@ static int may_shrink(const struct gci_world *w)
 			"before, or gcoll_comm_abort");
 	else
 		gci_engine_await_verdict(e, GCI_NEVER);
-	gci_leave(e);
+	gci_unlock(e);
 	return rc;
 }
 
@@ -159,6 +169,6 @@ int gcoll_comm_shrink(gcoll_comm *c, gcoll_comm **out)
 	if (rc)
 		return rc;
 	rc = shrink(w, out);
-	__atomic_store_n(&w->joining, 0, __ATOMIC_RELEASE);
+	leave(c);
 	return rc;
 }

@@ -101,7 +101,9 @@ static int split(gcoll_comm *c, const char *name, int color, int key, gcoll_comm
 	if (!out || !c)
 		return gci_comm_error(
 			GCOLL_ERR_INVAL, "%s is NULL", out ? "the communicator" : "out");
-	gci_enter(c->engine);
+	rc = gci_enter(c->engine);
+	if (rc)
+		return rc;
 	rc = may_split(c->engine);
 	if (!rc) {
 		c->engine->splitting = 1;
@@ -128,15 +130,17 @@ int gcoll_comm_dup(gcoll_comm *c, gcoll_comm **out)
 int gcoll_comm_free(gcoll_comm **c)
 {
 	struct gci_engine *e;
-	int rc = 0;
+	int rc;
 
 	if (!c || !*c)
 		return 0;
 	e = (*c)->engine;
-	if (*c == e->world)
-		return gci_comm_error(GCOLL_ERR_INVAL, "the world is freed by gcoll_finalize");
-	gci_enter(e);
-	if ((*c)->nrequests) {
+	rc = gci_enter(e);
+	if (rc)
+		return rc;
+	if (*c == e->world) {
+		rc = gci_comm_error(GCOLL_ERR_INVAL, "the world is freed by gcoll_finalize");
+	} else if ((*c)->nrequests) {
 		rc = gci_comm_error(GCOLL_ERR_INVAL,
 			"%u requests on the communicator are not freed", (*c)->nrequests);
 	} else {

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/threads.h"
+#include "comm/loop.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -81,6 +82,7 @@ int gci_thread_start(struct gci_engine *e, struct gci_error *err)
 	t->engine = e;
 	gci_gate_init(&t->gate);
 	e->thread = t;
+	e->any_thread = 1;
 	rc = gci_thread_create(&t->id, move, t);
 	if (!rc)
 		return 0;
@@ -106,4 +108,48 @@ int gci_thread_stop(struct gci_engine *e, void (*last)(struct gci_engine *e))
 	gci_gate_deinit(&t->gate);
 	gci_free(t);
 	return 1;
+}
+
+/* ---- public calls */
+
+int gci_forked(void)
+{
+	return gci_comm_error(GCOLL_ERR_FORKED, "this process is a child by fork of a rank, and no "
+						"rank itself: the connections are "
+						"its parent's, which alone may call gridcoll");
+}
+
+static int other_thread(const char *where)
+{
+	return gci_comm_error(GCOLL_ERR_INVAL,
+		"another thread %s, expected calls of one thread at a time, or a world with a "
+		"progress "
+		"thread (gcoll_options)",
+		where);
+}
+
+int gci_begin_call(struct gci_engine *e)
+{
+	static _Thread_local char self;
+	const void *none = NULL;
+
+	if (gci_fork_is_child())
+		return gci_forked();
+	if (e->any_thread)
+		return 0;
+	if (__atomic_load_n(&e->caller, __ATOMIC_RELAXED) != &self) {
+		if (gci_loop_is_elsewhere(e))
+			return other_thread("runs the program's loop");
+		if (!__atomic_compare_exchange_n(
+			    &e->caller, &none, &self, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return other_thread("is in a call of this world");
+	}
+	e->ncalls++;
+	return 0;
+}
+
+void gci_end_call(struct gci_engine *e)
+{
+	if (!e->any_thread && !--e->ncalls)
+		__atomic_store_n(&e->caller, NULL, __ATOMIC_RELEASE);
 }

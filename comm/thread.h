@@ -3,12 +3,12 @@
  * transport's descriptor, outside of the gate, so that calls of the program come in between.
  *
  *	rc = gci_thread_start(e);	// sets e->thread
- *	gci_enter(e);			// begins public calls that look at more than constants
+ *	rc = gci_enter(e);		// begins public calls that look at more than constants
  *	...
- *	gci_leave(e);
+ *	gci_leave(e);			// unless rc
  *	gci_thread_stop(e, leave);
  *
- * Without a thread, enter and leave do nothing (but see comm/warm.h). */
+ * Without a thread there is no gate (but see comm/warm.h), and one thread at a time may be in a call. */
 #ifndef GCI_COMM_THREAD_H
 #define GCI_COMM_THREAD_H
 
@@ -39,21 +39,46 @@ static inline void gci_thread_nudge(struct gci_engine *e)
 		gci_tp_wake(e->tp);
 }
 
-/* NULL is legal. */
-static inline void gci_enter(struct gci_engine *e)
+/* Around what looks at more than constants. */
+static inline void gci_lock(struct gci_engine *e)
 {
-	if (e && e->thread)
+	if (e->thread)
 		gci_gate_enter(&e->thread->gate);
-	else if (e && e->warm)
+	else if (e->warm)
 		gci_warm_enter(e);
+}
+
+static inline void gci_unlock(struct gci_engine *e)
+{
+	if (e->thread)
+		gci_gate_leave(&e->thread->gate);
+	else if (e->warm)
+		gci_warm_leave(e);
+}
+
+/* Around each public call, also while it sleeps, calls back, and is called from there: 0, or with
+ * gcoll_last_error() set GCOLL_ERR_FORKED, in a child by fork, or GCOLL_ERR_INVAL: another thread is
+ * in a call, or runs the program's loop, which only one may at a time without a progress thread. */
+int gci_begin_call(struct gci_engine *e);
+void gci_end_call(struct gci_engine *e);
+
+/* Sets gcoll_last_error(); returns GCOLL_ERR_FORKED. */
+int gci_forked(void) __attribute__((cold));
+
+/* Both. */
+static inline int gci_enter(struct gci_engine *e)
+{
+	int rc = gci_begin_call(e);
+
+	if (!rc)
+		gci_lock(e);
+	return rc;
 }
 
 static inline void gci_leave(struct gci_engine *e)
 {
-	if (e && e->thread)
-		gci_gate_leave(&e->thread->gate);
-	else if (e && e->warm)
-		gci_warm_leave(e);
+	gci_unlock(e);
+	gci_end_call(e);
 }
 
 #endif

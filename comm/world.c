@@ -80,7 +80,7 @@ static int call_launcher(struct gci_world *w, struct gci_error *e)
 	memcpy(hello.host, env->host, sizeof(hello.host));
 	memcpy(hello.cluster, env->cluster, sizeof(hello.cluster));
 	if (!rc && env->control_tls) {
-		rc = gci_control_secure(w->ctl, env->secret, hello.rank,
+		rc = gci_control_secure(w->ctl, w->secret, hello.rank,
 			hello.size ? hello.size : GCI_CTL_MAX_RANKS, e);
 		if (rc == GCOLL_ERR_PROTO && gci_control_was_heard(w->ctl))
 			suggest(env, e);
@@ -92,13 +92,13 @@ static int call_launcher(struct gci_world *w, struct gci_error *e)
 		rc = gci_tcp_listen(w->own.at, w->own.n, &env->ports, (uint32_t)env->rank + 1,
 			&w->listen_fd, &hello.reach, e);
 	w->reach = hello.reach;
-	if (!rc && gci_ctl_token(env->secret, hello.rank, hello.token))
+	if (!rc && gci_ctl_token(w->secret, hello.rank, hello.token))
 		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	if (!rc)
 		gci_control_on_watch(w->ctl, on_watch, w);
 	if (!rc)
 		rc = gci_control_join(
-			w->ctl, &hello, env->secret, on_verdict, on_call_asked, w, &w->start, e);
+			w->ctl, &hello, w->secret, on_verdict, on_call_asked, w, &w->start, e);
 	explicit_bzero(hello.token, sizeof(hello.token));
 	return rc;
 }
@@ -210,7 +210,7 @@ static void world_free(struct gci_world *w)
 	gci_grid_free(&w->grid);
 	if (w->listen_fd >= 0)
 		close(w->listen_fd);
-	OPENSSL_cleanse(&w->env.secret, sizeof(w->env.secret));
+	gci_secret_free(w->secret);
 	pthread_mutex_destroy(&w->lock);
 	gci_free(w);
 }
@@ -226,8 +226,10 @@ static int build(struct gci_world *w, struct gci_error *e)
 	if (!rc)
 		rc = gci_epoch_open(w, w->start.start.epoch, NULL, w->start.start.size, e);
 	w->number = w->start.start.epoch;
-	if (!w->start.start.survives)
-		OPENSSL_cleanse(&w->env.secret, sizeof(w->env.secret));
+	if (!w->start.start.survives) {
+		gci_secret_free(w->secret);
+		w->secret = NULL;
+	}
 	return rc;
 }
 
@@ -253,6 +255,18 @@ static struct gci_world *world_create(const struct gcoll_options *options)
 	return w;
 }
 
+/* From here on there is something that a child by fork must not have. */
+static int take_secret(struct gci_world *w, struct gci_error *e)
+{
+	w->secret = gci_secret_alloc(sizeof(w->env.secret));
+	if (w->secret)
+		memcpy(w->secret, w->env.secret, sizeof(w->env.secret));
+	OPENSSL_cleanse(w->env.secret, sizeof(w->env.secret));
+	if (w->secret && !gci_fork_watch())
+		return 0;
+	return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+}
+
 int gcoll_init_options(gcoll_comm **world, const struct gcoll_options *options)
 {
 	struct gci_error e = {0};
@@ -265,6 +279,8 @@ int gcoll_init_options(gcoll_comm **world, const struct gcoll_options *options)
 	if (options && options->progress_thread && options->uv_loop)
 		return gci_comm_error(GCOLL_ERR_INVAL,
 			"progress_thread and uv_loop, expected one of them at most");
+	if (gci_fork_is_child())
+		return gci_forked();
 	if (__atomic_load_n(&joined, __ATOMIC_ACQUIRE))
 		return gci_comm_error(GCOLL_ERR_INVAL,
 			"this process has called gcoll_init before; it can join its job once");
@@ -275,8 +291,10 @@ int gcoll_init_options(gcoll_comm **world, const struct gcoll_options *options)
 	rc = gci_environment_read(&w->env, &e);
 	if (!rc) {
 		__atomic_store_n(&joined, 1, __ATOMIC_RELEASE);
-		rc = build(w, &e);
+		rc = take_secret(w, &e);
 	}
+	if (!rc)
+		rc = build(w, &e);
 	if (rc) {
 		world_free(w);
 		return gci_comm_error(rc, "%s", e.text);
@@ -325,20 +343,26 @@ void gcoll_finalize(gcoll_comm *c)
 	if (!c)
 		return;
 	e = c->engine;
+	rc = gci_begin_call(e);
+	if (rc) {
+		if (rc != GCOLL_ERR_FORKED)
+			gci_log(GCI_LOG_WARN, "gcoll_finalize did nothing: %s", gcoll_last_error());
+		return;
+	}
 	if (c != e->world || !e->job) {
-		gci_comm_error(GCOLL_ERR_INVAL, "gcoll_finalize, expected the world");
-		return;
-	}
-	if (c != e->job->epoch->comm) {
-		gci_comm_error(GCOLL_ERR_INVAL,
+		rc = gci_comm_error(GCOLL_ERR_INVAL, "gcoll_finalize, expected the world");
+	} else if (c != e->job->epoch->comm) {
+		rc = gci_comm_error(GCOLL_ERR_INVAL,
 			"gcoll_finalize of a world that was shrunk, expected the new one");
+	} else {
+		gci_lock(e);
+		rc = gci_req_may_wait(e);
+		gci_unlock(e);
+	}
+	if (rc) {
+		gci_end_call(e);
 		return;
 	}
-	gci_enter(e);
-	rc = gci_req_may_wait(e);
-	gci_leave(e);
-	if (rc)
-		return;
 	gci_warm_close(e);
 	if (!gci_thread_stop(e, leave))
 		leave(e);

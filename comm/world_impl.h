@@ -22,7 +22,8 @@ struct gci_world {
 	struct gci_grid grid; /* owns the host names */
 	struct gci_table table;
 	struct gci_ctl_message start;
-	struct gci_environment env; /* the secret is wiped when no other epoch can come */
+	struct gci_environment env; /* without the secret, which is there: */
+	uint8_t *secret;            /* wiped when no other epoch can come */
 	struct gcoll_options options;
 	struct gci_control *ctl;
 	struct gci_telemetry telemetry;

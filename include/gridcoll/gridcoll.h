@@ -16,8 +16,15 @@
  *	gcoll_finalize(world);
  *
  * Threads: one thread at a time uses the world and the communicators made from it, unless a
- * progress thread was asked for (gcoll_options). Heartbeats run on a thread of the library's own,
- * so a program may compute for as long as it likes between calls.
+ * progress thread was asked for (gcoll_options); it may be another one each time. A call beside
+ * another thread's is refused: GCOLL_ERR_INVAL. Only gcoll_comm_abort may be called beside others.
+ * Heartbeats run on a thread of the library's own, so a program may compute for as long as it likes
+ * between calls.
+ *
+ * fork: a child is no rank. All calls that can fail return GCOLL_ERR_FORKED there, gcoll_finalize
+ * does nothing, keys are wiped, and the parent is not disturbed; gcoll_rank and the like still tell.
+ * What the child executes inherits no descriptor. A process may fork, and both may, before
+ * gcoll_init.
  *
  * Errors: every function that can fail returns GCOLL_OK (0) or a negative GCOLL_ERR_*;
  * gcoll_last_error() has the sentence with the rank, the host and the cause. After a peer or
@@ -56,7 +63,8 @@ extern "C" {
 	X(UNSUPPORTED, -11, "not supported here")            \
 	X(NOLAUNCHER, -12, "not started by gridcoll-run")    \
 	X(IO, -13, "a file could not be read or written")    \
-	X(VERIFY, -14, "a schedule is wrong")
+	X(VERIFY, -14, "a schedule is wrong")                \
+	X(FORKED, -15, "the world is another process's")
 
 enum gcoll_status {
 	GCOLL_OK = 0,
@@ -141,7 +149,8 @@ GCOLL_API int gcoll_init_options(gcoll_comm **world, const struct gcoll_options 
 
 /* Waits until all ranks have come here, then leaves the job. After a failure it waits for nobody.
  * Frees all communicators and requests that are left; those under way are cancelled, which their
- * callbacks are told. For the world only; NULL is legal. No other thread is in a call. */
+ * callbacks are told. For the world only; NULL is legal. While another thread is in a call, and in a
+ * child by fork, it does nothing. */
 GCOLL_API void gcoll_finalize(gcoll_comm *world);
 
 GCOLL_API int gcoll_rank(const gcoll_comm *c);
@@ -260,7 +269,8 @@ GCOLL_API int gcoll_op_free(enum gcoll_op op);
  * agree: its own death ends the job. */
 
 /* Ends the operations of all ranks on all communicators: they return GCOLL_ERR_ABORTED with this
- * reason, as after any failure. Does not wait. */
+ * reason, as after any failure. Does not wait. Any thread, also while another one is in a call, but
+ * for gcoll_finalize and gcoll_comm_shrink. */
 GCOLL_API void gcoll_comm_abort(gcoll_comm *c, const char *reason);
 
 /* *flags = the bits that all ranks have set in theirs, the same on all ranks, even if some fail

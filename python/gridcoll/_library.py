@@ -26,6 +26,7 @@ class Status(enum.IntEnum):
     NOLAUNCHER = -12
     IO = -13
     VERIFY = -14
+    FORKED = -15
 
 
 class Error(Exception):

@@ -43,6 +43,7 @@ static const struct {
 	VALUE(GCOLL_OP_USER, 0x40000000),
 	VALUE(-GCOLL_ERR_INVAL, 1),
 	VALUE(-GCOLL_ERR_VERIFY, 14),
+	VALUE(-GCOLL_ERR_FORKED, 15),
 };
 
 int main(void)

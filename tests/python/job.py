@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """What each rank does in the tests of the Python module: job.py CASE."""
 import array
+import atexit
 import ctypes
+import multiprocessing
 import os
 import signal
 import struct
@@ -133,6 +135,47 @@ def threads(world):
         world.barrier()
 
 
+def foreign(world, results):
+    """What a child by fork gets to see."""
+    told = []
+    for call in (world.barrier, lambda: world.bcast(bytearray(1)), lambda: world.set("order", "any"),
+                 lambda: gridcoll.init()):
+        try:
+            call()
+        except gridcoll.Error as e:
+            told.append(e.code == gridcoll.Error.FORKED and "child by fork" in e.text)
+    world.abort("by a child")
+    results.put((all(told), len(told), world.rank, world.size))
+
+
+def forks(world):
+    """Children by fork are no ranks, and the rank goes on."""
+    fork = multiprocessing.get_context("fork")
+    results = fork.SimpleQueue()
+    with world:
+        numbers = array.array("i", range(100000))
+        world.allreduce(numbers)
+        for _ in range(2):
+            child = fork.Process(target=foreign, args=(world, results))
+            child.start()
+            child.join()
+            same((child.exitcode, results.get()), (0, (True, 4, world.rank, 3)))
+            world.barrier()
+        with fork.Pool(2) as pool:
+            same(pool.map(abs, range(-9, 0)), list(range(9, 0, -1)))
+        for end, status in ((sys.exit, 0), (world.finalize, 0), (lambda: sys.exit(3), 3),
+                            (lambda: 1 / 0, 1)):
+            pid = os.fork()
+            if not pid:
+                atexit.register(world.finalize)
+                sys.stdout = sys.stderr = open(os.devnull, "w")
+                end()
+                sys.exit()  # by way of the block's end, and what is done at exit
+            same(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), status)
+            world.allreduce(numbers)
+    print("done")
+
+
 def dies(world):
     """The death of a rank is an error that names it."""
     if world.rank == 2:
@@ -164,7 +207,7 @@ def main():
     case = globals()[sys.argv[1]]
     world = gridcoll.init(progress_thread=case is threads)
     case(world)
-    if case not in (throws, dies):
+    if case not in (throws, dies, forks):
         world.finalize()
         print("done")
 

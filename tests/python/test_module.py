@@ -40,6 +40,9 @@ class Jobs(unittest.TestCase):
     def test_threads(self):
         self.succeeds("threads")
 
+    def test_forks(self):
+        self.succeeds("forks")
+
     def test_dies(self):
         status, out, err = run(os.path.join(HERE, "job.py"), "dies", survive=True)
         self.assertEqual(out, ["rank 2 is missed"] * 2, err)
