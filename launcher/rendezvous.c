@@ -239,7 +239,7 @@ static void on_hello(
 			"of gridcoll)",
 			m->version, GCI_CTL_VERSION);
 		gci_rdv_turn_away(r, c, GCOLL_ERR_PROTO, why);
-		if (m->rank < r->config.size)
+		if (m->rank < r->config.size && !r->ranks[m->rank].joined)
 			gci_rdv_tell(r, m->rank, (int32_t)m->rank, GCOLL_ERR_PROTO, why, now_ns);
 		return;
 	}

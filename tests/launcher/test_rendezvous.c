@@ -224,6 +224,25 @@ static void other_release(void **state)
 	assert_string_equal(rdv_verdict(w), says);
 }
 
+/* Of another release as well: the rank whose number it has is there, and has done nothing. */
+static void other_release_comes_too_late(void **state)
+{
+	struct world *w = *state;
+	struct gci_ctl_hello m = rdv_hello_of(w, 2);
+	struct gci_ctl_message got;
+	struct wire x = {0};
+
+	rdv_join_all(w);
+	m.version = GCI_CTL_VERSION + 1;
+	rdv_dial(w, &x);
+	rdv_say_hello(w, &x, &m);
+	assert_int_equal(rdv_next_of(&x, GCI_CTL_ABORT, &got), 0);
+	assert_true(x.closed);
+	rdv_pass(w, 5 * SEC);
+	assert_string_equal(rdv_verdict(w), "");
+	gci_buf_free(&x.got);
+}
+
 static void broken_rank(void **state)
 {
 	struct world *w = *state;
@@ -544,6 +563,7 @@ int main(void)
 		T(who_is_named),
 		T(joining_twice),
 		T(other_release),
+		T(other_release_comes_too_late),
 		T(broken_rank),
 		T(byte_by_byte),
 		T(many_in_one_read),
