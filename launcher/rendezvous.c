@@ -80,7 +80,7 @@ void gci_rdv_drop(struct gci_rdv *r, struct gci_rdv_conn *c)
 	gci_rdv_mark_dirty(r, c);
 }
 
-/* To all that have joined; frees the bytes. */
+/* To all that have joined, and belong to the present epoch; frees the bytes. */
 static void send_all(struct gci_rdv *r, struct gci_buf *bytes)
 {
 	struct gci_list *it;
@@ -88,7 +88,7 @@ static void send_all(struct gci_rdv *r, struct gci_buf *bytes)
 	gci_list_each (it, &r->conns) {
 		struct gci_rdv_conn *c = gci_container(it, struct gci_rdv_conn, link);
 
-		if (c->rank < 0 || c->closing)
+		if (c->rank < 0 || c->closing || !gci_rdv_counts(r, (uint32_t)c->rank))
 			continue;
 		gci_buf_put(&c->out, bytes->data, bytes->len);
 		c->out.failed |= bytes->failed;
@@ -498,7 +498,7 @@ void gci_rdv_send_abort(struct gci_rdv *r)
 	for (i = 0; i < r->config.size; i++) {
 		struct gci_rdv_conn *c = r->ranks[i].conn;
 
-		if (!c || c->closing)
+		if (!c || c->closing || !gci_rdv_counts(r, i))
 			continue;
 		gci_ctl_put_failure(&c->out, GCI_CTL_ABORT, &m);
 		gci_rdv_mark_dirty(r, c);

@@ -126,6 +126,31 @@ static void leaving_counts_survivors(void **state)
 }
 
 /* One that nobody hears of: after dead_ns it is left out, and told should it hear again. */
+/* Who has left a failed epoch hears of no other one, though its connection is still there. */
+static void leavers_hear_no_more(void **state)
+{
+	struct world *w = *state;
+	struct gci_ctl_message m;
+	uint32_t i;
+
+	rdv_join_all(w);
+	rdv_kill(w, 3);
+	rdv_pass(w, SEC);
+	for (i = 0; i < NRANKS; i++) {
+		if (i == 3)
+			continue;
+		rdv_expect_abort(w, i, "rank 3 on k4");
+		if (i)
+			rdv_say_shrink(w, i, 1);
+		else
+			rdv_say(w, i, GCI_CTL_BYE);
+	}
+	rdv_kill(w, 5);
+	rdv_pass(w, SEC);
+	rdv_expect_abort(w, 1, "epoch 2: rank 5 on t2");
+	assert_int_equal(rdv_next_of(&w->ranks[0], GCI_CTL_ABORT, &m), -1);
+}
+
 static void a_silent_rank_is_left_out(void **state)
 {
 	static const uint32_t live[] = {0, 1, 2, 3, 4, 5, 6};
@@ -363,6 +388,7 @@ int main(void)
 		S(a_death_in_the_shrink),
 		S(several_epochs),
 		S(leaving_counts_survivors),
+		S(leavers_hear_no_more),
 		S(a_silent_rank_is_left_out),
 		S(who_falls_silent_on_its_way_out_is_ended),
 		S(a_blamed_rank_is_left_out),
