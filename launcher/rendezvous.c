@@ -395,7 +395,8 @@ static void take_messages(struct gci_rdv *r, struct gci_rdv_conn *c, uint64_t no
 	if (c->closing || (rc >= 0 && !c->in.failed))
 		return;
 	if (c->rank >= 0)
-		gci_rdv_tell(r, (uint32_t)c->rank, c->rank, GCOLL_ERR_PROTO, e.text, now_ns);
+		gci_rdv_tell(r, (uint32_t)c->rank, c->rank, e.status ? e.status : GCOLL_ERR_NOMEM,
+			e.text, now_ns);
 	gci_rdv_drop(r, c);
 }
 

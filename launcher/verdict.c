@@ -50,7 +50,7 @@ void gci_rdv_tell(struct gci_rdv *r, uint32_t by, int32_t blamed, int status, co
 
 	if (k->told || r->judged || !gci_rdv_counts(r, by))
 		return; /* its first word counts */
-	k->told = one_line(text);
+	k->told = one_line(*text ? text : gcoll_strerror(status));
 	k->told_status = status;
 	k->blamed = blamed;
 	k->told_ns = now_ns;

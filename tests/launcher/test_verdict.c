@@ -210,6 +210,17 @@ static void nobody_in_particular(void **state)
 	assert_int_equal(gci_rdv_exit_status(w->rdv), 1);
 }
 
+/* Then the status speaks. */
+static void failure_without_words(void **state)
+{
+	struct world *w = *state;
+
+	rdv_join_all(w);
+	rdv_say_fail(w, 5, -1, "");
+	rdv_pass(w, SEC);
+	assert_string_equal(rdv_verdict(w), gcoll_strerror(gci_rdv_verdict(w->rdv)->status));
+}
+
 static void rank_out_of_range_is_nobody(void **state)
 {
 	struct world *w = *state;
@@ -427,6 +438,7 @@ int main(void)
 		T(one_has_other_words),
 		T(exit_status_with_words),
 		T(nobody_in_particular),
+		T(failure_without_words),
 		T(rank_out_of_range_is_nobody),
 		T(nonzero_exit_of_a_foreign_program),
 		T(foreign_programs_that_end_well),
