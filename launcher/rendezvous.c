@@ -308,7 +308,8 @@ static void take_over(struct gci_rdv *r, struct gci_rdv_conn *c, uint32_t rank, 
 	gci_buf_put(&c->out, k->link.kept.data, k->link.kept.len);
 	c->nkept = c->out.len;
 	if (old) {
-		gci_buf_put(&c->out, old->out.data + old->nkept, old->out.len - old->nkept);
+		gci_buf_consume(&old->out, old->nkept);
+		gci_buf_put(&c->out, old->out.data, old->out.len);
 		c->out.failed |= old->out.failed;
 		gci_buf_free(&old->out);
 		old->rank = -1;
