@@ -27,6 +27,8 @@ int gcoll_comm_fd(gcoll_comm *c)
 	if (rc)
 		return rc;
 	fd = gci_tp_fd(c->engine->tp);
+	if (fd < 0)
+		fd = gci_req_error(c->engine, fd);
 	gci_leave(c->engine);
 	return fd;
 }

@@ -21,6 +21,7 @@ static void epoch_free(struct gci_epoch *p)
 	if (!p)
 		return;
 	gci_free(p->ranks);
+	gci_free(p->first);
 	gci_free(p->hosts);
 	gci_free(p);
 }
@@ -33,10 +34,12 @@ static int make_ranks(struct gci_world *w, struct gci_epoch *p, const uint32_t *
 
 	p->ranks = gci_calloc(p->size, sizeof(*p->ranks));
 	p->hosts = gci_calloc(p->size, sizeof(*p->hosts));
-	if (!p->ranks || !p->hosts)
+	p->first = gci_calloc(p->size, sizeof(*p->first));
+	if (!p->ranks || !p->hosts || !p->first)
 		return GCOLL_ERR_NOMEM;
 	for (i = 0; i < p->size; i++) {
-		p->ranks[i] = s->ranks[ranks ? ranks[i] : i];
+		p->first[i] = ranks ? ranks[i] : i;
+		p->ranks[i] = s->ranks[p->first[i]];
 		p->hosts[i] = gci_grid_host(&w->grid, (int)p->ranks[i].host);
 	}
 	return 0;

@@ -172,3 +172,56 @@ int gcoll_comm_shrink(gcoll_comm *c, gcoll_comm **out)
 	leave(c);
 	return rc;
 }
+
+/* ---- who is who */
+
+/* The world in which `c` was made. */
+static const struct gci_epoch *epoch_of(const gcoll_comm *c)
+{
+	const struct gci_epoch *p = c->engine->job ? c->engine->job->epoch : NULL;
+
+	while (p && p->comm->engine != c->engine)
+		p = p->before;
+	return p;
+}
+
+/* What a rank keeps through all worlds of a job. */
+static uint32_t first_number(const gcoll_comm *c, const struct gci_epoch *p, int rank)
+{
+	uint32_t in_world = (uint32_t)gci_comm_world_rank(c, rank);
+
+	return p ? p->first[in_world] : in_world;
+}
+
+int gcoll_comm_translate(const gcoll_comm *from, int rank, const gcoll_comm *to)
+{
+	const struct gci_epoch *p, *q;
+	uint32_t first;
+	int r;
+
+	if (!from || !to || rank < 0 || rank >= from->size)
+		return -1;
+	p = epoch_of(from);
+	q = epoch_of(to);
+	first = first_number(from, p, rank);
+	for (r = 0; r < to->size; r++)
+		if (first_number(to, q, r) == first)
+			return r;
+	return -1;
+}
+
+int gcoll_failed_rank(gcoll_comm *c)
+{
+	int rc = c ? gci_enter(c->engine)
+		   : gci_comm_error(GCOLL_ERR_INVAL, "the communicator is NULL"),
+	    rank;
+
+	if (rc)
+		return rc;
+	gci_engine_check(c->engine);
+	if (c->engine->failure.status && c->engine->ctl)
+		gci_engine_await_verdict(c->engine, GCI_NEVER);
+	rank = c->engine->failure.status ? c->engine->failure.rank : -1;
+	gci_leave(c->engine);
+	return rank < 0 ? -1 : gcoll_comm_translate(c->engine->world, rank, c);
+}

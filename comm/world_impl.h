@@ -14,6 +14,7 @@ struct gci_epoch {
 	struct gci_epoch *before; /* NULL: this is the first */
 	uint32_t number, size;
 	struct gci_ctl_rank *ranks; /* [rank of the epoch] */
+	uint32_t *first;            /* the same: its number in the job, that of the first epoch */
 	const char **hosts;         /* the same */
 	gcoll_comm *comm;
 };

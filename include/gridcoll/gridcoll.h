@@ -257,12 +257,14 @@ GCOLL_API int gcoll_op_free(enum gcoll_op op);
  * it ends an epoch only: all calls of all ranks return the one error, and then those that live
  * may go on without the dead.
  *
- *	rc = gcoll_allreduce(...);
- *	ok = rc == GCOLL_OK;
+ *	int rc = gcoll_allreduce(...);
+ *	uint64_t ok = rc == GCOLL_OK;
  *	gcoll_comm_agree(world, &ok);	// where some may have succeeded, others not
  *	if (!ok) {
+ *		gcoll_comm *before = world;
  *		rc = gcoll_comm_shrink(world, &world);
- *		... go back to what all of them have, on with gcoll_size(world) ranks ...
+ *		... go back to what all of them have, on with gcoll_size(world) ranks: the one that
+ *		was rank r is gcoll_comm_translate(before, r, world) now, or is gone (-1) ...
  *	}
  *
  * Those that do not want to go on call gcoll_finalize, or end. The launcher is where ranks
@@ -291,13 +293,23 @@ GCOLL_API int gcoll_comm_agree(gcoll_comm *c, uint64_t *flags);
  *
  * `c` is the world. It, what was made from it, and their requests remain until gcoll_finalize of
  * the new world, and return the old error; nothing that was sent on them arrives any more.
- * Callbacks of what was under way are called before this returns. gcoll_comm_fd of the new world
- * is another one. No other thread is in a call; a loop of the program's is not run meanwhile.
+ * Callbacks of what was under way are called before this returns. The old world's gcoll_comm_fd is
+ * closed: the program takes it out of what it waits for, and asks for the new one. No other thread
+ * is in a call; a loop of the program's is not run meanwhile.
  *
  * Errors, with *out as it was: GCOLL_ERR_INVAL (nothing has failed), GCOLL_ERR_UNSUPPORTED
  * (without --survive), GCOLL_ERR_ABORTED (the job has ended, or goes on without this rank);
  * others: the new world could not be made, a failure for all, after which all may try again. */
 GCOLL_API int gcoll_comm_shrink(gcoll_comm *c, gcoll_comm **out);
+
+/* After a call has returned a failure: the rank, as `c` numbers it, to which that is laid; the same on
+ * all ranks. It need not be dead, and more may be: gcoll_comm_shrink finds out. Negative: none of the
+ * ranks of `c` is named, or nothing has failed. May be asked of a world that was shrunk. */
+GCOLL_API int gcoll_failed_rank(gcoll_comm *c);
+
+/* The number in `to` of rank `rank` of `from`; -1: it is not in there. Any two communicators that this
+ * process has had, also of the worlds before and after gcoll_comm_shrink. */
+GCOLL_API int gcoll_comm_translate(const gcoll_comm *from, int rank, const gcoll_comm *to);
 
 #ifdef __cplusplus
 }

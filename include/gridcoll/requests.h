@@ -54,9 +54,10 @@ GCOLL_API int gcoll_on_done(gcoll_req **req, gcoll_done_fn *fn, void *ctx);
 
 #define GCOLL_NEVER UINT64_MAX
 
-/* Readable, for poll, select or epoll, when gcoll_progress has something to do. Of the world, the
- * same for all communicators and always; never read, written or closed by the program. Negative: a
- * GCOLL_ERR_*. */
+/* Readable, for poll, select or epoll, when gcoll_progress has something to do. The same for all
+ * communicators made from one world, as long as that lives; never read, written or closed by the
+ * program. gcoll_comm_shrink closes it, and the new world has another one, perhaps of the same
+ * number: who uses epoll adds it again. Negative: a GCOLL_ERR_*, as of a world that was shrunk. */
 GCOLL_API int gcoll_comm_fd(gcoll_comm *c);
 
 /* How long the program may wait for that, from now, until it calls gcoll_progress; GCOLL_NEVER. 0:

@@ -67,6 +67,29 @@ class Comm:
         """Ends the operations of all ranks: they raise Error with code ABORTED and this reason."""
         self._lib.gcoll_comm_abort(self._comm(), reason.encode(errors="replace"))
 
+    def agree(self, flags):
+        """The bits that are set in all ranks' `flags`, the same everywhere, also after a failure: did all
+        come so far? Error where some rank took no part."""
+        common = ctypes.c_uint64(flags)
+        check(self._lib.gcoll_comm_agree(self._comm(), ctypes.byref(common)))
+        return common.value
+
+    @property
+    def failed_rank(self):
+        """The rank to which the failure is laid that a call has raised, or None."""
+        rank = self._lib.gcoll_failed_rank(self._comm())
+        return rank if rank >= 0 else None
+
+    def shrink(self):
+        """After a failure, in a job of gridcoll-run --survive: waits for all ranks that live, and is from
+        then on the world of these. Returns each former rank's number in it, None where it is gone."""
+        before, after = self._comm(), ctypes.c_void_p()
+        check(self._lib.gcoll_comm_shrink(before, ctypes.byref(after)))
+        self._handle = after
+        now = [self._lib.gcoll_comm_translate(before, r, after)
+               for r in range(self._lib.gcoll_size(before))]
+        return [r if r >= 0 else None for r in now]
+
     @property
     def rank(self):
         """This process's number, from 0 to size - 1."""

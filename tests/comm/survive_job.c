@@ -21,11 +21,14 @@
 #include "base/prng.h"
 #include "comm/warm.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #define COUNT  30011
@@ -172,10 +175,55 @@ static void check_refusals(gcoll_comm *old)
 		"a world without failure is not to be shrunk");
 }
 
-static void shrink(int round)
+/* Ranks keep their order; who is not in the new world has no number there. */
+static void check_numbers(gcoll_comm *old, gcoll_comm *old_half, int failed)
 {
+	int r, now, n = 0, half, last = gcoll_size(old) - 1;
+
+	for (r = 0; r <= last; r++) {
+		now = gcoll_comm_translate(old, r, world);
+		expect(now == -1 || now == n, "a number in the new world");
+		n += now >= 0;
+		expect(now < 0 || gcoll_comm_translate(world, now, old) == r, "and back");
+		half = gcoll_comm_translate(old, r, old_half);
+		expect(half < 0 || gcoll_comm_translate(old_half, half, world) == now,
+			"by way of a part");
+	}
+	expect(n == gcoll_size(world), "all of the new world were in the old one");
+	expect(gcoll_comm_translate(old, gcoll_rank(old), world) == gcoll_rank(world), "own");
+	expect(gcoll_comm_translate(old, -1, world) == -1 &&
+			gcoll_comm_translate(old, last + 1, world) == -1,
+		"no rank");
+	expect(gcoll_failed_rank(old) == failed, "as before");
+	expect(gcoll_failed_rank(world) == -1, "nothing has failed");
+	printf("failed: rank %d, which is %d now\n", failed,
+		gcoll_comm_translate(old, failed, world));
+}
+
+/* The descriptor goes with its world. */
+static void check_descriptors(gcoll_comm *old, int set, int fd)
+{
+	struct epoll_event e = {.events = EPOLLIN};
+	int now = gcoll_comm_fd(world);
+
+	if (set < 0)
+		return;
+	expect(now >= 0 && gcoll_comm_fd(old) < 0 && *gcoll_last_error(), "one has a descriptor");
+	expect(epoll_ctl(set, EPOLL_CTL_MOD, now, &e) < 0 && errno == ENOENT, "it is another one");
+	expect(now == fd || fcntl(fd, F_GETFD) < 0, "the old one is closed");
+	expect(!epoll_ctl(set, EPOLL_CTL_ADD, now, &e), "it can be watched");
+	close(set);
+}
+
+static void shrink(int round, gcoll_comm *half)
+{
+	struct epoll_event e = {.events = EPOLLIN};
+	int rc, fd = gcoll_comm_fd(world), failed = gcoll_failed_rank(world);
+	int set = fd < 0 ? -1 : epoll_create1(EPOLL_CLOEXEC);
 	gcoll_comm *old = world;
-	int rc;
+
+	if (set >= 0)
+		expect(!epoll_ctl(set, EPOLL_CTL_ADD, fd, &e), "watched");
 
 	if (happens("shrinkless", round))
 		die();
@@ -194,6 +242,8 @@ static void shrink(int round)
 	}
 	must(rc, "shrink");
 	epochs++;
+	check_descriptors(old, set, fd);
+	check_numbers(old, half, failed);
 	if (happens("newborn", round))
 		die();
 	if (epochs == 2 && !is_said("newborn")) /* nothing has failed yet */
@@ -236,7 +286,7 @@ int main(int argc, char **argv)
 			round++;
 			continue;
 		}
-		shrink(round);
+		shrink(round, half);
 		half = NULL;
 	}
 	expect(world->fixed_order && world->engine->settings.warm == GCI_WARM_OFF,

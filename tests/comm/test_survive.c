@@ -83,6 +83,7 @@ static void one_dies(void **state)
 	assert_int_equal(occurrences(job_err(&j), "gridcoll-run: "), 2);
 	/* All that live were told the one cause. */
 	assert_int_equal(occurrences(job_out(&j), "rank 5 on 127.0.0.2 was killed by signal 9"), 7);
+	assert_int_equal(occurrences(job_out(&j), "failed: rank 5, which is -1 now\n"), 7);
 	job_free(&j);
 }
 
@@ -94,8 +95,16 @@ static void one_dies_beside_a_progress_thread(void **state)
 
 static void roots_and_gateways_die(void **state)
 {
+	struct job j = {0};
+
 	(void)state;
-	run(6, 3, LIST("kill:0@0", "kill:4@2"), "epoch 3: 6 of 7 ranks go on, without rank 4");
+	start(&j, LIST("--timers", "fast"), LIST("kill:0@0", "kill:4@2"));
+	expect_done(&j, 6, 3);
+	expect_err(&j, "epoch 3: 6 of 7 ranks go on, without rank 4");
+	/* The second one by its number in the second world. */
+	assert_int_equal(occurrences(job_out(&j), "failed: rank 0, which is -1 now\n"), 7);
+	assert_int_equal(occurrences(job_out(&j), "failed: rank 3, which is -1 now\n"), 6);
+	job_free(&j);
 }
 
 static void a_cluster_dies(void **state)

@@ -191,6 +191,26 @@ def dies(world):
         print("rank 2 is missed")
 
 
+def shrinks(world):
+    """Those that live go on, and know who is who."""
+    me, numbers = world.rank, array.array("i", [1])
+    same(world.failed_rank, None)
+    same(world.agree(0b110 if me else 0b011), 0b010)
+    with world:
+        if me == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        try:
+            while True:
+                world.allreduce(numbers)
+        except gridcoll.Error as e:
+            same((e.code, world.failed_rank), (gridcoll.Error.PEER, 1))
+        same(world.shrink(), [0, None, 1])
+        same((world.rank, world.size, world.failed_rank), (me // 2, 2, None))
+        raises(gridcoll.Error, "nothing has failed", world.shrink)
+        same(world.allreduce(array.array("i", [5 + me]))[0], 12)
+    print("done")
+
+
 def throws(world):
     """A rank's exception ends the job, and tells the others why."""
     with world:
@@ -207,7 +227,7 @@ def main():
     case = globals()[sys.argv[1]]
     world = gridcoll.init(progress_thread=case is threads)
     case(world)
-    if case not in (throws, dies, forks):
+    if case not in (throws, dies, forks, shrinks):
         world.finalize()
         print("done")
 

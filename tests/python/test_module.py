@@ -48,6 +48,11 @@ class Jobs(unittest.TestCase):
         self.assertEqual(out, ["rank 2 is missed"] * 2, err)
         self.assertIn("rank 2 on local2 failed: killed by signal 9", err)
 
+    def test_shrinks(self):
+        status, out, err = run(os.path.join(HERE, "job.py"), "shrinks", survive=True)
+        self.assertEqual((status, out), (0, ["done"] * 2), err)
+        self.assertIn("2 of 3 ranks go on, without rank 1", err)
+
     def test_throws(self):
         status, out, err = run(os.path.join(HERE, "job.py"), "throws", survive=True)
         self.assertNotEqual(status, 0)
