@@ -50,15 +50,22 @@ static void late(struct gci_conn *c, uint64_t now)
 	} /* else it is of this job, as far as one can see: a program that computes */
 }
 
+/* 0, or -1: the kernel does not tell all of it; emulated systems may tell the first bytes alone. */
+static int look(const struct gci_conn *c, struct tcp_info *info)
+{
+	socklen_t len = sizeof(*info);
+
+	return getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, info, &len) || len < sizeof(*info) ? -1 : 0;
+}
+
 /* True if bytes have gone unanswered for `dead_ns`, by the kernel of the other side. One that
  * answers with a closed window lives: its program is busy elsewhere. */
 static int silent(struct gci_conn *c, uint64_t now, uint64_t dead_ns)
 {
 	struct tcp_info info;
-	socklen_t len = sizeof(info);
 	uint64_t since;
 
-	if (getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &len))
+	if (look(c, &info))
 		return 0;
 	if (!info.tcpi_unacked && !info.tcpi_probes) {
 		c->silent_ns = 0;
@@ -82,10 +89,8 @@ static int heard_elsewhere(const struct gci_conn *silent, uint64_t now, uint64_t
 	for (i = 0; i < t->ep.peers[silent->peer]->link.streams; i++) {
 		const struct gci_conn *c = t->peers[silent->peer]->conns[i];
 		struct tcp_info info;
-		socklen_t len = sizeof(info);
 
-		if (!c || c == silent || c->state != GCI_CONN_OPEN ||
-			getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &len))
+		if (!c || c == silent || c->state != GCI_CONN_OPEN || look(c, &info))
 			continue;
 		if (now - info.tcpi_last_ack_recv * GCI_NS_PER_MS > since ||
 			now - info.tcpi_last_data_recv * GCI_NS_PER_MS > since)
