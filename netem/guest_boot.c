@@ -87,6 +87,9 @@ static void set_global_sysctls(void)
 	snprintf(mem, sizeof(mem), "%lu %lu %lu", pages / 8, pages / 4, pages / 2);
 	write_file("/proc/sys/net/ipv4/tcp_mem", mem);
 	write_file("/proc/sys/kernel/printk", "1");
+	/* User-mode Linux 6.12 (Debian 13) loses its memory's lists soon after a ring is made, and
+	 * libuv makes one for each loop. Kernels before 6.6 have no such file. */
+	write_file("/proc/sys/kernel/io_uring_disabled", "2");
 }
 
 /* "ksoftirqd/0" and the like. */
