@@ -56,7 +56,7 @@ struct gci_coll {
 	uint32_t senders; /* WAN senders per ordered cluster pair; 0: gci_topo_senders() */
 	uint32_t degree;  /* children in a tree */
 	uint64_t segment; /* elements of the vector, or of each block */
-	uint64_t like;    /* a row that chooses by length does so as for a vector of so many */
+	uint64_t like;    /* 0, or what depends on the length is as for a vector of so many */
 
 	/* Where a part of a longer operation lies: a window or a segment of every block. */
 	uint64_t stride; /* elements from the start of a block to that of the next; 0: count */

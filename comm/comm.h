@@ -58,6 +58,10 @@ struct gcoll_comm {
 	int compares; /* results of allreduces, comm/compare.h */
 	enum gci_tuning tuning;
 	struct gci_decider decider; /* made when it is first asked */
+	/* Bcasts and multicasts are parts of a stream of so many bytes, and are run as one operation
+	 * of that length is; 0: by their own length. The same on every rank. */
+	uint64_t stream_nbytes;
+	unsigned warms; /* kinds to warm up for, a bit each (comm/warm.h); 0: the usual ones */
 
 	uint64_t next_op;
 	struct gci_list ops; /* in flight, gci_op.link */

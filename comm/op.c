@@ -74,6 +74,7 @@ static uint64_t digest_of(const struct gci_op *op)
 	d = gci_digest_bytes(d, name, strlen(name));
 	d = gci_digest(d, (uint64_t)c->senders << 32 | c->degree);
 	d = gci_digest(d, c->segment);
+	d = gci_digest(d, c->like);
 	/* Of alltoallv each rank has compared its own counts (comm/alltoallv.c). */
 	if (!c->counts)
 		return gci_digest(d, c->count);
@@ -82,18 +83,32 @@ static uint64_t digest_of(const struct gci_op *op)
 	return gci_digest(d, 1);
 }
 
+/* The vector that it is a part of (see gcoll_comm.stream_nbytes), as far as one window goes: there is
+ * nothing longer that a schedule is made for. */
+static uint64_t whole(const struct gci_op *op)
+{
+	const struct gci_coll *c = &op->coll;
+	uint64_t most = op->comm->engine->settings.window_nbytes;
+	uint64_t n = op->comm->stream_nbytes < most ? op->comm->stream_nbytes : most;
+
+	return c->kind == GCI_BCAST && !op->internal && n / c->esize > c->count ? n / c->esize : 0;
+}
+
 int gci_op_prepare(struct gci_op *op)
 {
 	gcoll_comm *comm = op->comm;
-	struct gci_coll *c = &op->coll;
+	struct gci_coll *c = &op->coll, chosen_for;
 	struct gci_decision d;
 	const char *why;
 	int rc;
 
 	c->senders = c->degree = 0;
 	c->segment = 0;
+	c->like = whole(op);
 	gci_windows_cut(&op->windows, c, comm->engine->settings.window_nbytes);
-	rc = gci_comm_choose(comm, c, op->internal, &d, &why);
+	chosen_for = *c;
+	chosen_for.count = c->like ? c->like : c->count;
+	rc = gci_comm_choose(comm, &chosen_for, op->internal, &d, &why);
 	if (rc == GCOLL_ERR_NOMEM) /* others run it */
 		return gci_engine_nomem(comm->engine);
 	if (rc)

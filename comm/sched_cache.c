@@ -12,8 +12,8 @@ static int same_coll(const struct gci_coll *a, const struct gci_coll *b)
 	return a->kind == b->kind && a->topo == b->topo && a->count == b->count &&
 	       a->esize == b->esize && a->root == b->root && a->in_place == b->in_place &&
 	       a->order == b->order && a->senders == b->senders && a->degree == b->degree &&
-	       a->segment == b->segment && a->stride == b->stride && a->shift == b->shift &&
-	       a->part == b->part && a->nparts == b->nparts;
+	       a->segment == b->segment && a->like == b->like && a->stride == b->stride &&
+	       a->shift == b->shift && a->part == b->part && a->nparts == b->nparts;
 }
 
 static int may_be_kept(const struct gci_coll *coll)

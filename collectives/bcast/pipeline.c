@@ -8,7 +8,8 @@
 
 void gci_emit_bcast_pipeline(struct gci_builder *b, const struct gci_coll *c)
 {
-	uint64_t segment = c->segment ? c->segment : gci_pipeline_segment(c, c->count);
+	uint64_t whole = c->like ? c->like : c->count;
+	uint64_t segment = c->segment ? c->segment : gci_pipeline_segment(c, whole);
 	uint64_t i, n = gci_nsegments(c->count, segment);
 	struct gci_path p;
 

@@ -50,6 +50,54 @@ static void close_job(struct job *j, struct gci_table *t)
 	gci_table_free(t);
 }
 
+/* What was run last, of so many elements. */
+static const struct gci_cached_sched *last_run(const gcoll_comm *c, uint64_t count)
+{
+	const struct gci_sched_cache *cache = &c->engine->cache;
+	const struct gci_cached_sched *last = NULL;
+	int i;
+
+	for (i = 0; i < GCI_CACHED_SCHEDS; i++)
+		if (cache->slots[i].coll.count == count &&
+			(!last || cache->slots[i].used > last->used))
+			last = &cache->slots[i];
+	assert_non_null(last);
+	return last;
+}
+
+static void stream(struct job *j, uint64_t nbytes)
+{
+	int r;
+
+	for (r = 0; r < j->n; r++)
+		j->comm[r]->stream_nbytes = nbytes;
+}
+
+/* A short piece has the algorithm and the segments that the whole would have. */
+static void a_part_runs_as_its_stream(void **state)
+{
+	const struct trial piece = {.kind = GCI_BCAST, .count = 250000, .type = GCOLL_INT32};
+	uint32_t nsteps;
+	struct gci_table t;
+	struct job j;
+
+	(void)state;
+	open_job(&j, &t);
+	trial_run(&j, &(struct trial){.kind = GCI_BCAST, .count = 256, .type = GCOLL_INT32});
+	assert_string_equal(last_run(j.comm[1], 256)->algorithm->name, "sequential");
+	stream(&j, 1 << 20);
+	trial_run(&j, &(struct trial){.kind = GCI_BCAST, .count = 256, .type = GCOLL_INT32});
+	assert_string_equal(last_run(j.comm[1], 256)->algorithm->name, "chain");
+
+	job_set(&j, "bcast", "pipeline");
+	trial_run(&j, &piece);
+	nsteps = last_run(j.comm[1], piece.count)->sched.nsteps;
+	stream(&j, UINT64_MAX);
+	trial_run(&j, &piece);
+	assert_true(last_run(j.comm[1], piece.count)->sched.nsteps < nsteps / 4);
+	close_job(&j, &t);
+}
+
 static struct gci_coll call_of(const gcoll_comm *c, enum gci_kind kind, uint64_t count)
 {
 	return (struct gci_coll){.kind = kind, .topo = &c->topo, .count = count, .esize = 1};
@@ -301,6 +349,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_table_is_followed),
 		cmocka_unit_test(settings_come_before_a_table),
+		cmocka_unit_test(a_part_runs_as_its_stream),
 		cmocka_unit_test(a_table_has_its_place),
 		cmocka_unit_test(what_cannot_run_is_passed_over),
 		cmocka_unit_test(all_ranks_simulate_the_same),
