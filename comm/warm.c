@@ -24,7 +24,8 @@ struct gci_warm {
 	uint64_t *stream_nbytes;
 	gcoll_comm *like_world; /* settings, and a decider of the thread's own */
 	pthread_mutex_t news;
-	int learnt; /* the thread is done with its decider */
+	int learnt;  /* the thread is done with its decider */
+	int planned; /* before there was a thread */
 };
 
 int gci_warm_parse(const char *text)
@@ -98,24 +99,41 @@ static void look(struct gci_warm *w, uint64_t most_ns)
 	gci_warm_enter(e);
 }
 
+static void plan(struct gci_warm *w)
+{
+	int rc = gci_warm_plan(w->like_world, w->stream_nbytes, &w->quit);
+
+	if (rc)
+		memset(w->stream_nbytes, 0, (size_t)w->engine->size * sizeof(*w->stream_nbytes));
+	pthread_mutex_lock(&w->news);
+	w->learnt = 1;
+	pthread_mutex_unlock(&w->news);
+}
+
+static void ask(struct gci_warm *w)
+{
+	struct gci_engine *e = w->engine;
+	int i;
+
+	for (i = 0; i < e->size && !w->quit; i++)
+		if (w->stream_nbytes[i] && !e->failure.status)
+			gci_tp_warm(e->tp, i, w->stream_nbytes[i]);
+	gci_pacing_warming(e, 1);
+}
+
 static void *warm_up(void *arg)
 {
 	struct gci_warm *w = arg;
 	struct gci_engine *e = w->engine;
 	uint64_t now, end;
-	int rc, i;
 
-	rc = gci_warm_plan(w->like_world, w->stream_nbytes, &w->quit);
-	pthread_mutex_lock(&w->news);
-	w->learnt = 1;
-	pthread_mutex_unlock(&w->news);
+	if (!w->planned)
+		plan(w);
 	gci_warm_enter(e);
-	for (i = 0; i < e->size && !rc && !w->quit; i++)
-		if (w->stream_nbytes[i] && !e->failure.status)
-			gci_tp_warm(e->tp, i, w->stream_nbytes[i]);
-	gci_pacing_warming(e, 1);
+	if (!w->planned)
+		ask(w);
 	end = gci_now_ns() + longest_ns(&e->world->topo);
-	while (!rc && !w->quit && gci_tp_warm(e->tp, -1, 0) >= 0 && (now = gci_now_ns()) < end)
+	while (!w->quit && gci_tp_warm(e->tp, -1, 0) >= 0 && (now = gci_now_ns()) < end)
 		look(w, end - now);
 	gci_pacing_warming(e, 0);
 	gci_warm_leave(e);
@@ -181,6 +199,13 @@ void gci_warm_begin(struct gci_engine *e)
 		return;
 	}
 	e->started = 1;
+	/* Without a simulation it is soon done, and then the first operation finds connections being
+	 * made; the thread has its turn only between calls of the program's. */
+	if (w->like_world->tuning != GCI_TUNING_SIMULATE) {
+		plan(w);
+		ask(w);
+		w->planned = 1;
+	}
 	w->begun = !gci_thread_create(&w->id, warm_up, w);
 	if (!w->begun)
 		w->quit = 1; /* nobody else reads it */

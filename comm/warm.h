@@ -9,8 +9,8 @@
  *	gci_enter(e); ... gci_leave(e);	// as with a progress thread (comm/thread.h)
  *	gci_warm_close(e);		// before anything is freed, or earlier
  *
- * A thread finds out how bcast, allreduce and allgather would run, each rank for itself and only
- * for what it would send, and makes progress while the program has no operation under way: the
+ * A thread finds out how bcast, allreduce and allgather would run (or those of them that
+ * gcoll_comm.warms names), each rank for itself and only for what it would send, and makes progress while the program has no operation under way: the
  * program may read its files meanwhile. It calls nothing of the program's. It ends with the first
  * bulk data, or after some round trips. Programs with a loop or a progress thread make the progress
  * themselves, and have none of this: they are not told what to do when they are busy. */

@@ -124,6 +124,7 @@ static int plan_one(gcoll_comm *world, enum gci_kind kind, uint64_t *stream_nbyt
 int gci_warm_plan(gcoll_comm *world, uint64_t *stream_nbytes, const int *quit)
 {
 	static const enum gci_kind kinds[] = {GCI_BCAST, GCI_ALLREDUCE, GCI_ALLGATHER};
+	unsigned warms = world->warms ? world->warms : ~0u;
 	size_t i, nbytes = (size_t)world->size * sizeof(*stream_nbytes);
 	uint64_t *one = gci_calloc((size_t)world->size, sizeof(*one));
 	int rc = one ? 0 : GCOLL_ERR_NOMEM;
@@ -132,6 +133,8 @@ int gci_warm_plan(gcoll_comm *world, uint64_t *stream_nbytes, const int *quit)
 	for (i = 0; i < sizeof(kinds) / sizeof(*kinds) && !rc; i++) {
 		if (quit && __atomic_load_n(quit, __ATOMIC_RELAXED))
 			break;
+		if (!(warms >> kinds[i] & 1))
+			continue;
 		memset(one, 0, nbytes);
 		rc = plan_one(world, kinds[i], one);
 		merge(stream_nbytes, one, world->size);

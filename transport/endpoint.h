@@ -303,9 +303,9 @@ void gci_ep_run(struct gci_ep *ep);
 
 /* As gci_tp_warm. */
 int gci_ep_warm(struct gci_ep *ep, int peer, uint64_t stream_nbytes);
-/* True if there is padding to send, to this peer or any; not while a request is under way. */
+/* True if there is padding to send to this peer; not while a request of its is under way. */
 int gci_ep_wants_pads(const struct gci_ep *ep, int peer);
-/* Kicks all peers that want padding, if no request is under way. */
+/* Kicks all peers that want padding. */
 void gci_ep_resume_pads(struct gci_ep *ep);
 /* A stream that has nothing else to send; 0: none. */
 int gci_ep_pull_pad(struct gci_ep *ep, int peer, unsigned stream, struct gci_life *life,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Warming up: TCP sends little on a new connection and more with every round trip that goes well,
  * so a connection over a long path needs many of them before it carries what it can. Padding, which
- * the receiver drops, does that ahead of the first bulk data. It goes out only while nothing else
- * is under way, only so much of it, and never again once bulk data has come or gone. */
+ * the receiver drops, does that ahead of the first bulk data. It goes out only while no request of
+ * the peer's is under way, only so much of it, and never again once bulk data has come or gone. */
 #include "transport/endpoint.h"
 
 #include "base/mem.h"
@@ -36,17 +36,23 @@ static void end(struct gci_ep *ep)
 	ep->warming = 0;
 }
 
-int gci_ep_wants_pads(const struct gci_ep *ep, int peer)
+/* Also when it has to wait for a request's end. */
+static int lacks_pads(const struct gci_ep_peer *p)
 {
-	const struct gci_ep_peer *p = ep->peers[peer];
 	unsigned i;
 
-	if (!ep->warming || ep->silent || !p || !p->pads || gci_ep_status(ep))
-		return 0;
-	for (i = 0; i < p->link.streams; i++)
+	for (i = 0; p && p->pads && i < p->link.streams; i++)
 		if (p->pads->gone[i] < p->pads->most)
 			return 1;
 	return 0;
+}
+
+int gci_ep_wants_pads(const struct gci_ep *ep, int peer)
+{
+	const struct gci_ep_peer *p = ep->peers[peer];
+
+	return ep->warming && !ep->silent && p && !p->requests && !gci_ep_status(ep) &&
+	       lacks_pads(p);
 }
 
 static int warming(struct gci_ep *ep)
@@ -56,7 +62,7 @@ static int warming(struct gci_ep *ep)
 	if (ep->bulk)
 		return -1;
 	for (i = 0; ep->warming && i < ep->config->size; i++)
-		if (gci_ep_wants_pads(ep, i))
+		if (lacks_pads(ep->peers[i]))
 			return 1;
 	ep->warming = 0;
 	return 0;
@@ -84,7 +90,7 @@ void gci_ep_resume_pads(struct gci_ep *ep)
 {
 	int i;
 
-	if (!gci_list_empty(&ep->active) || warming(ep) <= 0)
+	if (warming(ep) <= 0)
 		return;
 	for (i = 0; i < ep->config->size; i++)
 		if (gci_ep_wants_pads(ep, i))
@@ -97,8 +103,7 @@ int gci_ep_pull_pad(struct gci_ep *ep, int peer, unsigned stream, struct gci_lif
 	struct gci_ep_peer *p = ep->peers[peer];
 	struct gci_frame f = {.type = GCI_FRAME_PAD, .nbytes = GCI_FRAME_PAD_NBYTES};
 
-	if (!gci_list_empty(&ep->active) || !gci_ep_wants_pads(ep, peer) ||
-		p->pads->gone[stream] >= p->pads->most)
+	if (!gci_ep_wants_pads(ep, peer) || p->pads->gone[stream] >= p->pads->most)
 		return 0;
 	*out = (struct gci_ep_frame){.payload = nothing, .nbytes = f.nbytes, .pad = 1};
 	gci_ep_encode(ep, p, life, &f, out);

@@ -66,6 +66,26 @@ static void only_what_would_be_used(void **state)
 	job_close(&j);
 }
 
+/* A program that knows what it will call. */
+static void only_the_kinds_that_are_named(void **state)
+{
+	uint64_t plan[MAX_RANKS][MAX_RANKS];
+	struct job j;
+	int a, b, r;
+
+	(void)state;
+	job_open(&j, (int[]){4, 4, 0}, 0, 1, NULL);
+	job_set(&j, "bcast", "chain");
+	job_set(&j, "allgather", "ring");
+	for (r = 0; r < j.n; r++)
+		j.comm[r]->warms = 1u << GCI_BCAST;
+	plan_all(&j, plan);
+	for (a = 0; a < j.n; a++)
+		for (b = 0; b < j.n; b++)
+			assert_int_equal(plan[a][b] != 0, (a == 3 && b == 4) || (a == 4 && b == 3));
+	job_close(&j);
+}
+
 static void nothing_inside_one_cluster(void **state)
 {
 	uint64_t plan[MAX_RANKS][MAX_RANKS];
@@ -142,6 +162,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(both_ends_of_a_connection_know_of_it),
 		cmocka_unit_test(only_what_would_be_used),
+		cmocka_unit_test(only_the_kinds_that_are_named),
 		cmocka_unit_test(nothing_inside_one_cluster),
 		cmocka_unit_test(only_over_long_paths),
 		cmocka_unit_test(not_with_too_many),

@@ -167,6 +167,35 @@ static void padding_ends_when_told(void **state)
 	world_close(&w);
 }
 
+/* A request holds up its own peer's. */
+static void padding_goes_beside_others_requests(void **state)
+{
+	uint8_t *from = room(MIB), *to = room(MIB);
+	struct message m[2] = {0};
+	struct gci_tp_stats s;
+	struct padding p;
+	struct world w;
+
+	(void)state;
+	world_open(&w, conformance_backend, 3, NULL);
+	recv_from(&w, 0, &m[0], 2, 5, to, MIB);
+	p = (struct padding){&w, MIB / 2};
+	assert_int_equal(gci_tp_warm(w.tp[0], 1, MIB / 2), 1);
+	assert_int_equal(gci_tp_warm(w.tp[0], 2, MIB / 2), 1);
+	world_run(&w, has_padded, &p);
+	steps(&w, 50);
+	gci_tp_stats(w.tp[0], 2, &s);
+	assert_true(!s.tx_pad_nbytes);
+	assert_int_equal(gci_tp_warm(w.tp[0], -1, 0), 1);
+	fill(from, MIB, 3);
+	send_to(&w, 2, &m[1], 0, 5, from, MIB);
+	world_finish(&w, m, 2);
+	assert_memory_equal(from, to, MIB);
+	world_close(&w);
+	free(from);
+	free(to);
+}
+
 /* Padding is for the time before the first bulk data. */
 static void bulk_data_ends_padding(void **state)
 {
@@ -179,17 +208,17 @@ static void bulk_data_ends_padding(void **state)
 	(void)state;
 	world_open(&w, conformance_backend, 3, NULL);
 	send_to(&w, 0, &m[0], 1, 5, from, MIB);
-	assert_int_equal(gci_tp_warm(w.tp[0], 2, 64 * (uint64_t)MIB), 1);
+	assert_int_equal(gci_tp_warm(w.tp[0], 1, 64 * (uint64_t)MIB), 1);
 	steps(&w, 50);
-	gci_tp_stats(w.tp[0], 2, &s);
+	gci_tp_stats(w.tp[0], 1, &s);
 	assert_true(!s.tx_pad_nbytes); /* a request is under way */
 	recv_from(&w, 1, &m[1], 0, 5, to, MIB);
 	world_finish(&w, m, 2);
 	assert_int_equal(gci_tp_warm(w.tp[0], -1, 0), -1);
-	gci_tp_stats(w.tp[0], 2, &s);
+	gci_tp_stats(w.tp[0], 1, &s);
 	before = s.tx_pad_nbytes;
 	steps(&w, 50);
-	gci_tp_stats(w.tp[0], 2, &s);
+	gci_tp_stats(w.tp[0], 1, &s);
 	assert_true(s.tx_pad_nbytes == before);
 	assert_int_equal(gci_tp_warm(w.tp[0], 2, MIB), -1);
 	world_close(&w);
@@ -202,6 +231,7 @@ const struct CMUnitTest conformance_progress[] = {
 	cmocka_unit_test(what_is_waited_for),
 	cmocka_unit_test(padding_is_dropped),
 	cmocka_unit_test(padding_ends_when_told),
+	cmocka_unit_test(padding_goes_beside_others_requests),
 	cmocka_unit_test(bulk_data_ends_padding),
 };
 
