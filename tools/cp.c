@@ -73,6 +73,11 @@ static int set_up(struct gct_cp_copy *c, struct gci_error *e)
 
 	if (c->o->algorithm)
 		rc = gcoll_comm_set(c->comm, "bcast", c->o->algorithm);
+	/* What runs is one long stream, for which the rows' own rules do, and what is short. To
+	 * simulate each operation would cost more time than it saves. */
+	if (!rc)
+		rc = gcoll_comm_set(c->comm, "tuning", "table");
+	c->comm->warms = 1u << GCI_BCAST;
 	if (!rc && c->o->streams)
 		rc = gcoll_comm_set(c->comm, "streams", c->o->streams);
 	if (!rc && c->o->keep_going && !gci_control_survives(c->comm->engine->ctl))

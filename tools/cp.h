@@ -27,8 +27,8 @@
 #define GCT_CP_MAX_TARGET   4095
 #define GCT_CP_NAMED        20  /* of what is skipped */
 #define GCT_CP_MAX_DEPTH    256 /* of directories in each other */
-#define GCT_CP_CHUNK_NBYTES (4u << 20)
-#define GCT_CP_CHUNKS       16 /* at once: under way, or waiting to be written */
+#define GCT_CP_CHUNK_NBYTES (1u << 20)
+#define GCT_CP_CHUNKS       64 /* at once: under way, or waiting to be written */
 
 /* A directory of the list is named by its number: 0 is DEST, k is dirs[k - 1]. It stands behind the
  * one that it is in. */
@@ -372,7 +372,8 @@ struct gct_cp_move {
 	uint64_t begun_ns;  /* what times are since */
 	/* How it went: when this rank had written the last of it, and how long writing took. */
 	uint64_t done_ns, busy_ns;
-	char *chunk[GCT_CP_CHUNKS];
+	char *chunk[GCT_CP_CHUNKS]; /* memory for so many */
+	unsigned nchunks;
 	uint64_t *reached[GCT_CP_CHUNKS];
 };
 

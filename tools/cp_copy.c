@@ -188,8 +188,8 @@ static int agree(struct gct_cp_copy *c, struct gci_error *e)
 
 /* ---- the copy */
 
-/* How far everybody is: of the first attempt without --resume it is the beginning, but that is not
- * worth a case of its own. */
+/* How far everybody is: of the first attempt without --resume it is the beginning. Who tells can
+ * write: nobody's file is replaced before all can write theirs. */
 static int share_places(struct gct_cp_copy *c, struct gci_error *e)
 {
 	uint64_t mine = c->writes ? 0 : UINT64_MAX;
@@ -218,8 +218,6 @@ static int is_any_receiver_left(const struct gct_cp_copy *c)
 
 static int move(struct gct_cp_copy *c, struct gci_error *e)
 {
-	if (share_places(c, e))
-		return e->status;
 	if (!is_any_receiver_left(c))
 		return gci_error_set(e, GCOLL_ERR_PEER, "no receiver is left");
 	c->move.comm = c->comm;
@@ -242,17 +240,11 @@ static int move(struct gct_cp_copy *c, struct gci_error *e)
 	return c->move.sink && gct_cp_sink_finish(&c->sink, e) ? e->status : 0;
 }
 
-/* Nobody's file is replaced before all can write theirs. */
-static int be_ready(struct gct_cp_copy *c, struct gci_error *e)
-{
-	return gct_cp_operation_error(e, gcoll_barrier(c->comm));
-}
-
 /* From `from` on, which is behind c->phase where others have yet to do what this rank has done. */
 static int copy_files(struct gct_cp_copy *c, enum gct_cp_phase from, struct gci_error *e)
 {
 	static int (*const steps[])(struct gct_cp_copy *, struct gci_error *) = {
-		share_manifest, prepare_dest, gct_cp_resume, be_ready, move, agree};
+		share_manifest, prepare_dest, gct_cp_resume, share_places, move, agree};
 	enum gct_cp_phase p;
 
 	for (p = from; p < sizeof(steps) / sizeof(*steps) && !e->status; p++) {

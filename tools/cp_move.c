@@ -2,9 +2,14 @@
  * The stream in chunks: each a bcast to those that need it, several under way. Files are read and
  * written by a thread, for disks may be slow and others wait for what this rank passes on.
  *
- * A barrier follows each chunk: a rank enters it when the chunk is written. When it ends, all ranks
- * have the chunk; that is what the progress bar shows, and no rank runs far ahead of the slowest.
- * Nobody waits for it while there are chunks to move. */
+ * A barrier follows each group of chunks: a rank enters it when they are written. When it ends, all
+ * ranks have them; that is what the progress bar shows, and no rank runs far ahead of the slowest.
+ * Nobody waits for it while there are chunks to move, and without a bar the last ones have none: the
+ * end of the copy tells.
+ *
+ * Memory is taken for a chunk when its bcast begins, and as few are under way as keep the links
+ * busy: what was used last is taken first, and still in the cache. A chunk that waits for the disk
+ * takes more. */
 #include "base/clock.h"
 #include "base/mem.h"
 #include "comm/comm.h"
@@ -14,6 +19,8 @@
 #include <pthread.h>
 
 #define LOOK_EVERY (100 * GCI_NS_PER_MS) /* at the clock, for the progress bar */
+#define GROUP      4                     /* chunks to a barrier */
+#define LEAST      4                     /* chunks under way */
 
 /* What a chunk is. */
 struct piece {
@@ -31,19 +38,24 @@ struct mover {
 	uint64_t first, nchunks; /* those before `first` all have */
 	int *dests;
 	uint64_t posted, ended;   /* bcasts */
-	uint64_t entered, agreed; /* barriers */
-	uint64_t at;              /* how far this rank had the stream in the beginning */
-	uint64_t end;             /* and up to where it wants it */
-	uint64_t filed;           /* chunks that the thread has read or written, as last seen */
-	size_t chunk;             /* bytes */
-	uint64_t nring;           /* chunks that there is memory for */
-	uint64_t *starts;         /* the first chunk of each span, and all; NULL: no spans */
-	uint64_t wait_ns;         /* until the next chunk may go */
+	uint64_t entered, agreed; /* barriers; as many as there are groups */
+	uint64_t group, ngroups;
+	uint64_t at;      /* how far this rank had the stream in the beginning */
+	uint64_t end;     /* and up to where it wants it */
+	uint64_t filed;   /* chunks that the thread has read or written, as last seen */
+	size_t chunk;     /* bytes */
+	uint64_t nring;   /* chunks that there is memory for */
+	uint64_t ahead;   /* chunks under way that keep the links busy */
+	uint64_t *starts; /* the first chunk of each span, and all; NULL: no spans */
+	uint64_t wait_ns; /* until the next chunk may go */
 
 	pthread_t thread;
 	pthread_mutex_t lock; /* guards what follows */
 	pthread_cond_t changed;
-	uint64_t may, done;        /* chunks that have come, and that the thread has handled */
+	uint64_t may, done; /* chunks that have come, and that the thread has handled */
+	uint64_t freed;     /* chunks whose memory is free again */
+	char *memory[GCT_CP_CHUNKS], *unused[GCT_CP_CHUNKS]; /* [chunk modulo]; a stack */
+	unsigned nunused;
 	uint64_t done_ns, busy_ns; /* see struct gct_cp_move */
 	int stop;
 	struct gci_error error; /* the thread's */
@@ -92,14 +104,41 @@ static struct piece piece(const struct mover *v, uint64_t i)
 		left < v->chunk ? (size_t)left : v->chunk, left <= v->chunk};
 }
 
+/* ---- memory of chunks */
+
+/* Call with the lock held, as the next one. What has been moved and handled is free, in the order of
+ * the stream. */
+static void give_back(struct mover *v)
+{
+	for (; v->freed < v->may && v->freed < v->done; v->freed++)
+		v->unused[v->nunused++] = v->memory[v->freed % v->nring];
+}
+
+/* For chunk i, and later for any other, in this attempt and the next. */
+static char *take(struct mover *v, uint64_t i, struct gci_error *e)
+{
+	struct gct_cp_move *m = v->m;
+	char *chunk;
+
+	give_back(v);
+	chunk = v->nunused ? v->unused[--v->nunused] : NULL;
+	if (!chunk) {
+		chunk = gci_calloc(m->nbytes < v->chunk ? m->nbytes : v->chunk, 1);
+		if (!chunk)
+			gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+		else
+			m->chunk[m->nchunks++] = chunk;
+	}
+	return v->memory[i % v->nring] = chunk;
+}
+
 /* ---- the thread */
 
-static void handle_chunk(struct mover *v, uint64_t i, struct gci_error *e)
+static void handle_chunk(struct mover *v, uint64_t i, char *chunk, struct gci_error *e)
 {
 	struct gct_cp_move *m = v->m;
 	struct piece p = piece(v, i);
 	struct gct_cp_sink *sink = m->spans && m->sink_of ? m->sink_of(m->user, p.span) : m->sink;
-	char *chunk = m->chunk[i % v->nring];
 	uint64_t from, to;
 
 	if (p.root == v->rank && gct_cp_source_read(m->source, chunk, p.n, e))
@@ -116,10 +155,15 @@ static void handle_chunk(struct mover *v, uint64_t i, struct gci_error *e)
 		gct_cp_place_close(&sink->place); /* there may be many */
 }
 
-/* Whether chunk i may be handled: read, if there is memory for it, or written, when it has come. */
+static int is_read(const struct mover *v, uint64_t i)
+{
+	return piece(v, i).root == v->rank;
+}
+
+/* Whether chunk i may be handled: read, if it is not too early, or written, when it has come. */
 static int may_handle(const struct mover *v, uint64_t i)
 {
-	return i < (piece(v, i).root == v->rank ? v->may + v->nring : v->may);
+	return i < (is_read(v, i) ? v->may + v->ahead : v->may);
 }
 
 static void *handle_chunks(void *arg)
@@ -127,6 +171,7 @@ static void *handle_chunks(void *arg)
 	struct mover *v = arg;
 	struct gci_error e = {0};
 	uint64_t begun_ns, now_ns;
+	char *chunk;
 
 	pthread_mutex_lock(&v->lock);
 	while (!e.status && v->done < v->nchunks) {
@@ -134,9 +179,11 @@ static void *handle_chunks(void *arg)
 			pthread_cond_wait(&v->changed, &v->lock);
 		if (v->stop)
 			break;
+		chunk = is_read(v, v->done) ? take(v, v->done, &e) : v->memory[v->done % v->nring];
 		pthread_mutex_unlock(&v->lock);
 		begun_ns = gci_now_ns();
-		handle_chunk(v, v->done, &e);
+		if (chunk)
+			handle_chunk(v, v->done, chunk, &e);
 		now_ns = gci_now_ns();
 		pthread_mutex_lock(&v->lock);
 		v->busy_ns += now_ns - begun_ns;
@@ -180,20 +227,26 @@ static uint64_t end_of(const struct gct_cp_move *m, int rank)
 }
 
 /* Chunk i goes to those that have not all of it that is theirs. */
-static int post_chunk(struct mover *v, uint64_t i)
+static void post_chunk(struct mover *v, uint64_t i, struct gci_error *e)
 {
 	gcoll_comm *comm = v->m->comm;
-	char *chunk = v->m->chunk[i % v->nring];
 	gcoll_req **req = &v->bcast[i % v->nring];
 	struct piece p = piece(v, i);
 	int n = 0, r, size = gcoll_size(comm);
+	char *chunk;
 
+	pthread_mutex_lock(&v->lock);
+	chunk = is_read(v, i) ? v->memory[i % v->nring] : take(v, i, e);
+	pthread_mutex_unlock(&v->lock);
+	if (!chunk)
+		return;
 	for (r = 0; r < size; r++)
 		if (r != p.root && v->m->at[r] < p.begin + p.n && end_of(v->m, r) > p.begin)
 			v->dests[n++] = r;
-	if (n == size - 1)
-		return gcoll_ibcast(chunk, p.n, GCOLL_BYTE, p.root, comm, req);
-	return gcoll_imulticast(chunk, p.n, GCOLL_BYTE, p.root, v->dests, n, comm, req);
+	gct_cp_operation_error(e,
+		n == size - 1
+			? gcoll_ibcast(chunk, p.n, GCOLL_BYTE, p.root, comm, req)
+			: gcoll_imulticast(chunk, p.n, GCOLL_BYTE, p.root, v->dests, n, comm, req));
 }
 
 /* When the limit lets it go. */
@@ -212,7 +265,7 @@ static int may_go(struct mover *v, uint64_t i)
 	return 1;
 }
 
-/* This rank has written chunk i, as all others have when it ends. To tell by cluster who was the
+/* This rank has written group i, as all others have when it ends. To tell by cluster who was the
  * last is a reduction, and as good as a barrier: it too ends when all have come. */
 static int post_written(struct mover *v, uint64_t i)
 {
@@ -231,23 +284,30 @@ static int post_written(struct mover *v, uint64_t i)
 		GCOLL_IN_PLACE, reached, (uint64_t)n, GCOLL_UINT64, GCOLL_MAX, m->comm, req);
 }
 
+/* The chunk that ends the first n groups. */
+static uint64_t end_of_groups(const struct mover *v, uint64_t n)
+{
+	uint64_t end = v->first + n * v->group;
+
+	return end < v->nchunks ? end : v->nchunks;
+}
+
 /* Starts the next operation, if its time has come. The order is the same on every rank: as many
- * bcasts as there is memory for, then a barrier before each that takes another's memory. Returns
+ * bcasts as there is memory for, then a barrier before those that take its group's memory. Returns
  * whether it did. */
 static int post(struct mover *v, struct gci_error *e)
 {
 	uint64_t i = v->posted, have = v->ended < v->filed ? v->ended : v->filed;
 
-	if (v->entered == v->nchunks)
-		return 0;
-	if (i < v->nchunks && i < v->entered + v->nring) {
-		if (piece(v, i).root == v->rank && (v->filed <= i || !may_go(v, i)))
+	if (i < v->nchunks && i < end_of_groups(v, v->entered) + v->nring) {
+		if (is_read(v, i) ? v->filed <= i || !may_go(v, i) : i >= v->ended + v->ahead)
 			return 0;
-		gct_cp_operation_error(e, post_chunk(v, i));
+		post_chunk(v, i, e);
 		v->posted++;
 		return 1;
 	}
-	if (have <= v->entered || v->entered - v->agreed == v->nring)
+	if (v->entered == v->ngroups || have < end_of_groups(v, v->entered + 1) ||
+		v->entered - v->agreed == v->nring / v->group)
 		return 0;
 	gct_cp_operation_error(e, post_written(v, v->entered));
 	v->entered++;
@@ -287,14 +347,19 @@ int gct_cp_progress(gcoll_comm *comm, uint64_t timeout_ns, struct gci_error *e)
 /* Of the last chunk that all have. */
 static const uint64_t *reached(const struct mover *v)
 {
-	if (!v->m->tells_clusters || v->agreed == v->first)
+	if (!v->m->tells_clusters || !v->agreed)
 		return NULL;
 	return v->m->reached[(v->agreed - 1) % v->nring];
 }
 
+static int is_over(const struct mover *v)
+{
+	return v->agreed == v->ngroups && v->ended == v->nchunks && v->filed == v->nchunks;
+}
+
 static void move(struct mover *v, struct gci_error *e)
 {
-	while (!e->status && v->agreed < v->nchunks) {
+	while (!e->status && !is_over(v)) {
 		uint64_t all = v->m->nbytes, at;
 		int moved = 0;
 
@@ -304,7 +369,8 @@ static void move(struct mover *v, struct gci_error *e)
 			moved = 1;
 		moved |= collect(v, v->bcast, &v->ended, v->posted, e);
 		moved |= collect(v, v->barrier, &v->agreed, v->entered, e);
-		at = v->agreed < v->nchunks ? piece(v, v->agreed).begin : all;
+		at = end_of_groups(v, v->agreed);
+		at = at < v->nchunks ? piece(v, at).begin : all;
 		v->m->progress(v->m->user, at, reached(v));
 		if (!moved && !e->status) /* a failure must not wait for this rank's disk */
 			gct_cp_progress(v->m->comm,
@@ -314,23 +380,22 @@ static void move(struct mover *v, struct gci_error *e)
 
 static int allocate(struct mover *v, struct gci_error *e)
 {
-	uint64_t i, n = v->nchunks - v->first < v->nring ? v->nchunks - v->first : v->nring;
+	uint64_t i, n = v->ngroups < v->nring ? v->ngroups : v->nring;
 
+	for (i = 0; i < v->m->nchunks; i++)
+		v->unused[v->nunused++] = v->m->chunk[i];
 	v->dests = gci_calloc((size_t)gcoll_size(v->m->comm), sizeof(*v->dests));
-	for (i = v->first; i < v->first + n && v->dests; i++) {
-		char **chunk = &v->m->chunk[i % v->nring];
-		uint64_t **reached = &v->m->reached[i % v->nring];
+	for (i = 0; i < n && v->dests; i++) {
+		uint64_t **reached = &v->m->reached[i];
 
-		/* For any chunk, and any world: in another attempt there are fewer clusters. */
-		if (!*chunk)
-			*chunk = gci_calloc(v->m->nbytes < v->chunk ? v->m->nbytes : v->chunk, 1);
+		/* For any world: in another attempt there are fewer clusters. */
 		if (!*reached)
 			*reached =
 				gci_calloc((size_t)gcoll_clusters(v->m->comm), sizeof(**reached));
-		if (!*chunk || !*reached)
+		if (!*reached)
 			break;
 	}
-	if (v->dests && i == v->first + n)
+	if (v->dests && i == n)
 		return 0;
 	gci_free(v->dests);
 	return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
@@ -349,23 +414,74 @@ static uint64_t find_first(const struct gct_cp_move *m, size_t chunk)
 	return least < m->nbytes ? least / chunk : count_chunks(m->nbytes, chunk);
 }
 
+/* Bytes that the links between clusters hold, twice: on their way, and while credit for more comes
+ * back. UINT64_MAX: not known. */
+static uint64_t in_flight(const gcoll_comm *comm)
+{
+	const struct gci_topo *t = &comm->topo;
+	uint64_t most = 0;
+	struct gci_flight f;
+	int a, b;
+
+	for (a = 0; a < t->nclusters; a++)
+		for (b = 0; b < t->nclusters; b++) {
+			if (a == b)
+				continue;
+			gci_topo_flight(t, a, b, comm->engine->settings.streams, &f);
+			if (!f.nbytes)
+				return UINT64_MAX;
+			most = f.nbytes > most ? f.nbytes : most;
+		}
+	return 2 * most;
+}
+
+/* All of this is the same on every rank: it makes the order of operations. */
+static void plan(struct mover *v)
+{
+	const struct gct_cp_move *m = v->m;
+	uint64_t nbytes = in_flight(m->comm);
+
+	v->chunk = gct_cp_chunk_nbytes(m->throttle.rate);
+	v->nring = (uint64_t)gct_cp_chunks(m->throttle.rate);
+	v->ahead = nbytes / v->chunk + LEAST;
+	v->ahead = v->ahead < v->nring ? v->ahead : v->nring;
+	v->group = GROUP;
+	/* Who watches wants to see each chunk, and soon. */
+	if (m->tells_clusters || m->throttle.rate)
+		v->group = 1;
+	if (m->tells_clusters && v->nring > 2 * v->ahead)
+		v->nring = 2 * v->ahead;
+	v->first = find_first(m, v->chunk);
+	v->nchunks = count_chunks(m->nbytes, v->chunk);
+}
+
+/* How many barriers there are: without a bar, those that a bcast comes after. */
+static uint64_t count_groups(const struct mover *v)
+{
+	uint64_t n = v->nchunks > v->first ? v->nchunks - v->first : 0;
+
+	if (!v->m->tells_clusters)
+		n = n > v->nring ? n - v->nring : 0;
+	return count_chunks(n, v->group);
+}
+
 int gct_cp_move(struct gct_cp_move *m, struct gci_error *e)
 {
-	size_t chunk = gct_cp_chunk_nbytes(m->throttle.rate);
 	struct mover v = {.m = m,
-		.chunk = chunk,
-		.nring = (uint64_t)gct_cp_chunks(m->throttle.rate),
 		.rank = gcoll_rank(m->comm),
 		.at = m->at[gcoll_rank(m->comm)],
-		.end = end_of(m, gcoll_rank(m->comm)),
-		.first = find_first(m, chunk),
-		.nchunks = count_chunks(m->nbytes, chunk)};
+		.end = end_of(m, gcoll_rank(m->comm))};
 
-	v.posted = v.ended = v.entered = v.agreed = v.filed = v.may = v.done = v.first;
+	plan(&v);
+	m->comm->stream_nbytes = m->nbytes;
 	if (!m->spans && m->source && v.first < v.nchunks &&
-		gct_cp_source_seek(m->source, v.first * chunk, e))
+		gct_cp_source_seek(m->source, v.first * v.chunk, e))
 		return e->status;
-	if (find_starts(&v, e) || allocate(&v, e)) {
+	if (!find_starts(&v, e)) {
+		v.posted = v.ended = v.filed = v.may = v.done = v.freed = v.first;
+		v.ngroups = count_groups(&v);
+	}
+	if (e->status || allocate(&v, e)) {
 		gci_free(v.starts);
 		return e->status;
 	}
@@ -382,6 +498,7 @@ int gct_cp_move(struct gct_cp_move *m, struct gci_error *e)
 		if (v.error.status) /* this rank's own, also when another's was known before it */
 			*e = v.error;
 	}
+	m->comm->stream_nbytes = 0;
 	pthread_cond_destroy(&v.changed);
 	pthread_mutex_destroy(&v.lock);
 	gci_free(v.starts);

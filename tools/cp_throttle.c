@@ -11,7 +11,7 @@
 #define PER_SECOND  8 /* chunks, at least: a limited stream is not to come in bursts */
 
 /* Under way: most of a second's. What all have is known when that many more were sent. */
-#define LIMITED_CHUNKS 6
+#define LEAST_CHUNKS (PER_SECOND * 3 / 4)
 
 int gct_cp_parse_limit(const char *s, uint64_t *rate)
 {
@@ -38,7 +38,11 @@ size_t gct_cp_chunk_nbytes(uint64_t rate)
 
 int gct_cp_chunks(uint64_t rate)
 {
-	return gct_cp_chunk_nbytes(rate) < GCT_CP_CHUNK_NBYTES ? LIMITED_CHUNKS : GCT_CP_CHUNKS;
+	uint64_t n = rate / PER_SECOND / gct_cp_chunk_nbytes(rate);
+
+	if (!rate || n > GCT_CP_CHUNKS / LEAST_CHUNKS)
+		return GCT_CP_CHUNKS;
+	return n ? (int)n * LEAST_CHUNKS : LEAST_CHUNKS;
 }
 
 /* What n bytes take. */
