@@ -11,6 +11,16 @@
 #include "collectives/grid/topo.h"
 #include "collectives/schedule/schedule.h"
 
+/* What this was built of. Ranks of one job make the same schedules only if these are the same; the
+ * release is for people. */
+struct gci_build {
+	const char *release;
+	uint64_t schedules; /* digest of their sources, by schedules.py */
+	uint8_t big_endian; /* operands travel as they are in memory */
+};
+
+extern const struct gci_build gci_build;
+
 enum gci_kind {
 	GCI_BCAST,
 	GCI_REDUCE,

@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * The registry: all tables of algorithms. Nothing else knows an algorithm by its name. */
 #include "collectives/blocks/blocks.h"
+#include "collectives/schedules.h" /* made by schedules.py */
 
+#include <endian.h>
 #include <stdio.h>
 #include <string.h>
+
+const struct gci_build gci_build = {
+	.release = GCI_RELEASE,
+	.schedules = GCI_SCHEDULES,
+	.big_endian = __BYTE_ORDER == __BIG_ENDIAN,
+};
 
 static const struct {
 	const char *name;

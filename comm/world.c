@@ -73,10 +73,13 @@ static int call_launcher(struct gci_world *w, struct gci_error *e)
 	struct gci_ctl_hello hello = {.version = GCI_CTL_VERSION,
 		.rank = (uint32_t)env->rank,
 		.size = (uint32_t)env->size,
+		.schedules = gci_build.schedules,
+		.big_endian = gci_build.big_endian,
 		.reach = w->reach};
 	char ip[GCI_ADDRESS_TEXT];
 	int rc = gci_control_connect(&w->ctl, env->rendezvous, ip, e);
 
+	snprintf(hello.release, sizeof(hello.release), "%s", gci_build.release);
 	memcpy(hello.host, env->host, sizeof(hello.host));
 	memcpy(hello.cluster, env->cluster, sizeof(hello.cluster));
 	if (!rc && env->control_tls) {

@@ -2,6 +2,7 @@
  * gridcoll-run: starts a job's ranks and connects them. */
 #include "base/buf.h"
 #include "base/log.h"
+#include "collectives/coll.h"
 #include "launcher/agent.h"
 #include "launcher/join.h"
 #include "launcher/run.h"
@@ -10,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -88,7 +90,11 @@ int main(int argc, char **argv)
 	if (gci_options_parse(&o, argc, argv, &e))
 		return complain(&e);
 	if (o.help || o.version) {
-		fputs(o.help ? gci_options_help() : "gridcoll-run " GCI_VERSION "\n", stdout);
+		if (o.help)
+			fputs(gci_options_help(), stdout);
+		else
+			printf("gridcoll-run %s\nschedules: %016" PRIx64 "\n", GCI_VERSION,
+				gci_build.schedules);
 		return printed();
 	}
 	if (o.agent)

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/prng.h"
+#include "collectives/coll.h"
 #include "launcher/rdv_internal.h"
 
 #include <openssl/crypto.h>
@@ -227,17 +228,36 @@ static int is_ours(struct gci_rdv *r, const struct gci_rdv_conn *c, const struct
 	       !CRYPTO_memcmp(token, m->hello.token, sizeof(token));
 }
 
+/* Ranks that do not make the same schedules would wait for each other's messages for ever. */
+static int is_built_alike(const struct gci_ctl_hello *m, char *why, size_t size)
+{
+	static const char *const order[] = {"little-endian", "big-endian"};
+
+	if (m->version != GCI_CTL_VERSION) {
+		snprintf(why, size,
+			"speaks version %u of the control protocol, expected %d (another release "
+			"of gridcoll)",
+			m->version, GCI_CTL_VERSION);
+		return 0;
+	}
+	if (m->schedules == gci_build.schedules && m->big_endian == gci_build.big_endian)
+		return 1;
+	snprintf(why, size,
+		"is of gridcoll %s with schedules %016llx, %s, but gridcoll-run of %s with "
+		"%016llx, %s: expected the same on all hosts",
+		m->release, (unsigned long long)m->schedules, order[m->big_endian],
+		gci_build.release, (unsigned long long)gci_build.schedules,
+		order[gci_build.big_endian]);
+	return 0;
+}
+
 static void on_hello(
 	struct gci_rdv *r, struct gci_rdv_conn *c, const struct gci_ctl_hello *m, uint64_t now_ns)
 {
 	struct rdv_rank *k;
-	char why[160];
+	char why[GCI_CTL_TEXT];
 
-	if (m->version != GCI_CTL_VERSION) {
-		snprintf(why, sizeof(why),
-			"speaks version %u of the control protocol, expected %d (another release "
-			"of gridcoll)",
-			m->version, GCI_CTL_VERSION);
+	if (!is_built_alike(m, why, sizeof(why))) {
 		gci_rdv_turn_away(r, c, GCOLL_ERR_PROTO, why);
 		if (m->rank < r->config.size && !r->ranks[m->rank].joined)
 			gci_rdv_tell(r, m->rank, (int32_t)m->rank, GCOLL_ERR_PROTO, why, now_ns);

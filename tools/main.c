@@ -3,9 +3,11 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "collectives/coll.h"
 #include "version.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,7 +100,8 @@ int main(int argc, char **argv)
 		return flushed(GCT_OK);
 	}
 	if (!strcmp(argv[1], "--version")) {
-		printf("gridcoll %s\n", GCI_VERSION);
+		printf("gridcoll %s\nschedules: %016" PRIx64 "\n", GCI_VERSION,
+			gci_build.schedules);
 		return flushed(GCT_OK);
 	}
 	for (c = commands; c->name; c++) {

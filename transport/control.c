@@ -34,6 +34,9 @@ void gci_ctl_put_hello(struct gci_buf *out, const struct gci_ctl_hello *m)
 	gci_buf_put_u32(out, m->size);
 	gci_buf_put_str(out, m->host);
 	gci_buf_put_str(out, m->cluster);
+	gci_buf_put_str(out, m->release);
+	gci_buf_put_u64(out, m->schedules);
+	gci_buf_put_u8(out, m->big_endian);
 	gci_buf_put(out, m->session, sizeof(m->session));
 	end(out, at);
 }
@@ -211,8 +214,11 @@ static void read_hello(struct gci_reader *r, struct gci_ctl_hello *m)
 	m->size = gci_read_u32(r);
 	read_name(r, m->host, sizeof(m->host));
 	read_name(r, m->cluster, sizeof(m->cluster));
+	read_name(r, m->release, sizeof(m->release));
+	m->schedules = gci_read_u64(r);
+	m->big_endian = gci_read_u8(r);
 	read_bytes(r, m->session, sizeof(m->session));
-	if (m->size > GCI_CTL_MAX_RANKS)
+	if (m->size > GCI_CTL_MAX_RANKS || m->big_endian > 1)
 		r->failed = 1;
 }
 

@@ -44,7 +44,7 @@
 #include "transport/reach.h"
 #include "transport/report.h"
 
-#define GCI_CTL_VERSION     8
+#define GCI_CTL_VERSION     9
 #define GCI_CTL_MAX_MESSAGE (32u << 20)
 #define GCI_CTL_MAX_HELLO   4096 /* before a rank is known, nothing longer is taken */
 #define GCI_CTL_MAX_RANKS   65536
@@ -53,6 +53,7 @@
 #define GCI_CTL_HOST        254 /* with the zero */
 #define GCI_CTL_CLUSTER     22  /* with the zero; two of them fit a grid file's [link A B] */
 #define GCI_CTL_SESSION     16  /* bytes */
+#define GCI_CTL_RELEASE     32  /* with the zero */
 #define GCI_CTL_JOINING_NS  (20 * GCI_NS_PER_S) /* in place of dead_ns, before START */
 #define GCI_CTL_MAX_KEPT    (8u << 20)          /* bytes of messages that are not acknowledged */
 
@@ -91,8 +92,12 @@ struct gci_ctl_hello {
 	uint32_t size;                 /* the ranks it was told of; 0: it was not */
 	char host[GCI_CTL_HOST];       /* its name for its host; "": none */
 	char cluster[GCI_CTL_CLUSTER]; /* and for that one's cluster; "": none */
-	uint8_t session
-		[GCI_CTL_SESSION]; /* random: a RESUME of another job's is none of this one */
+	/* What it was built of: struct gci_build in collectives/coll.h. */
+	char release[GCI_CTL_RELEASE];
+	uint64_t schedules;
+	uint8_t big_endian;
+	/* Random: a RESUME of another job's is none of this one. */
+	uint8_t session[GCI_CTL_SESSION];
 };
 
 /* BEAT and RESUMED: how many counted messages have come. */

@@ -5,6 +5,7 @@
  * and must fit what that one has said before; a job in which all do as they should has no verdict;
  * and once all is over, so is the job. */
 #include "base/mem.h"
+#include "collectives/coll.h"
 #include "launcher/placement.h"
 #include "launcher/rdv_internal.h"
 #include "launcher/traffic.h"
@@ -408,12 +409,16 @@ static void session_of(uint8_t rank, uint8_t session[GCI_CTL_SESSION])
 static void say_hello(struct world *w, struct wire *x, uint8_t rank, struct gci_reader *in)
 {
 	uint8_t how = gci_read_u8(in);
-	struct gci_ctl_hello m = {.version = GCI_CTL_VERSION, .rank = rank % (MOST_RANKS + 2)};
+	struct gci_ctl_hello m = {.version = GCI_CTL_VERSION,
+		.rank = rank % (MOST_RANKS + 2),
+		.schedules = gci_build.schedules,
+		.big_endian = gci_build.big_endian};
 	struct gci_buf b = {0};
 
 	gci_ctl_token(w->config.secret, m.rank, m.token);
 	m.token[0] ^= (how & 15) == 1;
 	m.version += (how & 15) == 2;
+	m.schedules ^= (how & 15) == 6;
 	m.size = (how & 15) == 3 ? gci_read_u8(in) : 0;
 	session_of((uint8_t)m.rank, m.session);
 	m.reach = (struct gci_reach){5000, 1, 0, {{10, 0, 0, rank}}};

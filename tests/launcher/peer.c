@@ -7,6 +7,7 @@
  * standard output. */
 #include "base/clock.h"
 #include "base/units.h"
+#include "collectives/coll.h"
 #include "comm/control_io.h"
 #include "transport/control.h"
 
@@ -26,6 +27,7 @@ static uint32_t rank;
 static uint8_t secret[GCI_SECRET_NBYTES];
 static struct gci_control_io ctl;
 static struct gci_buf in;
+static uint64_t other_schedules;
 static volatile sig_atomic_t told;
 
 static void die(const char *what)
@@ -86,7 +88,12 @@ static void dial(void)
 
 static void hello(void)
 {
-	struct gci_ctl_hello m = {.version = GCI_CTL_VERSION, .rank = rank, .host = "peer"};
+	struct gci_ctl_hello m = {.version = GCI_CTL_VERSION,
+		.rank = rank,
+		.host = "peer",
+		.release = "0.0.1",
+		.schedules = gci_build.schedules ^ other_schedules,
+		.big_endian = gci_build.big_endian};
 	struct gci_address self = {.len = sizeof(self.v6)};
 	struct gci_buf b = {0};
 
@@ -104,6 +111,7 @@ static void await(enum gci_ctl_type type, struct gci_ctl_message *m)
 {
 	struct gci_error e = {0};
 	char bytes[4096];
+	size_t had;
 	ssize_t n;
 	int rc;
 
@@ -127,9 +135,10 @@ static void await(enum gci_ctl_type type, struct gci_ctl_message *m)
 			send_plain(GCI_CTL_BEAT);
 			continue;
 		}
+		had = in.len;
 		while ((n = gci_control_io_recv(&ctl, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0)
 			gci_buf_put(&in, bytes, (size_t)n);
-		if (!n || errno != EAGAIN)
+		if (in.len == had && (!n || errno != EAGAIN))
 			die("the launcher hung up");
 	}
 }
@@ -162,6 +171,13 @@ static int ok(void)
 {
 	join();
 	return leave();
+}
+
+/* As a library that was built of other sources. */
+static int other(void)
+{
+	other_schedules = 1;
+	return ok();
 }
 
 static int stay(void)
@@ -360,6 +376,7 @@ static const struct {
 	int (*run)(void);
 } modes[] = {
 	{"ok", ok},             /* joins and leaves */
+	{"other", other},       /* the same, with other schedules */
 	{"stay", stay},         /* until ABORT */
 	{"stubborn", stubborn}, /* until SIGKILL */
 	{"linger", linger},     /* until SIGUSR1 */

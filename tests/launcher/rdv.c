@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/launcher/rdv.h"
 
+#include "collectives/coll.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -99,7 +101,11 @@ void rdv_dial_from(struct world *w, struct wire *x, uint8_t host)
 
 struct gci_ctl_hello rdv_hello_of(struct world *w, uint32_t rank)
 {
-	struct gci_ctl_hello m = {.version = GCI_CTL_VERSION, .rank = rank};
+	struct gci_ctl_hello m = {.version = GCI_CTL_VERSION,
+		.rank = rank,
+		.release = "0.0.1",
+		.schedules = gci_build.schedules,
+		.big_endian = gci_build.big_endian};
 
 	assert_int_equal(gci_ctl_token(w->config.secret, rank, m.token), 0);
 	m.reach = (struct gci_reach){5000, 1, 0, {{10, 0, 0, (uint8_t)(rank + 1)}}};

@@ -130,8 +130,8 @@ static void who_may_not_come(void **state)
 /* With the secret, but with a number that the job has not: told so, and no more comes of it. */
 static void too_high(void **state)
 {
-	static const char why[] =
-		"a process on x came as rank 9, but gridcoll-run serves a job of 8 ranks (-n), from 0";
+	static const char why[] = "a process on x came as rank 9, but gridcoll-run serves a job of "
+				  "8 ranks (-n), from 0";
 	struct world *w = *state;
 	struct gci_ctl_message m;
 	char news[200];

@@ -2,6 +2,8 @@
  * Joining and leaving, messages, strangers. (Who failed first: test_verdict.c) */
 #include "tests/launcher/rdv.h"
 
+#include "collectives/coll.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -241,6 +243,37 @@ static void other_release_comes_too_late(void **state)
 	rdv_pass(w, 5 * SEC);
 	assert_string_equal(rdv_verdict(w), "");
 	gci_buf_free(&x.got);
+}
+
+/* By the same protocol. Neither end can tell which is the wrong one, so both are named; of a rank that is
+ * there already nothing changes. */
+static void other_schedules(void **state)
+{
+	struct world *w = *state;
+	struct gci_ctl_hello m = rdv_hello_of(w, 2), twin = rdv_hello_of(w, 1);
+	struct wire x = {0};
+	char says[GCI_CTL_TEXT];
+
+	rdv_join(w, 1);
+	twin.big_endian ^= 1;
+	rdv_dial(w, &x);
+	rdv_say_hello(w, &x, &twin);
+	assert_true(x.closed);
+	gci_buf_free(&x.got);
+	rdv_pass(w, SEC);
+	assert_string_equal(rdv_verdict(w), "");
+	m.schedules ^= 1;
+	snprintf(says, sizeof(says),
+		"rank 2 on k3: is of gridcoll 0.0.1 with schedules %016llx, %s-endian, but "
+		"gridcoll-run of %s with %016llx, %s-endian: expected the same on all hosts",
+		(unsigned long long)m.schedules, m.big_endian ? "big" : "little", gci_build.release,
+		(unsigned long long)gci_build.schedules, gci_build.big_endian ? "big" : "little");
+	rdv_dial(w, &w->ranks[2]);
+	rdv_say_hello(w, &w->ranks[2], &m);
+	rdv_pass(w, SEC);
+	assert_string_equal(rdv_verdict(w), says);
+	rdv_expect_abort(w, 1, says);
+	rdv_expect_abort(w, 2, strchr(says, ':') + 2);
 }
 
 static void broken_rank(void **state)
@@ -564,6 +597,7 @@ int main(void)
 		T(joining_twice),
 		T(other_release),
 		T(other_release_comes_too_late),
+		T(other_schedules),
 		T(broken_rank),
 		T(byte_by_byte),
 		T(many_in_one_read),

@@ -27,6 +27,20 @@ static void status_of_a_signal(void **state)
 		"-n", "2", "sh", "-c", "[ $GRIDCOLL_RANK = 1 ] && kill -SEGV $$; exit 0");
 }
 
+/* They would wait for each other's messages for ever. */
+static void one_rank_of_other_sources(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	job_start(&j, NULL, "-n", "3", peer(), "ok", "1=other", NULL);
+	assert_int_equal(job_wait(&j), 1);
+	assert_non_null(strstr(job_err(&j), "rank 1 on local1 failed: is of gridcoll 0.0.1 with "
+					    "schedules "));
+	assert_non_null(strstr(job_out(&j), "[1] aborted: is of gridcoll 0.0.1 with schedules "));
+	job_free(&j);
+}
+
 static void no_such_program(void **state)
 {
 	(void)state;
@@ -300,6 +314,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(status_of_the_first),
 		cmocka_unit_test(status_of_a_signal),
+		cmocka_unit_test(one_rank_of_other_sources),
 		cmocka_unit_test(no_such_program),
 		cmocka_unit_test(a_program_that_is_not_in_path),
 		cmocka_unit_test(not_a_program),

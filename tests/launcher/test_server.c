@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "collectives/coll.h"
 #include "comm/control_io.h"
 #include "gridcoll/gridcoll.h"
 #include "launcher/server.h"
@@ -107,7 +108,10 @@ static int call(struct gci_control_io *io, int tls, uint32_t as)
 /* And is over. 0: the launcher hangs up without a word. */
 static int say_hello(struct gci_control_io *io, uint32_t rank)
 {
-	struct gci_ctl_hello m = {.version = GCI_CTL_VERSION, .rank = rank};
+	struct gci_ctl_hello m = {.version = GCI_CTL_VERSION,
+		.rank = rank,
+		.schedules = gci_build.schedules,
+		.big_endian = gci_build.big_endian};
 	struct gci_buf b = {0};
 	int rc = 0;
 	char byte;

@@ -224,6 +224,7 @@ static void version(void **state)
 	assert_int_equal(strncmp(other, "gridcoll-run 0.", 15), 0);
 	assert_string_equal(text + strlen("gridcoll"), other + strlen("gridcoll-run"));
 	assert_non_null(strstr(text, "\nbuilt with: isa-l "));
+	assert_non_null(strstr(text, "\nschedules: "));
 	for (i = 0; i < sizeof(features) / sizeof(*features); i++) {
 		const char *at = strstr(text, features[i]);
 

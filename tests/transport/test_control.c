@@ -13,6 +13,9 @@ static const struct gci_ctl_hello hello = {.version = GCI_CTL_VERSION,
 	.size = 9,
 	.host = "k7.kyoto.example",
 	.cluster = "at-most-21-characters",
+	.release = "1.2.3-rc4+longer-than-releases",
+	.schedules = 0x8123456789abcdefull,
+	.big_endian = 1,
 	.session = {9, 8, 7}};
 static struct gci_ctl_rank ranks[] = {{3, {5000, 1, 0, {{10, 1, 0, 3}}}},
 	{65535, {65535, 4, 9, {{0xfd, [15] = 1}, {10, 1}, {10, 2}, {0xfd, [15] = 2}}}}};
