@@ -260,7 +260,7 @@ int processes(const char *what)
 	struct dirent *d;
 	char path[64], text[4096];
 	int found = 0, fd;
-	ssize_t n;
+	ssize_t n, i;
 
 	assert_non_null(dir);
 	while ((d = readdir(dir))) {
@@ -273,6 +273,8 @@ int processes(const char *what)
 		n = fd < 0 ? 0 : read(fd, text, sizeof(text));
 		if (fd >= 0)
 			close(fd);
+		for (i = 0; i < n; i++)
+			text[i] = text[i] ? text[i] : ' ';
 		if (n > 0 && memmem(text, (size_t)n, what, strlen(what)))
 			found++;
 	}

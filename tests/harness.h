@@ -55,7 +55,8 @@ char *sorted(const char *text);
 void job_await(struct job *j, const char *text);
 void job_await_err(struct job *j, const char *text);
 
-/* How many processes have `what` in their command line, ourselves not counted. */
+/* How many processes have `what` in their command line (arguments with a space between), ourselves
+ * not counted. A shell's child has that of the shell until it becomes another program. */
 int processes(const char *what);
 
 /* Waits until there are `n` of them. */

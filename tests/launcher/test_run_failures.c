@@ -289,18 +289,21 @@ static void stopped_agent_leaves_nothing(void **state)
 static void failure_behind_unread_output(void **state)
 {
 	struct job j = {0};
-	char command[128], bytes[65536];
+	char command[200], bytes[65536], all_run[] = "/tmp/gct-XXXXXX";
 	int fds[2];
 
 	(void)state;
-	assert_int_equal(pipe(fds), 0);
+	assert_int_equal(pipe(fds) || close(mkstemp(all_run)), 0);
 	fcntl(fds[0], F_SETFD, FD_CLOEXEC);
 	j.keep_out = fds[1];
 	snprintf(command, sizeof(command),
-		"if [ $GRIDCOLL_RANK = 1 ]; then sleep 0.3; exit 5; fi; yes %s", long_sleep());
+		"if [ $GRIDCOLL_RANK = 1 ]; then while [ -e %s ]; do sleep 0.05; done; exit 5; fi; "
+		"yes %s",
+		all_run, long_sleep());
 	job_start(&j, NULL, "-n", "2", "sh", "-c", command, NULL);
 	close(fds[1]);
 	await_processes(long_sleep(), 4); /* gridcoll-run, two shells, yes */
+	unlink(all_run);
 	await_processes(long_sleep(), 1); /* gridcoll-run waits for its reader alone */
 	while (read(fds[0], bytes, sizeof(bytes)) > 0)
 		;

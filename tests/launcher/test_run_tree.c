@@ -122,7 +122,8 @@ static void signals_reach_all(void **state)
 	job_free(&j);
 }
 
-/* Seven ranks, each of which is `n` processes and tells its agent's number. */
+/* Seven ranks, each of which tells its agent's number and has `n` sleeps at the end: until then a
+ * signal may come to a shell's child that is none yet, and be forgotten. */
 static void start_sleepers(struct job *j, const char *command, int n)
 {
 	char text[300];
@@ -134,7 +135,8 @@ static void start_sleepers(struct job *j, const char *command, int n)
 		snprintf(text, sizeof(text), "[%d] agent ", i);
 		job_await(j, text);
 	}
-	await_processes(long_sleep(), 7 * n + 1); /* and gridcoll-run's own arguments */
+	snprintf(text, sizeof(text), "sleep %s", long_sleep());
+	await_processes(text, 7 * n);
 }
 
 #define IN_THE_BACKGROUND "setsid sleep $0 & trap 'echo heard' INT; while :; do sleep $0; done"
@@ -162,7 +164,7 @@ static void killed_launcher(void **state)
 
 	(void)state;
 	need_ssh();
-	start_sleepers(&j, IN_THE_BACKGROUND, 3);
+	start_sleepers(&j, IN_THE_BACKGROUND, 2);
 	kill(j.pid, SIGKILL);
 	assert_int_equal(job_wait(&j), 137);
 	await_processes(long_sleep(), 0);
@@ -175,7 +177,7 @@ static void interrupted_twice(void **state)
 
 	(void)state;
 	need_ssh();
-	start_sleepers(&j, IN_THE_BACKGROUND, 3);
+	start_sleepers(&j, IN_THE_BACKGROUND, 2);
 	kill(j.pid, SIGINT);
 	job_await(&j, "[6] heard");
 	kill(j.pid, SIGINT);
