@@ -456,9 +456,10 @@ static void say_resume(struct world *w, struct wire *x, uint8_t rank, uint8_t ho
 	gci_ctl_resume_key(w->config.secret, m.rank, key);
 	gci_ctl_resume_token(key, &m, session, m.token);
 	m.token[0] ^= (how & 15) == 3; /* or one by somebody else */
-	if ((how & 15) != 2 && (how & 15) != 3 && k->joined) {
-		k->life++;
-		x->resumes = how >> 4 & 1 || x->pending.len ? 2 : 1;
+	if ((how & 15) != 3 && k->joined) {
+		/* An old one holds if what came after it has been lost. */
+		x->resumes = (how & 15) == 2 || how >> 4 & 1 || x->pending.len ? 2 : 1;
+		k->life += (how & 15) != 2;
 		x->restarts = !m.got;
 		w->blamable |= (how & 15) == 1;
 	}
