@@ -20,18 +20,15 @@ static void *turn(void *arg)
 
 static int begin_on(struct gci_awake *a, int cpu)
 {
-	pthread_attr_t attr;
+	pthread_t *thread = &a->threads[a->nthreads];
 	cpu_set_t one;
-	int rc;
 
-	if (pthread_attr_init(&attr))
+	if (pthread_create(thread, NULL, turn, a))
 		return 0;
 	CPU_ZERO(&one);
 	CPU_SET(cpu, &one);
-	rc = pthread_attr_setaffinity_np(&attr, sizeof(one), &one) ||
-	     pthread_create(&a->threads[a->nthreads], &attr, turn, a);
-	pthread_attr_destroy(&attr);
-	return !rc;
+	pthread_setaffinity_np(*thread, sizeof(one), &one);
+	return 1;
 }
 
 int gci_awake_begin(struct gci_awake *a)

@@ -52,7 +52,10 @@ static long set_xstate(long pid, struct iovec *part)
 	return syscall(SYS_ptrace, PTRACE_SETREGSET, pid, (long)NT_X86_XSTATE, &all);
 }
 
-__attribute__((visibility("default"))) long ptrace(enum __ptrace_request request, ...)
+/* By a name of its own, since C libraries do not agree on the type of `request`. */
+long in_its_place(int request, ...) __asm__("ptrace") __attribute__((visibility("default")));
+
+long in_its_place(int request, ...)
 {
 	long pid, addr, data, word, rc;
 	va_list ap;
