@@ -9,10 +9,19 @@ packages() {
 	sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d' packages.txt
 }
 
-# The packages of the list that are not installed.
+installed() {
+	dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed'
+}
+
+# The packages of the list that are not installed; of alternatives, "a|b", the first that apt has.
 missing_packages() {
 	for p in $(packages); do
-		dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || echo "$p"
+		has='' first=''
+		for a in $(echo "$p" | tr '|' ' '); do
+			installed "$a" && has=1 && break
+			[ "$first" ] || ! apt-cache show --no-all-versions "$a" >/dev/null 2>&1 || first=$a
+		done
+		[ "$has" ] || echo "${first:-${p%%|*}}"
 	done
 }
 
@@ -32,7 +41,7 @@ install_packages() {
 	fi
 	say "installing" $missing
 	{ apt-get update -q && DEBIAN_FRONTEND=noninteractive \
-		apt-get install -q -y --no-install-recommends $missing; } >build-install.log 2>&1 && {
+		apt-get install -q -y --no-install-recommends $(missing_packages); } >build-install.log 2>&1 && {
 		rm -f build-install.log
 		return 0
 	}
