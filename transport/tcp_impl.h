@@ -96,11 +96,14 @@ struct gci_tcp_peer {
 	uint8_t redials[GCI_TP_MAX_STREAMS]; /* see gci_conn_redial */
 
 	/* Of lost streams. */
-	uint64_t again_ns; /* when to try again; 0: there is nothing to try */
-	uint64_t pause_ns; /* between tries */
-	uint64_t alive_ns; /* the last sign of life while all streams are lost */
-	unsigned ntries;   /* since then */
-	char cause[160];   /* of the last loss */
+	uint64_t again_ns;           /* when to try again; 0: there is nothing to try */
+	uint64_t pause_ns;           /* between tries */
+	uint64_t alive_ns;           /* the last sign of life while all streams are lost */
+	unsigned ntries;             /* since then */
+	char cause[160];             /* of the last loss */
+	unsigned nheld, held_stream; /* losses that are not warned of yet; the first one's */
+	uint64_t held_ns;
+	char held_cause[160];
 	unsigned nprobes;
 };
 
@@ -128,7 +131,7 @@ struct gci_tcp {
 	unsigned nlost;              /* connections in state LOST */
 	unsigned nagain;             /* peers with again_ns */
 	uint64_t told_ns;
-	unsigned untold; /* losses that are not in the log, since told_ns */
+	unsigned untold; /* losses that were not warned of though they might be, since told_ns */
 	struct gci_sockopts sockopts;
 	int said_detour;         /* that an address leads nowhere */
 	int said_files;          /* that descriptors are short */

@@ -15,26 +15,47 @@
 #define FIRST_PAUSE_NS (50 * GCI_NS_PER_MS)
 #define MOST_PAUSE_NS  (2 * GCI_NS_PER_S)
 #define LEAST_TRIES    8
-#define TELL_NS        GCI_NS_PER_S /* between two lines in the log */
+#define TELL_NS        GCI_NS_PER_S /* between two warnings */
 
-static void tell(struct gci_tcp *t, const struct gci_conn *c, const char *cause)
+/* A peer that was killed, or leaves since the job ends, closes its connections before the launcher can
+ * say what is wrong. So a loss is warned of when the job goes on: when the peer has made the connection
+ * again with us, or tries have been in vain for a while. */
+static void hold_warning(const struct gci_conn *c, const char *cause)
 {
-	uint64_t now = gci_now_ns();
+	struct gci_tcp *t = c->tcp;
+	struct gci_tcp_peer *p = t->peers[c->peer];
+
+	gci_log(GCI_LOG_INFO, "rank %d: lost stream %u to rank %d: %s", t->tp.config.rank,
+		c->stream.index, c->peer, cause);
+	/* One that never was there is not missed: the peer may be leaving. */
+	if (t->stopping || c->state != GCI_CONN_OPEN)
+		return;
+	if (!p->nheld++) {
+		p->held_ns = gci_now_ns();
+		p->held_stream = c->stream.index;
+		snprintf(p->held_cause, sizeof(p->held_cause), "%s", cause);
+	}
+}
+
+static void warn(struct gci_tcp *t, struct gci_tcp_peer *p, uint64_t now, const char *how)
+{
+	unsigned others = t->untold + p->nheld - 1;
 	char more[48] = "";
 
-	if (t->told_ns && now - t->told_ns < TELL_NS) {
-		t->untold++;
+	if (!p->nheld)
 		return;
-	}
-	if (t->untold)
-		snprintf(more, sizeof(more), " (and %u others before)", t->untold);
+	t->untold += p->nheld;
+	p->nheld = 0;
+	if (t->told_ns && now - t->told_ns < TELL_NS)
+		return;
+	if (others)
+		snprintf(more, sizeof(more), " (and %u others before)", others);
 	t->told_ns = now;
 	t->untold = 0;
-	/* One that never was there is not missed: the peer may be leaving. */
-	gci_log(t->stopping || c->state != GCI_CONN_OPEN ? GCI_LOG_INFO : GCI_LOG_WARN,
-		"rank %d: lost stream %u of %u to rank %d, going on without: %s%s",
-		t->tp.config.rank, c->stream.index, t->ep.peers[c->peer]->link.streams, c->peer,
-		cause, more);
+	gci_log(t->stopping ? GCI_LOG_INFO : GCI_LOG_WARN,
+		"rank %d: lost stream %u of %u to rank %d, %s: %s%s", t->tp.config.rank,
+		p->held_stream, t->ep.peers[p->rank]->link.streams, p->rank, how, p->held_cause,
+		more);
 }
 
 void gci_conn_lost(struct gci_conn *c, const char *cause)
@@ -45,7 +66,7 @@ void gci_conn_lost(struct gci_conn *c, const char *cause)
 	if (c->state == GCI_CONN_LOST || c->state == GCI_CONN_CLOSED || gci_ep_status(&t->ep))
 		return;
 	snprintf(p->cause, sizeof(p->cause), "%s", cause);
-	tell(t, c, cause);
+	hold_warning(c, cause);
 	if (c->state != GCI_CONN_OPEN)
 		c->mute = 1;
 	c->state = GCI_CONN_LOST;
@@ -135,6 +156,8 @@ static void try_peer(struct gci_tcp *t, struct gci_tcp_peer *p, uint64_t now)
 		give_up(t, p, "it did not answer");
 		return;
 	}
+	if (now - p->held_ns >= MOST_PAUSE_NS)
+		warn(t, p, now, alone(t, p) ? "trying to connect again" : "going on without");
 	p->ntries++;
 	p->pause_ns = p->pause_ns ? 2 * p->pause_ns : FIRST_PAUSE_NS;
 	if (p->pause_ns > most_pause_ns(t, p))
@@ -230,6 +253,7 @@ void gci_tcp_restored(struct gci_conn *c)
 	t->ep.peers[c->peer]->stats.restored++;
 	if (p->again_ns && all_open(t, p))
 		set_again(t, p, 0);
+	warn(t, p, gci_now_ns(), "which was made again");
 	gci_log(GCI_LOG_INFO, "rank %d: stream %u to rank %d is there again", t->tp.config.rank,
 		c->stream.index, c->peer);
 }

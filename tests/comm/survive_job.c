@@ -14,6 +14,7 @@
  *	abort		aborts the epoch
  *	leave		calls gcoll_finalize instead of the shrink
  *	late		sleeps instead, until it is left out
+ * Or "endless": it goes on until it is ended.
  * Each rank prints at the end how many ranks and epochs there were, and what it saw. */
 #include "tests/comm/rank.h"
 
@@ -284,6 +285,10 @@ int main(int argc, char **argv)
 			printf("round %d: %s\n", round, gcoll_last_error());
 		if (agree_on(round, rc)) {
 			round++;
+			if (is_said("endless") && !job_rank)
+				printf("round %d\n", round);
+			if (is_said("endless") && round == ROUNDS)
+				round = 4;
 			continue;
 		}
 		shrink(round, half);

@@ -2,6 +2,7 @@
  * Jobs that go on after the death of ranks: 8 ranks in 2 clusters, with all results checked. */
 #include "tests/harness.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,10 +82,29 @@ static void one_dies(void **state)
 	expect_err(&j, "gridcoll-run: rank 5 on 127.0.0.2 failed: killed by signal 9 (Killed)\n");
 	expect_err(&j, "gridcoll-run: epoch 2: 7 of 8 ranks go on, without rank 5 on 127.0.0.2\n");
 	assert_int_equal(occurrences(job_err(&j), "gridcoll-run: "), 2);
+	assert_null(strstr(job_err(&j), "lost stream")); /* the cause, and no more */
 	/* All that live were told the one cause. */
 	assert_int_equal(occurrences(job_out(&j), "rank 5 on 127.0.0.2 was killed by signal 9"), 7);
 	assert_int_equal(occurrences(job_out(&j), "failed: rank 5, which is -1 now\n"), 7);
 	job_free(&j);
+}
+
+/* That all connections end is not told on its way out. */
+static void it_is_interrupted(void **state)
+{
+	struct job j = {0};
+	int i;
+
+	(void)state;
+	for (i = 0; i < 5; i++) {
+		start(&j, LIST("--timers", "fast", "--security", "encrypt"), LIST("endless"));
+		job_await(&j, "round 3\n");
+		assert_int_equal(kill(j.pid, i % 2 ? SIGTERM : SIGINT), 0);
+		assert_int_not_equal(job_wait(&j), 0);
+		if (strstr(job_err(&j), "lost stream"))
+			fail_msg("%s", job_err(&j));
+		job_free(&j);
+	}
 }
 
 static void one_dies_beside_a_progress_thread(void **state)
@@ -222,6 +242,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest sample[] = {
 		cmocka_unit_test(nobody_dies),
 		cmocka_unit_test(one_dies),
+		cmocka_unit_test(it_is_interrupted),
 		cmocka_unit_test(one_dies_beside_a_progress_thread),
 		cmocka_unit_test(an_abort_loses_nobody),
 		cmocka_unit_test(encrypted),
