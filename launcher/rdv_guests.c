@@ -45,8 +45,7 @@ static int admit_guest(
 
 /* A process that comes as a rank that is there may be one too many, or another rank that was told a
  * wrong number. */
-static void tell_of_double(
-	struct gci_rdv *r, struct gci_rdv_conn *c, const struct gci_ctl_hello *m)
+static void tell_of_double(struct gci_rdv *r, struct gci_rdv_conn *c, const struct gci_ctl_hello *m)
 {
 	const uint32_t rank = m->rank;
 	char why[GCI_CTL_TEXT];
