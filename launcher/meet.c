@@ -28,6 +28,8 @@ int gci_rdv_meet(const struct gci_rdv *r, char *why, size_t size)
 	for (i = 0; i < r->config.size; i++) {
 		const struct gci_reach *reach = &r->ranks[i].reach;
 
+		if (!r->ranks[i].joined)
+			continue;
 		if (!gci_reach_meet(reach, &six))
 			only[0] = i;
 		if (!gci_reach_meet(reach, &four))

@@ -89,5 +89,9 @@ int gci_rdv_admit(
 		tell_of_double(r, c, m);
 		return 0;
 	}
+	if (r->ranks[m->rank].missing) { /* it was started after all */
+		gci_rdv_turn_away(r, c, GCOLL_ERR_ABORTED, "the job goes on without this rank");
+		return 0;
+	}
 	return gci_rdv_is_guest(r, m->rank) ? admit_guest(r, c, m, now_ns) : 1;
 }

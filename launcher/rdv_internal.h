@@ -32,6 +32,7 @@ struct rdv_rank {
 	int missed;       /* its silence was told of */
 	int code, signal; /* of the process's end */
 	int own_failure;  /* `told` is the launcher's own word */
+	int missing;      /* it could not be started, and the job begins without it */
 	int32_t blamed;   /* whom `told` is about, -1: nobody */
 	int is_blamed;    /* a peer takes it for dead */
 	int told_status;  /* GCOLL_ERR_* */
@@ -55,7 +56,7 @@ struct gci_rdv {
 	struct rdv_rank *ranks;
 	struct gci_list conns, dirty;
 	struct gci_crowd crowd; /* of strangers */
-	uint32_t njoined, nbye;
+	uint32_t njoined, nbye, nmissing;
 	struct gci_ctl_budget *budgets; /* set since the grid's text was made, each pair once */
 	size_t nbudgets, budgets_cap;
 	int started, judged, start_timed_out;
@@ -84,6 +85,9 @@ void gci_rdv_end_away(struct gci_rdv *r, uint32_t rank, uint64_t now_ns);
 void gci_rdv_mark_dirty(struct gci_rdv *r, struct gci_rdv_conn *c);
 /* Tells a connection that showed the secret why it is not taken, or no more, and closes it. */
 void gci_rdv_turn_away(struct gci_rdv *r, struct gci_rdv_conn *c, int status, const char *why);
+
+/* Begins the job, once all have come that can. */
+void gci_rdv_begin_if_all(struct gci_rdv *r, uint64_t now_ns);
 
 /* rdv_messages.c */
 void gci_rdv_on_message(

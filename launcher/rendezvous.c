@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define NOBODYS_PORT 1 /* tcpmux, which nobody has */
+
 int gci_rdv_create(struct gci_rdv **out, const struct gci_rdv_config *config, uint64_t now_ns)
 {
 	struct gci_rdv *r = gci_calloc(1, sizeof(*r));
@@ -130,12 +132,18 @@ static void put_start(const struct gci_rdv *r, struct gci_buf *bytes)
 		.table = (char *)(uintptr_t)r->config.table,
 		.table_digest = r->config.table_digest,
 		.survives = r->config.survives != 0};
+	struct gci_reach nowhere;
 	uint32_t i;
 
+	/* Whoever calls one that is missing, before it hears so, finds nobody. */
+	for (i = 0; i < m.size && !r->ranks[i].joined; i++)
+		;
+	nowhere = r->ranks[i].reach;
+	nowhere.port = NOBODYS_PORT;
 	m.ranks = gci_calloc(m.size, sizeof(*m.ranks));
 	for (i = 0; m.ranks && i < m.size; i++) {
 		m.ranks[i].host = r->config.hosts[i];
-		m.ranks[i].reach = r->ranks[i].reach;
+		m.ranks[i].reach = r->ranks[i].joined ? r->ranks[i].reach : nowhere;
 	}
 	if (m.ranks)
 		gci_ctl_put_start(bytes, &m);
@@ -203,10 +211,19 @@ static void begin(struct gci_rdv *r, uint64_t now_ns)
 
 	if (r->config.settle)
 		r->config.grid = r->config.settle(r->config.guests, why, sizeof(why));
-	if (!r->config.grid || gci_rdv_meet(r, why, sizeof(why)))
+	if (!r->config.grid || gci_rdv_meet(r, why, sizeof(why))) {
 		gci_rdv_give_up(r, GCOLL_ERR_INVAL, why, now_ns);
-	else
-		send_start(r, now_ns);
+		return;
+	}
+	send_start(r, now_ns);
+	if (r->nmissing)
+		gci_rdv_arm(r, now_ns, 0);
+}
+
+void gci_rdv_begin_if_all(struct gci_rdv *r, uint64_t now_ns)
+{
+	if (r->njoined && r->njoined + r->nmissing == r->config.size && !r->started)
+		begin(r, now_ns);
 }
 
 void gci_rdv_turn_away(struct gci_rdv *r, struct gci_rdv_conn *c, int status, const char *why)
@@ -278,9 +295,9 @@ static void on_hello(
 	gci_rdv_count_places(r);
 	if (gci_rdv_verdict(r))
 		gci_rdv_turn_away(r, c, r->verdict.status, r->verdict.sentence);
-	else if (r->njoined == r->config.size)
-		begin(r, now_ns);
 	else
+		gci_rdv_begin_if_all(r, now_ns);
+	if (!r->started)
 		gci_rdv_check_leavers(r, now_ns);
 }
 

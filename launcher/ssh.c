@@ -40,8 +40,9 @@ int gci_ssh_make(struct gci_ssh *s, const char *host, const char *remote_path, i
 	static char ssh[] = "ssh", batch[] = "-oBatchMode=yes", t[] = "-T";
 	/* A master connection made by us would end with us, with others' sessions on it. */
 	static char master[] = "-oControlMaster=no";
-	/* A firewall may drop what comes from there; --start-timeout is a minute, for all levels. */
-	static char soon[] = "-oConnectTimeout=10";
+	/* A host that is off, or a firewall that drops what comes from here or there, is known by then: of
+	 * one that is tried from both, within 15 s. */
+	static char soon[] = "-oConnectTimeout=8", sooner[] = "-oConnectTimeout=5";
 	char **arg = s->argv;
 
 	memset(s, 0, sizeof(*s));
@@ -50,8 +51,7 @@ int gci_ssh_make(struct gci_ssh *s, const char *host, const char *remote_path, i
 	*arg++ = ssh;
 	*arg++ = batch;
 	*arg++ = master;
-	if (elsewhere)
-		*arg++ = soon;
+	*arg++ = elsewhere ? sooner : soon;
 	*arg++ = t;
 	*arg++ = (char *)(uintptr_t)host;
 	*arg++ = (char *)(uintptr_t)gci_buf_cstr(&s->far);

@@ -18,8 +18,8 @@ struct gci_ssh {
 	struct gci_buf far; /* what the shell there gets; argv has it */
 };
 
-/* `host` stays the caller's. `elsewhere`: to be run on another host than this; it soon gives up one
- * that does not answer, since there is another way. 0 or GCOLL_ERR_NOMEM, to be freed either way. */
+/* `host` stays the caller's. It gives up a host that does not answer for 8 s; `elsewhere`, to be run on
+ * another host than this, for 5 s, since there is another way. 0 or GCOLL_ERR_NOMEM, to be freed either way. */
 int gci_ssh_make(struct gci_ssh *s, const char *host, const char *remote_path, int elsewhere);
 void gci_ssh_free(struct gci_ssh *s);
 

@@ -59,6 +59,28 @@ void gci_rdv_tell(struct gci_rdv *r, uint32_t by, int32_t blamed, int status, co
 	gci_rdv_arm(r, now_ns, r->config.grace_ns);
 }
 
+/* A job that survives failures begins without those that cannot be started, unless nobody is left. */
+static int begins_without(struct gci_rdv *r, uint32_t rank, const char *cause, uint64_t now_ns)
+{
+	struct rdv_rank *k = &r->ranks[rank];
+	char who[GCI_RANKLIST_NBYTES];
+
+	if (!r->config.survives || r->started || r->judged || k->joined || k->told ||
+		r->nmissing + 1 == r->config.size)
+		return 0;
+	k->missing = 1;
+	r->nmissing++;
+	k->told = one_line(cause);
+	k->told_status = GCOLL_ERR_PEER;
+	k->blamed = (int32_t)rank;
+	k->told_ns = now_ns;
+	k->own_failure = 1;
+	gci_buf_printf(&r->news, "%s is left out: %s\n",
+		gci_ranklist(&rank, 1, r->config.names, who), k->told ? k->told : "");
+	gci_rdv_begin_if_all(r, now_ns);
+	return 1;
+}
+
 void gci_rdv_failed(
 	struct gci_rdv *r, uint32_t rank, int exit_status, const char *cause, uint64_t now_ns)
 {
@@ -70,6 +92,10 @@ void gci_rdv_failed(
 	k->code = exit_status;
 	k->end_ns = now_ns;
 	gci_rdv_end_away(r, rank, now_ns);
+	if (begins_without(r, rank, cause, now_ns)) {
+		gci_rdv_judge(r, now_ns);
+		return;
+	}
 	if (!k->told) {
 		gci_rdv_tell(r, rank, (int32_t)rank, GCOLL_ERR_PEER, cause, now_ns);
 		k->own_failure = 1;
@@ -139,8 +165,8 @@ static enum witness what_speaks(
 	*at_ns = k->told ? k->told_ns : k->end_ns;
 	if (!gci_rdv_counts(r, rank))
 		return NOTHING;
-	if (k->own_failure)
-		return OWN;
+	if (k->own_failure) /* of one that is missing, not before the others know who is there */
+		return k->missing && !r->started ? NOTHING : OWN;
 	if (k->silent && !k->signal) {
 		*at_ns = k->heard_ns;
 		return SILENT;
@@ -167,7 +193,7 @@ static void blame_missing(struct gci_rdv *r, struct gci_rdv_verdict *v)
 	uint32_t i, n = 0;
 
 	for (i = 0; list && i < r->config.size; i++)
-		if (!r->ranks[i].joined)
+		if (!r->ranks[i].joined && !r->ranks[i].missing)
 			list[n++] = i;
 	v->rank = n ? (int32_t)list[0] : -1;
 	if (n)

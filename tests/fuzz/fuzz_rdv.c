@@ -90,7 +90,7 @@ static void on_start(struct world *w, struct wire *x, struct rank *k, const stru
 	/* Once, or again behind RESUMED to a rank that says that nothing has come. */
 	expect(!k->epoch || x->restarts);
 	x->restarts = 0;
-	expect(m->size == w->config.size && w->rdv->njoined == m->size);
+	expect(m->size == w->config.size && w->rdv->njoined + w->rdv->nmissing == m->size);
 	expect(m->epoch == 1 || m->epoch == k->epoch);
 	for (i = 0; i < m->size; i++)
 		expect(m->ranks[i].host == w->place.hosts[i]);
@@ -277,7 +277,7 @@ static void drain(struct world *w)
 		else
 			hung_up(x);
 	}
-	expect(!w->began || w->rdv->njoined == w->config.size);
+	expect(!w->began || w->rdv->njoined + w->rdv->nmissing == w->config.size);
 }
 
 static void may_fail(struct world *w)

@@ -5,6 +5,7 @@
  *	guest die RANK		... then this rank ends without a word, the others wait for it
  *	guest wait		... then waits for rank 0, which never comes
  *	guest rounds N		... then adds up all ranks so often, with a pause before each
+ *	guest without		meets the others, and goes on without those that are not there
  *	guest shrink RANK	... then this rank is killed, and the others go on without it
  *
  * 1 and the reason on standard error when a call fails. */
@@ -66,6 +67,8 @@ int main(int argc, char **argv)
 
 	if (gcoll_init(&c))
 		return fail("init");
+	if (!strcmp(mode, "without"))
+		return go_on(c, -1);
 	mine = (uint64_t)gcoll_rank(c) + 1;
 	if (gcoll_allreduce(&mine, &sum, 1, GCOLL_UINT64, GCOLL_SUM, c))
 		return fail("allreduce");

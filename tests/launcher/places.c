@@ -93,6 +93,8 @@ static int ssh_up(void)
 		port, dir, dir, dir));
 	write_file("ssh_config",
 		"Host gct-far\nProxyJump gct-a\n"
+		"Host gct-dark\nProxyCommand sleep 1000\n"
+		"Host gct-void\nHostName 10.77.1.9\nConnectTimeout 100\n"
 		"Host gct-*\nHostName 127.0.0.1\nPort %d\nUser %s\nIdentityFile %s/user\n"
 		"StrictHostKeyChecking no\nUserKnownHostsFile %s/known\nLogLevel ERROR\n"
 		"ConnectTimeout 20\n",
@@ -100,7 +102,7 @@ static int ssh_up(void)
 	write_file("bin/ssh",
 		"#!/bin/sh\n"
 		"(shift $(($# - 2)); echo \"${GRIDCOLL_RANK:-run} $1\" >>%s/started)\n"
-		"PATH=%s exec ssh -F %s/ssh_config \"$@\"\n",
+		"PATH=%s exec $GCT_SSH_BY ssh -F %s/ssh_config \"$@\"\n",
 		dir, getenv("PATH"), dir);
 	snprintf(path, sizeof(path), "%s/bin:%s", dir, getenv("PATH"));
 	setenv("PATH", path, 1);

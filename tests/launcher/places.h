@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * For tests of gridcoll-run elsewhere: a directory of the test's own, and a server of ssh on loopback,
- * which the `ssh` that stands first in PATH then knows as any gct-NAME; gct-far by way of gct-a.
+ * which the `ssh` that stands first in PATH then knows as any gct-NAME; gct-far by way of gct-a. gct-dark never answers, and gct-void
+ * is 10.77.1.9. $GCT_SSH_BY is what ssh is run by.
  *
  *	need_ssh();					// in a test
  *	job_start(&j, NULL, "--hosts", "gct-1,gct-2", "--remote-path", run, "true", NULL);

@@ -379,6 +379,66 @@ static void own_sleep_makes_nobody_late(void **state)
 	assert_true(gci_rdv_is_left_out(w->rdv, 6));
 }
 
+/* ---- hosts that are down from the beginning */
+
+static void begins_without_those_that_cannot_start(void **state)
+{
+	static const uint32_t rest[] = {0, 1, 2, 4, 5, 6};
+	struct world *w = *state;
+	struct gci_ctl_message m;
+	size_t i;
+
+	gci_rdv_failed(w->rdv, 3, 1, "its ssh ended with status 255", w->now);
+	rdv_drain(w);
+	rdv_expect_news(w, "rank 3 on k4 is left out: its ssh ended with status 255\n");
+	for (i = 0; i < 6; i++)
+		rdv_join(w, rest[i]);
+	rdv_pass(w, 8 * SEC);
+	assert_string_equal(rdv_verdict(w), "");
+	rdv_join(w, 3); /* its process is there, though its agent is not */
+	rdv_expect_abort(w, 3, "the job goes on without this rank");
+	assert_true(w->ranks[3].closed);
+	gci_rdv_failed(w->rdv, 7, 1, "its ssh is silent", w->now);
+	rdv_drain(w);
+	rdv_expect_news(w, "rank 7 on t4 is left out: its ssh is silent\n");
+	for (i = 0; i < 6; i++) {
+		assert_true(rdv_gets(w, rest[i], GCI_CTL_START, &m));
+		assert_int_equal(m.start.size, NRANKS);
+		gci_ctl_message_free(&m);
+		rdv_expect_abort(w, rest[i], "rank 3 on k4: its ssh ended with status 255");
+		rdv_say_shrink(w, rest[i], 1);
+	}
+	rdv_expect_survivors(w, 5, 2, rest, 6);
+	rdv_expect_news(w, "epoch 2: 6 of 8 ranks go on, without ranks 3,7 on k4,t4\n");
+	for (i = 0; i < 6; i++) {
+		rdv_say(w, rest[i], GCI_CTL_BYE);
+		rdv_end(w, rest[i], 0, 0);
+	}
+	assert_true(gci_rdv_settled(w->rdv));
+	assert_int_equal(gci_rdv_exit_status(w->rdv), 0);
+}
+
+static void nobody_can_start(void **state)
+{
+	struct world *w = *state;
+	uint32_t i;
+
+	for (i = 0; i < NRANKS; i++)
+		gci_rdv_failed(w->rdv, i, 1, "its ssh ended with status 255", w->now);
+	assert_non_null(strstr(rdv_verdict(w), "its ssh ended with status 255"));
+	assert_true(gci_rdv_is_over(w->rdv));
+	assert_int_equal(gci_rdv_exit_status(w->rdv), 1);
+}
+
+/* Without --survive one is too many, at once. */
+static void one_that_cannot_start(void **state)
+{
+	struct world *w = *state;
+
+	gci_rdv_failed(w->rdv, 3, 1, "its ssh ended with status 255", w->now);
+	assert_string_equal(rdv_verdict(w), "rank 3 on k4: its ssh ended with status 255");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -400,6 +460,9 @@ int main(void)
 		S(who_lives_without_its_agent_is_told),
 		S(who_hung_up_is_left_out),
 		S(own_sleep_makes_nobody_late),
+		S(begins_without_those_that_cannot_start),
+		S(nobody_can_start),
+		T(one_that_cannot_start),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

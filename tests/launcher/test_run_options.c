@@ -136,12 +136,13 @@ static void placement(void **state)
 	job_start(&j, NULL, "--grid", path, "--hosts", "localhost,k2", "--per-host", "2", "-n", "3",
 		"--dry-run", "true", "a b", "--c=d", "", NULL);
 	assert_int_equal(job_wait(&j), 0);
-	assert_string_equal(job_out(&j), "rank 0: k2, cluster kyoto, by ssh\n"
-					 "rank 1: k2, cluster kyoto, by ssh\n"
-					 "rank 2: localhost, cluster tokyo, on this machine\n"
-					 "ssh -oBatchMode=yes -oControlMaster=no -T k2 "
-					 "''\\''gridcoll-run'\\'' --agent'\n"
-					 "command: true 'a b' --c=d ''\n");
+	assert_string_equal(job_out(&j),
+		"rank 0: k2, cluster kyoto, by ssh\n"
+		"rank 1: k2, cluster kyoto, by ssh\n"
+		"rank 2: localhost, cluster tokyo, on this machine\n"
+		"ssh -oBatchMode=yes -oControlMaster=no -oConnectTimeout=8 -T k2 "
+		"''\\''gridcoll-run'\\'' --agent'\n"
+		"command: true 'a b' --c=d ''\n");
 	job_free(&j);
 }
 

@@ -256,6 +256,78 @@ static void no_agent_there(void **state)
 	job_free(&j);
 }
 
+/* It is named, and the others go on, whether its host refuses or is silent. */
+static void a_host_is_down(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	need_ssh();
+	job_start(&j, NULL, "--hosts", "gct-a,gct-dark,gct-b", "--survive", "--address",
+		"127.0.0.1", "--remote-path", env_path("GRIDCOLL_RUN"),
+		env_path("GRIDCOLL_TEST_GUEST"), "without", NULL);
+	if (job_wait(&j))
+		fail_msg("\"%s\"", job_err(&j));
+	assert_non_null(strstr(job_err(&j), "gridcoll-run: rank 1 on gct-dark is left out: its ssh "
+					    "ended with status 255: "));
+	assert_non_null(strstr(job_err(&j), "[0] barrier: rank 1 on gct-dark: its ssh ended"));
+	assert_non_null(
+		strstr(job_err(&j), "epoch 2: 2 of 3 ranks go on, without rank 1 on gct-dark\n"));
+	assert_non_null(strstr(job_out(&j), "[2] rank 1 goes on with 2\n"));
+	job_free(&j);
+}
+
+static void copies_past_a_host_that_is_down(void **state)
+{
+	struct job j = {0};
+	char to[160];
+
+	(void)state;
+	need_ssh();
+	write_file("cargo", "what is copied\n");
+	snprintf(to, sizeof(to), "%s/%%r/", in_dir("to"));
+	job_start(&j, NULL, "--hosts", "gct-a,gct-dark,gct-b", "--survive", "--address",
+		"127.0.0.1", "--remote-path", env_path("GRIDCOLL_RUN"), env_path("GRIDCOLL"), "cp",
+		"--keep-going", in_dir("cargo"), to, NULL);
+	job_wait(&j);
+	if (run_shell("cd %s && cmp cargo to/2/cargo && test ! -e to/1/cargo", in_dir("")))
+		fail_msg("\"%s\"", job_err(&j));
+	assert_non_null(strstr(job_err(&j), "gct-dark"));
+	job_free(&j);
+}
+
+/* Packets to it vanish at the cable's other end. There is a verdict before --start-timeout, which would
+ * have no cause. */
+static void a_host_is_silent(void **state)
+{
+	const uint64_t begin = gci_now_ns();
+	struct job j = {0};
+	char by[64];
+
+	(void)state;
+	need_ssh();
+	if (lab_up()) {
+		print_message("skipped: network namespaces need root\n");
+		skip();
+	}
+	assert_int_equal(
+		run_shell("ip -n gct%da neigh add 10.77.1.9 lladdr 02:00:00:00:00:09 dev va",
+			(int)getpid()),
+		0);
+	snprintf(by, sizeof(by), "ip netns exec gct%da", (int)getpid());
+	setenv("GCT_SSH_BY", by, 1);
+	job_start(&j, NULL, "--hosts", "gct-void", "--remote-path", env_path("GRIDCOLL_RUN"),
+		"true", NULL);
+	unsetenv("GCT_SSH_BY");
+	assert_int_equal(job_wait(&j), 1);
+	assert_non_null(
+		strstr(job_err(&j), "gridcoll-run: rank 0 on gct-void failed: its ssh ended "
+				    "with status 255: "));
+	assert_non_null(strstr(job_err(&j), "timed out"));
+	assert_true(gci_now_ns() - begin < 60 * GCI_NS_PER_S); /* and not what ssh_config says */
+	job_free(&j);
+}
+
 static void killed_launcher_leaves_nothing_far_away(void **state)
 {
 	struct job j = {0};
@@ -349,6 +421,9 @@ int main(void)
 		cmocka_unit_test(no_agent_there),
 		cmocka_unit_test(the_job_has_the_grid),
 		cmocka_unit_test(a_directory_of_one_host),
+		cmocka_unit_test(a_host_is_down),
+		cmocka_unit_test(copies_past_a_host_that_is_down),
+		cmocka_unit_test_teardown(a_host_is_silent, lab_teardown),
 		cmocka_unit_test(killed_launcher_leaves_nothing_far_away),
 	};
 

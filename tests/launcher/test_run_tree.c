@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SSH   "ssh -oBatchMode=yes -oControlMaster=no -T "
-#define ON    "ssh -oBatchMode=yes -oControlMaster=no -oConnectTimeout=10 -T "
+#define SSH   "ssh -oBatchMode=yes -oControlMaster=no -oConnectTimeout=8 -T "
+#define ON    "ssh -oBatchMode=yes -oControlMaster=no -oConnectTimeout=5 -T "
 #define AGENT " ''\\''gridcoll-run'\\'' --agent'\n"
 
 static void dry_run(void **state)
