@@ -10,6 +10,7 @@ import struct
 import sys
 import threading
 import time
+import warnings
 
 import gridcoll
 
@@ -150,6 +151,8 @@ def foreign(world, results):
 
 def forks(world):
     """Children by fork are no ranks, and the rank goes on."""
+    # Python 3.12 and later warn of fork beside threads, which a Pool has.
+    warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
     fork = multiprocessing.get_context("fork")
     results = fork.SimpleQueue()
     with world:
