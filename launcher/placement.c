@@ -169,24 +169,38 @@ out:
 	return rc;
 }
 
-/* Keeps the sites that --hosts names. */
+static int find_site(const struct sites *s, int host)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->n; i++)
+		if (s->v[i].host == host)
+			return (int)i;
+	return -1;
+}
+
+/* Keeps the sites that --hosts names, in its order. */
 static int keep_named(
 	struct gci_placement *p, const char *wanted, struct sites *s, struct gci_error *e)
 {
+	struct site *v = s->v, found;
 	char **hosts = NULL;
-	uint32_t i, kept = 0;
-	int n = 0, k, rc = expand_hosts(wanted, &hosts, &n, e);
+	uint32_t kept = 0;
+	int n = 0, k, at, rc = expand_hosts(wanted, &hosts, &n, e);
 
-	for (k = 0; k < n && !rc; k++)
-		if (gci_grid_find_host(&p->grid, hosts[k]) < 0)
+	for (k = 0; k < n && !rc; k++, kept++) {
+		at = find_site(s, gci_grid_find_host(&p->grid, hosts[k]));
+		if (at < 0)
 			rc = gci_error_set(e, GCOLL_ERR_INVAL,
 				"--hosts %s: expected hosts of the grid", hosts[k]);
-	for (i = 0; i < s->n; i++) {
-		for (k = 0; k < n; k++)
-			if (!strcmp(gci_grid_host(&p->grid, s->v[i].host), hosts[k]))
-				break;
-		if (k < n)
-			s->v[kept++] = s->v[i];
+		else if ((uint32_t)at < kept)
+			rc = gci_error_set(e, GCOLL_ERR_INVAL,
+				"--hosts: %s is there twice, expected each host once", hosts[k]);
+		if (rc)
+			break;
+		found = v[at];
+		v[at] = v[kept];
+		v[kept] = found;
 	}
 	s->n = kept;
 	for (k = 0; k < n; k++)

@@ -137,9 +137,9 @@ static void placement(void **state)
 		"--dry-run", "true", "a b", "--c=d", "", NULL);
 	assert_int_equal(job_wait(&j), 0);
 	assert_string_equal(job_out(&j),
-		"rank 0: k2, cluster kyoto, by ssh\n"
-		"rank 1: k2, cluster kyoto, by ssh\n"
-		"rank 2: localhost, cluster tokyo, on this machine\n"
+		"rank 0: localhost, cluster tokyo, on this machine\n"
+		"rank 1: localhost, cluster tokyo, on this machine\n"
+		"rank 2: k2, cluster kyoto, by ssh\n"
 		"ssh -oBatchMode=yes -oControlMaster=no -oConnectTimeout=8 -T k2 "
 		"''\\''gridcoll-run'\\'' --agent'\n"
 		"command: true 'a b' --c=d ''\n");
@@ -174,6 +174,8 @@ static void how_ranks_are_reached(void **state)
 	assert_non_null(strstr(
 		job_out(&j), "rank 0: k1, cluster kyoto, by ssh, interfaces ib*, ports 7-8\n"));
 	job_free(&j);
+	RUN(2, "gridcoll-run: --hosts: k2 is there twice, expected each host once\n", "--grid",
+		path, "--hosts", "k2,k1,k2", "true");
 	RUN(2, "gridcoll-run: --hosts k3: expected hosts of the grid\n", "--grid", path, "--hosts",
 		"k3", "true");
 }
