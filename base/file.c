@@ -192,3 +192,19 @@ int gci_file_check(const char *path, struct gci_error *e)
 	gci_free(dir);
 	return bad ? GCOLL_ERR_SYS : 0;
 }
+
+void gci_file_machine(char out[GCI_FILE_MACHINE])
+{
+	char boot[40] = "";
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, boot, sizeof(boot) - 1);
+	struct stat root;
+
+	if (fd >= 0)
+		close(fd);
+	*out = '\0';
+	boot[strcspn(boot, "\n")] = '\0';
+	if (n > 0 && !stat("/", &root))
+		snprintf(out, GCI_FILE_MACHINE, "%s-%llx-%llx", boot,
+			(unsigned long long)root.st_dev, (unsigned long long)root.st_ino);
+}

@@ -27,6 +27,11 @@ int gci_file_write(const char *path, const struct gci_buf *text, struct gci_erro
 /* Better now than after an hour's work: could gci_file_write() write this? Changes nothing. */
 int gci_file_check(const char *path, struct gci_error *e);
 
+/* Which machine's files this process sees: the running kernel's boot and the root directory, which
+ * containers of one machine do not share, though they may share its addresses. "": not to be told. */
+#define GCI_FILE_MACHINE 96
+void gci_file_machine(char out[GCI_FILE_MACHINE]);
+
 /* Parts of those above, for files that others have opened: reads up to the end; writes all and closes
  * `fd`, -1 with errno where something goes wrong. */
 int gci_file_read_from(

@@ -5,6 +5,7 @@
 #include "gridcoll/gridcoll.h"
 
 #include <netdb.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -77,7 +78,21 @@ void gci_ssh_print(struct gci_buf *out, const char *host, const char *remote_pat
 	gci_ssh_free(&ssh);
 }
 
-int gci_route_to(const char *host, char *ip, size_t size)
+/* The way to an address of this machine begins at that address; to 127.0.1.1, at 127.0.0.1. */
+static int is_own_address(const struct sockaddr *to, const struct sockaddr_storage *from)
+{
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)to,
+				 *from_v4 = (const struct sockaddr_in *)from;
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)to,
+				  *from_v6 = (const struct sockaddr_in6 *)from;
+
+	if (to->sa_family == AF_INET)
+		return v4->sin_addr.s_addr == from_v4->sin_addr.s_addr ||
+		       ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	return to->sa_family == AF_INET6 && IN6_ARE_ADDR_EQUAL(&v6->sin6_addr, &from_v6->sin6_addr);
+}
+
+int gci_route_to(const char *host, char *ip, size_t size, int *is_own)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *list = NULL, *it;
 	struct sockaddr_storage self;
@@ -91,6 +106,7 @@ int gci_route_to(const char *host, char *ip, size_t size)
 	if (rc)
 		return GCOLL_ERR_SYS;
 	rc = GCOLL_ERR_SYS;
+	*is_own = 0;
 	for (it = list; it && rc; it = it->ai_next) {
 		fd = socket(it->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 		if (fd < 0)
@@ -98,11 +114,13 @@ int gci_route_to(const char *host, char *ip, size_t size)
 		len = sizeof(self);
 		/* Connecting a datagram socket sends nothing, but looks the route up. */
 		if (!connect(fd, it->ai_addr, it->ai_addrlen) &&
-			!getsockname(fd, (struct sockaddr *)&self, &len))
+			!getsockname(fd, (struct sockaddr *)&self, &len)) {
+			*is_own = is_own_address(it->ai_addr, &self);
 			rc = getnameinfo((struct sockaddr *)&self, len, ip, (socklen_t)size, NULL,
 				     0, NI_NUMERICHOST)
 				     ? GCOLL_ERR_SYS
 				     : 0;
+		}
 		close(fd);
 	}
 	freeaddrinfo(list);

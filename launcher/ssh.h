@@ -29,9 +29,10 @@ void gci_ssh_print(struct gci_buf *out, const char *host, const char *remote_pat
 /* In a shell's quotes, where it takes some. */
 void gci_quote_if_needed(struct gci_buf *out, const char *s);
 
-/* The local address by which `host` is reached ("user@" before it does not matter). 0; or
- * GCOLL_ERR_SYS when its name is not known or no route leads there; or GCOLL_ERR_TIMEOUT when who
- * should know the name was waited for and did not answer. */
-int gci_route_to(const char *host, char *ip, size_t size);
+/* The local address by which `host` is reached ("user@" before it does not matter), and whether the
+ * host's address is this machine's own. 0; or GCOLL_ERR_SYS when its name is not known or no route
+ * leads there; or GCOLL_ERR_TIMEOUT when who should know the name was waited for and did not answer.
+ */
+int gci_route_to(const char *host, char *ip, size_t size, int *is_own);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/terminal.h"
@@ -37,13 +38,22 @@ static void strings_free(struct strings *l)
 	gci_free(l->v);
 }
 
+#define NO_RANK UINT32_MAX
+
+/* By which of our addresses we reach each place by ssh; "": not known. */
+struct routes {
+	char (*v)[64];
+	uint32_t launch_rank; /* the first one on this machine, or NO_RANK */
+	char machine[GCI_FILE_MACHINE];
+};
+
 /* GRIDCOLL_LOG and the like go along to other hosts; what describes a job is this job's own. */
 static int goes_along(const char *setting)
 {
-	static const char *const own[] = {
-		"RANK=", "RANK_FROM=", "SIZE=", "SIZE_FROM=", "RENDEZVOUS=", "SECRET_FD=",
-		"SECRET_FILE=", "HOST=", "CLUSTER=", "JOIN_TIMEOUT=", "PROGRESS=", "LAB=", "GRID=",
-		"GRID_TEXT=", "TERMINAL=", "PORT_RANGE=", "INTERFACES=", "CONTROL_TLS="};
+	static const char *const own[] = {"RANK=", "RANK_FROM=", "SIZE=", "SIZE_FROM=",
+		"RENDEZVOUS=", "SECRET_FD=", "SECRET_FILE=", "HOST=", "CLUSTER=", "JOIN_TIMEOUT=",
+		"PROGRESS=", "LAB=", "GRID=", "GRID_TEXT=", "TERMINAL=", "PORT_RANGE=",
+		"INTERFACES=", "CONTROL_TLS=", "LAUNCH_RANK=", "LAUNCH_MACHINE="};
 	size_t i;
 
 	if (strncmp(setting, "GRIDCOLL_", 9))
@@ -76,8 +86,19 @@ static int add_grid(struct strings *env, const struct gci_options *o, const stru
 				   : gci_strdup("GRIDCOLL_GRID_TEXT"));
 }
 
-static int make_environment(
-	struct strings *env, const struct gci_options *o, const struct gci_placement *p)
+/* Which rank runs on the machine where the command was typed: by that, one may tell whose files are
+ * meant. A host known by its address only has to prove it, by the machine's id. */
+static int add_launch_rank(struct strings *env, const struct routes *r)
+{
+	int rc = add(env, r->launch_rank == NO_RANK
+				  ? gci_strdup("GRIDCOLL_LAUNCH_RANK")
+				  : gci_asprintf("GRIDCOLL_LAUNCH_RANK=%u", r->launch_rank));
+
+	return rc ? rc : add(env, gci_asprintf("GRIDCOLL_LAUNCH_MACHINE=%s", r->machine));
+}
+
+static int make_environment(struct strings *env, const struct gci_options *o,
+	const struct gci_placement *p, const struct routes *routes)
 {
 	char **s;
 	int rc = 0;
@@ -109,7 +130,7 @@ static int make_environment(
 		rc = add(env, gci_asprintf("GRIDCOLL_CONGESTION=%s", o->congestion));
 	if (!rc && o->pace)
 		rc = add(env, gci_asprintf("GRIDCOLL_PACE=%s", o->pace));
-	return rc;
+	return rc ? rc : add_launch_rank(env, routes);
 }
 
 #define NLOCAL 2 /* variables that each place has its own of */
@@ -146,29 +167,41 @@ static int leads_here(const char *ip)
 	return strncmp(ip, "127.", 4) != 0 && strcmp(ip, "::1") != 0 && !strchr(ip, '%');
 }
 
-/* By which of our addresses we reach each place by ssh; "": not known. */
-struct routes {
-	char (*v)[64];
-};
+/* By how ranks are started. Where others start them nobody has typed a command here. */
+static uint32_t find_local(const struct gci_placement *p)
+{
+	uint32_t i;
+
+	for (i = 0; i < p->nplaces && !p->nguests; i++)
+		if (p->places[i].how != GCI_PLACE_SSH)
+			return p->places[i].first;
+	return NO_RANK;
+}
 
 /* Before any agent is started, since it would hear nothing of us meanwhile. Names may mean something
  * to ssh alone; a name service that has let us wait for nothing once is not asked again. */
 static int find_routes(struct routes *routes, const struct gci_placement *p)
 {
 	uint32_t i;
-	int rc = 0;
+	int rc = 0, is_own;
 
+	gci_file_machine(routes->machine);
+	routes->launch_rank = find_local(p);
 	routes->v = gci_calloc(p->nplaces, sizeof(*routes->v));
 	if (!routes->v)
 		return GCOLL_ERR_NOMEM;
-	if (p->rendezvous || p->address || p->listen_ip)
+	if (p->rendezvous || p->listen_ip)
 		return 0;
 	for (i = 0; i < p->nplaces && rc != GCOLL_ERR_TIMEOUT; i++) {
 		if (p->places[i].how != GCI_PLACE_SSH)
 			continue;
-		rc = gci_route_to(p->places[i].host, routes->v[i], sizeof(routes->v[i]));
+		if (p->address && routes->launch_rank != NO_RANK)
+			return 0; /* that is all one wants to know */
+		rc = gci_route_to(p->places[i].host, routes->v[i], sizeof(routes->v[i]), &is_own);
 		if (rc)
 			*routes->v[i] = '\0';
+		else if (is_own && *routes->machine && routes->launch_rank == NO_RANK)
+			routes->launch_rank = p->places[i].first;
 		if (rc == GCOLL_ERR_TIMEOUT)
 			gci_log(GCI_LOG_INFO, "no name service answers that knows %s",
 				p->places[i].host);
@@ -290,7 +323,7 @@ int gci_job_start(const struct gci_options *o, const struct gci_placement *p,
 	m.or_home = !o->chdir;
 	memcpy(m.secret, gci_job.secret, sizeof(m.secret));
 	rc = m.cwd ? 0 : gci_error_errno(e, "cannot tell the current directory");
-	if (!rc && (make_environment(&env, o, p) || find_routes(&routes, p)))
+	if (!rc && (find_routes(&routes, p) || make_environment(&env, o, p, &routes)))
 		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	for (i = 0; i < p->nplaces && !rc; i++) {
 		rc = start_agent(p, i, e);

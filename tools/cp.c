@@ -2,33 +2,40 @@
  * `gridcoll cp`: its options. */
 #include "tools/cp_copy.h"
 
+#include "base/file.h"
 #include "base/mem.h"
+#include "base/units.h"
 #include "comm/comm.h"
 #include "tools/cp_impl.h"
 #include "tools/tools.h"
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static const char help[] =
 	"usage: gridcoll-run ... gridcoll cp [options] SOURCE... DEST\n"
-	"Copies files of rank 0's host to DEST on every other rank. In DEST, %r is the\n"
-	"rank, %h the host and %% a percent sign. A DEST that ends in / is a directory,\n"
-	"and made if missing; so is, for several sources, any DEST. A file gets its name\n"
-	"only when it is whole and its checksum agrees.\n"
+	"Copies files of the source, the machine where gridcoll-run was started, to DEST\n"
+	"on every other rank. In DEST, %r is the rank, %h the host and %% a percent\n"
+	"sign. A DEST that ends in / is a directory, and made if missing; so is, for\n"
+	"several sources, any DEST. A file gets its name only when it is whole and its\n"
+	"checksum agrees.\n"
 	"  -r, --recursive        directories with all that is in them, links as links:\n"
 	"                         DIR goes to DEST/DIR, and what DIR/ holds to DEST\n"
 	"  -a, --algorithm NAME   as in `gridcoll bench --list`, with parameters\n"
 	"                         (default auto)\n"
 	"  -s, --streams N        connections per WAN peer\n"
-	"      --bwlimit RATE     the most that leaves rank 0 per second: 100Mbit, 12MB\n"
+	"      --bwlimit RATE     the most that the source sends per second: 12MB\n"
+	"      --from HOST        the source is this host of the job (or rank, by its\n"
+	"                         number); needed if gridcoll-run runs on none of them\n"
 	"      --to LIST          only these: ranks (3 or 2-5), hosts (k1 or k[1-8]),\n"
 	"                         clusters, with commas between\n"
 	"      --scatter          each receiver gets a part of the one SOURCE, in their\n"
 	"                         order, in place of all of it\n"
-	"      --gather           a file of each rank goes to rank 0: %r and %h, of the\n"
-	"                         rank that has it, in SOURCE as in DEST\n"
-	"  -0, --include-source   rank 0 writes a copy too\n"
+	"      --gather           a file of each other rank comes to this machine, or to\n"
+	"                         the host of --to: %r and %h, of the rank that has it,\n"
+	"                         in SOURCE as in DEST\n"
+	"  -0, --include-source   the source writes a copy too\n"
 	"      --sync             each file is on the disk before it gets its name\n"
 	"      --resume           keep what has come if it fails, and go on from it;\n"
 	"                         a file that all receivers have is not sent\n"
@@ -39,6 +46,39 @@ static const char help[] =
 	"  -q, --quiet            no progress bar, no summary\n"
 	"  -h, --help             this text\n"
 	"example: gridcoll-run -n 4 gridcoll cp FILE '/tmp/out/%r/'\n";
+
+/* Whose files they are; with --gather, where they go. Nobody's newer files are to be replaced by those
+ * of a host that nobody has named: if it is none where the command was typed, it must be said. */
+static int find_root(struct gct_cp_copy *c, const struct gct_cp_ranks *r, struct gci_error *e)
+{
+	const char *option = c->o->gather ? "--to" : "--from";
+	const char *name = c->o->gather ? c->o->to : c->o->from;
+	const char *here = getenv("GRIDCOLL_LAUNCH_RANK"), *machine;
+	char own[GCI_FILE_MACHINE];
+	uint64_t rank;
+
+	if (name) {
+		gct_cp_select_one(r, option, name, &c->root, e);
+	} else if (!here || gci_parse_uint(here, (uint64_t)r->n - 1, &rank)) {
+		gci_error_set(e, GCOLL_ERR_INVAL,
+			"gridcoll cp: gridcoll-run was started on none of the job's hosts, "
+			"expected "
+			"%s HOST",
+			option);
+	} else {
+		c->root = (int)rank;
+		gci_file_machine(own);
+		machine = getenv("GRIDCOLL_LAUNCH_MACHINE");
+		if (c->was == c->root && strcmp(own, machine ? machine : "") != 0)
+			gci_error_set(e, GCOLL_ERR_INVAL,
+				"gridcoll cp: this is not the machine where gridcoll-run was "
+				"started, "
+				"though it has its address: expected %s HOST",
+				option);
+	}
+	c->root_was = c->root;
+	return e->status;
+}
 
 /* Who is to have a copy. */
 static int find_receivers(struct gct_cp_copy *c, struct gci_error *e)
@@ -53,12 +93,15 @@ static int find_receivers(struct gct_cp_copy *c, struct gci_error *e)
 	for (i = 0; i < n && !e->status; i++) {
 		r.hosts[i] = gcoll_host(c->comm, i);
 		r.clusters[i] = gct_cp_cluster_name(c->comm, gcoll_cluster(c->comm, i));
-		c->receives[i] = i > 0;
 	}
-	if (!e->status && c->o->to)
+	if (!e->status)
+		find_root(c, &r, e);
+	for (i = 0; i < n && !e->status; i++)
+		c->receives[i] = i != c->root;
+	if (!e->status && c->o->to && !c->o->gather)
 		gct_cp_select(&r, c->o->to, c->receives, e);
 	if (!e->status) {
-		c->receives[0] |= (uint8_t)c->o->include_source;
+		c->receives[c->root] |= (uint8_t)c->o->include_source;
 		c->writes = c->receives[gcoll_rank(c->comm)];
 	}
 	gci_free(r.hosts);
@@ -96,7 +139,7 @@ static int check_one_each(const struct gct_cp_options *o)
 	} others[] = {{o->recursive, "--recursive"}, {o->resume, "--resume"},
 		{o->keep_going, "--keep-going"}, {o->checksums != NULL, "--manifest"},
 		{o->scatter && o->gather, "--gather"}, {o->gather && o->limit, "--bwlimit"},
-		{o->gather && o->to, "--to"}, {o->gather && o->json, "--json"}};
+		{o->gather && o->from, "--from"}, {o->gather && o->json, "--json"}};
 	struct gci_error e = {0};
 	size_t i;
 
@@ -136,9 +179,9 @@ static int parse_options(struct gct_cp_options *o, int argc, char **argv)
 		{"algorithm", 1, NULL, 'a'}, {"streams", 1, NULL, 's'},
 		{"include-source", 0, NULL, '0'}, {"sync", 0, NULL, 'S'}, {"resume", 0, NULL, 'R'},
 		{"bwlimit", 1, NULL, 'B'}, {"json", 1, NULL, 'J'}, {"to", 1, NULL, 'T'},
-		{"scatter", 0, NULL, 'P'}, {"gather", 0, NULL, 'G'}, {"manifest", 1, NULL, 'M'},
-		{"keep-going", 0, NULL, 'K'}, {"quiet", 0, NULL, 'q'}, {"help", 0, NULL, 'h'},
-		{NULL, 0, NULL, 0}};
+		{"from", 1, NULL, 'F'}, {"scatter", 0, NULL, 'P'}, {"gather", 0, NULL, 'G'},
+		{"manifest", 1, NULL, 'M'}, {"keep-going", 0, NULL, 'K'}, {"quiet", 0, NULL, 'q'},
+		{"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
 	int c;
 
 	optind = 1;
@@ -175,6 +218,9 @@ static int parse_options(struct gct_cp_options *o, int argc, char **argv)
 			break;
 		case 'P':
 			o->scatter = 1;
+			break;
+		case 'F':
+			o->from = optarg;
 			break;
 		case 'T':
 			o->to = optarg;

@@ -6,7 +6,7 @@
  *	stream = { contents, u32 crc32c(contents) } per file, in the manifest's order, but for
  *		those that all receivers have
  *
- *	rank 0				the others
+ *	the source			the others
  *	gct_cp_manifest_scan		gct_cp_manifest_decode
  *	gct_cp_source_init		gct_cp_sink_init, gct_cp_sink_start
  *	gct_cp_move			gct_cp_move
@@ -39,7 +39,7 @@ struct gct_cp_dir {
 	int64_t mtime_s;
 	uint32_t mtime_ns;
 	uint32_t depth; /* 1: in DEST */
-	char *origin;   /* at rank 0: the path of one that is in DEST, else NULL */
+	char *origin;   /* at the source: the path of one that is in DEST, else NULL */
 };
 
 struct gct_cp_file {
@@ -51,7 +51,7 @@ struct gct_cp_file {
 	uint32_t dir;
 	char *origin; /* as a directory's */
 	uint64_t begin,
-		whole; /* at rank 0, of a part: where in the file it is, and the file's size */
+		whole; /* at the source, of a part: where in the file it is, and the file's size */
 	int is_there;  /* all receivers have it whole: it is not in the stream */
 };
 
@@ -77,7 +77,7 @@ struct gct_cp_manifest {
 	uint64_t stream_nbytes; /* of all files in it, with their trailers */
 	int into_directory;     /* names are kept; else the only file is called as DEST says */
 	int is_scattered;       /* the files are parts of one, for a receiver each */
-	/* At rank 0 only: */
+	/* At the source only: */
 	int recursive;
 	uint32_t nskipped; /* neither of the three: FIFOs, sockets, devices */
 	char **skipped;    /* paths of the first of them, for a terminal */
@@ -86,7 +86,7 @@ struct gct_cp_manifest {
 #define GCT_CP_INTO      1u /* DEST is a directory */
 #define GCT_CP_RECURSIVE 2u /* with what is in directories; links are kept as links */
 
-/* Reads what rank 0 is to send. Every path must be a readable regular file, or with
+/* Reads what the source is to send. Every path must be a readable regular file, or with
  * GCT_CP_RECURSIVE a directory or a symbolic link. Of a path that ends in a slash, "." or ".." it
  * is what the directory holds. (cp_scan.c) */
 int gct_cp_manifest_scan(struct gct_cp_manifest *m, char *const *paths, int npaths, unsigned how,
@@ -112,8 +112,8 @@ void gct_cp_manifest_free(struct gct_cp_manifest *m);
 /* Sums up m->stream_nbytes. True if it is more than INT64_MAX. */
 int gct_cp_manifest_add_up(struct gct_cp_manifest *m);
 
-/* The path of what is called `name` in directory `dir`, below `root`; with root NULL, that at rank
- * 0, `origin` for what is in DEST. To be freed; NULL: out of memory. */
+/* The path of what is called `name` in directory `dir`, below `root`; with root NULL, that at
+ * the source, `origin` for what is in DEST. To be freed; NULL: out of memory. */
 char *gct_cp_path(const struct gct_cp_manifest *m, const char *root, uint32_t dir, const char *name,
 	const char *origin);
 
@@ -121,7 +121,7 @@ char *gct_cp_path(const struct gct_cp_manifest *m, const char *root, uint32_t di
  * followed below DEST, or below the sources, whatever becomes of the directories meanwhile. */
 struct gct_cp_place {
 	const struct gct_cp_manifest *manifest;
-	const char *root; /* DEST; NULL at rank 0, where directory 0 is none */
+	const char *root; /* DEST; NULL at the source, where directory 0 is none */
 	int fd;           /* for nothing but to start from (O_PATH) */
 	uint32_t dir;
 };
@@ -140,7 +140,7 @@ struct gct_cp_point {
 
 #define GCT_CP_MARKS (3 * GCT_CP_CHUNKS + 1) /* no rank is further behind what was read */
 
-/* Checksums of whole files, at rank 0. (cp_sums.c) */
+/* Checksums of whole files, at the source. (cp_sums.c) */
 struct gct_cp_sum {
 	uint32_t crc; /* CRC32C */
 	uint8_t sha256[32];
@@ -261,7 +261,7 @@ void gct_cp_sink_guard(const struct gct_cp_sink *s);
 
 /* What is there of an earlier copy, in blocks of GCT_CP_BLOCK_NBYTES of each file (its last one may
  * be shorter), file after file. A receiver counts what looks like the first of them and marks the
- * files that look whole, rank 0 tells checksums, and the receiver compares: what agrees, up to the
+ * files that look whole, the source tells checksums, and the receiver compares: what agrees, up to the
  * first block that does not, need not come again, nor a file that all receivers have, wherever it
  * is. A checksum of 0 is one that is not known, or so by chance, and then as good as that. */
 #define GCT_CP_BLOCK_NBYTES (4u << 20)
@@ -310,8 +310,8 @@ struct gct_cp_look {
 int gct_cp_sums_rest(struct gct_cp_sums *s, const uint32_t *crcs, uint64_t ncrcs,
 	const struct gct_cp_look *look, struct gci_error *e);
 
-/* Checksums, at rank 0, of the first n blocks and of those of the files in `set` (or NULL), as far
- * as they are not known. `look` may be NULL. */
+/* Checksums, at the source, of the first n blocks and of those of the files in `set` (or NULL), as
+ * far as they are not known. `look` may be NULL. */
 int gct_cp_sum_blocks(const struct gct_cp_manifest *m, uint32_t *crcs, uint64_t n,
 	const uint64_t *set, const struct gct_cp_look *look, struct gci_error *e);
 
@@ -324,7 +324,7 @@ int gct_cp_verify(struct gct_cp_sink *s, const uint32_t *crcs, uint64_t n, uint6
 /* Bytes of files that a receiver has which is at p, and has what all receivers have. */
 uint64_t gct_cp_had(const struct gct_cp_manifest *m, const struct gct_cp_point *p);
 
-/* At most so many bytes of the stream per second leave rank 0. Initialised with the rate, or zero
+/* At most so many bytes of the stream per second leave the source. Initialised with the rate, or zero
  * for no limit. */
 struct gct_cp_throttle {
 	uint64_t rate;
@@ -353,7 +353,8 @@ struct gct_cp_span {
 /* One rank's part in moving the stream, in bounded memory. */
 struct gct_cp_move {
 	gcoll_comm *comm;
-	struct gct_cp_source *source; /* on rank 0, else NULL */
+	int root;                     /* the rank that has the files; with `spans`, none has all */
+	struct gct_cp_source *source; /* at the root, else NULL */
 	struct gct_cp_sink *sink;     /* NULL: this rank keeps no copy */
 	uint64_t nbytes;
 	/* With `spans` these are what the stream is made of, `source` is the rank's own one, and
@@ -384,7 +385,7 @@ struct gct_cp_move {
 #define GCT_CP_REACHED_RANK(v)   ((int)((v)&0xfffff))
 
 /* Ends when all ranks have written all. After a failure it may be called again on another
- * communicator: rank 0 is the source, and `at` tells where each one is. */
+ * communicator: `root` is its number there, and `at` tells where each one is. */
 int gct_cp_move(struct gct_cp_move *m, struct gci_error *e);
 
 /* After gcoll_finalize: until then the transport may look at what was under way. */
@@ -401,6 +402,11 @@ struct gct_cp_ranks {
  * GCOLL_ERR_INVAL (what is none of these) or GCOLL_ERR_NOMEM. */
 int gct_cp_select(
 	const struct gct_cp_ranks *r, const char *list, uint8_t *chosen, struct gci_error *e);
+
+/* The rank of that number, or the first one on the host of that name; a name comes before a number.
+ * `option` is for the message. 0 or GCOLL_ERR_INVAL. */
+int gct_cp_select_one(const struct gct_cp_ranks *r, const char *option, const char *name, int *rank,
+	struct gci_error *e);
 
 /* Replaces %r by the rank, %h by the host's name, %% by %. NULL, with the reason in `e`, when
  * something else follows a %. */

@@ -11,16 +11,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Everybody gets rank 0's list of files. */
+/* Everybody gets the source's list of files. */
 static int share_manifest(struct gct_cp_copy *c, struct gci_error *e)
 {
 	struct gci_buf buf = {0};
 	uint64_t len = 0, head[2] = {0, (uint64_t)c->has_bar};
-	int rank = gcoll_rank(c->comm);
+	int is_root = gct_cp_is_root(c);
 
 	if (c->o->gather)
 		return gct_cp_gather_list(c, e);
-	if (!rank) {
+	if (is_root) {
 		gct_cp_manifest_encode(&c->manifest, &buf);
 		len = buf.len;
 		if (buf.failed || len > GCT_CP_MAX_MANIFEST)
@@ -28,10 +28,10 @@ static int share_manifest(struct gct_cp_copy *c, struct gci_error *e)
 		head[0] = len;
 	}
 	if (!e->status)
-		gct_cp_operation_error(e, gcoll_bcast(head, 2, GCOLL_UINT64, 0, c->comm));
+		gct_cp_operation_error(e, gcoll_bcast(head, 2, GCOLL_UINT64, c->root, c->comm));
 	len = head[0];
 	c->move.tells_clusters = head[1] == 1;
-	if (!e->status && rank) {
+	if (!e->status && !is_root) {
 		if (len > GCT_CP_MAX_MANIFEST)
 			gci_error_set(e, GCOLL_ERR_PROTO, "the list of files is malformed");
 		else
@@ -40,8 +40,8 @@ static int share_manifest(struct gct_cp_copy *c, struct gci_error *e)
 			gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	}
 	if (!e->status)
-		gct_cp_operation_error(e, gcoll_bcast(buf.data, len, GCOLL_BYTE, 0, c->comm));
-	if (!e->status && rank && c->phase == GCT_CP_LIST)
+		gct_cp_operation_error(e, gcoll_bcast(buf.data, len, GCOLL_BYTE, c->root, c->comm));
+	if (!e->status && !is_root && c->phase == GCT_CP_LIST)
 		gct_cp_manifest_decode(&c->manifest, buf.data, len, e);
 	gci_buf_free(&buf);
 	return e->status;
@@ -132,7 +132,7 @@ static int scan(struct gct_cp_copy *c, struct gci_error *e)
 	const struct gct_cp_options *o = c->o;
 	size_t len = strlen(o->dest);
 
-	if (gcoll_rank(c->comm))
+	if (!gct_cp_is_root(c))
 		return 0;
 	if ((o->json && gci_file_check(o->json, e)) ||
 		(o->checksums && gci_file_check(o->checksums, e)))
@@ -180,7 +180,7 @@ static int agree(struct gct_cp_copy *c, struct gci_error *e)
 	done = !e->status;
 	if (c->o->keep_going && (gcoll_comm_agree(c->comm, &done) || !done) && !e->status)
 		gct_cp_operation_error(e, GCOLL_ERR_PEER);
-	if (!e->status && !gcoll_rank(c->comm))
+	if (!e->status && gct_cp_is_root(c))
 		gct_cp_report(c, all, e);
 	gci_free(all);
 	return e->status;
@@ -221,7 +221,8 @@ static int move(struct gct_cp_copy *c, struct gci_error *e)
 	if (!is_any_receiver_left(c))
 		return gci_error_set(e, GCOLL_ERR_PEER, "no receiver is left");
 	c->move.comm = c->comm;
-	c->move.source = gcoll_rank(c->comm) && !c->o->gather ? NULL : &c->source;
+	c->move.root = c->root;
+	c->move.source = gct_cp_is_root(c) || c->o->gather ? &c->source : NULL;
 	c->move.sink = c->writes && !c->o->gather ? &c->sink : NULL;
 	c->move.nbytes = c->manifest.stream_nbytes;
 	c->move.at = c->at;
@@ -262,17 +263,18 @@ static int may_go_on(const struct gct_cp_copy *c)
 	return c->o->keep_going && !c->sink.failed && gci_engine_check(c->comm->engine);
 }
 
-/* Where is everybody, and is rank 0 still the source? */
+/* Where is everybody, and the source? */
 static int take_stock(struct gct_cp_copy *c, enum gct_cp_phase *from, struct gci_error *e)
 {
-	int32_t least[2] = {(int32_t)c->phase, gcoll_rank(c->comm) ? 0 : -(c->was == 0)};
+	int32_t least[2] = {(int32_t)c->phase, gct_cp_is_root(c) ? -gcoll_rank(c->comm) : 1};
 
 	if (gct_cp_operation_error(
 		    e, gcoll_allreduce(GCOLL_IN_PLACE, least, 2, GCOLL_INT32, GCOLL_MIN, c->comm)))
 		return e->status;
-	if (!least[1])
-		return gci_error_set(e, GCOLL_ERR_PEER, "the source is lost: rank 0 on %s",
-			gcoll_host(c->first, 0));
+	if (least[1] > 0)
+		return gci_error_set(e, GCOLL_ERR_PEER, "the source is lost: rank %d on %s",
+			c->root_was, gcoll_host(c->first, c->root_was));
+	c->root = -least[1];
 	*from = least[0] < (int32_t)GCT_CP_READY ? (enum gct_cp_phase)least[0] : GCT_CP_READY;
 	c->phase = c->phase < GCT_CP_READY ? c->phase : GCT_CP_READY;
 	return 0;
@@ -295,7 +297,7 @@ int gct_cp_run(struct gct_cp_copy *c, struct gci_error *e)
 	const char *bar = getenv("GRIDCOLL_PROGRESS");
 	enum gct_cp_phase from = GCT_CP_LIST;
 
-	c->has_bar = !gcoll_rank(c->comm) && !c->o->quiet && bar && !strcmp(bar, "1");
+	c->has_bar = gct_cp_is_root(c) && !c->o->quiet && bar && !strcmp(bar, "1");
 	if (scan(c, e))
 		return e->status;
 	while (copy_files(c, from, e) && may_go_on(c) && !go_on(c, &from, e))

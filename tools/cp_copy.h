@@ -12,16 +12,17 @@
 struct gct_cp_options {
 	const char *algorithm, *streams;
 	uint64_t limit;               /* bytes per second of the stream; 0: none */
-	const char *json, *checksums; /* files that rank 0 writes, or NULL */
+	const char *json, *checksums; /* files that the source writes, or NULL */
 	int recursive, include_source, quiet, sync, resume, keep_going, scatter, gather;
 	char **sources;
 	int nsources;
 	const char *dest;
-	const char *to; /* who receives, or NULL: all but rank 0 */
+	const char *from; /* who has the files, or NULL: where the command was typed */
+	const char *to;   /* who receives, or NULL: all others; with --gather, who collects */
 };
 
 enum gct_cp_phase {
-	GCT_CP_LIST,   /* rank 0's list of files goes to all */
+	GCT_CP_LIST,   /* the source's list of files goes to all */
 	GCT_CP_DEST,   /* a place to write to */
 	GCT_CP_RESUME, /* what is there of an earlier copy */
 	GCT_CP_READY,  /* all can write */
@@ -41,7 +42,7 @@ struct gct_cp_outcome {
 
 #define GCT_CP_OUTCOME_WORDS (sizeof(struct gct_cp_outcome) / sizeof(uint64_t))
 
-/* At rank 0, of --gather: where one rank's file goes. */
+/* At the root, of --gather: where one rank's file goes. */
 struct gct_cp_collected {
 	struct gct_cp_manifest part;
 	struct gct_cp_sink sink;
@@ -55,7 +56,7 @@ struct gct_cp_copy {
 	const struct gct_cp_options *o;
 	gcoll_comm *comm;
 	struct gct_cp_manifest manifest;
-	struct gct_cp_source source; /* rank 0 */
+	struct gct_cp_source source; /* the root */
 	struct gct_cp_sums sums;     /* there, too */
 	struct gct_cp_sink sink;     /* ranks that write */
 	struct gct_cp_move move;
@@ -68,14 +69,21 @@ struct gct_cp_copy {
 	char *dest;
 	uint64_t *at;            /* [rank]: see struct gct_cp_move */
 	uint64_t had_nbytes;     /* by --resume */
-	uint32_t *crcs;          /* of blocks, for that: room for ncrcs; at rank 0 they stay */
+	uint32_t *crcs;          /* of blocks, for that: room for ncrcs; at the root they stay */
 	uint64_t ncrcs, nwanted; /* in this attempt */
 	enum gct_cp_phase phase; /* what is to be done next */
 	gcoll_comm *first;       /* the world that there was at first */
 	int was;                 /* this rank's number in it */
+	int root;                /* the rank with the files; with --gather, that collects them */
+	int root_was;            /* its number in the first world */
 	int has_bar;
 	uint64_t begun_ns, shown_ns;
 };
+
+static inline int gct_cp_is_root(const struct gct_cp_copy *c)
+{
+	return c->was == c->root_was;
+}
 
 /* All of it: 0, or GCOLL_ERR_* with the reason in `e`, of which the other ranks do not know yet. */
 int gct_cp_run(struct gct_cp_copy *c, struct gci_error *e);
@@ -90,7 +98,7 @@ struct gct_cp_sink *gct_cp_gather_sink(void *user, uint32_t span);
 uint64_t gct_cp_gather_count(const struct gct_cp_copy *c);
 void gct_cp_gather_free(struct gct_cp_copy *c);
 
-/* At rank 0, when all is done: a line for people, and the files that are asked for. all[] has all
+/* At the root, when all is done: a line for people, and the files that are asked for. all[] has all
  * ranks of the last world. (cp_report.c) */
 int gct_cp_report(struct gct_cp_copy *c, const struct gct_cp_outcome *all, struct gci_error *e);
 

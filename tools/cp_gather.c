@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * --gather: a file of each rank's to rank 0, one after the other in one stream. */
+ * --gather: a file of each rank's to the root, one after the other in one stream. */
 #include "tools/cp_copy.h"
 
 #include "base/mem.h"
@@ -93,11 +93,11 @@ int gct_cp_gather_list(struct gct_cp_copy *c, struct gci_error *e)
 	if (!e->status)
 		make_list(c, all, e);
 	gci_free(all);
-	c->writes = !c->was;
+	c->writes = gct_cp_is_root(c);
 	return e->status;
 }
 
-/* ---- rank 0 */
+/* ---- the root */
 
 /* Where the file of a rank goes; ready to be written to, but for a name to write under. */
 static int make_sink(struct gct_cp_copy *c, uint32_t i, struct gci_error *e)
@@ -198,7 +198,7 @@ int gct_cp_gather_dest(struct gct_cp_copy *c, struct gci_error *e)
 {
 	uint32_t i;
 
-	if (c->was)
+	if (!gct_cp_is_root(c))
 		return 0;
 	c->collected = gci_calloc(c->manifest.nfiles, sizeof(*c->collected));
 	if (!c->collected)

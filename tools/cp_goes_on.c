@@ -83,21 +83,21 @@ static int make_room(struct gct_cp_copy *c, uint64_t n, struct gci_error *e)
 	return 0;
 }
 
-/* Rank 0 sums up the first n blocks and the files in the set, and all get it; what is between them
+/* The root sums up the first n blocks and the files in the set, and all get it; what is between them
  * is not known. */
 static int share_sums(struct gct_cp_copy *c, uint64_t n, uint64_t *set,
 	const struct gct_cp_look *look, struct gci_error *e)
 {
 	if (make_room(c, gct_cp_reach(&c->manifest, set, n), e))
 		return e->status;
-	if (!gcoll_rank(c->comm)) {
+	if (gct_cp_is_root(c)) {
 		gct_cp_sum_blocks(&c->manifest, c->crcs, n, set, look, e);
 		c->source.crcs = c->crcs;
 		c->source.ncrcs = c->ncrcs;
 	}
 	return e->status ? e->status
-			 : gct_cp_operation_error(
-				   e, gcoll_bcast(c->crcs, c->nwanted, GCOLL_UINT32, 0, c->comm));
+			 : gct_cp_operation_error(e, gcoll_bcast(c->crcs, c->nwanted, GCOLL_UINT32,
+							     c->root, c->comm));
 }
 
 /* What is in every rank's set. */

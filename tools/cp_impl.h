@@ -26,7 +26,7 @@ static inline int gct_cp_io_error(struct gci_error *e, const char *what, const c
 
 #define GCT_CP_CHANGED "changed while it was being read"
 
-/* A file of rank 0's for reading; -1: errno says why not. (cp_source.c) */
+/* A file of the source's for reading; -1: errno says why not. (cp_source.c) */
 int gct_cp_source_open(struct gct_cp_place *p, const struct gct_cp_file *f);
 /* Its path, for messages. */
 char *gct_cp_source_path(const struct gct_cp_manifest *m, uint32_t file);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The list of what is copied, as rank 0 sends it. */
+ * The list of what is copied, as the source sends it. */
 #include "base/mem.h"
 #include "tools/cp.h"
 

@@ -90,7 +90,7 @@ static struct piece piece(const struct mover *v, uint64_t i)
 	uint64_t at = i * v->chunk, left = m->nbytes - at;
 
 	if (!m->spans)
-		return (struct piece){0, 0, at, left < v->chunk ? (size_t)left : v->chunk, 0};
+		return (struct piece){m->root, 0, at, left < v->chunk ? (size_t)left : v->chunk, 0};
 	while (most - least > 1) {
 		middle = least + (most - least) / 2;
 		if (v->starts[middle] <= i)

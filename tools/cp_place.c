@@ -33,7 +33,7 @@ static int step(struct gct_cp_place *p, int fd, uint32_t dir)
 	return fd;
 }
 
-/* The beginning of the way to `dir`: DEST, or at rank 0 the source that it is in. */
+/* The beginning of the way to `dir`: DEST, or the SOURCE that it is in. */
 static int begin(struct gct_cp_place *p, uint32_t dir)
 {
 	if (p->root)

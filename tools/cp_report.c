@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What rank 0 says when all is done: a line, and the files of --json and --manifest. */
+ * What the root says when all is done: a line, and the files of --json and --manifest. */
 #include "tools/cp_copy.h"
 
 #include "base/clock.h"
@@ -46,7 +46,7 @@ static uint64_t per_second(uint64_t nbytes, uint64_t ns)
 	return (uint64_t)((double)nbytes * 1e9 / (double)(ns ? ns : 1));
 }
 
-/* Until a receiver had all. Its beginning may be a moment before rank 0's. */
+/* Until a receiver had all. Its beginning may be a moment before the root's. */
 static uint64_t duration_ns(const struct report *r, const struct gct_cp_outcome *o)
 {
 	return o->done_ns < r->ns ? o->done_ns : r->ns;
@@ -89,6 +89,7 @@ static const char *count(char out[40], uint32_t n, const char *one, const char *
 static void say(const struct report *r)
 {
 	const struct gct_cp_manifest *m = &r->c->manifest;
+	const char *source = gcoll_host(r->c->first, r->c->root_was);
 	char bytes[16], t[16], rate[16], had[16], dirs[40], links[40];
 	struct gci_buf missing = {0};
 
@@ -96,21 +97,23 @@ static void say(const struct report *r)
 		fprintf(stderr, "nothing copied: the job's one rank has the file (expected "
 				"gridcoll-run -n 2 or more, or --include-source)\n");
 	else if (m->is_scattered || r->c->o->gather)
-		fprintf(stderr, "%s %s in %" PRIu32 " %s%s in %s, %s/s: %" PRIu64 " verified\n",
+		fprintf(stderr,
+			"%s %s in %" PRIu32 " %s%s %s %s in %s, %s/s: %" PRIu64 " verified\n",
 			m->is_scattered ? "scattered" : "gathered",
 			gci_format_bytes(r->nbytes, bytes, sizeof(bytes)), m->nfiles,
 			m->is_scattered ? "part" : "file", m->nfiles == 1 ? "" : "s",
+			m->is_scattered ? "from" : "to", source,
 			gci_format_time(r->ns, t, sizeof(t)),
 			gci_format_bytes(per_second(r->moved, r->ns), rate, sizeof(rate)),
 			r->ncopies);
 	else
 		fprintf(stderr,
-			"copied %s in %" PRIu32 " file%s%s%s to %" PRIu64
+			"copied %s in %" PRIu32 " file%s%s%s from %s to %" PRIu64
 			" rank%s in %s, %s/s each: %" PRIu64 " cop%s verified\n",
 			gci_format_bytes(r->nbytes, bytes, sizeof(bytes)), m->nfiles,
 			m->nfiles == 1 ? "" : "s",
 			count(dirs, m->ndirs, "directory", "directories"),
-			count(links, m->nlinks, "link", "links"), r->nwriters,
+			count(links, m->nlinks, "link", "links"), source, r->nwriters,
 			r->nwriters == 1 ? "" : "s", gci_format_time(r->ns, t, sizeof(t)),
 			gci_format_bytes(per_second(r->moved, r->ns), rate, sizeof(rate)),
 			r->ncopies, r->ncopies == 1 ? "y" : "ies");
@@ -263,7 +266,7 @@ static int print_json(const struct report *r, struct gci_buf *out)
 	int failed = 0;
 
 	gct_json_set(o, "version", json_integer(1), &failed);
-	gct_json_set(o, "source", rank_json(r, 0, &failed), &failed);
+	gct_json_set(o, "source", rank_json(r, r->c->root_was, &failed), &failed);
 	gct_json_set(o, "bytes", gct_json_whole(r->nbytes), &failed);
 	gct_json_set(o, "scattered", json_boolean(m->is_scattered), &failed);
 	gct_json_set(o, "files", gct_json_whole(m->nfiles), &failed);

@@ -135,7 +135,7 @@ static int sum_block(int fd, char *buf, uint64_t len, uint64_t at, uint32_t *crc
 	return 1;
 }
 
-/* ---- rank 0 */
+/* ---- the source */
 
 static int look_around(const struct gct_cp_look *look, uint64_t n, struct gci_error *e)
 {

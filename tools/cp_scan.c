@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Rank 0 looks at what it is to send: files, and trees of them. Directories are taken one after the
+ * The source looks at what it is to send: files, and trees of them. Directories are taken one after the
  * other, and their entries in the order of their names, so the list is always the same. */
 #include "base/mem.h"
 #include "tools/cp_impl.h"

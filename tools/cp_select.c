@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * --to: ranks by number, by host or by cluster. */
+ * --to and --from: ranks by number, by host or by cluster. */
 #include "base/mem.h"
 #include "base/units.h"
 #include "collectives/grid/grid.h"
@@ -103,4 +103,22 @@ int gct_cp_select(
 			return e->status;
 		list += n + 1;
 	}
+}
+
+int gct_cp_select_one(const struct gct_cp_ranks *r, const char *option, const char *name, int *rank,
+	struct gci_error *e)
+{
+	uint64_t number;
+	int i;
+
+	for (i = 0; i < r->n; i++)
+		if (!strcmp(r->hosts[i], name)) {
+			*rank = i;
+			return 0;
+		}
+	if (gci_parse_uint(name, (uint64_t)r->n - 1, &number))
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"%s %s, expected a host or a rank of the job", option, name);
+	*rank = (int)number;
+	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The stream's beginning, at rank 0: files are read. */
+ * The stream's beginning, at the source: files are read. */
 #include "base/crc32c.h"
 #include "base/mem.h"
 #include "tools/cp_impl.h"

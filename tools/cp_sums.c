@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Checksums of whole files, at rank 0: made while they are read for the stream; what was not read,
- * since all receivers had it, is read for them. */
+ * Checksums of whole files, at the source: made while they are read for the stream; what was not
+ * read, since all receivers had it, is read for them. */
 #include "base/crc32c.h"
 #include "base/mem.h"
 #include "base/units.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * --bwlimit: how much of the stream may leave rank 0. What goes to receivers and over links follows
+ * --bwlimit: how much of the stream may leave the source. What goes to receivers and over links follows
  * from it, since each byte of the stream goes to each of them once. */
 #include "base/clock.h"
 #include "base/units.h"

@@ -288,7 +288,7 @@ static void copies_past_a_host_that_is_down(void **state)
 	snprintf(to, sizeof(to), "%s/%%r/", in_dir("to"));
 	job_start(&j, NULL, "--hosts", "gct-a,gct-dark,gct-b", "--survive", "--address",
 		"127.0.0.1", "--remote-path", env_path("GRIDCOLL_RUN"), env_path("GRIDCOLL"), "cp",
-		"--keep-going", in_dir("cargo"), to, NULL);
+		"--keep-going", "--from", "gct-a", in_dir("cargo"), to, NULL);
 	job_wait(&j);
 	if (run_shell("cd %s && cmp cargo to/2/cargo && test ! -e to/1/cargo", in_dir("")))
 		fail_msg("\"%s\"", job_err(&j));

@@ -148,8 +148,12 @@ crossed() { ip netns exec gcl-wan cat /sys/class/net/wan-0-1/statistics/tx_bytes
 asked() { ip netns exec gcl-desk awk '/^Udp: [0-9]/ { print $5 }' /proc/net/snmp; }
 printf 'nameserver 10.3.0.99\noptions timeout:1 attempts:1\n' >/run/ssh/resolv.conf
 head -c 2345678 /dev/urandom >/run/data
+job gridcoll cp /run/data '/run/out/%h/'
+check "cp from a desk that is no host of the job: exit 2" [ $status = 2 ]
+check "cp: it asks whose file" says 'on none of the job.s hosts, expected --from HOST$'
+check "cp: nothing was copied" [ ! -e /run/out ]
 before=$(crossed) before_asked=$(asked)
-job gridcoll cp -q /run/data '/run/out/%h/'
+job gridcoll cp -q --from 0 /run/data '/run/out/%h/'
 check "cp: exit 0" [ $status = 0 ]
 check "cp: no word" [ ! -s "$work/err" ]
 check "IPv4 and IPv6 addresses of one name were asked for" [ $(($(asked) - before_asked)) = 2 ]

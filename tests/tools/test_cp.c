@@ -236,8 +236,9 @@ static void summary(void **state)
 	(void)state;
 	make_file(in_scratch("a"), 1500, 1);
 	make_file(in_scratch("b"), 500, 1);
-	RUN_LINE(0, "[0] copied 2.00 kB in 2 files to 3 ranks in ", "/s each: 6 copies verified",
-		"-n", "4", GRIDCOLL, "cp", in_scratch("a"), in_scratch("b"), in_scratch("out/%%r"));
+	RUN_LINE(0, "[0] copied 2.00 kB in 2 files from local0 to 3 ranks in ",
+		"/s each: 6 copies verified", "-n", "4", GRIDCOLL, "cp", in_scratch("a"),
+		in_scratch("b"), in_scratch("out/%%r"));
 }
 
 static void with_algorithm(const char *algorithm, int in_clusters)

@@ -111,7 +111,7 @@ static void what_a_failure_leaves(void **state)
 
 /* `how` is a shell's word for what rank 2 does before it copies. Ends with all copies but its own.
  */
-static void go_on_without(const char *how, const char *cause)
+static void go_on_without(const char *how, const char *cause, int source)
 {
 	char command[2048];
 	struct job j = {0};
@@ -119,22 +119,28 @@ static void go_on_without(const char *how, const char *cause)
 
 	make_file(in_scratch("a"), NBYTES, SEED);
 	snprintf(command, sizeof(command),
-		"[ $GRIDCOLL_RANK = 2 ] && { %s; }; exec %s cp --keep-going '%s' '%s'", how,
-		GRIDCOLL, in_scratch("a"), in_scratch("out/%%r/"));
+		"[ $GRIDCOLL_RANK = 2 ] && { %s; }; exec %s cp --keep-going --from %d '%s' '%s'",
+		how, GRIDCOLL, source, in_scratch("a"), in_scratch("out/%%r/"));
 	job_start(&j, NULL, "--survive", "-n", "4", "--quiet-prefix", "sh", "-c", command, NULL);
 	if (job_wait(&j) || !strstr(job_err(&j), cause) || !strstr(job_err(&j), "to 2 ranks in ") ||
 		!strstr(job_err(&j), ": 2 copies verified\nleft out: rank 2 on local2\n"))
 		fail_msg("%s", job_err(&j));
-	for (r = 1; r < 4; r += 2)
-		assert_same_files(in_scratch("a"), in_scratch("out/%d/a", r));
-	assert_false(is_there(in_scratch("out/2/a")));
+	for (r = 0; r < 4; r++) {
+		if (r == 2 || r == source)
+			assert_false(is_there(in_scratch("out/%d/a", r)));
+		else
+			assert_same_files(in_scratch("a"), in_scratch("out/%d/a", r));
+	}
 	job_free(&j);
 }
 
 static void one_cannot_write(void **state)
 {
 	(void)state;
-	go_on_without("ulimit -f 100", "/out/2/a: File too large\n");
+	go_on_without("ulimit -f 100", "/out/2/a: File too large\n", 0);
+	/* Without it the source has another number. */
+	assert_int_equal(run_shell("rm -r %s", in_scratch("out")), 0);
+	go_on_without("ulimit -f 100", "/out/2/a: File too large\n", 3);
 }
 
 /* Nobody is told that there are copies when nobody has one. */

@@ -1,12 +1,105 @@
 /* SPDX-License-Identifier: MIT
- * gridcoll cp --to, --scatter and --gather: who is named has a copy, or a part, and nobody else; and
- * rank 0 has a file of each. */
+ * gridcoll cp --from, --to, --scatter and --gather: whose files they are; who is named has a copy, or
+ * a part, and nobody else; and who gathers has a file of each. */
 #include "tests/tools/jobs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* Hosts that are this machine by way of ssh, whatever they are called. */
+static void fake_ssh(void)
+{
+	char path[4096];
+
+	make_dir(in_scratch("bin"));
+	make_text(in_scratch("bin/ssh"), "#!/bin/sh\n"
+					 "export SSH_CONNECTION='127.0.0.1 1 127.0.0.1 22'\n"
+					 "for last; do :; done\nexec sh -c \"$last\"\n");
+	chmod(in_scratch("bin/ssh"), 0700);
+	snprintf(path, sizeof(path), "%s:%s", in_scratch("bin"), getenv("PATH"));
+	setenv("PATH", path, 1);
+}
+
+/* One copy from `source`, to `receiver` and nobody else. */
+static void copy_from(
+	const char *hosts, const char *option, const char *value, const char *source, int receiver)
+{
+	char begin[100];
+
+	snprintf(begin, sizeof(begin), "[%d] copied 5 B in 1 file from %s to 1 rank in ", !receiver,
+		source);
+	RUN_LINE(0, begin, ": 1 copy verified", "--hosts", hosts, "--address", "127.0.0.1",
+		"--remote-path", env_path("GRIDCOLL_RUN"), GRIDCOLL, "cp", option, value,
+		in_scratch("a"), in_scratch("out/%%r/"));
+	assert_int_equal(entries(in_scratch("out")), 1);
+	assert_same_files(in_scratch("a"), in_scratch("out/%d/a", receiver));
+	assert_int_equal(run_shell("rm -r %s", in_scratch("out")), 0);
+}
+
+/* The first host's files are not meant by who types on another one. */
+static void where_the_command_is_typed(void **state)
+{
+	char command[1024];
+
+	(void)state;
+	fake_ssh();
+	make_file(in_scratch("a"), 5, 1);
+	copy_from("elsewhere.invalid,localhost", "--streams", "2", "localhost", 0);
+	copy_from("localhost,elsewhere.invalid", "--streams", "2", "localhost", 1);
+	copy_from("elsewhere.invalid,me@127.0.0.1", "--streams", "2", "me@127.0.0.1", 0);
+	copy_from("elsewhere.invalid,localhost", "--from", "elsewhere.invalid", "elsewhere.invalid",
+		1);
+	copy_from("localhost,elsewhere.invalid", "--from", "1", "elsewhere.invalid", 0);
+	RUN(2,
+		"gridcoll-run: rank 0 on elsewhere.invalid failed: gridcoll cp: gridcoll-run was "
+		"started on none of the job's hosts, expected --from HOST\n",
+		"--hosts", "elsewhere.invalid,nowhere.invalid", "--address", "127.0.0.1",
+		"--remote-path", env_path("GRIDCOLL_RUN"), GRIDCOLL, "cp", in_scratch("a"),
+		in_scratch("out/%%r/"));
+	/* Our address leads to somebody else. */
+	snprintf(command, sizeof(command),
+		"[ $GRIDCOLL_RANK = 0 ] || export GRIDCOLL_LAUNCH_MACHINE=another; exec %s cp '%s' "
+		"'%s'",
+		GRIDCOLL, in_scratch("a"), in_scratch("out/%%r/"));
+	RUN(2,
+		"gridcoll-run: rank 1 on me@127.0.0.1 failed: gridcoll cp: this is not the machine "
+		"where gridcoll-run was started, though it has its address: expected --from HOST\n",
+		"--hosts", "elsewhere.invalid,me@127.0.0.1", "--address", "127.0.0.1",
+		"--remote-path", env_path("GRIDCOLL_RUN"), "sh", "-c", command);
+	assert_false(is_there(in_scratch("out")));
+	RUN(2,
+		"gridcoll-run: rank 0 on local0 failed: --from local2, expected a host or a rank "
+		"of "
+		"the job\n",
+		"-n", "2", GRIDCOLL, "cp", "--from", "local2", in_scratch("a"), in_scratch("out/"));
+}
+
+/* With all that a copy may do besides. */
+static void another_source(void **state)
+{
+	int r;
+
+	(void)state;
+	make_file(in_scratch("a"), 9 << 20, 1);
+	RUN(0, "", "--grid", two_clusters(), "--per-host", "2", GRIDCOLL, "cp", "-q", "--resume",
+		"--from", "127.0.0.2", "--manifest", in_scratch("sums"), in_scratch("a"),
+		in_scratch("out/%%r/"));
+	assert_int_equal(
+		run_shell("rm %s && echo x >>%s", in_scratch("out/0/a"), in_scratch("out/1/a")), 0);
+	RUN(0, "", "--grid", two_clusters(), "--per-host", "2", GRIDCOLL, "cp", "-0q", "--resume",
+		"--from", "2", in_scratch("a"), in_scratch("out/%%r/"));
+	for (r = 0; r < 4; r++)
+		assert_same_files(in_scratch("a"), in_scratch("out/%d/a", r));
+	assert_int_equal(
+		run_shell("cd %s/3 && sha256sum -c --quiet ../../sums", in_scratch("out")), 0);
+	RUN_LINE(0, "[1] scattered 9.44 MB in 3 parts from local1 in ", ": 3 verified", "-n", "4",
+		GRIDCOLL, "cp", "--scatter", "--from", "local1", in_scratch("a"),
+		in_scratch("part.%%r"));
+	assert_int_equal(
+		run_shell("cd %s && cat part.0 part.2 part.3 | cmp - a", in_scratch(".")), 0);
+}
 
 /* Copies to the list, and then exactly the ranks of `ranks`, as digits, have a copy. */
 static void copy_to(const char *list, const char *ranks)
@@ -138,8 +231,8 @@ static void gathered(void **state)
 	for (r = 0; r < 4; r++)
 		make_file(in_scratch("in.%d", r), sizes[r], (uint64_t)r);
 	chmod(in_scratch("in.3"), 0400);
-	RUN_LINE(0, "[0] gathered 13.6 MB in 3 files in ", ": 3 verified", "-n", "4", GRIDCOLL,
-		"cp", "--gather", in_scratch("in.%%r"), in_scratch("out/"));
+	RUN_LINE(0, "[0] gathered 13.6 MB in 3 files to local0 in ", ": 3 verified", "-n", "4",
+		GRIDCOLL, "cp", "--gather", in_scratch("in.%%r"), in_scratch("out/"));
 	assert_int_equal(entries(in_scratch("out")), 3);
 	for (r = 1; r < 4; r++)
 		assert_same_files(in_scratch("in.%d", r), in_scratch("out/in.%d", r));
@@ -149,6 +242,11 @@ static void gathered(void **state)
 		in_scratch("%%h-%%r%%%%"));
 	for (r = 0; r < 4; r++)
 		assert_same_files(in_scratch("in.%d", r), in_scratch("local%d-%d%%", r, r));
+	/* To another than rank 0. */
+	RUN_LINE(0, "[2] gathered ", ": 3 verified", "-n", "4", GRIDCOLL, "cp", "--gather", "--to",
+		"local2", in_scratch("in.%%r"), in_scratch("two/"));
+	assert_int_equal(entries(in_scratch("two")), 3);
+	assert_same_files(in_scratch("in.0"), in_scratch("two/in.0"));
 	/* From another cluster, and of one name. */
 	RUN(0, "", "--grid", two_clusters(), "--per-host", "2", GRIDCOLL, "cp", "-q", "--gather",
 		in_scratch("in.1"), in_scratch("each/%%r/"));
@@ -232,6 +330,8 @@ static void a_sender_changes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(where_the_command_is_typed),
+		TEST(another_source),
 		TEST(some_ranks),
 		TEST(who_is_not_there),
 		TEST(resumed),

@@ -47,8 +47,9 @@ static void trees_and_files_together(void **state)
 	assert_same_files(in_scratch("f"), in_scratch("out/l"));
 	assert_int_equal(entries(in_scratch("out/d")), 0);
 	/* Of what has no contents nothing is sent, and it is copied all the same. */
-	RUN_LINE(0, "[0] copied 0 B in 0 files, 1 directory to 1 rank in ", ": 0 copies verified",
-		"-n", "2", GRIDCOLL, "cp", "-r", in_scratch("d"), in_scratch("bare"));
+	RUN_LINE(0, "[0] copied 0 B in 0 files, 1 directory from local0 to 1 rank in ",
+		": 0 copies verified", "-n", "2", GRIDCOLL, "cp", "-r", in_scratch("d"),
+		in_scratch("bare"));
 	assert_int_equal(entries(in_scratch("bare/d")), 0);
 }
 

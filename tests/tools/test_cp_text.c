@@ -161,6 +161,33 @@ static void select_case(const char *list, const char *ranks)
 		fail_msg("%s: %s, expected %s", list, got, ranks);
 }
 
+static void select_one(const char *name, int rank)
+{
+	const char *hosts[] = {"k1", "k1", "k2", "t1", "3"};
+	const struct gct_cp_ranks r = {5, hosts, NULL};
+	struct gci_error e = {0};
+	int got = -1, rc = gct_cp_select_one(&r, "--from", name, &got, &e);
+
+	assert_int_equal(rc, rank < 0 ? GCOLL_ERR_INVAL : 0);
+	assert_int_equal(got, rank);
+	if (rc && strncmp(e.text, "--from ", 7))
+		fail_msg("%s", e.text);
+}
+
+static void one_rank(void **state)
+{
+	(void)state;
+	select_one("k1", 0);
+	select_one("k2", 2);
+	select_one("2", 2);
+	select_one("3", 4); /* a host's name comes first */
+	select_one("5", -1);
+	select_one("k3", -1);
+	select_one("", -1);
+	select_one("-1", -1);
+	select_one("0,1", -1);
+}
+
 static void receivers(void **state)
 {
 	(void)state;
@@ -284,6 +311,7 @@ int main(void)
 		cmocka_unit_test(extreme_progress),
 		cmocka_unit_test(clusters_in_the_bar),
 		cmocka_unit_test(receivers),
+		cmocka_unit_test(one_rank),
 		cmocka_unit_test(limits),
 		cmocka_unit_test(throttle),
 	};
