@@ -42,6 +42,7 @@ int gci_placement_arrive(void *placement, uint32_t rank, const char *host, const
 	char *why, size_t size)
 {
 	struct gci_placement *p = placement;
+	struct gci_error e = {0};
 	int at = 0;
 
 	if (!*host) {
@@ -55,6 +56,10 @@ int gci_placement_arrive(void *placement, uint32_t rank, const char *host, const
 			"expected a name in the grid file or --hosts, "
 			"or one of those in GRIDCOLL_HOST",
 			rank, host);
+		return -1;
+	}
+	if (p->hosts_are_said && gci_hosts_check(host, &e)) {
+		snprintf(why, size, "rank %u: %.400s (see GRIDCOLL_HOST)", rank, e.text);
 		return -1;
 	}
 	if (p->hosts_are_said && *cluster && !gci_grid_is_cluster_name(cluster)) {

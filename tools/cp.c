@@ -149,7 +149,7 @@ static int check_one_each(const struct gct_cp_options *o)
 		if (others[i].is_set)
 			return gct_wrong("cp", "%s, expected no %s with it", name, others[i].name);
 	if (o->gather)
-		gci_free(gct_cp_expand(o->sources[0], 0, "", &e));
+		gci_free(gct_cp_expand(o->sources[0], 0, "host", &e));
 	return e.status ? gct_wrong("cp", "%s", e.text) : 0;
 }
 
@@ -167,7 +167,7 @@ static int check_operands(struct gct_cp_options *o, int argc, char **argv)
 			return gct_wrong("cp", "a SOURCE is empty, expected a path");
 	if (!*o->dest)
 		return gct_wrong("cp", "DEST is empty, expected a path");
-	gci_free(gct_cp_expand(o->dest, 0, "", &e));
+	gci_free(gct_cp_expand(o->dest, 0, "host", &e));
 	if (e.status)
 		return gct_wrong("cp", "%s", e.text);
 	return o->scatter || o->gather ? check_one_each(o) : 0;

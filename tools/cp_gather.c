@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* What a rank tells of its file. */
 struct record {
@@ -99,14 +100,51 @@ int gct_cp_gather_list(struct gct_cp_copy *c, struct gci_error *e)
 
 /* ---- the root */
 
+/* What of DEST is the same for all ranks. */
+static int make_fixed(const char *dest, size_t fixed, struct gci_error *e)
+{
+	char *path = gci_strndup(dest, fixed);
+
+	if (!path)
+		return no_memory(e);
+	gct_cp_make_directories(path, e);
+	gci_free(path);
+	return e->status;
+}
+
+/* Ranks may choose what they and their hosts are called: so they choose among what is in that
+ * directory, and links there, but get nowhere else. */
+static int check_place(struct gct_cp_collected *k, int make, struct gci_error *e)
+{
+	char *path = gct_cp_sink_path(&k->sink, 0);
+	size_t fixed = k->sink.place.fixed;
+	int dir = gct_cp_open_beneath(k->sink.root, fixed, make);
+	struct stat st = {0};
+
+	if (!path)
+		no_memory(e);
+	else if (dir < 0 && errno == EXDEV)
+		gci_error_set(e, GCOLL_ERR_IO, "cannot write %s: a link leads out of %.*s", path,
+			fixed ? (int)fixed : 1, fixed ? k->dest : ".");
+	else if (dir < 0 || fstat(dir, &st))
+		gct_cp_io_error(e, "write", path);
+	else
+		gct_cp_check_target(dir, gct_cp_sink_name(&k->sink, 0), path, e);
+	if (dir >= 0)
+		close(dir);
+	gci_free(path);
+	k->dev = st.st_dev;
+	k->ino = st.st_ino;
+	return e->status;
+}
+
 /* Where the file of a rank goes; ready to be written to, but for a name to write under. */
 static int make_sink(struct gct_cp_copy *c, uint32_t i, struct gci_error *e)
 {
 	struct gct_cp_collected *k = &c->collected[i];
 	size_t len = strlen(c->o->dest);
 	int into = c->o->dest[len - 1] == '/', rank = c->spans[i].root;
-	struct stat st = {0};
-	char *path;
+	size_t fixed = gct_cp_fixed_length(c->o->dest);
 
 	k->sink.fd = -1;
 	k->part = gct_cp_manifest_part(&c->manifest, i);
@@ -115,22 +153,14 @@ static int make_sink(struct gct_cp_copy *c, uint32_t i, struct gci_error *e)
 		return e->status;
 	for (len = strlen(k->dest); len > 1 && k->dest[len - 1] == '/'; len--)
 		k->dest[len - 1] = '\0';
-	if (into && gct_cp_make_directories(k->dest, e))
+	if (into && make_fixed(k->dest, fixed, e))
 		return e->status;
-	into = into || gct_cp_is_directory(k->dest);
-	if (gct_cp_sink_init(&k->sink, &k->part, k->dest, into, c->o->sync ? GCT_CP_SYNC : 0, e))
+	if (gct_cp_sink_init(&k->sink, &k->part, k->dest, into || gct_cp_is_directory(k->dest),
+		    c->o->sync ? GCT_CP_SYNC : 0, e))
 		return e->status;
-	path = gct_cp_sink_path(&k->sink, 0);
-	if (!path)
-		no_memory(e);
-	else if (stat(k->sink.root, &st))
-		gct_cp_io_error(e, "write", path);
-	else
-		gct_cp_check_target(AT_FDCWD, path, path, e);
-	gci_free(path);
-	k->dev = st.st_dev;
-	k->ino = st.st_ino;
-	return e->status;
+	if (fixed < k->sink.place.fixed)
+		k->sink.place.fixed = fixed;
+	return check_place(k, into, e);
 }
 
 /* One temporary name for all, which a signal removes. */

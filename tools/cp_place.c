@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * The way into a directory of the list. */
+#include "base/mem.h"
 #include "tools/cp.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* O_DIRECTORY with O_NOFOLLOW: a symbolic link is an error, whatever it points at. */
@@ -11,7 +16,8 @@
 
 void gct_cp_place_init(struct gct_cp_place *p, const struct gct_cp_manifest *m, const char *root)
 {
-	*p = (struct gct_cp_place){.manifest = m, .root = root, .fd = -1};
+	*p = (struct gct_cp_place){
+		.manifest = m, .root = root, .fixed = root ? strlen(root) : 0, .fd = -1};
 }
 
 void gct_cp_place_close(struct gct_cp_place *p)
@@ -33,11 +39,75 @@ static int step(struct gct_cp_place *p, int fd, uint32_t dir)
 	return fd;
 }
 
+/* `way` from `base`, of which `name` is the last part, in directory `last`. openat2 keeps every link on
+ * the way below `base`, at whatever moment somebody puts it there. Kernels before 5.6, and sandboxes,
+ * have no openat2: then no link is followed and nothing goes up, so it stays below as well, but links
+ * that would be harmless are refused. */
+static int go_beneath(int base, int last, const char *way, const char *name)
+{
+	struct open_how how = {.flags = FLAGS, .resolve = RESOLVE_BENEATH};
+	int fd = (int)syscall(SYS_openat2, base, way, &how, sizeof(how));
+
+	if (fd >= 0 || (errno != ENOSYS && errno != EPERM))
+		return fd;
+	if (!strcmp(name, "..")) {
+		errno = EXDEV;
+		return -1;
+	}
+	return openat(last, name, FLAGS | O_NOFOLLOW);
+}
+
+/* Part by part, each of which may have to be made first. Cuts `way` where it is. */
+static int walk(int base, char *way, int make)
+{
+	int last = base, next, was;
+	char *p = way, *name, c;
+
+	for (;;) {
+		p += strspn(p, "/");
+		if (!*p)
+			return last;
+		name = p;
+		p += strcspn(p, "/");
+		c = *p;
+		*p = '\0';
+		next = go_beneath(base, last, way, name);
+		if (next < 0 && errno == ENOENT && make &&
+			(!mkdirat(last, name, 0777) || errno == EEXIST))
+			next = go_beneath(base, last, way, name);
+		*p = c;
+		was = errno;
+		if (last != base)
+			close(last);
+		errno = was;
+		if (next < 0)
+			return -1;
+		last = next;
+	}
+}
+
+int gct_cp_open_beneath(const char *path, size_t fixed, int make)
+{
+	char *base_path = fixed ? gci_strndup(path, fixed) : gci_strdup(".");
+	char *way = gci_strdup(path + fixed + strspn(path + fixed, "/"));
+	int base = base_path && way ? open(base_path, FLAGS) : -1;
+	int fd = base < 0 ? -1 : walk(base, way, make), was = errno;
+
+	if (!base_path || !way)
+		was = ENOMEM;
+	if (base >= 0 && fd != base)
+		close(base);
+	gci_free(base_path);
+	gci_free(way);
+	errno = was;
+	return fd;
+}
+
 /* The beginning of the way to `dir`: DEST, or the SOURCE that it is in. */
 static int begin(struct gct_cp_place *p, uint32_t dir)
 {
 	if (p->root)
-		return step(p, open(p->root, FLAGS), 0);
+		return step(p, gct_cp_open_beneath(p->root, p->fixed, 0), 0);
 	if (!dir) {
 		errno = ENOENT;
 		return -1;

@@ -6,24 +6,36 @@
 #include "base/units.h"
 #include "tools/cp_impl.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #define COLUMNS 78 /* of the progress bar */
 
+static int is_host(const char *name)
+{
+	const char *p;
+
+	for (p = name; *p && !iscntrl((unsigned char)*p); p++)
+		;
+	return !*p && gct_cp_is_name(name);
+}
+
 char *gct_cp_expand(const char *pattern, int rank, const char *host, struct gci_error *e)
 {
 	struct gci_buf out = {0};
-	int bad = 0;
+	int bad = 0, leads = 0;
 	const char *p;
 	char *result;
 
-	for (p = pattern; *p && !bad; p++) {
+	for (p = pattern; *p && !bad && !leads; p++) {
 		if (*p != '%')
 			gci_buf_put_u8(&out, (uint8_t)*p);
 		else if (*++p == 'r')
 			gci_buf_printf(&out, "%d", rank);
+		else if (*p == 'h' && !is_host(host))
+			leads = 1;
 		else if (*p == 'h')
 			gci_buf_printf(&out, "%s", host);
 		else if (*p == '%')
@@ -33,14 +45,33 @@ char *gct_cp_expand(const char *pattern, int rank, const char *host, struct gci_
 		if (bad)
 			break;
 	}
-	result = bad || out.failed ? NULL : gci_strdup(gci_buf_cstr(&out));
+	result = bad || leads || out.failed ? NULL : gci_strdup(gci_buf_cstr(&out));
 	if (bad)
 		gci_error_set(e, GCOLL_ERR_INVAL,
 			"path \"%s\": expected %%r (rank), %%h (host) or %%%% after %%", pattern);
+	else if (leads)
+		gci_error_set(e, GCOLL_ERR_INVAL,
+			"path \"%s\": rank %d's host is called \"%s\", which is no name in a "
+			"directory",
+			pattern, rank, host);
 	else if (!result)
 		gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	gci_buf_free(&out);
 	return result;
+}
+
+size_t gct_cp_fixed_length(const char *pattern)
+{
+	size_t n = 0, fixed = 0;
+	const char *p;
+
+	for (p = pattern; *p; p++, n++) {
+		if (*p == '/')
+			fixed = n + 1;
+		if (*p == '%' && *++p != '%')
+			return fixed;
+	}
+	return n;
 }
 
 int gct_cp_make_directories(const char *path, struct gci_error *e)

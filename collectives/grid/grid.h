@@ -130,4 +130,7 @@ void gci_grid_print(const struct gci_grid *g, struct gci_buf *out);
  * `e`, then *hosts has only what was complete before. */
 int gci_hosts_expand(const char *pattern, char ***hosts, int *nhosts, struct gci_error *e);
 
+/* May one host go by this name, as it stands? 0, or GCOLL_ERR_* with the reason in `e`. */
+int gci_hosts_check(const char *name, struct gci_error *e);
+
 #endif

@@ -28,7 +28,7 @@ int gci_grid_is_cluster_name(const char *name)
 	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				"0123456789-_.");
 
-	return n && !name[n];
+	return n && !name[n] && strcmp(name, ".") && strcmp(name, "..");
 }
 
 int gci_grid_take_cluster(const char *said, char *out, size_t size, struct gci_error *e)

@@ -16,7 +16,7 @@ struct list {
 	struct gci_error *e;
 };
 
-#define GOOD "letters, digits and ._:@%%-, no - in front"
+#define GOOD "letters, digits and ._:@%%-, no - in front, and neither . nor .."
 
 static int add(struct list *l, const char *name)
 {
@@ -27,7 +27,8 @@ static int add(struct list *l, const char *name)
 		if (!isalnum((unsigned char)*p) && !strchr("-._:@%", *p))
 			return gci_error_set(l->e, GCOLL_ERR_PARSE,
 				"bad character '%c' in host name \"%s\", expected " GOOD, *p, name);
-	if (!*name || *name == '-')
+	/* Paths are made of hosts' names: "." and ".." would lead elsewhere. */
+	if (!*name || *name == '-' || !strcmp(name, ".") || !strcmp(name, ".."))
 		return gci_error_set(
 			l->e, GCOLL_ERR_PARSE, "bad host name \"%s\", expected " GOOD, name);
 	if (*l->nhosts >= GCI_GRID_MAX_HOSTS)
@@ -112,6 +113,22 @@ static int expand(struct list *l, const char *item, size_t len)
 	memcpy(name, item, len);
 	name[len] = '\0';
 	return add(l, name);
+}
+
+int gci_hosts_check(const char *name, struct gci_error *e)
+{
+	char **hosts = NULL;
+	int n = 0, rc;
+	struct list l = {&hosts, &n, e};
+
+	rc = strlen(name) > NAME_MAX_LEN
+		     ? gci_error_set(e, GCOLL_ERR_PARSE, "host name longer than %d characters",
+			       NAME_MAX_LEN)
+		     : add(&l, name);
+	if (n)
+		gci_free(hosts[0]);
+	gci_free(hosts);
+	return rc;
 }
 
 int gci_hosts_expand(const char *pattern, char ***hosts, int *nhosts, struct gci_error *e)

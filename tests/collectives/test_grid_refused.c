@@ -48,6 +48,8 @@ static void bad_sections(void **state)
 	(void)state;
 	grid_refused("[clutser a]\n", "g.grid:1: unknown section [clutser a], "
 				      "expected [cluster NAME], [link A B] or [host NAME]");
+	grid_refused(
+		"[cluster ..]\n", "g.grid:1: bad cluster name \"..\", expected [cluster NAME]");
 	grid_refused("[cluster ]\n", "g.grid:1: bad cluster name \"\", expected [cluster NAME]");
 	grid_refused(
 		"[cluster a b]\n", "g.grid:1: bad cluster name \"a b\", expected [cluster NAME]");
@@ -178,14 +180,19 @@ static void bad_hosts(void **state)
 		"expected e.g. k[1-8] or k[01-04,9]");
 	grid_refused("[cluster a]\nhosts = a/b\n",
 		"g.grid:2: hosts: bad character '/' in host name \"a/b\", expected letters, digits "
-		"and ._:@%-, no - in front");
+		"and ._:@%-, no - in front, and neither . nor ..");
 	grid_refused("[cluster a]\nhosts = -oProxyCommand\n",
 		"g.grid:2: hosts: bad host name \"-oProxyCommand\", expected letters, digits and "
-		"._:@%-, no - in front");
-	grid_refused("[cluster a]\nhosts =\n", "g.grid:2: hosts: bad host name \"\", expected "
-					       "letters, digits and ._:@%-, no - in front");
-	grid_refused("[cluster a]\nhosts = a,,b\n", "g.grid:2: hosts: bad host name \"\", expected "
-						    "letters, digits and ._:@%-, no - in front");
+		"._:@%-, no - in front, and neither . nor ..");
+	grid_refused("[cluster a]\nhosts =\n",
+		"g.grid:2: hosts: bad host name \"\", expected letters, digits and ._:@%-, no - in "
+		"front, and neither . nor ..");
+	grid_refused("[cluster a]\nhosts = a,,b\n",
+		"g.grid:2: hosts: bad host name \"\", expected letters, digits and ._:@%-, no - in "
+		"front, and neither . nor ..");
+	grid_refused("[cluster a]\nhosts = a,..\n", "g.grid:2: hosts: bad host name \"..\", "
+						    "expected letters, digits and ._:@%-, no - in "
+						    "front, and neither . nor ..");
 	grid_refused("[cluster a]\nhosts = x\n[cluster b]\nhosts = x\n[link a b]\ndelay=1ms\n",
 		"g.grid:4: host x is there twice (first in line 2), expected each host once");
 	grid_refused("[cluster a]\nhosts = k[1-65536]\nhosts = one\n",

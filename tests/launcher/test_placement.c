@@ -83,8 +83,19 @@ static void what_arrivals_say_of_clusters(void **state)
 			"rank 1 on n2 says that its cluster is \"a]b\": "
 			"expected letters, digits and -_. in GRIDCOLL_CLUSTER"},
 		{{"n1", "a!b", "n3"}, {"", "", ""},
-			"the ranks' hosts:2: hosts: bad character '!' in host name \"a!b\", "
-			"expected letters, digits and ._:@%-, no - in front (see GRIDCOLL_HOST)"},
+			"rank 1: bad character '!' in host name \"a!b\", expected letters, digits "
+			"and ._:@%-, no - in front, and neither . nor .. (see GRIDCOLL_HOST)"},
+		{{"n1", "n2", ".."}, {"", "", ""},
+			"rank 2: bad host name \"..\", expected letters, digits and ._:@%-, no - "
+			"in "
+			"front, and neither . nor .. (see GRIDCOLL_HOST)"},
+		{{"n1", "n2,n3", "n3"}, {"", "", ""},
+			"rank 1: bad character ',' in host name \"n2,n3\", expected letters, "
+			"digits "
+			"and ._:@%-, no - in front, and neither . nor .. (see GRIDCOLL_HOST)"},
+		{{"n1", "n1", "n2"}, {"..", "..", "east"},
+			"rank 0 on n1 says that its cluster is \"..\": "
+			"expected letters, digits and -_. in GRIDCOLL_CLUSTER"},
 		{{"n1", "n1", "n2"},
 			{"21-characters-it-may.", "21-characters-it-may.", "and-another-such-one."},
 			""},

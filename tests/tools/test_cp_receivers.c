@@ -289,6 +289,15 @@ static void what_cannot_be_gathered(void **state)
 		in_scratch("both/3/in.1"));
 	gather_fails(2, message, in_scratch("in.1"), in_scratch("both/%%r/"));
 	assert_int_equal(entries(in_scratch("both/1")), 0);
+	/* A link in DEST, by a name that a rank may choose. */
+	make_dir(in_scratch("safe"));
+	make_dir(in_scratch("elsewhere"));
+	assert_int_equal(symlink(in_scratch("elsewhere"), in_scratch("safe/local1")), 0);
+	snprintf(message, sizeof(message),
+		"gridcoll-run: rank 0 on local0 failed: cannot write %s: a link leads out of %s\n",
+		in_scratch("safe/local1/in.1"), in_scratch("safe/"));
+	gather_fails(1, message, in_scratch("in.1"), in_scratch("safe/%%h/"));
+	assert_int_equal(entries(in_scratch("elsewhere")), 0);
 	/* None. */
 	snprintf(message, sizeof(message),
 		"gridcoll-run: rank 0 on local0 failed: cannot write %s: "

@@ -53,6 +53,26 @@ static void expand(void **state)
 	}
 }
 
+/* A host's name is one in a directory, or it is refused where the path needs it. */
+static void names_that_lead_elsewhere(void **state)
+{
+	static const char *const names[] = {"..", ".", "", "a/b", "/etc", "../a", "a\nb", "\x7f"};
+	struct gci_error e = {0};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		char *path = gct_cp_expand("/out/%r", 1, names[i], &e);
+
+		assert_string_equal(path, "/out/1");
+		gci_free(path);
+		assert_null(gct_cp_expand("/out/%h/", 1, names[i], &e));
+		assert_int_equal(e.status, GCOLL_ERR_INVAL);
+		assert_non_null(strstr(e.text, "which is no name in a directory"));
+		gci_error_clear(&e);
+	}
+}
+
 static void directories(void **state)
 {
 	struct gci_error e = {0};
@@ -312,6 +332,7 @@ int main(void)
 		cmocka_unit_test(clusters_in_the_bar),
 		cmocka_unit_test(receivers),
 		cmocka_unit_test(one_rank),
+		cmocka_unit_test(names_that_lead_elsewhere),
 		cmocka_unit_test(limits),
 		cmocka_unit_test(throttle),
 	};
