@@ -122,8 +122,8 @@ char *gct_cp_path(const struct gct_cp_manifest *m, const char *root, uint32_t di
 struct gct_cp_place {
 	const struct gct_cp_manifest *manifest;
 	const char *root; /* DEST; NULL at the source, where directory 0 is none */
-	size_t fixed;     /* bytes of it that no rank has a say in: the way does not lead out of them */
-	int fd;           /* for nothing but to start from (O_PATH) */
+	size_t fixed; /* bytes of it that no rank has a say in: the way does not lead out of them */
+	int fd;       /* for nothing but to start from (O_PATH) */
 	uint32_t dir;
 };
 
@@ -411,8 +411,8 @@ int gct_cp_select_one(const struct gct_cp_ranks *r, const char *option, const ch
 
 /* Opens directory `path` for nothing but to start from: wherever links of its later part lead, not out
  * of its first `fixed` bytes, which are a directory (0: the current one). With `make`, what is missing
- * of the later part is made. -1: errno says why not; EXDEV: it leads out. */
-int gct_cp_open_beneath(const char *path, size_t fixed, int make);
+ * of the later part is made, with `sync` on the disk. -1: errno says why not; EXDEV: it leads out. */
+int gct_cp_open_beneath(const char *path, size_t fixed, int make, int sync);
 
 /* Replaces %r by the rank, %h by the host's name, %% by %. NULL, with the reason in `e`, when
  * something else follows a %. */
@@ -421,8 +421,8 @@ char *gct_cp_expand(const char *pattern, int rank, const char *host, struct gci_
 /* The length of the directories in `pattern` that are the same for all ranks, when expanded. */
 size_t gct_cp_fixed_length(const char *pattern);
 
-/* Makes the directory and those above it. */
-int gct_cp_make_directories(const char *path, struct gci_error *e);
+/* Makes the directory and those above it. With `sync` their names are on the disk then. */
+int gct_cp_make_directories(const char *path, int sync, struct gci_error *e);
 
 /* A cluster whose ranks all have as much as all ranks have: since when, and who was the last. */
 struct gct_cp_seen {

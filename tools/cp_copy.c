@@ -105,7 +105,7 @@ static int prepare_dest(struct gct_cp_copy *c, struct gci_error *e)
 	if (!c->dest)
 		return e->status;
 	drop_slashes(c->dest);
-	if (into && gct_cp_make_directories(c->dest, e))
+	if (into && gct_cp_make_directories(c->dest, c->o->sync, e))
 		return e->status;
 	/* One file onto an existing directory goes into it, as with cp. */
 	into = into || gct_cp_is_directory(c->dest);

@@ -101,13 +101,13 @@ int gct_cp_gather_list(struct gct_cp_copy *c, struct gci_error *e)
 /* ---- the root */
 
 /* What of DEST is the same for all ranks. */
-static int make_fixed(const char *dest, size_t fixed, struct gci_error *e)
+static int make_fixed(const char *dest, size_t fixed, int sync, struct gci_error *e)
 {
 	char *path = gci_strndup(dest, fixed);
 
 	if (!path)
 		return no_memory(e);
-	gct_cp_make_directories(path, e);
+	gct_cp_make_directories(path, sync, e);
 	gci_free(path);
 	return e->status;
 }
@@ -118,7 +118,7 @@ static int check_place(struct gct_cp_collected *k, int make, struct gci_error *e
 {
 	char *path = gct_cp_sink_path(&k->sink, 0);
 	size_t fixed = k->sink.place.fixed;
-	int dir = gct_cp_open_beneath(k->sink.root, fixed, make);
+	int dir = gct_cp_open_beneath(k->sink.root, fixed, make, k->sink.sync);
 	struct stat st = {0};
 
 	if (!path)
@@ -153,7 +153,7 @@ static int make_sink(struct gct_cp_copy *c, uint32_t i, struct gci_error *e)
 		return e->status;
 	for (len = strlen(k->dest); len > 1 && k->dest[len - 1] == '/'; len--)
 		k->dest[len - 1] = '\0';
-	if (into && make_fixed(k->dest, fixed, e))
+	if (into && make_fixed(k->dest, fixed, c->o->sync, e))
 		return e->status;
 	if (gct_cp_sink_init(&k->sink, &k->part, k->dest, into || gct_cp_is_directory(k->dest),
 		    c->o->sync ? GCT_CP_SYNC : 0, e))

@@ -57,8 +57,24 @@ static int go_beneath(int base, int last, const char *way, const char *name)
 	return openat(last, name, FLAGS | O_NOFOLLOW);
 }
 
+/* True if it was made. */
+static int make_synced(int dir, const char *name, int sync)
+{
+	int fd, bad;
+
+	if (mkdirat(dir, name, 0777))
+		return 0;
+	if (!sync)
+		return 1;
+	fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bad = fd < 0 || fsync(fd);
+	if (fd >= 0)
+		close(fd);
+	return !bad;
+}
+
 /* Part by part, each of which may have to be made first. Cuts `way` where it is. */
-static int walk(int base, char *way, int make)
+static int walk(int base, char *way, int make, int sync)
 {
 	int last = base, next, was;
 	char *p = way, *name, c;
@@ -73,7 +89,7 @@ static int walk(int base, char *way, int make)
 		*p = '\0';
 		next = go_beneath(base, last, way, name);
 		if (next < 0 && errno == ENOENT && make &&
-			(!mkdirat(last, name, 0777) || errno == EEXIST))
+			(make_synced(last, name, sync) || errno == EEXIST))
 			next = go_beneath(base, last, way, name);
 		*p = c;
 		was = errno;
@@ -86,12 +102,12 @@ static int walk(int base, char *way, int make)
 	}
 }
 
-int gct_cp_open_beneath(const char *path, size_t fixed, int make)
+int gct_cp_open_beneath(const char *path, size_t fixed, int make, int sync)
 {
 	char *base_path = fixed ? gci_strndup(path, fixed) : gci_strdup(".");
 	char *way = gci_strdup(path + fixed + strspn(path + fixed, "/"));
 	int base = base_path && way ? open(base_path, FLAGS) : -1;
-	int fd = base < 0 ? -1 : walk(base, way, make), was = errno;
+	int fd = base < 0 ? -1 : walk(base, way, make, sync), was = errno;
 
 	if (!base_path || !way)
 		was = ENOMEM;
@@ -107,7 +123,7 @@ int gct_cp_open_beneath(const char *path, size_t fixed, int make)
 static int begin(struct gct_cp_place *p, uint32_t dir)
 {
 	if (p->root)
-		return step(p, gct_cp_open_beneath(p->root, p->fixed, 0), 0);
+		return step(p, gct_cp_open_beneath(p->root, p->fixed, 0, 0), 0);
 	if (!dir) {
 		errno = ENOENT;
 		return -1;

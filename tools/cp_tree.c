@@ -140,11 +140,13 @@ static int complete(struct gct_cp_sink *s, const struct gct_cp_dir *d, struct gc
 	int fd = in < 0 ? -1 : openat(in, d->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) || (s->sync && fsync(fd)))
+	if (fd < 0 || fstat(fd, &st))
 		refuse(s, "write", d->parent, d->name, NULL, e);
 	else if ((st.st_uid == geteuid() || !geteuid()) &&
 		 (futimens(fd, times) || fchmod(fd, (st.st_mode & 07000) | d->mode)))
 		refuse(s, "set mode and time of", d->parent, d->name, NULL, e);
+	else if (s->sync && fsync(fd))
+		refuse(s, "sync", d->parent, d->name, NULL, e);
 	if (fd >= 0)
 		close(fd);
 	return e->status;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "base/mem.h"
+#include "tests/forbid.h"
 #include "tests/test.h"
 #include "tests/tools/files.h"
 #include "tools/cp.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static void expand(void **state)
@@ -73,34 +75,107 @@ static void names_that_lead_elsewhere(void **state)
 	}
 }
 
+static char synced[2000]; /* paths */
+
+/* In the place of libc's. */
+int fsync(int fd)
+{
+	char link[40];
+	size_t len = strlen(synced);
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, synced + len, sizeof(synced) - 2 - len);
+	assert_true(n > 0);
+	strcpy(synced + len + n, " ");
+	return 0;
+}
+
+/* What is made is in its parent for good, whichever way it is made; what was there costs nothing. */
+static void directories_that_last(void **state)
+{
+	struct gci_error e = {0};
+	char text[2000];
+	int dir;
+
+	(void)state;
+	assert_int_equal(gct_cp_make_directories(in_scratch("a/b/c"), 1, &e), 0);
+	snprintf(text, sizeof(text), "%s %s %s ", in_scratch("%s", ""), in_scratch("a"),
+		in_scratch("a/b"));
+	memmove(strchr(text, ' ') - 1, strchr(text, ' '), strlen(strchr(text, ' ')) + 1);
+	assert_string_equal(synced, text);
+	*synced = '\0';
+	assert_int_equal(gct_cp_make_directories(in_scratch("a/b/c"), 1, &e), 0);
+	assert_string_equal(synced, "");
+	dir = gct_cp_open_beneath(in_scratch("a/x/y"), strlen(in_scratch("a")), 1, 1);
+	assert_true(dir >= 0);
+	close(dir);
+	snprintf(text, sizeof(text), "%s %s ", in_scratch("a"), in_scratch("a/x"));
+	assert_string_equal(synced, text);
+	*synced = '\0';
+}
+
+/* Whatever stands there, the later part does not lead out of the first; without openat2, too. */
+static void beneath(void **state)
+{
+	size_t fixed = strlen(in_scratch("d/"));
+	int dir, i;
+
+	(void)state;
+	make_dir(in_scratch("d"));
+	make_dir(in_scratch("d/in"));
+	make_dir(in_scratch("out"));
+	assert_int_equal(symlink("in", in_scratch("d/inside")), 0);
+	assert_int_equal(symlink(in_scratch("out"), in_scratch("d/absolute")), 0);
+	assert_int_equal(symlink("../out", in_scratch("d/relative")), 0);
+	for (i = 0; i < 2; i++) {
+		if (i && forbid(SYS_openat2))
+			return;
+		assert_true(gct_cp_open_beneath(in_scratch("d/.."), fixed, 1, 0) < 0);
+		assert_true(gct_cp_open_beneath(in_scratch("d/../out"), fixed, 1, 0) < 0);
+		assert_int_equal(errno, EXDEV);
+		assert_true(gct_cp_open_beneath(in_scratch("d/absolute"), fixed, 1, 0) < 0);
+		assert_true(gct_cp_open_beneath(in_scratch("d/absolute/new"), fixed, 1, 0) < 0);
+		assert_true(gct_cp_open_beneath(in_scratch("d/relative/new"), fixed, 1, 0) < 0);
+		assert_false(is_there(in_scratch("out/new")));
+		dir = gct_cp_open_beneath(in_scratch("d/inside"), fixed, 1, 0);
+		assert_int_equal(dir >= 0, !i); /* the walk follows none */
+		if (dir >= 0)
+			close(dir);
+		dir = gct_cp_open_beneath(in_scratch("d/new%d/newer", i), fixed, 1, 0);
+		assert_true(dir >= 0 && is_there(in_scratch("d/new%d/newer", i)));
+		close(dir);
+	}
+}
+
 static void directories(void **state)
 {
 	struct gci_error e = {0};
 	char text[300];
 
 	(void)state;
-	assert_int_equal(gct_cp_make_directories(in_scratch("a/b//c///"), &e), 0);
+	assert_int_equal(gct_cp_make_directories(in_scratch("a/b//c///"), 0, &e), 0);
 	assert_int_equal(entries(in_scratch("a/b/c")), 0);
-	assert_int_equal(gct_cp_make_directories(in_scratch("a/b"), &e), 0);
-	assert_int_equal(gct_cp_make_directories("/", &e), 0);
-	assert_int_equal(gct_cp_make_directories(".", &e), 0);
+	assert_int_equal(gct_cp_make_directories(in_scratch("a/b"), 0, &e), 0);
+	assert_int_equal(gct_cp_make_directories("/", 0, &e), 0);
+	assert_int_equal(gct_cp_make_directories(".", 0, &e), 0);
 	assert_int_equal(chdir(in_scratch("a")), 0);
-	assert_int_equal(gct_cp_make_directories("x/y", &e), 0);
+	assert_int_equal(gct_cp_make_directories("x/y", 0, &e), 0);
 	assert_int_equal(entries(in_scratch("a/x/y")), 0);
 	assert_int_equal(chdir("/"), 0);
 
 	make_text(in_scratch("a/file"), "x");
-	assert_int_equal(gct_cp_make_directories(in_scratch("a/file"), &e), GCOLL_ERR_IO);
+	assert_int_equal(gct_cp_make_directories(in_scratch("a/file"), 0, &e), GCOLL_ERR_IO);
 	snprintf(text, sizeof(text), "cannot make directory %s: a file is called so",
 		in_scratch("a/file"));
 	assert_string_equal(e.text, text);
 	gci_error_clear(&e);
-	assert_int_equal(gct_cp_make_directories(in_scratch("a/file/b/c"), &e), GCOLL_ERR_IO);
+	assert_int_equal(gct_cp_make_directories(in_scratch("a/file/b/c"), 0, &e), GCOLL_ERR_IO);
 	assert_string_equal(e.text, text);
 	gci_error_clear(&e);
 	/* mkdir's own reason, not that of whoever looks whether it is there. */
 	assert_int_equal(symlink("none", in_scratch("a/link")), 0);
-	assert_int_equal(gct_cp_make_directories(in_scratch("a/link"), &e), GCOLL_ERR_IO);
+	assert_int_equal(gct_cp_make_directories(in_scratch("a/link"), 0, &e), GCOLL_ERR_IO);
 	snprintf(text, sizeof(text), "cannot make directory %s: a file is called so",
 		in_scratch("a/link"));
 	assert_string_equal(e.text, text);
@@ -327,14 +402,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(expand),
 		cmocka_unit_test_setup_teardown(directories, scratch_make, scratch_remove),
-		cmocka_unit_test(progress),
-		cmocka_unit_test(extreme_progress),
-		cmocka_unit_test(clusters_in_the_bar),
-		cmocka_unit_test(receivers),
-		cmocka_unit_test(one_rank),
-		cmocka_unit_test(names_that_lead_elsewhere),
-		cmocka_unit_test(limits),
-		cmocka_unit_test(throttle),
+		cmocka_unit_test_setup_teardown(
+			directories_that_last, scratch_make, scratch_remove),
+		cmocka_unit_test(progress), cmocka_unit_test(extreme_progress),
+		cmocka_unit_test(clusters_in_the_bar), cmocka_unit_test(receivers),
+		cmocka_unit_test(one_rank), cmocka_unit_test(names_that_lead_elsewhere),
+		cmocka_unit_test(limits), cmocka_unit_test(throttle),
+		cmocka_unit_test_setup_teardown(
+			beneath, scratch_make, scratch_remove), /* the last: of no return */
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
