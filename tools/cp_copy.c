@@ -144,6 +144,8 @@ static int scan(struct gct_cp_copy *c, struct gci_error *e)
 			    (o->recursive ? GCT_CP_RECURSIVE : 0),
 		    e))
 		return e->status;
+	if (o->resume && gct_cp_check_parts(&c->manifest, e))
+		return e->status;
 	say_skipped(&c->manifest);
 	if (o->scatter && gct_cp_manifest_scatter(&c->manifest, count_receivers(c), e))
 		return e->status;

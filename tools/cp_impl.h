@@ -38,6 +38,9 @@ char *gct_cp_name_in_dest(const struct gct_cp_manifest *m, uint32_t file);
 const char *gct_cp_sink_name(const struct gct_cp_sink *s, uint32_t file);
 char *gct_cp_part_name(const char *name);
 
+/* With --resume: no entry may be called as another one's part. GCOLL_ERR_INVAL names both. */
+int gct_cp_check_parts(const struct gct_cp_manifest *m, struct gci_error *e);
+
 /* What is there under this name, before anything is put in its place: 0, or an error that says what
  * is in the way. `path` is the name's. (cp_sink.c) */
 int gct_cp_check_target(int dir, const char *name, const char *path, struct gci_error *e);

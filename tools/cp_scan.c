@@ -318,6 +318,71 @@ static int check_names(struct scan *s)
 	return s->e->status;
 }
 
+struct part {
+	uint32_t dir;
+	const char *name;
+};
+
+static int compare_parts(const void *a, const void *b)
+{
+	const struct part *x = a, *y = b;
+
+	return x->dir == y->dir ? strcmp(x->name, y->name) : x->dir < y->dir ? -1 : 1;
+}
+
+/* Entries that are called as parts are, of whatever files. */
+static uint32_t find_parts(const struct gct_cp_manifest *m, struct part *parts)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < m->nfiles; i++)
+		parts[n++] = (struct part){m->files[i].dir, m->files[i].name};
+	for (i = 0; i < m->nlinks; i++)
+		parts[n++] = (struct part){m->links[i].dir, m->links[i].name};
+	for (i = 0; i < m->ndirs; i++)
+		parts[n++] = (struct part){m->dirs[i].parent, m->dirs[i].name};
+	for (i = 0; i < n;)
+		if (strncmp(parts[i].name, ".gridcoll-", 10))
+			parts[i] = parts[--n];
+		else
+			i++;
+	qsort(parts, n, sizeof(*parts), compare_parts);
+	return n;
+}
+
+static int check_part(
+	const struct part *parts, uint32_t n, uint32_t dir, const char *name, struct gci_error *e)
+{
+	char *own = gct_cp_part_name(name);
+	const struct part key = {dir, own};
+
+	if (!own)
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	if (bsearch(&key, parts, n, sizeof(*parts), compare_parts))
+		gci_error_set(e, GCOLL_ERR_INVAL,
+			"%s is called as %.200s is while it is not whole, expected another name, "
+			"or no "
+			"--resume",
+			own, name);
+	gci_free(own);
+	return e->status;
+}
+
+int gct_cp_check_parts(const struct gct_cp_manifest *m, struct gci_error *e)
+{
+	struct part *parts = gci_calloc((size_t)m->nfiles + m->nlinks + m->ndirs, sizeof(*parts));
+	uint32_t i, n = parts ? find_parts(m, parts) : 0;
+
+	if (!parts)
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	for (i = 0; n && i < m->nfiles && !e->status; i++)
+		check_part(parts, n, m->files[i].dir, m->files[i].name, e);
+	for (i = 0; n && i < m->nlinks && !e->status; i++)
+		check_part(parts, n, m->links[i].dir, m->links[i].name, e);
+	gci_free(parts);
+	return e->status;
+}
+
 int gct_cp_manifest_scan(struct gct_cp_manifest *m, char *const *paths, int npaths, unsigned how,
 	struct gci_error *e)
 {
