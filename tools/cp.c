@@ -266,7 +266,7 @@ int gct_cp(int argc, char **argv)
 	struct gct_cp_copy c = {
 		.o = &o, .sink = {.fd = -1}, .source = {.fd = -1, .place = {.fd = -1}}};
 	struct gci_error e = {0};
-	int rc = parse_options(&o, argc, argv);
+	int is_partial, rc = parse_options(&o, argc, argv);
 
 	if (rc)
 		return rc < 0 ? GCT_OK : rc;
@@ -278,6 +278,10 @@ int gct_cp(int argc, char **argv)
 	c.was = gcoll_rank(c.comm);
 	if (set_up(&c, &e) || gct_cp_run(&c, &e))
 		gct_abort(c.comm, e.text);
+	/* One rank says so: the launcher would tell of each that ends so. */
+	is_partial = gct_cp_is_root(&c) && gcoll_size(c.comm) < gcoll_size(c.first);
 	clean_up(&c);
+	if (!e.status && is_partial)
+		return GCT_PARTIAL;
 	return e.status == GCOLL_ERR_INVAL ? GCT_USAGE : e.status ? GCT_FAILED : GCT_OK;
 }

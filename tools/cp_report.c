@@ -91,7 +91,6 @@ static void say(const struct report *r)
 	const struct gct_cp_manifest *m = &r->c->manifest;
 	const char *source = gcoll_host(r->c->first, r->c->root_was);
 	char bytes[16], t[16], rate[16], had[16], dirs[40], links[40];
-	struct gci_buf missing = {0};
 
 	if (!r->nwriters && gcoll_size(r->c->first) == 1)
 		fprintf(stderr, "nothing copied: the job's one rank has the file (expected "
@@ -106,6 +105,16 @@ static void say(const struct report *r)
 			gci_format_time(r->ns, t, sizeof(t)),
 			gci_format_bytes(per_second(r->moved, r->ns), rate, sizeof(rate)),
 			r->ncopies);
+	else if (r->nbytes && r->had_nbytes == r->nbytes * r->nwriters)
+		fprintf(stderr,
+			"all up to date: %s in %" PRIu32 " file%s%s%s from %s on %" PRIu64
+			" rank%s, compared in %s: %" PRIu64 " cop%s verified\n",
+			gci_format_bytes(r->nbytes, bytes, sizeof(bytes)), m->nfiles,
+			m->nfiles == 1 ? "" : "s",
+			count(dirs, m->ndirs, "directory", "directories"),
+			count(links, m->nlinks, "link", "links"), source, r->nwriters,
+			r->nwriters == 1 ? "" : "s", gci_format_time(r->ns, t, sizeof(t)),
+			r->ncopies, r->ncopies == 1 ? "y" : "ies");
 	else
 		fprintf(stderr,
 			"copied %s in %" PRIu32 " file%s%s%s from %s to %" PRIu64
@@ -121,6 +130,13 @@ static void say(const struct report *r)
 		fprintf(stderr, "%s%s of these copies were there already\n",
 			r->had_nbytes == r->nbytes * r->nwriters ? "all " : "",
 			gci_format_bytes(r->had_nbytes, had, sizeof(had)));
+}
+
+/* An error is said to who wants it quiet, too. */
+static void say_missing(const struct report *r)
+{
+	struct gci_buf missing = {0};
+
 	name_missing(r, &missing);
 	if (missing.len)
 		fprintf(stderr, "%s\n", gci_buf_cstr(&missing));
@@ -316,5 +332,6 @@ int gct_cp_report(struct gct_cp_copy *c, const struct gct_cp_outcome *all, struc
 		return e->status;
 	if (!c->o->quiet)
 		say(&r);
+	say_missing(&r);
 	return 0;
 }

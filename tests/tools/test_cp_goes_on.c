@@ -2,6 +2,7 @@
  * Jobs of gridcoll cp --resume and --keep-going: who has a part gets the rest; who is dead is not
  * waited for. All copies are compared with their source. */
 #include "base/clock.h"
+#include "base/mem.h"
 #include "tests/tools/jobs.h"
 #include "tools/cp.h"
 
@@ -57,7 +58,9 @@ static void a_job_goes_on(void **state)
 		in_scratch("a"), in_scratch("out/%%r/"), NULL);
 	assert_int_equal(job_wait(&j), 0);
 	if (!strstr(job_err(&j),
-		    ": 3 copies verified\nall 63.0 MB of these copies were there already\n"))
+		    "all up to date: 21.0 MB in 1 file from local0 on 3 ranks, compared in ") ||
+		!strstr(job_err(&j),
+			": 3 copies verified\nall 63.0 MB of these copies were there already\n"))
 		fail_msg("%s", job_err(&j));
 	for (r = 1; r < 4; r++) {
 		assert_same_files(in_scratch("a"), in_scratch("out/%d/a", r));
@@ -109,6 +112,29 @@ static void what_a_failure_leaves(void **state)
 	}
 }
 
+/* A file may be called as another one's part: one of the two would be lost. */
+static void called_as_a_part(void **state)
+{
+	struct gct_cp_file f = {.name = (char *)(uintptr_t) "a"};
+	struct gct_cp_manifest m = {.files = &f, .nfiles = 1};
+	struct gct_cp_sink s = {.manifest = &m, .into_directory = 1, .dest = in_scratch("in")};
+	char *part = gct_cp_sink_part(&s, 0);
+
+	(void)state;
+	assert_non_null(part);
+	make_dir(in_scratch("in"));
+	make_file(in_scratch("in/a"), 5, 1);
+	make_file(part, 7, 2);
+	RUN_LINE(2, "gridcoll-run: rank 0 on local0 failed: .gridcoll-",
+		".part is called as a is while it is not whole, expected another name, or no "
+		"--resume",
+		"-n", "3", GRIDCOLL, "cp", "-qr", "--resume", in_scratch("in/"),
+		in_scratch("out/%%r/"));
+	RUN(0, "", "-n", "3", GRIDCOLL, "cp", "-qr", in_scratch("in/"), in_scratch("out/%%r/"));
+	assert_int_equal(entries(in_scratch("out/2")), 2);
+	gci_free(part);
+}
+
 /* `how` is a shell's word for what rank 2 does before it copies. Ends with all copies but its own.
  */
 static void go_on_without(const char *how, const char *cause, int source)
@@ -122,7 +148,8 @@ static void go_on_without(const char *how, const char *cause, int source)
 		"[ $GRIDCOLL_RANK = 2 ] && { %s; }; exec %s cp --keep-going --from %d '%s' '%s'",
 		how, GRIDCOLL, source, in_scratch("a"), in_scratch("out/%%r/"));
 	job_start(&j, NULL, "--survive", "-n", "4", "--quiet-prefix", "sh", "-c", command, NULL);
-	if (job_wait(&j) || !strstr(job_err(&j), cause) || !strstr(job_err(&j), "to 2 ranks in ") ||
+	if (job_wait(&j) != 23 || !strstr(job_err(&j), cause) ||
+		!strstr(job_err(&j), "to 2 ranks in ") ||
 		!strstr(job_err(&j), ": 2 copies verified\nleft out: rank 2 on local2\n"))
 		fail_msg("%s", job_err(&j));
 	for (r = 0; r < 4; r++) {
@@ -136,11 +163,23 @@ static void go_on_without(const char *how, const char *cause, int source)
 
 static void one_cannot_write(void **state)
 {
+	char command[1024];
+	struct job j = {0};
+
 	(void)state;
 	go_on_without("ulimit -f 100", "/out/2/a: File too large\n", 0);
 	/* Without it the source has another number. */
 	assert_int_equal(run_shell("rm -r %s", in_scratch("out")), 0);
 	go_on_without("ulimit -f 100", "/out/2/a: File too large\n", 3);
+	/* Who wants it quiet is told as well. */
+	snprintf(command, sizeof(command),
+		"[ $GRIDCOLL_RANK = 2 ] && ulimit -f 100; exec %s cp -q --keep-going '%s' '%s'",
+		GRIDCOLL, in_scratch("a"), in_scratch("out/%%r/"));
+	job_start(&j, NULL, "--survive", "-n", "4", "--quiet-prefix", "sh", "-c", command, NULL);
+	if (job_wait(&j) != 23 || !strstr(job_err(&j), "left out: rank 2 on local2\n") ||
+		strstr(job_err(&j), "copied"))
+		fail_msg("%s", job_err(&j));
+	job_free(&j);
 }
 
 /* Nobody is told that there are copies when nobody has one. */
@@ -190,7 +229,7 @@ static void one_dies_in_mid_transfer(void **state)
 	start_slow(&j);
 	kill(job_pid(&j, 2), SIGKILL);
 	make_fast(&j);
-	if (job_wait(&j) || !strstr(job_err(&j), "killed by signal 9") ||
+	if (job_wait(&j) != 23 || !strstr(job_err(&j), "killed by signal 9") ||
 		!strstr(job_err(&j), "left out: rank 2 on 127.0.0.2\n"))
 		fail_msg("%s", job_err(&j));
 	for (r = 1; r < 4; r += 2)
@@ -210,7 +249,7 @@ static void one_cannot_go_on(void **state)
 	assert_int_equal(prlimit(job_pid(&j, 3), RLIMIT_NOFILE, &few, NULL), 0);
 	kill(job_pid(&j, 2), SIGKILL);
 	make_fast(&j);
-	if (job_wait(&j) || !strstr(job_err(&j), "oo many open files") ||
+	if (job_wait(&j) != 23 || !strstr(job_err(&j), "oo many open files") ||
 		!strstr(job_err(&j), "to 1 rank in ") ||
 		!strstr(job_err(&j), "left out: rank 2 on 127.0.0.2, rank 3 on 127.0.0.2\n"))
 		fail_msg("%s", job_err(&j));
@@ -255,6 +294,7 @@ int main(void)
 		TEST(a_job_goes_on),
 		TEST(each_has_something_else),
 		TEST(what_a_failure_leaves),
+		TEST(called_as_a_part),
 		TEST(one_cannot_write),
 		TEST(none_can_write),
 		TEST(one_dies_in_mid_transfer),
