@@ -157,7 +157,7 @@ static void try_peer(struct gci_tcp *t, struct gci_tcp_peer *p, uint64_t now)
 		return;
 	}
 	if (now - p->held_ns >= MOST_PAUSE_NS)
-		warn(t, p, now, alone(t, p) ? "trying to connect again" : "going on without");
+		warn(t, p, now, "going on without");
 	p->ntries++;
 	p->pause_ns = p->pause_ns ? 2 * p->pause_ns : FIRST_PAUSE_NS;
 	if (p->pause_ns > most_pause_ns(t, p))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Real connections that are cut while ranks send to each other, and peers that are really dead. */
+#include "tests/captured.h"
 #include "tests/failing/failing.h"
 #include "tests/transport/cutter.h"
 
@@ -146,6 +147,33 @@ static void all_connections_at_once(void **state)
 		world_run(&w, are_restored, &w);
 		assert_int_equal(total(&w, 0), expected);
 	}
+	exchange(&w);
+	expect_no_failure(&w);
+	world_close(&w);
+	cutter_close(&cutter);
+}
+
+/* When the peer has made it again. */
+static void a_loss_is_warned_of_when_the_job_goes_on(void **state)
+{
+	struct captured log;
+	struct world w;
+
+	(void)state;
+	open_cut(&w, 2, 0, 1 << 20);
+	exchange(&w);
+	log = capture_begin();
+	cutter_cut_all(&cutter);
+	gci_tp_progress(w.tp[0], 50 * GCI_NS_PER_MS);
+	capture_end(&log);
+	assert_string_equal(log.text, "");
+
+	log = capture_begin();
+	expected = 6;
+	world_run(&w, are_restored, &w);
+	capture_end(&log);
+	assert_non_null(strstr(log.text, "lost stream "));
+	assert_non_null(strstr(log.text, "which was made again"));
 	exchange(&w);
 	expect_no_failure(&w);
 	world_close(&w);
@@ -304,6 +332,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cuts_cost_nothing_but_time),
 		cmocka_unit_test(all_connections_at_once),
+		cmocka_unit_test(a_loss_is_warned_of_when_the_job_goes_on),
 		cmocka_unit_test(who_computes_takes_nobody_for_dead),
 		cmocka_unit_test(damaged_from_the_beginning),
 		cmocka_unit_test(nobody_listens_any_more),
