@@ -218,7 +218,7 @@ static void one_is_left_out(void **state)
 		make_file(source(0), sizes[0], 100 + (uint64_t)i);
 		job_start(&j, NULL, "--survive", "-n", "4", "--quiet-prefix", "sh", "-c", command,
 			NULL);
-		if (job_wait(&j) || !strstr(job_err(&j), "\nleft out: rank 2 on local2\n"))
+		if (job_wait(&j) != 23 || !strstr(job_err(&j), "\nleft out: rank 2 on local2\n"))
 			fail_msg("%s", job_err(&j));
 		job_free(&j);
 		check(1, ALL & ~BIT(1));
