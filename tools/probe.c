@@ -192,7 +192,10 @@ static int run(struct gct_probe *p)
 		rc = gct_probe_run(p);
 	if (rc || p->comm->rank)
 		return rc;
-	return p->file ? gct_probe_write(p) : 0;
+	rc = p->file ? gct_probe_write(p) : 0;
+	if (!rc)
+		gct_probe_print_cost(p);
+	return rc;
 }
 
 static void tear_down(struct gct_probe *p)
@@ -213,6 +216,7 @@ int gct_probe(int argc, char **argv)
 
 	if (rc)
 		return rc < 0 ? GCT_OK : rc;
+	p.started_ns = gci_now_ns();
 	rc = gct_join("probe", &p.comm);
 	if (rc)
 		return rc;

@@ -161,7 +161,9 @@ struct gct_probe {
 	/* Rank 0's. */
 	struct gct_probed *links;
 	size_t nlinks;
-	uint64_t began_ns, nbytes;
+	uint64_t started_ns; /* the program */
+	uint64_t began_ns;   /* measuring, to which the budget of time applies */
+	uint64_t nbytes;
 };
 
 /* What rank 0 tells all others to do next. */
@@ -193,6 +195,7 @@ uint64_t gct_probe_share(uint64_t all, uint64_t part, uint64_t rest);
 void gct_probe_print_plan(const struct gct_probe *p);
 void gct_probe_progress(const struct gct_probe *p, const char *what, int from, int to);
 void gct_probe_print(const struct gct_probe *p);
+void gct_probe_print_cost(const struct gct_probe *p);
 int gct_probe_write(const struct gct_probe *p);
 
 #endif

@@ -150,7 +150,6 @@ static void print_isends(const struct gct_probe *p)
 void gct_probe_print(const struct gct_probe *p)
 {
 	int one_way = p->nlinks && p->links[0].one_way;
-	char t[16], bytes[16];
 	uint32_t limits = 0;
 	int busy = 0;
 	size_t i;
@@ -182,7 +181,13 @@ void gct_probe_print(const struct gct_probe *p)
 			GCI_CPU_BUSY_PERCENT);
 	if (p->dilation > 1)
 		printf("times are measured times divided by %u, rates multiplied\n", p->dilation);
-	printf("took %s and %s\n", gci_format_time(gci_now_ns() - p->began_ns, t, sizeof(t)),
+}
+
+void gct_probe_print_cost(const struct gct_probe *p)
+{
+	char t[16], bytes[16];
+
+	printf("took %s and %s\n", gci_format_time(gci_now_ns() - p->started_ns, t, sizeof(t)),
 		gci_format_bytes(p->nbytes, bytes, sizeof(bytes)));
 }
 

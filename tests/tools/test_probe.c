@@ -80,6 +80,21 @@ static void assert_found_grid(void)
 	RUN(0, "", "--grid", in_scratch("found.grid"), "true");
 }
 
+/* The last line tells of all that was done, and took so many seconds at least. */
+static void assert_took_last(const char *out, double least_s)
+{
+	const char *took = strstr(out, "\ntook ");
+	double s;
+
+	assert_non_null(took);
+	assert_ptr_equal(strchr(took + 1, '\n'), out + strlen(out) - 1);
+	if (!least_s)
+		return;
+	s = strtod(took + strlen("\ntook "), NULL);
+	if (!strstr(took, " s and ") || s < least_s)
+		fail_msg("%s, expected at least %g s", took, least_s);
+}
+
 /* Two clusters of three ranks on this machine. */
 static void all_links(void **state)
 {
@@ -111,6 +126,7 @@ static void all_links(void **state)
 	assert_non_null(strstr(job_out(&j), "L: half a round trip, "));
 	assert_non_null(strstr(job_out(&j), "\npools of hosts, by the bandwidths of all pairs:\n"));
 	assert_non_null(strstr(job_out(&j), "1 cluster by measurement"));
+	assert_took_last(job_out(&j), 0);
 	job_free(&j);
 	assert_int_equal(entries(in_scratch("out")), 1); /* nothing temporary is left */
 	assert_found_grid();
@@ -131,10 +147,13 @@ static void little(void **state)
 	struct job j = {0};
 
 	(void)state;
-	job_start(&j, NULL, "-n", "2", "--quiet-prefix", GRIDCOLL, "probe", "--output",
-		in_scratch("p"), "-b", "1MiB", "-t", "10s", NULL);
+	/* It waits for a rank that comes late, too. */
+	job_start(&j, NULL, "-n", "2", "--quiet-prefix", "sh", "-c",
+		"[ $GRIDCOLL_RANK = 0 ] || sleep 2; exec \"$@\"", "-", GRIDCOLL, "probe",
+		"--output", in_scratch("p"), "-b", "1MiB", "-t", "10s", NULL);
 	assert_int_equal(job_wait(&j), 0);
 	assert_non_null(strstr(job_out(&j), "* the bytes did not suffice for all"));
+	assert_took_last(job_out(&j), 1.5);
 	job_free(&j);
 	read_params(&p, in_scratch("p"), NULL);
 	assert_true(p.links[0].npoints >= 1);
