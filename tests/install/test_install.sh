@@ -43,6 +43,9 @@ wanted="hello from local0"
 # shellcheck disable=SC2046 # words
 ${CC:-cc} -Wall -Werror "$source/examples/hello_bcast.c" $(pc --cflags --libs) -o "$work/hello"
 LD_LIBRARY_PATH=$lib job "$work/hello"
+# That needs no package of another library.
+PKG_CONFIG_LIBDIR=$lib/pkgconfig PKG_CONFIG_PATH='' pkg-config --cflags --libs --static gridcoll >"$work/log" 2>&1 ||
+	fail "$(cat "$work/log")"
 [ "$(pc --modversion)" = "$("$top/bin/gridcoll" --version | sed -n 's/^gridcoll //p')" ] || fail "version"
 if [ -f "$lib/libgridcoll.a" ]; then
 	# shellcheck disable=SC2046 # words
