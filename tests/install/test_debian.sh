@@ -36,6 +36,19 @@ for package in gridcoll libgridcoll0 libgridcoll-dev python3-gridcoll gridcoll-d
 done
 
 root=$work/root/usr
+# What the pages link to, but for sources that one would change in a clone.
+doc=$root/share/doc/gridcoll
+ls "$doc/docs/"*.md >/dev/null || fail "gridcoll-doc has no guides"
+for page in "$doc/"*.md "$doc/docs/"*.md; do
+	for link in $(grep -o '](\([^)#:]*\)' "$page" | sed 's/.*(//'); do
+		case $link in *collectives/*.[ch] | */blocks) continue ;; esac
+		to=$(dirname "$page")/$link
+		[ ! -L "$to" ] || case $(readlink "$to") in
+		/*) to=$work/root$(readlink "$to") ;;
+		esac
+		[ -e "$to" ] || fail "${page##*/}: a link to $link, which no package has"
+	done
+done
 examples=$root/share/doc/gridcoll/examples # debhelper's place for what a -doc package has
 lib=$(dirname "$(find "$root/lib" -name 'libgridcoll.so.0')")
 export LD_LIBRARY_PATH="$lib" PKG_CONFIG_PATH="$lib/pkgconfig"
