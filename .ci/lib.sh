@@ -50,7 +50,7 @@ install_packages() {
 }
 
 # build DIR OPTION...: a configured and built tree, or of it what the tests that $tests selects need.
-# $nice goes before the work.
+# Of it $targets, if there are any. $nice goes before the work.
 build() {
 	dir=$1
 	shift
@@ -67,7 +67,7 @@ build() {
 	if [ -n "${tests-}" ]; then # they pass without being run
 		${nice-} meson test -C "$dir" --wrapper true $tests
 	else
-		${nice-} ninja -C "$dir"
+		${nice-} ninja -C "$dir" ${targets-}
 	fi >"$dir/build.log" 2>&1 || {
 		grep -v '^\[' "$dir/build.log"
 		return 1
