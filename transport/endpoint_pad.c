@@ -10,7 +10,10 @@
 /* So much payload, to and from whomever, is bulk data. */
 #define BULK_NBYTES (1u << 20)
 
-static const uint8_t nothing[GCI_FRAME_PAD_NBYTES];
+/* Of one frame: about half of what a new connection may send, for data waits behind it. */
+#define PIECE_NBYTES (8u << 10)
+
+static const uint8_t nothing[PIECE_NBYTES];
 
 static void add(struct gci_ep *ep, int peer, uint64_t stream_nbytes)
 {
@@ -101,7 +104,7 @@ int gci_ep_pull_pad(struct gci_ep *ep, int peer, unsigned stream, struct gci_lif
 	struct gci_ep_frame *out)
 {
 	struct gci_ep_peer *p = ep->peers[peer];
-	struct gci_frame f = {.type = GCI_FRAME_PAD, .nbytes = GCI_FRAME_PAD_NBYTES};
+	struct gci_frame f = {.type = GCI_FRAME_PAD, .nbytes = PIECE_NBYTES};
 
 	if (!gci_ep_wants_pads(ep, peer) || p->pads->gone[stream] >= p->pads->most)
 		return 0;

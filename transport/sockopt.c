@@ -233,12 +233,17 @@ static void tell(struct gci_sockopts *o, int fd, int peer, const struct gci_tp_l
 		s.rcvbuf_set ? " (set)" : " at first", s.congestion);
 }
 
-void gci_sockopt_data(struct gci_sockopts *o, int fd, int peer, const struct gci_tp_link *link)
+void gci_sockopt_unsent(int fd, const struct gci_tp_link *link, int pads)
 {
 	int unsent = (int)gci_sockbuf_unsent(link->flight_nbytes, link->streams);
 
+	set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, pads ? 1 : unsent, "TCP_NOTSENT_LOWAT");
+}
+
+void gci_sockopt_data(struct gci_sockopts *o, int fd, int peer, const struct gci_tp_link *link)
+{
 	set(fd, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
-	set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, unsent, "TCP_NOTSENT_LOWAT");
+	gci_sockopt_unsent(fd, link, 0);
 	if (link->dead_ns)
 		set_keepalive(fd, link->dead_ns);
 	if (link->sockbuf_nbytes)

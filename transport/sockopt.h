@@ -32,6 +32,10 @@ struct gci_sockopts {
  * follows net.core.rmem_max and tcp_rmem, unless the listening socket has a buffer of its own. */
 void gci_sockopt_data(struct gci_sockopts *o, int fd, int peer, const struct gci_tp_link *link);
 
+/* How much waits in a socket that TCP cannot send yet: what keeps the link busy, or with `pads` next
+ * to nothing, since data would have to wait behind it. */
+void gci_sockopt_unsent(int fd, const struct gci_tp_link *link, int pads);
+
 /* Of a control connection, once it is open: what is said goes at once, and what was lost goes again
  * soon. After a link that was mute for seconds TCP's time-outs have doubled so often that two lost
  * packets more would be taken for the end of whoever beats; for so few packets the kernel can be

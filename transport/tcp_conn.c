@@ -324,6 +324,12 @@ static void greet(struct gci_conn *c)
 		gci_conn_open(c);
 }
 
+void gci_conn_set_pads(struct gci_conn *c)
+{
+	c->pads = c->stream.out[0].pad;
+	gci_sockopt_unsent(c->fd, &c->tcp->ep.peers[c->peer]->link, c->pads);
+}
+
 int gci_conn_writable(const struct gci_conn *c)
 {
 	return c && c->peer >= 0 && !c->blocked && !c->paused && !c->send_error &&

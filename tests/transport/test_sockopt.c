@@ -164,6 +164,10 @@ static void the_rest(void **state)
 	gci_sockopt_data(&o, fd, 8, &link);
 	assert_true(option(fd, TCP_NODELAY) > 0);
 	assert_int_equal(option(fd, TCP_NOTSENT_LOWAT), 100000);
+	gci_sockopt_unsent(fd, &link, 1);
+	assert_int_equal(option(fd, TCP_NOTSENT_LOWAT), 1);
+	gci_sockopt_unsent(fd, &link, 0);
+	assert_int_equal(option(fd, TCP_NOTSENT_LOWAT), 100000);
 	/* Dead after at most 30 s of silence; connections take turns to ask. */
 	assert_in_range(option(fd, TCP_KEEPIDLE), 8, 15);
 	assert_int_equal(option(fd, TCP_KEEPIDLE), 15 - fd % 8);
