@@ -204,7 +204,7 @@ void gci_file_machine(char out[GCI_FILE_MACHINE])
 		close(fd);
 	*out = '\0';
 	boot[strcspn(boot, "\n")] = '\0';
-	if (n > 0 && !stat("/", &root))
+	if (n > 0 && !lstat("/", &root))
 		snprintf(out, GCI_FILE_MACHINE, "%s-%llx-%llx", boot,
 			(unsigned long long)root.st_dev, (unsigned long long)root.st_ino);
 }
