@@ -89,6 +89,7 @@ static int ssh_up(void)
 	start_server(write_file("sshd_config",
 		"Port %d\nListenAddress 127.0.0.1\nHostKey %s/host\nPidFile none\nUsePAM no\n"
 		"AuthorizedKeysFile %s/user.pub\nStrictModes no\nPasswordAuthentication no\n"
+		"MaxStartups 100\n"
 		"SetEnv HOME=%s\n",
 		port, dir, dir, dir));
 	write_file("ssh_config",

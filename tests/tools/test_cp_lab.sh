@@ -17,7 +17,11 @@ cat >"$work/inside.sh" <<'E2'
 set -u
 work=$1 timers=$2
 others="k2 k3 k4 t1 t2 t3 t4"
-now() { cut -d' ' -f1 /proc/uptime; }
+# Time as a process sees it that does nothing: where the machine is busy with other things, it passes
+# as slowly for this one as for the ranks.
+while sleep 0.1; do echo; done >/run/ticks &
+ticker=$!
+now() { wc -l </run/ticks; }
 
 # Of no even length.
 head -c 2345679 /dev/urandom >/run/data
@@ -44,7 +48,7 @@ begin=$(now)
 "$GRIDCOLL" lab link t3 down
 wait $job
 echo "status $?"
-echo "seconds $(echo "$(now) $begin" | awk '{ print $1 - $2 }')"
+echo "tenths $(($(now) - begin))"
 untouched=0
 for h in $others; do
 	[ "$(ls -A /run/out/$h)" = big ] && [ "$(cat /run/out/$h/big)" = "before $h" ] &&
@@ -56,6 +60,7 @@ for f in /proc/[0-9]*/cmdline; do
 	tr '\0' ' ' <"$f" 2>/dev/null | grep -q 'gridcoll cp' && alive=$((alive + 1))
 done
 echo "alive $alive"
+kill $ticker
 E2
 
 timeout 200 "$GRIDCOLL" lab run --quiet --backend uml --dilate 20 "$GRIDCOLL_GRID" -- \
@@ -75,8 +80,8 @@ check "it names the rank and the host" grep -q '^gridcoll-run: rank 6 on t3 fail
 # Whoever notices first: the launcher, or a peer.
 check "and the cause" grep -q -e 'no sign of life for .*network link' -e 'no answer within' \
 	-e 'Connection timed out' "$work/err"
-# The machine may be busy with other things: twice the time.
-check "all is over in time (after $(value seconds) s)" at_most "$(value seconds)" $((2 * promise))
+check "all is over in time (after $(value tenths) tenths of a second)" \
+	at_most "$(value tenths)" $((10 * promise))
 check "what was there is untouched, and nothing beside it" [ "$(value untouched)" = 7 ]
 check "no process is left" [ "$(value alive)" = 0 ]
 
