@@ -254,7 +254,7 @@ static uint8_t *take(uint32_t nunits)
 	return block;
 }
 
-void *gci_secret_alloc(size_t nbytes)
+static void *take_secret(size_t nbytes)
 {
 	uint32_t nunits = (uint32_t)(1 + (nbytes + UNIT - 1) / UNIT);
 	uint8_t *block = NULL;
@@ -270,6 +270,11 @@ void *gci_secret_alloc(size_t nbytes)
 		memcpy(block, &nunits, sizeof(nunits));
 	pthread_mutex_unlock(&secrets.lock);
 	return block ? block + UNIT : NULL;
+}
+
+void *gci_secret_alloc(size_t nbytes)
+{
+	return take_secret(nbytes);
 }
 
 void gci_secret_free(void *p)
@@ -290,7 +295,8 @@ void gci_secret_free(void *p)
 
 int gci_fork_watch(void)
 {
-	uint32_t *ours = secrets.ours ? secrets.ours : gci_secret_alloc(sizeof(*ours));
+	/* The process's, not the caller's: whoever counts what gci_secret_alloc gave does not see it. */
+	uint32_t *ours = secrets.ours ? secrets.ours : take_secret(sizeof(*ours));
 
 	if (!ours)
 		return -1;
