@@ -125,7 +125,6 @@ static void leaving_counts_survivors(void **state)
 	assert_true(rdv_gets(w, 1, GCI_CTL_BYE, &m));
 }
 
-/* One that nobody hears of: after dead_ns it is left out, and told should it hear again. */
 /* Who has left a failed epoch hears of no other one, though its connection is still there. */
 static void leavers_hear_no_more(void **state)
 {
@@ -151,6 +150,7 @@ static void leavers_hear_no_more(void **state)
 	assert_int_equal(rdv_next_of(&w->ranks[0], GCI_CTL_ABORT, &m), -1);
 }
 
+/* One that nobody hears of: after dead_ns it is left out, and told should it hear again. */
 static void a_silent_rank_is_left_out(void **state)
 {
 	static const uint32_t live[] = {0, 1, 2, 3, 4, 5, 6};
