@@ -48,6 +48,9 @@ void gci_rdv_drop_old_strangers(struct gci_rdv *r, uint64_t now_ns)
 {
 	struct gci_list *it;
 
+	/* As long as ranks are to come, each may be one that has had no processor yet. */
+	if (!r->started)
+		return;
 	gci_list_each (it, &r->conns) {
 		struct gci_rdv_conn *c = gci_container(it, struct gci_rdv_conn, link);
 
