@@ -76,16 +76,13 @@ static int find_tcx(struct gci_edt_hook *h)
 	return 0;
 }
 
-static struct bpf_tc_hook clsact(const struct gci_edt_hook *h)
-{
-	return (struct bpf_tc_hook){.sz = sizeof(struct bpf_tc_hook),
-		.ifindex = h->ifindex,
-		.attach_point = BPF_TC_EGRESS};
-}
+/* libbpf refuses options whose padding is not zero, as it may be when a function returns them. */
+#define CLSACT(name, h) \
+	LIBBPF_OPTS(bpf_tc_hook, name, .ifindex = (h)->ifindex, .attach_point = BPF_TC_EGRESS)
 
 static int find_clsact(struct gci_edt_hook *h, struct gci_error *e)
 {
-	struct bpf_tc_hook hook = clsact(h);
+	CLSACT(hook, h);
 	LIBBPF_OPTS(bpf_tc_opts, o, .handle = HANDLE, .priority = PRIORITY);
 	int rc = bpf_tc_query(&hook, &o);
 
@@ -124,7 +121,7 @@ static int attach_tcx(struct gci_edt_hook *h, int prog_fd, int standing)
 
 static int attach_clsact(struct gci_edt_hook *h, int prog_fd, struct gci_error *e)
 {
-	struct bpf_tc_hook hook = clsact(h);
+	CLSACT(hook, h);
 	LIBBPF_OPTS(bpf_tc_opts, o, .handle = HANDLE, .priority = PRIORITY, .prog_fd = prog_fd);
 	int rc = bpf_tc_hook_create(&hook);
 
@@ -175,7 +172,7 @@ static int has_another(const struct gci_edt_hook *h, const struct bpf_tc_hook *h
 
 static void detach_clsact(const struct gci_edt_hook *h, int made_clsact)
 {
-	struct bpf_tc_hook hook = clsact(h);
+	CLSACT(hook, h);
 	LIBBPF_OPTS(bpf_tc_opts, o, .handle = HANDLE, .priority = PRIORITY);
 
 	if (has_another(h, &hook))

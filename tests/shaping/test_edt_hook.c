@@ -100,8 +100,7 @@ static int attached(int ifindex, struct gci_edt_hook *h)
 /* A job whose filter `shape clear` took away does not take another's. */
 static void replaced_filter(int ifindex, int old_prog)
 {
-	struct bpf_tc_hook hook = {
-		.sz = sizeof(hook), .ifindex = ifindex, .attach_point = BPF_TC_EGRESS};
+	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex, .attach_point = BPF_TC_EGRESS);
 	struct gci_edt_hook h = {ifindex, GCI_EDT_CLSACT, dup(old_prog), -1, 1}, found;
 	struct edt_program l;
 
