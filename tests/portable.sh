@@ -8,11 +8,11 @@
 #	tests/portable.sh --list		names the rows
 #	tests/portable.sh --keep DIR ...	roots and builds are made in DIR, and stay there for the next run
 #
-# As root, on Debian 12 or later with the packages of packages.txt, and mmdebstrap, qemu-user-static,
-# gcc-aarch64-linux-gnu and musl-tools. Of the network it uses the mirror that apt is set to.
+# As root, on Debian 12 or later with the packages of packages.txt and those that `needs` names below. Of
+# the network it uses the mirror that apt is set to. ccache, if it is there, spares most of the compiling.
+# Ctrl-C, or SIGTERM, ends what is running, and removes what was made.
 cd "$(dirname "$0")/.." || exit 1
 . ./.ci/lib.sh
-source=$PWD
 
 rows='trixie	Debian 13 (gcc 14, OpenSSL 3.5, libuv 1.50), in a root of its own
 clang	clang
@@ -21,38 +21,85 @@ no-uring	without liburing
 no-bpf	without libbpf
 python	the first python3 in the PATH has only its own modules
 old-cpu	AVX, AES and all that came with them or later hidden from glibc and OpenSSL
-oldest-cpu	a processor of 2006, by qemu-x86_64: what needs no kernel of its own
+oldest-cpu	a processor of 2006, by qemu-x86_64: what has code for newer ones
 arm64	cross-built, by qemu-aarch64
 musl	musl, as much as Debian has libraries for'
 
+needs() { # ROW
+	case $1 in
+	trixie) echo mmdebstrap ;;
+	oldest-cpu) echo qemu-user-static ;;
+	python) echo python3-venv ;;
+	arm64) echo mmdebstrap qemu-user-static gcc-aarch64-linux-gnu ;;
+	musl) echo musl-tools ;;
+	esac
+}
+
 usage() {
-	sed -n 's/^#\t/usage: /p' "$0" >&2
+	sed -n 's/^#\t/usage: /p' tests/portable.sh >&2
 	exit 2
 }
 
-keep='' chosen=''
-while [ $# -gt 0 ]; do
-	case $1 in
-	--list) echo "$rows" && exit ;;
-	--keep) [ $# -gt 1 ] && mkdir -p "$2" && keep=$(cd "$2" && pwd) && shift || usage ;;
-	--) shift && break ;;
-	*) echo "$rows" | cut -f 1 | grep -qxF -e "$1" && chosen="$chosen $1" || usage ;;
-	esac
-	shift
-done
-chosen=${chosen:-$(echo "$rows" | cut -f 1)}
-[ "$(id -u)" = 0 ] || {
-	echo "tests/portable.sh: needs root, for roots and namespaces" >&2
+stop() {
+	echo "tests/portable.sh: $*" >&2
 	exit 1
 }
 
-work=${keep:-$(mktemp -d)} || exit 1
-# Nothing is mounted here but in namespaces that end with what runs in them.
-tidy() {
-	[ -n "$keep" ] || rm -rf --one-file-system "$work"
+keep='' chosen='' given=''
+parse() {
+	while [ $# -gt 0 ]; do
+		case $1 in
+		--list) echo "$rows" && exit ;;
+		--keep) [ $# -gt 1 ] && mkdir -p "$2" && keep=$(cd "$2" && pwd) && shift || usage ;;
+		--) shift && given=$* && break ;;
+		*) echo "$rows" | cut -f 1 | grep -qxF -e "$1" && chosen="$chosen $1" || usage ;;
+		esac
+		shift
+	done
+	chosen=${chosen:-$(echo "$rows" | cut -f 1)}
 }
-trap 'tidy' EXIT
-trap 'exit 1' HUP INT TERM
+parse "$@"
+[ "$(id -u)" = 0 ] || stop "needs root, for roots and namespaces"
+missing=$(
+	missing_packages
+	for row in $chosen; do
+		for package in $(needs "$row"); do
+			installed "$package" || echo "$package"
+		done
+	done
+)
+[ -z "$missing" ] || stop "these packages are missing:" $(echo "$missing" | sort -u)
+
+# All of it is in namespaces of mounts and processes, which end with the first process there: with all
+# that was started, and nothing stays mounted. Only then is there nobody who writes to what is removed.
+if [ -z "${portable_inside-}" ]; then
+	work=${keep:-$(mktemp -d)} || exit 1
+	# What a shell has in the background ignores SIGINT, which tests send.
+	portable_inside=1 unshare --mount --pid --fork --kill-child --mount-proc sh -c '
+		trap "exit 1" TERM
+		env --default-signal=INT,QUIT sh tests/portable.sh "$@" &
+		wait $!' sh --keep "$work" "$@" &
+	all=$!
+	tidy() {
+		[ -n "$keep" ] || rm -rf --one-file-system "$work"
+	}
+	end() {
+		trap '' HUP INT TERM
+		pkill -TERM -P $all
+		wait $all
+		tidy
+		exit "$1"
+	}
+	trap 'end 129' HUP
+	trap 'end 130' INT
+	trap 'end 143' TERM
+	wait $all
+	rc=$?
+	tidy
+	exit $rc
+fi
+unset portable_inside
+work=$keep
 
 mirror() {
 	apt-get indextargets --format '$(ORIGIN)|$(LABEL)|$(COMPONENT)|$(REPO_URI)' 'Created-By: Packages' |
@@ -69,7 +116,7 @@ make_root() {
 		return 1
 	}
 	rm -rf --one-file-system "$root"
-	mmdebstrap --quiet "$@" "$suite" "$root" "$(mirror)" && touch "$root.made"
+	TMPDIR=$work mmdebstrap --quiet "$@" "$suite" "$root" "$(mirror)" && touch "$root.made"
 }
 
 # in_root ROOT COMMAND...: in /src of it; what the command starts ends with it.
@@ -104,7 +151,9 @@ by_qemu() {
 # ---- rows
 
 options="--werror --buildtype=debugoptimized"
-given=$* selected=${*:---no-suite slow}
+# One row's objects are another's, where its option does not matter.
+export CCACHE_NOHASHDIR=1
+selected=${given:---no-suite slow}
 tests=$selected # `build` makes what these need
 
 summary() { # LOG WHAT: what meson's summary says
@@ -119,11 +168,11 @@ meson_test() {
 }
 
 # A tree of this source, for this machine.
-tree() { # ROW OPTION...
-	row=$1
+tree() { # NAME OPTION...
+	name=$1
 	shift
 	# shellcheck disable=SC2086 # words
-	build "$work/$row" $options "$@" && meson_test meson test -C "$work/$row"
+	build "$work/$name" $options "$@" && meson_test meson test -C "$work/$name"
 }
 
 copy_source() { # ROOT
@@ -138,13 +187,13 @@ row_trixie() {
 			sh "$tests" $options && meson_test in_root "$root" meson test -C build
 }
 
-# glibc is told by names, OpenSSL by bits of CPUID's words (the whole of ECX, and of leaf 7). Neither binds our own kernels, which ask the
-# processor, nor IPsec-MB.
+# glibc is told by names, OpenSSL by bits of CPUID's words (the whole of ECX, and of leaf 7). Neither binds our
+# own kernels, which ask the processor, nor IPsec-MB.
 row_old_cpu() {
 	GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX,-BMI1,-BMI2,-ERMS,-FSRM,-LZCNT,-MOVBE,-SSE4_1,-SSE4_2,-SSSE3,-XSAVEC
 	OPENSSL_ia32cap='~0xffffffff00000000:~0xffffffffffffffff'
 	export GLIBC_TUNABLES OPENSSL_ia32cap
-	tree old-cpu -Dipsec_mb=disabled
+	tree no-ipsec-mb -Dipsec_mb=disabled
 }
 
 # What is run is emulated, but not the programs that it starts.
@@ -285,12 +334,13 @@ for row in $chosen; do
 		grep -E '^ *[0-9]+/[0-9]+ .* (FAIL|TIMEOUT|ERROR) ' "$log" || tail -20 "$log"
 		cp "$log" "build-portable-$row.log" && echo "all of it: build-portable-$row.log"
 	fi
-	printf '%-12s %6d %6d %7d %7d  %s\n' "$row" "$(summary "$log" Ok)" \
+	printf '%-12s %6d %6d %7d %8d %7d %6.1f  %s\n' "$row" "$(summary "$log" Ok)" \
 		$(($(summary "$log" Fail) + $(summary "$log" Timeout))) "$(summary "$log" Skipped)" \
-		$(($(date +%s) - began)) $how >>"$work/table"
+		"$(grep -c ': not run, ' "$log")" $(($(date +%s) - began)) "$(cut -d ' ' -f 2 /proc/loadavg)" \
+		$how >>"$work/table"
 	tail -1 "$work/table"
 done
 say "what ran where"
-printf '%-12s %6s %6s %7s %7s\n' row passed failed skipped seconds
+printf '%-12s %6s %6s %7s %8s %7s %6s\n' row passed failed skipped "left out" seconds load
 cat "$work/table"
 exit $rc
