@@ -59,6 +59,9 @@ int gci_bpf_refused(const char *what, struct gci_error *e)
 			"%s: not allowed, this needs root (CAP_BPF, CAP_NET_ADMIN and "
 			"CAP_SYS_ADMIN)",
 			what);
+	if (errno == ENOSYS)
+		return gci_error_set(
+			e, GCOLL_ERR_UNSUPPORTED, "%s: this kernel has no bpf()", what);
 	return gci_error_errno(e, "%s", what);
 }
 

@@ -24,8 +24,8 @@ void gci_bpf_quiet(void);
  * where the kernel does not take it or this process may not. */
 int gci_bpf_load(struct bpf_object **o, enum gci_bpf_which which, struct gci_error *e);
 
-/* GCOLL_ERR_UNSUPPORTED where errno tells of rights that are missing, with what is needed; else
- * GCOLL_ERR_SYS. `what` could not be done. */
+/* GCOLL_ERR_UNSUPPORTED where errno tells of rights that are missing, with what is needed, or of bpf()
+ * itself; else GCOLL_ERR_SYS. `what` could not be done. */
 int gci_bpf_refused(const char *what, struct gci_error *e);
 
 #endif

@@ -37,7 +37,8 @@ static void a_thread_for_each_processor(void **state)
 		while (count_yielding() != n)
 			gci_sleep_ns(GCI_NS_PER_MS);
 		gci_awake_end(&a);
-		assert_int_equal(count_yielding(), 0);
+		while (count_yielding()) /* /proc tells of a thread a little longer than join does */
+			gci_sleep_ns(GCI_NS_PER_MS);
 	}
 }
 
