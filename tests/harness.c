@@ -293,6 +293,14 @@ void await_processes(const char *what, int n)
 	}
 }
 
+void need_adoption(void)
+{
+	int adopts;
+
+	if (prctl(PR_GET_CHILD_SUBREAPER, &adopts))
+		skip();
+}
+
 int run_shell(const char *fmt, ...)
 {
 	char command[2048];

@@ -181,6 +181,7 @@ static void grandchildren_end_with_the_job(void **state)
 	struct job j = {0};
 
 	(void)state;
+	need_adoption();
 	setenv("FAIL", "1", 1);
 	job_start(&j, NULL, "-n", "3", "sh", "-c", brood(), NULL);
 	unsetenv("FAIL");
@@ -195,6 +196,7 @@ static void background_processes_end_with_success(void **state)
 	char command[128];
 
 	(void)state;
+	need_adoption();
 	snprintf(command, sizeof(command), "sleep %s & echo done", long_sleep());
 	job_start(&j, NULL, "-n", "2", "sh", "-c", command, NULL);
 	assert_int_equal(job_wait(&j), 0);
@@ -215,6 +217,7 @@ static void killed_launcher_leaves_nothing(void **state)
 	struct job j = {0};
 
 	(void)state;
+	need_adoption();
 	start_brood(&j);
 	kill(j.pid, SIGKILL);
 	assert_int_equal(job_wait(&j), 137);
@@ -257,6 +260,7 @@ static void killed_agent_leaves_nothing(void **state)
 	pid_t agent;
 
 	(void)state;
+	need_adoption();
 	start_brood(&j);
 	agent = only_agent(&j);
 	kill(agent, SIGKILL);
@@ -274,6 +278,7 @@ static void stopped_agent_leaves_nothing(void **state)
 	pid_t agent;
 
 	(void)state;
+	need_adoption();
 	job_start(&j, NULL, "-n", "3", "--timers", "fast", "sh", "-c", brood(), NULL);
 	await_processes(long_sleep(), 3 * 4 + 1);
 	agent = only_agent(&j);

@@ -335,6 +335,7 @@ static void killed_launcher_leaves_nothing_far_away(void **state)
 
 	(void)state;
 	need_ssh();
+	need_adoption();
 	snprintf(
 		command, sizeof(command), "setsid sleep %s & sleep %s", long_sleep(), long_sleep());
 	job_start(&j, NULL, "--hosts", "gct-a,gct-b", "--remote-path", env_path("GRIDCOLL_RUN"),

@@ -164,6 +164,7 @@ static void killed_launcher(void **state)
 
 	(void)state;
 	need_ssh();
+	need_adoption();
 	start_sleepers(&j, IN_THE_BACKGROUND, 2);
 	kill(j.pid, SIGKILL);
 	assert_int_equal(job_wait(&j), 137);
@@ -177,6 +178,7 @@ static void interrupted_twice(void **state)
 
 	(void)state;
 	need_ssh();
+	need_adoption();
 	start_sleepers(&j, IN_THE_BACKGROUND, 2);
 	kill(j.pid, SIGINT);
 	job_await(&j, "[6] heard");
