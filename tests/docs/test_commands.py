@@ -260,6 +260,8 @@ class Reader:
             self.finish(self.sh(until + command), where, command)
             job.terminate()
             job.wait()
+        elif re.match(r"gridcoll shape\b", command) and not self.has_bpf():
+            print(f"{where}: not run, since gridcoll was built without eBPF: {command}")
         elif kind == "fq" and not self.has_fq():
             print(f"{where}: not run, since the kernel has no fq here: {command}")
         elif SHARED.search(command):
@@ -270,6 +272,9 @@ class Reader:
                 missing = [h for h in sandbox.HOSTS if not re.search(rf"\b{h}: ", output)]
                 if missing:
                     wrong(where, f"says nothing of {' '.join(missing)}", command, output)
+
+    def has_bpf(self):
+        return self.sh("gridcoll --version | grep -q 'features:.* +bpf'").wait() == 0
 
     def has_fq(self):
         return self.sh("tc qdisc replace dev eth2 root fq").wait() == 0
