@@ -196,7 +196,8 @@ static void check_numbers(gcoll_comm *old, gcoll_comm *old_half, int failed)
 			gcoll_comm_translate(old, last + 1, world) == -1,
 		"no rank");
 	expect(gcoll_failed_rank(old) == failed, "as before");
-	expect(gcoll_failed_rank(world) == -1, "nothing has failed");
+	/* Of several that die, the next may have been heard of. */
+	expect(nargs > 1 || gcoll_failed_rank(world) == -1, "nothing has failed");
 	printf("failed: rank %d, which is %d now\n", failed,
 		gcoll_comm_translate(old, failed, world));
 }
