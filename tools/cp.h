@@ -205,7 +205,7 @@ void gct_cp_point_of(const struct gct_cp_manifest *m, uint64_t at, struct gct_cp
  * temporary one where the file system wants that, skips blocks of zeros (the copy of a sparse file
  * is sparse), and names it when its checksum agrees. What is not whole is removed. */
 #define GCT_CP_SYNC 1u /* to the disk before a file gets its name */
-#define GCT_CP_KEEP 2u /* what is not whole is not removed, and found again by its name */
+#define GCT_CP_KEEP 2u /* what is not whole is not removed; see gct_cp_claim */
 
 struct gct_cp_sink {
 	const struct gct_cp_manifest *manifest;
@@ -221,7 +221,12 @@ struct gct_cp_sink {
 	uint64_t device;
 	uint32_t crc, want;
 	char *path;      /* of the file in hand, for messages */
-	char *temporary; /* its name; one for all files, with `keep` each has its own */
+	char *temporary; /* its name, which is nobody else's; one for all files */
+	char *part;      /* its name instead, if it is kept; NULL: it is not */
+	int part_fd;     /* locked: the part of file `part_file`, not in hand yet */
+	uint32_t part_file;
+	uint32_t taken; /* the file whose part another process had when this one looked */
+	int lock_errno; /* why parts cannot be locked here, or 0 */
 	uint64_t nfiles_done;
 	int has_tree, is_finished;
 	int failed; /* GCOLL_ERR_*: nothing is written any more */
@@ -238,7 +243,8 @@ int gct_cp_sink_start(struct gct_cp_sink *s, struct gci_error *e);
 /* After an error, here or in gct_cp_sink_start, all further calls fail. */
 int gct_cp_sink_write(struct gct_cp_sink *s, const char *data, size_t n, struct gci_error *e);
 
-/* Before start: goes on from there, of a file that is there in part; see cp_resume.c. */
+/* Before start: goes on from there, of a file that is there in part, which gct_cp_claim and
+ * gct_cp_verify have found. */
 int gct_cp_sink_resume(struct gct_cp_sink *s, const struct gct_cp_point *p, struct gci_error *e);
 
 /* How far into the stream it has written. */
@@ -291,8 +297,13 @@ static inline void gct_cp_put(uint64_t *set, uint32_t file, int is_in)
 /* The first file that is not in it, or m->nfiles. */
 uint32_t gct_cp_first_missing(const struct gct_cp_manifest *m, const uint64_t *set);
 
-/* Blocks that may be there: of files with the right size and time, then of one that was kept. All
- * files with the right size and time go to `set`. */
+/* The part that is kept of a file has one name for all, and DEST may be shared: by ranks of this
+ * host, by hosts, by jobs. Whoever writes to it or gives it another name holds its lock (flock), from
+ * the first look at it to the last. Who finds it locked, or can lock nothing here, writes a file of
+ * his own, and keeps nothing of it. */
+
+/* Blocks that may be there: of files with the right size and time, then of one that was kept, which is
+ * this sink's alone from now on. All files with the right size and time go to `set`. */
 uint64_t gct_cp_claim(struct gct_cp_sink *s, uint64_t *set);
 
 /* How many checksums have the first n blocks and the set's files among them. What is beyond

@@ -218,10 +218,20 @@ static int is_any_receiver_left(const struct gct_cp_copy *c)
 	return r < n || c->comm == c->first;
 }
 
+/* Who wants to go on later is told that it will not be possible. */
+static void say_unlocked(const struct gct_cp_copy *c)
+{
+	if (c->writes && c->sink.lock_errno && c->comm == c->first)
+		fprintf(stderr,
+			"gridcoll cp: no file locks in %s (%s): what is not whole is not kept\n",
+			c->sink.root, strerror(c->sink.lock_errno));
+}
+
 static int move(struct gct_cp_copy *c, struct gci_error *e)
 {
 	if (!is_any_receiver_left(c))
 		return gci_error_set(e, GCOLL_ERR_PEER, "no receiver is left");
+	say_unlocked(c);
 	c->move.comm = c->comm;
 	c->move.root = c->root;
 	c->move.source = gct_cp_is_root(c) || c->o->gather ? &c->source : NULL;

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* rc of a public call, with what it said. */
 static inline int gct_cp_operation_error(struct gci_error *e, int rc)
@@ -38,12 +39,27 @@ char *gct_cp_name_in_dest(const struct gct_cp_manifest *m, uint32_t file);
 const char *gct_cp_sink_name(const struct gct_cp_sink *s, uint32_t file);
 char *gct_cp_part_name(const char *name);
 
+/* The part of a file, to be s->part_fd: locked, and under its name. With `make` it is made if it is
+ * missing. 1; 0: it is another's to write to, or there are no locks here; -1: errno says why not.
+ * (cp_resume.c) */
+int gct_cp_hold_part(struct gct_cp_sink *s, uint32_t file, int make);
+
+/* True if nobody but this user has a hand in it. */
+static inline int gct_cp_is_own(const struct stat *st)
+{
+	return S_ISREG(st->st_mode) && st->st_uid == geteuid() && st->st_nlink == 1;
+}
+
 /* With --resume: no entry may be called as another one's part. GCOLL_ERR_INVAL names both. */
 int gct_cp_check_parts(const struct gct_cp_manifest *m, struct gci_error *e);
 
 /* What is there under this name, before anything is put in its place: 0, or an error that says what
  * is in the way. `path` is the name's. (cp_sink.c) */
 int gct_cp_check_target(int dir, const char *name, const char *path, struct gci_error *e);
+
+/* Of a file that was written: NFS and quotas tell of a full disk when one descriptor of it is closed,
+ * though it is not the last one. 0, or -1 and errno. */
+int gct_cp_flush(int fd);
 
 /* A file in this directory that has no name yet; -1 where there is none such, or it could not get
  * one. */

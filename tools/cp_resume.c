@@ -6,6 +6,7 @@
 #include "tools/cp_impl.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #define BLOCK GCT_CP_BLOCK_NBYTES
@@ -201,35 +202,124 @@ int gct_cp_sum_blocks(const struct gct_cp_manifest *m, uint32_t *crcs, uint64_t 
 
 /* ---- receivers */
 
-/* Opens what looks like a file, whole or in part: *nbytes of it. -1: nothing is there. */
-static int open_own(struct gct_cp_sink *s, uint32_t file, int whole, uint64_t *nbytes)
+/* Opens what looks like a file that is whole. -1: nothing is there. */
+static int open_whole(struct gct_cp_sink *s, uint32_t file)
 {
 	const struct gct_cp_file *f = &s->manifest->files[file];
-	char *part = whole ? NULL : gct_cp_part_name(gct_cp_sink_name(s, file));
-	int dir = whole || part ? gct_cp_place_go(&s->place, f->dir) : -1;
-	int fd = -1;
+	int dir = gct_cp_place_go(&s->place, f->dir), fd = -1;
 	struct stat st;
 
 	if (dir >= 0)
-		fd = openat(dir, whole ? gct_cp_sink_name(s, file) : part,
+		fd = openat(dir, gct_cp_sink_name(s, file),
 			O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	gci_free(part);
-	if (fd < 0)
-		return -1;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || (whole && !gct_cp_is_as_said(&st, f))) {
+	if (fd < 0 || (!fstat(fd, &st) && gct_cp_is_as_said(&st, f)))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* Whether a name still is that of an open file. The name is opened once more: NFS asks the server
+ * then, and else might tell what it was a while ago. */
+static int is_called(int fd, int dir, const char *name)
+{
+	int again = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat a, b;
+	int same = again >= 0 && !fstat(fd, &a) && !fstat(again, &b) && a.st_dev == b.st_dev &&
+		   a.st_ino == b.st_ino;
+
+	if (again >= 0)
+		close(again);
+	return same;
+}
+
+/* Opened for writing, for the locks of NFS. With `make` *is_new tells whether it was made. */
+static int open_part(int dir, const char *part, int make, int *is_new)
+{
+	int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	int fd = openat(dir, part, flags);
+
+	*is_new = fd < 0 && errno == ENOENT && make;
+	return *is_new ? openat(dir, part, flags | O_CREAT | O_EXCL, 0600) : fd;
+}
+
+/* -1 and errno; EWOULDBLOCK: another process has it, or nobody can lock it. */
+static int open_locked(struct gct_cp_sink *s, int dir, const char *part, int make)
+{
+	int tries, fd, bad, is_new;
+
+	/* Again, if whoever had it locked gives the file its name meanwhile, or removes it. */
+	for (tries = 0; tries < 10; tries++) {
+		fd = open_part(dir, part, make, &is_new);
+		if (fd < 0 && is_new && errno == EEXIST)
+			continue;
+		if (fd < 0)
+			return -1;
+		while ((bad = flock(fd, LOCK_EX | LOCK_NB)) && errno == EINTR)
+			;
+		if (!bad && is_called(fd, dir, part))
+			return fd;
+		if (bad && errno != EWOULDBLOCK) {
+			s->lock_errno = errno;
+			if (is_new)
+				unlinkat(dir, part, 0);
+		}
 		close(fd);
-		return -1;
+		if (bad)
+			break;
 	}
-	*nbytes = (uint64_t)st.st_size < f->size ? (uint64_t)st.st_size : f->size;
-	return fd;
+	errno = EWOULDBLOCK;
+	return -1;
+}
+
+int gct_cp_hold_part(struct gct_cp_sink *s, uint32_t file, int make)
+{
+	char *part;
+	int dir;
+
+	if (s->part_fd >= 0 && s->part_file == file)
+		return 1;
+	if (s->part_fd >= 0)
+		close(s->part_fd);
+	s->part_fd = -1;
+	if (s->taken == file)
+		return 0; /* by now it may be free, but nobody has compared what is in it */
+	dir = gct_cp_place_go(&s->place, s->manifest->files[file].dir);
+	if (dir < 0)
+		return -1;
+	part = gct_cp_part_name(gct_cp_sink_name(s, file));
+	errno = ENOMEM;
+	s->part_fd = part ? open_locked(s, dir, part, make) : -1;
+	s->part_file = file;
+	gci_free(part);
+	if (s->part_fd >= 0)
+		return 1;
+	if (errno != EWOULDBLOCK)
+		return -1;
+	s->taken = file;
+	return 0;
+}
+
+/* What was kept of a file, if there is some: a descriptor that is the sink's, or -1. */
+static int find_part(struct gct_cp_sink *s, uint32_t file)
+{
+	struct stat st;
+
+	return gct_cp_hold_part(s, file, 0) > 0 && !fstat(s->part_fd, &st) && gct_cp_is_own(&st)
+		       ? s->part_fd
+		       : -1;
 }
 
 /* Blocks of one that was kept, up to the last that has data: its length is the whole file's from
  * the beginning, and what follows a SIGKILL is a hole. */
-static uint64_t claim_part(int fd, const struct gct_cp_file *f, uint64_t nbytes)
+static uint64_t claim_part(int fd, const struct gct_cp_file *f)
 {
-	uint64_t most = nbytes == f->size ? gct_cp_blocks_of(nbytes) : nbytes / BLOCK, least = 0;
+	struct stat st;
+	uint64_t nbytes, most, least = 0;
 
+	if (fstat(fd, &st))
+		return 0;
+	nbytes = (uint64_t)st.st_size < f->size ? (uint64_t)st.st_size : f->size;
+	most = nbytes == f->size ? gct_cp_blocks_of(nbytes) : nbytes / BLOCK;
 	while (least < most) {
 		uint64_t middle = least + (most - least) / 2;
 
@@ -244,12 +334,12 @@ static uint64_t claim_part(int fd, const struct gct_cp_file *f, uint64_t nbytes)
 uint64_t gct_cp_claim(struct gct_cp_sink *s, uint64_t *set)
 {
 	const struct gct_cp_manifest *m = s->manifest;
-	uint64_t n = 0, nbytes;
+	uint64_t n = 0;
 	uint32_t i, first;
 	int fd;
 
 	for (i = 0; i < m->nfiles; i++) {
-		fd = open_own(s, i, 1, &nbytes);
+		fd = open_whole(s, i);
 		gct_cp_put(set, i, fd >= 0);
 		if (fd >= 0)
 			close(fd);
@@ -257,11 +347,9 @@ uint64_t gct_cp_claim(struct gct_cp_sink *s, uint64_t *set)
 	first = gct_cp_first_missing(m, set);
 	for (i = 0; i < first; i++)
 		n += gct_cp_blocks_of(m->files[i].size);
-	fd = first < m->nfiles ? open_own(s, first, 0, &nbytes) : -1;
-	if (fd >= 0) {
-		n += claim_part(fd, &m->files[first], nbytes);
-		close(fd);
-	}
+	fd = first < m->nfiles ? find_part(s, first) : -1;
+	if (fd >= 0)
+		n += claim_part(fd, &m->files[first]);
 	return n < GCT_CP_MAX_BLOCKS ? n : GCT_CP_MAX_BLOCKS;
 }
 
@@ -279,8 +367,8 @@ static int agrees(struct gct_cp_sink *s, int whole, const struct sums *sums, uin
 	struct gct_cp_point *p, struct gci_error *e)
 {
 	const struct gct_cp_file *f = &s->manifest->files[p->file];
-	uint64_t i, len, nbytes;
-	int fd = open_own(s, p->file, whole, &nbytes);
+	uint64_t i, len;
+	int fd = whole ? open_whole(s, p->file) : find_part(s, p->file);
 	uint32_t crc;
 
 	p->offset = p->crc = 0;
@@ -294,7 +382,8 @@ static int agrees(struct gct_cp_sink *s, int whole, const struct sums *sums, uin
 	}
 	if (fd < 0)
 		return 0;
-	close(fd);
+	if (whole)
+		close(fd);
 	return p->offset == f->size;
 }
 

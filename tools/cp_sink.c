@@ -40,6 +40,8 @@ int gct_cp_sink_init(struct gct_cp_sink *s, const struct gct_cp_manifest *m, con
 		.sync = how & GCT_CP_SYNC,
 		.keep = how & GCT_CP_KEEP,
 		.fd = -1,
+		.part_fd = -1,
+		.taken = UINT32_MAX,
 		.has_unnamed = -1};
 	if (into_directory)
 		s->root = gci_strdup(dest);
@@ -48,8 +50,6 @@ int gct_cp_sink_init(struct gct_cp_sink *s, const struct gct_cp_manifest *m, con
 	if (!s->root)
 		return no_memory(e);
 	gct_cp_place_init(&s->place, m, s->root);
-	if (s->keep)
-		return 0; /* each file has a name of its own */
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 		return gci_error_errno(e, "getrandom");
 	s->temporary = gci_asprintf(".gridcoll-%016" PRIx64, random);
@@ -61,7 +61,7 @@ static int keep(struct gct_cp_sink *s)
 {
 	const struct gct_cp_file *f = &s->manifest->files[s->file];
 
-	return s->keep && s->offset &&
+	return s->part && s->offset &&
 	       !ftruncate(s->fd, (off_t)(s->offset < f->size ? s->offset : f->size));
 }
 
@@ -70,7 +70,7 @@ static void remove_temporary(struct gct_cp_sink *s)
 	int dir = gct_cp_place_go(&s->place, s->manifest->files[s->file].dir);
 
 	if (dir >= 0)
-		unlinkat(dir, s->temporary, 0);
+		unlinkat(dir, s->part ? s->part : s->temporary, 0);
 }
 
 void gct_cp_sink_close(struct gct_cp_sink *s)
@@ -78,15 +78,19 @@ void gct_cp_sink_close(struct gct_cp_sink *s)
 	if (s->fd >= 0) {
 		if (!keep(s))
 			remove_temporary(s);
-		close(s->fd);
+		close(s->fd); /* and only now another may have what is kept */
 	}
-	if (s->root)
+	if (s->root) {
+		if (s->part_fd >= 0)
+			close(s->part_fd);
 		gct_cp_place_close(&s->place);
+	}
 	gci_free(s->root);
 	gci_free(s->path);
 	gci_free(s->temporary);
-	s->fd = -1;
-	s->root = s->path = s->temporary = NULL;
+	gci_free(s->part);
+	s->fd = s->part_fd = -1;
+	s->root = s->path = s->temporary = s->part = NULL;
 }
 
 static char doomed[64];
@@ -109,8 +113,6 @@ void gct_cp_sink_guard(const struct gct_cp_sink *s)
 	struct sigaction ours = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND}, was;
 	size_t i;
 
-	if (s->keep)
-		return;
 	snprintf(doomed, sizeof(doomed), "%s", s->temporary);
 	for (i = 0; i < sizeof(signals) / sizeof(*signals); i++)
 		if (!sigaction(signals[i], NULL, &was) && was.sa_handler != SIG_IGN)
@@ -129,58 +131,72 @@ int gct_cp_check_target(int dir, const char *name, const char *path, struct gci_
 }
 
 /* One that another call has left. Nobody else may have a hand in it. */
-static int check_own(const struct gct_cp_sink *s, struct gci_error *e)
+static int check_part(const struct gct_cp_sink *s, struct gci_error *e)
 {
 	struct stat st;
 	char *part;
 
-	if (fstat(s->fd, &st))
+	if (fstat(s->part_fd, &st))
 		return gct_cp_io_error(e, "write", s->path);
-	if (S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_nlink == 1)
+	if (gct_cp_is_own(&st))
 		return 0;
 	part = gct_cp_sink_part(s, s->file);
 	gci_error_set(e, GCOLL_ERR_IO, "cannot write %s: it is not a file of this user's alone",
-		part ? part : s->temporary);
+		part ? part : s->path);
 	gci_free(part);
 	return e->status;
 }
 
-static int set_names(struct gct_cp_sink *s, struct gci_error *e)
+/* The part of the file in hand, if it is nobody else's: true, or an error. */
+static int take_part(struct gct_cp_sink *s, struct gci_error *e)
 {
-	gci_free(s->path); /* of a try that failed */
-	s->path = gct_cp_sink_path(s, s->file);
-	if (s->keep) {
-		gci_free(s->temporary);
-		s->temporary = gct_cp_part_name(gct_cp_sink_name(s, s->file));
+	int held = s->keep ? gct_cp_hold_part(s, s->file, 1) : 0;
+
+	if (held < 0)
+		gct_cp_io_error(e, "write", s->path);
+	if (held <= 0 || check_part(s, e))
+		return 0;
+	s->part = gct_cp_part_name(gct_cp_sink_name(s, s->file));
+	if (!s->part) {
+		no_memory(e);
+		return 0;
 	}
-	return s->path && s->temporary ? 0 : no_memory(e);
+	s->fd = s->part_fd;
+	s->part_fd = -1;
+	return 1;
 }
 
 /* The file in hand, of which `have` bytes are there already. */
 static int sink_open(struct gct_cp_sink *s, uint64_t have, struct gci_error *e)
 {
 	const struct gct_cp_file *f = &s->manifest->files[s->file];
-	int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (s->keep ? 0 : O_EXCL);
 	int dir;
 
-	if (set_names(s, e))
-		return e->status;
+	gci_free(s->path); /* of a try that failed */
+	s->path = gct_cp_sink_path(s, s->file);
+	if (!s->path)
+		return no_memory(e);
 	dir = gct_cp_place_go(&s->place, f->dir);
 	if (dir < 0)
 		return gct_cp_io_error(e, "write", s->path);
 	if (gct_cp_check_target(dir, gct_cp_sink_name(s, s->file), s->path, e))
 		return e->status;
 	atomic_store(&doomed_dir, dir);
-	s->fd = s->keep ? -1 : gct_cp_open_unnamed(s, dir);
-	s->is_unnamed = s->fd >= 0;
-	if (s->fd < 0)
-		s->fd = openat(dir, s->temporary, flags, 0600);
-	if (s->fd < 0)
-		return gct_cp_io_error(e, "write", s->path);
-	if (s->keep && check_own(s, e)) {
-		close(s->fd);
-		s->fd = -1;
-		return e->status;
+	s->is_unnamed = 0;
+	if (!take_part(s, e)) {
+		if (e->status)
+			return e->status;
+		if (have)
+			return gci_error_set(e, GCOLL_ERR_IO,
+				"cannot write %s: another process goes on with what there is of it",
+				s->path);
+		s->fd = gct_cp_open_unnamed(s, dir);
+		s->is_unnamed = s->fd >= 0;
+		if (s->fd < 0)
+			s->fd = openat(dir, s->temporary,
+				O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (s->fd < 0)
+			return gct_cp_io_error(e, "write", s->path);
 	}
 	/* The length now, so that zeros at the end need no writing; and nothing else in between. */
 	return ftruncate(s->fd, (off_t)have) || ftruncate(s->fd, (off_t)f->size)
@@ -296,16 +312,24 @@ static int put(struct gct_cp_sink *s, const char *data, size_t n, struct gci_err
 	return 0;
 }
 
-/* And closes it: NFS and quotas tell of a full disk then. */
+/* And closes it, or removes it: as long as it has the name of a part, with its lock. */
 static int give_name(struct gct_cp_sink *s, int dir)
 {
-	const char *name = gct_cp_sink_name(s, s->file);
-	int fd = s->fd;
+	const char *name = gct_cp_sink_name(s, s->file), *own = s->part ? s->part : s->temporary;
+	int fd = s->fd, rc, was;
 
 	s->fd = -1;
 	if (s->is_unnamed)
-		return gct_cp_name_unnamed(fd, dir, s->temporary, name);
-	return close(fd) ? -1 : renameat(dir, s->temporary, dir, name);
+		rc = gct_cp_name_unnamed(fd, dir, own, name);
+	else
+		rc = gct_cp_flush(fd) || renameat(dir, own, dir, name) ? -1 : 0;
+	was = errno;
+	if (rc)
+		unlinkat(dir, own, 0);
+	if (!s->is_unnamed && close(fd) && !rc)
+		return -1;
+	errno = was;
+	return rc;
 }
 
 /* The file is whole if its checksum agrees: now it gets its mode, its time and its name. */
@@ -325,13 +349,11 @@ static int complete(struct gct_cp_sink *s, struct gci_error *e)
 		(s->sync && fsync(s->fd)))
 		return gct_cp_io_error(e, "write", s->path);
 	dir = gct_cp_place_go(&s->place, f->dir);
-	if (dir < 0 || give_name(s, dir)) {
-		gct_cp_io_error(e, "write", s->path);
-		remove_temporary(s);
-		return e->status;
-	}
+	if (dir < 0 || give_name(s, dir))
+		return gct_cp_io_error(e, "write", s->path);
 	gci_free(s->path);
-	s->path = NULL;
+	gci_free(s->part);
+	s->path = s->part = NULL;
 	s->nfiles_done++;
 	s->file++;
 	s->offset = 0;

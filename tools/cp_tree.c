@@ -94,22 +94,12 @@ static int is_same(int in, const struct gct_cp_link *l)
 /* In one step, like a file. */
 static int put_link(struct gct_cp_sink *s, int in, const struct gct_cp_link *l, struct gci_error *e)
 {
-	char *own = s->keep ? gct_cp_part_name(l->name) : NULL;
-	const char *temporary = s->keep ? own : s->temporary;
-	struct stat st;
-
-	if (!temporary)
-		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	/* One that was left under this name. */
-	if (!fstatat(in, temporary, &st, AT_SYMLINK_NOFOLLOW) && st.st_uid == geteuid())
-		unlinkat(in, temporary, 0);
-	if (symlinkat(l->target, in, temporary)) {
+	if (symlinkat(l->target, in, s->temporary)) {
 		refuse(s, "write", l->dir, l->name, NULL, e);
-	} else if (renameat(in, temporary, in, l->name)) {
+	} else if (renameat(in, s->temporary, in, l->name)) {
 		refuse(s, "write", l->dir, l->name, NULL, e);
-		unlinkat(in, temporary, 0);
+		unlinkat(in, s->temporary, 0);
 	}
-	gci_free(own);
 	return e->status;
 }
 

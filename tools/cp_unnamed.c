@@ -45,13 +45,18 @@ int gct_cp_open_unnamed(struct gct_cp_sink *s, int dir)
 	return s->has_unnamed ? open_unnamed(dir) : -1;
 }
 
+int gct_cp_flush(int fd)
+{
+	int copy = dup(fd);
+
+	return copy < 0 ? -1 : close(copy);
+}
+
 static int give_name(int fd, int dir, const char *temporary, const char *name)
 {
 	char path[32];
-	int copy = dup(fd);
 
-	/* Closing one descriptor of it tells of a full disk as closing the last one does. */
-	if (copy < 0 || close(copy))
+	if (gct_cp_flush(fd))
 		return -1;
 	path_of(fd, path);
 	if (!linkat(AT_FDCWD, path, dir, name, AT_SYMLINK_FOLLOW))

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * gridcoll cp --resume, without a job: what is there need not come again, if it is what it seems.
  * All copies are compared with their source. */
+#include "tests/harness.h"
 #include "tests/tools/cp_set.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static char *part_of(struct set *s, uint32_t file)
@@ -120,7 +126,10 @@ static void what_was_not_written_is_not_claimed(void **state)
 	struct set *s = *state;
 
 	write_to(s, 3 * B + 5);
-	assert_int_equal(gct_cp_claim(&s->sink, &s->has), 4);
+	close(s->sink.fd);
+	s->sink.fd = -1;
+	assert_int_equal(claim(s), 4);
+	assert_true(go_on(s) == 3 * B);
 }
 
 /* Every set of files that all have: the stream is the others, and ends after the last of them. */
@@ -196,6 +205,202 @@ static void files_behind_a_missing_one(void **state)
 	assert_int_equal(gct_cp_sum_blocks(&s->m, s->crcs, 0, &two, NULL, &e), GCOLL_ERR_IO);
 }
 
+/* ---- a directory that others use as well; each of them has descriptors of its own, as another
+ * process has, which is all that a lock looks at */
+
+static void (*before_lock)(struct set *s), (*before_name)(struct set *s);
+static struct set *hooked;
+static int lock_fails; /* errno */
+
+static void run_hook(void (**hook)(struct set *s))
+{
+	void (*f)(struct set * s) = *hook;
+
+	*hook = NULL;
+	if (f)
+		f(hooked);
+}
+
+/* In place of libc's. */
+int flock(int fd, int how)
+{
+	run_hook(&before_lock);
+	if (lock_fails) {
+		errno = lock_fails;
+		return -1;
+	}
+	return (int)syscall(SYS_flock, fd, how);
+}
+
+int renameat(int from, const char *old, int to, const char *new)
+{
+	run_hook(&before_name);
+	return (int)syscall(SYS_renameat2, from, old, to, new, 0);
+}
+
+static int unhook(void **state)
+{
+	before_lock = before_name = NULL;
+	lock_fails = 0;
+	return set_free(state);
+}
+
+#define H(f) cmocka_unit_test_setup_teardown(f, set_make, unhook)
+
+static int lock(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	if (!syscall(SYS_flock, fd, LOCK_EX | LOCK_NB))
+		return fd;
+	assert_int_equal(errno, EWOULDBLOCK);
+	close(fd);
+	return -1;
+}
+
+/* What another process is at work on is left alone, and no part is left by who does not have it. */
+static void a_part_that_another_has(void **state)
+{
+	struct set *s = *state;
+	struct gct_cp_sink other;
+	struct gci_error e = {0};
+	struct gct_cp_point p;
+	char *part = part_of(s, 0);
+
+	write_to(s, 2 * B + 5);
+	other = s->sink;
+	assert_int_equal(gct_cp_sink_init(&s->sink, &s->m, s->out, 1, GCT_CP_KEEP, &e), 0);
+	assert_int_equal(gct_cp_claim(&s->sink, &s->has), 0);
+	p = verify(s, 0);
+	assert_true(!p.file && !p.offset);
+	assert_int_equal(gct_cp_sink_resume(&s->sink, &p, &e), 0);
+	assert_int_equal(gct_cp_sink_start(&s->sink, &e), 0);
+	write_to(s, 4 * B);
+	gct_cp_sink_close(&s->sink);
+	assert_int_equal(entries(s->out), 1);
+	/* Nor does it when the other has gone meanwhile, with what nobody has compared. */
+	assert_int_equal(gct_cp_sink_init(&s->sink, &s->m, s->out, 1, GCT_CP_KEEP, &e), 0);
+	assert_int_equal(gct_cp_claim(&s->sink, &s->has), 0);
+	gct_cp_sink_close(&other);
+	assert_int_equal(gct_cp_sink_start(&s->sink, &e), 0);
+	write_to(s, s->m.stream_nbytes);
+	assert_int_equal(gct_cp_sink_finish(&s->sink, &e), 0);
+	assert_same_files(s->paths[0], in_scratch("out/0"));
+	assert_int_equal(look(part).st_size, 2 * B + 5);
+	assert_int_equal(entries(s->out), 4);
+	unlink(in_scratch("out/0"));
+	assert_true(go_on(s) == 2 * B);
+	free(part);
+}
+
+/* From the first look at it until it has its name. */
+static int was_locked;
+
+static void look_at_the_lock(struct set *s)
+{
+	char *part = part_of(s, 0);
+	int fd = lock(part);
+
+	was_locked = fd < 0;
+	if (fd >= 0)
+		close(fd);
+	free(part);
+}
+
+static void a_part_stays_locked(void **state)
+{
+	struct set *s = *state;
+	struct gct_cp_point p;
+	struct gci_error e = {0};
+	char *part = part_of(s, 0);
+	int fd;
+
+	hooked = s;
+	write_to(s, 2 * B);
+	assert_int_equal(lock(part), -1);
+	assert_int_equal(claim(s), 2);
+	assert_int_equal(lock(part), -1);
+	p = verify(s, 2);
+	assert_int_equal(lock(part), -1);
+	assert_int_equal(gct_cp_sink_resume(&s->sink, &p, &e), 0);
+	assert_int_equal(gct_cp_sink_start(&s->sink, &e), 0);
+	assert_int_equal(lock(part), -1);
+	before_name = look_at_the_lock;
+	was_locked = 0;
+	write_to(s, s->m.stream_nbytes);
+	assert_null(before_name);
+	assert_true(was_locked);
+	/* Whole, it is nobody's. */
+	fd = lock(in_scratch("out/0"));
+	assert_true(fd >= 0);
+	close(fd);
+	free(part);
+}
+
+static void give_the_part_its_name(struct set *s)
+{
+	char *part = part_of(s, 0);
+
+	assert_int_equal(rename(part, in_scratch("out/0")), 0);
+	free(part);
+}
+
+/* Another has finished the file when we get the lock: what we have open is not ours to write to. */
+static void a_part_that_gets_its_name(void **state)
+{
+	struct set *s = *state;
+	struct gci_error e = {0};
+	char *part = part_of(s, 0);
+
+	hooked = s;
+	make_file(part, NBYTES, 99);
+	before_lock = give_the_part_its_name;
+	assert_int_equal(claim(s), 0);
+	assert_null(before_lock);
+	make_file(in_scratch("same"), NBYTES, 99);
+	assert_int_equal(run_shell("cmp -s %s %s", in_scratch("same"), in_scratch("out/0")), 0);
+	/* Nor where it is made if it is missing. */
+	assert_int_equal(rename(in_scratch("out/0"), part), 0);
+	gct_cp_sink_close(&s->sink);
+	assert_int_equal(gct_cp_sink_init(&s->sink, &s->m, s->out, 1, GCT_CP_KEEP, &e), 0);
+	before_lock = give_the_part_its_name;
+	assert_int_equal(gct_cp_sink_start(&s->sink, &e), 0);
+	assert_null(before_lock);
+	write_to(s, 3 * B);
+	assert_int_equal(run_shell("cmp -s %s %s", in_scratch("same"), in_scratch("out/0")), 0);
+	assert_int_equal(entries(s->out), 2);
+	assert_true(go_on(s) == 3 * B);
+	free(part);
+}
+
+/* Without locks nobody could tell whose a part is: there is none. */
+static void a_file_system_without_locks(void **state)
+{
+	static const int errors[] = {ENOLCK, EOPNOTSUPP, ENOSYS};
+	struct set *s = *state;
+	struct gci_error e = {0};
+	char *part = part_of(s, 0);
+	size_t i;
+	int k;
+
+	for (i = 0; i < sizeof(errors) / sizeof(*errors); i++) {
+		make_file(part, NBYTES, 99);
+		lock_fails = errors[i];
+		assert_int_equal(claim(s), 0);
+		assert_int_equal(s->sink.lock_errno, errors[i]);
+		assert_int_equal(gct_cp_sink_start(&s->sink, &e), 0);
+		write_to(s, 3 * B);
+		gct_cp_sink_close(&s->sink);
+		assert_int_equal(entries(s->out), 1);
+		unlink(part);
+		assert_true(go_on(s) == 0);
+		for (k = 0; k < 3; k++)
+			unlink(in_scratch("out/%d", k));
+	}
+	free(part);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -208,6 +413,10 @@ int main(void)
 		S(what_was_not_written_is_not_claimed),
 		S(what_all_have_is_not_in_the_stream),
 		S(files_behind_a_missing_one),
+		H(a_part_that_another_has),
+		H(a_part_stays_locked),
+		H(a_part_that_gets_its_name),
+		H(a_file_system_without_locks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
