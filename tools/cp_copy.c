@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/prng.h"
 #include "comm/comm.h"
 #include "tools/cp_impl.h"
 
@@ -113,7 +114,102 @@ static int prepare_dest(struct gct_cp_copy *c, struct gci_error *e)
 		    (c->o->sync ? GCT_CP_SYNC : 0) | (c->o->resume ? GCT_CP_KEEP : 0), e))
 		return e->status;
 	gct_cp_sink_guard(&c->sink);
-	return c->o->resume ? 0 : gct_cp_sink_start(&c->sink, e);
+	return 0;
+}
+
+/* ---- receivers that have one directory between them */
+
+/* Left unknown if it cannot be found out. */
+static void find_spot(struct gct_cp_copy *c, struct gct_cp_spot *spot)
+{
+	char machine[GCI_FILE_MACHINE];
+	const char *name;
+	struct stat st;
+	int dir;
+
+	spot->was = (uint64_t)c->was;
+	if (!c->receives[c->was])
+		return;
+	gci_file_machine(machine);
+	name = c->sink.manifest->nfiles ? gct_cp_sink_name(&c->sink, 0) : "";
+	dir = gct_cp_place_go(&c->sink.place, 0);
+	if (strlen(machine) < GCI_FILE_BOOT || dir < 0 || fstat(dir, &st))
+		return;
+	spot->is_known = 1;
+	spot->machine = gci_digest_bytes(0, machine, GCI_FILE_BOOT);
+	spot->dev = (uint64_t)st.st_dev;
+	spot->ino = (uint64_t)st.st_ino;
+	spot->name = gci_digest_bytes(0, name, strlen(name));
+}
+
+static int tell_spots(struct gct_cp_copy *c, struct gci_error *e)
+{
+	int i, n = gcoll_size(c->comm);
+	struct gct_cp_spot mine = {0}, *all = gci_calloc((size_t)n, sizeof(*all));
+
+	if (!c->spots)
+		c->spots = gci_calloc((size_t)gcoll_size(c->first), sizeof(*c->spots));
+	find_spot(c, &mine);
+	if (!all || !c->spots)
+		gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	else
+		gct_cp_operation_error(
+			e, gcoll_allgather(&mine, all, GCT_CP_SPOT_WORDS, GCOLL_UINT64, c->comm));
+	for (i = 0; i < n && !e->status; i++)
+		if (all[i].was < (uint64_t)gcoll_size(c->first))
+			c->spots[all[i].was] = all[i];
+	gci_free(all);
+	return e->status;
+}
+
+/* The first receiver of this world that has the place which rank `was` has. */
+static int find_writer(const struct gct_cp_copy *c, int was)
+{
+	const struct gct_cp_spot *s = &c->spots[was], *o = c->spots;
+	int r;
+
+	for (r = 0; r < was; r++, o++)
+		if (c->receives[r] && s->is_known && o->is_known && o->machine == s->machine &&
+			o->dev == s->dev && o->ino == s->ino && o->name == s->name &&
+			gcoll_comm_translate(c->first, r, c->comm) >= 0)
+			break;
+	return r;
+}
+
+/* One rank writes, and no other has a hand in it: two would be in each other's way, and none has a
+ * copy that the other has not. */
+static int share_dest(struct gct_cp_copy *c, struct gci_error *e)
+{
+	char *path;
+
+	if (c->o->gather)
+		return 0;
+	if (count_receivers(c) > 1) {
+		if (tell_spots(c, e))
+			return e->status;
+		c->writes = c->receives[c->was] && find_writer(c, c->was) == c->was;
+	}
+	if (c->receives[c->was] && !c->writes && c->o->scatter) {
+		path = gct_cp_sink_path(&c->sink, 0);
+		gci_error_set(e, GCOLL_ERR_INVAL,
+			"two ranks' parts go to %s, expected %%r or %%h in DEST",
+			path ? path : c->dest);
+		gci_free(path);
+		return e->status;
+	}
+	return c->writes && !c->o->resume && !c->sink.has_tree ? gct_cp_sink_start(&c->sink, e) : 0;
+}
+
+/* In a world without the one who wrote for it, this rank may have to write: from the beginning, but
+ * for files that all have. */
+static int take_over(struct gct_cp_copy *c, struct gci_error *e)
+{
+	const struct gct_cp_point begin = {0};
+
+	if (!c->writes || c->o->gather || c->sink.has_tree)
+		return 0;
+	c->had_nbytes = gct_cp_had(&c->manifest, &begin);
+	return gct_cp_sink_resume(&c->sink, &begin, e) ? e->status : gct_cp_sink_start(&c->sink, e);
 }
 
 static void say_skipped(const struct gct_cp_manifest *m)
@@ -196,6 +292,8 @@ static int share_places(struct gct_cp_copy *c, struct gci_error *e)
 {
 	uint64_t mine = c->writes ? 0 : UINT64_MAX;
 
+	if (take_over(c, e))
+		return e->status;
 	if (c->writes && !c->o->gather)
 		mine = gct_cp_sink_at(&c->sink);
 	if (c->writes && c->o->scatter)
@@ -257,7 +355,7 @@ static int move(struct gct_cp_copy *c, struct gci_error *e)
 static int copy_files(struct gct_cp_copy *c, enum gct_cp_phase from, struct gci_error *e)
 {
 	static int (*const steps[])(struct gct_cp_copy *, struct gci_error *) = {
-		share_manifest, prepare_dest, gct_cp_resume, share_places, move, agree};
+		share_manifest, prepare_dest, share_dest, gct_cp_resume, share_places, move, agree};
 	enum gct_cp_phase p;
 
 	for (p = from; p < sizeof(steps) / sizeof(*steps) && !e->status; p++) {
@@ -289,6 +387,8 @@ static int take_stock(struct gct_cp_copy *c, enum gct_cp_phase *from, struct gci
 	c->root = -least[1];
 	*from = least[0] < (int32_t)GCT_CP_READY ? (enum gct_cp_phase)least[0] : GCT_CP_READY;
 	c->phase = c->phase < GCT_CP_READY ? c->phase : GCT_CP_READY;
+	if (c->phase > GCT_CP_SHARE && c->spots && c->receives[c->was])
+		c->writes |= find_writer(c, c->was) == c->was;
 	return 0;
 }
 

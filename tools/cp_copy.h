@@ -24,6 +24,7 @@ struct gct_cp_options {
 enum gct_cp_phase {
 	GCT_CP_LIST,   /* the source's list of files goes to all */
 	GCT_CP_DEST,   /* a place to write to */
+	GCT_CP_SHARE,  /* who writes for others that have the same place */
 	GCT_CP_RESUME, /* what is there of an earlier copy */
 	GCT_CP_READY,  /* all can write */
 	GCT_CP_MOVE,
@@ -41,6 +42,17 @@ struct gct_cp_outcome {
 };
 
 #define GCT_CP_OUTCOME_WORDS (sizeof(struct gct_cp_outcome) / sizeof(uint64_t))
+
+/* Where a receiver's copy goes: receivers of which all of it is equal would write the same files. */
+struct gct_cp_spot {
+	uint64_t was; /* its number in the first world */
+	uint64_t is_known;
+	uint64_t machine; /* digest of what the kernel calls its boot */
+	uint64_t dev, ino;
+	uint64_t name; /* digest, of the first file's */
+};
+
+#define GCT_CP_SPOT_WORDS (sizeof(struct gct_cp_spot) / sizeof(uint64_t))
 
 /* At the root, of --gather: where one rank's file goes. */
 struct gct_cp_collected {
@@ -60,8 +72,9 @@ struct gct_cp_copy {
 	struct gct_cp_sums sums;     /* there, too */
 	struct gct_cp_sink sink;     /* ranks that write */
 	struct gct_cp_move move;
-	int writes;
-	uint8_t *receives;           /* [rank at first]: it writes; with --gather, it sends */
+	int writes;                /* this rank: in this attempt, and not another one for it */
+	uint8_t *receives;         /* [rank at first]: it is to have it; with --gather, it sends */
+	struct gct_cp_spot *spots; /* [rank at first], as far as they were told */
 	struct gct_cp_manifest part; /* this rank's own, with --scatter and --gather */
 	struct gct_cp_span *spans;   /* with --gather, as many as there are files */
 	struct gct_cp_collected *collected;

@@ -20,6 +20,7 @@ struct report {
 	int n;
 	uint64_t nbytes, moved; /* of the files; of them by each receiver, on average */
 	uint64_t nwriters, ncopies, had_nbytes, ns;
+	uint64_t nsharing; /* receivers for which another one has written */
 };
 
 static void add_up(struct report *r)
@@ -33,6 +34,7 @@ static void add_up(struct report *r)
 		r->nbytes += m->files[k].size;
 	for (i = 0; i < r->n; i++) {
 		r->nwriters += r->all[i].writes;
+		r->nsharing += !r->all[i].writes && r->c->receives[r->all[i].was];
 		r->ncopies += r->all[i].ncopies;
 		r->had_nbytes += r->all[i].had_nbytes;
 	}
@@ -126,6 +128,11 @@ static void say(const struct report *r)
 			r->nwriters == 1 ? "" : "s", gci_format_time(r->ns, t, sizeof(t)),
 			gci_format_bytes(per_second(r->moved, r->ns), rate, sizeof(rate)),
 			r->ncopies, r->ncopies == 1 ? "y" : "ies");
+	if (r->nsharing && !r->c->o->gather)
+		fprintf(stderr,
+			"%" PRIu64
+			" more rank%s ha%s the directory of one of these: written once\n",
+			r->nsharing, r->nsharing == 1 ? "" : "s", r->nsharing == 1 ? "s" : "ve");
 	if (r->had_nbytes)
 		fprintf(stderr, "%s%s of these copies were there already\n",
 			r->had_nbytes == r->nbytes * r->nwriters ? "all " : "",
@@ -290,6 +297,7 @@ static int print_json(const struct report *r, struct gci_buf *out)
 	gct_json_set(o, "links", gct_json_whole(m->nlinks), &failed);
 	gct_json_set(o, "skipped", gct_json_whole(m->nskipped), &failed);
 	gct_json_set(o, "receivers", gct_json_whole(r->nwriters), &failed);
+	gct_json_set(o, "sharing", gct_json_whole(r->nsharing), &failed);
 	gct_json_set(o, "copies", gct_json_whole(r->ncopies), &failed);
 	gct_json_set(o, "resumed_bytes", gct_json_whole(r->had_nbytes), &failed);
 	gct_json_set(o, "duration_ns", gct_json_whole(r->ns), &failed);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "tests/tools/jobs.h"
+#include "tests/tools/trees.h"
 #include "tools/cp.h"
 
 #include <signal.h>
@@ -17,7 +18,7 @@
 #define NBYTES (5 * B + 12345)
 #define SEED   7
 
-static void await_part(int rank, uint64_t nbytes)
+static void await_part(const char *out, uint64_t nbytes)
 {
 	char *part = NULL;
 	struct gct_cp_file f = {.name = (char *)(uintptr_t) "a"};
@@ -27,7 +28,7 @@ static void await_part(int rank, uint64_t nbytes)
 	uint64_t end_ns = gci_now_ns() + 60 * GCI_NS_PER_S;
 	struct stat st;
 
-	snprintf(dest, sizeof(dest), "%s", in_scratch("out/%d", rank));
+	snprintf(dest, sizeof(dest), "%s", out);
 	s.dest = dest;
 	part = gct_cp_sink_part(&s, 0);
 	while (stat(part, &st) || (uint64_t)st.st_blocks * 512 < nbytes) {
@@ -49,7 +50,7 @@ static void a_job_goes_on(void **state)
 	job_start(&j, NULL, "-n", "4", GRIDCOLL, "cp", "--resume", in_scratch("a"),
 		in_scratch("out/%%r/"), NULL);
 	for (r = 1; r < 4; r++)
-		await_part(r, NBYTES);
+		await_part(in_scratch("out/%d", r), NBYTES);
 	kill(j.pid, SIGINT);
 	assert_int_not_equal(job_wait(&j), 0);
 	job_free(&j);
@@ -102,7 +103,7 @@ static void what_a_failure_leaves(void **state)
 	job_start(&j, NULL, "-n", "4", GRIDCOLL, "cp", "--resume", in_scratch("a"),
 		in_scratch("out/%%r/"), NULL);
 	for (r = 1; r < 4; r++)
-		await_part(r, NBYTES);
+		await_part(in_scratch("out/%d", r), NBYTES);
 	assert_int_equal(truncate(in_scratch("a"), 5), 0); /* it changed while it was being read */
 	assert_int_equal(job_wait(&j), 1);
 	job_free(&j);
@@ -288,6 +289,166 @@ static void a_job_that_does_not_survive(void **state)
 		"-n", "2", GRIDCOLL, "cp", "--keep-going", in_scratch("a"), in_scratch("out/%%r/"));
 }
 
+/* ---- one directory for several ranks, or jobs */
+
+/* With these options to `out`, which 1 of `n` ranks writes; `had` of it is there. */
+static void copy_to_one(
+	const char *ranks, int n, const char *options, const char *from, uint64_t had)
+{
+	char others[80], command[1500];
+	struct job j = {0};
+
+	snprintf(others, sizeof(others),
+		"\n%d more ranks have the directory of one of these: written once\n", n - 1);
+	snprintf(command, sizeof(command), "exec %s cp %s --json '%s' '%s' '%s'", GRIDCOLL, options,
+		in_scratch("json"), from, in_scratch("out/"));
+	job_start(&j, NULL, "-n", ranks, "--quiet-prefix", "sh", "-c", command, NULL);
+	if (job_wait(&j) || !strstr(job_err(&j), " 1 rank") ||
+		!strstr(job_err(&j), ": 1 copy verified\n") || !strstr(job_err(&j), others) ||
+		!strstr(job_err(&j), "were there already\n") != !had)
+		fail_msg("%s", job_err(&j));
+	job_free(&j);
+	assert_int_equal(
+		run_shell("grep -q '\"copies\": 1,' %s && grep -q '\"sharing\": %d,' %s && "
+			  "grep -q '\"resumed_bytes\": %llu,' %s",
+			in_scratch("json"), n - 1, in_scratch("json"), (unsigned long long)had,
+			in_scratch("json")),
+		0);
+}
+
+static void one_directory_for_all(void **state)
+{
+	static const char *const options[] = {"", "--resume", "--sync -r", "-r --resume"};
+	struct job j = {0};
+	size_t i;
+
+	(void)state;
+	make_file(in_scratch("a"), NBYTES, SEED);
+	for (i = 0; i < 4; i++) {
+		copy_to_one("4", 3, options[i], in_scratch("a"), 0);
+		assert_same_files(in_scratch("a"), in_scratch("out/a"));
+		assert_int_equal(entries(in_scratch("out")), 1);
+		if (i == 1)
+			copy_to_one("4", 3, options[i], in_scratch("a"), NBYTES);
+		assert_int_equal(run_shell("rm -r %s", in_scratch("out")), 0);
+	}
+	/* With modes and times of directories, which nobody touches when they are set. */
+	assert_int_equal(run_shell("cd %s && mkdir -p t/d/e && cp -p a t/d/e && ln -s a t/d/l && "
+				   "chmod 550 t/d && touch -d '2001-02-03 04:05' t/d",
+				 in_scratch(".")),
+		0);
+	copy_to_one("4", 3, "-r", in_scratch("t"), 0);
+	assert_same_trees(in_scratch("t"), in_scratch("out/t"));
+	copy_to_one("4", 3, "-r --resume", in_scratch("t"), NBYTES);
+	assert_same_trees(in_scratch("t"), in_scratch("out/t"));
+	/* The source is one of them. */
+	copy_to_one("3", 3, "-0 --resume", in_scratch("a"), 0);
+	assert_same_files(in_scratch("a"), in_scratch("out/a"));
+	/* Two directories by four names. */
+	make_dir(in_scratch("by"));
+	assert_int_equal(
+		run_shell("cd %s && mkdir 1 2 && ln -s 1 3 && ln -s 2 4", in_scratch("by")), 0);
+	job_start(&j, NULL, "-n", "5", "--quiet-prefix", GRIDCOLL, "cp", in_scratch("a"),
+		in_scratch("by/%%r/"), NULL);
+	if (job_wait(&j) || !strstr(job_err(&j), ": 2 copies verified\n2 more ranks have the"))
+		fail_msg("%s", job_err(&j));
+	job_free(&j);
+	assert_same_files(in_scratch("a"), in_scratch("by/1/a"));
+	assert_same_files(in_scratch("a"), in_scratch("by/4/a"));
+	/* Of one directory, by two names. */
+	RUN(0, "", "-n", "3", GRIDCOLL, "cp", "-q", in_scratch("a"), in_scratch("by/%%r.copy"));
+	assert_same_files(in_scratch("a"), in_scratch("by/1.copy"));
+	assert_same_files(in_scratch("a"), in_scratch("by/2.copy"));
+	/* Parts are not the same file. */
+	RUN_LINE(2, "gridcoll-run: rank ", "expected %r or %h in DEST", "-n", "3", GRIDCOLL, "cp",
+		"--scatter", in_scratch("a"), in_scratch("by/"));
+	assert_false(is_there(in_scratch("by/a")));
+}
+
+static void start_endless(struct job *j)
+{
+	make_endless(in_scratch("a"), NBYTES, SEED);
+	job_start(j, NULL, "-n", "4", GRIDCOLL, "cp", "--resume", in_scratch("a"),
+		in_scratch("out/"), NULL);
+	await_part(in_scratch("out"), NBYTES);
+}
+
+static void interrupt(struct job *j)
+{
+	kill(j->pid, SIGINT);
+	assert_int_not_equal(job_wait(j), 0);
+	job_free(j);
+}
+
+static void one_directory_is_gone_on_with(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	start_endless(&j);
+	interrupt(&j);
+	assert_int_equal(entries(in_scratch("out")), 1);
+	assert_int_equal(truncate(in_scratch("a"), (off_t)NBYTES), 0);
+	copy_to_one("4", 3, "--resume", in_scratch("a"), NBYTES);
+	assert_same_files(in_scratch("a"), in_scratch("out/a"));
+	assert_int_equal(entries(in_scratch("out")), 1);
+}
+
+/* Another job copies a file of the same name to the same place, and has done so before this one. */
+static void another_job_has_the_part(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	make_dir(in_scratch("b"));
+	make_file(in_scratch("b/a"), NBYTES, SEED + 1);
+	start_endless(&j);
+	copy_to_one("4", 3, "--resume", in_scratch("b/a"), 0);
+	assert_same_files(in_scratch("b/a"), in_scratch("out/a"));
+	interrupt(&j);
+	assert_same_files(in_scratch("b/a"), in_scratch("out/a"));
+	assert_int_equal(entries(in_scratch("out")), 2);
+	assert_int_equal(truncate(in_scratch("a"), (off_t)NBYTES), 0);
+	copy_to_one("4", 3, "--resume", in_scratch("a"), NBYTES);
+	assert_same_files(in_scratch("a"), in_scratch("out/a"));
+	assert_int_equal(entries(in_scratch("out")), 1);
+}
+
+/* The one that writes dies: the next one does it. */
+static void the_writer_dies(const char *option)
+{
+	static char command[1024];
+	struct job j = {0};
+
+	snprintf(command, sizeof(command),
+		"echo pid $$; exec %s cp --keep-going %s --to 2,3 '%s' '%s'", GRIDCOLL, option,
+		in_scratch("a"), in_scratch("out/"));
+	job_start(&j, NULL, "--survive", "--grid", two_clusters(), "--per-host", "2",
+		"--wan-budget", "near>far=10Mbit", "sh", "-c", command, NULL);
+	if (*option)
+		await_part(in_scratch("out"), 1);
+	else
+		await_writer(in_scratch("out"));
+	kill(job_pid(&j, 2), SIGKILL);
+	make_fast(&j);
+	if (job_wait(&j) != 23 || !strstr(job_err(&j), "to 1 rank in ") ||
+		!strstr(job_err(&j), ": 1 copy verified\n") ||
+		!strstr(job_err(&j), "left out: rank 2 on 127.0.0.2\n"))
+		fail_msg("%s", job_err(&j));
+	job_free(&j);
+	assert_same_files(in_scratch("a"), in_scratch("out/a"));
+	assert_int_equal(entries(in_scratch("out")), 1);
+	assert_int_equal(run_shell("rm -r %s", in_scratch("out")), 0);
+}
+
+static void another_writes_in_its_place(void **state)
+{
+	(void)state;
+	make_file(in_scratch("a"), NBYTES, SEED);
+	the_writer_dies("");
+	the_writer_dies("--resume");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -301,6 +462,10 @@ int main(void)
 		TEST(one_cannot_go_on),
 		TEST(the_source_dies),
 		TEST(a_job_that_does_not_survive),
+		TEST(one_directory_for_all),
+		TEST(one_directory_is_gone_on_with),
+		TEST(another_job_has_the_part),
+		TEST(another_writes_in_its_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
