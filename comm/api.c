@@ -69,6 +69,10 @@ void gcoll_comm_abort(gcoll_comm *c, const char *reason)
 		tell_launcher(e, reason);
 	if (!c || rc)
 		return;
+	/* Where a failure has ended an epoch, this may be why the rank does not go on to the next one.
+	 */
+	if (e->failure.status && e->ctl && gci_control_survives(e->ctl))
+		tell_launcher(e, reason);
 	gci_engine_fail(e, GCOLL_ERR_ABORTED, e->rank, "%s", reason);
 	gci_thread_nudge(e);
 	gci_leave(e);

@@ -139,8 +139,12 @@ static void say_verdict(void)
 	if (gci_job.order && gci_rdv_exit_status(gci_job.server.rdv) == 128 + gci_job.order)
 		snprintf(line, sizeof(line), "told to end (%s), as were all ranks",
 			strsignal(gci_job.order));
-	if (gci_rdv_is_over(gci_job.server.rdv))
+	if (gci_rdv_is_over(gci_job.server.rdv)) {
 		gci_job_say(line);
+		return;
+	}
+	gci_rdv_tell_last_words(gci_job.server.rdv);
+	gci_job_go_on();
 }
 
 static void on_agents_late(uv_timer_t *t)

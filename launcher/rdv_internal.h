@@ -42,7 +42,8 @@ struct rdv_rank {
 		uint32_t rank, comm;
 		uint64_t op;
 	} asked;
-	char *called;      /* the other's answer, or NULL */
+	char *called;     /* the other's answer, or NULL */
+	char *last_words; /* its own failure, of which it told after the epoch's verdict; or NULL */
 	uint64_t heard_ns; /* last sign of life */
 	uint64_t back_ns;  /* the last one that came after a long silence, or 0 */
 	uint64_t told_ns, end_ns, lost_ns;

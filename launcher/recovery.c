@@ -200,7 +200,8 @@ static void forget(struct rdv_rank *k)
 {
 	gci_free(k->told);
 	gci_free(k->called);
-	k->told = k->called = NULL;
+	gci_free(k->last_words);
+	k->told = k->called = k->last_words = NULL;
 	k->told_status = k->own_failure = k->asks = k->bye = k->is_blamed = 0;
 }
 
@@ -248,6 +249,7 @@ static void begin_epoch(struct gci_rdv *r)
 		if (r->config.renewed)
 			r->config.renewed(r->config.user, r->members.ranks[i]);
 	}
+	gci_rdv_tell_last_words(r); /* of who is not in it */
 	tell_losses(r);
 	r->judged = 0;
 	r->nbye = 0;

@@ -61,6 +61,7 @@ void gci_rdv_free(struct gci_rdv *r)
 		gci_ctl_link_free(&r->ranks[i].link);
 		gci_free(r->ranks[i].told);
 		gci_free(r->ranks[i].called);
+		gci_free(r->ranks[i].last_words);
 	}
 	gci_free(r->ranks);
 	gci_free(r->budgets);

@@ -150,6 +150,10 @@ uint32_t gci_rdv_nleft_out(const struct gci_rdv *r); /* so far */
  */
 void gci_rdv_news(struct gci_rdv *r, struct gci_buf *out);
 
+/* To these, of a job that has ended though it might have gone on: why ranks did not, as far as they
+ * have told after the last verdict. */
+void gci_rdv_tell_last_words(struct gci_rdv *r);
+
 /* Of a guest nothing more is to come: it has left, was lost, or will not be waited for. */
 int gci_rdv_is_gone(const struct gci_rdv *r, uint32_t rank);
 

@@ -43,11 +43,48 @@ static int blames_peer(const struct rdv_rank *k, uint32_t rank)
 	return k->told && k->blamed >= 0 && k->blamed != (int32_t)rank;
 }
 
+/* Of a job that may go on. A rank that only says the verdict again says nothing of its own. */
+static void take_last_words(struct gci_rdv *r, uint32_t by, int status, const char *text)
+{
+	struct rdv_rank *k = &r->ranks[by], *guilty = r->guilty < 0 ? NULL : &r->ranks[r->guilty];
+	char cause[100]; /* which ABORT may have cut */
+
+	snprintf(cause, sizeof(cause), "%.99s", r->verdict.cause);
+	if (k->told || k->last_words || status != GCOLL_ERR_ABORTED || strstr(text, cause))
+		return;
+	k->last_words = one_line(text);
+	if (!guilty || guilty->missing)
+		r->guilty = (int32_t)by;
+}
+
+void gci_rdv_tell_last_words(struct gci_rdv *r)
+{
+	char who[GCI_RANKLIST_NBYTES];
+	uint32_t i, k;
+
+	for (i = 0; i < r->config.size; i++) {
+		const char *words = r->ranks[i].last_words;
+
+		for (k = 0; words && k < i; k++) /* what is wrong everywhere is said once */
+			if (r->ranks[k].last_words && !strcmp(r->ranks[k].last_words, words))
+				break;
+		if (words && k == i)
+			gci_buf_printf(&r->news, "%s failed: %s\n",
+				gci_ranklist(&i, 1, r->config.names, who), words);
+	}
+	for (i = 0; i < r->config.size; i++) {
+		gci_free(r->ranks[i].last_words);
+		r->ranks[i].last_words = NULL;
+	}
+}
+
 void gci_rdv_tell(struct gci_rdv *r, uint32_t by, int32_t blamed, int status, const char *text,
 	uint64_t now_ns)
 {
 	struct rdv_rank *k = &r->ranks[by];
 
+	if (r->judged && !gci_rdv_is_over(r))
+		take_last_words(r, by, status, text);
 	if (k->told || r->judged || !gci_rdv_counts(r, by))
 		return; /* its first word counts */
 	k->told = one_line(*text ? text : gcoll_strerror(status));

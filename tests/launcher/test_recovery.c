@@ -2,6 +2,7 @@
  * A job that survives: the control server of one whose ranks die and shrink. */
 #include "tests/launcher/rdv.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void survivors_go_on(void **state)
@@ -228,19 +229,25 @@ static void who_does_not_come_is_left_out(void **state)
 		"epoch 2: 6 of 8 ranks go on, without ranks 6-7 on t3-t4\n");
 }
 
+static void say_abort(struct world *w, uint32_t rank, const char *text)
+{
+	struct gci_ctl_failure f = {.status = GCOLL_ERR_ABORTED, .rank = (int32_t)rank};
+	struct gci_buf b = {0};
+
+	snprintf(f.text, sizeof(f.text), "%s", text);
+	gci_ctl_put_failure(&b, GCI_CTL_FAIL, &f);
+	rdv_give(w, &w->ranks[rank], &b);
+}
+
 /* Aborted by one of its ranks, a job goes on with all. */
 static void an_abort_loses_nobody(void **state)
 {
 	static const uint32_t all[] = {0, 1, 2, 3, 4, 5, 6, 7};
 	struct world *w = *state;
-	struct gci_ctl_failure f = {
-		.status = GCOLL_ERR_ABORTED, .rank = 2, .text = "once more, with other data"};
-	struct gci_buf b = {0};
 	uint32_t i;
 
 	rdv_join_all(w);
-	gci_ctl_put_failure(&b, GCI_CTL_FAIL, &f);
-	rdv_give(w, &w->ranks[2], &b);
+	say_abort(w, 2, "once more, with other data");
 	rdv_pass(w, SEC);
 	for (i = 0; i < NRANKS; i++)
 		rdv_say_shrink(w, i, 1);
@@ -381,6 +388,60 @@ static void own_sleep_makes_nobody_late(void **state)
 
 /* ---- hosts that are down from the beginning */
 
+/* Nobody goes on, and for a reason that has nothing to do with who is missing: that is told, once,
+ * and the job's exit status is theirs. */
+static void why_nobody_goes_on(void **state)
+{
+	struct world *w = *state;
+	uint32_t i;
+
+	gci_rdv_failed(w->rdv, 3, 255, "its ssh ended with status 255", w->now);
+	for (i = 0; i < NRANKS; i++)
+		if (i != 3)
+			rdv_join(w, i);
+	rdv_expect_news(w, "rank 3 on k4 is left out: its ssh ended with status 255\n");
+	rdv_expect_abort(w, 4, "its ssh ended");
+	say_abort(w, 6, "wrong arguments");
+	say_abort(w, 2, "wrong arguments");
+	say_abort(w, 2, "once more");
+	say_abort(w, 4, "rank 3 on k4: its ssh ended with status 255");
+	rdv_expect_news(w, "");
+	for (i = 0; i < NRANKS; i++)
+		if (i != 3)
+			rdv_end(w, i, 2, 0);
+	say_abort(w, 5, "no memory"); /* on its way since before the end of its process */
+	assert_true(gci_rdv_settled(w->rdv));
+	gci_rdv_tell_last_words(w->rdv);
+	rdv_expect_news(w, "rank 2 on k3 failed: wrong arguments\n"
+			   "rank 5 on t2 failed: no memory\n");
+	assert_int_equal(gci_rdv_exit_status(w->rdv), 2);
+	gci_rdv_tell_last_words(w->rdv);
+	rdv_expect_news(w, "");
+}
+
+/* One does not: the others are told why, and what was told is not told again. */
+static void why_one_does_not_go_on(void **state)
+{
+	static const uint32_t rest[] = {0, 1, 2, 4, 6, 7};
+	struct world *w = *state;
+	size_t i;
+
+	rdv_join_all(w);
+	rdv_kill(w, 3);
+	rdv_pass(w, SEC);
+	rdv_expect_news(w, "rank 3 on k4 failed: killed by signal 9 (Killed)\n");
+	say_abort(w, 5, "the disk is full");
+	say_abort(w, 6, "does go on");
+	rdv_end(w, 5, 1, 0);
+	for (i = 0; i < 6; i++)
+		rdv_say_shrink(w, rest[i], 1);
+	rdv_expect_survivors(w, 6, 2, rest, 6);
+	rdv_expect_news(w, "rank 5 on t2 failed: the disk is full\n"
+			   "epoch 2: 6 of 8 ranks go on, without ranks 3,5 on k4,t2\n");
+	gci_rdv_tell_last_words(w->rdv);
+	rdv_expect_news(w, "");
+}
+
 static void begins_without_those_that_cannot_start(void **state)
 {
 	static const uint32_t rest[] = {0, 1, 2, 4, 5, 6};
@@ -461,6 +522,8 @@ int main(void)
 		S(who_hung_up_is_left_out),
 		S(own_sleep_makes_nobody_late),
 		S(begins_without_those_that_cannot_start),
+		S(why_nobody_goes_on),
+		S(why_one_does_not_go_on),
 		S(nobody_can_start),
 		T(one_that_cannot_start),
 	};

@@ -15,6 +15,7 @@ static void fake_ssh(void)
 
 	make_dir(in_scratch("bin"));
 	make_text(in_scratch("bin/ssh"), "#!/bin/sh\n"
+					 "case $* in *down.invalid*) exit 255;; esac\n"
 					 "export SSH_CONNECTION='127.0.0.1 1 127.0.0.1 22'\n"
 					 "for last; do :; done\nexec sh -c \"$last\"\n");
 	chmod(in_scratch("bin/ssh"), 0700);
@@ -74,6 +75,30 @@ static void where_the_command_is_typed(void **state)
 		"of "
 		"the job\n",
 		"-n", "2", GRIDCOLL, "cp", "--from", "local2", in_scratch("a"), in_scratch("out/"));
+}
+
+/* Without a host that is down, and without a word whose files are meant. */
+static void a_host_is_down(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	fake_ssh();
+	make_file(in_scratch("a"), 5, 1);
+	job_start(&j, NULL, "--survive", "--hosts",
+		"nowhere.invalid,down.invalid,elsewhere.invalid", "--address", "127.0.0.1",
+		"--remote-path", env_path("GRIDCOLL_RUN"), GRIDCOLL, "cp", in_scratch("a"),
+		in_scratch("out/%%r/"), NULL);
+	if (job_wait(&j) != 2 ||
+		!strstr(job_err(&j), "gridcoll-run: rank 1 on down.invalid is left out: its ssh "
+				     "ended with status 255") ||
+		!strstr(job_err(&j),
+			"\ngridcoll-run: rank 0 on nowhere.invalid failed: gridcoll cp: "
+			"gridcoll-run was started on none of the job's hosts, expected --from "
+			"HOST\n"))
+		fail_msg("%s", job_err(&j));
+	job_free(&j);
+	assert_false(is_there(in_scratch("out")));
 }
 
 /* With all that a copy may do besides. */
@@ -340,6 +365,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(where_the_command_is_typed),
+		TEST(a_host_is_down),
 		TEST(another_source),
 		TEST(some_ranks),
 		TEST(who_is_not_there),
