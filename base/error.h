@@ -21,6 +21,9 @@ int gci_error_set(struct gci_error *e, int status, const char *fmt, ...)
 int gci_error_errno(struct gci_error *e, const char *fmt, ...)
 	__attribute__((cold, format(printf, 2, 3)));
 
+/* Exit status of a command that has done what it could, for all but some: as rsync's. */
+#define GCI_EXIT_PARTIAL 23
+
 /* Makes `e` empty again. */
 void gci_error_clear(struct gci_error *e);
 

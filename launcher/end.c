@@ -130,7 +130,7 @@ static void say_verdict(void)
 	if (!v || gci_job.said)
 		return;
 	gci_job.said = 1;
-	snprintf(line, sizeof(line), "%s%s%s", v->who, *v->who ? " failed: " : "", v->cause);
+	snprintf(line, sizeof(line), "%s%s%s", v->who, gci_rdv_verb(v), v->cause);
 	if (gci_job.interrupts > 1) {
 		gci_job_say("interrupted twice, all ranks killed");
 		return;

@@ -106,7 +106,7 @@ void gci_rdv_end_epoch(struct gci_rdv *r, int32_t blamed)
 	if (!survives(r))
 		return;
 	if (v->rank < 0 || !r->ranks[v->rank].missing) /* that was told */
-		gci_buf_printf(&r->news, "%s%s%s\n", v->who, *v->who ? " failed: " : "", v->cause);
+		gci_buf_printf(&r->news, "%s%s%s\n", v->who, gci_rdv_verb(v), v->cause);
 	if (blamed >= 0 && v->status != GCOLL_ERR_MISMATCH)
 		leave_out(r, (uint32_t)blamed, v->sentence);
 }

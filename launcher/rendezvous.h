@@ -59,6 +59,7 @@ struct gci_rdv_config {
 	uint64_t beat_ns, dead_ns;
 	uint64_t start_ns; /* from the first HELLO to the last */
 	int survives;
+	int partial; /* a rank that has left and exits so has done all it could; 0: there is none */
 	uint64_t shrink_ns; /* from the first SHRINK to the last */
 	/* The last so many ranks are guests: others start them, and nobody tells of their ends. Each
 	 * says by which name its host goes, and in which cluster that is, or "": `arrive` puts that
@@ -85,7 +86,14 @@ struct gci_rdv_verdict {
 	char who[GCI_RANKLIST_NBYTES]; /* "rank 3 on k4", "ranks 4-7 on t1-t4", or "" */
 	char cause[GCI_CTL_TEXT];      /* "killed by signal 9 (Killed)" */
 	char sentence[GCI_CTL_TEXT];   /* both in one: what ABORT tells */
+	int is_partial;                /* no failure */
 };
+
+/* Between `who`, if that is somebody, and `cause`, for people. */
+static inline const char *gci_rdv_verb(const struct gci_rdv_verdict *v)
+{
+	return !*v->who ? "" : v->is_partial ? ": " : " failed: ";
+}
 
 struct gci_rdv_event {
 	enum { GCI_RDV_SEND, GCI_RDV_CLOSE } type;

@@ -248,6 +248,16 @@ static const char *on_settled(void *plan, char *why, size_t size)
 	return grid;
 }
 
+/* Only of our own command is it known what it means by its exit status. */
+static int is_copy(char *const *argv)
+{
+	const char *name = argv[0]; /* NULL: others start all ranks */
+	const char *slash = name ? strrchr(name, '/') : NULL;
+
+	return name && !strcmp(slash ? slash + 1 : name, "gridcoll") && argv[1] &&
+	       !strcmp(argv[1], "cp");
+}
+
 static int open_server(const struct gci_options *o, struct gci_placement *p, struct gci_error *e)
 {
 	struct gci_rdv_config c = {.size = p->size,
@@ -260,6 +270,7 @@ static int open_server(const struct gci_options *o, struct gci_placement *p, str
 		.dead_ns = dead_ns(o, p),
 		.start_ns = o->start_ns,
 		.survives = o->survives,
+		.partial = is_copy(o->argv) ? GCI_EXIT_PARTIAL : 0,
 		.shrink_ns = o->shrink_ns,
 		.grace_ns = grace_ns(p)};
 	const struct gci_server_place at = {

@@ -244,12 +244,15 @@ static void blame_missing(struct gci_rdv *r, struct gci_rdv_verdict *v)
 	gci_free(list);
 }
 
-static void blame_end(const struct rdv_rank *k, struct gci_rdv_verdict *v)
+static void blame_end(const struct gci_rdv *r, const struct rdv_rank *k, struct gci_rdv_verdict *v)
 {
+	v->is_partial = k->bye && !k->signal && k->code && k->code == r->config.partial;
 	v->status = GCOLL_ERR_PEER;
 	if (k->signal) {
 		snprintf(v->cause, sizeof(v->cause), "killed by signal %d (%s)", k->signal,
 			strsignal(k->signal));
+	} else if (v->is_partial) {
+		snprintf(v->cause, sizeof(v->cause), "a partial result (exit status %d)", k->code);
 	} else if (k->code) {
 		snprintf(v->cause, sizeof(v->cause), "exited with status %d", k->code);
 	} else if (k->joined) {
@@ -300,7 +303,7 @@ static void put_together(struct gci_rdv_verdict *v, enum witness w, const struct
 		memmove(v->cause, rest, strlen(rest) + 1);
 	}
 	if (w == ENDED && !k->told)
-		verb = k->signal ? " was" : "";
+		verb = k->signal ? " was" : v->is_partial ? ":" : "";
 	else if (w == START)
 		verb = "";
 	if (!len)
@@ -420,7 +423,7 @@ void gci_rdv_judge(struct gci_rdv *r, uint64_t now_ns)
 	} else if (r->ranks[rank].told) {
 		blame_told(r, rank, v);
 	} else {
-		blame_end(&r->ranks[rank], v);
+		blame_end(r, &r->ranks[rank], v);
 	}
 	put_together(v, best, &r->ranks[rank]);
 	gci_rdv_send_abort(r);

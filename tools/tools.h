@@ -3,6 +3,8 @@
 #ifndef GCI_TOOLS_H
 #define GCI_TOOLS_H
 
+#include "base/error.h"
+
 #include <gridcoll/gridcoll.h>
 
 #include <getopt.h>
@@ -11,8 +13,8 @@
 /* Exit statuses of all our commands. */
 #define GCT_OK      0
 #define GCT_FAILED  1
-#define GCT_PARTIAL 23 /* as rsync: some of those who were to have it have not */
-#define GCT_USAGE   2  /* wrong arguments, environment or input file */
+#define GCT_PARTIAL GCI_EXIT_PARTIAL
+#define GCT_USAGE   2 /* wrong arguments, environment or input file */
 
 /* argv[0] is the subcommand's name. Returns the exit status. */
 int gct_lab(int argc, char **argv);

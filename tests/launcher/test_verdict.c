@@ -242,6 +242,41 @@ static void nonzero_exit_of_a_foreign_program(void **state)
 	assert_int_equal(gci_rdv_exit_status(w->rdv), 3);
 }
 
+/* Of a program whose status 23 tells so, one that has left the job: no failure, but its status. */
+static void a_partial_result(void **state)
+{
+	struct world *w = *state;
+	uint32_t i;
+
+	w->config.partial = 23;
+	gci_rdv_free(w->rdv);
+	assert_int_equal(gci_rdv_create(&w->rdv, &w->config, w->now), 0);
+	rdv_join_all(w);
+	for (i = 0; i < NRANKS; i++)
+		rdv_say(w, i, GCI_CTL_BYE);
+	for (i = 0; i < NRANKS; i++)
+		rdv_end(w, i, i == 2 ? 23 : 0, 0);
+	rdv_pass(w, SEC);
+	assert_string_equal(rdv_verdict(w), "rank 2 on k3: a partial result (exit status 23)");
+	assert_string_equal(gci_rdv_verb(gci_rdv_verdict(w->rdv)), ": ");
+	assert_int_equal(gci_rdv_exit_status(w->rdv), 23);
+}
+
+/* Of one that has not left, or of another status, it is a failure. */
+static void a_status_that_is_no_result(void **state)
+{
+	struct world *w = *state;
+
+	w->config.partial = 23;
+	gci_rdv_free(w->rdv);
+	assert_int_equal(gci_rdv_create(&w->rdv, &w->config, w->now), 0);
+	rdv_join_all(w);
+	rdv_end(w, 2, 23, 0);
+	rdv_pass(w, SEC);
+	assert_string_equal(rdv_verdict(w), "rank 2 on k3 exited with status 23");
+	assert_string_equal(gci_rdv_verb(gci_rdv_verdict(w->rdv)), " failed: ");
+}
+
 static void foreign_programs_that_end_well(void **state)
 {
 	struct world *w = *state;
@@ -441,6 +476,8 @@ int main(void)
 		T(failure_without_words),
 		T(rank_out_of_range_is_nobody),
 		T(nonzero_exit_of_a_foreign_program),
+		T(a_partial_result),
+		T(a_status_that_is_no_result),
 		T(foreign_programs_that_end_well),
 		T(leaving_without_bye),
 		T(bye_after_the_end_of_the_process),

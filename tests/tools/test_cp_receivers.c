@@ -99,6 +99,19 @@ static void a_host_is_down(void **state)
 		fail_msg("%s", job_err(&j));
 	job_free(&j);
 	assert_false(is_there(in_scratch("out")));
+	/* What was possible is no failure. */
+	job_start(&j, NULL, "--survive", "--hosts",
+		"nowhere.invalid,down.invalid,elsewhere.invalid", "--address", "127.0.0.1",
+		"--remote-path", env_path("GRIDCOLL_RUN"), GRIDCOLL, "cp", "--keep-going", "--from",
+		"0", in_scratch("a"), in_scratch("out/%%r/"), NULL);
+	if (job_wait(&j) != 23 ||
+		!strstr(job_err(&j), "\n[0] left out: rank 1 on down.invalid\n") ||
+		!strstr(job_err(&j), "\ngridcoll-run: rank 0 on nowhere.invalid: a partial result "
+				     "(exit status 23)\n") ||
+		strstr(job_err(&j), " failed: "))
+		fail_msg("%s", job_err(&j));
+	job_free(&j);
+	assert_same_files(in_scratch("a"), in_scratch("out/2/a"));
 }
 
 /* With all that a copy may do besides. */
