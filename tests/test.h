@@ -25,10 +25,16 @@
 /* How often `what` is in the text, not counting where it would overlap itself. */
 static inline int occurrences(const char *text, const char *what)
 {
+	size_t len = strlen(what);
 	int n = 0;
 
-	for (; (text = strstr(text, what)); text += strlen(what))
-		n++;
+	/* Not strstr, for which AddressSanitizer measures all that follows, every time. */
+	while ((text = strchr(text, *what))) {
+		int is_one = !strncmp(text, what, len);
+
+		n += is_one;
+		text += is_one ? len : 1;
+	}
 	return n;
 }
 

@@ -113,7 +113,7 @@ static int in_sample(const struct proof *p)
 		one_in = n <= 9 ? 1 : 1 + n * n / 32;
 	else
 		/* Where there is a limit to ranks, each one makes a plan for all. */
-		one_in = (16 + n * n / 2) * (p->a->max_ranks ? 4 : 1);
+		one_in = (32 + n * n) * (p->a->max_ranks ? 4 : 1);
 	if (p->a->max_ranks)
 		one_in *= 1 + n;
 	if (TEST_SANITIZED)

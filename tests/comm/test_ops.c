@@ -119,7 +119,7 @@ static void check_shape(const struct gci_algorithm *a, int p, int ntrials, struc
 
 static void against_oracle(void **state)
 {
-	int p, ntrials = getenv("GCI_ALL") ? 60 : TEST_SANITIZED ? 2 : 5, n = 0;
+	int p, ntrials = getenv("GCI_ALL") ? 60 : TEST_SANITIZED ? 2 : 3, n = 0;
 	const struct gci_algorithm *a;
 
 	(void)state;

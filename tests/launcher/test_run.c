@@ -177,7 +177,7 @@ static void slow_reader(void **state)
 	fcntl(fds[0], F_SETFD, FD_CLOEXEC);
 	j.keep_out = fds[1];
 	job_start(&j, NULL, "--quiet-prefix", "-n", "2", "sh", "-c",
-		"head -c 60000000 /dev/zero | tr '\\0' '\\n'", NULL);
+		"yes 'some line' | head -c 60000000", NULL);
 	close(fds[1]);
 	gci_sleep_ns(300 * GCI_NS_PER_MS);
 	before = peak_kib(j.pid);

@@ -330,7 +330,8 @@ static void progress(void **state)
 			snprintf(command, sizeof(command), "%s exec %s %s",
 				k ? "GRIDCOLL_PROGRESS=1" : "", GRIDCOLL, jobs[i][0]);
 			job_start(&j, NULL, "-n", "2", "--quiet-prefix", "sh", "-c", command, NULL);
-			assert_int_equal(job_wait(&j), 0);
+			if (job_wait(&j))
+				fail_msg("%s: %s", command, job_err(&j));
 			if (k && (!strstr(job_err(&j), jobs[i][1]) ||
 					 !strstr(job_err(&j), " \r\033[K\r")))
 				fail_msg("%s: %s", jobs[i][0], job_err(&j));
