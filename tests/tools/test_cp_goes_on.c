@@ -394,6 +394,50 @@ static void one_directory_is_gone_on_with(void **state)
 	assert_int_equal(entries(in_scratch("out")), 1);
 }
 
+/* As hosts do by NFS: each rank's kernel seems to have another boot. */
+static void start_on_hosts(struct job *j)
+{
+	char command[2048];
+
+	snprintf(command, sizeof(command),
+		"exec unshare -rm sh -c 'mount --bind %s/boot.$GRIDCOLL_RANK "
+		"/proc/sys/kernel/random/boot_id && exec %s cp --from 0 --resume %s %s'",
+		in_scratch("."), GRIDCOLL, in_scratch("a"), in_scratch("out/"));
+	job_start(j, NULL, "-n", "4", "--quiet-prefix", "sh", "-c", command, NULL);
+}
+
+/* One of them goes on with the part, and the others write all of it. */
+static void hosts_that_have_one_directory(void **state)
+{
+	struct job j = {0};
+	int r;
+
+	(void)state;
+	for (r = 0; r < 4; r++) {
+		char boot[64];
+
+		snprintf(boot, sizeof(boot), "0000000%d-1111-2222-3333-444444444444\n", r);
+		make_text(in_scratch("boot.%d", r), boot);
+	}
+	if (run_shell("unshare -rm mount --bind %s /proc/sys/kernel/random/boot_id 2>/dev/null",
+		    in_scratch("boot.0")))
+		skip();
+	make_endless(in_scratch("a"), NBYTES, SEED);
+	start_on_hosts(&j);
+	await_part(in_scratch("out"), NBYTES);
+	interrupt(&j);
+	assert_int_equal(entries(in_scratch("out")), 1);
+	assert_int_equal(truncate(in_scratch("a"), (off_t)NBYTES), 0);
+	start_on_hosts(&j);
+	if (job_wait(&j) ||
+		!strstr(job_err(&j),
+			": 3 copies verified\n21.0 MB of these copies were there already\n"))
+		fail_msg("%s", job_err(&j));
+	job_free(&j);
+	assert_same_files(in_scratch("a"), in_scratch("out/a"));
+	assert_int_equal(entries(in_scratch("out")), 1);
+}
+
 /* Another job copies a file of the same name to the same place, and has done so before this one. */
 static void another_job_has_the_part(void **state)
 {
@@ -464,6 +508,7 @@ int main(void)
 		TEST(a_job_that_does_not_survive),
 		TEST(one_directory_for_all),
 		TEST(one_directory_is_gone_on_with),
+		TEST(hosts_that_have_one_directory),
 		TEST(another_job_has_the_part),
 		TEST(another_writes_in_its_place),
 	};
