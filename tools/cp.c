@@ -19,7 +19,7 @@ static const char help[] =
 	"on every other rank. In DEST, %r is the rank, %h the host and %% a percent\n"
 	"sign. A DEST that ends in / is a directory, and made if missing; so is, for\n"
 	"several sources, any DEST. A file gets its name only when it is whole and its\n"
-	"checksum agrees.\n"
+	"checksum agrees. Ranks of a machine that have one directory get one copy.\n"
 	"  -r, --recursive        directories with all that is in them, links as links:\n"
 	"                         DIR goes to DEST/DIR, and what DIR/ holds to DEST\n"
 	"  -a, --algorithm NAME   as in `gridcoll bench --list`, with parameters\n"
