@@ -74,7 +74,7 @@ missing=$(
 # that was started, and nothing stays mounted. Only then is there nobody who writes to what is removed.
 if [ -z "${portable_inside-}" ]; then
 	work=${keep:-$(mktemp -d)} || exit 1
-	# What a shell has in the background ignores SIGINT, which tests send.
+	# What a shell has in the background ignores SIGINT, which tests send: so that is undone.
 	portable_inside=1 unshare --mount --pid --fork --kill-child --mount-proc sh -c '
 		trap "exit 1" TERM
 		env --default-signal=INT,QUIT sh tests/portable.sh "$@" &
@@ -135,7 +135,7 @@ in_root() {
 by_qemu() {
 	unshare --user --net sh -c '
 	until [ "$(id -u)" = 0 ]; do sleep 0.1; done
-	exec unshare --mount --pid --fork --kill-child --mount-proc sh -c "
+	exec env --default-signal=INT,QUIT unshare --mount --pid --fork --kill-child --mount-proc sh -c "
 		mount -t sysfs none /sys && mount -t tmpfs none /run && ip link set lo up &&
 			mount -t binfmt_misc none /proc/sys/fs/binfmt_misc &&
 			cat /usr/lib/binfmt.d/qemu-aarch64.conf >/proc/sys/fs/binfmt_misc/register &&
