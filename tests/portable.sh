@@ -221,10 +221,13 @@ arm64_libraries=libc6-dev,libgcc-12-dev,linux-libc-dev,libbpf-dev,libcmocka-dev,
 # What is not run by qemu 7.2, and why: the reason, a tab, and which. What needs io_uring, seccomp, or orphans
 # that an ancestor adopts, none of which it has, skips itself; so does much of what needs bpf().
 by_qemu_not='it passes on four bytes of TCP_INFO, and no SO_MAX_PACING_RATE	^transport/(tcp|tcp_failures|tcp_losses(-tls)?)$|^tools/(ctl|report|top)$
-it takes MADV_WIPEONFORK and wipes nothing	^(transport/records(-old-cpu)?|comm/foreign)$
+it takes MADV_WIPEONFORK and wipes nothing	^(base/mem|transport/records(-old-cpu)?|comm/foreign)$
+it gives no orphans to an ancestor (PR_SET_CHILD_SUBREAPER)	^comm/kills$
+what it needs itself counts as memory of the program	^comm/scale(-leaks)?$
+it has no openat2(), without which cp follows no links below DEST	^tools/cp_receivers$
 it has no bpf(), nor what netlink says of queues	^shaping/(edt|edt_hook|sockops|net|htb)$
 the lab is a machine of its own, which runs what is native (ENOEXEC)	^netem/(grid|lab)$|[_-]lab
-interpreters and compilers are the native ones	^(python|install)/|^docs/guides$'
+interpreters and compilers are the native ones	^(python|install)/|^docs/(guides|pages|readme)$'
 
 row_arm64() {
 	codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
