@@ -85,7 +85,8 @@ static void control_connections_are_reset(void **state)
 	}
 	for (i = 0; i < 3; i++)
 		expect(&ranks[i], 0, "");
-	expect(&service, 0, "");
+	/* Where processors are short it may have told of a silence that was over in time. */
+	assert_int_equal(job_wait(&service), 0);
 }
 
 /* Before all have come. */

@@ -6,6 +6,7 @@
 #include "tests/tools/files.h"
 #include "tools/cp.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -119,6 +120,8 @@ static void directories_that_last(void **state)
 static void beneath(void **state)
 {
 	size_t fixed = strlen(in_scratch("d/"));
+	/* Before Linux 5.6 it walks both times. */
+	int none = syscall(SYS_openat2, -1, NULL, NULL, 0) < 0 && errno == ENOSYS;
 	int dir, i;
 
 	(void)state;
@@ -139,7 +142,7 @@ static void beneath(void **state)
 		assert_true(gct_cp_open_beneath(in_scratch("d/relative/new"), fixed, 1, 0) < 0);
 		assert_false(is_there(in_scratch("out/new")));
 		dir = gct_cp_open_beneath(in_scratch("d/inside"), fixed, 1, 0);
-		assert_int_equal(dir >= 0, !i); /* the walk follows none */
+		assert_int_equal(dir >= 0, !i && !none); /* the walk follows none */
 		if (dir >= 0)
 			close(dir);
 		dir = gct_cp_open_beneath(in_scratch("d/new%d/newer", i), fixed, 1, 0);
