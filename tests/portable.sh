@@ -224,7 +224,7 @@ by_qemu_not='it passes on four bytes of TCP_INFO, and no SO_MAX_PACING_RATE	^tra
 it takes MADV_WIPEONFORK and wipes nothing	^(base/mem|transport/records(-old-cpu)?|comm/foreign)$
 it gives no orphans to an ancestor (PR_SET_CHILD_SUBREAPER)	^comm/kills$
 what it needs itself counts as memory of the program	^comm/scale(-leaks)?$
-what is sealed by emulated AES takes longer than the minute that a job has in tests	^comm/nics$
+what is sealed and summed by emulated code takes longer than the minute that tests give a job	^comm/nics$|^tools/cp$
 it has no openat2(), without which cp follows no links below DEST	^tools/cp_receivers$
 it has no bpf(), nor what netlink says of queues	^shaping/(edt|edt_hook|sockops|net|htb)$
 the lab is a machine of its own, which runs what is native (ENOEXEC)	^netem/(grid|lab)$|[_-]lab
