@@ -79,64 +79,62 @@ static void name_missing(const struct report *r, struct gci_buf *out)
 			gcoll_host(r->c->first, rank));
 }
 
-/* ", 2 directories", or nothing if there are none. */
-static const char *count(char out[40], uint32_t n, const char *one, const char *many)
+/* "2 files". */
+static const char *count(char out[40], uint64_t n, const char *one, const char *many)
 {
-	out[0] = '\0';
-	if (n)
-		snprintf(out, 40, ", %" PRIu32 " %s", n, n == 1 ? one : many);
+	snprintf(out, 40, "%" PRIu64 " %s", n, n == 1 ? one : many);
 	return out;
+}
+
+/* "3.00 MB in 2 files, 1 directory": with `all`, of what is no file as well. */
+static void name_what(const struct report *r, int all, struct gci_buf *out)
+{
+	const struct gct_cp_manifest *m = &r->c->manifest;
+	char text[40], bytes[16];
+	const char *one = m->is_scattered ? "part" : "file";
+
+	gci_buf_printf(out, "%s in %s", gci_format_bytes(r->nbytes, bytes, sizeof(bytes)),
+		count(text, m->nfiles, one, m->is_scattered ? "parts" : "files"));
+	if (all && m->ndirs)
+		gci_buf_printf(out, ", %s", count(text, m->ndirs, "directory", "directories"));
+	if (all && m->nlinks)
+		gci_buf_printf(out, ", %s", count(text, m->nlinks, "link", "links"));
 }
 
 static void say(const struct report *r)
 {
 	const struct gct_cp_manifest *m = &r->c->manifest;
 	const char *source = gcoll_host(r->c->first, r->c->root_was);
-	char bytes[16], t[16], rate[16], had[16], dirs[40], links[40];
+	char t[16], rate[16], had[16], ranks[40], copies[40];
+	int one_by_one = m->is_scattered || r->c->o->gather;
+	struct gci_buf text = {0};
 
+	name_what(r, !one_by_one, &text);
+	gci_format_time(r->ns, t, sizeof(t));
+	gci_format_bytes(per_second(r->moved, r->ns), rate, sizeof(rate));
+	count(ranks, r->nwriters, "rank", "ranks");
+	count(copies, r->ncopies, "copy", "copies");
 	if (!r->nwriters && gcoll_size(r->c->first) == 1)
 		fprintf(stderr, "nothing copied: the job's one rank has the file (expected "
 				"gridcoll-run -n 2 or more, or --include-source)\n");
-	else if (m->is_scattered || r->c->o->gather)
-		fprintf(stderr,
-			"%s %s in %" PRIu32 " %s%s %s %s in %s, %s/s: %" PRIu64 " verified\n",
-			m->is_scattered ? "scattered" : "gathered",
-			gci_format_bytes(r->nbytes, bytes, sizeof(bytes)), m->nfiles,
-			m->is_scattered ? "part" : "file", m->nfiles == 1 ? "" : "s",
-			m->is_scattered ? "from" : "to", source,
-			gci_format_time(r->ns, t, sizeof(t)),
-			gci_format_bytes(per_second(r->moved, r->ns), rate, sizeof(rate)),
-			r->ncopies);
+	else if (one_by_one)
+		fprintf(stderr, "%s %s %s %s in %s, %s/s: %" PRIu64 " verified\n",
+			m->is_scattered ? "scattered" : "gathered", gci_buf_cstr(&text),
+			m->is_scattered ? "from" : "to", source, t, rate, r->ncopies);
 	else if (r->nbytes && r->had_nbytes == r->nbytes * r->nwriters)
-		fprintf(stderr,
-			"all up to date: %s in %" PRIu32 " file%s%s%s from %s on %" PRIu64
-			" rank%s, compared in %s: %" PRIu64 " cop%s verified\n",
-			gci_format_bytes(r->nbytes, bytes, sizeof(bytes)), m->nfiles,
-			m->nfiles == 1 ? "" : "s",
-			count(dirs, m->ndirs, "directory", "directories"),
-			count(links, m->nlinks, "link", "links"), source, r->nwriters,
-			r->nwriters == 1 ? "" : "s", gci_format_time(r->ns, t, sizeof(t)),
-			r->ncopies, r->ncopies == 1 ? "y" : "ies");
+		fprintf(stderr, "all up to date: %s from %s on %s, compared in %s: %s verified\n",
+			gci_buf_cstr(&text), source, ranks, t, copies);
 	else
-		fprintf(stderr,
-			"copied %s in %" PRIu32 " file%s%s%s from %s to %" PRIu64
-			" rank%s in %s, %s/s each: %" PRIu64 " cop%s verified\n",
-			gci_format_bytes(r->nbytes, bytes, sizeof(bytes)), m->nfiles,
-			m->nfiles == 1 ? "" : "s",
-			count(dirs, m->ndirs, "directory", "directories"),
-			count(links, m->nlinks, "link", "links"), source, r->nwriters,
-			r->nwriters == 1 ? "" : "s", gci_format_time(r->ns, t, sizeof(t)),
-			gci_format_bytes(per_second(r->moved, r->ns), rate, sizeof(rate)),
-			r->ncopies, r->ncopies == 1 ? "y" : "ies");
+		fprintf(stderr, "copied %s from %s to %s in %s, %s/s each: %s verified\n",
+			gci_buf_cstr(&text), source, ranks, t, rate, copies);
 	if (r->nsharing && !r->c->o->gather)
-		fprintf(stderr,
-			"%" PRIu64
-			" more rank%s ha%s the directory of one of these: written once\n",
-			r->nsharing, r->nsharing == 1 ? "" : "s", r->nsharing == 1 ? "s" : "ve");
+		fprintf(stderr, "%s the directory of one of these: written once\n",
+			count(ranks, r->nsharing, "more rank has", "more ranks have"));
 	if (r->had_nbytes)
 		fprintf(stderr, "%s%s of these copies were there already\n",
 			r->had_nbytes == r->nbytes * r->nwriters ? "all " : "",
 			gci_format_bytes(r->had_nbytes, had, sizeof(had)));
+	gci_buf_free(&text);
 }
 
 /* An error is said to who wants it quiet, too. */
