@@ -122,7 +122,7 @@ make_root() {
 # in_root ROOT COMMAND...: in /src of it; what the command starts ends with it.
 in_root() {
 	unshare --mount --pid --fork --kill-child sh -c '
-	root=$1 && shift && mount --make-rprivate / &&
+	root=$1 && shift && unset TMPDIR && mount --make-rprivate / &&
 		mount -t proc proc "$root/proc" && mount --rbind /sys "$root/sys" &&
 		mount --rbind /dev "$root/dev" && mount -t tmpfs none "$root/dev/shm" &&
 		mount -t tmpfs none "$root/run" && mount -t tmpfs none "$root/tmp" &&
@@ -183,7 +183,7 @@ copy_source() { # ROOT
 
 row_trixie() {
 	make_root trixie trixie --variant=apt --include=ca-certificates && copy_source "$root" &&
-		in_root "$root" sh -c '. ./.ci/lib.sh; install_packages && tests=$1 && shift && build build "$@"' \
+		in_root "$root" sh -c '. ./.ci/lib.sh; { install_packages || { tail build-install.log; exit 1; }; } && tests=$1 && shift && build build "$@"' \
 			sh "$tests" $options && meson_test in_root "$root" meson test -C build
 }
 
