@@ -66,8 +66,7 @@ class Terminal:
             os.execvp("zsh", ["zsh", "-f", "-i"])
         self.say("PS1='READY> ' LISTMAX=10000; unsetopt zle_bracketed_paste; stty cols 1000 rows 1000\n")
         self.say(f"fpath=({os.path.dirname(FILE)} $fpath); autoload -U compinit; compinit -u -D\n")
-        self.say("setopt noautomenu nolistambiguous; bindkey -e; echo UP$((1 + 1))\n", "UP2")
-        self.say("\n")
+        self.prompted("setopt noautomenu nolistambiguous; bindkey -e; echo UP$((1 + 1))\n", "UP2\r\n")
 
     def say(self, text, awaited="READY> "):
         os.write(self.fd, text.encode())
@@ -81,11 +80,16 @@ class Terminal:
             got += os.read(self.fd, 65536).decode(errors="replace")
         return got
 
+    def prompted(self, text, said):
+        """As say(), up to the prompt that follows: an earlier one is no sign that keys are read by the
+        line editor again."""
+        shown = self.say(text, said)
+        return shown if "READY> " in shown.split(said)[-1] else shown + self.read("READY> ")
+
     def complete(self, line):
         """All that the terminal shows after a tab. The line is thrown away then (^U), and the shell
         says something that no completion does."""
-        shown = self.say(f"{line}\t\x15echo D$((40 + 2))E\n", "D42E\r\n")
-        return shown if "READY> " in shown.split("D42E")[-1] else shown + self.read("READY> ")
+        return self.prompted(f"{line}\t\x15echo D$((40 + 2))E\n", "D42E\r\n")
 
     def close(self):
         os.close(self.fd)
