@@ -255,15 +255,20 @@ static void wait_beside(void)
 	}
 }
 
-static uv_async_t enough;
+static uv_async_t hold;
+static uv_sem_t is_held, may_go;
 
-static void on_enough(uv_async_t *a)
+/* Here the loop is between two looks at the network, for as long as it takes. */
+static void on_hold(uv_async_t *a)
 {
+	uv_sem_post(&is_held);
+	uv_sem_wait(&may_go);
 	uv_close((uv_handle_t *)a, NULL);
 }
 
 static void *call_beside_loop(void *arg)
 {
+	static const char why[] = "another thread runs the program's loop";
 	gcoll_req *req;
 	int rc;
 
@@ -271,11 +276,13 @@ static void *call_beside_loop(void *arg)
 	do
 		rc = gcoll_comm_set(world, "order", "any");
 	while (!rc);
-	expect_refusal(rc, "another thread runs the program's loop");
-	expect_refusal(gcoll_barrier(world), "runs the program's loop");
-	expect_refusal(gcoll_ibarrier(world, &req), "runs the program's loop");
+	expect_refusal(rc, "another thread");
+	uv_async_send(&hold);
+	uv_sem_wait(&is_held);
+	expect_refusal(gcoll_barrier(world), why);
+	expect_refusal(gcoll_ibarrier(world, &req), why);
 	gcoll_finalize(world); /* which says so, and does nothing */
-	uv_async_send(&enough);
+	uv_sem_post(&may_go);
 	return NULL;
 }
 
@@ -285,7 +292,8 @@ static int threads(void)
 
 	move_data();
 	if (form == LOOP) {
-		uv_async_init(&loop, &enough, on_enough);
+		uv_async_init(&loop, &hold, on_hold);
+		expect(!uv_sem_init(&is_held, 0) && !uv_sem_init(&may_go, 0), "semaphores");
 		expect(!pthread_create(&t, NULL, call_beside_loop, NULL), "thread");
 		uv_run(&loop, UV_RUN_DEFAULT);
 		pthread_join(t, NULL);
