@@ -280,9 +280,9 @@ int gct_cp(int argc, char **argv)
 	if (set_up(&c, &e) || gct_cp_run(&c, &e))
 		gct_abort(c.comm, e.text);
 	/* One rank says so: the launcher would tell of each that ends so. */
-	is_partial = gct_cp_is_root(&c) && gcoll_size(c.comm) < gcoll_size(c.first);
+	is_partial = !e.status && gct_cp_is_root(&c) && gct_cp_next_left_out(&c, 0) >= 0;
 	clean_up(&c);
-	if (!e.status && is_partial)
+	if (is_partial)
 		return GCT_PARTIAL;
 	return e.status == GCOLL_ERR_INVAL ? GCT_USAGE : e.status ? GCT_FAILED : GCT_OK;
 }

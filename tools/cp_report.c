@@ -54,30 +54,15 @@ static uint64_t duration_ns(const struct report *r, const struct gct_cp_outcome 
 	return o->done_ns < r->ns ? o->done_ns : r->ns;
 }
 
-/* The next rank of the first world, from `rank` on, that is not in the last one; -1: none. */
-static int next_missing(const struct report *r, int rank)
+int gct_cp_next_left_out(const struct gct_cp_copy *c, int rank)
 {
-	int i;
-
-	for (; rank < gcoll_size(r->c->first); rank++) {
-		for (i = 0; i < r->n && r->all[i].was != (uint64_t)rank; i++)
-			;
-		if (i == r->n)
+	for (; rank < gcoll_size(c->first); rank++)
+		if (c->receives[rank] && gcoll_comm_translate(c->first, rank, c->comm) < 0)
 			return rank;
-	}
 	return -1;
 }
 
 /* ---- for people */
-
-static void name_missing(const struct report *r, struct gci_buf *out)
-{
-	int rank;
-
-	for (rank = next_missing(r, 0); rank >= 0; rank = next_missing(r, rank + 1))
-		gci_buf_printf(out, "%srank %d on %s", out->len ? ", " : "left out: ", rank,
-			gcoll_host(r->c->first, rank));
-}
 
 /* "2 files". */
 static const char *count(char out[40], uint64_t n, const char *one, const char *many)
@@ -138,14 +123,17 @@ static void say(const struct report *r)
 }
 
 /* An error is said to who wants it quiet, too. */
-static void say_missing(const struct report *r)
+static void say_left_out(const struct gct_cp_copy *c)
 {
-	struct gci_buf missing = {0};
+	struct gci_buf out = {0};
+	int rank = -1;
 
-	name_missing(r, &missing);
-	if (missing.len)
-		fprintf(stderr, "%s\n", gci_buf_cstr(&missing));
-	gci_buf_free(&missing);
+	while ((rank = gct_cp_next_left_out(c, rank + 1)) >= 0)
+		gci_buf_printf(&out, "%srank %d on %s", out.len ? ", " : "left out: ", rank,
+			gcoll_host(c->first, rank));
+	if (out.len)
+		fprintf(stderr, "%s\n", gci_buf_cstr(&out));
+	gci_buf_free(&out);
 }
 
 /* ---- for programs */
@@ -207,9 +195,9 @@ static json_t *receivers_json(const struct report *r, int *failed)
 static json_t *left_out_json(const struct report *r, int *failed)
 {
 	json_t *list = json_array();
-	int rank;
+	int rank = -1;
 
-	for (rank = next_missing(r, 0); rank >= 0; rank = next_missing(r, rank + 1))
+	while ((rank = gct_cp_next_left_out(r->c, rank + 1)) >= 0)
 		gct_json_append(list, rank_json(r, rank, failed), failed);
 	return list;
 }
@@ -338,6 +326,6 @@ int gct_cp_report(struct gct_cp_copy *c, const struct gct_cp_outcome *all, struc
 		return e->status;
 	if (!c->o->quiet)
 		say(&r);
-	say_missing(&r);
+	say_left_out(c);
 	return 0;
 }

@@ -203,17 +203,16 @@ static void none_can_write(void **state)
 }
 
 /* From near to far so slowly that there is time to do something in the midst of it. */
-static void start_slow(struct job *j)
+static void start_slow(struct job *j, const char *options)
 {
 	static char command[1024];
 
 	make_file(in_scratch("a"), NBYTES, SEED);
-	snprintf(command, sizeof(command), "echo pid $$; exec %s cp --keep-going '%s' '%s'",
-		GRIDCOLL, in_scratch("a"), in_scratch("out/%%r/"));
+	snprintf(command, sizeof(command), "echo pid $$; exec %s cp --keep-going %s '%s' '%s'",
+		GRIDCOLL, options, in_scratch("a"), in_scratch("out/%%r/"));
 	job_start(j, NULL, "--survive", "--grid", two_clusters(), "--per-host", "2", "--wan-budget",
 		"near>far=10Mbit", "sh", "-c", command, NULL);
 	await_writer(in_scratch("out/3"));
-	await_writer(in_scratch("out/2"));
 }
 
 static void make_fast(struct job *j)
@@ -227,7 +226,8 @@ static void one_dies_in_mid_transfer(void **state)
 	int r;
 
 	(void)state;
-	start_slow(&j);
+	start_slow(&j, "");
+	await_writer(in_scratch("out/2"));
 	kill(job_pid(&j, 2), SIGKILL);
 	make_fast(&j);
 	if (job_wait(&j) != 23 || !strstr(job_err(&j), "killed by signal 9") ||
@@ -238,6 +238,27 @@ static void one_dies_in_mid_transfer(void **state)
 	job_free(&j);
 }
 
+/* Who was to have no copy is not missed. */
+static void one_that_receives_nothing_dies(void **state)
+{
+	char options[512];
+	struct job j = {0};
+	int r;
+
+	(void)state;
+	snprintf(options, sizeof(options), "--to 1,3 --json %s", in_scratch("json"));
+	start_slow(&j, options);
+	kill(job_pid(&j, 2), SIGKILL);
+	make_fast(&j);
+	if (job_wait(&j) || !strstr(job_err(&j), "killed by signal 9") ||
+		!strstr(job_err(&j), ": 2 copies verified\n") || strstr(job_err(&j), "left out: "))
+		fail_msg("%s", job_err(&j));
+	job_free(&j);
+	assert_int_equal(run_shell("grep -q '\"left_out\": \\[\\]' %s", in_scratch("json")), 0);
+	for (r = 1; r < 4; r += 2)
+		assert_same_files(in_scratch("a"), in_scratch("out/%d/a", r));
+}
+
 /* One dies, and another cannot have what a new world takes, however often it tries: the third gets
  * its copy all the same. */
 static void one_cannot_go_on(void **state)
@@ -246,7 +267,8 @@ static void one_cannot_go_on(void **state)
 	struct job j = {0};
 
 	(void)state;
-	start_slow(&j);
+	start_slow(&j, "");
+	await_writer(in_scratch("out/2"));
 	assert_int_equal(prlimit(job_pid(&j, 3), RLIMIT_NOFILE, &few, NULL), 0);
 	kill(job_pid(&j, 2), SIGKILL);
 	make_fast(&j);
@@ -503,6 +525,7 @@ int main(void)
 		TEST(one_cannot_write),
 		TEST(none_can_write),
 		TEST(one_dies_in_mid_transfer),
+		TEST(one_that_receives_nothing_dies),
 		TEST(one_cannot_go_on),
 		TEST(the_source_dies),
 		TEST(a_job_that_does_not_survive),
