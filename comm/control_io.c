@@ -273,8 +273,10 @@ void gci_control_io_close(struct gci_control_io *io)
 {
 	gci_secure_free(io->tls);
 	gci_secure_ctx_free(io->ctx);
-	if (io->fd >= 0)
+	if (io->fd >= 0) {
+		shutdown(io->fd, SHUT_RDWR); /* children by fork may have it as well */
 		close(io->fd);
+	}
 	io->fd = -1;
 	io->tls = NULL;
 	io->ctx = NULL;

@@ -3,6 +3,7 @@
  * Run by gridcoll-run as `foreign_job FORM WHAT`; the exit status tells.
  * FORM is calls, loop or thread: who makes progress. WHAT is
  *	fork	children by fork, of which one outlives the rank's time in the job
+ *	late	the rank itself does, and a child with it, for longer than silence is death
  *	threads	a second thread of the program calls, without a progress thread
  *	abort	a second thread ends what the first one waits in */
 #include "comm/comm.h"
@@ -177,6 +178,16 @@ static void begin_lasting_child(void)
 	_exit(0);
 }
 
+/* The launcher must not take it for dead: it has left. */
+static int stays(void)
+{
+	move_data();
+	begin_lasting_child();
+	gcoll_finalize(world);
+	sleep(6);
+	return 0;
+}
+
 static int forks(void)
 {
 	int me = gcoll_rank(world), n = gcoll_size(world), i;
@@ -342,6 +353,8 @@ int main(int argc, char **argv)
 	uv_loop_init(&loop);
 	look_what_is_open();
 	must(gcoll_init_options(&world, &options), "init");
+	if (!strcmp(argv[2], "late"))
+		return stays();
 	rc = !strcmp(argv[2], "fork")      ? forks()
 	     : !strcmp(argv[2], "threads") ? threads()
 					   : aborts();

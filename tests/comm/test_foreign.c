@@ -30,6 +30,18 @@ static void children_are_no_ranks(void **state)
 	}
 }
 
+static void left_jobs_are_not_waited_for(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	job_start(&j, NULL, "--timers", "fast", "-n", "2", env_path("GRIDCOLL_TEST_FOREIGN"),
+		"calls", "late", NULL);
+	if (job_wait(&j) || *job_err(&j))
+		fail_msg("%s", job_err(&j));
+	job_free(&j);
+}
+
 static void one_thread_at_a_time(void **state)
 {
 	(void)state;
@@ -57,6 +69,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(children_are_no_ranks),
+		cmocka_unit_test(left_jobs_are_not_waited_for),
 		cmocka_unit_test(one_thread_at_a_time),
 		cmocka_unit_test(any_thread_may_abort),
 	};
