@@ -178,7 +178,6 @@ static struct {
 	struct area {
 		uint8_t *at;
 		size_t nbytes, used;
-		int wiped; /* by the kernel, when this process forks */
 	} areas[MOST_AREAS];
 	unsigned nareas;
 	void *spare[MOST_UNITS + 1]; /* by size; chained by what follows their first unit */
@@ -202,8 +201,7 @@ static void in_child(void)
 	unsigned i;
 
 	for (i = 0; i < secrets.nareas; i++)
-		if (!secrets.areas[i].wiped)
-			explicit_bzero(secrets.areas[i].at, secrets.areas[i].used);
+		explicit_bzero(secrets.areas[i].at, secrets.areas[i].used);
 	pthread_mutex_unlock(&secrets.lock);
 }
 
@@ -212,7 +210,7 @@ static void tell_forks(void)
 	pthread_atfork(before_fork, in_parent, in_child);
 }
 
-/* Neither is refused but by kernels and emulators that do not know it. */
+/* Kernels and emulators that do not know what is advised here refuse it, or do nothing. */
 static int add_area(void)
 {
 	struct area *a = &secrets.areas[secrets.nareas];
@@ -224,7 +222,8 @@ static int add_area(void)
 	if (at == MAP_FAILED)
 		return -1;
 	madvise(at, nbytes, MADV_DONTDUMP);
-	*a = (struct area){at, nbytes, 0, !madvise(at, nbytes, MADV_WIPEONFORK)};
+	madvise(at, nbytes, MADV_WIPEONFORK);
+	*a = (struct area){at, nbytes, 0};
 	secrets.nareas++;
 	return 0;
 }
