@@ -25,19 +25,19 @@ missing_packages() {
 	done
 }
 
-# Installs what is missing; where that cannot be done, says what is needed and goes on.
+# Installs what is missing. Where that cannot be done, says what is needed, and returns 2.
 install_packages() {
 	if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
 		echo "This is not Debian: nothing was installed. gridcoll needs what these Debian"
 		echo "packages hold:" $(packages)
-		return 1
+		return 2
 	fi
 	missing=$(missing_packages)
 	[ -z "$missing" ] && return 0
 	if [ "$(id -u)" != 0 ]; then
 		echo "Not root: could not install" $missing
 		echo "As root:  apt-get install" $missing
-		return 1
+		return 2
 	fi
 	say "installing" $missing
 	{ apt-get update -q && DEBIAN_FRONTEND=noninteractive \

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # The quick suite again and again on a machine that has no time for it: a test that waits for a time
-# that it guessed fails here first. Two processes keep the processors busy during the first runs; the
-# last ones have a single processor for everything. Ends with 0 if no test failed in any run; each
+# that it guessed fails here first. Other processes, as many as processors, keep these busy during the
+# first runs; the last ones have a single processor for everything. Ends with 0 if no test failed in any run; each
 # failure is listed by run and test, with the log of its run beside it.
 #	tests/soak.sh			20 busy runs, 5 on one processor, in build-gcc
 #	tests/soak.sh BUSY PINNED [TREE [TEST...]]	as many, in another tree, these tests only
@@ -42,18 +42,20 @@ once() {
 	shift
 	runs=$((runs + 1))
 	began=$(date +%s)
+	rm -f "$dir/meson-logs/testlog.txt"
 	"$@" >"$dir/soak.log" 2>&1
 	rc=$?
 	echo "$name: $(($(date +%s) - began)) s, $(sed -n 's/^Ok: *\([0-9]*\) *$/\1/p' "$dir/soak.log" |
 		tail -1) passed"
 	[ $rc = 0 ] && return
 	red=$((red + 1))
-	cp "$dir/meson-logs/testlog.txt" "$dir/soak-$runs.txt"
-	grep -E '^ *[0-9]+/[0-9]+ .*(FAIL|TIMEOUT|ERROR)' "$dir/soak.log" | sort -u || tail -5 "$dir/soak.log"
+	cat "$dir/meson-logs/testlog.txt" >"$dir/soak-$runs.txt"
+	failed=$(grep -E '^ *[0-9]+/[0-9]+ .*(FAIL|TIMEOUT|ERROR)' "$dir/soak.log" | sort -u)
+	echo "${failed:-$(tail -5 "$dir/soak.log")}"
 }
 
 suite="meson test -C $dir --no-rebuild --timeout-multiplier 10 --num-processes"
-for s in 1 2; do
+for s in $(seq "$(nproc)"); do
 	[ "$busy" = 0 ] || {
 		while :; do :; done &
 		spinners="$spinners $!"
@@ -65,10 +67,11 @@ while [ $((i += 1)) -le "$busy" ]; do
 	once "busy $i" $suite $(($(nproc) * 2)) "$@"
 done
 stop_spinners
+cpu=$(taskset -cp $$ | sed 's/.*: *\([0-9]*\).*/\1/') # the first of those that we may use
 i=0
 while [ $((i += 1)) -le "$pinned" ]; do
 	# shellcheck disable=SC2086 # words
-	once "one processor $i" taskset -c 0 $suite 2 "$@"
+	once "one processor $i" taskset -c "$cpu" $suite 2 "$@"
 done
 
 printf '\n%d runs, %d with failures\n' $runs $red
