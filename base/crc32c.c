@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/crc32c.h"
 
-#include "base/wide.h"
-
 #include <isa-l/crc.h>
 #include <limits.h>
 #include <string.h>
@@ -34,6 +32,20 @@ static int sum_short(uint32_t *crc, const unsigned char *p, size_t nbytes)
 	return 1;
 }
 
+/* ISA-L 2.30 leaves the upper parts of wide registers (AVX, AVX-512) in use, and SSE code is slow until
+ * they are cleared. With that, 256 bytes there and back took 1.29 instead of 1.59 times as long as over
+ * bare sockets. */
+__attribute__((target("avx"))) static void clear_upper(void)
+{
+	__builtin_ia32_vzeroupper();
+}
+
+static void leave_wide(void)
+{
+	if (__builtin_cpu_supports("avx"))
+		clear_upper();
+}
+
 #else
 
 static int sum_short(uint32_t *crc, const unsigned char *p, size_t nbytes)
@@ -42,6 +54,10 @@ static int sum_short(uint32_t *crc, const unsigned char *p, size_t nbytes)
 	(void)p;
 	(void)nbytes;
 	return 0;
+}
+
+static void leave_wide(void)
+{
 }
 
 #endif
@@ -57,7 +73,7 @@ static __attribute__((noinline)) uint32_t by_isal(
 		p += n;
 		nbytes -= (size_t)n;
 	}
-	gci_leave_wide(); /* ISA-L 2.30 does not */
+	leave_wide();
 	return crc;
 }
 

@@ -16,7 +16,6 @@ cd "$(dirname "$0")/.." || exit 1
 
 rows='trixie	Debian 13 (gcc 14, OpenSSL 3.5, libuv 1.50), in a root of its own
 clang	clang
-no-ipsec-mb	without libipsec-mb
 no-uring	without liburing
 no-bpf	without libbpf
 python	the first python3 in the PATH has only its own modules
@@ -187,13 +186,13 @@ row_trixie() {
 			sh "$tests" $options && meson_test in_root "$root" meson test -C build
 }
 
-# glibc is told by names, OpenSSL by bits of CPUID's words (the whole of ECX, and of leaf 7). Neither binds our
-# own kernels, which ask the processor, nor IPsec-MB.
+# glibc is told by names, OpenSSL by bits of CPUID's words (the whole of ECX, and of leaf 7). They do not bind
+# our own kernels, which ask the processor.
 row_old_cpu() {
 	GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX,-BMI1,-BMI2,-ERMS,-FSRM,-LZCNT,-MOVBE,-SSE4_1,-SSE4_2,-SSSE3,-XSAVEC
 	OPENSSL_ia32cap='~0xffffffff00000000:~0xffffffffffffffff'
 	export GLIBC_TUNABLES OPENSSL_ia32cap
-	tree no-ipsec-mb -Dipsec_mb=disabled
+	tree old-cpu
 }
 
 # What is run is emulated, but not the programs that it starts.
@@ -311,10 +310,6 @@ row_musl() {
 
 row_clang() {
 	CC=clang tree clang
-}
-
-row_no_ipsec_mb() {
-	tree no-ipsec-mb -Dipsec_mb=disabled
 }
 
 row_no_uring() {

@@ -1,97 +1,56 @@
-/* SPDX-License-Identifier: MIT
- * By libcrypto, and the choice. */
+/* SPDX-License-Identifier: MIT */
 #include "transport/gcm.h"
 
-#include <openssl/crypto.h>
 #include <openssl/evp.h>
-
-static int init(struct gci_gcm *g)
-{
-	EVP_CIPHER *gcm = EVP_CIPHER_fetch(NULL, "AES-128-GCM", NULL);
-	EVP_CIPHER_CTX *ctx = EVP_CIPHER_CTX_new();
-	int ok = gcm && ctx && EVP_CipherInit_ex(ctx, gcm, NULL, NULL, NULL, g->seals);
-
-	EVP_CIPHER_free(gcm);
-	g->state = ctx;
-	return ok ? 0 : -1;
-}
-
-static int set_key(struct gci_gcm *g, const uint8_t *key)
-{
-	return EVP_CipherInit_ex(g->state, NULL, NULL, key, NULL, g->seals) ? 0 : -1;
-}
-
-static int begin(struct gci_gcm *g, const uint8_t *nonce, const uint8_t *head, size_t n)
-{
-	int taken;
-
-	return EVP_CipherInit_ex(g->state, NULL, NULL, NULL, nonce, g->seals) &&
-	       EVP_CipherUpdate(g->state, NULL, &taken, head, (int)n);
-}
-
-static int update(struct gci_gcm *g, uint8_t *out, const uint8_t *in, size_t n)
-{
-	int made;
-
-	return EVP_CipherUpdate(g->state, out, &made, in, (int)n);
-}
-
-static int finish(struct gci_gcm *g, uint8_t *tag)
-{
-	uint8_t none[GCI_GCM_TAG];
-	int made;
-
-	if (g->seals)
-		return EVP_CipherFinal_ex(g->state, none, &made) &&
-		       EVP_CIPHER_CTX_ctrl(g->state, EVP_CTRL_AEAD_GET_TAG, GCI_GCM_TAG, tag);
-	return EVP_CIPHER_CTX_ctrl(g->state, EVP_CTRL_AEAD_SET_TAG, GCI_GCM_TAG, tag) &&
-	       EVP_CipherFinal_ex(g->state, none, &made) > 0;
-}
-
-static void deinit(struct gci_gcm *g)
-{
-	EVP_CIPHER_CTX_free(g->state); /* which wipes it */
-}
-
-static const struct gci_gcm_ops libcrypto = {.name = "libcrypto",
-	.init = init,
-	.key = set_key,
-	.begin = begin,
-	.update = update,
-	.finish = finish,
-	.deinit = deinit};
-
-static int only_libcrypto;
-
-void gci_gcm_only_libcrypto(int only)
-{
-	only_libcrypto = only;
-}
-
-static const struct gci_gcm_ops *choose(void)
-{
-	const struct gci_gcm_ops *wide = only_libcrypto ? NULL : gci_gcm_wide();
-
-	return wide ? wide : &libcrypto;
-}
-
-const char *gci_gcm_by(void)
-{
-	return choose()->name;
-}
 
 int gci_gcm_init(struct gci_gcm *g, int seals)
 {
-	*g = (struct gci_gcm){.ops = choose(), .seals = seals};
-	if (!g->ops->init(g))
-		return 0;
-	gci_gcm_deinit(g);
-	return -1;
+	EVP_CIPHER *gcm = EVP_CIPHER_fetch(NULL, "AES-128-GCM", NULL);
+	EVP_CIPHER_CTX *ctx = EVP_CIPHER_CTX_new();
+	int ok = gcm && ctx && EVP_CipherInit_ex(ctx, gcm, NULL, NULL, NULL, seals);
+
+	EVP_CIPHER_free(gcm);
+	*g = (struct gci_gcm){.ctx = ctx, .seals = seals};
+	if (!ok)
+		gci_gcm_deinit(g);
+	return ok ? 0 : -1;
 }
 
 void gci_gcm_deinit(struct gci_gcm *g)
 {
-	if (g->ops)
-		g->ops->deinit(g);
+	EVP_CIPHER_CTX_free(g->ctx); /* which wipes it */
 	*g = (struct gci_gcm){0};
+}
+
+int gci_gcm_key(struct gci_gcm *g, const uint8_t key[GCI_GCM_KEY])
+{
+	return EVP_CipherInit_ex(g->ctx, NULL, NULL, key, NULL, g->seals) ? 0 : -1;
+}
+
+int gci_gcm_begin(
+	struct gci_gcm *g, const uint8_t nonce[GCI_GCM_NONCE], const uint8_t *head, size_t n)
+{
+	int taken;
+
+	return EVP_CipherInit_ex(g->ctx, NULL, NULL, NULL, nonce, g->seals) &&
+	       EVP_CipherUpdate(g->ctx, NULL, &taken, head, (int)n);
+}
+
+int gci_gcm_update(struct gci_gcm *g, uint8_t *out, const uint8_t *in, size_t n)
+{
+	int made;
+
+	return !n || EVP_CipherUpdate(g->ctx, out, &made, in, (int)n);
+}
+
+int gci_gcm_finish(struct gci_gcm *g, uint8_t tag[GCI_GCM_TAG])
+{
+	uint8_t none[GCI_GCM_TAG];
+	int n;
+
+	if (g->seals)
+		return EVP_CipherFinal_ex(g->ctx, none, &n) &&
+		       EVP_CIPHER_CTX_ctrl(g->ctx, EVP_CTRL_AEAD_GET_TAG, GCI_GCM_TAG, tag);
+	return EVP_CIPHER_CTX_ctrl(g->ctx, EVP_CTRL_AEAD_SET_TAG, GCI_GCM_TAG, tag) &&
+	       EVP_CipherFinal_ex(g->ctx, none, &n) > 0;
 }

@@ -170,8 +170,7 @@ static struct gci_secure_ctx *context(struct gci_tcp *t, struct gci_error *e)
 		return t->secure;
 	memcpy(config.secret, t->secret, sizeof(config.secret));
 	if (!gci_secure_ctx_create(&t->secure, &config, e))
-		gci_log(GCI_LOG_INFO, "TLS 1.3 in user space, TLS_AES_128_GCM_SHA256 by %s%s",
-			gci_gcm_by(),
+		gci_log(GCI_LOG_INFO, "TLS 1.3 in user space, TLS_AES_128_GCM_SHA256%s",
 			t->path == &gci_path_poll ? ""
 						  : "; connections with it are polled, "
 						    "not io_uring's");

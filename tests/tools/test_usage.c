@@ -217,7 +217,7 @@ static void without_launcher(void **state)
 /* Both programs tell the same version, what is built in, and what is not. */
 static void version(void **state)
 {
-	static const char *const features[] = {"bpf", "io_uring", "ipsec_mb"};
+	static const char *const features[] = {"bpf", "io_uring"};
 	char command[600], text[1000], other[1000];
 	size_t i;
 
