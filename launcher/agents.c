@@ -62,7 +62,7 @@ static void on_err(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
 		gci_agent_hear_complaint(a, buf->base, (size_t)n);
 }
 
-static int start_here(struct gci_agent *a, struct gci_error *e)
+static int start_here(struct gci_agent *a, uint64_t ssh_ns, struct gci_error *e)
 {
 	static char self[] = "/proc/self/exe", flag[] = "--agent", netns[] = "--netns";
 	char *local[] = {self, flag, a->place->netns ? netns : NULL, a->place->netns, NULL};
@@ -74,7 +74,7 @@ static int start_here(struct gci_agent *a, struct gci_error *e)
 	int rc = 0;
 
 	if (a->place->how == GCI_PLACE_SSH) {
-		rc = gci_ssh_make(&ssh, a->place->host, a->all->remote_path, 0);
+		rc = gci_ssh_make(&ssh, a->place->host, a->all->remote_path, ssh_ns);
 		s.argv = ssh.argv;
 		s.death_signal = SIGTERM;
 	}
@@ -84,6 +84,8 @@ static int start_here(struct gci_agent *a, struct gci_error *e)
 		rc = gci_pipe_spawn(a->all->loop, &s, pipes, &a->pid, e);
 	gci_ssh_free(&ssh);
 	a->runs = a->pid != 0;
+	if (!a->tried_ns)
+		a->tried_ns = gci_now_ns();
 	if (rc)
 		return rc;
 	a->down.data = a->up.data = a->err.data = a;
@@ -98,7 +100,8 @@ static int start_there(struct gci_agent *a, struct gci_error *e)
 	struct gci_buf b = {0};
 	struct gci_ssh ssh;
 
-	if (gci_ssh_make(&ssh, a->place->host, a->all->remote_path, 1))
+	if (gci_ssh_make(&ssh, a->place->host, a->all->remote_path,
+		    gci_ssh_elsewhere_ns(a->all->ssh_ns)))
 		b.failed = 1;
 	gci_frame_put_relay_start(&b, a->place->first, ssh.argv);
 	gci_ssh_free(&ssh);
@@ -121,7 +124,7 @@ int gci_agent_start(struct gci_agent *a, const struct gci_agents *all,
 	a->place = place;
 	a->all = all;
 	a->starter = starter;
-	return starter ? start_there(a, e) : start_here(a, e);
+	return starter ? start_there(a, e) : start_here(a, all->ssh_ns, e);
 }
 
 /* As the bytes that its starter passes on. */
@@ -202,6 +205,13 @@ static void lose_by_end(struct gci_agent *a, int code, int sig)
 		gci_agent_lose(a, "%s ended with status %d", what, code);
 }
 
+static uint64_t ssh_time_left(const struct gci_agent *a)
+{
+	uint64_t past_ns = a->tried_ns ? gci_now_ns() - a->tried_ns : 0;
+
+	return past_ns < a->all->ssh_ns ? a->all->ssh_ns - past_ns : 0;
+}
+
 /* Its ssh gave up on the other host, which may know other names and have no keys. */
 static void start_here_instead(struct gci_agent *a, const struct gci_frame_ended *m)
 {
@@ -224,8 +234,9 @@ static void start_here_instead(struct gci_agent *a, const struct gci_frame_ended
 	gci_buf_free(&a->complaint);
 	gci_buf_free(&a->input);
 	a->nopen = 0;
+	a->heard_ns = 0;
 	a->all->events->detour(a, why);
-	if (!start_here(a, &e))
+	if (!start_here(a, ssh_time_left(a), &e))
 		return;
 	if (!a->pid)
 		mark_ended(a);
@@ -255,13 +266,60 @@ void gci_agent_died(struct gci_agent *a, int wait_status)
 		lose_by_end(a, WEXITSTATUS(wait_status), 0);
 }
 
+static void end_ssh(struct gci_agent *a)
+{
+	struct gci_buf b = {0};
+
+	if (!a->starter) {
+		if (a->pid)
+			kill(-a->pid, SIGKILL); /* and what it connects by, if that is a command */
+		return;
+	}
+	gci_frame_put_relay_data(&b, &(struct gci_frame_relay_data){.id = a->place->first});
+	gci_agent_send(a->starter, &b);
+}
+
+/* Of a name's several addresses ssh waits for each, and it waits for ever for a host that hangs once it
+ * has begun to talk. */
+static void check_ssh(struct gci_agent *a, uint64_t now_ns)
+{
+	uint64_t past_ns, elsewhere_ns = gci_ssh_elsewhere_ns(a->all->ssh_ns);
+
+	if (a->place->how != GCI_PLACE_SSH || a->heard_ns || (a->starter && !a->starter->spoke))
+		return;
+	past_ns = now_ns - a->tried_ns;
+	if (past_ns >= a->all->ssh_ns) {
+		gci_agent_lose(a,
+			"no answer by ssh within %.3g s, expected a login (--ssh-timeout waits "
+			"longer)",
+			(double)a->all->ssh_ns / GCI_NS_PER_S);
+		end_ssh(a);
+	} else if (a->starter && past_ns >= elsewhere_ns) {
+		if (!a->complaint.len)
+			gci_buf_printf(&a->complaint, "no answer within %.3g s",
+				(double)elsewhere_ns / GCI_NS_PER_S);
+		end_ssh(a);
+	}
+}
+
+void gci_agent_paused(struct gci_agent *a, uint64_t now_ns)
+{
+	a->tried_ns = now_ns;
+	if (a->heard_ns)
+		a->heard_ns = now_ns;
+}
+
 /* A stopped agent's connection stands, and may for ever. One that was started elsewhere ends with its
  * starter's input. */
 void gci_agent_check(struct gci_agent *a, uint64_t now_ns, uint64_t dead_ns)
 {
 	uint64_t most_ns = a->answered ? dead_ns : 3 * dead_ns;
 
-	if (!a->spoke || a->lost || a->closed || now_ns - a->heard_ns < most_ns)
+	if (a->lost || a->closed)
+		return;
+	if (!a->spoke)
+		check_ssh(a, now_ns);
+	if (!a->spoke || now_ns - a->heard_ns < most_ns)
 		return;
 	gci_agent_lose(a, "no sign of life from its agent for %" PRIu64 " s",
 		(now_ns - a->heard_ns) / GCI_NS_PER_S);

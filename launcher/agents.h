@@ -38,6 +38,8 @@ struct gci_agent_events {
 struct gci_agents {
 	uv_loop_t *loop;
 	const char *remote_path;
+	uint64_t
+		ssh_ns; /* longest wait for ssh to log in, all ways of reaching the host together */
 	const struct gci_agent_events *events;
 };
 
@@ -53,7 +55,8 @@ struct gci_agent {
 	struct gci_buf held; /* with a starter: what it is to hear once it has spoken */
 	int spoke;           /* the magic has come */
 	int answered;        /* and a PONG: it has started its ranks */
-	uint64_t heard_ns;   /* when it last spoke */
+	uint64_t tried_ns;   /* since when ssh tries to reach it; 0: not yet */
+	uint64_t heard_ns;   /* when it, or its ssh, last spoke; 0: never */
 	int lost, closed, nopen;
 	uint32_t owed; /* credit to be given for output */
 };
@@ -68,8 +71,12 @@ void gci_agent_send(struct gci_agent *a, struct gci_buf *b);
 /* Its process was reaped. Those behind it are lost with it. */
 void gci_agent_died(struct gci_agent *a, int wait_status);
 
-/* It is lost if it has not said a word for dead_ns; for three times as long while it starts ranks. */
+/* It is lost if its ssh has not logged in in time, or if it has not said a word for dead_ns; for three
+ * times as long while it starts ranks. To be called once a second. */
 void gci_agent_check(struct gci_agent *a, uint64_t now_ns, uint64_t dead_ns);
+
+/* This process was stopped until now: what it was told meanwhile has not been read yet. */
+void gci_agent_paused(struct gci_agent *a, uint64_t now_ns);
 
 void gci_agent_close(struct gci_agent *a);
 

@@ -149,9 +149,12 @@ static int find_magic(struct gci_agent *a)
 {
 	size_t len = strlen(GCI_FRAME_MAGIC);
 	const uint8_t *at = memmem(a->input.data, a->input.len, GCI_FRAME_MAGIC, len);
+	struct gci_agent *k;
 
 	if (at) {
 		a->spoke = 1;
+		for (k = a->starts; k; k = k->next)
+			k->tried_ns = a->heard_ns; /* what is held says so */
 		gci_buf_consume(&a->input, (size_t)(at - a->input.data) + len);
 		if (a->held.len)
 			gci_agent_send(a, &a->held);

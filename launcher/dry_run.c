@@ -56,7 +56,9 @@ void gci_dry_run(const struct gci_placement *p, const struct gci_options *o, str
 			continue;
 		if (l->starter != GCI_STARTER_SELF)
 			gci_buf_printf(out, "on %s: ", p->places[l->starter].host);
-		gci_ssh_print(out, l->host, o->remote_path, l->starter != GCI_STARTER_SELF);
+		gci_ssh_print(out, l->host, o->remote_path,
+			l->starter == GCI_STARTER_SELF ? o->ssh_ns
+						       : gci_ssh_elsewhere_ns(o->ssh_ns));
 		gci_buf_printf(out, "\n");
 	}
 	for (s = o->argv; *s; s++) {

@@ -90,7 +90,7 @@ void gci_job_on_ping(uv_timer_t *t)
 		struct gci_agent *a = &gci_job.agents[i];
 
 		if (paused)
-			a->heard_ns = now_ns;
+			gci_agent_paused(a, now_ns);
 		gci_agent_check(a, now_ns, gci_job.dead_ns);
 	}
 	gci_job.pinged_ns = now_ns;

@@ -14,7 +14,8 @@
  *					<- ENDED	a rank's process ended, or could not start
  *					<- ERROR	the agent cannot do its work
  *	RELAY_START ->					start another host's agent, by this command
- *	RELAY_DATA <->					what it is told, and what it says
+ *	RELAY_DATA <->					what it is told, and what it says; nothing:
+ *							kill the command
  *					<- RELAY_ENDED	its command ended, or could not start
  *
  * An agent that started another is a relay: it passes the other's bytes on, both ways, as they are,
@@ -33,7 +34,7 @@
 #include "base/error.h"
 #include "transport/control.h"
 
-#define GCI_FRAME_MAGIC     "\ngridcoll agent 2\n"
+#define GCI_FRAME_MAGIC     "\ngridcoll agent 3\n"
 #define GCI_FRAME_MAX_NOISE (64u << 10) /* before the magic */
 #define GCI_FRAME_WINDOW    (128u << 10)
 #define GCI_FRAME_DATA      (32u << 10) /* most payload of one STDIN or OUTPUT */

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/nics.h"
 #include "base/units.h"
+#include "launcher/ssh.h"
 #include "shaping/budget.h"
 #include "shaping/ladder.h"
 #include "transport/address.h"
@@ -31,6 +32,7 @@ enum {
 	CHDIR,
 	REMOTE,
 	FANOUT,
+	SSH_TIMEOUT,
 	ADDRESS,
 	DATA_PATH,
 	CONGESTION,
@@ -71,6 +73,7 @@ static const struct option longs[] = {
 	{"chdir", required_argument, NULL, CHDIR},
 	{"remote-path", required_argument, NULL, REMOTE},
 	{"ssh-fanout", required_argument, NULL, FANOUT},
+	{"ssh-timeout", required_argument, NULL, SSH_TIMEOUT},
 	{"address", required_argument, NULL, ADDRESS},
 	{"data-path", required_argument, NULL, DATA_PATH},
 	{"congestion", required_argument, NULL, CONGESTION},
@@ -289,6 +292,10 @@ static int option(struct gci_options *o, int c, const char *value, struct gci_er
 		if (gci_parse_time(value, &o->shrink_ns) || !o->shrink_ns)
 			return bad(e, "--shrink-timeout", value, GCI_TIME_EXPECTED);
 		return 0;
+	case SSH_TIMEOUT:
+		if (gci_parse_time(value, &o->ssh_ns) || !o->ssh_ns)
+			return bad(e, "--ssh-timeout", value, GCI_TIME_EXPECTED);
+		return 0;
 	case NETNS:
 		o->netns = value;
 		return 0;
@@ -347,6 +354,7 @@ int gci_options_parse(struct gci_options *o, int argc, char **argv, struct gci_e
 
 	memset(o, 0, sizeof(*o));
 	o->start_ns = 60 * GCI_NS_PER_S;
+	o->ssh_ns = GCI_SSH_TIMEOUT_NS;
 	o->shrink_ns = 600 * GCI_NS_PER_S;
 	o->remote_path = "gridcoll-run";
 	optind = 0; /* glibc: begin anew */

@@ -29,6 +29,7 @@ struct gci_options {
 	const char *chdir;  /* NULL: not said */
 	const char *remote_path;
 	uint32_t ssh_fanout;    /* 0: not said */
+	uint64_t ssh_ns;        /* longest wait for ssh to log in */
 	const char *address;    /* by which ranks elsewhere reach this machine; NULL: not said */
 	const char *data_path;  /* NULL: not said */
 	const char *congestion; /* the same */

@@ -42,6 +42,7 @@ const char *gci_options_help(void)
 	       "  --remote-path PATH    gridcoll-run on remote hosts (default: gridcoll-run)\n"
 	       "  --ssh-fanout N        no host runs more than N ssh at a time: those that are\n"
 	       "                        started start others (default 32)\n"
+	       "  --ssh-timeout TIME    longest wait for a host to let ssh in (default 12s)\n"
 	       "  --address HOST        by which ranks on other hosts reach this machine\n"
 	       "                        (default: as the way to them begins here)\n"
 	       "  --dry-run             show which rank would run where and by which commands,\n"

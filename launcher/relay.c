@@ -212,6 +212,10 @@ void gci_relay_data(struct gci_frame *f)
 	r = find(m.id);
 	if (!r)
 		return;
+	if (!m.nbytes) {
+		kill(-r->pid, SIGKILL);
+		return;
+	}
 	gci_buf_put(&b, m.data, m.nbytes);
 	put_down(r, &b);
 }

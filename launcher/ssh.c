@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "launcher/ssh.h"
 
-#include "base/clock.h"
 #include "gridcoll/gridcoll.h"
 
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define MOST_S    86400              /* for an address; ssh counts in milliseconds, of 31 bits */
 #define WAITED_NS (GCI_NS_PER_S / 2) /* for a name; else whoever answers was asked */
 
 /* For a shell. */
@@ -36,23 +37,30 @@ void gci_quote_if_needed(struct gci_buf *out, const char *s)
 		quote(out, s);
 }
 
-int gci_ssh_make(struct gci_ssh *s, const char *host, const char *remote_path, int elsewhere)
+int gci_ssh_make(struct gci_ssh *s, const char *host, const char *remote_path, uint64_t timeout_ns)
 {
 	static char ssh[] = "ssh", batch[] = "-oBatchMode=yes", t[] = "-T";
 	/* A master connection made by us would end with us, with others' sessions on it. */
 	static char master[] = "-oControlMaster=no";
-	/* A host that is off, or a firewall that drops what comes from here or there, is known by then: of
-	 * one that is tried from both, within 15 s. */
-	static char soon[] = "-oConnectTimeout=8", sooner[] = "-oConnectTimeout=5";
+	static char once[] = "-oConnectionAttempts=1";
+	/* A line on standard output once the host has let us in, however long its login scripts take. */
+	static char permit[] = "-oPermitLocalCommand=yes", local[] = "-oLocalCommand=echo";
+	uint64_t s_left = timeout_ns / GCI_NS_PER_S;
 	char **arg = s->argv;
 
 	memset(s, 0, sizeof(*s));
+	/* ssh says more than we would about an address that is silent: it has the first word. */
+	s_left = s_left < 2 ? 1 : s_left > MOST_S ? MOST_S : s_left - 1;
+	snprintf(s->timeout, sizeof(s->timeout), "-oConnectTimeout=%u", (unsigned)s_left);
 	quote(&s->far, remote_path);
 	gci_buf_printf(&s->far, " --agent");
 	*arg++ = ssh;
 	*arg++ = batch;
 	*arg++ = master;
-	*arg++ = elsewhere ? sooner : soon;
+	*arg++ = s->timeout;
+	*arg++ = once;
+	*arg++ = permit;
+	*arg++ = local;
 	*arg++ = t;
 	*arg++ = (char *)(uintptr_t)host;
 	*arg++ = (char *)(uintptr_t)gci_buf_cstr(&s->far);
@@ -64,12 +72,13 @@ void gci_ssh_free(struct gci_ssh *s)
 	gci_buf_free(&s->far);
 }
 
-void gci_ssh_print(struct gci_buf *out, const char *host, const char *remote_path, int elsewhere)
+void gci_ssh_print(
+	struct gci_buf *out, const char *host, const char *remote_path, uint64_t timeout_ns)
 {
 	struct gci_ssh ssh;
 	char **s;
 
-	if (gci_ssh_make(&ssh, host, remote_path, elsewhere))
+	if (gci_ssh_make(&ssh, host, remote_path, timeout_ns))
 		out->failed = 1;
 	for (s = ssh.argv; *s; s++) {
 		gci_buf_printf(out, "%s", s == ssh.argv ? "" : " ");

@@ -4,7 +4,7 @@
  *
  *	struct gci_ssh s;
  *
- *	rc = gci_ssh_make(&s, "k2", "gridcoll-run", 0);
+ *	rc = gci_ssh_make(&s, "k2", "gridcoll-run", 12 * GCI_NS_PER_S);
  *	execvp(s.argv[0], s.argv);
  *	gci_ssh_free(&s);
  */
@@ -12,19 +12,32 @@
 #define GCI_LAUNCHER_SSH_H
 
 #include "base/buf.h"
+#include "base/clock.h"
+
+#define GCI_SSH_TIMEOUT_NS (12 * GCI_NS_PER_S) /* the default of --ssh-timeout */
+
+/* Of the time limit for a host, how much an ssh on another host has: this one may try afterwards. */
+static inline uint64_t gci_ssh_elsewhere_ns(uint64_t timeout_ns)
+{
+	return timeout_ns / 12 * 5;
+}
 
 struct gci_ssh {
-	char *argv[8];
+	char *argv[12];
+	char timeout[32];
 	struct gci_buf far; /* what the shell there gets; argv has it */
 };
 
-/* `host` stays the caller's. It gives up a host that does not answer for 8 s; `elsewhere`, to be run on
- * another host than this, for 5 s, since there is another way. 0 or GCOLL_ERR_NOMEM, to be freed either way. */
-int gci_ssh_make(struct gci_ssh *s, const char *host, const char *remote_path, int elsewhere);
+/* `host` stays the caller's. It gives up an address that does not answer a second before timeout_ns
+ * are over, and writes a line to standard output as soon as it has logged in: what else may take
+ * long (several addresses of a name, a host that hangs) the caller has to end.
+ * 0 or GCOLL_ERR_NOMEM, to be freed either way. */
+int gci_ssh_make(struct gci_ssh *s, const char *host, const char *remote_path, uint64_t timeout_ns);
 void gci_ssh_free(struct gci_ssh *s);
 
 /* For people: the command as a shell would take it. */
-void gci_ssh_print(struct gci_buf *out, const char *host, const char *remote_path, int elsewhere);
+void gci_ssh_print(
+	struct gci_buf *out, const char *host, const char *remote_path, uint64_t timeout_ns);
 
 /* In a shell's quotes, where it takes some. */
 void gci_quote_if_needed(struct gci_buf *out, const char *s);

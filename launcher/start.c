@@ -318,7 +318,7 @@ int gci_job_start(const struct gci_options *o, const struct gci_placement *p,
 	uint32_t i;
 	int rc;
 
-	gci_job.all = (struct gci_agents){&gci_job.loop, o->remote_path, events};
+	gci_job.all = (struct gci_agents){&gci_job.loop, o->remote_path, o->ssh_ns, events};
 	m.cwd = o->chdir ? strdup(o->chdir) : getcwd(NULL, 0);
 	m.or_home = !o->chdir;
 	memcpy(m.secret, gci_job.secret, sizeof(m.secret));

@@ -95,16 +95,18 @@ static int ssh_up(void)
 	write_file("ssh_config",
 		"Host gct-far\nProxyJump gct-a\n"
 		"Host gct-dark\nProxyCommand sleep 1000\n"
-		"Host gct-void\nHostName 10.77.1.9\nConnectTimeout 100\n"
+		"Host gct-void*\nHostName gct-silent\nConnectTimeout 100\nConnectionAttempts 9\n"
+		"Host gct-mute\nProxyCommand " SAYS_HELLO "\n"
 		"Host gct-*\nHostName 127.0.0.1\nPort %d\nUser %s\nIdentityFile %s/user\n"
 		"StrictHostKeyChecking no\nUserKnownHostsFile %s/known\nLogLevel ERROR\n"
 		"ConnectTimeout 20\n",
 		port, user, dir, dir);
 	write_file("bin/ssh",
 		"#!/bin/sh\n"
-		"(shift $(($# - 2)); echo \"${GRIDCOLL_RANK:-run} $1\" >>%s/started)\n"
-		"PATH=%s exec $GCT_SSH_BY ssh -F %s/ssh_config \"$@\"\n",
-		dir, getenv("PATH"), dir);
+		"by=$(shift $(($# - 2)); echo \"${GRIDCOLL_RANK:-run} $1\" >>%s/started\n"
+		"case $1 in gct-void*) echo %s/by ;; esac)\n"
+		"PATH=%s exec $by ssh -F %s/ssh_config \"$@\"\n",
+		dir, dir, getenv("PATH"), dir);
 	snprintf(path, sizeof(path), "%s/bin:%s", dir, getenv("PATH"));
 	setenv("PATH", path, 1);
 	run_shell("chmod +x %s/bin/ssh", dir);

@@ -36,6 +36,8 @@ static void wrong_arguments(void **state)
 		{{"--ssh-fanout", "1", "x"}, "--ssh-fanout 1: expected a number from 2 to 65536"},
 		{{"--data-path", "epoll", "x"}, "--data-path epoll: expected auto, poll or uring"},
 		{{"--security", "on", "x"}, "--security on: expected auto, off, auth or encrypt"},
+		{{"--ssh-timeout", "0s", "x"},
+			"--ssh-timeout 0s: expected a time such as 50us, 10ms or 1.5s"},
 		{{"--start-timeout", "5", "x"},
 			"--start-timeout 5: expected a time such as 50us, 10ms or 1.5s"},
 		{{"--per-host", "2", "x"},
@@ -140,7 +142,9 @@ static void placement(void **state)
 		"rank 0: localhost, cluster tokyo, on this machine\n"
 		"rank 1: localhost, cluster tokyo, on this machine\n"
 		"rank 2: k2, cluster kyoto, by ssh\n"
-		"ssh -oBatchMode=yes -oControlMaster=no -oConnectTimeout=8 -T k2 "
+		"ssh -oBatchMode=yes -oControlMaster=no -oConnectTimeout=11 -oConnectionAttempts=1 "
+		"-oPermitLocalCommand=yes "
+		"-oLocalCommand=echo -T k2 "
 		"''\\''gridcoll-run'\\'' --agent'\n"
 		"command: true 'a b' --c=d ''\n");
 	job_free(&j);

@@ -15,8 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SSH   "ssh -oBatchMode=yes -oControlMaster=no -oConnectTimeout=8 -T "
-#define ON    "ssh -oBatchMode=yes -oControlMaster=no -oConnectTimeout=5 -T "
+#define ONCE  " -oConnectionAttempts=1 -oPermitLocalCommand=yes -oLocalCommand=echo -T "
+#define SSH   "ssh -oBatchMode=yes -oControlMaster=no -oConnectTimeout=11" ONCE
+#define ON    "ssh -oBatchMode=yes -oControlMaster=no -oConnectTimeout=4" ONCE
 #define AGENT " ''\\''gridcoll-run'\\'' --agent'\n"
 
 static void dry_run(void **state)
@@ -205,13 +206,13 @@ static void started_from_here_instead(void **state)
 	job_free(&j);
 }
 
-/* As where a firewall lets no host to others: from there one only seems to listen. */
+/* As where a firewall lets no host to others: from there one only seems to listen, or to talk. */
 static void silent_from_there(void **state)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000001)};
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	socklen_t len = sizeof(at);
-	struct job j = {0};
+	struct job j = {0}, mute = {0};
 	const char *remote;
 
 	(void)state;
@@ -219,18 +220,27 @@ static void silent_from_there(void **state)
 	assert_int_equal(bind(fd, (struct sockaddr *)&at, len) || listen(fd, 8), 0);
 	getsockname(fd, (struct sockaddr *)&at, &len);
 	assert_int_equal(mkdir(in_dir("silent"), 0755), 0);
-	write_file("silent/config", "HostName 127.0.0.1\nPort %d\n", ntohs(at.sin_port));
+	write_file("silent/config",
+		"Host gct-4\nProxyCommand " SAYS_HELLO "\n"
+		"Host *\nHostName 127.0.0.1\nPort %d\n",
+		ntohs(at.sin_port));
 	write_file("silent/ssh", "#!/bin/sh\nPATH=%s exec ssh -F %s \"$@\"\n", getenv("PATH"),
 		in_dir("silent/config"));
 	remote = write_file("silent/run", "#!/bin/sh\nPATH=%s:$PATH exec %s \"$@\"\n",
 		in_dir("silent"), env_path("GRIDCOLL_RUN"));
 	run_shell("chmod +x %s %s", in_dir("silent/ssh"), remote);
-	job_start(&j, NULL, "--hosts", "gct-[1-4]", "--ssh-fanout", "2", "--remote-path", remote,
+	job_start(&j, NULL, "--hosts", "gct-[1-3]", "--ssh-fanout", "2", "--remote-path", remote,
 		peer(), "ok", NULL);
+	job_start(&mute, NULL, "--hosts", "gct-1,gct-2,gct-4", "--ssh-fanout", "2", "--remote-path",
+		remote, peer(), "ok", NULL);
 	assert_int_equal(job_wait(&j), 0);
-	assert_int_equal(occurrences(job_out(&j), "] size 4 "), 4);
+	assert_int_equal(occurrences(job_out(&j), "] size 3 "), 3);
 	assert_non_null(strstr(job_err(&j), "ssh from gct-1 failed (Connection "));
+	assert_int_equal(job_wait(&mute), 0);
+	assert_int_equal(occurrences(job_out(&mute), "] size 3 "), 3);
+	assert_non_null(strstr(job_err(&mute), "ssh from gct-1 failed (no answer within 5 s)"));
 	job_free(&j);
+	job_free(&mute);
 	close(fd);
 }
 
