@@ -81,17 +81,30 @@ static int pass_secret(const struct gci_options *o, struct gci_error *e)
 	return rc;
 }
 
+/* We may be a rank's command ourselves, with variables of its job. What gridcoll-run sets for its own
+ * ranks alone, not for guests, goes; a time limit to join may be the user's, but not in such a job. */
+static int forget_outer_job(void)
+{
+	static const char *const outer[] = {"GRIDCOLL_LAUNCH_RANK", "GRIDCOLL_LAUNCH_MACHINE",
+		"GRIDCOLL_GRID", "GRIDCOLL_GRID_TEXT", "GRIDCOLL_CONTROL_TLS"};
+	int bad = getenv("GRIDCOLL_CONTROL_TLS") ? unsetenv("GRIDCOLL_JOIN_TIMEOUT") : 0;
+	size_t i;
+
+	for (i = 0; i < sizeof(outer) / sizeof(*outer); i++)
+		bad |= unsetenv(outer[i]);
+	return bad;
+}
+
 static int set_environment(
 	const struct gci_options *o, uint64_t rank, uint64_t size, struct gci_error *e)
 {
 	char ports[16];
-	int bad = 0;
+	int bad = forget_outer_job();
 
 	snprintf(ports, sizeof(ports), "%u-%u", o->ports.lo, o->ports.hi);
 	bad |= set("GRIDCOLL_RENDEZVOUS", o->join);
 	bad |= set_number("GRIDCOLL_RANK", rank);
 	bad |= size ? set_number("GRIDCOLL_SIZE", size) : unsetenv("GRIDCOLL_SIZE");
-	bad |= unsetenv("GRIDCOLL_CONTROL_TLS"); /* of a job that we are in, perhaps */
 	bad |= set("GRIDCOLL_SECURITY", o->security);
 	bad |= set("GRIDCOLL_DATA_PATH", o->data_path);
 	bad |= set("GRIDCOLL_CONGESTION", o->congestion);

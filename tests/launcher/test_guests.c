@@ -155,6 +155,33 @@ static void nobody_sees_the_secret(void **state)
 	expect(&service, 0, "");
 }
 
+/* A job within another one's rank: what that one set for its ranks means nothing here. */
+static void outer_jobs_are_forgotten(void **state)
+{
+	static const char *const outer[] = {"GRIDCOLL_LAUNCH_RANK", "GRIDCOLL_LAUNCH_MACHINE",
+		"GRIDCOLL_GRID", "GRIDCOLL_GRID_TEXT", "GRIDCOLL_CONTROL_TLS"};
+	static const char print[] = "env | grep -e GRIDCOLL_LAUNCH -e GRIDCOLL_GRID "
+				    "-e GRIDCOLL_CONTROL -e GRIDCOLL_JOIN; exec \"$0\" sum";
+	size_t i;
+
+	(void)state;
+	serve("-n", "2");
+	setenv("GRIDCOLL_JOIN_TIMEOUT", "55s", 1);
+	start_rank(0, "0", "sh", "-c", print, guest()); /* the user's own */
+	for (i = 0; i < sizeof(outer) / sizeof(*outer); i++)
+		setenv(outer[i], "1", 1);
+	start_rank(1, "1", "sh", "-c", print, guest());
+	for (i = 0; i < sizeof(outer) / sizeof(*outer); i++)
+		unsetenv(outer[i]);
+	unsetenv("GRIDCOLL_JOIN_TIMEOUT");
+	expect(&ranks[0], 0, "");
+	expect(&ranks[1], 0, "");
+	assert_string_equal(job_out(&ranks[0]),
+		"GRIDCOLL_JOIN_TIMEOUT=55s\nrank 0 of 2 in cluster 0 of 1: sum 3\n");
+	assert_string_equal(job_out(&ranks[1]), "rank 1 of 2 in cluster 0 of 1: sum 3\n");
+	expect(&service, 0, "");
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, guests_setup, guests_teardown)
 
 int main(void)
@@ -168,6 +195,7 @@ int main(void)
 		T(hosts_are_the_grids),
 		T(clusters_are_the_ranks),
 		T(nobody_sees_the_secret),
+		T(outer_jobs_are_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
