@@ -15,6 +15,9 @@
 #include "launcher/starters.h"
 #include "transport/control.h"
 
+/* Grids of fewer bytes are handed to the ranks: no variable may be longer than 128 KiB (execve(2)). */
+#define GCI_GRID_HANDED (96u << 10)
+
 enum gci_place_how { GCI_PLACE_LOCAL, GCI_PLACE_NETNS, GCI_PLACE_SSH };
 
 /* Neighbouring ranks that one agent starts. */

@@ -12,8 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MOST_GRID (96u << 10) /* bytes: no variable may be longer than 128 KiB (execve(2)) */
-
 struct strings {
 	char **v;
 	size_t n, cap;
@@ -77,7 +75,7 @@ int gci_job_tls(const struct gci_options *o, const struct gci_placement *p)
 /* For what asks for the file by its name, which may be on this machine alone. */
 static int add_grid(struct strings *env, const struct gci_options *o, const struct gci_placement *p)
 {
-	int small = o->grid && p->grid_text && strlen(p->grid_text) < MOST_GRID;
+	int small = o->grid && p->grid_text && strlen(p->grid_text) < GCI_GRID_HANDED;
 	int rc = add(env,
 		small ? gci_asprintf("GRIDCOLL_GRID=%s", o->grid) : gci_strdup("GRIDCOLL_GRID"));
 

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char help[] =
 	"usage: gridcoll doctor [options]\n"
@@ -112,6 +113,20 @@ static int complain(const struct gci_error *e)
 	return e->status == GCOLL_ERR_NOMEM ? GCT_FAILED : GCT_USAGE;
 }
 
+/* In a job whose ranks have not got it handed over. */
+static void add_advice(const struct options *o, struct gci_error *e)
+{
+	size_t used = strlen(e->text);
+
+	if (o->run.grid && !o->run.grid_text && getenv("GRIDCOLL_RANK") &&
+		access(o->run.grid, R_OK))
+		snprintf(e->text + used, sizeof(e->text) - used,
+			"; expected the file on each host: only gridcoll-run --grid hands it over, "
+			"to ranks that it starts itself, by the same name and if it has less than "
+			"%u KiB",
+			GCI_GRID_HANDED >> 10);
+}
+
 static int read_grid(const struct options *o, struct gct_facts *f, struct gct_needs *n)
 {
 	struct gci_placement p = {0};
@@ -121,8 +136,10 @@ static int read_grid(const struct options *o, struct gct_facts *f, struct gct_ne
 
 	if (!o->run.grid && !o->run.lab)
 		return 0;
-	if (gci_placement_make(&p, &o->run, &e))
+	if (gci_placement_make(&p, &o->run, &e)) {
+		add_advice(o, &e);
 		return complain(&e);
+	}
 	for (i = 0; o->streams && i < p.grid.nlinks; i++)
 		p.grid.links[i].streams = (uint32_t)o->streams;
 	if (!host && o->run.lab && lab_host(&p))

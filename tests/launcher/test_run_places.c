@@ -440,6 +440,15 @@ static void the_job_has_the_grid(void **state)
 	assert_int_equal(job_wait(&j), 2);
 	assert_non_null(strstr(job_err(&j), "cannot read another.grid"));
 	job_free(&j);
+	/* A variable of the environment has no room for any grid. */
+	assert_int_equal(run_shell("seq -f '# %%0.f' 20000 >>%s", in_dir("x.grid")), 0);
+	job_start(&j, NULL, "--grid", in_dir("x.grid"), "--remote-path", env_path("GRIDCOLL_RUN"),
+		env_path("GRIDCOLL"), "doctor", "--grid", "x.grid", NULL);
+	assert_int_equal(job_wait(&j), 2);
+	assert_non_null(strstr(job_err(&j),
+		"cannot read x.grid: No such file or directory; expected the file on each host: "));
+	assert_non_null(strstr(job_err(&j), " if it has less than 96 KiB\n"));
+	job_free(&j);
 }
 
 /* The agents come where the directory is no more. */
