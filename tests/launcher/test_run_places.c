@@ -333,6 +333,33 @@ static void hosts_take_long(void **state)
 	job_free(&slow);
 }
 
+/* One of the hosts has not got the program: as one that is down. */
+static void a_program_is_missing(void **state)
+{
+	struct job j = {0};
+	const char *path;
+
+	(void)state;
+	need_ssh();
+	path = write_file("lacks",
+		"#!/bin/sh\nif mkdir %s 2>/dev/null; then PATH=/nowhere; else PATH=%s:$PATH; fi\n"
+		"exec %s \"$@\"\n",
+		in_dir("lacks.one"), in_dir("programs"), env_path("GRIDCOLL_RUN"));
+	chmod(path, 0755);
+	assert_int_equal(mkdir(in_dir("programs"), 0755) ||
+				 symlink(env_path("GRIDCOLL_TEST_GUEST"), in_dir("programs/some")),
+		0);
+	job_start(&j, NULL, "--hosts", "gct-[1-3]", "--survive", "--address", "127.0.0.1",
+		"--remote-path", path, "some", "without", NULL);
+	if (job_wait(&j))
+		fail_msg("\"%s\"", job_err(&j));
+	assert_int_equal(occurrences(job_err(&j), " is left out: "), 1);
+	assert_non_null(strstr(job_err(&j),
+		" is left out: cannot run some (PATH is /nowhere): No such file or directory\n"));
+	assert_int_equal(occurrences(job_out(&j), " goes on with 2\n"), 2);
+	job_free(&j);
+}
+
 /* A command in the background; `over` is there when it has ended. */
 static pid_t run_aside(const char *over, const char *command)
 {
@@ -501,6 +528,7 @@ int main(void)
 		cmocka_unit_test(the_job_has_the_grid),
 		cmocka_unit_test(a_directory_of_one_host),
 		cmocka_unit_test(hosts_take_long),
+		cmocka_unit_test(a_program_is_missing),
 		cmocka_unit_test_teardown(hosts_are_silent, lab_teardown),
 		cmocka_unit_test(killed_launcher_leaves_nothing_far_away),
 	};
