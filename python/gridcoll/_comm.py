@@ -78,6 +78,8 @@ class Comm:
     def failed_rank(self):
         """The rank to which the failure is laid that a call has raised, or None."""
         rank = self._lib.gcoll_failed_rank(self._comm())
+        if rank < -1:  # which is "none"
+            check(rank)
         return rank if rank >= 0 else None
 
     def shrink(self):

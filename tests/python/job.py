@@ -140,7 +140,7 @@ def foreign(world, results):
     """What a child by fork gets to see."""
     told = []
     for call in (world.barrier, lambda: world.bcast(bytearray(1)), lambda: world.set("order", "any"),
-                 lambda: gridcoll.init()):
+                 lambda: gridcoll.init(), lambda: world.failed_rank):
         try:
             call()
         except gridcoll.Error as e:
@@ -162,7 +162,7 @@ def forks(world):
             child = fork.Process(target=foreign, args=(world, results))
             child.start()
             child.join()
-            same((child.exitcode, results.get()), (0, (True, 4, world.rank, 3)))
+            same((child.exitcode, results.get()), (0, (True, 5, world.rank, 3)))
             world.barrier()
         with fork.Pool(2) as pool:
             same(pool.map(abs, range(-9, 0)), list(range(9, 0, -1)))
