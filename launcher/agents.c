@@ -185,7 +185,9 @@ static void add_advice(struct gci_agent *a, int code)
 
 	if (a->spoke || a->place->how != GCI_PLACE_SSH)
 		return;
-	if (code == 255)
+	if (code == 255 && strstr(gci_buf_cstr(&a->complaint), "timed out"))
+		gci_buf_printf(&a->complaint, "; a host that is up but slow needs --ssh-timeout");
+	else if (code == 255)
 		gci_buf_printf(&a->complaint, "%s\"ssh %s true\" must work here without a question",
 			then, a->place->host);
 	else if (code == 127)

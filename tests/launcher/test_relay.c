@@ -121,6 +121,14 @@ static void bytes_pass(void **state)
 	assert_memory_equal(out.data + 9, "10.1.2.3", 8);
 	assert_int_equal(end.sig, SIGTERM);
 	gci_free(end.why);
+	/* Nothing to say: it is given up. */
+	put_start(&said, 3, "sleep 1000");
+	put_data(&said, 3, "");
+	tell_agent(&said, ":", "", &answer);
+	at = 0;
+	take_all(&answer, &at, 3, &out, &end);
+	assert_int_equal(end.sig, SIGKILL);
+	gci_free(end.why);
 	/* What cannot be started. */
 	gci_frame_put_relay_start(&said, 2, argv);
 	tell_agent(&said, ":", "", &answer);

@@ -272,6 +272,7 @@ static void expect_past_one_that_is_down(struct job *j)
 		fail_msg("\"%s\"", job_err(j));
 	assert_non_null(strstr(job_err(j), "gridcoll-run: rank 1 on gct-dark is left out: its ssh "
 					   "ended with status 255: "));
+	assert_non_null(strstr(job_err(j), "; a host that is up but slow needs --ssh-timeout"));
 	assert_non_null(strstr(job_err(j), "[0] barrier: rank 1 on gct-dark: its ssh ended"));
 	assert_non_null(
 		strstr(job_err(j), "epoch 2: 2 of 3 ranks go on, without rank 1 on gct-dark\n"));
