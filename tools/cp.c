@@ -257,7 +257,7 @@ static void clean_up(struct gct_cp_copy *c)
 	gci_free(c->at);
 	gci_free(c->crcs);
 	gci_free(c->receives);
-	gci_free(c->spots);
+	gci_free(c->groups);
 	gci_free(c->end);
 }
 

@@ -131,6 +131,9 @@ void gct_cp_place_init(struct gct_cp_place *p, const struct gct_cp_manifest *m, 
 /* Its descriptor, good until the next call; -1: errno says why not. */
 int gct_cp_place_go(struct gct_cp_place *p, uint32_t dir);
 void gct_cp_place_close(struct gct_cp_place *p);
+/* True if the list's directories, as far as they are there, are in one mount with DEST: who has DEST
+ * has all of them. */
+int gct_cp_place_is_one(struct gct_cp_place *p);
 
 /* A place in the stream. */
 struct gct_cp_point {

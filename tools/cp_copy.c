@@ -5,18 +5,21 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/prng.h"
+#include "base/units.h"
 #include "comm/comm.h"
 #include "tools/cp_impl.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
 /* Everybody gets the source's list of files. */
 static int share_manifest(struct gct_cp_copy *c, struct gci_error *e)
 {
 	struct gci_buf buf = {0};
-	uint64_t len = 0, head[2] = {0, (uint64_t)c->has_bar};
+	uint64_t len = 0, head[3] = {0, (uint64_t)c->has_bar, 0};
 	int is_root = gct_cp_is_root(c);
 
 	if (c->o->gather)
@@ -27,11 +30,14 @@ static int share_manifest(struct gct_cp_copy *c, struct gci_error *e)
 		if (buf.failed || len > GCT_CP_MAX_MANIFEST)
 			gci_error_set(e, GCOLL_ERR_NOMEM, "too many files for one call");
 		head[0] = len;
+		if (getrandom(&head[2], sizeof(head[2]), 0) != sizeof(head[2]))
+			gci_error_errno(e, "getrandom");
 	}
 	if (!e->status)
-		gct_cp_operation_error(e, gcoll_bcast(head, 2, GCOLL_UINT64, c->root, c->comm));
+		gct_cp_operation_error(e, gcoll_bcast(head, 3, GCOLL_UINT64, c->root, c->comm));
 	len = head[0];
 	c->move.tells_clusters = head[1] == 1;
+	c->nonce = head[2];
 	if (!e->status && !is_root) {
 		if (len > GCT_CP_MAX_MANIFEST)
 			gci_error_set(e, GCOLL_ERR_PROTO, "the list of files is malformed");
@@ -119,65 +125,74 @@ static int prepare_dest(struct gct_cp_copy *c, struct gci_error *e)
 
 /* ---- receivers that have one directory between them */
 
-/* Left unknown if it cannot be found out. */
-static void find_spot(struct gct_cp_copy *c, struct gct_cp_spot *spot)
+/* The group of those whose copies go to this directory: a symbolic link in it, whose name only they
+ * know, has the number of the rank that came first. Nothing less proves it: clones of a virtual
+ * machine have equal boot ids, devices and inodes, and hosts with NFS have different ones. 0: no link
+ * can be made here, or it is another user's. */
+static uint64_t join_group(const struct gct_cp_copy *c, int dir, const char *marker)
 {
-	char machine[GCI_FILE_MACHINE];
-	const char *name;
+	char target[24];
 	struct stat st;
-	int dir;
+	uint64_t rank;
+	ssize_t len;
 
-	spot->was = (uint64_t)c->was;
-	if (!c->receives[c->was])
-		return;
-	gci_file_machine(machine);
-	name = c->sink.manifest->nfiles ? gct_cp_sink_name(&c->sink, 0) : "";
-	dir = gct_cp_place_go(&c->sink.place, 0);
-	if (strlen(machine) < GCI_FILE_BOOT || dir < 0 || fstat(dir, &st))
-		return;
-	spot->is_known = 1;
-	spot->machine = gci_digest_bytes(0, machine, GCI_FILE_BOOT);
-	spot->dev = (uint64_t)st.st_dev;
-	spot->ino = (uint64_t)st.st_ino;
-	spot->name = gci_digest_bytes(0, name, strlen(name));
+	snprintf(target, sizeof(target), "%d", c->was);
+	if (!symlinkat(target, dir, marker))
+		return (uint64_t)c->was + 1;
+	len = readlinkat(dir, marker, target, sizeof(target) - 1);
+	if (len <= 0 || fstatat(dir, marker, &st, AT_SYMLINK_NOFOLLOW) || st.st_uid != geteuid())
+		return 0;
+	target[len] = '\0';
+	return gci_parse_uint(target, (uint64_t)gcoll_size(c->first) - 1, &rank) ? 0 : rank + 1;
 }
 
-static int tell_spots(struct gct_cp_copy *c, struct gci_error *e)
+/* Each joins its group, and learns of the others'. Only then are links removed, by whom they have
+ * served: the one who made it may be dead. */
+static int form_groups(struct gct_cp_copy *c, struct gci_error *e)
 {
-	int i, n = gcoll_size(c->comm);
-	struct gct_cp_spot mine = {0}, *all = gci_calloc((size_t)n, sizeof(*all));
+	int i, n = gcoll_size(c->comm), dir = -1;
+	uint64_t mine[2] = {(uint64_t)c->was, 0}, *all = gci_calloc((size_t)n, sizeof(mine));
+	const char *name;
+	char marker[32];
 
-	if (!c->spots)
-		c->spots = gci_calloc((size_t)gcoll_size(c->first), sizeof(*c->spots));
-	find_spot(c, &mine);
-	if (!all || !c->spots)
-		gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	else
-		gct_cp_operation_error(
-			e, gcoll_allgather(&mine, all, GCT_CP_SPOT_WORDS, GCOLL_UINT64, c->comm));
+	if (!c->groups)
+		c->groups = gci_calloc((size_t)gcoll_size(c->first), sizeof(*c->groups));
+	if (!all || !c->groups) {
+		gci_free(all);
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	}
+	if (c->receives[c->was] && gct_cp_place_is_one(&c->sink.place)) {
+		name = c->sink.manifest->nfiles ? gct_cp_sink_name(&c->sink, 0) : "";
+		snprintf(marker, sizeof(marker), ".gridcoll-%016" PRIx64,
+			gci_digest_bytes(c->nonce, name, strlen(name)));
+		dir = gct_cp_place_go(&c->sink.place, 0);
+		gct_cp_guard_name(GCT_CP_GUARD_MARKER, dir, marker);
+		mine[1] = dir < 0 ? 0 : join_group(c, dir, marker);
+	}
+	gct_cp_operation_error(e, gcoll_allgather(mine, all, 2, GCOLL_UINT64, c->comm));
 	for (i = 0; i < n && !e->status; i++)
-		if (all[i].was < (uint64_t)gcoll_size(c->first))
-			c->spots[all[i].was] = all[i];
+		if (all[2 * i] < (uint64_t)gcoll_size(c->first))
+			c->groups[all[2 * i]] = all[2 * i + 1];
+	if (mine[1])
+		unlinkat(dir, marker, 0);
+	gct_cp_guard_name(GCT_CP_GUARD_MARKER, -1, "");
 	gci_free(all);
 	return e->status;
 }
 
-/* The first receiver of this world that has the place which rank `was` has. */
+/* The first receiver of this world in the group of rank `was`. */
 static int find_writer(const struct gct_cp_copy *c, int was)
 {
-	const struct gct_cp_spot *s = &c->spots[was], *o = c->spots;
 	int r;
 
-	for (r = 0; r < was; r++, o++)
-		if (c->receives[r] && s->is_known && o->is_known && o->machine == s->machine &&
-			o->dev == s->dev && o->ino == s->ino && o->name == s->name &&
+	for (r = 0; r < was; r++)
+		if (c->receives[r] && c->groups[r] && c->groups[r] == c->groups[was] &&
 			gcoll_comm_translate(c->first, r, c->comm) >= 0)
 			break;
 	return r;
 }
 
-/* One rank writes, and no other has a hand in it: two would be in each other's way, and none has a
- * copy that the other has not. */
+/* One rank writes for all that have the directory; the others count as sharing. */
 static int share_dest(struct gct_cp_copy *c, struct gci_error *e)
 {
 	char *path;
@@ -185,7 +200,7 @@ static int share_dest(struct gct_cp_copy *c, struct gci_error *e)
 	if (c->o->gather)
 		return 0;
 	if (count_receivers(c) > 1) {
-		if (tell_spots(c, e))
+		if (form_groups(c, e))
 			return e->status;
 		c->writes = c->receives[c->was] && find_writer(c, c->was) == c->was;
 	}
@@ -387,7 +402,7 @@ static int take_stock(struct gct_cp_copy *c, enum gct_cp_phase *from, struct gci
 	c->root = -least[1];
 	*from = least[0] < (int32_t)GCT_CP_READY ? (enum gct_cp_phase)least[0] : GCT_CP_READY;
 	c->phase = c->phase < GCT_CP_READY ? c->phase : GCT_CP_READY;
-	if (c->phase > GCT_CP_SHARE && c->spots && c->receives[c->was])
+	if (c->phase > GCT_CP_SHARE && c->groups && c->receives[c->was])
 		c->writes |= find_writer(c, c->was) == c->was;
 	return 0;
 }

@@ -43,17 +43,6 @@ struct gct_cp_outcome {
 
 #define GCT_CP_OUTCOME_WORDS (sizeof(struct gct_cp_outcome) / sizeof(uint64_t))
 
-/* Where a receiver's copy goes: receivers of which all of it is equal would write the same files. */
-struct gct_cp_spot {
-	uint64_t was; /* its number in the first world */
-	uint64_t is_known;
-	uint64_t machine; /* digest of what the kernel calls its boot */
-	uint64_t dev, ino;
-	uint64_t name; /* digest, of the first file's */
-};
-
-#define GCT_CP_SPOT_WORDS (sizeof(struct gct_cp_spot) / sizeof(uint64_t))
-
 /* At the root, of --gather: where one rank's file goes. */
 struct gct_cp_collected {
 	struct gct_cp_manifest part;
@@ -72,9 +61,10 @@ struct gct_cp_copy {
 	struct gct_cp_sums sums;     /* there, too */
 	struct gct_cp_sink sink;     /* ranks that write */
 	struct gct_cp_move move;
-	int writes;                /* this rank: in this attempt, and not another one for it */
-	uint8_t *receives;         /* [rank at first]: it is to have it; with --gather, it sends */
-	struct gct_cp_spot *spots; /* [rank at first], as far as they were told */
+	int writes;        /* this rank: in this attempt, and not another one for it */
+	uint8_t *receives; /* [rank at first]: it is to have it; with --gather, it sends */
+	uint64_t *groups;  /* [rank at first]: those with one DEST; 0: none that is known */
+	uint64_t nonce;    /* the source's, of this job: who knows it is in the job */
 	struct gct_cp_manifest part; /* this rank's own, with --scatter and --gather */
 	struct gct_cp_span *spans;   /* with --gather, as many as there are files */
 	struct gct_cp_collected *collected;

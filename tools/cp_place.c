@@ -152,3 +152,33 @@ int gct_cp_place_go(struct gct_cp_place *p, uint32_t dir)
 			return -1;
 	return p->fd;
 }
+
+/* Kernels before 5.8 do not tell: there, what is on another device is a mount. */
+static int is_mount(const struct statx *x, const struct statx *dest)
+{
+	if (x->stx_attributes_mask & STATX_ATTR_MOUNT_ROOT)
+		return (x->stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+	return x->stx_dev_major != dest->stx_dev_major || x->stx_dev_minor != dest->stx_dev_minor;
+}
+
+int gct_cp_place_is_one(struct gct_cp_place *p)
+{
+	const struct gct_cp_dir *dirs = p->manifest->dirs;
+	const int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT;
+	struct statx dest, x;
+	int in = gct_cp_place_go(p, 0);
+	uint32_t i;
+
+	if (in < 0 || statx(in, "", AT_EMPTY_PATH, 0, &dest))
+		return 0;
+	for (i = 0; i < p->manifest->ndirs; i++) {
+		in = gct_cp_place_go(p, dirs[i].parent);
+		if (in >= 0 && !statx(in, dirs[i].name, flags, 0, &x)) {
+			if (is_mount(&x, &dest))
+				return 0;
+		} else if (errno != ENOENT) {
+			return 0;
+		}
+	}
+	return 1;
+}

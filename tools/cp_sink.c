@@ -93,18 +93,28 @@ void gct_cp_sink_close(struct gct_cp_sink *s)
 	s->root = s->path = s->temporary = s->part = NULL;
 }
 
-static char doomed[64];
-static atomic_int doomed_dir = -1; /* where that is, as long as it is there */
+static struct {
+	char name[64];
+	atomic_int dir; /* where that is, as long as it may be there */
+} doomed[GCT_CP_GUARDS] = {{"", -1}, {"", -1}};
 
 static void on_signal(int sig)
 {
-	int was = errno;
+	int was = errno, i;
 
 	/* Another thread may be at work on it; whatever it does, it has no time to finish. The name
 	 * is nobody else's, should the descriptor be of another directory by now. */
-	unlinkat(atomic_load(&doomed_dir), doomed, 0);
+	for (i = 0; i < GCT_CP_GUARDS; i++)
+		unlinkat(atomic_load(&doomed[i].dir), doomed[i].name, 0);
 	raise(sig); /* by default this time: SA_RESETHAND; once we return */
 	errno = was;
+}
+
+void gct_cp_guard_name(enum gct_cp_guard which, int dir, const char *name)
+{
+	atomic_store(&doomed[which].dir, -1);
+	snprintf(doomed[which].name, sizeof(doomed[which].name), "%s", name);
+	atomic_store(&doomed[which].dir, dir);
 }
 
 void gct_cp_sink_guard(const struct gct_cp_sink *s)
@@ -113,7 +123,7 @@ void gct_cp_sink_guard(const struct gct_cp_sink *s)
 	struct sigaction ours = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND}, was;
 	size_t i;
 
-	snprintf(doomed, sizeof(doomed), "%s", s->temporary);
+	gct_cp_guard_name(GCT_CP_GUARD_TEMPORARY, -1, s->temporary);
 	for (i = 0; i < sizeof(signals) / sizeof(*signals); i++)
 		if (!sigaction(signals[i], NULL, &was) && was.sa_handler != SIG_IGN)
 			sigaction(signals[i], &ours, NULL);
@@ -181,7 +191,7 @@ static int sink_open(struct gct_cp_sink *s, uint64_t have, struct gci_error *e)
 		return gct_cp_io_error(e, "write", s->path);
 	if (gct_cp_check_target(dir, gct_cp_sink_name(s, s->file), s->path, e))
 		return e->status;
-	atomic_store(&doomed_dir, dir);
+	atomic_store(&doomed[GCT_CP_GUARD_TEMPORARY].dir, dir);
 	s->is_unnamed = 0;
 	if (!take_part(s, e)) {
 		if (e->status)

@@ -228,14 +228,15 @@ int entries(const char *path)
 	return n;
 }
 
-static int has_entry(const char *path, const char *prefix)
+/* Of any type but one. */
+static int has_entry(const char *path, const char *prefix, int but)
 {
 	DIR *dir = opendir(path);
 	struct dirent *d;
 	int found = 0;
 
 	while (dir && (d = readdir(dir)))
-		found |= !strncmp(d->d_name, prefix, strlen(prefix));
+		found |= d->d_type != but && !strncmp(d->d_name, prefix, strlen(prefix));
 	if (dir)
 		closedir(dir);
 	return found;
@@ -288,7 +289,7 @@ void await_writer(const char *path)
 	uint64_t end_ns = gci_now_ns() + 60 * GCI_NS_PER_S;
 	int found = 0;
 
-	while (!found && !has_entry(path, ".gridcoll-")) {
+	while (!found && !has_entry(path, ".gridcoll-", DT_LNK)) {
 		DIR *dir = opendir("/proc");
 		struct dirent *d;
 
@@ -306,7 +307,7 @@ void await_entry(const char *path, const char *prefix)
 {
 	uint64_t end_ns = gci_now_ns() + 60 * GCI_NS_PER_S;
 
-	while (!has_entry(path, prefix)) {
+	while (!has_entry(path, prefix, -1)) {
 		if (gci_now_ns() > end_ns)
 			fail_msg("nothing called %s* comes up in %s", prefix, path);
 		gci_sleep_ns(2 * GCI_NS_PER_MS);

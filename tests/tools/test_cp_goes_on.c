@@ -416,48 +416,142 @@ static void one_directory_is_gone_on_with(void **state)
 	assert_int_equal(entries(in_scratch("out")), 1);
 }
 
-/* As hosts do by NFS: each rank's kernel seems to have another boot. */
-static void start_on_hosts(struct job *j)
+/* What two ranks call one place may be two, and what they call two may be one. `as` begins a command
+ * that makes rank $GRIDCOLL_RANK see it so. */
+static void copy_as(
+	const char *as, const char *options, const char *from, const char *to, int ncopies)
 {
-	char command[2048];
+	char command[2048], verified[40], others[80] = "";
+	struct job j = {0};
 
-	snprintf(command, sizeof(command),
-		"exec unshare -rm sh -c 'mount --bind %s/boot.$GRIDCOLL_RANK "
-		"/proc/sys/kernel/random/boot_id && exec %s cp --from 0 --resume %s %s'",
-		in_scratch("."), GRIDCOLL, in_scratch("a"), in_scratch("out/"));
-	job_start(j, NULL, "-n", "4", "--quiet-prefix", "sh", "-c", command, NULL);
+	snprintf(command, sizeof(command), "%s exec %s cp --from 0 %s %s %s/%s'", as, GRIDCOLL,
+		options, from, in_scratch("out"), to);
+	snprintf(verified, sizeof(verified), ": %d cop%s verified\n", ncopies,
+		ncopies > 1 ? "ies" : "y");
+	if (ncopies < 3)
+		snprintf(others, sizeof(others), "%d more ranks have the directory of one",
+			3 - ncopies);
+	job_start(&j, NULL, "-n", "4", "--quiet-prefix", "sh", "-c", command, NULL);
+	if (job_wait(&j) || !strstr(job_err(&j), verified) || !strstr(job_err(&j), others))
+		fail_msg("%s", job_err(&j));
+	job_free(&j);
 }
 
-/* One of them goes on with the part, and the others write all of it. */
+static void need_mounts(void)
+{
+	if (run_shell("unshare -rm mount -t tmpfs none %s 2>/dev/null", in_scratch(".")))
+		skip();
+}
+
+/* As hosts do by NFS: each rank's kernel seems to have another boot. */
 static void hosts_that_have_one_directory(void **state)
 {
-	struct job j = {0};
+	static const char *const options[] = {"", "--resume", "-r"};
+	char as[512];
+	size_t i;
+
+	(void)state;
+	need_mounts();
+	for (i = 0; i < 4; i++) {
+		char boot[64];
+
+		snprintf(boot, sizeof(boot), "0000000%zu-1111-2222-3333-444444444444\n", i);
+		make_text(in_scratch("boot.%zu", i), boot);
+	}
+	make_file(in_scratch("a"), NBYTES, SEED);
+	snprintf(as, sizeof(as),
+		"exec unshare -rm sh -c 'mount --bind %s/boot.$GRIDCOLL_RANK "
+		"/proc/sys/kernel/random/boot_id &&",
+		in_scratch("."));
+	for (i = 0; i < 3; i++) {
+		copy_as(as, options[i], in_scratch("a"), "", 1);
+		assert_same_files(in_scratch("a"), in_scratch("out/a"));
+		assert_int_equal(entries(in_scratch("out")), 1);
+		assert_int_equal(run_shell("rm -r %s", in_scratch("out")), 0);
+	}
+}
+
+/* As clones of a virtual machine do: each has a directory of its own, by the name, device and number of
+ * the others'. */
+static void clones_that_seem_to_have_one_directory(void **state)
+{
+	char as[1024];
 	int r;
 
 	(void)state;
-	for (r = 0; r < 4; r++) {
-		char boot[64];
-
-		snprintf(boot, sizeof(boot), "0000000%d-1111-2222-3333-444444444444\n", r);
-		make_text(in_scratch("boot.%d", r), boot);
+	make_file(in_scratch("a"), NBYTES, SEED);
+	snprintf(as, sizeof(as),
+		"exec sh -c 'export LD_PRELOAD=%s "
+		"ASAN_OPTIONS=verify_asan_link_order=0:$ASAN_OPTIONS;",
+		env_path("GRIDCOLL_TEST_CLONE"));
+	copy_as(as, "", in_scratch("a"), "%r/", 3);
+	copy_as(as, "--resume", in_scratch("a"), "%r.resumed/", 3);
+	for (r = 1; r < 4; r++) {
+		assert_same_files(in_scratch("a"), in_scratch("out/%d/a", r));
+		assert_same_files(in_scratch("a"), in_scratch("out/%d.resumed/a", r));
+		assert_int_equal(entries(in_scratch("out/%d", r)), 1);
 	}
-	if (run_shell("unshare -rm mount --bind %s /proc/sys/kernel/random/boot_id 2>/dev/null",
-		    in_scratch("boot.0")))
-		skip();
-	make_endless(in_scratch("a"), NBYTES, SEED);
-	start_on_hosts(&j);
-	await_part(in_scratch("out"), NBYTES);
+}
+
+/* Who has looked for the others waits for one of them in vain. */
+static void start_held(struct job *j, const char *options)
+{
+	char command[2048];
+
+	make_file(in_scratch("a"), NBYTES, SEED);
+	snprintf(command, sizeof(command),
+		"echo pid $$; [ $GRIDCOLL_RANK = 3 ] && export LD_PRELOAD=%s GRIDCOLL_TEST_HOLD=1 "
+		"ASAN_OPTIONS=verify_asan_link_order=0:$ASAN_OPTIONS; exec %s cp %s %s %s",
+		env_path("GRIDCOLL_TEST_CLONE"), GRIDCOLL, options, in_scratch("a"),
+		in_scratch("out/"));
+	job_start(j, NULL, "--survive", "-n", "4", "sh", "-c", command, NULL);
+	await_entry(in_scratch("out"), ".gridcoll-");
+}
+
+/* Whether a job ends there or goes on, nothing is left of the look for others. */
+static void one_is_lost_among_those_of_a_directory(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	start_held(&j, "");
 	interrupt(&j);
-	assert_int_equal(entries(in_scratch("out")), 1);
-	assert_int_equal(truncate(in_scratch("a"), (off_t)NBYTES), 0);
-	start_on_hosts(&j);
-	if (job_wait(&j) ||
-		!strstr(job_err(&j),
-			": 3 copies verified\n21.0 MB of these copies were there already\n"))
+	assert_int_equal(entries(in_scratch("out")), 0);
+	start_held(&j, "--keep-going");
+	kill(job_pid(&j, 3), SIGKILL);
+	if (job_wait(&j) != 23 || !strstr(job_err(&j), ": 1 copy verified\n[0] 1 more rank has ") ||
+		!strstr(job_err(&j), "left out: rank 3 on local3\n"))
 		fail_msg("%s", job_err(&j));
 	job_free(&j);
 	assert_same_files(in_scratch("a"), in_scratch("out/a"));
 	assert_int_equal(entries(in_scratch("out")), 1);
+}
+
+/* One directory, but in it each has one of its own: what goes there each writes. */
+static void one_directory_with_a_mount_in_it(void **state)
+{
+	char as[1024];
+	int r;
+
+	(void)state;
+	need_mounts();
+	make_dir(in_scratch("t"));
+	make_dir(in_scratch("t/d"));
+	make_file(in_scratch("t/d/a"), NBYTES, SEED);
+	make_dir(in_scratch("out"));
+	make_dir(in_scratch("out/d"));
+	for (r = 0; r < 4; r++)
+		make_dir(in_scratch("own.%d", r));
+	snprintf(as, sizeof(as),
+		"exec unshare -rm sh -c 'mount --bind %s/own.$GRIDCOLL_RANK %s && ",
+		in_scratch("."), in_scratch("out/d"));
+	copy_as(as, "-r", in_scratch("t/"), "", 3);
+	for (r = 1; r < 4; r++)
+		assert_same_files(in_scratch("t/d/a"), in_scratch("own.%d/a", r));
+	assert_int_equal(entries(in_scratch("out/d")), 0);
+	/* What is not on the way to it makes no difference. */
+	copy_as(as, "", in_scratch("t/d/a"), "", 1);
+	assert_same_files(in_scratch("t/d/a"), in_scratch("out/a"));
 }
 
 /* Another job copies a file of the same name to the same place, and has done so before this one. */
@@ -532,6 +626,9 @@ int main(void)
 		TEST(one_directory_for_all),
 		TEST(one_directory_is_gone_on_with),
 		TEST(hosts_that_have_one_directory),
+		TEST(clones_that_seem_to_have_one_directory),
+		TEST(one_is_lost_among_those_of_a_directory),
+		TEST(one_directory_with_a_mount_in_it),
 		TEST(another_job_has_the_part),
 		TEST(another_writes_in_its_place),
 	};
