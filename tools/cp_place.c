@@ -14,6 +14,9 @@
 /* O_DIRECTORY with O_NOFOLLOW: a symbolic link is an error, whatever it points at. */
 #define FLAGS (O_PATH | O_DIRECTORY | O_CLOEXEC)
 
+/* Where the way goes up, openat2 gives up whenever anything is renamed or mounted meanwhile. */
+#define TRIES 100
+
 void gct_cp_place_init(struct gct_cp_place *p, const struct gct_cp_manifest *m, const char *root)
 {
 	*p = (struct gct_cp_place){
@@ -46,15 +49,24 @@ static int step(struct gct_cp_place *p, int fd, uint32_t dir)
 static int go_beneath(int base, int last, const char *way, const char *name)
 {
 	struct open_how how = {.flags = FLAGS, .resolve = RESOLVE_BENEATH};
-	int fd = (int)syscall(SYS_openat2, base, way, &how, sizeof(how));
+	int fd, tries = 0;
+	struct stat st;
 
+	do
+		fd = (int)syscall(SYS_openat2, base, way, &how, sizeof(how));
+	while (fd < 0 && errno == EAGAIN && ++tries < TRIES);
 	if (fd >= 0 || (errno != ENOSYS && errno != EPERM))
 		return fd;
 	if (!strcmp(name, "..")) {
 		errno = EXDEV;
 		return -1;
 	}
-	return openat(last, name, FLAGS | O_NOFOLLOW);
+	fd = openat(last, name, FLAGS | O_NOFOLLOW);
+	if (fd < 0 && errno == ENOTDIR)
+		errno = !fstatat(last, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISLNK(st.st_mode)
+				? ELOOP
+				: ENOTDIR;
+	return fd;
 }
 
 /* True if it was made. */
