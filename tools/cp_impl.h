@@ -56,7 +56,7 @@ static inline int gct_cp_is_own(const struct stat *st)
 	return S_ISREG(st->st_mode) && st->st_uid == geteuid() && st->st_nlink == 1;
 }
 
-/* With --resume: no entry may be called as another one's part. GCOLL_ERR_INVAL names both. */
+/* With --resume: no entry may be called as a file's part. GCOLL_ERR_INVAL names both. */
 int gct_cp_check_parts(const struct gct_cp_manifest *m, struct gci_error *e);
 
 /* What is there under this name, before anything is put in its place: 0, or an error that says what

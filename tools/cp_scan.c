@@ -330,7 +330,8 @@ static int compare_parts(const void *a, const void *b)
 	return x->dir == y->dir ? strcmp(x->name, y->name) : x->dir < y->dir ? -1 : 1;
 }
 
-/* Entries that are called as parts are, of whatever files. */
+/* Entries that are called as files' parts are. A link has no part: it is made under a name that is
+ * nobody else's. */
 static uint32_t find_parts(const struct gct_cp_manifest *m, struct part *parts)
 {
 	uint32_t i, n = 0;
@@ -377,8 +378,6 @@ int gct_cp_check_parts(const struct gct_cp_manifest *m, struct gci_error *e)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	for (i = 0; n && i < m->nfiles && !e->status; i++)
 		check_part(parts, n, m->files[i].dir, m->files[i].name, e);
-	for (i = 0; n && i < m->nlinks && !e->status; i++)
-		check_part(parts, n, m->links[i].dir, m->links[i].name, e);
 	gci_free(parts);
 	return e->status;
 }

@@ -133,6 +133,11 @@ static void called_as_a_part(void **state)
 		in_scratch("out/%%r/"));
 	RUN(0, "", "-n", "3", GRIDCOLL, "cp", "-qr", in_scratch("in/"), in_scratch("out/%%r/"));
 	assert_int_equal(entries(in_scratch("out/2")), 2);
+	/* A link has no part. */
+	assert_int_equal(unlink(in_scratch("in/a")) | symlink("b", in_scratch("in/a")), 0);
+	RUN(0, "", "-n", "3", GRIDCOLL, "cp", "-qr", "--resume", in_scratch("in/"),
+		in_scratch("linked/%%r/"));
+	assert_same_trees(in_scratch("in"), in_scratch("linked/2"));
 	gci_free(part);
 }
 
