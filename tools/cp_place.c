@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The way into a directory of the list. */
+ * The way into a directory: of the list, or of DEST, where it may have to be made. */
 #include "base/mem.h"
-#include "tools/cp.h"
+#include "tools/cp_impl.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 /* O_DIRECTORY with O_NOFOLLOW: a symbolic link is an error, whatever it points at. */
 #define FLAGS (O_PATH | O_DIRECTORY | O_CLOEXEC)
@@ -42,18 +38,24 @@ static int step(struct gct_cp_place *p, int fd, uint32_t dir)
 	return fd;
 }
 
-/* `way` from `base`, of which `name` is the last part, in directory `last`. openat2 keeps every link on
- * the way below `base`, at whatever moment somebody puts it there. Kernels before 5.6, and sandboxes,
- * have no openat2: then no link is followed and nothing goes up, so it stays below as well, but links
- * that would be harmless are refused. */
-static int go_beneath(int base, int last, const char *way, const char *name)
+#define BENEATH 1u /* no link leads out of the beginning */
+#define MAKE    2u /* what is missing is made */
+#define SYNC    4u /* and on the disk */
+
+/* `way` from `base`, of which `name` is the last part, in directory `last`. With BENEATH, openat2 keeps
+ * every link on the way below `base`, at whatever moment somebody puts it there. Kernels before 5.6,
+ * and sandboxes, have no openat2: then no link is followed and nothing goes up, so it stays below as
+ * well, but links that would be harmless are refused. */
+static int go(int base, int last, const char *way, const char *name, unsigned how)
 {
-	struct open_how how = {.flags = FLAGS, .resolve = RESOLVE_BENEATH};
+	struct open_how beneath = {.flags = FLAGS, .resolve = RESOLVE_BENEATH};
 	int fd, tries = 0;
 	struct stat st;
 
+	if (!(how & BENEATH))
+		return openat(last, name, FLAGS);
 	do
-		fd = (int)syscall(SYS_openat2, base, way, &how, sizeof(how));
+		fd = (int)syscall(SYS_openat2, base, way, &beneath, sizeof(beneath));
 	while (fd < 0 && errno == EAGAIN && ++tries < TRIES);
 	if (fd >= 0 || (errno != ENOSYS && errno != EPERM))
 		return fd;
@@ -70,23 +72,25 @@ static int go_beneath(int base, int last, const char *way, const char *name)
 }
 
 /* True if it was made. */
-static int make_synced(int dir, const char *name, int sync)
+static int make_synced(int dir, const char *name, unsigned how)
 {
-	int fd, bad;
+	int fd, bad, was;
 
 	if (mkdirat(dir, name, 0777))
 		return 0;
-	if (!sync)
+	if (!(how & SYNC))
 		return 1;
 	fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	bad = fd < 0 || fsync(fd);
+	was = errno;
 	if (fd >= 0)
 		close(fd);
+	errno = was;
 	return !bad;
 }
 
-/* Part by part, each of which may have to be made first. Cuts `way` where it is. */
-static int walk(int base, char *way, int make, int sync)
+/* Part by part. After an error `way` ends with the part that it is about. */
+static int walk(int base, char *way, unsigned how)
 {
 	int last = base, next, was;
 	char *p = way, *name, c;
@@ -99,33 +103,64 @@ static int walk(int base, char *way, int make, int sync)
 		p += strcspn(p, "/");
 		c = *p;
 		*p = '\0';
-		next = go_beneath(base, last, way, name);
-		if (next < 0 && errno == ENOENT && make &&
-			(make_synced(last, name, sync) || errno == EEXIST))
-			next = go_beneath(base, last, way, name);
-		*p = c;
+		next = go(base, last, way, name, how);
+		if (next < 0 && errno == ENOENT && (how & MAKE) &&
+			(make_synced(last, name, how) || errno == EEXIST))
+			next = go(base, last, way, name, how);
 		was = errno;
 		if (last != base)
 			close(last);
 		errno = was;
 		if (next < 0)
 			return -1;
+		*p = c;
 		last = next;
 	}
 }
 
-int gct_cp_open_beneath(const char *path, size_t fixed, int make, int sync)
+/* From `base_path`, which is there. */
+static int walk_from(const char *base_path, char *way, unsigned how)
 {
-	char *base_path = fixed ? gci_strndup(path, fixed) : gci_strdup(".");
-	char *way = gci_strdup(path + fixed + strspn(path + fixed, "/"));
-	int base = base_path && way ? open(base_path, FLAGS) : -1;
-	int fd = base < 0 ? -1 : walk(base, way, make, sync), was = errno;
+	int base = open(base_path, FLAGS);
+	int fd = base < 0 ? -1 : walk(base, way, how), was = errno;
 
-	if (!base_path || !way)
-		was = ENOMEM;
 	if (base >= 0 && fd != base)
 		close(base);
-	gci_free(base_path);
+	errno = was;
+	return fd;
+}
+
+int gct_cp_make_directories(const char *path, int sync, struct gci_error *e)
+{
+	char *way = gci_strdup(path);
+	int fd, was;
+	struct stat st;
+
+	if (!way)
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	fd = walk_from(*path == '/' ? "/" : ".", way, sync ? MAKE | SYNC : MAKE);
+	was = errno;
+	if (fd >= 0)
+		close(fd);
+	else
+		gci_error_set(e, GCOLL_ERR_IO, "cannot make directory %s: %s", way,
+			!lstat(way, &st) && !S_ISDIR(st.st_mode) ? "a file is called so"
+								 : strerror(was));
+	gci_free(way);
+	return e->status;
+}
+
+int gct_cp_open_beneath(const char *path, size_t fixed, int make, int sync)
+{
+	char *base = fixed ? gci_strndup(path, fixed) : gci_strdup(".");
+	char *way = gci_strdup(path + fixed + strspn(path + fixed, "/"));
+	int fd = -1, was = ENOMEM;
+
+	if (base && way) {
+		fd = walk_from(base, way, BENEATH | (make ? MAKE : 0) | (sync ? SYNC : 0));
+		was = errno;
+	}
+	gci_free(base);
 	gci_free(way);
 	errno = was;
 	return fd;

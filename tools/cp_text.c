@@ -7,11 +7,9 @@
 #include "tools/cp_impl.h"
 
 #include <ctype.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #define COLUMNS 78 /* of the progress bar */
 
@@ -74,50 +72,6 @@ size_t gct_cp_fixed_length(const char *pattern)
 			return fixed;
 	}
 	return n;
-}
-
-/* The names in the directory that `path` is in. */
-static int sync_parent(const char *path, struct gci_error *e)
-{
-	const char *slash = strrchr(path, '/');
-	char *parent = slash ? gci_strndup(path, (size_t)(slash + 1 - path)) : gci_strdup(".");
-	int fd = parent ? open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-
-	if (!parent)
-		gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	else if (fd < 0 || fsync(fd))
-		gct_cp_io_error(e, "sync", parent);
-	if (fd >= 0)
-		close(fd);
-	gci_free(parent);
-	return e->status;
-}
-
-int gct_cp_make_directories(const char *path, int sync, struct gci_error *e)
-{
-	char *copy = gci_strdup(path), *p;
-
-	if (!copy)
-		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	for (p = copy; *p && !e->status;) {
-		char was;
-		int why;
-
-		p += strspn(p, "/");
-		p += strcspn(p, "/");
-		was = *p;
-		*p = '\0';
-		/* Some file systems refuse before they see that it is there. */
-		why = mkdir(copy, 0777) ? errno : 0;
-		if (why && !gct_cp_is_directory(copy))
-			gci_error_set(e, GCOLL_ERR_IO, "cannot make directory %s: %s", copy,
-				why == EEXIST ? "a file is called so" : strerror(why));
-		else if (!why && sync)
-			sync_parent(copy, e);
-		*p = was;
-	}
-	gci_free(copy);
-	return e->status;
 }
 
 static void format_left(char *out, size_t size, double seconds)
