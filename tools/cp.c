@@ -19,7 +19,7 @@ static const char help[] =
 	"on every other rank. In DEST, %r is the rank, %h the host and %% a percent\n"
 	"sign. A DEST that ends in / is a directory, and made if missing; so is, for\n"
 	"several sources, any DEST. A file gets its name only when it is whole and its\n"
-	"checksum agrees. Ranks of a machine that have one directory get one copy.\n"
+	"checksum agrees. Ranks that have one directory get one copy.\n"
 	"  -r, --recursive        directories with all that is in them, links as links:\n"
 	"                         DIR goes to DEST/DIR, and what DIR/ holds to DEST\n"
 	"  -a, --algorithm NAME   as in `gridcoll bench --list`, with parameters\n"
@@ -51,6 +51,10 @@ static const char help[] =
  * of a host that nobody has named: if it is none where the command was typed, it must be said. */
 static int find_root(struct gct_cp_copy *c, const struct gct_cp_ranks *r, struct gci_error *e)
 {
+	static const char elsewhere[] =
+		"gridcoll cp: gridcoll-run was started on no host of the job, expected %s HOST";
+	static const char another[] =
+		"gridcoll cp: gridcoll-run is on another machine of this address, expected %s HOST";
 	const char *option = c->o->gather ? "--to" : "--from";
 	const char *name = c->o->gather ? c->o->to : c->o->from;
 	const char *here = getenv("GRIDCOLL_LAUNCH_RANK"), *machine;
@@ -60,21 +64,13 @@ static int find_root(struct gct_cp_copy *c, const struct gct_cp_ranks *r, struct
 	if (name) {
 		gct_cp_select_one(r, option, name, &c->root, e);
 	} else if (!here || gci_parse_uint(here, (uint64_t)r->n - 1, &rank)) {
-		gci_error_set(e, GCOLL_ERR_INVAL,
-			"gridcoll cp: gridcoll-run was started on none of the job's hosts, "
-			"expected "
-			"%s HOST",
-			option);
+		gci_error_set(e, GCOLL_ERR_INVAL, elsewhere, option);
 	} else {
 		c->root = (int)rank;
 		gci_file_machine(own);
 		machine = getenv("GRIDCOLL_LAUNCH_MACHINE");
 		if (c->was == c->root && strcmp(own, machine ? machine : "") != 0)
-			gci_error_set(e, GCOLL_ERR_INVAL,
-				"gridcoll cp: this is not the machine where gridcoll-run was "
-				"started, "
-				"though it has its address: expected %s HOST",
-				option);
+			gci_error_set(e, GCOLL_ERR_INVAL, another, option);
 	}
 	c->root_was = c->root;
 	return e->status;

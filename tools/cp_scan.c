@@ -354,17 +354,15 @@ static uint32_t find_parts(const struct gct_cp_manifest *m, struct part *parts)
 static int check_part(
 	const struct part *parts, uint32_t n, uint32_t dir, const char *name, struct gci_error *e)
 {
+	static const char taken[] =
+		"%s: %.200s is called so until it is whole, expected another name or no --resume";
 	char *own = gct_cp_part_name(name);
 	const struct part key = {dir, own};
 
 	if (!own)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	if (bsearch(&key, parts, n, sizeof(*parts), compare_parts))
-		gci_error_set(e, GCOLL_ERR_INVAL,
-			"%s is called as %.200s is while it is not whole, expected another name, "
-			"or no "
-			"--resume",
-			own, name);
+		gci_error_set(e, GCOLL_ERR_INVAL, taken, own, name);
 	gci_free(own);
 	return e->status;
 }

@@ -127,8 +127,7 @@ static void called_as_a_part(void **state)
 	make_file(in_scratch("in/a"), 5, 1);
 	make_file(part, 7, 2);
 	RUN_LINE(2, "gridcoll-run: rank 0 on local0 failed: .gridcoll-",
-		".part is called as a is while it is not whole, expected another name, or no "
-		"--resume",
+		".part: a is called so until it is whole, expected another name or no --resume",
 		"-n", "3", GRIDCOLL, "cp", "-qr", "--resume", in_scratch("in/"),
 		in_scratch("out/%%r/"));
 	RUN(0, "", "-n", "3", GRIDCOLL, "cp", "-qr", in_scratch("in/"), in_scratch("out/%%r/"));

@@ -55,7 +55,7 @@ static void where_the_command_is_typed(void **state)
 	copy_from("localhost,elsewhere.invalid", "--from", "1", "elsewhere.invalid", 0);
 	RUN(2,
 		"gridcoll-run: rank 0 on elsewhere.invalid failed: gridcoll cp: gridcoll-run was "
-		"started on none of the job's hosts, expected --from HOST\n",
+		"started on no host of the job, expected --from HOST\n",
 		"--hosts", "elsewhere.invalid,nowhere.invalid", "--address", "127.0.0.1",
 		"--remote-path", env_path("GRIDCOLL_RUN"), GRIDCOLL, "cp", in_scratch("a"),
 		in_scratch("out/%%r/"));
@@ -65,8 +65,8 @@ static void where_the_command_is_typed(void **state)
 		"'%s'",
 		GRIDCOLL, in_scratch("a"), in_scratch("out/%%r/"));
 	RUN(2,
-		"gridcoll-run: rank 1 on me@127.0.0.1 failed: gridcoll cp: this is not the machine "
-		"where gridcoll-run was started, though it has its address: expected --from HOST\n",
+		"gridcoll-run: rank 1 on me@127.0.0.1 failed: gridcoll cp: gridcoll-run is on "
+		"another machine of this address, expected --from HOST\n",
 		"--hosts", "elsewhere.invalid,me@127.0.0.1", "--address", "127.0.0.1",
 		"--remote-path", env_path("GRIDCOLL_RUN"), "sh", "-c", command);
 	assert_false(is_there(in_scratch("out")));
@@ -94,7 +94,7 @@ static void a_host_is_down(void **state)
 				     "ended with status 255") ||
 		!strstr(job_err(&j),
 			"\ngridcoll-run: rank 0 on nowhere.invalid failed: gridcoll cp: "
-			"gridcoll-run was started on none of the job's hosts, expected --from "
+			"gridcoll-run was started on no host of the job, expected --from "
 			"HOST\n"))
 		fail_msg("%s", job_err(&j));
 	job_free(&j);
