@@ -242,6 +242,26 @@ static int open_part(int dir, const char *part, int make, int *is_new)
 	return *is_new ? openat(dir, part, flags | O_CREAT | O_EXCL, 0600) : fd;
 }
 
+/* One that has its file's mode already, with which it cannot be opened: a process was ended before it
+ * gave the file its name, if the lock is free. 0: try again; -1 and errno. */
+static int make_writable(int dir, const char *part)
+{
+	int fd = openat(dir, part, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), why = EACCES;
+	struct stat st;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -1;
+	if (!fstat(fd, &st) && gct_cp_is_own(&st)) {
+		if (flock(fd, LOCK_EX | LOCK_NB))
+			why = errno == EWOULDBLOCK ? errno : EACCES;
+		else if (!is_called(fd, dir, part) || !fchmod(fd, 0600))
+			why = 0;
+	}
+	close(fd);
+	errno = why;
+	return why ? -1 : 0;
+}
+
 /* -1 and errno; EWOULDBLOCK: another process has it, or nobody can lock it. */
 static int open_locked(struct gct_cp_sink *s, int dir, const char *part, int make)
 {
@@ -251,6 +271,8 @@ static int open_locked(struct gct_cp_sink *s, int dir, const char *part, int mak
 	for (tries = 0; tries < 10; tries++) {
 		fd = open_part(dir, part, make, &is_new);
 		if (fd < 0 && is_new && errno == EEXIST)
+			continue;
+		if (fd < 0 && !is_new && errno == EACCES && !make_writable(dir, part))
 			continue;
 		if (fd < 0)
 			return -1;

@@ -61,7 +61,8 @@ static int keep(struct gct_cp_sink *s)
 {
 	const struct gct_cp_file *f = &s->manifest->files[s->file];
 
-	return s->part && s->offset &&
+	/* It may have got its file's mode, with which it could not be gone on with. */
+	return s->part && s->offset && !fchmod(s->fd, 0600) &&
 	       !ftruncate(s->fd, (off_t)(s->offset < f->size ? s->offset : f->size));
 }
 

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +74,35 @@ static void a_whole_file_is_damaged(void **state)
 	assert_true(go_on(s) == 0);
 	flip(in_scratch("other"), NBYTES / 2);
 	assert_int_equal(look(in_scratch("other")).st_size, NBYTES);
+}
+
+/* Not even root may write to what is read-only, until it is called with 1. */
+static void override_modes(int may)
+{
+	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct d[2];
+	const uint32_t bits = 1u << CAP_DAC_OVERRIDE | 1u << CAP_DAC_READ_SEARCH;
+
+	assert_int_equal(syscall(SYS_capget, &h, d), 0);
+	d[0].effective = may ? d[0].effective | (d[0].permitted & bits) : d[0].effective & ~bits;
+	assert_int_equal(syscall(SYS_capset, &h, d), 0);
+}
+
+/* A part that has its file's mode already, when what came before its name took the process's life. */
+static void a_part_is_read_only(void **state)
+{
+	struct set *s = *state;
+	char *part = part_of(s, 0);
+	uint64_t had;
+
+	write_to(s, 3 * B + 5);
+	gct_cp_sink_close(&s->sink);
+	assert_int_equal(chmod(part, 0444), 0);
+	override_modes(0);
+	had = go_on(s);
+	override_modes(1);
+	assert_true(had == 3 * B);
+	free(part);
 }
 
 /* What was longer, or is of another file: rests of it must not show where the source has zeros. */
@@ -408,6 +438,7 @@ int main(void)
 		S(any_place_to_stop),
 		S(damage_is_found),
 		S(a_whole_file_is_damaged),
+		S(a_part_is_read_only),
 		S(rests_of_another_file),
 		S(what_is_planted_is_refused),
 		S(what_was_not_written_is_not_claimed),
