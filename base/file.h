@@ -31,7 +31,6 @@ int gci_file_check(const char *path, struct gci_error *e);
  * containers of one machine do not share, though they may share its addresses. "": not to be told. */
 #define GCI_FILE_MACHINE 96
 void gci_file_machine(char out[GCI_FILE_MACHINE]);
-#define GCI_FILE_BOOT 36 /* its first characters: the kernel's name for this boot */
 
 /* Parts of those above, for files that others have opened: reads up to the end; writes all and closes
  * `fd`, -1 with errno where something goes wrong. */
