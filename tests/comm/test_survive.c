@@ -66,7 +66,7 @@ static void nobody_dies(void **state)
 	struct job j = {0};
 
 	(void)state;
-	start(&j, LIST("--timers", "fast"), LIST("nothing"));
+	start(&j, LIST("--timers", "default"), LIST("nothing"));
 	expect_done(&j, 8, 1);
 	assert_string_equal(job_err(&j), "");
 	job_free(&j);
