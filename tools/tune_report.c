@@ -115,8 +115,8 @@ void gct_tune_print_untuned(const struct gct_tune *t)
 	const struct gct_tune_untuned *u = &t->untuned;
 
 	if (u->n)
-		printf("\nwithout a table %u of %u would be within 5%% of the best, the worst %.1f%% "
-		       "off (%s)\n",
+		printf("\nwithout a table %u of %u are within 5%% of the best, at worst %.1f%% "
+		       "(%s)\n",
 			u->near, u->n, 100 * u->worst, u->what);
 }
 
