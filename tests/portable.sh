@@ -220,7 +220,7 @@ arm64_libraries=libc6-dev,libgcc-12-dev,linux-libc-dev,libbpf-dev,libcmocka-dev,
 # What is not run by qemu 7.2, and why: the reason, a tab, and which. What needs io_uring, seccomp, or orphans
 # that an ancestor adopts, none of which it has, skips itself; so does much of what needs bpf().
 by_qemu_not='it passes on four bytes of TCP_INFO, and no SO_MAX_PACING_RATE	^transport/(tcp|tcp_failures|tcp_losses(-tls)?)$|^tools/(ctl|report|top)$
-it takes MADV_WIPEONFORK and wipes nothing	^(base/mem|transport/records(-old-cpu)?|comm/foreign)$
+its smaps do not say what madvise() has asked for	^base/mem$
 it gives no orphans to an ancestor (PR_SET_CHILD_SUBREAPER)	^comm/kills$
 what it needs itself counts as memory of the program	^comm/scale(-leaks)?$
 what is sealed and summed by emulated code takes longer than the minute that tests give a job	^comm/nics$|^tools/cp$
