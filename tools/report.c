@@ -34,6 +34,11 @@ static int is_file(const struct dirent *d)
 	return *d->d_name != '.' && gct_html_knows(d->d_name);
 }
 
+static void say_left_out(const char *why)
+{
+	fprintf(stderr, "gridcoll report: warning: left out: %s\n", why);
+}
+
 /* 0 also where the file cannot be used, which is said. */
 static int add(struct gct_html *r, const char *dir, const char *name, struct gci_error *e)
 {
@@ -48,7 +53,7 @@ static int add(struct gct_html *r, const char *dir, const char *name, struct gci
 	if (!rc)
 		rc = gct_html_add(r, name, gci_buf_cstr(&text), text.len, &why);
 	if (rc && rc != GCOLL_ERR_NOMEM) {
-		fprintf(stderr, "gridcoll report: warning: left out: %s\n", why.text);
+		say_left_out(why.text);
 		rc = 0;
 	} else if (rc) {
 		gci_error_set(e, rc, "%s", why.text);
@@ -83,6 +88,7 @@ int gct_html_write(const char *dir, const char *path, struct gci_error *e)
 	struct gct_html r = {.title = dir};
 	struct gci_buf page = {0};
 	int rc = add_all(&r, dir, e);
+	size_t i = r.nleft_out;
 
 	if (!rc && !r.nsources && !r.nplans && !r.ntraces)
 		rc = gci_error_set(e, GCOLL_ERR_INVAL,
@@ -91,6 +97,8 @@ int gct_html_write(const char *dir, const char *path, struct gci_error *e)
 			dir);
 	if (!rc && gct_html_print(&r, &page))
 		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	for (; !rc && i < r.nleft_out; i++)
+		say_left_out(r.left_out[i]);
 	if (!rc)
 		rc = gci_file_write(path, &page, e);
 	gci_buf_free(&page);

@@ -102,8 +102,8 @@ int gct_html_add(
 /* True of names that gct_html_add() knows what to do with. */
 int gct_html_knows(const char *name);
 
-/* 0 or GCOLL_ERR_NOMEM. */
-int gct_html_print(const struct gct_html *r, struct gci_buf *out);
+/* Adds to what was left out the runs that are not of this grid. 0 or GCOLL_ERR_NOMEM. */
+int gct_html_print(struct gct_html *r, struct gci_buf *out);
 
 void gct_html_free(struct gct_html *r);
 

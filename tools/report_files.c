@@ -2,6 +2,7 @@
  * Files on their way into a report. */
 #include "base/mem.h"
 #include "tools/report_impl.h"
+#include "tools/trace_file.h"
 
 #include <string.h>
 
@@ -31,17 +32,30 @@ static int add_grid(struct gct_html *r, const char *text, size_t len, struct gci
 	return r->grid ? 0 : nomem(e);
 }
 
-/* What is in it is looked at when the page is made: then the grid is known. */
+/* Whether it is a run on this grid is seen when the page is made: then the grid is known. */
 static int add_trace(
 	struct gct_html *r, const char *name, const char *text, size_t len, struct gci_error *e)
 {
 	struct gct_html_text *t;
+	struct gct_trace trace;
+	int rc = gct_trace_parse(&trace, text, len, name, e);
 
+	if (rc)
+		return rc;
+	gct_trace_free(&trace);
 	if (gci_grow_by_one(&r->traces, r->ntraces, sizeof(*r->traces)))
 		return nomem(e);
 	t = &r->traces[r->ntraces++];
 	*t = (struct gct_html_text){gci_strdup(name), gci_strndup(text, len), len};
 	return t->name && t->text ? 0 : nomem(e);
+}
+
+int gct_html_leave_out(struct gct_html *r, const char *why)
+{
+	if (gci_grow_by_one(&r->left_out, r->nleft_out, sizeof(*r->left_out)))
+		return GCOLL_ERR_NOMEM;
+	r->left_out[r->nleft_out] = gci_strdup(why);
+	return r->left_out[r->nleft_out++] ? 0 : GCOLL_ERR_NOMEM;
 }
 
 int gct_html_add(
@@ -58,10 +72,7 @@ int gct_html_add(
 		rc = gct_html_json(r, name, text, len, e);
 	if (!rc || rc == GCOLL_ERR_NOMEM)
 		return rc;
-	if (gci_grow_by_one(&r->left_out, r->nleft_out, sizeof(*r->left_out)))
-		return nomem(e);
-	r->left_out[r->nleft_out] = gci_strdup(e->text);
-	return r->left_out[r->nleft_out++] ? rc : nomem(e);
+	return gct_html_leave_out(r, e->text) ? nomem(e) : rc;
 }
 
 void gct_html_free(struct gct_html *r)

@@ -12,7 +12,7 @@
 
 /* A page on its way to text. */
 struct gct_page {
-	const struct gct_html *r;
+	struct gct_html *r;
 	struct gci_buf *out;
 	struct gci_grid grid; /* in the times of its file, undilated */
 	int has_grid;
@@ -22,6 +22,8 @@ struct gct_page {
 /* ---- files: report_json.c. 0, or an error and nothing was added. */
 int gct_html_json(
 	struct gct_html *r, const char *name, const char *text, size_t len, struct gci_error *e);
+/* Why a file is left out, at the end of the page. 0 or GCOLL_ERR_NOMEM. (report_files.c) */
+int gct_html_leave_out(struct gct_html *r, const char *why);
 void gct_html_free_case(struct gct_html_case *c);
 void gct_html_free_plan(struct gct_html_plan *p);
 

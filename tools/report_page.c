@@ -158,7 +158,7 @@ static void undilate(struct gci_grid *g)
 	}
 }
 
-int gct_html_print(const struct gct_html *r, struct gci_buf *out)
+int gct_html_print(struct gct_html *r, struct gci_buf *out)
 {
 	struct gct_page p = {.r = r, .out = out};
 	struct gci_error e = {0};

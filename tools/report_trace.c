@@ -209,6 +209,7 @@ static void put_trace(struct gct_page *p, size_t number, int open)
 		gci_buf_printf(p->out, "<p class=\"note far\">No chart: ");
 		gct_put(p, e.text);
 		gci_buf_printf(p->out, "</p>\n");
+		p->nomem |= gct_html_leave_out(p->r, e.text) != 0;
 	}
 	free_run(&u);
 }

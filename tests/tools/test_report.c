@@ -93,7 +93,7 @@ static void add_good(struct gct_html *r, const char *name, const char *text)
 		fail_msg("%s", e.text);
 }
 
-static void print(const struct gct_html *r, struct gci_buf *out)
+static void print(struct gct_html *r, struct gci_buf *out)
 {
 	assert_int_equal(gct_html_print(r, out), 0);
 	check_page(gci_buf_cstr(out), out->len);
@@ -405,15 +405,24 @@ static void a_real_run(void **state)
 	assert_int_equal(run("%s", dir), 0);
 	read_page(in_scratch("results/report.html"), &page);
 	HAS(&page, "Left out: bad.json:1: ");
-	HAS(&page, "No chart: bad.trace:1: ");
+	HAS(&page, "Left out: bad.trace:1: ");
 	HAS(&page, "id=\"gantt1\"");
 	assert_int_equal(gci_file_read(in_scratch("err"), 1 << 16, &err, &e), 0);
 	HAS(&err, "gridcoll report: warning: left out: bad.json:1: ");
+	HAS(&err, "gridcoll report: warning: left out: bad.trace:1: ");
 	/* And on another grid the runs cannot be told. */
 	make_text(in_scratch("results/grid"), grid);
 	assert_int_equal(run("%s", dir), 0);
 	read_page(in_scratch("results/report.html"), &page);
-	HAS(&page, "bcast.trace was recorded on another grid");
+	HAS(&page, "No chart: bcast.trace was recorded on another grid");
+	HAS(&page, "Left out: bcast.trace was recorded on another grid");
+	assert_int_equal(gci_file_read(in_scratch("err"), 1 << 16, &err, &e), 0);
+	HAS(&err, "gridcoll report: warning: left out: bcast.trace was recorded on another grid");
+	/* Nothing is left to report of. */
+	make_dir(in_scratch("garbage"));
+	make_text(in_scratch("garbage/bcast.trace"), "garbage\n");
+	assert_int_equal(run("%s", in_scratch("garbage")), 2);
+	assert_false(is_there(in_scratch("garbage/report.html")));
 	gci_buf_free(&page);
 	gci_buf_free(&err);
 }
