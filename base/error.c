@@ -20,6 +20,13 @@ const char *gcoll_strerror(int status)
 	return "unknown error";
 }
 
+void gci_make_printable(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			*text = '?';
+}
+
 int gci_error_set(struct gci_error *e, int status, const char *fmt, ...)
 {
 	va_list ap;
@@ -30,6 +37,7 @@ int gci_error_set(struct gci_error *e, int status, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(e->text, sizeof(e->text), fmt, ap);
 	va_end(ap);
+	gci_make_printable(e->text);
 	return status;
 }
 
@@ -47,6 +55,7 @@ int gci_error_errno(struct gci_error *e, const char *fmt, ...)
 	va_end(ap);
 	used = strlen(e->text);
 	snprintf(e->text + used, sizeof(e->text) - used, ": %s", strerror(saved));
+	gci_make_printable(e->text);
 	return GCOLL_ERR_SYS;
 }
 

@@ -13,13 +13,17 @@ struct gci_error {
 };
 
 /* Sets `e` (may be NULL) and returns `status`. Keeps an error that is already there: the first
- * cause is the one that matters. */
+ * cause is the one that matters. Texts often quote files and their names: the error is made
+ * printable. */
 int gci_error_set(struct gci_error *e, int status, const char *fmt, ...)
 	__attribute__((cold, format(printf, 3, 4)));
 
 /* As gci_error_set, with GCOLL_ERR_SYS and ": " and errno's text behind. */
 int gci_error_errno(struct gci_error *e, const char *fmt, ...)
 	__attribute__((cold, format(printf, 2, 3)));
+
+/* Replaces control characters by '?': no terminal obeys what is left. */
+void gci_make_printable(char *text);
 
 /* Exit status of a command that has done what it could, for all but some: as rsync's. */
 #define GCI_EXIT_PARTIAL 23

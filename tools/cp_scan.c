@@ -4,7 +4,6 @@
 #include "base/mem.h"
 #include "tools/cp_impl.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -153,10 +152,10 @@ static int skip(struct scan *s, const struct entry *n)
 	if (gci_grow_by_one(&m->skipped, m->nskipped, sizeof(*m->skipped)))
 		return no_memory(s);
 	p = m->skipped[m->nskipped++] = full_path(s, n);
-	for (; p && *p; p++)
-		if (iscntrl((unsigned char)*p))
-			*p = '?';
-	return p ? 0 : no_memory(s);
+	if (!p)
+		return no_memory(s);
+	gci_make_printable(p);
+	return 0;
 }
 
 /* Of a directory: whatever it is. */

@@ -48,6 +48,9 @@ static void bad_sections(void **state)
 	(void)state;
 	grid_refused("[clutser a]\n", "g.grid:1: unknown section [clutser a], "
 				      "expected [cluster NAME], [link A B] or [host NAME]");
+	grid_refused("[clu\033[31mster \177a]\n",
+		"g.grid:1: unknown section [clu?[31mster ?a], "
+		"expected [cluster NAME], [link A B] or [host NAME]");
 	grid_refused(
 		"[cluster ..]\n", "g.grid:1: bad cluster name \"..\", expected [cluster NAME]");
 	grid_refused("[cluster ]\n", "g.grid:1: bad cluster name \"\", expected [cluster NAME]");

@@ -103,6 +103,25 @@ goes_on nowhere.params "; running without them" \
 goes_on cut.params "from the grid file alone" \
 	"$GRIDCOLL_RUN" --grid my.grid "$GRIDCOLL" bench barrier -i 1 --params cut.params
 
+# No text of a file, nor its name, reaches a terminal raw.
+raw=$(printf 'r\033[31m\na\177w')
+printf '[clu\033[31mster a]\n' >"$raw"
+goes_on 'r?[31m?a?w:1: ' "; running without them" \
+	"$GRIDCOLL_RUN" --grid my.grid --params "$raw" true
+goes_on 'r?[31m?a?w:1: ' "going on without a table" \
+	"$GRIDCOLL" plan bcast --grid my.grid -b 1KiB --table "$raw"
+refused() {
+	checks=$((checks + 1))
+	if "$@" >out 2>err || ! grep -qF 'r?[31m?a?w:1: unknown section [clu?[31mster a]' err ||
+		LC_ALL=C tr -d '\n -~' <err | grep -q .; then
+		echo "FAILED: $*" && cat -v err
+		failures=$((failures + 1))
+	fi
+}
+refused "$GRIDCOLL" plan bcast -b 1KiB --grid "$raw"
+refused "$GRIDCOLL" doctor --grid "$raw"
+refused "$GRIDCOLL_RUN" --grid "$raw" true
+
 # And the good ones are taken without a word.
 for c in "plan barrier --params good.params" "plan bcast -b 1KiB --table good.table"; do
 	# shellcheck disable=SC2086 # words
