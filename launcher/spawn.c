@@ -56,15 +56,25 @@ static int place_fds(const int *fds)
 	return 0;
 }
 
+/* Signals came blocked through the fork. Those sent to the parent's process group meanwhile (Ctrl-C)
+ * are the parent's to pass on: SIG_IGN discards the pending ones. */
 static void reset_signals(void)
 {
-	struct sigaction dfl = {.sa_handler = SIG_DFL};
-	sigset_t none;
+	struct sigaction ign = {.sa_handler = SIG_IGN}, dfl = {.sa_handler = SIG_DFL};
 	int sig;
 
-	for (sig = 1; sig < NSIG; sig++)
-		if (sig != SIGKILL && sig != SIGSTOP)
-			sigaction(sig, &dfl, NULL);
+	for (sig = 1; sig < NSIG; sig++) {
+		if (sig == SIGKILL || sig == SIGSTOP)
+			continue;
+		sigaction(sig, &ign, NULL);
+		sigaction(sig, &dfl, NULL);
+	}
+}
+
+static void unblock_signals(void)
+{
+	sigset_t none;
+
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -73,14 +83,15 @@ static void child(const struct gci_spawn *s, pid_t parent, int error_fd)
 {
 	struct child_error err = {0};
 
+	if (s->new_session ? setsid() < 0 : setpgid(0, 0))
+		goto fail;
+	reset_signals(); /* out of the parent's group, and before the death signal may be pending */
 	if (s->death_signal) {
 		prctl(PR_SET_PDEATHSIG, s->death_signal);
 		if (getppid() != parent)
 			_exit(1); /* it died before we asked */
 	}
-	reset_signals();
-	if (s->new_session ? setsid() < 0 : setpgid(0, 0))
-		goto fail;
+	unblock_signals();
 	/* error_fd may be anywhere: keep it out of the way as well. */
 	error_fd = fcntl(error_fd, F_DUPFD_CLOEXEC, 128);
 	if (error_fd < 0 || place_fds(s->fds))

@@ -122,6 +122,8 @@ void job_startv(struct job *j, const char *input, const char *const *argv)
 	fflush(NULL);
 	j->pid = fork();
 	assert_true(j->pid >= 0);
+	if (j->own_group) /* on both sides: true before either goes on */
+		setpgid(j->pid, j->pid);
 	if (j->pid) {
 		remember(j->pid);
 		return;

@@ -20,8 +20,9 @@
 
 struct job {
 	pid_t pid;
-	int out, err; /* files */
-	int keep_out; /* standard output is this descriptor instead */
+	int out, err;  /* files */
+	int keep_out;  /* standard output is this descriptor instead */
+	int own_group; /* leads a process group of its own */
 	struct gci_buf out_text, err_text;
 };
 

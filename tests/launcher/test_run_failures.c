@@ -4,6 +4,8 @@
 
 #include "tests/harness.h"
 
+#include "base/clock.h"
+
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -205,6 +207,43 @@ static void background_processes_end_with_success(void **state)
 	job_free(&j);
 }
 
+/* At any moment of the start: before gridcoll-run handles signals, while agents and ranks are being
+ * forked, or later. More of SIGHUP follow until the job has ended; a second SIGINT would mean more. */
+static void early_signal(int sig, uint64_t after_ns)
+{
+	struct job j = {.own_group = 1};
+	char told[100];
+	int more;
+
+	snprintf(told, sizeof(told), "gridcoll-run: told to end (%s), as were all ranks\n",
+		strsignal(sig));
+	signal(sig, SIG_DFL); /* of the child, too, until it is gridcoll-run */
+	/* No shell: it forgets SIGINT while it forks. */
+	job_start(&j, NULL, "-n", "2", "sleep", long_sleep(), NULL);
+	gci_sleep_ns(after_ns);
+	assert_int_equal(kill(-j.pid, sig), 0);
+	for (more = sig == SIGHUP ? 100 : 0; more && !*job_err(&j); more--) {
+		gci_sleep_ns(GCI_NS_PER_MS / 5);
+		assert_int_equal(kill(-j.pid, sig), 0);
+	}
+	assert_int_equal(job_wait(&j), 128 + sig);
+	if (*job_err(&j))
+		assert_string_equal(job_err(&j), told);
+	assert_int_equal(processes(long_sleep()), 0);
+	job_free(&j);
+}
+
+static void signals_during_the_start(void **state)
+{
+	uint64_t ms;
+
+	(void)state;
+	for (ms = 0; ms < 40; ms++) {
+		early_signal(SIGHUP, ms * GCI_NS_PER_MS);
+		early_signal(ms % 2 ? SIGINT : SIGTERM, 2 * ms * GCI_NS_PER_MS);
+	}
+}
+
 /* 3 ranks with 3 sleeps and a shell each; the name is in gridcoll-run's own arguments too. */
 static void start_brood(struct job *j)
 {
@@ -337,6 +376,7 @@ int main(void)
 		cmocka_unit_test(latecomers),
 		cmocka_unit_test(grandchildren_end_with_the_job),
 		cmocka_unit_test(background_processes_end_with_success),
+		cmocka_unit_test(signals_during_the_start),
 		cmocka_unit_test(killed_launcher_leaves_nothing),
 		cmocka_unit_test(killed_agent_leaves_nothing),
 		cmocka_unit_test(stopped_agent_leaves_nothing),
