@@ -33,7 +33,7 @@ const char *gci_options_help(void)
 	       "                        auto (default): encrypt between clusters; or off\n"
 	       "  --stats FILE          write the traffic between clusters as lines of JSON\n"
 	       "  --quiet-prefix        do not write \"[rank] \" before each line of output\n"
-	       "  --start-timeout TIME  longest wait for the last rank to join (default 60s)\n"
+	       "  --start-timeout TIME  longest wait from first rank to last (default 60s)\n"
 	       "  --survive             the death of a rank does not end the others, which may\n"
 	       "                        go on by gcoll_comm_shrink\n"
 	       "  --shrink-timeout TIME longest wait there for ranks that live (default 600s)\n"

@@ -16,6 +16,7 @@ struct gci_rdv_conn {
 	int closing;
 	int away; /* lost: there is nothing behind it but what it will say when it is resumed */
 	struct gci_crowd_place place; /* while others may want it */
+	struct gci_reach from;
 	uint64_t since_ns;
 	struct gci_buf in, out;
 	size_t nkept; /* the first bytes of `out` were sent before, by another connection */
@@ -52,11 +53,22 @@ struct rdv_rank {
 	struct gci_reach reach;
 };
 
+/* Addresses of wrong secrets that the user is told of, within RDV_TOLD_NS. */
+#define RDV_TOLD    8
+#define RDV_TOLD_NS (60 * GCI_NS_PER_S)
+
 struct gci_rdv {
 	struct gci_rdv_config config;
 	struct rdv_rank *ranks;
 	struct gci_list conns, dirty;
 	struct gci_crowd crowd; /* of strangers */
+	struct {
+		uint8_t ip[16];
+		uint64_t at_ns; /* 0: never */
+	} told_of[RDV_TOLD];
+	uint32_t nuntold; /* wrong secrets since the last of which the user was told */
+	int told_of_none; /* that nobody comes */
+	uint64_t began_ns;
 	uint32_t njoined, nbye, nmissing;
 	struct gci_ctl_budget *budgets; /* set since the grid's text was made, each pair once */
 	size_t nbudgets, budgets_cap;

@@ -65,6 +65,20 @@ void gci_rdv_check_unreached(const struct gci_rdv *r, uint32_t rank, uint64_t no
 		k->silent = 1;
 }
 
+/* Ranks that others start may come hours later. Once, so that nobody waits for the time to pass that
+ * has not begun. */
+static void tell_of_nobody(struct gci_rdv *r, uint64_t now_ns)
+{
+	if (r->njoined || r->told_of_none || r->config.nguests < r->config.size ||
+		now_ns - r->began_ns < r->config.start_ns)
+		return;
+	r->told_of_none = 1;
+	gci_buf_printf(&r->news,
+		"no rank has joined within %g s; waiting on, --start-timeout begins with the "
+		"first\n",
+		seconds(r->config.start_ns));
+}
+
 void gci_rdv_check_silence(struct gci_rdv *r, uint64_t now_ns)
 {
 	uint32_t i;
@@ -73,6 +87,7 @@ void gci_rdv_check_silence(struct gci_rdv *r, uint64_t now_ns)
 	r->silence_at_ns = GCI_NEVER;
 	if (gci_rdv_is_over(r))
 		return;
+	tell_of_nobody(r, now_ns);
 	if (r->njoined && !r->started && now_ns - r->joined_ns >= r->config.start_ns) {
 		r->start_timed_out = 1;
 		gci_rdv_arm(r, now_ns, 0);

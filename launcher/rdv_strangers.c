@@ -3,6 +3,9 @@
 #include "base/mem.h"
 #include "launcher/rdv_internal.h"
 
+#include <arpa/inet.h>
+#include <string.h>
+
 void gci_rdv_count_places(struct gci_rdv *r)
 {
 	r->crowd.most = GCI_RDV_STRANGERS + r->config.size - r->njoined;
@@ -19,7 +22,7 @@ int gci_rdv_is_stranger(const struct gci_rdv_conn *c)
 }
 
 struct gci_rdv_conn *gci_rdv_open(
-	struct gci_rdv *r, void *user, const uint8_t ip[16], uint64_t now_ns)
+	struct gci_rdv *r, void *user, const struct gci_reach *from, uint64_t now_ns)
 {
 	struct gci_rdv_conn *c = gci_calloc(1, sizeof(*c));
 
@@ -33,7 +36,8 @@ struct gci_rdv_conn *gci_rdv_open(
 	c->rank = c->named = -1;
 	c->user = user;
 	c->since_ns = now_ns;
-	gci_crowd_enter(&r->crowd, &c->place, ip);
+	c->from = *from;
+	gci_crowd_enter(&r->crowd, &c->place, from->ip[0]);
 	gci_list_push(&r->conns, &c->link);
 	return c;
 }
@@ -42,6 +46,46 @@ void gci_rdv_named(struct gci_rdv_conn *c, uint32_t rank)
 {
 	c->named = (int32_t)rank;
 	gci_crowd_leave(&c->place);
+}
+
+/* Of each address once a minute, and of so many: whoever can connect may do this at will. */
+static int is_worth_a_line(struct gci_rdv *r, const uint8_t ip[16], uint64_t now_ns)
+{
+	int i, old = -1;
+
+	for (i = 0; i < RDV_TOLD; i++) {
+		if (!r->told_of[i].at_ns || now_ns - r->told_of[i].at_ns >= RDV_TOLD_NS)
+			old = i;
+		else if (!memcmp(r->told_of[i].ip, ip, sizeof(r->told_of[i].ip)))
+			return 0;
+	}
+	if (old < 0)
+		return 0;
+	memcpy(r->told_of[old].ip, ip, sizeof(r->told_of[old].ip));
+	r->told_of[old].at_ns = now_ns;
+	return 1;
+}
+
+void gci_rdv_wrong_secret(struct gci_rdv *r, const struct gci_rdv_conn *c, uint64_t now_ns)
+{
+	const uint8_t *ip = c->from.ip[0];
+	char text[INET6_ADDRSTRLEN] = "";
+
+	if (!r->config.nguests)
+		return;
+	if (!is_worth_a_line(r, ip, now_ns)) {
+		r->nuntold++;
+		return;
+	}
+	inet_ntop(c->from.six & 1 ? AF_INET6 : AF_INET, ip, text, sizeof(text));
+	gci_buf_printf(&r->news,
+		"turned away: a process at %s has another secret, expected that of "
+		"this job (--secret-file)",
+		text);
+	if (r->nuntold)
+		gci_buf_printf(&r->news, "; since the last such line %u more", r->nuntold);
+	gci_buf_printf(&r->news, "\n");
+	r->nuntold = 0;
 }
 
 void gci_rdv_drop_old_strangers(struct gci_rdv *r, uint64_t now_ns)

@@ -23,7 +23,7 @@ int gci_rdv_create(struct gci_rdv **out, const struct gci_rdv_config *config, ui
 		return GCOLL_ERR_NOMEM;
 	r->config = *config;
 	r->verdict_ns = r->joined_ns = r->silence_at_ns = GCI_NEVER;
-	r->ticked_ns = now_ns;
+	r->ticked_ns = r->began_ns = now_ns;
 	r->beat_at_ns = now_ns + config->beat_ns;
 	gci_list_init(&r->conns);
 	gci_list_init(&r->dirty);
@@ -414,6 +414,14 @@ static void end_all_away(struct gci_rdv *r, uint64_t now_ns)
 			gci_rdv_end_away(r, i, now_ns);
 }
 
+static void refuse(
+	struct gci_rdv *r, struct gci_rdv_conn *c, const struct gci_ctl_message *m, uint64_t now_ns)
+{
+	if (m->type == GCI_CTL_HELLO && c->named < 0)
+		gci_rdv_wrong_secret(r, c, now_ns);
+	gci_rdv_drop(r, c);
+}
+
 static void take_messages(struct gci_rdv *r, struct gci_rdv_conn *c, uint64_t now_ns)
 {
 	struct gci_ctl_message m;
@@ -428,7 +436,7 @@ static void take_messages(struct gci_rdv *r, struct gci_rdv_conn *c, uint64_t no
 		else if (may_resume(r, c, &m))
 			on_resume(r, c, &m.resume, now_ns);
 		else
-			gci_rdv_drop(r, c);
+			refuse(r, c, &m, now_ns);
 		gci_ctl_message_free(&m);
 	}
 	if (c->closing || (rc >= 0 && !c->in.failed))

@@ -105,15 +105,18 @@ struct gci_rdv_event {
 int gci_rdv_create(struct gci_rdv **r, const struct gci_rdv_config *config, uint64_t now_ns);
 void gci_rdv_free(struct gci_rdv *r);
 
-/* A new connection from `ip`, as in struct gci_reach. NULL: out of memory, to be closed. */
+/* A new connection from the first address of `from`. NULL: out of memory, to be closed. */
 struct gci_rdv_conn *gci_rdv_open(
-	struct gci_rdv *r, void *user, const uint8_t ip[16], uint64_t now_ns);
+	struct gci_rdv *r, void *user, const struct gci_reach *from, uint64_t now_ns);
 /* The next one takes somebody's place. */
 int gci_rdv_is_crowded(const struct gci_rdv *r);
 /* No rank has joined by it. */
 int gci_rdv_is_stranger(const struct gci_rdv_conn *c);
 /* TLS says who is there: it gives way to nobody, and no other rank may join by this connection. */
 void gci_rdv_named(struct gci_rdv_conn *c, uint32_t rank);
+/* It speaks as ranks do, but with another secret: where others start the ranks, one of them may have
+ * been given a wrong one. The user is told, a few times a minute at most. To be closed. */
+void gci_rdv_wrong_secret(struct gci_rdv *r, const struct gci_rdv_conn *c, uint64_t now_ns);
 void gci_rdv_input(struct gci_rdv *r, struct gci_rdv_conn *c, const void *data, size_t nbytes,
 	uint64_t now_ns);
 /* The peer closed it, or, if `broken`, it ended in any other way. The handle is gone. */

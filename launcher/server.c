@@ -218,6 +218,7 @@ static int begin_tls(struct conn *c, const void *data, size_t nbytes)
 	if (rc < 0)
 		gci_log(GCI_LOG_INFO, "turned away a connection: %s", e.text);
 	if (rc == GCI_SECURE_NO_KEY) {
+		gci_rdv_wrong_secret(c->server->rdv, c->handle, gci_now_ns());
 		gci_buf_put(&alert, gci_secure_alert, GCI_SECURE_ALERT);
 		put_out(c, &alert);
 	}
@@ -304,7 +305,7 @@ static void accept_one(struct gci_server *s)
 		return;
 	}
 	from = caller_of(&c->tcp);
-	c->handle = gci_rdv_open(s->rdv, c, from.ip[0], gci_now_ns());
+	c->handle = gci_rdv_open(s->rdv, c, &from, gci_now_ns());
 	if (!c->handle || uv_read_start((uv_stream_t *)&c->tcp, on_alloc, on_read))
 		lost(c, 0);
 	else if (crowded)

@@ -357,12 +357,12 @@ static void dial(struct world *w, struct gci_reader *in)
 {
 	struct wire *x = a_wire(w, in);
 	uint8_t host = gci_read_u8(in);
-	const uint8_t ip[16] = {10, 0, 0, host % 4};
+	const struct gci_reach from = {.n = 1, .ip = {{10, 0, 0, host % 4}}};
 
 	if (x->conn)
 		return;
 	may_fail(w);
-	x->conn = gci_rdv_open(w->rdv, x, ip, w->now);
+	x->conn = gci_rdv_open(w->rdv, x, &from, w->now);
 	if (x->conn && host & 0x80) /* TLS says who it is */
 		gci_rdv_named(x->conn, host >> 4 & 7);
 	drain(w);
@@ -476,12 +476,12 @@ static void all_join(struct world *w)
 	for (i = 0; i < w->config.size; i++) {
 		struct wire *x = &w->wires[i];
 		struct gci_reader none = {.data = &plain, .len = 1};
-		const uint8_t ip[16] = {10, 0, 0, (uint8_t)i};
+		const struct gci_reach from = {.n = 1, .ip = {{10, 0, 0, (uint8_t)i}}};
 
 		if (w->ranks[i].joined || x->rank >= 0)
 			continue;
 		if (!x->conn)
-			x->conn = gci_rdv_open(w->rdv, x, ip, w->now);
+			x->conn = gci_rdv_open(w->rdv, x, &from, w->now);
 		say_hello(w, x, (uint8_t)i, &none);
 	}
 }
@@ -646,12 +646,12 @@ static void end_process(struct world *w, uint32_t rank, uint8_t how)
 /* Strangers, so many that some have to give way. */
 static void crowd(struct world *w)
 {
-	static const uint8_t ip[16] = {10, 0, 1, 1};
+	static const struct gci_reach from = {.n = 1, .ip = {{10, 0, 1, 1}}};
 	int i;
 
 	for (i = NNAMED; i < NWIRES; i++) {
 		if (!w->wires[i].conn)
-			w->wires[i].conn = gci_rdv_open(w->rdv, &w->wires[i], ip, w->now);
+			w->wires[i].conn = gci_rdv_open(w->rdv, &w->wires[i], &from, w->now);
 		drain(w);
 	}
 }

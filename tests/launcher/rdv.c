@@ -93,9 +93,9 @@ void rdv_dial(struct world *w, struct wire *x)
 
 void rdv_dial_from(struct world *w, struct wire *x, uint8_t host)
 {
-	const uint8_t ip[16] = {10, 0, 0, host};
+	const struct gci_reach from = {.n = 1, .ip = {{10, 0, 0, host}}};
 
-	x->conn = gci_rdv_open(w->rdv, x, ip, w->now);
+	x->conn = gci_rdv_open(w->rdv, x, &from, w->now);
 	assert_non_null(x->conn);
 }
 

@@ -240,7 +240,12 @@ static void a_host_in_two_clusters(void **state)
 		"GRIDCOLL_CLUSTER=a b, expected a name of at most 21 letters, digits and -_.");
 }
 
-/* Who has another secret, or speaks plainly where TLS is expected, is told so; the job waits on. */
+#define WRONG_SECRET                                                                              \
+	"gridcoll-run: turned away: a process at 127.0.0.1 has another secret, expected that of " \
+	"this job (--secret-file)\n"
+
+/* Who has another secret, or speaks plainly where TLS is expected, is told so; the job waits on. Of
+ * the former its user is told, too. */
 static void strangers_are_told_why(void **state)
 {
 	(void)state;
@@ -251,14 +256,14 @@ static void strangers_are_told_why(void **state)
 	expect(&ranks[1], 1, "GRIDCOLL_SECURITY (auth) as --security there");
 	start_rank(2, "0", guest(), "sum");
 	expect(&ranks[2], 0, "");
-	expect(&service, 0, "");
+	expect(&service, 0, WRONG_SECRET);
 	forget(&service);
 	serve("-n", "1", "--security", "auth");
 	start(3, "0", other, (const char *const[]){"--security", "auth", guest(), "sum", NULL});
 	expect(&ranks[3], 1, "expected the same secret here as there");
 	start_rank(4, "0", "--security", "auth", guest(), "sum");
 	expect(&ranks[4], 0, "");
-	expect(&service, 0, "");
+	expect(&service, 0, WRONG_SECRET);
 }
 
 static void the_service_ends(void **state)

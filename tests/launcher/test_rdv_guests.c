@@ -195,6 +195,76 @@ static void strangers(void **state)
 	assert_int_equal(settled, 1);
 }
 
+static void say_wrong_secret(struct world *w, uint8_t host)
+{
+	struct gci_ctl_hello m = rdv_hello_of(w, 1);
+	struct wire x = {0};
+
+	m.token[0] ^= 1;
+	rdv_dial_from(w, &x, host);
+	rdv_say_hello(w, &x, &m);
+	assert_true(x.closed);
+	assert_int_equal(x.got.len, 0);
+	gci_buf_free(&x.got);
+}
+
+#define OTHER_SECRET " has another secret, expected that of this job (--secret-file)"
+
+/* The user is told of each address, once a minute, and of eight at most: no stranger fills a log. */
+static void wrong_secrets(void **state)
+{
+	struct world *w = *state;
+	struct gci_buf news;
+	int i;
+
+	open_for(w, NRANKS, 0);
+	say_wrong_secret(w, 7);
+	rdv_expect_news(w, "turned away: a process at 10.0.0.7" OTHER_SECRET "\n");
+	for (i = 0; i < 500; i++)
+		say_wrong_secret(w, 7);
+	rdv_expect_news(w, "");
+	for (i = 0; i < 200; i++)
+		say_wrong_secret(w, (uint8_t)i);
+	gci_rdv_news(w->rdv, &news);
+	for (i = 0; news.len; i++)
+		gci_buf_consume(&news,
+			(size_t)(strchr(gci_buf_cstr(&news), '\n') + 1 - gci_buf_cstr(&news)));
+	gci_buf_free(&news);
+	assert_int_equal(i, 7);
+	rdv_pass(w, 59 * SEC);
+	say_wrong_secret(w, 7);
+	rdv_expect_news(w, "");
+	rdv_pass(w, SEC);
+	gci_rdv_news(w->rdv, &news); /* that nobody has come */
+	gci_buf_free(&news);
+	say_wrong_secret(w, 7);
+	rdv_expect_news(w, "turned away: a process at 10.0.0.7" OTHER_SECRET
+			   "; since the last such line 194 more\n");
+	all_come(w);
+	assert_int_equal(settled, 1);
+}
+
+/* --start-timeout begins with the first rank, however long that takes; the user is told once. */
+static void nobody_comes(void **state)
+{
+	struct world *w = *state;
+
+	open_for(w, NRANKS, 0);
+	rdv_pass(w, 59 * SEC);
+	rdv_expect_news(w, "");
+	rdv_pass(w, 2 * SEC);
+	rdv_expect_news(w,
+		"no rank has joined within 60 s; waiting on, --start-timeout begins with "
+		"the first\n");
+	rdv_pass(w, 300 * SEC);
+	rdv_expect_news(w, "");
+	come(w, 4, 0, "h");
+	rdv_pass(w, 59 * SEC);
+	assert_string_equal(rdv_verdict(w), "");
+	rdv_pass(w, 2 * SEC);
+	assert_non_null(strstr(rdv_verdict(w), "did not join the job within 60 s of the first"));
+}
+
 static void second_ones(void **state)
 {
 	struct gci_ctl_message m;
@@ -292,6 +362,8 @@ int main(void)
 		T(too_high),
 		T(a_name_that_forges),
 		T(strangers),
+		T(wrong_secrets),
+		T(nobody_comes),
 		T(second_ones),
 		T(missing),
 		T(lost),

@@ -80,7 +80,7 @@ static void accept_all(void)
 {
 	struct sockaddr_in from;
 	socklen_t len = sizeof(from);
-	uint8_t ip[16] = {0};
+	struct gci_reach at = {.n = 1};
 	int fd;
 
 	while ((fd = accept4(self.listen_fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK)) >= 0) {
@@ -88,8 +88,8 @@ static void accept_all(void)
 		struct epoll_event ev = {.events = EPOLLIN, .data.ptr = c};
 
 		*c = (struct caller){.fd = fd};
-		memcpy(ip, &from.sin_addr, sizeof(from.sin_addr));
-		c->handle = gci_rdv_open(self.rdv, c, ip, os_now);
+		memcpy(at.ip[0], &from.sin_addr, sizeof(from.sin_addr));
+		c->handle = gci_rdv_open(self.rdv, c, &at, os_now);
 		epoll_ctl(self.epoll_fd, EPOLL_CTL_ADD, fd, &ev);
 	}
 }
