@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char help[] =
@@ -176,6 +177,26 @@ static int print(const struct options *o, const struct gct_report *r, const stru
 	return rc;
 }
 
+/* Another directory than what was sent of a host has nothing to find a problem in. */
+static int check_root(const char *root)
+{
+	static const char *const dirs[] = {"proc", "sys"};
+	int i, n = 0;
+
+	for (i = 0; i < 2; i++) {
+		char *path = gci_asprintf("%s/%s", root, dirs[i]);
+		struct stat st;
+
+		if (!path)
+			return complain(&(struct gci_error){GCOLL_ERR_NOMEM, "out of memory"});
+		n += !stat(path, &st) && S_ISDIR(st.st_mode);
+		gci_free(path);
+	}
+	return n ? 0
+		 : gct_wrong("doctor", "--root \"%s\", expected a directory with proc or sys in it",
+			   root);
+}
+
 int gct_doctor(int argc, char **argv)
 {
 	struct options o = {.root = NULL};
@@ -186,6 +207,9 @@ int gct_doctor(int argc, char **argv)
 
 	if (rc)
 		return rc < 0 ? GCT_OK : rc;
+	rc = o.root ? check_root(o.root) : 0;
+	if (rc)
+		return rc;
 	f = gci_calloc(1, sizeof(*f));
 	if (!f)
 		return complain(&(struct gci_error){GCOLL_ERR_NOMEM, "out of memory"});

@@ -227,6 +227,12 @@ static void command(void **state)
 	assert_int_equal(doctor("-s 65", out, sizeof(out)), 2);
 	assert_int_equal(doctor("--grid /none", out, sizeof(out)), 2);
 	assert_non_null(strstr(out, "gridcoll doctor: cannot read /none: No such file"));
+	assert_int_equal(doctor("--root /nonexistent", out, sizeof(out)), 2);
+	assert_string_equal(out, "gridcoll doctor: --root \"/nonexistent\", "
+				 "expected a directory with proc or sys in it\n");
+	make_dir(in_scratch("bare"));
+	snprintf(args, sizeof(args), "--json --root %s", in_scratch("bare"));
+	assert_int_equal(doctor(args, out, sizeof(out)), 2);
 	assert_int_equal(doctor("now", out, sizeof(out)), 2);
 	assert_int_equal(doctor("--json", out, sizeof(out)) & ~1, 0); /* this machine */
 	assert_non_null(strstr(out, "\"id\": \"io_uring\""));
