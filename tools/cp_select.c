@@ -46,6 +46,7 @@ static int choose_named(const struct gct_cp_ranks *r, const char *name, uint8_t 
 static int choose(
 	const struct gct_cp_ranks *r, const char *part, uint8_t *chosen, struct gci_error *e)
 {
+	struct gci_error why = {0};
 	uint64_t lo, hi;
 	char **hosts = NULL;
 	int n = 0, i;
@@ -57,7 +58,10 @@ static int choose(
 			chosen[lo] = 1;
 		return e->status;
 	}
-	if (!gci_hosts_expand(part, &hosts, &n, e))
+	if (gci_hosts_expand(part, &hosts, &n, &why))
+		gci_error_set(e, why.status == GCOLL_ERR_PARSE ? GCOLL_ERR_INVAL : why.status,
+			"--to %s: %s", part, why.text);
+	else
 		for (i = 0; i < n && !e->status; i++)
 			if (!choose_named(r, hosts[i], chosen))
 				gci_error_set(e, GCOLL_ERR_INVAL,

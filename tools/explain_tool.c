@@ -33,7 +33,7 @@ static int read_trace(struct explaining *x)
 	if (!rc)
 		rc = gct_trace_parse(&x->trace, gci_buf_cstr(&text), text.len, x->o->explain, &e);
 	gci_buf_free(&text);
-	return rc ? gct_plan_complain(&e) : 0;
+	return rc ? gct_plan_wrong_file(&e) : 0;
 }
 
 static int check_site(struct explaining *x)

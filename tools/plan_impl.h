@@ -39,6 +39,8 @@ struct gct_site {
 
 /* Say what is wrong; an exit status. */
 int gct_plan_complain(const struct gci_error *e);
+/* Of a grid or trace file: also one that cannot be read is wrong. */
+int gct_plan_wrong_file(const struct gci_error *e);
 int gct_plan_nomem(void);
 
 /* The same of what does not end the plan: files of measurements and decisions. */

@@ -14,6 +14,12 @@ int gct_plan_complain(const struct gci_error *e)
 									    : GCT_FAILED;
 }
 
+int gct_plan_wrong_file(const struct gci_error *e)
+{
+	gct_plan_complain(e);
+	return e->status == GCOLL_ERR_NOMEM ? GCT_FAILED : GCT_USAGE;
+}
+
 int gct_plan_nomem(void)
 {
 	fprintf(stderr, "gridcoll plan: out of memory\n");
@@ -117,7 +123,7 @@ int gct_site_make(struct gct_site *s, const struct gct_site_wish *w)
 	snprintf(s->basis, sizeof(s->basis),
 		"from the grid file alone: nothing was measured (see gridcoll probe)");
 	if (gci_placement_make(&s->place, w->run, &e))
-		return gct_plan_complain(&e);
+		return gct_plan_wrong_file(&e);
 	if (s->place.grid.dilation > 1 && w->dilation && w->dilation != s->place.grid.dilation)
 		return gct_wrong("plan", "dilation %u, expected %u, that of the lab", w->dilation,
 			s->place.grid.dilation);

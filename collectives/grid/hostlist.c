@@ -77,8 +77,12 @@ static int expand_range(struct list *l, const char *item, const char *open, cons
 			if (number(&p, &hi, &hi_width) || hi < lo)
 				goto bad;
 		}
-		if ((*p != ',' && *p != ']') || hi - lo >= GCI_GRID_MAX_HOSTS)
+		if (*p != ',' && *p != ']')
 			goto bad;
+		if (hi - lo >= GCI_GRID_MAX_HOSTS)
+			return gci_error_set(l->e, GCOLL_ERR_PARSE,
+				"more than %d hosts in \"%.*s\"", GCI_GRID_MAX_HOSTS,
+				(int)(end - item), item);
 		for (i = lo; i <= hi; i++) {
 			char name[NAME_MAX_LEN + 1];
 			int n = snprintf(name, sizeof(name), "%.*s%0*ld%.*s", (int)(open - item),

@@ -176,8 +176,9 @@ static void bad_hosts(void **state)
 	grid_refused("[cluster a]\nhosts = k[]\n",
 		"g.grid:2: hosts: bad range in \"k[]\", expected e.g. k[1-8] or k[01-04,9]");
 	grid_refused("[cluster a]\nhosts = k[1-99999999]\n",
-		"g.grid:2: hosts: bad range in \"k[1-99999999]\", "
-		"expected e.g. k[1-8] or k[01-04,9]");
+		"g.grid:2: hosts: more than 65536 hosts in \"k[1-99999999]\"");
+	grid_refused("[cluster a]\nhosts = k[0-65536]\n",
+		"g.grid:2: hosts: more than 65536 hosts in \"k[0-65536]\"");
 	grid_refused("[cluster a]\nhosts = k[12345678901]\n",
 		"g.grid:2: hosts: bad range in \"k[12345678901]\", "
 		"expected e.g. k[1-8] or k[01-04,9]");

@@ -298,7 +298,7 @@ static void select_case(const char *list, const char *ranks)
 	char got[6] = "";
 	int i, n = 0, rc = gct_cp_select(&r, list, chosen, &e);
 
-	assert_int_equal(rc != 0, !ranks);
+	assert_int_equal(rc, ranks ? 0 : GCOLL_ERR_INVAL);
 	assert_int_equal(rc, e.status);
 	for (i = 0; i < 5; i++)
 		if (chosen[i])
@@ -358,6 +358,8 @@ static void receivers(void **state)
 	select_case("0-99999999999999999999", NULL);
 	select_case("k[1-3]", NULL);
 	select_case("k[1", NULL);
+	select_case("k[1-99999999]", NULL);
+	select_case("-k", NULL);
 	select_case("nobody", NULL);
 }
 

@@ -134,6 +134,9 @@ static void wrong_arguments(void **state)
 		assert_begins("err", wrongs[i].message);
 		assert_begins("out", "");
 	}
+	/* Files that are not there are wrong arguments, too. */
+	assert_int_equal(run("plan bcast --grid none -b 1"), 2);
+	assert_int_equal(run("plan --explain none --grid " GRID), 2);
 }
 
 static json_t *load(const char *name)
