@@ -184,7 +184,7 @@ static int allocate(struct gct_cp_manifest *m, const uint32_t n[3], const struct
 	uint64_t least = (uint64_t)n[0] * DIR_MIN_NBYTES + (uint64_t)n[1] * FILE_MIN_NBYTES +
 			 (uint64_t)n[2] * LINK_MIN_NBYTES;
 
-	if (r->failed || !all || all > GCT_CP_MAX_FILES || least > r->len)
+	if (r->failed || all > GCT_CP_MAX_FILES || least > r->len)
 		return malformed(e);
 	if ((!m->into_directory || m->is_scattered) && (n[0] || n[2]))
 		return malformed(e);

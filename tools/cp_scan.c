@@ -396,8 +396,6 @@ int gct_cp_manifest_scan(struct gct_cp_manifest *m, char *const *paths, int npat
 	gct_cp_place_close(&s.place);
 	if (e->status)
 		return e->status;
-	if (!(m->nfiles + m->ndirs + m->nlinks))
-		return gci_error_set(e, GCOLL_ERR_IO, "%s holds nothing to be copied", paths[0]);
 	if (gct_cp_manifest_add_up(m))
 		return gci_error_set(e, GCOLL_ERR_IO, "the sources are larger than any disk");
 	return check_names(&s);

@@ -317,6 +317,7 @@ static void wrong_counts(void **state)
 		gci_buf_free(&buf);
 	}
 	m.ndirs = m.nfiles = m.nlinks = 0;
+	m.into_directory = 0; /* of an empty directory's contents there are none */
 	refuse(&m);
 	m = (struct gct_cp_manifest){.files = three, .nfiles = 3}; /* three of one name */
 	refuse(&m);

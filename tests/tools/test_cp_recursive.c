@@ -51,6 +51,13 @@ static void trees_and_files_together(void **state)
 		": 0 copies verified", "-n", "2", GRIDCOLL, "cp", "-r", in_scratch("d"),
 		in_scratch("bare"));
 	assert_int_equal(entries(in_scratch("bare/d")), 0);
+	/* What is in it is nothing, and has a place to go to. */
+	RUN_LINE(0, "[0] copied 0 B in 0 files from local0 to 2 ranks in ", ": 0 copies verified",
+		"-n", "3", GRIDCOLL, "cp", "-r", in_scratch("d/"), in_scratch("barer/%%r/"));
+	assert_int_equal(entries(in_scratch("barer")), 2);
+	assert_int_equal(entries(in_scratch("barer/2")), 0);
+	RUN(0, "", "-n", "3", GRIDCOLL, "cp", "-qr", "--resume", "--sync", in_scratch("d/"),
+		in_scratch("barer/%%r/"));
 }
 
 static void special_files_are_named(void **state)
