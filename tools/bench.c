@@ -161,6 +161,10 @@ static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 	if (!rc && o->trace && (o->nkinds != 1 || o->nsizes != 1 || o->nalgorithms != 1))
 		rc = usage_error(
 			"--trace", o->trace, "one operation, one size and one algorithm with it");
+	for (c = 0; !rc && o->file && c < o->nkinds && o->kinds[c] != GCI_BCAST; c++)
+		;
+	if (!rc && o->file && c == o->nkinds)
+		rc = usage_error("--file", o->file, "bcast, which sends it, among the operations");
 	if (!rc && o->file && sized)
 		rc = usage_error("--file", o->file, "no --bytes with it: it has a size");
 	return rc;

@@ -16,29 +16,31 @@ int gct_wrong_value(const char *tool, const char *what, const char *value, const
 
 int gct_parse_sizes(const char *tool, char *list, uint64_t sizes[GCT_MAX_CASES], int *n)
 {
-	char *save = NULL, *p;
+	char *p;
 
 	*n = 0;
-	for (p = strtok_r(list, ",", &save); p; p = strtok_r(NULL, ",", &save))
+	while ((p = strsep(&list, ",")))
 		if (*n == GCT_MAX_CASES || gci_parse_bytes(p, &sizes[*n]) ||
 			sizes[(*n)++] > GCT_MOST_NBYTES)
 			return gct_wrong_value(tool, "--bytes", p, GCT_NBYTES_EXPECTED);
-	return *n ? 0 : gct_wrong_value(tool, "--bytes", "", GCT_NBYTES_EXPECTED);
+	return 0;
 }
 
 int gct_parse_algorithms(const char *tool, char *list, const char *names[GCT_MAX_CASES], int *n)
 {
-	char *save = NULL, *p;
+	char *p;
 
 	*n = 0;
 	if (!strcmp(list, "all"))
 		return 0;
-	for (p = strtok_r(list, ",", &save); p; p = strtok_r(NULL, ",", &save)) {
+	while ((p = strsep(&list, ","))) {
+		if (!*p)
+			return gct_wrong_value(tool, "--algorithm", p, "names, auto or all");
 		if (*n == GCT_MAX_CASES)
 			return gct_wrong_value(tool, "--algorithm", p, "no more than 64 of them");
 		names[(*n)++] = p;
 	}
-	return *n ? 0 : gct_wrong_value(tool, "--algorithm", "", "names, auto or all");
+	return 0;
 }
 
 /* "bcast, reduce, ..., barrier or all" */

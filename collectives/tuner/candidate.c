@@ -68,6 +68,14 @@ static int unknown_algorithm(enum gci_kind kind, const struct word *name, struct
 		name->len < 64 ? name->len : 64, name->at, list);
 }
 
+/* True of a parameter that was given before. */
+static int has_value(const struct gci_candidate *w, unsigned trait)
+{
+	if (trait == GCI_USES_SEGMENT)
+		return w->segment_nbytes != 0;
+	return (trait == GCI_USES_SENDERS ? w->senders : w->degree) != 0;
+}
+
 static int set_value(struct gci_candidate *w, unsigned trait, const struct word *p,
 	const char *value, struct gci_error *e)
 {
@@ -109,6 +117,9 @@ static int set_parameter(struct gci_candidate *w, const struct word *p, struct g
 	if (!(w->algorithm->traits & k->trait))
 		return gci_error_set(e, GCOLL_ERR_INVAL, "%s: %s does not use \"%.*s\"", kind,
 			w->algorithm->name, p->len, p->at);
+	if (has_value(w, k->trait))
+		return gci_error_set(e, GCOLL_ERR_INVAL, "%s: \"%.*s\", expected %.*s once", kind,
+			p->len, p->at, (int)strlen(k->prefix) - 1, k->prefix);
 	snprintf(value, sizeof(value), "%.*s", p->len - (int)strlen(k->prefix),
 		p->at + strlen(k->prefix));
 	return set_value(w, k->trait, p, value, e);
