@@ -21,7 +21,7 @@ struct gct_top_view {
 	int connections;   /* list them, too */
 };
 
-/* No line is longer than v->columns (at least 60), none ends in spaces; no more lines than rows. */
+/* No line is longer than v->columns (at least 1), none ends in spaces; no more lines than rows. */
 void gct_top_print(const struct gct_top_view *v, struct gci_buf *out);
 
 #endif

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#define LEAST_COLUMNS 60
+#define LEAST_COLUMNS 60 /* lines are laid out for, and cut where the screen has less */
 #define FEW_PAIRS     12
 #define SLOWEST       5
 #define PAYLOAD       1448 / 1514 /* of an Ethernet frame: what a link's rate leaves for data */
@@ -19,7 +19,7 @@
 struct page {
 	const struct gct_top_view *v;
 	struct gci_buf *out;
-	int columns, lines;
+	int columns, lines; /* columns: of the layout */
 };
 
 static uint64_t number(const json_t *o, const char *key)
@@ -51,7 +51,7 @@ static void put(struct page *p, const char *fmt, ...)
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
 	n = (int)strlen(line);
-	n = n < p->columns ? n : p->columns;
+	n = n < p->v->columns ? n : p->v->columns;
 	while (n && line[n - 1] == ' ')
 		n--;
 	gci_buf_printf(p->out, "%.*s\n", n, line);
