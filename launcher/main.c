@@ -18,14 +18,19 @@
 
 #define USAGE_STATUS 2
 
-/* Nothing that we open later may take the place of standard input, output or error. */
+/* Nothing that we open later may take the place of standard input, output or error. What goes to an
+ * output that is closed is an error, as it was: that descriptor is not for writing. */
 static void fill_standard_fds(void)
 {
 	int fd;
 
-	do
+	do {
 		fd = open("/dev/null", O_RDWR);
-	while (fd >= 0 && fd <= STDERR_FILENO);
+		if (fd == STDOUT_FILENO) {
+			close(fd);
+			fd = open("/dev/null", O_RDONLY);
+		}
+	} while (fd >= 0 && fd <= STDERR_FILENO);
 	if (fd >= 0)
 		close(fd);
 }

@@ -229,6 +229,11 @@ static void output_that_is_lost(void **state)
 			job_err(&j), "gridcoll-run: standard output: No space left on device\n");
 		job_free(&j);
 	}
+	/* So is one that is closed, but nobody misses what is not printed. */
+	assert_int_equal(
+		WEXITSTATUS(run_shell("%s -n 2 echo hi >&- 2>&-", env_path("GRIDCOLL_RUN"))), 1);
+	assert_int_equal(run_shell("%s -n 2 true >&-", env_path("GRIDCOLL_RUN")), 0);
+	assert_int_equal(run_shell("%s -n 2 true <&- >&- 2>&-", env_path("GRIDCOLL_RUN")), 0);
 }
 
 static void signals_are_forwarded(void **state)
