@@ -16,8 +16,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define USAGE_STATUS 2
-
 /* Nothing that we open later may take the place of standard input, output or error. What goes to an
  * output that is closed is an error, as it was: that descriptor is not for writing. */
 static void fill_standard_fds(void)
@@ -57,7 +55,7 @@ static int dry_run(const struct gci_placement *p, const struct gci_options *o)
 static int complain(const struct gci_error *e)
 {
 	fprintf(stderr, "gridcoll-run: %s\n", e->text);
-	return e->status == GCOLL_ERR_NOMEM ? 1 : USAGE_STATUS;
+	return e->status == GCOLL_ERR_NOMEM ? 1 : GCI_USAGE_STATUS;
 }
 
 static int start_job(struct gci_options *o)
@@ -104,15 +102,18 @@ int main(int argc, char **argv)
 	}
 	if (o.agent)
 		return gci_agent_main(o.netns);
-	if (o.new_secret)
-		return gci_new_secret(&e) ? complain(&e) : 0;
+	if (o.new_secret) {
+		if (gci_new_secret(&e))
+			complain(&e);
+		return e.status != 0;
+	}
 	if (o.join || o.slurm) {
 		int rc = gci_join(&o, &status, &e);
 
 		if (rc < 0)
 			complain(&e);
 		if (rc <= 0)
-			return rc < 0 && !status ? USAGE_STATUS : status;
+			return rc < 0 && !status ? GCI_USAGE_STATUS : status;
 	}
 	return start_job(&o);
 }

@@ -335,6 +335,37 @@ static int complain(int c, char **argv, struct gci_error *e)
 		"unknown option %s, expected one of those that gridcoll-run --help shows", what);
 }
 
+static int is_warm(const char *value)
+{
+	return !strcmp(value, "on") || !strcmp(value, "now") || !strcmp(value, "off");
+}
+
+/* What ranks would refuse, each of them by itself. */
+static int check_for_ranks(const struct gci_options *o, struct gci_error *e)
+{
+	const char *said = getenv("GRIDCOLL_SECURITY");
+	enum gci_security security;
+	enum gci_data_path path;
+	enum gci_pace_how pace;
+
+	if (!o->security && said && *said && gci_security_parse(said, &security))
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"GRIDCOLL_SECURITY=%s, expected " GCI_SECURITY_EXPECTED, said);
+	said = getenv("GRIDCOLL_DATA_PATH");
+	if (!o->data_path && said && *said && gci_data_path_parse(said, &path))
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"GRIDCOLL_DATA_PATH=%s, expected " GCI_DATA_PATH_EXPECTED, said);
+	said = getenv("GRIDCOLL_PACE");
+	if (!o->pace && said && *said && gci_pace_parse(said, &pace))
+		return gci_error_set(
+			e, GCOLL_ERR_INVAL, "GRIDCOLL_PACE=%s, expected " GCI_PACE_EXPECTED, said);
+	said = getenv("GRIDCOLL_WARM");
+	if (said && *said && !is_warm(said))
+		return gci_error_set(
+			e, GCOLL_ERR_INVAL, "GRIDCOLL_WARM=%s, expected on, now or off", said);
+	return 0;
+}
+
 /* What the environment says where the command line does not. */
 static int from_environment(struct gci_options *o, struct gci_error *e)
 {
@@ -345,7 +376,7 @@ static int from_environment(struct gci_options *o, struct gci_error *e)
 	if (!o->ports.lo && ports && *ports && gci_parse_ports(ports, &o->ports))
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"GRIDCOLL_PORT_RANGE=%s, expected " GCI_PORTS_EXPECTED, ports);
-	return 0;
+	return check_for_ranks(o, e);
 }
 
 int gci_options_parse(struct gci_options *o, int argc, char **argv, struct gci_error *e)

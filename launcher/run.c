@@ -383,7 +383,7 @@ int gci_run(const struct gci_options *o, struct gci_placement *p)
 		fprintf(stderr, "gridcoll-run: %s\n", e.text);
 		gci_jobctl_close(&gci_job.ctl);
 		gci_tree_end(2 * GCI_NS_PER_S);
-		return 1;
+		return e.status == GCOLL_ERR_INVAL ? GCI_USAGE_STATUS : 1;
 	}
 	if (o->serve)
 		say_where(o);

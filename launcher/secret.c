@@ -48,6 +48,14 @@ static int read_line(struct gci_buf *text, struct gci_error *e)
 	return text->failed ? gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory") : 0;
 }
 
+/* Whatever is wrong with it: another one is expected. */
+static int unusable(const struct gci_error *why, struct gci_error *e)
+{
+	int status = why->status == GCOLL_ERR_NOMEM ? why->status : GCOLL_ERR_INVAL;
+
+	return gci_error_set(e, status, "--secret-file: %.480s", why->text);
+}
+
 static int read_secret(const char *path, uint8_t secret[GCI_SECRET_NBYTES], struct gci_error *e)
 {
 	struct gci_buf text = {.secret = 1};
@@ -57,7 +65,7 @@ static int read_secret(const char *path, uint8_t secret[GCI_SECRET_NBYTES], stru
 	rc = from_stdin ? read_line(&text, e)
 			: gci_private_read(path, GCI_SECRET_MAX_TEXT, &text, &why);
 	if (why.status)
-		gci_error_set(e, rc, "--secret-file: %.480s", why.text);
+		rc = unusable(&why, e);
 	if (!rc && gci_secret_parse(text.data, text.len, secret))
 		rc = gci_error_set(e, GCOLL_ERR_INVAL,
 			"--secret-file: %.300s, expected " GCI_SECRET_EXPECTED,
@@ -69,6 +77,7 @@ static int read_secret(const char *path, uint8_t secret[GCI_SECRET_NBYTES], stru
 static int create(const char *path, uint8_t secret[GCI_SECRET_NBYTES], struct gci_error *e)
 {
 	struct gci_buf text = {.secret = 1};
+	struct gci_error why = {0};
 	char line[GCI_SECRET_TEXT];
 	int rc = make(secret, e);
 
@@ -77,7 +86,9 @@ static int create(const char *path, uint8_t secret[GCI_SECRET_NBYTES], struct gc
 	gci_secret_format(secret, line);
 	gci_buf_put(&text, line, strlen(line));
 	rc = text.failed ? gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory")
-			 : gci_private_create(path, &text, e);
+			 : gci_private_create(path, &text, &why);
+	if (why.status)
+		rc = unusable(&why, e);
 	explicit_bzero(line, sizeof(line));
 	gci_buf_free(&text);
 	return rc;

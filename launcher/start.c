@@ -67,7 +67,6 @@ int gci_job_tls(const struct gci_options *o, const struct gci_placement *p)
 	const char *said = o->security ? o->security : getenv("GRIDCOLL_SECURITY");
 	enum gci_security s = GCI_SECURITY_AUTO;
 
-	/* What the ranks cannot read they refuse themselves. */
 	return !(said && *said && gci_security_parse(said, &s)) &&
 	       gci_security_encrypts(s, p->nguests || p->grid.nclusters > 1);
 }

@@ -18,7 +18,8 @@ static int open_file(struct gci_watch *w, const char *path, uv_loop_t *loop,
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 
 	if (fd < 0)
-		return gci_error_errno(e, "--stats %s", path);
+		return gci_error_set(
+			e, GCOLL_ERR_INVAL, "--stats: cannot write %s: %s", path, strerror(errno));
 	gci_sink_open(&w->file, loop, fd, on_drained, w);
 	w->has_file = 1;
 	return 0;

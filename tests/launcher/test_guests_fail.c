@@ -297,6 +297,12 @@ static void nobody_serves(void **state)
 	unsetenv("GRIDCOLL_JOIN_TIMEOUT");
 }
 
+static void start_service(int i)
+{
+	job_start(&ranks[i], NULL, "--serve", "127.0.0.1:0", "-n", "1", "--secret-file", secret,
+		NULL);
+}
+
 static void bad_arguments(void **state)
 {
 	static const struct {
@@ -326,9 +332,13 @@ static void bad_arguments(void **state)
 	snprintf(where, sizeof(where), "localhost:7");
 	start_rank(1, "0", guest(), "sum");
 	expect(&ranks[1], 2, "secret: others may read or write it, expected mode 0600");
+	start_service(3);
+	expect(&ranks[3], 2, "secret: others may read or write it, expected mode 0600");
 	assert_int_equal(run_shell("chmod 600 %s && echo 12 >%s", secret, secret), 0);
 	start_rank(2, "0", guest(), "sum");
 	expect(&ranks[2], 2, "expected 64 hexadecimal digits");
+	start_service(4);
+	expect(&ranks[4], 2, "expected 64 hexadecimal digits");
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, guests_setup, guests_teardown)

@@ -4,9 +4,11 @@
 #include "tests/harness.h"
 #include "tests/launcher/places.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void wrong_arguments(void **state)
 {
@@ -109,6 +111,66 @@ static void wrong_files(void **state)
 		snprintf(message, sizeof(message), "gridcoll-run: %s%s\n", path, cases[i].message);
 		RUN(2, message, cases[i].option, path, "true");
 	}
+}
+
+/* Said once, before anything is started, and not by each rank. */
+static void wrong_environment(void **state)
+{
+	static const struct {
+		const char *name, *expected;
+	} cases[] = {
+		{"GRIDCOLL_PORT_RANGE", "two ports such as 5000-5099"},
+		{"GRIDCOLL_SECURITY", "auto, off, auth or encrypt"},
+		{"GRIDCOLL_DATA_PATH", "auto, poll or uring"},
+		{"GRIDCOLL_PACE", "auto, fq, tcp, htb, edt, user or off"},
+		{"GRIDCOLL_WARM", "on, now or off"},
+	};
+	struct job j = {0};
+	char message[300];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		setenv(cases[i].name, "no good", 1);
+		snprintf(message, sizeof(message), "gridcoll-run: %s=no good, expected %s\n",
+			cases[i].name, cases[i].expected);
+		job_start(&j, NULL, "-n", "2", "echo", "started", NULL);
+		assert_int_equal(job_wait(&j), 2);
+		assert_string_equal(job_out(&j), "");
+		assert_string_equal(job_err(&j), message);
+		job_free(&j);
+		setenv(cases[i].name, "", 1);
+		RUN(0, "", "true");
+		unsetenv(cases[i].name);
+	}
+	/* The command line holds instead. */
+	setenv("GRIDCOLL_PACE", "no good", 1);
+	RUN(0, "", "--pace", "off", "true");
+	unsetenv("GRIDCOLL_PACE");
+}
+
+static void files_to_write(void **state)
+{
+	struct job j = {.keep_out = open("/dev/full", O_WRONLY | O_CLOEXEC)};
+
+	(void)state;
+	RUN(2,
+		"gridcoll-run: --stats: cannot write /nowhere/x: "
+		"No such file or directory\n",
+		"--stats", "/nowhere/x", "true");
+	RUN(0, "gridcoll-run: warn: --stats: No space left on device; no more is written\n",
+		"--stats", "/dev/full", "true");
+	RUN(2,
+		"gridcoll-run: --secret-file: cannot make /nowhere/x: "
+		"No such file or directory\n",
+		"--serve", "127.0.0.1:0", "-n", "1", "--secret-file", "/nowhere/x");
+	assert_true(j.keep_out > 0);
+	job_start(&j, NULL, "--new-secret", NULL);
+	assert_int_equal(job_wait(&j), 1);
+	assert_string_equal(
+		job_err(&j), "gridcoll-run: cannot print the secret: No space left on device\n");
+	close(j.keep_out);
+	job_free(&j);
 }
 
 /* As full queues may hold up what a rank says: 8 s and 100 ms here, there and back. */
@@ -223,6 +285,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(wrong_arguments),
 		cmocka_unit_test(wrong_files),
+		cmocka_unit_test(wrong_environment),
+		cmocka_unit_test(files_to_write),
 		cmocka_unit_test(slow_links_are_waited_for),
 		cmocka_unit_test(placement),
 		cmocka_unit_test(how_ranks_are_reached),
