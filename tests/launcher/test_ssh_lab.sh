@@ -151,7 +151,7 @@ printf 'nameserver 10.3.0.99\noptions timeout:1 attempts:1\n' >/run/ssh/resolv.c
 head -c 2345678 /dev/urandom >/run/data
 job gridcoll cp /run/data '/run/out/%h/'
 check "cp from a desk that is no host of the job: exit 2" [ $status = 2 ]
-check "cp: it asks whose file" says 'on none of the job.s hosts, expected --from HOST$'
+check "cp: it asks whose file" says 'started on no host of the job, expected --from HOST$'
 check "cp: nothing was copied" [ ! -e /run/out ]
 before=$(crossed) before_asked=$(asked)
 job gridcoll cp -q --from 0 /run/data '/run/out/%h/'
