@@ -75,6 +75,29 @@ static int expand_hosts(const char *list, char ***hosts, int *n, struct gci_erro
 	return rc ? gci_error_set(e, rc, "--hosts: %.440s", why.text) : 0;
 }
 
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The grid's parser would name lines, which the user did not write. */
+static int check_distinct(char *const *hosts, int n, struct gci_error *e)
+{
+	char **sorted = gci_calloc((size_t)n, sizeof(*sorted));
+	int i, rc = 0;
+
+	if (!sorted)
+		return nomem(e);
+	memcpy(sorted, hosts, (size_t)n * sizeof(*sorted));
+	qsort(sorted, (size_t)n, sizeof(*sorted), by_name);
+	for (i = 1; i < n && !rc; i++)
+		if (!strcmp(sorted[i - 1], sorted[i]))
+			rc = gci_error_set(e, GCOLL_ERR_INVAL,
+				"--hosts: %s is there twice, expected each host once", sorted[i]);
+	gci_free(sorted);
+	return rc;
+}
+
 /* One cluster: this machine as many hosts (the model wants distinct names), or those of --hosts. */
 static int flat_grid(struct gci_placement *p, const struct gci_options *o, struct gci_error *e)
 {
@@ -85,6 +108,8 @@ static int flat_grid(struct gci_placement *p, const struct gci_options *o, struc
 	gci_buf_printf(&text, "[cluster %s]\n", o->hosts ? "hosts" : "local");
 	if (o->hosts) {
 		rc = expand_hosts(o->hosts, &hosts, &n, e);
+		if (!rc)
+			rc = check_distinct(hosts, n, e);
 		/* One per line: a list may be longer than a line may be. */
 		for (i = 0; i < n; i++) {
 			gci_buf_printf(&text, "hosts = %s\n", hosts[i]);
@@ -144,13 +169,14 @@ static int load_lab(struct gci_placement *p, const struct gci_options *o, json_t
 
 	if (rc)
 		goto out;
-	*root = json_loadb((const char *)text.data, text.len, JSON_REJECT_DUPLICATES, &why);
+	*root = json_loadb(
+		text.len ? (const char *)text.data : "", text.len, JSON_REJECT_DUPLICATES, &why);
 	grid = json_string_value(json_object_get(*root, "grid"));
 	hosts = json_object_get(*root, "hosts");
 	rc = GCOLL_ERR_PARSE;
 	if (!*root)
 		gci_error_set(e, rc, "%s:%d: %s, expected what gridcoll lab up writes", o->lab,
-			why.line, why.text);
+			why.line > 0 ? why.line : 1, why.text);
 	else if (json_integer_value(json_object_get(*root, "version")) != 1)
 		gci_error_set(e, rc, "%s: expected \"version\": 1", o->lab);
 	else if (!grid || !json_array_size(hosts))

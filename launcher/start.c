@@ -223,13 +223,30 @@ static const char *seen_at(const struct gci_placement *p, const struct routes *r
 	return loopback;
 }
 
+/* And whether there are others. */
+static const char *first_remote(const struct gci_placement *p, int *others)
+{
+	const char *first = NULL;
+	uint32_t i;
+
+	*others = 0;
+	for (i = 0; i < p->nplaces; i++) {
+		if (p->places[i].how != GCI_PLACE_SSH)
+			continue;
+		*others |= first != NULL;
+		first = first ? first : p->places[i].host;
+	}
+	return first ? first : "";
+}
+
 /* Where the ranks of a place find the control server: the address by which we reach their host.
  * Those of this machine beside remote ones take the one that remote hosts see, since they will
  * listen for data there as well. ":PORT": the far agent asks ssh. */
 static char *rendezvous(const struct gci_placement *p, const struct routes *routes,
 	const struct gci_place *l, struct gci_error *e)
 {
-	const char *route = routes->v[l - p->places];
+	const char *route = routes->v[l - p->places], *first;
+	int others;
 
 	if (p->rendezvous)
 		return gci_strdup(p->rendezvous);
@@ -246,9 +263,11 @@ static char *rendezvous(const struct gci_placement *p, const struct routes *rout
 	route = seen_at(p, routes);
 	if (route)
 		return join_address(route, gci_job.server.port);
+	first = first_remote(p, &others);
 	gci_error_set(e, GCOLL_ERR_SYS,
-		"cannot tell by which address other hosts reach this one: "
-		"none of their names resolves");
+		"cannot tell by which address other hosts reach this machine: %s does not resolve "
+		"here%s; expected --address with this machine's name or address",
+		first, others ? ", nor do the others" : "");
 	return NULL;
 }
 

@@ -2,6 +2,7 @@
 #include "netem/labfile.h"
 
 #include "base/buf.h"
+#include "base/file.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -73,14 +74,21 @@ static int copy_string(char *out, size_t size, const json_t *from, const char *k
 int gci_labfile_port(
 	const char *path, const char *host, struct gci_lab_port *port, struct gci_error *e)
 {
+	struct gci_buf text = {0};
 	json_error_t why;
-	json_t *root = json_load_file(path, 0, &why), *h;
+	json_t *root, *h;
 	size_t i;
-	int rc;
+	int rc = gci_file_read(path, GCI_GRID_MAX_TEXT, &text, e);
 
+	if (rc) {
+		gci_buf_free(&text);
+		return rc;
+	}
+	root = json_loadb(text.len ? (const char *)text.data : "", text.len, 0, &why);
+	gci_buf_free(&text);
 	if (!root)
 		return gci_error_set(e, GCOLL_ERR_PARSE, "%s:%d: %s, expected a lab.json", path,
-			why.line, why.text);
+			why.line > 0 ? why.line : 1, why.text);
 	rc = gci_error_set(NULL, GCOLL_ERR_INVAL, "-");
 	json_array_foreach (json_object_get(root, "hosts"), i, h) {
 		const char *name = json_string_value(json_object_get(h, "name"));

@@ -53,8 +53,7 @@ static void wrong_arguments(void **state)
 		{{"--new-secret", "x"}, "--new-secret with a command, \"x\": expected none"},
 		{{"--hosts", "a[1-", "x"},
 			"--hosts: missing ']' in \"a[1-\", expected e.g. k[1-8]"},
-		{{"--hosts", "a,a", "x"}, "--hosts:3: host a is there twice (first in line 2), "
-					  "expected each host once"},
+		{{"--hosts", "a,a", "x"}, "--hosts: a is there twice, expected each host once"},
 		{{"-n", "3", "--hosts", "a,b", "x"},
 			"-n 3: expected at most 2 (2 hosts with 1 rank each, see --per-host)"},
 		{{"--lab", "/nowhere/lab.json", "x"},
@@ -76,6 +75,31 @@ static void wrong_arguments(void **state)
 		"No such file or directory\n",
 		"x");
 	unsetenv("GRIDCOLL_LAB");
+}
+
+/* Nothing of lines that there are not, of what a file or an option is expected to be instead. */
+static void what_is_expected(void **state)
+{
+	(void)state;
+	RUN(2,
+		"gridcoll-run: /dev/null:1: '[' or '{' expected near end of file, "
+		"expected what gridcoll lab up writes\n",
+		"--lab", "/dev/null", "true");
+	assert_int_equal(
+		run_shell(
+			"GRIDCOLL_LAB=/nowhere/x %s lab link a up 2>&1 | grep -qx "
+			"'gridcoll lab: error: cannot read /nowhere/x: No such file or directory'",
+			env_path("GRIDCOLL")),
+		0);
+	assert_int_equal(run_shell("GRIDCOLL_LAB=/dev/null %s lab link a up 2>&1 | grep -q "
+				   "'/dev/null:1: .* expected a lab.json'",
+				 env_path("GRIDCOLL")),
+		0);
+	RUN(1,
+		"gridcoll-run: cannot tell by which address other hosts reach this machine: "
+		"x.invalid does not resolve here, nor do the others; expected --address with this "
+		"machine's name or address\n",
+		"--hosts", "localhost,x.invalid,y.invalid", "true");
 }
 
 static void wrong_files(void **state)
@@ -285,6 +309,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(wrong_arguments),
 		cmocka_unit_test(wrong_files),
+		cmocka_unit_test(what_is_expected),
 		cmocka_unit_test(wrong_environment),
 		cmocka_unit_test(files_to_write),
 		cmocka_unit_test(slow_links_are_waited_for),
