@@ -71,7 +71,8 @@ int gci_jobctl_directory(char path[GCI_JOBCTL_PATH_NBYTES], struct gci_error *e)
 int gci_jobctl_open(struct gci_jobctl *c, uv_loop_t *loop,
 	const struct gci_jobctl_command *commands, void *user, struct gci_error *e);
 
-/* Takes the socket's name away, so that nobody finds it any more. The loop is not run again. */
+/* Takes the socket's name away, so that nobody finds it any more, and the directory unless other jobs
+ * are in it. The loop is not run again. */
 void gci_jobctl_close(struct gci_jobctl *c);
 
 /* Removes the names of sockets at which nobody listens any more. */

@@ -18,6 +18,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#define TRIES 100 /* to make the directory, while other jobs end and remove it */
+
 struct gci_jobctl_client {
 	uv_pipe_t pipe;
 	struct gci_jobctl *ctl;
@@ -150,11 +152,18 @@ int gci_jobctl_connect(const char *path)
 	return -1;
 }
 
+/* Makes the directory unless it is there; -1 with errno ENOENT: it was, and another job's end has removed
+ * it. */
+static int look_at(const char *path, struct stat *st)
+{
+	return (mkdir(path, 0700) && errno != EEXIST) || lstat(path, st) ? -1 : 0;
+}
+
 int gci_jobctl_directory(char path[GCI_JOBCTL_PATH_NBYTES], struct gci_error *e)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	struct stat st;
-	int n;
+	int n, rc = -1;
 
 	/* In a lab's guest, or after su, the variable may name what is not there. The guest shares
 	 * /tmp with its host, whose sockets do not answer there; /run is its own. */
@@ -166,10 +175,10 @@ int gci_jobctl_directory(char path[GCI_JOBCTL_PATH_NBYTES], struct gci_error *e)
 	if (n >= GCI_JOBCTL_PATH_NBYTES - 24)
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"XDG_RUNTIME_DIR=%s is too long for the names of sockets", runtime);
-	if (mkdir(path, 0700) && errno != EEXIST)
+	for (n = 0; n < TRIES && (rc = look_at(path, &st)) && errno == ENOENT; n++)
+		;
+	if (rc)
 		return gci_error_errno(e, "cannot make the directory %s", path);
-	if (lstat(path, &st))
-		return gci_error_errno(e, "cannot use the directory %s", path);
 	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 077)
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"%s: expected a directory of this user's, closed to all others", path);
@@ -200,7 +209,8 @@ void gci_jobctl_tidy(const char *directory)
 		closedir(d);
 }
 
-/* Listens under a name that nobody looks for, and then gives it the real one. */
+/* Listens under a name that nobody looks for, and then gives it the real one. GCOLL_ERR_PEER without an
+ * error: the directory is gone. */
 static int publish(int fd, const char *path, struct gci_error *e)
 {
 	char hidden[GCI_JOBCTL_PATH_NBYTES];
@@ -211,30 +221,49 @@ static int publish(int fd, const char *path, struct gci_error *e)
 	snprintf(hidden, sizeof(hidden), "%.*s.%s", (int)(name - path), path, name);
 	unlink(hidden);
 	if (address(&a, hidden) || bind(fd, (struct sockaddr *)&a, sizeof(a)))
-		return gci_error_errno(e, "cannot make the control socket %s", path);
+		return errno == ENOENT
+			       ? GCOLL_ERR_PEER
+			       : gci_error_errno(e, "cannot make the control socket %s", path);
 	if (chmod(hidden, 0600) || listen(fd, GCI_JOBCTL_CLIENTS) || link(hidden, path))
 		rc = gci_error_errno(e, "cannot make the control socket %s", path);
 	unlink(hidden);
 	return rc;
 }
 
+/* In the directory, which another job that ends removes as long as nothing is in it. */
+static int publish_in(char path[GCI_JOBCTL_PATH_NBYTES], int fd, struct gci_error *e)
+{
+	int rc = GCOLL_ERR_PEER, tries;
+
+	for (tries = 0; tries < TRIES && rc == GCOLL_ERR_PEER; tries++) {
+		rc = gci_jobctl_directory(path, e);
+		if (rc)
+			return rc;
+		gci_jobctl_tidy(path);
+		snprintf(path + strlen(path), GCI_JOBCTL_PATH_NBYTES - strlen(path), "/%ld",
+			(long)getpid());
+		rc = publish(fd, path, e);
+	}
+	return rc == GCOLL_ERR_PEER ? gci_error_set(e, rc,
+					      "cannot make the control socket %s: its directory is "
+					      "removed again and again",
+					      path)
+				    : rc;
+}
+
 int gci_jobctl_open(struct gci_jobctl *c, uv_loop_t *loop,
 	const struct gci_jobctl_command *commands, void *user, struct gci_error *e)
 {
 	char path[GCI_JOBCTL_PATH_NBYTES];
-	int fd, rc = gci_jobctl_directory(path, e);
+	int fd, rc;
 
 	memset(c, 0, sizeof(*c));
 	c->commands = commands;
 	c->user = user;
-	if (rc)
-		return rc;
-	gci_jobctl_tidy(path);
-	snprintf(path + strlen(path), sizeof(path) - strlen(path), "/%ld", (long)getpid());
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return gci_error_errno(e, "cannot make the control socket");
-	rc = publish(fd, path, e);
+	rc = publish_in(path, fd, e);
 	if (rc) {
 		close(fd);
 		return rc;
@@ -255,7 +284,10 @@ int gci_jobctl_open(struct gci_jobctl *c, uv_loop_t *loop,
 
 void gci_jobctl_close(struct gci_jobctl *c)
 {
-	if (*c->path)
-		unlink(c->path);
+	if (!*c->path)
+		return;
+	unlink(c->path);
+	*strrchr(c->path, '/') = '\0';
+	rmdir(c->path); /* unless other jobs are in it */
 	*c->path = '\0';
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static int add(void *user, const struct gci_json_node *request, json_t *reply, struct gci_error *e)
@@ -139,6 +140,47 @@ static void a_stopped_job_holds_nobody_up(void **state)
 	assert_int_equal(rmdir(directory), 0);
 }
 
+/* 0, unless a job could not open its socket. */
+static int open_and_close(int times)
+{
+	struct gci_error e = {0};
+	struct gci_jobctl c;
+	uv_loop_t loop;
+
+	uv_loop_init(&loop);
+	for (; times && !gci_jobctl_open(&c, &loop, commands, NULL, &e); times--) {
+		if (access(c.path, F_OK))
+			return 1;
+		gci_jobctl_close(&c);
+		uv_close((uv_handle_t *)&c.listener, NULL);
+		uv_run(&loop, UV_RUN_DEFAULT);
+	}
+	if (times)
+		print_error("%s\n", e.text);
+	return times;
+}
+
+/* Jobs that begin while others end, and take the directory away with them: all find one. */
+static void the_last_job_removes_the_directory(void **state)
+{
+	char runtime[] = "/tmp/gridcoll-ctl-XXXXXX", path[64];
+	int i, status, bad = 0;
+
+	(void)state;
+	assert_non_null(mkdtemp(runtime));
+	setenv("XDG_RUNTIME_DIR", runtime, 1);
+	for (i = 0; i < 3; i++)
+		if (!fork())
+			_exit(open_and_close(1000) != 0);
+	while (wait(&status) > 0)
+		bad += status != 0;
+	unsetenv("XDG_RUNTIME_DIR");
+	snprintf(path, sizeof(path), "%s/gridcoll", runtime);
+	assert_int_equal(bad, 0);
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(rmdir(runtime), 0);
+}
+
 static void a_command_line_of_any_bytes_is_told(void **state)
 {
 	static char name[] = "./caf\xc3\xa9", broken[] = "\xff\n\x7f", longest[300];
@@ -171,6 +213,7 @@ int main(void)
 		cmocka_unit_test(lines_are_bounded),
 		cmocka_unit_test(a_command_line_of_any_bytes_is_told),
 		cmocka_unit_test(a_stopped_job_holds_nobody_up),
+		cmocka_unit_test(the_last_job_removes_the_directory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
