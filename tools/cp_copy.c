@@ -15,21 +15,11 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-/* Whose files a rank sees, as a number; 0: not to be told. */
-static uint64_t machine_digest(void)
-{
-	char machine[GCI_FILE_MACHINE];
-
-	gci_file_machine(machine);
-	return *machine ? gci_digest_bytes(0, machine, strlen(machine)) : 0;
-}
-
 /* Everybody gets the source's list of files. */
 static int share_manifest(struct gct_cp_copy *c, struct gci_error *e)
 {
 	struct gci_buf buf = {0};
-	uint64_t len = 0, head[4] = {0, (uint64_t)c->has_bar, 0, machine_digest()};
-	uint64_t machine = head[3];
+	uint64_t len = 0, head[3] = {0, (uint64_t)c->has_bar, 0};
 	int is_root = gct_cp_is_root(c);
 
 	if (c->o->gather)
@@ -44,11 +34,10 @@ static int share_manifest(struct gct_cp_copy *c, struct gci_error *e)
 			gci_error_errno(e, "getrandom");
 	}
 	if (!e->status)
-		gct_cp_operation_error(e, gcoll_bcast(head, 4, GCOLL_UINT64, c->root, c->comm));
+		gct_cp_operation_error(e, gcoll_bcast(head, 3, GCOLL_UINT64, c->root, c->comm));
 	len = head[0];
 	c->move.tells_clusters = head[1] == 1;
 	c->nonce = head[2];
-	c->has_neighbour = c->receives[c->was] && machine && machine == head[3];
 	if (!e->status && !is_root) {
 		if (len > GCT_CP_MAX_MANIFEST)
 			gci_error_set(e, GCOLL_ERR_PROTO, "the list of files is malformed");
@@ -72,184 +61,6 @@ static void drop_slashes(char *path)
 
 	while (len > 1 && path[len - 1] == '/')
 		path[--len] = '\0';
-}
-
-/* ---- no copy replaces its source */
-
-/* Names of what a receiver marks, apart from that of its only file: no file is called so. */
-#define ANY_NAME "/"  /* DEST is this directory, and all sources go there by their names */
-#define BELOW    "//" /* DEST will be made somewhere in this directory */
-
-#define MARK_NBYTES 40
-
-static void name_mark(const struct gct_cp_copy *c, const char *what, char mark[MARK_NBYTES])
-{
-	snprintf(mark, MARK_NBYTES, ".gridcoll_%016" PRIx64,
-		gci_digest_bytes(c->nonce, what, strlen(what)));
-}
-
-/* The directory that DEST is, or that it is or will be in, and what goes there. What has no such
- * directory fails later, and says why. */
-static int find_dest(const struct gct_cp_copy *c, char *dest, const char **what)
-{
-	const int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
-	int into = c->manifest.into_directory || gct_cp_is_directory(dest);
-	char *slash = into ? dest + strlen(dest) : strrchr(dest, '/');
-	int fd;
-
-	*what = into ? ANY_NAME : slash ? slash + 1 : dest;
-	if (!into)
-		return slash == dest ? open("/", flags)
-				     : openat(AT_FDCWD, slash ? (*slash = '\0', dest) : ".", flags);
-	while ((fd = open(*dest ? dest : ".", flags)) < 0 && errno == ENOENT && *dest) {
-		*what = BELOW;
-		slash = strrchr(dest, '/');
-		if (slash == dest)
-			return open("/", flags);
-		*(slash ? slash : dest) = '\0';
-	}
-	return fd;
-}
-
-/* A receiver puts a file there for a moment, whose name only this job knows: see join_group. */
-static int put_mark(const struct gct_cp_copy *c, char mark[MARK_NBYTES], struct gci_error *e)
-{
-	char *dest = gct_cp_expand(c->o->dest, c->was, gcoll_host(c->first, c->was), e);
-	const char *what;
-	int dir, fd;
-
-	if (!dest)
-		return -1;
-	drop_slashes(dest);
-	dir = find_dest(c, dest, &what);
-	name_mark(c, what, mark);
-	gci_free(dest);
-	if (dir < 0)
-		return -1;
-	gct_cp_guard_signals();
-	gct_cp_guard_name(GCT_CP_GUARD_MARKER, dir, mark);
-	fd = openat(dir, mark, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd >= 0)
-		close(fd);
-	return dir;
-}
-
-static int is_marked(const struct gct_cp_copy *c, int dir, const char *what)
-{
-	char mark[MARK_NBYTES];
-	struct stat st;
-
-	name_mark(c, what, mark);
-	return dir >= 0 && !fstatat(dir, mark, &st, AT_SYMLINK_NOFOLLOW);
-}
-
-/* At the source: a file or directory by its name. */
-static int check_entry(const struct gct_cp_copy *c, const char *path, struct gci_error *e)
-{
-	const char *slash = strrchr(path, '/');
-	char *in = slash ? gci_strndup(path, (size_t)(slash - path) + 1) : gci_strdup(".");
-	int dir;
-
-	if (!in)
-		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	dir = open(in, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (is_marked(c, dir, ANY_NAME) || is_marked(c, dir, slash ? slash + 1 : path))
-		gci_error_set(e, GCOLL_ERR_INVAL,
-			"a copy of %s would replace %s itself, expected another DEST or --to", path,
-			path);
-	if (dir >= 0)
-		close(dir);
-	gci_free(in);
-	return e->status;
-}
-
-static int check_directory(
-	const struct gct_cp_copy *c, int dir, const char *path, struct gci_error *e)
-{
-	if (is_marked(c, dir, ANY_NAME) || is_marked(c, dir, BELOW))
-		gci_error_set(e, GCOLL_ERR_INVAL,
-			"a copy of directory %s would go into it, expected another DEST or --to",
-			path);
-	return e->status;
-}
-
-static int check_source(const struct gct_cp_copy *c, const char *path, struct gci_error *e)
-{
-	char *real;
-	int dir;
-
-	if (c->o->recursive && gct_cp_is_contents(path)) {
-		dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		check_directory(c, dir, path, e);
-		if (dir >= 0)
-			close(dir);
-		return e->status;
-	}
-	/* By a link, a file is copied whose own name may be elsewhere. */
-	real = c->o->recursive ? NULL : realpath(path, NULL);
-	if (!check_entry(c, path, e) && real)
-		check_entry(c, real, e);
-	free(real);
-	return e->status;
-}
-
-/* Everything that is copied, at its source. */
-static int check_sources(const struct gct_cp_copy *c, struct gci_error *e)
-{
-	const struct gct_cp_manifest *m = &c->manifest;
-	struct gct_cp_place place;
-	uint32_t d;
-	int i;
-
-	for (i = 0; i < c->o->nsources && !e->status; i++)
-		check_source(c, c->o->sources[i], e);
-	gct_cp_place_init(&place, m, NULL);
-	for (d = 1; d <= m->ndirs && !e->status; d++) {
-		int dir = gct_cp_place_go(&place, d);
-		const struct gct_cp_dir *at = &m->dirs[d - 1];
-		char *path = gct_cp_path(m, NULL, at->parent, at->name, at->origin);
-
-		check_directory(c, dir, path ? path : at->name, e);
-		gci_free(path);
-	}
-	gct_cp_place_close(&place);
-	return e->status;
-}
-
-/* Receivers on the source's machine mark where their copies would go, before anything is made there,
- * and the source looks for the marks among its own files. Equal devices and inodes would not prove
- * that it is one directory: clones of a virtual machine have them, too. */
-static int check_apart(struct gct_cp_copy *c, struct gci_error *e)
-{
-	char mark[MARK_NBYTES];
-	uint64_t any = (uint64_t)c->has_neighbour, bad = 0;
-	struct gci_error own = {0};
-	int dir = -1;
-
-	if (c->o->gather)
-		return 0;
-	if (c->has_neighbour)
-		dir = put_mark(c, mark, e);
-	if (!e->status)
-		gct_cp_operation_error(e,
-			gcoll_allreduce(GCOLL_IN_PLACE, &any, 1, GCOLL_UINT64, GCOLL_MAX, c->comm));
-	if (!e->status && any && gct_cp_is_root(c))
-		bad = check_sources(c, &own) != 0;
-	if (!e->status && any)
-		gct_cp_operation_error(e, gcoll_bcast(&bad, 1, GCOLL_UINT64, c->root, c->comm));
-	if (dir >= 0) {
-		unlinkat(dir, mark, 0);
-		gct_cp_guard_name(GCT_CP_GUARD_MARKER, -1, "");
-		close(dir);
-	}
-	/* The source ends the job when all marks are gone; the others wait for that. */
-	if (!e->status && bad)
-		gct_cp_operation_error(e, gcoll_barrier(c->comm));
-	if (!e->status && own.status)
-		*e = own;
-	else if (!e->status && bad)
-		gct_cp_operation_error(e, gcoll_barrier(c->comm));
-	return e->status;
 }
 
 static int count_receivers(const struct gct_cp_copy *c)
@@ -558,8 +369,8 @@ static int move(struct gct_cp_copy *c, struct gci_error *e)
 /* From `from` on, which is behind c->phase where others have yet to do what this rank has done. */
 static int copy_files(struct gct_cp_copy *c, enum gct_cp_phase from, struct gci_error *e)
 {
-	static int (*const steps[])(struct gct_cp_copy *, struct gci_error *) = {share_manifest,
-		check_apart, prepare_dest, share_dest, gct_cp_resume, share_places, move, agree};
+	static int (*const steps[])(struct gct_cp_copy *, struct gci_error *) = {
+		share_manifest, prepare_dest, share_dest, gct_cp_resume, share_places, move, agree};
 	enum gct_cp_phase p;
 
 	for (p = from; p < sizeof(steps) / sizeof(*steps) && !e->status; p++) {

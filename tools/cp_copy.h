@@ -23,7 +23,6 @@ struct gct_cp_options {
 
 enum gct_cp_phase {
 	GCT_CP_LIST,   /* the source's list of files goes to all */
-	GCT_CP_APART,  /* no copy would replace its source */
 	GCT_CP_DEST,   /* a place to write to */
 	GCT_CP_SHARE,  /* who writes for others that have the same place */
 	GCT_CP_RESUME, /* what is there of an earlier copy */
@@ -66,7 +65,6 @@ struct gct_cp_copy {
 	uint8_t *receives; /* [rank at first]: it is to have it; with --gather, it sends */
 	uint64_t *groups;  /* [rank at first]: those with one DEST; 0: none that is known */
 	uint64_t nonce;    /* the source's, of this job: who knows it is in the job */
-	int has_neighbour; /* this rank receives, and runs on the source's machine */
 	struct gct_cp_manifest part; /* this rank's own, with --scatter and --gather */
 	struct gct_cp_span *spans;   /* with --gather, as many as there are files */
 	struct gct_cp_collected *collected;

@@ -44,15 +44,11 @@ char *gct_cp_part_name(const char *name);
  * (cp_resume.c) */
 int gct_cp_hold_part(struct gct_cp_sink *s, uint32_t file, int make);
 
-/* True of a path that means what a directory holds, and has no name of its own. (cp_scan.c) */
-int gct_cp_is_contents(const char *path);
-
-/* What a signal removes, once gct_cp_sink_guard or gct_cp_guard_signals is called: in place of what that was, until the next
+/* What a signal removes, once gct_cp_sink_guard is called: in place of what that was, until the next
  * call; dir -1: nothing. (cp_sink.c) */
 enum gct_cp_guard { GCT_CP_GUARD_TEMPORARY, GCT_CP_GUARD_MARKER, GCT_CP_GUARDS };
 
 void gct_cp_guard_name(enum gct_cp_guard which, int dir, const char *name);
-void gct_cp_guard_signals(void);
 
 /* True if nobody but this user has a hand in it. */
 static inline int gct_cp_is_own(const struct stat *st)

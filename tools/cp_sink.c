@@ -118,21 +118,16 @@ void gct_cp_guard_name(enum gct_cp_guard which, int dir, const char *name)
 	atomic_store(&doomed[which].dir, dir);
 }
 
-void gct_cp_guard_signals(void)
+void gct_cp_sink_guard(const struct gct_cp_sink *s)
 {
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 	struct sigaction ours = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND}, was;
 	size_t i;
 
+	gct_cp_guard_name(GCT_CP_GUARD_TEMPORARY, -1, s->temporary);
 	for (i = 0; i < sizeof(signals) / sizeof(*signals); i++)
 		if (!sigaction(signals[i], NULL, &was) && was.sa_handler != SIG_IGN)
 			sigaction(signals[i], &ours, NULL);
-}
-
-void gct_cp_sink_guard(const struct gct_cp_sink *s)
-{
-	gct_cp_guard_name(GCT_CP_GUARD_TEMPORARY, -1, s->temporary);
-	gct_cp_guard_signals();
 }
 
 /* A rename would put our file in the place of a device or a FIFO. */
