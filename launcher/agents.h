@@ -38,8 +38,7 @@ struct gci_agent_events {
 struct gci_agents {
 	uv_loop_t *loop;
 	const char *remote_path;
-	uint64_t
-		ssh_ns; /* longest wait for ssh to log in, all ways of reaching the host together */
+	uint64_t ssh_ns; /* longest wait for ssh to log in, by all ways to the host together */
 	const struct gci_agent_events *events;
 };
 
