@@ -190,6 +190,8 @@ static int allocate(struct gct_cp_manifest *m, const uint32_t n[3], const struct
 		return malformed(e);
 	if (!m->into_directory && !m->is_scattered && n[1] != 1)
 		return malformed(e);
+	if (m->is_scattered && !n[1])
+		return malformed(e);
 	m->dirs = gci_calloc(n[0], sizeof(*m->dirs));
 	m->files = gci_calloc(n[1], sizeof(*m->files));
 	m->links = gci_calloc(n[2], sizeof(*m->links));

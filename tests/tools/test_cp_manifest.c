@@ -247,8 +247,10 @@ static void scattered(void **state)
 	parts_of(INT64_MAX - 1000, 100);
 	assert_int_equal(gct_cp_manifest_scatter(&m, 3, &e), GCOLL_ERR_INVAL);
 	assert_string_equal(e.text, "--scatter, expected one file, and a receiver at least");
-	/* Of parts there are no directories. */
+	/* Of parts there are no directories, and one at least. */
 	m.is_scattered = 1;
+	refuse(&m);
+	m.ndirs = m.nlinks = m.nfiles = 0;
 	refuse(&m);
 }
 
