@@ -200,32 +200,38 @@ int gct_cp_place_go(struct gct_cp_place *p, uint32_t dir)
 	return p->fd;
 }
 
-/* Kernels before 5.8 do not tell: there, what is on another device is a mount. */
-static int is_mount(const struct statx *x, const struct statx *dest)
+/* Whether a directory is another mount than the one it lies in; where there is no openat2, only another
+ * device is seen. -1 and errno: it cannot be told. */
+static int is_mount(int in, const char *name, const struct stat *dest)
 {
-	if (x->stx_attributes_mask & STATX_ATTR_MOUNT_ROOT)
-		return (x->stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
-	return x->stx_dev_major != dest->stx_dev_major || x->stx_dev_minor != dest->stx_dev_minor;
+	struct open_how how = {
+		.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC, .resolve = RESOLVE_NO_XDEV};
+	int fd = (int)syscall(SYS_openat2, in, name, &how, sizeof(how));
+	struct stat st;
+
+	if (fd >= 0)
+		return close(fd);
+	if (errno == EXDEV)
+		return 1;
+	if (errno != ENOSYS && errno != EPERM)
+		return -1;
+	return fstatat(in, name, &st, AT_SYMLINK_NOFOLLOW) ? -1 : st.st_dev != dest->st_dev;
 }
 
 int gct_cp_place_is_one(struct gct_cp_place *p)
 {
 	const struct gct_cp_dir *dirs = p->manifest->dirs;
-	const int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT;
-	struct statx dest, x;
-	int in = gct_cp_place_go(p, 0);
+	int in = gct_cp_place_go(p, 0), mount;
+	struct stat dest;
 	uint32_t i;
 
-	if (in < 0 || statx(in, "", AT_EMPTY_PATH, 0, &dest))
+	if (in < 0 || fstat(in, &dest))
 		return 0;
 	for (i = 0; i < p->manifest->ndirs; i++) {
 		in = gct_cp_place_go(p, dirs[i].parent);
-		if (in >= 0 && !statx(in, dirs[i].name, flags, 0, &x)) {
-			if (is_mount(&x, &dest))
-				return 0;
-		} else if (errno != ENOENT) {
+		mount = in < 0 ? -1 : is_mount(in, dirs[i].name, &dest);
+		if (mount > 0 || (mount < 0 && errno != ENOENT))
 			return 0;
-		}
 	}
 	return 1;
 }
