@@ -200,7 +200,8 @@ static uint64_t patience_ns(const struct gci_grid *g)
 static int build(const struct gci_grid *g, uint32_t dilation, int standing, struct gci_error *e)
 {
 	struct gci_lab_plan plan;
-	int was_standing, found, rc = gci_lab_plan_make(&plan, g, dilation, e);
+	int was_standing, found,
+		rc = gci_lab_plan_make(&plan, g, dilation, (struct gci_lab_how){0, 1}, e);
 
 	if (rc)
 		return rc;

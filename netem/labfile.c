@@ -32,8 +32,9 @@ static json_t *links_json(const struct gci_lab_plan *plan, const struct gci_grid
 		const struct gci_lab_wire *w = &plan->wires[i];
 
 		json_array_append_new(
-			links, json_pack("{ssssssss}", "from", g->clusters[w->from].name, "to",
-				       g->clusters[w->to].name, "netns", "gcl-wan", "dev", w->dev));
+			links, json_pack("{ssssssssss}", "from", g->clusters[w->from].name, "to",
+				       g->clusters[w->to].name, "netns", w->netns, "dev", w->dev,
+				       "counter", w->counter));
 	}
 	return links;
 }

@@ -5,9 +5,10 @@
  *	 "grid": "[cluster kyoto]\n...",			the grid as it is there: dilated
  *	 "hosts": [{"name": "k1", "netns": "gcl-k1", "addr": "10.1.0.1",
  *		    "port_netns": "gcl-sw-kyoto", "port": "p0"}, ...],	in rank order
- *	 "links": [{"from": "kyoto", "to": "tokyo", "netns": "gcl-wan", "dev": "wan-0-1"}, ...]}
+ *	 "links": [{"from": "kyoto", "to": "tokyo", "netns": "gcl-wan", "dev": "wan-0-1",
+ *		    "counter": "tx"}, ...]}
  *
- * What `dev` sends, by its counters, is what has crossed the link in this direction. */
+ * What `dev` has sent ("tx") or received ("rx") is what has crossed the link in this direction. */
 #ifndef GCI_NETEM_LABFILE_H
 #define GCI_NETEM_LABFILE_H
 

@@ -49,8 +49,10 @@ static int is_too_slow(uint64_t bps)
 	return bps && bps < GCI_LAB_LEAST_BPS;
 }
 
-static int check_size(const struct gci_grid *g, struct gci_error *e)
+static int check_size(
+	const struct gci_grid *g, uint32_t dilation, struct gci_lab_how how, struct gci_error *e)
 {
+	const uint64_t lan_ns = (uint64_t)GCI_LAB_LAN_OF_TAPS_NS * dilation;
 	int c;
 
 	if (g->nclusters > GCI_LAB_MAX_CLUSTERS)
@@ -75,6 +77,12 @@ static int check_size(const struct gci_grid *g, struct gci_error *e)
 		if (g->clusters[c].lan_delay_ns > GCI_LAB_MAX_DELAY_NS)
 			return gci_error_set(e, GCOLL_ERR_INVAL,
 				"cluster %s: lan_delay longer than the lab's 200 s",
+				g->clusters[c].name);
+		if (how.taps && g->clusters[c].lan_delay_ns > lan_ns)
+			return gci_error_set(e, GCOLL_ERR_INVAL,
+				"cluster %s: lan_delay of more than 100 us, expected less where "
+				"the "
+				"kernel has no netem (or --backend uml)",
 				g->clusters[c].name);
 		if (g->clusters[c].nhosts > GCI_LAB_MAX_PORTS)
 			return gci_error_set(e, GCOLL_ERR_INVAL,
@@ -105,7 +113,7 @@ static void make_all(struct gci_planner *p)
 		for (h = 0; h < g->clusters[c].nhosts; h++)
 			gci_labplan_name_host(p, c, h, &p->plan->hosts[first++]);
 	}
-	if (g->nclusters > 1) {
+	if (g->nclusters > 1 && !p->how.taps) {
 		gci_labplan_own_netns(p, GCI_LABPLAN_WAN);
 		gci_labplan_sysctls(p, GCI_LABPLAN_WAN, "net.ipv6.conf.default.disable_ipv6 1\n");
 	}
@@ -123,14 +131,14 @@ static void make_all(struct gci_planner *p)
 	gci_buf_free(&names);
 }
 
-int gci_lab_plan_make(
-	struct gci_lab_plan *plan, const struct gci_grid *g, uint32_t dilation, struct gci_error *e)
+int gci_lab_plan_make(struct gci_lab_plan *plan, const struct gci_grid *g, uint32_t dilation,
+	struct gci_lab_how how, struct gci_error *e)
 {
-	struct gci_planner p = {.plan = plan, .g = g, .dilation = dilation};
+	struct gci_planner p = {.plan = plan, .g = g, .dilation = dilation, .how = how};
 	int c, rc;
 
 	memset(plan, 0, sizeof(*plan));
-	rc = check_size(g, e);
+	rc = check_size(g, dilation, how, e);
 	if (rc)
 		return rc;
 	plan->hosts = gci_calloc((size_t)g->nhosts, sizeof(*plan->hosts));
@@ -174,6 +182,10 @@ void gci_lab_plan_free(struct gci_lab_plan *plan)
 	gci_free(plan->steps);
 	gci_free(plan->netns);
 	gci_free(plan->hosts);
+	for (h = 0; h < plan->nwires; h++) {
+		gci_free(plan->wires[h].netns);
+		gci_free(plan->wires[h].entry_netns);
+	}
 	gci_free(plan->wires);
 	memset(plan, 0, sizeof(*plan));
 }

@@ -2,7 +2,7 @@
  * What the lab has to do to bring up a grid: the exact commands, before any is run.
  *
  *	struct gci_lab_plan plan;
- *	if (gci_lab_plan_make(&plan, &grid, k, &e))	// grid is dilated by k already
+ *	if (gci_lab_plan_make(&plan, &grid, k, how, &e))	// grid is dilated by k already
  *		return ...;
  *	for (i = 0; i < plan.nsteps; i++)
  *		...					// netem/apply.h does it
@@ -20,11 +20,15 @@
  *	fq        own time         queue                loss
  *
  * (qdiscs of the way from left to right; the way back has its own. What comes in at p0 takes a turn
- * through in0, an ifb, where every packet is delayed by its own length.) */
+ * through in0, an ifb, where every packet is delayed by its own length.)
+ *
+ * Kernels without netem have neither gcl-wan nor in0: w1 and w0 are TAP devices, and what is between
+ * them is netem/emulator.h's. */
 #ifndef GCI_NETEM_PLAN_H
 #define GCI_NETEM_PLAN_H
 
 #include "collectives/grid/grid.h"
+#include "netem/wires.h"
 
 #define GCI_LAB_MAX_CLUSTERS 250             /* one byte of the address */
 #define GCI_LAB_LEAST_BPS    1000            /* tc counts in bytes per second */
@@ -49,10 +53,24 @@ struct gci_lab_host {
 };
 
 struct gci_lab_wire {
-	int from, to;   /* clusters */
-	char dev[16];   /* in gcl-wan: what it sends is what has crossed */
-	char entry[16]; /* in the switch of `from`: what it drops is lost to a full queue */
+	int from, to; /* clusters */
+	/* The device, and which of its counters ("tx" or "rx") has what has crossed. */
+	char *netns;
+	char dev[16];
+	const char *counter;
+	char entry[16]; /* in the switch of `from`: packets leave by it */
+	char *entry_netns;
 };
+
+/* What links are made of, and what else depends on the kernel. */
+struct gci_lab_how {
+	int taps;   /* 1: TAP devices and gci_emulator; 0: netem */
+	int has_fq; /* 1 wherever there is netem */
+};
+
+/* What a LAN's delay may be, undilated, where there is nothing to emulate it: the kernel's own is
+ * shorter, but of that order. */
+#define GCI_LAB_LAN_OF_TAPS_NS 100000
 
 struct gci_lab_plan {
 	struct gci_lab_step *steps;
@@ -68,7 +86,10 @@ struct gci_lab_plan {
 /* GCOLL_ERR_INVALID with a sentence when the lab cannot hold this grid, or GCOLL_ERR_NOMEM; then
  * `plan` is empty. */
 int gci_lab_plan_make(struct gci_lab_plan *plan, const struct gci_grid *g, uint32_t dilation,
-	struct gci_error *e);
+	struct gci_lab_how how, struct gci_error *e);
+
+/* What the emulator is to do for a link that has one of its own. */
+struct gci_wire_model gci_lab_wire_model(const struct gci_grid *g, const struct gci_link *l);
 
 void gci_lab_plan_free(struct gci_lab_plan *plan);
 

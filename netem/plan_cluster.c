@@ -28,15 +28,16 @@ static void host_qdiscs(struct gci_planner *p, const char *netns, uint64_t nic_b
 
 	if (nic_bps)
 		gci_labplan_put_tbf(p, &b, "eth0", "root", nic_bps, GCI_LABPLAN_PORT_NBYTES);
-	gci_buf_printf(
-		&b, "qdisc add dev eth0 %s handle 10: fq\n", nic_bps ? "parent 1:1" : "root");
+	if (p->how.has_fq)
+		gci_buf_printf(&b, "qdisc add dev eth0 %s handle 10: fq\n",
+			nic_bps ? "parent 1:1" : "root");
 	gci_labplan_step(p, GCI_LAB_TC, netns, &b);
 }
 
 /* Whether packets have a way of their own into the switch. */
-static int has_entry(const struct gci_cluster *c)
+static int has_entry(const struct gci_planner *p, const struct gci_cluster *c)
 {
-	return c->nic_bps || c->lan_delay_ns;
+	return !p->how.taps && (c->nic_bps || c->lan_delay_ns);
 }
 
 /* What a host sends takes its own time and the LAN's delay on its way into the switch. TBF lets the
@@ -44,10 +45,10 @@ static int has_entry(const struct gci_cluster *c)
  * as it is long. A parent netem would act before its child TBF, so packets take a turn through an
  * ifb. They come at the NIC's rate from the host's own TBF: no queue grows here, and of a train
  * only the last packet's length is seen, as where switches cut through. */
-static void entry_qdiscs(
-	struct gci_buf *b, const struct gci_lab_host *h, const struct gci_cluster *c)
+static void entry_qdiscs(const struct gci_planner *p, struct gci_buf *b,
+	const struct gci_lab_host *h, const struct gci_cluster *c)
 {
-	if (!has_entry(c))
+	if (!has_entry(p, c))
 		return;
 	gci_labplan_put_netem(b, h->entry, c->lan_delay_ns, c->nic_bps);
 	gci_buf_printf(b,
@@ -143,14 +144,15 @@ void gci_labplan_name_host(struct gci_planner *p, int cluster, int number, struc
 	scale_tso(p, h->netns, cluster);
 }
 
-static void put_port(struct gci_buf *b, const struct gci_lab_host *h, const struct gci_cluster *c)
+static void put_port(const struct gci_planner *p, struct gci_buf *b, const struct gci_lab_host *h,
+	const struct gci_cluster *c)
 {
 	gci_buf_printf(b,
 		"link add %s mtu 1500 type veth peer name eth0 address %s mtu 1500 netns %s\n"
 		"link set %s master br0 up\n"
 		"neigh add %s lladdr %s dev br0 nud permanent\n",
 		h->port, h->mac, h->netns, h->port, h->addr, h->mac);
-	if (has_entry(c))
+	if (has_entry(p, c))
 		gci_buf_printf(b, "link add %s type ifb\nlink set %s up\n", h->entry, h->entry);
 }
 
@@ -213,8 +215,8 @@ void gci_labplan_cluster(struct gci_planner *p, int cluster, const struct gci_la
 		"link set br0 up\n",
 		mac, addr);
 	for (i = 0; i < c->nhosts; i++) {
-		put_port(&ip, &hosts[i], c);
-		entry_qdiscs(&tc, &hosts[i], c);
+		put_port(p, &ip, &hosts[i], c);
+		entry_qdiscs(p, &tc, &hosts[i], c);
 		port_qdiscs(p, &tc, &hosts[i], c);
 	}
 	gci_labplan_step(p, GCI_LAB_IP, p->switches[cluster], &ip);

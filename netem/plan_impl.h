@@ -15,6 +15,7 @@ struct gci_planner {
 	struct gci_lab_plan *plan;
 	const struct gci_grid *g;
 	uint32_t dilation;
+	struct gci_lab_how how;
 	char **switches; /* namespace of each cluster's switch */
 	int nomem;
 };

@@ -2,6 +2,8 @@
  * The wires between the clusters of the lab. */
 #include "netem/plan_impl.h"
 
+#include "base/mem.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -36,7 +38,16 @@ static void make_entry(struct gci_planner *p, int here, int there)
 
 	gci_labplan_addr(router, sizeof(router), there, GCI_LABPLAN_GATEWAY);
 	entry_mac(mac, sizeof(mac), there, here);
-	if (gci_grid_link(p->g, here, there)->loss_ppm) /* it hits packets, not GSO packets */
+	if (p->how.taps) {
+		char own[20];
+
+		entry_mac(own, sizeof(own), here, there);
+		gci_buf_printf(&b,
+			"tuntap add dev w%d mode tap vnet_hdr\n"
+			"link set w%d address %s mtu 1500\n",
+			there, there, own);
+	} else if (gci_grid_link(p->g, here, there)
+			   ->loss_ppm) /* it hits packets, not GSO packets */
 		gci_buf_printf(&b, "link set w%d gso_max_segs 1\n", there);
 	gci_buf_printf(&b,
 		"link set w%d up\n"
@@ -52,6 +63,11 @@ static void make_cables(struct gci_planner *p, int a, int b)
 {
 	struct gci_buf wan = {0};
 
+	if (p->how.taps) {
+		make_entry(p, a, b);
+		make_entry(p, b, a);
+		return;
+	}
 	gci_buf_printf(&wan,
 		"link add br-%d-%d type bridge forward_delay 0 mcast_snooping 0\n"
 		"link set br-%d-%d up\n",
@@ -63,19 +79,22 @@ static void make_cables(struct gci_planner *p, int a, int b)
 	make_entry(p, b, a);
 }
 
+/* Where it is not known: one round trip of the rate. */
+static uint64_t queue_nbytes(const struct gci_link *l)
+{
+	uint64_t trip = (uint64_t)((unsigned __int128)l->rate_bps * l->delay_ns / 4 / 1000000000u);
+
+	return l->queue_nbytes ? l->queue_nbytes : gci_labplan_max(trip, GCI_LABPLAN_PORT_NBYTES);
+}
+
 /* The bottleneck, counted in bytes. */
 static void entry_qdisc(struct gci_planner *p, const struct gci_link *l, const char *dev)
 {
 	struct gci_buf b = {0};
-	uint64_t queue = l->queue_nbytes;
 
 	if (!l->rate_bps)
 		return;
-	if (!queue) /* unknown: one round trip of the rate */
-		queue = gci_labplan_max(
-			(uint64_t)((unsigned __int128)l->rate_bps * l->delay_ns / 4 / 1000000000u),
-			GCI_LABPLAN_PORT_NBYTES);
-	gci_labplan_put_tbf(p, &b, dev, "root", l->rate_bps, queue);
+	gci_labplan_put_tbf(p, &b, dev, "root", l->rate_bps, queue_nbytes(l));
 	gci_labplan_step(p, GCI_LAB_TC, p->switches[l->from], &b);
 }
 
@@ -88,6 +107,26 @@ static uint64_t extra_time_bps(const struct gci_link *l, uint64_t nic_bps)
 	if (l->rate_bps >= nic_bps)
 		return 0;
 	return (uint64_t)((unsigned __int128)l->rate_bps * nic_bps / (nic_bps - l->rate_bps));
+}
+
+/* The rate at which a packet's length is time of the sender's NIC that this link has not taken. */
+static uint64_t own_time_bps(const struct gci_link *l, uint64_t nic_bps)
+{
+	if (!l->rate_bps || !nic_bps)
+		return nic_bps;
+	if (nic_bps >= l->rate_bps)
+		return 0;
+	return (uint64_t)((unsigned __int128)l->rate_bps * nic_bps / (l->rate_bps - nic_bps));
+}
+
+struct gci_wire_model gci_lab_wire_model(const struct gci_grid *g, const struct gci_link *l)
+{
+	return (struct gci_wire_model){.rate_bps = l->rate_bps,
+		.delay_ns = l->delay_ns,
+		.own_bps = own_time_bps(l, g->clusters[l->from].nic_bps),
+		.queue_nbytes = queue_nbytes(l),
+		.flow_rate_bps = l->flow_rate_bps,
+		.loss_ppm = l->loss_ppm};
 }
 
 /* The way: delay and loss, and what one connection may take of it. The grid's delay is from host to
@@ -136,8 +175,16 @@ void gci_labplan_wires(struct gci_planner *p)
 
 		w->from = l->from;
 		w->to = l->to;
-		snprintf(w->dev, sizeof(w->dev), "wan-%d-%d", l->from, l->to);
+		w->netns = gci_strdup(p->how.taps ? p->switches[l->to] : GCI_LABPLAN_WAN);
+		w->entry_netns = gci_strdup(p->switches[l->from]);
+		w->counter = p->how.taps ? "rx" : "tx";
+		p->nomem |= !w->netns || !w->entry_netns;
 		snprintf(w->entry, sizeof(w->entry), "w%d", l->to);
+		if (p->how.taps) {
+			snprintf(w->dev, sizeof(w->dev), "w%d", l->from);
+			continue;
+		}
+		snprintf(w->dev, sizeof(w->dev), "wan-%d-%d", l->from, l->to);
 		entry_qdisc(p, l, w->entry);
 		wire_qdiscs(p, l, w->dev);
 	}

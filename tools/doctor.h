@@ -87,7 +87,7 @@ struct gct_facts {
 	int synced;                   /* the clock: 1, 0, -1: unknown */
 	uint64_t clock_error_us;      /* estimated bound, where synced */
 	int lab;                      /* 1: a backend for labs works, 0: none, -1: not tried */
-	char lab_host[200], lab_uml[200]; /* "": it works; or why not */
+	char lab_host[200], lab_tap[200], lab_uml[200]; /* "": it works; or why not */
 };
 
 /* From the files below `root` ("" for the machine's own). What is not there stays unknown. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Facts that only trying tells. */
 #include "netem/host.h"
+#include "netem/tap.h"
 #include "netem/uml.h"
 #include "tools/doctor.h"
 
@@ -99,12 +100,14 @@ static void ask_qdiscs(struct gct_facts *f)
 /* As `gridcoll lab doctor`, but that no guest is booted. */
 static void ask_lab(struct gct_facts *f)
 {
-	struct gci_error host = {0}, uml = {0};
+	struct gci_error host = {0}, tap = {0}, uml = {0};
 
 	gci_host_check(&host);
+	gci_tap_check(&tap);
 	gci_uml_check(&uml);
-	f->lab = !host.status || !uml.status;
+	f->lab = !host.status || !tap.status || !uml.status;
 	snprintf(f->lab_host, sizeof(f->lab_host), "%.190s", host.text);
+	snprintf(f->lab_tap, sizeof(f->lab_tap), "%.190s", tap.text);
 	snprintf(f->lab_uml, sizeof(f->lab_uml), "%.190s", uml.text);
 }
 

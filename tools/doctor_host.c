@@ -252,17 +252,24 @@ static void check_lab(const struct gct_facts *f, struct gct_report *r)
 		: f->lab   ? GCT_FINE
 			   : GCT_ADVICE,
 		"lab", "gridcoll lab");
+	static const char *const backends[] = {"host", "tap", "uml"};
+	const char *const why[] = {f->lab_host, f->lab_tap, f->lab_uml};
+	char all[3 * 220];
+	int i, n = 0;
 
 	if (f->lab < 0)
 		return;
 	gct_say(r, &g->is, "%s",
-		!f->lab        ? "no"
-		: *f->lab_host ? "in a uml guest"
-			       : "on this kernel");
-	if (*f->lab_host || *f->lab_uml)
-		gct_say(r, &g->why, "%s%s%s%s%s", *f->lab_host ? "host backend: " : "", f->lab_host,
-			*f->lab_host && *f->lab_uml ? "; " : "", *f->lab_uml ? "uml backend: " : "",
-			f->lab_uml);
+		!f->lab         ? "no"
+		: !*f->lab_host ? "on this kernel"
+		: !*f->lab_tap  ? "on this kernel, by links of its own"
+				: "in a uml guest");
+	for (i = 0; i < 3; i++)
+		if (*why[i])
+			n += snprintf(all + n, sizeof(all) - (size_t)n, "%s%s backend: %s",
+				n ? "; " : "", backends[i], why[i]);
+	if (n)
+		gct_say(r, &g->why, "%s", all);
 	if (f->lab)
 		return;
 	gct_say(r, &g->should, "on this kernel, or in a uml guest");

@@ -6,8 +6,7 @@
 #include "base/mem.h"
 #include "netem/apply.h"
 #include "netem/guest.h"
-#include "netem/labfile.h"
-#include "netem/netns.h"
+#include "netem/host.h"
 #include "netem/plan.h"
 #include "tools/tools.h"
 
@@ -25,17 +24,23 @@ int lab_complain(const struct gci_error *e)
 /* gridcoll lab plan GRID: what would be done, and nothing else. */
 static int lab_plan(int argc, char **argv)
 {
-	static const char usage[] = "plan [--dilate K|auto] GRID";
+	static const char usage[] = "plan [--backend auto|host|tap|uml] [--dilate K|auto] GRID";
 	struct lab_options o = {0};
 	struct gci_lab_plan plan;
 	struct gci_error e = {0};
 	struct gci_buf text = {0};
 	struct gci_grid g;
+	struct gci_lab_how how = {0, 1};
 	int rc = lab_parse_grid(&o, argc, argv, usage, &g);
 
 	if (rc)
 		return rc - 1;
-	if (gci_lab_plan_make(&plan, &g, o.dilation, &e)) {
+	/* Where no lab can be, what it would be elsewhere. */
+	if (o.backend == LAB_AUTO)
+		o.backend = lab_choose(&o, NULL);
+	if (o.backend == LAB_TAP)
+		how = (struct gci_lab_how){1, gci_host_has_qdisc("fq") == 1};
+	if (gci_lab_plan_make(&plan, &g, o.dilation, how, &e)) {
 		rc = lab_complain(&e);
 	} else {
 		gci_lab_plan_print(&plan, &text);
@@ -45,41 +50,6 @@ static int lab_plan(int argc, char **argv)
 	gci_buf_free(&text);
 	gci_grid_free(&g);
 	return rc;
-}
-
-/* gridcoll lab link HOST up|down: pulls a host's cable at the switch's end. */
-static int lab_link(int argc, char **argv)
-{
-	static const char usage[] = "link HOST up|down";
-	const char *lab = getenv("GRIDCOLL_LAB");
-	struct gci_lab_port port;
-	struct gci_error e = {0};
-	int home, rc;
-
-	if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
-		lab_help(usage);
-		return GCT_OK;
-	}
-	if (argc != 3 || (strcmp(argv[2], "up") && strcmp(argv[2], "down"))) {
-		fprintf(stderr, "usage: gridcoll lab %s (inside a running lab)\n", usage);
-		return GCT_USAGE;
-	}
-	if (!lab) {
-		fprintf(stderr, "gridcoll lab link: GRIDCOLL_LAB is not set, "
-				"expected to run inside a lab\n");
-		return GCT_USAGE;
-	}
-	rc = gci_labfile_port(lab, argv[1], &port, &e);
-	home = rc ? -1 : gci_netns_open(NULL, &e);
-	if (!rc && home >= 0)
-		rc = gci_netns_enter(port.netns, &e);
-	if (!rc && home >= 0) {
-		const char *ip[] = {"ip", "link", "set", port.dev, argv[2], NULL};
-
-		gci_lab_tool_run(ip, NULL, &e);
-		gci_netns_leave(home);
-	}
-	return e.status ? lab_complain(&e) : GCT_OK;
 }
 
 /* linux.uml adds an argument of its own behind ours. */
@@ -100,6 +70,7 @@ static const struct verb {
 		"[GRID]                   which backend works here, what is missing"},
 	{"plan", lab_plan, "[--dilate K] GRID        print the commands that build the grid"},
 	{"link", lab_link, "HOST up|down             inside a lab: plug or pull a host's cable"},
+	{"links", lab_links, "[A B KEY=VALUE...]       inside a lab: what links did; change some"},
 	{"guest", lab_guest, NULL},
 	{NULL, NULL, NULL},
 };

@@ -5,8 +5,9 @@
 
 #include "collectives/grid/grid.h"
 #include "netem/frame.h"
+#include "netem/weather.h"
 
-enum lab_backend { LAB_AUTO, LAB_HOST, LAB_UML };
+enum lab_backend { LAB_AUTO, LAB_HOST, LAB_TAP, LAB_UML };
 
 struct lab_options {
 	enum lab_backend backend;
@@ -14,7 +15,8 @@ struct lab_options {
 	uint32_t dilation;
 	uint64_t mem_nbytes; /* 0: as the grid needs */
 	int quiet;
-	int keep_awake; /* of `run` */
+	int keep_awake;           /* of `run` */
+	const char *weather_file; /* of `run` */
 	const char *grid_file;
 	char **command; /* NULL-terminated */
 };
@@ -36,6 +38,10 @@ int lab_load_grid(struct lab_options *o, struct gci_grid *g);
 int lab_parse_grid(
 	struct lab_options *o, int argc, char **argv, const char *usage, struct gci_grid *g);
 
+/* What --weather names, dilated; nothing without it. */
+int lab_read_weather(const struct lab_options *o, const struct gci_grid *g, struct gci_weather *w,
+	struct gci_error *e);
+
 /* The command with the environment it is to have. Free with gci_job_free. */
 int lab_make_job(const struct lab_options *o, struct gci_job *job, struct gci_error *e);
 
@@ -52,5 +58,7 @@ int lab_run(int argc, char **argv);
 int lab_doctor(int argc, char **argv);
 int lab_up(int argc, char **argv);
 int lab_down(int argc, char **argv);
+int lab_link(int argc, char **argv);
+int lab_links(int argc, char **argv);
 
 #endif

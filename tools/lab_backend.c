@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "netem/host.h"
 #include "netem/plan.h"
+#include "netem/tap.h"
 #include "netem/uml.h"
 #include "tools/lab.h"
 #include "tools/tools.h"
@@ -11,21 +12,23 @@
 
 enum lab_backend lab_choose(const struct lab_options *o, struct gci_error *e)
 {
-	struct gci_error host = {0}, uml = {0};
+	static int (*const checks[])(struct gci_error * e) = {
+		[LAB_HOST] = gci_host_check, [LAB_TAP] = gci_tap_check, [LAB_UML] = gci_uml_check};
+	static const char *const names[] = {
+		[LAB_HOST] = "host", [LAB_TAP] = "tap", [LAB_UML] = "uml"};
+	struct gci_error why[LAB_UML + 1] = {0};
+	enum lab_backend b;
 
-	if (o->backend != LAB_UML && !gci_host_check(&host))
-		return LAB_HOST;
-	if (o->backend == LAB_HOST) {
-		gci_error_set(e, host.status, "no host backend: %s", host.text);
-		return LAB_AUTO;
-	}
-	if (!gci_uml_check(&uml))
-		return LAB_UML;
-	if (o->backend == LAB_UML)
-		gci_error_set(e, uml.status, "no uml backend: %s", uml.text);
+	for (b = LAB_HOST; b <= LAB_UML; b++)
+		if ((o->backend == LAB_AUTO || o->backend == b) && !checks[b](&why[b]))
+			return b;
+	b = o->backend;
+	if (b == LAB_AUTO)
+		gci_error_set(e, GCOLL_ERR_UNSUPPORTED,
+			"no backend for a lab. host: %s. tap: %s. uml: %s", why[LAB_HOST].text,
+			why[LAB_TAP].text, why[LAB_UML].text);
 	else
-		gci_error_set(e, uml.status, "no backend for a lab. host: %s. uml: %s", host.text,
-			uml.text);
+		gci_error_set(e, why[b].status, "no %s backend: %s", names[b], why[b].text);
 	return LAB_AUTO;
 }
 
@@ -73,10 +76,10 @@ static int describe_grid(struct lab_options *o)
 int lab_doctor(int argc, char **argv)
 {
 	static const char usage[] = "doctor [GRID]";
-	struct gci_error host = {0}, uml = {0};
+	struct gci_error host = {0}, tap = {0}, uml = {0};
 	struct lab_options o;
 	int rc = lab_parse(&o, argc, argv, 0, usage);
-	int host_works, uml_works;
+	int host_works, tap_works, uml_works;
 
 	if (rc)
 		return rc - 1;
@@ -87,13 +90,18 @@ int lab_doctor(int argc, char **argv)
 		printf("host: works: root, with netem, tbf, fq and ifb\n");
 	else
 		printf("host: no: %s\n", host.text);
+	tap_works = !gci_tap_check(&tap);
+	printf("tap:  %s%s\n", tap_works ? "works: veth, bridge, tun, and tbf" : "no: ", tap.text);
 	uml_works = !try_uml(&uml);
 	if (!uml_works)
 		printf("uml:  no: %s\n", uml.text);
-	printf("auto: %s\n", host_works ? "host" : uml_works ? "uml" : "none works here");
+	printf("auto: %s\n", host_works  ? "host"
+			     : tap_works ? "tap"
+			     : uml_works ? "uml"
+					 : "none works here");
 	if (*o.command) {
 		o.grid_file = o.command[0];
 		rc = describe_grid(&o);
 	}
-	return rc ? rc : host_works || uml_works ? GCT_OK : GCT_FAILED;
+	return rc ? rc : host_works || tap_works || uml_works ? GCT_OK : GCT_FAILED;
 }

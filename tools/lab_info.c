@@ -40,7 +40,9 @@ static int read_links(struct gct_lab *lab, const json_t *links)
 		out->to = copy_string(l, "to");
 		out->netns = copy_string(l, "netns");
 		out->dev = copy_string(l, "dev");
-		if (!out->from || !out->to || !is_name(out->netns) || !is_name(out->dev))
+		out->counter = copy_string(l, "counter");
+		if (!out->from || !out->to || !is_name(out->netns) || !is_name(out->dev) ||
+			!is_name(out->counter))
 			return -1;
 	}
 	return 0;
@@ -84,6 +86,7 @@ void gct_lab_free(struct gct_lab *lab)
 		gci_free(lab->links[i].to);
 		gci_free(lab->links[i].netns);
 		gci_free(lab->links[i].dev);
+		gci_free(lab->links[i].counter);
 	}
 	gci_free(lab->links);
 	gci_free(lab->backend);
@@ -97,7 +100,7 @@ static int link_nbytes(const struct gct_lab_link *l, uint64_t *nbytes, struct gc
 	FILE *f = command ? popen(command, "re") : NULL;
 	json_t *root = f ? json_loadf(f, 0, NULL) : NULL;
 	const json_t *tx =
-		json_object_get(json_object_get(json_array_get(root, 0), "stats64"), "tx");
+		json_object_get(json_object_get(json_array_get(root, 0), "stats64"), l->counter);
 	json_int_t bytes = json_integer_value(json_object_get(tx, "bytes"));
 	json_int_t packets = json_integer_value(json_object_get(tx, "packets"));
 	int ok = json_is_object(tx);

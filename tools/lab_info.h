@@ -9,6 +9,7 @@
 
 struct gct_lab_link {
 	char *from, *to, *netns, *dev;
+	char *counter; /* of the device: "tx" or "rx" */
 };
 
 struct gct_lab {

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/buf.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/terminal.h"
 #include "base/units.h"
@@ -18,7 +20,7 @@
 
 extern char **environ;
 
-enum { OPT_BACKEND = 256, OPT_DILATE, OPT_MEM, OPT_QUIET, OPT_KEEP_AWAKE };
+enum { OPT_BACKEND = 256, OPT_DILATE, OPT_MEM, OPT_QUIET, OPT_KEEP_AWAKE, OPT_WEATHER };
 
 static const struct option options[] = {
 	{"backend", required_argument, NULL, OPT_BACKEND},
@@ -26,6 +28,7 @@ static const struct option options[] = {
 	{"mem", required_argument, NULL, OPT_MEM},
 	{"quiet", no_argument, NULL, OPT_QUIET},
 	{"keep-awake", no_argument, NULL, OPT_KEEP_AWAKE},
+	{"weather", required_argument, NULL, OPT_WEATHER},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
@@ -38,15 +41,15 @@ static int bad(const char *option, const char *value, const char *expected)
 
 static int set_backend(struct lab_options *o, const char *value)
 {
-	static const char *const names[] = {"auto", "host", "uml"};
+	static const char *const names[] = {"auto", "host", "tap", "uml"};
 	int i;
 
-	for (i = 0; i < 3; i++)
+	for (i = 0; i < 4; i++)
 		if (!strcmp(value, names[i])) {
 			o->backend = (enum lab_backend)i;
 			return 0;
 		}
-	return bad("backend", value, "auto, host or uml");
+	return bad("backend", value, "auto, host, tap or uml");
 }
 
 static int set_dilation(struct lab_options *o, const char *value)
@@ -84,6 +87,9 @@ static int set_option(struct lab_options *o, int c, const char *value)
 	case OPT_QUIET:
 		o->quiet = 1;
 		return 0;
+	case OPT_WEATHER:
+		o->weather_file = value;
+		return 0;
 	case OPT_KEEP_AWAKE:
 		o->keep_awake = 1;
 		return 0;
@@ -97,10 +103,15 @@ void lab_help(const char *usage)
 	static const struct {
 		const char *option, *text;
 	} about[] = {
-		{"--backend", "host: in the running kernel, as root; uml: in a guest of user-mode "
-			      "Linux; auto (default): host where it works, else uml"},
+		{"--backend",
+			"host: in the running kernel, by netem, as root; tap: there, too, but "
+			"the links are this program's; uml: in a guest of user-mode "
+			"Linux; auto (default): the first of these that works"},
 		{"--dilate", "divide rates by K and multiply delays by it (default 1); auto: by as "
 			     "much as one processor needs"},
+		{"--weather",
+			"how links change meanwhile, a line for each time: \"12.5s kyoto tokyo "
+			"rate=400Mbit loss=0.1%\" (of tap)"},
 		{"--mem", "the guest's memory, e.g. 2GiB (default: by the number of hosts)"},
 		{"--quiet", "say nothing but errors and warnings"},
 		{"--keep-awake", "keep processors busy that others share: steadier times"},
@@ -112,6 +123,7 @@ void lab_help(const char *usage)
 		"doctor my.grid",
 		"plan my.grid",
 		"link k1 down",
+		"links kyoto tokyo rate=400Mbit loss=0.1%",
 	};
 	size_t i;
 
@@ -122,9 +134,9 @@ void lab_help(const char *usage)
 		if (!at)
 			continue;
 		gct_wrapped(
-			stdout, about[i].text, printf("  %-25.*s", (int)strcspn(at, "]"), at), 27);
+			stdout, about[i].text, printf("  %-29.*s", (int)strcspn(at, "]"), at), 31);
 	}
-	printf("  -h, --help               this text\n");
+	printf("  -h, --help                   this text\n");
 	for (i = 0; i < sizeof(examples) / sizeof(*examples); i++)
 		if (!strncmp(usage, examples[i], strcspn(examples[i], " ")))
 			printf("example: gridcoll lab %s\n", examples[i]);
@@ -201,6 +213,25 @@ int lab_load_grid(struct lab_options *o, struct gci_grid *g)
 	say_dilation(o);
 	gci_grid_dilate(g, o->dilation);
 	return GCT_OK;
+}
+
+int lab_read_weather(const struct lab_options *o, const struct gci_grid *g, struct gci_weather *w,
+	struct gci_error *e)
+{
+	struct gci_buf text = {0};
+	int rc;
+
+	memset(w, 0, sizeof(*w));
+	if (!o->weather_file)
+		return 0;
+	rc = gci_file_read(o->weather_file, GCI_WEATHER_MAX_NBYTES, &text, e);
+	if (!rc)
+		rc = gci_weather_parse(w, text.len ? (const char *)text.data : "", text.len,
+			o->weather_file, g, e);
+	if (!rc)
+		gci_weather_dilate(w, o->dilation);
+	gci_buf_free(&text);
+	return rc;
 }
 
 int lab_parse_grid(

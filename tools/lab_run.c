@@ -6,6 +6,7 @@
 #include "netem/awake.h"
 #include "netem/cpu.h"
 #include "netem/host.h"
+#include "netem/tap.h"
 #include "netem/uml.h"
 #include "tools/lab.h"
 #include "tools/tools.h"
@@ -23,8 +24,9 @@
 
 #define PATIENCE_NS (10 * GCI_NS_PER_S)
 
-static const char usage[] = "run [--backend auto|host|uml] [--dilate K|auto]\n"
-			    "                        [--mem SIZE] [--quiet] [--keep-awake]\n"
+static const char usage[] = "run [--backend auto|host|tap|uml] [--dilate K|auto]\n"
+			    "                        [--weather FILE] [--mem SIZE] [--quiet]\n"
+			    "                        [--keep-awake]\n"
 			    "                        GRID -- CMD ARGS...";
 
 static int open_signals(void)
@@ -132,16 +134,44 @@ static void exec_job(const struct gci_job *job)
 	_exit(errno == ENOENT ? 127 : 126);
 }
 
-/* The terminal's own signals reach the command without us. */
-static int wait_child(pid_t pid, int signals)
+/* What goes on in a lab of our own links while its command runs. */
+struct links {
+	struct gci_tap *tap; /* NULL: they are the kernel's */
+	struct gci_weather weather;
+	size_t next; /* change */
+	uint64_t begin;
+};
+
+/* Does what is due; for how many milliseconds nothing is (-1: nothing will). */
+static int change_links(struct links *l)
 {
-	struct pollfd fds[2] = {
-		{signals, POLLIN, 0}, {(int)syscall(SYS_pidfd_open, pid, 0), POLLIN, 0}};
+	uint64_t now = gci_now_ns(), at;
+
+	for (; l->next < l->weather.nchanges; l->next++) {
+		at = l->begin + l->weather.changes[l->next].at_ns;
+		if (at > now)
+			return (int)((at - now < 60 * GCI_NS_PER_S ? at - now : 60 * GCI_NS_PER_S) /
+				       GCI_NS_PER_MS) +
+			       1;
+		gci_tap_change(l->tap, &l->weather.changes[l->next]);
+	}
+	return -1;
+}
+
+/* The terminal's own signals reach the command without us. */
+static int wait_child(pid_t pid, int signals, struct links *links)
+{
+	struct pollfd fds[3] = {{signals, POLLIN, 0},
+		{(int)syscall(SYS_pidfd_open, pid, 0), POLLIN, 0},
+		{links->tap ? gci_tap_fd(links->tap) : -1, POLLIN, 0}};
 	struct signalfd_siginfo si;
-	int status = 0;
+	int status = 0, wait_ms;
 
 	while (waitpid(pid, &status, WNOHANG) != pid) {
-		poll(fds, 2, fds[1].fd < 0 ? 100 : -1);
+		wait_ms = change_links(links);
+		poll(fds, 3, fds[1].fd < 0 && (unsigned)wait_ms > 100 ? 100 : wait_ms);
+		if (fds[2].revents)
+			gci_tap_serve(links->tap);
 		while (read(signals, &si, sizeof(si)) == sizeof(si))
 			if (si.ssi_code != SI_KERNEL)
 				kill(pid, (int)si.ssi_signo);
@@ -151,29 +181,96 @@ static int wait_child(pid_t pid, int signals)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+static pid_t just_fork(struct gci_error *e)
+{
+	pid_t pid = fork();
+
+	if (pid < 0)
+		gci_error_errno(e, "cannot start a process");
+	return pid;
+}
+
+/* In the lab that stands: its exit status. */
+static int run_here(struct gci_job *job, struct links *links, int signals, struct gci_error *e)
+{
+	uint64_t busy[2], total[2];
+	int status = GCT_FAILED;
+	pid_t pid;
+
+	gci_cpu_read(&busy[0], &total[0]);
+	links->begin = gci_now_ns();
+	change_links(links); /* what holds from the beginning */
+	pid = links->tap ? gci_tap_fork(e) : just_fork(e);
+	if (!pid)
+		exec_job(job);
+	if (pid > 0)
+		status = wait_child(pid, signals, links);
+	gci_cpu_read(&busy[1], &total[1]);
+	warn_cpu(busy[1] - busy[0], total[1] - total[0]);
+	return status;
+}
+
 static int run_on_host(const struct lab_options *o, const struct gci_grid *g, struct gci_error *e)
 {
-	uint64_t begin = gci_now_ns(), busy[2], total[2];
+	uint64_t begin = gci_now_ns();
 	int signals = open_signals(), status = GCT_FAILED;
 	struct gci_job job = {0};
 	struct gci_host h;
-	pid_t pid;
 
-	if (lab_make_job(o, &job, e) || gci_host_up(&h, g, o->dilation, 0, e))
-		goto out;
-	say_up(o, g, "host", gci_now_ns() - begin);
-	gci_cpu_read(&busy[0], &total[0]);
-	pid = fork();
-	if (!pid)
-		exec_job(&job);
-	if (pid > 0)
-		status = wait_child(pid, signals);
-	else
-		gci_error_errno(e, "cannot start %s", job.argv[0]);
-	gci_cpu_read(&busy[1], &total[1]);
-	warn_cpu(busy[1] - busy[0], total[1] - total[0]);
-	gci_host_end(&h, e);
-out:
+	if (!lab_make_job(o, &job, e) && !gci_host_up(&h, g, o->dilation, 0, e)) {
+		say_up(o, g, "host", gci_now_ns() - begin);
+		status = run_here(&job, &(struct links){0}, signals, e);
+		gci_host_end(&h, e);
+	}
+	gci_job_free(&job);
+	close(signals);
+	return status;
+}
+
+/* Times are the network's only where packets came when their links let go of them. */
+static void say_gauge(const struct lab_options *o, const struct gci_grid *g,
+	const struct gci_emulator_gauge *gauge)
+{
+	uint64_t shortest = GCI_NEVER;
+	int i, trusted;
+
+	for (i = 0; i < g->nlinks; i++)
+		shortest = g->links[i].delay_ns < shortest ? g->links[i].delay_ns : shortest;
+	trusted = gauge->late_p99_ns <= shortest / 20 && !gauge->no_room;
+	if (!gauge->npackets || (o->quiet && trusted))
+		return;
+	fprintf(stderr,
+		"gridcoll lab: of %llu packets on the links, half were at most %.0f us late, 99 %% "
+		"%.0f us\n",
+		(unsigned long long)gauge->npackets, (double)gauge->late_p50_ns / 1e3,
+		(double)gauge->late_p99_ns / 1e3);
+	if (gauge->no_room)
+		fprintf(stderr, "gridcoll lab: warning: %llu segments found no room\n",
+			(unsigned long long)gauge->no_room);
+	if (!trusted)
+		fprintf(stderr, "gridcoll lab: warning: TIMES ARE THIS MACHINE'S, NOT THE "
+				"NETWORK'S; a larger --dilate helps\n");
+}
+
+static int run_by_taps(const struct lab_options *o, const struct gci_grid *g, struct gci_error *e)
+{
+	uint64_t begin = gci_now_ns();
+	int signals = open_signals(), status = GCT_FAILED;
+	struct gci_emulator_gauge gauge;
+	struct links links = {0};
+	struct gci_job job = {0};
+	struct gci_tap *t = NULL;
+
+	if (!lab_make_job(o, &job, e) && !lab_read_weather(o, g, &links.weather, e))
+		t = gci_tap_up(g, o->dilation, e);
+	links.tap = t;
+	if (t) {
+		say_up(o, g, "tap", gci_now_ns() - begin);
+		status = run_here(&job, &links, signals, e);
+		gci_tap_end(t, &gauge);
+		say_gauge(o, g, &gauge);
+	}
+	gci_weather_free(&links.weather);
 	gci_job_free(&job);
 	close(signals);
 	return status;
@@ -182,6 +279,7 @@ out:
 int lab_run(int argc, char **argv)
 {
 	struct gci_awake awake = {0};
+	enum lab_backend backend;
 	struct lab_options o;
 	struct gci_error e = {0};
 	struct gci_grid g;
@@ -198,9 +296,19 @@ int lab_run(int argc, char **argv)
 		return rc;
 	if (o.keep_awake)
 		gci_awake_begin(&awake);
-	switch (lab_choose(&o, &e)) {
+	backend = lab_choose(&o, &e);
+	if (o.weather_file && backend != LAB_TAP && !e.status) {
+		gci_error_set(&e, GCOLL_ERR_INVAL,
+			"--weather %s: expected with the backend tap, whose links can change",
+			o.weather_file);
+		backend = LAB_AUTO;
+	}
+	switch (backend) {
 	case LAB_HOST:
 		rc = run_on_host(&o, &g, &e);
+		break;
+	case LAB_TAP:
+		rc = run_by_taps(&o, &g, &e);
 		break;
 	case LAB_UML:
 		rc = run_in_uml(&o, &g, &e);

@@ -7,11 +7,12 @@
 
 #include <stdio.h>
 
-static int refuse_uml(void)
+static int refuse(const char *backend)
 {
 	fprintf(stderr,
-		"gridcoll lab: error: the uml backend has no standing labs, expected: gridcoll "
-		"lab run GRID -- CMD (CMD may be a shell)\n");
+		"gridcoll lab: error: the %s backend has no standing labs, expected: gridcoll "
+		"lab run GRID -- CMD (CMD may be a shell)\n",
+		backend);
 	return GCT_FAILED;
 }
 
@@ -34,7 +35,10 @@ int lab_up(int argc, char **argv)
 		}
 		break;
 	case LAB_UML:
-		rc = refuse_uml();
+		rc = refuse("uml");
+		break;
+	case LAB_TAP:
+		rc = refuse("tap");
 		break;
 	default:
 		break;

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const struct gci_lab_how NETEM = {0, 1};
+
 static void read_file(const char *dir, const char *name, struct gci_buf *out)
 {
 	char path[4096];
@@ -55,7 +57,8 @@ static void compare(const char *name, const char *got, const char *want)
 		want + i, (int)strcspn(got + i, "\n"), got + i);
 }
 
-static void check_golden(const char *grid, uint32_t dilation, const char *name)
+static void check_golden(
+	const char *grid, uint32_t dilation, struct gci_lab_how how, const char *name)
 {
 	struct gci_buf text = {0}, want = {0}, got = {0};
 	struct gci_lab_plan plan;
@@ -69,7 +72,7 @@ static void check_golden(const char *grid, uint32_t dilation, const char *name)
 	read_golden(file, &want);
 	parse(&g, gci_buf_cstr(&text));
 	gci_grid_dilate(&g, dilation);
-	if (gci_lab_plan_make(&plan, &g, dilation, &e))
+	if (gci_lab_plan_make(&plan, &g, dilation, how, &e))
 		fail_msg("%s", e.text);
 	gci_lab_plan_print(&plan, &got);
 	compare(file, gci_buf_cstr(&got), gci_buf_cstr(&want));
@@ -83,27 +86,34 @@ static void check_golden(const char *grid, uint32_t dilation, const char *name)
 static void one_cluster(void **state)
 {
 	(void)state;
-	check_golden("one", 1, "one");
+	check_golden("one", 1, NETEM, "one");
 }
 
 static void two_clusters(void **state)
 {
 	(void)state;
-	check_golden("two", 1, "two");
+	check_golden("two", 1, NETEM, "two");
 }
 
 /* Packets and bursts stay those of the undilated rate. */
 static void two_clusters_dilated(void **state)
 {
 	(void)state;
-	check_golden("two", 20, "two-dilated");
+	check_golden("two", 20, NETEM, "two-dilated");
+}
+
+/* Links are TAP devices, and the emulator's to shape. */
+static void two_clusters_by_taps(void **state)
+{
+	(void)state;
+	check_golden("two", 1, (struct gci_lab_how){1, 0}, "two-taps");
 }
 
 /* Each direction with its own rate, delay, loss and limit per connection. */
 static void three_unequal_clusters(void **state)
 {
 	(void)state;
-	check_golden("three", 1, "three");
+	check_golden("three", 1, NETEM, "three");
 }
 
 /* The grid files that come with the lab. */
@@ -126,7 +136,7 @@ static void shipped_grids(void **state)
 			continue;
 		read_file(path, file->d_name, &text);
 		parse(&g, gci_buf_cstr(&text));
-		if (gci_lab_plan_make(&plan, &g, 1, &e))
+		if (gci_lab_plan_make(&plan, &g, 1, NETEM, &e))
 			fail_msg("%s: %s", file->d_name, e.text);
 		assert_int_equal(plan.nhosts, g.nhosts);
 		gci_lab_plan_free(&plan);
@@ -146,7 +156,7 @@ static void hosts_and_wires(void **state)
 
 	(void)state;
 	parse(&g, "[cluster a]\nhosts=h[1-300]\n[cluster b]\nhosts=x\n[link a b]\ndelay=1ms\n");
-	assert_int_equal(gci_lab_plan_make(&plan, &g, 1, &e), 0);
+	assert_int_equal(gci_lab_plan_make(&plan, &g, 1, NETEM, &e), 0);
 	assert_int_equal(plan.nhosts, 301);
 	assert_string_equal(plan.hosts[0].addr, "10.1.0.1");
 	assert_string_equal(plan.hosts[254].addr, "10.1.0.255");
@@ -168,7 +178,7 @@ static void refused(const char *text, const char *why)
 	struct gci_grid g;
 
 	parse(&g, text);
-	assert_int_equal(gci_lab_plan_make(&plan, &g, 1, &e), GCOLL_ERR_INVAL);
+	assert_int_equal(gci_lab_plan_make(&plan, &g, 1, NETEM, &e), GCOLL_ERR_INVAL);
 	if (!strstr(e.text, why))
 		fail_msg("\"%s\" does not say \"%s\"", e.text, why);
 	assert_null(plan.steps);
@@ -239,7 +249,7 @@ static void lack_of_memory_anywhere(void **state)
 		struct gci_error e = {0};
 
 		gci_mem_fail_at(++n);
-		rc = gci_lab_plan_make(&plan, &g, 1, &e);
+		rc = gci_lab_plan_make(&plan, &g, 1, NETEM, &e);
 		assert_int_equal(rc, gci_mem_failed() ? GCOLL_ERR_NOMEM : 0);
 		gci_lab_plan_free(&plan);
 	} while (rc);
@@ -254,6 +264,7 @@ int main(void)
 		cmocka_unit_test(one_cluster),
 		cmocka_unit_test(two_clusters),
 		cmocka_unit_test(two_clusters_dilated),
+		cmocka_unit_test(two_clusters_by_taps),
 		cmocka_unit_test(three_unequal_clusters),
 		cmocka_unit_test(shipped_grids),
 		cmocka_unit_test(hosts_and_wires),

@@ -110,6 +110,7 @@ static void no_lab(struct gct_facts *f)
 {
 	f->lab = 0;
 	strcpy(f->lab_host, "it needs root");
+	strcpy(f->lab_tap, "no /dev/net/tun");
 	strcpy(f->lab_uml, "no linux.uml");
 }
 static void small_mtu(struct gct_facts *f)
@@ -199,7 +200,8 @@ const struct doctor_fault doctor_faults[] = {
 		NULL, "emulates"},
 	{no_lab, "lab", GCT_ADVICE, "no", "on this kernel, or in a uml guest",
 		"gridcoll lab doctor", NULL,
-		"host backend: it needs root; uml backend: no linux.uml"},
+		"host backend: it needs root; tap backend: no /dev/net/tun; uml backend: no "
+		"linux.uml"},
 	/* 10 Gbit/s / 12000 bit */
 	{small_mtu, "mtu", GCT_ADVICE, "1500", "9000", "ip link set eth0 mtu 9000", NULL,
 		"10.0 Gbit/s in packets of 1500 B are 833333 a second"},

@@ -25,7 +25,7 @@ CASES = [
     ("gridcoll plan -r 0 sc", "scatter", "reduce"),
     ("gridcoll plan --grid my", "my.grid", "other"),
     ("gridcoll doctor --root subd", "subdir", "subfile"),
-    ("gridcoll lab run --backend ", "auto host uml", "my.grid"),
+    ("gridcoll lab run --backend ", "auto host tap uml", "my.grid"),
     ("gridcoll lab run --quiet m", "my.grid", "other"),
     ("gridcoll-run -n 4 gridcoll", "gridcoll gridcoll-run", "gridcoll.fish"),
 ]
