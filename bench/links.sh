@@ -5,7 +5,7 @@
 # rate, a ping's round trip against the delays, and whether a connection of TCP cubic overflowed a queue
 # of one round trip (without which it would not fill the link: the queue is where losses belong).
 #	bench/links.sh BUILD		a table; about ten minutes
-#	RATES="1Gbit" DELAYS="10ms" FLOWS="1 4" SECONDS=10 BACKEND=tap bench/links.sh BUILD
+#	RATES="1Gbit" DELAYS="10ms" FLOWS="1 4" SECONDS_EACH=10 BACKEND=tap bench/links.sh BUILD
 # Needs iperf3, and an idle machine.
 [ $# = 1 ] && [ -x "$1/tools/gridcoll" ] || {
 	sed -n 's/^#\t/usage: /p' "$0" >&2
@@ -52,7 +52,6 @@ work, rate, delay = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
 out = open(work + "/out").read().split()
 end = json.load(open(work + "/iperf.json"))["end"]
 got = end["sum_received"]["bits_per_second"] / (rate * 1448 / 1514)
-busy = end["cpu_utilization_percent"]
 err = open(work + "/err").read()
 late = re.search(r"at most (\d+) us late, 99 % (\d+) us", err)
 print("%8s %6s %5s %13.1f%% %11.2f ms %10s %8s%%  %s us%s" % (*sys.argv[4:7], 100 * got,

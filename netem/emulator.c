@@ -13,7 +13,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -40,18 +39,18 @@ struct packet {
 };
 
 struct tap {
-	int fd, group, path, to; /* path, to: of the way that begins here; to: -1 none does */
+	int fd;
+	int path; /* of the way that begins here */
 };
 
 /* Wires that share nothing with others', with threads of their own. */
 struct group {
 	struct gci_emulator *m;
 	struct gci_wires *wires;
-	int *to; /* [path]: the device at its end */
-	int npaths;
+	int *to;         /* [path]: the device at its end */
 	int epoll, stop; /* stop: readable at the end */
 	pthread_t reader, writer;
-	int nthreads;
+	int has_reader, has_writer;
 	pthread_mutex_t lock; /* of all below, and of `wires` */
 	pthread_cond_t changed;
 	uint64_t sleeps_until;
@@ -71,7 +70,6 @@ struct gci_emulator {
 	struct group *groups;
 	int ngroups;
 	int *wire_group, *wire_at; /* [wire]: its group, and its number there */
-	int nwires;
 };
 
 /* ---- devices */
@@ -409,7 +407,7 @@ static int unite(struct gci_emulator *m, const struct gci_emulator_config *c)
 
 static int make_group(struct group *g, struct gci_emulator *m, const struct gci_emulator_config *c)
 {
-	static const struct epoll_event end = {.events = EPOLLIN, .data = {.ptr = NULL}};
+	struct epoll_event end = {.events = EPOLLIN, .data = {.ptr = NULL}};
 	pthread_condattr_t attr;
 	int i, n = 0, number = (int)(g - m->groups);
 
@@ -434,9 +432,7 @@ static int make_group(struct group *g, struct gci_emulator *m, const struct gci_
 	pthread_cond_init(&g->changed, &attr);
 	g->epoll = epoll_create1(EPOLL_CLOEXEC);
 	g->stop = eventfd(0, EFD_CLOEXEC);
-	return g->epoll < 0 || g->stop < 0 ||
-	       epoll_ctl(g->epoll, EPOLL_CTL_ADD, g->stop,
-		       &(struct epoll_event){end.events, end.data});
+	return g->epoll < 0 || g->stop < 0 || epoll_ctl(g->epoll, EPOLL_CTL_ADD, g->stop, &end);
 }
 
 static int add_way(struct gci_emulator *m, const struct gci_emulator_way *way)
@@ -449,11 +445,17 @@ static int add_way(struct gci_emulator *m, const struct gci_emulator_way *way)
 	for (i = 0; i < way->nwires; i++)
 		wires[i] = m->wire_at[way->wires[i]];
 	t->path = gci_wires_path(g->wires, wires, way->nwires);
-	t->to = way->to;
 	if (t->path < 0)
 		return -1;
 	g->to[t->path] = way->to;
 	return epoll_ctl(g->epoll, EPOLL_CTL_ADD, t->fd, &ev);
+}
+
+static int start_threads(struct group *g)
+{
+	g->has_writer = !pthread_create(&g->writer, NULL, run_writer, g);
+	g->has_reader = !pthread_create(&g->reader, NULL, run_reader, g);
+	return g->has_writer && g->has_reader ? 0 : -1;
 }
 
 static int make_all(
@@ -465,12 +467,12 @@ static int make_all(
 	m->groups = gci_calloc((size_t)m->ngroups, sizeof(*m->groups));
 	m->wire_group = gci_calloc((size_t)c->nwires, sizeof(*m->wire_group));
 	m->wire_at = gci_calloc((size_t)c->nwires, sizeof(*m->wire_at));
+	for (i = 0; m->groups && i < m->ngroups; i++)
+		m->groups[i].epoll = m->groups[i].stop = -1;
 	if (!m->taps || !m->groups || !m->wire_group || !m->wire_at || unite(m, c))
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	for (i = 0; i < m->ngroups; i++)
-		m->groups[i].epoll = m->groups[i].stop = -1;
 	for (; m->ntaps < c->ntaps; m->ntaps++) {
-		m->taps[m->ntaps] = (struct tap){.fd = open_tap(&c->taps[m->ntaps], e), .to = -1};
+		m->taps[m->ntaps] = (struct tap){.fd = open_tap(&c->taps[m->ntaps], e)};
 		if (m->taps[m->ntaps].fd < 0)
 			return GCOLL_ERR_SYS;
 	}
@@ -480,13 +482,9 @@ static int make_all(
 	for (i = 0; i < c->nways; i++)
 		if (add_way(m, &c->ways[i]))
 			return gci_error_errno(e, "cannot make the lab's wires");
-	for (i = 0; i < m->ngroups; i++) {
-		struct group *g = &m->groups[i];
-
-		if (pthread_create(&g->writer, NULL, run_writer, g) || ++g->nthreads < 1 ||
-			pthread_create(&g->reader, NULL, run_reader, g) || ++g->nthreads < 2)
+	for (i = 0; i < m->ngroups; i++)
+		if (start_threads(&m->groups[i]))
 			return gci_error_set(e, GCOLL_ERR_SYS, "cannot start a thread");
-	}
 	return 0;
 }
 
@@ -501,7 +499,6 @@ struct gci_emulator *gci_emulator_start(const struct gci_emulator_config *c, str
 	}
 	m->ngroups = cpus < 1 ? 1 : (int)cpus;
 	m->ngroups = m->ngroups < c->nwires ? m->ngroups : c->nwires;
-	m->nwires = c->nwires;
 	if (!make_all(m, c, e))
 		return m;
 	gci_emulator_stop(m);
@@ -513,14 +510,14 @@ static void stop_group(struct group *g)
 	struct gci_wire_out out;
 	int i;
 
-	if (g->nthreads) {
+	if (g->has_writer) {
 		pthread_mutex_lock(&g->lock);
 		g->stopping = 1;
 		pthread_cond_signal(&g->changed);
 		pthread_mutex_unlock(&g->lock);
 		pthread_join(g->writer, NULL);
 	}
-	if (g->nthreads > 1) {
+	if (g->has_reader) {
 		eventfd_write(g->stop, 1);
 		pthread_join(g->reader, NULL);
 	}

@@ -109,21 +109,11 @@ static uint64_t extra_time_bps(const struct gci_link *l, uint64_t nic_bps)
 	return (uint64_t)((unsigned __int128)l->rate_bps * nic_bps / (nic_bps - l->rate_bps));
 }
 
-/* The rate at which a packet's length is time of the sender's NIC that this link has not taken. */
-static uint64_t own_time_bps(const struct gci_link *l, uint64_t nic_bps)
-{
-	if (!l->rate_bps || !nic_bps)
-		return nic_bps;
-	if (nic_bps >= l->rate_bps)
-		return 0;
-	return (uint64_t)((unsigned __int128)l->rate_bps * nic_bps / (l->rate_bps - nic_bps));
-}
-
 struct gci_wire_model gci_lab_wire_model(const struct gci_grid *g, const struct gci_link *l)
 {
 	return (struct gci_wire_model){.rate_bps = l->rate_bps,
 		.delay_ns = l->delay_ns,
-		.own_bps = own_time_bps(l, g->clusters[l->from].nic_bps),
+		.sender_bps = g->clusters[l->from].nic_bps,
 		.queue_nbytes = queue_nbytes(l),
 		.flow_rate_bps = l->flow_rate_bps,
 		.loss_ppm = l->loss_ppm};

@@ -280,6 +280,8 @@ static void put_counts(struct gci_tap *t, struct gci_buf *out)
 		const struct gci_link *l = &t->grid.links[i];
 		struct gci_wire_counts c = gci_emulator_counts(t->emulator, i);
 
+		if (l->via) /* the others' counts have it */
+			continue;
 		gci_buf_printf(out,
 			"%s > %s: %" PRIu64 " packets in, %" PRIu64 " out (%" PRIu64
 			" bytes), dropped: %" PRIu64 " by the full queue, %" PRIu64

@@ -157,6 +157,13 @@ static int add_changes(
 		if (from >= 0 && !(l->from == from && l->to == to) &&
 			!(both && l->from == to && l->to == from))
 			continue;
+		if (l->via && from < 0)
+			continue;
+		if (l->via)
+			return gci_error_set(p->e, GCOLL_ERR_PARSE,
+				"%s:%d: this link is by way of %s, expected one of those that it "
+				"passes",
+				p->name, p->line, p->g->clusters[l->via - 1].name);
 		if (w->nchanges >= GCI_WEATHER_MAX_CHANGES)
 			return gci_error_set(p->e, GCOLL_ERR_PARSE, "%s:%d: more than %d changes",
 				p->name, p->line, GCI_WEATHER_MAX_CHANGES);

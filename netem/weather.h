@@ -29,7 +29,7 @@
 
 struct gci_weather_change {
 	uint64_t at_ns;
-	int link;     /* of the grid */
+	int link;     /* of the grid, never one by way of a third cluster */
 	uint32_t set; /* which of the model's values, a bit for each key */
 	struct gci_wire_model to;
 };

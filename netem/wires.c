@@ -304,12 +304,15 @@ static uint64_t way_ns(struct gci_wires *w, struct wire *wire, int is_alone)
 
 static void go(struct gci_wires *w, struct wire *wire, uint32_t run, uint64_t ns, int is_alone)
 {
+	const struct gci_wire_model *m = &wire->model;
 	struct run *r = &w->runs[run];
+	uint64_t nbytes = run_nbytes(w, r);
 
 	wire->counts.passed += r->count;
-	wire->counts.nbytes += run_nbytes(w, r);
-	if (wire->model.own_bps) {
-		ns += time_of(run_nbytes(w, r), wire->model.own_bps);
+	wire->counts.nbytes += nbytes;
+	if (m->sender_bps && (!m->rate_bps || m->sender_bps < m->rate_bps)) {
+		ns += time_of(nbytes, m->sender_bps) -
+		      (m->rate_bps ? time_of(nbytes, m->rate_bps) : 0);
 		ns = ns > wire->newest_ns ? ns : wire->newest_ns;
 		wire->newest_ns = ns;
 	}
@@ -381,6 +384,7 @@ static void limit_flow(struct gci_wires *w, struct wire *wire, uint32_t run, uin
 	if (!wire->flow_ns)
 		wire->flow_ns = gci_calloc(FLOW_SLOTS, sizeof(*wire->flow_ns));
 	if (!wire->flow_ns) {
+		wire->counts.overflowed += r->count;
 		let_go(w, run);
 		return;
 	}

@@ -28,9 +28,9 @@
 struct gci_wire_model {
 	uint64_t rate_bps; /* 0: no limit */
 	uint64_t delay_ns;
-	/* Besides, each packet is late by its own length at this rate, and in order, as one is that
-	 * came to the wire before all of it could have (0: none is): see netem/plan.h. */
-	uint64_t own_bps;
+	/* At which senders' cards send; 0: at once. Packets come here before all of them could have
+	 * left there: so they are late by what their length takes there and not here, in order. */
+	uint64_t sender_bps;
 	uint64_t jitter_ns;     /* as much more or less, evenly; packets may overtake each other */
 	uint64_t queue_nbytes;  /* what may wait for the serializer */
 	uint64_t flow_rate_bps; /* most that one connection gets; 0: no such limit */

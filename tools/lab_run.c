@@ -241,9 +241,10 @@ static void say_gauge(const struct lab_options *o, const struct gci_grid *g,
 		return;
 	fprintf(stderr,
 		"gridcoll lab: of %llu packets on the links, half were at most %.0f us late, 99 %% "
-		"%.0f us\n",
+		"%.0f us, all %.0f us%s\n",
 		(unsigned long long)gauge->npackets, (double)gauge->late_p50_ns / 1e3,
-		(double)gauge->late_p99_ns / 1e3);
+		(double)gauge->late_p99_ns / 1e3, (double)gauge->late_max_ns / 1e3,
+		gauge->is_realtime ? "" : " (no leave for real-time threads)");
 	if (gauge->no_room)
 		fprintf(stderr, "gridcoll lab: warning: %llu segments found no room\n",
 			(unsigned long long)gauge->no_room);

@@ -167,6 +167,27 @@ static void refusals(void **state)
 	refuse(line, "file:1: expected no more than 64 words");
 }
 
+/* A link by way of a third cluster is that cluster's links. */
+static void by_way_of_another(void **state)
+{
+	static const char text[] = "[cluster a]\nhosts = a\n[cluster b]\nhosts = b\n[cluster c]\n"
+				   "hosts = c\n[link a b]\ndelay = 1ms\n[link a c]\ndelay = 1ms\n"
+				   "[link b c]\nvia = a\n";
+	struct gci_error e = {0};
+	struct gci_grid other;
+
+	(void)state;
+	assert_int_equal(gci_grid_parse(&other, text, strlen(text), "grid", &e), 0);
+	assert_int_equal(gci_weather_parse(&w, "0s all loss=1%", 14, "file", &other, &e), 0);
+	assert_int_equal(w.nchanges, 4);
+	gci_weather_free(&w);
+	assert_int_equal(
+		gci_weather_parse(&w, "0s b c loss=1%", 14, "file", &other, &e), GCOLL_ERR_PARSE);
+	assert_string_equal(
+		e.text, "file:1: this link is by way of a, expected one of those that it passes");
+	gci_grid_free(&other);
+}
+
 static void without_memory(void **state)
 {
 	static const char text[] = "2s all loss=1%\n1s all loss=2%\n";
@@ -198,6 +219,7 @@ int main(void)
 		cmocka_unit_test(in_order),
 		cmocka_unit_test(dilated),
 		cmocka_unit_test(refusals),
+		cmocka_unit_test(by_way_of_another),
 		cmocka_unit_test(without_memory),
 	};
 

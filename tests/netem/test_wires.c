@@ -362,7 +362,7 @@ static void codel_keeps_queues_short(void **state)
 static void as_late_as_it_is_long(void **state)
 {
 	struct gci_wire_model m = {
-		.own_bps = 12112 * 1000, .delay_ns = 5 * MS}; /* 1 ms a segment */
+		.sender_bps = 12112 * 1000, .delay_ns = 5 * MS}; /* 1 ms a segment */
 
 	(void)state;
 	begin(&m);
@@ -372,6 +372,14 @@ static void as_late_as_it_is_long(void **state)
 	leaves(1, 0, 10, 15 * MS);
 	leaves(2, 0, 1, 15 * MS);
 	leaves(3, 0, 1, 36 * MS);
+	m.rate_bps = 2 * m.sender_bps; /* half of that is taken by the wire itself */
+	gci_wires_set(w, 0, &m);
+	put(4, 10, 40 * MS);
+	leaves(4, 0, 10, 55 * MS);
+	m.rate_bps = m.sender_bps / 2; /* and here all */
+	gci_wires_set(w, 0, &m);
+	put(5, 10, 60 * MS);
+	leaves(5, 0, 10, 85 * MS);
 	gci_wires_free(w);
 }
 
