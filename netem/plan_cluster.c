@@ -7,9 +7,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define FULL_SEGMENTS  44 /* 64 KiB */
-#define LEAST_SEGMENTS 4
-#define MOST_RTO_MS    100000 /* Linux: 120 s */
+#define FULL_SEGMENTS    44 /* 64 KiB */
+#define LEAST_SEGMENTS   4
+#define OWN_QUEUE_NBYTES (64u << 20) /* of a host: TCP keeps it short, and nothing else may */
+#define MOST_RTO_MS      100000      /* Linux: 120 s */
 
 /* What every namespace of hosts gets: the GridMPI paper's own settings (LAB.md). */
 #define HOST_SYSCTLS                               \
@@ -27,7 +28,7 @@ static void host_qdiscs(struct gci_planner *p, const char *netns, uint64_t nic_b
 	struct gci_buf b = {0};
 
 	if (nic_bps)
-		gci_labplan_put_tbf(p, &b, "eth0", "root", nic_bps, GCI_LABPLAN_PORT_NBYTES);
+		gci_labplan_put_tbf(p, &b, "eth0", "root", nic_bps, OWN_QUEUE_NBYTES);
 	if (p->how.has_fq)
 		gci_buf_printf(&b, "qdisc add dev eth0 %s handle 10: fq\n",
 			nic_bps ? "parent 1:1" : "root");
