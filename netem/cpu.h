@@ -4,17 +4,27 @@
 #define GCI_NETEM_CPU_H
 
 #include <stdint.h>
+#include <string.h>
 
-#define GCI_CPU_BUSY_PERCENT 70
-#define GCI_CPU_MIN_TICKS    100 /* less says nothing */
+#define GCI_CPU_STOLEN_PERCENT 5
+#define GCI_CPU_MIN_TICKS      100 /* less says nothing */
 
 /* Ticks of all CPUs since the start of the system, by /proc/stat; zeros where it is not there. */
 void gci_cpu_read(uint64_t *busy, uint64_t *total);
+
+/* Of these, those that a hypervisor gave to other machines while this one had something to do. */
+uint64_t gci_cpu_stolen(void);
 
 /* Percent, or -1 when there were too few ticks to say. */
 static inline int gci_cpu_percent(uint64_t busy, uint64_t total)
 {
 	return total < GCI_CPU_MIN_TICKS ? -1 : (int)(busy * 100 / total);
+}
+
+/* Above this a lab's times are the CPU's: a guest has one, on which all take turns. */
+static inline int gci_cpu_most_percent(const char *backend)
+{
+	return strcmp(backend, "uml") ? 90 : 70;
 }
 
 #endif

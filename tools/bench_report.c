@@ -96,6 +96,12 @@ static void print_seen(const struct gct_bench_result *r, char *text, size_t size
 		snprintf(text, size, "%.0f%%", (double)r->wan_nbytes * 100 / (double)all);
 }
 
+/* Whether it is a lab, and the processor's figure then. */
+static int is_busy(const struct gct_bench *b, const struct gct_bench_result *r)
+{
+	return b->lab.backend && r->cpu_percent > gci_cpu_most_percent(b->lab.backend);
+}
+
 /* A long one has a line of its own: the figures stay in their columns. */
 static void print_name(const char *name)
 {
@@ -117,8 +123,7 @@ void gct_bench_print(const struct gct_bench *b, const struct gct_bench_result *r
 		snprintf(ratio, sizeof(ratio), "%.2f",
 			(double)gct_bench_median(r) / (double)r->limit_ns);
 	if (r->cpu_percent >= 0)
-		snprintf(cpu, sizeof(cpu), "%d%%%s", r->cpu_percent,
-			r->cpu_percent > GCI_CPU_BUSY_PERCENT && b->lab.backend ? "!" : "");
+		snprintf(cpu, sizeof(cpu), "%d%%%s", r->cpu_percent, is_busy(b, r) ? "!" : "");
 	if (b->comm->topo.nclusters > 1)
 		gci_format_bytes(r->schedule_wan_nbytes, wan, 16);
 	print_seen(r, seen, sizeof(seen));
@@ -169,8 +174,7 @@ void gct_bench_print_footer(const struct gct_bench *b, const struct gct_bench_re
 	int i, busy = 0, late = 0;
 
 	for (i = 0; i < n; i++)
-		busy |= !r[i].not_run[0] && b->lab.backend &&
-			r[i].cpu_percent > GCI_CPU_BUSY_PERCENT;
+		busy |= !r[i].not_run[0] && is_busy(b, &r[i]);
 	for (i = 0; i < n; i++)
 		late |= !r[i].not_run[0] && r[i].late_ns > GCI_NS_PER_MS &&
 			r[i].late_ns > r[i].ns[0] / 10;
@@ -192,7 +196,7 @@ void gct_bench_print_footer(const struct gct_bench *b, const struct gct_bench_re
 		printf("! the machine's CPU was busy more than %d %% of the time: "
 		       "these figures are the CPU's,\n"
 		       "  not the network's; a larger dilation tells more\n",
-			GCI_CPU_BUSY_PERCENT);
+			gci_cpu_most_percent(b->lab.backend));
 	gct_bench_print_sockets(b);
 }
 

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #define PATIENCE_NS (10 * GCI_NS_PER_S)
+#define NOT_TRUE    "TIMES ARE THIS MACHINE'S, NOT THE NETWORK'S; a larger --dilate helps\n"
 
 static const char usage[] = "run [--backend auto|host|tap|uml] [--dilate K|auto]\n"
 			    "                        [--weather FILE] [--mem SIZE] [--quiet]\n"
@@ -43,14 +44,21 @@ static int open_signals(void)
 	return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
-static void warn_cpu(uint64_t busy, uint64_t total)
+static void warn_cpu(const char *backend, uint64_t busy, uint64_t total, uint64_t stolen)
 {
-	int percent = gci_cpu_percent(busy, total);
+	int percent = gci_cpu_percent(stolen, total);
 
-	if (percent > GCI_CPU_BUSY_PERCENT)
+	if (percent >= GCI_CPU_STOLEN_PERCENT)
 		fprintf(stderr,
-			"gridcoll lab: warning: the lab's CPU was busy %d %% of this run: "
-			"times are the CPU's, not the network's; a larger --dilate helps\n",
+			"gridcoll lab: warning: %d %% of the processors' time went to other "
+			"virtual "
+			"machines (steal): times jump, whatever the dilation\n",
+			percent);
+	percent = gci_cpu_percent(busy, total);
+	if (percent > gci_cpu_most_percent(backend))
+		fprintf(stderr,
+			"gridcoll lab: warning: the lab's CPU was busy %d %% of this "
+			"run: " NOT_TRUE,
 			percent);
 }
 
@@ -86,7 +94,7 @@ static int wait_job(struct gci_uml *u, int id, int signals, struct gci_error *e)
 		if (nsignals > 2 || gci_now_ns() > deadline)
 			return 128 + (int)si.ssi_signo;
 	}
-	warn_cpu(end.busy, end.total);
+	warn_cpu("uml", end.busy, end.total, 0);
 	return end.status;
 }
 
@@ -193,7 +201,7 @@ static pid_t just_fork(struct gci_error *e)
 /* In the lab that stands: its exit status. */
 static int run_here(struct gci_job *job, struct links *links, int signals, struct gci_error *e)
 {
-	uint64_t busy[2], total[2];
+	uint64_t busy[2], total[2], stolen = gci_cpu_stolen();
 	int status = GCT_FAILED;
 	pid_t pid;
 
@@ -206,7 +214,8 @@ static int run_here(struct gci_job *job, struct links *links, int signals, struc
 	if (pid > 0)
 		status = wait_child(pid, signals, links);
 	gci_cpu_read(&busy[1], &total[1]);
-	warn_cpu(busy[1] - busy[0], total[1] - total[0]);
+	warn_cpu(links->tap ? "tap" : "host", busy[1] - busy[0], total[1] - total[0],
+		gci_cpu_stolen() - stolen);
 	return status;
 }
 
@@ -249,8 +258,7 @@ static void say_gauge(const struct lab_options *o, const struct gci_grid *g,
 		fprintf(stderr, "gridcoll lab: warning: %llu segments found no room\n",
 			(unsigned long long)gauge->no_room);
 	if (!trusted)
-		fprintf(stderr, "gridcoll lab: warning: TIMES ARE THIS MACHINE'S, NOT THE "
-				"NETWORK'S; a larger --dilate helps\n");
+		fprintf(stderr, "gridcoll lab: warning: " NOT_TRUE);
 }
 
 static int run_by_taps(const struct lab_options *o, const struct gci_grid *g, struct gci_error *e)

@@ -81,7 +81,7 @@ static void print_rate(const struct gct_probe *p, const struct gci_params_rate *
 /* In a lab, all hosts share one machine's CPUs. */
 static int is_busy(const struct gct_probe *p, const struct gct_probed *l)
 {
-	return p->lab.backend && l->cpu_percent > GCI_CPU_BUSY_PERCENT;
+	return p->lab.backend && l->cpu_percent > gci_cpu_most_percent(p->lab.backend);
 }
 
 static void print_link(const struct gct_probe *p, const struct gct_probed *l)
@@ -178,7 +178,7 @@ void gct_probe_print(const struct gct_probe *p)
 		printf("! the machine's CPU was busy more than %d %% of the time: "
 		       "these figures are the CPU's,\n"
 		       "  not the network's; a larger dilation tells more\n",
-			GCI_CPU_BUSY_PERCENT);
+			gci_cpu_most_percent(p->lab.backend));
 	if (p->dilation > 1)
 		printf("times are measured times divided by %u, rates multiplied\n", p->dilation);
 }
