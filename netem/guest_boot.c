@@ -140,21 +140,6 @@ int gci_guest_read_file(
 	return rc;
 }
 
-/* So that programs find the lab's hosts by name. */
-static void write_hosts(const struct gci_lab_plan *plan)
-{
-	FILE *f = fopen("/run/gridcoll/hosts", "we");
-	int i;
-
-	if (!f)
-		return;
-	fprintf(f, "127.0.0.1 localhost gridcoll-lab\n::1 localhost\n");
-	for (i = 0; i < plan->nhosts; i++)
-		fprintf(f, "%s %s\n", plan->hosts[i].addr, plan->hosts[i].name);
-	if (!fclose(f))
-		mount("/run/gridcoll/hosts", "/etc/hosts", NULL, MS_BIND, NULL);
-}
-
 static uint64_t longest_delay_ns(const struct gci_grid *g)
 {
 	uint64_t d = 0;
@@ -182,7 +167,7 @@ static int build_grid(const char *text, uint32_t dilation, struct gci_error *e)
 	if (!rc)
 		rc = gci_labfile_write(GCI_GUEST_LAB, &plan, &g, dilation, "uml", e);
 	if (!rc)
-		write_hosts(&plan);
+		gci_labfile_name_hosts(&plan);
 	gci_lab_plan_free(&plan);
 	gci_grid_free(&g);
 	return rc;

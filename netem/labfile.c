@@ -7,6 +7,8 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
 
 static json_t *hosts_json(const struct gci_lab_plan *plan)
 {
@@ -70,6 +72,23 @@ static int copy_string(char *out, size_t size, const json_t *from, const char *k
 		return -1;
 	memcpy(out, s, strlen(s) + 1);
 	return 0;
+}
+
+void gci_labfile_name_hosts(const struct gci_lab_plan *plan)
+{
+	static const char path[] = "/run/gridcoll/hosts";
+	char own[256] = "";
+	FILE *f = fopen(path, "we");
+	int i;
+
+	if (!f)
+		return;
+	gethostname(own, sizeof(own) - 1);
+	fprintf(f, "127.0.0.1 localhost %s\n::1 localhost\n", own);
+	for (i = 0; i < plan->nhosts; i++)
+		fprintf(f, "%s %s\n", plan->hosts[i].addr, plan->hosts[i].name);
+	if (!fclose(f))
+		mount(path, "/etc/hosts", NULL, MS_BIND, NULL);
 }
 
 int gci_labfile_port(

@@ -20,6 +20,10 @@ int gci_labfile_write(const char *path, const struct gci_lab_plan *plan,
 	const struct gci_grid *dilated, uint32_t dilation, const char *backend,
 	struct gci_error *e);
 
+/* So that programs find the lab's hosts by name: a file of its own in the place of /etc/hosts, for those
+ * who see our mounts. */
+void gci_labfile_name_hosts(const struct gci_lab_plan *plan);
+
 /* Where a host is plugged in. */
 struct gci_lab_port {
 	char netns[256];

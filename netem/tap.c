@@ -239,7 +239,10 @@ static int build(
 		rc = start_wires(t, e);
 	rc = rc ? rc : listen_for_requests(t, e);
 	rc = rc ? rc : gci_lab_wait(&t->plan, 20 * GCI_NS_PER_S + 8 * longest, e);
-	return rc ? rc : gci_labfile_write(GCI_HOST_LAB, &t->plan, g, dilation, "tap", e);
+	rc = rc ? rc : gci_labfile_write(GCI_HOST_LAB, &t->plan, g, dilation, "tap", e);
+	if (!rc)
+		gci_labfile_name_hosts(&t->plan);
+	return rc;
 }
 
 struct gci_tap *gci_tap_up(const struct gci_grid *g, uint32_t dilation, struct gci_error *e)
