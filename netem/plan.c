@@ -222,19 +222,15 @@ uint64_t gci_labplan_load_bps(const struct gci_grid *g)
 	return nics ? nics : links;
 }
 
-uint32_t gci_lab_choose_dilation(const struct gci_grid *g)
+uint32_t gci_lab_choose_dilation(const struct gci_grid *g, uint64_t bps)
 {
-	static const uint32_t steps[] = {
-		1, 2, 3, 5, 10, 20, 25, 30, 40, 50, 75, 100, 200, 500, 1000};
-	const uint64_t cpu_bps = 1400000000, max_rtt_ns = 900000000;
-	uint64_t load = gci_labplan_load_bps(g), rtt_ns = 0, k_max;
-	size_t i = 0;
+	const uint64_t max_rtt_ns = 900000000;
+	uint64_t load = gci_labplan_load_bps(g), rtt_ns = 0, k, k_max;
 	int l;
 
 	for (l = 0; l < g->nlinks; l++)
 		rtt_ns = gci_labplan_max(rtt_ns, 2 * g->links[l].delay_ns);
 	k_max = rtt_ns ? gci_labplan_max(max_rtt_ns / rtt_ns, 1) : 1000;
-	while (i + 1 < sizeof(steps) / sizeof(*steps) && load / steps[i] > cpu_bps)
-		i++;
-	return steps[i] < k_max ? steps[i] : (uint32_t)k_max;
+	k = gci_labplan_max(load / bps + !!(load % bps), 1);
+	return (uint32_t)(k < k_max ? k : k_max);
 }

@@ -97,8 +97,12 @@ struct gci_buf;
 /* The plan as text, each line with its namespace and its tool in front. */
 void gci_lab_plan_print(const struct gci_lab_plan *plan, struct gci_buf *out);
 
-/* How many times to slow the grid down so that one CPU carries it (LAB.md: 1.4 Gbit/s of all
- * hosts' NICs together) while its round trips stay below TCP's first time-out. At least 1. */
-uint32_t gci_lab_choose_dilation(const struct gci_grid *g);
+/* What all NICs of a lab together may send where one processor has to do all of it, a guest's, at
+ * less than 70 % of its time. */
+#define GCI_LAB_GUEST_BPS 1000000000
+
+/* How many times to slow the grid down so that its NICs together send at most `bps`, while its round
+ * trips stay below TCP's first time-out. At least 1. */
+uint32_t gci_lab_choose_dilation(const struct gci_grid *g, uint64_t bps);
 
 #endif

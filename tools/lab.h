@@ -48,6 +48,9 @@ int lab_make_job(const struct lab_options *o, struct gci_job *job, struct gci_er
 /* Which backend, for `auto` by what is there. */
 enum lab_backend lab_choose(const struct lab_options *o, struct gci_error *e);
 
+/* How far --dilate auto dilates here. Where the backend is auto, chooses that for good. */
+uint32_t lab_dilation(struct lab_options *o, const struct gci_grid *g);
+
 uint64_t lab_memory(const struct lab_options *o, const struct gci_grid *g);
 
 /* Prints "gridcoll lab: error: TEXT"; GCT_USAGE or GCT_FAILED by the status. */

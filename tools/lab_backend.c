@@ -4,6 +4,7 @@
 #include "netem/host.h"
 #include "netem/plan.h"
 #include "netem/tap.h"
+#include "netem/trial.h"
 #include "netem/uml.h"
 #include "tools/lab.h"
 #include "tools/tools.h"
@@ -30,6 +31,18 @@ enum lab_backend lab_choose(const struct lab_options *o, struct gci_error *e)
 	else
 		gci_error_set(e, why[b].status, "no %s backend: %s", names[b], why[b].text);
 	return LAB_AUTO;
+}
+
+uint32_t lab_dilation(struct lab_options *o, const struct gci_grid *g)
+{
+	uint64_t bps = GCI_LAB_GUEST_BPS;
+
+	if (o->backend == LAB_AUTO)
+		o->backend = lab_choose(o, NULL);
+	/* Where no trial can be made, there is another reason for it, told of when the lab comes up. */
+	if ((o->backend == LAB_TAP || o->backend == LAB_HOST) && gci_trial_run(&bps, NULL))
+		bps = GCI_LAB_GUEST_BPS;
+	return gci_lab_choose_dilation(g, bps);
 }
 
 /* Boots a guest with a small grid, which tries all that a lab needs. */
@@ -64,7 +77,7 @@ static int describe_grid(struct lab_options *o)
 	rc = lab_load_grid(o, &g);
 	if (rc)
 		return rc;
-	k = gci_lab_choose_dilation(&g);
+	k = lab_dilation(o, &g);
 	printf("grid: %s: %d hosts in %d clusters; --dilate auto would choose %u; in uml with %llu "
 	       "MiB of memory\n",
 		o->grid_file, g.nhosts, g.nclusters, k,

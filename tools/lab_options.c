@@ -108,7 +108,7 @@ void lab_help(const char *usage)
 			"the links are this program's; uml: in a guest of user-mode "
 			"Linux; auto (default): the first of these that works"},
 		{"--dilate", "divide rates by K and multiply delays by it (default 1); auto: by as "
-			     "much as one processor needs"},
+			     "much as the processors need, found by a second's trial"},
 		{"--weather",
 			"how links change meanwhile, a line for each time: \"12.5s kyoto tokyo "
 			"rate=400Mbit loss=0.1%\" (of tap)"},
@@ -209,7 +209,7 @@ int lab_load_grid(struct lab_options *o, struct gci_grid *g)
 		return e.status == GCOLL_ERR_NOMEM ? GCT_FAILED : GCT_USAGE;
 	}
 	if (o->dilate_auto)
-		o->dilation = gci_lab_choose_dilation(g);
+		o->dilation = lab_dilation(o, g);
 	say_dilation(o);
 	gci_grid_dilate(g, o->dilation);
 	return GCT_OK;

@@ -209,7 +209,7 @@ static uint32_t dilation(const char *text)
 	uint32_t k;
 
 	parse(&g, text);
-	k = gci_lab_choose_dilation(&g);
+	k = gci_lab_choose_dilation(&g, GCI_LAB_GUEST_BPS);
 	gci_grid_free(&g);
 	return k;
 }
@@ -217,8 +217,8 @@ static uint32_t dilation(const char *text)
 static void dilation_fits_the_cpu(void **state)
 {
 	(void)state;
-	assert_int_equal(dilation("[cluster a]\nhosts=h[1-16]\nnic=1Gbit\n"), 20);
-	assert_int_equal(dilation("[cluster a]\nhosts=h[1-8]\nnic=1Gbit\n"), 10);
+	assert_int_equal(dilation("[cluster a]\nhosts=h[1-16]\nnic=1Gbit\n"), 16);
+	assert_int_equal(dilation("[cluster a]\nhosts=h[1-8]\nnic=1100Mbit\n"), 9);
 	assert_int_equal(dilation("[cluster a]\nhosts=h\nnic=1Gbit\n"), 1);
 	assert_int_equal(dilation("[cluster a]\nhosts=h[1-9]\n"), 1);
 }

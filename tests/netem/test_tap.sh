@@ -145,6 +145,16 @@ lab --weather weather mesh.grid -- true
 check "a bad file: exit 2" [ $? = 2 ]
 check "and its line" says 'weather:1: delay=20, expected a time'
 
+# --- how far to dilate -----------------------------------------------------------------------------------
+printf '[cluster a]\nhosts = a[1-2]\nnic = 1kbit\n' >small.grid
+printf '[cluster a]\nhosts = a[1-2]\nnic = 400Gbit\n' >large.grid
+chosen() { # GRID: by --dilate auto
+	timeout 120 "$GRIDCOLL" lab run --backend tap --dilate auto $1 -- true 2>"$work/stderr"
+	sed -n 's/^gridcoll lab: --dilate auto: \([0-9]*\) .*/\1/p' "$work/stderr"
+}
+check "auto: what any machine carries is not dilated" [ "$(chosen small.grid)" = 1 ]
+check "auto: what none does, is" least "$(chosen large.grid)" 10
+
 # --- several at once, standard streams, signals --------------------------------------------------------
 head -c 1000000 /dev/urandom >data
 lab one.grid -- sh -c 'cat; cat data >&2' <data >out
