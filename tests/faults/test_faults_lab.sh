@@ -11,6 +11,7 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../lab.sh"
+needs_uml
 unless_sanitized
 export GRIDCOLL_RUN FAULTS_JOB
 

@@ -20,7 +20,7 @@ grid() { # KYOTO TOKYO
 # ---- outside the lab
 
 if [ "${4-}" != --inside ]; then
-	unless_sanitized
+	choose_backend root
 	for program in /usr/sbin/sshd ssh ssh-keygen; do
 		command -v "$program" >/dev/null && continue
 		echo "SKIP: no $program (apt-get install openssh-client openssh-server)"
@@ -31,13 +31,18 @@ if [ "${4-}" != --inside ]; then
 		printf '[cluster desk]\nhosts = desk\nnic = 100Mbit\n'
 		printf '[link desk %s]\nrate = 100Mbit\ndelay = 2ms\n' kyoto tokyo
 	} >"$work/lab.grid"
-	timeout 500 "$GRIDCOLL" lab run --quiet --backend uml --mem 2GiB "$work/lab.grid" -- \
+	[ "$backend" = tap ] && memory= || memory="--mem 2GiB"
+	timeout 500 "$GRIDCOLL" lab run --quiet --backend "$backend" $memory "$work/lab.grid" -- \
 		sh "$0" "$guest" "$hosts" "$all" --inside
 	exit
 fi
 
 # ---- inside: hosts with ssh
 
+dir=$(mktemp -d) # a guest's memory
+made=$(mkdir /run/sshd 2>/dev/null && echo /run/sshd)
+trap 'rm -rf "$work"; [ -z "$made" ] || rmdir "$made"' EXIT
+lab=$GRIDCOLL_LAB
 unset GRIDCOLL_LAB
 names=$(for c in kyoto tokyo; do for i in $(seq "$hosts"); do echo "$c-$i"; done; done)
 nranks=$((2 * hosts))
@@ -51,26 +56,26 @@ port() { case $1 in kyoto-*) echo 22 ;; *) echo 2222 ;; esac; }
 # In a host's namespace, with its own /etc, and nothing of what the user's files say of ssh.
 at() { # HOST COMMAND...
 	ip netns exec "gcl-$(in_lab "$1")" sh -c 'for f in ~/.ssh/config ~/.bashrc; do
-			[ ! -e "$f" ] || mount --bind /run/ssh/empty "$f" || exit 1
+			[ ! -e "$f" ] || mount --bind "$0/empty" "$f" || exit 1
 		done
-		mount --bind "/run/ssh/$1.config" /etc/ssh/ssh_config &&
-			mount --bind /run/ssh/resolv.conf /etc/resolv.conf || exit 1
-		echo $$ >"/run/ssh/$1.pid"; shift; exec "$@"' - "$@"
+		mount --bind "$0/$1.config" /etc/ssh/ssh_config &&
+			mount --bind "$0/resolv.conf" /etc/resolv.conf || exit 1
+		echo $$ >"$0/$1.pid"; shift; exec "$@"' "$dir" "$@"
 }
 
 serve() { # HOST ADDRESS [PATH]
-	rm -f "/run/ssh/$1.log"
-	at "$1" /usr/sbin/sshd -D -E "/run/ssh/$1.log" -f /run/ssh/sshd_config \
-		-o "HostKey=/run/ssh/$1" -o "Port=$(port "$1")" -o "ListenAddress=$2" \
+	rm -f "$dir/$1.log"
+	at "$1" /usr/sbin/sshd -D -E "$dir/$1.log" -f $dir/sshd_config \
+		-o "HostKey=$dir/$1" -o "Port=$(port "$1")" -o "ListenAddress=$2" \
 		-o "SetEnv=PATH=${3-$(dirname "$GRIDCOLL_RUN"):$(dirname "$GRIDCOLL"):/usr/bin:/bin}" &
-	until grep -q listening "/run/ssh/$1.log" 2>/dev/null; do
-		kill -0 $! 2>/dev/null || { cat "/run/ssh/$1.log"; exit 1; }
+	until grep -q listening "$dir/$1.log" 2>/dev/null; do
+		kill -0 $! 2>/dev/null || { cat "$dir/$1.log"; exit 1; }
 		sleep 0.05
 	done
 }
 stop() { # HOST
-	kill "$(cat "/run/ssh/$1.pid")"
-	while [ -e "/proc/$(cat "/run/ssh/$1.pid")" ]; do sleep 0.05; done
+	kill "$(cat "$dir/$1.pid")"
+	while [ -e "/proc/$(cat "$dir/$1.pid")" ]; do sleep 0.05; done
 }
 
 ssh_config() { # [JUMP]: tokyo by way of its first host
@@ -85,44 +90,43 @@ ssh_config() { # [JUMP]: tokyo by way of its first host
 	cat <<-E
 		Host *
 		User $(id -un)
-		IdentityFile /run/ssh/user
-		UserKnownHostsFile /run/ssh/known
+		IdentityFile $dir/user
+		UserKnownHostsFile $dir/known
 		GlobalKnownHostsFile /dev/null
 		KexAlgorithms curve25519-sha256
 	E
 }
 
-mkdir -p /run/sshd /run/ssh
-for h in user $names; do ssh-keygen -q -t ed25519 -N '' -f "/run/ssh/$h"; done
+for h in user $names; do ssh-keygen -q -t ed25519 -N '' -f "$dir/$h"; done
 for h in $names; do
 	case $h in
-	kyoto-*) echo "$(address "$h") $(cat "/run/ssh/$h.pub")" ;;
-	*) echo "[$(address "$h")]:$(port "$h"),[$(inner "$h")]:$(port "$h") $(cat "/run/ssh/$h.pub")" ;;
+	kyoto-*) echo "$(address "$h") $(cat "$dir/$h.pub")" ;;
+	*) echo "[$(address "$h")]:$(port "$h"),[$(inner "$h")]:$(port "$h") $(cat "$dir/$h.pub")" ;;
 	esac
-done >/run/ssh/known
-: >/run/ssh/empty
-: >/run/ssh/resolv.conf
-ssh_config >/run/ssh/desk.config
-cat >/run/ssh/sshd_config <<-E
+done >$dir/known
+: >$dir/empty
+: >$dir/resolv.conf
+ssh_config >$dir/desk.config
+cat >$dir/sshd_config <<-E
 	UsePAM no
 	UseDNS no
 	StrictModes no
 	PermitRootLogin yes
 	MaxStartups 100
 	PidFile none
-	AuthorizedKeysFile /run/ssh/user.pub
+	AuthorizedKeysFile $dir/user.pub
 E
 for h in $names; do
-	cp /run/ssh/desk.config "/run/ssh/$h.config"
+	cp $dir/desk.config "$dir/$h.config"
 	serve "$h" "$(address "$h")"
 done
-grid kyoto- tokyo- >/run/job.grid
+grid kyoto- tokyo- >$dir/job.grid
 
 # ---- inside: what is checked
 
 job() { # gridcoll-run's arguments; leaves $out, $err and $status
 	# Emulated hosts of a busy machine take their time; none of them is silent.
-	at desk "$GRIDCOLL_RUN" --grid /run/job.grid --ssh-timeout 60s "$@" >"$work/out" 2>"$work/err"
+	at desk "$GRIDCOLL_RUN" --grid $dir/job.grid --ssh-timeout 60s "$@" >"$work/out" 2>"$work/err"
 	status=$?
 }
 show() { sed 's/^/  out: /' "$work/out" && sed 's/^/  err: /' "$work/err"; }
@@ -134,7 +138,7 @@ prints() { # N PATTERN: so many lines
 quiet() {
 	for _ in $(seq 40); do
 		left=$(for h in $names; do
-			ip netns pids "gcl-$(in_lab "$h")" | grep -v -x "$(cat "/run/ssh/$h.pid" 2>/dev/null)"
+			ip netns pids "gcl-$(in_lab "$h")" | grep -v -x "$(cat "$dir/$h.pid" 2>/dev/null)"
 		done)
 		[ -n "$left" ] || return 0
 		sleep 0.25
@@ -142,25 +146,28 @@ quiet() {
 	ps -o pid,args -p "$(echo "$left" | paste -sd, -)" | sed 's/^/  left: /'
 	return 1
 }
-crossed() { ip netns exec gcl-wan cat /sys/class/net/wan-0-1/statistics/tx_bytes; }
+crossed() { # from kyoto to tokyo: bytes, by the counter that the lab's file names
+	set -- $(tr -d '\n' <"$lab" | sed 's/.*"from": *"kyoto", *"to": *"tokyo",//; s/}.*//; s/"[a-z]*"://g; s/[",]//g')
+	ip netns exec "$1" cat "/sys/class/net/$2/statistics/${3}_bytes"
+}
 
 # A file to all, by a WAN that counts it. Who should know the names does not answer: hosts that run hear
 # nothing while that is waited for, so it shall be asked for one name only.
 asked() { ip netns exec gcl-desk awk '/^Udp: [0-9]/ { print $5 }' /proc/net/snmp; }
-printf 'nameserver 10.3.0.99\noptions timeout:1 attempts:1\n' >/run/ssh/resolv.conf
-head -c 2345678 /dev/urandom >/run/data
-job gridcoll cp /run/data '/run/out/%h/'
+printf 'nameserver 10.3.0.99\noptions timeout:1 attempts:1\n' >$dir/resolv.conf
+head -c 2345678 /dev/urandom >$dir/data
+job gridcoll cp $dir/data "$dir/out/%h/"
 check "cp from a desk that is no host of the job: exit 2" [ $status = 2 ]
 check "cp: it asks whose file" says 'started on no host of the job, expected --from HOST$'
-check "cp: nothing was copied" [ ! -e /run/out ]
+check "cp: nothing was copied" [ ! -e $dir/out ]
 before=$(crossed) before_asked=$(asked)
-job gridcoll cp -q --from 0 /run/data '/run/out/%h/'
+job gridcoll cp -q --from 0 $dir/data "$dir/out/%h/"
 check "cp: exit 0" [ $status = 0 ]
 check "cp: no word" [ ! -s "$work/err" ]
 check "IPv4 and IPv6 addresses of one name were asked for" [ $(($(asked) - before_asked)) = 2 ]
-: >/run/ssh/resolv.conf
+: >$dir/resolv.conf
 same=0
-for h in $names; do cmp -s /run/data "/run/out/$h/data" && same=$((same + 1)); done
+for h in $names; do cmp -s $dir/data "$dir/out/$h/data" && same=$((same + 1)); done
 check "all copies but the source's own, byte for byte" [ $same = $((nranks - 1)) ]
 check "the WAN carried the file once" awk -v n=$(($(crossed) - before)) 'BEGIN {
 	print "  crossed: " n; exit !(n >= 2345678 && n < 2 * 2345678) }'
@@ -174,17 +181,17 @@ check "dry run: exit 0" [ $status = 0 ]
 check "each rank's place" prints $nranks '^rank [0-9]*: [a-z]*-[0-9]*, cluster [a-z]*, by ssh$'
 check "and the command" prints 1 "^command: $guest sum\$"
 check "it started nothing" quiet
-sed -n "$starts" "$work/out" | sort >/run/planned
-check "each host has one that starts it" [ "$(wc -l </run/planned)" = $nranks ]
-check "and not all are started from here" [ "$(grep -c '^desk' /run/planned)" = 2 ]
+sed -n "$starts" "$work/out" | sort >$dir/planned
+check "each host has one that starts it" [ "$(wc -l <$dir/planned)" = $nranks ]
+check "and not all are started from here" [ "$(grep -c '^desk' $dir/planned)" = 2 ]
 job --ssh-fanout 2 sh -c 'echo "begun ${SSH_CONNECTION%% *} ${SSH_CONNECTION% *}"; exec "$0" sum' "$guest"
 check "a tree: exit 0" [ $status = 0 ]
 check "no word" [ ! -s "$work/err" ]
 check "all ranks, and their sum" prints $nranks "of $nranks in cluster . of 2: sum $sum\$"
-for h in desk $names; do echo "$(address "$h") $h"; done >/run/names
+for h in desk $names; do echo "$(address "$h") $h"; done >$dir/names
 sed -n 's/^.*begun //p' "$work/out" |
-	awk 'NR == FNR { name[$1] = $2; next } { print name[$1], name[$4] }' /run/names - | sort >/run/done
-check "started by whom the dry run said" diff /run/planned /run/done
+	awk 'NR == FNR { name[$1] = $2; next } { print name[$1], name[$4] }' $dir/names - | sort >$dir/done
+check "started by whom the dry run said" diff $dir/planned $dir/done
 check "nothing is left" quiet
 
 # What cannot be started is named, with what to do about it; what could be, ends.
@@ -205,23 +212,23 @@ if [ -n "$all" ]; then
 	fails "no sshd, asked for by another host" "Connection refused" "$by_hand" --ssh-fanout 2
 	serve "$last" "$(address "$last")" /nowhere
 	fails "not in PATH" "gridcoll-run: command not found" "must be installed there, see --remote-path"
-	cp /run/ssh/known /run/ssh/all_known
-	sed -i '$d' /run/ssh/known
+	cp $dir/known $dir/all_known
+	sed -i '$d' $dir/known
 	fails "not a known key" "Host key verification failed" "$by_hand"
-	mv /run/ssh/all_known /run/ssh/known
+	mv $dir/all_known $dir/known
 	stop "$last"
 fi
 serve "$last" "$(address "$last")"
 
 # Ctrl-C. (What a shell runs in the background ignores it, and so would gridcoll-run.)
-at desk env --default-signal=INT "$GRIDCOLL_RUN" --grid /run/job.grid \
+at desk env --default-signal=INT "$GRIDCOLL_RUN" --grid $dir/job.grid \
 	sh -c 'echo begun; exec sleep 1000' >"$work/out" 2>"$work/err" &
 job=$!
 for _ in $(seq 600); do
 	[ "$(grep -c begun "$work/out")" = $nranks ] && break
 	sleep 0.1
 done
-kill -INT "$(cat /run/ssh/desk.pid)"
+kill -INT "$(cat $dir/desk.pid)"
 wait $job
 check "SIGINT ends the job" [ $? = 130 ]
 check "it says so" says "^gridcoll-run: told to end (Interrupt), as were all ranks"
@@ -229,7 +236,7 @@ check "all had begun" prints $nranks begun
 check "nothing is left" quiet
 
 # To tokyo's ssh only by way of its first host, whose address is then what others' sshd see.
-ssh_config jump >/run/ssh/desk.config
+ssh_config jump >$dir/desk.config
 for h in $names; do
 	case $h in tokyo-*) ip -n "gcl-$(in_lab "$h")" addr add "$(inner "$h")/24" dev eth0 ;; esac
 	case $h in tokyo-1 | kyoto-*) continue ;; esac

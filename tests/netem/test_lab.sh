@@ -6,6 +6,7 @@
 # allows.
 set -u
 . "$(dirname "$0")/../lab.sh"
+needs_uml
 export SENDER="$GRIDCOLL_LAB_SENDER"
 
 lab() { timeout 120 "$GRIDCOLL" lab run --quiet --backend uml "$@" 2>"$work/stderr"; }

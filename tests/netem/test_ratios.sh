@@ -6,6 +6,7 @@
 # Set by meson: GRIDCOLL, GRIDCOLL_RUN, GRIDCOLL_GRIDS, GRIDCOLL_TEST_SANITIZED.
 set -u
 . "$(dirname "$0")/../lab.sh"
+needs_uml
 unless_sanitized
 PATH=$(dirname "$GRIDCOLL_RUN"):$PATH
 export PATH work

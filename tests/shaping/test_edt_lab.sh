@@ -7,6 +7,7 @@
 # since a busy machine is slow; too high they never are.
 set -u
 . "$(dirname "$0")/../lab.sh"
+needs_uml
 unless_sanitized
 export LAB_RATES LAB_SENDER
 

@@ -4,40 +4,54 @@
 # mid-transfer. Skipped (77) where no lab can be.
 #	test_cp_lab.sh TIMERS PROMISE	(the profile, and within how many seconds all must be over)
 #
-# Set by meson: GRIDCOLL, GRIDCOLL_RUN, GRIDCOLL_GRID.
+# Set by meson: GRIDCOLL, GRIDCOLL_RUN.
 set -u
 timers=$1 promise=$2
 . "$(dirname "$0")/../lab.sh"
-unless_sanitized
+choose_backend
 export GRIDCOLL_RUN
 
 at_most() { awk -v v="$1" -v h="$2" 'BEGIN { exit !(v != "" && v + 0 <= h) }'; }
 
+# So slow that what goes to seven hosts in a few seconds has room.
+cat >"$work/slow.grid" <<'G'
+[cluster kyoto]
+hosts = k[1-4]
+nic = 50Mbit
+[cluster tokyo]
+hosts = t[1-4]
+nic = 50Mbit
+[link kyoto tokyo]
+rate = 500Mbit
+delay = 20ms
+G
+
 cat >"$work/inside.sh" <<'E2'
 set -u
 work=$1 timers=$2
+dir=$(mktemp -d) # a guest's memory
 others="k2 k3 k4 t1 t2 t3 t4"
 # Time as a process sees it that does nothing: where the machine is busy with other things, it passes
 # as slowly for this one as for the ranks.
-while sleep 0.1; do echo; done >/run/ticks &
+while sleep 0.1; do echo; done >"$dir/ticks" &
 ticker=$!
-now() { wc -l </run/ticks; }
+now() { wc -l <"$dir/ticks"; }
 
 # Of no even length.
-head -c 2345679 /dev/urandom >/run/data
-"$GRIDCOLL_RUN" "$GRIDCOLL" cp -q /run/data '/run/good/%h/' 2>"$work/good-err"
+head -c 2345679 /dev/urandom >"$dir/data"
+"$GRIDCOLL_RUN" "$GRIDCOLL" cp -q "$dir/data" "$dir/good/%h/" 2>"$work/good-err"
 echo "good-status $?"
 same=0
-for h in $others; do cmp -s /run/data /run/good/$h/data && same=$((same + 1)); done
+for h in $others; do cmp -s "$dir/data" "$dir/good/$h/data" && same=$((same + 1)); done
 echo "same $same"
-echo "source-left-alone $(ls -d /run/good/k1 2>/dev/null)"
+echo "source-left-alone $(ls -d "$dir/good/k1" 2>/dev/null)"
 
-truncate -s 1T /run/big
-for h in $others; do mkdir -p /run/out/$h; echo "before $h" >/run/out/$h/big; done
-"$GRIDCOLL_RUN" --timers "$timers" "$GRIDCOLL" cp /run/big '/run/out/%h/' 2>"$work/err" &
+truncate -s 1T "$dir/big"
+for h in $others; do mkdir -p "$dir/out/$h"; echo "before $h" >"$dir/out/$h/big"; done
+"$GRIDCOLL_RUN" --timers "$timers" "$GRIDCOLL" cp "$dir/big" "$dir/out/%h/" 2>"$work/err" &
 job=$!
 # Its copy has no name before it is whole.
-begun() { ls -l /proc/[0-9]*/fd 2>/dev/null | grep -c ' /run/out/t3/#'; }
+begun() { ls -l /proc/[0-9]*/fd 2>/dev/null | grep -c " $dir/out/t3/#"; }
 for _ in $(seq 600); do
 	[ "$(begun)" != 0 ] && break
 	sleep 0.1
@@ -51,7 +65,7 @@ echo "status $?"
 echo "tenths $(($(now) - begin))"
 untouched=0
 for h in $others; do
-	[ "$(ls -A /run/out/$h)" = big ] && [ "$(cat /run/out/$h/big)" = "before $h" ] &&
+	[ "$(ls -A "$dir/out/$h")" = big ] && [ "$(cat "$dir/out/$h/big")" = "before $h" ] &&
 		untouched=$((untouched + 1))
 done
 echo "untouched $untouched"
@@ -63,7 +77,7 @@ echo "alive $alive"
 kill $ticker
 E2
 
-timeout 200 "$GRIDCOLL" lab run --quiet --backend uml --dilate 20 "$GRIDCOLL_GRID" -- \
+timeout 200 "$GRIDCOLL" lab run --quiet --backend "$backend" "$work/slow.grid" -- \
 	sh "$work/inside.sh" "$work" "$timers" >"$work/out" 2>"$work/lab-err"
 check "the lab runs" [ $? = 0 ]
 
