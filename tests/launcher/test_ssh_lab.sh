@@ -32,7 +32,7 @@ if [ "${4-}" != --inside ]; then
 		printf '[link desk %s]\nrate = 100Mbit\ndelay = 2ms\n' kyoto tokyo
 	} >"$work/lab.grid"
 	[ "$backend" = tap ] && memory= || memory="--mem 2GiB"
-	timeout 500 "$GRIDCOLL" lab run --quiet --backend "$backend" $memory "$work/lab.grid" -- \
+	"$GRIDCOLL" lab run --quiet --backend "$backend" $memory "$work/lab.grid" -- \
 		sh "$0" "$guest" "$hosts" "$all" --inside
 	exit
 fi

@@ -14,7 +14,7 @@ export PATH
 lab() { # NAME GRID DILATION COMMAND...
 	name=$1 grid=$2 k=$3
 	shift 3
-	check "$name" timeout 300 "$GRIDCOLL" lab run --quiet --backend "$backend" --dilate "$k" \
+	check "$name" "$GRIDCOLL" lab run --quiet --backend "$backend" --dilate "$k" \
 		"$GRIDCOLL_GRIDS/$grid" -- "$@"
 }
 
