@@ -7,11 +7,13 @@
 #include "tests/tools/trees.h"
 #include "tools/cp.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define B      ((uint64_t)GCT_CP_BLOCK_NBYTES)
@@ -539,6 +541,9 @@ static void one_directory_with_a_mount_in_it(void **state)
 
 	(void)state;
 	need_mounts();
+	/* Without openat2 (old kernels, qemu before 9.2) bind mounts of one device are not told apart. */
+	if (syscall(SYS_openat2, -1, "", NULL, 0) < 0 && errno == ENOSYS)
+		skip();
 	make_dir(in_scratch("t"));
 	make_dir(in_scratch("t/d"));
 	make_file(in_scratch("t/d/a"), NBYTES, SEED);
