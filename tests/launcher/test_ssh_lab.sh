@@ -130,6 +130,7 @@ job() { # gridcoll-run's arguments; leaves $out, $err and $status
 	status=$?
 }
 show() { sed 's/^/  out: /' "$work/out" && sed 's/^/  err: /' "$work/err"; }
+silent() { [ ! -s "$work/err" ] || { show && false; }; }
 says() { grep -q -e "$1" "$work/err" || { show && false; }; }
 prints() { # N PATTERN: so many lines
 	[ "$(grep -c -e "$2" "$work/out")" = "$1" ] || { show && false; }
@@ -154,6 +155,8 @@ crossed() { # from kyoto to tokyo: bytes, by the counter that the lab's file nam
 # A file to all, by a WAN that counts it. Who should know the names does not answer: hosts that run hear
 # nothing while that is waited for, so it shall be asked for one name only.
 asked() { ip netns exec gcl-desk awk '/^Udp: [0-9]/ { print $5 }' /proc/net/snmp; }
+# It is there for ARP: else the question comes back, sooner or later, and the next name is asked for.
+ip -n gcl-desk neigh replace 10.3.0.99 lladdr 02:00:00:00:00:99 dev eth0 nud permanent
 printf 'nameserver 10.3.0.99\noptions timeout:1 attempts:1\n' >$dir/resolv.conf
 head -c 2345678 /dev/urandom >$dir/data
 job gridcoll cp $dir/data "$dir/out/%h/"
@@ -163,8 +166,10 @@ check "cp: nothing was copied" [ ! -e $dir/out ]
 before=$(crossed) before_asked=$(asked)
 job gridcoll cp -q --from 0 $dir/data "$dir/out/%h/"
 check "cp: exit 0" [ $status = 0 ]
-check "cp: no word" [ ! -s "$work/err" ]
-check "IPv4 and IPv6 addresses of one name were asked for" [ $(($(asked) - before_asked)) = 2 ]
+check "cp: no word" silent
+asked=$(($(asked) - before_asked))
+echo "  questions: $asked"
+check "IPv4 and IPv6 addresses of one name were asked for" [ $asked = 2 ]
 : >$dir/resolv.conf
 same=0
 for h in $names; do cmp -s $dir/data "$dir/out/$h/data" && same=$((same + 1)); done
@@ -186,7 +191,7 @@ check "each host has one that starts it" [ "$(wc -l <$dir/planned)" = $nranks ]
 check "and not all are started from here" [ "$(grep -c '^desk' $dir/planned)" = 2 ]
 job --ssh-fanout 2 sh -c 'echo "begun ${SSH_CONNECTION%% *} ${SSH_CONNECTION% *}"; exec "$0" sum' "$guest"
 check "a tree: exit 0" [ $status = 0 ]
-check "no word" [ ! -s "$work/err" ]
+check "no word" silent
 check "all ranks, and their sum" prints $nranks "of $nranks in cluster . of 2: sum $sum\$"
 for h in desk $names; do echo "$(address "$h") $h"; done >$dir/names
 sed -n 's/^.*begun //p' "$work/out" |
@@ -247,7 +252,7 @@ at desk ssh -oBatchMode=yes -oProxyJump=none -oHostName="$(address "$last")" "$l
 check "not directly" says refused
 job --address "$(address desk)" "$guest" sum
 check "a jump host: exit 0" [ $status = 0 ]
-check "no word" [ ! -s "$work/err" ]
+check "no word" silent
 check "all ranks, and their sum" prints $nranks "of $nranks in cluster . of 2: sum $sum\$"
 if [ -n "$all" ]; then
 	job "$guest" sum
