@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/units.h"
+#include "collectives/alltoall/alltoall.h"
 #include "comm/op.h"
 #include "comm/pacing_edt.h"
 #include "comm/pacing_host.h"
@@ -31,7 +32,8 @@ struct gci_pacing {
 	int again;                  /* not the job's first epoch */
 	struct gci_pacing_edt *edt; /* NULL: others pace */
 	struct gci_pacing_host *host;
-	int chosen; /* `holds` is known */
+	int chosen;                /* `holds` is known */
+	const struct gci_op *even; /* whose pairs are paced, each on its own; NULL: none's */
 	int nways;
 	struct way ways[]; /* [cluster] */
 };
@@ -217,6 +219,64 @@ static void apply(struct gci_engine *e, int to)
 	gci_tp_pace(e->tp, gci_pacing_group(e, to), &pace);
 }
 
+/* ---- pairs of ranks, each at its own rate */
+
+/* The one whose pairs are to be paced, if nothing else that is long is under way. */
+static const struct gci_op *only_even(const struct gci_engine *e)
+{
+	const struct gci_op *even = NULL;
+	const struct gci_list *c, *o;
+
+	gci_list_each (c, &e->comms)
+		gci_list_each (o, &gci_container(c, gcoll_comm, link)->ops) {
+			const struct gci_op *op = gci_container(o, struct gci_op, link);
+
+			if (!is_long(op))
+				continue;
+			if (even || !gci_alltoall_is_even(op->algorithm, &op->coll))
+				return NULL;
+			even = op;
+		}
+	return even;
+}
+
+/* By TCP's own timers, or fq if it is there: any kernel can. */
+static int may_pace_pairs(const struct gci_pacing *p)
+{
+	return p->how == GCI_PACE_AUTO || p->how == GCI_PACE_FQ || p->how == GCI_PACE_TCP;
+}
+
+static void pace_pairs(struct gci_engine *e)
+{
+	struct gci_pacing *p = e->pacing;
+	const struct gci_topo *t = &e->world->topo;
+	const struct gci_op *op = only_even(e);
+	uint64_t *all, *bps = NULL; /* [rank of the world], [rank of the operation] */
+	int i, r, n = op ? op->coll.topo->nranks : 0;
+
+	if (op == p->even || (op && !may_pace_pairs(p)))
+		return;
+	all = gci_calloc((size_t)(e->size + n), sizeof(*all));
+	if (!all && op) /* unpaced, then */
+		return;
+	if (op)
+		bps = all + e->size;
+	if (op && !gci_alltoall_even_bps(&op->coll, op->rank, bps))
+		n = 0;
+	for (i = 0; i < n; i++) {
+		r = op->ranks ? op->ranks[i] : i;
+		/* A budget holds for all that goes there together. */
+		if (t->cluster[r] == t->cluster[e->rank] ||
+			!p->ways[t->cluster[r]].budget.given_bps)
+			all[r] = bps[i];
+	}
+	for (r = 0; r < e->size; r++)
+		if (r != e->rank)
+			gci_tp_pace_peer(e->tp, r, all ? all[r] : 0);
+	p->even = op;
+	gci_free(all);
+}
+
 void gci_pacing_update(const struct gci_op *op)
 {
 	struct gci_engine *e = op->comm->engine;
@@ -225,6 +285,7 @@ void gci_pacing_update(const struct gci_op *op)
 
 	if (!e->pacing || !is_long(op))
 		return;
+	pace_pairs(e);
 	for (to = 0; to < e->pacing->nways; to++) {
 		struct way *w = &e->pacing->ways[to];
 

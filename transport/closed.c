@@ -32,6 +32,13 @@ static void no_pace(struct gci_tp *tp, uint32_t group, const struct gci_pace *pa
 	(void)pace;
 }
 
+static void no_pace_peer(struct gci_tp *tp, int peer, uint64_t bps)
+{
+	(void)tp;
+	(void)peer;
+	(void)bps;
+}
+
 static int no_progress(struct gci_tp *tp, uint64_t timeout_ns)
 {
 	(void)tp;
@@ -90,6 +97,7 @@ static const struct gci_tp_ops closed_ops = {
 	.connect = no_connect,
 	.warm = no_warm,
 	.pace = no_pace,
+	.pace_peer = no_pace_peer,
 	.progress = no_progress,
 	.fd = no_fd,
 	.timeout_ns = no_timeout_ns,

@@ -176,6 +176,13 @@ static void mem_pace(struct gci_tp *tp, uint32_t group, const struct gci_pace *p
 	(void)pace;
 }
 
+static void mem_pace_peer(struct gci_tp *tp, int peer, uint64_t bps)
+{
+	(void)tp;
+	(void)peer;
+	(void)bps;
+}
+
 static int mem_warm(struct gci_tp *tp, int peer, uint64_t stream_nbytes)
 {
 	return gci_ep_warm(&((struct gci_mem *)tp)->ep, peer, stream_nbytes);
@@ -286,6 +293,7 @@ static const struct gci_tp_ops mem_ops = {
 	.connect = mem_connect,
 	.warm = mem_warm,
 	.pace = mem_pace,
+	.pace_peer = mem_pace_peer,
 	.progress = mem_progress,
 	.fd = mem_fd,
 	.timeout_ns = mem_timeout_ns,

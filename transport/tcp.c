@@ -246,6 +246,7 @@ static const struct gci_tp_ops tcp_ops = {
 	.connect = tcp_connect,
 	.warm = tcp_warm,
 	.pace = gci_tcp_pace,
+	.pace_peer = gci_tcp_pace_peer,
 	.progress = gci_tcp_progress,
 	.fd = tcp_fd,
 	.timeout_ns = gci_tcp_timeout_ns,

@@ -78,11 +78,13 @@ struct gci_pace_group {
 	struct gci_pace pace;
 	struct gci_bucket bucket; /* BY_US */
 	unsigned busy;            /* connections that have something to send */
+	int is_own;               /* a peer's own */
 };
 
 struct gci_pacer {
 	struct gci_pace_group groups[GCI_PACE_GROUPS];
-	uv_timer_t timer; /* of buckets */
+	struct gci_pace_group *own; /* by rank, of peers with a rate of their own; NULL: none has */
+	uv_timer_t timer;           /* of buckets */
 	uint64_t looked_ns;
 	unsigned npaused;
 };
@@ -286,6 +288,7 @@ void gci_tcp_watch(struct gci_tcp *t);
 
 /* tcp_pace.c */
 void gci_tcp_pace(struct gci_tp *tp, uint32_t group, const struct gci_pace *pace);
+void gci_tcp_pace_peer(struct gci_tp *tp, int peer, uint64_t bps);
 uint64_t gci_conn_paced_room(struct gci_conn *c, uint64_t nbytes);
 void gci_conn_paced_spent(struct gci_conn *c, uint64_t nbytes, int more);
 /* Before each attempt to send: how many bytes of nbytes the path may offer to the socket. 0: none

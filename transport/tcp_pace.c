@@ -23,8 +23,13 @@
 static struct gci_pace_group *group_of(const struct gci_conn *c)
 {
 	struct gci_tcp *t = c->tcp;
-	uint32_t group = t->pacer && c->peer >= 0 ? t->ep.peers[c->peer]->link.pace_group : 0;
+	uint32_t group;
 
+	if (!t->pacer || c->peer < 0)
+		return NULL;
+	if (t->pacer->own && t->pacer->own[c->peer].pace.bps)
+		return &t->pacer->own[c->peer];
+	group = t->ep.peers[c->peer]->link.pace_group;
 	if (!group || t->pacer->groups[group].pace.by == GCI_PACED_BY_NOBODY)
 		return NULL;
 	return &t->pacer->groups[group];
@@ -165,6 +170,9 @@ uint64_t gci_conn_paced_room(struct gci_conn *c, uint64_t nbytes)
 
 	if (!g)
 		return UINT64_MAX;
+	/* A rate for one peer is that of the connections that bring it payload. */
+	if (g->is_own && !c->busy && nbytes <= LONG_NBYTES)
+		return UINT64_MAX;
 	if (g->pace.by != GCI_PACED_BY_US) {
 		join_in(c, g);
 		return g->pace.by == GCI_PACED_BY_CLASS ? UINT64_MAX : room_to_begin(c, nbytes);
@@ -288,10 +296,43 @@ void gci_tcp_pace(struct gci_tp *tp, uint32_t group, const struct gci_pace *pace
 		uv_timer_start(&t->pacer->timer, on_timer, 0, 0);
 }
 
+void gci_tcp_pace_peer(struct gci_tp *tp, int peer, uint64_t bps)
+{
+	struct gci_tcp *t = (struct gci_tcp *)tp;
+	struct gci_pace_group *g;
+	struct gci_list *it;
+
+	if ((!bps && (!t->pacer || !t->pacer->own)) || make(t))
+		return;
+	if (!t->pacer->own)
+		t->pacer->own = gci_calloc((size_t)t->ep.config->size, sizeof(*t->pacer->own));
+	if (!t->pacer->own) /* it goes as its group does */
+		return;
+	g = &t->pacer->own[peer];
+	if (g->pace.bps == bps)
+		return;
+	if (g->pace.bps && bps) {
+		g->pace.bps = bps;
+		share_out(t, g);
+		return;
+	}
+	gci_list_each (it, &t->conns) {
+		struct gci_conn *c = gci_container(it, struct gci_conn, link);
+
+		if (c->peer != peer)
+			continue;
+		gci_conn_unpace(c);
+		set_socket_rate(c, GCI_PACED_BY_NOBODY, 0);
+	}
+	*g = (struct gci_pace_group){.pace = {.by = GCI_PACED_BY_TCP, .bps = bps}, .is_own = 1};
+}
+
 static void on_closed(uv_handle_t *h)
 {
 	struct gci_tcp *t = h->data;
 
+	if (t->pacer)
+		gci_free(t->pacer->own);
 	gci_free(t->pacer);
 	t->pacer = NULL;
 	gci_tcp_handle_closed(t);

@@ -182,6 +182,9 @@ struct gci_tp_ops {
 	 * from now on, whoever they are; connections that have nothing to send leave theirs to
 	 * others. At first nothing is paced. */
 	void (*pace)(struct gci_tp *tp, uint32_t group, const struct gci_pace *pace);
+	/* What goes to this peer is sent by its connections together at so many bits per second on the
+	 * wire, by the kernel, in place of its group's rate; 0: it has none of its own any more. */
+	void (*pace_peer)(struct gci_tp *tp, int peer, uint64_t bps);
 	/* Does what can be done, first waiting up to timeout_ns for something to do. Returns 0, or
 	 * the status of the first failure. */
 	int (*progress)(struct gci_tp *tp, uint64_t timeout_ns);
@@ -240,6 +243,11 @@ static inline int gci_tp_warm(struct gci_tp *tp, int peer, uint64_t stream_nbyte
 static inline void gci_tp_pace(struct gci_tp *tp, uint32_t group, const struct gci_pace *pace)
 {
 	tp->ops->pace(tp, group, pace);
+}
+
+static inline void gci_tp_pace_peer(struct gci_tp *tp, int peer, uint64_t bps)
+{
+	tp->ops->pace_peer(tp, peer, bps);
 }
 
 static inline int gci_tp_progress(struct gci_tp *tp, uint64_t timeout_ns)

@@ -6,11 +6,13 @@
 #define GATHER_SCATTER_RANKS 4096
 
 const struct gci_algorithm gci_alltoalls[] = {
-	{GCI_ALLTOALL, "gridcoll", "paced where the WAN takes all senders, or by clusters",
+	{GCI_ALLTOALL, "gridcoll", "even where all may send at once, or by clusters",
 		GCI_USES_SENDERS | GCI_CAPS_SENDERS, 0, gci_emit_alltoall_gridcoll,
 		gci_estimate_each_or_columns},
 	{GCI_ALLTOALL, "paced", "own cluster first, receivers ask for one block after the other", 0,
 		0, gci_emit_alltoall_paced, gci_estimate_each_to_each},
+	{GCI_ALLTOALL, "even", "all pairs at once, each at its part of the time", 0, 0,
+		gci_emit_alltoall_even, gci_estimate_each_to_each},
 	{GCI_ALLTOALL, "circular", "a block with each rank in turn, at rising distance", 0, 0,
 		gci_emit_alltoall_circular, gci_estimate_each_to_each},
 	{GCI_ALLTOALL, "gather-scatter", "gather to rank 0, scatter from it, along a binary tree",

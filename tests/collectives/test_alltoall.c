@@ -2,7 +2,13 @@
  * What is special in each alltoall: how many messages, and how much over the WAN. */
 #include "tests/test.h"
 
+#include "base/prng.h"
+#include "collectives/alltoall/alltoall.h"
+#include "tests/collectives/topologies.h"
 #include "tests/collectives/traffic.h"
+
+#include <stdio.h>
+#include <stdlib.h>
 
 static struct scheds x;
 
@@ -154,6 +160,120 @@ static void gather_scatter_uses_a_binary_tree(void **state)
 	scheds_free(&x);
 }
 
+/* ---- all pairs at once */
+
+/* A grid of 2 to 5 clusters in which some rates are not known. */
+static void make_random(struct gci_topo *t, struct gci_prng *r)
+{
+	char text[4096];
+	int i, k, n = 2 + (int)(gci_prng_next(r) % 4), at = 0;
+
+	for (i = 0; i < n; i++)
+		at += snprintf(text + at, sizeof(text) - (size_t)at,
+			"[cluster c%d]\nhosts = h%d-[1-%d]\nnic = %dMbit\n", i, i,
+			1 + (int)(gci_prng_next(r) % 6), 100 + (int)(gci_prng_next(r) % 900));
+	for (i = 0; i < n; i++)
+		for (k = 0; k < i; k++) {
+			at += snprintf(text + at, sizeof(text) - (size_t)at,
+				"[link c%d c%d]\ndelay = %dms\n", i, k,
+				1 + (int)(gci_prng_next(r) % 50));
+			if (gci_prng_next(r) % 4)
+				at += snprintf(text + at, sizeof(text) - (size_t)at,
+					"rate = %dMbit\n", 50 + (int)(gci_prng_next(r) % 2000));
+		}
+	topology_parse(t, text);
+}
+
+/* Adds what a rank sends to what its NIC, others' NICs and links have to carry. */
+static void add_rates(
+	const struct gci_coll *c, int rank, uint64_t *out, uint64_t *in, uint64_t *links)
+{
+	const struct gci_topo *t = c->topo;
+	uint64_t *bps = calloc((size_t)t->nranks, sizeof(*bps));
+	int i;
+
+	assert_int_equal(gci_alltoall_even_bps(c, rank, bps), 1);
+	assert_int_equal(bps[rank], 0);
+	for (i = 0; i < t->nranks; i++) {
+		assert_true(i == rank || bps[i]);
+		out[rank] += bps[i];
+		in[i] += bps[i];
+		links[t->cluster[rank] * t->nclusters + t->cluster[i]] += bps[i];
+	}
+	free(bps);
+}
+
+static double most(double a, uint64_t load, uint64_t bps)
+{
+	double b = bps ? (double)load / (double)bps : 0;
+
+	return a > b ? a : b;
+}
+
+/* On any grid: nothing is offered more than it carries, and something nearly that. */
+static void pairs_share_what_there_is(void **state)
+{
+	struct gci_prng r = {20};
+	int round, i, k;
+
+	(void)state;
+	for (round = 0; round < 200; round++) {
+		uint64_t out[32] = {0}, in[32] = {0}, links[25] = {0}, counts[32 * 32];
+		struct gci_topo t;
+		struct gci_coll c = {.kind = GCI_ALLTOALL, .topo = &t, .count = 1000, .esize = 4};
+		double busiest = 0;
+
+		make_random(&t, &r);
+		for (i = 0; i < 32 * 32; i++)
+			counts[i] = 1 + gci_prng_next(&r) % 100000;
+		c.counts = round % 2 ? counts : NULL;
+		for (i = 0; i < t.nranks; i++)
+			add_rates(&c, i, out, in, links);
+		for (i = 0; i < t.nranks; i++) {
+			busiest = most(busiest, out[i], t.nic_bps[t.cluster[i]]);
+			busiest = most(busiest, in[i], t.nic_bps[t.cluster[i]]);
+		}
+		for (i = 0; i < t.nclusters; i++)
+			for (k = 0; k < t.nclusters; k++)
+				if (i != k)
+					busiest = most(busiest, links[i * t.nclusters + k],
+						gci_topo_link(&t, i, k)->rate_bps);
+		if (busiest < 0.95 || busiest > 0.98)
+			fail_msg("round %d: the busiest NIC or link is at %.3f", round, busiest);
+		gci_topo_free(&t);
+	}
+}
+
+static int goes_evenly(const char *text, uint32_t senders, uint64_t count)
+{
+	struct gci_topo t;
+	struct gci_coll c = {.kind = GCI_ALLTOALL, .topo = &t, .count = count, .esize = 1};
+	int even;
+
+	c.senders = senders;
+	topology_parse(&t, text);
+	even = gci_alltoall_is_even(gci_algorithm_find(GCI_ALLTOALL, NULL), &c);
+	gci_topo_free(&t);
+	return even;
+}
+
+#define TWO "[cluster a]\nhosts = a[1-4]\nnic = 1Gbit\n[cluster b]\nhosts = b[1-4]\nnic = 1Gbit\n"
+
+static void evenly_unless_something_forbids_it(void **state)
+{
+	static const char unknown[] = "[cluster a]\nhosts = a[1-4]\n[cluster b]\nhosts = b1\n"
+				      "[link a b]\nrate = 1Gbit\n";
+
+	(void)state;
+	assert_true(goes_evenly(TWO "[link a b]\nrate = 10Gbit\ndelay = 10ms\n", 0, 1 << 20));
+	assert_false(goes_evenly(TWO "[link a b]\nrate = 1Gbit\ndelay = 10ms\n", 0, 1 << 20));
+	assert_false(goes_evenly(TWO "[link a b]\nrate = 10Gbit\nsenders = 2\n", 0, 1 << 20));
+	assert_false(goes_evenly(TWO "[link a b]\nrate = 10Gbit\n", 3, 1 << 20));
+	assert_true(goes_evenly(TWO "[link a b]\nrate = 10Gbit\n", 4, 1 << 20));
+	assert_false(goes_evenly(TWO "[link a b]\nrate = 10Gbit\n", 0, 8));
+	assert_false(goes_evenly(unknown, 0, 1 << 20));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -163,6 +283,8 @@ int main(void)
 		cmocka_unit_test(senders_go_round),
 		cmocka_unit_test(bruck_has_few_rounds),
 		cmocka_unit_test(gather_scatter_uses_a_binary_tree),
+		cmocka_unit_test(pairs_share_what_there_is),
+		cmocka_unit_test(evenly_unless_something_forbids_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -200,6 +200,34 @@ static void sockets_are_told_their_rate(void **state)
 	world_close(&w);
 }
 
+/* In place of its group's. */
+static void a_peer_has_a_rate_of_its_own(void **state)
+{
+	struct gci_tp_link link = {.streams = 1, .eager_nbytes = 1000, .pace_group = 3};
+	const struct gci_pace pace = {.by = GCI_PACED_BY_TCP, .bps = 800000000};
+	struct gci_wire wire;
+	struct world w;
+	uint64_t payload;
+
+	(void)state;
+	world_open(&w, &own, 2, &link);
+	gci_tp_pace_peer(w.tp[0], 1, 0); /* it has none */
+	gci_tp_pace_peer(w.tp[0], 1, 400000000);
+	exchange(&w);
+	wire = gci_wire_of(sockets_of(&w).mss_nbytes, 0, 1);
+	payload = gci_wire_payload(&wire, 50000000);
+	assert_in_range(sockets_of(&w).limit, payload - 200000, 50000000 - 1);
+	gci_tp_pace(w.tp[0], 3, &pace);
+	gci_tp_pace_peer(w.tp[0], 1, 200000000);
+	exchange(&w);
+	assert_in_range(sockets_of(&w).limit, payload / 2 - 100000, payload / 2 + 100000);
+	gci_tp_pace_peer(w.tp[0], 1, 0);
+	assert_true(sockets_of(&w).limit == UINT64_MAX);
+	exchange(&w);
+	assert_in_range(sockets_of(&w).limit, 2 * payload - 400000, 100000000 - 1);
+	world_close(&w);
+}
+
 /* A megabyte from rank 0 to rank 1, paced by us; the time it took. */
 static uint64_t paced_megabyte(struct world *w, uint64_t bps, uint64_t then_bps)
 {
@@ -412,6 +440,7 @@ static const struct CMUnitTest more[] = {
 	cmocka_unit_test(waiting_costs_nothing),
 	cmocka_unit_test(sockets_of_a_link),
 	cmocka_unit_test(sockets_are_told_their_rate),
+	cmocka_unit_test(a_peer_has_a_rate_of_its_own),
 	cmocka_unit_test(we_keep_a_rate),
 	cmocka_unit_test(ranks_in_threads),
 	cmocka_unit_test(from_thread_to_thread),
