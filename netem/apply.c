@@ -56,6 +56,19 @@ static int do_step(const struct gci_lab_step *s, struct gci_error *e)
 	return gci_lab_tool_run(argv, s->lines, e);
 }
 
+int gci_lab_has_cubic(void)
+{
+	FILE *f = fopen("/proc/sys/net/ipv4/tcp_available_congestion_control", "re");
+	char list[256] = "";
+
+	if (!f)
+		return 0;
+	if (!fgets(list, sizeof(list), f))
+		list[0] = '\0';
+	fclose(f);
+	return strstr(list, "cubic") != NULL;
+}
+
 int gci_lab_apply(const struct gci_lab_plan *plan, struct gci_error *e)
 {
 	struct gci_error why = {0};

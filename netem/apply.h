@@ -6,6 +6,9 @@
 
 #include "netem/plan.h"
 
+/* Whether this kernel's TCP has cubic: 1 or 0. */
+int gci_lab_has_cubic(void);
+
 /* Stops at the first command that fails, with its text and its message in `e`. */
 int gci_lab_apply(const struct gci_lab_plan *plan, struct gci_error *e);
 

@@ -66,6 +66,9 @@ struct gci_lab_wire {
 struct gci_lab_how {
 	int taps;   /* 1: TAP devices and gci_emulator; 0: netem */
 	int has_fq; /* 1 wherever there is netem */
+	/* 1: connections use cubic, whatever the machine's default is: BBR, which pauses every 10 s,
+	 * undilated, would pause k times as often. 0: the kernel has none. */
+	int has_cubic;
 };
 
 /* What a LAN's delay may be, undilated, where there is nothing to emulate it: the kernel's own is

@@ -157,11 +157,14 @@ static void put_port(const struct gci_planner *p, struct gci_buf *b, const struc
 		gci_buf_printf(b, "link add %s type ifb\nlink set %s up\n", h->entry, h->entry);
 }
 
-/* The end of a route's line: TCP's least time-out (200 ms) as many times longer as all else, or
+/* The end of a route's line. Of connections' congestion control only init's namespace may choose the
+ * default, but a route any. And TCP's least time-out (200 ms) as many times longer as all else, or
  * else acknowledgements behind a slow port's queue, or a host that has to wait for the processor,
  * would look like losses. */
-static void put_rto_min(const struct gci_planner *p, struct gci_buf *b)
+static void put_tcp(const struct gci_planner *p, struct gci_buf *b)
 {
+	if (p->how.has_cubic)
+		gci_buf_printf(b, " congctl cubic");
 	if (p->dilation > 1)
 		gci_buf_printf(b, " rto_min %" PRIu32 "ms",
 			p->dilation < MOST_RTO_MS / 200 ? p->dilation * 200 : MOST_RTO_MS);
@@ -170,14 +173,14 @@ static void put_rto_min(const struct gci_planner *p, struct gci_buf *b)
 
 static void put_routes(const struct gci_planner *p, struct gci_buf *b, const struct gci_lab_host *h)
 {
-	if (p->dilation > 1) {
+	if (p->dilation > 1 || p->how.has_cubic) {
 		gci_buf_printf(b,
 			"route change 10.%d.0.0/16 dev eth0 proto kernel scope link src %s",
 			h->cluster + 1, h->addr);
-		put_rto_min(p, b);
+		put_tcp(p, b);
 	}
 	gci_buf_printf(b, "route add default via %s", h->gateway);
-	put_rto_min(p, b);
+	put_tcp(p, b);
 }
 
 static void make_host(struct gci_planner *p, const struct gci_lab_host *h)

@@ -227,7 +227,7 @@ static int copy_grid(struct gci_tap *t, const struct gci_grid *g, struct gci_err
 static int build(
 	struct gci_tap *t, const struct gci_grid *g, uint32_t dilation, struct gci_error *e)
 {
-	struct gci_lab_how how = {1, gci_host_has_qdisc("fq") == 1};
+	struct gci_lab_how how = {1, gci_host_has_qdisc("fq") == 1, gci_lab_has_cubic()};
 	uint64_t longest = 0;
 	int i, rc = gci_lab_plan_make(&t->plan, g, dilation, how, e);
 

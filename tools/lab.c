@@ -30,7 +30,7 @@ static int lab_plan(int argc, char **argv)
 	struct gci_error e = {0};
 	struct gci_buf text = {0};
 	struct gci_grid g;
-	struct gci_lab_how how = {0, 1};
+	struct gci_lab_how how = {0, 1, 1};
 	int rc = lab_parse_grid(&o, argc, argv, usage, &g);
 
 	if (rc)
@@ -39,7 +39,7 @@ static int lab_plan(int argc, char **argv)
 	if (o.backend == LAB_AUTO)
 		o.backend = lab_choose(&o, NULL);
 	if (o.backend == LAB_TAP)
-		how = (struct gci_lab_how){1, gci_host_has_qdisc("fq") == 1};
+		how = (struct gci_lab_how){1, gci_host_has_qdisc("fq") == 1, gci_lab_has_cubic()};
 	if (gci_lab_plan_make(&plan, &g, o.dilation, how, &e)) {
 		rc = lab_complain(&e);
 	} else {

@@ -39,7 +39,7 @@ static void write_lab(void)
 
 	assert_int_equal(gci_grid_parse(&g, text, strlen(text), "test", &e), 0);
 	gci_grid_dilate(&g, 20);
-	assert_int_equal(gci_lab_plan_make(&plan, &g, 1, (struct gci_lab_how){0, 1}, &e), 0);
+	assert_int_equal(gci_lab_plan_make(&plan, &g, 1, (struct gci_lab_how){0, 1, 1}, &e), 0);
 	assert_int_equal(gci_labfile_write(path, &plan, &g, 20, "uml", &e), 0);
 	gci_lab_plan_free(&plan);
 	gci_grid_free(&g);

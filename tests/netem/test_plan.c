@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct gci_lab_how NETEM = {0, 1};
+static const struct gci_lab_how NETEM = {0, 1, 1};
 
 static void read_file(const char *dir, const char *name, struct gci_buf *out)
 {
@@ -106,7 +106,7 @@ static void two_clusters_dilated(void **state)
 static void two_clusters_by_taps(void **state)
 {
 	(void)state;
-	check_golden("two", 1, (struct gci_lab_how){1, 0}, "two-taps");
+	check_golden("two", 1, (struct gci_lab_how){1, 0, 0}, "two-taps");
 }
 
 /* Each direction with its own rate, delay, loss and limit per connection. */
