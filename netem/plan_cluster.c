@@ -102,8 +102,8 @@ static uint64_t spare_segments(const struct gci_grid *g)
 /* TCP makes its GSO packets as large as a millisecond of the flow's rate, and time does not dilate
  * for it: at a rate divided by k, packets would be k times as many for the same bytes, and the CPU
  * k times less faithful. This asks for the packets of the undilated rate, or for smaller ones where
- * the CPU has time. The same undilated, where hosts and links share
- * the processors: of several paced connections each would send packets of its own rate. 0: as the kernel has it. */
+ * the CPU has time. The same undilated, where hosts and links share the processors: of several paced
+ * connections each would send packets of its own rate. 0: as the kernel has it. */
 static uint64_t tso_segments(const struct gci_planner *p, int cluster)
 {
 	uint64_t n = fastest_bps(p->g, cluster) * p->dilation / 8 / 1000 / 1448;

@@ -17,7 +17,8 @@ void gci_emit_alltoall_even(struct gci_builder *b, const struct gci_coll *c);
 int gci_alltoall_is_even(const struct gci_algorithm *a, const struct gci_coll *c);
 
 /* bps[other]: the rate on the wire at which `rank` is to send to each other one, 1 at least, so that
- * all pairs end together and no NIC or link is offered more than its rate. 0: rates are not known. */
+ * all pairs end together and no NIC or link is offered more than its rate; 0 where nothing goes. Returns
+ * 0 if rates are not known. */
 int gci_alltoall_even_bps(const struct gci_coll *c, int rank, uint64_t *bps);
 
 /* What the members of a group send to rank `to`, one after the other: a column. */

@@ -94,10 +94,12 @@ int gci_alltoall_even_bps(const struct gci_coll *c, int rank, uint64_t *bps)
 	memset(bps, 0, (size_t)n * sizeof(*bps));
 	if (s <= 0)
 		return 0;
-	for (i = 0; i < n; i++)
-		if (i != rank)
-			bps[i] = (uint64_t)((double)(gci_block_len(c, rank, i) * c->esize) * 8 / s /
-					    100 * (100 - SPARE_PERCENT)) +
+	for (i = 0; i < n; i++) {
+		uint64_t nbytes = i == rank ? 0 : gci_block_len(c, rank, i) * c->esize;
+
+		if (nbytes)
+			bps[i] = (uint64_t)((double)nbytes * 8 / s / 100 * (100 - SPARE_PERCENT)) +
 				 1;
+	}
 	return 1;
 }

@@ -272,7 +272,8 @@ static void the_longest_are_not_left_to_the_first(void **state)
 	assert_int_equal(gci_predict(&net, &c, &first, &limits, &usual), 0);
 	assert_int_equal(gci_predict(&net, &c, &how.how, &limits, &ns), 0);
 	assert_true(2 * ns < usual);
-	assert_in_range(how.ns, ns / 10 * 9, ns / 10 * 11);
+	/* The part pays the whole way's delay. */
+	assert_in_range(how.ns, ns / 10 * 9, ns / 10 * 14);
 	how = decide_on(&t, GCI_ALLTOALL, 64 * nbytes);
 	assert_false(gci_candidate_same(&how.how, &first));
 	gci_simnet_free(&net);
