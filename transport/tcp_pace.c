@@ -19,6 +19,14 @@
 #define LONG_NBYTES  16384 /* about a packet of a paced connection: more takes several */
 #define FIRST_NBYTES 512
 
+/* Its peer's own; NULL: that has none. */
+static struct gci_pace_group *own_of(const struct gci_conn *c)
+{
+	struct gci_pacer *p = c->tcp->pacer;
+
+	return p && p->own && c->peer >= 0 && p->own[c->peer].pace.bps ? &p->own[c->peer] : NULL;
+}
+
 /* NULL: it is not paced. */
 static struct gci_pace_group *group_of(const struct gci_conn *c)
 {
@@ -27,8 +35,8 @@ static struct gci_pace_group *group_of(const struct gci_conn *c)
 
 	if (!t->pacer || c->peer < 0)
 		return NULL;
-	if (t->pacer->own && t->pacer->own[c->peer].pace.bps)
-		return &t->pacer->own[c->peer];
+	if (own_of(c))
+		return own_of(c);
 	group = t->ep.peers[c->peer]->link.pace_group;
 	if (!group || t->pacer->groups[group].pace.by == GCI_PACED_BY_NOBODY)
 		return NULL;
@@ -265,7 +273,7 @@ static void begin_anew(struct gci_tcp *t, uint32_t group)
 	gci_list_each (it, &t->conns) {
 		struct gci_conn *c = gci_container(it, struct gci_conn, link);
 
-		if (c->peer < 0 || t->ep.peers[c->peer]->link.pace_group != group)
+		if (c->peer < 0 || t->ep.peers[c->peer]->link.pace_group != group || own_of(c))
 			continue;
 		if (g->pace.by != GCI_PACED_BY_FQ && g->pace.by != GCI_PACED_BY_TCP)
 			set_socket_rate(c, GCI_PACED_BY_NOBODY, 0);
