@@ -159,7 +159,8 @@ static int build_grid(const char *text, uint32_t dilation, struct gci_error *e)
 
 	if (rc)
 		return rc;
-	rc = gci_lab_plan_make(&plan, &g, dilation, (struct gci_lab_how){0, 1, gci_lab_has_cubic()}, e);
+	rc = gci_lab_plan_make(
+		&plan, &g, dilation, (struct gci_lab_how){0, 1, gci_lab_has_cubic()}, e);
 	if (!rc)
 		rc = gci_lab_apply(&plan, e);
 	if (!rc)

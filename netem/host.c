@@ -201,7 +201,8 @@ static int build(const struct gci_grid *g, uint32_t dilation, int standing, stru
 {
 	struct gci_lab_plan plan;
 	int was_standing, found,
-		rc = gci_lab_plan_make(&plan, g, dilation, (struct gci_lab_how){0, 1, gci_lab_has_cubic()}, e);
+		rc = gci_lab_plan_make(
+			&plan, g, dilation, (struct gci_lab_how){0, 1, gci_lab_has_cubic()}, e);
 
 	if (rc)
 		return rc;
