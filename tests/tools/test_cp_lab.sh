@@ -50,8 +50,8 @@ truncate -s 1T "$dir/big"
 for h in $others; do mkdir -p "$dir/out/$h"; echo "before $h" >"$dir/out/$h/big"; done
 "$GRIDCOLL_RUN" --timers "$timers" "$GRIDCOLL" cp "$dir/big" "$dir/out/%h/" 2>"$work/err" &
 job=$!
-# Its copy has no name before it is whole.
-begun() { ls -l /proc/[0-9]*/fd 2>/dev/null | grep -c " $dir/out/t3/#"; }
+# Its copy has no name before it is whole. Seen from here, a host's path may begin above a changed root.
+begun() { ls -l /proc/[0-9]*/fd 2>/dev/null | grep -c "$dir/out/t3/#"; }
 for _ in $(seq 600); do
 	[ "$(begun)" != 0 ] && break
 	sleep 0.1
