@@ -127,8 +127,9 @@ out:
 	return status;
 }
 
-/* In the child: the command, with the terminal's signals as if we were not there. */
-static void exec_job(const struct gci_job *job)
+/* In the child: the command, with the terminal's signals as if we were not there. What is named by process
+ * ids of the lab's own is kept where only the lab looks. */
+static void exec_job(const struct gci_job *job, int has_own_pids)
 {
 	sigset_t none;
 
@@ -137,6 +138,8 @@ static void exec_job(const struct gci_job *job)
 	signal(SIGPIPE, SIG_DFL);
 	environ = job->env;
 	setenv("GRIDCOLL_LAB", GCI_HOST_LAB, 1);
+	if (has_own_pids)
+		setenv("XDG_RUNTIME_DIR", GCI_HOST_DIR, 1);
 	execvp(job->argv[0], job->argv);
 	fprintf(stderr, "gridcoll lab: %s: %s\n", job->argv[0], strerror(errno));
 	_exit(errno == ENOENT ? 127 : 126);
@@ -210,7 +213,7 @@ static int run_here(struct gci_job *job, struct links *links, int signals, struc
 	change_links(links); /* what holds from the beginning */
 	pid = links->tap ? gci_tap_fork(e) : just_fork(e);
 	if (!pid)
-		exec_job(job);
+		exec_job(job, links->tap != NULL);
 	if (pid > 0)
 		status = wait_child(pid, signals, links);
 	gci_cpu_read(&busy[1], &total[1]);

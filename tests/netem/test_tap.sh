@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The lab whose links are gridcoll's own, on the running kernel. Skipped (77) where that cannot be.
 #
-# Set by meson: GRIDCOLL, GRIDCOLL_LAB_SENDER. Of times only what a busy machine cannot make wrong is
+# Set by meson: GRIDCOLL, GRIDCOLL_RUN, GRIDCOLL_LAB_SENDER. Of times only what a busy machine cannot make wrong is
 # judged: nothing is earlier than the network lets it be.
 set -u
 work=$(mktemp -d /tmp/gridcoll-test-XXXXXX) || exit 1
@@ -163,11 +163,14 @@ check "1 MB of errors, whole" cmp -n 1000000 data stderr
 lab one.grid -- nosuchcommand
 check "a command that is not there: 127" [ $? = 127 ]
 check "and it is named" says nosuchcommand
-lab mesh.grid -- sh -c 'touch first; while [ ! -e second ]; do sleep 0.1; done' &
+# Their processes have equal numbers, by which jobs are found.
+export GRIDCOLL_RUN
+lab mesh.grid -- sh -c 'exec "$GRIDCOLL_RUN" -n 1 sh -c "touch first; while [ ! -e second ]; do sleep 0.1; done"' &
 pid=$!
 for _ in $(seq 600); do [ -e first ] || sleep 0.1; done
-"$GRIDCOLL" lab run --quiet --backend tap mesh.grid -- touch second
+"$GRIDCOLL" lab run --quiet --backend tap mesh.grid -- sh -c 'exec "$GRIDCOLL_RUN" -n 1 touch second' 2>second-err
 check "two labs at a time, of the same names" wait $pid
+check "and a job in each" [ -z "$(grep -h "control socket" stderr second-err)" ]
 
 sleeper() {
 	rm -f started
