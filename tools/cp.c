@@ -105,6 +105,30 @@ static int find_receivers(struct gct_cp_copy *c, struct gci_error *e)
 	return e->status;
 }
 
+/* What runs is one long message, and few pairs of ranks carry it: more connections than others have,
+ * unless somebody has said how many. The same on every rank. */
+static void add_streams(struct gct_cp_copy *c)
+{
+	const struct gci_topo *t = &c->comm->topo;
+	uint32_t *streams = &c->comm->engine->settings.streams, most = 0, n;
+	struct gci_flight f;
+	int a, b;
+
+	if (*streams || c->o->gather || c->o->scatter)
+		return;
+	for (a = 0; a < t->nclusters; a++)
+		for (b = 0; b < t->nclusters; b++) {
+			if (a == b)
+				continue;
+			gci_topo_flight(t, a, b, 0, &f);
+			if (f.streams != GCI_DEFAULT_STREAMS)
+				return;
+			n = gci_flight_bulk_streams(&f);
+			most = n > most ? n : most;
+		}
+	*streams = most;
+}
+
 /* What every rank finds wrong with the options, or nothing. */
 static int set_up(struct gct_cp_copy *c, struct gci_error *e)
 {
@@ -119,6 +143,7 @@ static int set_up(struct gct_cp_copy *c, struct gci_error *e)
 	c->comm->warms = 1u << GCI_BCAST;
 	if (!rc && c->o->streams)
 		rc = gcoll_comm_set(c->comm, "streams", c->o->streams);
+	add_streams(c);
 	if (!rc && c->o->keep_going && !gci_control_survives(c->comm->engine->ctl))
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"gridcoll cp: --keep-going, expected gridcoll-run --survive");

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#define BULK_STREAM_NBYTES (128u << 10) /* three doublings from TCP's first window */
+
 /* Of those that are known. */
 static uint64_t least(uint64_t a, uint64_t b)
 {
@@ -53,6 +55,14 @@ void gci_flight_make(struct gci_flight *f, const struct gci_link *there,
 		f->streams = n;
 	stream_bps = least((f->bps + f->streams - 1) / f->streams, there->flow_rate_bps);
 	f->stream_nbytes = bytes_of(stream_bps, f->rtt_ns);
+}
+
+uint32_t gci_flight_bulk_streams(const struct gci_flight *f)
+{
+	uint64_t n = f->nbytes / BULK_STREAM_NBYTES;
+
+	n = n > GCI_MOST_FLOWS ? GCI_MOST_FLOWS : n;
+	return n > f->streams ? (uint32_t)n : f->streams;
 }
 
 void gci_flight_inside(struct gci_flight *f, uint64_t nic_bps, uint64_t lan_delay_ns)

@@ -31,6 +31,10 @@ struct gci_flight {
 void gci_flight_make(struct gci_flight *f, const struct gci_link *there,
 	const struct gci_link *back, uint64_t from_nic_bps, uint64_t to_nic_bps);
 
+/* For one long message between ranks that are idle otherwise: over so many, TCP's slow start, which has
+ * ten segments in each, is soon over, and a loss halves a small part. Never less than f->streams. */
+uint32_t gci_flight_bulk_streams(const struct gci_flight *f);
+
 /* Inside a cluster: one stream. */
 void gci_flight_inside(struct gci_flight *f, uint64_t nic_bps, uint64_t lan_delay_ns);
 

@@ -77,6 +77,25 @@ static void how_many_streams(void **state)
 	assert_int_equal(make(capped, l, 0, 0).streams, 64);
 }
 
+/* More where the path holds much, up to a bound; what is said already is the least. */
+static void bulk(void **state)
+{
+	struct gci_link l = {.rate_bps = GBIT, .delay_ns = MS}, far = l, said = l;
+	struct gci_flight f = make(l, l, 0, 0);
+
+	(void)state;
+	assert_int_equal(gci_flight_bulk_streams(&f), GCI_DEFAULT_STREAMS); /* 250 kB */
+	far.delay_ns = 5 * MS;
+	f = make(far, far, 0, 0);
+	assert_int_equal(gci_flight_bulk_streams(&f), 9); /* 1.25 MB */
+	far.delay_ns = 100 * MS;
+	f = make(far, far, 0, 0);
+	assert_int_equal(gci_flight_bulk_streams(&f), GCI_MOST_FLOWS);
+	said.streams = 64;
+	f = make(said, said, 0, 0);
+	assert_int_equal(gci_flight_bulk_streams(&f), 64);
+}
+
 /* A stream has no more in flight than the most it may send. */
 static void capped_flows(void **state)
 {
@@ -145,6 +164,7 @@ int main(void)
 		cmocka_unit_test(rate_times_round_trip),
 		cmocka_unit_test(no_figures),
 		cmocka_unit_test(how_many_streams),
+		cmocka_unit_test(bulk),
 		cmocka_unit_test(capped_flows),
 		cmocka_unit_test(inside),
 		cmocka_unit_test(in_a_topology),
