@@ -6,4 +6,4 @@ const struct gcb_lib *const gcb_libs[] = {&gcb_lib_gridcoll,
 #ifdef GCB_HAVE_GLOO
 	&gcb_lib_gloo,
 #endif
-	NULL};
+	&gcb_lib_bare, NULL};

@@ -141,12 +141,12 @@ static uint64_t received(void)
 	return sum;
 }
 
-uint64_t gcb_meeting_start(struct gcb_meeting *m)
+/* Rank 0 says when what comes next begins. */
+void gcb_meeting_wait(struct gcb_meeting *m)
 {
 	struct gcb_meeting_file *f = m->file;
 
 	m->turn++;
-	m->received = m->counts ? received() : 0;
 	atomic_store(&f->slots[m->rank].ready, m->turn);
 	if (!m->rank) {
 		await_all(m, 0, m->turn);
@@ -154,7 +154,13 @@ uint64_t gcb_meeting_start(struct gcb_meeting *m)
 		atomic_store(&f->go, m->turn);
 	}
 	await(&f->go, m->turn);
-	m->start_ns = f->start_ns;
+}
+
+uint64_t gcb_meeting_start(struct gcb_meeting *m)
+{
+	m->received = m->counts ? received() : 0;
+	gcb_meeting_wait(m);
+	m->start_ns = m->file->start_ns;
 	sleep_until(m->start_ns);
 	return m->start_ns;
 }

@@ -7,6 +7,7 @@
  *	... what is measured ...
  *	gcb_meeting_end(&m);
  *	... a barrier of the library's, so that it sends what it still has to ...
+ *	gcb_meeting_wait(&m);			// all ranks have come so far
  *	ns = gcb_meeting_collect(&m, good, &moved);	// rank 0: from start to the last rank's end
  */
 #ifndef GCB_MEETING_H
@@ -35,6 +36,9 @@ int gcb_meeting_one_net(const struct gcb_meeting *m);
 
 uint64_t gcb_meeting_start(struct gcb_meeting *m);
 void gcb_meeting_end(struct gcb_meeting *m);
+
+/* All ranks; returns when all are here, without the network. */
+void gcb_meeting_wait(struct gcb_meeting *m);
 
 /* All ranks. On rank 0: nanoseconds from the start to the last rank's end, 0 when a result was
  * wrong, and what all interfaces together received since. */

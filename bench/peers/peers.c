@@ -5,7 +5,7 @@
  *	bench_peers [--ranks 4,8] [--ops LIST] [--bytes LIST] [--iters N] [--json FILE]
  *	bench_peers --lab netem/grids/gridmpi.grid --dilate 20 --bytes 32MiB
  *
- * gridcoll and Gloo take turns in one job; ratios are medians over pairs. MPIs poll, so each has a
+ * gridcoll, Gloo and bare sockets take turns in one job; ratios are medians over pairs. MPIs poll, so each has a
  * job of its own, right after; ratios are of medians. A row whose interfaces did not move the bytes
  * that the operation must move is refused: it was not measured over the network. */
 #include "bench/peers/table.h"

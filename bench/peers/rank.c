@@ -3,15 +3,17 @@
  * each operation, size and library:
  *
  *	{"lib": "gloo", "op": "bcast", "bytes": 65536, "moved": 458752, "least": 458752,
- *	 "ns": [...], "wrong": 0}
+ *	 "cpu_ms": 130.0, "ns": [...], "wrong": 0}
  *
  * moved: what the interfaces' counters grew by, per operation (least over the iterations); least:
- * what the operation must have moved. */
+ * what the operation must have moved; cpu_ms: how long the machine's processors were busy, per
+ * operation, links that are emulated and all. */
 #include "bench/peers/rank.h"
 #include "bench/peers/meeting.h"
 
 #include "base/mem.h"
 #include "base/units.h"
+#include "netem/cpu.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -40,7 +42,7 @@ struct bench {
 };
 
 struct cell {
-	uint64_t ns[MAX_ITERS], iters, moved, wrong;
+	uint64_t ns[MAX_ITERS], iters, moved, wrong, ticks;
 };
 
 /* ---- data: small whole numbers, which floats add exactly, new ones each time */
@@ -92,6 +94,11 @@ static uint64_t data_of(struct bench *b, enum op op, uint64_t n, int compare)
 	}
 }
 
+static int has(const struct gcb_lib *lib, enum op op)
+{
+	return op == ALLREDUCE ? lib->allreduce != NULL : op != ALLGATHER || lib->allgather != NULL;
+}
+
 static int operate(const struct bench *b, const struct gcb_lib *lib, enum op op, uint64_t n)
 {
 	switch (op) {
@@ -137,20 +144,24 @@ static uint64_t least_moved(const struct bench *b, enum op op, uint64_t n)
 static int once(struct bench *b, const struct gcb_lib *lib, enum op op, uint64_t n, uint64_t *ns,
 	struct cell *c)
 {
-	uint64_t moved, bad;
+	uint64_t moved, bad, busy[2], all;
 	int rc;
 
 	b->seed = b->seed * 6364136223846793005u + 1442695040888963407u;
 	data_of(b, op, n, 0);
 	rc = lib->barrier();
 	gcb_meeting_start(&b->meeting);
+	gci_cpu_read(&busy[0], &all);
 	if (!rc)
 		rc = operate(b, lib, op, n);
 	gcb_meeting_end(&b->meeting);
-	bad = data_of(b, op, n, 1);
 	/* What a library still has to send, it sends in here. */
 	if (!rc)
 		rc = lib->barrier();
+	gci_cpu_read(&busy[1], &all);
+	c->ticks += busy[1] - busy[0];
+	gcb_meeting_wait(&b->meeting); /* who compares needs processors, too */
+	bad = data_of(b, op, n, 1);
 	*ns = gcb_meeting_collect(&b->meeting, !bad, &moved);
 	if (!c->moved || moved < c->moved)
 		c->moved = moved;
@@ -166,10 +177,11 @@ static void print_cell(const struct bench *b, const struct gcb_lib *lib, enum op
 	if (b->place.rank)
 		return;
 	printf("{\"lib\": \"%s\", \"op\": \"%s\", \"ranks\": %d, \"bytes\": %llu, \"moved\": %llu, "
-	       "\"least\": %llu, \"wrong\": %llu, \"ns\": [",
+	       "\"least\": %llu, \"wrong\": %llu, \"cpu_ms\": %.1f, \"ns\": [",
 		lib->name, op_names[op], b->place.size, (unsigned long long)nbytes,
 		(unsigned long long)c->moved, (unsigned long long)least_moved(b, op, n),
-		(unsigned long long)c->wrong);
+		(unsigned long long)c->wrong,
+		(double)c->ticks * 1e3 / (double)sysconf(_SC_CLK_TCK) / (double)c->iters);
 	for (i = 0; i < c->iters; i++)
 		printf("%s%llu", i ? ", " : "", (unsigned long long)c->ns[i]);
 	printf("]}\n");
@@ -189,8 +201,10 @@ static int measure(struct bench *b, enum op op, uint64_t nbytes)
 		for (l = 0; l < b->nlibs && !rc; l++) {
 			int k = (l + (int)i) % b->nlibs;
 
+			if (!has(b->libs[k], op))
+				continue;
 			if (i == b->warm)
-				cells[k].moved = 0;
+				cells[k].moved = cells[k].ticks = 0;
 			rc = once(b, b->libs[k], op, n, &ns, &cells[k]);
 			if (i >= b->warm)
 				cells[k].ns[i - b->warm] = ns;
@@ -199,7 +213,8 @@ static int measure(struct bench *b, enum op op, uint64_t nbytes)
 	for (l = 0; l < b->nlibs; l++)
 		cells[l].iters = iters;
 	for (l = 0; l < b->nlibs && !rc; l++)
-		print_cell(b, b->libs[l], op, n, &cells[l]);
+		if (has(b->libs[l], op))
+			print_cell(b, b->libs[l], op, n, &cells[l]);
 	return rc;
 }
 

@@ -23,7 +23,7 @@ struct gcb_place {
 	char **argv;
 };
 
-/* All return 0, or -1 after saying why on standard error. */
+/* All return 0, or -1 after saying why on standard error. NULL: the library has no such operation. */
 struct gcb_lib {
 	const char *name;
 	int (*open)(struct gcb_place *p);
@@ -35,7 +35,7 @@ struct gcb_lib {
 };
 
 extern const struct gcb_lib *const gcb_libs[]; /* ended by NULL */
-extern const struct gcb_lib gcb_lib_gridcoll, gcb_lib_gloo, gcb_lib_mpi;
+extern const struct gcb_lib gcb_lib_gridcoll, gcb_lib_gloo, gcb_lib_mpi, gcb_lib_bare;
 
 #ifdef __cplusplus
 }

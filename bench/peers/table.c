@@ -12,8 +12,9 @@
 #include <string.h>
 
 #define MANY_NBYTES (64u << 10) /* where bytes count, not only messages */
+#define CPU_NBYTES  (16u << 20) /* the clock of processors ticks every 10 ms */
 
-static const char *const libs[] = {"gridcoll", "gloo", "Open MPI", "MPICH"};
+static const char *const libs[] = {"gridcoll", "gloo", "Open MPI", "MPICH", "sockets"};
 #define NLIBS ((int)(sizeof(libs) / sizeof(*libs)))
 
 static struct gcb_cell *new_cell(struct gcb_table *t)
@@ -39,9 +40,9 @@ static int read_cell(struct gcb_cell *c, json_t *said)
 	json_t *ns;
 	int i;
 
-	if (json_unpack(said, "{s:s, s:s, s:i, s:I, s:I, s:I, s:I, s:o}", "lib", &lib, "op", &op,
-		    "ranks", &c->ranks, "bytes", &nbytes, "moved", &moved, "least", &least, "wrong",
-		    &wrong, "ns", &ns) ||
+	if (json_unpack(said, "{s:s, s:s, s:i, s:I, s:I, s:I, s:I, s:F, s:o}", "lib", &lib, "op",
+		    &op, "ranks", &c->ranks, "bytes", &nbytes, "moved", &moved, "least", &least,
+		    "wrong", &wrong, "cpu_ms", &c->cpu_ms, "ns", &ns) ||
 		!json_array_size(ns))
 		return -1;
 	snprintf(c->lib, sizeof(c->lib), "%s", lib);
@@ -133,19 +134,39 @@ static double speedup(const struct gcb_cell *a, const struct gcb_cell *b, int pa
 
 /* ---- text */
 
+/* Processors' seconds for each GB that had to move. */
+static void print_cpu(const struct gcb_cell *c)
+{
+	if (c->least < CPU_NBYTES)
+		printf(" %5s", "-");
+	else
+		printf(" %5.2f", c->cpu_ms * 1e6 / (double)c->least);
+}
+
 static void print_other(
 	const struct gcb_cell *own, const struct gcb_cell *c, unsigned dilation, int paired)
 {
 	char text[16];
 
 	if (!c)
-		printf(" %10s %6s", "-", "-");
+		printf(" %10s %6s %5s", "-", "-", "-");
 	else if (!is_good(c))
-		printf(" %17s", c->wrong ? "wrong result" : "not on the wire");
+		printf(" %17s %5s", c->wrong ? "wrong result" : "not on the wire", "-");
 	else
 		printf(" %10s %6.2f",
 			gci_format_time((uint64_t)(median(c) / dilation), text, sizeof(text)),
 			speedup(own, c, paired));
+	if (is_good(c))
+		print_cpu(c);
+}
+
+static int is_there(const struct gcb_table *t, const char *lib)
+{
+	int i;
+
+	for (i = 0; i < t->n && strcmp(t->cells[i].lib, lib) != 0; i++)
+		;
+	return i < t->n;
 }
 
 static void print_row(const struct gcb_table *t, const struct gcb_cell *own)
@@ -159,18 +180,22 @@ static void print_row(const struct gcb_table *t, const struct gcb_cell *own)
 			gci_format_time((uint64_t)(median(own) / t->dilation), text, sizeof(text)));
 	else
 		printf(" %10s", own->wrong ? "wrong" : "no wire");
+	print_cpu(own);
 	for (i = 1; i < NLIBS; i++)
-		print_other(own, find(t, own, libs[i]), t->dilation, i == 1);
+		if (is_there(t, libs[i]))
+			print_other(own, find(t, own, libs[i]), t->dilation,
+				!strcmp(libs[i], "gloo") || !strcmp(libs[i], "sockets"));
 	printf("\n");
 }
 
-static void print_head(const struct gcb_cell *c)
+static void print_head(const struct gcb_table *t, const struct gcb_cell *c)
 {
 	int i;
 
-	printf("\n%s, %d ranks\n%8s %10s", c->op, c->ranks, "", libs[0]);
+	printf("\n%s, %d ranks\n%8s %10s %5s", c->op, c->ranks, "", libs[0], "cpu");
 	for (i = 1; i < NLIBS; i++)
-		printf(" %10s %6s", libs[i], "x");
+		if (is_there(t, libs[i]))
+			printf(" %10s %6s %5s", libs[i], "x", "cpu");
 	printf("\n");
 }
 
@@ -216,11 +241,14 @@ void gcb_table_print(const struct gcb_table *t)
 		if (strcmp(c->lib, libs[0]) != 0)
 			continue;
 		if (!before || strcmp(before->op, c->op) != 0 || before->ranks != c->ranks)
-			print_head(c);
+			print_head(t, c);
 		print_row(t, c);
 		before = c;
 	}
-	printf("\nx: how many times as long it takes as gridcoll\n");
+	printf("\nx: how many times as long it takes as gridcoll; cpu: seconds of processors, of "
+	       "all there is\n"
+	       "on the machine, for each GB that the operation has to move; sockets: a pipeline of "
+	       "bare ones\n");
 	print_summary(t);
 }
 
@@ -236,11 +264,12 @@ int gcb_table_write(const struct gcb_table *t, const char *path)
 		for (k = 0; k < c->n; k++)
 			json_array_append_new(ns, json_real(c->ns[k]));
 		json_array_append_new(list,
-			json_pack("{s:s, s:s, s:i, s:I, s:I, s:I, s:I, s:i, s:f, s:o}", "library",
-				c->lib, "operation", c->op, "ranks", c->ranks, "bytes",
+			json_pack("{s:s, s:s, s:i, s:I, s:I, s:I, s:I, s:f, s:i, s:f, s:o}",
+				"library", c->lib, "operation", c->op, "ranks", c->ranks, "bytes",
 				(json_int_t)c->nbytes, "moved_bytes", (json_int_t)c->moved,
 				"least_bytes", (json_int_t)c->least, "wrong", (json_int_t)c->wrong,
-				"dilation", (int)t->dilation, "median_ns", median(c), "ns", ns));
+				"cpu_ms", c->cpu_ms, "dilation", (int)t->dilation, "median_ns",
+				median(c), "ns", ns));
 	}
 	rc = json_dump_file(list, path, JSON_INDENT(1));
 	if (rc)

@@ -15,7 +15,7 @@ struct gcb_cell {
 	char lib[16], op[16];
 	int ranks, n;
 	uint64_t nbytes, moved, least, wrong;
-	double *ns;
+	double *ns, cpu_ms; /* cpu_ms: of the machine's processors, per operation */
 };
 
 struct gcb_table {
