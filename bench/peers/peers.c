@@ -27,18 +27,18 @@ struct options {
 
 /* How the programs of rank.c are started; the job's own arguments follow. */
 static const struct {
-	const char *name, *rank, *command;
-	int in_lab;
+	const char *name, *rank, *command, *in_lab;
 } jobs[] = {
-	{"gridcoll, gloo", GCB_DIR "/peers_rank", GCB_RUN " --quiet-prefix -n %s %s", 1},
+	{"gridcoll, gloo", GCB_DIR "/peers_rank", GCB_RUN " --quiet-prefix -n %s %s",
+		GCB_RUN " --quiet-prefix"},
 	{"openmpi", GCB_DIR "/peers_rank_openmpi",
 		"OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun.openmpi "
 		"--oversubscribe --bind-to none --mca pml ob1 --mca btl tcp,self "
 		"--mca btl_tcp_if_include lo --mca mpi_yield_when_idle 1 -n %s %s",
-		0},
+		GCB_SOURCE "/lab_mpi.sh openmpi"},
 	{"mpich", GCB_DIR "/peers_rank_mpich",
 		"UCX_TLS=tcp,self UCX_NET_DEVICES=lo MPIR_CVAR_NOLOCAL=1 mpiexec.mpich -n %s %s",
-		0},
+		GCB_SOURCE "/lab_mpi.sh mpich"},
 };
 #define NJOBS ((int)(sizeof(jobs) / sizeof(*jobs)))
 
@@ -47,10 +47,8 @@ static void command_of(const struct options *o, int job, const char *ranks, stru
 	char start[600];
 
 	if (o->lab)
-		gci_buf_printf(b,
-			GCB_GRIDCOLL " lab run --quiet --dilate %s %s -- " GCB_RUN
-				     " --quiet-prefix %s",
-			o->dilate, o->lab, jobs[job].rank);
+		gci_buf_printf(b, GCB_GRIDCOLL " lab run --quiet --dilate %s %s -- %s %s",
+			o->dilate, o->lab, jobs[job].in_lab, jobs[job].rank);
 	else {
 		snprintf(start, sizeof(start), jobs[job].command, ranks, jobs[job].rank);
 		gci_buf_printf(b, "%s", start);
@@ -95,7 +93,7 @@ static int run_all(const struct options *o, struct gcb_table *t)
 	snprintf(list, sizeof(list), "%s", o->lab ? "all" : o->ranks);
 	for (n = strtok_r(list, ",", &rest); n; n = strtok_r(NULL, ",", &rest))
 		for (job = 0; job < NJOBS; job++)
-			if (!job || (!o->lab && !o->only))
+			if (!job || !o->only)
 				rc |= run_job(o, job, n, t);
 	return rc;
 }
