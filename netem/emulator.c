@@ -29,7 +29,7 @@ static const size_t piece_nbytes[NPIECES] = {2048, 14336, 49280};
 #define MOST_HELD  (UINT64_C(1) << 30) /* bytes of packets under way in one group */
 #define MOST_READS 16                  /* of one device in a row */
 #define MOST_LEAD  (300 * GCI_NS_PER_US)
-#define LATE_BINS  64
+#define LATE_BINS  252 /* four for each power of two */
 
 struct packet {
 	struct virtio_net_hdr vnet;
@@ -309,12 +309,24 @@ static int write_packet(struct group *g, int fd, const struct gci_wire_out *out)
 	return writev(fd, iov, n) > 0;
 }
 
+static int late_bin(uint64_t late)
+{
+	int power = late < 4 ? 1 : 63 - __builtin_clzll(late);
+
+	return late < 4 ? (int)late : 4 * (power - 1) + (int)(late >> (power - 2) & 3);
+}
+
+static uint64_t late_bin_end(int bin)
+{
+	return bin < 4 ? (uint64_t)bin : ((uint64_t)(5 + bin % 4) << (bin / 4 - 1)) - 1;
+}
+
 static void note_late(struct group *g, uint64_t due, uint64_t now)
 {
 	uint64_t late = now > due ? now - due : 0;
 
 	g->npackets++;
-	g->late[late ? 64 - __builtin_clzll(late) - 1 : 0]++;
+	g->late[late_bin(late)]++;
 	g->late_max = late > g->late_max ? late : g->late_max;
 }
 
@@ -573,15 +585,15 @@ struct gci_wire_counts gci_emulator_counts(struct gci_emulator *m, int wire)
 	return counts;
 }
 
-/* The upper end of the bin in which the n-th lies. */
-static uint64_t late_at(const uint64_t late[LATE_BINS], uint64_t n)
+/* The upper end of the bin in which the n-th lies; no more than the latest was. */
+static uint64_t late_at(const uint64_t late[LATE_BINS], uint64_t n, uint64_t most)
 {
 	uint64_t sum = 0;
 	int i;
 
 	for (i = 0; i < LATE_BINS - 1 && (sum += late[i]) <= n; i++)
 		;
-	return (UINT64_C(2) << i) - 1;
+	return late_bin_end(i) < most ? late_bin_end(i) : most;
 }
 
 void gci_emulator_gauge(struct gci_emulator *m, struct gci_emulator_gauge *gauge)
@@ -605,6 +617,7 @@ void gci_emulator_gauge(struct gci_emulator *m, struct gci_emulator_gauge *gauge
 	}
 	if (!gauge->npackets)
 		return;
-	gauge->late_p50_ns = late_at(late, gauge->npackets / 2);
-	gauge->late_p99_ns = late_at(late, gauge->npackets - 1 - gauge->npackets / 100);
+	gauge->late_p50_ns = late_at(late, gauge->npackets / 2, gauge->late_max_ns);
+	gauge->late_p99_ns =
+		late_at(late, gauge->npackets - 1 - gauge->npackets / 100, gauge->late_max_ns);
 }
