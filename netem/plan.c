@@ -222,15 +222,21 @@ uint64_t gci_labplan_load_bps(const struct gci_grid *g)
 	return nics ? nics : links;
 }
 
-uint32_t gci_lab_choose_dilation(const struct gci_grid *g, uint64_t bps)
+uint32_t gci_lab_choose_dilation(const struct gci_grid *g, uint64_t bps, uint64_t late_ns)
 {
-	const uint64_t max_rtt_ns = 900000000;
-	uint64_t load = gci_labplan_load_bps(g), rtt_ns = 0, k, k_max;
+	const uint64_t max_rtt_ns = 900000000, parts = 10, most_for_late = 20;
+	uint64_t load = gci_labplan_load_bps(g), rtt_ns = 0, shortest_ns = UINT64_MAX, k, k_max,
+		 late;
 	int l;
 
-	for (l = 0; l < g->nlinks; l++)
+	for (l = 0; l < g->nlinks; l++) {
 		rtt_ns = gci_labplan_max(rtt_ns, 2 * g->links[l].delay_ns);
+		if (g->links[l].delay_ns && g->links[l].delay_ns < shortest_ns)
+			shortest_ns = g->links[l].delay_ns;
+	}
 	k_max = rtt_ns ? gci_labplan_max(max_rtt_ns / rtt_ns, 1) : 1000;
 	k = gci_labplan_max(load / bps + !!(load % bps), 1);
+	late = late_ns / (shortest_ns / parts + 1) + 1;
+	k = gci_labplan_max(k, late < most_for_late ? late : most_for_late);
 	return (uint32_t)(k < k_max ? k : k_max);
 }

@@ -104,8 +104,9 @@ void gci_lab_plan_print(const struct gci_lab_plan *plan, struct gci_buf *out);
  * less than 70 % of its time. */
 #define GCI_LAB_GUEST_BPS 1000000000
 
-/* How many times to slow the grid down so that its NICs together send at most `bps`, while its round
- * trips stay below TCP's first time-out. At least 1. */
-uint32_t gci_lab_choose_dilation(const struct gci_grid *g, uint64_t bps);
+/* How many times to slow the grid down so that its NICs together send at most `bps`, and that packets
+ * which are `late_ns` late under full load are a tenth of the shortest delay late at most (for that,
+ * no more than 20 times), while its round trips stay below TCP's first time-out. At least 1. */
+uint32_t gci_lab_choose_dilation(const struct gci_grid *g, uint64_t bps, uint64_t late_ns);
 
 #endif

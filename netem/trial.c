@@ -175,7 +175,7 @@ static int run_chains(uint64_t *bps, struct gci_error *e)
 }
 
 struct result {
-	uint64_t bps;
+	struct gci_trial_result found;
 	struct gci_error e;
 };
 
@@ -187,14 +187,16 @@ static void try_it(struct result *r)
 
 	if (!gci_grid_parse(&g, grid_text, strlen(grid_text), "trial", &r->e))
 		t = gci_tap_up(&g, 1, &r->e);
-	if (t && !run_chains(&r->bps, &r->e) && !r->bps)
+	if (t && !run_chains(&r->found.bps, &r->e) && !r->found.bps)
 		gci_error_set(&r->e, GCOLL_ERR_SYS, "nothing passed in a lab for a trial");
-	if (t)
-		gci_tap_end(t, &gauge);
+	if (!t)
+		return;
+	gci_tap_end(t, &gauge);
+	r->found.late_ns = gauge.late_p99_ns;
 }
 
 /* In a child, since who brings up a lab stays in its namespace of mounts. */
-int gci_trial_run(uint64_t *bps, struct gci_error *e)
+int gci_trial_run(struct gci_trial_result *out, struct gci_error *e)
 {
 	struct result r = {0};
 	int ends[2], status;
@@ -218,6 +220,7 @@ int gci_trial_run(uint64_t *bps, struct gci_error *e)
 		;
 	if (n != sizeof(r))
 		return gci_error_set(e, GCOLL_ERR_SYS, "the trial of a lab ended early");
-	*bps = r.bps / 100 * SHARE_PERCENT;
+	*out = r.found;
+	out->bps = r.found.bps / 100 * SHARE_PERCENT;
 	return r.e.status ? gci_error_set(e, r.e.status, "%s", r.e.text) : 0;
 }

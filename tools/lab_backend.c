@@ -35,14 +35,14 @@ enum lab_backend lab_choose(const struct lab_options *o, struct gci_error *e)
 
 uint32_t lab_dilation(struct lab_options *o, const struct gci_grid *g)
 {
-	uint64_t bps = GCI_LAB_GUEST_BPS;
+	struct gci_trial_result found = {.bps = GCI_LAB_GUEST_BPS};
 
 	if (o->backend == LAB_AUTO)
 		o->backend = lab_choose(o, NULL);
 	/* Where no trial can be made, there is another reason for it, told of when the lab comes up. */
-	if ((o->backend == LAB_TAP || o->backend == LAB_HOST) && gci_trial_run(&bps, NULL))
-		bps = GCI_LAB_GUEST_BPS;
-	return gci_lab_choose_dilation(g, bps);
+	if ((o->backend == LAB_TAP || o->backend == LAB_HOST) && gci_trial_run(&found, NULL))
+		found = (struct gci_trial_result){.bps = GCI_LAB_GUEST_BPS};
+	return gci_lab_choose_dilation(g, found.bps, found.late_ns);
 }
 
 /* Boots a guest with a small grid, which tries all that a lab needs. */

@@ -203,15 +203,20 @@ static void what_the_lab_cannot_hold(void **state)
 		"link a > b: a rate below 1 kbit/s");
 }
 
-static uint32_t dilation(const char *text)
+static uint32_t dilation_late(const char *text, uint64_t late_ns)
 {
 	struct gci_grid g;
 	uint32_t k;
 
 	parse(&g, text);
-	k = gci_lab_choose_dilation(&g, GCI_LAB_GUEST_BPS);
+	k = gci_lab_choose_dilation(&g, GCI_LAB_GUEST_BPS, late_ns);
 	gci_grid_free(&g);
 	return k;
+}
+
+static uint32_t dilation(const char *text)
+{
+	return dilation_late(text, 0);
 }
 
 static void dilation_fits_the_cpu(void **state)
@@ -221,6 +226,22 @@ static void dilation_fits_the_cpu(void **state)
 	assert_int_equal(dilation("[cluster a]\nhosts=h[1-8]\nnic=1100Mbit\n"), 9);
 	assert_int_equal(dilation("[cluster a]\nhosts=h\nnic=1Gbit\n"), 1);
 	assert_int_equal(dilation("[cluster a]\nhosts=h[1-9]\n"), 1);
+}
+
+/* A lab's links that are late are so by a small part of their delays, if it is slow enough. */
+static void dilation_hides_what_is_late(void **state)
+{
+	static const char two[] = "[cluster a]\nhosts=h\nnic=1Mbit\n[cluster b]\nhosts=x\n"
+				  "[cluster c]\nhosts=y\n[link a b]\ndelay=10ms\n"
+				  "[link a c]\ndelay=20ms\n[link b c]\n";
+
+	(void)state;
+	assert_int_equal(dilation_late(two, 0), 1);
+	assert_int_equal(dilation_late(two, 1000000), 1);
+	assert_int_equal(dilation_late(two, 1100000), 2);
+	assert_int_equal(dilation_late(two, 5500000), 6);
+	assert_int_equal(dilation_late(two, 500000000), 20);
+	assert_int_equal(dilation_late("[cluster a]\nhosts=h[1-2]\nnic=1Mbit\n", 500000000), 1);
 }
 
 /* TCP's first time-out is a second and does not dilate: 10 ms allow 45, whatever the CPU wants. */
@@ -270,6 +291,7 @@ int main(void)
 		cmocka_unit_test(hosts_and_wires),
 		cmocka_unit_test(what_the_lab_cannot_hold),
 		cmocka_unit_test(dilation_fits_the_cpu),
+		cmocka_unit_test(dilation_hides_what_is_late),
 		cmocka_unit_test(dilation_keeps_round_trips_short),
 		cmocka_unit_test(lack_of_memory_anywhere),
 	};
