@@ -159,10 +159,16 @@ check "a round trip of 60000 bytes takes their time, once each way" \
 # --- standard streams --------------------------------------------------------------------------------
 printf '[cluster a]\nhosts = a1\n' >one.grid
 head -c 1000000 /dev/urandom >data
-lab one.grid -- sh -c 'cat; cat data >&2' <data >out
+cat >progress.sh <<'E'
+"$GRIDCOLL_RUN" --quiet-prefix sh -c 'echo "job <$GRIDCOLL_PROGRESS>"'
+"$GRIDCOLL_RUN" --quiet-prefix sh -c 'echo "file <$GRIDCOLL_PROGRESS>"' 2>/run/stderr
+"$GRIDCOLL_RUN" --quiet-prefix sh -c 'echo "pipe <$GRIDCOLL_PROGRESS>"' 2>&1 | cat
+E
+lab one.grid -- sh -c 'cat; cat data >&2; sh progress.sh </dev/null >progress' <data >out
 check "standard streams: status" [ $? = 0 ]
 check "1 MB of input and output, whole" cmp data out
 check "1 MB of errors, whole" cmp -n 1000000 data stderr
+check "without a terminal no job shows how far it is" [ "$(grep -c '<>' progress)" = 3 ]
 lab one.grid -- nosuchcommand
 check "a command that is not there: 127" [ $? = 127 ]
 check "and it is named" says nosuchcommand
@@ -171,11 +177,6 @@ check "a reader that goes away ends the command" [ "$(cat out)" = y ]
 check "nothing is left" clean
 
 # --- a terminal outside is one to those inside whose standard error leads there ----------------------
-cat >progress.sh <<'E'
-"$GRIDCOLL_RUN" --quiet-prefix sh -c 'echo "job <$GRIDCOLL_PROGRESS>"'
-"$GRIDCOLL_RUN" --quiet-prefix sh -c 'echo "file <$GRIDCOLL_PROGRESS>"' 2>/run/stderr
-"$GRIDCOLL_RUN" --quiet-prefix sh -c 'echo "pipe <$GRIDCOLL_PROGRESS>"' 2>&1 | cat
-E
 if python3 -c 'import pty; pty.openpty()' 2>/dev/null; then
 	python3 -c 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) != 0)' \
 		"$GRIDCOLL" lab run --quiet --backend uml one.grid -- sh progress.sh >out </dev/null
@@ -186,8 +187,6 @@ if python3 -c 'import pty; pty.openpty()' 2>/dev/null; then
 else
 	echo "no pseudo-terminal here: progress in a lab is not looked at"
 fi
-lab one.grid -- sh progress.sh >out
-check "without a terminal nobody does" [ "$(grep -c '<>' out)" = 3 ]
 check "nothing is left" clean
 
 # --- a guest that cannot boot --------------------------------------------------------------------------
@@ -224,28 +223,25 @@ check "SIGKILL: nothing is left" clean
 # --- the host backend, in a guest: its kernel has what it needs, and it is root there ----------------
 cat >nested.sh <<'E'
 set -u
-mesh=$1
+two=$1
 others() { ls /run/netns | grep -c -v -x -e gcl-one -e gcl-sw-outer; }
-"$GRIDCOLL" lab run --quiet --backend host "$mesh" -- sh -c \
-	'ip netns exec gcl-a1 ping -q -c 1 10.3.0.1 >/dev/null && exit 5'
-echo "status $?"
-echo "left $(others)"
-"$GRIDCOLL" lab run --quiet --backend host "$mesh" -- sh -c 'echo > /run/started; exec sleep 1000' &
+"$GRIDCOLL" lab run --quiet --backend host "$two" -- sh -c 'echo > /run/started; exec sleep 1000' &
 pid=$!
 for _ in $(seq 600); do [ -e /run/started ] || sleep 0.1; done
-"$GRIDCOLL" lab run --quiet --backend host "$mesh" -- true 2>/dev/null
+"$GRIDCOLL" lab run --quiet --backend host "$two" -- true 2>/dev/null
 echo "second $?"
 kill -KILL $pid
 wait $pid 2>/dev/null
 echo "leavings $(others)"
-"$GRIDCOLL" lab run --quiet --backend host "$mesh" -- true
-echo "again $?"
-echo "cleaned $(others)"
-"$GRIDCOLL" lab up --backend host "$mesh" >/run/up
+"$GRIDCOLL" lab run --quiet --backend host "$two" -- sh -c \
+	'ip netns exec gcl-a1 ping -q -c 1 10.2.0.1 >/dev/null && exit 5'
+echo "status $?"
+echo "left $(others)"
+"$GRIDCOLL" lab up --backend host "$two" >/run/up
 echo "up $? $(cat /run/up)"
-"$GRIDCOLL" lab run --quiet --backend host "$mesh" -- true 2>/run/why
+"$GRIDCOLL" lab run --quiet --backend host "$two" -- true 2>/run/why
 echo "stands $? $(grep -c 'gridcoll lab down' /run/why)"
-ip netns exec gcl-a1 ping -q -c 1 10.3.0.1 >/dev/null
+ip netns exec gcl-a1 ping -q -c 1 10.2.0.1 >/dev/null
 echo "answers $?"
 GRIDCOLL_LAB=/run/gridcoll/lab.json "$GRIDCOLL" lab link a1 down
 echo "unplugged $?"
@@ -253,18 +249,17 @@ echo "unplugged $?"
 echo "down $? $(others)"
 "$GRIDCOLL" lab down 2>/run/why
 echo "none $? $(grep -c 'no lab stands' /run/why)"
-ip netns add gcl-c1
-"$GRIDCOLL" lab run --quiet --backend host "$mesh" -- true 2>/run/why
-echo "foreign $? $(grep -c 'gcl-c1 already' /run/why) $(test -e /run/netns/gcl-c1 && echo kept)"
+ip netns add gcl-b1
+"$GRIDCOLL" lab run --quiet --backend host "$two" -- true 2>/run/why
+echo "foreign $? $(grep -c 'gcl-b1 already' /run/why) $(test -e /run/netns/gcl-b1 && echo kept)"
 E
 printf '[cluster outer]\nhosts = one\n' >outer.grid
-lab outer.grid -- sh nested.sh mesh.grid >out
-check "host: the command's status" [ "$(value status)" = 5 ]
-check "host: nothing is left" [ "$(value left)" = 0 ]
+printf '[cluster a]\nhosts = a1\n[cluster b]\nhosts = b1\n[link a b]\ndelay = 20ms\nrate = 100Mbit\n' >two.grid
+lab outer.grid -- sh nested.sh two.grid >out
 check "host: a second lab is refused" [ "$(value second)" = 1 ]
-check "host: a killed lab leaves its namespaces" [ "$(value leavings)" = 8 ]
-check "host: the next one cleans up and runs" [ "$(value again)" = 0 ]
-check "host: and leaves nothing" [ "$(value cleaned)" = 0 ]
+check "host: a killed lab leaves its namespaces" [ "$(value leavings)" = 5 ]
+check "host: the next one cleans up, runs, and has the command's status" [ "$(value status)" = 5 ]
+check "host: and leaves nothing" [ "$(value left)" = 0 ]
 check "host: up" grep -q '^up 0 export GRIDCOLL_LAB=/' out
 check "host: one lab at a time" grep -q '^stands 1 1' out
 check "host: it stands" grep -q '^answers 0' out
