@@ -126,41 +126,100 @@ int gci_grow_by_one(void *vec, size_t n, size_t size)
 	return resize(vec, n ? 2 * n : 1, size);
 }
 
-static void *pop(struct gci_blocks *blocks)
-{
-	void *block = blocks->spare;
+/* ---- blocks */
 
-	memcpy(&blocks->spare, block, sizeof(blocks->spare));
-	blocks->nspare--;
-	return block;
+#if defined(__SANITIZE_ADDRESS__)
+#define HAS_AREAS 0
+#elif defined(__has_feature)
+#define HAS_AREAS (!__has_feature(address_sanitizer))
+#else
+#define HAS_AREAS 1
+#endif
+
+static size_t stride(const struct gci_blocks *blocks)
+{
+	return (blocks->size + 63) / 64 * 64;
 }
 
-static void keep(struct gci_blocks *blocks, unsigned most)
+static size_t round_up(size_t n, size_t to)
 {
-	while (blocks->nspare > most)
-		gci_free(pop(blocks));
+	return (n + to - 1) / to * to;
+}
+
+static size_t area_nbytes(const struct gci_blocks *blocks)
+{
+	return round_up(blocks->most * stride(blocks), GCI_LARGE_PAGE);
+}
+
+/* Mapped, since the C library may fill what it hands out, and aligned to large pages. */
+static int make_area(struct gci_blocks *blocks)
+{
+	size_t nbytes = area_nbytes(blocks), small = blocks->is_modest ? GCI_LARGE_PAGE : 0, before;
+	char *area;
+
+	if (must_fail())
+		return -1;
+	area = mmap(NULL, nbytes + GCI_LARGE_PAGE, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (area == MAP_FAILED)
+		return -1;
+	before = -(uintptr_t)area % GCI_LARGE_PAGE;
+	if (before)
+		munmap(area, before);
+	area += before;
+	munmap(area + nbytes, GCI_LARGE_PAGE - before);
+	if (blocks->most * stride(blocks) >= GCI_LARGE_PAGE && nbytes > small)
+		madvise(area + small, nbytes - small, MADV_HUGEPAGE);
+	blocks->area = area;
+	return 0;
 }
 
 void *gci_blocks_take(struct gci_blocks *blocks)
 {
-	void *block = blocks->spare ? pop(blocks) : gci_reallocarray(NULL, blocks->size, 1);
+	void *block = blocks->spare;
 
+	if (block)
+		memcpy(&blocks->spare, block, sizeof(block));
+	else if (!HAS_AREAS || blocks->ntouched >= blocks->most)
+		block = gci_reallocarray(NULL, blocks->size, 1);
+	else if (blocks->area || !make_area(blocks))
+		block = blocks->area + blocks->ntouched++ * stride(blocks);
 	blocks->nused += block != NULL;
 	return block;
 }
 
+static int is_in_area(const struct gci_blocks *blocks, const void *block)
+{
+	return blocks->area &&
+	       (uintptr_t)block - (uintptr_t)blocks->area < blocks->most * stride(blocks);
+}
+
 void gci_blocks_give(struct gci_blocks *blocks, void *block)
 {
-	memcpy(block, &blocks->spare, sizeof(blocks->spare));
-	blocks->spare = block;
-	blocks->nspare++;
-	blocks->nused--;
-	keep(blocks, blocks->nused ? blocks->most : blocks->idle);
+	size_t touched = blocks->ntouched * stride(blocks);
+
+	if (!block)
+		return;
+	if (is_in_area(blocks, block)) {
+		memcpy(block, &blocks->spare, sizeof(blocks->spare));
+		blocks->spare = block;
+	} else {
+		gci_free(block);
+	}
+	if (--blocks->nused || touched <= GCI_LARGE_PAGE)
+		return;
+	madvise(blocks->area + GCI_LARGE_PAGE, area_nbytes(blocks) - GCI_LARGE_PAGE, MADV_DONTNEED);
+	blocks->spare = NULL;
+	blocks->ntouched = 0;
 }
 
 void gci_blocks_drain(struct gci_blocks *blocks)
 {
-	keep(blocks, 0);
+	if (blocks->area)
+		munmap(blocks->area, area_nbytes(blocks));
+	blocks->area = NULL;
+	blocks->spare = NULL;
+	blocks->ntouched = 0;
 }
 
 /* ---- secrets

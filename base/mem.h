@@ -27,25 +27,34 @@ int gci_grow(void *vec, size_t *cap, size_t need, size_t size);
  * made by this: it is the next power of two, so nobody has to keep it. 0 or -1. */
 int gci_grow_by_one(void *vec, size_t n, size_t size);
 
-/* Large blocks of one size that come and go often. The C library's free gives them back to the
- * kernel each time, whose page faults cost more than what is written to them; so a few are kept:
+/* Large blocks of one size that come and go often:
  *
- *	struct gci_blocks blocks = {.size = 256 << 10, .most = 16, .idle = 4};
+ *	struct gci_blocks blocks = {.size = 256 << 10, .most = 32};
  *	p = gci_blocks_take(&blocks);
  *	gci_blocks_give(&blocks, p);
- *	gci_blocks_drain(&blocks); */
+ *	gci_blocks_drain(&blocks);
+ *
+ * The first touch of a page costs more than what is written to it, and the C library's free gives pages
+ * back to the kernel each time. So blocks are of one area, in large pages where the kernel has these
+ * (madvise), and the last one that came back is taken first. While none is in use all but GCI_LARGE_PAGE
+ * of the area is the kernel's again. AddressSanitizer sees each block by itself, as the C library's. */
+#define GCI_LARGE_PAGE ((size_t)2 << 20)
+
 struct gci_blocks {
-	size_t size;         /* of a block: a pointer's at least */
-	unsigned most, idle; /* kept while some are in use, and while none is */
-	void *spare;         /* chained by their first bytes */
-	unsigned nspare, nused;
+	size_t size;   /* of a block: a pointer's at least */
+	unsigned most; /* in the area; those beyond are the C library's */
+	int is_modest; /* most users need few: the first GCI_LARGE_PAGE is of small pages */
+	char *area;
+	unsigned ntouched; /* of its blocks: in use, or spare */
+	void *spare;       /* chained by their first bytes */
+	unsigned nused;
 };
 
 /* Not zeroed; NULL when out of memory. */
 void *gci_blocks_take(struct gci_blocks *blocks);
-void gci_blocks_give(struct gci_blocks *blocks, void *block);
+void gci_blocks_give(struct gci_blocks *blocks, void *block); /* NULL is legal */
 
-/* Frees what is kept. */
+/* When none is in use: the area goes, too. */
 void gci_blocks_drain(struct gci_blocks *blocks);
 
 /* Zeroed memory for keys, and for what is computed from them: a child by fork finds it zeroed again,

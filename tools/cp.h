@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/mem.h"
 
 #include <stdint.h>
 #include <time.h>
@@ -388,8 +389,8 @@ struct gct_cp_move {
 	uint64_t begun_ns;  /* what times are since */
 	/* How it went: when this rank had written the last of it, and how long writing took. */
 	uint64_t done_ns, busy_ns;
-	char *chunk[GCT_CP_CHUNKS]; /* memory for so many */
-	unsigned nchunks;
+	struct gci_blocks chunks;
+	char *memory[GCT_CP_CHUNKS]; /* of those in hand, [chunk modulo] */
 	uint64_t *reached[GCT_CP_CHUNKS];
 };
 

@@ -52,10 +52,8 @@ struct mover {
 	pthread_t thread;
 	pthread_mutex_t lock; /* guards what follows */
 	pthread_cond_t changed;
-	uint64_t may, done; /* chunks that have come, and that the thread has handled */
-	uint64_t freed;     /* chunks whose memory is free again */
-	char *memory[GCT_CP_CHUNKS], *unused[GCT_CP_CHUNKS]; /* [chunk modulo]; a stack */
-	unsigned nunused;
+	uint64_t may, done;        /* chunks that have come, and that the thread has handled */
+	uint64_t freed;            /* chunks whose memory is free again */
 	uint64_t done_ns, busy_ns; /* see struct gct_cp_move */
 	int stop;
 	struct gci_error error; /* the thread's */
@@ -106,30 +104,24 @@ static struct piece piece(const struct mover *v, uint64_t i)
 
 /* ---- memory of chunks */
 
-/* Call with the lock held, as the next one. What has been moved and handled is free, in the order of
- * the stream. */
-static void give_back(struct mover *v)
+/* Call with the lock held, as the next one. */
+static void give(struct gct_cp_move *m, uint64_t at)
 {
-	for (; v->freed < v->may && v->freed < v->done; v->freed++)
-		v->unused[v->nunused++] = v->memory[v->freed % v->nring];
+	gci_blocks_give(&m->chunks, m->memory[at]);
+	m->memory[at] = NULL;
 }
 
-/* For chunk i, and later for any other, in this attempt and the next. */
+/* For chunk i. What has been moved and handled is free, in the order of the stream. */
 static char *take(struct mover *v, uint64_t i, struct gci_error *e)
 {
-	struct gct_cp_move *m = v->m;
 	char *chunk;
 
-	give_back(v);
-	chunk = v->nunused ? v->unused[--v->nunused] : NULL;
-	if (!chunk) {
-		chunk = gci_calloc(m->nbytes < v->chunk ? m->nbytes : v->chunk, 1);
-		if (!chunk)
-			gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-		else
-			m->chunk[m->nchunks++] = chunk;
-	}
-	return v->memory[i % v->nring] = chunk;
+	for (; v->freed < v->may && v->freed < v->done; v->freed++)
+		give(v->m, v->freed % v->nring);
+	chunk = gci_blocks_take(&v->m->chunks);
+	if (!chunk)
+		gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	return v->m->memory[i % v->nring] = chunk;
 }
 
 /* ---- the thread */
@@ -179,7 +171,8 @@ static void *handle_chunks(void *arg)
 			pthread_cond_wait(&v->changed, &v->lock);
 		if (v->stop)
 			break;
-		chunk = is_read(v, v->done) ? take(v, v->done, &e) : v->memory[v->done % v->nring];
+		chunk = is_read(v, v->done) ? take(v, v->done, &e)
+					    : v->m->memory[v->done % v->nring];
 		pthread_mutex_unlock(&v->lock);
 		begun_ns = gci_now_ns();
 		if (chunk)
@@ -236,7 +229,7 @@ static void post_chunk(struct mover *v, uint64_t i, struct gci_error *e)
 	char *chunk;
 
 	pthread_mutex_lock(&v->lock);
-	chunk = is_read(v, i) ? v->memory[i % v->nring] : take(v, i, e);
+	chunk = is_read(v, i) ? v->m->memory[i % v->nring] : take(v, i, e);
 	pthread_mutex_unlock(&v->lock);
 	if (!chunk)
 		return;
@@ -382,8 +375,10 @@ static int allocate(struct mover *v, struct gci_error *e)
 {
 	uint64_t i, n = v->ngroups < v->nring ? v->ngroups : v->nring;
 
-	for (i = 0; i < v->m->nchunks; i++)
-		v->unused[v->nunused++] = v->m->chunk[i];
+	for (i = 0; i < GCT_CP_CHUNKS; i++) /* of an attempt that failed */
+		give(v->m, i);
+	v->m->chunks.size = v->m->nbytes < v->chunk ? v->m->nbytes : v->chunk;
+	v->m->chunks.most = v->nchunks < GCT_CP_CHUNKS ? (unsigned)v->nchunks : GCT_CP_CHUNKS;
 	v->dests = gci_calloc((size_t)gcoll_size(v->m->comm), sizeof(*v->dests));
 	for (i = 0; i < n && v->dests; i++) {
 		uint64_t **reached = &v->m->reached[i];
@@ -511,7 +506,8 @@ void gct_cp_move_free(struct gct_cp_move *m)
 	int i;
 
 	for (i = 0; i < GCT_CP_CHUNKS; i++) {
-		gci_free(m->chunk[i]);
+		give(m, (uint64_t)i);
 		gci_free(m->reached[i]);
 	}
+	gci_blocks_drain(&m->chunks);
 }

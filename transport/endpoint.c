@@ -8,8 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SPARE_BLOCKS 16 /* of frames, kept for the next ones: 4 MiB */
-#define IDLE_BLOCKS  4
+#define MOST_BLOCKS 32 /* of frames, kept for the next ones: 8 MiB */
 
 int gci_ep_init(struct gci_ep *ep, const struct gci_tp_config *config, const struct gci_ep_io *io)
 {
@@ -17,7 +16,7 @@ int gci_ep_init(struct gci_ep *ep, const struct gci_tp_config *config, const str
 	ep->config = config;
 	ep->io = *io;
 	ep->blocks = (struct gci_blocks){
-		.size = GCI_TP_FRAME_NBYTES, .most = SPARE_BLOCKS, .idle = IDLE_BLOCKS};
+		.size = GCI_TP_FRAME_NBYTES, .most = MOST_BLOCKS, .is_modest = 1};
 	gci_list_init(&ep->active);
 	gci_list_init(&ep->finished);
 	gci_list_init(&ep->arrived);

@@ -133,6 +133,101 @@ static void wiped_by_the_kernel(void **state)
 	drop_keys();
 }
 
+#define BLOCK (256 << 10)
+#define MOST  32
+
+static void expect_pattern(uint8_t *const *p, int n)
+{
+	int i, k;
+
+	for (i = 0; i < n; i++)
+		for (k = 0; k < BLOCK; k += 4096)
+			assert_int_equal(p[i][k], i + 1);
+}
+
+/* More than the area holds at once, then the last one that came back is the next. */
+static void large_blocks(void **state)
+{
+	struct gci_blocks blocks = {.size = BLOCK, .most = MOST};
+	uint8_t *p[MOST + 8], *again;
+	int i, round;
+
+	(void)state;
+	gci_blocks_give(&blocks, NULL);
+	for (round = 0; round < 3; round++) {
+		for (i = 0; i < MOST + 8; i++) {
+			p[i] = gci_blocks_take(&blocks);
+			assert_non_null(p[i]);
+			memset(p[i], i + 1, BLOCK);
+		}
+		expect_pattern(p, MOST + 8);
+		again = p[3];
+		gci_blocks_give(&blocks, p[3]);
+		p[3] = gci_blocks_take(&blocks);
+		assert_true(p[3] == again || TEST_SANITIZED);
+		memset(p[3], 4, BLOCK);
+		for (i = MOST + 7; i >= 0; i--) {
+			expect_pattern(p, i + 1);
+			gci_blocks_give(&blocks, p[i]);
+		}
+		assert_int_equal(blocks.nused, 0);
+	}
+	gci_blocks_drain(&blocks);
+	gci_mem_fail_at(1);
+	assert_null(gci_blocks_take(&blocks));
+	assert_true(gci_mem_failed());
+	assert_int_equal(blocks.nused, 0);
+	if (TEST_SANITIZED)
+		return; /* there is no area */
+	failing_from(FAILING_mmap64, 1, ENOMEM);
+	assert_null(gci_blocks_take(&blocks));
+	failing_at(FAILING_mmap64, 0, 0);
+	/* Small pages, and an area that is mapped a little too long, do as well. */
+	failing_from(FAILING_madvise, 1, EINVAL);
+	failing_from(FAILING_munmap, 1, ENOMEM);
+	p[0] = gci_blocks_take(&blocks);
+	assert_non_null(p[0]);
+	memset(p[0], 1, BLOCK);
+	failing_at(FAILING_madvise, 0, 0);
+	failing_at(FAILING_munmap, 0, 0);
+	gci_blocks_give(&blocks, p[0]);
+	gci_blocks_drain(&blocks);
+}
+
+static long resident_pages(void)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	long size, resident = 0;
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%ld %ld", &size, &resident), 2);
+	fclose(f);
+	return resident;
+}
+
+/* Who has none in use keeps a large page of them. */
+static void idle_blocks_are_the_kernels(void **state)
+{
+	struct gci_blocks blocks = {.size = 1 << 20, .most = 64};
+	void *p[64];
+	long before = resident_pages(), page = sysconf(_SC_PAGESIZE);
+	int i;
+
+	(void)state;
+	if (TEST_SANITIZED)
+		skip(); /* they keep what is freed */
+	for (i = 0; i < 64; i++) {
+		p[i] = gci_blocks_take(&blocks);
+		assert_non_null(p[i]);
+		memset(p[i], 1, blocks.size);
+	}
+	assert_true((resident_pages() - before) * page > 60 << 20);
+	for (i = 0; i < 64; i++)
+		gci_blocks_give(&blocks, p[i]);
+	assert_true((resident_pages() - before) * page < 8 << 20);
+	gci_blocks_drain(&blocks);
+}
+
 /* Blocks come again zeroed, and memory does not grow. */
 static void blocks_come_again(void **state)
 {
@@ -201,6 +296,8 @@ int main(void)
 		cmocka_unit_test(wiped_without_the_kernel),
 		cmocka_unit_test(wiped_by_the_kernel),
 		cmocka_unit_test(blocks_come_again),
+		cmocka_unit_test(large_blocks),
+		cmocka_unit_test(idle_blocks_are_the_kernels),
 		cmocka_unit_test(no_more_memory),
 		cmocka_unit_test(forks_are_told),
 	};

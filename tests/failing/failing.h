@@ -62,6 +62,7 @@
 	X(fopen64)       \
 	X(fgets)         \
 	X(mmap64)        \
+	X(munmap)        \
 	X(madvise)       \
 	X(clock_nanosleep)
 #define FAILING_LIBRARIES(X)  \

@@ -78,6 +78,7 @@ WRAP(FILE *, fopen64, (const char *path, const char *mode), (path, mode), NULL)
 WRAP(char *, fgets, (char *text, int size, FILE *f), (text, size, f), NULL)
 WRAP(void *, mmap64, (void *at, size_t n, int prot, int flags, int fd, off64_t off),
 	(at, n, prot, flags, fd, off), MAP_FAILED)
+WRAP(int, munmap, (void *at, size_t n), (at, n), -1)
 WRAP(int, madvise, (void *at, size_t n, int advice), (at, n, advice), -1)
 WRAP(int, clock_nanosleep,
 	(clockid_t clock, int flags, const struct timespec *at, struct timespec *left),
