@@ -124,17 +124,12 @@ static void rank_0_dies_where_it_serves(void **state)
 
 static void a_rank_never_comes(void **state)
 {
-	static const char *const some[] = {"0", "2"};
-	int i;
-
 	(void)state;
 	serve("-n", "5", "--start-timeout", "300ms");
-	for (i = 0; i < 2; i++)
-		start_rank(i, some[i], guest(), "sum");
-	for (i = 0; i < 2; i++)
-		expect(&ranks[i], 1, "ranks 1,3-4 did not join the job within 0.3 s");
+	start_rank(0, "2", guest(), "sum"); /* another might come after these 300 ms */
+	expect(&ranks[0], 1, "ranks 0-1,3-4 did not join the job within 0.3 s");
 	expect(&service, 1,
-		"ranks 1,3-4 failed: did not join the job within 0.3 s of the first rank: "
+		"ranks 0-1,3-4 failed: did not join the job within 0.3 s of the first rank: "
 		"look whether their manager started them");
 }
 

@@ -157,13 +157,15 @@ static void absentee(void **state)
 		"-n", "3", peer(), "stay", "1=absent");
 }
 
+/* Who comes in time is one rank: two may come a second apart on a busy machine. */
 static void latecomers(void **state)
 {
 	(void)state;
 	RUN(1,
-		"gridcoll-run: ranks 1,3 on local1,local3 failed: did not join the job within 1 s "
-		"of the first rank\n",
-		"--start-timeout", "1s", "-n", "4", peer(), "stay", "1=late", "3=late");
+		"gridcoll-run: ranks 0-1,3 on local0-local1,local3 failed: did not join the job "
+		"within "
+		"1 s of the first rank\n",
+		"--start-timeout", "1s", "-n", "4", peer(), "stay", "0=late", "1=late", "3=late");
 }
 
 /* A shell with children of its own, one in another session. */
