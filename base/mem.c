@@ -206,7 +206,7 @@ void gci_blocks_give(struct gci_blocks *blocks, void *block)
 	} else {
 		gci_free(block);
 	}
-	if (--blocks->nused || touched <= GCI_LARGE_PAGE)
+	if (--blocks->nused || touched <= GCI_LARGE_PAGE || blocks->stays)
 		return;
 	madvise(blocks->area + GCI_LARGE_PAGE, area_nbytes(blocks) - GCI_LARGE_PAGE, MADV_DONTNEED);
 	blocks->spare = NULL;

@@ -37,13 +37,14 @@ int gci_grow_by_one(void *vec, size_t n, size_t size);
  * The first touch of a page costs more than what is written to it, and the C library's free gives pages
  * back to the kernel each time. So blocks are of one area, in large pages where the kernel has these
  * (madvise), and the last one that came back is taken first. While none is in use all but GCI_LARGE_PAGE
- * of the area is the kernel's again. AddressSanitizer sees each block by itself, as the C library's. */
+ * of the area is the kernel's again, unless it stays. For AddressSanitizer each block is the C library's. */
 #define GCI_LARGE_PAGE ((size_t)2 << 20)
 
 struct gci_blocks {
 	size_t size;   /* of a block: a pointer's at least */
 	unsigned most; /* in the area; those beyond are the C library's */
 	int is_modest; /* most users need few: the first GCI_LARGE_PAGE is of small pages */
+	int stays; /* the area, as far as it was touched: who takes a block cannot wait for pages */
 	char *area;
 	unsigned ntouched; /* of its blocks: in use, or spare */
 	void *spare;       /* chained by their first bytes */
