@@ -154,11 +154,11 @@ static size_t area_nbytes(const struct gci_blocks *blocks)
 /* Mapped, since the C library may fill what it hands out, and aligned to large pages. */
 static int make_area(struct gci_blocks *blocks)
 {
-	size_t nbytes = area_nbytes(blocks), small = blocks->is_modest ? GCI_LARGE_PAGE : 0, before;
+	size_t nbytes = area_nbytes(blocks), small, before;
 	char *area;
 
-	if (must_fail())
-		return -1;
+	small = blocks->is_modest || blocks->most * stride(blocks) < GCI_LARGE_PAGE ? GCI_LARGE_PAGE
+										    : 0;
 	area = mmap(NULL, nbytes + GCI_LARGE_PAGE, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (area == MAP_FAILED)
@@ -168,7 +168,10 @@ static int make_area(struct gci_blocks *blocks)
 		munmap(area, before);
 	area += before;
 	munmap(area + nbytes, GCI_LARGE_PAGE - before);
-	if (blocks->most * stride(blocks) >= GCI_LARGE_PAGE && nbytes > small)
+	/* Where the kernel takes large pages by itself, the others are to be small all the same. */
+	if (small)
+		madvise(area, small, MADV_NOHUGEPAGE);
+	if (nbytes > small)
 		madvise(area + small, nbytes - small, MADV_HUGEPAGE);
 	blocks->area = area;
 	return 0;
@@ -180,10 +183,11 @@ void *gci_blocks_take(struct gci_blocks *blocks)
 
 	if (block)
 		memcpy(&blocks->spare, block, sizeof(block));
-	else if (!HAS_AREAS || blocks->ntouched >= blocks->most)
+	else if (HAS_AREAS && blocks->ntouched < blocks->most &&
+		 (blocks->area || !make_area(blocks)))
+		block = must_fail() ? NULL : blocks->area + blocks->ntouched++ * stride(blocks);
+	else
 		block = gci_reallocarray(NULL, blocks->size, 1);
-	else if (blocks->area || !make_area(blocks))
-		block = blocks->area + blocks->ntouched++ * stride(blocks);
 	blocks->nused += block != NULL;
 	return block;
 }

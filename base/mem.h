@@ -41,7 +41,7 @@ int gci_grow_by_one(void *vec, size_t n, size_t size);
 #define GCI_LARGE_PAGE ((size_t)2 << 20)
 
 struct gci_blocks {
-	size_t size;   /* of a block: a pointer's at least */
+	size_t size;   /* of a block */
 	unsigned most; /* in the area; those beyond are the C library's */
 	int is_modest; /* most users need few: the first GCI_LARGE_PAGE is of small pages */
 	int stays; /* the area, as far as it was touched: who takes a block cannot wait for pages */

@@ -179,15 +179,23 @@ static void large_blocks(void **state)
 	assert_int_equal(blocks.nused, 0);
 	if (TEST_SANITIZED)
 		return; /* there is no area */
+	/* Without an area blocks are the C library's. */
+	gci_blocks_drain(&blocks);
 	failing_from(FAILING_mmap64, 1, ENOMEM);
-	assert_null(gci_blocks_take(&blocks));
+	p[0] = gci_blocks_take(&blocks);
+	assert_true(failing_happened(FAILING_mmap64));
 	failing_at(FAILING_mmap64, 0, 0);
+	assert_non_null(p[0]);
+	assert_null(blocks.area);
+	memset(p[0], 1, BLOCK);
+	gci_blocks_give(&blocks, p[0]);
 	/* Small pages, and an area that is mapped a little too long, do as well. */
 	failing_from(FAILING_madvise, 1, EINVAL);
 	failing_from(FAILING_munmap, 1, ENOMEM);
 	p[0] = gci_blocks_take(&blocks);
 	assert_non_null(p[0]);
 	memset(p[0], 1, BLOCK);
+	assert_true(failing_happened(FAILING_madvise) && failing_happened(FAILING_munmap));
 	failing_at(FAILING_madvise, 0, 0);
 	failing_at(FAILING_munmap, 0, 0);
 	gci_blocks_give(&blocks, p[0]);
