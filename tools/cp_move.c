@@ -377,6 +377,7 @@ static int allocate(struct mover *v, struct gci_error *e)
 
 	for (i = 0; i < GCT_CP_CHUNKS; i++) /* of an attempt that failed */
 		give(v->m, i);
+	gci_blocks_drain(&v->m->chunks);
 	v->m->chunks.size = v->m->nbytes < v->chunk ? v->m->nbytes : v->chunk;
 	v->m->chunks.most = v->nchunks < GCT_CP_CHUNKS ? (unsigned)v->nchunks : GCT_CP_CHUNKS;
 	v->dests = gci_calloc((size_t)gcoll_size(v->m->comm), sizeof(*v->dests));
