@@ -118,10 +118,11 @@ make_root() {
 	TMPDIR=$work mmdebstrap --quiet "$@" "$suite" "$root" "$(mirror)" && touch "$root.made"
 }
 
-# in_root ROOT COMMAND...: in /src of it; what the command starts ends with it.
+# in_root ROOT COMMAND...: in /src of it; what the command starts ends with it. It is a mount point there,
+# without which no namespace of mounts can be made private, as labs are.
 in_root() {
 	unshare --mount --pid --fork --kill-child sh -c '
-	root=$1 && shift && unset TMPDIR && mount --make-rprivate / &&
+	root=$1 && shift && unset TMPDIR && mount --make-rprivate / && mount --bind "$root" "$root" &&
 		mount -t proc proc "$root/proc" && mount --rbind /sys "$root/sys" &&
 		mount --rbind /dev "$root/dev" && mount -t tmpfs none "$root/dev/shm" &&
 		mount -t tmpfs none "$root/run" && mount -t tmpfs none "$root/tmp" &&

@@ -226,11 +226,10 @@ fi
 serve "$last" "$(address "$last")"
 
 # Ctrl-C. (What a shell runs in the background ignores it, and so would gridcoll-run.)
-at desk env --default-signal=INT "$GRIDCOLL_RUN" --grid $dir/job.grid \
+at desk env --default-signal=INT "$GRIDCOLL_RUN" --grid $dir/job.grid --ssh-timeout 60s \
 	sh -c 'echo begun; exec sleep 1000' >"$work/out" 2>"$work/err" &
 job=$!
-for _ in $(seq 600); do
-	[ "$(grep -c begun "$work/out")" = $nranks ] && break
+until [ "$(grep -c begun "$work/out")" = $nranks ] || ! kill -0 $job 2>/dev/null; do
 	sleep 0.1
 done
 kill -INT "$(cat $dir/desk.pid)"
