@@ -15,8 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PATIENCE_NS (60 * GCI_NS_PER_S)
-#define MAX_JOBS    64 /* at once */
+#define MAX_JOBS 64 /* at once */
 
 static pid_t live[MAX_JOBS]; /* jobs that nobody has waited for; 0: a free place */
 static pid_t owner;          /* the process that started them */
@@ -190,9 +189,19 @@ void run_job(const char *const *argv, int status, const char *message)
 	job_free(&j);
 }
 
+/* How long a job may take before it is said to hang: a minute, so many times as $GRIDCOLL_TEST_PATIENCE
+ * says, which goes with meson's --timeout-multiplier. */
+static uint64_t patience_ns(void)
+{
+	const char *times = getenv("GRIDCOLL_TEST_PATIENCE");
+	int n = times ? atoi(times) : 1;
+
+	return 60 * GCI_NS_PER_S * (uint64_t)(n > 1 ? n : 1);
+}
+
 int job_wait(struct job *j)
 {
-	uint64_t end_ns = gci_now_ns() + PATIENCE_NS;
+	uint64_t end_ns = gci_now_ns() + patience_ns();
 	int status;
 
 	while (!reap(j->pid, &status, WNOHANG)) {
@@ -209,7 +218,7 @@ int job_wait(struct job *j)
 
 static void await(struct job *j, const char *(*said)(struct job *), const char *text)
 {
-	uint64_t end_ns = gci_now_ns() + PATIENCE_NS;
+	uint64_t end_ns = gci_now_ns() + patience_ns();
 	int status;
 
 	while (!strstr(said(j), text)) {
@@ -286,7 +295,7 @@ int processes(const char *what)
 
 void await_processes(const char *what, int n)
 {
-	uint64_t end_ns = gci_now_ns() + PATIENCE_NS;
+	uint64_t end_ns = gci_now_ns() + patience_ns();
 
 	while (processes(what) != n) {
 		if (gci_now_ns() > end_ns)

@@ -162,8 +162,9 @@ summary() { # LOG WHAT: what meson's summary says
 
 # meson_test COMMAND...: `meson test -C DIR` and what it runs in, to which it adds what is selected.
 meson_test() {
+	export GRIDCOLL_TEST_PATIENCE=${patience:-3}
 	# shellcheck disable=SC2086 # words
-	"$@" --no-rebuild --num-processes $(($(nproc) * 2)) --timeout-multiplier "${patience:-3}" \
+	"$@" --no-rebuild --num-processes $(($(nproc) * 2)) --timeout-multiplier $GRIDCOLL_TEST_PATIENCE \
 		--print-errorlogs $selected
 }
 
@@ -224,7 +225,6 @@ by_qemu_not='it passes on four bytes of TCP_INFO, and no SO_MAX_PACING_RATE	^tra
 its smaps do not say what madvise() has asked for	^base/mem$
 it gives no orphans to an ancestor (PR_SET_CHILD_SUBREAPER)	^comm/kills$
 what it needs itself counts as memory of the program	^comm/scale(-leaks)?$
-what is sealed and summed by emulated code takes longer than the minute that tests give a job	^comm/nics$|^tools/cp$
 it has no openat2(), without which cp follows no links below DEST	^tools/cp_receivers$
 it has no bpf(), nor what netlink says of queues	^shaping/(edt|edt_hook|sockops|net|htb)$
 the lab is a machine of its own, which runs what is native (ENOEXEC)	^netem/(grid|lab)$|[_-]lab

@@ -54,6 +54,7 @@ once() {
 	echo "${failed:-$(tail -5 "$dir/soak.log")}"
 }
 
+export GRIDCOLL_TEST_PATIENCE=10
 suite="meson test -C $dir --no-rebuild --timeout-multiplier 10 --num-processes"
 for s in $(seq "$(nproc)"); do
 	[ "$busy" = 0 ] || {
