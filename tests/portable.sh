@@ -225,6 +225,7 @@ by_qemu_not='it passes on four bytes of TCP_INFO, and no SO_MAX_PACING_RATE	^tra
 its smaps do not say what madvise() has asked for	^base/mem$
 it gives no orphans to an ancestor (PR_SET_CHILD_SUBREAPER)	^comm/kills$
 what it needs itself counts as memory of the program	^comm/scale(-leaks)?$
+what is sealed and summed by emulated code takes more than nine minutes	^tools/cp$
 it has no openat2(), without which cp follows no links below DEST	^tools/cp_receivers$
 it has no bpf(), nor what netlink says of queues	^shaping/(edt|edt_hook|sockops|net|htb)$
 the lab is a machine of its own, which runs what is native (ENOEXEC)	^netem/(grid|lab)$|[_-]lab
