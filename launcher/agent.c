@@ -147,6 +147,22 @@ static void choose_directory(void)
 	m->cwd = own;
 }
 
+/* One rank at a time: between them the agent hears, answers and ends as at any other time. */
+static void on_starting(uv_idle_t *h)
+{
+	uint32_t i = 0;
+
+	while (i < gci_me.nranks && gci_me.ranks[i].begun)
+		i++;
+	if (i < gci_me.nranks) {
+		gci_me.ranks[i].begun = 1;
+		gci_agent_start_rank(&gci_me.ranks[i]);
+		return;
+	}
+	uv_idle_stop(h);
+	explicit_bzero(gci_me.job.secret, sizeof(gci_me.job.secret));
+}
+
 static void on_start(struct gci_frame *f)
 {
 	uint32_t i;
@@ -170,9 +186,8 @@ static void on_start(struct gci_frame *f)
 		gci_me.ranks[i].rank = gci_me.job.ranks[i];
 		gci_me.ranks[i].out[0].fd = gci_me.ranks[i].out[1].fd = -1;
 	}
-	for (i = 0; i < gci_me.nranks; i++)
-		gci_agent_start_rank(&gci_me.ranks[i]);
-	explicit_bzero(gci_me.job.secret, sizeof(gci_me.job.secret));
+	uv_idle_start(&gci_me.starting, on_starting);
+	on_starting(&gci_me.starting); /* rank 0, if it is here: its input may be next */
 }
 
 static void on_origin(struct gci_frame *f)
@@ -294,6 +309,7 @@ static int open_up(struct gci_error *e)
 	uv_timer_init(&gci_me.loop, &gci_me.watch);
 	uv_timer_init(&gci_me.loop, &gci_me.kill_again);
 	uv_timer_init(&gci_me.loop, &gci_me.patience);
+	uv_idle_init(&gci_me.loop, &gci_me.starting);
 	uv_signal_init(&gci_me.loop, &gci_me.children);
 	uv_signal_init(&gci_me.loop, &gci_me.term);
 	if (isatty(0) || uv_pipe_open(&gci_me.in, 0) || uv_pipe_open(&gci_me.up, 1))

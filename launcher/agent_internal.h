@@ -23,6 +23,7 @@ struct agent_stream {
 struct agent_rank {
 	uint32_t rank;
 	pid_t pid; /* 0: not started, or ended */
+	int begun; /* was started, or never will be */
 	struct agent_stream out[2];
 };
 
@@ -32,6 +33,7 @@ struct agent {
 	uv_pipe_t rank0;  /* rank 0's standard input */
 	uv_signal_t children, term;
 	uv_timer_t watch, kill_again, patience;
+	uv_idle_t starting; /* while ranks are to be started */
 	struct gci_buf input;
 	struct gci_frame_start job;
 	char *origin; /* from where ssh came to the first agent on the way here; NULL: to this one */

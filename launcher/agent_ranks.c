@@ -212,15 +212,34 @@ void gci_agent_on_stdin(struct gci_reader *r)
 		close_stdin();
 }
 
+/* A rank that is not started yet never will be, and has ended as if it had been. */
+static void end_unstarted(struct agent_rank *k, int sig)
+{
+	if (k->begun)
+		return;
+	k->begun = 1;
+	if (!gci_me.ending)
+		send_ended(k, 0, sig, "");
+}
+
 void gci_agent_on_signal(int sig, uint32_t rank)
 {
+	int ends = sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT ||
+		   sig == SIGKILL;
 	uint32_t i;
 
 	if (sig <= 0 || sig >= NSIG)
 		return;
-	for (i = 0; i < gci_me.nranks; i++)
-		if (gci_me.ranks[i].pid && (rank == GCI_FRAME_ALL || rank == gci_me.ranks[i].rank))
-			kill(-gci_me.ranks[i].pid, sig);
+	for (i = 0; i < gci_me.nranks; i++) {
+		struct agent_rank *k = &gci_me.ranks[i];
+
+		if (rank != GCI_FRAME_ALL && rank != k->rank)
+			continue;
+		if (k->pid)
+			kill(-k->pid, sig);
+		else if (ends)
+			end_unstarted(k, sig);
+	}
 }
 
 void gci_agent_on_hush(uint32_t which)
@@ -235,6 +254,10 @@ void gci_agent_on_hush(uint32_t which)
  * elsewhere hear of it themselves. */
 void gci_agent_on_kill(uv_timer_t *t)
 {
+	uint32_t i;
+
+	for (i = 0; i < gci_me.nranks; i++)
+		end_unstarted(&gci_me.ranks[i], SIGKILL);
 	if (gci_tree_kill(gci_relay_is))
 		uv_timer_start(t, gci_agent_on_kill, KILL_AGAIN_MS, 0);
 }

@@ -219,6 +219,41 @@ static void whence_ssh_came(void **state)
 	gci_buf_free(&answer);
 }
 
+/* What comes while ranks are being started is heard: those that are not started yet never are. */
+static void told_to_end_while_it_starts(void **state)
+{
+	char sh[] = "sh", c[] = "-c", command[] = "touch \"begun$GRIDCOLL_RANK\"; exec sleep 1000";
+	char where[] = "127.0.0.1:7", cwd[256], *argv[] = {sh, c, command, NULL}, *env[] = {NULL};
+	uint32_t ranks[] = {0, 1, 2}, i;
+	struct gci_frame_start m = {.ranks = ranks,
+		.nranks = 3,
+		.argv = argv,
+		.env = env,
+		.cwd = cwd,
+		.rendezvous = where};
+	struct gci_buf said = {0}, answer = {0};
+	struct gci_frame_ended end;
+	struct gci_frame f;
+	size_t at = 0;
+
+	(void)state;
+	snprintf(cwd, sizeof(cwd), "%s", in_dir(""));
+	gci_frame_put_start(&said, &m);
+	gci_frame_put_signal(&said, SIGINT, GCI_FRAME_ALL);
+	tell_agent(&said, ":", "", &answer);
+	for (i = 1; i <= 2; i++) {
+		f = take(&answer, &at, GCI_FRAME_ENDED);
+		assert_int_equal(gci_frame_get_ended(&f, &end), 0);
+		assert_int_equal(end.id, i);
+		assert_int_equal(end.sig, SIGINT);
+		gci_free(end.why);
+	}
+	assert_int_not_equal(access(in_dir("begun1"), F_OK), 0);
+	assert_int_not_equal(access(in_dir("begun2"), F_OK), 0);
+	unlink(in_dir("begun0"));
+	gci_buf_free(&answer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -226,6 +261,7 @@ int main(void)
 		cmocka_unit_test(malformed),
 		cmocka_unit_test(memory_is_bounded),
 		cmocka_unit_test(whence_ssh_came),
+		cmocka_unit_test(told_to_end_while_it_starts),
 	};
 
 	unsetenv("SSH_CONNECTION");
