@@ -128,13 +128,21 @@ int gci_grow_by_one(void *vec, size_t n, size_t size)
 
 /* ---- blocks */
 
-#if defined(__SANITIZE_ADDRESS__)
-#define HAS_AREAS 0
-#elif defined(__has_feature)
-#define HAS_AREAS (!__has_feature(address_sanitizer))
-#else
-#define HAS_AREAS 1
-#endif
+#define MOST_BEYOND (GCI_BLOCKS_HAVE_AREAS ? 16 : 0)
+
+static void *pop(void **chain)
+{
+	void *block = *chain;
+
+	memcpy(chain, block, sizeof(block));
+	return block;
+}
+
+static void push(void **chain, void *block)
+{
+	memcpy(block, chain, sizeof(*chain));
+	*chain = block;
+}
 
 static size_t stride(const struct gci_blocks *blocks)
 {
@@ -179,15 +187,19 @@ static int make_area(struct gci_blocks *blocks)
 
 void *gci_blocks_take(struct gci_blocks *blocks)
 {
-	void *block = blocks->spare;
+	void *block;
 
-	if (block)
-		memcpy(&blocks->spare, block, sizeof(block));
-	else if (HAS_AREAS && blocks->ntouched < blocks->most &&
-		 (blocks->area || !make_area(blocks)))
+	if (blocks->spare) {
+		block = pop(&blocks->spare);
+	} else if (GCI_BLOCKS_HAVE_AREAS && blocks->ntouched < blocks->most &&
+		   (blocks->area || !make_area(blocks))) {
 		block = must_fail() ? NULL : blocks->area + blocks->ntouched++ * stride(blocks);
-	else
+	} else if (blocks->beyond) {
+		block = pop(&blocks->beyond);
+		blocks->nbeyond--;
+	} else {
 		block = gci_reallocarray(NULL, blocks->size, 1);
+	}
 	blocks->nused += block != NULL;
 	return block;
 }
@@ -198,6 +210,13 @@ static int is_in_area(const struct gci_blocks *blocks, const void *block)
 	       (uintptr_t)block - (uintptr_t)blocks->area < blocks->most * stride(blocks);
 }
 
+static void free_beyond(struct gci_blocks *blocks)
+{
+	while (blocks->beyond)
+		gci_free(pop(&blocks->beyond));
+	blocks->nbeyond = 0;
+}
+
 void gci_blocks_give(struct gci_blocks *blocks, void *block)
 {
 	size_t touched = blocks->ntouched * stride(blocks);
@@ -205,12 +224,17 @@ void gci_blocks_give(struct gci_blocks *blocks, void *block)
 	if (!block)
 		return;
 	if (is_in_area(blocks, block)) {
-		memcpy(block, &blocks->spare, sizeof(blocks->spare));
-		blocks->spare = block;
+		push(&blocks->spare, block);
+	} else if (blocks->nbeyond < MOST_BEYOND) {
+		push(&blocks->beyond, block);
+		blocks->nbeyond++;
 	} else {
 		gci_free(block);
 	}
-	if (--blocks->nused || touched <= GCI_LARGE_PAGE || blocks->stays)
+	if (--blocks->nused)
+		return;
+	free_beyond(blocks);
+	if (touched <= GCI_LARGE_PAGE || blocks->stays)
 		return;
 	madvise(blocks->area + GCI_LARGE_PAGE, area_nbytes(blocks) - GCI_LARGE_PAGE, MADV_DONTNEED);
 	blocks->spare = NULL;

@@ -37,8 +37,17 @@ int gci_grow_by_one(void *vec, size_t n, size_t size);
  * The first touch of a page costs more than what is written to it, and the C library's free gives pages
  * back to the kernel each time. So blocks are of one area, in large pages where the kernel has these
  * (madvise), and the last one that came back is taken first. While none is in use all but GCI_LARGE_PAGE
- * of the area is the kernel's again, unless it stays. For AddressSanitizer each block is the C library's. */
+ * of the area is the kernel's again, unless it stays. Of the C library's some are kept until then. For
+ * AddressSanitizer each block is the C library's, and none is kept. */
 #define GCI_LARGE_PAGE ((size_t)2 << 20)
+
+#if defined(__SANITIZE_ADDRESS__)
+#define GCI_BLOCKS_HAVE_AREAS 0
+#elif defined(__has_feature)
+#define GCI_BLOCKS_HAVE_AREAS (!__has_feature(address_sanitizer))
+#else
+#define GCI_BLOCKS_HAVE_AREAS 1
+#endif
 
 struct gci_blocks {
 	size_t size;   /* of a block */
@@ -48,7 +57,8 @@ struct gci_blocks {
 	char *area;
 	unsigned ntouched; /* of its blocks: in use, or spare */
 	void *spare;       /* chained by their first bytes */
-	unsigned nused;
+	void *beyond;      /* spare ones of the C library, likewise */
+	unsigned nbeyond, nused;
 };
 
 /* Not zeroed; NULL when out of memory. */

@@ -164,7 +164,7 @@ static void large_blocks(void **state)
 		again = p[3];
 		gci_blocks_give(&blocks, p[3]);
 		p[3] = gci_blocks_take(&blocks);
-		assert_true(p[3] == again || TEST_SANITIZED);
+		assert_true(p[3] == again || !GCI_BLOCKS_HAVE_AREAS);
 		memset(p[3], 4, BLOCK);
 		for (i = MOST + 7; i >= 0; i--) {
 			expect_pattern(p, i + 1);
@@ -177,8 +177,8 @@ static void large_blocks(void **state)
 	assert_null(gci_blocks_take(&blocks));
 	assert_true(gci_mem_failed());
 	assert_int_equal(blocks.nused, 0);
-	if (TEST_SANITIZED)
-		return; /* there is no area */
+	if (!GCI_BLOCKS_HAVE_AREAS)
+		return;
 	/* Without an area blocks are the C library's. */
 	gci_blocks_drain(&blocks);
 	failing_from(FAILING_mmap64, 1, ENOMEM);
@@ -199,6 +199,51 @@ static void large_blocks(void **state)
 	failing_at(FAILING_madvise, 0, 0);
 	failing_at(FAILING_munmap, 0, 0);
 	gci_blocks_give(&blocks, p[0]);
+	gci_blocks_drain(&blocks);
+}
+
+/* Where more are in use than the area holds, the C library is not asked for each. */
+static void blocks_beyond(void **state)
+{
+	struct gci_blocks blocks = {.size = 4096, .most = 4};
+	void *p[8];
+	int i;
+
+	(void)state;
+	if (!GCI_BLOCKS_HAVE_AREAS)
+		skip();
+	for (i = 0; i < 8; i++)
+		assert_non_null(p[i] = gci_blocks_take(&blocks));
+	gci_blocks_give(&blocks, p[6]);
+	gci_blocks_give(&blocks, p[7]);
+	gci_mem_fail_at(1);
+	assert_ptr_equal(gci_blocks_take(&blocks), p[7]);
+	assert_ptr_equal(gci_blocks_take(&blocks), p[6]);
+	assert_null(gci_blocks_take(&blocks));
+	assert_true(gci_mem_failed());
+	for (i = 0; i < 8; i++)
+		gci_blocks_give(&blocks, p[i]);
+	assert_null(blocks.beyond); /* none is in use */
+	gci_blocks_drain(&blocks);
+}
+
+/* The first 2 MiB of a modest area are of small pages, the rest of large ones. */
+static void modest_blocks(void **state)
+{
+	struct gci_blocks blocks = {.size = 1 << 20, .most = 8, .is_modest = 1};
+	void *p[4];
+	int i;
+
+	(void)state;
+	if (!GCI_BLOCKS_HAVE_AREAS || access("/sys/kernel/mm/transparent_hugepage/enabled", F_OK))
+		skip();
+	for (i = 0; i < 4; i++)
+		assert_non_null(p[i] = gci_blocks_take(&blocks));
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(has_flag(p[i], " nh"), i < 2);
+		assert_int_equal(has_flag(p[i], " hg"), i >= 2);
+		gci_blocks_give(&blocks, p[i]);
+	}
 	gci_blocks_drain(&blocks);
 }
 
@@ -312,6 +357,8 @@ int main(void)
 		cmocka_unit_test(wiped_by_the_kernel),
 		cmocka_unit_test(blocks_come_again),
 		cmocka_unit_test(large_blocks),
+		cmocka_unit_test(blocks_beyond),
+		cmocka_unit_test(modest_blocks),
 		cmocka_unit_test(idle_blocks_are_the_kernels),
 		cmocka_unit_test(no_more_memory),
 		cmocka_unit_test(forks_are_told),
