@@ -436,9 +436,10 @@ static int make_group(struct group *g, struct gci_emulator *m, const struct gci_
 		if (m->wire_group[i] == number)
 			gci_wires_set(g->wires, m->wire_at[i], &c->models[i]);
 	for (i = 0; i < NPIECES; i++)
-		g->pieces[i] =
-			(struct gci_blocks){.size = piece_nbytes[i], .most = 4096, .stays = 1};
-	g->packets = (struct gci_blocks){.size = sizeof(struct packet), .most = 65536, .stays = 1};
+		g->pieces[i] = (struct gci_blocks){
+			.size = piece_nbytes[i], .most = 1024, .is_modest = 1, .stays = 1};
+	g->packets = (struct gci_blocks){
+		.size = sizeof(struct packet), .most = 16384, .is_modest = 1, .stays = 1};
 	pthread_mutex_init(&g->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
