@@ -391,6 +391,16 @@ static void be_first(pid_t job)
 	}
 }
 
+void gci_leave_group(void)
+{
+	int terminal = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+
+	if (terminal < 0)
+		setpgid(0, 0);
+	else
+		close(terminal);
+}
+
 pid_t gci_tap_fork(struct gci_error *e)
 {
 	sigset_t all, before;
@@ -406,6 +416,7 @@ pid_t gci_tap_fork(struct gci_error *e)
 		return pid;
 	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	gci_leave_group();
 	/* Without it (some containers refuse) it shows the processes outside. */
 	if (!unshare(CLONE_NEWNS))
 		mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);

@@ -33,6 +33,10 @@ struct gci_tap *gci_tap_up(const struct gci_grid *g, uint32_t dilation, struct g
  * does: its id is the one returned. */
 pid_t gci_tap_fork(struct gci_error *e);
 
+/* For a child that signals are passed on to: where no terminal sends them it leaves our group of
+ * processes, or it would hear those for the whole group twice. */
+void gci_leave_group(void);
+
 /* Now. */
 void gci_tap_change(struct gci_tap *t, const struct gci_weather_change *c);
 

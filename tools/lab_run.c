@@ -198,6 +198,8 @@ static pid_t just_fork(struct gci_error *e)
 
 	if (pid < 0)
 		gci_error_errno(e, "cannot start a process");
+	if (!pid)
+		gci_leave_group();
 	return pid;
 }
 

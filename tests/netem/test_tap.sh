@@ -196,6 +196,24 @@ kill -KILL $pid
 wait $pid 2>/dev/null
 check "SIGKILL: nothing is left" gone
 
+# What a supervisor sends to all that it started is heard once: what the lab passes on is not the same again.
+cat >hears.sh <<'G'
+trap 'echo >>heard' INT
+trap 'exit 5' TERM
+: >started
+while [ -e started ]; do sleep 0.1; done
+G
+rm -f started
+setsid env --default-signal=INT "$GRIDCOLL" lab run --quiet --backend tap one.grid -- sh hears.sh 2>stderr &
+pid=$!
+until [ -e started ] || ! kill -0 $pid 2>/dev/null; do sleep 0.1; done
+kill -s INT -- -$pid
+until [ -e heard ] || ! kill -0 $pid 2>/dev/null; do sleep 0.1; done
+kill -TERM $pid
+wait $pid
+check "a signal to the group: exit" [ $? = 5 ]
+check "a signal to the group is heard once" [ "$(wc -l <heard)" = 1 ]
+
 # --- without root: in a user namespace, where /dev/net/tun may be opened ---------------------------------
 chmod 755 "$work" && mknod -m 666 tun c 10 200 2>/dev/null
 cat >nobody.sh <<'G'
