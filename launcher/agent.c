@@ -150,13 +150,14 @@ static void choose_directory(void)
 /* One rank at a time: between them the agent hears, answers and ends as at any other time. */
 static void on_starting(uv_idle_t *h)
 {
-	uint32_t i = 0;
+	struct agent_rank *k;
 
-	while (i < gci_me.nranks && gci_me.ranks[i].begun)
-		i++;
-	if (i < gci_me.nranks) {
-		gci_me.ranks[i].begun = 1;
-		gci_agent_start_rank(&gci_me.ranks[i]);
+	while (gci_me.next < gci_me.nranks) {
+		k = &gci_me.ranks[gci_me.next++];
+		if (k->begun)
+			continue;
+		k->begun = 1;
+		gci_agent_start_rank(k);
 		return;
 	}
 	uv_idle_stop(h);

@@ -38,8 +38,8 @@ struct agent {
 	struct gci_frame_start job;
 	char *origin; /* from where ssh came to the first agent on the way here; NULL: to this one */
 	struct agent_rank *ranks;
-	uint32_t nranks;
-	uint32_t credit; /* payload bytes we may send */
+	uint32_t nranks, next; /* of them to be started */
+	uint32_t credit;       /* payload bytes we may send */
 	uint32_t stdin_queued;
 	int started, stdin_open, stdin_ending, ending;
 	uint64_t heard_ns;
