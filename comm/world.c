@@ -18,6 +18,7 @@
 #define LAST_PAUSE  (800 * GCI_NS_PER_MS)
 #define SHORT       (10 * GCI_NS_PER_S)
 #define UP_PAUSE    (250 * GCI_NS_PER_MS)
+#define TOLD_PART   6 /* of the patience with a service that is not up, before the user is told */
 
 static void on_verdict(void *user)
 {
@@ -126,11 +127,16 @@ static void suggest_where(uint64_t patience_ns, struct gci_error *e)
 /* Where another manager starts the ranks, whoever serves the job may come up after them. */
 static int call_until_up(struct gci_world *w, struct gci_error *e)
 {
-	const uint64_t patience_ns = w->env.join_ns, end_ns = gci_now_ns() + patience_ns;
-	int rc = call_launcher(w, e);
+	const uint64_t patience_ns = w->env.join_ns, begin_ns = gci_now_ns();
+	int rc = call_launcher(w, e), told = 0;
 
-	while (rc == GCOLL_ERR_SYS && !w->ctl && gci_now_ns() < end_ns) {
+	while (rc == GCOLL_ERR_SYS && !w->ctl && gci_now_ns() - begin_ns < patience_ns) {
 		gci_sleep_ns(UP_PAUSE);
+		if (!told && gci_now_ns() - begin_ns >= patience_ns / TOLD_PART) {
+			told = 1;
+			gci_log(GCI_LOG_WARN, "%s; trying again for %g s (GRIDCOLL_JOIN_TIMEOUT)",
+				e->text, (double)patience_ns / (double)GCI_NS_PER_S);
+		}
 		gci_error_clear(e);
 		rc = call_launcher(w, e);
 	}
