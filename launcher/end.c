@@ -11,7 +11,10 @@
 #define TERM_AFTER_MS    2000
 #define KILL_AFTER_MS    1000
 #define GIVE_UP_AFTER_MS 800
-#define AGENT_END_MS     600
+
+/* Agents whose ranks have ended end what these left behind: that takes as long as it takes, or as a job
+ * bears silence (dead_ns). Others are not worth waiting for. */
+#define AGENT_END_MS 600
 
 static void rank_is_over(uint32_t rank)
 {
@@ -30,8 +33,11 @@ static void rank_is_over(uint32_t rank)
 
 void gci_job_give_up_rank(uint32_t rank)
 {
-	if (!gci_job.ranks[rank].ended)
+	struct gci_job_rank *k = &gci_job.ranks[rank];
+
+	if (!k->ended)
 		gci_rdv_exited(gci_job.server.rdv, rank, 0, SIGKILL, gci_now_ns());
+	k->given_up |= !k->ended || !k->closed[0] || !k->closed[1];
 	rank_is_over(rank);
 }
 
@@ -147,14 +153,35 @@ static void say_verdict(void)
 	gci_job_go_on();
 }
 
-static void on_agents_late(uv_timer_t *t)
+static int has_told_all(const struct gci_agent *a)
 {
 	uint32_t i;
 
-	(void)t;
+	for (i = a->place->first; i < a->place->first + a->place->nranks; i++)
+		if (!gci_job.ranks[i].ended || gci_job.ranks[i].given_up)
+			return 0;
+	return !a->lost;
+}
+
+static void kill_agents(int (*spared)(const struct gci_agent *a))
+{
+	uint32_t i;
+
 	for (i = 0; i < gci_job.nagents; i++)
-		if (gci_job.agents[i].pid)
+		if (gci_job.agents[i].pid && !(spared && spared(&gci_job.agents[i])))
 			kill(gci_job.agents[i].pid, SIGKILL);
+}
+
+static void on_agents_too_late(uv_timer_t *t)
+{
+	(void)t;
+	kill_agents(NULL);
+}
+
+static void on_agents_late(uv_timer_t *t)
+{
+	kill_agents(has_told_all);
+	uv_timer_start(t, on_agents_too_late, gci_job.dead_ns / GCI_NS_PER_MS, 0);
 }
 
 static int all_over(void)
@@ -179,7 +206,7 @@ void gci_job_check_end(void)
 		uv_timer_stop(&gci_job.escalation);
 		for (i = 0; i < gci_job.nagents; i++)
 			gci_agent_close(&gci_job.agents[i]);
-		uv_timer_start(&gci_job.escalation, on_agents_late, AGENT_END_MS, AGENT_END_MS);
+		uv_timer_start(&gci_job.escalation, on_agents_late, AGENT_END_MS, 0);
 	}
 	if (!gci_job.closing)
 		return;
@@ -214,7 +241,7 @@ static void on_give_up(uv_timer_t *t)
 	}
 	for (i = 0; i < gci_job.plan->size; i++)
 		gci_job_give_up_rank(i);
-	on_agents_late(NULL);
+	kill_agents(gci_job.interrupts > 1 ? NULL : has_told_all);
 	gci_job_check_end();
 }
 

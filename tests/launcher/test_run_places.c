@@ -258,6 +258,30 @@ static void no_agent_there(void **state)
 	job_free(&j);
 }
 
+/* It ends what its ranks left behind, and the job is not over before, whether it went well or failed. */
+static void an_agent_takes_its_time(void **state)
+{
+	const char *slow;
+	char there[128];
+	struct job j = {0};
+	int fails;
+
+	(void)state;
+	need_ssh();
+	for (fails = 0; fails < 2; fails++) {
+		snprintf(there, sizeof(there), "%s", write_file("there", "x"));
+		slow = write_file("slow",
+			"#!/bin/sh\n%s \"$@\"\nrc=$?\nsleep 1.5\nrm %s\nexit $rc\n",
+			env_path("GRIDCOLL_RUN"), there);
+		chmod(slow, 0755);
+		job_start(&j, NULL, "--hosts", "gct-a", "--remote-path", slow,
+			fails ? "false" : "true", NULL);
+		assert_int_equal(job_wait(&j), fails);
+		assert_int_equal(access(there, F_OK), -1);
+		job_free(&j);
+	}
+}
+
 /* It is named, and the others go on. */
 static void start_past_one_that_is_down(struct job *j)
 {
@@ -526,6 +550,7 @@ int main(void)
 		cmocka_unit_test(noise_before_the_agent),
 		cmocka_unit_test(failure_far_away),
 		cmocka_unit_test(no_agent_there),
+		cmocka_unit_test(an_agent_takes_its_time),
 		cmocka_unit_test(the_job_has_the_grid),
 		cmocka_unit_test(a_directory_of_one_host),
 		cmocka_unit_test(hosts_take_long),
