@@ -29,31 +29,31 @@ address() { # HOST
 
 # A server on each host, and a configuration that knows them all.
 start_servers() {
-	mkdir -p /run/sshd /run/ssh
-	ssh-keygen -q -t ed25519 -N '' -f /run/ssh/host
-	ssh-keygen -q -t ed25519 -N '' -f /run/ssh/user
-	cat >/run/ssh/sshd_config <<-END
+	mkdir -p /run/sshd /mnt/ssh
+	ssh-keygen -q -t ed25519 -N '' -f /mnt/ssh/host
+	ssh-keygen -q -t ed25519 -N '' -f /mnt/ssh/user
+	cat >/mnt/ssh/sshd_config <<-END
 		Port 22
-		HostKey /run/ssh/host
+		HostKey /mnt/ssh/host
 		PidFile none
 		UsePAM no
 		UseDNS no
 		StrictModes no
 		PermitRootLogin yes
 		MaxStartups 100
-		AuthorizedKeysFile /run/ssh/user.pub
+		AuthorizedKeysFile /mnt/ssh/user.pub
 		Subsystem sftp internal-sftp
 	END
 	for h in $hosts; do
 		# bash would read this for every command, and it may do anything
 		ip netns exec "gcl-$h" sh -c '[ ! -e ~/.bashrc ] || mount --bind /dev/null ~/.bashrc
-			exec /usr/sbin/sshd -f /run/ssh/sshd_config'
+			exec /usr/sbin/sshd -f /mnt/ssh/sshd_config'
 		printf 'Host %s\nHostName %s\n' "$h" "$(address "$h")"
-	done >/run/ssh/config
-	cat >>/run/ssh/config <<-END
+	done >/mnt/ssh/config
+	cat >>/mnt/ssh/config <<-END
 		Host *
 		User $(id -un)
-		IdentityFile /run/ssh/user
+		IdentityFile /mnt/ssh/user
 		StrictHostKeyChecking no
 		UserKnownHostsFile /dev/null
 		LogLevel ERROR
@@ -63,23 +63,23 @@ start_servers() {
 # Slurm on all hosts, and an allocation of all others. Each slurmd has a place of its own by a name
 # that all share, as hosts with their own disks have.
 start_slurm() {
-	mkdir -p /run/slurm/state /run/slurm/here
-	(umask 077 && head -c 64 /dev/urandom >/run/slurm/key)
-	munged --force --socket=/run/slurm/munge --key-file=/run/slurm/key --pid-file=/run/slurm/pid \
-		--log-file=/run/slurm/munge.log --seed-file=/run/slurm/seed
+	mkdir -p /mnt/slurm/state /mnt/slurm/here
+	(umask 077 && head -c 64 /dev/urandom >/mnt/slurm/key)
+	munged --force --socket=/mnt/slurm/munge --key-file=/mnt/slurm/key --pid-file=/mnt/slurm/pid \
+		--log-file=/mnt/slurm/munge.log --seed-file=/mnt/slurm/seed
 	{
 		cat <<-END
 			ClusterName=lab
 			SlurmctldHost=$(hostname -s)($(address "$source"))
 			SlurmUser=root
 			AuthType=auth/munge
-			AuthInfo=socket=/run/slurm/munge
-			StateSaveLocation=/run/slurm/state
-			SlurmdSpoolDir=/run/slurm/spool-%n
-			SlurmctldPidFile=/run/slurm/slurmctld.pid
-			SlurmdPidFile=/run/slurm/%n.pid
-			SlurmctldLogFile=/run/slurm/slurmctld.log
-			SlurmdLogFile=/run/slurm/%n.log
+			AuthInfo=socket=/mnt/slurm/munge
+			StateSaveLocation=/mnt/slurm/state
+			SlurmdSpoolDir=/mnt/slurm/spool-%n
+			SlurmctldPidFile=/mnt/slurm/slurmctld.pid
+			SlurmdPidFile=/mnt/slurm/%n.pid
+			SlurmctldLogFile=/mnt/slurm/slurmctld.log
+			SlurmdLogFile=/mnt/slurm/%n.log
 			ProctrackType=proctrack/pgid
 			TaskPlugin=task/none
 			SlurmdParameters=config_overrides
@@ -90,21 +90,21 @@ start_slurm() {
 		for h in $hosts; do
 			echo "NodeName=$h NodeHostname=$(hostname -s) NodeAddr=$(address "$h")"
 		done
-	} >/run/slurm/slurm.conf
-	echo CgroupPlugin=cgroup/v1 >/run/slurm/cgroup.conf # the guest has none, and v1 does not mind
+	} >/mnt/slurm/slurm.conf
+	echo CgroupPlugin=cgroup/v1 >/mnt/slurm/cgroup.conf # the guest has none, and v1 does not mind
 	{
 		at_source slurmctld
 		for h in $hosts; do
-			mkdir "/run/slurm/spool-$h"
-			ip netns exec "gcl-$h" sh -c "mount --bind /run/out/$h /run/slurm/here &&
+			mkdir "/mnt/slurm/spool-$h"
+			ip netns exec "gcl-$h" sh -c "mount --bind /mnt/out/$h /mnt/slurm/here &&
 				exec slurmd -N $h"
 		done
 		at_source timeout 300 salloc --no-shell -w "$(echo $others | tr ' ' ,)"
-	} >/run/slurm/out 2>&1 || {
-		tail -n 5 /run/slurm/out /run/slurm/*.log >&2
+	} >/mnt/slurm/out 2>&1 || {
+		tail -n 5 /mnt/slurm/out /mnt/slurm/*.log >&2
 		exit 1
 	}
-	SLURM_JOB_ID=$(awk '/Granted job allocation/ {print $NF}' /run/slurm/out)
+	SLURM_JOB_ID=$(awk '/Granted job allocation/ {print $NF}' /mnt/slurm/out)
 	export SLURM_JOB_ID
 }
 
@@ -113,18 +113,18 @@ at_source() {
 }
 
 by_gridcoll() {
-	gridcoll-run --quiet-prefix gridcoll cp -q /run/data '/run/out/%h/'
+	gridcoll-run --quiet-prefix gridcoll cp -q /mnt/data '/mnt/out/%h/'
 }
 
 by_scp() {
 	for h in $some; do
-		at_source scp -q -F /run/ssh/config /run/data "$h:/run/out/$h/"
+		at_source scp -q -F /mnt/ssh/config /mnt/data "$h:/mnt/out/$h/"
 	done
 }
 
 by_rsync_to() { # HOST
-	at_source rsync -e "ssh -F /run/ssh/config" --rsync-path="$(command -v rsync)" --times --perms \
-		/run/data "$1:/run/out/$1/"
+	at_source rsync -e "ssh -F /mnt/ssh/config" --rsync-path="$(command -v rsync)" --times --perms \
+		/mnt/data "$1:/mnt/out/$1/"
 }
 
 by_rsync() {
@@ -142,25 +142,25 @@ by_rsync_all() {
 
 # Each host's part: it keeps what comes, and the next one gets it at the same time.
 by_chain() {
-	cat >/run/ssh/link <<-END
+	cat >/mnt/ssh/link <<-END
 		#!/bin/sh
 		me=\$1
 		shift
-		[ \$# -gt 0 ] || exec cat >/run/out/\$me/data
-		tee /run/out/\$me/data | ssh -F /run/ssh/config \$1 sh /run/ssh/link "\$@"
+		[ \$# -gt 0 ] || exec cat >/mnt/out/\$me/data
+		tee /mnt/out/\$me/data | ssh -F /mnt/ssh/config \$1 sh /mnt/ssh/link "\$@"
 	END
 	first=${others%% *}
-	at_source ssh -F /run/ssh/config "$first" sh /run/ssh/link $others </run/data
+	at_source ssh -F /mnt/ssh/config "$first" sh /mnt/ssh/link $others </mnt/data
 }
 
 by_sbcast() {
-	at_source sbcast /run/data /run/slurm/here/data
+	at_source sbcast /mnt/data /mnt/slurm/here/data
 }
 
 missing() { # HOSTS...: how many have not got it
 	n=0
 	for h; do
-		cmp -s /run/data "/run/out/$h/data" || n=$((n + 1))
+		cmp -s /mnt/data "/mnt/out/$h/data" || n=$((n + 1))
 	done
 	echo $n
 }
@@ -171,8 +171,8 @@ measure() { # METHOD
 	scp | rsync) some=$(echo $others | tr ' ' '\n' | awk -v n="$FEW" 'NR % n == 1 || n == 1') ;;
 	esac
 	for h in $hosts; do
-		mkdir -p "/run/out/$h"
-		rm -f "/run/out/$h/data"
+		mkdir -p "/mnt/out/$h"
+		rm -f "/mnt/out/$h/data"
 	done
 	[ "$1" != sbcast ] || [ "${SLURM_JOB_ID-}" ] || start_slurm
 	before=$(busy) begin=$(cut -d ' ' -f 1 /proc/uptime)
@@ -186,10 +186,10 @@ if [ "${1-}" = --inside ]; then
 	hosts=$(ip netns list | awk '/^gcl-[kt][0-9]/ {sub("gcl-", "", $1); print $1}' | sort)
 	hosts=$(echo $hosts) source=${hosts%% *}
 	others=${hosts#* }
-	mkdir /run/out # which /run, half of the guest's memory, has no room for
-	mount -t tmpfs -o size=$((16 * size))m tmpfs /run/out
+	mount -t tmpfs -o size=$((18 * size))m tmpfs /mnt # goes with the lab
+	mkdir /mnt/out
 	start_servers
-	head -c $((size << 20)) /dev/urandom >/run/data
+	head -c $((size << 20)) /dev/urandom >/mnt/data
 	for _ in $(seq "$REPEAT"); do
 		for method in $METHODS; do
 			measure "$method"
@@ -202,7 +202,7 @@ fi
 
 : "${METHODS=gridcoll chain rsync-all sbcast rsync scp}" "${DILATE=40}" "${REPEAT=1}" "${FEW=1}"
 : "${GRIDCOLL_SECURITY=auto}"
-SLURM_CONF=/run/slurm/slurm.conf
+SLURM_CONF=/mnt/slurm/slurm.conf
 export METHODS DILATE REPEAT FEW GRIDCOLL_SECURITY SLURM_CONF
 size=${2:-256}
 here=$(cd "$(dirname "$0")/.." && pwd)
