@@ -134,7 +134,7 @@ static int call_until_up(struct gci_world *w, struct gci_error *e)
 		gci_sleep_ns(UP_PAUSE);
 		if (!told && gci_now_ns() - begin_ns >= patience_ns / TOLD_PART) {
 			told = 1;
-			gci_log(GCI_LOG_WARN, "%s; trying again for %g s (GRIDCOLL_JOIN_TIMEOUT)",
+			gci_log(GCI_LOG_WARN, "%s; trying for %g s in all (GRIDCOLL_JOIN_TIMEOUT)",
 				e->text, (double)patience_ns / (double)GCI_NS_PER_S);
 		}
 		gci_error_clear(e);

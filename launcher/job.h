@@ -15,7 +15,7 @@ struct gci_job_rank {
 	uint64_t left_out_ns; /* since when, of a job that goes on; 0: it is not */
 	int last_signal;      /* that it was sent for that reason */
 	int closed[2];        /* no more output comes */
-	int given_up;         /* of all this its agent has told us nothing, or not all */
+	int given_up;         /* we said that it has ended, since its agent did not */
 };
 
 struct gci_job {

@@ -284,7 +284,7 @@ static void nobody_serves(void **state)
 		"Connection refused, in 0.3 s (GRIDCOLL_JOIN_TIMEOUT); is "
 		"GRIDCOLL_RENDEZVOUS where gridcoll-run serves this job?");
 	assert_non_null(strstr(job_err(&ranks[0]),
-		"Connection refused; trying again for 0.3 s (GRIDCOLL_JOIN_TIMEOUT)\n"));
+		"Connection refused; trying for 0.3 s in all (GRIDCOLL_JOIN_TIMEOUT)\n"));
 	snprintf(where, sizeof(where), "no host:7");
 	start_rank(1, "0", guest(), "sum");
 	expect(&ranks[1], 1, "cannot reach the launcher at no host:7: ");

@@ -258,7 +258,7 @@ static void no_agent_there(void **state)
 	job_free(&j);
 }
 
-/* It ends what its ranks left behind, and the job is not over before, whether it went well or failed. */
+/* Ending what its ranks left behind; a job is not over before, whether it went well or failed. */
 static void an_agent_takes_its_time(void **state)
 {
 	const char *slow;
