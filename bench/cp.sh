@@ -29,7 +29,8 @@ address() { # HOST
 
 # A server on each host, and a configuration that knows them all.
 start_servers() {
-	mkdir -p /run/sshd /mnt/ssh
+	[ -d /run/sshd ] || { mkdir /run/sshd && trap 'rmdir /run/sshd' EXIT; }
+	mkdir /mnt/ssh
 	ssh-keygen -q -t ed25519 -N '' -f /mnt/ssh/host
 	ssh-keygen -q -t ed25519 -N '' -f /mnt/ssh/user
 	cat >/mnt/ssh/sshd_config <<-END
@@ -186,7 +187,7 @@ if [ "${1-}" = --inside ]; then
 	hosts=$(ip netns list | awk '/^gcl-[kt][0-9]/ {sub("gcl-", "", $1); print $1}' | sort)
 	hosts=$(echo $hosts) source=${hosts%% *}
 	others=${hosts#* }
-	mount -t tmpfs -o size=$((18 * size))m tmpfs /mnt # goes with the lab
+	mount -t tmpfs -o size=$((17 * size + 64))m tmpfs /mnt # goes with the lab
 	mkdir /mnt/out
 	start_servers
 	head -c $((size << 20)) /dev/urandom >/mnt/data
