@@ -20,7 +20,7 @@ set -eu
 # ---- inside the lab, on its first host
 
 busy() { # ticks of the guest's CPU, all and busy
-	awk '/^cpu / {print $2 + $3 + $4 + $6 + $7 + $8 + $9, $2 + $3 + $4 + $5 + $6 + $7 + $8 + $9}' /proc/stat
+	awk '/^cpu / {print $2 + $4 + $6 + $7 + $8 + $9, $2 + $3 + $4 + $5 + $6 + $7 + $8 + $9}' /proc/stat
 }
 
 address() { # HOST

@@ -4,14 +4,15 @@
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/resource.h>
 
 static void *turn(void *arg)
 {
 	struct sched_param none = {0};
 	struct gci_awake *a = arg;
 
-	/* Without it a thread would take time from the lab. */
-	if (sched_setscheduler(0, SCHED_IDLE, &none))
+	/* Without them a thread would take time from the lab, and be counted as what the lab does. */
+	if (sched_setscheduler(0, SCHED_IDLE, &none) || setpriority(PRIO_PROCESS, 0, 19))
 		return NULL;
 	while (!__atomic_load_n(&a->over, __ATOMIC_RELAXED))
 		;

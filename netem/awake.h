@@ -22,7 +22,8 @@ struct gci_awake {
 };
 
 /* Keeps each processor that this process may use busy, by a thread that anything else goes before
- * (SCHED_IDLE). Returns how many; those for which there is no thread may sleep. */
+ * (SCHED_IDLE) and that gci_cpu_read leaves out (nice 19). Returns how many; those for which there
+ * is no thread may sleep. */
 int gci_awake_begin(struct gci_awake *a);
 
 /* From the thread that began it; `a` must stay until it returns. */

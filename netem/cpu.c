@@ -3,8 +3,9 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
-enum { IDLE = 3, IOWAIT = 4, STEAL = 7, NKINDS = 8 }; /* of proc_stat(5) */
+enum { NICE = 1, IDLE = 3, IOWAIT = 4, STEAL = 7, NKINDS = 8 }; /* of proc_stat(5) */
 
 static void read_ticks(unsigned long long v[NKINDS])
 {
@@ -22,13 +23,13 @@ static void read_ticks(unsigned long long v[NKINDS])
 void gci_cpu_read(uint64_t *busy, uint64_t *total)
 {
 	unsigned long long v[NKINDS];
-	int i;
+	int i, goes_first = getpriority(PRIO_PROCESS, 0) <= 0;
 
 	read_ticks(v);
 	*busy = *total = 0;
 	for (i = 0; i < NKINDS; i++) {
 		*total += v[i];
-		*busy += i == IDLE || i == IOWAIT ? 0 : v[i];
+		*busy += (i == NICE && goes_first) || i == IDLE || i == IOWAIT ? 0 : v[i];
 	}
 }
 

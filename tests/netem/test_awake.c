@@ -7,8 +7,10 @@
 #include <dirent.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
-/* How many of this process's threads yield to everything else. Sanitizers have some of their own. */
+/* How many of this process's threads yield to everything else, and are counted as such. Sanitizers have some of
+ * their own. */
 static int count_yielding(void)
 {
 	DIR *d = opendir("/proc/self/task");
@@ -17,7 +19,8 @@ static int count_yielding(void)
 
 	assert_non_null(d);
 	while ((entry = readdir(d)))
-		n += *entry->d_name != '.' && sched_getscheduler(atoi(entry->d_name)) == SCHED_IDLE;
+		n += *entry->d_name != '.' && sched_getscheduler(atoi(entry->d_name)) == SCHED_IDLE &&
+		     getpriority(PRIO_PROCESS, (id_t)atoi(entry->d_name)) == 19;
 	closedir(d);
 	return n;
 }
