@@ -29,13 +29,23 @@ struct gci_jobctl_client {
 
 /* ---- clients */
 
+static void on_connection(uv_stream_t *listener, int status);
+
 static void on_closed(uv_handle_t *h)
 {
 	struct gci_jobctl_client *c = h->data;
+	struct gci_jobctl *ctl = c->ctl;
 
-	c->ctl->nclients--;
+	ctl->nclients--;
 	gci_buf_free(&c->in);
-	gci_free(c);
+	if (ctl->next) {
+		gci_free(c);
+		return;
+	}
+	memset(c, 0, sizeof(*c));
+	ctl->next = c;
+	if (ctl->is_waiting)
+		on_connection((uv_stream_t *)&ctl->listener, 0);
 }
 
 static void hang_up(struct gci_jobctl_client *c)
@@ -105,13 +115,17 @@ static void take_requests(struct gci_jobctl_client *c)
 		hang_up(c);
 }
 
+/* libuv tells of no other connection before this one is accepted. Where memory is missing that is when a client
+ * has gone; the next one's is taken in advance, so that there is a client to go. */
 static void on_connection(uv_stream_t *listener, int status)
 {
 	struct gci_jobctl *ctl = listener->data;
-	struct gci_jobctl_client *c = status ? NULL : gci_calloc(1, sizeof(*c));
+	struct gci_jobctl_client *c = ctl->next;
 
-	if (!c)
-		return; /* it stays in the queue, and is told of again */
+	ctl->is_waiting = !status && !c;
+	if (status || !c)
+		return;
+	ctl->next = gci_calloc(1, sizeof(*c));
 	c->ctl = ctl;
 	uv_pipe_init(listener->loop, &c->pipe, 0);
 	c->pipe.data = c;
@@ -271,7 +285,8 @@ int gci_jobctl_open(struct gci_jobctl *c, uv_loop_t *loop,
 	memcpy(c->path, path, sizeof(path));
 	uv_pipe_init(loop, &c->listener, 0);
 	c->listener.data = c;
-	rc = uv_pipe_open(&c->listener, fd);
+	c->next = gci_calloc(1, sizeof(*c->next));
+	rc = c->next ? uv_pipe_open(&c->listener, fd) : UV_ENOMEM;
 	if (rc)
 		close(fd);
 	else
@@ -286,6 +301,8 @@ void gci_jobctl_close(struct gci_jobctl *c)
 {
 	if (!*c->path)
 		return;
+	gci_free(c->next);
+	c->next = NULL;
 	unlink(c->path);
 	*strrchr(c->path, '/') = '\0';
 	rmdir(c->path); /* unless other jobs are in it */

@@ -160,6 +160,58 @@ static int open_and_close(int times)
 	return times;
 }
 
+/* Asks on a connection until there is an answer; NULL: it was hung up. */
+static const char *ask(uv_loop_t *loop, int fd, char reply[64])
+{
+	static const char request[] = "{\"cmd\":\"add\",\"n\":1}\n";
+	ssize_t n;
+
+	assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
+	while ((n = recv(fd, reply, 63, MSG_DONTWAIT)) < 0)
+		uv_run(loop, UV_RUN_NOWAIT);
+	reply[n] = '\0';
+	return n ? reply : NULL;
+}
+
+/* A client for whom there is no memory is served when another one has gone, and so are those after it. */
+static void clients_wait_for_memory(void **state)
+{
+	char runtime[] = "/tmp/gridcoll-ctl-XXXXXX", reply[64];
+	int first, second, third, i;
+	struct gci_error e = {0};
+	struct gci_jobctl c;
+	uint64_t sum = 0;
+	uv_loop_t loop;
+
+	(void)state;
+	assert_non_null(mkdtemp(runtime));
+	setenv("XDG_RUNTIME_DIR", runtime, 1);
+	uv_loop_init(&loop);
+	assert_int_equal(gci_jobctl_open(&c, &loop, commands, &sum, &e), 0);
+	first = gci_jobctl_connect(c.path);
+	gci_mem_fail_at(1); /* the next client's */
+	assert_string_equal(ask(&loop, first, reply), "{\"ok\":true,\"sum\":1}\n");
+	assert_true(gci_mem_failed());
+	second = gci_jobctl_connect(c.path);
+	for (i = 0; i < 10; i++)
+		uv_run(&loop, UV_RUN_NOWAIT);
+	assert_true(c.is_waiting);
+	close(first);
+	assert_string_equal(ask(&loop, second, reply), "{\"ok\":true,\"sum\":2}\n");
+	third = gci_jobctl_connect(c.path);
+	assert_string_equal(ask(&loop, third, reply), "{\"ok\":true,\"sum\":3}\n");
+	close(second);
+	close(third);
+	while (c.nclients)
+		uv_run(&loop, UV_RUN_ONCE);
+	gci_jobctl_close(&c);
+	uv_close((uv_handle_t *)&c.listener, NULL);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	uv_loop_close(&loop);
+	unsetenv("XDG_RUNTIME_DIR");
+	assert_int_equal(rmdir(runtime), 0);
+}
+
 /* Jobs that begin while others end, and take the directory away with them: all find one. */
 static void the_last_job_removes_the_directory(void **state)
 {
@@ -213,6 +265,7 @@ int main(void)
 		cmocka_unit_test(lines_are_bounded),
 		cmocka_unit_test(a_command_line_of_any_bytes_is_told),
 		cmocka_unit_test(a_stopped_job_holds_nobody_up),
+		cmocka_unit_test(clients_wait_for_memory),
 		cmocka_unit_test(the_last_job_removes_the_directory),
 	};
 
