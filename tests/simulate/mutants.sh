@@ -20,7 +20,7 @@ list() {
 300	seen	transport/endpoint_back.c	s/b->id != f->back \+ f->nback/0/	numbers that do not follow each other go in one header
 100	seen	transport/stream.c	s/if \(s->in_payload\)\n\t\tgci_ep_undo/if (0)\n\t\tgci_ep_undo/	a stream is lost in a payload as if between two
 100	seen	transport/tcp_lost.c	s/set_again\(t, p, now \+ p->pause_ns\);\n\}/;\n}/	nobody connects a lost stream again
-300	seen	transport/tcp_conn.c	s/alive_ns = gci_now_ns\(\);/alive_ns += 0;/	who was never heard counts as dead at once
+300	seen	transport/tcp_conn.c	s/gci_tcp_alive\(t->peers\[c->peer\], gci_now_ns\(\)\);/;/	who was never heard counts as dead at once
 200	seen	transport/tcp_secure.c	s/if \(!c->sealed_nbytes\)\n\t\t\tn = /n = /	what is encrypted and not sent yet is encrypted again
 100	seen	launcher/rendezvous.c	s/return !c->closing && !k->exited/return 0 \&\& !c->closing \&\& !k->exited/	the loss of a control connection is the rank's end
 500	seen	transport/control.c	s/gci_buf_put\(&l->kept, p, n\);/;/	control messages are not sent again
