@@ -154,11 +154,11 @@ static void put_start(const struct gci_rdv *r, struct gci_buf *bytes)
 
 static void send_start(struct gci_rdv *r, uint64_t now_ns)
 {
-	struct gci_buf bytes = {0};
+	struct gci_buf start = {0}, bytes = {0};
 	uint32_t i;
 	size_t k;
 
-	put_start(r, &bytes);
+	put_start(r, &start);
 	for (k = 0; k < r->nbudgets; k++)
 		gci_ctl_put_budget(&bytes, &r->budgets[k]);
 	for (i = 0; i < r->config.size; i++) {
@@ -167,13 +167,16 @@ static void send_start(struct gci_rdv *r, uint64_t now_ns)
 		r->ranks[i].heard_ns = now_ns;
 		if (!c || c->closing)
 			continue;
+		if (!c->away) /* else it follows RESUMED */
+			gci_buf_put(&c->out, start.data, start.len);
 		gci_buf_put(&c->out, bytes.data, bytes.len);
-		c->out.failed |= bytes.failed;
+		c->out.failed |= start.failed || bytes.failed;
 		if (r->watch.period_ms)
 			gci_ctl_put_watch(&c->out, &r->watch);
 		gci_rdv_mark_dirty(r, c);
 	}
 	r->started = 1;
+	gci_buf_free(&start);
 	gci_buf_free(&bytes);
 }
 

@@ -515,6 +515,7 @@ static void lost_before_start(void **state)
 	assert_true(resume(w, 2, 2, 0));
 	assert_true(rdv_gets(w, 2, GCI_CTL_START, &m));
 	gci_ctl_message_free(&m);
+	assert_int_equal(rdv_next_of(&w->ranks[2], GCI_CTL_START, &m), -1); /* once */
 	rdv_pass(w, 100 * SEC);
 	assert_string_equal(rdv_verdict(w), "");
 	assert_true(tells_abort(w, 2, "over"));
