@@ -29,7 +29,9 @@ struct wire {
 	int naborts;               /* that a stranger got */
 	int resumes, restarts;     /* RESUMED is to come (2: perhaps), and START again */
 	int deaf;                  /* broken, and nobody knows: nothing comes through */
-	struct gci_buf pending;    /* bytes that are still to come */
+	int said_bye,
+		agrees; /* perhaps, behind the half of a HELLO: before anybody knows whose it is */
+	struct gci_buf pending; /* bytes that are still to come */
 };
 
 /* What a rank knows, which outlives its connections. */
@@ -40,6 +42,7 @@ struct rank {
 	uint32_t epoch;       /* 0: it has got no START */
 	uint32_t life;
 	uint64_t got; /* counted messages */
+	int lied;     /* of those: what comes now need not fit */
 };
 
 struct world {
@@ -140,6 +143,7 @@ static void on_message(struct world *w, struct wire *x, const struct gci_ctl_mes
 		break;
 	case GCI_CTL_RESUMED:
 		x->resumes = 0;
+		k->naborts = k->naborts > 0; /* who comes back, and asks again, is told again */
 		break;
 	case GCI_CTL_SURVIVORS:
 		on_survivors(w, x, k, &m->survivors);
@@ -175,7 +179,7 @@ static void read_all(struct world *w, struct wire *x, struct gci_buf *bytes)
 
 	expect(bytes->len > 0);
 	while (gci_ctl_get(bytes, GCI_CTL_MAX_MESSAGE, &m, NULL) == 1) {
-		if (!x->deaf)
+		if (!x->deaf && (x->rank < 0 || !w->ranks[x->rank].lied))
 			on_message(w, x, &m);
 		gci_ctl_message_free(&m);
 	}
@@ -252,8 +256,12 @@ static void note_joined(struct world *w)
 		if (!x->conn)
 			continue;
 		x->rank = x->conn->rank;
-		if (x->rank >= 0)
-			w->ranks[x->rank].joined = 1;
+		if (x->rank < 0)
+			continue;
+		w->ranks[x->rank].joined = 1;
+		w->ranks[x->rank].said_bye |= x->said_bye;
+		w->ranks[x->rank].agrees |= x->agrees;
+		x->said_bye = x->agrees = 0;
 	}
 }
 
@@ -313,8 +321,13 @@ static void beat_all(struct world *w)
 		struct wire *x = &w->wires[i];
 		struct gci_buf b = {0};
 
-		if (x->rank < 0 || x->deaf || x->pending.len)
+		if (x->rank < 0)
 			continue;
+		if (x->deaf ||
+			x->pending.len) { /* also of who has left, as long as it does not hang up */
+			w->blamable = 1;
+			continue;
+		}
 		nbeating++;
 		gci_ctl_put_got(&b, GCI_CTL_BEAT, w->ranks[x->rank].got);
 		give(w, x, b.data, b.len);
@@ -447,6 +460,7 @@ static void say_resume(struct world *w, struct wire *x, uint8_t rank, uint8_t ho
 		.rank = (uint32_t)(k - w->ranks), .life = k->life + 1, .got = k->got};
 	uint8_t key[32], session[GCI_CTL_SESSION];
 	struct gci_buf b = {0};
+	struct wire *old;
 
 	if (!x->conn || x->rank >= 0 || x->deaf)
 		return;
@@ -456,13 +470,18 @@ static void say_resume(struct world *w, struct wire *x, uint8_t rank, uint8_t ho
 	gci_ctl_resume_key(w->config.secret, m.rank, key);
 	gci_ctl_resume_token(key, &m, session, m.token);
 	m.token[0] ^= (how & 15) == 3; /* or one by somebody else */
-	if ((how & 15) != 3 && k->joined) {
-		/* An old one holds if what came after it has been lost. */
-		x->resumes = (how & 15) == 2 || how >> 4 & 1 || x->pending.len ? 2 : 1;
+	for (old = w->wires; old < w->wires + NNAMED && (how & 15) != 3; old++)
+		old->deaf |= old->rank == (int)m.rank; /* it has given that up */
+	if ((how & 15) != 3) {
+		/* An old one holds if what came after it has been lost, half of one if the rank has joined
+		 * when the rest comes. */
+		x->resumes =
+			!k->joined || (how & 15) == 2 || how >> 4 & 1 || x->pending.len ? 2 : 1;
 		k->life += (how & 15) != 2;
-		x->restarts = !m.got;
-		w->blamable |= (how & 15) == 1;
+		x->restarts = !m.got || (x->pending.len && x->restarts);
+		w->blamable |= k->lied |= (how & 15) == 1;
 	}
+	w->blamable |= is_heard(x); /* as one who is known has no use for it */
 	gci_ctl_put_resume(&b, &m);
 	deliver(w, x, &b, how >> 4);
 }
@@ -590,8 +609,12 @@ static void say(struct world *w, struct wire *x, struct gci_reader *in)
 		gci_ctl_put_failure(&b, type, &(struct gci_ctl_failure){.status = -1});
 	else
 		gci_ctl_put_plain(&b, type);
-	w->blamable |= type == GCI_CTL_ABORT && is_heard(x);
+	/* A beat behind the half of a RESUME counts less than that. */
+	w->blamable |=
+		(type == GCI_CTL_ABORT || (type == GCI_CTL_BEAT && x->rank < 0)) && is_heard(x);
 	k->said_bye |= type == GCI_CTL_BYE;
+	x->said_bye |= nobody.said_bye;
+	x->agrees |= x->rank < 0 && type == GCI_CTL_AGREE;
 	deliver(w, x, &b, type == GCI_CTL_WAIT ? 0 : how >> 4);
 }
 
@@ -607,8 +630,7 @@ static void babble(struct world *w, struct wire *x, struct gci_reader *in)
 	for (i = 0; i < 5000 && n & 64; i++) /* more than any message may have */
 		gci_buf_put_u8(&b, (uint8_t)n);
 	w->blamable |= is_heard(x);
-	if (x->rank >= 0)
-		w->ranks[x->rank].said_bye = w->ranks[x->rank].agrees = 1;
+	x->said_bye = x->agrees = 1;
 	deliver(w, x, &b, n >> 6);
 }
 
@@ -679,14 +701,15 @@ static void wait_for(struct world *w, struct gci_reader *in)
 	uint8_t how = gci_read_u8(in);
 	uint64_t ns = MS << (how & 15);
 
-	if (how & 0x40) { /* the launcher itself was stopped; it looks at the time first */
+	w->blamable |= !w->began; /* ranks are late */
+	if (how & 0x40) {         /* the launcher itself was stopped; it looks at the time first */
 		w->now += ns;
 		tick(w);
 		beat_all(w);
 		return;
 	}
 	/* Whoever is late is not heard either, nor a rank in the midst of a message. */
-	w->blamable |= !(how & 0x80) || !w->began;
+	w->blamable |= !(how & 0x80);
 	pass(w, ns, how & 0x80);
 }
 
