@@ -204,8 +204,7 @@ start_sleeper() {
 	"$GRIDCOLL" lab run --quiet --backend uml one.grid -- sh -c 'echo > started; sleep 1000' \
 		2>"$work/stderr" </dev/null &
 	pid=$!
-	for _ in $(seq 300); do
-		[ -e started ] && return
+	while [ ! -e started ] && kill -0 $pid 2>/dev/null; do # booting takes as long as it takes
 		sleep 0.1
 	done
 }
@@ -227,7 +226,7 @@ two=$1
 others() { ls /run/netns | grep -c -v -x -e gcl-one -e gcl-sw-outer; }
 "$GRIDCOLL" lab run --quiet --backend host "$two" -- sh -c 'echo > /run/started; exec sleep 1000' &
 pid=$!
-for _ in $(seq 600); do [ -e /run/started ] || sleep 0.1; done
+while [ ! -e /run/started ] && kill -0 $pid 2>/dev/null; do sleep 0.1; done
 "$GRIDCOLL" lab run --quiet --backend host "$two" -- true 2>/dev/null
 echo "second $?"
 kill -KILL $pid

@@ -167,7 +167,7 @@ check "and it is named" says nosuchcommand
 export GRIDCOLL_RUN
 lab mesh.grid -- sh -c 'exec "$GRIDCOLL_RUN" -n 1 sh -c "touch first; while [ ! -e second ]; do sleep 0.1; done"' &
 pid=$!
-for _ in $(seq 600); do [ -e first ] || sleep 0.1; done
+while [ ! -e first ] && kill -0 $pid 2>/dev/null; do sleep 0.1; done
 "$GRIDCOLL" lab run --quiet --backend tap mesh.grid -- sh -c 'exec "$GRIDCOLL_RUN" -n 1 touch second' 2>second-err
 check "two labs at a time, of the same names" wait $pid
 check "and a job in each" [ -z "$(grep -h "control socket" stderr second-err)" ]
@@ -177,7 +177,7 @@ sleeper() {
 	"$GRIDCOLL" lab run --quiet --backend tap one.grid -- \
 		sh -c "echo > started; ip netns exec gcl-a1 setsid sleep 98765.$$ & exec sleep 98765.$$" 2>stderr &
 	pid=$!
-	for _ in $(seq 600); do [ -e started ] || sleep 0.1; done
+	while [ ! -e started ] && kill -0 $pid 2>/dev/null; do sleep 0.1; done
 }
 gone() {
 	for _ in $(seq 100); do

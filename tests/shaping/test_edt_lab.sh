@@ -45,7 +45,7 @@ holder() { # NUMBER RATE: a job in the background that holds class b; its proces
 	ip netns exec gcl-a1 "$LAB_RATES" hold eth0 b "$2" 10.2.0.0/16 <"/run/in$1" >"/run/out$1" &
 	pid=$! # it execs
 	eval "exec $((3 + $1))>/run/in$1"
-	for _ in $(seq 200); do grep -q holds "/run/out$1" && return; sleep 0.05; done
+	while ! grep -q holds "/run/out$1" && kill -0 $pid 2>/dev/null; do sleep 0.05; done
 }
 at b1 "$LAB_RATES" take 7000 &
 # Since 6.6 programs are at TCX: tc shows none of them, and they end with what opened them.

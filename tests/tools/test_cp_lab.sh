@@ -52,8 +52,7 @@ for h in $others; do mkdir -p "$dir/out/$h"; echo "before $h" >"$dir/out/$h/big"
 job=$!
 # Its copy has no name before it is whole. Seen from here, a host's path may begin above a changed root.
 begun() { ls -l /proc/[0-9]*/fd 2>/dev/null | grep -c "$dir/out/t3/#"; }
-for _ in $(seq 600); do
-	[ "$(begun)" != 0 ] && break
+while [ "$(begun)" = 0 ] && kill -0 $job 2>/dev/null; do
 	sleep 0.1
 done
 sleep 1
