@@ -11,7 +11,7 @@
 #ifndef GCI_BENCH_STRANGERS_H
 #define GCI_BENCH_STRANGERS_H
 
-#include "transport/derive.h"
+#include "transport/secret.h"
 
 #include <stdint.h>
 #include <sys/types.h>

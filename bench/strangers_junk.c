@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "bench/strangers.h"
-#include "transport/listen.h"
+#include "transport/address.h"
 #include "transport/secure.h"
 
 #include <errno.h>

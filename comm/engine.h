@@ -14,7 +14,7 @@
 #include "comm/sched_cache.h"
 #include "comm/scratch.h"
 #include "comm/spin.h"
-#include "transport/security.h"
+#include "transport/secret.h"
 #include "transport/transport.h"
 
 #include <pthread.h>

@@ -14,8 +14,7 @@
 #include "base/units.h"
 #include "shaping/ladder.h"
 #include "transport/control.h"
-#include "transport/derive.h"
-#include "transport/security.h"
+#include "transport/secret.h"
 #include "transport/transport.h"
 
 #define GCI_ENVIRONMENT_HOST 254 /* with the zero */

@@ -7,7 +7,7 @@
 #include "comm/comm.h"
 #include "comm/environment.h"
 #include "comm/telemetry.h"
-#include "transport/own.h"
+#include "transport/reach.h"
 
 /* A job's ranks from its start, or a failure, to the next one. */
 struct gci_epoch {

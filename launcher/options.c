@@ -10,7 +10,7 @@
 #include "transport/address.h"
 #include "transport/control.h"
 #include "transport/path.h"
-#include "transport/security.h"
+#include "transport/secret.h"
 
 #include <getopt.h>
 #include <stdlib.h>

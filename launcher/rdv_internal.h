@@ -7,7 +7,7 @@
 #include "base/list.h"
 #include "launcher/members.h"
 #include "launcher/rendezvous.h"
-#include "transport/crowd.h"
+#include "transport/strangers.h"
 
 struct gci_rdv_conn {
 	struct gci_list link, dirty;

@@ -10,9 +10,9 @@
 #define GCI_LAUNCHER_SERVER_H
 
 #include "launcher/rendezvous.h"
-#include "transport/listen.h"
+#include "transport/address.h"
 #include "transport/secure.h"
-#include "transport/turns.h"
+#include "transport/strangers.h"
 
 #include <uv.h>
 

@@ -5,7 +5,7 @@
 #include "base/terminal.h"
 #include "launcher/job.h"
 #include "launcher/ssh.h"
-#include "transport/security.h"
+#include "transport/secret.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 
 #include "base/mem.h"
 #include "shaping/qdisc.h"
-#include "transport/own.h"
+#include "transport/reach.h"
 
 #include <net/if.h>
 #include <stdio.h>

@@ -4,6 +4,7 @@
 #define GCI_TRANSPORT_ADDRESS_H
 
 #include "base/error.h"
+#include "base/units.h"
 
 #include <netinet/in.h>
 #include <stdint.h>
@@ -42,5 +43,19 @@ void gci_address_format(const struct gci_address *a, char text[GCI_ADDRESS_TEXT]
 
 /* The same without the port: "10.1.0.3", "fe80::1%eth0". */
 void gci_address_ip(const struct gci_address *a, char text[GCI_ADDRESS_TEXT]);
+
+/* ---- A listening TCP socket, at a port out of a range where a firewall wants one.
+ *
+ * 	struct gci_address at;
+ * 	struct gci_ports range = {5000, 5063};
+ * 	gci_address_make(&at, "10.1.0.3", 0);
+ * 	rc = gci_listen(&at, &range, rank, &fd, &e);	// at: 10.1.0.3:50xx */
+
+/* Makes a non-blocking socket *fd (the caller's to close) that listens at *at, whose port it fills
+ * in. "::" takes IPv4 as well, and is 0.0.0.0 where there is no IPv6. All ports of the range are
+ * tried, beginning `turn` behind the first, so that the ranks of a host need not try each other's.
+ * GCOLL_ERR_SYS: `e` names the address and the range. */
+int gci_listen(struct gci_address *at, const struct gci_ports *ports, uint32_t turn, int *fd,
+	struct gci_error *e);
 
 #endif

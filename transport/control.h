@@ -40,9 +40,9 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "transport/derive.h"
 #include "transport/reach.h"
 #include "transport/report.h"
+#include "transport/secret.h"
 
 #define GCI_CTL_VERSION     9
 #define GCI_CTL_MAX_MESSAGE (32u << 20)

@@ -20,7 +20,7 @@
  * and is ready too; the receiver keeps what it has not asked for in early buffers, never more
  * than that allowance. The credit gives the allowance back; where it was not sent yet when the
  * message came, the message's number does instead, in the header of any frame that goes the other
- * way (endpoint_back.c). Everything here is O(1) per frame, whatever the number of messages.
+ * way (endpoint_recv.c). Everything here is O(1) per frame, whatever the number of messages.
  *
  * A message that must wait for its credit may say so (gci_tp_req.tells), the first of each
  * operation to each peer: else two ranks that run different operations could wait for each
@@ -325,15 +325,9 @@ static inline int gci_ep_agrees(const struct gci_msg *m, const struct gci_frame 
 }
 int gci_ep_pull_credit(
 	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life, struct gci_ep_frame *out);
-void gci_ep_taken(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m);
 /* Numbers of messages that hold allowance: 0 or -1, none is to be had now. */
 int gci_ep_take_id(struct gci_ep_peer *p, struct gci_msg *m);
 void gci_ep_give_id(struct gci_ep_peer *p, struct gci_msg *m);
-/* What waits to be told: the message's credit; or its number, in place of its credit if that was
- * not sent yet. 0 or the failure's status. */
-void gci_ep_add_credit(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m);
-int gci_ep_add_back(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m);
-void gci_ep_drop_credit(struct gci_ep_peer *p, struct gci_msg *m);
 /* Puts as many numbers into a header as follow each other. */
 void gci_ep_put_backs(struct gci_ep_peer *p, struct gci_frame *f);
 int gci_ep_on_backs(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f);
@@ -341,11 +335,10 @@ int gci_ep_on_credit(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_
 int gci_ep_on_wait(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f);
 int gci_ep_on_data(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f,
 	struct gci_ep_sink *sink);
-/* Sums (endpoint_sums.c). The frame that comes next of a request's bytes. */
+/* Sums. The frame that comes next of a request's bytes. */
 uint32_t gci_ep_cut(const struct gci_tp_req *r, uint32_t turn);
 /* The sum of a frame that goes out. 0 or the failure's status. */
 int gci_ep_sum(struct gci_ep *ep, const struct gci_tp_req *r, struct gci_frame *f);
-uint32_t gci_ep_granule(uint32_t align);
 void gci_ep_want_sums(struct gci_ep_sink *sink, const struct gci_tp_req *r);
 void gci_ep_keep_sums(const struct gci_ep_sink *sink);
 /* All of an early message, which is at `at` now. 0 or the failure's status. */
@@ -360,13 +353,8 @@ int gci_ep_keep(
 	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_frame *f, struct gci_ep_frame *out);
 int gci_ep_pull_again(
 	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life, struct gci_ep_frame *out);
-int gci_ep_on_ack(
-	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life, const struct gci_frame *f);
-int gci_ep_on_lost(
-	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life, const struct gci_frame *f);
 void gci_ep_came(
 	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life, uint32_t nbytes, int ask);
-void gci_ep_ask(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life);
 void gci_ep_gone(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_ep_frame *f);
 
 #endif

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: MIT
  * The frame header: what travels before every payload on a data connection. Pure.
  *
- *	struct gci_frame f = {.type = GCI_FRAME_DATA, .epoch = 1, .source = me, .key = key,
- *		.length = n, .digest = d};
- *	f.nbytes = piece;
- *	f.crc = gci_crc32c(0, payload, piece);
- *	gci_frame_encode(&f, head);
- *	...
- *	rc = gci_frame_decode(head, &f, &e);
+ * 	struct gci_frame f = {.type = GCI_FRAME_DATA, .epoch = 1, .source = me, .key = key,
+ * 		.length = n, .digest = d};
+ * 	f.nbytes = piece;
+ * 	f.crc = gci_crc32c(0, payload, piece);
+ * 	gci_frame_encode(&f, head);
+ * 	...
+ * 	rc = gci_frame_decode(head, &f, &e);
  *
  * 76 bytes, little-endian:
  *
- *	 0 u16 magic   2 u8 version   3 u8 type   4 u32 epoch     8 u32 source   12 u32 comm
- *	16 u32 tag    20 u64 seq                 28 u64 length   36 u64 offset
- *	44 u32 nbytes 48 u64 digest              56 u32 crc of the payload
- *	60 u32 ack    64 u16 flags   66 u16 id   68 u16 back     70 u16 nback
- *	72 u32 crc of the 72 bytes before
+ * 	 0 u16 magic   2 u8 version   3 u8 type   4 u32 epoch     8 u32 source   12 u32 comm
+ * 	16 u32 tag    20 u64 seq                 28 u64 length   36 u64 offset
+ * 	44 u32 nbytes 48 u64 digest              56 u32 crc of the payload
+ * 	60 u32 ack    64 u16 flags   66 u16 id   68 u16 back     70 u16 nback
+ * 	72 u32 crc of the 72 bytes before
  *
- *	HELLO	opens a connection, see hello.h
- *	DATA	`nbytes` of payload follow: bytes offset .. offset + nbytes of a message; its crc
- *		is 0 between ranks whose HELLOs say that payload is not checked
- *	CREDIT	the message is waited for
- *	BYE	no DATA and no CREDIT follow on this connection
- *	ACK	only its `ack` counts
- *	PAD	as much payload, which means nothing (endpoint_pad.c)
- *	LOST	stream `tag` was lost in its life number `comm`, after `length` whole frames
- *	BACK	only its `back` and `nback` count
- *	WAIT	the message waits for its credit
+ * 	HELLO	opens a connection, see below
+ * 	DATA	`nbytes` of payload follow: bytes offset .. offset + nbytes of a message; its crc
+ * 		is 0 between ranks whose HELLOs say that payload is not checked
+ * 	CREDIT	the message is waited for
+ * 	BYE	no DATA and no CREDIT follow on this connection
+ * 	ACK	only its `ack` counts
+ * 	PAD	as much payload, which means nothing (endpoint_send.c)
+ * 	LOST	stream `tag` was lost in its life number `comm`, after `length` whole frames
+ * 	BACK	only its `back` and `nback` count
+ * 	WAIT	the message waits for its credit
  *
  * Only HELLO, DATA and PAD have a payload. `ack` is how many DATA, CREDIT, LOST, BACK and WAIT
  * frames of the other direction of this connection have come whole, modulo 2^32; 0 where nothing
@@ -38,6 +38,8 @@
 
 #include "base/error.h"
 #include "transport/transport.h"
+
+#include <stdint.h>
 
 #define GCI_FRAME_HEAD_NBYTES 76
 #define GCI_FRAME_VERSION     4
@@ -83,5 +85,42 @@ void gci_frame_encode(const struct gci_frame *f, uint8_t head[GCI_FRAME_HEAD_NBY
  * if length is. */
 int gci_frame_decode(
 	const uint8_t head[GCI_FRAME_HEAD_NBYTES], struct gci_frame *f, struct gci_error *e);
+
+/* ---- The first frame on a data connection, in both directions: who is speaking, for which stream,
+ * and the proof that it knows the job's secret. Pure.
+ *
+ * 	gci_hello_encode(&h, secret, bytes);		// the connecting side
+ * 	rc = gci_hello_decode(bytes, secret, &h, &e);	// the accepting side; then it answers
+ *
+ * The token is checked before anything else is believed. It is an HMAC-SHA-256 of the rest of the
+ * HELLO, with a key derived from the secret, the epoch and the pair (secret.h), so one
+ * connection's token opens no other, and nothing of what it says can be changed. Who sees one can
+ * send it again: a stream's life takes one connection only. */
+
+#define GCI_HELLO_TOKEN_NBYTES 32
+#define GCI_HELLO_NBYTES       (76 + GCI_HELLO_TOKEN_NBYTES)
+
+struct gci_hello {
+	uint32_t epoch;
+	uint32_t from, to; /* ranks */
+	uint32_t stream;
+	uint32_t life; /* which of the stream's connections this is; 0 where nothing is replayed */
+	/* What both sides must say alike. */
+	uint32_t streams;
+	uint32_t eager_nbytes;
+	uint32_t size;      /* ranks in the job */
+	uint32_t unchecked; /* 1: payload has no checksums */
+	uint32_t replay;    /* 1: lost streams are made up for */
+	uint32_t encrypted; /* 1: it comes by TLS, as all on this connection does */
+};
+
+/* 0, or GCOLL_ERR_NOMEM. */
+int gci_hello_encode(
+	const struct gci_hello *h, const uint8_t secret[32], uint8_t out[GCI_HELLO_NBYTES]);
+
+/* 0 and *h if the bytes are a HELLO made with this secret. Any other status is a stranger's, with
+ * the reason in `e`. Whether the contents suit the receiver is for the caller to say. */
+int gci_hello_decode(const uint8_t bytes[GCI_HELLO_NBYTES], const uint8_t secret[32],
+	struct gci_hello *h, struct gci_error *e);
 
 #endif

@@ -23,6 +23,7 @@
 
 #include "transport/transport.h"
 
+struct gci_ep;
 struct gci_mem_net;
 
 struct gci_mem_faults {
@@ -47,6 +48,9 @@ int gci_mem_net_create(
 void gci_mem_net_free(struct gci_mem_net *net);
 
 int gci_mem_create(struct gci_tp **tp, struct gci_mem_net *net, const struct gci_tp_config *config);
+
+/* Of a transport that gci_mem_create made, for tests that look into it. */
+struct gci_ep *gci_mem_endpoint(struct gci_tp *tp);
 
 /* One step. Returns 1 if anything moved or any callback was called, 0 if there is nothing to do
  * in the whole network: whoever still waits then is deadlocked. */

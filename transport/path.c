@@ -5,7 +5,130 @@
 #include "base/log.h"
 #include "transport/tcp_impl.h"
 
+#include <errno.h>
 #include <string.h>
+
+/* ---- The data path by readiness: uv_poll, readv and sendmsg. Nothing is ever in flight. */
+
+static int opened(struct gci_tcp *t, char why[GCI_PATH_WHY])
+{
+	(void)t;
+	(void)why;
+	return 0;
+}
+
+static int attach(struct gci_conn *c)
+{
+	(void)c;
+	return 0;
+}
+
+static void nothing(struct gci_conn *c)
+{
+	(void)c;
+}
+
+static void nothing_at_all(struct gci_tcp *t)
+{
+	(void)t;
+}
+
+static int events(const struct gci_conn *c)
+{
+	int wanted = c->state == GCI_CONN_OPEN ? UV_READABLE : 0;
+
+	if (c->blocked && !c->send_error)
+		wanted |= UV_WRITABLE;
+	return wanted;
+}
+
+static void receive(struct gci_conn *c)
+{
+	struct iovec iov[GCI_STREAM_IN];
+	size_t moved = 0, room;
+	ssize_t n;
+	int niov;
+
+	while (c->secure || moved < GCI_PATH_TURN_NBYTES) {
+		niov = gci_stream_in(&c->stream, iov);
+		room = iov[0].iov_len + (niov > 1 ? iov[1].iov_len : 0);
+		n = gci_conn_recv(c, iov, niov);
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n <= 0) {
+			gci_conn_finished(c, n ? errno : 0);
+			return;
+		}
+		if (gci_conn_received(c, (size_t)n) || (!c->secure && (size_t)n < room))
+			return;
+		moved += (size_t)n;
+	}
+}
+
+/* Takes frames and offers them to the socket, once. Returns the bytes that it took; what it did not
+ * take, or what pacing keeps back until others have begun, waits for the socket. */
+static size_t send_some(struct gci_conn *c)
+{
+	struct iovec iov[GCI_STREAM_OUT];
+	size_t all, offered, n;
+	int niov = gci_conn_offer(c, iov, gci_stream_out(&c->stream, iov), &all, &offered);
+
+	n = gci_conn_send(c, iov, niov, offered);
+	if (n) {
+		gci_stream_sent(&c->stream, n);
+		gci_conn_spent(c, n, offered < all);
+		c->blocked |= offered < all && !c->paused;
+	}
+	return n;
+}
+
+/* Of several streams each takes a little in turn: a socket's buffer has room for much more than
+ * goes out at once, and a stream that took it all would leave the others idle. */
+static void send_in_turn(struct gci_conn *c)
+{
+	struct gci_tcp *t = c->tcp;
+	int alone = t->ep.peers[c->peer]->link.streams == 1;
+	size_t n = 1;
+
+	while (n && gci_conn_writable(c)) {
+		n = send_some(c);
+		c->turn_nbytes += n;
+		if (c->turn_nbytes >= GCI_PATH_TURN_NBYTES) {
+			c->turn_nbytes = 0;
+			c->blocked = 1; /* the loop brings us back when others had their turn */
+		}
+		if (n && !alone)
+			gci_tcp_dirty(t, t->peers[c->peer]);
+		if (n && (!alone || !gci_stream_has_more(&c->stream)))
+			break;
+	}
+	gci_conn_wrote(c);
+}
+
+static void ready(struct gci_conn *c, int what)
+{
+	if (c->state == GCI_CONN_OPEN && what & UV_READABLE)
+		receive(c);
+	if (gci_ep_status(&c->tcp->ep) || !(what & UV_WRITABLE) || c->state == GCI_CONN_CLOSED)
+		return;
+	c->blocked = 0;
+	send_in_turn(c);
+}
+
+const struct gci_path_ops gci_path_poll = {
+	.name = "poll",
+	.open = opened,
+	.close = nothing_at_all,
+	.attach = attach,
+	.detach = nothing,
+	.start = nothing,
+	.write = send_in_turn,
+	.events = events,
+	.ready = ready,
+	.halt = nothing_at_all,
+};
+
+/* ---- */
 
 static const char *const names[] = {"auto", "poll", "uring"};
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A data path: how the bytes of the TCP backend's connections get between sockets and streams.
- * Connecting, accepting and the HELLOs are not its business (tcp_conn.c, tcp_accept.c).
+ * Connecting, accepting and the HELLOs are not its business (tcp_conn.c, tcp_peers.c).
  *
  *	rc = path->attach(c);		// the connection has its peer and its stream
  *	path->write(c);			// there may be something to send

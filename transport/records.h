@@ -4,22 +4,21 @@
  * bytes out. What OpenSSL's SSL_read and SSL_write would copy on the way goes straight from and to
  * the caller's memory here. The other end may be any TLS 1.3.
  *
- *	rc = gci_records_init(&tx, secret, 1);			// seals
- *	n = gci_records_seal(&tx, GCI_RECORD_DATA, iov, niov, skip, nbytes, out);
- *	rc = gci_records_renew(&tx);				// behind a KeyUpdate
- *	gci_records_deinit(&tx);
+ * 	rc = gci_records_init(&tx, secret, 1);			// seals
+ * 	n = gci_records_seal(&tx, GCI_RECORD_DATA, iov, niov, skip, nbytes, out);
+ * 	rc = gci_records_renew(&tx);				// behind a KeyUpdate
+ * 	gci_records_deinit(&tx);
  *
- *	rc = gci_records_init(&rx, secret, 0);			// opens
- *	n = gci_records_glance(in, nin);		// a record's length, once it is known
- *	nbytes = gci_records_open(&rx, in, n, iov, niov, skip, &type);
+ * 	rc = gci_records_init(&rx, secret, 0);			// opens
+ * 	n = gci_records_glance(in, nin);		// a record's length, once it is known
+ * 	nbytes = gci_records_open(&rx, in, n, iov, niov, skip, &type);
  *
  * Keys are wiped by deinit, and in children by fork: there nothing is sealed or opened, since two
  * processes that seal with one key use each nonce twice. One thread at a time. */
 #ifndef GCI_TRANSPORT_RECORDS_H
 #define GCI_TRANSPORT_RECORDS_H
 
-#include "transport/gcm.h"
-
+#include <openssl/types.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -36,6 +35,16 @@ enum gci_record_type {
 	GCI_RECORD_ALERT = 21,
 	GCI_RECORD_HANDSHAKE = 22,
 	GCI_RECORD_DATA = 23,
+};
+
+/* AES-128-GCM for one direction, by libcrypto. */
+#define GCI_GCM_KEY   16
+#define GCI_GCM_NONCE 12
+#define GCI_GCM_TAG   16
+
+struct gci_gcm {
+	EVP_CIPHER_CTX *ctx; /* NULL: not made, or given back */
+	int seals;
 };
 
 /* In memory for secrets: to a child by fork it is zero. */

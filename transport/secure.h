@@ -35,7 +35,7 @@
 #define GCI_TRANSPORT_SECURE_H
 
 #include "base/error.h"
-#include "transport/derive.h"
+#include "transport/secret.h"
 
 #include <stddef.h>
 #include <sys/types.h>

@@ -2,7 +2,7 @@
  * A stranger's first bytes, a ClientHello (RFC 8446, 4.1.2), before OpenSSL sees any of them: it
  * takes what our keys were used for. That costs a few hashes, and OpenSSL ten times as much to find
  * the same. */
-#include "transport/derive.h"
+#include "transport/secret.h"
 #include "transport/secure_impl.h"
 
 #include <openssl/crypto.h>

@@ -64,10 +64,6 @@ int gci_secure_is_for_us(const struct gci_secure_ctx *ctx, const struct gci_secu
 
 #define GCI_SECURE_IN ((128u << 10) + GCI_RECORD_WHOLE)
 
-/* From the handshake on: the keys of data are those it has agreed upon. 0, or a negative errno. */
-int gci_secure_begin_data(struct gci_secure *s, struct gci_error *e);
-void gci_secure_end_data(struct gci_secure *s);
-
 /* Whether the hello with this random has served, and that it has: 0 or -1. */
 int gci_secure_was_heard(const struct gci_secure_ctx *ctx, const uint8_t *random);
 int gci_secure_hear(struct gci_secure_ctx *ctx, const uint8_t *random);

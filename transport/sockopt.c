@@ -38,7 +38,7 @@ static int first(struct gci_sockopts *o, int what)
 }
 
 /* An idle connection notices by keepalive that the other host has gone. One with data under way is
- * watched in tcp_watch.c instead of by TCP_USER_TIMEOUT, which would also end a connection whose
+ * watched in tcp.c instead of by TCP_USER_TIMEOUT, which would also end a connection whose
  * peer is well, but has not read for a while (a full window).
  *
  * Thousands of connections that fall idle at the same time must not ask at the same time, and not

@@ -1,12 +1,500 @@
 /* SPDX-License-Identifier: MIT
  * The transport's operations, its beginning and its end. */
 #include "base/clock.h"
+
 #include "base/log.h"
 #include "base/mem.h"
 #include "transport/tcp_impl.h"
 
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+/* ---- Deadlines: connecting, strangers, the silence of the network, and TLS records that do not go on.
+ * One timer, which runs only while there is something to watch. */
+
+#define SHORT_MS 200
+#define AGAIN_MS 50 /* while something is to be connected again */
+
+int gci_fd_is_ready(int fd, short events)
+{
+	struct pollfd p = {.fd = fd, .events = events};
+
+	return poll(&p, 1, 0) > 0;
+}
+
+/* Strangers from far; and those by TLS whose hello, or whatever followed it, has not come whole:
+ * programs send it at once. */
+static int says_too_little(const struct gci_conn *c)
+{
+	if (c->place.crowd == &c->tcp->crowd)
+		return 1;
+	return c->peer < 0 && c->secure &&
+	       (!gci_secure_has_shown(c->secure) || gci_secure_is_midway(c->secure));
+}
+
+/* The same of a plain hello that has begun, from a rank's address. */
+static int says_half(const struct gci_conn *c, uint64_t now)
+{
+	return c->state == GCI_CONN_GREETING && c->peer < 0 && !c->secure && c->ngreeting &&
+	       now - c->deadline_ns >= (GCI_TCP_HALF_HELLO - 1) * c->tcp->stranger_ns;
+}
+
+/* Its time is over: maybe only because nobody has called progress for a while. So what is there
+ * already comes first. */
+static void late(struct gci_conn *c, uint64_t now)
+{
+	if (c->state == GCI_CONN_CONNECTING) {
+		gci_conn_unreachable(c, ETIMEDOUT);
+	} else if (says_too_little(c) || says_half(c, now)) {
+		gci_conn_event(c, UV_READABLE);
+		if (says_too_little(c) || says_half(c, now))
+			gci_tcp_turn_away(c, "it has not said who it is");
+	} /* else it is of this job, as far as one can see: a program that computes */
+}
+
+/* 0, or -1: the kernel does not tell all of it; emulated systems may tell the first bytes alone. */
+static int look(const struct gci_conn *c, struct tcp_info *info)
+{
+	socklen_t len = sizeof(*info);
+
+	return getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, info, &len) || len < sizeof(*info) ? -1 : 0;
+}
+
+/* True if bytes have gone unanswered for `dead_ns`, by the kernel of the other side. One that
+ * answers with a closed window lives: its program is busy elsewhere. */
+static int silent(struct gci_conn *c, uint64_t now, uint64_t dead_ns)
+{
+	struct tcp_info info;
+	uint64_t since;
+
+	if (look(c, &info))
+		return 0;
+	if (!info.tcpi_unacked && !info.tcpi_probes) {
+		c->silent_ns = 0;
+		return 0;
+	}
+	since = now - info.tcpi_last_ack_recv * GCI_NS_PER_MS;
+	/* An idle connection's last answer is old: count from when we saw something under way. */
+	if (!c->silent_ns)
+		c->silent_ns = now;
+	if (since > c->silent_ns)
+		c->silent_ns = since;
+	return now - c->silent_ns >= dead_ns;
+}
+
+/* Whether the peer was heard on another of its streams since `since`. */
+static int heard_elsewhere(const struct gci_conn *silent, uint64_t now, uint64_t since)
+{
+	const struct gci_tcp *t = silent->tcp;
+	unsigned i;
+
+	for (i = 0; i < t->ep.peers[silent->peer]->link.streams; i++) {
+		const struct gci_conn *c = t->peers[silent->peer]->conns[i];
+		struct tcp_info info;
+
+		if (!c || c == silent || c->state != GCI_CONN_OPEN || look(c, &info))
+			continue;
+		if (now - info.tcpi_last_ack_recv * GCI_NS_PER_MS > since ||
+			now - info.tcpi_last_data_recv * GCI_NS_PER_MS > since)
+			return 1;
+	}
+	return 0;
+}
+
+/* A stream whose peer is heard on others has waited for half of the time long enough: after a link
+ * was mute for seconds TCP's time-outs have doubled to as many, and the operation waits for all of
+ * its streams. */
+static void check_silence(struct gci_conn *c, uint64_t now)
+{
+	struct gci_tcp *t = c->tcp;
+	uint64_t dead_ns = t->ep.peers[c->peer]->link.dead_ns, mute_ns;
+	char where[GCI_ADDRESS_TEXT], text[160];
+
+	if (!dead_ns || !silent(c, now, dead_ns / 2))
+		return;
+	mute_ns = now - c->silent_ns;
+	gci_conn_where(t, c->peer, c->stream.index, where);
+	snprintf(text, sizeof(text), "the network has not answered for %.1f s",
+		(double)mute_ns / (double)GCI_NS_PER_S);
+	if (c->stream.life &&
+		heard_elsewhere(c, now, mute_ns < dead_ns ? now - mute_ns / 2 : c->silent_ns)) {
+		c->mute = 1;
+		gci_conn_lost(c, text);
+	} else if (mute_ns >= dead_ns) {
+		c->mute = 1;
+		gci_ep_fail(
+			&t->ep, GCOLL_ERR_PEER, c->peer, "rank %d at %s: %s", c->peer, where, text);
+	}
+}
+
+/* Lengths of records and of the handshake are not protected by any sum: one that came too long
+ * would be waited for without end. Half a record can also mean that its sender computes: nobody is
+ * dead for it, the connection is made again. */
+static void check_record(struct gci_conn *c, uint64_t now)
+{
+	struct gci_tcp *t = c->tcp;
+	uint64_t dead_ns = t->ep.peers[c->peer]->link.dead_ns;
+
+	if (!dead_ns || !c->secure || c->state == GCI_CONN_LOST || !gci_secure_is_midway(c->secure))
+		return;
+	if (!c->midway_ns)
+		c->midway_ns = now;
+	if (now - c->midway_ns < dead_ns || gci_fd_is_ready(c->fd, POLLIN))
+		return;
+	if (gci_ep_refuse(&t->ep, c->peer, c->stream.life, NULL, "TLS records") == GCI_EP_LOST)
+		gci_conn_lost(c, "the rest of a TLS record has not come");
+}
+
+static void on_watch(uv_timer_t *timer)
+{
+	struct gci_tcp *t = timer->data;
+	struct gci_list *it, *next;
+	uint64_t now = gci_now_ns();
+
+	if (gci_fork_is_child())
+		return;
+	for (it = t->conns.next; it != &t->conns && !gci_ep_status(&t->ep); it = next) {
+		struct gci_conn *c = gci_container(it, struct gci_conn, link);
+
+		next = it->next;
+		if (c->state == GCI_CONN_CONNECTING || c->peer < 0) {
+			if (c->state == GCI_CONN_CONNECTING && gci_fd_is_ready(c->fd, POLLOUT))
+				gci_conn_event(c, UV_WRITABLE); /* the peer lives */
+			else if (now >= c->deadline_ns)
+				late(c, now);
+			/* Its greeting may have taken the place of the next one. */
+			if (next != &t->conns &&
+				gci_container(next, struct gci_conn, link)->state ==
+					GCI_CONN_CLOSED)
+				break;
+		} else if (c->state == GCI_CONN_GREETING || c->state == GCI_CONN_OPEN) {
+			check_silence(c, now);
+			check_record(c, now);
+		}
+	}
+	gci_tcp_bury(t);
+	gci_tcp_try_again(t, now);
+	gci_tcp_watch(t);
+}
+
+void gci_tcp_watch(struct gci_tcp *t)
+{
+	uint64_t ms = t->watch_period_ns / GCI_NS_PER_MS;
+
+	if (t->nstrangers || t->nconnecting)
+		ms = ms && ms < SHORT_MS ? ms : SHORT_MS;
+	if (t->nagain)
+		ms = ms && ms < AGAIN_MS ? ms : AGAIN_MS;
+	if (t->halted || !ms ||
+		(uv_is_active((uv_handle_t *)&t->watch) && uv_timer_get_due_in(&t->watch) <= ms))
+		return;
+	uv_update_time(t->loop);
+	uv_timer_start(&t->watch, on_watch, ms, 0);
+}
+
+/* ---- Progress. Frames are pulled by streams: a peer with something to send is `dirty`, and progress
+ * offers its frames to those of its streams that can take them, before it waits. A stream whose
+ * socket is full waits for the socket, and then pulls by itself. */
+
+/* That a credit waits for company, once or a few times. Shorter timers would be the next to fire,
+ * and cost more. */
+#define HOLD_NS       (3 * GCI_NS_PER_MS)
+#define MOST_HOLDS    4
+#define MOST_UNLOOKED 8 /* times in a row that progress does not look at sockets */
+
+/* Offers a peer's frames to its streams, a different one first each time. */
+static void flush_peer(struct gci_tcp *t, struct gci_tcp_peer *p)
+{
+	unsigned i, n = t->ep.peers[p->rank]->link.streams;
+
+	for (i = 0; i < n; i++) {
+		struct gci_conn *c = p->conns[p->turn];
+
+		if (!gci_ep_pending(&t->ep, p->rank) && !gci_ep_wants_pads(&t->ep, p->rank))
+			break;
+		p->turn = (p->turn + 1) % n;
+		if (gci_conn_writable(c))
+			c->path->write(c);
+	}
+}
+
+/* Offers what is to be sent to streams that can take it. */
+static void gci_tcp_flush(struct gci_tcp *t)
+{
+	while (!gci_list_empty(&t->dirty)) {
+		struct gci_tcp_peer *p = gci_container(t->dirty.next, struct gci_tcp_peer, dirty);
+
+		gci_list_del(&p->dirty);
+		flush_peer(t, p);
+	}
+	if (t->path->flush)
+		t->path->flush(t);
+	if (t->pacer)
+		gci_tcp_pace_look(t);
+}
+
+/* Tells connections what is ready. */
+static void gci_tcp_look(struct gci_tcp *t, int block)
+{
+	gci_poller_wait(&t->poller, block);
+	gci_tcp_reap(t);
+}
+
+/* The loop runs due timers before it waits, too; without uv_stop it would then wait for ever. */
+static void on_timer(uv_timer_t *timer)
+{
+	uv_stop(timer->loop);
+}
+
+/* A path's flush may have found that frames can go now, or that requests are over. */
+static int more_to_do(const struct gci_tcp *t)
+{
+	return !gci_list_empty(&t->dirty) || gci_ep_busy(&t->ep) || t->nlost;
+}
+
+/* One round of the caller's loop. One that nothing keeps alive would not look at its sockets. */
+static void run_callers(struct gci_tcp *t, uint64_t timeout_ns)
+{
+	if (!timeout_ns) {
+		uv_ref((uv_handle_t *)&t->async);
+		uv_run(t->loop, UV_RUN_NOWAIT);
+		gci_tcp_new_handle(t, (uv_handle_t *)&t->async);
+		return;
+	}
+	/* The loop's time may be old, and the timer early then: progress may return too soon. */
+	uv_timer_start(&t->timer, on_timer,
+		timeout_ns / GCI_NS_PER_MS + !!(timeout_ns % GCI_NS_PER_MS), 0);
+	uv_run(t->loop, UV_RUN_ONCE);
+	uv_timer_stop(&t->timer);
+}
+
+/* Our own loop runs when one of its timers is due, or one of its descriptors ready: what watches
+ * over connections, and listens for new ones, not what moves data. Its time stands still while it
+ * does not run, but the alarm has rung for its timers. True: its next round must not wait. */
+static int run_own(struct gci_tcp *t)
+{
+	int ms;
+
+	if (!t->poller.alarm_ms)
+		uv_update_time(t->loop);
+	ms = uv_backend_timeout(t->loop);
+	if (!ms) {
+		uv_run(t->loop, UV_RUN_NOWAIT);
+		ms = uv_backend_timeout(t->loop);
+	}
+	if (ms > 0)
+		gci_poller_wake_by(&t->poller, uv_now(t->loop) + (uint64_t)ms);
+	return !ms;
+}
+
+/* Looks, and runs the loop, up to timeout_ns. */
+static void gci_tcp_wait(struct gci_tcp *t, uint64_t timeout_ns)
+{
+	if (more_to_do(t) || t->woken)
+		timeout_ns = 0;
+	t->woken = 0;
+	if (t->loop != &t->own_loop) {
+		run_callers(t, timeout_ns);
+		return;
+	}
+	if (run_own(t) || more_to_do(t) || t->woken)
+		timeout_ns = 0;
+	if (timeout_ns && timeout_ns != GCI_NEVER)
+		gci_poller_wake_in(&t->poller, timeout_ns);
+	gci_tcp_look(t, timeout_ns > 0);
+}
+
+/* Nothing more is read or written: requests' memory is about to be given back. Connections stay,
+ * so that peers do not take our failure for our death. */
+static void gci_tcp_halt(struct gci_tcp *t)
+{
+	struct gci_list *it;
+
+	if (t->halted)
+		return;
+	t->halted = 1;
+	gci_list_each (it, &t->conns)
+		gci_poller_watch(&t->poller, &gci_container(it, struct gci_conn, link)->watched, 0);
+	uv_poll_stop(&t->listen);
+	uv_timer_stop(&t->watch);
+	uv_timer_stop(&t->accept_again);
+	if (t->pacer)
+		uv_timer_stop(&t->pacer->timer);
+	t->path->halt(t);
+}
+
+static void call_due(struct gci_tcp *t)
+{
+	gci_tcp_bury(t);
+	if (gci_ep_status(&t->ep))
+		gci_tcp_halt(t);
+	if (gci_ep_busy(&t->ep) || t->ep.warming)
+		gci_ep_run(&t->ep);
+	if (gci_ep_status(&t->ep))
+		gci_tcp_halt(t);
+	else
+		gci_tcp_flush(t);
+}
+
+/* What comes soon may give credits company. Returns true if somebody was called, or woke us. */
+static int wait_for_company(struct gci_tcp *t)
+{
+	uint64_t before = t->ep.callbacks;
+	int i;
+
+	for (i = 0; i < MOST_HOLDS && !gci_list_empty(&t->ep.held) && !gci_ep_status(&t->ep); i++) {
+		gci_tcp_wait(t, HOLD_NS);
+		call_due(t);
+		if (t->ep.callbacks != before || t->woken)
+			return 1;
+	}
+	gci_ep_urge(&t->ep);
+	gci_tcp_flush(t);
+	return 0;
+}
+
+static int gci_tcp_progress(struct gci_tp *tp, uint64_t timeout_ns)
+{
+	struct gci_tcp *t = (struct gci_tcp *)tp;
+	uint64_t before = t->ep.callbacks;
+
+	if (timeout_ns < HOLD_NS)
+		gci_ep_urge(&t->ep);
+	call_due(t);
+	if (gci_ep_busy(&t->ep))
+		call_due(t);
+	/* Whoever was called may have been what the caller waits for. Sockets come first all the
+	 * same, every now and then. */
+	if (timeout_ns && t->ep.callbacks != before && t->unlooked++ < MOST_UNLOOKED)
+		return gci_ep_status(&t->ep);
+	t->unlooked = 0;
+	if (t->ep.callbacks != before || gci_ep_busy(&t->ep) || gci_ep_status(&t->ep))
+		timeout_ns = 0;
+	else if (timeout_ns >= HOLD_NS && wait_for_company(t))
+		return gci_ep_status(&t->ep);
+	gci_tcp_wait(t, timeout_ns);
+	call_due(t);
+	return gci_ep_status(&t->ep);
+}
+
+void gci_tcp_turn(struct gci_tp *tp)
+{
+	struct gci_tcp *t = (struct gci_tcp *)tp;
+
+	gci_ep_urge(&t->ep);
+	call_due(t);
+}
+
+static uint64_t gci_tcp_timeout_ns(struct gci_tp *tp)
+{
+	struct gci_tcp *t = (struct gci_tcp *)tp;
+	int ms;
+
+	if (gci_ep_busy(&t->ep) || !gci_list_empty(&t->dirty) || !gci_list_empty(&t->ep.held) ||
+		t->nlost)
+		return 0;
+	if (t->unref) /* whoever runs the loop knows of its timers */
+		return GCI_NEVER;
+	/* 0 also when sockets are watched that the descriptor does not know of before the loop
+	 * runs. */
+	uv_update_time(t->loop);
+	ms = uv_backend_timeout(t->loop);
+	return ms < 0 ? GCI_NEVER : (uint64_t)ms * GCI_NS_PER_MS;
+}
+
+/* ---- The orderly end: everybody says goodbye on every stream. */
+
+static void write_all(struct gci_tcp *t)
+{
+	struct gci_list *it;
+
+	gci_list_each (it, &t->conns)
+		if (gci_conn_writable(gci_container(it, struct gci_conn, link)))
+			gci_container(it, struct gci_conn, link)
+				->path->write(gci_container(it, struct gci_conn, link));
+	gci_tcp_flush(t);
+}
+
+/* A lost stream's connection matters no more when neither side has anything for the other. */
+static int is_over(const struct gci_tcp *t, int rank)
+{
+	const struct gci_ep_peer *p = t->ep.peers[rank];
+
+	return p->replay && p->leaving && !gci_ep_owes(&t->ep, rank);
+}
+
+static int conn_parted(const struct gci_conn *c)
+{
+	if (c->peer < 0 || (c->state == GCI_CONN_LEFT && c->shut))
+		return 1;
+	if (c->tcp->ep.peers[c->peer]->replay)
+		return c->state != GCI_CONN_OPEN && is_over(c->tcp, c->peer);
+	return c->send_error;
+}
+
+/* A lower rank may have streams on their way to us that we have not taken yet; either side's may be
+ * lost, and not be made again yet. */
+static int peer_parted(const struct gci_tcp *t, const struct gci_tcp_peer *p)
+{
+	if (p->nconns == t->ep.peers[p->rank]->link.streams || is_over(t, p->rank))
+		return 1;
+	return !p->nconns && !p->again_ns;
+}
+
+/* Writes what can be written. Returns true when all have said goodbye, we and they. */
+static int parted(struct gci_tcp *t)
+{
+	struct gci_list *it;
+	int i;
+
+	write_all(t);
+	gci_list_each (it, &t->conns)
+		if (!conn_parted(gci_container(it, struct gci_conn, link)))
+			return 0;
+	for (i = 0; i < t->tp.config.size; i++)
+		if (t->peers[i] && !peer_parted(t, t->peers[i]))
+			return 0;
+	return 1;
+}
+
+static void gci_tcp_close_all(struct gci_tcp *t)
+{
+	while (!gci_list_empty(&t->conns))
+		gci_conn_close(gci_container(t->conns.next, struct gci_conn, link));
+}
+
+static void gci_tcp_stop(struct gci_tp *tp, uint64_t timeout_ns)
+{
+	struct gci_tcp *t = (struct gci_tcp *)tp;
+	uint64_t now = gci_now_ns(), end = now + timeout_ns;
+	struct gci_list *it;
+
+	if (end < now)
+		end = GCI_NEVER;
+	t->ep.silent = 1;
+	t->stopping = 1;
+	gci_ep_urge(&t->ep);
+	gci_list_each (it, &t->conns)
+		gci_container(it, struct gci_conn, link)->stream.bye = 1;
+	while (!gci_ep_status(&t->ep) && !parted(t) && now < end) {
+		gci_tcp_wait(t, end - now);
+		gci_tcp_bury(t);
+		now = gci_now_ns();
+	}
+	/* What is on its way may still arrive; then a goodbye behind it is better than none. */
+	gci_list_each (it, &t->conns)
+		gci_container(it, struct gci_conn, link)->stream.bye_now = 1;
+	if (!gci_ep_status(&t->ep))
+		write_all(t);
+	gci_tcp_halt(t);
+	gci_tcp_close_all(t);
+}
+
+/* ---- */
 
 #define LEAST_PERIOD_NS (50 * GCI_NS_PER_MS)
 

@@ -35,9 +35,9 @@
 #define GCI_TRANSPORT_TCP_H
 
 #include "base/clock.h"
-#include "transport/derive.h"
-#include "transport/listen.h"
+#include "transport/address.h"
 #include "transport/reach.h"
+#include "transport/secret.h"
 #include "transport/transport.h"
 
 #include <uv.h>

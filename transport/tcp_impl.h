@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: MIT
- * What the files of the TCP backend share: tcp.c (the transport's operations), tcp_progress.c
- * (progress), tcp_conn.c (one connection), tcp_secure.c (its bytes, plain or by TLS), tcp_dial.c
- * (making them), tcp_accept.c (connections that come in), tcp_lost.c (connections that are lost and
- * made again), tcp_watch.c (deadlines), tcp_pace.c (rates), tcp_stop.c (the end), and the data
- * paths (path.h). */
+ * What the files of the TCP backend share: tcp.c (the transport's operations, progress, deadlines and the end),
+ * tcp_conn.c (one connection and its bytes, plain or by TLS), tcp_peers.c (connections that are made, come in, are
+ * lost and made again), tcp_pace.c (rates), and the data paths (path.h). */
 #ifndef GCI_TRANSPORT_TCP_IMPL_H
 #define GCI_TRANSPORT_TCP_IMPL_H
 
 #include "base/u64set.h"
 #include "transport/address.h"
-#include "transport/crowd.h"
-#include "transport/hello.h"
+#include "transport/frame.h"
 #include "transport/pace.h"
 #include "transport/path.h"
 #include "transport/poller.h"
 #include "transport/secure.h"
 #include "transport/sockopt.h"
+#include "transport/strangers.h"
 #include "transport/stream.h"
 #include "transport/tcp.h"
-#include "transport/turns.h"
 
 #include <openssl/crypto.h>
 
@@ -172,8 +169,6 @@ struct gci_conn *gci_conn_new(struct gci_tcp *t, int fd);
  * endpoint's failure. */
 int gci_conn_attach(struct gci_conn *c, struct gci_tcp_peer *p, unsigned index, uint32_t life);
 int gci_conn_send_hello(struct gci_conn *c, int peer, unsigned index, uint32_t life);
-/* The number of its life; 0: its link has no replay. */
-uint32_t gci_conn_life(const struct gci_conn *c);
 /* Both HELLOs are checked. */
 void gci_conn_open(struct gci_conn *c);
 /* True if the path's write may send something. */
@@ -198,14 +193,6 @@ static inline void gci_tcp_reap(struct gci_tcp *t)
 		gci_tcp_free_closed(t);
 }
 
-/* tcp_secure.c */
-/* TLS begins, to the peer: 0, or an error to be told. */
-int gci_conn_secure(struct gci_conn *c, struct gci_error *e);
-/* A stranger's first bytes are those of TLS; begins it when that makes sense. 1: it has begun; 0:
- * more is to come; -1 with the reason. */
-int gci_conn_answer(struct gci_conn *c, struct gci_error *e);
-/* Goes on with its handshake; see gci_secure_shake. */
-int gci_conn_shake(struct gci_conn *c, struct gci_error *e);
 /* As readv; -1 with errno. Through TLS, to be called until EAGAIN: what is not taken then nobody
  * tells of again. */
 ssize_t gci_conn_recv(struct gci_conn *c, const struct iovec *iov, int niov);
@@ -218,18 +205,15 @@ static inline void gci_conn_turn(struct gci_conn *c)
 /* How much of it, `nbytes` in all, was sent; sets c->blocked and c->send_error. If gci_conn_holds,
  * it goes on with what was offered before, and tells of that: niov may be 0. */
 size_t gci_conn_send(struct gci_conn *c, const struct iovec *iov, int niov, size_t nbytes);
-int gci_conn_holds(const struct gci_conn *c);
 /* Nothing more can be sent, for this errno: reading comes to the end, if it would not by itself,
  * and tells of it behind what had arrived before. */
 void gci_conn_send_failed(struct gci_conn *c, int error);
 
-/* tcp_dial.c */
+/* tcp_peers.c */
 /* Whether it is for us to connect to this rank, and not for it. */
 int gci_tcp_calls(const struct gci_tcp *t, int rank);
 /* Begins to connect stream `index` to a higher rank; `again`: in place of a lost connection. */
 void gci_conn_connect(struct gci_tcp *t, struct gci_tcp_peer *p, unsigned index, int again);
-/* Connects to any rank, only to learn whether somebody is there. */
-void gci_conn_probe(struct gci_tcp *t, struct gci_tcp_peer *p);
 /* It could not be connected, for this errno: another way is tried, if there is one. */
 void gci_conn_unreachable(struct gci_conn *c, int error);
 /* Whoever listens has hung up before it was told anything, as it does to silent callers when others
@@ -239,12 +223,9 @@ int gci_conn_redial(struct gci_conn *c);
 const char *gci_conn_where(
 	const struct gci_tcp *t, int rank, unsigned index, char text[GCI_ADDRESS_TEXT]);
 
-/* tcp_accept.c */
 void gci_tcp_accept_start(struct gci_tcp *t);
 /* Who may come from where: before the first connection. 0 or -1: out of memory. */
 int gci_tcp_expect(struct gci_tcp *t);
-/* A stranger is none any more, or gone. */
-void gci_tcp_known(struct gci_conn *c);
 /* It is gone, if it was one. */
 void gci_tcp_unknown(struct gci_conn *c);
 /* Closes the connection of one who has not shown that it is of this job. */
@@ -252,7 +233,6 @@ void gci_tcp_turn_away(struct gci_conn *c, const char *why);
 /* All of a stranger's HELLO has come. */
 void gci_tcp_greeted(struct gci_conn *c);
 
-/* tcp_lost.c */
 /* The connection is lost, which the endpoint survives. Nothing is read or written any more; the
  * rest is gci_tcp_bury's, since this may be called from within a path. */
 void gci_conn_lost(struct gci_conn *c, const char *cause);
@@ -264,8 +244,6 @@ static inline void gci_tcp_bury(struct gci_tcp *t)
 		gci_tcp_bury_lost(t);
 }
 void gci_tcp_on_close(void *user, int peer, const struct gci_life *life);
-/* An attempt to connect, or to probe, has ended; `error` an errno or 0. */
-void gci_tcp_tried(struct gci_tcp *t, struct gci_tcp_peer *p, int error);
 static inline void gci_tcp_alive(struct gci_tcp_peer *p, uint64_t now)
 {
 	p->alive_ns = now;
@@ -276,12 +254,10 @@ void gci_tcp_restored(struct gci_conn *c);
 /* The peer has gone in order, as far as streams were there to say so. */
 int gci_tcp_has_left(const struct gci_tcp *t, const struct gci_tcp_peer *p);
 void gci_tcp_left(struct gci_tcp *t, struct gci_tcp_peer *p);
-/* The peer has made a new connection in place of this one. */
-void gci_tcp_replace(struct gci_conn *c);
 /* Makes the tries that are due, and gives up a peer that does not answer. */
 void gci_tcp_try_again(struct gci_tcp *t, uint64_t now);
 
-/* tcp_watch.c */
+/* tcp.c: deadlines */
 /* Now; `events` as for poll. */
 int gci_fd_is_ready(int fd, short events);
 void gci_tcp_watch(struct gci_tcp *t);
@@ -326,22 +302,6 @@ void gci_conn_unpace(struct gci_conn *c);
 /* With a pacer, every now and then, while there is something to do: who is busy still? */
 void gci_tcp_pace_look(struct gci_tcp *t);
 void gci_tcp_pace_free(struct gci_tcp *t);
-
-/* tcp_stop.c */
-void gci_tcp_stop(struct gci_tp *tp, uint64_t timeout_ns);
-void gci_tcp_close_all(struct gci_tcp *t);
-
-/* tcp_progress.c */
-int gci_tcp_progress(struct gci_tp *tp, uint64_t timeout_ns);
-uint64_t gci_tcp_timeout_ns(struct gci_tp *tp);
-/* Tells connections what is ready. */
-void gci_tcp_look(struct gci_tcp *t, int block);
-/* Looks, and runs the loop, up to timeout_ns. */
-void gci_tcp_wait(struct gci_tcp *t, uint64_t timeout_ns);
-/* Offers what is to be sent to streams that can take it. */
-void gci_tcp_flush(struct gci_tcp *t);
-/* Nothing more is read or written. */
-void gci_tcp_halt(struct gci_tcp *t);
 
 /* tcp.c */
 void gci_tcp_dirty(struct gci_tcp *t, struct gci_tcp_peer *p);

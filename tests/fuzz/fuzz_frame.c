@@ -5,7 +5,7 @@
  * ever get past them. */
 #include "base/buf.h"
 #include "base/crc32c.h"
-#include "transport/hello.h"
+#include "transport/frame.h"
 #include "transport/stream.h"
 
 #include <stdlib.h>

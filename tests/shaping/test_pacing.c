@@ -8,7 +8,7 @@
 #include "shaping/budget.h"
 #include "shaping/facts.h"
 #include "shaping/ladder.h"
-#include "transport/own.h"
+#include "transport/reach.h"
 
 #include <string.h>
 

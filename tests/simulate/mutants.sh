@@ -12,16 +12,16 @@ list() {
 1500	seen	transport/replay.c	s/\tresend_notices\(r, life\);\n//	a notice of a loss that was lost itself is not sent again
 200	seen	transport/replay.c	s/\tlife->known = 1;\n//	the peer's notice of a loss is forgotten
 100	seen	transport/replay.c	s/if \(life->lost\)\n\t\tresend\(r, life\);\n\telse\n/if (!life->lost)\n/	nothing is sent again when the other side tells first
-300	lives	transport/endpoint_replay.c	s/if \(!gci_replay_copy\(p->replay, f\)\)\n\t\t\tbreak;/gci_replay_copy(p->replay, f);/	a detached SEND is over though there was no room to copy it
+300	lives	transport/endpoint.c	s/if \(!gci_replay_copy\(p->replay, f\)\)\n\t\t\tbreak;/gci_replay_copy(p->replay, f);/	a detached SEND is over though there was no room to copy it
 50	seen	transport/endpoint_recv.c	s/sink->msg->moved -= sink->nbytes;/;/	the loss of half a payload is not undone
 300	seen	transport/endpoint_recv.c	s/sink->sum != sink->crc/0/	a payload's checksum is not compared
 300	seen	transport/frame.c	s/gci_load_u32\(head \+ AT_HEAD_CRC\) != gci_crc32c\(0, head, AT_HEAD_CRC\)/0/	nor a header's
 50	seen	transport/endpoint_send.c	s/cost > p->eager_left \|\| //	messages go out without allowance
-300	seen	transport/endpoint_back.c	s/b->id != f->back \+ f->nback/0/	numbers that do not follow each other go in one header
+300	seen	transport/endpoint_recv.c	s/b->id != f->back \+ f->nback/0/	numbers that do not follow each other go in one header
 100	seen	transport/stream.c	s/if \(s->in_payload\)\n\t\tgci_ep_undo/if (0)\n\t\tgci_ep_undo/	a stream is lost in a payload as if between two
-100	seen	transport/tcp_lost.c	s/set_again\(t, p, now \+ p->pause_ns\);\n\}/;\n}/	nobody connects a lost stream again
+100	seen	transport/tcp_peers.c	s/set_again\(t, p, now \+ p->pause_ns\);\n\}/;\n}/	nobody connects a lost stream again
 300	seen	transport/tcp_conn.c	s/gci_tcp_alive\(t->peers\[c->peer\], gci_now_ns\(\)\);/;/	who was never heard counts as dead at once
-200	seen	transport/tcp_secure.c	s/if \(!c->sealed_nbytes\)\n\t\t\tn = /n = /	what is encrypted and not sent yet is encrypted again
+200	seen	transport/tcp_conn.c	s/if \(!c->sealed_nbytes\)\n\t\t\tn = /n = /	what is encrypted and not sent yet is encrypted again
 100	seen	launcher/rendezvous.c	s/return !c->closing && !k->exited/return 0 \&\& !c->closing \&\& !k->exited/	the loss of a control connection is the rank's end
 500	seen	transport/control.c	s/gci_buf_put\(&l->kept, p, n\);/;/	control messages are not sent again
 50	seen	comm/op.c	s/op->number << GCI_WINDOW_BITS \| op->started/op->number << GCI_WINDOW_BITS/	all windows have one name

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "transport/crowd.h"
+#include "transport/strangers.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include "tests/transport/conformance.h"
 
 #include "transport/address.h"
-#include "transport/hello.h"
+#include "transport/frame.h"
 #include "transport/tcp.h"
 
 #include <sys/types.h>

@@ -5,8 +5,8 @@
 #include "tests/test.h"
 
 #include "base/mem.h"
-#include "transport/own.h"
 #include "transport/poller.h"
+#include "transport/reach.h"
 #include "transport/sockbuf.h"
 #include "transport/sockopt.h"
 #include "transport/taps.h"

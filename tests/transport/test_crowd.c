@@ -3,7 +3,7 @@
 #include "tests/test.h"
 
 #include "base/prng.h"
-#include "transport/crowd.h"
+#include "transport/strangers.h"
 
 #include <string.h>
 

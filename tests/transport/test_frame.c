@@ -5,7 +5,6 @@
 
 #include "base/buf.h"
 #include "base/crc32c.h"
-#include "transport/hello.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/test.h"
 
-#include "transport/listen.h"
+#include "transport/address.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,8 @@
 #include "tests/transport/mem_world.h"
 
 #include "base/prng.h"
-#include "transport/mem_impl.h"
+#include "transport/endpoint.h"
+#include "transport/mem.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -89,7 +90,7 @@ static void make_item(int i)
 
 static struct gci_ep *ep_of(int rank)
 {
-	return &((struct gci_mem *)t.w.tp[rank])->ep;
+	return gci_mem_endpoint(t.w.tp[rank]);
 }
 
 /* Copies never take more than the link allows, and what was lost is not remembered for ever. */

@@ -9,7 +9,7 @@
 #include "tests/transport/tcp_world.h"
 
 #include "base/clock.h"
-#include "transport/gcm.h"
+#include "transport/records.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -7,7 +7,7 @@
  * Without GCI_ALL=1, a sample of the bytes. */
 #include "tests/transport/cutter.h"
 
-#include "transport/hello.h"
+#include "transport/frame.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "tests/failing/failing.h"
 #include "tests/transport/tcp_world.h"
 
-#include "transport/own.h"
+#include "transport/reach.h"
 
 #include <errno.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * How often a listener looks who has come. */
 #include "tests/test.h"
 
-#include "transport/turns.h"
+#include "transport/strangers.h"
 
 #define BEGIN_NS (5 * GCI_NS_PER_S)
 

@@ -2,22 +2,23 @@
  * Connections that have not shown yet that they are of the job. There is room for so many; nobody
  * is kept out by those who came before and say nothing: one of them gives way. Pure.
  *
- *	gci_crowd_init(&crowd, GCI_CROWD_MOST, seed);
- *	...
- *	while (gci_crowd_is_full(&crowd))
- *		... close, or read, gci_crowd_gives_way(&crowd) ...
- *	gci_crowd_enter(&crowd, &conn->place, ip);
- *	...
- *	gci_crowd_leave(&conn->place);		// it has shown it, or is closed
+ * 	gci_crowd_init(&crowd, GCI_CROWD_MOST, seed);
+ * 	...
+ * 	while (gci_crowd_is_full(&crowd))
+ * 		... close, or read, gci_crowd_gives_way(&crowd) ...
+ * 	gci_crowd_enter(&crowd, &conn->place, ip);
+ * 	...
+ * 	gci_crowd_leave(&conn->place);		// it has shown it, or is closed
  *
  * Who gives way is the oldest of the source that has most places. So one source can have all of
  * them while nobody else wants any, as the ranks behind one translated address do, and takes none
  * from others: whoever sends what it has to say at once is let in, or turned away, before its turn
  * comes. A source is an IPv4 address, or an IPv6 network of 64 bits; several of them may share a
  * number here, by chance that `seed` makes. */
-#ifndef GCI_TRANSPORT_CROWD_H
-#define GCI_TRANSPORT_CROWD_H
+#ifndef GCI_TRANSPORT_STRANGERS_H
+#define GCI_TRANSPORT_STRANGERS_H
 
+#include "base/clock.h"
 #include "base/list.h"
 
 #include <stdint.h>
@@ -51,5 +52,30 @@ void gci_crowd_leave(struct gci_crowd_place *p);
 
 /* NULL: nobody is there. */
 struct gci_crowd_place *gci_crowd_gives_way(const struct gci_crowd *c);
+
+/* ---- When to look who has come to a listening socket: at once, unless many of those who came lately
+ * were not of the job. Then every GCI_TURN_NS at most, since to look costs more than to turn one
+ * away, and all who came meanwhile share that. The kernel keeps them until then, and nobody who is
+ * of the job waits for longer. Pure.
+ *
+ * 	wait_ns = gci_turns_wait(&turns, now_ns);	// 0: accept; else ask again then
+ * 	...
+ * 	gci_turns_refused(&turns, now_ns);		// somebody was turned away, or has gone
+ *
+ * All zero is ready for use. */
+
+#define GCI_TURN_NS        (20 * GCI_NS_PER_MS)
+#define GCI_TURN_LASTS_NS  GCI_NS_PER_MS        /* in which all who come are let in */
+#define GCI_TURNS_APART_NS (20 * GCI_NS_PER_MS) /* so many refusals are nothing: 50 a second */
+#define GCI_TURNS_FEW      16                   /* or so many at once */
+
+struct gci_turns {
+	uint64_t began_ns;   /* the last turn */
+	uint64_t crowded_ns; /* when as few have come as should, if nobody comes from now on */
+};
+
+void gci_turns_refused(struct gci_turns *t, uint64_t now_ns);
+
+uint64_t gci_turns_wait(struct gci_turns *t, uint64_t now_ns);
 
 #endif
