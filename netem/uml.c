@@ -1,16 +1,413 @@
 /* SPDX-License-Identifier: MIT */
+#include "netem/uml.h"
+
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "netem/guest.h"
-#include "netem/uml_impl.h"
-#include "netem/uml_start.h"
+#include "netem/keeper.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
+
+struct gci_uml_session {
+	int used, ended;
+	int fds[3];
+	uint32_t credit;
+	struct gci_uml_end end;
+};
+
+struct gci_uml {
+	struct gci_keeper keeper;
+	char *dir;
+	int to_guest, from_guest, console;
+	int ready, gone;
+	uint64_t network_ns, all_ns;
+	struct gci_buf received;
+	struct gci_error failure;
+	struct gci_buf log;   /* the last of what the console said */
+	uint32_t jobs;        /* started so far */
+	uint64_t sent, taken; /* bytes of frames, by the guest's own count */
+	struct gci_uml_session sessions[GCI_MAX_SESSIONS];
+};
+
+static int gone(struct gci_uml *u, struct gci_error *e);
+
+/* ---- linux.uml, and how it is started */
+
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
+#define UML_XSTATE_NBYTES 2696 /* what linux.uml keeps of a process's extended state */
+
+int gci_self_path(char *out, size_t size, struct gci_error *e)
+{
+	ssize_t n = readlink("/proc/self/exe", out, size - 1);
+
+	if (n < 0)
+		return gci_error_errno(e, "/proc/self/exe");
+	out[n] = '\0';
+	return 0;
+}
+
+/* Path of linux.uml into `out`, or GCOLL_ERR_UNSUPPORTED and how to get it. */
+static int gci_uml_find(char *out, size_t size, struct gci_error *e)
+{
+	const char *path = getenv("PATH");
+
+	for (path = path ? path : ""; *path; path += *path == ':') {
+		size_t len = strcspn(path, ":");
+
+		if (len && snprintf(out, size, "%.*s/linux.uml", (int)len, path) < (int)size &&
+			!access(out, X_OK))
+			return 0;
+		path += len;
+	}
+	snprintf(out, size, "/usr/bin/linux.uml");
+	if (!access(out, X_OK))
+		return 0;
+	return gci_error_set(e, GCOLL_ERR_UNSUPPORTED,
+		"user-mode Linux is not there (no linux.uml in PATH), get it with: apt-get install "
+		"user-mode-linux");
+}
+
+static int needs_xstate(void)
+{
+#ifdef __x86_64__
+	unsigned a, b, c, d;
+
+	return __get_cpuid_count(13, 0, &a, &b, &c, &d) && b > UML_XSTATE_NBYTES;
+#else
+	return 0;
+#endif
+}
+
+/* The module for LD_PRELOAD: beside our program in a build directory, or where it is installed. */
+static int find_xstate(char *out, size_t size, const char *self, struct gci_error *e)
+{
+	const char *slash = strrchr(self, '/');
+
+	if (snprintf(out, size, "%.*s/../netem/" GCI_XSTATE_MODULE, (int)(slash - self), self) <
+			(int)size &&
+		!access(out, R_OK))
+		return 0;
+	if (snprintf(out, size, "%s", GCI_XSTATE_INSTALLED) < (int)size && !access(out, R_OK))
+		return 0;
+	return gci_error_set(e, GCOLL_ERR_UNSUPPORTED,
+		"this processor has AMX, for which the guest needs %s, which is not there",
+		GCI_XSTATE_INSTALLED);
+}
+
+/* Where the guest's memory, a sparse file, fits: /dev/shm is often small in containers. */
+static const char *memory_dir(uint64_t mem_nbytes)
+{
+	struct statvfs v;
+
+	if (!statvfs("/dev/shm", &v) && !(v.f_flag & ST_NOEXEC) &&
+		(uint64_t)v.f_bavail * v.f_frsize >= mem_nbytes)
+		return "/dev/shm";
+	return "/tmp";
+}
+
+/* Starts the guest over `dir` (private, holds file "boot"): its console goes to `console`, its
+ * serial line reads `line_in` and writes `line_out`. */
+static int gci_uml_launch(struct gci_keeper *k, const char *dir, uint64_t mem_nbytes, int console,
+	int line_in, int line_out, struct gci_error *e)
+{
+	char uml[4096], self[4096], preload[4096], mem[32], tmpdir[32];
+	char init[4200], uml_dir[4200], arg[4200], home[4200], load[4200];
+	char *argv[] = {uml, mem, (char *)"root=/dev/root", (char *)"rootfstype=hostfs",
+		(char *)"rootflags=/", (char *)"rw", init, (char *)"quiet", (char *)"con=null",
+		(char *)"con0=null,fd:2", (char *)"ssl=null", (char *)"ssl0=fd:3,fd:4",
+		(char *)"umid=guest", uml_dir, (char *)"--", (char *)"lab", (char *)"guest", arg,
+		NULL};
+	char *env[] = {tmpdir, home, (char *)"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL, NULL};
+	int null, rc = gci_uml_find(uml, sizeof(uml), e);
+
+	rc = rc ? rc : gci_self_path(self, sizeof(self), e);
+	if (!rc && needs_xstate()) {
+		rc = find_xstate(preload, sizeof(preload), self, e);
+		snprintf(load, sizeof(load), "LD_PRELOAD=%s", preload);
+		env[3] = load;
+	}
+	if (rc)
+		return rc;
+	if (strpbrk(self, "\"\n") || strpbrk(dir, "\"\n"))
+		return gci_error_set(
+			e, GCOLL_ERR_UNSUPPORTED, "quotes in the path %s or %s", self, dir);
+	snprintf(mem, sizeof(mem), "mem=%lluM", (unsigned long long)(mem_nbytes >> 20));
+	snprintf(tmpdir, sizeof(tmpdir), "TMPDIR=%s", memory_dir(mem_nbytes));
+	snprintf(init, sizeof(init), "init=\"%s\"", self);
+	snprintf(uml_dir, sizeof(uml_dir), "uml_dir=%s/", dir);
+	snprintf(arg, sizeof(arg), "\"%s\"", dir);
+	snprintf(home, sizeof(home), "HOME=%s", dir);
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	rc = gci_keeper_start(k,
+		&(struct gci_keeper_job){
+			dir, argv, env, {null, console, console}, {line_in, line_out}},
+		e);
+	close(null);
+	return rc;
+}
+
+/* ---- With a guest that runs: frames to and from it, jobs' input and output, its console. */
+
+#define CHUNK      (GCI_FRAME_WINDOW - GCI_FRAME_HEADER) /* of standard input per frame */
+#define LOG_NBYTES 8192
+#define MAX_EXTRA  16
+
+/* Writes all, also to a descriptor that someone made non-blocking. */
+static int write_all(int fd, const void *data, size_t len)
+{
+	const char *p = data;
+
+	while (len) {
+		ssize_t n = write(fd, p, len);
+		struct pollfd pfd = {fd, POLLOUT, 0};
+
+		if (n > 0) {
+			p += n;
+			len -= (size_t)n;
+		} else if (errno == EAGAIN) {
+			poll(&pfd, 1, -1);
+		} else if (errno != EINTR) {
+			return -1;
+		}
+	}
+	return 0;
+}
+
+/* Blocks until the line has taken it; a guest that is gone is found by the next pump. */
+static void gci_uml_send_frame(
+	struct gci_uml *u, enum gci_frame_type type, unsigned id, const void *body, size_t len)
+{
+	struct gci_buf b = {0};
+
+	gci_frame_put(&b, type, id, body, len);
+	if (b.failed || write_all(u->to_guest, b.data, b.len))
+		u->gone = 1;
+	u->sent += b.len;
+	gci_buf_free(&b);
+}
+
+static void gci_uml_send_u32(struct gci_uml *u, enum gci_frame_type type, unsigned id, uint32_t v)
+{
+	uint8_t body[4];
+
+	gci_store_u32(body, v);
+	gci_uml_send_frame(u, type, id, body, sizeof(body));
+}
+
+void gci_uml_signal(struct gci_uml *u, int id, int sig)
+{
+	uint8_t body = (uint8_t)sig;
+
+	gci_uml_send_frame(u, GCI_FRAME_SIGNAL, (unsigned)id, &body, 1);
+}
+
+static void on_output(struct gci_uml *u, const struct gci_frame *f, int which)
+{
+	struct gci_uml_session *s = &u->sessions[f->session];
+
+	if (!s->used || s->fds[which] < 0 || !write_all(s->fds[which], f->body.data, f->body.len))
+		return;
+	/* Nobody reads any more: as a pipe would have it, the job gets SIGPIPE. */
+	s->fds[which] = -1;
+	gci_uml_signal(u, (int)f->session, SIGPIPE);
+}
+
+static void on_frame(struct gci_uml *u, const struct gci_frame *f)
+{
+	struct gci_uml_session *s = &u->sessions[f->session];
+	struct gci_reader body = f->body;
+	uint64_t begin;
+
+	switch (f->type) {
+	case GCI_FRAME_READY:
+		begin = gci_read_u64(&body);
+		u->network_ns = gci_read_u64(&body) - begin;
+		u->ready = 1;
+		break;
+	case GCI_FRAME_FAILED:
+		gci_error_set(
+			&u->failure, GCOLL_ERR_IO, "%.*s", (int)body.len, (const char *)body.data);
+		break;
+	case GCI_FRAME_TAKEN:
+		u->taken += gci_read_u32(&body);
+		break;
+	case GCI_FRAME_CREDIT_GIVEN:
+		s->credit += gci_read_u32(&body);
+		break;
+	case GCI_FRAME_OUT:
+		on_output(u, f, 1);
+		break;
+	case GCI_FRAME_ERR:
+		on_output(u, f, 2);
+		break;
+	case GCI_FRAME_EXIT:
+		s->end.status = gci_read_u8(&body);
+		s->end.busy = gci_read_u64(&body);
+		s->end.total = gci_read_u64(&body);
+		s->ended = 1;
+		break;
+	default:
+		break;
+	}
+}
+
+static void receive(struct gci_uml *u)
+{
+	uint8_t chunk[65536];
+	ssize_t n = read(u->from_guest, chunk, sizeof(chunk));
+	struct gci_frame f;
+	int len = 0;
+
+	if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN)) {
+		u->gone = 1;
+		return;
+	}
+	if (n > 0)
+		gci_buf_put(&u->received, chunk, (size_t)n);
+	while ((len = gci_frame_get(&u->received, &f)) > 0) {
+		on_frame(u, &f);
+		gci_buf_consume(&u->received, (size_t)len);
+	}
+	if (len < 0 || u->received.failed) {
+		gci_error_set(&u->failure, GCOLL_ERR_IO, "garbage on the guest's serial line");
+		u->gone = 1;
+	}
+}
+
+static void read_console(struct gci_uml *u)
+{
+	char chunk[4096];
+	ssize_t n = read(u->console, chunk, sizeof(chunk));
+
+	if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN)) {
+		close(u->console);
+		u->console = -1;
+	}
+	if (n <= 0)
+		return;
+	if (gci_log_enabled(GCI_LOG_DEBUG))
+		(void)!write(2, chunk, (size_t)n);
+	gci_buf_put(&u->log, chunk, (size_t)n);
+	if (u->log.len > LOG_NBYTES)
+		gci_buf_consume(&u->log, u->log.len - LOG_NBYTES);
+}
+
+/* What the console said last, or of a panic. Good until the next call. */
+static const char *gci_uml_last_words(struct gci_uml *u)
+{
+	static const char *const signs[] = {"Kernel panic", "failed, errno", "annot"};
+	const char *log = gci_buf_cstr(&u->log), *at = NULL, *line;
+	static char out[256];
+	size_t i;
+
+	for (i = 0; i < sizeof(signs) / sizeof(*signs) && !at; i++)
+		at = strstr(log, signs[i]);
+	for (line = log; !at && *line; line += strcspn(line, "\n"), line += *line == '\n')
+		if (line[strcspn(line, "\n")] && !line[strcspn(line, "\n") + 1])
+			at = line;
+	while (at && at > log && at[-1] != '\n')
+		at--;
+	snprintf(out, sizeof(out), "%.*s", at ? (int)strcspn(at, "\n") : 0, at ? at : "");
+	return *out ? out : "it said nothing";
+}
+
+static int gone(struct gci_uml *u, struct gci_error *e)
+{
+	while (u->console >= 0) /* the rest of what it said: it is dead, so this ends */
+		read_console(u);
+	if (u->failure.status)
+		return gci_error_set(e, GCOLL_ERR_IO, "%s", u->failure.text);
+	return gci_error_set(e, GCOLL_ERR_IO,
+		"the lab's guest %s: %s (GRIDCOLL_LOG=debug shows all)",
+		u->ready ? "died" : "did not boot", gci_uml_last_words(u));
+}
+
+/* Input is not read from a terminal that belongs to another job: that would stop us. */
+static int may_read(int fd)
+{
+	pid_t owner = tcgetpgrp(fd);
+
+	return owner < 0 || owner == getpgrp();
+}
+
+/* How much of a job's input may be sent now. */
+static size_t input_room(const struct gci_uml *u, const struct gci_uml_session *s)
+{
+	uint64_t ahead = u->sent - u->taken;
+
+	if (!s->used || s->ended || s->fds[0] < 0 || ahead + GCI_FRAME_HEADER >= GCI_FRAME_WINDOW)
+		return 0;
+	ahead = GCI_FRAME_WINDOW - GCI_FRAME_HEADER - ahead;
+	return ahead < s->credit ? (size_t)ahead : s->credit;
+}
+
+static void read_input(struct gci_uml *u, unsigned id)
+{
+	struct gci_uml_session *s = &u->sessions[id];
+	char chunk[CHUNK];
+	size_t room = input_room(u, s);
+	ssize_t n;
+
+	if (!room) /* another job's input has just filled the line */
+		return;
+	n = read(s->fds[0], chunk, room);
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return;
+	if (n > 0) {
+		s->credit -= (uint32_t)n;
+		gci_uml_send_frame(u, GCI_FRAME_IN, id, chunk, (size_t)n);
+	} else {
+		s->fds[0] = -1;
+		gci_uml_send_frame(u, GCI_FRAME_IN_END, id, NULL, 0);
+	}
+}
+
+int gci_uml_pump(
+	struct gci_uml *u, struct pollfd *extra, int nextra, int timeout_ms, struct gci_error *e)
+{
+	struct pollfd fds[2 + GCI_MAX_SESSIONS + MAX_EXTRA];
+	const int nown = 2 + GCI_MAX_SESSIONS;
+	unsigned i;
+
+	fds[0] = (struct pollfd){u->from_guest, POLLIN, 0};
+	fds[1] = (struct pollfd){u->console, POLLIN, 0};
+	for (i = 0; i < GCI_MAX_SESSIONS; i++) {
+		const struct gci_uml_session *s = &u->sessions[i];
+		int wanted = input_room(u, s) > 0;
+
+		fds[2 + i] =
+			(struct pollfd){wanted && may_read(s->fds[0]) ? s->fds[0] : -1, POLLIN, 0};
+	}
+	if (nextra > MAX_EXTRA)
+		nextra = MAX_EXTRA;
+	for (i = 0; i < (unsigned)nextra; i++)
+		fds[nown + (int)i] = extra[i];
+	if (poll(fds, (nfds_t)(nown + nextra), timeout_ms) < 0)
+		return errno == EINTR ? 0 : gci_error_errno(e, "poll");
+	for (i = 0; i < (unsigned)nextra; i++)
+		extra[i].revents = fds[nown + (int)i].revents;
+	if (fds[1].revents)
+		read_console(u);
+	for (i = 0; i < GCI_MAX_SESSIONS; i++)
+		if (fds[2 + i].revents)
+			read_input(u, i);
+	if (fds[0].revents)
+		receive(u);
+	return u->gone || u->failure.status ? gone(u, e) : 0;
+}
+
+/* ---- */
 
 #define BOOT_TIMEOUT_NS (120 * GCI_NS_PER_S)
 

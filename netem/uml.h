@@ -61,4 +61,7 @@ int gci_uml_pump(
 /* Ends the guest and all in it. NULL is allowed. */
 void gci_uml_stop(struct gci_uml *u);
 
+/* Path of our own program into `out`. */
+int gci_self_path(char *out, size_t size, struct gci_error *e);
+
 #endif

@@ -6,7 +6,6 @@
 #include "base/units.h"
 #include "netem/plan.h"
 #include "netem/uml.h"
-#include "netem/uml_start.h"
 #include "tools/lab.h"
 #include "tools/model_files.h"
 #include "tools/tools.h"

@@ -3,7 +3,6 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "netem/awake.h"
 #include "netem/cpu.h"
 #include "netem/host.h"
 #include "netem/tap.h"

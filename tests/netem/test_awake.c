@@ -2,7 +2,7 @@
 #include "tests/test.h"
 
 #include "base/clock.h"
-#include "netem/awake.h"
+#include "netem/cpu.h"
 
 #include <dirent.h>
 #include <sched.h>
@@ -19,7 +19,8 @@ static int count_yielding(void)
 
 	assert_non_null(d);
 	while ((entry = readdir(d)))
-		n += *entry->d_name != '.' && sched_getscheduler(atoi(entry->d_name)) == SCHED_IDLE &&
+		n += *entry->d_name != '.' &&
+		     sched_getscheduler(atoi(entry->d_name)) == SCHED_IDLE &&
 		     getpriority(PRIO_PROCESS, (id_t)atoi(entry->d_name)) == 19;
 	closedir(d);
 	return n;
