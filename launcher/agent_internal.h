@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Between agent.c (the conversation with the launcher), agent_ranks.c (the processes) and relay.c (other
- * agents). */
+ * Between agent.c (the conversation with the launcher, and the processes) and relay.c (other agents). */
 #ifndef GCI_LAUNCHER_AGENT_INTERNAL_H
 #define GCI_LAUNCHER_AGENT_INTERNAL_H
 
@@ -49,10 +48,6 @@ struct agent {
 /* One per process, as are its children. */
 extern struct agent gci_me;
 
-/* agent.c: ends the agent, and all that it started. */
-void gci_agent_finish(int status);
-/* ... once those that it started elsewhere have ended by themselves. */
-void gci_agent_end(void);
 void gci_agent_send_up(struct gci_buf *b);
 
 /* Bytes that wait for the launcher. */
@@ -63,14 +58,5 @@ int gci_agent_origin(char *out, size_t size);
 
 /* The launcher gives this agent up, and says why. */
 void gci_agent_send_error(const char *text);
-
-/* agent_ranks.c */
-void gci_agent_start_rank(struct agent_rank *k);
-void gci_agent_on_children(uv_signal_t *h, int signum);
-void gci_agent_on_credit(uint32_t n);
-void gci_agent_on_stdin(struct gci_reader *r);
-void gci_agent_on_signal(int sig, uint32_t rank);
-void gci_agent_on_hush(uint32_t which);
-void gci_agent_on_kill(uv_timer_t *t);
 
 #endif

@@ -59,8 +59,8 @@ struct gci_jobctl {
 	const struct gci_jobctl_command *commands;
 	void *user;
 	unsigned nclients;
-	struct gci_jobctl_client *next; /* for who comes next; NULL: there was no memory */
-	int is_waiting;                 /* somebody is, for that memory */
+	struct gci_jobctl_client *next;    /* for who comes next; NULL: there was no memory */
+	int is_waiting;                    /* somebody is, for that memory */
 	char path[GCI_JOBCTL_PATH_NBYTES]; /* "": it is not open */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The one job of a gridcoll-run process: shared by start.c, run.c, end.c and survive.c. */
+ * The one job of a gridcoll-run process: shared by start.c and run.c. */
 #ifndef GCI_LAUNCHER_JOB_H
 #define GCI_LAUNCHER_JOB_H
 
@@ -48,39 +48,13 @@ extern struct gci_job gci_job;
 /* Output that nobody has read yet holds the ranks up beyond this. */
 #define GCI_JOB_BACKLOG_HIGH (1u << 20)
 
-size_t gci_job_backlog(void);
-
 /* Whether the ranks' connections to gridcoll-run are encrypted. */
 int gci_job_tls(const struct gci_options *o, const struct gci_placement *p);
-
-/* A frame of one u32 (or, with 0, of nothing) to all agents. */
-void gci_job_to_all(enum gci_frame_type type, uint32_t v);
-
-/* end.c */
-void gci_job_signal_all(int sig);
-void gci_job_signal(uint32_t rank, int sig);
-void gci_job_say(const char *text);
-void gci_job_on_ended(struct gci_agent *a, uint32_t rank, int code, int sig, const char *why);
-void gci_job_on_lost(struct gci_agent *a, const char *why);
-void gci_job_on_grumble(struct gci_agent *a, const char *text);
-void gci_job_on_detour(struct gci_agent *a, const char *why);
-void gci_job_on_children(uv_signal_t *h, int signum);
-void gci_job_on_change(void *user); /* the state machine has moved */
-void gci_job_on_kill(uv_timer_t *t);
-void gci_job_on_ping(uv_timer_t *t);
-/* Nothing more is expected of it, nor of its agent about it. */
-void gci_job_give_up_rank(uint32_t rank);
-
-/* Goes on to the end when it is time. */
-void gci_job_check_end(void);
-
-/* survive.c: after each move of a job that goes on after failures. */
-void gci_job_go_on(void);
 
 /* ctl_table.c: what the job can be asked. Their `user` is the job's argv. */
 extern const struct gci_jobctl_command gci_job_commands[];
 
-/* budgets.c: a new one, from now on. GCOLL_ERR_*. */
+/* run.c: a new budget, from now on. GCOLL_ERR_*. */
 struct gci_budget_order;
 int gci_job_budget(const struct gci_budget_order *o, struct gci_error *e);
 

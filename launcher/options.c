@@ -16,6 +16,158 @@
 #include <stdlib.h>
 #include <string.h>
 
+static int serve(struct gci_options *o, const char *value, struct gci_error *e);
+static int option(struct gci_options *o, int c, const char *value, struct gci_error *e);
+
+/* ---- options help */
+
+const char *gci_options_help(void)
+{
+	return "usage: gridcoll-run [OPTION...] [--] COMMAND [ARGUMENT...]\n"
+	       "       gridcoll-run --serve [IP:]PORT --secret-file FILE -n N [OPTION...]\n"
+	       "       gridcoll-run --join HOST:PORT --secret-file FILE [OPTION...] COMMAND...\n"
+	       "Starts one process of COMMAND per rank and connects them into a job; or\n"
+	       "connects ranks that others start.\n"
+	       "\n"
+	       "  -n N                  number of ranks (default: one per host, or 1)\n"
+	       "  --grid FILE           on the hosts of this grid file, by ssh\n"
+	       "  --hosts LIST          on these hosts, such as a,k[1-4]; with --grid or a lab:\n"
+	       "                        only on these of it\n"
+	       "  --per-host K          K ranks on each host (default 1)\n"
+	       "  --lab FILE            in a running lab (default: $GRIDCOLL_LAB)\n"
+	       "  --table FILE          run operations as this table of decisions says, made by\n"
+	       "                        gridcoll tune (default: $GRIDCOLL_TABLE)\n"
+	       "  --timers NAME         default: a rank silent for 20 s is dead; fast: for 4 s\n"
+	       "  --interfaces LIST     addresses for data, such as eth1 or 10.1.0.0/16,!ib0\n"
+	       "                        (default: $GRIDCOLL_INTERFACES, else the route's)\n"
+	       "  --port-range A-B      ports to listen at (default: $GRIDCOLL_PORT_RANGE,\n"
+	       "                        else any)\n"
+	       "  --params FILE         open as many connections as are worth it, by what\n"
+	       "                        gridcoll probe measured\n"
+	       "  --congestion NAME     TCP's congestion control between clusters, such as bbr\n"
+	       "  --wan-budget A>B=RATE send no faster than that from cluster A to B; may be\n"
+	       "                        said again for others\n"
+	       "  --pace NAME           how rates are kept: auto, fq, tcp, htb, edt, user, off\n"
+	       "  --data-path NAME      how ranks move data: auto, poll or uring (io_uring)\n"
+	       "  --security NAME       auth: strangers are kept out; encrypt: TLS as well;\n"
+	       "                        auto (default): encrypt between clusters; or off\n"
+	       "  --stats FILE          write the traffic between clusters as lines of JSON\n"
+	       "  --quiet-prefix        do not write \"[rank] \" before each line of output\n"
+	       "  --start-timeout TIME  longest wait from first rank to last (default 60s)\n"
+	       "  --survive             the death of a rank does not end the others, which may\n"
+	       "                        go on by gcoll_comm_shrink\n"
+	       "  --shrink-timeout TIME longest wait there for ranks that live (default 600s)\n"
+	       "  --chdir DIR           run COMMAND in this directory of each host (default:\n"
+	       "                        the current one, or home where a host has not got it)\n"
+	       "  --remote-path PATH    gridcoll-run on remote hosts (default: gridcoll-run)\n"
+	       "  --ssh-fanout N        no host runs more than N ssh at a time: those that are\n"
+	       "                        started start others (default 32)\n"
+	       "  --ssh-timeout TIME    longest wait for a host to let ssh in (default 12s)\n"
+	       "  --address HOST        by which ranks on other hosts reach this machine\n"
+	       "                        (default: as the way to them begins here)\n"
+	       "  --dry-run             show which rank would run where and by which commands,\n"
+	       "                        start nothing\n"
+	       "  --serve ADDRESS       start nothing; connect ranks that others start, and\n"
+	       "                        that come to this [IP:]PORT\n"
+	       "  --join ADDRESS        run COMMAND as a rank of the job that is served at\n"
+	       "                        this HOST:PORT\n"
+	       "  --secret-file FILE    the job's secret, 64 hexadecimal digits; -: standard\n"
+	       "                        input; --serve makes the file if there is none\n"
+	       "  --rank-from NAME      --join: the rank is in this environment variable, such\n"
+	       "                        as JOB_COMPLETION_INDEX (default: in $GRIDCOLL_RANK)\n"
+	       "  --size-from NAME      --join: the number of ranks is in this one (or -n)\n"
+	       "  --rank-0-serves       --join: where rank 0 runs, serve the job as well\n"
+	       "  --slurm               --join under srun, as Slurm's variables say; without\n"
+	       "                        --secret-file, standard input begins with the secret\n"
+	       "  --new-secret          print a secret, and end\n"
+	       "  --help, --version\n"
+	       "\n"
+	       "Exit status: 0, or that of the rank that failed first (128 + N when killed by\n"
+	       "signal N; 1 when it was lost); 2 for wrong arguments. With --survive, failures\n"
+	       "do not count that others have gone on after.\n"
+	       "\n"
+	       "example: gridcoll-run -n 4 gridcoll cp FILE '/tmp/out/%r/'\n"
+	       "         gridcoll-run --grid my.grid ./a.out\n";
+}
+
+/* ---- What does not go together on the command line, and defaults of the environment. */
+
+static int gci_options_elsewhere(const struct gci_options *o)
+{
+	return o->help || o->version || o->agent || o->new_secret;
+}
+
+/* Of jobs whose ranks others start. */
+static int check_guests(struct gci_options *o, struct gci_error *e)
+{
+	const char *secret = getenv("GRIDCOLL_SECRET_FILE");
+	int joins = o->join || o->slurm;
+
+	if (!o->secret_file && secret && *secret)
+		o->secret_file = secret;
+	if (!o->secret_file && o->slurm)
+		o->secret_file = "-";
+	if (o->serve && joins)
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"--serve and --join or --slurm: expected one of them "
+			"(--join --rank-0-serves does both)");
+	if ((o->rank_from || o->size_from || o->rank_0_serves) && !joins)
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"--rank-from, --size-from and --rank-0-serves: expected --join with them");
+	if ((o->serve || joins) && o->lab)
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"--lab: gridcoll-run starts a lab's ranks itself, expected no --serve or "
+			"--join with it");
+	if ((o->serve || joins) && !o->secret_file)
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"no secret, expected --secret-file FILE "
+			"(gridcoll-run --new-secret makes one)");
+	if (o->serve && *o->argv)
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"--serve with a command, \"%s\": expected none, others start the ranks",
+			*o->argv);
+	if (o->serve && !o->nranks && !o->grid && !o->hosts)
+		return gci_error_set(
+			e, GCOLL_ERR_INVAL, "--serve: expected -n N, or --grid or --hosts with it");
+	return 0;
+}
+
+/* What was parsed goes together, and has its defaults. */
+static int gci_options_check(struct gci_options *o, struct gci_error *e)
+{
+	if (o->new_secret && *o->argv)
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"--new-secret with a command, \"%s\": expected none", *o->argv);
+	if (gci_options_elsewhere(o))
+		return 0;
+	if (o->grid && o->lab)
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"--grid and --lab: expected one of them (a lab has its grid with it)");
+	if (check_guests(o, e))
+		return e->status;
+	if (!o->lab && !o->grid && !o->serve && !o->join && !o->slurm) {
+		const char *lab = getenv("GRIDCOLL_LAB");
+
+		o->lab = lab && *lab ? lab : NULL;
+		o->lab_from_environment = o->lab != NULL;
+	}
+	if (!o->table) {
+		const char *table = getenv("GRIDCOLL_TABLE");
+
+		o->table = table && *table ? table : NULL;
+		o->table_from_environment = o->table != NULL;
+	}
+	if (o->per_host && !o->grid && !o->hosts && !o->lab)
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"--per-host %u: expected --grid, --hosts or --lab with it", o->per_host);
+	if (!o->serve && (!*o->argv || !**o->argv))
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"no command, expected: gridcoll-run [OPTION...] COMMAND [ARGUMENT...]");
+	return 0;
+}
+
+/* ---- */
+
 enum {
 	GRID = 256,
 	PER_HOST,

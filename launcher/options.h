@@ -57,10 +57,6 @@ struct gci_options {
 /* GCOLL_ERR_INVAL: `e` names the option, what is wrong, and what was expected. */
 int gci_options_parse(struct gci_options *o, int argc, char **argv, struct gci_error *e);
 
-/* Parts of it: what was parsed goes together, and has its defaults; it is no job at all. */
-int gci_options_check(struct gci_options *o, struct gci_error *e);
-int gci_options_elsewhere(const struct gci_options *o);
-
 const char *gci_options_help(void);
 
 #endif

@@ -89,10 +89,7 @@ int gci_placement_retell(struct gci_placement *p, struct gci_error *e);
 
 /* The number of the link that a budget is for, among the grid's; or GCOLL_ERR_INVAL. */
 struct gci_budget_order;
-int gci_placement_link(
-	const struct gci_placement *p, const struct gci_budget_order *o, struct gci_error *e);
-
-/* dry_run.c: for people, which rank would run where, and by which commands. */
+/* start.c: for people, which rank would run where, and by which commands. */
 struct gci_buf;
 void gci_dry_run(const struct gci_placement *p, const struct gci_options *o, struct gci_buf *out);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Between rendezvous.c (connections of ranks), rdv_strangers.c (those before that), rdv_messages.c
- * (what ranks say), verdict.c (who failed first) and recovery.c (who goes on). */
+ * Between rendezvous.c (connections of ranks and of those that are not known yet, what ranks say, who is silent),
+ * verdict.c (who failed first) and recovery.c (who goes on). */
 #ifndef GCI_LAUNCHER_RDV_INTERNAL_H
 #define GCI_LAUNCHER_RDV_INTERNAL_H
 
@@ -91,8 +91,6 @@ struct gci_rdv {
 
 /* rendezvous.c */
 void gci_rdv_send_abort(struct gci_rdv *r);
-void gci_rdv_send_plain(struct gci_rdv *r, enum gci_ctl_type type);
-void gci_rdv_drop(struct gci_rdv *r, struct gci_rdv_conn *c);
 /* One of a rank that does not come back any more: it counts as lost. */
 void gci_rdv_end_away(struct gci_rdv *r, uint32_t rank, uint64_t now_ns);
 void gci_rdv_mark_dirty(struct gci_rdv *r, struct gci_rdv_conn *c);
@@ -101,10 +99,6 @@ void gci_rdv_turn_away(struct gci_rdv *r, struct gci_rdv_conn *c, int status, co
 
 /* Begins the job, once all have come that can. */
 void gci_rdv_begin_if_all(struct gci_rdv *r, uint64_t now_ns);
-
-/* rdv_messages.c */
-void gci_rdv_on_message(
-	struct gci_rdv *r, struct gci_rdv_conn *c, struct gci_ctl_message *m, uint64_t now_ns);
 
 /* recovery.c */
 void gci_rdv_on_agree(struct gci_rdv *r, uint32_t rank, const struct gci_ctl_agree *m);
@@ -126,25 +120,13 @@ static inline int gci_rdv_counts(const struct gci_rdv *r, uint32_t rank)
 	return gci_members_in(&r->members, rank);
 }
 
-/* rdv_strangers.c */
-void gci_rdv_count_places(struct gci_rdv *r);
-void gci_rdv_drop_old_strangers(struct gci_rdv *r, uint64_t now_ns);
-
-/* rdv_guests.c */
 static inline int gci_rdv_is_guest(const struct gci_rdv *r, uint32_t rank)
 {
 	return rank >= r->config.size - r->config.nguests;
 }
-/* May this rank join by what it says? Else it was told why not, and 0. */
-int gci_rdv_admit(
-	struct gci_rdv *r, struct gci_rdv_conn *c, const struct gci_ctl_hello *m, uint64_t now_ns);
-
 /* meet.c: once all have joined. 0, or -1 with the reason why they cannot reach each other. */
 int gci_rdv_meet(const struct gci_rdv *r, char *why, size_t size);
 
-/* rdv_silence.c */
-void gci_rdv_check_silence(struct gci_rdv *r, uint64_t now_ns);
-void gci_rdv_note_heard(const struct gci_rdv *r, uint32_t rank, uint64_t now_ns);
 /* It has ended, or hung up. A rank that nothing reaches gives up as soon as we do: it cannot tell
  * why, or blames the peers that it does not hear. Where only what goes to it is lost, TCP keeps
  * what it says until it hangs up, and then we hear all of it at once. */

@@ -8,9 +8,487 @@
 #include "collectives/coll.h"
 #include "launcher/rdv_internal.h"
 
+#include <arpa/inet.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
 #include <string.h>
+
+static void gci_rdv_drop(struct gci_rdv *r, struct gci_rdv_conn *c);
+static void gci_rdv_send_plain(struct gci_rdv *r, enum gci_ctl_type type);
+
+/* ---- Ranks of which nothing is heard: told of after a quarter of the time after which they count as
+ * dead, and blamed after all of it. */
+
+static double seconds(uint64_t ns)
+{
+	return (double)(ns / (GCI_NS_PER_S / 10)) / 10;
+}
+
+static uint64_t warn_ns(const struct gci_rdv *r)
+{
+	return r->config.dead_ns / 4;
+}
+
+/* Those whose silence began in the same heartbeat belong together: one cause, one message. When one
+ * has been silent for `ns`, so long the others have. */
+static uint64_t together_ns(const struct gci_rdv *r, uint64_t ns)
+{
+	return ns > 2 * r->config.beat_ns ? ns - 2 * r->config.beat_ns : ns;
+}
+
+static void tell_of_missed(struct gci_rdv *r, uint64_t now_ns)
+{
+	uint32_t *list = gci_calloc(r->config.size, sizeof(*list));
+	char who[GCI_RANKLIST_NBYTES];
+	uint32_t i, n = 0;
+
+	for (i = 0; list && i < r->config.size; i++) {
+		struct rdv_rank *k = &r->ranks[i];
+
+		if (!gci_rdv_counts(r, i) || !k->joined || k->lost || k->missed || k->bye ||
+			k->exited || now_ns - k->heard_ns < together_ns(r, warn_ns(r)))
+			continue;
+		k->missed = 1;
+		list[n++] = i;
+	}
+	if (n)
+		gci_buf_printf(&r->news, "%s: no sign of life for %g s; dead after %g s\n",
+			gci_ranklist(list, n, r->config.names, who), seconds(warn_ns(r)),
+			seconds(r->config.dead_ns));
+	gci_free(list);
+}
+
+static void gci_rdv_note_heard(const struct gci_rdv *r, uint32_t rank, uint64_t now_ns)
+{
+	struct rdv_rank *k = &r->ranks[rank];
+
+	if (r->started && now_ns - k->heard_ns > r->config.dead_ns / 2)
+		k->back_ns = now_ns;
+	k->heard_ns = now_ns;
+}
+
+void gci_rdv_check_unreached(const struct gci_rdv *r, uint32_t rank, uint64_t now_ns)
+{
+	struct rdv_rank *k = &r->ranks[rank];
+
+	if (k->told && (k->blamed < 0 || k->blamed == (int32_t)rank))
+		return;
+	if (now_ns - k->heard_ns > r->config.dead_ns / 2 ||
+		(k->back_ns && now_ns - k->back_ns < r->config.grace_ns))
+		k->silent = 1;
+}
+
+/* Ranks that others start may come hours later. Once, so that nobody waits for the time to pass that
+ * has not begun. */
+static void tell_of_nobody(struct gci_rdv *r, uint64_t now_ns)
+{
+	if (r->njoined || r->told_of_none || r->config.nguests < r->config.size ||
+		now_ns - r->began_ns < r->config.start_ns)
+		return;
+	r->told_of_none = 1;
+	gci_buf_printf(&r->news,
+		"no rank has joined within %g s; waiting on, --start-timeout begins with the "
+		"first\n",
+		seconds(r->config.start_ns));
+}
+
+static void gci_rdv_check_silence(struct gci_rdv *r, uint64_t now_ns)
+{
+	uint32_t i;
+	int any_new = 0;
+
+	r->silence_at_ns = GCI_NEVER;
+	if (gci_rdv_is_over(r))
+		return;
+	tell_of_nobody(r, now_ns);
+	if (r->njoined && !r->started && now_ns - r->joined_ns >= r->config.start_ns) {
+		r->start_timed_out = 1;
+		gci_rdv_arm(r, now_ns, 0);
+	}
+	/* Ranks beat once they have START; until then start_ns is the limit. */
+	for (i = 0; r->started && i < r->config.size; i++) {
+		struct rdv_rank *k = &r->ranks[i];
+		uint64_t dead_at_ns = k->heard_ns + r->config.dead_ns;
+
+		if (!k->joined || k->lost || k->silent || (k->bye && k->exited) ||
+			!gci_rdv_counts(r, i))
+			continue;
+		if (now_ns - k->heard_ns < warn_ns(r))
+			k->missed = 0;
+		else
+			any_new |= !k->missed;
+		if (now_ns >= dead_at_ns) {
+			k->silent = r->deaths = 1;
+			gci_rdv_arm(r, now_ns, 0); /* other witnesses have had time enough */
+		} else if (dead_at_ns < r->silence_at_ns) {
+			r->silence_at_ns = dead_at_ns;
+		}
+	}
+	if (any_new && !r->judged)
+		tell_of_missed(r, now_ns);
+}
+
+void gci_rdv_blame_silent(struct gci_rdv *r, uint64_t now_ns, struct gci_rdv_verdict *v)
+{
+	uint64_t long_ns = together_ns(r, r->config.dead_ns);
+	uint32_t *list = gci_calloc(r->config.size, sizeof(*list));
+	uint32_t i, n = 0;
+
+	for (i = 0; i < r->config.size; i++) {
+		struct rdv_rank *k = &r->ranks[i];
+
+		if (!gci_rdv_counts(r, i))
+			continue;
+		k->silent |= k->joined && !k->exited && !k->lost && now_ns - k->heard_ns > long_ns;
+		if (k->silent && list)
+			list[n++] = i;
+	}
+	if (n)
+		gci_ranklist(list, n, r->config.names, v->who);
+	v->status = GCOLL_ERR_PEER;
+	snprintf(v->cause, sizeof(v->cause), "no sign of life for %g s (%s, or %s stopped)",
+		seconds(r->config.dead_ns),
+		n > 1 ? "their hosts or their network link are down"
+		      : "its host or its network link is down",
+		n > 1 ? "they are" : "it is");
+	gci_free(list);
+}
+
+/* ---- Ranks that others start: what they say of themselves is all that is known of them, and the end of
+ * their control connection the only sign of theirs. */
+
+int gci_rdv_is_gone(const struct gci_rdv *r, uint32_t rank)
+{
+	const struct rdv_rank *k = &r->ranks[rank];
+
+	if (!gci_rdv_is_guest(r, rank))
+		return 0;
+	if (k->joined)
+		return k->lost || k->exited;
+	/* Without a job there is nobody to wait for: ranks of ours have ended, and none joined. */
+	return r->judged || (!r->njoined && r->config.nguests < r->config.size);
+}
+
+/* It is the job's fault: others would wait in vain for the rank that this one should have been. */
+static int refuse_all(struct gci_rdv *r, struct gci_rdv_conn *c, const char *why, uint64_t now_ns)
+{
+	gci_rdv_give_up(r, GCOLL_ERR_INVAL, why, now_ns);
+	gci_rdv_turn_away(r, c, GCOLL_ERR_INVAL, why);
+	return 0;
+}
+
+static int admit_guest(
+	struct gci_rdv *r, struct gci_rdv_conn *c, const struct gci_ctl_hello *m, uint64_t now_ns)
+{
+	char why[GCI_CTL_TEXT];
+
+	if (m->size && m->size != r->config.size) {
+		snprintf(why, sizeof(why),
+			"rank %u%s%s was started as one of %u (GRIDCOLL_SIZE), "
+			"but gridcoll-run serves a job of %u (-n): expected the same number",
+			m->rank, *m->host ? " on " : "", m->host, m->size, r->config.size);
+		return refuse_all(r, c, why, now_ns);
+	}
+	if (r->config.arrive &&
+		r->config.arrive(r->config.guests, m->rank, m->host, m->cluster, why, sizeof(why)))
+		return refuse_all(r, c, why, now_ns);
+	return 1;
+}
+
+/* A process that comes as a rank that is there may be one too many, or another rank that was told a
+ * wrong number. */
+static void tell_of_double(struct gci_rdv *r, struct gci_rdv_conn *c, const struct gci_ctl_hello *m)
+{
+	const uint32_t rank = m->rank;
+	char why[GCI_CTL_TEXT];
+
+	if (!gci_rdv_is_guest(r, rank)) {
+		snprintf(why, sizeof(why), "rank %u has joined already", rank);
+	} else {
+		snprintf(why, sizeof(why),
+			"rank %u has joined already, from another process: "
+			"expected a number of its own for each "
+			"(GRIDCOLL_RANK, GRIDCOLL_RANK_FROM or --rank-from)",
+			rank);
+		gci_buf_printf(&r->news, "a second process%s%s came as rank %u\n",
+			*m->host ? " on " : "", m->host, rank);
+	}
+	gci_rdv_turn_away(r, c, GCOLL_ERR_INVAL, why);
+}
+
+/* A stranger with the secret and a wrong number is no failure of the job, before it begins or later. */
+static void turn_away_too_high(
+	struct gci_rdv *r, struct gci_rdv_conn *c, const struct gci_ctl_hello *m)
+{
+	char why[GCI_CTL_TEXT];
+
+	snprintf(why, sizeof(why),
+		"a process%s%s came as rank %u, but gridcoll-run serves a job of %u ranks (-n), "
+		"from 0",
+		*m->host ? " on " : "", m->host, m->rank, r->config.size);
+	gci_buf_printf(&r->news, "turned away: %s\n", why);
+	gci_rdv_turn_away(r, c, GCOLL_ERR_INVAL, why);
+}
+
+/* May this rank join by what it says? Else it was told why not, and 0. */
+static int gci_rdv_admit(
+	struct gci_rdv *r, struct gci_rdv_conn *c, const struct gci_ctl_hello *m, uint64_t now_ns)
+{
+	if (m->rank >= r->config.size) {
+		turn_away_too_high(r, c, m);
+		return 0;
+	}
+	if (r->ranks[m->rank].joined) {
+		tell_of_double(r, c, m);
+		return 0;
+	}
+	if (r->ranks[m->rank].missing) { /* it was started after all */
+		gci_rdv_turn_away(r, c, GCOLL_ERR_ABORTED, "the job goes on without this rank");
+		return 0;
+	}
+	return gci_rdv_is_guest(r, m->rank) ? admit_guest(r, c, m, now_ns) : 1;
+}
+
+/* ---- Connections until it is known who is there. */
+
+static void gci_rdv_count_places(struct gci_rdv *r)
+{
+	r->crowd.most = GCI_RDV_STRANGERS + r->config.size - r->njoined;
+}
+
+int gci_rdv_is_crowded(const struct gci_rdv *r)
+{
+	return gci_crowd_is_full(&r->crowd);
+}
+
+int gci_rdv_is_stranger(const struct gci_rdv_conn *c)
+{
+	return c->rank < 0;
+}
+
+struct gci_rdv_conn *gci_rdv_open(
+	struct gci_rdv *r, void *user, const struct gci_reach *from, uint64_t now_ns)
+{
+	struct gci_rdv_conn *c = gci_calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	while (gci_crowd_is_full(&r->crowd)) {
+		struct gci_crowd_place *p = gci_crowd_gives_way(&r->crowd);
+
+		gci_rdv_drop(r, gci_container(p, struct gci_rdv_conn, place));
+	}
+	c->rank = c->named = -1;
+	c->user = user;
+	c->since_ns = now_ns;
+	c->from = *from;
+	gci_crowd_enter(&r->crowd, &c->place, from->ip[0]);
+	gci_list_push(&r->conns, &c->link);
+	return c;
+}
+
+void gci_rdv_named(struct gci_rdv_conn *c, uint32_t rank)
+{
+	c->named = (int32_t)rank;
+	gci_crowd_leave(&c->place);
+}
+
+/* Of each address once a minute, and of so many: whoever can connect may do this at will. */
+static int is_worth_a_line(struct gci_rdv *r, const uint8_t ip[16], uint64_t now_ns)
+{
+	int i, old = -1;
+
+	for (i = 0; i < RDV_TOLD; i++) {
+		if (!r->told_of[i].at_ns || now_ns - r->told_of[i].at_ns >= RDV_TOLD_NS)
+			old = i;
+		else if (!memcmp(r->told_of[i].ip, ip, sizeof(r->told_of[i].ip)))
+			return 0;
+	}
+	if (old < 0)
+		return 0;
+	memcpy(r->told_of[old].ip, ip, sizeof(r->told_of[old].ip));
+	r->told_of[old].at_ns = now_ns;
+	return 1;
+}
+
+void gci_rdv_wrong_secret(struct gci_rdv *r, const struct gci_rdv_conn *c, uint64_t now_ns)
+{
+	const uint8_t *ip = c->from.ip[0];
+	char text[INET6_ADDRSTRLEN] = "";
+
+	if (!r->config.nguests)
+		return;
+	if (!is_worth_a_line(r, ip, now_ns)) {
+		r->nuntold++;
+		return;
+	}
+	inet_ntop(c->from.six & 1 ? AF_INET6 : AF_INET, ip, text, sizeof(text));
+	gci_buf_printf(&r->news,
+		"turned away: a process at %s has another secret, expected that of "
+		"this job (--secret-file)",
+		text);
+	if (r->nuntold)
+		gci_buf_printf(&r->news, "; since the last such line %u more", r->nuntold);
+	gci_buf_printf(&r->news, "\n");
+	r->nuntold = 0;
+}
+
+static void gci_rdv_drop_old_strangers(struct gci_rdv *r, uint64_t now_ns)
+{
+	struct gci_list *it;
+
+	/* As long as ranks are to come, each may be one that has had no processor yet. */
+	if (!r->started)
+		return;
+	gci_list_each (it, &r->conns) {
+		struct gci_rdv_conn *c = gci_container(it, struct gci_rdv_conn, link);
+
+		if (c->rank < 0 && now_ns - c->since_ns >= GCI_RDV_STRANGER_NS)
+			gci_rdv_drop(r, c);
+	}
+}
+
+/* ---- What ranks that have joined say, to the launcher or through it to each other. */
+
+/* Only a rank that has left will never do what another waits for; others may be about to. */
+static void pass_on_wait(struct gci_rdv *r, uint32_t from, const struct gci_ctl_wait *w)
+{
+	struct gci_ctl_wait there = *w;
+	int32_t to = gci_rdv_job_rank(r, (int32_t)w->rank);
+	struct gci_rdv_conn *c;
+
+	if (to < 0 || !r->ranks[to].bye)
+		return;
+	c = r->ranks[to].conn;
+	if (!c || c->closing)
+		return;
+	there.rank = (uint32_t)gci_rdv_number(r, (int32_t)from);
+	gci_ctl_put_wait(&c->out, &there);
+	gci_rdv_mark_dirty(r, c);
+}
+
+static void pass_on_ask(struct gci_rdv *r, uint32_t from, const struct gci_ctl_call *m)
+{
+	struct rdv_rank *k = &r->ranks[from];
+	struct gci_ctl_call there = *m;
+	int32_t to = gci_rdv_job_rank(r, (int32_t)m->rank);
+	struct gci_rdv_conn *c;
+
+	if (k->asks || to < 0) /* the first word counts, as of failures */
+		return;
+	c = r->ranks[to].conn;
+	if (!c || c->closing)
+		return;
+	k->asks = 1;
+	k->asked.rank = (uint32_t)to;
+	k->asked.comm = m->comm;
+	k->asked.op = m->op;
+	there.rank = (uint32_t)gci_rdv_number(r, (int32_t)from);
+	gci_ctl_put_call(&c->out, GCI_CTL_ASK, &there);
+	gci_rdv_mark_dirty(r, c);
+}
+
+static void take_answer(struct gci_rdv *r, uint32_t from, const struct gci_ctl_call *m)
+{
+	int32_t by = gci_rdv_job_rank(r, (int32_t)m->rank);
+	const struct rdv_rank *k = by >= 0 ? &r->ranks[by] : NULL;
+
+	if (k && k->asks && k->asked.rank == from && k->asked.comm == m->comm &&
+		k->asked.op == m->op)
+		gci_rdv_answer(r, (uint32_t)by, m->text);
+}
+
+static void take_flows(struct gci_rdv *r, uint32_t from, struct gci_ctl_flows *m)
+{
+	uint32_t i;
+
+	for (i = 0; i < m->n; i++) {
+		m->flows[i].peer = gci_rdv_job_rank(r, m->flows[i].peer);
+		if (m->flows[i].peer < 0)
+			return; /* of an epoch that is over */
+	}
+	if (r->config.flows)
+		r->config.flows(r->config.user, from, m);
+}
+
+/* To a question that nobody will answer any more. Whoever asks learned of the first failure from
+ * one ABORT; the second tells that there is nothing to go on with. */
+static int turned_away(struct gci_rdv *r, struct gci_rdv_conn *c)
+{
+	if (!r->config.survives)
+		return 0;
+	if (gci_rdv_is_over(r))
+		gci_rdv_turn_away(r, c, GCOLL_ERR_ABORTED, r->verdict.sentence);
+	else if (!gci_rdv_counts(r, (uint32_t)c->rank))
+		gci_rdv_turn_away(r, c, GCOLL_ERR_ABORTED, "the job goes on without this rank");
+	return c->closing;
+}
+
+static void take_bye(struct gci_rdv *r, uint32_t from)
+{
+	struct rdv_rank *k = &r->ranks[from];
+
+	if (k->bye || !gci_rdv_counts(r, from))
+		return;
+	k->bye = 1;
+	gci_members_leaves(&r->members, from);
+	if (++r->nbye == r->members.n)
+		gci_rdv_send_plain(r, GCI_CTL_BYE);
+}
+
+static void gci_rdv_on_message(
+	struct gci_rdv *r, struct gci_rdv_conn *c, struct gci_ctl_message *m, uint64_t now_ns)
+{
+	struct rdv_rank *k = &r->ranks[c->rank];
+
+	k->link.got += (uint64_t)gci_ctl_counts(m->type);
+	switch (m->type) {
+	case GCI_CTL_BEAT:
+		if (!gci_ctl_link_acked(&k->link, m->got.n))
+			break;
+		gci_rdv_tell(r, (uint32_t)c->rank, c->rank, GCOLL_ERR_PROTO,
+			"has heard more messages than there were", now_ns);
+		gci_rdv_drop(r, c);
+		break;
+	case GCI_CTL_FAIL:
+		gci_rdv_tell(r, (uint32_t)c->rank, gci_rdv_job_rank(r, m->failure.rank),
+			m->failure.status, m->failure.text, now_ns);
+		break;
+	case GCI_CTL_BYE:
+		take_bye(r, (uint32_t)c->rank);
+		break;
+	case GCI_CTL_ASK:
+		pass_on_ask(r, (uint32_t)c->rank, &m->call);
+		break;
+	case GCI_CTL_CALLED:
+		take_answer(r, (uint32_t)c->rank, &m->call);
+		break;
+	case GCI_CTL_REPORT:
+		if (r->config.report)
+			r->config.report(r->config.user, (uint32_t)c->rank, &m->report);
+		break;
+	case GCI_CTL_FLOWS:
+		take_flows(r, (uint32_t)c->rank, &m->flows);
+		break;
+	case GCI_CTL_AGREE:
+		if (!turned_away(r, c))
+			gci_rdv_on_agree(r, (uint32_t)c->rank, &m->agree);
+		break;
+	case GCI_CTL_SHRINK:
+		if (!turned_away(r, c))
+			gci_rdv_on_shrink(r, (uint32_t)c->rank, &m->survivors, now_ns);
+		break;
+	case GCI_CTL_WAIT:
+		pass_on_wait(r, (uint32_t)c->rank, &m->wait);
+		break;
+	default:
+		gci_rdv_tell(r, (uint32_t)c->rank, c->rank, GCOLL_ERR_PROTO,
+			"sent a control message that only the launcher sends", now_ns);
+		gci_rdv_drop(r, c);
+	}
+}
+
+/* ---- */
 
 #define NOBODYS_PORT 1 /* tcpmux, which nobody has */
 
@@ -77,7 +555,7 @@ void gci_rdv_mark_dirty(struct gci_rdv *r, struct gci_rdv_conn *c)
 		gci_list_push(&r->dirty, &c->dirty);
 }
 
-void gci_rdv_drop(struct gci_rdv *r, struct gci_rdv_conn *c)
+static void gci_rdv_drop(struct gci_rdv *r, struct gci_rdv_conn *c)
 {
 	c->closing = 1;
 	gci_crowd_leave(&c->place);
@@ -101,7 +579,7 @@ static void send_all(struct gci_rdv *r, struct gci_buf *bytes)
 	gci_buf_free(bytes);
 }
 
-void gci_rdv_send_plain(struct gci_rdv *r, enum gci_ctl_type type)
+static void gci_rdv_send_plain(struct gci_rdv *r, enum gci_ctl_type type)
 {
 	struct gci_buf bytes = {0};
 

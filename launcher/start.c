@@ -3,7 +3,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/terminal.h"
+#include "collectives/models/params_json.h"
+#include "collectives/tuner/table.h"
 #include "launcher/job.h"
+#include "launcher/placement.h"
 #include "launcher/ssh.h"
 #include "transport/secret.h"
 
@@ -11,6 +14,174 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* ---- The table of decisions that a job is given: read once, here, and handed to all ranks. */
+
+/* Clusters that the job has ranks in. */
+static int count_clusters(const struct gci_placement *p)
+{
+	unsigned char seen[GCI_GRID_MAX_CLUSTERS] = {0};
+	uint32_t i;
+	int n = 0;
+
+	for (i = 0; i < p->size; i++) {
+		int c = gci_grid_cluster_of(&p->grid, (int)p->hosts[i]);
+
+		n += !seen[c];
+		seen[c] = 1;
+	}
+	return n;
+}
+
+/* A table that looks as if it would be used, and is not. */
+static void say_whom(const struct gci_placement *p, const char *path, const struct gci_table *t)
+{
+	int n = count_clusters(p);
+
+	if (t->nranks < (int)p->size)
+		gci_log(GCI_LOG_WARN,
+			"%s is for %d ranks: of the job's %u, "
+			"only communicators of that many use it",
+			path, t->nranks, p->size);
+	else if (t->nclusters != n)
+		gci_log(GCI_LOG_WARN,
+			"%s is for ranks in %d cluster%s, this job's are in %d: it is not used",
+			path, t->nclusters, t->nclusters == 1 ? "" : "s", n);
+}
+
+static int take(
+	struct gci_placement *p, const char *path, const struct gci_table *t, struct gci_error *e)
+{
+	struct gci_buf text = {0};
+
+	if (t->nranks > (int)p->size)
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"%s: made for %d ranks, expected at most the %u of this job", path,
+			t->nranks, p->size);
+	say_whom(p, path, t);
+	gci_table_print(t, &text); /* not the file's own bytes: no longer than it must be */
+	p->table_text = text.failed ? NULL : gci_strdup(gci_buf_cstr(&text));
+	p->table_digest = gci_table_digest(t);
+	gci_buf_free(&text);
+	return p->table_text ? 0 : gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+}
+
+int gci_placement_table(struct gci_placement *p, const struct gci_options *o, struct gci_error *e)
+{
+	struct gci_table t = {0};
+	struct gci_buf text = {0};
+	struct gci_error why = {0};
+	int rc;
+
+	if (!o->table)
+		return 0;
+	rc = gci_file_read(o->table, GCI_TABLE_MAX_TEXT, &text, &why);
+	if (!rc)
+		rc = gci_table_parse(&t, (const char *)text.data, text.len, o->table,
+			gci_grid_digest(&p->grid), &why);
+	if (!rc)
+		rc = take(p, o->table, &t, &why);
+	if (rc)
+		gci_error_set(e, rc, "%s%.440s",
+			o->table_from_environment ? "GRIDCOLL_TABLE: " : "", why.text);
+	gci_table_free(&t);
+	gci_buf_free(&text);
+	return rc;
+}
+
+/* ---- What gridcoll probe measured of the job's grid, as far as ranks go by it: how many streams a link
+ * is worth. They find it in the grid's text. */
+
+int gci_placement_params(struct gci_placement *p, const struct gci_options *o, struct gci_error *e)
+{
+	struct gci_params params = {0};
+	struct gci_buf text = {0};
+	int rc;
+
+	if (!o->params)
+		return 0;
+	rc = gci_file_read(o->params, GCI_PARAMS_MAX_TEXT, &text, e);
+	if (!rc)
+		rc = gci_params_parse(
+			&params, (const char *)text.data, text.len, o->params, &p->grid, e);
+	if (!rc) {
+		if (gci_params_streams(&params, &p->grid) + gci_params_senders(&params, &p->grid))
+			rc = gci_placement_retell(p, e);
+		gci_params_free(&params);
+	}
+	gci_buf_free(&text);
+	return rc;
+}
+
+/* ---- What --dry-run shows: each rank's place, and by which commands. */
+
+static void print_rank(const struct gci_placement *p, const struct gci_place *l, uint32_t rank,
+	struct gci_buf *out)
+{
+	const struct gci_access *a = &l->access;
+
+	gci_buf_printf(out, "rank %u: %s, cluster %s, %s%s", rank, p->names[rank],
+		p->grid.clusters[gci_grid_cluster_of(&p->grid, (int)p->hosts[rank])].name,
+		l->how == GCI_PLACE_SSH     ? "by ssh"
+		: l->how == GCI_PLACE_NETNS ? "in namespace "
+					    : "on this machine",
+		l->netns ? l->netns : "");
+	if (a->interfaces)
+		gci_buf_printf(out, ", interfaces %s", a->interfaces);
+	if (a->ports.lo)
+		gci_buf_printf(out, ", ports %u-%u", a->ports.lo, a->ports.hi);
+	gci_buf_printf(out, "\n");
+}
+
+static void print_guests(const struct gci_placement *p, struct gci_buf *out)
+{
+	uint32_t first = p->size - p->nguests;
+
+	if (p->nguests > 1)
+		gci_buf_printf(out, "ranks %u-%u", first, p->size - 1);
+	else
+		gci_buf_printf(out, "rank %u", first);
+	gci_buf_printf(out, ": started by others, %s",
+		p->hosts_are_said ? "on any hosts" : "on these hosts");
+	if (!p->hosts_are_said)
+		gci_buf_printf(out, ": %d in %d cluster%s", p->grid.nhosts, p->grid.nclusters,
+			p->grid.nclusters > 1 ? "s" : "");
+	gci_buf_printf(out, "\nthey come to %s, port %u%s\n",
+		p->listen_ip ? p->listen_ip : "any address of this machine", p->listen_ports.lo,
+		p->listen_ports.lo ? "" : " (any that is free)");
+}
+
+void gci_dry_run(const struct gci_placement *p, const struct gci_options *o, struct gci_buf *out)
+{
+	uint32_t i, k;
+	char **s;
+
+	for (i = 0; i < p->nplaces; i++)
+		for (k = p->places[i].first; k < p->places[i].first + p->places[i].nranks; k++)
+			print_rank(p, &p->places[i], k, out);
+	if (p->nguests)
+		print_guests(p, out);
+	for (i = 0; i < p->nplaces; i++) {
+		const struct gci_place *l = &p->places[i];
+
+		if (l->how != GCI_PLACE_SSH)
+			continue;
+		if (l->starter != GCI_STARTER_SELF)
+			gci_buf_printf(out, "on %s: ", p->places[l->starter].host);
+		gci_ssh_print(out, l->host, o->remote_path,
+			l->starter == GCI_STARTER_SELF ? o->ssh_ns
+						       : gci_ssh_elsewhere_ns(o->ssh_ns));
+		gci_buf_printf(out, "\n");
+	}
+	for (s = o->argv; *s; s++) {
+		gci_buf_printf(out, "%s", s == o->argv ? "command: " : " ");
+		gci_quote_if_needed(out, *s);
+	}
+	if (*o->argv)
+		gci_buf_printf(out, "\n");
+}
+
+/* ---- */
 
 struct strings {
 	char **v;
