@@ -77,10 +77,6 @@ struct gcoll_comm {
 /* The world's. Takes over *topo. hosts[rank] must live as long as the communicator. */
 int gci_comm_create(gcoll_comm **c, int rank, struct gci_topo *topo, const char **hosts);
 
-/* One of `size` of the parent's ranks: ranks[] are the parent's, `rank` the index of this one.
- * NULL: out of memory. */
-gcoll_comm *gci_comm_derive(gcoll_comm *parent, uint32_t id, const int *ranks, int size, int rank);
-
 /* At once, whatever uses it. */
 void gci_comm_drop(gcoll_comm *c);
 

@@ -35,17 +35,10 @@ int gci_control_io_open(struct gci_control_io *io, const char *rendezvous,
 int gci_control_io_secure(struct gci_control_io *io, const uint8_t secret[GCI_SECRET_NBYTES],
 	uint32_t rank, uint32_t size, struct gci_error *e);
 
-/* After the loss of a connection: makes another to the same address, and shakes hands as before. Blocks
- * for a few times io->patience_ns at most. 0, or -1 with errno; to be closed either way. */
-int gci_control_io_again(struct gci_control_io *io);
-
 /* As recv and send, -1 with errno; by TLS there may be more that no poll tells of until recv has
  * said EAGAIN. send with 0 bytes goes on with what gci_control_io_holds. */
 ssize_t gci_control_io_recv(struct gci_control_io *io, void *buf, size_t n, int flags);
 ssize_t gci_control_io_send(struct gci_control_io *io, const void *data, size_t n, int flags);
-
-/* Some of what was sent waits for room in the socket. */
-int gci_control_io_holds(const struct gci_control_io *io);
 
 void gci_control_io_close(struct gci_control_io *io);
 

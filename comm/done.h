@@ -8,15 +8,9 @@
 
 struct gcoll_req;
 
-/* This one is over and has a callback. */
-void gci_done_add(struct gcoll_req *r);
-
 /* Calls what is due, unless it is a callback that is asking. After a failure, not before all is
  * known about it (gci_engine_settled). */
 void gci_done_tell(struct gci_engine *e);
-
-/* True in a callback. */
-int gci_done_telling(const struct gci_engine *e);
 
 /* The transport is gone: tells all that have a callback and are under way that they are not. */
 void gci_done_cancel(struct gci_engine *e);

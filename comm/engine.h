@@ -51,7 +51,7 @@ enum gci_checksum { GCI_CHECKSUM_AUTO, GCI_CHECKSUM_ON, GCI_CHECKSUM_OFF };
  * rank, and what ends it is the host's or the program's end; acknowledgements would only cost. */
 enum gci_replay_where { GCI_REPLAY_AUTO, GCI_REPLAY_WAN, GCI_REPLAY_ALWAYS, GCI_REPLAY_OFF };
 
-/* What the program set (comm/settings.c), or the environment: a world that was shrunk goes on with
+/* What the program set (comm/comm.c), or the environment: a world that was shrunk goes on with
  * it. */
 struct gci_settings {
 	uint32_t streams;        /* per WAN peer; 0: by the grid file, or GCI_DEFAULT_STREAMS */

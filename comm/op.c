@@ -1,13 +1,167 @@
 /* SPDX-License-Identifier: MIT */
 #include "comm/op.h"
 
+#include "base/mem.h"
 #include "base/prng.h"
 #include "collectives/blocks/layout.h"
+#include "collectives/blocks/peers.h"
 #include "comm/pacing.h"
+#include "comm/sched_cache.h"
+#include "comm/scratch.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+
+/* ---- Schedules kept from one operation to the next. */
+
+/* Everything an emitter reads. Ranks need not be compared: a topology belongs to one. */
+static int same_coll(const struct gci_coll *a, const struct gci_coll *b)
+{
+	return a->kind == b->kind && a->topo == b->topo && a->count == b->count &&
+	       a->esize == b->esize && a->root == b->root && a->in_place == b->in_place &&
+	       a->order == b->order && a->senders == b->senders && a->degree == b->degree &&
+	       a->segment == b->segment && a->like == b->like && a->stride == b->stride &&
+	       a->shift == b->shift && a->part == b->part && a->nparts == b->nparts;
+}
+
+static int may_be_kept(const struct gci_coll *coll)
+{
+	return !coll->counts && !coll->in_at && !coll->out_at;
+}
+
+/* A kept one with this content, or the slot to put it in; NULL: there is none. */
+static struct gci_cached_sched *find_slot(struct gci_sched_cache *cache,
+	const struct gci_algorithm *a, const struct gci_coll *coll, int *found)
+{
+	struct gci_cached_sched *slot = NULL;
+	int i;
+
+	*found = 0;
+	if (!may_be_kept(coll))
+		return NULL;
+	for (i = 0; i < GCI_CACHED_SCHEDS; i++) {
+		struct gci_cached_sched *s = &cache->slots[i];
+
+		if (s->used && s->algorithm == a && same_coll(&s->coll, coll)) {
+			*found = 1;
+			return s;
+		}
+		if (!s->users && (!slot || s->used < slot->used))
+			slot = s;
+	}
+	return slot;
+}
+
+/* The schedule of `rank`, from the cache or made now; NULL: out of memory. Those of operations
+ * with counts[] are not kept: the arrays are their callers'. */
+static struct gci_cached_sched *gci_sched_cache_get(struct gci_sched_cache *cache,
+	const struct gci_algorithm *a, const struct gci_coll *coll, int rank)
+{
+	struct gci_cached_sched *s;
+	int found;
+
+	s = find_slot(cache, a, coll, &found);
+	if (found) {
+		s->users++;
+		s->used = ++cache->clock;
+		return s;
+	}
+	if (!s) { /* all are in use: one that is dropped after it */
+		s = gci_calloc(1, sizeof(*s));
+		if (!s)
+			return NULL;
+		s->temporary = 1;
+	}
+	gci_sched_free(&s->sched);
+	s->used = 0;
+	if (gci_emit(a, coll, rank, &s->sched) ||
+		gci_wan_peers(coll->topo, &s->sched, &s->wan_peers)) {
+		gci_sched_free(&s->sched);
+		if (s->temporary)
+			gci_free(s);
+		return NULL;
+	}
+	s->algorithm = a;
+	s->coll = *coll;
+	s->users = 1;
+	s->used = ++cache->clock;
+	return s;
+}
+
+static void gci_sched_cache_put(struct gci_cached_sched *s)
+{
+	if (--s->users || !s->temporary)
+		return;
+	gci_sched_free(&s->sched);
+	gci_free(s);
+}
+
+void gci_sched_cache_forget(struct gci_sched_cache *cache, const struct gci_topo *topo)
+{
+	int i;
+
+	for (i = 0; i < GCI_CACHED_SCHEDS; i++) {
+		struct gci_cached_sched *s = &cache->slots[i];
+
+		if (topo && s->coll.topo != topo)
+			continue;
+		gci_sched_free(&s->sched);
+		memset(s, 0, sizeof(*s));
+	}
+}
+
+/* ---- Scratch memory of operations, kept from one to the next. */
+
+/* At least nbytes, not zeroed; NULL when out of memory. */
+static char *gci_scratch_get(struct gci_scratch *s, uint64_t nbytes)
+{
+	char *data;
+	int i, slot = -1;
+
+	for (i = 0; i < GCI_SCRATCH_KEPT; i++) {
+		if (s->kept[i].used)
+			continue;
+		if (s->kept[i].data && s->kept[i].nbytes >= nbytes) {
+			s->kept[i].used = 1;
+			return s->kept[i].data;
+		}
+		slot = i;
+	}
+	data = gci_reallocarray(NULL, nbytes, 1);
+	if (!data || slot < 0)
+		return data;
+	gci_free(s->kept[slot].data);
+	s->kept[slot].data = data;
+	s->kept[slot].nbytes = nbytes;
+	s->kept[slot].used = 1;
+	return data;
+}
+
+/* Gives back what get returned; NULL is legal. */
+static void gci_scratch_put(struct gci_scratch *s, char *data)
+{
+	int i;
+
+	for (i = 0; data && i < GCI_SCRATCH_KEPT; i++)
+		if (s->kept[i].data == data) {
+			s->kept[i].used = 0;
+			return;
+		}
+	gci_free(data);
+}
+
+void gci_scratch_free(struct gci_scratch *s)
+{
+	int i;
+
+	for (i = 0; i < GCI_SCRATCH_KEPT; i++)
+		gci_free(s->kept[i].data);
+	memset(s, 0, sizeof(*s));
+}
+
+/* ---- */
 
 /* All of the lengths of blocks, which all ranks must have said the same of. */
 static void sum_blocks(const struct gci_coll *c, struct gci_sign *sign)

@@ -5,15 +5,203 @@
 #include "base/mem.h"
 #include "base/units.h"
 #include "collectives/alltoall/alltoall.h"
+#include "comm/comm.h"
 #include "comm/op.h"
 #include "comm/pacing_edt.h"
 #include "comm/pacing_host.h"
 #include "shaping/budget.h"
+#include "shaping/edt.h"
 #include "shaping/facts.h"
 #include "shaping/htb.h"
+#include "shaping/mark.h"
+#include "transport/control.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+static void gci_pacing_edt_close(struct gci_pacing_edt *p);
+
+/* ---- By earliest departure times. */
+
+struct gci_pacing_edt {
+	struct gci_edt *edt;
+	int n;
+	int classes[]; /* [cluster]; -1: none */
+};
+
+/* All addresses at which ranks of a cluster are reached; to be freed. */
+static struct gci_net *nets_of(
+	const struct gci_topo *t, int cluster, const struct gci_ctl_rank *ranks, size_t *n)
+{
+	const int *members = gci_topo_members(t, cluster);
+	int size = gci_topo_size(t, cluster), i;
+	struct gci_net *nets = gci_calloc((size_t)size * GCI_REACH_MAX, sizeof(*nets));
+	unsigned k;
+
+	*n = 0;
+	for (i = 0; nets && i < size; i++) {
+		const struct gci_reach *r = &ranks[members[i]].reach;
+
+		for (k = 0; k < r->n; k++) {
+			int six = r->six >> k & 1;
+
+			nets[*n] = (struct gci_net){.six = six ? 6 : 4, .bits = six ? 128 : 32};
+			memcpy(nets[(*n)++].ip, r->ip[k], six ? 16 : 4);
+		}
+	}
+	return nets;
+}
+
+/* Counted, and not limited yet. */
+static int add_class(struct gci_pacing_edt *p, const struct gci_engine *engine, int to,
+	const struct gci_ctl_rank *ranks, struct gci_error *e)
+{
+	const struct gci_topo *t = &engine->world->topo;
+	char name[GCI_EDT_NAME];
+	struct gci_net *nets;
+	size_t n;
+
+	/* Of a longer name the beginning; where two begin alike, the kernel's trie refuses them. */
+	snprintf(name, sizeof(name), "%s", engine->grid->clusters[t->in_grid[to]].name);
+	nets = nets_of(t, to, ranks, &n);
+	p->classes[to] = nets ? gci_edt_class(p->edt, name, nets, n, 0, e)
+			      : gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	gci_free(nets);
+	return p->classes[to] < 0 ? p->classes[to] : 0;
+}
+
+/* `ranks`: where each rank of the world is reached. GCOLL_ERR_UNSUPPORTED with the reason. */
+static int gci_pacing_edt_open(struct gci_pacing_edt **out, const struct gci_engine *engine,
+	const struct gci_ctl_rank *ranks, const char *device, struct gci_error *e)
+{
+	const struct gci_topo *t = &engine->world->topo;
+	int to, rc, mine = t->cluster[engine->rank];
+	struct gci_pacing_edt *p =
+		gci_calloc(1, sizeof(*p) + (size_t)t->nclusters * sizeof(*p->classes));
+
+	*out = NULL;
+	if (!p)
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	p->n = t->nclusters;
+	for (to = 0; to < p->n; to++)
+		p->classes[to] = -1;
+	rc = *device ? gci_edt_open(&p->edt, device, 0, e)
+		     : gci_error_set(
+			       e, GCOLL_ERR_UNSUPPORTED, "no device has this process's address");
+	for (to = 0; !rc && engine->grid && to < p->n; to++)
+		if (to != mine)
+			rc = add_class(p, engine, to, ranks, e);
+	if (!rc)
+		*out = p;
+	else
+		gci_pacing_edt_close(p);
+	return rc;
+}
+
+/* NULL is legal. */
+static void gci_pacing_edt_close(struct gci_pacing_edt *p)
+{
+	if (!p)
+		return;
+	gci_edt_close(p->edt);
+	gci_free(p);
+}
+
+/* On how many hosts of this rank's cluster so many senders are, at most: a rate is a host's. */
+static unsigned gci_pacing_edt_senders(
+	const struct gci_engine *engine, const struct gci_ctl_rank *ranks, int senders)
+{
+	const struct gci_topo *t = &engine->world->topo;
+	int mine = t->cluster[engine->rank], size = gci_topo_size(t, mine), i, k;
+	const int *members = gci_topo_members(t, mine);
+	unsigned hosts = 0;
+
+	for (i = 0; i < size; i++) {
+		for (k = 0; k < i && ranks[members[k]].host != ranks[members[i]].host; k++)
+			;
+		hosts += k == i;
+	}
+	return senders > 0 && (unsigned)senders < hosts ? (unsigned)senders : hosts;
+}
+
+static void gci_pacing_edt_rate(struct gci_pacing_edt *p, int to, uint64_t bps)
+{
+	struct gci_error e = {0};
+
+	if (p && to < p->n && p->classes[to] >= 0 &&
+		gci_edt_set_rate(p->edt, p->classes[to], bps, &e))
+		gci_log(GCI_LOG_WARN, "pacing by edt: %s", e.text);
+}
+
+/* ---- What this rank has to do with its host's device. */
+
+#define NO_LIMIT (1ull << 50)
+
+struct gci_pacing_host {
+	struct gci_htb htb; /* lock_fd -1: not by it */
+	int mark_fd;        /* -1: none */
+};
+
+/* 1: another job has it. Those that share by departure times share the mark, too. What cannot be
+ * opened tells nothing. */
+static int take_mark(struct gci_pacing_host *h, const char *device, int share)
+{
+	h->mark_fd = gci_mark_open("pace", device);
+	return h->mark_fd >= 0 && flock(h->mark_fd, (share ? LOCK_SH : LOCK_EX) | LOCK_NB) &&
+	       errno == EWOULDBLOCK;
+}
+
+int gci_pacing_host_open(struct gci_pacing_host **out, const char *device, enum gci_pace_how holds,
+	enum gci_pacing_mark mark, struct gci_error *e)
+{
+	struct gci_pacing_host *h = gci_calloc(1, sizeof(*h));
+	int rc = 0;
+
+	*out = NULL;
+	if (!h)
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	h->mark_fd = h->htb.lock_fd = -1;
+	if (mark != GCI_PACING_NO_MARK && *device)
+		rc = take_mark(h, device, holds == GCI_PACE_EDT);
+	if (mark == GCI_PACING_MARK_AGAIN)
+		rc = 0;
+	if (holds == GCI_PACE_HTB && rc)
+		rc = gci_error_set(e, GCOLL_ERR_UNSUPPORTED,
+			"pacing by htb: another job paces what this host sends by %s (--pace edt "
+			"makes them share)",
+			device);
+	else if (holds == GCI_PACE_HTB)
+		rc = gci_htb_open(&h->htb, device, e);
+	if (rc < 0)
+		gci_pacing_host_close(h);
+	else
+		*out = h;
+	return rc;
+}
+
+void gci_pacing_host_close(struct gci_pacing_host *h)
+{
+	if (!h)
+		return;
+	gci_htb_close(&h->htb);
+	if (h->mark_fd >= 0)
+		close(h->mark_fd);
+	gci_free(h);
+}
+
+/* HTB: for all that goes to a group of peers from this host, 0: at will. Else nothing. */
+static int gci_pacing_host_rate(
+	struct gci_pacing_host *h, unsigned group, uint64_t bps, struct gci_error *e)
+{
+	if (!h || h->htb.lock_fd < 0)
+		return 0;
+	return gci_htb_class(&h->htb, group, bps ? bps : NO_LIMIT, e);
+}
+
+/* ---- */
 
 /* Operations that move less than that change nothing: they are over before it would matter. */
 #define LEAST_NBYTES (256u << 10)

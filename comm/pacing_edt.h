@@ -21,17 +21,4 @@ struct gci_ctl_rank;
 struct gci_engine;
 struct gci_pacing_edt;
 
-/* `ranks`: where each rank of the world is reached. GCOLL_ERR_UNSUPPORTED with the reason. */
-int gci_pacing_edt_open(struct gci_pacing_edt **p, const struct gci_engine *engine,
-	const struct gci_ctl_rank *ranks, const char *device, struct gci_error *e);
-
-/* NULL is legal. */
-void gci_pacing_edt_close(struct gci_pacing_edt *p);
-
-/* On how many hosts of this rank's cluster so many senders are, at most: a rate is a host's. */
-unsigned gci_pacing_edt_senders(
-	const struct gci_engine *engine, const struct gci_ctl_rank *ranks, int senders);
-
-void gci_pacing_edt_rate(struct gci_pacing_edt *p, int to, uint64_t bps);
-
 #endif

@@ -29,8 +29,4 @@ int gci_pacing_host_open(struct gci_pacing_host **h, const char *device, enum gc
 /* NULL is legal. */
 void gci_pacing_host_close(struct gci_pacing_host *h);
 
-/* HTB: for all that goes to a group of peers from this host, 0: at will. Else nothing. */
-int gci_pacing_host_rate(
-	struct gci_pacing_host *h, unsigned group, uint64_t bps, struct gci_error *e);
-
 #endif

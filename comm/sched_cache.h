@@ -27,12 +27,6 @@ struct gci_sched_cache {
 	uint64_t clock;
 };
 
-/* The schedule of `rank`, from the cache or made now; NULL: out of memory. Those of operations
- * with counts[] are not kept: the arrays are their callers'. */
-struct gci_cached_sched *gci_sched_cache_get(struct gci_sched_cache *cache,
-	const struct gci_algorithm *a, const struct gci_coll *coll, int rank);
-void gci_sched_cache_put(struct gci_cached_sched *s);
-
 /* Forgets what was made for this topology, which nobody uses any more. NULL: everything. */
 void gci_sched_cache_forget(struct gci_sched_cache *cache, const struct gci_topo *topo);
 

@@ -16,12 +16,6 @@ struct gci_scratch {
 	} kept[GCI_SCRATCH_KEPT];
 };
 
-/* At least nbytes, not zeroed; NULL when out of memory. */
-char *gci_scratch_get(struct gci_scratch *s, uint64_t nbytes);
-
-/* Gives back what get returned; NULL is legal. */
-void gci_scratch_put(struct gci_scratch *s, char *data);
-
 void gci_scratch_free(struct gci_scratch *s);
 
 #endif
