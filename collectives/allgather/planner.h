@@ -20,7 +20,6 @@ struct gci_planning {
 /* An empty plan in which every host has its own block. 0 or GCOLL_ERR_NOMEM. */
 int gci_planning_start(struct gci_planning *w, const struct gci_net *net, const uint64_t *nbytes,
 	struct gci_plan *plan, int half_duplex);
-void gci_planning_reset(struct gci_planning *w);
 void gci_planning_end(struct gci_planning *w);
 
 static inline uint64_t gci_later(uint64_t a, uint64_t b)
@@ -67,25 +66,9 @@ struct gci_greedy {
 	void *ctx;
 };
 
-int gci_greedy_run(struct gci_greedy *g);
-
-/* Min3-Allgather of blocks [first, end) over all pools of the tree. */
-int gci_plan_min3(struct gci_planning *w, const struct gci_pools *pools, int first, int end);
-
-/* The same over hosts as if there were no pools: for one block, its earliest-completion tree. */
-int gci_plan_flat(struct gci_planning *w, const struct gci_pools *pools, int first, int end);
-
 /* A broadcast tree: hosts in the order in which they are sent to, the root first. */
 struct gci_tree {
 	int *host, *parent; /* host[i] is sent to by parent[host[i]]; parent[root] is -1 */
 };
-
-/* Improves the tree of `block` by simulated annealing; no pool is entered more often than before.
- * 0 or GCOLL_ERR_NOMEM. */
-int gci_tree_anneal(const struct gci_planning *w, const struct gci_pools *pools, int block,
-	struct gci_tree *tree);
-
-/* N broadcast trees in one. */
-int gci_plan_trees(struct gci_planning *w, const struct gci_pools *pools, int annealed);
 
 #endif

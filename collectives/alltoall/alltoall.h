@@ -5,14 +5,7 @@
 
 #include "collectives/blocks/blocks.h"
 
-void gci_emit_alltoall_gridcoll(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_alltoall_paced(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_alltoall_circular(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_alltoall_gather_scatter(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_alltoall_bruck(struct gci_builder *b, const struct gci_coll *c);
 void gci_emit_alltoall_clusters(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_alltoall_even(struct gci_builder *b, const struct gci_coll *c);
-
 /* Whether each pair is to be paced: `even`, or `gridcoll` where it goes that way. */
 int gci_alltoall_is_even(const struct gci_algorithm *a, const struct gci_coll *c);
 

@@ -5,10 +5,4 @@
 
 #include "collectives/blocks/blocks.h"
 
-void gci_emit_barrier_binomial(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_barrier_clusters(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_barrier_dissemination(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_barrier_ring(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_barrier_tournament(struct gci_builder *b, const struct gci_coll *c);
-
 #endif

@@ -5,13 +5,4 @@
 
 #include "collectives/blocks/blocks.h"
 
-void gci_emit_gather_gridcoll(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_gather_relay(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_gather_binomial(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_gather_sequential(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_gather_chain(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_gather_binary(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_gather_magpie(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_gather_magpie_segmented(struct gci_builder *b, const struct gci_coll *c);
-
 #endif

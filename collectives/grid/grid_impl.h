@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the parts of the grid file's parser share: grid_parse.c reads line by line,
- * grid_check.c looks at the whole, grid_digest.c names it, grid_access.c has the keys that are no
- * part of the model. */
+ * What the parts of the grid file's parser share: grid_parse.c reads line by line, grid.c looks at the whole, names it,
+ * and has the keys that are no part of the model. */
 #ifndef GCI_COLLECTIVES_GRID_GRID_IMPL_H
 #define GCI_COLLECTIVES_GRID_GRID_IMPL_H
 
@@ -68,12 +67,6 @@ int gci_grid_access_key(
 	struct gci_grid_parser *p, const char *key, const char *value, struct gci_access *a);
 
 struct gci_buf;
-void gci_grid_print_access(const struct gci_access *a, struct gci_buf *out);
-void gci_grid_free_access(struct gci_cluster *c);
-
-/* As gci_grid_print, without how hosts are reached. */
-void gci_grid_print_model(const struct gci_grid *g, struct gci_buf *out);
-
 /* Of the whole grid, once it is checked. */
 int gci_grid_set_digest(struct gci_grid_parser *p);
 

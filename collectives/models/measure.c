@@ -2,8 +2,329 @@
 #include "collectives/models/measure.h"
 
 #include "base/clock.h"
+#include "base/mem.h"
+#include "collectives/models/measure_isend.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+static struct value value(const struct gci_measure *m, size_t i, int which);
+static uint64_t recv_ns(const struct gci_measure *m, size_t i);
+static uint32_t least(const struct gci_measure *m, const struct gci_samples *s);
+
+/* ---- Where straight lines between the sizes measured would be wrong. The paper takes any size whose
+ * times are not what the two smaller ones lead to expect, and halves the interval below it. After a
+ * step, that goes on through all larger sizes, since the two sides of the step lie close together
+ * and lead to expect anything. So here an interval is straight also if the two sizes above it lead
+ * back to its lower end: of the sizes around a step only those next to it are halved. The worst
+ * interval comes first, for time may run out. */
+
+#define CLOSE       32 /* bytes: no closer than that, and 1 % */
+#define OVERHEAD    20 /* overheads are expected within 1/20, the gap within 1/100 */
+#define GAP         100
+#define BEND_ERR_NS 1000
+
+struct value {
+	int64_t ns, err_ns;
+};
+
+enum { GAP_OF, SEND_OF, RECV_OF, NVALUES };
+
+static struct value value(const struct gci_measure *m, size_t i, int which)
+{
+	const struct gci_measure_point *p = &m->points[i];
+	const struct gci_estimate *e = which == SEND_OF ? &p->send : &p->recv;
+
+	if (which == GAP_OF)
+		return (struct value){(int64_t)gci_measure_gap_ns(m, p), (int64_t)p->rtt.err_ns};
+	return (struct value){(int64_t)e->ns, (int64_t)e->err_ns};
+}
+
+/* How far points[to] is off the line through a and b, in parts of 1024 of what is tolerable: 1 %,
+ * and what the three are unsure of. */
+static uint64_t off(const struct gci_measure *m, size_t a, size_t b, size_t to, int which)
+{
+	struct value va = value(m, a, which), vb = value(m, b, which), v = value(m, to, which);
+	__int128 run = (__int128)m->points[b].nbytes - m->points[a].nbytes;
+	__int128 way = (__int128)m->points[to].nbytes - m->points[b].nbytes;
+	__int128 want = vb.ns + (vb.ns - va.ns) * way / run, ratio = way / run;
+	__int128 far = want > v.ns ? want - v.ns : v.ns - want, may, parts;
+
+	if (ratio < 0)
+		ratio = -ratio;
+	/* What is little beside the gap does not matter: messages wait for that. */
+	may = which == GAP_OF ? 0 : value(m, to, GAP_OF).ns / OVERHEAD;
+	may += BEND_ERR_NS + v.ns / (which == GAP_OF ? GAP : OVERHEAD) + v.err_ns +
+	       vb.err_ns * (1 + ratio) + va.err_ns * ratio;
+	parts = far * 1024 / may;
+	return parts > INT64_MAX ? INT64_MAX : (uint64_t)parts;
+}
+
+/* Is g of points[i] not what the two before it lead to expect? */
+static int gci_measure_is_bent(const struct gci_measure *m, size_t i)
+{
+	return i >= 2 && off(m, i - 2, i - 1, i, GAP_OF) > 1024;
+}
+
+/* The time may have been too short for it. */
+static int have_recv(const struct gci_measure *m, size_t i)
+{
+	const struct gci_measure_point *p = &m->points[i];
+
+	return p[-2].recv.n && p[-1].recv.n && p[0].recv.n && (i + 1 == m->npoints || p[1].recv.n);
+}
+
+/* Of the interval between points i - 1 and i. */
+static uint64_t bend(const struct gci_measure *m, size_t i)
+{
+	uint64_t worst = 0;
+	int which;
+
+	for (which = GAP_OF; which < NVALUES; which++) {
+		uint64_t up, down;
+
+		if (which == RECV_OF && !have_recv(m, i))
+			continue;
+		up = down = off(m, i - 2, i - 1, i, which);
+
+		if (i + 1 < m->npoints)
+			down = off(m, i + 1, i, i - 1, which);
+		if (down < up)
+			up = down;
+		if (up > worst)
+			worst = up;
+	}
+	return worst;
+}
+
+/* For its own files: the size worth trying between those there are; 0: none. */
+static uint64_t gci_measure_bend(const struct gci_measure *m)
+{
+	uint64_t worst = 1024, at = 0;
+	size_t i;
+
+	for (i = 2; i < m->npoints; i++) {
+		uint64_t a = m->points[i - 1].nbytes, b = m->points[i].nbytes, here;
+
+		if (b - a <= CLOSE || b - a <= b / 100)
+			continue;
+		here = bend(m, i);
+		if (here > worst) {
+			worst = here;
+			at = a + (b - a) / 2;
+		}
+	}
+	return at;
+}
+
+/* ---- measure isend */
+
+#define LEAST_SPIKES 3
+#define LEAST_RATIO  3
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* 256 log2(v), to 1 %: times differ by factors. */
+static int64_t log_of(uint64_t v)
+{
+	int e = 63;
+
+	if (v < 2)
+		return 0;
+	while (!(v >> e))
+		e--;
+	/* Between powers of two, a straight line. */
+	return 256 * e + (int64_t)((e < 8 ? v << (8 - e) : v >> (e - 8)) & 255);
+}
+
+/* Where two sorts of times part best, by the variance between them (Otsu 1979): the least of the
+ * long ones. 0: they are of one sort. `v` is rising. */
+static uint64_t threshold(const uint64_t *v, uint32_t n)
+{
+	int64_t all = 0, low = 0, best = 0, apart = 0;
+	uint32_t i, at = 0;
+
+	for (i = 0; i < n; i++)
+		all += log_of(v[i]);
+	for (i = 1; i < n; i++) {
+		int64_t far, weight;
+
+		low += log_of(v[i - 1]);
+		far = (all - low) / (n - i) - low / i;
+		weight = far * far * i * (n - i);
+		if (weight > best && v[i] > v[i - 1]) {
+			best = weight;
+			apart = far;
+			at = i;
+		}
+	}
+	return at && apart >= log_of(LEAST_RATIO) && n - at >= LEAST_SPIKES ? v[at] : 0;
+}
+
+static uint64_t median(uint64_t *v, uint32_t n)
+{
+	qsort(v, n, sizeof(*v), compare);
+	return v[n / 2];
+}
+
+/* Of those from..to-1 that are (or are not) spikes; `otherwise` when there are none. */
+static uint64_t middle(const uint64_t *ns, uint32_t from, uint32_t to, uint64_t least, int spikes,
+	uint64_t otherwise)
+{
+	uint64_t v[GCI_ISEND_MOST];
+	uint32_t i, n = 0;
+
+	for (i = from; i < to; i++)
+		if ((ns[i] >= least) == spikes)
+			v[n++] = ns[i];
+	return n ? median(v, n) : otherwise;
+}
+
+uint32_t gci_isend_pattern(const uint64_t *ns, uint32_t n, struct gci_params_isend *out)
+{
+	uint64_t sorted[GCI_ISEND_MOST], least;
+	uint32_t i, first = n, last = 0, spikes = 0;
+
+	memcpy(sorted, ns, n * sizeof(*ns));
+	out->os_start_ns = out->os_mid_ns = out->os_spike_ns = median(sorted, n);
+	out->initial = n;
+	out->mid = 0;
+	least = threshold(sorted, n);
+	for (i = 0; least && i < n; i++) {
+		if (ns[i] < least)
+			continue;
+		if (!spikes++)
+			first = i;
+		last = i;
+	}
+	/* Short ones that are rare, after long ones, are not what the pattern is about: sockets
+	 * that are full take nothing. */
+	if (!spikes || (!first && spikes > n / 2))
+		return 0;
+	out->initial = first;
+	/* Between two spikes, on average, to the nearest. */
+	out->mid = (last - first - (spikes - 1) + (spikes - 1) / 2) / (spikes - 1);
+	out->os_start_ns = middle(ns, 0, first, least, 0, middle(ns, 0, n, least, 0, 0));
+	out->os_spike_ns = middle(ns, 0, n, least, 1, 0);
+	out->os_mid_ns = middle(ns, first, n, least, 0, out->os_start_ns);
+	return spikes;
+}
+
+int gci_isend_is_immediate(uint64_t whole_ns, uint64_t recv_ns)
+{
+	return recv_ns < whole_ns - whole_ns / 4;
+}
+
+/* ---- What the times of a link add up to. */
+
+static uint64_t scale_up(uint64_t v, uint64_t num, uint64_t den)
+{
+	unsigned __int128 x = (unsigned __int128)v * num / den;
+
+	return x > UINT64_MAX ? UINT64_MAX : (uint64_t)x;
+}
+
+/* g of messages with this round trip, by the equations alone. */
+static uint64_t gci_measure_gap_of(const struct gci_measure *m, uint64_t rtt_ns)
+{
+	uint64_t empty = m->npoints ? m->points[0].rtt.ns : rtt_ns;
+
+	return rtt_ns > empty ? rtt_ns - empty + m->gap_ns : m->gap_ns;
+}
+
+static uint64_t latency_ns(const struct gci_measure *m)
+{
+	uint64_t half = (m->npoints ? m->points[0].rtt.ns : m->row_ns[0]) / 2;
+
+	return half > m->gap_ns ? half - m->gap_ns : 0;
+}
+
+uint64_t gci_measure_gap_ns(const struct gci_measure *m, const struct gci_measure_point *p)
+{
+	return gci_measure_gap_of(m, p->rtt.ns);
+}
+
+void gci_measure_saturate(struct gci_params_link *l, uint64_t bps)
+{
+	size_t i;
+
+	for (i = 0; bps && i < l->npoints; i++) {
+		uint64_t least_ns = scale_up(l->points[i].nbytes, 8 * GCI_NS_PER_S, bps);
+
+		if (l->points[i].gap_ns < least_ns)
+			l->points[i].gap_ns = least_ns;
+	}
+}
+
+/* The next point with or(m) from `i` on, in steps of 1 or -1; NULL: none. */
+static const struct gci_measure_point *with_recv(const struct gci_measure *m, size_t i, int step)
+{
+	for (; i < m->npoints; i += (size_t)step) /* below 0, it is very large */
+		if (m->points[i].recv.n)
+			return &m->points[i];
+	return NULL;
+}
+
+static uint64_t on_line(
+	const struct gci_measure_point *a, const struct gci_measure_point *b, uint64_t nbytes)
+{
+	uint64_t run = b->nbytes - a->nbytes, way = nbytes - a->nbytes, down;
+
+	if (b->recv.ns >= a->recv.ns)
+		return a->recv.ns + scale_up(b->recv.ns - a->recv.ns, way, run);
+	down = scale_up(a->recv.ns - b->recv.ns, way, run);
+	return way > run ? b->recv.ns : a->recv.ns - down;
+}
+
+/* Of a size without: on the line between its neighbours that have it, or through the last two; if
+ * there are none, as of sending. */
+static uint64_t recv_ns(const struct gci_measure *m, size_t i)
+{
+	const struct gci_measure_point *a = with_recv(m, i, -1), *b = with_recv(m, i, 1);
+
+	if (a && !b) {
+		b = a;
+		a = with_recv(m, (size_t)(b - m->points) - 1, -1);
+	}
+	if (!a || a == b)
+		return b ? b->recv.ns : m->points[i].send.ns;
+	return on_line(a, b, m->points[i].nbytes);
+}
+
+int gci_measure_result(const struct gci_measure *m, struct gci_params_link *l)
+{
+	size_t i;
+
+	if (!m->npoints)
+		return GCOLL_ERR_TIMEOUT;
+	l->points = gci_calloc(m->npoints, sizeof(*l->points));
+	if (!l->points)
+		return GCOLL_ERR_NOMEM;
+	l->npoints = m->npoints;
+	l->latency_ns = latency_ns(m);
+	for (i = 0; i < m->npoints; i++) {
+		uint64_t gap = gci_measure_gap_ns(m, &m->points[i]), late = recv_ns(m, i);
+		uint64_t busy = m->points[i].send.ns;
+
+		/* There was no time to saturate the link. */
+		if (!m->gap_ns)
+			gap += busy > late ? busy : late;
+		/* It covers both overheads (2.1): one message alone, that wakes a process up, takes
+		 * longer than each of a row. */
+		l->points[i] = (struct gci_params_point){.nbytes = m->points[i].nbytes,
+			.os_ns = busy < gap ? busy : gap,
+			.or_ns = late < gap ? late : gap,
+			.gap_ns = gap};
+	}
+	return 0;
+}
+
+/* ---- */
 
 #define SMALL        (64u << 10) /* up to here MOST_SMALL times, above MOST_LARGE */
 #define MOST_SMALL   60

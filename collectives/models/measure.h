@@ -115,11 +115,4 @@ int gci_measure_result(const struct gci_measure *m, struct gci_params_link *l);
  * g is of a row: raises the gaps to what such messages take at the rate that the link keeps up. */
 void gci_measure_saturate(struct gci_params_link *l, uint64_t bps);
 
-/* For its own files: the size worth trying between those there are; 0: none. */
-uint64_t gci_measure_bend(const struct gci_measure *m);
-/* g of messages with this round trip, by the equations alone. */
-uint64_t gci_measure_gap_of(const struct gci_measure *m, uint64_t rtt_ns);
-/* Is g of points[i] not what the two before it lead to expect? */
-int gci_measure_is_bent(const struct gci_measure *m, size_t i);
-
 #endif

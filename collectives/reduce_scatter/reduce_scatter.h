@@ -5,11 +5,4 @@
 
 #include "collectives/blocks/reduction.h"
 
-void gci_emit_reduce_scatter_gridcoll(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_reduce_scatter_clusters(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_reduce_scatter_halving(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_reduce_scatter_ordered(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_reduce_scatter_rings(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_reduce_scatter_ring(struct gci_builder *b, const struct gci_coll *c);
-
 #endif

@@ -5,13 +5,4 @@
 
 #include "collectives/blocks/blocks.h"
 
-void gci_emit_scatter_gridcoll(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_scatter_relay(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_scatter_binomial(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_scatter_sequential(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_scatter_chain(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_scatter_binary(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_scatter_magpie(struct gci_builder *b, const struct gci_coll *c);
-void gci_emit_scatter_magpie_segmented(struct gci_builder *b, const struct gci_coll *c);
-
 #endif

@@ -38,15 +38,10 @@ struct gci_events {
 
 void gci_events_push(struct gci_events *q, struct gci_ev e);
 
-/* False when there is none. */
-int gci_events_pop(struct gci_events *q, struct gci_ev *e);
-
 /* The one that is likely to be next; NULL: none. */
 static inline const struct gci_ev *gci_events_next(const struct gci_events *q)
 {
 	return q->soon_at < q->nsoon ? &q->soon[q->soon_at] : q->n ? &q->heap[0] : NULL;
 }
-
-void gci_events_free(struct gci_events *q);
 
 #endif

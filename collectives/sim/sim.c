@@ -1,10 +1,757 @@
 /* SPDX-License-Identifier: MIT */
-#include "collectives/sim/sim_impl.h"
+#include "collectives/sim/events.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/prng.h"
+#include "collectives/blocks/peers.h"
+#include "collectives/sim/net.h"
+#include "collectives/sim/sim_impl.h"
 
 #include <string.h>
+
+static void gci_shape_free(struct gci_shape *s, int nranks);
+static void most(uint64_t *a, uint64_t b);
+
+/* ---- events */
+
+static int before(const struct gci_ev *a, const struct gci_ev *b)
+{
+	return a->ns != b->ns ? a->ns < b->ns : a->seq < b->seq;
+}
+
+static void push_soon(struct gci_events *q, const struct gci_ev *e)
+{
+	if (gci_grow(&q->soon, &q->soon_cap, q->nsoon + 1, sizeof(*q->soon)))
+		q->failed = 1;
+	else
+		q->soon[q->nsoon++] = *e;
+}
+
+void gci_events_push(struct gci_events *q, struct gci_ev e)
+{
+	size_t i = q->n;
+
+	if (e.ns == q->now) {
+		push_soon(q, &e);
+		return;
+	}
+	if (gci_grow(&q->heap, &q->cap, q->n + 1, sizeof(*q->heap))) {
+		q->failed = 1;
+		return;
+	}
+	e.seq = q->seq++;
+	q->n++;
+	while (i && before(&e, &q->heap[(i - 1) / 4])) {
+		q->heap[i] = q->heap[(i - 1) / 4];
+		i = (i - 1) / 4;
+	}
+	q->heap[i] = e;
+}
+
+/* Four children to a node: half as many levels to go down, within a few cache lines. */
+static int gci_events_pop(struct gci_events *q, struct gci_ev *e)
+{
+	size_t i = 0, first, k, best;
+	struct gci_ev last;
+
+	if (q->soon_at < q->nsoon && (!q->n || q->heap[0].ns > q->now)) {
+		*e = q->soon[q->soon_at++];
+		if (q->soon_at == q->nsoon)
+			q->soon_at = q->nsoon = 0;
+		return 1;
+	}
+	if (!q->n)
+		return 0;
+	*e = q->heap[0];
+	q->now = e->ns;
+	last = q->heap[--q->n];
+	while ((first = 4 * i + 1) < q->n) {
+		best = first;
+		for (k = first + 1; k < first + 4 && k < q->n; k++)
+			if (before(&q->heap[k], &q->heap[best]))
+				best = k;
+		if (!before(&q->heap[best], &last))
+			break;
+		q->heap[i] = q->heap[best];
+		i = best;
+	}
+	q->heap[i] = last;
+	return 1;
+}
+
+static void gci_events_free(struct gci_events *q)
+{
+	gci_free(q->heap);
+	gci_free(q->soon);
+	memset(q, 0, sizeof(*q));
+}
+
+/* ---- Schedules of all ranks, and which SEND goes with which RECV. */
+
+struct sends {
+	struct cell {
+		int rank; /* 1 + the sender; 0: empty */
+		uint32_t step;
+	} * cells;
+	uint64_t mask;
+};
+
+static int is_recv(const struct gci_step *s)
+{
+	return s->kind == GCI_STEP_RECV || s->kind == GCI_STEP_RECV_REDUCE;
+}
+
+static uint64_t hash(int src, int dst, uint32_t tag)
+{
+	return gci_digest(gci_digest(0, (uint64_t)src << 32 | (uint32_t)dst), tag);
+}
+
+static int allocate_sends(struct sends *t, const struct gci_shape *s, int nranks)
+{
+	uint64_t n = 0, cap = 16;
+	uint32_t i;
+	int r;
+
+	for (r = 0; r < nranks; r++)
+		for (i = 0; i < s->sched[r].nsteps; i++)
+			n += s->sched[r].steps[i].kind == GCI_STEP_SEND;
+	while (cap < 2 * n)
+		cap *= 2;
+	t->mask = cap - 1;
+	t->cells = gci_calloc(cap, sizeof(*t->cells));
+	return t->cells ? 0 : GCOLL_ERR_NOMEM;
+}
+
+static void insert_sends(struct sends *t, const struct gci_sched *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->nsteps; i++) {
+		const struct gci_step *p = &s->steps[i];
+		uint64_t at;
+
+		if (p->kind != GCI_STEP_SEND)
+			continue;
+		for (at = hash(s->rank, p->peer, p->tag) & t->mask; t->cells[at].rank;
+			at = (at + 1) & t->mask)
+			;
+		t->cells[at] = (struct cell){s->rank + 1, i};
+	}
+}
+
+static const struct cell *find_send(
+	const struct sends *t, const struct gci_shape *s, int dst, const struct gci_step *recv)
+{
+	uint64_t at = hash(recv->peer, dst, recv->tag) & t->mask;
+
+	for (; t->cells[at].rank; at = (at + 1) & t->mask) {
+		const struct cell *c = &t->cells[at];
+		const struct gci_step *p = &s->sched[c->rank - 1].steps[c->step];
+
+		if (c->rank - 1 == recv->peer && p->peer == dst && p->tag == recv->tag)
+			return c;
+	}
+	return NULL;
+}
+
+/* GCOLL_ERR_INVAL where a RECV has no SEND of its length: no schedule that the verifier passes. */
+static int match_recvs(const struct sends *t, struct gci_shape *s, int dst)
+{
+	const struct gci_sched *sched = &s->sched[dst];
+	uint32_t i;
+
+	for (i = 0; i < sched->nsteps; i++) {
+		const struct gci_step *p = &sched->steps[i];
+		const struct cell *c;
+
+		if (!is_recv(p))
+			continue;
+		c = find_send(t, s, dst, p);
+		if (!c || s->sched[p->peer].steps[c->step].src.length != p->dst.length)
+			return GCOLL_ERR_INVAL;
+		s->match[dst][i] = c->step;
+		s->match[p->peer][c->step] = i;
+		s->number[dst][i] = s->number[p->peer][c->step] = s->nmessages[dst]++;
+	}
+	return 0;
+}
+
+static int match_all(struct gci_shape *s, int nranks)
+{
+	struct sends t = {0};
+	int r, rc = allocate_sends(&t, s, nranks);
+
+	for (r = 0; r < nranks && !rc; r++)
+		insert_sends(&t, &s->sched[r]);
+	for (r = 0; r < nranks && !rc; r++)
+		rc = match_recvs(&t, s, r);
+	gci_free(t.cells);
+	return rc;
+}
+
+/* Emits all ranks' schedules for this window; GCOLL_ERR_* with everything freed, GCOLL_ERR_INVAL
+ * also where they have more steps than that (0: any number). */
+static int gci_shape_make(struct gci_shape *s, const struct gci_algorithm *a,
+	const struct gci_coll *c, uint64_t most_steps)
+{
+	int r, rc = 0, n = c->topo->nranks;
+
+	memset(s, 0, sizeof(*s));
+	s->sched = gci_calloc((size_t)n, sizeof(*s->sched));
+	s->match = gci_calloc((size_t)n, sizeof(*s->match));
+	s->number = gci_calloc((size_t)n, sizeof(*s->number));
+	s->nmessages = gci_calloc((size_t)n, sizeof(*s->nmessages));
+	if (!s->sched || !s->match || !s->number || !s->nmessages)
+		rc = GCOLL_ERR_NOMEM;
+	for (r = 0; r < n && !rc; r++) {
+		rc = gci_emit(a, c, r, &s->sched[r]);
+		s->nsteps += s->sched[r].nsteps;
+		if (!rc && most_steps && s->nsteps > most_steps)
+			rc = GCOLL_ERR_INVAL;
+		s->match[r] = rc ? NULL : gci_calloc(s->sched[r].nsteps, sizeof(**s->match));
+		s->number[r] = rc ? NULL : gci_calloc(s->sched[r].nsteps, sizeof(**s->number));
+		if (!rc && (!s->match[r] || !s->number[r]))
+			rc = GCOLL_ERR_NOMEM;
+	}
+	if (!rc)
+		rc = match_all(s, n);
+	if (rc)
+		gci_shape_free(s, n);
+	return rc;
+}
+
+static void gci_shape_free(struct gci_shape *s, int nranks)
+{
+	int r;
+
+	for (r = 0; r < nranks; r++) {
+		if (s->sched)
+			gci_sched_free(&s->sched[r]);
+		if (s->match)
+			gci_free(s->match[r]);
+		if (s->number)
+			gci_free(s->number[r]);
+	}
+	gci_free(s->sched);
+	gci_free(s->match);
+	gci_free(s->number);
+	gci_free(s->nmessages);
+	memset(s, 0, sizeof(*s));
+}
+
+/* ---- net */
+
+#define UNKNOWN_BPS 1000000000u /* a NIC that neither grid nor measurement tells of */
+#define CLOSE       12          /* a part of this is what measurements differ by */
+#define MESSAGE_NS  (15 * GCI_NS_PER_US)
+#define ACK_PPM     (66 * 1000000 / (4 * 1448)) /* a packet for about four */
+#define LOCAL_BPS   UINT64_C(40000000000)
+
+/* TCP over Ethernet: 1448 of 1514 bytes are payload. */
+static uint64_t payload(uint64_t bps)
+{
+	return bps / 1514 * 1448 + bps % 1514 * 1448 / 1514;
+}
+
+static const struct gci_params_link *measured(
+	const struct gci_params *p, const struct gci_topo *t, int a, int b)
+{
+	const struct gci_params_link *l;
+
+	if (!p)
+		return NULL;
+	l = &p->links[t->in_grid[a] * p->nclusters + t->in_grid[b]];
+	return l->npoints ? l : NULL;
+}
+
+static uint64_t best_rate(const struct gci_params_rate *rates, size_t n)
+{
+	uint64_t most = 0;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		most = rates[i].bps > most ? rates[i].bps : most;
+	return most;
+}
+
+/* A figure of the grid's is exact where the measurement does not contradict it. */
+static uint64_t agreed(uint64_t grid, uint64_t measured)
+{
+	uint64_t off = grid > measured ? grid - measured : measured - grid;
+
+	return !measured || (grid && off < grid / CLOSE) ? grid : measured;
+}
+
+static uint64_t nic_of(const struct gci_simnet *net, int a)
+{
+	const struct gci_topo *t = net->topo;
+	const struct gci_params_link *l = net->links[a * t->nclusters + a].params;
+	uint64_t bps = agreed(payload(t->nic_bps[a]), l ? best_rate(l->rates, l->nrates) : 0);
+
+	return bps ? bps : payload(UNKNOWN_BPS);
+}
+
+static void fill_link(struct gci_simnet *net, int a, int b, const struct gci_params *p)
+{
+	const struct gci_topo *t = net->topo;
+	const struct gci_link *l = gci_topo_link(t, a, b);
+	struct gci_simnet_link *out = &net->links[a * t->nclusters + b];
+
+	out->params = measured(p, t, a, b);
+	out->latency_ns = out->params ? out->params->latency_ns : l->delay_ns;
+	out->eager_nbytes = a == b ? GCI_LAN_EAGER : GCI_WAN_EAGER;
+	out->streams = l->streams;
+}
+
+/* The rates of a pair of clusters, when their NICs are known. */
+static void fill_rates(struct gci_simnet *net, int a, int b)
+{
+	const struct gci_topo *t = net->topo;
+	const struct gci_link *l = gci_topo_link(t, a, b);
+	struct gci_simnet_link *out = &net->links[a * t->nclusters + b];
+	const struct gci_params_link *p = out->params;
+	uint64_t nic = net->nic_bps[a] < net->nic_bps[b] ? net->nic_bps[a] : net->nic_bps[b];
+
+	out->bps = payload(l->rate_bps);
+	if (!out->bps && p)
+		out->bps = best_rate(p->senders, p->nsenders);
+	out->queue_nbytes = l->queue_nbytes;
+	out->pair_bps = payload(l->flow_rate_bps) * out->streams;
+	if (p && p->nrates)
+		out->pair_bps = agreed(
+			out->pair_bps ? out->pair_bps : nic, gci_params_rate(p, out->streams));
+	if (out->pair_bps == nic)
+		out->pair_bps = 0;
+}
+
+void gci_simnet_streams(struct gci_simnet *net, uint32_t streams)
+{
+	int a, b, n = net->topo->nclusters;
+
+	for (a = 0; a < n; a++)
+		for (b = 0; b < n; b++)
+			if (a != b && streams) {
+				net->links[a * n + b].streams = streams;
+				fill_rates(net, a, b);
+			}
+}
+
+int gci_simnet_init(struct gci_simnet *net, const struct gci_topo *t, const struct gci_params *p)
+{
+	size_t n = (size_t)t->nclusters;
+	int a, b, r;
+
+	memset(net, 0, sizeof(*net));
+	net->topo = t;
+	net->nic_bps = gci_calloc(n, sizeof(*net->nic_bps));
+	net->links = gci_calloc(n * n, sizeof(*net->links));
+	net->send_ns = gci_calloc((size_t)t->nranks, sizeof(*net->send_ns));
+	if (!net->nic_bps || !net->links || !net->send_ns) {
+		gci_simnet_free(net);
+		return GCOLL_ERR_NOMEM;
+	}
+	net->recv_ns = MESSAGE_NS;
+	net->local_bps = LOCAL_BPS;
+	net->ack_ppm = ACK_PPM;
+	for (r = 0; r < t->nranks; r++)
+		net->send_ns[r] = t->tini_ns[r] ? t->tini_ns[r] : MESSAGE_NS;
+	for (a = 0; a < t->nclusters; a++)
+		for (b = 0; b < t->nclusters; b++)
+			fill_link(net, a, b, p);
+	for (a = 0; a < t->nclusters; a++)
+		net->nic_bps[a] = nic_of(net, a);
+	for (a = 0; a < t->nclusters; a++)
+		for (b = 0; b < t->nclusters; b++)
+			if (a != b)
+				fill_rates(net, a, b);
+	return 0;
+}
+
+void gci_simnet_free(struct gci_simnet *net)
+{
+	gci_free(net->nic_bps);
+	gci_free(net->links);
+	gci_free(net->send_ns);
+	memset(net, 0, sizeof(*net));
+}
+
+/* ---- Pairs of ranks that have messages for each other: a hash table, as few of all have; and what
+ * messages cost the processes at their ends. */
+
+#define INITIAL_NBYTES (10u * 1448) /* window of a new connection */
+
+static uint64_t slot_of(const struct gci_sim *m, int src, int dst)
+{
+	return gci_digest(0, (uint64_t)src << 32 | (uint32_t)dst) & (m->pairs_cap - 1);
+}
+
+static int grow_pairs(struct gci_sim *m)
+{
+	size_t old_cap = m->pairs_cap, i;
+	struct gci_pair **old = m->pairs;
+
+	m->pairs_cap = old_cap ? 2 * old_cap : 256;
+	m->pairs = gci_calloc(m->pairs_cap, sizeof(struct gci_pair *));
+	if (!m->pairs) {
+		m->pairs = old;
+		m->pairs_cap = old_cap;
+		return -1;
+	}
+	for (i = 0; i < old_cap; i++) {
+		uint64_t at;
+
+		if (!old[i])
+			continue;
+		for (at = slot_of(m, old[i]->src, old[i]->dst); m->pairs[at];
+			at = (at + 1) & (m->pairs_cap - 1))
+			;
+		m->pairs[at] = old[i];
+	}
+	gci_free(old);
+	return 0;
+}
+
+/* Connections that messages of this pair use: a sender to several ranks of other clusters shares
+ * those it has among them (comm/op.c). */
+static int streams_of(struct gci_sim *m, const struct gci_pair *p)
+{
+	const struct gci_topo *t = m->net->topo;
+	struct gci_sim_rank *r = &m->ranks[p->src];
+	uint32_t n = p->link->streams ? p->link->streams : 1;
+
+	if (t->cluster[p->src] == t->cluster[p->dst] ||
+		gci_topo_link(t, t->cluster[p->src], t->cluster[p->dst])->flow_rate_bps)
+		return (int)n;
+	if (!r->wan_peers && gci_wan_peers(t, gci_sim_sched(m, p->src, 0), &r->wan_peers))
+		m->failed = 1;
+	if (r->wan_peers)
+		n = n / r->wan_peers ? n / r->wan_peers : 1;
+	return (int)n;
+}
+
+/* In an alltoall there are as many as messages: not one by one from the heap. */
+static struct gci_pair *new_pair(struct gci_sim *m)
+{
+	struct gci_pair_slab *s = m->slabs;
+
+	if (!s || s->n == GCI_SLAB_PAIRS) {
+		s = gci_calloc(1, sizeof(*s));
+		if (!s)
+			return NULL;
+		s->next = m->slabs;
+		m->slabs = s;
+	}
+	return &s->pairs[s->n++];
+}
+
+/* The links that bytes cross between these clusters, as numbers in the tables by pair of clusters:
+ * one, or those by way of a third cluster, as far as ranks are there. Returns how many. */
+static int gci_sim_legs(const struct gci_topo *t, int from, int to, int legs[2])
+{
+	int via = from == to ? 0 : gci_topo_link(t, from, to)->via;
+
+	legs[0] = from * t->nclusters + (via ? via - 1 : to);
+	legs[1] = (via ? via - 1 : from) * t->nclusters + to;
+	return via ? 2 : 1;
+}
+
+static struct gci_pair *make_pair(struct gci_sim *m, int src, int dst)
+{
+	const struct gci_topo *t = m->net->topo;
+	struct gci_pair *p = new_pair(m);
+
+	if (!p)
+		return NULL;
+	p->src = src;
+	p->dst = dst;
+	p->link_no = t->cluster[src] * t->nclusters + t->cluster[dst];
+	p->link = &m->net->links[p->link_no];
+	p->nlegs = gci_sim_legs(t, t->cluster[src], t->cluster[dst], p->legs);
+	p->nback = gci_sim_legs(t, t->cluster[dst], t->cluster[src], p->back);
+	p->back_ns = m->net->links[t->cluster[dst] * t->nclusters + t->cluster[src]].latency_ns;
+	p->eager_left = p->link->eager_nbytes;
+	p->weight = streams_of(m, p);
+	p->open_ns = m->net->cold ? m->now + 3 * p->link->latency_ns : 0;
+	p->window = (uint64_t)INITIAL_NBYTES * (unsigned)p->weight;
+	return p;
+}
+
+static struct gci_pair *gci_sim_pair(struct gci_sim *m, int src, int dst)
+{
+	uint64_t at;
+
+	if (2 * (m->npairs + 1) > m->pairs_cap && grow_pairs(m)) {
+		m->failed = 1;
+		return NULL;
+	}
+	for (at = slot_of(m, src, dst); m->pairs[at]; at = (at + 1) & (m->pairs_cap - 1))
+		if (m->pairs[at]->src == src && m->pairs[at]->dst == dst)
+			return m->pairs[at];
+	m->pairs[at] = make_pair(m, src, dst);
+	m->failed |= !m->pairs[at];
+	m->npairs += m->pairs[at] != NULL;
+	return m->pairs[at];
+}
+
+/* ---- what messages cost their hosts */
+
+/* What the isend of this message keeps its process busy for. */
+static uint64_t gci_sim_send_ns(struct gci_sim *m, const struct gci_sim_message *msg)
+{
+	struct gci_pair *p = msg->pair;
+	const struct gci_params_isend *isend;
+	struct gci_params_point at;
+
+	if (!p->link->params)
+		return m->net->send_ns[p->src];
+	gci_params_at(p->link->params, msg->unsent, &at);
+	isend = gci_isend_at(p->link->params, msg->unsent);
+	if (isend && isend->immediate)
+		at.os_ns = gci_isend_next(isend, at.gap_ns, &p->isends,
+			gci_sim_later(m->now, m->ranks[p->src].cpu_ns)); /* when it begins */
+	return at.os_ns;
+}
+
+static uint64_t gci_sim_recv_ns(const struct gci_sim *m, const struct gci_sim_message *msg)
+{
+	struct gci_params_point at;
+
+	if (!msg->pair->link->params)
+		return m->net->recv_ns;
+	gci_params_at(msg->pair->link->params, msg->nbytes, &at);
+	return at.or_ns;
+}
+
+/* ---- What each rank does: starts the steps that the readiness core lets it, window by window, as
+ * comm/op.c and comm/run.c do. Its processor does one thing at a time. */
+
+static int make_messages(struct gci_sim *m, int dst, uint32_t window)
+{
+	uint32_t n = m->shapes[m->shape_of[window]].nmessages[dst];
+	struct gci_sim_rank *r = &m->ranks[dst];
+
+	r->messages[window] = gci_calloc(n, sizeof(**r->messages));
+	if (m->op->trace)
+		r->times[window] = gci_calloc(n, sizeof(**r->times));
+	if (r->messages[window] && (r->times[window] || !m->op->trace))
+		return 0;
+	m->failed = 1;
+	return -1;
+}
+
+/* The message that this step of this rank takes part in, made if need be; NULL: out of memory. */
+static struct gci_sim_message *message_of(
+	struct gci_sim *m, int rank, uint32_t window, uint32_t step)
+{
+	const struct gci_shape *s = &m->shapes[m->shape_of[window]];
+	const struct gci_step *p = &s->sched[rank].steps[step];
+	int sends = p->kind == GCI_STEP_SEND, dst = sends ? p->peer : rank;
+	uint32_t other = s->match[rank][step];
+	struct gci_sim_message *msg;
+
+	if (!m->ranks[dst].messages[window] && make_messages(m, dst, window))
+		return NULL;
+	msg = &m->ranks[dst].messages[window][s->number[rank][step]];
+	if (msg->pair)
+		return msg;
+	msg->pair = gci_sim_pair(m, sends ? rank : p->peer, dst);
+	if (!msg->pair)
+		return NULL;
+	msg->window = window;
+	msg->send_step = sends ? step : other;
+	msg->recv_step = sends ? other : step;
+	msg->credit_ns = GCI_NEVER;
+	msg->patient = s->sched[msg->pair->src].steps[msg->send_step].patient != 0;
+	msg->nbytes = (sends ? p->src.length : p->dst.length) * m->coll.esize;
+	msg->unsent = msg->unarrived = msg->nbytes;
+	return msg;
+}
+
+void gci_sim_end_step(struct gci_sim *m, int rank, uint32_t window, uint32_t step, uint64_t ns)
+{
+	gci_events_push(&m->events, (struct gci_ev){.ns = ns,
+					    .rank = rank,
+					    .window = window,
+					    .step = step,
+					    .kind = GCI_EV_DONE});
+}
+
+/* The processor is this rank's for so long; when it will be done. */
+static uint64_t compute(struct gci_sim *m, int rank, uint64_t ns)
+{
+	struct gci_sim_rank *r = &m->ranks[rank];
+
+	r->cpu_ns = gci_sim_later(r->cpu_ns, m->now) + ns;
+	return r->cpu_ns;
+}
+
+static uint64_t local_ns(const struct gci_sim *m, uint64_t length)
+{
+	unsigned __int128 bits = (unsigned __int128)length * m->coll.esize * 8;
+
+	return m->net->local_bps ? (uint64_t)(bits * GCI_NS_PER_S / m->net->local_bps) : 0;
+}
+
+static void start_send(struct gci_sim *m, int rank, uint32_t window, uint32_t step)
+{
+	struct gci_sim_message *msg = message_of(m, rank, window, step);
+	uint64_t ns = msg ? compute(m, rank, gci_sim_send_ns(m, msg)) : 0;
+
+	if (!msg)
+		return;
+	if (ns == m->now)
+		gci_sim_offer(m, msg);
+	else
+		gci_events_push(&m->events, (struct gci_ev){.ns = ns,
+						    .rank = msg->pair->dst,
+						    .window = window,
+						    .step = gci_sim_number(m, msg),
+						    .kind = GCI_EV_POST});
+}
+
+static void start_recv(struct gci_sim *m, int rank, uint32_t window, uint32_t step)
+{
+	struct gci_sim_message *msg = message_of(m, rank, window, step);
+
+	if (msg)
+		gci_sim_ask(m, msg);
+}
+
+void gci_sim_received(struct gci_sim *m, struct gci_sim_message *msg)
+{
+	const struct gci_step *s =
+		&gci_sim_sched(m, msg->pair->dst, msg->window)->steps[msg->recv_step];
+	uint64_t ns = gci_sim_recv_ns(m, msg);
+
+	if (s->kind == GCI_STEP_RECV_REDUCE)
+		ns += local_ns(m, s->dst.length);
+	gci_sim_end_step(
+		m, msg->pair->dst, msg->window, msg->recv_step, compute(m, msg->pair->dst, ns));
+}
+
+static struct gci_sim_instance *instance_of(struct gci_sim_rank *r, uint32_t window)
+{
+	int i;
+
+	for (i = 0; i < GCI_MAX_INSTANCES; i++)
+		if (r->instances[i].busy && r->instances[i].window == window)
+			return &r->instances[i];
+	return NULL;
+}
+
+static struct gci_sim_instance *idle_instance(struct gci_sim_rank *r)
+{
+	int i;
+
+	for (i = 0; i < GCI_MAX_INSTANCES; i++)
+		if (!r->instances[i].busy)
+			return &r->instances[i];
+	return NULL;
+}
+
+static void advance(struct gci_sim *m, int rank, struct gci_sim_instance *in)
+{
+	const struct gci_sched *s = in->ready.sched;
+	uint32_t step;
+
+	while (gci_ready_next(&in->ready, &step)) {
+		const struct gci_step *p = &s->steps[step];
+
+		if (p->kind == GCI_STEP_SEND)
+			start_send(m, rank, in->window, step);
+		else if (p->kind <= GCI_STEP_RECV_REDUCE)
+			start_recv(m, rank, in->window, step);
+		else
+			gci_sim_end_step(m, rank, in->window, step,
+				compute(m, rank, local_ns(m, p->dst.length)));
+	}
+}
+
+static void end_window(struct gci_sim *m, int rank, struct gci_sim_instance *in)
+{
+	struct gci_sim_rank *r = &m->ranks[rank];
+
+	in->busy = 0;
+	gci_ready_free(&in->ready);
+	if (m->now > m->window_end_ns[in->window])
+		m->window_end_ns[in->window] = m->now;
+	if (++r->ended == m->nwindows)
+		m->r->end_ns[rank] = m->now;
+}
+
+static void start_window(struct gci_sim *m, int rank, struct gci_sim_instance *in)
+{
+	uint32_t window = m->ranks[rank].started++;
+
+	if (gci_ready_init(&in->ready, gci_sim_sched(m, rank, window))) {
+		m->failed = 1;
+		return;
+	}
+	in->busy = 1;
+	in->window = window;
+	advance(m, rank, in);
+	if (gci_ready_finished(&in->ready))
+		end_window(m, rank, in);
+}
+
+/* As many windows under way as may be. */
+static void gci_sim_start_windows(struct gci_sim *m, int rank)
+{
+	struct gci_sim_rank *r = &m->ranks[rank];
+	struct gci_sim_instance *in;
+
+	while (!m->failed && r->started < m->nwindows && (in = idle_instance(r)))
+		start_window(m, rank, in);
+}
+
+void gci_sim_trace(struct gci_sim *m, int rank, uint32_t window, uint32_t step, uint64_t ready_ns,
+	uint64_t from_ns, uint64_t to_ns)
+{
+	struct gci_sim_event e = {.rank = rank,
+		.step = step,
+		.window = window,
+		.s = &gci_sim_sched(m, rank, window)->steps[step],
+		.ready_ns = ready_ns,
+		.from_ns = from_ns,
+		.to_ns = to_ns};
+
+	if (m->op->trace)
+		m->op->trace(m->op->ctx, &e);
+}
+
+/* A SEND's bytes leave later than it ends: wire.c tells of it. */
+static void trace_end(struct gci_sim *m, int rank, uint32_t window, uint32_t step)
+{
+	const struct gci_step *s = &gci_sim_sched(m, rank, window)->steps[step];
+	uint64_t ns = local_ns(m, s->dst.length);
+	const struct gci_sim_times *times;
+
+	if (!m->op->trace || s->kind == GCI_STEP_SEND)
+		return;
+	if (s->kind > GCI_STEP_RECV_REDUCE) {
+		ns = m->now > ns ? m->now - ns : 0;
+		gci_sim_trace(m, rank, window, step, ns, ns, m->now);
+		return;
+	}
+	times = &m->ranks[rank].times[window][m->shapes[m->shape_of[window]].number[rank][step]];
+	gci_sim_trace(m, rank, window, step, times->asked_ns, times->rx_ns, m->now);
+}
+
+static void gci_sim_done(struct gci_sim *m, int rank, uint32_t window, uint32_t step)
+{
+	struct gci_sim_instance *in = instance_of(&m->ranks[rank], window);
+
+	trace_end(m, rank, window, step);
+	gci_ready_done(&in->ready, step);
+	advance(m, rank, in);
+	if (!gci_ready_finished(&in->ready))
+		return;
+	end_window(m, rank, in);
+	gci_sim_start_windows(m, rank);
+}
+
+/* ---- */
 
 #define PORT_NBYTES (512u << 10) /* buffer of a switch's port */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The simulator's parts: match.c (which SEND goes with which RECV), ranks.c (what each rank may do
- * next), pairs.c (who talks to whom), wire.c (how long bytes take), sim.c (the whole). */
+ * The simulator's parts: wire.c (how long bytes take), and sim.c (which SEND goes with which RECV, what each rank may
+ * do next, who talks to whom, and the whole). */
 #ifndef GCI_COLLECTIVES_SIM_SIM_IMPL_H
 #define GCI_COLLECTIVES_SIM_SIM_IMPL_H
 
@@ -134,16 +134,7 @@ static inline const struct gci_sched *gci_sim_sched(const struct gci_sim *m, int
 	return &m->shapes[m->shape_of[w]].sched[rank];
 }
 
-/* Emits all ranks' schedules for this window; GCOLL_ERR_* with everything freed, GCOLL_ERR_INVAL
- * also where they have more steps than that (0: any number). */
-int gci_shape_make(struct gci_shape *s, const struct gci_algorithm *a, const struct gci_coll *c,
-	uint64_t most_steps);
-void gci_shape_free(struct gci_shape *s, int nranks);
-
-/* ---- ranks.c */
-
-void gci_sim_start_windows(struct gci_sim *m, int rank);
-void gci_sim_done(struct gci_sim *m, int rank, uint32_t window, uint32_t step);
+/* ---- what each rank may do next */
 
 /* A step ends then. */
 void gci_sim_end_step(struct gci_sim *m, int rank, uint32_t window, uint32_t step, uint64_t ns);
@@ -169,17 +160,7 @@ static inline struct gci_sim_times *gci_sim_times(
 void gci_sim_trace(struct gci_sim *m, int rank, uint32_t window, uint32_t step, uint64_t ready_ns,
 	uint64_t from_ns, uint64_t to_ns);
 
-/* ---- pairs.c */
-
-struct gci_pair *gci_sim_pair(struct gci_sim *m, int src, int dst);
-
-/* The links that bytes cross between these clusters, as numbers in the tables by pair of clusters:
- * one, or those by way of a third cluster, as far as ranks are there. Returns how many. */
-int gci_sim_legs(const struct gci_topo *t, int from, int to, int legs[2]);
-
-/* What the isend of this message keeps its process busy for. */
-uint64_t gci_sim_send_ns(struct gci_sim *m, const struct gci_sim_message *msg);
-uint64_t gci_sim_recv_ns(const struct gci_sim *m, const struct gci_sim_message *msg);
+/* ---- who talks to whom */
 
 /* ---- wire.c */
 

@@ -28,7 +28,7 @@ with tempfile.TemporaryDirectory() as scratch:
     kernel.write_text(kernel.read_text() + "\n")
     assert digest(copy) == built
     assert "with\\ a\\ space" in pathlib.Path(f"{scratch}/d").read_text()
-    tree = copy / "bcast/binomial.c"
+    tree = copy / "bcast/bcast.c"
     sources = tree.read_bytes()
     tree.write_bytes(sources.replace(b";", b" ;", 1))
     assert digest(copy) != built

@@ -1,0 +1,695 @@
+/* SPDX-License-Identifier: MIT
+ * Circular alltoall: in round i rank r sends to r+i and receives from r-i, so that no two ranks
+ * send to one at a time. Cost: (P-1) (L + m/B), blocks of m. ATCC (Vadhiyar 2001), table 1. */
+#include "collectives/alltoall/alltoall.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "collectives/blocks/layout.h"
+#include "collectives/blocks/path.h"
+#include "collectives/blocks/phases.h"
+#include "collectives/blocks/route.h"
+#include "collectives/models/cost.h"
+#include "collectives/tuner/formulas.h"
+
+#include <string.h>
+
+static void gci_emit_alltoall_gridcoll(struct gci_builder *b, const struct gci_coll *c);
+
+static void gci_emit_alltoall_circular(struct gci_builder *b, const struct gci_coll *c)
+{
+	int i, n = b->nranks;
+
+	gci_copy_some(b, gci_out_block(c, b->rank, b->rank), gci_in_block(c, b->rank, b->rank));
+	for (i = 1; i < n; i++) {
+		int to = (b->rank + i) % n, from = (b->rank - i + n) % n;
+
+		gci_round(b);
+		gci_send_some(b, to, gci_tag(0, 0), gci_in_block(c, b->rank, to));
+		gci_recv_some(b, from, gci_tag(0, 0), gci_out_block(c, b->rank, from));
+	}
+}
+
+/* ---- columns */
+
+uint64_t gci_column_len(const struct gci_coll *c, const struct gci_group *from, int to)
+{
+	uint64_t sum = 0;
+	int i;
+
+	if (!c->counts)
+		return c->count * (unsigned)from->n;
+	for (i = 0; i < from->n; i++)
+		sum += gci_block_len(c, gci_group_rank(from, i), to);
+	return sum;
+}
+
+/* The blocks from members [*at, end) as far as they stand one after the other in OUT. */
+static struct gci_slice next_run(const struct gci_builder *b, const struct gci_coll *c,
+	const struct gci_group *from, int *at, int end)
+{
+	struct gci_slice run = gci_slice(GCI_OUT, 0, 0);
+
+	for (; *at < end; ++*at) {
+		struct gci_slice s = gci_out_block(c, b->rank, gci_group_rank(from, *at));
+
+		if (s.length && run.length && run.offset + run.length != s.offset)
+			break;
+		if (s.length && !run.length)
+			run.offset = s.offset;
+		run.length += s.length;
+	}
+	return run;
+}
+
+struct gci_slice gci_column_slice(
+	struct gci_builder *b, const struct gci_coll *c, const struct gci_group *from)
+{
+	uint64_t len = gci_column_len(c, from, b->rank);
+	int at = 0;
+	struct gci_slice run = next_run(b, c, from, &at, from->n);
+
+	return at == from->n ? run : gci_slice(GCI_TMP, gci_tmp(b, len), len);
+}
+
+void gci_column_place(struct gci_builder *b, const struct gci_coll *c, const struct gci_group *from,
+	int a, int z, struct gci_slice packed)
+{
+	while (a < z && packed.buffer != GCI_OUT) {
+		struct gci_slice run = next_run(b, c, from, &a, z), src = packed;
+
+		src.length = run.length;
+		packed.offset += run.length;
+		gci_copy_some(b, run, src);
+	}
+}
+
+/* ---- Alltoall with all pairs of ranks at once, each at its part of the time that the whole takes: then no
+ * NIC and no link is offered more than it carries, no queue builds up, and no receiver has to ask for
+ * one block after the other. Needs connections that are paced (comm/pacing.h).
+ * 
+ * Cost, M being one rank's blocks: (P-1)/P M/B + 2 L, for blocks wait for their receiver's word. On any
+ * network whose pairs have one way each, the busiest NIC or link is busy throughout. */
+
+/* Acknowledgements of what comes the other way: one of 66 bytes for two packets of 1514, at most. */
+#define SPARE_PERCENT 3
+
+static void gci_emit_alltoall_even(struct gci_builder *b, const struct gci_coll *c)
+{
+	int i, n = b->nranks;
+
+	gci_copy_some(b, gci_out_block(c, b->rank, b->rank), gci_in_block(c, b->rank, b->rank));
+	for (i = 1; i < n; i++) {
+		int to = (b->rank + i) % n, from = (b->rank - i + n) % n;
+
+		gci_recv_some(b, from, gci_tag(0, 0), gci_out_block(c, b->rank, from));
+		gci_send_some(b, to, gci_tag(0, 0), gci_in_block(c, b->rank, to));
+	}
+}
+
+/* Blocks that leave a rank, or come to it, in bytes. */
+static uint64_t load_of_rank(const struct gci_coll *c, int rank, int out)
+{
+	int i, n = c->topo->nranks;
+	uint64_t sum = 0;
+
+	if (!c->counts)
+		return (uint64_t)(n - 1) * c->count * c->esize;
+	for (i = 0; i < n; i++)
+		if (i != rank)
+			sum += gci_block_len(c, out ? rank : i, out ? i : rank);
+	return sum * c->esize;
+}
+
+static uint64_t load_of_link(const struct gci_coll *c, int from, int to)
+{
+	const struct gci_topo *t = c->topo;
+	const int *f = gci_topo_members(t, from), *g = gci_topo_members(t, to);
+	int i, k, nf = gci_topo_size(t, from), ng = gci_topo_size(t, to);
+	uint64_t sum = 0;
+
+	if (!c->counts)
+		return (uint64_t)nf * (uint64_t)ng * c->count * c->esize;
+	for (i = 0; i < nf; i++)
+		for (k = 0; k < ng; k++)
+			sum += gci_block_len(c, f[i], g[k]);
+	return sum * c->esize;
+}
+
+static double max(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+/* How long the busiest NIC or link takes, in seconds; 0: the NICs' rates are not known. */
+static double whole_s(const struct gci_coll *c)
+{
+	const struct gci_topo *t = c->topo;
+	double longest = 0;
+	int r, a, b;
+
+	for (r = 0; r < t->nranks; r++) {
+		uint64_t bps = t->nic_bps[t->cluster[r]];
+
+		if (!bps)
+			return 0;
+		longest = max(longest, (double)load_of_rank(c, r, 0) * 8 / (double)bps);
+		longest = max(longest, (double)load_of_rank(c, r, 1) * 8 / (double)bps);
+	}
+	for (a = 0; a < t->nclusters; a++)
+		for (b = 0; b < t->nclusters; b++) {
+			uint64_t bps = a == b ? 0 : gci_topo_link(t, a, b)->rate_bps;
+
+			if (bps)
+				longest = max(
+					longest, (double)load_of_link(c, a, b) * 8 / (double)bps);
+		}
+	return longest;
+}
+
+int gci_alltoall_even_bps(const struct gci_coll *c, int rank, uint64_t *bps)
+{
+	double s = whole_s(c);
+	int i, n = c->topo->nranks;
+
+	memset(bps, 0, (size_t)n * sizeof(*bps));
+	if (s <= 0)
+		return 0;
+	for (i = 0; i < n; i++) {
+		uint64_t nbytes = i == rank ? 0 : gci_block_len(c, rank, i) * c->esize;
+
+		if (nbytes)
+			bps[i] = (uint64_t)((double)nbytes * 8 / s / 100 * (100 - SPARE_PERCENT)) +
+				 1;
+	}
+	return 1;
+}
+
+/* ---- The product's alltoall for links that take what all ranks send at once: every rank sends to its
+ * own cluster first, at rising distance, then to the other clusters in the same way. A receiver
+ * asks for a block when the one before comes and what is left of it takes no longer than the
+ * asking, so that senders seldom meet at a NIC. Where the WAN is narrower than the NICs, it is used
+ * at once.
+ * 
+ * Cost, M being one rank's blocks: (P-1)/P M/B + L, and what of a round trip half a block does not
+ * fill, for each block over the WAN. Bound (DESIGN.md): (P-1)/P M/B. */
+
+/* Blocks are cut in two, so that the next sender is asked when half of one has come. Shorter pieces
+ * would be sent without being asked for: transports let some data through for short messages. */
+#define SEGMENTS      2
+#define LEAST_SEGMENT (64u << 10)
+
+struct pace {
+	struct gci_builder *b;
+	const struct gci_coll *c;
+	int mine, index, n; /* this rank's cluster, its place there, members */
+	struct gci_turns receivers;
+	uint32_t sent; /* the last step of the block before */
+	int has_sent;
+};
+
+static struct gci_route_segments cut(const struct pace *p, uint64_t length)
+{
+	uint64_t least = LEAST_SEGMENT / p->c->esize + 1, s = (length + SEGMENTS - 1) / SEGMENTS;
+
+	return (struct gci_route_segments){s > least ? s : least, SEGMENTS};
+}
+
+static void send_block(struct pace *p, int to)
+{
+	struct gci_slice s = gci_in_block(p->c, p->b->rank, to);
+	struct gci_route_segments segments = cut(p, s.length);
+	uint64_t q, n = gci_route_count(&segments, s.length);
+	uint32_t step = 0;
+
+	for (q = 0; q < n; q++) {
+		step = gci_send(
+			p->b, to, gci_tag(0, (uint32_t)q), gci_route_slice(&segments, s, q));
+		if (p->has_sent)
+			gci_after(p->b, p->sent);
+	}
+	if (!n)
+		return;
+	p->sent = step;
+	p->has_sent = 1;
+}
+
+static void recv_block(struct pace *p, int from)
+{
+	struct gci_slice s = gci_out_block(p->c, p->b->rank, from);
+	struct gci_route_segments segments = cut(p, s.length);
+	uint64_t q, n = gci_route_count(&segments, s.length);
+
+	if (n)
+		gci_turn(&p->receivers, s.length);
+	for (q = 0; q < n; q++) {
+		struct gci_slice part = gci_route_slice(&segments, s, q);
+
+		gci_turn_step(&p->receivers, gci_recv(p->b, from, gci_tag(0, (uint32_t)q), part),
+			part.length, 1);
+	}
+}
+
+static void local_rounds(struct pace *p)
+{
+	const int *members = gci_topo_members(p->c->topo, p->mine);
+	int k;
+
+	for (k = 1; k < p->n; k++) {
+		send_block(p, members[(p->index + k) % p->n]);
+		recv_block(p, members[(p->index - k + p->n) % p->n]);
+	}
+}
+
+/* Member i sends to member i + k of the cluster `distance` further on; so the receiver, as its
+ * sender does, goes by rising k. */
+static void remote_rounds(struct pace *p, int distance)
+{
+	const struct gci_topo *t = p->c->topo;
+	int to = (p->mine + distance) % t->nclusters, k, j;
+	int from = (p->mine - distance + t->nclusters) % t->nclusters;
+	int nto = gci_topo_size(t, to), nfrom = gci_topo_size(t, from);
+
+	for (k = 0; k < nto; k++)
+		send_block(p, gci_topo_members(t, to)[(p->index + k) % nto]);
+	for (k = 0; k < p->n; k++)
+		for (j = (p->index - k + p->n) % p->n; j < nfrom; j += p->n)
+			recv_block(p, gci_topo_members(t, from)[j]);
+}
+
+/* Elements to ask for ahead, for the WAN to be busy in the meantime. */
+static uint64_t wan_ahead(const struct pace *p)
+{
+	const struct gci_topo *t = p->c->topo;
+	uint64_t most = 0, n;
+	int from;
+
+	for (from = 0; from < t->nclusters; from++) {
+		n = from == p->mine ? 0 : gci_wan_in_flight(p->c, from, p->mine);
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+/* True if the WAN alone can keep this rank's NIC busy. */
+static int wan_fills_nic(const struct pace *p)
+{
+	const struct gci_topo *t = p->c->topo;
+	int other;
+
+	for (other = 0; other < t->nclusters; other++)
+		if (other != p->mine && !gci_wan_fills_nic(t, other, p->mine, p->n))
+			return 0;
+	return 1;
+}
+
+static void gci_emit_alltoall_paced(struct gci_builder *b, const struct gci_coll *c)
+{
+	const struct gci_topo *t = c->topo;
+	struct pace p = {.b = b, .c = c, .mine = t->cluster[b->rank], .index = t->index[b->rank]};
+	int d;
+
+	p.n = gci_topo_size(t, p.mine);
+	p.receivers = (struct gci_turns){.b = b, .ahead = LEAST_SEGMENT / c->esize};
+	gci_copy_some(b, gci_out_block(c, b->rank, b->rank), gci_in_block(c, b->rank, b->rank));
+	local_rounds(&p);
+	if (t->nclusters > 1 && !wan_fills_nic(&p)) {
+		p.has_sent = 0;
+		p.receivers = (struct gci_turns){.b = b};
+	}
+	p.receivers.ahead = wan_ahead(&p);
+	for (d = 1; d < t->nclusters; d++)
+		remote_rounds(&p, d);
+}
+
+/* ---- Bruck's alltoall (Bruck et al. 1997): a block at distance i from its destination travels by the
+ * powers of two that i is made of; all blocks that take a step of 2^k do so in one message.
+ * Cost: ceil(log2 P) L + ceil(log2 P) M/2B, M being what a rank sends: few messages for more data.
+ * For short blocks.
+ * 
+ * Slot i of rank r has a block that comes from rank r + (what of i it has travelled) and has the
+ * rest of i to go downwards, so that blocks arrive in the order in which they stand in OUT. */
+
+/* Elements of the block in slot i of `rank` when it has travelled `done`, some bits of i. */
+static uint64_t slot_len(const struct gci_coll *c, int rank, int i, int done)
+{
+	int n = c->topo->nranks, from;
+
+	if (!c->counts)
+		return c->count;
+	from = (int)(((int64_t)rank + done) % n);
+	return gci_block_len(c, from, (from - i + n) % n);
+}
+
+/* All slots that move by `bit` after having travelled their bits of `mask`. */
+static uint64_t slots_len(const struct gci_coll *c, int rank, int bit, int mask)
+{
+	uint64_t sum = 0;
+	int i;
+
+	for (i = bit; i < c->topo->nranks; i++)
+		if (i & bit)
+			sum += slot_len(c, rank, i, i & mask);
+	return sum;
+}
+
+/* at[i]: where slot i stands in TMP, once it has travelled. */
+static struct gci_slice pack(
+	struct gci_builder *b, const struct gci_coll *c, int bit, const uint64_t *at)
+{
+	int i, n = b->nranks;
+	struct gci_bundle u;
+
+	gci_bundle_start(&u, b, slots_len(c, b->rank, bit, bit - 1));
+	for (i = bit; i < n; i++) {
+		int done = i & (bit - 1);
+
+		if (!(i & bit))
+			continue;
+		gci_bundle_add(&u, done ? gci_slice(GCI_TMP, at[i], slot_len(c, b->rank, i, done))
+					: gci_in_block(c, b->rank, (b->rank - i + n) % n));
+	}
+	return gci_bundle_end(&u);
+}
+
+/* Where the slots of a message that moved by `bit` now stand. */
+static void unpack(const struct gci_builder *b, const struct gci_coll *c, int bit,
+	struct gci_slice message, uint64_t *at)
+{
+	uint64_t offset = message.offset;
+	int i;
+
+	for (i = bit; i < b->nranks; i++) {
+		if (!(i & bit))
+			continue;
+		at[i] = offset;
+		offset += slot_len(c, b->rank, i, i & (2 * bit - 1));
+	}
+}
+
+/* Slots of which `bit` is the highest have come home; they stand one after the other. */
+static void place(struct gci_builder *b, const struct gci_coll *c, int bit, const uint64_t *at)
+{
+	struct gci_group g = gci_group_all(c, b->rank, b->rank);
+
+	gci_column_place(
+		b, c, &g, bit, g.n < 2 * bit ? g.n : 2 * bit, gci_slice(GCI_TMP, at[bit], 0));
+}
+
+static void gci_emit_alltoall_bruck(struct gci_builder *b, const struct gci_coll *c)
+{
+	int bit, n = b->nranks;
+	uint64_t *at = gci_calloc((size_t)n, sizeof(*at));
+	uint32_t round = 0;
+
+	if (!at) {
+		b->failed = 1;
+		return;
+	}
+	gci_copy_some(b, gci_out_block(c, b->rank, b->rank), gci_in_block(c, b->rank, b->rank));
+	for (bit = 1; bit < n; bit *= 2, round++) {
+		uint64_t len = slots_len(c, b->rank, bit, 2 * bit - 1);
+		struct gci_slice in;
+
+		gci_round(b);
+		gci_send_some(b, (b->rank - bit + n) % n, gci_tag(0, round), pack(b, c, bit, at));
+		in = gci_slice(GCI_TMP, gci_tmp(b, len), len);
+		gci_recv_some(b, (b->rank + bit) % n, gci_tag(0, round), in);
+		unpack(b, c, bit, in, at);
+		place(b, c, bit, at);
+	}
+	gci_free(at);
+}
+
+/* ---- Alltoall as a gather to rank 0, of what every rank sends, and a scatter of what each is to have.
+ * On the way down who holds all blocks for some ranks, source after source, has to pack a piece of
+ * each source's for every child; so the tree is binary, and nobody copies more than 3 P pieces.
+ * Cost: 2 log2 P L + 4 M P/B at most, M being what a rank sends, all of which meets at rank 0; with
+ * segments it comes and goes at a time, and the cost nears M P/B. ATCC (Vadhiyar 2001), table 1. */
+
+enum { GATHER, SCATTER };
+
+/* This rank leads ranks [rank, end): itself and those of two children. */
+struct node {
+	int parent, end;
+	int child[3]; /* child k leads [child[k], child[k + 1]) */
+};
+
+static struct node node_of(int rank, int nranks)
+{
+	struct node n = {-1, nranks, {0}};
+	int a = 0;
+
+	for (;;) {
+		n.child[0] = a + 1;
+		n.child[1] = gci_middle(a + 1, n.end);
+		n.child[2] = n.end;
+		if (a == rank)
+			return n;
+		n.parent = a;
+		if (rank < n.child[1]) {
+			n.end = n.child[1];
+			a++;
+		} else {
+			a = n.child[1];
+		}
+	}
+}
+
+/* Elements that `from` sends to ranks [a, z). */
+static uint64_t span_len(const struct gci_coll *c, int from, int a, int z)
+{
+	uint64_t sum = 0;
+
+	if (!c->counts)
+		return c->count * (unsigned)(z - a);
+	for (; a < z; a++)
+		sum += gci_block_len(c, from, a);
+	return sum;
+}
+
+/* All that ranks [a, z) send. */
+static uint64_t rows_len(const struct gci_coll *c, int a, int z)
+{
+	uint64_t sum = 0;
+	int n = c->topo->nranks;
+
+	for (; a < z; a++)
+		sum += span_len(c, a, 0, n);
+	return sum;
+}
+
+/* What this rank sends, in one piece. If `at` is not NULL, there in TMP. */
+static struct gci_slice own_row(struct gci_builder *b, const struct gci_coll *c, const uint64_t *at)
+{
+	struct gci_bundle u;
+	int i;
+
+	if (at)
+		gci_bundle_at(&u, b, *at, rows_len(c, b->rank, b->rank + 1));
+	else
+		gci_bundle_start(&u, b, rows_len(c, b->rank, b->rank + 1));
+	for (i = 0; i < b->nranks; i++)
+		gci_bundle_add(&u, gci_in_block(c, b->rank, i));
+	return gci_bundle_end(&u);
+}
+
+/* Collects the rows of the ranks below this one, and its own before them, for its parent. Rank 0
+ * has all of them then, at the returned offset of TMP. */
+static uint64_t gather(struct gci_builder *b, const struct gci_coll *c, const struct node *n)
+{
+	uint64_t base = 0, at, len = rows_len(c, b->rank, n->end);
+	struct gci_slice rows;
+	int k;
+
+	if (n->end - b->rank == 1) {
+		rows = own_row(b, c, NULL);
+	} else {
+		base = gci_tmp(b, len);
+		rows = own_row(b, c, &base);
+	}
+	at = base + rows.length;
+	for (k = 0; k < 2 && n->child[k] < n->end; k++) {
+		uint64_t part = rows_len(c, n->child[k], n->child[k + 1]);
+
+		if (n->child[k] < n->child[k + 1])
+			gci_recv_some(
+				b, n->child[k], gci_tag(GATHER, 0), gci_slice(GCI_TMP, at, part));
+		at += part;
+	}
+	rows.length = len;
+	if (n->parent >= 0)
+		gci_send_some(b, n->parent, gci_tag(GATHER, 0), rows);
+	return base;
+}
+
+/* The blocks for ranks [a, z), source after source, in TMP. */
+struct held {
+	uint64_t base;
+	int a, z;
+};
+
+/* Those for ranks [from, to) in one piece. */
+static struct gci_slice take(
+	struct gci_builder *b, const struct gci_coll *c, const struct held *held, int from, int to)
+{
+	uint64_t len = 0, at = held->base;
+	struct gci_bundle u;
+	int s;
+
+	for (s = 0; s < b->nranks; s++)
+		len += span_len(c, s, from, to);
+	gci_bundle_start(&u, b, len);
+	for (s = 0; s < b->nranks; s++) {
+		gci_bundle_add(&u, gci_slice(GCI_TMP, at + span_len(c, s, held->a, from),
+					   span_len(c, s, from, to)));
+		at += span_len(c, s, held->a, held->z);
+	}
+	return gci_bundle_end(&u);
+}
+
+static void place_own(struct gci_builder *b, const struct gci_coll *c, const struct held *held)
+{
+	uint64_t at = held->base;
+	int s;
+
+	for (s = 0; s < b->nranks; s++) {
+		struct gci_slice out = gci_out_block(c, b->rank, s);
+
+		gci_copy_some(b, out,
+			gci_slice(GCI_TMP, at + span_len(c, s, held->a, b->rank), out.length));
+		at += span_len(c, s, held->a, held->z);
+	}
+}
+
+/* Gets what is for this rank and those after it. */
+static struct held receive(struct gci_builder *b, const struct gci_coll *c, int from, int end)
+{
+	struct gci_group all = gci_group_all(c, b->rank, 0);
+	struct held held = {0, b->rank, end};
+	uint64_t len = 0;
+	int i;
+
+	for (i = b->rank; i < end; i++)
+		len += gci_column_len(c, &all, i);
+	held.base = gci_tmp(b, len);
+	gci_recv_some(b, from, gci_tag(SCATTER, 0), gci_slice(GCI_TMP, held.base, len));
+	return held;
+}
+
+static void receive_last(struct gci_builder *b, const struct gci_coll *c, int from)
+{
+	struct gci_group all = gci_group_all(c, b->rank, 0);
+	struct gci_slice s = gci_column_slice(b, c, &all);
+
+	gci_recv_some(b, from, gci_tag(SCATTER, 0), s);
+	gci_column_place(b, c, &all, 0, all.n, s);
+}
+
+static void gci_emit_alltoall_gather_scatter(struct gci_builder *b, const struct gci_coll *c)
+{
+	struct node n = node_of(b->rank, b->nranks);
+	struct held held = {0, b->rank, n.end};
+	int k;
+
+	if (b->nranks == 1) {
+		gci_copy_some(b, gci_out_block(c, 0, 0), gci_in_block(c, 0, 0));
+		return;
+	}
+	held.base = gather(b, c, &n);
+	if (n.end - b->rank == 1) {
+		receive_last(b, c, n.parent);
+		return;
+	}
+	if (n.parent >= 0)
+		held = receive(b, c, n.parent, n.end);
+	for (k = 2; k-- > 0;)
+		if (n.child[k] < n.child[k + 1])
+			gci_send_some(b, n.child[k], gci_tag(SCATTER, 0),
+				take(b, c, &held, n.child[k], n.child[k + 1]));
+	place_own(b, c, &held);
+}
+
+/* ---- The product's alltoall: each to each, where all ranks of a cluster may send to another and blocks are
+ * long enough to be worth a message each, all at once if rates are known; else one message per pair of
+ * clusters and sender. */
+
+/* And that no two paths share a link. */
+static int rates_are_known(const struct gci_topo *t)
+{
+	int a, b;
+
+	for (a = 0; a < t->nclusters; a++)
+		for (b = 0; b < t->nclusters; b++)
+			if (!t->nic_bps[a] || (a != b && t->share[a * t->nclusters + b]))
+				return 0;
+	return 1;
+}
+
+static int all_may_send(const struct gci_coll *c)
+{
+	const struct gci_topo *t = c->topo;
+	int a, b;
+
+	for (a = 0; a < t->nclusters; a++)
+		for (b = 0; b < t->nclusters; b++)
+			if (a != b && gci_coll_senders(c, a, b) < gci_topo_size(t, a))
+				return 0;
+	return 1;
+}
+
+/* With lengths of its own for each pair, short blocks and long ones go the same way: each to each.
+ */
+static int blocks_are_long(const struct gci_coll *c)
+{
+	uint64_t nbytes = c->count * c->esize;
+
+	return c->counts || gci_transfer_ns(nbytes, gci_nic_bps(c->topo, 0)) > GCI_MESSAGE_COST_NS;
+}
+
+static int goes_evenly(const struct gci_coll *c)
+{
+	return rates_are_known(c->topo) && all_may_send(c) && blocks_are_long(c);
+}
+
+int gci_alltoall_is_even(const struct gci_algorithm *a, const struct gci_coll *c)
+{
+	return a->emit == gci_emit_alltoall_even ||
+	       (a->emit == gci_emit_alltoall_gridcoll && goes_evenly(c));
+}
+
+static void gci_emit_alltoall_gridcoll(struct gci_builder *b, const struct gci_coll *c)
+{
+	if (goes_evenly(c))
+		gci_emit_alltoall_even(b, c);
+	else if (all_may_send(c) && blocks_are_long(c))
+		gci_emit_alltoall_paced(b, c);
+	else
+		gci_emit_alltoall_clusters(b, c);
+}
+
+/* ---- table */
+
+/* All that all ranks send meets at rank 0, who cuts it into 3 P pieces. */
+#define GATHER_SCATTER_RANKS 4096
+
+const struct gci_algorithm gci_alltoalls[] = {
+	{GCI_ALLTOALL, "gridcoll", "even where all may send at once, or by clusters",
+		GCI_USES_SENDERS | GCI_CAPS_SENDERS, 0, gci_emit_alltoall_gridcoll,
+		gci_estimate_each_or_columns},
+	{GCI_ALLTOALL, "paced", "own cluster first, receivers ask for one block after the other", 0,
+		0, gci_emit_alltoall_paced, gci_estimate_each_to_each},
+	{GCI_ALLTOALL, "even", "all pairs at once, each at its part of the time", 0, 0,
+		gci_emit_alltoall_even, gci_estimate_each_to_each},
+	{GCI_ALLTOALL, "circular", "a block with each rank in turn, at rising distance", 0, 0,
+		gci_emit_alltoall_circular, gci_estimate_each_to_each},
+	{GCI_ALLTOALL, "gather-scatter", "gather to rank 0, scatter from it, along a binary tree",
+		GCI_USES_SEGMENT | GCI_BY_SEGMENT, GATHER_SCATTER_RANKS,
+		gci_emit_alltoall_gather_scatter, gci_estimate_gather_and_scatter},
+	{GCI_ALLTOALL, "bruck", "blocks travel by powers of two, in few messages", 0, 0,
+		gci_emit_alltoall_bruck, gci_estimate_bruck},
+	{GCI_ALLTOALL, "clusters", "one message per pair of clusters and sender",
+		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_BY_SEGMENT | GCI_CAPS_SENDERS, 0,
+		gci_emit_alltoall_clusters, gci_estimate_columns},
+	{GCI_ALLTOALL, NULL, NULL, 0, 0, NULL, NULL},
+};
