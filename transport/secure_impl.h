@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Between secure.c (a connection's handshake), secure_data.c (what follows it), secure_hello.c (what
- * a stranger says first) and secure_ctx.c (what all connections share: settings, keys, and how
- * OpenSSL gets its bytes). */
+ * Between secure.c (connections: handshake, data, and what all of them share) and secure_hello.c (what a stranger
+ * says first). */
 #ifndef GCI_TRANSPORT_SECURE_IMPL_H
 #define GCI_TRANSPORT_SECURE_IMPL_H
 
