@@ -189,14 +189,18 @@ void run_job(const char *const *argv, int status, const char *message)
 	job_free(&j);
 }
 
-/* How long a job may take before it is said to hang: a minute, so many times as $GRIDCOLL_TEST_PATIENCE
- * says, which goes with meson's --timeout-multiplier. */
-static uint64_t patience_ns(void)
+int test_patience(void)
 {
 	const char *times = getenv("GRIDCOLL_TEST_PATIENCE");
 	int n = times ? atoi(times) : 1;
 
-	return 60 * GCI_NS_PER_S * (uint64_t)(n > 1 ? n : 1);
+	return n > 1 ? n : 1;
+}
+
+/* How long a job may take before it is said to hang. */
+static uint64_t patience_ns(void)
+{
+	return 60 * GCI_NS_PER_S * (uint64_t)test_patience();
 }
 
 int job_wait(struct job *j)

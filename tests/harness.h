@@ -31,6 +31,10 @@ struct job {
 /* `input`: a file's path, or NULL for /dev/null. argv without gridcoll-run itself. */
 void job_startv(struct job *j, const char *input, const char *const *argv);
 
+/* By how much more time than on an idle machine things take: $GRIDCOLL_TEST_PATIENCE (1), which goes with meson's
+ * --timeout-multiplier. */
+int test_patience(void);
+
 /* Exit status, or 128 + signal. */
 int job_wait(struct job *j);
 
