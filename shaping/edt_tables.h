@@ -29,12 +29,7 @@ struct gci_edt_tables {
 /* Those of a program just loaded: with it they will be found. */
 int gci_edt_tables_new(struct gci_edt_tables *t, struct bpf_object *o, struct gci_error *e);
 
-/* Those of a program. GCOLL_ERR_UNSUPPORTED where they are another version's. */
-int gci_edt_tables_of(struct gci_edt_tables *t, int prog_fd, struct gci_error *e);
 void gci_edt_tables_close(struct gci_edt_tables *t);
-
-int gci_edt_tables_get_about(const struct gci_edt_tables *t, struct gci_edt_about *about);
-int gci_edt_tables_put_about(const struct gci_edt_tables *t, const struct gci_edt_about *about);
 
 /* The number of the class of this name, which is made if there is none. */
 int gci_edt_tables_class(const struct gci_edt_tables *t, const char *name, struct gci_error *e);

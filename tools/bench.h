@@ -56,8 +56,8 @@ struct gct_bench_result {
 	int cpu_percent; /* of the machine, over the warm iterations; < 0: unknown */
 };
 
-struct gct_bench_predictor; /* bench_predict.c */
-struct gct_bench_course;    /* bench_traffic.c */
+struct gct_bench_predictor; /* bench.c */
+struct gct_bench_course;    /* bench_trace.c */
 struct gct_bench_trace;     /* what the last iteration did when: bench_trace.c */
 
 struct gct_bench {
@@ -89,19 +89,10 @@ int gct_bench_buffers(struct gct_bench *b, uint64_t nbytes);
 /* And leaves the job. */
 void gct_bench_close(struct gct_bench *b);
 
-/* True if the WAN interfaces counted what the schedules move, within `percent` and what was sent
- * again; also where nothing was counted. */
-int gct_bench_wan_fits(const struct gct_bench_result *r, uint64_t percent);
-
 /* One operation of r->kind on so many bytes (a vector, all blocks, or one rank's send buffer):
  * sets the sizes, type and count of `r`. */
 void gct_bench_shape(const struct gct_bench *b, struct gct_bench_result *r, uint64_t nbytes);
 struct gci_coll gct_bench_coll(const struct gct_bench *b, const struct gct_bench_result *r);
-
-/* Writes this rank's input, runs the operation, tells if this rank's result is right. */
-void gct_bench_fill(struct gct_bench *b, const struct gct_bench_result *r);
-int gct_bench_run(struct gct_bench *b, const struct gct_bench_result *r);
-int gct_bench_check(const struct gct_bench *b, const struct gct_bench_result *r);
 
 /* Estimates how far the ranks' clocks are apart; in a lab they are one. */
 int gct_bench_clocks(struct gct_bench *b);
@@ -130,7 +121,7 @@ json_t *gct_bench_course_json(const struct gct_bench *b, const struct gct_bench_
 /* Without a result. */
 void gct_bench_course_drop(struct gct_bench_course *c);
 
-/* What is to be written, and what this needs: bench_files.c. `begin` and `end` stand around each
+/* What is to be written, and what this needs: bench_report.c. `begin` and `end` stand around each
  * case. All on all ranks, but `write`, which is rank 0's. */
 int gct_bench_files_open(struct gct_bench *b, const struct gct_bench_options *o);
 int gct_bench_files_begin(
@@ -142,8 +133,6 @@ int gct_bench_files_write(struct gct_bench *b, const struct gct_bench_options *o
 /* On rank 0: whether there is a gnuplot; a script for it, -1: there is nothing to draw; a picture.
  */
 int gct_bench_can_plot(void);
-int gct_bench_plot_script(
-	const struct gct_bench *b, const struct gct_bench_result *r, int n, struct gci_buf *out);
 int gct_bench_plot(
 	const struct gct_bench *b, const struct gct_bench_result *r, int n, const char *path);
 
@@ -163,12 +152,6 @@ int gct_bench_trace_write(
  * grid alone has to do. NULL with the reason: out of memory. */
 struct gct_bench_predictor *gct_bench_predict_begin(
 	const struct gct_bench *b, const char *params, struct gci_error *e);
-void gct_bench_predict_end(struct gct_bench_predictor *p);
-
-/* Of `c` without parameters; 0 where there is no memory for it. */
-uint64_t gct_bench_predict(
-	struct gct_bench_predictor *p, const struct gci_coll *c, const struct gci_candidate *how);
-
 /* Rank 0's output. */
 void gct_bench_print_header(const struct gct_bench *b, const struct gct_bench_options *o);
 void gct_bench_print_group(const struct gct_bench *b, const struct gct_bench_result *r);
@@ -179,7 +162,4 @@ void gct_bench_print_footer(const struct gct_bench *b, const struct gct_bench_re
  * when out of memory. */
 void gct_bench_print_sockets(const struct gct_bench *b);
 json_t *gct_bench_sockets_json(const struct gct_bench *b);
-int gct_bench_write_json(
-	const struct gct_bench *b, const struct gct_bench_result *r, int n, const char *path);
-
 #endif

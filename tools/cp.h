@@ -132,10 +132,6 @@ void gct_cp_place_init(struct gct_cp_place *p, const struct gct_cp_manifest *m, 
 /* Its descriptor, good until the next call; -1: errno says why not. */
 int gct_cp_place_go(struct gct_cp_place *p, uint32_t dir);
 void gct_cp_place_close(struct gct_cp_place *p);
-/* True if the list's directories, as far as they are there, are in one mount with DEST: who has DEST
- * has all of them. */
-int gct_cp_place_is_one(struct gct_cp_place *p);
-
 /* A place in the stream. */
 struct gct_cp_point {
 	uint32_t file;
@@ -145,7 +141,7 @@ struct gct_cp_point {
 
 #define GCT_CP_MARKS (3 * GCT_CP_CHUNKS + 1) /* no rank is further behind what was read */
 
-/* Checksums of whole files, at the source. (cp_sums.c) */
+/* Checksums of whole files, at the source. (cp_move.c) */
 struct gct_cp_sum {
 	uint32_t crc; /* CRC32C */
 	uint8_t sha256[32];
@@ -164,11 +160,6 @@ struct gct_cp_sums {
 int gct_cp_sums_init(struct gct_cp_sums *s, const struct gct_cp_manifest *m, int wants_sha256,
 	struct gci_error *e);
 void gct_cp_sums_free(struct gct_cp_sums *s);
-
-/* What was read of a file, in its order; and its end. Of no use is what does not begin at 0. */
-void gct_cp_sums_add(
-	struct gct_cp_sums *s, uint32_t file, uint64_t offset, const char *data, size_t n);
-void gct_cp_sums_end(struct gct_cp_sums *s, uint32_t file, uint32_t crc);
 
 /* One line for each file, as sha256sum prints and checks them: names below DEST. GCOLL_ERR_NOMEM. */
 int gct_cp_sums_print(const struct gct_cp_sums *s, struct gci_buf *out);

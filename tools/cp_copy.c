@@ -11,9 +11,700 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* ---- The way into a directory: of the list, or of DEST, where it may have to be made. */
+
+/* O_DIRECTORY with O_NOFOLLOW: a symbolic link is an error, whatever it points at. */
+#define FLAGS (O_PATH | O_DIRECTORY | O_CLOEXEC)
+
+/* Where the way goes up, openat2 gives up whenever anything is renamed or mounted meanwhile. */
+#define TRIES 100
+
+void gct_cp_place_init(struct gct_cp_place *p, const struct gct_cp_manifest *m, const char *root)
+{
+	*p = (struct gct_cp_place){
+		.manifest = m, .root = root, .fixed = root ? strlen(root) : 0, .fd = -1};
+}
+
+void gct_cp_place_close(struct gct_cp_place *p)
+{
+	if (p->fd >= 0)
+		close(p->fd);
+	p->fd = -1;
+}
+
+/* Takes the next step of the way, which may have failed. */
+static int step(struct gct_cp_place *p, int fd, uint32_t dir)
+{
+	int was = errno;
+
+	gct_cp_place_close(p);
+	p->fd = fd;
+	p->dir = dir;
+	errno = was;
+	return fd;
+}
+
+#define BENEATH 1u /* no link leads out of the beginning */
+#define MAKE    2u /* what is missing is made */
+#define SYNC    4u /* and on the disk */
+
+/* `way` from `base`, of which `name` is the last part, in directory `last`. With BENEATH, openat2 keeps
+ * every link on the way below `base`, at whatever moment somebody puts it there. Kernels before 5.6,
+ * and sandboxes, have no openat2: then no link is followed and nothing goes up, so it stays below as
+ * well, but links that would be harmless are refused. */
+static int go(int base, int last, const char *way, const char *name, unsigned how)
+{
+	struct open_how beneath = {.flags = FLAGS, .resolve = RESOLVE_BENEATH};
+	int fd, tries = 0;
+	struct stat st;
+
+	if (!(how & BENEATH))
+		return openat(last, name, FLAGS);
+	do
+		fd = (int)syscall(SYS_openat2, base, way, &beneath, sizeof(beneath));
+	while (fd < 0 && errno == EAGAIN && ++tries < TRIES);
+	if (fd >= 0 || (errno != ENOSYS && errno != EPERM))
+		return fd;
+	if (!strcmp(name, "..")) {
+		errno = EXDEV;
+		return -1;
+	}
+	fd = openat(last, name, FLAGS | O_NOFOLLOW);
+	if (fd < 0 && errno == ENOTDIR)
+		errno = !fstatat(last, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISLNK(st.st_mode)
+				? ELOOP
+				: ENOTDIR;
+	return fd;
+}
+
+/* True if it was made. */
+static int make_synced(int dir, const char *name, unsigned how)
+{
+	int fd, bad, was;
+
+	if (mkdirat(dir, name, 0777))
+		return 0;
+	if (!(how & SYNC))
+		return 1;
+	fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bad = fd < 0 || fsync(fd);
+	was = errno;
+	if (fd >= 0)
+		close(fd);
+	errno = was;
+	return !bad;
+}
+
+/* Part by part. After an error `way` ends with the part that it is about. */
+static int walk(int base, char *way, unsigned how)
+{
+	int last = base, next, was;
+	char *p = way, *name, c;
+
+	for (;;) {
+		p += strspn(p, "/");
+		if (!*p)
+			return last;
+		name = p;
+		p += strcspn(p, "/");
+		c = *p;
+		*p = '\0';
+		next = go(base, last, way, name, how);
+		if (next < 0 && errno == ENOENT && (how & MAKE) &&
+			(make_synced(last, name, how) || errno == EEXIST))
+			next = go(base, last, way, name, how);
+		was = errno;
+		if (last != base)
+			close(last);
+		errno = was;
+		if (next < 0)
+			return -1;
+		*p = c;
+		last = next;
+	}
+}
+
+/* From `base_path`, which is there. */
+static int walk_from(const char *base_path, char *way, unsigned how)
+{
+	int base = open(base_path, FLAGS);
+	int fd = base < 0 ? -1 : walk(base, way, how), was = errno;
+
+	if (base >= 0 && fd != base)
+		close(base);
+	errno = was;
+	return fd;
+}
+
+int gct_cp_make_directories(const char *path, int sync, struct gci_error *e)
+{
+	char *way = gci_strdup(path);
+	int fd, was;
+	struct stat st;
+
+	if (!way)
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	fd = walk_from(*path == '/' ? "/" : ".", way, sync ? MAKE | SYNC : MAKE);
+	was = errno;
+	if (fd >= 0)
+		close(fd);
+	else
+		gci_error_set(e, GCOLL_ERR_IO, "cannot make directory %s: %s", way,
+			!lstat(way, &st) && !S_ISDIR(st.st_mode) ? "a file is called so"
+								 : strerror(was));
+	gci_free(way);
+	return e->status;
+}
+
+int gct_cp_open_beneath(const char *path, size_t fixed, int make, int sync)
+{
+	char *base = fixed ? gci_strndup(path, fixed) : gci_strdup(".");
+	char *way = gci_strdup(path + fixed + strspn(path + fixed, "/"));
+	int fd = -1, was = ENOMEM;
+
+	if (base && way) {
+		fd = walk_from(base, way, BENEATH | (make ? MAKE : 0) | (sync ? SYNC : 0));
+		was = errno;
+	}
+	gci_free(base);
+	gci_free(way);
+	errno = was;
+	return fd;
+}
+
+/* The beginning of the way to `dir`: DEST, or the SOURCE that it is in. */
+static int begin(struct gct_cp_place *p, uint32_t dir)
+{
+	if (p->root)
+		return step(p, gct_cp_open_beneath(p->root, p->fixed, 0, 0), 0);
+	if (!dir) {
+		errno = ENOENT;
+		return -1;
+	}
+	return step(p, open(p->manifest->dirs[dir - 1].origin, FLAGS | O_NOFOLLOW), dir);
+}
+
+int gct_cp_place_go(struct gct_cp_place *p, uint32_t dir)
+{
+	const struct gct_cp_dir *dirs = p->manifest->dirs;
+	uint32_t way[GCT_CP_MAX_DEPTH + 1], at = dir;
+	size_t n = 0;
+
+	/* Up, until it is where we are or there is nothing above; then down. */
+	while (at && (p->fd < 0 || at != p->dir)) {
+		way[n++] = at;
+		at = dirs[at - 1].parent;
+	}
+	if (p->fd < 0 || at != p->dir) {
+		if (begin(p, n ? way[n - 1] : 0) < 0)
+			return -1;
+		n -= !p->root;
+	}
+	while (n--)
+		if (step(p, openat(p->fd, dirs[way[n] - 1].name, FLAGS | O_NOFOLLOW), way[n]) < 0)
+			return -1;
+	return p->fd;
+}
+
+/* Whether a directory is another mount than the one it lies in; where there is no openat2, only another
+ * device is seen. -1 and errno: it cannot be told. */
+static int is_mount(int in, const char *name, const struct stat *dest)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC, .resolve = RESOLVE_NO_XDEV};
+	int fd = (int)syscall(SYS_openat2, in, name, &how, sizeof(how));
+	struct stat st;
+
+	if (fd >= 0)
+		return close(fd);
+	if (errno == EXDEV)
+		return 1;
+	if (errno != ENOSYS && errno != EPERM)
+		return -1;
+	return fstatat(in, name, &st, AT_SYMLINK_NOFOLLOW) ? -1 : st.st_dev != dest->st_dev;
+}
+
+/* True if the list's directories, as far as they are there, are in one mount with DEST: who has DEST
+ * has all of them. */
+static int gct_cp_place_is_one(struct gct_cp_place *p)
+{
+	const struct gct_cp_dir *dirs = p->manifest->dirs;
+	int in = gct_cp_place_go(p, 0), mount;
+	struct stat dest;
+	uint32_t i;
+
+	if (in < 0 || fstat(in, &dest))
+		return 0;
+	for (i = 0; i < p->manifest->ndirs; i++) {
+		in = gct_cp_place_go(p, dirs[i].parent);
+		mount = in < 0 ? -1 : is_mount(in, dirs[i].name, &dest);
+		if (mount > 0 || (mount < 0 && errno != ENOENT))
+			return 0;
+	}
+	return 1;
+}
+
+/* ---- --resume, as all ranks do it together: each receiver learns how far it has the stream, and all
+ * which files need not be in it, because every receiver has them. */
+
+/* What ranks claim before anything is compared; of all of them the largest. */
+struct claims {
+	uint64_t nblocks; /* see gct_cp_claim */
+	uint64_t spread;
+	uint64_t has_none; /* true: somebody has no file whole, so there is none that all have */
+};
+
+#define CLAIMS_WORDS (sizeof(struct claims) / sizeof(uint64_t))
+
+enum spread {
+	NO_FILES,
+	IN_A_ROW, /* from the first one on */
+	WITH_GAPS
+};
+
+static enum spread spread_of(const struct gct_cp_manifest *m, const uint64_t *set)
+{
+	uint32_t i, first = gct_cp_first_missing(m, set);
+
+	for (i = first; i < m->nfiles; i++)
+		if (gct_cp_is_in(set, i))
+			return WITH_GAPS;
+	return first ? IN_A_ROW : NO_FILES;
+}
+
+/* In a world after another's failure, this rank knows already what all have. */
+static int has_agreed(const struct gct_cp_copy *c)
+{
+	return c->phase > GCT_CP_RESUME;
+}
+
+/* What this rank has, or seems to have; who is no receiver has nothing against any file. */
+static struct claims claim(struct gct_cp_copy *c, uint64_t *set)
+{
+	const struct gct_cp_manifest *m = &c->manifest;
+	int asks = c->writes && !has_agreed(c);
+	struct claims mine = {.nblocks = asks ? gct_cp_claim(&c->sink, set) : 0};
+	uint32_t i;
+
+	for (i = 0; i < m->nfiles && !asks; i++)
+		gct_cp_put(set, i, !has_agreed(c) || m->files[i].is_there);
+	if (!asks && !has_agreed(c))
+		return mine;
+	mine.spread = spread_of(m, set);
+	/* Of a single file nothing stands behind what is missing. */
+	mine.has_none = m->nfiles < 2 || mine.spread == NO_FILES;
+	return mine;
+}
+
+/* Others' failures do not wait until all is read; then what was summed stays. */
+static int on_block(void *user, uint64_t n, struct gci_error *e)
+{
+	struct gct_cp_copy *c = user;
+
+	gct_cp_show_compared(c, n);
+	return gct_cp_progress(c->comm, 0, e);
+}
+
+/* Room for n checksums; those that are made stay. */
+static int make_room(struct gct_cp_copy *c, uint64_t n, struct gci_error *e)
+{
+	uint32_t *more;
+
+	c->nwanted = n;
+	if (c->crcs && n <= c->ncrcs)
+		return 0;
+	more = gci_reallocarray(c->crcs, n + 1, sizeof(*more));
+	if (!more)
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	memset(more + c->ncrcs, 0, (n - c->ncrcs) * sizeof(*more));
+	c->crcs = more;
+	c->ncrcs = n;
+	return 0;
+}
+
+/* The root sums up the first n blocks and the files in the set, and all get it; what is between them
+ * is not known. */
+static int share_sums(struct gct_cp_copy *c, uint64_t n, uint64_t *set,
+	const struct gct_cp_look *look, struct gci_error *e)
+{
+	if (make_room(c, gct_cp_reach(&c->manifest, set, n), e))
+		return e->status;
+	if (gct_cp_is_root(c)) {
+		gct_cp_sum_blocks(&c->manifest, c->crcs, n, set, look, e);
+		c->source.crcs = c->crcs;
+		c->source.ncrcs = c->ncrcs;
+	}
+	return e->status ? e->status
+			 : gct_cp_operation_error(e, gcoll_bcast(c->crcs, c->nwanted, GCOLL_UINT32,
+							     c->root, c->comm));
+}
+
+/* What is in every rank's set. */
+static int intersect(
+	struct gct_cp_copy *c, const uint64_t *mine, uint64_t *all, struct gci_error *e)
+{
+	return gct_cp_operation_error(e, gcoll_allreduce(mine, all, gct_cp_set_words(&c->manifest),
+						 GCOLL_UINT64, GCOLL_BAND, c->comm));
+}
+
+/* Files that all have leave the stream. What this rank lacks is not among them; and to one that has
+ * agreed before, nothing is new. */
+static int leave_out(
+	struct gct_cp_copy *c, const uint64_t *mine, const uint64_t *all, struct gci_error *e)
+{
+	struct gct_cp_manifest *m = &c->manifest;
+	uint32_t i;
+
+	for (i = 0; i < m->nfiles; i++) {
+		int is_in = gct_cp_is_in(all, i), had = gct_cp_is_in(mine, i);
+
+		if (is_in > had || (has_agreed(c) && is_in != had))
+			return gci_error_set(e, GCOLL_ERR_PROTO,
+				"the ranks do not agree on what all of them have");
+		m->files[i].is_there = is_in;
+	}
+	gct_cp_manifest_add_up(m);
+	return 0;
+}
+
+/* What this rank claims is compared; then what all have whole. `mine` and `all` are what is claimed
+ * here, and everywhere. */
+static int compare(struct gct_cp_copy *c, enum spread spread, uint64_t *mine, uint64_t *all,
+	const struct gct_cp_look *look, struct gci_error *e)
+{
+	uint32_t i, first = gct_cp_first_missing(&c->manifest, mine);
+	int asks = c->writes && !has_agreed(c);
+	struct gct_cp_point p;
+
+	/* Behind the first one that is missing, it is of no use what others lack. */
+	for (i = first; i < c->manifest.nfiles && asks; i++)
+		gct_cp_put(mine, i, gct_cp_is_in(all, i));
+	if (asks && gct_cp_verify(&c->sink, c->crcs, c->nwanted, mine, &p, look, e))
+		return e->status;
+	memset(all, 0, gct_cp_set_words(&c->manifest) * sizeof(*all));
+	if ((spread != NO_FILES && intersect(c, mine, all, e)) || leave_out(c, mine, all, e) ||
+		!asks)
+		return e->status;
+	c->had_nbytes = gct_cp_had(&c->manifest, &p);
+	if (!gct_cp_sink_resume(&c->sink, &p, e))
+		gct_cp_sink_start(&c->sink, e);
+	return e->status;
+}
+
+/* `mine` and `all` have room for a set each. */
+static int resume(struct gct_cp_copy *c, uint64_t *mine, uint64_t *all, struct gci_error *e)
+{
+	const struct gct_cp_look look = {on_block, c};
+	const struct gct_cp_manifest *m = &c->manifest;
+	struct claims claims = claim(c, mine);
+	enum spread spread;
+
+	if (gct_cp_operation_error(e, gcoll_allreduce(GCOLL_IN_PLACE, &claims, CLAIMS_WORDS,
+					      GCOLL_UINT64, GCOLL_MAX, c->comm)))
+		return e->status;
+	if (claims.nblocks > GCT_CP_MAX_BLOCKS || claims.nblocks > gct_cp_nblocks(m))
+		return gci_error_set(e, GCOLL_ERR_PROTO, "somebody has more than there is");
+	spread = claims.has_none ? NO_FILES : (enum spread)claims.spread;
+	if (spread == WITH_GAPS && intersect(c, mine, all, e))
+		return e->status;
+	return share_sums(c, claims.nblocks, all, &look, e)
+		       ? e->status
+		       : compare(c, spread, mine, all, &look, e);
+}
+
+/* The phase of that name: what each has, by checksums, and what all have. */
+static int gct_cp_resume(struct gct_cp_copy *c, struct gci_error *e)
+{
+	size_t nwords = gct_cp_set_words(&c->manifest);
+	uint64_t *mine, *all;
+
+	if (!c->o->resume)
+		return 0;
+	if (!c->begun_ns)
+		c->begun_ns = c->shown_ns = gci_now_ns();
+	mine = gci_calloc(nwords, sizeof(*mine));
+	all = gci_calloc(nwords, sizeof(*all));
+	if (mine && all)
+		resume(c, mine, all, e);
+	else
+		gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	gci_free(mine);
+	gci_free(all);
+	return e->status;
+}
+
+/* ---- --gather: a file of each rank's to the root, one after the other in one stream. */
+
+/* What a rank tells of its file. */
+struct record {
+	uint64_t sends, size, mode, mtime_s, mtime_ns;
+	char name[GCT_CP_MAX_NAME + 1];
+};
+
+static int no_memory(struct gci_error *e)
+{
+	return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+}
+
+/* This rank's own file. */
+static int scan_own(struct gct_cp_copy *c, struct record *own, struct gci_error *e)
+{
+	const struct gct_cp_file *f;
+	char *path = gct_cp_expand(c->o->sources[0], c->was, gcoll_host(c->first, c->was), e);
+
+	if (!path)
+		return e->status;
+	gct_cp_manifest_scan(&c->part, &path, 1, 0, e);
+	gci_free(path);
+	if (e->status)
+		return e->status;
+	gct_cp_source_init(&c->source, &c->part);
+	f = &c->part.files[0];
+	*own = (struct record){1, f->size, f->mode, (uint64_t)f->mtime_s, f->mtime_ns, ""};
+	snprintf(own->name, sizeof(own->name), "%s", f->name);
+	return 0;
+}
+
+/* All files and whose they are, on every rank. */
+static int make_list(struct gct_cp_copy *c, struct record *all, struct gci_error *e)
+{
+	struct gct_cp_manifest *m = &c->manifest;
+	int r, n = gcoll_size(c->comm);
+	uint64_t at = 0;
+
+	gct_cp_manifest_free(m);
+	gci_free(c->spans);
+	m->files = gci_calloc((size_t)n, sizeof(*m->files));
+	c->spans = gci_calloc((size_t)n, sizeof(*c->spans));
+	if (!m->files || !c->spans)
+		return no_memory(e);
+	for (r = 0; r < n; r++) {
+		struct gct_cp_file *f = &m->files[m->nfiles];
+
+		if (!all[r].sends)
+			continue;
+		all[r].name[GCT_CP_MAX_NAME] = '\0';
+		if (!gct_cp_is_name(all[r].name) || all[r].size > INT64_MAX - GCT_CP_TRAILER)
+			return gci_error_set(
+				e, GCOLL_ERR_PROTO, "rank %d's file is none that can be", r);
+		*f = (struct gct_cp_file){.name = gci_strdup(all[r].name),
+			.size = all[r].size,
+			.mode = (uint32_t)all[r].mode & 0777,
+			.mtime_s = (int64_t)all[r].mtime_s,
+			.mtime_ns = (uint32_t)all[r].mtime_ns % 1000000000};
+		c->spans[m->nfiles++] = (struct gct_cp_span){r, at, f->size + GCT_CP_TRAILER};
+		at += f->size + GCT_CP_TRAILER;
+		if (!f->name)
+			return no_memory(e);
+	}
+	if (gct_cp_manifest_add_up(m) || !m->nfiles)
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			m->nfiles ? "the sources are larger than any disk"
+				  : "--gather, expected two ranks, or --include-source");
+	return 0;
+}
+
+static int gct_cp_gather_list(struct gct_cp_copy *c, struct gci_error *e)
+{
+	struct record own = {0}, *all = gci_calloc((size_t)gcoll_size(c->comm), sizeof(*all));
+
+	if (!all)
+		return no_memory(e);
+	if (c->receives[c->was])
+		scan_own(c, &own, e);
+	if (!e->status)
+		gct_cp_operation_error(
+			e, gcoll_allgather(&own, all, sizeof(own), GCOLL_BYTE, c->comm));
+	if (!e->status)
+		make_list(c, all, e);
+	gci_free(all);
+	c->writes = gct_cp_is_root(c);
+	return e->status;
+}
+
+/* ---- the root */
+
+/* What of DEST is the same for all ranks. */
+static int make_fixed(const char *dest, size_t fixed, int sync, struct gci_error *e)
+{
+	char *path = gci_strndup(dest, fixed);
+
+	if (!path)
+		return no_memory(e);
+	gct_cp_make_directories(path, sync, e);
+	gci_free(path);
+	return e->status;
+}
+
+/* Ranks may choose what they and their hosts are called: so they choose among what is in that
+ * directory, and links there, but get nowhere else. */
+static int check_place(struct gct_cp_collected *k, int make, struct gci_error *e)
+{
+	char *path = gct_cp_sink_path(&k->sink, 0);
+	size_t fixed = k->sink.place.fixed;
+	int dir = gct_cp_open_beneath(k->sink.root, fixed, make, k->sink.sync);
+	struct stat st = {0};
+
+	if (!path)
+		no_memory(e);
+	else if (dir < 0 && errno == EXDEV)
+		gci_error_set(e, GCOLL_ERR_IO, "cannot write %s: a link leads out of %.*s", path,
+			fixed ? (int)fixed : 1, fixed ? k->dest : ".");
+	else if (dir < 0 || fstat(dir, &st))
+		gct_cp_io_error(e, "write", path);
+	else
+		gct_cp_check_target(dir, gct_cp_sink_name(&k->sink, 0), path, e);
+	if (dir >= 0)
+		close(dir);
+	gci_free(path);
+	k->dev = st.st_dev;
+	k->ino = st.st_ino;
+	return e->status;
+}
+
+/* Where the file of a rank goes; ready to be written to, but for a name to write under. */
+static int make_sink(struct gct_cp_copy *c, uint32_t i, struct gci_error *e)
+{
+	struct gct_cp_collected *k = &c->collected[i];
+	size_t len = strlen(c->o->dest);
+	int into = c->o->dest[len - 1] == '/', rank = c->spans[i].root;
+	size_t fixed = gct_cp_fixed_length(c->o->dest);
+
+	k->sink.fd = -1;
+	k->part = gct_cp_manifest_part(&c->manifest, i);
+	k->dest = gct_cp_expand(c->o->dest, rank, gcoll_host(c->first, rank), e);
+	if (!k->dest)
+		return e->status;
+	for (len = strlen(k->dest); len > 1 && k->dest[len - 1] == '/'; len--)
+		k->dest[len - 1] = '\0';
+	if (into && make_fixed(k->dest, fixed, c->o->sync, e))
+		return e->status;
+	if (gct_cp_sink_init(&k->sink, &k->part, k->dest, into || gct_cp_is_directory(k->dest),
+		    c->o->sync ? GCT_CP_SYNC : 0, e))
+		return e->status;
+	if (fixed < k->sink.place.fixed)
+		k->sink.place.fixed = fixed;
+	return check_place(k, into, e);
+}
+
+/* One temporary name for all, which a signal removes. */
+static int share_temporary(struct gct_cp_copy *c, struct gci_error *e)
+{
+	uint32_t i;
+
+	for (i = 1; i < c->manifest.nfiles; i++) {
+		struct gct_cp_sink *s = &c->collected[i].sink;
+
+		gci_free(s->temporary);
+		s->temporary = gci_strdup(c->collected[0].sink.temporary);
+		if (!s->temporary)
+			return no_memory(e);
+	}
+	gct_cp_sink_guard(&c->collected[0].sink);
+	return 0;
+}
+
+/* By the place, by whatever path it is reached. */
+static int compare_places(const void *a, const void *b)
+{
+	const struct gct_cp_collected *x = *(struct gct_cp_collected *const *)a,
+				      *y = *(struct gct_cp_collected *const *)b;
+
+	if (x->dev != y->dev)
+		return x->dev < y->dev ? -1 : 1;
+	if (x->ino != y->ino)
+		return x->ino < y->ino ? -1 : 1;
+	return strcmp(gct_cp_sink_name(&x->sink, 0), gct_cp_sink_name(&y->sink, 0));
+}
+
+static void refuse_both(
+	const struct gct_cp_collected *x, const struct gct_cp_collected *y, struct gci_error *e)
+{
+	char *path = gct_cp_sink_path(&(x < y ? y : x)->sink, 0);
+
+	if (path)
+		gci_error_set(e, GCOLL_ERR_INVAL,
+			"two ranks' files go to %s, expected %%r or %%h in DEST", path);
+	else
+		no_memory(e);
+	gci_free(path);
+}
+
+/* Two files at one place would overwrite each other. */
+static int check_places(struct gct_cp_copy *c, struct gci_error *e)
+{
+	uint32_t i, n = c->manifest.nfiles;
+	struct gct_cp_collected **all = gci_calloc(n, sizeof(*all));
+
+	if (!all)
+		return no_memory(e);
+	for (i = 0; i < n; i++)
+		all[i] = &c->collected[i];
+	qsort(all, n, sizeof(*all), compare_places);
+	for (i = 1; i < n && !e->status; i++)
+		if (!compare_places(&all[i - 1], &all[i]))
+			refuse_both(all[i - 1], all[i], e);
+	gci_free(all);
+	return e->status;
+}
+
+static int gct_cp_gather_dest(struct gct_cp_copy *c, struct gci_error *e)
+{
+	uint32_t i;
+
+	if (!gct_cp_is_root(c))
+		return 0;
+	c->collected = gci_calloc(c->manifest.nfiles, sizeof(*c->collected));
+	if (!c->collected)
+		return no_memory(e);
+	for (i = 0; i < c->manifest.nfiles; i++)
+		c->collected[i].sink.fd = -1;
+	for (i = 0; i < c->manifest.nfiles && !e->status; i++)
+		make_sink(c, i, e);
+	if (e->status || check_places(c, e) || share_temporary(c, e))
+		return e->status;
+	return gct_cp_sink_start(&c->collected[0].sink, e);
+}
+
+static struct gct_cp_sink *gct_cp_gather_sink(void *user, uint32_t span)
+{
+	struct gct_cp_copy *c = user;
+
+	return &c->collected[span].sink;
+}
+
+static uint64_t gct_cp_gather_count(const struct gct_cp_copy *c)
+{
+	uint64_t n = 0;
+	uint32_t i;
+
+	for (i = 0; c->collected && i < c->manifest.nfiles; i++)
+		n += c->collected[i].sink.nfiles_done;
+	return n;
+}
+
+void gct_cp_gather_free(struct gct_cp_copy *c)
+{
+	uint32_t i;
+
+	for (i = 0; c->collected && i < c->manifest.nfiles; i++) {
+		gct_cp_sink_close(&c->collected[i].sink);
+		gci_free(c->collected[i].dest);
+	}
+	gci_free(c->collected);
+	gci_free(c->spans);
+	if (c->o->gather)
+		gct_cp_manifest_free(&c->part);
+}
+
+/* ---- */
 
 /* Everybody gets the source's list of files. */
 static int share_manifest(struct gct_cp_copy *c, struct gci_error *e)

@@ -91,30 +91,15 @@ static inline int gct_cp_is_root(const struct gct_cp_copy *c)
 /* All of it: 0, or GCOLL_ERR_* with the reason in `e`, of which the other ranks do not know yet. */
 int gct_cp_run(struct gct_cp_copy *c, struct gci_error *e);
 
-/* The phase of that name: what each has, by checksums, and what all have. (cp_goes_on.c) */
-int gct_cp_resume(struct gct_cp_copy *c, struct gci_error *e);
-
-/* --gather, in place of the first two phases and of one sink. (cp_gather.c) */
-int gct_cp_gather_list(struct gct_cp_copy *c, struct gci_error *e);
-int gct_cp_gather_dest(struct gct_cp_copy *c, struct gci_error *e);
-struct gct_cp_sink *gct_cp_gather_sink(void *user, uint32_t span);
-uint64_t gct_cp_gather_count(const struct gct_cp_copy *c);
+/* Gives back what --gather took. */
 void gct_cp_gather_free(struct gct_cp_copy *c);
 
 /* At the root, when all is done: a line for people, and the files that are asked for. all[] has all
- * ranks of the last world. (cp_report.c) */
+ * ranks of the last world. (cp.c) */
 int gct_cp_report(struct gct_cp_copy *c, const struct gct_cp_outcome *all, struct gci_error *e);
 
-/* The next receiver, from `rank` of the first world on, that is not in the last one; -1: none. */
-int gct_cp_next_left_out(const struct gct_cp_copy *c, int rank);
-
-/* The progress bar, for struct gct_cp_move. (cp_show.c) */
+/* The progress bar, for struct gct_cp_move. (cp.c) */
 void gct_cp_show(void *user, uint64_t done, const uint64_t *reached);
 void gct_cp_show_compared(struct gct_cp_copy *c, uint64_t n);
-
-/* Without a bar: others' failures do not wait until all is read. A look for struct gct_cp_look. */
-int gct_cp_look_around(void *user, uint64_t n, struct gci_error *e);
-
-const char *gct_cp_cluster_name(const gcoll_comm *comm, int cluster);
 
 #endif

@@ -27,7 +27,7 @@ static inline int gct_cp_io_error(struct gci_error *e, const char *what, const c
 
 #define GCT_CP_CHANGED "changed while it was being read"
 
-/* A file of the source's for reading; -1: errno says why not. (cp_source.c) */
+/* A file of the source's for reading; -1: errno says why not. (cp_move.c) */
 int gct_cp_source_open(struct gct_cp_place *p, const struct gct_cp_file *f);
 /* Its path, for messages. */
 char *gct_cp_source_path(const struct gct_cp_manifest *m, uint32_t file);
@@ -62,22 +62,6 @@ int gct_cp_check_parts(const struct gct_cp_manifest *m, struct gci_error *e);
 /* What is there under this name, before anything is put in its place: 0, or an error that says what
  * is in the way. `path` is the name's. (cp_sink.c) */
 int gct_cp_check_target(int dir, const char *name, const char *path, struct gci_error *e);
-
-/* Of a file that was written: NFS and quotas tell of a full disk when one descriptor of it is closed,
- * though it is not the last one. 0, or -1 and errno. */
-int gct_cp_flush(int fd);
-
-/* A file in this directory that has no name yet; -1 where there is none such, or it could not get
- * one. */
-int gct_cp_open_unnamed(struct gct_cp_sink *s, int dir);
-/* In the place of what is called so, by way of a temporary name if there is such; and closes it. 0,
- * or -1 and errno: the temporary name may be there then. */
-int gct_cp_name_unnamed(int fd, int dir, const char *temporary, const char *name);
-
-/* The directories of the list, where they are missing; and whether its links can be made. */
-int gct_cp_make_tree(struct gct_cp_sink *s, struct gci_error *e);
-/* Links, then directories' times and modes. (cp_tree.c) */
-int gct_cp_finish_tree(struct gct_cp_sink *s, struct gci_error *e);
 
 static inline int gct_cp_is_directory(const char *path)
 {

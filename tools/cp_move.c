@@ -11,12 +11,513 @@
  * busy: what was used last is taken first, and still in the cache. A chunk that waits for the disk
  * takes more. */
 #include "base/clock.h"
+
+#include "base/crc32c.h"
 #include "base/mem.h"
+#include "base/units.h"
 #include "comm/comm.h"
 #include "comm/thread.h"
+#include "tools/cp.h"
 #include "tools/cp_impl.h"
 
+#include <fcntl.h>
+#include <openssl/evp.h>
 #include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+
+/* ---- --bwlimit: how much of the stream may leave the source. What goes to receivers and over links follows
+ * from it, since each byte of the stream goes to each of them once. */
+
+#define STEP_NBYTES (64u << 10)
+#define PER_SECOND  8 /* chunks, at least: a limited stream is not to come in bursts */
+
+/* Under way: most of a second's. What all have is known when that many more were sent. */
+#define LEAST_CHUNKS (PER_SECOND * 3 / 4)
+
+int gct_cp_parse_limit(const char *s, uint64_t *rate)
+{
+	uint64_t v;
+
+	if (!gci_parse_rate(s, &v))
+		v /= 8;
+	else if (!s[strspn(s, "0123456789.")] || gci_parse_bytes(s, &v))
+		return -1; /* a bare number is kilobytes here, kilobits there: not said */
+	if (!v)
+		return -1;
+	*rate = v;
+	return 0;
+}
+
+size_t gct_cp_chunk_nbytes(uint64_t rate)
+{
+	uint64_t n = rate / PER_SECOND / STEP_NBYTES * STEP_NBYTES;
+
+	if (!rate || n > GCT_CP_CHUNK_NBYTES)
+		return GCT_CP_CHUNK_NBYTES;
+	return n ? (size_t)n : STEP_NBYTES;
+}
+
+int gct_cp_chunks(uint64_t rate)
+{
+	uint64_t n = rate / PER_SECOND / gct_cp_chunk_nbytes(rate);
+
+	if (!rate || n > GCT_CP_CHUNKS / LEAST_CHUNKS)
+		return GCT_CP_CHUNKS;
+	return n ? (int)n * LEAST_CHUNKS : LEAST_CHUNKS;
+}
+
+/* What n bytes take. */
+static uint64_t duration_ns(const struct gct_cp_throttle *t, uint64_t nbytes)
+{
+	unsigned __int128 ns = (unsigned __int128)nbytes * GCI_NS_PER_S / t->rate;
+
+	return ns > INT64_MAX / 2 ? INT64_MAX / 2 : (uint64_t)ns;
+}
+
+uint64_t gct_cp_throttle_wait(struct gct_cp_throttle *t, uint64_t nbytes, uint64_t now_ns)
+{
+	uint64_t due_ns;
+
+	if (!t->rate)
+		return 0;
+	if (!t->from_ns)
+		t->from_ns = now_ns;
+	due_ns = t->from_ns + duration_ns(t, nbytes);
+	return due_ns > now_ns ? due_ns - now_ns : 0;
+}
+
+void gct_cp_throttle_sent(struct gct_cp_throttle *t, uint64_t nbytes, uint64_t now_ns)
+{
+	uint64_t ns, least;
+
+	if (!t->rate)
+		return;
+	/* Who was late may make up for one chunk, not for a pause. */
+	ns = duration_ns(t, nbytes);
+	least = now_ns > ns ? now_ns - ns : 0;
+	t->from_ns = t->from_ns + ns > least ? t->from_ns + ns : least;
+}
+
+/* ---- Checksums of whole files, at the source: made while they are read for the stream; what was not
+ * read, since all receivers had it, is read for them. */
+
+#define PIECE_NBYTES (1u << 20)
+
+enum { HAS_CRC = 1, HAS_SHA256 = 2 };
+
+int gct_cp_sums_init(struct gct_cp_sums *s, const struct gct_cp_manifest *m, int wants_sha256,
+	struct gci_error *e)
+{
+	*s = (struct gct_cp_sums){.manifest = m, .wants_sha256 = wants_sha256};
+	s->files = gci_calloc(m->nfiles, sizeof(*s->files));
+	s->md = wants_sha256 ? EVP_MD_CTX_new() : NULL;
+	if (!s->files || (wants_sha256 && !s->md))
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	return 0;
+}
+
+void gct_cp_sums_free(struct gct_cp_sums *s)
+{
+	EVP_MD_CTX_free(s->md);
+	gci_free(s->files);
+	memset(s, 0, sizeof(*s));
+}
+
+/* What was read of a file, in its order; and its end. Of no use is what does not begin at 0. */
+static void gct_cp_sums_add(
+	struct gct_cp_sums *s, uint32_t file, uint64_t offset, const char *data, size_t n)
+{
+	if (!s->wants_sha256)
+		return;
+	if (!offset) {
+		s->file = file;
+		s->at = 0;
+		s->failed = !EVP_DigestInit_ex(s->md, EVP_sha256(), NULL);
+	}
+	/* One whose beginning was not read is left for later. */
+	if (file != s->file || offset != s->at)
+		return;
+	s->failed |= !EVP_DigestUpdate(s->md, data, n);
+	s->at += n;
+}
+
+static void gct_cp_sums_end(struct gct_cp_sums *s, uint32_t file, uint32_t crc)
+{
+	struct gct_cp_sum *sum = &s->files[file];
+	uint64_t size = s->manifest->files[file].size;
+
+	sum->crc = crc;
+	sum->has |= HAS_CRC;
+	if (!size)
+		gct_cp_sums_add(s, file, 0, "", 0);
+	if (!s->wants_sha256 || file != s->file || size != s->at || s->failed)
+		return;
+	if (EVP_DigestFinal_ex(s->md, sum->sha256, NULL))
+		sum->has |= HAS_SHA256;
+	s->at = UINT64_MAX;
+}
+
+/* The file's blocks' sums, of which the first is crcs[0], joined. True if all are known. */
+static int join_blocks(const struct gct_cp_file *f, const uint32_t *crcs, uint32_t *crc)
+{
+	uint64_t at, n, i = 0;
+
+	*crc = 0;
+	for (at = 0; at < f->size && crcs[i]; at += n) {
+		n = f->size - at < GCT_CP_BLOCK_NBYTES ? f->size - at : GCT_CP_BLOCK_NBYTES;
+		*crc = gci_crc32c_join(*crc, crcs[i++], n);
+	}
+	return at == f->size;
+}
+
+static int sums_changed(const struct gct_cp_sums *s, uint32_t file, struct gci_error *e)
+{
+	char *path = gct_cp_source_path(s->manifest, file);
+
+	gci_error_set(
+		e, GCOLL_ERR_IO, "%s " GCT_CP_CHANGED, path ? path : s->manifest->files[file].name);
+	gci_free(path);
+	return e->status;
+}
+
+static int read_file(struct gct_cp_sums *s, struct gct_cp_place *place, uint32_t file, char *buf,
+	const struct gct_cp_look *look, struct gci_error *e)
+{
+	const struct gct_cp_file *f = &s->manifest->files[file];
+	int fd = gct_cp_source_open(place, f);
+	uint64_t at = 0;
+	uint32_t crc = 0;
+	struct stat st;
+	ssize_t n = 1;
+
+	while (fd >= 0 && n > 0 && at < f->size && !e->status) {
+		n = read(fd, buf, PIECE_NBYTES);
+		if (n <= 0 || (uint64_t)n > f->size - at)
+			break;
+		crc = gci_crc32c(crc, buf, (size_t)n);
+		gct_cp_sums_add(s, file, at, buf, (size_t)n);
+		at += (uint64_t)n;
+		look->look(look->user, 0, e);
+	}
+	if (!e->status && (fd < 0 || at < f->size || fstat(fd, &st) || !gct_cp_is_as_said(&st, f)))
+		sums_changed(s, file, e);
+	if (fd >= 0)
+		close(fd);
+	if (!e->status)
+		gct_cp_sums_end(s, file, crc);
+	if (!e->status && s->wants_sha256 && !(s->files[file].has & HAS_SHA256))
+		gci_error_set(e, GCOLL_ERR_SYS, "no SHA-256 to be had of libcrypto");
+	return e->status;
+}
+
+int gct_cp_sums_rest(struct gct_cp_sums *s, const uint32_t *crcs, uint64_t ncrcs,
+	const struct gct_cp_look *look, struct gci_error *e)
+{
+	int wanted = HAS_CRC | (s->wants_sha256 ? HAS_SHA256 : 0);
+	char *buf = gci_calloc(PIECE_NBYTES, 1);
+	struct gct_cp_place place;
+	uint64_t block = 0, n;
+	uint32_t i;
+
+	if (!buf)
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	gct_cp_place_init(&place, s->manifest, NULL);
+	for (i = 0; i < s->manifest->nfiles && !e->status; i++, block += n) {
+		const struct gct_cp_file *f = &s->manifest->files[i];
+		struct gct_cp_sum *sum = &s->files[i];
+
+		n = gct_cp_blocks_of(f->size);
+		if (!(sum->has & HAS_CRC) && block + n <= ncrcs &&
+			join_blocks(f, crcs + block, &sum->crc))
+			sum->has |= HAS_CRC;
+		if ((sum->has & wanted) != wanted)
+			read_file(s, &place, i, buf, look, e);
+	}
+	gct_cp_place_close(&place);
+	gci_free(buf);
+	return e->status;
+}
+
+/* ---- in the format of sha256sum(1) */
+
+static void put_name(struct gci_buf *out, const char *name)
+{
+	for (; *name; name++) {
+		if (*name == '\n' || *name == '\\')
+			gci_buf_printf(out, "\\%c", *name == '\n' ? 'n' : '\\');
+		else
+			gci_buf_put_u8(out, (uint8_t)*name);
+	}
+}
+
+char *gct_cp_name_in_dest(const struct gct_cp_manifest *m, uint32_t file)
+{
+	const struct gct_cp_file *f = &m->files[file];
+	char *path = gct_cp_path(m, "", f->dir, f->name, NULL), *name;
+
+	name = path ? gci_strdup(path + 1) : NULL;
+	gci_free(path);
+	return name;
+}
+
+int gct_cp_sums_print(const struct gct_cp_sums *s, struct gci_buf *out)
+{
+	char hex[2 * sizeof(s->files->sha256) + 1], *name;
+	uint32_t i;
+
+	for (i = 0; i < s->manifest->nfiles; i++) {
+		name = gct_cp_name_in_dest(s->manifest, i);
+		if (!name)
+			return GCOLL_ERR_NOMEM;
+		gci_format_hex(s->files[i].sha256, sizeof(s->files->sha256), hex);
+		gci_buf_printf(out, "%s%s  ", strpbrk(name, "\n\\") ? "\\" : "", hex);
+		put_name(out, name);
+		gci_buf_put_u8(out, '\n');
+		gci_free(name);
+	}
+	return out->failed ? GCOLL_ERR_NOMEM : 0;
+}
+
+/* ---- The stream's beginning, at the source: files are read. */
+
+void gct_cp_source_init(struct gct_cp_source *s, const struct gct_cp_manifest *m)
+{
+	*s = (struct gct_cp_source){.manifest = m, .fd = -1};
+	gct_cp_place_init(&s->place, m, NULL);
+}
+
+static void close_file(struct gct_cp_source *s)
+{
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
+}
+
+void gct_cp_source_close(struct gct_cp_source *s)
+{
+	close_file(s);
+	gct_cp_place_close(&s->place);
+}
+
+char *gct_cp_source_path(const struct gct_cp_manifest *m, uint32_t file)
+{
+	const struct gct_cp_file *f = &m->files[file];
+
+	return gct_cp_path(m, NULL, f->dir, f->name, f->origin);
+}
+
+int gct_cp_source_open(struct gct_cp_place *p, const struct gct_cp_file *f)
+{
+	/* Not to wait for a FIFO that took the file's place. */
+	int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+	int dir = AT_FDCWD;
+
+	if (p->manifest->recursive)
+		flags |= O_NOFOLLOW;
+	if (f->dir)
+		dir = gct_cp_place_go(p, f->dir);
+	return f->dir && dir < 0 ? -1 : openat(dir, f->dir ? f->name : f->origin, flags);
+}
+
+static int changed(const struct gct_cp_source *s, const char *how, struct gci_error *e)
+{
+	char *path = gct_cp_source_path(s->manifest, s->file);
+
+	gci_error_set(
+		e, GCOLL_ERR_IO, "%s %s", path ? path : s->manifest->files[s->file].name, how);
+	gci_free(path);
+	return e->status;
+}
+
+static int cannot_read(const struct gct_cp_source *s, struct gci_error *e)
+{
+	int was = errno;
+	char *path = gct_cp_source_path(s->manifest, s->file);
+
+	errno = was;
+	gct_cp_io_error(e, "read", path ? path : s->manifest->files[s->file].name);
+	gci_free(path);
+	return e->status;
+}
+
+/* Is the open file still what the manifest says? */
+static int compare(const struct gct_cp_source *s, struct gci_error *e)
+{
+	const struct gct_cp_file *f = &s->manifest->files[s->file];
+	struct stat st;
+
+	if (fstat(s->fd, &st))
+		return cannot_read(s, e);
+	return gct_cp_is_as_said(&st, f) ? 0 : changed(s, GCT_CP_CHANGED, e);
+}
+
+static int source_open(struct gct_cp_source *s, struct gci_error *e)
+{
+	s->fd = gct_cp_source_open(&s->place, &s->manifest->files[s->file]);
+	if (s->fd < 0)
+		return cannot_read(s, e);
+	if (compare(s, e))
+		return e->status;
+	posix_fadvise(s->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+	s->stretch_end = 0;
+	return 0;
+}
+
+/* Holes need no reading, which would fill the page cache with their zeros. */
+static void find_stretch(struct gct_cp_source *s)
+{
+	const struct gct_cp_file *f = &s->manifest->files[s->file];
+	off_t at = (off_t)(f->begin + s->offset), end = lseek(s->fd, at, SEEK_DATA);
+
+	s->in_hole = end < 0 ? errno == ENXIO : end > at;
+	if (!s->in_hole && end >= 0)
+		end = lseek(s->fd, at, SEEK_HOLE);
+	s->stretch_end =
+		end > at && (uint64_t)end < f->begin + f->size ? (uint64_t)end - f->begin : f->size;
+}
+
+/* Contents of the file in hand, as many of n bytes as it has left. */
+static int source_contents(struct gct_cp_source *s, char *buf, size_t *n, struct gci_error *e)
+{
+	uint64_t begin = s->manifest->files[s->file].begin;
+	ssize_t got;
+
+	if (s->offset >= s->stretch_end)
+		find_stretch(s);
+	if (*n > s->stretch_end - s->offset)
+		*n = (size_t)(s->stretch_end - s->offset);
+	if (s->in_hole) {
+		memset(buf, 0, *n);
+		got = (ssize_t)*n;
+	} else {
+		do {
+			got = pread(s->fd, buf, *n, (off_t)(begin + s->offset));
+		} while (got < 0 && errno == EINTR);
+	}
+	if (got < 0)
+		return cannot_read(s, e);
+	if (!got)
+		return changed(s, GCT_CP_CHANGED, e);
+	*n = (size_t)got;
+	s->crc = gci_crc32c(s->crc, buf, *n);
+	if (s->sums)
+		gct_cp_sums_add(s->sums, s->file, s->offset, buf, *n);
+	return compare(s, e); /* now, and not only after the last byte */
+}
+
+/* Bytes of the trailer, and on to the next file after its last. */
+static int source_trailer(struct gct_cp_source *s, char *buf, size_t *n, struct gci_error *e)
+{
+	const struct gct_cp_file *f = &s->manifest->files[s->file];
+	uint64_t at = s->offset - f->size;
+	uint8_t trailer[GCT_CP_TRAILER];
+
+	if (!at && compare(s, e))
+		return e->status;
+	/* Files of /proc have contents, and the size 0. */
+	if (!at && !f->whole && pread(s->fd, trailer, 1, (off_t)s->offset) > 0)
+		return changed(s, "holds more than its size says", e);
+	if (!at && s->sums)
+		gct_cp_sums_end(s->sums, s->file, s->crc);
+	gci_store_u32(trailer, s->crc);
+	if (*n > GCT_CP_TRAILER - at)
+		*n = (size_t)(GCT_CP_TRAILER - at);
+	memcpy(buf, trailer + at, *n);
+	return 0;
+}
+
+int gct_cp_source_read(struct gct_cp_source *s, char *buf, size_t n, struct gci_error *e)
+{
+	s->marks[s->nmarks++ % GCT_CP_MARKS] = (struct gct_cp_point){s->file, s->offset, s->crc};
+	while (n) {
+		size_t some = n;
+		const struct gct_cp_file *f = &s->manifest->files[s->file];
+
+		if (f->is_there) {
+			s->file++;
+			continue;
+		}
+		if (s->fd < 0 && source_open(s, e))
+			return e->status;
+		if (s->offset < f->size ? source_contents(s, buf, &some, e)
+					: source_trailer(s, buf, &some, e))
+			return e->status;
+		buf += some;
+		n -= some;
+		s->offset += some;
+		if (s->offset == f->size + GCT_CP_TRAILER) {
+			close_file(s);
+			s->file++;
+			s->offset = 0;
+			s->crc = 0;
+		}
+	}
+	return 0;
+}
+
+/* The checksum of what is before p in its file, if a read began there. */
+static int find_mark(const struct gct_cp_source *s, struct gct_cp_point *p)
+{
+	size_t i, n = s->nmarks < GCT_CP_MARKS ? (size_t)s->nmarks : GCT_CP_MARKS;
+
+	for (i = 0; i < n; i++)
+		if (s->marks[i].file == p->file && s->marks[i].offset == p->offset) {
+			p->crc = s->marks[i].crc;
+			return 1;
+		}
+	return 0;
+}
+
+/* As near to p as there are checksums of blocks. */
+static void find_block(
+	const struct gct_cp_source *s, const struct gct_cp_point *p, struct gct_cp_point *near)
+{
+	const struct gct_cp_file *files = s->manifest->files;
+	uint64_t before = 0, n;
+	uint32_t i;
+
+	*near = (struct gct_cp_point){.file = p->file};
+	for (i = 0; i < p->file; i++)
+		before += gct_cp_blocks_of(files[i].size);
+	n = (p->offset < files[i].size ? p->offset : files[i].size) / GCT_CP_BLOCK_NBYTES;
+	for (; n && before < s->ncrcs && s->crcs[before]; n--, before++) {
+		near->crc = gci_crc32c_join(near->crc, s->crcs[before], GCT_CP_BLOCK_NBYTES);
+		near->offset += GCT_CP_BLOCK_NBYTES;
+	}
+}
+
+int gct_cp_source_seek(struct gct_cp_source *s, uint64_t at, struct gci_error *e)
+{
+	struct gct_cp_point p, from;
+	char *buf;
+
+	close_file(s);
+	gct_cp_point_of(s->manifest, at, &p);
+	if (!p.offset || find_mark(s, &p))
+		from = p;
+	else
+		find_block(s, &p, &from);
+	s->file = from.file;
+	s->offset = from.offset;
+	s->crc = from.crc;
+	if (from.offset == p.offset)
+		return 0;
+	/* Once more from there on, for its checksum. */
+	buf = gci_calloc(PIECE_NBYTES, 1);
+	if (!buf)
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	while (!e->status && s->offset < p.offset) {
+		uint64_t left = p.offset - s->offset;
+
+		gct_cp_source_read(s, buf, left < PIECE_NBYTES ? (size_t)left : PIECE_NBYTES, e);
+	}
+	gci_free(buf);
+	return e->status;
+}
+
+/* ---- */
 
 #define LOOK_EVERY (100 * GCI_NS_PER_MS) /* at the clock, for the progress bar */
 #define GROUP      4                     /* chunks to a barrier */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * The stream's end at a receiver: files are written. */
+#include "tools/cp_impl.h"
+
 #include "base/crc32c.h"
 #include "base/mem.h"
 #include "base/prng.h"
-#include "tools/cp_impl.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,6 +13,239 @@
 #include <stdio.h>
 #include <sys/random.h>
 #include <unistd.h>
+
+/* ---- Files that have no name while they are written: whatever ends the process, nothing is left. */
+
+static const char *path_of(int fd, char out[32])
+{
+	snprintf(out, 32, "/proc/self/fd/%d", fd);
+	return out;
+}
+
+static int open_unnamed(int dir)
+{
+	return openat(dir, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+}
+
+/* Without /proc one could get no name, nor where a file system makes such files but no links to
+ * them, as by FUSE it may: known before anything is written. */
+static int can_be_named(int dir, const char *temporary)
+{
+	char path[32];
+	int fd = open_unnamed(dir), bad;
+
+	if (fd < 0)
+		return 0;
+	bad = linkat(AT_FDCWD, path_of(fd, path), dir, temporary, AT_SYMLINK_FOLLOW) ||
+	      unlinkat(dir, temporary, 0);
+	close(fd);
+	return !bad;
+}
+
+/* A file in this directory that has no name yet; -1 where there is none such, or it could not get
+ * one. */
+static int gct_cp_open_unnamed(struct gct_cp_sink *s, int dir)
+{
+	struct stat st;
+
+	if (fstat(dir, &st))
+		return -1;
+	if (s->has_unnamed < 0 || s->device != st.st_dev) {
+		s->has_unnamed = can_be_named(dir, s->temporary);
+		s->device = st.st_dev;
+	}
+	return s->has_unnamed ? open_unnamed(dir) : -1;
+}
+
+/* Of a file that was written: NFS and quotas tell of a full disk when one descriptor of it is closed,
+ * though it is not the last one. 0, or -1 and errno. */
+static int gct_cp_flush(int fd)
+{
+	int copy = dup(fd);
+
+	return copy < 0 ? -1 : close(copy);
+}
+
+static int link_name(int fd, int dir, const char *temporary, const char *name)
+{
+	char path[32];
+
+	if (gct_cp_flush(fd))
+		return -1;
+	path_of(fd, path);
+	if (!linkat(AT_FDCWD, path, dir, name, AT_SYMLINK_FOLLOW))
+		return 0;
+	/* A link is in nothing's place; a rename is. */
+	if (errno != EEXIST || linkat(AT_FDCWD, path, dir, temporary, AT_SYMLINK_FOLLOW))
+		return -1;
+	return renameat(dir, temporary, dir, name);
+}
+
+/* In the place of what is called so, by way of a temporary name if there is such; and closes it. 0,
+ * or -1 and errno: the temporary name may be there then. */
+static int gct_cp_name_unnamed(int fd, int dir, const char *temporary, const char *name)
+{
+	int rc = link_name(fd, dir, temporary, name);
+
+	return close(fd) ? -1 : rc;
+}
+
+/* ---- Directories and symbolic links at a receiver. Directories are made before the first file, with
+ * all permissions for their owner; they get theirs when nothing is written to them any more. */
+
+/* "cannot WHAT PATH: errno's text", or why if it is given. */
+static int refuse_in_tree(const struct gct_cp_sink *s, const char *what, uint32_t dir,
+	const char *name, const char *why, struct gci_error *e)
+{
+	int was = errno;
+	char *path = gct_cp_path(s->manifest, s->dest, dir, name, NULL);
+
+	gci_error_set(e, GCOLL_ERR_IO, "cannot %s %s: %s", what, path ? path : name,
+		why ? why : strerror(was));
+	gci_free(path);
+	return e->status;
+}
+
+/* ---- before */
+
+static int make_dir(struct gct_cp_sink *s, const struct gct_cp_dir *d, struct gci_error *e)
+{
+	static const char what[] = "make directory";
+	int in = gct_cp_place_go(&s->place, d->parent), was;
+	struct stat st;
+
+	if (in < 0)
+		return refuse_in_tree(s, what, d->parent, d->name, NULL, e);
+	if (!mkdirat(in, d->name, 0700))
+		return 0;
+	/* Some file systems refuse_in_tree before they see that it is there. */
+	was = errno;
+	if (fstatat(in, d->name, &st, AT_SYMLINK_NOFOLLOW)) {
+		errno = was;
+		return refuse_in_tree(s, what, d->parent, d->name, NULL, e);
+	}
+	if (!S_ISDIR(st.st_mode))
+		return refuse_in_tree(s, what, d->parent, d->name,
+			S_ISLNK(st.st_mode) ? "a symbolic link is called so"
+					    : "a file is called so",
+			e);
+	/* One that a copy has left as its source is: not to be written to. */
+	if ((st.st_mode & 0700) != 0700 && st.st_uid == geteuid() &&
+		fchmodat(in, d->name, (st.st_mode & 07777) | 0700, AT_SYMLINK_NOFOLLOW))
+		return refuse_in_tree(s, what, d->parent, d->name, NULL, e);
+	return 0;
+}
+
+/* Only a file or a link gives way to a link. */
+static int check_link(struct gct_cp_sink *s, const struct gct_cp_link *l, struct gci_error *e)
+{
+	int in = gct_cp_place_go(&s->place, l->dir);
+	struct stat st;
+
+	if (in < 0)
+		return refuse_in_tree(s, "write", l->dir, l->name, NULL, e);
+	if (fstatat(in, l->name, &st, AT_SYMLINK_NOFOLLOW) || S_ISREG(st.st_mode) ||
+		S_ISLNK(st.st_mode))
+		return 0;
+	return refuse_in_tree(s, "write", l->dir, l->name,
+		S_ISDIR(st.st_mode) ? "it is a directory" : "it is there and no regular file", e);
+}
+
+/* The directories of the list, where they are missing; and whether its links can be made. */
+static int gct_cp_make_tree(struct gct_cp_sink *s, struct gci_error *e)
+{
+	const struct gct_cp_manifest *m = s->manifest;
+	uint32_t i;
+
+	for (i = 0; i < m->ndirs && !s->has_tree && !e->status; i++)
+		make_dir(s, &m->dirs[i], e);
+	for (i = 0; i < m->nlinks && !s->has_tree && !e->status; i++)
+		check_link(s, &m->links[i], e);
+	s->has_tree = !e->status;
+	return e->status;
+}
+
+/* ---- behind */
+
+/* True if the link is there already. */
+static int is_same(int in, const struct gct_cp_link *l)
+{
+	char target[GCT_CP_MAX_TARGET + 1];
+	ssize_t len = readlinkat(in, l->name, target, sizeof(target));
+
+	return len >= 0 && (size_t)len == strlen(l->target) &&
+	       !memcmp(target, l->target, (size_t)len);
+}
+
+/* In one step, like a file. */
+static int put_link(struct gct_cp_sink *s, int in, const struct gct_cp_link *l, struct gci_error *e)
+{
+	if (symlinkat(l->target, in, s->temporary)) {
+		refuse_in_tree(s, "write", l->dir, l->name, NULL, e);
+	} else if (renameat(in, s->temporary, in, l->name)) {
+		refuse_in_tree(s, "write", l->dir, l->name, NULL, e);
+		unlinkat(in, s->temporary, 0);
+	}
+	return e->status;
+}
+
+static int make_link(struct gct_cp_sink *s, const struct gct_cp_link *l, struct gci_error *e)
+{
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
+		{.tv_sec = (time_t)l->mtime_s, .tv_nsec = (long)l->mtime_ns}};
+	int in;
+
+	if (check_link(s, l, e))
+		return e->status;
+	in = gct_cp_place_go(&s->place, l->dir);
+	if (!is_same(in, l) && put_link(s, in, l, e))
+		return e->status;
+	/* Not every file system has times of links. */
+	if (utimensat(in, l->name, times, AT_SYMLINK_NOFOLLOW) && errno != ENOTSUP &&
+		errno != ENOSYS && errno != EPERM)
+		return refuse_in_tree(s, "write", l->dir, l->name, NULL, e);
+	return 0;
+}
+
+/* Another user's directory, which was there, keeps its mode and its time. */
+static int complete_tree(struct gct_cp_sink *s, const struct gct_cp_dir *d, struct gci_error *e)
+{
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
+		{.tv_sec = (time_t)d->mtime_s, .tv_nsec = (long)d->mtime_ns}};
+	int in = gct_cp_place_go(&s->place, d->parent);
+	int fd = in < 0 ? -1 : openat(in, d->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st))
+		refuse_in_tree(s, "write", d->parent, d->name, NULL, e);
+	else if ((st.st_uid == geteuid() || !geteuid()) &&
+		 (futimens(fd, times) || fchmod(fd, (st.st_mode & 07000) | d->mode)))
+		refuse_in_tree(s, "set mode and time of", d->parent, d->name, NULL, e);
+	else if (s->sync && fsync(fd))
+		refuse_in_tree(s, "sync", d->parent, d->name, NULL, e);
+	if (fd >= 0)
+		close(fd);
+	return e->status;
+}
+
+/* Links, then directories' times and modes. */
+static int gct_cp_finish_tree(struct gct_cp_sink *s, struct gci_error *e)
+{
+	const struct gct_cp_manifest *m = s->manifest;
+	uint32_t i;
+
+	if (gct_cp_make_tree(s, e)) /* of a list without files nobody may have done it */
+		return e->status;
+	for (i = 0; i < m->nlinks && !e->status; i++)
+		make_link(s, &m->links[i], e);
+	/* From below: who may not enter a directory any more has been in it. */
+	for (i = m->ndirs; i-- && !e->status;)
+		complete_tree(s, &m->dirs[i], e);
+	gct_cp_place_close(&s->place);
+	return e->status;
+}
+
+/* ---- */
 
 #define BLOCK_NBYTES (64u << 10) /* of zeros that is not written */
 

@@ -93,10 +93,6 @@ struct gct_facts {
 /* From the files below `root` ("" for the machine's own). What is not there stays unknown. */
 void gct_facts_read(struct gct_facts *f, const char *root);
 
-/* What only trying tells of this machine: system calls, and as root `tc` in a network namespace of
- * its own, by which the kernel may load modules. Changes nothing else. */
-void gct_facts_ask(struct gct_facts *f);
-
 /* ---- what the grid needs */
 
 struct gct_need {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the groups of checks share: doctor_tcp.c (sysctls of TCP), doctor_buffers.c (buffers against
- * the grid), doctor_host.c (the rest of the machine).
+ * What the groups of checks share: doctor_tcp.c (sysctls of TCP, buffers against the
+ * grid), doctor_host.c (the rest of the machine).
  *
  *	struct gct_finding *f = gct_finding(r, GCT_PROBLEM, "tcp_sack", "net.ipv4.tcp_sack");
  *

@@ -1,10 +1,263 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/explain.h"
 
+#include "base/file.h"
 #include "base/mem.h"
+#include "base/units.h"
+#include "tools/explain_report.h"
+#include "tools/gantt.h"
+#include "tools/json_out.h"
+#include "tools/plan_impl.h"
+#include "tools/tools.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+
+/* ---- explain join */
+
+static int not_the_same(const struct gct_trace_window *w, const char *name, struct gci_error *e)
+{
+	return gci_error_set(e, GCOLL_ERR_PARSE,
+		"%s: rank %d's %u steps of window %u are not those of this algorithm on this grid",
+		name, w->rank, w->nsteps, w->window);
+}
+
+static int join_window(struct gct_timeline *actual, const struct gct_timeline *predicted,
+	const struct gct_trace_window *w, const char *name, struct gci_error *e)
+{
+	uint32_t i;
+
+	/* Windows in the middle of a long message are not simulated. */
+	if (!gct_timeline_find(predicted, w->rank, w->window, 0))
+		return 0;
+	if (gct_timeline_find(predicted, w->rank, w->window, w->nsteps))
+		return not_the_same(w, name, e);
+	for (i = 0; i < w->nsteps; i++) {
+		const struct gct_span *p = gct_timeline_find(predicted, w->rank, w->window, i);
+		struct gct_span s;
+
+		if (!p)
+			return not_the_same(w, name, e);
+		s = *p;
+		s.ready_ns = s.from_ns = w->at[2 * i];
+		s.to_ns = w->at[2 * i + 1];
+		gct_timeline_add(actual, &s);
+	}
+	return 0;
+}
+
+/* When the first byte of a message can have come: its sender had begun, and was asked for what is
+ * too long to be sent unasked. */
+static uint64_t first_byte(const struct gct_timeline *t, const struct gci_simnet *net,
+	const struct gct_span *send, const struct gct_span *recv)
+{
+	const int *cluster = t->topo->cluster;
+	int n = t->topo->nclusters, from = cluster[send->rank], to = cluster[recv->rank];
+	const struct gci_simnet_link *link = &net->links[from * n + to];
+	uint64_t begun = send->ready_ns,
+		 asked = recv->ready_ns + net->links[to * n + from].latency_ns;
+
+	if (recv->nbytes > link->eager_nbytes && asked > begun)
+		begun = asked;
+	return begun + link->latency_ns;
+}
+
+/* A RECV was recorded from when it was asked for: its bytes came later. */
+static void mend_starts(struct gct_timeline *actual, const struct gci_simnet *net)
+{
+	size_t i;
+
+	for (i = 0; i < actual->n; i++) {
+		struct gct_span *s = &actual->spans[i];
+		uint64_t first;
+
+		if (gct_span_lane(s) != GCT_LANE_RECV || !s->other)
+			continue;
+		first = first_byte(actual, net, &actual->spans[s->other - 1], s);
+		if (first > s->from_ns)
+			s->from_ns = first < s->to_ns ? first : s->to_ns;
+	}
+}
+
+static int same_step_twice(const struct gct_timeline *t)
+{
+	size_t i;
+
+	for (i = 1; i < t->n; i++)
+		if (t->spans[i].rank == t->spans[i - 1].rank &&
+			t->spans[i].window == t->spans[i - 1].window &&
+			t->spans[i].step == t->spans[i - 1].step)
+			return 1;
+	return 0;
+}
+
+int gct_explain_join(struct gct_timeline *actual, const struct gct_timeline *predicted,
+	const struct gci_simnet *net, const struct gct_trace *t, const char *name,
+	struct gci_error *e)
+{
+	size_t i;
+	int rc = 0;
+
+	*actual = (struct gct_timeline){.topo = predicted->topo, .esize = predicted->esize};
+	for (i = 0; i < t->nwindows && !rc; i++)
+		rc = join_window(actual, predicted, &t->windows[i], name, e);
+	if (!rc && (actual->failed || gct_timeline_sort(actual)))
+		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	if (!rc && (actual->n != predicted->n || same_step_twice(actual)))
+		rc = gci_error_set(e, GCOLL_ERR_PARSE,
+			"%s: %zu steps, "
+			"expected each of the %zu of this algorithm on this grid once",
+			name, actual->n, predicted->n);
+	if (rc) {
+		gct_timeline_free(actual);
+		return rc;
+	}
+	mend_starts(actual, net);
+	return 0;
+}
+
+/* ---- explain report */
+
+/* "2 kyoto > tokyo", "1 inside kyoto", "3 over WANs", "computing" */
+void gct_explain_part_name(const struct gct_part *p, const char *const *clusters, char out[64])
+{
+	if (!p->phase)
+		snprintf(out, 64, "copies, reductions");
+	else if (p->from < 0)
+		snprintf(out, 64, "%u %s", p->phase, p->wan ? "over WANs" : "inside clusters");
+	else if (p->from == p->to)
+		snprintf(out, 64, "%u inside %.20s", p->phase, clusters[p->from]);
+	else
+		snprintf(out, 64, "%u %.20s > %.20s", p->phase, clusters[p->from], clusters[p->to]);
+}
+
+static double off_percent(uint64_t is, uint64_t was)
+{
+	return was ? ((double)is / (double)was - 1) * 100 : 0;
+}
+
+static void put_head(const struct gct_explain_report *r, struct gci_buf *out)
+{
+	const struct gct_trace *t = r->trace;
+	char how[GCI_CANDIDATE_NBYTES], bytes[16], was[16], is[16];
+
+	gci_candidate_print(&t->how, how);
+	gci_buf_printf(out, "%s of %s by %s on %d ranks\n%s\n", gci_kind_name(t->kind),
+		gci_format_bytes(r->nbytes, bytes, 16), how, t->nranks, r->basis);
+	if (t->dilation > 1)
+		gci_buf_printf(out, "run in a lab dilated by %u: times are divided by that\n",
+			t->dilation);
+	gci_buf_printf(out, "\npredicted %s, measured %s: %+.1f %%\n",
+		gci_format_time(r->predicted_ns / t->dilation, was, 16),
+		gci_format_time(t->ns / t->dilation, is, 16), off_percent(t->ns, r->predicted_ns));
+	if (r->left_out)
+		gci_buf_printf(out,
+			"below without %u window%s in the middle, "
+			"whose steps are not simulated one by one\n",
+			r->left_out, r->left_out > 1 ? "s" : "");
+}
+
+static void put_when(
+	const struct gct_explain_report *r, const struct gct_when *w, struct gci_buf *out)
+{
+	char t[3][16];
+	uint32_t k = r->trace->dilation;
+
+	gci_buf_printf(out, " %7s %7s %7s", gci_format_time(w->start_ns / k, t[0], 16),
+		gci_format_time(w->end_ns / k, t[1], 16),
+		gci_format_time(w->busy_ns / k, t[2], 16));
+}
+
+static void put_worst(const struct gct_explain_report *r, struct gci_buf *out)
+{
+	const struct gct_explanation *x = r->x;
+	uint32_t k = r->trace->dilation;
+	char name[64], was[16], is[16];
+	const struct gct_part *p;
+
+	if (x->worst < 0) {
+		gci_buf_printf(out, "\nno phase takes longer or shorter than predicted by more "
+				    "than 2 %% of the whole\n");
+	} else {
+		p = &x->parts[x->worst];
+		gct_explain_part_name(p, r->clusters, name);
+		gci_buf_printf(out,
+			"\nthey part most in \"%s\": it takes %s from start to end,\n"
+			"where %s was predicted\n",
+			name, gci_format_time((p->actual.end_ns - p->actual.start_ns) / k, is, 16),
+			gci_format_time(
+				(p->predicted.end_ns - p->predicted.start_ns) / k, was, 16));
+	}
+	if (x->late_rank >= 0)
+		gci_buf_printf(out, "of all ranks, rank %d (%s) is farthest off: it ends %s %s\n",
+			x->late_rank, r->trace->hosts[x->late_rank],
+			gci_format_time((uint64_t)llabs(x->late_ns) / k, was, 16),
+			x->late_ns < 0 ? "early" : "late");
+}
+
+void gct_explain_text(const struct gct_explain_report *r, struct gci_buf *out)
+{
+	char name[64], bytes[16];
+	size_t i;
+
+	put_head(r, out);
+	gci_buf_printf(out, "\n%-20s %8s  %-23s %-23s\n%-20s %8s %7s %7s %7s %7s %7s %7s\n", "", "",
+		"     predicted", "     actual", "phase", "bytes", "start", "end", "busy", "start",
+		"end", "busy");
+	for (i = 0; i < r->x->n; i++) {
+		const struct gct_part *p = &r->x->parts[i];
+
+		gct_explain_part_name(p, r->clusters, name);
+		gci_buf_printf(out, "%-20s %8s", name, gci_format_bytes(p->nbytes, bytes, 16));
+		put_when(r, &p->predicted, out);
+		put_when(r, &p->actual, out);
+		gci_buf_printf(out, "\n");
+	}
+	put_worst(r, out);
+}
+
+static json_t *when_json(const struct gct_when *w, uint32_t k)
+{
+	return json_pack("{s:I, s:I, s:I}", "start_ns", (json_int_t)(w->start_ns / k), "end_ns",
+		(json_int_t)(w->end_ns / k), "busy_ns", (json_int_t)(w->busy_ns / k));
+}
+
+static json_t *part_json(const struct gct_explain_report *r, const struct gct_part *p)
+{
+	char name[64];
+
+	gct_explain_part_name(p, r->clusters, name);
+	return json_pack("{s:s, s:i, s:b, s:I, s:I, s:o, s:o}", "name", name, "phase",
+		(int)p->phase, "wan", p->wan, "messages", (json_int_t)p->nmessages, "bytes",
+		(json_int_t)p->nbytes, "predicted", when_json(&p->predicted, r->trace->dilation),
+		"actual", when_json(&p->actual, r->trace->dilation));
+}
+
+int gct_explain_json(const struct gct_explain_report *r, struct gci_buf *out)
+{
+	const struct gct_trace *t = r->trace;
+	json_t *parts = json_array(), *root;
+	char how[GCI_CANDIDATE_NBYTES];
+	int failed = 0;
+	size_t i;
+
+	gci_candidate_print(&t->how, how);
+	for (i = 0; i < r->x->n; i++)
+		gct_json_append(parts, part_json(r, &r->x->parts[i]), &failed);
+	root = json_pack("{s:i, s:s, s:s, s:I, s:i, s:I, s:s, s:I, s:I, s:i, s:i, s:I, s:o}",
+		"version", 1, "operation", gci_kind_name(t->kind), "algorithm", how, "bytes",
+		(json_int_t)r->nbytes, "ranks", t->nranks, "dilation", (json_int_t)t->dilation,
+		"basis", r->basis, "predicted_ns", (json_int_t)(r->predicted_ns / t->dilation),
+		"measured_ns", (json_int_t)(t->ns / t->dilation), "worst_phase", r->x->worst,
+		"late_rank", r->x->late_rank, "late_ns",
+		(json_int_t)(r->x->late_ns / (int64_t)t->dilation), "phases", parts);
+	return gct_json_print(root, failed, out);
+}
+
+/* ---- */
 
 /* A span's part as a number, and what it adds to that. */
 struct item {
@@ -232,4 +485,166 @@ void gct_explain_free(struct gct_explanation *x)
 	gci_free(x->parts);
 	x->parts = NULL;
 	x->n = 0;
+}
+
+/* ---- gridcoll plan --explain: reads a recorded run, predicts the same, prints both. */
+
+#define MOST_STEPS (1u << 21)
+
+struct explaining {
+	const struct gct_plan_options *o;
+	struct gct_trace trace;
+	struct gct_site site;
+	struct gci_coll coll;
+	struct gct_timeline predicted, actual;
+	struct gci_sim_result result;
+	struct gct_explanation x;
+	struct gct_explain_report report;
+};
+
+static int read_trace(struct explaining *x)
+{
+	struct gci_buf text = {0};
+	struct gci_error e = {0};
+	int rc = gci_file_read(x->o->explain, GCT_TRACE_MOST_NBYTES, &text, &e);
+
+	if (!rc)
+		rc = gct_trace_parse(&x->trace, gci_buf_cstr(&text), text.len, x->o->explain, &e);
+	gci_buf_free(&text);
+	return rc ? gct_plan_wrong_file(&e) : 0;
+}
+
+static int check_site(struct explaining *x)
+{
+	if (x->site.topo_digest == x->trace.topo_digest)
+		return 0;
+	return gct_wrong("plan",
+		"%s was recorded on another grid than %s, or one dilated otherwise: "
+		"expected the same",
+		x->o->explain, x->o->run.grid ? x->o->run.grid : "the lab's");
+}
+
+static int predict(struct explaining *x)
+{
+	const struct gct_trace *t = &x->trace;
+	struct gci_error e = {0};
+	const char *why;
+	int rc;
+
+	x->coll = (struct gci_coll){.kind = t->kind,
+		.topo = &x->site.topo,
+		.count = t->count,
+		.esize = t->esize,
+		.root = t->root};
+	why = gci_ineligible(t->how.algorithm, &x->coll);
+	if (why)
+		return gct_wrong("plan", "%s: %s %s", x->o->explain, t->how.algorithm->name, why);
+	rc = gct_way_simulate(
+		&x->site.net, &x->coll, &t->how, MOST_STEPS, &x->predicted, &x->result);
+	if (rc == GCOLL_ERR_INVAL || (!rc && x->predicted.cut))
+		return gct_wrong("plan", "%s: more than %u steps", x->o->explain, MOST_STEPS);
+	if (!rc)
+		rc = gct_explain_join(
+			&x->actual, &x->predicted, &x->site.net, t, x->o->explain, &e);
+	if (e.status)
+		return gct_plan_complain(&e);
+	if (!rc)
+		rc = gct_explain_compare(&x->x, &x->predicted, &x->actual);
+	return rc ? gct_plan_nomem() : 0;
+}
+
+static int write_chart(struct explaining *x)
+{
+	char how[GCI_CANDIDATE_NBYTES], bytes[16], time[16], title[200];
+	struct gct_gantt g = {.timeline = &x->actual,
+		.title = title,
+		.subtitle = x->o->explain,
+		.names = (const char *const *)x->trace.hosts,
+		.clusters = x->site.clusters,
+		.dilation = x->trace.dilation};
+	struct gci_error e = {0};
+	struct gci_buf svg = {0};
+	int rc;
+
+	gci_candidate_print(&x->trace.how, how);
+	snprintf(title, sizeof(title), "%s of %s by %s: measured %s", gci_kind_name(x->coll.kind),
+		gci_format_bytes(x->report.nbytes, bytes, 16), how,
+		gci_format_time(x->trace.ns / x->trace.dilation, time, 16));
+	rc = gct_gantt_print(&g, &svg) ? gct_plan_nomem() : 0;
+	if (!rc && gci_file_write(x->o->gantt, &svg, &e))
+		rc = gct_plan_complain(&e);
+	gci_buf_free(&svg);
+	return rc;
+}
+
+static uint64_t size_of(const struct gci_coll *c)
+{
+	uint64_t n = gci_kind_has_vector(c->kind) ? 1 : (uint64_t)c->topo->nranks;
+
+	return n * c->count * c->esize;
+}
+
+/* Windows of which nothing was simulated step by step. */
+static uint32_t windows_left_out(const struct explaining *x)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; x->result.extrapolated && i < x->result.nwindows; i++)
+		n += !gct_timeline_find(&x->predicted, x->coll.root, i, 0);
+	return n;
+}
+
+static int report(struct explaining *x)
+{
+	struct gci_buf out = {0};
+	int rc = 0;
+
+	x->report = (struct gct_explain_report){.trace = &x->trace,
+		.x = &x->x,
+		.clusters = x->site.clusters,
+		.nbytes = size_of(&x->coll),
+		.predicted_ns = x->result.ns,
+		.left_out = windows_left_out(x),
+		.basis = x->site.basis};
+	if (x->o->gantt)
+		rc = write_chart(x);
+	if (!rc && x->o->json)
+		rc = gct_explain_json(&x->report, &out) ? gct_plan_nomem() : 0;
+	else if (!rc)
+		gct_explain_text(&x->report, &out);
+	if (!rc && out.failed)
+		rc = gct_plan_nomem();
+	if (!rc)
+		fputs(gci_buf_cstr(&out), stdout);
+	gci_buf_free(&out);
+	return rc;
+}
+
+int gct_explain(const struct gct_plan_options *o)
+{
+	struct explaining x = {.o = o};
+	struct gct_site_wish wish = {.run = &o->run, .params = o->params};
+	int rc = read_trace(&x);
+
+	if (!rc) {
+		wish.dilation = x.trace.dilation;
+		wish.streams = o->streams ? o->streams : x.trace.streams;
+		wish.hosts = (const char *const *)x.trace.hosts;
+		wish.nhosts = x.trace.nranks;
+		wish.topo_digest = x.trace.topo_digest;
+		rc = gct_site_make(&x.site, &wish);
+	}
+	if (!rc)
+		rc = check_site(&x);
+	if (!rc)
+		rc = predict(&x);
+	if (!rc)
+		rc = report(&x);
+	gct_explain_free(&x.x);
+	gct_timeline_free(&x.predicted);
+	gct_timeline_free(&x.actual);
+	gci_sim_result_free(&x.result);
+	gct_site_free(&x.site);
+	gct_trace_free(&x.trace);
+	return rc;
 }

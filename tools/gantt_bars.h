@@ -32,14 +32,4 @@ struct gct_bars {
 	uint32_t phases[GCT_NPAINTS]; /* that are so painted, a bit for each; 0: not in the chart */
 };
 
-/* row[rank]: where each rank is shown, or -1. `width`: tenths of a pixel for the time up to
- * `end_ns`. 0 or GCOLL_ERR_NOMEM. */
-int gct_bars_make(struct gct_bars *b, const struct gct_timeline *t, const int *row, uint32_t width,
-	uint64_t end_ns);
-
-/* Merges bars of one colour whose gap, or own width, is below `cell`. */
-void gct_bars_merge(struct gct_bars *b, uint32_t cell);
-
-void gct_bars_free(struct gct_bars *b);
-
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A chart on its way to text: gantt_frame.c writes what stands around its bars. Inside of gantt. */
+ * A chart on its way to text. Inside of gantt. */
 #ifndef GCT_GANTT_IMPL_H
 #define GCT_GANTT_IMPL_H
 
@@ -26,15 +26,5 @@ struct gct_chart {
 	uint32_t dilation; /* what is shown is divided by it */
 	struct gct_bars bars;
 };
-
-/* A colour's class in the style sheet. */
-const char *gct_paint_class(enum gct_paint paint);
-
-/* Where each rank's lanes are. 0 or GCOLL_ERR_NOMEM. */
-int gct_chart_rows(struct gct_chart *c);
-
-/* All that is painted before the bars, and the mark that is painted after them. */
-void gct_chart_frame(const struct gct_chart *c);
-void gct_chart_limit(const struct gct_chart *c);
 
 #endif

@@ -58,10 +58,6 @@ int lab_complain(const struct gci_error *e);
 
 /* One verb per file. */
 int lab_run(int argc, char **argv);
-int lab_doctor(int argc, char **argv);
 int lab_up(int argc, char **argv);
 int lab_down(int argc, char **argv);
-int lab_link(int argc, char **argv);
-int lab_links(int argc, char **argv);
-
 #endif

@@ -19,9 +19,6 @@ struct gct_plan_options {
 	struct gci_options run; /* grid, hosts, ranks: as gridcoll-run takes them */
 };
 
-/* 0; an exit status after saying what is wrong; or -1: help was asked for. */
-int gct_plan_parse(struct gct_plan_options *o, int argc, char **argv);
-
 /* What is printed: nothing but this. */
 struct gct_plan_report {
 	const struct gci_coll *coll; /* without parameters */
@@ -44,8 +41,5 @@ void gct_plan_text(const struct gct_plan_report *p, struct gci_buf *out);
 
 /* The same as JSON; GCOLL_ERR_NOMEM or 0. `schedule`: printed steps, or NULL. */
 int gct_plan_json(const struct gct_plan_report *p, const char *schedule, struct gci_buf *out);
-
-/* The cap on WAN senders of the choice, from a cluster to another. */
-int gct_plan_cap(const struct gct_plan_report *p, int from, int to);
 
 #endif

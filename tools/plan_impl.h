@@ -43,9 +43,6 @@ int gct_plan_complain(const struct gci_error *e);
 int gct_plan_wrong_file(const struct gci_error *e);
 int gct_plan_nomem(void);
 
-/* The same of what does not end the plan: files of measurements and decisions. */
-void gct_plan_warn(const struct gci_error *e, const char *instead);
-
 /* An exit status after saying what is wrong. A file of parameters that cannot be used is told of,
  * and left out. */
 int gct_site_make(struct gct_site *s, const struct gct_site_wish *wish);

@@ -1,12 +1,318 @@
 /* SPDX-License-Identifier: MIT
  * The plan for people: 80 columns. */
+#include "tools/json_out.h"
+
 #include "base/mem.h"
 #include "base/units.h"
+#include "collectives/tuner/candidates.h"
 #include "tools/plan.h"
+#include "tools/plan_ways.h"
+#include "tools/progress.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+static const struct gct_way *gct_ways_known(const struct gct_ways *w);
+static int gct_plan_cap(const struct gct_plan_report *p, int from, int to);
+
+/* ---- The plan for programs. Times are divided by the dilation. */
+
+static json_t *link_json(const struct gct_plan_report *p, int from, int to, int *failed)
+{
+	json_t *o = json_object();
+	int at = from * p->coll->topo->nclusters + to;
+
+	gct_json_set(o, "from", json_string(p->clusters[from]), failed);
+	gct_json_set(o, "to", json_string(p->clusters[to]), failed);
+	gct_json_set(o, "bytes", gct_json_whole(p->result->wan_nbytes[at]), failed);
+	gct_json_set(o, "senders", gct_json_whole(p->result->senders[at]), failed);
+	if (from != to) {
+		gct_json_set(o, "cap", json_integer(gct_plan_cap(p, from, to)), failed);
+		gct_json_set(o, "payload_bps", gct_json_whole(p->net->links[at].bps * p->dilation),
+			failed);
+	}
+	return o;
+}
+
+static json_t *links_json(const struct gct_plan_report *p, int *failed)
+{
+	json_t *list = json_array();
+	int n = p->coll->topo->nclusters, i;
+
+	for (i = 0; i < n * n; i++)
+		if (p->result->senders[i])
+			gct_json_append(list, link_json(p, i / n, i % n, failed), failed);
+	return list;
+}
+
+static json_t *way_json(const struct gct_plan_report *p, const struct gct_way *w, int *failed)
+{
+	const struct gct_way *known = gct_ways_known(p->ways);
+	struct gct_words words = {p->nbytes, p->names, p->clusters, p->dilation};
+	char how[GCI_CANDIDATE_NBYTES];
+	struct gci_buf why = {0};
+	json_t *o = json_object();
+
+	gci_candidate_print(&w->how, how);
+	gct_json_set(o, "algorithm", json_string(how), failed);
+	if (*w->why_not) {
+		gct_json_set(o, "not_run", json_string(w->why_not), failed);
+		return o;
+	}
+	gct_json_set(o, "predicted_ns", gct_json_whole(w->ns / p->dilation), failed);
+	if (w->has_facts) {
+		gct_facts_why(&w->facts, w == known ? NULL : &known->facts, &words, &why);
+		gct_json_set(o, "why", json_string(gci_buf_cstr(&why)), failed);
+		gci_buf_free(&why);
+	}
+	return o;
+}
+
+static json_t *usual_json(const struct gct_plan_report *p)
+{
+	char how[GCI_CANDIDATE_NBYTES];
+
+	gci_candidate_print(p->usual, how);
+	return json_string(how);
+}
+
+static json_t *choice_json(const struct gct_plan_report *p, int *failed)
+{
+	json_t *o = way_json(p, p->choice, failed);
+
+	gct_json_set(o, "chosen_by", json_string(p->chosen_by), failed);
+	gct_json_set(o, "messages", gct_json_whole(p->result->nmessages), failed);
+	gct_json_set(o, "least_message_bytes", gct_json_whole(p->least_message), failed);
+	gct_json_set(o, "most_message_bytes", gct_json_whole(p->most_message), failed);
+	gct_json_set(o, "windows", gct_json_whole(p->result->nwindows), failed);
+	gct_json_set(o, "temporary_bytes", gct_json_whole(p->result->most_tmp_nbytes), failed);
+	return o;
+}
+
+static json_t *lines_json(const char *text, int *failed)
+{
+	json_t *list = json_array();
+	size_t n;
+
+	for (; *text; text += n + (text[n] == '\n')) {
+		n = strcspn(text, "\n");
+		gct_json_append(list, json_stringn(text, n), failed);
+	}
+	return list;
+}
+
+int gct_plan_json(const struct gct_plan_report *p, const char *schedule, struct gci_buf *out)
+{
+	json_t *o = json_object(), *ways = json_array();
+	int failed = 0;
+	size_t i;
+
+	gct_json_set(o, "version", json_integer(1), &failed);
+	gct_json_set(o, "operation", json_string(gci_kind_name(p->coll->kind)), &failed);
+	gct_json_set(o, "bytes", gct_json_whole(p->nbytes), &failed);
+	gct_json_set(o, "ranks", json_integer(p->coll->topo->nranks), &failed);
+	gct_json_set(o, "clusters", json_integer(p->coll->topo->nclusters), &failed);
+	if (gci_kind_has_root(p->coll->kind))
+		gct_json_set(o, "root", json_integer(p->coll->root), &failed);
+	gct_json_set(o, "dilation", gct_json_whole(p->dilation), &failed);
+	gct_json_set(o, "basis", json_string(p->basis), &failed);
+	gct_json_set(o, "limit_ns", gct_json_whole(p->limit_ns / p->dilation), &failed);
+	gct_json_set(o, "choice", choice_json(p, &failed), &failed);
+	gct_json_set(o, "usual", usual_json(p), &failed);
+	gct_json_set(o, "links", links_json(p, &failed), &failed);
+	for (i = 0; i < p->ways->n; i++)
+		gct_json_append(ways, way_json(p, &p->ways->list[i], &failed), &failed);
+	gct_json_set(o, "ways", ways, &failed);
+	if (schedule)
+		gct_json_set(o, "schedule", lines_json(schedule, &failed), &failed);
+	return gct_json_print(o, failed, out);
+}
+
+/* ---- plan ways */
+
+#define MOST_CANDIDATES 16 /* of the tuner's */
+#define MOST_ROUGH      32 /* with no time left: part of what all may cost, for each */
+
+struct gct_way *gct_ways_find(const struct gct_ways *w, const struct gci_candidate *how)
+{
+	size_t i;
+
+	for (i = 0; i < w->n; i++)
+		if (gci_candidate_same(&w->list[i].how, how))
+			return &w->list[i];
+	return NULL;
+}
+
+int gct_ways_add(struct gct_ways *w, const struct gci_candidate *how)
+{
+	if (gct_ways_find(w, how))
+		return 0;
+	if (gci_grow(&w->list, &w->cap, w->n + 1, sizeof(*w->list)))
+		return GCOLL_ERR_NOMEM;
+	w->list[w->n] = (struct gct_way){.how = *how, .number = (uint32_t)w->n};
+	w->n++;
+	return 0;
+}
+
+int gct_ways_add_all(struct gct_ways *w)
+{
+	const struct gci_algorithm *a;
+	struct gci_candidate *list;
+	size_t i, n;
+	int rc = gci_candidates(w->net, w->coll, MOST_CANDIDATES, &list, &n);
+
+	for (i = 0; !rc && i < n; i++)
+		rc = gct_ways_add(w, &list[i]);
+	if (!rc || n)
+		gci_free(list);
+	gci_each_algorithm (a) {
+		const struct gci_candidate how = {.algorithm = a};
+
+		if (!rc && a->kind == w->coll->kind)
+			rc = gct_ways_add(w, &how);
+	}
+	return rc;
+}
+
+void gct_way_progress(const struct gci_coll *c, const struct gci_candidate *how)
+{
+	char text[GCI_CANDIDATE_NBYTES];
+
+	if (!gct_progress_is_due())
+		return;
+	gci_candidate_print(how, text);
+	gct_progress("%s: simulating %s", gci_kind_name(c->kind), text);
+}
+
+int gct_way_simulate(const struct gci_simnet *net, const struct gci_coll *coll,
+	const struct gci_candidate *how, uint64_t most_steps, struct gct_timeline *t,
+	struct gci_sim_result *r)
+{
+	struct gci_coll c = *coll;
+	struct gci_sim_op op = {.algorithm = how->algorithm,
+		.coll = &c,
+		.most_steps = most_steps,
+		.trace = gct_timeline_event,
+		.ctx = t};
+	int rc;
+
+	gci_candidate_apply(how, &c);
+	t->topo = net->topo;
+	t->esize = c.esize;
+	rc = gci_simulate(net, &op, r);
+	if (!rc)
+		rc = t->failed ? GCOLL_ERR_NOMEM : gct_timeline_sort(t);
+	if (rc) {
+		gct_timeline_free(t);
+		gci_sim_result_free(r);
+	}
+	return rc;
+}
+
+/* What simulating may cost, in steps. */
+struct effort {
+	uint64_t each, left, rough;
+};
+
+/* From the first segments, without a reason. */
+static int predict(struct gct_ways *w, struct gct_way *way, struct effort *e)
+{
+	uint64_t spent = 0;
+	const struct gci_predict_limits limits = {
+		.most_steps = e->rough / MOST_ROUGH, .spent = &spent};
+	int rc = GCOLL_ERR_INVAL;
+
+	if (e->left)
+		rc = gci_predict(w->net, w->coll, &way->how, &limits, &way->ns);
+	e->left -= spent < e->left ? spent : e->left;
+	if (rc == GCOLL_ERR_INVAL)
+		snprintf(way->why_not, sizeof(way->why_not), "not simulated: too many steps");
+	return rc == GCOLL_ERR_INVAL ? 0 : rc;
+}
+
+static int simulate(struct gct_ways *w, struct gct_way *way, struct effort *e)
+{
+	const char *why = gci_ineligible(way->how.algorithm, w->coll);
+	struct gct_timeline t = {.topo = NULL};
+	struct gci_sim_result r;
+	int rc;
+
+	if (why) {
+		snprintf(way->why_not, sizeof(way->why_not), "cannot run it: %s", why);
+		return 0;
+	}
+	gct_way_progress(w->coll, &way->how);
+	rc = gct_way_simulate(
+		w->net, w->coll, &way->how, e->each < e->left ? e->each : e->left, &t, &r);
+	if (rc == GCOLL_ERR_INVAL)
+		return predict(w, way, e);
+	if (rc)
+		return rc;
+	way->ns = r.ns;
+	e->left -= r.nsteps < e->left ? r.nsteps : e->left;
+	if (!t.cut) {
+		rc = gct_facts_find(&way->facts, w->net, &t, &r);
+		way->has_facts = !rc;
+	}
+	gct_timeline_free(&t);
+	gci_sim_result_free(&r);
+	return rc;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct gct_way *x = a, *y = b;
+
+	if (!*x->why_not != !*y->why_not)
+		return *x->why_not ? 1 : -1;
+	if (x->ns != y->ns)
+		return x->ns < y->ns ? -1 : 1;
+	return x->number < y->number ? -1 : 1;
+}
+
+void gct_ways_sort(struct gct_ways *w)
+{
+	if (w->n)
+		qsort(w->list, w->n, sizeof(*w->list), by_time);
+}
+
+/* Of ways in order, the fastest that has facts: what others are compared with. Or NULL. */
+static const struct gct_way *gct_ways_known(const struct gct_ways *w)
+{
+	size_t i;
+
+	for (i = 0; i < w->n; i++)
+		if (w->list[i].has_facts)
+			return &w->list[i];
+	return NULL;
+}
+
+int gct_ways_simulate(struct gct_ways *w, uint64_t each, uint64_t all)
+{
+	/* The tuner's favourites, which come first, leave something for the others. */
+	struct effort e = {.each = each, .left = all, .rough = all};
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < w->n && !rc; i++) {
+		rc = simulate(w, &w->list[i], &e);
+		if (e.each > e.left / 4)
+			e.each = e.left / 4;
+	}
+	gct_ways_sort(w);
+	return rc;
+}
+
+void gct_ways_free(struct gct_ways *w)
+{
+	gci_free(w->list);
+	w->list = NULL;
+	w->n = w->cap = 0;
+}
+
+/* ---- */
 
 #define WIDTH      79
 #define MOST_LINKS 12
@@ -131,7 +437,8 @@ static void put_choice(const struct gct_plan_report *p, struct gci_buf *out)
 		put_why(p, p->choice, NULL, "what bounds it: ", out);
 }
 
-int gct_plan_cap(const struct gct_plan_report *p, int from, int to)
+/* The cap on WAN senders of the choice, from a cluster to another. */
+static int gct_plan_cap(const struct gct_plan_report *p, int from, int to)
 {
 	struct gci_coll c = *p->coll;
 

@@ -47,9 +47,6 @@ int gct_ways_simulate(struct gct_ways *w, uint64_t each, uint64_t all);
 /* Again, after a time has changed: pointers to ways are then others'. */
 void gct_ways_sort(struct gct_ways *w);
 
-/* Of ways in order, the fastest that has facts: what others are compared with. Or NULL. */
-const struct gct_way *gct_ways_known(const struct gct_ways *w);
-
 /* The way of this candidate, or NULL. */
 struct gct_way *gct_ways_find(const struct gct_ways *w, const struct gci_candidate *how);
 

@@ -15,7 +15,7 @@
 
 #define GCT_WIRE_MESSAGES GCI_MEASURE_ROW /* at once */
 
-/* ---- wire: messages between two ranks, by the transport itself (probe_wire.c) */
+/* ---- wire: messages between two ranks, by the transport itself (probe_trials.c) */
 
 struct gct_wire;
 
@@ -38,24 +38,6 @@ struct gct_wire {
 /* GCOLL_ERR_*, with gcoll_last_error() set, here and below. */
 int gct_wire_open(struct gct_wire *w, gcoll_comm *comm, uint64_t most, uint32_t streams);
 void gct_wire_close(struct gct_wire *w);
-
-/* Begin. Over so many of the streams, 0: all. */
-void gct_wire_send(struct gct_wire *w, struct gct_flight *f, int peer, const void *buf,
-	uint64_t nbytes, uint32_t streams);
-void gct_wire_recv(struct gct_wire *w, struct gct_flight *f, int peer, void *buf, uint64_t nbytes);
-
-/* Does what can be done without waiting. */
-int gct_wire_push(struct gct_wire *w);
-
-/* Waits so long at most for anything to do, and does it. */
-int gct_wire_idle(struct gct_wire *w, uint64_t timeout_ns);
-
-/* Waits until n of them are done. */
-int gct_wire_wait(struct gct_wire *w, struct gct_flight *f, uint32_t n);
-
-/* Both in one. */
-int gct_wire_say(struct gct_wire *w, int peer, const void *buf, uint64_t nbytes);
-int gct_wire_hear(struct gct_wire *w, int peer, void *buf, uint64_t nbytes);
 
 /* How many streams messages take that are to take `wanted` of them, at most. */
 uint32_t gct_wire_streams(const struct gct_wire *w, int peer, uint32_t wanted);
@@ -86,15 +68,8 @@ int gct_mirror(struct gct_wire *w, int peer);
 
 /* ---- the measuring side's trials (probe_trials.c); times in ns of this machine's clock */
 
-/* Messages take so many streams. */
-int gct_trial(struct gct_wire *w, int peer, uint32_t streams, const struct gci_trial *t,
-	struct gci_trial_time *times);
 int gct_trial_pieces(struct gct_wire *w, int peer, uint32_t streams, uint32_t n, uint64_t nbytes,
 	uint64_t *at_ns);
-int gct_trial_isends(
-	struct gct_wire *w, int peer, uint32_t streams, uint32_t n, uint64_t nbytes, uint64_t *ns);
-int gct_trial_stamps(struct gct_wire *w, int peer, uint32_t reps, uint64_t *ns);
-
 /* RECEIVES: before the message is sent, so that its receiver has gone to sleep. */
 static inline uint64_t gct_pause_ns(uint64_t wait_ns)
 {
@@ -176,26 +151,16 @@ struct gct_task {
 	uint64_t level, n, streams; /* SENDERS; n pieces each */
 };
 
-/* Tells all; every rank does its part. On rank 0, `out` is what LINK has found (may be NULL on
- * others), found[] what SENDERS reached together, in bits per second, or GCT_PAIR_VALUES. */
-int gct_probe_task(
-	struct gct_probe *p, struct gct_task *task, struct gct_probed *out, uint64_t *found);
-
 /* Rank 0: all of them; other ranks: their parts until it ends. */
 int gct_probe_run(struct gct_probe *p);
 
 /* Rank 0: measures all pairs of hosts, and prints which belong together. How many pairs. */
-int gct_probe_pools(struct gct_probe *p);
 uint64_t gct_probe_npairs(const gcoll_comm *c);
 
 /* What `part` gets of `all`, which is dealt to it and the rest. Not both of these are 0. */
 uint64_t gct_probe_share(uint64_t all, uint64_t part, uint64_t rest);
 
 /* Rank 0's output. */
-void gct_probe_print_plan(const struct gct_probe *p);
 void gct_probe_progress(const struct gct_probe *p, const char *what, int from, int to);
 void gct_probe_print(const struct gct_probe *p);
-void gct_probe_print_cost(const struct gct_probe *p);
-int gct_probe_write(const struct gct_probe *p);
-
 #endif

@@ -22,11 +22,8 @@ struct gct_page {
 /* ---- files: report_json.c. 0, or an error and nothing was added. */
 int gct_html_json(
 	struct gct_html *r, const char *name, const char *text, size_t len, struct gci_error *e);
-/* Why a file is left out, at the end of the page. 0 or GCOLL_ERR_NOMEM. (report_files.c) */
+/* Why a file is left out, at the end of the page. 0 or GCOLL_ERR_NOMEM. (report_json.c) */
 int gct_html_leave_out(struct gct_html *r, const char *why);
-void gct_html_free_case(struct gct_html_case *c);
-void gct_html_free_plan(struct gct_html_plan *p);
-
 /* ---- sections */
 void gct_html_grid(struct gct_page *p);
 void gct_html_throughput(struct gct_page *p);
@@ -36,7 +33,7 @@ void gct_html_predictions(struct gct_page *p);
 void gct_html_plans(struct gct_page *p);
 void gct_html_figures(struct gct_page *p);
 
-/* ---- words and figures: report_words.c */
+/* ---- words and figures: report.c */
 
 /* Escaped, in UTF-8: between tags and in attributes. */
 void gct_put(struct gct_page *p, const char *text);

@@ -3,7 +3,4 @@
 #ifndef GCT_SHAPING_H
 #define GCT_SHAPING_H
 
-/* argv[0] is "run". Returns the exit status. */
-int gct_shape_run(int argc, char **argv);
-
 #endif

@@ -40,10 +40,6 @@ struct gct_tune_options {
 	int simulated, compare;
 };
 
-/* 0; an exit status after saying what is wrong; or -1: help was asked for. */
-int gct_tune_parse(struct gct_tune_options *o, int argc, char **argv);
-const char *gct_search_name(enum gct_search search);
-
 /* An operation on so many bytes. */
 struct gct_tune_case {
 	enum gci_kind kind;
@@ -160,9 +156,6 @@ int gct_tune_search(struct gct_tune *t, const struct gct_tune_case *c, struct gc
 /* ATCC's table 3 for one case. */
 int gct_tune_compare(struct gct_tune *t, const struct gct_tune_case *c);
 
-/* Rank 0's output. */
-void gct_tune_print_header(const struct gct_tune *t);
-
 /* A case, tuned by simulation: `usual` is what a job without a table does. */
 struct gct_tune_line {
 	const struct gct_tune_case *c;
@@ -170,15 +163,6 @@ struct gct_tune_line {
 	uint64_t predicted_ns, best_ns, usual_ns; /* 0: not known, not measured */
 	uint64_t simulated, measured;             /* how many */
 };
-
-void gct_tune_print_line(struct gct_tune *t, const struct gct_tune_line *l);
-
-/* How far jobs without a table are from the best, over all lines printed. */
-void gct_tune_print_untuned(const struct gct_tune *t);
-
-/* Several searches of one case: ATCC's table 2. */
-void gct_tune_print_answers(const struct gct_tune *t, const struct gct_tune_case *c,
-	const struct gct_tune_answer *answers, int n);
 
 /* "bcast of 128 KiB, physical limit 11.1 ms" */
 void gct_tune_print_case(const struct gct_tune *t, const struct gct_tune_case *c);
