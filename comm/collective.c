@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void name(const gcoll_req *r, char out[GCI_SIGNATURE_NBYTES]);
-
 /* ---- How a call is run. All ranks find the same: what was set, the table that the launcher handed to
  * all, and the topology are the same everywhere, and the rest is the call. What differs between
  * ranks (whether the call is in place) has no part in it. */

@@ -20,8 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int set(gcoll_comm *c, const char *key, const char *value);
-
 /* ---- The communicators of a process by their numbers: a hash table. */
 
 #define FIRST_SLOTS 16

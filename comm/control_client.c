@@ -69,7 +69,6 @@ struct gci_control {
 #define GCI_CONTROL_GONE   (-1)
 #define GCI_CONTROL_BROKEN (-2)
 
-static void answer(struct gci_control *ctl, const struct gci_ctl_call *asked);
 static void gci_control_begin_say(struct gci_control *ctl);
 static void gci_control_end_say(struct gci_control *ctl);
 

@@ -16,9 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int serve(struct gci_options *o, const char *value, struct gci_error *e);
-static int option(struct gci_options *o, int c, const char *value, struct gci_error *e);
-
 /* ---- options help */
 
 const char *gci_options_help(void)

@@ -23,7 +23,6 @@ static void gci_job_check_end(void);
 static void gci_job_signal(uint32_t rank, int sig);
 static size_t gci_job_backlog(void);
 static void gci_job_to_all(enum gci_frame_type type, uint32_t v);
-static uint64_t dead_ns(const struct gci_options *o, const struct gci_placement *p);
 
 /* ---- Budgets of a job: those it begins with, and those it is told of while it runs. */
 

@@ -37,8 +37,6 @@ struct gci_uml {
 	struct gci_uml_session sessions[GCI_MAX_SESSIONS];
 };
 
-static int gone(struct gci_uml *u, struct gci_error *e);
-
 /* ---- linux.uml, and how it is started */
 
 #ifdef __x86_64__

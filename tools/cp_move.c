@@ -26,7 +26,6 @@
 #include <string.h>
 #include <unistd.h>
 
-
 /* ---- --bwlimit: how much of the stream may leave the source. What goes to receivers and over links follows
  * from it, since each byte of the stream goes to each of them once. */
 

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 /* ---- explain join */
 
 static int not_the_same(const struct gct_trace_window *w, const char *name, struct gci_error *e)

@@ -4,7 +4,6 @@
 
 #include "base/mem.h"
 
-static int warming(struct gci_ep *ep);
 static void gci_ep_taken(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m);
 
 /* ---- Warming up: TCP sends little on a new connection and more with every round trip that goes well,

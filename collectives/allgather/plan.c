@@ -16,8 +16,6 @@
 
 #include <string.h>
 
-static uint64_t best(void *ctx, int block);
-static int take(void *ctx, int block, uint64_t end_ns);
 static int gci_plan_min3(struct gci_planning *w, const struct gci_pools *pools, int first, int end);
 static int gci_plan_flat(struct gci_planning *w, const struct gci_pools *pools, int first, int end);
 static int gci_tree_anneal(const struct gci_planning *w, const struct gci_pools *pools, int block,

@@ -14,8 +14,6 @@
 #include "collectives/models/cost.h"
 #include "collectives/tuner/formulas.h"
 
-static enum gci_buffer input(const struct gci_coll *c);
-
 enum { INSIDE, BETWEEN };
 
 /* A node on this rank's way up: `me` is one of places [a, z) of this level. */

@@ -17,7 +17,6 @@
 #include "collectives/models/magpie.h"
 #include "collectives/tuner/formulas.h"
 
-
 static void gather(struct gci_builder *b, const struct gci_coll *c, enum gci_tree_shape shape)
 {
 	struct gci_group g = gci_group_all(c, b->rank, c->root);

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 /* ---- A grid file of what was measured. It is made as text and parsed, so that it is one. */
 
 /* "link NAME > NAME" has to fit in what a section's name may be. */

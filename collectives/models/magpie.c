@@ -15,9 +15,6 @@
 
 #include "collectives/blocks/layout.h"
 
-static uint64_t lambda(struct gci_magpie_tree t, const struct gci_plogp_times *at);
-static uint64_t tree_cost(const void *ctx, uint64_t k);
-
 /* ---- Operations on blocks, of P_w clusters of at most P_l ranks; with a = max(g_w, (P_w-1) s_w + s_l),
  * r_l and r_w being what receiving takes, and the formulas' (k-1) gamma + lambda:
  * 

@@ -8,10 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct value value(const struct gci_measure *m, size_t i, int which);
-static uint64_t recv_ns(const struct gci_measure *m, size_t i);
-static uint32_t least(const struct gci_measure *m, const struct gci_samples *s);
-
 /* ---- Where straight lines between the sizes measured would be wrong. The paper takes any size whose
  * times are not what the two smaller ones lead to expect, and halves the interval below it. After a
  * step, that goes on through all larger sizes, since the two sides of the step lie close together

@@ -11,7 +11,6 @@
 #include <string.h>
 
 static void gci_shape_free(struct gci_shape *s, int nranks);
-static void most(uint64_t *a, uint64_t b);
 
 /* ---- events */
 

@@ -70,8 +70,6 @@ static inline int gci_writes_dst(const struct gci_step *s)
 	return s->kind != GCI_STEP_SEND;
 }
 
-static int store(const struct gci_at *at, const struct gci_slice *dst, struct gci_imap *first,
-	struct gci_imap *second);
 static int gci_verify_fault(struct gci_verifier *v, enum gci_fault kind, const char *fmt, ...);
 static int gci_verify_fault_at(const struct gci_at *at, enum gci_fault kind, const char *fmt, ...);
 static int gci_verify_nomem(struct gci_verifier *v);
