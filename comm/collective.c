@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Requests of one collective operation. */
+ * Collective calls: how they are run, what may be wrong in them, and their requests. */
 #include "comm/collective.h"
 
 #include "base/mem.h"
@@ -344,7 +344,7 @@ int gci_call_check(const struct gci_call *call, gcoll_comm *c, gcoll_req **req, 
 	return rc;
 }
 
-/* ---- */
+/* ---- Requests of one collective operation. */
 
 struct collective {
 	gcoll_req req;

@@ -346,7 +346,7 @@ int gcoll_comm_set(gcoll_comm *c, const char *key, const char *value)
 	return rc;
 }
 
-/* ---- */
+/* ---- Communicators. */
 
 static gcoll_comm *new_comm(struct gci_engine *e, uint32_t id, int rank, int size)
 {

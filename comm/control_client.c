@@ -357,6 +357,7 @@ static void gci_control_free_members(struct gci_control_members *m)
 	pthread_cond_destroy(&m->news);
 }
 
+/* With the lock held. */
 static void gci_control_end_members(
 	struct gci_control_members *m, const struct gci_ctl_failure *why)
 {
@@ -465,7 +466,7 @@ int gci_control_survivors(struct gci_control *ctl, uint64_t timeout_ns, struct g
 #define FIRST_PAUSE (10 * GCI_NS_PER_MS) /* before the launcher is called again */
 #define LAST_PAUSE  (500 * GCI_NS_PER_MS)
 
-/* Reads what has come: 1 something, 0 nothing now, or one of the above. */
+/* Reads what has come: 1 something, 0 nothing now, or GCI_CONTROL_*. */
 static int gci_control_receive(struct gci_control *ctl, int flags)
 {
 	uint8_t chunk[4096];
@@ -496,7 +497,7 @@ static void put_on_wire(struct gci_control *ctl)
 	pthread_mutex_unlock(&ctl->lock);
 }
 
-/* Sends what `out` holds, as far as goes: 0, or one of the above. */
+/* Sends what `out` holds, as far as goes: 0, or GCI_CONTROL_*. */
 static int gci_control_flush(struct gci_control *ctl, int flags)
 {
 	for (;;) {
@@ -739,7 +740,8 @@ static void pause_for(struct gci_control *ctl, uint64_t ns)
 }
 
 /* After BROKEN: 0, the job goes on by another connection; or -1, with the reason why not in *why, when
- * the launcher has said it, or does not answer until `until_ns`. */
+ * the launcher has said it, or does not answer until `until_ns`. Where its address refuses
+ * connections, the launcher has ended, or a host on the way comes up again. */
 static int gci_control_resume(
 	struct gci_control *ctl, uint64_t until_ns, struct gci_ctl_failure *why)
 {
@@ -823,7 +825,7 @@ static int go_on(struct gci_control *ctl, int how, uint64_t until_ns)
 	return -1;
 }
 
-/* The thread; `control` is its struct gci_control. */
+/* The thread; `arg` is its struct gci_control. */
 static void *gci_control_beat(void *arg)
 {
 	struct gci_control *ctl = arg;
@@ -886,7 +888,7 @@ static void *gci_control_beat(void *arg)
 	return NULL;
 }
 
-/* ---- */
+/* ---- Joining a job, and what is said and asked in it. */
 
 #define MAX_BACKLOG  (256u << 10) /* of reports that the launcher does not read */
 #define JOIN_SILENCE (30 * GCI_NS_PER_S)

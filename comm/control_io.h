@@ -36,7 +36,7 @@ int gci_control_io_secure(struct gci_control_io *io, const uint8_t secret[GCI_SE
 	uint32_t rank, uint32_t size, struct gci_error *e);
 
 /* As recv and send, -1 with errno; by TLS there may be more that no poll tells of until recv has
- * said EAGAIN. send with 0 bytes goes on with what gci_control_io_holds. */
+ * said EAGAIN. send with 0 bytes goes on with what was sent and waits for room in the socket. */
 ssize_t gci_control_io_recv(struct gci_control_io *io, void *buf, size_t n, int flags);
 ssize_t gci_control_io_send(struct gci_control_io *io, const void *data, size_t n, int flags);
 

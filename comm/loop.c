@@ -81,7 +81,7 @@ int gcoll_progress(gcoll_comm *c, uint64_t timeout_ns)
 	return rc;
 }
 
-/* ---- */
+/* ---- The program's own loop, of libuv, in which the engine takes part. */
 
 struct gci_loop {
 	struct gci_engine *engine;

@@ -14,7 +14,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Schedules kept from one operation to the next. */
+/* ---- Schedules kept from one operation to the next.
+ *
+ *	struct gci_cached_sched *s = gci_sched_cache_get(&cache, algorithm, &coll, rank);
+ *	... s->sched ...
+ *	gci_sched_cache_put(s); */
 
 /* Everything an emitter reads. Ranks need not be compared: a topology belongs to one. */
 static int same_coll(const struct gci_coll *a, const struct gci_coll *b)
@@ -161,7 +165,7 @@ void gci_scratch_free(struct gci_scratch *s)
 	memset(s, 0, sizeof(*s));
 }
 
-/* ---- */
+/* ---- The operation. */
 
 /* All of the lengths of blocks, which all ranks must have said the same of. */
 static void sum_blocks(const struct gci_coll *c, struct gci_sign *sign)

@@ -7,7 +7,6 @@
 #include "collectives/alltoall/alltoall.h"
 #include "comm/comm.h"
 #include "comm/op.h"
-#include "comm/pacing_edt.h"
 #include "comm/pacing_host.h"
 #include "shaping/budget.h"
 #include "shaping/edt.h"
@@ -22,15 +21,23 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-static void gci_pacing_edt_close(struct gci_pacing_edt *p);
-
-/* ---- By earliest departure times. */
+/* ---- By earliest departure times (shaping/edt.h): a class for each other cluster, named as the grid
+ * does, of all addresses that its ranks have. Ranks and jobs of one host share them.
+ *
+ *	rc = gci_pacing_edt_open(&p, engine, ranks, "eth0", &e);
+ *	...
+ *	n = gci_pacing_edt_senders(engine, ranks, senders);
+ *	gci_pacing_edt_rate(p, to, bps);	(of this host, to cluster `to`; 0: at will)
+ *	...
+ *	gci_pacing_edt_close(p); */
 
 struct gci_pacing_edt {
 	struct gci_edt *edt;
 	int n;
 	int classes[]; /* [cluster]; -1: none */
 };
+
+static void gci_pacing_edt_close(struct gci_pacing_edt *p);
 
 /* All addresses at which ranks of a cluster are reached; to be freed. */
 static struct gci_net *nets_of(
@@ -201,7 +208,7 @@ static int gci_pacing_host_rate(
 	return gci_htb_class(&h->htb, group, bps ? bps : NO_LIMIT, e);
 }
 
-/* ---- */
+/* ---- The budgets between clusters, and how they are held. */
 
 /* Operations that move less than that change nothing: they are over before it would matter. */
 #define LEAST_NBYTES (256u << 10)
@@ -516,7 +523,7 @@ void gci_pacing_budget(struct gci_engine *e, uint32_t from, uint32_t to, uint64_
 	}
 }
 
-/* ---- */
+/* ---- how it is paced; beginning and end */
 
 static void apply_all(struct gci_engine *e)
 {

@@ -3,7 +3,6 @@
  * the host; else, who paces there already.
  *
  *	rc = gci_pacing_host_open(&h, "eth0", GCI_PACE_HTB, first, &e);
- *	rc = gci_pacing_host_rate(h, group, bps, &e);
  *	...
  *	gci_pacing_host_close(h);
  *

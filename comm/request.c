@@ -125,7 +125,7 @@ int gcoll_on_done(gcoll_req **req, gcoll_done_fn *fn, void *ctx)
 	return rc;
 }
 
-/* ---- */
+/* ---- Requests: made, begun, waited for and freed. */
 
 #define MOST_SPARE   16
 #define SPARE_NBYTES 512 /* at most: messages, which come and go often */

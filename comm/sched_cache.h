@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Schedules kept from one operation to the next, and shared by windows and operations that run at
- * once.
- *
- *	struct gci_cached_sched *s = gci_sched_cache_get(&cache, algorithm, &coll, rank);
- *	... s->sched ...
- *	gci_sched_cache_put(s); */
+ * once (op.c). */
 #ifndef GCI_COMM_SCHED_CACHE_H
 #define GCI_COMM_SCHED_CACHE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Scratch memory of operations, kept from one to the next: the first touch of a page costs more
- * than a good deal of what is then done with it. One thread. */
+ * than a good deal of what is then done with it (op.c). One thread. */
 #ifndef GCI_COMM_SCRATCH_H
 #define GCI_COMM_SCRATCH_H
 

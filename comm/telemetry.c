@@ -277,7 +277,7 @@ void gci_sampler_stop(struct gci_sampler *s)
 	sampler_free(s);
 }
 
-/* ---- */
+/* ---- What the launcher is told, as long as it wants to know. */
 
 void gci_telemetry_init(struct gci_telemetry *t)
 {

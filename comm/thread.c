@@ -78,7 +78,7 @@ void gci_gate_tell(struct gci_gate *g)
 	pthread_mutex_unlock(&g->mutex);
 }
 
-/* ---- */
+/* ---- The progress thread. */
 
 /* Whole milliseconds, no less than `ns`. */
 static int poll_ms(uint64_t ns)

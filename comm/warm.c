@@ -150,7 +150,7 @@ int gci_warm_plan(gcoll_comm *world, uint64_t *stream_nbytes, const int *quit)
 	return rc;
 }
 
-/* ---- */
+/* ---- The thread that warms them. */
 
 #define ROUNDS 24 /* of the longest round trip: TCP's slow start needs no more */
 /* Other ranks may be slower to begin; waiting costs nothing. */

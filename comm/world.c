@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * gcoll_init and gcoll_finalize: a communicator of all ranks, from the launcher's environment. */
+ * gcoll_init and gcoll_finalize: a communicator of all ranks, from the launcher's environment; and
+ * how those that live go on after a failure. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "comm/comm.h"
@@ -604,7 +605,7 @@ int gcoll_failed_rank(gcoll_comm *c)
 	return rank < 0 ? -1 : gcoll_comm_translate(c->engine->world, rank, c);
 }
 
-/* ---- */
+/* ---- gcoll_init and gcoll_finalize. */
 
 #define STOP_WAIT   (2 * GCI_NS_PER_S)
 #define FIRST_PAUSE (50 * GCI_NS_PER_MS) /* before the launcher is called again */

@@ -21,7 +21,7 @@
 
 static void gci_agent_finish(int status);
 
-/* ---- agent ranks */
+/* ---- The processes of its ranks. */
 
 #define KILL_AGAIN_MS 5
 
@@ -364,7 +364,7 @@ static void gci_agent_start_rank(struct agent_rank *k)
 	send_ended(k, code, 0, e.text);
 }
 
-/* ---- */
+/* ---- The conversation with the launcher. */
 
 #define END_TIMEOUT_NS (5 * GCI_NS_PER_S)
 #define PATIENCE_MS    5000 /* with agents elsewhere that have lost their input */
@@ -459,7 +459,7 @@ static void on_impatience(uv_timer_t *t)
 	gci_agent_finish(0);
 }
 
-/* ... once those that it started elsewhere have ended by themselves. */
+/* Ends the agent, once those that it started elsewhere have ended by themselves. */
 static void gci_agent_end(void)
 {
 	gci_me.ending = 1;

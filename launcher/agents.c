@@ -22,9 +22,10 @@ static void gci_agent_relayed_one_ended(struct gci_agent *a, const struct gci_fr
 
 #define MAX_COMPLAINT 300
 
-/* Where ssh or a shell complained, its last line tells more than we know. Those that it started are
- * lost with it, but it was the first. */
-static void gci_agent_lose(struct gci_agent *a, const char *fmt, ...)
+/* It is of no more use, and those that it started are neither: they are lost with it, but it was the
+ * first. Where ssh or a shell complained, its last line tells more than we know. */
+static __attribute__((format(printf, 2, 3))) void gci_agent_lose(
+	struct gci_agent *a, const char *fmt, ...)
 {
 	char why[GCI_CTL_TEXT];
 	const char *said = gci_buf_cstr(&a->complaint);
@@ -178,6 +179,7 @@ static int find_magic(struct gci_agent *a)
 	return a->spoke;
 }
 
+/* Bytes of its standard output. */
 static void gci_agent_hear(struct gci_agent *a, const uint8_t *data, size_t nbytes)
 {
 	struct gci_error e = {0};
@@ -202,7 +204,7 @@ static void gci_agent_hear(struct gci_agent *a, const uint8_t *data, size_t nbyt
 		gci_agent_lose(a, "the agent spoke nonsense (%s)", e.text);
 }
 
-/* Keeps the last line that says something. */
+/* Bytes of its standard error: keeps the last line that says something. */
 static void gci_agent_hear_complaint(struct gci_agent *a, const char *data, size_t nbytes)
 {
 	size_t i;
@@ -224,7 +226,7 @@ static void gci_agent_hear_complaint(struct gci_agent *a, const char *data, size
 	}
 }
 
-/* ---- */
+/* ---- Their processes, and what they are told. */
 
 #define NO_MEMORY "out of memory for what its agent has to know"
 
@@ -460,6 +462,7 @@ static void start_here_instead(struct gci_agent *a, const struct gci_frame_ended
 	gci_agent_lose(a, "%s", e.text);
 }
 
+/* The process of one that another had started. */
 static void gci_agent_relayed_one_ended(struct gci_agent *a, const struct gci_frame_ended *m)
 {
 	if (!a->spoke && !a->lost && !a->closed) {

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- options help */
+/* ---- What --help says. */
 
 const char *gci_options_help(void)
 {
@@ -89,6 +89,7 @@ const char *gci_options_help(void)
 
 /* ---- What does not go together on the command line, and defaults of the environment. */
 
+/* It is no job at all. */
 static int gci_options_elsewhere(const struct gci_options *o)
 {
 	return o->help || o->version || o->agent || o->new_secret;
@@ -163,7 +164,7 @@ static int gci_options_check(struct gci_options *o, struct gci_error *e)
 	return 0;
 }
 
-/* ---- */
+/* ---- The command line. */
 
 enum {
 	GRID = 256,

@@ -87,8 +87,6 @@ int gci_placement_budgets(
 /* Makes the text that ranks are told anew, of a grid that was changed. */
 int gci_placement_retell(struct gci_placement *p, struct gci_error *e);
 
-/* The number of the link that a budget is for, among the grid's; or GCOLL_ERR_INVAL. */
-struct gci_budget_order;
 /* start.c: for people, which rank would run where, and by which commands. */
 struct gci_buf;
 void gci_dry_run(const struct gci_placement *p, const struct gci_options *o, struct gci_buf *out);

@@ -124,9 +124,11 @@ static inline int gci_rdv_is_guest(const struct gci_rdv *r, uint32_t rank)
 {
 	return rank >= r->config.size - r->config.nguests;
 }
+
 /* meet.c: once all have joined. 0, or -1 with the reason why they cannot reach each other. */
 int gci_rdv_meet(const struct gci_rdv *r, char *why, size_t size);
 
+/* rendezvous.c */
 /* It has ended, or hung up. A rank that nothing reaches gives up as soon as we do: it cannot tell
  * why, or blames the peers that it does not hear. Where only what goes to it is lost, TCP keeps
  * what it says until it hangs up, and then we hear all of it at once. */

@@ -259,7 +259,7 @@ static void begin_epoch(struct gci_rdv *r)
 	tell_survivors(r);
 }
 
-/* ---- */
+/* ---- what was decided, and the end of an epoch */
 
 static void act(struct gci_rdv *r, const struct gci_members_decision *d)
 {

@@ -488,7 +488,7 @@ static void gci_rdv_on_message(
 	}
 }
 
-/* ---- */
+/* ---- Connections of ranks. */
 
 #define NOBODYS_PORT 1 /* tcpmux, which nobody has */
 

@@ -57,6 +57,7 @@ static int find_cluster(const struct gci_grid *g, const char *name, struct gci_e
 	return -1;
 }
 
+/* The number of the link that a budget is for, among the grid's; or GCOLL_ERR_INVAL. */
 static int gci_placement_link(
 	const struct gci_placement *p, const struct gci_budget_order *o, struct gci_error *e)
 {
@@ -337,7 +338,7 @@ static void gci_job_say(const char *text)
 	gci_sink_flush(&gci_job.sinks[1]);
 }
 
-/* Of a failure that the job might have survived, that was told. */
+/* Of a failure that the job might have survived, tell_news has told. */
 static void say_verdict(void)
 {
 	const struct gci_rdv_verdict *v = gci_rdv_verdict(gci_job.server.rdv);
@@ -405,7 +406,8 @@ static int all_over(void)
 	return gci_rdv_settled(gci_job.server.rdv);
 }
 
-/* The end has three steps: all ranks are over; all agents are; all is written. */
+/* Goes on to the end when it is time. It has three steps: all ranks are over; all
+ * agents are; all is written. */
 static void gci_job_check_end(void)
 {
 	uint32_t i;
@@ -523,7 +525,7 @@ static void gci_job_on_change(void *user)
 	gci_job_check_end();
 }
 
-/* ---- */
+/* ---- The job while it runs. */
 
 #define HELD_LONG_MS 500 /* twice this is too long */
 #define MAX_GRACE_NS GCI_NS_PER_S

@@ -160,7 +160,7 @@ int gci_tree_end(uint64_t timeout_ns)
 	}
 }
 
-/* ---- */
+/* ---- Starting processes. */
 
 struct child_error {
 	int where; /* 1: directory, 2: program, 0: anything else */

@@ -181,7 +181,7 @@ void gci_dry_run(const struct gci_placement *p, const struct gci_options *o, str
 		gci_buf_printf(out, "\n");
 }
 
-/* ---- */
+/* ---- Starting the agents: what they and their ranks have to know. */
 
 struct strings {
 	char **v;

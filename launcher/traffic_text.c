@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "launcher/traffic_text.h"
 
-static double resent(const struct gci_traffic_view *v, const struct gci_traffic_pair *p);
-static double connections(const struct gci_traffic_view *v, const struct gci_traffic_pair *p);
-static double senders(const struct gci_traffic_view *v, const struct gci_traffic_pair *p);
-
 #define NOW_BINS  100       /* a rate is that of the last second */
 #define MOST_BINS (1 << 18) /* of all pairs together: some megabytes of text */
 

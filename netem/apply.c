@@ -264,7 +264,7 @@ int gci_lab_wait(const struct gci_lab_plan *plan, uint64_t timeout_ns, struct gc
 	return rc;
 }
 
-/* ---- */
+/* ---- Doing what a plan says. */
 
 /* "net.ipv4.tcp_rmem 4096 131072 33554432": /proc/sys/net shows the namespace we are in. A key that
  * this kernel lacks (IPv6 switched off) is passed over. */

@@ -11,7 +11,8 @@
 #define GCI_CPU_MIN_TICKS      100 /* less says nothing */
 
 /* Ticks of all CPUs since the start of the system, by /proc/stat; zeros where it is not there. What lets others go
- * first (nice(1), and the threads of gci_awake_begin) counts as idle, unless the caller does so, too: no lab waits for it. */
+ * first (nice(1), and the threads of gci_awake_begin) counts as idle, unless the caller does so, too:
+ * no lab waits for it. */
 void gci_cpu_read(uint64_t *busy, uint64_t *total);
 
 /* Of these, those that a hypervisor gave to other machines while this one had something to do. */
@@ -33,11 +34,11 @@ static inline int gci_cpu_most_percent(const char *backend)
  * virtual machine that shares its processors with others, each time the processor goes to sleep
  * somebody else may have it, and it comes back late.
  *
- * 	struct gci_awake a;
+ *	struct gci_awake a;
  *
- * 	gci_awake_begin(&a);
- * 	...
- * 	gci_awake_end(&a); */
+ *	gci_awake_begin(&a);
+ *	...
+ *	gci_awake_end(&a); */
 
 #define GCI_AWAKE_MAX 256 /* processors */
 

@@ -119,7 +119,8 @@ static const struct mounting {
 	{"cgroup2", "/sys/fs/cgroup", NULL, 0},
 };
 
-/* /tmp stays the host's, so that what a command reads and leaves there is where its user looks. */
+/* Mounts what programs expect and sets limits. /tmp stays the host's, so that what a command reads and
+ * leaves there is where its user looks. */
 static int gci_guest_mount(struct gci_error *e)
 {
 	struct rlimit files = {65536, 65536};
@@ -204,6 +205,7 @@ static void put_network_first(void)
 			sched_setscheduler(pid, SCHED_FIFO, &first);
 }
 
+/* All of a small file in `dirfd`, which is opened before gci_guest_mount: mounts may hide it. */
 static int gci_guest_read_file(
 	int dirfd, const char *name, size_t max, struct gci_buf *out, struct gci_error *e)
 {
@@ -306,7 +308,7 @@ out:
 	return rc;
 }
 
-/* ---- */
+/* ---- Jobs in the guest, and what is said on the line. */
 
 struct session {
 	pid_t pid; /* 0: free */

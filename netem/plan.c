@@ -108,8 +108,8 @@ static uint64_t burst(const struct gci_planner *p, uint64_t rate_bps)
 	return (b < LEAST_BURST ? LEAST_BURST : b > 70000 ? 70000 : b) + late;
 }
 
-/* Lines for tc, which knows no nanoseconds; put_netem's is not ended. Where its rate is not 0, each packet is late by its own
- * length at that rate as well, and those that come faster queue without a limit. */
+/* A line for tc, which knows no nanoseconds; it is not ended. Where its rate is not 0, each packet is
+ * late by its own length at that rate as well, and those that come faster queue without a limit. */
 static void gci_labplan_put_netem(
 	struct gci_buf *b, const char *dev, uint64_t delay_ns, uint64_t rate_bps)
 {
@@ -122,6 +122,7 @@ static void gci_labplan_put_netem(
 		gci_buf_printf(b, " rate %" PRIu64 "bit", rate_bps);
 }
 
+/* A line for tc. */
 static void gci_labplan_put_tbf(const struct gci_planner *p, struct gci_buf *b, const char *dev,
 	const char *where, uint64_t rate_bps, uint64_t limit)
 {
@@ -251,8 +252,7 @@ static void scale_tso(struct gci_planner *p, const char *netns, int cluster)
 	gci_labplan_step(p, GCI_LAB_SYSCTL, netns, &b);
 }
 
-/* Host `number` of a cluster into *h, its namespace and what holds in it; then all hosts of one,
- * with their switch. */
+/* Host `number` of a cluster into *h, its namespace and what holds in it. */
 static void gci_labplan_name_host(
 	struct gci_planner *p, int cluster, int number, struct gci_lab_host *h)
 {
@@ -334,6 +334,7 @@ static void make_host(struct gci_planner *p, const struct gci_lab_host *h)
 	host_qdiscs(p, h->netns, p->g->clusters[h->cluster].nic_bps);
 }
 
+/* All hosts of a cluster, with their switch. */
 static void gci_labplan_cluster(
 	struct gci_planner *p, int cluster, const struct gci_lab_host *hosts)
 {
@@ -537,7 +538,7 @@ static void gci_labplan_wires(struct gci_planner *p)
 	}
 }
 
-/* ---- */
+/* ---- The whole plan. */
 
 #define SWITCH_SYSCTLS                           \
 	"net.ipv6.conf.default.disable_ipv6 1\n" \

@@ -16,6 +16,10 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
 struct gci_uml_session {
 	int used, ended;
 	int fds[3];
@@ -38,10 +42,6 @@ struct gci_uml {
 };
 
 /* ---- linux.uml, and how it is started */
-
-#ifdef __x86_64__
-#include <cpuid.h>
-#endif
 
 #define UML_XSTATE_NBYTES 2696 /* what linux.uml keeps of a process's extended state */
 
@@ -405,7 +405,7 @@ int gci_uml_pump(
 	return u->gone || u->failure.status ? gone(u, e) : 0;
 }
 
-/* ---- */
+/* ---- A guest from its boot to its end, and jobs in it. */
 
 #define BOOT_TIMEOUT_NS (120 * GCI_NS_PER_S)
 

@@ -79,7 +79,7 @@ void gci_address_format(const struct gci_address *a, char text[GCI_ADDRESS_TEXT]
 			gci_address_port(a));
 }
 
-/* ---- listen */
+/* ---- listening */
 
 #define BACKLOG 4096
 

@@ -46,10 +46,10 @@ void gci_address_ip(const struct gci_address *a, char text[GCI_ADDRESS_TEXT]);
 
 /* ---- A listening TCP socket, at a port out of a range where a firewall wants one.
  *
- * 	struct gci_address at;
- * 	struct gci_ports range = {5000, 5063};
- * 	gci_address_make(&at, "10.1.0.3", 0);
- * 	rc = gci_listen(&at, &range, rank, &fd, &e);	// at: 10.1.0.3:50xx */
+ *	struct gci_address at;
+ *	struct gci_ports range = {5000, 5063};
+ *	gci_address_make(&at, "10.1.0.3", 0);
+ *	rc = gci_listen(&at, &range, rank, &fd, &e);	// at: 10.1.0.3:50xx */
 
 /* Makes a non-blocking socket *fd (the caller's to close) that listens at *at, whose port it fills
  * in. "::" takes IPv4 as well, and is 0.0.0.0 where there is no IPv6. All ports of the range are

@@ -434,7 +434,7 @@ static int gci_ep_on_lost(
 	return gci_ep_status(ep);
 }
 
-/* ---- */
+/* ---- peers, requests, failure */
 
 #define MOST_BLOCKS 32 /* of frames, kept for the next ones: 8 MiB */
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The endpoint's receiving half: messages asked for, messages that came early. */
 #include "base/mem.h"
-
 #include "base/prng.h"
 #include "transport/endpoint.h"
 
@@ -102,8 +101,7 @@ static void hold(struct gci_ep *ep, struct gci_ep_peer *p, uint64_t nbytes)
 		gci_list_push(&ep->held, &p->held);
 }
 
-/* What waits to be told: the message's credit; or its number, in place of its credit if that was
- * not sent yet. 0 or the failure's status. */
+/* What waits to be told: the message's credit. */
 static void gci_ep_add_credit(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m)
 {
 	gci_list_push(&p->credits, &m->due);
@@ -135,8 +133,8 @@ static int double_backs(struct gci_ep_peer *p)
 	return 0;
 }
 
-/* What waits to be told: the message's credit; or its number, in place of its credit if that was
- * not sent yet. 0 or the failure's status. */
+/* What waits to be told: the message's number, in place of its credit if that was not sent yet. 0 or
+ * the failure's status. */
 static int gci_ep_add_back(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m)
 {
 	if (p->nbacks == p->backs_cap && double_backs(p))
@@ -189,7 +187,7 @@ int gci_ep_pull_credit(
 	return 1;
 }
 
-/* ---- */
+/* ---- messages asked for, and messages that came early */
 
 /* A frame of bytes a..b adds cover(b) - cover(a). Frames in any order and of any cut that hold
  * every byte once telescope to cover(nbytes) - cover(0); gaps and overlaps do not. */

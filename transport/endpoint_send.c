@@ -131,7 +131,7 @@ int gci_ep_on_pad(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_fra
 	return 0;
 }
 
-/* ---- */
+/* ---- messages offered, credits that came, frames going out */
 
 #define MAX_WALK 64
 

@@ -134,7 +134,7 @@ int gci_frame_decode(
 	return check(f, e);
 }
 
-/* ---- hello */
+/* ---- HELLO */
 
 /* Of the header as it stands without a sum of the token. */
 static int make_token(

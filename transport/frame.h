@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: MIT
  * The frame header: what travels before every payload on a data connection. Pure.
  *
- * 	struct gci_frame f = {.type = GCI_FRAME_DATA, .epoch = 1, .source = me, .key = key,
- * 		.length = n, .digest = d};
- * 	f.nbytes = piece;
- * 	f.crc = gci_crc32c(0, payload, piece);
- * 	gci_frame_encode(&f, head);
- * 	...
- * 	rc = gci_frame_decode(head, &f, &e);
+ *	struct gci_frame f = {.type = GCI_FRAME_DATA, .epoch = 1, .source = me, .key = key,
+ *		.length = n, .digest = d};
+ *	f.nbytes = piece;
+ *	f.crc = gci_crc32c(0, payload, piece);
+ *	gci_frame_encode(&f, head);
+ *	...
+ *	rc = gci_frame_decode(head, &f, &e);
  *
  * 76 bytes, little-endian:
  *
- * 	 0 u16 magic   2 u8 version   3 u8 type   4 u32 epoch     8 u32 source   12 u32 comm
- * 	16 u32 tag    20 u64 seq                 28 u64 length   36 u64 offset
- * 	44 u32 nbytes 48 u64 digest              56 u32 crc of the payload
- * 	60 u32 ack    64 u16 flags   66 u16 id   68 u16 back     70 u16 nback
- * 	72 u32 crc of the 72 bytes before
+ *	 0 u16 magic   2 u8 version   3 u8 type   4 u32 epoch     8 u32 source   12 u32 comm
+ *	16 u32 tag    20 u64 seq                 28 u64 length   36 u64 offset
+ *	44 u32 nbytes 48 u64 digest              56 u32 crc of the payload
+ *	60 u32 ack    64 u16 flags   66 u16 id   68 u16 back     70 u16 nback
+ *	72 u32 crc of the 72 bytes before
  *
- * 	HELLO	opens a connection, see below
- * 	DATA	`nbytes` of payload follow: bytes offset .. offset + nbytes of a message; its crc
- * 		is 0 between ranks whose HELLOs say that payload is not checked
- * 	CREDIT	the message is waited for
- * 	BYE	no DATA and no CREDIT follow on this connection
- * 	ACK	only its `ack` counts
- * 	PAD	as much payload, which means nothing (endpoint_send.c)
- * 	LOST	stream `tag` was lost in its life number `comm`, after `length` whole frames
- * 	BACK	only its `back` and `nback` count
- * 	WAIT	the message waits for its credit
+ *	HELLO	opens a connection, see below
+ *	DATA	`nbytes` of payload follow: bytes offset .. offset + nbytes of a message; its crc
+ *		is 0 between ranks whose HELLOs say that payload is not checked
+ *	CREDIT	the message is waited for
+ *	BYE	no DATA and no CREDIT follow on this connection
+ *	ACK	only its `ack` counts
+ *	PAD	as much payload, which means nothing (endpoint_send.c)
+ *	LOST	stream `tag` was lost in its life number `comm`, after `length` whole frames
+ *	BACK	only its `back` and `nback` count
+ *	WAIT	the message waits for its credit
  *
  * Only HELLO, DATA and PAD have a payload. `ack` is how many DATA, CREDIT, LOST, BACK and WAIT
  * frames of the other direction of this connection have come whole, modulo 2^32; 0 where nothing
@@ -89,8 +89,8 @@ int gci_frame_decode(
 /* ---- The first frame on a data connection, in both directions: who is speaking, for which stream,
  * and the proof that it knows the job's secret. Pure.
  *
- * 	gci_hello_encode(&h, secret, bytes);		// the connecting side
- * 	rc = gci_hello_decode(bytes, secret, &h, &e);	// the accepting side; then it answers
+ *	gci_hello_encode(&h, secret, bytes);		// the connecting side
+ *	rc = gci_hello_decode(bytes, secret, &h, &e);	// the accepting side; then it answers
  *
  * The token is checked before anything else is believed. It is an HMAC-SHA-256 of the rest of the
  * HELLO, with a key derived from the secret, the epoch and the pair (secret.h), so one

@@ -9,13 +9,14 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* A connection is two ends; each holds the bytes on their way to it, as a list of chunks. */
+/* A part of the bytes on their way. */
 struct gci_mem_chunk {
 	struct gci_list link;
 	size_t lo, hi;
 	uint8_t data[];
 };
 
+/* A connection is two ends; each holds the bytes on their way to it, as a list of chunks. */
 struct gci_mem_end {
 	struct gci_stream stream;
 	struct gci_mem_end *other;
@@ -482,7 +483,7 @@ void gci_mem_net_free(struct gci_mem_net *net)
 	gci_free(net);
 }
 
-/* ---- */
+/* ---- A rank's side of the simulated network: its connections, and the transport's functions. */
 
 static void on_kick(void *user, int peer)
 {
@@ -494,7 +495,7 @@ static void on_kick(void *user, int peer)
 			gci_mem_activate(m->net, e);
 }
 
-/* mem.c: an end that knows its stream's place, but has no stream; NULL: its owner has failed. */
+/* An end that knows its stream's place, but has no stream; NULL: its owner has failed. */
 static struct gci_mem_end *gci_mem_new_end(struct gci_mem *m, int peer, unsigned index)
 {
 	struct gci_mem_end *e = gci_calloc(1, sizeof(*e));

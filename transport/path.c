@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Which data path. */
+ * The data path by readiness, and which one it is to be. */
 #include "transport/path.h"
 
 #include "base/log.h"
@@ -128,7 +128,7 @@ const struct gci_path_ops gci_path_poll = {
 	.halt = nothing_at_all,
 };
 
-/* ---- */
+/* ---- Which data path. */
 
 static const char *const names[] = {"auto", "poll", "uring"};
 

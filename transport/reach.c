@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- own */
+/* ---- This host's addresses, and which of them this process takes connections at. */
 
 static unsigned count_bits(const uint8_t *mask, size_t nbytes)
 {
@@ -154,7 +154,7 @@ int gci_own_choose(struct gci_own *own, const char *rules, const char *usual, st
 	return rc;
 }
 
-/* ---- */
+/* ---- How a rank is reached. */
 
 static int is_six(const struct gci_reach *r, unsigned i)
 {

@@ -2,14 +2,14 @@
  * How a rank is reached: at one port of up to four of its host's addresses, so that several network
  * cards carry its traffic.
  *
- * 	struct gci_reach mine = {0};
- * 	gci_reach_add(&mine, &a);		// 10.1.0.3:5000
- * 	gci_reach_add(&mine, &b);		// 10.2.0.3:5000
- * 	gci_reach_put(&message, &mine);		// and every rank learns it
- * 	...
- * 	if (gci_reach_pair(&own, &theirs, turn, 0, &from, &to))
- * 		puts("no address family in common");
- * 	bind(fd, from), connect(fd, to)
+ *	struct gci_reach mine = {0};
+ *	gci_reach_add(&mine, &a);		// 10.1.0.3:5000
+ *	gci_reach_add(&mine, &b);		// 10.2.0.3:5000
+ *	gci_reach_put(&message, &mine);		// and every rank learns it
+ *	...
+ *	if (gci_reach_pair(&own, &theirs, turn, 0, &from, &to))
+ *		puts("no address family in common");
+ *	bind(fd, from), connect(fd, to)
  *
  * Small, since each rank keeps one of every other: 68 bytes, and 7 in a message with one IPv4
  * address. Scopes (the %eth0 of a link-local address) are not in it: they mean something on one
@@ -88,9 +88,9 @@ uint32_t gci_reach_turn(uint32_t a, uint32_t b);
 
 /* ---- This host's addresses, and which of them this process takes connections at.
  *
- * 	struct gci_own own;
- * 	rc = gci_own_choose(&own, "eth1, eth2", "10.0.0.3", &e);
- * 	gci_tcp_listen(own.at, own.n, ...); */
+ *	struct gci_own own;
+ *	rc = gci_own_choose(&own, "eth1, eth2", "10.0.0.3", &e);
+ *	gci_tcp_listen(own.at, own.n, ...); */
 
 /* Chooses by `rules` (base/nics.h; NULL or "": none) among the addresses of the interfaces that are
  * up. `usual` is the one by which the launcher is reached: the choice without rules.

@@ -10,7 +10,16 @@
 #include <openssl/evp.h>
 #include <string.h>
 
-/* ---- AES-128-GCM in pieces. One begins anew for each nonce. */
+/* ---- AES-128-GCM in pieces. One begins anew for each nonce.
+ *
+ *	rc = gci_gcm_init(&g, 1);				// seals
+ *	rc = gci_gcm_key(&g, key);				// and again for the next key
+ *	ok = gci_gcm_begin(&g, nonce, head, sizeof(head)) &&	// once per nonce
+ *	     gci_gcm_update(&g, out, in, nbytes) &&		// as often as there are pieces
+ *	     gci_gcm_finish(&g, tag);				// makes it; or compares, if g opens
+ *	gci_gcm_deinit(&g);
+ *
+ * Keys are wiped by deinit; in children by fork they are not, since it is libcrypto's memory. */
 
 /* Also of one that is zero. */
 static void gci_gcm_deinit(struct gci_gcm *g)
@@ -69,7 +78,7 @@ static int gci_gcm_finish(struct gci_gcm *g, uint8_t tag[GCI_GCM_TAG])
 	       EVP_CipherFinal_ex(g->ctx, none, &n) > 0;
 }
 
-/* ---- */
+/* ---- Records. */
 
 /* Key and iv of the present secret. */
 static int set_key(struct gci_records *r)

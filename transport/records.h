@@ -4,14 +4,14 @@
  * bytes out. What OpenSSL's SSL_read and SSL_write would copy on the way goes straight from and to
  * the caller's memory here. The other end may be any TLS 1.3.
  *
- * 	rc = gci_records_init(&tx, secret, 1);			// seals
- * 	n = gci_records_seal(&tx, GCI_RECORD_DATA, iov, niov, skip, nbytes, out);
- * 	rc = gci_records_renew(&tx);				// behind a KeyUpdate
- * 	gci_records_deinit(&tx);
+ *	rc = gci_records_init(&tx, secret, 1);			// seals
+ *	n = gci_records_seal(&tx, GCI_RECORD_DATA, iov, niov, skip, nbytes, out);
+ *	rc = gci_records_renew(&tx);				// behind a KeyUpdate
+ *	gci_records_deinit(&tx);
  *
- * 	rc = gci_records_init(&rx, secret, 0);			// opens
- * 	n = gci_records_glance(in, nin);		// a record's length, once it is known
- * 	nbytes = gci_records_open(&rx, in, n, iov, niov, skip, &type);
+ *	rc = gci_records_init(&rx, secret, 0);			// opens
+ *	n = gci_records_glance(in, nin);		// a record's length, once it is known
+ *	nbytes = gci_records_open(&rx, in, n, iov, niov, skip, &type);
  *
  * Keys are wiped by deinit, and in children by fork: there nothing is sealed or opened, since two
  * processes that seal with one key use each nonce twice. One thread at a time. */

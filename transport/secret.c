@@ -47,7 +47,7 @@ void gci_secret_format(const uint8_t secret[GCI_SECRET_NBYTES], char text[GCI_SE
 	memcpy(text + 2 * GCI_SECRET_NBYTES, "\n", 2);
 }
 
-/* ---- derive */
+/* ---- Keys for one purpose each. */
 
 #define SECRET 32
 
@@ -102,7 +102,7 @@ int gci_derive_label(const uint8_t secret[32], const char *label, const uint8_t 
 	return hkdf(EVP_KDF_HKDF_MODE_EXPAND_ONLY, secret, info, len + ncontext, out, n);
 }
 
-/* ---- security */
+/* ---- What protects connections. */
 
 int gci_security_parse(const char *name, enum gci_security *out)
 {

@@ -20,8 +20,8 @@ void gci_secret_format(const uint8_t secret[GCI_SECRET_NBYTES], char text[GCI_SE
 
 /* ---- Keys for one purpose each, out of the job's secret: HKDF with SHA-256 (RFC 5869). Pure.
  *
- * 	const uint32_t pair[] = {epoch, from, to};
- * 	rc = gci_derive(secret, "gridcoll data 3", pair, 3, key);
+ *	const uint32_t pair[] = {epoch, from, to};
+ *	rc = gci_derive(secret, "gridcoll data 3", pair, 3, key);
  *
  * Who knows one key learns neither the secret nor another key from it. The caller wipes the key. */
 
@@ -41,8 +41,8 @@ int gci_derive_label(const uint8_t secret[32], const char *label, const uint8_t 
 
 /* ---- What protects connections between ranks, by the user's word. Pure.
  *
- * 	rc = gci_security_parse("encrypt", &s);
- * 	link.encrypted = gci_security_encrypts(s, far);
+ *	rc = gci_security_parse("encrypt", &s);
+ *	link.encrypted = gci_security_encrypts(s, far);
  *
  * OFF: nothing; whoever speaks the protocol is believed. AUTH: both sides show in their HELLO that
  * they know the job's secret. That keeps strangers out; whoever can change packets on their way can

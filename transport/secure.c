@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * One connection, and its handshake. OpenSSL never blocks in it: what it writes goes to a buffer,
- * and what it reads is there or not. */
+ * Connections by TLS: what all of them share, their handshake and their data. */
 #include "transport/secure.h"
 
 #include "base/mem.h"
@@ -271,6 +270,7 @@ void gci_secure_ctx_free(struct gci_secure_ctx *ctx)
 #define KEY_UPDATE_BYTES 5
 #define MOST_CONTROL     8 /* of a message that is no data, as much as is looked at */
 
+/* From the handshake on: the keys of data are those it has agreed upon. 0, or a negative errno. */
 static int gci_secure_begin_data(struct gci_secure *s, struct gci_error *e)
 {
 	if (!s->has_traffic[0] || !s->has_traffic[1] || SSL_has_pending(s->ssl)) {
@@ -285,7 +285,6 @@ static int gci_secure_begin_data(struct gci_secure *s, struct gci_error *e)
 	return -ENOMEM;
 }
 
-/* From the handshake on: the keys of data are those it has agreed upon. 0, or a negative errno. */
 static void gci_secure_end_data(struct gci_secure *s)
 {
 	gci_records_deinit(&s->tx);
@@ -517,7 +516,8 @@ ssize_t gci_secure_read(
 	return total || rc > 0 ? (ssize_t)total : rc;
 }
 
-/* ---- */
+/* ---- One connection, and its handshake. OpenSSL never blocks in it: what it writes goes to a buffer,
+ * and what it reads is there or not. */
 
 /* OpenSSL's objects, with ours behind the BIO. 0 or -1. */
 static int make_ssl(struct gci_secure *s)

@@ -187,7 +187,7 @@ int gci_sockopt_congestion(const char *name, struct gci_error *e)
 		name, name, list);
 }
 
-/* ---- */
+/* ---- all of a connection, as its link wants it */
 
 /* The same for all links that are treated alike. */
 static uint64_t kind_of(const struct gci_tp_link *l)

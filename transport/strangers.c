@@ -58,7 +58,7 @@ struct gci_crowd_place *gci_crowd_gives_way(const struct gci_crowd *c)
 	return found;
 }
 
-/* ---- turns */
+/* ---- When to look who has come. */
 
 #define FEW_NS (GCI_TURNS_FEW * GCI_TURNS_APART_NS)
 

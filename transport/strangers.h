@@ -2,13 +2,13 @@
  * Connections that have not shown yet that they are of the job. There is room for so many; nobody
  * is kept out by those who came before and say nothing: one of them gives way. Pure.
  *
- * 	gci_crowd_init(&crowd, GCI_CROWD_MOST, seed);
- * 	...
- * 	while (gci_crowd_is_full(&crowd))
- * 		... close, or read, gci_crowd_gives_way(&crowd) ...
- * 	gci_crowd_enter(&crowd, &conn->place, ip);
- * 	...
- * 	gci_crowd_leave(&conn->place);		// it has shown it, or is closed
+ *	gci_crowd_init(&crowd, GCI_CROWD_MOST, seed);
+ *	...
+ *	while (gci_crowd_is_full(&crowd))
+ *		... close, or read, gci_crowd_gives_way(&crowd) ...
+ *	gci_crowd_enter(&crowd, &conn->place, ip);
+ *	...
+ *	gci_crowd_leave(&conn->place);		// it has shown it, or is closed
  *
  * Who gives way is the oldest of the source that has most places. So one source can have all of
  * them while nobody else wants any, as the ranks behind one translated address do, and takes none
@@ -58,9 +58,9 @@ struct gci_crowd_place *gci_crowd_gives_way(const struct gci_crowd *c);
  * away, and all who came meanwhile share that. The kernel keeps them until then, and nobody who is
  * of the job waits for longer. Pure.
  *
- * 	wait_ns = gci_turns_wait(&turns, now_ns);	// 0: accept; else ask again then
- * 	...
- * 	gci_turns_refused(&turns, now_ns);		// somebody was turned away, or has gone
+ *	wait_ns = gci_turns_wait(&turns, now_ns);	// 0: accept; else ask again then
+ *	...
+ *	gci_turns_refused(&turns, now_ns);		// somebody was turned away, or has gone
  *
  * All zero is ready for use. */
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The transport's operations, its beginning and its end. */
+ * The transport's operations, its beginning and its end; deadlines and progress. */
 #include "base/clock.h"
-
 #include "base/log.h"
 #include "base/mem.h"
 #include "transport/tcp_impl.h"
@@ -494,7 +493,7 @@ static void gci_tcp_stop(struct gci_tp *tp, uint64_t timeout_ns)
 	gci_tcp_close_all(t);
 }
 
-/* ---- */
+/* ---- The transport's operations, its beginning and its end. */
 
 #define LEAST_PERIOD_NS (50 * GCI_NS_PER_MS)
 

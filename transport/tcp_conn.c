@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * One connection: greet, then bytes between the socket and the stream. */
-#include "base/log.h"
-
+ * One connection, and its bytes. */
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "transport/records.h"
 #include "transport/tcp_impl.h"
@@ -231,7 +230,7 @@ static int gci_conn_holds(const struct gci_conn *c)
 	return c->sealed_nbytes > 0;
 }
 
-/* ---- */
+/* ---- The connection: greet, then bytes between the socket and the stream. */
 
 /* Trying to read or write finds an error that is pending, behind what had arrived before. */
 static void on_ready(struct gci_watched *w, int events)

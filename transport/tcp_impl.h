@@ -202,7 +202,7 @@ static inline void gci_conn_turn(struct gci_conn *c)
 	c->taken_nbytes = 0;
 	c->drained = 0;
 }
-/* How much of it, `nbytes` in all, was sent; sets c->blocked and c->send_error. If gci_conn_holds,
+/* How much of it, `nbytes` in all, was sent; sets c->blocked and c->send_error. If something sealed is left,
  * it goes on with what was offered before, and tells of that: niov may be 0. */
 size_t gci_conn_send(struct gci_conn *c, const struct iovec *iov, int niov, size_t nbytes);
 /* Nothing more can be sent, for this errno: reading comes to the end, if it would not by itself,

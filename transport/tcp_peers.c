@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Connections that come in. Anyone can connect: until a connection has shown that it knows the
- * job's secret it is a stranger. There are few of them at a time, those who are silent give way to
- * those who come, and nothing they do is more than a line in the log. Whoever comes from an address
- * that no rank has does not take the places of those that do. */
+ * Connections with other ranks: those that come in, are made, and are made again when they are lost. */
 #include "base/clock.h"
-
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/prng.h"
@@ -20,6 +16,11 @@
 
 static void gci_tcp_tried(struct gci_tcp *t, struct gci_tcp_peer *p, int error);
 static void gci_tcp_replace(struct gci_conn *c);
+
+/* ---- Connections that come in. Anyone can connect: until a connection has shown that it knows the
+ * job's secret it is a stranger. There are few of them at a time, those who are silent give way to
+ * those who come, and nothing they do is more than a line in the log. Whoever comes from an address
+ * that no rank has does not take the places of those that do. */
 
 #define ACCEPT_AGAIN_NS (100 * GCI_NS_PER_MS)
 #define TURN_ACCEPTS    16
