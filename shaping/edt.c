@@ -24,7 +24,7 @@
 
 static int gci_edt_tables_get_about(const struct gci_edt_tables *t, struct gci_edt_about *about);
 
-/* ---- edt hook */
+/* ---- the hook: a program on the way out of a device, and who holds it there */
 
 /* Of linux/bpf.h since 6.6. */
 #define TCX_EGRESS   ((enum bpf_attach_type)47)
@@ -220,7 +220,7 @@ void gci_edt_hook_close(struct gci_edt_hook *h)
 	h->prog_fd = h->link_fd = -1;
 }
 
-/* ---- edt tables */
+/* ---- the tables of such a program */
 
 #define PROGRAM_MAPS 16
 
@@ -502,7 +502,7 @@ unsigned gci_edt_tables_holders(const struct gci_edt_tables *t, int number, int 
 	return holders;
 }
 
-/* ---- */
+/* ---- rates of classes, at a device */
 
 #define HORIZON_NS 2000000000ull
 

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* ---- facts */
+/* ---- the facts that it is made from */
 
 static int takes_rate(void)
 {
@@ -95,7 +95,7 @@ void gci_ladder_look(struct gci_ladder_facts *f, const struct gci_own *own)
 	snprintf(f->edt_why, sizeof(f->edt_why), "not tried");
 }
 
-/* ---- */
+/* ---- the choice */
 
 static const char *const names[] = {"auto", "fq", "tcp", "htb", "edt", "user", "off"};
 

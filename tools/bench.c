@@ -112,8 +112,9 @@ static uint64_t gct_bench_predict(
 	return gci_predict(&p->net, c, how, NULL, &ns) ? 0 : ns;
 }
 
-/* ---- Offsets of the ranks' clocks from rank 0's, by Cristian's method (1989): the shortest of several
- * round trips, the remote clock being read half-way. Off by at most half that round trip. */
+/* ---- Offsets of the ranks' clocks from rank 0's, by Cristian's method (1989): the shortest of
+ * several round trips, the remote clock being read half-way. Off by at most half that round
+ * trip. */
 
 #define ROUNDS     5
 #define MOST_RANKS 256 /* it takes a round trip of everybody's for each */
@@ -177,9 +178,9 @@ int gct_bench_clocks(struct gct_bench *b)
 	return rc;
 }
 
-/* ---- The operations as bench runs them: inputs that tell rank and place, and what each must make of
- * them. Elements are 32-bit integers, or bytes where a size asks for that; reductions are sums.
- * 
+/* ---- The operations as bench runs them: inputs that tell rank and place, and what each must make
+ * of them. Elements are 32-bit integers, or bytes where a size asks for that; reductions are sums.
+ *
  * Rank r's input at place i is word(i) + r. i counts through all blocks, so that a block in a wrong
  * place, or of a wrong rank, does not pass; word() changes with each operation. */
 
@@ -348,8 +349,8 @@ static int gct_bench_run(struct gct_bench *b, const struct gct_bench_result *r)
 	}
 }
 
-/* ---- One measurement. All ranks start at a clock time that they agree on, since a barrier would let
- * them go up to a WAN delay apart; the time is that from there to the last rank's end. Every
+/* ---- One measurement. All ranks start at a clock time that they agree on, since a barrier would
+ * let them go up to a WAN delay apart; the time is that from there to the last rank's end. Every
  * result is checked, against a pattern that changes with each iteration. */
 
 #define MOST_SEGMENT 1500 /* bytes of one that TCP sends again */
@@ -584,7 +585,7 @@ static int gct_bench_wan_fits(const struct gct_bench_result *r, uint64_t percent
 	return !r->has_wan || !want || off <= most;
 }
 
-/* ---- */
+/* ---- the command */
 
 static const char help[] =
 	"usage: gridcoll-run ... gridcoll bench OPERATION... [options]\n"

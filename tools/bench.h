@@ -130,8 +130,7 @@ void gct_bench_files_end(struct gct_bench *b);
 int gct_bench_files_write(struct gct_bench *b, const struct gct_bench_options *o,
 	const struct gct_bench_result *r, int n);
 
-/* On rank 0: whether there is a gnuplot; a script for it, -1: there is nothing to draw; a picture.
- */
+/* On rank 0: whether there is a gnuplot; a picture. */
 int gct_bench_can_plot(void);
 int gct_bench_plot(
 	const struct gct_bench *b, const struct gct_bench_result *r, int n, const char *path);
@@ -152,6 +151,7 @@ int gct_bench_trace_write(
  * grid alone has to do. NULL with the reason: out of memory. */
 struct gct_bench_predictor *gct_bench_predict_begin(
 	const struct gct_bench *b, const char *params, struct gci_error *e);
+
 /* Rank 0's output. */
 void gct_bench_print_header(const struct gct_bench *b, const struct gct_bench_options *o);
 void gct_bench_print_group(const struct gct_bench *b, const struct gct_bench_result *r);
@@ -162,4 +162,5 @@ void gct_bench_print_footer(const struct gct_bench *b, const struct gct_bench_re
  * when out of memory. */
 void gct_bench_print_sockets(const struct gct_bench *b);
 json_t *gct_bench_sockets_json(const struct gct_bench *b);
+
 #endif

@@ -3,7 +3,6 @@
  * message, and for the largest size the traffic between clusters over time. The script for gnuplot
  * is made here, and gnuplot is run. */
 #include "base/file.h"
-
 #include "base/units.h"
 #include "launcher/spawn.h"
 #include "tools/bench.h"
@@ -19,8 +18,8 @@
 static int gct_bench_plot_script(
 	const struct gct_bench *b, const struct gct_bench_result *r, int n, struct gci_buf *out);
 
-/* ---- Runs gnuplot: a script in, what it draws out. Both go through files in memory, so neither side
- * waits for the other. */
+/* ---- Runs gnuplot: a script in, what it draws out. Both go through files in memory, so neither
+ * side waits for the other. */
 
 #define HINT "expected gnuplot to be installed (Debian: apt-get install gnuplot-nox)"
 
@@ -110,7 +109,7 @@ int gct_bench_plot(
 	return rc;
 }
 
-/* ---- */
+/* ---- the script */
 
 #define MOST_COURSES 3 /* beside each other: of so many algorithms */
 #define MOST_POINTS  240
@@ -397,6 +396,7 @@ static void put_row(const struct plot *p, enum gci_kind kind, int columns)
 		gci_buf_printf(p->out, "set multiplot next\n");
 }
 
+/* -1: there is nothing to draw. */
 static int gct_bench_plot_script(
 	const struct gct_bench *b, const struct gct_bench_result *r, int n, struct gci_buf *out)
 {

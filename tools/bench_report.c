@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/mem.h"
-
 #include "base/median.h"
+#include "base/mem.h"
 #include "base/units.h"
 #include "netem/cpu.h"
 #include "tools/bench.h"
@@ -19,8 +18,8 @@
 static int gct_bench_write_json(
 	const struct gct_bench *b, const struct gct_bench_result *r, int n, const char *path);
 
-/* ---- The files that bench writes: results, a recorded run, pictures; and all that a report is made
- * from. */
+/* ---- The files that bench writes: results, a recorded run, pictures; and all that a report is
+ * made from. */
 
 /* DIR/NAME */
 static char *report_path(const struct gct_bench_options *o, const char *name)
@@ -153,7 +152,7 @@ int gct_bench_files_write(struct gct_bench *b, const struct gct_bench_options *o
 	return rc || !o->report ? rc : write_report(b, o, r, n);
 }
 
-/* ---- */
+/* ---- what bench prints, and its JSON */
 
 #define NAME_WIDTH 14
 

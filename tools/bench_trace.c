@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * When steps began and ended, on all ranks: recorded by a hook in the executor, brought to rank 0,
- * and written for `gridcoll plan --explain`. */
-#include "tools/bench.h"
-
+ * What the kernel and the network made of operations; and when steps began and ended, on all ranks:
+ * recorded by a hook in the executor, brought to rank 0, and written for `gridcoll plan --explain`. */
 #include "base/bins.h"
 #include "base/mem.h"
 #include "comm/op.h"
 #include "comm/sampler.h"
+#include "tools/bench.h"
 #include "tools/cases.h"
 #include "tools/trace_file.h"
 
@@ -14,8 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- How the kernel treated rank 0's connections, by the cluster they lead to: what stood in their way
- * is found here, and what to do about it by gridcoll doctor. */
+/* ---- How the kernel treated rank 0's connections, by the cluster they lead to: what stood in
+ * their way is found here, and what to do about it by gridcoll doctor. */
 
 #define WORTH_A_WORD 10 /* percent of the time with data to send */
 
@@ -139,8 +138,8 @@ json_t *gct_bench_sockets_json(const struct gct_bench *b)
 	return list;
 }
 
-/* ---- What the network made of an operation: segments that TCP sent again, on all ranks; and for the
- * plot the course of the traffic between clusters, in bins of 10 ms. */
+/* ---- What the network made of an operation: segments that TCP sent again, on all ranks; and for
+ * the plot the course of the traffic between clusters, in bins of 10 ms. */
 
 #define MOST_BINS (1u << 20) /* of all pairs together: 8 MiB */
 
@@ -320,7 +319,7 @@ json_t *gct_bench_course_json(const struct gct_bench *b, const struct gct_bench_
 	return json_pack("{s:I, s:o}", "bin_ns", (json_int_t)GCI_BIN_NS, "pairs", pairs);
 }
 
-/* ---- */
+/* ---- the recorded run */
 
 struct gct_bench_trace {
 	const gcoll_comm *comm; /* whose operations are recorded */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * `gridcoll cp`: its options. */
+ * `gridcoll cp`: its options, and what it says. */
 #include "base/buf.h"
-
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -19,7 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- Names and the progress bar. */
+/* ---- Names, and the progress bar's text. */
 
 #define COLUMNS 78 /* of the progress bar */
 
@@ -546,7 +545,7 @@ int gct_cp_report(struct gct_cp_copy *c, const struct gct_cp_outcome *all, struc
 	return 0;
 }
 
-/* ---- */
+/* ---- the command */
 
 static const char help[] =
 	"usage: gridcoll-run ... gridcoll cp [options] SOURCE... DEST\n"

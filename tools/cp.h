@@ -132,6 +132,7 @@ void gct_cp_place_init(struct gct_cp_place *p, const struct gct_cp_manifest *m, 
 /* Its descriptor, good until the next call; -1: errno says why not. */
 int gct_cp_place_go(struct gct_cp_place *p, uint32_t dir);
 void gct_cp_place_close(struct gct_cp_place *p);
+
 /* A place in the stream. */
 struct gct_cp_point {
 	uint32_t file;

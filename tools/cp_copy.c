@@ -251,8 +251,8 @@ static int gct_cp_place_is_one(struct gct_cp_place *p)
 	return 1;
 }
 
-/* ---- --resume, as all ranks do it together: each receiver learns how far it has the stream, and all
- * which files need not be in it, because every receiver has them. */
+/* ---- --resume, as all ranks do it together: each receiver learns how far it has the stream, and
+ * all which files need not be in it, because every receiver has them. */
 
 /* What ranks claim before anything is compared; of all of them the largest. */
 struct claims {
@@ -511,6 +511,7 @@ static int make_list(struct gct_cp_copy *c, struct record *all, struct gci_error
 	return 0;
 }
 
+/* In place of the first two phases and of one sink. */
 static int gct_cp_gather_list(struct gct_cp_copy *c, struct gci_error *e)
 {
 	struct record own = {0}, *all = gci_calloc((size_t)gcoll_size(c->comm), sizeof(*all));
@@ -704,7 +705,7 @@ void gct_cp_gather_free(struct gct_cp_copy *c)
 		gct_cp_manifest_free(&c->part);
 }
 
-/* ---- */
+/* ---- the phases of a copy */
 
 /* Everybody gets the source's list of files. */
 static int share_manifest(struct gct_cp_copy *c, struct gci_error *e)

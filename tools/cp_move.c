@@ -11,7 +11,6 @@
  * busy: what was used last is taken first, and still in the cache. A chunk that waits for the disk
  * takes more. */
 #include "base/clock.h"
-
 #include "base/crc32c.h"
 #include "base/mem.h"
 #include "base/units.h"
@@ -26,8 +25,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- --bwlimit: how much of the stream may leave the source. What goes to receivers and over links follows
- * from it, since each byte of the stream goes to each of them once. */
+/* ---- --bwlimit: how much of the stream may leave the source. What goes to receivers and over
+ * links follows from it, since each byte of the stream goes to each of them once. */
 
 #define STEP_NBYTES (64u << 10)
 #define PER_SECOND  8 /* chunks, at least: a limited stream is not to come in bursts */
@@ -99,10 +98,10 @@ void gct_cp_throttle_sent(struct gct_cp_throttle *t, uint64_t nbytes, uint64_t n
 	t->from_ns = t->from_ns + ns > least ? t->from_ns + ns : least;
 }
 
-/* ---- Checksums of whole files, at the source: made while they are read for the stream; what was not
- * read, since all receivers had it, is read for them. */
+/* ---- Checksums of whole files, at the source: made while they are read for the stream; what was
+ * not read, since all receivers had it, is read for them. */
 
-#define PIECE_NBYTES (1u << 20)
+#define PIECE_NBYTES (1u << 20) /* of what is read again */
 
 enum { HAS_CRC = 1, HAS_SHA256 = 2 };
 
@@ -516,7 +515,7 @@ int gct_cp_source_seek(struct gct_cp_source *s, uint64_t at, struct gci_error *e
 	return e->status;
 }
 
-/* ---- */
+/* ---- chunks on their way */
 
 #define LOOK_EVERY (100 * GCI_NS_PER_MS) /* at the clock, for the progress bar */
 #define GROUP      4                     /* chunks to a barrier */

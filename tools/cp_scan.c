@@ -2,7 +2,6 @@
  * The source looks at what it is to send: files, and trees of them. Directories are taken one after the
  * other, and their entries in the order of their names, so the list is always the same. */
 #include "base/mem.h"
-
 #include "base/units.h"
 #include "collectives/grid/grid.h"
 #include "tools/cp.h"
@@ -136,7 +135,7 @@ int gct_cp_select_one(const struct gct_cp_ranks *r, const char *option, const ch
 	return 0;
 }
 
-/* ---- */
+/* ---- files and trees at the source */
 
 struct scan {
 	struct gct_cp_manifest *m;

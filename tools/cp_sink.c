@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The stream's end at a receiver: files are written. */
-#include "tools/cp_impl.h"
-
+ * The stream's end at a receiver: files, directories and links are written. */
 #include "base/crc32c.h"
 #include "base/mem.h"
 #include "base/prng.h"
+#include "tools/cp_impl.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,7 +13,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* ---- Files that have no name while they are written: whatever ends the process, nothing is left. */
+/* ---- Files that have no name while they are written: whatever ends the process, nothing is
+ * left. */
 
 static const char *path_of(int fd, char out[32])
 {
@@ -90,8 +90,9 @@ static int gct_cp_name_unnamed(int fd, int dir, const char *temporary, const cha
 	return close(fd) ? -1 : rc;
 }
 
-/* ---- Directories and symbolic links at a receiver. Directories are made before the first file, with
- * all permissions for their owner; they get theirs when nothing is written to them any more. */
+/* ---- Directories and symbolic links at a receiver. Directories are made before the first file,
+ * with all permissions for their owner; they get theirs when nothing is written to them any
+ * more. */
 
 /* "cannot WHAT PATH: errno's text", or why if it is given. */
 static int refuse_in_tree(const struct gct_cp_sink *s, const char *what, uint32_t dir,
@@ -118,7 +119,7 @@ static int make_dir(struct gct_cp_sink *s, const struct gct_cp_dir *d, struct gc
 		return refuse_in_tree(s, what, d->parent, d->name, NULL, e);
 	if (!mkdirat(in, d->name, 0700))
 		return 0;
-	/* Some file systems refuse_in_tree before they see that it is there. */
+	/* Some file systems refuse before they see that it is there. */
 	was = errno;
 	if (fstatat(in, d->name, &st, AT_SYMLINK_NOFOLLOW)) {
 		errno = was;
@@ -245,7 +246,7 @@ static int gct_cp_finish_tree(struct gct_cp_sink *s, struct gci_error *e)
 	return e->status;
 }
 
-/* ---- */
+/* ---- files */
 
 #define BLOCK_NBYTES (64u << 10) /* of zeros that is not written */
 

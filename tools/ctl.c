@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * gridcoll ctl: asks a running job, and changes its budgets. */
-#include "tools/ctl_client.h"
-
 #include "base/error.h"
 #include "shaping/budget.h"
+#include "tools/ctl_client.h"
 #include "tools/tools.h"
 
 #include <dirent.h>
@@ -15,7 +14,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-/* ---- ctl client */
+/* ---- the connection to a job */
 
 #define PATIENCE_S 10
 #define PID_DIGITS 10
@@ -208,7 +207,7 @@ void gct_ctl_close(struct gct_ctl *c)
 	gci_buf_free(&c->in);
 }
 
-/* ---- */
+/* ---- the command */
 
 static const char help[] =
 	"usage: gridcoll ctl [JOB] status | budget A>B=RATE...\n"

@@ -308,7 +308,7 @@ void gct_doctor_lines(const struct gct_report *r, const char *host, FILE *out)
 	print_sum(r, out);
 }
 
-/* ---- doctor report */
+/* ---- findings */
 
 const char *gct_level_name(enum gct_level l)
 {
@@ -524,7 +524,7 @@ static void gct_facts_ask(struct gct_facts *f)
 	ask_lab(f);
 }
 
-/* ---- */
+/* ---- the command */
 
 static const char help[] =
 	"usage: gridcoll doctor [options]\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The rest of the host: limits, clock, processor, io_uring, BPF, what a lab needs. */
+ * What files tell of the host, its network cards, and the rest of it: limits, clock,
+ * processor, io_uring, BPF, what a lab needs. */
 #include "base/units.h"
-
 #include "tools/doctor.h"
 #include "tools/doctor_impl.h"
 
@@ -160,8 +160,8 @@ void gct_check_nics(const struct gct_facts *f, const struct gct_needs *n, struct
 	}
 }
 
-/* ---- Facts that files tell. Every file may be missing, cut short or something else than expected: what
- * it would have told stays unknown. */
+/* ---- Facts that files tell. Every file may be missing, cut short or something else than expected:
+ * what it would have told stays unknown. */
 
 static const char *const sysctls[GCT_NSYSCTLS] = {"net.core.rmem_max", "net.core.wmem_max",
 	"net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_no_metrics_save",
@@ -497,7 +497,7 @@ void gct_facts_read(struct gct_facts *f, const char *root)
 	keep_physical(f);
 }
 
-/* ---- */
+/* ---- the rest of the host */
 
 #define OWN_FILES 64 /* of a rank, besides connections to others: its program's, the launcher's */
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * TCP's own settings. */
+ * TCP's own settings, and its buffers. */
 #include "base/units.h"
-
 #include "tools/doctor_impl.h"
 #include "transport/sockbuf.h"
 
@@ -149,7 +148,7 @@ void gct_check_buffers(const struct gct_facts *f, const struct gct_needs *n, str
 	}
 }
 
-/* ---- */
+/* ---- TCP's own settings */
 
 #define MSS             1448.0
 #define FIRST_WINDOW    14480  /* ten packets: RFC 6928 */

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- explain join */
+/* ---- a recorded run and a simulation as timelines of the same steps */
 
 static int not_the_same(const struct gct_trace_window *w, const char *name, struct gci_error *e)
 {
@@ -118,7 +118,7 @@ int gct_explain_join(struct gct_timeline *actual, const struct gct_timeline *pre
 	return 0;
 }
 
-/* ---- explain report */
+/* ---- what is said of them */
 
 /* "2 kyoto > tokyo", "1 inside kyoto", "3 over WANs", "computing" */
 void gct_explain_part_name(const struct gct_part *p, const char *const *clusters, char out[64])
@@ -256,7 +256,7 @@ int gct_explain_json(const struct gct_explain_report *r, struct gci_buf *out)
 	return gct_json_print(root, failed, out);
 }
 
-/* ---- */
+/* ---- parts of a run, beside each other */
 
 /* A span's part as a number, and what it adds to that. */
 struct item {

@@ -176,7 +176,7 @@ void gct_facts_why(const struct gct_facts *f, const struct gct_facts *best,
 		say_waiting(f, w, out);
 }
 
-/* ---- */
+/* ---- facts of a simulation */
 
 static uint64_t transfer_ns(uint64_t nbytes, uint64_t bps)
 {

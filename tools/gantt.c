@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- gantt bars */
+/* ---- bars: what is painted of a timeline */
 
 #define LEAST_WIDTH 10 /* messages without content are seen */
 
@@ -153,7 +153,7 @@ static void gct_bars_free(struct gct_bars *b)
 	b->n = b->cap = 0;
 }
 
-/* ---- gantt frame */
+/* ---- what stands around the bars */
 
 #define MOST_TICKS 12
 
@@ -401,7 +401,7 @@ static void gct_chart_limit(const struct gct_chart *c)
 		gci_format_time(c->g->limit_ns / c->dilation, time, sizeof(time)));
 }
 
-/* ---- */
+/* ---- bars as text, and the whole chart */
 
 #define LEAST_CELL  5    /* tenths of a pixel */
 #define MOST_TITLED 2500 /* bars: with so few each has its figures as a tooltip */

@@ -131,7 +131,7 @@ static int lab_doctor(int argc, char **argv)
 	return rc ? rc : host_works || tap_works || uml_works ? GCT_OK : GCT_FAILED;
 }
 
-/* ---- lab info */
+/* ---- what a program in a lab is told of it */
 
 #define PACKET_OVERHEAD 66
 
@@ -334,8 +334,8 @@ static int lab_links(int argc, char **argv)
 	return e.status ? lab_complain(&e) : GCT_OK;
 }
 
-/* ---- gridcoll lab up and down: a grid that stands until it is taken down. Only in the running kernel:
- * a guest of user-mode Linux lives as long as the command it was booted for. */
+/* ---- gridcoll lab up and down: a grid that stands until it is taken down. Only in the running
+ * kernel: a guest of user-mode Linux lives as long as the command it was booted for. */
 
 static int refuse(const char *backend)
 {
@@ -396,7 +396,7 @@ int lab_down(int argc, char **argv)
 	return GCT_OK;
 }
 
-/* ---- */
+/* ---- gridcoll lab itself, and lab plan */
 
 int lab_complain(const struct gci_error *e)
 {

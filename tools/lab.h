@@ -56,8 +56,9 @@ uint64_t lab_memory(const struct lab_options *o, const struct gci_grid *g);
 /* Prints "gridcoll lab: error: TEXT"; GCT_USAGE or GCT_FAILED by the status. */
 int lab_complain(const struct gci_error *e);
 
-/* One verb per file. */
+/* Verbs. */
 int lab_run(int argc, char **argv);
 int lab_up(int argc, char **argv);
 int lab_down(int argc, char **argv);
+
 #endif

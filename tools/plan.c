@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- plan options */
+/* ---- options */
 
 static const char help[] =
 	"usage: gridcoll plan OPERATION --grid FILE --bytes N [options]\n"
@@ -220,7 +220,7 @@ static int gct_plan_parse(struct gct_plan_options *o, int argc, char **argv)
 	return rc ? rc : check(o, argc - optind, argv + optind);
 }
 
-/* ---- plan site */
+/* ---- the grid and what was measured of it */
 
 int gct_plan_complain(const struct gci_error *e)
 {
@@ -364,7 +364,7 @@ void gct_site_free(struct gct_site *s)
 	gci_placement_free(&s->place);
 }
 
-/* ---- */
+/* ---- the simulation of all ways */
 
 #define MOST_STEPS        (1u << 19) /* of each way, on all ranks */
 #define ALL_STEPS         (1u << 20) /* of all ways */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The plan for people: 80 columns. */
-#include "tools/json_out.h"
-
+ * The ways that a plan compares, and the plan for programs and for people: 80 columns. */
 #include "base/mem.h"
 #include "base/units.h"
 #include "collectives/tuner/candidates.h"
+#include "tools/json_out.h"
 #include "tools/plan.h"
 #include "tools/plan_ways.h"
 #include "tools/progress.h"
@@ -130,7 +129,7 @@ int gct_plan_json(const struct gct_plan_report *p, const char *schedule, struct 
 	return gct_json_print(o, failed, out);
 }
 
-/* ---- plan ways */
+/* ---- the ways that are simulated, in their order */
 
 #define MOST_CANDIDATES 16 /* of the tuner's */
 #define MOST_ROUGH      32 /* with no time left: part of what all may cost, for each */
@@ -312,7 +311,7 @@ void gct_ways_free(struct gct_ways *w)
 	w->n = w->cap = 0;
 }
 
-/* ---- */
+/* ---- the plan for people */
 
 #define WIDTH      79
 #define MOST_LINKS 12

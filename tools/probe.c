@@ -405,7 +405,7 @@ static int gct_probe_write(const struct gct_probe *p)
 	return rc;
 }
 
-/* ---- */
+/* ---- gridcoll probe: its options, and what it is to measure */
 
 #define LINK_NS      (15 * GCI_NS_PER_S) /* times the dilation */
 #define PAIR_NS      (500 * GCI_NS_PER_MS)

@@ -68,8 +68,10 @@ int gct_mirror(struct gct_wire *w, int peer);
 
 /* ---- the measuring side's trials (probe_trials.c); times in ns of this machine's clock */
 
+/* Messages take so many streams. */
 int gct_trial_pieces(struct gct_wire *w, int peer, uint32_t streams, uint32_t n, uint64_t nbytes,
 	uint64_t *at_ns);
+
 /* RECEIVES: before the message is sent, so that its receiver has gone to sleep. */
 static inline uint64_t gct_pause_ns(uint64_t wait_ns)
 {
@@ -154,7 +156,7 @@ struct gct_task {
 /* Rank 0: all of them; other ranks: their parts until it ends. */
 int gct_probe_run(struct gct_probe *p);
 
-/* Rank 0: measures all pairs of hosts, and prints which belong together. How many pairs. */
+/* How many pairs of hosts there are. */
 uint64_t gct_probe_npairs(const gcoll_comm *c);
 
 /* What `part` gets of `all`, which is dealt to it and the rest. Not both of these are 0. */
@@ -163,4 +165,5 @@ uint64_t gct_probe_share(uint64_t all, uint64_t part, uint64_t rest);
 /* Rank 0's output. */
 void gct_probe_progress(const struct gct_probe *p, const char *what, int from, int to);
 void gct_probe_print(const struct gct_probe *p);
+
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * One link at a time, by rank 0's word; who has no part in it waits for the next. */
 #include "base/buf.h"
-
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/units.h"
@@ -17,8 +16,8 @@
 static int gct_probe_task(
 	struct gct_probe *p, struct gct_task *t, struct gct_probed *out, uint64_t *found);
 
-/* ---- Which hosts belong together, by the bandwidths and latencies of all pairs of them, and whether
- * the grid file says the same. */
+/* ---- Which hosts belong together, by the bandwidths and latencies of all pairs of them, and
+ * whether the grid file says the same. */
 
 /* The hosts, each by the first of its ranks. */
 struct pairs {
@@ -179,6 +178,7 @@ static int report_pools(const struct gct_probe *p, const struct pairs *v)
 	return rc ? gci_comm_error(e.status, "%s", e.text) : 0;
 }
 
+/* Rank 0: measures all pairs of hosts, and prints which belong together. */
 static int gct_probe_pools(struct gct_probe *p)
 {
 	struct pairs v = {0};
@@ -199,7 +199,7 @@ static int gct_probe_pools(struct gct_probe *p)
 	return rc;
 }
 
-/* ---- */
+/* ---- tasks */
 
 #define RESULT_TAG      1
 #define SENDERS_PERCENT 25 /* of all time and bytes */

@@ -2,7 +2,6 @@
  * The measuring side. A "send call" is an isend and one round of progress, which hands to the
  * sockets what they take without waiting: what MPI_Isend does in the papers. */
 #include "base/buf.h"
-
 #include "base/clock.h"
 #include "base/mem.h"
 #include "collectives/models/measure_isend.h"
@@ -19,9 +18,9 @@ static int gct_trial_isends(
 	struct gct_wire *w, int peer, uint32_t streams, uint32_t n, uint64_t nbytes, uint64_t *ns);
 static int gct_trial_stamps(struct gct_wire *w, int peer, uint32_t reps, uint64_t *ns);
 
-/* ---- Messages by the transport itself: gcoll_send ends only when the message has been handed over, and
- * cannot choose streams. Named by their number per direction, on a communicator that nobody else
- * uses. */
+/* ---- Messages by the transport itself: gcoll_send ends only when the message has been handed
+ * over, and cannot choose streams. Named by their number per direction, on a communicator that
+ * nobody else uses. */
 
 int gct_wire_open(struct gct_wire *w, gcoll_comm *comm, uint64_t most, uint32_t streams)
 {
@@ -166,8 +165,9 @@ int gct_command_say(struct gct_wire *w, int peer, const struct gct_command *c)
 	return gct_wire_say(w, peer, data, sizeof(data));
 }
 
-/* ---- The other side of a measured link. It says READY (an empty message) when its receives are begun
- * and their credits on their way ahead of that, so that a message never waits for its receiver. */
+/* ---- The other side of a measured link. It says READY (an empty message) when its receives are
+ * begun and their credits on their way ahead of that, so that a message never waits for its
+ * receiver. */
 
 /* A round of progress takes so much, or more. */
 #define PUSH_NBYTES (64u << 10)
@@ -327,8 +327,8 @@ int gct_mirror(struct gct_wire *w, int peer)
 	}
 }
 
-/* ---- One link, as its measuring rank sees it: rates by number of streams first, which opens and warms
- * the connections; then time stamps, P-LogP, and isends. */
+/* ---- One link, as its measuring rank sees it: rates by number of streams first, which opens and
+ * warms the connections; then time stamps, P-LogP, and isends. */
 
 #define FIRST_ROUNDS  5
 #define STAMPS        7
@@ -599,7 +599,7 @@ int gct_probe_pair(struct gct_wire *w, int peer, const struct gct_budget *most, 
 	return rc ? rc : gct_command_say(w, peer, &end);
 }
 
-/* ---- */
+/* ---- the trials */
 
 static int send_call(struct gct_wire *w, struct gct_flight *f, int peer, uint32_t streams,
 	uint64_t nbytes, uint64_t *busy_ns)

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- report words */
+/* ---- words and figures */
 
 void gct_put(struct gct_page *p, const char *text)
 {
@@ -118,7 +118,7 @@ void gct_put_none(struct gct_page *p, const char *what, const char *command)
 	gci_buf_printf(p->out, "</code></p>\n");
 }
 
-/* ---- report axes */
+/* ---- axes */
 
 #define LETTER     8.2 /* of a label, at the size that phones have */
 #define TICKS      5
@@ -320,8 +320,8 @@ void gct_legend_end(struct gct_page *p)
 	gci_buf_printf(p->out, "</li>\n");
 }
 
-/* ---- The page around a report's sections. It is well-formed XML as well as HTML, has no script, and
- * asks for nothing from outside. */
+/* ---- The page around a report's sections. It is well-formed XML as well as HTML, has no script,
+ * and asks for nothing from outside. */
 
 static const char style[] =
 	":root{color-scheme:light dark;--page:#f6f7f8;--card:#fff;--ink:#1d2126;--muted:#5b6570;"
@@ -502,7 +502,7 @@ int gct_html_print(struct gct_html *r, struct gci_buf *out)
 	return out->failed || p.nomem ? GCOLL_ERR_NOMEM : 0;
 }
 
-/* ---- */
+/* ---- gridcoll report */
 
 #define MOST_FILES 256
 #define PAGE       "report.html"

@@ -52,6 +52,7 @@ void gct_axes_times(struct gct_page *p, struct gct_axes *a, const char *x, const
 /* One tick; its label is left out where it would meet the one before, the tick with it. */
 void gct_axes_tick_x(struct gct_page *p, struct gct_axes *a, double v, const char *label);
 void gct_axes_title_x(struct gct_page *p, const struct gct_axes *a, const char *title);
+
 /* The largest 1000^n that a value reaches, and its name: bit/s, kbit/s ... */
 double gct_rate_unit(double bps, const char **name);
 double gct_time_unit(double ns, const char **name);

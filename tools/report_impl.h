@@ -24,6 +24,7 @@ int gct_html_json(
 	struct gct_html *r, const char *name, const char *text, size_t len, struct gci_error *e);
 /* Why a file is left out, at the end of the page. 0 or GCOLL_ERR_NOMEM. (report_json.c) */
 int gct_html_leave_out(struct gct_html *r, const char *why);
+
 /* ---- sections */
 void gct_html_grid(struct gct_page *p);
 void gct_html_throughput(struct gct_page *p);

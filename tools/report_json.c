@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * What bench --json and plan --json wrote. Keys that are not known here are newer than this. */
-#include "base/mem.h"
-
+ * Files for a report; of these, what bench --json and plan --json wrote. Keys that are not known
+ * here are newer than this. */
 #include "base/jsontext.h"
+#include "base/mem.h"
 #include "tools/report_impl.h"
 #include "tools/trace_file.h"
 
@@ -110,7 +110,7 @@ void gct_html_free(struct gct_html *r)
 	memset(r, 0, sizeof(*r));
 }
 
-/* ---- */
+/* ---- results and plans */
 
 #define MOST_NS     (UINT64_C(1) << 60)
 #define MOST_NBYTES (UINT64_C(1) << 60)

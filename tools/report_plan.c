@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * Tables: plans, each with its ways as bars; and all that was measured. */
-#include "base/units.h"
-
+ * The grid, predictions, and tables: plans, each with its ways as bars; and all that was
+ * measured. */
 #include "base/median.h"
 #include "base/mem.h"
+#include "base/units.h"
 #include "tools/report_axes.h"
 #include "tools/report_impl.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ---- The grid: clusters around a circle, links between them as thick as what crossed them, and a table
- * of all links. */
+/* ---- The grid: clusters around a circle, links between them as thick as what crossed them, and a
+ * table of all links. */
 
 #define MOST_CLUSTERS 24 /* in the drawing */
 #define MOST_LABELLED 3  /* clusters whose links have their figures in the drawing */
@@ -286,7 +286,8 @@ void gct_html_grid(struct gct_page *p)
 	put_table(&d);
 }
 
-/* ---- Predicted against measured: both by logarithm, a mark for each case, and all of them as a table. */
+/* ---- Predicted against measured: both by logarithm, a mark for each case, and all of them as a
+ * table. */
 
 #define BAND      1.1 /* from the diagonal */
 #define OPEN_ROWS 16  /* more are folded away */
@@ -466,7 +467,7 @@ void gct_html_predictions(struct gct_page *p)
 	gci_free(off);
 }
 
-/* ---- */
+/* ---- plans, and all that was measured */
 
 #define MOST_WAYS 16 /* of a plan, with bars */
 #define BUSY      70 /* percent of a lab's processor, above which its times are not the network's */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * Recorded runs as charts, each beside its prediction by phases. */
-#include "tools/timeline.h"
-
 #include "base/mem.h"
 #include "base/units.h"
 #include "collectives/models/limit.h"
@@ -9,11 +7,12 @@
 #include "tools/gantt.h"
 #include "tools/plan_ways.h"
 #include "tools/report_impl.h"
+#include "tools/timeline.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- timeline */
+/* ---- timelines, of a simulation and of a trace */
 
 void gct_timeline_add(struct gct_timeline *t, const struct gct_span *s)
 {
@@ -148,7 +147,7 @@ void gct_timeline_free(struct gct_timeline *t)
 	t->n = t->cap = 0;
 }
 
-/* ---- */
+/* ---- the charts */
 
 #define MOST_STEPS  (1u << 20)
 #define MOST_CHARTS 9

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * gridcoll shape: rates for all that this host sends to a cluster, set by hand and looked at. */
-#include "tools/shaping.h"
 
 #include "base/mem.h"
 #include "base/units.h"
@@ -223,7 +222,7 @@ static int gct_shape_run(int argc, char **argv)
 	return rc;
 }
 
-/* ---- */
+/* ---- gridcoll shape */
 
 static const char help[] =
 	"usage: gridcoll shape [status] [--dev DEVICE] [--json]\n"

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- top text */
+/* ---- the page */
 
 #define LEAST_COLUMNS 60 /* lines are laid out for, and cut where the screen has less */
 #define FEW_PAIRS     12
@@ -369,7 +369,7 @@ void gct_top_print(const struct gct_top_view *v, struct gci_buf *out)
 	gci_free(list);
 }
 
-/* ---- */
+/* ---- the command */
 
 #define FIRST_NS    (100 * GCI_NS_PER_MS)
 #define WARM_NS     (1200 * GCI_NS_PER_MS) /* ranks have reported twice by then */

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <time.h>
 
-/* ---- tune options */
+/* ---- options */
 
 #define LONGEST_LIST 100 /* of candidates to measure */
 
@@ -204,7 +204,7 @@ static int gct_tune_parse(struct gct_tune_options *o, int argc, char **argv)
 	return rc ? rc : check(o);
 }
 
-/* ---- tune report */
+/* ---- what tune prints */
 
 static const char *time_text(const struct gct_tune *t, uint64_t ns, char out[16])
 {
@@ -365,7 +365,7 @@ static void gct_tune_print_answers(const struct gct_tune *t, const struct gct_tu
 	fflush(stdout);
 }
 
-/* ---- */
+/* ---- the command */
 
 static int out_of_memory(void)
 {

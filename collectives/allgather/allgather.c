@@ -52,7 +52,8 @@ static void gci_emit_allgather_spreading(struct gci_builder *b, const struct gci
 	}
 }
 
-/* ---- Ring allgather: in round i every rank passes the block of rank r-i on to its right neighbour.
+/* ---- Ring allgather: in round i every rank passes the block of rank r-i on to its right
+ * neighbour.
  * Cost: (P-1) (L + m/B), blocks of m. Min3 (Gupta 2007), 2. */
 
 static void gci_emit_allgather_ring(struct gci_builder *b, const struct gci_coll *c)
@@ -77,9 +78,9 @@ static void gci_emit_allgather_ring(struct gci_builder *b, const struct gci_coll
 	}
 }
 
-/* ---- Recursive doubling: partners exchange all that they have, at twice the distance in every round.
- * Here over halves of the ranks, so that any number of them works; where a half has a rank more
- * than the other, one rank of the smaller serves two.
+/* ---- Recursive doubling: partners exchange all that they have, at twice the distance in every
+ * round. Here over halves of the ranks, so that any number of them works; where a half has a rank
+ * more than the other, one rank of the smaller serves two.
  * Cost: ceil(log2 P) L + (P-1)/P M/B for powers of two, else up to twice the data at some ranks; M
  * being all blocks. Min3 (Gupta 2007), 2. */
 
@@ -93,9 +94,9 @@ static void gci_emit_allgather_doubling(struct gci_builder *b, const struct gci_
 	gci_allgather_units(b, c, &u, &out, 0);
 }
 
-/* ---- Dissemination, also called Bruck's allgather (Bruck et al. 1997): with 2^k blocks, its own and
- * those of the ranks just before it, rank r sends to rank r + 2^k and receives as many from rank
- * r - 2^k; the last round moves what is left.
+/* ---- Dissemination, also called Bruck's allgather (Bruck et al. 1997): with 2^k blocks, its own
+ * and those of the ranks just before it, rank r sends to rank r + 2^k and receives as many from
+ * rank r - 2^k; the last round moves what is left.
  * Cost: ceil(log2 P) L + (P-1)/P M/B for any P, M being all blocks. Min3 (Gupta 2007), 2. */
 
 /* The blocks of the `n` ranks up to and with `last`: one run, or two round the end. */
@@ -137,8 +138,8 @@ static void gci_emit_allgather_dissemination(struct gci_builder *b, const struct
 	}
 }
 
-/* ---- Allgather as a gather to rank 0 and a bcast from it, both binomial; with segments, the gather of
- * one runs beside the bcast of those before.
+/* ---- Allgather as a gather to rank 0 and a bcast from it, both binomial; with segments, the
+ * gather of one runs beside the bcast of those before.
  * Cost: 2 ceil(log2 P) L + (P-1)/P M/B + ceil(log2 P) M/B, M being all blocks. */
 
 enum { GATHER, BCAST };
@@ -153,9 +154,9 @@ static void gci_emit_allgather_gather_bcast(struct gci_builder *b, const struct 
 	gci_bcast_all(b, c, &g, BCAST);
 }
 
-/* ---- MPICH-G2's two phases, as Min3 (Gupta 2007), 2 describes them: data is gathered up the hierarchy
- * by recursive doubling, first among the ranks of each cluster and then among the clusters' first
- * ranks, and broadcast downwards by binomial trees.
+/* ---- MPICH-G2's two phases, as Min3 (Gupta 2007), 2 describes them: data is gathered up the
+ * hierarchy by recursive doubling, first among the ranks of each cluster and then among the
+ * clusters' first ranks, and broadcast downwards by binomial trees.
  * Cost: ceil(log2 h) l + ceil(log2 C) L + (C-1)/C M/B + (h-1)/P M/B + ceil(log2 h) (l + M/B), for
  * C clusters of h ranks and M for all blocks. All that crosses the WAN goes through one rank of
  * each cluster, and over some links more than once. */
@@ -177,9 +178,9 @@ static void gci_emit_allgather_mpich_g2(struct gci_builder *b, const struct gci_
 		gci_bcast_all(b, c, &mine, DOWN);
 }
 
-/* ---- The product's allgather: blocks in segments, round the ring of their cluster, over each WAN link
- * once, and round the rings of the other clusters (collectives/blocks/route.h).
- * 
+/* ---- The product's allgather: blocks in segments, round the ring of their cluster, over each WAN
+ * link once, and round the rings of the other clusters (collectives/blocks/route.h).
+ *
  * Cost, M being all blocks: (P-1)/P M/B + (h-1) m/B for segments of m, and what of 2 L is not
  * hidden behind the local ring. Bound (DESIGN.md): (P-1)/P M/B. Where the WAN fills a NIC it waits
  * until the local ring is done but for a round trip's worth: two senders at one NIC are slower than
@@ -368,7 +369,7 @@ static void gci_emit_allgather_gridcoll(struct gci_builder *b, const struct gci_
 		gci_emit_allgather_magpie(b, c);
 }
 
-/* ---- table */
+/* ---- the algorithms */
 
 const struct gci_algorithm gci_allgathers[] = {
 	{GCI_ALLGATHER, "gridcoll", "rings or coordinators, by a cost formula",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Emitters of allgather. One file each; the cost formula and source stand on top of it. */
+ * Emitters of allgather that are not in allgather.c. The cost formula and source stand on top of
+ * each. */
 #ifndef GCI_COLLECTIVES_ALLGATHER_ALLGATHER_H
 #define GCI_COLLECTIVES_ALLGATHER_ALLGATHER_H
 

@@ -108,19 +108,19 @@ int gci_net_pools(struct gci_pools *p, const struct gci_net *net)
 	return rc;
 }
 
-/* ---- An allgather from N broadcast trees (Gupta 2007, 6.1). The trees are either greedy ones, as in
- * Mateescu 2005: always the transfer that would be complete first, pools or not; or clustered ones,
- * that enter each pool once, annealed. Each is made as if it were alone. Then a
+/* ---- An allgather from N broadcast trees (Gupta 2007, 6.1). The trees are either greedy ones, as
+ * in Mateescu 2005: always the transfer that would be complete first, pools or not; or clustered
+ * ones, that enter each pool once, annealed. Each is made as if it were alone. Then a
  * "min based" order for all of them: of the transfers whose sender has the block, always the one
  * that would end first.
- * 
+ *
  * Alike hosts are many equals for a tree that is made alone, and all trees would run through the
  * same ones; so of equals each block prefers others. */
 
 struct combining {
 	struct gci_planning *w;
 	int *parent; /* [block * nhosts + host]; -1: not sent to */
-	int next;    /* the host that the best_tree transfer of the block looked at last goes to */
+	int next;    /* the host that the best transfer of the block looked at last goes to */
 };
 
 static uint64_t best_tree(void *ctx, int block)
@@ -239,10 +239,10 @@ static int gci_plan_trees(struct gci_planning *w, const struct gci_pools *pools,
 	return rc;
 }
 
-/* ---- Min3-Allgather: Gupta 2007, figures 3 to 7. In each pool of the tree, from the root on, every
- * block goes to one host of every sub-pool: always the transfer that would end first, over all
- * blocks, sub-pools, and pairs of a host that has the block and one that wants it.
- * 
+/* ---- Min3-Allgather: Gupta 2007, figures 3 to 7. In each pool of the tree, from the root on,
+ * every block goes to one host of every sub-pool: always the transfer that would end first, over
+ * all blocks, sub-pools, and pairs of a host that has the block and one that wants it.
+ *
  * FindMin's loops over pairs of hosts are over pairs of classes here: of the sources in one class
  * the one that could send first is the best, of a pool's hosts in one class the one that could
  * receive first. Which two hosts these are is asked for only when the transfer is chosen, and then
@@ -542,11 +542,11 @@ static int gci_plan_flat(struct gci_planning *w, const struct gci_pools *pools, 
 	return gci_plan_min3(w, &flat, first, end);
 }
 
-/* ---- A broadcast tree improved by simulated annealing inside the bounds of its pools (the ClusteredSA
- * trees that Gupta 2007, 6 compares with; its details are ours). A step gives a host another parent
- * in the same surroundings, or two hosts change places in the order of sending. What is made
- * smaller is the time when the last host has the block, and a little the mean of all. Integers
- * only, and seeded by the block's number: every rank anneals alike. */
+/* ---- A broadcast tree improved by simulated annealing inside the bounds of its pools (the
+ * ClusteredSA trees that Gupta 2007, 6 compares with; its details are ours). A step gives a host
+ * another parent in the same surroundings, or two hosts change places in the order of sending. What
+ * is made smaller is the time when the last host has the block, and a little the mean of all.
+ * Integers only, and seeded by the block's number: every rank anneals alike. */
 
 #define ROUNDS  160
 #define COOLING 32 /* a 32nd each round */
@@ -722,7 +722,8 @@ static int gci_tree_anneal(const struct gci_planning *w, const struct gci_pools 
 	return rc;
 }
 
-/* ---- The hosts while a plan is being made (Gupta 2007, 4), and the greedy loop of all planners. */
+/* ---- The hosts while a plan is being made (Gupta 2007, 4), and the greedy loop of all
+ * planners. */
 
 static int all_alike(const uint64_t *nbytes, int n)
 {

@@ -5,10 +5,9 @@
  * one of ranks. Where a half has more ranks than the other, the last of the smaller one tells all
  * that are left. Cost: ceil(log2 P) (L + M/B), of which ceil(log2 C) over the WAN. For short
  * messages. */
-#include "collectives/allreduce/allreduce.h"
-
 #include "collectives/blocks/bridge.h"
 #include "collectives/blocks/phases.h"
+#include "collectives/blocks/reduction.h"
 #include "collectives/blocks/shares.h"
 #include "collectives/blocks/spread.h"
 #include "collectives/models/cost.h"
@@ -134,8 +133,8 @@ static void gci_emit_allreduce_doubling(struct gci_builder *b, const struct gci_
 	gci_copy_some(b, out, d.at);
 }
 
-/* ---- Ring allreduce: part r of the vector sets out from rank r+1, gathers every rank's operand on its
- * way round to r, and goes round once more. For commutative operations.
+/* ---- Ring allreduce: part r of the vector sets out from rank r+1, gathers every rank's operand on
+ * its way round to r, and goes round once more. For commutative operations.
  * Cost: 2 (P-1) (L + M/PB), the bound of its bandwidth (DESIGN.md: 2 (P-1)/P M/B) but for
  * latencies, as long as no part waits for the WAN. */
 
@@ -169,10 +168,10 @@ static void gci_emit_allreduce_ring(struct gci_builder *b, const struct gci_coll
 	}
 }
 
-/* ---- Allreduce after Rabenseifner (1997), and the two-tier algorithm that uses its first half in each
- * cluster (Matsuda 2006, 3.2). For commutative operations. Every element is reduced in one place
- * per cluster, in the order of clusters, so all ranks end with the same bits.
- * 
+/* ---- Allreduce after Rabenseifner (1997), and the two-tier algorithm that uses its first half in
+ * each cluster (Matsuda 2006, 3.2). For commutative operations. Every element is reduced in one
+ * place per cluster, in the order of clusters, so all ranks end with the same bits.
+ *
  * Cost, M/B and L as in Matsuda 2006, table 1:
  * 	rabenseifner	2 (P-1)/P M/B, with the WAN crossed as if it were none
  * 	two-tier	L + M/B + 2 M/B + 2 M/B */
@@ -253,11 +252,11 @@ static void gci_emit_allreduce_two_tier(struct gci_builder *b, const struct gci_
 	gci_allgather(b, &g, &p, GCI_OUT, ALLGATHER);
 }
 
-/* ---- The modified Rabenseifner allreduce: reduce-scatter in each cluster, an exchange of the parts
- * between all clusters by n senders for each pair and direction (all to all, Matsuda 2006, 2.5),
- * allgather in each cluster. For commutative operations. Every element is reduced once per cluster,
- * in the order of clusters, so all ranks end with the same bits.
- * 
+/* ---- The modified Rabenseifner allreduce: reduce-scatter in each cluster, an exchange of the
+ * parts between all clusters by n senders for each pair and direction (all to all, Matsuda 2006,
+ * 2.5), allgather in each cluster. For commutative operations. Every element is reduced once per
+ * cluster, in the order of clusters, so all ranks end with the same bits.
+ *
  * Cost, M/B and L as in Matsuda 2006, table 1, h ranks per cluster: L + M/nB + 2 (h-1)/h M/B. How
  * the n senders come about:
  * 	-mod		any n; the other nodes forward their parts to them, (h-n)/hn M/B, which
@@ -459,7 +458,7 @@ static void gci_emit_allreduce_rabenseifner_merge(struct gci_builder *b, const s
 /* ---- Allreduce for short messages: along the canonical tree (collectives/blocks/order.h) in each
  * cluster, whole vectors between the clusters' first ranks, who combine them in canonical order,
  * and a binomial tree back.
- * 
+ *
  * Cost: L + 2 ceil(log2 h) l + o for each message, and M/B for each. Bound (DESIGN.md): L for a
  * message of no length; what keeps us from it is the depth of the cluster's tree. */
 
@@ -539,8 +538,8 @@ static void gci_emit_allreduce_tree(struct gci_builder *b, const struct gci_coll
 	gci_bcast(b, &g, gci_vector(c, GCI_OUT), gci_tag(DOWN, 0));
 }
 
-/* ---- Allreduce up a tree and down again, ATCC (Vadhiyar 2001), table 1. By segments the way down of
- * one overlaps the way up of the next.
+/* ---- Allreduce up a tree and down again, ATCC (Vadhiyar 2001), table 1. By segments the way down
+ * of one overlaps the way up of the next.
  * 	chain		Cost: 2 (P-1) (L + M/B), with segments of m 2 M/B + 2 (P-2) m/B + latencies
  * 	binary		Cost: 4 ceil(log2 P) (L + M/B), with segments 3 M/B + the depth's part: two
  * 			vectors come in from below and one from above
@@ -593,7 +592,7 @@ static void gci_emit_allreduce_reduce_bcast(struct gci_builder *b, const struct 
  * 			(h-n)/hn M/B for what is forwarded: that of the modified Rabenseifner
  * 			algorithm (Matsuda 2006, 2.3), whose halves begin with the farthest rank
  * 			and so are in no order
- * 
+ *
  * Bound (DESIGN.md): 2 (P-1)/P M/B. It is the WAN, when it is slower than h NICs, that keeps
  * `ordered-mod` from it: nothing is reduced or gathered meanwhile. */
 
@@ -631,9 +630,9 @@ static void gci_emit_allreduce_ordered_mod(struct gci_builder *b, const struct g
 	gci_allgather(b, &x.g, &x.p, GCI_NBUFFERS, ORDERED_ALLGATHER);
 }
 
-/* ---- The product's allreduce of many clusters whose links are slower than NICs: different segments
- * meet in different clusters, which tell all others (collectives/blocks/spread.h).
- * 
+/* ---- The product's allreduce of many clusters whose links are slower than NICs: different
+ * segments meet in different clusters, which tell all others (collectives/blocks/spread.h).
+ *
  * Cost, R being a link: 2 M / (C R) + 2 L + 2 m/R + (h-1 + ceil(log2 h)) m/B for segments of m.
  * Bound (DESIGN.md): 2 (C-1)/C M / ((C-1) R), the same; L can hide behind it. */
 
@@ -652,8 +651,8 @@ static void gci_emit_allreduce_spread(struct gci_builder *b, const struct gci_co
 	gci_spread_end(&x);
 }
 
-/* ---- Allgather then operate: all vectors go to all ranks by dissemination, and each rank evaluates the
- * tree of a fixed order for itself. For short messages.
+/* ---- Allgather then operate: all vectors go to all ranks by dissemination, and each rank
+ * evaluates the tree of a fixed order for itself. For short messages.
  * Cost: ceil(log2 P) L + (P-1) M/B, and P vectors of TMP. ATCC (Vadhiyar 2001), table 1. */
 
 struct vectors {
@@ -735,7 +734,7 @@ static void gci_emit_allreduce_gridcoll(struct gci_builder *b, const struct gci_
 		gci_emit_allreduce_ordered_mod(b, c);
 }
 
-/* ---- table */
+/* ---- the algorithms */
 
 const struct gci_algorithm gci_allreduces[] = {
 	{GCI_ALLREDUCE, "gridcoll", "rabenseifner-mod, spread or tree, by a cost formula",

@@ -30,7 +30,7 @@ static void gci_emit_alltoall_circular(struct gci_builder *b, const struct gci_c
 	}
 }
 
-/* ---- columns */
+/* ---- columns: the blocks of some ranks for one, as clusters.c and Bruck's hand them on */
 
 uint64_t gci_column_len(const struct gci_coll *c, const struct gci_group *from, int to)
 {
@@ -84,12 +84,12 @@ void gci_column_place(struct gci_builder *b, const struct gci_coll *c, const str
 	}
 }
 
-/* ---- Alltoall with all pairs of ranks at once, each at its part of the time that the whole takes: then no
- * NIC and no link is offered more than it carries, no queue builds up, and no receiver has to ask for
- * one block after the other. Needs connections that are paced (comm/pacing.h).
- * 
- * Cost, M being one rank's blocks: (P-1)/P M/B + 2 L, for blocks wait for their receiver's word. On any
- * network whose pairs have one way each, the busiest NIC or link is busy throughout. */
+/* ---- Alltoall with all pairs of ranks at once, each at its part of the time that the whole takes:
+ * then no NIC and no link is offered more than it carries, no queue builds up, and no receiver has
+ * to ask for one block after the other. Needs connections that are paced (comm/pacing.h).
+ *
+ * Cost, M being one rank's blocks: (P-1)/P M/B + 2 L, for blocks wait for their receiver's word. On
+ * any network whose pairs have one way each, the busiest NIC or link is busy throughout. */
 
 /* Acknowledgements of what comes the other way: one of 66 bytes for two packets of 1514, at most. */
 #define SPARE_PERCENT 3
@@ -185,12 +185,12 @@ int gci_alltoall_even_bps(const struct gci_coll *c, int rank, uint64_t *bps)
 	return 1;
 }
 
-/* ---- The product's alltoall for links that take what all ranks send at once: every rank sends to its
- * own cluster first, at rising distance, then to the other clusters in the same way. A receiver
+/* ---- The product's alltoall for links that take what all ranks send at once: every rank sends to
+ * its own cluster first, at rising distance, then to the other clusters in the same way. A receiver
  * asks for a block when the one before comes and what is left of it takes no longer than the
  * asking, so that senders seldom meet at a NIC. Where the WAN is narrower than the NICs, it is used
  * at once.
- * 
+ *
  * Cost, M being one rank's blocks: (P-1)/P M/B + L, and what of a round trip half a block does not
  * fill, for each block over the WAN. Bound (DESIGN.md): (P-1)/P M/B. */
 
@@ -322,11 +322,11 @@ static void gci_emit_alltoall_paced(struct gci_builder *b, const struct gci_coll
 		remote_rounds(&p, d);
 }
 
-/* ---- Bruck's alltoall (Bruck et al. 1997): a block at distance i from its destination travels by the
- * powers of two that i is made of; all blocks that take a step of 2^k do so in one message.
+/* ---- Bruck's alltoall (Bruck et al. 1997): a block at distance i from its destination travels by
+ * the powers of two that i is made of; all blocks that take a step of 2^k do so in one message.
  * Cost: ceil(log2 P) L + ceil(log2 P) M/2B, M being what a rank sends: few messages for more data.
  * For short blocks.
- * 
+ *
  * Slot i of rank r has a block that comes from rank r + (what of i it has travelled) and has the
  * rest of i to go downwards, so that blocks arrive in the order in which they stand in OUT. */
 
@@ -421,9 +421,10 @@ static void gci_emit_alltoall_bruck(struct gci_builder *b, const struct gci_coll
 	gci_free(at);
 }
 
-/* ---- Alltoall as a gather to rank 0, of what every rank sends, and a scatter of what each is to have.
- * On the way down who holds all blocks for some ranks, source after source, has to pack a piece of
- * each source's for every child; so the tree is binary, and nobody copies more than 3 P pieces.
+/* ---- Alltoall as a gather to rank 0, of what every rank sends, and a scatter of what each is to
+ * have. On the way down who holds all blocks for some ranks, source after source, has to pack a
+ * piece of each source's for every child; so the tree is binary, and nobody copies more than 3 P
+ * pieces.
  * Cost: 2 log2 P L + 4 M P/B at most, M being what a rank sends, all of which meets at rank 0; with
  * segments it comes and goes at a time, and the cost nears M P/B. ATCC (Vadhiyar 2001), table 1. */
 
@@ -610,9 +611,9 @@ static void gci_emit_alltoall_gather_scatter(struct gci_builder *b, const struct
 	place_own(b, c, &held);
 }
 
-/* ---- The product's alltoall: each to each, where all ranks of a cluster may send to another and blocks are
- * long enough to be worth a message each, all at once if rates are known; else one message per pair of
- * clusters and sender. */
+/* ---- The product's alltoall: each to each, where all ranks of a cluster may send to another and
+ * blocks are long enough to be worth a message each, all at once if rates are known; else one
+ * message per pair of clusters and sender. */
 
 /* And that no two paths share a link. */
 static int rates_are_known(const struct gci_topo *t)
@@ -668,7 +669,7 @@ static void gci_emit_alltoall_gridcoll(struct gci_builder *b, const struct gci_c
 		gci_emit_alltoall_clusters(b, c);
 }
 
-/* ---- table */
+/* ---- the algorithms */
 
 /* All that all ranks send meets at rank 0, who cuts it into 3 P pieces. */
 #define GATHER_SCATTER_RANKS 4096

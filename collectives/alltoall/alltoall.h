@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Emitters of alltoall. One file each; the cost formula and source stand on top of it. */
+ * What alltoall's emitters share with each other and with those who pace them. */
 #ifndef GCI_COLLECTIVES_ALLTOALL_ALLTOALL_H
 #define GCI_COLLECTIVES_ALLTOALL_ALLTOALL_H
 
 #include "collectives/blocks/blocks.h"
 
 void gci_emit_alltoall_clusters(struct gci_builder *b, const struct gci_coll *c);
+
 /* Whether each pair is to be paced: `even`, or `gridcoll` where it goes that way. */
 int gci_alltoall_is_even(const struct gci_algorithm *a, const struct gci_coll *c);
 

@@ -5,8 +5,7 @@
  * 			out; bound (DESIGN.md): L.
  * 	dissemination	in round k rank r tells rank r + 2^k (Hensgen et al. 1988).
  * 			Cost: ceil(log2 P) L, as rounds cross the WAN again and again. */
-#include "collectives/barrier/barrier.h"
-
+#include "collectives/blocks/blocks.h"
 #include "collectives/tuner/formulas.h"
 
 enum { GATHER, EXCHANGE, RELEASE };
@@ -140,7 +139,7 @@ static void gci_emit_barrier_tournament(struct gci_builder *b, const struct gci_
 			gci_send(b, (int)(b->rank + bit), wake, nothing);
 }
 
-/* ---- table */
+/* ---- the algorithms */
 
 const struct gci_algorithm gci_barriers[] = {
 	{GCI_BARRIER, "clusters", "gather in each cluster, exchange, release", GCI_CAPS_SENDERS, 0,

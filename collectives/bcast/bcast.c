@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Sequential bcast, also called a flat tree: the root sends to every rank in turn.
  * Cost: L + (P-1) M/B, the root's link being used P-1 times. ATCC (Vadhiyar 2001), table 1. */
-#include "collectives/bcast/bcast.h"
-
 #include "base/mem.h"
+#include "collectives/blocks/blocks.h"
 #include "collectives/blocks/bridge.h"
 #include "collectives/blocks/path.h"
 #include "collectives/blocks/phases.h"
@@ -24,9 +23,10 @@ static void gci_emit_bcast_sequential(struct gci_builder *b, const struct gci_co
 		gci_send_some(b, (c->root + r) % b->nranks, gci_tag(0, 0), all);
 }
 
-/* ---- Chain bcast: rank r receives from r-1 and sends to r+1, counted from the root; with segments, a
- * pipeline that ignores clusters.
- * Cost: M/B + (P-2) m/B + the path's latencies, for segments of m. ATCC (Vadhiyar 2001), table 1. */
+/* ---- Chain bcast: rank r receives from r-1 and sends to r+1, counted from the root; with
+ * segments, a pipeline that ignores clusters.
+ * Cost: M/B + (P-2) m/B + the path's latencies, for segments of m. ATCC (Vadhiyar 2001), table
+ * 1. */
 
 static void gci_emit_bcast_chain(struct gci_builder *b, const struct gci_coll *c)
 {
@@ -39,8 +39,9 @@ static void gci_emit_bcast_chain(struct gci_builder *b, const struct gci_coll *c
 		gci_send_some(b, gci_group_rank(&g, g.me + 1), gci_tag(0, 0), all);
 }
 
-/* ---- Binary bcast: every rank passes on to two others; members 2i+1 and 2i+2, counted from the root,
- * are the children of member i. With segments, a pipeline at half the NIC's rate, but a short one.
+/* ---- Binary bcast: every rank passes on to two others; members 2i+1 and 2i+2, counted from the
+ * root, are the children of member i. With segments, a pipeline at half the NIC's rate, but a short
+ * one.
  * Cost: 2 log2 P (M/B + o), in segments of m about 2 M/B + 2 log2 P (m/B + o) + the path's
  * latencies, o being the cost of a message. ATCC (Vadhiyar 2001), table 1. */
 
@@ -57,8 +58,8 @@ static void gci_emit_bcast_binary(struct gci_builder *b, const struct gci_coll *
 		gci_send_some(b, gci_group_rank(&g, children[k]), gci_tag(0, 0), all);
 }
 
-/* ---- Binomial trees: `binomial` is one over all ranks, blind to clusters; `tree` has the root send to
- * the first rank of each other cluster, then a binomial tree in each.
+/* ---- Binomial trees: `binomial` is one over all ranks, blind to clusters; `tree` has the root
+ * send to the first rank of each other cluster, then a binomial tree in each.
  * Cost: binomial ceil(log2 P) (M/B + o); tree L + (C-1 + ceil(log2 h)) (M/B + o), o being the cost
  * of a message. MagPIe (Kielmann 2001), 3: every WAN link is crossed once. For short messages. */
 
@@ -86,7 +87,7 @@ static void gci_emit_bcast_tree(struct gci_builder *b, const struct gci_coll *c)
 }
 
 /* ---- The product's bcast: segments along a path through all ranks (collectives/blocks/path.h).
- * 
+ *
  * Cost: M/B + L + (P-2) (m/B + o) for segments of m. Bound (DESIGN.md): M/B + L, approached for
  * P m << M; what keeps us from it is the filling of the path. */
 
@@ -110,9 +111,9 @@ static void gci_emit_bcast_pipeline(struct gci_builder *b, const struct gci_coll
 	}
 }
 
-/* ---- The van de Geijn bcast (Barnett et al. 1994), and the farfirst bcast that uses it in each cluster
- * (Matsuda 2006, 3.1).
- * 
+/* ---- The van de Geijn bcast (Barnett et al. 1994), and the farfirst bcast that uses it in each
+ * cluster (Matsuda 2006, 3.1).
+ *
  * Cost, M/B and L as in Matsuda 2006, table 1:
  * 	vandegeijn	2 M/B, with the WAN crossed as if it were none
  * 	farfirst	L + M/B + 2 M/B */
@@ -160,9 +161,9 @@ static void gci_emit_bcast_farfirst(struct gci_builder *b, const struct gci_coll
 	gci_allgather(b, &g, &p, mine == home ? GCI_IN : GCI_OUT, ALLGATHER);
 }
 
-/* ---- The modified van de Geijn bcast: scatter in the root's cluster, a copy of the parts to the other
- * clusters by n senders to each (one to all, Matsuda 2006, 2.5), allgather in each cluster.
- * 
+/* ---- The modified van de Geijn bcast: scatter in the root's cluster, a copy of the parts to the
+ * other clusters by n senders to each (one to all, Matsuda 2006, 2.5), allgather in each cluster.
+ *
  * Cost, M/B and L as in Matsuda 2006, table 1: L + M/nB + 2 M/B. How the n senders come about:
  * 	-mod		any n; the other nodes forward their parts to them, (h-n)/hn M/B, which
  * 			overlaps with what they send (2.2)
@@ -274,9 +275,10 @@ static void gci_emit_bcast_vandegeijn_merge(struct gci_builder *b, const struct 
 	emit(b, c, &style);
 }
 
-/* ---- The product's bcast to many clusters whose links are slower than NICs: the root's cluster sends
- * different segments to different clusters, and they to each other (collectives/blocks/spread.h).
- * 
+/* ---- The product's bcast to many clusters whose links are slower than NICs: the root's cluster
+ * sends different segments to different clusters, and they to each other
+ * (collectives/blocks/spread.h).
+ *
  * Cost, R being a link: M / ((C-1) R) + 2 L + 2 m/R + (h-1) m/B for segments of m. Bound
  * (DESIGN.md): L + M / ((C-1) R); the way over an owner takes the other L. */
 
@@ -345,14 +347,14 @@ static void gci_emit_bcast_magpie(struct gci_builder *b, const struct gci_coll *
 	gci_bcast(b, &g, gci_vector(c, gci_bcast_buffer(b, c)), gci_tag(LAN, 0));
 }
 
-/* ---- MagPIe's pipelined bcast: segments go down a tree of coordinators, one for each cluster, and each
- * coordinator passes a segment on as it comes, to other coordinators first and then down a tree in
- * its own cluster. So all WAN links on the tree carry segments at a time. With k segments of m,
- * h being heights and d degrees of the two trees, w and l telling WAN from LAN,
- * 
+/* ---- MagPIe's pipelined bcast: segments go down a tree of coordinators, one for each cluster, and
+ * each coordinator passes a segment on as it comes, to other coordinators first and then down a
+ * tree in its own cluster. So all WAN links on the tree carry segments at a time. With k segments
+ * of m, h being heights and d degrees of the two trees, w and l telling WAN from LAN,
+ *
  * 	T = (k-1) g + h_w ((d_w - 1) s(m) + L_w + g_w(m)) + h_l ((d_l - 1) s(m) + L_l + s(m))
  * 	g = max(g_w(m), o + d_w s(m) + d_l s(m))
- * 
+ *
  * MagPIe (Kielmann 2001), 3.1.1 and 3.1.2; s, g and L as in collectives/models/plogp.h. What the
  * caller leaves open is chosen by this formula, as in the paper (collectives/models/magpie.h): k,
  * and for each k the degrees. With a slow WAN and a fast LAN the tree of coordinators is flat. */
@@ -443,11 +445,11 @@ static void gci_emit_bcast_magpie_pipelined(struct gci_builder *b, const struct 
 	}
 }
 
-/* ---- Bcast for hosts that differ in what a message costs them (tini in the grid file): `spoc`, `fnf`
- * and `optimal` differ in how they find the tree. For short messages in one cluster; the trees do
- * not know of clusters, nor of the time that bytes take. Multicast is the same among the ranks that
- * take part, and multiple multicasts each have a tree of their own, by their roots.
- * 
+/* ---- Bcast for hosts that differ in what a message costs them (tini in the grid file): `spoc`,
+ * `fnf` and `optimal` differ in how they find the tree. For short messages in one cluster; the
+ * trees do not know of clusters, nor of the time that bytes take. Multicast is the same among the
+ * ranks that take part, and multiple multicasts each have a tree of their own, by their roots.
+ *
  * Cost, t_i being the costs of the others in rising order and t_0 the root's: spoc at most the sum
  * over i < log2 P of max(t_0, t_(2^i - 1)); fnf within 1 % of optimal on average; optimal the least
  * there is, at 3^P to find it. HNOW (Banikazemi 1998), 4 to 6. */
@@ -544,7 +546,7 @@ static void gci_emit_bcast_gridcoll(struct gci_builder *b, const struct gci_coll
 		gci_emit_bcast_tree(b, c);
 }
 
-/* ---- table */
+/* ---- the algorithms */
 
 const struct gci_algorithm gci_bcasts[] = {
 	{GCI_BCAST, "gridcoll", "pipeline, spread or tree, by a cost formula",

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-
 #include "collectives/blocks/spread.h"
 
 #include "base/clock.h"
@@ -216,7 +215,7 @@ void gci_spread_to_root(
 	}
 }
 
-/* ---- */
+/* ---- segments and their ways from a root */
 
 #define PER_LINK      32 /* segments: so much later is the last one at its owner's others */
 #define SEGMENT_LEAST (4u << 10)

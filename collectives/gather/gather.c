@@ -7,8 +7,7 @@
  * Cost, M being all blocks in k segments: sequential (P-1) (L + M/PB); chain
  * (P-1) (L + M/2kB) + M/B; binary log2 P L + (1 + 1/k) M/B, its root receiving two halves.
  * ATCC (Vadhiyar 2001), table 1. */
-#include "collectives/gather/gather.h"
-
+#include "collectives/blocks/blocks.h"
 #include "collectives/blocks/path.h"
 #include "collectives/blocks/phases.h"
 #include "collectives/blocks/route.h"
@@ -56,8 +55,8 @@ static void gci_emit_gather_binary(struct gci_builder *b, const struct gci_coll 
 	gather(b, c, GCI_TREE_BINARY);
 }
 
-/* ---- Binomial gather, the scatter turned round: the first of a range's second half gives what it has
- * collected to the first of the range.
+/* ---- Binomial gather, the scatter turned round: the first of a range's second half gives what it
+ * has collected to the first of the range.
  * Cost: ceil(log2 P) L + (P-1)/P M/B, M being all blocks. ATCC (Vadhiyar 2001), table 1. */
 
 static void gci_emit_gather_binomial(struct gci_builder *b, const struct gci_coll *c)
@@ -68,12 +67,13 @@ static void gci_emit_gather_binomial(struct gci_builder *b, const struct gci_col
 	gci_gather_blocks(b, c, &g, &in, b->rank == c->root ? &out : NULL, 0);
 }
 
-/* ---- The product's gather. One member of each far cluster collects its blocks, in segments, one rank
- * after the other; the root takes in its own cluster's blocks in the same way, and then the far
- * ones, which are ready by then: no two senders ever meet at a NIC, and the WAN's delay is hidden
- * behind the root's own cluster. Where one connection carries less than a NIC (flow_rate), or when
- * asked for, several members send, to several of the root's cluster, who pass on to the root.
- * 
+/* ---- The product's gather. One member of each far cluster collects its blocks, in segments, one
+ * rank after the other; the root takes in its own cluster's blocks in the same way, and then the
+ * far ones, which are ready by then: no two senders ever meet at a NIC, and the WAN's delay is
+ * hidden behind the root's own cluster. Where one connection carries less than a NIC (flow_rate),
+ * or when asked for, several members send, to several of the root's cluster, who pass on to the
+ * root.
+ *
  * Cost, M being all blocks: (P-1)/P M/B + L where the far blocks are asked for a round trip ahead.
  * Bound (DESIGN.md): (P-1)/P M/B. */
 
@@ -246,8 +246,8 @@ static void gci_emit_gather_relay(struct gci_builder *b, const struct gci_coll *
 	}
 }
 
-/* ---- MagPIe's original gather: each cluster's coordinator collects its blocks, and sends them to the
- * root in one message. Who receives large messages takes them one after the other.
+/* ---- MagPIe's original gather: each cluster's coordinator collects its blocks, and sends them to
+ * the root in one message. Who receives large messages takes them one after the other.
  * Cost: (h-1)/h M'/B + the sum over the other clusters of M'/W + 2L, M' being a cluster's blocks
  * and W its link's rate; for short messages 2 L + P o. MagPIe (Kielmann 2001), 3.3. */
 
@@ -310,17 +310,17 @@ static void gci_emit_gather_magpie(struct gci_builder *b, const struct gci_coll 
 	}
 }
 
-/* ---- MagPIe's segmented gather: every rank sends to the root itself, in segments, and the root takes
- * them in from all clusters at a time. With k segments of m of each block, P_w clusters and P_l
- * ranks in the largest,
- * 
+/* ---- MagPIe's segmented gather: every rank sends to the root itself, in segments, and the root
+ * takes them in from all clusters at a time. With k segments of m of each block, P_w clusters and
+ * P_l ranks in the largest,
+ *
  * 	T = (k-1) g + max(L_w + P_l g_w(m), max(L_l, o) + P_w P_l r)
  * 	g = max(P_l g_w(m), P_w P_l r + o)
- * 
+ *
  * where receiving takes the root r = s(m); and k, if the caller leaves it open, is the best by this
  * formula (collectives/models/magpie.h). MagPIe (Kielmann 2001), 3.3; s, g and L as in
  * collectives/models/plogp.h.
- * 
+ *
  * The paper's contention inside the receiving node is kept out: the root takes in from no more
  * clusters at a time than fill its NIC, and from one rank of each, the next being asked for a round
  * trip ahead. */
@@ -392,7 +392,8 @@ static void gci_emit_gather_magpie_segmented(struct gci_builder *b, const struct
 		gci_send(b, c->root, gci_tag(0, (uint32_t)q), gci_route_slice(&cut, mine, q));
 }
 
-/* ---- The product's gather: by relays for long blocks, brought together on the way for short ones. */
+/* ---- The product's gather: by relays for long blocks, brought together on the way for short
+ * ones. */
 
 static void gci_emit_gather_gridcoll(struct gci_builder *b, const struct gci_coll *c)
 {
@@ -404,7 +405,7 @@ static void gci_emit_gather_gridcoll(struct gci_builder *b, const struct gci_col
 		gci_emit_gather_magpie(b, c);
 }
 
-/* ---- table */
+/* ---- the algorithms */
 
 const struct gci_algorithm gci_gathers[] = {
 	{GCI_GATHER, "gridcoll", "relay, or magpie for short blocks, by a cost formula",

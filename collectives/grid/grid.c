@@ -376,7 +376,7 @@ static void gci_grid_free_access(struct gci_cluster *c)
 	gci_free(c->access.interfaces);
 }
 
-/* ---- */
+/* ---- the model: what it says of hosts and links, dilated and printed */
 
 #define MOST_HELD_NS (86400 * GCI_NS_PER_S)
 

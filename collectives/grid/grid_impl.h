@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the parts of the grid file's parser share: grid_parse.c reads line by line, grid.c looks at the whole, names it,
- * and has the keys that are no part of the model. */
+ * What the parts of the grid file's parser share: grid_parse.c reads line by line, grid.c looks at
+ * the whole, names it, and has the keys that are no part of the model. */
 #ifndef GCI_COLLECTIVES_GRID_GRID_IMPL_H
 #define GCI_COLLECTIVES_GRID_GRID_IMPL_H
 
@@ -66,7 +66,6 @@ int gci_grid_is_access_key(const char *key);
 int gci_grid_access_key(
 	struct gci_grid_parser *p, const char *key, const char *value, struct gci_access *a);
 
-struct gci_buf;
 /* Of the whole grid, once it is checked. */
 int gci_grid_set_digest(struct gci_grid_parser *p);
 

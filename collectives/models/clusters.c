@@ -76,6 +76,7 @@ static void name_cluster(struct writing *w, int cluster)
 		snprintf(w->name[cluster], sizeof(*w->name), "c%d", cluster + 1);
 }
 
+/* Of two directions, of which one may not be known. */
 static uint64_t known(const uint64_t *v, int n, int a, int b)
 {
 	return v[a * n + b] ? v[a * n + b] : v[b * n + a];
@@ -355,7 +356,7 @@ int gci_clusters_compare(const struct gci_clusters *c, const struct gci_measured
 	return out->failed ? GCOLL_ERR_NOMEM : n;
 }
 
-/* ---- */
+/* ---- clusters, found in what was measured */
 
 #define SLACK           10 /* percent: noise, as wide as the paper's bands */
 #define LATENCY_SLACK   75

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- The optimal tree. With L(i, A) the least time in which host i, who has the message, gets it to
- * the hosts of A:
- * 
+/* ---- The optimal tree. With L(i, A) the least time in which host i, who has the message, gets it
+ * to the hosts of A:
+ *
  * 	L(i, {}) = 0,  L(i, A) = t_i + min over j in A and B + C = A - {j} of max(L(i, B), L(j, C))
- * 
+ *
  * Hosts of one cost are alike, so that A is how many are left of each type of host; and some
  * optimal tree has no child that is faster than its parent, the root excepted (lemma 2), so that C
  * has only hosts as slow as j or slower. HNOW (Banikazemi 1998), 5. */
@@ -190,7 +190,7 @@ int gci_hnow_optimal(struct gci_hnow *t)
 	return 0;
 }
 
-/* ---- */
+/* ---- the model, and the trees of SPOC and FNF */
 
 struct host {
 	uint64_t tini_ns;

@@ -15,16 +15,16 @@
 
 #include "collectives/blocks/layout.h"
 
-/* ---- Operations on blocks, of P_w clusters of at most P_l ranks; with a = max(g_w, (P_w-1) s_w + s_l),
- * r_l and r_w being what receiving takes, and the formulas' (k-1) gamma + lambda:
- * 
+/* ---- Operations on blocks, of P_w clusters of at most P_l ranks; with a = max(g_w, (P_w-1) s_w +
+ * s_l), r_l and r_w being what receiving takes, and the formulas' (k-1) gamma + lambda:
+ *
  * 	scatter		gamma = P_l a + or_l
  * 			lambda = (P_l-1) a + (P_w-1) s_w + L_w + g_w
  * 	gather		gamma = max(P_l g_w, P_l r_l + (P_w-1) P_l r_w + os_l)
  * 			lambda = max(L_w + P_l g_w, max(L_l, os_l) + P_l r_l + (P_w-1) P_l r_w)
  * 	exchange	gamma = max((P_w-1) (s_w + max(g_l, or_w)), g_w)
  * 			lambda = (P_w-2) s_w + g_w + L_w
- * 
+ *
  * MagPIe (Kielmann 2001), 3.2 to 3.4. */
 
 static uint64_t larger(uint64_t a, uint64_t b)
@@ -242,7 +242,7 @@ uint64_t gci_magpie_original_ns(const struct gci_magpie *m, const struct gci_col
 	return gci_ns_plus(turns, in_clusters(&m->p, o.nbytes, c->kind == GCI_BCAST));
 }
 
-/* ---- */
+/* ---- trees, and bcasts down them */
 
 static uint64_t segment_of(uint64_t nbytes, uint64_t k)
 {

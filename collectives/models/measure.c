@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Where straight lines between the sizes measured would be wrong. The paper takes any size whose
- * times are not what the two smaller ones lead to expect, and halves the interval below it. After a
- * step, that goes on through all larger sizes, since the two sides of the step lie close together
- * and lead to expect anything. So here an interval is straight also if the two sizes above it lead
- * back to its lower end: of the sizes around a step only those next to it are halved. The worst
- * interval comes first, for time may run out. */
+/* ---- Where straight lines between the sizes measured would be wrong. The paper takes any size
+ * whose times are not what the two smaller ones lead to expect, and halves the interval below it.
+ * After a step, that goes on through all larger sizes, since the two sides of the step lie close
+ * together and lead to expect anything. So here an interval is straight also if the two sizes above
+ * it lead back to its lower end: of the sizes around a step only those next to it are halved. The
+ * worst interval comes first, for time may run out. */
 
 #define CLOSE       32 /* bytes: no closer than that, and 1 % */
 #define OVERHEAD    20 /* overheads are expected within 1/20, the gap within 1/100 */
@@ -113,7 +113,7 @@ static uint64_t gci_measure_bend(const struct gci_measure *m)
 	return at;
 }
 
-/* ---- measure isend */
+/* ---- The pattern of send overheads (Vadhiyar 2004, 4.3), from a row of isends. */
 
 #define LEAST_SPIKES 3
 #define LEAST_RATIO  3
@@ -320,7 +320,7 @@ int gci_measure_result(const struct gci_measure *m, struct gci_params_link *l)
 	return 0;
 }
 
-/* ---- */
+/* ---- what to try next */
 
 #define SMALL        (64u << 10) /* up to here MOST_SMALL times, above MOST_LARGE */
 #define MOST_SMALL   60

@@ -110,7 +110,7 @@ void gci_params_print(const struct gci_params *p, struct gci_buf *out)
 	gci_buf_printf(out, "\n  ]\n}\n");
 }
 
-/* ---- */
+/* ---- the parameters of a grid's links */
 
 int gci_params_init(struct gci_params *p, const struct gci_grid *g, const char *date)
 {

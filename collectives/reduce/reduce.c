@@ -7,9 +7,8 @@
  * 			by clusters where the order asks for it. Cost: ceil(log2 P) (L + M/B)
  * 	clusters	the canonical tree by clusters: one rank of each speaks for it, so every
  * 			WAN link is crossed once. Cost: ceil(log2 C) (L + M/B) + ceil(log2 h) M/B */
-#include "collectives/reduce/reduce.h"
-
 #include "collectives/blocks/path.h"
+#include "collectives/blocks/reduction.h"
 #include "collectives/blocks/shares.h"
 #include "collectives/blocks/spread.h"
 #include "collectives/blocks/stage.h"
@@ -61,8 +60,8 @@ static void gci_emit_reduce_clusters(struct gci_builder *b, const struct gci_col
 	up_canonical(b, c, 0);
 }
 
-/* ---- Gather then operate: every rank sends its vector to the root, which combines them along the tree
- * of a fixed order.
+/* ---- Gather then operate: every rank sends its vector to the root, which combines them along the
+ * tree of a fixed order.
  * Cost: L + (P-1) M/B. ATCC (Vadhiyar 2001), table 1. The root asks for one vector at a time, as
  * flows that meet at its NIC only hinder each other; it combines while they come, so that it holds
  * O(log P) of them and not P. */
@@ -113,10 +112,10 @@ static void gci_emit_reduce_gather(struct gci_builder *b, const struct gci_coll 
 		gci_send(b, c->root, gci_tag(0, 0), in);
 }
 
-/* ---- The product's reduce: the bcast's pipeline (collectives/blocks/path.h) walked backwards. Every
- * rank takes each segment in from the one behind it, adds its own, and passes it on towards the
- * root.
- * 
+/* ---- The product's reduce: the bcast's pipeline (collectives/blocks/path.h) walked backwards.
+ * Every rank takes each segment in from the one behind it, adds its own, and passes it on towards
+ * the root.
+ *
  * Cost: M/B + L + (P-2) (m/B + o) for segments of m, and the time of reducing where that is not
  * hidden. Bound (DESIGN.md): M/B + L, approached for P m << M. For commutative operations. */
 
@@ -156,7 +155,7 @@ static void gci_emit_reduce_pipeline(struct gci_builder *b, const struct gci_col
  * 	ordered-mod	that in each cluster; the others' parts go to the root's cluster by n
  * 			senders, are combined there, and gathered. Cost: L + (C-1) M/nB +
  * 			2 (h-1)/h M/B. The WAN is crossed once by each cluster's result
- * 
+ *
  * Bound (DESIGN.md): L + M/B; what keeps them from it is that parts are gathered only when all is
  * reduced. */
 
@@ -224,9 +223,9 @@ static void gci_emit_reduce_ordered_mod(struct gci_builder *b, const struct gci_
 	gather_shares(&x, base);
 }
 
-/* ---- The product's reduce of many clusters whose links are slower than NICs: different segments meet
- * in different clusters, and go from there to the root (collectives/blocks/spread.h).
- * 
+/* ---- The product's reduce of many clusters whose links are slower than NICs: different segments
+ * meet in different clusters, and go from there to the root (collectives/blocks/spread.h).
+ *
  * Cost, R being a link: M / ((C-1) R) + 2 L + 2 m/R + ceil(log2 h) m/B for segments of m. Bound
  * (DESIGN.md): L + M / ((C-1) R); the way over an owner takes the other L. */
 
@@ -247,7 +246,8 @@ static void gci_emit_reduce_spread(struct gci_builder *b, const struct gci_coll 
 }
 
 /* ---- The product's reduce: a pipeline for long messages, or all links between many clusters where
- * these are slow, and a tree for short ones, and for others where the order of reduction is fixed. */
+ * these are slow, and a tree for short ones, and for others where the order of reduction is
+ * fixed. */
 
 static void gci_emit_reduce_gridcoll(struct gci_builder *b, const struct gci_coll *c)
 {
@@ -267,7 +267,7 @@ static void gci_emit_reduce_gridcoll(struct gci_builder *b, const struct gci_col
 		gci_emit_reduce_clusters(b, c);
 }
 
-/* ---- table */
+/* ---- the algorithms */
 
 const struct gci_algorithm gci_reduces[] = {
 	{GCI_REDUCE, "gridcoll", "pipeline, spread, or a tree by clusters, by a cost formula",

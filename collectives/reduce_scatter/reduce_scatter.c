@@ -5,9 +5,8 @@
  * For commutative operations.
  * Cost: ceil(log2 P) L + (P-1) m/B, blocks of m; where P is no power of two, up to twice that for
  * ranks that stand in for others. Rabenseifner (1997), of Matsuda 2006, 2.3. */
-#include "collectives/reduce_scatter/reduce_scatter.h"
-
 #include "base/mem.h"
+#include "collectives/blocks/reduction.h"
 #include "collectives/blocks/route.h"
 #include "collectives/models/cost.h"
 #include "collectives/tuner/formulas.h"
@@ -59,8 +58,8 @@ static void gci_emit_reduce_scatter_halving(struct gci_builder *b, const struct 
 		next_round(b, c, &h);
 }
 
-/* ---- Ring reduce-scatter: the block of rank r sets out from r+1 and gathers every rank's part on its
- * way round to r.
+/* ---- Ring reduce-scatter: the block of rank r sets out from r+1 and gathers every rank's part on
+ * its way round to r.
  * Cost: (P-1) (L + m/B), blocks of m. For commutative operations. */
 
 static void gci_emit_reduce_scatter_ring(struct gci_builder *b, const struct gci_coll *c)
@@ -97,7 +96,7 @@ static void gci_emit_reduce_scatter_ring(struct gci_builder *b, const struct gci
  * backwards. In each other cluster a block's sum is made along the ring up to where it would have
  * entered, goes over the WAN once to its gateway, and joins the sum that goes round its own
  * cluster's ring.
- * 
+ *
  * Cost, M being all blocks: (P-1)/P M/B + L + (h-1) m/B for segments of m. Bound (DESIGN.md):
  * (P-1)/P M/B; L can only be hidden behind the local rings where gateways are not the bottleneck.
  * For commutative operations. */
@@ -429,8 +428,8 @@ static void gci_emit_reduce_scatter_clusters(struct gci_builder *b, const struct
 	gci_free(x.items);
 }
 
-/* ---- The product's reduce-scatter: rings for long blocks, trees by clusters for short ones and where
- * the order of reduction is fixed. */
+/* ---- The product's reduce-scatter: rings for long blocks, trees by clusters for short ones and
+ * where the order of reduction is fixed. */
 
 static void gci_emit_reduce_scatter_gridcoll(struct gci_builder *b, const struct gci_coll *c)
 {
@@ -443,7 +442,7 @@ static void gci_emit_reduce_scatter_gridcoll(struct gci_builder *b, const struct
 		gci_emit_reduce_scatter_clusters(b, c);
 }
 
-/* ---- table */
+/* ---- the algorithms */
 
 const struct gci_algorithm gci_reduce_scatters[] = {
 	{GCI_REDUCE_SCATTER, "gridcoll", "rings, or the tree of clusters, by a cost formula",

@@ -6,9 +6,8 @@
  * Cost, M being all blocks in k segments: sequential L + (P-1)/P M/B; chain
  * (P-1) (L + M/2kB) + M/B; binary log2 P L + (1 + 1/k) M/B, its root sending two halves.
  * ATCC (Vadhiyar 2001), table 1. */
-#include "collectives/scatter/scatter.h"
-
 #include "base/mem.h"
+#include "collectives/blocks/blocks.h"
 #include "collectives/blocks/path.h"
 #include "collectives/blocks/phases.h"
 #include "collectives/blocks/route.h"
@@ -51,8 +50,8 @@ static void gci_emit_scatter_binary(struct gci_builder *b, const struct gci_coll
 	scatter(b, c, GCI_TREE_BINARY);
 }
 
-/* ---- Binomial scatter by recursive halving: who holds the blocks of members [a, z) gives the second
- * half of them to its first.
+/* ---- Binomial scatter by recursive halving: who holds the blocks of members [a, z) gives the
+ * second half of them to its first.
  * Cost: ceil(log2 P) L + (P-1)/P M/B, M being all blocks. ATCC (Vadhiyar 2001), table 1. */
 
 static void gci_emit_scatter_binomial(struct gci_builder *b, const struct gci_coll *c)
@@ -63,12 +62,13 @@ static void gci_emit_scatter_binomial(struct gci_builder *b, const struct gci_co
 	gci_scatter_blocks(b, c, &g, &in, gci_has_out(c, b->rank) ? &out : NULL, 0);
 }
 
-/* ---- The product's scatter: far clusters first. The root sends a cluster's blocks, in segments, to one
- * member of it, who passes them on to the others as they come; then to its own cluster's ranks. So
- * the root's NIC is never idle, and one well warmed connection crosses the WAN instead of one per
- * rank. Where one connection carries less than a NIC (flow_rate), or when asked for, members of the
- * root's cluster take over shares of the blocks and send them straight to where they belong.
- * 
+/* ---- The product's scatter: far clusters first. The root sends a cluster's blocks, in segments,
+ * to one member of it, who passes them on to the others as they come; then to its own cluster's
+ * ranks. So the root's NIC is never idle, and one well warmed connection crosses the WAN instead of
+ * one per rank. Where one connection carries less than a NIC (flow_rate), or when asked for,
+ * members of the root's cluster take over shares of the blocks and send them straight to where they
+ * belong.
+ *
  * Cost, M being all blocks: (P-1)/P M/B + h m/B for segments of m, L hidden by the root's own
  * cluster. Bound (DESIGN.md): (P-1)/P M/B. */
 
@@ -173,9 +173,9 @@ static void gci_emit_scatter_relay(struct gci_builder *b, const struct gci_coll 
 			b, gci_out_block(c, b->rank, b->rank), gci_in_block(c, b->rank, b->rank));
 }
 
-/* ---- MagPIe's original scatter: the root sends all of a cluster's blocks to its coordinator in one
- * message, who hands them to their owners. As in its bcast, what follows a large message over the
- * WAN waits for its acknowledgement.
+/* ---- MagPIe's original scatter: the root sends all of a cluster's blocks to its coordinator in
+ * one message, who hands them to their owners. As in its bcast, what follows a large message over
+ * the WAN waits for its acknowledgement.
  * Cost: the sum over the other clusters of M'/W + 2L, M' being a cluster's blocks and W its link's
  * rate, + (h-1)/h M'/B; for short messages 2 L + P o. MagPIe (Kielmann 2001), 3.2. */
 
@@ -261,13 +261,14 @@ static void gci_emit_scatter_magpie(struct gci_builder *b, const struct gci_coll
 		gci_copy_blocks(b, c, &m.all, &out, &shelf, holder, holder + 1);
 }
 
-/* ---- MagPIe's segmented scatter: the root sends to every rank itself, in rounds; in each it sends one
- * segment to the first rank of each cluster, then to the second, and so on, so that all WAN links
- * work at a time. With k segments of m of each block, P_w clusters and P_l ranks in the largest,
- * 
+/* ---- MagPIe's segmented scatter: the root sends to every rank itself, in rounds; in each it sends
+ * one segment to the first rank of each cluster, then to the second, and so on, so that all WAN
+ * links work at a time. With k segments of m of each block, P_w clusters and P_l ranks in the
+ * largest,
+ *
  * 	T = (k-1) g + (P_l - 1) a + (P_w - 1) s(m) + L_w + g_w(m)
  * 	g = P_l a + o,  a = max(g_w(m), (P_w - 1) s(m) + s(m))
- * 
+ *
  * and k, if the caller leaves it open, is the best by this formula (collectives/models/magpie.h).
  * MagPIe (Kielmann 2001), 3.2; s, g and L as in collectives/models/plogp.h. */
 
@@ -338,7 +339,8 @@ static void gci_emit_scatter_magpie_segmented(struct gci_builder *b, const struc
 		gci_recv(b, c->root, gci_tag(0, (uint32_t)q), gci_route_slice(&cut, mine, q));
 }
 
-/* ---- The product's scatter: by relays for long blocks, brought together on the way for short ones. */
+/* ---- The product's scatter: by relays for long blocks, brought together on the way for short
+ * ones. */
 
 static void gci_emit_scatter_gridcoll(struct gci_builder *b, const struct gci_coll *c)
 {
@@ -350,7 +352,7 @@ static void gci_emit_scatter_gridcoll(struct gci_builder *b, const struct gci_co
 		gci_emit_scatter_magpie(b, c);
 }
 
-/* ---- table */
+/* ---- the algorithms */
 
 const struct gci_algorithm gci_scatters[] = {
 	{GCI_SCATTER, "gridcoll", "relay, or magpie for short blocks, by a cost formula",

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "collectives/sim/events.h"
-
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/prng.h"
 #include "collectives/blocks/peers.h"
+#include "collectives/sim/events.h"
 #include "collectives/sim/net.h"
 #include "collectives/sim/sim_impl.h"
 
@@ -12,7 +11,7 @@
 
 static void gci_shape_free(struct gci_shape *s, int nranks);
 
-/* ---- events */
+/* ---- events, by time */
 
 static int before(const struct gci_ev *a, const struct gci_ev *b)
 {
@@ -48,7 +47,8 @@ void gci_events_push(struct gci_events *q, struct gci_ev e)
 	q->heap[i] = e;
 }
 
-/* Four children to a node: half as many levels to go down, within a few cache lines. */
+/* False when there is none. Four children to a node: half as many levels to go down, within a few
+ * cache lines. */
 static int gci_events_pop(struct gci_events *q, struct gci_ev *e)
 {
 	size_t i = 0, first, k, best;
@@ -239,7 +239,7 @@ static void gci_shape_free(struct gci_shape *s, int nranks)
 	memset(s, 0, sizeof(*s));
 }
 
-/* ---- net */
+/* ---- what the network is like, by grid and measurement */
 
 #define UNKNOWN_BPS 1000000000u /* a NIC that neither grid nor measurement tells of */
 #define CLOSE       12          /* a part of this is what measurements differ by */
@@ -750,7 +750,7 @@ static void gci_sim_done(struct gci_sim *m, int rank, uint32_t window, uint32_t 
 	gci_sim_start_windows(m, rank);
 }
 
-/* ---- */
+/* ---- the whole */
 
 #define PORT_NBYTES (512u << 10) /* buffer of a switch's port */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The simulator's parts: wire.c (how long bytes take), and sim.c (which SEND goes with which RECV, what each rank may
- * do next, who talks to whom, and the whole). */
+ * The simulator's parts: wire.c (how long bytes take), and sim.c (which SEND goes with which RECV,
+ * what each rank may do next, who talks to whom, and the whole). */
 #ifndef GCI_COLLECTIVES_SIM_SIM_IMPL_H
 #define GCI_COLLECTIVES_SIM_SIM_IMPL_H
 
@@ -159,8 +159,6 @@ static inline struct gci_sim_times *gci_sim_times(
 
 void gci_sim_trace(struct gci_sim *m, int rank, uint32_t window, uint32_t step, uint64_t ready_ns,
 	uint64_t from_ns, uint64_t to_ns);
-
-/* ---- who talks to whom */
 
 /* ---- wire.c */
 

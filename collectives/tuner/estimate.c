@@ -141,7 +141,7 @@ uint64_t gci_estimate_tree_ns(const struct gci_estimator *e, const struct gci_es
 	return farthest + (w->segments - 1) * gap_ns(e);
 }
 
-/* ---- */
+/* ---- an algorithm's time, and what formulas need of the network */
 
 static uint64_t smaller(uint64_t a, uint64_t b)
 {

@@ -14,9 +14,9 @@ static uint64_t gci_ask(struct gci_asking *a, size_t m, uint64_t segment_nbytes)
 static size_t gci_asking_nsegments(const struct gci_asking *a, size_t m);
 static uint64_t gci_asking_segment(const struct gci_asking *a, size_t m, size_t i);
 
-/* ---- ATCC's descents (Vadhiyar 2004, 4.2): time over segment size falls exponentially to a plateau
- * with several minima near the largest size, and small segments are what takes long to measure. So
- * they begin at the largest, go in one direction, and look beyond the first minimum. */
+/* ---- ATCC's descents (Vadhiyar 2004, 4.2): time over segment size falls exponentially to a
+ * plateau with several minima near the largest size, and small segments are what takes long to
+ * measure. So they begin at the largest, go in one direction, and look beyond the first minimum. */
 
 #define BEYOND            3
 #define DOUBTS            2
@@ -159,8 +159,8 @@ int gci_search_smgd(const struct gci_search *s, struct gci_search_result *r)
 	return a.rc;
 }
 
-/* ---- ATCC's pipeline method (Vadhiyar 2004, 4.2, figure 5), and the pairwise test for saturation that
- * tells where it can be used. */
+/* ---- ATCC's pipeline method (Vadhiyar 2004, 4.2, figure 5), and the pairwise test for saturation
+ * that tells where it can be used. */
 
 #define SATURATED_PERCENT 120
 
@@ -372,7 +372,7 @@ int gci_search_pipeline(const struct gci_search *s, const struct gci_pipeline *p
 	return a.rc;
 }
 
-/* ---- */
+/* ---- what is asked for, and the searches of all segments and by halves */
 
 /* An empty result, and nothing asked yet. */
 static struct gci_asking gci_asking_begin(const struct gci_search *s, struct gci_search_result *r)

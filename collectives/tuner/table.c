@@ -10,7 +10,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- Decision tables as text: strict, since a table that is misread makes every run of a job slow. */
+/* ---- Decision tables as text: strict, since a table that is misread makes every run of a job
+ * slow. */
 
 static int parse_entry(const struct gci_json_node *node, enum gci_kind kind,
 	struct gci_table_entry *entry, uint64_t least)
@@ -133,7 +134,7 @@ int gci_table_parse(struct gci_table *t, const char *text, size_t len, const cha
 	return rc;
 }
 
-/* ---- */
+/* ---- tables: their entries, and what they say */
 
 typedef unsigned __int128 u128;
 

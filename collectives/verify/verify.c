@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The verifier: set-up, the order of its passes, and how it words a fault. */
-
+ * The verifier: its passes, their order, and how it words a fault. */
 #include "collectives/verify/verify.h"
 
 #include "base/mem.h"
@@ -70,13 +69,15 @@ static inline int gci_writes_dst(const struct gci_step *s)
 	return s->kind != GCI_STEP_SEND;
 }
 
-static int gci_verify_fault(struct gci_verifier *v, enum gci_fault kind, const char *fmt, ...);
-static int gci_verify_fault_at(const struct gci_at *at, enum gci_fault kind, const char *fmt, ...);
+static int gci_verify_fault(struct gci_verifier *v, enum gci_fault kind, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+static int gci_verify_fault_at(const struct gci_at *at, enum gci_fault kind, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 static int gci_verify_nomem(struct gci_verifier *v);
 
-/* ---- The verifier's race pass: any two accesses of a rank to one element, of which one writes, must
- * have an order by the rank's own dependencies. An order that only follows by way of other ranks
- * does not count: no emitter needs one, and a schedule stays correct if the peers' change. */
+/* ---- The verifier's race pass: any two accesses of a rank to one element, of which one writes,
+ * must have an order by the rank's own dependencies. An order that only follows by way of other
+ * ranks does not count: no emitter needs one, and a schedule stays correct if the peers' change. */
 
 struct race_check {
 	struct gci_at at;
@@ -409,9 +410,9 @@ static int gci_verify_matching(struct gci_verifier *v)
 	return rc;
 }
 
-/* ---- The verifier's main pass: runs all ranks' schedules at once on symbols, a SEND ending together
- * with its RECV (rendezvous: a network that buffers nothing).
- * 
+/* ---- The verifier's main pass: runs all ranks' schedules at once on symbols, a SEND ending
+ * together with its RECV (rendezvous: a network that buffers nothing).
+ *
  * One execution stands for all. Nothing a step waits for can be taken away again, neither by
  * another step nor by a peer, as messages are matched by name: so the steps that can finish are
  * the same in whatever order they are tried, and if all finish here, all finish always; more
@@ -947,7 +948,7 @@ static int gci_verify_traffic(struct gci_verifier *v, int check_senders)
 	return rc;
 }
 
-/* ---- */
+/* ---- set-up, the passes in their order, and faults */
 
 /* Each returns the status to be passed up. */
 static int gci_verify_fault(struct gci_verifier *v, enum gci_fault kind, const char *fmt, ...)
