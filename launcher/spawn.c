@@ -24,7 +24,7 @@ struct process {
 	pid_t pid, parent;
 	unsigned long long born; /* tells two owners of one number apart */
 	char state;
-	int ours;
+	int ours; /* 1: our child, 2: a child of one of these, ...; 0: nobody's of ours */
 };
 
 struct table {
@@ -105,7 +105,10 @@ static void mark_ours(struct table *t, int (*spared)(pid_t pid))
 			if (p->ours || (spared && spared(p->pid)))
 				continue;
 			parent = bsearch(&key, t->v, t->n, sizeof(*t->v), by_pid);
-			p->ours = p->parent == self || (parent && parent->ours);
+			if (p->parent == self)
+				p->ours = 1;
+			else if (parent && parent->ours)
+				p->ours = parent->ours + 1;
 			more |= p->ours;
 		}
 	}
@@ -127,6 +130,14 @@ static void kill_exactly(const struct process *p)
 	close(fd);
 }
 
+static int by_depth(const void *a, const void *b)
+{
+	const struct process *x = a, *y = b;
+
+	return (x->ours > y->ours) - (x->ours < y->ours);
+}
+
+/* Parents first, else one would see its child die, and tell of it or start another one. */
 int gci_tree_kill(int (*spared)(pid_t pid))
 {
 	struct table t = {0};
@@ -135,6 +146,8 @@ int gci_tree_kill(int (*spared)(pid_t pid))
 
 	read_table(&t);
 	mark_ours(&t, spared);
+	if (t.n)
+		qsort(t.v, t.n, sizeof(*t.v), by_depth);
 	for (i = 0; i < t.n; i++) {
 		if (!t.v[i].ours || t.v[i].state == 'Z')
 			continue;
