@@ -40,8 +40,8 @@ fi
 # ---- inside: hosts with ssh
 
 dir=$(mktemp -d) # a guest's memory
-made=$(mkdir /run/sshd 2>/dev/null && echo /run/sshd)
-trap 'rm -rf "$work"; [ -z "$made" ] || rmdir "$made"' EXIT
+mkdir -p /run/sshd # and it stays: others of this machine may run sshd by now
+trap 'rm -rf "$work"' EXIT
 lab=$GRIDCOLL_LAB
 unset GRIDCOLL_LAB
 names=$(for c in kyoto tokyo; do for i in $(seq "$hosts"); do echo "$c-$i"; done; done)
