@@ -187,6 +187,54 @@ int gci_sockopt_congestion(const char *name, struct gci_error *e)
 		name, name, list);
 }
 
+/* ---- slow start */
+
+#define SEGMENT      1448       /* bytes, on Ethernet */
+#define FIRST_WINDOW 10         /* segments, RFC 6928 */
+#define NO_THRESHOLD 0x7fffffff /* as the kernel shows that slow start has not ended */
+
+static int is_cubic(int fd)
+{
+	char name[17] = "";
+	socklen_t len = sizeof(name) - 1;
+
+	return !getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &len) && !strcmp(name, "cubic");
+}
+
+/* There and back, before a connection depends on it. */
+static int may_start(struct gci_sockopts *o)
+{
+	int fd;
+
+	if (o->may_start)
+		return o->may_start > 0;
+	fd = gci_sockbuf_ask();
+	o->may_start =
+		fd >= 0 && !set_congestion(fd, "reno") && !set_congestion(fd, "cubic") ? 1 : -1;
+	if (fd >= 0)
+		close(fd);
+	return o->may_start > 0;
+}
+
+int gci_sockopt_start(struct gci_sockopts *o, int fd, const struct gci_tp_link *link)
+{
+	return link->flight_nbytes > FIRST_WINDOW * SEGMENT && is_cubic(fd) && may_start(o) &&
+	       !set_congestion(fd, "reno");
+}
+
+int gci_sockopt_has_started(int fd, const struct gci_tp_link *link)
+{
+	struct tcp_info info = {0};
+	socklen_t len = sizeof(info);
+
+	if (!getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) &&
+		info.tcpi_snd_ssthresh >= NO_THRESHOLD &&
+		(uint64_t)info.tcpi_snd_cwnd * info.tcpi_snd_mss < link->flight_nbytes)
+		return 0;
+	set_congestion(fd, "cubic");
+	return 1;
+}
+
 /* ---- all of a connection, as its link wants it */
 
 /* The same for all links that are treated alike. */

@@ -21,7 +21,8 @@ struct gci_sockopts {
 	int knows_max;
 	uint64_t told[GCI_SOCKOPT_KINDS]; /* kinds of links whose options are in the log already */
 	unsigned ntold;
-	int warned; /* bits: of what, once each */
+	int warned;    /* bits: of what, once each */
+	int may_start; /* 1: a socket may begin with reno and go on with cubic, -1: it may not */
 };
 
 /* Sets what can be set on the TCP socket `fd` of a connection to `peer`. What was set and what the
@@ -35,6 +36,17 @@ void gci_sockopt_data(struct gci_sockopts *o, int fd, int peer, const struct gci
 /* How much waits in a socket that TCP cannot send yet: what keeps the link busy, or with `pads` next
  * to nothing, since data would have to wait behind it. */
 void gci_sockopt_unsent(int fd, const struct gci_tp_link *link, int pads);
+
+/* Cubic leaves slow start as soon as round trips grow (HyStart, RFC 9406), and where hosts send both
+ * ways they grow since acknowledgements wait behind data at the other end, not since the path is full.
+ * A connection that left at 40 segments takes a second to get to the 400 that its link needs. So where
+ * it is known what that is, a connection begins with reno, which leaves slow start for losses only, and
+ * goes on with cubic once its window is as large, or something was lost.
+ *
+ * Returns 1 where it has begun so: gci_sockopt_has_started is to be asked now and then from the first
+ * byte on, until it returns 1. 0: nothing was changed. */
+int gci_sockopt_start(struct gci_sockopts *o, int fd, const struct gci_tp_link *link);
+int gci_sockopt_has_started(int fd, const struct gci_tp_link *link);
 
 /* Of a control connection, once it is open: what is said goes at once, and what was lost goes again
  * soon. After a link that was mute for seconds TCP's time-outs have doubled so often that two lost

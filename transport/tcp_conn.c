@@ -553,6 +553,11 @@ void gci_conn_set_pads(struct gci_conn *c)
 	gci_sockopt_unsent(c->fd, &c->tcp->ep.peers[c->peer]->link, c->pads);
 }
 
+void gci_conn_look_at_start(struct gci_conn *c)
+{
+	c->starts = !gci_sockopt_has_started(c->fd, &c->tcp->ep.peers[c->peer]->link);
+}
+
 int gci_conn_writable(const struct gci_conn *c)
 {
 	return c && c->peer >= 0 && !c->blocked && !c->paused && !c->send_error &&

@@ -55,6 +55,7 @@ struct gci_conn {
 	uint64_t midway_ns;       /* since when a TLS record stands still half way; 0: none does */
 	struct gci_stream stream; /* once peer >= 0 */
 	void *moves;              /* the path's, while attached */
+	int starts;               /* gci_sockopt_has_started is still to be asked */
 	int pads;                 /* the socket is set for padding: gci_sockopt_unsent */
 	int busy;                 /* counts in its group's */
 	int begun;                /* in this turn, with a packet that is hardly any */
@@ -275,6 +276,8 @@ static inline uint64_t gci_conn_room(struct gci_conn *c, uint64_t nbytes)
 }
 /* From padding to data, or the other way. */
 void gci_conn_set_pads(struct gci_conn *c);
+/* Whether its first congestion control has done its work. */
+void gci_conn_look_at_start(struct gci_conn *c);
 /* What the path may offer of what the stream has: how many iovecs, the last one cut, perhaps; of
  * *all bytes, *offered. */
 static inline int gci_conn_offer(
@@ -284,6 +287,8 @@ static inline int gci_conn_offer(
 
 	if (niov && c->stream.out[0].pad != c->pads)
 		gci_conn_set_pads(c);
+	if (c->starts && niov)
+		gci_conn_look_at_start(c);
 	*offered = *all = gci_pace_nbytes(iov, niov);
 	room = *all ? gci_conn_room(c, *all) : 0;
 	if (*all <= room)

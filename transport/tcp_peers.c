@@ -270,6 +270,14 @@ void gci_tcp_turn_away(struct gci_conn *c, const char *why)
 	gci_conn_close(c);
 }
 
+static void set_options(struct gci_conn *c, const struct gci_tcp_peer *p)
+{
+	const struct gci_tp_link *link = &c->tcp->ep.peers[p->rank]->link;
+
+	gci_sockopt_data(&c->tcp->sockopts, c->fd, p->rank, link);
+	c->starts = gci_sockopt_start(&c->tcp->sockopts, c->fd, link);
+}
+
 /* What TLS knows of who speaks must be what its HELLO says. */
 static int is_as_named(const struct gci_conn *c, const struct gci_hello *h)
 {
@@ -334,7 +342,7 @@ void gci_tcp_greeted(struct gci_conn *c)
 		return;
 	}
 	gci_tcp_known(c);
-	gci_sockopt_data(&t->sockopts, c->fd, p->rank, &t->ep.peers[p->rank]->link);
+	set_options(c, p);
 	t->ep.peers[p->rank]->stats.streams++;
 	gci_conn_open(c);
 	gci_tcp_dirty(t, p);
@@ -530,7 +538,7 @@ void gci_conn_connect(struct gci_tcp *t, struct gci_tcp_peer *p, unsigned index,
 		gci_conn_close(c);
 		return;
 	}
-	gci_sockopt_data(&t->sockopts, c->fd, p->rank, &t->ep.peers[p->rank]->link);
+	set_options(c, p);
 	call(c, p->rank, &from, &to);
 }
 

@@ -205,6 +205,62 @@ static void a_control_connection_waits_for_nothing(void **state)
 	close(fd);
 }
 
+/* Two ends of a connection, by cubic if there is such. */
+static int connected(int fds[2])
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	socklen_t len = sizeof(a);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), rc;
+
+	fds[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	rc = setsockopt(fds[0], IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
+	assert_int_equal(bind(listener, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&a, &len), 0);
+	assert_int_equal(connect(fds[0], (struct sockaddr *)&a, sizeof(a)), 0);
+	fds[1] = accept(listener, NULL, NULL);
+	close(listener);
+	return !rc;
+}
+
+static void control_is(int fd, const char *name)
+{
+	struct gci_tp_socket s = {0};
+
+	gci_sockopt_look(fd, &s);
+	assert_string_equal(s.congestion, name);
+}
+
+/* By reno until the window is what the link needs, where that is known, and more than the first one. */
+static void slow_start_without_cubic(void **state)
+{
+	struct gci_tp_link link = {.streams = 1},
+			   longer = {.streams = 1, .flight_nbytes = 1u << 30};
+	struct gci_sockopts o = {0}, none = {.may_start = -1};
+	int fds[2];
+
+	(void)state;
+	if (!connected(fds))
+		skip();
+	assert_false(gci_sockopt_start(&o, fds[0], &link));
+	link.flight_nbytes = 10000;
+	assert_false(gci_sockopt_start(&o, fds[0], &link));
+	assert_false(gci_sockopt_start(&none, fds[0], &longer));
+	control_is(fds[0], "cubic");
+	assert_true(gci_sockopt_start(&o, fds[0], &longer));
+	control_is(fds[0], "reno");
+	assert_false(gci_sockopt_has_started(fds[0], &longer));
+	control_is(fds[0], "reno");
+	assert_true(
+		gci_sockopt_has_started(fds[0], &link)); /* its window is larger from the start */
+	control_is(fds[0], "cubic");
+	assert_int_equal(setsockopt(fds[0], IPPROTO_TCP, TCP_CONGESTION, "reno", 4), 0);
+	assert_false(gci_sockopt_start(&o, fds[0], &longer)); /* not by cubic: as it is */
+	control_is(fds[0], "reno");
+	close(fds[0]);
+	close(fds[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -214,6 +270,7 @@ int main(void)
 		cmocka_unit_test(the_users_size),
 		cmocka_unit_test(congestion),
 		cmocka_unit_test(the_rest),
+		cmocka_unit_test(slow_start_without_cubic),
 		cmocka_unit_test(a_control_connection_waits_for_nothing),
 	};
 
