@@ -18,7 +18,8 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#define GCI_PACE_GROUPS 257 /* of connections that share a rate; number 0 is not paced */
+#define GCI_PACE_GROUPS     257        /* of connections that share a rate; number 0 is not paced */
+#define GCI_PACE_UNTIL_SENT UINT64_MAX /* in place of a rate: see gci_tp_pace_peer */
 
 /* Who keeps connections to their rate. FQ and TCP are both told by SO_MAX_PACING_RATE, and it is
  * TCP that says when each packet may leave, by its payload (Linux since 4.20,

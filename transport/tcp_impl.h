@@ -59,6 +59,7 @@ struct gci_conn {
 	int pads;                 /* the socket is set for padding: gci_sockopt_unsent */
 	int busy;                 /* counts in its group's */
 	int begun;                /* in this turn, with a packet that is hardly any */
+	int waited;               /* for its place among those that begin at the same time */
 	int paused;               /* until its group's bucket has room */
 	struct gci_wire wire;     /* mss_nbytes 0: nobody has asked yet */
 	uint32_t priority;        /* SO_PRIORITY as we have set it */
@@ -77,6 +78,7 @@ struct gci_pace_group {
 	struct gci_bucket bucket; /* BY_US */
 	unsigned busy;            /* connections that have something to send */
 	int is_own;               /* a peer's own */
+	int ends;                 /* when it has nothing to send */
 };
 
 struct gci_pacer {

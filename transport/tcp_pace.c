@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/prng.h"
 #include "transport/tcp_impl.h"
 
 #include <errno.h>
@@ -18,6 +19,9 @@
 #define LOOK_NS      (2 * GCI_NS_PER_MS)
 #define LONG_NBYTES  16384 /* about a packet of a paced connection: more takes several */
 #define FIRST_NBYTES 512
+#define BARE_NBYTES  1024 /* a few frames without payload */
+#define QUANTUM_NS   (4 * GCI_NS_PER_MS)
+#define LEAST_NBYTES 2896 /* two segments */
 
 /* Its peer's own; NULL: that has none. */
 static struct gci_pace_group *own_of(const struct gci_conn *c)
@@ -156,6 +160,8 @@ static void join_in(struct gci_conn *c, struct gci_pace_group *g)
 		return;
 	c->busy = 1;
 	g->busy++;
+	if (g->is_own)
+		gci_sockopt_unsent(c->fd, &c->tcp->ep.peers[c->peer]->link, 1);
 	share_out(c->tcp, g);
 }
 
@@ -171,6 +177,25 @@ static uint64_t room_to_begin(struct gci_conn *c, uint64_t nbytes)
 	return FIRST_NBYTES;
 }
 
+/* A kernel may send 64 KiB at once, however low the rate is. Where many send to one port, all from the same
+ * moment on, that is too much at a time: so a connection gets what its peer's rate is good for in a few
+ * milliseconds, more when that has gone, and begins at some moment of these. */
+static uint64_t own_room(struct gci_conn *c, const struct gci_pace_group *g, uint64_t nbytes)
+{
+	uint64_t room = g->pace.bps / 8 * QUANTUM_NS / GCI_NS_PER_S, first;
+
+	if (!c->waited) {
+		c->waited = 1;
+		pause_conn(c, gci_digest(gci_digest(1, (uint64_t)c->tcp->ep.config->rank),
+				      (uint64_t)c->fd) %
+				      QUANTUM_NS);
+		return 0;
+	}
+	first = room_to_begin(c, nbytes);
+	room = room < LEAST_NBYTES ? LEAST_NBYTES : room;
+	return first < room ? first : room;
+}
+
 uint64_t gci_conn_paced_room(struct gci_conn *c, uint64_t nbytes)
 {
 	struct gci_pace_group *g = group_of(c);
@@ -179,10 +204,12 @@ uint64_t gci_conn_paced_room(struct gci_conn *c, uint64_t nbytes)
 	if (!g)
 		return UINT64_MAX;
 	/* A rate for one peer is that of the connections that bring it payload. */
-	if (g->is_own && !c->busy && nbytes <= LONG_NBYTES)
+	if (g->is_own && !c->busy && nbytes <= BARE_NBYTES)
 		return UINT64_MAX;
 	if (g->pace.by != GCI_PACED_BY_US) {
 		join_in(c, g);
+		if (g->is_own)
+			return own_room(c, g, nbytes);
 		return g->pace.by == GCI_PACED_BY_CLASS ? UINT64_MAX : room_to_begin(c, nbytes);
 	}
 	now = gci_now_ns();
@@ -213,6 +240,8 @@ void gci_conn_unpace(struct gci_conn *c)
 		c->tcp->pacer->npaused--;
 	if (c->busy && g) {
 		g->busy--;
+		if (g->is_own)
+			gci_sockopt_unsent(c->fd, &c->tcp->ep.peers[c->peer]->link, c->pads);
 		share_out(c->tcp, g);
 	}
 	c->busy = c->begun = c->paused = 0;
@@ -246,6 +275,8 @@ void gci_tcp_pace_look(struct gci_tcp *t)
 
 		if (c->busy && !gci_ep_pending(&t->ep, c->peer) && is_empty(c))
 			gci_conn_unpace(c);
+		if (own_of(c) && own_of(c)->ends && !own_of(c)->busy)
+			gci_tcp_pace_peer(&t->tp, c->peer, 0);
 	}
 }
 
@@ -307,9 +338,15 @@ void gci_tcp_pace(struct gci_tp *tp, uint32_t group, const struct gci_pace *pace
 void gci_tcp_pace_peer(struct gci_tp *tp, int peer, uint64_t bps)
 {
 	struct gci_tcp *t = (struct gci_tcp *)tp;
+	struct gci_tcp_peer *p = t->peers[peer];
 	struct gci_pace_group *g;
-	struct gci_list *it;
+	int i;
 
+	if (bps == GCI_PACE_UNTIL_SENT) {
+		if (t->pacer && t->pacer->own)
+			t->pacer->own[peer].ends = 1;
+		return;
+	}
 	if ((!bps && (!t->pacer || !t->pacer->own)) || make(t))
 		return;
 	if (!t->pacer->own)
@@ -317,6 +354,7 @@ void gci_tcp_pace_peer(struct gci_tp *tp, int peer, uint64_t bps)
 	if (!t->pacer->own) /* it goes as its group does */
 		return;
 	g = &t->pacer->own[peer];
+	g->ends = 0;
 	if (g->pace.bps == bps)
 		return;
 	if (g->pace.bps && bps) {
@@ -324,13 +362,12 @@ void gci_tcp_pace_peer(struct gci_tp *tp, int peer, uint64_t bps)
 		share_out(t, g);
 		return;
 	}
-	gci_list_each (it, &t->conns) {
-		struct gci_conn *c = gci_container(it, struct gci_conn, link);
-
-		if (c->peer != peer)
+	for (i = 0; p && i < GCI_TP_MAX_STREAMS; i++) {
+		if (!p->conns[i])
 			continue;
-		gci_conn_unpace(c);
-		set_socket_rate(c, GCI_PACED_BY_NOBODY, 0);
+		gci_conn_unpace(p->conns[i]);
+		p->conns[i]->waited = 0;
+		set_socket_rate(p->conns[i], GCI_PACED_BY_NOBODY, 0);
 	}
 	*g = (struct gci_pace_group){.pace = {.by = GCI_PACED_BY_TCP, .bps = bps}, .is_own = 1};
 }

@@ -183,7 +183,8 @@ struct gci_tp_ops {
 	 * others. At first nothing is paced. */
 	void (*pace)(struct gci_tp *tp, uint32_t group, const struct gci_pace *pace);
 	/* What goes to this peer is sent by its connections together at so many bits per second on the
-	 * wire, by the kernel, in place of its group's rate; 0: it has none of its own any more. */
+	 * wire, by the kernel, in place of its group's rate; 0: it has none of its own any more;
+	 * GCI_PACE_UNTIL_SENT: nor has it when all that is under way has left this host. */
 	void (*pace_peer)(struct gci_tp *tp, int peer, uint64_t bps);
 	/* Does what can be done, first waiting up to timeout_ns for something to do. Returns 0, or
 	 * the status of the first failure. */

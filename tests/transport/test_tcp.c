@@ -228,6 +228,39 @@ static void a_peer_has_a_rate_of_its_own(void **state)
 	world_close(&w);
 }
 
+/* Until all is on its way, also when nobody wants it any more. */
+static void a_peers_rate_ends_with_what_it_was_for(void **state)
+{
+	static uint8_t from[200000], to[200000];
+	struct gci_tp_link link = {.streams = 1, .eager_nbytes = 1000};
+	struct message m[2];
+	uint64_t start;
+	struct world w;
+
+	(void)state;
+	world_open(&w, &own, 2, &link);
+	exchange(&w);
+	fill(from, sizeof(from), 8);
+	gci_tp_pace_peer(w.tp[0], 1, 8000000);
+	start = gci_now_ns();
+	send_to(&w, 0, &m[0], 1, 1, from, sizeof(from));
+	recv_from(&w, 1, &m[1], 0, 1, to, sizeof(to));
+	while (!m[0].ndone)
+		w.backend->step(&w);
+	gci_tp_pace_peer(w.tp[0], 1, GCI_PACE_UNTIL_SENT);
+	assert_true(sockets_of(&w).limit != UINT64_MAX);
+	world_finish(&w, m, 2);
+	/* 0.2 s, but for what may go at once. A loaded machine only takes longer. */
+	assert_true(gci_now_ns() - start > 150 * GCI_NS_PER_MS);
+	assert_memory_equal(from, to, sizeof(from));
+	while (sockets_of(&w).limit != UINT64_MAX)
+		w.backend->step(&w);
+	gci_tp_pace_peer(w.tp[0], 1, GCI_PACE_UNTIL_SENT); /* it has none */
+	exchange(&w);
+	assert_true(sockets_of(&w).limit == UINT64_MAX);
+	world_close(&w);
+}
+
 /* A megabyte from rank 0 to rank 1, paced by us; the time it took. */
 static uint64_t paced_megabyte(struct world *w, uint64_t bps, uint64_t then_bps)
 {
@@ -441,6 +474,7 @@ static const struct CMUnitTest more[] = {
 	cmocka_unit_test(sockets_of_a_link),
 	cmocka_unit_test(sockets_are_told_their_rate),
 	cmocka_unit_test(a_peer_has_a_rate_of_its_own),
+	cmocka_unit_test(a_peers_rate_ends_with_what_it_was_for),
 	cmocka_unit_test(we_keep_a_rate),
 	cmocka_unit_test(ranks_in_threads),
 	cmocka_unit_test(from_thread_to_thread),
