@@ -79,6 +79,16 @@ struct gci_coll {
 	uint32_t part, nparts; /* with counts: part number `part` of each block; nparts 0: all */
 };
 
+/* Everything an emitter reads but the counts. Ranks need not be compared: a topology belongs to one. */
+static inline int gci_coll_same(const struct gci_coll *a, const struct gci_coll *b)
+{
+	return a->kind == b->kind && a->topo == b->topo && a->count == b->count &&
+	       a->esize == b->esize && a->root == b->root && a->in_place == b->in_place &&
+	       a->order == b->order && a->senders == b->senders && a->degree == b->degree &&
+	       a->segment == b->segment && a->like == b->like && a->stride == b->stride &&
+	       a->shift == b->shift && a->part == b->part && a->nparts == b->nparts;
+}
+
 enum gci_trait {
 	GCI_USES_SENDERS = 1 << 0, /* parameters that make a difference */
 	GCI_USES_SEGMENT = 1 << 1,

@@ -20,16 +20,6 @@
  *	... s->sched ...
  *	gci_sched_cache_put(s); */
 
-/* Everything an emitter reads. Ranks need not be compared: a topology belongs to one. */
-static int same_coll(const struct gci_coll *a, const struct gci_coll *b)
-{
-	return a->kind == b->kind && a->topo == b->topo && a->count == b->count &&
-	       a->esize == b->esize && a->root == b->root && a->in_place == b->in_place &&
-	       a->order == b->order && a->senders == b->senders && a->degree == b->degree &&
-	       a->segment == b->segment && a->like == b->like && a->stride == b->stride &&
-	       a->shift == b->shift && a->part == b->part && a->nparts == b->nparts;
-}
-
 static int may_be_kept(const struct gci_coll *coll)
 {
 	return !coll->counts && !coll->in_at && !coll->out_at;
@@ -48,7 +38,7 @@ static struct gci_cached_sched *find_slot(struct gci_sched_cache *cache,
 	for (i = 0; i < GCI_CACHED_SCHEDS; i++) {
 		struct gci_cached_sched *s = &cache->slots[i];
 
-		if (s->used && s->algorithm == a && same_coll(&s->coll, coll)) {
+		if (s->used && s->algorithm == a && gci_coll_same(&s->coll, coll)) {
 			*found = 1;
 			return s;
 		}

@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/units.h"
-#include "collectives/alltoall/alltoall.h"
 #include "comm/comm.h"
 #include "comm/op.h"
 #include "comm/pacing_host.h"
@@ -227,8 +226,8 @@ struct gci_pacing {
 	int again;                  /* not the job's first epoch */
 	struct gci_pacing_edt *edt; /* NULL: others pace */
 	struct gci_pacing_host *host;
-	int chosen;                /* `holds` is known */
-	const struct gci_op *even; /* whose pairs are paced, each on its own; NULL: none's */
+	int chosen;                 /* `holds` is known */
+	const struct gci_op *paced; /* whose pairs are paced, each on its own; NULL: none's */
 	int nways;
 	struct way ways[]; /* [cluster] */
 };
@@ -416,23 +415,20 @@ static void apply(struct gci_engine *e, int to)
 
 /* ---- pairs of ranks, each at its own rate */
 
-/* The one whose pairs are to be paced, if nothing else that is long is under way. */
-static const struct gci_op *only_even(const struct gci_engine *e)
+/* The one whose pairs are to be paced, if nothing else that is long is under way; *n: how many are. */
+static const struct gci_op *only_long(const struct gci_engine *e, int *n)
 {
-	const struct gci_op *even = NULL;
+	const struct gci_op *only = NULL;
 	const struct gci_list *c, *o;
 
 	gci_list_each (c, &e->comms)
 		gci_list_each (o, &gci_container(c, gcoll_comm, link)->ops) {
 			const struct gci_op *op = gci_container(o, struct gci_op, link);
 
-			if (!is_long(op))
-				continue;
-			if (even || !gci_alltoall_is_even(op->algorithm, &op->coll))
-				return NULL;
-			even = op;
+			if (is_long(op) && !(*n)++)
+				only = op;
 		}
-	return even;
+	return *n == 1 ? only : NULL;
 }
 
 /* By TCP's own timers, or fq if it is there: any kernel can. */
@@ -445,20 +441,19 @@ static void pace_pairs(struct gci_engine *e)
 {
 	struct gci_pacing *p = e->pacing;
 	const struct gci_topo *t = &e->world->topo;
-	const struct gci_op *op = only_even(e);
-	uint64_t *all, *bps = NULL; /* [rank of the world], [rank of the operation] */
-	int i, r, n = op ? op->coll.topo->nranks : 0;
+	int i, r, nlong = 0;
+	const struct gci_op *op = only_long(e, &nlong);
+	const uint64_t *bps = NULL; /* [rank of the operation] */
+	uint64_t *all;              /* [rank of the world] */
 
-	if (op == p->even || (op && !may_pace_pairs(p)))
+	if (op == p->paced || (op && !may_pace_pairs(p)))
 		return;
-	all = gci_calloc((size_t)(e->size + n), sizeof(*all));
+	all = gci_calloc((size_t)e->size, sizeof(*all));
 	if (!all && op) /* unpaced, then */
 		return;
 	if (op)
-		bps = all + e->size;
-	if (op && !gci_alltoall_even_bps(&op->coll, op->rank, bps))
-		n = 0;
-	for (i = 0; i < n; i++) {
+		bps = gci_comm_rates(op->comm, op->algorithm, &op->coll, op->rank);
+	for (i = 0; bps && i < op->coll.topo->nranks; i++) {
 		r = op->ranks ? op->ranks[i] : i;
 		/* A budget holds for all that goes there together. */
 		if (t->cluster[r] == t->cluster[e->rank] ||
@@ -467,8 +462,8 @@ static void pace_pairs(struct gci_engine *e)
 	}
 	for (r = 0; r < e->size; r++)
 		if (r != e->rank)
-			gci_tp_pace_peer(e->tp, r, all ? all[r] : 0);
-	p->even = op;
+			gci_tp_pace_peer(e->tp, r, !nlong ? GCI_PACE_UNTIL_SENT : all ? all[r] : 0);
+	p->paced = op;
 	gci_free(all);
 }
 

@@ -704,8 +704,8 @@ static void gci_sim_start_windows(struct gci_sim *m, int rank)
 		start_window(m, rank, in);
 }
 
-void gci_sim_trace(struct gci_sim *m, int rank, uint32_t window, uint32_t step, uint64_t ready_ns,
-	uint64_t from_ns, uint64_t to_ns)
+static void trace(struct gci_sim *m, int rank, uint32_t window, uint32_t step, uint64_t ready_ns,
+	uint64_t from_ns, uint64_t to_ns, uint64_t came_ns)
 {
 	struct gci_sim_event e = {.rank = rank,
 		.step = step,
@@ -713,10 +713,17 @@ void gci_sim_trace(struct gci_sim *m, int rank, uint32_t window, uint32_t step, 
 		.s = &gci_sim_sched(m, rank, window)->steps[step],
 		.ready_ns = ready_ns,
 		.from_ns = from_ns,
-		.to_ns = to_ns};
+		.to_ns = to_ns,
+		.came_ns = came_ns};
 
 	if (m->op->trace)
 		m->op->trace(m->op->ctx, &e);
+}
+
+void gci_sim_trace(struct gci_sim *m, int rank, uint32_t window, uint32_t step, uint64_t ready_ns,
+	uint64_t from_ns, uint64_t to_ns)
+{
+	trace(m, rank, window, step, ready_ns, from_ns, to_ns, 0);
 }
 
 /* A SEND's bytes leave later than it ends: wire.c tells of it. */
@@ -734,7 +741,7 @@ static void trace_end(struct gci_sim *m, int rank, uint32_t window, uint32_t ste
 		return;
 	}
 	times = &m->ranks[rank].times[window][m->shapes[m->shape_of[window]].number[rank][step]];
-	gci_sim_trace(m, rank, window, step, times->asked_ns, times->rx_ns, m->now);
+	trace(m, rank, window, step, times->asked_ns, times->rx_ns, m->now, times->came_ns);
 }
 
 static void gci_sim_done(struct gci_sim *m, int rank, uint32_t window, uint32_t step)

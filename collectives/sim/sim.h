@@ -24,6 +24,8 @@ struct gci_sim_event {
 	const struct gci_step *s;
 	uint64_t ready_ns; /* when it could have started */
 	uint64_t from_ns, to_ns;
+	uint64_t
+		came_ns; /* RECV: the last byte, which may have been there before it was asked for */
 };
 
 struct gci_sim_op {

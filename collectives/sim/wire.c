@@ -403,6 +403,8 @@ void gci_sim_arrive(struct gci_sim *m, const struct gci_ev *e)
 	acknowledge(m, r, e->nbytes);
 	if (msg->unarrived)
 		return;
+	if (times)
+		times->came_ns = msg->end_ns;
 	gci_events_push(&m->events, (struct gci_ev){.ns = msg->end_ns,
 					    .rank = e->rank,
 					    .window = e->window,

@@ -2,15 +2,18 @@
 #include "collectives/tuner/decide.h"
 
 #include "base/mem.h"
+#include "collectives/alltoall/alltoall.h"
 #include "collectives/tuner/candidates.h"
 #include "collectives/tuner/estimate.h"
+#include "collectives/tuner/rates.h"
 
 #include <string.h>
 
-#define MOST_KNOWN 1024                 /* decisions: then all are forgotten */
-#define CLEARLY    20                   /* a part of the time that another way must save */
-#define PART       16                   /* of a long operation, that tells of the whole */
-#define LONG       (UINT64_C(16) << 20) /* bytes of such a part: they take far longer than a latency */
+#define KNOWN_RATES 16
+#define MOST_KNOWN  1024                 /* decisions: then all are forgotten */
+#define CLEARLY     20                   /* a part of the time that another way must save */
+#define PART        16                   /* of a long operation, that tells of the whole */
+#define LONG        (UINT64_C(16) << 20) /* bytes of such a part: they take far longer than a latency */
 
 const char *gci_decided_by_name(enum gci_decided_by by)
 {
@@ -60,6 +63,13 @@ struct gci_decided {
 	struct gci_decision how;
 };
 
+struct gci_decided_rates {
+	const struct gci_algorithm *algorithm; /* NULL: none yet */
+	struct gci_coll coll;
+	int rank;
+	uint64_t *bps; /* NULL: at will */
+};
+
 int gci_decider_init(struct gci_decider *d, const struct gci_topo *t, uint32_t streams)
 {
 	int a, b, n = t->nclusters;
@@ -81,9 +91,14 @@ int gci_decider_init(struct gci_decider *d, const struct gci_topo *t, uint32_t s
 
 void gci_decider_free(struct gci_decider *d)
 {
+	unsigned i;
+
 	if (d->topo)
 		gci_simnet_free(&d->net);
 	gci_free(d->known);
+	for (i = 0; d->rates && i < KNOWN_RATES; i++)
+		gci_free(d->rates[i].bps);
+	gci_free(d->rates);
 	memset(d, 0, sizeof(*d));
 }
 
@@ -268,4 +283,57 @@ int gci_decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decis
 	if (nbytes > k.nbytes && k.nbytes)
 		how->ns = times(how->ns, k.nbytes, nbytes);
 	return how->how.algorithm ? 0 : GCOLL_ERR_INVAL;
+}
+
+/* ---- how fast */
+
+static const struct gci_decided_rates *find_rates(const struct gci_decider *d,
+	const struct gci_algorithm *a, const struct gci_coll *c, int rank)
+{
+	unsigned i;
+
+	for (i = 0; d->rates && i < KNOWN_RATES; i++) {
+		const struct gci_decided_rates *r = &d->rates[i];
+
+		if (r->algorithm == a && r->rank == rank && gci_coll_same(&r->coll, c))
+			return r;
+	}
+	return NULL;
+}
+
+/* 0: `bps` is what may be sent. */
+static int make_rates(struct gci_decider *d, const struct gci_algorithm *a,
+	const struct gci_coll *c, int rank, uint64_t *bps)
+{
+	if (gci_alltoall_is_even(a, c))
+		return !gci_alltoall_even_bps(c, rank, bps);
+	if (d->blind || d->topo->nclusters < 2)
+		return GCOLL_ERR_INVAL;
+	return gci_rates(&d->net, a, c, rank,
+		d->topo->nranks > GCI_DECIDE_RANKS ? 0 : d->most_steps / 4, bps);
+}
+
+const uint64_t *gci_decide_rates(
+	struct gci_decider *d, const struct gci_algorithm *a, const struct gci_coll *c, int rank)
+{
+	const struct gci_decided_rates *known = find_rates(d, a, c, rank);
+	struct gci_decided_rates *r;
+
+	if (known)
+		return known->bps;
+	if (!d->rates)
+		d->rates = gci_calloc(KNOWN_RATES, sizeof(*d->rates));
+	if (!d->rates)
+		return NULL;
+	r = &d->rates[d->nrates++ % KNOWN_RATES];
+	gci_free(r->bps);
+	*r = (struct gci_decided_rates){
+		a, *c, rank, gci_calloc((size_t)c->topo->nranks, sizeof(*r->bps))};
+	if (r->bps && make_rates(d, a, c, rank, r->bps)) {
+		gci_free(r->bps);
+		r->bps = NULL;
+	}
+	if (c->counts) /* the caller's */
+		r->algorithm = NULL;
+	return r->bps;
 }

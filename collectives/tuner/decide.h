@@ -47,6 +47,7 @@ int gci_decide_by_table(
 #define GCI_DECIDE_PER_HOST   4     /* ranks that find a processor each; more share */
 
 struct gci_decided; /* one that is remembered */
+struct gci_decided_rates;
 
 struct gci_decider {
 	const struct gci_topo *topo;
@@ -55,6 +56,8 @@ struct gci_decider {
 	uint64_t most_steps; /* for one decision */
 	struct gci_decided *known;
 	size_t nknown, cap;
+	struct gci_decided_rates *rates; /* the latest ones */
+	unsigned nrates;
 };
 
 /* `t` must outlive it. `streams`: connections per pair of ranks in different clusters, 0: as the
@@ -72,5 +75,10 @@ void gci_decider_learn(struct gci_decider *d, const struct gci_decider *from);
  * decision serves sizes that round to the same power of two and roots in the same cluster.
  * 0, GCOLL_ERR_NOMEM, or GCOLL_ERR_INVAL when nothing can run it. */
 int gci_decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how);
+
+/* What `rank` may send to each rank while it runs `c` that way, as gci_rates has it, or an `even` alltoall
+ * itself; valid until the next call. NULL: at will. */
+const uint64_t *gci_decide_rates(
+	struct gci_decider *d, const struct gci_algorithm *a, const struct gci_coll *c, int rank);
 
 #endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/test.h"
+
+#include "collectives/tuner/rates.h"
+#include "tests/collectives/topologies.h"
+
+#include <string.h>
+
+#define MOST_STEPS 50000
+#define NBYTES     (8u << 20)
+#define NFAR       12
+#define ROOT       NFAR
+#define NRANKS     (NFAR + 2)
+#define NIC_BPS    500000000u
+
+/* Twelve hosts that can send 24 times what one of the others takes. */
+static const char text[] = "[cluster a]\nhosts = a[1-12]\nnic = 1Gbit\nlan_delay = 50us\n"
+			   "[cluster b]\nhosts = b[1-2]\nnic = 500Mbit\nlan_delay = 50us\n"
+			   "[link a b]\nrate = 2Gbit\ndelay = 20ms\n";
+
+struct fixture {
+	struct gci_topo topo;
+	struct gci_simnet net;
+};
+
+static void fixture_open(struct fixture *f)
+{
+	topology_parse(&f->topo, text);
+	assert_int_equal(f->topo.nranks, NRANKS);
+	assert_int_equal(gci_simnet_init(&f->net, &f->topo, NULL), 0);
+}
+
+static void fixture_close(struct fixture *f)
+{
+	gci_simnet_free(&f->net);
+	gci_topo_free(&f->topo);
+}
+
+static struct gci_coll call_of(const struct fixture *f, enum gci_kind kind, int root)
+{
+	uint64_t n = gci_kind_has_vector(kind) ? 1 : NRANKS;
+
+	return (struct gci_coll){
+		.kind = kind, .topo = &f->topo, .count = NBYTES / n, .esize = 1, .root = root};
+}
+
+static void rates(const struct fixture *f, const struct gci_coll *c, const char *name, int rank,
+	uint64_t most_steps, uint64_t *bps)
+{
+	const struct gci_algorithm *a = gci_algorithm_find(c->kind, name);
+
+	assert_non_null(a);
+	assert_int_equal(gci_rates(&f->net, a, c, rank, most_steps, bps), 0);
+}
+
+/* All at once, they send what the root's NIC takes, and little more: whatever is simulated of it. */
+static void many_senders_share_a_nic(void **state)
+{
+	static const uint64_t steps[] = {MOST_STEPS, 3000};
+	struct fixture f;
+	struct gci_coll c;
+	uint64_t bps[NRANKS];
+	size_t i;
+
+	(void)state;
+	fixture_open(&f);
+	c = call_of(&f, GCI_GATHER, ROOT);
+	c.segment = 8192;
+	for (i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
+		uint64_t sum = 0;
+		int r, q;
+
+		for (r = 0; r < NFAR; r++) {
+			rates(&f, &c, "sequential", r, steps[i], bps);
+			for (q = 0; q < NFAR; q++)
+				assert_true(!bps[q]);
+			assert_in_range(bps[ROOT], NIC_BPS / NRANKS / 2, NIC_BPS / NRANKS * 2);
+			sum += bps[ROOT];
+		}
+		assert_in_range(sum, NIC_BPS / 5 * 4, NIC_BPS / 4 * 5);
+	}
+	fixture_close(&f);
+}
+
+/* Where nobody meets anybody, a NIC keeps the rate: the sender's own, or it is told that of the path. */
+static void others_send_what_comes_through(void **state)
+{
+	struct fixture f;
+	struct gci_coll c;
+	uint64_t bps[NRANKS];
+	int r, q;
+
+	(void)state;
+	fixture_open(&f);
+	c = call_of(&f, GCI_SCATTER, ROOT);
+	rates(&f, &c, "sequential", ROOT, MOST_STEPS, bps);
+	for (q = 0; q < NRANKS; q++)
+		assert_true(!bps[q]);
+	c = call_of(&f, GCI_BCAST, 0);
+	c.segment = 65536;
+	for (r = 0; r < NRANKS; r++) {
+		rates(&f, &c, "chain", r, MOST_STEPS, bps);
+		for (q = 0; q < NRANKS; q++)
+			if (r < NFAR && q >= NFAR)
+				assert_in_range(bps[q], NIC_BPS / 20 * 19, NIC_BPS);
+			else
+				assert_true(!bps[q]);
+	}
+	fixture_close(&f);
+}
+
+/* Too long, or of different blocks. */
+static void what_is_not_simulated(void **state)
+{
+	const struct gci_algorithm *a = gci_algorithm_find(GCI_GATHER, "sequential");
+	struct fixture f;
+	struct gci_coll c;
+	uint64_t bps[NRANKS], counts[NRANKS];
+	int q;
+
+	(void)state;
+	fixture_open(&f);
+	c = call_of(&f, GCI_GATHER, ROOT);
+	assert_int_equal(gci_rates(&f.net, a, &c, 0, 1, bps), 0);
+	assert_in_range(bps[ROOT], NIC_BPS / 20 * 19, NIC_BPS);
+	assert_true(!bps[1]);
+	for (q = 0; q < NRANKS; q++)
+		counts[q] = 1000;
+	c.counts = counts;
+	assert_int_equal(gci_rates(&f.net, a, &c, 0, MOST_STEPS, bps), 0);
+	assert_in_range(bps[ROOT], NIC_BPS / 20 * 19, NIC_BPS);
+	fixture_close(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(many_senders_share_a_nic),
+		cmocka_unit_test(others_send_what_comes_through),
+		cmocka_unit_test(what_is_not_simulated),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
