@@ -209,6 +209,9 @@ static int gci_pacing_host_rate(
 
 /* ---- The budgets between clusters, and how they are held. */
 
+#define PORT_NBYTES (512ull << 10) /* that a switch keeps for a host, at least */
+#define FEW_SENDERS 4
+
 /* Operations that move less than that change nothing: they are over before it would matter. */
 #define LEAST_NBYTES (256u << 10)
 
@@ -437,6 +440,15 @@ static int may_pace_pairs(const struct gci_pacing *p)
 	return p->how == GCI_PACE_AUTO || p->how == GCI_PACE_FQ || p->how == GCI_PACE_TCP;
 }
 
+/* Of what a port can hold, the part that a sender has of its rate; 0 where the senders are so few that
+ * they need not care. */
+static uint32_t burst_of(const struct gci_topo *t, int peer, uint64_t bps)
+{
+	uint64_t nic_bps = t->nic_bps[t->cluster[peer]];
+
+	return nic_bps && bps < nic_bps / FEW_SENDERS ? (uint32_t)(PORT_NBYTES * bps / nic_bps) : 0;
+}
+
 static void pace_pairs(struct gci_engine *e)
 {
 	struct gci_pacing *p = e->pacing;
@@ -462,7 +474,11 @@ static void pace_pairs(struct gci_engine *e)
 	}
 	for (r = 0; r < e->size; r++)
 		if (r != e->rank)
-			gci_tp_pace_peer(e->tp, r, !nlong ? GCI_PACE_UNTIL_SENT : all ? all[r] : 0);
+			gci_tp_pace_peer(e->tp, r,
+				!nlong ? GCI_PACE_UNTIL_SENT
+				: all  ? all[r]
+				       : 0,
+				all ? burst_of(t, r, all[r]) : 0);
 	p->paced = op;
 	gci_free(all);
 }

@@ -32,11 +32,12 @@ static void no_pace(struct gci_tp *tp, uint32_t group, const struct gci_pace *pa
 	(void)pace;
 }
 
-static void no_pace_peer(struct gci_tp *tp, int peer, uint64_t bps)
+static void no_pace_peer(struct gci_tp *tp, int peer, uint64_t bps, uint32_t burst_nbytes)
 {
 	(void)tp;
 	(void)peer;
 	(void)bps;
+	(void)burst_nbytes;
 }
 
 static int no_progress(struct gci_tp *tp, uint64_t timeout_ns)

@@ -658,11 +658,12 @@ static void mem_pace(struct gci_tp *tp, uint32_t group, const struct gci_pace *p
 	(void)pace;
 }
 
-static void mem_pace_peer(struct gci_tp *tp, int peer, uint64_t bps)
+static void mem_pace_peer(struct gci_tp *tp, int peer, uint64_t bps, uint32_t burst_nbytes)
 {
 	(void)tp;
 	(void)peer;
 	(void)bps;
+	(void)burst_nbytes;
 }
 
 static int mem_warm(struct gci_tp *tp, int peer, uint64_t stream_nbytes)

@@ -34,8 +34,9 @@ enum gci_paced_by {
 
 struct gci_pace {
 	enum gci_paced_by by;
-	uint64_t bps;      /* on the wire, of a group's connections together */
-	uint32_t priority; /* BY_CLASS: SO_PRIORITY */
+	uint64_t bps;          /* on the wire, of a group's connections together */
+	uint32_t priority;     /* BY_CLASS: SO_PRIORITY */
+	uint32_t burst_nbytes; /* of a peer's own rate, see gci_tp_pace_peer */
 };
 
 /* How payload becomes packets. */

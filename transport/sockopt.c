@@ -281,11 +281,12 @@ static void tell(struct gci_sockopts *o, int fd, int peer, const struct gci_tp_l
 		s.rcvbuf_set ? " (set)" : " at first", s.congestion);
 }
 
-void gci_sockopt_unsent(int fd, const struct gci_tp_link *link, int pads)
+void gci_sockopt_unsent(int fd, const struct gci_tp_link *link, uint32_t most)
 {
-	int unsent = (int)gci_sockbuf_unsent(link->flight_nbytes, link->streams);
+	uint32_t unsent = gci_sockbuf_unsent(link->flight_nbytes, link->streams);
 
-	set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, pads ? 1 : unsent, "TCP_NOTSENT_LOWAT");
+	set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, (int)(most && most < unsent ? most : unsent),
+		"TCP_NOTSENT_LOWAT");
 }
 
 void gci_sockopt_data(struct gci_sockopts *o, int fd, int peer, const struct gci_tp_link *link)

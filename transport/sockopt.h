@@ -33,9 +33,9 @@ struct gci_sockopts {
  * follows net.core.rmem_max and tcp_rmem, unless the listening socket has a buffer of its own. */
 void gci_sockopt_data(struct gci_sockopts *o, int fd, int peer, const struct gci_tp_link *link);
 
-/* How much waits in a socket that TCP cannot send yet: what keeps the link busy, or with `pads` next
- * to nothing, since data would have to wait behind it. */
-void gci_sockopt_unsent(int fd, const struct gci_tp_link *link, int pads);
+/* How much waits in a socket that TCP cannot send yet: what keeps the link busy, or at most `most` bytes,
+ * unless that is 0, since data would have to wait behind it. */
+void gci_sockopt_unsent(int fd, const struct gci_tp_link *link, uint32_t most);
 
 /* Cubic leaves slow start as soon as round trips grow (HyStart, RFC 9406), and where hosts send both
  * ways they grow since acknowledgements wait behind data at the other end, not since the path is full.

@@ -550,7 +550,7 @@ static void greet(struct gci_conn *c)
 void gci_conn_set_pads(struct gci_conn *c)
 {
 	c->pads = c->stream.out[0].pad;
-	gci_sockopt_unsent(c->fd, &c->tcp->ep.peers[c->peer]->link, c->pads);
+	gci_sockopt_unsent(c->fd, &c->tcp->ep.peers[c->peer]->link, c->pads ? 1 : 0);
 }
 
 void gci_conn_look_at_start(struct gci_conn *c)

@@ -267,7 +267,7 @@ void gci_tcp_watch(struct gci_tcp *t);
 
 /* tcp_pace.c */
 void gci_tcp_pace(struct gci_tp *tp, uint32_t group, const struct gci_pace *pace);
-void gci_tcp_pace_peer(struct gci_tp *tp, int peer, uint64_t bps);
+void gci_tcp_pace_peer(struct gci_tp *tp, int peer, uint64_t bps, uint32_t burst_nbytes);
 uint64_t gci_conn_paced_room(struct gci_conn *c, uint64_t nbytes);
 void gci_conn_paced_spent(struct gci_conn *c, uint64_t nbytes, int more);
 /* Before each attempt to send: how many bytes of nbytes the path may offer to the socket. 0: none

@@ -20,8 +20,9 @@
 #define LONG_NBYTES  16384 /* about a packet of a paced connection: more takes several */
 #define FIRST_NBYTES 512
 #define BARE_NBYTES  1024 /* a few frames without payload */
-#define QUANTUM_NS   (4 * GCI_NS_PER_MS)
-#define LEAST_NBYTES 2896 /* two segments */
+#define MOST_WAIT_NS (20 * GCI_NS_PER_MS)
+#define LEAST_PIECE  2896 /* two segments */
+#define MOST_PIECE   (64u << 10)
 
 /* Its peer's own; NULL: that has none. */
 static struct gci_pace_group *own_of(const struct gci_conn *c)
@@ -153,6 +154,18 @@ static void pause_conn(struct gci_conn *c, uint64_t ns)
 	uv_timer_start(&t->pacer->timer, on_timer, ms, 0);
 }
 
+/* A kernel may send 64 KiB at once, however low the rate is. Where that is too much, a connection has no
+ * more than a piece of its peer's burst in its socket, and begins at some moment of the time that this
+ * takes. 0: it may have any. */
+static uint32_t piece_of(const struct gci_conn *c, const struct gci_pace_group *g)
+{
+	uint32_t nbytes = g->pace.burst_nbytes / c->tcp->ep.peers[c->peer]->link.streams;
+
+	if (!g->pace.burst_nbytes || nbytes > MOST_PIECE)
+		return 0;
+	return nbytes < LEAST_PIECE ? LEAST_PIECE : nbytes;
+}
+
 /* It takes its part of the rate. */
 static void join_in(struct gci_conn *c, struct gci_pace_group *g)
 {
@@ -160,8 +173,8 @@ static void join_in(struct gci_conn *c, struct gci_pace_group *g)
 		return;
 	c->busy = 1;
 	g->busy++;
-	if (g->is_own)
-		gci_sockopt_unsent(c->fd, &c->tcp->ep.peers[c->peer]->link, 1);
+	if (g->is_own && piece_of(c, g))
+		gci_sockopt_unsent(c->fd, &c->tcp->ep.peers[c->peer]->link, piece_of(c, g));
 	share_out(c->tcp, g);
 }
 
@@ -177,23 +190,27 @@ static uint64_t room_to_begin(struct gci_conn *c, uint64_t nbytes)
 	return FIRST_NBYTES;
 }
 
-/* A kernel may send 64 KiB at once, however low the rate is. Where many send to one port, all from the same
- * moment on, that is too much at a time: so a connection gets what its peer's rate is good for in a few
- * milliseconds, more when that has gone, and begins at some moment of these. */
+/* Who begins at the same moment has another place in the time that a burst takes. */
+static uint64_t place_ns(const struct gci_conn *c, const struct gci_pace_group *g)
+{
+	uint64_t ns = g->pace.burst_nbytes * 8ull * GCI_NS_PER_S / g->pace.bps;
+	uint64_t any =
+		gci_digest(gci_digest(1, (uint64_t)c->tcp->ep.config->rank), (uint64_t)c->fd);
+
+	return any % (ns < MOST_WAIT_NS ? ns + 1 : MOST_WAIT_NS);
+}
+
 static uint64_t own_room(struct gci_conn *c, const struct gci_pace_group *g, uint64_t nbytes)
 {
-	uint64_t room = g->pace.bps / 8 * QUANTUM_NS / GCI_NS_PER_S, first;
+	uint64_t first, piece = piece_of(c, g);
 
-	if (!c->waited) {
+	if (piece && !c->waited) {
 		c->waited = 1;
-		pause_conn(c, gci_digest(gci_digest(1, (uint64_t)c->tcp->ep.config->rank),
-				      (uint64_t)c->fd) %
-				      QUANTUM_NS);
+		pause_conn(c, place_ns(c, g));
 		return 0;
 	}
 	first = room_to_begin(c, nbytes);
-	room = room < LEAST_NBYTES ? LEAST_NBYTES : room;
-	return first < room ? first : room;
+	return piece && piece < first ? piece : first;
 }
 
 uint64_t gci_conn_paced_room(struct gci_conn *c, uint64_t nbytes)
@@ -241,7 +258,8 @@ void gci_conn_unpace(struct gci_conn *c)
 	if (c->busy && g) {
 		g->busy--;
 		if (g->is_own)
-			gci_sockopt_unsent(c->fd, &c->tcp->ep.peers[c->peer]->link, c->pads);
+			gci_sockopt_unsent(
+				c->fd, &c->tcp->ep.peers[c->peer]->link, c->pads ? 1 : 0);
 		share_out(c->tcp, g);
 	}
 	c->busy = c->begun = c->paused = 0;
@@ -276,7 +294,7 @@ void gci_tcp_pace_look(struct gci_tcp *t)
 		if (c->busy && !gci_ep_pending(&t->ep, c->peer) && is_empty(c))
 			gci_conn_unpace(c);
 		if (own_of(c) && own_of(c)->ends && !own_of(c)->busy)
-			gci_tcp_pace_peer(&t->tp, c->peer, 0);
+			gci_tcp_pace_peer(&t->tp, c->peer, 0, 0);
 	}
 }
 
@@ -335,7 +353,7 @@ void gci_tcp_pace(struct gci_tp *tp, uint32_t group, const struct gci_pace *pace
 		uv_timer_start(&t->pacer->timer, on_timer, 0, 0);
 }
 
-void gci_tcp_pace_peer(struct gci_tp *tp, int peer, uint64_t bps)
+void gci_tcp_pace_peer(struct gci_tp *tp, int peer, uint64_t bps, uint32_t burst_nbytes)
 {
 	struct gci_tcp *t = (struct gci_tcp *)tp;
 	struct gci_tcp_peer *p = t->peers[peer];
@@ -355,9 +373,9 @@ void gci_tcp_pace_peer(struct gci_tp *tp, int peer, uint64_t bps)
 		return;
 	g = &t->pacer->own[peer];
 	g->ends = 0;
-	if (g->pace.bps == bps)
+	if (g->pace.bps == bps && (!bps || g->pace.burst_nbytes == burst_nbytes))
 		return;
-	if (g->pace.bps && bps) {
+	if (g->pace.bps && bps && g->pace.burst_nbytes == burst_nbytes) {
 		g->pace.bps = bps;
 		share_out(t, g);
 		return;
@@ -369,7 +387,9 @@ void gci_tcp_pace_peer(struct gci_tp *tp, int peer, uint64_t bps)
 		p->conns[i]->waited = 0;
 		set_socket_rate(p->conns[i], GCI_PACED_BY_NOBODY, 0);
 	}
-	*g = (struct gci_pace_group){.pace = {.by = GCI_PACED_BY_TCP, .bps = bps}, .is_own = 1};
+	*g = (struct gci_pace_group){
+		.pace = {.by = GCI_PACED_BY_TCP, .bps = bps, .burst_nbytes = burst_nbytes},
+		.is_own = 1};
 }
 
 static void on_closed(uv_handle_t *h)

@@ -184,8 +184,9 @@ struct gci_tp_ops {
 	void (*pace)(struct gci_tp *tp, uint32_t group, const struct gci_pace *pace);
 	/* What goes to this peer is sent by its connections together at so many bits per second on the
 	 * wire, by the kernel, in place of its group's rate; 0: it has none of its own any more;
-	 * GCI_PACE_UNTIL_SENT: nor has it when all that is under way has left this host. */
-	void (*pace_peer)(struct gci_tp *tp, int peer, uint64_t bps);
+	 * GCI_PACE_UNTIL_SENT: nor has it when all that is under way has left this host. Of that at
+	 * most burst_nbytes go at once, 0: as many as the kernel thinks right. */
+	void (*pace_peer)(struct gci_tp *tp, int peer, uint64_t bps, uint32_t burst_nbytes);
 	/* Does what can be done, first waiting up to timeout_ns for something to do. Returns 0, or
 	 * the status of the first failure. */
 	int (*progress)(struct gci_tp *tp, uint64_t timeout_ns);
@@ -246,9 +247,10 @@ static inline void gci_tp_pace(struct gci_tp *tp, uint32_t group, const struct g
 	tp->ops->pace(tp, group, pace);
 }
 
-static inline void gci_tp_pace_peer(struct gci_tp *tp, int peer, uint64_t bps)
+static inline void gci_tp_pace_peer(
+	struct gci_tp *tp, int peer, uint64_t bps, uint32_t burst_nbytes)
 {
-	tp->ops->pace_peer(tp, peer, bps);
+	tp->ops->pace_peer(tp, peer, bps, burst_nbytes);
 }
 
 static inline int gci_tp_progress(struct gci_tp *tp, uint64_t timeout_ns)

@@ -211,17 +211,17 @@ static void a_peer_has_a_rate_of_its_own(void **state)
 
 	(void)state;
 	world_open(&w, &own, 2, &link);
-	gci_tp_pace_peer(w.tp[0], 1, 0); /* it has none */
-	gci_tp_pace_peer(w.tp[0], 1, 400000000);
+	gci_tp_pace_peer(w.tp[0], 1, 0, 0); /* it has none */
+	gci_tp_pace_peer(w.tp[0], 1, 400000000, 0);
 	exchange(&w);
 	wire = gci_wire_of(sockets_of(&w).mss_nbytes, 0, 1);
 	payload = gci_wire_payload(&wire, 50000000);
 	assert_in_range(sockets_of(&w).limit, payload - 200000, 50000000 - 1);
 	gci_tp_pace(w.tp[0], 3, &pace);
-	gci_tp_pace_peer(w.tp[0], 1, 200000000);
+	gci_tp_pace_peer(w.tp[0], 1, 200000000, 0);
 	exchange(&w);
 	assert_in_range(sockets_of(&w).limit, payload / 2 - 100000, payload / 2 + 100000);
-	gci_tp_pace_peer(w.tp[0], 1, 0);
+	gci_tp_pace_peer(w.tp[0], 1, 0, 0);
 	assert_true(sockets_of(&w).limit == UINT64_MAX);
 	exchange(&w);
 	assert_in_range(sockets_of(&w).limit, 2 * payload - 400000, 100000000 - 1);
@@ -241,13 +241,13 @@ static void a_peers_rate_ends_with_what_it_was_for(void **state)
 	world_open(&w, &own, 2, &link);
 	exchange(&w);
 	fill(from, sizeof(from), 8);
-	gci_tp_pace_peer(w.tp[0], 1, 8000000);
+	gci_tp_pace_peer(w.tp[0], 1, 8000000, 10000);
 	start = gci_now_ns();
 	send_to(&w, 0, &m[0], 1, 1, from, sizeof(from));
 	recv_from(&w, 1, &m[1], 0, 1, to, sizeof(to));
 	while (!m[0].ndone)
 		w.backend->step(&w);
-	gci_tp_pace_peer(w.tp[0], 1, GCI_PACE_UNTIL_SENT);
+	gci_tp_pace_peer(w.tp[0], 1, GCI_PACE_UNTIL_SENT, 0);
 	assert_true(sockets_of(&w).limit != UINT64_MAX);
 	world_finish(&w, m, 2);
 	/* 0.2 s, but for what may go at once. A loaded machine only takes longer. */
@@ -255,7 +255,7 @@ static void a_peers_rate_ends_with_what_it_was_for(void **state)
 	assert_memory_equal(from, to, sizeof(from));
 	while (sockets_of(&w).limit != UINT64_MAX)
 		w.backend->step(&w);
-	gci_tp_pace_peer(w.tp[0], 1, GCI_PACE_UNTIL_SENT); /* it has none */
+	gci_tp_pace_peer(w.tp[0], 1, GCI_PACE_UNTIL_SENT, 0); /* it has none */
 	exchange(&w);
 	assert_true(sockets_of(&w).limit == UINT64_MAX);
 	world_close(&w);
