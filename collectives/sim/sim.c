@@ -704,26 +704,19 @@ static void gci_sim_start_windows(struct gci_sim *m, int rank)
 		start_window(m, rank, in);
 }
 
-static void trace(struct gci_sim *m, int rank, uint32_t window, uint32_t step, uint64_t ready_ns,
-	uint64_t from_ns, uint64_t to_ns, uint64_t came_ns)
+static void trace(struct gci_sim *m, const struct gci_sim_event *e)
 {
-	struct gci_sim_event e = {.rank = rank,
-		.step = step,
-		.window = window,
-		.s = &gci_sim_sched(m, rank, window)->steps[step],
-		.ready_ns = ready_ns,
-		.from_ns = from_ns,
-		.to_ns = to_ns,
-		.came_ns = came_ns};
-
 	if (m->op->trace)
-		m->op->trace(m->op->ctx, &e);
+		m->op->trace(m->op->ctx, e);
 }
 
 void gci_sim_trace(struct gci_sim *m, int rank, uint32_t window, uint32_t step, uint64_t ready_ns,
 	uint64_t from_ns, uint64_t to_ns)
 {
-	trace(m, rank, window, step, ready_ns, from_ns, to_ns, 0);
+	const struct gci_step *s = &gci_sim_sched(m, rank, window)->steps[step];
+	struct gci_sim_event e = {rank, step, window, s, ready_ns, from_ns, to_ns, 0, 0};
+
+	trace(m, &e);
 }
 
 /* A SEND's bytes leave later than it ends: wire.c tells of it. */
@@ -732,6 +725,7 @@ static void trace_end(struct gci_sim *m, int rank, uint32_t window, uint32_t ste
 	const struct gci_step *s = &gci_sim_sched(m, rank, window)->steps[step];
 	uint64_t ns = local_ns(m, s->dst.length);
 	const struct gci_sim_times *times;
+	struct gci_sim_event e;
 
 	if (!m->op->trace || s->kind == GCI_STEP_SEND)
 		return;
@@ -741,7 +735,9 @@ static void trace_end(struct gci_sim *m, int rank, uint32_t window, uint32_t ste
 		return;
 	}
 	times = &m->ranks[rank].times[window][m->shapes[m->shape_of[window]].number[rank][step]];
-	trace(m, rank, window, step, times->asked_ns, times->rx_ns, m->now, times->came_ns);
+	e = (struct gci_sim_event){rank, step, window, s, times->asked_ns, times->rx_ns, m->now,
+		times->queued_ns, times->came_ns};
+	trace(m, &e);
 }
 
 static void gci_sim_done(struct gci_sim *m, int rank, uint32_t window, uint32_t step)

@@ -24,8 +24,9 @@ struct gci_sim_event {
 	const struct gci_step *s;
 	uint64_t ready_ns; /* when it could have started */
 	uint64_t from_ns, to_ns;
-	uint64_t
-		came_ns; /* RECV: the last byte, which may have been there before it was asked for */
+	/* Of a RECV: when its sender was allowed to send, and when the last byte came, which may be before
+	 * it was asked for. */
+	uint64_t queued_ns, came_ns;
 };
 
 struct gci_sim_op {

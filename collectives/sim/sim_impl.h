@@ -33,9 +33,10 @@ struct gci_sim_message {
 	unsigned offered : 1, asked : 1, queued : 1, handed : 1, owes : 1, arrived : 1, patient : 1;
 };
 
-/* For those who trace: when its two steps could start, when its first bytes left and came, and its last. */
+/* For those who trace: when its two steps could start, when it was allowed to go, when its first bytes left
+ * and came, and its last. */
 struct gci_sim_times {
-	uint64_t offered_ns, asked_ns, tx_ns, rx_ns, came_ns;
+	uint64_t offered_ns, asked_ns, queued_ns, tx_ns, rx_ns, came_ns;
 };
 
 /* One rank's messages to another. */

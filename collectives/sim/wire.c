@@ -65,7 +65,10 @@ static void hand_over(struct gci_sim *m, struct gci_pair *p)
 static void queue(struct gci_sim *m, struct gci_pair *p, struct gci_sim_message *msg)
 {
 	struct gci_sim_rank *r = &m->ranks[p->src];
+	struct gci_sim_times *times = gci_sim_times(m, msg);
 
+	if (times)
+		times->queued_ns = m->now;
 	msg->queued = 1;
 	p->queued += msg->unsent;
 	if (p->tail)

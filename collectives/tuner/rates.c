@@ -14,9 +14,11 @@
 #define SPARE_PERCENT   15  /* for headers, and to catch up with, where there is room */
 #define PART_PERCENT    2   /* for headers, and the rest stays free, where there is none */
 #define ALL_PERCENT     80  /* of what a pair can send, from which on it may as well send at will */
-#define MOST_PERCENT    150 /* of a rate, that those who meet there may have together */
+#define FEW             4   /* senders, of which TCP makes room for each other */
+#define FEW_PERCENT     150 /* of a rate, that these may have together */
 
-/* A message is there twice: when it could be sent (nbytes 0), and while it came. */
+/* A message is there twice: when it was offered (nbytes 0); and, as long as it may have been coming in, from
+ * when its first byte could be there. */
 struct moved {
 	int from, to;
 	uint64_t from_ns, to_ns, nbytes;
@@ -30,13 +32,21 @@ struct traffic {
 	int failed;
 };
 
-/* What one rank sends another: from when on it could, until all of it was there. */
+/* What one rank sends another. */
 struct pair {
 	int from, to;
-	uint64_t from_ns, to_ns, nbytes;
-	uint64_t last_ns; /* when its last message could be sent */
-	uint64_t bps;     /* at most, of payload; 0: nothing has come */
+	uint64_t from_ns, last_ns; /* when its first message could be sent, and its last */
+	uint64_t first_ns, to_ns;  /* when it came, but for the first tenth and the last */
+	uint64_t nbytes;
+	uint64_t bps; /* at most, of payload; 0: nothing has come */
 };
+
+static uint64_t latency_ns(const struct gci_simnet *net, int from, int to)
+{
+	const struct gci_topo *t = net->topo;
+
+	return net->links[t->cluster[from] * t->nclusters + t->cluster[to]].latency_ns;
+}
 
 static void on_event(void *ctx, const struct gci_sim_event *e)
 {
@@ -49,9 +59,11 @@ static void on_event(void *ctx, const struct gci_sim_event *e)
 	a->failed = gci_grow(&a->all, &a->cap, a->n + 1, sizeof(*a->all));
 	if (a->failed)
 		return;
-	a->all[a->n++] =
-		sends ? (struct moved){e->rank, e->s->peer, e->ready_ns, e->ready_ns, 0}
-		      : (struct moved){e->s->peer, e->rank, e->from_ns, e->came_ns, nbytes};
+	if (sends)
+		a->all[a->n++] = (struct moved){e->rank, e->s->peer, e->ready_ns, e->ready_ns, 0};
+	else
+		a->all[a->n++] = (struct moved){e->s->peer, e->rank,
+			e->queued_ns + latency_ns(a->net, e->s->peer, e->rank), e->came_ns, nbytes};
 }
 
 static int compare(const void *x, const void *y)
@@ -93,33 +105,33 @@ static uint64_t less(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-static uint64_t rtt_of(const struct gci_simnet *net, int a, int b)
+static uint64_t rtt_of(const struct gci_simnet *net, int from, int to)
 {
-	int n = net->topo->nclusters;
-
-	return net->links[a * n + b].latency_ns + net->links[b * n + a].latency_ns;
+	return latency_ns(net, from, to) + latency_ns(net, to, from);
 }
 
 /* Of the n messages of one pair. */
 static struct pair pair_of(const struct gci_simnet *net, const struct moved *m, size_t n)
 {
-	const struct gci_topo *t = net->topo;
-	uint64_t rtt = rtt_of(net, t->cluster[m->from], t->cluster[m->to]);
 	struct pair p = {.from = m->from, .to = m->to, .from_ns = m->from_ns};
-	uint64_t first = UINT64_MAX, window;
+	uint64_t nbytes = 0, window;
 	size_t i;
 
-	for (i = 0; i < n; i++) {
-		p.to_ns = m[i].to_ns > p.to_ns ? m[i].to_ns : p.to_ns;
+	for (i = 0; i < n; i++)
 		p.nbytes += m[i].nbytes;
-		if (m[i].nbytes)
-			first = less(first, m[i].from_ns);
-		else
+	for (i = 0; i < n; i++) {
+		if (!m[i].nbytes) {
 			p.last_ns = m[i].from_ns;
+			continue;
+		}
+		if (nbytes <= p.nbytes / 10)
+			p.first_ns = m[i].from_ns;
+		nbytes += m[i].nbytes;
+		if (nbytes <= p.nbytes - p.nbytes / 10 || !p.to_ns)
+			p.to_ns = m[i].to_ns > p.to_ns ? m[i].to_ns : p.to_ns;
 	}
-	if (first == UINT64_MAX)
-		return p;
-	window = less((p.to_ns - first) / WINDOWS, rtt);
+	window = less((p.to_ns > p.first_ns ? p.to_ns - p.first_ns : 0) / WINDOWS,
+		rtt_of(net, p.from, p.to));
 	if (window < LEAST_WINDOW_NS)
 		window = LEAST_WINDOW_NS;
 	p.bps = part(most_within(m, n, window), 8 * GCI_NS_PER_S, window);
@@ -139,6 +151,16 @@ static size_t make_pairs(const struct traffic *a, struct pair *pairs)
 		pairs[n++] = pair_of(a->net, &a->all[i], k - i);
 	}
 	return n;
+}
+
+/* For half of the time of the shorter one, at least: what overlaps less is one after the other. */
+static int are_together(const struct pair *a, const struct pair *b)
+{
+	uint64_t from = a->first_ns > b->first_ns ? a->first_ns : b->first_ns;
+	uint64_t to = less(a->to_ns, b->to_ns);
+
+	return a->bps && b->bps && to > from &&
+	       2 * (to - from) >= less(a->to_ns - a->first_ns, b->to_ns - b->first_ns);
 }
 
 /* Those that are at work at the same time, at the receiver's port or on the link: a pair's, too. */
@@ -163,7 +185,7 @@ static void meet(const struct gci_topo *t, const struct pair *p, const struct pa
 		const struct pair *o = &pairs[i];
 
 		port->goes_on |= o->from == p->to && o->last_ns > p->from_ns;
-		if (o->from_ns >= p->to_ns || o->to_ns <= p->from_ns)
+		if (!are_together(o, p))
 			continue;
 		if (o->to == p->to)
 			add(port, o, 1);
@@ -186,7 +208,7 @@ static uint64_t fit(const struct pair *p, const struct met *met, uint64_t most_b
 	uint64_t ns = p->to_ns - p->from_ns, most = and_percent(p->bps, SPARE_PERCENT);
 	uint64_t bps, needed = 0;
 
-	if (!most_bps || met->bps <= part(most_bps, MOST_PERCENT, 100))
+	if (!most_bps || met->bps <= part(most_bps, met->senders > FEW ? 100 : FEW_PERCENT, 100))
 		return most;
 	bps = and_percent(part(p->nbytes, most_bps, met->nbytes), PART_PERCENT);
 	ns = ns > rtt_ns / 2 + LEAST_WINDOW_NS ? ns - rtt_ns / 2 : LEAST_WINDOW_NS;
@@ -219,7 +241,7 @@ static uint64_t rate_of(
 {
 	const struct gci_topo *t = net->topo;
 	int from = t->cluster[p->from], to = t->cluster[p->to];
-	uint64_t bps, rtt = rtt_of(net, from, to);
+	uint64_t bps, rtt = rtt_of(net, p->from, p->to);
 	uint64_t link_bps = from == to ? 0 : net->links[from * t->nclusters + to].bps;
 	struct met port = {0}, link = {.senders = 1};
 

@@ -11,10 +11,10 @@
 
 /* What rank `rank` may send to each: bps[nranks], on the wire, bits per second; 0: at will, since its own NIC
  * keeps it from sending too much. That is what comes through; or, where several send to one port or by one
- * link, the most of the operation that goes there within a round trip, or within a quarter of the time
- * that it goes on for, and a tenth more. Where many could send at the same time what the simulator has
- * one after the other, each has its part by what it has to send. Of an operation with more steps than
- * `most_steps` a shorter one tells; what cannot be simulated is taken as if each were alone.
+ * link at the same time, the most of the operation that goes there within a round trip, or within a
+ * quarter of the time that it goes on for, and a tenth more; its part by what there is to send, where that
+ * is too much for the port or the link. Of an operation with more steps than `most_steps` a shorter one
+ * tells; what cannot be simulated is taken as if each were alone.
  * 0 or GCOLL_ERR_NOMEM. */
 int gci_rates(const struct gci_simnet *net, const struct gci_algorithm *a, const struct gci_coll *c,
 	int rank, uint64_t most_steps, uint64_t *bps);
