@@ -38,7 +38,7 @@ struct pair {
 	uint64_t from_ns, last_ns; /* when its first message could be sent, and its last */
 	uint64_t first_ns, to_ns;  /* when it came, but for the first tenth and the last */
 	uint64_t nbytes;
-	uint64_t bps; /* at most, of payload; 0: nothing has come */
+	uint64_t bps; /* at most, of payload */
 };
 
 static uint64_t latency_ns(const struct gci_simnet *net, int from, int to)
@@ -292,7 +292,7 @@ int gci_rates(const struct gci_simnet *net, const struct gci_algorithm *a, const
 	struct pair *pairs = NULL;
 	size_t i, n = 0;
 	const int *cluster = c->topo->cluster;
-	int r, rc = c->counts ? GCOLL_ERR_INVAL : shorten(a, &coll, most_steps);
+	int r, rc = c->counts || !most_steps ? GCOLL_ERR_INVAL : shorten(a, &coll, most_steps);
 
 	for (r = 0; r < c->topo->nranks; r++)
 		bps[r] = alone_bps(net, cluster[rank], cluster[r]);

@@ -3,6 +3,7 @@
 #include "tests/test.h"
 
 #include "base/mem.h"
+#include "collectives/alltoall/alltoall.h"
 #include "collectives/tuner/candidates.h"
 #include "collectives/tuner/decide.h"
 #include "tests/collectives/topologies.h"
@@ -404,9 +405,51 @@ static void memory_may_fail_anywhere(void **state)
 	gci_topo_free(&t);
 }
 
+/* Of the same call they are the same; of an `even` alltoall those of its formula; where rates are not
+ * known there are none. */
+static void rates_are_remembered(void **state)
+{
+	static const char blind[] = "[cluster a]\nhosts = a[1-2]\n[cluster b]\nhosts = b[1-2]\n";
+	struct gci_decider d;
+	struct gci_topo t;
+	struct gci_coll c;
+	const struct gci_algorithm *a = gci_algorithm_find(GCI_GATHER, "sequential");
+	const uint64_t *bps;
+	uint64_t even[16];
+	int i;
+
+	(void)state;
+	make_topo(&t, narrow, "");
+	assert_int_equal(gci_decider_init(&d, &t, 0), 0);
+	c = call_of(&t, GCI_GATHER, 8 << 20);
+	bps = gci_decide_rates(&d, a, &c, 9);
+	assert_non_null(bps);
+	assert_true(bps[0] > 0);
+	assert_ptr_equal(gci_decide_rates(&d, a, &c, 9), bps);
+	assert_ptr_not_equal(gci_decide_rates(&d, a, &c, 10), bps);
+	for (i = 0; i < 40; i++) {
+		c.count++;
+		assert_true(gci_decide_rates(&d, a, &c, 9)[0] > 0);
+	}
+	c = call_of(&t, GCI_ALLTOALL, 8 << 20);
+	bps = gci_decide_rates(&d, gci_algorithm_find(GCI_ALLTOALL, "even"), &c, 3);
+	assert_true(gci_alltoall_even_bps(&c, 3, even));
+	assert_memory_equal(bps, even, sizeof(even));
+	gci_decider_free(&d);
+	gci_topo_free(&t);
+
+	make_topo(&t, blind, "[link a b]\ndelay = 10ms\n");
+	assert_int_equal(gci_decider_init(&d, &t, 0), 0);
+	c = call_of(&t, GCI_GATHER, 8 << 20);
+	assert_null(gci_decide_rates(&d, a, &c, 1));
+	gci_decider_free(&d);
+	gci_topo_free(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rates_are_remembered),
 		cmocka_unit_test(another_one_must_be_clearly_faster),
 		cmocka_unit_test(barriers_are_simulated),
 		cmocka_unit_test(decisions_are_functions_of_their_key),
