@@ -210,7 +210,7 @@ static int gci_pacing_host_rate(
 /* ---- The budgets between clusters, and how they are held. */
 
 #define PORT_NBYTES (512ull << 10) /* that a switch keeps for a host, at least */
-#define FEW_SENDERS 4
+#define FEW_SENDERS 8
 
 /* Operations that move less than that change nothing: they are over before it would matter. */
 #define LEAST_NBYTES (256u << 10)
