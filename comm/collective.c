@@ -26,22 +26,14 @@ static int is_open(const struct gci_choice *choice, int internal)
 	       !choice->how.segment_nbytes;
 }
 
-/* The topologies of multicasts are not simulated. */
-static int open_decider(gcoll_comm *c, const struct gci_coll *coll)
-{
-	if (coll->topo != &c->topo)
-		return GCOLL_ERR_INVAL;
-	return c->decider.topo
-		       ? 0
-		       : gci_decider_init(&c->decider, &c->topo, c->engine->settings.streams);
-}
-
-/* Nor are blocks of different lengths. */
+/* Blocks of different lengths and the topologies of multicasts are not simulated. */
 static int simulate(gcoll_comm *c, const struct gci_coll *coll, struct gci_decision *d)
 {
-	int rc = c->tuning != GCI_TUNING_SIMULATE || coll->counts ? GCOLL_ERR_INVAL
-								  : open_decider(c, coll);
+	int rc;
 
+	if (c->tuning != GCI_TUNING_SIMULATE || coll->counts || coll->topo != &c->topo)
+		return GCOLL_ERR_INVAL;
+	rc = gci_decider_open(&c->decider, &c->topo, c->engine->settings.streams);
 	if (rc)
 		return rc;
 	if (c == c->engine->world)
@@ -78,12 +70,6 @@ int gci_comm_choose(gcoll_comm *c, const struct gci_coll *coll, int internal,
 	if (!d->how.algorithm)
 		*why = "no algorithm can run it";
 	return *why ? GCOLL_ERR_INVAL : 0;
-}
-
-const uint64_t *gci_comm_rates(
-	gcoll_comm *c, const struct gci_algorithm *a, const struct gci_coll *coll, int rank)
-{
-	return open_decider(c, coll) ? NULL : gci_decide_rates(&c->decider, a, coll, rank);
 }
 
 /* ---- What may be wrong in the arguments of a collective call. */

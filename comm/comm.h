@@ -105,10 +105,6 @@ int gci_comm_see(gcoll_comm *c, uint64_t op, uint64_t digest);
 int gci_comm_choose(gcoll_comm *c, const struct gci_coll *coll, int internal,
 	struct gci_decision *d, const char **why);
 
-/* How fast `rank` may send to each while it runs `coll` that way, see gci_decide_rates. NULL: at will. */
-const uint64_t *gci_comm_rates(
-	gcoll_comm *c, const struct gci_algorithm *a, const struct gci_coll *coll, int rank);
-
 /* Sets the calling thread's gcoll_last_error(); returns status. */
 int gci_comm_error(int status, const char *fmt, ...) __attribute__((cold, format(printf, 2, 3)));
 

@@ -449,6 +449,17 @@ static uint32_t burst_of(const struct gci_topo *t, int peer, uint64_t bps)
 	return nic_bps && bps < nic_bps / FEW_SENDERS ? (uint32_t)(PORT_NBYTES * bps / nic_bps) : 0;
 }
 
+/* NULL: at will, as in the topologies of multicasts, which are not simulated. */
+static const uint64_t *rates_of(const struct gci_op *op)
+{
+	gcoll_comm *c = op->comm;
+
+	if (op->coll.topo != &c->topo ||
+		gci_decider_open(&c->decider, &c->topo, c->engine->settings.streams))
+		return NULL;
+	return gci_decide_rates(&c->decider, op->algorithm, &op->coll, op->rank);
+}
+
 static void pace_pairs(struct gci_engine *e)
 {
 	struct gci_pacing *p = e->pacing;
@@ -464,7 +475,7 @@ static void pace_pairs(struct gci_engine *e)
 	if (!all && op) /* unpaced, then */
 		return;
 	if (op)
-		bps = gci_comm_rates(op->comm, op->algorithm, &op->coll, op->rank);
+		bps = rates_of(op);
 	for (i = 0; bps && i < op->coll.topo->nranks; i++) {
 		r = op->ranks ? op->ranks[i] : i;
 		/* A budget holds for all that goes there together. */

@@ -37,7 +37,7 @@ void gci_sockopt_data(struct gci_sockopts *o, int fd, int peer, const struct gci
  * unless that is 0, since data would have to wait behind it. */
 void gci_sockopt_unsent(int fd, const struct gci_tp_link *link, uint32_t most);
 
-/* Cubic leaves slow start as soon as round trips grow (HyStart, RFC 9406), and where hosts send both
+/* Cubic leaves slow start as soon as round trips grow (HyStart, Ha and Rhee 2011), and where hosts send both
  * ways they grow since acknowledgements wait behind data at the other end, not since the path is full.
  * A connection that left at 40 segments takes a second to get to the 400 that its link needs. So where
  * it is known what that is, a connection begins with reno, which leaves slow start for losses only, and

@@ -383,6 +383,8 @@ void gci_tcp_pace_peer(struct gci_tp *tp, int peer, uint64_t bps, uint32_t burst
 	for (i = 0; p && i < GCI_TP_MAX_STREAMS; i++) {
 		if (!p->conns[i])
 			continue;
+		if (p->conns[i]->paused) /* it need not wait any more */
+			gci_tcp_dirty(t, p);
 		gci_conn_unpace(p->conns[i]);
 		p->conns[i]->waited = 0;
 		set_socket_rate(p->conns[i], GCI_PACED_BY_NOBODY, 0);

@@ -9,7 +9,8 @@
 
 #include <string.h>
 
-#define KNOWN_RATES 16
+#define KNOWN_RATES 16                   /* then the oldest are forgotten */
+#define RATES_PART  4                    /* of a decision's steps are for its rates */
 #define MOST_KNOWN  1024                 /* decisions: then all are forgotten */
 #define CLEARLY     20                   /* a part of the time that another way must save */
 #define PART        16                   /* of a long operation, that tells of the whole */
@@ -69,6 +70,11 @@ struct gci_decided_rates {
 	int rank;
 	uint64_t *bps; /* NULL: at will */
 };
+
+int gci_decider_open(struct gci_decider *d, const struct gci_topo *t, uint32_t streams)
+{
+	return d->topo ? 0 : gci_decider_init(d, t, streams);
+}
 
 int gci_decider_init(struct gci_decider *d, const struct gci_topo *t, uint32_t streams)
 {
@@ -310,13 +316,13 @@ static int make_rates(struct gci_decider *d, const struct gci_algorithm *a,
 	if (d->blind || d->topo->nclusters < 2)
 		return GCOLL_ERR_INVAL;
 	return gci_rates(&d->net, a, c, rank,
-		d->topo->nranks > GCI_DECIDE_RANKS ? 0 : d->most_steps / 4, bps);
+		d->topo->nranks > GCI_DECIDE_RANKS ? 0 : d->most_steps / RATES_PART, bps);
 }
 
 const uint64_t *gci_decide_rates(
 	struct gci_decider *d, const struct gci_algorithm *a, const struct gci_coll *c, int rank)
 {
-	const struct gci_decided_rates *known = find_rates(d, a, c, rank);
+	const struct gci_decided_rates *known = c->counts ? NULL : find_rates(d, a, c, rank);
 	struct gci_decided_rates *r;
 
 	if (known)

@@ -63,6 +63,9 @@ struct gci_decider {
 /* `t` must outlive it. `streams`: connections per pair of ranks in different clusters, 0: as the
  * grid says. 0 or GCOLL_ERR_NOMEM. */
 int gci_decider_init(struct gci_decider *d, const struct gci_topo *t, uint32_t streams);
+
+/* The same, once: of one that is all zeros at first. */
+int gci_decider_open(struct gci_decider *d, const struct gci_topo *t, uint32_t streams);
 void gci_decider_free(struct gci_decider *d);
 
 /* Takes over what another one of the same topology and streams knows; for want of memory nothing.

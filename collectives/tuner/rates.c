@@ -7,7 +7,6 @@
 #include "collectives/tuner/table.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define LEAST_WINDOW_NS (2 * GCI_NS_PER_MS)
 #define WINDOWS         4   /* of the time that a pair is at work */

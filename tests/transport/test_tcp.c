@@ -261,6 +261,31 @@ static void a_peers_rate_ends_with_what_it_was_for(void **state)
 	world_close(&w);
 }
 
+/* Who waited for its place need not any more, and nobody else wakes it. */
+static void a_rate_is_taken_away_while_they_wait(void **state)
+{
+	static uint8_t from[50000], to[50000];
+	struct gci_tp_link link = {.streams = 2, .eager_nbytes = 100000};
+	struct message m[2];
+	struct world w;
+	int i;
+
+	(void)state;
+	world_open(&w, &own, 2, &link);
+	exchange(&w);
+	for (i = 0; i < 20; i++) {
+		fill(from, sizeof(from), (uint64_t)i);
+		gci_tp_pace_peer(w.tp[0], 1, 8000000, 10000 + (uint32_t)i);
+		send_to(&w, 0, &m[0], 1, (uint32_t)i + 1, from, sizeof(from));
+		recv_from(&w, 1, &m[1], 0, (uint32_t)i + 1, to, sizeof(to));
+		gci_tp_progress(w.tp[0], 0);
+		gci_tp_pace_peer(w.tp[0], 1, 0, 0);
+		world_finish(&w, m, 2);
+		assert_memory_equal(from, to, sizeof(from));
+	}
+	world_close(&w);
+}
+
 /* A megabyte from rank 0 to rank 1, paced by us; the time it took. */
 static uint64_t paced_megabyte(struct world *w, uint64_t bps, uint64_t then_bps)
 {
@@ -475,6 +500,7 @@ static const struct CMUnitTest more[] = {
 	cmocka_unit_test(sockets_are_told_their_rate),
 	cmocka_unit_test(a_peer_has_a_rate_of_its_own),
 	cmocka_unit_test(a_peers_rate_ends_with_what_it_was_for),
+	cmocka_unit_test(a_rate_is_taken_away_while_they_wait),
 	cmocka_unit_test(we_keep_a_rate),
 	cmocka_unit_test(ranks_in_threads),
 	cmocka_unit_test(from_thread_to_thread),
