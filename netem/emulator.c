@@ -204,6 +204,7 @@ static int read_packet(struct group *g, struct tap *t, struct packet **spare)
 		p->nbytes < piece_nbytes[0] ? p->nbytes : piece_nbytes[0], p->nbytes);
 	wire = (struct gci_wire_packet){.cookie = (uintptr_t)p,
 		.flow = p->segments.flow,
+		.sender = p->segments.sender,
 		.segment_nbytes = p->segments.segment_nbytes,
 		.last_nbytes = p->segments.last_nbytes,
 		.nsegs = p->segments.n};

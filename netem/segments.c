@@ -54,6 +54,11 @@ static size_t read_network(const uint8_t *ip, size_t have, uint8_t *protocol)
 	return 0;
 }
 
+static uint64_t hash_sender(const uint8_t *ip)
+{
+	return ip[0] >> 4 == 6 ? gci_digest_bytes(6, ip + 8, 16) : gci_digest_bytes(4, ip + 12, 4);
+}
+
 /* Addresses, and ports where there are some. */
 static uint64_t hash_flow(const uint8_t *ip, size_t length, uint8_t protocol, size_t have)
 {
@@ -83,6 +88,7 @@ void gci_segments_read(struct gci_segments *s, const struct virtio_net_hdr *vnet
 	if (!length || have < network + length)
 		return;
 	s->flow = hash_flow(frame + network, length, protocol, have - network);
+	s->sender = hash_sender(frame + network);
 	if ((type != VIRTIO_NET_HDR_GSO_TCPV4 && type != VIRTIO_NET_HDR_GSO_TCPV6) ||
 		protocol != IPPROTO_TCP || !vnet->gso_size || have < network + length + 20)
 		return;

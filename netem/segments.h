@@ -27,6 +27,7 @@ struct gci_segments {
 	uint16_t n;                  /* segments, 1 at least */
 	uint32_t segment_nbytes, last_nbytes; /* on the wire, each with its headers */
 	uint64_t flow;                        /* a hash of addresses, ports, and protocol */
+	uint64_t sender;                      /* of the source's address */
 };
 
 struct gci_segments_cut {

@@ -9,6 +9,7 @@
 
 #define NONE       UINT32_MAX
 #define FLOW_SLOTS 4096 /* connections that share one share their limit */
+#define CARDS      4096 /* of more senders some share one */
 
 /* What the caller knows as one packet. */
 struct whole {
@@ -19,7 +20,7 @@ struct whole {
 
 /* Segments in a row that are still together. */
 struct run {
-	uint32_t whole, next; /* next: in a wire's queue, or free */
+	uint32_t whole, next; /* next: in a wire's or a card's queue, or free */
 	uint64_t since_ns;    /* in that queue */
 	uint16_t first, count;
 	uint16_t path, hop;
@@ -49,11 +50,21 @@ struct wire {
 	uint64_t *flow_ns;  /* [FLOW_SLOTS]: when each may send again */
 };
 
-/* A run arrives at its hop, or leaves the last; or a wire's serializer is through with one. */
+/* Of a sender: in what order, and how fast, its packets come and leave. */
+struct card {
+	uint64_t sender;
+	int is_taken;
+	uint64_t free_ns;    /* when it has sent what came */
+	uint64_t left_ns;    /* when the last of what left did, or so it counts */
+	uint32_t head, tail; /* runs that are due */
+};
+
+/* A run arrives at its hop, or is due to leave the last; or a wire's serializer is through with one, or
+ * the first of a card may leave. */
 struct event {
 	uint64_t ns, seq;
-	uint32_t run; /* NONE: of a wire */
-	int wire;
+	uint32_t run; /* NONE: of a wire, or a card */
+	int at;
 };
 
 struct calendar {
@@ -66,6 +77,7 @@ struct gci_wires {
 	int nwires;
 	struct path *paths;
 	size_t npaths, paths_cap;
+	struct card *cards; /* [CARDS]: by their senders, the next free one where another has it */
 	struct whole *wholes;
 	struct run *runs;
 	size_t nwholes, wholes_cap, nruns, runs_cap;
@@ -86,12 +98,13 @@ struct gci_wires *gci_wires_new(int nwires, uint64_t seed)
 	if (!w)
 		return NULL;
 	w->wires = gci_calloc((size_t)nwires, sizeof(*w->wires));
+	w->cards = gci_calloc(CARDS, sizeof(*w->cards));
 	w->nwires = nwires;
 	w->prng.state = seed;
 	w->free_whole = w->free_run = w->gone = NONE;
 	for (i = 0; w->wires && i < nwires; i++)
 		w->wires[i].head = w->wires[i].tail = w->wires[i].sending = NONE;
-	if (w->wires)
+	if (w->wires && w->cards)
 		return w;
 	gci_wires_free(w);
 	return NULL;
@@ -105,6 +118,7 @@ void gci_wires_free(struct gci_wires *w)
 		gci_free(w->wires[i].flow_ns);
 	if (w) {
 		gci_free(w->wires);
+		gci_free(w->cards);
 		gci_free(w->paths);
 		gci_free(w->wholes);
 		gci_free(w->runs);
@@ -258,12 +272,87 @@ static uint32_t split(struct gci_wires *w, uint32_t run, uint16_t n)
 	return rest;
 }
 
-/* ---- what a wire does, in the order in which it does it */
-
 static uint64_t time_of(uint64_t nbytes, uint64_t bps)
 {
 	return (uint64_t)((unsigned __int128)nbytes * 8 * GCI_NS_PER_S / bps);
 }
+
+/* ---- senders' cards */
+
+static uint64_t card_bps(const struct gci_wires *w, const struct run *r)
+{
+	return w->wires[w->paths[r->path].wires[0]].model.sender_bps;
+}
+
+/* NULL: all that comes was sent at once. */
+static struct card *card_of(const struct gci_wires *w, const struct run *r)
+{
+	uint64_t sender = w->wholes[r->whole].packet.sender;
+	struct card *c = NULL;
+	size_t i;
+
+	if (!card_bps(w, r))
+		return NULL;
+	for (i = 0; i < CARDS; i++) {
+		c = &w->cards[(sender + i) % CARDS];
+		if (c->is_taken && c->sender == sender)
+			return c;
+		if (!c->is_taken)
+			break;
+	}
+	if (!c->is_taken)
+		*c = (struct card){.sender = sender, .is_taken = 1, .head = NONE, .tail = NONE};
+	return c;
+}
+
+/* When its first byte came, if all was seen at `now`. */
+static uint64_t sent_at(const struct gci_wires *w, const struct run *r, uint64_t now)
+{
+	struct card *c = card_of(w, r);
+	uint64_t begin = now;
+
+	if (!c)
+		return now;
+	begin = c->free_ns > now ? c->free_ns : now;
+	c->free_ns = begin + time_of(run_nbytes(w, r), card_bps(w, r));
+	return begin;
+}
+
+/* When the first that is due may leave. */
+static void push_first(struct gci_wires *w, struct card *c)
+{
+	const struct run *r = &w->runs[c->head];
+	uint64_t at = c->left_ns + time_of(run_nbytes(w, r), card_bps(w, r));
+
+	push(&w->exits, (struct event){at > r->since_ns ? at : r->since_ns, w->seq++, NONE,
+				(int)(c - w->cards)});
+}
+
+static void is_due_of(struct gci_wires *w, struct card *c, uint32_t run, uint64_t ns)
+{
+	w->runs[run].since_ns = ns;
+	w->runs[run].next = NONE;
+	if (c->head == NONE) {
+		c->head = c->tail = run;
+		push_first(w, c);
+	} else {
+		w->runs[c->tail].next = run;
+		c->tail = run;
+	}
+}
+
+static uint32_t leaves_card(struct gci_wires *w, struct card *c, uint64_t ns, uint64_t now)
+{
+	uint32_t run = c->head;
+
+	c->left_ns = now > ns + GCI_WIRES_LATE_NS ? now - GCI_WIRES_LATE_NS : ns;
+	c->head = w->runs[run].next;
+	if (c->head != NONE)
+		push_first(w, c);
+	return run;
+}
+
+/* ---- what a wire does, in the order in which it does it */
 
 static int happens(struct gci_wires *w, uint32_t ppm)
 {
@@ -572,7 +661,7 @@ static void advance(struct gci_wires *w, uint64_t now)
 	while (is_due(&w->within, now)) {
 		e = pop(&w->within);
 		if (e.run == NONE)
-			on_sent(w, e.wire, e.ns);
+			on_sent(w, e.at, e.ns);
 		else
 			enter(w, w->paths[w->runs[e.run].path].wires[w->runs[e.run].hop], e.run,
 				e.ns);
@@ -582,6 +671,7 @@ static void advance(struct gci_wires *w, uint64_t now)
 int gci_wires_put(struct gci_wires *w, int path, const struct gci_wire_packet *p, uint64_t now)
 {
 	uint32_t whole, run = NONE;
+	uint64_t begin;
 
 	advance(w, now);
 	whole = take_whole(w, p);
@@ -593,7 +683,11 @@ int gci_wires_put(struct gci_wires *w, int path, const struct gci_wire_packet *p
 			free_whole(w, whole);
 		return -1;
 	}
-	enter(w, w->paths[path].wires[0], run, now);
+	begin = sent_at(w, &w->runs[run], now);
+	if (begin > now)
+		push(&w->within, (struct event){begin, w->seq++, run, 0});
+	else
+		enter(w, w->paths[path].wires[0], run, now);
 	return 0;
 }
 
@@ -608,31 +702,41 @@ uint64_t gci_wires_next(const struct gci_wires *w)
 	return next;
 }
 
-static void leave(struct gci_wires *w, const struct event *e, struct gci_wire_out *out)
+static void leave(struct gci_wires *w, uint32_t run, uint64_t ns, struct gci_wire_out *out)
 {
-	const struct run *r = &w->runs[e->run];
+	const struct run *r = &w->runs[run];
 	uint32_t whole = r->whole;
 
 	*out = (struct gci_wire_out){.cookie = w->wholes[whole].packet.cookie,
-		.due_ns = e->ns,
+		.due_ns = ns,
 		.path = r->path,
 		.first = r->first,
 		.count = r->count,
 		.corrupt = r->corrupt};
-	out->last = free_run(w, e->run);
+	out->last = free_run(w, run);
 	if (out->last)
 		free_whole(w, whole);
 }
 
 int gci_wires_take(struct gci_wires *w, uint64_t now, uint64_t ahead, struct gci_wire_out *out)
 {
+	struct card *c;
 	struct event e;
 	uint32_t whole;
 
 	advance(w, now);
-	if (is_due(&w->exits, now + ahead)) {
+	while (is_due(&w->exits, now + ahead)) {
 		e = pop(&w->exits);
-		leave(w, &e, out);
+		c = e.run == NONE ? NULL : card_of(w, &w->runs[e.run]);
+		if (c) {
+			is_due_of(w, c, e.run, e.ns);
+			continue;
+		}
+		if (e.run == NONE) {
+			e.run = leaves_card(w, &w->cards[e.at], e.ns, now);
+			e.ns = w->runs[e.run].since_ns;
+		}
+		leave(w, e.run, e.ns, out);
 		return 1;
 	}
 	if (w->gone == NONE)

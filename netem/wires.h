@@ -23,13 +23,16 @@
 #include <stdint.h>
 
 #define GCI_WIRES_MAX_HOPS 16
+#define GCI_WIRES_LATE_NS  GCI_NS_PER_MS
 
 /* Of one wire. Everything zero: packets pass at once. */
 struct gci_wire_model {
 	uint64_t rate_bps; /* 0: no limit */
 	uint64_t delay_ns;
 	/* At which senders' cards send; 0: at once. Packets come here before all of them could have
-	 * left there: so they are late by what their length takes there and not here, in order. */
+	 * left there: so they are late by what their length takes there and not here, in order. And
+	 * whoever looks late finds many at once, which no card could have sent: they begin one behind
+	 * the other, and leave the path so, but for what a card sends in GCI_WIRES_LATE_NS. */
 	uint64_t sender_bps;
 	uint64_t jitter_ns;     /* as much more or less, evenly; packets may overtake each other */
 	uint64_t queue_nbytes;  /* what may wait for the serializer */
@@ -47,6 +50,7 @@ struct gci_wire_model {
 struct gci_wire_packet {
 	uint64_t cookie; /* the caller's */
 	uint64_t flow;   /* tells connections apart */
+	uint64_t sender; /* and hosts */
 	uint32_t segment_nbytes, last_nbytes;
 	uint16_t nsegs; /* 1 at least */
 };

@@ -30,11 +30,16 @@ static const struct gci_wire_counts *counts(void)
 }
 
 /* Segments of 1514 bytes on the wire, the last one of which is as long. */
-static void put(uint64_t cookie, uint16_t nsegs, uint64_t now)
+static void put_from(uint64_t sender, uint64_t cookie, uint16_t nsegs, uint64_t now)
 {
-	struct gci_wire_packet p = {cookie, cookie, 1514, 1514, nsegs};
+	struct gci_wire_packet p = {cookie, cookie, sender, 1514, 1514, nsegs};
 
 	assert_int_equal(gci_wires_put(w, 0, &p, now), 0);
+}
+
+static void put(uint64_t cookie, uint16_t nsegs, uint64_t now)
+{
+	put_from(0, cookie, nsegs, now);
 }
 
 static int take(uint64_t now, struct gci_wire_out *out)
@@ -120,7 +125,7 @@ static void queues_cut_packets(void **state)
 /* Two paths share a wire, and one of them goes on over another one. */
 static void wires_are_shared(void **state)
 {
-	struct gci_wire_packet p = {1, 1, 1000, 1000, 1};
+	struct gci_wire_packet p = {1, 1, 0, 1000, 1000, 1};
 	uint64_t one = 80 * US;
 
 	(void)state;
@@ -286,7 +291,7 @@ static void flows_have_limits(void **state)
 	(void)state;
 	begin(&m);
 	for (i = 0; i < 1000; i++) {
-		struct gci_wire_packet p = {i, i % 2, 1250, 1250, 1};
+		struct gci_wire_packet p = {i, i % 2, 0, 1250, 1250, 1};
 
 		assert_int_equal(gci_wires_put(w, 0, &p, i * MS), 0);
 		while (take(i * MS, &out))
@@ -298,7 +303,7 @@ static void flows_have_limits(void **state)
 	begin(&m);
 	memset(n, 0, sizeof(n));
 	for (i = 0; i < 4000; i++) {
-		struct gci_wire_packet p = {i, 0, 1250, 1250, 1};
+		struct gci_wire_packet p = {i, 0, 0, 1250, 1250, 1};
 
 		assert_int_equal(gci_wires_put(w, 0, &p, i * 250 * US), 0);
 		while (take(i * 250 * US, &out))
@@ -368,18 +373,97 @@ static void as_late_as_it_is_long(void **state)
 	begin(&m);
 	put(1, 10, 0);
 	put(2, 1, 2 * MS);
-	put(3, 1, 30 * MS);
+	put_from(7, 3, 1, 2 * MS);
+	put(4, 1, 30 * MS);
 	leaves(1, 0, 10, 15 * MS);
-	leaves(2, 0, 1, 15 * MS);
-	leaves(3, 0, 1, 36 * MS);
+	leaves(3, 0, 1, 15 * MS);
+	leaves(2, 0, 1, 16 * MS);
+	leaves(4, 0, 1, 36 * MS);
 	m.rate_bps = 2 * m.sender_bps; /* half of that is taken by the wire itself */
 	gci_wires_set(w, 0, &m);
-	put(4, 10, 40 * MS);
-	leaves(4, 0, 10, 55 * MS);
+	put(5, 10, 40 * MS);
+	leaves(5, 0, 10, 55 * MS);
 	m.rate_bps = m.sender_bps / 2; /* and here all */
 	gci_wires_set(w, 0, &m);
-	put(5, 10, 60 * MS);
-	leaves(5, 0, 10, 85 * MS);
+	put(6, 10, 60 * MS);
+	leaves(6, 0, 10, 85 * MS);
+	gci_wires_free(w);
+}
+
+/* What is seen late, and so at once, is no burst for the queue: cards take their time for it, each of
+ * its own. */
+static void seen_late_is_sent_in_time(void **state)
+{
+	struct gci_wire_model m = {.sender_bps = 12112 * 1000, /* 1 ms a segment */
+		.rate_bps = 121120 * 1000,
+		.queue_nbytes = 2 * 1514,
+		.delay_ns = 5 * MS};
+	uint64_t i;
+
+	(void)state;
+	begin(&m);
+	for (i = 0; i < 20; i++)
+		put_from(1, i, 1, 0);
+	put_from(2, 20, 1, 0);
+	leaves(0, 0, 1, 6 * MS);
+	leaves(20, 0, 1, 6 * MS + 100 * US);
+	for (i = 1; i < 20; i++)
+		leaves(i, 0, 1, (6 + i) * MS);
+	assert_int_equal(counts()->overflowed, 0);
+	assert_true(counts()->queue_most_nbytes <= 1514);
+	gci_wires_free(w);
+}
+
+/* Who takes late what was due gets no more at once than a card sends in GCI_WIRES_LATE_NS, and the rest as
+ * far apart as a card sends it; it is still said when that was due. */
+static void taken_late_is_no_burst(void **state)
+{
+	struct gci_wire_model m = {.sender_bps = 121120 * 1000, .delay_ns = 5 * MS};
+	struct gci_wire_out out;
+	uint64_t i, n = 0, now = 15 * MS, before;
+
+	(void)state;
+	begin(&m);
+	for (i = 0; i < 100; i++) /* 100 us each: the last is due after 15 ms */
+		put_from(1, i, 1, i * 100 * US);
+	while (take(now, &out))
+		assert_int_equal(out.cookie, n++);
+	assert_in_range(n, 10, 12);
+	for (before = now; n < 100; n++) {
+		now = gci_wires_next(w);
+		assert_true(take(now, &out));
+		assert_int_equal(out.cookie, n);
+		assert_int_equal(out.due_ns, 5 * MS + (n + 1) * 100 * US);
+		assert_int_equal(now - before, 100 * US);
+		assert_false(take(now, &out));
+		before = now;
+	}
+	put_from(1, 100, 1, 100 * MS); /* after a pause nothing has to wait */
+	leaves(100, 0, 1, 105 * MS + 100 * US);
+	gci_wires_free(w);
+}
+
+/* Thousands of hosts have a card each, and more share some. */
+static void cards_of_many(void **state)
+{
+	struct gci_wire_model m = {.sender_bps = 12112 * 1000};
+	struct gci_wire_out out;
+	uint64_t i, n = 0;
+
+	(void)state;
+	begin(&m);
+	for (i = 0; i < 4096; i++)
+		put_from(i << 12, i, 1, 0);
+	while (take(MS, &out))
+		n++;
+	assert_int_equal(n, 4096);
+	for (i = 0; i < 8192; i++)
+		put_from(i << 13 | 1, i, 1, MS);
+	while (take(GCI_NS_PER_S, &out))
+		n++;
+	while (gci_wires_next(w) != GCI_NEVER)
+		n += take(gci_wires_next(w), &out);
+	assert_int_equal(n, 3 * 4096);
 	gci_wires_free(w);
 }
 
@@ -410,7 +494,7 @@ static void without_memory(void **state)
 {
 	struct gci_wire_model m = {
 		.rate_bps = MBIT, .delay_ns = MS, .loss_ppm = 100000, .duplicate_ppm = 100000};
-	struct gci_wire_packet p = {1, 1, 1514, 1514, 20};
+	struct gci_wire_packet p = {1, 1, 0, 1514, 1514, 20};
 	struct gci_wire_out out;
 	unsigned long n;
 	int taken, lasts;
@@ -442,6 +526,9 @@ int main(void)
 		cmocka_unit_test(flows_have_limits),
 		cmocka_unit_test(codel_keeps_queues_short),
 		cmocka_unit_test(as_late_as_it_is_long),
+		cmocka_unit_test(seen_late_is_sent_in_time),
+		cmocka_unit_test(taken_late_is_no_burst),
+		cmocka_unit_test(cards_of_many),
 		cmocka_unit_test(changes),
 		cmocka_unit_test(without_memory),
 	};
