@@ -212,9 +212,6 @@ static int gci_pacing_host_rate(
 #define PORT_NBYTES (512ull << 10) /* that a switch keeps for a host, at least */
 #define FEW_SENDERS 8
 
-/* Operations that move less than that change nothing: they are over before it would matter. */
-#define LEAST_NBYTES (256u << 10)
-
 /* What goes from here to one cluster of the world. */
 struct way {
 	struct gci_budget budget;
@@ -257,14 +254,6 @@ static int is_counted(const struct gci_op *op)
 	return !!(op->algorithm->traits & GCI_CAPS_SENDERS);
 }
 
-static int is_long(const struct gci_op *op)
-{
-	const struct gci_coll *c = &op->coll;
-	uint64_t blocks = gci_kind_has_vector(c->kind) ? 1 : (unsigned)c->topo->nranks;
-
-	return c->counts || c->count >= LEAST_NBYTES / blocks / (c->esize ? c->esize : 1);
-}
-
 /* Operations of one communicator have the same senders, or few others; two communicators may have
  * different ones. Those without a number of senders count where a budget must hold. */
 static int count_senders(const struct gci_engine *e, int to, int strict)
@@ -279,7 +268,9 @@ static int count_senders(const struct gci_engine *e, int to, int strict)
 
 		gci_list_each (o, &comm->ops) {
 			const struct gci_op *op = gci_container(o, struct gci_op, link);
-			int n = is_long(op) && (strict || is_counted(op)) ? senders_of(op, to) : 0;
+			int n = gci_op_is_long(op) && (strict || is_counted(op))
+					? senders_of(op, to)
+					: 0;
 
 			/* Others of the cluster may be at work in communicators of theirs. */
 			if (n && strict && comm->size < e->size)
@@ -428,7 +419,7 @@ static const struct gci_op *only_long(const struct gci_engine *e, int *n)
 		gci_list_each (o, &gci_container(c, gcoll_comm, link)->ops) {
 			const struct gci_op *op = gci_container(o, struct gci_op, link);
 
-			if (is_long(op) && !(*n)++)
+			if (gci_op_is_long(op) && !(*n)++)
 				only = op;
 		}
 	return *n == 1 ? only : NULL;
@@ -500,7 +491,7 @@ void gci_pacing_update(const struct gci_op *op)
 	const struct gci_topo *t = &e->world->topo;
 	int to, n, mine = t->cluster[e->rank];
 
-	if (!e->pacing || !is_long(op))
+	if (!e->pacing || !gci_op_is_long(op))
 		return;
 	pace_pairs(e);
 	for (to = 0; to < e->pacing->nways; to++) {

@@ -164,6 +164,7 @@ struct gci_warm {
 	pthread_t id;
 	int begun, quit; /* quit: set under the lock, and read without it while planning */
 	uint64_t *stream_nbytes;
+	char *sends; /* [rank]: of the operation that has begun; NULL: none that is long has */
 	gcoll_comm *like_world; /* settings, and a decider of the thread's own */
 	pthread_mutex_t news;
 	int learnt;  /* the thread is done with its decider */
@@ -258,9 +259,28 @@ static void ask(struct gci_warm *w)
 	int i;
 
 	for (i = 0; i < e->size && !w->quit; i++)
-		if (w->stream_nbytes[i] && !e->failure.status)
+		if (w->stream_nbytes[i] && !e->failure.status && (!w->sends || w->sends[i]))
 			gci_tp_warm(e->tp, i, w->stream_nbytes[i]);
 	gci_pacing_warming(e, 1);
+}
+
+void gci_warm_yield(struct gci_engine *e, const int *ranks, const struct gci_sched *s)
+{
+	struct gci_warm *w = e->warm;
+	uint32_t i;
+	int r;
+
+	if (!w || !w->begun || w->sends || gci_tp_warm(e->tp, -1, 0) < 0)
+		return;
+	w->sends = gci_calloc((size_t)e->size, 1);
+	if (!w->sends) /* it goes on as it was */
+		return;
+	for (i = 0; i < s->nsteps; i++)
+		if (s->steps[i].kind == GCI_STEP_SEND)
+			w->sends[ranks ? ranks[s->steps[i].peer] : s->steps[i].peer] = 1;
+	for (r = 0; r < e->size; r++)
+		if (!w->sends[r])
+			gci_tp_warm(e->tp, r, 0);
 }
 
 static void *warm_up(void *arg)
@@ -374,5 +394,6 @@ void gci_warm_close(struct gci_engine *e)
 		gci_decider_free(&w->like_world->decider);
 	gci_free(w->like_world);
 	gci_free(w->stream_nbytes);
+	gci_free(w->sends);
 	gci_free(w);
 }

@@ -41,6 +41,12 @@ void gci_warm_set(struct gci_engine *e, enum gci_warm_when when);
 /* Once. Without a thread for it (out of memory) nothing is warmed. */
 void gci_warm_begin(struct gci_engine *e);
 
+/* A long operation begins with this schedule of the rank's, whose peers are ranks[peer] of the world, or,
+ * where ranks is NULL, peer. Nothing more is padded for those that it does not send to: they receive
+ * at full rate, perhaps, and what has no room at their ports is lost, which leaves connections slower
+ * than cold ones for seconds. */
+void gci_warm_yield(struct gci_engine *e, const int *ranks, const struct gci_sched *s);
+
 /* Ends it for good, at gcoll_finalize or before: who uses the transport beside the library's own
  * calls has to, since the thread would make progress at the same time; and who counts bytes. */
 void gci_warm_close(struct gci_engine *e);

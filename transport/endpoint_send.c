@@ -23,7 +23,7 @@ static void add(struct gci_ep *ep, int peer, uint64_t stream_nbytes)
 {
 	struct gci_ep_peer *p = gci_ep_peer(ep, peer);
 
-	if (!p || !stream_nbytes || ep->bulk)
+	if (!p || ep->bulk)
 		return;
 	if (!p->pads)
 		p->pads = gci_calloc(1, sizeof(*p->pads));
@@ -77,8 +77,10 @@ static int warming(struct gci_ep *ep)
 
 int gci_ep_warm(struct gci_ep *ep, int peer, uint64_t stream_nbytes)
 {
-	if (peer >= 0)
+	if (peer >= 0 && stream_nbytes)
 		add(ep, peer, stream_nbytes);
+	else if (peer >= 0 && ep->peers[peer] && ep->peers[peer]->pads)
+		ep->peers[peer]->pads->most = 0;
 	else if (stream_nbytes)
 		end(ep);
 	return warming(ep);

@@ -4,7 +4,8 @@
  *	warm_job		from the first operation on
  *	warm_job now		from gcoll_init on (with GRIDCOLL_WARM=now)
  *	warm_job off		not at all
- *	warm_job bulk		bulk data comes first, and ends it */
+ *	warm_job bulk		bulk data comes first, and ends it
+ *	warm_job yield		a long operation is under way: none but whom it sends to */
 #include "base/clock.h"
 #include "base/mem.h"
 #include "comm/thread.h"
@@ -70,6 +71,26 @@ static void one_bcast(unsigned char *buf)
 	expect(!bad, "bcast");
 }
 
+/* Nobody of the other cluster sends back in a bcast from here, however long that waits for its data. */
+static void bcast_of_a_late_root(unsigned char *buf)
+{
+	int r, half = gcoll_size(world) / 2, back = gcoll_rank(world) >= half;
+	gcoll_req *req;
+
+	if (!gcoll_rank(world))
+		gci_sleep_ns(500 * GCI_NS_PER_MS);
+	must(gcoll_ibcast(buf, COUNT, GCOLL_BYTE, 0, world, &req), "ibcast");
+	for (r = 0; r < 30 && gcoll_rank(world); r++) {
+		must(gcoll_progress(world, 0), "progress");
+		gci_sleep_ns(10 * GCI_NS_PER_MS);
+	}
+	gci_enter(world->engine);
+	for (r = 0; r < half; r++)
+		expect(!back || !padding(r), "padding in the way of a bcast");
+	gci_leave(world->engine);
+	must(gcoll_wait(&req), "wait");
+}
+
 static uint64_t all_padding(void)
 {
 	uint64_t sum = 0;
@@ -103,9 +124,11 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(how, "bulk"))
 		one_bcast(buf);
+	else if (!strcmp(how, "yield"))
+		bcast_of_a_late_root(buf);
 	else if (strcmp(how, "now") != 0)
 		must(gcoll_barrier(world), "barrier");
-	if (strcmp(how, "bulk") != 0)
+	if (strcmp(how, "bulk") != 0 && strcmp(how, "yield") != 0)
 		await_warmth(plan);
 	one_bcast(buf);
 	before = all_padding();

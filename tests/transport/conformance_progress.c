@@ -167,6 +167,27 @@ static void padding_ends_when_told(void **state)
 	world_close(&w);
 }
 
+/* To one peer; others' goes on. */
+static void padding_ends_for_a_peer(void **state)
+{
+	struct gci_tp_stats s;
+	struct padding p;
+	struct world w;
+
+	(void)state;
+	world_open(&w, conformance_backend, 3, NULL);
+	p = (struct padding){&w, MIB / 2};
+	assert_int_equal(gci_tp_warm(w.tp[0], 2, 0), 0);
+	assert_int_equal(gci_tp_warm(w.tp[0], 2, 64 * (uint64_t)MIB), 1);
+	assert_int_equal(gci_tp_warm(w.tp[0], 1, MIB / 2), 1);
+	assert_int_equal(gci_tp_warm(w.tp[0], 2, 0), 1);
+	world_run(&w, has_padded, &p);
+	assert_int_equal(gci_tp_warm(w.tp[0], -1, 0), 0);
+	gci_tp_stats(w.tp[0], 2, &s);
+	assert_true(s.tx_pad_nbytes < 64 * (uint64_t)MIB);
+	world_close(&w);
+}
+
 /* A request holds up its own peer's. */
 static void padding_goes_beside_others_requests(void **state)
 {
@@ -231,6 +252,7 @@ const struct CMUnitTest conformance_progress[] = {
 	cmocka_unit_test(what_is_waited_for),
 	cmocka_unit_test(padding_is_dropped),
 	cmocka_unit_test(padding_ends_when_told),
+	cmocka_unit_test(padding_ends_for_a_peer),
 	cmocka_unit_test(padding_goes_beside_others_requests),
 	cmocka_unit_test(bulk_data_ends_padding),
 };
