@@ -10,6 +10,7 @@
 
 #define LEAST_WINDOW_NS (2 * GCI_NS_PER_MS)
 #define WINDOWS         4   /* of the time that a pair is at work */
+#define PHASES          4   /* that it may have, at most, with rests between them */
 #define SPARE_PERCENT   15  /* for headers, and to catch up with, where there is room */
 #define PART_PERCENT    2   /* for headers, and the rest stays free, where there is none */
 #define ALL_PERCENT     80  /* of what a pair can send, from which on it may as well send at will */
@@ -31,7 +32,7 @@ struct traffic {
 	int failed;
 };
 
-/* What one rank sends another. */
+/* What one rank sends another in one phase of the operation, or in all of it. */
 struct pair {
 	int from, to;
 	uint64_t from_ns, last_ns; /* when its first message could be sent, and its last */
@@ -137,17 +138,46 @@ static struct pair pair_of(const struct gci_simnet *net, const struct moved *m, 
 	return p;
 }
 
-/* Pairs in the place of messages; how many. */
+/* From when the first of the n messages was there to the end of the last. */
+static uint64_t span_ns(const struct moved *m, size_t n)
+{
+	uint64_t end = 0;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		end = m[i].to_ns > end ? m[i].to_ns : end;
+	return end - m->from_ns;
+}
+
+/* How many of the n are one phase: some come, and then none for so long. */
+static size_t phase(const struct moved *m, size_t n, uint64_t rest_ns)
+{
+	uint64_t end = 0, nbytes = 0;
+	size_t i;
+
+	for (i = 0; i < n && (!nbytes || m[i].from_ns <= end + rest_ns); i++) {
+		nbytes += m[i].nbytes;
+		end = m[i].to_ns > end ? m[i].to_ns : end;
+	}
+	return i;
+}
+
+/* Pairs in the place of messages; how many. One that rests, and works again in a later phase, is there for
+ * each, one after the other: it meets others in each, and not in between. */
 static size_t make_pairs(const struct traffic *a, struct pair *pairs)
 {
 	size_t i, k, n = 0;
 
 	for (i = 0; i < a->n; i = k) {
-		for (k = i; k < a->n && a->all[k].to == a->all[i].to &&
-			    a->all[k].from == a->all[i].from;
-			k++)
+		const struct moved *m = &a->all[i];
+		uint64_t rest_ns = rtt_of(a->net, m->from, m->to) + LEAST_WINDOW_NS, part_ns;
+
+		for (k = i; k < a->n && a->all[k].to == m->to && a->all[k].from == m->from; k++)
 			;
-		pairs[n++] = pair_of(a->net, &a->all[i], k - i);
+		part_ns = span_ns(m, k - i) / PHASES;
+		rest_ns = part_ns > rest_ns ? part_ns : rest_ns;
+		for (; i < k; i += phase(&a->all[i], k - i, rest_ns), n++)
+			pairs[n] = pair_of(a->net, &a->all[i], phase(&a->all[i], k - i, rest_ns));
 	}
 	return n;
 }
@@ -253,6 +283,12 @@ static uint64_t rate_of(
 								      : bps;
 }
 
+/* Of two rates, of which 0 is at will. */
+static uint64_t faster(uint64_t a, uint64_t b)
+{
+	return !a || !b ? 0 : a > b ? a : b;
+}
+
 /* A shorter operation, of one window and at most so many steps. */
 static int shorten(const struct gci_algorithm *a, struct gci_coll *c, uint64_t most_steps)
 {
@@ -305,8 +341,13 @@ int gci_rates(const struct gci_simnet *net, const struct gci_algorithm *a, const
 	if (pairs)
 		n = make_pairs(&got, pairs);
 	for (i = 0; i < n; i++)
-		if (pairs[i].from == rank)
-			bps[pairs[i].to] = rate_of(net, &pairs[i], pairs, n);
+		if (pairs[i].from == rank) {
+			uint64_t rate = rate_of(net, &pairs[i], pairs, n);
+			int again =
+				i && pairs[i - 1].from == rank && pairs[i - 1].to == pairs[i].to;
+
+			bps[pairs[i].to] = again ? faster(rate, bps[pairs[i].to]) : rate;
+		}
 	gci_free(pairs);
 	gci_free(got.all);
 	return rc == GCOLL_ERR_INVAL ? 0 : rc;
