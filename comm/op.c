@@ -328,15 +328,6 @@ static void on_run(struct gci_run *run, int status)
 	fill(op);
 }
 
-int gci_op_is_long(const struct gci_op *op)
-{
-	const uint64_t least_nbytes = 256u << 10;
-	const struct gci_coll *c = &op->coll;
-	uint64_t blocks = gci_kind_has_vector(c->kind) ? 1 : (unsigned)c->topo->nranks;
-
-	return c->counts || c->count >= least_nbytes / blocks / (c->esize ? c->esize : 1);
-}
-
 static void on_damage(struct gci_run *run)
 {
 	struct gci_op *op = run->user;
@@ -358,7 +349,7 @@ static int start_window(struct gci_op *op, int slot)
 	op->scheds[slot] = gci_sched_cache_get(&e->cache, op->algorithm, &coll, op->rank);
 	if (!op->scheds[slot])
 		return GCOLL_ERR_NOMEM;
-	if (!op->started && gci_op_is_long(op))
+	if (!op->started && gci_pacing_is_long(op))
 		gci_warm_yield(e, op->ranks, &op->scheds[slot]->sched);
 	*run = (struct gci_run){.sched = &op->scheds[slot]->sched,
 		.tp = e->tp,

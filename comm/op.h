@@ -54,9 +54,6 @@ int gci_op_prepare(struct gci_op *op);
 /* 0 or the status of the failure that this call met (done is not called then). */
 int gci_op_start(struct gci_op *op);
 
-/* Whether it moves so much that it matters who sends, and how fast: a shorter one is over before. */
-int gci_op_is_long(const struct gci_op *op);
-
 /* After the transport was freed, or when it is not under way. */
 void gci_op_drop(struct gci_op *op);
 

@@ -212,6 +212,8 @@ static int gci_pacing_host_rate(
 #define PORT_NBYTES (512ull << 10) /* that a switch keeps for a host, at least */
 #define FEW_SENDERS 8
 
+#define LEAST_NBYTES (256u << 10)
+
 /* What goes from here to one cluster of the world. */
 struct way {
 	struct gci_budget budget;
@@ -254,6 +256,14 @@ static int is_counted(const struct gci_op *op)
 	return !!(op->algorithm->traits & GCI_CAPS_SENDERS);
 }
 
+int gci_pacing_is_long(const struct gci_op *op)
+{
+	const struct gci_coll *c = &op->coll;
+	uint64_t blocks = gci_kind_has_vector(c->kind) ? 1 : (unsigned)c->topo->nranks;
+
+	return c->counts || c->count >= LEAST_NBYTES / blocks / (c->esize ? c->esize : 1);
+}
+
 /* Operations of one communicator have the same senders, or few others; two communicators may have
  * different ones. Those without a number of senders count where a budget must hold. */
 static int count_senders(const struct gci_engine *e, int to, int strict)
@@ -268,7 +278,7 @@ static int count_senders(const struct gci_engine *e, int to, int strict)
 
 		gci_list_each (o, &comm->ops) {
 			const struct gci_op *op = gci_container(o, struct gci_op, link);
-			int n = gci_op_is_long(op) && (strict || is_counted(op))
+			int n = gci_pacing_is_long(op) && (strict || is_counted(op))
 					? senders_of(op, to)
 					: 0;
 
@@ -419,7 +429,7 @@ static const struct gci_op *only_long(const struct gci_engine *e, int *n)
 		gci_list_each (o, &gci_container(c, gcoll_comm, link)->ops) {
 			const struct gci_op *op = gci_container(o, struct gci_op, link);
 
-			if (gci_op_is_long(op) && !(*n)++)
+			if (gci_pacing_is_long(op) && !(*n)++)
 				only = op;
 		}
 	return *n == 1 ? only : NULL;
@@ -491,7 +501,7 @@ void gci_pacing_update(const struct gci_op *op)
 	const struct gci_topo *t = &e->world->topo;
 	int to, n, mine = t->cluster[e->rank];
 
-	if (!e->pacing || !gci_op_is_long(op))
+	if (!e->pacing || !gci_pacing_is_long(op))
 		return;
 	pace_pairs(e);
 	for (to = 0; to < e->pacing->nways; to++) {

@@ -34,6 +34,9 @@ void gci_pacing_close(struct gci_engine *engine);
 /* Another way, from now on. */
 int gci_pacing_set(struct gci_engine *engine, enum gci_pace_how how, struct gci_error *e);
 
+/* Whether it moves so much that it matters who sends, and how fast: a shorter one is over before. */
+int gci_pacing_is_long(const struct gci_op *op);
+
 /* From how many ranks traffic goes where has changed, perhaps: `op` has begun or ended. */
 void gci_pacing_update(const struct gci_op *op);
 

@@ -305,16 +305,22 @@ static struct card *card_of(const struct gci_wires *w, const struct run *r)
 	return c;
 }
 
+/* How long its card takes for a run; none, if the model has changed since. */
+static uint64_t card_ns(const struct gci_wires *w, const struct run *r)
+{
+	return card_bps(w, r) ? time_of(run_nbytes(w, r), card_bps(w, r)) : 0;
+}
+
 /* When its first byte came, if all was seen at `now`. */
 static uint64_t sent_at(const struct gci_wires *w, const struct run *r, uint64_t now)
 {
 	struct card *c = card_of(w, r);
-	uint64_t begin = now;
+	uint64_t begin;
 
 	if (!c)
 		return now;
 	begin = c->free_ns > now ? c->free_ns : now;
-	c->free_ns = begin + time_of(run_nbytes(w, r), card_bps(w, r));
+	c->free_ns = begin + card_ns(w, r);
 	return begin;
 }
 
@@ -322,13 +328,14 @@ static uint64_t sent_at(const struct gci_wires *w, const struct run *r, uint64_t
 static void push_first(struct gci_wires *w, struct card *c)
 {
 	const struct run *r = &w->runs[c->head];
-	uint64_t at = c->left_ns + time_of(run_nbytes(w, r), card_bps(w, r));
+	uint64_t at = c->left_ns + card_ns(w, r);
 
 	push(&w->exits, (struct event){at > r->since_ns ? at : r->since_ns, w->seq++, NONE,
 				(int)(c - w->cards)});
 }
 
-static void is_due_of(struct gci_wires *w, struct card *c, uint32_t run, uint64_t ns)
+/* Behind what is due of the same sender; from `ns` on. */
+static void wait_for_card(struct gci_wires *w, struct card *c, uint32_t run, uint64_t ns)
 {
 	w->runs[run].since_ns = ns;
 	w->runs[run].next = NONE;
@@ -341,7 +348,8 @@ static void is_due_of(struct gci_wires *w, struct card *c, uint32_t run, uint64_
 	}
 }
 
-static uint32_t leaves_card(struct gci_wires *w, struct card *c, uint64_t ns, uint64_t now)
+/* The first of those that are due, which may leave from `ns` on and does so at `now`. */
+static uint32_t leave_card(struct gci_wires *w, struct card *c, uint64_t ns, uint64_t now)
 {
 	uint32_t run = c->head;
 
@@ -729,11 +737,11 @@ int gci_wires_take(struct gci_wires *w, uint64_t now, uint64_t ahead, struct gci
 		e = pop(&w->exits);
 		c = e.run == NONE ? NULL : card_of(w, &w->runs[e.run]);
 		if (c) {
-			is_due_of(w, c, e.run, e.ns);
+			wait_for_card(w, c, e.run, e.ns);
 			continue;
 		}
 		if (e.run == NONE) {
-			e.run = leaves_card(w, &w->cards[e.at], e.ns, now);
+			e.run = leave_card(w, &w->cards[e.at], e.ns, now);
 			e.ns = w->runs[e.run].since_ns;
 		}
 		leave(w, e.run, e.ns, out);

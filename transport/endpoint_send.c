@@ -77,12 +77,12 @@ static int warming(struct gci_ep *ep)
 
 int gci_ep_warm(struct gci_ep *ep, int peer, uint64_t stream_nbytes)
 {
-	if (peer >= 0 && stream_nbytes)
+	if (peer < 0 && stream_nbytes)
+		end(ep);
+	else if (peer >= 0 && stream_nbytes)
 		add(ep, peer, stream_nbytes);
 	else if (peer >= 0 && ep->peers[peer] && ep->peers[peer]->pads)
 		ep->peers[peer]->pads->most = 0;
-	else if (stream_nbytes)
-		end(ep);
 	return warming(ep);
 }
 

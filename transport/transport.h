@@ -175,8 +175,8 @@ struct gci_tp_ops {
 	void (*connect)(struct gci_tp *tp, int peer);
 	/* Opens connections and, while no request is under way, sends up to stream_nbytes of
 	 * padding on each of them, so that it carries more when the first bulk data comes; which
-	 * ends all padding. With 0 bytes no more goes to that peer. With peer -1 nothing is added, and unless stream_nbytes is 0 padding
-	 * ends now. 1: there is still some to be sent, 0: there is not, -1: it has ended. */
+	 * ends all padding. With 0 bytes no more goes to that peer. With peer -1 nothing is
+	 * added, and unless stream_nbytes is 0 padding ends now. 1: there is still some to be sent, 0: there is not, -1: it has ended. */
 	int (*warm)(struct gci_tp *tp, int peer, uint64_t stream_nbytes);
 	/* All that goes to the peers of a group (1 .. GCI_PACE_GROUPS - 1) is sent at this rate
 	 * from now on, whoever they are; connections that have nothing to send leave theirs to

@@ -166,7 +166,7 @@ static size_t phase(const struct moved *m, size_t n, uint64_t rest_ns)
  * each, one after the other: it meets others in each, and not in between. */
 static size_t make_pairs(const struct traffic *a, struct pair *pairs)
 {
-	size_t i, k, n = 0;
+	size_t i, k, nphase, n = 0;
 
 	for (i = 0; i < a->n; i = k) {
 		const struct moved *m = &a->all[i];
@@ -176,8 +176,10 @@ static size_t make_pairs(const struct traffic *a, struct pair *pairs)
 			;
 		part_ns = span_ns(m, k - i) / PHASES;
 		rest_ns = part_ns > rest_ns ? part_ns : rest_ns;
-		for (; i < k; i += phase(&a->all[i], k - i, rest_ns), n++)
-			pairs[n] = pair_of(a->net, &a->all[i], phase(&a->all[i], k - i, rest_ns));
+		for (; i < k; i += nphase) {
+			nphase = phase(&a->all[i], k - i, rest_ns);
+			pairs[n++] = pair_of(a->net, &a->all[i], nphase);
+		}
 	}
 	return n;
 }
@@ -283,10 +285,18 @@ static uint64_t rate_of(
 								      : bps;
 }
 
-/* Of two rates, of which 0 is at will. */
-static uint64_t faster(uint64_t a, uint64_t b)
+/* Of all phases of the pair at *i, the last of which *i is then; 0, at will, is faster than any rate. */
+static uint64_t fastest(const struct gci_simnet *net, const struct pair *pairs, size_t n, size_t *i)
 {
-	return !a || !b ? 0 : a > b ? a : b;
+	uint64_t most = rate_of(net, &pairs[*i], pairs, n), bps;
+
+	for (; *i + 1 < n && pairs[*i + 1].from == pairs[*i].from &&
+		pairs[*i + 1].to == pairs[*i].to;
+		++*i) {
+		bps = rate_of(net, &pairs[*i + 1], pairs, n);
+		most = !most || !bps ? 0 : bps > most ? bps : most;
+	}
+	return most;
 }
 
 /* A shorter operation, of one window and at most so many steps. */
@@ -341,13 +351,8 @@ int gci_rates(const struct gci_simnet *net, const struct gci_algorithm *a, const
 	if (pairs)
 		n = make_pairs(&got, pairs);
 	for (i = 0; i < n; i++)
-		if (pairs[i].from == rank) {
-			uint64_t rate = rate_of(net, &pairs[i], pairs, n);
-			int again =
-				i && pairs[i - 1].from == rank && pairs[i - 1].to == pairs[i].to;
-
-			bps[pairs[i].to] = again ? faster(rate, bps[pairs[i].to]) : rate;
-		}
+		if (pairs[i].from == rank)
+			bps[pairs[i].to] = fastest(net, pairs, n, &i);
 	gci_free(pairs);
 	gci_free(got.all);
 	return rc == GCOLL_ERR_INVAL ? 0 : rc;

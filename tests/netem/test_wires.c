@@ -440,6 +440,13 @@ static void taken_late_is_no_burst(void **state)
 	}
 	put_from(1, 100, 1, 100 * MS); /* after a pause nothing has to wait */
 	leaves(100, 0, 1, 105 * MS + 100 * US);
+	for (i = 200; i < 300; i++)
+		put_from(1, i, 1, 200 * MS);
+	assert_true(take(GCI_NS_PER_S, &out)); /* the card is gone, what waits for it is not */
+	gci_wires_set(w, 0, &(struct gci_wire_model){.delay_ns = 5 * MS});
+	for (n = 1; take(GCI_NS_PER_S, &out); n++)
+		;
+	assert_int_equal(n, 100);
 	gci_wires_free(w);
 }
 
