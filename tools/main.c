@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/tools.h"
+#include "tools/lib/tools.h"
 
 #include "base/log.h"
 #include "base/mem.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The list of files that rank 0 sends. What the decoder takes names things inside DEST only, each
  * directory before what is in it, and encodes to the same bytes. */
-#include "tools/cp.h"
+#include "tools/cp/cp.h"
 
 #include "base/mem.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The files of a report: what bench and plan wrote as JSON. What is refused leaves nothing behind. */
-#include "tools/report_impl.h"
+#include "tools/report/impl.h"
 
 #include <stdlib.h>
 

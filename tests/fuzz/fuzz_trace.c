@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Recorded runs. What it takes must print to what parses to the same print. */
-#include "tools/trace_file.h"
+#include "tools/lib/trace_file.h"
 
 #include <stdlib.h>
 #include <string.h>

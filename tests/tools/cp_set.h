@@ -12,7 +12,7 @@
 #define GCI_TESTS_TOOLS_CP_SET_H
 
 #include "tests/tools/files.h"
-#include "tools/cp.h"
+#include "tools/cp/cp.h"
 
 #define B      ((uint64_t)GCT_CP_BLOCK_NBYTES)
 #define NBYTES (5 * B + 12345)

@@ -8,7 +8,7 @@
 #define GCI_TESTS_TOOLS_DOCTOR_FACTS_H
 
 #include "tests/test.h"
-#include "tools/doctor.h"
+#include "tools/doctor/doctor.h"
 
 /* 25 MB in flight of a pair of ranks, 6.25 MB of each of its four streams. */
 #define FAT_GRID                                                                     \

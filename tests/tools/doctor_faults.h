@@ -7,7 +7,7 @@
 #ifndef GCI_TESTS_TOOLS_DOCTOR_FAULTS_H
 #define GCI_TESTS_TOOLS_DOCTOR_FAULTS_H
 
-#include "tools/doctor.h"
+#include "tools/doctor/doctor.h"
 
 struct doctor_fault {
 	void (*spoil)(struct gct_facts *f);

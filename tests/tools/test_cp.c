@@ -2,7 +2,7 @@
  * gridcoll cp as its users run it, when all goes well: every copy is compared with its source. */
 #include "collectives/coll.h"
 #include "tests/tools/jobs.h"
-#include "tools/cp.h"
+#include "tools/cp/cp.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * are compared with their source. */
 #include "tests/tools/jobs.h"
 #include "tests/tools/trees.h"
-#include "tools/cp.h"
+#include "tools/cp/cp.h"
 
 #include <jansson.h>
 #include <stdio.h>

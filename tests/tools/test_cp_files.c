@@ -6,7 +6,7 @@
 #include "tests/forbid.h"
 #include "tests/test.h"
 #include "tests/tools/files.h"
-#include "tools/cp.h"
+#include "tools/cp/cp.h"
 
 #include <errno.h>
 #include <fcntl.h>

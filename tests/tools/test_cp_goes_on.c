@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "tests/tools/jobs.h"
 #include "tests/tools/trees.h"
-#include "tools/cp.h"
+#include "tools/cp/cp.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -2,7 +2,7 @@
 #include "base/mem.h"
 #include "tests/test.h"
 #include "tests/tools/files.h"
-#include "tools/cp.h"
+#include "tools/cp/cp.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "tests/tools/jobs.h"
 #include "tests/tools/trees.h"
-#include "tools/cp.h"
+#include "tools/cp/cp.h"
 
 #include <jansson.h>
 #include <stdio.h>

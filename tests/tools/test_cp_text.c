@@ -4,7 +4,7 @@
 #include "tests/forbid.h"
 #include "tests/test.h"
 #include "tests/tools/files.h"
-#include "tools/cp.h"
+#include "tools/cp/cp.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
 #include "tests/test.h"
 #include "tests/tools/files.h"
 #include "tests/tools/trees.h"
-#include "tools/cp.h"
+#include "tools/cp/cp.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -4,8 +4,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "tools/explain_report.h"
-#include "tools/plan_ways.h"
+#include "tools/plan/explain.h"
+#include "tools/plan/ways.h"
 
 #include <jansson.h>
 #include <stdlib.h>

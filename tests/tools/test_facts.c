@@ -3,8 +3,8 @@
 #include "tests/tools/timelines.h"
 
 #include "base/clock.h"
-#include "tools/facts.h"
-#include "tools/plan_ways.h"
+#include "tools/lib/facts.h"
+#include "tools/plan/ways.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * tools/gantt.c: a small chart is compared with a file ($GRIDCOLL_TEST_GANTT; to look at it, open
+ * tools/lib/gantt.c: a small chart is compared with a file ($GRIDCOLL_TEST_GANTT; to look at it, open
  * it in a browser; to make it anew, set GRIDCOLL_TEST_REWRITE), others for what must hold of any.
  */
 #include "tests/tools/timelines.h"
@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/prng.h"
-#include "tools/gantt.h"
+#include "tools/lib/gantt.h"
 
 #include <stdio.h>
 #include <stdlib.h>

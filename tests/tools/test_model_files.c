@@ -4,7 +4,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "collectives/models/params_json.h"
-#include "tools/model_files.h"
+#include "tools/lib/model_files.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "collectives/models/params_json.h"
-#include "tools/probe.h"
+#include "tools/probe/probe.h"
 
 #include <stdio.h>
 #include <stdlib.h>

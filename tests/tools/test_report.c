@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "tools/report.h"
+#include "tools/report/report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
 #include "tests/tools/jobs.h"
 
 #include "base/file.h"
-#include "tools/ctl_client.h"
-#include "tools/top.h"
+#include "tools/ctl/client.h"
+#include "tools/top/top.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "tests/test.h"
 
 #include "base/mem.h"
-#include "tools/trace_file.h"
+#include "tools/lib/trace_file.h"
 
 #include <stdio.h>
 #include <string.h>

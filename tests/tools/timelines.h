@@ -5,7 +5,7 @@
 
 #include "tests/test.h"
 
-#include "tools/timeline.h"
+#include "tools/lib/timeline.h"
 
 struct made {
 	struct gci_grid grid;

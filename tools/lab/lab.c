@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: MIT
+ * gridcoll lab: a grid file's network on this machine. */
+#include "tools/lab/lab.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "netem/apply.h"
+#include "netem/guest.h"
+#include "netem/host.h"
+#include "netem/labfile.h"
+#include "netem/netns.h"
+#include "netem/plan.h"
+#include "netem/tap.h"
+#include "netem/trial.h"
+#include "netem/uml.h"
+#include "tools/lab/info.h"
+#include "tools/lib/tools.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- gridcoll lab doctor, and the choice that --backend auto makes. */
+
+enum lab_backend lab_choose(const struct lab_options *o, struct gci_error *e)
+{
+	static int (*const checks[])(struct gci_error * e) = {
+		[LAB_HOST] = gci_host_check, [LAB_TAP] = gci_tap_check, [LAB_UML] = gci_uml_check};
+	static const char *const names[] = {
+		[LAB_HOST] = "host", [LAB_TAP] = "tap", [LAB_UML] = "uml"};
+	struct gci_error why[LAB_UML + 1] = {0};
+	enum lab_backend b;
+
+	for (b = LAB_HOST; b <= LAB_UML; b++)
+		if ((o->backend == LAB_AUTO || o->backend == b) && !checks[b](&why[b]))
+			return b;
+	b = o->backend;
+	if (b == LAB_AUTO)
+		gci_error_set(e, GCOLL_ERR_UNSUPPORTED,
+			"no backend for a lab. host: %s. tap: %s. uml: %s", why[LAB_HOST].text,
+			why[LAB_TAP].text, why[LAB_UML].text);
+	else
+		gci_error_set(e, why[b].status, "no %s backend: %s", names[b], why[b].text);
+	return LAB_AUTO;
+}
+
+uint32_t lab_dilation(struct lab_options *o, const struct gci_grid *g)
+{
+	struct gci_trial_result found = {.bps = GCI_LAB_GUEST_BPS};
+
+	if (o->backend == LAB_AUTO)
+		o->backend = lab_choose(o, NULL);
+	/* Where no trial can be made, there is another reason for it, told of when the lab comes up. */
+	if ((o->backend == LAB_TAP || o->backend == LAB_HOST) && gci_trial_run(&found, NULL))
+		found = (struct gci_trial_result){.bps = GCI_LAB_GUEST_BPS};
+	return gci_lab_choose_dilation(g, found.bps, found.late_ns);
+}
+
+/* Boots a guest with a small grid, which tries all that a lab needs. */
+static int try_uml(struct gci_error *e)
+{
+	static const char grid[] = "[cluster a]\nhosts = a\nnic = 1Gbit\nlan_delay = 50us\n"
+				   "[cluster b]\nhosts = b\nnic = 1Gbit\n"
+				   "[link a b]\nrate = 1Gbit\ndelay = 1ms\n";
+	struct gci_uml_options options = {grid, 1, 512u << 20};
+	uint64_t network_ns, all_ns;
+	struct gci_uml *u;
+
+	if (gci_uml_check(e))
+		return -1;
+	u = gci_uml_boot(&options, -1, e);
+	if (!u)
+		return -1;
+	gci_uml_boot_times(u, &network_ns, &all_ns);
+	printf("uml:  works: a guest with a small grid was up in %.1f s\n", (double)all_ns / 1e9);
+	gci_uml_stop(u);
+	return 0;
+}
+
+static int describe_grid(struct lab_options *o)
+{
+	struct gci_grid g;
+	uint32_t k;
+	int rc;
+
+	o->dilate_auto = 0;
+	o->dilation = 1;
+	rc = lab_load_grid(o, &g);
+	if (rc)
+		return rc;
+	k = lab_dilation(o, &g);
+	printf("grid: %s: %d hosts in %d clusters; --dilate auto would choose %u; in uml with %llu "
+	       "MiB of memory\n",
+		o->grid_file, g.nhosts, g.nclusters, k,
+		(unsigned long long)(lab_memory(o, &g) >> 20));
+	gci_grid_free(&g);
+	return GCT_OK;
+}
+
+static int lab_doctor(int argc, char **argv)
+{
+	static const char usage[] = "doctor [GRID]";
+	struct gci_error host = {0}, tap = {0}, uml = {0};
+	struct lab_options o;
+	int rc = lab_parse(&o, argc, argv, 0, usage);
+	int host_works, tap_works, uml_works;
+
+	if (rc)
+		return rc - 1;
+	if (*o.command && lab_nothing_more(o.command + 1, usage))
+		return GCT_USAGE;
+	host_works = !gci_host_check(&host);
+	if (host_works)
+		printf("host: works: root, with netem, tbf, fq and ifb\n");
+	else
+		printf("host: no: %s\n", host.text);
+	tap_works = !gci_tap_check(&tap);
+	printf("tap:  %s%s\n", tap_works ? "works: veth, bridge, tun, and tbf" : "no: ", tap.text);
+	uml_works = !try_uml(&uml);
+	if (!uml_works)
+		printf("uml:  no: %s\n", uml.text);
+	printf("auto: %s\n", host_works  ? "host"
+			     : tap_works ? "tap"
+			     : uml_works ? "uml"
+					 : "none works here");
+	if (*o.command) {
+		o.grid_file = o.command[0];
+		rc = describe_grid(&o);
+	}
+	return rc ? rc : host_works || tap_works || uml_works ? GCT_OK : GCT_FAILED;
+}
+
+/* ---- what a program in a lab is told of it */
+
+#define PACKET_OVERHEAD 66
+
+static char *copy_string(const json_t *object, const char *key)
+{
+	const char *s = json_string_value(json_object_get(object, key));
+
+	return s ? gci_strdup(s) : NULL;
+}
+
+/* What may stand in a command line. */
+static int is_name(const char *s)
+{
+	return s && *s && *s != '-' &&
+	       strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") ==
+		       strlen(s);
+}
+
+static int read_links(struct gct_lab *lab, const json_t *links)
+{
+	size_t i, n = json_array_size(links);
+
+	lab->links = gci_calloc(n, sizeof(*lab->links));
+	if (!lab->links)
+		return -1;
+	for (i = 0; i < n; i++) {
+		const json_t *l = json_array_get(links, i);
+		struct gct_lab_link *out = &lab->links[lab->nlinks++];
+
+		out->from = copy_string(l, "from");
+		out->to = copy_string(l, "to");
+		out->netns = copy_string(l, "netns");
+		out->dev = copy_string(l, "dev");
+		out->counter = copy_string(l, "counter");
+		if (!out->from || !out->to || !is_name(out->netns) || !is_name(out->dev) ||
+			!is_name(out->counter))
+			return -1;
+	}
+	return 0;
+}
+
+int gct_lab_read(struct gct_lab *lab, struct gci_error *e)
+{
+	const char *path = getenv("GRIDCOLL_LAB");
+	json_error_t why;
+	json_t *root;
+	json_int_t k;
+
+	memset(lab, 0, sizeof(*lab));
+	lab->dilation = 1;
+	if (!path || !*path)
+		return 0;
+	root = json_load_file(path, 0, &why);
+	if (!root)
+		return gci_error_set(e, GCOLL_ERR_PARSE, "%s:%d: %s", path, why.line, why.text);
+	k = json_integer_value(json_object_get(root, "dilation"));
+	lab->backend = copy_string(root, "backend");
+	if (k < 1 || k > UINT32_MAX || !lab->backend ||
+		read_links(lab, json_object_get(root, "links"))) {
+		json_decref(root);
+		gct_lab_free(lab);
+		return gci_error_set(e, GCOLL_ERR_PARSE,
+			"%s: expected dilation, backend and links as `gridcoll lab` writes them",
+			path);
+	}
+	lab->dilation = (uint32_t)k;
+	json_decref(root);
+	return 0;
+}
+
+void gct_lab_free(struct gct_lab *lab)
+{
+	int i;
+
+	for (i = 0; i < lab->nlinks; i++) {
+		gci_free(lab->links[i].from);
+		gci_free(lab->links[i].to);
+		gci_free(lab->links[i].netns);
+		gci_free(lab->links[i].dev);
+		gci_free(lab->links[i].counter);
+	}
+	gci_free(lab->links);
+	gci_free(lab->backend);
+	memset(lab, 0, sizeof(*lab));
+}
+
+/* Counters live in the link's own network namespace; iproute2 reads them there. */
+static int link_nbytes(const struct gct_lab_link *l, uint64_t *nbytes, struct gci_error *e)
+{
+	char *command = gci_asprintf("ip -n '%s' -s -j link show dev '%s'", l->netns, l->dev);
+	FILE *f = command ? popen(command, "re") : NULL;
+	json_t *root = f ? json_loadf(f, 0, NULL) : NULL;
+	const json_t *tx =
+		json_object_get(json_object_get(json_array_get(root, 0), "stats64"), l->counter);
+	json_int_t bytes = json_integer_value(json_object_get(tx, "bytes"));
+	json_int_t packets = json_integer_value(json_object_get(tx, "packets"));
+	int ok = json_is_object(tx);
+
+	if (f)
+		pclose(f);
+	json_decref(root);
+	gci_free(command);
+	if (!ok)
+		return gci_error_set(
+			e, GCOLL_ERR_SYS, "cannot read the counters of %s in %s", l->dev, l->netns);
+	*nbytes = (uint64_t)(bytes - PACKET_OVERHEAD * packets);
+	return 0;
+}
+
+int gct_lab_wan_nbytes(const struct gct_lab *lab, uint64_t *nbytes, struct gci_error *e)
+{
+	uint64_t one = 0;
+	int i, rc = 0;
+
+	*nbytes = 0;
+	for (i = 0; i < lab->nlinks && !rc; i++) {
+		rc = link_nbytes(&lab->links[i], &one, e);
+		if (!rc)
+			*nbytes += one;
+	}
+	return rc;
+}
+
+/* ---- gridcoll lab link and links: what a program in a lab does to its network. */
+
+static int asks_for_help(int argc, char **argv)
+{
+	return argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"));
+}
+
+/* GRIDCOLL_LAB, or NULL after telling that it is not there. */
+static const char *lab_file(const char *verb)
+{
+	const char *lab = getenv("GRIDCOLL_LAB");
+
+	if (!lab)
+		fprintf(stderr,
+			"gridcoll lab %s: GRIDCOLL_LAB is not set, expected to run inside a lab\n",
+			verb);
+	return lab;
+}
+
+/* gridcoll lab link HOST up|down: pulls a host's cable at the switch's end. */
+static int lab_link(int argc, char **argv)
+{
+	static const char usage[] = "link HOST up|down";
+	struct gci_lab_port port;
+	struct gci_error e = {0};
+	const char *lab;
+	int home, rc;
+
+	if (asks_for_help(argc, argv)) {
+		lab_help(usage);
+		return GCT_OK;
+	}
+	if (argc != 3 || (strcmp(argv[2], "up") && strcmp(argv[2], "down"))) {
+		fprintf(stderr, "usage: gridcoll lab %s (inside a running lab)\n", usage);
+		return GCT_USAGE;
+	}
+	lab = lab_file("link");
+	if (!lab)
+		return GCT_USAGE;
+	rc = gci_labfile_port(lab, argv[1], &port, &e);
+	home = rc ? -1 : gci_netns_open(NULL, &e);
+	if (!rc && home >= 0)
+		rc = gci_netns_enter(port.netns, &e);
+	if (!rc && home >= 0) {
+		const char *ip[] = {"ip", "link", "set", port.dev, argv[2], NULL};
+
+		gci_lab_tool_run(ip, NULL, &e);
+		gci_netns_leave(home);
+	}
+	return e.status ? lab_complain(&e) : GCT_OK;
+}
+
+/* gridcoll lab links [A B KEY=VALUE...]: what links between clusters did, or how they are from now. */
+static int lab_links(int argc, char **argv)
+{
+	static const char usage[] = "links [A B|\"A > B\"|all KEY=VALUE...]";
+	struct gci_buf request = {0}, out = {0};
+	struct gci_error e = {0};
+	int i;
+
+	if (asks_for_help(argc, argv)) {
+		lab_help(usage);
+		return GCT_OK;
+	}
+	if (!lab_file("links"))
+		return GCT_USAGE;
+	for (i = 1; i < argc; i++)
+		gci_buf_printf(&request, "%s%s", i > 1 ? " " : "", argv[i]);
+	if (request.failed)
+		gci_error_set(&e, GCOLL_ERR_NOMEM, "out of memory");
+	else if (request.len && memchr(request.data, '\n', request.len))
+		gci_error_set(&e, GCOLL_ERR_INVAL, "expected one line");
+	else if (!gci_tap_ask(gci_buf_cstr(&request), &out, &e) && out.len)
+		fputs(gci_buf_cstr(&out), stdout);
+	gci_buf_free(&request);
+	gci_buf_free(&out);
+	return e.status ? lab_complain(&e) : GCT_OK;
+}
+
+/* ---- gridcoll lab up and down: a grid that stands until it is taken down. Only in the running
+ * kernel: a guest of user-mode Linux lives as long as the command it was booted for. */
+
+static int refuse(const char *backend)
+{
+	fprintf(stderr,
+		"gridcoll lab: error: the %s backend has no standing labs, expected: gridcoll "
+		"lab run GRID -- CMD (CMD may be a shell)\n",
+		backend);
+	return GCT_FAILED;
+}
+
+int lab_up(int argc, char **argv)
+{
+	static const char usage[] = "up [--backend auto|host] [--dilate K|auto] GRID";
+	struct lab_options o;
+	struct gci_error e = {0};
+	struct gci_host h;
+	struct gci_grid g;
+	int rc = lab_parse_grid(&o, argc, argv, usage, &g);
+
+	if (rc)
+		return rc - 1;
+	switch (lab_choose(&o, &e)) {
+	case LAB_HOST:
+		if (!gci_host_up(&h, &g, o.dilation, 1, &e)) {
+			gci_host_leave(&h);
+			printf("export GRIDCOLL_LAB=%s\n", GCI_HOST_LAB);
+		}
+		break;
+	case LAB_UML:
+		rc = refuse("uml");
+		break;
+	case LAB_TAP:
+		rc = refuse("tap");
+		break;
+	default:
+		break;
+	}
+	if (e.status)
+		rc = lab_complain(&e);
+	gci_grid_free(&g);
+	return rc;
+}
+
+int lab_down(int argc, char **argv)
+{
+	struct lab_options o;
+	struct gci_error e = {0};
+	int found = 0, rc = lab_parse(&o, argc, argv, 0, "down");
+
+	if (rc)
+		return rc - 1;
+	if (lab_nothing_more(o.command, "down"))
+		return GCT_USAGE;
+	if (gci_host_down(&found, &e))
+		return lab_complain(&e);
+	if (!found)
+		fprintf(stderr, "gridcoll lab: no lab stands on this machine\n");
+	return GCT_OK;
+}
+
+/* ---- gridcoll lab itself, and lab plan */
+
+int lab_complain(const struct gci_error *e)
+{
+	fprintf(stderr, "gridcoll lab: error: %s\n", e->text);
+	return e->status == GCOLL_ERR_PARSE || e->status == GCOLL_ERR_INVAL ? GCT_USAGE
+									    : GCT_FAILED;
+}
+
+/* gridcoll lab plan GRID: what would be done, and nothing else. */
+static int lab_plan(int argc, char **argv)
+{
+	static const char usage[] = "plan [--backend auto|host|tap|uml] [--dilate K|auto] GRID";
+	struct lab_options o = {0};
+	struct gci_lab_plan plan;
+	struct gci_error e = {0};
+	struct gci_buf text = {0};
+	struct gci_grid g;
+	struct gci_lab_how how = {0, 1, 1};
+	int rc = lab_parse_grid(&o, argc, argv, usage, &g);
+
+	if (rc)
+		return rc - 1;
+	/* Where no lab can be, what it would be elsewhere. */
+	if (o.backend == LAB_AUTO)
+		o.backend = lab_choose(&o, NULL);
+	if (o.backend == LAB_TAP)
+		how = (struct gci_lab_how){1, gci_host_has_qdisc("fq") == 1, gci_lab_has_cubic()};
+	if (gci_lab_plan_make(&plan, &g, o.dilation, how, &e)) {
+		rc = lab_complain(&e);
+	} else {
+		gci_lab_plan_print(&plan, &text);
+		fputs(gci_buf_cstr(&text), stdout);
+		gci_lab_plan_free(&plan);
+	}
+	gci_buf_free(&text);
+	gci_grid_free(&g);
+	return rc;
+}
+
+/* linux.uml adds an argument of its own behind ours. */
+static int lab_guest(int argc, char **argv)
+{
+	return argc >= 2 ? gci_guest_main(argv[1]) : GCT_USAGE;
+}
+
+static const struct verb {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *help; /* NULL: not for people */
+} verbs[] = {
+	{"run", lab_run, "[OPTIONS] GRID -- CMD... run CMD in the grid, take it down after it"},
+	{"up", lab_up, "[OPTIONS] GRID           bring up the grid, let it stand (host only)"},
+	{"down", lab_down, "                         take it down, or what a crashed lab left"},
+	{"doctor", lab_doctor,
+		"[GRID]                   which backend works here, what is missing"},
+	{"plan", lab_plan, "[--dilate K] GRID        print the commands that build the grid"},
+	{"link", lab_link, "HOST up|down             inside a lab: plug or pull a host's cable"},
+	{"links", lab_links, "[A B KEY=VALUE...]       inside a lab: what links did; change some"},
+	{"guest", lab_guest, NULL},
+	{NULL, NULL, NULL},
+};
+
+static void usage(FILE *out)
+{
+	const struct verb *v;
+
+	fprintf(out, "usage: gridcoll lab VERB ...\n");
+	for (v = verbs; v->name; v++)
+		if (v->help)
+			fprintf(out, "  %-7s %s\n", v->name, v->help);
+	fprintf(out, "gridcoll lab VERB --help says more of each.\n"
+		     "example: gridcoll lab run --dilate auto my.grid -- gridcoll bench bcast\n");
+}
+
+int gct_lab(int argc, char **argv)
+{
+	const struct verb *v;
+
+	if (argc < 2) {
+		usage(stderr);
+		return GCT_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+		usage(stdout);
+		return GCT_OK;
+	}
+	for (v = verbs; v->name; v++)
+		if (!strcmp(argv[1], v->name))
+			return v->run(argc - 1, argv + 1);
+	fprintf(stderr, "gridcoll lab: unknown verb \"%s\", expected one of these:\n", argv[1]);
+	usage(stderr);
+	return GCT_USAGE;
+}

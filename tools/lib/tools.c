@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT
+ * Subcommands run as ranks of a job: what goes wrong is said once, not by each of them. What one
+ * rank says last, the launcher prints, with the rank's number and its host. */
+#include "tools/lib/tools.h"
+
+#include "comm/comm.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int gct_is_first(void)
+{
+	const char *rank = getenv("GRIDCOLL_RANK");
+
+	return !rank || !strcmp(rank, "0");
+}
+
+int gct_help(const char *text)
+{
+	if (gct_is_first())
+		fputs(text, stdout);
+	return GCT_OK;
+}
+
+int gct_join(const char *tool, gcoll_comm **comm)
+{
+	int rc = gcoll_init(comm);
+
+	switch (rc) {
+	case 0:
+		return 0;
+	case GCOLL_ERR_NOLAUNCHER:
+		fprintf(stderr,
+			"gridcoll %s: not started by gridcoll-run, see gridcoll %s --help\n", tool,
+			tool);
+		return GCT_USAGE;
+	case GCOLL_ERR_PEER:
+	case GCOLL_ERR_TIMEOUT:
+	case GCOLL_ERR_ABORTED:
+		return GCT_FAILED; /* the launcher's own word: it tells the user, too */
+	default:
+		fprintf(stderr, "gridcoll %s: %s\n", tool, gcoll_last_error());
+		return rc == GCOLL_ERR_INVAL ? GCT_USAGE : GCT_FAILED;
+	}
+}
+
+void gct_abort(gcoll_comm *comm, const char *text)
+{
+	char line[512];
+	size_t i;
+
+	/* Names of files may hold anything; the message is one line. */
+	snprintf(line, sizeof(line), "%s", text);
+	for (i = 0; line[i]; i++)
+		if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
+			line[i] = '?';
+	gcoll_comm_abort(comm, line);
+	/* Who is gone before the others have heard why looks dead to them. */
+	gci_engine_await_verdict(comm->engine, GCI_NEVER);
+}
+
+int gct_wrong(const char *tool, const char *fmt, ...)
+{
+	char text[512];
+	gcoll_comm *comm;
+	va_list ap;
+	int n;
+
+	n = snprintf(text, sizeof(text), "gridcoll %s: ", tool);
+	va_start(ap, fmt);
+	vsnprintf(text + n, sizeof(text) - (size_t)n, fmt, ap);
+	va_end(ap);
+	if (!gcoll_init(&comm)) {
+		gct_abort(comm, text);
+		gcoll_finalize(comm);
+	} else if (gct_is_first()) {
+		fprintf(stderr, "%s\n", text);
+	}
+	return GCT_USAGE;
+}
+
+int gct_wrong_option(const char *tool, char **argv, const struct option *longs, int c)
+{
+	const char *before = argv[optind - 1];
+	char text[64];
+	int known = 0;
+
+	for (; longs->name; longs++)
+		known |= longs->val == optopt && !strncmp(before, "--", 2);
+	if (known || !optopt)
+		snprintf(text, sizeof(text), "%.*s", (int)strcspn(before, "="), before);
+	else
+		snprintf(text, sizeof(text), "-%c", optopt);
+	return gct_wrong(tool, "%s %s, see gridcoll %s --help",
+		c == ':' ? "a value is missing after"
+		: known  ? "no value is expected after"
+			 : "unknown option",
+		text, tool);
+}
+
+void gct_wrapped(FILE *out, const char *text, int at, int indent)
+{
+	int begun = 0;
+
+	for (;;) {
+		int len;
+
+		text += strspn(text, " ");
+		len = (int)strcspn(text, " ");
+		if (!len)
+			break;
+		if (begun && at + 1 + len > GCT_COLUMNS) {
+			fprintf(out, "\n%*s", indent, "");
+			at = indent;
+		} else if (begun) {
+			fputc(' ', out);
+			at++;
+		}
+		fprintf(out, "%.*s", len, text);
+		text += len;
+		at += len;
+		begun = 1;
+	}
+	fputc('\n', out);
+}

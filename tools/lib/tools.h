@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ * The subcommands of `gridcoll`: one file each, named in one table in main.c. */
+#ifndef GCI_TOOLS_H
+#define GCI_TOOLS_H
+
+#include "base/error.h"
+
+#include <gridcoll/gridcoll.h>
+
+#include <getopt.h>
+#include <stdio.h>
+
+/* Exit statuses of all our commands. */
+#define GCT_OK      0
+#define GCT_FAILED  1
+#define GCT_PARTIAL GCI_EXIT_PARTIAL
+#define GCT_USAGE   2 /* wrong arguments, environment or input file */
+
+/* argv[0] is the subcommand's name. Returns the exit status. */
+int gct_lab(int argc, char **argv);
+int gct_cp(int argc, char **argv);
+int gct_bench(int argc, char **argv);
+int gct_tune(int argc, char **argv);
+int gct_probe(int argc, char **argv);
+int gct_plan(int argc, char **argv);
+int gct_report_command(int argc, char **argv);
+int gct_doctor(int argc, char **argv);
+int gct_shape_command(int argc, char **argv);
+int gct_top(int argc, char **argv);
+int gct_ctl(int argc, char **argv);
+
+#define GCT_COLUMNS 79 /* of what people read */
+
+/* Prints the words of `text` and the end of the line. Column `at` has been reached
+ * already; further lines begin at column `indent`. Longer words than there is room for are not cut.
+ */
+void gct_wrapped(FILE *out, const char *text, int at, int indent);
+
+/* For subcommands that run as ranks; `tool` is the subcommand's name. */
+
+/* True on rank 0, and without a launcher: on whom to print what all ranks know. */
+int gct_is_first(void);
+
+/* Prints it once, to standard output. GCT_OK. */
+int gct_help(const char *text);
+
+/* gcoll_init; 0, or an exit status after saying why. */
+int gct_join(const char *tool, gcoll_comm **comm);
+
+/* Ends the job with this message, which the launcher prints; once, where all ranks say the same. */
+void gct_abort(gcoll_comm *comm, const char *text);
+
+/* Wrong arguments, which all ranks see: says so once, before gct_join. GCT_USAGE. */
+int gct_wrong(const char *tool, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* What getopt_long did not like: `c` is '?', or ':' for a missing value. */
+int gct_wrong_option(const char *tool, char **argv, const struct option *longs, int c);
+
+#endif

@@ -1,0 +1,660 @@
+/* SPDX-License-Identifier: MIT
+ * gridcoll plan: reads what it is given, simulates, prints. */
+#include "tools/plan/plan.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/units.h"
+#include "collectives/blocks/windows.h"
+#include "collectives/models/limit.h"
+#include "collectives/tuner/decide.h"
+#include "tools/lib/cases.h"
+#include "tools/lib/gantt.h"
+#include "tools/lib/model_files.h"
+#include "tools/lib/progress.h"
+#include "tools/lib/tools.h"
+#include "tools/plan/impl.h"
+#include "tools/shape/shape.h"
+#include "transport/control.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- options */
+
+static const char help[] =
+	"usage: gridcoll plan OPERATION --grid FILE --bytes N [options]\n"
+	"       gridcoll plan --explain FILE --grid FILE [options]\n"
+	"Predicts how long an operation takes by each algorithm, and why. Starts no job.\n"
+	"  -g, --grid FILE           the grid (default: the lab's, in $GRIDCOLL_LAB)\n"
+	"  -b, --bytes N             as in gridcoll bench, e.g. 32MiB\n"
+	"  -a, --algorithm NAME      show this one, with parameters: chain:segment=64KiB\n"
+	"  -p, --params FILE         what gridcoll probe measured\n"
+	"  -t, --table FILE          what gridcoll tune decided\n"
+	"  -r, --root RANK           of bcast, reduce, scatter and gather (default 0)\n"
+	"  -n N, --hosts LIST, --per-host K\n"
+	"                            which ranks there are, as in gridcoll-run\n"
+	"  -s, --streams N           connections per WAN peer\n"
+	"      --cold                connections are new\n"
+	"      --ports MODEL         NICs: shared (default), full-duplex or half-duplex\n"
+	"      --dilate K            as in a lab dilated by K; no (default)\n"
+	"  -j, --json                for programs\n"
+	"      --gantt FILE          who sends what to whom when, as a chart (SVG)\n"
+	"      --print-schedule RANK this rank's steps, of the first window\n"
+	"  -x, --explain FILE        a run that gridcoll bench --trace recorded, beside\n"
+	"                            its prediction\n"
+	"  -h, --help                this text\n"
+	"example: gridcoll plan bcast --grid my.grid --bytes 32MiB --gantt bcast.svg\n";
+
+enum { DILATE = 256, COLD, PORTS, GANTT, SCHEDULE, HOSTS, PER_HOST };
+
+static const struct option longs[] = {{"grid", 1, NULL, 'g'}, {"bytes", 1, NULL, 'b'},
+	{"algorithm", 1, NULL, 'a'}, {"params", 1, NULL, 'p'}, {"table", 1, NULL, 't'},
+	{"root", 1, NULL, 'r'}, {"np", 1, NULL, 'n'}, {"hosts", 1, NULL, HOSTS},
+	{"per-host", 1, NULL, PER_HOST}, {"streams", 1, NULL, 's'}, {"cold", 0, NULL, COLD},
+	{"ports", 1, NULL, PORTS}, {"dilate", 1, NULL, DILATE}, {"json", 0, NULL, 'j'},
+	{"gantt", 1, NULL, GANTT}, {"print-schedule", 1, NULL, SCHEDULE}, {"explain", 1, NULL, 'x'},
+	{"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
+
+static int wrong(const char *what, const char *value, const char *expected)
+{
+	return gct_wrong("plan", "%s \"%s\", expected %s", what, value, expected);
+}
+
+static int number(const char *what, const char *value, uint64_t least, uint64_t most, uint32_t *out)
+{
+	uint64_t v;
+
+	if (gci_parse_uint(value, most, &v) || v < least)
+		return gct_wrong("plan", "%s \"%s\", expected a number from %llu to %llu", what,
+			value, (unsigned long long)least, (unsigned long long)most);
+	*out = (uint32_t)v;
+	return 0;
+}
+
+static int number_option(struct gct_plan_options *o, int c, const char *value)
+{
+	uint32_t v = 0;
+	int rc = 0;
+
+	switch (c) {
+	case 'r':
+		rc = number("--root", value, 0, GCI_CTL_MAX_RANKS - 1, &v);
+		o->root = v;
+		o->has_root = 1;
+		break;
+	case 'n':
+		rc = number("-n", value, 1, GCI_CTL_MAX_RANKS, &o->run.nranks);
+		break;
+	case PER_HOST:
+		rc = number("--per-host", value, 1, GCI_CTL_MAX_RANKS, &o->run.per_host);
+		break;
+	case 's':
+		rc = number("--streams", value, 1, 64, &o->streams);
+		break;
+	case SCHEDULE:
+		rc = number("--print-schedule", value, 0, GCI_CTL_MAX_RANKS - 1, &v);
+		o->schedule_of = v;
+		break;
+	case DILATE:
+		o->dilation = 1;
+		if (strcmp(value, "no") != 0)
+			rc = number("--dilate", value, 1, 1000000, &o->dilation);
+		break;
+	}
+	return rc;
+}
+
+static int ports(struct gct_plan_options *o, const char *value)
+{
+	static const char *const names[] = {[GCI_HOST_FAIR] = "shared",
+		[GCI_HOST_FULL_DUPLEX] = "full-duplex",
+		[GCI_HOST_HALF_DUPLEX] = "half-duplex"};
+	unsigned i;
+
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(value, names[i])) {
+			o->ports = (enum gci_host_model)i;
+			return 0;
+		}
+	return wrong("--ports", value, "shared, full-duplex or half-duplex");
+}
+
+static int option(struct gct_plan_options *o, int c, const char *value)
+{
+	switch (c) {
+	case 'g':
+		o->run.grid = value;
+		return 0;
+	case 'b':
+		o->has_nbytes = 1;
+		if (gci_parse_bytes(value, &o->nbytes) || o->nbytes > GCT_MOST_NBYTES)
+			return wrong("--bytes", value, GCT_NBYTES_EXPECTED);
+		return 0;
+	case 'a':
+		o->algorithm = value;
+		return 0;
+	case 'p':
+		o->params = value;
+		return 0;
+	case 't':
+		o->table = value;
+		return 0;
+	case HOSTS:
+		o->run.hosts = value;
+		return 0;
+	case 'j':
+		o->json = 1;
+		return 0;
+	case COLD:
+		o->cold = 1;
+		return 0;
+	case PORTS:
+		return ports(o, value);
+	case GANTT:
+		o->gantt = value;
+		return 0;
+	case 'x':
+		o->explain = value;
+		return 0;
+	default:
+		return number_option(o, c, value);
+	}
+}
+
+static int check(struct gct_plan_options *o, int argc, char **argv)
+{
+	const char *lab = getenv("GRIDCOLL_LAB");
+
+	if (!o->run.grid && lab && *lab) {
+		o->run.lab = lab;
+		o->run.lab_from_environment = 1;
+	}
+	if (!o->run.grid && !o->run.lab)
+		return gct_wrong(
+			"plan", "no --grid, expected a grid file, see gridcoll plan --help");
+	if (o->explain && argc)
+		return wrong("operation", argv[0], "none: --explain FILE names it");
+	if (o->explain && (o->has_nbytes || o->algorithm || o->has_root || o->dilation))
+		return wrong("--explain", o->explain,
+			"no --bytes, --algorithm, --root or --dilate with it: the file names them");
+	if (o->explain && (o->run.hosts || o->run.nranks || o->run.per_host))
+		return wrong("--explain", o->explain,
+			"no --hosts, -n or --per-host with it: the file names them");
+	if (o->explain && (o->cold || o->ports))
+		return wrong("--explain", o->explain, "no --cold or --ports with it");
+	if (o->explain && (o->table || o->schedule_of != UINT64_MAX))
+		return wrong("--explain", o->explain, "no --table or --print-schedule with it");
+	if (o->explain)
+		return 0;
+	if (argc != 1)
+		return wrong("operation", argc ? argv[1] : "", "one, such as bcast");
+	o->kind = gci_kind_find(argv[0]);
+	if (o->kind < 0)
+		return wrong("operation", argv[0],
+			"bcast, reduce, allreduce, reduce_scatter, scatter, gather, allgather, "
+			"alltoall or barrier");
+	if (!o->has_nbytes && o->kind != GCI_BARRIER)
+		return gct_wrong("plan", "no --bytes, expected " GCT_NBYTES_EXPECTED);
+	return 0;
+}
+
+/* 0; an exit status after saying what is wrong; or -1: help was asked for. */
+static int gct_plan_parse(struct gct_plan_options *o, int argc, char **argv)
+{
+	int c, rc = 0;
+
+	*o = (struct gct_plan_options){.kind = -1, .schedule_of = UINT64_MAX};
+	optind = 1;
+	while (!rc && (c = getopt_long(argc, argv, ":g:b:a:p:t:r:n:s:jx:h", longs, NULL)) != -1) {
+		if (c == 'h') {
+			gct_help(help);
+			return -1;
+		}
+		if (c == '?' || c == ':')
+			return gct_wrong_option("plan", argv, longs, c);
+		rc = option(o, c, optarg);
+	}
+	return rc ? rc : check(o, argc - optind, argv + optind);
+}
+
+/* ---- the grid and what was measured of it */
+
+int gct_plan_complain(const struct gci_error *e)
+{
+	fprintf(stderr, "gridcoll plan: %s\n", e->text);
+	return e->status == GCOLL_ERR_PARSE || e->status == GCOLL_ERR_INVAL ? GCT_USAGE
+									    : GCT_FAILED;
+}
+
+int gct_plan_wrong_file(const struct gci_error *e)
+{
+	gct_plan_complain(e);
+	return e->status == GCOLL_ERR_NOMEM ? GCT_FAILED : GCT_USAGE;
+}
+
+int gct_plan_nomem(void)
+{
+	fprintf(stderr, "gridcoll plan: out of memory\n");
+	return GCT_FAILED;
+}
+
+/* The same of what does not end the plan: files of measurements and decisions. */
+static void gct_plan_warn(const struct gci_error *e, const char *instead)
+{
+	fprintf(stderr,
+		"gridcoll plan: warning: %s\n"
+		"gridcoll plan: warning: going on %s\n",
+		e->text, instead);
+}
+
+static int read_params(struct gct_site *s, const char *path)
+{
+	struct gci_error e = {0};
+	int rc = gct_read_params(path, &s->place.grid, &s->params, &e);
+
+	if (rc == GCOLL_ERR_NOMEM)
+		return gct_plan_complain(&e);
+	if (rc) {
+		gct_plan_warn(&e, "with the grid file alone");
+		return 0;
+	}
+	gci_params_streams(&s->params, &s->place.grid);
+	gci_params_senders(&s->params, &s->place.grid);
+	snprintf(s->basis, sizeof(s->basis), "from what was measured at %s (%.200s)",
+		s->params.date, path);
+	s->has_params = 1;
+	return 0;
+}
+
+/* Which rank is where. */
+static int find_hosts(struct gct_site *s, const struct gct_site_wish *w)
+{
+	int i;
+
+	s->nranks = w->hosts ? w->nhosts : (int)s->place.size;
+	s->hosts = gci_calloc((size_t)s->nranks, sizeof(*s->hosts));
+	s->names = gci_calloc((size_t)s->nranks, sizeof(*s->names));
+	if (!s->hosts || !s->names)
+		return gct_plan_nomem();
+	for (i = 0; i < s->nranks; i++) {
+		s->hosts[i] = w->hosts ? gci_grid_find_host(&s->place.grid, w->hosts[i])
+				       : (int)s->place.hosts[i];
+		if (s->hosts[i] < 0)
+			return gct_wrong("plan",
+				"rank %d was on \"%s\", expected a host of the grid", i,
+				w->hosts[i]);
+		s->names[i] = gci_grid_host(&s->place.grid, s->hosts[i]);
+	}
+	return 0;
+}
+
+static int make_network(struct gct_site *s, const struct gct_site_wish *w)
+{
+	uint32_t streams = w->streams;
+	int i, n;
+
+	if (gci_topo_create(&s->topo, &s->place.grid, s->hosts, s->nranks))
+		return gct_plan_nomem();
+	s->topo_digest = gci_topo_digest(&s->topo);
+	/* It may have run on one machine, whatever its hosts are called. */
+	if (w->topo_digest && w->topo_digest != s->topo_digest) {
+		s->topo.one_host = 1;
+		s->topo.per_host = s->nranks;
+		s->topo_digest = gci_topo_digest(&s->topo);
+	}
+	n = s->topo.nclusters;
+	s->clusters = gci_calloc((size_t)n, sizeof(*s->clusters));
+	if (!s->clusters)
+		return gct_plan_nomem();
+	for (i = 0; i < n; i++)
+		s->clusters[i] = s->place.grid.clusters[s->topo.in_grid[i]].name;
+	if (gci_simnet_init(&s->net, &s->topo, s->has_params ? &s->params : NULL))
+		return gct_plan_nomem();
+	gci_simnet_streams(&s->net, streams);
+	s->net.host = w->ports;
+	s->net.cold = w->cold;
+	return 0;
+}
+
+/* What is supposed beside it. */
+static void add_suppositions(struct gct_site *s, const struct gct_site_wish *w)
+{
+	static const char *const ports[] = {[GCI_HOST_FULL_DUPLEX] = "; one message in and one out "
+								     "at a time",
+		[GCI_HOST_HALF_DUPLEX] = "; one message at a time, in or out"};
+	size_t n = strlen(s->basis);
+
+	snprintf(s->basis + n, sizeof(s->basis) - n, "%s%s", w->cold ? "; connections are new" : "",
+		ports[w->ports] ? ports[w->ports] : "");
+}
+
+int gct_site_make(struct gct_site *s, const struct gct_site_wish *w)
+{
+	struct gci_error e = {0};
+	int rc = 0;
+
+	snprintf(s->basis, sizeof(s->basis),
+		"from the grid file alone: nothing was measured (see gridcoll probe)");
+	if (gci_placement_make(&s->place, w->run, &e))
+		return gct_plan_wrong_file(&e);
+	if (s->place.grid.dilation > 1 && w->dilation && w->dilation != s->place.grid.dilation)
+		return gct_wrong("plan", "dilation %u, expected %u, that of the lab", w->dilation,
+			s->place.grid.dilation);
+	if (s->place.grid.dilation == 1 && w->dilation > 1)
+		gci_grid_dilate(&s->place.grid, w->dilation);
+	if (w->params)
+		rc = read_params(s, w->params);
+	add_suppositions(s, w);
+	if (!rc)
+		rc = find_hosts(s, w);
+	return rc ? rc : make_network(s, w);
+}
+
+void gct_site_free(struct gct_site *s)
+{
+	gci_simnet_free(&s->net);
+	gci_topo_free(&s->topo);
+	gci_free(s->clusters);
+	gci_free(s->hosts);
+	gci_free(s->names);
+	gci_params_free(&s->params);
+	gci_placement_free(&s->place);
+}
+
+/* ---- the simulation of all ways */
+
+#define MOST_STEPS        (1u << 19) /* of each way, on all ranks */
+#define ALL_STEPS         (1u << 20) /* of all ways */
+#define MOST_CHOICE_STEPS (1u << 24) /* of the choice */
+
+/* ---- which way */
+
+struct planning {
+	const struct gct_plan_options *o;
+	struct gct_site site;
+	struct gci_coll coll;
+	struct gct_ways ways;
+	struct gci_candidate usual, wanted; /* what a job does by itself; what is shown */
+	int has_wanted;
+	char chosen_by[300];
+	struct gct_timeline timeline;
+	struct gci_sim_result result;
+	struct gct_plan_report report;
+};
+
+static int ask_table(struct planning *p)
+{
+	const char *path = p->o->table;
+	struct gci_error e = {0};
+	struct gci_buf text = {0};
+	struct gci_decision d;
+	struct gci_table t;
+	int rc = gci_file_read(path, GCI_TABLE_MAX_TEXT, &text, &e);
+
+	if (!rc) {
+		rc = gci_table_parse(&t, gci_buf_cstr(&text), text.len, path,
+			gci_grid_digest(&p->site.place.grid), &e);
+		if (!rc && gci_decide_by_table(&t, &p->coll, &d)) {
+			p->wanted = d.how;
+			p->has_wanted = 1;
+			snprintf(p->chosen_by, sizeof(p->chosen_by), "decided by %.200s of %s",
+				path, t.date);
+		} else if (!rc) {
+			fprintf(stderr,
+				"gridcoll plan: warning: %s has no decision on %s with %d ranks in "
+				"%d clusters that can run it (it is of %d in %d)\n",
+				path, gci_kind_name(p->coll.kind), p->coll.topo->nranks,
+				p->coll.topo->nclusters, t.nranks, t.nclusters);
+		}
+		if (!rc)
+			gci_table_free(&t);
+	}
+	gci_buf_free(&text);
+	if (rc)
+		gct_plan_warn(&e, "without a table");
+	return 0;
+}
+
+static int ask_user(struct planning *p)
+{
+	struct gci_error e = {0};
+	const char *why;
+
+	if (gci_candidate_parse(&p->wanted, p->coll.kind, p->o->algorithm, &e))
+		return gct_plan_complain(&e);
+	why = gci_ineligible(p->wanted.algorithm, &p->coll);
+	if (why)
+		return gct_wrong("plan", "--algorithm \"%s\": it %s", p->o->algorithm, why);
+	p->has_wanted = 1;
+	snprintf(p->chosen_by, sizeof(p->chosen_by), "asked for");
+	return 0;
+}
+
+static int make_coll(struct planning *p)
+{
+	p->coll = (struct gci_coll){.kind = (enum gci_kind)p->o->kind, .topo = &p->site.topo};
+	p->report.nbytes = gct_shape(&p->coll, p->o->nbytes);
+	if (p->o->root >= (uint64_t)p->site.topo.nranks)
+		return gct_wrong("plan", "--root \"%llu\", expected a rank from 0 to %d",
+			(unsigned long long)p->o->root, p->site.topo.nranks - 1);
+	if (p->o->schedule_of != UINT64_MAX && p->o->schedule_of >= (uint64_t)p->site.topo.nranks)
+		return gct_wrong("plan", "--print-schedule \"%llu\", expected a rank from 0 to %d",
+			(unsigned long long)p->o->schedule_of, p->site.topo.nranks - 1);
+	p->coll.root = gci_kind_has_root(p->coll.kind) ? (int)p->o->root : 0;
+	return 0;
+}
+
+/* What a job would do that has neither a table nor options; without either here, too, it is what is
+ * shown. */
+static int ask_decider(struct planning *p)
+{
+	struct gci_decider d;
+	struct gci_decision how;
+	int rc = gci_decider_init(&d, &p->site.topo, p->o->streams);
+
+	if (rc)
+		return gct_plan_nomem();
+	rc = gci_decide(&d, &p->coll, &how);
+	gci_decider_free(&d);
+	if (rc)
+		return gct_plan_nomem(); /* every kind has an algorithm that runs anything */
+	p->usual = how.how;
+	if (p->has_wanted)
+		return 0;
+	p->wanted = how.how;
+	p->has_wanted = 1;
+	snprintf(p->chosen_by, sizeof(p->chosen_by), "%s",
+		how.by == GCI_BY_SIMULATION ? "as gridcoll chooses by a quick simulation"
+					    : "gridcoll's default");
+	return 0;
+}
+
+/* All that can be compared; what is shown is among it. */
+static int compare(struct planning *p)
+{
+	int rc = gct_ways_add_all(&p->ways);
+
+	if (!rc)
+		rc = gct_ways_add(&p->ways, &p->usual);
+	if (!rc)
+		rc = gct_ways_add(&p->ways, &p->wanted);
+	if (!rc)
+		rc = gct_ways_simulate(&p->ways, MOST_STEPS, ALL_STEPS);
+	return rc ? gct_plan_nomem() : 0;
+}
+
+/* The choice is simulated, however many steps it has. */
+static int choose(struct planning *p)
+{
+	struct gct_way *way = gct_ways_find(&p->ways, &p->wanted);
+	int rc;
+
+	gct_way_progress(&p->coll, &way->how);
+	rc = gct_way_simulate(
+		&p->site.net, &p->coll, &way->how, MOST_CHOICE_STEPS, &p->timeline, &p->result);
+	gct_progress_end();
+	if (rc == GCOLL_ERR_INVAL)
+		return gct_wrong("plan",
+			"%s: more than %u steps, expected longer segments, a "
+			"shorter message or fewer ranks",
+			way->how.algorithm->name, MOST_CHOICE_STEPS);
+	if (rc)
+		return gct_plan_nomem();
+	*way->why_not = '\0';
+	way->ns = p->result.ns;
+	gct_ways_sort(&p->ways);
+	p->report.choice = gct_ways_find(&p->ways, &p->wanted);
+	return 0;
+}
+
+/* ---- reports */
+
+static void fill_report(struct planning *p)
+{
+	struct gct_plan_report *r = &p->report;
+	size_t i;
+
+	r->coll = &p->coll;
+	r->net = &p->site.net;
+	r->names = p->site.names;
+	r->clusters = p->site.clusters;
+	r->limit_ns = gci_limit_ns(&p->coll, p->o->streams);
+	r->dilation = p->site.place.grid.dilation;
+	r->ways = &p->ways;
+	r->usual = &p->usual;
+	r->chosen_by = p->chosen_by;
+	r->basis = p->site.basis;
+	r->result = &p->result;
+	for (i = 0; i < p->timeline.n; i++) {
+		uint64_t n = p->timeline.spans[i].nbytes;
+
+		if (p->timeline.spans[i].kind != GCI_STEP_SEND || !n)
+			continue;
+		r->most_message = n > r->most_message ? n : r->most_message;
+		if (!r->least_message || n < r->least_message)
+			r->least_message = n;
+	}
+}
+
+static int write_chart(struct planning *p)
+{
+	const struct gct_plan_report *r = &p->report;
+	char how[GCI_CANDIDATE_NBYTES], bytes[16], time[16], title[200];
+	struct gct_gantt g = {.timeline = &p->timeline,
+		.title = title,
+		.subtitle = r->basis,
+		.names = r->names,
+		.clusters = r->clusters,
+		.limit_ns = r->limit_ns,
+		.dilation = r->dilation};
+	struct gci_error e = {0};
+	struct gci_buf svg = {0};
+	int rc;
+
+	gci_candidate_print(&r->choice->how, how);
+	snprintf(title, sizeof(title), "%s of %s by %s: predicted %s", gci_kind_name(p->coll.kind),
+		gci_format_bytes(r->nbytes, bytes, 16), how,
+		gci_format_time(r->choice->ns / r->dilation, time, 16));
+	if (p->timeline.cut)
+		return gct_wrong("plan",
+			"--gantt: more than %u steps, expected longer segments or "
+			"a shorter message",
+			GCT_MOST_SPANS);
+	rc = gct_gantt_print(&g, &svg) ? gct_plan_nomem() : 0;
+	if (!rc && gci_file_write(p->o->gantt, &svg, &e))
+		rc = gct_plan_complain(&e);
+	gci_buf_free(&svg);
+	return rc;
+}
+
+static int print_schedule(struct planning *p, struct gci_buf *out)
+{
+	struct gci_coll c = p->coll;
+	struct gci_windows w;
+	struct gci_sched s;
+
+	gci_candidate_apply(&p->report.choice->how, &c);
+	gci_windows_cut(&w, &c, GCI_WINDOW_NBYTES);
+	gci_windows_segment(&c, &w);
+	c = gci_window_of(&w, &c, 0);
+	if (gci_emit(p->report.choice->how.algorithm, &c, (int)p->o->schedule_of, &s))
+		return gct_plan_nomem();
+	gci_sched_print(&s, out);
+	gci_sched_free(&s);
+	return 0;
+}
+
+static int report(struct planning *p)
+{
+	struct gci_buf out = {0}, schedule = {0};
+	int wanted = p->o->schedule_of != UINT64_MAX, rc = 0;
+
+	fill_report(p);
+	if (p->o->gantt)
+		rc = write_chart(p);
+	if (!rc && wanted)
+		rc = print_schedule(p, &schedule);
+	if (!rc && p->o->json)
+		rc = gct_plan_json(&p->report, wanted ? gci_buf_cstr(&schedule) : NULL, &out)
+			     ? gct_plan_nomem()
+			     : 0;
+	if (!rc && !p->o->json) {
+		gct_plan_text(&p->report, &out);
+		if (wanted)
+			gci_buf_printf(&out, "\nsteps of rank %d, elements of %u bytes\n%s",
+				(int)p->o->schedule_of, p->coll.esize, gci_buf_cstr(&schedule));
+	}
+	if (!rc && (out.failed || schedule.failed))
+		rc = gct_plan_nomem();
+	if (!rc)
+		fputs(gci_buf_cstr(&out), stdout);
+	gci_buf_free(&out);
+	gci_buf_free(&schedule);
+	return rc;
+}
+
+static int plan(const struct gct_plan_options *o)
+{
+	struct planning p = {.o = o};
+	const struct gct_site_wish wish = {.run = &o->run,
+		.dilation = o->dilation,
+		.streams = o->streams,
+		.params = o->params,
+		.ports = o->ports,
+		.cold = o->cold};
+	int rc = gct_site_make(&p.site, &wish);
+
+	if (!rc)
+		rc = make_coll(&p);
+	if (!rc && o->algorithm)
+		rc = ask_user(&p);
+	else if (!rc && o->table)
+		rc = ask_table(&p);
+	p.ways = (struct gct_ways){.net = &p.site.net, .coll = &p.coll};
+	if (!rc)
+		rc = ask_decider(&p);
+	if (!rc)
+		rc = compare(&p);
+	if (!rc)
+		rc = choose(&p);
+	if (!rc)
+		rc = report(&p);
+	gct_timeline_free(&p.timeline);
+	gci_sim_result_free(&p.result);
+	gct_ways_free(&p.ways);
+	gct_site_free(&p.site);
+	return rc;
+}
+
+int gct_plan(int argc, char **argv)
+{
+	struct gct_plan_options o;
+	int rc = gct_plan_parse(&o, argc, argv);
+
+	if (rc)
+		return rc < 0 ? GCT_OK : rc;
+	return o.explain ? gct_explain(&o) : plan(&o);
+}

@@ -1,0 +1,628 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/probe/probe.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/units.h"
+#include "collectives/models/params_json.h"
+#include "collectives/models/ramp.h"
+#include "netem/cpu.h"
+#include "tools/lib/cases.h"
+#include "tools/lib/progress.h"
+#include "tools/lib/tools.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- What one link's measuring rank tells rank 0. */
+
+#define MOST_ENTRIES 4096
+
+static void put_rates(struct gci_buf *out, const struct gci_params_rate *r, size_t n)
+{
+	size_t i;
+
+	gci_buf_put_u32(out, (uint32_t)n);
+	for (i = 0; i < n; i++) {
+		gci_buf_put_u32(out, r[i].streams);
+		gci_buf_put_u64(out, r[i].bps);
+	}
+}
+
+static void put_points(struct gci_buf *out, const struct gci_params_link *l)
+{
+	size_t i;
+
+	gci_buf_put_u32(out, (uint32_t)l->npoints);
+	for (i = 0; i < l->npoints; i++) {
+		gci_buf_put_u64(out, l->points[i].nbytes);
+		gci_buf_put_u64(out, l->points[i].os_ns);
+		gci_buf_put_u64(out, l->points[i].or_ns);
+		gci_buf_put_u64(out, l->points[i].gap_ns);
+	}
+}
+
+static void put_isends(struct gci_buf *out, const struct gci_params_link *l)
+{
+	size_t i;
+
+	gci_buf_put_u32(out, (uint32_t)l->nisends);
+	for (i = 0; i < l->nisends; i++) {
+		const struct gci_params_isend *s = &l->isends[i];
+
+		gci_buf_put_u64(out, s->nbytes);
+		gci_buf_put_u8(out, s->immediate != 0);
+		gci_buf_put_u32(out, s->initial);
+		gci_buf_put_u32(out, s->mid);
+		gci_buf_put_u64(out, s->os_start_ns);
+		gci_buf_put_u64(out, s->os_spike_ns);
+		gci_buf_put_u64(out, s->os_mid_ns);
+	}
+}
+
+void gct_probed_encode(const struct gct_probed *p, struct gci_buf *out)
+{
+	gci_buf_put_u32(out, p->streams);
+	gci_buf_put_u32(out, p->one_way);
+	gci_buf_put_u32(out, p->limits);
+	gci_buf_put_u64(out, p->err_ppm);
+	gci_buf_put_u64(out, p->took_ns);
+	gci_buf_put_u64(out, p->nbytes);
+	gci_buf_put_u64(out, p->link.latency_ns);
+	put_points(out, &p->link);
+	put_rates(out, p->link.rates, p->link.nrates);
+	put_isends(out, &p->link);
+}
+
+/* The number of entries; memory for them in *list. */
+static size_t open_list(struct gci_reader *r, size_t size, void **list)
+{
+	uint32_t n = gci_read_u32(r);
+
+	if (r->failed || n > MOST_ENTRIES || !(*list = gci_calloc(n, size))) {
+		r->failed = 1;
+		return 0;
+	}
+	return n;
+}
+
+static void read_points(struct gci_reader *r, struct gci_params_link *l)
+{
+	void *list = NULL;
+	size_t i, n = open_list(r, sizeof(*l->points), &list);
+
+	l->points = list;
+	for (i = 0; i < n; i++) {
+		l->points[i].nbytes = gci_read_u64(r);
+		l->points[i].os_ns = gci_read_u64(r);
+		l->points[i].or_ns = gci_read_u64(r);
+		l->points[i].gap_ns = gci_read_u64(r);
+	}
+	l->npoints = n;
+}
+
+static void read_rates(struct gci_reader *r, struct gci_params_link *l)
+{
+	void *list = NULL;
+	size_t i, n = open_list(r, sizeof(*l->rates), &list);
+
+	l->rates = list;
+	for (i = 0; i < n; i++) {
+		l->rates[i].streams = gci_read_u32(r);
+		l->rates[i].bps = gci_read_u64(r);
+	}
+	l->nrates = n;
+}
+
+static void read_isends(struct gci_reader *r, struct gci_params_link *l)
+{
+	void *list = NULL;
+	size_t i, n = open_list(r, sizeof(*l->isends), &list);
+
+	l->isends = list;
+	for (i = 0; i < n; i++) {
+		struct gci_params_isend *s = &l->isends[i];
+
+		s->nbytes = gci_read_u64(r);
+		s->immediate = gci_read_u8(r);
+		s->initial = gci_read_u32(r);
+		s->mid = gci_read_u32(r);
+		s->os_start_ns = gci_read_u64(r);
+		s->os_spike_ns = gci_read_u64(r);
+		s->os_mid_ns = gci_read_u64(r);
+	}
+	l->nisends = n;
+}
+
+int gct_probed_decode(struct gct_probed *p, const uint8_t *data, size_t len)
+{
+	struct gci_reader r = {.data = data, .len = len};
+
+	p->streams = gci_read_u32(&r);
+	p->one_way = gci_read_u32(&r);
+	p->limits = gci_read_u32(&r);
+	p->err_ppm = gci_read_u64(&r);
+	p->took_ns = gci_read_u64(&r);
+	p->nbytes = gci_read_u64(&r);
+	p->link.latency_ns = gci_read_u64(&r);
+	read_points(&r, &p->link);
+	read_rates(&r, &p->link);
+	read_isends(&r, &p->link);
+	return r.failed ? GCOLL_ERR_PROTO : 0;
+}
+
+void gct_probed_free(struct gct_probed *p)
+{
+	gci_free(p->link.points);
+	gci_free(p->link.rates);
+	gci_free(p->link.isends);
+	memset(&p->link, 0, sizeof(p->link));
+}
+
+/* ---- What rank 0 says before, meanwhile and at the end, and the parameters file. */
+
+static const char *cluster_name(const struct gct_probe *p, int cluster)
+{
+	return p->grid->clusters[p->comm->topo.in_grid[cluster]].name;
+}
+
+static void link_name(const struct gct_probe *p, int from, int to, char *out, size_t size)
+{
+	if (from == to)
+		snprintf(out, size, "%s", cluster_name(p, from));
+	else
+		snprintf(out, size, "%s > %s", cluster_name(p, from), cluster_name(p, to));
+}
+
+static void gct_probe_print_plan(const struct gct_probe *p)
+{
+	char t[16], bytes[16];
+	size_t i, n = 0;
+
+	for (i = 0; i < p->nlinks; i++)
+		n += p->links[i].last >= 0;
+	printf("%d ranks in %d cluster%s: %zu link%s, one after the other, in at most %s",
+		p->comm->size, p->comm->topo.nclusters, p->comm->topo.nclusters > 1 ? "s" : "", n,
+		n == 1 ? "" : "s", gci_format_time(p->all.ns, t, sizeof(t)));
+	if (p->dilation > 1)
+		printf(" (%s", gci_format_time(p->all.ns / p->dilation, t, sizeof(t)));
+	if (p->dilation > 1)
+		printf(" x %u, for the lab's dilation)", p->dilation);
+	printf(" and %s\n", gci_format_bytes(p->all.nbytes, bytes, sizeof(bytes)));
+	fflush(stdout);
+}
+
+void gct_probe_progress(const struct gct_probe *p, const char *what, int from, int to)
+{
+	char name[160], t[16], bytes[16];
+
+	link_name(p, from, to, name, sizeof(name));
+	gct_progress("%s %s, after %s and %s", what, name,
+		gci_format_time(gci_now_ns() - p->began_ns, t, sizeof(t)),
+		gci_format_bytes(p->nbytes, bytes, sizeof(bytes)));
+}
+
+/* ---- the table */
+
+static void print_time(const struct gct_probe *p, uint64_t ns)
+{
+	char t[16];
+
+	printf(" %7s", gci_format_time(ns / p->dilation, t, sizeof(t)));
+}
+
+static void print_rate(const struct gct_probe *p, const struct gci_params_rate *r, size_t n)
+{
+	size_t knee = n ? gci_ramp_knee(r, n) : 0;
+	char rate[16];
+
+	if (!n)
+		printf(" %9s %3s", "-", "-");
+	else
+		printf(" %9s %3u", gci_format_rate(r[knee].bps * p->dilation, rate, sizeof(rate)),
+			r[knee].streams);
+}
+
+/* In a lab, all hosts share one machine's CPUs. */
+static int is_busy(const struct gct_probe *p, const struct gct_probed *l)
+{
+	return p->lab.backend && l->cpu_percent > gci_cpu_most_percent(p->lab.backend);
+}
+
+static void print_link(const struct gct_probe *p, const struct gct_probed *l)
+{
+	struct gci_params_point at[2];
+	char name[160];
+
+	link_name(p, l->from, l->to, name, sizeof(name));
+	printf("%-16s", name);
+	if (!l->link.npoints) {
+		printf(" not measured: %s\n",
+			l->last < 0 ? "it has one rank only" : "not enough time or bytes");
+		return;
+	}
+	gci_params_at(&l->link, 64u << 10, &at[0]);
+	gci_params_at(&l->link, 1u << 20, &at[1]);
+	print_time(p, l->link.latency_ns);
+	print_time(p, l->link.points[0].gap_ns);
+	print_time(p, at[0].os_ns);
+	print_time(p, at[0].or_ns);
+	print_time(p, at[0].gap_ns);
+	print_time(p, at[1].gap_ns);
+	if (l->err_ppm < 1000000)
+		printf(" %4.1f%%", (double)l->err_ppm / 1e4);
+	else
+		printf(" %5s", "?"); /* of one time */
+	print_rate(p, l->link.rates, l->link.nrates);
+	print_rate(p, l->senders, l->nsenders);
+	printf("%s%s\n", l->limits ? " *" : "", is_busy(p, l) ? " !" : "");
+}
+
+static void print_isends(const struct gct_probe *p)
+{
+	size_t i, k;
+	char name[160], size[16];
+
+	printf("\nisends in a row: how many until one has to wait, then how many between those\n");
+	for (i = 0; i < p->nlinks; i++) {
+		const struct gci_params_link *l = &p->links[i].link;
+
+		link_name(p, p->links[i].from, p->links[i].to, name, sizeof(name));
+		for (k = 0; k < l->nisends; k++) {
+			const struct gci_params_isend *s = &l->isends[k];
+
+			printf("%-16s %7s: %s", k ? "" : name,
+				gci_format_bytes(s->nbytes, size, sizeof(size)),
+				s->immediate ? "" : "blocking,");
+			print_time(p, s->os_start_ns);
+			if (!s->immediate) {
+				printf(" each\n");
+				continue;
+			}
+			if (s->os_spike_ns == s->os_start_ns) {
+				printf(", no pattern in %u\n", s->initial);
+				continue;
+			}
+			printf(", %u times, then", s->initial);
+			print_time(p, s->os_spike_ns);
+			printf(" each %u, else", s->mid + 1);
+			print_time(p, s->os_mid_ns);
+			printf("\n");
+		}
+	}
+}
+
+void gct_probe_print(const struct gct_probe *p)
+{
+	int one_way = p->nlinks && p->links[0].one_way;
+	uint32_t limits = 0;
+	int busy = 0;
+	size_t i;
+
+	gct_progress_end();
+	printf("\n%-16s %7s %7s %7s %7s %7s %7s %5s %9s %3s %9s %3s\n", "link", "L", "g(0)",
+		"os 64K", "or 64K", "g 64K", "g 1M", "+-", "a pair", "str", "pairs", "snd");
+	for (i = 0; i < p->nlinks; i++) {
+		print_link(p, &p->links[i]);
+		limits |= p->links[i].limits;
+		busy |= is_busy(p, &p->links[i]);
+	}
+	print_isends(p);
+	printf("\nL: %s; +-: half of the 90 %% confidence interval of g at the largest size;\n"
+	       "a pair, str: what one pair of hosts gets, with the fewest streams that reach 95 %% "
+	       "of it;\npairs, snd: pairs that send at once, "
+	       "the fewest that reach 95 %% of their most\n",
+		one_way ? "one way, by the lab's one clock"
+			: "half a round trip, since the hosts' clocks may differ");
+	if (limits)
+		printf("* the %s did not suffice for all: other sizes than these are estimates\n",
+			limits == GCT_OUT_OF_TIME    ? "time"
+			: limits == GCT_OUT_OF_BYTES ? "bytes"
+						     : "time and the bytes");
+	if (busy)
+		printf("! the machine's CPU was busy more than %d %% of the time: "
+		       "these figures are the CPU's,\n"
+		       "  not the network's; a larger dilation tells more\n",
+			gci_cpu_most_percent(p->lab.backend));
+	if (p->dilation > 1)
+		printf("times are measured times divided by %u, rates multiplied\n", p->dilation);
+}
+
+static void gct_probe_print_cost(const struct gct_probe *p)
+{
+	char t[16], bytes[16];
+
+	printf("took %s and %s\n", gci_format_time(gci_now_ns() - p->started_ns, t, sizeof(t)),
+		gci_format_bytes(p->nbytes, bytes, sizeof(bytes)));
+}
+
+/* ---- the file */
+
+static void date_of(char out[32])
+{
+	time_t now = time(NULL);
+	struct tm tm;
+
+	gmtime_r(&now, &tm);
+	strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", &tm);
+}
+
+static int copy_senders(const struct gct_probed *l, struct gci_params_link *out)
+{
+	if (!l->nsenders)
+		return 0;
+	out->senders = gci_calloc(l->nsenders, sizeof(*out->senders));
+	if (!out->senders)
+		return GCOLL_ERR_NOMEM;
+	memcpy(out->senders, l->senders, l->nsenders * sizeof(*out->senders));
+	out->nsenders = l->nsenders;
+	return 0;
+}
+
+/* Moves the links' lists. */
+static int make_params(const struct gct_probe *p, struct gci_params *out)
+{
+	const int *in_grid = p->comm->topo.in_grid;
+	char date[32];
+	size_t i;
+
+	date_of(date);
+	if (gci_params_init(out, p->grid, date))
+		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory for parameters");
+	for (i = 0; i < p->nlinks; i++) {
+		struct gct_probed *l = &p->links[i];
+		struct gci_params_link *to = gci_params_link(out, in_grid[l->from], in_grid[l->to]);
+
+		*to = l->link;
+		memset(&l->link, 0, sizeof(l->link));
+		if (copy_senders(l, to)) {
+			gci_params_free(out);
+			return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory for parameters");
+		}
+		if (l->one_way)
+			out->latency = GCI_LATENCY_ONE_WAY;
+	}
+	gci_params_undilate(out, p->dilation);
+	return 0;
+}
+
+static int gct_probe_write(const struct gct_probe *p)
+{
+	struct gci_params params;
+	struct gci_buf b = {0};
+	int rc = make_params(p, &params);
+
+	if (rc)
+		return rc;
+	gci_params_print(&params, &b);
+	gci_params_free(&params);
+	rc = gct_write(p->file, &b);
+	gci_buf_free(&b);
+	return rc;
+}
+
+/* ---- gridcoll probe: its options, and what it is to measure */
+
+#define LINK_NS      (15 * GCI_NS_PER_S) /* times the dilation */
+#define PAIR_NS      (500 * GCI_NS_PER_MS)
+#define PAIR_NBYTES  (UINT64_C(16) << 20)
+#define LINK_NBYTES  (UINT64_C(512) << 20)
+#define MOST_MESSAGE (UINT64_C(8) << 20)
+#define STREAMS      16
+
+static const char help[] =
+	"usage: gridcoll-run ... gridcoll probe [-o FILE] [options]\n"
+	"Measures the links of the job's grid: inside each cluster, between its first\n"
+	"two ranks on different hosts, and each way between two clusters, by their first\n"
+	"ranks; one at a time.\n"
+	"  -o, --output FILE   write the parameters file, for gridcoll plan and tune\n"
+	"  -t, --time T        take no longer than this (default 15s for each link; in a\n"
+	"                      lab, both are multiplied by its dilation)\n"
+	"  -b, --bytes B       send no more than this (default 512MiB for each link)\n"
+	"  -m, --message SIZE  the largest message worth trying (default 8MiB)\n"
+	"  -s, --streams N     most connections to try between two hosts (default 16)\n"
+	"      --pools         measure all pairs of hosts, too, and say which belong\n"
+	"                      together\n"
+	"      --write-grid FILE  the same, and write a grid file of what was found\n"
+	"  -h, --help          this text\n"
+	"example: gridcoll-run --grid my.grid gridcoll probe -o my.params\n"
+	"         gridcoll plan bcast --grid my.grid --params my.params --bytes 32MiB\n";
+
+static int usage_error(const char *what, const char *value, const char *expected)
+{
+	return gct_wrong("probe", "%s \"%s\", expected %s", what, value, expected);
+}
+
+static int parse_time(struct gct_probe *p, const char *value)
+{
+	if (gci_parse_time(value, &p->all.ns) || !p->all.ns)
+		return usage_error("--time", value, GCI_TIME_EXPECTED);
+	return 0;
+}
+
+static int parse_bytes(uint64_t *out, const char *what, const char *value, uint64_t least)
+{
+	if (gci_parse_bytes(value, out) || *out < least)
+		return usage_error(
+			what, value, least > 1 ? "a size from 1KiB to 1GiB" : GCI_BYTES_EXPECTED);
+	return 0;
+}
+
+static int parse_options(struct gct_probe *p, int argc, char **argv)
+{
+	static const struct option longs[] = {{"output", 1, NULL, 'o'}, {"time", 1, NULL, 't'},
+		{"bytes", 1, NULL, 'b'}, {"message", 1, NULL, 'm'}, {"streams", 1, NULL, 's'},
+		{"pools", 0, NULL, 'P'}, {"write-grid", 1, NULL, 'G'}, {"help", 0, NULL, 'h'},
+		{NULL, 0, NULL, 0}};
+	int c, rc = 0;
+
+	*p = (struct gct_probe){.most_message = MOST_MESSAGE, .streams = STREAMS};
+	optind = 1;
+	while (!rc && (c = getopt_long(argc, argv, ":o:t:b:m:s:h", longs, NULL)) != -1) {
+		switch (c) {
+		case 'o':
+			p->file = optarg;
+			break;
+		case 't':
+			rc = parse_time(p, optarg);
+			break;
+		case 'b':
+			rc = parse_bytes(&p->all.nbytes, "--bytes", optarg, 1);
+			break;
+		case 'm':
+			rc = parse_bytes(&p->most_message, "--message", optarg, 1024);
+			if (!rc && p->most_message > 1u << 30)
+				rc = usage_error("--message", optarg, "a size from 1KiB to 1GiB");
+			break;
+		case 's':
+			if (gci_parse_uint(optarg, GCI_TP_MAX_STREAMS, &p->streams) || !p->streams)
+				rc = usage_error("--streams", optarg, "a number from 1 to 64");
+			break;
+		case 'G':
+			p->grid_file = optarg;
+			p->pools = 1;
+			break;
+		case 'P':
+			p->pools = 1;
+			break;
+		case 'h':
+			gct_help(help);
+			return -1;
+		default:
+			return gct_wrong_option("probe", argv, longs, c);
+		}
+	}
+	if (!rc && optind < argc)
+		rc = usage_error("argument", argv[optind], "options only");
+	return rc;
+}
+
+/* The rank that measures `from` with: on another host if there is one. */
+static int second_rank(const gcoll_comm *c, int cluster)
+{
+	const int *member = gci_topo_members(&c->topo, cluster);
+	int i, n = gci_topo_size(&c->topo, cluster);
+
+	for (i = 1; i < n; i++)
+		if (strcmp(gci_comm_host(c, member[i]), gci_comm_host(c, member[0])))
+			return member[i];
+	return n > 1 ? member[1] : -1;
+}
+
+/* Inside of clusters first. */
+static int list_links(struct gct_probe *p)
+{
+	const struct gci_topo *t = &p->comm->topo;
+	int a, b, n = t->nclusters;
+
+	p->links = gci_calloc((size_t)n * (size_t)n, sizeof(*p->links));
+	if (!p->links)
+		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory for links");
+	for (a = 0; a < n; a++)
+		p->links[p->nlinks++] = (struct gct_probed){.from = a,
+			.to = a,
+			.first = gci_topo_members(t, a)[0],
+			.last = second_rank(p->comm, a)};
+	for (a = 0; a < n; a++)
+		for (b = 0; b < n; b++)
+			if (a != b)
+				p->links[p->nlinks++] = (struct gct_probed){.from = a,
+					.to = b,
+					.first = gci_topo_members(t, a)[0],
+					.last = gci_topo_members(t, b)[0]};
+	return 0;
+}
+
+uint64_t gct_probe_share(uint64_t all, uint64_t part, uint64_t rest)
+{
+	return (uint64_t)((unsigned __int128)all * part / ((unsigned __int128)part + rest));
+}
+
+static int set_up(struct gct_probe *p)
+{
+	struct gci_error e = {0};
+	char streams[16];
+	uint64_t n, pairs = 0;
+	int rc;
+
+	snprintf(streams, sizeof(streams), "%u", (unsigned)p->streams);
+	rc = gcoll_comm_set(p->comm, "streams", streams);
+	if (!rc && p->file && !p->comm->rank)
+		rc = gct_try_to_write(p->file);
+	if (!rc && p->grid_file && !p->comm->rank)
+		rc = gct_try_to_write(p->grid_file);
+	if (!rc)
+		rc = gcoll_comm_dup(p->comm, &p->own);
+	if (!rc && gct_lab_read(&p->lab, &e))
+		rc = gci_comm_error(e.status, "%s", e.text);
+	if (!rc)
+		rc = gct_wire_open(&p->wire, p->comm, p->most_message, (uint32_t)p->streams);
+	if (!rc)
+		rc = list_links(p);
+	if (rc)
+		return rc;
+	p->grid = p->comm->engine->grid;
+	p->dilation = p->grid->dilation;
+	n = p->nlinks;
+	if (p->pools)
+		pairs = gct_probe_npairs(p->comm);
+	p->all.ns = (p->all.ns ? p->all.ns : n * LINK_NS + pairs * PAIR_NS) * p->dilation;
+	p->all.nbytes = p->all.nbytes ? p->all.nbytes : n * LINK_NBYTES + pairs * PAIR_NBYTES;
+	/* As much of it for each, whatever the sums are. */
+	p->most.ns = gct_probe_share(p->all.ns, n * LINK_NS, pairs * PAIR_NS);
+	p->most.nbytes = gct_probe_share(p->all.nbytes, n * LINK_NBYTES, pairs * PAIR_NBYTES);
+	return 0;
+}
+
+static int run(struct gct_probe *p)
+{
+	int rc = set_up(p);
+
+	if (!rc && !p->comm->rank)
+		gct_probe_print_plan(p);
+	if (!rc)
+		rc = gct_probe_run(p);
+	if (rc || p->comm->rank)
+		return rc;
+	rc = p->file ? gct_probe_write(p) : 0;
+	if (!rc)
+		gct_probe_print_cost(p);
+	return rc;
+}
+
+static void tear_down(struct gct_probe *p)
+{
+	size_t i;
+
+	for (i = 0; i < p->nlinks; i++)
+		gct_probed_free(&p->links[i]);
+	gci_free(p->links);
+	gct_wire_close(&p->wire);
+	gct_lab_free(&p->lab);
+}
+
+int gct_probe(int argc, char **argv)
+{
+	struct gct_probe p;
+	int rc = parse_options(&p, argc, argv);
+
+	if (rc)
+		return rc < 0 ? GCT_OK : rc;
+	p.started_ns = gci_now_ns();
+	rc = gct_join("probe", &p.comm);
+	if (rc)
+		return rc;
+	/* It uses the transport directly, and wants no other traffic. */
+	rc = gcoll_comm_set(p.comm, "warm", "off");
+	if (!rc)
+		rc = run(&p);
+	if (rc && !p.comm->engine->failure.status)
+		gct_abort(p.comm, gcoll_last_error());
+	gcoll_finalize(p.comm);
+	tear_down(&p);
+	return rc == GCOLL_ERR_INVAL ? GCT_USAGE : rc ? GCT_FAILED : GCT_OK;
+}
