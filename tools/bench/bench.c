@@ -610,8 +610,6 @@ static const char help[] =
 	"                         and algorithm\n"
 	"  -p, --predict          show what the simulator predicts, from the grid file\n"
 	"      --params FILE      the same, from a parameters file of gridcoll probe\n"
-	"      --plot FILE        draw throughput against size, and the traffic between\n"
-	"                         clusters over time, as SVG (needs gnuplot)\n"
 	"      --report DIR       write grid, results, predictions and a recorded run of\n"
 	"                         each operation to DIR, and a page that shows them all:\n"
 	"                         DIR/report.html\n"
@@ -649,9 +647,8 @@ static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 		{"iters", 1, NULL, 'i'}, {"root", 1, NULL, 'r'}, {"file", 1, NULL, 'f'},
 		{"streams", 1, NULL, 's'}, {"socket-buffer", 1, NULL, 'S'},
 		{"wan-tolerance", 1, NULL, 'T'}, {"json", 1, NULL, 'j'}, {"trace", 1, NULL, 't'},
-		{"predict", 0, NULL, 'p'}, {"params", 1, NULL, 'P'}, {"plot", 1, NULL, 'G'},
-		{"report", 1, NULL, 'R'}, {"list", 0, NULL, 'l'}, {"help", 0, NULL, 'h'},
-		{NULL, 0, NULL, 0}};
+		{"predict", 0, NULL, 'p'}, {"params", 1, NULL, 'P'}, {"report", 1, NULL, 'R'},
+		{"list", 0, NULL, 'l'}, {"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
 	int c, list = 0, sized = 0, rc = 0;
 
 	*o = (struct gct_bench_options){.sizes = {1 << 20},
@@ -702,9 +699,6 @@ static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 			break;
 		case 't':
 			o->trace = optarg;
-			break;
-		case 'G':
-			o->plot = optarg;
 			break;
 		case 'R':
 			o->report = optarg;

@@ -19,7 +19,7 @@ struct gct_bench_options {
 	int nalgorithms;                       /* 0: all of the registry */
 	uint64_t iterations;                   /* 0: the default */
 	uint64_t root;
-	const char *json, *file, *streams, *socket_buffer, *trace, *plot;
+	const char *json, *file, *streams, *socket_buffer, *trace;
 	const char *report; /* a directory */
 	int predict;
 	const char *params;     /* for predictions; NULL: the grid alone */
@@ -129,11 +129,6 @@ int gct_bench_files_begin(
 void gct_bench_files_end(struct gct_bench *b);
 int gct_bench_files_write(struct gct_bench *b, const struct gct_bench_options *o,
 	const struct gct_bench_result *r, int n);
-
-/* On rank 0: whether there is a gnuplot; a picture. */
-int gct_bench_can_plot(void);
-int gct_bench_plot(
-	const struct gct_bench *b, const struct gct_bench_result *r, int n, const char *path);
 
 /* Records operations of b->comm between on and off; `start` is on this rank's clock. NULL: out of
  * memory. */

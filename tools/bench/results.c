@@ -54,10 +54,6 @@ static int open_own(struct gct_bench *b, const struct gct_bench_options *o)
 		rc = gct_try_to_write(o->json);
 	if (!rc && o->trace)
 		rc = gct_try_to_write(o->trace);
-	if (!rc && o->plot)
-		rc = gct_bench_can_plot();
-	if (!rc && o->plot)
-		rc = gct_try_to_write(o->plot);
 	if (!rc && o->report)
 		rc = make_directory(o);
 	if (rc || !o->predict)
@@ -71,7 +67,7 @@ int gct_bench_files_open(struct gct_bench *b, const struct gct_bench_options *o)
 	if (o->wan_tolerance != UINT64_MAX && !b->lab.nlinks)
 		return gci_comm_error(GCOLL_ERR_INVAL,
 			"--wan-tolerance: no WAN link is counted here, expected a lab's");
-	b->wants_course = (o->plot || o->report) && b->comm->engine->grid->nclusters > 1;
+	b->wants_course = o->report && b->comm->engine->grid->nclusters > 1;
 	return b->comm->rank ? 0 : open_own(b, o);
 }
 
@@ -147,8 +143,6 @@ int gct_bench_files_write(struct gct_bench *b, const struct gct_bench_options *o
 {
 	int rc = o->json ? gct_bench_write_json(b, r, n, o->json) : 0;
 
-	if (!rc && o->plot)
-		rc = gct_bench_plot(b, r, n, o->plot);
 	return rc || !o->report ? rc : write_report(b, o, r, n);
 }
 

@@ -139,7 +139,7 @@ json_t *gct_bench_sockets_json(const struct gct_bench *b)
 }
 
 /* ---- What the network made of an operation: segments that TCP sent again, on all ranks; and for
- * the plot the course of the traffic between clusters, in bins of 10 ms. */
+ * the report the course of the traffic between clusters, in bins of 10 ms. */
 
 #define MOST_BINS (1u << 20) /* of all pairs together: 8 MiB */
 
@@ -242,7 +242,7 @@ int gct_bench_course_begin(const struct gct_bench *b, struct gct_bench_course **
 	rc = rc || !c->bins ? GCOLL_ERR_NOMEM : gci_sampler_start(&c->sampler, &config);
 	if (rc) {
 		course_free(c);
-		return gci_comm_error(rc, "--plot: %s", gcoll_strerror(rc));
+		return gci_comm_error(rc, "--report: %s", gcoll_strerror(rc));
 	}
 	*out = c;
 	return 0;
