@@ -94,7 +94,7 @@ int main(int argc, char **argv)
 		return complain(&e);
 	if (o.help || o.version) {
 		if (o.help)
-			fputs(gci_options_help(), stdout);
+			gci_options_help(stdout);
 		else
 			printf("gridcoll-run %s\nschedules: %016" PRIx64 "\n", GCI_VERSION,
 				gci_build.schedules);

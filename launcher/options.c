@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/nics.h"
+#include "base/options.h"
 #include "base/units.h"
 #include "launcher/ssh.h"
 #include "shaping/budget.h"
@@ -12,80 +13,8 @@
 #include "transport/path.h"
 #include "transport/secret.h"
 
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- What --help says. */
-
-const char *gci_options_help(void)
-{
-	return "usage: gridcoll-run [OPTION...] [--] COMMAND [ARGUMENT...]\n"
-	       "       gridcoll-run --serve [IP:]PORT --secret-file FILE -n N [OPTION...]\n"
-	       "       gridcoll-run --join HOST:PORT --secret-file FILE [OPTION...] COMMAND...\n"
-	       "Starts one process of COMMAND per rank and connects them into a job; or\n"
-	       "connects ranks that others start.\n"
-	       "\n"
-	       "  -n N                  number of ranks (default: one per host, or 1)\n"
-	       "  --grid FILE           on the hosts of this grid file, by ssh\n"
-	       "  --hosts LIST          on these hosts, such as a,k[1-4]; with --grid or a lab:\n"
-	       "                        only on these of it\n"
-	       "  --per-host K          K ranks on each host (default 1)\n"
-	       "  --lab FILE            in a running lab (default: $GRIDCOLL_LAB)\n"
-	       "  --table FILE          run operations as this table of decisions says, made by\n"
-	       "                        gridcoll tune (default: $GRIDCOLL_TABLE)\n"
-	       "  --timers NAME         default: a rank silent for 20 s is dead; fast: for 4 s\n"
-	       "  --interfaces LIST     addresses for data, such as eth1 or 10.1.0.0/16,!ib0\n"
-	       "                        (default: $GRIDCOLL_INTERFACES, else the route's)\n"
-	       "  --port-range A-B      ports to listen at (default: $GRIDCOLL_PORT_RANGE,\n"
-	       "                        else any)\n"
-	       "  --params FILE         open as many connections as are worth it, by what\n"
-	       "                        gridcoll probe measured\n"
-	       "  --congestion NAME     TCP's congestion control between clusters, such as bbr\n"
-	       "  --wan-budget A>B=RATE send no faster than that from cluster A to B; may be\n"
-	       "                        said again for others\n"
-	       "  --pace NAME           how rates are kept: auto, fq, tcp, htb, edt, user, off\n"
-	       "  --data-path NAME      how ranks move data: auto, poll or uring (io_uring)\n"
-	       "  --security NAME       auth: strangers are kept out; encrypt: TLS as well;\n"
-	       "                        auto (default): encrypt between clusters; or off\n"
-	       "  --stats FILE          write the traffic between clusters as lines of JSON\n"
-	       "  --quiet-prefix        do not write \"[rank] \" before each line of output\n"
-	       "  --start-timeout TIME  longest wait from first rank to last (default 60s)\n"
-	       "  --survive             the death of a rank does not end the others, which may\n"
-	       "                        go on by gcoll_comm_shrink\n"
-	       "  --shrink-timeout TIME longest wait there for ranks that live (default 600s)\n"
-	       "  --chdir DIR           run COMMAND in this directory of each host (default:\n"
-	       "                        the current one, or home where a host has not got it)\n"
-	       "  --remote-path PATH    gridcoll-run on remote hosts (default: gridcoll-run)\n"
-	       "  --ssh-fanout N        no host runs more than N ssh at a time: those that are\n"
-	       "                        started start others (default 32)\n"
-	       "  --ssh-timeout TIME    longest wait for a host to let ssh in (default 12s)\n"
-	       "  --address HOST        by which ranks on other hosts reach this machine\n"
-	       "                        (default: as the way to them begins here)\n"
-	       "  --dry-run             show which rank would run where and by which commands,\n"
-	       "                        start nothing\n"
-	       "  --serve ADDRESS       start nothing; connect ranks that others start, and\n"
-	       "                        that come to this [IP:]PORT\n"
-	       "  --join ADDRESS        run COMMAND as a rank of the job that is served at\n"
-	       "                        this HOST:PORT\n"
-	       "  --secret-file FILE    the job's secret, 64 hexadecimal digits; -: standard\n"
-	       "                        input; --serve makes the file if there is none\n"
-	       "  --rank-from NAME      --join: the rank is in this environment variable, such\n"
-	       "                        as JOB_COMPLETION_INDEX (default: in $GRIDCOLL_RANK)\n"
-	       "  --size-from NAME      --join: the number of ranks is in this one (or -n)\n"
-	       "  --rank-0-serves       --join: where rank 0 runs, serve the job as well\n"
-	       "  --slurm               --join under srun, as Slurm's variables say; without\n"
-	       "                        --secret-file, standard input begins with the secret\n"
-	       "  --new-secret          print a secret, and end\n"
-	       "  --help, --version\n"
-	       "\n"
-	       "Exit status: 0, or that of the rank that failed first (128 + N when killed by\n"
-	       "signal N; 1 when it was lost); 2 for wrong arguments. With --survive, failures\n"
-	       "do not count that others have gone on after.\n"
-	       "\n"
-	       "example: gridcoll-run -n 4 gridcoll cp FILE '/tmp/out/%r/'\n"
-	       "         gridcoll-run --grid my.grid ./a.out\n";
-}
 
 /* ---- What does not go together on the command line, and defaults of the environment. */
 
@@ -166,129 +95,46 @@ static int gci_options_check(struct gci_options *o, struct gci_error *e)
 
 /* ---- The command line. */
 
-enum {
-	GRID = 256,
-	PER_HOST,
-	HOSTS,
-	LAB,
-	TABLE,
-	TIMERS,
-	INTERFACES,
-	PORT_RANGE,
-	QUIET,
-	START,
-	SURVIVE,
-	SHRINK,
-	CHDIR,
-	REMOTE,
-	FANOUT,
-	SSH_TIMEOUT,
-	ADDRESS,
-	DATA_PATH,
-	CONGESTION,
-	SECURITY,
-	PARAMS,
-	PACE,
-	BUDGET,
-	STATS,
-	DRY,
-	SERVE,
-	JOIN,
-	SECRET_FILE,
-	RANK_FROM,
-	SIZE_FROM,
-	RANK_0_SERVES,
-	NEW_SECRET,
-	SLURM,
-	AGENT,
-	NETNS,
-	HELP,
-	VERSION
-};
+#define SETTINGS struct gci_options
 
-static const struct option longs[] = {
-	{"np", required_argument, NULL, 'n'},
-	{"grid", required_argument, NULL, GRID},
-	{"per-host", required_argument, NULL, PER_HOST},
-	{"hosts", required_argument, NULL, HOSTS},
-	{"lab", required_argument, NULL, LAB},
-	{"table", required_argument, NULL, TABLE},
-	{"timers", required_argument, NULL, TIMERS},
-	{"interfaces", required_argument, NULL, INTERFACES},
-	{"port-range", required_argument, NULL, PORT_RANGE},
-	{"quiet-prefix", no_argument, NULL, QUIET},
-	{"start-timeout", required_argument, NULL, START},
-	{"survive", no_argument, NULL, SURVIVE},
-	{"shrink-timeout", required_argument, NULL, SHRINK},
-	{"chdir", required_argument, NULL, CHDIR},
-	{"remote-path", required_argument, NULL, REMOTE},
-	{"ssh-fanout", required_argument, NULL, FANOUT},
-	{"ssh-timeout", required_argument, NULL, SSH_TIMEOUT},
-	{"address", required_argument, NULL, ADDRESS},
-	{"data-path", required_argument, NULL, DATA_PATH},
-	{"congestion", required_argument, NULL, CONGESTION},
-	{"security", required_argument, NULL, SECURITY},
-	{"params", required_argument, NULL, PARAMS},
-	{"pace", required_argument, NULL, PACE},
-	{"wan-budget", required_argument, NULL, BUDGET},
-	{"stats", required_argument, NULL, STATS},
-	{"dry-run", no_argument, NULL, DRY},
-	{"serve", required_argument, NULL, SERVE},
-	{"join", required_argument, NULL, JOIN},
-	{"secret-file", required_argument, NULL, SECRET_FILE},
-	{"rank-from", required_argument, NULL, RANK_FROM},
-	{"size-from", required_argument, NULL, SIZE_FROM},
-	{"rank-0-serves", no_argument, NULL, RANK_0_SERVES},
-	{"new-secret", no_argument, NULL, NEW_SECRET},
-	{"slurm", no_argument, NULL, SLURM},
-	{"agent", no_argument, NULL, AGENT},
-	{"netns", required_argument, NULL, NETNS},
-	{"help", no_argument, NULL, HELP},
-	{"version", no_argument, NULL, VERSION},
-	{NULL, 0, NULL, 0},
-};
-
-static int bad(struct gci_error *e, const char *option, const char *value, const char *expected)
+static int take_chdir(void *settings, char *value, struct gci_error *e)
 {
-	return gci_error_set(e, GCOLL_ERR_INVAL, "%s %s: expected %s", option, value, expected);
+	SETTINGS *o = settings;
+
+	o->chdir = value;
+	return *value == '/' ? 0 : gci_option_wrong(e, "chdir", value, "a path from /");
 }
 
-static int count(struct gci_error *e, const char *option, const char *value, uint32_t *out)
+static int take_address(void *settings, char *value, struct gci_error *e)
 {
-	uint64_t v;
+	SETTINGS *o = settings;
 
-	if (gci_parse_uint(value, GCI_CTL_MAX_RANKS, &v) || !v)
-		return bad(e, option, value, "a number from 1 to 65536");
-	*out = (uint32_t)v;
-	return 0;
+	o->address = value;
+	return !*value || strpbrk(value, "/[] ")
+		       ? gci_option_wrong(e, "address", value, "a host's name or an IP address")
+		       : 0;
 }
 
-static int fanout(struct gci_options *o, const char *value, struct gci_error *e)
+static int take_timers(void *settings, char *value, struct gci_error *e)
 {
-	uint64_t v;
+	SETTINGS *o = settings;
 
-	if (gci_parse_uint(value, GCI_CTL_MAX_RANKS, &v) || v < 2)
-		return bad(e, "--ssh-fanout", value, "a number from 2 to 65536");
-	o->ssh_fanout = (uint32_t)v;
-	return 0;
-}
-
-static int timers(struct gci_options *o, const char *value, struct gci_error *e)
-{
 	if (strcmp(value, "default") && strcmp(value, "fast"))
-		return bad(e, "--timers", value, "default or fast");
+		return gci_option_wrong(e, "timers", value, "default or fast");
 	o->fast_timers = *value == 'f';
 	return 0;
 }
 
-static int ports(struct gci_options *o, const char *value, struct gci_error *e)
+static int take_ports(void *settings, char *value, struct gci_error *e)
 {
-	return gci_parse_ports(value, &o->ports) ? bad(e, "--port-range", value, GCI_PORTS_EXPECTED)
-						 : 0;
+	SETTINGS *o = settings;
+
+	return gci_parse_ports(value, &o->ports)
+		       ? gci_option_wrong(e, "port-range", value, GCI_PORTS_EXPECTED)
+		       : 0;
 }
 
-static int interfaces(
-	struct gci_options *o, const char *value, const char *name, struct gci_error *e)
+static int interfaces(SETTINGS *o, const char *value, const char *name, struct gci_error *e)
 {
 	struct gci_error why = {0};
 	struct gci_nics nics;
@@ -299,38 +145,49 @@ static int interfaces(
 		       : 0;
 }
 
-static int security(struct gci_options *o, const char *value, struct gci_error *e)
+/* An empty list is what the route says. */
+static int take_interfaces(void *settings, char *value, struct gci_error *e)
+{
+	return interfaces(settings, value, "--interfaces", e);
+}
+
+static int take_security(void *settings, char *value, struct gci_error *e)
 {
 	enum gci_security which;
+	SETTINGS *o = settings;
 
 	o->security = value;
 	return gci_security_parse(value, &which)
-		       ? bad(e, "--security", value, GCI_SECURITY_EXPECTED)
+		       ? gci_option_wrong(e, "security", value, GCI_SECURITY_EXPECTED)
 		       : 0;
 }
 
-static int data_path(struct gci_options *o, const char *value, struct gci_error *e)
+static int take_data_path(void *settings, char *value, struct gci_error *e)
 {
 	enum gci_data_path which;
+	SETTINGS *o = settings;
 
 	o->data_path = value;
 	return gci_data_path_parse(value, &which)
-		       ? bad(e, "--data-path", value, GCI_DATA_PATH_EXPECTED)
+		       ? gci_option_wrong(e, "data-path", value, GCI_DATA_PATH_EXPECTED)
 		       : 0;
 }
 
-static int pace(struct gci_options *o, const char *value, struct gci_error *e)
+static int take_pace(void *settings, char *value, struct gci_error *e)
 {
 	enum gci_pace_how how;
+	SETTINGS *o = settings;
 
 	o->pace = value;
-	return gci_pace_parse(value, &how) ? bad(e, "--pace", value, GCI_PACE_EXPECTED) : 0;
+	return gci_pace_parse(value, &how) ? gci_option_wrong(e, "pace", value, GCI_PACE_EXPECTED)
+					   : 0;
 }
 
-static int budget(struct gci_options *o, const char *value, struct gci_error *e)
+static int take_budget(void *settings, char *value, struct gci_error *e)
 {
 	struct gci_budget_order order;
 	struct gci_error why = {0};
+	SETTINGS *o = settings;
 
 	if (o->nbudgets == GCI_OPTIONS_BUDGETS)
 		return gci_error_set(e, GCOLL_ERR_INVAL,
@@ -343,146 +200,144 @@ static int budget(struct gci_options *o, const char *value, struct gci_error *e)
 }
 
 /* [IP:]PORT; port 0: any. */
-static int serve(struct gci_options *o, const char *value, struct gci_error *e)
+static int take_serve(void *settings, char *value, struct gci_error *e)
 {
-	const char *colon = strrchr(value, ':'), *port = colon ? colon + 1 : value;
+	const char *ip = value, *colon = strrchr(value, ':'), *port = colon ? colon + 1 : value;
 	size_t len = colon ? (size_t)(colon - value) : 0;
 	struct gci_address a;
+	SETTINGS *o = settings;
 	uint64_t number;
 
 	o->serve = value;
-	if (len > 1 && *value == '[' && value[len - 1] == ']') {
-		value++;
+	if (len > 1 && *ip == '[' && ip[len - 1] == ']') {
+		ip++;
 		len -= 2;
 	}
 	if (gci_parse_uint(port, 65535, &number) || len >= sizeof(o->serve_ip))
-		return bad(e, "--serve", o->serve, GCI_SERVE_EXPECTED);
+		return gci_option_wrong(e, "serve", value, GCI_SERVE_EXPECTED);
 	o->serve_port = (uint16_t)number;
-	memcpy(o->serve_ip, value, len);
+	memcpy(o->serve_ip, ip, len);
 	o->serve_ip[len] = '\0';
 	return colon && gci_address_make(&a, o->serve_ip, 0)
-		       ? bad(e, "--serve", o->serve, GCI_SERVE_EXPECTED)
+		       ? gci_option_wrong(e, "serve", value, GCI_SERVE_EXPECTED)
 		       : 0;
 }
 
-static int option(struct gci_options *o, int c, const char *value, struct gci_error *e)
+#define TEXT(field)  GCI_OPTION_TEXT(SETTINGS, field)
+#define FLAG(field)  GCI_OPTION_FLAG(SETTINGS, field)
+#define COUNT(field) GCI_OPTION_NUMBER(SETTINGS, field, 1, GCI_CTL_MAX_RANKS)
+#define TIME(field)  GCI_OPTION_TIME(SETTINGS, field, 1, UINT64_MAX)
+
+static const struct gci_option options[] = {
+	{'n', "np", "N", "number of ranks (default: one per host, or 1)", COUNT(nranks)},
+	{0, "grid", "FILE", "on the hosts of this grid file, by ssh", TEXT(grid)},
+	{0, "hosts", "LIST",
+		"on these hosts, such as a,k[1-4]; with --grid or a lab: only on these of it",
+		TEXT(hosts)},
+	{0, "per-host", "K", "K ranks on each host (default 1)", COUNT(per_host)},
+	{0, "lab", "FILE", "in a running lab (default: $GRIDCOLL_LAB)", TEXT(lab)},
+	{0, "table", "FILE",
+		"run operations as this table of decisions says, made by gridcoll tune (default: "
+		"$GRIDCOLL_TABLE)",
+		TEXT(table)},
+	{0, "timers", "NAME", "default: a rank silent for 20 s is dead; fast: for 4 s",
+		.take = take_timers},
+	{0, "interfaces", "LIST",
+		"addresses for data, such as eth1 or 10.1.0.0/16,!ib0 (default: "
+		"$GRIDCOLL_INTERFACES, else the route's)",
+		.take = take_interfaces},
+	{0, "port-range", "A-B", "ports to listen at (default: $GRIDCOLL_PORT_RANGE, else any)",
+		.take = take_ports},
+	{0, "params", "FILE",
+		"open as many connections as are worth it, by what gridcoll probe measured",
+		TEXT(params)},
+	{0, "congestion", "NAME", "TCP's congestion control between clusters, such as bbr",
+		TEXT(congestion)},
+	{0, "wan-budget", "A>B=RATE",
+		"send no faster than that from cluster A to B; may be said again for others",
+		.take = take_budget},
+	{0, "pace", "NAME", "how rates are kept: auto, fq, tcp, htb, edt, user, off",
+		.take = take_pace},
+	{0, "data-path", "NAME", "how ranks move data: auto, poll or uring (io_uring)",
+		.take = take_data_path},
+	{0, "security", "NAME",
+		"auth: strangers are kept out; encrypt: TLS as well; auto (default): encrypt "
+		"between clusters; or off",
+		.take = take_security},
+	{0, "stats", "FILE", "write the traffic between clusters as lines of JSON", TEXT(stats)},
+	{0, "quiet-prefix", NULL, "do not write \"[rank] \" before each line of output",
+		FLAG(quiet_prefix)},
+	{0, "start-timeout", "TIME", "longest wait from first rank to last (default 60s)",
+		TIME(start_ns)},
+	{0, "survive", NULL,
+		"the death of a rank does not end the others, which may go on by "
+		"gcoll_comm_shrink",
+		FLAG(survives)},
+	{0, "shrink-timeout", "TIME", "longest wait there for ranks that live (default 600s)",
+		TIME(shrink_ns)},
+	{0, "chdir", "DIR",
+		"run COMMAND in this directory of each host (default: the current one, or home "
+		"where a host has not got it)",
+		.take = take_chdir},
+	{0, "remote-path", "PATH", "gridcoll-run on remote hosts (default: gridcoll-run)",
+		TEXT(remote_path)},
+	{0, "ssh-fanout", "N",
+		"no host runs more than N ssh at a time: those that are started start others "
+		"(default 32)",
+		GCI_OPTION_NUMBER(SETTINGS, ssh_fanout, 2, GCI_CTL_MAX_RANKS)},
+	{0, "ssh-timeout", "TIME", "longest wait for a host to let ssh in (default 12s)",
+		TIME(ssh_ns)},
+	{0, "address", "HOST",
+		"by which ranks on other hosts reach this machine (default: as the way to them "
+		"begins here)",
+		.take = take_address},
+	{0, "dry-run", NULL, "show which rank would run where and by which commands, start nothing",
+		FLAG(dry_run)},
+	{0, "serve", "ADDRESS",
+		"start nothing; connect ranks that others start, and that come to this "
+		"[IP:]PORT",
+		.take = take_serve},
+	{0, "join", "ADDRESS", "run COMMAND as a rank of the job that is served at this HOST:PORT",
+		TEXT(join)},
+	{0, "secret-file", "FILE",
+		"the job's secret, 64 hexadecimal digits; -: standard input; --serve makes the "
+		"file if there is none",
+		TEXT(secret_file)},
+	{0, "rank-from", "NAME",
+		"--join: the rank is in this environment variable, such as JOB_COMPLETION_INDEX "
+		"(default: in $GRIDCOLL_RANK)",
+		TEXT(rank_from)},
+	{0, "size-from", "NAME", "--join: the number of ranks is in this one (or -n)",
+		TEXT(size_from)},
+	{0, "rank-0-serves", NULL, "--join: where rank 0 runs, serve the job as well",
+		FLAG(rank_0_serves)},
+	{0, "slurm", NULL,
+		"--join under srun, as Slurm's variables say; without --secret-file, standard "
+		"input begins with the secret",
+		FLAG(slurm)},
+	{0, "new-secret", NULL, "print a secret, and end", FLAG(new_secret)},
+	{0, "version", NULL, "print the version, and end", FLAG(version)},
+	/* gridcoll-run's own: what it starts on other hosts. */
+	{0, "agent", NULL, NULL, FLAG(agent)}, {0, "netns", "NAME", NULL, TEXT(netns)}, {0}};
+
+void gci_options_help(FILE *out)
 {
-	switch (c) {
-	case SERVE:
-		return serve(o, value, e);
-	case JOIN:
-		o->join = value;
-		return 0;
-	case SECRET_FILE:
-		o->secret_file = value;
-		return 0;
-	case RANK_FROM:
-		o->rank_from = value;
-		return 0;
-	case SIZE_FROM:
-		o->size_from = value;
-		return 0;
-	case 'n':
-		return count(e, "-n", value, &o->nranks);
-	case PER_HOST:
-		return count(e, "--per-host", value, &o->per_host);
-	case GRID:
-		o->grid = value;
-		return 0;
-	case HOSTS:
-		o->hosts = value;
-		return 0;
-	case LAB:
-		o->lab = value;
-		return 0;
-	case TABLE:
-		o->table = value;
-		return 0;
-	case CHDIR:
-		o->chdir = value;
-		return *value == '/' ? 0 : bad(e, "--chdir", value, "a path from /");
-	case REMOTE:
-		o->remote_path = value;
-		return 0;
-	case FANOUT:
-		return fanout(o, value, e);
-	case ADDRESS:
-		o->address = value;
-		return strpbrk(value, "/[] ")
-			       ? bad(e, "--address", value, "a host's name or an IP address")
-			       : 0;
-	case TIMERS:
-		return timers(o, value, e);
-	case INTERFACES:
-		return interfaces(o, value, "--interfaces", e);
-	case SECURITY:
-		return security(o, value, e);
-	case DATA_PATH:
-		return data_path(o, value, e);
-	case CONGESTION:
-		o->congestion = value;
-		return 0;
-	case PACE:
-		return pace(o, value, e);
-	case BUDGET:
-		return budget(o, value, e);
-	case PARAMS:
-		o->params = value;
-		return 0;
-	case STATS:
-		o->stats = value;
-		return 0;
-	case PORT_RANGE:
-		return ports(o, value, e);
-	case START:
-		if (gci_parse_time(value, &o->start_ns) || !o->start_ns)
-			return bad(e, "--start-timeout", value, GCI_TIME_EXPECTED);
-		return 0;
-	case SHRINK:
-		if (gci_parse_time(value, &o->shrink_ns) || !o->shrink_ns)
-			return bad(e, "--shrink-timeout", value, GCI_TIME_EXPECTED);
-		return 0;
-	case SSH_TIMEOUT:
-		if (gci_parse_time(value, &o->ssh_ns) || !o->ssh_ns)
-			return bad(e, "--ssh-timeout", value, GCI_TIME_EXPECTED);
-		return 0;
-	case NETNS:
-		o->netns = value;
-		return 0;
-	}
-	return gci_error_set(e, GCOLL_ERR_INVAL, "unknown option");
-}
-
-static int flag(struct gci_options *o, int c)
-{
-	int *at = c == QUIET           ? &o->quiet_prefix
-		  : c == DRY           ? &o->dry_run
-		  : c == SURVIVE       ? &o->survives
-		  : c == AGENT         ? &o->agent
-		  : c == RANK_0_SERVES ? &o->rank_0_serves
-		  : c == NEW_SECRET    ? &o->new_secret
-		  : c == SLURM         ? &o->slurm
-		  : c == HELP          ? &o->help
-		  : c == VERSION       ? &o->version
-				       : NULL;
-
-	if (at)
-		*at = 1;
-	return at != NULL;
-}
-
-static int complain(int c, char **argv, struct gci_error *e)
-{
-	char name[3] = {'-', (char)optopt, 0};
-	const char *what = argv[optind - 1];
-
-	if (c == ':')
-		return gci_error_set(
-			e, GCOLL_ERR_INVAL, "%s: expected a value behind it (see --help)", what);
-	if (optopt && optopt < 256)
-		what = name;
-	return gci_error_set(e, GCOLL_ERR_INVAL,
-		"unknown option %s, expected one of those that gridcoll-run --help shows", what);
+	fputs("usage: gridcoll-run [OPTION...] [--] COMMAND [ARGUMENT...]\n"
+	      "       gridcoll-run --serve [IP:]PORT --secret-file FILE -n N [OPTION...]\n"
+	      "       gridcoll-run --join HOST:PORT --secret-file FILE [OPTION...] COMMAND...\n"
+	      "Starts one process of COMMAND per rank and connects them into a job; or\n"
+	      "connects ranks that others start.\n"
+	      "\n",
+		out);
+	gci_options_print(options, out);
+	fputs("\n"
+	      "Exit status: 0, or that of the rank that failed first (128 + N when killed by\n"
+	      "signal N; 1 when it was lost); 2 for wrong arguments. With --survive, failures\n"
+	      "do not count that others have gone on after.\n"
+	      "\n"
+	      "example: gridcoll-run -n 4 gridcoll cp FILE '/tmp/out/%r/'\n"
+	      "         gridcoll-run --grid my.grid ./a.out\n",
+		out);
 }
 
 static int is_warm(const char *value)
@@ -531,27 +386,20 @@ static int from_environment(struct gci_options *o, struct gci_error *e)
 
 int gci_options_parse(struct gci_options *o, int argc, char **argv, struct gci_error *e)
 {
-	int c, rc;
+	int first, rc;
 
 	memset(o, 0, sizeof(*o));
 	o->start_ns = 60 * GCI_NS_PER_S;
 	o->ssh_ns = GCI_SSH_TIMEOUT_NS;
 	o->shrink_ns = 600 * GCI_NS_PER_S;
 	o->remote_path = "gridcoll-run";
-	optind = 0; /* glibc: begin anew */
-	while ((c = getopt_long(argc, argv, "+:n:", longs, NULL)) != -1) {
-		if (c == '?' || c == ':')
-			return complain(c, argv, e);
-		/* Of --interfaces it is what the route says. */
-		if (optarg && !*optarg && c != INTERFACES)
-			return gci_error_set(e, GCOLL_ERR_INVAL,
-				"%s: expected a value that is not empty (see --help)",
-				argv[optind - 1] == optarg ? argv[optind - 2] : argv[optind - 1]);
-		rc = flag(o, c) ? 0 : option(o, c, optarg, e);
-		if (rc)
-			return rc;
-	}
-	o->argv = argv + optind;
+	first = gci_options_read(options, o, argc, argv, GCI_OPTIONS_FIRST, "gridcoll-run", e);
+	if (first == GCI_OPTIONS_WRONG)
+		return e->status;
+	o->help = first == GCI_OPTIONS_HELP;
+	if (o->help)
+		return 0;
+	o->argv = argv + first;
 	rc = gci_options_check(o, e);
 	return rc || gci_options_elsewhere(o) ? rc : from_environment(o, e);
 }

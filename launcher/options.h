@@ -7,6 +7,7 @@
 #include "base/units.h"
 
 #include <stdint.h>
+#include <stdio.h>
 
 #define GCI_OPTIONS_BUDGETS 64
 #define GCI_SERVE_EXPECTED  "PORT, IP:PORT or [IP]:PORT (0: any port)"
@@ -57,6 +58,6 @@ struct gci_options {
 /* GCOLL_ERR_INVAL: `e` names the option, what is wrong, and what was expected. */
 int gci_options_parse(struct gci_options *o, int argc, char **argv, struct gci_error *e);
 
-const char *gci_options_help(void);
+void gci_options_help(FILE *out);
 
 #endif

@@ -67,7 +67,7 @@ check "no command: exit 2" [ $? = 2 ]
 check "no command: says so" says "no command"
 lab --dilate 0 "$work/mesh.grid" -- true
 check "bad --dilate: exit 2" [ $? = 2 ]
-check "bad --dilate: says so" says "dilate 0: expected"
+check "bad --dilate: says so" says "dilate \"0\", expected"
 lab --mem 1K "$work/mesh.grid" -- true
 check "bad --mem: exit 2" [ $? = 2 ]
 lab -- true

@@ -223,7 +223,7 @@ static void what_is_wrong_is_said(void **state)
 static void options_of_the_launcher(void **state)
 {
 	(void)state;
-	RUN(2, "gridcoll-run: --pace fast: expected auto, fq, tcp, htb, edt, user or off\n",
+	RUN(2, "gridcoll-run: --pace \"fast\", expected auto, fq, tcp, htb, edt, user or off\n",
 		"--pace", "fast", "true");
 	RUN(2, "gridcoll-run: --wan-budget a>b=1Gbit: with --pace off nobody keeps a budget\n",
 		"--pace", "off", "--wan-budget", "a>b=1Gbit", "true");

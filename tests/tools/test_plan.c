@@ -94,7 +94,7 @@ static const struct {
 	{"plan bcast --grid " GRID " -b 1 --streams 0",
 		"gridcoll plan: --streams \"0\", expected a number from 1 to 64"},
 	{"plan bcast --grid " GRID " -b 1 --dilate 0",
-		"gridcoll plan: --dilate \"0\", expected a number from 1"},
+		"gridcoll plan: --dilate \"0\", expected no or a number from 1"},
 	{"plan bcast --grid " GRID " -b 1 --ports half",
 		"gridcoll plan: --ports \"half\", expected shared, full-duplex or half-duplex"},
 	{"plan --explain x --cold --grid " GRID,

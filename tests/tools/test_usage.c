@@ -26,7 +26,7 @@ static const struct {
 		"gridcoll cp: --scatter, expected no --gather with it"},
 	{{"cp", "--gather", "a%x", "b"}, "gridcoll cp: path \"a%x\": expected %r (rank), "
 					 "%h (host) or %% after %"},
-	{{"cp", "--bwlimit", "5", "a", "b"}, "gridcoll cp: --bwlimit 5, "
+	{{"cp", "--bwlimit", "5", "a", "b"}, "gridcoll cp: --bwlimit \"5\", "
 					     "expected a rate such as 100Mbit, "
 					     "or bytes per second such as 12MB"},
 	{{"cp", "a", "/b/%x"},
@@ -414,13 +414,13 @@ static void too_much(void **state)
 			"gridcoll lab: \"x\" is too much\nusage: gridcoll lab plan "},
 		{"lab up grid x", "gridcoll lab: \"x\" is too much\nusage: gridcoll lab up "},
 		{"lab down x", "gridcoll lab: \"x\" is too much\nusage: gridcoll lab down\n"},
-		{"lab down --mem 1GiB", "gridcoll lab: --mem is not for this verb\nusage: "},
-		{"lab run --bogus grid", "gridcoll lab: unknown option --bogus\nusage: "},
-		{"lab run -Z grid", "gridcoll lab: unknown option -Z\nusage: "},
-		{"lab run --mem", "gridcoll lab: a value is missing after --mem\nusage: "},
+		{"lab down --mem 1GiB", "gridcoll lab: unknown option --mem, see gridcoll lab VERB "
+					"--help\nusage: "},
+		{"lab run --bogus grid", "gridcoll lab: unknown option --bogus, see "},
+		{"lab run -Z grid", "gridcoll lab: unknown option -Z, see "},
+		{"lab run --mem", "gridcoll lab: a value is missing after --mem, see "},
 		{"ctl --bogus", "gridcoll ctl: unknown option --bogus, expected none (see "},
-		{"lab plan --keep-awake grid",
-			"gridcoll lab: --keep-awake is not for this verb\nusage: "},
+		{"lab plan --keep-awake grid", "gridcoll lab: unknown option --keep-awake, see "},
 		{"lab doctor grid x",
 			"gridcoll lab: \"x\" is too much\nusage: gridcoll lab doctor "},
 		{"bench --list x",

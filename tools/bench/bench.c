@@ -587,35 +587,66 @@ static int gct_bench_wan_fits(const struct gct_bench_result *r, uint64_t percent
 
 /* ---- the command */
 
-static const char help[] =
+#define SETTINGS struct gct_bench_options
+
+static int take_sizes(void *settings, char *list, struct gci_error *e)
+{
+	SETTINGS *o = settings;
+
+	o->sized = 1;
+	return gct_take_sizes(list, o->sizes, &o->nsizes, e);
+}
+
+static int take_algorithms(void *settings, char *list, struct gci_error *e)
+{
+	SETTINGS *o = settings;
+
+	return gct_take_algorithms(list, o->algorithms, &o->nalgorithms, e);
+}
+
+static const struct gci_option options[] = {
+	{'b', "bytes", "LIST",
+		"sizes, e.g. 8,64KiB,32MiB (default 1MiB): of the whole vector, of all ranks' "
+		"blocks, in alltoall of those that one rank sends",
+		.take = take_sizes},
+	{'a', "algorithm", "LIST",
+		"names of --list with parameters, e.g. farfirst,vandegeijn-mod:senders=4; auto "
+		"(default), all",
+		.take = take_algorithms},
+	{'i', "iters", "N", "warm iterations (default 5; 2 with --algorithm all)",
+		GCI_OPTION_NUMBER(SETTINGS, iterations, 1, 1000000)},
+	{'r', "root", "RANK", "of bcast, reduce, scatter and gather (default 0)",
+		GCI_OPTION_NUMBER(SETTINGS, root, 0, GCI_GRID_MAX_HOSTS), .expected = "a rank"},
+	{'f', "file", "FILE", "bcast this file's contents (rank 0 reads it), one size",
+		GCI_OPTION_TEXT(SETTINGS, file)},
+	{'s', "streams", "N", "connections per WAN peer", GCI_OPTION_TEXT(SETTINGS, streams)},
+	{0, "socket-buffer", "B", "fixed socket buffers, e.g. 3MB (default: auto)",
+		GCI_OPTION_TEXT(SETTINGS, socket_buffer)},
+	{0, "wan-tolerance", "P",
+		"fail if the WAN interfaces' counters are off the schedule's sum by more than P "
+		"percent",
+		GCI_OPTION_NUMBER(SETTINGS, wan_tolerance, 0, 1000)},
+	{'j', "json", "FILE", "write results as JSON too", GCI_OPTION_TEXT(SETTINGS, json)},
+	{'t', "trace", "FILE",
+		"write what each rank did when in the last iteration, for gridcoll plan "
+		"--explain; of one operation, size and algorithm",
+		GCI_OPTION_TEXT(SETTINGS, trace)},
+	{'p', "predict", NULL, "show what the simulator predicts, from the grid file",
+		GCI_OPTION_FLAG(SETTINGS, predict)},
+	{0, "params", "FILE", "the same, from a parameters file of gridcoll probe",
+		GCI_OPTION_TEXT(SETTINGS, params)},
+	{0, "report", "DIR",
+		"write grid, results, predictions and a recorded run of each operation to DIR, "
+		"and a page that shows them all: DIR/report.html",
+		GCI_OPTION_TEXT(SETTINGS, report)},
+	{'l', "list", NULL, "list the algorithms and end", GCI_OPTION_FLAG(SETTINGS, list)}, {0}};
+
+static const struct gct_usage command_line = {"bench",
 	"usage: gridcoll-run ... gridcoll bench OPERATION... [options]\n"
 	"Measures bcast, reduce, allreduce, reduce_scatter, scatter, gather, allgather,\n"
 	"alltoall, barrier, or all of them: time from an agreed start to the last rank's\n"
-	"end. Every result is verified.\n"
-	"  -b, --bytes LIST       sizes, e.g. 8,64KiB,32MiB (default 1MiB): of the whole\n"
-	"                         vector, of all ranks' blocks, in alltoall of those\n"
-	"                         that one rank sends\n"
-	"  -a, --algorithm LIST   names of --list with parameters, e.g.\n"
-	"                         farfirst,vandegeijn-mod:senders=4; auto (default), all\n"
-	"  -i, --iters N          warm iterations (default 5; 2 with --algorithm all)\n"
-	"  -r, --root RANK        of bcast, reduce, scatter and gather (default 0)\n"
-	"  -f, --file FILE        bcast this file's contents (rank 0 reads it), one size\n"
-	"  -s, --streams N        connections per WAN peer\n"
-	"      --socket-buffer B  fixed socket buffers, e.g. 3MB (default: auto)\n"
-	"      --wan-tolerance P  fail if the WAN interfaces' counters are off the\n"
-	"                         schedule's sum by more than P percent\n"
-	"  -j, --json FILE        write results as JSON too\n"
-	"  -t, --trace FILE       write what each rank did when in the last iteration,\n"
-	"                         for gridcoll plan --explain; of one operation, size\n"
-	"                         and algorithm\n"
-	"  -p, --predict          show what the simulator predicts, from the grid file\n"
-	"      --params FILE      the same, from a parameters file of gridcoll probe\n"
-	"      --report DIR       write grid, results, predictions and a recorded run of\n"
-	"                         each operation to DIR, and a page that shows them all:\n"
-	"                         DIR/report.html\n"
-	"  -l, --list             list the algorithms and end\n"
-	"  -h, --help             this text\n"
-	"example: gridcoll-run -n 4 gridcoll bench bcast allreduce -b 64KiB,8MiB\n";
+	"end. Every result is verified.\n",
+	"example: gridcoll-run -n 4 gridcoll bench bcast allreduce -b 64KiB,8MiB\n", options};
 
 static int usage_error(const char *what, const char *value, const char *expected)
 {
@@ -636,102 +667,38 @@ static int list_algorithms(void)
 			(a->traits & GCI_USES_SENDERS) ? " [:senders=N]" : "",
 			(a->traits & GCI_USES_SEGMENT) ? " [:segment=BYTES]" : "",
 			(a->traits & GCI_USES_DEGREE) ? " [:degree=D]" : "");
-		gct_wrapped(stdout, text, at, at);
+		gci_print_wrapped(stdout, text, at, at);
 	}
 	return GCT_OK;
 }
 
 static int parse_options(struct gct_bench_options *o, int argc, char **argv)
 {
-	static const struct option longs[] = {{"bytes", 1, NULL, 'b'}, {"algorithm", 1, NULL, 'a'},
-		{"iters", 1, NULL, 'i'}, {"root", 1, NULL, 'r'}, {"file", 1, NULL, 'f'},
-		{"streams", 1, NULL, 's'}, {"socket-buffer", 1, NULL, 'S'},
-		{"wan-tolerance", 1, NULL, 'T'}, {"json", 1, NULL, 'j'}, {"trace", 1, NULL, 't'},
-		{"predict", 0, NULL, 'p'}, {"params", 1, NULL, 'P'}, {"report", 1, NULL, 'R'},
-		{"list", 0, NULL, 'l'}, {"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
-	int c, list = 0, sized = 0, rc = 0;
+	int i, first, rc;
 
 	*o = (struct gct_bench_options){.sizes = {1 << 20},
 		.nsizes = 1,
 		.algorithms = {"auto"},
 		.nalgorithms = 1,
 		.wan_tolerance = UINT64_MAX};
-	optind = 1;
-	while (!rc && (c = getopt_long(argc, argv, ":b:a:i:r:f:s:j:t:lhp", longs, NULL)) != -1) {
-		switch (c) {
-		case 'b':
-			sized = 1;
-			rc = gct_parse_sizes("bench", optarg, o->sizes, &o->nsizes);
-			break;
-		case 'a':
-			rc = gct_parse_algorithms("bench", optarg, o->algorithms, &o->nalgorithms);
-			break;
-		case 'i':
-			if (gci_parse_uint(optarg, 1000000, &o->iterations) || !o->iterations)
-				rc = usage_error("--iters", optarg, "a number from 1 to 1000000");
-			break;
-		case 'r':
-			if (gci_parse_uint(optarg, GCI_GRID_MAX_HOSTS, &o->root))
-				rc = usage_error("--root", optarg, "a rank");
-			break;
-		case 'f':
-			o->file = optarg;
-			break;
-		case 's':
-			o->streams = optarg;
-			break;
-		case 'S':
-			o->socket_buffer = optarg;
-			break;
-		case 'T':
-			if (gci_parse_uint(optarg, 1000, &o->wan_tolerance))
-				rc = usage_error("--wan-tolerance", optarg, "a number of percent");
-			break;
-		case 'j':
-			o->json = optarg;
-			break;
-		case 'P':
-			o->params = optarg;
-			o->predict = 1;
-			break;
-		case 'p':
-			o->predict = 1;
-			break;
-		case 't':
-			o->trace = optarg;
-			break;
-		case 'R':
-			o->report = optarg;
-			o->predict = 1;
-			break;
-		case 'l':
-			list = 1;
-			break;
-		case 'h':
-			gct_help(help);
-			return -2;
-		default:
-			return gct_wrong_option("bench", argv, longs, c);
-		}
-	}
-	if (!rc && list)
-		return optind == argc ? -1
-				      : gct_wrong("bench",
-						"\"%s\" after --list, see gridcoll bench --help",
-						argv[optind]);
+	rc = gct_options(&command_line, o, argc, argv, GCI_OPTIONS_ANYWHERE, &first);
+	if (!rc && o->list && first < argc)
+		rc = gct_wrong(
+			"bench", "\"%s\" after --list, see gridcoll bench --help", argv[first]);
+	if (rc || o->list)
+		return rc;
+	o->predict |= o->params || o->report;
 	if (!o->iterations)
 		o->iterations = o->nalgorithms ? 5 : 2;
-	if (!rc)
-		rc = gct_parse_operations(
-			"bench", argc - optind, argv + optind, o->kinds, &o->nkinds);
+	rc = gct_parse_operations("bench", argc - first, argv + first, o->kinds, &o->nkinds);
 	if (!rc && o->trace && (o->nkinds != 1 || o->nsizes != 1 || o->nalgorithms != 1))
 		rc = usage_error(
 			"--trace", o->trace, "one operation, one size and one algorithm with it");
-	for (c = 0; !rc && o->file && c < o->nkinds && o->kinds[c] != GCI_BCAST; c++)
+	for (i = 0; !rc && o->file && i < o->nkinds && o->kinds[i] != GCI_BCAST; i++)
 		;
-	if (!rc && o->file && c == o->nkinds)
+	if (!rc && o->file && i == o->nkinds)
 		rc = usage_error("--file", o->file, "bcast, which sends it, among the operations");
-	if (!rc && o->file && sized)
+	if (!rc && o->file && o->sized)
 		rc = usage_error("--file", o->file, "no --bytes with it: it has a size");
 	return rc;
 }
@@ -965,10 +932,10 @@ int gct_bench(int argc, char **argv)
 	struct gct_bench b = {0};
 	int rc = parse_options(&o, argc, argv);
 
-	if (rc == -1)
-		return list_algorithms();
 	if (rc)
-		return rc == -2 ? GCT_OK : rc;
+		return rc == GCT_HELPED ? GCT_OK : rc;
+	if (o.list)
+		return list_algorithms();
 	rc = gct_join("bench", &b.comm);
 	if (rc)
 		return rc;

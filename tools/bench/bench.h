@@ -21,7 +21,8 @@ struct gct_bench_options {
 	uint64_t root;
 	const char *json, *file, *streams, *socket_buffer, *trace;
 	const char *report; /* a directory */
-	int predict;
+	int predict, list;
+	int sized;              /* sizes were asked for */
 	const char *params;     /* for predictions; NULL: the grid alone */
 	uint64_t wan_tolerance; /* percent; UINT64_MAX: none is asked for */
 };

@@ -547,40 +547,6 @@ int gct_cp_report(struct gct_cp_copy *c, const struct gct_cp_outcome *all, struc
 
 /* ---- the command */
 
-static const char help[] =
-	"usage: gridcoll-run ... gridcoll cp [options] SOURCE... DEST\n"
-	"Copies files of the source, the machine where gridcoll-run was started, to DEST\n"
-	"on every other rank. In DEST, %r is the rank, %h the host and %% a percent\n"
-	"sign. A DEST that ends in / is a directory, and made if missing; so is, for\n"
-	"several sources, any DEST. A file gets its name only when it is whole and its\n"
-	"checksum agrees. Ranks that have one directory get one copy.\n"
-	"  -r, --recursive        directories with all that is in them, links as links:\n"
-	"                         DIR goes to DEST/DIR, and what DIR/ holds to DEST\n"
-	"  -a, --algorithm NAME   as in `gridcoll bench --list`, with parameters\n"
-	"                         (default auto)\n"
-	"  -s, --streams N        connections per WAN peer\n"
-	"      --bwlimit RATE     the most that the source sends per second: 12MB\n"
-	"      --from HOST        the source is this host of the job (or rank, by its\n"
-	"                         number); needed if gridcoll-run runs on none of them\n"
-	"      --to LIST          only these: ranks (3 or 2-5), hosts (k1 or k[1-8]),\n"
-	"                         clusters, with commas between\n"
-	"      --scatter          each receiver gets a part of the one SOURCE, in their\n"
-	"                         order, in place of all of it\n"
-	"      --gather           a file of each other rank comes to this machine, or to\n"
-	"                         the host of --to: %r and %h, of the rank that has it,\n"
-	"                         in SOURCE as in DEST\n"
-	"  -0, --include-source   the source writes a copy too\n"
-	"      --sync             each file is on the disk before it gets its name\n"
-	"      --resume           keep what has come if it fails, and go on from it;\n"
-	"                         a file that all receivers have is not sent\n"
-	"      --keep-going       a receiver that fails is left out, others go on;\n"
-	"                         needs gridcoll-run --survive\n"
-	"      --manifest FILE    SHA-256 of every file, as sha256sum checks them\n"
-	"      --json FILE        a report: clusters, hosts, rates, checksums\n"
-	"  -q, --quiet            no progress bar, no summary\n"
-	"  -h, --help             this text\n"
-	"example: gridcoll-run -n 4 gridcoll cp FILE '/tmp/out/%r/'\n";
-
 /* Whose files they are; with --gather, where they go. Nobody's newer files are to be replaced by those
  * of a host that nobody has named: if it is none where the command was typed, it must be said. */
 static int find_root(struct gct_cp_copy *c, const struct gct_cp_ranks *r, struct gci_error *e)
@@ -728,75 +694,74 @@ static int check_operands(struct gct_cp_options *o, int argc, char **argv)
 	return o->scatter || o->gather ? check_one_each(o) : 0;
 }
 
+static int take_limit(void *settings, char *value, struct gci_error *e)
+{
+	struct gct_cp_options *o = settings;
+
+	return gct_cp_parse_limit(value, &o->limit)
+		       ? gci_option_wrong(e, "bwlimit", value, GCT_CP_LIMIT_EXPECTED)
+		       : 0;
+}
+
+#define SETTINGS struct gct_cp_options
+
+static const struct gci_option options[] = {
+	{'r', "recursive", NULL,
+		"directories with all that is in them, links as links: DIR goes to DEST/DIR, and "
+		"what DIR/ holds to DEST",
+		GCI_OPTION_FLAG(SETTINGS, recursive)},
+	{'a', "algorithm", "NAME", "as in `gridcoll bench --list`, with parameters (default auto)",
+		GCI_OPTION_TEXT(SETTINGS, algorithm)},
+	{'s', "streams", "N", "connections per WAN peer", GCI_OPTION_TEXT(SETTINGS, streams)},
+	{0, "bwlimit", "RATE", "the most that the source sends per second: 12MB",
+		.take = take_limit},
+	{0, "from", "HOST",
+		"the source is this host of the job (or rank, by its number); needed if "
+		"gridcoll-run runs on none of them",
+		GCI_OPTION_TEXT(SETTINGS, from)},
+	{0, "to", "LIST",
+		"only these: ranks (3 or 2-5), hosts (k1 or k[1-8]), clusters, with commas "
+		"between",
+		GCI_OPTION_TEXT(SETTINGS, to)},
+	{0, "scatter", NULL,
+		"each receiver gets a part of the one SOURCE, in their order, in place of all of "
+		"it",
+		GCI_OPTION_FLAG(SETTINGS, scatter)},
+	{0, "gather", NULL,
+		"a file of each other rank comes to this machine, or to the host of --to: %r and "
+		"%h, of the rank that has it, in SOURCE as in DEST",
+		GCI_OPTION_FLAG(SETTINGS, gather)},
+	{'0', "include-source", NULL, "the source writes a copy too",
+		GCI_OPTION_FLAG(SETTINGS, include_source)},
+	{0, "sync", NULL, "each file is on the disk before it gets its name",
+		GCI_OPTION_FLAG(SETTINGS, sync)},
+	{0, "resume", NULL,
+		"keep what has come if it fails, and go on from it; a file that all receivers "
+		"have is not sent",
+		GCI_OPTION_FLAG(SETTINGS, resume)},
+	{0, "keep-going", NULL,
+		"a receiver that fails is left out, others go on; needs gridcoll-run --survive",
+		GCI_OPTION_FLAG(SETTINGS, keep_going)},
+	{0, "manifest", "FILE", "SHA-256 of every file, as sha256sum checks them",
+		GCI_OPTION_TEXT(SETTINGS, checksums)},
+	{0, "json", "FILE", "a report: clusters, hosts, rates, checksums",
+		GCI_OPTION_TEXT(SETTINGS, json)},
+	{'q', "quiet", NULL, "no progress bar, no summary", GCI_OPTION_FLAG(SETTINGS, quiet)}, {0}};
+
+static const struct gct_usage command_line = {"cp",
+	"usage: gridcoll-run ... gridcoll cp [options] SOURCE... DEST\n"
+	"Copies files of the source, the machine where gridcoll-run was started, to DEST\n"
+	"on every other rank. In DEST, %r is the rank, %h the host and %% a percent\n"
+	"sign. A DEST that ends in / is a directory, and made if missing; so is, for\n"
+	"several sources, any DEST. A file gets its name only when it is whole and its\n"
+	"checksum agrees. Ranks that have one directory get one copy.\n",
+	"example: gridcoll-run -n 4 gridcoll cp FILE '/tmp/out/%r/'\n", options};
+
 static int parse_options(struct gct_cp_options *o, int argc, char **argv)
 {
-	static const struct option longs[] = {{"recursive", 0, NULL, 'r'},
-		{"algorithm", 1, NULL, 'a'}, {"streams", 1, NULL, 's'},
-		{"include-source", 0, NULL, '0'}, {"sync", 0, NULL, 'S'}, {"resume", 0, NULL, 'R'},
-		{"bwlimit", 1, NULL, 'B'}, {"json", 1, NULL, 'J'}, {"to", 1, NULL, 'T'},
-		{"from", 1, NULL, 'F'}, {"scatter", 0, NULL, 'P'}, {"gather", 0, NULL, 'G'},
-		{"manifest", 1, NULL, 'M'}, {"keep-going", 0, NULL, 'K'}, {"quiet", 0, NULL, 'q'},
-		{"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
-	int c;
+	int first, rc = gct_options(&command_line, o, argc, argv, GCI_OPTIONS_ANYWHERE, &first);
 
-	optind = 1;
-	while ((c = getopt_long(argc, argv, ":ra:s:0qh", longs, NULL)) != -1) {
-		switch (c) {
-		case 'r':
-			o->recursive = 1;
-			break;
-		case 'a':
-			o->algorithm = optarg;
-			break;
-		case 's':
-			o->streams = optarg;
-			break;
-		case '0':
-			o->include_source = 1;
-			break;
-		case 'S':
-			o->sync = 1;
-			break;
-		case 'R':
-			o->resume = 1;
-			break;
-		case 'K':
-			o->keep_going = 1;
-			break;
-		case 'B':
-			if (gct_cp_parse_limit(optarg, &o->limit))
-				return gct_wrong("cp", "--bwlimit %s, expected %s", optarg,
-					GCT_CP_LIMIT_EXPECTED);
-			break;
-		case 'G':
-			o->gather = 1;
-			break;
-		case 'P':
-			o->scatter = 1;
-			break;
-		case 'F':
-			o->from = optarg;
-			break;
-		case 'T':
-			o->to = optarg;
-			break;
-		case 'J':
-			o->json = optarg;
-			break;
-		case 'M':
-			o->checksums = optarg;
-			break;
-		case 'q':
-			o->quiet = 1;
-			break;
-		case 'h':
-			gct_help(help);
-			return -1;
-		default:
-			return gct_wrong_option("cp", argv, longs, c);
-		}
-	}
-	return check_operands(o, argc - optind, argv + optind);
+	return rc ? rc : check_operands(o, argc - first, argv + first);
 }
 
 static void clean_up(struct gct_cp_copy *c)
@@ -825,7 +790,7 @@ int gct_cp(int argc, char **argv)
 	int is_partial, rc = parse_options(&o, argc, argv);
 
 	if (rc)
-		return rc < 0 ? GCT_OK : rc;
+		return rc == GCT_HELPED ? GCT_OK : rc;
 	rc = gct_join("cp", &c.comm);
 	if (rc)
 		return rc;

@@ -222,7 +222,7 @@ static void print_fine(const struct gct_finding *g, FILE *out)
 
 	const char *what = g->level == GCT_FINE ? g->is : g->why;
 
-	gct_wrapped(out, what ? what : "could not be read", at, at);
+	gci_print_wrapped(out, what ? what : "could not be read", at, at);
 }
 
 static void print_finding(const struct gct_finding *g, FILE *out)
@@ -233,9 +233,9 @@ static void print_finding(const struct gct_finding *g, FILE *out)
 	if (g->should)
 		at += fprintf(out, ", should be");
 	fputc(' ', out);
-	gct_wrapped(out, g->should ? g->should : "", at + 1, INDENT);
+	gci_print_wrapped(out, g->should ? g->should : "", at + 1, INDENT);
 	fprintf(out, "%*s", INDENT, "");
-	gct_wrapped(out, g->why ? g->why : "", INDENT, INDENT);
+	gci_print_wrapped(out, g->why ? g->why : "", INDENT, INDENT);
 	if (g->command)
 		fprintf(out, "%*s$ %s\n", INDENT, "", g->command);
 }
@@ -526,24 +526,6 @@ static void gct_facts_ask(struct gct_facts *f)
 
 /* ---- the command */
 
-static const char help[] =
-	"usage: gridcoll doctor [options]\n"
-	"       gridcoll-run ... gridcoll doctor [options]\n"
-	"Checks this host for what slows bulk data down on long fat networks, and prints\n"
-	"what to change, why, and the command. Changes nothing.\n"
-	"  -g, --grid FILE   check buffers and limits against this grid (default: the\n"
-	"                    job's, or the lab's, in $GRIDCOLL_LAB)\n"
-	"  -s, --streams N   if a pair of ranks has so many connections (default: as the\n"
-	"                    grid says, see gridcoll-grid(5))\n"
-	"  -p, --params FILE if gridcoll-run is given these parameters, too\n"
-	"      --host NAME   as this host of the grid (default: this host's name)\n"
-	"      --root DIR    read proc and sys below DIR, and try nothing\n"
-	"  -l, --lines       a line per finding, with the host's name (default in a job)\n"
-	"  -j, --json        for programs\n"
-	"  -h, --help        this text\n"
-	"Exit status: 0 no problem, 1 problems, 2 wrong usage. In a job always 0.\n"
-	"example: gridcoll doctor --grid my.grid --host k1\n";
-
 struct options {
 	struct gci_options run;
 	const char *host, *root;
@@ -551,56 +533,46 @@ struct options {
 	int lines, json;
 };
 
-enum { HOST = 256, ROOT };
+static const struct gci_option options[] = {
+	{'g', "grid", "FILE",
+		"check buffers and limits against this grid (default: the job's, or the lab's, in "
+		"$GRIDCOLL_LAB)",
+		GCI_OPTION_TEXT(struct options, run.grid)},
+	{'s', "streams", "N",
+		"if a pair of ranks has so many connections (default: as the grid says, see "
+		"gridcoll-grid(5))",
+		GCI_OPTION_NUMBER(struct options, streams, 1, GCI_GRID_MAX_STREAMS)},
+	{'p', "params", "FILE", "if gridcoll-run is given these parameters, too",
+		GCI_OPTION_TEXT(struct options, run.params)},
+	{0, "host", "NAME", "as this host of the grid (default: this host's name)",
+		GCI_OPTION_TEXT(struct options, host)},
+	{0, "root", "DIR", "read proc and sys below DIR, and try nothing",
+		GCI_OPTION_TEXT(struct options, root)},
+	{'l', "lines", NULL, "a line per finding, with the host's name (default in a job)",
+		GCI_OPTION_FLAG(struct options, lines)},
+	{'j', "json", NULL, "for programs", GCI_OPTION_FLAG(struct options, json)}, {0}};
+
+static const struct gct_usage command_line = {"doctor",
+	"usage: gridcoll doctor [options]\n"
+	"       gridcoll-run ... gridcoll doctor [options]\n"
+	"Checks this host for what slows bulk data down on long fat networks, and prints\n"
+	"what to change, why, and the command. Changes nothing.\n",
+	"Exit status: 0 no problem, 1 problems, 2 wrong usage. In a job always 0.\n"
+	"example: gridcoll doctor --grid my.grid --host k1\n",
+	options};
 
 static int parse(struct options *o, int argc, char **argv)
 {
-	static const struct option longs[] = {{"grid", 1, NULL, 'g'}, {"host", 1, NULL, HOST},
-		{"streams", 1, NULL, 's'}, {"params", 1, NULL, 'p'}, {"root", 1, NULL, ROOT},
-		{"lines", 0, NULL, 'l'}, {"json", 0, NULL, 'j'}, {"help", 0, NULL, 'h'},
-		{NULL, 0, NULL, 0}};
 	const char *lab = getenv("GRIDCOLL_LAB"), *job = getenv("GRIDCOLL_GRID");
 	const char *text = getenv("GRIDCOLL_GRID_TEXT");
-	int c;
+	int first, rc;
 
 	o->lines = !!getenv("GRIDCOLL_RANK");
-	optind = 1;
-	while ((c = getopt_long(argc, argv, ":g:s:p:ljh", longs, NULL)) != -1) {
-		switch (c) {
-		case 'g':
-			o->run.grid = optarg;
-			break;
-		case 's':
-			if (gci_parse_uint(optarg, GCI_GRID_MAX_STREAMS, &o->streams) ||
-				!o->streams)
-				return gct_wrong("doctor",
-					"--streams \"%s\", expected a number from 1 to %d", optarg,
-					GCI_GRID_MAX_STREAMS);
-			break;
-		case 'p':
-			o->run.params = optarg;
-			break;
-		case HOST:
-			o->host = optarg;
-			break;
-		case ROOT:
-			o->root = optarg;
-			break;
-		case 'l':
-			o->lines = 1;
-			break;
-		case 'j':
-			o->json = 1;
-			break;
-		case 'h':
-			gct_help(help);
-			return -1;
-		default:
-			return gct_wrong_option("doctor", argv, longs, c);
-		}
-	}
-	if (optind < argc)
-		return gct_wrong("doctor", "argument \"%s\", expected options only", argv[optind]);
+	rc = gct_options(&command_line, o, argc, argv, GCI_OPTIONS_ANYWHERE, &first);
+	if (rc)
+		return rc;
+	if (first < argc)
+		return gct_wrong("doctor", "argument \"%s\", expected options only", argv[first]);
 	/* The file need not be on every host. */
 	if (job && text && getenv("GRIDCOLL_RANK") &&
 		(o->run.grid ? !strcmp(o->run.grid, job) : !(lab && *lab))) {
@@ -721,7 +693,7 @@ int gct_doctor(int argc, char **argv)
 	int rc = parse(&o, argc, argv);
 
 	if (rc)
-		return rc < 0 ? GCT_OK : rc;
+		return rc == GCT_HELPED ? GCT_OK : rc;
 	rc = o.root ? check_root(o.root) : 0;
 	if (rc)
 		return rc;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/options.h"
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -11,7 +12,6 @@
 #include "tools/lib/tools.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,28 +19,10 @@
 
 extern char **environ;
 
-enum { OPT_BACKEND = 256, OPT_DILATE, OPT_MEM, OPT_QUIET, OPT_KEEP_AWAKE, OPT_WEATHER };
-
-static const struct option options[] = {
-	{"backend", required_argument, NULL, OPT_BACKEND},
-	{"dilate", required_argument, NULL, OPT_DILATE},
-	{"mem", required_argument, NULL, OPT_MEM},
-	{"quiet", no_argument, NULL, OPT_QUIET},
-	{"keep-awake", no_argument, NULL, OPT_KEEP_AWAKE},
-	{"weather", required_argument, NULL, OPT_WEATHER},
-	{"help", no_argument, NULL, 'h'},
-	{NULL, 0, NULL, 0},
-};
-
-static int bad(const char *option, const char *value, const char *expected)
-{
-	fprintf(stderr, "gridcoll lab: --%s %s: expected %s\n", option, value, expected);
-	return -1;
-}
-
-static int set_backend(struct lab_options *o, const char *value)
+static int take_backend(void *settings, char *value, struct gci_error *e)
 {
 	static const char *const names[] = {"auto", "host", "tap", "uml"};
+	struct lab_options *o = settings;
 	int i;
 
 	for (i = 0; i < 4; i++)
@@ -48,73 +30,75 @@ static int set_backend(struct lab_options *o, const char *value)
 			o->backend = (enum lab_backend)i;
 			return 0;
 		}
-	return bad("backend", value, "auto, host, tap or uml");
+	return gci_option_wrong(e, "backend", value, "auto, host, tap or uml");
 }
 
-static int set_dilation(struct lab_options *o, const char *value)
+static int take_dilation(void *settings, char *value, struct gci_error *e)
 {
-	uint64_t k;
+	struct lab_options *o = settings;
+	uint64_t k = 1;
 
-	if (!strcmp(value, "auto")) {
-		o->dilate_auto = 1;
-		return 0;
-	}
-	if (gci_parse_uint(value, 10000, &k) || !k)
-		return bad("dilate", value, "auto or a number from 1 to 10000");
-	o->dilate_auto = 0;
+	o->dilate_auto = !strcmp(value, "auto");
+	if (!o->dilate_auto && (gci_parse_uint(value, 10000, &k) || !k))
+		return gci_option_wrong(e, "dilate", value, "auto or a number from 1 to 10000");
 	o->dilation = (uint32_t)k;
 	return 0;
 }
 
-static int set_mem(struct lab_options *o, const char *value)
-{
-	if (gci_parse_bytes(value, &o->mem_nbytes) || o->mem_nbytes < (128u << 20) ||
-		o->mem_nbytes > (1ull << 40))
-		return bad("mem", value, "a size from 128M to 1T");
-	return 0;
-}
+/* Each verb has those that its usage names, and there the names of their values. */
+static const struct gci_option options[] = {
+	{0, "backend", "",
+		"host: in the running kernel, by netem, as root; tap: there, too, but the links "
+		"are this program's; uml: in a guest of user-mode Linux; auto (default): the "
+		"first of these that works",
+		.take = take_backend},
+	{0, "dilate", "",
+		"divide rates by K and multiply delays by it (default 1); auto: by as much as "
+		"the processors need, found by a second's trial",
+		.take = take_dilation},
+	{0, "weather", "",
+		"how links change meanwhile, a line for each time: \"12.5s kyoto tokyo "
+		"rate=400Mbit loss=0.1%\" (of tap)",
+		GCI_OPTION_TEXT(struct lab_options, weather_file)},
+	{0, "mem", "", "the guest's memory, e.g. 2GiB (default: by the number of hosts)",
+		GCI_OPTION_BYTES(
+			struct lab_options, mem_nbytes, UINT64_C(128) << 20, UINT64_C(1) << 40),
+		.expected = "a size from 128M to 1T"},
+	{0, "quiet", NULL, "say nothing but errors and warnings",
+		GCI_OPTION_FLAG(struct lab_options, quiet)},
+	{0, "keep-awake", NULL, "keep processors busy that others share: steadier times",
+		GCI_OPTION_FLAG(struct lab_options, keep_awake)},
+	{0}};
 
-static int set_option(struct lab_options *o, int c, const char *value)
+#define NOPTIONS (sizeof(options) / sizeof(*options))
+
+struct verb_options {
+	struct gci_option list[NOPTIONS];
+	char values[NOPTIONS][40];
+};
+
+static void of_verb(struct verb_options *v, const char *usage)
 {
-	switch (c) {
-	case OPT_BACKEND:
-		return set_backend(o, value);
-	case OPT_DILATE:
-		return set_dilation(o, value);
-	case OPT_MEM:
-		return set_mem(o, value);
-	case OPT_QUIET:
-		o->quiet = 1;
-		return 0;
-	case OPT_WEATHER:
-		o->weather_file = value;
-		return 0;
-	case OPT_KEEP_AWAKE:
-		o->keep_awake = 1;
-		return 0;
-	default:
-		return -1;
+	size_t i, n = 0;
+
+	memset(v, 0, sizeof(*v));
+	for (i = 0; i + 1 < NOPTIONS; i++) {
+		const char *name = strstr(usage, options[i].name), *value;
+
+		if (!name)
+			continue;
+		value = name + strlen(options[i].name) + 1;
+		snprintf(v->values[n], sizeof(v->values[n]), "%.*s", (int)strcspn(value, "]"),
+			value);
+		v->list[n] = options[i];
+		if (options[i].value)
+			v->list[n].value = v->values[n];
+		n++;
 	}
 }
 
 void lab_help(const char *usage)
 {
-	static const struct {
-		const char *option, *text;
-	} about[] = {
-		{"--backend",
-			"host: in the running kernel, by netem, as root; tap: there, too, but "
-			"the links are this program's; uml: in a guest of user-mode "
-			"Linux; auto (default): the first of these that works"},
-		{"--dilate", "divide rates by K and multiply delays by it (default 1); auto: by as "
-			     "much as the processors need, found by a second's trial"},
-		{"--weather",
-			"how links change meanwhile, a line for each time: \"12.5s kyoto tokyo "
-			"rate=400Mbit loss=0.1%\" (of tap)"},
-		{"--mem", "the guest's memory, e.g. 2GiB (default: by the number of hosts)"},
-		{"--quiet", "say nothing but errors and warnings"},
-		{"--keep-awake", "keep processors busy that others share: steadier times"},
-	};
 	static const char *const examples[] = {
 		"run --dilate auto my.grid -- gridcoll bench bcast",
 		"up my.grid",
@@ -124,64 +108,47 @@ void lab_help(const char *usage)
 		"link k1 down",
 		"links kyoto tokyo rate=400Mbit loss=0.1%",
 	};
+	struct verb_options v;
 	size_t i;
 
+	of_verb(&v, usage);
 	printf("usage: gridcoll lab %s\n", usage);
-	for (i = 0; i < sizeof(about) / sizeof(*about); i++) {
-		const char *at = strstr(usage, about[i].option);
-
-		if (!at)
-			continue;
-		gct_wrapped(
-			stdout, about[i].text, printf("  %-29.*s", (int)strcspn(at, "]"), at), 31);
-	}
-	printf("  -h, --help                   this text\n");
+	gci_options_print(v.list, stdout);
 	for (i = 0; i < sizeof(examples) / sizeof(*examples); i++)
 		if (!strncmp(usage, examples[i], strcspn(examples[i], " ")))
 			printf("example: gridcoll lab %s\n", examples[i]);
 }
 
+/* What follows the options: [GRID] [-- COMMAND]; "--" may stand where GRID is missing. */
+static int operands(struct lab_options *o, char **at, int wants_grid, struct gci_error *e)
+{
+	if (wants_grid && *at && strcmp(at[-1], "--"))
+		o->grid_file = *at++;
+	if (wants_grid && !o->grid_file)
+		return gci_error_set(e, GCOLL_ERR_INVAL, "no GRID, expected a grid file");
+	o->command = at + (*at && !strcmp(*at, "--"));
+	return 0;
+}
+
 int lab_parse(struct lab_options *o, int argc, char **argv, int wants_grid, const char *usage)
 {
-	int c, at, rc = 0;
+	struct gci_error e = {0};
+	struct verb_options v;
+	int first;
 
 	memset(o, 0, sizeof(*o));
 	o->dilation = 1;
-	optind = 1;
-	while (!rc && (c = getopt_long(argc, argv, "+:h", options, &at)) != -1) {
-		if (c == '?' || c == ':') {
-			fprintf(stderr, "gridcoll lab: %s %s\n",
-				c == ':' ? "a value is missing after" : "unknown option",
-				argv[optind - 1]);
-			rc = -1;
-			break;
-		}
-		if (c == 'h') {
-			lab_help(usage);
-			return GCT_OK + 1;
-		}
-		rc = set_option(o, c, optarg);
-		if (!rc && !strstr(usage, options[at].name)) {
-			fprintf(stderr, "gridcoll lab: --%s is not for this verb\n",
-				options[at].name);
-			rc = -1;
-		}
+	of_verb(&v, usage);
+	first = gci_options_read(v.list, o, argc, argv, GCI_OPTIONS_FIRST, "gridcoll lab VERB", &e);
+	if (first == GCI_OPTIONS_HELP) {
+		lab_help(usage);
+		return GCT_OK + 1;
 	}
-	if (!rc && wants_grid) {
-		/* "--" may stand where GRID is missing. */
-		if (optind < argc && strcmp(argv[optind - 1], "--"))
-			o->grid_file = argv[optind++];
-		if (!o->grid_file) {
-			fprintf(stderr, "gridcoll lab: no GRID, expected a grid file\n");
-			rc = -1;
-		}
+	if (first == GCI_OPTIONS_WRONG || operands(o, argv + first, wants_grid, &e)) {
+		fprintf(stderr, "gridcoll lab: %s\nusage: gridcoll lab %s\n", e.text, usage);
+		return GCT_USAGE + 1;
 	}
-	if (!rc && optind < argc && !strcmp(argv[optind], "--"))
-		optind++;
-	o->command = argv + optind;
-	if (rc)
-		fprintf(stderr, "usage: gridcoll lab %s\n", usage);
-	return rc ? GCT_USAGE + 1 : 0;
+	return 0;
 }
 
 int lab_nothing_more(char **rest, const char *usage)

@@ -14,7 +14,7 @@ int gct_wrong_value(const char *tool, const char *what, const char *value, const
 	return gct_wrong(tool, "%s \"%s\", expected %s", what, value, expected);
 }
 
-int gct_parse_sizes(const char *tool, char *list, uint64_t sizes[GCT_MAX_CASES], int *n)
+int gct_take_sizes(char *list, uint64_t sizes[GCT_MAX_CASES], int *n, struct gci_error *e)
 {
 	char *p;
 
@@ -22,11 +22,11 @@ int gct_parse_sizes(const char *tool, char *list, uint64_t sizes[GCT_MAX_CASES],
 	while ((p = strsep(&list, ",")))
 		if (*n == GCT_MAX_CASES || gci_parse_bytes(p, &sizes[*n]) ||
 			sizes[(*n)++] > GCT_MOST_NBYTES)
-			return gct_wrong_value(tool, "--bytes", p, GCT_NBYTES_EXPECTED);
+			return gci_option_wrong(e, "bytes", p, GCT_NBYTES_EXPECTED);
 	return 0;
 }
 
-int gct_parse_algorithms(const char *tool, char *list, const char *names[GCT_MAX_CASES], int *n)
+int gct_take_algorithms(char *list, const char *names[GCT_MAX_CASES], int *n, struct gci_error *e)
 {
 	char *p;
 
@@ -35,9 +35,9 @@ int gct_parse_algorithms(const char *tool, char *list, const char *names[GCT_MAX
 		return 0;
 	while ((p = strsep(&list, ","))) {
 		if (!*p)
-			return gct_wrong_value(tool, "--algorithm", p, "names, auto or all");
+			return gci_option_wrong(e, "algorithm", p, "names, auto or all");
 		if (*n == GCT_MAX_CASES)
-			return gct_wrong_value(tool, "--algorithm", p, "no more than 64 of them");
+			return gci_option_wrong(e, "algorithm", p, "no more than 64 of them");
 		names[(*n)++] = p;
 	}
 	return 0;

@@ -13,14 +13,14 @@
 #define GCT_MOST_NBYTES     (UINT64_C(1) << 50) /* of a message */
 #define GCT_NBYTES_EXPECTED GCI_BYTES_EXPECTED ", at most 1024TiB"
 
-/* Each returns 0, or an exit status after saying what is wrong; `tool` is the subcommand's name. A
- * list is cut up, and what is taken from it points into it. */
-
-int gct_parse_sizes(const char *tool, char *list, uint64_t sizes[GCT_MAX_CASES], int *n);
+/* What `take` of an option does (base/options.h): a list is cut up, and what is taken from it points
+ * into it. 0 or GCOLL_ERR_INVAL. */
+int gct_take_sizes(char *list, uint64_t sizes[GCT_MAX_CASES], int *n, struct gci_error *e);
 
 /* Names are not looked up; "all" gives none. */
-int gct_parse_algorithms(const char *tool, char *list, const char *names[GCT_MAX_CASES], int *n);
+int gct_take_algorithms(char *list, const char *names[GCT_MAX_CASES], int *n, struct gci_error *e);
 
+/* 0, or an exit status after saying what is wrong; `tool` is the subcommand's name. */
 /* Each operation once; at least one; "all" is all of them. */
 int gct_parse_operations(
 	const char *tool, int argc, char **argv, enum gci_kind kinds[GCI_NKINDS], int *n);

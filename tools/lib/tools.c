@@ -17,11 +17,28 @@ int gct_is_first(void)
 	return !rank || !strcmp(rank, "0");
 }
 
-int gct_help(const char *text)
+static void print_help(const struct gct_usage *u)
 {
+	fputs(u->usage, stdout);
+	gci_options_print(u->options, stdout);
+	fputs(u->examples, stdout);
+}
+
+int gct_options(const struct gct_usage *u, void *settings, int argc, char **argv,
+	enum gci_options_order order, int *first)
+{
+	struct gci_error e = {0};
+	char program[32];
+
+	snprintf(program, sizeof(program), "gridcoll %s", u->tool);
+	*first = gci_options_read(u->options, settings, argc, argv, order, program, &e);
+	if (*first == GCI_OPTIONS_WRONG)
+		return gct_wrong(u->tool, "%s", e.text);
+	if (*first != GCI_OPTIONS_HELP)
+		return 0;
 	if (gct_is_first())
-		fputs(text, stdout);
-	return GCT_OK;
+		print_help(u);
+	return GCT_HELPED;
 }
 
 int gct_join(const char *tool, gcoll_comm **comm)
@@ -79,49 +96,4 @@ int gct_wrong(const char *tool, const char *fmt, ...)
 		fprintf(stderr, "%s\n", text);
 	}
 	return GCT_USAGE;
-}
-
-int gct_wrong_option(const char *tool, char **argv, const struct option *longs, int c)
-{
-	const char *before = argv[optind - 1];
-	char text[64];
-	int known = 0;
-
-	for (; longs->name; longs++)
-		known |= longs->val == optopt && !strncmp(before, "--", 2);
-	if (known || !optopt)
-		snprintf(text, sizeof(text), "%.*s", (int)strcspn(before, "="), before);
-	else
-		snprintf(text, sizeof(text), "-%c", optopt);
-	return gct_wrong(tool, "%s %s, see gridcoll %s --help",
-		c == ':' ? "a value is missing after"
-		: known  ? "no value is expected after"
-			 : "unknown option",
-		text, tool);
-}
-
-void gct_wrapped(FILE *out, const char *text, int at, int indent)
-{
-	int begun = 0;
-
-	for (;;) {
-		int len;
-
-		text += strspn(text, " ");
-		len = (int)strcspn(text, " ");
-		if (!len)
-			break;
-		if (begun && at + 1 + len > GCT_COLUMNS) {
-			fprintf(out, "\n%*s", indent, "");
-			at = indent;
-		} else if (begun) {
-			fputc(' ', out);
-			at++;
-		}
-		fprintf(out, "%.*s", len, text);
-		text += len;
-		at += len;
-		begun = 1;
-	}
-	fputc('\n', out);
 }

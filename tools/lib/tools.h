@@ -4,10 +4,10 @@
 #define GCI_TOOLS_H
 
 #include "base/error.h"
+#include "base/options.h"
 
 #include <gridcoll/gridcoll.h>
 
-#include <getopt.h>
 #include <stdio.h>
 
 /* Exit statuses of all our commands. */
@@ -29,20 +29,24 @@ int gct_shape_command(int argc, char **argv);
 int gct_top(int argc, char **argv);
 int gct_ctl(int argc, char **argv);
 
-#define GCT_COLUMNS 79 /* of what people read */
+/* A subcommand's command line. --help is `usage`, its options, and `examples`. */
+struct gct_usage {
+	const char *tool;
+	const char *usage, *examples;
+	const struct gci_option *options;
+};
 
-/* Prints the words of `text` and the end of the line. Column `at` has been reached
- * already; further lines begin at column `indent`. Longer words than there is room for are not cut.
- */
-void gct_wrapped(FILE *out, const char *text, int at, int indent);
+/* Reads options of a subcommand that may run as a rank, where they may stand anywhere or in front of
+ * operands; argv[*first] is the first operand. 0; an exit status after saying what is wrong; or
+ * GCT_HELPED. */
+#define GCT_HELPED (-1)
+int gct_options(const struct gct_usage *u, void *settings, int argc, char **argv,
+	enum gci_options_order order, int *first);
 
 /* For subcommands that run as ranks; `tool` is the subcommand's name. */
 
 /* True on rank 0, and without a launcher: on whom to print what all ranks know. */
 int gct_is_first(void);
-
-/* Prints it once, to standard output. GCT_OK. */
-int gct_help(const char *text);
 
 /* gcoll_init; 0, or an exit status after saying why. */
 int gct_join(const char *tool, gcoll_comm **comm);
@@ -52,8 +56,5 @@ void gct_abort(gcoll_comm *comm, const char *text);
 
 /* Wrong arguments, which all ranks see: says so once, before gct_join. GCT_USAGE. */
 int gct_wrong(const char *tool, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-/* What getopt_long did not like: `c` is '?', or ':' for a missing value. */
-int gct_wrong_option(const char *tool, char **argv, const struct option *longs, int c);
 
 #endif

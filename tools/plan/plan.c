@@ -24,94 +24,38 @@
 
 /* ---- options */
 
-static const char help[] =
-	"usage: gridcoll plan OPERATION --grid FILE --bytes N [options]\n"
-	"       gridcoll plan --explain FILE --grid FILE [options]\n"
-	"Predicts how long an operation takes by each algorithm, and why. Starts no job.\n"
-	"  -g, --grid FILE           the grid (default: the lab's, in $GRIDCOLL_LAB)\n"
-	"  -b, --bytes N             as in gridcoll bench, e.g. 32MiB\n"
-	"  -a, --algorithm NAME      show this one, with parameters: chain:segment=64KiB\n"
-	"  -p, --params FILE         what gridcoll probe measured\n"
-	"  -t, --table FILE          what gridcoll tune decided\n"
-	"  -r, --root RANK           of bcast, reduce, scatter and gather (default 0)\n"
-	"  -n N, --hosts LIST, --per-host K\n"
-	"                            which ranks there are, as in gridcoll-run\n"
-	"  -s, --streams N           connections per WAN peer\n"
-	"      --cold                connections are new\n"
-	"      --ports MODEL         NICs: shared (default), full-duplex or half-duplex\n"
-	"      --dilate K            as in a lab dilated by K; no (default)\n"
-	"  -j, --json                for programs\n"
-	"      --gantt FILE          who sends what to whom when, as a chart (SVG)\n"
-	"      --print-schedule RANK this rank's steps, of the first window\n"
-	"  -x, --explain FILE        a run that gridcoll bench --trace recorded, beside\n"
-	"                            its prediction\n"
-	"  -h, --help                this text\n"
-	"example: gridcoll plan bcast --grid my.grid --bytes 32MiB --gantt bcast.svg\n";
-
-enum { DILATE = 256, COLD, PORTS, GANTT, SCHEDULE, HOSTS, PER_HOST };
-
-static const struct option longs[] = {{"grid", 1, NULL, 'g'}, {"bytes", 1, NULL, 'b'},
-	{"algorithm", 1, NULL, 'a'}, {"params", 1, NULL, 'p'}, {"table", 1, NULL, 't'},
-	{"root", 1, NULL, 'r'}, {"np", 1, NULL, 'n'}, {"hosts", 1, NULL, HOSTS},
-	{"per-host", 1, NULL, PER_HOST}, {"streams", 1, NULL, 's'}, {"cold", 0, NULL, COLD},
-	{"ports", 1, NULL, PORTS}, {"dilate", 1, NULL, DILATE}, {"json", 0, NULL, 'j'},
-	{"gantt", 1, NULL, GANTT}, {"print-schedule", 1, NULL, SCHEDULE}, {"explain", 1, NULL, 'x'},
-	{"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
-
 static int wrong(const char *what, const char *value, const char *expected)
 {
 	return gct_wrong("plan", "%s \"%s\", expected %s", what, value, expected);
 }
 
-static int number(const char *what, const char *value, uint64_t least, uint64_t most, uint32_t *out)
+static int take_bytes(void *settings, char *value, struct gci_error *e)
 {
-	uint64_t v;
+	struct gct_plan_options *o = settings;
 
-	if (gci_parse_uint(value, most, &v) || v < least)
-		return gct_wrong("plan", "%s \"%s\", expected a number from %llu to %llu", what,
-			value, (unsigned long long)least, (unsigned long long)most);
-	*out = (uint32_t)v;
+	o->has_nbytes = 1;
+	if (gci_parse_bytes(value, &o->nbytes) || o->nbytes > GCT_MOST_NBYTES)
+		return gci_option_wrong(e, "bytes", value, GCT_NBYTES_EXPECTED);
 	return 0;
 }
 
-static int number_option(struct gct_plan_options *o, int c, const char *value)
+static int take_dilation(void *settings, char *value, struct gci_error *e)
 {
-	uint32_t v = 0;
-	int rc = 0;
+	struct gct_plan_options *o = settings;
+	uint64_t k = 1;
 
-	switch (c) {
-	case 'r':
-		rc = number("--root", value, 0, GCI_CTL_MAX_RANKS - 1, &v);
-		o->root = v;
-		o->has_root = 1;
-		break;
-	case 'n':
-		rc = number("-n", value, 1, GCI_CTL_MAX_RANKS, &o->run.nranks);
-		break;
-	case PER_HOST:
-		rc = number("--per-host", value, 1, GCI_CTL_MAX_RANKS, &o->run.per_host);
-		break;
-	case 's':
-		rc = number("--streams", value, 1, 64, &o->streams);
-		break;
-	case SCHEDULE:
-		rc = number("--print-schedule", value, 0, GCI_CTL_MAX_RANKS - 1, &v);
-		o->schedule_of = v;
-		break;
-	case DILATE:
-		o->dilation = 1;
-		if (strcmp(value, "no") != 0)
-			rc = number("--dilate", value, 1, 1000000, &o->dilation);
-		break;
-	}
-	return rc;
+	if (strcmp(value, "no") && (gci_parse_uint(value, 1000000, &k) || !k))
+		return gci_option_wrong(e, "dilate", value, "no or a number from 1 to 1000000");
+	o->dilation = (uint32_t)k;
+	return 0;
 }
 
-static int ports(struct gct_plan_options *o, const char *value)
+static int take_ports(void *settings, char *value, struct gci_error *e)
 {
 	static const char *const names[] = {[GCI_HOST_FAIR] = "shared",
 		[GCI_HOST_FULL_DUPLEX] = "full-duplex",
 		[GCI_HOST_HALF_DUPLEX] = "half-duplex"};
+	struct gct_plan_options *o = settings;
 	unsigned i;
 
 	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
@@ -119,50 +63,48 @@ static int ports(struct gct_plan_options *o, const char *value)
 			o->ports = (enum gci_host_model)i;
 			return 0;
 		}
-	return wrong("--ports", value, "shared, full-duplex or half-duplex");
+	return gci_option_wrong(e, "ports", value, "shared, full-duplex or half-duplex");
 }
 
-static int option(struct gct_plan_options *o, int c, const char *value)
-{
-	switch (c) {
-	case 'g':
-		o->run.grid = value;
-		return 0;
-	case 'b':
-		o->has_nbytes = 1;
-		if (gci_parse_bytes(value, &o->nbytes) || o->nbytes > GCT_MOST_NBYTES)
-			return wrong("--bytes", value, GCT_NBYTES_EXPECTED);
-		return 0;
-	case 'a':
-		o->algorithm = value;
-		return 0;
-	case 'p':
-		o->params = value;
-		return 0;
-	case 't':
-		o->table = value;
-		return 0;
-	case HOSTS:
-		o->run.hosts = value;
-		return 0;
-	case 'j':
-		o->json = 1;
-		return 0;
-	case COLD:
-		o->cold = 1;
-		return 0;
-	case PORTS:
-		return ports(o, value);
-	case GANTT:
-		o->gantt = value;
-		return 0;
-	case 'x':
-		o->explain = value;
-		return 0;
-	default:
-		return number_option(o, c, value);
-	}
-}
+#define SETTINGS struct gct_plan_options
+
+static const struct gci_option options[] = {
+	{'g', "grid", "FILE", "the grid (default: the lab's, in $GRIDCOLL_LAB)",
+		GCI_OPTION_TEXT(SETTINGS, run.grid)},
+	{'b', "bytes", "N", "as in gridcoll bench, e.g. 32MiB", .take = take_bytes},
+	{'a', "algorithm", "NAME", "show this one, with parameters: chain:segment=64KiB",
+		GCI_OPTION_TEXT(SETTINGS, algorithm)},
+	{'p', "params", "FILE", "what gridcoll probe measured", GCI_OPTION_TEXT(SETTINGS, params)},
+	{'t', "table", "FILE", "what gridcoll tune decided", GCI_OPTION_TEXT(SETTINGS, table)},
+	{'r', "root", "RANK", "of bcast, reduce, scatter and gather (default 0)",
+		GCI_OPTION_NUMBER(SETTINGS, root, 0, GCI_CTL_MAX_RANKS - 1)},
+	{'n', "np", "N", "so many ranks, as in gridcoll-run",
+		GCI_OPTION_NUMBER(SETTINGS, run.nranks, 1, GCI_CTL_MAX_RANKS)},
+	{0, "hosts", "LIST", "ranks on these hosts, the same",
+		GCI_OPTION_TEXT(SETTINGS, run.hosts)},
+	{0, "per-host", "K", "K ranks on each host, the same",
+		GCI_OPTION_NUMBER(SETTINGS, run.per_host, 1, GCI_CTL_MAX_RANKS)},
+	{'s', "streams", "N", "connections per WAN peer",
+		GCI_OPTION_NUMBER(SETTINGS, streams, 1, 64)},
+	{0, "cold", NULL, "connections are new", GCI_OPTION_FLAG(SETTINGS, cold)},
+	{0, "ports", "MODEL", "NICs: shared (default), full-duplex or half-duplex",
+		.take = take_ports},
+	{0, "dilate", "K", "as in a lab dilated by K; no (default)", .take = take_dilation},
+	{'j', "json", NULL, "for programs", GCI_OPTION_FLAG(SETTINGS, json)},
+	{0, "gantt", "FILE", "who sends what to whom when, as a chart (SVG)",
+		GCI_OPTION_TEXT(SETTINGS, gantt)},
+	{0, "print-schedule", "RANK", "this rank's steps, of the first window",
+		GCI_OPTION_NUMBER(SETTINGS, schedule_of, 0, GCI_CTL_MAX_RANKS - 1)},
+	{'x', "explain", "FILE",
+		"a run that gridcoll bench --trace recorded, beside its prediction",
+		GCI_OPTION_TEXT(SETTINGS, explain)},
+	{0}};
+
+static const struct gct_usage command_line = {"plan",
+	"usage: gridcoll plan OPERATION --grid FILE --bytes N [options]\n"
+	"       gridcoll plan --explain FILE --grid FILE [options]\n"
+	"Predicts how long an operation takes by each algorithm, and why. Starts no job.\n",
+	"example: gridcoll plan bcast --grid my.grid --bytes 32MiB --gantt bcast.svg\n", options};
 
 static int check(struct gct_plan_options *o, int argc, char **argv)
 {
@@ -201,23 +143,17 @@ static int check(struct gct_plan_options *o, int argc, char **argv)
 	return 0;
 }
 
-/* 0; an exit status after saying what is wrong; or -1: help was asked for. */
+/* 0; an exit status after saying what is wrong; or GCT_HELPED. */
 static int gct_plan_parse(struct gct_plan_options *o, int argc, char **argv)
 {
-	int c, rc = 0;
+	int first, rc;
 
-	*o = (struct gct_plan_options){.kind = -1, .schedule_of = UINT64_MAX};
-	optind = 1;
-	while (!rc && (c = getopt_long(argc, argv, ":g:b:a:p:t:r:n:s:jx:h", longs, NULL)) != -1) {
-		if (c == 'h') {
-			gct_help(help);
-			return -1;
-		}
-		if (c == '?' || c == ':')
-			return gct_wrong_option("plan", argv, longs, c);
-		rc = option(o, c, optarg);
-	}
-	return rc ? rc : check(o, argc - optind, argv + optind);
+	*o = (struct gct_plan_options){.kind = -1, .schedule_of = UINT64_MAX, .root = UINT64_MAX};
+	rc = gct_options(&command_line, o, argc, argv, GCI_OPTIONS_ANYWHERE, &first);
+	o->has_root = o->root != UINT64_MAX;
+	if (!o->has_root)
+		o->root = 0;
+	return rc ? rc : check(o, argc - first, argv + first);
 }
 
 /* ---- the grid and what was measured of it */
@@ -655,6 +591,6 @@ int gct_plan(int argc, char **argv)
 	int rc = gct_plan_parse(&o, argc, argv);
 
 	if (rc)
-		return rc < 0 ? GCT_OK : rc;
+		return rc == GCT_HELPED ? GCT_OK : rc;
 	return o.explain ? gct_explain(&o) : plan(&o);
 }

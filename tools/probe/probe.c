@@ -414,90 +414,46 @@ static int gct_probe_write(const struct gct_probe *p)
 #define MOST_MESSAGE (UINT64_C(8) << 20)
 #define STREAMS      16
 
-static const char help[] =
+#define SETTINGS struct gct_probe
+
+static const struct gci_option options[] = {
+	{'o', "output", "FILE", "write the parameters file, for gridcoll plan and tune",
+		GCI_OPTION_TEXT(SETTINGS, file)},
+	{'t', "time", "T",
+		"take no longer than this (default 15s for each link; in a lab, both are "
+		"multiplied by its dilation)",
+		GCI_OPTION_TIME(SETTINGS, all.ns, 1, UINT64_MAX)},
+	{'b', "bytes", "B", "send no more than this (default 512MiB for each link)",
+		GCI_OPTION_BYTES(SETTINGS, all.nbytes, 1, UINT64_MAX)},
+	{'m', "message", "SIZE", "the largest message worth trying (default 8MiB)",
+		GCI_OPTION_BYTES(SETTINGS, most_message, 1024, 1u << 30),
+		.expected = "a size from 1KiB to 1GiB"},
+	{'s', "streams", "N", "most connections to try between two hosts (default 16)",
+		GCI_OPTION_NUMBER(SETTINGS, streams, 1, GCI_TP_MAX_STREAMS)},
+	{0, "pools", NULL, "measure all pairs of hosts, too, and say which belong together",
+		GCI_OPTION_FLAG(SETTINGS, pools)},
+	{0, "write-grid", "FILE", "the same, and write a grid file of what was found",
+		GCI_OPTION_TEXT(SETTINGS, grid_file)},
+	{0}};
+
+static const struct gct_usage command_line = {"probe",
 	"usage: gridcoll-run ... gridcoll probe [-o FILE] [options]\n"
 	"Measures the links of the job's grid: inside each cluster, between its first\n"
 	"two ranks on different hosts, and each way between two clusters, by their first\n"
-	"ranks; one at a time.\n"
-	"  -o, --output FILE   write the parameters file, for gridcoll plan and tune\n"
-	"  -t, --time T        take no longer than this (default 15s for each link; in a\n"
-	"                      lab, both are multiplied by its dilation)\n"
-	"  -b, --bytes B       send no more than this (default 512MiB for each link)\n"
-	"  -m, --message SIZE  the largest message worth trying (default 8MiB)\n"
-	"  -s, --streams N     most connections to try between two hosts (default 16)\n"
-	"      --pools         measure all pairs of hosts, too, and say which belong\n"
-	"                      together\n"
-	"      --write-grid FILE  the same, and write a grid file of what was found\n"
-	"  -h, --help          this text\n"
+	"ranks; one at a time.\n",
 	"example: gridcoll-run --grid my.grid gridcoll probe -o my.params\n"
-	"         gridcoll plan bcast --grid my.grid --params my.params --bytes 32MiB\n";
-
-static int usage_error(const char *what, const char *value, const char *expected)
-{
-	return gct_wrong("probe", "%s \"%s\", expected %s", what, value, expected);
-}
-
-static int parse_time(struct gct_probe *p, const char *value)
-{
-	if (gci_parse_time(value, &p->all.ns) || !p->all.ns)
-		return usage_error("--time", value, GCI_TIME_EXPECTED);
-	return 0;
-}
-
-static int parse_bytes(uint64_t *out, const char *what, const char *value, uint64_t least)
-{
-	if (gci_parse_bytes(value, out) || *out < least)
-		return usage_error(
-			what, value, least > 1 ? "a size from 1KiB to 1GiB" : GCI_BYTES_EXPECTED);
-	return 0;
-}
+	"         gridcoll plan bcast --grid my.grid --params my.params --bytes 32MiB\n",
+	options};
 
 static int parse_options(struct gct_probe *p, int argc, char **argv)
 {
-	static const struct option longs[] = {{"output", 1, NULL, 'o'}, {"time", 1, NULL, 't'},
-		{"bytes", 1, NULL, 'b'}, {"message", 1, NULL, 'm'}, {"streams", 1, NULL, 's'},
-		{"pools", 0, NULL, 'P'}, {"write-grid", 1, NULL, 'G'}, {"help", 0, NULL, 'h'},
-		{NULL, 0, NULL, 0}};
-	int c, rc = 0;
+	int first, rc;
 
 	*p = (struct gct_probe){.most_message = MOST_MESSAGE, .streams = STREAMS};
-	optind = 1;
-	while (!rc && (c = getopt_long(argc, argv, ":o:t:b:m:s:h", longs, NULL)) != -1) {
-		switch (c) {
-		case 'o':
-			p->file = optarg;
-			break;
-		case 't':
-			rc = parse_time(p, optarg);
-			break;
-		case 'b':
-			rc = parse_bytes(&p->all.nbytes, "--bytes", optarg, 1);
-			break;
-		case 'm':
-			rc = parse_bytes(&p->most_message, "--message", optarg, 1024);
-			if (!rc && p->most_message > 1u << 30)
-				rc = usage_error("--message", optarg, "a size from 1KiB to 1GiB");
-			break;
-		case 's':
-			if (gci_parse_uint(optarg, GCI_TP_MAX_STREAMS, &p->streams) || !p->streams)
-				rc = usage_error("--streams", optarg, "a number from 1 to 64");
-			break;
-		case 'G':
-			p->grid_file = optarg;
-			p->pools = 1;
-			break;
-		case 'P':
-			p->pools = 1;
-			break;
-		case 'h':
-			gct_help(help);
-			return -1;
-		default:
-			return gct_wrong_option("probe", argv, longs, c);
-		}
-	}
-	if (!rc && optind < argc)
-		rc = usage_error("argument", argv[optind], "options only");
+	rc = gct_options(&command_line, p, argc, argv, GCI_OPTIONS_ANYWHERE, &first);
+	if (!rc && first < argc)
+		rc = gct_wrong("probe", "argument \"%s\", expected options only", argv[first]);
+	p->pools |= p->grid_file != NULL;
 	return rc;
 }
 
@@ -611,7 +567,7 @@ int gct_probe(int argc, char **argv)
 	int rc = parse_options(&p, argc, argv);
 
 	if (rc)
-		return rc < 0 ? GCT_OK : rc;
+		return rc == GCT_HELPED ? GCT_OK : rc;
 	p.started_ns = gci_now_ns();
 	rc = gct_join("probe", &p.comm);
 	if (rc)

@@ -507,21 +507,6 @@ int gct_html_print(struct gct_html *r, struct gci_buf *out)
 #define MOST_FILES 256
 #define PAGE       "report.html"
 
-static const char help[] =
-	"usage: gridcoll report DIR [-o FILE]\n"
-	"Makes one page of HTML, which needs no other file, of what gridcoll bench and\n"
-	"gridcoll plan left in DIR: the grid, throughput against size with the physical\n"
-	"limit, WAN traffic over time, what each rank did when, predicted against\n"
-	"measured. It takes these files, as many as there are:\n"
-	"  grid                  the grid file\n"
-	"  NAME.json             of gridcoll bench --json, or gridcoll plan --json\n"
-	"  NAME.trace            of gridcoll bench --trace\n"
-	"gridcoll bench --report DIR leaves all of them in one run.\n"
-	"  -o, --output FILE     where to write it (default DIR/report.html)\n"
-	"  -h, --help            this text\n"
-	"example: gridcoll-run -n 4 gridcoll bench bcast -b 64KiB,8MiB --report out\n"
-	"         gridcoll report out\n";
-
 static int is_file(const struct dirent *d)
 {
 	return *d->d_name != '.' && gct_html_knows(d->d_name);
@@ -601,28 +586,38 @@ int gct_html_write(const char *dir, const char *path, struct gci_error *e)
 
 int gct_report_command(int argc, char **argv)
 {
-	static const struct option longs[] = {
-		{"output", 1, NULL, 'o'}, {"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
+	static const struct gci_option options[] = {
+		{'o', "output", "FILE", "where to write it (default DIR/report.html)",
+			.type = GCI_OPTION_IS_TEXT},
+		{0}};
+	static const struct gct_usage command_line = {"report",
+		"usage: gridcoll report DIR [-o FILE]\n"
+		"Makes one page of HTML, which needs no other file, of what gridcoll bench and\n"
+		"gridcoll plan left in DIR: the grid, throughput against size with the physical\n"
+		"limit, WAN traffic over time, what each rank did when, predicted against\n"
+		"measured. It takes these files, as many as there are:\n"
+		"  grid                  the grid file\n"
+		"  NAME.json             of gridcoll bench --json, or gridcoll plan --json\n"
+		"  NAME.trace            of gridcoll bench --trace\n"
+		"gridcoll bench --report DIR leaves all of them in one run.\n",
+		"example: gridcoll-run -n 4 gridcoll bench bcast -b 64KiB,8MiB --report out\n"
+		"         gridcoll report out\n",
+		options};
 	const char *output = NULL;
 	struct gci_error e = {0};
 	char *path;
-	int c;
+	int first, rc;
 
-	optind = 1;
-	while ((c = getopt_long(argc, argv, ":o:h", longs, NULL)) != -1) {
-		if (c == 'h')
-			return gct_help(help);
-		if (c != 'o')
-			return gct_wrong_option("report", argv, longs, c);
-		output = optarg;
-	}
-	if (argc - optind != 1)
+	rc = gct_options(&command_line, &output, argc, argv, GCI_OPTIONS_ANYWHERE, &first);
+	if (rc)
+		return rc == GCT_HELPED ? GCT_OK : rc;
+	if (argc - first != 1)
 		return gct_wrong("report", "%s, see gridcoll report --help",
-			argc == optind ? "no directory, expected one" : "more than one directory");
-	path = output ? gci_strdup(output) : gci_asprintf("%s/" PAGE, argv[optind]);
+			argc == first ? "no directory, expected one" : "more than one directory");
+	path = output ? gci_strdup(output) : gci_asprintf("%s/" PAGE, argv[first]);
 	if (!path)
 		gci_error_set(&e, GCOLL_ERR_NOMEM, "out of memory");
-	else if (!gct_html_write(argv[optind], path, &e))
+	else if (!gct_html_write(argv[first], path, &e))
 		printf("%s\n", path);
 	gci_free(path);
 	if (e.status)

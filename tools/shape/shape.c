@@ -2,6 +2,7 @@
  * gridcoll shape: rates for all that this host sends to a cluster, set by hand and looked at. */
 
 #include "tools/shape/shape.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/units.h"
 #include "shaping/cgroup.h"
@@ -24,20 +25,6 @@
 
 #define MOST_NETS 64
 
-static const char run_help[] =
-	"usage: gridcoll shape run --to NETWORK [options] -- COMMAND [ARGUMENT...]\n"
-	"Runs COMMAND. Connections that it and what it starts open to the NETWORKs, or\n"
-	"accept from them, get these settings from the kernel, before their first data:\n"
-	"  -t, --to NETWORK            e.g. 10.2.0.0/16; may be given several times\n"
-	"  -c, --congestion NAME       congestion control, e.g. bbr\n"
-	"  -w, --initial-window N      packets that are sent without an answer at first\n"
-	"  -r, --rto-min TIME          the least retransmission time-out, at most 200ms\n"
-	"  -p, --pacing RATE           the most payload of one connection, e.g. 500Mbit\n"
-	"  -l, --list                  in the end, each connection, what it sent again\n"
-	"  -h, --help                  this text\n"
-	"Needs root and cgroups of version 2. The exit status is COMMAND's.\n"
-	"example: gridcoll shape run --to 10.2.0.0/16 --congestion bbr -- ./a.out\n";
-
 struct run {
 	struct gci_net nets[MOST_NETS];
 	size_t n;
@@ -46,76 +33,61 @@ struct run {
 	char **command;
 };
 
-static int add_net(struct run *r, const char *text)
+static int take_net(void *settings, char *value, struct gci_error *e)
 {
-	struct gci_error e = {0};
+	struct gci_error why = {0};
+	struct run *r = settings;
 
 	if (r->n == MOST_NETS)
-		return gct_wrong("shape", "run: more than %d networks", MOST_NETS);
-	if (gci_net_parse(&r->nets[r->n], text, &e))
-		return gct_wrong("shape", "run: --to %s", e.text);
+		return gci_error_set(e, GCOLL_ERR_INVAL, "run: more than %d networks", MOST_NETS);
+	if (gci_net_parse(&r->nets[r->n], value, &why))
+		return gci_error_set(e, GCOLL_ERR_INVAL, "run: --to %s", why.text);
 	r->n++;
-	return GCT_OK;
+	return 0;
 }
 
-static int set_option(struct run *r, int c, const char *value)
+static int take_congestion(void *settings, char *value, struct gci_error *e)
 {
-	uint64_t v;
+	struct run *r = settings;
 
-	switch (c) {
-	case 't':
-		return add_net(r, value);
-	case 'c':
-		if (!*value || strlen(value) >= sizeof(r->want.congestion))
-			return gct_wrong("shape",
-				"run: --congestion \"%s\", expected a name such as bbr", value);
-		memcpy(r->want.congestion, value, strlen(value) + 1);
-		return GCT_OK;
-	case 'w':
-		if (gci_parse_uint(value, 10000, &v) || !v)
-			return gct_wrong("shape",
-				"run: --initial-window \"%s\", expected a number from 1 to 10000",
-				value);
-		r->want.initial_window = (uint32_t)v;
-		return GCT_OK;
-	case 'r':
-		if (gci_parse_time(value, &r->want.rto_min_ns) || !r->want.rto_min_ns ||
-			r->want.rto_min_ns > 200000000)
-			return gct_wrong("shape",
-				"run: --rto-min \"%s\", expected a time of at most 200ms", value);
-		return GCT_OK;
-	case 'p':
-		if (gci_parse_rate(value, &r->want.pacing_bps) || r->want.pacing_bps < 8)
-			return gct_wrong("shape",
-				"run: --pacing \"%s\", expected " GCI_RATE_EXPECTED, value);
-		return GCT_OK;
-	default:
-		r->list = 1;
-		return GCT_OK;
-	}
+	if (!*value || strlen(value) >= sizeof(r->want.congestion))
+		return gci_option_wrong(e, "congestion", value, "a name such as bbr");
+	memcpy(r->want.congestion, value, strlen(value) + 1);
+	return 0;
 }
+
+static const struct gci_option run_options[] = {
+	{'t', "to", "NETWORK", "e.g. 10.2.0.0/16; may be given several times", .take = take_net},
+	{'c', "congestion", "NAME", "congestion control, e.g. bbr", .take = take_congestion},
+	{'w', "initial-window", "N", "packets that are sent without an answer at first",
+		GCI_OPTION_NUMBER(struct run, want.initial_window, 1, 10000)},
+	{'r', "rto-min", "TIME", "the least retransmission time-out, at most 200ms",
+		GCI_OPTION_TIME(struct run, want.rto_min_ns, 1, 200 * GCI_NS_PER_MS),
+		.expected = "a time of at most 200ms"},
+	{'p', "pacing", "RATE", "the most payload of one connection, e.g. 500Mbit",
+		GCI_OPTION_RATE(struct run, want.pacing_bps, 8, UINT64_MAX)},
+	{'l', "list", NULL, "in the end, each connection, what it sent again",
+		GCI_OPTION_FLAG(struct run, list)},
+	{0}};
+
+static const struct gct_usage run_command_line = {"shape",
+	"usage: gridcoll shape run --to NETWORK [options] -- COMMAND [ARGUMENT...]\n"
+	"Runs COMMAND. Connections that it and what it starts open to the NETWORKs, or\n"
+	"accept from them, get these settings from the kernel, before their first data:\n",
+	"Needs root and cgroups of version 2. The exit status is COMMAND's.\n"
+	"example: gridcoll shape run --to 10.2.0.0/16 --congestion bbr -- ./a.out\n",
+	run_options};
 
 static int parse_run(struct run *r, int argc, char **argv)
 {
-	static const struct option longs[] = {{"to", 1, NULL, 't'}, {"congestion", 1, NULL, 'c'},
-		{"initial-window", 1, NULL, 'w'}, {"rto-min", 1, NULL, 'r'},
-		{"pacing", 1, NULL, 'p'}, {"list", 0, NULL, 'l'}, {"help", 0, NULL, 'h'},
-		{NULL, 0, NULL, 0}};
-	int c, rc = GCT_OK;
+	int first, rc = gct_options(&run_command_line, r, argc, argv, GCI_OPTIONS_FIRST, &first);
 
-	optind = 1;
-	while (!rc && (c = getopt_long(argc, argv, "+:t:c:w:r:p:lh", longs, NULL)) != -1) {
-		if (c == 'h') {
-			gct_help(run_help);
-			return -1;
-		}
-		rc = c == '?' || c == ':' ? gct_wrong_option("shape", argv, longs, c)
-					  : set_option(r, c, optarg);
-	}
-	r->command = argv + optind;
-	if (!rc && (!r->n || !*r->command))
-		rc = gct_wrong("shape", "run: expected --to NETWORK and -- COMMAND");
-	return rc;
+	if (rc)
+		return rc;
+	r->command = argv + first;
+	if (!r->n || !*r->command)
+		return gct_wrong("shape", "run: expected --to NETWORK and -- COMMAND");
+	return 0;
 }
 
 static int wait_for(const struct run *r, const char *cgroup)
@@ -200,7 +172,7 @@ static int gct_shape_run(int argc, char **argv)
 	int rc = parse_run(&r, argc, argv), number, fd;
 
 	if (rc)
-		return rc < 0 ? GCT_OK : rc;
+		return rc == GCT_HELPED ? GCT_OK : rc;
 	fd = gci_cgroup_make(cgroup, &e);
 	if (fd < 0) {
 		fprintf(stderr, "gridcoll shape: %s\n", e.text);
@@ -224,7 +196,19 @@ static int gct_shape_run(int argc, char **argv)
 
 /* ---- gridcoll shape */
 
-static const char help[] =
+struct options {
+	const char *dev;
+	int json;
+	char **words; /* what is no option */
+	int nwords;
+};
+
+static const struct gci_option options[] = {
+	{'d', "dev", "DEVICE", "default for status and clear: every device",
+		GCI_OPTION_TEXT(struct options, dev)},
+	{'j', "json", NULL, "for programs", GCI_OPTION_FLAG(struct options, json)}, {0}};
+
+static const struct gct_usage command_line = {"shape",
 	"usage: gridcoll shape [status] [--dev DEVICE] [--json]\n"
 	"       gridcoll shape set --dev DEVICE CLASS RATE [NETWORK...]\n"
 	"       gridcoll shape clear [--dev DEVICE] [CLASS]\n"
@@ -236,19 +220,10 @@ static const char help[] =
 	"                    0bit: counts only) from now on, until it is cleared;\n"
 	"                    NETWORKs, e.g. 10.2.0.0/16, are added to those that it has\n"
 	"  clear             take back what was set for CLASS; without CLASS, take away\n"
-	"                    all that gridcoll put there, of jobs that run, too\n"
-	"  -d, --dev DEVICE  default for status and clear: every device\n"
-	"  -j, --json        for programs\n"
-	"  -h, --help        this text\n"
+	"                    all that gridcoll put there, of jobs that run, too\n",
 	"example: gridcoll shape set --dev eth0 tokyo 4Gbit 10.2.0.0/16\n"
-	"         gridcoll shape clear --dev eth0 tokyo\n";
-
-struct options {
-	const char *dev;
-	int json;
-	char **words; /* what is no option */
-	int nwords;
-};
+	"         gridcoll shape clear --dev eth0 tokyo\n",
+	options};
 
 static int complain(const struct gci_error *e)
 {
@@ -258,29 +233,11 @@ static int complain(const struct gci_error *e)
 
 static int parse(struct options *o, int argc, char **argv)
 {
-	static const struct option longs[] = {{"dev", 1, NULL, 'd'}, {"json", 0, NULL, 'j'},
-		{"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
-	int c;
+	int first, rc = gct_options(&command_line, o, argc, argv, GCI_OPTIONS_ANYWHERE, &first);
 
-	optind = 1;
-	while ((c = getopt_long(argc, argv, ":d:jh", longs, NULL)) != -1) {
-		switch (c) {
-		case 'd':
-			o->dev = optarg;
-			break;
-		case 'j':
-			o->json = 1;
-			break;
-		case 'h':
-			gct_help(help);
-			return -1;
-		default:
-			return gct_wrong_option("shape", argv, longs, c);
-		}
-	}
-	o->words = argv + optind;
-	o->nwords = argc - optind;
-	return 0;
+	o->words = argv + (rc ? 0 : first);
+	o->nwords = argc - (rc ? 0 : first);
+	return rc;
 }
 
 /* --- status
@@ -567,7 +524,7 @@ int gct_shape_command(int argc, char **argv)
 		return gct_shape_run(argc - 1, argv + 1);
 	rc = parse(&o, argc, argv);
 	if (rc)
-		return rc < 0 ? GCT_OK : rc;
+		return rc == GCT_HELPED ? GCT_OK : rc;
 	if (!o.nwords)
 		return status(&o);
 	for (i = 0; i < sizeof(verbs) / sizeof(*verbs); i++)

@@ -376,22 +376,6 @@ void gct_top_print(const struct gct_top_view *v, struct gci_buf *out)
 #define PATIENCE    3                      /* tries */
 #define COURSE_BINS 1000
 
-static const char help[] =
-	"usage: gridcoll top [JOB] [options]\n"
-	"Shows the traffic of a running job: for each pair of clusters its rate now,\n"
-	"of the link's, what was sent, segments sent again and the longest round trip.\n"
-	"JOB is the process id of its gridcoll-run, or the path of its control socket;\n"
-	"not needed where one job runs. Keys: c connections, q quit.\n"
-	"  -c, --connections    list each connection between clusters\n"
-	"  -i, --interval TIME  between two looks (default 1s)\n"
-	"  -1, --once           print it once, and end; also where the output is no\n"
-	"                       terminal\n"
-	"      --json           the same as JSON, with the traffic in bins of 10 ms\n"
-	"      --prometheus     figures as Prometheus reads them\n"
-	"  -h, --help           this text\n"
-	"example: gridcoll-run --grid my.grid ./a.out &\n"
-	"         gridcoll top\n";
-
 struct top {
 	struct gct_ctl ctl;
 	json_t *job, *traffic;
@@ -400,48 +384,43 @@ struct top {
 	const char *name; /* of the job */
 };
 
+static const struct gci_option options[] = {
+	{'c', "connections", NULL, "list each connection between clusters",
+		GCI_OPTION_FLAG(struct top, connections)},
+	{'i', "interval", "TIME", "between two looks (default 1s)",
+		GCI_OPTION_TIME(struct top, interval_ns, FIRST_NS, 60 * GCI_NS_PER_S),
+		.expected = "a time from 100ms to 60s"},
+	{'1', "once", NULL, "print it once, and end; also where the output is no terminal",
+		GCI_OPTION_FLAG(struct top, once)},
+	{0, "json", NULL, "the same as JSON, with the traffic in bins of 10 ms",
+		GCI_OPTION_FLAG(struct top, json)},
+	{0, "prometheus", NULL, "figures as Prometheus reads them",
+		GCI_OPTION_FLAG(struct top, prometheus)},
+	{0}};
+
+static const struct gct_usage command_line = {"top",
+	"usage: gridcoll top [JOB] [options]\n"
+	"Shows the traffic of a running job: for each pair of clusters its rate now,\n"
+	"of the link's, what was sent, segments sent again and the longest round trip.\n"
+	"JOB is the process id of its gridcoll-run, or the path of its control socket;\n"
+	"not needed where one job runs. Keys: c connections, q quit.\n",
+	"example: gridcoll-run --grid my.grid ./a.out &\n"
+	"         gridcoll top\n",
+	options};
+
 static int parse(struct top *t, int argc, char **argv)
 {
-	static const struct option longs[] = {{"connections", 0, NULL, 'c'},
-		{"interval", 1, NULL, 'i'}, {"once", 0, NULL, '1'}, {"json", 0, NULL, 'J'},
-		{"prometheus", 0, NULL, 'P'}, {"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
-	int c;
+	int first, rc;
 
 	t->interval_ns = GCI_NS_PER_S;
-	optind = 1;
-	while ((c = getopt_long(argc, argv, ":ci:1h", longs, NULL)) != -1) {
-		switch (c) {
-		case 'c':
-			t->connections = 1;
-			break;
-		case 'i':
-			if (gci_parse_time(optarg, &t->interval_ns) || t->interval_ns < FIRST_NS ||
-				t->interval_ns > 60 * GCI_NS_PER_S)
-				return gct_wrong("top",
-					"--interval \"%s\", expected a time from 100ms to 60s",
-					optarg);
-			break;
-		case '1':
-			t->once = 1;
-			break;
-		case 'J':
-			t->json = 1;
-			break;
-		case 'P':
-			t->prometheus = 1;
-			break;
-		case 'h':
-			gct_help(help);
-			return -1;
-		default:
-			return gct_wrong_option("top", argv, longs, c);
-		}
-	}
-	if (argc - optind > 1)
-		return gct_wrong("top", "\"%s\", expected one job", argv[optind + 1]);
+	rc = gct_options(&command_line, t, argc, argv, GCI_OPTIONS_ANYWHERE, &first);
+	if (rc)
+		return rc;
+	if (argc - first > 1)
+		return gct_wrong("top", "\"%s\", expected one job", argv[first + 1]);
 	if (t->json && t->prometheus)
 		return gct_wrong("top", "--json and --prometheus, expected one of them");
-	t->name = argv[optind];
+	t->name = argv[first];
 	return 0;
 }
 
@@ -629,7 +608,7 @@ int gct_top(int argc, char **argv)
 	int rc = parse(&t, argc, argv);
 
 	if (rc)
-		return rc < 0 ? GCT_OK : rc;
+		return rc == GCT_HELPED ? GCT_OK : rc;
 	if (gct_ctl_open(&t.ctl, t.name, &e)) {
 		fprintf(stderr, "gridcoll top: %s\n", e.text);
 		return GCT_FAILED;
