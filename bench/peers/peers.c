@@ -47,7 +47,8 @@ static void command_of(const struct options *o, int job, const char *ranks, stru
 	char start[600];
 
 	if (o->lab)
-		gci_buf_printf(b, GCB_GRIDCOLL " lab run --quiet --dilate %s %s -- %s %s",
+		gci_buf_printf(b,
+			"timeout 900 " GCB_GRIDCOLL " lab run --quiet --dilate %s %s -- %s %s",
 			o->dilate, o->lab, jobs[job].in_lab, jobs[job].rank);
 	else {
 		snprintf(start, sizeof(start), jobs[job].command, ranks, jobs[job].rank);

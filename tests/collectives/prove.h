@@ -9,7 +9,7 @@
 #ifndef GCI_TESTS_PROVE_H
 #define GCI_TESTS_PROVE_H
 
-#include "collectives/verify/verify.h"
+#include "testing/verify.h"
 
 #define PROVE_MAX_RANKS 80
 

@@ -14,7 +14,7 @@
 #ifndef GCI_TESTS_SCHEDS_H
 #define GCI_TESTS_SCHEDS_H
 
-#include "collectives/verify/verify.h"
+#include "testing/verify.h"
 
 #define SCHEDS_MAX 140
 

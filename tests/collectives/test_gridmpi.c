@@ -4,7 +4,7 @@
 #include "tests/test.h"
 
 #include "base/mem.h"
-#include "collectives/verify/verify.h"
+#include "testing/verify.h"
 #include "tests/collectives/topologies.h"
 
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include "base/prng.h"
 #include "collectives/models/hnow.h"
 #include "collectives/sim/sim.h"
-#include "collectives/verify/verify.h"
+#include "testing/verify.h"
 #include "tests/collectives/topologies.h"
 
 #include <stdlib.h>

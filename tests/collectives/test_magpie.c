@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "collectives/models/plogp.h"
-#include "collectives/verify/verify.h"
+#include "testing/verify.h"
 #include "tests/collectives/topologies.h"
 
 #include <stdio.h>

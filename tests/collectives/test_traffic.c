@@ -2,7 +2,7 @@
  * What algorithms send is what their papers say: counted in the verifier's report. */
 #include "tests/test.h"
 
-#include "collectives/verify/verify.h"
+#include "testing/verify.h"
 #include "tests/collectives/topologies.h"
 
 /* The product's bcast: each byte over each WAN link once, each NIC each byte once each way. */

@@ -10,7 +10,7 @@
 #define GCI_TESTS_COMM_JOBS_H
 
 #include "comm/comm.h"
-#include "transport/mem.h"
+#include "testing/network.h"
 
 #define MAX_RANKS 17
 

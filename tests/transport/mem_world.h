@@ -5,7 +5,7 @@
 
 #include "tests/transport/conformance.h"
 
-#include "transport/mem.h"
+#include "testing/network.h"
 
 extern const struct backend mem_backend; /* `private` of its worlds: the network */
 extern struct gci_mem_faults mem_faults;

@@ -5,8 +5,8 @@
 #include "tests/transport/mem_world.h"
 
 #include "base/prng.h"
+#include "testing/network.h"
 #include "transport/endpoint.h"
-#include "transport/mem.h"
 
 #include <stdlib.h>
 #include <string.h>

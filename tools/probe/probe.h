@@ -3,15 +3,15 @@
  *
  * One rank of the pair measures: it tells the other one, its mirror, what to do (a command), runs
  * its own part and takes the times. Which trials those are is the pure procedures' business
- * (collectives/models/measure.h, ramp.h, measure_isend.h). */
+ * (measure.h; collectives/models/ramp.h). */
 #ifndef GCT_PROBE_H
 #define GCT_PROBE_H
 
 #include "base/clock.h"
-#include "collectives/models/measure.h"
 #include "collectives/models/ramp.h"
 #include "comm/comm.h"
 #include "tools/lab/info.h"
+#include "tools/probe/measure.h"
 
 #define GCT_WIRE_MESSAGES GCI_MEASURE_ROW /* at once */
 

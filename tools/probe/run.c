@@ -4,10 +4,10 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/units.h"
-#include "collectives/models/clusters.h"
 #include "collectives/models/measure_isend.h"
 #include "netem/cpu.h"
 #include "tools/lib/cases.h"
+#include "tools/probe/clusters.h"
 #include "tools/probe/probe.h"
 
 #include <stdio.h>

@@ -6,8 +6,8 @@
 #include "collectives/tuner/candidates.h"
 #include "collectives/tuner/decide.h"
 #include "collectives/tuner/record.h"
-#include "collectives/tuner/search.h"
 #include "tools/bench/bench.h"
+#include "tools/tune/methods.h"
 
 #define GCT_MOST_STEPS (4u << 20) /* of all ranks: what one simulation may cost */
 

@@ -2,9 +2,9 @@
  * ATCC's pipeline method: longest paths of trees, the test for saturation, and what is asked. */
 #include "base/clock.h"
 #include "base/mem.h"
-#include "collectives/tuner/search.h"
 #include "tests/collectives/topologies.h"
 #include "tests/test.h"
+#include "tools/tune/methods.h"
 
 #include <string.h>
 

@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-#include "collectives/tuner/search.h"
+#include "tools/tune/methods.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "collectives/models/plogp.h"
-#include "collectives/tuner/search_impl.h"
+#include "tools/tune/methods.h"
 
 #include <string.h>
+
+/* Asking, and never the same twice. */
+struct gci_asking {
+	const struct gci_search *s;
+	struct gci_search_result *r;
+	int rc;    /* what has ended the search */
+	int hasty; /* half as long again as the best is told enough by one run */
+};
 
 static struct gci_asking gci_asking_begin(const struct gci_search *s, struct gci_search_result *r);
 static void gci_ask_count(struct gci_asking *a, const struct gci_trial *t);

@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/prng.h"
-#include "collectives/models/clusters.h"
+#include "tools/probe/clusters.h"
 
 #include <stdio.h>
 #include <string.h>

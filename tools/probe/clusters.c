@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "collectives/models/clusters.h"
+#include "tools/probe/clusters.h"
 
 #include "base/buf.h"
 #include "base/mem.h"

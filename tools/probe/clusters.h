@@ -17,8 +17,8 @@
  * is made of 1 / latency. Of two hosts alone nothing can be said: they are one cluster.
  *
  * Pure and in integers. */
-#ifndef GCI_COLLECTIVES_MODELS_CLUSTERS_H
-#define GCI_COLLECTIVES_MODELS_CLUSTERS_H
+#ifndef GCT_PROBE_CLUSTERS_H
+#define GCT_PROBE_CLUSTERS_H
 
 #include "collectives/grid/grid.h"
 #include "collectives/models/pools.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The transport over a network of this process's memory. */
-#include "transport/mem.h"
+#include "testing/network.h"
 
 #include "base/mem.h"
 #include "base/prng.h"

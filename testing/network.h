@@ -18,8 +18,8 @@
  * of this rank was called or nothing is left to do in the whole network. Either calls what is due
  * on any rank. stop flushes what this rank sent and waits for nobody. A rank freed without stop is
  * dead to the others. As with TCP, the lower rank of a pair opens the connections. */
-#ifndef GCI_TRANSPORT_MEM_H
-#define GCI_TRANSPORT_MEM_H
+#ifndef GCI_TESTING_NETWORK_H
+#define GCI_TESTING_NETWORK_H
 
 #include "transport/transport.h"
 

@@ -21,8 +21,8 @@
  *    whose order of operands, and so whose bits, differ between ranks, or from the order that was
  *    asked for; a barrier that some rank can leave too early;
  *  - more distinct senders between two clusters than allowed. */
-#ifndef GCI_COLLECTIVES_VERIFY_VERIFY_H
-#define GCI_COLLECTIVES_VERIFY_VERIFY_H
+#ifndef GCI_TESTING_VERIFY_H
+#define GCI_TESTING_VERIFY_H
 
 #include "collectives/coll.h"
 

@@ -12,8 +12,8 @@
  *	gci_search_result_free(&r);
  *
  * Pure, and in integers: where costs are the same, so is the result. */
-#ifndef GCI_COLLECTIVES_TUNER_SEARCH_H
-#define GCI_COLLECTIVES_TUNER_SEARCH_H
+#ifndef GCT_TUNE_METHODS_H
+#define GCT_TUNE_METHODS_H
 
 #include "collectives/tuner/candidate.h"
 

@@ -4,8 +4,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/prng.h"
-#include "collectives/tuner/search.h"
 #include "tests/test.h"
+#include "tools/tune/methods.h"
 
 #include <stdlib.h>
 #include <string.h>

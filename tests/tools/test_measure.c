@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/prng.h"
-#include "collectives/models/measure.h"
+#include "tools/probe/measure.h"
 
 #include <string.h>
 

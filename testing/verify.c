@@ -1,18 +1,150 @@
 /* SPDX-License-Identifier: MIT
  * The verifier: its passes, their order, and how it words a fault. */
-#include "collectives/verify/verify.h"
+#include "testing/verify.h"
 
 #include "base/mem.h"
+#include "base/prng.h"
 #include "collectives/blocks/layout.h"
 #include "collectives/blocks/order.h"
 #include "collectives/schedule/ready.h"
-#include "collectives/verify/expr.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- Symbolic values: expression trees over the ranks' contributions, each tree stored once, so that
+ * equal trees have equal numbers. OP is taken neither as associative nor as commutative: the bits
+ * of a minimum of floats, for one, depend on the order of operands when these are +0 and -0. */
+
+#define NONE UINT32_MAX
+
+struct gci_expr_node {
+	uint32_t a, b; /* left, right; leaves: NONE, rank */
+};
+
+struct gci_exprs {
+	int nranks;
+	size_t nwords; /* of a set of ranks */
+	struct gci_expr_node *nodes;
+	size_t n, cap;
+	uint64_t *sets; /* [expr * nwords]: whose contributions are in it */
+	size_t sets_cap;
+	uint32_t *table; /* open addressing; expr + 1, 0: empty */
+	size_t table_size;
+};
+
+static uint64_t hash(struct gci_expr_node n)
+{
+	return gci_mix64((uint64_t)n.a << 32 | n.b);
+}
+
+static int grow_table(struct gci_exprs *x)
+{
+	size_t size = x->table_size ? 2 * x->table_size : 256, i;
+	uint32_t *table = gci_calloc(size, sizeof(*table));
+
+	if (!table)
+		return -1;
+	for (i = 0; i < x->n; i++) {
+		size_t at = hash(x->nodes[i]) & (size - 1);
+
+		while (table[at])
+			at = (at + 1) & (size - 1);
+		table[at] = (uint32_t)i + 1;
+	}
+	gci_free(x->table);
+	x->table = table;
+	x->table_size = size;
+	return 0;
+}
+
+/* The number of the node, new or old; -1 when out of memory. *fresh tells which. */
+static int64_t intern(struct gci_exprs *x, struct gci_expr_node n, int *fresh)
+{
+	size_t at;
+
+	*fresh = 0;
+	if (2 * (x->n + 1) > x->table_size && grow_table(x))
+		return -1;
+	for (at = hash(n) & (x->table_size - 1); x->table[at];
+		at = (at + 1) & (x->table_size - 1)) {
+		uint32_t i = x->table[at] - 1;
+
+		if (x->nodes[i].a == n.a && x->nodes[i].b == n.b)
+			return i;
+	}
+	if (x->n >= NONE - 1 || gci_grow(&x->nodes, &x->cap, x->n + 1, sizeof(n)) ||
+		gci_grow(&x->sets, &x->sets_cap, (x->n + 1) * x->nwords, sizeof(*x->sets)))
+		return -1;
+	x->nodes[x->n] = n;
+	memset(x->sets + x->n * x->nwords, 0, x->nwords * sizeof(*x->sets));
+	x->table[at] = (uint32_t)++x->n;
+	*fresh = 1;
+	return (int64_t)x->n - 1;
+}
+
+static void gci_exprs_free(struct gci_exprs *x)
+{
+	gci_free(x->nodes);
+	gci_free(x->sets);
+	gci_free(x->table);
+	memset(x, 0, sizeof(*x));
+}
+
+/* Expression r, for 0 <= r < nranks, is rank r's contribution. 0 or -1 (out of memory). */
+static int gci_exprs_init(struct gci_exprs *x, int nranks)
+{
+	int r, fresh;
+
+	memset(x, 0, sizeof(*x));
+	x->nranks = nranks;
+	x->nwords = ((size_t)nranks + 63) / 64;
+	for (r = 0; r < nranks; r++) {
+		if (intern(x, (struct gci_expr_node){NONE, (uint32_t)r}, &fresh) != r) {
+			gci_exprs_free(x);
+			return -1;
+		}
+		x->sets[(size_t)r * x->nwords + (size_t)r / 64] = 1ull << (r % 64);
+	}
+	return 0;
+}
+
+/* The expression a OP b: its number, -1 when out of memory, -2 - r when rank r's contribution is
+ * in both. */
+static int64_t gci_expr_join(struct gci_exprs *x, uint32_t a, uint32_t b)
+{
+	struct gci_expr_node n = {a, b};
+	size_t w;
+	int64_t e;
+	int fresh;
+
+	for (w = 0; w < x->nwords; w++) {
+		uint64_t both = x->sets[a * x->nwords + w] & x->sets[b * x->nwords + w];
+
+		if (both)
+			return -2 - (int64_t)(w * 64) - __builtin_ctzll(both);
+	}
+	e = intern(x, n, &fresh);
+	for (w = 0; e >= 0 && fresh && w < x->nwords; w++)
+		x->sets[(size_t)e * x->nwords + w] =
+			x->sets[a * x->nwords + w] | x->sets[b * x->nwords + w];
+	return e;
+}
+
+/* The first rank whose contribution is missing, or -1. */
+static int gci_expr_missing(const struct gci_exprs *x, uint32_t e)
+{
+	int r;
+
+	for (r = 0; r < x->nranks; r++)
+		if (!(x->sets[e * x->nwords + (size_t)r / 64] >> (r % 64) & 1))
+			return r;
+	return -1;
+}
+
+/* ---- The verifier. */
 
 struct gci_verify_rank {
 	uint32_t *match; /* [step]: its counterpart at the peer, for messages */
