@@ -29,10 +29,12 @@ int gci_candidate_same(const struct gci_candidate *a, const struct gci_candidate
 void gci_candidate_apply(const struct gci_candidate *w, struct gci_coll *c);
 
 /* What a prediction may cost. With limits, an operation of very many segments is simulated for some
- * of them only, and the rest is extrapolated. */
+ * of them only, and the rest is extrapolated, unless the whole is asked for. */
 struct gci_predict_limits {
 	uint64_t most_steps; /* of all ranks' schedules; 0: any number */
 	uint64_t until_ns;   /* what takes longer is given up, and takes GCI_NEVER; 0: nothing is */
+	int whole;
+	int *is_partial; /* may be NULL: 1 where that was done */
 	uint64_t *spent; /* may be NULL: what was simulated is added, as if of small messages' steps
 			  */
 };

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "collectives/tuner/decide.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "collectives/alltoall/alltoall.h"
+#include "collectives/blocks/windows.h"
 #include "collectives/tuner/candidates.h"
 #include "collectives/tuner/estimate.h"
 #include "collectives/tuner/rates.h"
@@ -121,17 +123,43 @@ static struct gci_coll model_of(const struct gci_decider *d, const struct key *k
 		.root = gci_kind_has_root(k->kind) ? gci_topo_members(d->topo, k->from)[0] : 0};
 }
 
-/* The fastest of the list but the first that was thought of, *won, if it can be simulated within
- * the effort and takes at most until_ns; *unseen: some could not. */
+/* What was told of a pipeline by its first segments may be a tenth too little, if these are not very many.
+ * All of it is simulated here, if that takes no more than twice the effort; *ns stays else, and is GCI_NEVER
+ * where it takes longer than until_ns (0: nothing does). 0 or GCOLL_ERR_NOMEM. */
+static int confirm(struct gci_decider *d, const struct gci_coll *c, const struct gci_candidate *how,
+	uint64_t until_ns, uint64_t *ns)
+{
+	const struct gci_predict_limits limits = {
+		.most_steps = 2 * d->most_steps, .until_ns = until_ns, .whole = 1};
+	uint64_t whole;
+	int rc;
+
+	if (gci_table_nbytes(c) > GCI_WINDOW_NBYTES)
+		return 0;
+	rc = gci_predict(&d->net, c, how, &limits, &whole);
+	if (!rc)
+		*ns = whole;
+	return rc == GCOLL_ERR_NOMEM ? rc : 0;
+}
+
+static uint64_t clearly_less(uint64_t ns)
+{
+	return ns - ns / CLEARLY;
+}
+
+/* The fastest of the list but the first that was thought of, *won, which takes usual_ns, if it can be
+ * simulated within the effort and is clearly faster; *unseen: some could not. Who may win is looked at to
+ * its end, and so is the first then, if it has not been (`confirmed`). */
 static int simulate_others(struct gci_decider *d, const struct gci_coll *c,
-	const struct gci_candidate *list, size_t n, uint64_t *spent, uint64_t until_ns,
-	struct gci_decision *won, int *unseen)
+	const struct gci_candidate *list, size_t n, uint64_t *spent, uint64_t usual_ns,
+	int confirmed, struct gci_decision *won, int *unseen)
 {
 	const struct gci_candidate first = won->how;
-	struct gci_predict_limits limits = {.spent = spent, .until_ns = until_ns};
+	int rc, is_partial = 0;
+	struct gci_predict_limits limits = {
+		.spent = spent, .until_ns = clearly_less(usual_ns), .is_partial = &is_partial};
 	uint64_t ns;
 	size_t i;
-	int rc;
 
 	for (i = 0; i < n && *spent < d->most_steps && limits.until_ns; i++) {
 		if (gci_candidate_same(&list[i], &first))
@@ -142,6 +170,16 @@ static int simulate_others(struct gci_decider *d, const struct gci_coll *c,
 			return rc;
 		*unseen |= rc != 0;
 		if (rc || ns > limits.until_ns)
+			continue;
+		if (!confirmed) {
+			if (confirm(d, c, &first, 0, &usual_ns))
+				return GCOLL_ERR_NOMEM;
+			limits.until_ns = clearly_less(usual_ns);
+			confirmed = 1;
+		}
+		if (is_partial && confirm(d, c, &list[i], limits.until_ns, &ns))
+			return GCOLL_ERR_NOMEM;
+		if (ns > limits.until_ns)
 			continue;
 		*won = (struct gci_decision){list[i], GCI_BY_SIMULATION, ns};
 		limits.until_ns = ns - 1;
@@ -167,16 +205,19 @@ static int simulate(struct gci_decider *d, const struct gci_coll *c,
 	const struct gci_candidate *list, size_t n, struct gci_decision *how, int *unseen)
 {
 	uint64_t spent = 0, usual;
-	struct gci_predict_limits limits = {.spent = &spent, .most_steps = d->most_steps / 2};
+	int is_partial = 0;
+	struct gci_predict_limits limits = {
+		.spent = &spent, .most_steps = d->most_steps / 2, .is_partial = &is_partial};
 	int rc = gci_predict(&d->net, c, &how->how, &limits, &how->ns);
 
 	usual = how->ns;
-	if (!rc)
+	if (!rc) {
 		how->by = GCI_BY_SIMULATION;
-	else if (rc != GCOLL_ERR_NOMEM)
+	} else if (rc != GCOLL_ERR_NOMEM) {
+		is_partial = 1;
 		rc = guess(d, c, &how->how, &usual);
-	return rc ? rc
-		  : simulate_others(d, c, list, n, &spent, usual - usual / CLEARLY, how, unseen);
+	}
+	return rc ? rc : simulate_others(d, c, list, n, &spent, usual, !is_partial, how, unseen);
 }
 
 static uint64_t times(uint64_t ns, uint64_t part, uint64_t whole)

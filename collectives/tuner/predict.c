@@ -211,10 +211,12 @@ int gci_predict(const struct gci_simnet *net, const struct gci_coll *c,
 	if (gci_ineligible(w->algorithm, c))
 		return GCOLL_ERR_INVAL;
 	gci_candidate_apply(w, &coll);
-	if (limits)
+	if (limits && !limits->whole)
 		rc = find_pipeline(&p, &coll);
 	if (!rc && p.n)
 		rc = find_few(&p, limits, &few);
+	if (limits && limits->is_partial)
+		*limits->is_partial = few != 0;
 	if (rc)
 		return rc;
 	if (few)
