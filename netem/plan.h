@@ -86,7 +86,7 @@ struct gci_lab_plan {
 	int nwires;
 };
 
-/* GCOLL_ERR_INVALID with a sentence when the lab cannot hold this grid, or GCOLL_ERR_NOMEM; then
+/* GCOLL_ERR_INVAL with a sentence when the lab cannot hold this grid, or GCOLL_ERR_NOMEM; then
  * `plan` is empty. */
 int gci_lab_plan_make(struct gci_lab_plan *plan, const struct gci_grid *g, uint32_t dilation,
 	struct gci_lab_how how, struct gci_error *e);

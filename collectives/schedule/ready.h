@@ -6,7 +6,7 @@
  *	while (!gci_ready_finished(&r)) {
  *		while (gci_ready_next(&r, &step))
  *			start(step);
- *		gci_ready_done(&r, wait_for_some_step_to_finish());
+ *		gci_ready_done(&r, one_that_is_over);
  *	}
  *	gci_ready_free(&r);
  */
