@@ -25,24 +25,26 @@
 
 enum lab_backend lab_choose(const struct lab_options *o, struct gci_error *e)
 {
-	static int (*const checks[])(struct gci_error * e) = {
-		[LAB_HOST] = gci_host_check, [LAB_TAP] = gci_tap_check, [LAB_UML] = gci_uml_check};
-	static const char *const names[] = {
-		[LAB_HOST] = "host", [LAB_TAP] = "tap", [LAB_UML] = "uml"};
-	struct gci_error why[LAB_UML + 1] = {0};
+	struct gci_buf text = {0};
 	enum lab_backend b;
 
-	for (b = LAB_HOST; b <= LAB_UML; b++)
-		if ((o->backend == LAB_AUTO || o->backend == b) && !checks[b](&why[b]))
-			return b;
-	b = o->backend;
-	if (b == LAB_AUTO)
-		gci_error_set(e, GCOLL_ERR_UNSUPPORTED,
-			"no backend for a lab. host: %s. tap: %s. uml: %s", why[LAB_HOST].text,
-			why[LAB_TAP].text, why[LAB_UML].text);
-	else
-		gci_error_set(e, why[b].status, "no %s backend: %s", names[b], why[b].text);
-	return LAB_AUTO;
+	for (b = LAB_AUTO + 1; b < LAB_NBACKENDS; b++) {
+		struct gci_error why = {0};
+
+		if (o->backend != LAB_AUTO && o->backend != b)
+			continue;
+		if (!lab_ways[b].check(&why))
+			break;
+		if (o->backend == b)
+			gci_error_set(
+				e, why.status, "no %s backend: %s", lab_ways[b].name, why.text);
+		gci_buf_printf(&text, " %s: %s.", lab_ways[b].name, why.text);
+	}
+	if (b == LAB_NBACKENDS && o->backend == LAB_AUTO)
+		gci_error_set(
+			e, GCOLL_ERR_UNSUPPORTED, "no backend for a lab.%s", gci_buf_cstr(&text));
+	gci_buf_free(&text);
+	return b < LAB_NBACKENDS ? b : LAB_AUTO;
 }
 
 uint32_t lab_dilation(struct lab_options *o, const struct gci_grid *g)
@@ -337,13 +339,17 @@ static int lab_links(int argc, char **argv)
 /* ---- gridcoll lab up and down: a grid that stands until it is taken down. Only in the running
  * kernel: a guest of user-mode Linux lives as long as the command it was booted for. */
 
-static int refuse(const char *backend)
+static int up(const struct lab_options *o, const struct gci_grid *g, struct gci_error *e)
 {
-	fprintf(stderr,
-		"gridcoll lab: error: the %s backend has no standing labs, expected: gridcoll "
-		"lab run GRID -- CMD (CMD may be a shell)\n",
-		backend);
-	return GCT_FAILED;
+	const struct lab_way *way = &lab_ways[lab_choose(o, e)];
+
+	if (way->name && !way->up)
+		gci_error_set(e, GCOLL_ERR_UNSUPPORTED,
+			"the %s backend has no standing labs, expected: gridcoll lab run GRID -- "
+			"CMD "
+			"(CMD may be a shell)",
+			way->name);
+	return e->status ? GCT_FAILED : way->up(o, g, e);
 }
 
 int lab_up(int argc, char **argv)
@@ -351,28 +357,12 @@ int lab_up(int argc, char **argv)
 	static const char usage[] = "up [--backend auto|host] [--dilate K|auto] GRID";
 	struct lab_options o;
 	struct gci_error e = {0};
-	struct gci_host h;
 	struct gci_grid g;
 	int rc = lab_parse_grid(&o, argc, argv, usage, &g);
 
 	if (rc)
 		return rc - 1;
-	switch (lab_choose(&o, &e)) {
-	case LAB_HOST:
-		if (!gci_host_up(&h, &g, o.dilation, 1, &e)) {
-			gci_host_leave(&h);
-			printf("export GRIDCOLL_LAB=%s\n", GCI_HOST_LAB);
-		}
-		break;
-	case LAB_UML:
-		rc = refuse("uml");
-		break;
-	case LAB_TAP:
-		rc = refuse("tap");
-		break;
-	default:
-		break;
-	}
+	rc = up(&o, &g, &e);
 	if (e.status)
 		rc = lab_complain(&e);
 	gci_grid_free(&g);

@@ -7,7 +7,7 @@
 #include "netem/frame.h"
 #include "netem/weather.h"
 
-enum lab_backend { LAB_AUTO, LAB_HOST, LAB_TAP, LAB_UML };
+enum lab_backend { LAB_AUTO, LAB_HOST, LAB_TAP, LAB_UML, LAB_NBACKENDS };
 
 struct lab_options {
 	enum lab_backend backend;
@@ -46,6 +46,19 @@ int lab_read_weather(const struct lab_options *o, const struct gci_grid *g, stru
 int lab_make_job(const struct lab_options *o, struct gci_job *job, struct gci_error *e);
 
 /* Which backend, for `auto` by what is there. */
+/* How each backend is asked for, and what it can; a row for each but LAB_AUTO, in the order in which
+ * that tries them (run.c). */
+struct lab_way {
+	const char *name;
+	int (*check)(struct gci_error *e); /* whether it works here */
+	/* An exit status, also where `e` has an error. */
+	int (*run)(const struct lab_options *o, const struct gci_grid *g, struct gci_error *e);
+	/* NULL: a lab stands no longer than the command in it. */
+	int (*up)(const struct lab_options *o, const struct gci_grid *g, struct gci_error *e);
+	int has_weather; /* links change while a command runs */
+};
+extern const struct lab_way lab_ways[LAB_NBACKENDS];
+
 enum lab_backend lab_choose(const struct lab_options *o, struct gci_error *e);
 
 /* How far --dilate auto dilates here. Where the backend is auto, chooses that for good. */

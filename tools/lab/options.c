@@ -21,13 +21,12 @@ extern char **environ;
 
 static int take_backend(void *settings, char *value, struct gci_error *e)
 {
-	static const char *const names[] = {"auto", "host", "tap", "uml"};
 	struct lab_options *o = settings;
-	int i;
+	enum lab_backend b;
 
-	for (i = 0; i < 4; i++)
-		if (!strcmp(value, names[i])) {
-			o->backend = (enum lab_backend)i;
+	for (b = LAB_AUTO; b < LAB_NBACKENDS; b++)
+		if (!strcmp(value, b == LAB_AUTO ? "auto" : lab_ways[b].name)) {
+			o->backend = b;
 			return 0;
 		}
 	return gci_option_wrong(e, "backend", value, "auto, host, tap or uml");

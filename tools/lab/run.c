@@ -292,10 +292,27 @@ static int run_by_taps(const struct lab_options *o, const struct gci_grid *g, st
 	return status;
 }
 
+static int host_up(const struct lab_options *o, const struct gci_grid *g, struct gci_error *e)
+{
+	struct gci_host h;
+
+	if (gci_host_up(&h, g, o->dilation, 1, e))
+		return GCT_FAILED;
+	gci_host_leave(&h);
+	printf("export GRIDCOLL_LAB=%s\n", GCI_HOST_LAB);
+	return GCT_OK;
+}
+
+const struct lab_way lab_ways[LAB_NBACKENDS] = {
+	[LAB_HOST] = {"host", gci_host_check, run_on_host, host_up, 0},
+	[LAB_TAP] = {"tap", gci_tap_check, run_by_taps, NULL, 1},
+	[LAB_UML] = {"uml", gci_uml_check, run_in_uml, NULL, 0},
+};
+
 int lab_run(int argc, char **argv)
 {
 	struct gci_awake awake = {0};
-	enum lab_backend backend;
+	const struct lab_way *way;
 	struct lab_options o;
 	struct gci_error e = {0};
 	struct gci_grid g;
@@ -312,26 +329,12 @@ int lab_run(int argc, char **argv)
 		return rc;
 	if (o.keep_awake)
 		gci_awake_begin(&awake);
-	backend = lab_choose(&o, &e);
-	if (o.weather_file && backend != LAB_TAP && !e.status) {
+	way = &lab_ways[lab_choose(&o, &e)];
+	if (o.weather_file && !way->has_weather && !e.status)
 		gci_error_set(&e, GCOLL_ERR_INVAL,
 			"--weather %s: expected with the backend tap, whose links can change",
 			o.weather_file);
-		backend = LAB_AUTO;
-	}
-	switch (backend) {
-	case LAB_HOST:
-		rc = run_on_host(&o, &g, &e);
-		break;
-	case LAB_TAP:
-		rc = run_by_taps(&o, &g, &e);
-		break;
-	case LAB_UML:
-		rc = run_in_uml(&o, &g, &e);
-		break;
-	default:
-		rc = GCT_FAILED;
-	}
+	rc = e.status ? GCT_FAILED : way->run(&o, &g, &e);
 	gci_awake_end(&awake);
 	if (e.status)
 		rc = lab_complain(&e);
