@@ -29,10 +29,10 @@ static void read_more(struct agent_stream *s);
 
 static void send_ended(const struct agent_rank *k, int code, int sig, const char *why)
 {
-	const struct gci_frame_ended m = {k->rank, code, sig, (char *)(uintptr_t)why};
+	const struct gci_agent_msg_ended m = {k->rank, code, sig, (char *)(uintptr_t)why};
 	struct gci_buf b = {0};
 
-	gci_frame_put_ended(&b, GCI_FRAME_ENDED, &m);
+	gci_agent_msg_put_ended(&b, GCI_AGENT_MSG_ENDED, &m);
 	gci_agent_send_up(&b);
 }
 
@@ -40,12 +40,12 @@ static void send_ended(const struct agent_rank *k, int code, int sig, const char
 static void send_output(const struct agent_stream *s, const void *data, size_t nbytes)
 {
 	struct gci_buf b = {0};
-	size_t at = gci_frame_begin(&b, GCI_FRAME_OUTPUT);
+	size_t at = gci_agent_msg_begin(&b, GCI_AGENT_MSG_OUTPUT);
 
 	gci_buf_put_u32(&b, s->rank->rank);
 	gci_buf_put_u32(&b, s->which);
 	gci_buf_put(&b, data, nbytes);
-	gci_frame_end(&b, at);
+	gci_agent_msg_end(&b, at);
 	gci_me.credit -= (uint32_t)nbytes;
 	gci_agent_send_up(&b);
 }
@@ -102,7 +102,7 @@ static void lose_output(const struct agent_stream *s, int error)
  * whoever else may hold it open. */
 static void read_more(struct agent_stream *s)
 {
-	static char bytes[GCI_FRAME_DATA];
+	static char bytes[GCI_AGENT_MSG_DATA];
 	ssize_t n;
 
 	do {
@@ -193,7 +193,7 @@ static void on_stdin_written(uv_stream_t *to, size_t nbytes, int status)
 	(void)to;
 	gci_me.stdin_queued -= (uint32_t)nbytes;
 	if (!status) {
-		gci_frame_put_u32(&b, GCI_FRAME_TAKEN, (uint32_t)nbytes);
+		gci_agent_msg_put_u32(&b, GCI_AGENT_MSG_TAKEN, (uint32_t)nbytes);
 		gci_agent_send_up(&b);
 	}
 	/* When rank 0 does not want it, nothing more is TAKEN, and no more will come. */
@@ -244,7 +244,7 @@ static void gci_agent_on_signal(int sig, uint32_t rank)
 	for (i = 0; i < gci_me.nranks; i++) {
 		struct agent_rank *k = &gci_me.ranks[i];
 
-		if (rank != GCI_FRAME_ALL && rank != k->rank)
+		if (rank != GCI_AGENT_MSG_ALL && rank != k->rank)
 			continue;
 		if (k->pid)
 			kill(-k->pid, sig);
@@ -406,10 +406,10 @@ void gci_agent_send_up(struct gci_buf *b)
 void gci_agent_send_error(const char *text)
 {
 	struct gci_buf b = {0};
-	size_t at = gci_frame_begin(&b, GCI_FRAME_ERROR);
+	size_t at = gci_agent_msg_begin(&b, GCI_AGENT_MSG_ERROR);
 
 	gci_buf_put_str(&b, text);
-	gci_frame_end(&b, at);
+	gci_agent_msg_end(&b, at);
 	gci_agent_send_up(&b);
 }
 
@@ -427,7 +427,7 @@ int gci_agent_origin(char *out, size_t size)
 static const char *rendezvous(char *out, size_t size)
 {
 	const char *given = gci_me.job.rendezvous;
-	char from[GCI_FRAME_ADDRESS + 1];
+	char from[GCI_AGENT_MSG_ADDRESS + 1];
 
 	if (*given != ':' || gci_agent_origin(from, sizeof(from)))
 		return given;
@@ -463,7 +463,7 @@ static void on_impatience(uv_timer_t *t)
 static void gci_agent_end(void)
 {
 	gci_me.ending = 1;
-	gci_agent_on_signal(SIGKILL, GCI_FRAME_ALL);
+	gci_agent_on_signal(SIGKILL, GCI_AGENT_MSG_ALL);
 	if (gci_relay_end())
 		uv_timer_start(&gci_me.patience, on_impatience, PATIENCE_MS, 0);
 	else
@@ -483,7 +483,7 @@ static void on_watch(uv_timer_t *t)
 /* Whoever started the job may have been where this host has no directory. */
 static void choose_directory(void)
 {
-	struct gci_frame_start *m = &gci_me.job;
+	struct gci_agent_msg_start *m = &gci_me.job;
 	const char *home = getenv("HOME");
 	char *own;
 
@@ -515,11 +515,11 @@ static void on_starting(uv_idle_t *h)
 	explicit_bzero(gci_me.job.secret, sizeof(gci_me.job.secret));
 }
 
-static void on_start(struct gci_frame *f)
+static void on_start(struct gci_agent_msg *f)
 {
 	uint32_t i;
 
-	if (gci_me.started || gci_frame_get_start(f, &gci_me.job)) {
+	if (gci_me.started || gci_agent_msg_get_start(f, &gci_me.job)) {
 		gci_agent_send_error("malformed start message");
 		return;
 	}
@@ -542,10 +542,10 @@ static void on_start(struct gci_frame *f)
 	on_starting(&gci_me.starting); /* rank 0, if it is here: its input may be next */
 }
 
-static void on_origin(struct gci_frame *f)
+static void on_origin(struct gci_agent_msg *f)
 {
 	gci_free(gci_me.origin);
-	gci_me.origin = gci_frame_get_origin(f);
+	gci_me.origin = gci_agent_msg_get_origin(f);
 	if (!gci_me.origin)
 		gci_agent_send_error("malformed message of whence ssh came");
 }
@@ -554,44 +554,44 @@ static void answer(void)
 {
 	struct gci_buf b = {0};
 
-	gci_frame_end(&b, gci_frame_begin(&b, GCI_FRAME_PONG));
+	gci_agent_msg_end(&b, gci_agent_msg_begin(&b, GCI_AGENT_MSG_PONG));
 	gci_agent_send_up(&b);
 }
 
-static void on_frame(struct gci_frame *f)
+static void on_frame(struct gci_agent_msg *f)
 {
 	uint32_t n;
 
 	switch (f->type) {
-	case GCI_FRAME_START:
+	case GCI_AGENT_MSG_START:
 		on_start(f);
 		break;
-	case GCI_FRAME_STDIN:
+	case GCI_AGENT_MSG_STDIN:
 		gci_agent_on_stdin(&f->r);
 		break;
-	case GCI_FRAME_CREDIT:
+	case GCI_AGENT_MSG_CREDIT:
 		gci_agent_on_credit(gci_read_u32(&f->r));
 		break;
-	case GCI_FRAME_SIGNAL:
+	case GCI_AGENT_MSG_SIGNAL:
 		n = gci_read_u32(&f->r);
 		gci_agent_on_signal((int)n, gci_read_u32(&f->r));
 		break;
-	case GCI_FRAME_HUSH:
+	case GCI_AGENT_MSG_HUSH:
 		gci_agent_on_hush(gci_read_u32(&f->r));
 		break;
-	case GCI_FRAME_KILL:
+	case GCI_AGENT_MSG_KILL:
 		gci_agent_on_kill(&gci_me.kill_again);
 		break;
-	case GCI_FRAME_PING:
+	case GCI_AGENT_MSG_PING:
 		answer();
 		break;
-	case GCI_FRAME_RELAY_START:
+	case GCI_AGENT_MSG_RELAY_START:
 		gci_relay_start(f);
 		break;
-	case GCI_FRAME_RELAY_DATA:
+	case GCI_AGENT_MSG_RELAY_DATA:
 		gci_relay_data(f);
 		break;
-	case GCI_FRAME_ORIGIN:
+	case GCI_AGENT_MSG_ORIGIN:
 		on_origin(f);
 		break;
 	default:
@@ -619,7 +619,7 @@ static __attribute__((noinline)) void wipe_stack(void)
 static void on_input(uv_stream_t *from, ssize_t n, const uv_buf_t *buf)
 {
 	struct gci_error e = {0};
-	struct gci_frame f;
+	struct gci_agent_msg f;
 	size_t at = 0;
 	int rc;
 
@@ -631,7 +631,7 @@ static void on_input(uv_stream_t *from, ssize_t n, const uv_buf_t *buf)
 	}
 	gci_buf_put(&gci_me.input, buf->base, (size_t)n);
 	explicit_bzero(buf->base, (size_t)n); /* the secret may be in it, our own or for others */
-	while ((rc = gci_frame_next(&gci_me.input, &at, &f, &e)) == 1)
+	while ((rc = gci_agent_msg_next(&gci_me.input, &at, &f, &e)) == 1)
 		on_frame(&f);
 	gci_buf_consume(&gci_me.input, at);
 	if (!gci_me.input.len) {
@@ -669,7 +669,7 @@ static int open_up(struct gci_error *e)
 			"--agent is for gridcoll-run's own use: expected pipes");
 	uv_signal_start(&gci_me.children, gci_agent_on_children, SIGCHLD);
 	uv_signal_start(&gci_me.term, on_term, SIGTERM);
-	gci_buf_printf(&magic, "%s", GCI_FRAME_MAGIC);
+	gci_buf_printf(&magic, "%s", GCI_AGENT_MSG_MAGIC);
 	gci_agent_send_up(&magic);
 	uv_read_start((uv_stream_t *)&gci_me.in, on_alloc, on_input);
 	return 0;
@@ -684,7 +684,7 @@ int gci_agent_main(const char *netns)
 	signal(SIGPIPE, SIG_IGN);
 	gci_tree_adopt();
 	gci_raise_fd_limit();
-	gci_me.credit = GCI_FRAME_WINDOW;
+	gci_me.credit = GCI_AGENT_MSG_WINDOW;
 	gci_me.input.secret = 1;
 	if (netns)
 		rc = gci_ns_join(netns, &e);
@@ -701,7 +701,7 @@ int gci_agent_main(const char *netns)
 		fprintf(stderr, "some processes did not end\n");
 	gci_edt_sweep(); /* after ranks that could not */
 	gci_buf_free(&gci_me.input);
-	gci_frame_start_free(&gci_me.job);
+	gci_agent_msg_start_free(&gci_me.job);
 	gci_free(gci_me.origin);
 	return gci_me.status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The agent: starts one or more ranks on its host for a launcher that may be anywhere, connects
  * them to it, and leaves nothing behind. It is the same for a local job, a network namespace and
- * a remote host: `gridcoll-run --agent`, spoken to in frames (frames.h) over standard input and
+ * a remote host: `gridcoll-run --agent`, spoken to in frames (agent_msg.h) over standard input and
  * output. */
 #ifndef GCI_LAUNCHER_AGENT_H
 #define GCI_LAUNCHER_AGENT_H

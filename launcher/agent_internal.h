@@ -3,7 +3,7 @@
 #ifndef GCI_LAUNCHER_AGENT_INTERNAL_H
 #define GCI_LAUNCHER_AGENT_INTERNAL_H
 
-#include "launcher/frames.h"
+#include "launcher/agent_msg.h"
 
 #include <sys/types.h>
 #include <uv.h>
@@ -34,7 +34,7 @@ struct agent {
 	uv_timer_t watch, kill_again, patience;
 	uv_idle_t starting; /* while ranks are to be started */
 	struct gci_buf input;
-	struct gci_frame_start job;
+	struct gci_agent_msg_start job;
 	char *origin; /* from where ssh came to the first agent on the way here; NULL: to this one */
 	struct agent_rank *ranks;
 	uint32_t nranks, next; /* of them to be started */

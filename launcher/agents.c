@@ -16,7 +16,7 @@
 
 static void gci_agent_hear(struct gci_agent *a, const uint8_t *data, size_t nbytes);
 static void gci_agent_hear_complaint(struct gci_agent *a, const char *data, size_t nbytes);
-static void gci_agent_relayed_one_ended(struct gci_agent *a, const struct gci_frame_ended *m);
+static void gci_agent_relayed_one_ended(struct gci_agent *a, const struct gci_agent_msg_ended *m);
 
 /* ---- What agents say. */
 
@@ -62,7 +62,7 @@ static struct gci_agent *started_by(const struct gci_agent *a, uint32_t id)
 	return k && k->runs ? k : NULL;
 }
 
-static int on_output(struct gci_agent *a, struct gci_frame *f)
+static int on_output(struct gci_agent *a, struct gci_agent_msg *f)
 {
 	uint32_t rank = gci_read_u32(&f->r), stream = gci_read_u32(&f->r);
 
@@ -73,12 +73,12 @@ static int on_output(struct gci_agent *a, struct gci_frame *f)
 	return 0;
 }
 
-static int on_ended(struct gci_agent *a, struct gci_frame *f)
+static int on_ended(struct gci_agent *a, struct gci_agent_msg *f)
 {
-	struct gci_frame_ended m;
+	struct gci_agent_msg_ended m;
 	int rc = -1;
 
-	if (gci_frame_get_ended(f, &m))
+	if (gci_agent_msg_get_ended(f, &m))
 		return -1;
 	if (has_rank(a, m.id)) {
 		a->all->events->ended(a, m.id, m.code, m.sig, m.why);
@@ -88,10 +88,10 @@ static int on_ended(struct gci_agent *a, struct gci_frame *f)
 	return rc;
 }
 
-static int on_relay_data(struct gci_agent *a, struct gci_frame *f)
+static int on_relay_data(struct gci_agent *a, struct gci_agent_msg *f)
 {
-	struct gci_frame_relay_data m;
-	struct gci_agent *k = gci_frame_get_relay_data(f, &m) ? NULL : started_by(a, m.id);
+	struct gci_agent_msg_relay_data m;
+	struct gci_agent *k = gci_agent_msg_get_relay_data(f, &m) ? NULL : started_by(a, m.id);
 
 	if (!k || !m.stream)
 		return -1;
@@ -102,12 +102,12 @@ static int on_relay_data(struct gci_agent *a, struct gci_frame *f)
 	return 0;
 }
 
-static int on_relay_ended(struct gci_agent *a, struct gci_frame *f)
+static int on_relay_ended(struct gci_agent *a, struct gci_agent_msg *f)
 {
-	struct gci_frame_ended m;
+	struct gci_agent_msg_ended m;
 	struct gci_agent *k;
 
-	if (gci_frame_get_ended(f, &m))
+	if (gci_agent_msg_get_ended(f, &m))
 		return -1;
 	k = started_by(a, m.id);
 	if (k)
@@ -116,32 +116,32 @@ static int on_relay_ended(struct gci_agent *a, struct gci_frame *f)
 	return k ? 0 : -1;
 }
 
-static int on_frame(struct gci_agent *a, struct gci_frame *f)
+static int on_frame(struct gci_agent *a, struct gci_agent_msg *f)
 {
 	uint32_t n;
 	char *text;
 
 	switch (f->type) {
-	case GCI_FRAME_OUTPUT:
+	case GCI_AGENT_MSG_OUTPUT:
 		return on_output(a, f);
-	case GCI_FRAME_ENDED:
+	case GCI_AGENT_MSG_ENDED:
 		return on_ended(a, f);
-	case GCI_FRAME_TAKEN:
+	case GCI_AGENT_MSG_TAKEN:
 		n = gci_read_u32(&f->r);
 		if (!f->r.failed)
 			a->all->events->taken(a, n);
 		return f->r.failed;
-	case GCI_FRAME_ERROR:
-		text = gci_read_str(&f->r, GCI_FRAME_DATA);
+	case GCI_AGENT_MSG_ERROR:
+		text = gci_read_str(&f->r, GCI_AGENT_MSG_DATA);
 		gci_agent_lose(a, "the agent failed: %s", text ? text : "");
 		gci_free(text);
 		return 0;
-	case GCI_FRAME_PONG:
+	case GCI_AGENT_MSG_PONG:
 		a->answered = 1;
 		return 0;
-	case GCI_FRAME_RELAY_DATA:
+	case GCI_AGENT_MSG_RELAY_DATA:
 		return on_relay_data(a, f);
-	case GCI_FRAME_RELAY_ENDED:
+	case GCI_AGENT_MSG_RELAY_ENDED:
 		return on_relay_ended(a, f);
 	default:
 		return -1;
@@ -160,8 +160,8 @@ static int is_of_another_release(const struct gci_agent *a)
 /* A login script may have printed something before. */
 static int find_magic(struct gci_agent *a)
 {
-	size_t len = strlen(GCI_FRAME_MAGIC);
-	const uint8_t *at = memmem(a->input.data, a->input.len, GCI_FRAME_MAGIC, len);
+	size_t len = strlen(GCI_AGENT_MSG_MAGIC);
+	const uint8_t *at = memmem(a->input.data, a->input.len, GCI_AGENT_MSG_MAGIC, len);
 	struct gci_agent *k;
 
 	if (at) {
@@ -173,7 +173,7 @@ static int find_magic(struct gci_agent *a)
 			gci_agent_send(a, &a->held);
 	} else if (is_of_another_release(a)) {
 		gci_agent_lose(a, "gridcoll-run there is of another release than here");
-	} else if (a->input.len > GCI_FRAME_MAX_NOISE) {
+	} else if (a->input.len > GCI_AGENT_MSG_MAX_NOISE) {
 		gci_agent_lose(a, "no agent answered, but something else did");
 	}
 	return a->spoke;
@@ -183,7 +183,7 @@ static int find_magic(struct gci_agent *a)
 static void gci_agent_hear(struct gci_agent *a, const uint8_t *data, size_t nbytes)
 {
 	struct gci_error e = {0};
-	struct gci_frame f;
+	struct gci_agent_msg f;
 	size_t at = 0;
 
 	if (a->lost)
@@ -196,7 +196,7 @@ static void gci_agent_hear(struct gci_agent *a, const uint8_t *data, size_t nbyt
 	}
 	if (!a->spoke && !find_magic(a))
 		return;
-	while (!a->lost && gci_frame_next(&a->input, &at, &f, &e) == 1)
+	while (!a->lost && gci_agent_msg_next(&a->input, &at, &f, &e) == 1)
 		if (on_frame(a, &f))
 			gci_agent_lose(a, "the agent spoke nonsense (frame %d)", (int)f.type);
 	gci_buf_consume(&a->input, at);
@@ -320,7 +320,7 @@ static int start_there(struct gci_agent *a, struct gci_error *e)
 	if (gci_ssh_make(&ssh, a->place->host, a->all->remote_path,
 		    gci_ssh_elsewhere_ns(a->all->ssh_ns)))
 		b.failed = 1;
-	gci_frame_put_relay_start(&b, a->place->first, ssh.argv);
+	gci_agent_msg_put_relay_start(&b, a->place->first, ssh.argv);
 	gci_ssh_free(&ssh);
 	if (b.failed) {
 		gci_buf_free(&b);
@@ -347,15 +347,16 @@ int gci_agent_start(struct gci_agent *a, const struct gci_agents *all,
 /* As the bytes that its starter passes on. */
 static int send_there(struct gci_agent *a, struct gci_buf *b)
 {
-	struct gci_frame_relay_data m = {.id = a->place->first};
+	struct gci_agent_msg_relay_data m = {.id = a->place->first};
 	size_t at;
 
 	for (at = 0; at < b->len; at += m.nbytes) {
 		struct gci_buf part = {.secret = b->secret};
 
 		m.data = b->data + at;
-		m.nbytes = b->len - at < GCI_FRAME_RELAYED ? b->len - at : GCI_FRAME_RELAYED;
-		gci_frame_put_relay_data(&part, &m);
+		m.nbytes =
+			b->len - at < GCI_AGENT_MSG_RELAYED ? b->len - at : GCI_AGENT_MSG_RELAYED;
+		gci_agent_msg_put_relay_data(&part, &m);
 		if (part.failed) {
 			gci_buf_free(&part);
 			return UV_ENOMEM;
@@ -432,7 +433,7 @@ static uint64_t ssh_time_left(const struct gci_agent *a)
 }
 
 /* Its ssh gave up on the other host, which may know other names and have no keys. */
-static void start_here_instead(struct gci_agent *a, const struct gci_frame_ended *m)
+static void start_here_instead(struct gci_agent *a, const struct gci_agent_msg_ended *m)
 {
 	const char *said = gci_buf_cstr(&a->complaint);
 	struct gci_agent **at = &a->starter->starts;
@@ -463,7 +464,7 @@ static void start_here_instead(struct gci_agent *a, const struct gci_frame_ended
 }
 
 /* The process of one that another had started. */
-static void gci_agent_relayed_one_ended(struct gci_agent *a, const struct gci_frame_ended *m)
+static void gci_agent_relayed_one_ended(struct gci_agent *a, const struct gci_agent_msg_ended *m)
 {
 	if (!a->spoke && !a->lost && !a->closed) {
 		start_here_instead(a, m);
@@ -495,7 +496,7 @@ static void end_ssh(struct gci_agent *a)
 			kill(-a->pid, SIGKILL); /* and what it connects by, if that is a command */
 		return;
 	}
-	gci_frame_put_relay_data(&b, &(struct gci_frame_relay_data){.id = a->place->first});
+	gci_agent_msg_put_relay_data(&b, &(struct gci_agent_msg_relay_data){.id = a->place->first});
 	gci_agent_send(a->starter, &b);
 }
 

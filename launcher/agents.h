@@ -12,7 +12,7 @@
 #ifndef GCI_LAUNCHER_AGENTS_H
 #define GCI_LAUNCHER_AGENTS_H
 
-#include "launcher/frames.h"
+#include "launcher/agent_msg.h"
 #include "launcher/placement.h"
 
 #include <uv.h>

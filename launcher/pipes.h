@@ -2,7 +2,7 @@
  * Pipes to other processes, as libuv streams. Sending a buffer: the one way in which launcher and
  * agents do it.
  *
- *	gci_frame_put_plain(&b, GCI_FRAME_KILL);
+ *	gci_agent_msg_put_plain(&b, GCI_AGENT_MSG_KILL);
  *	gci_pipe_send(stream, &b, NULL);	// b is empty afterwards
  */
 #ifndef GCI_LAUNCHER_PIPES_H

@@ -7,7 +7,7 @@
 #include "base/list.h"
 #include "launcher/members.h"
 #include "launcher/rendezvous.h"
-#include "transport/strangers.h"
+#include "transport/unauthenticated.h"
 
 struct gci_rdv_conn {
 	struct gci_list link, dirty;
@@ -15,7 +15,7 @@ struct gci_rdv_conn {
 	int32_t named; /* by TLS; -1: it has not shown who it is that way */
 	int closing;
 	int away; /* lost: there is nothing behind it but what it will say when it is resumed */
-	struct gci_crowd_place place; /* while others may want it */
+	struct gci_unauth_place place; /* while others may want it */
 	struct gci_reach from;
 	uint64_t since_ns;
 	struct gci_buf in, out;
@@ -61,7 +61,7 @@ struct gci_rdv {
 	struct gci_rdv_config config;
 	struct rdv_rank *ranks;
 	struct gci_list conns, dirty;
-	struct gci_crowd crowd; /* of strangers */
+	struct gci_unauth unauth; /* of strangers */
 	struct {
 		uint8_t ip[16];
 		uint64_t at_ns; /* 0: never */

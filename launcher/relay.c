@@ -45,10 +45,10 @@ int gci_relay_is(pid_t pid)
 
 static void send_ended(uint32_t id, int code, int sig, const char *why)
 {
-	const struct gci_frame_ended m = {id, code, sig, (char *)(uintptr_t)why};
+	const struct gci_agent_msg_ended m = {id, code, sig, (char *)(uintptr_t)why};
 	struct gci_buf b = {0};
 
-	gci_frame_put_ended(&b, GCI_FRAME_RELAY_ENDED, &m);
+	gci_agent_msg_put_ended(&b, GCI_AGENT_MSG_RELAY_ENDED, &m);
 	gci_agent_send_up(&b);
 }
 
@@ -56,7 +56,7 @@ static void send_ended(uint32_t id, int code, int sig, const char *why)
 
 static void on_alloc(uv_handle_t *h, size_t want, uv_buf_t *buf)
 {
-	static char space[GCI_FRAME_RELAYED];
+	static char space[GCI_AGENT_MSG_RELAYED];
 
 	(void)h;
 	(void)want;
@@ -66,7 +66,7 @@ static void on_alloc(uv_handle_t *h, size_t want, uv_buf_t *buf)
 static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
 {
 	struct relay *r = s->data;
-	struct gci_frame_relay_data m = {.id = r->id, .data = (const uint8_t *)buf->base};
+	struct gci_agent_msg_relay_data m = {.id = r->id, .data = (const uint8_t *)buf->base};
 	struct gci_buf b = {0};
 
 	if (n < 0) {
@@ -75,7 +75,7 @@ static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
 	}
 	m.stream = s == (uv_stream_t *)&r->pipes[1] ? 1 : 2;
 	m.nbytes = (size_t)n;
-	gci_frame_put_relay_data(&b, &m);
+	gci_agent_msg_put_relay_data(&b, &m);
 	gci_agent_send_up(&b);
 	if (gci_agent_behind() <= GCI_RELAY_BEHIND)
 		return;
@@ -145,12 +145,12 @@ static void close_pipes(struct relay *r)
 /* It knows better than the host behind it from where ssh came to the first of us. */
 static void tell_origin(struct relay *r)
 {
-	char from[GCI_FRAME_ADDRESS + 1];
+	char from[GCI_AGENT_MSG_ADDRESS + 1];
 	struct gci_buf b = {0};
 
 	if (gci_agent_origin(from, sizeof(from)))
 		return;
-	gci_frame_put_origin(&b, from);
+	gci_agent_msg_put_origin(&b, from);
 	put_down(r, &b);
 }
 
@@ -177,15 +177,15 @@ static int spawn(struct relay *r, char **argv, struct gci_error *e)
 	return 0;
 }
 
-void gci_relay_start(struct gci_frame *f)
+void gci_relay_start(struct gci_agent_msg *f)
 {
 	struct gci_error e = {0};
 	struct relay *r;
 	char **argv;
 	uint32_t id;
 
-	if (gci_frame_get_relay_start(f, &id, &argv) || find(id)) {
-		gci_frame_argv_free(argv);
+	if (gci_agent_msg_get_relay_start(f, &id, &argv) || find(id)) {
+		gci_agent_msg_argv_free(argv);
 		gci_agent_send_error("malformed message to start another agent");
 		return;
 	}
@@ -196,16 +196,16 @@ void gci_relay_start(struct gci_frame *f)
 		send_ended(id, 1, 0, r ? e.text : "out of memory");
 		gci_free(r);
 	}
-	gci_frame_argv_free(argv);
+	gci_agent_msg_argv_free(argv);
 }
 
-void gci_relay_data(struct gci_frame *f)
+void gci_relay_data(struct gci_agent_msg *f)
 {
-	struct gci_frame_relay_data m;
+	struct gci_agent_msg_relay_data m;
 	struct gci_buf b = {.secret = 1}; /* which may be in it */
 	struct relay *r;
 
-	if (gci_frame_get_relay_data(f, &m) || m.stream) {
+	if (gci_agent_msg_get_relay_data(f, &m) || m.stream) {
 		gci_agent_send_error("malformed message for another agent");
 		return;
 	}

@@ -7,12 +7,12 @@
  *	gci_relay_reaped(pid, status);	// tells of its end
  *	gci_relay_end();	// the end of all their inputs; each ends itself, and its ranks
  *
- * What the launcher says is as much as its flow control lets it (frames.h). What an agent says waits
+ * What the launcher says is as much as its flow control lets it (agent_msg.h). What an agent says waits
  * in its pipe while more than GCI_RELAY_BEHIND bytes wait for the launcher, which always reads. */
 #ifndef GCI_LAUNCHER_RELAY_H
 #define GCI_LAUNCHER_RELAY_H
 
-#include "launcher/frames.h"
+#include "launcher/agent_msg.h"
 
 #include <sys/types.h>
 
@@ -20,8 +20,8 @@
 
 /* What is malformed ends this agent by gci_agent_send_error. Data for one that has ended are
  * dropped. */
-void gci_relay_start(struct gci_frame *f);
-void gci_relay_data(struct gci_frame *f);
+void gci_relay_start(struct gci_agent_msg *f);
+void gci_relay_data(struct gci_agent_msg *f);
 
 /* Not ours: 0. */
 int gci_relay_reaped(pid_t pid, int status);

@@ -253,12 +253,12 @@ static int gci_rdv_admit(
 
 static void gci_rdv_count_places(struct gci_rdv *r)
 {
-	r->crowd.most = GCI_RDV_STRANGERS + r->config.size - r->njoined;
+	r->unauth.most = GCI_RDV_STRANGERS + r->config.size - r->njoined;
 }
 
 int gci_rdv_is_crowded(const struct gci_rdv *r)
 {
-	return gci_crowd_is_full(&r->crowd);
+	return gci_unauth_is_full(&r->unauth);
 }
 
 int gci_rdv_is_stranger(const struct gci_rdv_conn *c)
@@ -273,8 +273,8 @@ struct gci_rdv_conn *gci_rdv_open(
 
 	if (!c)
 		return NULL;
-	while (gci_crowd_is_full(&r->crowd)) {
-		struct gci_crowd_place *p = gci_crowd_gives_way(&r->crowd);
+	while (gci_unauth_is_full(&r->unauth)) {
+		struct gci_unauth_place *p = gci_unauth_gives_way(&r->unauth);
 
 		gci_rdv_drop(r, gci_container(p, struct gci_rdv_conn, place));
 	}
@@ -282,7 +282,7 @@ struct gci_rdv_conn *gci_rdv_open(
 	c->user = user;
 	c->since_ns = now_ns;
 	c->from = *from;
-	gci_crowd_enter(&r->crowd, &c->place, from->ip[0]);
+	gci_unauth_enter(&r->unauth, &c->place, from->ip[0]);
 	gci_list_push(&r->conns, &c->link);
 	return c;
 }
@@ -290,7 +290,7 @@ struct gci_rdv_conn *gci_rdv_open(
 void gci_rdv_named(struct gci_rdv_conn *c, uint32_t rank)
 {
 	c->named = (int32_t)rank;
-	gci_crowd_leave(&c->place);
+	gci_unauth_leave(&c->place);
 }
 
 /* Of each address once a minute, and of so many: whoever can connect may do this at will. */
@@ -505,7 +505,7 @@ int gci_rdv_create(struct gci_rdv **out, const struct gci_rdv_config *config, ui
 	r->beat_at_ns = now_ns + config->beat_ns;
 	gci_list_init(&r->conns);
 	gci_list_init(&r->dirty);
-	gci_crowd_init(&r->crowd, 0, gci_digest_bytes(now_ns, config->secret, GCI_SECRET_NBYTES));
+	gci_unauth_init(&r->unauth, 0, gci_digest_bytes(now_ns, config->secret, GCI_SECRET_NBYTES));
 	gci_rdv_count_places(r);
 	r->ranks = gci_calloc(config->size, sizeof(*r->ranks));
 	if (r->ranks && !gci_members_create(&r->members, config->size, config->shrink_ns))
@@ -519,7 +519,7 @@ static void conn_free(struct gci_rdv *r, struct gci_rdv_conn *c)
 {
 	if (c->rank >= 0)
 		r->ranks[c->rank].conn = NULL;
-	gci_crowd_leave(&c->place);
+	gci_unauth_leave(&c->place);
 	gci_list_del(&c->link);
 	gci_list_del(&c->dirty);
 	gci_buf_free(&c->in);
@@ -558,7 +558,7 @@ void gci_rdv_mark_dirty(struct gci_rdv *r, struct gci_rdv_conn *c)
 static void gci_rdv_drop(struct gci_rdv *r, struct gci_rdv_conn *c)
 {
 	c->closing = 1;
-	gci_crowd_leave(&c->place);
+	gci_unauth_leave(&c->place);
 	gci_rdv_mark_dirty(r, c);
 }
 
@@ -765,7 +765,7 @@ static void on_hello(
 	if (!gci_rdv_admit(r, c, m, now_ns))
 		return;
 	k = &r->ranks[m->rank];
-	gci_crowd_leave(&c->place);
+	gci_unauth_leave(&c->place);
 	c->rank = (int32_t)m->rank;
 	k->conn = c;
 	k->joined = 1;
@@ -837,7 +837,7 @@ static void take_over(struct gci_rdv *r, struct gci_rdv_conn *c, uint32_t rank, 
 		else
 			gci_rdv_drop(r, old);
 	}
-	gci_crowd_leave(&c->place);
+	gci_unauth_leave(&c->place);
 	c->rank = (int32_t)rank;
 	k->conn = c;
 	gci_rdv_mark_dirty(r, c);

@@ -32,7 +32,7 @@
  *
  * Strangers. Until a connection has shown the job's secret it gets GCI_CTL_MAX_HELLO bytes and, once
  * the job has begun, GCI_RDV_STRANGER_NS; no more than GCI_RDV_STRANGERS of them are held beyond the
- * ranks still to come. When another comes, one gives way (transport/strangers.h): whoever runs the machine listens
+ * ranks still to come. When another comes, one gives way (transport/unauthenticated.h): whoever runs the machine listens
  * first to what those who are there have to say. What strangers do is no failure of the job. */
 #ifndef GCI_LAUNCHER_RENDEZVOUS_H
 #define GCI_LAUNCHER_RENDEZVOUS_H

@@ -22,7 +22,7 @@ static void gci_job_say(const char *text);
 static void gci_job_check_end(void);
 static void gci_job_signal(uint32_t rank, int sig);
 static size_t gci_job_backlog(void);
-static void gci_job_to_all(enum gci_frame_type type, uint32_t v);
+static void gci_job_to_all(enum gci_agent_msg_type type, uint32_t v);
 
 /* ---- Budgets of a job: those it begins with, and those it is told of while it runs. */
 
@@ -311,7 +311,7 @@ static void gci_job_on_ping(uv_timer_t *t)
 		gci_agent_check(a, now_ns, gci_job.dead_ns);
 	}
 	gci_job.pinged_ns = now_ns;
-	gci_job_to_all(GCI_FRAME_PING, 0);
+	gci_job_to_all(GCI_AGENT_MSG_PING, 0);
 }
 
 static void gci_job_on_children(uv_signal_t *h, int signum)
@@ -459,16 +459,16 @@ static void on_give_up(uv_timer_t *t)
 
 static void gci_job_on_kill(uv_timer_t *t)
 {
-	gci_job_to_all(GCI_FRAME_KILL, 0);
+	gci_job_to_all(GCI_AGENT_MSG_KILL, 0);
 	uv_timer_start(t, on_give_up, GIVE_UP_AFTER_MS, 0);
 }
 
-/* rank GCI_FRAME_ALL: to all of the agent's. */
+/* rank GCI_AGENT_MSG_ALL: to all of the agent's. */
 static void send_signal(struct gci_agent *a, int sig, uint32_t rank)
 {
 	struct gci_buf b = {0};
 
-	gci_frame_put_signal(&b, sig, rank);
+	gci_agent_msg_put_signal(&b, sig, rank);
 	gci_agent_send(a, &b);
 }
 
@@ -477,7 +477,7 @@ static void gci_job_signal_all(int sig)
 	uint32_t i;
 
 	for (i = 0; i < gci_job.nagents; i++)
-		send_signal(&gci_job.agents[i], sig, GCI_FRAME_ALL);
+		send_signal(&gci_job.agents[i], sig, GCI_AGENT_MSG_ALL);
 }
 
 static void gci_job_signal(uint32_t rank, int sig)
@@ -549,16 +549,16 @@ static void give_credit(int force)
 		struct gci_agent *a = &gci_job.agents[i];
 		struct gci_buf b = {0};
 
-		if (!a->owed || (!force && a->owed < GCI_FRAME_WINDOW / 4))
+		if (!a->owed || (!force && a->owed < GCI_AGENT_MSG_WINDOW / 4))
 			continue;
-		gci_frame_put_u32(&b, GCI_FRAME_CREDIT, a->owed);
+		gci_agent_msg_put_u32(&b, GCI_AGENT_MSG_CREDIT, a->owed);
 		a->owed = 0;
 		gci_agent_send(a, &b);
 	}
 }
 
 /* A frame of one u32 (or, with 0, of nothing) to all agents. */
-static void gci_job_to_all(enum gci_frame_type type, uint32_t v)
+static void gci_job_to_all(enum gci_agent_msg_type type, uint32_t v)
 {
 	uint32_t i;
 
@@ -566,9 +566,9 @@ static void gci_job_to_all(enum gci_frame_type type, uint32_t v)
 		struct gci_buf b = {0};
 
 		if (v)
-			gci_frame_put_u32(&b, type, v);
+			gci_agent_msg_put_u32(&b, type, v);
 		else
-			gci_frame_put_plain(&b, type);
+			gci_agent_msg_put_plain(&b, type);
 		gci_agent_send(&gci_job.agents[i], &b);
 	}
 }
@@ -594,7 +594,7 @@ static void on_drained(struct gci_sink *s)
 		gci_job.hushed[stream - 1] = 1;
 		if (s->error != EPIPE)
 			output_lost(stream, s->error);
-		gci_job_to_all(GCI_FRAME_HUSH, stream);
+		gci_job_to_all(GCI_AGENT_MSG_HUSH, stream);
 	}
 	give_credit(1);
 	gci_job_check_end();
@@ -649,11 +649,11 @@ static void read_stdin(void)
 static void on_stdin(struct gci_source *s, const char *data, size_t nbytes)
 {
 	struct gci_buf b = {0};
-	size_t at = gci_frame_begin(&b, GCI_FRAME_STDIN);
+	size_t at = gci_agent_msg_begin(&b, GCI_AGENT_MSG_STDIN);
 
 	(void)s;
 	gci_buf_put(&b, data, nbytes);
-	gci_frame_end(&b, at);
+	gci_agent_msg_end(&b, at);
 	gci_agent_send(&gci_job.agents[0], &b);
 	gci_job.stdin_room -= nbytes;
 	gci_job.stdin_ended = !nbytes;
@@ -664,8 +664,8 @@ static void on_taken(struct gci_agent *a, uint32_t nbytes)
 {
 	(void)a;
 	gci_job.stdin_room += nbytes;
-	if (gci_job.stdin_room > GCI_FRAME_WINDOW)
-		gci_job.stdin_room = GCI_FRAME_WINDOW;
+	if (gci_job.stdin_room > GCI_AGENT_MSG_WINDOW)
+		gci_job.stdin_room = GCI_AGENT_MSG_WINDOW;
 	read_stdin();
 }
 
@@ -849,7 +849,7 @@ static int open_job(const struct gci_options *o, struct gci_placement *p, struct
 	if (gci_job.sinks[0].o.terminal && gci_job.sinks[1].o.terminal)
 		gci_job.sinks[0].o.beside = &gci_job.sinks[1].o;
 	gci_source_open(&gci_job.input, &gci_job.loop, STDIN_FILENO, on_stdin, NULL);
-	gci_job.stdin_room = GCI_FRAME_WINDOW;
+	gci_job.stdin_room = GCI_AGENT_MSG_WINDOW;
 	gci_tree_adopt();
 	gci_raise_fd_limit();
 	watch_signals();

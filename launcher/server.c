@@ -39,7 +39,7 @@ static void hang_up(struct conn *c)
 	if (uv_is_closing((uv_handle_t *)&c->tcp))
 		return;
 	if (!c->joined)
-		gci_turns_refused(&c->server->turns, gci_now_ns());
+		gci_backoff_refused(&c->server->backoff, gci_now_ns());
 	uv_close((uv_handle_t *)&c->tcp, on_closed);
 }
 
@@ -322,7 +322,7 @@ static void on_room(uv_idle_t *idle)
  * finds all of it read. */
 static void let_in(struct gci_server *s)
 {
-	uint64_t wait_ns = gci_turns_wait(&s->turns, gci_now_ns());
+	uint64_t wait_ns = gci_backoff_wait(&s->backoff, gci_now_ns());
 
 	if (wait_ns) { /* libuv tells of no other until this one is accepted */
 		uv_update_time(s->loop);

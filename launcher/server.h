@@ -12,7 +12,7 @@
 #include "launcher/rendezvous.h"
 #include "transport/address.h"
 #include "transport/secure.h"
-#include "transport/strangers.h"
+#include "transport/unauthenticated.h"
 
 #include <uv.h>
 
@@ -23,7 +23,7 @@ struct gci_server {
 	uv_timer_t timer;
 	uv_idle_t room;   /* the next connection waits for a place */
 	uv_timer_t retry; /* ... for memory, or its turn */
-	struct gci_turns turns;
+	struct gci_backoff backoff;
 	uint16_t port;
 	struct gci_secure_ctx *secure; /* NULL: ranks come without TLS */
 	void (*on_change)(void *user); /* something happened: look at the verdict */

@@ -443,7 +443,7 @@ static char *rendezvous(const struct gci_placement *p, const struct routes *rout
 }
 
 static int send_start(struct gci_agent *a, const struct gci_placement *p,
-	const struct routes *routes, struct gci_frame_start *m, struct gci_error *e)
+	const struct routes *routes, struct gci_agent_msg_start *m, struct gci_error *e)
 {
 	const struct gci_place *l = a->place;
 	struct gci_buf b = {.secret = 1};
@@ -456,12 +456,12 @@ static int send_start(struct gci_agent *a, const struct gci_placement *p,
 	for (i = 0; m->ranks && i < l->nranks; i++)
 		m->ranks[i] = l->first + i;
 	if (m->ranks && m->rendezvous)
-		gci_frame_put_start(&b, m);
+		gci_agent_msg_put_start(&b, m);
 	else
 		b.failed = 1;
-	if (!b.failed && b.len > GCI_FRAME_MAX)
+	if (!b.failed && b.len > GCI_AGENT_MSG_MAX)
 		gci_error_set(e, GCOLL_ERR_INVAL, "the command line is longer than %u bytes",
-			GCI_FRAME_MAX);
+			GCI_AGENT_MSG_MAX);
 	else if (b.failed)
 		gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	gci_free(m->rendezvous);
@@ -475,7 +475,7 @@ static int send_start(struct gci_agent *a, const struct gci_placement *p,
 
 /* With what the place has of its own beside the environment that all have. */
 static int start_place(struct gci_agent *a, const struct gci_placement *p,
-	const struct routes *routes, struct gci_frame_start *m, struct strings *env,
+	const struct routes *routes, struct gci_agent_msg_start *m, struct strings *env,
 	struct gci_error *e)
 {
 	int rc;
@@ -499,7 +499,7 @@ static int start_agent(const struct gci_placement *p, uint32_t i, struct gci_err
 int gci_job_start(const struct gci_options *o, const struct gci_placement *p,
 	const struct gci_agent_events *events, struct gci_error *e)
 {
-	struct gci_frame_start m = {.argv = o->argv};
+	struct gci_agent_msg_start m = {.argv = o->argv};
 	struct strings env = {0};
 	struct routes routes = {0};
 	uint32_t i;

@@ -6,7 +6,7 @@
 #include "base/terminal.h"
 #include "netem/apply.h"
 #include "netem/cpu.h"
-#include "netem/frame.h"
+#include "netem/guest_msg.h"
 #include "netem/labfile.h"
 
 #include <errno.h>
@@ -315,7 +315,7 @@ struct session {
 	int in, out, err;
 	int in_ended;
 	int exited, status;
-	struct gci_buf input; /* not yet taken by the job; at most GCI_FRAME_CREDIT */
+	struct gci_buf input; /* not yet taken by the job; at most GCI_GUEST_MSG_CREDIT */
 	uint64_t busy, total; /* CPU ticks at its start */
 };
 
@@ -329,12 +329,12 @@ struct guest {
 
 /* Blocks while the outside does not read: that is the job's back pressure too. */
 static void send_frame(
-	struct guest *g, enum gci_frame_type type, unsigned id, const void *body, size_t len)
+	struct guest *g, enum gci_guest_msg_type type, unsigned id, const void *body, size_t len)
 {
 	struct gci_buf b = {0};
 	size_t done = 0;
 
-	gci_frame_put(&b, type, id, body, len);
+	gci_guest_msg_put(&b, type, id, body, len);
 	while (!b.failed && done < b.len) {
 		ssize_t n = write(g->line, b.data + done, b.len - done);
 
@@ -346,7 +346,7 @@ static void send_frame(
 	gci_buf_free(&b);
 }
 
-static void send_u32(struct guest *g, enum gci_frame_type type, unsigned id, uint32_t v)
+static void send_u32(struct guest *g, enum gci_guest_msg_type type, unsigned id, uint32_t v)
 {
 	uint8_t body[4];
 
@@ -356,7 +356,7 @@ static void send_u32(struct guest *g, enum gci_frame_type type, unsigned id, uin
 
 static void fail(struct guest *g, const char *text)
 {
-	send_frame(g, GCI_FRAME_FAILED, 0, text, strlen(text));
+	send_frame(g, GCI_GUEST_MSG_FAILED, 0, text, strlen(text));
 }
 
 /* In the child. */
@@ -408,7 +408,7 @@ static void exit_session(struct guest *g, unsigned id, int status)
 		close(s->err);
 	gci_buf_free(&s->input);
 	memset(s, 0, sizeof(*s));
-	send_frame(g, GCI_FRAME_EXIT, id, body, sizeof(body));
+	send_frame(g, GCI_GUEST_MSG_EXIT, id, body, sizeof(body));
 }
 
 static int start_child(struct guest *g, struct session *s, const struct gci_job *job)
@@ -446,14 +446,14 @@ static void start_session(struct guest *g, unsigned id, uint32_t number)
 	gci_cpu_read(&s->busy, &s->total);
 	snprintf(name, sizeof(name), "job-%u", number);
 	if (gci_guest_read_file(g->dirfd, name, GCI_JOB_MAX, &file, &e)) {
-		send_frame(g, GCI_FRAME_ERR, id, e.text, strlen(e.text));
+		send_frame(g, GCI_GUEST_MSG_ERR, id, e.text, strlen(e.text));
 		exit_session(g, id, 126);
 	} else {
 		r = (struct gci_reader){file.data, file.len, 0};
 		if (gci_job_get(&r, &job) || start_child(g, s, &job))
 			exit_session(g, id, 126);
 		else
-			send_u32(g, GCI_FRAME_CREDIT_GIVEN, id, GCI_FRAME_CREDIT);
+			send_u32(g, GCI_GUEST_MSG_CREDIT_GIVEN, id, GCI_GUEST_MSG_CREDIT);
 	}
 	gci_job_free(&job);
 	gci_buf_free(&file);
@@ -478,7 +478,7 @@ static void feed(struct guest *g, unsigned id)
 	}
 	if (n > 0) {
 		gci_buf_consume(&s->input, (size_t)n);
-		send_u32(g, GCI_FRAME_CREDIT_GIVEN, id, (uint32_t)n);
+		send_u32(g, GCI_GUEST_MSG_CREDIT_GIVEN, id, (uint32_t)n);
 	}
 	if (s->in_ended && !s->input.len && s->in >= 0) {
 		close(s->in);
@@ -486,23 +486,23 @@ static void feed(struct guest *g, unsigned id)
 	}
 }
 
-static void take_input(struct guest *g, unsigned id, const struct gci_frame *f)
+static void take_input(struct guest *g, unsigned id, const struct gci_guest_msg *f)
 {
 	struct session *s = &g->sessions[id];
 
-	if (f->type == GCI_FRAME_IN_END)
+	if (f->type == GCI_GUEST_MSG_IN_END)
 		s->in_ended = 1;
 	else if (s->in < 0)
-		send_u32(g, GCI_FRAME_CREDIT_GIVEN, id, (uint32_t)f->body.len);
-	else if (s->input.len + f->body.len <= GCI_FRAME_CREDIT)
+		send_u32(g, GCI_GUEST_MSG_CREDIT_GIVEN, id, (uint32_t)f->body.len);
+	else if (s->input.len + f->body.len <= GCI_GUEST_MSG_CREDIT)
 		gci_buf_put(&s->input, f->body.data, f->body.len);
 	feed(g, id);
 }
 
 /* Hands on up to one frame of output; 0 when there is none now. */
-static int drain_some(struct guest *g, unsigned id, int *fd, enum gci_frame_type type)
+static int drain_some(struct guest *g, unsigned id, int *fd, enum gci_guest_msg_type type)
 {
-	char chunk[GCI_FRAME_MAX];
+	char chunk[GCI_GUEST_MSG_MAX];
 	ssize_t n = *fd < 0 ? 0 : read(*fd, chunk, sizeof(chunk));
 
 	if (n > 0) {
@@ -539,28 +539,28 @@ static void reap(struct guest *g)
 			continue;
 		/* All it wrote is in the pipes; what children in the background still write is not
 		 * waited for. */
-		while (drain_some(g, i, &s->out, GCI_FRAME_OUT))
+		while (drain_some(g, i, &s->out, GCI_GUEST_MSG_OUT))
 			;
-		while (drain_some(g, i, &s->err, GCI_FRAME_ERR))
+		while (drain_some(g, i, &s->err, GCI_GUEST_MSG_ERR))
 			;
 		exit_session(g, i, s->status);
 	}
 }
 
-static void on_frame(struct guest *g, const struct gci_frame *f)
+static void on_frame(struct guest *g, const struct gci_guest_msg *f)
 {
 	struct session *s = &g->sessions[f->session];
 	struct gci_reader body = f->body;
 	int sig;
 
-	if (f->type == GCI_FRAME_STOP) {
+	if (f->type == GCI_GUEST_MSG_STOP) {
 		sync();
 		reboot(RB_POWER_OFF);
-	} else if (f->type == GCI_FRAME_START && !s->pid) {
+	} else if (f->type == GCI_GUEST_MSG_START && !s->pid) {
 		start_session(g, f->session, gci_read_u32(&body));
 	} else if (!s->pid) {
 		return; /* crossed its exit on the way */
-	} else if (f->type == GCI_FRAME_SIGNAL) {
+	} else if (f->type == GCI_GUEST_MSG_SIGNAL) {
 		sig = gci_read_u8(&body);
 		kill(-s->pid, sig);
 	} else {
@@ -572,16 +572,16 @@ static void receive(struct guest *g)
 {
 	uint8_t chunk[4096];
 	ssize_t n = read(g->line, chunk, sizeof(chunk));
-	struct gci_frame f;
+	struct gci_guest_msg f;
 	int len;
 
 	if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
 		reboot(RB_POWER_OFF); /* the outside is gone */
 	if (n <= 0)
 		return;
-	send_u32(g, GCI_FRAME_TAKEN, 0, (uint32_t)n);
+	send_u32(g, GCI_GUEST_MSG_TAKEN, 0, (uint32_t)n);
 	gci_buf_put(&g->received, chunk, (size_t)n);
-	while ((len = gci_frame_get(&g->received, &f)) > 0) {
+	while ((len = gci_guest_msg_get(&g->received, &f)) > 0) {
 		on_frame(g, &f);
 		gci_buf_consume(&g->received, (size_t)len);
 	}
@@ -616,9 +616,9 @@ static void serve(struct guest *g)
 			if (p[0].revents)
 				feed(g, i);
 			if (p[1].revents)
-				drain_some(g, i, &s->out, GCI_FRAME_OUT);
+				drain_some(g, i, &s->out, GCI_GUEST_MSG_OUT);
 			if (p[2].revents)
-				drain_some(g, i, &s->err, GCI_FRAME_ERR);
+				drain_some(g, i, &s->err, GCI_GUEST_MSG_ERR);
 		}
 		if (fds[1].revents)
 			reap(g);
@@ -672,7 +672,7 @@ int gci_guest_main(const char *dir)
 	g.children = signalfd(-1, &chld, SFD_NONBLOCK | SFD_CLOEXEC);
 	gci_store_u64(ready, start);
 	gci_store_u64(ready + 8, gci_now_ns());
-	send_frame(&g, GCI_FRAME_READY, 0, ready, sizeof(ready));
+	send_frame(&g, GCI_GUEST_MSG_READY, 0, ready, sizeof(ready));
 	serve(&g);
 	return 1;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The first process of the lab's guest: mounts, modules, the grid's network, then the jobs that it
- * is sent over the serial line (netem/frame.h).
+ * is sent over the serial line (netem/guest_msg.h).
  *
  * `dir` is the private directory of this lab on the host's file system: file "boot" says what to
  * build, files "job-N" what to run. */

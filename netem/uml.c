@@ -157,7 +157,7 @@ static int gci_uml_launch(struct gci_keeper *k, const char *dir, uint64_t mem_nb
 
 /* ---- With a guest that runs: frames to and from it, jobs' input and output, its console. */
 
-#define CHUNK      (GCI_FRAME_WINDOW - GCI_FRAME_HEADER) /* of standard input per frame */
+#define CHUNK      (GCI_GUEST_MSG_WINDOW - GCI_GUEST_MSG_HEADER) /* of standard input per frame */
 #define LOG_NBYTES 8192
 #define MAX_EXTRA  16
 
@@ -184,18 +184,19 @@ static int write_all(int fd, const void *data, size_t len)
 
 /* Blocks until the line has taken it; a guest that is gone is found by the next pump. */
 static void gci_uml_send_frame(
-	struct gci_uml *u, enum gci_frame_type type, unsigned id, const void *body, size_t len)
+	struct gci_uml *u, enum gci_guest_msg_type type, unsigned id, const void *body, size_t len)
 {
 	struct gci_buf b = {0};
 
-	gci_frame_put(&b, type, id, body, len);
+	gci_guest_msg_put(&b, type, id, body, len);
 	if (b.failed || write_all(u->to_guest, b.data, b.len))
 		u->gone = 1;
 	u->sent += b.len;
 	gci_buf_free(&b);
 }
 
-static void gci_uml_send_u32(struct gci_uml *u, enum gci_frame_type type, unsigned id, uint32_t v)
+static void gci_uml_send_u32(
+	struct gci_uml *u, enum gci_guest_msg_type type, unsigned id, uint32_t v)
 {
 	uint8_t body[4];
 
@@ -207,10 +208,10 @@ void gci_uml_signal(struct gci_uml *u, int id, int sig)
 {
 	uint8_t body = (uint8_t)sig;
 
-	gci_uml_send_frame(u, GCI_FRAME_SIGNAL, (unsigned)id, &body, 1);
+	gci_uml_send_frame(u, GCI_GUEST_MSG_SIGNAL, (unsigned)id, &body, 1);
 }
 
-static void on_output(struct gci_uml *u, const struct gci_frame *f, int which)
+static void on_output(struct gci_uml *u, const struct gci_guest_msg *f, int which)
 {
 	struct gci_uml_session *s = &u->sessions[f->session];
 
@@ -221,35 +222,35 @@ static void on_output(struct gci_uml *u, const struct gci_frame *f, int which)
 	gci_uml_signal(u, (int)f->session, SIGPIPE);
 }
 
-static void on_frame(struct gci_uml *u, const struct gci_frame *f)
+static void on_frame(struct gci_uml *u, const struct gci_guest_msg *f)
 {
 	struct gci_uml_session *s = &u->sessions[f->session];
 	struct gci_reader body = f->body;
 	uint64_t begin;
 
 	switch (f->type) {
-	case GCI_FRAME_READY:
+	case GCI_GUEST_MSG_READY:
 		begin = gci_read_u64(&body);
 		u->network_ns = gci_read_u64(&body) - begin;
 		u->ready = 1;
 		break;
-	case GCI_FRAME_FAILED:
+	case GCI_GUEST_MSG_FAILED:
 		gci_error_set(
 			&u->failure, GCOLL_ERR_IO, "%.*s", (int)body.len, (const char *)body.data);
 		break;
-	case GCI_FRAME_TAKEN:
+	case GCI_GUEST_MSG_TAKEN:
 		u->taken += gci_read_u32(&body);
 		break;
-	case GCI_FRAME_CREDIT_GIVEN:
+	case GCI_GUEST_MSG_CREDIT_GIVEN:
 		s->credit += gci_read_u32(&body);
 		break;
-	case GCI_FRAME_OUT:
+	case GCI_GUEST_MSG_OUT:
 		on_output(u, f, 1);
 		break;
-	case GCI_FRAME_ERR:
+	case GCI_GUEST_MSG_ERR:
 		on_output(u, f, 2);
 		break;
-	case GCI_FRAME_EXIT:
+	case GCI_GUEST_MSG_EXIT:
 		s->end.status = gci_read_u8(&body);
 		s->end.busy = gci_read_u64(&body);
 		s->end.total = gci_read_u64(&body);
@@ -264,7 +265,7 @@ static void receive(struct gci_uml *u)
 {
 	uint8_t chunk[65536];
 	ssize_t n = read(u->from_guest, chunk, sizeof(chunk));
-	struct gci_frame f;
+	struct gci_guest_msg f;
 	int len = 0;
 
 	if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN)) {
@@ -273,7 +274,7 @@ static void receive(struct gci_uml *u)
 	}
 	if (n > 0)
 		gci_buf_put(&u->received, chunk, (size_t)n);
-	while ((len = gci_frame_get(&u->received, &f)) > 0) {
+	while ((len = gci_guest_msg_get(&u->received, &f)) > 0) {
 		on_frame(u, &f);
 		gci_buf_consume(&u->received, (size_t)len);
 	}
@@ -344,9 +345,10 @@ static size_t input_room(const struct gci_uml *u, const struct gci_uml_session *
 {
 	uint64_t ahead = u->sent - u->taken;
 
-	if (!s->used || s->ended || s->fds[0] < 0 || ahead + GCI_FRAME_HEADER >= GCI_FRAME_WINDOW)
+	if (!s->used || s->ended || s->fds[0] < 0 ||
+		ahead + GCI_GUEST_MSG_HEADER >= GCI_GUEST_MSG_WINDOW)
 		return 0;
-	ahead = GCI_FRAME_WINDOW - GCI_FRAME_HEADER - ahead;
+	ahead = GCI_GUEST_MSG_WINDOW - GCI_GUEST_MSG_HEADER - ahead;
 	return ahead < s->credit ? (size_t)ahead : s->credit;
 }
 
@@ -364,10 +366,10 @@ static void read_input(struct gci_uml *u, unsigned id)
 		return;
 	if (n > 0) {
 		s->credit -= (uint32_t)n;
-		gci_uml_send_frame(u, GCI_FRAME_IN, id, chunk, (size_t)n);
+		gci_uml_send_frame(u, GCI_GUEST_MSG_IN, id, chunk, (size_t)n);
 	} else {
 		s->fds[0] = -1;
-		gci_uml_send_frame(u, GCI_FRAME_IN_END, id, NULL, 0);
+		gci_uml_send_frame(u, GCI_GUEST_MSG_IN_END, id, NULL, 0);
 	}
 }
 
@@ -546,9 +548,9 @@ int gci_uml_start(
 		return rc;
 	u->sessions[id] =
 		(struct gci_uml_session){.used = 1, .fds = {stdio[0], stdio[1], stdio[2]}};
-	gci_uml_send_u32(u, GCI_FRAME_START, id, u->jobs++);
+	gci_uml_send_u32(u, GCI_GUEST_MSG_START, id, u->jobs++);
 	if (stdio[0] < 0)
-		gci_uml_send_frame(u, GCI_FRAME_IN_END, id, NULL, 0);
+		gci_uml_send_frame(u, GCI_GUEST_MSG_IN_END, id, NULL, 0);
 	return (int)id;
 }
 

@@ -13,7 +13,7 @@
 #define GCI_NETEM_UML_H
 
 #include "base/error.h"
-#include "netem/frame.h"
+#include "netem/guest_msg.h"
 
 #include <poll.h>
 #include <stddef.h>

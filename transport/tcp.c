@@ -29,7 +29,7 @@ int gci_fd_is_ready(int fd, short events)
  * programs send it at once. */
 static int says_too_little(const struct gci_conn *c)
 {
-	if (c->place.crowd == &c->tcp->crowd)
+	if (c->place.unauth == &c->tcp->unauth)
 		return 1;
 	return c->peer < 0 && c->secure &&
 	       (!gci_secure_has_shown(c->secure) || gci_secure_is_midway(c->secure));

@@ -398,7 +398,7 @@ static int shake(struct gci_conn *c)
 		return 1;
 	rc = gci_conn_shake(c, &e);
 	if (gci_secure_has_shown(c->secure))
-		gci_crowd_leave(&c->place);
+		gci_unauth_leave(&c->place);
 	if (rc > 0 && c->peer >= 0)
 		introduce(c);
 	else if (rc < 0 && c->peer < 0)

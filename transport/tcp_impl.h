@@ -13,9 +13,9 @@
 #include "transport/poller.h"
 #include "transport/secure.h"
 #include "transport/sockopt.h"
-#include "transport/strangers.h"
 #include "transport/stream.h"
 #include "transport/tcp.h"
+#include "transport/unauthenticated.h"
 
 #include <openssl/crypto.h>
 
@@ -45,7 +45,7 @@ struct gci_conn {
 	int again;          /* in place of one that was lost */
 	int probes;         /* 1 + the rank whose life it is to show; it has no other use */
 	int came;           /* it is a stranger, counted in nstrangers */
-	struct gci_crowd_place place;       /* while others may want it */
+	struct gci_unauth_place place;      /* while others may want it */
 	uint8_t greeting[GCI_SECURE_FIRST]; /* a stranger's first bytes, then its HELLO */
 	size_t ngreeting;
 	size_t nfirst, first_at;  /* of the former, what TLS takes before the socket's */
@@ -128,11 +128,11 @@ struct gci_tcp {
 	struct gci_list conns;
 	struct gci_list closed; /* connections that whoever has just called may still name */
 	unsigned nstrangers, nconnecting;
-	struct gci_crowd crowd;      /* strangers from addresses that no rank has */
-	struct gci_crowd neighbours; /* from those that one has */
-	struct gci_u64set homes;     /* the latter, as numbers */
-	unsigned nlost;              /* connections in state LOST */
-	unsigned nagain;             /* peers with again_ns */
+	struct gci_unauth unauth;     /* strangers from addresses that no rank has */
+	struct gci_unauth neighbours; /* from those that one has */
+	struct gci_u64set homes;      /* the latter, as numbers */
+	unsigned nlost;               /* connections in state LOST */
+	unsigned nagain;              /* peers with again_ns */
 	uint64_t told_ns;
 	unsigned untold; /* losses that were not warned of though they might be, since told_ns */
 	struct gci_sockopts sockopts;
@@ -155,7 +155,7 @@ struct gci_tcp {
 	uv_poll_t listen;
 	int listen_fd;
 	uv_timer_t accept_again; /* runs while nobody is accepted */
-	struct gci_turns turns;
+	struct gci_backoff backoff;
 	uint64_t watch_period_ns; /* for silence; 0: nobody asked */
 
 	unsigned unlooked; /* progress has not looked at the sockets so many times */

@@ -78,16 +78,16 @@ static uint64_t home(const struct gci_reach *r, unsigned i)
 static unsigned most_neighbours(const struct gci_tcp *t)
 {
 	uint64_t callers = (uint64_t)(t->behind ? t->tp.config.size : t->tp.config.rank);
-	uint64_t most = GCI_CROWD_MOST + callers * GCI_TP_MAX_STREAMS;
+	uint64_t most = GCI_UNAUTH_MOST + callers * GCI_TP_MAX_STREAMS;
 	struct rlimit files;
 
 	if (getrlimit(RLIMIT_NOFILE, &files))
-		return GCI_CROWD_MOST;
+		return GCI_UNAUTH_MOST;
 	if (most > files.rlim_cur / 4)
 		most = files.rlim_cur / 4;
 	if (most > MOST_NEIGHBOURS)
 		most = MOST_NEIGHBOURS;
-	return most < GCI_CROWD_MOST ? GCI_CROWD_MOST : (unsigned)most;
+	return most < GCI_UNAUTH_MOST ? GCI_UNAUTH_MOST : (unsigned)most;
 }
 
 int gci_tcp_expect(struct gci_tcp *t)
@@ -96,8 +96,8 @@ int gci_tcp_expect(struct gci_tcp *t)
 	unsigned k;
 	int i;
 
-	gci_crowd_init(&t->crowd, GCI_CROWD_MOST, seed);
-	gci_crowd_init(&t->neighbours, most_neighbours(t), seed);
+	gci_unauth_init(&t->unauth, GCI_UNAUTH_MOST, seed);
+	gci_unauth_init(&t->neighbours, most_neighbours(t), seed);
 	for (i = 0; i < t->tp.config.size; i++)
 		for (k = 0; k < t->reach[i].n; k++)
 			if (gci_u64set_add(&t->homes, home(&t->reach[i], k)))
@@ -106,34 +106,34 @@ int gci_tcp_expect(struct gci_tcp *t)
 }
 
 /* Who gives way may have spoken meanwhile: what it said comes first. False: nobody is there. */
-static int one_gives_way(struct gci_crowd *crowd, const char *why)
+static int one_gives_way(struct gci_unauth *unauth, const char *why)
 {
-	struct gci_crowd_place *p = gci_crowd_gives_way(crowd);
+	struct gci_unauth_place *p = gci_unauth_gives_way(unauth);
 	struct gci_conn *c;
 
 	if (!p)
 		return 0;
 	c = gci_container(p, struct gci_conn, place);
 	gci_conn_event(c, UV_READABLE);
-	if (p->crowd)
+	if (p->unauth)
 		gci_tcp_turn_away(c, why);
 	return 1;
 }
 
-static void make_way(struct gci_tcp *t, struct gci_crowd *crowd)
+static void make_way(struct gci_tcp *t, struct gci_unauth *unauth)
 {
-	while (gci_crowd_is_full(crowd) && !gci_ep_status(&t->ep))
-		one_gives_way(crowd, "others want its place");
+	while (gci_unauth_is_full(unauth) && !gci_ep_status(&t->ep))
+		one_gives_way(unauth, "others want its place");
 }
 
 static void stranger(struct gci_tcp *t, int fd, const struct gci_address *a)
 {
 	struct gci_reach from = gci_reach_of(a); /* all that have none are one source */
-	struct gci_crowd *crowd;
+	struct gci_unauth *unauth;
 	struct gci_conn *c;
 
-	crowd = from.n && gci_u64set_has(&t->homes, home(&from, 0)) ? &t->neighbours : &t->crowd;
-	make_way(t, crowd);
+	unauth = from.n && gci_u64set_has(&t->homes, home(&from, 0)) ? &t->neighbours : &t->unauth;
+	make_way(t, unauth);
 	c = gci_conn_new(t, fd);
 	if (!c)
 		return;
@@ -143,7 +143,7 @@ static void stranger(struct gci_tcp *t, int fd, const struct gci_address *a)
 	}
 	t->nstrangers++;
 	c->came = 1;
-	gci_crowd_enter(crowd, &c->place, from.ip[0]);
+	gci_unauth_enter(unauth, &c->place, from.ip[0]);
 	c->deadline_ns = gci_now_ns() + t->stranger_ns;
 	gci_conn_event(c, UV_READABLE); /* most speak at once, and most strangers are gone then */
 	gci_tcp_watch(t);
@@ -152,7 +152,7 @@ static void stranger(struct gci_tcp *t, int fd, const struct gci_address *a)
 /* A stranger is none any more, or gone. */
 static void gci_tcp_known(struct gci_conn *c)
 {
-	gci_crowd_leave(&c->place);
+	gci_unauth_leave(&c->place);
 	c->tcp->nstrangers -= c->came;
 	c->came = 0;
 }
@@ -160,7 +160,7 @@ static void gci_tcp_known(struct gci_conn *c)
 void gci_tcp_unknown(struct gci_conn *c)
 {
 	if (c->came)
-		gci_turns_refused(&c->tcp->turns, gci_now_ns());
+		gci_backoff_refused(&c->tcp->backoff, gci_now_ns());
 	gci_tcp_known(c);
 }
 
@@ -187,7 +187,7 @@ static int shed(struct gci_tcp *t)
 
 	while (!gci_ep_status(&t->ep) && t->closed.prev == last)
 		if (!one_gives_way(
-			    t->crowd.n ? &t->crowd : &t->neighbours, "no descriptors are left"))
+			    t->unauth.n ? &t->unauth : &t->neighbours, "no descriptors are left"))
 			return 0;
 	return 1;
 }
@@ -232,7 +232,7 @@ static void accept_all(struct gci_tcp *t)
 static void on_listen(uv_poll_t *poll, int status, int events)
 {
 	struct gci_tcp *t = poll->data;
-	uint64_t wait_ns = gci_turns_wait(&t->turns, gci_now_ns());
+	uint64_t wait_ns = gci_backoff_wait(&t->backoff, gci_now_ns());
 
 	(void)status;
 	(void)events;

@@ -11,7 +11,7 @@
 static struct gci_gate gate;
 static uint64_t inside, together, entered[NTHREADS];
 
-static void *crowd(void *arg)
+static void *unauth(void *arg)
 {
 	uint64_t *mine = arg, i;
 
@@ -33,7 +33,7 @@ static void one_at_a_time(void **state)
 	(void)state;
 	gci_gate_init(&gate);
 	for (i = 0; i < NTHREADS; i++)
-		assert_int_equal(pthread_create(&t[i], NULL, crowd, &entered[i]), 0);
+		assert_int_equal(pthread_create(&t[i], NULL, unauth, &entered[i]), 0);
 	for (i = 0; i < NTHREADS; i++)
 		pthread_join(t[i], NULL);
 	for (i = 0; i < NTHREADS; i++)

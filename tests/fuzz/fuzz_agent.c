@@ -2,49 +2,49 @@
  * What gridcoll-run and its agents say to each other. A frame that is taken must encode to one that
  * decodes to the same. */
 #include "base/mem.h"
-#include "launcher/frames.h"
+#include "launcher/agent_msg.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* The first time, fields may have bits that do not count. */
-static void check(struct gci_frame *f, struct gci_buf *out)
+static void check(struct gci_agent_msg *f, struct gci_buf *out)
 {
-	struct gci_frame_relay_data data;
-	struct gci_frame_start start;
-	struct gci_frame_ended ended;
+	struct gci_agent_msg_relay_data data;
+	struct gci_agent_msg_start start;
+	struct gci_agent_msg_ended ended;
 	char **argv, *origin;
 	uint32_t id;
 
 	switch (f->type) {
-	case GCI_FRAME_START:
-		if (gci_frame_get_start(f, &start))
+	case GCI_AGENT_MSG_START:
+		if (gci_agent_msg_get_start(f, &start))
 			return;
-		gci_frame_put_start(out, &start);
-		gci_frame_start_free(&start);
+		gci_agent_msg_put_start(out, &start);
+		gci_agent_msg_start_free(&start);
 		break;
-	case GCI_FRAME_ENDED:
-	case GCI_FRAME_RELAY_ENDED:
-		if (gci_frame_get_ended(f, &ended))
+	case GCI_AGENT_MSG_ENDED:
+	case GCI_AGENT_MSG_RELAY_ENDED:
+		if (gci_agent_msg_get_ended(f, &ended))
 			return;
-		gci_frame_put_ended(out, f->type, &ended);
+		gci_agent_msg_put_ended(out, f->type, &ended);
 		gci_free(ended.why);
 		break;
-	case GCI_FRAME_RELAY_START:
-		if (gci_frame_get_relay_start(f, &id, &argv))
+	case GCI_AGENT_MSG_RELAY_START:
+		if (gci_agent_msg_get_relay_start(f, &id, &argv))
 			return;
-		gci_frame_put_relay_start(out, id, argv);
-		gci_frame_argv_free(argv);
+		gci_agent_msg_put_relay_start(out, id, argv);
+		gci_agent_msg_argv_free(argv);
 		break;
-	case GCI_FRAME_RELAY_DATA:
-		if (gci_frame_get_relay_data(f, &data))
+	case GCI_AGENT_MSG_RELAY_DATA:
+		if (gci_agent_msg_get_relay_data(f, &data))
 			return;
-		gci_frame_put_relay_data(out, &data);
+		gci_agent_msg_put_relay_data(out, &data);
 		break;
-	case GCI_FRAME_ORIGIN:
-		origin = gci_frame_get_origin(f);
+	case GCI_AGENT_MSG_ORIGIN:
+		origin = gci_agent_msg_get_origin(f);
 		if (origin)
-			gci_frame_put_origin(out, origin);
+			gci_agent_msg_put_origin(out, origin);
 		gci_free(origin);
 		break;
 	default:
@@ -54,15 +54,15 @@ static void check(struct gci_frame *f, struct gci_buf *out)
 		abort();
 }
 
-static void check_twice(struct gci_frame *f)
+static void check_twice(struct gci_agent_msg *f)
 {
 	struct gci_buf once = {0}, twice = {0};
-	struct gci_frame again;
+	struct gci_agent_msg again;
 	size_t at = 0;
 
 	check(f, &once);
 	if (once.len) {
-		if (gci_frame_next(&once, &at, &again, NULL) != 1 || at != once.len)
+		if (gci_agent_msg_next(&once, &at, &again, NULL) != 1 || at != once.len)
 			abort();
 		check(&again, &twice);
 		if (once.len != twice.len || memcmp(once.data, twice.data, once.len))
@@ -78,12 +78,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct gci_error e = {0};
 	struct gci_buf in = {0};
-	struct gci_frame f;
+	struct gci_agent_msg f;
 	size_t at = 0;
 	int rc;
 
 	gci_buf_put(&in, data, size);
-	while ((rc = gci_frame_next(&in, &at, &f, &e)) == 1)
+	while ((rc = gci_agent_msg_next(&in, &at, &f, &e)) == 1)
 		check_twice(&f);
 	if (rc < 0 && !e.text[0])
 		abort();

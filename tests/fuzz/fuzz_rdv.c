@@ -230,7 +230,7 @@ static void check_memory(const struct world *w)
 		n += !c->away;
 		expect(c->in.len <= 4 + GCI_CTL_MAX_HELLO && (c->away || !c->out.len));
 	}
-	expect(n <= NWIRES && w->rdv->crowd.n <= GCI_RDV_STRANGERS + w->config.size);
+	expect(n <= NWIRES && w->rdv->unauth.n <= GCI_RDV_STRANGERS + w->config.size);
 	for (i = 0; i < w->config.size; i++)
 		expect(w->rdv->ranks[i].link.kept.len <= GCI_CTL_MAX_KEPT);
 }

@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "launcher/frames.h"
+#include "launcher/agent_msg.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -35,43 +35,43 @@ static void tell_agent(
 }
 
 /* The next frame behind the magic, which has to be of that type. */
-static struct gci_frame take(struct gci_buf *answer, size_t *at, enum gci_frame_type type)
+static struct gci_agent_msg take(struct gci_buf *answer, size_t *at, enum gci_agent_msg_type type)
 {
 	struct gci_error e = {0};
-	struct gci_frame f;
+	struct gci_agent_msg f;
 
 	if (!*at) {
-		*at = strlen(GCI_FRAME_MAGIC);
+		*at = strlen(GCI_AGENT_MSG_MAGIC);
 		assert_true(answer->len >= *at);
-		assert_memory_equal(answer->data, GCI_FRAME_MAGIC, *at);
+		assert_memory_equal(answer->data, GCI_AGENT_MSG_MAGIC, *at);
 	}
-	assert_int_equal(gci_frame_next(answer, at, &f, &e), 1);
+	assert_int_equal(gci_agent_msg_next(answer, at, &f, &e), 1);
 	assert_int_equal(f.type, type);
 	return f;
 }
 
 /* What agent `id` says, up to its end, how it ended. */
 static void take_all(struct gci_buf *answer, size_t *at, uint32_t id, struct gci_buf *out,
-	struct gci_frame_ended *end)
+	struct gci_agent_msg_ended *end)
 {
 	struct gci_error e = {0};
-	struct gci_frame_relay_data m;
-	struct gci_frame f;
+	struct gci_agent_msg_relay_data m;
+	struct gci_agent_msg f;
 	size_t next;
 
 	gci_buf_consume(out, out->len);
 	for (;;) {
-		next = *at ? *at : strlen(GCI_FRAME_MAGIC);
-		assert_int_equal(gci_frame_next(answer, &next, &f, &e), 1);
-		if (f.type != GCI_FRAME_RELAY_DATA)
+		next = *at ? *at : strlen(GCI_AGENT_MSG_MAGIC);
+		assert_int_equal(gci_agent_msg_next(answer, &next, &f, &e), 1);
+		if (f.type != GCI_AGENT_MSG_RELAY_DATA)
 			break;
 		*at = next;
-		assert_int_equal(gci_frame_get_relay_data(&f, &m), 0);
+		assert_int_equal(gci_agent_msg_get_relay_data(&f, &m), 0);
 		assert_int_equal(m.id, id);
 		gci_buf_put(out, m.data, m.nbytes);
 	}
-	f = take(answer, at, GCI_FRAME_RELAY_ENDED);
-	assert_int_equal(gci_frame_get_ended(&f, end), 0);
+	f = take(answer, at, GCI_AGENT_MSG_RELAY_ENDED);
+	assert_int_equal(gci_agent_msg_get_ended(&f, end), 0);
 	assert_int_equal(end->id, id);
 }
 
@@ -79,14 +79,14 @@ static void put_start(struct gci_buf *said, uint32_t id, const char *command)
 {
 	char sh[] = "sh", c[] = "-c", *argv[] = {sh, c, (char *)(uintptr_t)command, NULL};
 
-	gci_frame_put_relay_start(said, id, argv);
+	gci_agent_msg_put_relay_start(said, id, argv);
 }
 
 static void put_data(struct gci_buf *said, uint32_t id, const char *text)
 {
-	const struct gci_frame_relay_data m = {id, 0, (const uint8_t *)text, strlen(text)};
+	const struct gci_agent_msg_relay_data m = {id, 0, (const uint8_t *)text, strlen(text)};
 
-	gci_frame_put_relay_data(said, &m);
+	gci_agent_msg_put_relay_data(said, &m);
 }
 
 /* Bytes go both ways as they are, ends are told, and the agent's own end is that of its input. */
@@ -94,7 +94,7 @@ static void bytes_pass(void **state)
 {
 	char nowhere[] = "/nowhere/ssh", *argv[] = {nowhere, NULL};
 	struct gci_buf said = {0}, answer = {0}, out = {0};
-	struct gci_frame_ended end;
+	struct gci_agent_msg_ended end;
 	size_t at = 0;
 
 	(void)state;
@@ -130,7 +130,7 @@ static void bytes_pass(void **state)
 	assert_int_equal(end.sig, SIGKILL);
 	gci_free(end.why);
 	/* What cannot be started. */
-	gci_frame_put_relay_start(&said, 2, argv);
+	gci_agent_msg_put_relay_start(&said, 2, argv);
 	tell_agent(&said, ":", "", &answer);
 	at = 0;
 	take_all(&answer, &at, 2, &out, &end);
@@ -143,12 +143,12 @@ static void bytes_pass(void **state)
 static void expect_error(struct gci_buf *said, const char *expected)
 {
 	struct gci_buf answer = {0};
-	struct gci_frame f;
+	struct gci_agent_msg f;
 	size_t at = 0;
 	char *text;
 
 	tell_agent(said, ":", "", &answer);
-	f = take(&answer, &at, GCI_FRAME_ERROR);
+	f = take(&answer, &at, GCI_AGENT_MSG_ERROR);
 	text = gci_read_str(&f.r, 1000);
 	assert_string_equal(text, expected);
 	gci_free(text);
@@ -157,17 +157,17 @@ static void expect_error(struct gci_buf *said, const char *expected)
 
 static void malformed(void **state)
 {
-	struct gci_frame_relay_data m = {.id = 1, .stream = 1};
+	struct gci_agent_msg_relay_data m = {.id = 1, .stream = 1};
 	struct gci_buf said = {0};
 
 	(void)state;
-	gci_frame_put_u32(&said, GCI_FRAME_RELAY_START, 7);
+	gci_agent_msg_put_u32(&said, GCI_AGENT_MSG_RELAY_START, 7);
 	expect_error(&said, "malformed message to start another agent");
-	gci_frame_put_plain(&said, GCI_FRAME_RELAY_DATA);
+	gci_agent_msg_put_plain(&said, GCI_AGENT_MSG_RELAY_DATA);
 	expect_error(&said, "malformed message for another agent");
-	gci_frame_put_relay_data(&said, &m);
+	gci_agent_msg_put_relay_data(&said, &m);
 	expect_error(&said, "malformed message for another agent");
-	gci_frame_put_plain(&said, GCI_FRAME_ORIGIN);
+	gci_agent_msg_put_plain(&said, GCI_AGENT_MSG_ORIGIN);
 	expect_error(&said, "malformed message of whence ssh came");
 }
 
@@ -199,7 +199,7 @@ static void whence_ssh_came(void **state)
 	char sh[] = "sh", c[] = "-c", command[] = "echo \"$GRIDCOLL_RENDEZVOUS\"; touch done";
 	char *argv[] = {sh, c, command, NULL}, *env[] = {NULL}, port[] = ":7", cwd[256];
 	uint32_t rank = 1;
-	const struct gci_frame_start m = {.ranks = &rank,
+	const struct gci_agent_msg_start m = {.ranks = &rank,
 		.nranks = 1,
 		.argv = argv,
 		.env = env,
@@ -209,8 +209,8 @@ static void whence_ssh_came(void **state)
 
 	(void)state;
 	snprintf(cwd, sizeof(cwd), "%s", in_dir(""));
-	gci_frame_put_origin(&said, "fd00::1");
-	gci_frame_put_start(&said, &m);
+	gci_agent_msg_put_origin(&said, "fd00::1");
+	gci_agent_msg_put_start(&said, &m);
 	setenv("SSH_CONNECTION", "10.1.2.3 40000 10.1.2.4 22", 1);
 	tell_agent(&said, AWAIT_DONE, "", &answer);
 	unlink(in_dir("done"));
@@ -225,25 +225,25 @@ static void told_to_end_while_it_starts(void **state)
 	char sh[] = "sh", c[] = "-c", command[] = "touch \"begun$GRIDCOLL_RANK\"; exec sleep 1000";
 	char where[] = "127.0.0.1:7", cwd[256], *argv[] = {sh, c, command, NULL}, *env[] = {NULL};
 	uint32_t ranks[] = {0, 1, 2}, i;
-	struct gci_frame_start m = {.ranks = ranks,
+	struct gci_agent_msg_start m = {.ranks = ranks,
 		.nranks = 3,
 		.argv = argv,
 		.env = env,
 		.cwd = cwd,
 		.rendezvous = where};
 	struct gci_buf said = {0}, answer = {0};
-	struct gci_frame_ended end;
-	struct gci_frame f;
+	struct gci_agent_msg_ended end;
+	struct gci_agent_msg f;
 	size_t at = 0;
 
 	(void)state;
 	snprintf(cwd, sizeof(cwd), "%s", in_dir(""));
-	gci_frame_put_start(&said, &m);
-	gci_frame_put_signal(&said, SIGINT, GCI_FRAME_ALL);
+	gci_agent_msg_put_start(&said, &m);
+	gci_agent_msg_put_signal(&said, SIGINT, GCI_AGENT_MSG_ALL);
 	tell_agent(&said, ":", "", &answer);
 	for (i = 1; i <= 2; i++) {
-		f = take(&answer, &at, GCI_FRAME_ENDED);
-		assert_int_equal(gci_frame_get_ended(&f, &end), 0);
+		f = take(&answer, &at, GCI_AGENT_MSG_ENDED);
+		assert_int_equal(gci_agent_msg_get_ended(&f, &end), 0);
 		assert_int_equal(end.id, i);
 		assert_int_equal(end.sig, SIGINT);
 		gci_free(end.why);

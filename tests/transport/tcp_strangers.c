@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "transport/strangers.h"
+#include "transport/unauthenticated.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -160,8 +160,8 @@ static void silent_strangers_keep_nobody_out(void **state)
 			fds[i] = knock_from(kind ? ip : "127.0.0.1", last_addrs[1]);
 			own_step(&w);
 		}
-		assert_in_range(wait_until_open(&w, fds, N, GCI_CROWD_MOST + GCI_TP_MAX_STREAMS),
-			GCI_CROWD_MOST, GCI_CROWD_MOST + GCI_TP_MAX_STREAMS);
+		assert_in_range(wait_until_open(&w, fds, N, GCI_UNAUTH_MOST + GCI_TP_MAX_STREAMS),
+			GCI_UNAUTH_MOST, GCI_UNAUTH_MOST + GCI_TP_MAX_STREAMS);
 		exchange(&w);
 		for (i = 0; i < N; i++)
 			close(fds[i]);

@@ -4,7 +4,7 @@
 #define GCI_TOOLS_LAB_H
 
 #include "collectives/grid/grid.h"
-#include "netem/frame.h"
+#include "netem/guest_msg.h"
 #include "netem/weather.h"
 
 enum lab_backend { LAB_AUTO, LAB_HOST, LAB_TAP, LAB_UML, LAB_NBACKENDS };

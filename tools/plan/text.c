@@ -62,7 +62,7 @@ static json_t *way_json(const struct gct_plan_report *p, const struct gct_way *w
 	}
 	gct_json_set(o, "predicted_ns", gct_json_whole(w->ns / p->dilation), failed);
 	if (w->has_facts) {
-		gct_facts_why(&w->facts, w == known ? NULL : &known->facts, &words, &why);
+		gct_bottleneck_why(&w->facts, w == known ? NULL : &known->facts, &words, &why);
 		gct_json_set(o, "why", json_string(gci_buf_cstr(&why)), failed);
 		gci_buf_free(&why);
 	}
@@ -252,7 +252,7 @@ static int simulate(struct gct_ways *w, struct gct_way *way, struct effort *e)
 	way->ns = r.ns;
 	e->left -= r.nsteps < e->left ? r.nsteps : e->left;
 	if (!t.cut) {
-		rc = gct_facts_find(&way->facts, w->net, &t, &r);
+		rc = gct_bottleneck_find(&way->facts, w->net, &t, &r);
 		way->has_facts = !rc;
 	}
 	gct_timeline_free(&t);
@@ -352,7 +352,7 @@ static void put_why(const struct gct_plan_report *p, const struct gct_way *way,
 	struct gci_buf text = {0};
 
 	gci_buf_printf(&text, "%s", before);
-	gct_facts_why(&way->facts, best ? &best->facts : NULL, &words, &text);
+	gct_bottleneck_why(&way->facts, best ? &best->facts : NULL, &words, &text);
 	put_wrapped(out, best ? 6 : 2, gci_buf_cstr(&text));
 	gci_buf_free(&text);
 }
@@ -400,7 +400,7 @@ static void put_others(const struct gct_plan_report *p, struct gci_buf *out)
 		gci_buf_printf(out, "  without a table or an option, gridcoll takes %s\n", how);
 	}
 	if (best != p->choice && !*best->why_not && best->ns < p->choice->ns &&
-		!gct_facts_tie(p->choice->ns, best->ns)) {
+		!gct_bottleneck_tie(p->choice->ns, best->ns)) {
 		gci_candidate_print(&best->how, how);
 		gci_buf_printf(out, "  %s would take %s (see gridcoll tune)\n", how,
 			time_text(p, best->ns, t));
@@ -511,8 +511,8 @@ static void put_way(
 		snprintf(ratio, sizeof(ratio), "%.2f", (double)way->ns / (double)p->limit_ns);
 	gci_buf_printf(out, "%3d%s %-44s %9s %7s%s\n", place, way == p->choice ? "*" : " ", how,
 		time_text(p, way->ns, t), ratio,
-		way != best && gct_facts_tie(way->ns, best->ns) ? "  as fast" : "");
-	if (way->has_facts && way != known && !gct_facts_tie(way->ns, best->ns))
+		way != best && gct_bottleneck_tie(way->ns, best->ns) ? "  as fast" : "");
+	if (way->has_facts && way != known && !gct_bottleneck_tie(way->ns, best->ns))
 		put_why(p, way, known, "", out);
 }
 

@@ -14,14 +14,14 @@
 #define GCT_PLAN_WAYS_H
 
 #include "collectives/tuner/candidate.h"
-#include "tools/lib/facts.h"
+#include "tools/lib/bottleneck.h"
 
 struct gct_way {
 	struct gci_candidate how;
-	uint32_t number;        /* in which order it was added */
-	char why_not[80];       /* it was not simulated; "": it was */
-	uint64_t ns;            /* predicted */
-	struct gct_facts facts; /* where has_facts */
+	uint32_t number;             /* in which order it was added */
+	char why_not[80];            /* it was not simulated; "": it was */
+	uint64_t ns;                 /* predicted */
+	struct gct_bottleneck facts; /* where has_facts */
 	int has_facts;
 };
 

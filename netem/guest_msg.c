@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "netem/frame.h"
+#include "netem/guest_msg.h"
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -8,7 +8,7 @@
 
 #define MAGIC 0xa7
 
-void gci_frame_put(struct gci_buf *out, enum gci_frame_type type, unsigned session,
+void gci_guest_msg_put(struct gci_buf *out, enum gci_guest_msg_type type, unsigned session,
 	const void *body, size_t len)
 {
 	gci_buf_put_u8(out, MAGIC);
@@ -18,24 +18,24 @@ void gci_frame_put(struct gci_buf *out, enum gci_frame_type type, unsigned sessi
 	gci_buf_put(out, body, len);
 }
 
-int gci_frame_get(const struct gci_buf *in, struct gci_frame *f)
+int gci_guest_msg_get(const struct gci_buf *in, struct gci_guest_msg *f)
 {
 	uint32_t len;
 
 	if (in->len && in->data[0] != MAGIC)
 		return -1;
-	if (in->len < GCI_FRAME_HEADER)
+	if (in->len < GCI_GUEST_MSG_HEADER)
 		return 0;
 	len = gci_load_u32(in->data + 4);
 	f->session = in->data[2] | (unsigned)in->data[3] << 8;
-	if (!in->data[1] || in->data[1] >= GCI_FRAME_TYPES || len > GCI_FRAME_MAX ||
+	if (!in->data[1] || in->data[1] >= GCI_GUEST_MSG_TYPES || len > GCI_GUEST_MSG_MAX ||
 		f->session >= GCI_MAX_SESSIONS)
 		return -1;
-	f->type = (enum gci_frame_type)in->data[1];
-	if (in->len < GCI_FRAME_HEADER + len)
+	f->type = (enum gci_guest_msg_type)in->data[1];
+	if (in->len < GCI_GUEST_MSG_HEADER + len)
 		return 0;
-	f->body = (struct gci_reader){in->data + GCI_FRAME_HEADER, len, 0};
-	return (int)(GCI_FRAME_HEADER + len);
+	f->body = (struct gci_reader){in->data + GCI_GUEST_MSG_HEADER, len, 0};
+	return (int)(GCI_GUEST_MSG_HEADER + len);
 }
 
 static void put_strings(struct gci_buf *out, char *const *s)

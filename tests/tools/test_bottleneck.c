@@ -3,7 +3,7 @@
 #include "tests/tools/timelines.h"
 
 #include "base/clock.h"
-#include "tools/lib/facts.h"
+#include "tools/lib/bottleneck.h"
 #include "tools/plan/ways.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ struct simulated {
 	struct gci_coll coll;
 	struct gct_timeline t;
 	struct gci_sim_result r;
-	struct gct_facts f;
+	struct gct_bottleneck f;
 };
 
 static void simulate(struct simulated *s, const struct gci_algorithm *a)
@@ -25,7 +25,7 @@ static void simulate(struct simulated *s, const struct gci_algorithm *a)
 
 	s->t = (struct gct_timeline){.topo = NULL};
 	assert_int_equal(gct_way_simulate(&s->net, &s->coll, &how, 0, &s->t, &s->r), 0);
-	assert_int_equal(gct_facts_find(&s->f, &s->net, &s->t, &s->r), 0);
+	assert_int_equal(gct_bottleneck_find(&s->f, &s->net, &s->t, &s->r), 0);
 }
 
 static void drop(struct simulated *s)
@@ -48,12 +48,12 @@ static void end(struct simulated *s)
 	made_free(&s->made);
 }
 
-static void say(const struct simulated *s, const struct gct_facts *f, const struct gct_facts *best,
-	struct gci_buf *out)
+static void say(const struct simulated *s, const struct gct_bottleneck *f,
+	const struct gct_bottleneck *best, struct gci_buf *out)
 {
 	struct gct_words w = {M, s->made.names, s->made.clusters, 1};
 
-	gct_facts_why(f, best, &w, out);
+	gct_bottleneck_why(f, best, &w, out);
 }
 
 /* The root sends it to each of seven others. */
@@ -80,7 +80,7 @@ static void busiest_port(void **state)
 /* Seven hops of the whole message, one of them over the WAN. */
 static void longest_chain(void **state)
 {
-	struct gct_facts chain;
+	struct gct_bottleneck chain;
 	struct gci_buf text = {0};
 	struct simulated s;
 

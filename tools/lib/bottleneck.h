@@ -3,21 +3,21 @@
  * and the longest chain of messages each of which waited for the one before; and in words, why it
  * takes longer than another.
  *
- *	struct gct_facts f;
+ *	struct gct_bottleneck f;
  *
- *	rc = gct_facts_find(&f, &net, &timeline, &result);	// a sorted timeline
+ *	rc = gct_bottleneck_find(&f, &net, &timeline, &result);	// a sorted timeline
  *	if (!rc)
- *		gct_facts_why(&f, &best, &words, &text);
+ *		gct_bottleneck_why(&f, &best, &words, &text);
  *
  * Pure. */
-#ifndef GCT_FACTS_H
-#define GCT_FACTS_H
+#ifndef GCT_BOTTLENECK_H
+#define GCT_BOTTLENECK_H
 
 #include "base/buf.h"
 #include "tools/lib/timeline.h"
 
 /* Times are of the simulation's clock; 0 where rates are unknown. */
-struct gct_facts {
+struct gct_bottleneck {
 	uint64_t ns; /* of the operation */
 
 	int port_rank, port_out; /* whose NIC has most to do, and in which direction; -1: none */
@@ -40,8 +40,8 @@ struct gct_facts {
 };
 
 /* `t` is sorted and of the simulation that gave `r`. 0 or GCOLL_ERR_NOMEM. */
-int gct_facts_find(struct gct_facts *f, const struct gci_simnet *net, const struct gct_timeline *t,
-	const struct gci_sim_result *r);
+int gct_bottleneck_find(struct gct_bottleneck *f, const struct gci_simnet *net,
+	const struct gct_timeline *t, const struct gci_sim_result *r);
 
 /* How to say it. */
 struct gct_words {
@@ -52,14 +52,14 @@ struct gct_words {
 };
 
 /* So near to each other that the prediction does not tell them apart: 2 %. */
-static inline int gct_facts_tie(uint64_t ns, uint64_t best_ns)
+static inline int gct_bottleneck_tie(uint64_t ns, uint64_t best_ns)
 {
 	return ns - best_ns <= best_ns / 50;
 }
 
 /* One sentence without a full stop: why `f` takes longer than `best`, or what bounds it where
  * `best` is NULL. */
-void gct_facts_why(const struct gct_facts *f, const struct gct_facts *best,
+void gct_bottleneck_why(const struct gct_bottleneck *f, const struct gct_bottleneck *best,
 	const struct gct_words *w, struct gci_buf *out);
 
 #endif

@@ -5,29 +5,29 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/prng.h"
-#include "netem/frame.h"
+#include "netem/guest_msg.h"
 
 #include <string.h>
 
 static void frames_come_back_byte_by_byte(void **state)
 {
 	struct gci_buf out = {0}, in = {0};
-	uint8_t body[GCI_FRAME_MAX];
-	struct gci_frame f;
+	uint8_t body[GCI_GUEST_MSG_MAX];
+	struct gci_guest_msg f;
 	size_t i;
 	int len = 0;
 
 	(void)state;
 	for (i = 0; i < sizeof(body); i++)
 		body[i] = (uint8_t)(i * 7);
-	gci_frame_put(&out, GCI_FRAME_OUT, 3, body, sizeof(body));
+	gci_guest_msg_put(&out, GCI_GUEST_MSG_OUT, 3, body, sizeof(body));
 	for (i = 0; i < out.len; i++) {
 		assert_int_equal(len, 0);
 		gci_buf_put_u8(&in, out.data[i]);
-		len = gci_frame_get(&in, &f);
+		len = gci_guest_msg_get(&in, &f);
 	}
-	assert_int_equal(len, GCI_FRAME_HEADER + GCI_FRAME_MAX);
-	assert_int_equal(f.type, GCI_FRAME_OUT);
+	assert_int_equal(len, GCI_GUEST_MSG_HEADER + GCI_GUEST_MSG_MAX);
+	assert_int_equal(f.type, GCI_GUEST_MSG_OUT);
 	assert_int_equal(f.session, 3);
 	assert_int_equal(f.body.len, sizeof(body));
 	assert_memory_equal(f.body.data, body, sizeof(body));
@@ -38,11 +38,11 @@ static void frames_come_back_byte_by_byte(void **state)
 static int first(const uint8_t *bytes, size_t len)
 {
 	struct gci_buf in = {0};
-	struct gci_frame f;
+	struct gci_guest_msg f;
 	int rc;
 
 	gci_buf_put(&in, bytes, len);
-	rc = gci_frame_get(&in, &f);
+	rc = gci_guest_msg_get(&in, &f);
 	gci_buf_free(&in);
 	return rc;
 }

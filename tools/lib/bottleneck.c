@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/lib/facts.h"
+#include "tools/lib/bottleneck.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -23,7 +23,7 @@ static void put_share(uint64_t nbytes, const struct gct_words *w, struct gci_buf
 		gci_buf_printf(out, ", %.2f x the message", (double)nbytes / (double)w->nbytes);
 }
 
-static void say_port(const struct gct_facts *f, const struct gct_words *w, struct gci_buf *out)
+static void say_port(const struct gct_bottleneck *f, const struct gct_words *w, struct gci_buf *out)
 {
 	char bytes[16];
 
@@ -33,7 +33,7 @@ static void say_port(const struct gct_facts *f, const struct gct_words *w, struc
 	gci_buf_printf(out, ": its NIC is %.0f %% busy", percent(f->port_ns, f->ns));
 }
 
-static void say_link(const struct gct_facts *f, const struct gct_words *w, struct gci_buf *out)
+static void say_link(const struct gct_bottleneck *f, const struct gct_words *w, struct gci_buf *out)
 {
 	char bytes[16];
 
@@ -43,7 +43,7 @@ static void say_link(const struct gct_facts *f, const struct gct_words *w, struc
 	gci_buf_printf(out, ": that link is %.0f %% busy", percent(f->link_ns, f->ns));
 }
 
-static void say_pair(const struct gct_facts *f, const struct gct_words *w, struct gci_buf *out)
+static void say_pair(const struct gct_bottleneck *f, const struct gct_words *w, struct gci_buf *out)
 {
 	char bytes[16];
 
@@ -53,7 +53,8 @@ static void say_pair(const struct gct_facts *f, const struct gct_words *w, struc
 		f->pair_to, w->names[f->pair_to], percent(f->pair_ns, f->ns));
 }
 
-static void say_delay(const struct gct_facts *f, const struct gct_words *w, struct gci_buf *out)
+static void say_delay(
+	const struct gct_bottleneck *f, const struct gct_words *w, struct gci_buf *out)
 {
 	uint64_t n = f->chain_nwan ? f->chain_nwan : f->chain_nmessages;
 	char time[16];
@@ -66,7 +67,8 @@ static void say_delay(const struct gct_facts *f, const struct gct_words *w, stru
 		gci_format_time(f->chain_delay_ns / w->dilation, time, 16));
 }
 
-static void say_chain(const struct gct_facts *f, const struct gct_words *w, struct gci_buf *out)
+static void say_chain(
+	const struct gct_bottleneck *f, const struct gct_words *w, struct gci_buf *out)
 {
 	char bytes[16], time[16];
 
@@ -83,7 +85,8 @@ static void say_chain(const struct gct_facts *f, const struct gct_words *w, stru
 		gci_buf_printf(out, ", sharing their way");
 }
 
-static void say_compute(const struct gct_facts *f, const struct gct_words *w, struct gci_buf *out)
+static void say_compute(
+	const struct gct_bottleneck *f, const struct gct_words *w, struct gci_buf *out)
 {
 	char time[16];
 
@@ -91,7 +94,8 @@ static void say_compute(const struct gct_facts *f, const struct gct_words *w, st
 		gci_format_time(f->chain_compute_ns / w->dilation, time, 16));
 }
 
-static void say_waiting(const struct gct_facts *f, const struct gct_words *w, struct gci_buf *out)
+static void say_waiting(
+	const struct gct_bottleneck *f, const struct gct_words *w, struct gci_buf *out)
 {
 	(void)w;
 	gci_buf_printf(out,
@@ -101,40 +105,40 @@ static void say_waiting(const struct gct_facts *f, const struct gct_words *w, st
 		f->chain_nmessages == 1 ? "s" : "");
 }
 
-static uint64_t port_ns(const struct gct_facts *f)
+static uint64_t port_ns(const struct gct_bottleneck *f)
 {
 	return f->port_ns;
 }
 
-static uint64_t link_ns(const struct gct_facts *f)
+static uint64_t link_ns(const struct gct_bottleneck *f)
 {
 	return f->link_ns;
 }
 
-static uint64_t pair_ns(const struct gct_facts *f)
+static uint64_t pair_ns(const struct gct_bottleneck *f)
 {
 	return f->pair_ns;
 }
 
-static uint64_t delay_ns(const struct gct_facts *f)
+static uint64_t delay_ns(const struct gct_bottleneck *f)
 {
 	return f->chain_delay_ns;
 }
 
-static uint64_t chain_ns(const struct gct_facts *f)
+static uint64_t chain_ns(const struct gct_bottleneck *f)
 {
 	return f->chain_transfer_ns;
 }
 
-static uint64_t compute_ns(const struct gct_facts *f)
+static uint64_t compute_ns(const struct gct_bottleneck *f)
 {
 	return f->chain_compute_ns;
 }
 
 /* What time may go into, that of which one can do least about first. */
 static const struct reason {
-	uint64_t (*ns)(const struct gct_facts *f);
-	void (*say)(const struct gct_facts *f, const struct gct_words *w, struct gci_buf *out);
+	uint64_t (*ns)(const struct gct_bottleneck *f);
+	void (*say)(const struct gct_bottleneck *f, const struct gct_words *w, struct gci_buf *out);
 	uint64_t least_percent; /* of the time: what is less is no reason */
 } reasons[] = {{port_ns, say_port, 60}, {link_ns, say_link, 60}, {pair_ns, say_pair, 60},
 	{delay_ns, say_delay, 20}, {chain_ns, say_chain, 50}, {compute_ns, say_compute, 20}};
@@ -146,15 +150,15 @@ static uint64_t over(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
-void gct_facts_why(const struct gct_facts *f, const struct gct_facts *best,
+void gct_bottleneck_why(const struct gct_bottleneck *f, const struct gct_bottleneck *best,
 	const struct gct_words *w, struct gci_buf *out)
 {
-	static const struct gct_facts nothing;
+	static const struct gct_bottleneck nothing;
 	uint64_t excess, most = 0;
 	const struct reason *why = NULL;
 	size_t i;
 
-	if (best && gct_facts_tie(f->ns, best->ns)) {
+	if (best && gct_bottleneck_tie(f->ns, best->ns)) {
 		gci_buf_printf(out, "as fast, within 2 %%");
 		return;
 	}
@@ -189,7 +193,7 @@ static uint64_t in_full(uint64_t nbytes, uint64_t all, uint64_t seen)
 	return seen ? (uint64_t)((unsigned __int128)nbytes * all / seen) : 0;
 }
 
-static int find_port(struct gct_facts *f, const struct gci_simnet *net,
+static int find_port(struct gct_bottleneck *f, const struct gci_simnet *net,
 	const struct gct_timeline *t, uint64_t nmessages)
 {
 	const struct gci_topo *topo = t->topo;
@@ -224,7 +228,7 @@ static int find_port(struct gct_facts *f, const struct gci_simnet *net,
 }
 
 static void find_link(
-	struct gct_facts *f, const struct gci_simnet *net, const struct gci_sim_result *r)
+	struct gct_bottleneck *f, const struct gci_simnet *net, const struct gci_sim_result *r)
 {
 	int n = net->topo->nclusters, i;
 
@@ -258,7 +262,7 @@ static int by_pair(const void *a, const void *b)
 	return x->to < y->to ? -1 : x->to > y->to;
 }
 
-static void weigh_pair(struct gct_facts *f, const struct gci_simnet *net, const struct sent *s)
+static void weigh_pair(struct gct_bottleneck *f, const struct gci_simnet *net, const struct sent *s)
 {
 	const int *cluster = net->topo->cluster;
 	uint64_t bps =
@@ -273,7 +277,7 @@ static void weigh_pair(struct gct_facts *f, const struct gci_simnet *net, const 
 	f->pair_ns = ns;
 }
 
-static int find_pair(struct gct_facts *f, const struct gci_simnet *net,
+static int find_pair(struct gct_bottleneck *f, const struct gci_simnet *net,
 	const struct gct_timeline *t, uint64_t nmessages)
 {
 	struct sent *list = gci_calloc(t->n, sizeof(*list)), sum = {0, 0, 0};
@@ -382,8 +386,8 @@ static uint64_t alone_ns(const struct walk *w, const struct gct_span *send)
 }
 
 /* `recv`: its other side, if the chain goes on from there. */
-static void count_message(struct gct_facts *f, const struct walk *w, const struct gct_span *send,
-	const struct gct_span *recv)
+static void count_message(struct gct_bottleneck *f, const struct walk *w,
+	const struct gct_span *send, const struct gct_span *recv)
 {
 	uint64_t late = recv ? delay(w, send->rank, send->peer) : 0;
 	uint64_t until_ns = recv ? recv->to_ns : send->to_ns;
@@ -401,7 +405,7 @@ static void count_message(struct gct_facts *f, const struct walk *w, const struc
 
 /* What `send` waited for: to be asked, or its rank's last doing before it. */
 static const struct gct_span *before_send(
-	struct gct_facts *f, const struct walk *w, const struct gct_span *send)
+	struct gct_bottleneck *f, const struct walk *w, const struct gct_span *send)
 {
 	const struct gct_span *recv = other_side(w, send);
 	const struct gct_span *own = ended_before(w, send->rank, send->from_ns, send);
@@ -417,7 +421,7 @@ static const struct gct_span *before_send(
 
 /* One link of the chain back; NULL at its beginning. */
 static const struct gct_span *before(
-	struct gct_facts *f, const struct walk *w, const struct gct_span *s)
+	struct gct_bottleneck *f, const struct walk *w, const struct gct_span *s)
 {
 	const struct gct_span *send = s;
 	int arrives = gct_span_lane(s) == GCT_LANE_RECV;
@@ -435,7 +439,7 @@ static const struct gct_span *before(
 }
 
 static int find_chain(
-	struct gct_facts *f, const struct gci_simnet *net, const struct gct_timeline *t)
+	struct gct_bottleneck *f, const struct gci_simnet *net, const struct gct_timeline *t)
 {
 	struct walk w = {net, t, gci_calloc(t->n, sizeof(*w.ends))};
 	const struct gct_span *at = NULL;
@@ -457,12 +461,12 @@ static int find_chain(
 	return 0;
 }
 
-int gct_facts_find(struct gct_facts *f, const struct gci_simnet *net, const struct gct_timeline *t,
-	const struct gci_sim_result *r)
+int gct_bottleneck_find(struct gct_bottleneck *f, const struct gci_simnet *net,
+	const struct gct_timeline *t, const struct gci_sim_result *r)
 {
 	int rc;
 
-	*f = (struct gct_facts){.ns = r->ns};
+	*f = (struct gct_bottleneck){.ns = r->ns};
 	find_link(f, net, r);
 	rc = find_port(f, net, t, r->nmessages);
 	if (!rc)

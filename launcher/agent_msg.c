@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "launcher/frames.h"
+#include "launcher/agent_msg.h"
 
 #include "base/mem.h"
 
@@ -8,7 +8,7 @@
 
 #define MAX_STRINGS (1u << 17)
 
-size_t gci_frame_begin(struct gci_buf *out, enum gci_frame_type type)
+size_t gci_agent_msg_begin(struct gci_buf *out, enum gci_agent_msg_type type)
 {
 	size_t at = out->len;
 
@@ -17,35 +17,36 @@ size_t gci_frame_begin(struct gci_buf *out, enum gci_frame_type type)
 	return at;
 }
 
-void gci_frame_end(struct gci_buf *out, size_t at)
+void gci_agent_msg_end(struct gci_buf *out, size_t at)
 {
 	if (!out->failed)
 		gci_store_u32(out->data + at, (uint32_t)(out->len - at - 4));
 }
 
-void gci_frame_put_u32(struct gci_buf *out, enum gci_frame_type type, uint32_t v)
+void gci_agent_msg_put_u32(struct gci_buf *out, enum gci_agent_msg_type type, uint32_t v)
 {
-	size_t at = gci_frame_begin(out, type);
+	size_t at = gci_agent_msg_begin(out, type);
 
 	gci_buf_put_u32(out, v);
-	gci_frame_end(out, at);
+	gci_agent_msg_end(out, at);
 }
 
-void gci_frame_put_plain(struct gci_buf *out, enum gci_frame_type type)
+void gci_agent_msg_put_plain(struct gci_buf *out, enum gci_agent_msg_type type)
 {
-	gci_frame_end(out, gci_frame_begin(out, type));
+	gci_agent_msg_end(out, gci_agent_msg_begin(out, type));
 }
 
-void gci_frame_put_signal(struct gci_buf *out, int sig, uint32_t rank)
+void gci_agent_msg_put_signal(struct gci_buf *out, int sig, uint32_t rank)
 {
-	size_t at = gci_frame_begin(out, GCI_FRAME_SIGNAL);
+	size_t at = gci_agent_msg_begin(out, GCI_AGENT_MSG_SIGNAL);
 
 	gci_buf_put_u32(out, (uint32_t)sig);
 	gci_buf_put_u32(out, rank);
-	gci_frame_end(out, at);
+	gci_agent_msg_end(out, at);
 }
 
-int gci_frame_next(const struct gci_buf *in, size_t *at, struct gci_frame *f, struct gci_error *e)
+int gci_agent_msg_next(
+	const struct gci_buf *in, size_t *at, struct gci_agent_msg *f, struct gci_error *e)
 {
 	uint32_t len;
 
@@ -54,7 +55,7 @@ int gci_frame_next(const struct gci_buf *in, size_t *at, struct gci_frame *f, st
 	if (in->len - *at < 4)
 		return 0;
 	len = gci_load_u32(in->data + *at);
-	if (!len || len > GCI_FRAME_MAX)
+	if (!len || len > GCI_AGENT_MSG_MAX)
 		return gci_error_set(e, GCOLL_ERR_PROTO, "malformed frame of %u bytes", len);
 	if (in->len - *at - 4 < len)
 		return 0;
@@ -88,7 +89,7 @@ static char **get_strings(struct gci_reader *r)
 	if (!list)
 		r->failed = 1;
 	for (i = 0; list && i < n && !r->failed; i++)
-		list[i] = gci_read_str(r, GCI_FRAME_MAX);
+		list[i] = gci_read_str(r, GCI_AGENT_MSG_MAX);
 	return list;
 }
 
@@ -101,9 +102,9 @@ static void free_strings(char **list)
 	gci_free(list);
 }
 
-void gci_frame_put_start(struct gci_buf *out, const struct gci_frame_start *m)
+void gci_agent_msg_put_start(struct gci_buf *out, const struct gci_agent_msg_start *m)
 {
-	size_t at = gci_frame_begin(out, GCI_FRAME_START);
+	size_t at = gci_agent_msg_begin(out, GCI_AGENT_MSG_START);
 	uint32_t i;
 
 	gci_buf_put(out, m->secret, sizeof(m->secret));
@@ -116,10 +117,10 @@ void gci_frame_put_start(struct gci_buf *out, const struct gci_frame_start *m)
 	gci_buf_put_u32(out, m->nranks);
 	for (i = 0; i < m->nranks; i++)
 		gci_buf_put_u32(out, m->ranks[i]);
-	gci_frame_end(out, at);
+	gci_agent_msg_end(out, at);
 }
 
-int gci_frame_get_start(struct gci_frame *f, struct gci_frame_start *m)
+int gci_agent_msg_get_start(struct gci_agent_msg *f, struct gci_agent_msg_start *m)
 {
 	struct gci_reader *r = &f->r;
 	const uint8_t *secret = gci_read(r, sizeof(m->secret));
@@ -129,7 +130,7 @@ int gci_frame_get_start(struct gci_frame *f, struct gci_frame_start *m)
 	if (secret)
 		memcpy(m->secret, secret, sizeof(m->secret));
 	m->dead_ns = gci_read_u64(r);
-	m->cwd = gci_read_str(r, GCI_FRAME_MAX);
+	m->cwd = gci_read_str(r, GCI_AGENT_MSG_MAX);
 	m->or_home = gci_read_u8(r);
 	m->rendezvous = gci_read_str(r, 128);
 	m->argv = get_strings(r);
@@ -141,11 +142,11 @@ int gci_frame_get_start(struct gci_frame *f, struct gci_frame_start *m)
 		m->ranks[i] = gci_read_u32(r);
 	if (m->ranks)
 		return 0;
-	gci_frame_start_free(m);
+	gci_agent_msg_start_free(m);
 	return GCOLL_ERR_PROTO;
 }
 
-void gci_frame_start_free(struct gci_frame_start *m)
+void gci_agent_msg_start_free(struct gci_agent_msg_start *m)
 {
 	gci_free(m->ranks);
 	gci_free(m->cwd);
@@ -155,16 +156,16 @@ void gci_frame_start_free(struct gci_frame_start *m)
 	OPENSSL_cleanse(m, sizeof(*m));
 }
 
-void gci_frame_put_relay_start(struct gci_buf *out, uint32_t id, char *const *argv)
+void gci_agent_msg_put_relay_start(struct gci_buf *out, uint32_t id, char *const *argv)
 {
-	size_t at = gci_frame_begin(out, GCI_FRAME_RELAY_START);
+	size_t at = gci_agent_msg_begin(out, GCI_AGENT_MSG_RELAY_START);
 
 	gci_buf_put_u32(out, id);
 	put_strings(out, argv);
-	gci_frame_end(out, at);
+	gci_agent_msg_end(out, at);
 }
 
-int gci_frame_get_relay_start(struct gci_frame *f, uint32_t *id, char ***argv)
+int gci_agent_msg_get_relay_start(struct gci_agent_msg *f, uint32_t *id, char ***argv)
 {
 	*id = gci_read_u32(&f->r);
 	*argv = get_strings(&f->r);
@@ -175,48 +176,49 @@ int gci_frame_get_relay_start(struct gci_frame *f, uint32_t *id, char ***argv)
 	return GCOLL_ERR_PROTO;
 }
 
-void gci_frame_argv_free(char **argv)
+void gci_agent_msg_argv_free(char **argv)
 {
 	free_strings(argv);
 }
 
-void gci_frame_put_relay_data(struct gci_buf *out, const struct gci_frame_relay_data *m)
+void gci_agent_msg_put_relay_data(struct gci_buf *out, const struct gci_agent_msg_relay_data *m)
 {
-	size_t at = gci_frame_begin(out, GCI_FRAME_RELAY_DATA);
+	size_t at = gci_agent_msg_begin(out, GCI_AGENT_MSG_RELAY_DATA);
 
 	gci_buf_put_u32(out, m->id);
 	gci_buf_put_u32(out, m->stream);
 	gci_buf_put(out, m->data, m->nbytes);
-	gci_frame_end(out, at);
+	gci_agent_msg_end(out, at);
 }
 
-int gci_frame_get_relay_data(struct gci_frame *f, struct gci_frame_relay_data *m)
+int gci_agent_msg_get_relay_data(struct gci_agent_msg *f, struct gci_agent_msg_relay_data *m)
 {
 	m->id = gci_read_u32(&f->r);
 	m->stream = gci_read_u32(&f->r);
 	m->data = f->r.data;
 	m->nbytes = f->r.len;
-	return f->r.failed || m->stream > 2 || m->nbytes > GCI_FRAME_RELAYED ? GCOLL_ERR_PROTO : 0;
+	return f->r.failed || m->stream > 2 || m->nbytes > GCI_AGENT_MSG_RELAYED ? GCOLL_ERR_PROTO
+										 : 0;
 }
 
-void gci_frame_put_ended(
-	struct gci_buf *out, enum gci_frame_type type, const struct gci_frame_ended *m)
+void gci_agent_msg_put_ended(
+	struct gci_buf *out, enum gci_agent_msg_type type, const struct gci_agent_msg_ended *m)
 {
-	size_t at = gci_frame_begin(out, type);
+	size_t at = gci_agent_msg_begin(out, type);
 
 	gci_buf_put_u32(out, m->id);
 	gci_buf_put_u32(out, (uint32_t)m->code);
 	gci_buf_put_u32(out, (uint32_t)m->sig);
 	gci_buf_put_str(out, m->why);
-	gci_frame_end(out, at);
+	gci_agent_msg_end(out, at);
 }
 
-int gci_frame_get_ended(struct gci_frame *f, struct gci_frame_ended *m)
+int gci_agent_msg_get_ended(struct gci_agent_msg *f, struct gci_agent_msg_ended *m)
 {
 	m->id = gci_read_u32(&f->r);
 	m->code = (int)(gci_read_u32(&f->r) & 255);
 	m->sig = (int)(gci_read_u32(&f->r) & 127);
-	m->why = gci_read_str(&f->r, GCI_FRAME_DATA);
+	m->why = gci_read_str(&f->r, GCI_AGENT_MSG_DATA);
 	if (!f->r.failed)
 		return 0;
 	gci_free(m->why);
@@ -224,15 +226,15 @@ int gci_frame_get_ended(struct gci_frame *f, struct gci_frame_ended *m)
 	return GCOLL_ERR_PROTO;
 }
 
-void gci_frame_put_origin(struct gci_buf *out, const char *address)
+void gci_agent_msg_put_origin(struct gci_buf *out, const char *address)
 {
-	size_t at = gci_frame_begin(out, GCI_FRAME_ORIGIN);
+	size_t at = gci_agent_msg_begin(out, GCI_AGENT_MSG_ORIGIN);
 
 	gci_buf_put_str(out, address);
-	gci_frame_end(out, at);
+	gci_agent_msg_end(out, at);
 }
 
-char *gci_frame_get_origin(struct gci_frame *f)
+char *gci_agent_msg_get_origin(struct gci_agent_msg *f)
 {
-	return gci_read_str(&f->r, GCI_FRAME_ADDRESS);
+	return gci_read_str(&f->r, GCI_AGENT_MSG_ADDRESS);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What the lab's guest and the process outside say to each other over the guest's serial line:
- * frames of a type, a session (one command that runs inside) and at most GCI_FRAME_MAX bytes.
+ * frames of a type, a session (one command that runs inside) and at most GCI_GUEST_MSG_MAX bytes.
  *
  *	outside				guest
  *	START ->				u32 n: the job is in the file job-n
@@ -15,49 +15,49 @@
  *					<- EXIT		u8 status, u64 CPU ticks busy, u64 of all
  *
  * The guest's line loses its wake-ups when more comes than its terminal layer holds (4096 bytes),
- * so no more than GCI_FRAME_WINDOW is sent ahead of TAKEN; credit is for each job's own pace.
+ * so no more than GCI_GUEST_MSG_WINDOW is sent ahead of TAKEN; credit is for each job's own pace.
  *
  * Without I/O: bytes in, frames out. */
-#ifndef GCI_NETEM_FRAME_H
-#define GCI_NETEM_FRAME_H
+#ifndef GCI_NETEM_GUEST_MSG_H
+#define GCI_NETEM_GUEST_MSG_H
 
 #include "base/buf.h"
 
-#define GCI_FRAME_MAX    4096
-#define GCI_FRAME_HEADER 8
-#define GCI_FRAME_CREDIT 65536 /* of standard input that a job has not taken yet */
-#define GCI_FRAME_WINDOW 3072  /* bytes of frames with input that the guest has not read yet */
-#define GCI_MAX_SESSIONS 8
+#define GCI_GUEST_MSG_MAX    4096
+#define GCI_GUEST_MSG_HEADER 8
+#define GCI_GUEST_MSG_CREDIT 65536 /* of standard input that a job has not taken yet */
+#define GCI_GUEST_MSG_WINDOW 3072  /* bytes of frames with input that the guest has not read yet */
+#define GCI_MAX_SESSIONS     8
 
-enum gci_frame_type {
-	GCI_FRAME_START = 1,
-	GCI_FRAME_IN,
-	GCI_FRAME_IN_END,
-	GCI_FRAME_SIGNAL,
-	GCI_FRAME_STOP,
-	GCI_FRAME_READY,
-	GCI_FRAME_FAILED,
-	GCI_FRAME_TAKEN,
-	GCI_FRAME_CREDIT_GIVEN,
-	GCI_FRAME_OUT,
-	GCI_FRAME_ERR,
-	GCI_FRAME_EXIT,
-	GCI_FRAME_TYPES,
+enum gci_guest_msg_type {
+	GCI_GUEST_MSG_START = 1,
+	GCI_GUEST_MSG_IN,
+	GCI_GUEST_MSG_IN_END,
+	GCI_GUEST_MSG_SIGNAL,
+	GCI_GUEST_MSG_STOP,
+	GCI_GUEST_MSG_READY,
+	GCI_GUEST_MSG_FAILED,
+	GCI_GUEST_MSG_TAKEN,
+	GCI_GUEST_MSG_CREDIT_GIVEN,
+	GCI_GUEST_MSG_OUT,
+	GCI_GUEST_MSG_ERR,
+	GCI_GUEST_MSG_EXIT,
+	GCI_GUEST_MSG_TYPES,
 };
 
-struct gci_frame {
-	enum gci_frame_type type;
+struct gci_guest_msg {
+	enum gci_guest_msg_type type;
 	unsigned session;
 	struct gci_reader body;
 };
 
-/* Writes one frame; `len` is at most GCI_FRAME_MAX. */
-void gci_frame_put(struct gci_buf *out, enum gci_frame_type type, unsigned session,
+/* Writes one frame; `len` is at most GCI_GUEST_MSG_MAX. */
+void gci_guest_msg_put(struct gci_buf *out, enum gci_guest_msg_type type, unsigned session,
 	const void *body, size_t len);
 
 /* Looks at the first frame in `in`. Its length in bytes, 0 when more bytes are needed, -1 when this
  * is no frame. `f` points into `in`. */
-int gci_frame_get(const struct gci_buf *in, struct gci_frame *f);
+int gci_guest_msg_get(const struct gci_buf *in, struct gci_guest_msg *f);
 
 /* A command to run: as a file, for the guest to read. */
 struct gci_job {
