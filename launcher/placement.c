@@ -434,3 +434,18 @@ void gci_placement_free(struct gci_placement *p)
 	gci_grid_free(&p->grid);
 	memset(p, 0, sizeof(*p));
 }
+
+int gci_placement_retell(struct gci_placement *p, struct gci_error *e)
+{
+	struct gci_buf text = {0};
+	char *copy;
+
+	gci_grid_print(&p->grid, &text);
+	copy = text.failed ? NULL : gci_strdup(gci_buf_cstr(&text));
+	gci_buf_free(&text);
+	if (!copy)
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	gci_free(p->grid_text);
+	p->grid_text = copy;
+	return 0;
+}

@@ -26,21 +26,6 @@ static void gci_job_to_all(enum gci_agent_msg_type type, uint32_t v);
 
 /* ---- Budgets of a job: those it begins with, and those it is told of while it runs. */
 
-int gci_placement_retell(struct gci_placement *p, struct gci_error *e)
-{
-	struct gci_buf text = {0};
-	char *copy;
-
-	gci_grid_print(&p->grid, &text);
-	copy = text.failed ? NULL : gci_strdup(gci_buf_cstr(&text));
-	gci_buf_free(&text);
-	if (!copy)
-		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	gci_free(p->grid_text);
-	p->grid_text = copy;
-	return 0;
-}
-
 static int find_cluster(const struct gci_grid *g, const char *name, struct gci_error *e)
 {
 	struct gci_buf list = {0};

@@ -2,14 +2,14 @@
  * counter_copy (Matsuda 2006, 2.2 to 2.5): how a vector that is cut over one cluster crosses to
  * another one, where it is cut in another way, by no more than n senders.
  *
- * On either side the vector is cut over the ranges of some depth (stage.h), each held by one
+ * On either side the vector is cut over the ranges of some depth (blocks.h), each held by one
  * member. Holders that may not send forward theirs to one that may, which sends it straight to the
  * final counterparts. Every ordered pair of clusters has a bridge of its own: its own number of
  * senders, and its own depths. */
 #ifndef GCI_COLLECTIVES_BLOCKS_BRIDGE_H
 #define GCI_COLLECTIVES_BLOCKS_BRIDGE_H
 
-#include "collectives/blocks/stage.h"
+#include "collectives/blocks/blocks.h"
 
 /* How the number of senders comes about. */
 enum gci_bridge_how {

@@ -224,9 +224,22 @@ uint64_t gci_params_rate(const struct gci_params_link *l, uint32_t streams)
 	return i ? l->rates[i - 1].bps : 0;
 }
 
+size_t gci_params_rate_knee(const struct gci_params_rate *r, size_t n)
+{
+	uint64_t best = 0;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		best = r[i].bps > best ? r[i].bps : best;
+	for (i = 0; i + 1 < n && r[i].bps < best - best / 20; i++)
+		;
+	return i;
+}
+
 uint32_t gci_params_knee(const struct gci_params_link *l)
 {
-	uint32_t n = l->nrates < 2 ? 0 : l->rates[gci_ramp_knee(l->rates, l->nrates)].streams;
+	uint32_t n =
+		l->nrates < 2 ? 0 : l->rates[gci_params_rate_knee(l->rates, l->nrates)].streams;
 
 	return n < GCI_GRID_MAX_STREAMS ? n : GCI_GRID_MAX_STREAMS;
 }
@@ -254,7 +267,7 @@ int gci_params_senders(const struct gci_params *p, struct gci_grid *g)
 	for (i = 0; i < g->nlinks; i++) {
 		struct gci_link *l = &g->links[i];
 		const struct gci_params_link *m = gci_params_link(p, l->from, l->to);
-		size_t knee = m->nsenders ? gci_ramp_knee(m->senders, m->nsenders) : 0;
+		size_t knee = m->nsenders ? gci_params_rate_knee(m->senders, m->nsenders) : 0;
 
 		if (l->senders || knee + 1 >= m->nsenders)
 			continue;

@@ -101,4 +101,7 @@ void gci_params_dilate(struct gci_params *p, uint32_t k);
 /* The reverse, rounded to the nearest: of what was measured in a lab, before it is kept. */
 void gci_params_undilate(struct gci_params *p, uint32_t k);
 
+/* The first that reaches 95 % of the best rate. n > 0. */
+size_t gci_params_rate_knee(const struct gci_params_rate *r, size_t n);
+
 #endif

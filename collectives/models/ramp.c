@@ -156,15 +156,3 @@ uint64_t gci_ramp_bps(const uint64_t *at_ns, size_t n, uint64_t nbytes)
 	bits = ns ? bits * GCI_NS_PER_S / ns : 0;
 	return bits > UINT64_MAX ? UINT64_MAX : (uint64_t)bits;
 }
-
-size_t gci_ramp_knee(const struct gci_params_rate *r, size_t n)
-{
-	uint64_t best = 0;
-	size_t i;
-
-	for (i = 0; i < n; i++)
-		best = r[i].bps > best ? r[i].bps : best;
-	for (i = 0; i + 1 < n && r[i].bps < best - best / 20; i++)
-		;
-	return i;
-}

@@ -6,7 +6,7 @@
  *	while (gci_ramp_next(&r, &t))
  *		... t.n pieces of t.nbytes each, over t.level streams ...
  *		gci_ramp_done(&r, gci_ramp_bps(at_ns, t.n, t.nbytes), took_ns);
- *	best = r.rates[gci_ramp_knee(r.rates, r.nrates)].streams;
+ *	best = r.rates[gci_params_rate_knee(r.rates, r.nrates)].streams;
  *
  * Each number begins with few bytes, and twice as many as long as that is not a matter of
  * least_ns, or the rate still grows: TCP finds the link's rate in a few round trips only.
@@ -53,8 +53,5 @@ void gci_ramp_done(struct gci_ramp *r, uint64_t bps, uint64_t took_ns);
 /* Of n pieces of nbytes that arrived at these times, rising: the rate of the second half. 0: they
  * are too few, or came at once. */
 uint64_t gci_ramp_bps(const uint64_t *at_ns, size_t n, uint64_t nbytes);
-
-/* The first that reaches 95 % of the best rate. n > 0. */
-size_t gci_ramp_knee(const struct gci_params_rate *r, size_t n);
 
 #endif

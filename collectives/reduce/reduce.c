@@ -7,11 +7,11 @@
  * 			by clusters where the order asks for it. Cost: ceil(log2 P) (L + M/B)
  * 	clusters	the canonical tree by clusters: one rank of each speaks for it, so every
  * 			WAN link is crossed once. Cost: ceil(log2 C) (L + M/B) + ceil(log2 h) M/B */
+#include "collectives/blocks/blocks.h"
 #include "collectives/blocks/path.h"
 #include "collectives/blocks/reduction.h"
 #include "collectives/blocks/shares.h"
 #include "collectives/blocks/spread.h"
-#include "collectives/blocks/stage.h"
 #include "collectives/models/cost.h"
 #include "collectives/tuner/formulas.h"
 

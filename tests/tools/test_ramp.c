@@ -81,7 +81,7 @@ static void knee(void **state)
 		run(&r, &paths[i], &ample);
 		assert_false(r.out_of_time || r.out_of_bytes);
 		assert_int_equal(r.nrates, levels[i]);
-		assert_int_equal(r.rates[gci_ramp_knee(r.rates, r.nrates)].streams, want[i]);
+		assert_int_equal(r.rates[gci_params_rate_knee(r.rates, r.nrates)].streams, want[i]);
 		for (k = 0; k < r.nrates; k++) {
 			uint64_t bps = paths[i].flow_bps << k;
 
@@ -105,7 +105,7 @@ static void senders(void **state)
 	run(&r, &p, &c);
 	assert_int_equal(r.nrates, 4);
 	assert_int_equal(r.rates[3].streams, 6);
-	assert_int_equal(gci_ramp_knee(r.rates, r.nrates), 3);
+	assert_int_equal(gci_params_rate_knee(r.rates, r.nrates), 3);
 }
 
 static void bounds(void **state)

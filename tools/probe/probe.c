@@ -217,7 +217,7 @@ static void print_time(const struct gct_probe *p, uint64_t ns)
 
 static void print_rate(const struct gct_probe *p, const struct gci_params_rate *r, size_t n)
 {
-	size_t knee = n ? gci_ramp_knee(r, n) : 0;
+	size_t knee = n ? gci_params_rate_knee(r, n) : 0;
 	char rate[16];
 
 	if (!n)

@@ -409,7 +409,8 @@ static int measure_senders(struct gct_probe *p, struct gct_probed *l, uint64_t p
 	struct gci_ramp r;
 
 	if (l->link.nrates)
-		t.streams = l->link.rates[gci_ramp_knee(l->link.rates, l->link.nrates)].streams;
+		t.streams =
+			l->link.rates[gci_params_rate_knee(l->link.rates, l->link.nrates)].streams;
 	gct_probe_progress(p, "senders", l->from, l->to);
 	gci_ramp_init(&r, &config);
 	while (!rc && gci_ramp_next(&r, &trial)) {

@@ -462,7 +462,7 @@ static uint64_t err_ppm(const struct gci_measure *m)
 /* Whatever the number of streams: a gap is no less than this leaves. */
 static uint64_t best_rate(const struct gci_params_link *p)
 {
-	return p->nrates ? p->rates[gci_ramp_knee(p->rates, p->nrates)].bps : 0;
+	return p->nrates ? p->rates[gci_params_rate_knee(p->rates, p->nrates)].bps : 0;
 }
 
 static int measure_plogp(struct link *l, uint64_t most_message)
