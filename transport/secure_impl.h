@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Between secure.c (connections: handshake, data, and what all of them share) and secure_hello.c (what a stranger
- * says first). */
+ * What a connection by TLS and its context are made of: secure.c, and tests that look inside. */
 #ifndef GCI_TRANSPORT_SECURE_IMPL_H
 #define GCI_TRANSPORT_SECURE_IMPL_H
 
@@ -53,19 +52,7 @@ struct gci_secure {
 	size_t spill_lo, spill_hi;
 };
 
-#define GCI_SECURE_PSK 32
-
-/* The key of a connection: 0, or GCOLL_ERR_NOMEM. The caller wipes it. */
-int gci_secure_psk(const struct gci_secure_ctx *ctx, const struct gci_secure_name *name,
-	uint8_t key[GCI_SECURE_PSK]);
-/* Whether a rank of this job's, in this epoch, calls us; as far as the name says. */
-int gci_secure_is_for_us(const struct gci_secure_ctx *ctx, const struct gci_secure_name *name);
-
 #define GCI_SECURE_IN ((128u << 10) + GCI_RECORD_WHOLE)
-
-/* Whether the hello with this random has served, and that it has: 0 or -1. */
-int gci_secure_was_heard(const struct gci_secure_ctx *ctx, const uint8_t *random);
-int gci_secure_hear(struct gci_secure_ctx *ctx, const uint8_t *random);
 
 /* OpenSSL's last reason, or `otherwise`. */
 const char *gci_secure_why(const char *otherwise);
