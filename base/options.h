@@ -49,18 +49,29 @@ struct gci_option {
 	int (*take)(void *settings, char *value, struct gci_error *e);
 };
 
-/* Where in a table's row the field is, which settings it is a part of. */
-#define GCI_OPTION_FIELD(s, f) .at = offsetof(s, f), .nbytes = sizeof(((s *)NULL)->f)
-#define GCI_OPTION_FLAG(s, f)  .type = GCI_OPTION_IS_FLAG, GCI_OPTION_FIELD(s, f) /* int: 1 */
-#define GCI_OPTION_TEXT(s, f)  .type = GCI_OPTION_IS_TEXT, GCI_OPTION_FIELD(s, f) /* const char * */
+/* Where in a table's row the field is, which settings it is a part of, and of which of two sizes. */
+#define GCI_OPTION_FIELD(s, f, size, or_size)                                     \
+	.at = offsetof(s, f),                                                     \
+	.nbytes = sizeof(((s *)NULL)->f) *                                        \
+		  sizeof(char[sizeof(((s *)NULL)->f) == (size) ||                 \
+					      sizeof(((s *)NULL)->f) == (or_size) \
+				      ? 1                                         \
+				      : -1])
+#define GCI_OPTION_UNSIGNED(s, f, from, to) \
+	GCI_OPTION_FIELD(s, f, sizeof(uint32_t), sizeof(uint64_t)), .least = (from), .most = (to)
+
+#define GCI_OPTION_FLAG(s, f) /* int: 1 */ \
+	.type = GCI_OPTION_IS_FLAG, GCI_OPTION_FIELD(s, f, sizeof(int), sizeof(int))
+#define GCI_OPTION_TEXT(s, f) /* const char * */ \
+	.type = GCI_OPTION_IS_TEXT, GCI_OPTION_FIELD(s, f, sizeof(char *), sizeof(char *))
 #define GCI_OPTION_NUMBER(s, f, from, to) \
-	.type = GCI_OPTION_IS_NUMBER, GCI_OPTION_FIELD(s, f), .least = (from), .most = (to)
+	.type = GCI_OPTION_IS_NUMBER, GCI_OPTION_UNSIGNED(s, f, from, to)
 #define GCI_OPTION_BYTES(s, f, from, to) \
-	.type = GCI_OPTION_IS_BYTES, GCI_OPTION_FIELD(s, f), .least = (from), .most = (to)
+	.type = GCI_OPTION_IS_BYTES, GCI_OPTION_UNSIGNED(s, f, from, to)
 #define GCI_OPTION_TIME(s, f, from, to) \
-	.type = GCI_OPTION_IS_TIME, GCI_OPTION_FIELD(s, f), .least = (from), .most = (to)
+	.type = GCI_OPTION_IS_TIME, GCI_OPTION_UNSIGNED(s, f, from, to)
 #define GCI_OPTION_RATE(s, f, from, to) \
-	.type = GCI_OPTION_IS_RATE, GCI_OPTION_FIELD(s, f), .least = (from), .most = (to)
+	.type = GCI_OPTION_IS_RATE, GCI_OPTION_UNSIGNED(s, f, from, to)
 
 #define GCI_OPTIONS_MOST 64 /* in a table */
 
@@ -72,8 +83,9 @@ enum gci_options_order {
 #define GCI_OPTIONS_WRONG (-1)
 #define GCI_OPTIONS_HELP  (-2)
 
-/* argv[0] is no option. Texts point into argv. `program` is whose --help an error refers to. Returns the number of the first operand; _WRONG: a
- * GCOLL_ERR_* and the reason in `e`; _HELP: it was asked for. */
+/* argv[0] is no option. Texts point into argv. `program` is whose --help an error refers to. Returns
+ * the number of the first operand; _WRONG: a GCOLL_ERR_* and the reason in `e`; _HELP: it was asked
+ * for. */
 int gci_options_read(const struct gci_option *options, void *settings, int argc, char **argv,
 	enum gci_options_order order, const char *program, struct gci_error *e);
 
