@@ -743,6 +743,23 @@ void gci_lab_plan_print(const struct gci_lab_plan *plan, struct gci_buf *out)
 	}
 }
 
+/* What all hosts of the cluster can send together; 0: their NICs are not known. */
+static uint64_t nics_bps(const struct gci_cluster *c)
+{
+	return c->nic_bps * (uint64_t)c->nhosts;
+}
+
+/* What a cluster can send to others. */
+static uint64_t outwards_bps(const struct gci_grid *g, int cluster)
+{
+	uint64_t nics = nics_bps(&g->clusters[cluster]), links = 0;
+	int i;
+
+	for (i = 0; i < g->nlinks; i++)
+		links += g->links[i].from == cluster ? g->links[i].rate_bps : 0;
+	return nics && nics < links ? nics : links;
+}
+
 /* What all hosts can send together, or the WAN when their NICs are not known. */
 static uint64_t gci_labplan_load_bps(const struct gci_grid *g)
 {
@@ -750,7 +767,7 @@ static uint64_t gci_labplan_load_bps(const struct gci_grid *g)
 	int i;
 
 	for (i = 0; i < g->nclusters; i++)
-		nics += g->clusters[i].nic_bps * (uint64_t)g->clusters[i].nhosts;
+		nics += nics_bps(&g->clusters[i]);
 	for (i = 0; i < g->nlinks; i++)
 		links += g->links[i].rate_bps;
 	return nics ? nics : links;
@@ -763,6 +780,9 @@ uint32_t gci_lab_choose_dilation(const struct gci_grid *g, uint64_t bps, uint64_
 		 late;
 	int l;
 
+	/* What goes between clusters is encrypted, and passes the lab's own links. */
+	for (l = 0; l < g->nclusters; l++)
+		load += g->clusters[l].nic_bps ? outwards_bps(g, l) : 0;
 	for (l = 0; l < g->nlinks; l++) {
 		rtt_ns = gci_labplan_max(rtt_ns, 2 * g->links[l].delay_ns);
 		if (g->links[l].delay_ns && g->links[l].delay_ns < shortest_ns)

@@ -226,6 +226,15 @@ static void dilation_fits_the_cpu(void **state)
 	assert_int_equal(dilation("[cluster a]\nhosts=h[1-8]\nnic=1100Mbit\n"), 9);
 	assert_int_equal(dilation("[cluster a]\nhosts=h\nnic=1Gbit\n"), 1);
 	assert_int_equal(dilation("[cluster a]\nhosts=h[1-9]\n"), 1);
+	/* What goes between clusters counts twice: no more than hosts or links can send. */
+	assert_int_equal(
+		dilation("[cluster a]\nhosts=h[1-8]\nnic=1Gbit\n[cluster b]\nhosts=x[1-8]\n"
+			 "nic=1Gbit\n[link a b]\nrate=10Gbit\ndelay=10ms\n"),
+		32);
+	assert_int_equal(
+		dilation("[cluster a]\nhosts=h[1-8]\nnic=1Gbit\n[cluster b]\nhosts=x[1-8]\n"
+			 "nic=1Gbit\n[link a b]\nrate=2Gbit\ndelay=10ms\n"),
+		20);
 }
 
 /* A lab's links that are late are so by a small part of their delays, if it is slow enough. */
