@@ -187,6 +187,27 @@ static void the_bar(void **state)
 	job_free(&j);
 }
 
+/* A report in the place of the file that is copied: that stays what it was. */
+static void a_source_is_no_report(void **state)
+{
+	static const char *const options[] = {"--json", "--manifest"};
+	char message[600];
+	size_t i;
+
+	(void)state;
+	make_text(in_scratch("kept"), "what is to be copied");
+	for (i = 0; i < 2; i++) {
+		snprintf(message, sizeof(message),
+			"gridcoll-run: rank 0 on local0 failed: gridcoll cp: %s %s, expected a "
+			"file that "
+			"is no SOURCE\n",
+			options[i], in_scratch("kept"));
+		RUN(2, message, "-n", "2", GRIDCOLL, "cp", "-q", options[i], in_scratch("kept"),
+			in_scratch("kept"), in_scratch("copy-%%r"));
+	}
+	assert_text(in_scratch("kept"), "what is to be copied");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -195,6 +216,7 @@ int main(void)
 		TEST(a_report_that_cannot_be_written),
 		TEST(a_limit),
 		TEST(the_bar),
+		TEST(a_source_is_no_report),
 	};
 
 	unsetenv("GRIDCOLL_LAB");

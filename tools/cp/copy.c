@@ -930,6 +930,28 @@ static void say_skipped(const struct gct_cp_manifest *m)
 		fprintf(stderr, "gridcoll cp: skipped %" PRIu32 " more\n", m->nskipped - i);
 }
 
+static int are_one(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* What is told of the copy does not replace a file that is named as its source; what is in a directory
+ * may well be a list of it, made anew. */
+static int check_report(
+	const struct gct_cp_options *o, const char *option, const char *path, struct gci_error *e)
+{
+	int i;
+
+	for (i = 0; path && i < o->nsources; i++)
+		if (are_one(path, o->sources[i]))
+			return gci_error_set(e, GCOLL_ERR_INVAL,
+				"gridcoll cp: %s %.200s, expected a file that is no SOURCE", option,
+				path);
+	return path ? gci_file_check(path, e) : 0;
+}
+
 static int scan(struct gct_cp_copy *c, struct gci_error *e)
 {
 	const struct gct_cp_options *o = c->o;
@@ -937,8 +959,7 @@ static int scan(struct gct_cp_copy *c, struct gci_error *e)
 
 	if (!gct_cp_is_root(c))
 		return 0;
-	if ((o->json && gci_file_check(o->json, e)) ||
-		(o->checksums && gci_file_check(o->checksums, e)))
+	if (check_report(o, "--json", o->json, e) || check_report(o, "--manifest", o->checksums, e))
 		return e->status;
 	if (o->gather)
 		return 0;
