@@ -19,17 +19,17 @@ static const struct command {
 	const char *help;
 	int in_ranks; /* every rank of a job runs it */
 } commands[] = {
-	{"cp", gct_cp, "copy files to every rank of a job", 1},
-	{"bench", gct_bench, "measure collective operations and verify their results", 1},
-	{"tune", gct_tune, "find the best algorithm and parameters of operations", 1},
-	{"probe", gct_probe, "measure the links of a job's grid", 1},
-	{"plan", gct_plan, "predict how long an operation takes, and say why", 0},
+	{"cp", gct_cp_command, "copy files to every rank of a job", 1},
+	{"bench", gct_bench_command, "measure collective operations and verify their results", 1},
+	{"tune", gct_tune_command, "find the best algorithm and parameters of operations", 1},
+	{"probe", gct_probe_command, "measure the links of a job's grid", 1},
+	{"plan", gct_plan_command, "predict how long an operation takes, and say why", 0},
 	{"report", gct_report_command, "make a page of what was measured and predicted", 0},
-	{"doctor", gct_doctor, "check this host, and say what to change", 0},
+	{"doctor", gct_doctor_command, "check this host, and say what to change", 0},
 	{"shape", gct_shape_command, "limit what this host sends to a cluster", 0},
-	{"top", gct_top, "show the traffic of a running job", 0},
-	{"ctl", gct_ctl, "ask a running job, and change its budgets", 0},
-	{"lab", gct_lab, "bring up an emulated grid and run a command in it", 0},
+	{"top", gct_top_command, "show the traffic of a running job", 0},
+	{"ctl", gct_ctl_command, "ask a running job, and change its budgets", 0},
+	{"lab", gct_lab_command, "bring up an emulated grid and run a command in it", 0},
 	{NULL, NULL, NULL, 0},
 };
 

@@ -926,7 +926,7 @@ static int check_settings(struct gct_bench *b, const struct gct_bench_options *o
 	return rc;
 }
 
-int gct_bench(int argc, char **argv)
+int gct_bench_command(int argc, char **argv)
 {
 	struct gct_bench_options o;
 	struct gct_bench b = {0};

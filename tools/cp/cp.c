@@ -781,7 +781,7 @@ static void clean_up(struct gct_cp_copy *c)
 	gci_free(c->end);
 }
 
-int gct_cp(int argc, char **argv)
+int gct_cp_command(int argc, char **argv)
 {
 	struct gct_cp_options o = {0};
 	struct gct_cp_copy c = {

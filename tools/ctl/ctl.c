@@ -333,7 +333,7 @@ static int is_help(const char *word)
 	return word && (!strcmp(word, "--help") || !strcmp(word, "-h"));
 }
 
-int gct_ctl(int argc, char **argv)
+int gct_ctl_command(int argc, char **argv)
 {
 	struct gci_error e = {0};
 	const char *job = NULL;

@@ -684,7 +684,7 @@ static int check_root(const char *root)
 			   root);
 }
 
-int gct_doctor(int argc, char **argv)
+int gct_doctor_command(int argc, char **argv)
 {
 	struct options o = {.root = NULL};
 	struct gct_facts *f;

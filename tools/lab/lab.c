@@ -461,7 +461,7 @@ static void usage(FILE *out)
 		     "example: gridcoll lab run --dilate auto my.grid -- gridcoll bench bcast\n");
 }
 
-int gct_lab(int argc, char **argv)
+int gct_lab_command(int argc, char **argv)
 {
 	const struct verb *v;
 

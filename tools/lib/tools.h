@@ -17,17 +17,17 @@
 #define GCT_USAGE   2 /* wrong arguments, environment or input file */
 
 /* argv[0] is the subcommand's name. Returns the exit status. */
-int gct_lab(int argc, char **argv);
-int gct_cp(int argc, char **argv);
-int gct_bench(int argc, char **argv);
-int gct_tune(int argc, char **argv);
-int gct_probe(int argc, char **argv);
-int gct_plan(int argc, char **argv);
+int gct_lab_command(int argc, char **argv);
+int gct_cp_command(int argc, char **argv);
+int gct_bench_command(int argc, char **argv);
+int gct_tune_command(int argc, char **argv);
+int gct_probe_command(int argc, char **argv);
+int gct_plan_command(int argc, char **argv);
 int gct_report_command(int argc, char **argv);
-int gct_doctor(int argc, char **argv);
+int gct_doctor_command(int argc, char **argv);
 int gct_shape_command(int argc, char **argv);
-int gct_top(int argc, char **argv);
-int gct_ctl(int argc, char **argv);
+int gct_top_command(int argc, char **argv);
+int gct_ctl_command(int argc, char **argv);
 
 /* A subcommand's command line. --help is `usage`, its options, and `examples`. */
 struct gct_usage {

@@ -585,7 +585,7 @@ static int plan(const struct gct_plan_options *o)
 	return rc;
 }
 
-int gct_plan(int argc, char **argv)
+int gct_plan_command(int argc, char **argv)
 {
 	struct gct_plan_options o;
 	int rc = gct_plan_parse(&o, argc, argv);

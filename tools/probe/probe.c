@@ -561,7 +561,7 @@ static void tear_down(struct gct_probe *p)
 	gct_lab_free(&p->lab);
 }
 
-int gct_probe(int argc, char **argv)
+int gct_probe_command(int argc, char **argv)
 {
 	struct gct_probe p;
 	int rc = parse_options(&p, argc, argv);

@@ -601,7 +601,7 @@ static int watch(struct top *t, struct gci_error *e)
 	return 0;
 }
 
-int gct_top(int argc, char **argv)
+int gct_top_command(int argc, char **argv)
 {
 	struct gci_error e = {0};
 	struct top t = {.ctl = {.fd = -1}};

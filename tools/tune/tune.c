@@ -673,7 +673,7 @@ static int status_of(int rc)
 	return rc == GCOLL_ERR_INVAL ? GCT_USAGE : rc ? GCT_FAILED : GCT_OK;
 }
 
-int gct_tune(int argc, char **argv)
+int gct_tune_command(int argc, char **argv)
 {
 	struct gct_tune t = {.dilation = 1};
 	int rc = gct_tune_parse(&t.o, argc, argv);
