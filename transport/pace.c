@@ -10,6 +10,9 @@
 #define TIMESTAMPS   12 /* RFC 7323, with its padding */
 #define MTU          1500
 #define LEAST_NBYTES (2 * (MTU + ETHERNET))
+#define GSO_NBYTES   (64u << 10) /* the longest packet that a socket makes */
+#define TSO_RTT_LOG  9           /* net.ipv4.tcp_tso_rtt_log: halved for each so many us */
+#define FEWER        2           /* times as few packets are worth a timer of ours */
 
 /* a * b / c, as far as it goes. */
 static uint64_t scale(uint64_t a, uint64_t b, uint64_t c)
@@ -44,6 +47,17 @@ uint64_t gci_pace_socket_rate(enum gci_paced_by by, uint64_t bps, const struct g
 		return UINT64_MAX;
 	rate = gci_wire_payload(w, rate);
 	return rate ? rate : 1;
+}
+
+enum gci_paced_by gci_pace_pair_by(uint64_t bps, uint32_t burst_nbytes, uint64_t rtt_ns)
+{
+	uint64_t packet_nbytes = scale(bps, GCI_NS_PER_MS, 8 * GCI_NS_PER_S);
+	uint64_t halved = rtt_ns / 1000 >> TSO_RTT_LOG;
+
+	packet_nbytes += halved < 32 ? GSO_NBYTES >> halved : 0;
+	if (packet_nbytes < LEAST_NBYTES)
+		packet_nbytes = LEAST_NBYTES;
+	return burst_nbytes / FEWER > packet_nbytes ? GCI_PACED_BY_US : GCI_PACED_BY_TCP;
 }
 
 uint64_t gci_pace_share(uint64_t bps, unsigned n)

@@ -56,6 +56,12 @@ uint64_t gci_wire_payload(const struct gci_wire *w, uint64_t wire_nbytes);
  * (no limit) unless the kernel paces. */
 uint64_t gci_pace_socket_rate(enum gci_paced_by by, uint64_t bps, const struct gci_wire *w);
 
+/* Who is to pace a pair of ranks, which may send `burst_nbytes` at once (0: any). TCP's packets hold a
+ * millisecond of the rate, at least two segments, and more only where round trips are short (Linux,
+ * tcp_tso_autosize). Where bursts may be much longer than those, we do: fewer and longer packets cost
+ * less on every host. */
+enum gci_paced_by gci_pace_pair_by(uint64_t bps, uint32_t burst_nbytes, uint64_t rtt_ns);
+
 /* Of a rate shared by n connections, each one's. */
 uint64_t gci_pace_share(uint64_t bps, unsigned n);
 

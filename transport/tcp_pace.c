@@ -200,6 +200,16 @@ static uint64_t place_ns(const struct gci_conn *c, const struct gci_pace_group *
 	return any % (ns < MOST_WAIT_NS ? ns + 1 : MOST_WAIT_NS);
 }
 
+/* What its group's bucket has room for; that of a peer pays a burst at once. */
+static uint64_t bucket_room(struct gci_conn *c, const struct gci_pace_group *g)
+{
+	uint64_t now = gci_now_ns(), room = gci_bucket_room(&g->bucket, now);
+
+	if (!room)
+		pause_conn(c, gci_bucket_wait_ns(&g->bucket, now));
+	return room && g->is_own ? g->pace.burst_nbytes : room;
+}
+
 static uint64_t own_room(struct gci_conn *c, const struct gci_pace_group *g, uint64_t nbytes)
 {
 	uint64_t first, piece = piece_of(c, g);
@@ -209,6 +219,8 @@ static uint64_t own_room(struct gci_conn *c, const struct gci_pace_group *g, uin
 		pause_conn(c, place_ns(c, g));
 		return 0;
 	}
+	if (g->pace.by == GCI_PACED_BY_US)
+		return bucket_room(c, g);
 	first = room_to_begin(c, nbytes);
 	return piece && piece < first ? piece : first;
 }
@@ -216,24 +228,18 @@ static uint64_t own_room(struct gci_conn *c, const struct gci_pace_group *g, uin
 uint64_t gci_conn_paced_room(struct gci_conn *c, uint64_t nbytes)
 {
 	struct gci_pace_group *g = group_of(c);
-	uint64_t now, room;
 
 	if (!g)
 		return UINT64_MAX;
 	/* A rate for one peer is that of the connections that bring it payload. */
 	if (g->is_own && !c->busy && nbytes <= BARE_NBYTES)
 		return UINT64_MAX;
-	if (g->pace.by != GCI_PACED_BY_US) {
-		join_in(c, g);
-		if (g->is_own)
-			return own_room(c, g, nbytes);
-		return g->pace.by == GCI_PACED_BY_CLASS ? UINT64_MAX : room_to_begin(c, nbytes);
-	}
-	now = gci_now_ns();
-	room = gci_bucket_room(&g->bucket, now);
-	if (!room)
-		pause_conn(c, gci_bucket_wait_ns(&g->bucket, now));
-	return room;
+	if (!g->is_own && g->pace.by == GCI_PACED_BY_US)
+		return bucket_room(c, g);
+	join_in(c, g);
+	if (g->is_own)
+		return own_room(c, g, nbytes);
+	return g->pace.by == GCI_PACED_BY_CLASS ? UINT64_MAX : room_to_begin(c, nbytes);
 }
 
 void gci_conn_paced_spent(struct gci_conn *c, uint64_t nbytes, int more)
@@ -357,6 +363,7 @@ void gci_tcp_pace_peer(struct gci_tp *tp, int peer, uint64_t bps, uint32_t burst
 {
 	struct gci_tcp *t = (struct gci_tcp *)tp;
 	struct gci_tcp_peer *p = t->peers[peer];
+	uint64_t rtt_ns = t->ep.peers[peer] ? t->ep.peers[peer]->link.rtt_ns : 0;
 	struct gci_pace_group *g;
 	int i;
 
@@ -377,6 +384,7 @@ void gci_tcp_pace_peer(struct gci_tp *tp, int peer, uint64_t bps, uint32_t burst
 		return;
 	if (g->pace.bps && bps && g->pace.burst_nbytes == burst_nbytes) {
 		g->pace.bps = bps;
+		gci_bucket_set(&g->bucket, bps, gci_now_ns());
 		share_out(t, g);
 		return;
 	}
@@ -389,9 +397,11 @@ void gci_tcp_pace_peer(struct gci_tp *tp, int peer, uint64_t bps, uint32_t burst
 		p->conns[i]->waited = 0;
 		set_socket_rate(p->conns[i], GCI_PACED_BY_NOBODY, 0);
 	}
-	*g = (struct gci_pace_group){
-		.pace = {.by = GCI_PACED_BY_TCP, .bps = bps, .burst_nbytes = burst_nbytes},
+	*g = (struct gci_pace_group){.pace = {.by = gci_pace_pair_by(bps, burst_nbytes, rtt_ns),
+					     .bps = bps,
+					     .burst_nbytes = burst_nbytes},
 		.is_own = 1};
+	gci_bucket_set(&g->bucket, bps, gci_now_ns());
 }
 
 static void on_closed(uv_handle_t *h)

@@ -128,6 +128,19 @@ static uint64_t send_for_a_second(struct gci_bucket *b, uint64_t late_ns)
 	return sent;
 }
 
+/* TCP, unless its packets would be less than half as long as what may go at once. */
+static void who_paces_a_pair(void **state)
+{
+	(void)state;
+	assert_int_equal(gci_pace_pair_by(66000000, 35000, 20000000), GCI_PACED_BY_US);
+	assert_int_equal(gci_pace_pair_by(66000000, 35000, 100000), GCI_PACED_BY_TCP);
+	assert_int_equal(gci_pace_pair_by(66000000, 0, 20000000), GCI_PACED_BY_TCP);
+	assert_int_equal(gci_pace_pair_by(66000000, 16000, 20000000), GCI_PACED_BY_TCP);
+	assert_int_equal(gci_pace_pair_by(1000000, 6000, 20000000), GCI_PACED_BY_TCP);
+	assert_int_equal(gci_pace_pair_by(1000000, 6100, 20000000), GCI_PACED_BY_US);
+	assert_int_equal(gci_pace_pair_by(UINT64_MAX, UINT32_MAX, UINT64_MAX), GCI_PACED_BY_TCP);
+}
+
 static void a_bucket_keeps_its_rate(void **state)
 {
 	static const uint64_t rates[] = {1000000, 30000000, 250000000, GBIT, 40 * GBIT};
@@ -294,6 +307,7 @@ int main(void)
 		cmocka_unit_test(a_sender_has_its_part),
 		cmocka_unit_test(budgets_are_read),
 		cmocka_unit_test(rates_of_sockets),
+		cmocka_unit_test(who_paces_a_pair),
 		cmocka_unit_test(a_bucket_keeps_its_rate),
 		cmocka_unit_test(a_bucket_saves_little),
 		cmocka_unit_test(pieces_are_cut),

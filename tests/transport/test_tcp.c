@@ -261,6 +261,37 @@ static void a_peers_rate_ends_with_what_it_was_for(void **state)
 	world_close(&w);
 }
 
+/* Where round trips are long, TCP's packets would be much shorter than what may go at once: no rate is
+ * the socket's then, and what has gone is in bursts. */
+static void a_peers_rate_is_ours(void **state)
+{
+	static uint8_t from[200000], to[200000];
+	struct gci_tp_link link = {.streams = 2, .eager_nbytes = 1000, .rtt_ns = 20000000};
+	struct message m[2];
+	uint64_t start;
+	struct world w;
+
+	(void)state;
+	world_open(&w, &own, 2, &link);
+	exchange(&w);
+	fill(from, sizeof(from), 9);
+	gci_tp_pace_peer(w.tp[0], 1, 8000000, 10000);
+	start = gci_now_ns();
+	send_to(&w, 0, &m[0], 1, 1, from, sizeof(from));
+	recv_from(&w, 1, &m[1], 0, 1, to, sizeof(to));
+	gci_tp_pace_peer(w.tp[0], 1, 4000000, 10000);
+	gci_tp_pace_peer(w.tp[0], 1, 8000000, 10000);
+	while (!m[0].ndone) {
+		w.backend->step(&w);
+		assert_true(sockets_of(&w).limit == UINT64_MAX);
+	}
+	gci_tp_pace_peer(w.tp[0], 1, GCI_PACE_UNTIL_SENT, 0);
+	world_finish(&w, m, 2);
+	assert_true(gci_now_ns() - start > 150 * GCI_NS_PER_MS);
+	assert_memory_equal(from, to, sizeof(from));
+	world_close(&w);
+}
+
 /* Who waited for its place need not any more, and nobody else wakes it. */
 static void a_rate_is_taken_away_while_they_wait(void **state)
 {
@@ -500,6 +531,7 @@ static const struct CMUnitTest more[] = {
 	cmocka_unit_test(sockets_are_told_their_rate),
 	cmocka_unit_test(a_peer_has_a_rate_of_its_own),
 	cmocka_unit_test(a_peers_rate_ends_with_what_it_was_for),
+	cmocka_unit_test(a_peers_rate_is_ours),
 	cmocka_unit_test(a_rate_is_taken_away_while_they_wait),
 	cmocka_unit_test(we_keep_a_rate),
 	cmocka_unit_test(ranks_in_threads),
