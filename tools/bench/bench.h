@@ -5,7 +5,7 @@
 
 #include "collectives/models/limit.h"
 #include "comm/comm.h"
-#include "tools/lab/info.h"
+#include "tools/lib/lab_info.h"
 #include "tools/lib/cases.h"
 
 #include <jansson.h>

@@ -1,63 +1,23 @@
 /* SPDX-License-Identifier: MIT
  * gridcoll lab: a grid file's network on this machine. */
-#include "tools/lab/lab.h"
-
 #include "base/buf.h"
-#include "base/mem.h"
 #include "netem/apply.h"
+#include "netem/cpu.h"
 #include "netem/guest.h"
 #include "netem/host.h"
 #include "netem/labfile.h"
 #include "netem/netns.h"
 #include "netem/plan.h"
 #include "netem/tap.h"
-#include "netem/trial.h"
 #include "netem/uml.h"
-#include "tools/lab/info.h"
+#include "tools/lab/lab.h"
 #include "tools/lib/tools.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- gridcoll lab doctor, and the choice that --backend auto makes. */
-
-enum lab_backend lab_choose(const struct lab_options *o, struct gci_error *e)
-{
-	struct gci_buf text = {0};
-	enum lab_backend b;
-
-	for (b = LAB_AUTO + 1; b < LAB_NBACKENDS; b++) {
-		struct gci_error why = {0};
-
-		if (o->backend != LAB_AUTO && o->backend != b)
-			continue;
-		if (!lab_ways[b].check(&why))
-			break;
-		if (o->backend == b)
-			gci_error_set(
-				e, why.status, "no %s backend: %s", lab_ways[b].name, why.text);
-		gci_buf_printf(&text, " %s: %s.", lab_ways[b].name, why.text);
-	}
-	if (b == LAB_NBACKENDS && o->backend == LAB_AUTO)
-		gci_error_set(
-			e, GCOLL_ERR_UNSUPPORTED, "no backend for a lab.%s", gci_buf_cstr(&text));
-	gci_buf_free(&text);
-	return b < LAB_NBACKENDS ? b : LAB_AUTO;
-}
-
-uint32_t lab_dilation(struct lab_options *o, const struct gci_grid *g)
-{
-	struct gci_trial_result found = {.bps = GCI_LAB_GUEST_BPS};
-
-	if (o->backend == LAB_AUTO)
-		o->backend = lab_choose(o, NULL);
-	/* Where no trial can be made, there is another reason for it, told of when the lab comes up. */
-	if ((o->backend == LAB_TAP || o->backend == LAB_HOST) && gci_trial_run(&found, NULL))
-		found = (struct gci_trial_result){.bps = GCI_LAB_GUEST_BPS};
-	return gci_lab_choose_dilation(g, found.bps, found.late_ns);
-}
+/* ---- gridcoll lab doctor */
 
 /* Boots a guest with a small grid, which tries all that a lab needs. */
 static int try_uml(struct gci_error *e)
@@ -131,130 +91,6 @@ static int lab_doctor(int argc, char **argv)
 		rc = describe_grid(&o);
 	}
 	return rc ? rc : host_works || tap_works || uml_works ? GCT_OK : GCT_FAILED;
-}
-
-/* ---- what a program in a lab is told of it */
-
-#define PACKET_OVERHEAD 66
-
-static char *copy_string(const json_t *object, const char *key)
-{
-	const char *s = json_string_value(json_object_get(object, key));
-
-	return s ? gci_strdup(s) : NULL;
-}
-
-/* What may stand in a command line. */
-static int is_name(const char *s)
-{
-	return s && *s && *s != '-' &&
-	       strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") ==
-		       strlen(s);
-}
-
-static int read_links(struct gct_lab *lab, const json_t *links)
-{
-	size_t i, n = json_array_size(links);
-
-	lab->links = gci_calloc(n, sizeof(*lab->links));
-	if (!lab->links)
-		return -1;
-	for (i = 0; i < n; i++) {
-		const json_t *l = json_array_get(links, i);
-		struct gct_lab_link *out = &lab->links[lab->nlinks++];
-
-		out->from = copy_string(l, "from");
-		out->to = copy_string(l, "to");
-		out->netns = copy_string(l, "netns");
-		out->dev = copy_string(l, "dev");
-		out->counter = copy_string(l, "counter");
-		if (!out->from || !out->to || !is_name(out->netns) || !is_name(out->dev) ||
-			!is_name(out->counter))
-			return -1;
-	}
-	return 0;
-}
-
-int gct_lab_read(struct gct_lab *lab, struct gci_error *e)
-{
-	const char *path = getenv("GRIDCOLL_LAB");
-	json_error_t why;
-	json_t *root;
-	json_int_t k;
-
-	memset(lab, 0, sizeof(*lab));
-	lab->dilation = 1;
-	if (!path || !*path)
-		return 0;
-	root = json_load_file(path, 0, &why);
-	if (!root)
-		return gci_error_set(e, GCOLL_ERR_PARSE, "%s:%d: %s", path, why.line, why.text);
-	k = json_integer_value(json_object_get(root, "dilation"));
-	lab->backend = copy_string(root, "backend");
-	if (k < 1 || k > UINT32_MAX || !lab->backend ||
-		read_links(lab, json_object_get(root, "links"))) {
-		json_decref(root);
-		gct_lab_free(lab);
-		return gci_error_set(e, GCOLL_ERR_PARSE,
-			"%s: expected dilation, backend and links as `gridcoll lab` writes them",
-			path);
-	}
-	lab->dilation = (uint32_t)k;
-	json_decref(root);
-	return 0;
-}
-
-void gct_lab_free(struct gct_lab *lab)
-{
-	int i;
-
-	for (i = 0; i < lab->nlinks; i++) {
-		gci_free(lab->links[i].from);
-		gci_free(lab->links[i].to);
-		gci_free(lab->links[i].netns);
-		gci_free(lab->links[i].dev);
-		gci_free(lab->links[i].counter);
-	}
-	gci_free(lab->links);
-	gci_free(lab->backend);
-	memset(lab, 0, sizeof(*lab));
-}
-
-/* Counters live in the link's own network namespace; iproute2 reads them there. */
-static int link_nbytes(const struct gct_lab_link *l, uint64_t *nbytes, struct gci_error *e)
-{
-	char *command = gci_asprintf("ip -n '%s' -s -j link show dev '%s'", l->netns, l->dev);
-	FILE *f = command ? popen(command, "re") : NULL;
-	json_t *root = f ? json_loadf(f, 0, NULL) : NULL;
-	const json_t *tx =
-		json_object_get(json_object_get(json_array_get(root, 0), "stats64"), l->counter);
-	json_int_t bytes = json_integer_value(json_object_get(tx, "bytes"));
-	json_int_t packets = json_integer_value(json_object_get(tx, "packets"));
-	int ok = json_is_object(tx);
-
-	if (f)
-		pclose(f);
-	json_decref(root);
-	gci_free(command);
-	if (!ok)
-		return gci_error_set(
-			e, GCOLL_ERR_SYS, "cannot read the counters of %s in %s", l->dev, l->netns);
-	*nbytes = (uint64_t)(bytes - PACKET_OVERHEAD * packets);
-	return 0;
-}
-
-int gct_lab_wan_nbytes(const struct gct_lab *lab, uint64_t *nbytes, struct gci_error *e)
-{
-	uint64_t one = 0;
-	int i, rc = 0;
-
-	*nbytes = 0;
-	for (i = 0; i < lab->nlinks && !rc; i++) {
-		rc = link_nbytes(&lab->links[i], &one, e);
-		if (!rc)
-			*nbytes += one;
-	}
-	return rc;
 }
 
 /* ---- gridcoll lab link and links: what a program in a lab does to its network. */
@@ -352,7 +188,7 @@ static int up(const struct lab_options *o, const struct gci_grid *g, struct gci_
 	return e->status ? GCT_FAILED : way->up(o, g, e);
 }
 
-int lab_up(int argc, char **argv)
+static int lab_up(int argc, char **argv)
 {
 	static const char usage[] = "up [--backend auto|host] [--dilate K|auto] GRID";
 	struct lab_options o;
@@ -369,7 +205,7 @@ int lab_up(int argc, char **argv)
 	return rc;
 }
 
-int lab_down(int argc, char **argv)
+static int lab_down(int argc, char **argv)
 {
 	struct lab_options o;
 	struct gci_error e = {0};
@@ -386,13 +222,44 @@ int lab_down(int argc, char **argv)
 	return GCT_OK;
 }
 
-/* ---- gridcoll lab itself, and lab plan */
+/* ---- gridcoll lab run, plan, and gridcoll lab itself */
 
-int lab_complain(const struct gci_error *e)
+/* gridcoll lab run GRID -- CMD: the grid for one command. */
+static int lab_run(int argc, char **argv)
 {
-	fprintf(stderr, "gridcoll lab: error: %s\n", e->text);
-	return e->status == GCOLL_ERR_PARSE || e->status == GCOLL_ERR_INVAL ? GCT_USAGE
-									    : GCT_FAILED;
+	static const char usage[] = "run [--backend auto|host|tap|uml] [--dilate K|auto]\n"
+				    "                        [--weather FILE] [--mem SIZE] [--quiet]\n"
+				    "                        [--keep-awake]\n"
+				    "                        GRID -- CMD ARGS...";
+	struct gci_awake awake = {0};
+	const struct lab_way *way;
+	struct lab_options o;
+	struct gci_error e = {0};
+	struct gci_grid g;
+	int rc = lab_parse(&o, argc, argv, 1, usage);
+
+	if (rc)
+		return rc - 1;
+	if (!*o.command) {
+		fprintf(stderr, "gridcoll lab: no command, expected GRID -- CMD ARGS...\n");
+		return GCT_USAGE;
+	}
+	rc = lab_load_grid(&o, &g);
+	if (rc)
+		return rc;
+	if (o.keep_awake)
+		gci_awake_begin(&awake);
+	way = &lab_ways[lab_choose(&o, &e)];
+	if (o.weather_file && !way->has_weather && !e.status)
+		gci_error_set(&e, GCOLL_ERR_INVAL,
+			"--weather %s: expected with the backend tap, whose links can change",
+			o.weather_file);
+	rc = e.status ? GCT_FAILED : way->run(&o, &g, &e);
+	gci_awake_end(&awake);
+	if (e.status)
+		rc = lab_complain(&e);
+	gci_grid_free(&g);
+	return rc;
 }
 
 /* gridcoll lab plan GRID: what would be done, and nothing else. */

@@ -38,16 +38,8 @@ int lab_load_grid(struct lab_options *o, struct gci_grid *g);
 int lab_parse_grid(
 	struct lab_options *o, int argc, char **argv, const char *usage, struct gci_grid *g);
 
-/* What --weather names, dilated; nothing without it. */
-int lab_read_weather(const struct lab_options *o, const struct gci_grid *g, struct gci_weather *w,
-	struct gci_error *e);
-
-/* The command with the environment it is to have. Free with gci_job_free. */
-int lab_make_job(const struct lab_options *o, struct gci_job *job, struct gci_error *e);
-
-/* Which backend, for `auto` by what is there. */
 /* How each backend is asked for, and what it can; a row for each but LAB_AUTO, in the order in which
- * that tries them (run.c). */
+ * that tries them (backends.c). */
 struct lab_way {
 	const char *name;
 	int (*check)(struct gci_error *e); /* whether it works here */
@@ -59,6 +51,7 @@ struct lab_way {
 };
 extern const struct lab_way lab_ways[LAB_NBACKENDS];
 
+/* Which backend, for `auto` by what is there. */
 enum lab_backend lab_choose(const struct lab_options *o, struct gci_error *e);
 
 /* How far --dilate auto dilates here. Where the backend is auto, chooses that for good. */
@@ -68,10 +61,5 @@ uint64_t lab_memory(const struct lab_options *o, const struct gci_grid *g);
 
 /* Prints "gridcoll lab: error: TEXT"; GCT_USAGE or GCT_FAILED by the status. */
 int lab_complain(const struct gci_error *e);
-
-/* Verbs. */
-int lab_run(int argc, char **argv);
-int lab_up(int argc, char **argv);
-int lab_down(int argc, char **argv);
 
 #endif

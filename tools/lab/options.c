@@ -1,23 +1,13 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * The options of the verbs of gridcoll lab, and what goes wrong with them. */
 #include "base/options.h"
-#include "base/buf.h"
-#include "base/file.h"
-#include "base/mem.h"
-#include "base/terminal.h"
 #include "base/units.h"
-#include "netem/plan.h"
-#include "netem/uml.h"
 #include "tools/lab/lab.h"
 #include "tools/lib/model_files.h"
 #include "tools/lib/tools.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-extern char **environ;
 
 static int take_backend(void *settings, char *value, struct gci_error *e)
 {
@@ -158,6 +148,13 @@ int lab_nothing_more(char **rest, const char *usage)
 	return GCT_USAGE;
 }
 
+int lab_complain(const struct gci_error *e)
+{
+	fprintf(stderr, "gridcoll lab: error: %s\n", e->text);
+	return e->status == GCOLL_ERR_PARSE || e->status == GCOLL_ERR_INVAL ? GCT_USAGE
+									    : GCT_FAILED;
+}
+
 static void say_dilation(struct lab_options *o)
 {
 	if (o->dilate_auto && !o->quiet)
@@ -180,25 +177,6 @@ int lab_load_grid(struct lab_options *o, struct gci_grid *g)
 	return GCT_OK;
 }
 
-int lab_read_weather(const struct lab_options *o, const struct gci_grid *g, struct gci_weather *w,
-	struct gci_error *e)
-{
-	struct gci_buf text = {0};
-	int rc;
-
-	memset(w, 0, sizeof(*w));
-	if (!o->weather_file)
-		return 0;
-	rc = gci_file_read(o->weather_file, GCI_WEATHER_MAX_NBYTES, &text, e);
-	if (!rc)
-		rc = gci_weather_parse(w, text.len ? (const char *)text.data : "", text.len,
-			o->weather_file, g, e);
-	if (!rc)
-		gci_weather_dilate(w, o->dilation);
-	gci_buf_free(&text);
-	return rc;
-}
-
 int lab_parse_grid(
 	struct lab_options *o, int argc, char **argv, const char *usage, struct gci_grid *g)
 {
@@ -210,123 +188,4 @@ int lab_parse_grid(
 	if (!rc)
 		rc = lab_load_grid(o, g);
 	return rc ? rc + 1 : 0;
-}
-
-/* What the machine has to spare, by /proc/meminfo. */
-static uint64_t available_nbytes(void)
-{
-	unsigned long long kib = 0;
-	char line[256];
-	FILE *f = fopen("/proc/meminfo", "re");
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return kib << 10;
-}
-
-/* The guest's memory is a sparse file, so much costs little until it is used; but its page cache
- * grows to fill it. */
-uint64_t lab_memory(const struct lab_options *o, const struct gci_grid *g)
-{
-	uint64_t want = (256u << 20) + (uint64_t)g->nhosts * (160u << 20);
-	uint64_t most = available_nbytes() / 2;
-
-	if (o->mem_nbytes)
-		return o->mem_nbytes;
-	if (want > most && most > (512u << 20))
-		want = most;
-	return want;
-}
-
-struct env {
-	char **v;
-	size_t n, cap;
-	int failed;
-};
-
-static void env_add(struct env *env, char *entry)
-{
-	if (!entry || gci_grow(&env->v, &env->cap, env->n + 2, sizeof(*env->v))) {
-		gci_free(entry);
-		env->failed = 1;
-		return;
-	}
-	env->v[env->n++] = entry;
-	env->v[env->n] = NULL;
-}
-
-/* Our own program's directory first in PATH, so that gridcoll-run is found; in a build directory it
- * lies beside. */
-static char *path_entry(const char *old)
-{
-	char self[4096], *slash, *entry;
-	char beside[4200];
-
-	if (gci_self_path(self, sizeof(self), NULL))
-		return gci_asprintf("PATH=%s", old);
-	slash = strrchr(self, '/');
-	*slash = '\0';
-	snprintf(beside, sizeof(beside), "%s/../launcher/gridcoll-run", self);
-	if (!access(beside, X_OK))
-		entry = gci_asprintf("PATH=%s:%s/../launcher:%s", self, self, old);
-	else
-		entry = gci_asprintf("PATH=%s:%s", self, old);
-	return entry;
-}
-
-static void add_terminal(struct env *env)
-{
-	if (!isatty(2))
-		return;
-	env_add(env, gci_strdup(GCI_TERMINAL "=")); /* a guest fills it in: its pipe's name */
-	env_add(env, gci_asprintf("COLUMNS=%d", gci_terminal_columns(2)));
-}
-
-static char **make_env(void)
-{
-	static const char *const ours[] = {"PATH=", "GRIDCOLL_LAB=", "COLUMNS=", GCI_TERMINAL "="};
-	const char *path = getenv("PATH");
-	struct env env = {0};
-	size_t i, k;
-
-	for (i = 0; environ[i]; i++) {
-		for (k = 0; k < 4 && strncmp(environ[i], ours[k], strlen(ours[k])); k++)
-			;
-		if (k == 4)
-			env_add(&env, gci_strdup(environ[i]));
-	}
-	env_add(&env, path_entry(path ? path : "/usr/local/bin:/usr/bin:/bin"));
-	add_terminal(&env);
-	if (!env.failed)
-		return env.v;
-	for (i = 0; i < env.n; i++)
-		gci_free(env.v[i]);
-	gci_free(env.v);
-	return NULL;
-}
-
-int lab_make_job(const struct lab_options *o, struct gci_job *job, struct gci_error *e)
-{
-	char cwd[4096];
-	size_t n = 0, i;
-
-	memset(job, 0, sizeof(*job));
-	if (!getcwd(cwd, sizeof(cwd)))
-		return gci_error_errno(e, "the current directory");
-	while (o->command[n])
-		n++;
-	job->cwd = gci_strdup(cwd);
-	job->env = make_env();
-	job->argv = gci_calloc(n + 1, sizeof(*job->argv));
-	for (i = 0; job->argv && i < n; i++)
-		job->argv[i] = gci_strdup(o->command[i]);
-	for (i = 0; job->argv && i < n && job->argv[i]; i++)
-		;
-	if (job->cwd && job->env && job->argv && i == n)
-		return 0;
-	gci_job_free(job);
-	return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 }

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "collectives/models/ramp.h"
 #include "comm/comm.h"
-#include "tools/lab/info.h"
+#include "tools/lib/lab_info.h"
 #include "tools/probe/measure.h"
 
 #define GCT_WIRE_MESSAGES GCI_MEASURE_ROW /* at once */

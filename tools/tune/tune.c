@@ -180,7 +180,7 @@ static void name_case(const struct gct_tune_case *c, char *out, size_t size)
 			gci_format_bytes(c->nbytes, bytes, 16));
 }
 
-void gct_tune_print_case(const struct gct_tune *t, const struct gct_tune_case *c)
+static void print_case(const struct gct_tune *t, const struct gct_tune_case *c)
 {
 	char name[64], limit[16];
 	uint64_t ns = limit_of(t, c);
@@ -289,7 +289,7 @@ static void gct_tune_print_answers(const struct gct_tune *t, const struct gct_tu
 			all_ns = answers[i].r.spent_ns;
 			best_ns = answers[i].r.best_ns;
 		}
-	gct_tune_print_case(t, c);
+	print_case(t, c);
 	printf("%-11s %9s %6s %6s %7s  %-28s %9s %8s\n", "search", "took", "ways", "runs", "sooner",
 		"best", "its time", "loss");
 	for (i = 0; i < n; i++) {
@@ -531,17 +531,6 @@ static uint64_t time_of(const struct gci_search_result *r, const struct gci_cand
 	return 0;
 }
 
-int gct_tune_usual(struct gct_tune *t, const struct gct_tune_case *c, struct gci_candidate *usual)
-{
-	struct gci_decision how;
-	int rc = gci_decide(&t->decider, &c->coll, &how);
-
-	if (rc)
-		return gci_comm_error(rc, "%s: nothing can run it", gci_kind_name(c->kind));
-	*usual = how.how;
-	return 0;
-}
-
 /* Without a measurement: what a job takes by itself, unless something is predicted to be faster. */
 static struct gci_candidate predicted_best(
 	const struct gci_search_result *ranked, const struct gci_candidate *usual)
@@ -641,6 +630,8 @@ static int run(struct gct_tune *t)
 	for (i = 0; i < t->ncases && !rc; i++) {
 		t->nknown = 0;
 		gct_progress_stage(i + 1, t->ncases);
+		if (t->o.compare && gct_tune_is_first(t))
+			print_case(t, &t->cases[i]);
 		if (t->o.compare)
 			rc = gct_tune_compare(t, &t->cases[i]);
 		else if (t->o.nsearches)

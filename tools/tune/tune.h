@@ -106,37 +106,6 @@ int gct_tune_net(const struct gct_tune *t, const struct gci_topo *topo, struct g
 /* One candidate's cost, by simulation (on the ranks that ask) or, for the case, by measuring. */
 int gct_tune_simulate(const struct gct_tune *t, const struct gci_simnet *net,
 	const struct gci_coll *c, const struct gci_candidate *how, struct gci_trial *trial);
-int gct_tune_measure(struct gct_tune *t, const struct gct_tune_case *c,
-	const struct gci_candidate *how, struct gci_trial *trial);
-
-/* Measures once more what has been measured; the shorter time counts. */
-int gct_tune_measure_again(
-	struct gct_tune *t, const struct gct_tune_case *c, const struct gci_candidate *how);
-
-/* Candidates by simulation: r->tried has the fastest first. On the ranks that ask, without words
- * with others; to be freed. */
-int gct_tune_rank(struct gct_tune *t, const struct gct_tune_case *c, struct gci_search_result *r);
-
-/* Where a search looks: the algorithms asked for, or all, with segments of powers of two. */
-struct gct_tune_space {
-	struct gci_method *methods;
-	size_t nmethods, cap;
-	uint64_t segments[GCI_MOST_SEGMENTS];
-	size_t nsegments;
-};
-
-/* With `listed`, and without algorithms that were asked for: not all, but what formulas promise. To
- * be freed also on failure. */
-int gct_tune_space_init(struct gct_tune_space *s, const struct gct_tune *t,
-	const struct gct_tune_case *c, int listed);
-void gct_tune_space_free(struct gct_tune_space *s);
-struct gci_search gct_tune_space_search(const struct gct_tune_space *s,
-	const struct gct_tune_case *c, gci_search_cost *cost, void *ctx);
-
-/* The pipeline method; a->why_not where the network does not bear it. */
-int gct_tune_pipeline(struct gct_tune *t, const struct gct_tune_case *c, struct gci_search *s,
-	struct gct_tune_answer *a);
-
 /* By simulation, on rank 0; then the best o.measure of that, and `usual`, by measuring, on all.
  * Both results are to be freed; `measured` is empty without a job. */
 int gct_tune_best(struct gct_tune *t, const struct gct_tune_case *c,
@@ -163,8 +132,5 @@ struct gct_tune_line {
 	uint64_t predicted_ns, best_ns, usual_ns; /* 0: not known, not measured */
 	uint64_t simulated, measured;             /* how many */
 };
-
-/* "bcast of 128 KiB, physical limit 11.1 ms" */
-void gct_tune_print_case(const struct gct_tune *t, const struct gct_tune_case *c);
 
 #endif
