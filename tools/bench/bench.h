@@ -5,8 +5,8 @@
 
 #include "collectives/models/limit.h"
 #include "comm/comm.h"
-#include "tools/lib/lab_info.h"
 #include "tools/lib/cases.h"
+#include "tools/lib/lab_info.h"
 
 #include <jansson.h>
 

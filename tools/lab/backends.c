@@ -149,8 +149,8 @@ static int make_job(const struct lab_options *o, struct gci_job *job, struct gci
 	return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 }
 
-static int read_weather(const struct lab_options *o, const struct gci_grid *g, struct gci_weather *w,
-	struct gci_error *e)
+static int read_weather(const struct lab_options *o, const struct gci_grid *g,
+	struct gci_weather *w, struct gci_error *e)
 {
 	struct gci_buf text = {0};
 	int rc;

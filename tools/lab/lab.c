@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * gridcoll lab: a grid file's network on this machine. */
+#include "tools/lab/lab.h"
 #include "base/buf.h"
 #include "netem/apply.h"
 #include "netem/cpu.h"
@@ -10,7 +11,6 @@
 #include "netem/plan.h"
 #include "netem/tap.h"
 #include "netem/uml.h"
-#include "tools/lab/lab.h"
 #include "tools/lib/tools.h"
 
 #include <stdio.h>
@@ -227,10 +227,11 @@ static int lab_down(int argc, char **argv)
 /* gridcoll lab run GRID -- CMD: the grid for one command. */
 static int lab_run(int argc, char **argv)
 {
-	static const char usage[] = "run [--backend auto|host|tap|uml] [--dilate K|auto]\n"
-				    "                        [--weather FILE] [--mem SIZE] [--quiet]\n"
-				    "                        [--keep-awake]\n"
-				    "                        GRID -- CMD ARGS...";
+	static const char usage[] =
+		"run [--backend auto|host|tap|uml] [--dilate K|auto]\n"
+		"                        [--weather FILE] [--mem SIZE] [--quiet]\n"
+		"                        [--keep-awake]\n"
+		"                        GRID -- CMD ARGS...";
 	struct gci_awake awake = {0};
 	const struct lab_way *way;
 	struct lab_options o;

@@ -86,8 +86,7 @@ static int add_all(struct space *s, const struct gci_coll *c)
 	return rc;
 }
 
-static int add_promising(
-	struct space *s, const struct gct_tune *t, const struct gci_coll *c)
+static int add_promising(struct space *s, const struct gct_tune *t, const struct gci_coll *c)
 {
 	struct gci_candidate *list;
 	size_t i, n;
@@ -101,8 +100,8 @@ static int add_promising(
 	return rc;
 }
 
-static int space_init(struct space *s, const struct gct_tune *t,
-	const struct gct_tune_case *c, int listed)
+static int space_init(
+	struct space *s, const struct gct_tune *t, const struct gct_tune_case *c, int listed)
 {
 	memset(s, 0, sizeof(*s));
 	s->nsegments = gci_segment_sizes(&c->coll, t->o.least_segment, s->segments);
@@ -117,8 +116,8 @@ static void space_free(struct space *s)
 	memset(s, 0, sizeof(*s));
 }
 
-static struct gci_search space_search(const struct space *s,
-	const struct gct_tune_case *c, gci_search_cost *cost, void *ctx)
+static struct gci_search space_search(
+	const struct space *s, const struct gct_tune_case *c, gci_search_cost *cost, void *ctx)
 {
 	return (struct gci_search){.methods = s->methods,
 		.nmethods = s->nmethods,
@@ -287,7 +286,8 @@ static void sort(struct gci_tried *list, size_t n)
 	}
 }
 
-static int rank_by_simulation(struct gct_tune *t, const struct gct_tune_case *c, struct gci_search_result *r)
+static int rank_by_simulation(
+	struct gct_tune *t, const struct gct_tune_case *c, struct gci_search_result *r)
 {
 	struct space space;
 	struct asked asked = {t, c};
@@ -570,10 +570,9 @@ static int measure_list(struct gct_tune *t, const struct gct_tune_case *c,
 	struct gci_method *methods = gci_calloc(n, sizeof(*methods));
 	struct asked asked = {t, c};
 	struct gci_search s = {.methods = methods, .nmethods = n, .cost = cost, .ctx = &asked};
-	struct gci_trial trial;
+	struct gci_trial trial = {0};
 	uint64_t i;
-	int rc = methods ? share(t, c->kind, list, n)
-			 : out_of_memory();
+	int rc = methods ? share(t, c->kind, list, n) : out_of_memory();
 
 	for (i = 0; i < n && !rc; i++) {
 		methods[i] = (struct gci_method){list[i], 1};
@@ -719,8 +718,8 @@ static int predict_row(
 	return rc ? rc : gcoll_bcast(row->segment, NMODELS, GCOLL_UINT64, 0, t->bench.own);
 }
 
-static int fill_row(struct gct_tune *t, const struct gct_tune_case *c,
-	const struct space *space, struct row *row)
+static int fill_row(struct gct_tune *t, const struct gct_tune_case *c, const struct space *space,
+	struct row *row)
 {
 	struct asked asked = {t, c};
 	struct gci_search s = space_search(space, c, measure_one, &asked);
