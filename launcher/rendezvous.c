@@ -604,7 +604,7 @@ static void send_beats(struct gci_rdv *r)
 static void put_start(const struct gci_rdv *r, struct gci_buf *bytes)
 {
 	struct gci_ctl_start m = {.size = r->config.size,
-		.epoch = r->members.epoch,
+		.epoch = 1, /* of later ones SURVIVORS tells, also who has lost both */
 		.beat_ns = r->config.beat_ns,
 		.dead_ns = r->config.dead_ns,
 		.grid = (char *)(uintptr_t)r->config.grid,
