@@ -82,7 +82,7 @@ static int start(gcoll_req *r)
 	const char *why;
 	int rc;
 
-	rc = gci_comm_choose(c, &v->op.coll, 0, &d, &why);
+	rc = gci_op_choose(c, &v->op.coll, 0, &d, &why);
 	if (rc == GCOLL_ERR_NOMEM)
 		return gci_engine_nomem(c->engine);
 	if (rc)

@@ -6,70 +6,87 @@
 #include "base/prng.h"
 #include "collectives/blocks/layout.h"
 #include "comm/compare.h"
-#include "comm/user_op.h"
-#include "comm/warm.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- How a call is run. All ranks find the same: what was set, the table that the launcher handed to
- * all, and the topology are the same everywhere, and the rest is the call. What differs between
- * ranks (whether the call is in place) has no part in it. */
+/* ---- Operations of the user's, by number. Any thread. */
 
-/* May someone else than the user choose? Not for what the library calls for itself, nor when he has
- * set parameters for whatever runs. */
-static int is_open(const struct gci_choice *choice, int internal)
+struct user_op {
+	gcoll_op_fn *fn; /* NULL: free for use */
+	void *ctx;
+	int commutative;
+};
+
+static pthread_mutex_t user_ops_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct user_op *user_ops;
+static size_t nuser_ops, user_ops_cap;
+
+static struct user_op *user_op(enum gcoll_op op)
 {
-	return !internal && choice->automatic && !choice->how.senders && !choice->how.degree &&
-	       !choice->how.segment_nbytes;
+	size_t i = (size_t)op - GCOLL_OP_USER;
+
+	return op >= GCOLL_OP_USER && i < nuser_ops && user_ops[i].fn ? &user_ops[i] : NULL;
 }
 
-/* Blocks of different lengths and the topologies of multicasts are not simulated. */
-static int simulate(gcoll_comm *c, const struct gci_coll *coll, struct gci_decision *d)
+/* 0, or -1 when there is none of this number. */
+static int find_user_op(enum gcoll_op op, gcoll_op_fn **fn, void **ctx, int *commutative)
 {
-	int rc;
+	struct user_op *u;
 
-	if (c->tuning != GCI_TUNING_SIMULATE || coll->counts || coll->topo != &c->topo)
-		return GCOLL_ERR_INVAL;
-	rc = gci_decider_open(&c->decider, &c->topo, c->engine->settings.streams);
-	if (rc)
-		return rc;
-	if (c == c->engine->world)
-		gci_warm_learn(c->engine, &c->decider);
-	return gci_decide(&c->decider, coll, d);
+	pthread_mutex_lock(&user_ops_lock);
+	u = user_op(op);
+	if (u) {
+		*fn = u->fn;
+		*ctx = u->ctx;
+		*commutative = u->commutative;
+	}
+	pthread_mutex_unlock(&user_ops_lock);
+	return u ? 0 : -1;
 }
 
-int gci_comm_choose(gcoll_comm *c, const struct gci_coll *coll, int internal,
-	struct gci_decision *d, const char **why)
+int gcoll_op_create(gcoll_op_fn *fn, int commutative, void *ctx, enum gcoll_op *op)
 {
-	const struct gci_choice *choice = &c->choice[coll->kind];
-	const struct gci_table *table = c->engine->table;
-	int rc = GCOLL_ERR_INVAL;
+	size_t i;
+	int rc = 0;
 
-	*why = NULL;
-	*d = (struct gci_decision){.by = GCI_BY_DEFAULT};
-	if (!internal)
-		d->how = choice->how;
-	if (!internal && !choice->automatic) {
-		d->by = GCI_BY_USER;
-		*why = gci_ineligible(d->how.algorithm, coll);
-		return *why ? GCOLL_ERR_INVAL : 0;
+	if (!fn || !op)
+		return gci_comm_error(GCOLL_ERR_INVAL, "%s is NULL", fn ? "op" : "fn");
+	pthread_mutex_lock(&user_ops_lock);
+	for (i = 0; i < nuser_ops && user_ops[i].fn; i++)
+		;
+	if (i == nuser_ops)
+		rc = gci_grow(&user_ops, &user_ops_cap, nuser_ops + 1, sizeof(*user_ops));
+	if (!rc) {
+		nuser_ops += i == nuser_ops;
+		user_ops[i] = (struct user_op){fn, ctx, commutative != 0};
+		*op = (enum gcoll_op)(GCOLL_OP_USER + (int)i);
 	}
-	if (is_open(choice, internal) && c->tuning != GCI_TUNING_OFF) {
-		if (table && gci_decide_by_table(table, coll, d))
-			return 0;
-		rc = simulate(c, coll, d);
+	pthread_mutex_unlock(&user_ops_lock);
+	return rc ? gci_comm_error(GCOLL_ERR_NOMEM, "out of memory for an operation") : 0;
+}
+
+int gcoll_op_free(enum gcoll_op op)
+{
+	struct user_op *u;
+	size_t i, left = 0;
+
+	pthread_mutex_lock(&user_ops_lock);
+	u = user_op(op);
+	if (u)
+		u->fn = NULL;
+	for (i = 0; i < nuser_ops; i++)
+		left += user_ops[i].fn != NULL;
+	if (!left) {
+		gci_free(user_ops);
+		user_ops = NULL;
+		nuser_ops = user_ops_cap = 0;
 	}
-	if (rc == GCOLL_ERR_NOMEM)
-		*why = "out of memory";
-	if (rc != GCOLL_ERR_INVAL)
-		return rc;
-	d->how.algorithm = gci_decide_first(coll);
-	if (!d->how.algorithm)
-		*why = "no algorithm can run it";
-	return *why ? GCOLL_ERR_INVAL : 0;
+	pthread_mutex_unlock(&user_ops_lock);
+	return u ? 0 : gci_comm_error(GCOLL_ERR_INVAL, "no such operation of the user's");
 }
 
 /* ---- What may be wrong in the arguments of a collective call. */
@@ -77,28 +94,6 @@ int gci_comm_choose(gcoll_comm *c, const struct gci_coll *coll, int internal,
 static int invalid(const char *text)
 {
 	return gci_comm_error(GCOLL_ERR_INVAL, "%s", text);
-}
-
-int gci_check_type(enum gcoll_type type, uint64_t count)
-{
-	size_t size = gcoll_type_size(type);
-
-	if (type == GCOLL_ELEMENT_BASE)
-		return gci_comm_error(GCOLL_ERR_INVAL,
-			"GCOLL_ELEMENT of 0 or too many bytes, expected an element type of 1 to %d",
-			GCOLL_ELEMENT_MAX_NBYTES);
-	if (!size)
-		return gci_comm_error(GCOLL_ERR_INVAL, "no such element type: %d", (int)type);
-	if (count > PTRDIFF_MAX / size)
-		return invalid("more elements than memory can hold");
-	return 0;
-}
-
-int gci_check_root(const char *what, int root, const gcoll_comm *c)
-{
-	if (root >= 0 && root < c->size)
-		return 0;
-	return gci_comm_error(GCOLL_ERR_INVAL, "%s %d, expected 0 to %d", what, root, c->size - 1);
 }
 
 /* Elements from the start of the first to the end of the last of n blocks. */
@@ -288,7 +283,7 @@ static int check_reduction(const struct gci_call *call, const gcoll_comm *c, str
 	int commutative = 1;
 
 	if (call->op >= GCOLL_OP_USER) {
-		if (gci_user_op_find(call->op, &op->reducer.fn, &op->reducer.ctx, &commutative))
+		if (find_user_op(call->op, &op->reducer.fn, &op->reducer.ctx, &commutative))
 			return invalid("no such operation of the user's: was it freed?");
 		if (op->coll.esize > GCI_TP_FRAME_NBYTES)
 			return invalid("elements to reduce are of at most 256 KiB");

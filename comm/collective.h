@@ -42,9 +42,6 @@ int gci_collective_make(const struct gci_call *call, gcoll_comm *c, gcoll_req **
 	}                                                          \
 	GCI_FORMS(name, args, GCI_UNPACK params)
 
-int gci_check_type(enum gcoll_type type, uint64_t count);
-int gci_check_root(const char *what, int root, const gcoll_comm *c);
-
 /* Prefix sums: where each of n blocks stands, one after the other. */
 void gci_prefix(uint64_t *at, const uint64_t *counts, int n);
 

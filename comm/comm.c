@@ -5,13 +5,9 @@
 #include "base/prng.h"
 #include "base/units.h"
 #include "comm/collective.h"
-#include "comm/comms.h"
-#include "comm/deadline.h"
+#include "comm/comm.h"
 #include "comm/message.h"
 #include "comm/op.h"
-#include "comm/pacing.h"
-#include "comm/split.h"
-#include "comm/thread.h"
 #include "transport/path.h"
 #include "transport/sockopt.h"
 
@@ -19,78 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- The communicators of a process by their numbers: a hash table. */
-
-#define FIRST_SLOTS 16
-
-static gcoll_comm **slot_of(const struct gci_comms *t, uint32_t id)
-{
-	return &t->slots[gci_mix64(id) & (t->nslots - 1)];
-}
-
-static void put(struct gci_comms *t, gcoll_comm *c)
-{
-	gcoll_comm **slot = slot_of(t, c->id);
-
-	c->same_slot = *slot;
-	*slot = c;
-}
-
-static int grow(struct gci_comms *t)
-{
-	struct gci_comms bigger = {.nslots = t->nslots ? 2 * t->nslots : FIRST_SLOTS, .n = t->n};
-	gcoll_comm *c, *next;
-	size_t i;
-
-	bigger.slots = gci_calloc(bigger.nslots, sizeof(*bigger.slots));
-	if (!bigger.slots)
-		return GCOLL_ERR_NOMEM;
-	for (i = 0; i < t->nslots; i++)
-		for (c = t->slots[i]; c; c = next) {
-			next = c->same_slot;
-			put(&bigger, c);
-		}
-	gci_free(t->slots);
-	*t = bigger;
-	return 0;
-}
-
-int gci_comms_add(struct gci_comms *t, gcoll_comm *c)
-{
-	if (t->n >= t->nslots && grow(t))
-		return GCOLL_ERR_NOMEM;
-	put(t, c);
-	t->n++;
-	return 0;
-}
-
-void gci_comms_del(struct gci_comms *t, gcoll_comm *c)
-{
-	gcoll_comm **at = t->nslots ? slot_of(t, c->id) : NULL;
-
-	while (at && *at && *at != c)
-		at = &(*at)->same_slot;
-	if (!at || !*at)
-		return;
-	*at = c->same_slot;
-	t->n--;
-}
-
-gcoll_comm *gci_comms_find(const struct gci_comms *t, uint32_t id)
-{
-	gcoll_comm *c = t->nslots ? *slot_of(t, id) : NULL;
-
-	while (c && c->id != id)
-		c = c->same_slot;
-	return c;
-}
-
-void gci_comms_free(struct gci_comms *t)
-{
-	gci_free(t->slots);
-	*t = (struct gci_comms){0};
-}
 
 /* ---- gcoll_comm_set. */
 
@@ -263,11 +187,14 @@ static int set_record(gcoll_comm *c, const char *value)
 static int set_warm(gcoll_comm *c, const char *value)
 {
 	int when = gci_warm_parse(value);
+	struct gci_engine *e = c->engine;
 
 	if (when < 0)
 		return gci_comm_error(
 			GCOLL_ERR_INVAL, "warm: \"%s\", expected on, now or off", value);
-	gci_warm_set(c->engine, (enum gci_warm_when)when);
+	e->settings.warm = (enum gci_warm_when)when;
+	if (when == GCI_WARM_NOW && e->flow.begins)
+		e->flow.begins(e);
 	return 0;
 }
 
@@ -279,8 +206,9 @@ static int set_pace(gcoll_comm *c, const char *value)
 	if (gci_pace_parse(value, &how))
 		return gci_comm_error(
 			GCOLL_ERR_INVAL, "pace: \"%s\", expected " GCI_PACE_EXPECTED, value);
-	return gci_pacing_set(c->engine, how, &e) ? gci_comm_error(e.status, "pace: %s", e.text)
-						  : 0;
+	if (!c->engine->flow.set_pace || !c->engine->flow.set_pace(c->engine, how, &e))
+		return 0;
+	return gci_comm_error(e.status, "pace: %s", e.text);
 }
 
 static const struct {
@@ -356,7 +284,7 @@ static gcoll_comm *new_comm(struct gci_engine *e, uint32_t id, int rank, int siz
 	if (!c)
 		return NULL;
 	c->id = id;
-	if (gci_comms_add(&e->by_id, c)) {
+	if (gci_hash_add(&e->comms.by_id, &c->by_id, gci_mix64(id))) {
 		gci_free(c);
 		return NULL;
 	}
@@ -366,8 +294,26 @@ static gcoll_comm *new_comm(struct gci_engine *e, uint32_t id, int rank, int siz
 	gci_list_init(&c->ops);
 	for (i = 0; i < GCI_MESSAGE_SLOTS; i++)
 		gci_list_init(&c->messages[i]);
-	gci_list_push(&e->comms, &c->link);
+	gci_list_push(&e->comms.all, &c->link);
 	return c;
+}
+
+/* At once, whatever uses it. */
+static void comm_drop(gcoll_comm *c)
+{
+	struct gci_engine *e = c->engine;
+
+	if (c->id) /* late messages may come */
+		e->comms.absent.freed[e->comms.absent.nfreed++ % GCI_FREED_COMMS] =
+			(struct gci_freed_comm){c->id, c->next_op};
+	gci_list_del(&c->link);
+	gci_hash_del(&e->comms.by_id, &c->by_id);
+	gci_sched_cache_forget(&e->cache, &c->topo);
+	gci_messages_free(c);
+	gci_decider_free(&c->decider);
+	gci_topo_free(&c->topo);
+	gci_free(c->ranks);
+	gci_free(c);
 }
 
 int gci_comm_create(gcoll_comm **out, int rank, struct gci_topo *topo, const char **hosts)
@@ -390,7 +336,10 @@ int gci_comm_create(gcoll_comm **out, int rank, struct gci_topo *topo, const cha
 	}
 	c->tuning = GCI_TUNING_SIMULATE;
 	e->world = c;
-	e->next_id = 1;
+	e->comms.next_id = 1;
+	e->comms.drop = comm_drop;
+	e->comms.fail = gci_messages_fail;
+	e->comms.expected_ns = gci_ops_expected_ns;
 	return 0;
 }
 
@@ -409,7 +358,7 @@ static void take_early(gcoll_comm *c)
 	uint32_t i;
 
 	for (i = 0; i < GCI_EARLY_OPS; i++) {
-		const struct gci_early_op *o = &e->early[i];
+		const struct gci_early_op *o = &e->comms.absent.early[i];
 		struct gci_seen_op *seen;
 		uint64_t op = o->seq >> GCI_WINDOW_BITS;
 
@@ -433,7 +382,7 @@ static gcoll_comm *gci_comm_derive(
 		return NULL;
 	c->ranks = gci_calloc((size_t)size, sizeof(*c->ranks));
 	if (!c->ranks || gci_topo_sub(&c->topo, &parent->topo, ranks, size)) {
-		gci_comm_drop(c);
+		comm_drop(c);
 		return NULL;
 	}
 	for (i = 0; i < size; i++)
@@ -444,66 +393,133 @@ static gcoll_comm *gci_comm_derive(
 	return c;
 }
 
-void gci_comm_drop(gcoll_comm *c)
-{
-	struct gci_engine *e = c->engine;
+/* ---- What the transport asks. */
 
-	if (c->id) /* late messages may come */
-		e->freed[e->nfreed++ % GCI_FREED_COMMS] =
-			(struct gci_freed_comm){c->id, c->next_op};
-	gci_list_del(&c->link);
-	gci_comms_del(&e->by_id, c);
-	gci_sched_cache_forget(&e->cache, &c->topo);
-	gci_messages_free(c);
-	gci_decider_free(&c->decider);
-	gci_topo_free(&c->topo);
-	gci_free(c->ranks);
-	gci_free(c);
+#define REPLAY_NBYTES (64u << 20)
+
+/* Within a machine nothing is congested: what paces its packets, as BBR does, only sets timers and
+ * waits for them. */
+static const char *congestion_of(const struct gci_engine *e, int far)
+{
+	if (far && *e->settings.congestion)
+		return e->settings.congestion;
+	return e->world->topo.one_host ? "reno" : NULL;
 }
 
-/* ---- do all ranks call the same? */
-
-static int mismatch(gcoll_comm *c, uint64_t op, int peer)
+/* Encrypted links always: the lengths of TLS records have no sum, so one that has changed on the way
+ * cannot be told from a sender that computes, and its connection can only be made again. */
+static int replays(const struct gci_engine *e, int far, int encrypted)
 {
-	struct gci_engine *e = c->engine;
-	char what[GCI_SIGNATURE_NBYTES] = "one thing";
-	struct gci_sign own;
-
-	if (gci_calls_find(&e->calls, c->id, op, &own))
-		gci_sign_print(&own, what, sizeof(what));
-	gci_engine_ask_call(e, peer, c->id, op);
-	/* Either may be wrong: nobody is named as the one who failed. */
-	gci_engine_fail(e, GCOLL_ERR_MISMATCH, -1,
-		"operation %" PRIu64
-		": rank %d (%s) calls %s, rank %d (%s) " GCI_CTL_SOMETHING_ELSE,
-		op, e->rank, e->hosts[e->rank], what, peer, e->hosts[peer]);
-	return 0;
+	switch (e->settings.replay) {
+	case GCI_REPLAY_AUTO: /* nothing on the way resets what goes from memory to memory */
+		return encrypted || far || !e->world->topo.one_host;
+	case GCI_REPLAY_WAN:
+		return encrypted || far;
+	default:
+		return encrypted || e->settings.replay == GCI_REPLAY_ALWAYS;
+	}
 }
 
-int gci_comm_check(gcoll_comm *c, int peer, const struct gci_tp_key *key, uint64_t digest)
+static void on_link(void *user, int peer, struct gci_tp_link *out)
 {
-	uint64_t op = key->seq >> GCI_WINDOW_BITS;
-	struct gci_seen_op *seen = &c->seen[op % GCI_SEEN_OPS];
+	struct gci_engine *e = user;
+	const struct gci_topo *t = &e->world->topo;
+	int a = t->cluster[e->rank], b = t->cluster[peer];
+	struct gci_flight f, back;
 
-	if (key->seq & GCI_SEQ_MESSAGE)
-		return gci_message_check(c, peer, key, digest);
-	if (!seen->set || seen->op < op)
-		*seen = (struct gci_seen_op){op, digest, peer, 1};
-	if (seen->op == op && seen->digest != digest && op < c->next_op)
-		return mismatch(c, op, peer);
+	gci_topo_flight(t, a, b, e->settings.streams, &f);
+	gci_topo_flight(t, b, a, e->settings.streams, &back);
+	*out = (struct gci_tp_link){.streams = f.streams,
+		.eager_nbytes = a == b ? GCI_LAN_EAGER : GCI_WAN_EAGER,
+		.sockbuf_nbytes = e->settings.sockbuf_nbytes,
+		.flight_nbytes =
+			back.stream_nbytes > f.stream_nbytes ? back.stream_nbytes : f.stream_nbytes,
+		.rtt_ns = f.rtt_ns,
+		.congestion = congestion_of(e, a != b),
+		/* A machine's own network does not fall silent, but drops when it is loaded. */
+		.dead_ns = t->one_host ? 0 : e->job.dead_ns,
+		.unchecked = e->settings.checksum == GCI_CHECKSUM_OFF ||
+			     (e->settings.checksum == GCI_CHECKSUM_AUTO && t->one_host),
+		.encrypted = gci_security_encrypts(e->settings.security, a != b),
+		.open = e->settings.security == GCI_SECURITY_OFF,
+		.path = e->settings.data_path,
+		.pace_group = a == b ? 0 : gci_engine_pace_group(t->in_grid[b])};
+	if (replays(e, a != b, out->encrypted))
+		out->replay_nbytes = REPLAY_NBYTES;
+	if (a == b && e->job.lanes) {
+		out->streams = e->job.lanes(e->job.world, e->rank, peer);
+		out->flight_nbytes /= out->streams;
+	}
+}
+
+/* A communicator that is not here: another rank may be ahead of us in making it, or behind in
+ * using it. An operation that was begun here on no communicator of this number is an error. */
+static int check_absent(
+	struct gci_engine *e, int peer, const struct gci_tp_key *key, uint64_t digest)
+{
+	uint32_t i;
+
+	if (key->comm >= e->comms.next_id) {
+		e->comms.absent.early[e->comms.absent.nearly++ % GCI_EARLY_OPS] =
+			(struct gci_early_op){key->comm, peer, key->seq, digest};
+		return 1;
+	}
+	for (i = 0; i < GCI_FREED_COMMS; i++) {
+		const struct gci_freed_comm *f = &e->comms.absent.freed[i];
+
+		if (f->id != key->comm || key->seq & GCI_SEQ_MESSAGE ||
+			key->seq >> GCI_WINDOW_BITS < f->next_op)
+			continue;
+		gci_engine_ask_call(e, peer, key->comm, key->seq >> GCI_WINDOW_BITS);
+		gci_engine_fail(e, GCOLL_ERR_MISMATCH, -1,
+			"operation %" PRIu64 " on communicator %" PRIu32
+			": rank %d (%s) has freed it, rank %d (%s) calls " GCI_CTL_SOMETHING_ELSE,
+			key->seq >> GCI_WINDOW_BITS, key->comm, e->rank, e->hosts[e->rank], peer,
+			e->hosts[peer]);
+		return 0;
+	}
 	return 1;
 }
 
-int gci_comm_see(gcoll_comm *c, uint64_t op, uint64_t digest)
+/* Every message and credit names its operation: a peer that runs another one is found even if no
+ * tag of theirs meets one of ours. */
+static int on_check(void *user, int peer, const struct gci_tp_key *key, uint64_t digest)
 {
-	struct gci_seen_op *seen = &c->seen[op % GCI_SEEN_OPS];
+	struct gci_engine *e = user;
+	gcoll_comm *c = gci_comm_find(e, key->comm);
+	uint64_t op = key->seq >> GCI_WINDOW_BITS;
 
-	if (seen->set && seen->op == op && seen->digest != digest) {
-		mismatch(c, op, seen->peer);
-		return GCOLL_ERR_MISMATCH;
+	if (e->finalizing && c && !(key->seq & GCI_SEQ_MESSAGE) && op >= c->next_op) {
+		gci_engine_ask_call(e, peer, key->comm, op);
+		gci_engine_fail(e, GCOLL_ERR_MISMATCH, -1,
+			"operation %" PRIu64 ": rank %d (%s) has left the job, rank %d (%s) "
+			"calls " GCI_CTL_SOMETHING_ELSE,
+			op, e->rank, e->hosts[e->rank], peer, e->hosts[peer]);
+		return 0;
 	}
-	*seen = (struct gci_seen_op){op, digest, c->engine->rank, 1};
-	return 0;
+	if (!c)
+		return check_absent(e, peer, key, digest);
+	if (key->seq & GCI_SEQ_MESSAGE)
+		return gci_message_check(c, peer, key, digest);
+	return gci_op_check(c, peer, op, digest);
+}
+
+static void on_failure(void *user, const struct gci_tp_failure *f)
+{
+	gci_engine_lost(user, f);
+}
+
+struct gci_tp_config gci_comm_tp_config(struct gci_engine *e)
+{
+	return (struct gci_tp_config){.rank = e->rank,
+		.size = e->size,
+		.epoch = 1,
+		.user = e,
+		.link = on_link,
+		.on_failure = on_failure,
+		.check = on_check,
+		.activity = &e->wait.activity,
+		.taps = e->taps};
 }
 
 /* ---- Communicators made from others. Their number, which is in every message's key, must differ from
@@ -553,8 +569,8 @@ int gci_split_start(struct gci_split *s, gcoll_comm *c, const char *name, int co
 		.type = GCOLL_ELEMENT(sizeof(s->mine))};
 	int rc;
 
-	*s = (struct gci_split){
-		.parent = c, .mine = {color < 0 ? -1 : color, key, c->engine->next_id, c->rank}};
+	*s = (struct gci_split){.parent = c,
+		.mine = {color < 0 ? -1 : color, key, c->engine->comms.next_id, c->rank}};
 	s->votes = gci_calloc((size_t)c->size, sizeof(*s->votes));
 	if (!s->votes)
 		return gci_req_error(c->engine, gci_engine_nomem(c->engine));
@@ -576,7 +592,7 @@ int gci_split_end(struct gci_split *s, int status, gcoll_comm **out)
 	if (!status && id >= UINT32_MAX)
 		status = gci_comm_error(GCOLL_ERR_UNSUPPORTED, "too many communicators were made");
 	if (!status) {
-		e->next_id = (uint32_t)id + 1;
+		e->comms.next_id = (uint32_t)id + 1;
 		if (s->mine.color >= 0 && derive(s, (uint32_t)id, out))
 			status = gci_req_error(e, gci_engine_nomem(e));
 	}
@@ -587,8 +603,8 @@ int gci_split_end(struct gci_split *s, int status, gcoll_comm **out)
 /* Numbers are agreed upon for one communicator at a time. */
 static int may_split(const struct gci_engine *e)
 {
-	if (!e->splitting)
-		return gci_req_may_wait(e);
+	if (!e->comms.splitting)
+		return gci_may_wait(e);
 	return gci_comm_error(GCOLL_ERR_INVAL,
 		"another thread is in gcoll_comm_split or gcoll_comm_dup, expected one at a time");
 }
@@ -606,12 +622,12 @@ static int split(gcoll_comm *c, const char *name, int color, int key, gcoll_comm
 		return rc;
 	rc = may_split(c->engine);
 	if (!rc) {
-		c->engine->splitting = 1;
+		c->engine->comms.splitting = 1;
 		rc = gci_split_start(&s, c, name, color, key);
 		if (!rc)
 			rc = gci_req_wait(&s.req);
 		rc = gci_split_end(&s, rc, out);
-		c->engine->splitting = 0;
+		c->engine->comms.splitting = 0;
 	}
 	gci_leave(c->engine);
 	return rc;
@@ -644,9 +660,66 @@ int gcoll_comm_free(gcoll_comm **c)
 		rc = gci_comm_error(GCOLL_ERR_INVAL,
 			"%u requests on the communicator are not freed", (*c)->nrequests);
 	} else {
-		gci_comm_drop(*c);
+		comm_drop(*c);
 		*c = NULL;
 	}
 	gci_leave(e);
 	return rc;
+}
+
+/* ---- What it is, and its end by the program's wish. */
+
+int gcoll_rank(const gcoll_comm *c)
+{
+	return c ? c->rank : -1;
+}
+
+int gcoll_size(const gcoll_comm *c)
+{
+	return c ? c->size : 0;
+}
+
+const char *gcoll_host(const gcoll_comm *c, int rank)
+{
+	return c && rank >= 0 && rank < c->size ? gci_comm_host(c, rank) : "";
+}
+
+int gcoll_cluster(const gcoll_comm *c, int rank)
+{
+	return c && rank >= 0 && rank < c->size ? c->topo.cluster[rank] : -1;
+}
+
+int gcoll_clusters(const gcoll_comm *c)
+{
+	return c ? c->topo.nclusters : 0;
+}
+
+/* Another thread is in a call, which the launcher's word will end. */
+static void tell_launcher(struct gci_engine *e, const char *reason)
+{
+	struct gci_ctl_failure f = {.status = GCOLL_ERR_ABORTED, .rank = e->rank};
+
+	snprintf(f.text, sizeof(f.text), "%s", reason);
+	if (e->job.ctl)
+		e->job.launcher->fail(e->job.ctl, &f);
+}
+
+void gcoll_comm_abort(gcoll_comm *c, const char *reason)
+{
+	struct gci_engine *e = c ? c->engine : NULL;
+	int rc = c ? gci_enter(e) : 0;
+
+	if (!reason || !*reason)
+		reason = "no reason was given";
+	if (rc && rc != GCOLL_ERR_FORKED)
+		tell_launcher(e, reason);
+	if (!c || rc)
+		return;
+	/* Where a failure has ended an epoch, this may be why the rank does not go on to the next one.
+	 */
+	if (e->failure.status && e->job.ctl && e->job.launcher->survives(e->job.ctl))
+		tell_launcher(e, reason);
+	gci_engine_fail(e, GCOLL_ERR_ABORTED, e->rank, "%s", reason);
+	gci_thread_nudge(e);
+	gci_leave(e);
 }

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT
  * The communicator: a group of ranks with settings and numbers of operations of its own.
- * gcoll_init() (comm/world.c) makes the world's from the launcher's environment, gcoll_comm_split()
+ * gcoll_init() (job/world.c) makes the world's from the launcher's environment, gcoll_comm_split()
  * others from it; tests make one over any transport:
  *
  *	gci_comm_create(&c, rank, &topo, hosts);
- *	config = gci_engine_tp_config(c->engine);
+ *	config = gci_comm_tp_config(c->engine);
  *	gci_mem_create(&c->engine->tp, net, &config);
  *	gcoll_bcast(buf, n, GCOLL_BYTE, 0, c);
  *	gci_engine_free(c->engine);			// frees all */
 #ifndef GCI_COMM_COMM_H
 #define GCI_COMM_COMM_H
 
+#include "base/prng.h"
 #include "collectives/tuner/decide.h"
 #include "comm/engine.h"
 
-#define GCI_SEEN_OPS         64 /* a peer's message is compared with so many operations back */
-#define GCI_MESSAGE_SLOTS    256
-#define GCI_SIGNATURE_NBYTES 200
+#define GCI_SEEN_OPS      64 /* a peer's message is compared with so many operations back */
+#define GCI_MESSAGE_SLOTS 256
 
 /* What may choose for an operation that is set to "auto". */
 enum gci_tuning {
@@ -46,8 +46,8 @@ struct gci_seen_message {
 
 struct gcoll_comm {
 	struct gci_engine *engine;
-	struct gci_list link;         /* engine->comms */
-	struct gcoll_comm *same_slot; /* of engine->by_id */
+	struct gci_list link; /* engine->comms.all */
+	struct gci_hash_node by_id;
 	uint32_t id;
 	int rank, size;
 	int *ranks; /* of the world, by rank here; NULL: the same */
@@ -61,7 +61,7 @@ struct gcoll_comm {
 	/* Bcasts and multicasts are parts of a stream of so many bytes, and are run as one operation
 	 * of that length is; 0: by their own length. The same on every rank. */
 	uint64_t stream_nbytes;
-	unsigned warms; /* kinds to warm up for, a bit each (comm/warm.h); 0: the usual ones */
+	unsigned warms; /* kinds to warm up for, a bit each (flow/warm.h); 0: the usual ones */
 
 	uint64_t next_op;
 	struct gci_list ops; /* in flight, gci_op.link */
@@ -77,8 +77,40 @@ struct gcoll_comm {
 /* The world's. Takes over *topo. hosts[rank] must live as long as the communicator. */
 int gci_comm_create(gcoll_comm **c, int rank, struct gci_topo *topo, const char **hosts);
 
-/* At once, whatever uses it. */
-void gci_comm_drop(gcoll_comm *c);
+/* For the transport of a world: what it asks and tells its engine. */
+struct gci_tp_config gci_comm_tp_config(struct gci_engine *e);
+
+/* The one with this number; NULL: it is not here. */
+static inline gcoll_comm *gci_comm_find(const struct gci_engine *e, uint32_t id)
+{
+	/* Numbers are mixed one to one. */
+	struct gci_hash_node *n = gci_hash_first(&e->comms.by_id, gci_mix64(id));
+
+	return n ? gci_container(n, gcoll_comm, by_id) : NULL;
+}
+
+/* gcoll_comm_split in two halves, so that one thread can do it for several ranks.
+ *
+ *	rc = gci_split_start(&s, c, "split", color, key);
+ *	if (!rc)
+ *		rc = gcoll_wait(&s.req);
+ *	rc = gci_split_end(&s, rc, &out);		// in any case */
+struct gci_vote {
+	int64_t color, key;
+	uint64_t next_id;
+	int64_t rank;
+};
+
+struct gci_split {
+	gcoll_comm *parent;
+	gcoll_req *req;
+	struct gci_vote mine, *votes; /* [rank] */
+};
+
+int gci_split_start(struct gci_split *s, gcoll_comm *c, const char *name, int color, int key);
+
+/* `status` is the request's. Returns it, or that of making the communicator. */
+int gci_split_end(struct gci_split *s, int status, gcoll_comm **out);
 
 /* The settings of one communicator, for another. */
 void gci_comm_inherit(gcoll_comm *c, const gcoll_comm *from);
@@ -92,26 +124,5 @@ static inline const char *gci_comm_host(const gcoll_comm *c, int rank)
 {
 	return c->engine->hosts[gci_comm_world_rank(c, rank)];
 }
-
-/* Has this peer (a rank of the world) called what was called here? False after a failure. */
-int gci_comm_check(gcoll_comm *c, int peer, const struct gci_tp_key *key, uint64_t digest);
-
-/* Compares an operation that is begun here with peers who were here first, and stands for those
- * that come later. 0 or GCOLL_ERR_MISMATCH. */
-int gci_comm_see(gcoll_comm *c, uint64_t op, uint64_t digest);
-
-/* How to run `coll`, the whole message without parameters; `internal`: whatever was set. 0, or with
- * the reason in *why GCOLL_ERR_INVAL (what was chosen cannot run it) or GCOLL_ERR_NOMEM. */
-int gci_comm_choose(gcoll_comm *c, const struct gci_coll *coll, int internal,
-	struct gci_decision *d, const char **why);
-
-/* Sets the calling thread's gcoll_last_error(); returns status. */
-int gci_comm_error(int status, const char *fmt, ...) __attribute__((cold, format(printf, 2, 3)));
-
-/* The bytes that one operation (kind, count, esize, root) moves between clusters, summed over all
- * ranks' schedules; and the largest number of bytes that any one rank puts out or takes in. For
- * benchmarks: O(P steps). */
-int gci_comm_traffic(
-	gcoll_comm *c, const struct gci_coll *coll, uint64_t *wan_nbytes, uint64_t *nic_nbytes);
 
 #endif

@@ -185,20 +185,21 @@ static void ask(const gcoll_req *r)
 	const struct gci_tp_key *key = &m->tp.key;
 
 	if (!m->self)
-		gci_control_wait(r->comm->engine->ctl, &(struct gci_ctl_wait){(uint32_t)m->tp.peer,
-							       key->comm, key->tag, key->seq});
+		r->comm->engine->job.launcher->wait(
+			r->comm->engine->job.ctl, &(struct gci_ctl_wait){(uint32_t)m->tp.peer,
+							  key->comm, key->tag, key->seq});
 }
 
 /* What was begun before this rank left goes on, and ends. */
 static int has_begun(const struct gci_engine *e, const struct gci_ctl_wait *w, int sends)
 {
-	const gcoll_comm *c = gci_engine_comm(e, w->comm);
+	const gcoll_comm *c = gci_comm_find(e, w->comm);
 
 	if (c && c->counters && c->counters->nslots)
 		return find_slot(c->counters, (int)w->rank, w->tag, sends)->next >=
 		       number_of(w->seq);
 	/* Freed with all that was on it: what it sent may be under way still. */
-	return !c && w->comm < e->next_id && sends;
+	return !c && w->comm < e->comms.next_id && sends;
 }
 
 void gci_message_asked(struct gci_engine *e, const struct gci_ctl_wait *w)
@@ -275,7 +276,7 @@ void gci_messages_fail(struct gci_engine *e)
 	struct gci_list *it;
 	int i;
 
-	gci_list_each (it, &e->comms) {
+	gci_list_each (it, &e->comms.all) {
 		gcoll_comm *c = gci_container(it, gcoll_comm, link);
 
 		for (i = 0; i < GCI_MESSAGE_SLOTS; i++)
@@ -290,7 +291,7 @@ static void on_done(struct gci_tp_req *t, int status)
 	struct message *m = t->user;
 	gcoll_comm *c = m->req.comm;
 
-	c->engine->activity++;
+	c->engine->wait.activity++;
 	gci_list_del(&m->link);
 	if (!status)
 		remember(c, m->place, t->peer, &t->key, m->nbytes);

@@ -5,7 +5,7 @@
 
 #include "comm/request.h"
 
-/* As gci_comm_check(), for a message with GCI_SEQ_MESSAGE. */
+/* As gci_op_check(), for a message with GCI_SEQ_MESSAGE. */
 int gci_message_check(gcoll_comm *c, int peer, const struct gci_tp_key *key, uint64_t digest);
 
 /* This rank has left, another one waits for a message to or from it: fails if its side of the

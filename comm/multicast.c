@@ -62,7 +62,7 @@ static int start(gcoll_req *r)
 		/* Who is not in it stands for it, too: others may call something else. */
 		if (!member)
 			gci_op_note(op);
-		rc = member ? gci_op_start(op) : gci_comm_see(c, op->number, op->digest);
+		rc = member ? gci_op_start(op) : gci_op_see(c, op->number, op->digest);
 		if (rc || !member) /* the engine failed: those begun end by themselves */
 			on_done(op, rc);
 	}

@@ -4,159 +4,82 @@
 #include "base/mem.h"
 #include "base/prng.h"
 #include "collectives/blocks/layout.h"
-#include "collectives/blocks/peers.h"
-#include "comm/pacing.h"
-#include "comm/sched_cache.h"
-#include "comm/scratch.h"
-#include "comm/warm.h"
+#include "collectives/models/limit.h"
 
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Schedules kept from one operation to the next.
- *
- *	struct gci_cached_sched *s = gci_sched_cache_get(&cache, algorithm, &coll, rank);
- *	... s->sched ...
- *	gci_sched_cache_put(s); */
+/* ---- How a call is run. All ranks find the same: what was set, the table that the launcher handed to
+ * all, and the topology are the same everywhere, and the rest is the call. What differs between
+ * ranks (whether the call is in place) has no part in it. */
 
-static int may_be_kept(const struct gci_coll *coll)
+/* May someone else than the user choose? Not for what the library calls for itself, nor when he has
+ * set parameters for whatever runs. */
+static int is_open(const struct gci_choice *choice, int internal)
 {
-	return !coll->counts && !coll->in_at && !coll->out_at;
+	return !internal && choice->automatic && !choice->how.senders && !choice->how.degree &&
+	       !choice->how.segment_nbytes;
 }
 
-/* A kept one with this content, or the slot to put it in; NULL: there is none. */
-static struct gci_cached_sched *find_slot(struct gci_sched_cache *cache,
-	const struct gci_algorithm *a, const struct gci_coll *coll, int *found)
+/* Blocks of different lengths and the topologies of multicasts are not simulated. */
+static int simulate(gcoll_comm *c, const struct gci_coll *coll, struct gci_decision *d)
 {
-	struct gci_cached_sched *slot = NULL;
-	int i;
+	int rc;
 
-	*found = 0;
-	if (!may_be_kept(coll))
-		return NULL;
-	for (i = 0; i < GCI_CACHED_SCHEDS; i++) {
-		struct gci_cached_sched *s = &cache->slots[i];
+	if (c->tuning != GCI_TUNING_SIMULATE || coll->counts || coll->topo != &c->topo)
+		return GCOLL_ERR_INVAL;
+	rc = gci_decider_open(&c->decider, &c->topo, c->engine->settings.streams);
+	if (rc)
+		return rc;
+	if (c == c->engine->world && c->engine->flow.learn)
+		c->engine->flow.learn(c->engine, &c->decider);
+	return gci_decide(&c->decider, coll, d);
+}
 
-		if (s->used && s->algorithm == a && gci_coll_same(&s->coll, coll)) {
-			*found = 1;
-			return s;
-		}
-		if (!s->users && (!slot || s->used < slot->used))
-			slot = s;
+int gci_op_choose(gcoll_comm *c, const struct gci_coll *coll, int internal, struct gci_decision *d,
+	const char **why)
+{
+	const struct gci_choice *choice = &c->choice[coll->kind];
+	const struct gci_table *table = c->engine->job.table;
+	int rc = GCOLL_ERR_INVAL;
+
+	*why = NULL;
+	*d = (struct gci_decision){.by = GCI_BY_DEFAULT};
+	if (!internal)
+		d->how = choice->how;
+	if (!internal && !choice->automatic) {
+		d->by = GCI_BY_USER;
+		*why = gci_ineligible(d->how.algorithm, coll);
+		return *why ? GCOLL_ERR_INVAL : 0;
 	}
-	return slot;
-}
-
-/* The schedule of `rank`, from the cache or made now; NULL: out of memory. Those of operations
- * with counts[] are not kept: the arrays are their callers'. */
-static struct gci_cached_sched *gci_sched_cache_get(struct gci_sched_cache *cache,
-	const struct gci_algorithm *a, const struct gci_coll *coll, int rank)
-{
-	struct gci_cached_sched *s;
-	int found;
-
-	s = find_slot(cache, a, coll, &found);
-	if (found) {
-		s->users++;
-		s->used = ++cache->clock;
-		return s;
+	if (is_open(choice, internal) && c->tuning != GCI_TUNING_OFF) {
+		if (table && gci_decide_by_table(table, coll, d))
+			return 0;
+		rc = simulate(c, coll, d);
 	}
-	if (!s) { /* all are in use: one that is dropped after it */
-		s = gci_calloc(1, sizeof(*s));
-		if (!s)
-			return NULL;
-		s->temporary = 1;
-	}
-	gci_sched_free(&s->sched);
-	s->used = 0;
-	if (gci_emit(a, coll, rank, &s->sched) ||
-		gci_wan_peers(coll->topo, &s->sched, &s->wan_peers)) {
-		gci_sched_free(&s->sched);
-		if (s->temporary)
-			gci_free(s);
-		return NULL;
-	}
-	s->algorithm = a;
-	s->coll = *coll;
-	s->users = 1;
-	s->used = ++cache->clock;
-	return s;
+	if (rc == GCOLL_ERR_NOMEM)
+		*why = "out of memory";
+	if (rc != GCOLL_ERR_INVAL)
+		return rc;
+	d->how.algorithm = gci_decide_first(coll);
+	if (!d->how.algorithm)
+		*why = "no algorithm can run it";
+	return *why ? GCOLL_ERR_INVAL : 0;
 }
 
-static void gci_sched_cache_put(struct gci_cached_sched *s)
+/* ---- what it is, in words and as a digest */
+
+#define LONG_NBYTES (256u << 10)
+
+int gci_op_is_long(const struct gci_op *op)
 {
-	if (--s->users || !s->temporary)
-		return;
-	gci_sched_free(&s->sched);
-	gci_free(s);
+	const struct gci_coll *c = &op->coll;
+	uint64_t blocks = gci_kind_has_vector(c->kind) ? 1 : (unsigned)c->topo->nranks;
+
+	return c->counts || c->count >= LONG_NBYTES / blocks / (c->esize ? c->esize : 1);
 }
-
-void gci_sched_cache_forget(struct gci_sched_cache *cache, const struct gci_topo *topo)
-{
-	int i;
-
-	for (i = 0; i < GCI_CACHED_SCHEDS; i++) {
-		struct gci_cached_sched *s = &cache->slots[i];
-
-		if (topo && s->coll.topo != topo)
-			continue;
-		gci_sched_free(&s->sched);
-		memset(s, 0, sizeof(*s));
-	}
-}
-
-/* ---- Scratch memory of operations, kept from one to the next. */
-
-/* At least nbytes, not zeroed; NULL when out of memory. */
-static char *gci_scratch_get(struct gci_scratch *s, uint64_t nbytes)
-{
-	char *data;
-	int i, slot = -1;
-
-	for (i = 0; i < GCI_SCRATCH_KEPT; i++) {
-		if (s->kept[i].used)
-			continue;
-		if (s->kept[i].data && s->kept[i].nbytes >= nbytes) {
-			s->kept[i].used = 1;
-			return s->kept[i].data;
-		}
-		slot = i;
-	}
-	data = gci_reallocarray(NULL, nbytes, 1);
-	if (!data || slot < 0)
-		return data;
-	gci_free(s->kept[slot].data);
-	s->kept[slot].data = data;
-	s->kept[slot].nbytes = nbytes;
-	s->kept[slot].used = 1;
-	return data;
-}
-
-/* Gives back what get returned; NULL is legal. */
-static void gci_scratch_put(struct gci_scratch *s, char *data)
-{
-	int i;
-
-	for (i = 0; data && i < GCI_SCRATCH_KEPT; i++)
-		if (s->kept[i].data == data) {
-			s->kept[i].used = 0;
-			return;
-		}
-	gci_free(data);
-}
-
-void gci_scratch_free(struct gci_scratch *s)
-{
-	int i;
-
-	for (i = 0; i < GCI_SCRATCH_KEPT; i++)
-		gci_free(s->kept[i].data);
-	memset(s, 0, sizeof(*s));
-}
-
-/* ---- The operation. */
 
 /* All of the lengths of blocks, which all ranks must have said the same of. */
 static void sum_blocks(const struct gci_coll *c, struct gci_sign *sign)
@@ -257,7 +180,7 @@ int gci_op_prepare(struct gci_op *op)
 	gci_windows_cut(&op->windows, c, comm->engine->settings.window_nbytes);
 	chosen_for = *c;
 	chosen_for.count = c->like ? c->like : c->count;
-	rc = gci_comm_choose(comm, &chosen_for, op->internal, &d, &why);
+	rc = gci_op_choose(comm, &chosen_for, op->internal, &d, &why);
 	if (rc == GCOLL_ERR_NOMEM) /* others run it */
 		return gci_engine_nomem(comm->engine);
 	if (rc)
@@ -274,6 +197,48 @@ int gci_op_prepare(struct gci_op *op)
 	op->started = op->ended = 0;
 	op->status = op->over = op->filling = 0;
 	memset(op->scheds, 0, sizeof(op->scheds));
+	return 0;
+}
+
+/* ---- do all ranks call the same? */
+
+static int mismatch(gcoll_comm *c, uint64_t op, int peer)
+{
+	struct gci_engine *e = c->engine;
+	char what[GCI_SIGNATURE_NBYTES] = "one thing";
+	struct gci_sign own;
+
+	if (gci_calls_find(&e->calls, c->id, op, &own))
+		gci_sign_print(&own, what, sizeof(what));
+	gci_engine_ask_call(e, peer, c->id, op);
+	/* Either may be wrong: nobody is named as the one who failed. */
+	gci_engine_fail(e, GCOLL_ERR_MISMATCH, -1,
+		"operation %" PRIu64
+		": rank %d (%s) calls %s, rank %d (%s) " GCI_CTL_SOMETHING_ELSE,
+		op, e->rank, e->hosts[e->rank], what, peer, e->hosts[peer]);
+	return 0;
+}
+
+int gci_op_check(gcoll_comm *c, int peer, uint64_t op, uint64_t digest)
+{
+	struct gci_seen_op *seen = &c->seen[op % GCI_SEEN_OPS];
+
+	if (!seen->set || seen->op < op)
+		*seen = (struct gci_seen_op){op, digest, peer, 1};
+	if (seen->op == op && seen->digest != digest && op < c->next_op)
+		return mismatch(c, op, peer);
+	return 1;
+}
+
+int gci_op_see(gcoll_comm *c, uint64_t op, uint64_t digest)
+{
+	struct gci_seen_op *seen = &c->seen[op % GCI_SEEN_OPS];
+
+	if (seen->set && seen->op == op && seen->digest != digest) {
+		mismatch(c, op, seen->peer);
+		return GCOLL_ERR_MISMATCH;
+	}
+	*seen = (struct gci_seen_op){op, digest, c->engine->rank, 1};
 	return 0;
 }
 
@@ -313,6 +278,15 @@ static void divide(const struct gci_op *op, int slot)
 		gci_kernel_scale(op->type, out + s.offset * c->esize, s.length, c->topo->nranks);
 }
 
+/* It begins or has ended. */
+static void has_changed(const struct gci_op *op)
+{
+	const struct gci_engine_flow *f = &op->comm->engine->flow;
+
+	if (f->changed)
+		f->changed(op);
+}
+
 static void fill(struct gci_op *op);
 
 static void on_run(struct gci_run *run, int status)
@@ -349,8 +323,8 @@ static int start_window(struct gci_op *op, int slot)
 	op->scheds[slot] = gci_sched_cache_get(&e->cache, op->algorithm, &coll, op->rank);
 	if (!op->scheds[slot])
 		return GCOLL_ERR_NOMEM;
-	if (!op->started && gci_pacing_is_long(op))
-		gci_warm_yield(e, op->ranks, &op->scheds[slot]->sched);
+	if (!op->started && e->flow.first_window && gci_op_is_long(op))
+		e->flow.first_window(e, op->ranks, &op->scheds[slot]->sched);
 	*run = (struct gci_run){.sched = &op->scheds[slot]->sched,
 		.tp = e->tp,
 		.ranks = op->ranks,
@@ -361,7 +335,7 @@ static int start_window(struct gci_op *op, int slot)
 		.reducer = op->reducer,
 		.share = op->scheds[slot]->wan_peers,
 		.trace = e->settings.trace,
-		.activity = &e->activity,
+		.activity = &e->wait.activity,
 		.done = on_run,
 		.damaged = on_damage,
 		.user = op};
@@ -427,7 +401,7 @@ static void fill(struct gci_op *op)
 		return;
 	op->over = 1;
 	gci_list_del(&op->link);
-	gci_pacing_update(op);
+	has_changed(op);
 	op->done(op, op->status);
 }
 
@@ -438,12 +412,40 @@ int gci_op_start(struct gci_op *op)
 
 	gci_list_push(&c->ops, &op->link);
 	gci_op_note(op);
-	rc = gci_comm_see(c, op->number, op->digest);
+	rc = gci_op_see(c, op->number, op->digest);
 	if (rc) {
 		gci_list_del(&op->link);
 		return rc;
 	}
-	gci_pacing_update(op);
+	has_changed(op);
 	fill(op);
 	return 0;
+}
+
+/* ---- how long it may take */
+
+/* What is under way of an operation at once should take. */
+static uint64_t expected_ns(const struct gci_op *op)
+{
+	uint64_t ns = op->expected_ns, n = op->windows.n;
+
+	if (!ns)
+		ns = gci_limit_ns(&op->coll, op->comm->engine->settings.streams);
+	return n > GCI_MAX_INSTANCES ? ns / n * GCI_MAX_INSTANCES : ns;
+}
+
+uint64_t gci_ops_expected_ns(const struct gci_engine *e)
+{
+	uint64_t most = 0, ns;
+	struct gci_list *it, *op;
+
+	gci_list_each (it, &e->comms.all) {
+		const gcoll_comm *c = gci_container(it, gcoll_comm, link);
+
+		gci_list_each (op, &c->ops) {
+			ns = expected_ns(gci_container(op, struct gci_op, link));
+			most = ns > most ? ns : most;
+		}
+	}
+	return most;
 }

@@ -48,6 +48,11 @@ struct gci_op {
 	struct gci_cached_sched *scheds[GCI_MAX_INSTANCES]; /* of each run; NULL: it is idle */
 };
 
+/* How to run `coll`, the whole message without parameters; `internal`: whatever was set. 0, or with
+ * the reason in *why GCOLL_ERR_INVAL (what was chosen cannot run it) or GCOLL_ERR_NOMEM. */
+int gci_op_choose(gcoll_comm *c, const struct gci_coll *coll, int internal, struct gci_decision *d,
+	const char **why);
+
 /* Chooses algorithm and windows. 0, or GCOLL_ERR_INVAL with gcoll_last_error() set. */
 int gci_op_prepare(struct gci_op *op);
 
@@ -57,8 +62,21 @@ int gci_op_start(struct gci_op *op);
 /* After the transport was freed, or when it is not under way. */
 void gci_op_drop(struct gci_op *op);
 
-/* Keeps its signature, for whoever finds that others call something else: before gci_comm_see. */
+/* Whether it moves so much that it matters who sends, and how fast: a shorter one is over before. */
+int gci_op_is_long(const struct gci_op *op);
+
+/* Compares an operation that is begun here with peers who were here first, and stands for those
+ * that come later. 0 or GCOLL_ERR_MISMATCH. */
+int gci_op_see(gcoll_comm *c, uint64_t op, uint64_t digest);
+
+/* Has this peer (a rank of the world) called what was called here? False after a failure. */
+int gci_op_check(gcoll_comm *c, int peer, uint64_t op, uint64_t digest);
+
+/* Keeps its signature, for whoever finds that others call something else: before gci_op_see. */
 void gci_op_note(const struct gci_op *op);
+
+/* Of all under way, the longest that what is under way of one at once should take; 0: none is. */
+uint64_t gci_ops_expected_ns(const struct gci_engine *e);
 
 /* As in "reduce of 64 int32 to rank 0 with sum by binomial". */
 void gci_op_signature(const struct gci_op *op, char *out, size_t size);

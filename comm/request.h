@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Requests: what is common to all that gcoll_wait() may wait for. Each sort is a struct that begins
- * with a gcoll_req and has a table of functions; its file makes it:
+ * Requests (comm/engine.h): made, begun and waited for. A file that has a sort of its own makes it:
  *
  *	rc = gci_req_create(c, &ops, sizeof(struct mine), &req);	// prepared
  *	rc = gci_req_launch(&req);					// and begun
@@ -9,35 +8,7 @@
 #define GCI_COMM_REQUEST_H
 
 #include "comm/comm.h"
-#include "comm/thread.h"
-
-struct gci_req_ops {
-	/* Begins. gci_req_end is called when it is over, from progress or from here. 0, or an error
-	 * (with gcoll_last_error() set, or the engine failed): then it is not called. */
-	int (*start)(gcoll_req *r);
-	/* Frees what the request owns; it may be under way if the transport is gone. */
-	void (*drop)(gcoll_req *r);
-	/* In words, for those who wait for it. */
-	void (*name)(const gcoll_req *r, char out[GCI_SIGNATURE_NBYTES]);
-	/* It has been waited for in vain for a while: may its peer have left? Or NULL. */
-	void (*ask)(const gcoll_req *r);
-};
-
-struct gcoll_req {
-	const struct gci_req_ops *ops;
-	gcoll_comm *comm;
-	size_t size;
-	struct gci_list link; /* engine->requests, in the order they were begun */
-	int persistent, blocking;
-	int active; /* begun and not waited for */
-	int over;   /* read by threads that are not inside the gate, too */
-	int status;
-	int awaited;            /* by a thread, since it was begun */
-	gcoll_done_fn *fn;      /* called instead of being waited for; or NULL */
-	void *ctx;              /* its */
-	struct gci_list untold; /* engine->untold */
-	uint64_t asked_ns;      /* engine->waited_ns when `ask` was last called */
-};
+#include "comm/progress.h"
 
 /* A zeroed one of `size` bytes. On failure *req is NULL. */
 int gci_req_create(gcoll_comm *c, const struct gci_req_ops *ops, size_t size, gcoll_req **req);
@@ -53,30 +24,9 @@ int gci_req_keep(gcoll_req **req); /* makes it persistent instead */
 /* gcoll_wait, inside of the gate. */
 int gci_req_wait(gcoll_req **req);
 
-/* Calls `ask` of all that nobody asks for in gcoll_wait or gcoll_test: those of callbacks, and
- * those that threads wait for. */
-void gci_reqs_ask(struct gci_engine *e);
-
-/* How long from now that may be waited with: never 0. */
-uint64_t gci_reqs_ask_in(const struct gci_engine *e);
-
-/* It is over. */
-void gci_req_end(gcoll_req *r, int status);
-
-/* Frees it whatever its state. */
-void gci_req_drop(gcoll_req *r);
-
-/* What is kept of freed ones. */
-void gci_reqs_free(struct gci_engine *e);
-
-/* The one that has been under way for longest. */
-void gci_req_name_oldest(const struct gci_engine *e, char out[GCI_SIGNATURE_NBYTES]);
-
-/* Refuses, with GCOLL_ERR_INVAL, to wait from within a callback. */
-int gci_req_may_wait(const struct gci_engine *e);
-
-/* The engine's failure as this call's error; without one, `status` and what was said of it. */
-int gci_req_error(struct gci_engine *e, int status) __attribute__((cold));
+/* What is wrong with these, as an error of the call; 0: nothing. */
+int gci_check_type(enum gcoll_type type, uint64_t count);
+int gci_check_root(const char *what, int root, const gcoll_comm *c);
 
 /* The three public forms of a call, made of its static function make_NAME(..., gcoll_req **req).
  * ARGS are the parameters' names in parentheses, then come their declarations. */

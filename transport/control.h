@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The control protocol between each rank and the launcher: joining, heartbeats, the first error
  * and the end of the job. It never travels behind bulk data. Only the codec is here, without I/O;
- * the rank's side is comm/control_client.c, the launcher's is launcher/rendezvous.c.
+ * the rank's side is job/control_client.c, the launcher's is launcher/rendezvous.c.
  *
  * A message is a u32 length (of what follows), a u8 type and the type's fields, little-endian.
  *

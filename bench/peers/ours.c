@@ -273,7 +273,7 @@ static gcoll_comm *open_comm(struct gcb_pair *p, enum gci_security security)
 		return NULL;
 	}
 	c->engine->settings.security = security;
-	config = gci_engine_tp_config(c->engine);
+	config = gci_comm_tp_config(c->engine);
 	c->engine->tp = connect_two(p, &config);
 	if (c->engine->tp)
 		return c;

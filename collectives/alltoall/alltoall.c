@@ -32,7 +32,7 @@ static void gci_emit_alltoall_circular(struct gci_builder *b, const struct gci_c
 
 /* ---- Alltoall with all pairs of ranks at once, each at its part of the time that the whole takes:
  * then no NIC and no link is offered more than it carries, no queue builds up, and no receiver has
- * to ask for one block after the other. Needs connections that are paced (comm/pacing.h).
+ * to ask for one block after the other. Needs connections that are paced (flow/pacing.h).
  *
  * Cost, M being one rank's blocks: (P-1)/P M/B + 2 L, for blocks wait for their receiver's word. On
  * any network whose pairs have one way each, the busiest NIC or link is busy throughout. */

@@ -3,7 +3,7 @@
 # Records the interface of a library as the one that later builds are compared with. After a change that
 # is meant: new functions are; anything else that abidiff finds needs a new soversion once 0.1.0 is out.
 # The library needs debug information and, since types are told apart by machine, x86-64.
-#	record.sh build/comm/libgridcoll.so
+#	record.sh build/libgridcoll.so
 set -eu
 here=$(dirname "$0")
 top=$here/../..

@@ -16,7 +16,7 @@ sed -n 's/@.*//; /^gcoll_/p' "$work/exported" >"$work/names"
 
 [ "$(wc -l <"$work/declared")" -gt 50 ] || { echo "few functions found in $*"; exit 1; }
 diff "$work/declared" "$work/names" || {
-	echo "< is declared in a header only, > exported only: see comm/gridcoll.map and GCOLL_API"
+	echo "< is declared in a header only, > exported only: see include/gridcoll.map and GCOLL_API"
 	exit 1
 }
 diff "$work/recorded" "$work/exported" || {

@@ -15,7 +15,7 @@
  *	cancel	last: all leave with a request under way */
 #include "base/clock.h"
 #include "comm/comm.h"
-#include "comm/thread.h"
+#include "comm/progress.h"
 #include "tests/comm/rank.h"
 
 #include <poll.h>
@@ -186,7 +186,7 @@ static uint64_t rounds_of_thread(void)
 	uint64_t n;
 
 	gci_enter(world->engine);
-	n = world->engine->thread->rounds;
+	n = world->engine->callers.thread->rounds;
 	gci_leave(world->engine);
 	return n;
 }

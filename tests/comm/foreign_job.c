@@ -222,7 +222,7 @@ static void expect_refusal(int status, const char *why)
 
 static void await_call(void)
 {
-	while (!__atomic_load_n(&world->engine->caller, __ATOMIC_ACQUIRE))
+	while (!__atomic_load_n(&world->engine->callers.caller, __ATOMIC_ACQUIRE))
 		usleep(100);
 }
 

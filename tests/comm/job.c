@@ -12,7 +12,7 @@
  *	forget		all leave with a message asked for that nobody sends: no failure
  * With "choose" all say how a bcast of 64 KiB runs, and run it. */
 #include "tests/comm/job.h"
-#include "comm/comm.h"
+#include "comm/op.h"
 #include "tests/comm/rank.h"
 
 #include <stdio.h>
@@ -194,7 +194,7 @@ static int choose(void)
 	struct gci_decision d;
 	const char *why;
 
-	expect(!gci_comm_choose(world, &coll, 0, &d, &why), "choice");
+	expect(!gci_op_choose(world, &coll, 0, &d, &why), "choice");
 	gci_candidate_print(&d.how, how);
 	printf("%s by %s, %llu ns\n", how, gci_decided_by_name(d.by), (unsigned long long)d.ns);
 	one_bcast("chosen", 0);

@@ -26,7 +26,7 @@ void job_open(struct job *j, const int *sizes, int shuffle, uint64_t seed,
 
 		topology_make(&topo, sizes, shuffle, 3);
 		assert_int_equal(gci_comm_create(&j->comm[r], r, &topo, j->hosts), 0);
-		config = gci_engine_tp_config(j->comm[r]->engine);
+		config = gci_comm_tp_config(j->comm[r]->engine);
 		assert_int_equal(gci_mem_create(&j->comm[r]->engine->tp, j->net, &config), 0);
 	}
 }

@@ -20,7 +20,7 @@
 
 #include "base/clock.h"
 #include "base/prng.h"
-#include "comm/warm.h"
+#include "flow/warm.h"
 
 #include <errno.h>
 #include <fcntl.h>

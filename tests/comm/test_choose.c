@@ -21,7 +21,7 @@ static void give_table(struct job *j, const struct gci_table *t)
 	int r;
 
 	for (r = 0; r < j->n; r++)
-		j->comm[r]->engine->table = t;
+		j->comm[r]->engine->job.table = t;
 }
 
 static void put(struct gci_table *t, enum gci_kind kind, uint64_t nbytes, const char *how)
@@ -108,7 +108,7 @@ static struct gci_decision choose(gcoll_comm *c, const struct gci_coll *coll, in
 	struct gci_decision d;
 	const char *why;
 
-	if (gci_comm_choose(c, coll, internal, &d, &why))
+	if (gci_op_choose(c, coll, internal, &d, &why))
 		fail_msg("%s", why);
 	return d;
 }

@@ -3,8 +3,8 @@
 #include "tests/test.h"
 
 #include "base/mem.h"
+#include "comm/comm.h"
 #include "comm/op.h"
-#include "comm/split.h"
 #include "tests/comm/trial.h"
 
 #include <string.h>
@@ -103,40 +103,6 @@ static void early_messages_wait(void **state)
 	for (r = 0; r < n; r++)
 		assert_int_equal(sum[r], 7);
 	job_close(&j);
-}
-
-/* However many there are, and whichever were freed: a number finds its communicator at once. */
-static void many_are_found_by_number(void **state)
-{
-	enum { N = 5000 };
-	gcoll_comm *all = gci_calloc(N, sizeof(*all));
-	struct gci_comms t = {0};
-	size_t longest = 0, i, len;
-	const gcoll_comm *c;
-	uint32_t k;
-
-	(void)state;
-	assert_null(gci_comms_find(&t, 0));
-	for (k = 0; k < N; k++) {
-		all[k].id = 64 * k; /* as those with one of many halves of splits */
-		assert_int_equal(gci_comms_add(&t, &all[k]), 0);
-	}
-	for (i = 0; i < t.nslots; i++) {
-		for (len = 0, c = t.slots[i]; c; c = c->same_slot)
-			len++;
-		longest = len > longest ? len : longest;
-	}
-	assert_in_range(longest, 1, 12);
-	for (k = 0; k < N; k += 3)
-		gci_comms_del(&t, &all[k]);
-	for (k = 0; k < N; k++) {
-		assert_ptr_equal(gci_comms_find(&t, 64 * k), k % 3 ? &all[k] : NULL);
-		assert_null(gci_comms_find(&t, 64 * k + 1));
-	}
-	gci_comms_del(&t, &all[0]); /* once more */
-	assert_int_equal(t.n, N - (N + 2) / 3);
-	gci_comms_free(&t);
-	gci_free(all);
 }
 
 /* Messages reach the one of hundreds that they are for. */
@@ -462,7 +428,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parts_work_like_the_whole),
 		cmocka_unit_test(early_messages_wait),
-		cmocka_unit_test(many_are_found_by_number),
 		cmocka_unit_test(many_communicators),
 		cmocka_unit_test(busy_communicators_stay),
 		cmocka_unit_test(outstanding_on_both),

@@ -5,7 +5,7 @@
 #include "tests/test.h"
 
 #include "base/mem.h"
-#include "comm/deadline.h"
+#include "comm/engine.h"
 #include "comm/op.h"
 #include "tests/comm/jobs.h"
 

@@ -2,7 +2,7 @@
  * Who is told that another job paces the same device. Each open stands for a job. */
 #include "tests/test.h"
 
-#include "comm/pacing_host.h"
+#include "flow/pacing.h"
 
 #include <glob.h>
 #include <stdio.h>

@@ -64,7 +64,7 @@ static void bad_arguments(void **state)
 
 static struct gci_tp_link link_of(struct gci_engine *e, int peer)
 {
-	struct gci_tp_config config = gci_engine_tp_config(e);
+	struct gci_tp_config config = gci_comm_tp_config(e);
 	struct gci_tp_link link;
 
 	config.link(e, peer, &link);

@@ -5,7 +5,7 @@
 
 #include "tests/test.h"
 
-#include "comm/warm.h"
+#include "flow/warm.h"
 
 #include <string.h>
 

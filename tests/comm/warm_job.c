@@ -8,7 +8,8 @@
  *	warm_job yield		a long operation is under way: none but whom it sends to */
 #include "base/clock.h"
 #include "base/mem.h"
-#include "comm/thread.h"
+#include "comm/progress.h"
+#include "flow/warm.h"
 #include "tests/comm/rank.h"
 #include "transport/frame.h"
 

@@ -359,7 +359,7 @@ printf '%s\n' HOSTS >/shared/nodes
 
 # What all hosts have. (A secret of others is refused where others can read it.)
 EVERYWHERE = r"""
-cc SOURCE/examples/hello_bcast.c -ISOURCE/include -LBUILD/comm -lgridcoll -Wl,-rpath,BUILD/comm -o a.out
+cc SOURCE/examples/hello_bcast.c -ISOURCE/include -LBUILD -lgridcoll -Wl,-rpath,BUILD -o a.out
 cp a.out program
 cp a.out /shared/program
 cp a.out /shared/a.out
@@ -440,7 +440,7 @@ def check_lab(path):
         tutorial = dict(w for _, kind, w in read_document(f"{source}/docs/tutorial.md")[1] if kind == FILE)
         for name, value in (("SOURCE", source), ("BUILD", build), ("GRID", tutorial["my.grid"]), ("HOSTS", "none")):
             files = files.replace(name, value)
-        greet = f"{build}/comm"
+        greet = build
         files += (f"cc examples/hello_bcast.c -Iinclude -L{greet} -lgridcoll -Wl,-rpath,{greet} -o a.out\n"
                   "cp a.out hello_bcast\n")
         subprocess.run(["sh", "-euc", files], env=here, check=True)

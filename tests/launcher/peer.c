@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "collectives/coll.h"
-#include "comm/control_io.h"
+#include "job/control_io.h"
 #include "transport/control.h"
 
 #include <arpa/inet.h>

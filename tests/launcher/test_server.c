@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "collectives/coll.h"
-#include "comm/control_io.h"
 #include "gridcoll/gridcoll.h"
+#include "job/control_io.h"
 #include "launcher/server.h"
 
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * A job's traffic put together from reports, true ones (made by a rank's own sampling,
- * comm/sample.h) and false ones. */
+ * flow/telemetry.h) and false ones. */
 #include "tests/test.h"
 
 #include "base/mem.h"
-#include "comm/sample.h"
+#include "flow/telemetry.h"
 #include "launcher/traffic_text.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * gcoll_init and gcoll_finalize for many ranks in one process: the product's own, but for the mark
  * that a process joins once, and with the environment of the simulated one. */
-#include "comm/world.c" /* for its static mark */
+#include "job/world.c" /* for its static mark */
 
 #include "tests/simulate/world.h"
 
@@ -44,7 +44,7 @@ static void on_link(void *user, int peer, struct gci_tp_link *out)
 {
 	struct gci_engine *e = user;
 
-	gci_engine_tp_config(e).link(e, peer, out);
+	gci_comm_tp_config(e).link(e, peer, out);
 	if (settings->eager_nbytes)
 		out->eager_nbytes = settings->eager_nbytes;
 	if (out->replay_nbytes && settings->replay_nbytes)

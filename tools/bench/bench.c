@@ -3,7 +3,8 @@
 
 #include "base/mem.h"
 #include "base/units.h"
-#include "comm/warm.h"
+#include "comm/op.h"
+#include "flow/warm.h"
 #include "netem/cpu.h"
 #include "tools/lib/cases.h"
 #include "tools/lib/model_files.h"
@@ -78,7 +79,7 @@ struct gct_bench_predictor *gct_bench_predict_begin(
 		gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 		return NULL;
 	}
-	if (params && gct_read_params(params, b->comm->engine->grid, &p->params, e))
+	if (params && gct_read_params(params, b->comm->engine->job.grid, &p->params, e))
 		fprintf(stderr, "gridcoll bench: %s\nPredictions are from the grid file alone.\n",
 			e->text);
 	else
@@ -445,6 +446,57 @@ static int read_meter(struct gct_bench *b, struct meter *m)
 	return 0;
 }
 
+static void count_steps(const gcoll_comm *c, const struct gci_sched *s, uint32_t esize,
+	uint64_t *moved, uint64_t *wan_nbytes)
+{
+	const int *cluster = c->topo.cluster;
+	uint32_t i;
+
+	for (i = 0; i < s->nsteps; i++) {
+		const struct gci_step *p = &s->steps[i];
+
+		if (p->kind == GCI_STEP_SEND) {
+			moved[0] += p->src.length * esize;
+			if (cluster[s->rank] != cluster[p->peer])
+				*wan_nbytes += p->src.length * esize;
+		} else if (p->kind <= GCI_STEP_RECV_REDUCE) {
+			moved[1] += p->dst.length * esize;
+		}
+	}
+}
+
+/* The bytes that one operation moves between clusters, summed over all ranks' schedules; and the largest
+ * number of bytes that any one rank puts out or takes in. O(P steps). */
+static int count_traffic(
+	gcoll_comm *c, const struct gci_coll *coll, uint64_t *wan_nbytes, uint64_t *nic_nbytes)
+{
+	struct gci_op op = {.comm = c, .coll = *coll};
+	uint64_t *moved = gci_calloc((size_t)c->size, 2 * sizeof(*moved)), w;
+	int r, rc = moved ? 0 : GCOLL_ERR_NOMEM;
+
+	*wan_nbytes = *nic_nbytes = 0;
+	op.coll.topo = &c->topo;
+	if (!rc)
+		rc = gci_op_prepare(&op);
+	for (w = 0; !rc && w < op.windows.n; w++) {
+		struct gci_coll window = gci_window_of(&op.windows, &op.coll, w);
+
+		for (r = 0; r < c->size && !rc; r++) {
+			struct gci_sched s;
+
+			rc = gci_emit(op.algorithm, &window, r, &s);
+			if (!rc)
+				count_steps(c, &s, coll->esize, &moved[2 * r], wan_nbytes);
+			gci_sched_free(&s);
+		}
+	}
+	for (r = 0; !rc && r < 2 * c->size; r++)
+		if (moved[r] > *nic_nbytes)
+			*nic_nbytes = moved[r];
+	gci_free(moved);
+	return rc;
+}
+
 static int measure_traffic(struct gct_bench *b, struct gct_bench_result *r)
 {
 	const struct gci_coll coll = gct_bench_coll(b, r);
@@ -452,7 +504,7 @@ static int measure_traffic(struct gct_bench *b, struct gct_bench_result *r)
 
 	if (b->comm->rank)
 		return 0;
-	if (gci_comm_traffic(b->comm, &coll, &r->schedule_wan_nbytes, &nic))
+	if (count_traffic(b->comm, &coll, &r->schedule_wan_nbytes, &nic))
 		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
 	return 0;
 }
@@ -787,7 +839,7 @@ static int measure_case(struct gct_bench *b, const struct gct_bench_options *o,
 
 	if (rc)
 		return rc;
-	chosen = !gci_comm_choose(b->comm, &coll, 0, &d, &why);
+	chosen = !gci_op_choose(b->comm, &coll, 0, &d, &why);
 	/* "auto" is told by what it stands for. */
 	if (chosen && !strncmp(algorithm, "auto", 4)) {
 		gci_candidate_print(&d.how, text);

@@ -70,7 +70,7 @@ struct gct_bench {
 	char *send, *recv;   /* of the largest size; each 4-byte aligned */
 	const char *pattern; /* file contents for bcast, or NULL */
 	uint64_t longest_delay_ns;
-	int quiet;         /* no padding is under way any more (comm/warm.h) */
+	int quiet;         /* no padding is under way any more (flow/warm.h) */
 	int64_t offset_ns; /* of this rank's clock from rank 0's */
 	uint64_t clock_offset_ns, clock_error_ns; /* rank 0: the widest, and how sure it is */
 	struct gct_bench_trace *trace; /* of what is measured now; NULL: none is wanted */

@@ -67,7 +67,7 @@ int gct_bench_files_open(struct gct_bench *b, const struct gct_bench_options *o)
 	if (o->wan_tolerance != UINT64_MAX && !b->lab.nlinks)
 		return gci_comm_error(GCOLL_ERR_INVAL,
 			"--wan-tolerance: no WAN link is counted here, expected a lab's");
-	b->wants_course = o->report && b->comm->engine->grid->nclusters > 1;
+	b->wants_course = o->report && b->comm->engine->job.grid->nclusters > 1;
 	return b->comm->rank ? 0 : open_own(b, o);
 }
 
@@ -112,7 +112,7 @@ static int write_grid(const struct gct_bench *b, const char *path)
 	struct gci_buf text = {0};
 	int rc;
 
-	gci_grid_print(b->comm->engine->grid, &text);
+	gci_grid_print(b->comm->engine->job.grid, &text);
 	rc = text.failed ? nomem() : gct_write(path, &text);
 	gci_buf_free(&text);
 	return rc;
@@ -175,7 +175,7 @@ void gct_bench_print_header(const struct gct_bench *b, const struct gct_bench_op
 			l->rate_bps ? gci_format_rate(l->rate_bps * b->lab.dilation, rate, 16)
 				    : "of unknown rate");
 		printf(" and %s one way", time_text(l->delay_ns, b->lab.dilation, delay));
-		gci_engine_tp_config(b->comm->engine)
+		gci_comm_tp_config(b->comm->engine)
 			.link(b->comm->engine, gci_topo_members(t, 1)[0], &link);
 	}
 	printf("\ndilation k = %u%s%s%s, %u stream%s per WAN peer%s, %" PRIu64

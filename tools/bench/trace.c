@@ -4,7 +4,7 @@
 #include "base/bins.h"
 #include "base/mem.h"
 #include "comm/op.h"
-#include "comm/sampler.h"
+#include "flow/telemetry.h"
 #include "tools/bench/bench.h"
 #include "tools/lib/cases.h"
 #include "tools/lib/trace_file.h"
@@ -60,7 +60,8 @@ static struct sockets look_at_sockets(const struct gct_bench *b, int c)
 {
 	const struct gci_engine *e = b->comm->engine;
 	const struct gci_topo *t = &e->world->topo;
-	struct sockets s = {.cluster = e->grid ? e->grid->clusters[t->in_grid[c]].name : ""};
+	struct sockets s = {
+		.cluster = e->job.grid ? e->job.grid->clusters[t->in_grid[c]].name : ""};
 	struct gci_tp_stats one;
 	int i;
 
@@ -235,7 +236,7 @@ int gct_bench_course_begin(const struct gct_bench *b, struct gct_bench_course **
 	*out = NULL;
 	if (!c)
 		return gci_comm_error(GCOLL_ERR_NOMEM, "out of memory");
-	c->nclusters = (uint32_t)b->comm->engine->grid->nclusters;
+	c->nclusters = (uint32_t)b->comm->engine->job.grid->nclusters;
 	c->bins = gci_calloc(c->nclusters, sizeof(*c->bins));
 	for (i = 0; c->bins && i < c->nclusters; i++)
 		rc |= gci_bins_init(&c->bins[i], GCI_BIN_NS, KEPT_BINS);
@@ -293,7 +294,7 @@ int gct_bench_course_end(struct gct_bench *b, struct gct_bench_course *c, uint64
 
 static json_t *pair_json(const struct gct_bench *b, const struct gct_bench_result *r, size_t pair)
 {
-	const struct gci_grid *g = b->comm->engine->grid;
+	const struct gci_grid *g = b->comm->engine->job.grid;
 	size_t n = (size_t)g->nclusters;
 	json_t *bins = json_array();
 	uint32_t i;
@@ -307,7 +308,7 @@ static json_t *pair_json(const struct gct_bench *b, const struct gct_bench_resul
 
 json_t *gct_bench_course_json(const struct gct_bench *b, const struct gct_bench_result *r)
 {
-	size_t n = (size_t)b->comm->engine->grid->nclusters, pair;
+	size_t n = (size_t)b->comm->engine->job.grid->nclusters, pair;
 	json_t *pairs;
 
 	if (!r->course)

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/units.h"
 #include "comm/comm.h"
+#include "job/control_client.h"
 #include "tools/cp/copy.h"
 #include "tools/cp/impl.h"
 #include "tools/lib/json_out.h"
@@ -196,7 +197,7 @@ static int gct_cp_look_around(void *user, uint64_t n, struct gci_error *e)
 
 static const char *gct_cp_cluster_name(const gcoll_comm *comm, int cluster)
 {
-	const struct gci_grid *g = comm->engine->grid;
+	const struct gci_grid *g = comm->engine->job.grid;
 
 	return g ? g->clusters[comm->topo.in_grid[cluster]].name : "all";
 }
@@ -644,7 +645,7 @@ static int set_up(struct gct_cp_copy *c, struct gci_error *e)
 	if (!rc && c->o->streams)
 		rc = gcoll_comm_set(c->comm, "streams", c->o->streams);
 	add_streams(c);
-	if (!rc && c->o->keep_going && !gci_control_survives(c->comm->engine->ctl))
+	if (!rc && c->o->keep_going && !gci_control_survives(c->comm->engine->job.ctl))
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"gridcoll cp: --keep-going, expected gridcoll-run --survive");
 	return gct_cp_operation_error(e, rc) ? e->status : find_receivers(c, e);

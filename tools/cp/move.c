@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "base/units.h"
 #include "comm/comm.h"
-#include "comm/thread.h"
+#include "comm/progress.h"
 #include "tools/cp/cp.h"
 #include "tools/cp/impl.h"
 
@@ -827,7 +827,7 @@ int gct_cp_progress(gcoll_comm *comm, uint64_t timeout_ns, struct gci_error *e)
 	struct gci_engine *engine = comm->engine;
 	int rc;
 
-	gci_enter(engine); /* connections may be warming up (comm/warm.h) */
+	gci_enter(engine); /* connections may be warming up (flow/warm.h) */
 	rc = gci_engine_progress(engine, timeout_ns);
 	gci_leave(engine);
 	if (!rc)

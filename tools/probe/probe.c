@@ -521,7 +521,7 @@ static int set_up(struct gct_probe *p)
 		rc = list_links(p);
 	if (rc)
 		return rc;
-	p->grid = p->comm->engine->grid;
+	p->grid = p->comm->engine->job.grid;
 	p->dilation = p->grid->dilation;
 	n = p->nlinks;
 	if (p->pools)

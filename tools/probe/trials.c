@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "collectives/models/measure_isend.h"
-#include "comm/warm.h"
+#include "flow/warm.h"
 #include "tools/probe/probe.h"
 
 #include <stdlib.h>
@@ -55,7 +55,7 @@ static void on_done(struct gci_tp_req *t, int status)
 	(void)status; /* a failure is the engine's, too */
 	f->at_ns = gci_now_ns();
 	f->done = 1;
-	f->wire->comm->engine->activity++;
+	f->wire->comm->engine->wait.activity++;
 }
 
 static void begin_wire(
@@ -398,7 +398,7 @@ static int keep_rates(struct link *l, const struct gci_ramp *r)
 
 uint64_t gct_least_ns(const struct gct_wire *w, uint64_t rtt_ns)
 {
-	uint64_t least = LEAST_RATE_NS * w->comm->engine->grid->dilation;
+	uint64_t least = LEAST_RATE_NS * w->comm->engine->job.grid->dilation;
 
 	return ROUND_TRIPS * rtt_ns > least ? ROUND_TRIPS * rtt_ns : least;
 }

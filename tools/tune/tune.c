@@ -446,7 +446,7 @@ static int open_job(struct gct_tune *t)
 	char streams[24];
 	int rc = 0;
 
-	t->grid = t->bench.comm->engine->grid;
+	t->grid = t->bench.comm->engine->job.grid;
 	t->topo = &t->bench.comm->topo;
 	snprintf(streams, sizeof(streams), "%llu", (unsigned long long)t->o.streams);
 	if (t->o.streams)

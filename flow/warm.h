@@ -4,9 +4,8 @@
  * hardly longer than later ones.
  *
  *	gci_warm_open(e);		// when the transport is there
- *	gci_warm_set(e, GCI_WARM_ON);
- *	gci_warm_begin(e);		// with the first operation, or before
- *	gci_enter(e); ... gci_leave(e);	// as with a progress thread (comm/thread.h)
+ *	gci_warm_begin(e);		// before the first operation, which does so itself
+ *	gci_enter(e); ... gci_leave(e);	// as with a progress thread (comm/progress.h)
  *	gci_warm_close(e);		// before anything is freed, or earlier
  *
  * A thread finds out how bcast, allreduce and allgather would run (or those of them that
@@ -14,15 +13,10 @@
  * program may read its files meanwhile. It calls nothing of the program's. It ends with the first
  * bulk data, or after some round trips. Programs with a loop or a progress thread make the progress
  * themselves, and have none of this: they are not told what to do when they are busy. */
-#ifndef GCI_COMM_WARM_H
-#define GCI_COMM_WARM_H
+#ifndef GCI_FLOW_WARM_H
+#define GCI_FLOW_WARM_H
 
 #include "comm/comm.h"
-
-enum gci_warm_when { GCI_WARM_OFF, GCI_WARM_ON, GCI_WARM_NOW };
-
-/* "off", "on" or "now"; -1: none of these. */
-int gci_warm_parse(const char *text);
 
 /* What to send a rank ahead: bytes per stream, by rank of the world. 0: nothing, and no need to
  * connect. A function of the world's topology and settings; cut short when another thread sets
@@ -35,26 +29,11 @@ int gci_warm_pays(const struct gci_topo *t);
 /* Nothing is made where it does not pay. 0 or GCOLL_ERR_NOMEM. */
 int gci_warm_open(struct gci_engine *e);
 
-/* Before the first operation. */
-void gci_warm_set(struct gci_engine *e, enum gci_warm_when when);
-
 /* Once. Without a thread for it (out of memory) nothing is warmed. */
 void gci_warm_begin(struct gci_engine *e);
-
-/* A long operation begins with this schedule of the rank's, whose peers are ranks[peer] of the world, or,
- * where ranks is NULL, peer. Nothing more is padded for those that it does not send to: they receive
- * at full rate, perhaps, and what has no room at their ports is lost, which leaves connections slower
- * than cold ones for seconds. */
-void gci_warm_yield(struct gci_engine *e, const int *ranks, const struct gci_sched *s);
 
 /* Ends it for good, at gcoll_finalize or before: who uses the transport beside the library's own
  * calls has to, since the thread would make progress at the same time; and who counts bytes. */
 void gci_warm_close(struct gci_engine *e);
-
-void gci_warm_enter(struct gci_engine *e);
-void gci_warm_leave(struct gci_engine *e);
-
-/* The caller's decider learns what the thread has found out, if it is at hand. */
-void gci_warm_learn(struct gci_engine *e, struct gci_decider *d);
 
 #endif

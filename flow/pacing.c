@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "comm/pacing.h"
+#include "flow/pacing.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/units.h"
 #include "comm/comm.h"
 #include "comm/op.h"
-#include "comm/pacing_host.h"
 #include "shaping/budget.h"
 #include "shaping/edt.h"
 #include "shaping/facts.h"
@@ -71,7 +70,7 @@ static int add_class(struct gci_pacing_edt *p, const struct gci_engine *engine, 
 	size_t n;
 
 	/* Of a longer name the beginning; where two begin alike, the kernel's trie refuses them. */
-	snprintf(name, sizeof(name), "%s", engine->grid->clusters[t->in_grid[to]].name);
+	snprintf(name, sizeof(name), "%s", engine->job.grid->clusters[t->in_grid[to]].name);
 	nets = nets_of(t, to, ranks, &n);
 	p->classes[to] = nets ? gci_edt_class(p->edt, name, nets, n, 0, e)
 			      : gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
@@ -97,7 +96,7 @@ static int gci_pacing_edt_open(struct gci_pacing_edt **out, const struct gci_eng
 	rc = *device ? gci_edt_open(&p->edt, device, 0, e)
 		     : gci_error_set(
 			       e, GCOLL_ERR_UNSUPPORTED, "no device has this process's address");
-	for (to = 0; !rc && engine->grid && to < p->n; to++)
+	for (to = 0; !rc && engine->job.grid && to < p->n; to++)
 		if (to != mine)
 			rc = add_class(p, engine, to, ranks, e);
 	if (!rc)
@@ -212,8 +211,6 @@ static int gci_pacing_host_rate(
 #define PORT_NBYTES (512ull << 10) /* that a switch keeps for a host, at least */
 #define FEW_SENDERS 8
 
-#define LEAST_NBYTES (256u << 10)
-
 /* What goes from here to one cluster of the world. */
 struct way {
 	struct gci_budget budget;
@@ -256,14 +253,6 @@ static int is_counted(const struct gci_op *op)
 	return !!(op->algorithm->traits & GCI_CAPS_SENDERS);
 }
 
-int gci_pacing_is_long(const struct gci_op *op)
-{
-	const struct gci_coll *c = &op->coll;
-	uint64_t blocks = gci_kind_has_vector(c->kind) ? 1 : (unsigned)c->topo->nranks;
-
-	return c->counts || c->count >= LEAST_NBYTES / blocks / (c->esize ? c->esize : 1);
-}
-
 /* Operations of one communicator have the same senders, or few others; two communicators may have
  * different ones. Those without a number of senders count where a budget must hold. */
 static int count_senders(const struct gci_engine *e, int to, int strict)
@@ -272,13 +261,13 @@ static int count_senders(const struct gci_engine *e, int to, int strict)
 	const struct gci_list *c, *o;
 	int all = 0;
 
-	gci_list_each (c, &e->comms) {
+	gci_list_each (c, &e->comms.all) {
 		const gcoll_comm *comm = gci_container(c, gcoll_comm, link);
 		int most = 0;
 
 		gci_list_each (o, &comm->ops) {
 			const struct gci_op *op = gci_container(o, struct gci_op, link);
-			int n = gci_pacing_is_long(op) && (strict || is_counted(op))
+			int n = gci_op_is_long(op) && (strict || is_counted(op))
 					? senders_of(op, to)
 					: 0;
 
@@ -295,14 +284,9 @@ static int count_senders(const struct gci_engine *e, int to, int strict)
 
 /* ---- what they may send */
 
-uint32_t gci_pacing_group(const struct gci_engine *e, int cluster)
-{
-	return (uint32_t)e->world->topo.in_grid[cluster] + 1;
-}
-
 static void try_edt(struct gci_engine *e, struct gci_ladder_facts *f)
 {
-	struct gci_pacing *p = e->pacing;
+	struct gci_pacing *p = e->flow.pacing;
 	struct gci_error why = {0};
 
 	if (!p->edt)
@@ -314,7 +298,7 @@ static void try_edt(struct gci_engine *e, struct gci_ladder_facts *f)
 /* The lowest rank of this host. */
 static int is_first(const struct gci_engine *e)
 {
-	const struct gci_ctl_rank *ranks = e->pacing->ranks;
+	const struct gci_ctl_rank *ranks = e->flow.pacing->ranks;
 	int r = 0;
 
 	while (ranks[r].host != ranks[e->rank].host)
@@ -324,7 +308,7 @@ static int is_first(const struct gci_engine *e)
 
 static int take_host(struct gci_engine *e, const char *device, struct gci_error *error)
 {
-	struct gci_pacing *p = e->pacing;
+	struct gci_pacing *p = e->flow.pacing;
 	enum gci_pacing_mark mark = !is_first(e) ? GCI_PACING_NO_MARK
 				    : p->again   ? GCI_PACING_MARK_AGAIN
 						 : GCI_PACING_MARK;
@@ -341,7 +325,7 @@ static int take_host(struct gci_engine *e, const char *device, struct gci_error 
 /* These two look after one device. */
 static void warn_of_other(const struct gci_engine *e, const struct gci_ladder_facts *f)
 {
-	enum gci_pace_how holds = e->pacing->holds;
+	enum gci_pace_how holds = e->flow.pacing->holds;
 
 	if (*f->other && is_first(e) && (holds == GCI_PACE_EDT || holds == GCI_PACE_HTB))
 		gci_log(GCI_LOG_WARN,
@@ -353,7 +337,7 @@ static void warn_of_other(const struct gci_engine *e, const struct gci_ladder_fa
 /* 0 unless nothing can be paced. */
 static int choose(struct gci_engine *e, struct gci_error *error)
 {
-	struct gci_pacing *p = e->pacing;
+	struct gci_pacing *p = e->flow.pacing;
 	struct gci_ladder_facts facts;
 	enum gci_pace_how holds;
 	char why[GCI_LADDER_WHY];
@@ -391,7 +375,7 @@ static void tell(const struct gci_engine *e, int to, const struct way *w)
 
 static void apply(struct gci_engine *e, int to)
 {
-	struct gci_pacing *p = e->pacing;
+	struct gci_pacing *p = e->flow.pacing;
 	struct way *w = &p->ways[to];
 	struct gci_pace pace = {.by = GCI_PACED_BY_NOBODY};
 	unsigned senders = (unsigned)w->senders;
@@ -406,15 +390,16 @@ static void apply(struct gci_engine *e, int to)
 	if (pace.bps)
 		pace.by = gci_ladder_paced_by(p->holds);
 	if (pace.by == GCI_PACED_BY_CLASS)
-		pace.priority = gci_htb_priority(gci_pacing_group(e, to));
+		pace.priority = gci_htb_priority(gci_engine_pace_group(e->world->topo.in_grid[to]));
 	if (pace.by == w->pace.by && pace.bps == w->pace.bps)
 		return;
 	w->pace = pace;
 	tell(e, to, w);
 	gci_pacing_edt_rate(p->edt, to, pace.bps);
-	if (gci_pacing_host_rate(p->host, gci_pacing_group(e, to), pace.bps, &error))
+	if (gci_pacing_host_rate(
+		    p->host, gci_engine_pace_group(e->world->topo.in_grid[to]), pace.bps, &error))
 		gci_log(GCI_LOG_WARN, "pacing by htb: %s", error.text);
-	gci_tp_pace(e->tp, gci_pacing_group(e, to), &pace);
+	gci_tp_pace(e->tp, gci_engine_pace_group(e->world->topo.in_grid[to]), &pace);
 }
 
 /* ---- pairs of ranks, each at its own rate */
@@ -425,11 +410,11 @@ static const struct gci_op *only_long(const struct gci_engine *e, int *n)
 	const struct gci_op *only = NULL;
 	const struct gci_list *c, *o;
 
-	gci_list_each (c, &e->comms)
+	gci_list_each (c, &e->comms.all)
 		gci_list_each (o, &gci_container(c, gcoll_comm, link)->ops) {
 			const struct gci_op *op = gci_container(o, struct gci_op, link);
 
-			if (gci_pacing_is_long(op) && !(*n)++)
+			if (gci_op_is_long(op) && !(*n)++)
 				only = op;
 		}
 	return *n == 1 ? only : NULL;
@@ -463,7 +448,7 @@ static const uint64_t *rates_of(const struct gci_op *op)
 
 static void pace_pairs(struct gci_engine *e)
 {
-	struct gci_pacing *p = e->pacing;
+	struct gci_pacing *p = e->flow.pacing;
 	const struct gci_topo *t = &e->world->topo;
 	int i, r, nlong = 0;
 	const struct gci_op *op = only_long(e, &nlong);
@@ -495,17 +480,17 @@ static void pace_pairs(struct gci_engine *e)
 	gci_free(all);
 }
 
-void gci_pacing_update(const struct gci_op *op)
+static void changed(const struct gci_op *op)
 {
 	struct gci_engine *e = op->comm->engine;
 	const struct gci_topo *t = &e->world->topo;
 	int to, n, mine = t->cluster[e->rank];
 
-	if (!e->pacing || !gci_pacing_is_long(op))
+	if (!e->flow.pacing || !gci_op_is_long(op))
 		return;
 	pace_pairs(e);
-	for (to = 0; to < e->pacing->nways; to++) {
-		struct way *w = &e->pacing->ways[to];
+	for (to = 0; to < e->flow.pacing->nways; to++) {
+		struct way *w = &e->flow.pacing->ways[to];
 
 		if (to == mine)
 			continue;
@@ -522,26 +507,26 @@ void gci_pacing_warming(struct gci_engine *e, int on)
 	const struct gci_topo *t = &e->world->topo;
 	int to, n, mine = t->cluster[e->rank];
 
-	for (to = 0; e->pacing && to < e->pacing->nways; to++) {
+	for (to = 0; e->flow.pacing && to < e->flow.pacing->nways; to++) {
 		if (to == mine)
 			continue;
 		n = on ? gci_topo_size(t, mine) : count_senders(e, t->in_grid[to], 1);
-		e->pacing->ways[to].senders = n ? n : gci_topo_senders(t, mine, to);
+		e->flow.pacing->ways[to].senders = n ? n : gci_topo_senders(t, mine, to);
 		apply(e, to);
 	}
 }
 
-void gci_pacing_budget(struct gci_engine *e, uint32_t from, uint32_t to, uint64_t bps)
+static void budget(struct gci_engine *e, uint32_t from, uint32_t to, uint64_t bps)
 {
 	const struct gci_topo *t = &e->world->topo;
 	int c, mine = t->cluster[e->rank];
 
-	if (!e->pacing || (uint32_t)t->in_grid[mine] != from)
+	if (!e->flow.pacing || (uint32_t)t->in_grid[mine] != from)
 		return;
 	for (c = 0; c < t->nclusters; c++) {
 		if ((uint32_t)t->in_grid[c] != to || c == mine)
 			continue;
-		e->pacing->ways[c].budget.given_bps = bps;
+		e->flow.pacing->ways[c].budget.given_bps = bps;
 		apply(e, c);
 	}
 }
@@ -552,7 +537,7 @@ static void apply_all(struct gci_engine *e)
 {
 	int to, mine = e->world->topo.cluster[e->rank];
 
-	for (to = 0; to < e->pacing->nways; to++)
+	for (to = 0; to < e->flow.pacing->nways; to++)
 		if (to != mine)
 			apply(e, to);
 }
@@ -565,9 +550,9 @@ static void forget_rates(struct gci_pacing *p)
 		p->ways[to].pace.bps = UINT64_MAX;
 }
 
-int gci_pacing_set(struct gci_engine *e, enum gci_pace_how how, struct gci_error *error)
+static int set_pace(struct gci_engine *e, enum gci_pace_how how, struct gci_error *error)
 {
-	struct gci_pacing *p = e->pacing;
+	struct gci_pacing *p = e->flow.pacing;
 	enum gci_pace_how before;
 	int rc = 0;
 
@@ -607,7 +592,8 @@ int gci_pacing_open(struct gci_engine *e, enum gci_pace_how how, const struct gc
 	p->nways = n;
 	for (to = 0; to < n; to++) {
 		const struct gci_link *l =
-			e->grid ? gci_grid_link(e->grid, t->in_grid[mine], t->in_grid[to]) : NULL;
+			e->job.grid ? gci_grid_link(e->job.grid, t->in_grid[mine], t->in_grid[to])
+				    : NULL;
 
 		if (!l)
 			continue;
@@ -616,16 +602,24 @@ int gci_pacing_open(struct gci_engine *e, enum gci_pace_how how, const struct gc
 			.link_bps = l->rate_bps,
 			.nic_bps = t->nic_bps[mine]};
 	}
-	e->pacing = p;
-	return gci_pacing_set(e, how, error);
+	e->flow.pacing = p;
+	e->flow.changed = changed;
+	e->flow.budget = budget;
+	e->flow.set_pace = set_pace;
+	e->flow.close = gci_pacing_close;
+	return set_pace(e, how, error);
 }
 
 void gci_pacing_close(struct gci_engine *e)
 {
-	if (e->pacing) {
-		gci_pacing_edt_close(e->pacing->edt);
-		gci_pacing_host_close(e->pacing->host);
+	if (e->flow.pacing) {
+		gci_pacing_edt_close(e->flow.pacing->edt);
+		gci_pacing_host_close(e->flow.pacing->host);
 	}
-	gci_free(e->pacing);
-	e->pacing = NULL;
+	gci_free(e->flow.pacing);
+	e->flow.pacing = NULL;
+	e->flow.changed = NULL;
+	e->flow.budget = NULL;
+	e->flow.set_pace = NULL;
+	e->flow.close = NULL;
 }

@@ -4,14 +4,14 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "comm/comm.h"
-#include "comm/done.h"
-#include "comm/environment.h"
-#include "comm/loop.h"
 #include "comm/message.h"
-#include "comm/pacing.h"
+#include "comm/progress.h"
 #include "comm/request.h"
-#include "comm/telemetry.h"
-#include "comm/thread.h"
+#include "flow/pacing.h"
+#include "flow/telemetry.h"
+#include "flow/warm.h"
+#include "job/control_client.h"
+#include "job/environment.h"
 #include "transport/closed.h"
 #include "transport/reach.h"
 #include "transport/tcp.h"
@@ -122,6 +122,17 @@ static unsigned lanes(const struct gci_world *w, int a, int b)
 	return gci_reach_lanes(&ranks[a < b ? a : b].reach, &ranks[a < b ? b : a].reach);
 }
 
+static const struct gci_launcher_ops launcher = {.fail = gci_control_fail,
+	.ask_call = gci_control_ask_call,
+	.verdict = gci_control_verdict,
+	.looked_ns = gci_control_looked_ns,
+	.all_gone = gci_control_all_gone,
+	.budget = gci_control_budget,
+	.survives = gci_control_survives,
+	.wait = gci_control_wait,
+	.report = gci_control_report,
+	.flows = gci_control_flows};
+
 /* What holds for the first epoch. */
 static int set_up(struct gci_world *w, struct gci_settings *s, struct gci_error *e)
 {
@@ -131,7 +142,7 @@ static int set_up(struct gci_world *w, struct gci_settings *s, struct gci_error 
 	if (when < 0)
 		return gci_error_set(
 			e, GCOLL_ERR_INVAL, "GRIDCOLL_WARM=%s, expected on, now or off", warm);
-	s->warm = when;
+	s->warm = (enum gci_warm_when)when;
 	s->pace = w->env.pace;
 	s->data_path = w->env.data_path;
 	s->security = w->env.security;
@@ -155,13 +166,13 @@ static int make_comm(struct gci_world *w, struct gci_epoch *p, int rank, struct 
 	gci_topo_free(&topo);
 	if (rc)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	p->comm->engine->dead_ns = w->start.start.dead_ns;
-	p->comm->engine->ctl = w->ctl;
-	p->comm->engine->job = w;
-	p->comm->engine->lanes = lanes;
-	p->comm->engine->grid = &w->grid;
-	if (w->start.start.table && *w->start.start.table)
-		p->comm->engine->table = &w->table;
+	p->comm->engine->job = (struct gci_engine_job){.world = w,
+		.grid = &w->grid,
+		.table = w->start.start.table && *w->start.start.table ? &w->table : NULL,
+		.dead_ns = w->start.start.dead_ns,
+		.lanes = lanes,
+		.ctl = w->ctl,
+		.launcher = &launcher};
 	if (p->before)
 		inherit(p->comm, p->before->comm);
 	else
@@ -193,7 +204,7 @@ static int make_transport(struct gci_world *w, struct gci_epoch *p, struct gci_e
 	struct gci_engine *engine = p->comm->engine;
 	struct gci_reach *reach = gci_calloc(p->size, sizeof(*reach));
 	uint32_t *behind = gci_calloc(p->size, sizeof(*behind));
-	struct gci_tp_config config = gci_engine_tp_config(engine);
+	struct gci_tp_config config = gci_comm_tp_config(engine);
 	struct gci_tcp_config tcp = {.reach = reach, .own = &w->own};
 	uint32_t r;
 	int rc;
@@ -296,13 +307,12 @@ static int gci_epoch_open(struct gci_world *w, uint32_t number, const uint32_t *
 	if (!rc)
 		rc = make_transport(w, p, e);
 	if (!rc)
-		rc = gci_pacing_open(p->comm->engine,
-			(enum gci_pace_how)p->comm->engine->settings.pace, &w->own, p->ranks,
-			before != NULL, e);
+		rc = gci_pacing_open(p->comm->engine, p->comm->engine->settings.pace, &w->own,
+			p->ranks, before != NULL, e);
 	if (!rc)
 		rc = start_progress(w, p->comm->engine, e);
-	if (!rc) /* now, if it is to be so */
-		gci_warm_set(p->comm->engine, (enum gci_warm_when)p->comm->engine->settings.warm);
+	if (!rc && p->comm->engine->settings.warm == GCI_WARM_NOW)
+		gci_warm_begin(p->comm->engine);
 	if (!rc)
 		rc = start_recording(p, e);
 	if (rc) {
@@ -313,7 +323,7 @@ static int gci_epoch_open(struct gci_world *w, uint32_t number, const uint32_t *
 	pthread_mutex_lock(&w->lock);
 	w->comm = p->comm;
 	pthread_mutex_unlock(&w->lock);
-	gci_telemetry_open(&w->telemetry, p->comm->engine, w->ctl);
+	gci_telemetry_open(&w->telemetry, p->comm->engine);
 	return 0;
 }
 
@@ -325,9 +335,9 @@ static void settle(struct gci_engine *e)
 	struct gci_list *it;
 	int i;
 
-	for (i = 0; (e->active || !gci_list_empty(&e->untold)) && i < MOST_TURNS; i++)
+	for (i = 0; (e->reqs.active || !gci_list_empty(&e->reqs.untold)) && i < MOST_TURNS; i++)
 		gci_engine_progress(e, 0);
-	gci_list_each (it, &e->requests) {
+	gci_list_each (it, &e->reqs.all) {
 		gcoll_req *r = gci_container(it, gcoll_req, link);
 
 		if (r->active && !r->over)
@@ -340,7 +350,7 @@ static int is_idle(const struct gci_engine *e)
 {
 	const struct gci_list *it;
 
-	gci_list_each (it, &e->comms)
+	gci_list_each (it, &e->comms.all)
 		if (!gci_list_empty(&gci_container(it, gcoll_comm, link)->ops))
 			return 0;
 	return 1;
@@ -359,7 +369,7 @@ static void gci_epoch_close(struct gci_world *w)
 	gci_warm_close(e);
 	if (!gci_thread_stop(e, settle))
 		settle(e);
-	e->ctl = NULL; /* what it says from now on is of the next epoch */
+	e->job.ctl = NULL; /* what it says from now on is of the next epoch */
 	gci_tp_free(e->tp);
 	e->tp = gci_tp_closed();
 	gci_loop_close(e);
@@ -377,7 +387,7 @@ static void gci_epochs_free(struct gci_world *w)
 
 	for (p = w->epoch; p; p = before) {
 		before = p->before;
-		p->comm->engine->ctl = NULL;
+		p->comm->engine->job.ctl = NULL;
 		gci_engine_free(p->comm->engine);
 		epoch_free(p);
 	}
@@ -397,29 +407,29 @@ static int enter(gcoll_comm *c, const char *what, struct gci_world **out)
 
 	if (rc)
 		return rc;
-	if (c != e->world || !e->job)
+	if (c != e->world || !e->job.world)
 		rc = gci_comm_error(GCOLL_ERR_INVAL,
 			"%s of a communicator that was made from the world, expected the world",
 			what);
 	if (!rc)
-		rc = gci_req_may_wait(e);
-	if (!rc && c != e->job->epoch->comm)
+		rc = gci_may_wait(e);
+	if (!rc && c != e->job.world->epoch->comm)
 		rc = gci_comm_error(GCOLL_ERR_INVAL,
 			"%s of a world that was shrunk, expected the new one", what);
-	if (!rc && __atomic_exchange_n(&e->job->joining, 1, __ATOMIC_ACQ_REL))
+	if (!rc && __atomic_exchange_n(&e->job.world->joining, 1, __ATOMIC_ACQ_REL))
 		rc = gci_comm_error(GCOLL_ERR_INVAL,
 			"another thread is in gcoll_comm_agree or gcoll_comm_shrink, "
 			"expected one at a time");
 	gci_unlock(e);
 	if (rc)
 		gci_end_call(e);
-	*out = e->job;
+	*out = e->job.world;
 	return rc;
 }
 
 static void leave_out(gcoll_comm *c)
 {
-	__atomic_store_n(&c->engine->job->joining, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&c->engine->job.world->joining, 0, __ATOMIC_RELEASE);
 	gci_end_call(c->engine);
 }
 
@@ -435,7 +445,7 @@ static int await_answer(struct gci_world *w, struct gci_ctl_agree *m, struct gci
 	for (;;) {
 		gci_lock(e);
 		/* A thread of ours makes progress by itself; after a failure there is none. */
-		wait_ns = e->thread || gci_engine_check(e) ? LOOK_EVERY : 0;
+		wait_ns = e->callers.thread || gci_engine_check(e) ? LOOK_EVERY : 0;
 		if (!wait_ns && !(rc = gci_control_agreed(w->ctl, 0, m, why)))
 			gci_engine_progress(e, LOOK_EVERY);
 		gci_unlock(e);
@@ -522,7 +532,7 @@ static int shrink(struct gci_world *w, gcoll_comm **out)
 
 	if (rc)
 		return rc;
-	if (w->epoch->comm->engine->ctl) /* not closed before, in vain */
+	if (w->epoch->comm->engine->job.ctl) /* not closed before, in vain */
 		gci_epoch_close(w);
 	gci_control_shrink(w->ctl, w->number);
 	if (gci_control_survivors(w->ctl, GCI_NEVER, &s, &f) < 0)
@@ -557,7 +567,7 @@ int gcoll_comm_shrink(gcoll_comm *c, gcoll_comm **out)
 /* The world in which `c` was made. */
 static const struct gci_epoch *epoch_of(const gcoll_comm *c)
 {
-	const struct gci_epoch *p = c->engine->job ? c->engine->job->epoch : NULL;
+	const struct gci_epoch *p = c->engine->job.world ? c->engine->job.world->epoch : NULL;
 
 	while (p && p->comm->engine != c->engine)
 		p = p->before;
@@ -598,7 +608,7 @@ int gcoll_failed_rank(gcoll_comm *c)
 	if (rc)
 		return rc;
 	gci_engine_check(c->engine);
-	if (c->engine->failure.status && c->engine->ctl)
+	if (c->engine->failure.status && c->engine->job.ctl)
 		gci_engine_await_verdict(c->engine, GCI_NEVER);
 	rank = c->engine->failure.status ? c->engine->failure.rank : -1;
 	gci_leave(c->engine);
@@ -913,13 +923,13 @@ static void await_others(struct gci_engine *e)
 	struct gci_ctl_failure f;
 	struct gci_ctl_wait w;
 
-	while (!e->failure.status && !gci_control_all_gone(e->ctl) &&
-		!gci_control_verdict(e->ctl, &f)) {
+	while (!e->failure.status && !gci_control_all_gone(e->job.ctl) &&
+		!gci_control_verdict(e->job.ctl, &f)) {
 		/* A transport that has failed, since a peer was gone, waits for nothing. */
 		if (gci_tp_progress(e->tp, GCI_NS_PER_S))
 			gci_sleep_ns(10 * GCI_NS_PER_MS);
 		gci_engine_check_parting(e);
-		while (!e->failure.status && gci_control_asked(e->ctl, &w))
+		while (!e->failure.status && gci_control_asked(e->job.ctl, &w))
 			gci_message_asked(e, &w);
 	}
 }
@@ -929,12 +939,12 @@ static void leave(struct gci_engine *e)
 	struct gci_ctl_failure f;
 
 	e->finalizing = 1;
-	gci_telemetry_end(&e->job->telemetry);
+	gci_telemetry_end(&e->job.world->telemetry);
 	if (e->failure.status)
 		return;
-	gci_control_bye(e->ctl);
+	gci_control_bye(e->job.ctl);
 	await_others(e);
-	if (!e->failure.status && !gci_control_verdict(e->ctl, &f))
+	if (!e->failure.status && !gci_control_verdict(e->job.ctl, &f))
 		gci_tp_stop(e->tp, gci_engine_patience(e, STOP_WAIT));
 }
 
@@ -952,14 +962,14 @@ void gcoll_finalize(gcoll_comm *c)
 			gci_log(GCI_LOG_WARN, "gcoll_finalize did nothing: %s", gcoll_last_error());
 		return;
 	}
-	if (c != e->world || !e->job) {
+	if (c != e->world || !e->job.world) {
 		rc = gci_comm_error(GCOLL_ERR_INVAL, "gcoll_finalize, expected the world");
-	} else if (c != e->job->epoch->comm) {
+	} else if (c != e->job.world->epoch->comm) {
 		rc = gci_comm_error(GCOLL_ERR_INVAL,
 			"gcoll_finalize of a world that was shrunk, expected the new one");
 	} else {
 		gci_lock(e);
-		rc = gci_req_may_wait(e);
+		rc = gci_may_wait(e);
 		gci_unlock(e);
 	}
 	if (rc) {
@@ -970,5 +980,5 @@ void gcoll_finalize(gcoll_comm *c)
 	if (!gci_thread_stop(e, leave))
 		leave(e);
 	gci_recording_end(e);
-	world_free(e->job);
+	world_free(e->job.world);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "comm/control_client.h"
+#include "job/control_client.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/threads.h"
 #include "base/units.h"
-#include "comm/control_io.h"
+#include "job/control_io.h"
 #include "transport/sockopt.h"
 
 #include <errno.h>

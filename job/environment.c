@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "comm/environment.h"
+#include "job/environment.h"
 
 #include "base/clock.h"
 #include "base/private.h"

@@ -4,8 +4,8 @@
  * computes for long is not taken for dead, and one that waits learns of a failure at once.
  *
  * Threads: join, bye and free from one thread; the others from any. */
-#ifndef GCI_COMM_CONTROL_CLIENT_H
-#define GCI_COMM_CONTROL_CLIENT_H
+#ifndef GCI_JOB_CONTROL_CLIENT_H
+#define GCI_JOB_CONTROL_CLIENT_H
 
 #include "transport/control.h"
 

@@ -8,8 +8,8 @@
  *	gci_control_io_close(&io);
  *
  * One thread at a time. */
-#ifndef GCI_COMM_CONTROL_IO_H
-#define GCI_COMM_CONTROL_IO_H
+#ifndef GCI_JOB_CONTROL_IO_H
+#define GCI_JOB_CONTROL_IO_H
 
 #include "transport/address.h"
 #include "transport/secure.h"

@@ -1,24 +1,31 @@
 /* SPDX-License-Identifier: MIT
- * The progress thread: moves data and calls callbacks while the program computes. It sleeps on the
- * transport's descriptor, outside of the gate, so that calls of the program come in between.
+ * Who makes progress, and who may call: the program's calls alone; a thread of ours, which moves data
+ * and calls callbacks while the program computes; or the program's own libuv loop.
  *
- *	rc = gci_thread_start(e);	// sets e->thread
+ *	rc = gci_thread_start(e, &err);		// or
+ *	rc = gci_loop_open(e, uv_loop);
+ *	...
  *	rc = gci_enter(e);		// begins public calls that look at more than constants
  *	...
  *	gci_leave(e);			// unless rc
+ *	...
  *	gci_thread_stop(e, leave);
+ *	gci_loop_close(e);		// after the transport was freed; not within uv_run
  *
- * Without a thread there is no gate (but see comm/warm.h), and one thread at a time may be in a call. */
-#ifndef GCI_COMM_THREAD_H
-#define GCI_COMM_THREAD_H
+ * The thread sleeps on the transport's descriptor, outside of the gate, so that calls of the program
+ * come in between. Without it there is no gate (but see callers.shared in engine.h), and one thread at a
+ * time may be in a call.
+ *
+ * Around the loop's wait for the network stand a uv_prepare_t, which hands over what is to be sent and
+ * sees to it that the loop does not wait too long, and a uv_check_t, which takes what has come and calls
+ * callbacks. */
+#ifndef GCI_COMM_PROGRESS_H
+#define GCI_COMM_PROGRESS_H
 
 #include "comm/engine.h"
-#include "comm/gate.h"
-#include "comm/warm.h"
 
 struct gci_thread {
 	struct gci_engine *engine;
-	struct gci_gate gate;
 	pthread_t id;
 	int quit;
 	void (*last)(struct gci_engine *e);
@@ -35,26 +42,16 @@ int gci_thread_stop(struct gci_engine *e, void (*last)(struct gci_engine *e));
 /* After something was begun or failed inside of the gate: the thread looks at it. */
 static inline void gci_thread_nudge(struct gci_engine *e)
 {
-	if (e->thread)
+	if (e->callers.thread)
 		gci_tp_wake(e->tp);
 }
 
-/* Around what looks at more than constants. */
-static inline void gci_lock(struct gci_engine *e)
-{
-	if (e->thread)
-		gci_gate_enter(&e->thread->gate);
-	else if (e->warm)
-		gci_warm_enter(e);
-}
+/* `uv_loop` is a uv_loop_t. 0, or GCOLL_ERR_NOMEM. */
+int gci_loop_open(struct gci_engine *e, void *uv_loop);
 
-static inline void gci_unlock(struct gci_engine *e)
-{
-	if (e->thread)
-		gci_gate_leave(&e->thread->gate);
-	else if (e->warm)
-		gci_warm_leave(e);
-}
+/* Something was begun: the loop stays alive for it. Nothing without a loop; so the next. */
+void gci_loop_hold(struct gci_engine *e);
+void gci_loop_close(struct gci_engine *e);
 
 /* Around each public call, also while it sleeps, calls back, and is called from there: 0, or with
  * gcoll_last_error() set GCOLL_ERR_FORKED, in a child by fork, or GCOLL_ERR_INVAL: another thread is
@@ -65,7 +62,7 @@ void gci_end_call(struct gci_engine *e);
 /* Sets gcoll_last_error(); returns GCOLL_ERR_FORKED. */
 int gci_forked(void) __attribute__((cold));
 
-/* Both. */
+/* Both that and the gate. */
 static inline int gci_enter(struct gci_engine *e)
 {
 	int rc = gci_begin_call(e);
@@ -80,5 +77,8 @@ static inline void gci_leave(struct gci_engine *e)
 	gci_unlock(e);
 	gci_end_call(e);
 }
+
+/* Refuses, with GCOLL_ERR_INVAL, to wait from within a callback. */
+int gci_may_wait(const struct gci_engine *e);
 
 #endif

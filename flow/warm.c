@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "comm/warm.h"
+#include "flow/warm.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -7,7 +7,8 @@
 #include "base/threads.h"
 #include "collectives/blocks/peers.h"
 #include "collectives/blocks/windows.h"
-#include "comm/pacing.h"
+#include "comm/op.h"
+#include "flow/pacing.h"
 
 #include <poll.h>
 #include <string.h>
@@ -115,7 +116,7 @@ static int plan_one(gcoll_comm *world, enum gci_kind kind, uint64_t *stream_nbyt
 	int rc;
 
 	gci_windows_cut(&w, &c, world->engine->settings.window_nbytes);
-	rc = gci_comm_choose(world, &c, 0, &d, &why);
+	rc = gci_op_choose(world, &c, 0, &d, &why);
 	if (rc)
 		return rc == GCOLL_ERR_NOMEM ? rc : 0;
 	gci_candidate_apply(&d.how, &c);
@@ -160,9 +161,8 @@ int gci_warm_plan(gcoll_comm *world, uint64_t *stream_nbytes, const int *quit)
 
 struct gci_warm {
 	struct gci_engine *engine;
-	pthread_mutex_t lock; /* of the engine: held in each public call */
 	pthread_t id;
-	int begun, quit; /* quit: set under the lock, and read without it while planning */
+	int begun, quit; /* quit: set under the engine's lock, and read without it while planning */
 	uint64_t *stream_nbytes;
 	char *sends; /* [rank]: of the operation that has begun; NULL: none that is long has */
 	gcoll_comm *like_world; /* settings, and a decider of the thread's own */
@@ -171,30 +171,10 @@ struct gci_warm {
 	int planned; /* before there was a thread */
 };
 
-int gci_warm_parse(const char *text)
+/* The caller's decider learns what the thread has found out, if it is at hand. */
+static void learn(struct gci_engine *e, struct gci_decider *d)
 {
-	static const char *const names[] = {"off", "on", "now"};
-	int i;
-
-	for (i = 0; i < 3; i++)
-		if (!strcmp(text, names[i]))
-			return i;
-	return -1;
-}
-
-void gci_warm_enter(struct gci_engine *e)
-{
-	pthread_mutex_lock(&e->warm->lock);
-}
-
-void gci_warm_leave(struct gci_engine *e)
-{
-	pthread_mutex_unlock(&e->warm->lock);
-}
-
-void gci_warm_learn(struct gci_engine *e, struct gci_decider *d)
-{
-	struct gci_warm *w = e->warm;
+	struct gci_warm *w = e->flow.warm;
 
 	if (!w || !w->begun)
 		return;
@@ -223,7 +203,7 @@ static void look(struct gci_warm *w, uint64_t most_ns)
 {
 	struct gci_engine *e = w->engine;
 	struct pollfd p = {.fd = gci_tp_fd(e->tp), .events = POLLIN};
-	int busy = e->active || e->failure.status;
+	int busy = e->reqs.active || e->failure.status;
 	uint64_t ns = busy ? BUSY_NS : most_ns;
 
 	if (!busy) {
@@ -231,15 +211,15 @@ static void look(struct gci_warm *w, uint64_t most_ns)
 		if (gci_tp_timeout_ns(e->tp) < ns)
 			ns = gci_tp_timeout_ns(e->tp);
 	}
-	gci_warm_leave(e);
+	gci_unlock(e);
 	if (busy)
 		gci_sleep_ns(ns);
 	else /* also for gci_warm_close, which wakes the transport */
 		poll(&p, 1, (int)((ns + GCI_NS_PER_MS - 1) / GCI_NS_PER_MS));
-	if (!pthread_mutex_trylock(&w->lock))
+	if (!pthread_mutex_trylock(&e->callers.lock))
 		return;
 	gci_sleep_ns(BUSY_NS); /* the program is in a call: not at each of its events */
-	gci_warm_enter(e);
+	gci_lock(e);
 }
 
 static void plan(struct gci_warm *w)
@@ -264,9 +244,12 @@ static void ask(struct gci_warm *w)
 	gci_pacing_warming(e, 1);
 }
 
-void gci_warm_yield(struct gci_engine *e, const int *ranks, const struct gci_sched *s)
+/* Nothing more is padded for those that a long operation does not send to: they receive at full rate,
+ * perhaps, and what has no room at their ports is lost, which leaves connections slower than cold ones
+ * for seconds. */
+static void yield_to(struct gci_engine *e, const int *ranks, const struct gci_sched *s)
 {
-	struct gci_warm *w = e->warm;
+	struct gci_warm *w = e->flow.warm;
 	uint32_t i;
 	int r;
 
@@ -291,26 +274,15 @@ static void *warm_up(void *arg)
 
 	if (!w->planned)
 		plan(w);
-	gci_warm_enter(e);
+	gci_lock(e);
 	if (!w->planned)
 		ask(w);
 	end = gci_now_ns() + longest_ns(&e->world->topo);
 	while (!w->quit && gci_tp_warm(e->tp, -1, 0) >= 0 && (now = gci_now_ns()) < end)
 		look(w, end - now);
 	gci_pacing_warming(e, 0);
-	gci_warm_leave(e);
+	gci_unlock(e);
 	return NULL;
-}
-
-/* Recursive, since callbacks call what they want. */
-static void make_lock(pthread_mutex_t *lock)
-{
-	pthread_mutexattr_t attr;
-
-	pthread_mutexattr_init(&attr);
-	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
-	pthread_mutex_init(lock, &attr);
-	pthread_mutexattr_destroy(&attr);
 }
 
 int gci_warm_open(struct gci_engine *e)
@@ -323,17 +295,13 @@ int gci_warm_open(struct gci_engine *e)
 	if (!w)
 		return GCOLL_ERR_NOMEM;
 	w->engine = e;
-	make_lock(&w->lock);
 	pthread_mutex_init(&w->news, NULL);
-	e->warm = w;
+	e->callers.shared = 1;
+	e->flow.warm = w;
+	e->flow.begins = gci_warm_begin;
+	e->flow.first_window = yield_to;
+	e->flow.learn = learn;
 	return 0;
-}
-
-void gci_warm_set(struct gci_engine *e, enum gci_warm_when when)
-{
-	e->settings.warm = when;
-	if (when == GCI_WARM_NOW)
-		gci_warm_begin(e);
 }
 
 /* The settings as they are now: the program may change them while the thread plans. */
@@ -352,7 +320,7 @@ static int copy_world(struct gci_warm *w)
 
 void gci_warm_begin(struct gci_engine *e)
 {
-	struct gci_warm *w = e->warm;
+	struct gci_warm *w = e->flow.warm;
 
 	if (!w || w->begun || w->quit || e->settings.warm == GCI_WARM_OFF)
 		return;
@@ -375,20 +343,23 @@ void gci_warm_begin(struct gci_engine *e)
 
 void gci_warm_close(struct gci_engine *e)
 {
-	struct gci_warm *w = e->warm;
+	struct gci_warm *w = e->flow.warm;
 
 	if (!w)
 		return;
-	pthread_mutex_lock(&w->lock);
+	pthread_mutex_lock(&e->callers.lock);
 	gci_tp_warm(e->tp, -1, 1);
 	__atomic_store_n(&w->quit, 1, __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&w->lock);
+	pthread_mutex_unlock(&e->callers.lock);
 	if (w->begun) {
 		gci_tp_wake(e->tp);
 		pthread_join(w->id, NULL);
 	}
-	e->warm = NULL;
-	pthread_mutex_destroy(&w->lock);
+	e->callers.shared = 0;
+	e->flow.warm = NULL;
+	e->flow.begins = NULL;
+	e->flow.first_window = NULL;
+	e->flow.learn = NULL;
 	pthread_mutex_destroy(&w->news);
 	if (w->like_world)
 		gci_decider_free(&w->like_world->decider);

@@ -7,8 +7,8 @@
  *	rc = gci_environment_read(&env, &e);
  *	...
  *	explicit_bzero(&env.secret, sizeof(env.secret)); */
-#ifndef GCI_COMM_ENVIRONMENT_H
-#define GCI_COMM_ENVIRONMENT_H
+#ifndef GCI_JOB_ENVIRONMENT_H
+#define GCI_JOB_ENVIRONMENT_H
 
 #include "base/error.h"
 #include "base/units.h"

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "comm/telemetry.h"
+#include "flow/telemetry.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/threads.h"
 #include "comm/comm.h"
-#include "comm/op.h"
-#include "comm/sample.h"
-#include "comm/sampler.h"
 
 #include <string.h>
 
@@ -252,7 +249,7 @@ int gci_sampler_start(struct gci_sampler **out, const struct gci_sampler_config 
 	s->config = *config;
 	pthread_mutex_init(&s->lock, NULL);
 	gci_cond_init(&s->news);
-	if (gci_sample_init(&s->sample, (uint32_t)e->grid->nclusters)) {
+	if (gci_sample_init(&s->sample, (uint32_t)e->job.grid->nclusters)) {
 		sampler_free(s);
 		return GCOLL_ERR_NOMEM;
 	}
@@ -287,12 +284,16 @@ void gci_telemetry_init(struct gci_telemetry *t)
 
 static void on_report(void *user, const struct gci_ctl_report *m)
 {
-	gci_control_report(user, m);
+	struct gci_engine *e = user;
+
+	e->job.launcher->report(e->job.ctl, m);
 }
 
 static void on_flows(void *user, const struct gci_ctl_flows *m)
 {
-	gci_control_flows(user, m);
+	struct gci_engine *e = user;
+
+	e->job.launcher->flows(e->job.ctl, m);
 }
 
 /* Samples as is wished now. A job without a view of its traffic goes on. */
@@ -302,7 +303,7 @@ static void apply(struct gci_telemetry *t)
 		.period_ms = t->wish.period_ms,
 		.report = on_report,
 		.flows = t->wish.flows ? on_flows : NULL,
-		.user = t->ctl};
+		.user = t->engine};
 	int rc = 0;
 
 	gci_sampler_stop(t->sampler);
@@ -324,11 +325,10 @@ void gci_telemetry_watch(struct gci_telemetry *t, const struct gci_ctl_watch *m)
 	pthread_mutex_unlock(&t->lock);
 }
 
-void gci_telemetry_open(struct gci_telemetry *t, struct gci_engine *e, struct gci_control *ctl)
+void gci_telemetry_open(struct gci_telemetry *t, struct gci_engine *e)
 {
 	pthread_mutex_lock(&t->lock);
 	t->engine = e;
-	t->ctl = ctl;
 	apply(t);
 	pthread_mutex_unlock(&t->lock);
 }
@@ -339,55 +339,4 @@ void gci_telemetry_end(struct gci_telemetry *t)
 	t->engine = NULL;
 	apply(t);
 	pthread_mutex_unlock(&t->lock);
-}
-
-/* ---- traffic */
-
-static void count_steps(const gcoll_comm *c, const struct gci_sched *s, uint32_t esize,
-	uint64_t *moved, uint64_t *wan_nbytes)
-{
-	const int *cluster = c->topo.cluster;
-	uint32_t i;
-
-	for (i = 0; i < s->nsteps; i++) {
-		const struct gci_step *p = &s->steps[i];
-
-		if (p->kind == GCI_STEP_SEND) {
-			moved[0] += p->src.length * esize;
-			if (cluster[s->rank] != cluster[p->peer])
-				*wan_nbytes += p->src.length * esize;
-		} else if (p->kind <= GCI_STEP_RECV_REDUCE) {
-			moved[1] += p->dst.length * esize;
-		}
-	}
-}
-
-int gci_comm_traffic(
-	gcoll_comm *c, const struct gci_coll *coll, uint64_t *wan_nbytes, uint64_t *nic_nbytes)
-{
-	struct gci_op op = {.comm = c, .coll = *coll};
-	uint64_t *moved = gci_calloc((size_t)c->size, 2 * sizeof(*moved)), w;
-	int r, rc = moved ? 0 : GCOLL_ERR_NOMEM;
-
-	*wan_nbytes = *nic_nbytes = 0;
-	op.coll.topo = &c->topo;
-	if (!rc)
-		rc = gci_op_prepare(&op);
-	for (w = 0; !rc && w < op.windows.n; w++) {
-		struct gci_coll window = gci_window_of(&op.windows, &op.coll, w);
-
-		for (r = 0; r < c->size && !rc; r++) {
-			struct gci_sched s;
-
-			rc = gci_emit(op.algorithm, &window, r, &s);
-			if (!rc)
-				count_steps(c, &s, coll->esize, &moved[2 * r], wan_nbytes);
-			gci_sched_free(&s);
-		}
-	}
-	for (r = 0; !rc && r < 2 * c->size; r++)
-		if (moved[r] > *nic_nbytes)
-			*nic_nbytes = moved[r];
-	gci_free(moved);
-	return rc;
 }
