@@ -21,8 +21,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static void gct_bench_predict_end(struct gct_bench_predictor *p);
-
 /* ---- What all measurements of one job share. */
 
 int gct_bench_open(struct gct_bench *b, int root)
@@ -60,57 +58,6 @@ void gct_bench_close(struct gct_bench *b)
 	gci_free(b->send);
 	gci_free(b->recv);
 	gci_free((char *)b->pattern);
-}
-
-/* ---- What the simulator says of the cases that are measured. */
-
-struct gct_bench_predictor {
-	struct gci_simnet net;
-	struct gci_params params;
-	int measured; /* params were read */
-};
-
-struct gct_bench_predictor *gct_bench_predict_begin(
-	const struct gct_bench *b, const char *params, struct gci_error *e)
-{
-	struct gct_bench_predictor *p = gci_calloc(1, sizeof(*p));
-
-	if (!p) {
-		gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-		return NULL;
-	}
-	if (params && gct_read_params(params, b->comm->engine->job.grid, &p->params, e))
-		fprintf(stderr, "gridcoll bench: %s\nPredictions are from the grid file alone.\n",
-			e->text);
-	else
-		p->measured = params != NULL;
-	gci_error_clear(e);
-	if (gci_simnet_init(&p->net, &b->comm->topo, p->measured ? &p->params : NULL)) {
-		gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-		gct_bench_predict_end(p);
-		return NULL;
-	}
-	gci_simnet_streams(&p->net, b->comm->engine->settings.streams);
-	return p;
-}
-
-static void gct_bench_predict_end(struct gct_bench_predictor *p)
-{
-	if (!p)
-		return;
-	gci_simnet_free(&p->net);
-	if (p->measured)
-		gci_params_free(&p->params);
-	gci_free(p);
-}
-
-/* Of `c` without parameters; 0 where there is no memory for it. */
-static uint64_t gct_bench_predict(
-	struct gct_bench_predictor *p, const struct gci_coll *c, const struct gci_candidate *how)
-{
-	uint64_t ns;
-
-	return gci_predict(&p->net, c, how, NULL, &ns) ? 0 : ns;
 }
 
 /* ---- Offsets of the ranks' clocks from rank 0's, by Cristian's method (1989): the shortest of
@@ -194,15 +141,6 @@ void gct_bench_shape(const struct gct_bench *b, struct gct_bench_result *r, uint
 	r->type = c.esize == 1 ? GCOLL_UINT8 : GCOLL_UINT32;
 	r->esize = c.esize;
 	r->count = c.count;
-}
-
-struct gci_coll gct_bench_coll(const struct gct_bench *b, const struct gct_bench_result *r)
-{
-	return (struct gci_coll){.kind = r->kind,
-		.topo = &b->comm->topo,
-		.count = r->count,
-		.esize = r->esize,
-		.root = b->root};
 }
 
 static uint32_t word(uint64_t seed, uint64_t i)
@@ -615,13 +553,6 @@ int gct_bench_measure(struct gct_bench *b, struct gct_bench_result *r)
 	r->wan_nbytes = (after.wan - before.wan) / r->iterations;
 	r->cpu_percent = gci_cpu_percent(after.busy - before.busy, after.all - before.all);
 	return 0;
-}
-
-uint64_t gct_bench_median(const struct gct_bench_result *r)
-{
-	uint64_t n = r->iterations;
-
-	return n % 2 ? r->ns[n / 2] : (r->ns[n / 2 - 1] + r->ns[n / 2]) / 2;
 }
 
 /* True if the WAN interfaces counted what the schedules move, within `percent` and what was sent

@@ -93,7 +93,15 @@ void gct_bench_close(struct gct_bench *b);
 /* One operation of r->kind on so many bytes (a vector, all blocks, or one rank's send buffer):
  * sets the sizes, type and count of `r`. */
 void gct_bench_shape(const struct gct_bench *b, struct gct_bench_result *r, uint64_t nbytes);
-struct gci_coll gct_bench_coll(const struct gct_bench *b, const struct gct_bench_result *r);
+static inline struct gci_coll gct_bench_coll(
+	const struct gct_bench *b, const struct gct_bench_result *r)
+{
+	return (struct gci_coll){.kind = r->kind,
+		.topo = &b->comm->topo,
+		.count = r->count,
+		.esize = r->esize,
+		.root = b->root};
+}
 
 /* Estimates how far the ranks' clocks are apart; in a lab they are one. */
 int gct_bench_clocks(struct gct_bench *b);
@@ -103,7 +111,12 @@ int gct_bench_clocks(struct gct_bench *b);
 int gct_bench_measure(struct gct_bench *b, struct gct_bench_result *r);
 
 /* Of the warm times, which are sorted. */
-uint64_t gct_bench_median(const struct gct_bench_result *r);
+static inline uint64_t gct_bench_median(const struct gct_bench_result *r)
+{
+	uint64_t n = r->iterations;
+
+	return n % 2 ? r->ns[n / 2] : (r->ns[n / 2 - 1] + r->ns[n / 2]) / 2;
+}
 
 /* Segments that TCP sends again between the two; `end` on all ranks. */
 void gct_bench_resent_begin(const struct gct_bench *b, uint64_t before[2]);
@@ -143,10 +156,11 @@ void gct_bench_trace_end(struct gct_bench_trace *x);
 int gct_bench_trace_write(
 	struct gct_bench *b, const struct gct_bench_result *r, uint64_t ns, const char *path);
 
-/* On rank 0. params: a parameters file, or NULL; one that cannot be used is complained of, and the
- * grid alone has to do. NULL with the reason: out of memory. */
-struct gct_bench_predictor *gct_bench_predict_begin(
-	const struct gct_bench *b, const char *params, struct gci_error *e);
+/* What the simulator says of a case, without parameters, on rank 0; 0 where there is no memory for
+ * it. b->predictor is made with the files. */
+uint64_t gct_bench_predict(
+	struct gct_bench_predictor *p, const struct gci_coll *c, const struct gci_candidate *how);
+void gct_bench_predict_end(struct gct_bench_predictor *p);
 
 /* Rank 0's output. */
 void gct_bench_print_header(const struct gct_bench *b, const struct gct_bench_options *o);

@@ -6,6 +6,7 @@
 #include "tools/bench/bench.h"
 #include "tools/lib/cases.h"
 #include "tools/lib/json_out.h"
+#include "tools/lib/model_files.h"
 #include "tools/report/report.h"
 
 #include <errno.h>
@@ -17,6 +18,58 @@
 
 static int gct_bench_write_json(
 	const struct gct_bench *b, const struct gct_bench_result *r, int n, const char *path);
+
+/* ---- What the simulator says of the cases that are measured. */
+
+struct gct_bench_predictor {
+	struct gci_simnet net;
+	struct gci_params params;
+	int measured; /* params were read */
+};
+
+void gct_bench_predict_end(struct gct_bench_predictor *p)
+{
+	if (!p)
+		return;
+	gci_simnet_free(&p->net);
+	if (p->measured)
+		gci_params_free(&p->params);
+	gci_free(p);
+}
+
+/* params: a parameters file, or NULL; one that cannot be used is complained of, and the grid alone has to
+ * do. NULL with the reason: out of memory. */
+static struct gct_bench_predictor *predict_begin(
+	const struct gct_bench *b, const char *params, struct gci_error *e)
+{
+	struct gct_bench_predictor *p = gci_calloc(1, sizeof(*p));
+
+	if (!p) {
+		gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+		return NULL;
+	}
+	if (params && gct_read_params(params, b->comm->engine->job.grid, &p->params, e))
+		fprintf(stderr, "gridcoll bench: %s\nPredictions are from the grid file alone.\n",
+			e->text);
+	else
+		p->measured = params != NULL;
+	gci_error_clear(e);
+	if (gci_simnet_init(&p->net, &b->comm->topo, p->measured ? &p->params : NULL)) {
+		gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+		gct_bench_predict_end(p);
+		return NULL;
+	}
+	gci_simnet_streams(&p->net, b->comm->engine->settings.streams);
+	return p;
+}
+
+uint64_t gct_bench_predict(
+	struct gct_bench_predictor *p, const struct gci_coll *c, const struct gci_candidate *how)
+{
+	uint64_t ns;
+
+	return gci_predict(&p->net, c, how, NULL, &ns) ? 0 : ns;
+}
 
 /* ---- The files that bench writes: results, a recorded run, pictures; and all that a report is
  * made from. */
@@ -58,7 +111,7 @@ static int open_own(struct gct_bench *b, const struct gct_bench_options *o)
 		rc = make_directory(o);
 	if (rc || !o->predict)
 		return rc;
-	b->predictor = gct_bench_predict_begin(b, o->params, &e);
+	b->predictor = predict_begin(b, o->params, &e);
 	return b->predictor ? 0 : gci_comm_error(e.status, "%s", e.text);
 }
 

@@ -42,6 +42,8 @@ int gct_plan_complain(const struct gci_error *e);
 /* Of a grid or trace file: also one that cannot be read is wrong. */
 int gct_plan_wrong_file(const struct gci_error *e);
 int gct_plan_nomem(void);
+/* Of what is left out, and what is done instead. */
+void gct_plan_warn(const struct gci_error *e, const char *instead);
 
 /* An exit status after saying what is wrong. A file of parameters that cannot be used is told of,
  * and left out. */

@@ -114,56 +114,7 @@ int gct_probe_pair(struct gct_wire *w, int peer, const struct gct_budget *most, 
 /* How long a transfer must last to tell a rate. */
 uint64_t gct_least_ns(const struct gct_wire *w, uint64_t rtt_ns);
 
-/* All that gct_probe_link has found, as bytes and back. GCOLL_ERR_PROTO where it is not whole. */
-struct gci_buf;
-void gct_probed_encode(const struct gct_probed *p, struct gci_buf *out);
-int gct_probed_decode(struct gct_probed *p, const uint8_t *data, size_t len);
-void gct_probed_free(struct gct_probed *p);
-
-/* ---- all of them */
-
-struct gct_probe {
-	gcoll_comm *comm, *own;
-	struct gct_lab lab;
-	struct gct_wire wire;
-	const struct gci_grid *grid;
-	uint32_t dilation;
-	const char *file;       /* of parameters; NULL: none is written */
-	const char *grid_file;  /* of the clusters found; NULL: none */
-	struct gct_budget all;  /* by this machine's clock; 0: by the number of links */
-	struct gct_budget most; /* of that, for links: the rest is for pools */
-	uint64_t most_message, streams;
-	int pools;
-
-	/* Rank 0's. */
-	struct gct_probed *links;
-	size_t nlinks;
-	uint64_t started_ns; /* the program */
-	uint64_t began_ns;   /* measuring, to which the budget of time applies */
-	uint64_t nbytes;
-};
-
-/* What rank 0 tells all others to do next. */
-enum gct_task_kind { GCT_TASK_END, GCT_TASK_LINK, GCT_TASK_SENDERS, GCT_TASK_PAIR };
-
-struct gct_task {
-	uint64_t kind, from, to;    /* clusters of the topology */
-	uint64_t a, b;              /* LINK, PAIR: the ranks */
-	uint64_t ns, nbytes;        /* LINK, PAIR: the budget; SENDERS: a piece */
-	uint64_t level, n, streams; /* SENDERS; n pieces each */
-};
-
-/* Rank 0: all of them; other ranks: their parts until it ends. */
-int gct_probe_run(struct gct_probe *p);
-
-/* How many pairs of hosts there are. */
-uint64_t gct_probe_npairs(const gcoll_comm *c);
-
 /* What `part` gets of `all`, which is dealt to it and the rest. Not both of these are 0. */
 uint64_t gct_probe_share(uint64_t all, uint64_t part, uint64_t rest);
-
-/* Rank 0's output. */
-void gct_probe_progress(const struct gct_probe *p, const char *what, int from, int to);
-void gct_probe_print(const struct gct_probe *p);
 
 #endif
