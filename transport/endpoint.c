@@ -1,376 +1,143 @@
 /* SPDX-License-Identifier: MIT
- * What sending and receiving share: peers, requests, failure. */
+ * The protocol: messages offered and asked for, what goes out, and what comes of each frame of a peer. */
 #include "transport/endpoint.h"
 
-#include "base/crc32c.h"
 #include "base/mem.h"
+#include "base/prng.h"
 
-#include <stdarg.h>
-#include <stdio.h>
+#include <stddef.h>
 #include <string.h>
 
-/* ---- The checksums of payload: made once, at its origin. What is received to be sent on (a request
- * with `sums`) keeps the sums that it came with, by granules, so that it can be cut elsewhere; when
- * it is sent on, its frames' sums are joined from those. */
+/* ---- Warming up: TCP sends little on a new connection and more with every round trip that goes well,
+ * so a connection over a long path needs many of them before it carries what it can. Padding, which
+ * the receiver drops, does that ahead of the first bulk data. It goes out only while no request of
+ * the peer's is under way, only so much of it, and never again once bulk data has come or gone. */
 
-static uint32_t gci_ep_granule(uint32_t align)
+/* So much payload, to and from whomever, is bulk data. */
+#define BULK_NBYTES (1u << 20)
+
+/* Of one frame: about half of what a new connection may send, for data waits behind it. */
+#define PIECE_NBYTES (8u << 10)
+
+static const uint8_t nothing[PIECE_NBYTES];
+
+static void add(struct gci_ep *ep, int peer, uint64_t stream_nbytes)
 {
-	return align > GCI_EP_GRANULE_NBYTES ? align : GCI_EP_GRANULE_NBYTES / align * align;
-}
+	struct gci_ep_peer *p = gci_ep_peer(ep, peer);
 
-/* Frames end where granules do, so that a forwarder has the sums of what it sends on. */
-uint32_t gci_ep_cut(const struct gci_tp_req *r, uint32_t turn)
-{
-	uint64_t rest = r->nbytes - r->moved, whole;
-	uint32_t granule, most;
-
-	if (rest <= turn && r->nbytes + r->align <= GCI_EP_GRANULE_NBYTES)
-		return (uint32_t)rest; /* there is but one granule */
-	granule = gci_ep_granule(r->align);
-	whole = (r->moved + turn) / granule * granule;
-	most = turn < r->align ? r->align : turn / r->align * r->align;
-	if (whole > r->moved && whole - r->moved <= most)
-		most = (uint32_t)(whole - r->moved);
-	return rest < most ? (uint32_t)rest : most;
-}
-
-int gci_ep_sum(struct gci_ep *ep, const struct gci_tp_req *r, struct gci_frame *f)
-{
-	const uint8_t *payload = r->buf;
-
-	if (!f->nbytes)
-		return 0;
-	payload += f->offset;
-	if (!r->sums)
-		f->crc = gci_crc32c(0, payload, f->nbytes);
-	else if (gci_sums_get(r->sums, payload, f->nbytes, &f->crc))
-		return gci_ep_fail(ep, GCOLL_ERR_CORRUPT, ep->config->rank,
-			"at rank %d, %u bytes for rank %d (operation %llu, tag %u) changed in "
-			"memory after they had come from another rank",
-			ep->config->rank, f->nbytes, r->peer, (unsigned long long)r->key.seq,
-			r->key.tag);
-	return 0;
-}
-
-void gci_ep_want_sums(struct gci_ep_sink *sink, const struct gci_tp_req *r)
-{
-	if (!sink->checked || !r->sums)
+	if (!p || ep->bulk)
 		return;
-	sink->sums = r->sums;
-	sink->granule = gci_ep_granule(r->align);
-	memset(sink->parts, 0, sizeof(sink->parts));
-}
-
-/* Up to the end of a granule, or of the frame. */
-static uint32_t part_rest(const struct gci_ep_sink *sink)
-{
-	uint32_t granule = sink->granule - (uint32_t)((sink->offset + sink->got) % sink->granule);
-	uint32_t frame = sink->nbytes - sink->got;
-
-	return granule < frame ? granule : frame;
-}
-
-static void sum_parts(struct gci_ep_sink *sink, size_t nbytes)
-{
-	while (nbytes) {
-		uint32_t rest = part_rest(sink), n = nbytes < rest ? (uint32_t)nbytes : rest;
-		struct gci_sum *part = &sink->parts[sink->nparts];
-
-		if (!part->nbytes)
-			part->at = (uintptr_t)(sink->dst + sink->got);
-		part->crc = gci_crc32c(part->crc, sink->dst + sink->got, n);
-		part->nbytes += n;
-		sink->got += n;
-		nbytes -= n;
-		if (n == rest) {
-			sink->sum = gci_crc32c_join(sink->sum, part->crc, part->nbytes);
-			sink->nparts++;
-		}
-	}
-}
-
-void gci_ep_landed(struct gci_ep_sink *sink, size_t nbytes)
-{
-	if (sink->sums) {
-		sum_parts(sink, nbytes);
+	if (!p->pads)
+		p->pads = gci_calloc(1, sizeof(*p->pads));
+	if (!p->pads) {
+		gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for padding");
 		return;
 	}
-	if (sink->checked && nbytes)
-		sink->sum = gci_crc32c(sink->sum, sink->dst + sink->got, nbytes);
-	sink->got += (uint32_t)nbytes;
+	if (p->pads->most < stream_nbytes)
+		p->pads->most = stream_nbytes;
+	ep->warming = 1;
+	ep->io.kick(ep->io.user, peer);
 }
 
-void gci_ep_keep_sums(const struct gci_ep_sink *sink)
+static void end(struct gci_ep *ep)
 {
-	struct gci_msg *m = sink->msg;
+	ep->bulk = 1;
+	ep->warming = 0;
+}
+
+/* Also when it has to wait for a request's end. */
+static int lacks_pads(const struct gci_ep_peer *p)
+{
 	unsigned i;
 
-	for (i = 0; sink->sums && i < sink->nparts; i++)
-		gci_sums_put(sink->sums, (const void *)sink->parts[i].at, sink->parts[i].nbytes,
-			sink->parts[i].crc);
-	if (m->early) /* a sum of all, in whatever order the frames come */
-		m->sum ^= gci_crc32c_join(sink->crc, 0, m->nbytes - sink->offset - sink->nbytes);
-}
-
-int gci_ep_check_early(struct gci_ep *ep, const struct gci_msg *m, const void *at)
-{
-	struct gci_tp_req *r = m->req;
-
-	if (ep->peers[m->peer]->link.unchecked || !m->nbytes)
-		return 0;
-	if (gci_crc32c(0, at, m->nbytes) != m->sum)
-		return gci_ep_fail(ep, GCOLL_ERR_CORRUPT, ep->config->rank,
-			"at rank %d, %llu bytes from rank %d (operation %llu, tag %u) changed in "
-			"memory before they were asked for",
-			ep->config->rank, (unsigned long long)m->nbytes, m->peer,
-			(unsigned long long)m->key.seq, m->key.tag);
-	if (r->sums && at == r->buf)
-		gci_sums_put(r->sums, at, (uint32_t)m->nbytes, m->sum);
+	for (i = 0; p && p->pads && i < p->link.streams; i++)
+		if (p->pads->gone[i] < p->pads->most)
+			return 1;
 	return 0;
 }
 
-/* ---- What came is not what was sent. Where frames are kept until they are acknowledged, a corrupted
- * one is asked for again the way lost ones are: its connection is closed, and the LOST frame says
- * how many came whole before it. Elsewhere nobody has the bytes any more. A stream's count begins
- * anew with each frame that has moved something; LOST, which each new connection begins with, has
- * not. */
-
-#define MOST_RESENDS 3 /* of the same message, or of one stream's frames in a row */
-
-int gci_ep_refuse(struct gci_ep *ep, int peer, const struct gci_life *life, struct gci_msg *m,
-	const char *what)
-{
-	struct gci_ep_peer *p = ep->peers[peer];
-	unsigned times;
-
-	if (gci_ep_status(ep))
-		return gci_ep_status(ep);
-	p->stats.refused++;
-	if (!life)
-		return gci_ep_fail(ep, GCOLL_ERR_CORRUPT, peer,
-			"%s from rank %d arrived corrupted at rank %d, and are not kept to be sent "
-			"again on this link",
-			what, peer, ep->config->rank);
-	times = m ? ++m->refused : ++p->refused[life->stream];
-	if (times > MOST_RESENDS)
-		return gci_ep_fail(ep, GCOLL_ERR_CORRUPT, peer,
-			"%s from rank %d arrived corrupted at rank %d, %u times", what, peer,
-			ep->config->rank, times);
-	snprintf(ep->refusal, sizeof(ep->refusal), "%s arrived corrupted and are asked for again",
-		what);
-	return GCI_EP_LOST;
-}
-
-int gci_ep_refuse_payload(struct gci_ep *ep, int peer, const struct gci_ep_sink *sink)
-{
-	struct gci_msg *m = sink->msg;
-	char what[96];
-
-	snprintf(what, sizeof(what), "%u bytes at %llu of operation %llu, tag %u", sink->nbytes,
-		(unsigned long long)sink->offset, (unsigned long long)m->key.seq, m->key.tag);
-	return gci_ep_refuse(ep, peer, sink->life, m, what);
-}
-
-void gci_ep_accept(struct gci_ep_peer *p, const struct gci_life *life)
-{
-	if (life)
-		p->refused[life->stream] = 0;
-}
-
-/* ---- The endpoint's part in surviving the loss of a stream: what replay.h says of frames and lives,
- * done to requests and messages. */
-
-/* These bytes of a request are over. */
-static void settle(struct gci_ep *ep, struct gci_replay_frame *f)
-{
-	struct gci_tp_req *r = f->req;
-
-	if (!r)
-		return;
-	f->req = NULL;
-	gci_list_del(&f->of_req);
-	r->settled += f->head.nbytes;
-	if (r->settled == r->nbytes)
-		gci_ep_finish(ep, r, 0);
-}
-
-static void take_acked(struct gci_ep *ep, struct gci_ep_peer *p)
-{
-	struct gci_replay_frame *f;
-
-	while ((f = gci_replay_acked(p->replay))) {
-		settle(ep, f);
-		gci_replay_put(p->replay, f);
-	}
-	if (ep->silent && !p->replay->nframes) /* goodbyes were waiting for this */
-		ep->io.kick(ep->io.user, p->rank);
-}
-
-int gci_ep_open(
-	struct gci_ep *ep, int peer, unsigned stream, uint32_t number, struct gci_life **life)
-{
-	struct gci_ep_peer *p = ep->peers[peer];
-	struct gci_replay *r = p->replay;
-
-	*life = NULL;
-	if (!r)
-		return number ? gci_ep_fail(ep, GCOLL_ERR_MISMATCH, peer,
-					"rank %d replays streams that are lost, rank %d does not",
-					peer, ep->config->rank)
-			      : 0;
-	if (number - r->newest[stream] - 1 >= GCI_REPLAY_MOST_UNSEEN ||
-		r->nlives > GCI_REPLAY_MOST_LIVES)
-		return gci_ep_fail(ep, GCOLL_ERR_PROTO, peer,
-			"connection %u of stream %u with rank %d, after %u", number, stream, peer,
-			r->newest[stream]);
-	*life = gci_replay_begin(r, stream, number);
-	if (!*life)
-		return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for a connection");
-	ep->io.kick(ep->io.user, peer);
-	return 0;
-}
-
-uint32_t gci_ep_next_life(const struct gci_ep *ep, int peer, unsigned stream)
-{
-	const struct gci_replay *r = ep->peers[peer]->replay;
-
-	return r ? r->newest[stream] + 1 : 0;
-}
-
-int gci_ep_lose(struct gci_ep *ep, int peer, struct gci_life *life)
-{
-	struct gci_ep_peer *p = ep->peers[peer];
-
-	if (gci_ep_status(ep)) /* what is kept may name requests that are gone */
-		return gci_ep_status(ep);
-	p->stats.lost++;
-	gci_replay_lose(p->replay, life);
-	take_acked(ep, p);
-	ep->io.kick(ep->io.user, peer);
-	return 0;
-}
-
-void gci_ep_end(struct gci_ep *ep, int peer, struct gci_life *life, int never)
-{
-	if (gci_ep_status(ep))
-		return;
-	if (never)
-		gci_replay_unbegin(ep->peers[peer]->replay, life);
-	else
-		gci_replay_end(ep->peers[peer]->replay, life);
-}
-
-int gci_ep_owes(const struct gci_ep *ep, int peer)
+int gci_ep_wants_pads(const struct gci_ep *ep, int peer)
 {
 	const struct gci_ep_peer *p = ep->peers[peer];
 
-	return p->nbacks || !gci_list_empty(&p->credits) || !gci_list_empty(&p->ready) ||
-	       (p->replay && p->replay->nframes);
+	return ep->warming && !ep->silent && p && !p->requests && !gci_ep_status(ep) &&
+	       lacks_pads(p);
 }
 
-/* Keeps a frame that goes out. Short messages, and those that must not wait for the peer, are
- * copied here, where the sum has just brought them into the cache. */
-int gci_ep_keep(
-	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_frame *f, struct gci_ep_frame *out)
+static int warming(struct gci_ep *ep)
 {
-	struct gci_replay_frame *kept = gci_replay_add(p->replay, out->life, f);
-	struct gci_tp_req *r = out->req;
+	int i;
 
-	if (!kept)
-		return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for a frame");
-	out->kept = kept;
-	out->req = NULL;
-	kept->payload = out->payload;
-	if (!r)
-		return 0;
-	kept->req = r;
-	gci_list_push(&r->unsettled, &kept->of_req);
-	if (r->nbytes > GCI_REPLAY_SHORT && !r->detached)
-		return 0;
-	if (gci_replay_copy(p->replay, kept))
-		out->payload = kept->payload;
-	else if (r->nbytes <= GCI_REPLAY_SHORT) /* nobody would acknowledge it at once otherwise */
-		f->flags |= GCI_FRAME_ASK;
-	kept->head.flags = f->flags;
+	if (ep->bulk)
+		return -1;
+	for (i = 0; ep->warming && i < ep->config->size; i++)
+		if (lacks_pads(ep->peers[i]))
+			return 1;
+	ep->warming = 0;
 	return 0;
 }
 
-int gci_ep_pull_again(
-	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life, struct gci_ep_frame *out)
+int gci_ep_warm(struct gci_ep *ep, int peer, uint64_t stream_nbytes)
 {
-	struct gci_replay_frame *kept = gci_replay_next(p->replay, life);
-	struct gci_frame f;
-
-	if (!kept)
-		return 0;
-	f = kept->head;
-	*out = (struct gci_ep_frame){.payload = kept->payload, .nbytes = f.nbytes, .kept = kept};
-	if (f.type != GCI_FRAME_LOST)
-		p->stats.again_frames++;
-	gci_ep_encode(ep, p, life, &f, out);
-	return 1;
+	if (peer < 0 && stream_nbytes)
+		end(ep);
+	else if (peer >= 0 && stream_nbytes)
+		add(ep, peer, stream_nbytes);
+	else if (peer >= 0 && ep->peers[peer] && ep->peers[peer]->pads)
+		ep->peers[peer]->pads->most = 0;
+	return warming(ep);
 }
 
-static int pull_empty(struct gci_ep *ep, int peer, struct gci_life *life, struct gci_frame f,
+static void note_bulk(struct gci_ep *ep, uint32_t nbytes)
+{
+	if (ep->bulk)
+		return;
+	ep->short_nbytes += nbytes;
+	if (ep->short_nbytes >= BULK_NBYTES)
+		end(ep);
+}
+
+static void resume_pads(struct gci_ep *ep)
+{
+	int i;
+
+	if (warming(ep) <= 0)
+		return;
+	for (i = 0; i < ep->config->size; i++)
+		if (gci_ep_wants_pads(ep, i))
+			ep->io.kick(ep->io.user, i);
+}
+
+int gci_ep_pull_pad(struct gci_ep *ep, int peer, unsigned stream, struct gci_life *life,
 	struct gci_ep_frame *out)
 {
-	*out = (struct gci_ep_frame){.payload = NULL};
-	gci_ep_encode(ep, ep->peers[peer], life, &f, out);
+	struct gci_ep_peer *p = ep->peers[peer];
+	struct gci_frame f = {.type = GCI_FRAME_PAD, .nbytes = PIECE_NBYTES};
+
+	if (!gci_ep_wants_pads(ep, peer) || p->pads->gone[stream] >= p->pads->most)
+		return 0;
+	*out = (struct gci_ep_frame){.payload = nothing, .nbytes = f.nbytes, .pad = 1};
+	gci_ep_encode(ep, p, life, &f, out);
+	p->pads->gone[stream] += f.nbytes;
+	p->stats.tx_pad_nbytes += f.nbytes;
 	return 1;
 }
 
-int gci_ep_pull_ack(struct gci_ep *ep, int peer, struct gci_life *life, struct gci_ep_frame *f)
+static int on_pad(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f,
+	struct gci_ep_sink *sink)
 {
-	if (!life->due || gci_ep_status(ep))
-		return 0;
-	return pull_empty(ep, peer, life, (struct gci_frame){.type = GCI_FRAME_ACK}, f);
+	sink->nbytes = f->nbytes;
+	sink->scratch = gci_blocks_take(&ep->blocks);
+	sink->dst = sink->scratch;
+	if (!sink->scratch)
+		return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for a frame");
+	p->stats.rx_pad_nbytes += f->nbytes;
+	return 0;
 }
 
-int gci_ep_pull_ask(struct gci_ep *ep, int peer, struct gci_life *life, struct gci_ep_frame *f)
-{
-	if (gci_list_empty(&life->sent) || life->asked || gci_ep_status(ep))
-		return 0;
-	life->asked = 1;
-	return pull_empty(ep, peer, life,
-		(struct gci_frame){.type = GCI_FRAME_ACK, .flags = GCI_FRAME_ASK}, f);
-}
+/* ---- what the peer has, and has lost */
 
-void gci_ep_pull_bye(struct gci_ep *ep, int peer, struct gci_life *life, struct gci_ep_frame *f)
-{
-	pull_empty(ep, peer, life, (struct gci_frame){.type = GCI_FRAME_BYE}, f);
-}
-
-/* All of a frame that is kept is in the network's hands. */
-void gci_ep_gone(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_ep_frame *f)
-{
-	if (f->kept->copy || !f->nbytes)
-		settle(ep, f->kept);
-	gci_replay_gone(p->replay, f->life, f->kept);
-	take_acked(ep, p);
-}
-
-void gci_ep_detach(struct gci_ep *ep, struct gci_tp_req *r)
-{
-	struct gci_ep_peer *p = ep->peers[r->peer];
-	struct gci_list *it, *next;
-
-	if (gci_ep_status(ep) || !p || !p->replay || r->detached)
-		return;
-	r->detached = 1;
-	for (it = r->unsettled.next; it != &r->unsettled; it = next) {
-		struct gci_replay_frame *f = gci_container(it, struct gci_replay_frame, of_req);
-
-		next = it->next;
-		if (!gci_replay_copy(p->replay, f))
-			break;
-		if (f->gone)
-			settle(ep, f);
-	}
-}
-
-/* ---- what the peer says */
-
-static int gci_ep_on_ack(
+static int on_ack(
 	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life, const struct gci_frame *f)
 {
 	uint32_t before = life->nacked;
@@ -381,7 +148,7 @@ static int gci_ep_on_ack(
 			p->rank, f->ack, life->stream, life->nsent);
 	if (f->type == GCI_FRAME_ACK && life->nacked != before)
 		gci_ep_accept(p, life);
-	take_acked(ep, p);
+	gci_ep_take_acked(ep, p);
 	return 0;
 }
 
@@ -391,7 +158,7 @@ static void kick_if_due(struct gci_ep *ep, struct gci_ep_peer *p, unsigned befor
 		ep->io.kick(ep->io.user, p->rank);
 }
 
-void gci_ep_came(
+static void came(
 	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life, uint32_t nbytes, int ask)
 {
 	unsigned before = p->replay->ndue;
@@ -402,7 +169,7 @@ void gci_ep_came(
 	kick_if_due(ep, p, before);
 }
 
-static void gci_ep_ask(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life)
+static void ask_to_ack(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life)
 {
 	unsigned before = p->replay->ndue;
 
@@ -410,7 +177,7 @@ static void gci_ep_ask(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life
 	kick_if_due(ep, p, before);
 }
 
-static int gci_ep_on_lost(
+static int on_lost(
 	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life, const struct gci_frame *f)
 {
 	unsigned stream = f->key.tag;
@@ -427,235 +194,784 @@ static int gci_ep_on_lost(
 			"from rank %d: it has lost connection %u of stream %u after %llu frames%s",
 			p->rank, number, stream, (unsigned long long)f->length,
 			rc == GCOLL_ERR_NOMEM ? ", out of memory" : ", which makes no sense here");
-	take_acked(ep, p);
+	gci_ep_take_acked(ep, p);
 	if (open)
 		ep->io.close(ep->io.user, p->rank, open);
 	ep->io.kick(ep->io.user, p->rank);
 	return gci_ep_status(ep);
 }
 
-/* ---- peers, requests, failure */
+/* ---- What a receiver owes: a credit for each message that it waits for, or, where the message came
+ * first, its number, by which the sender knows whose allowance is free again. Numbers that follow
+ * each other go in one header. */
 
-#define MOST_BLOCKS 32 /* of frames, kept for the next ones: 8 MiB */
+#define FIRST_IDS 16
+#define MOST_IDS  65536u
 
-int gci_ep_init(struct gci_ep *ep, const struct gci_tp_config *config, const struct gci_ep_io *io)
+/* ---- at the sender: numbers */
+
+static int double_ids(struct gci_ep_peer *p)
 {
-	memset(ep, 0, sizeof(*ep));
-	ep->config = config;
-	ep->io = *io;
-	ep->blocks = (struct gci_blocks){
-		.size = GCI_TP_FRAME_NBYTES, .most = MOST_BLOCKS, .is_modest = 1};
-	gci_list_init(&ep->active);
-	gci_list_init(&ep->finished);
-	gci_list_init(&ep->arrived);
-	gci_list_init(&ep->held);
-	ep->peers = gci_calloc((size_t)config->size, sizeof(*ep->peers));
-	return ep->peers ? 0 : GCOLL_ERR_NOMEM;
+	uint32_t n = p->nids ? 2 * p->nids : FIRST_IDS;
+	struct gci_msg **bigger;
+
+	if (n > MOST_IDS)
+		return -1;
+	bigger = gci_calloc(n, sizeof(struct gci_msg *));
+	if (!bigger)
+		return -1;
+	if (p->nids)
+		memcpy(bigger, p->ids, p->nids * sizeof(struct gci_msg *));
+	gci_free(p->ids);
+	p->ids = bigger;
+	p->next_id = p->nids;
+	p->nids = n;
+	return 0;
 }
 
-void gci_ep_free(struct gci_ep *ep)
+/* In turn, so that those that come back together follow each other. Half of them are free, so the
+ * next free one is near, as a rule. */
+static int take_id(struct gci_ep_peer *p, struct gci_msg *m)
 {
-	int i;
-
-	for (i = 0; ep->peers && i < ep->config->size; i++) {
-		if (ep->peers[i]) {
-			gci_replay_free(ep->peers[i]->replay);
-			gci_free(ep->peers[i]->ids);
-			gci_free(ep->peers[i]->backs);
-			gci_free(ep->peers[i]->pads);
-		}
-		gci_free(ep->peers[i]);
-	}
-	gci_free(ep->peers);
-	ep->peers = NULL;
-	gci_msgs_free(&ep->out);
-	gci_msgs_free(&ep->in);
-	gci_blocks_drain(&ep->blocks);
+	if (2 * p->taken_ids >= p->nids && double_ids(p))
+		return -1;
+	while (p->ids[p->next_id])
+		p->next_id = (p->next_id + 1) & (p->nids - 1);
+	m->id = (uint16_t)p->next_id;
+	p->ids[m->id] = m;
+	p->taken_ids++;
+	p->next_id = (p->next_id + 1) & (p->nids - 1);
+	return 0;
 }
 
-int gci_ep_fail(struct gci_ep *ep, int status, int peer, const char *fmt, ...)
+static void give_id(struct gci_ep_peer *p, struct gci_msg *m)
 {
-	struct gci_tp_failure *f = &ep->failure;
-	va_list ap;
-
-	if (f->status)
-		return f->status;
-	f->status = status;
-	f->peer = peer;
-	va_start(ap, fmt);
-	vsnprintf(f->text, sizeof(f->text), fmt, ap);
-	va_end(ap);
-	return status;
+	p->ids[m->id] = NULL;
+	p->taken_ids--;
 }
 
-void gci_ep_revoke(struct gci_ep *ep, int status)
+/* ---- at the receiver: what waits to be told */
+
+static uint64_t cost_of(const struct gci_msg *m)
 {
-	if (ep->failure.status)
+	return m->nbytes + GCI_EP_MESSAGE_NBYTES;
+}
+
+static void tell(struct gci_ep *ep, struct gci_ep_peer *p)
+{
+	p->urgent = 1;
+	gci_list_del(&p->held);
+	ep->io.kick(ep->io.user, p->rank);
+}
+
+void gci_ep_urge(struct gci_ep *ep)
+{
+	while (!gci_list_empty(&ep->held))
+		tell(ep, gci_container(ep->held.next, struct gci_ep_peer, held));
+}
+
+/* Something less waits. */
+static void told(struct gci_ep_peer *p, uint64_t nbytes)
+{
+	p->untold_nbytes -= nbytes;
+	if (p->nbacks || !gci_list_empty(&p->credits))
 		return;
-	ep->told = 1;
-	gci_ep_fail(ep, status, -1, "revoked");
+	p->urgent = 0;
+	gci_list_del(&p->held);
 }
 
-static void describe(const struct gci_ep *ep, const struct gci_tp_req *r, struct gci_tp_wait *out)
+/* As long as the sender has much of its allowance left, it needs neither credit nor allowance for
+ * a short message. Who has several streams is far away, and may be patient: a credit on its way is
+ * worth a frame of its own there. So it is where frames are sent again: numbers in the header of
+ * one whose payload was cut off would count twice. */
+static void hold(struct gci_ep *ep, struct gci_ep_peer *p, uint64_t nbytes)
 {
-	const struct gci_msg *in = gci_msgs_find(&ep->in, r->peer, &r->key);
-	const struct gci_msg *to = gci_msgs_find(&ep->out, r->peer, &r->key);
-	int receives = in && in->req == r;
-
-	/* A send that is in neither table has no more than its last frame to go. */
-	*out = (struct gci_tp_wait){.peer = r->peer,
-		.sends = !receives,
-		.taken_up = receives ? in->seen : to && to->req == r && to->credited,
-		.key = r->key,
-		.nbytes = r->nbytes,
-		.moved = r->moved};
+	if (!ep->holds || ep->silent || p->link.streams > 1 || p->replay ||
+		nbytes > GCI_EP_SHORT_NBYTES ||
+		p->untold_nbytes + p->early_nbytes > p->link.eager_nbytes / 4)
+		p->urgent = 1;
+	if (p->urgent)
+		tell(ep, p);
+	else if (!p->held.next)
+		gci_list_push(&ep->held, &p->held);
 }
 
-int gci_ep_waits(const struct gci_ep *ep, struct gci_tp_wait *out)
+/* What waits to be told: the message's credit. */
+static void add_credit(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m)
 {
-	const struct gci_list *it;
-	struct gci_tp_wait w;
-	int found = 0;
+	gci_list_push(&p->credits, &m->due);
+	p->untold_nbytes += cost_of(m);
+	hold(ep, p, m->nbytes);
+}
 
-	gci_list_each (it, &ep->active) {
-		describe(ep, gci_container(it, struct gci_tp_req, link), &w);
-		if (!found || w.taken_up)
-			*out = w;
-		found = 1;
-		if (w.taken_up)
+static void drop_credit(struct gci_ep_peer *p, struct gci_msg *m)
+{
+	if (!m->due.next)
+		return;
+	gci_list_del(&m->due);
+	told(p, cost_of(m));
+}
+
+static int double_backs(struct gci_ep_peer *p)
+{
+	size_t i, cap = p->backs_cap ? 2 * p->backs_cap : 16;
+	struct gci_ep_back *bigger = gci_calloc(cap, sizeof(*bigger));
+
+	if (!bigger)
+		return -1;
+	for (i = 0; i < p->nbacks; i++)
+		bigger[i] = p->backs[(p->backs_at + i) & (p->backs_cap - 1)];
+	gci_free(p->backs);
+	p->backs = bigger;
+	p->backs_at = 0;
+	p->backs_cap = cap;
+	return 0;
+}
+
+/* What waits to be told: the message's number, in place of its credit if that was not sent yet. 0 or
+ * the failure's status. */
+static int add_back(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m)
+{
+	if (p->nbacks == p->backs_cap && double_backs(p))
+		return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for a message");
+	p->backs[(p->backs_at + p->nbacks++) & (p->backs_cap - 1)] =
+		(struct gci_ep_back){m->id, cost_of(m)};
+	p->untold_nbytes += cost_of(m);
+	drop_credit(p, m);
+	hold(ep, p, m->nbytes);
+	return 0;
+}
+
+static void put_backs(struct gci_ep_peer *p, struct gci_frame *f)
+{
+	struct gci_ep_back *b;
+
+	while (p->nbacks) {
+		b = &p->backs[p->backs_at];
+		if (!f->nback)
+			f->back = b->id;
+		else if (b->id != f->back + f->nback || f->nback == UINT16_MAX)
 			break;
+		f->nback++;
+		p->backs_at = (p->backs_at + 1) & (p->backs_cap - 1);
+		p->nbacks--;
+		told(p, b->nbytes);
 	}
-	return found;
 }
 
-int gci_ep_mismatch(struct gci_ep *ep, const struct gci_msg *m, uint64_t nbytes, uint64_t digest)
+/* The next frame of what is urgent. */
+static int pull_credit(
+	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life, struct gci_ep_frame *out)
 {
-	if (m->nbytes == nbytes && m->digest == digest)
+	struct gci_frame f = {.type = GCI_FRAME_BACK};
+	struct gci_msg *m;
+
+	if (!gci_list_empty(&p->credits)) {
+		m = gci_container(p->credits.next, struct gci_msg, due);
+		f = (struct gci_frame){.type = GCI_FRAME_CREDIT,
+			.key = m->key,
+			.length = m->nbytes,
+			.digest = m->digest};
+		drop_credit(p, m);
+	}
+	put_backs(p, &f);
+	*out = (struct gci_ep_frame){.life = life};
+	if (life && gci_ep_keep(ep, p, &f, out))
 		return 0;
-	return gci_ep_fail(ep, GCOLL_ERR_MISMATCH, m->peer,
-		"rank %d and rank %d called different operations: operation %llu, tag %u is of "
-		"%llu bytes there and %llu here%s",
-		m->peer, ep->config->rank, (unsigned long long)m->key.seq, m->key.tag,
-		(unsigned long long)nbytes, (unsigned long long)m->nbytes,
-		m->digest == digest ? "" : ", with other arguments");
+	gci_ep_encode(ep, p, life, &f, out);
+	return 1;
 }
 
-int gci_ep_check(struct gci_ep *ep, int peer, const struct gci_tp_key *key, uint64_t digest)
-{
-	const struct gci_tp_config *c = ep->config;
+/* ---- messages asked for, and messages that came early */
 
-	if (!c->check || c->check(c->user, peer, key, digest))
-		return 0;
-	return gci_ep_fail(ep, GCOLL_ERR_MISMATCH, peer,
-		"rank %d and rank %d called different operations (operation %llu)", peer, c->rank,
-		(unsigned long long)key->seq);
+/* A frame of bytes a..b adds cover(b) - cover(a). Frames in any order and of any cut that hold
+ * every byte once telescope to cover(nbytes) - cover(0); gaps and overlaps do not. */
+static uint64_t cover(uint64_t offset)
+{
+	return gci_mix64(offset + 0x9e3779b97f4a7c15ull);
 }
 
-/* 0 or the failure's status. */
-static int begin_replay(struct gci_ep *ep, struct gci_ep_peer *p)
+static int landed_all(const struct gci_msg *m)
 {
-	if (p->link.encrypted && !p->link.replay_nbytes)
-		return gci_ep_fail(ep, GCOLL_ERR_INVAL, -1,
-			"the link to rank %d is encrypted, and has no replay", p->rank);
-	if (!p->link.replay_nbytes)
-		return 0;
-	p->replay = gci_replay_new(p->link.streams, p->link.replay_nbytes, &ep->blocks);
-	if (p->replay)
-		return 0;
-	return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for the peer %d", p->rank);
+	return m->seen && m->landed == m->nbytes;
 }
 
-static struct gci_ep_peer *new_peer(struct gci_ep *ep, int rank)
+static int ask(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_tp_req *r)
 {
-	struct gci_ep_peer *p = gci_calloc(1, sizeof(*p));
+	int is_new;
+	struct gci_msg *m = gci_msgs_get(&ep->in, r->peer, &r->key, &is_new);
 
-	if (!p) {
-		gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for the peer %d", rank);
+	if (!m)
+		return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for a message");
+	if (m->req)
+		return gci_ep_fail(ep, GCOLL_ERR_PROTO, -1,
+			"rank %d waits twice for operation %llu, tag %u from rank %d",
+			ep->config->rank, (unsigned long long)r->key.seq, r->key.tag, r->peer);
+	if (is_new) {
+		m->nbytes = r->nbytes;
+		m->digest = r->digest;
+	} else {
+		uint64_t nbytes = m->nbytes, digest = m->digest;
+
+		/* An early one: its length counts against the allowance no more. */
+		p->early_nbytes -= nbytes + GCI_EP_MESSAGE_NBYTES;
+		m->nbytes = r->nbytes;
+		m->digest = r->digest;
+		if (gci_ep_mismatch(ep, m, nbytes, digest))
+			return gci_ep_status(ep);
+	}
+	m->req = r;
+	if (landed_all(m))
+		gci_list_push(&ep->arrived, &m->link);
+	if (p->left) /* and waits for no credit */
+		return landed_all(m) ? 0 : gci_ep_begun_too_late(ep, p->rank);
+	if (m->has_id)
+		return add_back(ep, p, m);
+	add_credit(ep, p, m);
+	return 0;
+}
+
+void gci_ep_irecv(struct gci_ep *ep, struct gci_tp_req *r)
+{
+	struct gci_ep_peer *p;
+
+	if (!gci_ep_begin(ep, r, &p))
+		ask(ep, p, r);
+}
+
+/* A message nobody has asked for yet. */
+static struct gci_msg *begin_early(
+	struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f)
+{
+	uint64_t cost = f->length + GCI_EP_MESSAGE_NBYTES;
+	struct gci_msg *m;
+	int is_new;
+
+	if (!(f->flags & GCI_FRAME_EAGER)) {
+		gci_ep_fail(ep, GCOLL_ERR_PROTO, p->rank,
+			"from rank %d: bytes of operation %llu, tag %u, "
+			"which nobody has asked for, and not as such",
+			p->rank, (unsigned long long)f->key.seq, f->key.tag);
 		return NULL;
 	}
-	p->rank = rank;
-	p->link.streams = 1;
-	ep->config->link(ep->config->user, rank, &p->link);
-	if (p->link.streams < 1)
-		p->link.streams = 1;
-	if (p->link.streams > GCI_TP_MAX_STREAMS)
-		p->link.streams = GCI_TP_MAX_STREAMS;
-	if (begin_replay(ep, p)) {
-		gci_free(p);
+	if (cost < f->length || cost > p->link.eager_nbytes - p->early_nbytes) {
+		gci_ep_fail(ep, GCOLL_ERR_PROTO, p->rank,
+			"rank %d sent %llu bytes unasked, with %llu of %u already here", p->rank,
+			(unsigned long long)f->length, (unsigned long long)p->early_nbytes,
+			p->link.eager_nbytes);
 		return NULL;
 	}
-	p->eager_left = p->link.eager_nbytes;
-	gci_list_init(&p->ready);
-	gci_list_init(&p->waiting);
-	gci_list_init(&p->credits);
-	gci_list_init(&p->waits);
-	p->told.seq = UINT64_MAX; /* of none */
-	ep->peers[rank] = p;
-	return p;
-}
-
-struct gci_ep_peer *gci_ep_meet(struct gci_ep *ep, int rank)
-{
-	if (rank < 0 || rank >= ep->config->size || rank == ep->config->rank) {
-		gci_ep_fail(ep, GCOLL_ERR_INVAL, -1, "rank %d has no peer %d in a job of %d",
-			ep->config->rank, rank, ep->config->size);
+	m = gci_msgs_get(&ep->in, p->rank, &f->key, &is_new);
+	if (m) {
+		m->early = f->length ? gci_calloc(1, f->length) : NULL;
+		if (f->length && !m->early) {
+			gci_msgs_del(&ep->in, m);
+			m = NULL;
+		}
+	}
+	if (!m) {
+		gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for %llu early bytes",
+			(unsigned long long)f->length);
 		return NULL;
 	}
-	if (!new_peer(ep, rank))
-		return NULL;
-	ep->io.need(ep->io.user, rank);
-	return ep->peers[rank];
+	m->nbytes = f->length;
+	m->digest = f->digest;
+	p->early_nbytes += cost;
+	return m;
 }
 
-int gci_ep_begin(struct gci_ep *ep, struct gci_tp_req *r, struct gci_ep_peer **p)
+static int place(struct gci_ep *ep, struct gci_msg *m, struct gci_ep_sink *sink)
 {
-	r->moved = r->settled = 0;
-	r->detached = 0;
-	gci_list_init(&r->unsettled);
-	r->status = 0;
-	r->link.next = NULL;
-	gci_list_push(&ep->active, &r->link);
-	if (!r->align)
-		r->align = 1;
-	*p = gci_ep_status(ep) ? NULL : gci_ep_peer(ep, r->peer);
-	if (!*p)
+	struct gci_tp_req *r = m->req;
+
+	if (m->early) {
+		sink->dst = m->early + sink->offset;
+		return 0;
+	}
+	if (!r || !sink->nbytes)
+		return 0;
+	if (!r->piece) {
+		sink->dst = (uint8_t *)r->buf + sink->offset;
+		gci_ep_want_sums(sink, r);
+		return 0;
+	}
+	if (sink->offset % r->align ||
+		(sink->nbytes % r->align && sink->offset + sink->nbytes != m->nbytes))
+		return gci_ep_fail(ep, GCOLL_ERR_PROTO, m->peer,
+			"from rank %d: a frame cut inside an element of %u bytes", m->peer,
+			r->align);
+	sink->scratch = gci_blocks_take(&ep->blocks);
+	sink->dst = sink->scratch;
+	if (!sink->scratch)
+		return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for a frame");
+	return 0;
+}
+
+/* A message's first frame. What was sent with a credit needs neither; what was not, and was asked
+ * for before, does not need its credit any more. */
+static int take_number(
+	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m, const struct gci_frame *f)
+{
+	int waits = m->due.next != NULL;
+
+	if (f->flags & GCI_FRAME_EAGER) {
+		m->has_id = 1;
+		m->id = f->id;
+		return waits ? add_back(ep, p, m) : 0;
+	}
+	drop_credit(p, m);
+	return 0;
+}
+
+static int on_data(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f,
+	struct gci_ep_sink *sink)
+{
+	struct gci_msg *m = gci_msgs_find(&ep->in, p->rank, &f->key);
+	int first = !m || !m->seen;
+
+	if (first && !gci_ep_agrees(m, f) && gci_ep_check(ep, p->rank, &f->key, f->digest))
 		return gci_ep_status(ep);
-	(*p)->requests++;
-	if (r->align > GCI_TP_FRAME_NBYTES)
-		return gci_ep_fail(ep, GCOLL_ERR_INVAL, -1, "elements of %u bytes", r->align);
-	return gci_ep_status(ep);
+	if (!m)
+		m = begin_early(ep, p, f);
+	if (!m || gci_ep_mismatch(ep, m, f->length, f->digest))
+		return gci_ep_status(ep);
+	if (f->nbytes > m->nbytes - m->moved || (!first && m->moved == m->nbytes))
+		return gci_ep_fail(ep, GCOLL_ERR_PROTO, p->rank,
+			"from rank %d: bytes of operation %llu, tag %u came twice", p->rank,
+			(unsigned long long)f->key.seq, f->key.tag);
+	note_bulk(ep, f->nbytes);
+	if (first && take_number(ep, p, m, f))
+		return gci_ep_status(ep);
+	m->seen = 1;
+	m->moved += f->nbytes;
+	sink->msg = m;
+	sink->offset = f->offset;
+	sink->nbytes = f->nbytes;
+	sink->crc = f->crc;
+	sink->checked = !p->link.unchecked;
+	return place(ep, m, sink);
 }
 
-void gci_ep_finish(struct gci_ep *ep, struct gci_tp_req *r, int status)
+static int on_wait(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f)
 {
-	gci_list_del(&r->link);
-	r->status = status;
-	gci_list_push(&ep->finished, &r->link);
-	if (!status)
-		ep->peers[r->peer]->requests--;
+	const struct gci_msg *m = gci_msgs_find(&ep->in, p->rank, &f->key);
+	int rc;
+
+	if (gci_ep_agrees(m, f))
+		return 0;
+	rc = gci_ep_check(ep, p->rank, &f->key, f->digest);
+	return rc || !m || !m->req ? rc : gci_ep_mismatch(ep, m, f->length, f->digest);
 }
 
-void gci_ep_left(struct gci_ep *ep, int peer)
+/* All of its bytes are there; `whole`: they came in one frame. */
+static int complete(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m, int whole)
+{
+	struct gci_tp_req *r = m->req;
+
+	/* Its sender waits until it knows. */
+	if (p->replay && m->nbytes > GCI_REPLAY_SHORT) {
+		gci_replay_complete(p->replay);
+		ep->io.kick(ep->io.user, p->rank);
+	}
+	if (!whole && m->cover != cover(m->nbytes) - cover(0))
+		return gci_ep_fail(ep, GCOLL_ERR_PROTO, m->peer,
+			"from rank %d: frames of operation %llu, tag %u overlap", m->peer,
+			(unsigned long long)m->key.seq, m->key.tag);
+	if (!r)
+		return 0; /* early, and nobody has asked yet */
+	if (m->early) {
+		gci_list_push(&ep->arrived, &m->link);
+		return 0;
+	}
+	gci_msgs_del(&ep->in, m);
+	gci_ep_finish(ep, r, 0);
+	return 0;
+}
+
+int gci_ep_payload(struct gci_ep *ep, int peer, struct gci_ep_sink *sink)
 {
 	struct gci_ep_peer *p = ep->peers[peer];
-	size_t missing = p->requests;
-	struct gci_list *it;
+	struct gci_msg *m = sink->msg;
+	int whole;
 
-	gci_list_each (it, &ep->arrived)
-		missing -= gci_container(it, struct gci_msg, link)->peer == peer;
-	p->left = 1;
-	if (missing)
-		gci_ep_fail(ep, GCOLL_ERR_PEER, peer,
-			"rank %d left the job while rank %d had %zu messages for or from it", peer,
-			ep->config->rank, missing);
+	if (gci_ep_status(ep))
+		return gci_ep_status(ep);
+	if (!m) { /* padding */
+		gci_ep_drop(ep, sink);
+		return 0;
+	}
+	if (sink->checked && sink->sum != sink->crc)
+		return gci_ep_refuse_payload(ep, peer, sink);
+	gci_ep_accept(p, sink->life);
+	if (sink->checked)
+		gci_ep_keep_sums(sink);
+	p->stats.rx_payload_nbytes += sink->nbytes;
+	m->landed += sink->nbytes;
+	whole = sink->nbytes == m->nbytes;
+	if (!whole)
+		m->cover += cover(sink->offset + sink->nbytes) - cover(sink->offset);
+	if (sink->scratch) {
+		if (sink->nbytes && !ep->silent)
+			m->req->piece(m->req, sink->offset, sink->dst, sink->nbytes);
+		gci_ep_drop(ep, sink);
+	}
+	if (sink->life)
+		came(ep, p, sink->life, sink->nbytes, sink->ask);
+	return m->landed == m->nbytes ? complete(ep, p, m, whole) : 0;
 }
 
-int gci_ep_begun_too_late(struct gci_ep *ep, int peer)
+void gci_ep_undo(struct gci_ep *ep, struct gci_ep_sink *sink)
 {
-	return gci_ep_fail(ep, GCOLL_ERR_PEER, peer,
-		"rank %d has left the job, but rank %d has a message for or from it", peer,
-		ep->config->rank);
+	if (sink->msg)
+		sink->msg->moved -= sink->nbytes;
+	gci_ep_drop(ep, sink);
 }
+
+void gci_ep_drop(struct gci_ep *ep, struct gci_ep_sink *sink)
+{
+	if (sink->scratch)
+		gci_blocks_give(&ep->blocks, sink->scratch);
+	sink->scratch = NULL;
+}
+
+/* Hands over messages that had come before they were asked for. */
+static void deliver(struct gci_ep *ep)
+{
+	while (!gci_list_empty(&ep->arrived) && !gci_ep_status(ep)) {
+		struct gci_msg *m = gci_container(ep->arrived.next, struct gci_msg, link);
+		struct gci_tp_req *r = m->req;
+
+		gci_list_del(&m->link);
+		if (m->nbytes && !r->piece)
+			memcpy(r->buf, m->early, m->nbytes);
+		if (gci_ep_check_early(ep, m, r->piece ? m->early : r->buf))
+			return;
+		if (m->nbytes && r->piece)
+			r->piece(r, 0, m->early, m->nbytes);
+		gci_ep_finish(ep, r, 0);
+		gci_msgs_del(&ep->in, m);
+	}
+}
+
+/* ---- messages offered, credits that came, frames going out */
+
+#define MAX_WALK 64
+
+/* A new connection sends 10 segments in its first round trip (RFC 6928). */
+#define FIRST_TURN_NBYTES (12u << 10)
+
+/* Messages become sendable in about the order of isend, so the place is near the end. A bounded
+ * walk keeps this O(1); the order is a matter of speed, not of correctness. */
+static void make_ready(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m)
+{
+	struct gci_list *at = p->ready.prev;
+	int i;
+
+	gci_list_del(&m->link);
+	for (i = 0; i < MAX_WALK && at != &p->ready; i++, at = at->prev)
+		if (gci_container(at, struct gci_msg, link)->order < m->order)
+			break;
+	gci_list_push(at->next, &m->link); /* behind `at` */
+	m->queued = 1;
+	p->ready_nbytes += m->req->nbytes - m->req->moved;
+	ep->io.kick(ep->io.user, p->rank);
+}
+
+/* Lets a message go out before its credit, if the allowance has room. */
+static int admit(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m)
+{
+	uint64_t cost = m->nbytes + GCI_EP_MESSAGE_NBYTES;
+
+	if (cost > p->eager_left || take_id(p, m))
+		return 0;
+	p->eager_left -= cost;
+	m->eager = cost;
+	make_ready(ep, p, m);
+	return 1;
+}
+
+/* Larger ones wait for their credit alone: they must not hold up the small ones' queue. */
+static int may_be_eager(const struct gci_ep_peer *p, const struct gci_msg *m)
+{
+	return p->link.eager_nbytes >= GCI_EP_MESSAGE_NBYTES &&
+	       m->nbytes <= p->link.eager_nbytes - GCI_EP_MESSAGE_NBYTES;
+}
+
+static void admit_waiting(struct gci_ep *ep, struct gci_ep_peer *p)
+{
+	while (!gci_list_empty(&p->waiting))
+		if (!admit(ep, p, gci_container(p->waiting.next, struct gci_msg, link)))
+			break;
+}
+
+/* What is sent without a credit tells of its operation itself. */
+static void tell_of_wait(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m)
+{
+	if (!m->req->tells || (p->told.comm == m->key.comm && p->told.seq == m->key.seq))
+		return;
+	p->told = m->key;
+	gci_list_push(&p->waits, &m->due);
+	ep->io.kick(ep->io.user, p->rank);
+}
+
+static int pull_wait(
+	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life, struct gci_ep_frame *out)
+{
+	struct gci_msg *m = gci_container(p->waits.next, struct gci_msg, due);
+	struct gci_frame f = {
+		.type = GCI_FRAME_WAIT, .key = m->key, .length = m->nbytes, .digest = m->digest};
+
+	gci_list_del(&m->due);
+	*out = (struct gci_ep_frame){.life = life};
+	if (life && gci_ep_keep(ep, p, &f, out))
+		return 0;
+	gci_ep_encode(ep, p, life, &f, out);
+	return 1;
+}
+
+static int offer(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_tp_req *r)
+{
+	int is_new;
+	struct gci_msg *m = gci_msgs_get(&ep->out, r->peer, &r->key, &is_new);
+
+	if (!m)
+		return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for a message");
+	if (m->req || m->eager)
+		return gci_ep_fail(ep, GCOLL_ERR_PROTO, -1,
+			"rank %d sends two messages of operation %llu, tag %u to rank %d",
+			ep->config->rank, (unsigned long long)r->key.seq, r->key.tag, r->peer);
+	if (!is_new) {
+		uint64_t nbytes = m->nbytes, digest = m->digest;
+
+		/* A remembered credit: what is here is the request's, what is there the credit's.
+		 */
+		m->nbytes = r->nbytes;
+		m->digest = r->digest;
+		p->remembered--;
+		if (gci_ep_mismatch(ep, m, nbytes, digest))
+			return gci_ep_status(ep);
+	}
+	m->req = r;
+	m->nbytes = r->nbytes;
+	m->digest = r->digest;
+	m->order = p->order++;
+	if (m->credited) {
+		make_ready(ep, p, m);
+	} else if (!r->patient && may_be_eager(p, m)) {
+		gci_list_push(&p->waiting, &m->link);
+		admit_waiting(ep, p);
+	} else {
+		tell_of_wait(ep, p, m);
+	}
+	return 0;
+}
+
+void gci_ep_isend(struct gci_ep *ep, struct gci_tp_req *r)
+{
+	struct gci_ep_peer *p;
+
+	if (gci_ep_begin(ep, r, &p))
+		return;
+	if (p->left)
+		gci_ep_begun_too_late(ep, p->rank);
+	else
+		offer(ep, p, r);
+}
+
+/* A credit for a message that is not offered here yet. */
+static int remember(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f)
+{
+	struct gci_msg *m;
+	int is_new;
+
+	if (p->remembered >= GCI_EP_MAX_CREDITS)
+		return gci_ep_fail(ep, GCOLL_ERR_PROTO, p->rank,
+			"from rank %d: more than %u credits nobody asked for", p->rank,
+			GCI_EP_MAX_CREDITS);
+	m = gci_msgs_get(&ep->out, p->rank, &f->key, &is_new);
+	if (!m)
+		return gci_ep_fail(ep, GCOLL_ERR_NOMEM, -1, "out of memory for a credit");
+	m->nbytes = f->length;
+	m->digest = f->digest;
+	m->credited = 1;
+	p->remembered++;
+	return 0;
+}
+
+static void has_taken(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m)
+{
+	m->credited = 1;
+	gci_list_del(&m->due);
+	if (m->eager)
+		give_id(p, m);
+	p->eager_left += m->eager;
+	m->eager = 0;
+	if (!m->req)
+		gci_msgs_del(&ep->out, m); /* all of it went out already */
+	else if (!m->queued)
+		make_ready(ep, p, m);
+}
+
+static int on_credit(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f)
+{
+	struct gci_msg *m = gci_msgs_find(&ep->out, p->rank, &f->key);
+
+	if (!gci_ep_agrees(m, f) && gci_ep_check(ep, p->rank, &f->key, f->digest))
+		return gci_ep_status(ep);
+	if (!m)
+		return remember(ep, p, f);
+	if (m->credited)
+		return gci_ep_fail(ep, GCOLL_ERR_PROTO, p->rank,
+			"from rank %d: a second credit for operation %llu, tag %u", p->rank,
+			(unsigned long long)f->key.seq, f->key.tag);
+	if (gci_ep_mismatch(ep, m, f->length, f->digest))
+		return gci_ep_status(ep);
+	has_taken(ep, p, m);
+	admit_waiting(ep, p);
+	return 0;
+}
+
+static int on_backs(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f)
+{
+	uint32_t id;
+
+	for (id = f->back; id < (uint32_t)f->back + f->nback; id++) {
+		if (id >= p->nids || !p->ids[id])
+			return gci_ep_fail(ep, GCOLL_ERR_PROTO, p->rank,
+				"from rank %d: it gives back the allowance of message %u, "
+				"which has none",
+				p->rank, id);
+		has_taken(ep, p, p->ids[id]);
+	}
+	admit_waiting(ep, p);
+	return 0;
+}
+
+/* The message has no more to send. */
+static void leave_ready(struct gci_ep *ep, struct gci_msg *m)
+{
+	m->req = NULL;
+	m->queued = 0;
+	if (m->credited)
+		gci_msgs_del(&ep->out, m);
+	else
+		gci_list_del(&m->link); /* until the allowance comes back */
+}
+
+uint32_t gci_ep_turn(const struct gci_ep *ep, int peer, unsigned stream)
+{
+	const struct gci_ep_peer *p = ep->peers[peer];
+	uint64_t n = FIRST_TURN_NBYTES + p->stats.tx_stream_nbytes[stream] / 4;
+	uint64_t share = p->ready_nbytes / p->link.streams;
+
+	if (p->link.streams == 1)
+		return GCI_TP_FRAME_NBYTES;
+	share = share < FIRST_TURN_NBYTES ? FIRST_TURN_NBYTES : share;
+	n = n < share ? n : share;
+	return n < GCI_TP_FRAME_NBYTES ? (uint32_t)n : GCI_TP_FRAME_NBYTES;
+}
+
+static int pull_data(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m, unsigned stream,
+	struct gci_life *life, struct gci_ep_frame *out)
+{
+	struct gci_tp_req *r = m->req;
+	struct gci_frame f = {.type = GCI_FRAME_DATA,
+		.key = r->key,
+		.length = r->nbytes,
+		.digest = r->digest,
+		.offset = r->moved,
+		.nbytes = gci_ep_cut(r, gci_ep_turn(ep, p->rank, stream))};
+
+	out->payload = f.nbytes ? (const uint8_t *)r->buf + r->moved : NULL;
+	out->nbytes = f.nbytes;
+	out->req = r;
+	out->life = life;
+	out->kept = NULL;
+	out->pad = 0;
+	if (m->eager) {
+		f.flags = GCI_FRAME_EAGER;
+		f.id = m->id;
+	}
+	if (p->nbacks)
+		put_backs(p, &f);
+	if (!p->link.unchecked && gci_ep_sum(ep, r, &f))
+		return 0;
+	note_bulk(ep, f.nbytes);
+	r->moved += f.nbytes;
+	p->ready_nbytes -= f.nbytes;
+	if (r->moved == r->nbytes)
+		leave_ready(ep, m);
+	if (life && gci_ep_keep(ep, p, &f, out))
+		return 0;
+	gci_ep_encode(ep, p, life, &f, out);
+	return 1;
+}
+
+/* A message to one of many peers keeps to the first few streams. */
+static int may_take(const struct gci_ep_peer *p, const struct gci_msg *m, unsigned stream)
+{
+	uint32_t share = m->req->share ? m->req->share : 1;
+
+	return !stream || stream < p->link.streams / share;
+}
+
+/* The first message that the stream may take: those that are not for it hold up none behind them.
+ * NULL: none is near. */
+static struct gci_msg *first_for(const struct gci_ep_peer *p, unsigned stream)
+{
+	const struct gci_list *at = p->ready.next;
+	int i;
+
+	for (i = 0; i < MAX_WALK && at != &p->ready; i++, at = at->next) {
+		struct gci_msg *m = gci_container(at, struct gci_msg, link);
+
+		if (may_take(p, m, stream))
+			return m;
+	}
+	return NULL;
+}
+
+int gci_ep_pull(
+	struct gci_ep *ep, int peer, unsigned stream, struct gci_life *life, struct gci_ep_frame *f)
+{
+	struct gci_ep_peer *p = ep->peers[peer];
+	struct gci_msg *m;
+
+	if (!gci_ep_pending(ep, peer))
+		return 0;
+	if (life && gci_ep_pull_again(ep, p, life, f))
+		return 1;
+	if (gci_ep_has_urgent(p))
+		return pull_credit(ep, p, life, f);
+	if (!gci_list_empty(&p->waits))
+		return pull_wait(ep, p, life, f);
+	m = first_for(p, stream);
+	if (m)
+		return pull_data(ep, p, m, stream, life, f);
+	return life && gci_ep_pull_ack(ep, peer, life, f);
+}
+
+void gci_ep_sent(struct gci_ep *ep, int peer, const struct gci_ep_frame *f)
+{
+	struct gci_ep_peer *p = ep->peers[peer];
+	struct gci_tp_req *r = f->req;
+
+	p->stats.tx_frames++;
+	if (f->pad)
+		return;
+	p->stats.tx_payload_nbytes += f->nbytes;
+	if (f->kept) {
+		gci_ep_gone(ep, p, f);
+		return;
+	}
+	if (!r)
+		return;
+	r->settled += f->nbytes;
+	if (r->settled == r->nbytes)
+		gci_ep_finish(ep, r, 0);
+}
+
+/* ---- what the peer says */
 
 /* A frame without payload. */
 static int on_frame(
@@ -666,7 +982,7 @@ static int on_frame(
 	switch (f->type) {
 	case GCI_FRAME_CREDIT:
 		gci_ep_accept(p, life);
-		rc = gci_ep_on_credit(ep, p, f);
+		rc = on_credit(ep, p, f);
 		break;
 	case GCI_FRAME_BYE:
 		p->leaving = 1;
@@ -676,7 +992,7 @@ static int on_frame(
 		break;
 	case GCI_FRAME_WAIT:
 		gci_ep_accept(p, life);
-		rc = gci_ep_on_wait(ep, p, f);
+		rc = on_wait(ep, p, f);
 		break;
 	case GCI_FRAME_ACK:
 	case GCI_FRAME_LOST:
@@ -685,16 +1001,16 @@ static int on_frame(
 				"from rank %d: a frame of type %u on a link without replay",
 				p->rank, (unsigned)f->type);
 		if (f->type == GCI_FRAME_LOST)
-			rc = gci_ep_on_lost(ep, p, life, f);
+			rc = on_lost(ep, p, life, f);
 		break;
 	default:
 		return gci_ep_fail(
 			ep, GCOLL_ERR_PROTO, p->rank, "from rank %d: a second hello", p->rank);
 	}
 	if (life && f->type != GCI_FRAME_ACK)
-		gci_ep_came(ep, p, life, 0, !!(f->flags & GCI_FRAME_ASK));
+		came(ep, p, life, 0, !!(f->flags & GCI_FRAME_ASK));
 	else if (life && f->flags & GCI_FRAME_ASK)
-		gci_ep_ask(ep, p, life);
+		ask_to_ack(ep, p, life);
 	return rc;
 }
 
@@ -726,17 +1042,17 @@ int gci_ep_head(struct gci_ep *ep, int peer, struct gci_life *life,
 	memset(sink, 0, offsetof(struct gci_ep_sink, parts));
 	sink->type = f.type;
 	p->stats.rx_frames++;
-	if (life && gci_ep_on_ack(ep, p, life, &f))
+	if (life && on_ack(ep, p, life, &f))
 		return gci_ep_status(ep);
-	if (f.nback && gci_ep_on_backs(ep, p, &f))
+	if (f.nback && on_backs(ep, p, &f))
 		return gci_ep_status(ep);
 	if (f.type == GCI_FRAME_PAD)
-		return gci_ep_on_pad(ep, p, &f, sink);
+		return on_pad(ep, p, &f, sink);
 	if (f.type != GCI_FRAME_DATA)
 		return on_frame(ep, p, life, &f);
 	sink->life = life;
 	sink->ask = !!(f.flags & GCI_FRAME_ASK);
-	return gci_ep_on_data(ep, p, &f, sink);
+	return on_data(ep, p, &f, sink);
 }
 
 /* After a failure every request ends with its status. */
@@ -757,7 +1073,7 @@ void gci_ep_run(struct gci_ep *ep)
 	if (ep->silent)
 		return;
 	if (!gci_list_empty(&ep->arrived))
-		gci_ep_deliver(ep);
+		deliver(ep);
 	if (gci_ep_status(ep) && !ep->told) {
 		ep->told = 1;
 		ep->callbacks++;
@@ -778,5 +1094,5 @@ void gci_ep_run(struct gci_ep *ep)
 			r->done(r, r->status);
 	}
 	if (ep->warming)
-		gci_ep_resume_pads(ep);
+		resume_pads(ep);
 }

@@ -20,7 +20,7 @@
  * and is ready too; the receiver keeps what it has not asked for in early buffers, never more
  * than that allowance. The credit gives the allowance back; where it was not sent yet when the
  * message came, the message's number does instead, in the header of any frame that goes the other
- * way (endpoint_recv.c). Everything here is O(1) per frame, whatever the number of messages.
+ * way (endpoint.c). Everything here is O(1) per frame, whatever the number of messages.
  *
  * A message that must wait for its credit may say so (gci_tp_req.tells), the first of each
  * operation to each peer: else two ranks that run different operations could wait for each
@@ -305,16 +305,13 @@ void gci_ep_run(struct gci_ep *ep);
 int gci_ep_warm(struct gci_ep *ep, int peer, uint64_t stream_nbytes);
 /* True if there is padding to send to this peer; not while a request of its is under way. */
 int gci_ep_wants_pads(const struct gci_ep *ep, int peer);
-/* Kicks all peers that want padding. */
-void gci_ep_resume_pads(struct gci_ep *ep);
 /* A stream that has nothing else to send; 0: none. */
 int gci_ep_pull_pad(struct gci_ep *ep, int peer, unsigned stream, struct gci_life *life,
 	struct gci_ep_frame *f);
 
-/* For the endpoint's own files. */
-void gci_ep_note_bulk(struct gci_ep *ep, uint32_t nbytes);
-int gci_ep_on_pad(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f,
-	struct gci_ep_sink *sink);
+/* For endpoint.c alone: what endpoint_core.c has for it. */
+/* Frames that the peer has are given back. */
+void gci_ep_take_acked(struct gci_ep *ep, struct gci_ep_peer *p);
 void gci_ep_finish(struct gci_ep *ep, struct gci_tp_req *r, int status);
 int gci_ep_begin(struct gci_ep *ep, struct gci_tp_req *r, struct gci_ep_peer **p);
 int gci_ep_check(struct gci_ep *ep, int peer, const struct gci_tp_key *key, uint64_t digest);
@@ -323,18 +320,6 @@ static inline int gci_ep_agrees(const struct gci_msg *m, const struct gci_frame 
 {
 	return m && m->req && m->nbytes == f->length && m->digest == f->digest;
 }
-int gci_ep_pull_credit(
-	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life, struct gci_ep_frame *out);
-/* Numbers of messages that hold allowance: 0 or -1, none is to be had now. */
-int gci_ep_take_id(struct gci_ep_peer *p, struct gci_msg *m);
-void gci_ep_give_id(struct gci_ep_peer *p, struct gci_msg *m);
-/* Puts as many numbers into a header as follow each other. */
-void gci_ep_put_backs(struct gci_ep_peer *p, struct gci_frame *f);
-int gci_ep_on_backs(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f);
-int gci_ep_on_credit(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f);
-int gci_ep_on_wait(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f);
-int gci_ep_on_data(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_frame *f,
-	struct gci_ep_sink *sink);
 /* Sums. The frame that comes next of a request's bytes. */
 uint32_t gci_ep_cut(const struct gci_tp_req *r, uint32_t turn);
 /* The sum of a frame that goes out. 0 or the failure's status. */
@@ -345,7 +330,6 @@ void gci_ep_keep_sums(const struct gci_ep_sink *sink);
 int gci_ep_check_early(struct gci_ep *ep, const struct gci_msg *m, const void *at);
 int gci_ep_refuse_payload(struct gci_ep *ep, int peer, const struct gci_ep_sink *sink);
 void gci_ep_accept(struct gci_ep_peer *p, const struct gci_life *life);
-void gci_ep_deliver(struct gci_ep *ep);
 int gci_ep_mismatch(struct gci_ep *ep, const struct gci_msg *m, uint64_t nbytes, uint64_t digest);
 void gci_ep_encode(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life,
 	struct gci_frame *f, struct gci_ep_frame *out);
@@ -353,8 +337,6 @@ int gci_ep_keep(
 	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_frame *f, struct gci_ep_frame *out);
 int gci_ep_pull_again(
 	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life, struct gci_ep_frame *out);
-void gci_ep_came(
-	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life, uint32_t nbytes, int ask);
 void gci_ep_gone(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_ep_frame *f);
 
 #endif

@@ -23,7 +23,7 @@
  *	CREDIT	the message is waited for
  *	BYE	no DATA and no CREDIT follow on this connection
  *	ACK	only its `ack` counts
- *	PAD	as much payload, which means nothing (endpoint_send.c)
+ *	PAD	as much payload, which means nothing (endpoint.c)
  *	LOST	stream `tag` was lost in its life number `comm`, after `length` whole frames
  *	BACK	only its `back` and `nback` count
  *	WAIT	the message waits for its credit

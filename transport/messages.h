@@ -35,7 +35,7 @@ struct gci_msg {
 	uint32_t sum;        /* CRC32C of that */
 	uint64_t moved;      /* bytes of frames that have begun to arrive */
 	uint64_t landed;     /* bytes that are there */
-	uint64_t cover;      /* see cover() in endpoint_recv.c */
+	uint64_t cover;      /* see cover() in endpoint.c */
 	int seen;            /* a frame has come */
 	uint8_t refused;     /* frames that came corrupted */
 	struct gci_list due; /* its credit waits to be sent, or word that it has none */

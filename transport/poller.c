@@ -4,6 +4,7 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -120,4 +121,11 @@ void gci_poller_wait(struct gci_poller *p, int block)
 			w->ready(w, told(p->batch[i].events));
 	}
 	p->nbatch = 0;
+}
+
+int gci_fd_is_ready(int fd, short events)
+{
+	struct pollfd p = {.fd = fd, .events = events};
+
+	return poll(&p, 1, 0) > 0;
 }

@@ -54,4 +54,7 @@ void gci_poller_wake_in(struct gci_poller *p, uint64_t ns);
 /* Tells what is ready; if `block`, waits until something is. */
 void gci_poller_wait(struct gci_poller *p, int block);
 
+/* Now; `events` as for poll. */
+int gci_fd_is_ready(int fd, short events);
+
 #endif

@@ -15,16 +15,6 @@
 /* ---- Deadlines: connecting, strangers, the silence of the network, and TLS records that do not go on.
  * One timer, which runs only while there is something to watch. */
 
-#define SHORT_MS 200
-#define AGAIN_MS 50 /* while something is to be connected again */
-
-int gci_fd_is_ready(int fd, short events)
-{
-	struct pollfd p = {.fd = fd, .events = events};
-
-	return poll(&p, 1, 0) > 0;
-}
-
 /* Strangers from far; and those by TLS whose hello, or whatever followed it, has not come whole:
  * programs send it at once. */
 static int says_too_little(const struct gci_conn *c)
@@ -178,21 +168,6 @@ static void on_watch(uv_timer_t *timer)
 	gci_tcp_bury(t);
 	gci_tcp_try_again(t, now);
 	gci_tcp_watch(t);
-}
-
-void gci_tcp_watch(struct gci_tcp *t)
-{
-	uint64_t ms = t->watch_period_ns / GCI_NS_PER_MS;
-
-	if (t->nstrangers || t->nconnecting)
-		ms = ms && ms < SHORT_MS ? ms : SHORT_MS;
-	if (t->nagain)
-		ms = ms && ms < AGAIN_MS ? ms : AGAIN_MS;
-	if (t->halted || !ms ||
-		(uv_is_active((uv_handle_t *)&t->watch) && uv_timer_get_due_in(&t->watch) <= ms))
-		return;
-	uv_update_time(t->loop);
-	uv_timer_start(&t->watch, on_watch, ms, 0);
 }
 
 /* ---- Progress. Frames are pulled by streams: a peer with something to send is `dirty`, and progress
@@ -497,57 +472,6 @@ static void gci_tcp_stop(struct gci_tp *tp, uint64_t timeout_ns)
 
 #define LEAST_PERIOD_NS (50 * GCI_NS_PER_MS)
 
-struct gci_hello gci_tcp_hello(const struct gci_tcp *t, int peer, unsigned index)
-{
-	const struct gci_tp_link *link = &t->ep.peers[peer]->link;
-
-	return (struct gci_hello){.epoch = t->tp.config.epoch,
-		.from = (uint32_t)t->tp.config.rank,
-		.to = (uint32_t)peer,
-		.stream = index,
-		.streams = link->streams,
-		.eager_nbytes = link->eager_nbytes,
-		.size = (uint32_t)t->tp.config.size,
-		.unchecked = !!link->unchecked,
-		.replay = !!link->replay_nbytes,
-		.encrypted = !!link->encrypted};
-}
-
-const uint8_t *gci_tcp_secret(const struct gci_tcp *t, int peer)
-{
-	static const uint8_t none[GCI_TCP_SECRET_NBYTES];
-
-	return t->ep.peers[peer]->link.open ? none : t->secret;
-}
-
-static const char *on_off(uint32_t on)
-{
-	return on ? "on" : "off";
-}
-
-int gci_tcp_disagree(struct gci_tcp *t, const struct gci_hello *h)
-{
-	struct gci_hello own = gci_tcp_hello(t, (int)h->from, h->stream);
-
-	if (h->streams == own.streams && h->eager_nbytes == own.eager_nbytes &&
-		h->size == own.size && h->stream < own.streams && h->unchecked == own.unchecked &&
-		h->replay == own.replay && h->encrypted == own.encrypted)
-		return 0;
-	return gci_ep_fail(&t->ep, GCOLL_ERR_MISMATCH, (int)h->from,
-		"rank %u and rank %d disagree: %u streams, %u eager bytes, %u ranks, checksums %s, "
-		"replay %s, encryption %s there; %u, %u, %u, %s, %s, %s here",
-		h->from, t->tp.config.rank, h->streams, h->eager_nbytes, h->size,
-		on_off(!h->unchecked), on_off(h->replay), on_off(h->encrypted), own.streams,
-		own.eager_nbytes, own.size, on_off(!own.unchecked), on_off(own.replay),
-		on_off(own.encrypted));
-}
-
-void gci_tcp_dirty(struct gci_tcp *t, struct gci_tcp_peer *p)
-{
-	if (!p->dirty.next)
-		gci_list_push(&t->dirty, &p->dirty);
-}
-
 static void on_kick(void *user, int peer)
 {
 	struct gci_tcp *t = user;
@@ -660,22 +584,13 @@ static void destroy(struct gci_tcp *t)
 	gci_free(t);
 }
 
-void gci_tcp_new_handle(struct gci_tcp *t, uv_handle_t *h)
+static void on_closed(uv_handle_t *h)
 {
-	if (t->unref)
-		uv_unref(h);
-}
+	struct gci_tcp *t = h->data;
 
-void gci_tcp_handle_closed(struct gci_tcp *t)
-{
 	t->nhandles--;
 	if (t->freed && !t->nhandles && t->loop != &t->own_loop)
 		destroy(t); /* else release() is waiting for this */
-}
-
-static void on_closed(uv_handle_t *h)
-{
-	gci_tcp_handle_closed(h->data);
 }
 
 /* Frees what is left as soon as libuv has let go of the handles: at once on our own loop, in the
@@ -875,7 +790,9 @@ static int open_all(struct gci_tcp *t, const struct gci_tp_config *config,
 	int rc;
 
 	t->tp.ops = &tcp_ops;
-	t->path = &gci_path_poll;
+	t->path = t->polled = &gci_path_poll;
+	t->on_watch = on_watch;
+	t->on_closed = on_closed;
 	t->poller.fd = t->poller.alarm.fd = -1;
 	t->tp.config = *config;
 	gci_list_init(&t->dirty);

@@ -163,6 +163,53 @@ size_t gci_conn_send(struct gci_conn *c, const struct iovec *iov, int niov, size
 	return n > 0 ? (size_t)n : 0;
 }
 
+static const char *on_off(uint32_t on)
+{
+	return on ? "on" : "off";
+}
+
+/* What ours says. */
+static struct gci_hello hello_to(const struct gci_tcp *t, int peer, unsigned index)
+{
+	const struct gci_tp_link *link = &t->ep.peers[peer]->link;
+
+	return (struct gci_hello){.epoch = t->tp.config.epoch,
+		.from = (uint32_t)t->tp.config.rank,
+		.to = (uint32_t)peer,
+		.stream = index,
+		.streams = link->streams,
+		.eager_nbytes = link->eager_nbytes,
+		.size = (uint32_t)t->tp.config.size,
+		.unchecked = !!link->unchecked,
+		.replay = !!link->replay_nbytes,
+		.encrypted = !!link->encrypted};
+}
+
+/* What a peer's HELLO is made with: the job's secret, or zeros where the link is open. */
+static const uint8_t *secret_of(const struct gci_tcp *t, int peer)
+{
+	static const uint8_t none[GCI_TCP_SECRET_NBYTES];
+
+	return t->ep.peers[peer]->link.open ? none : t->secret;
+}
+
+int gci_tcp_disagree(struct gci_tcp *t, const struct gci_hello *h)
+{
+	struct gci_hello own = hello_to(t, (int)h->from, h->stream);
+
+	if (h->streams == own.streams && h->eager_nbytes == own.eager_nbytes &&
+		h->size == own.size && h->stream < own.streams && h->unchecked == own.unchecked &&
+		h->replay == own.replay && h->encrypted == own.encrypted)
+		return 0;
+	return gci_ep_fail(&t->ep, GCOLL_ERR_MISMATCH, (int)h->from,
+		"rank %u and rank %d disagree: %u streams, %u eager bytes, %u ranks, checksums %s, "
+		"replay %s, encryption %s there; %u, %u, %u, %s, %s, %s here",
+		h->from, t->tp.config.rank, h->streams, h->eager_nbytes, h->size,
+		on_off(!h->unchecked), on_off(h->replay), on_off(h->encrypted), own.streams,
+		own.eager_nbytes, own.size, on_off(!own.unchecked), on_off(own.replay),
+		on_off(own.encrypted));
+}
+
 /* The transport's, made when the first connection needs it. */
 static struct gci_secure_ctx *context(struct gci_tcp *t, struct gci_error *e)
 {
@@ -176,9 +223,9 @@ static struct gci_secure_ctx *context(struct gci_tcp *t, struct gci_error *e)
 	memcpy(config.secret, t->secret, sizeof(config.secret));
 	if (!gci_secure_ctx_create(&t->secure, &config, e))
 		gci_log(GCI_LOG_INFO, "TLS 1.3 in user space, TLS_AES_128_GCM_SHA256%s",
-			t->path == &gci_path_poll ? ""
-						  : "; connections with it are polled, "
-						    "not io_uring's");
+			t->path == t->polled ? ""
+					     : "; connections with it are polled, "
+					       "not io_uring's");
 	OPENSSL_cleanse(&config, sizeof(config));
 	return t->secure;
 }
@@ -325,7 +372,7 @@ int gci_conn_attach(struct gci_conn *c, struct gci_tcp_peer *p, unsigned index, 
 		return gci_ep_status(&t->ep);
 	c->peer = p->rank;
 	c->stream.bye = t->stopping;
-	c->path = t->ep.peers[p->rank]->link.encrypted ? &gci_path_poll : t->path;
+	c->path = t->ep.peers[p->rank]->link.encrypted ? t->polled : t->path;
 	if (c->path->attach(c)) {
 		gci_stream_deinit(&c->stream);
 		c->peer = -1;
@@ -354,12 +401,12 @@ void gci_conn_open(struct gci_conn *c)
 
 int gci_conn_send_hello(struct gci_conn *c, int peer, unsigned index, uint32_t life)
 {
-	struct gci_hello h = gci_tcp_hello(c->tcp, peer, index);
+	struct gci_hello h = hello_to(c->tcp, peer, index);
 	uint8_t bytes[GCI_HELLO_NBYTES];
 	struct iovec iov = {.iov_base = bytes, .iov_len = sizeof(bytes)};
 
 	h.life = life;
-	if (gci_hello_encode(&h, gci_tcp_secret(c->tcp, peer), bytes))
+	if (gci_hello_encode(&h, secret_of(c->tcp, peer), bytes))
 		return gci_ep_fail(&c->tcp->ep, GCOLL_ERR_NOMEM, -1, "out of memory for a hello");
 	/* The first bytes on a socket: its buffer takes them whole. */
 	if (gci_conn_send(c, &iov, 1, sizeof(bytes)) != sizeof(bytes) && !c->send_error)
@@ -535,10 +582,9 @@ static void greet(struct gci_conn *c)
 		gci_tcp_greeted(c);
 		return;
 	}
-	own = gci_tcp_hello(c->tcp, c->peer, c->stream.index);
+	own = hello_to(c->tcp, c->peer, c->stream.index);
 	own.life = gci_conn_life(c);
-	if (gci_hello_decode(c->greeting, gci_tcp_secret(c->tcp, c->peer), &h, &e) ==
-		GCOLL_ERR_NOMEM)
+	if (gci_hello_decode(c->greeting, secret_of(c->tcp, c->peer), &h, &e) == GCOLL_ERR_NOMEM)
 		gci_ep_fail(&c->tcp->ep, GCOLL_ERR_NOMEM, -1, "out of memory for a hello");
 	else if (e.status || h.from != own.to || h.to != own.from || h.stream != own.stream ||
 		 h.epoch != own.epoch || h.life != own.life)
@@ -556,14 +602,6 @@ void gci_conn_set_pads(struct gci_conn *c)
 void gci_conn_look_at_start(struct gci_conn *c)
 {
 	c->starts = !gci_sockopt_has_started(c->fd, &c->tcp->ep.peers[c->peer]->link);
-}
-
-int gci_conn_writable(const struct gci_conn *c)
-{
-	return c && c->peer >= 0 && !c->blocked && !c->paused && !c->send_error &&
-	       (!c->secure || gci_secure_is_ready(c->secure)) &&
-	       (c->state == GCI_CONN_GREETING || c->state == GCI_CONN_OPEN ||
-		       (c->state == GCI_CONN_LEFT && c->tcp->stopping && !c->shut));
 }
 
 void gci_conn_wrote(struct gci_conn *c)

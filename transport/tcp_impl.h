@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * What the files of the TCP backend share: tcp.c (the transport's operations, progress, deadlines and the end),
- * tcp_conn.c (one connection and its bytes, plain or by TLS), tcp_peers.c (connections that are made, come in, are
- * lost and made again), tcp_pace.c (rates), and the data paths (path.h). */
+ * What the files of the TCP backend share: tcp.c (the transport's operations, progress, deadlines and the
+ * end); tcp_conn.c and tcp_peers.c, two halves of one thing (a connection and its bytes, plain or by TLS;
+ * connections that are made, come in, are lost and made again); path.c and path_uring.c (path.h); tcp_pace.c
+ * (rates). */
 #ifndef GCI_TRANSPORT_TCP_IMPL_H
 #define GCI_TRANSPORT_TCP_IMPL_H
 
@@ -114,10 +115,11 @@ struct gci_tcp {
 	struct gci_tp tp;
 	struct gci_ep ep;
 	const struct gci_path_ops *path;
-	int path_open;                 /* else `path` is only a stand-in */
-	void *path_state;              /* the path's */
-	uint8_t *secret;               /* of GCI_TCP_SECRET_NBYTES */
-	struct gci_secure_ctx *secure; /* NULL: no connection needed it yet */
+	const struct gci_path_ops *polled; /* of connections by TLS */
+	int path_open;                     /* else `path` is only a stand-in */
+	void *path_state;                  /* the path's */
+	uint8_t *secret;                   /* of GCI_TCP_SECRET_NBYTES */
+	struct gci_secure_ctx *secure;     /* NULL: no connection needed it yet */
 	uint64_t rekey_records;
 	uint64_t connect_timeout_ns, stranger_ns;
 	struct gci_reach *reach; /* by rank */
@@ -150,6 +152,8 @@ struct gci_tcp {
 	int unref;        /* the loop lives as long as the caller wants */
 	uv_timer_t timer; /* of progress in the caller's loop */
 	uv_timer_t watch;
+	uv_timer_cb on_watch;
+	uv_close_cb on_closed; /* of each handle whose data is the transport */
 	uv_async_t async;
 	int woken; /* by gci_tp_wake: the next wait must not wait */
 	uv_poll_t listen;
@@ -165,7 +169,23 @@ struct gci_tcp {
 	unsigned nhandles; /* libuv's, not closed yet */
 };
 
+/* What has something to send is looked at before progress waits. */
+static inline void gci_tcp_dirty(struct gci_tcp *t, struct gci_tcp_peer *p)
+{
+	if (!p->dirty.next)
+		gci_list_push(&t->dirty, &p->dirty);
+}
+
+/* Any handle but `timer`, when it is made. */
+static inline void gci_tcp_new_handle(struct gci_tcp *t, uv_handle_t *h)
+{
+	if (t->unref)
+		uv_unref(h);
+}
+
 /* tcp_conn.c */
+/* Whether a peer's HELLO says what ours says; 0 or the endpoint's failure. */
+int gci_tcp_disagree(struct gci_tcp *t, const struct gci_hello *h);
 /* The descriptor is its own from now on; NULL: out of memory, and it is closed. */
 struct gci_conn *gci_conn_new(struct gci_tcp *t, int fd);
 /* Attaches a connection to its place among the peer's, as this life of the stream; 0 or the
@@ -175,7 +195,13 @@ int gci_conn_send_hello(struct gci_conn *c, int peer, unsigned index, uint32_t l
 /* Both HELLOs are checked. */
 void gci_conn_open(struct gci_conn *c);
 /* True if the path's write may send something. */
-int gci_conn_writable(const struct gci_conn *c);
+static inline int gci_conn_writable(const struct gci_conn *c)
+{
+	return c && c->peer >= 0 && !c->blocked && !c->paused && !c->send_error &&
+	       (!c->secure || gci_secure_is_ready(c->secure)) &&
+	       (c->state == GCI_CONN_GREETING || c->state == GCI_CONN_OPEN ||
+		       (c->state == GCI_CONN_LEFT && c->tcp->stopping && !c->shut));
+}
 /* For the path: bytes were sent, or could not be. */
 void gci_conn_wrote(struct gci_conn *c);
 /* Bytes have come to where gci_stream_in() said. 0, or nothing more is to be read. */
@@ -257,13 +283,10 @@ void gci_tcp_restored(struct gci_conn *c);
 /* The peer has gone in order, as far as streams were there to say so. */
 int gci_tcp_has_left(const struct gci_tcp *t, const struct gci_tcp_peer *p);
 void gci_tcp_left(struct gci_tcp *t, struct gci_tcp_peer *p);
+/* Looks at deadlines in time. */
+void gci_tcp_watch(struct gci_tcp *t);
 /* Makes the tries that are due, and gives up a peer that does not answer. */
 void gci_tcp_try_again(struct gci_tcp *t, uint64_t now);
-
-/* tcp.c: deadlines */
-/* Now; `events` as for poll. */
-int gci_fd_is_ready(int fd, short events);
-void gci_tcp_watch(struct gci_tcp *t);
 
 /* tcp_pace.c */
 void gci_tcp_pace(struct gci_tp *tp, uint32_t group, const struct gci_pace *pace);
@@ -309,16 +332,5 @@ void gci_conn_unpace(struct gci_conn *c);
 /* With a pacer, every now and then, while there is something to do: who is busy still? */
 void gci_tcp_pace_look(struct gci_tcp *t);
 void gci_tcp_pace_free(struct gci_tcp *t);
-
-/* tcp.c */
-void gci_tcp_dirty(struct gci_tcp *t, struct gci_tcp_peer *p);
-/* Any handle but `timer`, when it is made. */
-void gci_tcp_new_handle(struct gci_tcp *t, uv_handle_t *h);
-void gci_tcp_handle_closed(struct gci_tcp *t);
-/* Whether a peer's HELLO says what ours says; 0 or the endpoint's failure. */
-int gci_tcp_disagree(struct gci_tcp *t, const struct gci_hello *h);
-/* What a peer's HELLO is made with: the job's secret, or zeros where the link is open. */
-const uint8_t *gci_tcp_secret(const struct gci_tcp *t, int peer);
-struct gci_hello gci_tcp_hello(const struct gci_tcp *t, int peer, unsigned index);
 
 #endif

@@ -407,12 +407,12 @@ void gci_tcp_pace_peer(struct gci_tp *tp, int peer, uint64_t bps, uint32_t burst
 static void on_closed(uv_handle_t *h)
 {
 	struct gci_tcp *t = h->data;
+	struct gci_pacer *p = t->pacer;
 
-	if (t->pacer)
-		gci_free(t->pacer->own);
-	gci_free(t->pacer);
 	t->pacer = NULL;
-	gci_tcp_handle_closed(t);
+	t->on_closed(h); /* it may be the last one, and the transport is gone then */
+	gci_free(p->own);
+	gci_free(p);
 }
 
 void gci_tcp_pace_free(struct gci_tcp *t)

@@ -17,6 +17,26 @@
 static void gci_tcp_tried(struct gci_tcp *t, struct gci_tcp_peer *p, int error);
 static void gci_tcp_replace(struct gci_conn *c);
 
+/* ---- When to look at connections again. */
+
+#define SHORT_MS 200
+#define AGAIN_MS 50 /* while something is to be connected again */
+
+void gci_tcp_watch(struct gci_tcp *t)
+{
+	uint64_t ms = t->watch_period_ns / GCI_NS_PER_MS;
+
+	if (t->nstrangers || t->nconnecting)
+		ms = ms && ms < SHORT_MS ? ms : SHORT_MS;
+	if (t->nagain)
+		ms = ms && ms < AGAIN_MS ? ms : AGAIN_MS;
+	if (t->halted || !ms ||
+		(uv_is_active((uv_handle_t *)&t->watch) && uv_timer_get_due_in(&t->watch) <= ms))
+		return;
+	uv_update_time(t->loop);
+	uv_timer_start(&t->watch, t->on_watch, ms, 0);
+}
+
 /* ---- Connections that come in. Anyone can connect: until a connection has shown that it knows the
  * job's secret it is a stranger. There are few of them at a time, those who are silent give way to
  * those who come, and nothing they do is more than a line in the log. Whoever comes from an address

@@ -88,6 +88,7 @@ static void a_long_message_unasked(void **state)
 {
 	const uint64_t nbytes = 5ull << 30;
 	struct gci_frame f = frame(1, nbytes, 0, 60), out = {0};
+	struct gci_ep_frame sent;
 	static uint8_t buf[60];
 	struct gci_tp_req r = request(1, buf, nbytes);
 
@@ -96,7 +97,9 @@ static void a_long_message_unasked(void **state)
 	assert_true(ep.peers[1]->untold_nbytes > nbytes);
 	f.flags |= GCI_FRAME_EAGER;
 	assert_int_equal(feed(f), 0);
-	gci_ep_put_backs(ep.peers[1], &out);
+	gci_ep_urge(&ep);
+	assert_int_equal(gci_ep_pull(&ep, 1, 0, NULL, &sent), 1);
+	assert_int_equal(gci_frame_decode(sent.head, &out, NULL), 0);
 	assert_int_equal(out.nback, 1);
 	assert_int_equal(ep.peers[1]->untold_nbytes, 0);
 }
