@@ -3,10 +3,9 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "launcher/agent_internal.h"
+#include "launcher/agent_msg.h"
 #include "launcher/netns.h"
 #include "launcher/pipes.h"
-#include "launcher/relay.h"
 #include "launcher/spawn.h"
 #include "shaping/edt.h"
 
@@ -18,26 +17,369 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <uv.h>
 
-static void gci_agent_finish(int status);
+struct agent_rank;
+
+/* The reading end of a rank's standard output or error. */
+struct agent_stream {
+	uv_poll_t poll;
+	struct agent_rank *rank;
+	uint32_t which; /* 1 or 2 */
+	int fd;         /* -1: closed */
+	int polling;
+};
+
+struct agent_rank {
+	uint32_t rank;
+	pid_t pid; /* 0: not started, or ended */
+	int begun; /* was started, or never will be */
+	struct agent_stream out[2];
+};
+
+/* Another agent, which this one has started. */
+struct relay {
+	struct relay *next;
+	uint32_t id;
+	pid_t pid;
+	uv_pipe_t pipes[3];  /* its standard input, output and error */
+	unsigned nopen;      /* of these, those that libuv knows */
+	int waits, overfull; /* its output, for the launcher; it was given up */
+};
+
+struct agent {
+	uv_loop_t loop;
+	uv_pipe_t in, up; /* from and to the launcher */
+	uv_pipe_t rank0;  /* rank 0's standard input */
+	uv_signal_t children, term;
+	uv_timer_t watch, kill_again, patience;
+	uv_idle_t starting; /* while ranks are to be started */
+	struct gci_buf input;
+	struct gci_agent_msg_start job;
+	char *origin; /* from where ssh came to the first agent on the way here; NULL: to this one */
+	struct agent_rank *ranks;
+	struct relay *relays;
+	uint32_t nranks, next; /* of them to be started */
+	uint32_t credit;       /* payload bytes we may send */
+	uint32_t stdin_queued;
+	int started, stdin_open, stdin_ending, ending;
+	uint64_t heard_ns;
+	int status;
+};
+
+/* ---- What it says to the launcher. */
+
+static void resume_relays(struct agent *me);
+
+/* Ends the agent, and all that it started. */
+static void finish(struct agent *me, int status)
+{
+	me->status = status;
+	uv_stop(&me->loop);
+}
+
+static void on_alloc(uv_handle_t *h, size_t want, uv_buf_t *buf)
+{
+	static char space[GCI_AGENT_MSG_RELAYED]; /* used up before the next read */
+
+	(void)h;
+	(void)want;
+	*buf = uv_buf_init(space, sizeof(space));
+}
+
+static void on_sent(uv_stream_t *to, size_t nbytes, int status)
+{
+	struct agent *me = to->loop->data;
+
+	(void)nbytes;
+	if (status)
+		finish(me, 1); /* nobody listens any more */
+	else
+		resume_relays(me);
+}
+
+/* Bytes that wait for the launcher. */
+static size_t behind(struct agent *me)
+{
+	return uv_stream_get_write_queue_size((uv_stream_t *)&me->up);
+}
+
+static void send_up(struct agent *me, struct gci_buf *b)
+{
+	int rc = gci_pipe_send((uv_stream_t *)&me->up, b, on_sent);
+
+	if (rc == UV_ENOMEM)
+		fprintf(stderr, "out of memory\n");
+	if (rc)
+		finish(me, 1);
+}
+
+/* The launcher gives this agent up, and says why. */
+static void send_error(struct agent *me, const char *text)
+{
+	struct gci_buf b = {0};
+	size_t at = gci_agent_msg_begin(&b, GCI_AGENT_MSG_ERROR);
+
+	gci_buf_put_str(&b, text);
+	gci_agent_msg_end(&b, at);
+	send_up(me, &b);
+}
+
+/* How a rank ended, or another agent's command. */
+static void send_ended(struct agent *me, enum gci_agent_msg_type type, uint32_t id, int code,
+	int sig, const char *why)
+{
+	const struct gci_agent_msg_ended m = {id, code, sig, (char *)(uintptr_t)why};
+	struct gci_buf b = {0};
+
+	gci_agent_msg_put_ended(&b, type, &m);
+	send_up(me, &b);
+}
+
+/* The launcher's address as ssh's server saw it, the first on the way here. 0 or -1. */
+static int find_origin(struct agent *me, char *out, size_t size)
+{
+	const char *from = me->origin ? me->origin : getenv("SSH_CONNECTION");
+
+	if (!from)
+		return -1;
+	snprintf(out, size, "%.*s", (int)strcspn(from, " "), from);
+	return 0;
+}
+
+/* ---- Other agents, which it starts on other hosts by commands that it is given, and whose bytes it
+ * passes on. What the launcher says to them is as much as its flow control lets it (agent_msg.h). What
+ * they say waits in their pipes while more than RELAY_BEHIND bytes wait for the launcher, which always
+ * reads. */
+
+#define RELAY_BEHIND (1u << 20)
+/* A command line of the longest kind for each of many agents behind one that does not read yet. */
+#define MOST_QUEUED (64u << 20)
+
+static struct relay *find_relay(struct agent *me, uint32_t id)
+{
+	struct relay *r = me->relays;
+
+	while (r && r->id != id)
+		r = r->next;
+	return r;
+}
+
+static int relay_is(void *user, pid_t pid)
+{
+	struct agent *me = user;
+	struct relay *r = me->relays;
+
+	while (r && r->pid != pid)
+		r = r->next;
+	return r != NULL;
+}
+
+/* ---- what it says ---- */
+
+static void on_relay_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
+{
+	struct agent *me = s->loop->data;
+	struct relay *r = s->data;
+	struct gci_agent_msg_relay_data m = {.id = r->id, .data = (const uint8_t *)buf->base};
+	struct gci_buf b = {0};
+
+	if (n < 0) {
+		uv_read_stop(s); /* the end of its process tells all */
+		return;
+	}
+	m.stream = s == (uv_stream_t *)&r->pipes[1] ? 1 : 2;
+	m.nbytes = (size_t)n;
+	gci_agent_msg_put_relay_data(&b, &m);
+	send_up(me, &b);
+	if (behind(me) <= RELAY_BEHIND)
+		return;
+	r->waits = 1;
+	uv_read_stop((uv_stream_t *)&r->pipes[1]);
+	uv_read_stop((uv_stream_t *)&r->pipes[2]);
+}
+
+static void read_relay(struct relay *r)
+{
+	int i;
+
+	r->waits = 0;
+	for (i = 1; i < 3; i++)
+		uv_read_start((uv_stream_t *)&r->pipes[i], on_alloc, on_relay_read);
+}
+
+static void resume_relays(struct agent *me)
+{
+	struct relay *r;
+
+	for (r = me->relays; r && behind(me) < RELAY_BEHIND / 2; r = r->next)
+		if (r->waits)
+			read_relay(r);
+}
+
+/* ---- what it is told ---- */
+
+static void put_down(struct relay *r, struct gci_buf *b)
+{
+	uv_stream_t *down = (uv_stream_t *)&r->pipes[0];
+
+	if (uv_is_closing((uv_handle_t *)down)) {
+		gci_buf_free(b);
+		return;
+	}
+	r->overfull |= uv_stream_get_write_queue_size(down) + b->len > MOST_QUEUED;
+	if (!r->overfull)
+		r->overfull = gci_pipe_send(down, b, NULL) == UV_ENOMEM;
+	if (r->overfull)
+		kill(r->pid, SIGKILL); /* a part of it would be nonsense */
+	gci_buf_free(b);
+}
+
+static void on_relay_closed(uv_handle_t *h)
+{
+	struct relay *r = h->data;
+
+	if (!--r->nopen)
+		gci_free(r);
+}
+
+static void close_relay_pipe(uv_pipe_t *p)
+{
+	if (!uv_is_closing((uv_handle_t *)p))
+		uv_close((uv_handle_t *)p, on_relay_closed);
+}
+
+static void close_relay(struct relay *r)
+{
+	int i;
+
+	for (i = 0; i < 3; i++)
+		close_relay_pipe(&r->pipes[i]);
+}
+
+/* It knows better than the host behind it from where ssh came to the first of us. */
+static void tell_origin(struct agent *me, struct relay *r)
+{
+	char from[GCI_AGENT_MSG_ADDRESS + 1];
+	struct gci_buf b = {0};
+
+	if (find_origin(me, from, sizeof(from)))
+		return;
+	gci_agent_msg_put_origin(&b, from);
+	put_down(r, &b);
+}
+
+static int spawn_relay(struct agent *me, struct relay *r, char **argv, struct gci_error *e)
+{
+	uv_pipe_t *const pipes[3] = {&r->pipes[0], &r->pipes[1], &r->pipes[2]};
+	/* One that outlives us would keep the agent alive that it leads to. */
+	struct gci_spawn s = {.argv = argv, .death_signal = SIGTERM, .new_session = 1};
+	int i, rc = gci_pipe_spawn(&me->loop, &s, pipes, &r->pid, e);
+
+	if (!r->pid)
+		return rc;
+	for (i = 0; i < 3; i++)
+		r->pipes[i].data = r;
+	r->nopen = 3;
+	r->next = me->relays;
+	me->relays = r;
+	if (rc) {
+		kill(r->pid, SIGKILL);
+		return 0;
+	}
+	tell_origin(me, r);
+	read_relay(r);
+	return 0;
+}
+
+static void start_relay(struct agent *me, struct gci_agent_msg *f)
+{
+	struct gci_error e = {0};
+	struct relay *r;
+	char **argv;
+	uint32_t id;
+
+	if (gci_agent_msg_get_relay_start(f, &id, &argv) || find_relay(me, id)) {
+		gci_agent_msg_argv_free(argv);
+		send_error(me, "malformed message to start another agent");
+		return;
+	}
+	r = gci_calloc(1, sizeof(*r));
+	if (r)
+		r->id = id;
+	if (!r || spawn_relay(me, r, argv, &e)) {
+		send_ended(me, GCI_AGENT_MSG_RELAY_ENDED, id, 1, 0, r ? e.text : "out of memory");
+		gci_free(r);
+	}
+	gci_agent_msg_argv_free(argv);
+}
+
+static void pass_on(struct agent *me, struct gci_agent_msg *f)
+{
+	struct gci_agent_msg_relay_data m;
+	struct gci_buf b = {.secret = 1}; /* which may be in it */
+	struct relay *r;
+
+	if (gci_agent_msg_get_relay_data(f, &m) || m.stream) {
+		send_error(me, "malformed message for another agent");
+		return;
+	}
+	r = find_relay(me, m.id);
+	if (!r)
+		return;
+	if (!m.nbytes) {
+		kill(-r->pid, SIGKILL);
+		return;
+	}
+	gci_buf_put(&b, m.data, m.nbytes);
+	put_down(r, &b);
+}
+
+/* ---- its end ---- */
+
+/* Not a relay's command: 0. */
+static int relay_reaped(struct agent *me, pid_t pid, int status)
+{
+	struct relay **at = &me->relays, *r;
+
+	while ((r = *at) && r->pid != pid)
+		at = &r->next;
+	if (!r)
+		return 0;
+	gci_pipe_drain(&r->pipes[1], on_relay_read);
+	gci_pipe_drain(&r->pipes[2], on_relay_read);
+	*at = r->next;
+	if (r->overfull)
+		send_ended(me, GCI_AGENT_MSG_RELAY_ENDED, r->id, 1, 0,
+			"more was said to it than it took");
+	else if (WIFSIGNALED(status))
+		send_ended(me, GCI_AGENT_MSG_RELAY_ENDED, r->id, 0, WTERMSIG(status), "");
+	else
+		send_ended(me, GCI_AGENT_MSG_RELAY_ENDED, r->id, WEXITSTATUS(status), 0, "");
+	close_relay(r);
+	return 1;
+}
+
+/* How many have not been reaped. */
+static int end_relays(struct agent *me)
+{
+	struct relay *r;
+	int n = 0;
+
+	for (r = me->relays; r; r = r->next, n++)
+		close_relay_pipe(&r->pipes[0]);
+	return n;
+}
 
 /* ---- The processes of its ranks. */
 
 #define KILL_AGAIN_MS 5
 
-static void read_more(struct agent_stream *s);
-
-static void send_ended(const struct agent_rank *k, int code, int sig, const char *why)
-{
-	const struct gci_agent_msg_ended m = {k->rank, code, sig, (char *)(uintptr_t)why};
-	struct gci_buf b = {0};
-
-	gci_agent_msg_put_ended(&b, GCI_AGENT_MSG_ENDED, &m);
-	gci_agent_send_up(&b);
-}
+static void read_more(struct agent *me, struct agent_stream *s);
 
 /* nbytes == 0: this stream has ended. */
-static void send_output(const struct agent_stream *s, const void *data, size_t nbytes)
+static void send_output(
+	struct agent *me, const struct agent_stream *s, const void *data, size_t nbytes)
 {
 	struct gci_buf b = {0};
 	size_t at = gci_agent_msg_begin(&b, GCI_AGENT_MSG_OUTPUT);
@@ -46,8 +388,8 @@ static void send_output(const struct agent_stream *s, const void *data, size_t n
 	gci_buf_put_u32(&b, s->which);
 	gci_buf_put(&b, data, nbytes);
 	gci_agent_msg_end(&b, at);
-	gci_me.credit -= (uint32_t)nbytes;
-	gci_agent_send_up(&b);
+	me->credit -= (uint32_t)nbytes;
+	send_up(me, &b);
 }
 
 static void on_poll_closed(uv_handle_t *h)
@@ -58,11 +400,11 @@ static void on_poll_closed(uv_handle_t *h)
 	s->fd = -1;
 }
 
-static void close_stream(struct agent_stream *s)
+static void close_stream(struct agent *me, struct agent_stream *s)
 {
 	if (s->fd < 0 || uv_is_closing((uv_handle_t *)&s->poll))
 		return;
-	send_output(s, NULL, 0);
+	send_output(me, s, NULL, 0);
 	uv_close((uv_handle_t *)&s->poll, on_poll_closed);
 }
 
@@ -73,9 +415,11 @@ static int open_still(const struct agent_stream *s)
 
 static void on_readable(uv_poll_t *h, int status, int events)
 {
+	struct agent *me = h->loop->data;
+
 	(void)status;
 	(void)events;
-	read_more(h->data);
+	read_more(me, h->data);
 }
 
 static void set_polling(struct agent_stream *s, int on)
@@ -89,24 +433,24 @@ static void set_polling(struct agent_stream *s, int on)
 		uv_poll_stop(&s->poll);
 }
 
-static void lose_output(const struct agent_stream *s, int error)
+static void lose_output(struct agent *me, const struct agent_stream *s, int error)
 {
 	char text[128];
 
 	snprintf(text, sizeof(text), "cannot read what rank %u printed: %s", s->rank->rank,
 		strerror(error));
-	gci_agent_send_error(text);
+	send_error(me, text);
 }
 
 /* One piece; all there is, once the process has ended: then a pipe that is empty is at its end,
  * whoever else may hold it open. */
-static void read_more(struct agent_stream *s)
+static void read_more(struct agent *me, struct agent_stream *s)
 {
 	static char bytes[GCI_AGENT_MSG_DATA];
 	ssize_t n;
 
 	do {
-		size_t room = gci_me.credit < sizeof(bytes) ? gci_me.credit : sizeof(bytes);
+		size_t room = me->credit < sizeof(bytes) ? me->credit : sizeof(bytes);
 
 		if (!room) {
 			set_polling(s, 0); /* until credit comes */
@@ -114,64 +458,64 @@ static void read_more(struct agent_stream *s)
 		}
 		n = read(s->fd, bytes, room);
 		if (n > 0)
-			send_output(s, bytes, (size_t)n);
+			send_output(me, s, bytes, (size_t)n);
 	} while ((n > 0 && !s->rank->pid) || (n < 0 && errno == EINTR));
 	if (n > 0 || (n < 0 && errno == EAGAIN && s->rank->pid))
 		return;
 	if (n < 0 && errno != EAGAIN)
-		lose_output(s, errno);
-	close_stream(s);
+		lose_output(me, s, errno);
+	close_stream(me, s);
 }
 
-static void gci_agent_on_credit(uint32_t n)
+static void on_credit(struct agent *me, uint32_t n)
 {
 	uint32_t i;
 
-	gci_me.credit += n;
-	for (i = 0; i < 2 * gci_me.nranks; i++) {
-		struct agent_stream *s = &gci_me.ranks[i / 2].out[i % 2];
+	me->credit += n;
+	for (i = 0; i < 2 * me->nranks; i++) {
+		struct agent_stream *s = &me->ranks[i / 2].out[i % 2];
 
 		if (!open_still(s))
 			continue;
-		if (gci_me.ranks[i / 2].pid)
+		if (me->ranks[i / 2].pid)
 			set_polling(s, 1);
 		else
-			read_more(s);
+			read_more(me, s);
 	}
 }
 
-static void rank_ended(struct agent_rank *k, int status)
+static void rank_ended(struct agent *me, struct agent_rank *k, int status)
 {
 	int i;
 
 	k->pid = 0;
 	if (WIFSIGNALED(status))
-		send_ended(k, 0, WTERMSIG(status), "");
+		send_ended(me, GCI_AGENT_MSG_ENDED, k->rank, 0, WTERMSIG(status), "");
 	else
-		send_ended(k, WEXITSTATUS(status), 0, "");
+		send_ended(me, GCI_AGENT_MSG_ENDED, k->rank, WEXITSTATUS(status), 0, "");
 	for (i = 0; i < 2; i++)
 		if (open_still(&k->out[i]))
-			read_more(&k->out[i]);
+			read_more(me, &k->out[i]);
 }
 
 /* Orphans come here as well; nobody asks for their status. */
-static void gci_agent_on_children(uv_signal_t *h, int signum)
+static void on_children(uv_signal_t *h, int signum)
 {
+	struct agent *me = h->loop->data;
 	int status;
 	pid_t pid;
 	uint32_t i;
 
-	(void)h;
 	(void)signum;
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		if (gci_relay_reaped(pid, status))
+		if (relay_reaped(me, pid, status))
 			continue;
-		for (i = 0; i < gci_me.nranks; i++)
-			if (gci_me.ranks[i].pid == pid)
-				rank_ended(&gci_me.ranks[i], status);
+		for (i = 0; i < me->nranks; i++)
+			if (me->ranks[i].pid == pid)
+				rank_ended(me, &me->ranks[i], status);
 	}
-	if (gci_me.ending && !gci_relay_end())
-		gci_agent_finish(0);
+	if (me->ending && !end_relays(me))
+		finish(me, 0);
 }
 
 static void on_stdin_closed(uv_handle_t *h)
@@ -179,61 +523,61 @@ static void on_stdin_closed(uv_handle_t *h)
 	(void)h;
 }
 
-static void close_stdin(void)
+static void close_stdin(struct agent *me)
 {
-	if (gci_me.stdin_open)
-		uv_close((uv_handle_t *)&gci_me.rank0, on_stdin_closed);
-	gci_me.stdin_open = 0;
+	if (me->stdin_open)
+		uv_close((uv_handle_t *)&me->rank0, on_stdin_closed);
+	me->stdin_open = 0;
 }
 
 static void on_stdin_written(uv_stream_t *to, size_t nbytes, int status)
 {
+	struct agent *me = to->loop->data;
 	struct gci_buf b = {0};
 
-	(void)to;
-	gci_me.stdin_queued -= (uint32_t)nbytes;
+	me->stdin_queued -= (uint32_t)nbytes;
 	if (!status) {
 		gci_agent_msg_put_u32(&b, GCI_AGENT_MSG_TAKEN, (uint32_t)nbytes);
-		gci_agent_send_up(&b);
+		send_up(me, &b);
 	}
 	/* When rank 0 does not want it, nothing more is TAKEN, and no more will come. */
-	if (status || (gci_me.stdin_ending && !gci_me.stdin_queued))
-		close_stdin();
+	if (status || (me->stdin_ending && !me->stdin_queued))
+		close_stdin(me);
 }
 
-static void gci_agent_on_stdin(struct gci_reader *r)
+static void on_stdin(struct agent *me, struct gci_reader *r)
 {
 	struct gci_buf b = {0};
 	int rc;
 
-	if (!gci_me.stdin_open)
+	if (!me->stdin_open)
 		return;
 	if (!r->len) {
-		gci_me.stdin_ending = 1;
-		if (!gci_me.stdin_queued)
-			close_stdin();
+		me->stdin_ending = 1;
+		if (!me->stdin_queued)
+			close_stdin(me);
 		return;
 	}
-	gci_me.stdin_queued += (uint32_t)r->len;
+	me->stdin_queued += (uint32_t)r->len;
 	gci_buf_put(&b, r->data, r->len);
-	rc = gci_pipe_send((uv_stream_t *)&gci_me.rank0, &b, on_stdin_written);
+	rc = gci_pipe_send((uv_stream_t *)&me->rank0, &b, on_stdin_written);
 	if (rc == UV_ENOMEM) /* it must not take this for the end of its input */
-		gci_agent_send_error("out of memory for standard input");
+		send_error(me, "out of memory for standard input");
 	else if (rc)
-		close_stdin();
+		close_stdin(me);
 }
 
 /* A rank that is not started yet never will be, and has ended as if it had been. */
-static void end_unstarted(struct agent_rank *k, int sig)
+static void end_unstarted(struct agent *me, struct agent_rank *k, int sig)
 {
 	if (k->begun)
 		return;
 	k->begun = 1;
-	if (!gci_me.ending)
-		send_ended(k, 0, sig, "");
+	if (!me->ending)
+		send_ended(me, GCI_AGENT_MSG_ENDED, k->rank, 0, sig, "");
 }
 
-static void gci_agent_on_signal(int sig, uint32_t rank)
+static void on_signal(struct agent *me, int sig, uint32_t rank)
 {
 	int ends = sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT ||
 		   sig == SIGKILL;
@@ -241,47 +585,48 @@ static void gci_agent_on_signal(int sig, uint32_t rank)
 
 	if (sig <= 0 || sig >= NSIG)
 		return;
-	for (i = 0; i < gci_me.nranks; i++) {
-		struct agent_rank *k = &gci_me.ranks[i];
+	for (i = 0; i < me->nranks; i++) {
+		struct agent_rank *k = &me->ranks[i];
 
 		if (rank != GCI_AGENT_MSG_ALL && rank != k->rank)
 			continue;
 		if (k->pid)
 			kill(-k->pid, sig);
 		else if (ends)
-			end_unstarted(k, sig);
+			end_unstarted(me, k, sig);
 	}
 }
 
-static void gci_agent_on_hush(uint32_t which)
+static void on_hush(struct agent *me, uint32_t which)
 {
 	uint32_t i;
 
-	for (i = 0; i < gci_me.nranks && (which == 1 || which == 2); i++)
-		close_stream(&gci_me.ranks[i].out[which - 1]);
+	for (i = 0; i < me->nranks && (which == 1 || which == 2); i++)
+		close_stream(me, &me->ranks[i].out[which - 1]);
 }
 
-/* Again and again, since a fork may have slipped through; gci_agent_on_children reaps. Agents
+/* Again and again, since a fork may have slipped through; on_children reaps. Agents
  * elsewhere hear of it themselves. */
-static void gci_agent_on_kill(uv_timer_t *t)
+static void on_kill(uv_timer_t *t)
 {
+	struct agent *me = t->loop->data;
 	uint32_t i;
 
-	for (i = 0; i < gci_me.nranks; i++)
-		end_unstarted(&gci_me.ranks[i], SIGKILL);
-	if (gci_tree_kill(gci_relay_is))
-		uv_timer_start(t, gci_agent_on_kill, KILL_AGAIN_MS, 0);
+	for (i = 0; i < me->nranks; i++)
+		end_unstarted(me, &me->ranks[i], SIGKILL);
+	if (gci_tree_kill(relay_is, me))
+		uv_timer_start(t, on_kill, KILL_AGAIN_MS, 0);
 }
 
 /* The secret goes into a pipe, which holds it until the rank reads it: no file, no argument. */
-static int secret_pipe(int *fd, struct gci_error *e)
+static int secret_pipe(struct agent *me, int *fd, struct gci_error *e)
 {
 	int fds[2], rc;
 
 	rc = gci_pipe(fds, e);
 	if (rc)
 		return rc;
-	if (write(fds[1], gci_me.job.secret, GCI_SECRET_NBYTES) != GCI_SECRET_NBYTES)
+	if (write(fds[1], me->job.secret, GCI_SECRET_NBYTES) != GCI_SECRET_NBYTES)
 		rc = gci_error_errno(e, "cannot hand over the job's secret");
 	close(fds[1]);
 	*fd = fds[0];
@@ -289,7 +634,8 @@ static int secret_pipe(int *fd, struct gci_error *e)
 }
 
 /* Makes the pipe for fds[which], keeps our end. */
-static int output_pipe(struct agent_rank *k, uint32_t which, int *fd, struct gci_error *e)
+static int output_pipe(
+	struct agent *me, struct agent_rank *k, uint32_t which, int *fd, struct gci_error *e)
 {
 	struct agent_stream *s = &k->out[which - 1];
 	int fds[2];
@@ -300,7 +646,7 @@ static int output_pipe(struct agent_rank *k, uint32_t which, int *fd, struct gci
 	s->rank = k;
 	s->which = which;
 	s->poll.data = s;
-	if (uv_poll_init(&gci_me.loop, &s->poll, fds[0])) {
+	if (uv_poll_init(&me->loop, &s->poll, fds[0])) {
 		close(fds[0]);
 		return gci_error_set(e, GCOLL_ERR_SYS, "cannot watch a pipe");
 	}
@@ -309,25 +655,25 @@ static int output_pipe(struct agent_rank *k, uint32_t which, int *fd, struct gci
 	return 0;
 }
 
-static int input_pipe(int *fd, struct gci_error *e)
+static int input_pipe(struct agent *me, int *fd, struct gci_error *e)
 {
 	int fds[2];
 
 	if (gci_pipe(fds, e))
 		return GCOLL_ERR_SYS;
 	*fd = fds[0];
-	if (uv_pipe_open(&gci_me.rank0, fds[1])) {
+	if (uv_pipe_open(&me->rank0, fds[1])) {
 		close(fds[1]);
 		return gci_error_set(e, GCOLL_ERR_SYS, "cannot use a pipe");
 	}
-	gci_me.stdin_open = 1;
+	me->stdin_open = 1;
 	return 0;
 }
 
-static int start_process(struct agent_rank *k, struct gci_error *e)
+static int start_process(struct agent *me, struct agent_rank *k, struct gci_error *e)
 {
-	struct gci_spawn s = {.argv = gci_me.job.argv,
-		.cwd = *gci_me.job.cwd ? gci_me.job.cwd : NULL,
+	struct gci_spawn s = {.argv = me->job.argv,
+		.cwd = *me->job.cwd ? me->job.cwd : NULL,
 		.fds = {-1, -1, -1, -1},
 		.death_signal = SIGKILL};
 	char number[16];
@@ -335,11 +681,11 @@ static int start_process(struct agent_rank *k, struct gci_error *e)
 
 	snprintf(number, sizeof(number), "%u", k->rank);
 	setenv("GRIDCOLL_RANK", number, 1);
-	rc = k->rank ? 0 : input_pipe(&s.fds[0], e);
+	rc = k->rank ? 0 : input_pipe(me, &s.fds[0], e);
 	for (i = 1; i <= 2 && !rc; i++)
-		rc = output_pipe(k, (uint32_t)i, &s.fds[i], e);
+		rc = output_pipe(me, k, (uint32_t)i, &s.fds[i], e);
 	if (!rc)
-		rc = secret_pipe(&s.fds[3], e);
+		rc = secret_pipe(me, &s.fds[3], e);
 	if (!rc)
 		rc = gci_spawn(&s, &k->pid, e);
 	if (rc)
@@ -350,18 +696,18 @@ static int start_process(struct agent_rank *k, struct gci_error *e)
 	return rc;
 }
 
-static void gci_agent_start_rank(struct agent_rank *k)
+static void start_rank(struct agent *me, struct agent_rank *k)
 {
 	struct gci_error e = {0};
 	int i, code;
 
 	errno = 0;
-	if (!start_process(k, &e))
+	if (!start_process(me, k, &e))
 		return;
 	code = errno == ENOENT ? 127 : 126; /* as a shell has it */
 	for (i = 0; i < 2; i++)
-		close_stream(&k->out[i]);
-	send_ended(k, code, 0, e.text);
+		close_stream(me, &k->out[i]);
+	send_ended(me, GCI_AGENT_MSG_ENDED, k->rank, code, 0, e.text);
 }
 
 /* ---- The conversation with the launcher. */
@@ -369,77 +715,23 @@ static void gci_agent_start_rank(struct agent_rank *k)
 #define END_TIMEOUT_NS (5 * GCI_NS_PER_S)
 #define PATIENCE_MS    5000 /* with agents elsewhere that have lost their input */
 
-struct agent gci_me;
-
-/* Ends the agent, and all that it started. */
-static void gci_agent_finish(int status)
-{
-	gci_me.status = status;
-	uv_stop(&gci_me.loop);
-}
-
-static void on_sent(uv_stream_t *to, size_t nbytes, int status)
-{
-	(void)to;
-	(void)nbytes;
-	if (status)
-		gci_agent_finish(1); /* nobody listens any more */
-	else
-		gci_relay_resume();
-}
-
-size_t gci_agent_behind(void)
-{
-	return uv_stream_get_write_queue_size((uv_stream_t *)&gci_me.up);
-}
-
-void gci_agent_send_up(struct gci_buf *b)
-{
-	int rc = gci_pipe_send((uv_stream_t *)&gci_me.up, b, on_sent);
-
-	if (rc == UV_ENOMEM)
-		fprintf(stderr, "out of memory\n");
-	if (rc)
-		gci_agent_finish(1);
-}
-
-void gci_agent_send_error(const char *text)
-{
-	struct gci_buf b = {0};
-	size_t at = gci_agent_msg_begin(&b, GCI_AGENT_MSG_ERROR);
-
-	gci_buf_put_str(&b, text);
-	gci_agent_msg_end(&b, at);
-	gci_agent_send_up(&b);
-}
-
-int gci_agent_origin(char *out, size_t size)
-{
-	const char *from = gci_me.origin ? gci_me.origin : getenv("SSH_CONNECTION");
-
-	if (!from)
-		return -1;
-	snprintf(out, size, "%.*s", (int)strcspn(from, " "), from);
-	return 0;
-}
-
 /* ":PORT" means the host that ssh came from, as seen from here. */
-static const char *rendezvous(char *out, size_t size)
+static const char *rendezvous(struct agent *me, char *out, size_t size)
 {
-	const char *given = gci_me.job.rendezvous;
+	const char *given = me->job.rendezvous;
 	char from[GCI_AGENT_MSG_ADDRESS + 1];
 
-	if (*given != ':' || gci_agent_origin(from, sizeof(from)))
+	if (*given != ':' || find_origin(me, from, sizeof(from)))
 		return given;
 	snprintf(out, size, strchr(from, ':') ? "[%s]%s" : "%s%s", from, given);
 	return out;
 }
 
-static void set_environment(void)
+static void set_environment(struct agent *me)
 {
 	char where[160], **env;
 
-	for (env = gci_me.job.env; *env; env++) {
+	for (env = me->job.env; *env; env++) {
 		char *eq = strchr(*env, '=');
 
 		if (!eq) {
@@ -449,41 +741,43 @@ static void set_environment(void)
 		*eq = '\0';
 		setenv(*env, eq + 1, 1);
 	}
-	setenv("GRIDCOLL_RENDEZVOUS", rendezvous(where, sizeof(where)), 1);
+	setenv("GRIDCOLL_RENDEZVOUS", rendezvous(me, where, sizeof(where)), 1);
 	setenv("GRIDCOLL_SECRET_FD", "3", 1);
 }
 
 static void on_impatience(uv_timer_t *t)
 {
-	(void)t;
-	gci_agent_finish(0);
+	struct agent *me = t->loop->data;
+
+	finish(me, 0);
 }
 
 /* Ends the agent, once those that it started elsewhere have ended by themselves. */
-static void gci_agent_end(void)
+static void end_all(struct agent *me)
 {
-	gci_me.ending = 1;
-	gci_agent_on_signal(SIGKILL, GCI_AGENT_MSG_ALL);
-	if (gci_relay_end())
-		uv_timer_start(&gci_me.patience, on_impatience, PATIENCE_MS, 0);
+	me->ending = 1;
+	on_signal(me, SIGKILL, GCI_AGENT_MSG_ALL);
+	if (end_relays(me))
+		uv_timer_start(&me->patience, on_impatience, PATIENCE_MS, 0);
 	else
-		gci_agent_finish(0);
+		finish(me, 0);
 }
 
 static void on_watch(uv_timer_t *t)
 {
-	(void)t;
-	if (gci_now_ns() - gci_me.heard_ns <= gci_me.job.dead_ns)
+	struct agent *me = t->loop->data;
+
+	if (gci_now_ns() - me->heard_ns <= me->job.dead_ns)
 		return;
 	fprintf(stderr, "heard nothing from gridcoll-run for %" PRIu64 " s\n",
-		gci_me.job.dead_ns / GCI_NS_PER_S);
-	gci_agent_finish(1);
+		me->job.dead_ns / GCI_NS_PER_S);
+	finish(me, 1);
 }
 
 /* Whoever started the job may have been where this host has no directory. */
-static void choose_directory(void)
+static void choose_directory(struct agent *me)
 {
-	struct gci_agent_msg_start *m = &gci_me.job;
+	struct gci_agent_msg_start *m = &me->job;
 	const char *home = getenv("HOME");
 	char *own;
 
@@ -501,111 +795,103 @@ static void choose_directory(void)
 /* One rank at a time: between them the agent hears, answers and ends as at any other time. */
 static void on_starting(uv_idle_t *h)
 {
+	struct agent *me = h->loop->data;
 	struct agent_rank *k;
 
-	while (gci_me.next < gci_me.nranks) {
-		k = &gci_me.ranks[gci_me.next++];
+	while (me->next < me->nranks) {
+		k = &me->ranks[me->next++];
 		if (k->begun)
 			continue;
 		k->begun = 1;
-		gci_agent_start_rank(k);
+		start_rank(me, k);
 		return;
 	}
 	uv_idle_stop(h);
-	explicit_bzero(gci_me.job.secret, sizeof(gci_me.job.secret));
+	explicit_bzero(me->job.secret, sizeof(me->job.secret));
 }
 
-static void on_start(struct gci_agent_msg *f)
+static void on_start(struct agent *me, struct gci_agent_msg *f)
 {
 	uint32_t i;
 
-	if (gci_me.started || gci_agent_msg_get_start(f, &gci_me.job)) {
-		gci_agent_send_error("malformed start message");
+	if (me->started || gci_agent_msg_get_start(f, &me->job)) {
+		send_error(me, "malformed start message");
 		return;
 	}
-	gci_me.ranks = gci_calloc(gci_me.job.nranks, sizeof(*gci_me.ranks));
-	if (!gci_me.ranks) {
-		gci_agent_send_error("out of memory");
+	me->ranks = gci_calloc(me->job.nranks, sizeof(*me->ranks));
+	if (!me->ranks) {
+		send_error(me, "out of memory");
 		return;
 	}
-	gci_me.started = 1;
-	gci_me.nranks = gci_me.job.nranks;
-	set_environment();
-	choose_directory();
-	if (gci_me.job.dead_ns)
-		uv_timer_start(&gci_me.watch, on_watch, 1000, 1000);
-	for (i = 0; i < gci_me.nranks; i++) {
-		gci_me.ranks[i].rank = gci_me.job.ranks[i];
-		gci_me.ranks[i].out[0].fd = gci_me.ranks[i].out[1].fd = -1;
+	me->started = 1;
+	me->nranks = me->job.nranks;
+	set_environment(me);
+	choose_directory(me);
+	if (me->job.dead_ns)
+		uv_timer_start(&me->watch, on_watch, 1000, 1000);
+	for (i = 0; i < me->nranks; i++) {
+		me->ranks[i].rank = me->job.ranks[i];
+		me->ranks[i].out[0].fd = me->ranks[i].out[1].fd = -1;
 	}
-	uv_idle_start(&gci_me.starting, on_starting);
-	on_starting(&gci_me.starting); /* rank 0, if it is here: its input may be next */
+	uv_idle_start(&me->starting, on_starting);
+	on_starting(&me->starting); /* rank 0, if it is here: its input may be next */
 }
 
-static void on_origin(struct gci_agent_msg *f)
+static void on_origin(struct agent *me, struct gci_agent_msg *f)
 {
-	gci_free(gci_me.origin);
-	gci_me.origin = gci_agent_msg_get_origin(f);
-	if (!gci_me.origin)
-		gci_agent_send_error("malformed message of whence ssh came");
+	gci_free(me->origin);
+	me->origin = gci_agent_msg_get_origin(f);
+	if (!me->origin)
+		send_error(me, "malformed message of whence ssh came");
 }
 
-static void answer(void)
+static void answer(struct agent *me)
 {
 	struct gci_buf b = {0};
 
 	gci_agent_msg_end(&b, gci_agent_msg_begin(&b, GCI_AGENT_MSG_PONG));
-	gci_agent_send_up(&b);
+	send_up(me, &b);
 }
 
-static void on_frame(struct gci_agent_msg *f)
+static void on_frame(struct agent *me, struct gci_agent_msg *f)
 {
 	uint32_t n;
 
 	switch (f->type) {
 	case GCI_AGENT_MSG_START:
-		on_start(f);
+		on_start(me, f);
 		break;
 	case GCI_AGENT_MSG_STDIN:
-		gci_agent_on_stdin(&f->r);
+		on_stdin(me, &f->r);
 		break;
 	case GCI_AGENT_MSG_CREDIT:
-		gci_agent_on_credit(gci_read_u32(&f->r));
+		on_credit(me, gci_read_u32(&f->r));
 		break;
 	case GCI_AGENT_MSG_SIGNAL:
 		n = gci_read_u32(&f->r);
-		gci_agent_on_signal((int)n, gci_read_u32(&f->r));
+		on_signal(me, (int)n, gci_read_u32(&f->r));
 		break;
 	case GCI_AGENT_MSG_HUSH:
-		gci_agent_on_hush(gci_read_u32(&f->r));
+		on_hush(me, gci_read_u32(&f->r));
 		break;
 	case GCI_AGENT_MSG_KILL:
-		gci_agent_on_kill(&gci_me.kill_again);
+		on_kill(&me->kill_again);
 		break;
 	case GCI_AGENT_MSG_PING:
-		answer();
+		answer(me);
 		break;
 	case GCI_AGENT_MSG_RELAY_START:
-		gci_relay_start(f);
+		start_relay(me, f);
 		break;
 	case GCI_AGENT_MSG_RELAY_DATA:
-		gci_relay_data(f);
+		pass_on(me, f);
 		break;
 	case GCI_AGENT_MSG_ORIGIN:
-		on_origin(f);
+		on_origin(me, f);
 		break;
 	default:
-		gci_agent_send_error("unknown frame from the launcher");
+		send_error(me, "unknown frame from the launcher");
 	}
-}
-
-static void on_alloc(uv_handle_t *h, size_t want, uv_buf_t *buf)
-{
-	static char space[65536];
-
-	(void)h;
-	(void)want;
-	*buf = uv_buf_init(space, sizeof(space));
 }
 
 /* Below here, where registers were saved that memcpy had the secret in. */
@@ -618,65 +904,68 @@ static __attribute__((noinline)) void wipe_stack(void)
 
 static void on_input(uv_stream_t *from, ssize_t n, const uv_buf_t *buf)
 {
+	struct agent *me = from->loop->data;
 	struct gci_error e = {0};
 	struct gci_agent_msg f;
 	size_t at = 0;
 	int rc;
 
-	(void)from;
-	gci_me.heard_ns = gci_now_ns();
+	me->heard_ns = gci_now_ns();
 	if (n < 0) {
-		gci_agent_end(); /* the launcher is done, or gone */
+		end_all(me); /* the launcher is done, or gone */
 		return;
 	}
-	gci_buf_put(&gci_me.input, buf->base, (size_t)n);
+	gci_buf_put(&me->input, buf->base, (size_t)n);
 	explicit_bzero(buf->base, (size_t)n); /* the secret may be in it, our own or for others */
-	while ((rc = gci_agent_msg_next(&gci_me.input, &at, &f, &e)) == 1)
-		on_frame(&f);
-	gci_buf_consume(&gci_me.input, at);
-	if (!gci_me.input.len) {
-		gci_buf_free(&gci_me.input);
-		gci_me.input.secret = 1;
+	while ((rc = gci_agent_msg_next(&me->input, &at, &f, &e)) == 1)
+		on_frame(me, &f);
+	gci_buf_consume(&me->input, at);
+	if (!me->input.len) {
+		gci_buf_free(&me->input);
+		me->input.secret = 1;
 		wipe_stack();
 	}
 	if (rc < 0) {
 		fprintf(stderr, "%s\n", e.text);
-		gci_agent_finish(1);
+		finish(me, 1);
 	}
 }
 
 static void on_term(uv_signal_t *h, int signum)
 {
-	(void)h;
-	gci_agent_finish(128 + signum);
+	struct agent *me = h->loop->data;
+
+	finish(me, 128 + signum);
 }
 
-static int open_up(struct gci_error *e)
+static int open_up(struct agent *me, struct gci_error *e)
 {
 	struct gci_buf magic = {0};
 
-	uv_pipe_init(&gci_me.loop, &gci_me.in, 0);
-	uv_pipe_init(&gci_me.loop, &gci_me.up, 0);
-	uv_pipe_init(&gci_me.loop, &gci_me.rank0, 0);
-	uv_timer_init(&gci_me.loop, &gci_me.watch);
-	uv_timer_init(&gci_me.loop, &gci_me.kill_again);
-	uv_timer_init(&gci_me.loop, &gci_me.patience);
-	uv_idle_init(&gci_me.loop, &gci_me.starting);
-	uv_signal_init(&gci_me.loop, &gci_me.children);
-	uv_signal_init(&gci_me.loop, &gci_me.term);
-	if (isatty(0) || uv_pipe_open(&gci_me.in, 0) || uv_pipe_open(&gci_me.up, 1))
+	uv_pipe_init(&me->loop, &me->in, 0);
+	uv_pipe_init(&me->loop, &me->up, 0);
+	uv_pipe_init(&me->loop, &me->rank0, 0);
+	uv_timer_init(&me->loop, &me->watch);
+	uv_timer_init(&me->loop, &me->kill_again);
+	uv_timer_init(&me->loop, &me->patience);
+	uv_idle_init(&me->loop, &me->starting);
+	uv_signal_init(&me->loop, &me->children);
+	uv_signal_init(&me->loop, &me->term);
+	if (isatty(0) || uv_pipe_open(&me->in, 0) || uv_pipe_open(&me->up, 1))
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"--agent is for gridcoll-run's own use: expected pipes");
-	uv_signal_start(&gci_me.children, gci_agent_on_children, SIGCHLD);
-	uv_signal_start(&gci_me.term, on_term, SIGTERM);
+	uv_signal_start(&me->children, on_children, SIGCHLD);
+	uv_signal_start(&me->term, on_term, SIGTERM);
 	gci_buf_printf(&magic, "%s", GCI_AGENT_MSG_MAGIC);
-	gci_agent_send_up(&magic);
-	uv_read_start((uv_stream_t *)&gci_me.in, on_alloc, on_input);
+	send_up(me, &magic);
+	uv_read_start((uv_stream_t *)&me->in, on_alloc, on_input);
 	return 0;
 }
 
 int gci_agent_main(const char *netns)
 {
+	/* Not on the stack: what it holds is there until the process ends. */
+	static struct agent me = {.credit = GCI_AGENT_MSG_WINDOW, .input = {.secret = 1}};
 	struct gci_error e = {0};
 	int rc = 0;
 
@@ -684,24 +973,23 @@ int gci_agent_main(const char *netns)
 	signal(SIGPIPE, SIG_IGN);
 	gci_tree_adopt();
 	gci_raise_fd_limit();
-	gci_me.credit = GCI_AGENT_MSG_WINDOW;
-	gci_me.input.secret = 1;
 	if (netns)
 		rc = gci_ns_join(netns, &e);
-	if (!rc && uv_loop_init(&gci_me.loop))
+	if (!rc && uv_loop_init(&me.loop))
 		rc = gci_error_set(&e, GCOLL_ERR_SYS, "cannot make an event loop");
+	me.loop.data = &me;
 	if (!rc)
-		rc = open_up(&e);
+		rc = open_up(&me, &e);
 	if (rc) {
 		fprintf(stderr, "%s\n", e.text);
 		return 1;
 	}
-	uv_run(&gci_me.loop, UV_RUN_DEFAULT);
+	uv_run(&me.loop, UV_RUN_DEFAULT);
 	if (gci_tree_end(END_TIMEOUT_NS))
 		fprintf(stderr, "some processes did not end\n");
 	gci_edt_sweep(); /* after ranks that could not */
-	gci_buf_free(&gci_me.input);
-	gci_agent_msg_start_free(&gci_me.job);
-	gci_free(gci_me.origin);
-	return gci_me.status;
+	gci_buf_free(&me.input);
+	gci_agent_msg_start_free(&me.job);
+	gci_free(me.origin);
+	return me.status;
 }

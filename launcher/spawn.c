@@ -89,7 +89,7 @@ static int by_pid(const void *a, const void *b)
 }
 
 /* Marks children of what is marked until no more are found; parents mostly stand before. */
-static void mark_ours(struct table *t, int (*spared)(pid_t pid))
+static void mark_ours(struct table *t, int (*spared)(void *user, pid_t pid), void *user)
 {
 	pid_t self = getpid();
 	size_t i;
@@ -102,7 +102,7 @@ static void mark_ours(struct table *t, int (*spared)(pid_t pid))
 		for (i = 0; i < t->n; i++) {
 			struct process *p = &t->v[i], key = {.pid = p->parent}, *parent;
 
-			if (p->ours || (spared && spared(p->pid)))
+			if (p->ours || (spared && spared(user, p->pid)))
 				continue;
 			parent = bsearch(&key, t->v, t->n, sizeof(*t->v), by_pid);
 			if (p->parent == self)
@@ -138,14 +138,14 @@ static int by_depth(const void *a, const void *b)
 }
 
 /* Parents first, else one would see its child die, and tell of it or start another one. */
-int gci_tree_kill(int (*spared)(pid_t pid))
+int gci_tree_kill(int (*spared)(void *user, pid_t pid), void *user)
 {
 	struct table t = {0};
 	int found = 0;
 	size_t i;
 
 	read_table(&t);
-	mark_ours(&t, spared);
+	mark_ours(&t, spared, user);
 	if (t.n)
 		qsort(t.v, t.n, sizeof(*t.v), by_depth);
 	for (i = 0; i < t.n; i++) {
@@ -164,7 +164,7 @@ int gci_tree_end(uint64_t timeout_ns)
 	int found;
 
 	for (;;) {
-		found = gci_tree_kill(NULL);
+		found = gci_tree_kill(NULL, NULL);
 		while (waitpid(-1, NULL, WNOHANG) > 0)
 			;
 		if (!found || gci_now_ns() >= end_ns)

@@ -47,7 +47,7 @@ void gci_tree_adopt(void);
 /* SIGKILL to every descendant there is now (its process group does not matter), but for those that
  * `spared` is true of (NULL: none) and theirs. Returns how many were found, dead ones that nobody has
  * reaped yet not counted. */
-int gci_tree_kill(int (*spared)(pid_t pid));
+int gci_tree_kill(int (*spared)(void *user, pid_t pid), void *user);
 
 /* Kills and reaps until there are none left, at most `timeout_ns` long. 0, or how many are left. */
 int gci_tree_end(uint64_t timeout_ns);

@@ -58,7 +58,7 @@ static int kill_a_parent_of_many(void)
 	if (!fork())
 		be_parent(ends[1]);
 	close(ends[1]);
-	if (read(ends[0], text, 1) != 1 || gci_tree_kill(NULL) != CHILDREN + 1)
+	if (read(ends[0], text, 1) != 1 || gci_tree_kill(NULL, NULL) != CHILDREN + 1)
 		return 1;
 	while (wait(NULL) > 0)
 		;
