@@ -2,12 +2,12 @@
  * The launcher's side of its agents: starts them here, in a network namespace or over ssh, from here
  * or from the host of another, and speaks frames with them.
  *
- *	struct gci_agents all = {.loop = loop, .remote_path = "gridcoll-run", .events = &events};
+ *	struct gci_agents all = {.v = agents, .loop = loop, .remote_path = "gridcoll-run", .events = &events};
  *
- *	rc = gci_agent_start(&a, &all, &place, NULL, &e);
- *	gci_agent_send(&a, &frames);
+ *	rc = gci_agent_start(&all.v[0], &all, &place, NULL, &e);
+ *	gci_agent_send(&all.v[0], &frames);
  *	... events.ended(rank, ...) for each of its ranks ...
- *	gci_agent_close(&a);	// end of its input: it ends what is left, and itself
+ *	gci_agent_close(&all.v[0]);	// end of its input: it ends what is left, and itself
  */
 #ifndef GCI_LAUNCHER_AGENTS_H
 #define GCI_LAUNCHER_AGENTS_H
@@ -34,12 +34,15 @@ struct gci_agent_events {
 	void (*detour)(struct gci_agent *a, const char *why);
 };
 
-/* What all agents of a job have in common. */
+/* All agents of a job, and what they have in common. */
 struct gci_agents {
+	struct gci_agent *v;
+	uint32_t n; /* that were started */
 	uv_loop_t *loop;
 	const char *remote_path;
 	uint64_t ssh_ns; /* longest wait for ssh to log in, by all ways to the host together */
 	const struct gci_agent_events *events;
+	void *user; /* for these */
 };
 
 struct gci_agent {

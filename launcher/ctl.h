@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * What a running job can be asked, and told: commands in lines of JSON over a Unix socket of
- * gridcoll-run (ctl_socket.c). This is the part without I/O: a request in, a reply out.
+ * gridcoll-run.
  *
  *	{"cmd": "budget", "budget": "a>b=2Gbit"}
  *	{"ok": true, ...}
  *	{"ok": false, "error": "unknown cluster x, expected one of: a, b"}
  *
  * One request, one reply, each a JSON object in a line of its own; as many as the client likes, one
- * after the other. A new command is a row in the table of launcher/ctl_table.c:
+ * after the other. A new command is a row in the table of launcher/watch.c:
  *
  *	static int budget(void *user, const struct gci_json_node *request, struct json_t *reply,
  *		struct gci_error *e)

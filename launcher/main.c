@@ -7,6 +7,7 @@
 #include "launcher/join.h"
 #include "launcher/run.h"
 #include "launcher/secret.h"
+#include "launcher/start.h"
 #include "version.h"
 
 #include <errno.h>

@@ -12,13 +12,15 @@
 
 #include "collectives/grid/grid.h"
 #include "launcher/options.h"
-#include "launcher/starters.h"
 #include "transport/control.h"
 
 /* Grids of fewer bytes are handed to the ranks: no variable may be longer than 128 KiB (execve(2)). */
 #define GCI_GRID_HANDED (96u << 10)
 
 enum gci_place_how { GCI_PLACE_LOCAL, GCI_PLACE_NETNS, GCI_PLACE_SSH };
+
+#define GCI_STARTERS_FANOUT 32 /* hosts that one starts by ssh, by default */
+#define GCI_STARTER_SELF    UINT32_MAX
 
 /* Neighbouring ranks that one agent starts. */
 struct gci_place {
@@ -62,10 +64,6 @@ struct gci_placement {
 int gci_placement_make(struct gci_placement *p, const struct gci_options *o, struct gci_error *e);
 void gci_placement_free(struct gci_placement *p);
 
-/* guests.c: what remains to be done once the hosts are known, where others start ranks. */
-int gci_placement_guests(
-	struct gci_placement *p, const struct gci_options *o, uint32_t nhosts, struct gci_error *e);
-
 /* For struct gci_rdv_config, with the plan as `guests`. */
 int gci_placement_arrive(void *placement, uint32_t rank, const char *host, const char *cluster,
 	char *why, size_t size);
@@ -84,11 +82,21 @@ int gci_placement_params(struct gci_placement *p, const struct gci_options *o, s
 int gci_placement_budgets(
 	struct gci_placement *p, const struct gci_options *o, struct gci_error *e);
 
-/* Makes the text that ranks are told anew, of a grid that was changed. */
-int gci_placement_retell(struct gci_placement *p, struct gci_error *e);
+/* While a job runs: the link that a budget is for, and what the budget is in a dilated lab. NULL: there
+ * is no such link, or nobody keeps budgets. */
+struct gci_budget_order;
+struct gci_link *gci_placement_budget(struct gci_placement *p, const struct gci_budget_order *o,
+	uint64_t *bps, struct gci_error *e);
 
-/* start.c: for people, which rank would run where, and by which commands. */
-struct gci_buf;
-void gci_dry_run(const struct gci_placement *p, const struct gci_options *o, struct gci_buf *out);
+/* Who starts whom by ssh, so that no machine starts many: GCI_STARTER_SELF is this machine.
+ *
+ * Host i is in cluster clusters[i] < nclusters; this machine is in cluster `own`, or in none (-1).
+ * Up to `fanout` (at least 2) hosts this machine starts all by itself. Of more it starts as many at
+ * most, and so does each of them, in levels that are as few as can be in a cluster; starters come
+ * before whom they start. Only the first host of a cluster is started from another cluster, so one
+ * connection crosses over to each.
+ * 0, or GCOLL_ERR_NOMEM. */
+int gci_starters(const uint32_t *clusters, uint32_t nhosts, uint32_t nclusters, int own,
+	uint32_t fanout, uint32_t *starters);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+#include "launcher/start.h"
+
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/terminal.h"
 #include "collectives/models/params_json.h"
 #include "collectives/tuner/table.h"
-#include "launcher/job.h"
-#include "launcher/placement.h"
 #include "launcher/ssh.h"
 #include "transport/secret.h"
 
@@ -14,104 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* ---- The table of decisions that a job is given: read once, here, and handed to all ranks. */
-
-/* Clusters that the job has ranks in. */
-static int count_clusters(const struct gci_placement *p)
-{
-	unsigned char seen[GCI_GRID_MAX_CLUSTERS] = {0};
-	uint32_t i;
-	int n = 0;
-
-	for (i = 0; i < p->size; i++) {
-		int c = gci_grid_cluster_of(&p->grid, (int)p->hosts[i]);
-
-		n += !seen[c];
-		seen[c] = 1;
-	}
-	return n;
-}
-
-/* A table that looks as if it would be used, and is not. */
-static void say_whom(const struct gci_placement *p, const char *path, const struct gci_table *t)
-{
-	int n = count_clusters(p);
-
-	if (t->nranks < (int)p->size)
-		gci_log(GCI_LOG_WARN,
-			"%s is for %d ranks: of the job's %u, "
-			"only communicators of that many use it",
-			path, t->nranks, p->size);
-	else if (t->nclusters != n)
-		gci_log(GCI_LOG_WARN,
-			"%s is for ranks in %d cluster%s, this job's are in %d: it is not used",
-			path, t->nclusters, t->nclusters == 1 ? "" : "s", n);
-}
-
-static int take(
-	struct gci_placement *p, const char *path, const struct gci_table *t, struct gci_error *e)
-{
-	struct gci_buf text = {0};
-
-	if (t->nranks > (int)p->size)
-		return gci_error_set(e, GCOLL_ERR_INVAL,
-			"%s: made for %d ranks, expected at most the %u of this job", path,
-			t->nranks, p->size);
-	say_whom(p, path, t);
-	gci_table_print(t, &text); /* not the file's own bytes: no longer than it must be */
-	p->table_text = text.failed ? NULL : gci_strdup(gci_buf_cstr(&text));
-	p->table_digest = gci_table_digest(t);
-	gci_buf_free(&text);
-	return p->table_text ? 0 : gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-}
-
-int gci_placement_table(struct gci_placement *p, const struct gci_options *o, struct gci_error *e)
-{
-	struct gci_table t = {0};
-	struct gci_buf text = {0};
-	struct gci_error why = {0};
-	int rc;
-
-	if (!o->table)
-		return 0;
-	rc = gci_file_read(o->table, GCI_TABLE_MAX_TEXT, &text, &why);
-	if (!rc)
-		rc = gci_table_parse(&t, (const char *)text.data, text.len, o->table,
-			gci_grid_digest(&p->grid), &why);
-	if (!rc)
-		rc = take(p, o->table, &t, &why);
-	if (rc)
-		gci_error_set(e, rc, "%s%.440s",
-			o->table_from_environment ? "GRIDCOLL_TABLE: " : "", why.text);
-	gci_table_free(&t);
-	gci_buf_free(&text);
-	return rc;
-}
-
-/* ---- What gridcoll probe measured of the job's grid, as far as ranks go by it: how many streams a link
- * is worth. They find it in the grid's text. */
-
-int gci_placement_params(struct gci_placement *p, const struct gci_options *o, struct gci_error *e)
-{
-	struct gci_params params = {0};
-	struct gci_buf text = {0};
-	int rc;
-
-	if (!o->params)
-		return 0;
-	rc = gci_file_read(o->params, GCI_PARAMS_MAX_TEXT, &text, e);
-	if (!rc)
-		rc = gci_params_parse(
-			&params, (const char *)text.data, text.len, o->params, &p->grid, e);
-	if (!rc) {
-		if (gci_params_streams(&params, &p->grid) + gci_params_senders(&params, &p->grid))
-			rc = gci_placement_retell(p, e);
-		gci_params_free(&params);
-	}
-	gci_buf_free(&text);
-	return rc;
-}
 
 /* ---- What --dry-run shows: each rank's place, and by which commands. */
 
@@ -233,7 +135,7 @@ static int goes_along(const char *setting)
 	return 1;
 }
 
-int gci_job_tls(const struct gci_options *o, const struct gci_placement *p)
+int gci_start_tls(const struct gci_options *o, const struct gci_placement *p)
 {
 	const char *said = o->security ? o->security : getenv("GRIDCOLL_SECURITY");
 	enum gci_security s = GCI_SECURITY_AUTO;
@@ -291,7 +193,7 @@ static int make_environment(struct strings *env, const struct gci_options *o,
 	else if (!rc && !getenv("GRIDCOLL_SECURITY")) /* whatever a remote host thinks */
 		rc = add(env, gci_strdup("GRIDCOLL_SECURITY"));
 	if (!rc)
-		rc = add(env, gci_asprintf("GRIDCOLL_CONTROL_TLS=%d", gci_job_tls(o, p)));
+		rc = add(env, gci_asprintf("GRIDCOLL_CONTROL_TLS=%d", gci_start_tls(o, p)));
 	if (!rc) /* we are there already */
 		rc = add(env, gci_strdup("GRIDCOLL_JOIN_TIMEOUT=0s"));
 	if (!rc && o->congestion)
@@ -414,7 +316,7 @@ static const char *first_remote(const struct gci_placement *p, int *others)
  * Those of this machine beside remote ones take the one that remote hosts see, since they will
  * listen for data there as well. ":PORT": the far agent asks ssh. */
 static char *rendezvous(const struct gci_placement *p, const struct routes *routes,
-	const struct gci_place *l, struct gci_error *e)
+	const struct gci_place *l, uint16_t port, struct gci_error *e)
 {
 	const char *route = routes->v[l - p->places], *first;
 	int others;
@@ -422,18 +324,18 @@ static char *rendezvous(const struct gci_placement *p, const struct routes *rout
 	if (p->rendezvous)
 		return gci_strdup(p->rendezvous);
 	if (p->address && !p->listen_ip)
-		return join_address(p->address, gci_job.server.port);
+		return join_address(p->address, port);
 	if (p->listen_ip)
-		return join_address(p->listen_ip, gci_job.server.port);
+		return join_address(p->listen_ip, port);
 	if (l->how == GCI_PLACE_SSH) {
 		if (!*route || strchr(route, '%'))
-			return join_address("", gci_job.server.port);
+			return join_address("", port);
 		if (leads_here(route))
-			return join_address(route, gci_job.server.port);
+			return join_address(route, port);
 	}
 	route = seen_at(p, routes);
 	if (route)
-		return join_address(route, gci_job.server.port);
+		return join_address(route, port);
 	first = first_remote(p, &others);
 	gci_error_set(e, GCOLL_ERR_SYS,
 		"cannot tell by which address other hosts reach this machine: %s does not resolve "
@@ -442,7 +344,7 @@ static char *rendezvous(const struct gci_placement *p, const struct routes *rout
 	return NULL;
 }
 
-static int send_start(struct gci_agent *a, const struct gci_placement *p,
+static int send_start(struct gci_agent *a, const struct gci_placement *p, const struct gci_start *s,
 	const struct routes *routes, struct gci_agent_msg_start *m, struct gci_error *e)
 {
 	const struct gci_place *l = a->place;
@@ -450,8 +352,8 @@ static int send_start(struct gci_agent *a, const struct gci_placement *p,
 	uint32_t i;
 
 	m->nranks = l->nranks;
-	m->dead_ns = l->how == GCI_PLACE_SSH ? gci_job.dead_ns : 0;
-	m->rendezvous = rendezvous(p, routes, l, e);
+	m->dead_ns = l->how == GCI_PLACE_SSH ? s->dead_ns : 0;
+	m->rendezvous = rendezvous(p, routes, l, s->port, e);
 	m->ranks = gci_calloc(l->nranks, sizeof(*m->ranks));
 	for (i = 0; m->ranks && i < l->nranks; i++)
 		m->ranks[i] = l->first + i;
@@ -475,29 +377,30 @@ static int send_start(struct gci_agent *a, const struct gci_placement *p,
 
 /* With what the place has of its own beside the environment that all have. */
 static int start_place(struct gci_agent *a, const struct gci_placement *p,
-	const struct routes *routes, struct gci_agent_msg_start *m, struct strings *env,
-	struct gci_error *e)
+	const struct gci_start *s, const struct routes *routes, struct gci_agent_msg_start *m,
+	struct strings *env, struct gci_error *e)
 {
 	int rc;
 
 	if (add_local(env, &a->place->access))
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	m->env = env->v;
-	rc = send_start(a, p, routes, m, e);
+	rc = send_start(a, p, s, routes, m, e);
 	drop_local(env);
 	return rc;
 }
 
-static int start_agent(const struct gci_placement *p, uint32_t i, struct gci_error *e)
+static int start_agent(
+	struct gci_agents *all, const struct gci_placement *p, uint32_t i, struct gci_error *e)
 {
 	const struct gci_place *l = &p->places[i];
 
-	return gci_agent_start(&gci_job.agents[i], &gci_job.all, l,
-		l->starter == GCI_STARTER_SELF ? NULL : &gci_job.agents[l->starter], e);
+	return gci_agent_start(
+		&all->v[i], all, l, l->starter == GCI_STARTER_SELF ? NULL : &all->v[l->starter], e);
 }
 
-int gci_job_start(const struct gci_options *o, const struct gci_placement *p,
-	const struct gci_agent_events *events, struct gci_error *e)
+int gci_agents_start(struct gci_agents *all, const struct gci_options *o,
+	const struct gci_placement *p, const struct gci_start *s, struct gci_error *e)
 {
 	struct gci_agent_msg_start m = {.argv = o->argv};
 	struct strings env = {0};
@@ -505,18 +408,17 @@ int gci_job_start(const struct gci_options *o, const struct gci_placement *p,
 	uint32_t i;
 	int rc;
 
-	gci_job.all = (struct gci_agents){&gci_job.loop, o->remote_path, o->ssh_ns, events};
 	m.cwd = o->chdir ? strdup(o->chdir) : getcwd(NULL, 0);
 	m.or_home = !o->chdir;
-	memcpy(m.secret, gci_job.secret, sizeof(m.secret));
+	memcpy(m.secret, s->secret, sizeof(m.secret));
 	rc = m.cwd ? 0 : gci_error_errno(e, "cannot tell the current directory");
 	if (!rc && (find_routes(&routes, p) || make_environment(&env, o, p, &routes)))
 		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	for (i = 0; i < p->nplaces && !rc; i++) {
-		rc = start_agent(p, i, e);
+		rc = start_agent(all, p, i, e);
 		if (!rc) {
-			gci_job.nagents++;
-			rc = start_place(&gci_job.agents[i], p, &routes, &m, &env, e);
+			all->n++;
+			rc = start_place(&all->v[i], p, s, &routes, &m, &env, e);
 		}
 	}
 	free(m.cwd);

@@ -3,14 +3,22 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "shaping/budget.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PERIOD_MS    500
 #define MOST_BACKLOG (16u << 20) /* of the file: a disk that is slower than that loses lines */
+#define MOST_BUDGET  200         /* characters */
+
+/* Ranks report for so long after the last question. Prometheus asks seldom. */
+#define LEASE_NS      (5 * GCI_NS_PER_S)
+#define LONG_LEASE_NS (150 * GCI_NS_PER_S)
 
 static int open_file(struct gci_watch *w, const char *path, uv_loop_t *loop,
 	void (*on_drained)(struct gci_sink *s), struct gci_error *e)
@@ -25,7 +33,7 @@ static int open_file(struct gci_watch *w, const char *path, uv_loop_t *loop,
 	return 0;
 }
 
-int gci_watch_open(struct gci_watch *w, const struct gci_options *o, const struct gci_placement *p,
+int gci_watch_open(struct gci_watch *w, const struct gci_options *o, struct gci_placement *p,
 	uv_loop_t *loop, void (*on_drained)(struct gci_sink *s), struct gci_error *e)
 {
 	uint32_t *cluster_of = gci_calloc(p->size, sizeof(*cluster_of)), i;
@@ -33,6 +41,7 @@ int gci_watch_open(struct gci_watch *w, const struct gci_options *o, const struc
 
 	memset(w, 0, sizeof(*w));
 	w->plan = p;
+	w->argv = o->argv;
 	/* A launcher of thousands has more to read in each period. */
 	w->period_ms = PERIOD_MS + p->size / 4;
 	if (w->period_ms > GCI_REPORT_PERIOD)
@@ -81,7 +90,8 @@ void gci_watch_renewed(void *user, uint32_t rank)
 	gci_traffic_renew(w->traffic, rank);
 }
 
-struct gci_traffic_view gci_watch_view(struct gci_watch *w)
+/* What is known now. */
+static struct gci_traffic_view view(struct gci_watch *w)
 {
 	uint64_t now_ns = gci_wall_ns();
 
@@ -153,7 +163,7 @@ static void write_rank(struct gci_watch *w, const struct gci_traffic_view *v, ui
  * than that; the job's last lines wait for nothing. */
 static void write_lines(struct gci_watch *w, int last)
 {
-	const struct gci_traffic_view v = gci_watch_view(w);
+	const struct gci_traffic_view v = view(w);
 	uint64_t end = gci_traffic_settled(v.t, v.now_ns);
 	uint64_t lag = w->period_ms * GCI_NS_PER_MS / GCI_BIN_NS;
 	uint32_t r;
@@ -175,7 +185,7 @@ void gci_watch_end(struct gci_watch *w)
 	if (!w->has_file)
 		return;
 	write_lines(w, 1);
-	v = gci_watch_view(w);
+	v = view(w);
 	n = (size_t)v.t->nclusters * v.t->nclusters;
 	for (i = 0; i < n; i++)
 		if (v.t->pairs[i])
@@ -218,7 +228,8 @@ static void start_timer(struct gci_watch *w)
 		uv_timer_start(&w->timer, on_period, w->period_ms, w->period_ms);
 }
 
-void gci_watch_want(struct gci_watch *w, uint64_t lease_ns, int flows)
+/* Somebody asks, and would ask again within lease_ns; `flows`: for single connections, too. */
+static void want(struct gci_watch *w, uint64_t lease_ns, int flows)
 {
 	uint64_t until_ns = gci_now_ns() + lease_ns;
 
@@ -239,3 +250,160 @@ void gci_watch_start(struct gci_watch *w, struct gci_server *server)
 	tell_ranks(w);
 	start_timer(w);
 }
+
+/* ---- what can be asked over the control socket */
+
+/* The job's command line, as far as it goes in there. JSON must be UTF-8, which arguments need not
+ * be, and not whole where they are cut. */
+static void join(char **argv, char *out, size_t size)
+{
+	char *at = out;
+
+	for (*out = '\0'; *argv; argv++)
+		snprintf(out + strlen(out), size - strlen(out), "%s%s", *out ? " " : "", *argv);
+	for (; *at; at++)
+		if (*at < ' ' || *at > '~')
+			*at = '?';
+}
+
+static int job(void *user, const struct gci_json_node *request, json_t *reply, struct gci_error *e)
+{
+	const struct gci_watch *w = user;
+	const struct gci_placement *p = w->plan;
+	char command[200];
+
+	(void)request;
+	join(w->argv, command, sizeof(command));
+	if (json_object_set_new(reply, "pid", json_integer(getpid())) ||
+		json_object_set_new(
+			reply, "command", json_stringn_nocheck(command, strlen(command))) ||
+		json_object_set_new(reply, "ranks", json_integer(p->size)) ||
+		json_object_set_new(reply, "clusters", json_integer(p->grid.nclusters)) ||
+		json_object_set_new(reply, "dilation", json_integer(p->grid.dilation)))
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	return 0;
+}
+
+static int budget(
+	void *user, const struct gci_json_node *request, json_t *reply, struct gci_error *e)
+{
+	struct gci_watch *w = user;
+	struct gci_budget_order o;
+	struct gci_ctl_budget b;
+	struct gci_link *link;
+	const char *text;
+	int rc = gci_json_string(request, "budget", MOST_BUDGET, &text);
+
+	(void)reply;
+	if (!rc)
+		rc = gci_budget_parse(&o, text, e);
+	if (rc)
+		return rc;
+	link = gci_placement_budget(w->plan, &o, &b.bps, e);
+	if (!link)
+		return e->status;
+	b.from = (uint32_t)link->from;
+	b.to = (uint32_t)link->to;
+	if (gci_rdv_budget(w->server->rdv, &b))
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	link->budget_bps = b.bps;
+	gci_server_kick(w->server);
+	return 0;
+}
+
+/* As people have it: of the grid that a dilated lab stands for. */
+static json_t *rate(const struct gci_grid *g, uint64_t bps)
+{
+	return json_integer((json_int_t)(bps * g->dilation));
+}
+
+static json_t *link_status(const struct gci_grid *g, const struct gci_link *l)
+{
+	json_t *o = json_object();
+
+	if (o && !json_object_set_new(o, "from", json_string(g->clusters[l->from].name)) &&
+		!json_object_set_new(o, "to", json_string(g->clusters[l->to].name)) &&
+		!json_object_set_new(o, "rate_bps", rate(g, l->rate_bps)) &&
+		!json_object_set_new(o, "budget_bps", rate(g, l->budget_bps)))
+		return o;
+	json_decref(o);
+	return NULL;
+}
+
+static int status(
+	void *user, const struct gci_json_node *request, json_t *reply, struct gci_error *e)
+{
+	const struct gci_watch *w = user;
+	const struct gci_grid *g = &w->plan->grid;
+	json_t *links = json_array();
+	int i, rc = job(user, request, reply, e);
+
+	for (i = 0; !rc && i < g->nlinks; i++)
+		if (json_array_append_new(links, link_status(g, &g->links[i])))
+			rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	if (!rc && json_object_set(reply, "links", links))
+		rc = gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	json_decref(links);
+	return rc;
+}
+
+static int traffic(
+	void *user, const struct gci_json_node *request, json_t *reply, struct gci_error *e)
+{
+	struct gci_watch *w = user;
+	struct gci_traffic_view v;
+	uint64_t since = 0;
+	int flows = 0, rc = 0;
+
+	if (gci_json_has(request, "since"))
+		rc = gci_json_uint(request, "since", 0, INT64_MAX, &since);
+	if (!rc && gci_json_has(request, "connections"))
+		rc = gci_json_bool(request, "connections", &flows);
+	if (rc)
+		return rc;
+	want(w, LEASE_NS, flows);
+	v = view(w);
+	if (json_object_set_new(reply, "time_ns", json_integer((json_int_t)v.now_ns)) ||
+		json_object_set_new(reply, "bin_ns", json_integer(GCI_BIN_NS)) ||
+		json_object_set_new(reply, "end_bin",
+			json_integer((json_int_t)gci_traffic_settled(v.t, v.now_ns))) ||
+		json_object_set_new(reply, "fresh", json_boolean(v.t->first_bin)) ||
+		json_object_set_new(reply, "pairs", gci_traffic_pairs_json(&v, since)) ||
+		json_object_set_new(reply, "ranks", gci_traffic_parts_json(&v)) ||
+		(flows && json_object_set_new(reply, "connections", gci_traffic_flows_json(&v))))
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	return 0;
+}
+
+static int prometheus(
+	void *user, const struct gci_json_node *request, json_t *reply, struct gci_error *e)
+{
+	struct gci_watch *w = user;
+	struct gci_traffic_view v;
+	struct gci_buf text = {0};
+	char job[24];
+	int failed;
+
+	(void)request;
+	want(w, LONG_LEASE_NS, 0);
+	v = view(w);
+	snprintf(job, sizeof(job), "%ld", (long)getpid());
+	gci_traffic_prometheus(&v, job, &text);
+	failed = text.failed || json_object_set_new(reply, "fresh", json_boolean(v.t->first_bin)) ||
+		 json_object_set_new(reply, "text", json_string(gci_buf_cstr(&text)));
+	gci_buf_free(&text);
+	return failed ? gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory") : 0;
+}
+
+static const char *const budget_arguments[] = {"cmd", "budget", NULL};
+static const char *const traffic_keys[] = {"cmd", "since", "connections", NULL};
+static const char *const no_arguments[] = {"cmd", NULL};
+
+const struct gci_jobctl_command gci_watch_commands[] = {
+	{"job", no_arguments, job},
+	{"status", no_arguments, status},
+	{"budget", budget_arguments, budget},
+	{"prometheus", no_arguments, prometheus},
+	{"traffic", traffic_keys, traffic},
+	{NULL, NULL, NULL},
+};

@@ -3,7 +3,7 @@
 #include "tests/test.h"
 
 #include "base/mem.h"
-#include "launcher/job.h"
+#include "launcher/watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -239,15 +239,14 @@ static void a_command_line_of_any_bytes_is_told(void **state)
 	static const char request[] = "{\"cmd\":\"job\"}";
 	char *argv[] = {name, broken, longest, NULL};
 	struct gci_placement p = {0};
+	struct gci_watch w = {.plan = &p, .argv = argv};
 	struct gci_buf out = {0};
 	json_t *reply;
 	const char *said;
 
 	(void)state;
 	memset(longest, 0xc3, sizeof(longest) - 1);
-	gci_job.plan = &p;
-	gci_jobctl_answer(gci_job_commands, argv, request, strlen(request), &out);
-	gci_job.plan = NULL;
+	gci_jobctl_answer(gci_watch_commands, &w, request, strlen(request), &out);
 	reply = json_loads(gci_buf_cstr(&out), 0, NULL);
 	said = json_string_value(json_object_get(reply, "command"));
 	assert_non_null(said);

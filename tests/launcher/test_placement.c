@@ -3,7 +3,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "launcher/placement.h"
+#include "launcher/start.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "base/prng.h"
 #include "gridcoll/gridcoll.h"
-#include "launcher/starters.h"
+#include "launcher/placement.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * `gridcoll top`: what a job's traffic looks like, as text. Pure: replies of the job in
- * (launcher/ctl_table.c: "job", "traffic"), lines out.
+ * (launcher/watch.c: "job", "traffic"), lines out.
  *
  *	const struct gct_top_view v = {job, traffic, 80, 24, 0};
  *
