@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A job's traffic, from what its ranks report: by pair of clusters, by rank, by connection. No I/O
- * and no clock.
+ * A job's traffic, from what its ranks report: by pair of clusters, by rank, by connection. As JSON and as
+ * Prometheus reads it. No I/O and no clock.
  *
  *	struct gci_traffic *t;
  *	rc = gci_traffic_create(&t, size, cluster_of, nclusters);
@@ -10,6 +10,8 @@
  *	pair = gci_traffic_pair(t, from, to);
  *	for (n = first; n < gci_traffic_settled(t, now); n++)
  *		gci_bins_get(&pair->bins, n);
+ *	const struct gci_traffic_view v = {t, &grid, names, gci_wall_ns()};
+ *	json_object_set_new(reply, "pairs", gci_traffic_pairs_json(&v, since));
  *	gci_traffic_free(t);
  *
  * Reports are taken as they are, but for what could do harm: numbers of clusters and ranks that the
@@ -19,7 +21,10 @@
 #define GCI_LAUNCHER_TRAFFIC_H
 
 #include "base/bins.h"
+#include "collectives/grid/grid.h"
 #include "transport/report.h"
+
+#include <jansson.h>
 
 #define GCI_TRAFFIC_FLOWS 64 /* kept of each rank */
 
@@ -87,5 +92,36 @@ void gci_traffic_sum(struct gci_traffic *t, uint64_t now_ns);
 /* NULL: nothing was reported. */
 const struct gci_traffic_pair *gci_traffic_pair(
 	const struct gci_traffic *t, uint32_t from, uint32_t to);
+
+/* ---- for people and programs: JSON is the caller's; NULL: out of memory. */
+
+struct gci_traffic_view {
+	const struct gci_traffic *t; /* summed up */
+	const struct gci_grid *grid;
+	const char *const *names; /* [rank]: its host */
+	uint64_t now_ns;
+};
+
+/* One pair of clusters; with its bins from number `since` to before `end`, as far as they are
+ * there: "first_bin" and "bytes". */
+json_t *gci_traffic_pair_json(const struct gci_traffic_view *v, const struct gci_traffic_pair *p,
+	uint64_t since, uint64_t end);
+
+/* What one rank sends to one cluster. */
+json_t *gci_traffic_part_json(
+	const struct gci_traffic_view *v, uint32_t rank, const struct gci_traffic_part *part);
+
+/* A connection of `rank`. */
+json_t *gci_traffic_flow_json(
+	const struct gci_traffic_view *v, uint32_t rank, const struct gci_flow *f);
+
+/* Arrays of all of them; of the pairs those that have sent something, with fewer bins where there
+ * are many. */
+json_t *gci_traffic_pairs_json(const struct gci_traffic_view *v, uint64_t since);
+json_t *gci_traffic_parts_json(const struct gci_traffic_view *v);
+json_t *gci_traffic_flows_json(const struct gci_traffic_view *v);
+
+/* All of it in Prometheus's text format; `job` is a label of each figure. */
+void gci_traffic_prometheus(const struct gci_traffic_view *v, const char *job, struct gci_buf *out);
 
 #endif

@@ -13,10 +13,10 @@
 
 #include "launcher/ctl.h"
 #include "launcher/options.h"
+#include "launcher/output.h"
 #include "launcher/placement.h"
 #include "launcher/server.h"
-#include "launcher/sink.h"
-#include "launcher/traffic_text.h"
+#include "launcher/traffic.h"
 
 struct gci_watch {
 	struct gci_placement *plan;
