@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Between rendezvous.c (connections of ranks and of those that are not known yet, what ranks say, who is silent),
- * verdict.c (who failed first) and recovery.c (who goes on). */
+ * Between rendezvous.c (connections of ranks and of those that are not known yet, and what they say) and, below
+ * it, verdict.c (who is silent, who failed first, who goes on). */
 #ifndef GCI_LAUNCHER_RDV_INTERNAL_H
 #define GCI_LAUNCHER_RDV_INTERNAL_H
 
@@ -89,30 +89,12 @@ struct gci_rdv {
 	struct gci_buf news; /* lines, see gci_rdv_news */
 };
 
-/* rendezvous.c */
-void gci_rdv_send_abort(struct gci_rdv *r);
-/* One of a rank that does not come back any more: it counts as lost. */
-void gci_rdv_end_away(struct gci_rdv *r, uint32_t rank, uint64_t now_ns);
-void gci_rdv_mark_dirty(struct gci_rdv *r, struct gci_rdv_conn *c);
-/* Tells a connection that showed the secret why it is not taken, or no more, and closes it. */
-void gci_rdv_turn_away(struct gci_rdv *r, struct gci_rdv_conn *c, int status, const char *why);
-
-/* Begins the job, once all have come that can. */
-void gci_rdv_begin_if_all(struct gci_rdv *r, uint64_t now_ns);
-
-/* recovery.c */
-void gci_rdv_on_agree(struct gci_rdv *r, uint32_t rank, const struct gci_ctl_agree *m);
-void gci_rdv_on_shrink(
-	struct gci_rdv *r, uint32_t rank, const struct gci_ctl_survivors *m, uint64_t now_ns);
-/* The verdict was drawn; `blamed` by another rank, or -1. */
-void gci_rdv_end_epoch(struct gci_rdv *r, int32_t blamed);
-/* Nothing more will be decided: who waits for that is turned away. */
-void gci_rdv_end_agreeing(struct gci_rdv *r);
-/* Decides what can be decided. */
-void gci_rdv_recover(struct gci_rdv *r, uint64_t now_ns);
-/* Between the numbers of the epoch and those of the job: -1 for none. */
-int32_t gci_rdv_job_rank(const struct gci_rdv *r, int32_t number);
-int32_t gci_rdv_number(const struct gci_rdv *r, int32_t rank);
+/* Something waits to be sent, or it is to be closed. */
+static inline void gci_rdv_mark_dirty(struct gci_rdv *r, struct gci_rdv_conn *c)
+{
+	if (!c->dirty.next)
+		gci_list_push(&r->dirty, &c->dirty);
+}
 
 /* Is what is known about this rank of any weight? */
 static inline int gci_rdv_counts(const struct gci_rdv *r, uint32_t rank)
@@ -125,26 +107,44 @@ static inline int gci_rdv_is_guest(const struct gci_rdv *r, uint32_t rank)
 	return rank >= r->config.size - r->config.nguests;
 }
 
-/* meet.c: once all have joined. 0, or -1 with the reason why they cannot reach each other. */
-int gci_rdv_meet(const struct gci_rdv *r, char *why, size_t size);
+/* Between the numbers of the epoch and those of the job: -1 for none. */
+static inline int32_t gci_rdv_job_rank(const struct gci_rdv *r, int32_t number)
+{
+	return number >= 0 && (uint32_t)number < r->members.n ? (int32_t)r->members.ranks[number]
+							      : -1;
+}
 
-/* rendezvous.c */
-/* It has ended, or hung up. A rank that nothing reaches gives up as soon as we do: it cannot tell
- * why, or blames the peers that it does not hear. Where only what goes to it is lost, TCP keeps
- * what it says until it hangs up, and then we hear all of it at once. */
-void gci_rdv_check_unreached(const struct gci_rdv *r, uint32_t rank, uint64_t now_ns);
-/* Of the verdict: who, and why. */
-void gci_rdv_blame_silent(struct gci_rdv *r, uint64_t now_ns, struct gci_rdv_verdict *v);
+static inline int32_t gci_rdv_number(const struct gci_rdv *r, int32_t rank)
+{
+	return rank < 0 ? -1 : (int32_t)r->members.of[rank].number;
+}
 
-/* verdict.c: take down facts. */
+/* ---- verdict.c */
+
+/* Closes a connection, once what it was told is sent. */
+void gci_rdv_drop(struct gci_rdv *r, struct gci_rdv_conn *c);
+/* Tells a connection that showed the secret why it is not taken, or no more, and closes it. */
+void gci_rdv_turn_away(struct gci_rdv *r, struct gci_rdv_conn *c, int status, const char *why);
+/* The same, by the verdict that ends the job. */
+void gci_rdv_abort(struct gci_rdv *r, struct gci_rdv_conn *c);
+
+/* Facts. What a rank tells of a failure, its own or a peer's: */
 void gci_rdv_tell(struct gci_rdv *r, uint32_t by, int32_t blamed, int status, const char *text,
 	uint64_t now_ns);
 /* What another rank calls, for `by` who has asked. */
 void gci_rdv_answer(struct gci_rdv *r, uint32_t by, const char *text);
 void gci_rdv_note_lost(struct gci_rdv *r, uint32_t rank, uint64_t now_ns);
+/* The rank's process has ended. */
+void gci_rdv_note_end(struct gci_rdv *r, uint32_t rank, uint64_t now_ns);
+/* The same, as the launcher knows itself. 1: the job begins without it. */
+int gci_rdv_note_failure(struct gci_rdv *r, uint32_t rank, const char *cause, uint64_t now_ns);
 void gci_rdv_check_leavers(struct gci_rdv *r, uint64_t now_ns);
+void gci_rdv_check_silence(struct gci_rdv *r, uint64_t now_ns);
+void gci_rdv_on_agree(struct gci_rdv *r, uint32_t rank, const struct gci_ctl_agree *m);
+void gci_rdv_on_shrink(
+	struct gci_rdv *r, uint32_t rank, const struct gci_ctl_survivors *m, uint64_t now_ns);
 
-/* Draws one after `wait_ns` at the latest. */
+/* Draws a verdict after `wait_ns` at the latest. */
 void gci_rdv_arm(struct gci_rdv *r, uint64_t now_ns, uint64_t wait_ns);
 
 /* Draws the verdict if it is due, and tells the ranks. */

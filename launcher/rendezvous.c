@@ -13,161 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static void gci_rdv_drop(struct gci_rdv *r, struct gci_rdv_conn *c);
-static void gci_rdv_send_plain(struct gci_rdv *r, enum gci_ctl_type type);
-
-/* ---- Ranks of which nothing is heard: told of after a quarter of the time after which they count as
- * dead, and blamed after all of it. */
-
-static double seconds(uint64_t ns)
-{
-	return (double)(ns / (GCI_NS_PER_S / 10)) / 10;
-}
-
-static uint64_t warn_ns(const struct gci_rdv *r)
-{
-	return r->config.dead_ns / 4;
-}
-
-/* Those whose silence began in the same heartbeat belong together: one cause, one message. When one
- * has been silent for `ns`, so long the others have. */
-static uint64_t together_ns(const struct gci_rdv *r, uint64_t ns)
-{
-	return ns > 2 * r->config.beat_ns ? ns - 2 * r->config.beat_ns : ns;
-}
-
-static void tell_of_missed(struct gci_rdv *r, uint64_t now_ns)
-{
-	uint32_t *list = gci_calloc(r->config.size, sizeof(*list));
-	char who[GCI_RANKLIST_NBYTES];
-	uint32_t i, n = 0;
-
-	for (i = 0; list && i < r->config.size; i++) {
-		struct rdv_rank *k = &r->ranks[i];
-
-		if (!gci_rdv_counts(r, i) || !k->joined || k->lost || k->missed || k->bye ||
-			k->exited || now_ns - k->heard_ns < together_ns(r, warn_ns(r)))
-			continue;
-		k->missed = 1;
-		list[n++] = i;
-	}
-	if (n)
-		gci_buf_printf(&r->news, "%s: no sign of life for %g s; dead after %g s\n",
-			gci_ranklist(list, n, r->config.names, who), seconds(warn_ns(r)),
-			seconds(r->config.dead_ns));
-	gci_free(list);
-}
-
-static void gci_rdv_note_heard(const struct gci_rdv *r, uint32_t rank, uint64_t now_ns)
-{
-	struct rdv_rank *k = &r->ranks[rank];
-
-	if (r->started && now_ns - k->heard_ns > r->config.dead_ns / 2)
-		k->back_ns = now_ns;
-	k->heard_ns = now_ns;
-}
-
-void gci_rdv_check_unreached(const struct gci_rdv *r, uint32_t rank, uint64_t now_ns)
-{
-	struct rdv_rank *k = &r->ranks[rank];
-
-	if (k->told && (k->blamed < 0 || k->blamed == (int32_t)rank))
-		return;
-	if (now_ns - k->heard_ns > r->config.dead_ns / 2 ||
-		(k->back_ns && now_ns - k->back_ns < r->config.grace_ns))
-		k->silent = 1;
-}
-
-/* Ranks that others start may come hours later. Once, so that nobody waits for the time to pass that
- * has not begun. */
-static void tell_of_nobody(struct gci_rdv *r, uint64_t now_ns)
-{
-	if (r->njoined || r->told_of_none || r->config.nguests < r->config.size ||
-		now_ns - r->began_ns < r->config.start_ns)
-		return;
-	r->told_of_none = 1;
-	gci_buf_printf(&r->news,
-		"no rank has joined within %g s; waiting on, --start-timeout begins with the "
-		"first\n",
-		seconds(r->config.start_ns));
-}
-
-static void gci_rdv_check_silence(struct gci_rdv *r, uint64_t now_ns)
-{
-	uint32_t i;
-	int any_new = 0;
-
-	r->silence_at_ns = GCI_NEVER;
-	if (gci_rdv_is_over(r))
-		return;
-	tell_of_nobody(r, now_ns);
-	if (r->njoined && !r->started && now_ns - r->joined_ns >= r->config.start_ns) {
-		r->start_timed_out = 1;
-		gci_rdv_arm(r, now_ns, 0);
-	}
-	/* Ranks beat once they have START; until then start_ns is the limit. */
-	for (i = 0; r->started && i < r->config.size; i++) {
-		struct rdv_rank *k = &r->ranks[i];
-		uint64_t dead_at_ns = k->heard_ns + r->config.dead_ns;
-
-		if (!k->joined || k->lost || k->silent || (k->bye && k->exited) ||
-			!gci_rdv_counts(r, i))
-			continue;
-		if (now_ns - k->heard_ns < warn_ns(r))
-			k->missed = 0;
-		else
-			any_new |= !k->missed;
-		if (now_ns >= dead_at_ns) {
-			k->silent = r->deaths = 1;
-			gci_rdv_arm(r, now_ns, 0); /* other witnesses have had time enough */
-		} else if (dead_at_ns < r->silence_at_ns) {
-			r->silence_at_ns = dead_at_ns;
-		}
-	}
-	if (any_new && !r->judged)
-		tell_of_missed(r, now_ns);
-}
-
-void gci_rdv_blame_silent(struct gci_rdv *r, uint64_t now_ns, struct gci_rdv_verdict *v)
-{
-	uint64_t long_ns = together_ns(r, r->config.dead_ns);
-	uint32_t *list = gci_calloc(r->config.size, sizeof(*list));
-	uint32_t i, n = 0;
-
-	for (i = 0; i < r->config.size; i++) {
-		struct rdv_rank *k = &r->ranks[i];
-
-		if (!gci_rdv_counts(r, i))
-			continue;
-		k->silent |= k->joined && !k->exited && !k->lost && now_ns - k->heard_ns > long_ns;
-		if (k->silent && list)
-			list[n++] = i;
-	}
-	if (n)
-		gci_ranklist(list, n, r->config.names, v->who);
-	v->status = GCOLL_ERR_PEER;
-	snprintf(v->cause, sizeof(v->cause), "no sign of life for %g s (%s, or %s stopped)",
-		seconds(r->config.dead_ns),
-		n > 1 ? "their hosts or their network link are down"
-		      : "its host or its network link is down",
-		n > 1 ? "they are" : "it is");
-	gci_free(list);
-}
+static void send_plain(struct gci_rdv *r, enum gci_ctl_type type);
 
 /* ---- Ranks that others start: what they say of themselves is all that is known of them, and the end of
  * their control connection the only sign of theirs. */
-
-int gci_rdv_is_gone(const struct gci_rdv *r, uint32_t rank)
-{
-	const struct rdv_rank *k = &r->ranks[rank];
-
-	if (!gci_rdv_is_guest(r, rank))
-		return 0;
-	if (k->joined)
-		return k->lost || k->exited;
-	/* Without a job there is nobody to wait for: ranks of ours have ended, and none joined. */
-	return r->judged || (!r->njoined && r->config.nguests < r->config.size);
-}
 
 /* It is the job's fault: others would wait in vain for the rank that this one should have been. */
 static int refuse_all(struct gci_rdv *r, struct gci_rdv_conn *c, const char *why, uint64_t now_ns)
@@ -231,7 +80,7 @@ static void turn_away_too_high(
 }
 
 /* May this rank join by what it says? Else it was told why not, and 0. */
-static int gci_rdv_admit(
+static int admit(
 	struct gci_rdv *r, struct gci_rdv_conn *c, const struct gci_ctl_hello *m, uint64_t now_ns)
 {
 	if (m->rank >= r->config.size) {
@@ -251,7 +100,7 @@ static int gci_rdv_admit(
 
 /* ---- Connections until it is known who is there. */
 
-static void gci_rdv_count_places(struct gci_rdv *r)
+static void count_places(struct gci_rdv *r)
 {
 	r->unauth.most = GCI_RDV_STRANGERS + r->config.size - r->njoined;
 }
@@ -333,7 +182,7 @@ void gci_rdv_wrong_secret(struct gci_rdv *r, const struct gci_rdv_conn *c, uint6
 	r->nuntold = 0;
 }
 
-static void gci_rdv_drop_old_strangers(struct gci_rdv *r, uint64_t now_ns)
+static void drop_old_strangers(struct gci_rdv *r, uint64_t now_ns)
 {
 	struct gci_list *it;
 
@@ -433,10 +282,10 @@ static void take_bye(struct gci_rdv *r, uint32_t from)
 	k->bye = 1;
 	gci_members_leaves(&r->members, from);
 	if (++r->nbye == r->members.n)
-		gci_rdv_send_plain(r, GCI_CTL_BYE);
+		send_plain(r, GCI_CTL_BYE);
 }
 
-static void gci_rdv_on_message(
+static void on_message(
 	struct gci_rdv *r, struct gci_rdv_conn *c, struct gci_ctl_message *m, uint64_t now_ns)
 {
 	struct rdv_rank *k = &r->ranks[c->rank];
@@ -506,7 +355,7 @@ int gci_rdv_create(struct gci_rdv **out, const struct gci_rdv_config *config, ui
 	gci_list_init(&r->conns);
 	gci_list_init(&r->dirty);
 	gci_unauth_init(&r->unauth, 0, gci_digest_bytes(now_ns, config->secret, GCI_SECRET_NBYTES));
-	gci_rdv_count_places(r);
+	count_places(r);
 	r->ranks = gci_calloc(config->size, sizeof(*r->ranks));
 	if (r->ranks && !gci_members_create(&r->members, config->size, config->shrink_ns))
 		return 0;
@@ -549,19 +398,6 @@ void gci_rdv_free(struct gci_rdv *r)
 	gci_free(r);
 }
 
-void gci_rdv_mark_dirty(struct gci_rdv *r, struct gci_rdv_conn *c)
-{
-	if (!c->dirty.next)
-		gci_list_push(&r->dirty, &c->dirty);
-}
-
-static void gci_rdv_drop(struct gci_rdv *r, struct gci_rdv_conn *c)
-{
-	c->closing = 1;
-	gci_unauth_leave(&c->place);
-	gci_rdv_mark_dirty(r, c);
-}
-
 /* To all that have joined, and belong to the present epoch; frees the bytes. */
 static void send_all(struct gci_rdv *r, struct gci_buf *bytes)
 {
@@ -579,7 +415,7 @@ static void send_all(struct gci_rdv *r, struct gci_buf *bytes)
 	gci_buf_free(bytes);
 }
 
-static void gci_rdv_send_plain(struct gci_rdv *r, enum gci_ctl_type type)
+static void send_plain(struct gci_rdv *r, enum gci_ctl_type type)
 {
 	struct gci_buf bytes = {0};
 
@@ -687,13 +523,60 @@ void gci_rdv_watch(struct gci_rdv *r, const struct gci_ctl_watch *m)
 	send_all(r, &bytes);
 }
 
+/* `lonely` cannot be reached from `other`'s host. */
+static int cannot_meet(const struct gci_rdv *r, uint32_t lonely, uint32_t other, const char *what,
+	char *why, size_t size)
+{
+	char there[GCI_REACH_TEXT], here[GCI_REACH_TEXT];
+
+	snprintf(why, size,
+		"rank %u on %s takes connections at %.80s only, rank %u on %s at %.80s: expected "
+		"%s (see --interfaces)",
+		lonely, r->config.names[lonely], gci_reach_format(&r->ranks[lonely].reach, there),
+		other, r->config.names[other], gci_reach_format(&r->ranks[other].reach, here),
+		what);
+	return -1;
+}
+
+/* Once all have joined: can they reach each other, as far as their addresses tell? 0, or -1 with the reason. */
+static int meet(const struct gci_rdv *r, char *why, size_t size)
+{
+	static const struct gci_reach four = {1, 1, 0, {{0}}}, six = {1, 1, 1, {{0}}};
+	uint32_t only[2] = {r->config.size, r->config.size}; /* a rank of one family only */
+	uint32_t lonely = r->config.size, other = r->config.size, i;
+
+	for (i = 0; i < r->config.size; i++) {
+		const struct gci_reach *reach = &r->ranks[i].reach;
+
+		if (!r->ranks[i].joined)
+			continue;
+		if (!gci_reach_meet(reach, &six))
+			only[0] = i;
+		if (!gci_reach_meet(reach, &four))
+			only[1] = i;
+		if (gci_reach_is_loopback(reach))
+			lonely = i;
+		else
+			other = i;
+	}
+	if (only[0] < r->config.size && only[1] < r->config.size)
+		return cannot_meet(
+			r, only[1], only[0], "addresses of one family, IPv4 or IPv6", why, size);
+	/* All on loopback: they are on one machine, by whatever names. */
+	if (lonely < r->config.size && other < r->config.size &&
+		r->config.hosts[lonely] != r->config.hosts[other])
+		return cannot_meet(
+			r, lonely, other, "addresses that lead from host to host", why, size);
+	return 0;
+}
+
 static void begin(struct gci_rdv *r, uint64_t now_ns)
 {
 	char why[GCI_CTL_TEXT];
 
 	if (r->config.settle)
 		r->config.grid = r->config.settle(r->config.guests, why, sizeof(why));
-	if (!r->config.grid || gci_rdv_meet(r, why, sizeof(why))) {
+	if (!r->config.grid || meet(r, why, sizeof(why))) {
 		gci_rdv_give_up(r, GCOLL_ERR_INVAL, why, now_ns);
 		return;
 	}
@@ -702,19 +585,11 @@ static void begin(struct gci_rdv *r, uint64_t now_ns)
 		gci_rdv_arm(r, now_ns, 0);
 }
 
-void gci_rdv_begin_if_all(struct gci_rdv *r, uint64_t now_ns)
+/* Begins the job, once all have come that can. */
+static void begin_if_all(struct gci_rdv *r, uint64_t now_ns)
 {
 	if (r->njoined && r->njoined + r->nmissing == r->config.size && !r->started)
 		begin(r, now_ns);
-}
-
-void gci_rdv_turn_away(struct gci_rdv *r, struct gci_rdv_conn *c, int status, const char *why)
-{
-	struct gci_ctl_failure m = {.status = status, .rank = -1};
-
-	snprintf(m.text, sizeof(m.text), "%s", why);
-	gci_ctl_put_failure(&c->out, GCI_CTL_ABORT, &m);
-	gci_rdv_drop(r, c);
 }
 
 static int is_ours(struct gci_rdv *r, const struct gci_rdv_conn *c, const struct gci_ctl_message *m)
@@ -762,7 +637,7 @@ static void on_hello(
 			gci_rdv_tell(r, m->rank, (int32_t)m->rank, GCOLL_ERR_PROTO, why, now_ns);
 		return;
 	}
-	if (!gci_rdv_admit(r, c, m, now_ns))
+	if (!admit(r, c, m, now_ns))
 		return;
 	k = &r->ranks[m->rank];
 	gci_unauth_leave(&c->place);
@@ -774,29 +649,25 @@ static void on_hello(
 	memcpy(k->session, m->session, sizeof(k->session));
 	if (!r->njoined++)
 		r->joined_ns = now_ns;
-	gci_rdv_count_places(r);
+	count_places(r);
 	if (gci_rdv_verdict(r))
 		gci_rdv_turn_away(r, c, r->verdict.status, r->verdict.sentence);
 	else
-		gci_rdv_begin_if_all(r, now_ns);
+		begin_if_all(r, now_ns);
 	if (!r->started)
 		gci_rdv_check_leavers(r, now_ns);
 }
 
-static struct gci_ctl_failure what_abort_says(const struct gci_rdv *r)
-{
-	struct gci_ctl_failure m = {
-		.status = r->verdict.status, .rank = gci_rdv_number(r, r->verdict.rank)};
-
-	if (r->members.epoch > 1)
-		snprintf(m.text, sizeof(m.text), "epoch %u: %.460s", r->members.epoch,
-			r->verdict.sentence);
-	else
-		memcpy(m.text, r->verdict.sentence, sizeof(m.text));
-	return m;
-}
-
 /* ---- a connection that is made again */
+
+static void note_heard(const struct gci_rdv *r, uint32_t rank, uint64_t now_ns)
+{
+	struct rdv_rank *k = &r->ranks[rank];
+
+	if (r->started && now_ns - k->heard_ns > r->config.dead_ns / 2)
+		k->back_ns = now_ns;
+	k->heard_ns = now_ns;
+}
 
 static int may_resume(
 	struct gci_rdv *r, const struct gci_rdv_conn *c, const struct gci_ctl_message *m)
@@ -847,20 +718,17 @@ static void on_resume(
 	struct gci_rdv *r, struct gci_rdv_conn *c, const struct gci_ctl_resume *m, uint64_t now_ns)
 {
 	struct rdv_rank *k = &r->ranks[m->rank];
-	struct gci_ctl_failure f;
 
 	k->life = m->life;
 	if (gci_rdv_is_over(r)) {
-		f = what_abort_says(r);
-		gci_ctl_put_failure(&c->out, GCI_CTL_ABORT, &f);
-		gci_rdv_drop(r, c);
+		gci_rdv_abort(r, c);
 	} else if (k->exited || k->left_out || (k->lost && !k->bye)) {
 		gci_rdv_turn_away(r, c, GCOLL_ERR_ABORTED, "the job goes on without this rank");
 	} else if (gci_ctl_link_acked(&k->link, m->got) || k->link.gap) {
 		gci_rdv_turn_away(r, c, GCOLL_ERR_PROTO,
 			"its control connection was lost, with messages that cannot be sent again");
 	} else {
-		gci_rdv_note_heard(r, m->rank, now_ns);
+		note_heard(r, m->rank, now_ns);
 		take_over(r, c, m->rank, r->started && !m->got);
 	}
 }
@@ -874,7 +742,8 @@ static int comes_back(const struct gci_rdv *r, const struct gci_rdv_conn *c)
 	       gci_rdv_counts(r, (uint32_t)c->rank) && !(k->bye && r->nbye == r->members.n);
 }
 
-void gci_rdv_end_away(struct gci_rdv *r, uint32_t rank, uint64_t now_ns)
+/* One of a rank that does not come back any more: it counts as lost. */
+static void end_away(struct gci_rdv *r, uint32_t rank, uint64_t now_ns)
 {
 	struct gci_rdv_conn *c = r->ranks[rank].conn;
 
@@ -892,7 +761,7 @@ static void end_all_away(struct gci_rdv *r, uint64_t now_ns)
 
 	for (i = 0; i < r->config.size; i++)
 		if (r->ranks[i].conn && now_ns - r->ranks[i].conn->since_ns >= most_ns)
-			gci_rdv_end_away(r, i, now_ns);
+			end_away(r, i, now_ns);
 }
 
 static void refuse(
@@ -911,7 +780,7 @@ static void take_messages(struct gci_rdv *r, struct gci_rdv_conn *c, uint64_t no
 
 	while (!c->closing && (rc = gci_ctl_get(&c->in, GCI_CTL_MAX_HELLO, &m, &e)) == 1) {
 		if (c->rank >= 0)
-			gci_rdv_on_message(r, c, &m, now_ns);
+			on_message(r, c, &m, now_ns);
 		else if (is_ours(r, c, &m))
 			on_hello(r, c, &m.hello, now_ns);
 		else if (may_resume(r, c, &m))
@@ -934,7 +803,7 @@ void gci_rdv_input(
 	const uint8_t *p = data;
 
 	if (c->rank >= 0)
-		gci_rdv_note_heard(r, (uint32_t)c->rank, now_ns);
+		note_heard(r, (uint32_t)c->rank, now_ns);
 	/* In pieces, so that a sender in a hurry cannot make the buffer larger than a message. */
 	while (nbytes && !c->closing) {
 		size_t n = nbytes < GCI_CTL_MAX_HELLO ? nbytes : GCI_CTL_MAX_HELLO;
@@ -964,6 +833,43 @@ void gci_rdv_closed(struct gci_rdv *r, struct gci_rdv_conn *c, int broken, uint6
 	gci_rdv_note_lost(r, (uint32_t)rank, now_ns);
 	gci_rdv_judge(r, now_ns);
 }
+
+/* ---- Ends of processes. */
+
+/* False: it was known. */
+static int take_end(struct gci_rdv *r, uint32_t rank, int code, int signal, uint64_t now_ns)
+{
+	struct rdv_rank *k = &r->ranks[rank];
+
+	if (k->exited)
+		return 0;
+	k->exited = r->deaths = 1;
+	k->code = code;
+	k->signal = signal;
+	k->end_ns = now_ns;
+	end_away(r, rank, now_ns);
+	return 1;
+}
+
+void gci_rdv_exited(struct gci_rdv *r, uint32_t rank, int code, int signal, uint64_t now_ns)
+{
+	if (!take_end(r, rank, code, signal, now_ns))
+		return;
+	gci_rdv_note_end(r, rank, now_ns);
+	gci_rdv_judge(r, now_ns);
+}
+
+void gci_rdv_failed(
+	struct gci_rdv *r, uint32_t rank, int exit_status, const char *cause, uint64_t now_ns)
+{
+	if (!take_end(r, rank, exit_status, 0, now_ns))
+		return;
+	if (gci_rdv_note_failure(r, rank, cause, now_ns))
+		begin_if_all(r, now_ns);
+	gci_rdv_judge(r, now_ns);
+}
+
+/* ---- Time. */
 
 /* What came after we last looked has had less of the gap. */
 static uint64_t postponed(uint64_t since_ns, uint64_t gap, uint64_t now_ns)
@@ -1001,7 +907,7 @@ void gci_rdv_tick(struct gci_rdv *r, uint64_t now_ns)
 	if (now_ns >= r->beat_at_ns) {
 		r->beat_at_ns = now_ns + r->config.beat_ns;
 		send_beats(r);
-		gci_rdv_drop_old_strangers(r, now_ns);
+		drop_old_strangers(r, now_ns);
 		end_all_away(r, now_ns);
 		gci_rdv_check_silence(r, now_ns);
 	} else if (now_ns >= r->silence_at_ns) {
@@ -1019,21 +925,6 @@ uint64_t gci_rdv_deadline(const struct gci_rdv *r)
 	return r->silence_at_ns < soonest ? r->silence_at_ns : soonest;
 }
 
-void gci_rdv_send_abort(struct gci_rdv *r)
-{
-	const struct gci_ctl_failure m = what_abort_says(r);
-	uint32_t i;
-
-	for (i = 0; i < r->config.size; i++) {
-		struct gci_rdv_conn *c = r->ranks[i].conn;
-
-		if (!c || c->closing || !gci_rdv_counts(r, i))
-			continue;
-		gci_ctl_put_failure(&c->out, GCI_CTL_ABORT, &m);
-		gci_rdv_mark_dirty(r, c);
-	}
-}
-
 int gci_rdv_next(struct gci_rdv *r, struct gci_rdv_event *ev)
 {
 	struct gci_rdv_conn *c;
@@ -1046,7 +937,7 @@ int gci_rdv_next(struct gci_rdv *r, struct gci_rdv_event *ev)
 			break;
 		gci_list_del(&c->dirty);
 		if (c->closing)
-			gci_rdv_end_away(r, (uint32_t)c->rank, r->ticked_ns);
+			end_away(r, (uint32_t)c->rank, r->ticked_ns);
 	}
 	memset(ev, 0, sizeof(*ev));
 	ev->user = c->user;

@@ -12,9 +12,9 @@
 
 #define NOW (UINT64_C(1700000000) * GCI_NS_PER_S)
 
-	static const char grid_text[] = "[cluster kyoto]\nhosts = k[1-2]\n"
-					"[cluster tokyo]\nhosts = t1\n"
-					"[link kyoto tokyo]\nrate = 1Gbit\ndelay = 10ms\n";
+static const char grid_text[] = "[cluster kyoto]\nhosts = k[1-2]\n"
+				"[cluster tokyo]\nhosts = t1\n"
+				"[link kyoto tokyo]\nrate = 1Gbit\ndelay = 10ms\n";
 static const uint32_t cluster_of[] = {0, 0, 1};
 static const char *const names[] = {"k1", "k2", "t1"};
 
