@@ -39,12 +39,13 @@ static int number_of(const char *what, const char *option, const char *from, uin
 /* "HOST:PORT" says at which port rank 0 serves. */
 static int serve_there(struct gci_options *o, struct gci_error *e)
 {
-	const char *colon = strrchr(o->join, ':');
+	const char *colon = strrchr(o->guests.join, ':');
 	uint64_t port;
 
 	if (!colon || gci_parse_uint(colon + 1, 65535, &port) || !port)
-		return gci_error_set(e, GCOLL_ERR_INVAL, "--join %s: expected HOST:PORT", o->join);
-	o->serve_port = (uint16_t)port;
+		return gci_error_set(
+			e, GCOLL_ERR_INVAL, "--join %s: expected HOST:PORT", o->guests.join);
+	o->guests.serve_port = (uint16_t)port;
 	return 1;
 }
 
@@ -101,16 +102,16 @@ static int set_environment(
 	char ports[16];
 	int bad = forget_outer_job();
 
-	snprintf(ports, sizeof(ports), "%u-%u", o->ports.lo, o->ports.hi);
-	bad |= set("GRIDCOLL_RENDEZVOUS", o->join);
+	snprintf(ports, sizeof(ports), "%u-%u", o->net.ports.lo, o->net.ports.hi);
+	bad |= set("GRIDCOLL_RENDEZVOUS", o->guests.join);
 	bad |= set_number("GRIDCOLL_RANK", rank);
 	bad |= size ? set_number("GRIDCOLL_SIZE", size) : unsetenv("GRIDCOLL_SIZE");
-	bad |= set("GRIDCOLL_SECURITY", o->security);
-	bad |= set("GRIDCOLL_DATA_PATH", o->data_path);
-	bad |= set("GRIDCOLL_CONGESTION", o->congestion);
-	bad |= set("GRIDCOLL_PACE", o->pace);
-	bad |= set("GRIDCOLL_INTERFACES", o->interfaces);
-	bad |= set("GRIDCOLL_PORT_RANGE", o->ports.lo ? ports : NULL);
+	bad |= set("GRIDCOLL_SECURITY", o->net.security);
+	bad |= set("GRIDCOLL_DATA_PATH", o->net.data_path);
+	bad |= set("GRIDCOLL_CONGESTION", o->net.congestion);
+	bad |= set("GRIDCOLL_PACE", o->net.pace);
+	bad |= set("GRIDCOLL_INTERFACES", o->net.interfaces);
+	bad |= set("GRIDCOLL_PORT_RANGE", o->net.ports.lo ? ports : NULL);
 	return bad ? gci_error_errno(e, "cannot set the environment") : 0;
 }
 
@@ -130,16 +131,16 @@ static int ask_slurm(struct gci_options *o, uint64_t *rank, struct gci_error *e)
 	if (gci_slurm_read(&task, from_environment, NULL, e))
 		return e->status;
 	snprintf(where, sizeof(where), "%s:%u", task.first, task.port);
-	if (!o->join)
-		o->join = where;
+	if (!o->guests.join)
+		o->guests.join = where;
 	o->nranks = task.size;
-	o->rank_0_serves = 1;
+	o->guests.rank_0_serves = 1;
 	*rank = task.rank;
 	if (((!host || !*host) && setenv("GRIDCOLL_HOST", task.host, 1)) ||
 		((!cluster || !*cluster) && *task.cluster &&
 			setenv("GRIDCOLL_CLUSTER", task.cluster, 1)))
 		return gci_error_errno(e, "cannot set the environment");
-	if (task.ncomponents > 1 && !strcmp(o->secret_file, "-"))
+	if (task.ncomponents > 1 && !strcmp(o->guests.secret_file, "-"))
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"--slurm: srun hands its standard input to one component of a "
 			"heterogeneous step only: expected --secret-file FILE, which all nodes "
@@ -153,13 +154,14 @@ static int ask_environment(struct gci_options *o, uint64_t *rank, struct gci_err
 	int rc = 0;
 
 	if (!size)
-		rc = number_of("SIZE", "--size-from", o->size_from, GCI_CTL_MAX_RANKS, 1, &size, e);
+		rc = number_of(
+			"SIZE", "--size-from", o->guests.size_from, GCI_CTL_MAX_RANKS, 1, &size, e);
 	if (rc >= 0)
-		rc = number_of("RANK", "--rank-from", o->rank_from,
+		rc = number_of("RANK", "--rank-from", o->guests.rank_from,
 			(size ? size : GCI_CTL_MAX_RANKS) - 1, 0, rank, e);
 	if (rc < 0)
 		return rc;
-	if (o->rank_0_serves && !*rank && !size && !o->grid && !o->hosts)
+	if (o->guests.rank_0_serves && !*rank && !size && !o->grid && !o->hosts)
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"--rank-0-serves: expected -n, --size-from, --grid or --hosts with it");
 	o->nranks = (uint32_t)size;
@@ -175,7 +177,7 @@ static int print_rank(const struct gci_options *o, uint64_t rank)
 	gci_buf_printf(&out, "rank %llu", (unsigned long long)rank);
 	if (o->nranks)
 		gci_buf_printf(&out, " of %u", o->nranks);
-	gci_buf_printf(&out, ": joins the job at %s\ncommand:", o->join);
+	gci_buf_printf(&out, ": joins the job at %s\ncommand:", o->guests.join);
 	for (s = o->argv; *s; s++) {
 		gci_buf_printf(&out, " ");
 		gci_quote_if_needed(&out, *s);
@@ -188,11 +190,11 @@ static int print_rank(const struct gci_options *o, uint64_t rank)
 int gci_join(struct gci_options *o, int *exit_status, struct gci_error *e)
 {
 	uint64_t rank = 0;
-	int rc = o->slurm ? ask_slurm(o, &rank, e) : ask_environment(o, &rank, e);
+	int rc = o->guests.slurm ? ask_slurm(o, &rank, e) : ask_environment(o, &rank, e);
 
 	if (rc)
 		return rc;
-	if (o->rank_0_serves && !rank)
+	if (o->guests.rank_0_serves && !rank)
 		return serve_there(o, e);
 	if (o->dry_run) {
 		*exit_status = print_rank(o, rank);

@@ -108,7 +108,7 @@ int main(int argc, char **argv)
 			complain(&e);
 		return e.status != 0;
 	}
-	if (o.join || o.slurm) {
+	if (o.guests.join || o.guests.slurm) {
 		int rc = gci_join(&o, &status, &e);
 
 		if (rc < 0)

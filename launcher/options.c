@@ -28,32 +28,32 @@ static int gci_options_elsewhere(const struct gci_options *o)
 static int check_guests(struct gci_options *o, struct gci_error *e)
 {
 	const char *secret = getenv("GRIDCOLL_SECRET_FILE");
-	int joins = o->join || o->slurm;
+	int joins = o->guests.join || o->guests.slurm;
 
-	if (!o->secret_file && secret && *secret)
-		o->secret_file = secret;
-	if (!o->secret_file && o->slurm)
-		o->secret_file = "-";
-	if (o->serve && joins)
+	if (!o->guests.secret_file && secret && *secret)
+		o->guests.secret_file = secret;
+	if (!o->guests.secret_file && o->guests.slurm)
+		o->guests.secret_file = "-";
+	if (o->guests.serve && joins)
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"--serve and --join or --slurm: expected one of them "
 			"(--join --rank-0-serves does both)");
-	if ((o->rank_from || o->size_from || o->rank_0_serves) && !joins)
+	if ((o->guests.rank_from || o->guests.size_from || o->guests.rank_0_serves) && !joins)
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"--rank-from, --size-from and --rank-0-serves: expected --join with them");
-	if ((o->serve || joins) && o->lab)
+	if ((o->guests.serve || joins) && o->lab)
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"--lab: gridcoll-run starts a lab's ranks itself, expected no --serve or "
 			"--join with it");
-	if ((o->serve || joins) && !o->secret_file)
+	if ((o->guests.serve || joins) && !o->guests.secret_file)
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"no secret, expected --secret-file FILE "
 			"(gridcoll-run --new-secret makes one)");
-	if (o->serve && *o->argv)
+	if (o->guests.serve && *o->argv)
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"--serve with a command, \"%s\": expected none, others start the ranks",
 			*o->argv);
-	if (o->serve && !o->nranks && !o->grid && !o->hosts)
+	if (o->guests.serve && !o->nranks && !o->grid && !o->hosts)
 		return gci_error_set(
 			e, GCOLL_ERR_INVAL, "--serve: expected -n N, or --grid or --hosts with it");
 	return 0;
@@ -72,7 +72,7 @@ static int gci_options_check(struct gci_options *o, struct gci_error *e)
 			"--grid and --lab: expected one of them (a lab has its grid with it)");
 	if (check_guests(o, e))
 		return e->status;
-	if (!o->lab && !o->grid && !o->serve && !o->join && !o->slurm) {
+	if (!o->lab && !o->grid && !o->guests.serve && !o->guests.join && !o->guests.slurm) {
 		const char *lab = getenv("GRIDCOLL_LAB");
 
 		o->lab = lab && *lab ? lab : NULL;
@@ -87,7 +87,7 @@ static int gci_options_check(struct gci_options *o, struct gci_error *e)
 	if (o->per_host && !o->grid && !o->hosts && !o->lab)
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"--per-host %u: expected --grid, --hosts or --lab with it", o->per_host);
-	if (!o->serve && (!*o->argv || !**o->argv))
+	if (!o->guests.serve && (!*o->argv || !**o->argv))
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"no command, expected: gridcoll-run [OPTION...] COMMAND [ARGUMENT...]");
 	return 0;
@@ -129,7 +129,7 @@ static int take_ports(void *settings, char *value, struct gci_error *e)
 {
 	SETTINGS *o = settings;
 
-	return gci_parse_ports(value, &o->ports)
+	return gci_parse_ports(value, &o->net.ports)
 		       ? gci_option_wrong(e, "port-range", value, GCI_PORTS_EXPECTED)
 		       : 0;
 }
@@ -139,7 +139,7 @@ static int interfaces(SETTINGS *o, const char *value, const char *name, struct g
 	struct gci_error why = {0};
 	struct gci_nics nics;
 
-	o->interfaces = value;
+	o->net.interfaces = value;
 	return gci_nics_parse(&nics, value, &why)
 		       ? gci_error_set(e, why.status, "%s: %s", name, why.text)
 		       : 0;
@@ -156,7 +156,7 @@ static int take_security(void *settings, char *value, struct gci_error *e)
 	enum gci_security which;
 	SETTINGS *o = settings;
 
-	o->security = value;
+	o->net.security = value;
 	return gci_security_parse(value, &which)
 		       ? gci_option_wrong(e, "security", value, GCI_SECURITY_EXPECTED)
 		       : 0;
@@ -167,7 +167,7 @@ static int take_data_path(void *settings, char *value, struct gci_error *e)
 	enum gci_data_path which;
 	SETTINGS *o = settings;
 
-	o->data_path = value;
+	o->net.data_path = value;
 	return gci_data_path_parse(value, &which)
 		       ? gci_option_wrong(e, "data-path", value, GCI_DATA_PATH_EXPECTED)
 		       : 0;
@@ -178,7 +178,7 @@ static int take_pace(void *settings, char *value, struct gci_error *e)
 	enum gci_pace_how how;
 	SETTINGS *o = settings;
 
-	o->pace = value;
+	o->net.pace = value;
 	return gci_pace_parse(value, &how) ? gci_option_wrong(e, "pace", value, GCI_PACE_EXPECTED)
 					   : 0;
 }
@@ -189,11 +189,11 @@ static int take_budget(void *settings, char *value, struct gci_error *e)
 	struct gci_error why = {0};
 	SETTINGS *o = settings;
 
-	if (o->nbudgets == GCI_OPTIONS_BUDGETS)
+	if (o->net.nbudgets == GCI_OPTIONS_BUDGETS)
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"more than %d --wan-budget, expected the rest in the grid file",
 			GCI_OPTIONS_BUDGETS);
-	o->budgets[o->nbudgets++] = value;
+	o->net.budgets[o->net.nbudgets++] = value;
 	return gci_budget_parse(&order, value, &why)
 		       ? gci_error_set(e, why.status, "--wan-budget %s", why.text)
 		       : 0;
@@ -208,17 +208,17 @@ static int take_serve(void *settings, char *value, struct gci_error *e)
 	SETTINGS *o = settings;
 	uint64_t number;
 
-	o->serve = value;
+	o->guests.serve = value;
 	if (len > 1 && *ip == '[' && ip[len - 1] == ']') {
 		ip++;
 		len -= 2;
 	}
-	if (gci_parse_uint(port, 65535, &number) || len >= sizeof(o->serve_ip))
+	if (gci_parse_uint(port, 65535, &number) || len >= sizeof(o->guests.serve_ip))
 		return gci_option_wrong(e, "serve", value, GCI_SERVE_EXPECTED);
-	o->serve_port = (uint16_t)number;
-	memcpy(o->serve_ip, ip, len);
-	o->serve_ip[len] = '\0';
-	return colon && gci_address_make(&a, o->serve_ip, 0)
+	o->guests.serve_port = (uint16_t)number;
+	memcpy(o->guests.serve_ip, ip, len);
+	o->guests.serve_ip[len] = '\0';
+	return colon && gci_address_make(&a, o->guests.serve_ip, 0)
 		       ? gci_option_wrong(e, "serve", value, GCI_SERVE_EXPECTED)
 		       : 0;
 }
@@ -252,7 +252,7 @@ static const struct gci_option options[] = {
 		"open as many connections as are worth it, by what gridcoll probe measured",
 		TEXT(params)},
 	{0, "congestion", "NAME", "TCP's congestion control between clusters, such as bbr",
-		TEXT(congestion)},
+		TEXT(net.congestion)},
 	{0, "wan-budget", "A>B=RATE",
 		"send no faster than that from cluster A to B; may be said again for others",
 		.take = take_budget},
@@ -280,13 +280,13 @@ static const struct gci_option options[] = {
 		"where a host has not got it)",
 		.take = take_chdir},
 	{0, "remote-path", "PATH", "gridcoll-run on remote hosts (default: gridcoll-run)",
-		TEXT(remote_path)},
+		TEXT(ssh.remote_path)},
 	{0, "ssh-fanout", "N",
 		"no host runs more than N ssh at a time: those that are started start others "
 		"(default 32)",
-		GCI_OPTION_NUMBER(SETTINGS, ssh_fanout, 2, GCI_CTL_MAX_RANKS)},
+		GCI_OPTION_NUMBER(SETTINGS, ssh.fanout, 2, GCI_CTL_MAX_RANKS)},
 	{0, "ssh-timeout", "TIME", "longest wait for a host to let ssh in (default 12s)",
-		TIME(ssh_ns)},
+		TIME(ssh.limit_ns)},
 	{0, "address", "HOST",
 		"by which ranks on other hosts reach this machine (default: as the way to them "
 		"begins here)",
@@ -298,23 +298,23 @@ static const struct gci_option options[] = {
 		"[IP:]PORT",
 		.take = take_serve},
 	{0, "join", "ADDRESS", "run COMMAND as a rank of the job that is served at this HOST:PORT",
-		TEXT(join)},
+		TEXT(guests.join)},
 	{0, "secret-file", "FILE",
 		"the job's secret, 64 hexadecimal digits; -: standard input; --serve makes the "
 		"file if there is none",
-		TEXT(secret_file)},
+		TEXT(guests.secret_file)},
 	{0, "rank-from", "NAME",
 		"--join: the rank is in this environment variable, such as JOB_COMPLETION_INDEX "
 		"(default: in $GRIDCOLL_RANK)",
-		TEXT(rank_from)},
+		TEXT(guests.rank_from)},
 	{0, "size-from", "NAME", "--join: the number of ranks is in this one (or -n)",
-		TEXT(size_from)},
+		TEXT(guests.size_from)},
 	{0, "rank-0-serves", NULL, "--join: where rank 0 runs, serve the job as well",
-		FLAG(rank_0_serves)},
+		FLAG(guests.rank_0_serves)},
 	{0, "slurm", NULL,
 		"--join under srun, as Slurm's variables say; without --secret-file, standard "
 		"input begins with the secret",
-		FLAG(slurm)},
+		FLAG(guests.slurm)},
 	{0, "new-secret", NULL, "print a secret, and end", FLAG(new_secret)},
 	{0, "version", NULL, "print the version, and end", FLAG(version)},
 	/* gridcoll-run's own: what it starts on other hosts. */
@@ -353,15 +353,15 @@ static int check_for_ranks(const struct gci_options *o, struct gci_error *e)
 	enum gci_data_path path;
 	enum gci_pace_how pace;
 
-	if (!o->security && said && *said && gci_security_parse(said, &security))
+	if (!o->net.security && said && *said && gci_security_parse(said, &security))
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"GRIDCOLL_SECURITY=%s, expected " GCI_SECURITY_EXPECTED, said);
 	said = getenv("GRIDCOLL_DATA_PATH");
-	if (!o->data_path && said && *said && gci_data_path_parse(said, &path))
+	if (!o->net.data_path && said && *said && gci_data_path_parse(said, &path))
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"GRIDCOLL_DATA_PATH=%s, expected " GCI_DATA_PATH_EXPECTED, said);
 	said = getenv("GRIDCOLL_PACE");
-	if (!o->pace && said && *said && gci_pace_parse(said, &pace))
+	if (!o->net.pace && said && *said && gci_pace_parse(said, &pace))
 		return gci_error_set(
 			e, GCOLL_ERR_INVAL, "GRIDCOLL_PACE=%s, expected " GCI_PACE_EXPECTED, said);
 	said = getenv("GRIDCOLL_WARM");
@@ -376,9 +376,9 @@ static int from_environment(struct gci_options *o, struct gci_error *e)
 {
 	const char *nics = getenv("GRIDCOLL_INTERFACES"), *ports = getenv("GRIDCOLL_PORT_RANGE");
 
-	if (!o->interfaces && nics && interfaces(o, nics, "GRIDCOLL_INTERFACES", e))
+	if (!o->net.interfaces && nics && interfaces(o, nics, "GRIDCOLL_INTERFACES", e))
 		return e->status;
-	if (!o->ports.lo && ports && *ports && gci_parse_ports(ports, &o->ports))
+	if (!o->net.ports.lo && ports && *ports && gci_parse_ports(ports, &o->net.ports))
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"GRIDCOLL_PORT_RANGE=%s, expected " GCI_PORTS_EXPECTED, ports);
 	return check_for_ranks(o, e);
@@ -390,9 +390,9 @@ int gci_options_parse(struct gci_options *o, int argc, char **argv, struct gci_e
 
 	memset(o, 0, sizeof(*o));
 	o->start_ns = 60 * GCI_NS_PER_S;
-	o->ssh_ns = GCI_SSH_TIMEOUT_NS;
+	o->ssh.limit_ns = GCI_SSH_TIMEOUT_NS;
 	o->shrink_ns = 600 * GCI_NS_PER_S;
-	o->remote_path = "gridcoll-run";
+	o->ssh.remote_path = "gridcoll-run";
 	first = gci_options_read(options, o, argc, argv, GCI_OPTIONS_FIRST, "gridcoll-run", e);
 	if (first == GCI_OPTIONS_WRONG)
 		return e->status;

@@ -12,6 +12,34 @@
 #define GCI_OPTIONS_BUDGETS 64
 #define GCI_SERVE_EXPECTED  "PORT, IP:PORT or [IP]:PORT (0: any port)"
 
+/* Of how hosts are reached; NULL and 0: not said. */
+struct gci_options_ssh {
+	const char *remote_path;
+	uint32_t fanout;
+	uint64_t limit_ns; /* longest wait for ssh to log in */
+};
+
+/* Of ranks' connections, and of what they send; NULL: not said. */
+struct gci_options_net {
+	const char *interfaces; /* rules, base/nics.h */
+	struct gci_ports ports; /* to listen at */
+	const char *data_path, *congestion, *security, *pace;
+	const char *budgets[GCI_OPTIONS_BUDGETS];
+	unsigned nbudgets;
+};
+
+/* Of a job whose ranks others start; NULL and 0: not said. */
+struct gci_options_guests {
+	const char *serve; /* where, as it was given */
+	char serve_ip[64]; /* "": at all addresses */
+	uint16_t serve_port;
+	const char *join;                  /* HOST:PORT */
+	const char *secret_file;           /* "-": standard input */
+	const char *rank_from, *size_from; /* variables of the environment */
+	int rank_0_serves;
+	int slurm; /* Slurm says who we are, and where rank 0 is */
+};
+
 struct gci_options {
 	uint32_t nranks;   /* 0: as many as there are hosts */
 	uint32_t per_host; /* 0: not said */
@@ -21,35 +49,18 @@ struct gci_options {
 	int lab_from_environment;
 	const char *table; /* of decisions; NULL: none */
 	int table_from_environment;
+	const char *params; /* what was measured of the grid; NULL: nothing */
 	int fast_timers, quiet_prefix, dry_run;
-	const char *interfaces; /* rules, base/nics.h; NULL: not said */
-	struct gci_ports ports; /* to listen at */
+	struct gci_options_net net;
+	struct gci_options_ssh ssh;
+	struct gci_options_guests guests;
 	uint64_t start_ns;
-	int survives;       /* the job does failures of its ranks */
-	uint64_t shrink_ns; /* from the first rank that shrinks to the last */
-	const char *chdir;  /* NULL: not said */
-	const char *remote_path;
-	uint32_t ssh_fanout;    /* 0: not said */
-	uint64_t ssh_ns;        /* longest wait for ssh to log in */
-	const char *address;    /* by which ranks elsewhere reach this machine; NULL: not said */
-	const char *data_path;  /* NULL: not said */
-	const char *congestion; /* the same */
-	const char *security;   /* the same */
-	const char *params;     /* what was measured of the grid; NULL: nothing */
-	const char *pace;       /* NULL: not said */
-	const char *budgets[GCI_OPTIONS_BUDGETS];
-	unsigned nbudgets;
-	const char *stats; /* a file for the traffic; NULL: none */
-	char **argv;       /* the command, ends in NULL */
-	/* A job whose ranks others start; NULL and 0: not said. */
-	const char *serve; /* where, as it was given */
-	char serve_ip[64]; /* "": at all addresses */
-	uint16_t serve_port;
-	const char *join;                  /* HOST:PORT */
-	const char *secret_file;           /* "-": standard input */
-	const char *rank_from, *size_from; /* variables of the environment */
-	int rank_0_serves;
-	int slurm; /* Slurm says who we are, and where rank 0 is */
+	int survives;        /* the job does failures of its ranks */
+	uint64_t shrink_ns;  /* from the first rank that shrinks to the last */
+	const char *chdir;   /* NULL: not said */
+	const char *address; /* by which ranks elsewhere reach this machine; NULL: not said */
+	const char *stats;   /* a file for the traffic; NULL: none */
+	char **argv;         /* the command, ends in NULL */
 	/* Instead of a job: */
 	int help, version, agent, new_secret;
 	const char *netns; /* of the agent */

@@ -260,10 +260,10 @@ static void set_access(
 {
 	if (l->how != GCI_PLACE_NETNS)
 		l->access = gci_grid_access(&p->grid, host);
-	if (o->interfaces)
-		l->access.interfaces = (char *)(uintptr_t)o->interfaces;
-	if (o->ports.lo)
-		l->access.ports = o->ports;
+	if (o->net.interfaces)
+		l->access.interfaces = (char *)(uintptr_t)o->net.interfaces;
+	if (o->net.ports.lo)
+		l->access.ports = o->net.ports;
 }
 
 /* What remains to be done once the sites are known: K ranks on each, in their order. */
@@ -429,7 +429,7 @@ static int own_cluster(const struct gci_placement *p, const struct gci_options *
 /* Where a death must not take others along, nobody depends on another host by default. */
 static uint32_t fanout(const struct gci_options *o)
 {
-	return o->ssh_fanout ? o->ssh_fanout : o->survives ? UINT32_MAX : GCI_STARTERS_FANOUT;
+	return o->ssh.fanout ? o->ssh.fanout : o->survives ? UINT32_MAX : GCI_STARTERS_FANOUT;
 }
 
 static int choose_starters(
@@ -470,7 +470,7 @@ static int choose_address(struct gci_placement *p, const struct gci_options *o, 
 	uint32_t i;
 
 	/* Ours are the ports of our machine, if it is in the grid. */
-	p->listen_ports = o->ports;
+	p->listen_ports = o->net.ports;
 	for (i = 0; i < p->nplaces && !p->listen_ports.lo; i++)
 		if (p->places[i].how == GCI_PLACE_LOCAL)
 			p->listen_ports = p->places[i].access.ports;
@@ -705,10 +705,10 @@ static int place_own(struct gci_placement *p, const struct gci_options *o, struc
 		.starter = GCI_STARTER_SELF};
 	if (!p->hosts_are_said)
 		p->places[0].access = gci_grid_access(&p->grid, (int)p->hosts[0]);
-	if (o->interfaces)
-		p->places[0].access.interfaces = (char *)(uintptr_t)o->interfaces;
-	if (o->ports.lo)
-		p->places[0].access.ports = o->ports;
+	if (o->net.interfaces)
+		p->places[0].access.interfaces = (char *)(uintptr_t)o->net.interfaces;
+	if (o->net.ports.lo)
+		p->places[0].access.ports = o->net.ports;
 	p->nplaces = 1;
 	return 0;
 }
@@ -720,8 +720,8 @@ static int place_guests(
 
 	p->hosts_are_said = !o->grid && !o->hosts;
 	p->size = o->nranks ? o->nranks : nhosts * per;
-	p->nguests = p->size - (o->join != NULL);
-	p->rendezvous = o->join;
+	p->nguests = p->size - (o->guests.join != NULL);
+	p->rendezvous = o->guests.join;
 	if (p->size > GCI_CTL_MAX_RANKS)
 		return gci_error_set(e, GCOLL_ERR_INVAL, "%u ranks, expected at most %d (see -n)",
 			p->size, GCI_CTL_MAX_RANKS);
@@ -732,10 +732,10 @@ static int place_guests(
 	p->clusters = gci_calloc(p->size, sizeof(*p->clusters));
 	if (!p->said || !p->clusters || !p->hosts || !p->names || !p->places)
 		return nomem(e);
-	p->listen_ports.lo = p->listen_ports.hi = o->serve_port;
-	if (*o->serve_ip && !(p->listen_ip = gci_strdup(o->serve_ip)))
+	p->listen_ports.lo = p->listen_ports.hi = o->guests.serve_port;
+	if (*o->guests.serve_ip && !(p->listen_ip = gci_strdup(o->guests.serve_ip)))
 		return nomem(e);
-	return o->join ? place_own(p, o, e) : 0;
+	return o->guests.join ? place_own(p, o, e) : 0;
 }
 
 /* ---- All of it. */
@@ -762,7 +762,7 @@ int gci_placement_make(struct gci_placement *p, const struct gci_options *o, str
 	if (!rc && o->hosts && (o->grid || o->lab))
 		rc = keep_named(p, o->hosts, &s, e);
 	p->address = o->address;
-	if (!rc && (o->serve || o->join)) {
+	if (!rc && (o->guests.serve || o->guests.join)) {
 		rc = place_guests(p, o, s.n, e);
 	} else if (!rc) {
 		rc = place(p, o, &s, e);
@@ -958,27 +958,27 @@ static const char nobody_keeps[] = "with --pace off nobody keeps a budget";
 
 int gci_placement_budgets(struct gci_placement *p, const struct gci_options *o, struct gci_error *e)
 {
-	const char *pace = o->pace ? o->pace : getenv("GRIDCOLL_PACE");
+	const char *pace = o->net.pace ? o->net.pace : getenv("GRIDCOLL_PACE");
 	struct gci_budget_order order;
 	unsigned i;
 	struct gci_link *link;
 
 	p->unpaced = pace && !strcmp(pace, "off");
-	if (p->unpaced && o->nbudgets)
-		return gci_error_set(
-			e, GCOLL_ERR_INVAL, "--wan-budget %.60s: %s", o->budgets[0], nobody_keeps);
-	for (i = 0; i < o->nbudgets; i++) {
+	if (p->unpaced && o->net.nbudgets)
+		return gci_error_set(e, GCOLL_ERR_INVAL, "--wan-budget %.60s: %s",
+			o->net.budgets[0], nobody_keeps);
+	for (i = 0; i < o->net.nbudgets; i++) {
 		struct gci_error why = {0};
 
-		if (gci_budget_parse(&order, o->budgets[i], e))
+		if (gci_budget_parse(&order, o->net.budgets[i], e))
 			return e->status;
 		link = find_link(p, &order, &why);
 		if (!link)
 			return gci_error_set(e, why.status, "--wan-budget %.60s: %.400s",
-				o->budgets[i], why.text);
+				o->net.budgets[i], why.text);
 		link->budget_bps = in_lab(&p->grid, order.bps);
 	}
-	return o->nbudgets ? retell(p, e) : 0;
+	return o->net.nbudgets ? retell(p, e) : 0;
 }
 
 struct gci_link *gci_placement_budget(struct gci_placement *p, const struct gci_budget_order *o,

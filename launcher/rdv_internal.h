@@ -23,6 +23,23 @@ struct gci_rdv_conn {
 	void *user;
 };
 
+/* What a rank tells of a failure, its own or a peer's: its FAIL. */
+struct rdv_word {
+	char *text;     /* NULL: it has told nothing */
+	int status;     /* GCOLL_ERR_* */
+	int32_t blamed; /* whom it is about, -1: nobody */
+	int is_ours;    /* the launcher's own word */
+	uint64_t at_ns;
+};
+
+/* What it has asked: which operation another rank calls. */
+struct rdv_question {
+	int is_asked;
+	uint32_t rank, comm;
+	uint64_t op;
+	char *answer; /* or NULL */
+};
+
 /* What is known about a rank; the verdict is drawn from these facts. */
 struct rdv_rank {
 	struct gci_rdv_conn *conn;
@@ -32,22 +49,14 @@ struct rdv_rank {
 	int joined, bye, lost, silent, exited;
 	int missed;       /* its silence was told of */
 	int code, signal; /* of the process's end */
-	int own_failure;  /* `told` is the launcher's own word */
 	int missing;      /* it could not be started, and the job begins without it */
-	int32_t blamed;   /* whom `told` is about, -1: nobody */
 	int is_blamed;    /* a peer takes it for dead */
-	int told_status;  /* GCOLL_ERR_* */
-	char *told;       /* its FAIL, or NULL */
-	int asks;         /* it has asked what another calls: rank, comm and op of `asked` */
-	struct {
-		uint32_t rank, comm;
-		uint64_t op;
-	} asked;
-	char *called;     /* the other's answer, or NULL */
+	struct rdv_word told;
+	struct rdv_question asked;
 	char *last_words; /* its own failure, of which it told after the epoch's verdict; or NULL */
 	uint64_t heard_ns; /* last sign of life */
 	uint64_t back_ns;  /* the last one that came after a long silence, or 0 */
-	uint64_t told_ns, end_ns, lost_ns;
+	uint64_t end_ns, lost_ns;
 	int agrees;   /* waits for AGREED */
 	int left_out; /* while it may live */
 	struct gci_reach reach;
@@ -57,27 +66,41 @@ struct rdv_rank {
 #define RDV_TOLD    8
 #define RDV_TOLD_NS (60 * GCI_NS_PER_S)
 
+struct rdv_wrong {
+	struct {
+		uint8_t ip[16];
+		uint64_t at_ns; /* 0: never */
+	} told_of[RDV_TOLD];
+	uint32_t nuntold; /* since the last of which the user was told */
+};
+
+/* Times: of what was, and when to look again. */
+struct rdv_times {
+	uint64_t began_ns;
+	uint64_t joined_ns;  /* the first rank has */
+	uint64_t beat_ns;    /* next */
+	uint64_t silence_ns; /* the soonest that one may be dead */
+	uint64_t ticked_ns;
+};
+
+/* Set since the grid's text was made, each pair once. */
+struct rdv_budgets {
+	struct gci_ctl_budget *v;
+	size_t n, cap;
+};
+
 struct gci_rdv {
 	struct gci_rdv_config config;
 	struct rdv_rank *ranks;
 	struct gci_list conns, dirty;
 	struct gci_unauth unauth; /* of strangers */
-	struct {
-		uint8_t ip[16];
-		uint64_t at_ns; /* 0: never */
-	} told_of[RDV_TOLD];
-	uint32_t nuntold; /* wrong secrets since the last of which the user was told */
-	int told_of_none; /* that nobody comes */
-	uint64_t began_ns;
+	struct rdv_wrong wrong;   /* secrets */
+	int told_of_none;         /* that nobody comes */
+	struct rdv_times times;
 	uint32_t njoined, nbye, nmissing;
-	struct gci_ctl_budget *budgets; /* set since the grid's text was made, each pair once */
-	size_t nbudgets, budgets_cap;
+	struct rdv_budgets budgets;
 	int started, judged, start_timed_out;
 	uint64_t judged_ns;
-	uint64_t joined_ns;     /* of the first rank */
-	uint64_t beat_at_ns;    /* next */
-	uint64_t silence_at_ns; /* the soonest that one may be dead */
-	uint64_t ticked_ns;
 	uint64_t verdict_ns; /* when to judge; GCI_NEVER: no failure seen */
 	int32_t guilty;      /* whose exit status is the job's; -1: nobody's */
 	struct gci_rdv_verdict verdict;

@@ -148,15 +148,15 @@ static int is_worth_a_line(struct gci_rdv *r, const uint8_t ip[16], uint64_t now
 	int i, old = -1;
 
 	for (i = 0; i < RDV_TOLD; i++) {
-		if (!r->told_of[i].at_ns || now_ns - r->told_of[i].at_ns >= RDV_TOLD_NS)
+		if (!r->wrong.told_of[i].at_ns || now_ns - r->wrong.told_of[i].at_ns >= RDV_TOLD_NS)
 			old = i;
-		else if (!memcmp(r->told_of[i].ip, ip, sizeof(r->told_of[i].ip)))
+		else if (!memcmp(r->wrong.told_of[i].ip, ip, sizeof(r->wrong.told_of[i].ip)))
 			return 0;
 	}
 	if (old < 0)
 		return 0;
-	memcpy(r->told_of[old].ip, ip, sizeof(r->told_of[old].ip));
-	r->told_of[old].at_ns = now_ns;
+	memcpy(r->wrong.told_of[old].ip, ip, sizeof(r->wrong.told_of[old].ip));
+	r->wrong.told_of[old].at_ns = now_ns;
 	return 1;
 }
 
@@ -168,7 +168,7 @@ void gci_rdv_wrong_secret(struct gci_rdv *r, const struct gci_rdv_conn *c, uint6
 	if (!r->config.nguests)
 		return;
 	if (!is_worth_a_line(r, ip, now_ns)) {
-		r->nuntold++;
+		r->wrong.nuntold++;
 		return;
 	}
 	inet_ntop(c->from.six & 1 ? AF_INET6 : AF_INET, ip, text, sizeof(text));
@@ -176,10 +176,10 @@ void gci_rdv_wrong_secret(struct gci_rdv *r, const struct gci_rdv_conn *c, uint6
 		"turned away: a process at %s has another secret, expected that of "
 		"this job (--secret-file)",
 		text);
-	if (r->nuntold)
-		gci_buf_printf(&r->news, "; since the last such line %u more", r->nuntold);
+	if (r->wrong.nuntold)
+		gci_buf_printf(&r->news, "; since the last such line %u more", r->wrong.nuntold);
 	gci_buf_printf(&r->news, "\n");
-	r->nuntold = 0;
+	r->wrong.nuntold = 0;
 }
 
 static void drop_old_strangers(struct gci_rdv *r, uint64_t now_ns)
@@ -223,12 +223,12 @@ static void pass_on_ask(struct gci_rdv *r, uint32_t from, const struct gci_ctl_c
 	int32_t to = gci_rdv_job_rank(r, (int32_t)m->rank);
 	struct gci_rdv_conn *c;
 
-	if (k->asks || to < 0) /* the first word counts, as of failures */
+	if (k->asked.is_asked || to < 0) /* the first word counts, as of failures */
 		return;
 	c = r->ranks[to].conn;
 	if (!c || c->closing)
 		return;
-	k->asks = 1;
+	k->asked.is_asked = 1;
 	k->asked.rank = (uint32_t)to;
 	k->asked.comm = m->comm;
 	k->asked.op = m->op;
@@ -242,7 +242,7 @@ static void take_answer(struct gci_rdv *r, uint32_t from, const struct gci_ctl_c
 	int32_t by = gci_rdv_job_rank(r, (int32_t)m->rank);
 	const struct rdv_rank *k = by >= 0 ? &r->ranks[by] : NULL;
 
-	if (k && k->asks && k->asked.rank == from && k->asked.comm == m->comm &&
+	if (k && k->asked.is_asked && k->asked.rank == from && k->asked.comm == m->comm &&
 		k->asked.op == m->op)
 		gci_rdv_answer(r, (uint32_t)by, m->text);
 }
@@ -256,8 +256,8 @@ static void take_flows(struct gci_rdv *r, uint32_t from, struct gci_ctl_flows *m
 		if (m->flows[i].peer < 0)
 			return; /* of an epoch that is over */
 	}
-	if (r->config.flows)
-		r->config.flows(r->config.user, from, m);
+	if (r->config.reports.flows)
+		r->config.reports.flows(r->config.reports.user, from, m);
 }
 
 /* To a question that nobody will answer any more. Whoever asks learned of the first failure from
@@ -313,8 +313,9 @@ static void on_message(
 		take_answer(r, (uint32_t)c->rank, &m->call);
 		break;
 	case GCI_CTL_REPORT:
-		if (r->config.report)
-			r->config.report(r->config.user, (uint32_t)c->rank, &m->report);
+		if (r->config.reports.report)
+			r->config.reports.report(
+				r->config.reports.user, (uint32_t)c->rank, &m->report);
 		break;
 	case GCI_CTL_FLOWS:
 		take_flows(r, (uint32_t)c->rank, &m->flows);
@@ -349,9 +350,9 @@ int gci_rdv_create(struct gci_rdv **out, const struct gci_rdv_config *config, ui
 	if (!r)
 		return GCOLL_ERR_NOMEM;
 	r->config = *config;
-	r->verdict_ns = r->joined_ns = r->silence_at_ns = GCI_NEVER;
-	r->ticked_ns = r->began_ns = now_ns;
-	r->beat_at_ns = now_ns + config->beat_ns;
+	r->verdict_ns = r->times.joined_ns = r->times.silence_ns = GCI_NEVER;
+	r->times.ticked_ns = r->times.began_ns = now_ns;
+	r->times.beat_ns = now_ns + config->beat_ns;
 	gci_list_init(&r->conns);
 	gci_list_init(&r->dirty);
 	gci_unauth_init(&r->unauth, 0, gci_digest_bytes(now_ns, config->secret, GCI_SECRET_NBYTES));
@@ -386,12 +387,12 @@ void gci_rdv_free(struct gci_rdv *r)
 		conn_free(r, gci_container(r->conns.next, struct gci_rdv_conn, link));
 	for (i = 0; r->ranks && i < r->config.size; i++) {
 		gci_ctl_link_free(&r->ranks[i].link);
-		gci_free(r->ranks[i].told);
-		gci_free(r->ranks[i].called);
+		gci_free(r->ranks[i].told.text);
+		gci_free(r->ranks[i].asked.answer);
 		gci_free(r->ranks[i].last_words);
 	}
 	gci_free(r->ranks);
-	gci_free(r->budgets);
+	gci_free(r->budgets.v);
 	gci_members_free(&r->members);
 	gci_buf_free(&r->news);
 	OPENSSL_cleanse(r->config.secret, sizeof(r->config.secret));
@@ -473,8 +474,8 @@ static void send_start(struct gci_rdv *r, uint64_t now_ns)
 	size_t k;
 
 	put_start(r, &start);
-	for (k = 0; k < r->nbudgets; k++)
-		gci_ctl_put_budget(&bytes, &r->budgets[k]);
+	for (k = 0; k < r->budgets.n; k++)
+		gci_ctl_put_budget(&bytes, &r->budgets.v[k]);
 	for (i = 0; i < r->config.size; i++) {
 		struct gci_rdv_conn *c = r->ranks[i].conn;
 
@@ -499,12 +500,12 @@ int gci_rdv_budget(struct gci_rdv *r, const struct gci_ctl_budget *b)
 	struct gci_buf bytes = {0};
 	size_t i = 0;
 
-	while (i < r->nbudgets && (r->budgets[i].from != b->from || r->budgets[i].to != b->to))
+	while (i < r->budgets.n && (r->budgets.v[i].from != b->from || r->budgets.v[i].to != b->to))
 		i++;
-	if (gci_grow(&r->budgets, &r->budgets_cap, i + 1, sizeof(*r->budgets)))
+	if (gci_grow(&r->budgets.v, &r->budgets.cap, i + 1, sizeof(*r->budgets.v)))
 		return GCOLL_ERR_NOMEM;
-	r->budgets[i] = *b;
-	r->nbudgets += i == r->nbudgets;
+	r->budgets.v[i] = *b;
+	r->budgets.n += i == r->budgets.n;
 	if (!r->started) /* START brings it */
 		return 0;
 	gci_ctl_put_budget(&bytes, b);
@@ -648,7 +649,7 @@ static void on_hello(
 	k->reach = m->reach;
 	memcpy(k->session, m->session, sizeof(k->session));
 	if (!r->njoined++)
-		r->joined_ns = now_ns;
+		r->times.joined_ns = now_ns;
 	count_places(r);
 	if (gci_rdv_verdict(r))
 		gci_rdv_turn_away(r, c, r->verdict.status, r->verdict.sentence);
@@ -881,11 +882,11 @@ static uint64_t postponed(uint64_t since_ns, uint64_t gap, uint64_t now_ns)
  * silence. */
 static void forgive_gap(struct gci_rdv *r, uint64_t now_ns)
 {
-	uint64_t gap = now_ns - r->ticked_ns;
+	uint64_t gap = now_ns - r->times.ticked_ns;
 	struct gci_list *it;
 	uint32_t i;
 
-	r->ticked_ns = now_ns;
+	r->times.ticked_ns = now_ns;
 	if (gap <= 2 * r->config.beat_ns)
 		return;
 	for (i = 0; i < r->config.size; i++)
@@ -896,21 +897,21 @@ static void forgive_gap(struct gci_rdv *r, uint64_t now_ns)
 
 		c->since_ns = postponed(c->since_ns, gap, now_ns);
 	}
-	if (r->joined_ns != GCI_NEVER)
-		r->joined_ns = postponed(r->joined_ns, gap, now_ns);
+	if (r->times.joined_ns != GCI_NEVER)
+		r->times.joined_ns = postponed(r->times.joined_ns, gap, now_ns);
 	gci_members_postpone(&r->members, gap);
 }
 
 void gci_rdv_tick(struct gci_rdv *r, uint64_t now_ns)
 {
 	forgive_gap(r, now_ns);
-	if (now_ns >= r->beat_at_ns) {
-		r->beat_at_ns = now_ns + r->config.beat_ns;
+	if (now_ns >= r->times.beat_ns) {
+		r->times.beat_ns = now_ns + r->config.beat_ns;
 		send_beats(r);
 		drop_old_strangers(r, now_ns);
 		end_all_away(r, now_ns);
 		gci_rdv_check_silence(r, now_ns);
-	} else if (now_ns >= r->silence_at_ns) {
+	} else if (now_ns >= r->times.silence_ns) {
 		gci_rdv_check_silence(r, now_ns);
 	}
 	gci_rdv_judge(r, now_ns);
@@ -918,11 +919,11 @@ void gci_rdv_tick(struct gci_rdv *r, uint64_t now_ns)
 
 uint64_t gci_rdv_deadline(const struct gci_rdv *r)
 {
-	uint64_t soonest = r->verdict_ns < r->beat_at_ns ? r->verdict_ns : r->beat_at_ns;
+	uint64_t soonest = r->verdict_ns < r->times.beat_ns ? r->verdict_ns : r->times.beat_ns;
 	uint64_t late_ns = gci_rdv_is_over(r) ? GCI_NEVER : gci_members_deadline(&r->members);
 
 	soonest = late_ns < soonest ? late_ns : soonest;
-	return r->silence_at_ns < soonest ? r->silence_at_ns : soonest;
+	return r->times.silence_ns < soonest ? r->times.silence_ns : soonest;
 }
 
 int gci_rdv_next(struct gci_rdv *r, struct gci_rdv_event *ev)
@@ -937,7 +938,7 @@ int gci_rdv_next(struct gci_rdv *r, struct gci_rdv_event *ev)
 			break;
 		gci_list_del(&c->dirty);
 		if (c->closing)
-			end_away(r, (uint32_t)c->rank, r->ticked_ns);
+			end_away(r, (uint32_t)c->rank, r->times.ticked_ns);
 	}
 	memset(ev, 0, sizeof(*ev));
 	ev->user = c->user;
@@ -956,7 +957,7 @@ int gci_rdv_next(struct gci_rdv *r, struct gci_rdv_event *ev)
 	/* What cannot be told for lack of memory ends the connection: the rank then sees it. */
 	ev->type = GCI_RDV_CLOSE;
 	if (c->rank >= 0)
-		gci_rdv_note_lost(r, (uint32_t)c->rank, r->ticked_ns);
+		gci_rdv_note_lost(r, (uint32_t)c->rank, r->times.ticked_ns);
 	conn_free(r, c);
 	return 1;
 }

@@ -46,6 +46,15 @@
 struct gci_rdv;
 struct gci_rdv_conn;
 
+/* What ranks tell of their traffic; may be NULL. */
+struct gci_rdv_reports {
+	void (*report)(void *user, uint32_t rank, const struct gci_ctl_report *m);
+	void (*flows)(void *user, uint32_t rank, const struct gci_ctl_flows *m);
+	/* The rank goes on with new connections, after a failure. */
+	void (*renewed)(void *user, uint32_t rank);
+	void *user;
+};
+
 struct gci_rdv_config {
 	uint32_t size; /* 1 .. GCI_CTL_MAX_RANKS */
 	uint8_t secret[GCI_SECRET_NBYTES];
@@ -71,12 +80,7 @@ struct gci_rdv_config {
 		size_t size);
 	const char *(*settle)(void *guests, char *why, size_t size);
 	void *guests;
-	/* What ranks tell of their traffic, and `user`; may be NULL. renewed: one that goes on with
-	 * new connections, after a failure. */
-	void (*report)(void *user, uint32_t rank, const struct gci_ctl_report *m);
-	void (*flows)(void *user, uint32_t rank, const struct gci_ctl_flows *m);
-	void (*renewed)(void *user, uint32_t rank);
-	void *user;
+	struct gci_rdv_reports reports;
 	uint64_t grace_ns; /* from the first sign of a failure to the verdict */
 };
 

@@ -755,15 +755,12 @@ static int open_server(
 		.survives = o->survives,
 		.partial = is_copy(o->argv) ? GCI_EXIT_PARTIAL : 0,
 		.shrink_ns = o->shrink_ns,
+		.reports = gci_watch_reports(&job->watch),
 		.grace_ns = grace_ns(p)};
 	const struct gci_server_place at = {
 		p->listen_ip, p->listen_netns, p->listen_ports, gci_start_tls(o, p)};
 	int rc;
 
-	c.report = gci_watch_report;
-	c.flows = gci_watch_flows;
-	c.renewed = gci_watch_renewed;
-	c.user = &job->watch;
 	if (p->nguests) {
 		c.nguests = p->nguests;
 		c.arrive = on_arrived;
@@ -816,7 +813,7 @@ static int open_job(
 	for (k = 0; k < 2; k++) {
 		gci_sink_open(&job->out[k].sink, &job->loop, k + 1, on_drained, job);
 		/* Of guests nothing comes this way. */
-		job->out[k].sink.o.prefix = !o->quiet_prefix && !o->join;
+		job->out[k].sink.o.prefix = !o->quiet_prefix && !o->guests.join;
 		job->out[k].sink.o.solo = !job->out[k].sink.o.prefix && p->size - p->nguests == 1;
 	}
 	if (job->out[0].sink.o.terminal && job->out[1].sink.o.terminal)
@@ -847,7 +844,7 @@ static void open_ctl(struct job *job)
 static void say_where(struct job *job, const struct gci_options *o)
 {
 	char self[256] = "";
-	const char *host = o->address ? o->address : o->serve_ip;
+	const char *host = o->address ? o->address : o->guests.serve_ip;
 
 	if (!*host && !gethostname(self, sizeof(self) - 1))
 		host = self;
@@ -862,8 +859,8 @@ static int start_agents(struct job *job, const struct gci_options *o, struct gci
 		.port = job->server.port, .dead_ns = job->dead_ns, .secret = job->secret};
 
 	job->agents.loop = &job->loop;
-	job->agents.remote_path = o->remote_path;
-	job->agents.ssh_ns = o->ssh_ns;
+	job->agents.remote_path = o->ssh.remote_path;
+	job->agents.ssh_ns = o->ssh.limit_ns;
 	job->agents.events = &events;
 	job->agents.user = job;
 	return gci_agents_start(&job->agents, o, job->plan, &s, e);
@@ -886,7 +883,7 @@ int gci_run(const struct gci_options *o, struct gci_placement *p)
 		gci_tree_end(2 * GCI_NS_PER_S);
 		return e.status == GCOLL_ERR_INVAL ? GCI_USAGE_STATUS : 1;
 	}
-	if (o->serve)
+	if (o->guests.serve)
 		say_where(&job, o);
 	uv_timer_start(&job.held, on_held, HELD_LONG_MS, HELD_LONG_MS);
 	uv_timer_start(&job.ping, on_ping, 1000, 1000);

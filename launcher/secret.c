@@ -97,10 +97,10 @@ static int create(const char *path, uint8_t secret[GCI_SECRET_NBYTES], struct gc
 int gci_job_secret(
 	const struct gci_options *o, uint8_t secret[GCI_SECRET_NBYTES], struct gci_error *e)
 {
-	if (!o->secret_file || (!o->serve && !o->join))
+	if (!o->guests.secret_file || (!o->guests.serve && !o->guests.join))
 		return make(secret, e);
-	if (o->serve && strcmp(o->secret_file, "-") != 0 && access(o->secret_file, F_OK) &&
-		errno == ENOENT)
-		return create(o->secret_file, secret, e);
-	return read_secret(o->secret_file, secret, e);
+	if (o->guests.serve && strcmp(o->guests.secret_file, "-") != 0 &&
+		access(o->guests.secret_file, F_OK) && errno == ENOENT)
+		return create(o->guests.secret_file, secret, e);
+	return read_secret(o->guests.secret_file, secret, e);
 }

@@ -70,9 +70,9 @@ void gci_dry_run(const struct gci_placement *p, const struct gci_options *o, str
 			continue;
 		if (l->starter != GCI_STARTER_SELF)
 			gci_buf_printf(out, "on %s: ", p->places[l->starter].host);
-		gci_ssh_print(out, l->host, o->remote_path,
-			l->starter == GCI_STARTER_SELF ? o->ssh_ns
-						       : gci_ssh_elsewhere_ns(o->ssh_ns));
+		gci_ssh_print(out, l->host, o->ssh.remote_path,
+			l->starter == GCI_STARTER_SELF ? o->ssh.limit_ns
+						       : gci_ssh_elsewhere_ns(o->ssh.limit_ns));
 		gci_buf_printf(out, "\n");
 	}
 	for (s = o->argv; *s; s++) {
@@ -137,7 +137,7 @@ static int goes_along(const char *setting)
 
 int gci_start_tls(const struct gci_options *o, const struct gci_placement *p)
 {
-	const char *said = o->security ? o->security : getenv("GRIDCOLL_SECURITY");
+	const char *said = o->net.security ? o->net.security : getenv("GRIDCOLL_SECURITY");
 	enum gci_security s = GCI_SECURITY_AUTO;
 
 	return !(said && *said && gci_security_parse(said, &s)) &&
@@ -186,20 +186,20 @@ static int make_environment(struct strings *env, const struct gci_options *o,
 				     : gci_strdup("GRIDCOLL_LAB"));
 	if (!rc)
 		rc = add_grid(env, o, p);
-	if (!rc && o->data_path)
-		rc = add(env, gci_asprintf("GRIDCOLL_DATA_PATH=%s", o->data_path));
-	if (!rc && o->security)
-		rc = add(env, gci_asprintf("GRIDCOLL_SECURITY=%s", o->security));
+	if (!rc && o->net.data_path)
+		rc = add(env, gci_asprintf("GRIDCOLL_DATA_PATH=%s", o->net.data_path));
+	if (!rc && o->net.security)
+		rc = add(env, gci_asprintf("GRIDCOLL_SECURITY=%s", o->net.security));
 	else if (!rc && !getenv("GRIDCOLL_SECURITY")) /* whatever a remote host thinks */
 		rc = add(env, gci_strdup("GRIDCOLL_SECURITY"));
 	if (!rc)
 		rc = add(env, gci_asprintf("GRIDCOLL_CONTROL_TLS=%d", gci_start_tls(o, p)));
 	if (!rc) /* we are there already */
 		rc = add(env, gci_strdup("GRIDCOLL_JOIN_TIMEOUT=0s"));
-	if (!rc && o->congestion)
-		rc = add(env, gci_asprintf("GRIDCOLL_CONGESTION=%s", o->congestion));
-	if (!rc && o->pace)
-		rc = add(env, gci_asprintf("GRIDCOLL_PACE=%s", o->pace));
+	if (!rc && o->net.congestion)
+		rc = add(env, gci_asprintf("GRIDCOLL_CONGESTION=%s", o->net.congestion));
+	if (!rc && o->net.pace)
+		rc = add(env, gci_asprintf("GRIDCOLL_PACE=%s", o->net.pace));
 	return rc ? rc : add_launch_rank(env, routes);
 }
 

@@ -88,7 +88,7 @@ static void check_unreached(const struct gci_rdv *r, uint32_t rank, uint64_t now
 {
 	struct rdv_rank *k = &r->ranks[rank];
 
-	if (k->told && (k->blamed < 0 || k->blamed == (int32_t)rank))
+	if (k->told.text && (k->told.blamed < 0 || k->told.blamed == (int32_t)rank))
 		return;
 	if (now_ns - k->heard_ns > r->config.dead_ns / 2 ||
 		(k->back_ns && now_ns - k->back_ns < r->config.grace_ns))
@@ -134,13 +134,13 @@ void gci_rdv_answer(struct gci_rdv *r, uint32_t by, const char *text)
 {
 	struct rdv_rank *k = &r->ranks[by];
 
-	if (!k->called && !r->judged)
-		k->called = one_line(text);
+	if (!k->asked.answer && !r->judged)
+		k->asked.answer = one_line(text);
 }
 
 static int blames_peer(const struct rdv_rank *k, uint32_t rank)
 {
-	return k->told && k->blamed >= 0 && k->blamed != (int32_t)rank;
+	return k->told.text && k->told.blamed >= 0 && k->told.blamed != (int32_t)rank;
 }
 
 /* Of a job that may go on. A rank that only says the verdict again says nothing of its own. */
@@ -150,7 +150,7 @@ static void take_last_words(struct gci_rdv *r, uint32_t by, int status, const ch
 	char cause[100]; /* which ABORT may have cut */
 
 	snprintf(cause, sizeof(cause), "%.99s", r->verdict.cause);
-	if (k->told || k->last_words || status != GCOLL_ERR_ABORTED || strstr(text, cause))
+	if (k->told.text || k->last_words || status != GCOLL_ERR_ABORTED || strstr(text, cause))
 		return;
 	k->last_words = one_line(text);
 	if (!guilty || guilty->missing)
@@ -185,12 +185,12 @@ void gci_rdv_tell(struct gci_rdv *r, uint32_t by, int32_t blamed, int status, co
 
 	if (r->judged && !gci_rdv_is_over(r))
 		take_last_words(r, by, status, text);
-	if (k->told || r->judged || !gci_rdv_counts(r, by))
+	if (k->told.text || r->judged || !gci_rdv_counts(r, by))
 		return; /* its first word counts */
-	k->told = one_line(*text ? text : gcoll_strerror(status));
-	k->told_status = status;
-	k->blamed = blamed;
-	k->told_ns = now_ns;
+	k->told.text = one_line(*text ? text : gcoll_strerror(status));
+	k->told.status = status;
+	k->told.blamed = blamed;
+	k->told.at_ns = now_ns;
 	if (blames_peer(k, by) && status == GCOLL_ERR_PEER)
 		r->ranks[blamed].is_blamed = 1;
 	gci_rdv_arm(r, now_ns, r->config.grace_ns);
@@ -202,18 +202,18 @@ static int begins_without(struct gci_rdv *r, uint32_t rank, const char *cause, u
 	struct rdv_rank *k = &r->ranks[rank];
 	char who[GCI_RANKLIST_NBYTES];
 
-	if (!r->config.survives || r->started || r->judged || k->joined || k->told ||
+	if (!r->config.survives || r->started || r->judged || k->joined || k->told.text ||
 		r->nmissing + 1 == r->config.size)
 		return 0;
 	k->missing = 1;
 	r->nmissing++;
-	k->told = one_line(cause);
-	k->told_status = GCOLL_ERR_PEER;
-	k->blamed = (int32_t)rank;
-	k->told_ns = now_ns;
-	k->own_failure = 1;
+	k->told.text = one_line(cause);
+	k->told.status = GCOLL_ERR_PEER;
+	k->told.blamed = (int32_t)rank;
+	k->told.at_ns = now_ns;
+	k->told.is_ours = 1;
 	gci_buf_printf(&r->news, "%s is left out: %s\n",
-		gci_ranklist(&rank, 1, r->config.names, who), k->told ? k->told : "");
+		gci_ranklist(&rank, 1, r->config.names, who), k->told.text ? k->told.text : "");
 	return 1;
 }
 
@@ -223,9 +223,9 @@ int gci_rdv_note_failure(struct gci_rdv *r, uint32_t rank, const char *cause, ui
 
 	if (begins_without(r, rank, cause, now_ns))
 		return 1;
-	if (!k->told) {
+	if (!k->told.text) {
 		gci_rdv_tell(r, rank, (int32_t)rank, GCOLL_ERR_PEER, cause, now_ns);
-		k->own_failure = 1;
+		k->told.is_ours = 1;
 	}
 	if (gci_rdv_counts(r, rank))
 		gci_rdv_arm(r, now_ns, 0);
@@ -314,7 +314,7 @@ static void tell_of_missed(struct gci_rdv *r, uint64_t now_ns)
 static void tell_of_nobody(struct gci_rdv *r, uint64_t now_ns)
 {
 	if (r->njoined || r->told_of_none || r->config.nguests < r->config.size ||
-		now_ns - r->began_ns < r->config.start_ns)
+		now_ns - r->times.began_ns < r->config.start_ns)
 		return;
 	r->told_of_none = 1;
 	gci_buf_printf(&r->news,
@@ -328,11 +328,11 @@ void gci_rdv_check_silence(struct gci_rdv *r, uint64_t now_ns)
 	uint32_t i;
 	int any_new = 0;
 
-	r->silence_at_ns = GCI_NEVER;
+	r->times.silence_ns = GCI_NEVER;
 	if (gci_rdv_is_over(r))
 		return;
 	tell_of_nobody(r, now_ns);
-	if (r->njoined && !r->started && now_ns - r->joined_ns >= r->config.start_ns) {
+	if (r->njoined && !r->started && now_ns - r->times.joined_ns >= r->config.start_ns) {
 		r->start_timed_out = 1;
 		gci_rdv_arm(r, now_ns, 0);
 	}
@@ -351,8 +351,8 @@ void gci_rdv_check_silence(struct gci_rdv *r, uint64_t now_ns)
 		if (now_ns >= dead_at_ns) {
 			k->silent = r->deaths = 1;
 			gci_rdv_arm(r, now_ns, 0); /* other witnesses have had time enough */
-		} else if (dead_at_ns < r->silence_at_ns) {
-			r->silence_at_ns = dead_at_ns;
+		} else if (dead_at_ns < r->times.silence_ns) {
+			r->times.silence_ns = dead_at_ns;
 		}
 	}
 	if (any_new && !r->judged)
@@ -538,11 +538,13 @@ void gci_rdv_on_shrink(
 /* Facts of the epoch before. What is for good (joined, exited) stays. */
 static void forget(struct rdv_rank *k)
 {
-	gci_free(k->told);
-	gci_free(k->called);
+	gci_free(k->told.text);
+	gci_free(k->asked.answer);
 	gci_free(k->last_words);
-	k->told = k->called = k->last_words = NULL;
-	k->told_status = k->own_failure = k->asks = k->bye = k->is_blamed = 0;
+	k->told = (struct rdv_word){0};
+	k->asked = (struct rdv_question){0};
+	k->last_words = NULL;
+	k->bye = k->is_blamed = 0;
 }
 
 static void tell_losses(struct gci_rdv *r)
@@ -566,8 +568,8 @@ static void tell_survivors(struct gci_rdv *r)
 	size_t k;
 
 	gci_ctl_put_survivors(&bytes, GCI_CTL_SURVIVORS, &s);
-	for (k = 0; k < r->nbudgets; k++)
-		gci_ctl_put_budget(&bytes, &r->budgets[k]);
+	for (k = 0; k < r->budgets.n; k++)
+		gci_ctl_put_budget(&bytes, &r->budgets.v[k]);
 	for (i = 0; i < m->n; i++) {
 		struct gci_rdv_conn *c = r->ranks[m->ranks[i]].conn;
 
@@ -586,8 +588,8 @@ static void begin_epoch(struct gci_rdv *r)
 
 	for (i = 0; i < r->members.n; i++) {
 		forget(&r->ranks[r->members.ranks[i]]);
-		if (r->config.renewed)
-			r->config.renewed(r->config.user, r->members.ranks[i]);
+		if (r->config.reports.renewed)
+			r->config.reports.renewed(r->config.reports.user, r->members.ranks[i]);
 	}
 	gci_rdv_tell_last_words(r); /* of who is not in it */
 	tell_losses(r);
@@ -641,10 +643,10 @@ enum witness { OWN, ENDED, SILENT, START, SELF, LOST, PEER, NOTHING };
 static enum witness what_speaks(
 	const struct gci_rdv *r, const struct rdv_rank *k, uint32_t rank, uint64_t *at_ns)
 {
-	*at_ns = k->told ? k->told_ns : k->end_ns;
+	*at_ns = k->told.text ? k->told.at_ns : k->end_ns;
 	if (!gci_rdv_counts(r, rank))
 		return NOTHING;
-	if (k->own_failure) /* of one that is missing, not before the others know who is there */
+	if (k->told.is_ours) /* of one that is missing, not before the others know who is there */
 		return k->missing && !r->started ? NOTHING : OWN;
 	if (k->silent && !k->signal) {
 		*at_ns = k->heard_ns;
@@ -656,8 +658,8 @@ static enum witness what_speaks(
 		*at_ns += k->signal ? 0 : SIGNAL_LEAD_NS;
 		return ENDED;
 	}
-	*at_ns = k->told_ns;
-	if (k->told)
+	*at_ns = k->told.at_ns;
+	if (k->told.text)
 		return SELF;
 	*at_ns = k->lost_ns;
 	if (k->bye)
@@ -713,20 +715,20 @@ static void complete(struct gci_rdv_verdict *v, const struct rdv_rank *k)
 	static const char unknown[] = GCI_CTL_SOMETHING_ELSE;
 	size_t len = strlen(v->cause), n = sizeof(unknown) - 1;
 
-	if (k->told_status != GCOLL_ERR_MISMATCH || !k->called || len < n ||
+	if (k->told.status != GCOLL_ERR_MISMATCH || !k->asked.answer || len < n ||
 		strcmp(v->cause + len - n, unknown) != 0)
 		return;
-	snprintf(v->cause + len - n, sizeof(v->cause) - len + n, "%s", k->called);
+	snprintf(v->cause + len - n, sizeof(v->cause) - len + n, "%s", k->asked.answer);
 }
 
 static void blame_told(struct gci_rdv *r, uint32_t by, struct gci_rdv_verdict *v)
 {
 	const struct rdv_rank *k = &r->ranks[by];
 
-	v->status = k->told_status;
-	v->rank = k->blamed;
+	v->status = k->told.status;
+	v->rank = k->told.blamed;
 	v->who[0] = '\0';
-	snprintf(v->cause, sizeof(v->cause), "%s", k->told);
+	snprintf(v->cause, sizeof(v->cause), "%s", k->told.text);
 	complete(v, k);
 	if (v->rank >= 0)
 		gci_ranklist(&(uint32_t){(uint32_t)v->rank}, 1, r->config.names, v->who);
@@ -744,7 +746,7 @@ static void put_together(struct gci_rdv_verdict *v, enum witness w, const struct
 		rest += *rest == ' ';
 		memmove(v->cause, rest, strlen(rest) + 1);
 	}
-	if (w == ENDED && !k->told)
+	if (w == ENDED && !k->told.text)
 		verb = k->signal ? " was" : v->is_partial ? ":" : "";
 	else if (w == START)
 		verb = "";
@@ -759,9 +761,9 @@ static void put_together(struct gci_rdv_verdict *v, enum witness w, const struct
 static int has_spoken(const struct rdv_rank *k)
 {
 	/* Words of its peer's are asked for, see complete(). */
-	if (k->told_status == GCOLL_ERR_MISMATCH && !k->called && !k->exited)
+	if (k->told.status == GCOLL_ERR_MISMATCH && !k->asked.answer && !k->exited)
 		return 0;
-	return k->told || (k->bye && !k->is_blamed) || (k->exited && (!k->joined || k->lost));
+	return k->told.text || (k->bye && !k->is_blamed) || (k->exited && (!k->joined || k->lost));
 }
 
 static int all_have_spoken(const struct gci_rdv *r)
@@ -780,10 +782,10 @@ static uint32_t cause_of(const struct gci_rdv *r, uint32_t rank)
 	const struct rdv_rank *k = &r->ranks[rank];
 	uint64_t at_ns;
 
-	if (k->told_status != GCOLL_ERR_PEER ||
-		what_speaks(r, &r->ranks[k->blamed], (uint32_t)k->blamed, &at_ns) != PEER)
+	if (k->told.status != GCOLL_ERR_PEER ||
+		what_speaks(r, &r->ranks[k->told.blamed], (uint32_t)k->told.blamed, &at_ns) != PEER)
 		return rank;
-	return (uint32_t)k->blamed;
+	return (uint32_t)k->told.blamed;
 }
 
 /* Of ranks that blame peers, the one at the beginning; of those that blame each other, around, the
@@ -796,7 +798,7 @@ static uint32_t origin(const struct gci_rdv *r, uint32_t rank)
 		rank = cause_of(r, rank);
 	first = rank;
 	for (i = cause_of(r, rank); i != rank; i = cause_of(r, i))
-		if (r->ranks[i].told_ns < r->ranks[first].told_ns)
+		if (r->ranks[i].told.at_ns < r->ranks[first].told.at_ns)
 			first = i;
 	return first;
 }
@@ -808,11 +810,12 @@ static uint32_t speaker(const struct gci_rdv *r, uint32_t rank)
 	const struct rdv_rank *k = &r->ranks[rank];
 	uint32_t i;
 
-	if (!k->told || k->blamed != (int32_t)rank)
+	if (!k->told.text || k->told.blamed != (int32_t)rank)
 		return rank;
 	for (i = 0; i < rank; i++)
-		if (gci_rdv_counts(r, i) && r->ranks[i].told && r->ranks[i].blamed == (int32_t)i &&
-			!strcmp(r->ranks[i].told, k->told))
+		if (gci_rdv_counts(r, i) && r->ranks[i].told.text &&
+			r->ranks[i].told.blamed == (int32_t)i &&
+			!strcmp(r->ranks[i].told.text, k->told.text))
 			break;
 	return i;
 }
@@ -848,7 +851,7 @@ void gci_rdv_judge(struct gci_rdv *r, uint64_t now_ns)
 	rank = best == PEER ? origin(r, rank) : speaker(r, rank);
 	v->rank = r->guilty = (int32_t)rank;
 	if (best == PEER)
-		r->guilty = r->ranks[rank].blamed;
+		r->guilty = r->ranks[rank].told.blamed;
 	else if (best == SILENT || best == START)
 		r->guilty = -1;
 	gci_ranklist(&rank, 1, r->config.names, v->who);
@@ -862,7 +865,7 @@ void gci_rdv_judge(struct gci_rdv *r, uint64_t now_ns)
 			gci_rdv_is_guest(r, rank)
 				? ": its process has ended, or its network is down"
 				: "");
-	} else if (r->ranks[rank].told) {
+	} else if (r->ranks[rank].told.text) {
 		blame_told(r, rank, v);
 	} else {
 		blame_end(r, &r->ranks[rank], v);

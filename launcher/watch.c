@@ -69,25 +69,30 @@ void gci_watch_settle(struct gci_watch *w)
 			(uint32_t)gci_grid_cluster_of(&p->grid, (int)p->hosts[i]);
 }
 
-void gci_watch_report(void *user, uint32_t rank, const struct gci_ctl_report *m)
+static void on_report(void *user, uint32_t rank, const struct gci_ctl_report *m)
 {
 	struct gci_watch *w = user;
 
 	gci_traffic_report(w->traffic, rank, m, gci_wall_ns());
 }
 
-void gci_watch_flows(void *user, uint32_t rank, const struct gci_ctl_flows *m)
+static void on_flows(void *user, uint32_t rank, const struct gci_ctl_flows *m)
 {
 	struct gci_watch *w = user;
 
 	gci_traffic_flows(w->traffic, rank, m);
 }
 
-void gci_watch_renewed(void *user, uint32_t rank)
+static void on_renewed(void *user, uint32_t rank)
 {
 	struct gci_watch *w = user;
 
 	gci_traffic_renew(w->traffic, rank);
+}
+
+struct gci_rdv_reports gci_watch_reports(struct gci_watch *w)
+{
+	return (struct gci_rdv_reports){on_report, on_flows, on_renewed, w};
 }
 
 /* What is known now. */

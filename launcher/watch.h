@@ -2,7 +2,7 @@
  * Watching a job, and what it can be asked and told over the control socket. While somebody asks for it (gridcoll top), or a file is wanted
  * (--stats), the ranks are told to report; else nothing happens at all.
  *
- *	rc = gci_watch_open(&w, o, p, &loop, on_drained, &e);	// config.report = gci_watch_report
+ *	rc = gci_watch_open(&w, o, p, &loop, on_drained, &e);	// config.reports = gci_watch_reports(&w)
  *	...
  *	gci_watch_start(&w, &server);
  *	gci_jobctl_open(&ctl, &loop, gci_watch_commands, &w, &e);	// somebody may ask
@@ -42,10 +42,8 @@ void gci_watch_settle(struct gci_watch *w);
 /* Ranks may be told of it. */
 void gci_watch_start(struct gci_watch *w, struct gci_server *server);
 
-/* For struct gci_rdv_config; `user` is the watch. */
-void gci_watch_report(void *user, uint32_t rank, const struct gci_ctl_report *m);
-void gci_watch_flows(void *user, uint32_t rank, const struct gci_ctl_flows *m);
-void gci_watch_renewed(void *user, uint32_t rank);
+/* For struct gci_rdv_config. */
+struct gci_rdv_reports gci_watch_reports(struct gci_watch *w);
 
 /* What the job can be asked; `user` is the watch. */
 extern const struct gci_jobctl_command gci_watch_commands[];

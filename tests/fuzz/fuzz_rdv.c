@@ -828,10 +828,7 @@ static void set_up(struct world *w, struct gci_reader *in)
 		.survives = how >> 7,
 		.shrink_ns = 3 * SEC,
 		.nguests = w->place.nguests,
-		.report = on_report,
-		.flows = on_flows,
-		.renewed = on_renewed,
-		.user = w,
+		.reports = {on_report, on_flows, on_renewed, w},
 		.grace_ns = 500 * MS};
 	if (w->place.nguests) {
 		c->arrive = gci_placement_arrive;

@@ -47,8 +47,7 @@ static int setup(void **state, int survives)
 		.start_ns = 60 * SEC,
 		.survives = survives,
 		.shrink_ns = 100 * SEC,
-		.renewed = count_renewed,
-		.user = w,
+		.reports = {.renewed = count_renewed, .user = w},
 		.grace_ns = 500 * MS};
 	memset(w->config.secret, 0x5a, sizeof(w->config.secret));
 	w->now = START;

@@ -21,7 +21,7 @@ static int plan(const struct gci_options *given, struct gci_error *e)
 	int rc;
 
 	all.argv = argv;
-	all.remote_path = "gridcoll-run";
+	all.ssh.remote_path = "gridcoll-run";
 	rc = gci_placement_make(&p, o, e);
 	if (rc)
 		return rc;
@@ -38,7 +38,8 @@ static int plan(const struct gci_options *given, struct gci_error *e)
 static int arrivals(struct gci_error *e)
 {
 	static const char *const clusters[] = {"west", "east", "west"};
-	static const struct gci_options o = {.serve = "7", .serve_port = 7, .nranks = 3};
+	static const struct gci_options o = {
+		.guests.serve = "7", .guests.serve_port = 7, .nranks = 3};
 	static const char *const hosts[] = {"n2", "n1", "n2"};
 	struct gci_placement p;
 	char why[200] = "";
@@ -101,7 +102,8 @@ static void what_arrivals_say_of_clusters(void **state)
 			""},
 		{{"n1", "n1", "n2"}, {"", "", ""}, ""},
 	};
-	static const struct gci_options o = {.serve = "7", .serve_port = 7, .nranks = 3};
+	static const struct gci_options o = {
+		.guests.serve = "7", .guests.serve_port = 7, .nranks = 3};
 	size_t k;
 
 	(void)state;
@@ -175,14 +177,16 @@ static void each_allocation_fails(const struct gci_options *o)
 static void any_allocation_may_fail(void **state)
 {
 	static const struct gci_options flat = {.nranks = 5};
-	static const struct gci_options guests = {
-		.serve = "10.1.0.1:7", .serve_ip = "10.1.0.1", .serve_port = 7, .nranks = 4};
+	static const struct gci_options guests = {.guests.serve = "10.1.0.1:7",
+		.guests.serve_ip = "10.1.0.1",
+		.guests.serve_port = 7,
+		.nranks = 4};
 	static const struct gci_options by_list = {.hosts = "127.0.0.[1-3]", .per_host = 2};
 	struct gci_options by_grid = {.grid = grid,
-		.ssh_fanout = 2,
+		.ssh.fanout = 2,
 		.hosts = "k[1-3], t2",
-		.nbudgets = 1,
-		.budgets = {"kyoto>tokyo=1Gbit"}};
+		.net.nbudgets = 1,
+		.net.budgets = {"kyoto>tokyo=1Gbit"}};
 
 	(void)state;
 	each_allocation_fails(&flat);
