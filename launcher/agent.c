@@ -5,7 +5,6 @@
 #include "base/mem.h"
 #include "launcher/agent_msg.h"
 #include "launcher/netns.h"
-#include "launcher/pipes.h"
 #include "launcher/spawn.h"
 #include "shaping/edt.h"
 
@@ -849,7 +848,7 @@ static void answer(struct agent *me)
 {
 	struct gci_buf b = {0};
 
-	gci_agent_msg_end(&b, gci_agent_msg_begin(&b, GCI_AGENT_MSG_PONG));
+	gci_agent_msg_put_plain(&b, GCI_AGENT_MSG_PONG);
 	send_up(me, &b);
 }
 

@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "launcher/pipes.h"
 #include "launcher/spawn.h"
 #include "launcher/ssh.h"
 

@@ -2,7 +2,7 @@
 #include "launcher/ctl.h"
 
 #include "base/mem.h"
-#include "launcher/pipes.h"
+#include "launcher/spawn.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "launcher/netns.h"
-#include "launcher/pipes.h"
+#include "launcher/spawn.h"
 #include "transport/sockopt.h"
 
 #include <errno.h>
