@@ -604,8 +604,8 @@ static void on_hush(struct agent *me, uint32_t which)
 		close_stream(me, &me->ranks[i].out[which - 1]);
 }
 
-/* Again and again, since a fork may have slipped through; on_children reaps. Agents
- * elsewhere hear of it themselves. */
+/* Again and again, since a fork may have slipped through; on_children reaps. Agents elsewhere hear of it
+ * themselves. */
 static void on_kill(uv_timer_t *t)
 {
 	struct agent *me = t->loop->data;
@@ -618,14 +618,14 @@ static void on_kill(uv_timer_t *t)
 }
 
 /* The secret goes into a pipe, which holds it until the rank reads it: no file, no argument. */
-static int secret_pipe(struct agent *me, int *fd, struct gci_error *e)
+static int secret_pipe(const uint8_t *secret, int *fd, struct gci_error *e)
 {
 	int fds[2], rc;
 
 	rc = gci_pipe(fds, e);
 	if (rc)
 		return rc;
-	if (write(fds[1], me->job.secret, GCI_SECRET_NBYTES) != GCI_SECRET_NBYTES)
+	if (write(fds[1], secret, GCI_SECRET_NBYTES) != GCI_SECRET_NBYTES)
 		rc = gci_error_errno(e, "cannot hand over the job's secret");
 	close(fds[1]);
 	*fd = fds[0];
@@ -684,7 +684,7 @@ static int start_process(struct agent *me, struct agent_rank *k, struct gci_erro
 	for (i = 1; i <= 2 && !rc; i++)
 		rc = output_pipe(me, k, (uint32_t)i, &s.fds[i], e);
 	if (!rc)
-		rc = secret_pipe(me, &s.fds[3], e);
+		rc = secret_pipe(me->job.secret, &s.fds[3], e);
 	if (!rc)
 		rc = gci_spawn(&s, &k->pid, e);
 	if (rc)
@@ -774,9 +774,8 @@ static void on_watch(uv_timer_t *t)
 }
 
 /* Whoever started the job may have been where this host has no directory. */
-static void choose_directory(struct agent *me)
+static void choose_directory(struct gci_agent_msg_start *m)
 {
-	struct gci_agent_msg_start *m = &me->job;
 	const char *home = getenv("HOME");
 	char *own;
 
@@ -825,7 +824,7 @@ static void on_start(struct agent *me, struct gci_agent_msg *f)
 	me->started = 1;
 	me->nranks = me->job.nranks;
 	set_environment(me);
-	choose_directory(me);
+	choose_directory(&me->job);
 	if (me->job.dead_ns)
 		uv_timer_start(&me->watch, on_watch, 1000, 1000);
 	for (i = 0; i < me->nranks; i++) {

@@ -2,7 +2,8 @@
  * The launcher's side of its agents: starts them here, in a network namespace or over ssh, from here
  * or from the host of another, and speaks frames with them.
  *
- *	struct gci_agents all = {.v = agents, .loop = loop, .remote_path = "gridcoll-run", .events = &events};
+ *	struct gci_agents all = {.v = agents, .loop = loop, .events = &events,
+ *		.remote_path = "gridcoll-run"};
  *
  *	rc = gci_agent_start(&all.v[0], &all, &place, NULL, &e);
  *	gci_agent_send(&all.v[0], &frames);

@@ -109,7 +109,7 @@ static int take_address(void *settings, char *value, struct gci_error *e)
 {
 	SETTINGS *o = settings;
 
-	o->address = value;
+	o->net.address = value;
 	return !*value || strpbrk(value, "/[] ")
 		       ? gci_option_wrong(e, "address", value, "a host's name or an IP address")
 		       : 0;

@@ -23,6 +23,7 @@ struct gci_options_ssh {
 struct gci_options_net {
 	const char *interfaces; /* rules, base/nics.h */
 	struct gci_ports ports; /* to listen at */
+	const char *address;    /* by which ranks elsewhere reach this machine */
 	const char *data_path, *congestion, *security, *pace;
 	const char *budgets[GCI_OPTIONS_BUDGETS];
 	unsigned nbudgets;
@@ -55,12 +56,11 @@ struct gci_options {
 	struct gci_options_ssh ssh;
 	struct gci_options_guests guests;
 	uint64_t start_ns;
-	int survives;        /* the job does failures of its ranks */
-	uint64_t shrink_ns;  /* from the first rank that shrinks to the last */
-	const char *chdir;   /* NULL: not said */
-	const char *address; /* by which ranks elsewhere reach this machine; NULL: not said */
-	const char *stats;   /* a file for the traffic; NULL: none */
-	char **argv;         /* the command, ends in NULL */
+	int survives;       /* the job does failures of its ranks */
+	uint64_t shrink_ns; /* from the first rank that shrinks to the last */
+	const char *chdir;  /* NULL: not said */
+	const char *stats;  /* a file for the traffic; NULL: none */
+	char **argv;        /* the command, ends in NULL */
 	/* Instead of a job: */
 	int help, version, agent, new_secret;
 	const char *netns; /* of the agent */

@@ -761,7 +761,7 @@ int gci_placement_make(struct gci_placement *p, const struct gci_options *o, str
 		rc = all_hosts(p, &s, e);
 	if (!rc && o->hosts && (o->grid || o->lab))
 		rc = keep_named(p, o->hosts, &s, e);
-	p->address = o->address;
+	p->address = o->net.address;
 	if (!rc && (o->guests.serve || o->guests.join)) {
 		rc = place_guests(p, o, s.n, e);
 	} else if (!rc) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Between rendezvous.c (connections of ranks and of those that are not known yet, and what they say) and, below
- * it, verdict.c (who is silent, who failed first, who goes on). */
+ * Between rendezvous.c (connections of ranks and of those that are not known yet, and what they
+ * say) and, below it, verdict.c (who is silent, who failed first, who goes on). */
 #ifndef GCI_LAUNCHER_RDV_INTERNAL_H
 #define GCI_LAUNCHER_RDV_INTERNAL_H
 

@@ -539,7 +539,8 @@ static int cannot_meet(const struct gci_rdv *r, uint32_t lonely, uint32_t other,
 	return -1;
 }
 
-/* Once all have joined: can they reach each other, as far as their addresses tell? 0, or -1 with the reason. */
+/* Once all have joined: can they reach each other, as far as their addresses tell? 0, or -1 with
+ * the reason. */
 static int meet(const struct gci_rdv *r, char *why, size_t size)
 {
 	static const struct gci_reach four = {1, 1, 0, {{0}}}, six = {1, 1, 1, {{0}}};

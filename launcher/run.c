@@ -844,7 +844,7 @@ static void open_ctl(struct job *job)
 static void say_where(struct job *job, const struct gci_options *o)
 {
 	char self[256] = "";
-	const char *host = o->address ? o->address : o->guests.serve_ip;
+	const char *host = o->net.address ? o->net.address : o->guests.serve_ip;
 
 	if (!*host && !gethostname(self, sizeof(self) - 1))
 		host = self;

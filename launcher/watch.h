@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Watching a job, and what it can be asked and told over the control socket. While somebody asks for it (gridcoll top), or a file is wanted
- * (--stats), the ranks are told to report; else nothing happens at all.
+ * Watching a job's traffic, and what the job can be asked and told over its control socket. While somebody
+ * asks for the traffic (gridcoll top), or a file is wanted (--stats), the ranks are told to report; else
+ * nothing happens at all.
  *
  *	rc = gci_watch_open(&w, o, p, &loop, on_drained, &e);	// config.reports = gci_watch_reports(&w)
  *	...
