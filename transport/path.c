@@ -49,7 +49,7 @@ static void receive(struct gci_conn *c)
 	ssize_t n;
 	int niov;
 
-	while (c->secure || moved < GCI_PATH_TURN_NBYTES) {
+	while (c->tls.engine || moved < GCI_PATH_TURN_NBYTES) {
 		niov = gci_stream_in(&c->stream, iov);
 		room = iov[0].iov_len + (niov > 1 ? iov[1].iov_len : 0);
 		n = gci_conn_recv(c, iov, niov);
@@ -59,7 +59,7 @@ static void receive(struct gci_conn *c)
 			gci_conn_finished(c, n ? errno : 0);
 			return;
 		}
-		if (gci_conn_received(c, (size_t)n) || (!c->secure && (size_t)n < room))
+		if (gci_conn_received(c, (size_t)n) || (!c->tls.engine && (size_t)n < room))
 			return;
 		moved += (size_t)n;
 	}
@@ -77,7 +77,7 @@ static size_t send_some(struct gci_conn *c)
 	if (n) {
 		gci_stream_sent(&c->stream, n);
 		gci_conn_spent(c, n, offered < all);
-		c->blocked |= offered < all && !c->paused;
+		c->blocked |= offered < all && !c->pace.paused;
 	}
 	return n;
 }

@@ -191,7 +191,7 @@ static void halt(struct gci_tcp *t)
 				gci_uring_end(u, &m->tx);
 			}
 		}
-	gci_poller_watch(&t->poller, &((struct ring *)t->path_state)->watched, 0);
+	gci_poller_watch(&t->turn.poller, &((struct ring *)t->path_state)->watched, 0);
 }
 
 static void detach(struct gci_conn *c)
@@ -235,7 +235,7 @@ static int open_path(struct gci_tcp *t, char why[GCI_PATH_WHY])
 		return rc;
 	}
 	r->watched = (struct gci_watched){.fd = r->uring.event_fd, .ready = on_event};
-	rc = gci_poller_watch(&t->poller, &r->watched, UV_READABLE);
+	rc = gci_poller_watch(&t->turn.poller, &r->watched, UV_READABLE);
 	if (rc) {
 		snprintf(why, GCI_PATH_WHY, "its event cannot be polled: %s", strerror(-rc));
 		gci_uring_close(&r->uring);
@@ -252,7 +252,7 @@ static void close_path(struct gci_tcp *t)
 	struct ring *r = t->path_state;
 
 	t->path_state = NULL;
-	gci_poller_watch(&t->poller, &r->watched, 0);
+	gci_poller_watch(&t->turn.poller, &r->watched, 0);
 	gci_uring_close(&r->uring);
 	gci_free(r);
 }

@@ -19,17 +19,17 @@
  * programs send it at once. */
 static int says_too_little(const struct gci_conn *c)
 {
-	if (c->place.unauth == &c->tcp->unauth)
+	if (c->hello.place.unauth == &c->tcp->door.unauth)
 		return 1;
-	return c->peer < 0 && c->secure &&
-	       (!gci_secure_has_shown(c->secure) || gci_secure_is_midway(c->secure));
+	return c->peer < 0 && c->tls.engine &&
+	       (!gci_secure_has_shown(c->tls.engine) || gci_secure_is_midway(c->tls.engine));
 }
 
 /* The same of a plain hello that has begun, from a rank's address. */
 static int says_half(const struct gci_conn *c, uint64_t now)
 {
-	return c->state == GCI_CONN_GREETING && c->peer < 0 && !c->secure && c->ngreeting &&
-	       now - c->deadline_ns >= (GCI_TCP_HALF_HELLO - 1) * c->tcp->stranger_ns;
+	return c->state == GCI_CONN_GREETING && c->peer < 0 && !c->tls.engine && c->hello.n &&
+	       now - c->deadline_ns >= (GCI_TCP_HALF_HELLO - 1) * c->tcp->door.stranger_ns;
 }
 
 /* Its time is over: maybe only because nobody has called progress for a while. So what is there
@@ -128,11 +128,12 @@ static void check_record(struct gci_conn *c, uint64_t now)
 	struct gci_tcp *t = c->tcp;
 	uint64_t dead_ns = t->ep.peers[c->peer]->link.dead_ns;
 
-	if (!dead_ns || !c->secure || c->state == GCI_CONN_LOST || !gci_secure_is_midway(c->secure))
+	if (!dead_ns || !c->tls.engine || c->state == GCI_CONN_LOST ||
+		!gci_secure_is_midway(c->tls.engine))
 		return;
-	if (!c->midway_ns)
-		c->midway_ns = now;
-	if (now - c->midway_ns < dead_ns || gci_fd_is_ready(c->fd, POLLIN))
+	if (!c->tls.midway_ns)
+		c->tls.midway_ns = now;
+	if (now - c->tls.midway_ns < dead_ns || gci_fd_is_ready(c->fd, POLLIN))
 		return;
 	if (gci_ep_refuse(&t->ep, c->peer, c->stream.life, NULL, "TLS records") == GCI_EP_LOST)
 		gci_conn_lost(c, "the rest of a TLS record has not come");
@@ -214,7 +215,7 @@ static void gci_tcp_flush(struct gci_tcp *t)
 /* Tells connections what is ready. */
 static void gci_tcp_look(struct gci_tcp *t, int block)
 {
-	gci_poller_wait(&t->poller, block);
+	gci_poller_wait(&t->turn.poller, block);
 	gci_tcp_reap(t);
 }
 
@@ -227,23 +228,23 @@ static void on_timer(uv_timer_t *timer)
 /* A path's flush may have found that frames can go now, or that requests are over. */
 static int more_to_do(const struct gci_tcp *t)
 {
-	return !gci_list_empty(&t->dirty) || gci_ep_busy(&t->ep) || t->nlost;
+	return !gci_list_empty(&t->dirty) || gci_ep_busy(&t->ep) || t->loss.nlost;
 }
 
 /* One round of the caller's loop. One that nothing keeps alive would not look at its sockets. */
 static void run_callers(struct gci_tcp *t, uint64_t timeout_ns)
 {
 	if (!timeout_ns) {
-		uv_ref((uv_handle_t *)&t->async);
-		uv_run(t->loop, UV_RUN_NOWAIT);
-		gci_tcp_new_handle(t, (uv_handle_t *)&t->async);
+		uv_ref((uv_handle_t *)&t->turn.async);
+		uv_run(t->turn.loop, UV_RUN_NOWAIT);
+		gci_tcp_new_handle(t, (uv_handle_t *)&t->turn.async);
 		return;
 	}
 	/* The loop's time may be old, and the timer early then: progress may return too soon. */
-	uv_timer_start(&t->timer, on_timer,
+	uv_timer_start(&t->turn.timer, on_timer,
 		timeout_ns / GCI_NS_PER_MS + !!(timeout_ns % GCI_NS_PER_MS), 0);
-	uv_run(t->loop, UV_RUN_ONCE);
-	uv_timer_stop(&t->timer);
+	uv_run(t->turn.loop, UV_RUN_ONCE);
+	uv_timer_stop(&t->turn.timer);
 }
 
 /* Our own loop runs when one of its timers is due, or one of its descriptors ready: what watches
@@ -253,32 +254,32 @@ static int run_own(struct gci_tcp *t)
 {
 	int ms;
 
-	if (!t->poller.alarm_ms)
-		uv_update_time(t->loop);
-	ms = uv_backend_timeout(t->loop);
+	if (!t->turn.poller.alarm_ms)
+		uv_update_time(t->turn.loop);
+	ms = uv_backend_timeout(t->turn.loop);
 	if (!ms) {
-		uv_run(t->loop, UV_RUN_NOWAIT);
-		ms = uv_backend_timeout(t->loop);
+		uv_run(t->turn.loop, UV_RUN_NOWAIT);
+		ms = uv_backend_timeout(t->turn.loop);
 	}
 	if (ms > 0)
-		gci_poller_wake_by(&t->poller, uv_now(t->loop) + (uint64_t)ms);
+		gci_poller_wake_by(&t->turn.poller, uv_now(t->turn.loop) + (uint64_t)ms);
 	return !ms;
 }
 
 /* Looks, and runs the loop, up to timeout_ns. */
 static void gci_tcp_wait(struct gci_tcp *t, uint64_t timeout_ns)
 {
-	if (more_to_do(t) || t->woken)
+	if (more_to_do(t) || t->turn.woken)
 		timeout_ns = 0;
-	t->woken = 0;
-	if (t->loop != &t->own_loop) {
+	t->turn.woken = 0;
+	if (t->turn.loop != &t->turn.own_loop) {
 		run_callers(t, timeout_ns);
 		return;
 	}
-	if (run_own(t) || more_to_do(t) || t->woken)
+	if (run_own(t) || more_to_do(t) || t->turn.woken)
 		timeout_ns = 0;
 	if (timeout_ns && timeout_ns != GCI_NEVER)
-		gci_poller_wake_in(&t->poller, timeout_ns);
+		gci_poller_wake_in(&t->turn.poller, timeout_ns);
 	gci_tcp_look(t, timeout_ns > 0);
 }
 
@@ -292,10 +293,11 @@ static void gci_tcp_halt(struct gci_tcp *t)
 		return;
 	t->halted = 1;
 	gci_list_each (it, &t->conns)
-		gci_poller_watch(&t->poller, &gci_container(it, struct gci_conn, link)->watched, 0);
-	uv_poll_stop(&t->listen);
-	uv_timer_stop(&t->watch);
-	uv_timer_stop(&t->accept_again);
+		gci_poller_watch(
+			&t->turn.poller, &gci_container(it, struct gci_conn, link)->watched, 0);
+	uv_poll_stop(&t->door.listen);
+	uv_timer_stop(&t->turn.watch);
+	uv_timer_stop(&t->door.accept_again);
 	if (t->pacer)
 		uv_timer_stop(&t->pacer->timer);
 	t->path->halt(t);
@@ -323,7 +325,7 @@ static int wait_for_company(struct gci_tcp *t)
 	for (i = 0; i < MOST_HOLDS && !gci_list_empty(&t->ep.held) && !gci_ep_status(&t->ep); i++) {
 		gci_tcp_wait(t, HOLD_NS);
 		call_due(t);
-		if (t->ep.callbacks != before || t->woken)
+		if (t->ep.callbacks != before || t->turn.woken)
 			return 1;
 	}
 	gci_ep_urge(&t->ep);
@@ -343,9 +345,9 @@ static int gci_tcp_progress(struct gci_tp *tp, uint64_t timeout_ns)
 		call_due(t);
 	/* Whoever was called may have been what the caller waits for. Sockets come first all the
 	 * same, every now and then. */
-	if (timeout_ns && t->ep.callbacks != before && t->unlooked++ < MOST_UNLOOKED)
+	if (timeout_ns && t->ep.callbacks != before && t->turn.unlooked++ < MOST_UNLOOKED)
 		return gci_ep_status(&t->ep);
-	t->unlooked = 0;
+	t->turn.unlooked = 0;
 	if (t->ep.callbacks != before || gci_ep_busy(&t->ep) || gci_ep_status(&t->ep))
 		timeout_ns = 0;
 	else if (timeout_ns >= HOLD_NS && wait_for_company(t))
@@ -369,14 +371,14 @@ static uint64_t gci_tcp_timeout_ns(struct gci_tp *tp)
 	int ms;
 
 	if (gci_ep_busy(&t->ep) || !gci_list_empty(&t->dirty) || !gci_list_empty(&t->ep.held) ||
-		t->nlost)
+		t->loss.nlost)
 		return 0;
-	if (t->unref) /* whoever runs the loop knows of its timers */
+	if (t->turn.unref) /* whoever runs the loop knows of its timers */
 		return GCI_NEVER;
 	/* 0 also when sockets are watched that the descriptor does not know of before the loop
 	 * runs. */
-	uv_update_time(t->loop);
-	ms = uv_backend_timeout(t->loop);
+	uv_update_time(t->turn.loop);
+	ms = uv_backend_timeout(t->turn.loop);
 	return ms < 0 ? GCI_NEVER : (uint64_t)ms * GCI_NS_PER_MS;
 }
 
@@ -499,8 +501,8 @@ static void on_need(void *user, int rank)
 	if (link->dead_ns) {
 		if (period < LEAST_PERIOD_NS)
 			period = LEAST_PERIOD_NS;
-		if (!t->watch_period_ns || period < t->watch_period_ns)
-			t->watch_period_ns = period;
+		if (!t->turn.watch_period_ns || period < t->turn.watch_period_ns)
+			t->turn.watch_period_ns = period;
 	}
 	for (i = 0; gci_tcp_calls(t, rank) && i < link->streams; i++)
 		if (!gci_ep_status(&t->ep))
@@ -510,14 +512,14 @@ static void on_need(void *user, int rank)
 
 static void on_async(uv_async_t *async)
 {
-	gci_container(async, struct gci_tcp, async)->woken = 1;
+	gci_container(async, struct gci_tcp, turn.async)->turn.woken = 1;
 }
 
 static int tcp_fd(struct gci_tp *tp)
 {
 	const struct gci_tcp *t = (const struct gci_tcp *)tp;
 
-	return t->loop == &t->own_loop ? t->poller.fd : uv_backend_fd(t->loop);
+	return t->turn.loop == &t->turn.own_loop ? t->turn.poller.fd : uv_backend_fd(t->turn.loop);
 }
 
 static void tcp_isend(struct gci_tp *tp, struct gci_tp_req *r)
@@ -547,7 +549,7 @@ static int tcp_warm(struct gci_tp *tp, int peer, uint64_t stream_nbytes)
 
 static void tcp_wake(struct gci_tp *tp)
 {
-	uv_async_send(&((struct gci_tcp *)tp)->async);
+	uv_async_send(&((struct gci_tcp *)tp)->turn.async);
 }
 
 static void tcp_fail(struct gci_tp *tp, int status)
@@ -578,7 +580,7 @@ static void destroy(struct gci_tcp *t)
 	gci_free(t->peers);
 	gci_free(t->reach);
 	gci_free(t->behind);
-	gci_u64set_free(&t->homes);
+	gci_u64set_free(&t->door.homes);
 	gci_secure_ctx_free(t->secure);
 	gci_secret_free(t->secret);
 	gci_free(t);
@@ -588,8 +590,8 @@ static void on_closed(uv_handle_t *h)
 {
 	struct gci_tcp *t = h->data;
 
-	t->nhandles--;
-	if (t->freed && !t->nhandles && t->loop != &t->own_loop)
+	t->turn.nhandles--;
+	if (t->freed && !t->turn.nhandles && t->turn.loop != &t->turn.own_loop)
 		destroy(t); /* else release() is waiting for this */
 }
 
@@ -598,20 +600,20 @@ static void on_closed(uv_handle_t *h)
 static void release(struct gci_tcp *t)
 {
 	t->freed = 1;
-	if (t->loop == &t->own_loop) {
-		while (t->nhandles)
-			uv_run(t->loop, UV_RUN_DEFAULT);
-		uv_loop_close(t->loop);
+	if (t->turn.loop == &t->turn.own_loop) {
+		while (t->turn.nhandles)
+			uv_run(t->turn.loop, UV_RUN_DEFAULT);
+		uv_loop_close(t->turn.loop);
 	}
-	if (!t->nhandles)
+	if (!t->turn.nhandles)
 		destroy(t);
 }
 
 static void close_poller(struct gci_tcp *t)
 {
-	if (t->poller_watched.data)
-		uv_close((uv_handle_t *)&t->poller_watched, on_closed);
-	gci_poller_close(&t->poller);
+	if (t->turn.poller_watched.data)
+		uv_close((uv_handle_t *)&t->turn.poller_watched, on_closed);
+	gci_poller_close(&t->turn.poller);
 }
 
 static int tcp_waits(struct gci_tp *tp, struct gci_tp_wait *out)
@@ -628,12 +630,12 @@ static void tcp_free(struct gci_tp *tp)
 	gci_tcp_close_all(t);
 	t->path->close(t);
 	gci_tcp_pace_free(t);
-	uv_close((uv_handle_t *)&t->timer, on_closed);
-	uv_close((uv_handle_t *)&t->watch, on_closed);
-	uv_close((uv_handle_t *)&t->accept_again, on_closed);
-	uv_close((uv_handle_t *)&t->async, on_closed);
-	uv_close((uv_handle_t *)&t->listen, on_closed);
-	close(t->listen_fd);
+	uv_close((uv_handle_t *)&t->turn.timer, on_closed);
+	uv_close((uv_handle_t *)&t->turn.watch, on_closed);
+	uv_close((uv_handle_t *)&t->door.accept_again, on_closed);
+	uv_close((uv_handle_t *)&t->turn.async, on_closed);
+	uv_close((uv_handle_t *)&t->door.listen, on_closed);
+	close(t->door.listen_fd);
 	gci_tcp_reap(t);
 	close_poller(t);
 	gci_ep_free(&t->ep);
@@ -692,11 +694,11 @@ static int take_config(struct gci_tcp *t, const struct gci_tcp_config *tcp, stru
 {
 	int size = t->tp.config.size;
 
-	t->listen_fd = tcp->listen_fd;
-	t->unref = tcp->loop && tcp->unref;
+	t->door.listen_fd = tcp->listen_fd;
+	t->turn.unref = tcp->loop && tcp->unref;
 	t->secret = gci_secret_alloc(sizeof(tcp->secret));
 	t->rekey_records = tcp->rekey_records;
-	t->stranger_ns = tcp->stranger_ns ? tcp->stranger_ns : GCI_TCP_STRANGER_NS;
+	t->door.stranger_ns = tcp->stranger_ns ? tcp->stranger_ns : GCI_TCP_STRANGER_NS;
 	t->connect_timeout_ns =
 		tcp->connect_timeout_ns ? tcp->connect_timeout_ns : GCI_TCP_CONNECT_NS;
 	t->reach = gci_calloc((size_t)size, sizeof(*t->reach));
@@ -720,7 +722,7 @@ static int take_config(struct gci_tcp *t, const struct gci_tcp_config *tcp, stru
 static void on_loop(struct gci_watched *w, int events)
 {
 	(void)events;
-	uv_run(gci_container(w, struct gci_tcp, loop_watched)->loop, UV_RUN_NOWAIT);
+	uv_run(gci_container(w, struct gci_tcp, turn.loop_watched)->turn.loop, UV_RUN_NOWAIT);
 }
 
 static void on_poller(uv_poll_t *poll, int status, int events)
@@ -734,50 +736,52 @@ static void on_poller(uv_poll_t *poll, int status, int events)
 /* Either the poller watches the loop, or the loop the poller. */
 static int open_poller(struct gci_tcp *t)
 {
-	int rc = gci_poller_open(&t->poller);
+	int rc = gci_poller_open(&t->turn.poller);
 
-	if (!rc && t->loop == &t->own_loop) {
-		t->loop_watched = (struct gci_watched){uv_backend_fd(t->loop), on_loop, 0};
-		return gci_poller_watch(&t->poller, &t->loop_watched, UV_READABLE);
+	if (!rc && t->turn.loop == &t->turn.own_loop) {
+		t->turn.loop_watched =
+			(struct gci_watched){uv_backend_fd(t->turn.loop), on_loop, 0};
+		return gci_poller_watch(&t->turn.poller, &t->turn.loop_watched, UV_READABLE);
 	}
 	if (!rc)
-		rc = uv_poll_init(t->loop, &t->poller_watched, t->poller.fd);
+		rc = uv_poll_init(t->turn.loop, &t->turn.poller_watched, t->turn.poller.fd);
 	if (rc)
 		return rc;
-	t->nhandles++;
-	t->poller_watched.data = t;
-	gci_tcp_new_handle(t, (uv_handle_t *)&t->poller_watched);
-	return uv_poll_start(&t->poller_watched, UV_READABLE, on_poller);
+	t->turn.nhandles++;
+	t->turn.poller_watched.data = t;
+	gci_tcp_new_handle(t, (uv_handle_t *)&t->turn.poller_watched);
+	return uv_poll_start(&t->turn.poller_watched, UV_READABLE, on_poller);
 }
 
 static int open_handles(struct gci_tcp *t, uv_loop_t *given, struct gci_error *e)
 {
-	int rc = given ? 0 : uv_loop_init(&t->own_loop);
+	int rc = given ? 0 : uv_loop_init(&t->turn.own_loop);
 
 	if (rc)
 		return gci_error_set(e, GCOLL_ERR_SYS, "no event loop: %s", uv_strerror(rc));
-	t->loop = given ? given : &t->own_loop;
-	t->timer.data = t->watch.data = t->accept_again.data = t->async.data = t->listen.data = t;
+	t->turn.loop = given ? given : &t->turn.own_loop;
+	t->turn.timer.data = t->turn.watch.data = t->door.accept_again.data = t->turn.async.data =
+		t->door.listen.data = t;
 	rc = open_poller(t);
 	if (!rc)
-		rc = uv_poll_init(t->loop, &t->listen, t->listen_fd);
+		rc = uv_poll_init(t->turn.loop, &t->door.listen, t->door.listen_fd);
 	if (rc)
 		return gci_error_set(
 			e, GCOLL_ERR_SYS, "cannot wait for connections: %s", uv_strerror(rc));
-	t->nhandles++;
-	rc = uv_async_init(t->loop, &t->async, on_async);
+	t->turn.nhandles++;
+	rc = uv_async_init(t->turn.loop, &t->turn.async, on_async);
 	if (rc) {
-		uv_close((uv_handle_t *)&t->listen, on_closed);
+		uv_close((uv_handle_t *)&t->door.listen, on_closed);
 		return gci_error_set(e, GCOLL_ERR_SYS, "no event handle: %s", uv_strerror(rc));
 	}
-	uv_timer_init(t->loop, &t->timer);
-	uv_timer_init(t->loop, &t->watch);
-	uv_timer_init(t->loop, &t->accept_again);
-	t->nhandles += 4;
-	gci_tcp_new_handle(t, (uv_handle_t *)&t->listen);
-	gci_tcp_new_handle(t, (uv_handle_t *)&t->async);
-	gci_tcp_new_handle(t, (uv_handle_t *)&t->watch);
-	gci_tcp_new_handle(t, (uv_handle_t *)&t->accept_again);
+	uv_timer_init(t->turn.loop, &t->turn.timer);
+	uv_timer_init(t->turn.loop, &t->turn.watch);
+	uv_timer_init(t->turn.loop, &t->door.accept_again);
+	t->turn.nhandles += 4;
+	gci_tcp_new_handle(t, (uv_handle_t *)&t->door.listen);
+	gci_tcp_new_handle(t, (uv_handle_t *)&t->turn.async);
+	gci_tcp_new_handle(t, (uv_handle_t *)&t->turn.watch);
+	gci_tcp_new_handle(t, (uv_handle_t *)&t->door.accept_again);
 	return 0;
 }
 
@@ -791,9 +795,9 @@ static int open_all(struct gci_tcp *t, const struct gci_tp_config *config,
 
 	t->tp.ops = &tcp_ops;
 	t->path = t->polled = &gci_path_poll;
-	t->on_watch = on_watch;
-	t->on_closed = on_closed;
-	t->poller.fd = t->poller.alarm.fd = -1;
+	t->turn.on_watch = on_watch;
+	t->turn.on_closed = on_closed;
+	t->turn.poller.fd = t->turn.poller.alarm.fd = -1;
 	t->tp.config = *config;
 	gci_list_init(&t->dirty);
 	gci_list_init(&t->conns);

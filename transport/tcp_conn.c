@@ -22,22 +22,23 @@ static ssize_t take(void *user, void *buf, size_t n)
 	struct gci_conn *c = user;
 	ssize_t got;
 
-	if (c->first_at < c->nfirst) {
-		n = n < c->nfirst - c->first_at ? n : c->nfirst - c->first_at;
-		memcpy(buf, c->greeting + c->first_at, n);
-		c->first_at += n;
+	if (c->hello.first_at < c->hello.nfirst) {
+		n = n < c->hello.nfirst - c->hello.first_at ? n
+							    : c->hello.nfirst - c->hello.first_at;
+		memcpy(buf, c->hello.bytes + c->hello.first_at, n);
+		c->hello.first_at += n;
 		return (ssize_t)n;
 	}
-	if (c->drained || c->taken_nbytes >= GCI_PATH_TURN_NBYTES)
+	if (c->tls.drained || c->tls.taken_nbytes >= GCI_PATH_TURN_NBYTES)
 		return -EAGAIN;
 	do {
 		got = recv(c->fd, buf, n, 0);
 	} while (got < 0 && errno == EINTR);
 	if (got < 0)
 		return -errno;
-	c->taken_nbytes += (size_t)got;
-	c->midway_ns = 0;
-	c->drained = got && (size_t)got < n; /* the poll tells when there is more */
+	c->tls.taken_nbytes += (size_t)got;
+	c->tls.midway_ns = 0;
+	c->tls.drained = got && (size_t)got < n; /* the poll tells when there is more */
 	return got;
 }
 
@@ -46,7 +47,7 @@ static ssize_t recv_secure(struct gci_conn *c, const struct iovec *iov, int niov
 	struct gci_error e = {0};
 	ssize_t n;
 
-	n = gci_secure_read(c->secure, iov, niov, &e);
+	n = gci_secure_read(c->tls.engine, iov, niov, &e);
 	if (n >= 0)
 		return n;
 	if (n == -EBADMSG)
@@ -60,7 +61,7 @@ ssize_t gci_conn_recv(struct gci_conn *c, const struct iovec *iov, int niov)
 {
 	ssize_t n;
 
-	if (c->secure)
+	if (c->tls.engine)
 		return recv_secure(c, iov, niov);
 	do {
 		n = niov > 1 ? readv(c->fd, iov, niov)
@@ -109,15 +110,15 @@ static int push(struct gci_conn *c)
 	struct iovec iov;
 	ssize_t n;
 
-	iov.iov_base = (void *)(uintptr_t)gci_secure_out(c->secure, &iov.iov_len);
+	iov.iov_base = (void *)(uintptr_t)gci_secure_out(c->tls.engine, &iov.iov_len);
 	while (iov.iov_len) {
 		n = send_once(c, &iov, 1, iov.iov_len);
 		if (n < 0) {
 			c->blocked = !c->send_error;
 			return 0;
 		}
-		gci_secure_sent(c->secure, (size_t)n);
-		iov.iov_base = (void *)(uintptr_t)gci_secure_out(c->secure, &iov.iov_len);
+		gci_secure_sent(c->tls.engine, (size_t)n);
+		iov.iov_base = (void *)(uintptr_t)gci_secure_out(c->tls.engine, &iov.iov_len);
 	}
 	return 1;
 }
@@ -132,19 +133,19 @@ static size_t send_secure(struct gci_conn *c, const struct iovec *iov, int niov)
 
 	do {
 		n = 0;
-		if (!c->sealed_nbytes)
-			n = gci_secure_write(c->secure, iov, niov, gone, &e);
+		if (!c->tls.sealed_nbytes)
+			n = gci_secure_write(c->tls.engine, iov, niov, gone, &e);
 		if (n < 0) {
 			gci_log(GCI_LOG_WARN, "rank %d: to rank %d: %s", c->tcp->tp.config.rank,
 				c->peer, e.text);
 			gci_conn_send_failed(c, (int)-n);
 			break;
 		}
-		c->sealed_nbytes += (size_t)n;
-		if (!c->sealed_nbytes || !push(c))
+		c->tls.sealed_nbytes += (size_t)n;
+		if (!c->tls.sealed_nbytes || !push(c))
 			break;
-		gone += c->sealed_nbytes;
-		c->sealed_nbytes = 0;
+		gone += c->tls.sealed_nbytes;
+		c->tls.sealed_nbytes = 0;
 	} while (1);
 	return gone;
 }
@@ -153,7 +154,7 @@ size_t gci_conn_send(struct gci_conn *c, const struct iovec *iov, int niov, size
 {
 	ssize_t n;
 
-	if (c->secure)
+	if (c->tls.engine)
 		return send_secure(c, iov, niov);
 	if (!nbytes)
 		return 0;
@@ -239,7 +240,7 @@ static int gci_conn_secure(struct gci_conn *c, struct gci_error *e)
 		.server = (uint32_t)c->peer};
 	struct gci_secure_ctx *ctx = context(t, e);
 
-	return ctx ? gci_secure_create(&c->secure, ctx, &name, take, c, e) : e->status;
+	return ctx ? gci_secure_create(&c->tls.engine, ctx, &name, take, c, e) : e->status;
 }
 
 /* A stranger's first bytes are those of TLS; begins it when that makes sense. 1: it has begun; 0:
@@ -248,23 +249,24 @@ static int gci_conn_answer(struct gci_conn *c, struct gci_error *e)
 {
 	const struct iovec alert = {(void *)(uintptr_t)gci_secure_alert, GCI_SECURE_ALERT};
 	struct gci_secure_ctx *ctx = context(c->tcp, e);
-	int rc = ctx ? gci_secure_answer(&c->secure, ctx, c->greeting, c->ngreeting, take, c, e)
-		     : -1;
+	int rc =
+		ctx ? gci_secure_answer(&c->tls.engine, ctx, c->hello.bytes, c->hello.n, take, c, e)
+		    : -1;
 
 	/* A rank of another job, perhaps, that should know why. */
 	if (rc == GCI_SECURE_NO_KEY)
 		offer(c->fd, &alert, 1, alert.iov_len);
 	if (rc <= 0)
 		return rc;
-	c->nfirst = c->ngreeting;
-	c->ngreeting = 0;
+	c->hello.nfirst = c->hello.n;
+	c->hello.n = 0;
 	return 1;
 }
 
 /* Goes on with its handshake; see gci_secure_shake. */
 static int gci_conn_shake(struct gci_conn *c, struct gci_error *e)
 {
-	int rc = gci_secure_shake(c->secure, e);
+	int rc = gci_secure_shake(c->tls.engine, e);
 
 	/* A few hundred bytes, the first ones on a socket: its buffer takes them whole. */
 	if (!push(c) && rc >= 0)
@@ -274,7 +276,7 @@ static int gci_conn_shake(struct gci_conn *c, struct gci_error *e)
 
 static int gci_conn_holds(const struct gci_conn *c)
 {
-	return c->sealed_nbytes > 0;
+	return c->tls.sealed_nbytes > 0;
 }
 
 /* ---- The connection: greet, then bytes between the socket and the stream. */
@@ -337,13 +339,13 @@ void gci_conn_close(struct gci_conn *c)
 		t->peers[c->peer]->nconns--;
 		gci_stream_deinit(&c->stream);
 	}
-	gci_secure_free(c->secure);
-	c->secure = NULL;
+	gci_secure_free(c->tls.engine);
+	c->tls.engine = NULL;
 	c->state = GCI_CONN_CLOSED;
 	gci_taps_remove(t->tp.config.taps, c->fd);
 	gci_list_del(&c->link);
 	gci_list_push(&t->closed, &c->link);
-	gci_poller_watch(&t->poller, &c->watched, 0);
+	gci_poller_watch(&t->turn.poller, &c->watched, 0);
 	close(c->fd);
 }
 
@@ -358,7 +360,7 @@ void gci_conn_poll(struct gci_conn *c)
 		events = UV_WRITABLE;
 	else if (c->peer >= 0)
 		events |= c->path->events(c);
-	rc = gci_poller_watch(&c->tcp->poller, &c->watched, events);
+	rc = gci_poller_watch(&c->tcp->turn.poller, &c->watched, events);
 	if (rc)
 		gci_ep_fail(&c->tcp->ep, GCOLL_ERR_SYS, -1, "a connection cannot be watched: %s",
 			strerror(-rc));
@@ -441,11 +443,11 @@ static int shake(struct gci_conn *c)
 	struct gci_error e = {0};
 	int rc;
 
-	if (!c->secure || gci_secure_is_ready(c->secure))
+	if (!c->tls.engine || gci_secure_is_ready(c->tls.engine))
 		return 1;
 	rc = gci_conn_shake(c, &e);
-	if (gci_secure_has_shown(c->secure))
-		gci_unauth_leave(&c->place);
+	if (gci_secure_has_shown(c->tls.engine))
+		gci_unauth_leave(&c->hello.place);
 	if (rc > 0 && c->peer >= 0)
 		introduce(c);
 	else if (rc < 0 && c->peer < 0)
@@ -543,19 +545,18 @@ void gci_conn_finished(struct gci_conn *c, int error)
 /* A stranger that begins as TLS does. */
 static int calls_tls(const struct gci_conn *c)
 {
-	return c->peer < 0 && !c->secure && c->ngreeting && *c->greeting == GCI_SECURE_HELLO;
+	return c->peer < 0 && !c->tls.engine && c->hello.n && *c->hello.bytes == GCI_SECURE_HELLO;
 }
 
 /* Reads more of the greeting, and not a byte beyond a HELLO. True if there was something. */
 static int read_greeting(struct gci_conn *c)
 {
-	size_t most = calls_tls(c) ? sizeof(c->greeting) : GCI_HELLO_NBYTES;
-	struct iovec rest = {
-		.iov_base = c->greeting + c->ngreeting, .iov_len = most - c->ngreeting};
+	size_t most = calls_tls(c) ? sizeof(c->hello.bytes) : GCI_HELLO_NBYTES;
+	struct iovec rest = {.iov_base = c->hello.bytes + c->hello.n, .iov_len = most - c->hello.n};
 	ssize_t n = gci_conn_recv(c, &rest, 1);
 
 	if (n > 0)
-		c->ngreeting += (size_t)n;
+		c->hello.n += (size_t)n;
 	else if (n < 0 && errno == EAGAIN)
 		return 0;
 	else if (c->peer < 0)
@@ -577,14 +578,14 @@ static void greet(struct gci_conn *c)
 			gci_tcp_turn_away(c, e.text);
 			return;
 		}
-	} while (calls_tls(c) || c->ngreeting < GCI_HELLO_NBYTES);
+	} while (calls_tls(c) || c->hello.n < GCI_HELLO_NBYTES);
 	if (c->peer < 0) {
 		gci_tcp_greeted(c);
 		return;
 	}
 	own = hello_to(c->tcp, c->peer, c->stream.index);
 	own.life = gci_conn_life(c);
-	if (gci_hello_decode(c->greeting, secret_of(c->tcp, c->peer), &h, &e) == GCOLL_ERR_NOMEM)
+	if (gci_hello_decode(c->hello.bytes, secret_of(c->tcp, c->peer), &h, &e) == GCOLL_ERR_NOMEM)
 		gci_ep_fail(&c->tcp->ep, GCOLL_ERR_NOMEM, -1, "out of memory for a hello");
 	else if (e.status || h.from != own.to || h.to != own.from || h.stream != own.stream ||
 		 h.epoch != own.epoch || h.life != own.life)
@@ -595,13 +596,13 @@ static void greet(struct gci_conn *c)
 
 void gci_conn_set_pads(struct gci_conn *c)
 {
-	c->pads = c->stream.out[0].pad;
-	gci_sockopt_unsent(c->fd, &c->tcp->ep.peers[c->peer]->link, c->pads ? 1 : 0);
+	c->pace.pads = c->stream.out[0].pad;
+	gci_sockopt_unsent(c->fd, &c->tcp->ep.peers[c->peer]->link, c->pace.pads ? 1 : 0);
 }
 
 void gci_conn_look_at_start(struct gci_conn *c)
 {
-	c->starts = !gci_sockopt_has_started(c->fd, &c->tcp->ep.peers[c->peer]->link);
+	c->pace.starts = !gci_sockopt_has_started(c->fd, &c->tcp->ep.peers[c->peer]->link);
 }
 
 void gci_conn_wrote(struct gci_conn *c)
@@ -626,7 +627,7 @@ void gci_conn_event(struct gci_conn *c, int events)
 	if (c->state == GCI_CONN_GREETING && events & UV_READABLE) {
 		greet(c);
 		/* The socket tells of the rest by itself, but not of what TLS has taken from it. */
-		if (!c->secure || c->state != GCI_CONN_OPEN)
+		if (!c->tls.engine || c->state != GCI_CONN_OPEN)
 			events &= ~UV_READABLE;
 	}
 	if (gci_ep_status(&c->tcp->ep))

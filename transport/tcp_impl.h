@@ -37,40 +37,46 @@ struct gci_conn {
 	struct gci_list link; /* of tcp->conns; when CLOSED, of tcp->closed */
 	enum gci_conn_state state;
 	int fd;
-	int peer;           /* -1: a stranger, until its HELLO is checked */
-	int blocked;        /* takes no more now, see path.h */
-	size_t turn_nbytes; /* sent in this turn */
-	int send_error;     /* errno; reading tells the rest */
-	int shut;           /* our goodbye is out */
-	int mute;           /* LOST, and this was no sign of life */
-	int again;          /* in place of one that was lost */
-	int probes;         /* 1 + the rank whose life it is to show; it has no other use */
-	int came;           /* it is a stranger, counted in nstrangers */
-	struct gci_unauth_place place;      /* while others may want it */
-	uint8_t greeting[GCI_SECURE_FIRST]; /* a stranger's first bytes, then its HELLO */
-	size_t ngreeting;
-	size_t nfirst, first_at;  /* of the former, what TLS takes before the socket's */
-	uint64_t deadline_ns;     /* CONNECTING, and strangers */
-	uint64_t open_ns;         /* since when it is OPEN */
-	uint64_t silent_ns;       /* since when sent bytes are unanswered; 0: they are not */
-	uint64_t midway_ns;       /* since when a TLS record stands still half way; 0: none does */
-	struct gci_stream stream; /* once peer >= 0 */
-	void *moves;              /* the path's, while attached */
-	int starts;               /* gci_sockopt_has_started is still to be asked */
-	int pads;                 /* the socket is set for padding: gci_sockopt_unsent */
-	int busy;                 /* counts in its group's */
-	int begun;                /* in this turn, with a packet that is hardly any */
-	int waited;               /* for its place among those that begin at the same time */
-	int paused;               /* until its group's bucket has room */
-	struct gci_wire wire;     /* mss_nbytes 0: nobody has asked yet */
-	uint32_t priority;        /* SO_PRIORITY as we have set it */
-	uint64_t socket_rate;     /* SO_MAX_PACING_RATE as we have set it; 0: we have not */
-	const struct gci_path_ops *path;
+	int peer;               /* -1: a stranger, until its HELLO is checked */
+	int again;              /* in place of one that was lost */
+	int probes;             /* 1 + the rank whose life it is to show; it has no other use */
+	int mute;               /* LOST, and this was no sign of life */
+	uint64_t deadline_ns;   /* CONNECTING, and strangers */
+	uint64_t open_ns;       /* since when it is OPEN */
+	uint64_t silent_ns;     /* since when sent bytes are unanswered; 0: they are not */
+	struct gci_conn_hello { /* until it is OPEN */
+		int stranger;   /* it came, and is counted in nstrangers */
+		struct gci_unauth_place place;   /* while others may want it */
+		uint8_t bytes[GCI_SECURE_FIRST]; /* a stranger's first ones, then its HELLO */
+		size_t n;
+		size_t nfirst, first_at; /* of the former, what TLS takes before the socket's */
+	} hello;
 
-	struct gci_secure *secure; /* NULL: the connection is plain */
-	size_t sealed_nbytes;      /* of frames, encrypted but not sent whole */
-	size_t taken_nbytes;       /* off the socket, in this turn */
-	int drained;               /* the socket has no more in this turn */
+	const struct gci_path_ops *path;
+	void *moves;              /* the path's, while attached */
+	struct gci_stream stream; /* once peer >= 0 */
+	int blocked;              /* takes no more now, see path.h */
+	size_t turn_nbytes;       /* sent in this turn */
+	int send_error;           /* errno; reading tells the rest */
+	int shut;                 /* our goodbye is out */
+	struct gci_conn_pace {
+		int starts;           /* gci_sockopt_has_started is still to be asked */
+		int pads;             /* the socket is set for padding: gci_sockopt_unsent */
+		int busy;             /* counts in its group's */
+		int begun;            /* in this turn, with a packet that is hardly any */
+		int waited;           /* for its place among those that begin at the same time */
+		int paused;           /* until its group's bucket has room */
+		struct gci_wire wire; /* mss_nbytes 0: nobody has asked yet */
+		uint32_t priority;    /* SO_PRIORITY as we have set it */
+		uint64_t socket_rate; /* SO_MAX_PACING_RATE, the same; 0: we have not */
+	} pace;
+	struct gci_conn_tls {
+		struct gci_secure *engine; /* NULL: the connection is plain */
+		size_t sealed_nbytes;      /* of frames, encrypted but not sent whole */
+		size_t taken_nbytes;       /* off the socket, in this turn */
+		int drained;               /* the socket has no more in this turn */
+		uint64_t midway_ns; /* since when a record stands still half way; 0: none does */
+	} tls;
 };
 
 /* Connections that share a rate. */
@@ -121,7 +127,9 @@ struct gci_tcp {
 	uint8_t *secret;                   /* of GCI_TCP_SECRET_NBYTES */
 	struct gci_secure_ctx *secure;     /* NULL: no connection needed it yet */
 	uint64_t rekey_records;
-	uint64_t connect_timeout_ns, stranger_ns;
+	struct gci_sockopts sockopts;
+	struct gci_pacer *pacer; /* NULL: nothing was ever paced */
+
 	struct gci_reach *reach; /* by rank */
 	uint32_t *behind;        /* the same; NULL: all 0 */
 	struct gci_own own;
@@ -129,44 +137,54 @@ struct gci_tcp {
 	struct gci_list dirty;
 	struct gci_list conns;
 	struct gci_list closed; /* connections that whoever has just called may still name */
-	unsigned nstrangers, nconnecting;
-	struct gci_unauth unauth;     /* strangers from addresses that no rank has */
-	struct gci_unauth neighbours; /* from those that one has */
-	struct gci_u64set homes;      /* the latter, as numbers */
-	unsigned nlost;               /* connections in state LOST */
-	unsigned nagain;              /* peers with again_ns */
-	uint64_t told_ns;
-	unsigned untold; /* losses that were not warned of though they might be, since told_ns */
-	struct gci_sockopts sockopts;
-	int said_detour;         /* that an address leads nowhere */
-	int said_files;          /* that descriptors are short */
-	struct gci_pacer *pacer; /* NULL: nothing was ever paced */
+	uint64_t connect_timeout_ns;
+	unsigned nconnecting;
+	int said_detour; /* that an address leads nowhere */
+
+	struct gci_tcp_door { /* where others come in */
+		uv_poll_t listen;
+		int listen_fd;
+		uv_timer_t accept_again; /* runs while nobody is accepted */
+		struct gci_backoff backoff;
+		uint64_t stranger_ns;
+		unsigned nstrangers;
+		struct gci_unauth unauth;     /* strangers from addresses that no rank has */
+		struct gci_unauth neighbours; /* from those that one has */
+		struct gci_u64set homes;      /* the latter, as numbers */
+		int said_files;               /* that descriptors are short */
+	} door;
+
+	struct gci_tcp_loss {
+		unsigned nlost;  /* connections in state LOST */
+		unsigned nagain; /* peers with again_ns */
+		uint64_t told_ns;
+		unsigned
+			untold; /* losses that were not warned of though they might be, since told_ns */
+	} loss;
 
 	/* Connections are watched by the poller. A loop of our own is watched by it, too, and runs
 	 * only when it has something to do; the caller's loop watches the poller. */
-	struct gci_poller poller;
-	struct gci_watched loop_watched;
-	uv_poll_t poller_watched;
-	uv_loop_t *loop;
-	uv_loop_t own_loop;
-	int unref;        /* the loop lives as long as the caller wants */
-	uv_timer_t timer; /* of progress in the caller's loop */
-	uv_timer_t watch;
-	uv_timer_cb on_watch;
-	uv_close_cb on_closed; /* of each handle whose data is the transport */
-	uv_async_t async;
-	int woken; /* by gci_tp_wake: the next wait must not wait */
-	uv_poll_t listen;
-	int listen_fd;
-	uv_timer_t accept_again; /* runs while nobody is accepted */
-	struct gci_backoff backoff;
-	uint64_t watch_period_ns; /* for silence; 0: nobody asked */
+	struct gci_tcp_turn {
+		struct gci_poller poller;
+		struct gci_watched loop_watched;
+		uv_poll_t poller_watched;
+		uv_loop_t *loop;
+		uv_loop_t own_loop;
+		int unref;        /* the loop lives as long as the caller wants */
+		uv_timer_t timer; /* of progress in the caller's loop */
+		uv_timer_t watch;
+		uv_timer_cb on_watch;
+		uv_close_cb on_closed; /* of each handle whose data is the transport */
+		uv_async_t async;
+		int woken;                /* by gci_tp_wake: the next wait must not wait */
+		uint64_t watch_period_ns; /* for silence; 0: nobody asked */
+		unsigned unlooked;        /* progress has not looked at the sockets so many times */
+		unsigned nhandles;        /* libuv's, not closed yet */
+	} turn;
 
-	unsigned unlooked; /* progress has not looked at the sockets so many times */
 	int stopping;
 	int halted; /* failed: nothing is read any more */
 	int freed;
-	unsigned nhandles; /* libuv's, not closed yet */
 };
 
 /* What has something to send is looked at before progress waits. */
@@ -179,7 +197,7 @@ static inline void gci_tcp_dirty(struct gci_tcp *t, struct gci_tcp_peer *p)
 /* Any handle but `timer`, when it is made. */
 static inline void gci_tcp_new_handle(struct gci_tcp *t, uv_handle_t *h)
 {
-	if (t->unref)
+	if (t->turn.unref)
 		uv_unref(h);
 }
 
@@ -197,8 +215,8 @@ void gci_conn_open(struct gci_conn *c);
 /* True if the path's write may send something. */
 static inline int gci_conn_writable(const struct gci_conn *c)
 {
-	return c && c->peer >= 0 && !c->blocked && !c->paused && !c->send_error &&
-	       (!c->secure || gci_secure_is_ready(c->secure)) &&
+	return c && c->peer >= 0 && !c->blocked && !c->pace.paused && !c->send_error &&
+	       (!c->tls.engine || gci_secure_is_ready(c->tls.engine)) &&
 	       (c->state == GCI_CONN_GREETING || c->state == GCI_CONN_OPEN ||
 		       (c->state == GCI_CONN_LEFT && c->tcp->stopping && !c->shut));
 }
@@ -228,8 +246,8 @@ ssize_t gci_conn_recv(struct gci_conn *c, const struct iovec *iov, int niov);
 /* Before reading, when the poll has said that there is something. */
 static inline void gci_conn_turn(struct gci_conn *c)
 {
-	c->taken_nbytes = 0;
-	c->drained = 0;
+	c->tls.taken_nbytes = 0;
+	c->tls.drained = 0;
 }
 /* How much of it, `nbytes` in all, was sent; sets c->blocked and c->send_error. If something sealed is left,
  * it goes on with what was offered before, and tells of that: niov may be 0. */
@@ -269,7 +287,7 @@ void gci_tcp_bury_lost(struct gci_tcp *t);
 /* Closes what is lost, and begins to make it again. */
 static inline void gci_tcp_bury(struct gci_tcp *t)
 {
-	if (t->nlost && !t->halted)
+	if (t->loss.nlost && !t->halted)
 		gci_tcp_bury_lost(t);
 }
 void gci_tcp_on_close(void *user, int peer, const struct gci_life *life);
@@ -310,9 +328,9 @@ static inline int gci_conn_offer(
 {
 	uint64_t room;
 
-	if (niov && c->stream.out[0].pad != c->pads)
+	if (niov && c->stream.out[0].pad != c->pace.pads)
 		gci_conn_set_pads(c);
-	if (c->starts && niov)
+	if (c->pace.starts && niov)
 		gci_conn_look_at_start(c);
 	*offered = *all = gci_pace_nbytes(iov, niov);
 	room = *all ? gci_conn_room(c, *all) : 0;

@@ -54,15 +54,15 @@ static const struct gci_wire *wire_of(struct gci_conn *c)
 	socklen_t len = sizeof(info);
 	struct gci_address at = {.len = sizeof(at.v6)};
 
-	if (c->wire.mss_nbytes)
-		return &c->wire;
+	if (c->pace.wire.mss_nbytes)
+		return &c->pace.wire;
 	if (getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &len))
 		info.tcpi_options = TCPI_OPT_TIMESTAMPS;
 	if (getsockname(c->fd, &at.any, &at.len))
 		at.any.sa_family = AF_INET;
-	c->wire = gci_wire_of(info.tcpi_snd_mss, at.any.sa_family == AF_INET6,
+	c->pace.wire = gci_wire_of(info.tcpi_snd_mss, at.any.sa_family == AF_INET6,
 		!!(info.tcpi_options & TCPI_OPT_TIMESTAMPS));
-	return &c->wire;
+	return &c->pace.wire;
 }
 
 static void set_socket_rate(struct gci_conn *c, enum gci_paced_by by, uint64_t bps)
@@ -70,18 +70,18 @@ static void set_socket_rate(struct gci_conn *c, enum gci_paced_by by, uint64_t b
 	uint64_t rate = gci_pace_socket_rate(by, bps, wire_of(c));
 	unsigned long value = rate;
 
-	if (rate == c->socket_rate || (rate == UINT64_MAX && !c->socket_rate))
+	if (rate == c->pace.socket_rate || (rate == UINT64_MAX && !c->pace.socket_rate))
 		return;
-	c->socket_rate = rate;
+	c->pace.socket_rate = rate;
 	if (setsockopt(c->fd, SOL_SOCKET, SO_MAX_PACING_RATE, &value, sizeof(value)))
 		gci_log(GCI_LOG_INFO, "SO_MAX_PACING_RATE = %lu: %s", value, strerror(errno));
 }
 
 static void set_priority(struct gci_conn *c, uint32_t priority)
 {
-	if (priority == c->priority)
+	if (priority == c->pace.priority)
 		return;
-	c->priority = priority;
+	c->pace.priority = priority;
 	if (setsockopt(c->fd, SOL_SOCKET, SO_PRIORITY, &priority, sizeof(priority)))
 		gci_log(GCI_LOG_INFO, "SO_PRIORITY = %u: %s", priority, strerror(errno));
 }
@@ -95,7 +95,7 @@ static void share_out(struct gci_tcp *t, const struct gci_pace_group *g)
 	gci_list_each (it, &t->conns) {
 		struct gci_conn *c = gci_container(it, struct gci_conn, link);
 
-		if (!c->busy || group_of(c) != g)
+		if (!c->pace.busy || group_of(c) != g)
 			continue;
 		if (g->pace.by == GCI_PACED_BY_CLASS)
 			set_priority(c, g->pace.priority);
@@ -109,7 +109,7 @@ static struct gci_conn *first_paused(const struct gci_tcp *t)
 	struct gci_list *it;
 
 	gci_list_each (it, &t->conns)
-		if (gci_container(it, struct gci_conn, link)->paused)
+		if (gci_container(it, struct gci_conn, link)->pace.paused)
 			return gci_container(it, struct gci_conn, link);
 	return NULL;
 }
@@ -123,7 +123,7 @@ static void resume(struct gci_tcp *t)
 	while (n-- && !gci_ep_status(&t->ep) && (c = first_paused(t))) {
 		gci_list_del(&c->link);
 		gci_list_push(&t->conns, &c->link);
-		c->paused = 0;
+		c->pace.paused = 0;
 		t->pacer->npaused--;
 		if (gci_conn_writable(c))
 			c->path->write(c);
@@ -145,12 +145,12 @@ static void pause_conn(struct gci_conn *c, uint64_t ns)
 	struct gci_tcp *t = c->tcp;
 	uint64_t ms = ns / GCI_NS_PER_MS + !!(ns % GCI_NS_PER_MS);
 
-	t->pacer->npaused += !c->paused;
-	c->paused = 1;
+	t->pacer->npaused += !c->pace.paused;
+	c->pace.paused = 1;
 	if (uv_is_active((uv_handle_t *)&t->pacer->timer) &&
 		uv_timer_get_due_in(&t->pacer->timer) <= ms)
 		return;
-	uv_update_time(t->loop);
+	uv_update_time(t->turn.loop);
 	uv_timer_start(&t->pacer->timer, on_timer, ms, 0);
 }
 
@@ -169,9 +169,9 @@ static uint32_t piece_of(const struct gci_conn *c, const struct gci_pace_group *
 /* It takes its part of the rate. */
 static void join_in(struct gci_conn *c, struct gci_pace_group *g)
 {
-	if (c->busy)
+	if (c->pace.busy)
 		return;
-	c->busy = 1;
+	c->pace.busy = 1;
 	g->busy++;
 	if (g->is_own && piece_of(c, g))
 		gci_sockopt_unsent(c->fd, &c->tcp->ep.peers[c->peer]->link, piece_of(c, g));
@@ -184,9 +184,9 @@ static void join_in(struct gci_conn *c, struct gci_pace_group *g)
  * goes out, others that begin with this one have taken their parts of the rate. */
 static uint64_t room_to_begin(struct gci_conn *c, uint64_t nbytes)
 {
-	if (c->begun || nbytes <= LONG_NBYTES)
+	if (c->pace.begun || nbytes <= LONG_NBYTES)
 		return UINT64_MAX;
-	c->begun = 1;
+	c->pace.begun = 1;
 	return FIRST_NBYTES;
 }
 
@@ -214,8 +214,8 @@ static uint64_t own_room(struct gci_conn *c, const struct gci_pace_group *g, uin
 {
 	uint64_t first, piece = piece_of(c, g);
 
-	if (piece && !c->waited) {
-		c->waited = 1;
+	if (piece && !c->pace.waited) {
+		c->pace.waited = 1;
 		pause_conn(c, place_ns(c, g));
 		return 0;
 	}
@@ -232,7 +232,7 @@ uint64_t gci_conn_paced_room(struct gci_conn *c, uint64_t nbytes)
 	if (!g)
 		return UINT64_MAX;
 	/* A rate for one peer is that of the connections that bring it payload. */
-	if (g->is_own && !c->busy && nbytes <= BARE_NBYTES)
+	if (g->is_own && !c->pace.busy && nbytes <= BARE_NBYTES)
 		return UINT64_MAX;
 	if (!g->is_own && g->pace.by == GCI_PACED_BY_US)
 		return bucket_room(c, g);
@@ -259,16 +259,16 @@ void gci_conn_unpace(struct gci_conn *c)
 {
 	struct gci_pace_group *g = group_of(c);
 
-	if (c->paused)
+	if (c->pace.paused)
 		c->tcp->pacer->npaused--;
-	if (c->busy && g) {
+	if (c->pace.busy && g) {
 		g->busy--;
 		if (g->is_own)
 			gci_sockopt_unsent(
-				c->fd, &c->tcp->ep.peers[c->peer]->link, c->pads ? 1 : 0);
+				c->fd, &c->tcp->ep.peers[c->peer]->link, c->pace.pads ? 1 : 0);
 		share_out(c->tcp, g);
 	}
-	c->busy = c->begun = c->paused = 0;
+	c->pace.busy = c->pace.begun = c->pace.paused = 0;
 }
 
 /* Nothing waits in the socket, nor on the way out of this host: what is there still goes at the
@@ -297,7 +297,7 @@ void gci_tcp_pace_look(struct gci_tcp *t)
 	gci_list_each (it, &t->conns) {
 		struct gci_conn *c = gci_container(it, struct gci_conn, link);
 
-		if (c->busy && !gci_ep_pending(&t->ep, c->peer) && is_empty(c))
+		if (c->pace.busy && !gci_ep_pending(&t->ep, c->peer) && is_empty(c))
 			gci_conn_unpace(c);
 		if (own_of(c) && own_of(c)->ends && !own_of(c)->busy)
 			gci_tcp_pace_peer(&t->tp, c->peer, 0, 0);
@@ -312,9 +312,9 @@ static int make(struct gci_tcp *t)
 	t->pacer = gci_calloc(1, sizeof(*t->pacer));
 	if (!t->pacer)
 		return gci_ep_fail(&t->ep, GCOLL_ERR_NOMEM, -1, "out of memory for pacing");
-	uv_timer_init(t->loop, &t->pacer->timer);
+	uv_timer_init(t->turn.loop, &t->pacer->timer);
 	t->pacer->timer.data = t;
-	t->nhandles++;
+	t->turn.nhandles++;
 	gci_tcp_new_handle(t, (uv_handle_t *)&t->pacer->timer);
 	return 0;
 }
@@ -334,7 +334,7 @@ static void begin_anew(struct gci_tcp *t, uint32_t group)
 			set_socket_rate(c, GCI_PACED_BY_NOBODY, 0);
 		if (g->pace.by != GCI_PACED_BY_CLASS)
 			set_priority(c, 0);
-		c->busy = c->begun = 0;
+		c->pace.busy = c->pace.begun = 0;
 	}
 	g->busy = 0;
 }
@@ -391,10 +391,10 @@ void gci_tcp_pace_peer(struct gci_tp *tp, int peer, uint64_t bps, uint32_t burst
 	for (i = 0; p && i < GCI_TP_MAX_STREAMS; i++) {
 		if (!p->conns[i])
 			continue;
-		if (p->conns[i]->paused) /* it need not wait any more */
+		if (p->conns[i]->pace.paused) /* it need not wait any more */
 			gci_tcp_dirty(t, p);
 		gci_conn_unpace(p->conns[i]);
-		p->conns[i]->waited = 0;
+		p->conns[i]->pace.waited = 0;
 		set_socket_rate(p->conns[i], GCI_PACED_BY_NOBODY, 0);
 	}
 	*g = (struct gci_pace_group){.pace = {.by = gci_pace_pair_by(bps, burst_nbytes, rtt_ns),
@@ -410,7 +410,7 @@ static void on_closed(uv_handle_t *h)
 	struct gci_pacer *p = t->pacer;
 
 	t->pacer = NULL;
-	t->on_closed(h); /* it may be the last one, and the transport is gone then */
+	t->turn.on_closed(h); /* it may be the last one, and the transport is gone then */
 	gci_free(p->own);
 	gci_free(p);
 }

@@ -24,17 +24,18 @@ static void gci_tcp_replace(struct gci_conn *c);
 
 void gci_tcp_watch(struct gci_tcp *t)
 {
-	uint64_t ms = t->watch_period_ns / GCI_NS_PER_MS;
+	uint64_t ms = t->turn.watch_period_ns / GCI_NS_PER_MS;
 
-	if (t->nstrangers || t->nconnecting)
+	if (t->door.nstrangers || t->nconnecting)
 		ms = ms && ms < SHORT_MS ? ms : SHORT_MS;
-	if (t->nagain)
+	if (t->loss.nagain)
 		ms = ms && ms < AGAIN_MS ? ms : AGAIN_MS;
 	if (t->halted || !ms ||
-		(uv_is_active((uv_handle_t *)&t->watch) && uv_timer_get_due_in(&t->watch) <= ms))
+		(uv_is_active((uv_handle_t *)&t->turn.watch) &&
+			uv_timer_get_due_in(&t->turn.watch) <= ms))
 		return;
-	uv_update_time(t->loop);
-	uv_timer_start(&t->watch, t->on_watch, ms, 0);
+	uv_update_time(t->turn.loop);
+	uv_timer_start(&t->turn.watch, t->turn.on_watch, ms, 0);
 }
 
 /* ---- Connections that come in. Anyone can connect: until a connection has shown that it knows the
@@ -116,11 +117,11 @@ int gci_tcp_expect(struct gci_tcp *t)
 	unsigned k;
 	int i;
 
-	gci_unauth_init(&t->unauth, GCI_UNAUTH_MOST, seed);
-	gci_unauth_init(&t->neighbours, most_neighbours(t), seed);
+	gci_unauth_init(&t->door.unauth, GCI_UNAUTH_MOST, seed);
+	gci_unauth_init(&t->door.neighbours, most_neighbours(t), seed);
 	for (i = 0; i < t->tp.config.size; i++)
 		for (k = 0; k < t->reach[i].n; k++)
-			if (gci_u64set_add(&t->homes, home(&t->reach[i], k)))
+			if (gci_u64set_add(&t->door.homes, home(&t->reach[i], k)))
 				return -1;
 	return 0;
 }
@@ -133,7 +134,7 @@ static int one_gives_way(struct gci_unauth *unauth, const char *why)
 
 	if (!p)
 		return 0;
-	c = gci_container(p, struct gci_conn, place);
+	c = gci_container(p, struct gci_conn, hello.place);
 	gci_conn_event(c, UV_READABLE);
 	if (p->unauth)
 		gci_tcp_turn_away(c, why);
@@ -152,7 +153,8 @@ static void stranger(struct gci_tcp *t, int fd, const struct gci_address *a)
 	struct gci_unauth *unauth;
 	struct gci_conn *c;
 
-	unauth = from.n && gci_u64set_has(&t->homes, home(&from, 0)) ? &t->neighbours : &t->unauth;
+	unauth = from.n && gci_u64set_has(&t->door.homes, home(&from, 0)) ? &t->door.neighbours
+									  : &t->door.unauth;
 	make_way(t, unauth);
 	c = gci_conn_new(t, fd);
 	if (!c)
@@ -161,10 +163,10 @@ static void stranger(struct gci_tcp *t, int fd, const struct gci_address *a)
 		gci_conn_close(c);
 		return;
 	}
-	t->nstrangers++;
-	c->came = 1;
-	gci_unauth_enter(unauth, &c->place, from.ip[0]);
-	c->deadline_ns = gci_now_ns() + t->stranger_ns;
+	t->door.nstrangers++;
+	c->hello.stranger = 1;
+	gci_unauth_enter(unauth, &c->hello.place, from.ip[0]);
+	c->deadline_ns = gci_now_ns() + t->door.stranger_ns;
 	gci_conn_event(c, UV_READABLE); /* most speak at once, and most strangers are gone then */
 	gci_tcp_watch(t);
 }
@@ -172,15 +174,15 @@ static void stranger(struct gci_tcp *t, int fd, const struct gci_address *a)
 /* A stranger is none any more, or gone. */
 static void gci_tcp_known(struct gci_conn *c)
 {
-	gci_unauth_leave(&c->place);
-	c->tcp->nstrangers -= c->came;
-	c->came = 0;
+	gci_unauth_leave(&c->hello.place);
+	c->tcp->door.nstrangers -= c->hello.stranger;
+	c->hello.stranger = 0;
 }
 
 void gci_tcp_unknown(struct gci_conn *c)
 {
-	if (c->came)
-		gci_backoff_refused(&c->tcp->backoff, gci_now_ns());
+	if (c->hello.stranger)
+		gci_backoff_refused(&c->tcp->door.backoff, gci_now_ns());
 	gci_tcp_known(c);
 }
 
@@ -193,10 +195,10 @@ static void on_accept_again(uv_timer_t *timer)
 /* The socket stays readable: to wait for it would spin. */
 static void pause_accepting(struct gci_tcp *t, uint64_t ns)
 {
-	uv_poll_stop(&t->listen);
-	uv_update_time(t->loop);
-	uv_timer_start(
-		&t->accept_again, on_accept_again, (ns + GCI_NS_PER_MS - 1) / GCI_NS_PER_MS, 0);
+	uv_poll_stop(&t->door.listen);
+	uv_update_time(t->turn.loop);
+	uv_timer_start(&t->door.accept_again, on_accept_again,
+		(ns + GCI_NS_PER_MS - 1) / GCI_NS_PER_MS, 0);
 }
 
 /* Who says nothing is worth less than whoever comes, and least where no rank is. True if that has
@@ -206,8 +208,8 @@ static int shed(struct gci_tcp *t)
 	const struct gci_list *last = t->closed.prev;
 
 	while (!gci_ep_status(&t->ep) && t->closed.prev == last)
-		if (!one_gives_way(
-			    t->unauth.n ? &t->unauth : &t->neighbours, "no descriptors are left"))
+		if (!one_gives_way(t->door.unauth.n ? &t->door.unauth : &t->door.neighbours,
+			    "no descriptors are left"))
 			return 0;
 	return 1;
 }
@@ -219,12 +221,12 @@ static void accept_failed(struct gci_tcp *t)
 
 	if (error == EAGAIN || error == EINTR || error == ECONNABORTED)
 		return;
-	if (files && !gci_fd_is_ready(t->listen_fd, POLLIN))
+	if (files && !gci_fd_is_ready(t->door.listen_fd, POLLIN))
 		return; /* the kernel looks for a descriptor first: nobody else has come */
-	gci_log(files && t->said_files ? GCI_LOG_INFO : GCI_LOG_WARN,
+	gci_log(files && t->door.said_files ? GCI_LOG_INFO : GCI_LOG_WARN,
 		"cannot take a connection now: %s%s", strerror(error),
 		error == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
-	t->said_files |= files;
+	t->door.said_files |= files;
 	if (files && shed(t))
 		return;
 	pause_accepting(t, ACCEPT_AGAIN_NS);
@@ -237,7 +239,7 @@ static void accept_all(struct gci_tcp *t)
 
 	for (i = 0; i < TURN_ACCEPTS && !gci_ep_status(&t->ep); i++) {
 		a.len = sizeof(a.v6);
-		fd = accept4(t->listen_fd, &a.any, &a.len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		fd = accept4(t->door.listen_fd, &a.any, &a.len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0) {
 			accept_failed(t);
 			return;
@@ -252,7 +254,7 @@ static void accept_all(struct gci_tcp *t)
 static void on_listen(uv_poll_t *poll, int status, int events)
 {
 	struct gci_tcp *t = poll->data;
-	uint64_t wait_ns = gci_backoff_wait(&t->backoff, gci_now_ns());
+	uint64_t wait_ns = gci_backoff_wait(&t->door.backoff, gci_now_ns());
 
 	(void)status;
 	(void)events;
@@ -270,10 +272,10 @@ static void on_listen(uv_poll_t *poll, int status, int events)
 
 void gci_tcp_accept_start(struct gci_tcp *t)
 {
-	if (t->halted || uv_is_active((uv_handle_t *)&t->accept_again))
+	if (t->halted || uv_is_active((uv_handle_t *)&t->door.accept_again))
 		return;
-	if (!uv_is_active((uv_handle_t *)&t->listen))
-		uv_poll_start(&t->listen, UV_READABLE, on_listen);
+	if (!uv_is_active((uv_handle_t *)&t->door.listen))
+		uv_poll_start(&t->door.listen, UV_READABLE, on_listen);
 }
 
 void gci_tcp_turn_away(struct gci_conn *c, const char *why)
@@ -295,15 +297,15 @@ static void set_options(struct gci_conn *c, const struct gci_tcp_peer *p)
 	const struct gci_tp_link *link = &c->tcp->ep.peers[p->rank]->link;
 
 	gci_sockopt_data(&c->tcp->sockopts, c->fd, p->rank, link);
-	c->starts = gci_sockopt_start(&c->tcp->sockopts, c->fd, link);
+	c->pace.starts = gci_sockopt_start(&c->tcp->sockopts, c->fd, link);
 }
 
 /* What TLS knows of who speaks must be what its HELLO says. */
 static int is_as_named(const struct gci_conn *c, const struct gci_hello *h)
 {
-	if (!c->secure)
+	if (!c->tls.engine)
 		return !h->encrypted;
-	return h->encrypted && gci_secure_name(c->secure).client == h->from;
+	return h->encrypted && gci_secure_name(c->tls.engine).client == h->from;
 }
 
 /* A HELLO of a job whose links are open shows no secret: only where ours are, too. */
@@ -337,7 +339,8 @@ void gci_tcp_greeted(struct gci_conn *c)
 	struct gci_error e = {0};
 	struct gci_hello h;
 
-	if (gci_hello_decode(c->greeting, t->secret, &h, &e) && !is_open(t, c->greeting, &h)) {
+	if (gci_hello_decode(c->hello.bytes, t->secret, &h, &e) &&
+		!is_open(t, c->hello.bytes, &h)) {
 		gci_tcp_turn_away(c, e.text);
 		return;
 	}
@@ -610,19 +613,19 @@ static void hold_warning(const struct gci_conn *c, const char *cause)
 
 static void warn(struct gci_tcp *t, struct gci_tcp_peer *p, uint64_t now, const char *how)
 {
-	unsigned others = t->untold + p->nheld - 1;
+	unsigned others = t->loss.untold + p->nheld - 1;
 	char more[48] = "";
 
 	if (!p->nheld)
 		return;
-	t->untold += p->nheld;
+	t->loss.untold += p->nheld;
 	p->nheld = 0;
-	if (t->told_ns && now - t->told_ns < TELL_NS)
+	if (t->loss.told_ns && now - t->loss.told_ns < TELL_NS)
 		return;
 	if (others)
 		snprintf(more, sizeof(more), " (and %u others before)", others);
-	t->told_ns = now;
-	t->untold = 0;
+	t->loss.told_ns = now;
+	t->loss.untold = 0;
 	gci_log(t->stopping ? GCI_LOG_INFO : GCI_LOG_WARN,
 		"rank %d: lost stream %u of %u to rank %d, %s: %s%s", t->tp.config.rank,
 		p->held_stream, t->ep.peers[p->rank]->link.streams, p->rank, how, p->held_cause,
@@ -642,7 +645,7 @@ void gci_conn_lost(struct gci_conn *c, const char *cause)
 		c->mute = 1;
 	c->state = GCI_CONN_LOST;
 	c->blocked = 0;
-	t->nlost++;
+	t->loss.nlost++;
 	gci_conn_poll(c);
 }
 
@@ -670,8 +673,8 @@ int gci_tcp_has_left(const struct gci_tcp *t, const struct gci_tcp_peer *p)
 
 static void set_again(struct gci_tcp *t, struct gci_tcp_peer *p, uint64_t at_ns)
 {
-	t->nagain += !p->again_ns;
-	t->nagain -= !at_ns;
+	t->loss.nagain += !p->again_ns;
+	t->loss.nagain -= !at_ns;
 	p->again_ns = at_ns;
 }
 
@@ -758,7 +761,7 @@ void gci_tcp_try_again(struct gci_tcp *t, uint64_t now)
 {
 	int i;
 
-	for (i = 0; i < t->tp.config.size && t->nagain && !gci_ep_status(&t->ep); i++)
+	for (i = 0; i < t->tp.config.size && t->loss.nagain && !gci_ep_status(&t->ep); i++)
 		if (t->peers[i] && t->peers[i]->again_ns && now >= t->peers[i]->again_ns)
 			try_peer(t, t->peers[i], now);
 }
@@ -768,7 +771,7 @@ static void bury(struct gci_conn *c, uint64_t now)
 	struct gci_tcp *t = c->tcp;
 	struct gci_tcp_peer *p = t->peers[c->peer];
 
-	t->nlost--;
+	t->loss.nlost--;
 	t->ep.peers[c->peer]->stats.streams--;
 	if (!c->mute || !p->alive_ns) /* the first one may be lost in its greeting */
 		gci_tcp_alive(p, now);
