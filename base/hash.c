@@ -55,18 +55,16 @@ void gci_hash_del(struct gci_hash *t, struct gci_hash_node *n)
 	t->n--;
 }
 
-struct gci_hash_node *gci_hash_any(const struct gci_hash *t)
+void gci_hash_free(struct gci_hash *t, void (*drop)(struct gci_hash_node *n))
 {
+	struct gci_hash_node *n, *next;
 	size_t i;
 
-	for (i = 0; i < t->nslots; i++)
-		if (t->slots[i])
-			return t->slots[i];
-	return NULL;
-}
-
-void gci_hash_free(struct gci_hash *t)
-{
+	for (i = 0; drop && i < t->nslots; i++)
+		for (n = t->slots[i]; n; n = next) {
+			next = n->next;
+			drop(n);
+		}
 	gci_free(t->slots);
 	*t = (struct gci_hash){0};
 }

@@ -7,7 +7,7 @@
  *	for (n = gci_hash_first(&t, h); n; n = gci_hash_next(n))	// those with this h
  *		...
  *	gci_hash_del(&t, &m->node);
- *	gci_hash_free(&t);				// the table, not its members */
+ *	gci_hash_free(&t, drop);			// drop(n) of each member, unless it is NULL */
 #ifndef GCI_BASE_HASH_H
 #define GCI_BASE_HASH_H
 
@@ -31,7 +31,7 @@ int gci_hash_add(struct gci_hash *t, struct gci_hash_node *n, uint64_t hash);
 /* One that is not in it is legal. */
 void gci_hash_del(struct gci_hash *t, struct gci_hash_node *n);
 
-void gci_hash_free(struct gci_hash *t);
+void gci_hash_free(struct gci_hash *t, void (*drop)(struct gci_hash_node *n));
 
 /* From this node on, the first with this hash. */
 static inline struct gci_hash_node *gci_hash_from(struct gci_hash_node *n, uint64_t hash)
@@ -50,8 +50,5 @@ static inline struct gci_hash_node *gci_hash_next(const struct gci_hash_node *n)
 {
 	return gci_hash_from(n->next, n->hash);
 }
-
-/* Any member; NULL: it is empty. To take all out, one after the other. */
-struct gci_hash_node *gci_hash_any(const struct gci_hash *t);
 
 #endif

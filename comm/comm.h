@@ -69,7 +69,7 @@ struct gcoll_comm {
 	struct gci_seen_op seen[GCI_SEEN_OPS]; /* [operation's number modulo] */
 
 	/* comm/message.c */
-	struct gci_counters *counters;               /* of messages by peer and tag */
+	struct gci_hash counters;                    /* of messages by peer and tag */
 	struct gci_list messages[GCI_MESSAGE_SLOTS]; /* under way: a hash table */
 	struct gci_seen_message seen_messages[GCI_MESSAGE_SLOTS];
 };

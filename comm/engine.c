@@ -608,7 +608,7 @@ void gci_engine_free(struct gci_engine *e)
 	gci_sched_cache_forget(&e->cache, NULL);
 	while (!gci_list_empty(&e->comms.all))
 		e->comms.drop(gci_container(e->comms.all.next, gcoll_comm, link));
-	gci_hash_free(&e->comms.by_id);
+	gci_hash_free(&e->comms.by_id, NULL);
 	gci_calls_free(&e->calls);
 	gci_scratch_free(&e->scratch);
 	gci_recording_set(e, NULL);

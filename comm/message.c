@@ -29,73 +29,68 @@ static struct message *of(gcoll_req *r)
 	return gci_container(r, struct message, req);
 }
 
-/* ---- counters: a hash table with open addressing */
+/* ---- how many messages there were, by peer and tag */
 
-struct gci_counters {
-	struct counter {
-		uint64_t next; /* 0: an empty slot */
-		int peer;
-		uint32_t tag;
-		int sends;
-	} * slots;
-	size_t nslots, n; /* a power of two */
+struct counter {
+	struct gci_hash_node node; /* of comm->counters */
+	uint64_t last;
+	int peer;
+	uint32_t tag;
+	int sends;
 };
 
-static struct counter *find_slot(struct gci_counters *t, int peer, uint32_t tag, int sends)
+static uint64_t hash_of(int peer, uint32_t tag, int sends)
 {
-	uint64_t at = gci_digest((uint64_t)peer << 1 | (uint64_t)sends, tag);
-
-	for (;; at++) {
-		struct counter *s = &t->slots[at & (t->nslots - 1)];
-
-		if (!s->next || (s->peer == peer && s->tag == tag && s->sends == sends))
-			return s;
-	}
+	return gci_digest((uint64_t)peer << 1 | (uint64_t)sends, tag);
 }
 
-static int double_slots(struct gci_counters *t)
+static struct counter *find_counter(const gcoll_comm *c, int peer, uint32_t tag, int sends)
 {
-	struct gci_counters bigger = {.nslots = t->nslots ? 2 * t->nslots : 16, .n = t->n};
-	size_t i;
+	struct gci_hash_node *n = gci_hash_first(&c->counters, hash_of(peer, tag, sends));
 
-	bigger.slots = gci_calloc(bigger.nslots, sizeof(*bigger.slots));
-	if (!bigger.slots)
-		return -1;
-	for (i = 0; i < t->nslots; i++) {
-		const struct counter *s = &t->slots[i];
+	for (; n; n = gci_hash_next(n)) {
+		struct counter *x = gci_container(n, struct counter, node);
 
-		if (s->next)
-			*find_slot(&bigger, s->peer, s->tag, s->sends) = *s;
+		if (x->peer == peer && x->tag == tag && x->sends == sends)
+			return x;
 	}
-	gci_free(t->slots);
-	*t = bigger;
-	return 0;
+	return NULL;
+}
+
+/* The number of the last one, from 1; 0: there was none. */
+static uint64_t counted(const gcoll_comm *c, int peer, uint32_t tag, int sends)
+{
+	const struct counter *x = find_counter(c, peer, tag, sends);
+
+	return x ? x->last : 0;
 }
 
 /* The number of the next message, from 1; 0: out of memory. */
 static uint64_t count_one(gcoll_comm *c, int peer, uint32_t tag, int sends)
 {
-	struct gci_counters *t = c->counters;
-	struct counter *s;
+	struct counter *x = find_counter(c, peer, tag, sends);
 
-	if (!t)
-		t = c->counters = gci_calloc(1, sizeof(*t));
-	if (!t || (2 * t->n >= t->nslots && double_slots(t)))
-		return 0;
-	s = find_slot(t, peer, tag, sends);
-	if (!s->next) {
-		*s = (struct counter){0, peer, tag, sends};
-		t->n++;
+	if (!x) {
+		x = gci_calloc(1, sizeof(*x));
+		if (!x)
+			return 0;
+		*x = (struct counter){.peer = peer, .tag = tag, .sends = sends};
+		if (gci_hash_add(&c->counters, &x->node, hash_of(peer, tag, sends))) {
+			gci_free(x);
+			return 0;
+		}
 	}
-	return ++s->next;
+	return ++x->last;
+}
+
+static void drop_counter(struct gci_hash_node *n)
+{
+	gci_free(gci_container(n, struct counter, node));
 }
 
 void gci_messages_free(gcoll_comm *c)
 {
-	if (c->counters)
-		gci_free(c->counters->slots);
-	gci_free(c->counters);
-	c->counters = NULL;
+	gci_hash_free(&c->counters, drop_counter);
 }
 
 /* ---- do both sides mean the same? */
@@ -195,11 +190,10 @@ static int has_begun(const struct gci_engine *e, const struct gci_ctl_wait *w, i
 {
 	const gcoll_comm *c = gci_comm_find(e, w->comm);
 
-	if (c && c->counters && c->counters->nslots)
-		return find_slot(c->counters, (int)w->rank, w->tag, sends)->next >=
-		       number_of(w->seq);
+	if (c)
+		return counted(c, (int)w->rank, w->tag, sends) >= number_of(w->seq);
 	/* Freed with all that was on it: what it sent may be under way still. */
-	return !c && w->comm < e->comms.next_id && sends;
+	return w->comm < e->comms.next_id && sends;
 }
 
 void gci_message_asked(struct gci_engine *e, const struct gci_ctl_wait *w)
@@ -301,11 +295,9 @@ static void on_done(struct gci_tp_req *t, int status)
 /* Of a message to oneself, has the side that this one would meet been begun? */
 static int other_begun(const struct message *m)
 {
-	struct gci_counters *t = m->req.comm->counters;
+	const gcoll_comm *c = m->req.comm;
 
-	return t && t->nslots &&
-	       find_slot(t, m->tp.peer, m->tag, !m->sends)->next >
-		       find_slot(t, m->tp.peer, m->tag, m->sends)->next;
+	return counted(c, m->tp.peer, m->tag, !m->sends) > counted(c, m->tp.peer, m->tag, m->sends);
 }
 
 static int start(gcoll_req *r)

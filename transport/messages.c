@@ -6,8 +6,7 @@
 
 #include <string.h>
 
-#define FIRST_SLOTS 64
-#define MAX_SPARE   4096
+#define MAX_SPARE 4096
 
 static uint64_t hash(int peer, const struct gci_tp_key *key)
 {
@@ -22,21 +21,14 @@ static int is(const struct gci_msg *m, int peer, const struct gci_tp_key *key)
 	       m->key.comm == key->comm;
 }
 
-static struct gci_msg **slot_of(const struct gci_msgs *t, uint64_t h)
-{
-	return &t->slots[h & (t->nslots - 1)];
-}
-
 static struct gci_msg *find(
 	const struct gci_msgs *t, uint64_t h, int peer, const struct gci_tp_key *key)
 {
-	struct gci_msg *m;
+	struct gci_hash_node *n;
 
-	if (!t->nslots)
-		return NULL;
-	for (m = *slot_of(t, h); m; m = m->next)
-		if (is(m, peer, key))
-			return m;
+	for (n = gci_hash_first(&t->table, h); n; n = gci_hash_next(n))
+		if (is(gci_container(n, struct gci_msg, node), peer, key))
+			return gci_container(n, struct gci_msg, node);
 	return NULL;
 }
 
@@ -45,54 +37,46 @@ struct gci_msg *gci_msgs_find(const struct gci_msgs *t, int peer, const struct g
 	return find(t, hash(peer, key), peer, key);
 }
 
-static void put(struct gci_msgs *t, struct gci_msg *m)
+static void give(struct gci_msg *m)
 {
-	struct gci_msg **slot = slot_of(t, m->hash);
-
-	m->next = *slot;
-	*slot = m;
+	gci_free(m->early);
+	gci_free(m);
 }
 
-static int double_slots(struct gci_msgs *t)
+static void put_away(struct gci_msgs *t, struct gci_msg *m)
 {
-	struct gci_msgs bigger = *t;
-	struct gci_msg *m, *next;
-	size_t i;
-
-	bigger.nslots = t->nslots ? 2 * t->nslots : FIRST_SLOTS;
-	bigger.slots = gci_calloc(bigger.nslots, sizeof(*bigger.slots));
-	if (!bigger.slots)
-		return -1;
-	for (i = 0; i < t->nslots; i++) {
-		for (m = t->slots[i]; m; m = next) {
-			next = m->next;
-			put(&bigger, m);
-		}
+	if (t->nspare >= MAX_SPARE) {
+		give(m);
+		return;
 	}
-	gci_free(t->slots);
-	*t = bigger;
-	return 0;
+	m->early = NULL;
+	m->node.next = t->spare;
+	t->spare = &m->node;
+	t->nspare++;
+}
+
+static struct gci_msg *take(struct gci_msgs *t)
+{
+	struct gci_hash_node *n = t->spare;
+
+	if (!n)
+		return gci_calloc(1, sizeof(struct gci_msg));
+	t->spare = n->next;
+	t->nspare--;
+	return gci_container(n, struct gci_msg, node);
 }
 
 static struct gci_msg *add(struct gci_msgs *t, uint64_t h, int peer, const struct gci_tp_key *key)
 {
-	struct gci_msg *m;
+	struct gci_msg *m = take(t);
 
-	if (t->n >= t->nslots && double_slots(t))
+	if (!m)
 		return NULL;
-	m = t->spare;
-	if (m) {
-		t->spare = m->next;
-		t->nspare--;
-	} else {
-		m = gci_calloc(1, sizeof(*m));
-		if (!m)
-			return NULL;
-	}
-	*m = (struct gci_msg){.hash = h, .peer = peer, .key = *key};
-	put(t, m);
-	t->n++;
-	return m;
+	*m = (struct gci_msg){.peer = peer, .key = *key};
+	if (!gci_hash_add(&t->table, &m->node, h))
+		return m;
+	put_away(t, m);
+	return NULL;
 }
 
 struct gci_msg *gci_msgs_get(
@@ -107,43 +91,23 @@ struct gci_msg *gci_msgs_get(
 
 void gci_msgs_del(struct gci_msgs *t, struct gci_msg *m)
 {
-	struct gci_msg **p = slot_of(t, m->hash);
-
-	while (*p != m)
-		p = &(*p)->next;
-	*p = m->next;
-	t->n--;
+	gci_hash_del(&t->table, &m->node);
 	gci_list_del(&m->link);
 	if (m->early)
 		gci_free(m->early);
-	if (t->nspare >= MAX_SPARE) {
-		gci_free(m);
-		return;
-	}
 	m->early = NULL;
-	m->next = t->spare;
-	t->spare = m;
-	t->nspare++;
+	put_away(t, m);
 }
 
-static void free_chain(struct gci_msg *m)
+static void drop(struct gci_hash_node *n)
 {
-	struct gci_msg *next;
-
-	for (; m; m = next) {
-		next = m->next;
-		gci_free(m->early);
-		gci_free(m);
-	}
+	give(gci_container(n, struct gci_msg, node));
 }
 
 void gci_msgs_free(struct gci_msgs *t)
 {
-	size_t i;
-
-	for (i = 0; i < t->nslots; i++)
-		free_chain(t->slots[i]);
-	free_chain(t->spare);
-	gci_free(t->slots);
+	gci_hash_free(&t->table, drop);
+	while (t->spare)
+		give(take(t));
 	memset(t, 0, sizeof(*t));
 }

@@ -11,12 +11,12 @@
 #ifndef GCI_TRANSPORT_MESSAGES_H
 #define GCI_TRANSPORT_MESSAGES_H
 
+#include "base/hash.h"
 #include "transport/transport.h"
 
 struct gci_msg {
-	struct gci_msg *next; /* in the slot, or among the spare ones */
-	uint64_t hash;        /* of its name */
-	struct gci_list link; /* of the endpoint's queues */
+	struct gci_hash_node node; /* of its table, or of the spare ones */
+	struct gci_list link;      /* of the endpoint's queues */
 	int peer;
 	struct gci_tp_key key;
 	uint64_t nbytes, digest;
@@ -42,10 +42,8 @@ struct gci_msg {
 };
 
 struct gci_msgs {
-	struct gci_msg **slots;
-	size_t nslots; /* a power of two, or 0 */
-	size_t n;
-	struct gci_msg *spare;
+	struct gci_hash table;
+	struct gci_hash_node *spare;
 	size_t nspare;
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/prng.h"
 #include "collectives/blocks/peers.h"
@@ -380,35 +381,9 @@ void gci_simnet_free(struct gci_simnet *net)
 
 #define INITIAL_NBYTES (10u * 1448) /* window of a new connection */
 
-static uint64_t slot_of(const struct gci_sim *m, int src, int dst)
+static uint64_t hash_of(int src, int dst)
 {
-	return gci_digest(0, (uint64_t)src << 32 | (uint32_t)dst) & (m->pairs_cap - 1);
-}
-
-static int grow_pairs(struct gci_sim *m)
-{
-	size_t old_cap = m->pairs_cap, i;
-	struct gci_pair **old = m->pairs;
-
-	m->pairs_cap = old_cap ? 2 * old_cap : 256;
-	m->pairs = gci_calloc(m->pairs_cap, sizeof(struct gci_pair *));
-	if (!m->pairs) {
-		m->pairs = old;
-		m->pairs_cap = old_cap;
-		return -1;
-	}
-	for (i = 0; i < old_cap; i++) {
-		uint64_t at;
-
-		if (!old[i])
-			continue;
-		for (at = slot_of(m, old[i]->src, old[i]->dst); m->pairs[at];
-			at = (at + 1) & (m->pairs_cap - 1))
-			;
-		m->pairs[at] = old[i];
-	}
-	gci_free(old);
-	return 0;
+	return gci_digest(0, (uint64_t)src << 32 | (uint32_t)dst);
 }
 
 /* Connections that messages of this pair use: a sender to several ranks of other clusters shares
@@ -478,19 +453,20 @@ static struct gci_pair *make_pair(struct gci_sim *m, int src, int dst)
 
 static struct gci_pair *gci_sim_pair(struct gci_sim *m, int src, int dst)
 {
-	uint64_t at;
+	uint64_t h = hash_of(src, dst);
+	struct gci_hash_node *n;
+	struct gci_pair *p;
 
-	if (2 * (m->npairs + 1) > m->pairs_cap && grow_pairs(m)) {
-		m->failed = 1;
-		return NULL;
+	for (n = gci_hash_first(&m->pairs, h); n; n = gci_hash_next(n)) {
+		p = gci_container(n, struct gci_pair, node);
+		if (p->src == src && p->dst == dst)
+			return p;
 	}
-	for (at = slot_of(m, src, dst); m->pairs[at]; at = (at + 1) & (m->pairs_cap - 1))
-		if (m->pairs[at]->src == src && m->pairs[at]->dst == dst)
-			return m->pairs[at];
-	m->pairs[at] = make_pair(m, src, dst);
-	m->failed |= !m->pairs[at];
-	m->npairs += m->pairs[at] != NULL;
-	return m->pairs[at];
+	p = make_pair(m, src, dst);
+	if (p && !gci_hash_add(&m->pairs, &p->node, h))
+		return p;
+	m->failed = 1;
+	return NULL;
 }
 
 /* ---- what messages cost their hosts */
@@ -859,7 +835,7 @@ static void free_all(struct gci_sim *m)
 		m->slabs = slab->next;
 		gci_free(slab);
 	}
-	gci_free(m->pairs);
+	gci_hash_free(&m->pairs, NULL);
 	for (r = 0; m->ranks && r < m->net->topo->nranks; r++)
 		free_rank(m, &m->ranks[r]);
 	gci_free(m->ranks);
@@ -963,6 +939,7 @@ static void most(uint64_t *a, uint64_t b)
 
 static void busiest(struct gci_sim *m)
 {
+	const struct gci_pair_slab *slab;
 	size_t i, n = (size_t)m->net->topo->nclusters;
 	int r;
 
@@ -975,10 +952,10 @@ static void busiest(struct gci_sim *m)
 	}
 	for (i = 0; i < n * n; i++)
 		most(&m->r->busiest_ns, gci_sim_time(m->link_nbytes[i], m->link_byte_time[i]));
-	for (i = 0; i < m->pairs_cap; i++)
-		if (m->pairs[i])
-			most(&m->r->busiest_ns, gci_sim_time(m->pairs[i]->sent,
-							m->pair_byte_time[m->pairs[i]->link_no]));
+	for (slab = m->slabs; slab; slab = slab->next)
+		for (r = 0; r < slab->n; r++)
+			most(&m->r->busiest_ns, gci_sim_time(slab->pairs[r].sent,
+							m->pair_byte_time[slab->pairs[r].link_no]));
 }
 
 /* x + part * n / of, at most GCI_SIM_MOST: times and bytes of absurd messages do not begin anew at

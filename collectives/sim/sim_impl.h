@@ -4,6 +4,7 @@
 #ifndef GCI_COLLECTIVES_SIM_SIM_IMPL_H
 #define GCI_COLLECTIVES_SIM_SIM_IMPL_H
 
+#include "base/hash.h"
 #include "collectives/blocks/windows.h"
 #include "collectives/models/isend.h"
 #include "collectives/schedule/ready.h"
@@ -41,6 +42,7 @@ struct gci_sim_times {
 
 /* One rank's messages to another. */
 struct gci_pair {
+	struct gci_hash_node node;
 	int src, dst;
 	const struct gci_simnet_link *link;
 	int link_no;          /* of the tables by pair of clusters */
@@ -105,8 +107,7 @@ struct gci_sim {
 	int nshapes;
 	struct gci_sim_rank *ranks;
 	struct gci_events events;
-	struct gci_pair **pairs; /* a hash table by (src, dst) */
-	size_t npairs, pairs_cap;
+	struct gci_hash pairs;                     /* by (src, dst) */
 	struct gci_pair_slab *slabs;               /* where they live */
 	uint64_t *link_free_ns;                    /* [from * nclusters + to] */
 	uint64_t *link_nbytes;                     /* [the same]: that crossed it */

@@ -80,7 +80,7 @@ static void asking_gives_the_allowance_back(void **state)
 		assert_int_equal(ndone, i + 1);
 	}
 	assert_true(ep.peers[1]->early_nbytes == 0);
-	assert_int_equal(ep.in.n, 0);
+	assert_int_equal(ep.in.table.n, 0);
 }
 
 /* What is owed for it is more than 32 bits hold. */

@@ -291,7 +291,7 @@ static void sending_keeps_the_order_of_isend(void **state)
 	assert_false(gci_ep_pending(&ep, 1));
 	gci_ep_run(&ep);
 	assert_int_equal(ndone, N);
-	assert_int_equal(ep.out.n, 0);
+	assert_int_equal(ep.out.table.n, 0);
 }
 
 /* Of two streams shared among two peers, each has the first one; credits go by any. */

@@ -29,7 +29,7 @@ static void agrees_with_a_list(void **state)
 				break;
 		m = gci_msgs_find(&t, peer, &key);
 		assert_ptr_equal(m, i < n ? list[i] : NULL);
-		assert_int_equal(t.n, n);
+		assert_int_equal(t.table.n, n);
 		if (!m && n < MANY) {
 			list[n] = gci_msgs_get(&t, peer, &key, &is_new);
 			assert_non_null(list[n++]);
