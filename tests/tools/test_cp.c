@@ -196,15 +196,50 @@ static void overwriting(void **state)
 	close(fd);
 }
 
+/* A copy onto the source is refused, and leaves it alone. */
+static void refuses_itself(
+	const char *option, const char *source, const char *dest, const char *same)
+{
+	const struct stat before = look(in_scratch("a"));
+	struct stat after;
+	char message[1024];
+
+	snprintf(message, sizeof(message),
+		"gridcoll-run: rank 0 on local0 failed: %s and %s of rank 1 on local1 are the same "
+		"file\n",
+		source, same);
+	RUN(2, message, "-n", "3", GRIDCOLL, "cp", option, source, dest);
+	after = look(in_scratch("a"));
+	assert_true(before.st_ino == after.st_ino && before.st_nlink == after.st_nlink);
+	assert_same_files(in_scratch("a"), in_scratch("was"));
+}
+
 static void onto_itself(void **state)
 {
+	char a[100], link[100], hard[100];
+
 	(void)state;
-	make_file(in_scratch("a"), 20 << 20, 1);
-	make_file(in_scratch("same"), 20 << 20, 1);
-	RUN(0, "", "-n", "3", GRIDCOLL, "cp", "-q", in_scratch("a"), in_scratch("a"));
-	utimensat(AT_FDCWD, in_scratch("same"),
-		(struct timespec[2]){{.tv_nsec = UTIME_OMIT}, look(in_scratch("a")).st_mtim}, 0);
-	assert_same_files(in_scratch("a"), in_scratch("same"));
+	snprintf(a, sizeof(a), "%s", in_scratch("a"));
+	snprintf(hard, sizeof(hard), "%s", in_scratch("hard"));
+	snprintf(link, sizeof(link), "%s", in_scratch("to/link"));
+	make_file(a, 3 << 20, 1);
+	assert_int_equal(run_shell("cp -p %s %s", a, in_scratch("was")), 0);
+	make_dir(in_scratch("to"));
+	assert_int_equal(symlink("../a", link), 0);
+	assert_int_equal(symlink(".", in_scratch("here")), 0);
+	assert_int_equal(run_shell("ln %s %s", a, hard), 0);
+	refuses_itself("-q", a, a, a);
+	refuses_itself("--resume", a, in_scratch("."), in_scratch("./a"));
+	refuses_itself("--scatter", a, in_scratch("here/"), in_scratch("here/a"));
+	refuses_itself("-r", a, in_scratch("to/../a"), in_scratch("to/../a"));
+	refuses_itself("-q", a, link, link);
+	refuses_itself("-q", link, a, a);
+	refuses_itself("-q", a, hard, hard);
+	assert_int_equal(entries(in_scratch("to")), 1);
+	RUN(2,
+		"gridcoll-run: rank 0 on local0 failed: a and a of rank 1 on local1 are the same "
+		"file\n",
+		"-n", "2", "--chdir", in_scratch("."), GRIDCOLL, "cp", "a", "a");
 }
 
 static void one_rank(void **state)

@@ -499,6 +499,29 @@ static void clones_that_seem_to_have_one_directory(void **state)
 	}
 }
 
+/* A path of the source's is another host's, too: there it is another file, and gets a copy. */
+static void the_same_path_elsewhere(void **state)
+{
+	char command[2048], kept[512];
+
+	(void)state;
+	need_mounts();
+	make_dir(in_scratch("in"));
+	make_dir(in_scratch("kept"));
+	make_file(in_scratch("in/a"), NBYTES, SEED);
+	snprintf(kept, sizeof(kept), "%s", in_scratch("kept"));
+	snprintf(command, sizeof(command),
+		"[ $GRIDCOLL_RANK = 0 ] && exec %s cp --from 0 -q %s/a %s/a; exec unshare -rm sh "
+		"-c "
+		"'mount --bind %s %s && exec %s cp --from 0 -q %s/a %s/a'",
+		GRIDCOLL, in_scratch("in"), in_scratch("in"), kept, in_scratch("in"), GRIDCOLL,
+		in_scratch("in"), in_scratch("in"));
+	RUN(0, "", "-n", "3", "sh", "-c", command);
+	assert_same_files(in_scratch("in/a"), in_scratch("kept/a"));
+	assert_int_equal(entries(kept), 1);
+	assert_int_equal(entries(in_scratch("in")), 1);
+}
+
 /* Who has looked for the others waits for one of them in vain. */
 static void start_held(struct job *j, const char *options)
 {
@@ -635,6 +658,7 @@ int main(void)
 		TEST(one_directory_for_all),
 		TEST(one_directory_is_gone_on_with),
 		TEST(hosts_that_have_one_directory),
+		TEST(the_same_path_elsewhere),
 		TEST(clones_that_seem_to_have_one_directory),
 		TEST(one_is_lost_among_those_of_a_directory),
 		TEST(one_directory_with_a_mount_in_it),

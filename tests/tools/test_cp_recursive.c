@@ -32,6 +32,30 @@ static void to_all_ranks(void **state)
 		assert_same_trees(in_scratch("t"), in_scratch("out/%d/t", r));
 }
 
+static void refused(const char *source, const char *dest, const char *begin, const char *end)
+{
+	RUN_LINE(2, begin, end, "-n", "2", GRIDCOLL, "cp", "-r", source, dest);
+	assert_int_equal(
+		run_shell("diff -r --no-dereference %s %s", in_scratch("t"), in_scratch("was")), 0);
+}
+
+static void onto_itself(void **state)
+{
+	static const char same[] = " of rank 1 on local1 are the same directory";
+
+	(void)state;
+	make_tree(in_scratch("t"));
+	assert_int_equal(run_shell("cp -a %s %s", in_scratch("t"), in_scratch("was")), 0);
+	assert_int_equal(symlink("t", in_scratch("link")), 0);
+	refused(in_scratch("t"), in_scratch("."), "gridcoll-run: rank 0 on local0 failed: ", same);
+	refused(in_scratch("t/"), in_scratch("link"), "gridcoll-run: rank 0 ", same);
+	refused(in_scratch("t/."), in_scratch("t"), "gridcoll-run: rank 0 ", same);
+	refused(in_scratch("t"), in_scratch("t"),
+		"gridcoll-run: rank 0 on local0 failed: cannot copy ", " of rank 1 on local1");
+	refused(in_scratch("t/"), in_scratch("link/empty/"),
+		"gridcoll-run: rank 0 on local0 failed: cannot copy ", " of rank 1 on local1");
+}
+
 static void trees_and_files_together(void **state)
 {
 	(void)state;
@@ -241,6 +265,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(to_all_ranks),
+		TEST(onto_itself),
 		TEST(trees_and_files_together),
 		TEST(special_files_are_named),
 		TEST(interrupted),

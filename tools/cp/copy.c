@@ -711,7 +711,7 @@ void gct_cp_gather_free(struct gct_cp_copy *c)
 static int share_manifest(struct gct_cp_copy *c, struct gci_error *e)
 {
 	struct gci_buf buf = {0};
-	uint64_t len = 0, head[3] = {0, (uint64_t)c->has_bar, 0};
+	uint64_t len = 0, head[4] = {0, (uint64_t)c->has_bar, 0, (uint64_t)c->may_meet};
 	int is_root = gct_cp_is_root(c);
 
 	if (c->o->gather)
@@ -726,10 +726,11 @@ static int share_manifest(struct gct_cp_copy *c, struct gci_error *e)
 			gci_error_errno(e, "getrandom");
 	}
 	if (!e->status)
-		gct_cp_operation_error(e, gcoll_bcast(head, 3, GCOLL_UINT64, c->root, c->comm));
+		gct_cp_operation_error(e, gcoll_bcast(head, 4, GCOLL_UINT64, c->root, c->comm));
 	len = head[0];
 	c->move.tells_clusters = head[1] == 1;
 	c->nonce = head[2];
+	c->may_meet = head[3] == 1;
 	if (!e->status && !is_root) {
 		if (len > GCT_CP_MAX_MANIFEST)
 			gci_error_set(e, GCOLL_ERR_PROTO, "the list of files is malformed");
@@ -838,13 +839,141 @@ static uint64_t join_group(const struct gct_cp_copy *c, int dir, const char *mar
 	return gci_parse_uint(target, (uint64_t)gcoll_size(c->first) - 1, &rank) ? 0 : rank + 1;
 }
 
-/* Each joins its group, and learns of the others'. Only then are links removed, by whom they have
- * served: the one who made it may be dead. */
+/* The marker in a directory whose first file is called as this sink's. */
+static void marker_name(const struct gct_cp_copy *c, const struct gct_cp_sink *s, char out[32])
+{
+	const char *name = s->manifest->nfiles ? gct_cp_sink_name(s, 0) : "";
+
+	snprintf(out, 32, ".gridcoll-%016" PRIx64, gci_digest_bytes(c->nonce, name, strlen(name)));
+}
+
+/* ---- Copies onto their own source. Where a receiver's DEST is a path of the source's as well, it is
+ * compared with what is copied; that it is the receiver's, and not the same path on another host, is
+ * known by the receiver's marker. */
+
+static int is_one(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* Whether `path`, which may be cut up, is in that directory, or will be when it is made. */
+static int is_within(char *path, const struct stat *directory)
+{
+	struct stat st = {0}, below;
+	char *slash;
+	int fd, up, found = 0;
+
+	while ((fd = open(path, FLAGS)) < 0 && (slash = strrchr(path, '/')) && slash != path)
+		*slash = '\0';
+	if (fd < 0)
+		fd = open(*path == '/' ? "/" : ".", FLAGS);
+	for (; fd >= 0 && !found; fd = up) {
+		below = st;
+		up = fstat(fd, &st) || is_one(&st, &below) ? -1 : openat(fd, "..", FLAGS);
+		found = is_one(&st, directory);
+		close(fd);
+	}
+	if (fd >= 0)
+		close(fd);
+	return found;
+}
+
+/* GCOLL_ERR_INVAL: at `dest`, this rank's, the copy would replace that source, or be in it. */
+static int check_apart(const struct gct_cp_copy *c, int rank, const char *dest, int into,
+	const char *source, struct gci_error *e)
+{
+	const char *slash = strrchr(source, '/'), *name = slash ? slash + 1 : source;
+	const char *host = gcoll_host(c->first, rank);
+	int keeps_name = into && !(c->o->recursive && gct_cp_is_contents(source));
+	char *path = keeps_name ? gci_asprintf("%s/%s", dest, name) : gci_strdup(dest);
+	struct stat from, to;
+
+	if (!path)
+		return no_memory(e);
+	if (c->o->recursive ? lstat(source, &from) : stat(source, &from))
+		; /* it has gone meanwhile */
+	else if (!(S_ISLNK(from.st_mode) ? lstat(path, &to) : stat(path, &to)) &&
+		 is_one(&from, &to))
+		gci_error_set(e, GCOLL_ERR_INVAL, "%s and %s of rank %d on %s are the same %s",
+			source, path, rank, host, S_ISDIR(from.st_mode) ? "directory" : "file");
+	else if (S_ISDIR(from.st_mode) && is_within(path, &from))
+		gci_error_set(e, GCOLL_ERR_INVAL,
+			"cannot copy %s into itself, to %s of rank %d on %s", source, dest, rank,
+			host);
+	gci_free(path);
+	return e->status;
+}
+
+/* Whether a receiver writes in this directory of the source's. */
+static int has_marker(const struct gct_cp_copy *c, const char *dest, int into)
+{
+	struct gct_cp_sink s;
+	struct gci_error e = {0};
+	struct stat st;
+	char marker[32];
+	int dir = -1;
+
+	if (!gct_cp_sink_init(&s, &c->manifest, dest, into, 0, &e)) {
+		marker_name(c, &s, marker);
+		dir = gct_cp_place_go(&s.place, 0);
+	}
+	dir = dir >= 0 && !fstatat(dir, marker, &st, AT_SYMLINK_NOFOLLOW);
+	gct_cp_sink_close(&s);
+	return dir;
+}
+
+/* The same of a receiver's DEST and all sources; it is refused if it is `proved`. */
+static int check_receiver(
+	const struct gct_cp_copy *c, int rank, char *dest, int proved, struct gci_error *e)
+{
+	int i, into = c->manifest.into_directory || gct_cp_is_directory(dest);
+	struct gci_error why = {0};
+
+	for (i = 0; i < c->o->nsources && !why.status; i++)
+		check_apart(c, rank, dest, into, c->o->sources[i], &why);
+	if (why.status != GCOLL_ERR_INVAL || !proved || has_marker(c, dest, into))
+		*e = why;
+	return e->status;
+}
+
+/* At the source. Without `proved`, what only seems so is GCOLL_ERR_INVAL as well. */
+static int check_receivers(const struct gct_cp_copy *c, int proved, struct gci_error *e)
+{
+	char *dest, *last = NULL;
+	int r;
+
+	for (r = 0; r < gcoll_size(c->first) && !e->status; r++) {
+		if (!c->receives[r])
+			continue;
+		dest = gct_cp_expand(c->o->dest, r, gcoll_host(c->first, r), e);
+		if (!dest)
+			break;
+		drop_slashes(dest);
+		if (!last || strcmp(dest, last))
+			check_receiver(c, r, dest, proved, e);
+		gci_free(last);
+		last = dest;
+	}
+	gci_free(last);
+	return e->status;
+}
+
+/* Whether it is worth the receivers' markers. */
+static int look_for_own(struct gct_cp_copy *c, struct gci_error *e)
+{
+	check_receivers(c, 0, e);
+	c->may_meet = e->status == GCOLL_ERR_INVAL;
+	if (c->may_meet)
+		gci_error_clear(e);
+	return e->status;
+}
+
+/* Each joins its group, and learns of the others'. Only then, and when the source has looked for them,
+ * are links removed, by whom they have served: the one who made it may be dead. */
 static int form_groups(struct gct_cp_copy *c, struct gci_error *e)
 {
 	int i, n = gcoll_size(c->comm), dir = -1;
 	uint64_t mine[2] = {(uint64_t)c->was, 0}, *all = gci_calloc((size_t)n, sizeof(mine));
-	const char *name;
 	char marker[32];
 
 	if (!c->groups)
@@ -854,9 +983,7 @@ static int form_groups(struct gct_cp_copy *c, struct gci_error *e)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	}
 	if (c->receives[c->was] && gct_cp_place_is_one(&c->sink.place)) {
-		name = c->sink.manifest->nfiles ? gct_cp_sink_name(&c->sink, 0) : "";
-		snprintf(marker, sizeof(marker), ".gridcoll-%016" PRIx64,
-			gci_digest_bytes(c->nonce, name, strlen(name)));
+		marker_name(c, &c->sink, marker);
 		dir = gct_cp_place_go(&c->sink.place, 0);
 		gct_cp_guard_name(GCT_CP_GUARD_MARKER, dir, marker);
 		mine[1] = dir < 0 ? 0 : join_group(c, dir, marker);
@@ -865,6 +992,10 @@ static int form_groups(struct gct_cp_copy *c, struct gci_error *e)
 	for (i = 0; i < n && !e->status; i++)
 		if (all[2 * i] < (uint64_t)gcoll_size(c->first))
 			c->groups[all[2 * i]] = all[2 * i + 1];
+	if (c->may_meet && !e->status && gct_cp_is_root(c))
+		check_receivers(c, 1, e);
+	if (c->may_meet && !e->status)
+		gct_cp_operation_error(e, gcoll_barrier(c->comm));
 	if (mine[1])
 		unlinkat(dir, marker, 0);
 	gct_cp_guard_name(GCT_CP_GUARD_MARKER, -1, "");
@@ -891,7 +1022,7 @@ static int share_dest(struct gct_cp_copy *c, struct gci_error *e)
 
 	if (c->o->gather)
 		return 0;
-	if (count_receivers(c) > 1) {
+	if (count_receivers(c) > 1 || c->may_meet) {
 		if (form_groups(c, e))
 			return e->status;
 		c->writes = c->receives[c->was] && find_writer(c, c->was) == c->was;
@@ -934,7 +1065,7 @@ static int are_one(const char *a, const char *b)
 {
 	struct stat x, y;
 
-	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+	return !stat(a, &x) && !stat(b, &y) && is_one(&x, &y);
 }
 
 /* What is told of the copy does not replace a file that is named as its source; what is in a directory
@@ -969,6 +1100,8 @@ static int scan(struct gct_cp_copy *c, struct gci_error *e)
 		    e))
 		return e->status;
 	if (o->resume && gct_cp_check_parts(&c->manifest, e))
+		return e->status;
+	if (look_for_own(c, e))
 		return e->status;
 	say_skipped(&c->manifest);
 	if (o->scatter && gct_cp_manifest_scatter(&c->manifest, count_receivers(c), e))

@@ -65,6 +65,7 @@ struct gct_cp_copy {
 	uint8_t *receives; /* [rank at first]: it is to have it; with --gather, it sends */
 	uint64_t *groups;  /* [rank at first]: those with one DEST; 0: none that is known */
 	uint64_t nonce;    /* the source's, of this job: who knows it is in the job */
+	int may_meet; /* a path that a receiver writes to is one of what is copied, at the source */
 	struct gct_cp_manifest part; /* this rank's own, with --scatter and --gather */
 	struct gct_cp_span *spans;   /* with --gather, as many as there are files */
 	struct gct_cp_collected *collected;

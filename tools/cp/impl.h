@@ -63,6 +63,9 @@ int gct_cp_check_parts(const struct gct_cp_manifest *m, struct gci_error *e);
  * is in the way. `path` is the name's. (sink.c) */
 int gct_cp_check_target(int dir, const char *name, const char *path, struct gci_error *e);
 
+/* True of a path that means what a directory holds, and has no name of its own. (scan.c) */
+int gct_cp_is_contents(const char *path);
+
 static inline int gct_cp_is_directory(const char *path)
 {
 	struct stat st;

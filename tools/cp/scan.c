@@ -370,8 +370,7 @@ static int scan_dir(struct scan *s, uint32_t dir)
 
 /* ---- sources */
 
-/* True of a path that means what a directory holds, and has no name of its own. */
-static int is_contents(const char *path)
+int gct_cp_is_contents(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	const char *name = slash ? slash + 1 : path;
@@ -409,7 +408,7 @@ static int scan_source(struct scan *s, const char *path)
 
 	if (!s->m->recursive)
 		return scan_file(s, &entry);
-	if (is_contents(path))
+	if (gct_cp_is_contents(path))
 		return scan_contents(s, path);
 	if (lstat(path, &st))
 		return gct_cp_io_error(s->e, "read", path);
