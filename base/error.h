@@ -5,8 +5,10 @@
 
 #include <gridcoll/gridcoll.h>
 
-/* Filled in at the place that knows most, passed up unchanged. Zero-initialise it. Long enough
- * for a path (4096) is not attempted: text is cut at the end, never overrun. */
+#include <stddef.h>
+
+/* Filled in at the place that knows most, passed up unchanged. Zero-initialise it. The text has no room
+ * for a long path: such is shortened, so that what and why stay. */
 struct gci_error {
 	int status;
 	char text[512];
@@ -21,6 +23,13 @@ int gci_error_set(struct gci_error *e, int status, const char *fmt, ...)
 /* As gci_error_set, with GCOLL_ERR_SYS and ": " and errno's text behind. */
 int gci_error_errno(struct gci_error *e, const char *fmt, ...)
 	__attribute__((cold, format(printf, 2, 3)));
+
+/* Room for a text with two paths, before it is shortened. */
+#define GCI_ERROR_WHOLE (2 * 4096 + 512)
+
+/* Shortens a text to `most` bytes (at least 64): the middle of its longest words, which are paths, gives
+ * way to "...". */
+void gci_shorten(char *text, size_t most);
 
 /* Replaces control characters by '?': no terminal obeys what is left. */
 void gci_make_printable(char *text);

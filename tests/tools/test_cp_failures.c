@@ -93,6 +93,28 @@ static void one_line_whatever_the_name(void **state)
 		GRIDCOLL, "cp", "two\nlines\x1b[31m", in_scratch("out/%%r/"));
 }
 
+/* What is wrong, though paths have no room. */
+static void one_line_whatever_the_length(void **state)
+{
+	char name[251], path[2100];
+	int i;
+
+	(void)state;
+	memset(name, 'n', 250);
+	name[250] = '\0';
+	snprintf(path, sizeof(path), "%s", in_scratch("."));
+	for (i = 0; i < 8; i++)
+		snprintf(path + strlen(path), sizeof(path) - strlen(path), "/%s", name);
+	RUN_LINE(1, PREFIX(0) "cannot read /", "nnnnnn: No such file or directory", "-n", "2",
+		GRIDCOLL, "cp", path, in_scratch("out/"));
+	make_file(in_scratch("a"), 5, 1);
+	RUN_LINE(1, PREFIX(1) "cannot write /", "nnnnnn: No such file or directory", "-n", "2",
+		GRIDCOLL, "cp", in_scratch("a"), path);
+	strcat(path, "%x");
+	RUN_LINE(2, "gridcoll-run: rank ", "n%x\": expected %r (rank), %h (host) or %% after %",
+		"-n", "2", GRIDCOLL, "cp", "a", path);
+}
+
 static void source_unreadable(void **state)
 {
 	(void)state;
@@ -345,6 +367,7 @@ int main(void)
 		TEST(one_of_many_sources),
 		TEST(source_is_directory),
 		TEST(one_line_whatever_the_name),
+		TEST(one_line_whatever_the_length),
 		TEST(no_destination),
 		TEST(destination_is_directory),
 		TEST(file_where_directory_should_be),

@@ -1078,7 +1078,7 @@ static int check_report(
 	for (i = 0; path && i < o->nsources; i++)
 		if (are_one(path, o->sources[i]))
 			return gci_error_set(e, GCOLL_ERR_INVAL,
-				"gridcoll cp: %s %.200s, expected a file that is no SOURCE", option,
+				"gridcoll cp: %s %s, expected a file that is no SOURCE", option,
 				path);
 	return path ? gci_file_check(path, e) : 0;
 }

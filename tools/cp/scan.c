@@ -481,7 +481,7 @@ static int check_part(
 	const struct part *parts, uint32_t n, uint32_t dir, const char *name, struct gci_error *e)
 {
 	static const char taken[] =
-		"%s: %.200s is called so until it is whole, expected another name or no --resume";
+		"%s: %s is called so until it is whole, expected another name or no --resume";
 	char *own = gct_cp_part_name(name);
 	const struct part key = {dir, own};
 

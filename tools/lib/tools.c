@@ -63,24 +63,23 @@ int gct_join(const char *tool, gcoll_comm **comm)
 	}
 }
 
+/* The launcher's line has the rank and its host, too. */
+#define LINE (GCI_CTL_TEXT - 80)
+
 void gct_abort(gcoll_comm *comm, const char *text)
 {
-	char line[512];
-	size_t i;
+	struct gci_error line = {0};
 
-	/* Names of files may hold anything; the message is one line. */
-	snprintf(line, sizeof(line), "%s", text);
-	for (i = 0; line[i]; i++)
-		if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
-			line[i] = '?';
-	gcoll_comm_abort(comm, line);
+	gci_error_set(&line, GCOLL_ERR_ABORTED, "%s", text);
+	gci_shorten(line.text, LINE);
+	gcoll_comm_abort(comm, line.text);
 	/* Who is gone before the others have heard why looks dead to them. */
 	gci_engine_await_verdict(comm->engine, GCI_NEVER);
 }
 
 int gct_wrong(const char *tool, const char *fmt, ...)
 {
-	char text[512];
+	char text[GCI_ERROR_WHOLE];
 	gcoll_comm *comm;
 	va_list ap;
 	int n;
