@@ -98,6 +98,7 @@ static void each_has_something_else(void **state)
 static void what_a_failure_leaves(void **state)
 {
 	struct job j = {0};
+	char kept[512];
 	int r;
 
 	(void)state;
@@ -108,6 +109,11 @@ static void what_a_failure_leaves(void **state)
 		await_part(in_scratch("out/%d", r), NBYTES);
 	assert_int_equal(truncate(in_scratch("a"), 5), 0); /* it changed while it was being read */
 	assert_int_equal(job_wait(&j), 1);
+	snprintf(kept, sizeof(kept),
+		"[1] gridcoll cp: what has come of %s is kept as %s/.gridcoll-",
+		in_scratch("out/1/a"), in_scratch("out/1"));
+	if (occurrences(job_err(&j), kept) != 1 || occurrences(job_err(&j), " is kept as ") != 1)
+		fail_msg("%s", job_err(&j));
 	job_free(&j);
 	for (r = 1; r < 4; r++) {
 		assert_int_equal(entries(in_scratch("out/%d", r)), 1);

@@ -52,7 +52,7 @@ static void onto_itself(void **state)
 	refused(in_scratch("t/."), in_scratch("t"), "gridcoll-run: rank 0 ", same);
 	refused(in_scratch("t"), in_scratch("t"),
 		"gridcoll-run: rank 0 on local0 failed: cannot copy ", " of rank 1 on local1");
-	refused(in_scratch("t/"), in_scratch("link/empty/"),
+	refused(in_scratch("t/"), in_scratch("link/empty/new/%%r/"),
 		"gridcoll-run: rank 0 on local0 failed: cannot copy ", " of rank 1 on local1");
 }
 
@@ -190,7 +190,26 @@ static void a_file_is_in_the_way(void **state)
 	make_text(in_scratch("out/2/t/a"), "a file");
 	fails_on_rank_2(make_directory("a"), "a file is called so");
 	assert_text(in_scratch("out/2/t/a"), "a file");
-	assert_false(is_there(in_scratch("out/1/t/top"))); /* nobody else's is replaced */
+	/* Nobody else's is replaced, and of what they have made nothing is left. */
+	assert_int_equal(entries(in_scratch("out/1/t")), 0);
+	assert_int_equal(entries(in_scratch("out/2/t")), 1);
+	assert_int_equal(entries(in_scratch("out/3/t")), 0);
+}
+
+/* Directories that were made go with the copy, whichever of the ranks that share them made which. */
+static void made_in_vain(void **state)
+{
+	char command[2048];
+
+	(void)state;
+	make_tree(in_scratch("t"));
+	make_dir(in_scratch("there"));
+	snprintf(command, sizeof(command),
+		"[ $GRIDCOLL_RANK = 1 ] && ulimit -f 0; exec %s cp -qr %s %s", GRIDCOLL,
+		in_scratch("t/"), in_scratch("there/new/deep"));
+	RUN_LINE(1, "gridcoll-run: rank 1 on local1 failed: cannot write ", "File too large", "-n",
+		"4", "sh", "-c", command);
+	assert_int_equal(entries(in_scratch("there")), 0);
 }
 
 /* The same, and the others go on. */
@@ -271,6 +290,7 @@ int main(void)
 		TEST(interrupted),
 		TEST(resumed),
 		TEST(a_file_is_in_the_way),
+		TEST(made_in_vain),
 		TEST(left_out),
 		TEST(disk_full),
 		/* Last: what they drop does not come back. */

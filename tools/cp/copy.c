@@ -143,6 +143,41 @@ static int walk_from(const char *base_path, char *way, unsigned how)
 	return fd;
 }
 
+/* Cuts the last name off a path; false when there is none before it. */
+static int cut_name(char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	if (!slash || slash == path)
+		return 0;
+	*slash = '\0';
+	return 1;
+}
+
+/* How many names at the end of a path are not there. */
+static int count_missing(const char *path, uint64_t *n, struct gci_error *e)
+{
+	char *way = gci_strdup(path);
+	struct stat st;
+
+	*n = 0;
+	if (!way)
+		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+	do
+		if (!lstat(way, &st) || errno != ENOENT)
+			break;
+	while (++*n, cut_name(way));
+	gci_free(way);
+	return 0;
+}
+
+/* Removes as many directories at the end of a path, which is cut up, as are empty. */
+static void remove_empty(char *path, uint64_t n)
+{
+	while (n-- && !rmdir(path) && cut_name(path))
+		;
+}
+
 int gct_cp_make_directories(const char *path, int sync, struct gci_error *e)
 {
 	char *way = gci_strdup(path);
@@ -585,7 +620,8 @@ static int make_sink(struct gct_cp_copy *c, uint32_t i, struct gci_error *e)
 		return e->status;
 	for (len = strlen(k->dest); len > 1 && k->dest[len - 1] == '/'; len--)
 		k->dest[len - 1] = '\0';
-	if (into && make_fixed(k->dest, fixed, c->o->sync, e))
+	if (into && (count_missing(k->dest, &k->nmissing, e) ||
+			    make_fixed(k->dest, fixed, c->o->sync, e)))
 		return e->status;
 	if (gct_cp_sink_init(&k->sink, &k->part, k->dest, into || gct_cp_is_directory(k->dest),
 		    c->o->sync ? GCT_CP_SYNC : 0, e))
@@ -805,7 +841,8 @@ static int prepare_dest(struct gct_cp_copy *c, struct gci_error *e)
 	if (!c->dest)
 		return e->status;
 	drop_slashes(c->dest);
-	if (into && gct_cp_make_directories(c->dest, c->o->sync, e))
+	if (into && (count_missing(c->dest, &c->nmissing, e) ||
+			    gct_cp_make_directories(c->dest, c->o->sync, e)))
 		return e->status;
 	/* One file onto an existing directory goes into it, as with cp. */
 	into = into || gct_cp_is_directory(c->dest);
@@ -860,11 +897,10 @@ static int is_one(const struct stat *a, const struct stat *b)
 static int is_within(char *path, const struct stat *directory)
 {
 	struct stat st = {0}, below;
-	char *slash;
 	int fd, up, found = 0;
 
-	while ((fd = open(path, FLAGS)) < 0 && (slash = strrchr(path, '/')) && slash != path)
-		*slash = '\0';
+	while ((fd = open(path, FLAGS)) < 0 && cut_name(path))
+		;
 	if (fd < 0)
 		fd = open(*path == '/' ? "/" : ".", FLAGS);
 	for (; fd >= 0 && !found; fd = up) {
@@ -968,12 +1004,22 @@ static int look_for_own(struct gct_cp_copy *c, struct gci_error *e)
 	return e->status;
 }
 
+/* What a rank tells: who it is, its group, and how much of DEST was not there when it came. Of a group
+ * all remove what one of them has made, whoever is the last. */
+static void take_word(struct gct_cp_copy *c, const uint64_t word[3], uint64_t own_group)
+{
+	c->groups[word[0]] = word[1];
+	if (own_group && word[1] == own_group && word[2] > c->nmissing)
+		c->nmissing = word[2];
+}
+
 /* Each joins its group, and learns of the others'. Only then, and when the source has looked for them,
  * are links removed, by whom they have served: the one who made it may be dead. */
 static int form_groups(struct gct_cp_copy *c, struct gci_error *e)
 {
 	int i, n = gcoll_size(c->comm), dir = -1;
-	uint64_t mine[2] = {(uint64_t)c->was, 0}, *all = gci_calloc((size_t)n, sizeof(mine));
+	uint64_t mine[3] = {(uint64_t)c->was, 0, c->nmissing};
+	uint64_t *all = gci_calloc((size_t)n, sizeof(mine));
 	char marker[32];
 
 	if (!c->groups)
@@ -988,10 +1034,10 @@ static int form_groups(struct gct_cp_copy *c, struct gci_error *e)
 		gct_cp_guard_name(GCT_CP_GUARD_MARKER, dir, marker);
 		mine[1] = dir < 0 ? 0 : join_group(c, dir, marker);
 	}
-	gct_cp_operation_error(e, gcoll_allgather(mine, all, 2, GCOLL_UINT64, c->comm));
+	gct_cp_operation_error(e, gcoll_allgather(mine, all, 3, GCOLL_UINT64, c->comm));
 	for (i = 0; i < n && !e->status; i++)
-		if (all[2 * i] < (uint64_t)gcoll_size(c->first))
-			c->groups[all[2 * i]] = all[2 * i + 1];
+		if (all[3 * i] < (uint64_t)gcoll_size(c->first))
+			take_word(c, &all[3 * i], mine[1]);
 	if (c->may_meet && !e->status && gct_cp_is_root(c))
 		check_receivers(c, 1, e);
 	if (c->may_meet && !e->status)
@@ -1263,6 +1309,47 @@ static int go_on(struct gct_cp_copy *c, enum gct_cp_phase *from, struct gci_erro
 			return e->status;
 	} while (take_stock(c, from, e) && may_go_on(c));
 	return e->status;
+}
+
+/* What is kept has a name that nobody would look for. One rank tells it, the first. */
+static void say_kept(const struct gct_cp_copy *c)
+{
+	const struct gct_cp_sink *s = &c->sink;
+	char *path, *part;
+
+	if (s->fd < 0 || !s->part || !s->offset || memchr(c->receives, 1, (size_t)c->was))
+		return;
+	path = gct_cp_sink_path(s, s->file);
+	part = gct_cp_sink_part(s, s->file);
+	if (path)
+		gci_make_printable(path);
+	if (part) {
+		gci_make_printable(part);
+		fprintf(stderr,
+			"gridcoll cp: what has come of %s is kept as %s, and --resume goes on from "
+			"it\n",
+			path ? path : c->dest, part);
+	}
+	gci_free(path);
+	gci_free(part);
+}
+
+/* With --keep-going others may be at work in them. */
+void gct_cp_undo(struct gct_cp_copy *c)
+{
+	uint32_t i;
+
+	say_kept(c);
+	if (c->o->keep_going)
+		return;
+	gct_cp_sink_undo(&c->sink);
+	if (c->dest)
+		remove_empty(c->dest, c->nmissing);
+	for (i = c->collected ? c->manifest.nfiles : 0; i--;) {
+		gct_cp_sink_undo(&c->collected[i].sink);
+		if (c->collected[i].dest)
+			remove_empty(c->collected[i].dest, c->collected[i].nmissing);
+	}
 }
 
 int gct_cp_run(struct gct_cp_copy *c, struct gci_error *e)

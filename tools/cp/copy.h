@@ -48,7 +48,8 @@ struct gct_cp_collected {
 	struct gct_cp_manifest part;
 	struct gct_cp_sink sink;
 	char *dest;
-	dev_t dev; /* of the directory */
+	uint64_t nmissing; /* see struct gct_cp_copy */
+	dev_t dev;         /* of the directory */
 	ino_t ino;
 };
 
@@ -71,9 +72,10 @@ struct gct_cp_copy {
 	struct gct_cp_collected *collected;
 	uint64_t *end; /* see struct gct_cp_move */
 	char *dest;
-	uint64_t *at;            /* [rank]: see struct gct_cp_move */
-	uint64_t had_nbytes;     /* by --resume */
-	uint32_t *crcs;          /* of blocks, for that: room for ncrcs; at the root they stay */
+	uint64_t nmissing;   /* names at the end of `dest` that were not there before the copy */
+	uint64_t *at;        /* [rank]: see struct gct_cp_move */
+	uint64_t had_nbytes; /* by --resume */
+	uint32_t *crcs;      /* of blocks, for that: room for ncrcs; at the root they stay */
 	uint64_t ncrcs, nwanted; /* in this attempt */
 	enum gct_cp_phase phase; /* what is to be done next */
 	gcoll_comm *first;       /* the world that there was at first */
@@ -91,6 +93,9 @@ static inline int gct_cp_is_root(const struct gct_cp_copy *c)
 
 /* All of it: 0, or GCOLL_ERR_* with the reason in `e`, of which the other ranks do not know yet. */
 int gct_cp_run(struct gct_cp_copy *c, struct gci_error *e);
+
+/* After an error: removes directories that the copy has made, and that are empty. */
+void gct_cp_undo(struct gct_cp_copy *c);
 
 /* Gives back what --gather took. */
 void gct_cp_gather_free(struct gct_cp_copy *c);

@@ -802,6 +802,8 @@ int gct_cp_command(int argc, char **argv)
 		gct_abort(c.comm, e.text);
 	/* One rank says so: the launcher would tell of each that ends so. */
 	is_partial = !e.status && gct_cp_is_root(&c) && gct_cp_next_left_out(&c, 0) >= 0;
+	if (e.status)
+		gct_cp_undo(&c);
 	clean_up(&c);
 	if (is_partial)
 		return GCT_PARTIAL;

@@ -224,6 +224,7 @@ struct gct_cp_sink {
 	uint32_t taken; /* the file whose part another process had when this one looked */
 	int lock_errno; /* why parts cannot be locked here, or 0 */
 	uint64_t nfiles_done;
+	uint8_t *made; /* [directory]: by this sink */
 	int has_tree, is_finished;
 	int failed; /* GCOLL_ERR_*: nothing is written any more */
 };
@@ -254,6 +255,9 @@ char *gct_cp_sink_part(const struct gct_cp_sink *s, uint32_t file);
 /* At the stream's end: links, and the directories' modes and times. An error if it came too early.
  * Done once, however often it is called. */
 int gct_cp_sink_finish(struct gct_cp_sink *s, struct gci_error *e);
+
+/* After a failure, before it is closed: removes directories that it has made, and that are empty. */
+void gct_cp_sink_undo(struct gct_cp_sink *s);
 
 /* Removes what is incomplete, or keeps it. */
 void gct_cp_sink_close(struct gct_cp_sink *s);

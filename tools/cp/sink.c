@@ -109,6 +109,11 @@ static int refuse_in_tree(const struct gct_cp_sink *s, const char *what, uint32_
 
 /* ---- before */
 
+static int no_memory(struct gci_error *e)
+{
+	return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
+}
+
 static int make_dir(struct gct_cp_sink *s, const struct gct_cp_dir *d, struct gci_error *e)
 {
 	static const char what[] = "make directory";
@@ -117,8 +122,10 @@ static int make_dir(struct gct_cp_sink *s, const struct gct_cp_dir *d, struct gc
 
 	if (in < 0)
 		return refuse_in_tree(s, what, d->parent, d->name, NULL, e);
-	if (!mkdirat(in, d->name, 0700))
+	if (!mkdirat(in, d->name, 0700)) {
+		s->made[d - s->manifest->dirs] = 1;
 		return 0;
+	}
 	/* Some file systems refuse before they see that it is there. */
 	was = errno;
 	if (fstatat(in, d->name, &st, AT_SYMLINK_NOFOLLOW)) {
@@ -158,6 +165,10 @@ static int gct_cp_make_tree(struct gct_cp_sink *s, struct gci_error *e)
 	const struct gct_cp_manifest *m = s->manifest;
 	uint32_t i;
 
+	if (!s->made)
+		s->made = gci_calloc(m->ndirs + 1, sizeof(*s->made));
+	if (!s->made)
+		return no_memory(e);
 	for (i = 0; i < m->ndirs && !s->has_tree && !e->status; i++)
 		make_dir(s, &m->dirs[i], e);
 	for (i = 0; i < m->nlinks && !s->has_tree && !e->status; i++)
@@ -258,11 +269,6 @@ static int directory_length(const char *path)
 	return slash ? (int)(slash + 1 - path) : 0;
 }
 
-static int no_memory(struct gci_error *e)
-{
-	return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-}
-
 int gct_cp_sink_init(struct gct_cp_sink *s, const struct gct_cp_manifest *m, const char *dest,
 	int into_directory, unsigned how, struct gci_error *e)
 {
@@ -309,13 +315,32 @@ static void remove_temporary(struct gct_cp_sink *s)
 		unlinkat(dir, s->part ? s->part : s->temporary, 0);
 }
 
+static void close_file(struct gct_cp_sink *s)
+{
+	if (s->fd < 0)
+		return;
+	if (!keep(s))
+		remove_temporary(s);
+	close(s->fd); /* and only now another may have what is kept */
+	s->fd = -1;
+}
+
+void gct_cp_sink_undo(struct gct_cp_sink *s)
+{
+	uint32_t i;
+	int in;
+
+	close_file(s);
+	for (i = s->made ? s->manifest->ndirs : 0; i--;) {
+		in = s->made[i] ? gct_cp_place_go(&s->place, s->manifest->dirs[i].parent) : -1;
+		if (in >= 0)
+			unlinkat(in, s->manifest->dirs[i].name, AT_REMOVEDIR);
+	}
+}
+
 void gct_cp_sink_close(struct gct_cp_sink *s)
 {
-	if (s->fd >= 0) {
-		if (!keep(s))
-			remove_temporary(s);
-		close(s->fd); /* and only now another may have what is kept */
-	}
+	close_file(s);
 	if (s->root) {
 		if (s->part_fd >= 0)
 			close(s->part_fd);
@@ -325,8 +350,10 @@ void gct_cp_sink_close(struct gct_cp_sink *s)
 	gci_free(s->path);
 	gci_free(s->temporary);
 	gci_free(s->part);
-	s->fd = s->part_fd = -1;
+	gci_free(s->made);
+	s->part_fd = -1;
 	s->root = s->path = s->temporary = s->part = NULL;
+	s->made = NULL;
 }
 
 static struct {
