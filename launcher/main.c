@@ -67,7 +67,7 @@ static int start_job(struct gci_options *o)
 
 	if (gci_placement_make(&plan, o, &e))
 		return complain(&e);
-	if (gci_placement_budgets(&plan, o, &e)) {
+	if (gci_placement_check(&plan, o, &e) || gci_placement_budgets(&plan, o, &e)) {
 		gci_placement_free(&plan);
 		return complain(&e);
 	}

@@ -7,6 +7,8 @@
 #include "collectives/models/params_json.h"
 #include "collectives/tuner/table.h"
 #include "shaping/budget.h"
+#include "transport/reach.h"
+#include "transport/sockopt.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -992,4 +994,50 @@ struct gci_link *gci_placement_budget(struct gci_placement *p, const struct gci_
 	}
 	*bps = in_lab(&p->grid, o->bps);
 	return link;
+}
+
+/* ---- What ranks of this machine would refuse, each by itself. Other hosts may have it. */
+
+static int has_local_ranks(const struct gci_placement *p)
+{
+	uint32_t i;
+
+	for (i = 0; i < p->nplaces && p->places[i].how != GCI_PLACE_LOCAL; i++)
+		;
+	return i < p->nplaces;
+}
+
+static int check_interfaces(const char *rules, struct gci_error *e)
+{
+	const char *name =
+		rules == getenv("GRIDCOLL_INTERFACES") ? "GRIDCOLL_INTERFACES" : "--interfaces";
+	struct gci_nic_addr *have;
+	struct gci_nics nics;
+	unsigned n, chosen;
+	char list[300];
+
+	if (gci_nics_parse(&nics, rules, e) || gci_own_list(&have, &n, e))
+		return e->status;
+	if (nics.n && !gci_nics_choose(&nics, have, n, -1, &chosen, 1))
+		gci_error_set(e, GCOLL_ERR_INVAL,
+			"%s: no address of this host matches the interfaces \"%.100s\"; there are: "
+			"%s",
+			name, rules, gci_nics_list(have, n, list, sizeof(list)));
+	gci_free(have);
+	return e->status;
+}
+
+int gci_placement_check(
+	const struct gci_placement *p, const struct gci_options *o, struct gci_error *e)
+{
+	const char *congestion = o->net.congestion ? o->net.congestion : getenv("GRIDCOLL_CONGESTION");
+	struct gci_error why = {0};
+
+	if (!has_local_ranks(p))
+		return 0;
+	if (congestion && *congestion && strcmp(congestion, "default") &&
+		gci_sockopt_congestion(congestion, &why))
+		return gci_error_set(e, why.status, "%s: %s, or default",
+			o->net.congestion ? "--congestion" : "GRIDCOLL_CONGESTION", why.text);
+	return o->net.interfaces ? check_interfaces(o->net.interfaces, e) : 0;
 }

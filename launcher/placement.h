@@ -69,6 +69,10 @@ int gci_placement_arrive(void *placement, uint32_t rank, const char *host, const
 	char *why, size_t size);
 const char *gci_placement_settle(void *placement, char *why, size_t size);
 
+/* Whether what `o` says of connections can be on this machine, if ranks of the plan are here. */
+int gci_placement_check(
+	const struct gci_placement *p, const struct gci_options *o, struct gci_error *e);
+
 /* Reads the table of decisions that `o` names, if any, and checks it against the plan's grid. On
  * failure the plan has none, and `e` tells why: the job may run without. */
 int gci_placement_table(struct gci_placement *p, const struct gci_options *o, struct gci_error *e);

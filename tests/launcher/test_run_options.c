@@ -271,6 +271,41 @@ static void how_ranks_are_reached(void **state)
 		"k3", "true");
 }
 
+/* Told once, before anything is started; what only other hosts have is not for this one to refuse. */
+static void what_this_machine_has_not(void **state)
+{
+	static const char *const cases[][4] = {
+		{"--congestion", "warp", "--congestion: \"warp\" is not in this kernel",
+			"GRIDCOLL_CONGESTION"},
+		{"--interfaces", "nosuch0",
+			"--interfaces: no address of this host matches the interfaces \"nosuch0\"",
+			"GRIDCOLL_INTERFACES"}};
+	struct job j = {0};
+	char begin[200];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		job_start(&j, NULL, cases[i][0], cases[i][1], "-n", "3", "true", NULL);
+		assert_int_equal(job_wait(&j), 2);
+		snprintf(begin, sizeof(begin), "gridcoll-run: %s", cases[i][2]);
+		assert_ptr_equal(strstr(job_err(&j), begin), job_err(&j));
+		assert_int_equal(occurrences(job_err(&j), "\n"), 1);
+		job_free(&j);
+		job_start(&j, NULL, cases[i][0], cases[i][1], "--hosts", "elsewhere.invalid",
+			"--dry-run", "true", NULL);
+		assert_int_equal(job_wait(&j), 0);
+		job_free(&j);
+		setenv(cases[i][3], cases[i][1], 1);
+		job_start(&j, NULL, "-n", "3", "true", NULL);
+		unsetenv(cases[i][3]);
+		assert_int_equal(job_wait(&j), 2);
+		snprintf(begin, sizeof(begin), "gridcoll-run: %s: ", cases[i][3]);
+		assert_ptr_equal(strstr(job_err(&j), begin), job_err(&j));
+		job_free(&j);
+	}
+}
+
 static void ranks_that_others_would_start(void **state)
 {
 	const char *path = grid_with_ports();
@@ -316,6 +351,7 @@ int main(void)
 		cmocka_unit_test(slow_links_are_waited_for),
 		cmocka_unit_test(placement),
 		cmocka_unit_test(how_ranks_are_reached),
+		cmocka_unit_test(what_this_machine_has_not),
 		cmocka_unit_test(ranks_that_others_would_start),
 		cmocka_unit_test(useless_measurements),
 	};
