@@ -59,11 +59,21 @@ static int complain(const struct gci_error *e)
 	return e->status == GCOLL_ERR_NOMEM ? 1 : GCI_USAGE_STATUS;
 }
 
+/* What was measured elsewhere helps nobody, and a job runs without. But who names a file means it: one
+ * that is missing or damaged is an error. An exit status, or 0. */
+static int go_without(const struct gci_error *e, int is_named, const char *how)
+{
+	if (is_named && e->status != GCOLL_ERR_INVAL)
+		return complain(e);
+	fprintf(stderr, "gridcoll-run: %s; %s\n", e->text, how);
+	return 0;
+}
+
 static int start_job(struct gci_options *o)
 {
 	struct gci_placement plan;
 	struct gci_error e = {0};
-	int status;
+	int status = 0;
 
 	if (gci_placement_make(&plan, o, &e))
 		return complain(&e);
@@ -72,10 +82,14 @@ static int start_job(struct gci_options *o)
 		return complain(&e);
 	}
 	if (gci_placement_table(&plan, o, &e))
-		fprintf(stderr, "gridcoll-run: %s; running with defaults\n", e.text);
+		status = go_without(&e, !o->table_from_environment, "running with defaults");
 	gci_error_clear(&e);
-	if (gci_placement_params(&plan, o, &e))
-		fprintf(stderr, "gridcoll-run: %s; running without them\n", e.text);
+	if (!status && gci_placement_params(&plan, o, &e))
+		status = go_without(&e, 1, "running without them");
+	if (status) {
+		gci_placement_free(&plan);
+		return status;
+	}
 	status = o->dry_run ? dry_run(&plan, o) : gci_run(o, &plan);
 	if (!o->dry_run)
 		_exit(status); /* a thread may wait for standard input */

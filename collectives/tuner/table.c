@@ -102,7 +102,7 @@ static int parse(struct gci_table *t, const struct gci_json_node *root, uint64_t
 	if (!rc)
 		rc = gci_json_digest(root, "grid_digest", &t->grid_digest);
 	if (!rc && grid_digest && t->grid_digest != grid_digest)
-		rc = gci_json_fail(root, "grid_digest", GCOLL_ERR_PARSE,
+		rc = gci_json_fail(root, "grid_digest", GCOLL_ERR_INVAL,
 			"made for another grid: grid_digest %016" PRIx64 ", expected %016" PRIx64
 			" as of this one; gridcoll tune makes one for it",
 			t->grid_digest, grid_digest);

@@ -56,7 +56,7 @@ int gci_table_add(struct gci_table *t, enum gci_kind kind, const struct gci_tabl
 
 /* Reads a table's text (`len` bytes). `name` stands before the line number in errors. grid_digest:
  * of the grid it is to be used on, else refused as made for another; 0: not compared. On failure
- * returns GCOLL_ERR_PARSE or _NOMEM with `t` empty. */
+ * returns GCOLL_ERR_PARSE, _INVAL (of another grid) or _NOMEM with `t` empty. */
 int gci_table_parse(struct gci_table *t, const char *text, size_t len, const char *name,
 	uint64_t grid_digest, struct gci_error *e);
 

@@ -302,25 +302,25 @@ static void supposed(void **state)
 	assert_holds("out", "connections are new; one message at a time, in or out");
 }
 
-/* Told, and done without. */
+/* Those of another grid are told, and done without. */
 static void bad_files(void **state)
 {
 	(void)state;
 	write_text("bad", "{\"version\": 1,\n \"date\": 7}\n");
-	assert_int_equal(run("plan bcast --grid " GRID " -b 1MiB --params bad"), 0);
-	assert_begins("err", "gridcoll plan: warning: bad:");
-	assert_holds("err", "gridcoll plan: warning: going on with the grid file alone\n");
-	assert_holds("out", "\nfrom the grid file alone");
-	assert_int_equal(run("plan bcast --grid " GRID " -b 1MiB --table bad"), 0);
-	assert_begins("err", "gridcoll plan: warning: bad:");
-	assert_holds("err", "gridcoll plan: warning: going on without a table\n");
-	assert_holds("out", "\nchoice: gridcoll, ");
+	assert_int_equal(run("plan bcast --grid " GRID " -b 1MiB --params bad"), 2);
+	assert_begins("err", "gridcoll plan: bad:");
+	assert_int_equal(run("plan bcast --grid " GRID " -b 1MiB --table bad"), 2);
+	assert_begins("err", "gridcoll plan: bad:");
+	assert_int_equal(run("plan bcast --grid " GRID " -b 1MiB --table none"), 2);
+	assert_begins("err", "gridcoll plan: cannot read none: No such file or directory");
 	write_text("foreign",
 		"{\"version\": 1, \"date\": \"2026-03-01T12:00:00Z\",\n"
 		" \"grid_digest\": \"0123456789abcdef\",\n \"ranks\": 4, \"clusters\": 2,\n"
 		" \"operations\": {\"bcast\": [{\"nbytes\": 65536, \"algorithm\": \"tree\"}]}}\n");
 	assert_int_equal(run("plan bcast --grid " GRID " -b 1MiB --table foreign"), 0);
 	assert_begins("err", "gridcoll plan: warning: foreign:2: made for another grid");
+	assert_holds("err", "gridcoll plan: warning: going on without a table\n");
+	assert_holds("out", "\nchoice: gridcoll, ");
 }
 
 /* Files that were made for this grid are used, and named. */

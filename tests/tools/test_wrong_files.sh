@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Whatever is wrong with a parameters file or a table, each command that takes one names the file and
-# the reason, and goes on without it.
+# Whatever is wrong with a parameters file or a table that is named, each command that takes one names
+# the file and the reason, and ends with 2; but for one of another grid, without which it goes on.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -68,21 +68,39 @@ goes_on() {
 	fi
 }
 
+# ends FILE - COMMAND...: status 2, and on standard error the file (called as goes_on is).
+ends() {
+	file=$1
+	shift 2
+	checks=$((checks + 1))
+	timeout 60 "$@" >out 2>err
+	status=$?
+	if [ "$status" != 2 ] || ! grep -qF "$file" err || LC_ALL=C tr -d '\n -~' <err | grep -q .; then
+		echo "FAILED: $* ($status)" && cat err
+		failures=$((failures + 1))
+	fi
+}
+
+# how FILE: what becomes of a command with that file.
+how() {
+	case $1 in foreign.*) echo goes_on ;; *) echo ends ;; esac
+}
+
 params() {
-	goes_on "$1" "with the grid file alone" \
+	$(how "$1") "$1" "with the grid file alone" \
 		"$GRIDCOLL" plan barrier --grid my.grid --params "$1"
-	goes_on "$1" "predicting from the grid file alone" \
+	$(how "$1") "$1" "predicting from the grid file alone" \
 		"$GRIDCOLL" tune --simulated --grid my.grid bcast -b 1KiB --params "$1"
-	goes_on "$1" "; checking without them" \
+	$(how "$1") "$1" "; checking without them" \
 		"$GRIDCOLL" doctor --grid my.grid --host 127.0.0.1 --params "$1"
-	goes_on "$1" "; running without them" \
+	$(how "$1") "$1" "; running without them" \
 		"$GRIDCOLL_RUN" --grid my.grid --params "$1" true
 }
 
 table() {
-	goes_on "$1" "going on without a table" \
+	$(how "$1") "$1" "going on without a table" \
 		"$GRIDCOLL" plan bcast --grid my.grid -b 1KiB --table "$1"
-	goes_on "$1" "; running with defaults" \
+	$(how "$1") "$1" "; running with defaults" \
 		"$GRIDCOLL_RUN" --grid my.grid --table "$1" true
 	goes_on "GRIDCOLL_TABLE: " "; running with defaults" \
 		env GRIDCOLL_TABLE="$1" "$GRIDCOLL_RUN" --grid my.grid true
@@ -96,20 +114,18 @@ for f in *.table; do
 	[ "$f" = good.table ] || table "$f"
 done
 mkfifo pipe
-goes_on pipe "with the grid file alone" "$GRIDCOLL" plan barrier --grid my.grid --params pipe
-goes_on pipe "; running with defaults" "$GRIDCOLL_RUN" --grid my.grid --table pipe true
-goes_on nowhere.params "; running without them" \
-	"$GRIDCOLL_RUN" --grid my.grid --params nowhere.params true
-goes_on cut.params "from the grid file alone" \
-	"$GRIDCOLL_RUN" --grid my.grid "$GRIDCOLL" bench barrier -i 1 --params cut.params
+ends pipe - "$GRIDCOLL" plan barrier --grid my.grid --params pipe
+ends pipe - "$GRIDCOLL_RUN" --grid my.grid --table pipe true
+ends nowhere.params - "$GRIDCOLL_RUN" --grid my.grid --params nowhere.params true
+ends cut.params - "$GRIDCOLL_RUN" --grid my.grid "$GRIDCOLL" bench barrier -i 1 --params cut.params
+goes_on foreign.params "from the grid file alone" \
+	"$GRIDCOLL_RUN" --grid my.grid "$GRIDCOLL" bench barrier -i 1 --params foreign.params
 
 # No text of a file, nor its name, reaches a terminal raw.
 raw=$(printf 'r\033[31m\na\177w')
 printf '[clu\033[31mster a]\n' >"$raw"
-goes_on 'r?[31m?a?w:1: ' "; running without them" \
-	"$GRIDCOLL_RUN" --grid my.grid --params "$raw" true
-goes_on 'r?[31m?a?w:1: ' "going on without a table" \
-	"$GRIDCOLL" plan bcast --grid my.grid -b 1KiB --table "$raw"
+ends 'r?[31m?a?w:1: ' - "$GRIDCOLL_RUN" --grid my.grid --params "$raw" true
+ends 'r?[31m?a?w:1: ' - "$GRIDCOLL" plan bcast --grid my.grid -b 1KiB --table "$raw"
 refused() {
 	checks=$((checks + 1))
 	if "$@" >out 2>err || ! grep -qF 'r?[31m?a?w:1: unknown section [clu?[31mster a]' err ||

@@ -37,8 +37,8 @@ void gct_bench_predict_end(struct gct_bench_predictor *p)
 	gci_free(p);
 }
 
-/* params: a parameters file, or NULL; one that cannot be used is complained of, and the grid alone has to
- * do. NULL with the reason: out of memory. */
+/* params: a parameters file, or NULL; one of another grid is complained of, and the grid alone has to
+ * do. NULL with the reason: out of memory, or it is no such file. */
 static struct gct_bench_predictor *predict_begin(
 	const struct gct_bench *b, const char *params, struct gci_error *e)
 {
@@ -48,11 +48,16 @@ static struct gct_bench_predictor *predict_begin(
 		gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 		return NULL;
 	}
-	if (params && gct_read_params(params, b->comm->engine->job.grid, &p->params, e))
+	if (params)
+		p->measured = !gct_read_params(params, b->comm->engine->job.grid, &p->params, e);
+	if (e->status && e->status != GCOLL_ERR_INVAL) {
+		e->status = e->status == GCOLL_ERR_NOMEM ? e->status : GCOLL_ERR_INVAL;
+		gct_bench_predict_end(p);
+		return NULL;
+	}
+	if (e->status) /* measured on another grid */
 		fprintf(stderr, "gridcoll bench: %s\nPredictions are from the grid file alone.\n",
 			e->text);
-	else
-		p->measured = params != NULL;
 	gci_error_clear(e);
 	if (gci_simnet_init(&p->net, &b->comm->topo, p->measured ? &p->params : NULL)) {
 		gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");

@@ -360,7 +360,11 @@ static int read_grid(const struct options *o, struct gct_facts *f, struct gct_ne
 		p.grid.links[i].streams = (uint32_t)o->streams;
 	if (!host && o->run.lab && lab_host(&p))
 		snprintf(f->host, sizeof(f->host), "%.64s", lab_host(&p));
-	if (gci_placement_params(&p, &o->run, &e))
+	if (gci_placement_params(&p, &o->run, &e) && e.status != GCOLL_ERR_INVAL) {
+		gci_placement_free(&p);
+		return complain(&e);
+	}
+	if (e.status)
 		fprintf(stderr, "gridcoll doctor: %s; checking without them\n", e.text);
 	if (host && gci_grid_find_host(&p.grid, host) < 0)
 		rc = gct_wrong("doctor", "--host \"%s\", expected a host of the grid", host);

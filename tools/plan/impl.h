@@ -42,10 +42,11 @@ int gct_plan_complain(const struct gci_error *e);
 /* Of a grid or trace file: also one that cannot be read is wrong. */
 int gct_plan_wrong_file(const struct gci_error *e);
 int gct_plan_nomem(void);
-/* Of what is left out, and what is done instead. */
-void gct_plan_warn(const struct gci_error *e, const char *instead);
+/* The same of files of measurements and decisions: those of another grid do not end the plan, which goes
+ * on `instead`. */
+int gct_plan_go_without(const struct gci_error *e, const char *instead);
 
-/* An exit status after saying what is wrong. A file of parameters that cannot be used is told of,
+/* An exit status after saying what is wrong. A file of parameters of another grid is told of,
  * and left out. */
 int gct_site_make(struct gct_site *s, const struct gct_site_wish *wish);
 void gct_site_free(struct gct_site *s);

@@ -205,9 +205,7 @@ static int ask_table(struct planning *p)
 			gci_table_free(&t);
 	}
 	gci_buf_free(&text);
-	if (rc)
-		gct_plan_warn(&e, "without a table");
-	return 0;
+	return rc ? gct_plan_go_without(&e, "without a table") : 0;
 }
 
 static int ask_user(struct planning *p)

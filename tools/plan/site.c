@@ -28,26 +28,23 @@ int gct_plan_nomem(void)
 	return GCT_FAILED;
 }
 
-/* The same of what does not end the plan: files of measurements and decisions. */
-void gct_plan_warn(const struct gci_error *e, const char *instead)
+int gct_plan_go_without(const struct gci_error *e, const char *instead)
 {
+	if (e->status != GCOLL_ERR_INVAL)
+		return gct_plan_wrong_file(e);
 	fprintf(stderr,
 		"gridcoll plan: warning: %s\n"
 		"gridcoll plan: warning: going on %s\n",
 		e->text, instead);
+	return 0;
 }
 
 static int read_params(struct gct_site *s, const char *path)
 {
 	struct gci_error e = {0};
-	int rc = gct_read_params(path, &s->place.grid, &s->params, &e);
 
-	if (rc == GCOLL_ERR_NOMEM)
-		return gct_plan_complain(&e);
-	if (rc) {
-		gct_plan_warn(&e, "with the grid file alone");
-		return 0;
-	}
+	if (gct_read_params(path, &s->place.grid, &s->params, &e))
+		return gct_plan_go_without(&e, "with the grid file alone");
 	gci_params_streams(&s->params, &s->place.grid);
 	gci_params_senders(&s->params, &s->place.grid);
 	snprintf(s->basis, sizeof(s->basis), "from what was measured at %s (%.200s)",

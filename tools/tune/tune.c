@@ -416,16 +416,20 @@ static int check_names(const struct gct_tune *t)
 
 /* ---- the network */
 
-/* Wrong or foreign parameters: it says so, and goes on without. */
-static void read_params(struct gct_tune *t)
+/* Parameters of another grid: it says so, and goes on without. */
+static int read_params(struct gct_tune *t)
 {
 	struct gci_error e = {0};
+	int rc = gct_read_params(t->o.params, t->grid, &t->params, &e);
 
-	t->has_params = !gct_read_params(t->o.params, t->grid, &t->params, &e);
-	if (!t->has_params)
+	t->has_params = !rc;
+	if (rc && rc != GCOLL_ERR_INVAL)
+		return gci_comm_error(rc == GCOLL_ERR_NOMEM ? rc : GCOLL_ERR_INVAL, "%s", e.text);
+	if (rc)
 		fprintf(stderr,
 			"gridcoll tune: %s\ngridcoll tune: predicting from the grid file alone\n",
 			e.text);
+	return 0;
 }
 
 static int open_grid(struct gct_tune *t)
@@ -490,7 +494,7 @@ static int set_up(struct gct_tune *t)
 	t->dilation = t->grid->dilation ? t->grid->dilation : 1;
 	rc = take_cases(t);
 	if (!rc && gct_tune_is_first(t) && t->o.params)
-		read_params(t);
+		rc = read_params(t);
 	if (!rc && gct_tune_is_first(t) && t->o.output)
 		rc = gct_try_to_write(t->o.output);
 	if (!rc)
