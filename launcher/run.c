@@ -774,14 +774,15 @@ static int open_server(
 	return rc;
 }
 
-/* A job is worth more than its statistics. */
+/* A job is worth more than its statistics: it goes on, and its end tells. */
 static void on_stats_drained(struct gci_sink *s)
 {
 	struct job *job = s->loop->data;
 
 	if (s->error && job->watch.has_file) {
 		job->watch.has_file = 0;
-		gci_log(GCI_LOG_WARN, "--stats: %s; no more is written", strerror(s->error));
+		gci_log(GCI_LOG_ERROR, "--stats: cannot write %s: %s; no more is written",
+			job->watch.path, strerror(s->error));
 	}
 	check_end(job);
 }
@@ -870,7 +871,7 @@ int gci_run(const struct gci_options *o, struct gci_placement *p)
 {
 	static struct job job; /* there until the process ends: threads may use it */
 	struct gci_error e = {0};
-	int rc = open_job(&job, o, p, &e);
+	int status, rc = open_job(&job, o, p, &e);
 
 	if (!rc)
 		open_ctl(&job);
@@ -893,5 +894,6 @@ int gci_run(const struct gci_options *o, struct gci_placement *p)
 	gci_tree_end(GCI_NS_PER_S);
 	if (job.interrupts > 1)
 		return 128 + job.order;
-	return gci_rdv_exit_status(job.server.rdv);
+	status = gci_rdv_exit_status(job.server.rdv);
+	return !status && job.watch.file.error ? 1 : status;
 }

@@ -30,6 +30,7 @@ static int open_file(struct gci_watch *w, const char *path, uv_loop_t *loop,
 			e, GCOLL_ERR_INVAL, "--stats: cannot write %s: %s", path, strerror(errno));
 	gci_sink_open(&w->file, loop, fd, on_drained, w);
 	w->has_file = 1;
+	w->path = path;
 	return 0;
 }
 

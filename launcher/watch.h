@@ -30,6 +30,7 @@ struct gci_watch {
 	uint32_t period_ms;
 	struct gci_sink file;
 	int has_file;
+	const char *path;     /* of the file, for messages */
 	uint64_t written_bin; /* bins before this one are in the file */
 };
 

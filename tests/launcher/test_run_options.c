@@ -183,7 +183,9 @@ static void files_to_write(void **state)
 		"gridcoll-run: --stats: cannot write /nowhere/x: "
 		"No such file or directory\n",
 		"--stats", "/nowhere/x", "true");
-	RUN(0, "gridcoll-run: warn: --stats: No space left on device; no more is written\n",
+	RUN(1,
+		"gridcoll-run: error: --stats: cannot write /dev/full: No space left on device; no "
+		"more is written\n",
 		"--stats", "/dev/full", "true");
 	RUN(2,
 		"gridcoll-run: --secret-file: cannot make /nowhere/x: "
