@@ -149,12 +149,24 @@ static int replace(const char *path, const char *tmp, mode_t mode, const struct 
 	return -1;
 }
 
+/* Commands take "-" for standard output, where a job's lines may be those of other ranks, too. */
+static int refuse_dash(const char *path, struct gci_error *e)
+{
+	return strcmp(path, "-") ? 0
+				 : gci_error_set(e, GCOLL_ERR_INVAL,
+					   "cannot write -, expected a file: /dev/stdout is "
+					   "standard output, ./- is called so");
+}
+
 int gci_file_write(const char *path, const struct gci_buf *text, struct gci_error *e)
 {
-	char *tmp = gci_asprintf("%s.%ld.new", path, (long)getpid());
 	mode_t mode;
+	char *tmp;
 	int special, bad = -1, why;
 
+	if (refuse_dash(path, e))
+		return GCOLL_ERR_INVAL;
+	tmp = gci_asprintf("%s.%ld.new", path, (long)getpid());
 	if (!tmp || text->failed) {
 		gci_free(tmp);
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
@@ -171,10 +183,13 @@ int gci_file_write(const char *path, const struct gci_buf *text, struct gci_erro
 int gci_file_check(const char *path, struct gci_error *e)
 {
 	const char *slash = strrchr(path, '/');
-	char *dir = slash ? gci_strndup(path, (size_t)(slash - path) + 1) : gci_strdup(".");
-	mode_t mode;
 	int special, bad = -1;
+	mode_t mode;
+	char *dir;
 
+	if (refuse_dash(path, e))
+		return GCOLL_ERR_INVAL;
+	dir = slash ? gci_strndup(path, (size_t)(slash - path) + 1) : gci_strdup(".");
 	if (!dir)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
 	special = is_special(path, &mode);

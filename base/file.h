@@ -21,7 +21,7 @@ int gci_file_read(const char *path, size_t most, struct gci_buf *out, struct gci
 
 /* The text in place of what was there, and of the same permissions: whoever reads the file at any
  * time finds the old one or the new one, whole. What is no file of its own (a device, a pipe, a
- * symbolic link) is written to. */
+ * symbolic link) is written to. "-" is GCOLL_ERR_INVAL: it is rarely meant as a file's name. */
 int gci_file_write(const char *path, const struct gci_buf *text, struct gci_error *e);
 
 /* Better now than after an hour's work: could gci_file_write() write this? Changes nothing. */

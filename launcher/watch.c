@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "launcher/watch.h"
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "shaping/budget.h"
@@ -23,8 +24,12 @@
 static int open_file(struct gci_watch *w, const char *path, uv_loop_t *loop,
 	void (*on_drained)(struct gci_sink *s), struct gci_error *e)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	struct gci_error why = {0};
+	int fd;
 
+	if (gci_file_check(path, &why) == GCOLL_ERR_INVAL)
+		return gci_error_set(e, why.status, "--stats: %s", why.text);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return gci_error_set(
 			e, GCOLL_ERR_INVAL, "--stats: cannot write %s: %s", path, strerror(errno));

@@ -120,7 +120,12 @@ static void failures_change_nothing(void **state)
 	assert_string_equal(e.text, "cannot write none/x: No such file or directory");
 	assert_int_equal(files_put("/dev/full", "x", &e), GCOLL_ERR_SYS);
 	assert_string_equal(e.text, "cannot write /dev/full: No space left on device");
+	assert_int_equal(files_put("-", "x", &e), GCOLL_ERR_INVAL);
+	assert_string_equal(e.text, "cannot write -, expected a file: /dev/stdout is standard "
+				    "output, ./- is called so");
 	assert_int_equal(files_count(), 2);
+	assert_int_equal(files_put("./-", "x", &e), 0);
+	assert_int_equal(unlink("-"), 0);
 }
 
 static void links_and_devices_stay(void **state)

@@ -137,6 +137,33 @@ static void told_once(void **state)
 	}
 }
 
+/* A report is none of the job's lines. */
+static void no_file_called_dash(void **state)
+{
+	static const char *const options[][2] = {{"cp", "--json"}, {"cp", "--manifest"},
+		{"bench", "--json"}, {"probe", "--output"}, {"tune", "--output"}};
+	static const char why[] =
+		"cannot write -, expected a file: /dev/stdout is standard output, "
+		"./- is called so";
+	size_t i;
+
+	(void)state;
+	make_file(in_scratch("a"), 5, 1);
+	for (i = 0; i < sizeof(options) / sizeof(*options); i++) {
+		int is_cp = !strcmp(options[i][0], "cp"),
+		    is_probe = !strcmp(options[i][0], "probe");
+
+		RUN_LINE(2, "gridcoll-run: rank 0 on local0 failed: ", why, "-n", "2", "--chdir",
+			in_scratch("."), GRIDCOLL, options[i][0], options[i][1], "-",
+			is_probe ? NULL
+			: is_cp  ? "a"
+				 : "barrier",
+			is_cp ? "out/" : NULL);
+	}
+	RUN_LINE(2, "gridcoll-run: --stats: ", why, "--stats", "-", "true");
+	assert_int_equal(entries(in_scratch(".")), 1);
+}
+
 static void bench_files(void **state)
 {
 	char message[600];
@@ -460,6 +487,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(told_once),
+		TEST(no_file_called_dash),
 		TEST(bench_files),
 		cmocka_unit_test(help),
 		cmocka_unit_test(without_launcher),
