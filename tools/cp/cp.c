@@ -801,7 +801,8 @@ int gct_cp_command(int argc, char **argv)
 	if (set_up(&c, &e) || gct_cp_run(&c, &e))
 		gct_abort(c.comm, e.text);
 	/* One rank says so: the launcher would tell of each that ends so. */
-	is_partial = !e.status && gct_cp_is_root(&c) && gct_cp_next_left_out(&c, 0) >= 0;
+	is_partial = !e.status && gct_cp_is_root(&c) &&
+		     (gct_cp_next_left_out(&c, 0) >= 0 || c.manifest.nskipped);
 	if (e.status)
 		gct_cp_undo(&c);
 	clean_up(&c);
