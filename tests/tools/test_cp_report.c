@@ -94,7 +94,9 @@ static void a_report(void **state)
 	assert_int_equal(whole(one, "bytes"), 70000);
 	assert_int_equal(strlen(word(one, "crc32c")), 8);
 	assert_int_equal(strlen(word(one, "sha256")), 64);
+	assert_null(json_object_get(one, "path_hex"));
 	assert_string_equal(word(item(o, "checksums", 1), "path"), "t/?");
+	assert_string_equal(word(item(o, "checksums", 1), "path_hex"), "742fff");
 	json_decref(o);
 	if (run_shell("command -v sha256sum >/dev/null"))
 		skip();

@@ -354,7 +354,7 @@ static void say_left_out(const struct gct_cp_copy *c)
 
 /* ---- for programs */
 
-/* Names need not be UTF-8; what is not is not shown. */
+/* Names need not be UTF-8; what is not is not shown. See set_path(). */
 static json_t *text(const char *s)
 {
 	json_t *v = json_string(s);
@@ -457,6 +457,24 @@ static json_t *clusters_json(const struct report *r, int *failed)
 	return list;
 }
 
+/* What JSON has no text for is there as bytes, too. */
+static void set_path(json_t *o, const char *name, int *failed)
+{
+	size_t len = name ? strlen(name) : 0;
+	json_t *whole = name ? json_string(name) : NULL;
+	char *hex;
+
+	gct_json_set(o, "path", name ? text(name) : NULL, failed);
+	if (!whole) {
+		hex = gci_calloc(2 * len + 1, 1);
+		if (hex)
+			gci_format_hex(name, len, hex);
+		gct_json_set(o, "path_hex", hex ? json_string(hex) : NULL, failed);
+		gci_free(hex);
+	}
+	json_decref(whole);
+}
+
 static json_t *checksums_json(const struct report *r, int *failed)
 {
 	const struct gct_cp_manifest *m = &r->c->manifest;
@@ -469,7 +487,7 @@ static json_t *checksums_json(const struct report *r, int *failed)
 		char *name = gct_cp_name_in_dest(m, i);
 		json_t *o = json_object();
 
-		gct_json_set(o, "path", name ? text(name) : NULL, failed);
+		set_path(o, name, failed);
 		gct_json_set(o, "bytes", gct_json_whole(m->files[i].size), failed);
 		snprintf(hex, sizeof(hex), "%08" PRIx32, sum->crc);
 		gct_json_set(o, "crc32c", json_string(hex), failed);
