@@ -79,7 +79,7 @@ static const struct {
 	const char *args, *message;
 } wrongs[] = {
 	{"plan", "gridcoll plan: no --grid, expected a grid file"},
-	{"plan --grid " GRID, "gridcoll plan: operation \"\", expected one"},
+	{"plan --grid " GRID, "gridcoll plan: no operation, expected bcast, "},
 	{"plan bcst --grid " GRID " -b 1", "gridcoll plan: operation \"bcst\", expected bcast, "},
 	{"plan bcast gather --grid " GRID " -b 1", "gridcoll plan: operation \"gather\", expected"},
 	{"plan bcast --grid " GRID, "gridcoll plan: no --bytes, expected a size"},

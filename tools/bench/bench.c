@@ -602,7 +602,8 @@ static const struct gci_option options[] = {
 		GCI_OPTION_NUMBER(SETTINGS, root, 0, GCI_GRID_MAX_HOSTS), .expected = "a rank"},
 	{'f', "file", "FILE", "bcast this file's contents (rank 0 reads it), one size",
 		GCI_OPTION_TEXT(SETTINGS, file)},
-	{'s', "streams", "N", "connections per WAN peer", GCI_OPTION_TEXT(SETTINGS, streams)},
+	{'s', "streams", "N", "connections per WAN peer",
+		GCI_OPTION_NUMBER(SETTINGS, streams, 1, 64)},
 	{0, "socket-buffer", "B", "fixed socket buffers, e.g. 3MB (default: auto)",
 		GCI_OPTION_TEXT(SETTINGS, socket_buffer)},
 	{0, "wan-tolerance", "P",
@@ -893,14 +894,13 @@ static int run(struct gct_bench *b, struct gct_bench_options *o)
 /* Names and parameters are checked before anything runs; every rank finds the same. */
 static int check_settings(struct gct_bench *b, const struct gct_bench_options *o)
 {
-	int k, a, rc = 0;
+	int k, a, rc;
 
 	if (o->root >= (uint64_t)b->comm->size)
 		return gci_comm_error(GCOLL_ERR_INVAL,
 			"--root \"%llu\", expected a rank from 0 to %d",
 			(unsigned long long)o->root, b->comm->size - 1);
-	if (o->streams)
-		rc = gcoll_comm_set(b->comm, "streams", o->streams);
+	rc = gct_set_streams(b->comm, o->streams);
 	if (!rc && o->socket_buffer)
 		rc = gcoll_comm_set(b->comm, "socket_buffer", o->socket_buffer);
 	for (k = 0; k < o->nkinds && !rc; k++)

@@ -19,7 +19,8 @@ struct gct_bench_options {
 	int nalgorithms;                       /* 0: all of the registry */
 	uint64_t iterations;                   /* 0: the default */
 	uint64_t root;
-	const char *json, *file, *streams, *socket_buffer, *trace;
+	uint64_t streams; /* 0: as the grid says */
+	const char *json, *file, *socket_buffer, *trace;
 	const char *report; /* a directory */
 	int predict, list;
 	int sized;              /* sizes were asked for */

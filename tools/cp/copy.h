@@ -10,7 +10,8 @@
 #include <sys/types.h>
 
 struct gct_cp_options {
-	const char *algorithm, *streams;
+	const char *algorithm;
+	uint64_t streams;             /* 0: as the grid says */
 	uint64_t limit;               /* bytes per second of the stream; 0: none */
 	const char *json, *checksums; /* files that the source writes, or NULL */
 	int recursive, include_source, quiet, sync, resume, keep_going, scatter, gather;

@@ -9,6 +9,7 @@
 #include "job/control_client.h"
 #include "tools/cp/copy.h"
 #include "tools/cp/impl.h"
+#include "tools/lib/cases.h"
 #include "tools/lib/json_out.h"
 #include "tools/lib/progress.h"
 #include "tools/lib/tools.h"
@@ -660,8 +661,8 @@ static int set_up(struct gct_cp_copy *c, struct gci_error *e)
 	if (!rc)
 		rc = gcoll_comm_set(c->comm, "tuning", "table");
 	c->comm->warms = 1u << GCI_BCAST;
-	if (!rc && c->o->streams)
-		rc = gcoll_comm_set(c->comm, "streams", c->o->streams);
+	if (!rc)
+		rc = gct_set_streams(c->comm, c->o->streams);
 	add_streams(c);
 	if (!rc && c->o->keep_going && !gci_control_survives(c->comm->engine->job.ctl))
 		return gci_error_set(e, GCOLL_ERR_INVAL,
@@ -731,7 +732,8 @@ static const struct gci_option options[] = {
 		GCI_OPTION_FLAG(SETTINGS, recursive)},
 	{'a', "algorithm", "NAME", "as in `gridcoll bench --list`, with parameters (default auto)",
 		GCI_OPTION_TEXT(SETTINGS, algorithm)},
-	{'s', "streams", "N", "connections per WAN peer", GCI_OPTION_TEXT(SETTINGS, streams)},
+	{'s', "streams", "N", "connections per WAN peer",
+		GCI_OPTION_NUMBER(SETTINGS, streams, 1, 64)},
 	{0, "bwlimit", "RATE", "the most that the source sends per second: 12MB",
 		.take = take_limit},
 	{0, "from", "HOST",

@@ -29,10 +29,11 @@ static int is_range(const char *s, uint64_t n, uint64_t *lo, uint64_t *hi, struc
 	if (s[digits] && s[digits + 1 + strspn(s + digits + 1, "0123456789")])
 		return 0;
 	if (gci_parse_uint(first, INT64_MAX, lo) ||
-		gci_parse_uint(s[digits] ? s + digits + 1 : first, INT64_MAX, hi) || *lo > *hi ||
-		*hi >= n)
+		gci_parse_uint(s[digits] ? s + digits + 1 : first, INT64_MAX, hi) || *hi >= n)
 		gci_error_set(
 			e, GCOLL_ERR_INVAL, "--to %s, expected ranks from 0 to %d", s, (int)n - 1);
+	else if (*lo > *hi)
+		gci_error_set(e, GCOLL_ERR_INVAL, "--to %s, expected the lower rank first", s);
 	return 1;
 }
 

@@ -6,6 +6,7 @@
 #include "comm/comm.h"
 #include "tools/lib/tools.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -86,6 +87,14 @@ int gct_parse_operations(
 			add_operation(kinds, n, (enum gci_kind)k);
 	}
 	return *n ? 0 : wrong_operation(tool, NULL);
+}
+
+int gct_set_streams(gcoll_comm *comm, uint64_t n)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRIu64, n);
+	return n ? gcoll_comm_set(comm, "streams", text) : 0;
 }
 
 int gct_try_to_write(const char *path)

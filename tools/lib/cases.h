@@ -28,6 +28,9 @@ int gct_parse_operations(
 /* "WHAT "VALUE", expected EXPECTED", as gct_wrong() says it. */
 int gct_wrong_value(const char *tool, const char *what, const char *value, const char *expected);
 
+/* The setting "streams"; 0: it is not asked for. */
+int gct_set_streams(gcoll_comm *comm, uint64_t n);
+
 /* gci_file_check() and gci_file_write() of a job: their errors as gci_comm_error() has them. */
 int gct_try_to_write(const char *path);
 int gct_write(const char *path, const struct gci_buf *text);

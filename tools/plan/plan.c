@@ -106,6 +106,10 @@ static const struct gct_usage command_line = {"plan",
 	"Predicts how long an operation takes by each algorithm, and why. Starts no job.\n",
 	"example: gridcoll plan bcast --grid my.grid --bytes 32MiB --gantt bcast.svg\n", options};
 
+#define OPERATIONS                                                                           \
+	"bcast, reduce, allreduce, reduce_scatter, scatter, gather, allgather, alltoall or " \
+	"barrier"
+
 static int check(struct gct_plan_options *o, int argc, char **argv)
 {
 	const char *lab = getenv("GRIDCOLL_LAB");
@@ -131,13 +135,13 @@ static int check(struct gct_plan_options *o, int argc, char **argv)
 		return wrong("--explain", o->explain, "no --table or --print-schedule with it");
 	if (o->explain)
 		return 0;
-	if (argc != 1)
-		return wrong("operation", argc ? argv[1] : "", "one, such as bcast");
+	if (!argc)
+		return gct_wrong("plan", "no operation, expected " OPERATIONS);
+	if (argc > 1)
+		return wrong("operation", argv[1], "only one");
 	o->kind = gci_kind_find(argv[0]);
 	if (o->kind < 0)
-		return wrong("operation", argv[0],
-			"bcast, reduce, allreduce, reduce_scatter, scatter, gather, allgather, "
-			"alltoall or barrier");
+		return wrong("operation", argv[0], OPERATIONS);
 	if (!o->has_nbytes && o->kind != GCI_BARRIER)
 		return gct_wrong("plan", "no --bytes, expected " GCT_NBYTES_EXPECTED);
 	return 0;

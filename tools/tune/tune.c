@@ -447,15 +447,9 @@ static int open_grid(struct gct_tune *t)
 
 static int open_job(struct gct_tune *t)
 {
-	char streams[24];
-	int rc = 0;
-
 	t->grid = t->bench.comm->engine->job.grid;
 	t->topo = &t->bench.comm->topo;
-	snprintf(streams, sizeof(streams), "%llu", (unsigned long long)t->o.streams);
-	if (t->o.streams)
-		rc = gcoll_comm_set(t->bench.comm, "streams", streams);
-	return rc;
+	return gct_set_streams(t->bench.comm, t->o.streams);
 }
 
 static int open_buffers(struct gct_tune *t)
