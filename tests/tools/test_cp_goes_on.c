@@ -517,15 +517,20 @@ static void the_same_path_elsewhere(void **state)
 	make_file(in_scratch("in/a"), NBYTES, SEED);
 	snprintf(kept, sizeof(kept), "%s", in_scratch("kept"));
 	snprintf(command, sizeof(command),
-		"[ $GRIDCOLL_RANK = 0 ] && exec %s cp --from 0 -q %s/a %s/a; exec unshare -rm sh "
-		"-c "
-		"'mount --bind %s %s && exec %s cp --from 0 -q %s/a %s/a'",
-		GRIDCOLL, in_scratch("in"), in_scratch("in"), kept, in_scratch("in"), GRIDCOLL,
-		in_scratch("in"), in_scratch("in"));
+		"copy=\"exec %s cp --from 0 -q %s/a %s/a\"; case $GRIDCOLL_RANK in $HERE) $copy; "
+		"esac; exec unshare -rm sh -c \"mount --bind %s %s && $copy\"",
+		GRIDCOLL, in_scratch("in"), in_scratch("in"), kept, in_scratch("in"));
+	setenv("HERE", "0", 1);
 	RUN(0, "", "-n", "3", "sh", "-c", command);
 	assert_same_files(in_scratch("in/a"), in_scratch("kept/a"));
 	assert_int_equal(entries(kept), 1);
 	assert_int_equal(entries(in_scratch("in")), 1);
+	/* One of them is where the source is. */
+	setenv("HERE", "[02]", 1);
+	RUN_LINE(2,
+		"gridcoll-run: rank 0 on local0 failed: ", " of rank 2 on local2 are the same file",
+		"-n", "3", "sh", "-c", command);
+	unsetenv("HERE");
 }
 
 /* Who has looked for the others waits for one of them in vain. */

@@ -855,6 +855,19 @@ static int prepare_dest(struct gct_cp_copy *c, struct gci_error *e)
 
 /* ---- receivers that have one directory between them */
 
+/* One more than the rank that made the marker; 0: there is none. */
+static uint64_t read_marker(const struct gct_cp_copy *c, int dir, const char *marker)
+{
+	char target[24];
+	uint64_t rank;
+	ssize_t len = readlinkat(dir, marker, target, sizeof(target) - 1);
+
+	if (len <= 0)
+		return 0;
+	target[len] = '\0';
+	return gci_parse_uint(target, (uint64_t)gcoll_size(c->first) - 1, &rank) ? 0 : rank + 1;
+}
+
 /* The group of those whose copies go to this directory: a symbolic link in it, whose name only they
  * know, has the number of the rank that came first. Nothing less proves it: clones of a virtual
  * machine have equal boot ids, devices and inodes, and hosts with NFS have different ones. 0: no link
@@ -863,17 +876,25 @@ static uint64_t join_group(const struct gct_cp_copy *c, int dir, const char *mar
 {
 	char target[24];
 	struct stat st;
-	uint64_t rank;
-	ssize_t len;
 
 	snprintf(target, sizeof(target), "%d", c->was);
 	if (!symlinkat(target, dir, marker))
 		return (uint64_t)c->was + 1;
-	len = readlinkat(dir, marker, target, sizeof(target) - 1);
-	if (len <= 0 || fstatat(dir, marker, &st, AT_SYMLINK_NOFOLLOW) || st.st_uid != geteuid())
+	if (fstatat(dir, marker, &st, AT_SYMLINK_NOFOLLOW) || st.st_uid != geteuid())
 		return 0;
-	target[len] = '\0';
-	return gci_parse_uint(target, (uint64_t)gcoll_size(c->first) - 1, &rank) ? 0 : rank + 1;
+	return read_marker(c, dir, marker);
+}
+
+/* The first receiver of this world in the group of rank `was`. */
+static int find_writer(const struct gct_cp_copy *c, int was)
+{
+	int r;
+
+	for (r = 0; r < was; r++)
+		if (c->receives[r] && c->groups[r] && c->groups[r] == c->groups[was] &&
+			gcoll_comm_translate(c->first, r, c->comm) >= 0)
+			break;
+	return r;
 }
 
 /* The marker in a directory whose first file is called as this sink's. */
@@ -940,35 +961,35 @@ static int check_apart(const struct gct_cp_copy *c, int rank, const char *dest, 
 	return e->status;
 }
 
-/* Whether a receiver writes in this directory of the source's. */
-static int has_marker(const struct gct_cp_copy *c, const char *dest, int into)
+/* One more than a rank that writes there, in this directory of the source's; 0: none does. */
+static uint64_t who_writes(
+	const struct gct_cp_copy *c, const char *dest, int into, struct gci_error *e)
 {
 	struct gct_cp_sink s;
-	struct gci_error e = {0};
-	struct stat st;
 	char marker[32];
-	int dir = -1;
+	uint64_t who = 0;
+	int dir;
 
-	if (!gct_cp_sink_init(&s, &c->manifest, dest, into, 0, &e)) {
+	if (!gct_cp_sink_init(&s, &c->manifest, dest, into, 0, e)) {
 		marker_name(c, &s, marker);
 		dir = gct_cp_place_go(&s.place, 0);
+		who = dir < 0 ? 0 : read_marker(c, dir, marker);
 	}
-	dir = dir >= 0 && !fstatat(dir, marker, &st, AT_SYMLINK_NOFOLLOW);
 	gct_cp_sink_close(&s);
-	return dir;
+	return who;
 }
 
-/* The same of a receiver's DEST and all sources; it is refused if it is `proved`. */
+/* A receiver's DEST and all sources. */
 static int check_receiver(
 	const struct gct_cp_copy *c, int rank, char *dest, int proved, struct gci_error *e)
 {
 	int i, into = c->manifest.into_directory || gct_cp_is_directory(dest);
-	struct gci_error why = {0};
+	uint64_t who = proved ? who_writes(c, dest, into, e) : 1;
 
-	for (i = 0; i < c->o->nsources && !why.status; i++)
-		check_apart(c, rank, dest, into, c->o->sources[i], &why);
-	if (why.status != GCOLL_ERR_INVAL || !proved || has_marker(c, dest, into))
-		*e = why;
+	if (who && proved)
+		rank = find_writer(c, (int)who - 1);
+	for (i = 0; who && i < c->o->nsources && !e->status; i++)
+		check_apart(c, rank, dest, into, c->o->sources[i], e);
 	return e->status;
 }
 
@@ -1047,18 +1068,6 @@ static int form_groups(struct gct_cp_copy *c, struct gci_error *e)
 	gct_cp_guard_name(GCT_CP_GUARD_MARKER, -1, "");
 	gci_free(all);
 	return e->status;
-}
-
-/* The first receiver of this world in the group of rank `was`. */
-static int find_writer(const struct gct_cp_copy *c, int was)
-{
-	int r;
-
-	for (r = 0; r < was; r++)
-		if (c->receives[r] && c->groups[r] && c->groups[r] == c->groups[was] &&
-			gcoll_comm_translate(c->first, r, c->comm) >= 0)
-			break;
-	return r;
 }
 
 /* One rank writes for all that have the directory; the others count as sharing. */
