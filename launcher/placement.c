@@ -1030,7 +1030,8 @@ static int check_interfaces(const char *rules, struct gci_error *e)
 int gci_placement_check(
 	const struct gci_placement *p, const struct gci_options *o, struct gci_error *e)
 {
-	const char *congestion = o->net.congestion ? o->net.congestion : getenv("GRIDCOLL_CONGESTION");
+	const char *congestion =
+		o->net.congestion ? o->net.congestion : getenv("GRIDCOLL_CONGESTION");
 	struct gci_error why = {0};
 
 	if (!has_local_ranks(p))
