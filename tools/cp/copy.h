@@ -102,10 +102,14 @@ void gct_cp_undo(struct gct_cp_copy *c);
 void gct_cp_gather_free(struct gct_cp_copy *c);
 
 /* At the root, when all is done: a line for people, and the files that are asked for. all[] has all
- * ranks of the last world. (cp.c) */
+ * ranks of the last world. (say.c) */
 int gct_cp_report(struct gct_cp_copy *c, const struct gct_cp_outcome *all, struct gci_error *e);
 
-/* The progress bar, for struct gct_cp_move. (cp.c) */
+const char *gct_cp_cluster_name(const gcoll_comm *comm, int cluster);
+/* The next receiver, from `rank` of the first world on, that is not in the last one; -1: none. */
+int gct_cp_next_left_out(const struct gct_cp_copy *c, int rank);
+
+/* The progress bar, for struct gct_cp_move. (say.c) */
 void gct_cp_show(void *user, uint64_t done, const uint64_t *reached);
 void gct_cp_show_compared(struct gct_cp_copy *c, uint64_t n);
 

@@ -19,6 +19,7 @@
 #include "base/mem.h"
 
 #include <stdint.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #define GCT_CP_TRAILER      4
@@ -132,6 +133,18 @@ void gct_cp_place_init(struct gct_cp_place *p, const struct gct_cp_manifest *m, 
 /* Its descriptor, good until the next call; -1: errno says why not. */
 int gct_cp_place_go(struct gct_cp_place *p, uint32_t dir);
 void gct_cp_place_close(struct gct_cp_place *p);
+
+/* True if the list's directories, as far as they are there, are in one mount with DEST: who has DEST
+ * has all of them. */
+int gct_cp_place_is_one(struct gct_cp_place *p);
+/* The same file. */
+int gct_cp_is_one(const struct stat *a, const struct stat *b);
+/* Whether `path`, which may be cut up, is in that directory, or will be when it is made. */
+int gct_cp_is_within(char *path, const struct stat *directory);
+/* How many names at the end of a path are not there. */
+int gct_cp_count_missing(const char *path, uint64_t *n, struct gci_error *e);
+/* Removes as many directories at the end of a path, which is cut up, as are empty. */
+void gct_cp_remove_empty(char *path, uint64_t n);
 
 /* A place in the stream. */
 struct gct_cp_point {

@@ -269,3 +269,20 @@ char *gct_cp_path(const struct gct_cp_manifest *m, const char *root, uint32_t di
 	gci_buf_free(&out);
 	return path;
 }
+
+uint64_t gct_cp_stream_at(const struct gct_cp_manifest *m, uint32_t file, uint64_t offset)
+{
+	uint64_t at = offset;
+	uint32_t i;
+
+	for (i = 0; i < file; i++)
+		at += gct_cp_length(&m->files[i]);
+	return at;
+}
+
+void gct_cp_point_of(const struct gct_cp_manifest *m, uint64_t at, struct gct_cp_point *p)
+{
+	*p = (struct gct_cp_point){.offset = at};
+	while (p->file < m->nfiles && p->offset >= gct_cp_length(&m->files[p->file]))
+		p->offset -= gct_cp_length(&m->files[p->file++]);
+}

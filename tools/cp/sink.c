@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -255,6 +256,109 @@ static int gct_cp_finish_tree(struct gct_cp_sink *s, struct gci_error *e)
 		complete_tree(s, &m->dirs[i], e);
 	gct_cp_place_close(&s->place);
 	return e->status;
+}
+
+/* Whether a name still is that of an open file. The name is opened once more: NFS asks the server
+ * then, and else might tell what it was a while ago. */
+static int is_called(int fd, int dir, const char *name)
+{
+	int again = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat a, b;
+	int same = again >= 0 && !fstat(fd, &a) && !fstat(again, &b) && a.st_dev == b.st_dev &&
+		   a.st_ino == b.st_ino;
+
+	if (again >= 0)
+		close(again);
+	return same;
+}
+
+/* Opened for writing, for the locks of NFS. With `make` *is_new tells whether it was made. */
+static int open_part(int dir, const char *part, int make, int *is_new)
+{
+	int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	int fd = openat(dir, part, flags);
+
+	*is_new = fd < 0 && errno == ENOENT && make;
+	return *is_new ? openat(dir, part, flags | O_CREAT | O_EXCL, 0600) : fd;
+}
+
+/* One that has its file's mode already, with which it cannot be opened: a process was ended before it
+ * gave the file its name, if the lock is free. 0: try again; -1 and errno. */
+static int make_writable(int dir, const char *part)
+{
+	int fd = openat(dir, part, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), why = EACCES;
+	struct stat st;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -1;
+	if (!fstat(fd, &st) && gct_cp_is_own(&st)) {
+		if (flock(fd, LOCK_EX | LOCK_NB))
+			why = errno == EWOULDBLOCK ? errno : EACCES;
+		else if (!is_called(fd, dir, part) || !fchmod(fd, 0600))
+			why = 0;
+	}
+	close(fd);
+	errno = why;
+	return why ? -1 : 0;
+}
+
+/* -1 and errno; EWOULDBLOCK: another process has it, or nobody can lock it. */
+static int open_locked(struct gct_cp_sink *s, int dir, const char *part, int make)
+{
+	int tries, fd, bad, is_new;
+
+	/* Again, if whoever had it locked gives the file its name meanwhile, or removes it. */
+	for (tries = 0; tries < 10; tries++) {
+		fd = open_part(dir, part, make, &is_new);
+		if (fd < 0 && is_new && errno == EEXIST)
+			continue;
+		if (fd < 0 && !is_new && errno == EACCES && !make_writable(dir, part))
+			continue;
+		if (fd < 0)
+			return -1;
+		while ((bad = flock(fd, LOCK_EX | LOCK_NB)) && errno == EINTR)
+			;
+		if (!bad && is_called(fd, dir, part))
+			return fd;
+		if (bad && errno != EWOULDBLOCK) {
+			s->lock_errno = errno;
+			if (is_new)
+				unlinkat(dir, part, 0);
+		}
+		close(fd);
+		if (bad)
+			break;
+	}
+	errno = EWOULDBLOCK;
+	return -1;
+}
+
+int gct_cp_hold_part(struct gct_cp_sink *s, uint32_t file, int make)
+{
+	char *part;
+	int dir;
+
+	if (s->part_fd >= 0 && s->part_file == file)
+		return 1;
+	if (s->part_fd >= 0)
+		close(s->part_fd);
+	s->part_fd = -1;
+	if (s->taken == file)
+		return 0; /* by now it may be free, but nobody has compared what is in it */
+	dir = gct_cp_place_go(&s->place, s->manifest->files[file].dir);
+	if (dir < 0)
+		return -1;
+	part = gct_cp_part_name(gct_cp_sink_name(s, file));
+	errno = ENOMEM;
+	s->part_fd = part ? open_locked(s, dir, part, make) : -1;
+	s->part_file = file;
+	gci_free(part);
+	if (s->part_fd >= 0)
+		return 1;
+	if (errno != EWOULDBLOCK)
+		return -1;
+	s->taken = file;
+	return 0;
 }
 
 /* ---- files */
