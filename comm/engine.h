@@ -161,7 +161,7 @@ struct gci_absent_comms {
 	uint32_t nearly, nfreed; /* so far: rings */
 };
 
-/* The communicators, and what they are asked for (comm/comm.c). */
+/* The communicators, and what they are asked for: comm/comm.c fills it in. */
 struct gci_comms {
 	struct gci_list all;   /* gcoll_comm.link */
 	struct gci_hash by_id; /* gcoll_comm.by_id */
@@ -177,7 +177,7 @@ struct gci_comms {
 	uint64_t (*expected_ns)(const struct gci_engine *e);
 };
 
-/* The job that the world is in, and its launcher (job/). Without one all is NULL or 0. The functions
+/* The job that the world is in, and its launcher: job/world.c fills it in. Without one all is NULL or 0. The functions
  * are those of job/control_client.h; none of them waits. */
 struct gci_engine_job {
 	struct gci_world *world;
@@ -202,7 +202,8 @@ struct gci_engine_job {
 };
 
 /* What looks after how fast bytes flow (flow/), and is told of what happens here. Each function may be
- * NULL, is called by whoever makes progress, within the gate, and begins nothing itself. */
+ * NULL, is called by whoever makes progress, within the gate, and begins nothing itself. begins,
+ * first_window and learn are gci_warm_open's, the others gci_pacing_open's. */
 struct gci_engine_flow {
 	struct gci_warm *warm;     /* NULL: nothing to warm up */
 	struct gci_pacing *pacing; /* NULL: nothing is paced */

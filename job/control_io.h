@@ -7,7 +7,7 @@
  *	n = gci_control_io_recv(&io, buf, sizeof(buf), MSG_DONTWAIT);
  *	gci_control_io_close(&io);
  *
- * One thread at a time. */
+ * One thread at a time. Its functions are in control_client.c. */
 #ifndef GCI_JOB_CONTROL_IO_H
 #define GCI_JOB_CONTROL_IO_H
 

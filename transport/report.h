@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What a rank tells the launcher of its traffic, when that has asked (GCI_CTL_WATCH): the messages
  * GCI_CTL_REPORT, one for each cluster that it has connections to, and GCI_CTL_FLOWS, a few
- * connections each. Only the codec of their fields; all are sums since the rank's epoch began, so a
+ * connections each. Their codec is control.c's. All are sums since the rank's epoch began, so a
  * report that was lost is made up for by the next, but for its bins. */
 #ifndef GCI_TRANSPORT_REPORT_H
 #define GCI_TRANSPORT_REPORT_H
@@ -38,14 +38,5 @@ struct gci_ctl_flows {
 	uint32_t n;
 	struct gci_flow flows[GCI_FLOWS_MOST];
 };
-
-void gci_report_put_watch(struct gci_buf *out, const struct gci_ctl_watch *m);
-void gci_report_put(struct gci_buf *out, const struct gci_ctl_report *m);
-void gci_report_put_flows(struct gci_buf *out, const struct gci_ctl_flows *m);
-
-/* What is no such message makes the reader a failed one. */
-void gci_report_read_watch(struct gci_reader *r, struct gci_ctl_watch *m);
-void gci_report_read(struct gci_reader *r, struct gci_ctl_report *m);
-void gci_report_read_flows(struct gci_reader *r, struct gci_ctl_flows *m);
 
 #endif
