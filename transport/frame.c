@@ -164,7 +164,7 @@ int gci_hello_encode(
 		.key = {.comm = h->to, .tag = h->stream, .seq = h->size},
 		.length = h->eager_nbytes,
 		.offset = h->streams,
-		.digest = h->unchecked | h->replay << 1 | h->encrypted << 2,
+		.digest = h->flags,
 		.ack = h->life,
 		.nbytes = GCI_HELLO_TOKEN_NBYTES};
 	int rc = make_token(secret, &f, token);
@@ -192,9 +192,14 @@ int gci_hello_decode(const uint8_t bytes[GCI_HELLO_NBYTES], const uint8_t secret
 		return gci_error_set(e, rc, "out of memory");
 	if (CRYPTO_memcmp(expected, bytes + GCI_FRAME_HEAD_NBYTES, sizeof(expected)))
 		return gci_error_set(e, GCOLL_ERR_PROTO, "a hello with a wrong token");
-	if (f.length > UINT32_MAX || f.offset > UINT32_MAX || f.key.seq > UINT32_MAX ||
-		f.digest > 7)
+	if (f.length > UINT32_MAX || f.offset > UINT32_MAX || f.key.seq > UINT32_MAX)
 		return gci_error_set(e, GCOLL_ERR_PROTO, "a hello with impossible values");
+	if (f.digest & ~(uint64_t)GCI_HELLO_KNOWN)
+		return gci_error_set(e, GCOLL_ERR_PROTO,
+			"a hello with unknown flags 0x%llx, expected none but 0x%x: the peer has "
+			"another release of gridcoll",
+			(unsigned long long)(f.digest & ~(uint64_t)GCI_HELLO_KNOWN),
+			(unsigned)GCI_HELLO_KNOWN);
 	*h = (struct gci_hello){.epoch = f.epoch,
 		.from = f.source,
 		.to = f.key.comm,
@@ -203,8 +208,6 @@ int gci_hello_decode(const uint8_t bytes[GCI_HELLO_NBYTES], const uint8_t secret
 		.streams = (uint32_t)f.offset,
 		.eager_nbytes = (uint32_t)f.length,
 		.size = (uint32_t)f.key.seq,
-		.unchecked = f.digest & 1,
-		.replay = (uint32_t)f.digest >> 1 & 1,
-		.encrypted = (uint32_t)f.digest >> 2};
+		.flags = f.digest};
 	return 0;
 }

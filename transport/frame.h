@@ -94,11 +94,39 @@ int gci_frame_decode(
  *
  * The token is checked before anything else is believed. It is an HMAC-SHA-256 of the rest of the
  * HELLO, with a key derived from the secret, the epoch and the pair (secret.h), so one
- * connection's token opens no other, and nothing of what it says can be changed. Who sees one can
- * send it again: a stream's life takes one connection only. */
+ * connection's token opens no other, and no field can be changed. An eavesdropper can replay a
+ * HELLO: each incarnation of a stream takes one connection only.
+ *
+ * 108 bytes: a frame header of type HELLO whose fields have other meanings, then the token.
+ *
+ *	 4 u32 epoch          8 u32 from (rank)   12 u32 to (rank)    16 u32 stream
+ *	20 u64 size          28 u64 eager_nbytes  36 u64 streams      44 u32 32 (the token's bytes)
+ *	48 u64 flags, below  56 u32 crc of the token                  60 u32 life
+ *	76 token
+ *
+ * size, eager_nbytes and streams are below 2^32; flags has no bit but those of GCI_HELLO_FLAGS.
+ * Everything else is 0. */
 
 #define GCI_HELLO_TOKEN_NBYTES 32
 #define GCI_HELLO_NBYTES       (76 + GCI_HELLO_TOKEN_NBYTES)
+
+/* Settings of the link that both sides must have alike: name, bit, the noun of the error for two
+ * sides that differ, and whether the setting is "on" where the bit is set. A new bit needs a row
+ * here and a line in hello_to (tcp_conn.c). A bit without a row is refused: the sender's release is
+ * another one, and would send what this one misreads. */
+#define GCI_HELLO_FLAGS(X)                                                                       \
+	X(UNCHECKED, 0, "checksums", 0)  /* payload has no checksums */                          \
+	X(REPLAY, 1, "replay", 1)        /* unacknowledged frames are sent again after a loss */ \
+	X(ENCRYPTED, 2, "encryption", 1) /* this connection is TLS */
+
+enum gci_hello_flag {
+#define GCI_HELLO_BIT(name, bit, noun, on) GCI_HELLO_##name = 1 << (bit),
+	GCI_HELLO_FLAGS(GCI_HELLO_BIT)
+#undef GCI_HELLO_BIT
+#define GCI_HELLO_BIT(name, bit, noun, on) | 1 << (bit)
+		GCI_HELLO_KNOWN = 0 GCI_HELLO_FLAGS(GCI_HELLO_BIT),
+#undef GCI_HELLO_BIT
+};
 
 struct gci_hello {
 	uint32_t epoch;
@@ -108,18 +136,17 @@ struct gci_hello {
 	/* What both sides must say alike. */
 	uint32_t streams;
 	uint32_t eager_nbytes;
-	uint32_t size;      /* ranks in the job */
-	uint32_t unchecked; /* 1: payload has no checksums */
-	uint32_t replay;    /* 1: lost streams are made up for */
-	uint32_t encrypted; /* 1: it comes by TLS, as all on this connection does */
+	uint32_t size;  /* ranks in the job */
+	uint64_t flags; /* GCI_HELLO_UNCHECKED, ... */
 };
 
 /* 0, or GCOLL_ERR_NOMEM. */
 int gci_hello_encode(
 	const struct gci_hello *h, const uint8_t secret[32], uint8_t out[GCI_HELLO_NBYTES]);
 
-/* 0 and *h if the bytes are a HELLO made with this secret. Any other status is a stranger's, with
- * the reason in `e`. Whether the contents suit the receiver is for the caller to say. */
+/* 0 and *h if the bytes are a HELLO made with this secret, and with known flags. Any other status is
+ * a stranger's, with the reason in `e`. Whether the contents suit the receiver is for the caller to
+ * say. */
 int gci_hello_decode(const uint8_t bytes[GCI_HELLO_NBYTES], const uint8_t secret[32],
 	struct gci_hello *h, struct gci_error *e);
 

@@ -164,12 +164,7 @@ size_t gci_conn_send(struct gci_conn *c, const struct iovec *iov, int niov, size
 	return n > 0 ? (size_t)n : 0;
 }
 
-static const char *on_off(uint32_t on)
-{
-	return on ? "on" : "off";
-}
-
-/* What ours says. */
+/* The HELLO of this side. */
 static struct gci_hello hello_to(const struct gci_tcp *t, int peer, unsigned index)
 {
 	const struct gci_tp_link *link = &t->ep.peers[peer]->link;
@@ -181,9 +176,9 @@ static struct gci_hello hello_to(const struct gci_tcp *t, int peer, unsigned ind
 		.streams = link->streams,
 		.eager_nbytes = link->eager_nbytes,
 		.size = (uint32_t)t->tp.config.size,
-		.unchecked = !!link->unchecked,
-		.replay = !!link->replay_nbytes,
-		.encrypted = !!link->encrypted};
+		.flags = (link->unchecked ? GCI_HELLO_UNCHECKED : 0u) |
+			 (link->replay_nbytes ? GCI_HELLO_REPLAY : 0u) |
+			 (link->encrypted ? GCI_HELLO_ENCRYPTED : 0u)};
 }
 
 /* What a peer's HELLO is made with: the job's secret, or zeros where the link is open. */
@@ -194,21 +189,40 @@ static const uint8_t *secret_of(const struct gci_tcp *t, int peer)
 	return t->ep.peers[peer]->link.open ? none : t->secret;
 }
 
+/* ", checksums on, replay off, ..."; without the nouns: ", on, off, ...". */
+static const char *flags_text(uint64_t flags, int nouns, char *text, size_t size)
+{
+	static const struct {
+		uint64_t bit;
+		const char *noun;
+		int on;
+	} rows[] = {
+#define GCI_HELLO_ROW(name, bit, noun, on) {GCI_HELLO_##name, noun " ", on},
+		GCI_HELLO_FLAGS(GCI_HELLO_ROW)
+#undef GCI_HELLO_ROW
+	};
+	size_t i, n = 0;
+
+	for (i = 0; i < sizeof(rows) / sizeof(*rows) && n < size; i++)
+		n += (size_t)snprintf(text + n, size - n, ", %s%s", nouns ? rows[i].noun : "",
+			!(flags & rows[i].bit) == !rows[i].on ? "on" : "off");
+	return text;
+}
+
 int gci_tcp_disagree(struct gci_tcp *t, const struct gci_hello *h)
 {
 	struct gci_hello own = hello_to(t, (int)h->from, h->stream);
+	char there[160], here[80];
 
 	if (h->streams == own.streams && h->eager_nbytes == own.eager_nbytes &&
-		h->size == own.size && h->stream < own.streams && h->unchecked == own.unchecked &&
-		h->replay == own.replay && h->encrypted == own.encrypted)
+		h->size == own.size && h->stream < own.streams && h->flags == own.flags)
 		return 0;
 	return gci_ep_fail(&t->ep, GCOLL_ERR_MISMATCH, (int)h->from,
-		"rank %u and rank %d disagree: %u streams, %u eager bytes, %u ranks, checksums %s, "
-		"replay %s, encryption %s there; %u, %u, %u, %s, %s, %s here",
+		"rank %u and rank %d disagree: %u streams, %u eager bytes, %u ranks%s there; "
+		"%u, %u, %u%s here",
 		h->from, t->tp.config.rank, h->streams, h->eager_nbytes, h->size,
-		on_off(!h->unchecked), on_off(h->replay), on_off(h->encrypted), own.streams,
-		own.eager_nbytes, own.size, on_off(!own.unchecked), on_off(own.replay),
-		on_off(own.encrypted));
+		flags_text(h->flags, 1, there, sizeof(there)), own.streams, own.eager_nbytes,
+		own.size, flags_text(own.flags, 0, here, sizeof(here)));
 }
 
 /* The transport's, made when the first connection needs it. */

@@ -300,12 +300,14 @@ static void set_options(struct gci_conn *c, const struct gci_tcp_peer *p)
 	c->pace.starts = gci_sockopt_start(&c->tcp->sockopts, c->fd, link);
 }
 
-/* What TLS knows of who speaks must be what its HELLO says. */
+/* The rank and the encryption that a HELLO claims must be those of the TLS session, or of none. */
 static int is_as_named(const struct gci_conn *c, const struct gci_hello *h)
 {
+	int encrypted = !!(h->flags & GCI_HELLO_ENCRYPTED);
+
 	if (!c->tls.engine)
-		return !h->encrypted;
-	return h->encrypted && gci_secure_name(c->tls.engine).client == h->from;
+		return !encrypted;
+	return encrypted && gci_secure_name(c->tls.engine).client == h->from;
 }
 
 /* A HELLO of a job whose links are open shows no secret: only where ours are, too. */
@@ -325,7 +327,7 @@ static int make_room(struct gci_tcp *t, const struct gci_tcp_peer *p, const stru
 {
 	struct gci_conn *old = p->conns[h->stream];
 
-	if (h->replay && h->life < gci_ep_next_life(&t->ep, p->rank, h->stream))
+	if (h->flags & GCI_HELLO_REPLAY && h->life < gci_ep_next_life(&t->ep, p->rank, h->stream))
 		return 0; /* and has lost this one, too */
 	if (old && old->stream.life)
 		gci_tcp_replace(old);

@@ -233,7 +233,7 @@ static void no_way_back_to_plain(void **state)
 	close(fd);
 	assert_int_equal(w.nfailures[2], 0);
 	/* It says that it did not. */
-	h.encrypted = 0;
+	h.flags &= ~(uint64_t)GCI_HELLO_ENCRYPTED;
 	fd = knock(last_addrs[2]);
 	assert_int_equal(gci_hello_encode(&h, key, bytes), 0);
 	assert_int_equal(send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL), sizeof(bytes));

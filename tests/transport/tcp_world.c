@@ -205,9 +205,8 @@ struct gci_hello hello_of(const struct world *w, uint32_t from, uint32_t to)
 		.streams = w->link.streams,
 		.eager_nbytes = w->link.eager_nbytes,
 		.size = (uint32_t)w->size,
-		.replay = replay,
 		.life = replay,
-		.encrypted = encrypted};
+		.flags = (replay ? GCI_HELLO_REPLAY : 0u) | (encrypted ? GCI_HELLO_ENCRYPTED : 0u)};
 }
 
 void exchange(struct world *w)

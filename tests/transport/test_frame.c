@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/crc32c.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const struct gci_frame data = {.type = GCI_FRAME_DATA,
@@ -147,8 +148,7 @@ static void hello_proves_the_secret(void **state)
 		.streams = 8,
 		.eager_nbytes = 1 << 20,
 		.size = 70001,
-		.unchecked = 1,
-		.replay = 1};
+		.flags = GCI_HELLO_UNCHECKED | GCI_HELLO_REPLAY};
 	uint8_t secret[32] = "the job's", other[32] = "the jobs", bytes[GCI_HELLO_NBYTES];
 	struct gci_hello got = {0}, forged;
 	uint8_t forgery[GCI_HELLO_NBYTES];
@@ -171,6 +171,53 @@ static void hello_proves_the_secret(void **state)
 	}
 }
 
+/* Wire format: these bits never move. */
+static const uint64_t known_bits[] = {GCI_HELLO_UNCHECKED, GCI_HELLO_REPLAY, GCI_HELLO_ENCRYPTED};
+
+static void each_known_flag_round_trips_alone(void **state)
+{
+	uint8_t secret[32] = "the job's", bytes[GCI_HELLO_NBYTES];
+	uint64_t together = 0;
+	struct gci_hello got;
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < sizeof(known_bits) / sizeof(*known_bits); i++) {
+		const struct gci_hello h = {.from = 1, .flags = known_bits[i]};
+
+		assert_true(known_bits[i] == 1ull << i);
+		assert_int_equal(gci_hello_encode(&h, secret, bytes), 0);
+		assert_int_equal(bytes[48], 1 << i);
+		assert_int_equal(gci_hello_decode(bytes, secret, &got, NULL), 0);
+		assert_memory_equal(&got, &h, sizeof(h));
+		together |= known_bits[i];
+	}
+	/* A new flag has its bit in known_bits above, too. */
+	assert_true(together == GCI_HELLO_KNOWN);
+}
+
+static void each_unknown_flag_is_refused(void **state)
+{
+	uint8_t secret[32] = "the job's", bytes[GCI_HELLO_NBYTES];
+	struct gci_hello h = {.from = 1}, got;
+	char expected[40];
+	unsigned bit;
+
+	(void)state;
+	for (bit = 0; bit < 64; bit++) {
+		struct gci_error e = {0};
+
+		h.flags = 1ull << bit;
+		if (h.flags & GCI_HELLO_KNOWN)
+			continue;
+		h.flags |= GCI_HELLO_REPLAY;
+		assert_int_equal(gci_hello_encode(&h, secret, bytes), 0);
+		assert_int_equal(gci_hello_decode(bytes, secret, &got, &e), GCOLL_ERR_PROTO);
+		snprintf(expected, sizeof(expected), "unknown flags 0x%llx,", 1ull << bit);
+		assert_non_null(strstr(e.text, expected));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -178,6 +225,8 @@ int main(void)
 		cmocka_unit_test(any_flipped_bit_is_corruption),
 		cmocka_unit_test(senseless_frames_are_refused),
 		cmocka_unit_test(hello_proves_the_secret),
+		cmocka_unit_test(each_known_flag_round_trips_alone),
+		cmocka_unit_test(each_unknown_flag_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
