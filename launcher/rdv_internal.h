@@ -48,6 +48,7 @@ struct rdv_rank {
 	uint32_t life; /* of its last RESUME */
 	int joined, bye, lost, silent, exited;
 	int missed;       /* its silence was told of */
+	int returned;     /* heard again since, and that is not told of yet */
 	int code, signal; /* of the process's end */
 	int missing;      /* it could not be started, and the job begins without it */
 	int is_blamed;    /* a peer takes it for dead */

@@ -669,6 +669,8 @@ static void note_heard(const struct gci_rdv *r, uint32_t rank, uint64_t now_ns)
 	if (r->started && now_ns - k->heard_ns > r->config.dead_ns / 2)
 		k->back_ns = now_ns;
 	k->heard_ns = now_ns;
+	k->returned |= k->missed;
+	k->missed = 0;
 }
 
 static int may_resume(

@@ -309,6 +309,24 @@ static void tell_of_missed(struct gci_rdv *r, uint64_t now_ns)
 	gci_free(list);
 }
 
+/* The end of what tell_of_missed told, once in a heartbeat at most. */
+static void tell_of_returned(struct gci_rdv *r)
+{
+	uint32_t *list = gci_calloc(r->config.size, sizeof(*list));
+	char who[GCI_RANKLIST_NBYTES];
+	uint32_t i, n = 0;
+
+	for (i = 0; list && i < r->config.size; i++) {
+		if (r->ranks[i].returned && gci_rdv_counts(r, i))
+			list[n++] = i;
+		r->ranks[i].returned = 0;
+	}
+	if (n)
+		gci_buf_printf(&r->news, "%s: signs of life again\n",
+			gci_ranklist(list, n, r->config.names, who));
+	gci_free(list);
+}
+
 /* Ranks that others start may come hours later. Once, so that nobody waits for the time to pass that
  * has not begun. */
 static void tell_of_nobody(struct gci_rdv *r, uint64_t now_ns)
@@ -326,7 +344,7 @@ static void tell_of_nobody(struct gci_rdv *r, uint64_t now_ns)
 void gci_rdv_check_silence(struct gci_rdv *r, uint64_t now_ns)
 {
 	uint32_t i;
-	int any_new = 0;
+	int any_new = 0, any_back = 0;
 
 	r->times.silence_ns = GCI_NEVER;
 	if (gci_rdv_is_over(r))
@@ -344,10 +362,8 @@ void gci_rdv_check_silence(struct gci_rdv *r, uint64_t now_ns)
 		if (!k->joined || k->lost || k->silent || (k->bye && k->exited) ||
 			!gci_rdv_counts(r, i))
 			continue;
-		if (now_ns - k->heard_ns < warn_ns(r))
-			k->missed = 0;
-		else
-			any_new |= !k->missed;
+		any_back |= k->returned;
+		any_new |= !k->missed && now_ns - k->heard_ns >= warn_ns(r);
 		if (now_ns >= dead_at_ns) {
 			k->silent = r->deaths = 1;
 			gci_rdv_arm(r, now_ns, 0); /* other witnesses have had time enough */
@@ -355,6 +371,8 @@ void gci_rdv_check_silence(struct gci_rdv *r, uint64_t now_ns)
 			r->times.silence_ns = dead_at_ns;
 		}
 	}
+	if (any_back && !r->judged)
+		tell_of_returned(r);
 	if (any_new && !r->judged)
 		tell_of_missed(r, now_ns);
 }

@@ -184,6 +184,7 @@ static void silence_is_told_of(void **state)
 	for (i = 4; i < 8; i++)
 		w->ranks[i].beating = 1;
 	rdv_pass(w, 10 * SEC);
+	rdv_expect_news(w, "ranks 4-7 on t1-t4: signs of life again\n");
 	w->ranks[5].beating = 0;
 	rdv_pass(w, 7 * SEC);
 	rdv_expect_news(w, "rank 5 on t2: no sign of life for 5 s; dead after 20 s\n");
