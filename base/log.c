@@ -27,7 +27,8 @@ void gci_log_init(const char *who)
 			return;
 		}
 	}
-	gci_log(GCI_LOG_WARN, "GRIDCOLL_LOG=%s: expected error, warn, info or debug", want);
+	gci_log(GCI_LOG_WARN, "GRIDCOLL_LOG=%s: expected error, warn, info or debug; using warn",
+		want);
 }
 
 int gci_log_enabled(enum gci_log_level level)

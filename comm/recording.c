@@ -45,9 +45,12 @@ void gci_recording_end(struct gci_engine *e)
 	if (r->path) {
 		gci_record_print(&r->record, &text);
 		if (gci_file_write(r->path, &text, &why))
-			gci_log(GCI_LOG_WARN, "record: %s", why.text);
+			gci_log(GCI_LOG_WARN, "record: %s; the job's calls are not recorded",
+				why.text);
 		else if (r->record.lost)
-			gci_log(GCI_LOG_WARN, "record: %" PRIu64 " calls found no room in %s",
+			gci_log(GCI_LOG_WARN,
+				"record: %" PRIu64
+				" calls found no room in %s, which has the others",
 				r->record.lost, r->path);
 	}
 	gci_buf_free(&text);

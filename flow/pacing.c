@@ -138,7 +138,7 @@ static void gci_pacing_edt_rate(struct gci_pacing_edt *p, int to, uint64_t bps)
 
 	if (p && to < p->n && p->classes[to] >= 0 &&
 		gci_edt_set_rate(p->edt, p->classes[to], bps, &e))
-		gci_log(GCI_LOG_WARN, "pacing by edt: %s", e.text);
+		gci_log(GCI_LOG_WARN, "pacing by edt: %s; the rate before stays", e.text);
 }
 
 /* ---- What this rank has to do with its host's device. */
@@ -398,7 +398,7 @@ static void apply(struct gci_engine *e, int to)
 	gci_pacing_edt_rate(p->edt, to, pace.bps);
 	if (gci_pacing_host_rate(
 		    p->host, gci_engine_pace_group(e->world->topo.in_grid[to]), pace.bps, &error))
-		gci_log(GCI_LOG_WARN, "pacing by htb: %s", error.text);
+		gci_log(GCI_LOG_WARN, "pacing by htb: %s; the rate before stays", error.text);
 	gci_tp_pace(e->tp, gci_engine_pace_group(e->world->topo.in_grid[to]), &pace);
 }
 

@@ -311,7 +311,9 @@ static void apply(struct gci_telemetry *t)
 	if (t->engine && t->wish.period_ms)
 		rc = gci_sampler_start(&t->sampler, &c);
 	if (rc)
-		gci_log(GCI_LOG_WARN, "this rank cannot tell of its traffic: %s",
+		gci_log(GCI_LOG_WARN,
+			"this rank cannot report its traffic: %s; the job goes on without the "
+			"report",
 			gcoll_strerror(rc));
 }
 

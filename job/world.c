@@ -959,7 +959,9 @@ void gcoll_finalize(gcoll_comm *c)
 	rc = gci_begin_call(e);
 	if (rc) {
 		if (rc != GCOLL_ERR_FORKED)
-			gci_log(GCI_LOG_WARN, "gcoll_finalize did nothing: %s", gcoll_last_error());
+			gci_log(GCI_LOG_WARN,
+				"gcoll_finalize did nothing: %s; the communicator stays open",
+				gcoll_last_error());
 		return;
 	}
 	if (c != e->world || !e->job.world) {

@@ -848,7 +848,8 @@ static void say_whom(const struct gci_placement *p, const char *path, const stru
 			path, t->nranks, p->size);
 	else if (t->nclusters != n)
 		gci_log(GCI_LOG_WARN,
-			"%s is for ranks in %d cluster%s, this job's are in %d: it is not used",
+			"%s is for ranks in %d cluster%s, this job's are in %d: it is not used, "
+			"algorithms are chosen as without it",
 			path, t->nclusters, t->nclusters == 1 ? "" : "s", n);
 }
 

@@ -781,7 +781,8 @@ static void on_stats_drained(struct gci_sink *s)
 
 	if (s->error && job->watch.has_file) {
 		job->watch.has_file = 0;
-		gci_log(GCI_LOG_ERROR, "--stats: cannot write %s: %s; no more is written",
+		gci_log(GCI_LOG_ERROR,
+			"--stats: cannot write %s: %s; no more is written, the job goes on",
 			job->watch.path, strerror(s->error));
 	}
 	check_end(job);

@@ -154,7 +154,7 @@ void gci_path_open(struct gci_tcp *t, enum gci_data_path which)
 	if (which == GCI_DATA_PATH_URING && !gci_path_uring.open(t, why))
 		t->path = &gci_path_uring;
 	if (which == GCI_DATA_PATH_URING && t->path != &gci_path_uring)
-		gci_log(GCI_LOG_WARN, "data path: poll; uring was asked for, but: %s", why);
+		gci_log(GCI_LOG_WARN, "data path: uring cannot be used (%s); using poll", why);
 	else
 		gci_log(GCI_LOG_INFO, "data path: %s%s", t->path->name,
 			which == GCI_DATA_PATH_AUTO ? " (auto)" : "");

@@ -97,8 +97,8 @@ static void set_both(struct gci_sockopts *o, int fd, uint64_t nbytes)
 	if ((sndbuf >= nbytes && rcvbuf >= nbytes) || !first(o, SMALL))
 		return;
 	gci_log(GCI_LOG_WARN,
-		"socket buffers of %llu bytes were asked for, the kernel gave %llu; "
-		"raise it with: sysctl -w net.core.%s=%llu",
+		"socket buffers of %llu bytes were asked for, the kernel gave %llu; going on with "
+		"these, raise them with: sysctl -w net.core.%s=%llu",
 		(unsigned long long)nbytes, (unsigned long long)(sndbuf < rcvbuf ? sndbuf : rcvbuf),
 		sndbuf < nbytes ? (rcvbuf < nbytes ? "{r,w}mem_max" : "wmem_max") : "rmem_max",
 		(unsigned long long)nbytes);
@@ -301,7 +301,7 @@ void gci_sockopt_data(struct gci_sockopts *o, int fd, int peer, const struct gci
 		set_needed(o, fd, peer, link);
 	if (link->congestion && set_congestion(fd, link->congestion) && first(o, CONGESTION))
 		gci_log(GCI_LOG_WARN,
-			"congestion control \"%s\": %s; see "
+			"congestion control \"%s\": %s; using the system's own, see "
 			"net.ipv4.tcp_available_congestion_control",
 			link->congestion, strerror(errno));
 	tell(o, fd, peer, link);

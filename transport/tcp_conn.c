@@ -51,8 +51,9 @@ static ssize_t recv_secure(struct gci_conn *c, const struct iovec *iov, int niov
 	if (n >= 0)
 		return n;
 	if (n == -EBADMSG)
-		gci_log(GCI_LOG_WARN, "rank %d: from rank %d: %s", c->tcp->tp.config.rank, c->peer,
-			e.text);
+		gci_log(GCI_LOG_WARN,
+			"rank %d: from rank %d: %s; closing this connection for a new one",
+			c->tcp->tp.config.rank, c->peer, e.text);
 	errno = (int)-n;
 	return -1;
 }
@@ -136,8 +137,9 @@ static size_t send_secure(struct gci_conn *c, const struct iovec *iov, int niov)
 		if (!c->tls.sealed_nbytes)
 			n = gci_secure_write(c->tls.engine, iov, niov, gone, &e);
 		if (n < 0) {
-			gci_log(GCI_LOG_WARN, "rank %d: to rank %d: %s", c->tcp->tp.config.rank,
-				c->peer, e.text);
+			gci_log(GCI_LOG_WARN,
+				"rank %d: to rank %d: %s; closing this connection for a new one",
+				c->tcp->tp.config.rank, c->peer, e.text);
 			gci_conn_send_failed(c, (int)-n);
 			break;
 		}

@@ -114,6 +114,7 @@ struct gci_tcp_peer {
 	unsigned nheld, held_stream; /* losses that are not warned of yet; the first one's */
 	uint64_t held_ns;
 	char held_cause[160];
+	int warned; /* of a loss that still lasts: its end is a warning, too */
 	unsigned nprobes;
 };
 
@@ -152,6 +153,7 @@ struct gci_tcp {
 		struct gci_unauth neighbours; /* from those that one has */
 		struct gci_u64set homes;      /* the latter, as numbers */
 		int said_files;               /* that descriptors are short */
+		int refuses;                  /* warned that none is taken: so is the end of that */
 	} door;
 
 	struct gci_tcp_loss {

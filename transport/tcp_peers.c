@@ -223,13 +223,21 @@ static void accept_failed(struct gci_tcp *t)
 		return;
 	if (files && !gci_fd_is_ready(t->door.listen_fd, POLLIN))
 		return; /* the kernel looks for a descriptor first: nobody else has come */
+	t->door.refuses |= !files || !t->door.said_files;
 	gci_log(files && t->door.said_files ? GCI_LOG_INFO : GCI_LOG_WARN,
-		"cannot take a connection now: %s%s", strerror(error),
-		error == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
+		"cannot take a connection now: %s; trying again%s", strerror(error),
+		error == EMFILE ? ", raise the limit of open files (ulimit -n)" : "");
 	t->door.said_files |= files;
 	if (files && shed(t))
 		return;
 	pause_accepting(t, ACCEPT_AGAIN_NS);
+}
+
+static void accepted(struct gci_tcp *t)
+{
+	if (t->door.refuses)
+		gci_log(GCI_LOG_WARN, "takes connections again");
+	t->door.refuses = 0;
 }
 
 static void accept_all(struct gci_tcp *t)
@@ -244,6 +252,7 @@ static void accept_all(struct gci_tcp *t)
 			accept_failed(t);
 			return;
 		}
+		accepted(t);
 		if (on_own_address(t, fd))
 			stranger(t, fd, &a);
 		else
@@ -592,6 +601,7 @@ static void gci_conn_probe(struct gci_tcp *t, struct gci_tcp_peer *p)
 #define MOST_PAUSE_NS  (2 * GCI_NS_PER_S)
 #define LEAST_TRIES    8
 #define TELL_NS        GCI_NS_PER_S /* between two warnings */
+#define REMEDY         64           /* bytes of text */
 
 /* A peer that was killed, or leaves since the job ends, closes its connections before the launcher can
  * say what is wrong. So a loss is warned of when the job goes on: when the peer has made the connection
@@ -613,25 +623,51 @@ static void hold_warning(const struct gci_conn *c, const char *cause)
 	}
 }
 
-static void warn(struct gci_tcp *t, struct gci_tcp_peer *p, uint64_t now, const char *how)
+/* Streams whose connections have had the peer's HELLO. */
+static unsigned nopen(const struct gci_tcp *t, const struct gci_tcp_peer *p)
+{
+	unsigned i, n = 0;
+
+	for (i = 0; i < t->ep.peers[p->rank]->link.streams; i++)
+		n += p->conns[i] && p->conns[i]->state == GCI_CONN_OPEN;
+	return n;
+}
+
+/* What the transport does about a lost stream. */
+static const char *remedy(const struct gci_tcp *t, const struct gci_tcp_peer *p, char text[REMEDY])
+{
+	unsigned left = nopen(t, p);
+	const char *again =
+		gci_tcp_calls(t, p->rank) ? "reconnecting" : "waiting for it to connect";
+
+	if (left)
+		snprintf(text, REMEDY, "using the other %u, %s", left, again);
+	else
+		snprintf(text, REMEDY, "none is left, %s", again);
+	return text;
+}
+
+/* Warns of the losses held for this peer, if any: `next` says what follows. True if it was said. */
+static int warn(struct gci_tcp *t, struct gci_tcp_peer *p, uint64_t now, const char *next)
 {
 	unsigned others = t->loss.untold + p->nheld - 1;
 	char more[48] = "";
 
 	if (!p->nheld)
-		return;
+		return 0;
 	t->loss.untold += p->nheld;
 	p->nheld = 0;
 	if (t->loss.told_ns && now - t->loss.told_ns < TELL_NS)
-		return;
+		return 0;
 	if (others)
 		snprintf(more, sizeof(more), " (and %u others before)", others);
 	t->loss.told_ns = now;
 	t->loss.untold = 0;
 	gci_log(t->stopping ? GCI_LOG_INFO : GCI_LOG_WARN,
-		"rank %d: lost stream %u of %u to rank %d, %s: %s%s", t->tp.config.rank,
-		p->held_stream, t->ep.peers[p->rank]->link.streams, p->rank, how, p->held_cause,
+		"rank %d: lost stream %u of %u to rank %d (%s); %s%s", t->tp.config.rank,
+		p->held_stream, t->ep.peers[p->rank]->link.streams, p->rank, p->held_cause, next,
 		more);
+	return 1;
 }
 
 void gci_conn_lost(struct gci_conn *c, const char *cause)
@@ -726,14 +762,15 @@ static uint64_t most_pause_ns(const struct gci_tcp *t, const struct gci_tcp_peer
 /* Begins to connect all that are missing, or to look whether the peer is there. */
 static void try_peer(struct gci_tcp *t, struct gci_tcp_peer *p, uint64_t now)
 {
+	char next[REMEDY];
 	unsigned i;
 
 	if (is_dead(t, p, now)) {
 		give_up(t, p, "it did not answer");
 		return;
 	}
-	if (now - p->held_ns >= MOST_PAUSE_NS)
-		warn(t, p, now, "going on without");
+	if (now - p->held_ns >= MOST_PAUSE_NS && warn(t, p, now, remedy(t, p, next)))
+		p->warned = 1;
 	p->ntries++;
 	p->pause_ns = p->pause_ns ? 2 * p->pause_ns : FIRST_PAUSE_NS;
 	if (p->pause_ns > most_pause_ns(t, p))
@@ -831,7 +868,13 @@ void gci_tcp_restored(struct gci_conn *c)
 	t->ep.peers[c->peer]->stats.restored++;
 	if (p->again_ns && all_open(t, p))
 		set_again(t, p, 0);
-	warn(t, p, gci_now_ns(), "which was made again");
+	warn(t, p, gci_now_ns(), "it is connected again");
+	if (p->warned && nopen(t, p) == t->ep.peers[c->peer]->link.streams) {
+		p->warned = 0;
+		gci_log(t->stopping ? GCI_LOG_INFO : GCI_LOG_WARN,
+			"rank %d: every lost stream to rank %d is connected again",
+			t->tp.config.rank, c->peer);
+	}
 	gci_log(GCI_LOG_INFO, "rank %d: stream %u to rank %d is there again", t->tp.config.rank,
 		c->stream.index, c->peer);
 }

@@ -252,6 +252,7 @@ static struct rlimit no_more_descriptors(void)
 /* They hold all descriptors there are. */
 static void the_silent_give_up_descriptors(void **state)
 {
+	struct captured log;
 	struct rlimit was;
 	struct world w;
 	int fds[10], i;
@@ -263,9 +264,14 @@ static void the_silent_give_up_descriptors(void **state)
 		own_step(&w);
 	}
 	gci_tp_connect(w.tp[0], 1);
+	log = capture_begin();
 	was = no_more_descriptors();
 	exchange(&w);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	capture_end(&log);
+	assert_int_equal(captured_times(&log, "cannot take a connection now: "), 1);
+	assert_int_equal(captured_times(&log, "; trying again, raise the limit"), 1);
+	assert_int_equal(captured_times(&log, "takes connections again"), 1);
 	for (i = 0; i < 10; i++)
 		close(fds[i]);
 	assert_int_equal(w.nfailures[0] + w.nfailures[1], 0);

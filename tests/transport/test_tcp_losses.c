@@ -173,7 +173,40 @@ static void a_loss_is_warned_of_when_the_job_goes_on(void **state)
 	world_run(&w, are_restored, &w);
 	capture_end(&log);
 	assert_non_null(strstr(log.text, "lost stream "));
-	assert_non_null(strstr(log.text, "which was made again"));
+	assert_non_null(strstr(log.text, "; it is connected again"));
+	assert_null(strstr(log.text, "every lost stream"));
+	exchange(&w);
+	expect_no_failure(&w);
+	world_close(&w);
+	cutter_close(&cutter);
+}
+
+/* Rank 1 is reached again only when the loss has been warned of. */
+static void the_end_of_a_long_loss_is_a_warning_too(void **state)
+{
+	struct captured log;
+	struct world w;
+	int i;
+
+	(void)state;
+	open_cut(&w, 2, 0, 1 << 20);
+	exchange(&w);
+	log = capture_begin();
+	cutter_cut_all(&cutter);
+	for (i = 0; i < 200; i++) {
+		gci_tp_progress(w.tp[0], 50 * GCI_NS_PER_MS);
+		gci_sleep_ns(20 * GCI_NS_PER_MS);
+	}
+	capture_end(&log);
+	assert_int_equal(captured_times(&log, ", reconnecting"), 1);
+	assert_null(strstr(log.text, "connected again"));
+
+	log = capture_begin();
+	expected = 6;
+	world_run(&w, are_restored, &w);
+	capture_end(&log);
+	assert_int_equal(
+		captured_times(&log, "rank 0: every lost stream to rank 1 is connected again"), 1);
 	exchange(&w);
 	expect_no_failure(&w);
 	world_close(&w);
@@ -333,6 +366,7 @@ int main(void)
 		cmocka_unit_test(cuts_cost_nothing_but_time),
 		cmocka_unit_test(all_connections_at_once),
 		cmocka_unit_test(a_loss_is_warned_of_when_the_job_goes_on),
+		cmocka_unit_test(the_end_of_a_long_loss_is_a_warning_too),
 		cmocka_unit_test(who_computes_takes_nobody_for_dead),
 		cmocka_unit_test(damaged_from_the_beginning),
 		cmocka_unit_test(nobody_listens_any_more),
