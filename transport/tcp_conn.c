@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * One connection, and its bytes. */
+ * One connection, and its bytes. This file and tcp_peers.c are two halves of one thing and call each other
+ * (tcp_impl.h): there connections are made, come in, are lost and made again. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * The simulator: operations, ranks and the calendar of events. This file and wire.c are two halves of one
+ * thing and call each other (sim_impl.h): here steps begin and end, there their bytes travel. */
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/mem.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * How long bytes take. A message is offered, waits for credit or takes allowance, and goes out in
- * pieces: through its host's NIC, the link between clusters and the receiver's NIC, each of which
- * serves what comes in order. What cannot go on yet waits at its sender, as TCP's window makes it
- * wait: while a connection, a link's buffer or the port in front of the receiver has no room. */
+ * The simulator's other half, with sim.c: the two call each other (sim_impl.h). Here is how long
+ * bytes take. A message is offered, waits for credit or takes allowance, and goes out in pieces:
+ * through its host's NIC, the link between clusters and the receiver's NIC, each of which serves
+ * what comes in order. What cannot go on yet waits at its sender, as TCP's window makes it wait:
+ * while a connection, a link's buffer or the port in front of the receiver has no room. */
 #include "collectives/sim/sim_impl.h"
 
 #include "base/clock.h"
