@@ -15,7 +15,7 @@ struct gci_compare {
 	uint32_t *crcs; /* [rank] */
 };
 
-/* The only one that more than half of them can have: who has another takes one vote from it. */
+/* Boyer-Moore majority vote: the only sum that more than half of the ranks can have. */
 static uint32_t candidate(const uint32_t *crcs, int n)
 {
 	uint32_t crc = 0;

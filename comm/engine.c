@@ -336,8 +336,8 @@ static void name_oldest(const struct gci_engine *e, char out[GCI_SIGNATURE_NBYTE
 	}
 }
 
-/* A message waits quietly for a peer that never comes to it. Asked rarer and rarer: what is known
- * late has cost no more than as long again. */
+/* A message waits quietly for a peer that never comes to it. Asked at doubling intervals: a mismatch
+ * is found after twice the time at most. */
 static int ask_is_due(uint64_t *asked_ns, uint64_t waited_ns)
 {
 	if (waited_ns < *asked_ns)
@@ -460,7 +460,7 @@ static void count_wait(struct gci_engine *e, uint64_t since_ns)
 		e->wait.total_ns += gci_now_ns() - since_ns;
 	if (e->failure.status)
 		return;
-	/* Who waits too long for one who may just be late does not blame him. */
+	/* The peer may just be late: the time-out blames no rank. */
 	if (e->wait.total_ns >= e->settings.op_timeout_ns)
 		time_out(e, -1, gci_tp_waits(e->tp, &w) ? &w : NULL);
 	else if (e->settings.floor_ns && e->wait.total_ns >= e->settings.floor_ns)

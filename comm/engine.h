@@ -121,7 +121,7 @@ struct gci_reqs {
 	pthread_t teller;
 };
 
-/* Who may be in a call, and who makes progress. */
+/* Which threads may be in a call, and which one makes progress. */
 struct gci_callers {
 	struct gci_gate gate;      /* of a world with a progress thread */
 	struct gci_thread *thread; /* comm/progress.h; NULL: the program's calls make progress */
@@ -201,9 +201,9 @@ struct gci_engine_job {
 	} * launcher;
 };
 
-/* What looks after how fast bytes flow (flow/), and is told of what happens here. Each function may be
- * NULL, is called by whoever makes progress, within the gate, and begins nothing itself. begins,
- * first_window and learn are gci_warm_open's, the others gci_pacing_open's. */
+/* Hooks of flow/ (warming up, pacing, budgets): begins, first_window and learn are set by
+ * gci_warm_open, the others by gci_pacing_open. Each may be NULL, is called by the thread that makes
+ * progress, within the gate, and begins no operation itself. */
 struct gci_engine_flow {
 	struct gci_warm *warm;     /* NULL: nothing to warm up */
 	struct gci_pacing *pacing; /* NULL: nothing is paced */
@@ -227,7 +227,7 @@ struct gci_engine_flow {
 
 struct gci_engine {
 	int rank, size;     /* in the world */
-	const char **hosts; /* [rank], owned by whoever made the engine */
+	const char **hosts; /* [rank], owned by the engine's creator */
 	struct gci_tp *tp;
 	struct gci_taps *taps; /* the transport's connections */
 	struct gcoll_comm *world;
@@ -312,22 +312,22 @@ void gci_engine_lost(struct gci_engine *e, const struct gci_tp_failure *f);
  * come in time for the launcher's verdict. */
 void gci_engine_ask_call(struct gci_engine *e, int peer, uint32_t comm, uint64_t op);
 
-/* Learns of the launcher's word, if there is one; the failure's status, or 0. */
+/* Takes the launcher's verdict, if it has come; the failure's status, or 0. */
 int gci_engine_hear(struct gci_engine *e);
 static inline int gci_engine_check(struct gci_engine *e)
 {
 	return e->job.ctl ? gci_engine_hear(e) : e->failure.status;
 }
 
-/* False for a moment after a failure: until the launcher's word on who failed first is here, or is
- * not to be waited for any longer. True without a failure. */
+/* False for a moment after a failure: until the launcher's verdict (the rank that failed first) is
+ * here, or the wait for it is over. True without a failure. */
 int gci_engine_settled(const struct gci_engine *e);
 
 /* Waits for that, `timeout_ns` at most. */
 void gci_engine_await_verdict(struct gci_engine *e, uint64_t timeout_ns);
 
-/* For a rank that waits for the others to leave: whom the transport has lost has left or died, and
- * the launcher's word on it is due; else whoever still needs this rank must know. */
+/* For a rank that waits for the others to leave: a peer that the transport has lost has left or died,
+ * and the launcher's verdict is due; else peers that still need this rank must learn that it left. */
 void gci_engine_check_parting(struct gci_engine *e);
 
 /* ---- requests, from within */

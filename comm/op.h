@@ -39,7 +39,7 @@ struct gci_op {
 	/* The operation's. */
 	struct gci_list link; /* comm->ops */
 	const struct gci_algorithm *algorithm;
-	uint64_t expected_ns; /* that it takes, as whoever chose the algorithm says; 0: not known */
+	uint64_t expected_ns; /* predicted when the algorithm was chosen; 0: not known */
 	uint64_t digest;
 	struct gci_windows windows;
 	uint64_t started, ended;
@@ -65,14 +65,14 @@ void gci_op_drop(struct gci_op *op);
 /* Whether it moves so much that it matters who sends, and how fast: a shorter one is over before. */
 int gci_op_is_long(const struct gci_op *op);
 
-/* Compares an operation that is begun here with peers who were here first, and stands for those
- * that come later. 0 or GCOLL_ERR_MISMATCH. */
+/* Compares an operation that begins here with those that peers began first, and keeps it for peers
+ * that begin later. 0 or GCOLL_ERR_MISMATCH. */
 int gci_op_see(gcoll_comm *c, uint64_t op, uint64_t digest);
 
 /* Has this peer (a rank of the world) called what was called here? False after a failure. */
 int gci_op_check(gcoll_comm *c, int peer, uint64_t op, uint64_t digest);
 
-/* Keeps its signature, for whoever finds that others call something else: before gci_op_see. */
+/* Keeps its signature, for the error of a rank that calls something else: before gci_op_see. */
 void gci_op_note(const struct gci_op *op);
 
 /* Of all under way, the longest that what is under way of one at once should take; 0: none is. */

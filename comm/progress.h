@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Who makes progress, and who may call: the program's calls alone; a thread of ours, which moves data
+ * The thread that makes progress: the program's own, in its calls; a thread of ours, which moves data
  * and calls callbacks while the program computes; or the program's own libuv loop.
  *
  *	rc = gci_thread_start(e, &err);		// or

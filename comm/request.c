@@ -116,7 +116,7 @@ static int told_elsewhere(void)
 		"the request has a callback, which is called instead of being waited for");
 }
 
-/* True if its result can be told without waiting for more. */
+/* True if its result is final. */
 static int is_over(const gcoll_req *r)
 {
 	return r->over && (!r->status || gci_engine_settled(r->comm->engine));
@@ -204,7 +204,7 @@ int gcoll_test(gcoll_req **req, int *done)
 	rc = gci_begin_call(e);
 	if (rc)
 		return rc;
-	/* Whoever tests again and again does not hold up the thread that it waits for. */
+	/* gcoll_test in a loop must not keep the progress thread out of the gate. */
 	if (e->callers.thread && !(*req)->fn && !__atomic_load_n(&(*req)->over, __ATOMIC_ACQUIRE)) {
 		__atomic_store_n(&(*req)->awaited, 1, __ATOMIC_RELAXED);
 		*done = !(*req)->active;

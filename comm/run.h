@@ -22,8 +22,8 @@
 struct gci_run;
 struct gci_run_message;
 
-/* Who wants to know when steps begin and end: called for each, twice. The run is whole then, and
- * run->user whoever runs it. */
+/* Called at the beginning and the end of each step. The run is whole then, and run->user is the
+ * caller's. */
 struct gci_run_trace {
 	void (*step)(void *ctx, const struct gci_run *run, uint32_t step, int ended);
 	void *ctx;
@@ -72,7 +72,7 @@ struct gci_run {
  * 0. */
 int gci_run_start(struct gci_run *run);
 
-/* Whoever runs this waits for nothing else: as soon as there are only SENDs left, they are over
+/* No window of the operation follows this run: as soon as there are only SENDs left, they are over
  * when the network has them (gci_tp_detach), not when the peers do. Else they wait for those: they
  * are many bytes of a long message, and other instances keep the pipe full meanwhile. */
 void gci_run_last(struct gci_run *run);

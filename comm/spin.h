@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * How long to look again and again before sleeping (the setting "spin"). Who sleeps is woken some
- * microseconds later than who looks. It pays where answers come soon, so what was in vain halves
- * the time and what was not restores it.
+ * How long to look again and again before sleeping (the setting "spin"). A sleeping thread wakes up
+ * some microseconds later than a polling one sees the event. It pays where answers come soon, so a
+ * spin in vain halves the time and a successful one restores it.
  *
  *	end = now + gci_spin_budget(&s);
  *	while (!(hit = look()) && gci_now_ns() < end)

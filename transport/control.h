@@ -6,7 +6,7 @@
  * A message is a u32 length (of what follows), a u8 type and the type's fields, little-endian.
  *
  *	rank				launcher
- *	HELLO ->					who I am, where I listen
+ *	HELLO ->					its rank, where it listens
  *					<- START	once all have said HELLO: what a rank needs
  *	BEAT ->				<- BEAT		every beat_ns, both ways
  *	FAIL ->						this rank cannot go on, or saw a peer fail
@@ -21,7 +21,7 @@
  *	REPORT ->					the traffic, with WATCH only
  *	FLOWS ->					the same by connection
  *	AGREE ->			<- AGREED	flags: a rank's; of all
- *	SHRINK ->			<- SURVIVORS	to go on after an ABORT; who does
+ *	SHRINK ->			<- SURVIVORS	to go on after an ABORT; with these ranks
  *	RESUME ->			<- RESUMED	by another connection, after the loss of one
  *
  * Ranks are numbered anew with each SURVIVORS, which begins the next epoch; a rank calls itself and
@@ -31,7 +31,7 @@
  * The loss of a connection is survived, within dead_ns: the rank makes another and says RESUME. Both
  * sides count the messages that gci_ctl_counts; a BEAT, RESUME or RESUMED says how many have come, and
  * what has not come is sent again behind RESUMED (struct gci_ctl_link). A rank that has got none is sent
- * START again as well. Whoever closes a connection in order (FIN) has ended, and does not come back.
+ * START again as well. A rank that closes its connection in order (FIN) has ended, and does not come back.
  *
  * Either side treats dead_ns without any message as the other's death. */
 #ifndef GCI_TRANSPORT_CONTROL_H
@@ -89,7 +89,7 @@ struct gci_ctl_hello {
 	uint8_t token[32]; /* gci_ctl_token(): proves knowledge of the job's secret */
 	/* Not of another version: */
 	struct gci_reach reach;        /* where the rank takes data connections */
-	uint32_t size;                 /* the ranks it was told of; 0: it was not */
+	uint32_t size;                 /* of the job as this rank knows it; 0: it does not */
 	char host[GCI_CTL_HOST];       /* its name for its host; "": none */
 	char cluster[GCI_CTL_CLUSTER]; /* and for that one's cluster; "": none */
 	/* What it was built of: struct gci_build in collectives/coll.h. */

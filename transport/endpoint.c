@@ -250,7 +250,7 @@ static void give_id(struct gci_ep_peer *p, struct gci_msg *m)
 	p->taken_ids--;
 }
 
-/* ---- at the receiver: what waits to be told */
+/* ---- at the receiver: credits and message numbers that are not sent yet */
 
 static uint64_t cost_of(const struct gci_msg *m)
 {
@@ -281,9 +281,9 @@ static void told(struct gci_ep_peer *p, uint64_t nbytes)
 }
 
 /* As long as the sender has much of its allowance left, it needs neither credit nor allowance for
- * a short message. Who has several streams is far away, and may be patient: a credit on its way is
- * worth a frame of its own there. So it is where frames are sent again: numbers in the header of
- * one whose payload was cut off would count twice. */
+ * a short message. A peer with several streams is far away, and its requests may be patient: a credit is
+ * worth a frame of its own there. Likewise on links with replay: numbers in the header of a frame
+ * whose payload was cut off would count twice. */
 static void hold(struct gci_ep *ep, struct gci_ep_peer *p, uint64_t nbytes)
 {
 	if (!ep->holds || ep->silent || p->link.streams > 1 || p->replay ||
@@ -296,7 +296,7 @@ static void hold(struct gci_ep *ep, struct gci_ep_peer *p, uint64_t nbytes)
 		gci_list_push(&ep->held, &p->held);
 }
 
-/* What waits to be told: the message's credit. */
+/* Queues the message's credit. */
 static void add_credit(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m)
 {
 	gci_list_push(&p->credits, &m->due);
@@ -328,8 +328,8 @@ static int double_backs(struct gci_ep_peer *p)
 	return 0;
 }
 
-/* What waits to be told: the message's number, in place of its credit if that was not sent yet. 0 or
- * the failure's status. */
+/* Queues the message's number, in place of its credit if that was not sent yet. 0 or the failure's
+ * status. */
 static int add_back(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m)
 {
 	if (p->nbacks == p->backs_cap && double_backs(p))
@@ -704,7 +704,7 @@ static void admit_waiting(struct gci_ep *ep, struct gci_ep_peer *p)
 			break;
 }
 
-/* What is sent without a credit tells of its operation itself. */
+/* No DATA goes without credit or allowance, so WAIT brings the peer the message's key and digest. */
 static void tell_of_wait(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m)
 {
 	if (!m->req->tells || (p->told.comm == m->key.comm && p->told.seq == m->key.seq))

@@ -26,9 +26,9 @@
  * operation to each peer: else two ranks that run different operations could wait for each
  * other's credits without a word.
  *
- * Loss. On a link with replay (replay.h) a connection has a life, in which its frames are counted
- * and kept until they are acknowledged; elsewhere `life` is NULL, and a lost connection is a
- * failure.
+ * Loss. On a link with replay (replay.h) each connection is an incarnation of its stream (`life`),
+ * whose frames are counted and kept until they are acknowledged; elsewhere `life` is NULL, and a
+ * lost connection is a failure.
  *
  * The credit of a short message would come alone, and cost as much as the message. If the backend
  * sets `holds`, it waits for the message to come and make it needless, and numbers wait for a frame
@@ -87,13 +87,13 @@ struct gci_ep_peer {
 	struct gci_list ready;   /* may be sent; about in the order of isend */
 	uint64_t ready_nbytes;   /* what they have to send yet */
 	struct gci_list waiting; /* for allowance or credit */
-	struct gci_list waits;   /* gci_msg.due: of those without credit, to be told of */
-	struct gci_tp_key told;  /* of the last one that was told of */
+	struct gci_list waits;   /* gci_msg.due: WAIT frames to send */
+	struct gci_tp_key told;  /* of the last WAIT sent */
 	uint64_t order;
 	struct gci_msg **ids;              /* messages that hold allowance, by number */
 	uint32_t nids, taken_ids, next_id; /* nids a power of two */
 
-	/* To be told. */
+	/* Credits and numbers not sent yet. */
 	struct gci_list credits;   /* gci_msg.due */
 	struct gci_ep_back *backs; /* a ring of a power of two */
 	size_t backs_cap, backs_at, nbacks;
@@ -153,7 +153,7 @@ struct gci_ep {
 	struct gci_blocks blocks; /* of GCI_TP_FRAME_NBYTES: scratch, and replay's copies */
 	struct gci_tp_failure failure;
 	char refusal[160];     /* why GCI_EP_LOST was returned */
-	int told;              /* on_failure has been called, or must not be */
+	int told;              /* on_failure was called, or must not be */
 	int silent;            /* stopped: no callbacks any more */
 	int warming;           /* there may be padding to send */
 	int bulk;              /* bulk data has come or gone: no padding any more */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What sending and receiving share (endpoint.c): checksums, refusals, lives of connections, peers, requests,
+ * What sending and receiving share (endpoint.c): checksums, refusals, incarnations of streams, peers, requests,
  * failure. It calls nothing of theirs. */
 #include "transport/endpoint.h"
 
@@ -130,11 +130,11 @@ int gci_ep_check_early(struct gci_ep *ep, const struct gci_msg *m, const void *a
 	return 0;
 }
 
-/* ---- What came is not what was sent. Where frames are kept until they are acknowledged, a corrupted
- * one is asked for again the way lost ones are: its connection is closed, and the LOST frame says
- * how many came whole before it. Elsewhere nobody has the bytes any more. A stream's count begins
- * anew with each frame that has moved something; LOST, which each new connection begins with, has
- * not. */
+/* ---- What came is not what was sent. Where frames are kept until they are acknowledged, a
+ * corrupted one is asked for again the way lost ones are: its connection is closed, and the LOST
+ * frame says how many came whole before it. Elsewhere nobody has the bytes any more. A stream's
+ * count begins anew with each frame that has moved something; LOST, which each new connection
+ * begins with, has not. */
 
 #define MOST_RESENDS 3 /* of the same message, or of one stream's frames in a row */
 
@@ -178,8 +178,8 @@ void gci_ep_accept(struct gci_ep_peer *p, const struct gci_life *life)
 		p->refused[life->stream] = 0;
 }
 
-/* ---- The endpoint's part in surviving the loss of a stream: what replay.h says of frames and lives,
- * done to requests and messages. */
+/* ---- The endpoint's part in surviving the loss of a stream: what replay.h says of frames and
+ * incarnations, done to requests and messages. */
 
 /* These bytes of a request are over. */
 static void settle(struct gci_ep *ep, struct gci_replay_frame *f)

@@ -20,13 +20,13 @@
  *	HELLO	opens a connection, see below
  *	DATA	`nbytes` of payload follow: bytes offset .. offset + nbytes of a message; its crc
  *		is 0 between ranks whose HELLOs say that payload is not checked
- *	CREDIT	the message is waited for
+ *	CREDIT	a receive is posted: the sender may send the message
  *	BYE	no DATA and no CREDIT follow on this connection
  *	ACK	only its `ack` counts
  *	PAD	as much payload, which means nothing (endpoint.c)
- *	LOST	stream `tag` was lost in its life number `comm`, after `length` whole frames
+ *	LOST	connection number `comm` of stream `tag` was lost after `length` whole frames
  *	BACK	only its `back` and `nback` count
- *	WAIT	the message waits for its credit
+ *	WAIT	the sender waits for the credit of this message
  *
  * Only HELLO, DATA and PAD have a payload. `ack` is how many DATA, CREDIT, LOST, BACK and WAIT
  * frames of the other direction of this connection have come whole, modulo 2^32; 0 where nothing
@@ -86,8 +86,8 @@ void gci_frame_encode(const struct gci_frame *f, uint8_t head[GCI_FRAME_HEAD_NBY
 int gci_frame_decode(
 	const uint8_t head[GCI_FRAME_HEAD_NBYTES], struct gci_frame *f, struct gci_error *e);
 
-/* ---- The first frame on a data connection, in both directions: who is speaking, for which stream,
- * and the proof that it knows the job's secret. Pure.
+/* ---- The first frame on a data connection, in both directions: the sender's rank, the stream, and a
+ * proof that the sender knows the job's secret. Pure.
  *
  *	gci_hello_encode(&h, secret, bytes);		// the connecting side
  *	rc = gci_hello_decode(bytes, secret, &h, &e);	// the accepting side; then it answers
@@ -101,7 +101,7 @@ int gci_frame_decode(
  *
  *	 4 u32 epoch          8 u32 from (rank)   12 u32 to (rank)    16 u32 stream
  *	20 u64 size          28 u64 eager_nbytes  36 u64 streams      44 u32 32 (the token's bytes)
- *	48 u64 flags, below  56 u32 crc of the token                  60 u32 life
+ *	48 u64 flags, below  56 u32 crc of the token                  60 u32 life (connection number)
  *	76 token
  *
  * size, eager_nbytes and streams are below 2^32; flags has no bit but those of GCI_HELLO_FLAGS.
@@ -132,8 +132,8 @@ struct gci_hello {
 	uint32_t epoch;
 	uint32_t from, to; /* ranks */
 	uint32_t stream;
-	uint32_t life; /* which of the stream's connections this is; 0 where nothing is replayed */
-	/* What both sides must say alike. */
+	uint32_t life; /* connection number of the stream, from 1; 0: no replay on this link */
+	/* Settings in which both sides must agree. */
 	uint32_t streams;
 	uint32_t eager_nbytes;
 	uint32_t size;  /* ranks in the job */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * How fast connections may send: rates on the wire, a token bucket, and what the kernel is to be
- * told.
+ * How fast connections may send: rates on the wire, a token bucket, and the rate for
+ * SO_MAX_PACING_RATE.
  *
  *	struct gci_bucket b = {.bps = 100000000};
  *	room = gci_bucket_room(&b, now_ns);		// bytes on the wire that may go now
@@ -21,9 +21,9 @@
 #define GCI_PACE_GROUPS     257        /* of connections that share a rate; number 0 is not paced */
 #define GCI_PACE_UNTIL_SENT UINT64_MAX /* in place of a rate: see gci_tp_pace_peer */
 
-/* Who keeps connections to their rate. FQ and TCP are both told by SO_MAX_PACING_RATE, and it is
- * TCP that says when each packet may leave, by its payload (Linux since 4.20,
- * tcp_update_skb_after_send; measured on 6.1: fq told the rate on the wire sends 4.6 % more). */
+/* The part that keeps connections to their rate. FQ and TCP both get it by SO_MAX_PACING_RATE, and
+ * TCP computes when each packet may leave, by its payload (Linux since 4.20,
+ * tcp_update_skb_after_send; measured on 6.1: fq with the rate on the wire sends 4.6 % more). */
 enum gci_paced_by {
 	GCI_PACED_BY_NOBODY,
 	GCI_PACED_BY_FQ,    /* the packet scheduler holds packets until then */
@@ -56,17 +56,17 @@ uint64_t gci_wire_payload(const struct gci_wire *w, uint64_t wire_nbytes);
  * (no limit) unless the kernel paces. */
 uint64_t gci_pace_socket_rate(enum gci_paced_by by, uint64_t bps, const struct gci_wire *w);
 
-/* Who is to pace a pair of ranks, which may send `burst_nbytes` at once (0: any). TCP's packets hold a
- * millisecond of the rate, at least two segments, and more only where round trips are short (Linux,
- * tcp_tso_autosize). Where bursts may be much longer than those, we do: fewer and longer packets cost
- * less on every host. */
+/* The part that paces a pair of ranks, which may send `burst_nbytes` at once (0: any). TCP's
+ * packets hold a millisecond of the rate, at least two segments, and more only where round trips
+ * are short (Linux, tcp_tso_autosize). Where bursts may be much longer than those, the token bucket
+ * paces: fewer and longer packets cost less on every host. */
 enum gci_paced_by gci_pace_pair_by(uint64_t bps, uint32_t burst_nbytes, uint64_t rtt_ns);
 
 /* Of a rate shared by n connections, each one's. */
 uint64_t gci_pace_share(uint64_t bps, unsigned n);
 
-/* A token bucket that knows when what was taken will be paid. Whoever comes late, since his timer
- * was, makes up for as much as GCI_BUCKET_CREDIT_NS. */
+/* A token bucket, kept as the time at which all that was taken is paid. A sender whose timer was
+ * late catches up with as much as GCI_BUCKET_CREDIT_NS. */
 #define GCI_BUCKET_CREDIT_NS 4000000u
 
 struct gci_bucket {

@@ -12,8 +12,8 @@
  * - Memory that a stream names (stream.h) is touched by the kernel between `write` or `start` and
  *   `detach` or `halt` only: after these nothing is in flight, so requests can be given back and
  *   a lost stream's frames be sent by another.
- * - c->blocked says that the connection cannot take more now; whoever sets it takes it back, and
- *   writes on then.
+ * - c->blocked says that the connection cannot take more now; the function that sets it also clears
+ *   it, and writes on then.
  * - What ends a connection goes to gci_conn_finished; what failed while sending to
  *   c->send_error, since reading finds the reason, behind what had arrived before. */
 #ifndef GCI_TRANSPORT_PATH_H
@@ -64,7 +64,7 @@ int gci_uring_probe(char why[GCI_PATH_WHY]);
 /* Readiness: the loop polls the sockets, and they are read and written when they say so. */
 extern const struct gci_path_ops gci_path_poll;
 
-/* io_uring: the kernel is told ahead what to read and write, and says when it is done. One ring
+/* io_uring: reads and writes are submitted ahead, and the kernel completes them. One ring
  * per transport. */
 extern const struct gci_path_ops gci_path_uring;
 

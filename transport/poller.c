@@ -46,7 +46,7 @@ void gci_poller_close(struct gci_poller *p)
 	p->fd = p->alarm.fd = -1;
 }
 
-/* What was found together with the event that is being told. */
+/* Drops events of w in the batch whose `ready` functions are being called. */
 static void forget(struct gci_poller *p, const struct gci_watched *w)
 {
 	int i;

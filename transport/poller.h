@@ -11,7 +11,7 @@
  *	gci_poller_watch(&p, &w, 0);		// before w or its descriptor is gone
  *	gci_poller_close(&p);
  *
- * Events are libuv's, UV_READABLE and UV_WRITABLE. An error on a descriptor is told as both. One
+ * Events are libuv's, UV_READABLE and UV_WRITABLE. An error on a descriptor counts as both. One
  * thread; ready may watch and unwatch anything, and not wait. */
 #ifndef GCI_TRANSPORT_POLLER_H
 #define GCI_TRANSPORT_POLLER_H
@@ -34,14 +34,14 @@ struct gci_poller {
 	uint64_t span_ns;  /* it rings no later than this from now, if it is wound */
 	int no_alarm;      /* it could not be wound: the next wait is a short one */
 	struct epoll_event batch[GCI_POLLER_BATCH];
-	int nbatch; /* being told */
+	int nbatch; /* whose `ready` is being called */
 };
 
 /* 0 or a negative errno, and nothing to close. */
 int gci_poller_open(struct gci_poller *p);
 void gci_poller_close(struct gci_poller *p);
 
-/* Waits for these events of w->fd from now on; 0: for none, and what is known of it is not told.
+/* Waits for these events of w->fd from now on; 0: for none, and an event already taken from epoll is dropped.
  * 0 or a negative errno. */
 int gci_poller_watch(struct gci_poller *p, struct gci_watched *w, int events);
 
@@ -51,7 +51,7 @@ void gci_poller_wake_by(struct gci_poller *p, uint64_t at_ms);
 /* The same, so long from now, without a look at the clock where the alarm rings soon enough. */
 void gci_poller_wake_in(struct gci_poller *p, uint64_t ns);
 
-/* Tells what is ready; if `block`, waits until something is. */
+/* Calls `ready` of what is ready; if `block`, waits until something is. */
 void gci_poller_wait(struct gci_poller *p, int block);
 
 /* Now; `events` as for poll. */

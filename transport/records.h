@@ -64,8 +64,8 @@ struct gci_records {
 int gci_records_init(struct gci_records *r, const uint8_t secret[GCI_RECORD_SECRET], int seals);
 void gci_records_deinit(struct gci_records *r); /* also of one that is zero */
 
-/* The next generation of keys (7.2): whoever sends a KeyUpdate does so behind it, whoever receives
- * one too. 0, or -1, and then no record will pass any more. */
+/* The next generation of keys (7.2): the sender of a KeyUpdate renews behind it, its receiver
+ * likewise. 0, or -1, and then no record will pass any more. */
 int gci_records_renew(struct gci_records *r);
 
 /* Makes a record of `nbytes`, at most GCI_RECORD_NBYTES, of the iovecs behind their first `skip`.

@@ -247,7 +247,7 @@ void gci_replay_complete(struct gci_replay *r)
 	}
 }
 
-/* ---- lives */
+/* ---- incarnations */
 
 static struct gci_life *find(const struct gci_replay *r, unsigned stream, uint32_t number)
 {
@@ -282,7 +282,7 @@ static struct gci_life *add_life(struct gci_replay *r, unsigned stream)
 	return life;
 }
 
-/* Both sides have told, or have nothing to tell. */
+/* LOST was exchanged, or is not needed. */
 static void del_life(struct gci_replay *r, struct gci_life *life)
 {
 	set_due(r, life, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What one rank must remember of its streams to one peer so that the loss of a stream costs
- * nothing but time. Pure: no I/O, no clock.
+ * State of one rank's streams to one peer from which frames are sent again after a connection is
+ * lost. Pure: no I/O, no clock.
  *
  *	r = gci_replay_new(streams, most_nbytes, &blocks);
  *	life = gci_replay_begin(r, 0, 1);		// stream 0 has its first connection
@@ -13,16 +13,16 @@
  *	rc = gci_replay_on_lost(r, 0, 1, count, &life);	// the peer says that it has closed it
  *	f = gci_replay_next(r, life);			// goes out before anything else
  *
- * A stream's connections are its lives, numbered from 1. TCP keeps the order, so the frames of
- * one life and direction need no numbers of their own: both sides count them. The receiver
- * acknowledges by the count that is in every frame's header, or in an ACK frame of its own when
- * nothing else goes that way for a while.
+ * A stream has one connection after another: its incarnations (struct gci_life), numbered from 1.
+ * TCP keeps the order, so the frames of one incarnation and direction need no numbers of their own:
+ * both sides count them. The receiver acknowledges by the count that is in every frame's header, or
+ * in an ACK frame of its own when nothing else goes that way for a while.
  *
- * Whoever finds a life dead, or is told so, closes it, tells the other with one LOST frame how many
- * frames had come whole, and counts no more of it. When the peer's LOST is there too, what the
- * peer has not had goes out again, by whichever stream takes it. So every frame takes effect once,
- * and there are no duplicates to look for. Only LOST frames do not wait for one another: they go
- * again at once, and one that comes twice says nothing new.
+ * A side that finds a connection dead, or gets LOST for it, closes it, sends one LOST frame with the
+ * number of frames that had come whole, and counts no more of it. Once the peer's LOST is there too,
+ * frames that the peer has not received go out again, by any stream. So every frame takes effect
+ * once, and there are no duplicates to look for. Only LOST frames do not wait for one another: they
+ * are sent again at once, and a second copy changes nothing.
  *
  * Memory: a frame's payload stays where it is as long as its request is not done. Copies are made
  * for those that must be done sooner, `most_nbytes` at most. */
@@ -36,22 +36,22 @@
 #define GCI_REPLAY_NBYTES      (512u << 10) /* likewise */
 #define GCI_REPLAY_SHORT       (64u << 10)  /* messages up to here are copied when they go out */
 #define GCI_REPLAY_POOLED      (16u << 10)  /* copies from here on are blocks */
-#define GCI_REPLAY_MOST_UNSEEN 64           /* lives of a stream that only the peer knew */
-#define GCI_REPLAY_MOST_LIVES  256          /* that wait for the peer's LOST */
+#define GCI_REPLAY_MOST_UNSEEN 64           /* connections of a stream that only the peer knew */
+#define GCI_REPLAY_MOST_LIVES  256          /* incarnations that wait for the peer's LOST */
 
 /* A frame that the peer may not have. */
 struct gci_replay_frame {
-	struct gci_list link;   /* of a life's `sent`, or of those to be sent again */
+	struct gci_list link;   /* of gci_life.sent, or of frames to be sent again */
 	struct gci_list of_req; /* req->unsettled */
 	struct gci_frame head;  /* but its ack */
 	const void *payload;    /* `copy`, or the request's memory */
 	void *copy;             /* owned, counted in the replay's nbytes; NULL: none */
 	struct gci_tp_req *req; /* for which these bytes are not over yet; NULL: none */
-	uint32_t index;         /* among the frames of its life */
+	uint32_t index;         /* among the frames of its incarnation */
 	int gone;               /* handed to the network whole */
 };
 
-/* One connection, from its beginning until both sides have told its loss. */
+/* Incarnation of a stream: one connection, until both sides have sent LOST for it. */
 struct gci_life {
 	struct gci_list link;
 	unsigned stream;
@@ -78,9 +78,9 @@ struct gci_replay {
 	struct gci_list lives;
 	struct gci_list again; /* frames to be sent before anything else */
 	struct gci_list acked; /* frames to be taken by gci_replay_acked */
-	uint32_t *newest;      /* by stream: number of its newest life; 0: none yet */
+	uint32_t *newest;      /* [stream]: number of its newest connection; 0: none yet */
 	unsigned streams, nlives;
-	unsigned ndue;                  /* lives whose acknowledgement is due */
+	unsigned ndue;                  /* incarnations whose acknowledgement is due */
 	size_t nframes;                 /* that the peer may not have */
 	struct gci_replay_frame *spare; /* chained by link.next */
 	size_t nspare;
@@ -94,17 +94,17 @@ struct gci_replay *gci_replay_new(
 void gci_replay_free(struct gci_replay *r);
 
 /* The stream has a new connection. `number` must be above the newest, by GCI_REPLAY_MOST_UNSEEN at
- * most; the lives between were lost before they were seen here. NULL: out of memory. */
+ * most; the incarnations between were lost before this side saw them. NULL: out of memory. */
 struct gci_life *gci_replay_begin(struct gci_replay *r, unsigned stream, uint32_t number);
 
-/* The newest life has never been connected: its number is free again. */
+/* The newest incarnation was never connected: its number is free again. */
 void gci_replay_unbegin(struct gci_replay *r, struct gci_life *life);
 
 /* A frame goes out. NULL: out of memory. */
 struct gci_replay_frame *gci_replay_add(
 	struct gci_replay *r, struct gci_life *life, const struct gci_frame *head);
 
-/* The next of the frames that go before all others, now on this life; NULL: none. */
+/* The next of the frames that go before all others, now on this connection; NULL: none. */
 struct gci_replay_frame *gci_replay_next(struct gci_replay *r, struct gci_life *life);
 
 /* Reserves room for a copy, and makes it. 0: there is no room. The payload is the copy then. */
@@ -113,7 +113,7 @@ int gci_replay_copy(struct gci_replay *r, struct gci_replay_frame *f);
 /* All of the frame is in the network's hands. May put it among the acked ones. */
 void gci_replay_gone(struct gci_replay *r, struct gci_life *life, struct gci_replay_frame *f);
 
-/* What to write into a header that goes out on this life; it is told then. */
+/* The acknowledgement for a header that goes out on this connection; counts as sent. */
 uint32_t gci_replay_tell(struct gci_replay *r, struct gci_life *life);
 
 /* 0, or GCOLL_ERR_PROTO: the peer has frames that were never sent. */
@@ -129,7 +129,7 @@ void gci_replay_came(struct gci_replay *r, struct gci_life *life, uint32_t nbyte
 /* The peer waits for an acknowledgement. */
 void gci_replay_ask(struct gci_replay *r, struct gci_life *life);
 
-/* A long message is complete: whoever sent it waits for all acknowledgements. */
+/* A long message is complete: its sender waits for all acknowledgements, so they are due. */
 void gci_replay_complete(struct gci_replay *r);
 
 /* The connection is closed here, nothing is read or written on it any more. May free `life`. */

@@ -23,7 +23,7 @@ void gci_secret_format(const uint8_t secret[GCI_SECRET_NBYTES], char text[GCI_SE
  *	const uint32_t pair[] = {epoch, from, to};
  *	rc = gci_derive(secret, "gridcoll data 3", pair, 3, key);
  *
- * Who knows one key learns neither the secret nor another key from it. The caller wipes the key. */
+ * One key reveals neither the secret nor another key. The caller wipes the key. */
 
 #define GCI_DERIVE_NUMBERS 8
 #define GCI_DERIVE_PURPOSE 32
@@ -44,9 +44,9 @@ int gci_derive_label(const uint8_t secret[32], const char *label, const uint8_t 
  *	rc = gci_security_parse("encrypt", &s);
  *	link.encrypted = gci_security_encrypts(s, far);
  *
- * OFF: nothing; whoever speaks the protocol is believed. AUTH: both sides show in their HELLO that
- * they know the job's secret. That keeps strangers out; whoever can change packets on their way can
- * still take a connection over, and whoever sees them reads along. ENCRYPT: TLS 1.3, against these,
+ * OFF: nothing; any peer that speaks the protocol is believed. AUTH: both sides show in their HELLO that
+ * they know the job's secret. That keeps strangers out; an attacker who can change packets on their way can
+ * still take a connection over, and one who sees them reads along. ENCRYPT: TLS 1.3, against these,
  * too. AUTO: ENCRYPT between clusters and AUTH within. */
 
 enum gci_security { GCI_SECURITY_AUTO, GCI_SECURITY_OFF, GCI_SECURITY_AUTH, GCI_SECURITY_ENCRYPT };

@@ -14,19 +14,19 @@
  *
  * Both sides know the job's secret. The key of a connection is derived from it, the epoch and both
  * ends' numbers, and used as an external PSK (RFC 8446, 2.2) together with a fresh Diffie-Hellman
- * exchange: whoever learns the secret later cannot read what was recorded. The side that connects
- * says in the clear, as the PSK's identity, who it is and whom it wants; one that has not the key
- * gets no further, and no key of one pair opens another. Neither tickets nor early data: nothing of
- * a handshake can be used twice. A hello that was heard before is refused before it costs a key
- * exchange; the last `most_heard` are remembered at least, and twice as many at most. Whoever has
- * recorded an older one can show it once more, and gets no further than that without the key. Whether
- * a hello was made with the key is known before OpenSSL gets to see it. One cipher,
+ * exchange: a recording cannot be decrypted by one who learns the secret later. The side that
+ * connects sends both ranks in the clear, as the PSK's identity; without the key it gets no
+ * further, and no key of one pair opens another. Neither tickets nor early data: nothing of a
+ * handshake can be used twice. A hello that was heard before is refused before it costs a key
+ * exchange; the last `most_heard` are remembered at least, and twice as many at most. An older one
+ * that was recorded can be replayed once, and leads no further than that without the key. Whether a
+ * hello was made with the key is known before OpenSSL gets to see it. One cipher,
  * TLS_AES_128_GCM_SHA256.
  *
  * Keys are replaced after `rekey_records` in a direction, far ahead of AES-GCM's limit of 2^24.5
- * (RFC 8446, 5.5). Behind the handshake nobody is told by an alert what is wrong, the connection
- * ends; nor by a close_notify that no more comes: what goes over it says so by itself (goodbyes of
- * streams, BYE of the control connection), or was cut off.
+ * (RFC 8446, 5.5). Behind the handshake no alert is sent for an error, the connection ends; nor a
+ * close_notify at the end: the protocol above has its own (BYE of streams and of the control
+ * connection), and without it the connection was cut off.
  *
  * `take` hands over what has come: up to n bytes into buf, returns how many, 0 for the end of the
  * connection, or a negative errno, -EAGAIN when there is nothing now. Until the peer is
@@ -52,7 +52,7 @@
 struct gci_secure;
 struct gci_secure_ctx;
 
-/* Who connects to whom. */
+/* The connecting and the accepting rank. */
 struct gci_secure_name {
 	uint32_t epoch;
 	uint32_t client, server; /* ranks */
@@ -74,10 +74,10 @@ int gci_secure_ctx_create(
 	struct gci_secure_ctx **ctx, const struct gci_secure_config *config, struct gci_error *e);
 void gci_secure_ctx_free(struct gci_secure_ctx *ctx); /* after all connections */
 
-/* What a stranger's first bytes are, before anything is made for it: 1, a hello that was made with the
- * key of a rank that may call us, and not heard before; 0, not whole yet; GCI_SECURE_NO_KEY, the hello
- * of one who names such a rank, but has not its key; -1, nothing of the kind, or there is no memory to
- * tell. Reads no byte behind the hello. */
+/* What a stranger's first bytes are, before anything is made for it: 1, a hello that was made with
+ * the key of a rank that may call us, and not heard before; 0, not whole yet; GCI_SECURE_NO_KEY, a
+ * hello that names such a rank, but was not made with its key; -1, no hello of ours, or out of
+ * memory. Reads no byte behind the hello. */
 int gci_secure_glance(const struct gci_secure_ctx *ctx, const uint8_t *bytes, size_t n);
 
 /* `name`: the connecting side's; NULL: the other's. `ctx` outlives it. */
@@ -86,8 +86,8 @@ int gci_secure_create(struct gci_secure **s, struct gci_secure_ctx *ctx,
 void gci_secure_free(struct gci_secure *s);
 
 /* To a stranger's first bytes, which `take` is to hand over once more: 1, *s is made; 0, not whole
- * yet; GCI_SECURE_NO_KEY, to be told gci_secure_alert, or -1, with the reason, when they are no hello
- * of ours, or there is no memory. */
+ * yet; GCI_SECURE_NO_KEY, to be answered with gci_secure_alert, or -1, with the reason, when they
+ * are no hello of ours, or there is no memory. */
 int gci_secure_answer(struct gci_secure **s, struct gci_secure_ctx *ctx, const uint8_t *bytes,
 	size_t n, gci_secure_take *take, void *user, struct gci_error *e);
 
@@ -101,11 +101,11 @@ extern const uint8_t gci_secure_alert[GCI_SECURE_ALERT];
 int gci_secure_shake(struct gci_secure *s, struct gci_error *e);
 int gci_secure_is_ready(const struct gci_secure *s);
 
-/* The accepting side's: whoever connects has sent a hello made with its key, for the first time.
- * Only it can have made it; that it is it who speaks, the rest of the handshake shows. */
+/* The accepting side's: the peer has sent a hello made with its rank's key and not seen before. It
+ * may still be a replay: the rest of the handshake shows that the peer has the key. */
 int gci_secure_has_shown(const struct gci_secure *s);
 
-/* Who is at the other end: once it is ready. */
+/* The ranks at both ends, once it is ready. */
 struct gci_secure_name gci_secure_name(const struct gci_secure *s);
 
 /* Encrypts up to GCI_SECURE_BATCH bytes behind the first `skip`; how many, or a negative errno.

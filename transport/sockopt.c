@@ -124,7 +124,7 @@ static void say_short(
 		(unsigned long long)gci_sockbuf_sysctl(l->flight_nbytes));
 }
 
-/* As large as the link needs, by whom it can be done. */
+/* As large as the link needs: by the kernel's own growth, or by setsockopt. */
 static void set_needed(struct gci_sockopts *o, int fd, int peer, const struct gci_tp_link *l)
 {
 	struct gci_sockbuf snd, rcv;

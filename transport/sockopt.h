@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-#define GCI_SOCKOPT_KINDS 16 /* of links that are told of */
+#define GCI_SOCKOPT_KINDS 16 /* of links that are logged */
 
 struct gci_sockopts {
 	struct gci_sockmax max;
@@ -50,12 +50,12 @@ int gci_sockopt_has_started(int fd, const struct gci_tp_link *link);
 
 /* Of a control connection, once it is open: what is said goes at once, and what was lost goes again
  * soon. After a link that was mute for seconds TCP's time-outs have doubled so often that two lost
- * packets more would be taken for the end of whoever beats; for so few packets the kernel can be
- * told to double them later (Linux, Documentation/networking/tcp-thin). */
+ * packets more would be taken for the death of the peer; for so few packets the kernel can
+ * double them later (Linux, Documentation/networking/tcp-thin). */
 void gci_sockopt_control(int fd);
 
-/* Whether the end of file that was read, or EPIPE, stands for a reset: the kernel tells of one once, and
- * another call may have been told. An end in order may be taken for one if a reset has followed it. */
+/* Whether the end of file that was read, or EPIPE, stands for a reset: the kernel reports one once, and
+ * another call may have got the report. An end in order may be taken for one if a reset has followed it. */
 int gci_sockopt_was_reset(int fd);
 
 /* Whether this process may use the congestion control `name`: 0, or GCOLL_ERR_INVAL with those

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * How a process's open connections are doing, for whoever wants to look from another thread than
- * the transport's: a list of them, which the transport keeps, and what the kernel knows of each.
+ * TCP_INFO of a process's open connections, for another thread than the transport's: a list of the
+ * connections, which the transport keeps, and the kernel's figures of each.
  *
  *	struct gci_taps *taps = gci_taps_create();	// in the transport's config
  *	...
@@ -8,8 +8,8 @@
  *	...
  *	gci_taps_free(taps);				// after the transport
  *
- * What connections have moved that are closed meanwhile is not forgotten: it is told of with
- * `open` = 0, once for each peer, so sums never fall as long as the transport lives. */
+ * Bytes of connections that are closed meanwhile still count: they are reported with `open` = 0,
+ * once for each peer, so sums never fall as long as the transport lives. */
 #ifndef GCI_TRANSPORT_TAPS_H
 #define GCI_TRANSPORT_TAPS_H
 

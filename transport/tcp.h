@@ -10,8 +10,8 @@
  *	... tell the others `mine`, learn theirs ...
  *	rc = gci_tcp_create(&tp, &config, &tcp, &e);		// takes over fd
  *
- * Who connects: the lower rank of a pair; but where one of them is behind a firewall that lets nobody
- * in, that one. Both sides name the pair when they need it (isend, irecv, connect), so no one waits
+ * The lower rank of a pair connects; but where one of them is behind a firewall that lets nobody in,
+ * that one does. Both sides name the pair when they need it (isend, irecv, connect), so no one waits
  * for a connection that nobody opens.
  *
  * Several addresses: connections of a pair run between the addresses of both sides that belong
@@ -60,7 +60,7 @@ struct gci_tcp_config {
 	uv_loop_t *loop;                       /* shared with others, or NULL for one of our own */
 	int unref;                   /* our handles do not keep the loop of others alive */
 	uint64_t connect_timeout_ns; /* for a peer's streams together; 0: GCI_TCP_CONNECT_NS */
-	/* To say who one is, from where no rank is or by TLS. From a rank's address a plain hello
+	/* For the HELLO, from addresses that no rank has, or by TLS. From a rank's address a plain hello
 	 * that has begun has GCI_TCP_HALF_HELLO times as long, as a network may be cut, and one
 	 * that has not as long as it likes. 0: GCI_TCP_STRANGER_NS. */
 	uint64_t stranger_ns;

@@ -137,7 +137,7 @@ struct gci_tcp {
 	struct gci_tcp_peer **peers; /* by rank; NULL: not needed yet */
 	struct gci_list dirty;
 	struct gci_list conns;
-	struct gci_list closed; /* connections that whoever has just called may still name */
+	struct gci_list closed; /* closed connections that callers may still name */
 	uint64_t connect_timeout_ns;
 	unsigned nconnecting;
 	int said_detour; /* that an address leads nowhere */
@@ -242,8 +242,8 @@ static inline void gci_tcp_reap(struct gci_tcp *t)
 		gci_tcp_free_closed(t);
 }
 
-/* As readv; -1 with errno. Through TLS, to be called until EAGAIN: what is not taken then nobody
- * tells of again. */
+/* As readv; -1 with errno. Through TLS, to be called until EAGAIN: the poll does not report
+ * again what TLS has already taken from the socket. */
 ssize_t gci_conn_recv(struct gci_conn *c, const struct iovec *iov, int niov);
 /* Before reading, when the poll has said that there is something. */
 static inline void gci_conn_turn(struct gci_conn *c)
@@ -265,19 +265,20 @@ int gci_tcp_calls(const struct gci_tcp *t, int rank);
 void gci_conn_connect(struct gci_tcp *t, struct gci_tcp_peer *p, unsigned index, int again);
 /* It could not be connected, for this errno: another way is tried, if there is one. */
 void gci_conn_unreachable(struct gci_conn *c, int error);
-/* Whoever listens has hung up before it was told anything, as it does to silent callers when others
- * want their places. True if it is called once more. */
+/* The accepting side has hung up before it read the HELLO, as it does to silent connections when others
+ * want their places. True if the connection is made once more. */
 int gci_conn_redial(struct gci_conn *c);
 /* Where stream `index` of a peer is, or would be, connected to. Returns `text`. */
 const char *gci_conn_where(
 	const struct gci_tcp *t, int rank, unsigned index, char text[GCI_ADDRESS_TEXT]);
 
 void gci_tcp_accept_start(struct gci_tcp *t);
-/* Who may come from where: before the first connection. 0 or -1: out of memory. */
+/* Collects the addresses that ranks may connect from: before the first connection. 0 or -1: out of
+ * memory. */
 int gci_tcp_expect(struct gci_tcp *t);
 /* It is gone, if it was one. */
 void gci_tcp_unknown(struct gci_conn *c);
-/* Closes the connection of one who has not shown that it is of this job. */
+/* Closes an unauthenticated connection, and logs `why`. */
 void gci_tcp_turn_away(struct gci_conn *c, const char *why);
 /* All of a stranger's HELLO has come. */
 void gci_tcp_greeted(struct gci_conn *c);
@@ -349,7 +350,7 @@ static inline void gci_conn_spent(struct gci_conn *c, uint64_t nbytes, int more)
 }
 /* It is closed, or carries nothing any more. */
 void gci_conn_unpace(struct gci_conn *c);
-/* With a pacer, every now and then, while there is something to do: who is busy still? */
+/* With a pacer, every now and then, while there is something to do: counts busy connections. */
 void gci_tcp_pace_look(struct gci_tcp *t);
 void gci_tcp_pace_free(struct gci_tcp *t);
 

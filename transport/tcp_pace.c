@@ -190,7 +190,7 @@ static uint64_t room_to_begin(struct gci_conn *c, uint64_t nbytes)
 	return FIRST_NBYTES;
 }
 
-/* Who begins at the same moment has another place in the time that a burst takes. */
+/* Ranks that begin at the same moment are spread over the time that a burst takes. */
 static uint64_t place_ns(const struct gci_conn *c, const struct gci_pace_group *g)
 {
 	uint64_t ns = g->pace.burst_nbytes * 8ull * GCI_NS_PER_S / g->pace.bps;

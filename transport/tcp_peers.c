@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Connections with other ranks: those that come in, are made, and are made again when they are lost. */
+ * Connections with other ranks: those that come in, are made, and are made again when they are lost.
+ * This file and tcp_conn.c (one connection, and its bytes) are two halves of one thing and call each other
+ * (tcp_impl.h). */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -126,7 +128,8 @@ int gci_tcp_expect(struct gci_tcp *t)
 	return 0;
 }
 
-/* Who gives way may have spoken meanwhile: what it said comes first. False: nobody is there. */
+/* The connection that gives way may have sent its HELLO meanwhile: that is read first. False: there is
+ * none. */
 static int one_gives_way(struct gci_unauth *unauth, const char *why)
 {
 	struct gci_unauth_place *p = gci_unauth_gives_way(unauth);
@@ -159,7 +162,7 @@ static void stranger(struct gci_tcp *t, int fd, const struct gci_address *a)
 	c = gci_conn_new(t, fd);
 	if (!c)
 		return;
-	if (gci_ep_status(&t->ep)) { /* whoever had to give way had something to say */
+	if (gci_ep_status(&t->ep)) { /* the HELLO of the one that gave way has failed the job */
 		gci_conn_close(c);
 		return;
 	}
@@ -201,8 +204,8 @@ static void pause_accepting(struct gci_tcp *t, uint64_t ns)
 		(ns + GCI_NS_PER_MS - 1) / GCI_NS_PER_MS, 0);
 }
 
-/* Who says nothing is worth less than whoever comes, and least where no rank is. True if that has
- * closed a connection: those who turn out to be of the job keep theirs. */
+/* Without descriptors a silent unauthenticated connection gives way to the new one, first one from an
+ * address that no rank has. True if one was closed: a rank's stays open. */
 static int shed(struct gci_tcp *t)
 {
 	const struct gci_list *last = t->closed.prev;
@@ -591,7 +594,7 @@ static void gci_conn_probe(struct gci_tcp *t, struct gci_tcp_peer *p)
 	call(c, p->rank, &from, &to);
 }
 
-/* ---- Connections that are lost, on links with replay: who has connected does so again. As long as any
+/* ---- Connections that are lost, on links with replay: the connecting side connects again. As long as any
  * stream to the peer is left it tries for ever; when all are lost, until the peer is known to be
  * dead: nobody listens at its port any more, or the network gives no sign of it for dead_ns. The
  * higher rank, which waits to be connected to, looks for the same signs by connecting to the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Connections that have not shown yet that they are of the job. There is room for so many; nobody
- * is kept out by those who came before and say nothing: one of them gives way. Pure.
+ * Connections that are not authenticated yet. Their number is bounded; when all places are taken a
+ * new connection replaces an old silent one, so that silent ones keep nobody out. Pure.
  *
  *	gci_unauth_init(&unauth, GCI_UNAUTH_MOST, seed);
  *	...
@@ -10,11 +10,11 @@
  *	...
  *	gci_unauth_leave(&conn->place);		// it has shown it, or is closed
  *
- * Who gives way is the oldest of the source that has most places. So one source can have all of
- * them while nobody else wants any, as the ranks behind one translated address do, and takes none
- * from others: whoever sends what it has to say at once is let in, or turned away, before its turn
- * comes. A source is an IPv4 address, or an IPv6 network of 64 bits; several of them may share a
- * number here, by chance that `seed` makes. */
+ * The connection that gives way is the oldest of the source that has most places. So one source can
+ * have all of them while no other wants any, as the ranks behind one translated address do, and
+ * takes none from others: a peer that sends its HELLO at once is let in, or turned away, before its
+ * turn to give way comes. A source is an IPv4 address, or an IPv6 network of 64 bits; several of
+ * them may share a number here, by chance that `seed` makes. */
 #ifndef GCI_TRANSPORT_UNAUTHENTICATED_H
 #define GCI_TRANSPORT_UNAUTHENTICATED_H
 
@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define GCI_UNAUTH_MOST    64
-#define GCI_UNAUTH_SOURCES 256 /* that are told apart */
+#define GCI_UNAUTH_SOURCES 256 /* that are counted apart */
 
 struct gci_unauth_place {
 	struct gci_unauth *unauth; /* NULL: in none */
@@ -53,10 +53,10 @@ void gci_unauth_leave(struct gci_unauth_place *p);
 /* NULL: nobody is there. */
 struct gci_unauth_place *gci_unauth_gives_way(const struct gci_unauth *c);
 
-/* ---- When to look who has come to a listening socket: at once, unless many of those who came lately
- * were not of the job. Then every GCI_BACKOFF_NS at most, since to look costs more than to turn one
- * away, and all who came meanwhile share that. The kernel keeps them until then, and nobody who is
- * of the job waits for longer. Pure.
+/* ---- When to accept from a listening socket: at once, unless many recent connections were not of
+ * the job. Then once per GCI_BACKOFF_NS: waking up costs more than refusing a connection, and all
+ * that came meanwhile share it. They wait in the kernel's backlog, a rank for no longer than that.
+ * Pure.
  *
  *	wait_ns = gci_backoff_wait(&backoff, now_ns);	// 0: accept; else ask again then
  *	...
@@ -65,13 +65,13 @@ struct gci_unauth_place *gci_unauth_gives_way(const struct gci_unauth *c);
  * All zero is ready for use. */
 
 #define GCI_BACKOFF_NS       (20 * GCI_NS_PER_MS)
-#define GCI_BACKOFF_OPEN_NS  GCI_NS_PER_MS        /* in which all who come are let in */
+#define GCI_BACKOFF_OPEN_NS  GCI_NS_PER_MS        /* in which every connection is accepted */
 #define GCI_BACKOFF_APART_NS (20 * GCI_NS_PER_MS) /* so many refusals are nothing: 50 a second */
 #define GCI_BACKOFF_FEW      16                   /* or so many at once */
 
 struct gci_backoff {
 	uint64_t began_ns;   /* the last turn */
-	uint64_t crowded_ns; /* when as few have come as should, if nobody comes from now on */
+	uint64_t crowded_ns; /* when the rate is normal again, without further connections */
 };
 
 void gci_backoff_refused(struct gci_backoff *t, uint64_t now_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Who may connect to a rank: strangers, slow ones, and crowds of them. */
+ * Unauthenticated connections to a rank: strangers, slow ones, and many at once. */
 #include "tests/captured.h"
 #include "tests/transport/tcp_world.h"
 
