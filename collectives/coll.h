@@ -114,7 +114,7 @@ struct gci_algorithm {
 	unsigned traits;
 	int max_ranks; /* 0: any number */
 	void (*emit)(struct gci_builder *b, const struct gci_coll *c);
-	gci_estimate_formula *estimate; /* NULL: none; the tuner simulates it at once */
+	gci_estimate_formula *estimate; /* NULL: none, as of tests' own algorithms */
 };
 
 /* Walks all algorithms, kind by kind, the default of each first: NULL gives the first one, the last

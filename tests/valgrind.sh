@@ -19,7 +19,7 @@ command -v valgrind >/dev/null || {
 # searches are left out, and what counts processor time.
 units='^base/
 ^collectives/
-^transport/(address|calls|conn_calls|control|crowd|endpoint.*|frame|listen|losses|mem|messages|poller|reach)$
+^transport/(address|calls|conn_calls|control|unauthenticated|endpoint.*|frame|listen|losses|mem|messages|poller|reach)$
 ^transport/(records|replay|secure|secure_hellos|secure_records|sockbuf|sockopt|sums|tcp_nics)$
 ^transport/tcp_calls(-tls)?$
 ^comm/(calls|choose|comms|done|integrity|ops|pacing_host|refusals)$
