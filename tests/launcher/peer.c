@@ -164,6 +164,7 @@ static int leave(void)
 
 	send_plain(GCI_CTL_BYE);
 	await(GCI_CTL_BYE, &m);
+	gci_control_io_close(&ctl); /* as the library does: its process may end later */
 	return 0;
 }
 
