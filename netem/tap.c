@@ -86,8 +86,12 @@ static int retire(struct gci_error *e)
 
 	if (rc)
 		return rc;
-	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+	if (unshare(CLONE_NEWNS))
 		return gci_error_errno(e, "cannot make a mount namespace");
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		return gci_error_errno(e,
+			"cannot keep mounts to ourselves (where this is a chroot, its "
+			"directory must be a mount point: mount --bind DIR DIR)");
 	/* Who is not root cannot make directories in /run; nothing in a lab needs the others there. */
 	if ((access(GCI_NETNS_DIR, F_OK) || access(GCI_HOST_DIR, F_OK)) && access("/run", W_OK))
 		rc = cover("/run", e);
