@@ -800,7 +800,7 @@ static uint32_t cause_of(const struct gci_rdv *r, uint32_t rank)
 	const struct rdv_rank *k = &r->ranks[rank];
 	uint64_t at_ns;
 
-	if (k->told.status != GCOLL_ERR_PEER ||
+	if (k->told.status != GCOLL_ERR_PEER || !blames_peer(k, rank) ||
 		what_speaks(r, &r->ranks[k->told.blamed], (uint32_t)k->told.blamed, &at_ns) != PEER)
 		return rank;
 	return (uint32_t)k->told.blamed;
