@@ -35,14 +35,14 @@ static void read_flow(struct gci_reader *r, struct gci_flow *f)
 	f->delivery_bps = gci_read_u64(r);
 }
 
-static void gci_report_put_watch(struct gci_buf *out, const struct gci_ctl_watch *m)
+static void put_watch(struct gci_buf *out, const struct gci_ctl_watch *m)
 {
 	gci_buf_put_u32(out, m->period_ms);
 	gci_buf_put_u32(out, m->flows);
 }
 
-/* What is no such message makes the reader a failed one. */
-static void gci_report_read_watch(struct gci_reader *r, struct gci_ctl_watch *m)
+/* What is no such message makes the reader a failed one; so the other two. */
+static void read_watch(struct gci_reader *r, struct gci_ctl_watch *m)
 {
 	m->period_ms = gci_read_u32(r);
 	m->flows = gci_read_u32(r);
@@ -50,7 +50,7 @@ static void gci_report_read_watch(struct gci_reader *r, struct gci_ctl_watch *m)
 		r->failed = 1;
 }
 
-static void gci_report_put(struct gci_buf *out, const struct gci_ctl_report *m)
+static void put_report(struct gci_buf *out, const struct gci_ctl_report *m)
 {
 	uint32_t i;
 
@@ -63,7 +63,7 @@ static void gci_report_put(struct gci_buf *out, const struct gci_ctl_report *m)
 		gci_buf_put_u32(out, m->bins[i]);
 }
 
-static void gci_report_read(struct gci_reader *r, struct gci_ctl_report *m)
+static void read_report(struct gci_reader *r, struct gci_ctl_report *m)
 {
 	uint32_t i;
 
@@ -78,7 +78,7 @@ static void gci_report_read(struct gci_reader *r, struct gci_ctl_report *m)
 		m->bins[i] = gci_read_u32(r);
 }
 
-static void gci_report_put_flows(struct gci_buf *out, const struct gci_ctl_flows *m)
+static void put_flows(struct gci_buf *out, const struct gci_ctl_flows *m)
 {
 	uint32_t i;
 
@@ -91,7 +91,7 @@ static void gci_report_put_flows(struct gci_buf *out, const struct gci_ctl_flows
 	}
 }
 
-static void gci_report_read_flows(struct gci_reader *r, struct gci_ctl_flows *m)
+static void read_flows(struct gci_reader *r, struct gci_ctl_flows *m)
 {
 	uint32_t i;
 
@@ -211,7 +211,7 @@ void gci_ctl_put_watch(struct gci_buf *out, const struct gci_ctl_watch *m)
 {
 	size_t at = begin(out, GCI_CTL_WATCH);
 
-	gci_report_put_watch(out, m);
+	put_watch(out, m);
 	end(out, at);
 }
 
@@ -219,7 +219,7 @@ void gci_ctl_put_report(struct gci_buf *out, const struct gci_ctl_report *m)
 {
 	size_t at = begin(out, GCI_CTL_REPORT);
 
-	gci_report_put(out, m);
+	put_report(out, m);
 	end(out, at);
 }
 
@@ -227,7 +227,7 @@ void gci_ctl_put_flows(struct gci_buf *out, const struct gci_ctl_flows *m)
 {
 	size_t at = begin(out, GCI_CTL_FLOWS);
 
-	gci_report_put_flows(out, m);
+	put_flows(out, m);
 	end(out, at);
 }
 
@@ -464,13 +464,13 @@ int gci_ctl_get(struct gci_buf *in, uint32_t max, struct gci_ctl_message *m, str
 		read_budget(&r, &m->budget);
 		break;
 	case GCI_CTL_WATCH:
-		gci_report_read_watch(&r, &m->watch);
+		read_watch(&r, &m->watch);
 		break;
 	case GCI_CTL_REPORT:
-		gci_report_read(&r, &m->report);
+		read_report(&r, &m->report);
 		break;
 	case GCI_CTL_FLOWS:
-		gci_report_read_flows(&r, &m->flows);
+		read_flows(&r, &m->flows);
 		break;
 	case GCI_CTL_AGREE:
 	case GCI_CTL_AGREED:
