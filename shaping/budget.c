@@ -20,11 +20,6 @@ uint64_t gci_budget_sender(const struct gci_budget *b, unsigned senders)
 	return bps ? bps : 1;
 }
 
-uint64_t gci_budget_host(uint64_t sender_bps, unsigned ranks)
-{
-	return ranks && sender_bps > UINT64_MAX / ranks ? UINT64_MAX : sender_bps * ranks;
-}
-
 /* The text before any of `ends`, without blanks around it; where it ends, or NULL. */
 static const char *word(const char *text, char end, char *out, size_t size)
 {

@@ -6,7 +6,6 @@
  *		.nic_bps = 1000000000};
  *
  *	bps = gci_budget_sender(&b, 8);		// each of 8 hosts that send; 0: at will
- *	bps = gci_budget_host(bps, 2);		// a host with 2 of those ranks
  *
  *	struct gci_budget_order o;
  *	rc = gci_budget_parse(&o, "kyoto>tokyo=4Gbit", &e);
@@ -38,9 +37,6 @@ struct gci_budget {
 /* What each of `senders` may send, if pacing is of use: where a budget was given, or where several
  * together could send more than the link carries. 0: it is not. */
 uint64_t gci_budget_sender(const struct gci_budget *b, unsigned senders);
-
-/* Of a host with `ranks` senders on it. */
-uint64_t gci_budget_host(uint64_t sender_bps, unsigned ranks);
 
 /* As a user gives it. */
 struct gci_budget_order {

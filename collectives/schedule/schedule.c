@@ -286,37 +286,6 @@ void gci_sched_free(struct gci_sched *s)
 	memset(s, 0, sizeof(*s));
 }
 
-static uint64_t digest_slice(uint64_t d, const struct gci_slice *s)
-{
-	d = gci_digest(d, (uint64_t)s->buffer);
-	d = gci_digest(d, s->offset);
-	return gci_digest(d, s->length);
-}
-
-uint64_t gci_sched_digest(const struct gci_sched *s)
-{
-	uint64_t d = gci_digest((uint64_t)s->rank, (uint64_t)s->nranks);
-	uint32_t i, k;
-
-	d = gci_digest(d, s->in_len);
-	d = gci_digest(d, s->out_len);
-	d = gci_digest(d, s->tmp_len);
-	d = gci_digest(d, s->nsteps);
-	for (i = 0; i < s->nsteps; i++) {
-		const struct gci_step *p = &s->steps[i];
-
-		d = gci_digest(d,
-			(uint64_t)p->patient << 8 | (uint64_t)p->kind << 1 | (uint64_t)p->swapped);
-		d = gci_digest(d, (uint64_t)(uint32_t)p->peer << 32 | p->tag);
-		d = digest_slice(d, &p->src);
-		d = digest_slice(d, &p->dst);
-		d = gci_digest(d, p->ndeps);
-		for (k = 0; k < p->ndeps; k++)
-			d = gci_digest(d, s->deps[p->deps + k]);
-	}
-	return d;
-}
-
 static void print_slice(const struct gci_slice *s, struct gci_buf *out)
 {
 	gci_buf_printf(out, " %s[%" PRIu64 " +%" PRIu64 "]", gci_buffer_name(s->buffer), s->offset,

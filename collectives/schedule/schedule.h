@@ -128,9 +128,6 @@ static inline uint64_t gci_tmp(struct gci_builder *b, uint64_t length)
 
 void gci_sched_free(struct gci_sched *s);
 
-/* Digest of everything in the schedule. */
-uint64_t gci_sched_digest(const struct gci_sched *s);
-
 struct gci_buf;
 /* One line a step: "3: RECV 5 tag 0x01000000 OUT[0 +1024] after 1 2". */
 void gci_sched_print(const struct gci_sched *s, struct gci_buf *out);
