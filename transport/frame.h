@@ -11,7 +11,7 @@
  *
  * 76 bytes, little-endian:
  *
- *	 0 u16 magic   2 u8 version   3 u8 type   4 u32 epoch     8 u32 source   12 u32 comm
+ *	 0 u16 0x4347  2 u8 version   3 u8 type   4 u32 epoch     8 u32 source   12 u32 comm
  *	16 u32 tag    20 u64 seq                 28 u64 length   36 u64 offset
  *	44 u32 nbytes 48 u64 digest              56 u32 crc of the payload
  *	60 u32 ack    64 u16 flags   66 u16 id   68 u16 back     70 u16 nback
