@@ -118,6 +118,28 @@ static void directories_that_last(void **state)
 	*synced = '\0';
 }
 
+/* What was missing goes, as far as it was made and is empty; what was there stays. */
+static void directories_made_in_vain(void **state)
+{
+	struct gci_error e = {0};
+	char path[4096];
+	uint64_t n;
+
+	(void)state;
+	make_dir(in_scratch("there"));
+	snprintf(path, sizeof(path), "%s", in_scratch("there/b/c/d"));
+	assert_int_equal(gct_cp_count_missing(path, &n, &e), 0);
+	assert_int_equal(n, 3);
+	make_dir(in_scratch("there/b"));
+	gct_cp_remove_empty(path, n);
+	assert_int_equal(entries(in_scratch("there")), 0);
+	make_dir(in_scratch("there/b"));
+	make_text(in_scratch("there/b/x"), "of somebody else");
+	snprintf(path, sizeof(path), "%s", in_scratch("there/b/c/d"));
+	gct_cp_remove_empty(path, n);
+	assert_int_equal(entries(in_scratch("there/b")), 1);
+}
+
 /* Calls of openat2 that are to find something renamed meanwhile. */
 static int renamed;
 
@@ -459,6 +481,8 @@ int main(void)
 			beneath_while_others_rename, scratch_make, scratch_remove),
 		cmocka_unit_test_setup_teardown(
 			directories_that_last, scratch_make, scratch_remove),
+		cmocka_unit_test_setup_teardown(
+			directories_made_in_vain, scratch_make, scratch_remove),
 		cmocka_unit_test(progress), cmocka_unit_test(extreme_progress),
 		cmocka_unit_test(clusters_in_the_bar), cmocka_unit_test(receivers),
 		cmocka_unit_test(one_rank), cmocka_unit_test(names_that_lead_elsewhere),

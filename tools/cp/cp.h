@@ -143,7 +143,8 @@ int gct_cp_is_one(const struct stat *a, const struct stat *b);
 int gct_cp_is_within(char *path, const struct stat *directory);
 /* How many names at the end of a path are not there. */
 int gct_cp_count_missing(const char *path, uint64_t *n, struct gci_error *e);
-/* Removes as many directories at the end of a path, which is cut up, as are empty. */
+/* Removes up to `n` directories at the end of a path, which is cut up, as far as they are empty or not
+ * there. */
 void gct_cp_remove_empty(char *path, uint64_t n);
 
 /* A place in the stream. */

@@ -163,9 +163,10 @@ int gct_cp_count_missing(const char *path, uint64_t *n, struct gci_error *e)
 	return 0;
 }
 
+/* Those below may never have been made, or be gone by another rank's hand. */
 void gct_cp_remove_empty(char *path, uint64_t n)
 {
-	while (n-- && !rmdir(path) && cut_name(path))
+	while (n-- && (!rmdir(path) || errno == ENOENT) && cut_name(path))
 		;
 }
 
