@@ -240,6 +240,27 @@ static void limit_on_one_rank(void **state)
 	assert_untouched(2, "a");
 }
 
+/* Directories above those of the ranks go as well: whoever came first, and whoever is the last to go. */
+static void made_in_vain(void **state)
+{
+	char command[1024];
+	int i;
+
+	(void)state;
+	make_file(in_scratch("a"), 20 << 20, 1);
+	make_dir(in_scratch("out"));
+	snprintf(command, sizeof(command),
+		"[ $GRIDCOLL_RANK = 1 ] && ulimit -f 100; exec %s cp %s '%s'", GRIDCOLL,
+		in_scratch("a"), in_scratch("out/new/deep/%%r/"));
+	for (i = 0; i < 5; i++) {
+		RUN(1,
+			text(PREFIX(1) "cannot write %s: File too large\n",
+				in_scratch("out/new/deep/1/a")),
+			"-n", "4", "sh", "-c", command);
+		assert_int_equal(entries(in_scratch("out")), 0);
+	}
+}
+
 /* ---- ends in mid-transfer */
 
 /* Starts a transfer and waits until rank 3 has begun to write. Fills in the ranks' processes. */
@@ -374,6 +395,7 @@ int main(void)
 		TEST(disk_full_on_one_rank),
 		TEST(disk_full_at_the_end),
 		TEST(limit_on_one_rank),
+		TEST(made_in_vain),
 		TEST(rank_killed),
 		TEST(source_killed),
 		TEST(rank_terminated),

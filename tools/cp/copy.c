@@ -476,14 +476,12 @@ void gct_cp_gather_free(struct gct_cp_copy *c)
 /* ---- the phases of a copy */
 
 /* Everybody gets the source's list of files. */
-static int share_manifest(struct gct_cp_copy *c, struct gci_error *e)
+static int share_list(struct gct_cp_copy *c, struct gci_error *e)
 {
 	struct gci_buf buf = {0};
 	uint64_t len = 0, head[4] = {0, (uint64_t)c->has_bar, 0, (uint64_t)c->may_meet};
 	int is_root = gct_cp_is_root(c);
 
-	if (c->o->gather)
-		return gct_cp_gather_list(c, e);
 	if (is_root) {
 		gct_cp_manifest_encode(&c->manifest, &buf);
 		len = buf.len;
@@ -533,6 +531,37 @@ static int count_receivers(const struct gct_cp_copy *c)
 	return n;
 }
 
+/* This rank's DEST. */
+static int expand_dest(struct gct_cp_copy *c, struct gci_error *e)
+{
+	gci_free(c->dest);
+	c->dest = gct_cp_expand(c->o->dest, c->was, gcoll_host(c->first, c->was), e);
+	if (c->dest)
+		drop_slashes(c->dest);
+	return e->status;
+}
+
+/* How much of DEST is missing, which all look up before one makes it: receivers may have directories
+ * above theirs in common, and each can remove then what any of them has made, whoever is the last to
+ * go. With --keep-going nothing is removed. */
+static int look_at_dest(struct gct_cp_copy *c, struct gci_error *e)
+{
+	if (!c->manifest.into_directory || c->o->keep_going)
+		return 0;
+	if (c->receives[c->was] &&
+		(expand_dest(c, e) || gct_cp_count_missing(c->dest, &c->nmissing, e)))
+		return e->status;
+	return count_receivers(c) > 1 ? gct_cp_operation_error(e, gcoll_barrier(c->comm)) : 0;
+}
+
+/* The phase of the list. */
+static int share_manifest(struct gct_cp_copy *c, struct gci_error *e)
+{
+	if (c->o->gather)
+		return gct_cp_gather_list(c, e);
+	return share_list(c, e) ? e->status : look_at_dest(c, e);
+}
+
 /* Which part of the stream each rank is to have; this one's list of files. */
 static int deal_parts(struct gct_cp_copy *c, struct gci_error *e)
 {
@@ -568,13 +597,7 @@ static int prepare_dest(struct gct_cp_copy *c, struct gci_error *e)
 	if (!c->writes)
 		return 0;
 	gct_cp_sink_close(&c->sink);
-	gci_free(c->dest);
-	c->dest = gct_cp_expand(c->o->dest, c->was, gcoll_host(c->first, c->was), e);
-	if (!c->dest)
-		return e->status;
-	drop_slashes(c->dest);
-	if (into && (gct_cp_count_missing(c->dest, &c->nmissing, e) ||
-			    gct_cp_make_directories(c->dest, c->o->sync, e)))
+	if (expand_dest(c, e) || (into && gct_cp_make_directories(c->dest, c->o->sync, e)))
 		return e->status;
 	/* One file onto an existing directory goes into it, as with cp. */
 	into = into || gct_cp_is_directory(c->dest);
@@ -731,21 +754,12 @@ static int look_for_own(struct gct_cp_copy *c, struct gci_error *e)
 	return e->status;
 }
 
-/* What a rank tells: who it is, its group, and how much of DEST was not there when it came. Of a group
- * all remove what one of them has made, whoever is the last. */
-static void take_word(struct gct_cp_copy *c, const uint64_t word[3], uint64_t own_group)
-{
-	c->groups[word[0]] = word[1];
-	if (own_group && word[1] == own_group && word[2] > c->nmissing)
-		c->nmissing = word[2];
-}
-
 /* Each joins its group, and learns of the others'. Only then, and when the source has looked for them,
  * are links removed, by whom they have served: the one who made it may be dead. */
 static int form_groups(struct gct_cp_copy *c, struct gci_error *e)
 {
 	int i, n = gcoll_size(c->comm), dir = -1;
-	uint64_t mine[3] = {(uint64_t)c->was, 0, c->nmissing};
+	uint64_t mine[2] = {(uint64_t)c->was, 0}; /* and its group */
 	uint64_t *all = gci_calloc((size_t)n, sizeof(mine));
 	char marker[32];
 
@@ -761,10 +775,10 @@ static int form_groups(struct gct_cp_copy *c, struct gci_error *e)
 		gct_cp_guard_name(GCT_CP_GUARD_MARKER, dir, marker);
 		mine[1] = dir < 0 ? 0 : join_group(c, dir, marker);
 	}
-	gct_cp_operation_error(e, gcoll_allgather(mine, all, 3, GCOLL_UINT64, c->comm));
+	gct_cp_operation_error(e, gcoll_allgather(mine, all, 2, GCOLL_UINT64, c->comm));
 	for (i = 0; i < n && !e->status; i++)
-		if (all[3 * i] < (uint64_t)gcoll_size(c->first))
-			take_word(c, &all[3 * i], mine[1]);
+		if (all[2 * i] < (uint64_t)gcoll_size(c->first))
+			c->groups[all[2 * i]] = all[2 * i + 1];
 	if (c->may_meet && !e->status && gct_cp_is_root(c))
 		check_receivers(c, 1, e);
 	if (c->may_meet && !e->status)
