@@ -233,6 +233,26 @@ static void left_out(void **state)
 	assert_same_trees(in_scratch("t"), in_scratch("out/3/t"));
 }
 
+/* The copy is complete, and stays so, though its report cannot be written. */
+static void complete_without_report(void **state)
+{
+	char command[2048];
+	int r;
+
+	(void)state;
+	make_dir(in_scratch("t"));
+	make_dir(in_scratch("t/empty"));
+	make_text(in_scratch("t/a"), "a file");
+	snprintf(command, sizeof(command),
+		"[ $GRIDCOLL_RANK = 0 ] && ulimit -f 1; exec %s cp -0qr --json %s %s '%s'",
+		GRIDCOLL, in_scratch("json"), in_scratch("t"), in_scratch("out/%%r/"));
+	RUN_LINE(1, "gridcoll-run: rank 0 on local0 failed: cannot write ", "File too large", "-n",
+		"4", "sh", "-c", command);
+	for (r = 0; r < 4; r++)
+		assert_same_trees(in_scratch("t"), in_scratch("out/%d/t", r));
+	assert_false(is_there(in_scratch("json")));
+}
+
 static void disk_full(void **state)
 {
 	char what[512];
@@ -295,6 +315,7 @@ int main(void)
 		TEST(a_file_is_in_the_way),
 		TEST(made_in_vain),
 		TEST(left_out),
+		TEST(complete_without_report),
 		TEST(disk_full),
 		/* Last: what they drop does not come back. */
 		TEST(source_directory_unreadable),

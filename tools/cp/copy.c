@@ -900,6 +900,20 @@ static struct gct_cp_outcome outcome(const struct gct_cp_copy *c)
 		.busy_ns = c->move.busy_ns};
 }
 
+/* The root's report. All know before its failure is heard of that the copy is done. */
+static int report(struct gct_cp_copy *c, const struct gct_cp_outcome *all, struct gci_error *e)
+{
+	struct gci_error why = {0};
+
+	if (gct_cp_is_root(c))
+		gct_cp_report(c, all, &why);
+	if ((c->o->json || c->o->checksums) && !c->o->keep_going)
+		gct_cp_operation_error(e, gcoll_barrier(c->comm));
+	if (why.status)
+		*e = why;
+	return e->status;
+}
+
 /* All have written all they were to write, and all know it: only now is it done. */
 static int agree(struct gct_cp_copy *c, struct gci_error *e)
 {
@@ -914,8 +928,9 @@ static int agree(struct gct_cp_copy *c, struct gci_error *e)
 	done = !e->status;
 	if (c->o->keep_going && (gcoll_comm_agree(c->comm, &done) || !done) && !e->status)
 		gct_cp_operation_error(e, GCOLL_ERR_PEER);
-	if (!e->status && gct_cp_is_root(c))
-		gct_cp_report(c, all, e);
+	c->is_done = !e->status;
+	if (c->is_done)
+		report(c, all, e);
 	gci_free(all);
 	return e->status;
 }
@@ -1068,6 +1083,8 @@ void gct_cp_undo(struct gct_cp_copy *c)
 {
 	uint32_t i;
 
+	if (c->is_done)
+		return;
 	say_kept(c);
 	if (c->o->keep_going)
 		return;

@@ -79,6 +79,7 @@ struct gct_cp_copy {
 	uint32_t *crcs;      /* of blocks, for that: room for ncrcs; at the root they stay */
 	uint64_t ncrcs, nwanted; /* in this attempt */
 	enum gct_cp_phase phase; /* what is to be done next */
+	int is_done;             /* all have all: it stays, whatever comes */
 	gcoll_comm *first;       /* the world that there was at first */
 	int was;                 /* this rank's number in it */
 	int root;                /* the rank with the files; with --gather, that collects them */
@@ -95,7 +96,7 @@ static inline int gct_cp_is_root(const struct gct_cp_copy *c)
 /* All of it: 0, or GCOLL_ERR_* with the reason in `e`, of which the other ranks do not know yet. */
 int gct_cp_run(struct gct_cp_copy *c, struct gci_error *e);
 
-/* After an error: removes directories that the copy has made, and that are empty. */
+/* After an error, unless the copy is done: removes directories that it has made, and that are empty. */
 void gct_cp_undo(struct gct_cp_copy *c);
 
 /* Gives back what --gather took. */
