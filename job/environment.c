@@ -77,7 +77,7 @@ static int read_secret_file(const char *path, uint8_t *secret, struct gci_error 
 	int rc = gci_private_read(path, GCI_SECRET_MAX_TEXT, &text, &why);
 
 	if (rc)
-		gci_error_set(e, rc, "GRIDCOLL_SECRET_FILE: %.480s", why.text);
+		gci_error_set(e, rc, "GRIDCOLL_SECRET_FILE: %s", why.text);
 	else if (gci_secret_parse(text.data, text.len, secret))
 		rc = gci_error_set(e, GCOLL_ERR_INVAL,
 			"GRIDCOLL_SECRET_FILE: %.300s, expected " GCI_SECRET_EXPECTED, path);
@@ -179,7 +179,7 @@ static int read_congestion(struct gci_environment *env, struct gci_error *e)
 		env->congestion = "";
 	if (!*env->congestion || !gci_sockopt_congestion(env->congestion, &why))
 		return 0;
-	return gci_error_set(e, why.status, "GRIDCOLL_CONGESTION: %.400s, or default", why.text);
+	return gci_error_set(e, why.status, "GRIDCOLL_CONGESTION: %s, or default", why.text);
 }
 
 /* gridcoll-run tells its own ranks. Others go by the rule that gridcoll-run --serve has. */

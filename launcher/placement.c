@@ -79,7 +79,7 @@ static int expand_hosts(const char *list, char ***hosts, int *n, struct gci_erro
 	struct gci_error why = {0};
 	int rc = gci_hosts_expand(list, hosts, n, &why);
 
-	return rc ? gci_error_set(e, rc, "--hosts: %.440s", why.text) : 0;
+	return rc ? gci_error_set(e, rc, "--hosts: %s", why.text) : 0;
 }
 
 static int by_name(const void *a, const void *b)
@@ -757,8 +757,8 @@ int gci_placement_make(struct gci_placement *p, const struct gci_options *o, str
 		     : o->grid    ? load_grid(p, o->grid, e)
 				  : flat_grid(p, o, e);
 	if (why.status)
-		gci_error_set(e, rc, "%s%.400s", o->lab_from_environment ? "GRIDCOLL_LAB: " : "",
-			why.text);
+		gci_error_set(
+			e, rc, "%s%s", o->lab_from_environment ? "GRIDCOLL_LAB: " : "", why.text);
 	if (!rc && !o->lab)
 		rc = all_hosts(p, &s, e);
 	if (!rc && o->hosts && (o->grid || o->lab))
@@ -886,8 +886,8 @@ int gci_placement_table(struct gci_placement *p, const struct gci_options *o, st
 	if (!rc)
 		rc = take_table(p, o->table, &t, &why);
 	if (rc)
-		gci_error_set(e, rc, "%s%.440s",
-			o->table_from_environment ? "GRIDCOLL_TABLE: " : "", why.text);
+		gci_error_set(e, rc, "%s%s", o->table_from_environment ? "GRIDCOLL_TABLE: " : "",
+			why.text);
 	gci_table_free(&t);
 	gci_buf_free(&text);
 	return rc;
@@ -977,7 +977,7 @@ int gci_placement_budgets(struct gci_placement *p, const struct gci_options *o, 
 			return e->status;
 		link = find_link(p, &order, &why);
 		if (!link)
-			return gci_error_set(e, why.status, "--wan-budget %.60s: %.400s",
+			return gci_error_set(e, why.status, "--wan-budget %.60s: %s",
 				o->net.budgets[i], why.text);
 		link->budget_bps = in_lab(&p->grid, order.bps);
 	}

@@ -53,7 +53,7 @@ static int unusable(const struct gci_error *why, struct gci_error *e)
 {
 	int status = why->status == GCOLL_ERR_NOMEM ? why->status : GCOLL_ERR_INVAL;
 
-	return gci_error_set(e, status, "--secret-file: %.480s", why->text);
+	return gci_error_set(e, status, "--secret-file: %s", why->text);
 }
 
 static int read_secret(const char *path, uint8_t secret[GCI_SECRET_NBYTES], struct gci_error *e)

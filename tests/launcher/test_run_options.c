@@ -329,6 +329,32 @@ static void ranks_that_others_would_start(void **state)
 	job_free(&j);
 }
 
+/* However long what is wrong: it is said what is wrong with it. */
+static void causes_have_room(void **state)
+{
+	static const struct {
+		const char *option, *end, *cause;
+	} cases[] = {
+		{"--table", "", ": No such file or directory\n"},
+		{"--params", "", ": No such file or directory\n"},
+		{"--lab", "", ": No such file or directory\n"},
+		{"--hosts", "[1-", ", expected e.g. k[1-8]\n"},
+	};
+	char value[800] = "";
+	struct job j = {0};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		snprintf(value, sizeof(value), "/%0200d/%0200d/%0200d%s", 1, 2, 3, cases[i].end);
+		job_start(&j, NULL, "-n", "2", cases[i].option, value, "true", NULL);
+		assert_int_equal(job_wait(&j), 2);
+		if (!strstr(job_err(&j), cases[i].cause))
+			fail_msg("%s: %s", cases[i].option, job_err(&j));
+		job_free(&j);
+	}
+}
+
 /* Who names a file means it. */
 static void useless_measurements(void **state)
 {
@@ -361,6 +387,7 @@ int main(void)
 		cmocka_unit_test(wrong_arguments),
 		cmocka_unit_test(wrong_files),
 		cmocka_unit_test(what_is_expected),
+		cmocka_unit_test(causes_have_room),
 		cmocka_unit_test(wrong_environment),
 		cmocka_unit_test(files_to_write),
 		cmocka_unit_test(slow_links_are_waited_for),
