@@ -896,5 +896,5 @@ int gci_run(const struct gci_options *o, struct gci_placement *p)
 	if (job.interrupts > 1)
 		return 128 + job.order;
 	status = gci_rdv_exit_status(job.server.rdv);
-	return !status && job.watch.file.error ? 1 : status;
+	return !status && gci_watch_failed(&job.watch) ? 1 : status;
 }

@@ -112,17 +112,29 @@ static struct gci_traffic_view view(struct gci_watch *w)
 
 /* ---- the file */
 
-/* Takes `object` over; lines that there is no memory or no room for are missing. */
+/* Something that is not in the file; the first time it is said. */
+static void lose(struct gci_watch *w, const char *why)
+{
+	if (!w->is_partial)
+		gci_log(GCI_LOG_ERROR, "--stats: lines are missing in %s: %s; the job goes on",
+			w->path, why);
+	w->is_partial = 1;
+}
+
+/* Takes `object` over. */
 static void put_line(struct gci_watch *w, const char *type, uint64_t now_ns, json_t *object)
 {
 	json_t *line = json_pack("{s:s, s:I}", "type", type, "time_ns", (json_int_t)now_ns);
+	int is_late = gci_sink_backlog(&w->file) >= MOST_BACKLOG;
+	size_t before = w->file.o.out.len;
 	char *text = NULL;
 
-	if (line && object && !json_object_update(line, object) &&
-		gci_sink_backlog(&w->file) < MOST_BACKLOG)
+	if (line && object && !json_object_update(line, object) && !is_late)
 		text = json_dumps(line, JSON_COMPACT);
 	if (text)
 		gci_buf_printf(&w->file.o.out, "%s\n", text);
+	if (w->file.o.out.len == before)
+		lose(w, is_late ? "it is written too slowly" : "out of memory");
 	free(text); /* jansson's */
 	json_decref(line);
 	json_decref(object);
@@ -202,7 +214,14 @@ void gci_watch_end(struct gci_watch *w)
 		if (v.t->pairs[i])
 			put_line(w, "total", v.now_ns,
 				gci_traffic_pair_json(&v, v.t->pairs[i], 0, 0));
+	if (w->traffic->failed)
+		lose(w, "out of memory");
 	gci_sink_flush(&w->file);
+}
+
+int gci_watch_failed(const struct gci_watch *w)
+{
+	return w->file.error || w->is_partial;
 }
 
 /* ---- who wants it */

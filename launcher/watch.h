@@ -8,6 +8,9 @@
  *	gci_watch_start(&w, &server);
  *	gci_jobctl_open(&ctl, &loop, gci_watch_commands, &w, &e);	// somebody may ask
  *	gci_watch_end(&w);					// the job is over
+ *	...							// all is written
+ *	if (gci_watch_failed(&w))
+ *		status = 1;
  */
 #ifndef GCI_LAUNCHER_WATCH_H
 #define GCI_LAUNCHER_WATCH_H
@@ -32,6 +35,7 @@ struct gci_watch {
 	int has_file;
 	const char *path;     /* of the file, for messages */
 	uint64_t written_bin; /* bins before this one are in the file */
+	int is_partial;       /* and something is not, which was said */
 };
 
 /* The file is opened, if there is to be one. */
@@ -52,5 +56,8 @@ extern const struct gci_jobctl_command gci_watch_commands[];
 
 /* The last lines of the file. */
 void gci_watch_end(struct gci_watch *w);
+
+/* When they are written: true if not all of what was to be in the file is there. */
+int gci_watch_failed(const struct gci_watch *w);
 
 #endif
