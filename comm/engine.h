@@ -202,8 +202,10 @@ struct gci_engine_job {
 };
 
 /* Hooks of flow/ (warming up, pacing, budgets): begins, first_window and learn are set by
- * gci_warm_open, the others by gci_pacing_open. Each may be NULL, is called by the thread that makes
- * progress, within the gate, and begins no operation itself. */
+ * gci_warm_open, the others by gci_pacing_open. Each may be NULL, and begins no operation itself.
+ * Who makes progress, or begins an operation, calls changed, first_window and budget, within the gate;
+ * likewise the program's own thread, in a call of the library, begins and set_pace. learn is called by
+ * whoever chooses an algorithm, also outside of the gate; close when nobody else is in the engine. */
 struct gci_engine_flow {
 	struct gci_warm *warm;     /* NULL: nothing to warm up */
 	struct gci_pacing *pacing; /* NULL: nothing is paced */

@@ -64,7 +64,7 @@ struct gci_placement {
 int gci_placement_make(struct gci_placement *p, const struct gci_options *o, struct gci_error *e);
 void gci_placement_free(struct gci_placement *p);
 
-/* For struct gci_rdv_config, with the plan as `guests`. */
+/* What `arrive` and `settle` of struct gci_rdv_config are to do; `placement` is the plan. */
 int gci_placement_arrive(void *placement, uint32_t rank, const char *host, const char *cluster,
 	char *why, size_t size);
 const char *gci_placement_settle(void *placement, char *why, size_t size);

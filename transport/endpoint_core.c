@@ -269,8 +269,6 @@ int gci_ep_owes(const struct gci_ep *ep, int peer)
 	       (p->replay && p->replay->nframes);
 }
 
-/* Keeps a frame that goes out. Short messages, and those that must not wait for the peer, are
- * copied here, where the sum has just brought them into the cache. */
 void gci_ep_encode(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *life,
 	struct gci_frame *f, struct gci_ep_frame *out)
 {
@@ -281,6 +279,8 @@ void gci_ep_encode(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_life *li
 	gci_frame_encode(f, out->head);
 }
 
+/* Keeps a frame that goes out. Short messages, and those that must not wait for the peer, are
+ * copied here, where the sum has just brought them into the cache. */
 int gci_ep_keep(
 	struct gci_ep *ep, struct gci_ep_peer *p, struct gci_frame *f, struct gci_ep_frame *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * `gridcoll cp`: its options, and what it says. */
+ * `gridcoll cp`: its options, whose files go to whom, and the exit status. */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"

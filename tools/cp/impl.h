@@ -41,7 +41,7 @@ char *gct_cp_part_name(const char *name);
 
 /* The part of a file, to be s->part_fd: locked, and under its name. With `make` it is made if it is
  * missing. 1; 0: it is another's to write to, or there are no locks here; -1: errno says why not.
- * (resume.c) */
+ * (sink.c) */
 int gct_cp_hold_part(struct gct_cp_sink *s, uint32_t file, int make);
 
 /* What a signal removes, once gct_cp_sink_guard is called: in place of what that was, until the next
