@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "comm/op.h"
 
-#include "base/mem.h"
 #include "base/prng.h"
 #include "collectives/blocks/layout.h"
 #include "collectives/models/limit.h"

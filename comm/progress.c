@@ -7,7 +7,6 @@
 #include "comm/comm.h"
 #include "transport/tcp.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <sched.h>
 #include <string.h>

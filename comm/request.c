@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "comm/request.h"
 
-#include "base/mem.h"
-
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 
 int gci_req_create(gcoll_comm *c, const struct gci_req_ops *ops, size_t size, gcoll_req **req)
 {

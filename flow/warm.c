@@ -2,7 +2,6 @@
 #include "flow/warm.h"
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/threads.h"
 #include "collectives/blocks/peers.h"

@@ -5,8 +5,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/terminal.h"
-#include "collectives/models/params_json.h"
-#include "collectives/tuner/table.h"
 #include "launcher/ssh.h"
 #include "transport/secret.h"
 

@@ -21,6 +21,7 @@
 #define GCI_LAUNCHER_TRAFFIC_H
 
 #include "base/bins.h"
+#include "base/buf.h"
 #include "collectives/grid/grid.h"
 #include "transport/report.h"
 

@@ -2,7 +2,6 @@
 #include "transport/control.h"
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/mem.h"
 #include "transport/taps.h"
 

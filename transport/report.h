@@ -6,7 +6,6 @@
 #ifndef GCI_TRANSPORT_REPORT_H
 #define GCI_TRANSPORT_REPORT_H
 
-#include "base/buf.h"
 #include "base/clock.h"
 #include "transport/taps.h"
 

@@ -7,7 +7,6 @@
 #include "flow/warm.h"
 #include "netem/cpu.h"
 #include "tools/lib/cases.h"
-#include "tools/lib/model_files.h"
 #include "tools/lib/progress.h"
 #include "tools/lib/tools.h"
 #include "tools/shape/shape.h"

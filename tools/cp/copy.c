@@ -11,11 +11,9 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* ---- --resume, as all ranks do it together: each receiver learns how far it has the stream, and

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * `gridcoll cp`: its options, whose files go to whom, and the exit status. */
-#include "base/buf.h"
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/units.h"
@@ -10,14 +8,9 @@
 #include "tools/cp/copy.h"
 #include "tools/cp/impl.h"
 #include "tools/lib/cases.h"
-#include "tools/lib/json_out.h"
-#include "tools/lib/progress.h"
 #include "tools/lib/tools.h"
 
-#include <ctype.h>
-#include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /* ---- the command */

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * The way into a directory: of the list, or of DEST, where it may have to be made. */
-#include "base/file.h"
 #include "base/mem.h"
 #include "tools/cp/impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>

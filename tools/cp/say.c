@@ -7,17 +7,13 @@
 #include "base/mem.h"
 #include "base/units.h"
 #include "comm/comm.h"
-#include "job/control_client.h"
 #include "tools/cp/copy.h"
 #include "tools/cp/impl.h"
-#include "tools/lib/cases.h"
 #include "tools/lib/json_out.h"
 #include "tools/lib/progress.h"
-#include "tools/lib/tools.h"
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 

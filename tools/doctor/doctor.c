@@ -2,13 +2,11 @@
 #include "tools/doctor/doctor.h"
 
 #include "base/mem.h"
-#include "base/units.h"
 #include "launcher/placement.h"
 #include "netem/host.h"
 #include "netem/tap.h"
 #include "netem/uml.h"
 #include "tools/doctor/impl.h"
-#include "tools/lib/json_out.h"
 #include "tools/lib/tools.h"
 
 #include <errno.h>
@@ -20,7 +18,6 @@
 #include <netinet/tcp.h>
 #include <openssl/bio.h>
 #include <openssl/crypto.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Findings: made, sorted, and told to people and programs. */
 #include "base/mem.h"
+#include "base/options.h"
 #include "base/units.h"
 #include "tools/doctor/impl.h"
 #include "tools/lib/json_out.h"
-#include "tools/lib/tools.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- findings */

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/units.h"
-#include "collectives/models/measure_isend.h"
 #include "collectives/models/params_json.h"
 #include "collectives/models/ramp.h"
 #include "netem/cpu.h"

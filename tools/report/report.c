@@ -4,15 +4,11 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "base/units.h"
-#include "tools/lib/markup.h"
 #include "tools/lib/tools.h"
-#include "tools/report/axes.h"
 #include "tools/report/impl.h"
 
 #include <dirent.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
