@@ -28,12 +28,18 @@ static inline struct captured capture_begin(void)
 	return c;
 }
 
-static inline void capture_end(struct captured *c)
+/* What there is until now; more may come. */
+static inline void capture_look(struct captured *c)
 {
 	ssize_t n = pread(c->log, c->text, sizeof(c->text) - 1, 0);
 
-	dup2(c->err, STDERR_FILENO);
 	c->text[n > 0 ? n : 0] = '\0';
+}
+
+static inline void capture_end(struct captured *c)
+{
+	dup2(c->err, STDERR_FILENO);
+	capture_look(c);
 	close(c->log);
 	close(c->err);
 }

@@ -184,6 +184,18 @@ void cutter_cut_all(struct cutter *c)
 		cut(c, &c->pipes[i]);
 }
 
+void cutter_end_cuts(struct cutter *c)
+{
+	int i, side;
+
+	for (i = 0; i < CUTTER_PIPES; i++)
+		for (side = 0; side < 2; side++)
+			if (c->pipes[i].lingers[side]) {
+				c->pipes[i].lingers[side] = 0;
+				close_side(&c->pipes[i], side, (int)below(c, 2));
+			}
+}
+
 void cutter_deafen(struct cutter *c, int rank)
 {
 	close(c->listen_fd[rank]);

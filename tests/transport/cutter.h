@@ -61,6 +61,10 @@ void cutter_open(struct cutter *c, int size, char addrs[][GCI_ADDRESS_TEXT]);
 void cutter_step(struct cutter *c);
 void cutter_cut_all(struct cutter *c);
 
+/* The sides that linger after a cut are closed at once: a rank may lose a connection while nothing steps
+ * the cutter. */
+void cutter_end_cuts(struct cutter *c);
+
 /* Nobody listens there any more. */
 void cutter_deafen(struct cutter *c, int rank);
 void cutter_close(struct cutter *c);
