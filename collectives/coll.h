@@ -53,6 +53,8 @@ enum gci_order {
  *	alltoall	a block per rank	a block per rank	input in OUT
  *	barrier		none
  * collectives/blocks/layout.h tells where a block stands. */
+struct gci_packed;
+
 struct gci_coll {
 	enum gci_kind kind;
 	const struct gci_topo *topo;
@@ -67,6 +69,8 @@ struct gci_coll {
 	uint32_t degree;  /* children in a tree */
 	uint64_t segment; /* elements of the vector, or of each block */
 	uint64_t like;    /* 0, or what depends on the length is as for a vector of so many */
+	/* Of rows with GCI_PACKS, what follows from the rest (and `like`); NULL: each emission makes one. */
+	const struct gci_packed *packed;
 
 	/* Where a part of a longer operation lies: a window or a segment of every block. */
 	uint64_t stride; /* elements from the start of a block to that of the next; 0: count */
@@ -98,6 +102,7 @@ enum gci_trait {
 	GCI_KEEPS_CLUSTER_ORDER = 1 << 5,
 	GCI_KEEPS_RANK_ORDER = 1 << 6, /* even where clusters' ranks are mixed; and the other */
 	GCI_PLANS = 1 << 7,            /* searches over the whole grid to make one schedule */
+	GCI_PACKS = 1 << 8, /* goes by a gci_packed that all ranks' schedules share (collectives/planner/packed.h) */
 };
 
 struct gci_estimator;

@@ -10,6 +10,7 @@
 #include "collectives/blocks/phases.h"
 #include "collectives/blocks/route.h"
 #include "collectives/models/cost.h"
+#include "collectives/planner/packed.h"
 #include "collectives/tuner/formulas.h"
 
 static void send_own(struct gci_builder *b, const struct gci_coll *c, int to)
@@ -375,6 +376,8 @@ const struct gci_algorithm gci_allgathers[] = {
 	{GCI_ALLGATHER, "gridcoll", "rings or coordinators, by a cost formula",
 		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS, 0,
 		gci_emit_allgather_gridcoll, gci_estimate_rings_or_coordinators},
+	{GCI_ALLGATHER, "packed", "packing of trees: blocks down several trees of clusters each",
+		GCI_PACKS, 0, gci_emit_packed, gci_estimate_packed},
 	{GCI_ALLGATHER, "ring", "blocks travel round a ring of all ranks", 0, 0,
 		gci_emit_allgather_ring, gci_estimate_ring},
 	{GCI_ALLGATHER, "gather-bcast", "binomial gather to rank 0, binomial bcast",

@@ -11,6 +11,7 @@
 #include "collectives/blocks/shares.h"
 #include "collectives/blocks/spread.h"
 #include "collectives/models/cost.h"
+#include "collectives/planner/packed.h"
 #include "collectives/tuner/formulas.h"
 
 enum { INSIDE, BETWEEN };
@@ -740,6 +741,9 @@ const struct gci_algorithm gci_allreduces[] = {
 	{GCI_ALLREDUCE, "gridcoll", "rabenseifner-mod, spread or tree, by a cost formula",
 		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS | GCI_KEEPS_CLUSTER_ORDER, 0,
 		gci_emit_allreduce_gridcoll, gci_estimate_modified_spread_or_tree},
+	{GCI_ALLREDUCE, "packed",
+		"packing of trees: segments up and down several trees of clusters", GCI_PACKS, 0,
+		gci_emit_packed, gci_estimate_packed},
 	{GCI_ALLREDUCE, "rabenseifner-mod",
 		"reduce-scatter, exchange over the WAN by n senders, allgather",
 		GCI_USES_SENDERS | GCI_CAPS_SENDERS, 0, gci_emit_allreduce_rabenseifner_mod,

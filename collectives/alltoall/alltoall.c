@@ -10,6 +10,7 @@
 #include "collectives/blocks/phases.h"
 #include "collectives/blocks/route.h"
 #include "collectives/models/cost.h"
+#include "collectives/planner/packed.h"
 #include "collectives/tuner/formulas.h"
 
 #include <string.h>
@@ -624,6 +625,8 @@ const struct gci_algorithm gci_alltoalls[] = {
 	{GCI_ALLTOALL, "gridcoll", "even where all may send at once, or by clusters",
 		GCI_USES_SENDERS | GCI_CAPS_SENDERS, 0, gci_emit_alltoall_gridcoll,
 		gci_estimate_each_or_columns},
+	{GCI_ALLTOALL, "packed", "packing of paths: blocks over the links that have time for them",
+		GCI_PACKS, 1024, gci_emit_packed, gci_estimate_packed},
 	{GCI_ALLTOALL, "paced", "own cluster first, receivers ask for one block after the other", 0,
 		0, gci_emit_alltoall_paced, gci_estimate_each_to_each},
 	{GCI_ALLTOALL, "even", "all pairs at once, each at its part of the time", 0, 0,

@@ -10,6 +10,7 @@
 #include "collectives/models/cost.h"
 #include "collectives/models/hnow.h"
 #include "collectives/models/magpie.h"
+#include "collectives/planner/packed.h"
 #include "collectives/tuner/formulas.h"
 
 static void gci_emit_bcast_sequential(struct gci_builder *b, const struct gci_coll *c)
@@ -552,6 +553,10 @@ const struct gci_algorithm gci_bcasts[] = {
 	{GCI_BCAST, "gridcoll", "pipeline, spread or tree, by a cost formula",
 		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS, 0, gci_emit_bcast_gridcoll,
 		gci_estimate_path_spread_or_clusters},
+	{GCI_BCAST, "packed",
+		"packing of trees: segments down several trees of clusters, by what links and NICs "
+		"carry",
+		GCI_PACKS, 0, gci_emit_packed, gci_estimate_packed},
 	{GCI_BCAST, "pipeline", "segments along a path through all ranks, over the WAN once",
 		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS, 0, gci_emit_bcast_pipeline,
 		gci_estimate_path},

@@ -14,6 +14,7 @@
 #include "collectives/blocks/subtree.h"
 #include "collectives/models/cost.h"
 #include "collectives/models/magpie.h"
+#include "collectives/planner/packed.h"
 #include "collectives/tuner/formulas.h"
 
 static void gather(struct gci_builder *b, const struct gci_coll *c, enum gci_tree_shape shape)
@@ -411,6 +412,8 @@ const struct gci_algorithm gci_gathers[] = {
 	{GCI_GATHER, "gridcoll", "relay, or magpie for short blocks, by a cost formula",
 		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS, 0, gci_emit_gather_gridcoll,
 		gci_estimate_relay_or_clusters},
+	{GCI_GATHER, "packed", "packing of paths: blocks over the links that have time for them",
+		GCI_PACKS, 0, gci_emit_packed, gci_estimate_packed},
 	{GCI_GATHER, "binomial", "binomial tree over all ranks", 0, 0, gci_emit_gather_binomial,
 		gci_estimate_binomial},
 	{GCI_GATHER, "relay", "by one member of each cluster, one sender at a time",

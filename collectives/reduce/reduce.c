@@ -13,6 +13,7 @@
 #include "collectives/blocks/shares.h"
 #include "collectives/blocks/spread.h"
 #include "collectives/models/cost.h"
+#include "collectives/planner/packed.h"
 #include "collectives/tuner/formulas.h"
 
 static struct gci_slice accumulator(struct gci_builder *b, const struct gci_coll *c, int needed)
@@ -273,6 +274,10 @@ const struct gci_algorithm gci_reduces[] = {
 	{GCI_REDUCE, "gridcoll", "pipeline, spread, or a tree by clusters, by a cost formula",
 		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS | GCI_KEEPS_CLUSTER_ORDER, 0,
 		gci_emit_reduce_gridcoll, gci_estimate_path_spread_or_clusters},
+	{GCI_REDUCE, "packed",
+		"packing of trees: segments up several trees of clusters, by what links and NICs "
+		"carry",
+		GCI_PACKS, 0, gci_emit_packed, gci_estimate_packed},
 	{GCI_REDUCE, "pipeline", "segments along a path through all ranks, over the WAN once",
 		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS, 0, gci_emit_reduce_pipeline,
 		gci_estimate_path},

@@ -9,6 +9,7 @@
 #include "collectives/blocks/reduction.h"
 #include "collectives/blocks/route.h"
 #include "collectives/models/cost.h"
+#include "collectives/planner/packed.h"
 #include "collectives/tuner/formulas.h"
 
 struct halving {
@@ -448,6 +449,8 @@ const struct gci_algorithm gci_reduce_scatters[] = {
 	{GCI_REDUCE_SCATTER, "gridcoll", "rings, or the tree of clusters, by a cost formula",
 		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS | GCI_KEEPS_CLUSTER_ORDER, 0,
 		gci_emit_reduce_scatter_gridcoll, gci_estimate_rings_or_coordinators},
+	{GCI_REDUCE_SCATTER, "packed", "packing of trees: blocks up several trees of clusters each",
+		GCI_PACKS, 0, gci_emit_packed, gci_estimate_packed},
 	{GCI_REDUCE_SCATTER, "ring", "parts travel round a ring of all ranks", 0, 0,
 		gci_emit_reduce_scatter_ring, gci_estimate_ring},
 	{GCI_REDUCE_SCATTER, "rings", "round the ring of each cluster, over each WAN link once",

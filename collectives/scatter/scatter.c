@@ -14,6 +14,7 @@
 #include "collectives/blocks/subtree.h"
 #include "collectives/models/cost.h"
 #include "collectives/models/magpie.h"
+#include "collectives/planner/packed.h"
 #include "collectives/tuner/formulas.h"
 
 static void scatter(struct gci_builder *b, const struct gci_coll *c, enum gci_tree_shape shape)
@@ -358,6 +359,8 @@ const struct gci_algorithm gci_scatters[] = {
 	{GCI_SCATTER, "gridcoll", "relay, or magpie for short blocks, by a cost formula",
 		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS, 0,
 		gci_emit_scatter_gridcoll, gci_estimate_relay_or_clusters},
+	{GCI_SCATTER, "packed", "packing of paths: blocks over the links that have time for them",
+		GCI_PACKS, 0, gci_emit_packed, gci_estimate_packed},
 	{GCI_SCATTER, "binomial", "binomial tree over all ranks", 0, 0, gci_emit_scatter_binomial,
 		gci_estimate_binomial},
 	{GCI_SCATTER, "relay", "far clusters first, by one member who passes on",

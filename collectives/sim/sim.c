@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/prng.h"
 #include "collectives/blocks/peers.h"
+#include "collectives/planner/packed.h"
 #include "collectives/sim/events.h"
 #include "collectives/sim/net.h"
 #include "collectives/sim/sim_impl.h"
@@ -1029,6 +1030,7 @@ int gci_simulate(
 	const struct gci_simnet *net, const struct gci_sim_op *op, struct gci_sim_result *r)
 {
 	struct gci_sim m = {.net = net, .op = op, .coll = *op->coll, .r = r};
+	struct gci_packed *packed = NULL;
 	int rc;
 
 	memset(r, 0, sizeof(*r));
@@ -1041,6 +1043,12 @@ int gci_simulate(
 		m.windows.n < GCI_SIM_MOST_WINDOWS ? (uint32_t)m.windows.n : GCI_SIM_MOST_WINDOWS;
 	r->nwindows = m.windows.n < UINT32_MAX ? (uint32_t)m.windows.n : UINT32_MAX;
 	rc = allocate(&m);
+	if (op->algorithm->traits & GCI_PACKS && !m.coll.like)
+		m.coll.like = m.coll.count;
+	if (!rc && op->algorithm->traits & GCI_PACKS && !m.coll.packed) {
+		rc = gci_packed_make(&packed, &m.coll);
+		m.coll.packed = packed;
+	}
 	if (!rc)
 		rc = make_shapes(&m);
 	if (!rc)
@@ -1051,6 +1059,7 @@ int gci_simulate(
 		most_tmp(&m);
 	}
 	free_all(&m);
+	gci_packed_free(packed);
 	if (rc)
 		gci_sim_result_free(r);
 	return rc;

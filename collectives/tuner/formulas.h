@@ -24,6 +24,7 @@ gci_estimate_formula gci_estimate_gather_and_scatter;
 gci_estimate_formula gci_estimate_halving;
 gci_estimate_formula gci_estimate_modified;
 gci_estimate_formula gci_estimate_modified_spread_or_tree;
+gci_estimate_formula gci_estimate_packed;
 gci_estimate_formula gci_estimate_path;
 gci_estimate_formula gci_estimate_path_spread_or_clusters;
 gci_estimate_formula gci_estimate_planned;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/collectives/prove.h"
 
+#include "collectives/planner/packed.h"
+
 #include "tests/test.h"
 
 #include <inttypes.h>
@@ -113,7 +115,7 @@ static int in_sample(const struct proof *p)
 		one_in = n <= 9 ? 1 : 1 + n * n / 32;
 	else
 		/* Where there is a limit to ranks, each one makes a plan for all. */
-		one_in = (32 + n * n) * (p->a->max_ranks ? 4 : 1);
+		one_in = (32 + n * n) * (p->a->max_ranks || p->a->traits & GCI_PACKS ? 4 : 1);
 	if (p->a->max_ranks)
 		one_in *= 1 + n;
 	if (TEST_SANITIZED)
@@ -133,7 +135,8 @@ static void prove(struct proof *p)
 	struct gci_sched scheds[PROVE_MAX_RANKS];
 	const struct gci_sched *list[PROVE_MAX_RANKS] = {NULL};
 	const struct gci_algorithm *a = p->a;
-	const struct gci_coll *c = &p->c;
+	struct gci_coll *c = &p->c;
+	struct gci_packed *packed = NULL;
 	struct gci_error e = {0};
 	int r, n = c->topo->nranks, fresh;
 
@@ -142,6 +145,9 @@ static void prove(struct proof *p)
 	fresh = covers(p);
 	if (!fresh && !in_sample(p))
 		return;
+	if (a->traits & GCI_PACKS)
+		assert_int_equal(gci_packed_make(&packed, c), 0);
+	c->packed = packed;
 	for (r = 0; r < n; r++) {
 		assert_int_equal(gci_emit(a, c, r, &scheds[r]), 0);
 		list[r] = &scheds[r];
@@ -156,6 +162,8 @@ static void prove(struct proof *p)
 			c->in_at != NULL, c->part, c->nparts, e.text);
 	for (r = 0; r < n; r++)
 		gci_sched_free(&scheds[r]);
+	c->packed = NULL;
+	gci_packed_free(packed);
 	proved++;
 }
 

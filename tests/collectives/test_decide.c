@@ -251,7 +251,7 @@ static void long_messages_are_not_one_window(void **state)
 		assert_int_equal(gci_simnet_init(&net, &t, NULL), 0);
 		assert_int_equal(gci_predict(&net, &c, &first, &limits, &usual), 0);
 		assert_int_equal(gci_predict(&net, &c, &how.how, &limits, &ns), 0);
-		assert_true(ns <= usual);
+		assert_true(ns <= usual + usual / 100); /* part of it was extrapolated */
 		assert_in_range(how.ns, ns / 10 * 9, ns / 10 * 11);
 		gci_simnet_free(&net);
 	}

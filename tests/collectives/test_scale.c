@@ -4,6 +4,7 @@
 #include "tests/test.h"
 
 #include "base/mem.h"
+#include "collectives/planner/packed.h"
 #include "tests/collectives/prove.h"
 #include "tests/collectives/topologies.h"
 
@@ -100,10 +101,16 @@ static void check_topology(const int *sizes, uint32_t senders)
 			.root = 10,
 			.senders = senders};
 
+		struct gci_packed *packed = NULL;
+
 		if (a->max_ranks || prove_left_out(a))
 			continue;
+		if (a->traits & GCI_PACKS)
+			assert_int_equal(gci_packed_make(&packed, &c), 0);
+		c.packed = packed;
 		for (i = 0; i < sizeof(ranks) / sizeof(*ranks); i += TEST_SANITIZED ? 4 : 1)
 			check_rank(a, &c, ranks[i]);
+		gci_packed_free(packed);
 	}
 	gci_topo_free(&t);
 }

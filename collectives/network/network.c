@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+#include "collectives/network/network.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+/* TCP over Ethernet: 1448 of 1514 bytes are payload. */
+#define PAYLOAD      (1448.0 / 1514.0)
+#define UNKNOWN_RATE 1250.0 /* 10 Tbit/s: never the bottleneck */
+
+static double rate_of(uint64_t bps)
+{
+	return bps ? (double)bps / 8e9 * PAYLOAD : UNKNOWN_RATE;
+}
+
+static double smaller(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+static int alloc(struct gci_network *n, int nranks, int nclasses, int nlinks, int nroutes)
+{
+	size_t k = (size_t)nclasses, pairs = k * k, l = (size_t)nlinks;
+
+	memset(n, 0, sizeof(*n));
+	n->nranks = nranks;
+	n->nclasses = nclasses;
+	n->nlinks = nlinks;
+	n->class_of = gci_calloc((size_t)nranks, sizeof(*n->class_of));
+	n->first = gci_calloc(k + 1, sizeof(*n->first));
+	n->member = gci_calloc((size_t)nranks, sizeof(*n->member));
+	n->out = gci_calloc(k, sizeof(*n->out));
+	n->in = gci_calloc(k, sizeof(*n->in));
+	n->link_rate = gci_calloc(l, sizeof(*n->link_rate));
+	n->link_delay_ns = gci_calloc(l, sizeof(*n->link_delay_ns));
+	n->route_at = gci_calloc(pairs + 1, sizeof(*n->route_at));
+	n->route = gci_calloc((size_t)nroutes, sizeof(*n->route));
+	n->delay_ns = gci_calloc(pairs, sizeof(*n->delay_ns));
+	n->rate = gci_calloc(pairs, sizeof(*n->rate));
+	n->capacity = gci_calloc((size_t)gci_network_nresources(n), sizeof(*n->capacity));
+	if (n->class_of && n->first && n->member && n->out && n->in && n->link_rate &&
+		n->link_delay_ns && n->route_at && n->route && n->delay_ns && n->rate &&
+		n->capacity)
+		return 0;
+	gci_network_free(n);
+	return GCOLL_ERR_NOMEM;
+}
+
+void gci_network_free(struct gci_network *n)
+{
+	gci_free(n->class_of);
+	gci_free(n->first);
+	gci_free(n->member);
+	gci_free(n->out);
+	gci_free(n->in);
+	gci_free(n->link_rate);
+	gci_free(n->link_delay_ns);
+	gci_free(n->route_at);
+	gci_free(n->route);
+	gci_free(n->delay_ns);
+	gci_free(n->rate);
+	gci_free(n->capacity);
+	memset(n, 0, sizeof(*n));
+}
+
+int gci_network_way(const struct gci_network *n, int from, int to, int out[GCI_MOST_ON_A_WAY])
+{
+	int pair = from * n->nclasses + to, i, k = 0;
+
+	out[k++] = gci_nic_out(n, from);
+	for (i = n->route_at[pair]; i < n->route_at[pair + 1]; i++)
+		out[k++] = 2 * n->nclasses + n->route[i];
+	out[k++] = gci_nic_in(n, to);
+	return k;
+}
+
+/* What follows from NICs, links and routes. */
+static void fill_capacities(struct gci_network *n)
+{
+	int k, l;
+
+	for (k = 0; k < n->nclasses; k++) {
+		n->capacity[gci_nic_out(n, k)] = gci_network_size(n, k) * n->out[k];
+		n->capacity[gci_nic_in(n, k)] = gci_network_size(n, k) * n->in[k];
+	}
+	for (l = 0; l < n->nlinks; l++)
+		n->capacity[2 * n->nclasses + l] = n->link_rate[l];
+}
+
+/* Clusters in their order, without the root; then the root. */
+static void fill_classes(struct gci_network *n, const struct gci_topo *t, int root)
+{
+	int c, i, k = 0, at = 0;
+
+	for (c = 0; c < t->nclusters; c++) {
+		int from = at;
+
+		for (i = t->first[c]; i < t->first[c + 1]; i++)
+			if (t->member[i] != root)
+				n->member[at++] = t->member[i];
+		if (at == from)
+			continue;
+		n->first[k++] = from;
+		n->first[k] = at;
+	}
+	if (root >= 0) {
+		n->first[k++] = at;
+		n->member[at++] = root;
+		n->first[k] = at;
+	}
+	for (k = 0; k < n->nclasses; k++)
+		for (i = n->first[k]; i < n->first[k + 1]; i++)
+			n->class_of[n->member[i]] = k;
+}
+
+static int cluster_of(const struct gci_network *n, const struct gci_topo *t, int class)
+{
+	return t->cluster[n->member[n->first[class]]];
+}
+
+/* Where connections carry only so much each, what all pairs of hosts of the two clusters get. */
+static double pairs_rate(const struct gci_topo *t, const struct gci_link *l, int a, int b)
+{
+	return rate_of(l->flow_rate_bps) * l->streams * gci_topo_size(t, a) * gci_topo_size(t, b);
+}
+
+/* The way from class a to class b, as far as it is outside of a cluster. */
+static void fill_route(
+	struct gci_network *n, const struct gci_topo *t, const int *link_no, int a, int b, int *at)
+{
+	int from = cluster_of(n, t, a), to = cluster_of(n, t, b), pair = a * n->nclasses + b, i;
+	const struct gci_link *l = gci_topo_link(t, from, to);
+	int via = from == to ? 0 : l->via;
+
+	n->route_at[pair] = *at;
+	n->delay_ns[pair] = (double)l->delay_ns;
+	n->rate[pair] = smaller(n->out[a], n->in[b]);
+	if (from != to) {
+		n->route[(*at)++] = link_no[from * t->nclusters + (via ? via - 1 : to)];
+		if (via)
+			n->route[(*at)++] = link_no[(via - 1) * t->nclusters + to];
+		if (l->flow_rate_bps)
+			n->rate[pair] =
+				smaller(n->rate[pair], rate_of(l->flow_rate_bps) * l->streams);
+	}
+	for (i = n->route_at[pair]; i < *at; i++)
+		n->rate[pair] = smaller(n->rate[pair], n->link_rate[n->route[i]]);
+	n->route_at[pair + 1] = *at;
+}
+
+/* Numbers the links that are no ways over others. */
+static int number_links(const struct gci_topo *t, int *link_no)
+{
+	int a, b, n = 0;
+
+	for (a = 0; a < t->nclusters; a++)
+		for (b = 0; b < t->nclusters; b++)
+			if (a != b && !gci_topo_link(t, a, b)->via)
+				link_no[a * t->nclusters + b] = n++;
+	return n;
+}
+
+static void fill_links(struct gci_network *n, const struct gci_topo *t, const int *link_no)
+{
+	int a, b;
+
+	for (a = 0; a < t->nclusters; a++)
+		for (b = 0; b < t->nclusters; b++) {
+			const struct gci_link *l = gci_topo_link(t, a, b);
+			int k = link_no[a * t->nclusters + b];
+
+			if (a == b || l->via)
+				continue;
+			n->link_rate[k] = rate_of(l->rate_bps);
+			if (l->flow_rate_bps)
+				n->link_rate[k] = smaller(n->link_rate[k], pairs_rate(t, l, a, b));
+			n->link_delay_ns[k] = (double)l->delay_ns;
+		}
+}
+
+int gci_network_of(struct gci_network *n, const struct gci_topo *t, int root)
+{
+	int c = t->nclusters, k = c, a, b, nlinks, at = 0;
+	int *link_no = gci_calloc((size_t)(c * c), sizeof(*link_no));
+
+	memset(n, 0, sizeof(*n));
+	if (!link_no)
+		return GCOLL_ERR_NOMEM;
+	nlinks = number_links(t, link_no);
+	if (root >= 0 && gci_topo_size(t, t->cluster[root]) > 1)
+		k++;
+	if (alloc(n, t->nranks, k, nlinks, 2 * k * k)) {
+		gci_free(link_no);
+		return GCOLL_ERR_NOMEM;
+	}
+	fill_classes(n, t, root);
+	fill_links(n, t, link_no);
+	for (a = 0; a < k; a++)
+		n->out[a] = n->in[a] = rate_of(t->nic_bps[cluster_of(n, t, a)]);
+	for (a = 0; a < k; a++)
+		for (b = 0; b < k; b++)
+			fill_route(n, t, link_no, a, b, &at);
+	gci_free(link_no);
+	fill_capacities(n);
+	return 0;
+}
+
+int gci_network_reverse(struct gci_network *back, const struct gci_network *n)
+{
+	int k = n->nclasses, a, b, i, at = 0;
+
+	if (alloc(back, n->nranks, k, n->nlinks, n->route_at[k * k]))
+		return GCOLL_ERR_NOMEM;
+	memcpy(back->class_of, n->class_of, (size_t)n->nranks * sizeof(*n->class_of));
+	memcpy(back->first, n->first, ((size_t)k + 1) * sizeof(*n->first));
+	memcpy(back->member, n->member, (size_t)n->nranks * sizeof(*n->member));
+	memcpy(back->out, n->in, (size_t)k * sizeof(*n->in));
+	memcpy(back->in, n->out, (size_t)k * sizeof(*n->out));
+	memcpy(back->link_rate, n->link_rate, (size_t)n->nlinks * sizeof(*n->link_rate));
+	memcpy(back->link_delay_ns, n->link_delay_ns,
+		(size_t)n->nlinks * sizeof(*n->link_delay_ns));
+	for (a = 0; a < k; a++)
+		for (b = 0; b < k; b++) {
+			int there = b * k + a, pair = a * k + b;
+
+			back->route_at[pair] = at;
+			for (i = n->route_at[there + 1]; i-- > n->route_at[there];)
+				back->route[at++] = n->route[i];
+			back->route_at[pair + 1] = at;
+			back->delay_ns[pair] = n->delay_ns[there];
+			back->rate[pair] = n->rate[there];
+		}
+	fill_capacities(back);
+	return 0;
+}

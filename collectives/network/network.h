@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT
+ * The network as a plan sees it: classes of hosts that are alike, what they share, and the ways between
+ * them. Nothing but the list of resources on each way knows the network's shape.
+ *
+ *	struct gci_network n;
+ *
+ *	rc = gci_network_of(&n, topo, root);
+ *	...
+ *	gci_network_free(&n);
+ *
+ * A resource is a class's NICs outwards or inwards, or a link in one direction. Rates are of payload, in
+ * bytes per ns. All arithmetic on them is IEEE double precision by + - * / alone, which is the same on
+ * every machine (the build turns contraction off): who plans the same finds the same. */
+#ifndef GCI_COLLECTIVES_NETWORK_NETWORK_H
+#define GCI_COLLECTIVES_NETWORK_NETWORK_H
+
+#include "collectives/grid/topo.h"
+
+struct gci_network {
+	int nranks, nclasses, nlinks;
+	int *class_of;         /* [rank] */
+	int *first, *member;   /* [class], and one more: where its ranks start in `member` */
+	double *out, *in;      /* [class]: of one host's NIC */
+	double *link_rate;     /* [link] */
+	double *link_delay_ns; /* [link] */
+	int *route_at,
+		*route; /* [from * nclasses + to], and one more: where its links start in `route` */
+	double *delay_ns; /* [from * nclasses + to]: of the whole way */
+	double *rate;     /* [the same]: that one host gets to another, alone */
+	double *capacity; /* [resource] */
+};
+
+/* Of all ranks; `root` is a class of its own, and the last one; -1: none is. 0 or GCOLL_ERR_NOMEM. */
+int gci_network_of(struct gci_network *n, const struct gci_topo *t, int root);
+
+/* All arrows turned. 0 or GCOLL_ERR_NOMEM. */
+int gci_network_reverse(struct gci_network *back, const struct gci_network *n);
+
+void gci_network_free(struct gci_network *n);
+
+static inline int gci_network_size(const struct gci_network *n, int class)
+{
+	return n->first[class + 1] - n->first[class];
+}
+
+static inline const int *gci_network_members(const struct gci_network *n, int class)
+{
+	return n->member + n->first[class];
+}
+
+/* Resources by number. */
+static inline int gci_nic_out(const struct gci_network *n, int class)
+{
+	(void)n;
+	return class;
+}
+
+static inline int gci_nic_in(const struct gci_network *n, int class)
+{
+	return n->nclasses + class;
+}
+
+static inline int gci_network_nresources(const struct gci_network *n)
+{
+	return 2 * n->nclasses + n->nlinks;
+}
+
+/* The resources that bytes from a host of `from` to one of `to` pass; returns how many. */
+#define GCI_MOST_ON_A_WAY (2 + GCI_GRID_MAX_CLUSTERS)
+int gci_network_way(const struct gci_network *n, int from, int to, int out[GCI_MOST_ON_A_WAY]);
+
+#endif

@@ -1,0 +1,1028 @@
+/* SPDX-License-Identifier: MIT */
+#include "collectives/planner/pack.h"
+
+#include "base/mem.h"
+#include "collectives/planner/oracle.h"
+
+#include <string.h>
+
+#define FEW_CLASSES  8 /* up to so many, all that may help is tried */
+#define LEAST_ROUNDS 6
+#define MOST_ROUNDS  60 /* of pricing */
+#define GAME_ROUNDS  200
+#define LONG_GAME    1000
+#define GAME_STEP    0.5
+#define GAME_MOST    50.0  /* an entry counts for no more than so many times a good column's */
+#define CLOSE        0.003 /* bisection ends when T is known to that part */
+#define TINY         1e-5  /* shares below count as none */
+#define TWO_TREES    24    /* classes of more hosts use two binary trees, not binomial ones */
+#define NO_LIMIT     1e9
+#define LAZY         1e-6 /* prices, where delay alone counts */
+
+/* Copies on one resource, of what has theta to travel when it is there at its beginning. */
+struct load {
+	int resource;
+	double copies, theta_ns;
+};
+
+struct column {
+	int commodity;
+	double delay_ns;
+	struct load *loads;
+	int nloads;
+	int *way;
+	int nway, root;
+};
+
+struct pack {
+	const struct gci_packing_wish *w;
+	const struct gci_network *net;
+	struct gci_network back; /* GCI_SUMS: arrows turned */
+	int n, m;         /* classes; resources: the network's, then each class's processors */
+	double *capacity; /* [resource]: bytes per ns */
+	double *hop_ns, *far_ns; /* [from * n + to]: of a segment: one hop, shortest way */
+	double *back_hop_ns, *back_far_ns; /* [the same]: of `back` */
+	struct column *pool;
+	size_t npool, cap;
+	double *share; /* [column]: of its commodity */
+	double *best;  /* [column]: the best so far; those of new columns are 0 */
+	double *price; /* [resource]: sum to 1 */
+	double best_ns;
+	double *arc_cost, *arc_price, *scratch; /* [from * n + to], [the same], [n] */
+	double *work;                           /* [resource]: scratch */
+	int *path;                              /* scratch: [2 n] */
+	int failed;
+};
+
+int gci_packing_lan_hops(int nhosts)
+{
+	int hops = 0;
+
+	while (1 << hops < nhosts)
+		hops++;
+	return nhosts > TWO_TREES ? 2 * hops : hops;
+}
+
+static double larger(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+static double smaller(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+/* e^x for x <= 0, by + - * alone: the same everywhere. */
+static double exponential(double x)
+{
+	/* ln 2 in two parts: the first has so few bits that its multiples are exact. */
+	const double ln2_high = 0.693147180369123816490, ln2_low = 1.90821492927058770002e-10;
+	union {
+		uint64_t bits;
+		double value;
+	} scale;
+	double r, sum = 1;
+	int k, i;
+
+	if (x < -700)
+		return 0;
+	k = (int)(x * 1.44269504088896338700 - 0.5);
+	r = x - k * ln2_high - k * ln2_low;
+	for (i = 13; i; i--)
+		sum = 1 + sum * r / i;
+	scale.bits = (uint64_t)(1023 + k) << 52;
+	return sum * scale.value;
+}
+
+/* ---- ways */
+
+static void fill_hops(const struct pack *p, const struct gci_network *net, double *hop, double *far)
+{
+	int n = p->n, a, b, v;
+
+	for (a = 0; a < n; a++)
+		for (b = 0; b < n; b++) {
+			hop[a * n + b] = net->delay_ns[a * n + b] + p->w->message_ns +
+					 p->w->segment_nbytes / net->rate[a * n + b];
+			far[a * n + b] = a == b ? 0 : hop[a * n + b];
+		}
+	for (v = 0; v < n; v++)
+		for (a = 0; a < n; a++)
+			for (b = 0; b < n; b++)
+				far[a * n + b] =
+					smaller(far[a * n + b], far[a * n + v] + far[v * n + b]);
+}
+
+/* From the first host of class `from` that has it to the last of the others of class `to`. */
+static double rest_ns(
+	const struct pack *p, const struct gci_network *net, const double *hop, int from, int to)
+{
+	int hosts = gci_network_size(net, to);
+
+	if (from == to)
+		return gci_packing_lan_hops(hosts) * hop[from * p->n + to];
+	return hop[from * p->n + to] +
+	       (hosts > 2 ? hosts - 2 : 0) * p->w->segment_nbytes / net->out[from];
+}
+
+/* A tree as it is made: depths, latest ends below, and its arcs. */
+struct tree {
+	const int *parent, *rest; /* [class] */
+	int root;
+	double *depth, *leaf, *below; /* [class] */
+	int *order;
+	double delay_ns;
+};
+
+static int tree_alloc(struct tree *t, int n)
+{
+	memset(t, 0, sizeof(*t));
+	t->depth = gci_calloc((size_t)(3 * n), sizeof(*t->depth));
+	t->order = gci_calloc((size_t)n, sizeof(*t->order));
+	if (!t->depth || !t->order)
+		return GCOLL_ERR_NOMEM;
+	t->leaf = t->depth + n;
+	t->below = t->leaf + n;
+	return 0;
+}
+
+static void tree_free(struct tree *t)
+{
+	gci_free(t->depth);
+	gci_free(t->order);
+}
+
+/* Parents before their children. */
+static void order_tree(struct tree *t, int n)
+{
+	int i, c, k = 0;
+
+	t->order[k++] = t->root;
+	for (i = 0; i < k; i++)
+		for (c = 0; c < n; c++)
+			if (c != t->root && t->parent[c] == t->order[i])
+				t->order[k++] = c;
+}
+
+static void measure_tree(const struct pack *p, const struct gci_network *net, const double *hop,
+	struct tree *t, const int *parent, const int *rest, int root)
+{
+	int n = p->n, i, c;
+
+	t->parent = parent;
+	t->rest = rest;
+	t->root = root;
+	order_tree(t, n);
+	t->depth[root] = 0;
+	t->delay_ns = 0;
+	for (i = 0; i < n; i++) {
+		c = t->order[i];
+		if (i)
+			t->depth[c] = t->depth[parent[c]] + hop[parent[c] * n + c];
+	}
+	for (c = 0; c < n; c++) {
+		t->leaf[c] = t->depth[c];
+		if (gci_network_size(net, c) > 1)
+			t->leaf[c] = larger(
+				t->leaf[c], t->depth[rest[c]] + rest_ns(p, net, hop, rest[c], c));
+		t->below[c] = t->leaf[c];
+		t->delay_ns = larger(t->delay_ns, t->leaf[c]);
+	}
+	for (i = n; i-- > 1;) {
+		c = t->order[i];
+		t->below[parent[c]] = larger(t->below[parent[c]], t->below[c]);
+	}
+}
+
+/* What messages cost their hosts, as a resource. */
+static int processors(const struct pack *p, int class)
+{
+	return gci_network_nresources(p->net) + class;
+}
+
+static void add_loads(
+	struct pack *p, struct column *c, int from, int to, double copies, double theta_ns)
+{
+	int way[GCI_MOST_ON_A_WAY], i, n = gci_network_way(p->net, from, to, way);
+
+	for (i = 0; i < n; i++)
+		c->loads[c->nloads++] = (struct load){way[i], copies, theta_ns};
+	c->loads[c->nloads++] = (struct load){processors(p, from), copies, theta_ns};
+	c->loads[c->nloads++] = (struct load){processors(p, to), copies, theta_ns};
+}
+
+/* Room for so many arcs. */
+static int column_init(struct pack *p, struct column *c, int commodity, int narcs, int nway)
+{
+	/* Ways may be of different lengths: the longest has all links that routes have. */
+	int i, most = 0;
+
+	for (i = 0; i < p->n * p->n; i++)
+		if (p->net->route_at[i + 1] - p->net->route_at[i] > most)
+			most = p->net->route_at[i + 1] - p->net->route_at[i];
+	memset(c, 0, sizeof(*c));
+	c->commodity = commodity;
+	c->nway = nway;
+	c->loads = gci_calloc((size_t)(narcs * (most + 4)), sizeof(*c->loads));
+	c->way = gci_calloc((size_t)nway, sizeof(*c->way));
+	return c->loads && c->way ? 0 : GCOLL_ERR_NOMEM;
+}
+
+static void column_free(struct column *c)
+{
+	gci_free(c->loads);
+	gci_free(c->way);
+}
+
+/* Loads of a tree's arcs, each with `more` to travel behind it, `most` at most. */
+static void load_tree(struct pack *p, struct column *c, const struct tree *t, int turned,
+	double more_ns, double most_ns)
+{
+	int k, n = p->n, hosts;
+
+	for (k = 0; k < n; k++) {
+		double below = smaller(t->below[k] + more_ns, most_ns);
+		double leaf = smaller(t->leaf[k] + more_ns, most_ns);
+
+		if (k != t->root)
+			add_loads(p, c, turned ? k : t->parent[k], turned ? t->parent[k] : k, 1,
+				below);
+		hosts = gci_network_size(p->net, k);
+		if (hosts > 1)
+			add_loads(p, c, turned ? k : t->rest[k], turned ? t->rest[k] : k, hosts - 1,
+				leaf);
+	}
+}
+
+/* ---- the cheapest column of a commodity, at p->arc_price and a price for delay */
+
+static void fill_prices(struct pack *p, const double *price)
+{
+	int n = p->n, a, b, i;
+
+	for (a = 0; a < n; a++)
+		for (b = 0; b < n; b++) {
+			double sum =
+				price[gci_nic_out(p->net, a)] /
+					p->capacity[gci_nic_out(p->net, a)] +
+				price[gci_nic_in(p->net, b)] / p->capacity[gci_nic_in(p->net, b)];
+			int pair = a * n + b;
+
+			sum += price[processors(p, a)] / p->capacity[processors(p, a)] +
+			       price[processors(p, b)] / p->capacity[processors(p, b)];
+			for (i = p->net->route_at[pair]; i < p->net->route_at[pair + 1]; i++) {
+				int r = 2 * n + p->net->route[i];
+
+				sum += price[r] / p->capacity[r];
+			}
+			p->arc_price[pair] = sum;
+		}
+}
+
+/* mu < 0: delay alone. The detour of an arc over the shortest way: along a path from the root they add up to
+ * exactly what comes later there. */
+static int find_tree(struct pack *p, const struct gci_network *net, const double *hop,
+	const double *far, int turned, int root, double mu, int *way)
+{
+	int n = p->n, a, b, *parent = way, *rest = way + n;
+	double e = mu < 0 ? LAZY : 1, m = mu < 0 ? 1 : mu, cost, least;
+
+	for (a = 0; a < n; a++)
+		for (b = 0; b < n; b++)
+			p->arc_cost[a * n + b] =
+				e * p->arc_price[turned ? b * n + a : a * n + b] +
+				m * (far[root * n + a] + hop[a * n + b] - far[root * n + b]);
+	if (gci_arborescence(n, p->arc_cost, root, parent))
+		return GCOLL_ERR_NOMEM;
+	for (b = 0; b < n; b++) {
+		rest[b] = b;
+		if (gci_network_size(net, b) < 2)
+			continue;
+		for (a = 0, least = 0; a < n; a++) {
+			cost = e * p->arc_price[turned ? b * n + a : a * n + b] +
+			       m * (far[root * n + a] + rest_ns(p, net, hop, a, b));
+			if (!a || cost < least) {
+				least = cost;
+				rest[b] = a;
+			}
+		}
+	}
+	return 0;
+}
+
+static int make_tree(struct pack *p, int commodity, double mu, struct column *c)
+{
+	int n = p->n, root = p->w->commodities[commodity].from, rc;
+	struct tree t;
+
+	rc = column_init(p, c, commodity, 2 * n, 2 * n);
+	if (tree_alloc(&t, n))
+		rc = GCOLL_ERR_NOMEM;
+	if (!rc)
+		rc = find_tree(p, p->net, p->hop_ns, p->far_ns, 0, root, mu, c->way);
+	if (!rc) {
+		measure_tree(p, p->net, p->hop_ns, &t, c->way, c->way + n, root);
+		c->delay_ns = t.delay_ns;
+		c->root = root;
+		load_tree(p, c, &t, 0, 0, t.delay_ns);
+	}
+	tree_free(&t);
+	return rc;
+}
+
+static int make_sum(struct pack *p, int root, double mu, struct column *c)
+{
+	int n = p->n, rc = column_init(p, c, 0, 4 * n, 4 * n);
+	struct tree in, out;
+
+	if (tree_alloc(&in, n))
+		rc = GCOLL_ERR_NOMEM;
+	if (tree_alloc(&out, n))
+		rc = GCOLL_ERR_NOMEM;
+	if (!rc)
+		rc = find_tree(p, &p->back, p->back_hop_ns, p->back_far_ns, 1, root, mu, c->way);
+	if (!rc)
+		rc = find_tree(p, p->net, p->hop_ns, p->far_ns, 0, root, mu, c->way + 2 * n);
+	if (!rc) {
+		measure_tree(p, &p->back, p->back_hop_ns, &in, c->way, c->way + n, root);
+		measure_tree(p, p->net, p->hop_ns, &out, c->way + 2 * n, c->way + 3 * n, root);
+		c->delay_ns = in.delay_ns + out.delay_ns;
+		c->root = root;
+		load_tree(p, c, &in, 1, out.delay_ns, c->delay_ns);
+		load_tree(p, c, &out, 0, in.delay_ns, c->delay_ns);
+	}
+	tree_free(&in);
+	tree_free(&out);
+	return rc;
+}
+
+static int make_path(struct pack *p, int commodity, double mu, struct column *c)
+{
+	int n = p->n, a = p->w->commodities[commodity].from, b = p->w->commodities[commodity].to, i,
+	    len;
+	double e = mu < 0 ? LAZY : 1, m = mu < 0 ? 1 : mu;
+
+	for (i = 0; i < n * n; i++)
+		p->arc_cost[i] = e * p->arc_price[i] + m * p->hop_ns[i];
+	if (a == b) {
+		p->path[0] = p->path[1] = a;
+		len = 2;
+	} else {
+		len = gci_shortest_path(n, p->arc_cost, a, b, p->scratch, p->path);
+	}
+	if (column_init(p, c, commodity, len, len))
+		return GCOLL_ERR_NOMEM;
+	memcpy(c->way, p->path, (size_t)len * sizeof(*c->way));
+	for (i = 1; i < len; i++)
+		c->delay_ns += p->hop_ns[c->way[i - 1] * n + c->way[i]];
+	for (i = 1; i < len; i++)
+		add_loads(p, c, c->way[i - 1], c->way[i], 1, c->delay_ns);
+	return 0;
+}
+
+/* ---- the pool */
+
+static int is_known(const struct pack *p, const struct column *c)
+{
+	size_t i;
+
+	for (i = 0; i < p->npool; i++) {
+		const struct column *o = &p->pool[i];
+
+		if (o->commodity == c->commodity && o->nway == c->nway && o->root == c->root &&
+			!memcmp(o->way, c->way, (size_t)c->nway * sizeof(*c->way)))
+			return 1;
+	}
+	return 0;
+}
+
+static double part_of(const struct pack *p, const struct column *c)
+{
+	return p->w->commodities[c->commodity].part * p->w->nbytes;
+}
+
+/* How much of a resource's time until T a column takes if it gets all of its commodity. */
+static double entry(const struct pack *p, const struct column *c, const struct load *l, double ns)
+{
+	return part_of(p, c) * l->copies / p->capacity[l->resource] /
+	       larger(ns - l->theta_ns, ns * 1e-6);
+}
+
+static double value(const struct pack *p, const struct column *c, double ns)
+{
+	double sum = 0;
+	int i;
+
+	for (i = 0; i < c->nloads; i++)
+		sum += p->price[c->loads[i].resource] * entry(p, c, &c->loads[i], ns);
+	return sum;
+}
+
+/* Takes *c over. True if it is new. */
+static int add_column(struct pack *p, struct column *c)
+{
+	size_t cap = p->cap;
+
+	if (is_known(p, c)) {
+		column_free(c);
+		return 0;
+	}
+	if (gci_grow(&p->pool, &p->cap, p->npool + 1, sizeof(*p->pool))) {
+		column_free(c);
+		p->failed = 1;
+		return 0;
+	}
+	if (cap != p->cap) {
+		size_t share_cap = cap, best_cap = cap;
+
+		if (gci_grow(&p->share, &share_cap, p->cap, sizeof(*p->share)) ||
+			gci_grow(&p->best, &best_cap, p->cap, sizeof(*p->best)))
+			p->failed = 1;
+	}
+	if (p->failed) {
+		column_free(c);
+		return 0;
+	}
+	p->share[p->npool] = p->best[p->npool] = 0;
+	p->pool[p->npool++] = *c;
+	return 1;
+}
+
+static int make_column(struct pack *p, int commodity, int root, double mu, struct column *c)
+{
+	int rc = p->w->shape == GCI_TREES   ? make_tree(p, commodity, mu, c)
+		 : p->w->shape == GCI_PATHS ? make_path(p, commodity, mu, c)
+					    : make_sum(p, root, mu, c);
+
+	if (rc) {
+		column_free(c);
+		p->failed = 1;
+	}
+	return rc;
+}
+
+/* Where sums may meet; else one. */
+static int nroots(const struct pack *p)
+{
+	return p->w->shape == GCI_SUMS ? p->n : 1;
+}
+
+static void add_first(struct pack *p)
+{
+	struct column c;
+	int i, r;
+
+	for (i = 0; i < p->m; i++)
+		p->price[i] = 1;
+	fill_prices(p, p->price);
+	for (i = 0; i < p->w->ncommodities; i++)
+		for (r = 0; r < nroots(p); r++) {
+			if (!make_column(p, i, r, 0, &c))
+				add_column(p, &c);
+			if (!make_column(p, i, r, -1, &c))
+				add_column(p, &c);
+		}
+}
+
+/* ---- how long given shares take */
+
+static int is_over(struct pack *p, const double *share, double ns)
+{
+	size_t j;
+	int i;
+
+	memset(p->work, 0, (size_t)p->m * sizeof(*p->work));
+	for (j = 0; j < p->npool; j++) {
+		const struct column *c = &p->pool[j];
+
+		for (i = 0; share[j] > TINY && i < c->nloads; i++) {
+			const struct load *l = &c->loads[i];
+			double left = ns - l->theta_ns;
+
+			if (left <= 0)
+				return 1;
+			p->work[l->resource] += share[j] * part_of(p, c) * l->copies /
+						p->capacity[l->resource] / left;
+		}
+	}
+	for (i = 0; i < p->m; i++)
+		if (p->work[i] > 1)
+			return 1;
+	return 0;
+}
+
+static double fit(struct pack *p, const double *share)
+{
+	double lo = 0, hi, most = 0;
+	size_t j;
+	int i;
+
+	memset(p->work, 0, (size_t)p->m * sizeof(*p->work));
+	for (j = 0; j < p->npool; j++) {
+		const struct column *c = &p->pool[j];
+
+		for (i = 0; share[j] > TINY && i < c->nloads; i++) {
+			lo = larger(lo, c->loads[i].theta_ns);
+			p->work[c->loads[i].resource] += share[j] * part_of(p, c) *
+							 c->loads[i].copies /
+							 p->capacity[c->loads[i].resource];
+		}
+	}
+	for (i = 0; i < p->m; i++)
+		most = larger(most, p->work[i]);
+	hi = lo + most + 1;
+	for (i = 0; i < 40; i++) {
+		double mid = (lo + hi) / 2;
+
+		if (is_over(p, share, mid))
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return hi;
+}
+
+static void keep_best(struct pack *p, const double *share)
+{
+	double ns = fit(p, share);
+
+	if (p->best_ns && ns >= p->best_ns)
+		return;
+	p->best_ns = ns;
+	memmove(p->best, share, p->npool * sizeof(*share));
+}
+
+/* All of each commodity by its quickest column (`busy`: by that which keeps any resource busy the
+ * shortest). */
+static void try_single(struct pack *p, int busy)
+{
+	int i, k;
+	size_t j, won = 0;
+
+	for (i = 0; i < p->w->ncommodities; i++) {
+		double least = -1, cost;
+
+		for (j = 0; j < p->npool; j++) {
+			const struct column *c = &p->pool[j];
+
+			if (c->commodity != i)
+				continue;
+			p->share[j] = 0;
+			cost = c->delay_ns;
+			if (busy) {
+				memset(p->work, 0, (size_t)p->m * sizeof(*p->work));
+				for (cost = 0, k = 0; k < c->nloads; k++) {
+					double *w = &p->work[c->loads[k].resource];
+
+					*w += c->loads[k].copies /
+					      p->capacity[c->loads[k].resource];
+					cost = larger(cost, *w);
+				}
+			}
+			if (least < 0 || cost < least) {
+				least = cost;
+				won = j;
+			}
+		}
+		p->share[won] = 1;
+	}
+	keep_best(p, p->share);
+}
+
+/* ---- the game */
+
+struct game {
+	size_t n, nentries;
+	int m;
+	size_t *from; /* [column], and one more: where its entries start */
+	int *resource;
+	double *a;                                                  /* [entry] */
+	double *weight, *gain, *before, *sum;                       /* [column] */
+	double *price, *load, *load_before, *price_sum, *log_price; /* [resource] */
+	double *largest, *total;                                    /* [commodity] */
+};
+
+static int game_init(struct game *g, const struct pack *p, double ns)
+{
+	double scale = 0, *least;
+	size_t j, k = 0;
+	int i;
+
+	memset(g, 0, sizeof(*g));
+	g->n = p->npool;
+	g->m = p->m;
+	for (j = 0; j < g->n; j++)
+		g->nentries += (size_t)p->pool[j].nloads;
+	g->from = gci_calloc(g->n + 1, sizeof(*g->from));
+	g->resource = gci_calloc(g->nentries, sizeof(*g->resource));
+	g->a = gci_calloc(g->nentries, sizeof(*g->a));
+	g->weight = gci_calloc(4 * g->n, sizeof(*g->weight));
+	g->price = gci_calloc(5 * (size_t)g->m, sizeof(*g->price));
+	g->largest = gci_calloc(2 * (size_t)p->w->ncommodities, sizeof(*g->largest));
+	if (!g->from || !g->resource || !g->a || !g->weight || !g->price || !g->largest)
+		return GCOLL_ERR_NOMEM;
+	g->gain = g->weight + g->n;
+	g->before = g->gain + g->n;
+	g->sum = g->before + g->n;
+	g->load = g->price + g->m;
+	g->load_before = g->load + g->m;
+	g->price_sum = g->load_before + g->m;
+	g->log_price = g->price_sum + g->m;
+	g->total = g->largest + p->w->ncommodities;
+	least = g->total;
+	for (i = 0; i < p->w->ncommodities; i++)
+		least[i] = -1;
+	for (j = 0; j < g->n; j++) {
+		const struct column *c = &p->pool[j];
+		double most = 0;
+
+		g->from[j] = k;
+		memset(g->load, 0, (size_t)g->m * sizeof(*g->load));
+		for (i = 0; i < c->nloads; i++) {
+			g->resource[k] = c->loads[i].resource;
+			g->a[k] = entry(p, c, &c->loads[i], ns);
+			g->load[g->resource[k]] += g->a[k];
+			most = larger(most, g->load[g->resource[k]]);
+			k++;
+		}
+		if (least[c->commodity] < 0 || most < least[c->commodity])
+			least[c->commodity] = most;
+	}
+	g->from[g->n] = k;
+	for (i = 0; i < p->w->ncommodities; i++)
+		scale = larger(scale, least[i]);
+	for (k = 0; k < g->nentries; k++)
+		g->a[k] = smaller(g->a[k] / scale, GAME_MOST);
+	return 0;
+}
+
+static void game_free(struct game *g)
+{
+	gci_free(g->from);
+	gci_free(g->resource);
+	gci_free(g->a);
+	gci_free(g->weight);
+	gci_free(g->price);
+	gci_free(g->largest);
+}
+
+/* What each column costs at prices, and what each resource has of shares. */
+static void look(
+	const struct game *g, const double *share, const double *price, double *gain, double *load)
+{
+	size_t j, k;
+
+	memset(load, 0, (size_t)g->m * sizeof(*load));
+	for (j = 0; j < g->n; j++) {
+		double sum = 0;
+
+		for (k = g->from[j]; k < g->from[j + 1]; k++) {
+			sum += g->a[k] * price[g->resource[k]];
+			load[g->resource[k]] += g->a[k] * share[j];
+		}
+		gain[j] = sum;
+	}
+}
+
+/* Shares by weights: logarithms, less what the last look says again (optimistic). */
+static void weigh(struct game *g, const struct pack *p, double *share)
+{
+	int i;
+	size_t j;
+
+	for (i = 0; i < p->w->ncommodities; i++) {
+		g->largest[i] = -1e300;
+		g->total[i] = 0;
+	}
+	for (j = 0; j < g->n; j++) {
+		double *most = &g->largest[p->pool[j].commodity];
+
+		share[j] = g->weight[j] - GAME_STEP * (g->gain[j] - g->before[j]);
+		*most = larger(*most, share[j]);
+	}
+	for (j = 0; j < g->n; j++) {
+		share[j] = exponential(share[j] - g->largest[p->pool[j].commodity]);
+		g->total[p->pool[j].commodity] += share[j];
+	}
+	for (j = 0; j < g->n; j++)
+		share[j] /= g->total[p->pool[j].commodity];
+}
+
+static void set_prices(struct game *g)
+{
+	double most = -1e300, total = 0;
+	int i;
+
+	for (i = 0; i < g->m; i++) {
+		g->price[i] = g->log_price[i] + GAME_STEP * (g->load[i] - g->load_before[i]);
+		most = larger(most, g->price[i]);
+	}
+	for (i = 0; i < g->m; i++) {
+		g->price[i] = exponential(g->price[i] - most);
+		total += g->price[i];
+	}
+	for (i = 0; i < g->m; i++)
+		g->price[i] /= total;
+}
+
+/* Shares that make the largest load least, and prices that make it largest: averages over all rounds. */
+static int play(struct pack *p, double ns, int nrounds)
+{
+	struct game g;
+	int rc = game_init(&g, p, ns), i, round;
+	size_t j;
+
+	if (!rc) {
+		weigh(&g, p, p->share);
+		set_prices(&g);
+		look(&g, p->share, g.price, g.before, g.load_before);
+	}
+	for (round = 0; !rc && round < nrounds; round++) {
+		look(&g, p->share, g.price, g.gain, g.load);
+		for (j = 0; j < g.n; j++)
+			g.weight[j] -= GAME_STEP * g.gain[j];
+		for (i = 0; i < g.m; i++)
+			g.log_price[i] += GAME_STEP * g.load[i];
+		weigh(&g, p, p->share);
+		set_prices(&g);
+		memcpy(g.before, g.gain, g.n * sizeof(*g.gain));
+		memcpy(g.load_before, g.load, (size_t)g.m * sizeof(*g.load));
+		for (j = 0; j < g.n; j++)
+			g.sum[j] += p->share[j];
+		for (i = 0; i < g.m; i++)
+			g.price_sum[i] += g.price[i];
+	}
+	for (j = 0; !rc && j < g.n; j++)
+		p->share[j] = g.sum[j] / nrounds;
+	for (i = 0; !rc && i < g.m; i++)
+		p->price[i] = g.price_sum[i] / nrounds;
+	game_free(&g);
+	return rc;
+}
+
+/* ---- pricing */
+
+#define TRIES 5
+
+/* At which classes sums may meet: those whose best column is among the few cheapest. */
+static void choose_roots(const struct pack *p, double ns, unsigned char *wanted)
+{
+	double *least = p->scratch, v;
+	size_t j;
+	int r, k, best;
+
+	memset(wanted, 0, (size_t)p->n);
+	for (r = 0; r < p->n; r++)
+		least[r] = -1;
+	for (j = 0; j < p->npool; j++) {
+		v = value(p, &p->pool[j], ns);
+		r = p->pool[j].root;
+		least[r] = least[r] < 0 ? v : smaller(least[r], v);
+	}
+	for (k = 0; k < nroots(p) && k < FEW_CLASSES; k++) {
+		for (best = -1, r = 0; r < nroots(p); r++)
+			if (!wanted[r] && least[r] >= 0 && (best < 0 || least[r] < least[best]))
+				best = r;
+		if (best >= 0)
+			wanted[best] = 1;
+	}
+}
+
+/* The cheapest columns of a commodity at today's prices go into the pool, if they are cheaper than what is
+ * there. True if any did. */
+static int price_commodity(struct pack *p, int commodity, double ns, const unsigned char *roots)
+{
+	static const double mu_of[TRIES] = {0, .3, 1, 4, -1};
+	double least = -1, v, unit;
+	struct column c;
+	size_t j, n = p->npool;
+	int i, r, found = 0;
+
+	for (j = 0; j < n; j++)
+		if (p->pool[j].commodity == commodity) {
+			v = value(p, &p->pool[j], ns);
+			least = least < 0 ? v : smaller(least, v);
+		}
+	unit = least / (p->w->commodities[commodity].part * p->w->nbytes);
+	for (i = 0; i < TRIES; i++)
+		for (r = 0; r < nroots(p); r++) {
+			if (!roots[r])
+				continue;
+			if (make_column(p, commodity, r, mu_of[i] < 0 ? -1 : mu_of[i] * unit, &c))
+				return 0;
+			if (value(p, &c, ns) < least * (1 - 1e-4) - 1e-12)
+				found |= add_column(p, &c);
+			else
+				column_free(&c);
+		}
+	return found;
+}
+
+static int price_all(struct pack *p, double ns)
+{
+	unsigned char roots[GCI_GRID_MAX_CLUSTERS + 1] = {1};
+	int i, found = 0;
+
+	for (i = 0; i < p->m; i++)
+		p->price[i] += 1e-12;
+	fill_prices(p, p->price);
+	if (p->w->shape == GCI_SUMS)
+		choose_roots(p, ns, roots);
+	for (i = 0; i < p->w->ncommodities; i++)
+		found |= price_commodity(p, i, ns, roots);
+	return found;
+}
+
+static double least_delay(const struct pack *p)
+{
+	double most = 0, least;
+	size_t j;
+	int i;
+
+	for (i = 0; i < p->w->ncommodities; i++) {
+		least = -1;
+		for (j = 0; j < p->npool; j++)
+			if (p->pool[j].commodity == i && (least < 0 || p->pool[j].delay_ns < least))
+				least = p->pool[j].delay_ns;
+		most = larger(most, least);
+	}
+	return most;
+}
+
+static double largest_load(struct pack *p, double ns)
+{
+	double most = 0;
+	size_t j;
+	int i;
+
+	memset(p->work, 0, (size_t)p->m * sizeof(*p->work));
+	for (j = 0; j < p->npool; j++)
+		for (i = 0; i < p->pool[j].nloads; i++) {
+			const struct load *l = &p->pool[j].loads[i];
+
+			p->work[l->resource] += p->share[j] * entry(p, &p->pool[j], l, ns);
+			most = larger(most, p->work[l->resource]);
+		}
+	return most;
+}
+
+/* Plays for T = ns, and prices: *hi comes down to what shares fit in; *found if a column is new. */
+static int try_time(struct pack *p, double ns, int nrounds, double *hi, int *found)
+{
+	double reached;
+
+	if (play(p, ns, nrounds))
+		return GCOLL_ERR_NOMEM;
+	reached = fit(p, p->share);
+	if (reached <= ns * (1 + CLOSE) || largest_load(p, ns) <= 1.0005)
+		reached = smaller(reached, ns);
+	*hi = smaller(*hi, reached);
+	keep_best(p, p->share);
+	*found = price_all(p, ns);
+	return p->failed ? GCOLL_ERR_NOMEM : 0;
+}
+
+/* An oracle takes the square of the number of classes, or more. */
+static int most_rounds(const struct pack *p)
+{
+	int n = p->n > FEW_CLASSES ? MOST_ROUNDS * FEW_CLASSES * FEW_CLASSES / (p->n * p->n)
+				   : MOST_ROUNDS;
+
+	return n < LEAST_ROUNDS ? LEAST_ROUNDS : n;
+}
+
+/* Bisection on T: it is enough when shares fit, and it is not when they don't and no column that is new
+ * would help. */
+static int search(struct pack *p)
+{
+	double lo, hi, ns;
+	int round, found, rc = 0;
+
+	add_first(p);
+	if (p->failed)
+		return GCOLL_ERR_NOMEM;
+	try_single(p, 0);
+	try_single(p, 1);
+	lo = least_delay(p);
+	hi = p->best_ns;
+	for (round = 0; !rc && round < most_rounds(p) && hi - lo >= CLOSE * hi; round++) {
+		ns = (lo + hi) / 2;
+		rc = try_time(p, ns, GAME_ROUNDS, &hi, &found);
+		if (hi > ns && !found)
+			lo = ns;
+	}
+	/* Shares that are nearer to the best, of the columns that were found. */
+	return rc ? rc : try_time(p, hi, LONG_GAME, &hi, &found);
+}
+
+/* ---- the result */
+
+static int take_columns(struct pack *p, struct gci_packing *out)
+{
+	size_t j, n = 0, k = 0;
+	int i;
+
+	for (j = 0; j < p->npool; j++)
+		n += p->best[j] > TINY;
+	out->columns = gci_calloc(n, sizeof(*out->columns));
+	if (!out->columns)
+		return GCOLL_ERR_NOMEM;
+	for (i = 0; i < p->w->ncommodities; i++)
+		for (j = 0; j < p->npool; j++) {
+			struct column *c = &p->pool[j];
+
+			if (p->best[j] <= TINY || c->commodity != i)
+				continue;
+			out->columns[k++] = (struct gci_column){.commodity = i,
+				.share = (uint32_t)(p->best[j] * GCI_SHARES + .5),
+				.delay_ns = c->delay_ns,
+				.way = c->way,
+				.nway = c->nway,
+				.root = c->root};
+			if (!out->columns[k - 1].share)
+				out->columns[k - 1].share = 1;
+			c->way = NULL;
+		}
+	out->ncolumns = (int)k;
+	out->ns = larger(p->best_ns, least_delay(p));
+	return 0;
+}
+
+static int pack_init(struct pack *p, const struct gci_packing_wish *w)
+{
+	size_t n = (size_t)w->net->nclasses, m, k;
+
+	memset(p, 0, sizeof(*p));
+	p->w = w;
+	p->net = w->net;
+	p->n = w->net->nclasses;
+	p->m = gci_network_nresources(w->net) + p->n;
+	m = (size_t)p->m;
+	p->hop_ns = gci_calloc(6 * n * n, sizeof(*p->hop_ns));
+	p->scratch = gci_calloc(n, sizeof(*p->scratch));
+	p->price = gci_calloc(3 * m, sizeof(*p->price));
+	p->path = gci_calloc(2 * n + 2, sizeof(*p->path));
+	if (!p->hop_ns || !p->scratch || !p->price || !p->path)
+		return GCOLL_ERR_NOMEM;
+	p->far_ns = p->hop_ns + n * n;
+	p->back_hop_ns = p->far_ns + n * n;
+	p->back_far_ns = p->back_hop_ns + n * n;
+	p->arc_cost = p->back_far_ns + n * n;
+	p->arc_price = p->arc_cost + n * n;
+	p->work = p->price + m;
+	p->capacity = p->work + m;
+	memcpy(p->capacity, p->net->capacity, (m - n) * sizeof(*p->capacity));
+	for (k = 0; k < n; k++)
+		p->capacity[m - n + k] = w->message_ns > 0
+						 ? gci_network_size(p->net, (int)k) *
+							   w->segment_nbytes / w->message_ns
+						 : NO_LIMIT;
+	fill_hops(p, p->net, p->hop_ns, p->far_ns);
+	if (w->shape == GCI_SUMS) {
+		if (gci_network_reverse(&p->back, p->net))
+			return GCOLL_ERR_NOMEM;
+		fill_hops(p, &p->back, p->back_hop_ns, p->back_far_ns);
+	}
+	return 0;
+}
+
+static void pack_free(struct pack *p)
+{
+	size_t j;
+
+	for (j = 0; j < p->npool; j++)
+		column_free(&p->pool[j]);
+	gci_free(p->pool);
+	gci_free(p->share);
+	gci_free(p->best);
+	gci_free(p->hop_ns);
+	gci_free(p->scratch);
+	gci_free(p->price);
+	gci_free(p->path);
+	gci_network_free(&p->back);
+}
+
+int gci_pack(struct gci_packing *out, const struct gci_packing_wish *w)
+{
+	struct pack p;
+	int rc = pack_init(&p, w);
+
+	memset(out, 0, sizeof(*out));
+	if (!rc)
+		rc = search(&p);
+	if (!rc)
+		rc = take_columns(&p, out);
+	pack_free(&p);
+	return rc;
+}
+
+void gci_packing_free(struct gci_packing *p)
+{
+	int i;
+
+	for (i = 0; i < p->ncolumns; i++)
+		gci_free(p->columns[i].way);
+	gci_free(p->columns);
+	memset(p, 0, sizeof(*p));
+}

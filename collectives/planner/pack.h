@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ * Packs trees or paths into a network, so that an operation's bytes load everything that they share as
+ * evenly as delays allow.
+ *
+ *	struct gci_commodity one = {.from = net.nclasses - 1, .part = 1};
+ *	struct gci_packing_wish w = {.net = &net, .shape = GCI_TREES, .commodities = &one,
+ *		.ncommodities = 1, .nbytes = 8 << 20, .segment_nbytes = 16 << 10};
+ *	struct gci_packing p;
+ *
+ *	rc = gci_pack(&p, &w);
+ *	for (i = 0; i < p.ncolumns; i++)
+ *		use(&p.columns[i]);
+ *	gci_packing_free(&p);
+ *
+ * A column is a tree or a path between classes of hosts. It loads each resource with so many copies of
+ * its share. What has theta still to travel on a resource can use it for T - theta only; T is the least
+ * time in which shares of columns fit everywhere. New columns are the cheapest ones at the prices that
+ * make the fullest resources dear: minimum arborescences (Chu and Liu 1965, Edmonds 1967) or shortest
+ * paths. Shares and prices are the two sides of a game, played by multiplicative weights (Rakhlin and
+ * Sridharan 2013), as concurrent flows are (Garg and Koenemann 2007). */
+#ifndef GCI_COLLECTIVES_PLANNER_PACK_H
+#define GCI_COLLECTIVES_PLANNER_PACK_H
+
+#include "collectives/network/network.h"
+
+enum gci_packing_shape {
+	GCI_TREES, /* to all hosts, from each commodity's class */
+	GCI_PATHS, /* from each commodity's class to another, or within it */
+	GCI_SUMS   /* one commodity, without classes: a tree to some class and one from it */
+};
+
+/* Of the bytes, a part that goes the same way. */
+struct gci_commodity {
+	int from, to;
+	double part;
+};
+
+struct gci_packing_wish {
+	const struct gci_network *net;
+	enum gci_packing_shape shape;
+	const struct gci_commodity *commodities;
+	int ncommodities;
+	double nbytes;         /* of all commodities */
+	double segment_nbytes; /* what is sent on once it is there as a whole */
+	double message_ns;     /* what a message costs at each hop */
+};
+
+#define GCI_SHARES 65536
+
+/* One way for bytes of a commodity. */
+struct gci_column {
+	int commodity;
+	uint32_t share;  /* of the commodity's GCI_SHARES */
+	double delay_ns; /* of a segment, from its start to the last host that gets it */
+	/* GCI_TREES: [class]: where its first host has it from, then [class]: where its others do.
+	 * GCI_SUMS: both of the tree to the root, arrows turned, then both of the one from it.
+	 * GCI_PATHS: classes, from the first to the last. */
+	int *way;
+	int nway, root;
+};
+
+struct gci_packing {
+	struct gci_column *columns; /* by commodity */
+	int ncolumns;
+	double ns; /* T */
+};
+
+/* 0 or GCOLL_ERR_NOMEM (then `p` is empty). */
+int gci_pack(struct gci_packing *p, const struct gci_packing_wish *w);
+void gci_packing_free(struct gci_packing *p);
+
+/* Hops inside of a class of so many hosts, from the first that has something to the last. */
+int gci_packing_lan_hops(int nhosts);
+
+#endif

@@ -1,0 +1,962 @@
+/* SPDX-License-Identifier: MIT
+ * Packings as schedules. All ranks walk through all segments in the same order, give each its column by
+ * smooth weighted turns and its first host in each class by who has sent least, and note their own steps.
+ *
+ * Each step has a key: the latest time at which it may begin for all to end when the packing says. A rank emits its
+ * steps by their keys, and a SEND waits for those whose keys are a good deal earlier: else what is there from the
+ * beginning, such as the parts of leaves, would take the NIC from what has to go on now. Whatever a step waits for
+ * has an earlier key, on this rank or another, so nobody waits for ever.
+ *
+ * Operations that collect (reduce, gather, reduce_scatter) are those that spread on the network with all
+ * arrows turned, with all messages turned. */
+#include "collectives/planner/packed.h"
+
+#include "base/mem.h"
+#include "collectives/blocks/blocks.h"
+#include "collectives/tuner/table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LEAST_SEGMENT  (8u << 10)
+#define MOST_SEGMENT   (64u << 10)
+#define TREE_SEGMENTS  512
+#define PATH_SEGMENTS  1024
+#define MOST_SEGMENTS  2048  /* of all blocks together, besides one for each */
+#define MESSAGE_NS     15000 /* collectives/sim: of a message, for its sender and its receiver */
+#define LONGER         4     /* times the first choice of a segment: the second */
+#define BINOMIAL_HOSTS 24
+#define SLACK          8 /* a part of the whole time by which SENDs of sums may be out of order */
+
+enum { PHASE_UP, PHASE_DOWN };
+
+static int is_turned(enum gci_kind k)
+{
+	return k == GCI_REDUCE || k == GCI_GATHER || k == GCI_REDUCE_SCATTER;
+}
+
+static int network_of(struct gci_network *net, const struct gci_coll *c)
+{
+	struct gci_network there;
+	int rc = gci_network_of(&there, c->topo, gci_kind_has_root(c->kind) ? c->root : -1);
+
+	if (rc || !is_turned(c->kind)) {
+		*net = there;
+		return rc;
+	}
+	rc = gci_network_reverse(net, &there);
+	gci_network_free(&there);
+	return rc;
+}
+
+/* ---- making one */
+
+static enum gci_packing_shape shape_of(enum gci_kind k)
+{
+	if (k == GCI_ALLREDUCE)
+		return GCI_SUMS;
+	return k == GCI_SCATTER || k == GCI_GATHER || k == GCI_ALLTOALL ? GCI_PATHS : GCI_TREES;
+}
+
+static void add_commodity(struct gci_packed *p, int from, int to, double part)
+{
+	if (part > 0)
+		p->commodities[p->ncommodities++] = (struct gci_commodity){from, to, part};
+}
+
+static void fill_commodities(
+	struct gci_packed *p, const struct gci_coll *c, const struct gci_network *net)
+{
+	int n = net->nclasses, a, b;
+	double all = c->topo->nranks;
+
+	if (gci_kind_has_vector(c->kind)) {
+		add_commodity(p, n - 1, 0, 1);
+		return;
+	}
+	for (a = 0; a < n; a++) {
+		double here = gci_network_size(net, a);
+
+		if (c->kind == GCI_ALLGATHER || c->kind == GCI_REDUCE_SCATTER)
+			add_commodity(p, a, 0, here / all);
+		else if (gci_kind_has_root(c->kind) && a < n - 1)
+			add_commodity(p, n - 1, a, here / all);
+		for (b = 0; c->kind == GCI_ALLTOALL && b < n; b++)
+			add_commodity(p, a, b, here * (gci_network_size(net, b) - (a == b)) / all);
+	}
+}
+
+static uint64_t segment_of(const struct gci_coll *c, uint64_t nbytes, int longer)
+{
+
+	uint64_t unit = gci_kind_has_vector(c->kind) ? nbytes : nbytes / (unsigned)c->topo->nranks;
+	uint64_t n = nbytes / (shape_of(c->kind) == GCI_PATHS ? PATH_SEGMENTS : TREE_SEGMENTS);
+
+	n = n < LEAST_SEGMENT ? LEAST_SEGMENT : n > MOST_SEGMENT ? MOST_SEGMENT : n;
+	if (longer)
+		n *= LONGER;
+	if (c->segment)
+		n = c->segment * c->esize;
+	return n > unit && unit ? unit : n;
+}
+
+/* Elements of the vector, or of all blocks; alltoall: what a rank has on average. */
+static uint64_t total_of(const struct gci_coll *c)
+{
+	uint64_t sum = 0, n = (unsigned)c->topo->nranks, i;
+
+	if (!c->counts)
+		return (c->like ? c->like : c->count) * (gci_kind_has_vector(c->kind) ? 1 : n);
+	if (c->kind != GCI_ALLTOALL)
+		return gci_total(c);
+	for (i = 0; i < n * n; i++)
+		sum += gci_block_len(c, (int)(i / n), (int)(i % n));
+	return sum / n;
+}
+
+/* Keeps what is faster. */
+static int try_segment(struct gci_packed *p, struct gci_packing_wish *w, uint64_t segment_nbytes)
+{
+	struct gci_packing new;
+	int rc;
+
+	if (segment_nbytes == p->segment_nbytes)
+		return 0;
+	w->segment_nbytes = (double)segment_nbytes;
+	rc = gci_pack(&new, w);
+	if (rc)
+		return rc;
+	if (p->packing.columns && new.ns >= p->packing.ns) {
+		gci_packing_free(&new);
+		return 0;
+	}
+	gci_packing_free(&p->packing);
+	p->packing = new;
+	p->segment_nbytes = segment_nbytes;
+	return 0;
+}
+
+int gci_packed_make(struct gci_packed **out, const struct gci_coll *c)
+{
+	struct gci_packed *p = gci_calloc(1, sizeof(*p));
+	struct gci_network net = {0};
+	struct gci_packing_wish w = {
+		.net = &net, .shape = shape_of(c->kind), .message_ns = MESSAGE_NS};
+	uint64_t nbytes;
+	int rc, longer;
+
+	*out = NULL;
+	if (!p || network_of(&net, c)) {
+		gci_free(p);
+		return GCOLL_ERR_NOMEM;
+	}
+	nbytes = gci_table_round(total_of(c) * c->esize);
+	w.nbytes = nbytes ? (double)nbytes : 1;
+	p->commodities =
+		gci_calloc((size_t)net.nclasses * (size_t)net.nclasses, sizeof(*p->commodities));
+	rc = p->commodities ? 0 : GCOLL_ERR_NOMEM;
+	if (!rc) {
+		fill_commodities(p, c, &net);
+		w.commodities = p->commodities;
+		w.ncommodities = p->ncommodities;
+	}
+	for (longer = 0; !rc && longer < 2; longer++)
+		rc = try_segment(p, &w, segment_of(c, nbytes, longer));
+	gci_network_free(&net);
+	if (rc) {
+		gci_packed_free(p);
+		return rc;
+	}
+	*out = p;
+	return 0;
+}
+
+void gci_packed_free(struct gci_packed *p)
+{
+	if (!p)
+		return;
+	gci_packing_free(&p->packing);
+	gci_free(p->commodities);
+	gci_free(p);
+}
+
+/* ---- turns */
+
+enum act_kind { ACT_RECV, ACT_RECV_REDUCE, ACT_REDUCE, ACT_SEND };
+
+/* A step that this rank will have. */
+struct act {
+	double key; /* ns */
+	size_t nth; /* in the order in which they were noted */
+	enum act_kind kind;
+	int peer;
+	uint32_t tag;
+	struct gci_slice dst, src;
+};
+
+struct emission {
+	struct gci_builder *b;
+	const struct gci_coll *c;
+	const struct gci_packed *p;
+	struct gci_network net;
+	int *first_column;  /* [commodity], and one more */
+	int64_t *turn;      /* [column]: of the smooth weighted round robin */
+	uint64_t *duty;     /* [rank]: bytes that it was chosen to send */
+	int *entry;         /* [class]: its first host, of the segment under way */
+	int *place;         /* [rank]: in its class */
+	unsigned *rotation; /* [class]: of large ones */
+	int *fanout; /* [nhosts * BINOMIAL_HOSTS + place]: of binomial trees over so many hosts */
+	uint64_t segment;      /* elements */
+	int mine;              /* this rank's class */
+	int *commodity;        /* [from * nclasses + to]; of trees, [from]; -1: none */
+	uint64_t *copies;      /* [column * nclasses + class]: that the class's first host sends */
+	struct timing *timing; /* [2 * column + second]: of its trees */
+	struct act *acts;
+	size_t nacts, acts_cap;
+};
+
+/* When a tree's segments pass, from the start of one at its root. */
+struct timing {
+	double *depth,
+		*tail; /* [class]: until its first host has it; from then on until the last behind it has */
+	double end; /* of all */
+};
+
+static double hop_ns(const struct emission *e, int from, int to)
+{
+	int pair = from * e->net.nclasses + to;
+
+	return e->net.delay_ns[pair] + MESSAGE_NS +
+	       (double)(e->segment * e->c->esize) / e->net.rate[pair];
+}
+
+static void note(struct emission *e, double key, struct act act)
+{
+	if (gci_grow(&e->acts, &e->acts_cap, e->nacts + 1, sizeof(*e->acts))) {
+		e->b->failed = 1;
+		return;
+	}
+	act.key = key;
+	act.nth = e->nacts;
+	e->acts[e->nacts++] = act;
+}
+
+static void fill_fanouts(struct emission *e)
+{
+	int n, i, parent, children[32];
+
+	for (n = 1; n <= BINOMIAL_HOSTS; n++)
+		for (i = 0; i < n; i++) {
+			struct gci_group g = {.n = n, .me = i};
+
+			e->fanout[n * BINOMIAL_HOSTS + i] = gci_binomial(&g, &parent, children);
+		}
+}
+
+static void fill_commodity_numbers(struct emission *e)
+{
+	int n = e->net.nclasses, i, trees = shape_of(e->c->kind) == GCI_TREES;
+
+	for (i = 0; i < n * n; i++)
+		e->commodity[i] = -1;
+	for (i = 0; i < e->p->ncommodities; i++) {
+		const struct gci_commodity *m = &e->p->commodities[i];
+
+		e->commodity[trees ? m->from : m->from * n + m->to] = i;
+	}
+}
+
+static int start(struct emission *e, struct gci_builder *b, const struct gci_coll *c,
+	const struct gci_packed *p)
+{
+	size_t n;
+	int i, k;
+
+	memset(e, 0, sizeof(*e));
+	e->b = b;
+	e->c = c;
+	e->p = p;
+	if (network_of(&e->net, c))
+		return GCOLL_ERR_NOMEM;
+	n = (size_t)e->net.nclasses;
+	e->first_column = gci_calloc((size_t)p->ncommodities + 1, sizeof(*e->first_column));
+	e->turn = gci_calloc((size_t)p->packing.ncolumns, sizeof(*e->turn));
+	e->duty = gci_calloc((size_t)b->nranks, sizeof(*e->duty));
+	e->entry = gci_calloc(n, sizeof(*e->entry));
+	e->place = gci_calloc((size_t)b->nranks, sizeof(*e->place));
+	e->rotation = gci_calloc(n, sizeof(*e->rotation));
+	e->fanout = gci_calloc((BINOMIAL_HOSTS + 1) * BINOMIAL_HOSTS, sizeof(*e->fanout));
+	e->commodity = gci_calloc(n * n, sizeof(*e->commodity));
+	e->copies = gci_calloc(n * (size_t)p->packing.ncolumns, sizeof(*e->copies));
+	e->timing = gci_calloc(2 * (size_t)p->packing.ncolumns, sizeof(*e->timing));
+	if (!e->first_column || !e->turn || !e->duty || !e->entry || !e->timing || !e->commodity ||
+		!e->copies || !e->place || !e->rotation || !e->fanout)
+		return GCOLL_ERR_NOMEM;
+	for (i = 0, k = 0; i <= p->ncommodities; i++) {
+		while (k < p->packing.ncolumns && p->packing.columns[k].commodity < i)
+			k++;
+		e->first_column[i] = k;
+	}
+	e->segment = p->segment_nbytes / c->esize;
+	if (e->segment < total_of(c) / MOST_SEGMENTS + 1)
+		e->segment = total_of(c) / MOST_SEGMENTS + 1;
+	e->mine = e->net.class_of[b->rank];
+	for (k = 0; k < e->net.nclasses; k++)
+		for (i = 0; i < gci_network_size(&e->net, k); i++)
+			e->place[gci_network_members(&e->net, k)[i]] = i;
+	fill_fanouts(e);
+	fill_commodity_numbers(e);
+	return 0;
+}
+
+static void end(struct emission *e)
+{
+	int i;
+
+	for (i = 0; e->timing && i < 2 * e->p->packing.ncolumns; i++)
+		gci_free(e->timing[i].depth);
+	gci_free(e->timing);
+	gci_free(e->commodity);
+	gci_free(e->copies);
+	gci_free(e->acts);
+	gci_network_free(&e->net);
+	gci_free(e->first_column);
+	gci_free(e->turn);
+	gci_free(e->duty);
+	gci_free(e->entry);
+	gci_free(e->place);
+	gci_free(e->rotation);
+	gci_free(e->fanout);
+}
+
+/* Whose turn it is among a commodity's columns. */
+static int next_column(struct emission *e, int commodity)
+{
+	int i, best = e->first_column[commodity], to = e->first_column[commodity + 1];
+	int64_t total = 0;
+
+	for (i = e->first_column[commodity]; i < to; i++) {
+		e->turn[i] += e->p->packing.columns[i].share;
+		total += e->p->packing.columns[i].share;
+		if (e->turn[i] > e->turn[best])
+			best = i;
+	}
+	e->turn[best] -= total;
+	return best;
+}
+
+/* The host of a class that has sent least, the first of equals; of large classes one after the other. */
+static int choose_host(struct emission *e, int class, uint64_t more)
+{
+	const int *m = gci_network_members(&e->net, class);
+	int i, n = gci_network_size(&e->net, class), best = m[0];
+
+	if (n > BINOMIAL_HOSTS)
+		return m[e->rotation[class]++ % (unsigned)n];
+	for (i = 1; i < n; i++)
+		if (e->duty[m[i]] < e->duty[best])
+			best = m[i];
+	e->duty[best] += more;
+	return best;
+}
+
+/* ---- trees */
+
+static int rounds_of(int nhosts)
+{
+	int k = 0;
+
+	while (1 << k < nhosts)
+		k++;
+	return k;
+}
+
+/* Of the hosts of a class, from the first to the last. */
+static double inside_ns(const struct emission *e, int class)
+{
+	return gci_packing_lan_hops(gci_network_size(&e->net, class)) * hop_ns(e, class, class);
+}
+
+static int time_tree(struct emission *e, const struct gci_column *col, int second)
+{
+	int n = e->net.nclasses, i, c, k;
+	const int *parent = col->way + 2 * n * second, *rest = parent + n;
+	struct timing *t = &e->timing[2 * (col - e->p->packing.columns) + second];
+
+	t->depth = gci_calloc((size_t)(2 * n), sizeof(*t->depth));
+	if (!t->depth)
+		return GCOLL_ERR_NOMEM;
+	t->tail = t->depth + n;
+	for (i = 0; i < n; i++) /* as many rounds as a tree may be deep */
+		for (c = 0; c < n; c++)
+			if (c != col->root)
+				t->depth[c] = t->depth[parent[c]] + hop_ns(e, parent[c], c);
+	for (c = 0; c < n; c++) {
+		double leaf = t->depth[c];
+
+		if (gci_network_size(&e->net, c) > 1)
+			leaf = rest[c] == c ? leaf + inside_ns(e, c)
+					    : t->depth[rest[c]] + hop_ns(e, rest[c], c);
+		if (leaf > t->end)
+			t->end = leaf;
+		/* Behind whom it has it from, and all before that. */
+		for (k = rest[c] == c ? c : rest[c];; k = parent[k]) {
+			if (leaf - t->depth[k] > t->tail[k])
+				t->tail[k] = leaf - t->depth[k];
+			if (k == col->root)
+				break;
+		}
+		for (k = c;; k = parent[k]) {
+			if (t->depth[c] - t->depth[k] > t->tail[k])
+				t->tail[k] = t->depth[c] - t->depth[k];
+			if (k == col->root)
+				break;
+		}
+	}
+	return 0;
+}
+
+/* A segment's way by one tree: `begin` is when it starts at the root; or, turned, the leaves. */
+struct passage {
+	const struct gci_column *col;
+	const int *parent, *rest;
+	const struct timing *t;
+	int turned, nth;
+	double begin;
+	uint32_t tag;
+	struct gci_slice own, all; /* what this rank gives, and what it gets */
+};
+
+/* This rank's neighbours in the tree of hosts, with the keys of the messages between. */
+struct place {
+	int parent; /* rank; -1: none */
+	double parent_key;
+	struct neighbour {
+		int rank;
+		double key;
+	} * child;
+	int nchildren;
+};
+
+/* The latest start of the message to (or, turned, from) someone who has it `at` that time after the start, with
+ * so much behind him, and a hop before. */
+static double key_of(const struct passage *x, double at_ns, double tail_ns, double hop)
+{
+	return x->begin + x->t->end - (x->turned ? at_ns : tail_ns + hop);
+}
+
+static void add_child(struct place *p, int rank, double key)
+{
+	p->child[p->nchildren++] = (struct neighbour){rank, key};
+}
+
+/* Inside of a class: which round of a binomial tree, or level of a binary one, brings it to that member, and how
+ * many there are behind. */
+static double key_inside(const struct emission *e, const struct passage *x, int class, int member)
+{
+	int n = gci_network_size(&e->net, class), rounds = rounds_of(n), k = 0;
+	double hop = hop_ns(e, class, class);
+
+	if (n > BINOMIAL_HOSTS) {
+		while (2 << k <= member + 1)
+			k++; /* its level */
+		return key_of(x, x->t->depth[class] + 2 * k * hop, 2 * (rounds - k) * hop, hop);
+	}
+	while (!(member >> k & 1))
+		k++;
+	return key_of(x, x->t->depth[class] + (rounds - k) * hop, k * hop, hop);
+}
+
+/* The hosts of a class but the first, below that. */
+static void place_in_class(struct emission *e, const struct passage *x, struct place *p, int class)
+{
+	struct gci_group g = {.ranks = gci_network_members(&e->net, class),
+		.n = gci_network_size(&e->net, class),
+		.rotation = e->place[e->entry[class]]};
+	int children[32], parent, i, n, binary = g.n > BINOMIAL_HOSTS, back = binary && x->nth & 1;
+
+	g.me = gci_group_member(&g, e->place[e->b->rank]);
+	if (back && g.me)
+		g.me = g.n -
+		       g.me; /* the same tree, of the others in reverse: inner hosts are leaves */
+	n = (binary ? gci_binary : gci_binomial)(&g, &parent, children);
+	if (parent >= 0) {
+		p->parent_key = key_inside(e, x, class, g.me);
+		p->parent = gci_group_rank(&g, back && parent ? g.n - parent : parent);
+	}
+	for (i = 0; i < n; i++)
+		add_child(p, gci_group_rank(&g, back ? g.n - children[i] : children[i]),
+			key_inside(e, x, class, children[i]));
+}
+
+static void find_place(struct emission *e, const struct passage *x, struct place *p)
+{
+	const int *m;
+	int k, c, me = e->b->rank, mine = e->mine, is_entry = e->entry[mine] == me;
+	int root = x->col->root;
+
+	p->parent = -1;
+	p->nchildren = 0;
+	if (is_entry && mine != root) {
+		p->parent = e->entry[x->parent[mine]];
+		p->parent_key = key_of(
+			x, x->t->depth[mine], x->t->tail[mine], hop_ns(e, x->parent[mine], mine));
+	} else if (!is_entry && x->rest[mine] != mine) {
+		double hop = hop_ns(e, x->rest[mine], mine);
+
+		p->parent = e->entry[x->rest[mine]];
+		p->parent_key = key_of(x, x->t->depth[x->rest[mine]] + hop, 0, hop);
+	}
+	for (c = 0; is_entry && c < e->net.nclasses; c++) {
+		double hop = hop_ns(e, mine, c);
+
+		if (c != root && x->parent[c] == mine)
+			add_child(p, e->entry[c], key_of(x, x->t->depth[c], x->t->tail[c], hop));
+		if (x->rest[c] != mine || c == mine)
+			continue;
+		m = gci_network_members(&e->net, c);
+		for (k = 0; k < gci_network_size(&e->net, c); k++)
+			if (m[k] != e->entry[c])
+				add_child(p, m[k], key_of(x, x->t->depth[mine] + hop, 0, hop));
+	}
+	if (x->rest[mine] == mine && gci_network_size(&e->net, mine) > 1)
+		place_in_class(e, x, p, mine);
+}
+
+/* How many copies first hosts send by a tree. */
+static void add_copies(struct emission *e, const struct gci_column *col, int second)
+{
+	int n = e->net.nclasses, c;
+	const int *parent = col->way + 2 * n * second, *rest = parent + n;
+	uint64_t *copies = e->copies + n * (col - e->p->packing.columns);
+
+	for (c = 0; c < n; c++) {
+		if (c != col->root)
+			copies[parent[c]]++;
+		if (rest[c] != c)
+			copies[rest[c]] += (uint64_t)gci_network_size(&e->net, c) - 1;
+	}
+}
+
+/* What the hosts of a class send one another. */
+static void add_lan_duties(struct emission *e, const int *rest, int class, uint64_t length)
+{
+	const int *m = gci_network_members(&e->net, class);
+	int i, n = gci_network_size(&e->net, class), first = e->place[e->entry[class]];
+
+	if (rest[class] != class || n > BINOMIAL_HOSTS)
+		return;
+	for (i = 0; i < n; i++)
+		e->duty[m[(first + i) % n]] += (unsigned)e->fanout[n * BINOMIAL_HOSTS + i] * length;
+}
+
+/* First hosts of all classes for a segment of so many bytes; `lead` is the root's, or -1. */
+static void choose_entries(
+	struct emission *e, const struct gci_column *col, int lead, uint64_t length)
+{
+	int n = e->net.nclasses, k;
+	const uint64_t *copies = e->copies + n * (col - e->p->packing.columns);
+
+	for (k = 0; k < n; k++) {
+		if (k == col->root && lead >= 0) {
+			e->entry[k] = lead;
+			e->duty[lead] += copies[k] * length;
+		} else {
+			e->entry[k] = choose_host(e, k, copies[k] * length);
+		}
+		add_lan_duties(e, col->way + n, k, length);
+		if (col->nway == 4 * n)
+			add_lan_duties(e, col->way + 3 * n, k, length);
+	}
+}
+
+/* A segment goes down the tree. */
+static void pass_down(struct emission *e, const struct passage *x, const struct place *p)
+{
+	struct gci_slice from = p->parent >= 0 ? x->all : x->own;
+	int i;
+
+	if (p->parent >= 0)
+		note(e, p->parent_key,
+			(struct act){
+				.kind = ACT_RECV, .peer = p->parent, .tag = x->tag, .dst = x->all});
+	for (i = 0; i < p->nchildren; i++)
+		note(e, p->child[i].key,
+			(struct act){.kind = ACT_SEND,
+				.peer = p->child[i].rank,
+				.tag = x->tag,
+				.src = from});
+}
+
+/* Sums go up; the root's is made in x->all. All children are asked at once, all but one for a place of its own:
+ * credit that waited for the one before would cost a round trip. */
+static void pass_up(struct emission *e, const struct passage *x, const struct place *p)
+{
+	struct gci_slice sum = x->all, there;
+	uint64_t length = x->own.length;
+	double key = 0;
+	int i;
+
+	if (p->nchildren && p->parent >= 0)
+		sum = gci_slice(GCI_TMP, gci_tmp(e->b, length), length);
+	for (i = 0; i < p->nchildren; i++) {
+		const struct neighbour *n = &p->child[i];
+
+		if (n->key > key)
+			key = n->key;
+		if (!i) {
+			note(e, n->key,
+				(struct act){.kind = ACT_RECV_REDUCE,
+					.peer = n->rank,
+					.tag = x->tag,
+					.dst = sum,
+					.src = x->own});
+			continue;
+		}
+		there = gci_slice(GCI_TMP, gci_tmp(e->b, length), length);
+		note(e, n->key,
+			(struct act){
+				.kind = ACT_RECV, .peer = n->rank, .tag = x->tag, .dst = there});
+	}
+	for (i = 1; i < p->nchildren; i++)
+		note(e, key,
+			(struct act){.kind = ACT_REDUCE,
+				.dst = sum,
+				.src = gci_slice(GCI_TMP,
+					there.offset - (uint64_t)(p->nchildren - 1 - i) * length,
+					length)});
+	if (p->parent >= 0)
+		note(e, p->parent_key,
+			(struct act){.kind = ACT_SEND,
+				.peer = p->parent,
+				.tag = x->tag,
+				.src = p->nchildren ? sum : x->own});
+	else if (!p->nchildren)
+		gci_copy_some(e->b, x->all, x->own);
+}
+
+static int compare_acts(const void *a, const void *b)
+{
+	const struct act *x = a, *y = b;
+
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	return x->nth < y->nth ? -1 : x->nth > y->nth;
+}
+
+/* The latest of the SENDs before this one whose key is earlier by `slack`; moves `*at` on. */
+static void wait_for_earlier(struct emission *e, const struct act *a, double slack,
+	const uint32_t *sent, const double *keys, size_t nsent, size_t *at)
+{
+	while (*at < nsent && keys[*at] <= a->key - slack)
+		++*at;
+	if (*at)
+		gci_after(e->b, sent[*at - 1]);
+}
+
+/* By their keys. */
+static void emit_acts(struct emission *e)
+{
+	double slack = e->p->packing.ns / SLACK;
+	uint32_t *sent = gci_calloc(e->nacts, sizeof(*sent));
+	double *keys = gci_calloc(e->nacts, sizeof(*keys));
+	size_t i, nsent = 0, at = 0;
+
+	qsort(e->acts, e->nacts, sizeof(*e->acts), compare_acts);
+	for (i = 0; sent && keys && i < e->nacts; i++) {
+		const struct act *a = &e->acts[i];
+
+		switch (a->kind) {
+		case ACT_RECV:
+			gci_recv(e->b, a->peer, a->tag, a->dst);
+			break;
+		case ACT_RECV_REDUCE:
+			gci_recv_reduce(e->b, a->peer, a->tag, a->dst, a->src, 0);
+			break;
+		case ACT_REDUCE:
+			gci_reduce(e->b, a->dst, a->src, 0);
+			break;
+		case ACT_SEND:
+			sent[nsent] = gci_send(e->b, a->peer, a->tag, a->src);
+			keys[nsent++] = a->key;
+			if (gci_kind_reduces(e->c->kind))
+				wait_for_earlier(e, a, slack, sent, keys, nsent - 1, &at);
+			break;
+		}
+	}
+	e->b->failed |= !sent || !keys;
+	gci_free(sent);
+	gci_free(keys);
+}
+
+static struct gci_slice part(struct gci_slice s, uint64_t segment, uint64_t i)
+{
+	uint64_t at = segment * i, left = s.length - at;
+
+	return gci_slice(s.buffer, s.offset + at, left < segment ? left : segment);
+}
+
+static int look_at_trees(struct emission *e)
+{
+	int i, k, rc = 0;
+
+	for (i = 0; i < e->p->packing.ncolumns; i++) {
+		const struct gci_column *col = &e->p->packing.columns[i];
+
+		for (k = 0; !rc && k < col->nway / (2 * e->net.nclasses); k++) {
+			rc = time_tree(e, col, k);
+			add_copies(e, col, k);
+		}
+	}
+	return rc;
+}
+
+/* What passes by a column's first or second tree. A column is fed evenly until its last segment just gets through
+ * in time: nth of so many. */
+static struct passage passage_of(const struct emission *e, const struct gci_column *col, int second,
+	uint64_t nth, uint64_t of)
+{
+	int n = e->net.nclasses;
+	const struct timing *t = &e->timing[2 * (col - e->p->packing.columns)];
+	double all = t->end + (col->nway == 4 * n ? t[1].end : 0), left = e->p->packing.ns - all;
+
+	return (struct passage){.col = col,
+		.parent = col->way + 2 * n * second,
+		.rest = col->way + 2 * n * second + n,
+		.t = t + second,
+		.turned = is_turned(e->c->kind) || (e->c->kind == GCI_ALLREDUCE && !second),
+		.nth = (int)(nth & 1),
+		.begin = (left > 0 ? left * (double)nth / (double)of : 0) + (second ? t->end : 0)};
+}
+
+/* bcast, reduce, allreduce */
+static void pass_vector(struct emission *e, struct place *p)
+{
+	const struct gci_coll *c = e->c;
+	int lead = c->kind == GCI_ALLREDUCE ? -1 : c->root;
+	struct gci_slice in = gci_vector(c, gci_input(c, e->b->rank)), out = gci_vector(c, GCI_OUT);
+	uint64_t i, nsegments = gci_nsegments(c->count, e->segment);
+
+	for (i = 0; i < nsegments; i++) {
+		const struct gci_column *col = &e->p->packing.columns[next_column(e, 0)];
+		struct passage x = passage_of(e, col, 0, i, nsegments);
+
+		x.own = part(in, e->segment, i);
+		x.all = c->kind == GCI_BCAST ? x.own : part(out, e->segment, i);
+		x.tag = gci_tag(PHASE_UP, (uint32_t)i);
+		choose_entries(e, col, lead, x.own.length);
+		find_place(e, &x, p);
+		if (c->kind == GCI_BCAST)
+			pass_down(e, &x, p);
+		else
+			pass_up(e, &x, p);
+		if (c->kind != GCI_ALLREDUCE)
+			continue;
+		x = passage_of(e, col, 1, i, nsegments);
+		x.own = x.all = part(out, e->segment, i);
+		x.tag = gci_tag(PHASE_DOWN, (uint32_t)i);
+		find_place(e, &x, p);
+		pass_down(e, &x, p);
+	}
+}
+
+static uint64_t longest_block(const struct gci_coll *c)
+{
+	uint64_t most = 0, n;
+	int i, k;
+
+	if (!c->counts)
+		return c->count;
+	for (i = 0; i < c->topo->nranks; i++)
+		for (k = 0; k < (c->kind == GCI_ALLTOALL ? c->topo->nranks : 1); k++) {
+			n = gci_block_len(c, i, c->kind == GCI_ALLTOALL ? k : i);
+			most = n > most ? n : most;
+		}
+	return most;
+}
+
+/* allgather, reduce_scatter: a tree to or from each rank, for its block. */
+static void pass_blocks(struct emission *e, struct place *p)
+{
+	const struct gci_coll *c = e->c;
+	int r, me = e->b->rank;
+	uint64_t nsegments = gci_nsegments(longest_block(c), e->segment), i;
+
+	for (i = 0; i < nsegments; i++)
+		for (r = 0; r < e->b->nranks; r++) {
+			uint64_t len = gci_block_len(c, r, r), at = i * e->segment;
+			const struct gci_column *col;
+			struct passage x;
+
+			if (at >= len)
+				continue;
+			col = &e->p->packing
+				       .columns[next_column(e, e->commodity[e->net.class_of[r]])];
+			choose_entries(e, col, r, len - at < e->segment ? len - at : e->segment);
+			x = passage_of(e, col, 0, i, nsegments);
+			x.nth = (int)((i + (unsigned)r) & 1);
+			x.tag = gci_tag(
+				PHASE_UP, (uint32_t)(i * (unsigned)e->b->nranks + (unsigned)r));
+			x.own = part(gci_in_block(c, me, r), e->segment, i);
+			x.all = c->kind == GCI_ALLGATHER || r == me
+					? part(gci_out_block(c, me, r), e->segment, i)
+					: gci_slice(GCI_OUT, 0, 0);
+			find_place(e, &x, p);
+			if (c->kind == GCI_ALLGATHER)
+				pass_down(e, &x, p);
+			else
+				pass_up(e, &x, p);
+		}
+}
+
+/* ---- paths */
+
+/* A segment of a block on its way from one rank to another. */
+struct parcel {
+	int from, to;
+	uint64_t i; /* segment */
+	double nth; /* of its like, from 0 to 1: when it is to go */
+	uint32_t tag;
+};
+
+static void pass_parcel(struct emission *e, const struct parcel *x)
+{
+	const struct gci_coll *c = e->c;
+	int turned = is_turned(c->kind), me = e->b->rank;
+	int a = e->net.class_of[turned ? x->to : x->from],
+	    b = e->net.class_of[turned ? x->from : x->to];
+	const struct gci_column *col =
+		&e->p->packing.columns[next_column(e, e->commodity[a * e->net.nclasses + b])];
+	uint64_t len = gci_block_len(c, x->from, x->to) - x->i * e->segment;
+	int n = col->nway, hop[GCI_GRID_MAX_CLUSTERS + 1], k;
+	double key[GCI_GRID_MAX_CLUSTERS + 1], left;
+	struct gci_slice at;
+
+	len = len < e->segment ? len : e->segment;
+	for (k = 1; k < n - 1; k++)
+		hop[turned ? n - 1 - k : k] = choose_host(e, col->way[k], len);
+	hop[0] = x->from;
+	hop[n - 1] = x->to;
+	left = e->p->packing.ns - col->delay_ns;
+	key[0] = left > 0 ? left * x->nth : 0;
+	for (k = 1; k < n; k++)
+		key[k] = key[k - 1] + (turned ? hop_ns(e, col->way[n - 1 - k], col->way[n - k])
+					      : hop_ns(e, col->way[k - 1], col->way[k]));
+	for (k = 0; k < n && hop[k] != me; k++)
+		;
+	if (k == n)
+		return;
+	if (!k)
+		at = part(gci_in_block(c, me, x->to), e->segment, x->i);
+	else if (k == n - 1)
+		at = part(gci_out_block(c, me, x->from), e->segment, x->i);
+	else
+		at = gci_slice(GCI_TMP, gci_tmp(e->b, len), len);
+	if (k)
+		note(e, key[k - 1],
+			(struct act){
+				.kind = ACT_RECV, .peer = hop[k - 1], .tag = x->tag, .dst = at});
+	if (k < n - 1)
+		note(e, key[k],
+			(struct act){
+				.kind = ACT_SEND, .peer = hop[k + 1], .tag = x->tag, .src = at});
+}
+
+/* How many of a rank's class come before it, of all. */
+static double place_among(const struct emission *e, int rank)
+{
+	return (double)e->place[rank] / gci_network_size(&e->net, e->net.class_of[rank]);
+}
+
+/* All parts of all blocks; of an alltoall, all ranks' to their nth neighbours before those to the next. */
+static void pass_paths(struct emission *e)
+{
+	const struct gci_coll *c = e->c;
+	int p = e->b->nranks, k, r, all = c->kind == GCI_ALLTOALL;
+	uint64_t nsegments = gci_nsegments(longest_block(c), e->segment), i;
+
+	for (k = 1; k < p; k++)
+		for (i = 0; i < nsegments; i++)
+			for (r = 0; r < (all ? p : 1); r++) {
+				struct parcel x = {.i = i};
+				double of = all ? p - 1
+						: gci_network_size(&e->net,
+							  e->net.class_of[(c->root + k) % p]);
+
+				x.from = all                      ? r
+					 : c->kind == GCI_SCATTER ? c->root
+								  : (c->root + k) % p;
+				x.to = all                     ? (r + k) % p
+				       : c->kind == GCI_GATHER ? c->root
+							       : (c->root + k) % p;
+				x.nth = (all ? (k - 1) / of : place_among(e, (c->root + k) % p)) +
+					(double)i / (double)nsegments / of;
+				x.tag = gci_tag(
+					PHASE_UP, (uint32_t)((((uint64_t)k * nsegments) + i) *
+								     (unsigned)(all ? p : 1) +
+							     (unsigned)r));
+				if (i * e->segment < gci_block_len(c, x.from, x.to))
+					pass_parcel(e, &x);
+			}
+}
+
+/* ---- */
+
+/* What a rank has of its own. */
+static void copy_own(struct gci_builder *b, const struct gci_coll *c)
+{
+	int me = b->rank;
+
+	if (c->kind == GCI_ALLGATHER || c->kind == GCI_ALLTOALL ||
+		((c->kind == GCI_SCATTER || c->kind == GCI_GATHER) && me == c->root &&
+			gci_has_out(c, me)))
+		gci_copy_some(b, gci_out_block(c, me, me), gci_in_block(c, me, me));
+}
+
+/* Alone, or with nothing to send. */
+static int is_trivial(const struct gci_coll *c)
+{
+	return c->topo->nranks == 1 || !total_of(c);
+}
+
+static void emit_all(struct gci_builder *b, const struct gci_coll *c, const struct gci_packed *p)
+{
+	struct emission e;
+	struct place place = {.child = gci_calloc((size_t)b->nranks + 32, sizeof(*place.child))};
+	int trees = shape_of(c->kind) != GCI_PATHS;
+
+	if (start(&e, b, c, p) || !place.child || (trees && look_at_trees(&e))) {
+		b->failed = 1;
+	} else {
+		if (!trees)
+			pass_paths(&e);
+		else if (gci_kind_has_vector(c->kind))
+			pass_vector(&e, &place);
+		else
+			pass_blocks(&e, &place);
+		emit_acts(&e);
+	}
+	end(&e);
+	gci_free(place.child);
+}
+
+void gci_emit_packed(struct gci_builder *b, const struct gci_coll *c)
+{
+	struct gci_packed *own = NULL;
+
+	copy_own(b, c);
+	if (c->topo->nranks == 1 && gci_kind_reduces(c->kind)) {
+		if (c->kind == GCI_REDUCE_SCATTER)
+			gci_copy_some(b, gci_out_block(c, 0, 0), gci_in_block(c, 0, 0));
+		else
+			gci_copy_some(b, gci_vector(c, GCI_OUT), gci_vector(c, gci_input(c, 0)));
+	}
+	if (is_trivial(c))
+		return;
+	if (!c->packed && gci_packed_make(&own, c)) {
+		b->failed = 1;
+		return;
+	}
+	emit_all(b, c, c->packed ? c->packed : own);
+	gci_packed_free(own);
+}

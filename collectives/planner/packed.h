@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ * The algorithms that pack trees or paths into the network (collectives/planner/pack.h), one for each kind but
+ * the barrier. What all ranks' schedules follow from is a gci_packed:
+ *
+ *	struct gci_packed *p;
+ *
+ *	rc = gci_packed_make(&p, &coll);
+ *	coll.packed = p;
+ *	... gci_emit, gci_simulate ...
+ *	gci_packed_free(p);
+ *
+ * Where coll.packed is NULL each emission makes one of its own, which takes far longer than the rest. One
+ * serves all roots of a cluster and all windows of an operation. */
+#ifndef GCI_COLLECTIVES_PLANNER_PACKED_H
+#define GCI_COLLECTIVES_PLANNER_PACKED_H
+
+#include "collectives/coll.h"
+#include "collectives/planner/pack.h"
+
+struct gci_packed {
+	struct gci_packing packing;
+	uint64_t segment_nbytes;
+	struct gci_commodity *commodities;
+	int ncommodities;
+};
+
+/* For `c` as a whole, its length (c->like of them, if that is set) rounded to a power of two: sizes that are
+ * decided alike are packed alike. Of c->segment, or of segments of its own choice. 0 or GCOLL_ERR_NOMEM. */
+int gci_packed_make(struct gci_packed **p, const struct gci_coll *c);
+void gci_packed_free(struct gci_packed *p);
+
+/* Rows' emitter, of all kinds. */
+void gci_emit_packed(struct gci_builder *b, const struct gci_coll *c);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT
+ * Random grids, for what has to hold on networks that nobody has chosen. */
+#ifndef GCI_TESTING_RANDOM_GRID_H
+#define GCI_TESTING_RANDOM_GRID_H
+
+#include "base/buf.h"
+#include "base/prng.h"
+
+/* Appends a grid file: 2 to 8 clusters of 1 to 12 hosts with NICs of 500 Mbit/s to 10 Gbit/s, each pair with a
+ * link of its own of 0.3 to 5 times the slower NIC and 0.5 to 40 ms, a quarter of them slower one way. The same
+ * state of `r` makes the same file. */
+void gci_random_grid(struct gci_prng *r, struct gci_buf *out);
+
+#endif

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT
+ * Packings: oracles against trying everything, networks whose best packing is known, bounds on random networks,
+ * and that all machines find the same. */
+#include "tests/test.h"
+
+#include "base/mem.h"
+#include "base/prng.h"
+#include "collectives/models/limit.h"
+#include "collectives/planner/oracle.h"
+#include "collectives/planner/packed.h"
+#include "testing/random_grid.h"
+#include "tests/collectives/topologies.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define MOST_NODES 6
+#define DIGEST \
+	UINT64_C(0xafc85e614493ced9) /* of some packings; another one where planning was changed */
+
+/* ---- oracles */
+
+/* Is it a tree from the root? */
+static int is_tree(int n, const int *parent, int root)
+{
+	int v, u, steps;
+
+	for (v = 0; v < n; v++) {
+		for (u = v, steps = 0; u != root && steps <= n; steps++)
+			u = parent[u];
+		if (u != root)
+			return 0;
+	}
+	return 1;
+}
+
+static double cost_of(int n, const double *cost, const int *parent, int root)
+{
+	double sum = 0;
+	int v;
+
+	for (v = 0; v < n; v++)
+		sum += v == root ? 0 : cost[parent[v] * n + v];
+	return sum;
+}
+
+/* Of all choices of parents. */
+static double least_cost(int n, const double *cost, int root)
+{
+	int parent[MOST_NODES], v;
+	long choice, nchoices = 1, rest;
+	double least = -1, sum;
+
+	for (v = 0; v < n; v++)
+		nchoices *= n;
+	for (choice = 0; choice < nchoices; choice++) {
+		for (rest = choice, v = 0; v < n; v++, rest /= n)
+			parent[v] = (int)(rest % n);
+		if (!is_tree(n, parent, root))
+			continue;
+		sum = cost_of(n, cost, parent, root);
+		if (least < 0 || sum < least)
+			least = sum;
+	}
+	return least;
+}
+
+/* Small whole numbers: equals, and circles in circles, are frequent. */
+static void arborescences_are_cheapest(void **state)
+{
+	struct gci_prng r = {11};
+	int i, k, n, root, parent[MOST_NODES];
+	double cost[MOST_NODES * MOST_NODES];
+
+	(void)state;
+	for (i = 0; i < (TEST_SANITIZED ? 200 : 2000); i++) {
+		n = 1 + (int)gci_prng_below(&r, i % 10 ? 5 : MOST_NODES);
+		root = (int)gci_prng_below(&r, (uint64_t)n);
+		for (k = 0; k < n * n; k++)
+			cost[k] = (double)gci_prng_below(&r, 1 + gci_prng_below(&r, 12));
+		assert_int_equal(gci_arborescence(n, cost, root, parent), 0);
+		assert_int_equal(parent[root], -1);
+		parent[root] = root;
+		assert_true(is_tree(n, parent, root));
+		assert_true(cost_of(n, cost, parent, root) == least_cost(n, cost, root));
+	}
+}
+
+static void paths_are_shortest(void **state)
+{
+	struct gci_prng r = {12};
+	double cost[64], far[64], scratch[8], sum;
+	int i, k, a, b, v, n, len, path[16];
+
+	(void)state;
+	for (i = 0; i < 2000; i++) {
+		n = 2 + (int)gci_prng_below(&r, 7);
+		for (k = 0; k < n * n; k++)
+			far[k] = cost[k] = (double)gci_prng_below(&r, 20);
+		for (v = 0; v < n; v++)
+			for (a = 0; a < n; a++)
+				for (b = 0; b < n; b++)
+					if (far[a * n + v] + far[v * n + b] < far[a * n + b])
+						far[a * n + b] = far[a * n + v] + far[v * n + b];
+		a = (int)gci_prng_below(&r, (uint64_t)n);
+		b = (a + 1 + (int)gci_prng_below(&r, (uint64_t)n - 1)) % n;
+		len = gci_shortest_path(n, cost, a, b, scratch, path);
+		assert_true(len >= 2 && path[0] == a && path[len - 1] == b);
+		for (sum = 0, k = 1; k < len; k++)
+			sum += cost[path[k - 1] * n + path[k]];
+		assert_true(sum == far[a * n + b]);
+	}
+}
+
+/* ---- networks whose best packing is known */
+
+static struct gci_packed *pack(const struct gci_topo *t, enum gci_kind kind, uint64_t nbytes)
+{
+	struct gci_coll c = {.kind = kind, .topo = t, .esize = 1, .count = nbytes};
+	struct gci_packed *p;
+
+	if (!gci_kind_has_vector(kind))
+		c.count = nbytes / (unsigned)t->nranks;
+	assert_int_equal(gci_packed_make(&p, &c), 0);
+	return p;
+}
+
+/* In ns, of so many bytes at that rate. */
+static double wire_ns(double nbytes, double mbit)
+{
+	return nbytes * 8 * 1000 / mbit * 1514 / 1448;
+}
+
+static void assert_near(double x, double expected, double most)
+{
+	if (x < expected * .995 || x > expected * most)
+		fail_msg("%.0f, expected %.0f to %.0f", x, expected, expected * most);
+}
+
+/* Three hosts, each pair with 100 Mbit/s: half of a bcast goes to each of the others first, which pass it on.
+ * A direct link of 1 Mbit/s is left alone where a third host offers 100. */
+static void all_links_are_used(void **state)
+{
+	static const char triangle[] =
+		"[cluster a]\nhosts = a\nnic = 10Gbit\n[cluster b]\nhosts = b\nnic = 10Gbit\n"
+		"[cluster c]\nhosts = c\nnic = 10Gbit\n[link a b]\nrate = 100Mbit\ndelay = 1ms\n"
+		"[link a c]\nrate = 100Mbit\ndelay = 1ms\n[link b c]\nrate = %s\ndelay = 1ms\n";
+	const double nbytes = 64 << 20;
+	char text[1024];
+	struct gci_topo t;
+	struct gci_packed *p;
+
+	(void)state;
+	snprintf(text, sizeof(text), triangle, "100Mbit");
+	topology_parse(&t, text);
+	p = pack(&t, GCI_BCAST, 64 << 20);
+	assert_near(p->packing.ns, wire_ns(nbytes / 2, 100), 1.03);
+	gci_packed_free(p);
+	gci_topo_free(&t);
+	snprintf(text, sizeof(text), triangle, "1Mbit");
+	topology_parse(&t, text);
+	p = pack(&t, GCI_ALLTOALL, 4 << 20);
+	/* From b: its own block to a, and what it has for c; to c, as well. */
+	assert_near(p->packing.ns, wire_ns(2 * (4 << 20) / 3.0, 100), 1.05);
+	gci_packed_free(p);
+	gci_topo_free(&t);
+}
+
+/* One host with a NIC of 1 Gbit/s, and eleven: all of them get all of it by their NICs alone. */
+static void hosts_of_a_cluster_pass_on(void **state)
+{
+	static const enum gci_kind kinds[] = {
+		GCI_BCAST, GCI_REDUCE, GCI_ALLGATHER, GCI_REDUCE_SCATTER};
+	const int sizes[] = {12, 0};
+	struct gci_topo t;
+	size_t i;
+
+	(void)state;
+	topology_make(&t, sizes, 0, 1);
+	for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		struct gci_packed *p = pack(&t, kinds[i], 64 << 20);
+		double all = i < 2 ? 1 : 11.0 / 12;
+
+		assert_near(p->packing.ns, all * wire_ns(64 << 20, 1000), 1.03);
+		gci_packed_free(p);
+	}
+	gci_topo_free(&t);
+}
+
+/* ---- random networks */
+
+static void open_random(struct gci_prng *r, struct gci_topo *t)
+{
+	struct gci_buf text = {0};
+
+	gci_random_grid(r, &text);
+	gci_buf_put_u8(&text, 0);
+	topology_parse(t, (const char *)text.data);
+	gci_buf_free(&text);
+}
+
+/* Nothing is faster than physics allows; and of long messages, not far from it. */
+static void bounds_hold(void **state)
+{
+	struct gci_prng r = {13};
+	struct gci_topo t;
+	int i, k;
+
+	(void)state;
+	for (i = 0; i < (TEST_SANITIZED ? 2 : 8); i++) {
+		open_random(&r, &t);
+		for (k = 0; k < GCI_BARRIER; k++) {
+			struct gci_coll c = {.kind = (enum gci_kind)k,
+				.topo = &t,
+				.esize = 1,
+				.count = 64 << 20};
+			struct gci_packed *p;
+			double limit, most = k == GCI_ALLREDUCE  ? 2.1
+					     : k == GCI_ALLTOALL ? 2.5
+								 : 1.6;
+
+			/* A power of two of bytes in all, or a little less: what packings are made for. */
+			if (!gci_kind_has_vector(c.kind))
+				c.count /= (unsigned)t.nranks;
+			limit = (double)gci_limit_ns(&c, 0);
+			p = pack(&t, c.kind, 64 << 20);
+			if (p->packing.ns < limit * .999 || p->packing.ns > limit * most)
+				fail_msg("grid %d, %s: %.0f ns, %.2f times the limit", i,
+					gci_kind_name(c.kind), p->packing.ns,
+					p->packing.ns / limit);
+			gci_packed_free(p);
+		}
+		gci_topo_free(&t);
+	}
+}
+
+static uint64_t digest_of(const struct gci_packed *p)
+{
+	uint64_t d = gci_digest_bytes(p->segment_nbytes, &p->packing.ns, sizeof(p->packing.ns));
+	int i;
+
+	for (i = 0; i < p->packing.ncolumns; i++) {
+		const struct gci_column *c = &p->packing.columns[i];
+
+		d = gci_digest(d, (uint64_t)c->commodity << 32 | c->share);
+		d = gci_digest_bytes(d, c->way, (uint64_t)c->nway * sizeof(*c->way));
+	}
+	return d;
+}
+
+/* Ranks that plan by themselves have to find the same, to the last bit, whatever compiler and machine. */
+static void all_machines_find_the_same(void **state)
+{
+	struct gci_prng r = {14};
+	uint64_t d = 0;
+	struct gci_topo t;
+	int i, k;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		open_random(&r, &t);
+		for (k = 0; k < GCI_BARRIER; k++) {
+			struct gci_packed *p = pack(&t, (enum gci_kind)k, 8 << 20);
+
+			d = gci_digest(d, digest_of(p));
+			gci_packed_free(p);
+		}
+		gci_topo_free(&t);
+	}
+	if (d != DIGEST)
+		fail_msg("digest 0x%016" PRIx64, d);
+}
+
+static void memory_may_fail_anywhere(void **state)
+{
+	static const int sizes[] = {2, 3, 0};
+	struct gci_packed *p;
+	struct gci_topo t;
+	unsigned long n;
+	int rc;
+
+	(void)state;
+	topology_make(&t, sizes, 0, 1);
+	for (n = 1;; n++) {
+		struct gci_coll c = {.kind = GCI_ALLREDUCE, .topo = &t, .esize = 1, .count = 20000};
+
+		gci_mem_fail_at(n);
+		rc = gci_packed_make(&p, &c);
+		gci_packed_free(p);
+		if (!gci_mem_failed())
+			break;
+		assert_int_equal(rc, GCOLL_ERR_NOMEM);
+		assert_null(p);
+	}
+	gci_mem_fail_at(0);
+	assert_int_equal(rc, 0);
+	gci_topo_free(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(arborescences_are_cheapest),
+		cmocka_unit_test(paths_are_shortest),
+		cmocka_unit_test(all_links_are_used),
+		cmocka_unit_test(hosts_of_a_cluster_pass_on),
+		cmocka_unit_test(bounds_hold),
+		cmocka_unit_test(all_machines_find_the_same),
+		cmocka_unit_test(memory_may_fail_anywhere),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
