@@ -191,6 +191,8 @@ int gci_op_prepare(struct gci_op *op)
 		return gci_comm_error(GCOLL_ERR_INVAL, "%s: the message is too long",
 			op->name ? op->name : gci_kind_name(c->kind));
 	gci_candidate_apply(&d.how, c);
+	if (d.how.algorithm->traits & GCI_PACKS && !c->like)
+		c->like = c->count; /* all windows go by one packing */
 	gci_windows_segment(c, &op->windows);
 	op->digest = digest_of(op);
 	op->started = op->ended = 0;
@@ -319,6 +321,7 @@ static int start_window(struct gci_op *op, int slot)
 	uint64_t at = gci_window_at(&op->windows, op->started) * coll.esize;
 	struct gci_run *run = &op->runs[slot];
 
+	coll.packed = gci_decide_packed(&op->comm->decider, op->algorithm, &coll);
 	op->scheds[slot] = gci_sched_cache_get(&e->cache, op->algorithm, &coll, op->rank);
 	if (!op->scheds[slot])
 		return GCOLL_ERR_NOMEM;

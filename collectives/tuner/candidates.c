@@ -193,7 +193,8 @@ static int by_key(const void *a, const void *b)
 	return x->key != y->key ? (x->key < y->key ? -1 : 1) : (x->number < y->number ? -1 : 1);
 }
 
-/* Of one formula, each way but the best comes a quarter later than the one before. */
+/* Of one formula, each way but the best comes a quarter later than the one before. A packing is always worth
+ * a look: only making it tells how good it is. */
 static void sort(struct options *o)
 {
 	uint64_t place = 0;
@@ -207,6 +208,8 @@ static void sort(struct options *o)
 
 		place = i && x->group == x[-1].group ? place + 1 : 0;
 		x->key = x->ns > GCI_NEVER / (4 + place) ? GCI_NEVER : x->ns * (4 + place) / 4;
+		if (x->how.algorithm->traits & GCI_PACKS)
+			x->key = 0;
 	}
 	qsort(o->list, o->n, sizeof(*o->list), by_key);
 }
@@ -231,7 +234,9 @@ static int take(const struct options *o, size_t most, struct gci_candidate **lis
 
 static int is_for_brief(const struct options *o, const struct gci_algorithm *a)
 {
-	return !(a->traits & GCI_PLANS) && (!o->e.capped || a->traits & GCI_CAPS_SENDERS);
+	return !(a->traits & GCI_PLANS) &&
+	       (!(a->traits & GCI_PACKS) || gci_candidate_may_pack(o->e.c->topo)) &&
+	       (!o->e.capped || a->traits & GCI_CAPS_SENDERS);
 }
 
 int gci_candidates(const struct gci_simnet *net, const struct gci_coll *c, size_t most,

@@ -32,6 +32,13 @@
 int gci_candidates(const struct gci_simnet *net, const struct gci_coll *c, size_t most,
 	struct gci_candidate **list, size_t *n);
 
+/* Packings take too long to make for more clusters than that, where an operation waits. */
+#define GCI_PACKED_CLUSTERS 8
+static inline int gci_candidate_may_pack(const struct gci_topo *t)
+{
+	return t->nclusters <= GCI_PACKED_CLUSTERS;
+}
+
 /* The numbers of WAN senders per pair of clusters that are worth a try, rising, into out[]: powers
  * of two up to the largest pair's number of ranks; of each pair of clusters, while there is room,
  * the grid's own number, and as many as fill the link by what a pair of ranks gets. Returns how

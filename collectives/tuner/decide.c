@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "collectives/alltoall/alltoall.h"
 #include "collectives/blocks/windows.h"
+#include "collectives/planner/packed.h"
 #include "collectives/tuner/candidates.h"
 #include "collectives/tuner/estimate.h"
 #include "collectives/tuner/rates.h"
@@ -64,7 +65,17 @@ struct key {
 struct gci_decided {
 	struct key key;
 	struct gci_decision how;
+	struct gci_packed *packed; /* of a row with GCI_PACKS */
 };
+
+static void forget_all(struct gci_decider *d)
+{
+	size_t i;
+
+	for (i = 0; i < d->nknown; i++)
+		gci_packed_free(d->known[i].packed);
+	d->nknown = 0;
+}
 
 struct gci_decided_rates {
 	const struct gci_algorithm *algorithm; /* NULL: none yet */
@@ -103,6 +114,7 @@ void gci_decider_free(struct gci_decider *d)
 
 	if (d->topo)
 		gci_simnet_free(&d->net);
+	forget_all(d);
 	gci_free(d->known);
 	for (i = 0; d->rates && i < KNOWN_RATES; i++)
 		gci_free(d->rates[i].bps);
@@ -147,6 +159,16 @@ static uint64_t clearly_less(uint64_t ns)
 	return ns - ns / CLEARLY;
 }
 
+/* What a packing says itself, and a quarter more: messages wait for each other. False if there is none. */
+static int guess_packed(const struct gci_coll *c, const struct gci_candidate *how, uint64_t *ns)
+{
+	if (!(how->algorithm->traits & GCI_PACKS) || !c->packed)
+		return 0;
+	*ns = (uint64_t)c->packed->packing.ns;
+	*ns += *ns / 4;
+	return 1;
+}
+
 /* The fastest of the list but the first that was thought of, *won, which takes usual_ns, if it can be
  * simulated within the effort and is clearly faster; *unseen: some could not. Who may win is looked at to
  * its end, and so is the first then, if it has not been (`confirmed`). */
@@ -158,16 +180,22 @@ static int simulate_others(struct gci_decider *d, const struct gci_coll *c,
 	int rc, is_partial = 0;
 	struct gci_predict_limits limits = {
 		.spent = spent, .until_ns = clearly_less(usual_ns), .is_partial = &is_partial};
+	unsigned packs;
 	uint64_t ns;
 	size_t i;
 
 	for (i = 0; i < n && *spent < d->most_steps && limits.until_ns; i++) {
 		if (gci_candidate_same(&list[i], &first))
 			continue;
-		limits.most_steps = (d->most_steps - *spent) / 2 + 1;
+		/* A packing has an effort of its own: what else there is to look at stays the same. */
+		packs = list[i].algorithm->traits & GCI_PACKS;
+		limits.spent = packs ? NULL : spent;
+		limits.most_steps = (d->most_steps - (packs ? 0 : *spent)) / 2 + 1;
 		rc = gci_predict(&d->net, c, &list[i], &limits, &ns);
 		if (rc == GCOLL_ERR_NOMEM)
 			return rc;
+		if (rc && guess_packed(c, &list[i], &ns))
+			rc = 0;
 		*unseen |= rc != 0;
 		if (rc || ns > limits.until_ns)
 			continue;
@@ -236,12 +264,19 @@ static int decide_by_part(struct gci_decider *d, const struct gci_coll *c, struc
 	int rc;
 
 	part.count /= PART;
+	part.packed = NULL;
 	rc = decide(d, &part, &of_part);
 	if (rc || of_part.by != GCI_BY_SIMULATION || gci_candidate_same(&of_part.how, &how->how))
 		return rc;
 	*how = of_part;
 	how->ns = times(of_part.ns, part.count, c->count);
 	return 0;
+}
+
+static int can_simulate(const struct gci_decider *d, const struct gci_coll *c)
+{
+	return !d->blind && d->topo->nranks > 1 && d->topo->nranks <= GCI_DECIDE_RANKS &&
+	       (c->count || c->kind == GCI_BARRIER);
 }
 
 /* What costs too much to simulate is left to the first algorithm, which does by itself. */
@@ -254,8 +289,7 @@ static int decide(struct gci_decider *d, const struct gci_coll *c, struct gci_de
 	*how = (struct gci_decision){.how.algorithm = gci_decide_first(c)};
 	if (!how->how.algorithm)
 		return GCOLL_ERR_INVAL;
-	if (d->blind || d->topo->nranks < 2 || d->topo->nranks > GCI_DECIDE_RANKS ||
-		(!c->count && c->kind != GCI_BARRIER))
+	if (!can_simulate(d, c))
 		return 0;
 	first = how->how;
 	rc = gci_candidates(&d->net, c, GCI_DECIDE_CANDIDATES, &list, &n);
@@ -284,42 +318,82 @@ static const struct gci_decided *find(const struct gci_decider *d, const struct 
 	return NULL;
 }
 
+/* Is there a row that would need one, and may be chosen? */
+static int may_pack(const struct gci_decider *d, const struct gci_coll *c)
+{
+	const struct gci_algorithm *a = gci_algorithm_find(c->kind, "packed");
+
+	return a && !gci_ineligible(a, c) && gci_candidate_may_pack(d->topo) && can_simulate(d, c);
+}
+
 static int make(struct gci_decider *d, const struct key *k, const struct gci_decided **out)
 {
 	struct gci_decided new = {.key = *k};
 	struct gci_coll model = model_of(d, k);
-	int rc = decide(d, &model, &new.how);
+	int rc = may_pack(d, &model) ? gci_packed_make(&new.packed, &model) : 0;
 
+	model.packed = new.packed;
+	if (!rc)
+		rc = decide(d, &model, &new.how);
+	if (rc || !new.how.how.algorithm || !(new.how.how.algorithm->traits &GCI_PACKS)) {
+		gci_packed_free(new.packed);
+		new.packed = NULL;
+	}
 	if (d->nknown == MOST_KNOWN)
-		d->nknown = 0;
+		forget_all(d);
 	if (!rc && gci_grow(&d->known, &d->cap, d->nknown + 1, sizeof(*d->known)))
 		rc = GCOLL_ERR_NOMEM;
-	if (rc)
+	if (rc) {
+		gci_packed_free(new.packed);
 		return rc;
+	}
 	d->known[d->nknown] = new;
 	*out = &d->known[d->nknown++];
 	return 0;
 }
 
-void gci_decider_learn(struct gci_decider *d, const struct gci_decider *from)
+void gci_decider_learn(struct gci_decider *d, struct gci_decider *from)
 {
 	size_t i;
 
 	for (i = 0; i < from->nknown && d->nknown < MOST_KNOWN; i++)
 		if (!find(d, &from->known[i].key) &&
-			!gci_grow(&d->known, &d->cap, d->nknown + 1, sizeof(*d->known)))
+			!gci_grow(&d->known, &d->cap, d->nknown + 1, sizeof(*d->known))) {
 			d->known[d->nknown++] = from->known[i];
+			from->known[i].packed = NULL;
+		}
+}
+
+static struct key key_of(const struct gci_decider *d, const struct gci_coll *c, uint64_t nbytes)
+{
+	return (struct key){.kind = c->kind,
+		.order = c->order,
+		.nbytes = gci_table_round(nbytes),
+		.from = gci_kind_has_root(c->kind) ? d->topo->cluster[c->root] : 0};
+}
+
+const struct gci_packed *gci_decide_packed(
+	const struct gci_decider *d, const struct gci_algorithm *a, const struct gci_coll *c)
+{
+	const struct gci_decided *known;
+	struct gci_coll whole = *c;
+	struct key k;
+
+	if (!(a->traits & GCI_PACKS) || c->counts || c->topo != d->topo)
+		return NULL;
+	whole.count = c->like ? c->like : c->count;
+	k = key_of(d, c, gci_table_nbytes(&whole));
+	known = find(d, &k);
+	return known ? known->packed : NULL;
 }
 
 int gci_decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how)
 {
 	uint64_t nbytes = gci_table_nbytes(c);
-	struct key k = {.kind = c->kind, .order = c->order, .nbytes = gci_table_round(nbytes)};
+	struct key k = key_of(d, c, nbytes);
 	const struct gci_decided *known;
 	int rc;
 
-	if (gci_kind_has_root(c->kind))
-		k.from = d->topo->cluster[c->root];
 	known = find(d, &k);
 	rc = known ? 0 : make(d, &k, &known);
 	if (rc)
@@ -364,10 +438,12 @@ const uint64_t *gci_decide_rates(
 	struct gci_decider *d, const struct gci_algorithm *a, const struct gci_coll *c, int rank)
 {
 	const struct gci_decided_rates *known = c->counts ? NULL : find_rates(d, a, c, rank);
+	struct gci_coll whole = *c;
 	struct gci_decided_rates *r;
 
 	if (known)
 		return known->bps;
+	whole.packed = gci_decide_packed(d, a, c);
 	if (!d->rates)
 		d->rates = gci_calloc(KNOWN_RATES, sizeof(*d->rates));
 	if (!d->rates)
@@ -376,7 +452,7 @@ const uint64_t *gci_decide_rates(
 	gci_free(r->bps);
 	*r = (struct gci_decided_rates){
 		a, *c, rank, gci_calloc((size_t)c->topo->nranks, sizeof(*r->bps))};
-	if (r->bps && make_rates(d, a, c, rank, r->bps)) {
+	if (r->bps && make_rates(d, a, &whole, rank, r->bps)) {
 		gci_free(r->bps);
 		r->bps = NULL;
 	}

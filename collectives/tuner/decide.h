@@ -41,7 +41,7 @@ int gci_decide_by_table(
 
 /* ---- by simulation */
 
-#define GCI_DECIDE_CANDIDATES 5
+#define GCI_DECIDE_CANDIDATES 6 /* one of them a packing */
 #define GCI_DECIDE_RANKS      256   /* with more the first algorithm is taken */
 #define GCI_DECIDE_STEPS      56000 /* simulated for one decision: some 30 ms; for a part as many */
 #define GCI_DECIDE_PER_HOST   4     /* ranks that find a processor each; more share */
@@ -68,9 +68,9 @@ int gci_decider_init(struct gci_decider *d, const struct gci_topo *t, uint32_t s
 int gci_decider_open(struct gci_decider *d, const struct gci_topo *t, uint32_t streams);
 void gci_decider_free(struct gci_decider *d);
 
-/* Takes over what another one of the same topology and streams knows; for want of memory nothing.
- */
-void gci_decider_learn(struct gci_decider *d, const struct gci_decider *from);
+/* Takes over what another one of the same topology and streams knows, and decides no more; for want of memory
+ * nothing. */
+void gci_decider_learn(struct gci_decider *d, struct gci_decider *from);
 
 /* How to run `c`, whose topology is the decider's and whose blocks are equal: the kind's first
  * algorithm, unless another is predicted to be at least a twentieth faster (predictions err). Of a
@@ -78,6 +78,11 @@ void gci_decider_learn(struct gci_decider *d, const struct gci_decider *from);
  * decision serves sizes that round to the same power of two and roots in the same cluster.
  * 0, GCOLL_ERR_NOMEM, or GCOLL_ERR_INVAL when nothing can run it. */
 int gci_decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how);
+
+/* What coll.packed takes for `c`, which runs that way: the decider's, until its next decision. NULL where nothing
+ * is known: emitters make their own. */
+const struct gci_packed *gci_decide_packed(
+	const struct gci_decider *d, const struct gci_algorithm *a, const struct gci_coll *c);
 
 /* What `rank` may send to each rank while it runs `c` that way, as gci_rates has it, or an `even` alltoall
  * itself; valid until the next call. NULL: at will. */
