@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT
+ * How near to the physical limit what is chosen comes on networks that nobody has seen: random grids.
+ *	bench_networks [-s SEED] [-n GRIDS] [-b BYTES,...] [-o KIND,...] [-v]
+ * prints, per operation and size, the predicted time over the limit (median, 90 %, worst) of what a rank
+ * chooses by itself, of `packed` alone, and of its shares, were there no messages. Without a seed it takes one from the clock, and says it. -v: a line
+ * for each case. -g prints the grids themselves. */
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/units.h"
+#include "collectives/models/limit.h"
+#include "collectives/planner/packed.h"
+#include "collectives/tuner/decide.h"
+#include "testing/random_grid.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MOST_GRIDS 1000
+#define MOST_SIZES 16
+
+enum { CHOSEN, PACKED, FLUID, NCOLUMNS };
+
+struct options {
+	uint64_t seed, sizes[MOST_SIZES];
+	unsigned ngrids, nsizes, kinds;
+	int verbose, print;
+};
+
+struct figures {
+	double ratio[NCOLUMNS][MOST_GRIDS], plan_ms[MOST_GRIDS];
+	size_t n;
+};
+
+/* ---- one case */
+
+static uint64_t whole_ns(
+	const struct gci_simnet *net, const struct gci_coll *c, const struct gci_candidate *how)
+{
+	uint64_t ns = 0;
+
+	return gci_predict(net, c, how, NULL, &ns) ? 0 : ns;
+}
+
+static void measure(struct figures *f, const char *name, const struct gci_topo *t,
+	struct gci_decider *d, const struct gci_coll *c, int verbose)
+{
+	struct gci_candidate packed = {.algorithm = gci_algorithm_find(c->kind, "packed")};
+	uint64_t limit = gci_limit_ns(c, 0), ns[NCOLUMNS] = {0}, began;
+	char how[GCI_CANDIDATE_NBYTES] = "";
+	struct gci_packed *p = NULL;
+	struct gci_decision chosen;
+
+	if (!limit || f->n == MOST_GRIDS)
+		return;
+	if (!gci_decide(d, c, &chosen)) {
+		ns[CHOSEN] = whole_ns(&d->net, c, &chosen.how);
+		gci_candidate_print(&chosen.how, how);
+	}
+	began = gci_now_ns();
+	if (!gci_packed_make(&p, c)) {
+		f->plan_ms[f->n] = (double)(gci_now_ns() - began) / 1e6;
+		f->ratio[FLUID][f->n] = p->packing.ns / (double)limit;
+	}
+	gci_packed_free(p);
+	if (packed.algorithm)
+		ns[PACKED] = whole_ns(&d->net, c, &packed);
+	f->ratio[CHOSEN][f->n] = (double)ns[CHOSEN] / (double)limit;
+	f->ratio[PACKED][f->n] = (double)ns[PACKED] / (double)limit;
+	if (verbose)
+		printf("%s %3d ranks %d clusters %-14s %9" PRIu64
+		       ": limit %8.2f ms, chosen %5.2f (%s), packed %5.2f, "
+		       "fluid %5.2f, %.1f ms to plan\n",
+			name, t->nranks, t->nclusters, gci_kind_name(c->kind), gci_table_nbytes(c),
+			(double)limit / 1e6, f->ratio[CHOSEN][f->n], how, f->ratio[PACKED][f->n],
+			f->ratio[FLUID][f->n], f->plan_ms[f->n]);
+	f->n++;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static void print_distribution(double *x, size_t n)
+{
+	qsort(x, n, sizeof(*x), compare);
+	printf("  %5.2f %5.2f %5.2f", x[n / 2], x[(n - 1) * 9 / 10], x[n - 1]);
+}
+
+/* ---- */
+
+static int parse(int argc, char **argv, struct options *o)
+{
+	char *item;
+	int opt, kind;
+
+	*o = (struct options){.seed = (uint64_t)time(NULL),
+		.ngrids = 24,
+		.nsizes = 2,
+		.sizes = {1 << 20, 8 << 20},
+		.kinds = (1u << GCI_BARRIER) - 1};
+	while ((opt = getopt(argc, argv, "s:n:b:o:vg")) != -1) {
+		if (opt == 's')
+			o->seed = strtoull(optarg, NULL, 10);
+		else if (opt == 'n')
+			o->ngrids = (unsigned)strtoul(optarg, NULL, 10);
+		else if (opt == 'v' || opt == 'g')
+			*(opt == 'v' ? &o->verbose : &o->print) = 1;
+		else if (opt == 'b')
+			for (o->nsizes = 0, item = strtok(optarg, ",");
+				item && o->nsizes < MOST_SIZES; item = strtok(NULL, ",")) {
+				if (gci_parse_bytes(item, &o->sizes[o->nsizes++]))
+					return -1;
+			}
+		else if (opt == 'o')
+			for (o->kinds = 0, item = strtok(optarg, ","); item;
+				item = strtok(NULL, ",")) {
+				kind = gci_kind_find(item);
+				if (kind < 0)
+					return -1;
+				o->kinds |= 1u << kind;
+			}
+		else
+			return -1;
+	}
+	return o->ngrids && o->ngrids <= MOST_GRIDS && optind == argc ? 0 : -1;
+}
+
+static void run_grid(
+	const struct options *o, unsigned number, struct gci_prng *r, struct figures *f)
+{
+	struct gci_buf text = {0};
+	struct gci_topo t;
+	struct gci_decider d;
+	struct gci_error e = {0};
+	char name[32];
+	unsigned k, s;
+
+	gci_random_grid(r, &text);
+	snprintf(name, sizeof(name), "%" PRIu64 "/%u", o->seed, number);
+	if (o->print)
+		printf("; grid %s\n%.*s\n", name, (int)text.len, text.data);
+	if (gci_topo_parse(&t, text.data, text.len, name, &e) || gci_decider_init(&d, &t, 0)) {
+		fprintf(stderr, "bench_networks: %s\n", e.text);
+		exit(2);
+	}
+	for (k = 0; k < GCI_BARRIER; k++)
+		for (s = 0; s < o->nsizes && t.nranks > 1; s++) {
+			struct gci_coll c = {.kind = (enum gci_kind)k,
+				.topo = &t,
+				.esize = 1,
+				.count = o->sizes[s] / (gci_kind_has_vector((enum gci_kind)k)
+								       ? 1
+								       : (unsigned)t.nranks)};
+
+			if (o->kinds & 1u << k && !o->print)
+				measure(&f[k * MOST_SIZES + s], name, &t, &d, &c, o->verbose);
+		}
+	gci_decider_free(&d);
+	gci_topo_free(&t);
+	gci_buf_free(&text);
+}
+
+int main(int argc, char **argv)
+{
+	struct figures *f = gci_calloc(GCI_BARRIER * MOST_SIZES, sizeof(*f));
+	struct options o;
+	struct gci_prng r;
+	unsigned i, k, s;
+	char size[16];
+
+	if (!f || parse(argc, argv, &o)) {
+		fprintf(stderr, "usage: bench_networks [-s SEED] [-n GRIDS] [-b BYTES,...] [-o "
+				"KIND,...] [-v] [-g]\n");
+		return 2;
+	}
+	r.state = o.seed;
+	for (i = 0; i < o.ngrids; i++)
+		run_grid(&o, i, &r, f);
+	if (o.print)
+		return 0;
+	printf("%u random grids, seed %" PRIu64
+	       "; predicted time over the limit: median, 90 %%, worst\n"
+	       "%-15s %9s    n   chosen               packed               its shares           ms "
+	       "to plan\n",
+		o.ngrids, o.seed, "operation", "size");
+	for (k = 0; k < GCI_BARRIER; k++)
+		for (s = 0; s < o.nsizes; s++) {
+			struct figures *x = &f[k * MOST_SIZES + s];
+
+			if (!x->n)
+				continue;
+			printf("%-15s %9s %4zu", gci_kind_name((enum gci_kind)k),
+				gci_format_bytes(o.sizes[s], size, sizeof(size)), x->n);
+			print_distribution(x->ratio[CHOSEN], x->n);
+			print_distribution(x->ratio[PACKED], x->n);
+			print_distribution(x->ratio[FLUID], x->n);
+			print_distribution(x->plan_ms, x->n);
+			printf("\n");
+		}
+	gci_free(f);
+	return 0;
+}
