@@ -62,7 +62,7 @@ static void measure(struct figures *f, const char *name, const struct gci_topo *
 		gci_candidate_print(&chosen.how, how);
 	}
 	began = gci_now_ns();
-	if (!gci_packed_make(&p, c)) {
+	if (!gci_packed_make(&p, c, 0)) {
 		f->plan_ms[f->n] = (double)(gci_now_ns() - began) / 1e6;
 		f->ratio[FLUID][f->n] = p->packing.ns / (double)limit;
 	}

@@ -314,6 +314,17 @@ static void on_damage(struct gci_run *run)
 		e->rank, op->number);
 }
 
+/* NULL: the emitter makes its own. */
+static const struct gci_packed *packed_of(struct gci_op *op, const struct gci_coll *window)
+{
+	gcoll_comm *c = op->comm;
+
+	if (!(op->algorithm->traits & GCI_PACKS) || window->topo != &c->topo ||
+		gci_decider_open(&c->decider, &c->topo, c->engine->settings.streams))
+		return NULL;
+	return gci_decide_packed(&c->decider, op->algorithm, window);
+}
+
 static int start_window(struct gci_op *op, int slot)
 {
 	struct gci_engine *e = op->comm->engine;
@@ -321,7 +332,7 @@ static int start_window(struct gci_op *op, int slot)
 	uint64_t at = gci_window_at(&op->windows, op->started) * coll.esize;
 	struct gci_run *run = &op->runs[slot];
 
-	coll.packed = gci_decide_packed(&op->comm->decider, op->algorithm, &coll);
+	coll.packed = packed_of(op, &coll);
 	op->scheds[slot] = gci_sched_cache_get(&e->cache, op->algorithm, &coll, op->rank);
 	if (!op->scheds[slot])
 		return GCOLL_ERR_NOMEM;

@@ -136,13 +136,12 @@ static int try_segment(struct gci_packed *p, struct gci_packing_wish *w, uint64_
 	return 0;
 }
 
-int gci_packed_make(struct gci_packed **out, const struct gci_coll *c)
+int gci_packed_make(struct gci_packed **out, const struct gci_coll *c, uint64_t nbytes)
 {
 	struct gci_packed *p = gci_calloc(1, sizeof(*p));
 	struct gci_network net = {0};
 	struct gci_packing_wish w = {
 		.net = &net, .shape = shape_of(c->kind), .message_ns = MESSAGE_NS};
-	uint64_t nbytes;
 	int rc, longer;
 
 	*out = NULL;
@@ -150,7 +149,8 @@ int gci_packed_make(struct gci_packed **out, const struct gci_coll *c)
 		gci_free(p);
 		return GCOLL_ERR_NOMEM;
 	}
-	nbytes = gci_table_round(total_of(c) * c->esize);
+	if (!nbytes)
+		nbytes = gci_table_round(total_of(c) * c->esize);
 	w.nbytes = nbytes ? (double)nbytes : 1;
 	p->commodities =
 		gci_calloc((size_t)net.nclasses * (size_t)net.nclasses, sizeof(*p->commodities));
@@ -953,7 +953,7 @@ void gci_emit_packed(struct gci_builder *b, const struct gci_coll *c)
 	}
 	if (is_trivial(c))
 		return;
-	if (!c->packed && gci_packed_make(&own, c)) {
+	if (!c->packed && gci_packed_make(&own, c, 0)) {
 		b->failed = 1;
 		return;
 	}

@@ -4,7 +4,7 @@
  *
  *	struct gci_packed *p;
  *
- *	rc = gci_packed_make(&p, &coll);
+ *	rc = gci_packed_make(&p, &coll, 0);
  *	coll.packed = p;
  *	... gci_emit, gci_simulate ...
  *	gci_packed_free(p);
@@ -24,9 +24,10 @@ struct gci_packed {
 	int ncommodities;
 };
 
-/* For `c` as a whole, its length (c->like of them, if that is set) rounded to a power of two: sizes that are
- * decided alike are packed alike. Of c->segment, or of segments of its own choice. 0 or GCOLL_ERR_NOMEM. */
-int gci_packed_make(struct gci_packed **p, const struct gci_coll *c);
+/* For `c` as a whole (c->like elements, if that is set), whose size is taken as `nbytes`; 0: its own, rounded to a
+ * power of two, so that sizes that are decided alike are packed alike. Of c->segment, or of segments of its own choice.
+ * 0 or GCOLL_ERR_NOMEM. */
+int gci_packed_make(struct gci_packed **p, const struct gci_coll *c, uint64_t nbytes);
 void gci_packed_free(struct gci_packed *p);
 
 /* Rows' emitter, of all kinds. */

@@ -1046,7 +1046,7 @@ int gci_simulate(
 	if (op->algorithm->traits & GCI_PACKS && !m.coll.like)
 		m.coll.like = m.coll.count;
 	if (!rc && op->algorithm->traits & GCI_PACKS && !m.coll.packed) {
-		rc = gci_packed_make(&packed, &m.coll);
+		rc = gci_packed_make(&packed, &m.coll, 0);
 		m.coll.packed = packed;
 	}
 	if (!rc)

@@ -12,12 +12,13 @@
 
 #include <string.h>
 
-#define KNOWN_RATES 16                   /* then the oldest are forgotten */
-#define RATES_PART  4                    /* of a decision's steps are for its rates */
-#define MOST_KNOWN  1024                 /* decisions: then all are forgotten */
-#define CLEARLY     20                   /* a part of the time that another way must save */
-#define PART        16                   /* of a long operation, that tells of the whole */
-#define LONG        (UINT64_C(16) << 20) /* bytes of such a part: they take far longer than a latency */
+#define KNOWN_PACKINGS 8
+#define KNOWN_RATES    16                   /* then the oldest are forgotten */
+#define RATES_PART     4                    /* of a decision's steps are for its rates */
+#define MOST_KNOWN     1024                 /* decisions: then all are forgotten */
+#define CLEARLY        20                   /* a part of the time that another way must save */
+#define PART           16                   /* of a long operation, that tells of the whole */
+#define LONG           (UINT64_C(16) << 20) /* bytes of such a part: they take far longer than a latency */
 
 const char *gci_decided_by_name(enum gci_decided_by by)
 {
@@ -68,6 +69,12 @@ struct gci_decided {
 	struct gci_packed *packed; /* of a row with GCI_PACKS */
 };
 
+/* Of an algorithm that somebody else has decided upon: a user, a table. */
+struct gci_decided_packing {
+	struct key key;
+	struct gci_packed *packed;
+};
+
 static void forget_all(struct gci_decider *d)
 {
 	size_t i;
@@ -116,6 +123,9 @@ void gci_decider_free(struct gci_decider *d)
 		gci_simnet_free(&d->net);
 	forget_all(d);
 	gci_free(d->known);
+	for (i = 0; d->packings && i < KNOWN_PACKINGS; i++)
+		gci_packed_free(d->packings[i].packed);
+	gci_free(d->packings);
 	for (i = 0; d->rates && i < KNOWN_RATES; i++)
 		gci_free(d->rates[i].bps);
 	gci_free(d->rates);
@@ -330,7 +340,7 @@ static int make(struct gci_decider *d, const struct key *k, const struct gci_dec
 {
 	struct gci_decided new = {.key = *k};
 	struct gci_coll model = model_of(d, k);
-	int rc = may_pack(d, &model) ? gci_packed_make(&new.packed, &model) : 0;
+	int rc = may_pack(d, &model) ? gci_packed_make(&new.packed, &model, k->nbytes) : 0;
 
 	model.packed = new.packed;
 	if (!rc)
@@ -372,8 +382,30 @@ static struct key key_of(const struct gci_decider *d, const struct gci_coll *c, 
 		.from = gci_kind_has_root(c->kind) ? d->topo->cluster[c->root] : 0};
 }
 
+/* The oldest gives way. */
+static const struct gci_packed *make_packing(
+	struct gci_decider *d, const struct key *k, const struct gci_coll *c)
+{
+	struct gci_decided_packing *p;
+	unsigned i;
+
+	if (!d->packings)
+		d->packings = gci_calloc(KNOWN_PACKINGS, sizeof(*d->packings));
+	if (!d->packings)
+		return NULL;
+	for (i = 0; i < KNOWN_PACKINGS; i++)
+		if (d->packings[i].packed && same(&d->packings[i].key, k))
+			return d->packings[i].packed;
+	p = &d->packings[d->npackings++ % KNOWN_PACKINGS];
+	gci_packed_free(p->packed);
+	p->key = *k;
+	if (gci_packed_make(&p->packed, c, k->nbytes))
+		p->packed = NULL;
+	return p->packed;
+}
+
 const struct gci_packed *gci_decide_packed(
-	const struct gci_decider *d, const struct gci_algorithm *a, const struct gci_coll *c)
+	struct gci_decider *d, const struct gci_algorithm *a, const struct gci_coll *c)
 {
 	const struct gci_decided *known;
 	struct gci_coll whole = *c;
@@ -382,9 +414,10 @@ const struct gci_packed *gci_decide_packed(
 	if (!(a->traits & GCI_PACKS) || c->counts || c->topo != d->topo)
 		return NULL;
 	whole.count = c->like ? c->like : c->count;
+	whole.packed = NULL;
 	k = key_of(d, c, gci_table_nbytes(&whole));
 	known = find(d, &k);
-	return known ? known->packed : NULL;
+	return known && known->packed ? known->packed : make_packing(d, &k, &whole);
 }
 
 int gci_decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how)

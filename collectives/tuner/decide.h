@@ -41,13 +41,14 @@ int gci_decide_by_table(
 
 /* ---- by simulation */
 
-#define GCI_DECIDE_CANDIDATES 6 /* one of them a packing */
+#define GCI_DECIDE_CANDIDATES 6     /* one of them a packing */
 #define GCI_DECIDE_RANKS      256   /* with more the first algorithm is taken */
 #define GCI_DECIDE_STEPS      56000 /* simulated for one decision: some 30 ms; for a part as many */
 #define GCI_DECIDE_PER_HOST   4     /* ranks that find a processor each; more share */
 
 struct gci_decided; /* one that is remembered */
 struct gci_decided_rates;
+struct gci_decided_packing;
 
 struct gci_decider {
 	const struct gci_topo *topo;
@@ -58,6 +59,8 @@ struct gci_decider {
 	size_t nknown, cap;
 	struct gci_decided_rates *rates; /* the latest ones */
 	unsigned nrates;
+	struct gci_decided_packing *packings; /* the latest ones that no decision has */
+	unsigned npackings;
 };
 
 /* `t` must outlive it. `streams`: connections per pair of ranks in different clusters, 0: as the
@@ -79,10 +82,10 @@ void gci_decider_learn(struct gci_decider *d, struct gci_decider *from);
  * 0, GCOLL_ERR_NOMEM, or GCOLL_ERR_INVAL when nothing can run it. */
 int gci_decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how);
 
-/* What coll.packed takes for `c`, which runs that way: the decider's, until its next decision. NULL where nothing
- * is known: emitters make their own. */
+/* What coll.packed takes for `c`, which runs that way, whoever decided that; the decider's, until its next decision
+ * or the next call. NULL where emitters make their own: out of memory, or not of the decider's topology. */
 const struct gci_packed *gci_decide_packed(
-	const struct gci_decider *d, const struct gci_algorithm *a, const struct gci_coll *c);
+	struct gci_decider *d, const struct gci_algorithm *a, const struct gci_coll *c);
 
 /* What `rank` may send to each rank while it runs `c` that way, as gci_rates has it, or an `even` alltoall
  * itself; valid until the next call. NULL: at will. */

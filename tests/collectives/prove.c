@@ -146,7 +146,7 @@ static void prove(struct proof *p)
 	if (!fresh && !in_sample(p))
 		return;
 	if (a->traits & GCI_PACKS)
-		assert_int_equal(gci_packed_make(&packed, c), 0);
+		assert_int_equal(gci_packed_make(&packed, c, 0), 0);
 	c->packed = packed;
 	for (r = 0; r < n; r++) {
 		assert_int_equal(gci_emit(a, c, r, &scheds[r]), 0);

@@ -121,7 +121,7 @@ static struct gci_packed *pack(const struct gci_topo *t, enum gci_kind kind, uin
 
 	if (!gci_kind_has_vector(kind))
 		c.count = nbytes / (unsigned)t->nranks;
-	assert_int_equal(gci_packed_make(&p, &c), 0);
+	assert_int_equal(gci_packed_make(&p, &c, 0), 0);
 	return p;
 }
 
@@ -285,7 +285,7 @@ static void memory_may_fail_anywhere(void **state)
 		struct gci_coll c = {.kind = GCI_ALLREDUCE, .topo = &t, .esize = 1, .count = 20000};
 
 		gci_mem_fail_at(n);
-		rc = gci_packed_make(&p, &c);
+		rc = gci_packed_make(&p, &c, 0);
 		gci_packed_free(p);
 		if (!gci_mem_failed())
 			break;

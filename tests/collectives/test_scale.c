@@ -106,7 +106,7 @@ static void check_topology(const int *sizes, uint32_t senders)
 		if (a->max_ranks || prove_left_out(a))
 			continue;
 		if (a->traits & GCI_PACKS)
-			assert_int_equal(gci_packed_make(&packed, &c), 0);
+			assert_int_equal(gci_packed_make(&packed, &c, 0), 0);
 		c.packed = packed;
 		for (i = 0; i < sizeof(ranks) / sizeof(*ranks); i += TEST_SANITIZED ? 4 : 1)
 			check_rank(a, &c, ranks[i]);
