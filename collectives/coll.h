@@ -102,7 +102,7 @@ enum gci_trait {
 	GCI_KEEPS_CLUSTER_ORDER = 1 << 5,
 	GCI_KEEPS_RANK_ORDER = 1 << 6, /* even where clusters' ranks are mixed; and the other */
 	GCI_PLANS = 1 << 7,            /* searches over the whole grid to make one schedule */
-	GCI_PACKS = 1 << 8, /* goes by a gci_packed that all ranks' schedules share (collectives/planner/packed.h) */
+	GCI_PACKS = 1 << 8,            /* all ranks' schedules share a gci_packed */
 };
 
 struct gci_estimator;

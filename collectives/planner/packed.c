@@ -662,7 +662,8 @@ static void emit_acts(struct emission *e)
 	double *keys = gci_calloc(e->nacts, sizeof(*keys));
 	size_t i, nsent = 0, at = 0;
 
-	qsort(e->acts, e->nacts, sizeof(*e->acts), compare_acts);
+	if (e->nacts)
+		qsort(e->acts, e->nacts, sizeof(*e->acts), compare_acts);
 	for (i = 0; sent && keys && i < e->nacts; i++) {
 		const struct act *a = &e->acts[i];
 

@@ -81,6 +81,12 @@ static int mark(unsigned char *seen)
 	return fresh;
 }
 
+/* One that searches for a plan of all ranks' schedules takes long for many. */
+static int plans(const struct gci_algorithm *a)
+{
+	return a->max_ranks || a->traits & GCI_PACKS;
+}
+
 /* Does it cover anything new? */
 static int covers(const struct proof *p)
 {
@@ -88,7 +94,7 @@ static int covers(const struct proof *p)
 	const struct gci_coll *c = &p->c;
 	int n = c->topo->nranks, k = c->topo->nclusters, fresh;
 	/* What plans for all ranks is not asked for all layouts on all sizes. */
-	int size = p->a->max_ranks || TEST_SANITIZED ? 0 : (n > 1) + (n > 5) + (n > 17);
+	int size = plans(p->a) || TEST_SANITIZED ? 0 : (n > 1) + (n > 5) + (n > 17);
 
 	fresh = mark(&v->ranks[n]);
 	fresh += mark(&v->clusters[k]);
@@ -114,9 +120,9 @@ static int in_sample(const struct proof *p)
 	if (all_of_them())
 		one_in = n <= 9 ? 1 : 1 + n * n / 32;
 	else
-		/* Where there is a limit to ranks, each one makes a plan for all. */
-		one_in = (32 + n * n) * (p->a->max_ranks || p->a->traits & GCI_PACKS ? 4 : 1);
-	if (p->a->max_ranks)
+		/* Some search for a plan. */
+		one_in = (32 + n * n) * (plans(p->a) ? 16 : 1);
+	if (plans(p->a))
 		one_in *= 1 + n;
 	if (TEST_SANITIZED)
 		one_in *= 4;
@@ -126,8 +132,9 @@ static int in_sample(const struct proof *p)
 /* What plans for all ranks at once takes long for many: an ordinary run has some numbers only. */
 static int too_dear(const struct gci_algorithm *a, int nranks)
 {
-	return (a->max_ranks || TEST_SANITIZED) && nranks > 17 && nranks % 10 != 7 &&
-	       !all_of_them();
+	int most = a->traits & GCI_PACKS ? 9 : 17;
+
+	return (plans(a) || TEST_SANITIZED) && nranks > most && nranks % 10 != 7 && !all_of_them();
 }
 
 static void prove(struct proof *p)
