@@ -65,7 +65,7 @@ struct gci_packing {
 	double ns; /* T */
 };
 
-/* 0 or GCOLL_ERR_NOMEM (then `p` is empty). */
+/* Of one commodity at least. 0 or GCOLL_ERR_NOMEM (then `p` is empty). */
 int gci_pack(struct gci_packing *p, const struct gci_packing_wish *w);
 void gci_packing_free(struct gci_packing *p);
 

@@ -160,7 +160,8 @@ int gci_packed_make(struct gci_packed **out, const struct gci_coll *c, uint64_t 
 		w.commodities = p->commodities;
 		w.ncommodities = p->ncommodities;
 	}
-	for (longer = 0; !rc && longer < 2; longer++)
+	/* A rank alone has nothing to send. */
+	for (longer = 0; !rc && p->ncommodities && longer < 2; longer++)
 		rc = try_segment(p, &w, segment_of(c, nbytes, longer));
 	gci_network_free(&net);
 	if (rc) {
