@@ -147,7 +147,8 @@ static void run_grid(
 	snprintf(name, sizeof(name), "%" PRIu64 "/%u", o->seed, number);
 	if (o->print)
 		printf("; grid %s\n%.*s\n", name, (int)text.len, text.data);
-	if (gci_topo_parse(&t, text.data, text.len, name, &e) || gci_decider_init(&d, &t, 0)) {
+	if (gci_topo_parse(&t, (const char *)text.data, text.len, name, &e) ||
+		gci_decider_init(&d, &t, 0)) {
 		fprintf(stderr, "bench_networks: %s\n", e.text);
 		exit(2);
 	}

@@ -142,8 +142,7 @@ static void prove(struct proof *p)
 	struct gci_sched scheds[PROVE_MAX_RANKS];
 	const struct gci_sched *list[PROVE_MAX_RANKS] = {NULL};
 	const struct gci_algorithm *a = p->a;
-	struct gci_coll *c = &p->c;
-	struct gci_packed *packed = NULL;
+	const struct gci_coll *c = &p->c;
 	struct gci_error e = {0};
 	int r, n = c->topo->nranks, fresh;
 
@@ -152,9 +151,6 @@ static void prove(struct proof *p)
 	fresh = covers(p);
 	if (!fresh && !in_sample(p))
 		return;
-	if (a->traits & GCI_PACKS)
-		assert_int_equal(gci_packed_make(&packed, c, 0), 0);
-	c->packed = packed;
 	for (r = 0; r < n; r++) {
 		assert_int_equal(gci_emit(a, c, r, &scheds[r]), 0);
 		list[r] = &scheds[r];
@@ -169,8 +165,6 @@ static void prove(struct proof *p)
 			c->in_at != NULL, c->part, c->nparts, e.text);
 	for (r = 0; r < n; r++)
 		gci_sched_free(&scheds[r]);
-	c->packed = NULL;
-	gci_packed_free(packed);
 	proved++;
 }
 
@@ -274,6 +268,18 @@ static void prove_parameters(struct proof p)
 	prove_variants(p, STRIDE);
 }
 
+/* One packing for all counts and variants: making one takes longer than a proof. NULL for other algorithms. */
+static struct gci_packed *pack_some(const struct proof *p)
+{
+	struct gci_coll c = p->c;
+	struct gci_packed *packed = NULL;
+
+	c.count = 100000;
+	if (p->a->traits & GCI_PACKS && !too_dear(p->a, c.topo->nranks))
+		assert_int_equal(gci_packed_make(&packed, &c, 0), 0);
+	return packed;
+}
+
 void prove_topology(const struct gci_algorithm *a, const struct gci_topo *t, int all_roots)
 {
 	struct proof p = {.a = a, .c = {.kind = a->kind, .topo = t, .esize = 4}};
@@ -282,12 +288,17 @@ void prove_topology(const struct gci_algorithm *a, const struct gci_topo *t, int
 		0, 1, (uint64_t)n - 1, (uint64_t)n, 997, 8 * 16384 * (uint64_t)n + 3, HUGE_COUNT};
 	unsigned k;
 
-	for (p.c.root = 0; p.c.root < (gci_kind_has_root(a->kind) ? n : 1); p.c.root += step)
+	for (p.c.root = 0; p.c.root < (gci_kind_has_root(a->kind) ? n : 1); p.c.root += step) {
+		struct gci_packed *packed = pack_some(&p);
+
+		p.c.packed = packed;
 		for (k = 0; k < NCOUNTS; k++) {
 			p.count = (enum count_class)k;
 			p.c.count = counts[k];
 			prove_parameters(p);
 		}
+		gci_packed_free(packed);
+	}
 }
 
 static void check_coverage(const struct gci_algorithm *a, int most_ranks)
