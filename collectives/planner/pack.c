@@ -15,9 +15,7 @@
 #define GAME_MOST    50.0  /* an entry counts for no more than so many times a good column's */
 #define CLOSE        0.003 /* bisection ends when T is known to that part */
 #define TINY         1e-5  /* shares below count as none */
-#define TWO_TREES    24    /* classes of more hosts use two binary trees, not binomial ones */
-#define NO_LIMIT     1e9
-#define LAZY         1e-6 /* prices, where delay alone counts */
+#define LAZY         1e-6  /* prices, where delay alone counts */
 
 /* Copies on one resource, of what has theta to travel when it is there at its beginning. */
 struct load {
@@ -54,13 +52,20 @@ struct pack {
 	int failed;
 };
 
+int gci_packing_rounds(int nhosts)
+{
+	int n = 0;
+
+	while (1 << n < nhosts)
+		n++;
+	return n;
+}
+
 int gci_packing_lan_hops(int nhosts)
 {
-	int hops = 0;
+	int n = gci_packing_rounds(nhosts);
 
-	while (1 << hops < nhosts)
-		hops++;
-	return nhosts > TWO_TREES ? 2 * hops : hops;
+	return nhosts > GCI_BINOMIAL_HOSTS ? 2 * n : n;
 }
 
 static double larger(double a, double b)
@@ -487,8 +492,10 @@ static void add_first(struct pack *p)
 
 /* ---- how long given shares take */
 
-static int is_over(struct pack *p, const double *share, double ns)
+/* Of the time until then, the part for which the fullest resource is busy. */
+static double largest_load(struct pack *p, const double *share, double ns)
 {
+	double most = 0;
 	size_t j;
 	int i;
 
@@ -496,20 +503,12 @@ static int is_over(struct pack *p, const double *share, double ns)
 	for (j = 0; j < p->npool; j++) {
 		const struct column *c = &p->pool[j];
 
-		for (i = 0; share[j] > TINY && i < c->nloads; i++) {
-			const struct load *l = &c->loads[i];
-			double left = ns - l->theta_ns;
-
-			if (left <= 0)
-				return 1;
-			p->work[l->resource] += share[j] * part_of(p, c) * l->copies /
-						p->capacity[l->resource] / left;
-		}
+		for (i = 0; share[j] > TINY && i < c->nloads; i++)
+			p->work[c->loads[i].resource] += share[j] * entry(p, c, &c->loads[i], ns);
 	}
 	for (i = 0; i < p->m; i++)
-		if (p->work[i] > 1)
-			return 1;
-	return 0;
+		most = larger(most, p->work[i]);
+	return most;
 }
 
 static double fit(struct pack *p, const double *share)
@@ -535,7 +534,7 @@ static double fit(struct pack *p, const double *share)
 	for (i = 0; i < 40; i++) {
 		double mid = (lo + hi) / 2;
 
-		if (is_over(p, share, mid))
+		if (largest_load(p, share, mid) > 1)
 			lo = mid;
 		else
 			hi = mid;
@@ -850,23 +849,6 @@ static double least_delay(const struct pack *p)
 	return most;
 }
 
-static double largest_load(struct pack *p, double ns)
-{
-	double most = 0;
-	size_t j;
-	int i;
-
-	memset(p->work, 0, (size_t)p->m * sizeof(*p->work));
-	for (j = 0; j < p->npool; j++)
-		for (i = 0; i < p->pool[j].nloads; i++) {
-			const struct load *l = &p->pool[j].loads[i];
-
-			p->work[l->resource] += p->share[j] * entry(p, &p->pool[j], l, ns);
-			most = larger(most, p->work[l->resource]);
-		}
-	return most;
-}
-
 /* Plays for T = ns, and prices: *hi comes down to what shares fit in; *found if a column is new. */
 static int try_time(struct pack *p, double ns, int nrounds, double *hi, int *found)
 {
@@ -875,7 +857,7 @@ static int try_time(struct pack *p, double ns, int nrounds, double *hi, int *fou
 	if (play(p, ns, nrounds))
 		return GCOLL_ERR_NOMEM;
 	reached = fit(p, p->share);
-	if (reached <= ns * (1 + CLOSE) || largest_load(p, ns) <= 1.0005)
+	if (reached <= ns * (1 + CLOSE) || largest_load(p, p->share, ns) <= 1.0005)
 		reached = smaller(reached, ns);
 	*hi = smaller(*hi, reached);
 	keep_best(p, p->share);
@@ -974,10 +956,8 @@ static int pack_init(struct pack *p, const struct gci_packing_wish *w)
 	p->capacity = p->work + m;
 	memcpy(p->capacity, p->net->capacity, (m - n) * sizeof(*p->capacity));
 	for (k = 0; k < n; k++)
-		p->capacity[m - n + k] = w->message_ns > 0
-						 ? gci_network_size(p->net, (int)k) *
-							   w->segment_nbytes / w->message_ns
-						 : NO_LIMIT;
+		p->capacity[m - n + k] =
+			gci_network_size(p->net, (int)k) * w->segment_nbytes / w->message_ns;
 	fill_hops(p, p->net, p->hop_ns, p->far_ns);
 	if (w->shape == GCI_SUMS) {
 		if (gci_network_reverse(&p->back, p->net))

@@ -42,7 +42,7 @@ struct gci_packing_wish {
 	int ncommodities;
 	double nbytes;         /* of all commodities */
 	double segment_nbytes; /* what is sent on once it is there as a whole */
-	double message_ns;     /* what a message costs at each hop */
+	double message_ns;     /* what a message costs its sender, and its receiver; above 0 */
 };
 
 #define GCI_SHARES 65536
@@ -68,6 +68,12 @@ struct gci_packing {
 /* Of one commodity at least. 0 or GCOLL_ERR_NOMEM (then `p` is empty). */
 int gci_pack(struct gci_packing *p, const struct gci_packing_wish *w);
 void gci_packing_free(struct gci_packing *p);
+
+/* Inside of a class segments go by a binomial tree; of more hosts than that, by two binary trees in turns. */
+#define GCI_BINOMIAL_HOSTS 24
+
+/* How often what has a segment must double until so many hosts have it. */
+int gci_packing_rounds(int nhosts);
 
 /* Hops inside of a class of so many hosts, from the first that has something to the last. */
 int gci_packing_lan_hops(int nhosts);

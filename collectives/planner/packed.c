@@ -18,15 +18,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEAST_SEGMENT  (8u << 10)
-#define MOST_SEGMENT   (64u << 10)
-#define TREE_SEGMENTS  512
-#define PATH_SEGMENTS  1024
-#define MOST_SEGMENTS  2048  /* of all blocks together, besides one for each */
-#define MESSAGE_NS     15000 /* collectives/sim: of a message, for its sender and its receiver */
-#define LONGER         4     /* times the first choice of a segment: the second */
-#define BINOMIAL_HOSTS 24
-#define SLACK          8 /* a part of the whole time by which SENDs of sums may be out of order */
+#define LEAST_SEGMENT (8u << 10)
+#define MOST_SEGMENT  (64u << 10)
+#define TREE_SEGMENTS 512
+#define PATH_SEGMENTS 1024
+#define MOST_SEGMENTS 2048 /* of all blocks together, besides one for each; of any block */
+#define MOST_TAGS     (1u << 27)
+#define MESSAGE_NS    15000 /* collectives/sim: of a message, for its sender and its receiver */
+#define LONGER        4     /* times the first choice of a segment: the second */
+#define SLACK         8 /* a part of the whole time by which SENDs of sums may be out of order */
 
 enum { PHASE_UP, PHASE_DOWN };
 
@@ -88,7 +88,6 @@ static void fill_commodities(
 
 static uint64_t segment_of(const struct gci_coll *c, uint64_t nbytes, int longer)
 {
-
 	uint64_t unit = gci_kind_has_vector(c->kind) ? nbytes : nbytes / (unsigned)c->topo->nranks;
 	uint64_t n = nbytes / (shape_of(c->kind) == GCI_PATHS ? PATH_SEGMENTS : TREE_SEGMENTS);
 
@@ -206,7 +205,7 @@ struct emission {
 	int *entry;         /* [class]: its first host, of the segment under way */
 	int *place;         /* [rank]: in its class */
 	unsigned *rotation; /* [class]: of large ones */
-	int *fanout; /* [nhosts * BINOMIAL_HOSTS + place]: of binomial trees over so many hosts */
+	int *fanout; /* [nhosts * GCI_BINOMIAL_HOSTS + place]: of binomial trees over so many hosts */
 	uint64_t segment;      /* elements */
 	int mine;              /* this rank's class */
 	int *commodity;        /* [from * nclasses + to]; of trees, [from]; -1: none */
@@ -218,11 +217,12 @@ struct emission {
 
 /* When a tree's segments pass, from the start of one at its root. */
 struct timing {
-	double *depth,
-		*tail; /* [class]: until its first host has it; from then on until the last behind it has */
-	double end; /* of all */
+	double *depth; /* [class]: until its first host has it */
+	double *tail;  /* [class]: from then on until the last behind it has it */
+	double end;    /* of all */
 };
 
+/* From one class to another, as bytes go. */
 static double hop_ns(const struct emission *e, int from, int to)
 {
 	int pair = from * e->net.nclasses + to;
@@ -246,11 +246,11 @@ static void fill_fanouts(struct emission *e)
 {
 	int n, i, parent, children[32];
 
-	for (n = 1; n <= BINOMIAL_HOSTS; n++)
+	for (n = 1; n <= GCI_BINOMIAL_HOSTS; n++)
 		for (i = 0; i < n; i++) {
 			struct gci_group g = {.n = n, .me = i};
 
-			e->fanout[n * BINOMIAL_HOSTS + i] = gci_binomial(&g, &parent, children);
+			e->fanout[n * GCI_BINOMIAL_HOSTS + i] = gci_binomial(&g, &parent, children);
 		}
 }
 
@@ -265,6 +265,36 @@ static void fill_commodity_numbers(struct emission *e)
 
 		e->commodity[trees ? m->from : m->from * n + m->to] = i;
 	}
+}
+
+static uint64_t longest_block(const struct gci_coll *c)
+{
+	uint64_t most = 0, n;
+	int i, k;
+
+	if (!c->counts)
+		return c->count;
+	for (i = 0; i < c->topo->nranks; i++)
+		for (k = 0; k < (c->kind == GCI_ALLTOALL ? c->topo->nranks : 1); k++) {
+			n = gci_block_len(c, i, c->kind == GCI_ALLTOALL ? k : i);
+			most = n > most ? n : most;
+		}
+	return most;
+}
+
+/* Elements. All ranks' schedules have so many, and an alltoall has a tag for each of any block. */
+static uint64_t emitted_segment(const struct emission *e)
+{
+	const struct gci_coll *c = e->c;
+	uint64_t n = e->p->segment_nbytes / c->esize, p = (unsigned)c->topo->nranks, least;
+
+	least = (total_of(c) > longest_block(c) ? total_of(c) : longest_block(c)) / MOST_SEGMENTS +
+		1;
+	n = n < least ? least : n;
+	if (c->kind != GCI_ALLTOALL)
+		return n;
+	least = longest_block(c) / (MOST_TAGS / (p * p)) + 1;
+	return n < least ? least : n;
 }
 
 static int start(struct emission *e, struct gci_builder *b, const struct gci_coll *c,
@@ -286,7 +316,7 @@ static int start(struct emission *e, struct gci_builder *b, const struct gci_col
 	e->entry = gci_calloc(n, sizeof(*e->entry));
 	e->place = gci_calloc((size_t)b->nranks, sizeof(*e->place));
 	e->rotation = gci_calloc(n, sizeof(*e->rotation));
-	e->fanout = gci_calloc((BINOMIAL_HOSTS + 1) * BINOMIAL_HOSTS, sizeof(*e->fanout));
+	e->fanout = gci_calloc((GCI_BINOMIAL_HOSTS + 1) * GCI_BINOMIAL_HOSTS, sizeof(*e->fanout));
 	e->commodity = gci_calloc(n * n, sizeof(*e->commodity));
 	e->copies = gci_calloc(n * (size_t)p->packing.ncolumns, sizeof(*e->copies));
 	e->timing = gci_calloc(2 * (size_t)p->packing.ncolumns, sizeof(*e->timing));
@@ -298,9 +328,7 @@ static int start(struct emission *e, struct gci_builder *b, const struct gci_col
 			k++;
 		e->first_column[i] = k;
 	}
-	e->segment = p->segment_nbytes / c->esize;
-	if (e->segment < total_of(c) / MOST_SEGMENTS + 1)
-		e->segment = total_of(c) / MOST_SEGMENTS + 1;
+	e->segment = emitted_segment(e);
 	e->mine = e->net.class_of[b->rank];
 	for (k = 0; k < e->net.nclasses; k++)
 		for (i = 0; i < gci_network_size(&e->net, k); i++)
@@ -352,7 +380,7 @@ static int choose_host(struct emission *e, int class, uint64_t more)
 	const int *m = gci_network_members(&e->net, class);
 	int i, n = gci_network_size(&e->net, class), best = m[0];
 
-	if (n > BINOMIAL_HOSTS)
+	if (n > GCI_BINOMIAL_HOSTS)
 		return m[e->rotation[class]++ % (unsigned)n];
 	for (i = 1; i < n; i++)
 		if (e->duty[m[i]] < e->duty[best])
@@ -363,19 +391,19 @@ static int choose_host(struct emission *e, int class, uint64_t more)
 
 /* ---- trees */
 
-static int rounds_of(int nhosts)
-{
-	int k = 0;
-
-	while (1 << k < nhosts)
-		k++;
-	return k;
-}
-
 /* Of the hosts of a class, from the first to the last. */
 static double inside_ns(const struct emission *e, int class)
 {
 	return gci_packing_lan_hops(gci_network_size(&e->net, class)) * hop_ns(e, class, class);
+}
+
+/* An arc of a tree from its root. What goes up in an allreduce goes the other way, and the network is not
+ * turned for that. */
+static double arc_ns(const struct emission *e, int second, int from, int to)
+{
+	int up = e->c->kind == GCI_ALLREDUCE && !second;
+
+	return up ? hop_ns(e, to, from) : hop_ns(e, from, to);
 }
 
 static int time_tree(struct emission *e, const struct gci_column *col, int second)
@@ -391,13 +419,13 @@ static int time_tree(struct emission *e, const struct gci_column *col, int secon
 	for (i = 0; i < n; i++) /* as many rounds as a tree may be deep */
 		for (c = 0; c < n; c++)
 			if (c != col->root)
-				t->depth[c] = t->depth[parent[c]] + hop_ns(e, parent[c], c);
+				t->depth[c] = t->depth[parent[c]] + arc_ns(e, second, parent[c], c);
 	for (c = 0; c < n; c++) {
 		double leaf = t->depth[c];
 
 		if (gci_network_size(&e->net, c) > 1)
 			leaf = rest[c] == c ? leaf + inside_ns(e, c)
-					    : t->depth[rest[c]] + hop_ns(e, rest[c], c);
+					    : t->depth[rest[c]] + arc_ns(e, second, rest[c], c);
 		if (leaf > t->end)
 			t->end = leaf;
 		/* Behind whom it has it from, and all before that. */
@@ -422,7 +450,7 @@ struct passage {
 	const struct gci_column *col;
 	const int *parent, *rest;
 	const struct timing *t;
-	int turned, nth;
+	int turned, second, nth;
 	double begin;
 	uint32_t tag;
 	struct gci_slice own, all; /* what this rank gives, and what it gets */
@@ -455,10 +483,10 @@ static void add_child(struct place *p, int rank, double key)
  * many there are behind. */
 static double key_inside(const struct emission *e, const struct passage *x, int class, int member)
 {
-	int n = gci_network_size(&e->net, class), rounds = rounds_of(n), k = 0;
+	int n = gci_network_size(&e->net, class), rounds = gci_packing_rounds(n), k = 0;
 	double hop = hop_ns(e, class, class);
 
-	if (n > BINOMIAL_HOSTS) {
+	if (n > GCI_BINOMIAL_HOSTS) {
 		while (2 << k <= member + 1)
 			k++; /* its level */
 		return key_of(x, x->t->depth[class] + 2 * k * hop, 2 * (rounds - k) * hop, hop);
@@ -474,12 +502,12 @@ static void place_in_class(struct emission *e, const struct passage *x, struct p
 	struct gci_group g = {.ranks = gci_network_members(&e->net, class),
 		.n = gci_network_size(&e->net, class),
 		.rotation = e->place[e->entry[class]]};
-	int children[32], parent, i, n, binary = g.n > BINOMIAL_HOSTS, back = binary && x->nth & 1;
+	int children[32], parent, i, n, binary = g.n > GCI_BINOMIAL_HOSTS,
+					back = binary && x->nth & 1;
 
 	g.me = gci_group_member(&g, e->place[e->b->rank]);
 	if (back && g.me)
-		g.me = g.n -
-		       g.me; /* the same tree, of the others in reverse: inner hosts are leaves */
+		g.me = g.n - g.me; /* the others in reverse: inner hosts are leaves */
 	n = (binary ? gci_binary : gci_binomial)(&g, &parent, children);
 	if (parent >= 0) {
 		p->parent_key = key_inside(e, x, class, g.me);
@@ -500,16 +528,16 @@ static void find_place(struct emission *e, const struct passage *x, struct place
 	p->nchildren = 0;
 	if (is_entry && mine != root) {
 		p->parent = e->entry[x->parent[mine]];
-		p->parent_key = key_of(
-			x, x->t->depth[mine], x->t->tail[mine], hop_ns(e, x->parent[mine], mine));
+		p->parent_key = key_of(x, x->t->depth[mine], x->t->tail[mine],
+			arc_ns(e, x->second, x->parent[mine], mine));
 	} else if (!is_entry && x->rest[mine] != mine) {
-		double hop = hop_ns(e, x->rest[mine], mine);
+		double hop = arc_ns(e, x->second, x->rest[mine], mine);
 
 		p->parent = e->entry[x->rest[mine]];
 		p->parent_key = key_of(x, x->t->depth[x->rest[mine]] + hop, 0, hop);
 	}
 	for (c = 0; is_entry && c < e->net.nclasses; c++) {
-		double hop = hop_ns(e, mine, c);
+		double hop = arc_ns(e, x->second, mine, c);
 
 		if (c != root && x->parent[c] == mine)
 			add_child(p, e->entry[c], key_of(x, x->t->depth[c], x->t->tail[c], hop));
@@ -545,10 +573,11 @@ static void add_lan_duties(struct emission *e, const int *rest, int class, uint6
 	const int *m = gci_network_members(&e->net, class);
 	int i, n = gci_network_size(&e->net, class), first = e->place[e->entry[class]];
 
-	if (rest[class] != class || n > BINOMIAL_HOSTS)
+	if (rest[class] != class || n > GCI_BINOMIAL_HOSTS)
 		return;
 	for (i = 0; i < n; i++)
-		e->duty[m[(first + i) % n]] += (unsigned)e->fanout[n * BINOMIAL_HOSTS + i] * length;
+		e->duty[m[(first + i) % n]] +=
+			(unsigned)e->fanout[n * GCI_BINOMIAL_HOSTS + i] * length;
 }
 
 /* First hosts of all classes for a segment of so many bytes; `lead` is the root's, or -1. */
@@ -726,6 +755,7 @@ static struct passage passage_of(const struct emission *e, const struct gci_colu
 		.parent = col->way + 2 * n * second,
 		.rest = col->way + 2 * n * second + n,
 		.t = t + second,
+		.second = second,
 		.turned = is_turned(e->c->kind) || (e->c->kind == GCI_ALLREDUCE && !second),
 		.nth = (int)(nth & 1),
 		.begin = (left > 0 ? left * (double)nth / (double)of : 0) + (second ? t->end : 0)};
@@ -760,21 +790,6 @@ static void pass_vector(struct emission *e, struct place *p)
 		find_place(e, &x, p);
 		pass_down(e, &x, p);
 	}
-}
-
-static uint64_t longest_block(const struct gci_coll *c)
-{
-	uint64_t most = 0, n;
-	int i, k;
-
-	if (!c->counts)
-		return c->count;
-	for (i = 0; i < c->topo->nranks; i++)
-		for (k = 0; k < (c->kind == GCI_ALLTOALL ? c->topo->nranks : 1); k++) {
-			n = gci_block_len(c, i, c->kind == GCI_ALLTOALL ? k : i);
-			most = n > most ? n : most;
-		}
-	return most;
 }
 
 /* allgather, reduce_scatter: a tree to or from each rank, for its block. */

@@ -9,6 +9,7 @@
 #include "collectives/planner/oracle.h"
 #include "collectives/planner/packed.h"
 #include "testing/random_grid.h"
+#include "testing/verify.h"
 #include "tests/collectives/topologies.h"
 
 #include <inttypes.h>
@@ -234,6 +235,76 @@ static void bounds_hold(void **state)
 	}
 }
 
+/* The schedules of all ranks, proved. */
+static void prove(const struct gci_coll *c, const char *what)
+{
+	int r, n = c->topo->nranks;
+	struct gci_sched *s = gci_calloc((size_t)n, sizeof(*s));
+	const struct gci_sched **list = gci_calloc((size_t)n, sizeof(*list));
+	const struct gci_algorithm *a = gci_algorithm_find(c->kind, "packed");
+	struct gci_error e = {0};
+
+	assert_true(s && list);
+	for (r = 0; r < n; r++) {
+		assert_int_equal(gci_emit(a, c, r, &s[r]), 0);
+		list[r] = &s[r];
+	}
+	if (gci_verify(list, c, 0, NULL, &e))
+		fail_msg("%s, %s: %s", what, gci_kind_name(c->kind), e.text);
+	for (r = 0; r < n; r++)
+		gci_sched_free(&s[r]);
+	gci_free(list);
+	gci_free(s);
+}
+
+/* Links that differ by direction, detours and many trees: of every kind, from roots in any cluster. */
+static void random_networks_are_proved(void **state)
+{
+	struct gci_prng r = {15};
+	struct gci_topo t;
+	int i, k;
+
+	(void)state;
+	for (i = 0; i < (TEST_SANITIZED ? 2 : 6); i++) {
+		open_random(&r, &t);
+		for (k = 0; k < GCI_BARRIER; k++) {
+			struct gci_coll c = {
+				.kind = (enum gci_kind)k, .topo = &t, .esize = 4, .count = 100003};
+			struct gci_packed *p;
+
+			c.root = (int)gci_prng_below(&r, (uint64_t)t.nranks);
+			if (!gci_kind_has_vector(c.kind))
+				c.count /= (unsigned)t.nranks;
+			assert_int_equal(gci_packed_make(&p, &c, 0), 0);
+			c.packed = p;
+			prove(&c, "random grid");
+			gci_packed_free(p);
+		}
+		gci_topo_free(&t);
+	}
+}
+
+/* One block is all there is: as many segments as tags allow. */
+static void one_block_may_be_everything(void **state)
+{
+	static uint64_t counts[48 * 48];
+	const int sizes[] = {24, 24, 0};
+	struct gci_coll c = {.kind = GCI_ALLTOALL, .esize = 1, .counts = counts};
+	struct gci_packed *p;
+	struct gci_topo t;
+
+	(void)state;
+	topology_make(&t, sizes, 0, 1);
+	c.topo = &t;
+	counts[47] = UINT64_C(1) << 32; /* from rank 0 to rank 47 */
+	counts[48] = 5;
+	assert_int_equal(gci_packed_make(&p, &c, 0), 0);
+	c.packed = p;
+	prove(&c, "one block");
+	gci_packed_free(p);
+	gci_topo_free(&t);
+}
+
 static uint64_t digest_of(const struct gci_packed *p)
 {
 	uint64_t d = gci_digest_bytes(p->segment_nbytes, &p->packing.ns, sizeof(p->packing.ns));
@@ -305,6 +376,8 @@ int main(void)
 		cmocka_unit_test(all_links_are_used),
 		cmocka_unit_test(hosts_of_a_cluster_pass_on),
 		cmocka_unit_test(bounds_hold),
+		cmocka_unit_test(random_networks_are_proved),
+		cmocka_unit_test(one_block_may_be_everything),
 		cmocka_unit_test(all_machines_find_the_same),
 		cmocka_unit_test(memory_may_fail_anywhere),
 	};
