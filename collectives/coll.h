@@ -34,6 +34,8 @@ enum gci_kind {
 	GCI_NKINDS
 };
 
+struct gci_packed;
+
 /* In which order operands are combined (collectives/blocks/order.h). */
 enum gci_order {
 	GCI_ANY_ORDER,     /* OP is commutative, and bits may depend on the algorithm */
@@ -53,8 +55,6 @@ enum gci_order {
  *	alltoall	a block per rank	a block per rank	input in OUT
  *	barrier		none
  * collectives/blocks/layout.h tells where a block stands. */
-struct gci_packed;
-
 struct gci_coll {
 	enum gci_kind kind;
 	const struct gci_topo *topo;

@@ -191,8 +191,6 @@ int gci_op_prepare(struct gci_op *op)
 		return gci_comm_error(GCOLL_ERR_INVAL, "%s: the message is too long",
 			op->name ? op->name : gci_kind_name(c->kind));
 	gci_candidate_apply(&d.how, c);
-	if (d.how.algorithm->traits & GCI_PACKS && !c->like)
-		c->like = c->count; /* all windows go by one packing */
 	gci_windows_segment(c, &op->windows);
 	op->digest = digest_of(op);
 	op->started = op->ended = 0;

@@ -119,8 +119,6 @@ static int plan_one(gcoll_comm *world, enum gci_kind kind, uint64_t *stream_nbyt
 	if (rc)
 		return rc == GCOLL_ERR_NOMEM ? rc : 0;
 	gci_candidate_apply(&d.how, &c);
-	if (d.how.algorithm->traits & GCI_PACKS && !c.like)
-		c.like = c.count;
 	gci_windows_segment(&c, &w);
 	c = gci_window_of(&w, &c, 0);
 	c.packed = gci_decide_packed(&world->decider, d.how.algorithm, &c);

@@ -1043,8 +1043,6 @@ int gci_simulate(
 		m.windows.n < GCI_SIM_MOST_WINDOWS ? (uint32_t)m.windows.n : GCI_SIM_MOST_WINDOWS;
 	r->nwindows = m.windows.n < UINT32_MAX ? (uint32_t)m.windows.n : UINT32_MAX;
 	rc = allocate(&m);
-	if (op->algorithm->traits & GCI_PACKS && !m.coll.like)
-		m.coll.like = m.coll.count;
 	if (!rc && op->algorithm->traits & GCI_PACKS && !m.coll.packed) {
 		rc = gci_packed_make(&packed, &m.coll, 0);
 		m.coll.packed = packed;

@@ -158,6 +158,8 @@ void gci_candidate_apply(const struct gci_candidate *w, struct gci_coll *c)
 	c->senders = w->senders;
 	c->degree = w->degree;
 	c->segment = 0;
+	if (w->algorithm->traits & GCI_PACKS && !c->like)
+		c->like = c->count; /* all windows go by one packing */
 	if (c->esize)
 		c->segment = w->segment_nbytes / c->esize + !!(w->segment_nbytes % c->esize);
 }

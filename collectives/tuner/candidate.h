@@ -25,7 +25,7 @@ int gci_candidate_parse(
 /* The same algorithm with the same parameters? */
 int gci_candidate_same(const struct gci_candidate *a, const struct gci_candidate *b);
 
-/* Sets the candidate's parameters in `c`, the segment in elements. */
+/* Sets the candidate's parameters in `c`, the whole operation; the segment in elements. */
 void gci_candidate_apply(const struct gci_candidate *w, struct gci_coll *c);
 
 /* What a prediction may cost. With limits, an operation of very many segments is simulated for some

@@ -21,6 +21,7 @@ struct options {
 	struct option *list;
 	size_t n, cap;
 	int brief; /* few are wanted */
+	int capped; /* the grid's file says how many may send at once: packings do not keep to that */
 };
 
 /* ---- values of parameters */
@@ -164,7 +165,7 @@ static int add_algorithm(struct options *o, const struct gci_algorithm *a)
 	if (o->brief && a == gci_algorithm_find(a->kind, NULL))
 		return add(o, &how);
 	rc = add_degrees(o, how);
-	if (a->traits & GCI_USES_SENDERS && !(o->brief && o->e.capped))
+	if (a->traits & GCI_USES_SENDERS && !(o->brief && o->capped))
 		n = gci_sender_counts(o->e.net, counts);
 	for (i = 0; i < n && !rc; i++) {
 		how.senders = counts[i];
@@ -232,18 +233,40 @@ static int take(const struct options *o, size_t most, struct gci_candidate **lis
 	return 0;
 }
 
+static int is_capped(const struct gci_topo *t)
+{
+	int i;
+
+	for (i = 0; i < t->nclusters * t->nclusters; i++)
+		if (t->links[i].senders)
+			return 1;
+	return 0;
+}
+
+const struct gci_algorithm *gci_candidate_packs(const struct gci_coll *c)
+{
+	const struct gci_algorithm *a;
+
+	if (c->topo->nclusters > GCI_PACKED_CLUSTERS || is_capped(c->topo))
+		return NULL;
+	gci_each_algorithm (a)
+		if (a->kind == c->kind && a->traits & GCI_PACKS && !gci_ineligible(a, c))
+			return a;
+	return NULL;
+}
+
 static int is_for_brief(const struct options *o, const struct gci_algorithm *a)
 {
-	return !(a->traits & GCI_PLANS) &&
-	       (!(a->traits & GCI_PACKS) || gci_candidate_may_pack(o->e.c->topo)) &&
-	       (!o->e.capped || a->traits & GCI_CAPS_SENDERS);
+	if (a->traits & GCI_PACKS)
+		return a == gci_candidate_packs(o->e.c);
+	return !(a->traits & GCI_PLANS) && (!o->capped || a->traits & GCI_CAPS_SENDERS);
 }
 
 int gci_candidates(const struct gci_simnet *net, const struct gci_coll *c, size_t most,
 	struct gci_candidate **list, size_t *n)
 {
 	const struct gci_algorithm *a;
-	struct options o = {.brief = most < GCI_SHORT_LIST};
+	struct options o = {.brief = most < GCI_SHORT_LIST, .capped = is_capped(c->topo)};
 	int rc = gci_estimator_init(&o.e, net, c);
 
 	*list = NULL;

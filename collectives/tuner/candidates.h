@@ -32,12 +32,10 @@
 int gci_candidates(const struct gci_simnet *net, const struct gci_coll *c, size_t most,
 	struct gci_candidate **list, size_t *n);
 
-/* Packings take too long to make for more clusters than that, where an operation waits. */
+/* The row with GCI_PACKS that short lists have for `c`; NULL: none. For more clusters a packing takes too long to
+ * make while an operation waits. */
 #define GCI_PACKED_CLUSTERS 8
-static inline int gci_candidate_may_pack(const struct gci_topo *t)
-{
-	return t->nclusters <= GCI_PACKED_CLUSTERS;
-}
+const struct gci_algorithm *gci_candidate_packs(const struct gci_coll *c);
 
 /* The numbers of WAN senders per pair of clusters that are worth a try, rising, into out[]: powers
  * of two up to the largest pair's number of ranks; of each pair of clusters, while there is room,

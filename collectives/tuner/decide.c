@@ -328,20 +328,14 @@ static const struct gci_decided *find(const struct gci_decider *d, const struct 
 	return NULL;
 }
 
-/* Is there a row that would need one, and may be chosen? */
-static int may_pack(const struct gci_decider *d, const struct gci_coll *c)
-{
-	const struct gci_algorithm *a = gci_algorithm_find(c->kind, "packed");
-
-	return a && !gci_ineligible(a, c) && gci_candidate_may_pack(d->topo) && can_simulate(d, c);
-}
-
 static int make(struct gci_decider *d, const struct key *k, const struct gci_decided **out)
 {
 	struct gci_decided new = {.key = *k};
 	struct gci_coll model = model_of(d, k);
-	int rc = may_pack(d, &model) ? gci_packed_make(&new.packed, &model, k->nbytes) : 0;
+	int rc = 0;
 
+	if (can_simulate(d, &model) && gci_candidate_packs(&model))
+		rc = gci_packed_make(&new.packed, &model, k->nbytes);
 	model.packed = new.packed;
 	if (!rc)
 		rc = decide(d, &model, &new.how);

@@ -188,7 +188,6 @@ static void look_at_link(struct gci_estimator *e, int a, int b)
 		e->lan_ns = larger(e->lan_ns, l->latency_ns);
 		return;
 	}
-	e->capped |= gci_topo_link(t, a, b)->senders > 0;
 	if (gci_kind_has_root(e->c->kind) && home != a && home != b)
 		return;
 	n = (unsigned)gci_topo_senders(t, a, b);

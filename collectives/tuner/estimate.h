@@ -32,7 +32,6 @@ struct gci_estimator {
 	unsigned deep, deep_in;            /* rounds of halving over all ranks; over a cluster's */
 	unsigned across;                   /* of those over all, how many cross clusters */
 	unsigned senders;                  /* of a pair of clusters, as the grid has it */
-	int capped;                        /* the grid's file says how many may send at once */
 	struct gci_estimate_place *places; /* scratch: [rank] */
 	uint64_t *crossing;                /* [from * nclusters + to] */
 	struct gci_deal deal;              /* of a vector */
