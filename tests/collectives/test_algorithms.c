@@ -5,6 +5,7 @@
 #include "tests/test.h"
 
 #include "base/mem.h"
+#include "collectives/planner/packed.h"
 #include "tests/collectives/prove.h"
 #include "tests/collectives/topologies.h"
 
@@ -118,7 +119,11 @@ static void lack_of_memory(void **state)
 			continue;
 		struct gci_coll c = {
 			.kind = a->kind, .topo = &t, .count = 100, .esize = 4, .segment = 30};
+		struct gci_packed *packed = NULL; /* lacks memory in test_pack.c */
 
+		if (a->traits & GCI_PACKS)
+			assert_int_equal(gci_packed_make(&packed, &c, 0), 0);
+		c.packed = packed;
 		for (n = 1, rc = -1; rc; n++) {
 			struct gci_error e = {0};
 
@@ -135,6 +140,7 @@ static void lack_of_memory(void **state)
 				gci_sched_free(&scheds[r]);
 		}
 		gci_mem_fail_at(0);
+		gci_packed_free(packed);
 	}
 	gci_topo_free(&t);
 }
