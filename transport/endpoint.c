@@ -931,6 +931,14 @@ static struct gci_msg *first_for(const struct gci_ep_peer *p, unsigned stream)
 	return NULL;
 }
 
+int gci_ep_has_for(const struct gci_ep *ep, int peer, unsigned stream)
+{
+	const struct gci_ep_peer *p = ep->peers[peer];
+
+	return gci_ep_pending(ep, peer) &&
+	       (first_for(p, stream) || (p->replay && !gci_list_empty(&p->replay->again)));
+}
+
 int gci_ep_pull(
 	struct gci_ep *ep, int peer, unsigned stream, struct gci_life *life, struct gci_ep_frame *f)
 {

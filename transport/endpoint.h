@@ -288,6 +288,9 @@ static inline int gci_ep_pending(const struct gci_ep *ep, int peer)
 		       (r && (r->ndue || !gci_list_empty(&r->again))));
 }
 
+/* True if there is payload that gci_ep_pull may give to this stream. */
+int gci_ep_has_for(const struct gci_ep *ep, int peer, unsigned stream);
+
 /* True if gci_ep_run has something to call. */
 static inline int gci_ep_busy(const struct gci_ep *ep)
 {

@@ -297,7 +297,8 @@ void gci_tcp_pace_look(struct gci_tcp *t)
 	gci_list_each (it, &t->conns) {
 		struct gci_conn *c = gci_container(it, struct gci_conn, link);
 
-		if (c->pace.busy && !gci_ep_pending(&t->ep, c->peer) && is_empty(c))
+		if (c->pace.busy && !gci_ep_has_for(&t->ep, c->peer, c->stream.index) &&
+			is_empty(c))
 			gci_conn_unpace(c);
 		if (own_of(c) && own_of(c)->ends && !own_of(c)->busy)
 			gci_tcp_pace_peer(&t->tp, c->peer, 0, 0);

@@ -308,6 +308,8 @@ static void shared_streams(void **state)
 		r[i] = request(i, buf, sizeof(buf));
 		r[i].share = shares[i];
 		gci_ep_isend(&ep, &r[i]);
+		assert_int_equal(gci_ep_has_for(&ep, 1, 1), shares[i] < 2);
+		assert_true(gci_ep_has_for(&ep, 1, 0));
 		assert_int_equal(gci_ep_pull(&ep, 1, 1, NULL, &f), shares[i] < 2);
 		if (shares[i] >= 2) {
 			assert_true(gci_ep_pending(&ep, 1));

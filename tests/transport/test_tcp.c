@@ -228,6 +228,41 @@ static void a_peer_has_a_rate_of_its_own(void **state)
 	world_close(&w);
 }
 
+/* A connection that has sent all that it may gives its part back, though its peer has more for others. */
+static void a_rate_is_theirs_who_have_something_to_send(void **state)
+{
+	static uint8_t from[4000000], to[4000000];
+	struct gci_tp_link link = {.streams = 2, .eager_nbytes = 1000};
+	uint64_t payload, limit = 0;
+	struct gci_wire wire;
+	struct message m[4];
+	struct world w;
+
+	(void)state;
+	world_open(&w, &own, 2, &link);
+	exchange(&w);
+	wire = gci_wire_of(sockets_of(&w).mss_nbytes, 0, 1);
+	payload = gci_wire_payload(&wire, 10000000);
+	fill(from, sizeof(from), 10);
+	gci_tp_pace_peer(w.tp[0], 1, 80000000, 0);
+	send_to(&w, 0, &m[0], 1, 1, from, 1000000);
+	recv_from(&w, 1, &m[1], 0, 1, to, 1000000);
+	message_init(&m[2], 1, (struct gci_tp_key){.tag = 2}, from, sizeof(from));
+	m[2].r.share = 2; /* by the first connection alone */
+	gci_tp_isend(w.tp[0], &m[2].r);
+	recv_from(&w, 1, &m[3], 0, 2, to, sizeof(to));
+	/* Once both have half of it; then the first has all, and the other's half is of no account. */
+	while (!m[2].ndone && (!m[0].ndone || limit < payload + payload / 3)) {
+		w.backend->step(&w);
+		limit = sockets_of(&w).limit;
+	}
+	assert_false(m[2].ndone);
+	assert_in_range(limit, payload + payload / 3, 2 * payload);
+	world_finish(&w, m, 4);
+	assert_memory_equal(from, to, sizeof(from));
+	world_close(&w);
+}
+
 /* Until all is on its way, also when nobody wants it any more. */
 static void a_peers_rate_ends_with_what_it_was_for(void **state)
 {
@@ -530,6 +565,7 @@ static const struct CMUnitTest more[] = {
 	cmocka_unit_test(sockets_of_a_link),
 	cmocka_unit_test(sockets_are_told_their_rate),
 	cmocka_unit_test(a_peer_has_a_rate_of_its_own),
+	cmocka_unit_test(a_rate_is_theirs_who_have_something_to_send),
 	cmocka_unit_test(a_peers_rate_ends_with_what_it_was_for),
 	cmocka_unit_test(a_peers_rate_is_ours),
 	cmocka_unit_test(a_rate_is_taken_away_while_they_wait),
