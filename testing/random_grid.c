@@ -32,7 +32,7 @@ void gci_random_grid(struct gci_prng *r, struct gci_buf *out)
 		gci_buf_printf(out,
 			"[cluster c%" PRIu64 "]\nhosts = c%" PRIu64 "h[1-%" PRIu64
 			"]\nnic = %" PRIu64 "Mbit\nlan_delay = %" PRIu64 "us\n",
-			a, a, hosts, nic[a], PICK(r, 30, 50, 100, 200));
+			a, a, hosts, nic[a], PICK(r, 30, 50, 70, 100));
 	}
 	for (a = 0; a < n; a++)
 		for (b = a + 1; b < n; b++) {
