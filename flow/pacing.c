@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/units.h"
+#include "collectives/tuner/rates.h"
 #include "comm/comm.h"
 #include "comm/op.h"
 #include "shaping/budget.h"
@@ -208,7 +209,6 @@ static int gci_pacing_host_rate(
 
 /* ---- The budgets between clusters, and how they are held. */
 
-#define PORT_NBYTES (512ull << 10) /* that a switch keeps for a host, at least */
 #define FEW_SENDERS 8
 
 /* What goes from here to one cluster of the world. */
@@ -426,17 +426,19 @@ static int may_pace_pairs(const struct gci_pacing *p)
 	return p->how == GCI_PACE_AUTO || p->how == GCI_PACE_FQ || p->how == GCI_PACE_TCP;
 }
 
-/* Of what a port can hold, the part that a sender has of its rate; 0 where the senders are so few that
+/* Of what near senders leave of a port (collectives/tuner/rates.h), the part that a sender has of its rate; 0 where the senders are so few that
  * they need not care. */
 static uint32_t burst_of(const struct gci_topo *t, int peer, uint64_t bps)
 {
 	uint64_t nic_bps = t->nic_bps[t->cluster[peer]];
 
-	return nic_bps && bps < nic_bps / FEW_SENDERS ? (uint32_t)(PORT_NBYTES * bps / nic_bps) : 0;
+	return nic_bps && bps < nic_bps / FEW_SENDERS
+		       ? (uint32_t)(GCI_PORT_NBYTES * 3 / 4 * bps / nic_bps)
+		       : 0;
 }
 
 /* NULL: at will, as in the topologies of multicasts, which are not simulated. */
-static const uint64_t *rates_of(const struct gci_op *op)
+static const struct gci_rates *rates_of(const struct gci_op *op)
 {
 	gcoll_comm *c = op->comm;
 
@@ -452,8 +454,8 @@ static void pace_pairs(struct gci_engine *e)
 	const struct gci_topo *t = &e->world->topo;
 	int i, r, nlong = 0;
 	const struct gci_op *op = only_long(e, &nlong);
-	const uint64_t *bps = NULL; /* [rank of the operation] */
-	uint64_t *all;              /* [rank of the world] */
+	const struct gci_rates *rates = NULL; /* [rank of the operation] */
+	uint64_t *all;                        /* [rank of the world] */
 
 	if (op == p->paced || (op && !may_pace_pairs(p)))
 		return;
@@ -461,13 +463,15 @@ static void pace_pairs(struct gci_engine *e)
 	if (!all && op) /* unpaced, then */
 		return;
 	if (op)
-		bps = rates_of(op);
-	for (i = 0; bps && i < op->coll.topo->nranks; i++) {
+		rates = rates_of(op);
+	for (i = 0; rates && i < op->coll.topo->nranks; i++) {
 		r = op->ranks ? op->ranks[i] : i;
 		/* A budget holds for all that goes there together. */
 		if (t->cluster[r] == t->cluster[e->rank] ||
 			!p->ways[t->cluster[r]].budget.given_bps)
-			all[r] = bps[i];
+			all[r] = rates->bps[i];
+		if (t->cluster[r] == t->cluster[e->rank])
+			gci_tp_window_peer(e->tp, r, rates->window_nbytes[i]);
 	}
 	for (r = 0; r < e->size; r++)
 		if (r != e->rank)

@@ -658,6 +658,13 @@ static void mem_pace(struct gci_tp *tp, uint32_t group, const struct gci_pace *p
 	(void)pace;
 }
 
+static void mem_window_peer(struct gci_tp *tp, int peer, uint64_t nbytes)
+{
+	(void)tp;
+	(void)peer;
+	(void)nbytes;
+}
+
 static void mem_pace_peer(struct gci_tp *tp, int peer, uint64_t bps, uint32_t burst_nbytes)
 {
 	(void)tp;
@@ -777,6 +784,7 @@ static const struct gci_tp_ops mem_ops = {
 	.warm = mem_warm,
 	.pace = mem_pace,
 	.pace_peer = mem_pace_peer,
+	.window_peer = mem_window_peer,
 	.progress = mem_progress,
 	.fd = mem_fd,
 	.timeout_ns = mem_timeout_ns,

@@ -32,6 +32,13 @@ static void no_pace(struct gci_tp *tp, uint32_t group, const struct gci_pace *pa
 	(void)pace;
 }
 
+static void no_window_peer(struct gci_tp *tp, int peer, uint64_t nbytes)
+{
+	(void)tp;
+	(void)peer;
+	(void)nbytes;
+}
+
 static void no_pace_peer(struct gci_tp *tp, int peer, uint64_t bps, uint32_t burst_nbytes)
 {
 	(void)tp;
@@ -99,6 +106,7 @@ static const struct gci_tp_ops closed_ops = {
 	.warm = no_warm,
 	.pace = no_pace,
 	.pace_peer = no_pace_peer,
+	.window_peer = no_window_peer,
 	.progress = no_progress,
 	.fd = no_fd,
 	.timeout_ns = no_timeout_ns,

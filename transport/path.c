@@ -6,7 +6,9 @@
 #include "transport/tcp_impl.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 /* ---- The data path by readiness: uv_poll, readv and sendmsg. Nothing is ever in flight. */
 
@@ -65,6 +67,22 @@ static void receive(struct gci_conn *c)
 	}
 }
 
+/* A kernel takes up to 64 KiB more than the buffer holds. Once that is full the socket is not writable, and
+ * tells when it is. */
+static int fit_window(struct gci_conn *c, struct iovec *iov, int niov, size_t *offered)
+{
+	uint64_t window = c->tcp->peers[c->peer]->window_nbytes, room;
+	int waits = 0;
+
+	if (!window || !*offered || ioctl(c->fd, SIOCOUTQ, &waits) || waits < 0)
+		return niov;
+	room = (uint64_t)waits < window ? window - (uint64_t)waits : 0;
+	if (*offered <= room)
+		return niov;
+	*offered = (size_t)room;
+	return gci_pace_trim(iov, niov, room);
+}
+
 /* Takes frames and offers them to the socket, once. Returns the bytes that it took; what it did not
  * take, or what pacing keeps back until others have begun, waits for the socket. */
 static size_t send_some(struct gci_conn *c)
@@ -73,12 +91,13 @@ static size_t send_some(struct gci_conn *c)
 	size_t all, offered, n;
 	int niov = gci_conn_offer(c, iov, gci_stream_out(&c->stream, iov), &all, &offered);
 
-	n = gci_conn_send(c, iov, niov, offered);
+	niov = fit_window(c, iov, niov, &offered);
+	n = offered || !all ? gci_conn_send(c, iov, niov, offered) : 0;
 	if (n) {
 		gci_stream_sent(&c->stream, n);
 		gci_conn_spent(c, n, offered < all);
-		c->blocked |= offered < all && !c->pace.paused;
 	}
+	c->blocked |= offered < all && !c->pace.paused;
 	return n;
 }
 

@@ -142,6 +142,23 @@ static void set_needed(struct gci_sockopts *o, int fd, int peer, const struct gc
 	say_short(o, peer, l, rcv.reach_nbytes, 1);
 }
 
+/* A buffer grows by itself only as the window does, and that does not grow while the buffer holds it back: it
+ * begins anew with as much as a process may ask for, or this. */
+#define FREE_NBYTES (1u << 20)
+
+void gci_sockopt_window(int fd, uint64_t nbytes)
+{
+	int locked = 0;
+	socklen_t len = sizeof(locked);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_BUF_LOCK, &locked, &len))
+		return;
+	set_buffer(fd, SO_SNDBUF, nbytes ? nbytes / 2 : FREE_NBYTES); /* the kernel doubles it */
+	locked &= ~GCI_SEND_LOCKED;
+	if (!nbytes)
+		setsockopt(fd, SOL_SOCKET, SO_BUF_LOCK, &locked, sizeof(locked));
+}
+
 /* ---- congestion control */
 
 static int set_congestion(int fd, const char *name)

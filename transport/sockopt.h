@@ -14,6 +14,12 @@
 
 #include <stdint.h>
 
+#ifndef SO_BUF_LOCK /* Linux 5.15 */
+#define SO_BUF_LOCK 72
+#endif
+#define GCI_SEND_LOCKED    1 /* SOCK_SNDBUF_LOCK: the kernel leaves the buffer as it is */
+#define GCI_RECEIVE_LOCKED 2
+
 #define GCI_SOCKOPT_KINDS 16 /* of links that are logged */
 
 struct gci_sockopts {
@@ -36,6 +42,10 @@ void gci_sockopt_data(struct gci_sockopts *o, int fd, int peer, const struct gci
 /* How much waits in a socket that TCP cannot send yet: what keeps the link busy, or at most `most` bytes,
  * unless that is 0, since data would have to wait behind it. */
 void gci_sockopt_unsent(int fd, const struct gci_tp_link *link, uint32_t most);
+
+/* At most so many bytes are under way, or wait; 0: as many as the kernel thinks right. No change where the
+ * kernel could not undo it (before Linux 5.15). */
+void gci_sockopt_window(int fd, uint64_t nbytes);
 
 /* Cubic leaves slow start as soon as round trips grow (HyStart, Ha and Rhee 2011), and where hosts send both
  * ways they grow since acknowledgements wait behind data at the other end, not since the path is full.

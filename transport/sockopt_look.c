@@ -11,12 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#ifndef SO_BUF_LOCK /* Linux 5.15 */
-#define SO_BUF_LOCK 72
-#endif
-#define SEND_LOCKED    1
-#define RECEIVE_LOCKED 2
-#define STATE_CLOSE    7 /* TCP_CLOSE; after an end of file it is CLOSE_WAIT */
+#define STATE_CLOSE 7 /* TCP_CLOSE; after an end of file it is CLOSE_WAIT */
 
 static int number(int fd, int level, int name)
 {
@@ -63,8 +58,8 @@ void gci_sockopt_look(int fd, struct gci_tp_socket *s)
 	s->limit = limit > UINT64_MAX - s->limit ? UINT64_MAX : s->limit + limit;
 	s->sndbuf_nbytes = smaller(s->sndbuf_nbytes, number(fd, SOL_SOCKET, SO_SNDBUF));
 	s->rcvbuf_nbytes = smaller(s->rcvbuf_nbytes, number(fd, SOL_SOCKET, SO_RCVBUF));
-	s->sndbuf_set |= !!(locked & SEND_LOCKED);
-	s->rcvbuf_set |= !!(locked & RECEIVE_LOCKED);
+	s->sndbuf_set |= !!(locked & GCI_SEND_LOCKED);
+	s->rcvbuf_set |= !!(locked & GCI_RECEIVE_LOCKED);
 	if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, s->congestion, &name_len))
 		name_len = 0;
 	s->congestion[name_len < sizeof(s->congestion) ? name_len : sizeof(s->congestion) - 1] =

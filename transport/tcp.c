@@ -651,6 +651,7 @@ static const struct gci_tp_ops tcp_ops = {
 	.warm = tcp_warm,
 	.pace = gci_tcp_pace,
 	.pace_peer = gci_tcp_pace_peer,
+	.window_peer = gci_tcp_window_peer,
 	.progress = gci_tcp_progress,
 	.fd = tcp_fd,
 	.timeout_ns = gci_tcp_timeout_ns,

@@ -99,8 +99,9 @@ struct gci_pacer {
 struct gci_tcp_peer {
 	struct gci_conn *conns[GCI_TP_MAX_STREAMS];
 	unsigned nconns, nleft;
-	unsigned turn;         /* the stream that may send first */
-	struct gci_list dirty; /* of tcp->dirty: has something to send */
+	unsigned turn;          /* the stream that may send first */
+	uint64_t window_nbytes; /* bytes under way by each connection, at most; 0: any */
+	struct gci_list dirty;  /* of tcp->dirty: has something to send */
 	int rank;
 	uint8_t attempt[GCI_TP_MAX_STREAMS]; /* of gci_reach_pair, that each stream is at */
 	uint8_t redials[GCI_TP_MAX_STREAMS]; /* see gci_conn_redial */
@@ -312,6 +313,7 @@ void gci_tcp_try_again(struct gci_tcp *t, uint64_t now);
 /* tcp_pace.c */
 void gci_tcp_pace(struct gci_tp *tp, uint32_t group, const struct gci_pace *pace);
 void gci_tcp_pace_peer(struct gci_tp *tp, int peer, uint64_t bps, uint32_t burst_nbytes);
+void gci_tcp_window_peer(struct gci_tp *tp, int peer, uint64_t nbytes);
 uint64_t gci_conn_paced_room(struct gci_conn *c, uint64_t nbytes);
 void gci_conn_paced_spent(struct gci_conn *c, uint64_t nbytes, int more);
 /* Before each attempt to send: how many bytes of nbytes the path may offer to the socket. 0: none

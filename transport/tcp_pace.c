@@ -405,6 +405,20 @@ void gci_tcp_pace_peer(struct gci_tp *tp, int peer, uint64_t bps, uint32_t burst
 	gci_bucket_set(&g->bucket, bps, gci_now_ns());
 }
 
+void gci_tcp_window_peer(struct gci_tp *tp, int peer, uint64_t nbytes)
+{
+	struct gci_tcp *t = (struct gci_tcp *)tp;
+	struct gci_tcp_peer *p = t->peers[peer];
+	int i;
+
+	if (!p || p->window_nbytes == nbytes || t->ep.peers[peer]->link.sockbuf_nbytes)
+		return;
+	p->window_nbytes = nbytes;
+	for (i = 0; i < GCI_TP_MAX_STREAMS; i++)
+		if (p->conns[i])
+			gci_sockopt_window(p->conns[i]->fd, nbytes);
+}
+
 static void on_closed(uv_handle_t *h)
 {
 	struct gci_tcp *t = h->data;

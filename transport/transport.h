@@ -187,6 +187,10 @@ struct gci_tp_ops {
 	 * GCI_PACE_UNTIL_SENT: nor has it when all that is under way has left this host. Of that at
 	 * most burst_nbytes go at once, 0: as many as the kernel thinks right. */
 	void (*pace_peer)(struct gci_tp *tp, int peer, uint64_t bps, uint32_t burst_nbytes);
+	/* No more than so many bytes are under way to this peer on each connection, from when it was first
+	 * needed; 0: as many as the kernel thinks right. Where buffers of a fixed size were asked for, or the
+	 * kernel cannot undo it, nothing changes. */
+	void (*window_peer)(struct gci_tp *tp, int peer, uint64_t nbytes);
 	/* Does what can be done, first waiting up to timeout_ns for something to do. Returns 0, or
 	 * the status of the first failure. */
 	int (*progress)(struct gci_tp *tp, uint64_t timeout_ns);
@@ -251,6 +255,11 @@ static inline void gci_tp_pace_peer(
 	struct gci_tp *tp, int peer, uint64_t bps, uint32_t burst_nbytes)
 {
 	tp->ops->pace_peer(tp, peer, bps, burst_nbytes);
+}
+
+static inline void gci_tp_window_peer(struct gci_tp *tp, int peer, uint64_t nbytes)
+{
+	tp->ops->window_peer(tp, peer, nbytes);
 }
 
 static inline int gci_tp_progress(struct gci_tp *tp, uint64_t timeout_ns)

@@ -433,6 +433,11 @@ static int gci_sim_legs(const struct gci_topo *t, int from, int to, int legs[2])
 	return via ? 2 : 1;
 }
 
+static uint64_t byte_time(uint64_t bps)
+{
+	return bps ? (uint64_t)(((unsigned __int128)8 * GCI_NS_PER_S << 20) / bps) : 0;
+}
+
 static struct gci_pair *make_pair(struct gci_sim *m, int src, int dst)
 {
 	const struct gci_topo *t = m->net->topo;
@@ -447,6 +452,10 @@ static struct gci_pair *make_pair(struct gci_sim *m, int src, int dst)
 	p->nlegs = gci_sim_legs(t, t->cluster[src], t->cluster[dst], p->legs);
 	p->nback = gci_sim_legs(t, t->cluster[dst], t->cluster[src], p->back);
 	p->back_ns = m->net->links[t->cluster[dst] * t->nclusters + t->cluster[src]].latency_ns;
+	p->byte_time = m->pair_byte_time[p->link_no];
+	if (m->op->pace_bps && m->op->pace_bps[src * t->nranks + dst])
+		p->byte_time = gci_sim_later(
+			p->byte_time, byte_time(m->op->pace_bps[src * t->nranks + dst]));
 	p->eager_left = p->link->eager_nbytes;
 	p->weight = streams_of(m, p);
 	p->open_ns = m->net->cold ? m->now + 3 * p->link->latency_ns : 0;
@@ -771,11 +780,6 @@ static int make_shapes(struct gci_sim *m)
 
 /* ---- the machine */
 
-static uint64_t byte_time(uint64_t bps)
-{
-	return bps ? (uint64_t)(((unsigned __int128)8 * GCI_NS_PER_S << 20) / bps) : 0;
-}
-
 static int allocate(struct gci_sim *m)
 {
 	size_t n = (size_t)m->net->topo->nranks, k = (size_t)m->net->topo->nclusters, r;
@@ -957,8 +961,8 @@ static void busiest(struct gci_sim *m)
 		most(&m->r->busiest_ns, gci_sim_time(m->link_nbytes[i], m->link_byte_time[i]));
 	for (slab = m->slabs; slab; slab = slab->next)
 		for (r = 0; r < slab->n; r++)
-			most(&m->r->busiest_ns, gci_sim_time(slab->pairs[r].sent,
-							m->pair_byte_time[slab->pairs[r].link_no]));
+			most(&m->r->busiest_ns,
+				gci_sim_time(slab->pairs[r].sent, slab->pairs[r].byte_time));
 }
 
 /* x + part * n / of, at most GCI_SIM_MOST: times and bytes of absurd messages do not begin anew at

@@ -49,6 +49,7 @@ struct gci_pair {
 	int legs[2], back[2]; /* there and back: links that the bytes cross, of the same tables */
 	int nlegs, nback;
 	uint64_t back_ns;    /* the way back */
+	uint64_t byte_time;  /* of its connections together: in 2^-20 ns */
 	uint64_t free_ns;    /* its connections can take more from then on */
 	uint64_t eager_left; /* allowance */
 	uint64_t sent;       /* bytes, ever */

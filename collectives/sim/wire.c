@@ -218,6 +218,8 @@ static uint64_t sendable_ns(const struct gci_sim *m, struct gci_pair *p, uint64_
 			at = gci_sim_later(at, m->link_free_ns[p->legs[i]] - room);
 	}
 	room = to->port_ns + p->link->latency_ns;
+	if (m->op->pace_bps && m->net->topo->cluster[p->src] == m->net->topo->cluster[p->dst])
+		room = to->port_ns / GCI_SIM_NEAR_PART + p->link->latency_ns;
 	if (to->rx_ns > room)
 		at = gci_sim_later(at, to->rx_ns - room);
 	return at;
@@ -285,8 +287,7 @@ static void send_piece(struct gci_sim *m, struct gci_pair *p, uint64_t most)
 	if (times && msg->unsent == msg->nbytes)
 		times->tx_ns = m->now;
 	r->tx_ns = m->now + gci_sim_time(n, r->byte_time);
-	p->free_ns =
-		gci_sim_later(p->free_ns, m->now) + gci_sim_time(n, m->pair_byte_time[p->link_no]);
+	p->free_ns = gci_sim_later(p->free_ns, m->now) + gci_sim_time(n, p->byte_time);
 	last = gci_sim_later(r->tx_ns, p->free_ns);
 	first = cross_links(m, p, n, &last);
 	if (m->net->host == GCI_HOST_HALF_DUPLEX)

@@ -88,7 +88,7 @@ struct gci_decided_rates {
 	const struct gci_algorithm *algorithm; /* NULL: none yet */
 	struct gci_coll coll;
 	int rank;
-	uint64_t *bps; /* NULL: at will */
+	struct gci_rates rates; /* of NULL: at will */
 };
 
 int gci_decider_open(struct gci_decider *d, const struct gci_topo *t, uint32_t streams)
@@ -127,7 +127,7 @@ void gci_decider_free(struct gci_decider *d)
 		gci_packed_free(d->packings[i].packed);
 	gci_free(d->packings);
 	for (i = 0; d->rates && i < KNOWN_RATES; i++)
-		gci_free(d->rates[i].bps);
+		gci_free(d->rates[i].rates.bps);
 	gci_free(d->rates);
 	memset(d, 0, sizeof(*d));
 }
@@ -449,41 +449,50 @@ static const struct gci_decided_rates *find_rates(const struct gci_decider *d,
 	return NULL;
 }
 
-/* 0: `bps` is what may be sent. */
+/* 0: they are in `out`. */
 static int make_rates(struct gci_decider *d, const struct gci_algorithm *a,
-	const struct gci_coll *c, int rank, uint64_t *bps)
+	const struct gci_coll *c, int rank, const struct gci_rates *out)
 {
 	if (gci_alltoall_is_even(a, c))
-		return !gci_alltoall_even_bps(c, rank, bps);
+		return !gci_alltoall_even_bps(c, rank, out->bps);
 	if (d->blind || d->topo->nclusters < 2)
 		return GCOLL_ERR_INVAL;
 	return gci_rates(&d->net, a, c, rank,
-		d->topo->nranks > GCI_DECIDE_RANKS ? 0 : d->most_steps / RATES_PART, bps);
+		d->topo->nranks > GCI_DECIDE_RANKS ? 0 : d->most_steps / RATES_PART, out);
 }
 
-const uint64_t *gci_decide_rates(
+static const struct gci_rates *some(const struct gci_decided_rates *r)
+{
+	return r->rates.bps ? &r->rates : NULL;
+}
+
+const struct gci_rates *gci_decide_rates(
 	struct gci_decider *d, const struct gci_algorithm *a, const struct gci_coll *c, int rank)
 {
 	const struct gci_decided_rates *known = c->counts ? NULL : find_rates(d, a, c, rank);
+	size_t n = (size_t)c->topo->nranks;
 	struct gci_coll whole = *c;
 	struct gci_decided_rates *r;
 
 	if (known)
-		return known->bps;
+		return some(known);
 	whole.packed = gci_decide_packed(d, a, c);
 	if (!d->rates)
 		d->rates = gci_calloc(KNOWN_RATES, sizeof(*d->rates));
 	if (!d->rates)
 		return NULL;
 	r = &d->rates[d->nrates++ % KNOWN_RATES];
-	gci_free(r->bps);
-	*r = (struct gci_decided_rates){
-		a, *c, rank, gci_calloc((size_t)c->topo->nranks, sizeof(*r->bps))};
-	if (r->bps && make_rates(d, a, &whole, rank, r->bps)) {
-		gci_free(r->bps);
-		r->bps = NULL;
+	gci_free(r->rates.bps);
+	*r = (struct gci_decided_rates){.algorithm = a,
+		.coll = *c,
+		.rank = rank,
+		.rates.bps = gci_calloc(2 * n, sizeof(*r->rates.bps))};
+	r->rates.window_nbytes = r->rates.bps ? r->rates.bps + n : NULL;
+	if (r->rates.bps && make_rates(d, a, &whole, rank, &r->rates)) {
+		gci_free(r->rates.bps);
+		r->rates.bps = NULL;
 	}
 	if (c->counts) /* the caller's */
 		r->algorithm = NULL;
-	return r->bps;
+	return some(r);
 }

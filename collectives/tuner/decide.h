@@ -87,9 +87,9 @@ int gci_decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decis
 const struct gci_packed *gci_decide_packed(
 	struct gci_decider *d, const struct gci_algorithm *a, const struct gci_coll *c);
 
-/* What `rank` may send to each rank while it runs `c` that way, as gci_rates has it, or an `even` alltoall
+/* How `rank` may send to each rank while it runs `c` that way, as gci_rates has it, or an `even` alltoall
  * itself; valid until the next call. NULL: at will. */
-const uint64_t *gci_decide_rates(
+const struct gci_rates *gci_decide_rates(
 	struct gci_decider *d, const struct gci_algorithm *a, const struct gci_coll *c, int rank);
 
 #endif

@@ -8,14 +8,17 @@
 
 #include <stdlib.h>
 
-#define LEAST_WINDOW_NS (2 * GCI_NS_PER_MS)
-#define WINDOWS         4   /* of the time that a pair is at work */
-#define PHASES          4   /* that it may have, at most, with rests between them */
-#define SPARE_PERCENT   15  /* for headers, and to catch up with, where there is room */
-#define PART_PERCENT    2   /* for headers, and the rest stays free, where there is none */
-#define ALL_PERCENT     80  /* of what a pair can send, from which on it may as well send at will */
-#define FEW             4   /* senders, of which TCP makes room for each other */
-#define FEW_PERCENT     150 /* of a rate, that these may have together */
+#define LEAST_NS     (2 * GCI_NS_PER_MS)
+#define PHASES       4  /* that a pair may have, at most, with rests between them */
+#define PART_PERCENT 2  /* more than a rate, for headers */
+#define ALL_PERCENT  80 /* of what a pair can send, from which on it may as well send at will */
+#define LOSS_PERCENT 5  /* of time that rates may cost */
+#define LEAST_WINDOW (16u << 10)
+
+/* Percent of what a pair needs in the mean that it may have. */
+static const uint64_t headrooms[] = {110, 150, 200, 300, 500};
+
+#define NHEADROOMS (sizeof(headrooms) / sizeof(*headrooms))
 
 /* A message is there twice: when it was offered (nbytes 0); and, as long as it may have been coming in, from
  * when its first byte could be there. */
@@ -35,10 +38,7 @@ struct traffic {
 /* What one rank sends another in one phase of the operation, or in all of it. */
 struct pair {
 	int from, to;
-	uint64_t from_ns, last_ns; /* when its first message could be sent, and its last */
-	uint64_t first_ns, to_ns;  /* when it came, but for the first tenth and the last */
-	uint64_t nbytes;
-	uint64_t bps; /* at most, of payload */
+	uint64_t nbytes, from_ns, to_ns; /* how many; from when they could come until they have */
 };
 
 static uint64_t latency_ns(const struct gci_simnet *net, int from, int to)
@@ -82,24 +82,6 @@ static uint64_t part(uint64_t nbytes, uint64_t ns, uint64_t of_ns)
 	return (uint64_t)((unsigned __int128)nbytes * ns / of_ns);
 }
 
-/* The most bytes within any `window_ns` that begins with one of the n. */
-static uint64_t most_within(const struct moved *m, size_t n, uint64_t window_ns)
-{
-	uint64_t most = 0;
-	size_t i, k;
-
-	for (i = 0; i < n; i++) {
-		uint64_t end = m[i].from_ns + window_ns, sum = 0;
-
-		for (k = i; k < n && m[k].from_ns < end; k++)
-			sum += m[k].to_ns <= end ? m[k].nbytes
-						 : part(m[k].nbytes, end - m[k].from_ns,
-							   m[k].to_ns - m[k].from_ns);
-		most = sum > most ? sum : most;
-	}
-	return most;
-}
-
 static uint64_t less(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
@@ -113,28 +95,15 @@ static uint64_t rtt_of(const struct gci_simnet *net, int from, int to)
 /* Of the n messages of one pair. */
 static struct pair pair_of(const struct gci_simnet *net, const struct moved *m, size_t n)
 {
-	struct pair p = {.from = m->from, .to = m->to, .from_ns = m->from_ns};
-	uint64_t nbytes = 0, window;
+	struct pair p = {.from = m->from, .to = m->to};
 	size_t i;
 
-	for (i = 0; i < n; i++)
-		p.nbytes += m[i].nbytes;
+	p.from_ns = m->from_ns + latency_ns(net, m->from, m->to);
+	p.to_ns = p.from_ns + LEAST_NS;
 	for (i = 0; i < n; i++) {
-		if (!m[i].nbytes) {
-			p.last_ns = m[i].from_ns;
-			continue;
-		}
-		if (nbytes <= p.nbytes / 10)
-			p.first_ns = m[i].from_ns;
-		nbytes += m[i].nbytes;
-		if (nbytes <= p.nbytes - p.nbytes / 10 || !p.to_ns)
-			p.to_ns = m[i].to_ns > p.to_ns ? m[i].to_ns : p.to_ns;
+		p.nbytes += m[i].nbytes;
+		p.to_ns = m[i].to_ns > p.to_ns ? m[i].to_ns : p.to_ns;
 	}
-	window = less((p.to_ns > p.first_ns ? p.to_ns - p.first_ns : 0) / WINDOWS,
-		rtt_of(net, p.from, p.to));
-	if (window < LEAST_WINDOW_NS)
-		window = LEAST_WINDOW_NS;
-	p.bps = part(most_within(m, n, window), 8 * GCI_NS_PER_S, window);
 	return p;
 }
 
@@ -163,14 +132,14 @@ static size_t phase(const struct moved *m, size_t n, uint64_t rest_ns)
 }
 
 /* Pairs in the place of messages; how many. One that rests, and works again in a later phase, is there for
- * each, one after the other: it meets others in each, and not in between. */
+ * each, one after the other. */
 static size_t make_pairs(const struct traffic *a, struct pair *pairs)
 {
 	size_t i, k, nphase, n = 0;
 
 	for (i = 0; i < a->n; i = k) {
 		const struct moved *m = &a->all[i];
-		uint64_t rest_ns = rtt_of(a->net, m->from, m->to) + LEAST_WINDOW_NS, part_ns;
+		uint64_t rest_ns = rtt_of(a->net, m->from, m->to) + LEAST_NS, part_ns;
 
 		for (k = i; k < a->n && a->all[k].to == m->to && a->all[k].from == m->from; k++)
 			;
@@ -184,70 +153,6 @@ static size_t make_pairs(const struct traffic *a, struct pair *pairs)
 	return n;
 }
 
-/* For half of the time of the shorter one, at least: what overlaps less is one after the other. */
-static int are_together(const struct pair *a, const struct pair *b)
-{
-	uint64_t from = a->first_ns > b->first_ns ? a->first_ns : b->first_ns;
-	uint64_t to = less(a->to_ns, b->to_ns);
-
-	return a->bps && b->bps && to > from &&
-	       2 * (to - from) >= less(a->to_ns - a->first_ns, b->to_ns - b->first_ns);
-}
-
-/* Those that are at work at the same time, at the receiver's port or on the link: a pair's, too. */
-struct met {
-	uint64_t senders, bps, nbytes;
-	int goes_on; /* who receives has more to send later */
-};
-
-static void add(struct met *m, const struct pair *p, int is_new)
-{
-	m->senders += is_new;
-	m->bps += p->bps;
-	m->nbytes += p->nbytes;
-}
-
-static void meet(const struct gci_topo *t, const struct pair *p, const struct pair *pairs, size_t n,
-	struct met *port, struct met *link)
-{
-	size_t i;
-
-	for (i = 0; i < n; i++) {
-		const struct pair *o = &pairs[i];
-
-		port->goes_on |= o->from == p->to && o->last_ns > p->from_ns;
-		if (!are_together(o, p))
-			continue;
-		if (o->to == p->to)
-			add(port, o, 1);
-		if (t->cluster[o->from] == t->cluster[p->from] &&
-			t->cluster[o->to] == t->cluster[p->to])
-			add(link, o, o->from != p->from);
-	}
-}
-
-static uint64_t and_percent(uint64_t bps, uint64_t more)
-{
-	return part(bps, 100 + more, 100);
-}
-
-/* Where all that meet there are too much for a rate, a part of it by what there is to send; but what others
- * may wait for must be there in time. */
-static uint64_t fit(const struct pair *p, const struct met *met, uint64_t most_bps, uint64_t rtt_ns,
-	int goes_on)
-{
-	uint64_t ns = p->to_ns - p->from_ns, most = and_percent(p->bps, SPARE_PERCENT);
-	uint64_t bps, needed = 0;
-
-	if (!most_bps || met->bps <= part(most_bps, met->senders > FEW ? 100 : FEW_PERCENT, 100))
-		return most;
-	bps = and_percent(part(p->nbytes, most_bps, met->nbytes), PART_PERCENT);
-	ns = ns > rtt_ns / 2 + LEAST_WINDOW_NS ? ns - rtt_ns / 2 : LEAST_WINDOW_NS;
-	if (goes_on)
-		needed = and_percent(part(p->nbytes, 8 * GCI_NS_PER_S, ns), SPARE_PERCENT);
-	return less(most, needed > bps ? needed : bps);
-}
-
 /* What comes through from one cluster to another, of payload. */
 static uint64_t path_bps(const struct gci_simnet *net, int from, int to)
 {
@@ -259,6 +164,11 @@ static uint64_t path_bps(const struct gci_simnet *net, int from, int to)
 	return l->pair_bps ? less(bps, l->pair_bps) : bps;
 }
 
+static uint64_t and_percent(uint64_t bps, uint64_t more)
+{
+	return part(bps, 100 + more, 100);
+}
+
 /* For one that is alone: 0 where its own NIC keeps it from sending more. */
 static uint64_t alone_bps(const struct gci_simnet *net, int from, int to)
 {
@@ -267,36 +177,117 @@ static uint64_t alone_bps(const struct gci_simnet *net, int from, int to)
 	return bps < net->nic_bps[from] ? and_percent(bps, PART_PERCENT) : 0;
 }
 
-static uint64_t rate_of(
-	const struct gci_simnet *net, const struct pair *p, const struct pair *pairs, size_t n)
-{
-	const struct gci_topo *t = net->topo;
-	int from = t->cluster[p->from], to = t->cluster[p->to];
-	uint64_t bps, rtt = rtt_of(net, p->from, p->to);
-	uint64_t link_bps = from == to ? 0 : net->links[from * t->nclusters + to].bps;
-	struct met port = {0}, link = {.senders = 1};
+struct rates {
+	const struct gci_simnet *net;
+	struct pair *pairs; /* by receiver, then by sender */
+	size_t n;
+	size_t *by_link,
+		*links; /* pairs by link; [from * nclusters + to], and one more: where each begins there */
+	uint64_t *share_bps; /* [pair] */
+	uint64_t *bps;       /* [from * nranks + to] */
+	uint64_t ns;         /* of the operation at will */
+};
 
-	meet(t, p, pairs, n, &port, &link);
-	if (port.senders < 2 && (!link_bps || link.senders < 2 || link.bps <= link_bps))
-		return alone_bps(net, from, to);
-	bps = less(fit(p, &port, net->nic_bps[to], rtt, port.goes_on),
-		fit(p, &link, link_bps, rtt, port.goes_on));
-	return bps >= part(path_bps(net, from, to), ALL_PERCENT, 100) ? alone_bps(net, from, to)
-								      : bps;
+static size_t link_of(const struct rates *r, const struct pair *p)
+{
+	const struct gci_topo *t = r->net->topo;
+
+	return (size_t)(t->cluster[p->from] * t->nclusters + t->cluster[p->to]);
 }
 
-/* Of all phases of the pair at *i, the last of which *i is then; 0, at will, is faster than any rate. */
-static uint64_t fastest(const struct gci_simnet *net, const struct pair *pairs, size_t n, size_t *i)
+static void sort_by_link(struct rates *r)
 {
-	uint64_t most = rate_of(net, &pairs[*i], pairs, n), bps;
+	size_t n = (size_t)(r->net->topo->nclusters * r->net->topo->nclusters), i;
 
-	for (; *i + 1 < n && pairs[*i + 1].from == pairs[*i].from &&
-		pairs[*i + 1].to == pairs[*i].to;
-		++*i) {
-		bps = rate_of(net, &pairs[*i + 1], pairs, n);
-		most = !most || !bps ? 0 : bps > most ? bps : most;
+	for (i = 0; i < r->n; i++)
+		r->links[link_of(r, &r->pairs[i]) + 1]++;
+	for (i = 0; i < n; i++)
+		r->links[i + 1] += r->links[i];
+	for (i = r->n; i--;)
+		r->by_link[--r->links[link_of(r, &r->pairs[i]) + 1]] = i;
+	/* Now each begins where the one before it should: they move down by one. */
+	for (i = 0; i < n; i++)
+		r->links[i] = r->links[i + 1];
+	r->links[n] = r->n;
+}
+
+/* For half of the time of the shorter one, at least: what overlaps less is one after the other. */
+static int are_together(const struct pair *a, const struct pair *b)
+{
+	uint64_t from = a->from_ns > b->from_ns ? a->from_ns : b->from_ns;
+	uint64_t to = less(a->to_ns, b->to_ns);
+
+	return to > from && 2 * (to - from) >= less(a->to_ns - a->from_ns, b->to_ns - b->from_ns);
+}
+
+/* Who else sends to a pair's port, or by its link; and what all send that come from far at the same time. */
+struct met {
+	uint64_t others, nbytes;
+};
+
+static void meet(const struct rates *r, const struct pair *p, const struct pair *o, struct met *m)
+{
+	const int *cluster = r->net->topo->cluster;
+
+	m->others += o->from != p->from;
+	if (cluster[o->from] == cluster[o->to] || !are_together(o, p))
+		return;
+	m->nbytes += o->nbytes;
+}
+
+/* Of a rate, by what there is to send. */
+static uint64_t part_of(const struct pair *p, const struct met *m, uint64_t bps)
+{
+	return bps ? part(p->nbytes, bps, m->nbytes) : UINT64_MAX;
+}
+
+/* What a pair from far may have of its port and of its link; 0: it meets nobody, or is none. */
+static uint64_t share_bps(const struct rates *r, size_t i)
+{
+	const struct gci_topo *t = r->net->topo;
+	const struct pair *p = &r->pairs[i];
+	struct met port = {0}, link = {0};
+	size_t k, l = link_of(r, p);
+
+	if (t->cluster[p->from] == t->cluster[p->to])
+		return 0;
+	for (k = i; k && r->pairs[k - 1].to == p->to; k--)
+		;
+	for (; k < r->n && r->pairs[k].to == p->to; k++)
+		meet(r, p, &r->pairs[k], &port);
+	for (k = r->links[l]; k < r->links[l + 1]; k++)
+		meet(r, p, &r->pairs[r->by_link[k]], &link);
+	if (!port.others && !link.others)
+		return 0;
+	return less(part_of(p, &port, r->net->nic_bps[t->cluster[p->to]]),
+		part_of(p, &link, r->net->links[l].bps));
+}
+
+static uint64_t rate_of(const struct rates *r, size_t i, uint64_t percent)
+{
+	const int *cluster = r->net->topo->cluster;
+	const struct pair *p = &r->pairs[i];
+	uint64_t bps = part(p->nbytes, 8 * GCI_NS_PER_S, p->to_ns - p->from_ns);
+
+	bps = less(part(bps, percent, 100), r->share_bps[i]);
+	return bps < part(path_bps(r->net, cluster[p->from], cluster[p->to]), ALL_PERCENT, 100)
+		       ? bps
+		       : 0;
+}
+
+/* A pair that works in several phases has the fastest of their rates; 0, at will, is faster than any. */
+static void set_rates(struct rates *r, uint64_t percent)
+{
+	int n = r->net->topo->nranks;
+	size_t i;
+
+	for (i = 0; i < r->n; i++) {
+		const struct pair *p = &r->pairs[i];
+		uint64_t bps = rate_of(r, i, percent), *all = &r->bps[p->from * n + p->to];
+		int again = i && p[-1].from == p->from && p[-1].to == p->to;
+
+		*all = again && (!*all || !bps) ? 0 : again && *all > bps ? *all : bps;
 	}
-	return most;
 }
 
 /* A shorter operation, of one window and at most so many steps. */
@@ -318,42 +309,125 @@ static int shorten(const struct gci_algorithm *a, struct gci_coll *c, uint64_t m
 	}
 }
 
-static int simulate(
-	struct traffic *a, const struct gci_algorithm *algorithm, const struct gci_coll *c)
+/* 0: *ns is how long it takes at those rates; NULL: at will. */
+static int simulate(struct traffic *a, const struct gci_algorithm *algorithm,
+	const struct gci_coll *c, const uint64_t *pace_bps, uint64_t *ns)
 {
-	struct gci_sim_op op = {.algorithm = algorithm, .coll = c, .trace = on_event, .ctx = a};
+	struct gci_sim_op op = {.algorithm = algorithm, .coll = c, .pace_bps = pace_bps};
 	struct gci_sim_result r;
-	int rc = gci_simulate(a->net, &op, &r);
+	int rc;
 
+	if (!pace_bps) {
+		op.trace = on_event;
+		op.ctx = a;
+	}
+	rc = gci_simulate(a->net, &op, &r);
+	*ns = r.ns;
 	gci_sim_result_free(&r);
 	return rc ? rc : a->failed ? GCOLL_ERR_NOMEM : 0;
 }
 
+/* The least rates that cost hardly any time; else those that cost least. */
+static int choose(struct rates *r, struct traffic *a, const struct gci_algorithm *algorithm,
+	const struct gci_coll *c)
+{
+	uint64_t ns, least = UINT64_MAX;
+	size_t i, best = 0;
+	int rc;
+
+	sort_by_link(r);
+	for (i = 0; i < r->n; i++)
+		r->share_bps[i] = share_bps(r, i);
+	for (i = 0; i < NHEADROOMS; i++) {
+		set_rates(r, headrooms[i]);
+		rc = simulate(a, algorithm, c, r->bps, &ns);
+		if (rc || ns <= and_percent(r->ns, LOSS_PERCENT))
+			return rc;
+		if (ns < least) {
+			least = ns;
+			best = i;
+		}
+	}
+	set_rates(r, headrooms[best]);
+	return 0;
+}
+
+static int find_rates(struct rates *r, struct traffic *a, const struct gci_algorithm *algorithm,
+	const struct gci_coll *c)
+{
+	size_t n = (size_t)c->topo->nranks, k = (size_t)c->topo->nclusters;
+	int rc = simulate(a, algorithm, c, NULL, &r->ns);
+
+	if (rc || !a->n)
+		return rc;
+	qsort(a->all, a->n, sizeof(*a->all), compare);
+	r->pairs = gci_calloc(a->n, sizeof(*r->pairs));
+	r->links = gci_calloc(k * k + 1 + a->n, sizeof(*r->links));
+	r->bps = gci_calloc(n * n + a->n, sizeof(*r->bps));
+	if (!r->pairs || !r->links || !r->bps)
+		return GCOLL_ERR_NOMEM;
+	r->by_link = r->links + k * k + 1;
+	r->share_bps = r->bps + n * n;
+	r->n = make_pairs(a, r->pairs);
+	return choose(r, a, algorithm, c);
+}
+
+/* Near senders share a quarter of a port that takes rates. */
+static uint64_t window_to(const struct rates *r, int to)
+{
+	const int *cluster = r->net->topo->cluster;
+	int n = r->net->topo->nranks, last = -1, is_far, paced = 0;
+	uint64_t near = 0, part_nbytes;
+	size_t i;
+
+	for (i = 0; i < r->n; i++) {
+		const struct pair *p = &r->pairs[i];
+
+		if (p->to != to)
+			continue;
+		is_far = cluster[p->from] != cluster[to];
+		paced |= is_far && r->bps[p->from * n + to];
+		near += !is_far && p->from != last;
+		last = p->from;
+	}
+	if (!paced || !near)
+		return 0;
+	part_nbytes = GCI_PORT_NBYTES / GCI_SIM_NEAR_PART / near;
+	return part_nbytes > LEAST_WINDOW ? part_nbytes : LEAST_WINDOW;
+}
+
+static void put_rates(const struct rates *r, int rank, const struct gci_rates *out)
+{
+	int i, n = r->net->topo->nranks;
+
+	for (i = 0; i < n; i++) {
+		if (r->bps[rank * n + i])
+			out->bps[i] = part(r->bps[rank * n + i], 1514, 1448); /* with headers */
+		if (i != rank && r->net->topo->cluster[i] == r->net->topo->cluster[rank])
+			out->window_nbytes[i] = window_to(r, i);
+	}
+}
+
 int gci_rates(const struct gci_simnet *net, const struct gci_algorithm *a, const struct gci_coll *c,
-	int rank, uint64_t most_steps, uint64_t *bps)
+	int rank, uint64_t most_steps, const struct gci_rates *out)
 {
 	struct gci_coll coll = *c;
 	struct traffic got = {.net = net, .esize = c->esize};
-	struct pair *pairs = NULL;
-	size_t i, n = 0;
+	struct rates r = {.net = net};
 	const int *cluster = c->topo->cluster;
-	int r, rc = c->counts || !most_steps ? GCOLL_ERR_INVAL : shorten(a, &coll, most_steps);
+	int i, rc = c->counts || !most_steps ? GCOLL_ERR_INVAL : shorten(a, &coll, most_steps);
 
-	for (r = 0; r < c->topo->nranks; r++)
-		bps[r] = alone_bps(net, cluster[rank], cluster[r]);
-	if (!rc)
-		rc = simulate(&got, a, &coll);
-	if (!rc && got.n) {
-		qsort(got.all, got.n, sizeof(*got.all), compare);
-		pairs = gci_calloc(got.n, sizeof(*pairs));
-		rc = pairs ? 0 : GCOLL_ERR_NOMEM;
+	for (i = 0; i < c->topo->nranks; i++) {
+		out->bps[i] = alone_bps(net, cluster[rank], cluster[i]);
+		out->window_nbytes[i] = 0;
 	}
-	if (pairs)
-		n = make_pairs(&got, pairs);
-	for (i = 0; i < n; i++)
-		if (pairs[i].from == rank)
-			bps[pairs[i].to] = fastest(net, pairs, n, &i);
-	gci_free(pairs);
+	if (!rc)
+		rc = find_rates(&r, &got, a, &coll);
+	if (!rc && r.bps)
+		put_rates(&r, rank, out);
+	gci_free(r.pairs);
+	gci_free(r.links);
+	gci_free(r.bps);
 	gci_free(got.all);
 	return rc == GCOLL_ERR_INVAL ? 0 : rc;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * How fast each pair of ranks in different clusters needs to send, as the simulator has it: what a
- * sender that is alone may not exceed where many meet. Behind a long round trip nobody learns in time
- * that a receiver's port overflows, so senders keep to that from the first byte on.
+ * How fast each rank needs to send to each other, as the simulator has it. Behind a long round trip nobody
+ * learns in time that a link's queue or a receiver's port overflows, so ranks send to other clusters no faster
+ * than the operation needs, from the first byte on. Inside a cluster TCP learns soon, but by filling the port
+ * until it overflows; so where a port takes such rates, near senders have little under way.
  *
  * Pure, and in integers: all who ask the same find the same. */
 #ifndef GCI_COLLECTIVES_TUNER_RATES_H
@@ -9,15 +10,22 @@
 
 #include "collectives/sim/sim.h"
 
-/* What rank `rank` may send to each: bps[nranks], on the wire, bits per second; 0: at will, since its own NIC
- * keeps it from sending too much. That is what comes through; or, where several send to one port or by one
- * link at the same time, the most of the operation that goes there within a round trip, or within a
- * quarter of the time that it goes on for, and a tenth more; its part by what there is to send, where that
- * is too much for the port or the link. A pair that works in several phases has the fastest of their rates.
+#define GCI_PORT_NBYTES (512ull << 10) /* that a switch keeps for a host, at least */
+
+struct gci_rates {
+	uint64_t *bps;           /* [rank]: on the wire, bits per second, at most; 0: at will */
+	uint64_t *window_nbytes; /* [rank]: under way, at most; 0: any */
+};
+
+/* How rank `rank` may send, into both arrays of `out`. To another cluster: what a pair sends, over the time for
+ * which it does, and as much more as keeps the simulated operation from taking noticeably longer, but no more than
+ * its part of the port and of the link, by what all have to send that are at work there at the same time. At
+ * will where it meets nobody or needs nearly all of its path; where its own NIC does not keep it to its path's
+ * rate, at that. A pair that works in several phases has the fastest of their rates.
  * Of an operation with more steps than `most_steps` a shorter one tells; what cannot be simulated is
- * taken as if each were alone.
+ * taken as if each were alone. O(pairs x pairs of one link or port).
  * 0 or GCOLL_ERR_NOMEM. */
 int gci_rates(const struct gci_simnet *net, const struct gci_algorithm *a, const struct gci_coll *c,
-	int rank, uint64_t most_steps, uint64_t *bps);
+	int rank, uint64_t most_steps, const struct gci_rates *out);
 
 #endif

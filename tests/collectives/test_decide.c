@@ -6,6 +6,7 @@
 #include "collectives/alltoall/alltoall.h"
 #include "collectives/tuner/candidates.h"
 #include "collectives/tuner/decide.h"
+#include "collectives/tuner/rates.h"
 #include "tests/collectives/topologies.h"
 
 #include <stdio.h>
@@ -443,7 +444,7 @@ static void rates_are_remembered(void **state)
 	struct gci_topo t;
 	struct gci_coll c;
 	const struct gci_algorithm *a = gci_algorithm_find(GCI_GATHER, "sequential");
-	const uint64_t *bps;
+	const struct gci_rates *rates;
 	uint64_t even[16];
 	int i;
 
@@ -451,19 +452,19 @@ static void rates_are_remembered(void **state)
 	make_topo(&t, narrow, "");
 	assert_int_equal(gci_decider_init(&d, &t, 0), 0);
 	c = call_of(&t, GCI_GATHER, 8 << 20);
-	bps = gci_decide_rates(&d, a, &c, 9);
-	assert_non_null(bps);
-	assert_true(bps[0] > 0);
-	assert_ptr_equal(gci_decide_rates(&d, a, &c, 9), bps);
-	assert_ptr_not_equal(gci_decide_rates(&d, a, &c, 10), bps);
+	rates = gci_decide_rates(&d, a, &c, 9);
+	assert_non_null(rates);
+	assert_true(rates->bps[0] > 0);
+	assert_ptr_equal(gci_decide_rates(&d, a, &c, 9), rates);
+	assert_ptr_not_equal(gci_decide_rates(&d, a, &c, 10), rates);
 	for (i = 0; i < 40; i++) {
 		c.count++;
-		assert_true(gci_decide_rates(&d, a, &c, 9)[0] > 0);
+		assert_true(gci_decide_rates(&d, a, &c, 9)->bps[0] > 0);
 	}
 	c = call_of(&t, GCI_ALLTOALL, 8 << 20);
-	bps = gci_decide_rates(&d, gci_algorithm_find(GCI_ALLTOALL, "even"), &c, 3);
+	rates = gci_decide_rates(&d, gci_algorithm_find(GCI_ALLTOALL, "even"), &c, 3);
 	assert_true(gci_alltoall_even_bps(&c, 3, even));
-	assert_memory_equal(bps, even, sizeof(even));
+	assert_memory_equal(rates->bps, even, sizeof(even));
 	gci_decider_free(&d);
 	gci_topo_free(&t);
 

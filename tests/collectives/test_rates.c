@@ -48,9 +48,11 @@ static void rates(const struct fixture *f, const struct gci_coll *c, const char 
 	uint64_t most_steps, uint64_t *bps)
 {
 	const struct gci_algorithm *a = gci_algorithm_find(c->kind, name);
+	uint64_t windows[NRANKS];
 
 	assert_non_null(a);
-	assert_int_equal(gci_rates(&f->net, a, c, rank, most_steps, bps), 0);
+	assert_int_equal(
+		gci_rates(&f->net, a, c, rank, most_steps, &(struct gci_rates){bps, windows}), 0);
 }
 
 /* All at once, they send what the root's NIC takes, and little more: whatever is simulated of it. */
@@ -109,25 +111,54 @@ static void others_send_what_comes_through(void **state)
 	fixture_close(&f);
 }
 
+/* Where far ones are held to a rate, near ones have so little under way that the port does not overflow; where
+ * there are none, they need not care. */
+static void near_senders_have_little_under_way(void **state)
+{
+	const struct gci_algorithm *a = gci_algorithm_find(GCI_GATHER, "sequential");
+	uint64_t bps[NRANKS], windows[NRANKS];
+	const struct gci_rates out = {bps, windows};
+	struct fixture f;
+	struct gci_coll c;
+	int r, q, npaced = 0;
+
+	(void)state;
+	fixture_open(&f);
+	c = call_of(&f, GCI_GATHER, 0); /* one of the twelve: eleven are near, two far */
+	for (r = 0; r < NRANKS; r++) {
+		assert_int_equal(gci_rates(&f.net, a, &c, r, MOST_STEPS, &out), 0);
+		for (q = 0; q < NRANKS; q++)
+			assert_int_equal(!!windows[q], !q && r && r < NFAR);
+		if (r && r < NFAR)
+			assert_in_range(
+				windows[0] * (NFAR - 1), GCI_PORT_NBYTES / 8, GCI_PORT_NBYTES / 2);
+		npaced += bps[0] && bps[0] < NIC_BPS / 10 * 8;
+		assert_true(r >= NFAR || !bps[0]);
+	}
+	assert_true(npaced > 0);
+	fixture_close(&f);
+}
+
 /* Too long, or of different blocks. */
 static void what_is_not_simulated(void **state)
 {
 	const struct gci_algorithm *a = gci_algorithm_find(GCI_GATHER, "sequential");
 	struct fixture f;
 	struct gci_coll c;
-	uint64_t bps[NRANKS], counts[NRANKS];
+	uint64_t bps[NRANKS], windows[NRANKS], counts[NRANKS];
+	const struct gci_rates out = {bps, windows};
 	int q;
 
 	(void)state;
 	fixture_open(&f);
 	c = call_of(&f, GCI_GATHER, ROOT);
-	assert_int_equal(gci_rates(&f.net, a, &c, 0, 1, bps), 0);
+	assert_int_equal(gci_rates(&f.net, a, &c, 0, 1, &out), 0);
 	assert_in_range(bps[ROOT], NIC_BPS / 20 * 19, NIC_BPS);
 	assert_true(!bps[1]);
 	for (q = 0; q < NRANKS; q++)
 		counts[q] = 1000;
 	c.counts = counts;
-	assert_int_equal(gci_rates(&f.net, a, &c, 0, MOST_STEPS, bps), 0);
+	assert_int_equal(gci_rates(&f.net, a, &c, 0, MOST_STEPS, &out), 0);
 	assert_in_range(bps[ROOT], NIC_BPS / 20 * 19, NIC_BPS);
 	fixture_close(&f);
 }
@@ -157,6 +188,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(many_senders_share_a_nic),
 		cmocka_unit_test(others_send_what_comes_through),
+		cmocka_unit_test(near_senders_have_little_under_way),
 		cmocka_unit_test(what_is_not_simulated),
 		cmocka_unit_test(phases_are_apart),
 	};

@@ -228,6 +228,35 @@ static void a_peer_has_a_rate_of_its_own(void **state)
 	world_close(&w);
 }
 
+/* As buffers are; and the kernel has its own way again. */
+static void little_is_under_way(void **state)
+{
+	static uint8_t from[1000000], to[1000000];
+	struct gci_tp_link link = {.streams = 1, .eager_nbytes = 1000};
+	struct message m[2];
+	struct world w;
+	int i;
+
+	(void)state;
+	world_open(&w, &own, 2, &link);
+	gci_tp_window_peer(w.tp[0], 1, 20000); /* not needed yet: nothing to bound */
+	exchange(&w);
+	if (!sockets_of(&w).sndbuf_nbytes)
+		skip();
+	for (i = 0; i < 2; i++) {
+		gci_tp_window_peer(w.tp[0], 1, i ? 0 : 20000);
+		fill(from, sizeof(from), (uint64_t)i);
+		send_to(&w, 0, &m[0], 1, (uint32_t)i, from, sizeof(from));
+		recv_from(&w, 1, &m[1], 0, (uint32_t)i, to, sizeof(to));
+		world_finish(&w, m, 2);
+		assert_memory_equal(from, to, sizeof(from));
+		assert_int_equal(sockets_of(&w).sndbuf_set, !i);
+		if (!i)
+			assert_in_range(sockets_of(&w).sndbuf_nbytes, 20000, 21000);
+	}
+	world_close(&w);
+}
+
 /* A connection that has sent all that it may gives its part back, though its peer has more for others. */
 static void a_rate_is_theirs_who_have_something_to_send(void **state)
 {
@@ -565,6 +594,7 @@ static const struct CMUnitTest more[] = {
 	cmocka_unit_test(sockets_of_a_link),
 	cmocka_unit_test(sockets_are_told_their_rate),
 	cmocka_unit_test(a_peer_has_a_rate_of_its_own),
+	cmocka_unit_test(little_is_under_way),
 	cmocka_unit_test(a_rate_is_theirs_who_have_something_to_send),
 	cmocka_unit_test(a_peers_rate_ends_with_what_it_was_for),
 	cmocka_unit_test(a_peers_rate_is_ours),
