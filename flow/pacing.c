@@ -426,8 +426,8 @@ static int may_pace_pairs(const struct gci_pacing *p)
 	return p->how == GCI_PACE_AUTO || p->how == GCI_PACE_FQ || p->how == GCI_PACE_TCP;
 }
 
-/* Of what near senders leave of a port (collectives/tuner/rates.h), the part that a sender has of its rate; 0 where the senders are so few that
- * they need not care. */
+/* Of what near senders leave of a port (collectives/tuner/rates.h), the part that a sender has of its rate; 0
+ * where the senders are so few that they need not care. */
 static uint32_t burst_of(const struct gci_topo *t, int peer, uint64_t bps)
 {
 	uint64_t nic_bps = t->nic_bps[t->cluster[peer]];
@@ -448,40 +448,43 @@ static const struct gci_rates *rates_of(const struct gci_op *op)
 	return gci_decide_rates(&c->decider, op->algorithm, &op->coll, op->rank);
 }
 
+/* How this rank sends to one of the world's while `rates`, NULL: none, hold for number i of an operation's. */
+static void pace_pair(struct gci_engine *e, int r, const struct gci_rates *rates, int i, int nlong)
+{
+	const struct gci_topo *t = &e->world->topo;
+	int is_near = t->cluster[r] == t->cluster[e->rank];
+	/* A budget holds for all that goes there together. */
+	int is_paced = rates && (is_near || !e->flow.pacing->ways[t->cluster[r]].budget.given_bps);
+	uint64_t bps = is_paced ? rates->bps[i] : 0;
+
+	gci_tp_pace_peer(e->tp, r, nlong ? bps : GCI_PACE_UNTIL_SENT, burst_of(t, r, bps));
+	if (is_near)
+		gci_tp_window_peer(e->tp, r, rates ? rates->window_nbytes[i] : 0);
+}
+
 static void pace_pairs(struct gci_engine *e)
 {
 	struct gci_pacing *p = e->flow.pacing;
-	const struct gci_topo *t = &e->world->topo;
 	int i, r, nlong = 0;
 	const struct gci_op *op = only_long(e, &nlong);
-	const struct gci_rates *rates = NULL; /* [rank of the operation] */
-	uint64_t *all;                        /* [rank of the world] */
+	const struct gci_rates *rates;
+	int *number; /* [rank of the world]: in the operation; -1: not in it */
 
 	if (op == p->paced || (op && !may_pace_pairs(p)))
 		return;
-	all = gci_calloc((size_t)e->size, sizeof(*all));
-	if (!all && op) /* unpaced, then */
+	number = gci_calloc((size_t)e->size, sizeof(*number));
+	if (!number) /* as it is, then */
 		return;
-	if (op)
-		rates = rates_of(op);
-	for (i = 0; rates && i < op->coll.topo->nranks; i++) {
-		r = op->ranks ? op->ranks[i] : i;
-		/* A budget holds for all that goes there together. */
-		if (t->cluster[r] == t->cluster[e->rank] ||
-			!p->ways[t->cluster[r]].budget.given_bps)
-			all[r] = rates->bps[i];
-		if (t->cluster[r] == t->cluster[e->rank])
-			gci_tp_window_peer(e->tp, r, rates->window_nbytes[i]);
-	}
+	for (r = 0; r < e->size; r++)
+		number[r] = -1;
+	rates = op ? rates_of(op) : NULL;
+	for (i = 0; rates && i < op->coll.topo->nranks; i++)
+		number[op->ranks ? op->ranks[i] : i] = i;
 	for (r = 0; r < e->size; r++)
 		if (r != e->rank)
-			gci_tp_pace_peer(e->tp, r,
-				!nlong ? GCI_PACE_UNTIL_SENT
-				: all  ? all[r]
-				       : 0,
-				all ? burst_of(t, r, all[r]) : 0);
+			pace_pair(e, r, number[r] < 0 ? NULL : rates, number[r], nlong);
 	p->paced = op;
-	gci_free(all);
+	gci_free(number);
 }
 
 static void changed(const struct gci_op *op)

@@ -146,17 +146,16 @@ static void set_needed(struct gci_sockopts *o, int fd, int peer, const struct gc
  * begins anew with as much as a process may ask for, or this. */
 #define FREE_NBYTES (1u << 20)
 
-void gci_sockopt_window(int fd, uint64_t nbytes)
+int gci_sockopt_window(int fd, uint64_t nbytes)
 {
 	int locked = 0;
 	socklen_t len = sizeof(locked);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_BUF_LOCK, &locked, &len))
-		return;
+		return 0;
 	set_buffer(fd, SO_SNDBUF, nbytes ? nbytes / 2 : FREE_NBYTES); /* the kernel doubles it */
 	locked &= ~GCI_SEND_LOCKED;
-	if (!nbytes)
-		setsockopt(fd, SOL_SOCKET, SO_BUF_LOCK, &locked, sizeof(locked));
+	return nbytes || !setsockopt(fd, SOL_SOCKET, SO_BUF_LOCK, &locked, sizeof(locked));
 }
 
 /* ---- congestion control */

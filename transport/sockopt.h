@@ -43,9 +43,9 @@ void gci_sockopt_data(struct gci_sockopts *o, int fd, int peer, const struct gci
  * unless that is 0, since data would have to wait behind it. */
 void gci_sockopt_unsent(int fd, const struct gci_tp_link *link, uint32_t most);
 
-/* At most so many bytes are under way, or wait; 0: as many as the kernel thinks right. No change where the
- * kernel could not undo it (before Linux 5.15). */
-void gci_sockopt_window(int fd, uint64_t nbytes);
+/* At most so many bytes are under way, or wait; 0: as many as the kernel thinks right. True if that is so now:
+ * nothing changes where the kernel could not undo it (before Linux 5.15). */
+int gci_sockopt_window(int fd, uint64_t nbytes);
 
 /* Cubic leaves slow start as soon as round trips grow (HyStart, Ha and Rhee 2011), and where hosts send both
  * ways they grow since acknowledgements wait behind data at the other end, not since the path is full.

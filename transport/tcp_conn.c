@@ -399,8 +399,8 @@ int gci_conn_attach(struct gci_conn *c, struct gci_tcp_peer *p, unsigned index, 
 	}
 	p->conns[index] = c;
 	p->nconns++;
-	if (p->window_nbytes)
-		gci_sockopt_window(c->fd, p->window_nbytes);
+	if (p->window_nbytes && !gci_sockopt_window(c->fd, p->window_nbytes))
+		p->window_nbytes = 0;
 	return 0;
 }
 

@@ -415,8 +415,8 @@ void gci_tcp_window_peer(struct gci_tp *tp, int peer, uint64_t nbytes)
 		return;
 	p->window_nbytes = nbytes;
 	for (i = 0; i < GCI_TP_MAX_STREAMS; i++)
-		if (p->conns[i])
-			gci_sockopt_window(p->conns[i]->fd, nbytes);
+		if (p->conns[i] && !gci_sockopt_window(p->conns[i]->fd, nbytes))
+			p->window_nbytes = 0;
 }
 
 static void on_closed(uv_handle_t *h)
