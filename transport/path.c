@@ -92,7 +92,7 @@ static size_t send_some(struct gci_conn *c)
 	int niov = gci_conn_offer(c, iov, gci_stream_out(&c->stream, iov), &all, &offered);
 
 	niov = fit_window(c, iov, niov, &offered);
-	n = offered || !all ? gci_conn_send(c, iov, niov, offered) : 0;
+	n = gci_conn_send(c, iov, niov, offered);
 	if (n) {
 		gci_stream_sent(&c->stream, n);
 		gci_conn_spent(c, n, offered < all);

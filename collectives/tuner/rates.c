@@ -181,8 +181,8 @@ struct rates {
 	const struct gci_simnet *net;
 	struct pair *pairs; /* by receiver, then by sender */
 	size_t n;
-	size_t *by_link,
-		*links; /* pairs by link; [from * nclusters + to], and one more: where each begins there */
+	size_t *by_link;     /* pairs, by link */
+	size_t *links;       /* [from * nclusters + to], and one more: where each begins there */
 	uint64_t *share_bps; /* [pair] */
 	uint64_t *bps;       /* [from * nranks + to] */
 	uint64_t ns;         /* of the operation at will */
