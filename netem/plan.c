@@ -466,14 +466,16 @@ static uint64_t extra_time_bps(const struct gci_link *l, uint64_t nic_bps)
 	return (uint64_t)((unsigned __int128)l->rate_bps * nic_bps / (nic_bps - l->rate_bps));
 }
 
-struct gci_wire_model gci_lab_wire_model(const struct gci_grid *g, const struct gci_link *l)
+struct gci_wire_model gci_lab_wire_model(const struct gci_grid *g, const struct gci_link *w)
 {
-	return (struct gci_wire_model){.rate_bps = l->rate_bps,
-		.delay_ns = l->delay_ns,
-		.sender_bps = g->clusters[l->from].nic_bps,
-		.queue_nbytes = queue_nbytes(l),
-		.flow_rate_bps = l->flow_rate_bps,
-		.loss_ppm = l->loss_ppm};
+	int from_hosts = w->from >= 0 && w->from < GCI_GRID_MAX_CLUSTERS;
+
+	return (struct gci_wire_model){.rate_bps = w->rate_bps,
+		.delay_ns = w->delay_ns,
+		.sender_bps = from_hosts ? g->clusters[w->from].nic_bps : 0,
+		.queue_nbytes = queue_nbytes(w),
+		.flow_rate_bps = w->flow_rate_bps,
+		.loss_ppm = w->loss_ppm};
 }
 
 /* The way: delay and loss, and what one connection may take of it. The grid's delay is from host to
@@ -588,12 +590,16 @@ static int check_size(
 	const uint64_t lan_ns = (uint64_t)GCI_LAB_LAN_OF_TAPS_NS * dilation;
 	int c;
 
+	if (!how.taps && !gci_grid_is_simple(g))
+		return gci_error_set(e, GCOLL_ERR_INVAL,
+			"paths share links or uplinks, expected a link of its own for each two "
+			"clusters (or --backend tap)");
 	if (g->nclusters > GCI_LAB_MAX_CLUSTERS)
 		return gci_error_set(e, GCOLL_ERR_INVAL,
 			"%d clusters, expected at most %d in the lab", g->nclusters,
 			GCI_LAB_MAX_CLUSTERS);
-	for (c = 0; c < g->nlinks; c++) {
-		const struct gci_link *l = &g->links[c];
+	for (c = 0; c < g->nwires; c++) {
+		const struct gci_link *l = &g->wires[c];
 		const char *why =
 			l->delay_ns > GCI_LAB_MAX_DELAY_NS ? "delay longer than the lab's 200 s"
 			: is_too_slow(l->rate_bps) || is_too_slow(l->flow_rate_bps) ? TOO_SLOW
@@ -601,7 +607,7 @@ static int check_size(
 
 		if (why)
 			return gci_error_set(e, GCOLL_ERR_INVAL, "link %s > %s: %s",
-				g->clusters[l->from].name, g->clusters[l->to].name, why);
+				gci_grid_end(g, l->from), gci_grid_end(g, l->to), why);
 	}
 	for (c = 0; c < g->nclusters; c++) {
 		if (is_too_slow(g->clusters[c].nic_bps))

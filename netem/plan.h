@@ -91,8 +91,8 @@ struct gci_lab_plan {
 int gci_lab_plan_make(struct gci_lab_plan *plan, const struct gci_grid *g, uint32_t dilation,
 	struct gci_lab_how how, struct gci_error *e);
 
-/* What the emulator is to do for a link that has one of its own. */
-struct gci_wire_model gci_lab_wire_model(const struct gci_grid *g, const struct gci_link *l);
+/* What the emulator is to do for a wire of the grid. */
+struct gci_wire_model gci_lab_wire_model(const struct gci_grid *g, const struct gci_link *w);
 
 void gci_lab_plan_free(struct gci_lab_plan *plan);
 

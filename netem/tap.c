@@ -23,14 +23,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SOCKET        GCI_HOST_DIR "/links.sock"
+#define SOCKET GCI_HOST_DIR "/links.sock"
+_Static_assert(GCI_WIRES_MAX_HOPS >= GCI_GRID_MAX_ROUTE + 2, "a route and two uplinks");
+
 #define MOST_ASKED    4096
 #define MOST_ANSWERED (4u << 20)
 
 struct gci_tap {
 	struct gci_lab_plan plan;
 	struct gci_grid grid;          /* dilated */
-	struct gci_wire_model *models; /* [link] */
+	struct gci_wire_model *models; /* [wire] */
 	struct gci_emulator *emulator; /* NULL: one cluster */
 	int listener;
 };
@@ -162,7 +164,7 @@ int gci_tap_check(struct gci_error *e)
 
 /* ---- up and down */
 
-/* Each link's wires, and the devices at its ends: that by which packets leave, of the same number; and
+/* Each link's route, and the devices at its ends: that by which packets leave, of the same number; and
  * where they come out, which is that of the link back. */
 static int start_wires(struct gci_tap *t, struct gci_error *e)
 {
@@ -170,7 +172,7 @@ static int start_wires(struct gci_tap *t, struct gci_error *e)
 	int n = g->nlinks, i;
 	struct gci_emulator_tap *taps = gci_calloc((size_t)n, sizeof(*taps));
 	struct gci_emulator_way *ways = gci_calloc((size_t)n, sizeof(*ways));
-	struct gci_emulator_config c = {taps, ways, t->models, n, n, n, 1};
+	struct gci_emulator_config c = {taps, ways, t->models, n, n, g->nwires, 1};
 
 	for (i = 0; taps && ways && i < n; i++) {
 		const struct gci_link *l = &g->links[i];
@@ -180,14 +182,8 @@ static int start_wires(struct gci_tap *t, struct gci_error *e)
 			t->plan.wires[i].entry_netns, t->plan.wires[i].entry};
 		w->from = i;
 		w->to = (int)(gci_grid_link(g, l->to, l->from) - g->links);
-		w->wires[w->nwires++] = i;
-		if (l->via) {
-			w->nwires = 0;
-			w->wires[w->nwires++] =
-				(int)(gci_grid_link(g, l->from, l->via - 1) - g->links);
-			w->wires[w->nwires++] =
-				(int)(gci_grid_link(g, l->via - 1, l->to) - g->links);
-		}
+		w->nwires = l->nroute;
+		memcpy(w->wires, g->routes + l->route, (size_t)l->nroute * sizeof(*w->wires));
 	}
 	if (taps && ways)
 		t->emulator = gci_emulator_start(&c, e);
@@ -220,11 +216,11 @@ static int copy_grid(struct gci_tap *t, const struct gci_grid *g, struct gci_err
 	gci_buf_free(&text);
 	if (rc)
 		return rc;
-	t->models = gci_calloc((size_t)g->nlinks, sizeof(*t->models));
+	t->models = gci_calloc((size_t)g->nwires, sizeof(*t->models));
 	if (!t->models)
 		return gci_error_set(e, GCOLL_ERR_NOMEM, "out of memory");
-	for (i = 0; i < t->grid.nlinks; i++)
-		t->models[i] = gci_lab_wire_model(&t->grid, &t->grid.links[i]);
+	for (i = 0; i < t->grid.nwires; i++)
+		t->models[i] = gci_lab_wire_model(&t->grid, &t->grid.wires[i]);
 	return 0;
 }
 
@@ -269,8 +265,8 @@ struct gci_tap *gci_tap_up(const struct gci_grid *g, uint32_t dilation, struct g
 
 void gci_tap_change(struct gci_tap *t, const struct gci_weather_change *c)
 {
-	gci_weather_apply(c, &t->models[c->link]);
-	gci_emulator_set(t->emulator, c->link, &t->models[c->link]);
+	gci_weather_apply(c, &t->models[c->wire]);
+	gci_emulator_set(t->emulator, c->wire, &t->models[c->wire]);
 }
 
 int gci_tap_fd(const struct gci_tap *t)
@@ -278,23 +274,21 @@ int gci_tap_fd(const struct gci_tap *t)
 	return t->listener;
 }
 
-/* A line a link. */
+/* A line a wire. */
 static void put_counts(struct gci_tap *t, struct gci_buf *out)
 {
 	int i;
 
-	for (i = 0; i < t->grid.nlinks; i++) {
-		const struct gci_link *l = &t->grid.links[i];
+	for (i = 0; i < t->grid.nwires; i++) {
+		const struct gci_link *w = &t->grid.wires[i];
 		struct gci_wire_counts c = gci_emulator_counts(t->emulator, i);
 
-		if (l->via) /* the others' counts have it */
-			continue;
 		gci_buf_printf(out,
 			"%s > %s: %" PRIu64 " packets in, %" PRIu64 " out (%" PRIu64
 			" bytes), dropped: %" PRIu64 " by the full queue, %" PRIu64
 			" by CoDel, %" PRIu64 " lost; %" PRIu64 " duplicated, %" PRIu64
 			" corrupted, %" PRIu64 " reordered; queue at most %" PRIu64 " bytes\n",
-			t->grid.clusters[l->from].name, t->grid.clusters[l->to].name, c.entered,
+			gci_grid_end(&t->grid, w->from), gci_grid_end(&t->grid, w->to), c.entered,
 			c.passed, c.nbytes, c.overflowed, c.early, c.lost, c.duplicated,
 			c.corrupted, c.reordered, c.queue_most_nbytes);
 	}

@@ -114,17 +114,13 @@ static int parse_setting(struct parser *p, char *word, struct gci_weather_change
 	return 0;
 }
 
-static int find_cluster(const struct gci_grid *g, const char *name)
+static int is_end(const char *name, int end)
 {
-	int c;
-
-	for (c = 0; c < g->nclusters && (!name || strcmp(g->clusters[c].name, name) != 0); c++)
-		;
-	return c < g->nclusters ? c : -1;
+	return end != GCI_GRID_UPLINK || !strcmp(name, "uplink");
 }
 
 /* Reads "A > B", "A B" or "all" from `words`: how many words that were, with what it means in *from and
- * *to (-1: all) and *both; 0 and an error. */
+ * *to (the same: all) and *both; 0 and an error. */
 static int parse_way(struct parser *p, char *const *words, int n, int *from, int *to, int *both)
 {
 	int arrow = n > 2 && !strcmp(words[1], ">");
@@ -134,13 +130,13 @@ static int parse_way(struct parser *p, char *const *words, int n, int *from, int
 	if (n && !strcmp(words[0], "all"))
 		return 1;
 	if (n >= 2 + arrow) {
-		*from = find_cluster(p->g, words[0]);
-		*to = find_cluster(p->g, words[1 + arrow]);
+		*from = gci_grid_find_end(p->g, words[0]);
+		*to = gci_grid_find_end(p->g, words[1 + arrow]);
+		if (*from != *to && is_end(words[0], *from) && is_end(words[1 + arrow], *to))
+			return 2 + arrow;
 	}
-	if (*from >= 0 && *to >= 0 && *from != *to)
-		return 2 + arrow;
 	gci_error_set(p->e, GCOLL_ERR_PARSE,
-		"%s:%d: expected two clusters of the grid, as A B or A > B, or all", p->name,
+		"%s:%d: expected two ends of a link, as A B, A > B or A > uplink, or all", p->name,
 		p->line);
 	return 0;
 }
@@ -149,30 +145,28 @@ static int add_changes(
 	struct parser *p, const struct gci_weather_change *c, int from, int to, int both)
 {
 	struct gci_weather *w = p->w;
+	size_t before = w->nchanges;
 	int i;
 
-	for (i = 0; i < p->g->nlinks; i++) {
-		const struct gci_link *l = &p->g->links[i];
+	for (i = 0; i < p->g->nwires; i++) {
+		const struct gci_link *l = &p->g->wires[i];
 
-		if (from >= 0 && !(l->from == from && l->to == to) &&
+		if (from != to && !(l->from == from && l->to == to) &&
 			!(both && l->from == to && l->to == from))
 			continue;
-		if (l->via && from < 0)
-			continue;
-		if (l->via)
-			return gci_error_set(p->e, GCOLL_ERR_PARSE,
-				"%s:%d: this link is by way of %s, expected one of those that it "
-				"passes",
-				p->name, p->line, p->g->clusters[l->via - 1].name);
 		if (w->nchanges >= GCI_WEATHER_MAX_CHANGES)
 			return gci_error_set(p->e, GCOLL_ERR_PARSE, "%s:%d: more than %d changes",
 				p->name, p->line, GCI_WEATHER_MAX_CHANGES);
 		if (gci_grow(&w->changes, &w->cap, w->nchanges + 1, sizeof(*w->changes)))
 			return nomem(p->e);
 		w->changes[w->nchanges] = *c;
-		w->changes[w->nchanges++].link = i;
+		w->changes[w->nchanges++].wire = i;
 	}
-	return 0;
+	if (w->nchanges > before || from == to)
+		return 0;
+	return gci_error_set(p->e, GCOLL_ERR_PARSE,
+		"%s:%d: no link %s > %s, expected one of the grid's", p->name, p->line,
+		gci_grid_end(p->g, from), gci_grid_end(p->g, to));
 }
 
 static int parse_line(struct parser *p, char *line)

@@ -5,6 +5,7 @@
  *	0s     kyoto > tokyo   jitter=1ms loss=0.1% burst=5
  *	12.5s  kyoto tokyo     rate=400Mbit delay=25ms		both ways
  *	30s    all             loss=0% codel=5ms,100ms
+ *	40s    tokyo > uplink  rate=100Mbit
  *
  * Keys: rate, delay, queue, flow_rate and loss as in a grid file; jitter (a time, as much more or
  * less), burst (segments that a loss takes on average), reorder, duplicate, corrupt (percentages),
@@ -14,7 +15,7 @@
  *	if (gci_weather_parse(&w, text, len, "trace", &grid, &e)) ...
  *	gci_weather_dilate(&w, k);
  *	for (i = 0; i < w.nchanges; i++)		// in the order of their times
- *		gci_weather_apply(&w.changes[i], &models[w.changes[i].link]);
+ *		gci_weather_apply(&w.changes[i], &models[w.changes[i].wire]);
  *	gci_weather_free(&w);
  *
  * Pure. */
@@ -29,7 +30,7 @@
 
 struct gci_weather_change {
 	uint64_t at_ns;
-	int link;     /* of the grid, never one by way of a third cluster */
+	int wire;     /* of the grid */
 	uint32_t set; /* which of the model's values, a bit for each key */
 	struct gci_wire_model to;
 };

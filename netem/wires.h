@@ -22,7 +22,7 @@
 
 #include <stdint.h>
 
-#define GCI_WIRES_MAX_HOPS 16
+#define GCI_WIRES_MAX_HOPS 34
 #define GCI_WIRES_LATE_NS  GCI_NS_PER_MS
 
 /* Of one wire. Everything zero: packets pass at once. */

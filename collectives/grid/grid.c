@@ -136,23 +136,6 @@ static int check_hosts(struct gci_grid_parser *p)
 	return rc;
 }
 
-/* Links stand for paths: each ordered pair of clusters needs its own. */
-static int check_reachable(struct gci_grid_parser *p)
-{
-	struct gci_grid *g = p->g;
-	int a, b;
-
-	for (a = 0; a < g->nclusters; a++)
-		for (b = 0; b < g->nclusters; b++)
-			if (a != b && !gci_grid_link(g, a, b))
-				return gci_grid_fail_at(p, p->cluster_lines[b],
-					"cluster %s cannot be reached from %s, expected a section "
-					"[link %s %s]",
-					g->clusters[b].name, g->clusters[a].name,
-					g->clusters[a].name, g->clusters[b].name);
-	return 0;
-}
-
 /* Somebody has to take the connections of each pair. */
 static int check_inbound(struct gci_grid_parser *p)
 {
@@ -168,58 +151,6 @@ static int check_inbound(struct gci_grid_parser *p)
 		if (g->clusters[c].outward)
 			outward = c;
 	}
-	return 0;
-}
-
-static uint64_t smaller_known(uint64_t a, uint64_t b)
-{
-	return !a || (b && b < a) ? b : a;
-}
-
-/* What a path by way of a third cluster is: the two links, one behind the other. */
-static void join_links(const struct gci_grid *g, struct gci_link *l)
-{
-	const struct gci_link *a = gci_grid_link(g, l->from, l->via - 1);
-	const struct gci_link *b = gci_grid_link(g, l->via - 1, l->to);
-	uint64_t lan_ns = g->clusters[l->via - 1].lan_delay_ns;
-	uint64_t whole = 1000000, pass_a = whole - a->loss_ppm, pass_b = whole - b->loss_ppm;
-
-	l->rate_bps = smaller_known(a->rate_bps, b->rate_bps);
-	l->flow_rate_bps = smaller_known(a->flow_rate_bps, b->flow_rate_bps);
-	l->queue_nbytes = smaller_known(a->queue_nbytes, b->queue_nbytes);
-	/* From host to host; the packets do not go into the middle cluster's LAN. */
-	l->delay_ns = a->delay_ns + b->delay_ns;
-	l->delay_ns -= l->delay_ns > lan_ns ? lan_ns : l->delay_ns;
-	l->loss_ppm = (uint32_t)(whole - (pass_a * pass_b + whole / 2) / whole);
-}
-
-/* One city in the middle, whose links are links of their own. */
-static int check_vias(struct gci_grid_parser *p)
-{
-	struct gci_grid *g = p->g;
-	int i;
-
-	for (i = 0; i < g->nlinks; i++) {
-		struct gci_link *l = &g->links[i];
-
-		if (!l->via)
-			continue;
-		if (gci_grid_link(g, l->from, l->via - 1)->via ||
-			gci_grid_link(g, l->via - 1, l->to)->via)
-			return gci_grid_fail_at(p, p->via_lines[i],
-				"via = %s, expected a cluster with links of its own to %s and %s",
-				g->clusters[l->via - 1].name, g->clusters[l->from].name,
-				g->clusters[l->to].name);
-		if (l->rate_bps || l->delay_ns || l->queue_nbytes || l->flow_rate_bps ||
-			l->loss_ppm)
-			return gci_grid_fail_at(p, p->via_lines[i],
-				"via = %s and rate, delay, queue, loss or flow_rate, expected "
-				"those of the links it passes only",
-				g->clusters[l->via - 1].name);
-	}
-	for (i = 0; i < g->nlinks; i++)
-		if (g->links[i].via)
-			join_links(g, &g->links[i]);
 	return 0;
 }
 
@@ -242,10 +173,8 @@ int gci_grid_check(struct gci_grid_parser *p)
 		return gci_grid_fail_at(p, p->line, "more than %d hosts", GCI_GRID_MAX_HOSTS);
 	rc = check_hosts(p);
 	if (!rc)
-		rc = check_reachable(p);
-	if (!rc)
-		rc = check_inbound(p);
-	return rc ? rc : check_vias(p);
+		rc = gci_grid_route(p);
+	return rc ? rc : check_inbound(p);
 }
 
 /* ---- The grid's digest, and the section by which a dilated grid keeps it. */
@@ -393,8 +322,12 @@ void gci_grid_free(struct gci_grid *g)
 		gci_free(g->clusters[c].name);
 	}
 	gci_free(g->clusters);
+	for (c = 0; c < g->nswitches; c++)
+		gci_free(g->switches[c]);
+	gci_free(g->switches);
+	gci_free(g->wires);
 	gci_free(g->links);
-	gci_free(g->link_at);
+	gci_free(g->routes);
 	memset(g, 0, sizeof(*g));
 }
 
@@ -414,10 +347,19 @@ static void dilate_hosts(struct gci_cluster *c, uint32_t k)
 	int h;
 
 	c->nic_bps = slowed(c->nic_bps, k);
+	c->uplink_bps = slowed(c->uplink_bps, k);
 	c->lan_delay_ns = scaled(c->lan_delay_ns, k);
 	c->tini_ns = scaled(c->tini_ns, k);
 	for (h = 0; c->own_tini_ns && h < c->nhosts; h++)
 		c->own_tini_ns[h] = scaled(c->own_tini_ns[h], k);
+}
+
+static void dilate_link(struct gci_link *l, uint32_t k)
+{
+	l->rate_bps = slowed(l->rate_bps, k);
+	l->flow_rate_bps = slowed(l->flow_rate_bps, k);
+	l->budget_bps = slowed(l->budget_bps, k);
+	l->delay_ns = scaled(l->delay_ns, k);
 }
 
 void gci_grid_dilate(struct gci_grid *g, uint32_t k)
@@ -429,19 +371,31 @@ void gci_grid_dilate(struct gci_grid *g, uint32_t k)
 	g->dilation = g->dilation > UINT32_MAX / k ? UINT32_MAX : g->dilation * k;
 	for (i = 0; i < g->nclusters; i++)
 		dilate_hosts(&g->clusters[i], k);
-	for (i = 0; i < g->nlinks; i++) {
-		g->links[i].rate_bps = slowed(g->links[i].rate_bps, k);
-		g->links[i].flow_rate_bps = slowed(g->links[i].flow_rate_bps, k);
-		g->links[i].budget_bps = slowed(g->links[i].budget_bps, k);
-		g->links[i].delay_ns = scaled(g->links[i].delay_ns, k);
-	}
+	for (i = 0; i < g->nwires; i++)
+		dilate_link(&g->wires[i], k);
+	for (i = 0; i < g->nlinks; i++)
+		dilate_link(&g->links[i], k);
 }
 
-const struct gci_link *gci_grid_link(const struct gci_grid *g, int from, int to)
+const char *gci_grid_end(const struct gci_grid *g, int end)
 {
-	int at = g->link_at ? g->link_at[from * GCI_GRID_MAX_CLUSTERS + to] : 0;
+	if (end < 0)
+		return "uplink";
+	return end < GCI_GRID_MAX_CLUSTERS ? g->clusters[end].name
+					   : g->switches[end - GCI_GRID_MAX_CLUSTERS];
+}
 
-	return at ? &g->links[at - 1] : NULL;
+int gci_grid_find_end(const struct gci_grid *g, const char *name)
+{
+	int i;
+
+	for (i = 0; i < g->nclusters; i++)
+		if (!strcmp(g->clusters[i].name, name))
+			return i;
+	for (i = 0; i < g->nswitches; i++)
+		if (!strcmp(g->switches[i], name))
+			return GCI_GRID_MAX_CLUSTERS + i;
+	return GCI_GRID_UPLINK;
 }
 
 int gci_grid_cluster_of(const struct gci_grid *g, int host)
@@ -520,6 +474,8 @@ static void print_cluster(const struct gci_cluster *c, int access, struct gci_bu
 		gci_buf_printf(out, "hosts = %s\n", c->hosts[h]);
 	if (c->nic_bps)
 		gci_buf_printf(out, "nic = %" PRIu64 "bit\n", c->nic_bps);
+	if (c->uplink_bps)
+		gci_buf_printf(out, "uplink = %" PRIu64 "bit\n", c->uplink_bps);
 	if (c->lan_delay_ns)
 		gci_buf_printf(out, "lan_delay = %" PRIu64 "ns\n", c->lan_delay_ns);
 	if (c->tini_ns)
@@ -532,18 +488,60 @@ static void print_cluster(const struct gci_cluster *c, int access, struct gci_bu
 		print_host(c, h, access, out);
 }
 
-/* What a link of its own has, and one by way of a third cluster has from others. */
-static void print_path(const struct gci_link *l, struct gci_buf *out)
+static void print_wire(const struct gci_grid *g, const struct gci_link *w, struct gci_buf *out)
 {
-	if (l->rate_bps)
-		gci_buf_printf(out, "rate = %" PRIu64 "bit\n", l->rate_bps);
-	gci_buf_printf(out, "delay = %" PRIu64 "ns\n", l->delay_ns);
-	if (l->queue_nbytes)
-		gci_buf_printf(out, "queue = %" PRIu64 "\n", l->queue_nbytes);
-	if (l->flow_rate_bps)
-		gci_buf_printf(out, "flow_rate = %" PRIu64 "bit\n", l->flow_rate_bps);
-	if (l->loss_ppm)
-		gci_buf_printf(out, "loss = %u.%04u%%\n", l->loss_ppm / 10000, l->loss_ppm % 10000);
+	gci_buf_printf(out, "[link %s > %s]\n", gci_grid_end(g, w->from), gci_grid_end(g, w->to));
+	if (w->rate_bps)
+		gci_buf_printf(out, "rate = %" PRIu64 "bit\n", w->rate_bps);
+	gci_buf_printf(out, "delay = %" PRIu64 "ns\n", w->delay_ns);
+	if (w->queue_nbytes)
+		gci_buf_printf(out, "queue = %" PRIu64 "\n", w->queue_nbytes);
+	if (w->flow_rate_bps)
+		gci_buf_printf(out, "flow_rate = %" PRIu64 "bit\n", w->flow_rate_bps);
+	if (w->loss_ppm)
+		gci_buf_printf(out, "loss = %u.%04u%%\n", w->loss_ppm / 10000, w->loss_ppm % 10000);
+}
+
+static void print_use(const struct gci_link *l, int access, struct gci_buf *out)
+{
+	if (l->streams)
+		gci_buf_printf(out, "streams = %u\n", l->streams);
+	if (l->senders)
+		gci_buf_printf(out, "senders = %u\n", l->senders);
+	if (access && l->budget_bps)
+		gci_buf_printf(out, "budget = %" PRIu64 "bit\n", l->budget_bps);
+}
+
+/* Where all that it would say is the quickest path, nothing. */
+static void print_route(
+	const struct gci_grid *g, const struct gci_link *l, int access, struct gci_buf *out)
+{
+	const char *sep = "via = ";
+	int i;
+
+	if (l->own || !(l->said || l->streams || l->senders || (access && l->budget_bps)))
+		return;
+	gci_buf_printf(
+		out, "[route %s > %s]\n", g->clusters[l->from].name, g->clusters[l->to].name);
+	for (i = 0; l->said && i < l->nroute; i++) {
+		const struct gci_link *w = &g->wires[g->routes[l->route + i]];
+
+		if (w->to == l->to || w->to == GCI_GRID_UPLINK || w->from == GCI_GRID_UPLINK)
+			continue;
+		gci_buf_printf(out, "%s%s", sep, gci_grid_end(g, w->to));
+		sep = ", ";
+	}
+	if (l->said)
+		gci_buf_printf(out, "\n");
+	print_use(l, access, out);
+}
+
+/* What connections use of a wire between two clusters is told with it. */
+static const struct gci_link *use_of(const struct gci_grid *g, const struct gci_link *w)
+{
+	int both = w->from < GCI_GRID_MAX_CLUSTERS && w->to < GCI_GRID_MAX_CLUSTERS;
+
+	return both ? gci_grid_link(g, w->from, w->to) : w;
 }
 
 static void print(const struct gci_grid *g, int access, struct gci_buf *out)
@@ -555,22 +553,18 @@ static void print(const struct gci_grid *g, int access, struct gci_buf *out)
 			g->dilation, g->digest);
 	for (i = 0; i < g->nclusters; i++)
 		print_cluster(&g->clusters[i], access, out);
-	for (i = 0; i < g->nlinks; i++) {
-		const struct gci_link *l = &g->links[i];
+	for (i = 0; i < g->nswitches; i++)
+		gci_buf_printf(out, "[switch %s]\n", g->switches[i]);
+	for (i = 0; i < g->nwires; i++) {
+		const struct gci_link *w = &g->wires[i];
 
-		gci_buf_printf(out, "[link %s > %s]\n", g->clusters[l->from].name,
-			g->clusters[l->to].name);
-		if (l->via)
-			gci_buf_printf(out, "via = %s\n", g->clusters[l->via - 1].name);
-		else
-			print_path(l, out);
-		if (l->streams)
-			gci_buf_printf(out, "streams = %u\n", l->streams);
-		if (l->senders)
-			gci_buf_printf(out, "senders = %u\n", l->senders);
-		if (access && l->budget_bps)
-			gci_buf_printf(out, "budget = %" PRIu64 "bit\n", l->budget_bps);
+		if (w->from < 0 || w->to < 0)
+			continue;
+		print_wire(g, w, out);
+		print_use(use_of(g, w), access, out);
 	}
+	for (i = 0; i < g->nlinks; i++)
+		print_route(g, &g->links[i], access, out);
 }
 
 void gci_grid_print(const struct gci_grid *g, struct gci_buf *out)

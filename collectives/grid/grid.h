@@ -21,6 +21,8 @@
 
 #define GCI_GRID_MAX_HOSTS    65536
 #define GCI_GRID_MAX_CLUSTERS 256
+#define GCI_GRID_MAX_SWITCHES 256
+#define GCI_GRID_MAX_ROUTE    32 /* wires one behind the other */
 #define GCI_GRID_MAX_TEXT     (8u << 20)
 #define GCI_GRID_MAX_STREAMS  64
 
@@ -35,6 +37,7 @@ struct gci_cluster {
 	char **hosts; /* in rank order */
 	int nhosts;
 	uint64_t nic_bps;      /* of each host; 0: unknown */
+	uint64_t uplink_bps;   /* all that leaves it, and all that comes in; 0: no such limit */
 	uint64_t lan_delay_ns; /* one way, between two hosts */
 	uint64_t tini_ns;      /* what a message costs each host that sends it; 0: unknown */
 	uint64_t *own_tini_ns; /* [host of the cluster]: its own, or 0; NULL: none has its own */
@@ -43,9 +46,14 @@ struct gci_cluster {
 	struct gci_access *own_access; /* [host of the cluster]; NULL: none has its own */
 };
 
-/* One direction between two clusters. */
+/* Ends of a wire: a cluster's number, or GCI_GRID_MAX_CLUSTERS and a switch's, or this, beyond the uplink of the
+ * cluster at the other end. */
+#define GCI_GRID_UPLINK (-1)
+
+/* A wire: one direction of a cable between clusters or switches, or of an uplink, which all paths that pass it
+ * share. Or a link: one direction between two clusters, with what the wires of its path leave of each figure. */
 struct gci_link {
-	int from, to;           /* cluster indices */
+	int from, to;           /* clusters; of a wire, its ends */
 	uint64_t rate_bps;      /* 0: unknown */
 	uint64_t delay_ns;      /* one way */
 	uint64_t queue_nbytes;  /* bottleneck buffer; 0: unknown */
@@ -54,16 +62,23 @@ struct gci_link {
 	uint32_t loss_ppm;
 	uint32_t streams; /* connections per pair of ranks; 0: gridcoll decides */
 	uint32_t senders; /* ranks that may send at once; 0: gridcoll decides */
-	int via;          /* 1 + the cluster whose links it passes; 0: a link of its own */
+	/* Not of a wire: */
+	int route, nroute; /* where the wires that it passes begin among the routes, and how many */
+	int own;           /* 1 + the wire between just these two clusters; 0: there is none */
+	int said;          /* its route is the file's choice, and not the quickest */
 };
 
 struct gci_grid {
 	struct gci_cluster *clusters;
 	int nclusters;
-	int nhosts; /* of all clusters */
-	struct gci_link *links;
+	int nhosts;      /* of all clusters */
+	char **switches; /* cities, exchanges, spines: without hosts */
+	int nswitches;
+	struct gci_link *wires; /* of the file, in its order, then of uplinks */
+	int nwires;
+	struct gci_link *links; /* each cluster's to all others, cluster by cluster */
 	int nlinks;
-	int *link_at;      /* [from * GCI_GRID_MAX_CLUSTERS + to]: index + 1, 0: none */
+	int *routes;       /* wires' numbers, link by link */
 	uint64_t digest;   /* see gci_grid_digest() */
 	uint32_t dilation; /* how many times slower than its file said at first; 1 or more */
 	int amended;       /* measured figures were put in where the file has none */
@@ -99,7 +114,19 @@ uint64_t gci_grid_held_ns(const struct gci_grid *g);
 uint64_t gci_grid_digest(const struct gci_grid *g);
 
 /* The link from one cluster to another; NULL within a cluster. */
-const struct gci_link *gci_grid_link(const struct gci_grid *g, int from, int to);
+static inline const struct gci_link *gci_grid_link(const struct gci_grid *g, int from, int to)
+{
+	return from == to ? NULL : &g->links[from * (g->nclusters - 1) + to - (to > from)];
+}
+
+/* Each link has a wire of its own, which no other uses. */
+int gci_grid_is_simple(const struct gci_grid *g);
+
+/* The name of a wire's end. */
+const char *gci_grid_end(const struct gci_grid *g, int end);
+
+/* The wire's end of this name, a cluster or a switch; GCI_GRID_UPLINK: none. */
+int gci_grid_find_end(const struct gci_grid *g, const char *name);
 
 /* The cluster of host number `host` (0 .. nhosts-1, cluster by cluster). */
 int gci_grid_cluster_of(const struct gci_grid *g, int host);

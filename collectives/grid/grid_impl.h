@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the parts of the grid file's parser share: grid_parse.c reads line by line, grid.c looks at
- * the whole, names it, and has the keys that are no part of the model. */
+ * What the parts of the grid file's parser share: grid_parse.c reads line by line, collectives/grid/routes.c
+ * finds the links' ways over the wires, grid.c looks at the whole, names it, and has the keys that are no part of the model. */
 #ifndef GCI_COLLECTIVES_GRID_GRID_IMPL_H
 #define GCI_COLLECTIVES_GRID_GRID_IMPL_H
 
@@ -9,6 +9,7 @@
 #define GCI_GRID_NAME_LIMIT 49 /* libinih keeps 50 bytes of a section's or key's name */
 
 #define GCI_GRID_MAX_KEYS 12 /* of one section */
+#define GCI_GRID_MAX_ENDS (GCI_GRID_MAX_CLUSTERS + GCI_GRID_MAX_SWITCHES)
 
 /* [host NAME], kept until all hosts are known. */
 struct gci_host_section {
@@ -16,6 +17,15 @@ struct gci_host_section {
 	int line;
 	uint64_t tini_ns; /* 0: not said */
 	struct gci_access access;
+};
+
+/* One direction of [link A B] or [route A B]. */
+struct gci_link_section {
+	struct gci_link link;
+	int line;
+	int is_route;  /* no wire: a choice of wires */
+	int via, nvia; /* where its ends stand in `via` of the parser */
+	int via_line;  /* 0: not said */
 };
 
 struct gci_grid_key {
@@ -34,13 +44,17 @@ struct gci_grid_parser {
 	char section[GCI_GRID_NAME_LIMIT + 1];
 	struct gci_grid_key keys[GCI_GRID_MAX_KEYS]; /* that it has */
 	int nkeys;
-	int cluster;         /* index, or -1 */
-	int link[2], nlinks; /* indices of the link's one or two directions */
-	int in_host;         /* the last of `own` */
+	int cluster;   /* index, or -1 */
+	int nlinks;    /* the last one or two of `links` */
+	int in_switch; /* which has no keys */
+	int in_host;   /* the last of `own` */
 	int in_dilated;
-	int dilated_line; /* 0: none */
-	int *via_lines;   /* [link]: where it was told which way it goes */
-	size_t via_lines_cap;
+	int dilated_line;               /* 0: none */
+	struct gci_link_section *links; /* as they stand in the file */
+	size_t nlinks_all, links_cap;
+	int *link_at; /* [from * GCI_GRID_MAX_ENDS + to]: 1 + its place in `links`; 0: none */
+	int *via;     /* ends that routes pass, section by section */
+	size_t nvia, via_cap;
 	int *cluster_lines; /* where each cluster was opened */
 	size_t cluster_lines_cap;
 	int *host_lines; /* where each host was named, in the order of all */
@@ -56,6 +70,9 @@ int gci_grid_nomem(struct gci_grid_parser *p);
 
 /* Counts hosts, refuses what no single line shows, gives [host] sections to their hosts. */
 int gci_grid_check(struct gci_grid_parser *p);
+
+/* Wires and links, from the sections that the file has, once all clusters are known. */
+int gci_grid_route(struct gci_grid_parser *p);
 
 /* The section [dilated] begins; one of its keys. */
 int gci_grid_open_dilated(struct gci_grid_parser *p);

@@ -13,16 +13,6 @@
 
 #define fail(p, ...) gci_grid_fail_at(p, (p)->line, __VA_ARGS__)
 
-static int find_cluster(const struct gci_grid *g, const char *name)
-{
-	int i;
-
-	for (i = 0; i < g->nclusters; i++)
-		if (!strcmp(g->clusters[i].name, name))
-			return i;
-	return -1;
-}
-
 int gci_grid_is_cluster_name(const char *name)
 {
 	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -44,16 +34,28 @@ int gci_grid_take_cluster(const char *said, char *out, size_t size, struct gci_e
 	return 0;
 }
 
+/* Clusters and switches have their names in common. */
+static int check_new_name(struct gci_grid_parser *p, const char *name, const char *kind)
+{
+	int end = gci_grid_find_end(p->g, name);
+
+	if (!gci_grid_is_cluster_name(name))
+		return fail(p, "bad %s name \"%s\", expected [%s NAME]", kind, name, kind);
+	if (end < 0)
+		return 0;
+	if (end < GCI_GRID_MAX_CLUSTERS)
+		return fail(p, "cluster %s is there twice (first in line %d)", name,
+			p->cluster_lines[end]);
+	return fail(p, "%s %s, expected another name than that of a switch above", kind, name);
+}
+
 static int open_cluster(struct gci_grid_parser *p, const char *name)
 {
 	struct gci_grid *g = p->g;
 	size_t n = (size_t)g->nclusters;
 
-	if (!gci_grid_is_cluster_name(name))
-		return fail(p, "bad cluster name \"%s\", expected [cluster NAME]", name);
-	if (find_cluster(g, name) >= 0)
-		return fail(p, "cluster %s is there twice (first in line %d)", name,
-			p->cluster_lines[find_cluster(g, name)]);
+	if (check_new_name(p, name, "cluster"))
+		return p->e->status;
 	if (g->nclusters >= GCI_GRID_MAX_CLUSTERS)
 		return fail(p, "more than %d clusters", GCI_GRID_MAX_CLUSTERS);
 	if (gci_grow(&p->cluster_lines, &p->cluster_lines_cap, n + 1, sizeof(int)))
@@ -69,29 +71,49 @@ static int open_cluster(struct gci_grid_parser *p, const char *name)
 	return 0;
 }
 
-static int add_link(struct gci_grid_parser *p, int from, int to)
+static int open_switch(struct gci_grid_parser *p, const char *name)
 {
 	struct gci_grid *g = p->g;
-	struct gci_link *l;
 
-	if (gci_grid_link(g, from, to))
-		return fail(p, "link %s > %s is there twice", g->clusters[from].name,
-			g->clusters[to].name);
-	if (gci_grow_by_one(&g->links, (size_t)g->nlinks, sizeof(*g->links)))
+	if (check_new_name(p, name, "switch"))
+		return p->e->status;
+	if (g->nswitches >= GCI_GRID_MAX_SWITCHES)
+		return fail(p, "more than %d switches", GCI_GRID_MAX_SWITCHES);
+	if (gci_grow_by_one(&g->switches, (size_t)g->nswitches, sizeof(*g->switches)))
 		return gci_grid_nomem(p);
-	l = &g->links[g->nlinks];
-	memset(l, 0, sizeof(*l));
-	l->from = from;
-	l->to = to;
-	p->link[p->nlinks++] = g->nlinks++;
-	g->link_at[from * GCI_GRID_MAX_CLUSTERS + to] = g->nlinks;
+	g->switches[g->nswitches] = gci_strdup(name);
+	if (!g->switches[g->nswitches])
+		return gci_grid_nomem(p);
+	g->nswitches++;
+	p->in_switch = 1;
 	return 0;
 }
 
-static int open_link(struct gci_grid_parser *p, const char *what)
+static int add_link(struct gci_grid_parser *p, int from, int to, int is_route)
+{
+	int *at = &p->link_at[from * GCI_GRID_MAX_ENDS + to];
+
+	if (*at && p->links[*at - 1].is_route != is_route)
+		return fail(p, "%s > %s has a link and a route, expected one of the two",
+			gci_grid_end(p->g, from), gci_grid_end(p->g, to));
+	if (*at)
+		return fail(p, "%s %s > %s is there twice", is_route ? "route" : "link",
+			gci_grid_end(p->g, from), gci_grid_end(p->g, to));
+	if (gci_grow(&p->links, &p->links_cap, p->nlinks_all + 1, sizeof(*p->links)))
+		return gci_grid_nomem(p);
+	p->links[p->nlinks_all] = (struct gci_link_section){
+		.link = {.from = from, .to = to}, .line = p->line, .is_route = is_route};
+	*at = (int)++p->nlinks_all;
+	p->nlinks++;
+	return 0;
+}
+
+/* A link or a route. */
+static int open_link(struct gci_grid_parser *p, const char *what, int is_route)
 {
 	char a[GCI_GRID_NAME_LIMIT + 1], b[GCI_GRID_NAME_LIMIT + 1], mid[GCI_GRID_NAME_LIMIT + 1],
 		rest[2];
+	const char *kind = is_route ? "route" : "link";
 	int n = sscanf(what, "%49s %49s %49s %1s", a, mid, b, rest);
 	int one_way = n == 3 && !strcmp(mid, ">");
 	int from, to, rc;
@@ -99,16 +121,20 @@ static int open_link(struct gci_grid_parser *p, const char *what)
 	if (n == 2)
 		memcpy(b, mid, sizeof(b));
 	else if (!one_way)
-		return fail(p, "bad link \"%s\", expected [link A B] or [link A > B]", what);
-	from = find_cluster(p->g, a);
-	to = find_cluster(p->g, b);
+		return fail(p, "bad %s \"%s\", expected [%s A B] or [%s A > B]", kind, what, kind,
+			kind);
+	from = gci_grid_find_end(p->g, a);
+	to = gci_grid_find_end(p->g, b);
 	if (from < 0 || to < 0)
-		return fail(
-			p, "unknown cluster %s, expected one that stands above", from < 0 ? a : b);
+		return fail(p, "unknown cluster or switch %s, expected one that stands above",
+			from < 0 ? a : b);
 	if (from == to)
-		return fail(p, "a link from cluster %s to itself", a);
-	rc = add_link(p, from, to);
-	return rc || one_way ? rc : add_link(p, to, from);
+		return fail(p, "a %s from %s to itself", kind, a);
+	if (is_route && (from >= GCI_GRID_MAX_CLUSTERS || to >= GCI_GRID_MAX_CLUSTERS))
+		return fail(p, "a route of the switch %s, expected one between clusters",
+			from >= GCI_GRID_MAX_CLUSTERS ? a : b);
+	rc = add_link(p, from, to, is_route);
+	return rc || one_way ? rc : add_link(p, to, from, is_route);
 }
 
 /* The host may stand below; gci_grid_check finds it. */
@@ -139,6 +165,7 @@ static int open_section(struct gci_grid_parser *p, const char *line)
 		return fail(p, "section name longer than %d characters", GCI_GRID_NAME_LIMIT);
 	p->cluster = -1;
 	p->nlinks = 0;
+	p->in_switch = 0;
 	p->in_host = 0;
 	p->nkeys = 0;
 	p->in_dilated = 0;
@@ -147,12 +174,18 @@ static int open_section(struct gci_grid_parser *p, const char *line)
 	if (!strncmp(section, "cluster ", 8))
 		return open_cluster(p, section + 8 + strspn(section + 8, " "));
 	if (!strncmp(section, "link ", 5))
-		return open_link(p, section + 5);
+		return open_link(p, section + 5, 0);
+	if (!strncmp(section, "route ", 6))
+		return open_link(p, section + 6, 1);
+	if (!strncmp(section, "switch ", 7))
+		return open_switch(p, section + 7 + strspn(section + 7, " "));
 	if (!strncmp(section, "host ", 5))
 		return open_host(p, section + 5 + strspn(section + 5, " "));
 	if (!strcmp(section, "dilated"))
 		return gci_grid_open_dilated(p);
-	return fail(p, "unknown section [%s], expected [cluster NAME], [link A B] or [host NAME]",
+	return fail(p,
+		"unknown section [%s], expected [cluster NAME], [switch NAME], [link A B], "
+		"[route A B] or [host NAME]",
 		section);
 }
 
@@ -234,6 +267,11 @@ static int cluster_key(struct gci_grid_parser *p, const char *key, const char *v
 			return fail(p, "nic = %s, expected " GCI_RATE_EXPECTED, value);
 		return 0;
 	}
+	if (!strcmp(key, "uplink")) {
+		if (gci_parse_rate(value, &c->uplink_bps) || !c->uplink_bps)
+			return fail(p, "uplink = %s, expected " GCI_RATE_EXPECTED, value);
+		return 0;
+	}
 	if (!strcmp(key, "lan_delay")) {
 		if (gci_parse_time(value, &c->lan_delay_ns))
 			return fail(p, "lan_delay = %s, expected " GCI_TIME_EXPECTED, value);
@@ -250,7 +288,8 @@ static int cluster_key(struct gci_grid_parser *p, const char *key, const char *v
 	if (gci_grid_is_access_key(key))
 		return gci_grid_access_key(p, key, value, &c->access);
 	return fail(p,
-		"unknown key \"%s\" in [%s], expected hosts, nic, lan_delay, tini, inbound, "
+		"unknown key \"%s\" in [%s], expected hosts, nic, uplink, lan_delay, tini, "
+		"inbound, "
 		"interfaces or ports",
 		key, p->section);
 }
@@ -265,28 +304,55 @@ static int small_number(const char *value, uint32_t *out)
 	return 0;
 }
 
-/* The city in the middle. */
-static int via_key(struct gci_grid_parser *p, const char *value, struct gci_link *l)
+/* "osaka, nagoya": the cities in the middle. */
+static int via_key(struct gci_grid_parser *p, const char *value, struct gci_link_section *s)
 {
-	int via = find_cluster(p->g, value);
+	char name[GCI_GRID_NAME_LIMIT + 1];
+	const char *at = value;
+	int backwards = p->nlinks == 2 && s == &p->links[p->nlinks_all - 1], end, i, k;
 
-	if (via < 0 || via == l->from || via == l->to)
-		return fail(p, "via = %s, expected a third cluster that stands above", value);
-	if (gci_grow(&p->via_lines, &p->via_lines_cap, (size_t)p->g->nlinks, sizeof(int)))
-		return gci_grid_nomem(p);
-	p->via_lines[l - p->g->links] = p->line;
-	l->via = via + 1;
+	s->is_route = 1;
+	s->via = (int)p->nvia;
+	s->via_line = p->line;
+	do {
+		size_t n = strcspn(at, ",");
+
+		while (n && isspace((unsigned char)*at))
+			at++, n--;
+		for (k = (int)n; k && isspace((unsigned char)at[k - 1]); k--)
+			;
+		snprintf(name, sizeof(name), "%.*s", k, at);
+		end = k > GCI_GRID_NAME_LIMIT ? -1 : gci_grid_find_end(p->g, name);
+		if (end < 0 || end == s->link.from || end == s->link.to)
+			return fail(p,
+				"via = %s, expected other clusters or switches that stand above",
+				value);
+		if (gci_grow(&p->via, &p->via_cap, p->nvia + 1, sizeof(*p->via)))
+			return gci_grid_nomem(p);
+		p->via[p->nvia++] = end;
+		at += n + (at[n] == ',');
+		/* A comma at the end has a name behind it that is none. */
+	} while (*at || at[-1] == ',');
+	s->nvia = (int)p->nvia - s->via;
+	if (s->nvia >= GCI_GRID_MAX_ROUTE)
+		return fail(p, "via: more than %d in the middle", GCI_GRID_MAX_ROUTE - 1);
+	for (i = 0, k = s->nvia - 1; backwards && i < k; i++, k--) {
+		end = p->via[s->via + i];
+		p->via[s->via + i] = p->via[s->via + k];
+		p->via[s->via + k] = end;
+	}
 	return 0;
 }
 
 static int link_key(
-	struct gci_grid_parser *p, const char *key, const char *value, struct gci_link *l)
+	struct gci_grid_parser *p, const char *key, const char *value, struct gci_link_section *s)
 {
+	struct gci_link *l = &s->link;
 	const char *expected;
 	int bad;
 
 	if (!strcmp(key, "via"))
-		return via_key(p, value, l);
+		return via_key(p, value, s);
 	if (!strcmp(key, "rate")) {
 		bad = gci_parse_rate(value, &l->rate_bps) || !l->rate_bps;
 		expected = GCI_RATE_EXPECTED;
@@ -347,6 +413,8 @@ static int on_key(void *user, const char *section, const char *key, const char *
 	(void)section; /* the reader knows which one is open */
 	if (p->e->status)
 		return 0;
+	if (p->in_switch)
+		return !fail(p, "unknown key \"%s\" in [%s], expected none", key, p->section);
 	if (p->cluster < 0 && !p->nlinks && !p->in_host && !p->in_dilated)
 		rc = fail(p, "\"%s\" before the first section, expected [cluster NAME]", key);
 	if (!rc && p->cluster >= 0)
@@ -356,7 +424,8 @@ static int on_key(void *user, const char *section, const char *key, const char *
 	if (!rc && p->in_dilated)
 		rc = gci_grid_dilated_key(p, key, value);
 	for (i = 0; !rc && i < p->nlinks; i++)
-		rc = link_key(p, key, value, &p->g->links[p->link[i]]);
+		rc = link_key(
+			p, key, value, &p->links[p->nlinks_all - (size_t)p->nlinks + (size_t)i]);
 	if (!rc)
 		rc = said_once(p, key);
 	return !rc;
@@ -374,9 +443,8 @@ int gci_grid_parse(
 	p.cluster = -1;
 	if (len >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) /* a byte order mark, as editors leave */
 		p.text += 3;
-	g->link_at = gci_calloc(
-		(size_t)GCI_GRID_MAX_CLUSTERS * GCI_GRID_MAX_CLUSTERS, sizeof(*g->link_at));
-	if (!g->link_at) {
+	p.link_at = gci_calloc((size_t)GCI_GRID_MAX_ENDS * GCI_GRID_MAX_ENDS, sizeof(*p.link_at));
+	if (!p.link_at) {
 		gci_grid_nomem(&p);
 	} else if (len > GCI_GRID_MAX_TEXT) {
 		gci_error_set(&local, GCOLL_ERR_PARSE, "%s:1: larger than %u bytes", name,
@@ -399,7 +467,9 @@ int gci_grid_parse(
 		gci_free(p.own[p.nown].name);
 	}
 	gci_free(p.own);
-	gci_free(p.via_lines);
+	gci_free(p.links);
+	gci_free(p.link_at);
+	gci_free(p.via);
 	gci_free(p.cluster_lines);
 	gci_free(p.host_lines);
 	if (local.status) {

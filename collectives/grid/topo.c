@@ -17,6 +17,8 @@ void gci_topo_free(struct gci_topo *t)
 	gci_free(t->tini_ns);
 	gci_free(t->links);
 	gci_free(t->share);
+	gci_free(t->wires);
+	gci_free(t->routes);
 	memset(t, 0, sizeof(*t));
 }
 
@@ -116,45 +118,99 @@ static void fill_streams(struct gci_topo *t)
 		}
 }
 
-static void fill_links(struct gci_topo *t, const struct gci_grid *g, const int *number)
-{
-	int a, b;
+/* From where a topology takes its links' routes. */
+struct routing {
+	const struct gci_link *wires;
+	const int *routes;
+	int *number; /* [wire]: 1 + what it is here; 0: not taken */
+	size_t wires_cap, routes_cap;
+	int nroutes;
+};
 
+static int pass(struct gci_topo *t, struct routing *r, struct gci_link *mine, int wire)
+{
+	if (gci_grow(&t->routes, &r->routes_cap, (size_t)r->nroutes + 1, sizeof(*t->routes)))
+		return GCOLL_ERR_NOMEM;
+	t->routes[r->nroutes++] = wire;
+	mine->nroute++;
+	return 0;
+}
+
+static int add_wire(struct gci_topo *t, struct routing *r, const struct gci_link *wire)
+{
+	if (gci_grow(&t->wires, &r->wires_cap, (size_t)t->nwires + 1, sizeof(*t->wires)))
+		return GCOLL_ERR_NOMEM;
+	t->wires[t->nwires++] = *wire;
+	return 0;
+}
+
+/* `mine` is `l` in a topology of other numbers. */
+static int take_route(
+	struct gci_topo *t, struct routing *r, struct gci_link *mine, const struct gci_link *l)
+{
+	int i, rc = 0;
+
+	mine->route = r->nroutes;
+	mine->nroute = 0;
+	for (i = 0; !rc && i < l->nroute; i++) {
+		int wire = r->routes[l->route + i];
+
+		if (!r->number[wire]) {
+			rc = add_wire(t, r, &r->wires[wire]);
+			r->number[wire] = t->nwires;
+		}
+		if (l->own == wire + 1)
+			mine->own = r->number[wire];
+		rc = rc ? rc : pass(t, r, mine, r->number[wire] - 1);
+	}
+	return rc;
+}
+
+/* Who may not use more has no more. */
+static int keep_budget(struct gci_topo *t, struct routing *r, struct gci_link *mine)
+{
+	if (!mine->budget_bps || (mine->rate_bps && mine->budget_bps >= mine->rate_bps))
+		return 0;
+	mine->rate_bps = mine->budget_bps;
+	if (add_wire(t, r, &(struct gci_link){.rate_bps = mine->budget_bps}))
+		return GCOLL_ERR_NOMEM;
+	return pass(t, r, mine, t->nwires - 1);
+}
+
+static int fill_links(struct gci_topo *t, const struct gci_grid *g, const int *number)
+{
+	struct routing r = {.wires = g->wires, .routes = g->routes};
+	int a, b, rc = 0;
+
+	r.number = gci_calloc((size_t)g->nwires, sizeof(*r.number));
+	if (!r.number)
+		return GCOLL_ERR_NOMEM;
 	for (a = 0; a < g->nclusters; a++) {
 		if (number[a] < 0)
 			continue;
 		t->nic_bps[number[a]] = g->clusters[a].nic_bps;
 		t->in_grid[number[a]] = a;
-		for (b = 0; b < g->nclusters; b++) {
+		for (b = 0; !rc && b < g->nclusters; b++) {
 			const struct gci_link *l = gci_grid_link(g, a, b);
 			struct gci_link *mine = &t->links[number[a] * t->nclusters + number[b]];
 
 			if (number[b] < 0)
 				continue;
-			if (l)
+			if (l) {
 				*mine = *l;
-			else
+				rc = take_route(t, &r, mine, l);
+				rc = rc ? rc : keep_budget(t, &r, mine);
+			} else {
 				mine->delay_ns = g->clusters[a].lan_delay_ns;
-			/* Who may not use more has no more. */
-			if (l && l->budget_bps && (!l->rate_bps || l->budget_bps < l->rate_bps))
-				mine->rate_bps = l->budget_bps;
+			}
 			mine->from = number[a];
 			mine->to = number[b];
-			if (l && l->via)
-				mine->via = number[l->via - 1] + 1;
 		}
 	}
-	fill_streams(t);
-}
-
-/* The links that the path from `a` to `b` passes: one, or two by way of a third cluster. */
-static int path_of(const struct gci_grid *g, int a, int b, const struct gci_link *hops[2])
-{
-	const struct gci_link *l = gci_grid_link(g, a, b);
-
-	hops[0] = l->via ? gci_grid_link(g, a, l->via - 1) : l;
-	hops[1] = l->via ? gci_grid_link(g, l->via - 1, b) : l;
-	return l->via ? 2 : 1;
+	gci_free(r.number);
+	if (!rc)
+		fill_streams(t);
+	return rc;
 }
 
 /* Senders that one of `pairs` pairs has on a link they share; `most` if that is unknown. */
@@ -169,33 +225,30 @@ static uint64_t share_of(const struct gci_link *l, uint64_t nic_bps, int pairs, 
 	return n > most ? most : n ? n : 1;
 }
 
-/* Senders from `a` to `b` where the path shares links with others; 0 where it does not, or where
+/* Senders from `a` to `b` where the path shares wires with others; 0 where it does not, or where
  * the file tells their number for the pair itself. */
-static uint64_t shared_senders(const struct gci_grid *g, const int *pairs, int a, int b)
+static uint64_t shared_senders(const struct gci_grid *g, const int *pairs, const struct gci_link *l)
 {
-	const struct gci_link *hops[2];
 	uint64_t least = GCI_GRID_MAX_HOSTS;
-	int k, n = path_of(g, a, b, hops), shared = n == 2;
+	int k, shared = l->nroute > 1;
 
-	if (n == 2 && gci_grid_link(g, a, b)->senders)
+	if (!l->own && l->senders)
 		return 0;
-	for (k = 0; k < n; k++) {
-		int users = pairs[hops[k] - g->links];
+	for (k = 0; k < l->nroute; k++) {
+		int wire = g->routes[l->route + k];
 
-		shared |= users > 1;
-		least = share_of(hops[k], g->clusters[a].nic_bps, users, least);
+		shared |= pairs[wire] > 1;
+		least = share_of(&g->wires[wire], g->clusters[l->from].nic_bps, pairs[wire], least);
 	}
 	return shared && least < GCI_GRID_MAX_HOSTS ? least : 0;
 }
 
-/* Pairs of clusters share links if both go by the same city in the middle, or one to it. All may be
- * busy at once, as in an allreduce, so each counts on its share only; the city may have no ranks.
- */
+/* All pairs of clusters that pass a wire may be busy at once, as in an allreduce, so each counts on its share
+ * only. What it passes on the way may have no ranks. */
 static int fill_shares(struct gci_topo *t, const struct gci_grid *g, const int *number)
 {
-	const struct gci_link *hops[2];
-	int *pairs = gci_calloc((size_t)g->nlinks, sizeof(*pairs));
-	int i, k, n;
+	int *pairs = gci_calloc((size_t)g->nwires, sizeof(*pairs));
+	int i, k;
 
 	if (!pairs)
 		return GCOLL_ERR_NOMEM;
@@ -204,16 +257,15 @@ static int fill_shares(struct gci_topo *t, const struct gci_grid *g, const int *
 
 		if (number[l->from] < 0 || number[l->to] < 0)
 			continue;
-		n = path_of(g, l->from, l->to, hops);
-		for (k = 0; k < n; k++)
-			pairs[hops[k] - g->links]++;
+		for (k = 0; k < l->nroute; k++)
+			pairs[g->routes[l->route + k]]++;
 	}
 	for (i = 0; i < g->nlinks; i++) {
 		int from = number[g->links[i].from], to = number[g->links[i].to];
 
 		if (from >= 0 && to >= 0)
-			t->share[from * t->nclusters + to] = (uint32_t)shared_senders(
-				g, pairs, g->links[i].from, g->links[i].to);
+			t->share[from * t->nclusters + to] =
+				(uint32_t)shared_senders(g, pairs, &g->links[i]);
 	}
 	gci_free(pairs);
 	return 0;
@@ -237,8 +289,8 @@ int gci_topo_create(struct gci_topo *t, const struct gci_grid *g, const int *hos
 		t->tini_ns[r] = gci_grid_tini_ns(g, host_of(host, r));
 	}
 	fill_members(t);
-	fill_links(t, g, number);
-	rc = fill_shares(t, g, number);
+	rc = fill_links(t, g, number);
+	rc = rc ? rc : fill_shares(t, g, number);
 out:
 	gci_free(number);
 	if (rc)
@@ -261,16 +313,20 @@ int gci_topo_parse(
 	return rc;
 }
 
-static void fill_sub_links(struct gci_topo *sub, const struct gci_topo *t, const int *number)
+static int fill_sub_links(struct gci_topo *sub, const struct gci_topo *t, const int *number)
 {
-	int a, b;
+	struct routing r = {.wires = t->wires, .routes = t->routes};
+	int a, b, rc = 0;
 
+	r.number = gci_calloc((size_t)t->nwires, sizeof(*r.number));
+	if (!r.number)
+		return GCOLL_ERR_NOMEM;
 	for (a = 0; a < t->nclusters; a++) {
 		if (number[a] < 0)
 			continue;
 		sub->nic_bps[number[a]] = t->nic_bps[a];
 		sub->in_grid[number[a]] = t->in_grid[a];
-		for (b = 0; b < t->nclusters; b++) {
+		for (b = 0; !rc && b < t->nclusters; b++) {
 			struct gci_link *mine = &sub->links[number[a] * sub->nclusters + number[b]];
 
 			if (number[b] < 0)
@@ -278,13 +334,14 @@ static void fill_sub_links(struct gci_topo *sub, const struct gci_topo *t, const
 			*mine = *gci_topo_link(t, a, b);
 			mine->from = number[a];
 			mine->to = number[b];
-			if (mine->via)
-				mine->via = number[mine->via - 1] + 1;
+			rc = take_route(sub, &r, mine, gci_topo_link(t, a, b));
 			/* The others may be busy at the same time, in communicators of their own.
 			 */
 			sub->share[mine - sub->links] = t->share[a * t->nclusters + b];
 		}
 	}
+	gci_free(r.number);
+	return rc;
 }
 
 int gci_topo_sub(struct gci_topo *sub, const struct gci_topo *t, const int *ranks, int n)
@@ -308,8 +365,7 @@ int gci_topo_sub(struct gci_topo *sub, const struct gci_topo *t, const int *rank
 		sub->tini_ns[i] = t->tini_ns[ranks[i]];
 	}
 	fill_members(sub);
-	fill_sub_links(sub, t, number);
-	rc = 0;
+	rc = fill_sub_links(sub, t, number);
 out:
 	gci_free(number);
 	if (rc)
@@ -368,6 +424,22 @@ void gci_topo_chain(const struct gci_topo *t, int start, int *order)
 	}
 }
 
+static uint64_t digest_routes(const struct gci_topo *t, uint64_t d)
+{
+	int i, k;
+
+	for (i = 0; i < t->nclusters * t->nclusters; i++) {
+		d = gci_digest(d, (uint64_t)t->links[i].nroute);
+		for (k = 0; k < t->links[i].nroute; k++)
+			d = gci_digest(d, (uint64_t)t->routes[t->links[i].route + k]);
+	}
+	for (i = 0; i < t->nwires; i++) {
+		d = gci_digest(d, t->wires[i].rate_bps);
+		d = gci_digest(d, t->wires[i].delay_ns);
+	}
+	return d;
+}
+
 uint64_t gci_topo_digest(const struct gci_topo *t)
 {
 	uint64_t d = gci_digest((uint64_t)t->nranks, (uint64_t)t->nclusters);
@@ -389,5 +461,5 @@ uint64_t gci_topo_digest(const struct gci_topo *t)
 		d = gci_digest(d, (uint64_t)l->senders << 32 | l->streams);
 		d = gci_digest(d, t->share[i]);
 	}
-	return d;
+	return digest_routes(t, d);
 }

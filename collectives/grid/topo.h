@@ -25,6 +25,11 @@ struct gci_topo {
 	 * streams, the same both ways. */
 	struct gci_link *links;
 	uint32_t *share; /* [the same]: senders that a path which others share has; 0: not shared */
+	/* What the links of these clusters pass, of all wires of the grid; what a budget leaves of a path is a
+	 * wire, too. */
+	struct gci_link *wires;
+	int nwires;
+	int *routes; /* wires' numbers: see gci_topo_route */
 };
 
 /* host[rank] is the rank's host number in the grid; NULL: its own number. 0 or GCOLL_ERR_NOMEM. */
@@ -51,6 +56,15 @@ static inline const int *gci_topo_members(const struct gci_topo *t, int cluster)
 static inline const struct gci_link *gci_topo_link(const struct gci_topo *t, int from, int to)
 {
 	return &t->links[from * t->nclusters + to];
+}
+
+/* The wires that bytes pass between these clusters, none within one; returns how many. */
+static inline int gci_topo_route(const struct gci_topo *t, int from, int to, const int **wires)
+{
+	const struct gci_link *l = gci_topo_link(t, from, to);
+
+	*wires = t->routes + l->route;
+	return l->nroute;
 }
 
 /* What one pair of ranks of these clusters has in flight. `streams`: instead of the link's own

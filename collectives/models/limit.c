@@ -213,20 +213,43 @@ static uint64_t link_bps(const struct gci_topo *t, int from, int to, uint32_t st
 	return !l->rate_bps ? all : !all ? l->rate_bps : min(l->rate_bps, all);
 }
 
-/* All links of a cluster in one direction together; 0 when one of them is unknown. */
+/* The wire that a cluster's bytes to another pass first, or (in) that those from it pass last. */
+static int end_wire(const struct gci_topo *t, int cluster, int other, int out)
+{
+	const int *wires;
+	int n = out ? gci_topo_route(t, cluster, other, &wires)
+		    : gci_topo_route(t, other, cluster, &wires);
+
+	return wires[out ? 0 : n - 1];
+}
+
+/* All links of a cluster in one direction together, as far as they part from each other; 0 when one of them is
+ * unknown. */
 static uint64_t sum_bps(const struct gci_topo *t, int cluster, int out, uint32_t streams)
 {
 	uint64_t bps, sum = 0;
-	int k;
+	int k, i, wire, n = t->nclusters;
 
-	for (k = 0; k < t->nclusters; k++)
-		if (k != cluster) {
-			bps = out ? link_bps(t, cluster, k, streams)
-				  : link_bps(t, k, cluster, streams);
+	for (k = 0; k < n; k++) {
+		uint64_t links = 0;
+
+		wire = k == cluster ? -1 : end_wire(t, cluster, k, out);
+		for (i = 0; wire >= 0 && i < n; i++) {
+			if (i == cluster || end_wire(t, cluster, i, out) != wire)
+				continue;
+			if (i < k)
+				break; /* the wire has been counted with that one */
+			bps = out ? link_bps(t, cluster, i, streams)
+				  : link_bps(t, i, cluster, streams);
 			if (!bps)
 				return 0;
-			sum += bps;
+			links += bps;
 		}
+		if (wire < 0 || i < n)
+			continue;
+		bps = t->wires[wire].rate_bps;
+		sum += bps ? min(bps, links) : links;
+	}
 	return sum;
 }
 

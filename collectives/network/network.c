@@ -33,15 +33,13 @@ static int alloc(struct gci_network *n, int nranks, int nclasses, int nlinks, in
 	n->out = gci_calloc(k, sizeof(*n->out));
 	n->in = gci_calloc(k, sizeof(*n->in));
 	n->link_rate = gci_calloc(l, sizeof(*n->link_rate));
-	n->link_delay_ns = gci_calloc(l, sizeof(*n->link_delay_ns));
 	n->route_at = gci_calloc(pairs + 1, sizeof(*n->route_at));
 	n->route = gci_calloc((size_t)nroutes, sizeof(*n->route));
 	n->delay_ns = gci_calloc(pairs, sizeof(*n->delay_ns));
 	n->rate = gci_calloc(pairs, sizeof(*n->rate));
 	n->capacity = gci_calloc((size_t)gci_network_nresources(n), sizeof(*n->capacity));
 	if (n->class_of && n->first && n->member && n->out && n->in && n->link_rate &&
-		n->link_delay_ns && n->route_at && n->route && n->delay_ns && n->rate &&
-		n->capacity)
+		n->route_at && n->route && n->delay_ns && n->rate && n->capacity)
 		return 0;
 	gci_network_free(n);
 	return GCOLL_ERR_NOMEM;
@@ -55,7 +53,6 @@ void gci_network_free(struct gci_network *n)
 	gci_free(n->out);
 	gci_free(n->in);
 	gci_free(n->link_rate);
-	gci_free(n->link_delay_ns);
 	gci_free(n->route_at);
 	gci_free(n->route);
 	gci_free(n->delay_ns);
@@ -119,89 +116,96 @@ static int cluster_of(const struct gci_network *n, const struct gci_topo *t, int
 	return t->cluster[n->member[n->first[class]]];
 }
 
-/* Where connections carry only so much each, what all pairs of hosts of the two clusters get. */
-static double pairs_rate(const struct gci_topo *t, const struct gci_link *l, int a, int b)
+/* Where connections carry only so much each, what all pairs of hosts of the two clusters get; 0: no limit. */
+static double pairs_rate(const struct gci_topo *t, int a, int b)
 {
-	return rate_of(l->flow_rate_bps) * l->streams * gci_topo_size(t, a) * gci_topo_size(t, b);
+	const struct gci_link *l = gci_topo_link(t, a, b);
+
+	return a == b || !l->flow_rate_bps ? 0
+					   : rate_of(l->flow_rate_bps) * l->streams *
+						     gci_topo_size(t, a) * gci_topo_size(t, b);
 }
 
 /* The way from class a to class b, as far as it is outside of a cluster. */
 static void fill_route(
-	struct gci_network *n, const struct gci_topo *t, const int *link_no, int a, int b, int *at)
+	struct gci_network *n, const struct gci_topo *t, const int *pairs, int a, int b, int *at)
 {
-	int from = cluster_of(n, t, a), to = cluster_of(n, t, b), pair = a * n->nclasses + b, i;
+	int from = cluster_of(n, t, a), to = cluster_of(n, t, b), pair = a * n->nclasses + b, i, k;
 	const struct gci_link *l = gci_topo_link(t, from, to);
-	int via = from == to ? 0 : l->via;
+	const int *wires;
 
 	n->route_at[pair] = *at;
 	n->delay_ns[pair] = (double)l->delay_ns;
 	n->rate[pair] = smaller(n->out[a], n->in[b]);
-	if (from != to) {
-		n->route[(*at)++] = link_no[from * t->nclusters + (via ? via - 1 : to)];
-		if (via)
-			n->route[(*at)++] = link_no[(via - 1) * t->nclusters + to];
-		if (l->flow_rate_bps)
-			n->rate[pair] =
-				smaller(n->rate[pair], rate_of(l->flow_rate_bps) * l->streams);
+	k = gci_topo_route(t, from, to, &wires);
+	for (i = 0; i < k; i++)
+		n->route[(*at)++] = wires[i];
+	if (pairs_rate(t, from, to) > 0) {
+		n->route[(*at)++] = pairs[from * t->nclusters + to];
+		n->rate[pair] = smaller(n->rate[pair], rate_of(l->flow_rate_bps) * l->streams);
 	}
 	for (i = n->route_at[pair]; i < *at; i++)
 		n->rate[pair] = smaller(n->rate[pair], n->link_rate[n->route[i]]);
 	n->route_at[pair + 1] = *at;
 }
 
-/* Numbers the links that are no ways over others. */
-static int number_links(const struct gci_topo *t, int *link_no)
+/* Behind the wires, the pairs of clusters whose connections are limited; returns how many links that are. */
+static int number_pairs(const struct gci_topo *t, int *pairs)
 {
-	int a, b, n = 0;
+	int a, b, n = t->nwires;
 
 	for (a = 0; a < t->nclusters; a++)
 		for (b = 0; b < t->nclusters; b++)
-			if (a != b && !gci_topo_link(t, a, b)->via)
-				link_no[a * t->nclusters + b] = n++;
+			if (pairs_rate(t, a, b) > 0)
+				pairs[a * t->nclusters + b] = n++;
 	return n;
 }
 
-static void fill_links(struct gci_network *n, const struct gci_topo *t, const int *link_no)
+static void fill_links(struct gci_network *n, const struct gci_topo *t, const int *pairs)
 {
-	int a, b;
+	int a, b, i;
 
+	for (i = 0; i < t->nwires; i++)
+		n->link_rate[i] = rate_of(t->wires[i].rate_bps);
 	for (a = 0; a < t->nclusters; a++)
-		for (b = 0; b < t->nclusters; b++) {
-			const struct gci_link *l = gci_topo_link(t, a, b);
-			int k = link_no[a * t->nclusters + b];
+		for (b = 0; b < t->nclusters; b++)
+			if (pairs_rate(t, a, b) > 0)
+				n->link_rate[pairs[a * t->nclusters + b]] = pairs_rate(t, a, b);
+}
 
-			if (a == b || l->via)
-				continue;
-			n->link_rate[k] = rate_of(l->rate_bps);
-			if (l->flow_rate_bps)
-				n->link_rate[k] = smaller(n->link_rate[k], pairs_rate(t, l, a, b));
-			n->link_delay_ns[k] = (double)l->delay_ns;
-		}
+/* What all ways between classes pass: no cluster is more than two classes. */
+static int length_of_routes(const struct gci_topo *t)
+{
+	int i, n = 0;
+
+	for (i = 0; i < t->nclusters * t->nclusters; i++)
+		n += 4 * (t->links[i].nroute + 1);
+	return n;
 }
 
 int gci_network_of(struct gci_network *n, const struct gci_topo *t, int root)
 {
 	int c = t->nclusters, k = c, a, b, nlinks, at = 0;
-	int *link_no = gci_calloc((size_t)(c * c), sizeof(*link_no));
+	int *pairs = gci_calloc((size_t)(c * c), sizeof(*pairs));
 
 	memset(n, 0, sizeof(*n));
-	if (!link_no)
+	if (!pairs)
 		return GCOLL_ERR_NOMEM;
-	nlinks = number_links(t, link_no);
+	nlinks = number_pairs(t, pairs);
 	if (root >= 0 && gci_topo_size(t, t->cluster[root]) > 1)
 		k++;
-	if (alloc(n, t->nranks, k, nlinks, 2 * k * k)) {
-		gci_free(link_no);
+	if (alloc(n, t->nranks, k, nlinks, length_of_routes(t))) {
+		gci_free(pairs);
 		return GCOLL_ERR_NOMEM;
 	}
 	fill_classes(n, t, root);
-	fill_links(n, t, link_no);
+	fill_links(n, t, pairs);
 	for (a = 0; a < k; a++)
 		n->out[a] = n->in[a] = rate_of(t->nic_bps[cluster_of(n, t, a)]);
 	for (a = 0; a < k; a++)
 		for (b = 0; b < k; b++)
-			fill_route(n, t, link_no, a, b, &at);
-	gci_free(link_no);
+			fill_route(n, t, pairs, a, b, &at);
+	gci_free(pairs);
 	fill_capacities(n);
 	return 0;
 }
@@ -218,8 +222,6 @@ int gci_network_reverse(struct gci_network *back, const struct gci_network *n)
 	memcpy(back->out, n->in, (size_t)k * sizeof(*n->in));
 	memcpy(back->in, n->out, (size_t)k * sizeof(*n->out));
 	memcpy(back->link_rate, n->link_rate, (size_t)n->nlinks * sizeof(*n->link_rate));
-	memcpy(back->link_delay_ns, n->link_delay_ns,
-		(size_t)n->nlinks * sizeof(*n->link_delay_ns));
 	for (a = 0; a < k; a++)
 		for (b = 0; b < k; b++) {
 			int there = b * k + a, pair = a * k + b;

@@ -18,11 +18,10 @@
 
 struct gci_network {
 	int nranks, nclasses, nlinks;
-	int *class_of;         /* [rank] */
-	int *first, *member;   /* [class], and one more: where its ranks start in `member` */
-	double *out, *in;      /* [class]: of one host's NIC */
-	double *link_rate;     /* [link] */
-	double *link_delay_ns; /* [link] */
+	int *class_of;       /* [rank] */
+	int *first, *member; /* [class], and one more: where its ranks start in `member` */
+	double *out, *in;    /* [class]: of one host's NIC */
+	double *link_rate; /* [link]: wires, then what limited connections of two clusters carry */
 	int *route_at,
 		*route; /* [from * nclasses + to], and one more: where its links start in `route` */
 	double *delay_ns; /* [from * nclasses + to]: of the whole way */
@@ -66,7 +65,7 @@ static inline int gci_network_nresources(const struct gci_network *n)
 }
 
 /* The resources that bytes from a host of `from` to one of `to` pass; returns how many. */
-#define GCI_MOST_ON_A_WAY (2 + GCI_GRID_MAX_CLUSTERS)
+#define GCI_MOST_ON_A_WAY (GCI_GRID_MAX_ROUTE + 6) /* NICs, uplinks, budget, connections */
 int gci_network_way(const struct gci_network *n, int from, int to, int out[GCI_MOST_ON_A_WAY]);
 
 #endif

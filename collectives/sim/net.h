@@ -22,7 +22,7 @@ enum gci_host_model {
 /* One direction between two clusters; or inside of one. */
 struct gci_simnet_link {
 	uint64_t latency_ns;   /* one way, of the first byte */
-	uint64_t bps;          /* of all that crosses it */
+	uint64_t bps;          /* of all that crosses it, if its wires carry nothing else */
 	uint64_t pair_bps;     /* of one pair of ranks with all of its streams */
 	uint64_t queue_nbytes; /* its buffer; 0: unknown, endless */
 	uint64_t eager_nbytes; /* of payload that a peer may send unasked */

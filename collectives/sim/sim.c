@@ -422,17 +422,6 @@ static struct gci_pair *new_pair(struct gci_sim *m)
 	return &s->pairs[s->n++];
 }
 
-/* The links that bytes cross between these clusters, as numbers in the tables by pair of clusters:
- * one, or those by way of a third cluster, as far as ranks are there. Returns how many. */
-static int gci_sim_legs(const struct gci_topo *t, int from, int to, int legs[2])
-{
-	int via = from == to ? 0 : gci_topo_link(t, from, to)->via;
-
-	legs[0] = from * t->nclusters + (via ? via - 1 : to);
-	legs[1] = (via ? via - 1 : from) * t->nclusters + to;
-	return via ? 2 : 1;
-}
-
 static uint64_t byte_time(uint64_t bps)
 {
 	return bps ? (uint64_t)(((unsigned __int128)8 * GCI_NS_PER_S << 20) / bps) : 0;
@@ -449,8 +438,8 @@ static struct gci_pair *make_pair(struct gci_sim *m, int src, int dst)
 	p->dst = dst;
 	p->link_no = t->cluster[src] * t->nclusters + t->cluster[dst];
 	p->link = &m->net->links[p->link_no];
-	p->nlegs = gci_sim_legs(t, t->cluster[src], t->cluster[dst], p->legs);
-	p->nback = gci_sim_legs(t, t->cluster[dst], t->cluster[src], p->back);
+	p->nlegs = gci_topo_route(t, t->cluster[src], t->cluster[dst], &p->legs);
+	p->nback = gci_topo_route(t, t->cluster[dst], t->cluster[src], &p->back);
 	p->back_ns = m->net->links[t->cluster[dst] * t->nclusters + t->cluster[src]].latency_ns;
 	p->byte_time = m->pair_byte_time[p->link_no];
 	if (m->op->pace_bps && m->op->pace_bps[src * t->nranks + dst])
@@ -780,25 +769,48 @@ static int make_shapes(struct gci_sim *m)
 
 /* ---- the machine */
 
+static void fill_wires(struct gci_sim *m)
+{
+	const struct gci_topo *t = m->net->topo;
+	int i;
+
+	for (i = 0; i < t->nwires; i++) {
+		m->wire_byte_time[i] = byte_time(payload(t->wires[i].rate_bps));
+		m->queue_ns[i] = gci_sim_time(t->wires[i].queue_nbytes, m->wire_byte_time[i]);
+	}
+	/* What is known of a link is known of the wire that is all of it. */
+	for (i = 0; i < t->nclusters * t->nclusters; i++) {
+		const struct gci_simnet_link *l = &m->net->links[i];
+		int wire = t->links[i].own - 1;
+
+		m->pair_byte_time[i] = byte_time(l->pair_bps);
+		if (wire < 0 || t->links[i].nroute != 1)
+			continue;
+		m->wire_byte_time[wire] = byte_time(l->bps);
+		m->queue_ns[wire] = gci_sim_time(l->queue_nbytes, m->wire_byte_time[wire]);
+	}
+}
+
 static int allocate(struct gci_sim *m)
 {
 	size_t n = (size_t)m->net->topo->nranks, k = (size_t)m->net->topo->nclusters, r;
+	size_t w = (size_t)m->net->topo->nwires;
 
 	m->shapes = gci_calloc(m->nwindows, sizeof(*m->shapes));
 	m->shape_of = gci_calloc(m->nwindows, sizeof(*m->shape_of));
 	m->window_end_ns = gci_calloc(m->nwindows, sizeof(*m->window_end_ns));
 	m->ranks = gci_calloc(n, sizeof(*m->ranks));
 	m->sends_to = gci_calloc(n * k, 1);
-	m->link_free_ns = gci_calloc(k * k, sizeof(uint64_t));
-	m->link_nbytes = gci_calloc(k * k, sizeof(uint64_t));
-	m->link_byte_time = gci_calloc(k * k, sizeof(uint64_t));
+	m->wire_free_ns = gci_calloc(w, sizeof(uint64_t));
+	m->wire_nbytes = gci_calloc(w, sizeof(uint64_t));
+	m->wire_byte_time = gci_calloc(w, sizeof(uint64_t));
+	m->queue_ns = gci_calloc(w, sizeof(uint64_t));
 	m->pair_byte_time = gci_calloc(k * k, sizeof(uint64_t));
-	m->queue_ns = gci_calloc(k * k, sizeof(uint64_t));
 	m->r->end_ns = gci_calloc(n, sizeof(uint64_t));
 	m->r->wan_nbytes = gci_calloc(k * k, sizeof(uint64_t));
 	m->r->senders = gci_calloc(k * k, sizeof(uint32_t));
 	if (!m->shapes || !m->shape_of || !m->window_end_ns || !m->ranks || !m->sends_to ||
-		!m->link_free_ns || !m->link_nbytes || !m->link_byte_time || !m->pair_byte_time ||
+		!m->wire_free_ns || !m->wire_nbytes || !m->wire_byte_time || !m->pair_byte_time ||
 		!m->queue_ns || !m->r->end_ns || !m->r->wan_nbytes || !m->r->senders)
 		return GCOLL_ERR_NOMEM;
 	for (r = 0; r < n; r++) {
@@ -809,11 +821,7 @@ static int allocate(struct gci_sim *m)
 		m->ranks[r].byte_time = byte_time(m->net->nic_bps[m->net->topo->cluster[r]]);
 		m->ranks[r].port_ns = gci_sim_time(PORT_NBYTES, m->ranks[r].byte_time);
 	}
-	for (r = 0; r < k * k; r++) {
-		m->link_byte_time[r] = byte_time(m->net->links[r].bps);
-		m->pair_byte_time[r] = byte_time(m->net->links[r].pair_bps);
-		m->queue_ns[r] = gci_sim_time(m->net->links[r].queue_nbytes, m->link_byte_time[r]);
-	}
+	fill_wires(m);
 	return 0;
 }
 
@@ -852,9 +860,9 @@ static void free_all(struct gci_sim *m)
 	gci_free(m->shape_of);
 	gci_free(m->window_end_ns);
 	gci_free(m->sends_to);
-	gci_free(m->link_free_ns);
-	gci_free(m->link_nbytes);
-	gci_free(m->link_byte_time);
+	gci_free(m->wire_free_ns);
+	gci_free(m->wire_nbytes);
+	gci_free(m->wire_byte_time);
 	gci_free(m->pair_byte_time);
 	gci_free(m->queue_ns);
 	gci_events_free(&m->events);
@@ -947,7 +955,6 @@ static void most(uint64_t *a, uint64_t b)
 static void busiest(struct gci_sim *m)
 {
 	const struct gci_pair_slab *slab;
-	size_t i, n = (size_t)m->net->topo->nclusters;
 	int r;
 
 	for (r = 0; r < m->net->topo->nranks; r++) {
@@ -957,8 +964,8 @@ static void busiest(struct gci_sim *m)
 		most(&m->r->busiest_ns, gci_sim_time(k->tx_nbytes, k->byte_time));
 		most(&m->r->busiest_ns, gci_sim_time(k->rx_nbytes + both, k->byte_time));
 	}
-	for (i = 0; i < n * n; i++)
-		most(&m->r->busiest_ns, gci_sim_time(m->link_nbytes[i], m->link_byte_time[i]));
+	for (r = 0; r < m->net->topo->nwires; r++)
+		most(&m->r->busiest_ns, gci_sim_time(m->wire_nbytes[r], m->wire_byte_time[r]));
 	for (slab = m->slabs; slab; slab = slab->next)
 		for (r = 0; r < slab->n; r++)
 			most(&m->r->busiest_ns,

@@ -45,8 +45,8 @@ struct gci_pair {
 	struct gci_hash_node node;
 	int src, dst;
 	const struct gci_simnet_link *link;
-	int link_no;          /* of the tables by pair of clusters */
-	int legs[2], back[2]; /* there and back: links that the bytes cross, of the same tables */
+	int link_no;            /* of the tables by pair of clusters */
+	const int *legs, *back; /* there and back: the topology's wires that the bytes pass */
 	int nlegs, nback;
 	uint64_t back_ns;    /* the way back */
 	uint64_t byte_time;  /* of its connections together: in 2^-20 ns */
@@ -108,13 +108,14 @@ struct gci_sim {
 	int nshapes;
 	struct gci_sim_rank *ranks;
 	struct gci_events events;
-	struct gci_hash pairs;                     /* by (src, dst) */
-	struct gci_pair_slab *slabs;               /* where they live */
-	uint64_t *link_free_ns;                    /* [from * nclusters + to] */
-	uint64_t *link_nbytes;                     /* [the same]: that crossed it */
-	uint64_t *link_byte_time, *pair_byte_time; /* [the same], in 2^-20 ns */
-	uint64_t *queue_ns;      /* [the same]: what the link's buffer holds; 0: endless */
-	unsigned char *sends_to; /* [rank * nclusters + cluster] */
+	struct gci_hash pairs;       /* by (src, dst) */
+	struct gci_pair_slab *slabs; /* where they live */
+	uint64_t *wire_free_ns;      /* [wire] */
+	uint64_t *wire_nbytes;       /* [wire]: that crossed it */
+	uint64_t *wire_byte_time;    /* [wire]: in 2^-20 ns */
+	uint64_t *queue_ns;          /* [wire]: what its buffer holds; 0: endless */
+	uint64_t *pair_byte_time;    /* [from * nclusters + to]: in 2^-20 ns */
+	unsigned char *sends_to;     /* [rank * nclusters + cluster] */
 	uint64_t now;
 	uint64_t *window_end_ns; /* [window]: on the last rank */
 	struct gci_sim_result *r;

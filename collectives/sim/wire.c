@@ -140,7 +140,7 @@ static uint64_t credit_ns(const struct gci_sim *m, const struct gci_pair *p)
 	int i;
 
 	for (i = 0; i < p->nback; i++)
-		ns = gci_sim_later(ns, m->link_free_ns[p->back[i]]);
+		ns = gci_sim_later(ns, m->wire_free_ns[p->back[i]]);
 	return ns + p->back_ns;
 }
 
@@ -214,8 +214,8 @@ static uint64_t sendable_ns(const struct gci_sim *m, struct gci_pair *p, uint64_
 		at = gci_sim_later(at, until);
 	for (i = 0; i < p->nlegs; i++) {
 		room = m->queue_ns[p->legs[i]];
-		if (room && m->link_free_ns[p->legs[i]] > room)
-			at = gci_sim_later(at, m->link_free_ns[p->legs[i]] - room);
+		if (room && m->wire_free_ns[p->legs[i]] > room)
+			at = gci_sim_later(at, m->wire_free_ns[p->legs[i]] - room);
 	}
 	room = to->port_ns + p->link->latency_ns;
 	if (m->op->pace_bps && m->net->topo->cluster[p->src] == m->net->topo->cluster[p->dst])
@@ -264,12 +264,12 @@ static uint64_t cross_links(struct gci_sim *m, const struct gci_pair *p, uint64_
 	int i;
 
 	for (i = 0; i < p->nlegs; i++) {
-		uint64_t *free_ns = &m->link_free_ns[p->legs[i]];
+		uint64_t *free_ns = &m->wire_free_ns[p->legs[i]];
 
 		first = gci_sim_later(first, *free_ns);
-		*free_ns = first + gci_sim_time(n, m->link_byte_time[p->legs[i]]);
+		*free_ns = first + gci_sim_time(n, m->wire_byte_time[p->legs[i]]);
 		*last = gci_sim_later(*last, *free_ns);
-		m->link_nbytes[p->legs[i]] += n;
+		m->wire_nbytes[p->legs[i]] += n;
 	}
 	return first;
 }

@@ -7,6 +7,7 @@
 #include "collectives/tuner/table.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define LEAST_NS     (2 * GCI_NS_PER_MS)
 #define PHASES       4  /* that a pair may have, at most, with rests between them */
@@ -181,34 +182,42 @@ struct rates {
 	const struct gci_simnet *net;
 	struct pair *pairs; /* by receiver, then by sender */
 	size_t n;
-	size_t *by_link;     /* pairs, by link */
-	size_t *links;       /* [from * nclusters + to], and one more: where each begins there */
+	size_t *by_wire;     /* pairs, by the wires that they pass */
+	size_t *wires;       /* [wire], and one more: where each begins there */
 	uint64_t *share_bps; /* [pair] */
 	uint64_t *bps;       /* [from * nranks + to] */
 	uint64_t ns;         /* of the operation at will */
 };
 
-static size_t link_of(const struct rates *r, const struct pair *p)
+static int route_of(const struct rates *r, const struct pair *p, const int **wires)
 {
 	const struct gci_topo *t = r->net->topo;
 
-	return (size_t)(t->cluster[p->from] * t->nclusters + t->cluster[p->to]);
+	return gci_topo_route(t, t->cluster[p->from], t->cluster[p->to], wires);
 }
 
-static void sort_by_link(struct rates *r)
+static int sort_by_wire(struct rates *r)
 {
-	size_t n = (size_t)(r->net->topo->nclusters * r->net->topo->nclusters), i;
+	int n = r->net->topo->nwires, k, nroute;
+	const int *route;
+	size_t i, all;
 
 	for (i = 0; i < r->n; i++)
-		r->links[link_of(r, &r->pairs[i]) + 1]++;
-	for (i = 0; i < n; i++)
-		r->links[i + 1] += r->links[i];
+		for (nroute = route_of(r, &r->pairs[i], &route), k = 0; k < nroute; k++)
+			r->wires[route[k] + 1]++;
+	for (k = 0; k < n; k++)
+		r->wires[k + 1] += r->wires[k];
+	all = r->wires[n];
+	r->by_wire = gci_calloc(all, sizeof(*r->by_wire));
+	if (!r->by_wire)
+		return GCOLL_ERR_NOMEM;
 	for (i = r->n; i--;)
-		r->by_link[--r->links[link_of(r, &r->pairs[i]) + 1]] = i;
+		for (nroute = route_of(r, &r->pairs[i], &route), k = 0; k < nroute; k++)
+			r->by_wire[--r->wires[route[k] + 1]] = i;
 	/* Now each begins where the one before it should: they move down by one. */
-	for (i = 0; i < n; i++)
-		r->links[i] = r->links[i + 1];
-	r->links[n] = r->n;
+	memmove(r->wires, r->wires + 1, (size_t)n * sizeof(*r->wires));
+	r->wires[n] = all;
+	return 0;
 }
 
 /* For half of the time of the shorter one, at least: what overlaps less is one after the other. */
@@ -220,7 +229,7 @@ static int are_together(const struct pair *a, const struct pair *b)
 	return to > from && 2 * (to - from) >= less(a->to_ns - a->from_ns, b->to_ns - b->from_ns);
 }
 
-/* Who else sends to a pair's port, or by its link; and what all send that come from far at the same time. */
+/* Who else sends to a pair's port, or by a wire; and what all send that come from far at the same time. */
 struct met {
 	uint64_t others, nbytes;
 };
@@ -241,13 +250,26 @@ static uint64_t part_of(const struct pair *p, const struct met *m, uint64_t bps)
 	return bps ? part(p->nbytes, bps, m->nbytes) : UINT64_MAX;
 }
 
-/* What a pair from far may have of its port and of its link; 0: it meets nobody, or is none. */
+/* What comes through, of payload. */
+static uint64_t wire_bps(const struct rates *r, const struct pair *p, int wire)
+{
+	const struct gci_topo *t = r->net->topo;
+	int link = t->cluster[p->from] * t->nclusters + t->cluster[p->to];
+
+	return t->links[link].own == wire + 1 ? r->net->links[link].bps
+					      : part(t->wires[wire].rate_bps, 1448, 1514);
+}
+
+/* What a pair from far may have of its port and of the wires it passes; 0: it meets nobody, or is none. */
 static uint64_t share_bps(const struct rates *r, size_t i)
 {
 	const struct gci_topo *t = r->net->topo;
 	const struct pair *p = &r->pairs[i];
-	struct met port = {0}, link = {0};
-	size_t k, l = link_of(r, p);
+	struct met port = {0};
+	const int *route;
+	int w, n = route_of(r, p, &route), alone;
+	uint64_t bps;
+	size_t k;
 
 	if (t->cluster[p->from] == t->cluster[p->to])
 		return 0;
@@ -255,12 +277,17 @@ static uint64_t share_bps(const struct rates *r, size_t i)
 		;
 	for (; k < r->n && r->pairs[k].to == p->to; k++)
 		meet(r, p, &r->pairs[k], &port);
-	for (k = r->links[l]; k < r->links[l + 1]; k++)
-		meet(r, p, &r->pairs[r->by_link[k]], &link);
-	if (!port.others && !link.others)
-		return 0;
-	return less(part_of(p, &port, r->net->nic_bps[t->cluster[p->to]]),
-		part_of(p, &link, r->net->links[l].bps));
+	alone = !port.others;
+	bps = part_of(p, &port, r->net->nic_bps[t->cluster[p->to]]);
+	for (w = 0; w < n; w++) {
+		struct met wire = {0};
+
+		for (k = r->wires[route[w]]; k < r->wires[route[w] + 1]; k++)
+			meet(r, p, &r->pairs[r->by_wire[k]], &wire);
+		alone &= !wire.others;
+		bps = less(bps, part_of(p, &wire, wire_bps(r, p, route[w])));
+	}
+	return alone ? 0 : bps;
 }
 
 static uint64_t rate_of(const struct rates *r, size_t i, uint64_t percent)
@@ -335,9 +362,11 @@ static int choose(struct rates *r, struct traffic *a, const struct gci_algorithm
 	size_t i, best = 0;
 	int rc;
 
-	sort_by_link(r);
-	for (i = 0; i < r->n; i++)
+	rc = sort_by_wire(r);
+	for (i = 0; !rc && i < r->n; i++)
 		r->share_bps[i] = share_bps(r, i);
+	if (rc)
+		return rc;
 	for (i = 0; i < NHEADROOMS; i++) {
 		set_rates(r, headrooms[i]);
 		rc = simulate(a, algorithm, c, r->bps, &ns);
@@ -355,18 +384,17 @@ static int choose(struct rates *r, struct traffic *a, const struct gci_algorithm
 static int find_rates(struct rates *r, struct traffic *a, const struct gci_algorithm *algorithm,
 	const struct gci_coll *c)
 {
-	size_t n = (size_t)c->topo->nranks, k = (size_t)c->topo->nclusters;
+	size_t n = (size_t)c->topo->nranks;
 	int rc = simulate(a, algorithm, c, NULL, &r->ns);
 
 	if (rc || !a->n)
 		return rc;
 	qsort(a->all, a->n, sizeof(*a->all), compare);
 	r->pairs = gci_calloc(a->n, sizeof(*r->pairs));
-	r->links = gci_calloc(k * k + 1 + a->n, sizeof(*r->links));
+	r->wires = gci_calloc((size_t)c->topo->nwires + 1, sizeof(*r->wires));
 	r->bps = gci_calloc(n * n + a->n, sizeof(*r->bps));
-	if (!r->pairs || !r->links || !r->bps)
+	if (!r->pairs || !r->wires || !r->bps)
 		return GCOLL_ERR_NOMEM;
-	r->by_link = r->links + k * k + 1;
 	r->share_bps = r->bps + n * n;
 	r->n = make_pairs(a, r->pairs);
 	return choose(r, a, algorithm, c);
@@ -426,7 +454,8 @@ int gci_rates(const struct gci_simnet *net, const struct gci_algorithm *a, const
 	if (!rc && r.bps)
 		put_rates(&r, rank, out);
 	gci_free(r.pairs);
-	gci_free(r.links);
+	gci_free(r.wires);
+	gci_free(r.by_wire);
 	gci_free(r.bps);
 	gci_free(got.all);
 	return rc == GCOLL_ERR_INVAL ? 0 : rc;

@@ -22,7 +22,8 @@ void grid_refused_bytes(const char *text, size_t len, const char *want)
 	assert_string_equal(e.text, want);
 	assert_null(g.clusters);
 	assert_null(g.links);
-	assert_null(g.link_at);
+	assert_null(g.wires);
+	assert_null(g.routes);
 }
 
 void grid_refused(const char *text, const char *want)

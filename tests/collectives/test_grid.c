@@ -99,7 +99,8 @@ static void a_city_in_the_middle(void **state)
 	gci_grid_print(&g, &out);
 	grid_of(&again, gci_buf_cstr(&out));
 	l = gci_grid_link(&again, 0, 2);
-	assert_int_equal(l->via, 2);
+	assert_int_equal(l->own, 0);
+	assert_int_equal(l->nroute, 2);
 	assert_true(l->rate_bps == 4000000000ull);
 	assert_true(l->delay_ns == 10000000);
 	assert_int_equal(l->loss_ppm, 109000);
@@ -111,6 +112,107 @@ static void a_city_in_the_middle(void **state)
 	gci_grid_free(&g);
 	gci_grid_free(&again);
 	gci_buf_free(&out);
+}
+
+/* The wires that a path passes, by the names of their far ends. */
+static void assert_path(
+	const struct gci_grid *g, const char *from, const char *to, const char *want)
+{
+	const struct gci_link *l =
+		gci_grid_link(g, gci_grid_find_end(g, from), gci_grid_find_end(g, to));
+	char got[256] = "";
+	int i;
+
+	for (i = 0; i < l->nroute; i++) {
+		strcat(got, i ? " " : "");
+		strcat(got, gci_grid_end(g, g->wires[g->routes[l->route + i]].to));
+	}
+	assert_string_equal(got, want);
+}
+
+static void assert_same_links(const struct gci_grid *a, const struct gci_grid *b)
+{
+	int i, k;
+
+	assert_int_equal(a->nwires, b->nwires);
+	assert_int_equal(a->nlinks, b->nlinks);
+	for (i = 0; i < a->nlinks; i++) {
+		const struct gci_link *x = &a->links[i], *y = &b->links[i];
+
+		assert_true(x->rate_bps == y->rate_bps && x->delay_ns == y->delay_ns);
+		assert_true(x->queue_nbytes == y->queue_nbytes && x->loss_ppm == y->loss_ppm);
+		assert_true(x->streams == y->streams && x->senders == y->senders);
+		assert_true(x->budget_bps == y->budget_bps && x->own == y->own);
+		assert_int_equal(x->nroute, y->nroute);
+		for (k = 0; k < x->nroute; k++)
+			assert_int_equal(a->routes[x->route + k], b->routes[y->route + k]);
+	}
+}
+
+#define FOUR_CITIES                                                  \
+	"[cluster a]\nhosts = a1\nlan_delay = 1ms\n"                 \
+	"[cluster b]\nhosts = b1\nlan_delay = 1ms\n"                 \
+	"[cluster c]\nhosts = c1\nuplink = 1Gbit\n"                  \
+	"[cluster d]\nhosts = d1\n[switch x]\n[switch y]\n"          \
+	"[link a b]\nrate = 10Gbit\ndelay = 4ms\nqueue = 1MB\n"      \
+	"[link b x]\nrate = 5Gbit\ndelay = 2ms\nloss = 1%\n"         \
+	"[link x c]\nrate = 8Gbit\ndelay = 3ms\n"                    \
+	"[link c d]\nrate = 9Gbit\ndelay = 1ms\nflow_rate = 1Mbit\n" \
+	"[link y d]\ndelay = 1ms\n[link x y]\ndelay = 4ms\n"
+
+/* Through switches and past clusters, by the least delay or as the file says; and the same of what is printed. */
+static void paths_of_several_links(void **state)
+{
+	struct gci_buf out = {0}, fast = {0};
+	struct gci_grid g, again;
+
+	(void)state;
+	grid_of(&g, FOUR_CITIES "[route a > d]\nvia = b, x,y\nstreams = 3\nbudget = 1Gbit\n"
+				"[route b d]\nvia = x, c\n[route c a]\nsenders = 2\n");
+	assert_path(&g, "a", "b", "b");
+	assert_path(&g, "b", "c", "x c c"); /* down its uplink */
+	assert_path(&g, "a", "c", "b x c c");
+	assert_path(&g, "c", "a", "uplink x b a");
+	assert_path(&g, "a", "d", "b x y d");
+	assert_path(&g, "d", "a", "c x b a"); /* not by c's uplink */
+	assert_path(&g, "b", "d", "x c d");
+	assert_path(&g, "d", "b", "c x b");
+	assert_true(gci_grid_link(&g, 0, 2)->rate_bps == 1000000000);
+	assert_true(gci_grid_link(&g, 0, 2)->delay_ns == 8000000); /* 9 less the LAN of b */
+	assert_int_equal(gci_grid_link(&g, 0, 2)->loss_ppm, 10000);
+	assert_true(gci_grid_link(&g, 3, 0)->rate_bps == 5000000000);
+	assert_true(gci_grid_link(&g, 3, 0)->flow_rate_bps == 1000000);
+	assert_int_equal(gci_grid_link(&g, 0, 3)->streams, 3);
+	assert_int_equal(gci_grid_link(&g, 2, 0)->senders, 2);
+	assert_int_equal(gci_grid_is_simple(&g), 0);
+	gci_grid_print(&g, &out);
+	grid_of(&again, gci_buf_cstr(&out));
+	assert_same_links(&g, &again);
+	gci_grid_dilate(&again, 4);
+	assert_true(gci_grid_link(&again, 0, 2)->rate_bps == 250000000);
+	gci_grid_print(&again, &fast);
+	gci_grid_free(&g);
+	grid_of(&g, gci_buf_cstr(&fast));
+	assert_same_links(&g, &again);
+	assert_true(gci_grid_digest(&g) == gci_grid_digest(&again));
+	gci_grid_free(&again);
+	gci_grid_free(&g);
+	gci_buf_free(&fast);
+	gci_buf_free(&out);
+}
+
+/* Of two ways of the same delay that of fewer links. */
+static void equal_paths(void **state)
+{
+	struct gci_grid g;
+
+	(void)state;
+	grid_of(&g, AB "[switch x]\n[switch y]\n[switch z]\n"
+		       "[link a x]\ndelay = 1ms\n[link x y]\ndelay = 1ms\n[link y b]\ndelay = 1ms\n"
+		       "[link a z]\ndelay = 2ms\n[link z b]\ndelay = 1ms\n");
+	assert_path(&g, "a", "b", "z b");
+	assert_path(&g, "b", "a", "z a");
+	gci_grid_free(&g);
 }
 
 static void windows_line_ends(void **state)
@@ -400,6 +502,8 @@ int main(void)
 		cmocka_unit_test(whole_file),
 		cmocka_unit_test(each_direction_its_own),
 		cmocka_unit_test(a_city_in_the_middle),
+		cmocka_unit_test(paths_of_several_links),
+		cmocka_unit_test(equal_paths),
 		cmocka_unit_test(windows_line_ends),
 		cmocka_unit_test(message_initiation_costs),
 		cmocka_unit_test(how_hosts_are_reached),

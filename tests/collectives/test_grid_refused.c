@@ -10,19 +10,58 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void bad_cities_in_the_middle(void **state)
+static void bad_routes(void **state)
 {
 	(void)state;
 	grid_refused(ABC "[link a c]\nvia = d\n",
-		"g.grid:10: via = d, expected a third cluster that stands above");
+		"g.grid:10: via = d, expected other clusters or switches that stand above");
 	grid_refused(ABC "[link a c]\nvia = c\n",
-		"g.grid:10: via = c, expected a third cluster that stands above");
+		"g.grid:10: via = c, expected other clusters or switches that stand above");
+	grid_refused(ABC "[link a c]\nvia = b,\n",
+		"g.grid:10: via = b,, expected other clusters or switches that stand above");
 	grid_refused(ABC "[link a c]\nvia = b\nrate = 1Gbit\n",
-		"g.grid:10: via = b and rate, delay, queue, loss or flow_rate, expected those of "
-		"the links it passes only");
+		"g.grid:10: a > c goes over other links and has rate, delay, queue, loss or "
+		"flow_rate, expected those of the links it passes only");
+	grid_refused(ABC "[route a c]\ndelay = 1ms\n",
+		"g.grid:9: a > c goes over other links and has rate, delay, queue, loss or "
+		"flow_rate, expected those of the links it passes only");
 	grid_refused(AB "[cluster c]\nhosts = c1\n[link a b]\nvia = c\n[link a c]\nvia = b\n"
 			"[link b c]\n",
-		"g.grid:8: via = c, expected a cluster with links of its own to a and b");
+		"g.grid:8: via: there is no [link a > c], expected links from each to the next");
+	grid_refused(ABC "[switch s]\n[link a s]\n[link s b]\n[route a > c]\nvia = s,b,s\n",
+		"g.grid:13: via: s twice, expected a way without circles");
+	grid_refused(ABC "[link a c]\n[route a > c]\n",
+		"g.grid:10: a > c has a link and a route, expected one of the two");
+	grid_refused(ABC "[route a c]\n[route a > c]\n", "g.grid:10: route a > c is there twice");
+	grid_refused(ABC "[switch s]\n[route a s]\n",
+		"g.grid:10: a route of the switch s, expected one between clusters");
+	grid_refused(ABC "[switch s]\n[link a s]\nvia = b\n",
+		"g.grid:11: via of a > s, expected a route between clusters only");
+	grid_refused(ABC "[route a]\n", "g.grid:9: bad route \"a\", expected [route A B] or "
+					"[route A > B]");
+}
+
+static void bad_switches(void **state)
+{
+	(void)state;
+	grid_refused("[switch s]\nhosts = a\n",
+		"g.grid:2: unknown key \"hosts\" in [switch s], expected none");
+	grid_refused("[switch s/t]\n", "g.grid:1: bad switch name \"s/t\", expected [switch NAME]");
+	grid_refused("[switch s]\n[cluster s]\n",
+		"g.grid:2: cluster s, expected another name than that of a switch above");
+	grid_refused("[switch s]\n[switch s]\n",
+		"g.grid:2: switch s, expected another name than that of a switch above");
+	grid_refused("[cluster s]\n[switch s]\n",
+		"g.grid:2: cluster s is there twice (first in line 1)");
+	grid_refused(AB "[switch s]\n[link a s]\n",
+		"g.grid:3: cluster b cannot be reached from a, expected a section [link a b]");
+	grid_refused(AB "[switch s]\n[link a s]\n[link s > b]\n",
+		"g.grid:1: cluster a cannot be reached from b, expected a section [link b a]");
+	grid_refused(AB "[switch s]\n[link a s]\nstreams = 2\n[link s b]\n",
+		"g.grid:6: link a > s has streams or budget, expected them in a [route A B] of two "
+		"clusters");
+	grid_refused("[cluster a]\nuplink = 0bit\n",
+		"g.grid:2: uplink = 0bit, expected a rate such as 100Mbit, 1Gbit or 1.5Gbit");
 }
 
 static void bad_costs(void **state)
@@ -46,11 +85,14 @@ static void bad_costs(void **state)
 static void bad_sections(void **state)
 {
 	(void)state;
-	grid_refused("[clutser a]\n", "g.grid:1: unknown section [clutser a], "
-				      "expected [cluster NAME], [link A B] or [host NAME]");
+	grid_refused("[clutser a]\n",
+		"g.grid:1: unknown section [clutser a], "
+		"expected [cluster NAME], [switch NAME], [link A B], [route A B] or "
+		"[host NAME]");
 	grid_refused("[clu\033[31mster \177a]\n",
 		"g.grid:1: unknown section [clu?[31mster ?a], "
-		"expected [cluster NAME], [link A B] or [host NAME]");
+		"expected [cluster NAME], [switch NAME], [link A B], [route A B] or "
+		"[host NAME]");
 	grid_refused(
 		"[cluster ..]\n", "g.grid:1: bad cluster name \"..\", expected [cluster NAME]");
 	grid_refused("[cluster ]\n", "g.grid:1: bad cluster name \"\", expected [cluster NAME]");
@@ -66,11 +108,11 @@ static void bad_sections(void **state)
 		"g.grid:5: bad link \"a < b\", expected [link A B] or [link A > B]");
 	grid_refused(AB "[link a > b c]\n",
 		"g.grid:5: bad link \"a > b c\", expected [link A B] or [link A > B]");
-	grid_refused(
-		AB "[link a c]\n", "g.grid:5: unknown cluster c, expected one that stands above");
-	grid_refused(
-		AB "[link c > a]\n", "g.grid:5: unknown cluster c, expected one that stands above");
-	grid_refused(AB "[link a a]\n", "g.grid:5: a link from cluster a to itself");
+	grid_refused(AB "[link a c]\n",
+		"g.grid:5: unknown cluster or switch c, expected one that stands above");
+	grid_refused(AB "[link c > a]\n",
+		"g.grid:5: unknown cluster or switch c, expected one that stands above");
+	grid_refused(AB "[link a a]\n", "g.grid:5: a link from a to itself");
 	grid_refused(AB "[link a b]\n[link b > a]\n", "g.grid:6: link b > a is there twice");
 	grid_refused("hosts = a\n",
 		"g.grid:1: \"hosts\" before the first section, expected [cluster NAME]");
@@ -108,7 +150,8 @@ static void bad_cluster_keys(void **state)
 {
 	(void)state;
 	grid_refused("[cluster a]\nhosts = a1\nspeed = 1\n",
-		"g.grid:3: unknown key \"speed\" in [cluster a], expected hosts, nic, lan_delay, "
+		"g.grid:3: unknown key \"speed\" in [cluster a], expected hosts, nic, uplink, "
+		"lan_delay, "
 		"tini, inbound, interfaces or ports");
 	grid_refused("[cluster a]\nhosts = a1\ninbound = out\n",
 		"g.grid:3: inbound = out, expected yes or no");
@@ -213,7 +256,7 @@ static void unreachable_clusters(void **state)
 		AB, "g.grid:3: cluster b cannot be reached from a, expected a section [link a b]");
 	grid_refused(AB "[link a > b]\ndelay=1ms\n",
 		"g.grid:1: cluster a cannot be reached from b, expected a section [link b a]");
-	grid_refused(AB "[cluster c]\nhosts=c1\n[link a b]\n[link b c]\n",
+	grid_refused(AB "[cluster c]\nhosts=c1\n[link a b]\n[link c b]\nvia = a\n",
 		"g.grid:5: cluster c cannot be reached from a, expected a section [link a c]");
 }
 
@@ -270,7 +313,8 @@ static void bad_dilations(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bad_cities_in_the_middle),
+		cmocka_unit_test(bad_routes),
+		cmocka_unit_test(bad_switches),
 		cmocka_unit_test(bad_costs),
 		cmocka_unit_test(bad_sections),
 		cmocka_unit_test(repeated_keys),

@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	check(!e.status);
 	for (i = 0; i < w.nchanges; i++) {
-		check(w.changes[i].link >= 0 && w.changes[i].link < g->nlinks && w.changes[i].set);
+		check(w.changes[i].wire >= 0 && w.changes[i].wire < g->nwires && w.changes[i].set);
 		check(!i || w.changes[i - 1].at_ns <= w.changes[i].at_ns);
 		gci_weather_apply(&w.changes[i], &m);
 		check(m.rate_bps >= 1000 && m.queue_nbytes && m.loss_burst);

@@ -50,7 +50,7 @@ static void refuse(const char *text, const char *why)
 
 static int number(int from, int to)
 {
-	return (int)(gci_grid_link(&g, from, to) - g.links);
+	return gci_grid_link(&g, from, to)->own - 1;
 }
 
 static void every_key(void **state)
@@ -62,7 +62,7 @@ static void every_key(void **state)
 	      "jitter=6us burst=7 reorder=8% duplicate=9% corrupt=10% codel=11ms,12ms # all\n");
 	assert_int_equal(w.nchanges, 1);
 	assert_int_equal(w.changes[0].at_ns, 1500000000);
-	assert_int_equal(w.changes[0].link, number(0, 1));
+	assert_int_equal(w.changes[0].wire, number(0, 1));
 	gci_weather_apply(&w.changes[0], &m);
 	assert_int_equal(m.rate_bps, 1000000);
 	assert_int_equal(m.delay_ns, 2000000);
@@ -143,10 +143,10 @@ static void refusals(void **state)
 
 	(void)state;
 	refuse("\n5 a b loss=1%", "file:2: \"5\", expected a time");
-	refuse("5s", "file:1: expected two clusters of the grid");
-	refuse("5s a d loss=1%", "file:1: expected two clusters");
-	refuse("5s a a loss=1%", "file:1: expected two clusters");
-	refuse("5s a > loss=1%", "file:1: expected two clusters");
+	refuse("5s", "file:1: expected two ends of a link");
+	refuse("5s a d loss=1%", "file:1: expected two ends of a link");
+	refuse("5s a a loss=1%", "file:1: expected two ends of a link");
+	refuse("5s a > loss=1%", "file:1: expected two ends of a link");
 	refuse("5s a b", "file:1: nothing changes");
 	refuse("5s a b loss", "file:1: \"loss\", expected KEY=VALUE with rate");
 	refuse("5s a b los=1%", "file:1: \"los\", expected KEY=VALUE");
@@ -183,8 +183,44 @@ static void by_way_of_another(void **state)
 	gci_weather_free(&w);
 	assert_int_equal(
 		gci_weather_parse(&w, "0s b c loss=1%", 14, "file", &other, &e), GCOLL_ERR_PARSE);
-	assert_string_equal(
-		e.text, "file:1: this link is by way of a, expected one of those that it passes");
+	assert_string_equal(e.text, "file:1: no link b > c, expected one of the grid's");
+	gci_grid_free(&other);
+}
+
+/* Any end of a wire. */
+static void switches_and_uplinks(void **state)
+{
+	static const char text[] =
+		"[switch s]\n[cluster a]\nhosts = a\nuplink = 1Gbit\n[cluster b]\n"
+		"hosts = b\n[link a s]\n[link s b]\n";
+	static const char changes[] = "0s a > uplink loss=1%\n1s s b loss=2%\n2s uplink a loss=3%";
+	struct gci_error e = {0};
+	struct gci_grid other;
+	size_t i;
+
+	(void)state;
+	assert_int_equal(gci_grid_parse(&other, text, strlen(text), "grid", &e), 0);
+	assert_int_equal(gci_weather_parse(&w, changes, strlen(changes), "file", &other, &e), 0);
+	assert_int_equal(w.nchanges, 5);
+	for (i = 0; i < w.nchanges; i++) {
+		const struct gci_link *l = &other.wires[w.changes[i].wire];
+
+		assert_int_equal(l->from == GCI_GRID_UPLINK || l->to == GCI_GRID_UPLINK,
+			i % 3 == 0 || i == 4);
+	}
+	gci_weather_free(&w);
+	assert_int_equal(gci_weather_parse(&w, changes, strlen(changes), "file", &other, &e), 0);
+	assert_int_equal(w.nchanges, 5);
+	for (i = 0; i < w.nchanges; i++) {
+		const struct gci_link *l = &other.wires[w.changes[i].wire];
+
+		assert_int_equal(l->from == GCI_GRID_UPLINK || l->to == GCI_GRID_UPLINK,
+			i % 3 == 0 || i == 4);
+	}
+	gci_weather_free(&w);
+	assert_int_equal(gci_weather_parse(&w, "0s b > uplink loss=1%", 21, "file", &other, &e),
+		GCOLL_ERR_PARSE);
+	assert_string_equal(e.text, "file:1: no link b > uplink, expected one of the grid's");
 	gci_grid_free(&other);
 }
 
@@ -220,6 +256,7 @@ int main(void)
 		cmocka_unit_test(dilated),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(by_way_of_another),
+		cmocka_unit_test(switches_and_uplinks),
 		cmocka_unit_test(without_memory),
 	};
 
