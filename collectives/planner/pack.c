@@ -46,6 +46,8 @@ struct pack {
 	double *best;  /* [column]: the best so far; those of new columns are 0 */
 	double *price; /* [resource]: sum to 1 */
 	double best_ns;
+	double *least_ns; /* [resource]: that nothing on it can do without, before and after; NULL: no bound is wanted */
+	double bound_ns;
 	double *arc_cost, *arc_price, *scratch; /* [from * n + to], [the same], [n] */
 	double *work;                           /* [resource]: scratch */
 	int *path;                              /* scratch: [2 n] */
@@ -849,6 +851,133 @@ static double least_delay(const struct pack *p)
 	return most;
 }
 
+/* ---- what any way takes */
+
+/* Shortest ways by delays alone. */
+static void fill_distances(const struct gci_network *net, double *d)
+{
+	int n = net->nclasses, a, b, v;
+
+	for (a = 0; a < n; a++)
+		for (b = 0; b < n; b++)
+			d[a * n + b] = a == b ? 0 : net->delay_ns[a * n + b];
+	for (v = 0; v < n; v++)
+		for (a = 0; a < n; a++)
+			for (b = 0; b < n; b++)
+				d[a * n + b] = smaller(d[a * n + b], d[a * n + v] + d[v * n + b]);
+}
+
+static int fill_least(struct pack *p)
+{
+	int n = p->n, way[GCI_MOST_ON_A_WAY], a, b, i, k;
+	double *d = p->arc_cost, ns, to, from;
+
+	p->least_ns = gci_calloc((size_t)p->m, sizeof(*p->least_ns));
+	if (!p->least_ns)
+		return GCOLL_ERR_NOMEM;
+	for (i = 0; i < p->m; i++)
+		p->least_ns[i] = 1e300;
+	fill_distances(p->net, d);
+	for (a = 0; a < n; a++)
+		for (b = 0; b < n; b++) {
+			to = from = p->w->shape == GCI_SUMS ? 0 : 1e300;
+			for (i = 0; i < p->w->ncommodities && p->w->shape != GCI_SUMS; i++) {
+				const struct gci_commodity *c = &p->w->commodities[i];
+
+				to = smaller(to, d[c->from * n + a]);
+				from = smaller(
+					from, p->w->shape == GCI_PATHS ? d[b * n + c->to] : 0);
+			}
+			ns = to + p->net->delay_ns[a * n + b] + from;
+			k = gci_network_way(p->net, a, b, way);
+			for (i = 0; i < k; i++)
+				p->least_ns[way[i]] = smaller(p->least_ns[way[i]], ns);
+		}
+	return 0;
+}
+
+/* At p->arc_price, to bring a byte to all hosts but one of the root's class. */
+static double tree_price(struct pack *p, int turned, int root, int *way)
+{
+	int n = p->n, c;
+	double sum = 0;
+
+	if (find_tree(p, turned ? &p->back : p->net, turned ? p->back_hop_ns : p->hop_ns,
+		    turned ? p->back_far_ns : p->far_ns, turned, root, 0, way)) {
+		p->failed = 1;
+		return 0;
+	}
+	for (c = 0; c < n; c++) {
+		int from = way[c], rest = way[n + c];
+
+		if (c != root)
+			sum += p->arc_price[turned ? c * n + from : from * n + c];
+		sum += (gci_network_size(p->net, c) - 1) *
+		       p->arc_price[turned ? c * n + rest : rest * n + c];
+	}
+	return sum;
+}
+
+/* A sum has a host that is the first to know all of it. What went before has a tree to it in it, and after that
+ * something comes in at each other host. */
+static double sum_price(struct pack *p, int *way)
+{
+	int n = p->n, a, b;
+	double least = -1, in, all = 0, root_in, ns;
+
+	for (b = 0; b < n; b++) {
+		for (in = p->arc_price[b], a = 1; a < n; a++)
+			in = smaller(in, p->arc_price[a * n + b]);
+		all += gci_network_size(p->net, b) * in;
+	}
+	for (b = 0; b < n; b++) {
+		for (root_in = p->arc_price[b], a = 1; a < n; a++)
+			root_in = smaller(root_in, p->arc_price[a * n + b]);
+		ns = all - root_in + tree_price(p, 1, b, way);
+		least = least < 0 ? ns : smaller(least, ns);
+	}
+	return least;
+}
+
+static double path_price(struct pack *p, int a, int b)
+{
+	double sum = 0;
+	int i, len;
+
+	if (a == b)
+		return p->arc_price[a * p->n + a];
+	memcpy(p->arc_cost, p->arc_price, (size_t)(p->n * p->n) * sizeof(*p->arc_cost));
+	len = gci_shortest_path(p->n, p->arc_cost, a, b, p->scratch, p->path);
+	for (i = 1; i < len; i++)
+		sum += p->arc_price[p->path[i - 1] * p->n + p->path[i]];
+	return sum;
+}
+
+/* By the prices of the network alone: processors are no law of nature. */
+static void raise_bound(struct pack *p)
+{
+	double *price = p->work, total = 0, ns = 0;
+	int i, nresources = gci_network_nresources(p->net);
+
+	for (i = 0; i < nresources; i++)
+		total += p->price[i];
+	for (i = 0; i < p->m; i++) {
+		price[i] = i < nresources && total > 0 ? p->price[i] / total : 0;
+		if (price[i] > 0 && p->least_ns[i] < 1e300)
+			ns += price[i] * p->least_ns[i];
+	}
+	fill_prices(p, price);
+	for (i = 0; i < p->w->ncommodities; i++) {
+		const struct gci_commodity *c = &p->w->commodities[i];
+
+		ns += c->part * p->w->nbytes *
+		      (p->w->shape == GCI_SUMS           ? sum_price(p, p->path)
+			      : p->w->shape == GCI_PATHS ? path_price(p, c->from, c->to)
+							 : tree_price(p, 0, c->from, p->path));
+	}
+	p->bound_ns = larger(p->bound_ns, ns);
+}
+
 /* Plays for T = ns, and prices: *hi comes down to what shares fit in; *found if a column is new. */
 static int try_time(struct pack *p, double ns, int nrounds, double *hi, int *found)
 {
@@ -856,6 +985,8 @@ static int try_time(struct pack *p, double ns, int nrounds, double *hi, int *fou
 
 	if (play(p, ns, nrounds))
 		return GCOLL_ERR_NOMEM;
+	if (p->least_ns)
+		raise_bound(p);
 	reached = fit(p, p->share);
 	if (reached <= ns * (1 + CLOSE) || largest_load(p, p->share, ns) <= 1.0005)
 		reached = smaller(reached, ns);
@@ -928,6 +1059,7 @@ static int take_columns(struct pack *p, struct gci_packing *out)
 		}
 	out->ncolumns = (int)k;
 	out->ns = larger(p->best_ns, least_delay(p));
+	out->bound_ns = p->bound_ns;
 	return 0;
 }
 
@@ -964,7 +1096,7 @@ static int pack_init(struct pack *p, const struct gci_packing_wish *w)
 			return GCOLL_ERR_NOMEM;
 		fill_hops(p, &p->back, p->back_hop_ns, p->back_far_ns);
 	}
-	return 0;
+	return w->bound ? fill_least(p) : 0;
 }
 
 static void pack_free(struct pack *p)
@@ -980,6 +1112,7 @@ static void pack_free(struct pack *p)
 	gci_free(p->scratch);
 	gci_free(p->price);
 	gci_free(p->path);
+	gci_free(p->least_ns);
 	gci_network_free(&p->back);
 }
 

@@ -135,30 +135,39 @@ static int try_segment(struct gci_packed *p, struct gci_packing_wish *w, uint64_
 	return 0;
 }
 
+/* The wish but for its segments; w->net points to `net`, which is to be freed. */
+static int begin(struct gci_packed *p, const struct gci_coll *c, struct gci_network *net,
+	struct gci_packing_wish *w, uint64_t nbytes)
+{
+	*w = (struct gci_packing_wish){.net = net,
+		.shape = shape_of(c->kind),
+		.message_ns = MESSAGE_NS,
+		.nbytes = nbytes ? (double)nbytes : 1};
+	if (network_of(net, c))
+		return GCOLL_ERR_NOMEM;
+	p->commodities =
+		gci_calloc((size_t)net->nclasses * (size_t)net->nclasses, sizeof(*p->commodities));
+	if (!p->commodities)
+		return GCOLL_ERR_NOMEM;
+	fill_commodities(p, c, net);
+	w->commodities = p->commodities;
+	w->ncommodities = p->ncommodities;
+	return 0;
+}
+
 int gci_packed_make(struct gci_packed **out, const struct gci_coll *c, uint64_t nbytes)
 {
 	struct gci_packed *p = gci_calloc(1, sizeof(*p));
 	struct gci_network net = {0};
-	struct gci_packing_wish w = {
-		.net = &net, .shape = shape_of(c->kind), .message_ns = MESSAGE_NS};
+	struct gci_packing_wish w;
 	int rc, longer;
 
 	*out = NULL;
-	if (!p || network_of(&net, c)) {
-		gci_free(p);
+	if (!p)
 		return GCOLL_ERR_NOMEM;
-	}
 	if (!nbytes)
 		nbytes = gci_table_round(total_of(c) * c->esize);
-	w.nbytes = nbytes ? (double)nbytes : 1;
-	p->commodities =
-		gci_calloc((size_t)net.nclasses * (size_t)net.nclasses, sizeof(*p->commodities));
-	rc = p->commodities ? 0 : GCOLL_ERR_NOMEM;
-	if (!rc) {
-		fill_commodities(p, c, &net);
-		w.commodities = p->commodities;
-		w.ncommodities = p->ncommodities;
-	}
+	rc = begin(p, c, &net, &w, nbytes);
 	/* A rank alone has nothing to send. */
 	for (longer = 0; !rc && p->ncommodities && longer < 2; longer++)
 		rc = try_segment(p, &w, segment_of(c, nbytes, longer));
@@ -169,6 +178,27 @@ int gci_packed_make(struct gci_packed **out, const struct gci_coll *c, uint64_t 
 	}
 	*out = p;
 	return 0;
+}
+
+int gci_packed_bound(const struct gci_coll *c, uint64_t *ns)
+{
+	struct gci_packed p = {0};
+	struct gci_network net = {0};
+	struct gci_packing_wish w;
+	uint64_t nbytes = total_of(c) * c->esize;
+	int rc = begin(&p, c, &net, &w, nbytes);
+
+	*ns = 0;
+	w.segment_nbytes = LEAST_SEGMENT;
+	w.bound = 1;
+	if (!rc && p.ncommodities && nbytes)
+		rc = gci_pack(&p.packing, &w);
+	if (!rc)
+		*ns = (uint64_t)p.packing.bound_ns;
+	gci_packing_free(&p.packing);
+	gci_network_free(&net);
+	gci_free(p.commodities);
+	return rc;
 }
 
 void gci_packed_free(struct gci_packed *p)

@@ -30,6 +30,10 @@ struct gci_packed {
 int gci_packed_make(struct gci_packed **p, const struct gci_coll *c, uint64_t nbytes);
 void gci_packed_free(struct gci_packed *p);
 
+/* *ns: what `c`, of its own size, takes at least (gci_packing.bound_ns). 0 where there is nothing to send. Takes as
+ * long as making one. 0 or GCOLL_ERR_NOMEM. */
+int gci_packed_bound(const struct gci_coll *c, uint64_t *ns);
+
 /* Rows' emitter, of all kinds. */
 void gci_emit_packed(struct gci_builder *b, const struct gci_coll *c);
 

@@ -8,6 +8,7 @@
 #include "collectives/models/limit.h"
 #include "collectives/planner/oracle.h"
 #include "collectives/planner/packed.h"
+#include "collectives/tuner/decide.h"
 #include "testing/random_grid.h"
 #include "testing/verify.h"
 #include "tests/collectives/topologies.h"
@@ -190,11 +191,14 @@ static void hosts_of_a_cluster_pass_on(void **state)
 
 /* ---- random networks */
 
-static void open_random(struct gci_prng *r, struct gci_topo *t)
+static void open_random(struct gci_prng *r, struct gci_topo *t, int switched)
 {
 	struct gci_buf text = {0};
 
-	gci_random_grid(r, &text);
+	if (switched)
+		gci_random_switched_grid(r, &text);
+	else
+		gci_random_grid(r, &text);
 	gci_buf_put_u8(&text, 0);
 	topology_parse(t, (const char *)text.data);
 	gci_buf_free(&text);
@@ -209,13 +213,14 @@ static void bounds_hold(void **state)
 
 	(void)state;
 	for (i = 0; i < (TEST_SANITIZED ? 2 : 8); i++) {
-		open_random(&r, &t);
+		open_random(&r, &t, i % 2);
 		for (k = 0; k < GCI_BARRIER; k++) {
 			struct gci_coll c = {.kind = (enum gci_kind)k,
 				.topo = &t,
 				.esize = 1,
 				.count = 64 << 20};
 			struct gci_packed *p;
+			uint64_t bound;
 			double limit, most = k == GCI_ALLREDUCE  ? 2.1
 					     : k == GCI_ALLTOALL ? 2.5
 								 : 1.6;
@@ -224,6 +229,9 @@ static void bounds_hold(void **state)
 			if (!gci_kind_has_vector(c.kind))
 				c.count /= (unsigned)t.nranks;
 			limit = (double)gci_limit_ns(&c, 0);
+			assert_int_equal(gci_packed_bound(&c, &bound), 0);
+			if ((double)bound > limit)
+				limit = (double)bound;
 			p = pack(&t, c.kind, 64 << 20);
 			if (p->packing.ns < limit * .999 || p->packing.ns > limit * most)
 				fail_msg("grid %d, %s: %.0f ns, %.2f times the limit", i,
@@ -231,6 +239,44 @@ static void bounds_hold(void **state)
 					p->packing.ns / limit);
 			gci_packed_free(p);
 		}
+		gci_topo_free(&t);
+	}
+}
+
+/* No way of doing it is faster than either bound, not the best of those that are simulated for short messages,
+ * where delays are most of the time, nor for long ones. */
+static void bounds_are_below_the_best(void **state)
+{
+	struct gci_prng r = {16};
+	struct gci_decider d;
+	struct gci_topo t;
+	int i, k;
+
+	(void)state;
+	for (i = 0; i < (TEST_SANITIZED ? 1 : 4); i++) {
+		open_random(&r, &t, i % 2);
+		assert_int_equal(gci_decider_init(&d, &t, 0), 0);
+		for (k = 0; k < 2 * GCI_BARRIER; k++) {
+			struct gci_coll c = {.kind = (enum gci_kind)(k / 2),
+				.topo = &t,
+				.esize = 1,
+				.count = k % 2 ? 2 << 20 : 48 << 10};
+			struct gci_decision best;
+			uint64_t bound, ns;
+
+			if (!gci_kind_has_vector(c.kind))
+				c.count /= (unsigned)t.nranks;
+			assert_int_equal(gci_packed_bound(&c, &bound), 0);
+			if (gci_limit_ns(&c, 0) > bound)
+				bound = gci_limit_ns(&c, 0);
+			assert_int_equal(gci_decide(&d, &c, &best), 0);
+			assert_int_equal(gci_predict(&d.net, &c, &best.how, NULL, &ns), 0);
+			if (ns < bound / 1000 * 999)
+				fail_msg("grid %d, %s of %d: %llu ns, expected %llu at least", i,
+					gci_kind_name(c.kind), (int)c.count, (unsigned long long)ns,
+					(unsigned long long)bound);
+		}
+		gci_decider_free(&d);
 		gci_topo_free(&t);
 	}
 }
@@ -266,7 +312,7 @@ static void random_networks_are_proved(void **state)
 
 	(void)state;
 	for (i = 0; i < (TEST_SANITIZED ? 2 : 6); i++) {
-		open_random(&r, &t);
+		open_random(&r, &t, i % 2);
 		for (k = 0; k < GCI_BARRIER; k++) {
 			struct gci_coll c = {
 				.kind = (enum gci_kind)k, .topo = &t, .esize = 4, .count = 100003};
@@ -329,7 +375,7 @@ static void all_machines_find_the_same(void **state)
 
 	(void)state;
 	for (i = 0; i < 3; i++) {
-		open_random(&r, &t);
+		open_random(&r, &t, 0);
 		for (k = 0; k < GCI_BARRIER; k++) {
 			struct gci_packed *p = pack(&t, (enum gci_kind)k, 8 << 20);
 
@@ -376,6 +422,7 @@ int main(void)
 		cmocka_unit_test(all_links_are_used),
 		cmocka_unit_test(hosts_of_a_cluster_pass_on),
 		cmocka_unit_test(bounds_hold),
+		cmocka_unit_test(bounds_are_below_the_best),
 		cmocka_unit_test(random_networks_are_proved),
 		cmocka_unit_test(one_block_may_be_everything),
 		cmocka_unit_test(all_machines_find_the_same),
