@@ -164,9 +164,10 @@ static void host_qdiscs(struct gci_planner *p, const char *netns, uint64_t nic_b
 }
 
 /* Whether packets have a way of their own into the switch. */
-static int has_entry(const struct gci_planner *p, const struct gci_cluster *c)
+static int has_entry(
+	const struct gci_planner *p, const struct gci_lab_host *h, const struct gci_cluster *c)
 {
-	return !p->how.taps && (c->nic_bps || c->lan_delay_ns);
+	return !p->how.taps && (h->nic_bps || c->lan_delay_ns);
 }
 
 /* What a host sends takes its own time and the LAN's delay on its way into the switch. TBF lets the
@@ -177,9 +178,9 @@ static int has_entry(const struct gci_planner *p, const struct gci_cluster *c)
 static void entry_qdiscs(const struct gci_planner *p, struct gci_buf *b,
 	const struct gci_lab_host *h, const struct gci_cluster *c)
 {
-	if (!has_entry(p, c))
+	if (!has_entry(p, h, c))
 		return;
-	gci_labplan_put_netem(b, h->entry, c->lan_delay_ns, c->nic_bps);
+	gci_labplan_put_netem(b, h->entry, c->lan_delay_ns, h->nic_bps);
 	gci_buf_printf(b,
 		"\n"
 		"qdisc add dev %s ingress\n"
@@ -189,11 +190,11 @@ static void entry_qdiscs(const struct gci_planner *p, struct gci_buf *b,
 }
 
 /* What reaches a host leaves the switch at the NIC's rate. */
-static void port_qdiscs(const struct gci_planner *p, struct gci_buf *b,
-	const struct gci_lab_host *h, const struct gci_cluster *c)
+static void port_qdiscs(
+	const struct gci_planner *p, struct gci_buf *b, const struct gci_lab_host *h)
 {
-	if (c->nic_bps)
-		gci_labplan_put_tbf(p, b, h->port, "root", c->nic_bps, GCI_LABPLAN_PORT_NBYTES);
+	if (h->nic_bps)
+		gci_labplan_put_tbf(p, b, h->port, "root", h->nic_bps, GCI_LABPLAN_PORT_NBYTES);
 }
 
 /* The rate of the fastest connection that a host of this cluster can have; 0: not known. */
@@ -266,6 +267,7 @@ static void gci_labplan_name_host(
 		return;
 	}
 	h->cluster = cluster;
+	h->nic_bps = gci_grid_nic_bps(p->g, (int)(h - p->plan->hosts));
 	gci_labplan_addr(h->addr, sizeof(h->addr), cluster, number);
 	gci_labplan_addr(h->gateway, sizeof(h->gateway), cluster, GCI_LABPLAN_GATEWAY);
 	gci_labplan_mac(h->mac, sizeof(h->mac), cluster, number);
@@ -284,7 +286,7 @@ static void put_port(const struct gci_planner *p, struct gci_buf *b, const struc
 		"link set %s master br0 up\n"
 		"neigh add %s lladdr %s dev br0 nud permanent\n",
 		h->port, h->mac, h->netns, h->port, h->addr, h->mac);
-	if (has_entry(p, c))
+	if (has_entry(p, h, c))
 		gci_buf_printf(b, "link add %s type ifb\nlink set %s up\n", h->entry, h->entry);
 }
 
@@ -331,7 +333,7 @@ static void make_host(struct gci_planner *p, const struct gci_lab_host *h)
 		h->addr, h->gateway, gateway_mac);
 	put_routes(p, &b, h);
 	gci_labplan_step(p, GCI_LAB_IP, h->netns, &b);
-	host_qdiscs(p, h->netns, p->g->clusters[h->cluster].nic_bps);
+	host_qdiscs(p, h->netns, h->nic_bps);
 }
 
 /* All hosts of a cluster, with their switch. */
@@ -354,7 +356,7 @@ static void gci_labplan_cluster(
 	for (i = 0; i < c->nhosts; i++) {
 		put_port(p, &ip, &hosts[i], c);
 		entry_qdiscs(p, &tc, &hosts[i], c);
-		port_qdiscs(p, &tc, &hosts[i], c);
+		port_qdiscs(p, &tc, &hosts[i]);
 	}
 	gci_labplan_step(p, GCI_LAB_IP, p->switches[cluster], &ip);
 	gci_labplan_step(p, GCI_LAB_TC, p->switches[cluster], &tc);
@@ -609,10 +611,11 @@ static int check_size(
 			return gci_error_set(e, GCOLL_ERR_INVAL, "link %s > %s: %s",
 				gci_grid_end(g, l->from), gci_grid_end(g, l->to), why);
 	}
-	for (c = 0; c < g->nclusters; c++) {
-		if (is_too_slow(g->clusters[c].nic_bps))
+	for (c = 0; c < g->nhosts; c++)
+		if (is_too_slow(gci_grid_nic_bps(g, c)))
 			return gci_error_set(
-				e, GCOLL_ERR_INVAL, "cluster %s: " TOO_SLOW, g->clusters[c].name);
+				e, GCOLL_ERR_INVAL, "host %s: " TOO_SLOW, gci_grid_host(g, c));
+	for (c = 0; c < g->nclusters; c++) {
 		if (g->clusters[c].lan_delay_ns > GCI_LAB_MAX_DELAY_NS)
 			return gci_error_set(e, GCOLL_ERR_INVAL,
 				"cluster %s: lan_delay longer than the lab's 200 s",
@@ -752,18 +755,26 @@ void gci_lab_plan_print(const struct gci_lab_plan *plan, struct gci_buf *out)
 /* What all hosts of the cluster can send together; 0: their NICs are not known. */
 static uint64_t nics_bps(const struct gci_cluster *c)
 {
-	return c->nic_bps * (uint64_t)c->nhosts;
+	uint64_t sum = 0;
+	int h;
+
+	for (h = 0; h < c->nhosts; h++)
+		sum += c->own && c->own[h].nic_bps ? c->own[h].nic_bps : c->nic_bps;
+	return sum;
 }
 
 /* What a cluster can send to others. */
 static uint64_t outwards_bps(const struct gci_grid *g, int cluster)
 {
-	uint64_t nics = nics_bps(&g->clusters[cluster]), links = 0;
+	uint64_t nics = nics_bps(&g->clusters[cluster]), uplink = g->clusters[cluster].uplink_bps;
+	uint64_t wires = 0;
 	int i;
 
-	for (i = 0; i < g->nlinks; i++)
-		links += g->links[i].from == cluster ? g->links[i].rate_bps : 0;
-	return nics && nics < links ? nics : links;
+	for (i = 0; i < g->nwires; i++)
+		if (g->wires[i].from == cluster && g->wires[i].to != GCI_GRID_UPLINK)
+			wires += g->wires[i].rate_bps;
+	wires = uplink && uplink < wires ? uplink : wires;
+	return nics && nics < wires ? nics : wires;
 }
 
 /* What all hosts can send together, or the WAN when their NICs are not known. */
@@ -774,8 +785,8 @@ static uint64_t gci_labplan_load_bps(const struct gci_grid *g)
 
 	for (i = 0; i < g->nclusters; i++)
 		nics += nics_bps(&g->clusters[i]);
-	for (i = 0; i < g->nlinks; i++)
-		links += g->links[i].rate_bps;
+	for (i = 0; i < g->nwires; i++)
+		links += g->wires[i].rate_bps;
 	return nics ? nics : links;
 }
 

@@ -50,6 +50,7 @@ struct gci_lab_host {
 	char *port_netns; /* the switch's end of its cable */
 	char port[16], entry[16];
 	int cluster;
+	uint64_t nic_bps; /* 0: no limit */
 };
 
 struct gci_lab_wire {

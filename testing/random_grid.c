@@ -75,6 +75,10 @@ void gci_random_switched_grid(struct gci_prng *r, struct gci_buf *out)
 
 	for (a = 0; a < n; a++)
 		nic[a] = put_cluster(r, out, a, PICK(r, 0, 0, 0, 7, 15, 30));
+	for (a = 0; a < n; a++)
+		if (!gci_prng_below(r, 6))
+			gci_buf_printf(out, "[host c%" PRIu64 "h1]\nnic = %" PRIu64 "Mbit\n", a,
+				nic[a] / PICK(r, 2, 4, 10));
 	for (a = 0; a < nswitches; a++)
 		gci_buf_printf(out, "[switch s%" PRIu64 "]\n", a);
 	for (a = 1; a < nswitches; a++)

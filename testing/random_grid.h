@@ -12,7 +12,8 @@
 void gci_random_grid(struct gci_prng *r, struct gci_buf *out);
 
 /* Likewise 2 to 8 clusters whose paths share what they pass: 1 to 4 switches with 300 Mbit/s to 10 Gbit/s between
- * them, each cluster with a link to one, to two, or to another cluster; half of them with uplinks of 0.7 to 3 NICs. */
+ * them, each cluster with a link to one, to two, or to another cluster; half of them with uplinks of 0.7 to 3 NICs,
+ * a sixth with a first host whose NIC is slower. */
 void gci_random_switched_grid(struct gci_prng *r, struct gci_buf *out);
 
 #endif

@@ -84,11 +84,6 @@ static int check_duplicates(struct gci_grid_parser *p, const struct named_host *
 	return 0;
 }
 
-static int has_access(const struct gci_host_section *s)
-{
-	return s->access.interfaces || s->access.ports.lo;
-}
-
 static int own_section(
 	struct gci_grid_parser *p, struct named_host *all, struct gci_host_section *s)
 {
@@ -105,18 +100,12 @@ static int own_section(
 			s->name, h->section);
 	h->section = s->line;
 	c = &p->g->clusters[h->cluster];
-	if (s->tini_ns && !c->own_tini_ns)
-		c->own_tini_ns = gci_calloc((size_t)c->nhosts, sizeof(*c->own_tini_ns));
-	if (has_access(s) && !c->own_access)
-		c->own_access = gci_calloc((size_t)c->nhosts, sizeof(*c->own_access));
-	if ((s->tini_ns && !c->own_tini_ns) || (has_access(s) && !c->own_access))
+	if (!c->own)
+		c->own = gci_calloc((size_t)c->nhosts, sizeof(*c->own));
+	if (!c->own)
 		return gci_grid_nomem(p);
-	if (s->tini_ns)
-		c->own_tini_ns[h->place] = s->tini_ns;
-	if (has_access(s)) {
-		c->own_access[h->place] = s->access;
-		s->access.interfaces = NULL;
-	}
+	c->own[h->place] = s->own;
+	s->own.access.interfaces = NULL;
 	return 0;
 }
 
@@ -280,10 +269,10 @@ struct gci_access gci_grid_access(const struct gci_grid *g, int host)
 	while (host >= c->nhosts)
 		host -= c++->nhosts;
 	a = c->access;
-	if (c->own_access && c->own_access[host].interfaces)
-		a.interfaces = c->own_access[host].interfaces;
-	if (c->own_access && c->own_access[host].ports.lo)
-		a.ports = c->own_access[host].ports;
+	if (c->own && c->own[host].access.interfaces)
+		a.interfaces = c->own[host].access.interfaces;
+	if (c->own && c->own[host].access.ports.lo)
+		a.ports = c->own[host].access.ports;
 	return a;
 }
 
@@ -295,16 +284,6 @@ static void gci_grid_print_access(const struct gci_access *a, struct gci_buf *ou
 		gci_buf_printf(out, "ports = %u-%u\n", a->ports.lo, a->ports.hi);
 }
 
-static void gci_grid_free_access(struct gci_cluster *c)
-{
-	int h;
-
-	for (h = 0; c->own_access && h < c->nhosts; h++)
-		gci_free(c->own_access[h].interfaces);
-	gci_free(c->own_access);
-	gci_free(c->access.interfaces);
-}
-
 /* ---- the model: what it says of hosts and links, dilated and printed */
 
 #define MOST_HELD_NS (86400 * GCI_NS_PER_S)
@@ -314,12 +293,17 @@ void gci_grid_free(struct gci_grid *g)
 	int c, h;
 
 	for (c = 0; c < g->nclusters; c++) {
-		for (h = 0; h < g->clusters[c].nhosts; h++)
-			gci_free(g->clusters[c].hosts[h]);
-		gci_free(g->clusters[c].hosts);
-		gci_free(g->clusters[c].own_tini_ns);
-		gci_grid_free_access(&g->clusters[c]);
-		gci_free(g->clusters[c].name);
+		struct gci_cluster *k = &g->clusters[c];
+
+		for (h = 0; h < k->nhosts; h++) {
+			gci_free(k->hosts[h]);
+			if (k->own)
+				gci_free(k->own[h].access.interfaces);
+		}
+		gci_free(k->hosts);
+		gci_free(k->own);
+		gci_free(k->access.interfaces);
+		gci_free(k->name);
 	}
 	gci_free(g->clusters);
 	for (c = 0; c < g->nswitches; c++)
@@ -350,8 +334,10 @@ static void dilate_hosts(struct gci_cluster *c, uint32_t k)
 	c->uplink_bps = slowed(c->uplink_bps, k);
 	c->lan_delay_ns = scaled(c->lan_delay_ns, k);
 	c->tini_ns = scaled(c->tini_ns, k);
-	for (h = 0; c->own_tini_ns && h < c->nhosts; h++)
-		c->own_tini_ns[h] = scaled(c->own_tini_ns[h], k);
+	for (h = 0; c->own && h < c->nhosts; h++) {
+		c->own[h].nic_bps = slowed(c->own[h].nic_bps, k);
+		c->own[h].tini_ns = scaled(c->own[h].tini_ns, k);
+	}
 }
 
 static void dilate_link(struct gci_link *l, uint32_t k)
@@ -422,7 +408,16 @@ uint64_t gci_grid_tini_ns(const struct gci_grid *g, int host)
 
 	while (host >= c->nhosts)
 		host -= c++->nhosts;
-	return c->own_tini_ns && c->own_tini_ns[host] ? c->own_tini_ns[host] : c->tini_ns;
+	return c->own && c->own[host].tini_ns ? c->own[host].tini_ns : c->tini_ns;
+}
+
+uint64_t gci_grid_nic_bps(const struct gci_grid *g, int host)
+{
+	const struct gci_cluster *c = g->clusters;
+
+	while (host >= c->nhosts)
+		host -= c++->nhosts;
+	return c->own && c->own[host].nic_bps ? c->own[host].nic_bps : c->nic_bps;
 }
 
 uint64_t gci_grid_held_ns(const struct gci_grid *g)
@@ -453,16 +448,18 @@ int gci_grid_find_host(const struct gci_grid *g, const char *name)
 
 static void print_host(const struct gci_cluster *c, int h, int access, struct gci_buf *out)
 {
-	uint64_t tini_ns = c->own_tini_ns ? c->own_tini_ns[h] : 0;
-	const struct gci_access *own = access && c->own_access ? &c->own_access[h] : NULL;
+	const struct gci_grid_own *own = &c->own[h];
 
-	if (!tini_ns && !(own && (own->interfaces || own->ports.lo)))
+	if (!own->nic_bps && !own->tini_ns &&
+		!(access && (own->access.interfaces || own->access.ports.lo)))
 		return;
 	gci_buf_printf(out, "[host %s]\n", c->hosts[h]);
-	if (tini_ns)
-		gci_buf_printf(out, "tini = %" PRIu64 "ns\n", tini_ns);
-	if (own)
-		gci_grid_print_access(own, out);
+	if (own->nic_bps)
+		gci_buf_printf(out, "nic = %" PRIu64 "bit\n", own->nic_bps);
+	if (own->tini_ns)
+		gci_buf_printf(out, "tini = %" PRIu64 "ns\n", own->tini_ns);
+	if (access)
+		gci_grid_print_access(&own->access, out);
 }
 
 static void print_cluster(const struct gci_cluster *c, int access, struct gci_buf *out)
@@ -484,7 +481,7 @@ static void print_cluster(const struct gci_cluster *c, int access, struct gci_bu
 		gci_buf_printf(out, "inbound = no\n");
 	if (access)
 		gci_grid_print_access(&c->access, out);
-	for (h = 0; h < c->nhosts; h++)
+	for (h = 0; c->own && h < c->nhosts; h++)
 		print_host(c, h, access, out);
 }
 

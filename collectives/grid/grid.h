@@ -32,6 +32,12 @@ struct gci_access {
 	struct gci_ports ports; /* to listen at; 0, 0: not said */
 };
 
+/* What one host has that others of its cluster have not; 0 or NULL: what the cluster says. */
+struct gci_grid_own {
+	uint64_t nic_bps, tini_ns;
+	struct gci_access access;
+};
+
 struct gci_cluster {
 	char *name;
 	char **hosts; /* in rank order */
@@ -40,10 +46,9 @@ struct gci_cluster {
 	uint64_t uplink_bps;   /* all that leaves it, and all that comes in; 0: no such limit */
 	uint64_t lan_delay_ns; /* one way, between two hosts */
 	uint64_t tini_ns;      /* what a message costs each host that sends it; 0: unknown */
-	uint64_t *own_tini_ns; /* [host of the cluster]: its own, or 0; NULL: none has its own */
 	int outward; /* a firewall lets nobody in: connections with other clusters come from here */
 	struct gci_access access;
-	struct gci_access *own_access; /* [host of the cluster]; NULL: none has its own */
+	struct gci_grid_own *own; /* [host of the cluster]; NULL: none has anything of its own */
 };
 
 /* Ends of a wire: a cluster's number, or GCI_GRID_MAX_CLUSTERS and a switch's, or this, beyond the uplink of the
@@ -131,6 +136,9 @@ int gci_grid_find_end(const struct gci_grid *g, const char *name);
 /* The cluster of host number `host` (0 .. nhosts-1, cluster by cluster). */
 int gci_grid_cluster_of(const struct gci_grid *g, int host);
 const char *gci_grid_host(const struct gci_grid *g, int host);
+
+/* Of this host's network card; 0: unknown. */
+uint64_t gci_grid_nic_bps(const struct gci_grid *g, int host);
 
 /* What a message costs this host when it sends it (its message initiation cost); 0: unknown. */
 uint64_t gci_grid_tini_ns(const struct gci_grid *g, int host);

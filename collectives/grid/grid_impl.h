@@ -15,8 +15,7 @@
 struct gci_host_section {
 	char *name;
 	int line;
-	uint64_t tini_ns; /* 0: not said */
-	struct gci_access access;
+	struct gci_grid_own own;
 };
 
 /* One direction of [link A B] or [route A B]. */

@@ -246,13 +246,24 @@ static int tini_key(struct gci_grid_parser *p, const char *value, uint64_t *tini
 	return 0;
 }
 
+static int rate_key(struct gci_grid_parser *p, const char *key, const char *value, uint64_t *bps)
+{
+	if (gci_parse_rate(value, bps) || !*bps)
+		return fail(p, "%s = %s, expected " GCI_RATE_EXPECTED, key, value);
+	return 0;
+}
+
 static int host_key(struct gci_grid_parser *p, const char *key, const char *value)
 {
+	struct gci_grid_own *own = &p->own[p->nown - 1].own;
+
 	if (!strcmp(key, "tini"))
-		return tini_key(p, value, &p->own[p->nown - 1].tini_ns);
+		return tini_key(p, value, &own->tini_ns);
+	if (!strcmp(key, "nic"))
+		return rate_key(p, key, value, &own->nic_bps);
 	if (gci_grid_is_access_key(key))
-		return gci_grid_access_key(p, key, value, &p->own[p->nown - 1].access);
-	return fail(p, "unknown key \"%s\" in [%s], expected tini, interfaces or ports", key,
+		return gci_grid_access_key(p, key, value, &own->access);
+	return fail(p, "unknown key \"%s\" in [%s], expected nic, tini, interfaces or ports", key,
 		p->section);
 }
 
@@ -262,16 +273,10 @@ static int cluster_key(struct gci_grid_parser *p, const char *key, const char *v
 
 	if (!strcmp(key, "hosts"))
 		return add_hosts(p, c, value);
-	if (!strcmp(key, "nic")) {
-		if (gci_parse_rate(value, &c->nic_bps) || !c->nic_bps)
-			return fail(p, "nic = %s, expected " GCI_RATE_EXPECTED, value);
-		return 0;
-	}
-	if (!strcmp(key, "uplink")) {
-		if (gci_parse_rate(value, &c->uplink_bps) || !c->uplink_bps)
-			return fail(p, "uplink = %s, expected " GCI_RATE_EXPECTED, value);
-		return 0;
-	}
+	if (!strcmp(key, "nic"))
+		return rate_key(p, key, value, &c->nic_bps);
+	if (!strcmp(key, "uplink"))
+		return rate_key(p, key, value, &c->uplink_bps);
 	if (!strcmp(key, "lan_delay")) {
 		if (gci_parse_time(value, &c->lan_delay_ns))
 			return fail(p, "lan_delay = %s, expected " GCI_TIME_EXPECTED, value);
@@ -463,7 +468,7 @@ int gci_grid_parse(
 			gci_grid_set_digest(&p);
 	}
 	while (p.nown) {
-		gci_free(p.own[--p.nown].access.interfaces);
+		gci_free(p.own[--p.nown].own.access.interfaces);
 		gci_free(p.own[p.nown].name);
 	}
 	gci_free(p.own);

@@ -13,6 +13,7 @@ void gci_topo_free(struct gci_topo *t)
 	gci_free(t->first);
 	gci_free(t->member);
 	gci_free(t->nic_bps);
+	gci_free(t->rank_nic_bps);
 	gci_free(t->in_grid);
 	gci_free(t->tini_ns);
 	gci_free(t->links);
@@ -53,12 +54,13 @@ static int allocate(struct gci_topo *t, int nranks, int nclusters)
 	t->first = gci_calloc(c + 1, sizeof(int));
 	t->member = gci_calloc(n, sizeof(int));
 	t->nic_bps = gci_calloc(c, sizeof(*t->nic_bps));
+	t->rank_nic_bps = gci_calloc(n, sizeof(*t->rank_nic_bps));
 	t->in_grid = gci_calloc(c, sizeof(*t->in_grid));
 	t->tini_ns = gci_calloc(n, sizeof(*t->tini_ns));
 	t->links = gci_calloc(c * c, sizeof(*t->links));
 	t->share = gci_calloc(c * c, sizeof(*t->share));
-	return t->cluster && t->index && t->first && t->member && t->nic_bps && t->in_grid &&
-			       t->tini_ns && t->links && t->share
+	return t->cluster && t->index && t->first && t->member && t->nic_bps && t->rank_nic_bps &&
+			       t->in_grid && t->tini_ns && t->links && t->share
 		       ? 0
 		       : -1;
 }
@@ -287,6 +289,7 @@ int gci_topo_create(struct gci_topo *t, const struct gci_grid *g, const int *hos
 	for (r = 0; r < nranks; r++) {
 		t->cluster[r] = number[gci_grid_cluster_of(g, host_of(host, r))];
 		t->tini_ns[r] = gci_grid_tini_ns(g, host_of(host, r));
+		t->rank_nic_bps[r] = gci_grid_nic_bps(g, host_of(host, r));
 	}
 	fill_members(t);
 	rc = fill_links(t, g, number);
@@ -363,6 +366,7 @@ int gci_topo_sub(struct gci_topo *sub, const struct gci_topo *t, const int *rank
 	for (i = 0; i < n; i++) {
 		sub->cluster[i] = number[t->cluster[ranks[i]]];
 		sub->tini_ns[i] = t->tini_ns[ranks[i]];
+		sub->rank_nic_bps[i] = t->rank_nic_bps[ranks[i]];
 	}
 	fill_members(sub);
 	rc = fill_sub_links(sub, t, number);
@@ -449,6 +453,7 @@ uint64_t gci_topo_digest(const struct gci_topo *t)
 	for (i = 0; i < t->nranks; i++) {
 		d = gci_digest(d, (uint64_t)t->cluster[i]);
 		d = gci_digest(d, t->tini_ns[i]);
+		d = gci_digest(d, t->rank_nic_bps[i]);
 	}
 	for (i = 0; i < t->nclusters; i++)
 		d = gci_digest(d, t->nic_bps[i]);

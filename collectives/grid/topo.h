@@ -19,8 +19,9 @@ struct gci_topo {
 	int *first;   /* [cluster], nclusters + 1 of them: where its members start in `member` */
 	int *member;  /* ranks, cluster by cluster, rising within each */
 	int *in_grid; /* [cluster]: its number in the grid */
-	uint64_t *nic_bps; /* [cluster]; 0: unknown */
-	uint64_t *tini_ns; /* [rank]: what a message costs who sends it; 0: unknown */
+	uint64_t *nic_bps;      /* [cluster]; 0: unknown */
+	uint64_t *rank_nic_bps; /* [rank]: where its host has another than its cluster, that */
+	uint64_t *tini_ns;      /* [rank]: what a message costs who sends it; 0: unknown */
 	/* [from * nclusters + to]; the diagonal is the cluster's inside. All have their number of
 	 * streams, the same both ways. */
 	struct gci_link *links;

@@ -262,8 +262,9 @@ static uint64_t everything(const struct gci_coll *c, uint32_t streams)
 	uint64_t p = (uint64_t)t->nranks - 1, n = (uint64_t)t->nclusters - 1, longest;
 	int k, known = 1;
 
+	for (k = 0; k < t->nranks; k++)
+		nics += t->rank_nic_bps[k];
 	for (k = 0; k < t->nclusters; k++) {
-		nics += t->nic_bps[k] * (uint64_t)gci_topo_size(t, k);
 		bps = sum_bps(t, k, 1, streams);
 		known &= bps != 0;
 		links += bps;
@@ -296,16 +297,17 @@ uint64_t gci_limit_ns(const struct gci_coll *c, uint32_t streams)
 		return 0;
 	if (c->kind == GCI_BARRIER)
 		return farthest(t);
-	for (k = 0; k < t->nclusters; k++)
-		if (!t->nic_bps[k])
+	for (r = 0; r < t->nranks; r++)
+		if (!t->rank_nic_bps[r])
 			return 0;
 	for (r = 0; r < t->nranks; r++) {
 		struct end e = {.c = c, .rank = r, .cluster = t->cluster[r]};
 
-		/* Without counts, the first two of a cluster stand for the others. */
-		if (c->counts || r == c->root || t->index[r] < 2)
-			longest = max(longest,
-				both_ways(&e, t->nic_bps[e.cluster], t->nic_bps[e.cluster]));
+		/* Without counts, the first two of a cluster stand for the others that are like them. */
+		if (c->counts || r == c->root || t->index[r] < 2 ||
+			t->rank_nic_bps[r] != t->rank_nic_bps[r - 1])
+			longest =
+				max(longest, both_ways(&e, t->rank_nic_bps[r], t->rank_nic_bps[r]));
 	}
 	for (k = 0; t->nclusters > 1 && k < t->nclusters; k++) {
 		struct end e = {.c = c, .rank = -1, .cluster = k};

@@ -85,21 +85,52 @@ static void fill_capacities(struct gci_network *n)
 		n->capacity[2 * n->nclasses + l] = n->link_rate[l];
 }
 
-/* Clusters in their order, without the root; then the root. */
-static void fill_classes(struct gci_network *n, const struct gci_topo *t, int root)
+/* May this rank be in the class that begins at `first`? */
+static int is_alike(const struct gci_topo *t, int split, int first, int rank)
 {
-	int c, i, k = 0, at = 0;
+	return !split || t->rank_nic_bps[first] == t->rank_nic_bps[rank];
+}
+
+/* Classes of the ranks of cluster c, without the root, by their NICs if `split`: the first of each, in their order. */
+static int classes_of(const struct gci_topo *t, int c, int root, int split, int *first)
+{
+	int i, k, n = 0;
+
+	for (i = t->first[c]; i < t->first[c + 1]; i++) {
+		if (t->member[i] == root)
+			continue;
+		for (k = 0; k < n && !is_alike(t, split, first[k], t->member[i]); k++)
+			;
+		if (k == n && n < GCI_NETWORK_MOST_CLASSES)
+			first[n++] = t->member[i];
+	}
+	return n;
+}
+
+/* Clusters in their order, without the root, each as one class or as several; then the root. Returns how many. */
+static int count_classes(const struct gci_topo *t, int root, int split)
+{
+	int c, n = root >= 0, first[GCI_NETWORK_MOST_CLASSES];
+
+	for (c = 0; c < t->nclusters; c++)
+		n += classes_of(t, c, root, split, first);
+	return n;
+}
+
+static void fill_classes(struct gci_network *n, const struct gci_topo *t, int root, int split)
+{
+	int c, i, j, k = 0, at = 0, first[GCI_NETWORK_MOST_CLASSES], nfirst;
 
 	for (c = 0; c < t->nclusters; c++) {
-		int from = at;
-
-		for (i = t->first[c]; i < t->first[c + 1]; i++)
-			if (t->member[i] != root)
-				n->member[at++] = t->member[i];
-		if (at == from)
-			continue;
-		n->first[k++] = from;
-		n->first[k] = at;
+		nfirst = classes_of(t, c, root, split, first);
+		for (j = 0; j < nfirst; j++) {
+			n->first[k++] = at;
+			for (i = t->first[c]; i < t->first[c + 1]; i++)
+				if (t->member[i] != root &&
+					is_alike(t, split, first[j], t->member[i]))
+					n->member[at++] = t->member[i];
+			n->first[k] = at;
+		}
 	}
 	if (root >= 0) {
 		n->first[k++] = at;
@@ -109,6 +140,19 @@ static void fill_classes(struct gci_network *n, const struct gci_topo *t, int ro
 	for (k = 0; k < n->nclasses; k++)
 		for (i = n->first[k]; i < n->first[k + 1]; i++)
 			n->class_of[n->member[i]] = k;
+}
+
+/* Of hosts that differ in one class, the slowest. */
+static void fill_nics(struct gci_network *n, const struct gci_topo *t)
+{
+	int k, i;
+
+	for (k = 0; k < n->nclasses; k++) {
+		n->out[k] = UNKNOWN_RATE;
+		for (i = n->first[k]; i < n->first[k + 1]; i++)
+			n->out[k] = smaller(n->out[k], rate_of(t->rank_nic_bps[n->member[i]]));
+		n->in[k] = n->out[k];
+	}
 }
 
 static int cluster_of(const struct gci_network *n, const struct gci_topo *t, int class)
@@ -173,35 +217,34 @@ static void fill_links(struct gci_network *n, const struct gci_topo *t, const in
 				n->link_rate[pairs[a * t->nclusters + b]] = pairs_rate(t, a, b);
 }
 
-/* What all ways between classes pass: no cluster is more than two classes. */
-static int length_of_routes(const struct gci_topo *t)
+/* The most that a way between classes passes. */
+static int longest_route(const struct gci_topo *t)
 {
 	int i, n = 0;
 
 	for (i = 0; i < t->nclusters * t->nclusters; i++)
-		n += 4 * (t->links[i].nroute + 1);
-	return n;
+		n = t->links[i].nroute > n ? t->links[i].nroute : n;
+	return n + 1;
 }
 
 int gci_network_of(struct gci_network *n, const struct gci_topo *t, int root)
 {
-	int c = t->nclusters, k = c, a, b, nlinks, at = 0;
+	int c = t->nclusters, split = 1, k = count_classes(t, root, split), a, b, nlinks, at = 0;
 	int *pairs = gci_calloc((size_t)(c * c), sizeof(*pairs));
 
 	memset(n, 0, sizeof(*n));
 	if (!pairs)
 		return GCOLL_ERR_NOMEM;
 	nlinks = number_pairs(t, pairs);
-	if (root >= 0 && gci_topo_size(t, t->cluster[root]) > 1)
-		k++;
-	if (alloc(n, t->nranks, k, nlinks, length_of_routes(t))) {
+	if (k > GCI_NETWORK_MOST_CLASSES)
+		k = count_classes(t, root, split = 0);
+	if (alloc(n, t->nranks, k, nlinks, k * k * longest_route(t))) {
 		gci_free(pairs);
 		return GCOLL_ERR_NOMEM;
 	}
-	fill_classes(n, t, root);
+	fill_classes(n, t, root, split);
 	fill_links(n, t, pairs);
-	for (a = 0; a < k; a++)
-		n->out[a] = n->in[a] = rate_of(t->nic_bps[cluster_of(n, t, a)]);
+	fill_nics(n, t);
 	for (a = 0; a < k; a++)
 		for (b = 0; b < k; b++)
 			fill_route(n, t, pairs, a, b, &at);

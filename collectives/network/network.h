@@ -16,6 +16,9 @@
 
 #include "collectives/grid/topo.h"
 
+/* Where there would be more, as each of many hosts has another NIC, clusters are not divided. */
+#define GCI_NETWORK_MOST_CLASSES (GCI_GRID_MAX_CLUSTERS + 1)
+
 struct gci_network {
 	int nranks, nclasses, nlinks;
 	int *class_of;       /* [rank] */

@@ -174,7 +174,7 @@ int gci_arborescence(int n, const double *cost, int root, int *parent)
 int gci_shortest_path(int n, const double *cost, int a, int b, double *scratch, int *path)
 {
 	double *far = scratch;
-	int before[GCI_GRID_MAX_CLUSTERS + 1], over[GCI_GRID_MAX_CLUSTERS + 1], i, k, u, len = 1;
+	int before[GCI_NETWORK_MOST_CLASSES], over[GCI_NETWORK_MOST_CLASSES], i, k, u, len = 1;
 
 	for (i = 0; i < n; i++) {
 		before[i] = -1;

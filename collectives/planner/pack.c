@@ -822,7 +822,7 @@ static int price_commodity(struct pack *p, int commodity, double ns, const unsig
 
 static int price_all(struct pack *p, double ns)
 {
-	unsigned char roots[GCI_GRID_MAX_CLUSTERS + 1] = {1};
+	unsigned char roots[GCI_NETWORK_MOST_CLASSES] = {1};
 	int i, found = 0;
 
 	for (i = 0; i < p->m; i++)

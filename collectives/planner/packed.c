@@ -875,8 +875,8 @@ static void pass_parcel(struct emission *e, const struct parcel *x)
 	const struct gci_column *col =
 		&e->p->packing.columns[next_column(e, e->commodity[a * e->net.nclasses + b])];
 	uint64_t len = gci_block_len(c, x->from, x->to) - x->i * e->segment;
-	int n = col->nway, hop[GCI_GRID_MAX_CLUSTERS + 1], k;
-	double key[GCI_GRID_MAX_CLUSTERS + 1], left;
+	int n = col->nway, hop[GCI_NETWORK_MOST_CLASSES], k;
+	double key[GCI_NETWORK_MOST_CLASSES], left;
 	struct gci_slice at;
 
 	len = len < e->segment ? len : e->segment;

@@ -33,7 +33,7 @@ struct gci_simnet_link {
 struct gci_simnet {
 	const struct gci_topo *topo;
 	enum gci_host_model host;
-	uint64_t *nic_bps;             /* [cluster] */
+	uint64_t *nic_bps;             /* [cluster]: of hosts that have none of their own */
 	struct gci_simnet_link *links; /* [from * nclusters + to] */
 	uint64_t *send_ns;             /* [rank]: what a message costs its sender; without params */
 	uint64_t recv_ns;              /* and its receiver */
@@ -46,6 +46,9 @@ struct gci_simnet {
  * was made from (t->in_grid). */
 int gci_simnet_init(struct gci_simnet *net, const struct gci_topo *t, const struct gci_params *p);
 void gci_simnet_free(struct gci_simnet *net);
+
+/* Of one rank's host. */
+uint64_t gci_simnet_nic_bps(const struct gci_simnet *net, int rank);
 
 /* Pairs of ranks in different clusters have so many connections, not as many as the grid says, and
  * what those carry; 0 changes nothing. */

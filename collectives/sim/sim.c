@@ -371,6 +371,15 @@ int gci_simnet_init(struct gci_simnet *net, const struct gci_topo *t, const stru
 	return 0;
 }
 
+uint64_t gci_simnet_nic_bps(const struct gci_simnet *net, int rank)
+{
+	const struct gci_topo *t = net->topo;
+	int cluster = t->cluster[rank];
+
+	return t->rank_nic_bps[rank] == t->nic_bps[cluster] ? net->nic_bps[cluster]
+							    : payload(t->rank_nic_bps[rank]);
+}
+
 void gci_simnet_free(struct gci_simnet *net)
 {
 	gci_free(net->nic_bps);
@@ -818,7 +827,7 @@ static int allocate(struct gci_sim *m)
 		m->ranks[r].times = gci_calloc(m->nwindows, sizeof(*m->ranks[r].times));
 		if (!m->ranks[r].messages || !m->ranks[r].times)
 			return GCOLL_ERR_NOMEM;
-		m->ranks[r].byte_time = byte_time(m->net->nic_bps[m->net->topo->cluster[r]]);
+		m->ranks[r].byte_time = byte_time(gci_simnet_nic_bps(m->net, (int)r));
 		m->ranks[r].port_ns = gci_sim_time(PORT_NBYTES, m->ranks[r].byte_time);
 	}
 	fill_wires(m);

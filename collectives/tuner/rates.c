@@ -278,7 +278,7 @@ static uint64_t share_bps(const struct rates *r, size_t i)
 	for (; k < r->n && r->pairs[k].to == p->to; k++)
 		meet(r, p, &r->pairs[k], &port);
 	alone = !port.others;
-	bps = part_of(p, &port, r->net->nic_bps[t->cluster[p->to]]);
+	bps = part_of(p, &port, gci_simnet_nic_bps(r->net, p->to));
 	for (w = 0; w < n; w++) {
 		struct met wire = {0};
 

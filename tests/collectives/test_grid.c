@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "collectives/grid/topo.h"
 #include "tests/collectives/grids.h"
 
 #include <stdio.h>
@@ -223,6 +224,32 @@ static void windows_line_ends(void **state)
 	grid_of(&g, "[cluster a]\r\nhosts = a1\r\nnic = 1Gbit\r\n");
 	assert_string_equal(gci_grid_host(&g, 0), "a1");
 	gci_grid_free(&g);
+}
+
+/* One slow host: its card, in the topology, its communicators and what is printed. */
+static void cards_of_hosts(void **state)
+{
+	static const int pair[] = {2, 1};
+	struct gci_buf out = {0};
+	struct gci_topo t, sub;
+	struct gci_grid g, again;
+
+	(void)state;
+	grid_of(&g, "[cluster a]\nhosts = a[1-3]\nnic = 10Gbit\n[host a2]\nnic = 1Gbit\n");
+	gci_grid_dilate(&g, 2);
+	gci_grid_print(&g, &out);
+	grid_of(&again, gci_buf_cstr(&out));
+	assert_true(gci_grid_nic_bps(&again, 0) == 5000000000);
+	assert_true(gci_grid_nic_bps(&again, 1) == 500000000);
+	assert_true(gci_grid_digest(&g) == gci_grid_digest(&again));
+	assert_int_equal(gci_topo_create(&t, &again, NULL, 3), 0);
+	assert_int_equal(gci_topo_sub(&sub, &t, pair, 2), 0);
+	assert_true(sub.rank_nic_bps[0] == 5000000000 && sub.rank_nic_bps[1] == 500000000);
+	gci_topo_free(&sub);
+	gci_topo_free(&t);
+	gci_grid_free(&again);
+	gci_grid_free(&g);
+	gci_buf_free(&out);
 }
 
 /* A host's own cost goes before its cluster's, wherever its section stands. */
@@ -505,6 +532,7 @@ int main(void)
 		cmocka_unit_test(paths_of_several_links),
 		cmocka_unit_test(equal_paths),
 		cmocka_unit_test(windows_line_ends),
+		cmocka_unit_test(cards_of_hosts),
 		cmocka_unit_test(message_initiation_costs),
 		cmocka_unit_test(how_hosts_are_reached),
 		cmocka_unit_test(who_lets_nobody_in),

@@ -74,7 +74,10 @@ static void bad_costs(void **state)
 	grid_refused("[cluster a]\nhosts = x\n[host x]\ntini = fast\n",
 		"g.grid:4: tini = fast, expected a time such as 50us, 10ms or 1.5s");
 	grid_refused("[cluster a]\nhosts = x\n[host x]\nnick = 1\n",
-		"g.grid:4: unknown key \"nick\" in [host x], expected tini, interfaces or ports");
+		"g.grid:4: unknown key \"nick\" in [host x], expected nic, tini, interfaces or "
+		"ports");
+	grid_refused("[cluster a]\nhosts = x\n[host x]\nnic = 0bit\n",
+		"g.grid:4: nic = 0bit, expected a rate such as 100Mbit, 1Gbit or 1.5Gbit");
 	grid_refused("[cluster a]\nhosts = x\n[host y]\ntini = 1us\n",
 		"g.grid:3: unknown host y, expected one of a cluster's hosts");
 	grid_refused("[cluster a]\nhosts = x\n[host x]\n\n[host x]\ntini = 1us\n",

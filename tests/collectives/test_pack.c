@@ -189,6 +189,32 @@ static void hosts_of_a_cluster_pass_on(void **state)
 	gci_topo_free(&t);
 }
 
+/* One of eight hosts has a tenth of the others' card: what all have goes by the others, and it is a leaf. */
+static void a_slow_host_is_a_leaf(void **state)
+{
+	static const char text[] = "[cluster a]\nhosts = a[1-8]\nnic = 1Gbit\n[host a4]\n"
+				   "nic = 100Mbit\n";
+	const double nbytes = 64 << 20;
+	struct gci_topo t;
+	struct gci_packed *p;
+	uint64_t bound;
+	struct gci_coll c = {.kind = GCI_BCAST, .topo = &t, .esize = 1, .count = (uint64_t)nbytes};
+
+	(void)state;
+	topology_parse(&t, text);
+	p = pack(&t, GCI_BCAST, 64 << 20);
+	assert_near(p->packing.ns, wire_ns(nbytes, 100), 1.03);
+	assert_int_equal(gci_packed_bound(&c, &bound), 0);
+	assert_near((double)bound, wire_ns(nbytes, 100), 1.01);
+	assert_near((double)gci_limit_ns(&c, 0), wire_ns(nbytes, 100), 1.01);
+	gci_packed_free(p);
+	/* To the others it sends nothing of their sums either. */
+	p = pack(&t, GCI_REDUCE, 64 << 20);
+	assert_near(p->packing.ns, wire_ns(nbytes, 100), 1.03);
+	gci_packed_free(p);
+	gci_topo_free(&t);
+}
+
 /* ---- random networks */
 
 static void open_random(struct gci_prng *r, struct gci_topo *t, int switched)
@@ -421,6 +447,7 @@ int main(void)
 		cmocka_unit_test(paths_are_shortest),
 		cmocka_unit_test(all_links_are_used),
 		cmocka_unit_test(hosts_of_a_cluster_pass_on),
+		cmocka_unit_test(a_slow_host_is_a_leaf),
 		cmocka_unit_test(bounds_hold),
 		cmocka_unit_test(bounds_are_below_the_best),
 		cmocka_unit_test(random_networks_are_proved),

@@ -196,7 +196,7 @@ static void what_the_lab_cannot_hold(void **state)
 	refused("[cluster a]\nhosts=h\n[cluster b]\nhosts=x\n[link a b]\ndelay=201s\n",
 		"link a > b: delay longer");
 	refused("[cluster a]\nhosts=h\nlan_delay=201s\n", "cluster a: lan_delay longer");
-	refused("[cluster a]\nhosts=h\nnic=999bit\n", "cluster a: a rate below 1 kbit/s");
+	refused("[cluster a]\nhosts=h\nnic=999bit\n", "host h: a rate below 1 kbit/s");
 	refused("[cluster a]\nhosts=h\n[cluster b]\nhosts=x\n[link a b]\nrate=1bit\n",
 		"link a > b: a rate below 1 kbit/s");
 	refused("[cluster a]\nhosts=h\n[cluster b]\nhosts=x\n[link a b]\nflow_rate=7bit\n",

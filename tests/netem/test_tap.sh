@@ -108,6 +108,56 @@ check "GRIDCOLL_LAB names a file" [ "$(value lab)" = readable ]
 check "the directory is kept" [ "$(value cwd)" = "$work" ]
 check "outside nobody sees its namespaces" sh -c '! ip netns list | grep -q -e gcl-a1 -e gcl-sw-a'
 
+# --- what is shared has to be enough for all ---------------------------------------------------------
+cat >shared.grid <<'G'
+[switch city]
+[cluster a]
+hosts = a[1-2]
+nic = 1Gbit
+uplink = 40Mbit
+[cluster b]
+hosts = b1
+nic = 1Gbit
+[cluster c]
+hosts = c1
+nic = 1Gbit
+[host c1]
+nic = 20Mbit
+[link a city]
+delay = 10ms
+[link city b]
+delay = 5ms
+[link b c]
+delay = 5ms
+G
+cat >shared.sh <<'G'
+now() { cut -d' ' -f1 /proc/uptime; }
+take() { ip netns exec "gcl-$1" "$SENDER" take 7000 >"$1.taken"; }
+send() { ip netns exec "gcl-$1" "$SENDER" send "$2" 7000 2000000; }
+echo "rtt $(ip netns exec gcl-a1 ping -q -c 5 -i 0.2 10.3.0.1 | sed -n 's|^rtt .* = \([0-9.]*\)/.*|\1|p')"
+take b1 & take c1 &
+begin=$(now)
+send a1 10.2.0.1 & send a2 10.3.0.1 &
+wait
+echo "both $begin $(now)" | awk '{ print $1, $3 - $2 }'
+echo "bytes $(($(cat b1.taken) + $(cat c1.taken)))"
+take c1 &
+begin=$(now)
+send b1 10.3.0.1
+wait
+echo "card $begin $(now)" | awk '{ print $1, $3 - $2 }'
+"$GRIDCOLL" lab links
+G
+lab shared.grid -- sh shared.sh >out
+check "shared: from a past the city and b to c, round trip" least "$(value rtt)" 40
+check "shared: both transfers are whole" [ "$(value bytes)" = 4000000 ]
+check "shared: and no faster than the uplink that both pass" least "$(value both)" 0.8
+check "shared: no faster than its host's own card" least "$(value card)" 0.8
+check "shared: links and uplinks are counted, each by its ends" sh -c \
+	'grep -q "^a > uplink: [0-9]* packets" out && grep -q "^city > b: [0-9]* packets" out'
+lab shared.grid -- "$GRIDCOLL" lab links "uplink a" loss=1%
+check "shared: an uplink changes like a link" [ $? = 0 ]
+
 # --- losses are TCP's to repair, and counted where they happen ---------------------------------------
 printf '[cluster a]\nhosts = a1\n[cluster b]\nhosts = b1\n[link a b]\nrate = 1Gbit\ndelay = 1ms\nloss = 1%%\n' >loss.grid
 cat >loss.sh <<'G'

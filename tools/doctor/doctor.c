@@ -92,7 +92,7 @@ int gct_needs_make(struct gct_needs *n, const struct gci_grid *g, const char *ho
 	n->has_grid = 1;
 	n->own_cluster = number < 0 ? -1 : gci_grid_cluster_of(g, number);
 	if (n->own_cluster >= 0)
-		n->nic_bps = g->clusters[n->own_cluster].nic_bps;
+		n->nic_bps = gci_grid_nic_bps(g, number);
 	for (i = 0; !rc && i < g->nlinks; i++)
 		if (n->own_cluster < 0 || g->links[i].from == n->own_cluster ||
 			g->links[i].to == n->own_cluster)

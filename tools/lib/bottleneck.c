@@ -215,7 +215,7 @@ static int find_port(struct gct_bottleneck *f, const struct gci_simnet *net,
 	for (k = 0; k < 2 * topo->nranks; k++) {
 		uint64_t nbytes = in_full(moved[k], nmessages, seen);
 
-		ns = transfer_ns(nbytes, net->nic_bps[topo->cluster[k / 2]]);
+		ns = transfer_ns(nbytes, gci_simnet_nic_bps(net, k / 2));
 		if (!nbytes || ns < f->port_ns || (ns == f->port_ns && nbytes <= f->port_nbytes))
 			continue;
 		f->port_rank = k / 2;
@@ -375,7 +375,7 @@ static uint64_t delay(const struct walk *w, int from, int to)
 /* What a message takes that shares nothing with others. */
 static uint64_t alone_ns(const struct walk *w, const struct gct_span *send)
 {
-	uint64_t nic_bps = w->net->nic_bps[w->t->topo->cluster[send->rank]];
+	uint64_t nic_bps = gci_simnet_nic_bps(w->net, send->rank);
 	uint64_t nic = transfer_ns(send->nbytes, nic_bps);
 	const struct gci_simnet_link *l = link_of(w, send->rank, send->peer);
 	uint64_t pair = transfer_ns(send->nbytes, l->pair_bps);
