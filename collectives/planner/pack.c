@@ -15,6 +15,7 @@
 #define GAME_MOST    50.0  /* an entry counts for no more than so many times a good column's */
 #define CLOSE        0.003 /* bisection ends when T is known to that part */
 #define TINY         1e-5  /* shares below count as none */
+#define FAR_COST     1.02  /* of a NIC, for what passes links */
 #define LAZY         1e-6  /* prices, where delay alone counts */
 
 /* Copies on one resource, of what has theta to travel when it is there at its beginning. */
@@ -208,13 +209,23 @@ static int processors(const struct pack *p, int class)
 	return gci_network_nresources(p->net) + class;
 }
 
+/* NICs are a little dearer for what passes links: of ways that cost the same those within a cluster. */
+static double nic_cost(const struct pack *p, int from, int to)
+{
+	int pair = from * p->n + to;
+
+	return p->net->route_at[pair] < p->net->route_at[pair + 1] ? FAR_COST : 1;
+}
+
 static void add_loads(
 	struct pack *p, struct column *c, int from, int to, double copies, double theta_ns)
 {
 	int way[GCI_MOST_ON_A_WAY], i, n = gci_network_way(p->net, from, to, way);
+	double nic = nic_cost(p, from, to);
 
 	for (i = 0; i < n; i++)
-		c->loads[c->nloads++] = (struct load){way[i], copies, theta_ns};
+		c->loads[c->nloads++] =
+			(struct load){way[i], i && i < n - 1 ? copies : nic * copies, theta_ns};
 	c->loads[c->nloads++] = (struct load){processors(p, from), copies, theta_ns};
 	c->loads[c->nloads++] = (struct load){processors(p, to), copies, theta_ns};
 }
@@ -264,7 +275,8 @@ static void load_tree(struct pack *p, struct column *c, const struct tree *t, in
 
 /* ---- the cheapest column of a commodity, at p->arc_price and a price for delay */
 
-static void fill_prices(struct pack *p, const double *price)
+/* `plain`: NICs cost the same for all. */
+static void fill_prices(struct pack *p, const double *price, int plain)
 {
 	int n = p->n, a, b, i;
 
@@ -276,6 +288,7 @@ static void fill_prices(struct pack *p, const double *price)
 				price[gci_nic_in(p->net, b)] / p->capacity[gci_nic_in(p->net, b)];
 			int pair = a * n + b;
 
+			sum *= plain ? 1 : nic_cost(p, a, b);
 			sum += price[processors(p, a)] / p->capacity[processors(p, a)] +
 			       price[processors(p, b)] / p->capacity[processors(p, b)];
 			for (i = p->net->route_at[pair]; i < p->net->route_at[pair + 1]; i++) {
@@ -482,7 +495,7 @@ static void add_first(struct pack *p)
 
 	for (i = 0; i < p->m; i++)
 		p->price[i] = 1;
-	fill_prices(p, p->price);
+	fill_prices(p, p->price, 0);
 	for (i = 0; i < p->w->ncommodities; i++)
 		for (r = 0; r < nroots(p); r++) {
 			if (!make_column(p, i, r, 0, &c))
@@ -827,7 +840,7 @@ static int price_all(struct pack *p, double ns)
 
 	for (i = 0; i < p->m; i++)
 		p->price[i] += 1e-12;
-	fill_prices(p, p->price);
+	fill_prices(p, p->price, 0);
 	if (p->w->shape == GCI_SUMS)
 		choose_roots(p, ns, roots);
 	for (i = 0; i < p->w->ncommodities; i++)
@@ -966,7 +979,7 @@ static void raise_bound(struct pack *p)
 		if (price[i] > 0 && p->least_ns[i] < 1e300)
 			ns += price[i] * p->least_ns[i];
 	}
-	fill_prices(p, price);
+	fill_prices(p, price, 1);
 	for (i = 0; i < p->w->ncommodities; i++) {
 		const struct gci_commodity *c = &p->w->commodities[i];
 

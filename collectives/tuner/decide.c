@@ -145,9 +145,10 @@ static struct gci_coll model_of(const struct gci_decider *d, const struct key *k
 		.root = gci_kind_has_root(k->kind) ? gci_topo_members(d->topo, k->from)[0] : 0};
 }
 
-/* What was told of a pipeline by its first segments may be a tenth too little, if these are not very many.
- * All of it is simulated here, if that takes no more than twice the effort; *ns stays else, and is GCI_NEVER
- * where it takes longer than until_ns (0: nothing does). 0 or GCOLL_ERR_NOMEM. */
+/* What was told of a pipeline by its first segments may be a tenth too little, and far more where what it passes
+ * is shared. All of it is simulated here, if that takes no more than twice the effort; else *ns stays. It is
+ * GCI_NEVER where it takes longer than until_ns (0: nothing does). 0, GCOLL_ERR_INVAL if it stays, or
+ * GCOLL_ERR_NOMEM. */
 static int confirm(struct gci_decider *d, const struct gci_coll *c, const struct gci_candidate *how,
 	uint64_t until_ns, uint64_t *ns)
 {
@@ -157,11 +158,11 @@ static int confirm(struct gci_decider *d, const struct gci_coll *c, const struct
 	int rc;
 
 	if (gci_table_nbytes(c) > GCI_WINDOW_NBYTES)
-		return 0;
+		return GCOLL_ERR_INVAL;
 	rc = gci_predict(&d->net, c, how, &limits, &whole);
 	if (!rc)
 		*ns = whole;
-	return rc == GCOLL_ERR_NOMEM ? rc : 0;
+	return rc == GCOLL_ERR_NOMEM ? rc : rc ? GCOLL_ERR_INVAL : 0;
 }
 
 static uint64_t clearly_less(uint64_t ns)
@@ -169,19 +170,26 @@ static uint64_t clearly_less(uint64_t ns)
 	return ns - ns / CLEARLY;
 }
 
-/* What a packing says itself, and a quarter more: messages wait for each other. False if there is none. */
+/* In a cluster, where nothing is shared, the first segments tell of the rest. */
+static int needs_all(const struct gci_coll *c)
+{
+	return c->packed && c->topo->nclusters > 1;
+}
+
+/* What a packing says itself, and an eighth more: messages wait for each other. False if there is none. */
 static int guess_packed(const struct gci_coll *c, const struct gci_candidate *how, uint64_t *ns)
 {
 	if (!(how->algorithm->traits & GCI_PACKS) || !c->packed)
 		return 0;
 	*ns = (uint64_t)c->packed->packing.ns;
-	*ns += *ns / 4;
+	*ns += *ns / 8;
 	return 1;
 }
 
 /* The fastest of the list but the first that was thought of, *won, which takes usual_ns, if it can be
  * simulated within the effort and is clearly faster; *unseen: some could not. Who may win is looked at to
- * its end, and so is the first then, if it has not been (`confirmed`). */
+ * its end, and so is the first then, if it has not been (`confirmed`); between clusters, where there is a packing,
+ * nobody wins of whom that is too much to see. */
 static int simulate_others(struct gci_decider *d, const struct gci_coll *c,
 	const struct gci_candidate *list, size_t n, uint64_t *spent, uint64_t usual_ns,
 	int confirmed, struct gci_decision *won, int *unseen)
@@ -194,30 +202,35 @@ static int simulate_others(struct gci_decider *d, const struct gci_coll *c,
 	uint64_t ns;
 	size_t i;
 
-	for (i = 0; i < n && *spent < d->most_steps && limits.until_ns; i++) {
-		if (gci_candidate_same(&list[i], &first))
-			continue;
+	for (i = 0; i < n && limits.until_ns; i++) {
 		/* A packing has an effort of its own: what else there is to look at stays the same. */
 		packs = list[i].algorithm->traits & GCI_PACKS;
+		if (!packs && *spent >= d->most_steps)
+			break;
+		if (gci_candidate_same(&list[i], &first))
+			continue;
 		limits.spent = packs ? NULL : spent;
 		limits.most_steps = (d->most_steps - (packs ? 0 : *spent)) / 2 + 1;
 		rc = gci_predict(&d->net, c, &list[i], &limits, &ns);
 		if (rc == GCOLL_ERR_NOMEM)
 			return rc;
-		if (rc && guess_packed(c, &list[i], &ns))
+		if (rc && guess_packed(c, &list[i], &ns)) {
 			rc = 0;
+			is_partial = 0;
+		}
 		*unseen |= rc != 0;
 		if (rc || ns > limits.until_ns)
 			continue;
 		if (!confirmed) {
-			if (confirm(d, c, &first, 0, &usual_ns))
+			if (confirm(d, c, &first, 0, &usual_ns) == GCOLL_ERR_NOMEM)
 				return GCOLL_ERR_NOMEM;
 			limits.until_ns = clearly_less(usual_ns);
 			confirmed = 1;
 		}
-		if (is_partial && confirm(d, c, &list[i], limits.until_ns, &ns))
-			return GCOLL_ERR_NOMEM;
-		if (ns > limits.until_ns)
+		rc = is_partial ? confirm(d, c, &list[i], limits.until_ns, &ns) : 0;
+		if (rc == GCOLL_ERR_NOMEM)
+			return rc;
+		if ((rc && needs_all(c)) || ns > limits.until_ns)
 			continue;
 		*won = (struct gci_decision){list[i], GCI_BY_SIMULATION, ns};
 		limits.until_ns = ns - 1;
@@ -238,6 +251,27 @@ static int guess(struct gci_decider *d, const struct gci_coll *c, const struct g
 	return rc;
 }
 
+/* A packing takes the place of a first that takes too long to simulate: what it takes is known, be it from its
+ * shares. 0, GCOLL_ERR_NOMEM, or GCOLL_ERR_INVAL where there is none. */
+static int trust_packing(struct gci_decider *d, const struct gci_coll *c,
+	const struct gci_candidate *list, size_t n, struct gci_decision *how)
+{
+	const struct gci_predict_limits limits = {.most_steps = d->most_steps / 2 + 1};
+	uint64_t ns;
+	size_t i;
+	int rc;
+
+	for (i = 0; i < n && !guess_packed(c, &list[i], &ns); i++)
+		;
+	if (i == n)
+		return GCOLL_ERR_INVAL;
+	rc = gci_predict(&d->net, c, &list[i], &limits, &how->ns);
+	if (rc == GCOLL_ERR_NOMEM)
+		return rc;
+	*how = (struct gci_decision){list[i], GCI_BY_SIMULATION, rc ? ns : how->ns};
+	return 0;
+}
+
 /* The fastest of the list, if it clearly beats what is in *how. */
 static int simulate(struct gci_decider *d, const struct gci_coll *c,
 	const struct gci_candidate *list, size_t n, struct gci_decision *how, int *unseen)
@@ -248,10 +282,16 @@ static int simulate(struct gci_decider *d, const struct gci_coll *c,
 		.spent = &spent, .most_steps = d->most_steps / 2, .is_partial = &is_partial};
 	int rc = gci_predict(&d->net, c, &how->how, &limits, &how->ns);
 
-	usual = how->ns;
-	if (!rc) {
+	if (!rc && is_partial && needs_all(c)) {
+		rc = confirm(d, c, &how->how, 0, &how->ns);
+		is_partial = 0;
+	}
+	if (!rc)
 		how->by = GCI_BY_SIMULATION;
-	} else if (rc != GCOLL_ERR_NOMEM) {
+	else if (rc != GCOLL_ERR_NOMEM)
+		rc = trust_packing(d, c, list, n, how);
+	usual = how->ns;
+	if (rc == GCOLL_ERR_INVAL) {
 		is_partial = 1;
 		rc = guess(d, c, &how->how, &usual);
 	}
