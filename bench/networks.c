@@ -13,6 +13,7 @@
 #include "collectives/models/limit.h"
 #include "collectives/planner/packed.h"
 #include "collectives/tuner/decide.h"
+#include "collectives/tuner/rates.h"
 #include "testing/random_grid.h"
 
 #include <inttypes.h>
@@ -25,7 +26,7 @@
 #define MOST_GRIDS 1000
 #define MOST_SIZES 16
 
-enum { CHOSEN, PACKED, FLUID, NCOLUMNS };
+enum { CHOSEN, PACED, PACKED, FLUID, NCOLUMNS };
 
 struct options {
 	uint64_t seed, sizes[MOST_SIZES];
@@ -62,7 +63,13 @@ static void measure(struct figures *f, const char *name, const struct gci_topo *
 	f->by_prices += bound > limit;
 	limit = bound > limit ? bound : limit;
 	if (!gci_decide(d, c, &chosen)) {
+		struct gci_coll own = *c;
+
 		ns[CHOSEN] = whole_ns(&d->net, c, &chosen.how);
+		gci_candidate_apply(&chosen.how, &own);
+		own.packed = gci_decide_packed(d, chosen.how.algorithm, &own);
+		if (gci_rates_ns(&d->net, chosen.how.algorithm, &own, &ns[PACED]))
+			ns[PACED] = ns[CHOSEN];
 		gci_candidate_print(&chosen.how, how);
 	}
 	began = gci_now_ns();
@@ -74,14 +81,15 @@ static void measure(struct figures *f, const char *name, const struct gci_topo *
 	if (packed.algorithm)
 		ns[PACKED] = whole_ns(&d->net, c, &packed);
 	f->ratio[CHOSEN][f->n] = (double)ns[CHOSEN] / (double)limit;
+	f->ratio[PACED][f->n] = (double)ns[PACED] / (double)limit;
 	f->ratio[PACKED][f->n] = (double)ns[PACKED] / (double)limit;
 	if (verbose)
 		printf("%s %3d ranks %d clusters %-14s %9" PRIu64
 		       ": limit %8.2f ms, chosen %5.2f (%s), packed %5.2f, "
-		       "fluid %5.2f, %.1f ms to plan\n",
+		       "paced %5.2f, fluid %5.2f, %.1f ms to plan\n",
 			name, t->nranks, t->nclusters, gci_kind_name(c->kind), gci_table_nbytes(c),
 			(double)limit / 1e6, f->ratio[CHOSEN][f->n], how, f->ratio[PACKED][f->n],
-			f->ratio[FLUID][f->n], f->plan_ms[f->n]);
+			f->ratio[PACED][f->n], f->ratio[FLUID][f->n], f->plan_ms[f->n]);
 	f->n++;
 }
 
@@ -196,7 +204,8 @@ int main(int argc, char **argv)
 		return 0;
 	printf("%u random grids, seed %" PRIu64
 	       "; predicted time over the larger limit: median, 90 %%, worst\n"
-	       "%-15s %9s    n by prices   chosen               packed               its shares    "
+	       "%-15s %9s    n by prices   chosen               paced                packed        "
+	       "       its shares    "
 	       "       ms "
 	       "to plan\n",
 		o.ngrids, o.seed, "operation", "size");
@@ -210,6 +219,7 @@ int main(int argc, char **argv)
 				gci_format_bytes(o.sizes[s], size, sizeof(size)), x->n,
 				x->by_prices);
 			print_distribution(x->ratio[CHOSEN], x->n);
+			print_distribution(x->ratio[PACED], x->n);
 			print_distribution(x->ratio[PACKED], x->n);
 			print_distribution(x->ratio[FLUID], x->n);
 			print_distribution(x->plan_ms, x->n);

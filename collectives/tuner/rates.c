@@ -14,6 +14,8 @@
 #define PART_PERCENT 2  /* more than a rate, for headers */
 #define ALL_PERCENT  80 /* of what a pair can send, from which on it may as well send at will */
 #define LOSS_PERCENT 5  /* of time that rates may cost */
+#define EVEN_PERCENT \
+	150 /* who has more than that of what it needs has more than its share of wires, too */
 #define LEAST_WINDOW (16u << 10)
 
 /* Percent of what a pair needs in the mean that it may have. */
@@ -182,11 +184,15 @@ struct rates {
 	const struct gci_simnet *net;
 	struct pair *pairs; /* by receiver, then by sender */
 	size_t n;
-	size_t *by_wire;     /* pairs, by the wires that they pass */
-	size_t *wires;       /* [wire], and one more: where each begins there */
-	uint64_t *share_bps; /* [pair] */
-	uint64_t *bps;       /* [from * nranks + to] */
-	uint64_t ns;         /* of the operation at will */
+	size_t *by_wire; /* pairs, by the wires that they pass */
+	size_t *wires;   /* [wire], and one more: where each begins there */
+	uint64_t *
+		port_bps; /* [pair]: its share of its port; 0: it meets nobody, or is not from far */
+	uint64_t *wire_bps; /* [pair]: and of the wires */
+	uint64_t *spare;    /* [pair] */
+	uint64_t *bps;      /* [from * nranks + to] */
+	uint64_t ns;        /* of the operation at will */
+	uint64_t paced_ns;  /* and at these rates */
 };
 
 static int route_of(const struct rates *r, const struct pair *p, const int **wires)
@@ -220,34 +226,39 @@ static int sort_by_wire(struct rates *r)
 	return 0;
 }
 
-/* For half of the time of the shorter one, at least: what overlaps less is one after the other. */
-static int are_together(const struct pair *a, const struct pair *b)
-{
-	uint64_t from = a->from_ns > b->from_ns ? a->from_ns : b->from_ns;
-	uint64_t to = less(a->to_ns, b->to_ns);
-
-	return to > from && 2 * (to - from) >= less(a->to_ns - a->from_ns, b->to_ns - b->from_ns);
-}
-
-/* Who else sends to a pair's port, or by a wire; and what all send that come from far at the same time. */
+/* Who else sends to a pair's port, or by a wire; and what all have to send there that come from far. */
 struct met {
 	uint64_t others, nbytes;
 };
 
-static void meet(const struct rates *r, const struct pair *p, const struct pair *o, struct met *m)
+static int is_far(const struct rates *r, const struct pair *p)
 {
 	const int *cluster = r->net->topo->cluster;
 
+	return cluster[p->from] != cluster[p->to];
+}
+
+/* For so long both work. */
+static uint64_t together_ns(const struct pair *a, const struct pair *b)
+{
+	uint64_t from = a->from_ns > b->from_ns ? a->from_ns : b->from_ns;
+	uint64_t to = less(a->to_ns, b->to_ns);
+
+	return to > from ? to - from : 0;
+}
+
+/* Who sends while this one does. */
+static void meet(const struct rates *r, const struct pair *p, const struct pair *o, struct met *m)
+{
 	m->others += o->from != p->from;
-	if (cluster[o->from] == cluster[o->to] || !are_together(o, p))
-		return;
-	m->nbytes += o->nbytes;
+	if (is_far(r, o))
+		m->nbytes += part(o->nbytes, together_ns(o, p), o->to_ns - o->from_ns);
 }
 
 /* Of a rate, by what there is to send. */
 static uint64_t part_of(const struct pair *p, const struct met *m, uint64_t bps)
 {
-	return bps ? part(p->nbytes, bps, m->nbytes) : UINT64_MAX;
+	return bps && m->nbytes ? part(p->nbytes, bps, m->nbytes) : UINT64_MAX;
 }
 
 /* What comes through, of payload. */
@@ -260,34 +271,67 @@ static uint64_t wire_bps(const struct rates *r, const struct pair *p, int wire)
 					      : part(t->wires[wire].rate_bps, 1448, 1514);
 }
 
-/* What a pair from far may have of its port and of the wires it passes; 0: it meets nobody, or is none. */
-static uint64_t share_bps(const struct rates *r, size_t i)
+/* What a pair from far may have of its port and of the wires it passes; none where it meets nobody. */
+static void find_shares(struct rates *r, size_t i)
 {
-	const struct gci_topo *t = r->net->topo;
 	const struct pair *p = &r->pairs[i];
 	struct met port = {0};
 	const int *route;
 	int w, n = route_of(r, p, &route), alone;
-	uint64_t bps;
 	size_t k;
 
-	if (t->cluster[p->from] == t->cluster[p->to])
-		return 0;
+	if (!is_far(r, p))
+		return;
 	for (k = i; k && r->pairs[k - 1].to == p->to; k--)
 		;
 	for (; k < r->n && r->pairs[k].to == p->to; k++)
 		meet(r, p, &r->pairs[k], &port);
 	alone = !port.others;
-	bps = part_of(p, &port, gci_simnet_nic_bps(r->net, p->to));
+	r->port_bps[i] = part_of(p, &port, gci_simnet_nic_bps(r->net, p->to));
+	r->wire_bps[i] = UINT64_MAX;
 	for (w = 0; w < n; w++) {
 		struct met wire = {0};
 
 		for (k = r->wires[route[w]]; k < r->wires[route[w] + 1]; k++)
 			meet(r, p, &r->pairs[r->by_wire[k]], &wire);
 		alone &= !wire.others;
-		bps = less(bps, part_of(p, &wire, wire_bps(r, p, route[w])));
+		r->wire_bps[i] = less(r->wire_bps[i], part_of(p, &wire, wire_bps(r, p, route[w])));
 	}
-	return alone ? 0 : bps;
+	if (alone)
+		r->port_bps[i] = 0;
+}
+
+/* What the shares of a port add up to at that time. */
+static uint64_t shares_at(const struct rates *r, size_t first, size_t end, uint64_t ns)
+{
+	uint64_t sum = 0;
+	size_t k;
+
+	for (k = first; k < end; k++)
+		if (r->pairs[k].from_ns <= ns && ns < r->pairs[k].to_ns)
+			sum += r->port_bps[k];
+	return sum;
+}
+
+/* Shares of who ends sooner are larger, as the others have more time; but all may begin at once, and a port keeps
+ * little. So none has more than its part of what all have, when it begins, and half way on. `out`: of as many. */
+static void level_ports(struct rates *r, uint64_t *out)
+{
+	size_t i, first = 0, end = 0;
+
+	for (i = 0; i < r->n; i++) {
+		const struct pair *p = &r->pairs[i];
+		uint64_t port = gci_simnet_nic_bps(r->net, p->to), at_once, later;
+
+		if (i == end)
+			for (first = i; end < r->n && r->pairs[end].to == p->to; end++)
+				;
+		at_once = shares_at(r, first, end, p->from_ns);
+		later = shares_at(r, first, end, p->from_ns + (p->to_ns - p->from_ns) / 2);
+		at_once = later > at_once ? later : at_once;
+		out[i] = at_once > port ? part(r->port_bps[i], port, at_once) : r->port_bps[i];
+	}
+	memcpy(r->port_bps, out, r->n * sizeof(*out));
 }
 
 static uint64_t rate_of(const struct rates *r, size_t i, uint64_t percent)
@@ -296,7 +340,10 @@ static uint64_t rate_of(const struct rates *r, size_t i, uint64_t percent)
 	const struct pair *p = &r->pairs[i];
 	uint64_t bps = part(p->nbytes, 8 * GCI_NS_PER_S, p->to_ns - p->from_ns);
 
-	bps = less(part(bps, percent, 100), r->share_bps[i]);
+	bps = less(part(bps, percent, 100), r->port_bps[i]);
+	bps = less(bps, percent > EVEN_PERCENT && r->wire_bps[i] < UINT64_MAX
+				? part(r->wire_bps[i], percent, EVEN_PERCENT)
+				: r->wire_bps[i]);
 	return bps < part(path_bps(r->net, cluster[p->from], cluster[p->to]), ALL_PERCENT, 100)
 		       ? bps
 		       : 0;
@@ -364,14 +411,20 @@ static int choose(struct rates *r, struct traffic *a, const struct gci_algorithm
 
 	rc = sort_by_wire(r);
 	for (i = 0; !rc && i < r->n; i++)
-		r->share_bps[i] = share_bps(r, i);
+		find_shares(r, i);
 	if (rc)
 		return rc;
+	level_ports(r, r->spare);
 	for (i = 0; i < NHEADROOMS; i++) {
 		set_rates(r, headrooms[i]);
 		rc = simulate(a, algorithm, c, r->bps, &ns);
-		if (rc || ns <= and_percent(r->ns, LOSS_PERCENT))
+		if (rc)
 			return rc;
+		r->paced_ns = less(ns, least);
+		if (ns <= and_percent(r->ns, LOSS_PERCENT)) {
+			r->paced_ns = ns;
+			return 0;
+		}
 		if (ns < least) {
 			least = ns;
 			best = i;
@@ -387,15 +440,18 @@ static int find_rates(struct rates *r, struct traffic *a, const struct gci_algor
 	size_t n = (size_t)c->topo->nranks;
 	int rc = simulate(a, algorithm, c, NULL, &r->ns);
 
+	r->paced_ns = r->ns;
 	if (rc || !a->n)
 		return rc;
 	qsort(a->all, a->n, sizeof(*a->all), compare);
 	r->pairs = gci_calloc(a->n, sizeof(*r->pairs));
 	r->wires = gci_calloc((size_t)c->topo->nwires + 1, sizeof(*r->wires));
-	r->bps = gci_calloc(n * n + a->n, sizeof(*r->bps));
+	r->bps = gci_calloc(n * n + 3 * a->n, sizeof(*r->bps)); /* and room to level ports */
 	if (!r->pairs || !r->wires || !r->bps)
 		return GCOLL_ERR_NOMEM;
-	r->share_bps = r->bps + n * n;
+	r->port_bps = r->bps + n * n;
+	r->wire_bps = r->port_bps + a->n;
+	r->spare = r->wire_bps + a->n;
 	r->n = make_pairs(a, r->pairs);
 	return choose(r, a, algorithm, c);
 }
@@ -436,6 +492,27 @@ static void put_rates(const struct rates *r, int rank, const struct gci_rates *o
 	}
 }
 
+static void free_rates(struct rates *r, struct traffic *got)
+{
+	gci_free(r->pairs);
+	gci_free(r->wires);
+	gci_free(r->by_wire);
+	gci_free(r->bps);
+	gci_free(got->all);
+}
+
+int gci_rates_ns(const struct gci_simnet *net, const struct gci_algorithm *a,
+	const struct gci_coll *c, uint64_t *ns)
+{
+	struct traffic got = {.net = net, .esize = c->esize};
+	struct rates r = {.net = net};
+	int rc = find_rates(&r, &got, a, c);
+
+	*ns = r.paced_ns;
+	free_rates(&r, &got);
+	return rc;
+}
+
 int gci_rates(const struct gci_simnet *net, const struct gci_algorithm *a, const struct gci_coll *c,
 	int rank, uint64_t most_steps, const struct gci_rates *out)
 {
@@ -453,10 +530,6 @@ int gci_rates(const struct gci_simnet *net, const struct gci_algorithm *a, const
 		rc = find_rates(&r, &got, a, &coll);
 	if (!rc && r.bps)
 		put_rates(&r, rank, out);
-	gci_free(r.pairs);
-	gci_free(r.wires);
-	gci_free(r.by_wire);
-	gci_free(r.bps);
-	gci_free(got.all);
+	free_rates(&r, &got);
 	return rc == GCOLL_ERR_INVAL ? 0 : rc;
 }

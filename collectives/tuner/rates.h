@@ -19,7 +19,7 @@ struct gci_rates {
 
 /* How rank `rank` may send, into both arrays of `out`. To another cluster: what a pair sends, over the time for
  * which it does, and as much more as keeps the simulated operation from taking noticeably longer, but no more than
- * its part of the port and of the link, by what all have to send that are at work there at the same time. At
+ * its part of the port and of the wires, by what all send there while it does. At
  * will where it meets nobody or needs nearly all of its path; where its own NIC does not keep it to its path's
  * rate, at that. A pair that works in several phases has the fastest of their rates.
  * Of an operation with more steps than `most_steps` a shorter one tells; what cannot be simulated is
@@ -27,5 +27,9 @@ struct gci_rates {
  * 0 or GCOLL_ERR_NOMEM. */
 int gci_rates(const struct gci_simnet *net, const struct gci_algorithm *a, const struct gci_coll *c,
 	int rank, uint64_t most_steps, const struct gci_rates *out);
+
+/* *ns: what the operation takes at the rates that all ranks have. 0, GCOLL_ERR_INVAL or GCOLL_ERR_NOMEM. */
+int gci_rates_ns(const struct gci_simnet *net, const struct gci_algorithm *a,
+	const struct gci_coll *c, uint64_t *ns);
 
 #endif

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/test.h"
 
+#include "collectives/planner/packed.h"
+#include "collectives/tuner/candidate.h"
 #include "collectives/tuner/rates.h"
+#include "testing/random_grid.h"
 #include "tests/collectives/topologies.h"
 
 #include <string.h>
@@ -183,6 +186,49 @@ static void phases_are_apart(void **state)
 	fixture_close(&f);
 }
 
+/* Where paths share wires, and pairs work in turns: what nobody chose. */
+static void rates_cost_little(void **state)
+{
+	static const enum gci_kind kinds[] = {
+		GCI_ALLREDUCE, GCI_REDUCE_SCATTER, GCI_ALLTOALL, GCI_GATHER};
+	struct gci_prng r = {17};
+	size_t i, k;
+
+	(void)state;
+	for (i = 0; i < (TEST_SANITIZED ? 2 : 6); i++) {
+		struct gci_buf grid = {0};
+		struct fixture f;
+
+		if (i % 2)
+			gci_random_grid(&r, &grid);
+		else
+			gci_random_switched_grid(&r, &grid);
+		topology_parse(&f.topo, gci_buf_cstr(&grid));
+		gci_buf_free(&grid);
+		assert_int_equal(gci_simnet_init(&f.net, &f.topo, NULL), 0);
+		for (k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
+			struct gci_coll c = call_of(&f, kinds[k], 0);
+			struct gci_candidate how = {
+				.algorithm = gci_algorithm_find(kinds[k], "packed")};
+			struct gci_packed *p;
+			uint64_t will, paced;
+
+			if (!gci_kind_has_vector(kinds[k]))
+				c.count = NBYTES / (unsigned)f.topo.nranks;
+			assert_int_equal(gci_packed_make(&p, &c, 0), 0);
+			c.packed = p;
+			assert_int_equal(gci_predict(&f.net, &c, &how, NULL, &will), 0);
+			assert_int_equal(gci_rates_ns(&f.net, how.algorithm, &c, &paced), 0);
+			if (paced > will / 4 * 5)
+				fail_msg("grid %zu, %s: %llu ns, %llu at will", i,
+					gci_kind_name(kinds[k]), (unsigned long long)paced,
+					(unsigned long long)will);
+			gci_packed_free(p);
+		}
+		fixture_close(&f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -191,6 +237,7 @@ int main(void)
 		cmocka_unit_test(near_senders_have_little_under_way),
 		cmocka_unit_test(what_is_not_simulated),
 		cmocka_unit_test(phases_are_apart),
+		cmocka_unit_test(rates_cost_little),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
