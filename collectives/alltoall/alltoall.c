@@ -88,29 +88,39 @@ static double max(double a, double b)
 	return a > b ? a : b;
 }
 
-/* How long the busiest NIC or link takes, in seconds; 0: the NICs' rates are not known. */
+/* Of all paths that pass it. */
+static uint64_t load_of_wire(const struct gci_coll *c, int wire)
+{
+	const struct gci_topo *t = c->topo;
+	const int *route;
+	int n = t->nclusters, i, k, nroute;
+	uint64_t sum = 0;
+
+	for (i = 0; i < n * n; i++)
+		for (nroute = gci_topo_route(t, i / n, i % n, &route), k = 0; k < nroute; k++)
+			sum += route[k] == wire ? load_of_link(c, i / n, i % n) : 0;
+	return sum;
+}
+
+/* How long the busiest NIC or wire takes, in seconds; 0: the NICs' rates are not known. */
 static double whole_s(const struct gci_coll *c)
 {
 	const struct gci_topo *t = c->topo;
 	double longest = 0;
-	int r, a, b;
+	int r, i;
 
 	for (r = 0; r < t->nranks; r++) {
-		uint64_t bps = t->nic_bps[t->cluster[r]];
+		uint64_t bps = t->rank_nic_bps[r];
 
 		if (!bps)
 			return 0;
 		longest = max(longest, (double)load_of_rank(c, r, 0) * 8 / (double)bps);
 		longest = max(longest, (double)load_of_rank(c, r, 1) * 8 / (double)bps);
 	}
-	for (a = 0; a < t->nclusters; a++)
-		for (b = 0; b < t->nclusters; b++) {
-			uint64_t bps = a == b ? 0 : gci_topo_link(t, a, b)->rate_bps;
-
-			if (bps)
-				longest = max(
-					longest, (double)load_of_link(c, a, b) * 8 / (double)bps);
-		}
+	for (i = 0; i < t->nwires; i++)
+		if (t->wires[i].rate_bps)
+			longest = max(longest,
+				(double)load_of_wire(c, i) * 8 / (double)t->wires[i].rate_bps);
 	return longest;
 }
 

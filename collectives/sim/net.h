@@ -50,6 +50,9 @@ void gci_simnet_free(struct gci_simnet *net);
 /* Of one rank's host. */
 uint64_t gci_simnet_nic_bps(const struct gci_simnet *net, int rank);
 
+/* Of one of the topology's wires: what is known of a link is known of the wire that is all of it. */
+uint64_t gci_simnet_wire_bps(const struct gci_simnet *net, int wire);
+
 /* Pairs of ranks in different clusters have so many connections, not as many as the grid says, and
  * what those carry; 0 changes nothing. */
 void gci_simnet_streams(struct gci_simnet *net, uint32_t streams);

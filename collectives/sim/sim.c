@@ -380,6 +380,25 @@ uint64_t gci_simnet_nic_bps(const struct gci_simnet *net, int rank)
 							    : payload(t->rank_nic_bps[rank]);
 }
 
+/* The link of which this wire is all; NULL: none. */
+static const struct gci_simnet_link *link_of(const struct gci_simnet *net, int wire)
+{
+	const struct gci_topo *t = net->topo;
+	int i;
+
+	for (i = 0; i < t->nclusters * t->nclusters; i++)
+		if (t->links[i].own == wire + 1 && t->links[i].nroute == 1)
+			return &net->links[i];
+	return NULL;
+}
+
+uint64_t gci_simnet_wire_bps(const struct gci_simnet *net, int wire)
+{
+	const struct gci_simnet_link *l = link_of(net, wire);
+
+	return l ? l->bps : payload(net->topo->wires[wire].rate_bps);
+}
+
 void gci_simnet_free(struct gci_simnet *net)
 {
 	gci_free(net->nic_bps);

@@ -51,7 +51,8 @@ static void end(struct simulated *s)
 static void say(const struct simulated *s, const struct gct_bottleneck *f,
 	const struct gct_bottleneck *best, struct gci_buf *out)
 {
-	struct gct_words w = {M, s->made.names, s->made.clusters, 1};
+	static const char *const wires[] = {"c0 > c1", "c1 > c0"};
+	struct gct_words w = {M, s->made.names, wires, 1};
 
 	gct_bottleneck_why(f, best, &w, out);
 }
@@ -93,9 +94,8 @@ static void longest_chain(void **state)
 	assert_true(chain.chain_nbytes == 7ull * M);
 	assert_true(chain.chain_nwan >= 1 && chain.chain_nwan <= 2);
 	assert_true(chain.port_nbytes == M);
-	assert_int_equal(chain.link_from, 0);
-	assert_int_equal(chain.link_to, 1);
-	assert_true(chain.link_nbytes == M);
+	assert_int_equal(chain.wire, 0);
+	assert_true(chain.wire_nbytes == M);
 	simulate(&s, gci_algorithm_find(GCI_BCAST, NULL));
 	assert_true(chain.ns > 3 * s.f.ns);
 	say(&s, &chain, &s.f, &text);
@@ -122,7 +122,7 @@ static void delays(void **state)
 	assert_true(s.f.chain_nwan >= 2);
 	assert_true(s.f.chain_delay_ns >= 20 * GCI_NS_PER_MS);
 	assert_int_equal(s.f.port_rank, -1);
-	assert_int_equal(s.f.link_from, -1);
+	assert_int_equal(s.f.wire, -1);
 	say(&s, &s.f, NULL, &text);
 	assert_non_null(strstr(gci_buf_cstr(&text), " crossings of WANs one after the other: "));
 	gci_buf_free(&text);
@@ -145,7 +145,7 @@ static void plausible(void **state)
 		s.coll.esize = 4;
 		simulate(&s, a);
 		if (s.f.chain_transfer_ns + s.f.chain_delay_ns + s.f.chain_compute_ns > s.f.ns ||
-			s.f.port_ns > s.f.ns || s.f.link_ns > s.f.ns || s.f.pair_ns > s.f.ns)
+			s.f.port_ns > s.f.ns || s.f.wire_ns > s.f.ns || s.f.pair_ns > s.f.ns)
 			fail_msg("%s by %s", gci_kind_name(a->kind), a->name);
 		assert_true(s.f.chain_nmessages > 0);
 		say(&s, &s.f, NULL, &text);

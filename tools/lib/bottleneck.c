@@ -37,10 +37,10 @@ static void say_link(const struct gct_bottleneck *f, const struct gct_words *w, 
 {
 	char bytes[16];
 
-	gci_buf_printf(out, "%s cross %s > %s", gci_format_bytes(f->link_nbytes, bytes, 16),
-		w->clusters[f->link_from], w->clusters[f->link_to]);
-	put_share(f->link_nbytes, w, out);
-	gci_buf_printf(out, ": that link is %.0f %% busy", percent(f->link_ns, f->ns));
+	gci_buf_printf(
+		out, "%s cross %s", gci_format_bytes(f->wire_nbytes, bytes, 16), w->wires[f->wire]);
+	put_share(f->wire_nbytes, w, out);
+	gci_buf_printf(out, ": that link is %.0f %% busy", percent(f->wire_ns, f->ns));
 }
 
 static void say_pair(const struct gct_bottleneck *f, const struct gct_words *w, struct gci_buf *out)
@@ -110,9 +110,9 @@ static uint64_t port_ns(const struct gct_bottleneck *f)
 	return f->port_ns;
 }
 
-static uint64_t link_ns(const struct gct_bottleneck *f)
+static uint64_t wire_ns(const struct gct_bottleneck *f)
 {
-	return f->link_ns;
+	return f->wire_ns;
 }
 
 static uint64_t pair_ns(const struct gct_bottleneck *f)
@@ -140,7 +140,7 @@ static const struct reason {
 	uint64_t (*ns)(const struct gct_bottleneck *f);
 	void (*say)(const struct gct_bottleneck *f, const struct gct_words *w, struct gci_buf *out);
 	uint64_t least_percent; /* of the time: what is less is no reason */
-} reasons[] = {{port_ns, say_port, 60}, {link_ns, say_link, 60}, {pair_ns, say_pair, 60},
+} reasons[] = {{port_ns, say_port, 60}, {wire_ns, say_link, 60}, {pair_ns, say_pair, 60},
 	{delay_ns, say_delay, 20}, {chain_ns, say_chain, 50}, {compute_ns, say_compute, 20}};
 
 #define NREASONS (sizeof(reasons) / sizeof(*reasons))
@@ -227,22 +227,33 @@ static int find_port(struct gct_bottleneck *f, const struct gci_simnet *net,
 	return 0;
 }
 
-static void find_link(
+uint64_t gct_wire_nbytes(const struct gci_topo *t, const struct gci_sim_result *r, int wire)
+{
+	const int *route;
+	int n = t->nclusters, i, k, nroute;
+	uint64_t sum = 0;
+
+	for (i = 0; i < n * n; i++)
+		for (nroute = gci_topo_route(t, i / n, i % n, &route), k = 0; k < nroute; k++)
+			sum += route[k] == wire ? r->wan_nbytes[i] : 0;
+	return sum;
+}
+
+static void find_wire(
 	struct gct_bottleneck *f, const struct gci_simnet *net, const struct gci_sim_result *r)
 {
-	int n = net->topo->nclusters, i;
+	int i;
 
-	f->link_from = f->link_to = -1;
-	for (i = 0; i < n * n; i++) {
-		uint64_t ns = transfer_ns(r->wan_nbytes[i], net->links[i].bps);
+	f->wire = -1;
+	for (i = 0; i < net->topo->nwires; i++) {
+		uint64_t nbytes = gct_wire_nbytes(net->topo, r, i);
+		uint64_t ns = transfer_ns(nbytes, gci_simnet_wire_bps(net, i));
 
-		if (i / n == i % n || !r->wan_nbytes[i] || ns < f->link_ns ||
-			(ns == f->link_ns && r->wan_nbytes[i] <= f->link_nbytes))
+		if (!nbytes || ns < f->wire_ns || (ns == f->wire_ns && nbytes <= f->wire_nbytes))
 			continue;
-		f->link_from = i / n;
-		f->link_to = i % n;
-		f->link_nbytes = r->wan_nbytes[i];
-		f->link_ns = ns;
+		f->wire = i;
+		f->wire_nbytes = nbytes;
+		f->wire_ns = ns;
 	}
 }
 
@@ -467,7 +478,7 @@ int gct_bottleneck_find(struct gct_bottleneck *f, const struct gci_simnet *net,
 	int rc;
 
 	*f = (struct gct_bottleneck){.ns = r->ns};
-	find_link(f, net, r);
+	find_wire(f, net, r);
 	rc = find_port(f, net, t, r->nmessages);
 	if (!rc)
 		rc = find_pair(f, net, t, r->nmessages);

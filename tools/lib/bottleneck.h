@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What a simulated operation's time goes into: the busiest port, the busiest link between clusters,
+ * What a simulated operation's time goes into: the busiest port, the busiest wire between clusters,
  * and the longest chain of messages each of which waited for the one before; and in words, why it
  * takes longer than another.
  *
@@ -23,8 +23,8 @@ struct gct_bottleneck {
 	int port_rank, port_out; /* whose NIC has most to do, and in which direction; -1: none */
 	uint64_t port_nbytes, port_ns;
 
-	int link_from, link_to; /* the same of links between clusters; -1: none is used */
-	uint64_t link_nbytes, link_ns;
+	int wire; /* the same of the topology's wires; -1: none is used */
+	uint64_t wire_nbytes, wire_ns;
 
 	int pair_from, pair_to; /* and of connections: the pair of ranks; -1: none has a limit */
 	uint64_t pair_nbytes, pair_ns;
@@ -43,12 +43,15 @@ struct gct_bottleneck {
 int gct_bottleneck_find(struct gct_bottleneck *f, const struct gci_simnet *net,
 	const struct gct_timeline *t, const struct gci_sim_result *r);
 
+/* What crossed one of the topology's wires. */
+uint64_t gct_wire_nbytes(const struct gci_topo *t, const struct gci_sim_result *r, int wire);
+
 /* How to say it. */
 struct gct_words {
-	uint64_t nbytes;             /* of the message; 0: of none */
-	const char *const *names;    /* [rank]: its host */
-	const char *const *clusters; /* [cluster] */
-	uint32_t dilation;           /* times are divided by it */
+	uint64_t nbytes;          /* of the message; 0: of none */
+	const char *const *names; /* [rank]: its host */
+	const char *const *wires; /* [wire]: its ends, as "a > b" */
+	uint32_t dilation;        /* times are divided by it */
 };
 
 /* So near to each other that the prediction does not tell them apart: 2 %. */

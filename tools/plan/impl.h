@@ -33,6 +33,7 @@ struct gct_site {
 	struct gci_params params;
 	struct gci_simnet net;
 	const char **clusters; /* [cluster of topo]: names */
+	char **wires;          /* [wire of topo]: "a > b" */
 	int has_params;
 	char basis[400]; /* where the figures are from, for people */
 };

@@ -313,6 +313,7 @@ static void fill_report(struct planning *p)
 	r->net = &p->site.net;
 	r->names = p->site.names;
 	r->clusters = p->site.clusters;
+	r->wires = (const char *const *)p->site.wires;
 	r->limit_ns = gci_limit_ns(&p->coll, p->o->streams);
 	r->dilation = p->site.place.grid.dilation;
 	r->ways = &p->ways;

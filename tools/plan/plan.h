@@ -25,6 +25,7 @@ struct gct_plan_report {
 	const struct gci_simnet *net;
 	const char *const *names;    /* [rank]: hosts */
 	const char *const *clusters; /* [cluster] */
+	const char *const *wires;    /* [wire]: its ends */
 	uint64_t nbytes;             /* as gct_shape() says */
 	uint64_t limit_ns;
 	uint32_t dilation;

@@ -75,6 +75,24 @@ static int find_hosts(struct gct_site *s, const struct gct_site_wish *w)
 	return 0;
 }
 
+static int name_wires(struct gct_site *s)
+{
+	const struct gci_grid *g = &s->place.grid;
+	int i;
+
+	s->wires = gci_calloc((size_t)s->topo.nwires, sizeof(*s->wires));
+	for (i = 0; s->wires && i < s->topo.nwires; i++) {
+		const struct gci_link *w = &s->topo.wires[i];
+
+		s->wires[i] = w->from == w->to ? gci_strdup("a budget")
+					       : gci_asprintf("%s > %s", gci_grid_end(g, w->from),
+							 gci_grid_end(g, w->to));
+		if (!s->wires[i])
+			return GCOLL_ERR_NOMEM;
+	}
+	return s->wires ? 0 : GCOLL_ERR_NOMEM;
+}
+
 static int make_network(struct gct_site *s, const struct gct_site_wish *w)
 {
 	uint32_t streams = w->streams;
@@ -95,6 +113,8 @@ static int make_network(struct gct_site *s, const struct gct_site_wish *w)
 		return gct_plan_nomem();
 	for (i = 0; i < n; i++)
 		s->clusters[i] = s->place.grid.clusters[s->topo.in_grid[i]].name;
+	if (name_wires(s))
+		return gct_plan_nomem();
 	if (gci_simnet_init(&s->net, &s->topo, s->has_params ? &s->params : NULL))
 		return gct_plan_nomem();
 	gci_simnet_streams(&s->net, streams);
@@ -139,7 +159,12 @@ int gct_site_make(struct gct_site *s, const struct gct_site_wish *w)
 
 void gct_site_free(struct gct_site *s)
 {
+	int i;
+
 	gci_simnet_free(&s->net);
+	for (i = 0; s->wires && i < s->topo.nwires; i++)
+		gci_free(s->wires[i]);
+	gci_free(s->wires);
 	gci_topo_free(&s->topo);
 	gci_free(s->clusters);
 	gci_free(s->hosts);

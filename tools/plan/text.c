@@ -49,7 +49,7 @@ static json_t *links_json(const struct gct_plan_report *p, int *failed)
 static json_t *way_json(const struct gct_plan_report *p, const struct gct_way *w, int *failed)
 {
 	const struct gct_way *known = gct_ways_known(p->ways);
-	struct gct_words words = {p->nbytes, p->names, p->clusters, p->dilation};
+	struct gct_words words = {p->nbytes, p->names, p->wires, p->dilation};
 	char how[GCI_CANDIDATE_NBYTES];
 	struct gci_buf why = {0};
 	json_t *o = json_object();
@@ -323,7 +323,7 @@ static const char *time_text(const struct gct_plan_report *p, uint64_t ns, char 
 
 static struct gct_words words_of(const struct gct_plan_report *p)
 {
-	return (struct gct_words){p->nbytes, p->names, p->clusters, p->dilation};
+	return (struct gct_words){p->nbytes, p->names, p->wires, p->dilation};
 }
 
 /* `text` in lines of at most WIDTH, each with `indent` spaces before it; percents stay with their
@@ -468,6 +468,53 @@ static void put_link(const struct gct_plan_report *p, int from, int to, struct g
 		gci_format_bytes(nbytes, bytes, 16), times, p->result->senders[at], cap, busy);
 }
 
+/* Percent. */
+static double busy_of(const struct gct_plan_report *p, int wire)
+{
+	uint64_t bps = gci_simnet_wire_bps(p->net, wire);
+
+	return bps && p->choice->ns ? (double)gct_wire_nbytes(p->coll->topo, p->result, wire) *
+					      8e11 / (double)bps / (double)p->choice->ns
+				    : 0;
+}
+
+static int are_shared(const struct gci_topo *t)
+{
+	int i;
+
+	for (i = 0; i < t->nclusters * t->nclusters; i++)
+		if (t->links[i].nroute > 1)
+			return 1;
+	return 0;
+}
+
+/* Where paths are of several wires, what each of those has to carry, the busiest first. */
+static void put_wires(const struct gct_plan_report *p, struct gci_buf *out)
+{
+	const struct gci_topo *t = p->coll->topo;
+	double last = 1e300, best, busy;
+	int shown, i, at, before = -1;
+
+	for (shown = 0; are_shared(t) && shown < MOST_LINKS; shown++) {
+		char bytes[16];
+
+		for (best = 0, at = -1, i = 0; i < t->nwires; i++) {
+			busy = busy_of(p, i);
+			if (busy > best && (busy < last || (busy == last && i > before))) {
+				best = busy;
+				at = i;
+			}
+		}
+		if (at < 0)
+			break;
+		gci_buf_printf(out, "%s%-36s %9s %29.0f %%\n", shown ? "" : "of that, by\n",
+			p->wires[at],
+			gci_format_bytes(gct_wire_nbytes(t, p->result, at), bytes, 16), best);
+		last = best;
+		before = at;
+	}
+}
+
 /* The links that are used, WANs before the clusters' insides, up to MOST_LINKS. */
 static void put_links(const struct gct_plan_report *p, struct gci_buf *out)
 {
@@ -491,6 +538,7 @@ static void put_links(const struct gct_plan_report *p, struct gci_buf *out)
 		}
 	if (left)
 		gci_buf_printf(out, "and %d more\n", left);
+	put_wires(p, out);
 	if (uncapped && !(p->choice->how.algorithm->traits & GCI_CAPS_SENDERS))
 		gci_buf_printf(out, "* this algorithm does not keep to the cap on WAN senders\n");
 }
