@@ -121,7 +121,8 @@ uint64_t gci_grid_digest(const struct gci_grid *g);
 /* The link from one cluster to another; NULL within a cluster. */
 static inline const struct gci_link *gci_grid_link(const struct gci_grid *g, int from, int to)
 {
-	return from == to ? NULL : &g->links[from * (g->nclusters - 1) + to - (to > from)];
+	return from == to || !g->links ? NULL
+				       : &g->links[from * (g->nclusters - 1) + to - (to > from)];
 }
 
 /* Each link has a wire of its own, which no other uses. */

@@ -64,7 +64,7 @@ static inline int gci_topo_route(const struct gci_topo *t, int from, int to, con
 {
 	const struct gci_link *l = gci_topo_link(t, from, to);
 
-	*wires = t->routes + l->route;
+	*wires = l->nroute ? t->routes + l->route : NULL;
 	return l->nroute;
 }
 

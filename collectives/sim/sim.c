@@ -251,10 +251,10 @@ static void gci_shape_free(struct gci_shape *s, int nranks)
 #define ACK_PPM     (66 * 1000000 / (4 * 1448)) /* a packet for about four */
 #define LOCAL_BPS   UINT64_C(40000000000)
 
-/* TCP over Ethernet: 1448 of 1514 bytes are payload. */
+/* TCP over Ethernet: 1448 of 1514 bytes are payload. A rate is at least 1: 0 would be none. */
 static uint64_t payload(uint64_t bps)
 {
-	return bps / 1514 * 1448 + bps % 1514 * 1448 / 1514;
+	return bps / 1514 * 1448 + bps % 1514 * 1448 / 1514 + (bps == 1);
 }
 
 static const struct gci_params_link *measured(

@@ -109,7 +109,8 @@ static void wrong_files(void **state)
 		const char *option, *text, *message;
 	} cases[] = {
 		{"--grid", "[cluster a]\nhosts = x\nspeed = 9\n",
-			":3: unknown key \"speed\" in [cluster a], expected hosts, nic, lan_delay, "
+			":3: unknown key \"speed\" in [cluster a], expected hosts, nic, uplink, "
+			"lan_delay, "
 			"tini, inbound, interfaces or ports"},
 		{"--grid", "", ":1: no cluster, expected at least one [cluster NAME]"},
 		{"--lab", "{",

@@ -492,27 +492,23 @@ static int are_shared(const struct gci_topo *t)
 static void put_wires(const struct gct_plan_report *p, struct gci_buf *out)
 {
 	const struct gci_topo *t = p->coll->topo;
-	double last = 1e300, best, busy;
-	int shown, i, at, before = -1;
+	double *busy = are_shared(t) ? gci_calloc((size_t)t->nwires, sizeof(*busy)) : NULL;
+	int shown, i, at;
+	char bytes[16];
 
-	for (shown = 0; are_shared(t) && shown < MOST_LINKS; shown++) {
-		char bytes[16];
-
-		for (best = 0, at = -1, i = 0; i < t->nwires; i++) {
-			busy = busy_of(p, i);
-			if (busy > best && (busy < last || (busy == last && i > before))) {
-				best = busy;
-				at = i;
-			}
-		}
-		if (at < 0)
+	for (i = 0; busy && i < t->nwires; i++)
+		busy[i] = busy_of(p, i);
+	for (shown = 0; busy && shown < MOST_LINKS; shown++) {
+		for (at = i = 0; i < t->nwires; i++)
+			at = busy[i] > busy[at] ? i : at;
+		if (busy[at] <= 0)
 			break;
 		gci_buf_printf(out, "%s%-36s %9s %29.0f %%\n", shown ? "" : "of that, by\n",
 			p->wires[at],
-			gci_format_bytes(gct_wire_nbytes(t, p->result, at), bytes, 16), best);
-		last = best;
-		before = at;
+			gci_format_bytes(gct_wire_nbytes(t, p->result, at), bytes, 16), busy[at]);
+		busy[at] = 0;
 	}
+	gci_free(busy);
 }
 
 /* The links that are used, WANs before the clusters' insides, up to MOST_LINKS. */
