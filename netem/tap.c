@@ -266,7 +266,8 @@ struct gci_tap *gci_tap_up(const struct gci_grid *g, uint32_t dilation, struct g
 void gci_tap_change(struct gci_tap *t, const struct gci_weather_change *c)
 {
 	gci_weather_apply(c, &t->models[c->wire]);
-	gci_emulator_set(t->emulator, c->wire, &t->models[c->wire]);
+	if (t->emulator) /* one cluster: nothing passes its wires */
+		gci_emulator_set(t->emulator, c->wire, &t->models[c->wire]);
 }
 
 int gci_tap_fd(const struct gci_tap *t)
@@ -279,7 +280,7 @@ static void put_counts(struct gci_tap *t, struct gci_buf *out)
 {
 	int i;
 
-	for (i = 0; i < t->grid.nwires; i++) {
+	for (i = 0; t->emulator && i < t->grid.nwires; i++) {
 		const struct gci_link *w = &t->grid.wires[i];
 		struct gci_wire_counts c = gci_emulator_counts(t->emulator, i);
 

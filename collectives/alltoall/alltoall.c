@@ -88,26 +88,35 @@ static double max(double a, double b)
 	return a > b ? a : b;
 }
 
-/* Of all paths that pass it. */
-static uint64_t load_of_wire(const struct gci_coll *c, int wire)
+/* The longest that any wire is busy with all paths that pass it; less than 0: out of memory. */
+static double longest_wire_s(const struct gci_coll *c)
 {
 	const struct gci_topo *t = c->topo;
-	const int *route;
+	uint64_t *load = gci_calloc((size_t)t->nwires, sizeof(*load)), nbytes;
 	int n = t->nclusters, i, k, nroute;
-	uint64_t sum = 0;
+	double longest = load ? 0 : -1;
+	const int *route;
 
-	for (i = 0; i < n * n; i++)
-		for (nroute = gci_topo_route(t, i / n, i % n, &route), k = 0; k < nroute; k++)
-			sum += route[k] == wire ? load_of_link(c, i / n, i % n) : 0;
-	return sum;
+	for (i = 0; load && i < n * n; i++) {
+		nroute = gci_topo_route(t, i / n, i % n, &route);
+		nbytes = nroute ? load_of_link(c, i / n, i % n) : 0;
+		for (k = 0; k < nroute; k++)
+			load[route[k]] += nbytes;
+	}
+	for (i = 0; load && i < t->nwires; i++)
+		if (t->wires[i].rate_bps)
+			longest = max(longest, (double)load[i] * 8 / (double)t->wires[i].rate_bps);
+	gci_free(load);
+	return longest;
 }
 
-/* How long the busiest NIC or wire takes, in seconds; 0: the NICs' rates are not known. */
+/* How long the busiest NIC or wire takes, in seconds; 0: the NICs' rates are not known (or no memory is
+ * left to find out). */
 static double whole_s(const struct gci_coll *c)
 {
 	const struct gci_topo *t = c->topo;
-	double longest = 0;
-	int r, i;
+	double longest = 0, wires;
+	int r;
 
 	for (r = 0; r < t->nranks; r++) {
 		uint64_t bps = t->rank_nic_bps[r];
@@ -117,10 +126,8 @@ static double whole_s(const struct gci_coll *c)
 		longest = max(longest, (double)load_of_rank(c, r, 0) * 8 / (double)bps);
 		longest = max(longest, (double)load_of_rank(c, r, 1) * 8 / (double)bps);
 	}
-	for (i = 0; i < t->nwires; i++)
-		if (t->wires[i].rate_bps)
-			longest = max(longest,
-				(double)load_of_wire(c, i) * 8 / (double)t->wires[i].rate_bps);
+	wires = longest_wire_s(c);
+	longest = wires < 0 ? 0 : max(longest, wires);
 	return longest;
 }
 

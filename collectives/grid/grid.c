@@ -423,13 +423,18 @@ uint64_t gci_grid_nic_bps(const struct gci_grid *g, int host)
 uint64_t gci_grid_held_ns(const struct gci_grid *g)
 {
 	double most = 0, ns;
-	int i;
+	int i, k;
 
 	for (i = 0; i < g->nlinks; i++) {
 		const struct gci_link *l = &g->links[i];
 
-		ns = l->rate_bps ? (double)l->queue_nbytes * 8e9 / (double)l->rate_bps : 0;
-		ns += (double)l->delay_ns;
+		ns = (double)l->delay_ns;
+		for (k = 0; k < l->nroute; k++) {
+			const struct gci_link *w = &g->wires[g->routes[l->route + k]];
+
+			if (w->rate_bps)
+				ns += (double)w->queue_nbytes * 8e9 / (double)w->rate_bps;
+		}
 		most = ns > most ? ns : most;
 	}
 	return 2 * (most < MOST_HELD_NS ? (uint64_t)most : MOST_HELD_NS);
@@ -513,7 +518,7 @@ static void print_use(const struct gci_link *l, int access, struct gci_buf *out)
 static void print_route(
 	const struct gci_grid *g, const struct gci_link *l, int access, struct gci_buf *out)
 {
-	const char *sep = "via = ";
+	const char *sep = "via=";
 	int i;
 
 	if (l->own || !(l->said || l->streams || l->senders || (access && l->budget_bps)))
@@ -526,7 +531,7 @@ static void print_route(
 		if (w->to == l->to || w->to == GCI_GRID_UPLINK || w->from == GCI_GRID_UPLINK)
 			continue;
 		gci_buf_printf(out, "%s%s", sep, gci_grid_end(g, w->to));
-		sep = ", ";
+		sep = ",";
 	}
 	if (l->said)
 		gci_buf_printf(out, "\n");

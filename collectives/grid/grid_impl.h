@@ -7,6 +7,8 @@
 #include "collectives/grid/grid.h"
 
 #define GCI_GRID_NAME_LIMIT 49 /* libinih keeps 50 bytes of a section's or key's name */
+#define GCI_GRID_PAIR_LIMIT \
+	(2 * GCI_GRID_NAME_LIMIT + 9) /* "route A > B", which our own reader keeps */
 
 #define GCI_GRID_MAX_KEYS 12 /* of one section */
 #define GCI_GRID_MAX_ENDS (GCI_GRID_MAX_CLUSTERS + GCI_GRID_MAX_SWITCHES)
@@ -40,7 +42,7 @@ struct gci_grid_parser {
 	const char *text, *end;
 	int line;
 	/* the section we are in */
-	char section[GCI_GRID_NAME_LIMIT + 1];
+	char section[GCI_GRID_PAIR_LIMIT + 1];
 	struct gci_grid_key keys[GCI_GRID_MAX_KEYS]; /* that it has */
 	int nkeys;
 	int cluster;   /* index, or -1 */

@@ -43,10 +43,11 @@ static int check_new_name(struct gci_grid_parser *p, const char *name, const cha
 		return fail(p, "bad %s name \"%s\", expected [%s NAME]", kind, name, kind);
 	if (end < 0)
 		return 0;
-	if (end < GCI_GRID_MAX_CLUSTERS)
+	if (end < GCI_GRID_MAX_CLUSTERS && !strcmp(kind, "cluster"))
 		return fail(p, "cluster %s is there twice (first in line %d)", name,
 			p->cluster_lines[end]);
-	return fail(p, "%s %s, expected another name than that of a switch above", kind, name);
+	return fail(p, "%s %s, expected another name than that of a %s above", kind, name,
+		end < GCI_GRID_MAX_CLUSTERS ? "cluster" : "switch");
 }
 
 static int open_cluster(struct gci_grid_parser *p, const char *name)
@@ -157,12 +158,13 @@ static int open_host(struct gci_grid_parser *p, const char *name)
 static int open_section(struct gci_grid_parser *p, const char *line)
 {
 	const char *section = p->section;
-	size_t len = strcspn(line, "]");
+	int is_pair = !strncmp(line, "link ", 5) || !strncmp(line, "route ", 6);
+	size_t len = strcspn(line, "]"), most = is_pair ? GCI_GRID_PAIR_LIMIT : GCI_GRID_NAME_LIMIT;
 
 	if (line[len] != ']')
 		return fail(p, "a section without its ']', expected e.g. [cluster NAME]");
-	if (len > GCI_GRID_NAME_LIMIT)
-		return fail(p, "section name longer than %d characters", GCI_GRID_NAME_LIMIT);
+	if (len > most)
+		return fail(p, "section name longer than %zu characters", most);
 	p->cluster = -1;
 	p->nlinks = 0;
 	p->in_switch = 0;

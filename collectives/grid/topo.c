@@ -216,15 +216,25 @@ static int fill_links(struct gci_topo *t, const struct gci_grid *g, const int *n
 }
 
 /* Senders that one of `pairs` pairs has on a link they share; `most` if that is unknown. */
-static uint64_t share_of(const struct gci_link *l, uint64_t nic_bps, int pairs, uint64_t most)
+static uint64_t share_of(
+	const struct gci_link *l, uint32_t senders, uint64_t nic_bps, int pairs, uint64_t most)
 {
 	uint64_t n = most;
 
-	if (l->senders)
-		n = l->senders / (unsigned)pairs;
+	if (senders)
+		n = senders / (unsigned)pairs;
 	else if (l->rate_bps && nic_bps)
 		n = l->rate_bps / (unsigned)pairs / nic_bps;
 	return n > most ? most : n ? n : 1;
+}
+
+/* What was measured between two clusters is with their link. */
+static uint32_t senders_of(const struct gci_grid *g, const struct gci_link *w)
+{
+	int both = w->from >= 0 && w->from < GCI_GRID_MAX_CLUSTERS && w->to >= 0 &&
+		   w->to < GCI_GRID_MAX_CLUSTERS;
+
+	return both ? gci_grid_link(g, w->from, w->to)->senders : w->senders;
 }
 
 /* Senders from `a` to `b` where the path shares wires with others; 0 where it does not, or where
@@ -240,7 +250,8 @@ static uint64_t shared_senders(const struct gci_grid *g, const int *pairs, const
 		int wire = g->routes[l->route + k];
 
 		shared |= pairs[wire] > 1;
-		least = share_of(&g->wires[wire], g->clusters[l->from].nic_bps, pairs[wire], least);
+		least = share_of(&g->wires[wire], senders_of(g, &g->wires[wire]),
+			g->clusters[l->from].nic_bps, pairs[wire], least);
 	}
 	return shared && least < GCI_GRID_MAX_HOSTS ? least : 0;
 }

@@ -21,6 +21,12 @@ static uint64_t min(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* Rates of a file may be anything. */
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
 /* At the payload rate of TCP over Ethernet with packets of 1500 bytes. */
 static uint64_t payload_ns(uint64_t nbytes, uint64_t bps)
 {
@@ -243,12 +249,12 @@ static uint64_t sum_bps(const struct gci_topo *t, int cluster, int out, uint32_t
 				  : link_bps(t, i, cluster, streams);
 			if (!bps)
 				return 0;
-			links += bps;
+			links = plus(links, bps);
 		}
 		if (wire < 0 || i < n)
 			continue;
 		bps = t->wires[wire].rate_bps;
-		sum += bps ? min(bps, links) : links;
+		sum = plus(sum, bps ? min(bps, links) : links);
 	}
 	return sum;
 }
@@ -263,11 +269,11 @@ static uint64_t everything(const struct gci_coll *c, uint32_t streams)
 	int k, known = 1;
 
 	for (k = 0; k < t->nranks; k++)
-		nics += t->rank_nic_bps[k];
+		nics = plus(nics, t->rank_nic_bps[k]);
 	for (k = 0; k < t->nclusters; k++) {
 		bps = sum_bps(t, k, 1, streams);
 		known &= bps != 0;
-		links += bps;
+		links = plus(links, bps);
 	}
 	longest = payload_ns(nbytes, nics) * p;
 	return n && known ? max(longest, payload_ns(nbytes, links) * n) : longest;
@@ -305,7 +311,8 @@ uint64_t gci_limit_ns(const struct gci_coll *c, uint32_t streams)
 
 		/* Without counts, the first two of a cluster stand for the others that are like them. */
 		if (c->counts || r == c->root || t->index[r] < 2 ||
-			t->rank_nic_bps[r] != t->rank_nic_bps[r - 1])
+			t->rank_nic_bps[r] !=
+				t->rank_nic_bps[gci_topo_members(t, e.cluster)[t->index[r] - 1]])
 			longest =
 				max(longest, both_ways(&e, t->rank_nic_bps[r], t->rank_nic_bps[r]));
 	}

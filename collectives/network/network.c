@@ -91,23 +91,32 @@ static int is_alike(const struct gci_topo *t, int split, int first, int rank)
 	return !split || t->rank_nic_bps[first] == t->rank_nic_bps[rank];
 }
 
-/* Classes of the ranks of cluster c, without the root, by their NICs if `split`: the first of each, in their order. */
+/* Classes of the ranks of cluster c, by their NICs if `split`: the first of each, in their order, be it the root; but
+ * none that has nobody else. So they are the same for all roots with the same NIC. Returns how many there are, of
+ * which the first GCI_NETWORK_MOST_CLASSES are told. */
 static int classes_of(const struct gci_topo *t, int c, int root, int split, int *first)
 {
-	int i, k, n = 0;
+	int i, k, n = 0, with_root = -1, size = 0;
 
 	for (i = t->first[c]; i < t->first[c + 1]; i++) {
-		if (t->member[i] == root)
-			continue;
 		for (k = 0; k < n && !is_alike(t, split, first[k], t->member[i]); k++)
 			;
-		if (k == n && n < GCI_NETWORK_MOST_CLASSES)
+		if (k == GCI_NETWORK_MOST_CLASSES)
+			return k + 1;
+		if (k == n)
 			first[n++] = t->member[i];
+		if (t->member[i] == root)
+			with_root = k;
 	}
+	for (i = t->first[c]; with_root >= 0 && i < t->first[c + 1]; i++)
+		size += is_alike(t, split, first[with_root], t->member[i]);
+	if (size == 1)
+		memmove(&first[with_root], &first[with_root + 1],
+			(size_t)(--n - with_root) * sizeof(*first));
 	return n;
 }
 
-/* Clusters in their order, without the root, each as one class or as several; then the root. Returns how many. */
+/* Clusters in their order, each as one class or as several; then the root. Returns how many. */
 static int count_classes(const struct gci_topo *t, int root, int split)
 {
 	int c, n = root >= 0, first[GCI_NETWORK_MOST_CLASSES];
@@ -242,6 +251,7 @@ int gci_network_of(struct gci_network *n, const struct gci_topo *t, int root)
 		gci_free(pairs);
 		return GCOLL_ERR_NOMEM;
 	}
+	n->is_coarse = !split;
 	fill_classes(n, t, root, split);
 	fill_links(n, t, pairs);
 	fill_nics(n, t);

@@ -21,6 +21,7 @@
 
 struct gci_network {
 	int nranks, nclasses, nlinks;
+	int is_coarse;       /* hosts of a class may differ, all are taken for the slowest */
 	int *class_of;       /* [rank] */
 	int *first, *member; /* [class], and one more: where its ranks start in `member` */
 	double *out, *in;    /* [class]: of one host's NIC */

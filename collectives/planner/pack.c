@@ -16,7 +16,8 @@
 #define CLOSE        0.003 /* bisection ends when T is known to that part */
 #define TINY         1e-5  /* shares below count as none */
 #define FAR_COST     1.02  /* of a NIC, for what passes links */
-#define LAZY         1e-6  /* prices, where delay alone counts */
+#define NEVER_NS     1e300
+#define LAZY         1e-6 /* prices, where delay alone counts */
 
 /* Copies on one resource, of what has theta to travel when it is there at its beginning. */
 struct load {
@@ -880,32 +881,42 @@ static void fill_distances(const struct gci_network *net, double *d)
 				d[a * n + b] = smaller(d[a * n + b], d[a * n + v] + d[v * n + b]);
 }
 
+/* A resource has nothing to do before the least delay of any way to it, and after the last that passes it the least
+ * delay from it: each the least of all ways, which may be others. */
 static int fill_least(struct pack *p)
 {
-	int n = p->n, way[GCI_MOST_ON_A_WAY], a, b, i, k;
-	double *d = p->arc_cost, ns, to, from;
+	int n = p->n, way[GCI_MOST_ON_A_WAY], a, b, i, k, sums = p->w->shape == GCI_SUMS;
+	double *d = p->arc_cost, to, from, hop, *before, *after;
 
-	p->least_ns = gci_calloc((size_t)p->m, sizeof(*p->least_ns));
+	p->least_ns = gci_calloc(3 * (size_t)p->m, sizeof(*p->least_ns));
 	if (!p->least_ns)
 		return GCOLL_ERR_NOMEM;
+	before = p->least_ns + p->m;
+	after = before + p->m;
 	for (i = 0; i < p->m; i++)
-		p->least_ns[i] = 1e300;
+		before[i] = after[i] = NEVER_NS;
 	fill_distances(p->net, d);
 	for (a = 0; a < n; a++)
 		for (b = 0; b < n; b++) {
-			to = from = p->w->shape == GCI_SUMS ? 0 : 1e300;
-			for (i = 0; i < p->w->ncommodities && p->w->shape != GCI_SUMS; i++) {
+			to = from = sums ? 0 : NEVER_NS;
+			for (i = 0; i < p->w->ncommodities && !sums; i++) {
 				const struct gci_commodity *c = &p->w->commodities[i];
 
 				to = smaller(to, d[c->from * n + a]);
 				from = smaller(
 					from, p->w->shape == GCI_PATHS ? d[b * n + c->to] : 0);
 			}
-			ns = to + p->net->delay_ns[a * n + b] + from;
+			hop = p->net->delay_ns[a * n + b];
 			k = gci_network_way(p->net, a, b, way);
-			for (i = 0; i < k; i++)
-				p->least_ns[way[i]] = smaller(p->least_ns[way[i]], ns);
+			for (i = 0; i < k; i++) {
+				/* What is between the NICs may be anywhere on the way. */
+				before[way[i]] =
+					smaller(before[way[i]], to + (i == k - 1 ? hop : 0));
+				after[way[i]] = smaller(after[way[i]], from + (i ? 0 : hop));
+			}
 		}
+	for (i = 0; i < p->m; i++)
+		p->least_ns[i] = before[i] + after[i];
 	return 0;
 }
 
@@ -976,7 +987,7 @@ static void raise_bound(struct pack *p)
 		total += p->price[i];
 	for (i = 0; i < p->m; i++) {
 		price[i] = i < nresources && total > 0 ? p->price[i] / total : 0;
-		if (price[i] > 0 && p->least_ns[i] < 1e300)
+		if (price[i] > 0 && p->least_ns[i] < NEVER_NS)
 			ns += price[i] * p->least_ns[i];
 	}
 	fill_prices(p, price, 1);

@@ -149,6 +149,7 @@ static int begin(struct gci_packed *p, const struct gci_coll *c, struct gci_netw
 		gci_calloc((size_t)net->nclasses * (size_t)net->nclasses, sizeof(*p->commodities));
 	if (!p->commodities)
 		return GCOLL_ERR_NOMEM;
+	p->nclasses = net->nclasses;
 	fill_commodities(p, c, net);
 	w->commodities = p->commodities;
 	w->ncommodities = p->ncommodities;
@@ -191,7 +192,8 @@ int gci_packed_bound(const struct gci_coll *c, uint64_t *ns)
 	*ns = 0;
 	w.segment_nbytes = LEAST_SEGMENT;
 	w.bound = 1;
-	if (!rc && p.ncommodities && nbytes)
+	/* Parts are by ranks: with counts they would be no law of nature. */
+	if (!rc && p.ncommodities && nbytes && !c->counts && !net.is_coarse)
 		rc = gci_pack(&p.packing, &w);
 	if (!rc)
 		*ns = (uint64_t)p.packing.bound_ns;
@@ -339,6 +341,8 @@ static int start(struct emission *e, struct gci_builder *b, const struct gci_col
 	e->p = p;
 	if (network_of(&e->net, c))
 		return GCOLL_ERR_NOMEM;
+	if (e->net.nclasses != p->nclasses)
+		return GCOLL_ERR_INVAL; /* that of a root of another kind */
 	n = (size_t)e->net.nclasses;
 	e->first_column = gci_calloc((size_t)p->ncommodities + 1, sizeof(*e->first_column));
 	e->turn = gci_calloc((size_t)p->packing.ncolumns, sizeof(*e->turn));

@@ -10,7 +10,7 @@
  *	gci_packed_free(p);
  *
  * Where coll.packed is NULL each emission makes one of its own, which takes far longer than the rest. One
- * serves all roots of a cluster and all windows of an operation. */
+ * serves all windows of an operation, and all roots of a cluster with the same NIC. */
 #ifndef GCI_COLLECTIVES_PLANNER_PACKED_H
 #define GCI_COLLECTIVES_PLANNER_PACKED_H
 
@@ -22,6 +22,7 @@ struct gci_packed {
 	uint64_t segment_nbytes;
 	struct gci_commodity *commodities;
 	int ncommodities;
+	int nclasses; /* of the network that it was made for */
 };
 
 /* For `c` as a whole (c->like elements, if that is set), whose size is taken as `nbytes`; 0: its own, rounded to a
@@ -30,7 +31,8 @@ struct gci_packed {
 int gci_packed_make(struct gci_packed **p, const struct gci_coll *c, uint64_t nbytes);
 void gci_packed_free(struct gci_packed *p);
 
-/* *ns: what `c`, of its own size, takes at least (gci_packing.bound_ns). 0 where there is nothing to send. Takes as
+/* *ns: what `c`, of its own size, takes at least (gci_packing.bound_ns). 0 where there is nothing to send, with counts, and where too many
+ * NICs differ to tell them apart. Takes as
  * long as making one. 0 or GCOLL_ERR_NOMEM. */
 int gci_packed_bound(const struct gci_coll *c, uint64_t *ns);
 

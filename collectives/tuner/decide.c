@@ -60,7 +60,7 @@ struct key {
 	enum gci_kind kind;
 	enum gci_order order;
 	uint64_t nbytes; /* rounded */
-	int from;        /* the root's cluster; else 0 */
+	int from;        /* the first rank of the root's cluster with the root's NIC; else 0 */
 };
 
 struct gci_decided {
@@ -142,7 +142,7 @@ static struct gci_coll model_of(const struct gci_decider *d, const struct key *k
 		.order = k->order,
 		.esize = 1,
 		.count = k->nbytes && k->nbytes < n ? 1 : k->nbytes / n,
-		.root = gci_kind_has_root(k->kind) ? gci_topo_members(d->topo, k->from)[0] : 0};
+		.root = k->from};
 }
 
 /* What was told of a pipeline by its first segments may be a tenth too little, and far more where what it passes
@@ -408,12 +408,21 @@ void gci_decider_learn(struct gci_decider *d, struct gci_decider *from)
 		}
 }
 
+static int like_root(const struct gci_topo *t, int root)
+{
+	const int *m = gci_topo_members(t, t->cluster[root]);
+
+	while (t->rank_nic_bps[*m] != t->rank_nic_bps[root])
+		m++;
+	return *m;
+}
+
 static struct key key_of(const struct gci_decider *d, const struct gci_coll *c, uint64_t nbytes)
 {
 	return (struct key){.kind = c->kind,
 		.order = c->order,
 		.nbytes = gci_table_round(nbytes),
-		.from = gci_kind_has_root(c->kind) ? d->topo->cluster[c->root] : 0};
+		.from = gci_kind_has_root(c->kind) ? like_root(d->topo, c->root) : 0};
 }
 
 /* The oldest gives way. */

@@ -156,13 +156,14 @@ static size_t make_pairs(const struct traffic *a, struct pair *pairs)
 	return n;
 }
 
-/* What comes through from one cluster to another, of payload. */
+/* What comes through from one rank to another, of payload. */
 static uint64_t path_bps(const struct gci_simnet *net, int from, int to)
 {
-	const struct gci_simnet_link *l = &net->links[from * net->topo->nclusters + to];
-	uint64_t bps = less(net->nic_bps[from], net->nic_bps[to]);
+	int a = net->topo->cluster[from], b = net->topo->cluster[to];
+	const struct gci_simnet_link *l = &net->links[a * net->topo->nclusters + b];
+	uint64_t bps = less(gci_simnet_nic_bps(net, from), gci_simnet_nic_bps(net, to));
 
-	if (from != to && l->bps)
+	if (a != b && l->bps)
 		bps = less(bps, l->bps);
 	return l->pair_bps ? less(bps, l->pair_bps) : bps;
 }
@@ -177,7 +178,7 @@ static uint64_t alone_bps(const struct gci_simnet *net, int from, int to)
 {
 	uint64_t bps = path_bps(net, from, to);
 
-	return bps < net->nic_bps[from] ? and_percent(bps, PART_PERCENT) : 0;
+	return bps < gci_simnet_nic_bps(net, from) ? and_percent(bps, PART_PERCENT) : 0;
 }
 
 struct rates {
@@ -267,8 +268,9 @@ static uint64_t wire_bps(const struct rates *r, const struct pair *p, int wire)
 	const struct gci_topo *t = r->net->topo;
 	int link = t->cluster[p->from] * t->nclusters + t->cluster[p->to];
 
-	return t->links[link].own == wire + 1 ? r->net->links[link].bps
-					      : part(t->wires[wire].rate_bps, 1448, 1514);
+	return t->links[link].own == wire + 1 && t->links[link].nroute == 1
+		       ? r->net->links[link].bps
+		       : part(t->wires[wire].rate_bps, 1448, 1514);
 }
 
 /* What a pair from far may have of its port and of the wires it passes; none where it meets nobody. */
@@ -344,9 +346,7 @@ static uint64_t rate_of(const struct rates *r, size_t i, uint64_t percent)
 	bps = less(bps, percent > EVEN_PERCENT && r->wire_bps[i] < UINT64_MAX
 				? part(r->wire_bps[i], percent, EVEN_PERCENT)
 				: r->wire_bps[i]);
-	return bps < part(path_bps(r->net, cluster[p->from], cluster[p->to]), ALL_PERCENT, 100)
-		       ? bps
-		       : 0;
+	return bps < part(path_bps(r->net, p->from, p->to), ALL_PERCENT, 100) ? bps : 0;
 }
 
 /* A pair that works in several phases has the fastest of their rates; 0, at will, is faster than any. */
@@ -523,7 +523,7 @@ int gci_rates(const struct gci_simnet *net, const struct gci_algorithm *a, const
 	int i, rc = c->counts || !most_steps ? GCOLL_ERR_INVAL : shorten(a, &coll, most_steps);
 
 	for (i = 0; i < c->topo->nranks; i++) {
-		out->bps[i] = alone_bps(net, cluster[rank], cluster[i]);
+		out->bps[i] = alone_bps(net, rank, i);
 		out->window_nbytes[i] = 0;
 	}
 	if (!rc)

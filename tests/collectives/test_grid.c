@@ -202,6 +202,47 @@ static void paths_of_several_links(void **state)
 	gci_buf_free(&out);
 }
 
+/* What is printed is read again, however long: names of 34 characters, and a route past many switches. */
+static void long_routes(void **state)
+{
+	static const char names[] = "[cluster a234567890123456789012345678901234]\nhosts = a\n"
+				    "[cluster b234567890123456789012345678901234]\nhosts = b\n"
+				    "[switch s]\n[link a234567890123456789012345678901234 s]\n"
+				    "[link s b234567890123456789012345678901234]\n";
+	struct gci_buf text = {0}, out = {0}, via = {0};
+	struct gci_grid g, again;
+	int i;
+
+	(void)state;
+	grid_of(&g, names);
+	g.links[0].streams = 4;
+	gci_grid_print(&g, &out);
+	grid_of(&again, gci_buf_cstr(&out));
+	assert_int_equal(again.links[0].streams, 4);
+	gci_grid_free(&again);
+	gci_grid_free(&g);
+	gci_buf_free(&out);
+	gci_buf_printf(&text, AB);
+	for (i = 0; i < 20; i++)
+		gci_buf_printf(&text, "[switch switch%02d]\n", i);
+	gci_buf_printf(&text, "[link a switch00]\n[link switch19 b]\n");
+	for (i = 0; i < 20; i++) {
+		if (i)
+			gci_buf_printf(&text, "[link switch%02d switch%02d]\n", i - 1, i);
+		gci_buf_printf(&via, "%sswitch%02d", i ? "," : "via=", i);
+	}
+	gci_buf_printf(&text, "[route a b]\n%s\n", gci_buf_cstr(&via));
+	grid_of(&g, gci_buf_cstr(&text));
+	gci_grid_print(&g, &out);
+	grid_of(&again, gci_buf_cstr(&out));
+	assert_same_links(&g, &again);
+	gci_grid_free(&again);
+	gci_grid_free(&g);
+	gci_buf_free(&out);
+	gci_buf_free(&via);
+	gci_buf_free(&text);
+}
+
 /* Of two ways of the same delay that of fewer links. */
 static void equal_paths(void **state)
 {
@@ -531,6 +572,7 @@ int main(void)
 		cmocka_unit_test(a_city_in_the_middle),
 		cmocka_unit_test(paths_of_several_links),
 		cmocka_unit_test(equal_paths),
+		cmocka_unit_test(long_routes),
 		cmocka_unit_test(windows_line_ends),
 		cmocka_unit_test(cards_of_hosts),
 		cmocka_unit_test(message_initiation_costs),

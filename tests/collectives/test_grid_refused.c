@@ -52,7 +52,7 @@ static void bad_switches(void **state)
 	grid_refused("[switch s]\n[switch s]\n",
 		"g.grid:2: switch s, expected another name than that of a switch above");
 	grid_refused("[cluster s]\n[switch s]\n",
-		"g.grid:2: cluster s is there twice (first in line 1)");
+		"g.grid:2: switch s, expected another name than that of a cluster above");
 	grid_refused(AB "[switch s]\n[link a s]\n",
 		"g.grid:3: cluster b cannot be reached from a, expected a section [link a b]");
 	grid_refused(AB "[switch s]\n[link a s]\n[link s > b]\n",

@@ -140,6 +140,18 @@ static void round_by_others(void **state)
 	gci_topo_free(&topo);
 }
 
+/* Rates whose sum is more than a number holds. */
+static void absurd_rates(void **state)
+{
+	static const char two[] = "[cluster a]\nhosts = a[1-2]\nnic = 9223372036854775808bit%s%s\n";
+	struct gci_topo topo;
+
+	(void)state;
+	make(&topo, two, "", "");
+	assert_true(limit(&topo, GCI_ALLREDUCE, MIB) < GCI_NS_PER_MS);
+	gci_topo_free(&topo);
+}
+
 /* Blocks of different lengths, and unknown rates. */
 static void counts(void **state)
 {
@@ -250,6 +262,7 @@ int main(void)
 		cmocka_unit_test(narrow_places),
 		cmocka_unit_test(streams),
 		cmocka_unit_test(round_by_others),
+		cmocka_unit_test(absurd_rates),
 		cmocka_unit_test(counts),
 		cmocka_unit_test(never_too_high),
 	};

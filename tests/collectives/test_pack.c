@@ -215,6 +215,83 @@ static void a_slow_host_is_a_leaf(void **state)
 	gci_topo_free(&t);
 }
 
+/* The schedules of all ranks, proved. */
+static void prove(const struct gci_coll *c, const char *what)
+{
+	int r, n = c->topo->nranks;
+	struct gci_sched *s = gci_calloc((size_t)n, sizeof(*s));
+	const struct gci_sched **list = gci_calloc((size_t)n, sizeof(*list));
+	const struct gci_algorithm *a = gci_algorithm_find(c->kind, "packed");
+	struct gci_error e = {0};
+
+	assert_true(s && list);
+	for (r = 0; r < n; r++) {
+		assert_int_equal(gci_emit(a, c, r, &s[r]), 0);
+		list[r] = &s[r];
+	}
+	if (gci_verify(list, c, 0, NULL, &e))
+		fail_msg("%s, %s: %s", what, gci_kind_name(c->kind), e.text);
+	for (r = 0; r < n; r++)
+		gci_sched_free(&s[r]);
+	gci_free(list);
+	gci_free(s);
+}
+
+/* Packings are kept by the roots for which they are the same: of a cluster's hosts, those with equal cards. */
+static void roots_with_other_cards(void **state)
+{
+	static const char text[] =
+		"[cluster a]\nhosts = a[1-4]\nnic = 1Gbit\n[host a1]\nnic = 100Mbit\n"
+		"[host a3]\nnic = 100Mbit\n[cluster b]\nhosts = b[1-4]\n"
+		"nic = 1Gbit\n[link a b]\nrate = 1Gbit\ndelay = 5ms\n";
+	const struct gci_algorithm *a = gci_algorithm_find(GCI_BCAST, "packed");
+	struct gci_decider d;
+	struct gci_topo t;
+	int root;
+
+	(void)state;
+	topology_parse(&t, text);
+	assert_int_equal(gci_decider_init(&d, &t, 0), 0);
+	for (root = 0; root < t.nranks; root++) {
+		struct gci_coll c = {
+			.kind = GCI_BCAST, .topo = &t, .esize = 1, .count = 1 << 20, .root = root};
+
+		c.packed = gci_decide_packed(&d, a, &c);
+		assert_non_null(c.packed);
+		prove(&c, "a root");
+	}
+	gci_decider_free(&d);
+	gci_topo_free(&t);
+}
+
+/* As many classes as cards, up to a number; then none but clusters. */
+static void many_cards(void **state)
+{
+	static const int hosts[] = {200, 300};
+	struct gci_network n;
+	size_t i;
+	int k, h;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		struct gci_buf text = {0};
+		struct gci_topo t;
+
+		gci_buf_printf(&text, "[cluster a]\nhosts = a[1-%d]\nnic = 1Gbit\n", hosts[i]);
+		for (h = 1; h <= hosts[i]; h++)
+			gci_buf_printf(&text, "[host a%d]\nnic = %dMbit\n", h, h);
+		topology_parse(&t, gci_buf_cstr(&text));
+		assert_int_equal(gci_network_of(&n, &t, -1), 0);
+		assert_int_equal(n.nclasses, i ? 1 : hosts[i]);
+		for (k = h = 0; k < n.nclasses; k++)
+			h += gci_network_size(&n, k);
+		assert_int_equal(h, hosts[i]);
+		gci_network_free(&n);
+		gci_topo_free(&t);
+		gci_buf_free(&text);
+	}
+}
+
 /* ---- random networks */
 
 static void open_random(struct gci_prng *r, struct gci_topo *t, int switched)
@@ -305,28 +382,6 @@ static void bounds_are_below_the_best(void **state)
 		gci_decider_free(&d);
 		gci_topo_free(&t);
 	}
-}
-
-/* The schedules of all ranks, proved. */
-static void prove(const struct gci_coll *c, const char *what)
-{
-	int r, n = c->topo->nranks;
-	struct gci_sched *s = gci_calloc((size_t)n, sizeof(*s));
-	const struct gci_sched **list = gci_calloc((size_t)n, sizeof(*list));
-	const struct gci_algorithm *a = gci_algorithm_find(c->kind, "packed");
-	struct gci_error e = {0};
-
-	assert_true(s && list);
-	for (r = 0; r < n; r++) {
-		assert_int_equal(gci_emit(a, c, r, &s[r]), 0);
-		list[r] = &s[r];
-	}
-	if (gci_verify(list, c, 0, NULL, &e))
-		fail_msg("%s, %s: %s", what, gci_kind_name(c->kind), e.text);
-	for (r = 0; r < n; r++)
-		gci_sched_free(&s[r]);
-	gci_free(list);
-	gci_free(s);
 }
 
 /* Links that differ by direction, detours and many trees: of every kind, from roots in any cluster. */
@@ -448,6 +503,8 @@ int main(void)
 		cmocka_unit_test(all_links_are_used),
 		cmocka_unit_test(hosts_of_a_cluster_pass_on),
 		cmocka_unit_test(a_slow_host_is_a_leaf),
+		cmocka_unit_test(roots_with_other_cards),
+		cmocka_unit_test(many_cards),
 		cmocka_unit_test(bounds_hold),
 		cmocka_unit_test(bounds_are_below_the_best),
 		cmocka_unit_test(random_networks_are_proved),
