@@ -338,7 +338,6 @@ static void level_ports(struct rates *r, uint64_t *out)
 
 static uint64_t rate_of(const struct rates *r, size_t i, uint64_t percent)
 {
-	const int *cluster = r->net->topo->cluster;
 	const struct pair *p = &r->pairs[i];
 	uint64_t bps = part(p->nbytes, 8 * GCI_NS_PER_S, p->to_ns - p->from_ns);
 
@@ -519,7 +518,6 @@ int gci_rates(const struct gci_simnet *net, const struct gci_algorithm *a, const
 	struct gci_coll coll = *c;
 	struct traffic got = {.net = net, .esize = c->esize};
 	struct rates r = {.net = net};
-	const int *cluster = c->topo->cluster;
 	int i, rc = c->counts || !most_steps ? GCOLL_ERR_INVAL : shorten(a, &coll, most_steps);
 
 	for (i = 0; i < c->topo->nranks; i++) {
