@@ -31,7 +31,7 @@ struct column {
 	struct load *loads;
 	int nloads;
 	int *way;
-	int nway, root;
+	int nway, root, meet;
 };
 
 struct pack {
@@ -241,6 +241,7 @@ static int column_init(struct pack *p, struct column *c, int commodity, int narc
 		if (p->net->route_at[i + 1] - p->net->route_at[i] > most)
 			most = p->net->route_at[i + 1] - p->net->route_at[i];
 	memset(c, 0, sizeof(*c));
+	c->meet = -1;
 	c->commodity = commodity;
 	c->nway = nway;
 	c->loads = gci_calloc((size_t)(narcs * (most + 4)), sizeof(*c->loads));
@@ -352,6 +353,60 @@ static int make_tree(struct pack *p, int commodity, double mu, struct column *c)
 	return rc;
 }
 
+static int is_below(const struct tree *t, int class, int other)
+{
+	while (class != other && class != t->root)
+		class = t->parent[class];
+	return class == other;
+}
+
+/* How long what is below class x takes to or from it, and all else to or from the root. */
+static void measure_sides(
+	const struct pack *p, const struct tree *t, int x, double *below, double *else_ns)
+{
+	int k;
+
+	*below = *else_ns = 0;
+	for (k = 0; k < p->n; k++)
+		if (is_below(t, k, x))
+			*below = larger(*below, t->leaf[k] - t->depth[x]);
+		else
+			*else_ns = larger(*else_ns, t->leaf[k]);
+}
+
+/* Hosts have what they sum from, and give it to, their own class. */
+static int is_clean(const struct pack *p, const struct tree *t)
+{
+	int k, clean = 1;
+
+	for (k = 0; k < p->n; k++)
+		clean &= t->rest[k] == k || gci_network_size(p->net, k) == 1;
+	return clean;
+}
+
+/* Where a class hangs at the root in both trees, the two can tell each other what they have of the sum: that takes
+ * one way from one to the other, not two. The best such class, if that is shorter. */
+static void find_meeting(
+	const struct pack *p, const struct tree *in, const struct tree *out, struct column *c)
+{
+	double in_x, in_root, out_x, out_root, at_root, at_x, ns;
+	int x, root = in->root, clean = is_clean(p, in) && is_clean(p, out);
+
+	for (x = 0; clean && x < p->n; x++) {
+		if (x == root || in->parent[x] != root || out->parent[x] != root)
+			continue;
+		measure_sides(p, in, x, &in_x, &in_root);
+		measure_sides(p, out, x, &out_x, &out_root);
+		at_root = larger(in_root, in_x + in->depth[x]);
+		at_x = larger(in_x, in_root + out->depth[x]);
+		ns = larger(at_root + out_root, at_x + out_x);
+		if (ns >= c->delay_ns)
+			continue;
+		c->delay_ns = ns;
+		c->meet = x;
+	}
+}
+
 static int make_sum(struct pack *p, int root, double mu, struct column *c)
 {
 	int n = p->n, rc = column_init(p, c, 0, 4 * n, 4 * n);
@@ -370,6 +425,7 @@ static int make_sum(struct pack *p, int root, double mu, struct column *c)
 		measure_tree(p, p->net, p->hop_ns, &out, c->way + 2 * n, c->way + 3 * n, root);
 		c->delay_ns = in.delay_ns + out.delay_ns;
 		c->root = root;
+		find_meeting(p, &in, &out, c);
 		load_tree(p, c, &in, 1, out.delay_ns, c->delay_ns);
 		load_tree(p, c, &out, 0, in.delay_ns, c->delay_ns);
 	}
@@ -1076,7 +1132,8 @@ static int take_columns(struct pack *p, struct gci_packing *out)
 				.delay_ns = c->delay_ns,
 				.way = c->way,
 				.nway = c->nway,
-				.root = c->root};
+				.root = c->root,
+				.meet = c->meet};
 			if (!out->columns[k - 1].share)
 				out->columns[k - 1].share = 1;
 			c->way = NULL;

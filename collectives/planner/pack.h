@@ -58,6 +58,7 @@ struct gci_column {
 	 * GCI_PATHS: classes, from the first to the last. */
 	int *way;
 	int nway, root;
+	int meet; /* GCI_SUMS: the class whose first host and the root's tell each other what they have; -1: none */
 };
 
 struct gci_packing {

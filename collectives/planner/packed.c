@@ -214,13 +214,14 @@ void gci_packed_free(struct gci_packed *p)
 
 /* ---- turns */
 
-enum act_kind { ACT_RECV, ACT_RECV_REDUCE, ACT_REDUCE, ACT_SEND };
+enum act_kind { ACT_RECV, ACT_RECV_REDUCE, ACT_REDUCE, ACT_COPY, ACT_SEND };
 
 /* A step that this rank will have. */
 struct act {
 	double key; /* ns */
 	size_t nth; /* in the order in which they were noted */
 	enum act_kind kind;
+	int swapped; /* of a REDUCE */
 	int peer;
 	uint32_t tag;
 	struct gci_slice dst, src;
@@ -251,7 +252,9 @@ struct emission {
 struct timing {
 	double *depth; /* [class]: until its first host has it */
 	double *tail;  /* [class]: from then on until the last behind it has it */
-	double end;    /* of all */
+	double *late; /* [class]: of sums: when what is below it may be complete where it ends, at the latest */
+	double end; /* of all */
+	double all; /* of both trees, of the first */
 };
 
 /* From one class to another, as bytes go. */
@@ -446,10 +449,11 @@ static int time_tree(struct emission *e, const struct gci_column *col, int secon
 	const int *parent = col->way + 2 * n * second, *rest = parent + n;
 	struct timing *t = &e->timing[2 * (col - e->p->packing.columns) + second];
 
-	t->depth = gci_calloc((size_t)(2 * n), sizeof(*t->depth));
+	t->depth = gci_calloc((size_t)(3 * n), sizeof(*t->depth));
 	if (!t->depth)
 		return GCOLL_ERR_NOMEM;
 	t->tail = t->depth + n;
+	t->late = t->tail + n;
 	for (i = 0; i < n; i++) /* as many rounds as a tree may be deep */
 		for (c = 0; c < n; c++)
 			if (c != col->root)
@@ -479,12 +483,66 @@ static int time_tree(struct emission *e, const struct gci_column *col, int secon
 	return 0;
 }
 
+static double leaf_ns(const struct emission *e, const struct timing *t, int class)
+{
+	return t->depth[class] + (gci_network_size(&e->net, class) > 1 ? inside_ns(e, class) : 0);
+}
+
+static int is_below(const int *parent, int root, int class, int other)
+{
+	while (class != other && class != root)
+		class = parent[class];
+	return class == other;
+}
+
+/* What is below the class that meets the root takes to or from it, and all else to or from the root. */
+static void time_sides(const struct emission *e, const struct gci_column *col, int second,
+	double *below, double *others)
+{
+	int n = e->net.nclasses, k;
+	const int *parent = col->way + 2 * n * second;
+	const struct timing *t = &e->timing[2 * (col - e->p->packing.columns) + second];
+
+	*below = *others = 0;
+	for (k = 0; k < n; k++) {
+		double *most = is_below(parent, col->root, k, col->meet) ? below : others;
+		double ns = leaf_ns(e, t, k) - (most == below ? t->depth[col->meet] : 0);
+
+		*most = ns > *most ? ns : *most;
+	}
+}
+
+/* Both trees of a sum. Where two classes meet, each side has to be complete in time for itself and for the other. */
+static void time_sum(struct emission *e, const struct gci_column *col)
+{
+	struct timing *in = &e->timing[2 * (col - e->p->packing.columns)], *out = in + 1;
+	double in_x, in_root, out_x, out_root, to, from, at_root, at_x;
+	int k;
+
+	in->all = in->end + out->end;
+	for (k = 0; k < e->net.nclasses; k++)
+		in->late[k] = in->end;
+	if (col->meet < 0)
+		return;
+	time_sides(e, col, 0, &in_x, &in_root);
+	time_sides(e, col, 1, &out_x, &out_root);
+	to = in->depth[col->meet];
+	from = out->depth[col->meet];
+	at_root = (in_root > in_x + to ? in_root : in_x + to) + out_root;
+	at_x = (in_x > in_root + from ? in_x : in_root + from) + out_x;
+	in->all = at_root > at_x ? at_root : at_x;
+	at_root = in->all - (out_root > out_x + from ? out_root : out_x + from);
+	at_x = in->all - (out_x > out_root + to ? out_x : out_root + to);
+	for (k = 0; k < e->net.nclasses; k++)
+		in->late[k] = is_below(col->way, col->root, k, col->meet) ? at_x + to : at_root;
+}
+
 /* A segment's way by one tree: `begin` is when it starts at the root; or, turned, the leaves. */
 struct passage {
 	const struct gci_column *col;
 	const int *parent, *rest;
 	const struct timing *t;
-	int turned, second, nth;
+	int turned, second, nth, of_sum;
 	double begin;
 	uint32_t tag;
 	struct gci_slice own, all; /* what this rank gives, and what it gets */
@@ -501,11 +559,13 @@ struct place {
 	int nchildren;
 };
 
-/* The latest start of the message to (or, turned, from) someone who has it `at` that time after the start, with
- * so much behind him, and a hop before. */
-static double key_of(const struct passage *x, double at_ns, double tail_ns, double hop)
+/* The latest start of the message to (or, turned, from) someone of that class who has it `at` that time after the
+ * start, with so much behind him, and a hop before. */
+static double key_of(const struct passage *x, int class, double at_ns, double tail_ns, double hop)
 {
-	return x->begin + x->t->end - (x->turned ? at_ns : tail_ns + hop);
+	if (x->turned)
+		return x->begin + (x->of_sum ? x->t->late[class] : x->t->end) - at_ns;
+	return x->begin + x->t->end - (tail_ns + hop);
 }
 
 static void add_child(struct place *p, int rank, double key)
@@ -523,11 +583,12 @@ static double key_inside(const struct emission *e, const struct passage *x, int 
 	if (n > GCI_BINOMIAL_HOSTS) {
 		while (2 << k <= member + 1)
 			k++; /* its level */
-		return key_of(x, x->t->depth[class] + 2 * k * hop, 2 * (rounds - k) * hop, hop);
+		return key_of(
+			x, class, x->t->depth[class] + 2 * k * hop, 2 * (rounds - k) * hop, hop);
 	}
 	while (!(member >> k & 1))
 		k++;
-	return key_of(x, x->t->depth[class] + (rounds - k) * hop, k * hop, hop);
+	return key_of(x, class, x->t->depth[class] + (rounds - k) * hop, k * hop, hop);
 }
 
 /* The hosts of a class but the first, below that. */
@@ -562,25 +623,25 @@ static void find_place(struct emission *e, const struct passage *x, struct place
 	p->nchildren = 0;
 	if (is_entry && mine != root) {
 		p->parent = e->entry[x->parent[mine]];
-		p->parent_key = key_of(x, x->t->depth[mine], x->t->tail[mine],
+		p->parent_key = key_of(x, mine, x->t->depth[mine], x->t->tail[mine],
 			arc_ns(e, x->second, x->parent[mine], mine));
 	} else if (!is_entry && x->rest[mine] != mine) {
 		double hop = arc_ns(e, x->second, x->rest[mine], mine);
 
 		p->parent = e->entry[x->rest[mine]];
-		p->parent_key = key_of(x, x->t->depth[x->rest[mine]] + hop, 0, hop);
+		p->parent_key = key_of(x, mine, x->t->depth[x->rest[mine]] + hop, 0, hop);
 	}
 	for (c = 0; is_entry && c < e->net.nclasses; c++) {
 		double hop = arc_ns(e, x->second, mine, c);
 
 		if (c != root && x->parent[c] == mine)
-			add_child(p, e->entry[c], key_of(x, x->t->depth[c], x->t->tail[c], hop));
+			add_child(p, e->entry[c], key_of(x, c, x->t->depth[c], x->t->tail[c], hop));
 		if (x->rest[c] != mine || c == mine)
 			continue;
 		m = gci_network_members(&e->net, c);
 		for (k = 0; k < gci_network_size(&e->net, c); k++)
 			if (m[k] != e->entry[c])
-				add_child(p, m[k], key_of(x, x->t->depth[mine] + hop, 0, hop));
+				add_child(p, m[k], key_of(x, c, x->t->depth[mine] + hop, 0, hop));
 	}
 	if (x->rest[mine] == mine && gci_network_size(&e->net, mine) > 1)
 		place_in_class(e, x, p, mine);
@@ -652,17 +713,17 @@ static void pass_down(struct emission *e, const struct passage *x, const struct 
 				.src = from});
 }
 
-/* Sums go up; the root's is made in x->all. All children are asked at once, all but one for a place of its own:
- * credit that waited for the one before would cost a round trip. */
-static void pass_up(struct emission *e, const struct passage *x, const struct place *p)
+/* Sums what all children give with what this rank has, if there are any, in `sum`. All are asked at once, all but one
+ * for a place of its own: credit that waited for the one before would cost a round trip. Returns when it may be complete,
+ * at the latest. */
+static double gather(
+	struct emission *e, const struct passage *x, const struct place *p, struct gci_slice sum)
 {
-	struct gci_slice sum = x->all, there;
+	struct gci_slice there;
 	uint64_t length = x->own.length;
 	double key = 0;
 	int i;
 
-	if (p->nchildren && p->parent >= 0)
-		sum = gci_slice(GCI_TMP, gci_tmp(e->b, length), length);
 	for (i = 0; i < p->nchildren; i++) {
 		const struct neighbour *n = &p->child[i];
 
@@ -689,6 +750,20 @@ static void pass_up(struct emission *e, const struct passage *x, const struct pl
 				.src = gci_slice(GCI_TMP,
 					there.offset - (uint64_t)(p->nchildren - 1 - i) * length,
 					length)});
+	return key;
+}
+
+static struct gci_slice room_for(struct emission *e, struct gci_slice like)
+{
+	return gci_slice(GCI_TMP, gci_tmp(e->b, like.length), like.length);
+}
+
+/* Sums go up; the root's is made in x->all. */
+static void pass_up(struct emission *e, const struct passage *x, const struct place *p)
+{
+	struct gci_slice sum = p->nchildren && p->parent >= 0 ? room_for(e, x->own) : x->all;
+
+	gather(e, x, p, sum);
 	if (p->parent >= 0)
 		note(e, p->parent_key,
 			(struct act){.kind = ACT_SEND,
@@ -697,6 +772,62 @@ static void pass_up(struct emission *e, const struct passage *x, const struct pl
 				.src = p->nchildren ? sum : x->own});
 	else if (!p->nchildren)
 		gci_copy_some(e->b, x->all, x->own);
+}
+
+/* Takes a child out; returns its key. */
+static double take_child(struct place *p, int rank)
+{
+	double key = 0;
+	int i, n = 0;
+
+	for (i = 0; i < p->nchildren; i++)
+		if (p->child[i].rank == rank)
+			key = p->child[i].key;
+		else
+			p->child[n++] = p->child[i];
+	p->nchildren = n;
+	return key;
+}
+
+static double later(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+/* The root's first host and the other that it meets tell each other what they have; both add it in the same order. What
+ * is left of `down` is the way from there. */
+static void meet(struct emission *e, const struct passage *up, const struct passage *down,
+	struct place *above, struct place *below)
+{
+	const struct gci_column *col = up->col;
+	int is_root = e->mine == col->root, i;
+	int peer = e->entry[is_root ? col->meet : col->root];
+	double to = is_root ? take_child(below, peer) : above->parent_key;
+	double from = is_root ? take_child(above, peer) : below->parent_key, key;
+	/* In place, what comes must not meet what goes. */
+	int apart = up->own.buffer == up->all.buffer;
+	struct gci_slice have = above->nchildren ? room_for(e, up->own) : up->own;
+	struct gci_slice there = apart ? room_for(e, up->own) : up->all;
+
+	key = gather(e, up, above, have);
+	note(e, later(to, key),
+		(struct act){.kind = ACT_SEND,
+			.peer = peer,
+			.tag = is_root ? down->tag : up->tag,
+			.src = have});
+	note(e, from,
+		(struct act){.kind = ACT_RECV,
+			.peer = peer,
+			.tag = is_root ? up->tag : down->tag,
+			.dst = there});
+	key = later(key, from);
+	note(e, key,
+		(struct act){.kind = ACT_REDUCE, .swapped = is_root, .dst = there, .src = have});
+	if (apart)
+		note(e, key, (struct act){.kind = ACT_COPY, .dst = up->all, .src = there});
+	below->parent = -1;
+	for (i = 0; i < below->nchildren; i++)
+		below->child[i].key = later(below->child[i].key, key);
 }
 
 static int compare_acts(const void *a, const void *b)
@@ -739,7 +870,10 @@ static void emit_acts(struct emission *e)
 			gci_recv_reduce(e->b, a->peer, a->tag, a->dst, a->src, 0);
 			break;
 		case ACT_REDUCE:
-			gci_reduce(e->b, a->dst, a->src, 0);
+			gci_reduce(e->b, a->dst, a->src, a->swapped);
+			break;
+		case ACT_COPY:
+			gci_copy(e->b, a->dst, a->src);
 			break;
 		case ACT_SEND:
 			sent[nsent] = gci_send(e->b, a->peer, a->tag, a->src);
@@ -772,6 +906,8 @@ static int look_at_trees(struct emission *e)
 			rc = time_tree(e, col, k);
 			add_copies(e, col, k);
 		}
+		if (!rc && k == 2)
+			time_sum(e, col);
 	}
 	return rc;
 }
@@ -783,16 +919,43 @@ static struct passage passage_of(const struct emission *e, const struct gci_colu
 {
 	int n = e->net.nclasses;
 	const struct timing *t = &e->timing[2 * (col - e->p->packing.columns)];
-	double all = t->end + (col->nway == 4 * n ? t[1].end : 0), left = e->p->packing.ns - all;
+	int of_sum = col->nway == 4 * n;
+	double all = of_sum ? t->all : t->end, left = e->p->packing.ns - all;
 
 	return (struct passage){.col = col,
 		.parent = col->way + 2 * n * second,
 		.rest = col->way + 2 * n * second + n,
 		.t = t + second,
 		.second = second,
+		.of_sum = of_sum,
 		.turned = is_turned(e->c->kind) || (e->c->kind == GCI_ALLREDUCE && !second),
 		.nth = (int)(nth & 1),
-		.begin = (left > 0 ? left * (double)nth / (double)of : 0) + (second ? t->end : 0)};
+		.begin = (left > 0 ? left * (double)nth / (double)of : 0) +
+			 (second ? all - t[1].end : 0)};
+}
+
+static int meets(const struct emission *e, const struct gci_column *col)
+{
+	int me = e->b->rank;
+
+	return col->meet >= 0 && (e->entry[col->root] == me || e->entry[col->meet] == me);
+}
+
+/* allreduce: up one tree, down the other. */
+static void pass_sum(struct emission *e, struct passage *up, struct gci_slice out, struct place *p,
+	uint64_t i, uint64_t of)
+{
+	struct passage down = passage_of(e, up->col, 1, i, of);
+
+	down.own = down.all = out;
+	down.tag = gci_tag(PHASE_DOWN, (uint32_t)i);
+	find_place(e, up, p);
+	find_place(e, &down, p + 1);
+	if (meets(e, up->col))
+		meet(e, up, &down, p, p + 1);
+	else
+		pass_up(e, up, p);
+	pass_down(e, &down, p + 1);
 }
 
 /* bcast, reduce, allreduce */
@@ -811,18 +974,15 @@ static void pass_vector(struct emission *e, struct place *p)
 		x.all = c->kind == GCI_BCAST ? x.own : part(out, e->segment, i);
 		x.tag = gci_tag(PHASE_UP, (uint32_t)i);
 		choose_entries(e, col, lead, x.own.length);
+		if (c->kind == GCI_ALLREDUCE) {
+			pass_sum(e, &x, x.all, p, i, nsegments);
+			continue;
+		}
 		find_place(e, &x, p);
 		if (c->kind == GCI_BCAST)
 			pass_down(e, &x, p);
 		else
 			pass_up(e, &x, p);
-		if (c->kind != GCI_ALLREDUCE)
-			continue;
-		x = passage_of(e, col, 1, i, nsegments);
-		x.own = x.all = part(out, e->segment, i);
-		x.tag = gci_tag(PHASE_DOWN, (uint32_t)i);
-		find_place(e, &x, p);
-		pass_down(e, &x, p);
 	}
 }
 
@@ -973,22 +1133,24 @@ static int is_trivial(const struct gci_coll *c)
 static void emit_all(struct gci_builder *b, const struct gci_coll *c, const struct gci_packed *p)
 {
 	struct emission e;
-	struct place place = {.child = gci_calloc((size_t)b->nranks + 32, sizeof(*place.child))};
+	size_t most = (size_t)b->nranks + 32;
+	struct place place[2] = {{.child = gci_calloc(2 * most, sizeof(*place->child))}};
 	int trees = shape_of(c->kind) != GCI_PATHS;
 
-	if (start(&e, b, c, p) || !place.child || (trees && look_at_trees(&e))) {
+	place[1].child = place->child ? place->child + most : NULL;
+	if (start(&e, b, c, p) || !place->child || (trees && look_at_trees(&e))) {
 		b->failed = 1;
 	} else {
 		if (!trees)
 			pass_paths(&e);
 		else if (gci_kind_has_vector(c->kind))
-			pass_vector(&e, &place);
+			pass_vector(&e, place);
 		else
-			pass_blocks(&e, &place);
+			pass_blocks(&e, place);
 		emit_acts(&e);
 	}
 	end(&e);
-	gci_free(place.child);
+	gci_free(place->child);
 }
 
 void gci_emit_packed(struct gci_builder *b, const struct gci_coll *c)
