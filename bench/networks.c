@@ -2,7 +2,7 @@
  * How near to the physical limit what is chosen comes on networks that nobody has seen: random grids, every
  * second one with switches and uplinks.
  *	bench_networks [-s SEED] [-n GRIDS] [-b BYTES,...] [-o KIND,...] [-v] [-g]
- * prints, per operation and size, the predicted time over the larger of two limits, by ends and by prices
+ * prints, per operation and size, the predicted time over the largest limit, by ends, by prices and by cuts
  * (median, 90 %, worst), of what a rank chooses by itself, of `packed` alone, and of its shares, were there no
  * messages. Without a seed it takes one from the clock, and says it. -v: a line for each case. -g prints the
  * grids themselves. */
@@ -203,7 +203,7 @@ int main(int argc, char **argv)
 	if (o.print)
 		return 0;
 	printf("%u random grids, seed %" PRIu64
-	       "; predicted time over the larger limit: median, 90 %%, worst\n"
+	       "; predicted time over the largest limit: median, 90 %%, worst\n"
 	       "%-15s %9s    n by prices   chosen               paced                packed        "
 	       "       its shares    "
 	       "       ms "

@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "collectives/blocks/blocks.h"
+#include "collectives/planner/cuts.h"
 #include "collectives/tuner/table.h"
 
 #include <stdlib.h>
@@ -187,16 +188,20 @@ int gci_packed_bound(const struct gci_coll *c, uint64_t *ns)
 	struct gci_network net = {0};
 	struct gci_packing_wish w;
 	uint64_t nbytes = total_of(c) * c->esize;
+	double cuts = 0;
 	int rc = begin(&p, c, &net, &w, nbytes);
 
 	*ns = 0;
 	w.segment_nbytes = LEAST_SEGMENT;
 	w.bound = 1;
 	/* Parts are by ranks: with counts they would be no law of nature. */
-	if (!rc && p.ncommodities && nbytes && !c->counts && !net.is_coarse)
+	if (!rc && p.ncommodities && nbytes && !c->counts && !net.is_coarse) {
 		rc = gci_pack(&p.packing, &w);
+		if (!rc)
+			rc = gci_cuts_bound(&w, &cuts);
+	}
 	if (!rc)
-		*ns = (uint64_t)p.packing.bound_ns;
+		*ns = (uint64_t)(cuts > p.packing.bound_ns ? cuts : p.packing.bound_ns);
 	gci_packing_free(&p.packing);
 	gci_network_free(&net);
 	gci_free(p.commodities);

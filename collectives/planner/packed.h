@@ -31,9 +31,9 @@ struct gci_packed {
 int gci_packed_make(struct gci_packed **p, const struct gci_coll *c, uint64_t nbytes);
 void gci_packed_free(struct gci_packed *p);
 
-/* *ns: what `c`, of its own size, takes at least (gci_packing.bound_ns). 0 where there is nothing to send, with counts, and where too many
- * NICs differ to tell them apart. Takes as
- * long as making one. 0 or GCOLL_ERR_NOMEM. */
+/* *ns: what `c`, of its own size, takes at least: the larger of gci_packing.bound_ns and gci_cuts_bound(). 0 where there
+ * is nothing to send, with counts, and where too many NICs differ to tell them apart. Takes as long as making one. 0 or
+ * GCOLL_ERR_NOMEM. */
 int gci_packed_bound(const struct gci_coll *c, uint64_t *ns);
 
 /* Rows' emitter, of all kinds. */

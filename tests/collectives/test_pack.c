@@ -302,6 +302,33 @@ static void sums_meet(void **state)
 		}
 }
 
+/* Into b come the direct link from 10 ms on, and the way round from 35 ms on; all else of it is too late. */
+static void cuts_count_delays(void **state)
+{
+	static const char text[] =
+		"[cluster a]\nhosts = a\nnic = 10Gbit\n[cluster b]\nhosts = b\nnic = 10Gbit\n"
+		"[cluster c]\nhosts = c\nnic = 10Gbit\n[link a b]\nrate = 100Mbit\n"
+		"delay = 10ms\n[link a c]\nrate = 1Gbit\ndelay = 5ms\n[link c b]\n"
+		"rate = 1Gbit\ndelay = 30ms\n";
+	static const enum gci_kind kinds[] = {GCI_BCAST, GCI_REDUCE, GCI_ALLREDUCE};
+	const double nbytes = 1 << 20;
+	struct gci_topo t;
+	uint64_t bound;
+	size_t i;
+
+	(void)state;
+	topology_parse(&t, text);
+	for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		struct gci_coll c = {
+			.kind = kinds[i], .topo = &t, .esize = 1, .count = (uint64_t)nbytes};
+
+		assert_int_equal(gci_packed_bound(&c, &bound), 0);
+		assert_near(
+			(double)bound, wire_ns(nbytes, 1100) + (.1 * 10e6 + 1 * 35e6) / 1.1, 1.001);
+	}
+	gci_topo_free(&t);
+}
+
 /* As many classes as cards, up to a number; then none but clusters. */
 static void many_cards(void **state)
 {
@@ -544,6 +571,7 @@ int main(void)
 		cmocka_unit_test(roots_with_other_cards),
 		cmocka_unit_test(sums_meet),
 		cmocka_unit_test(many_cards),
+		cmocka_unit_test(cuts_count_delays),
 		cmocka_unit_test(bounds_hold),
 		cmocka_unit_test(bounds_are_below_the_best),
 		cmocka_unit_test(random_networks_are_proved),
