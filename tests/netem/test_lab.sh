@@ -145,7 +145,8 @@ check "the network goes before ranks" [ "$(value softirqs)" = SCHED_FIFO ]
 check "nothing is left" clean
 
 # --- a packet takes as long as it is, also the first after a pause -----------------------------------
-# 60000 bytes at 50 Mbit/s take 10 ms each way, though a bucket has room for them.
+# 60000 bytes at 50 Mbit/s take 9.8 ms each way, though a bucket has room for them, and the LAN 1 ms. The quickest of
+# eight: a busy machine takes longer, but never less.
 printf '[cluster a]\nhosts = a[1-2]\nnic = 1Gbit\nlan_delay = 50us\n' >lan.grid
 lab --dilate 20 lan.grid -- sh -c '
 	for n in 56 60000; do
@@ -154,7 +155,7 @@ lab --dilate 20 lan.grid -- sh -c '
 check "a round trip of 60000 bytes takes their time, once each way" \
 	awk -F '[=/ ]+' '/^rtt/ { t[n++] = $6 } END {
 		print "  milliseconds: " t[0] " short, " t[1] " long"
-		exit !(n == 2 && t[0] >= 2 && t[1] - t[0] > 19 && t[1] - t[0] < 30) }' out
+		exit !(n == 2 && t[0] >= 2 && t[1] > 21 && t[1] < 38) }' out
 
 # --- standard streams --------------------------------------------------------------------------------
 printf '[cluster a]\nhosts = a1\n' >one.grid
