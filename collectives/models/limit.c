@@ -213,8 +213,9 @@ static uint64_t link_bps(const struct gci_topo *t, int from, int to, uint32_t st
 {
 	const struct gci_link *l = gci_topo_link(t, from, to);
 	uint64_t n = streams ? streams : l->streams;
-	uint64_t all = l->flow_rate_bps * n * (uint64_t)gci_topo_size(t, from) *
-		       (uint64_t)gci_topo_size(t, to);
+	unsigned __int128 most = (unsigned __int128)l->flow_rate_bps * n *
+				 (unsigned)gci_topo_size(t, from) * (unsigned)gci_topo_size(t, to);
+	uint64_t all = most > UINT64_MAX ? UINT64_MAX : (uint64_t)most;
 
 	return !l->rate_bps ? all : !all ? l->rate_bps : min(l->rate_bps, all);
 }

@@ -269,6 +269,7 @@ int gci_network_reverse(struct gci_network *back, const struct gci_network *n)
 
 	if (alloc(back, n->nranks, k, n->nlinks, n->route_at[k * k]))
 		return GCOLL_ERR_NOMEM;
+	back->is_coarse = n->is_coarse;
 	memcpy(back->class_of, n->class_of, (size_t)n->nranks * sizeof(*n->class_of));
 	memcpy(back->first, n->first, ((size_t)k + 1) * sizeof(*n->first));
 	memcpy(back->member, n->member, (size_t)n->nranks * sizeof(*n->member));

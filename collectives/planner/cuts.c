@@ -14,10 +14,6 @@
 /* Which resource of each way the cut takes out. */
 enum place { FIRST_LINK, LAST_LINK, SLOWEST_LINK, NPLACES };
 
-struct edge {
-	double rate, delay_ns;
-};
-
 struct cuts {
 	const struct gci_packing_wish *w;
 	const struct gci_network *net;
@@ -25,7 +21,9 @@ struct cuts {
 	double *far_ns; /* [from * n + to]: shortest ways, by delays alone */
 	double *before,
 		*after; /* [resource]: least delay to it and from it; of ways that the cut takes out there */
-	struct edge *edges; /* [resource] */
+	struct gci_edge *edges; /* [resource] */
+	double *to_ns,
+		*from_ns; /* [class]: least delay from where it starts, and to where it is wanted */
 	unsigned char *starts,
 		*ends; /* [class]: where what has to cross is at first, and is wanted */
 	double best_ns;
@@ -56,13 +54,12 @@ static void fill_far(struct cuts *c)
 
 static int compare_edges(const void *a, const void *b)
 {
-	const struct edge *x = a, *y = b;
+	const struct gci_edge *x = a, *y = b;
 
 	return x->delay_ns < y->delay_ns ? -1 : x->delay_ns > y->delay_ns;
 }
 
-/* The end at which all edges, each from its delay on, have carried so many bytes. */
-static double fill(struct edge *edges, int nedges, double nbytes)
+double gci_edges_carry_ns(struct gci_edge *edges, int nedges, double nbytes)
 {
 	double rate = 0, weighted = 0, end = 0;
 	int i;
@@ -93,17 +90,19 @@ static int taken(const struct cuts *c, const int *way, int nway, enum place plac
 	return slowest;
 }
 
-/* Least delay from where it starts to class k (`back`: from class k to where it ends). */
-static double least_ns(const struct cuts *c, int k, int back)
+static void fill_least(struct cuts *c)
 {
-	double least = NEVER_NS;
-	int i;
+	int n = c->n, i, k;
 
-	for (i = 0; i < c->n; i++)
-		if (back ? c->ends[i] : c->starts[i])
-			least = smaller(
-				least, back ? c->far_ns[k * c->n + i] : c->far_ns[i * c->n + k]);
-	return least;
+	for (k = 0; k < n; k++)
+		c->to_ns[k] = c->from_ns[k] = NEVER_NS;
+	for (i = 0; i < n; i++)
+		for (k = 0; k < n; k++) {
+			if (c->starts[i])
+				c->to_ns[k] = smaller(c->to_ns[k], c->far_ns[i * n + k]);
+			if (c->ends[i])
+				c->from_ns[k] = smaller(c->from_ns[k], c->far_ns[k * n + i]);
+		}
 }
 
 /* Of ways from classes with one label to those with another, as far as `labels` differ and the first is not 0. What a way
@@ -117,7 +116,7 @@ static int cut_edges(struct cuts *c, const int *labels, enum place place)
 	for (k = 0; k < m; k++)
 		c->before[k] = c->after[k] = NEVER_NS;
 	for (a = 0; a < n; a++) {
-		double to = labels[a] ? least_ns(c, a, 0) : 0;
+		double to = c->to_ns[a];
 
 		for (b = 0; labels[a] && b < n; b++) {
 			if (labels[a] == labels[b])
@@ -129,13 +128,13 @@ static int cut_edges(struct cuts *c, const int *labels, enum place place)
 			c->before[at] = smaller(
 				c->before[at], to + (place == LAST_LINK && k > 2 ? delay : 0));
 			c->after[at] = smaller(c->after[at],
-				least_ns(c, b, 1) + (place == LAST_LINK && k > 2 ? 0 : delay));
+				c->from_ns[b] + (place == LAST_LINK && k > 2 ? 0 : delay));
 		}
 	}
 	for (k = 0; k < m; k++)
 		if (c->after[k] < NEVER_NS)
 			c->edges[nedges++] =
-				(struct edge){c->net->capacity[k], c->before[k] + c->after[k]};
+				(struct gci_edge){c->net->capacity[k], c->before[k] + c->after[k]};
 	return nedges;
 }
 
@@ -144,9 +143,10 @@ static void cross(struct cuts *c, const int *labels, double nbytes)
 {
 	enum place place;
 
+	fill_least(c);
 	for (place = FIRST_LINK; nbytes > 0 && place < NPLACES; place++)
-		c->best_ns =
-			larger(c->best_ns, fill(c->edges, cut_edges(c, labels, place), nbytes));
+		c->best_ns = larger(c->best_ns,
+			gci_edges_carry_ns(c->edges, cut_edges(c, labels, place), nbytes));
 }
 
 /* What commodities from class `from` (-1: any) to `to` (the same; of trees, all go everywhere) give that have `far` to go
@@ -198,6 +198,28 @@ static void look_at_cut(struct cuts *c, const int *labels)
 		}
 }
 
+/* All that crosses one cut, as if all of it came from the nearest and went to the nearest. */
+static void look_roughly(struct cuts *c, const int *labels)
+{
+	const struct gci_packing_wish *w = c->w;
+	double part = w->shape == GCI_SUMS;
+	int i;
+
+	for (i = 0; i < c->n; i++) {
+		c->starts[i] = w->shape == GCI_SUMS && labels[i];
+		c->ends[i] = !labels[i];
+	}
+	for (i = 0; i < w->ncommodities && w->shape != GCI_SUMS; i++) {
+		const struct gci_commodity *m = &w->commodities[i];
+
+		if (!labels[m->from] || (w->shape == GCI_PATHS && labels[m->to]))
+			continue;
+		c->starts[m->from] = 1;
+		part += m->part;
+	}
+	cross(c, labels, part * w->nbytes);
+}
+
 static void look_at_cuts(struct cuts *c, int *labels)
 {
 	int n = c->n, k;
@@ -211,7 +233,7 @@ static void look_at_cuts(struct cuts *c, int *labels)
 	for (set = 0; n > GCI_CUTS_CLASSES && set < 2 * n; set++) {
 		for (k = 0; k < n; k++)
 			labels[k] = (k == set / 2) ^ (int)(set & 1);
-		look_at_cut(c, labels);
+		look_roughly(c, labels);
 	}
 }
 
@@ -228,6 +250,7 @@ static void look_at_parties(struct cuts *c, const int *labels)
 		nparties += labels[a] ? 0 : gci_network_size(c->net, a);
 	}
 	nparties += most;
+	fill_least(c);
 	for (place = FIRST_LINK; nparties > 1 && place < NPLACES; place++) {
 		nedges = cut_edges(c, labels, place);
 		for (a = 0; a < n; a++) {
@@ -238,11 +261,11 @@ static void look_at_parties(struct cuts *c, const int *labels)
 				if (b != a)
 					least = smaller(least, c->net->delay_ns[a * n + b]);
 			if (!labels[a])
-				c->edges[nedges++] = (struct edge){
+				c->edges[nedges++] = (struct gci_edge){
 					c->net->capacity[gci_nic_out(c->net, a)], least};
 		}
-		c->best_ns = larger(
-			c->best_ns, fill(c->edges, nedges, 2.0 * (nparties - 1) * c->w->nbytes));
+		c->best_ns = larger(c->best_ns,
+			gci_edges_carry_ns(c->edges, nedges, 2.0 * (nparties - 1) * c->w->nbytes));
 	}
 }
 
@@ -283,7 +306,7 @@ static int look(
 	struct cuts c = {.w = w, .net = net, .n = net->nclasses, .best_ns = *ns};
 	int *labels = gci_calloc(n, sizeof(*labels)), rc = 0;
 
-	c.far_ns = gci_calloc(n * n + 2 * m, sizeof(*c.far_ns));
+	c.far_ns = gci_calloc(n * n + 2 * m + 2 * n, sizeof(*c.far_ns));
 	c.edges = gci_calloc(m + n, sizeof(*c.edges));
 	c.starts = gci_calloc(2 * n, 1);
 	if (!labels || !c.far_ns || !c.edges || !c.starts) {
@@ -291,6 +314,8 @@ static int look(
 	} else {
 		c.before = c.far_ns + n * n;
 		c.after = c.before + m;
+		c.to_ns = c.after + m;
+		c.from_ns = c.to_ns + n;
 		c.ends = c.starts + n;
 		fill_far(&c);
 		if (traffic)

@@ -7,6 +7,14 @@
 
 #include "collectives/planner/pack.h"
 
+/* Carries so much in each ns from then on, and nothing before. */
+struct gci_edge {
+	double rate, delay_ns;
+};
+
+/* When all of them together, at least one, have carried so many bytes. Sorts them. */
+double gci_edges_carry_ns(struct gci_edge *edges, int nedges, double nbytes);
+
 /* *ns: the largest of all cuts that are looked at, of which there are 2^classes up to GCI_CUTS_CLASSES of them, else two
  * for each class. Of the wish, segments and costs of messages do not matter. 0 or GCOLL_ERR_NOMEM. */
 #define GCI_CUTS_CLASSES 10

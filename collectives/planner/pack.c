@@ -2,6 +2,7 @@
 #include "collectives/planner/pack.h"
 
 #include "base/mem.h"
+#include "collectives/planner/cuts.h"
 #include "collectives/planner/oracle.h"
 
 #include <string.h>
@@ -49,6 +50,7 @@ struct pack {
 	double *price; /* [resource]: sum to 1 */
 	double best_ns;
 	double *least_ns; /* [resource]: that nothing on it can do without, before and after; NULL: no bound is wanted */
+	struct gci_edge *edges; /* [resource]: scratch of the bound */
 	double bound_ns;
 	double *arc_cost, *arc_price, *scratch; /* [from * n + to], [the same], [n] */
 	double *work;                           /* [resource]: scratch */
@@ -945,7 +947,8 @@ static int fill_least(struct pack *p)
 	double *d = p->arc_cost, to, from, hop, *before, *after;
 
 	p->least_ns = gci_calloc(3 * (size_t)p->m, sizeof(*p->least_ns));
-	if (!p->least_ns)
+	p->edges = gci_calloc((size_t)p->m, sizeof(*p->edges));
+	if (!p->least_ns || !p->edges)
 		return GCOLL_ERR_NOMEM;
 	before = p->least_ns + p->m;
 	after = before + p->m;
@@ -954,6 +957,8 @@ static int fill_least(struct pack *p)
 	fill_distances(p->net, d);
 	for (a = 0; a < n; a++)
 		for (b = 0; b < n; b++) {
+			if (a == b && gci_network_size(p->net, a) == 1)
+				continue;
 			to = from = sums ? 0 : NEVER_NS;
 			for (i = 0; i < p->w->ncommodities && !sums; i++) {
 				const struct gci_commodity *c = &p->w->commodities[i];
@@ -1036,26 +1041,27 @@ static double path_price(struct pack *p, int a, int b)
 /* By the prices of the network alone: processors are no law of nature. */
 static void raise_bound(struct pack *p)
 {
-	double *price = p->work, total = 0, ns = 0;
-	int i, nresources = gci_network_nresources(p->net);
+	double *price = p->work, total = 0, cost = 0;
+	int i, nresources = gci_network_nresources(p->net), nedges = 0;
 
 	for (i = 0; i < nresources; i++)
 		total += p->price[i];
 	for (i = 0; i < p->m; i++) {
 		price[i] = i < nresources && total > 0 ? p->price[i] / total : 0;
 		if (price[i] > 0 && p->least_ns[i] < NEVER_NS)
-			ns += price[i] * p->least_ns[i];
+			p->edges[nedges++] = (struct gci_edge){price[i], p->least_ns[i]};
 	}
 	fill_prices(p, price, 1);
 	for (i = 0; i < p->w->ncommodities; i++) {
 		const struct gci_commodity *c = &p->w->commodities[i];
 
-		ns += c->part * p->w->nbytes *
-		      (p->w->shape == GCI_SUMS           ? sum_price(p, p->path)
-			      : p->w->shape == GCI_PATHS ? path_price(p, c->from, c->to)
-							 : tree_price(p, 0, c->from, p->path));
+		cost += c->part * p->w->nbytes *
+			(p->w->shape == GCI_SUMS           ? sum_price(p, p->path)
+				: p->w->shape == GCI_PATHS ? path_price(p, c->from, c->to)
+							   : tree_price(p, 0, c->from, p->path));
 	}
-	p->bound_ns = larger(p->bound_ns, ns);
+	if (nedges)
+		p->bound_ns = larger(p->bound_ns, gci_edges_carry_ns(p->edges, nedges, cost));
 }
 
 /* Plays for T = ns, and prices: *hi comes down to what shares fit in; *found if a column is new. */
@@ -1194,6 +1200,7 @@ static void pack_free(struct pack *p)
 	gci_free(p->price);
 	gci_free(p->path);
 	gci_free(p->least_ns);
+	gci_free(p->edges);
 	gci_network_free(&p->back);
 }
 

@@ -195,7 +195,8 @@ int gci_packed_bound(const struct gci_coll *c, uint64_t *ns)
 	w.segment_nbytes = LEAST_SEGMENT;
 	w.bound = 1;
 	/* Parts are by ranks: with counts they would be no law of nature. */
-	if (!rc && p.ncommodities && nbytes && !c->counts && !net.is_coarse) {
+	if (!rc && p.ncommodities && nbytes && !c->counts && !net.is_coarse &&
+		c->topo->nranks > 1) {
 		rc = gci_pack(&p.packing, &w);
 		if (!rc)
 			rc = gci_cuts_bound(&w, &cuts);
@@ -815,6 +816,9 @@ static void meet(struct emission *e, const struct passage *up, const struct pass
 	struct gci_slice there = apart ? room_for(e, up->own) : up->all;
 
 	key = gather(e, up, above, have);
+	/* What a host has of its own is there from the beginning, and gone before what comes takes its place. */
+	if (!above->nchildren && from < to)
+		to = from;
 	note(e, later(to, key),
 		(struct act){.kind = ACT_SEND,
 			.peer = peer,

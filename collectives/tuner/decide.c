@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-#define KNOWN_PACKINGS 8
+#define KNOWN_PACKINGS 32
 #define KNOWN_RATES    16                   /* then the oldest are forgotten */
 #define RATES_PART     4                    /* of a decision's steps are for its rates */
 #define MOST_KNOWN     1024                 /* decisions: then all are forgotten */

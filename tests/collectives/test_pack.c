@@ -329,6 +329,55 @@ static void cuts_count_delays(void **state)
 	gci_topo_free(&t);
 }
 
+/* Ways of different lengths there and back, also in place: what a host has goes before what comes takes its place. */
+static void sums_meet_halfway(void **state)
+{
+	static const char format[] =
+		"[cluster a]\nhosts = a[1-%d]\nnic = 1Gbit\n[cluster b]\nhosts = b[1-%d]\n"
+		"nic = 1Gbit\n[link a > b]\nrate = 1Gbit\ndelay = %dms\n[link b > a]\n"
+		"rate = 1Gbit\ndelay = %dms\n";
+	int i;
+
+	(void)state;
+	for (i = 0; i < 32; i++) {
+		char text[300];
+		struct gci_topo t;
+		struct gci_coll c = {.kind = GCI_ALLREDUCE,
+			.topo = &t,
+			.esize = 4,
+			.count = i & 16 ? 1000 : 1 << 18,
+			.in_place = i & 1};
+
+		snprintf(text, sizeof(text), format, i & 2 ? 3 : 1, i & 4 ? 2 : 1, i & 8 ? 20 : 5,
+			i & 8 ? 5 : 20);
+		topology_parse(&t, text);
+		prove(&c, "sums that meet halfway");
+		gci_topo_free(&t);
+	}
+}
+
+/* What a bcast never uses makes it no longer, and who is alone has nothing to do. */
+static void bounds_ignore_what_nobody_needs(void **state)
+{
+	static const char text[] =
+		"[cluster a]\nhosts = a\nnic = 1Gbit\n[cluster b]\nhosts = b\nnic = 1Gbit\n"
+		"lan_delay = 10s\n[link a > b]\nrate = 100Gbit\ndelay = 1ms\n"
+		"[link b > a]\nrate = 100Gbit\ndelay = 10s\n";
+	struct gci_topo t;
+	struct gci_coll c = {.kind = GCI_BCAST, .topo = &t, .esize = 1, .count = 1000};
+	uint64_t bound;
+
+	(void)state;
+	topology_parse(&t, text);
+	assert_int_equal(gci_packed_bound(&c, &bound), 0);
+	assert_near((double)bound, 1e6 + wire_ns(1000, 1000), 1.01);
+	gci_topo_free(&t);
+	topology_parse(&t, "[cluster a]\nhosts = a\nnic = 1Gbit\nlan_delay = 1ms\n");
+	assert_int_equal(gci_packed_bound(&c, &bound), 0);
+	assert_int_equal(bound, 0);
+	gci_topo_free(&t);
+}
+
 /* As many classes as cards, up to a number; then none but clusters. */
 static void many_cards(void **state)
 {
@@ -570,6 +619,8 @@ int main(void)
 		cmocka_unit_test(a_slow_host_is_a_leaf),
 		cmocka_unit_test(roots_with_other_cards),
 		cmocka_unit_test(sums_meet),
+		cmocka_unit_test(sums_meet_halfway),
+		cmocka_unit_test(bounds_ignore_what_nobody_needs),
 		cmocka_unit_test(many_cards),
 		cmocka_unit_test(cuts_count_delays),
 		cmocka_unit_test(bounds_hold),
