@@ -290,3 +290,16 @@ int gci_network_reverse(struct gci_network *back, const struct gci_network *n)
 	fill_capacities(back);
 	return 0;
 }
+
+void gci_network_distances(const struct gci_network *n, double *d)
+{
+	int k = n->nclasses, a, b, v;
+
+	for (a = 0; a < k; a++)
+		for (b = 0; b < k; b++)
+			d[a * k + b] = a == b ? 0 : n->delay_ns[a * k + b];
+	for (v = 0; v < k; v++)
+		for (a = 0; a < k; a++)
+			for (b = 0; b < k; b++)
+				d[a * k + b] = smaller(d[a * k + b], d[a * k + v] + d[v * k + b]);
+}

@@ -41,6 +41,9 @@ int gci_network_reverse(struct gci_network *back, const struct gci_network *n);
 
 void gci_network_free(struct gci_network *n);
 
+/* d[from * nclasses + to]: ns of the shortest way by delays alone, 0 to itself. */
+void gci_network_distances(const struct gci_network *n, double *d);
+
 static inline int gci_network_size(const struct gci_network *n, int class)
 {
 	return n->first[class + 1] - n->first[class];

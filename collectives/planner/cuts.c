@@ -39,19 +39,6 @@ static double smaller(double a, double b)
 	return a < b ? a : b;
 }
 
-static void fill_far(struct cuts *c)
-{
-	int n = c->n, a, b, v;
-
-	for (a = 0; a < n * n; a++)
-		c->far_ns[a] = a % (n + 1) ? c->net->delay_ns[a] : 0;
-	for (v = 0; v < n; v++)
-		for (a = 0; a < n; a++)
-			for (b = 0; b < n; b++)
-				c->far_ns[a * n + b] = smaller(c->far_ns[a * n + b],
-					c->far_ns[a * n + v] + c->far_ns[v * n + b]);
-}
-
 static int compare_edges(const void *a, const void *b)
 {
 	const struct gci_edge *x = a, *y = b;
@@ -90,6 +77,7 @@ static int taken(const struct cuts *c, const int *way, int nway, enum place plac
 	return slowest;
 }
 
+/* By c->starts and c->ends. */
 static void fill_least(struct cuts *c)
 {
 	int n = c->n, i, k;
@@ -317,7 +305,7 @@ static int look(
 		c.to_ns = c.after + m;
 		c.from_ns = c.to_ns + n;
 		c.ends = c.starts + n;
-		fill_far(&c);
+		gci_network_distances(net, c.far_ns);
 		if (traffic)
 			look_at_traffic(&c, labels);
 		else

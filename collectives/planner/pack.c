@@ -355,10 +355,10 @@ static int make_tree(struct pack *p, int commodity, double mu, struct column *c)
 	return rc;
 }
 
-static int is_below(const struct tree *t, int class, int other)
+int gci_column_is_below(const int *parent, int root, int class, int other)
 {
-	while (class != other && class != t->root)
-		class = t->parent[class];
+	while (class != other && class != root)
+		class = parent[class];
 	return class == other;
 }
 
@@ -370,7 +370,7 @@ static void measure_sides(
 
 	*below = *else_ns = 0;
 	for (k = 0; k < p->n; k++)
-		if (is_below(t, k, x))
+		if (gci_column_is_below(t->parent, t->root, k, x))
 			*below = larger(*below, t->leaf[k] - t->depth[x]);
 		else
 			*else_ns = larger(*else_ns, t->leaf[k]);
@@ -925,20 +925,6 @@ static double least_delay(const struct pack *p)
 
 /* ---- what any way takes */
 
-/* Shortest ways by delays alone. */
-static void fill_distances(const struct gci_network *net, double *d)
-{
-	int n = net->nclasses, a, b, v;
-
-	for (a = 0; a < n; a++)
-		for (b = 0; b < n; b++)
-			d[a * n + b] = a == b ? 0 : net->delay_ns[a * n + b];
-	for (v = 0; v < n; v++)
-		for (a = 0; a < n; a++)
-			for (b = 0; b < n; b++)
-				d[a * n + b] = smaller(d[a * n + b], d[a * n + v] + d[v * n + b]);
-}
-
 /* A resource has nothing to do before the least delay of any way to it, and after the last that passes it the least
  * delay from it: each the least of all ways, which may be others. */
 static int fill_least(struct pack *p)
@@ -954,7 +940,7 @@ static int fill_least(struct pack *p)
 	after = before + p->m;
 	for (i = 0; i < p->m; i++)
 		before[i] = after[i] = NEVER_NS;
-	fill_distances(p->net, d);
+	gci_network_distances(p->net, d);
 	for (a = 0; a < n; a++)
 		for (b = 0; b < n; b++) {
 			if (a == b && gci_network_size(p->net, a) == 1)

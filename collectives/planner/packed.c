@@ -494,13 +494,6 @@ static double leaf_ns(const struct emission *e, const struct timing *t, int clas
 	return t->depth[class] + (gci_network_size(&e->net, class) > 1 ? inside_ns(e, class) : 0);
 }
 
-static int is_below(const int *parent, int root, int class, int other)
-{
-	while (class != other && class != root)
-		class = parent[class];
-	return class == other;
-}
-
 /* What is below the class that meets the root takes to or from it, and all else to or from the root. */
 static void time_sides(const struct emission *e, const struct gci_column *col, int second,
 	double *below, double *others)
@@ -511,7 +504,8 @@ static void time_sides(const struct emission *e, const struct gci_column *col, i
 
 	*below = *others = 0;
 	for (k = 0; k < n; k++) {
-		double *most = is_below(parent, col->root, k, col->meet) ? below : others;
+		double *most =
+			gci_column_is_below(parent, col->root, k, col->meet) ? below : others;
 		double ns = leaf_ns(e, t, k) - (most == below ? t->depth[col->meet] : 0);
 
 		*most = ns > *most ? ns : *most;
@@ -540,7 +534,8 @@ static void time_sum(struct emission *e, const struct gci_column *col)
 	at_root = in->all - (out_root > out_x + from ? out_root : out_x + from);
 	at_x = in->all - (out_x > out_root + to ? out_x : out_root + to);
 	for (k = 0; k < e->net.nclasses; k++)
-		in->late[k] = is_below(col->way, col->root, k, col->meet) ? at_x + to : at_root;
+		in->late[k] = gci_column_is_below(col->way, col->root, k, col->meet) ? at_x + to
+										     : at_root;
 }
 
 /* A segment's way by one tree: `begin` is when it starts at the root; or, turned, the leaves. */
