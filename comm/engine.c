@@ -6,6 +6,7 @@
 #include "collectives/blocks/windows.h"
 #include "collectives/grid/grid.h"
 #include "comm/comm.h"
+#include "comm/run.h"
 #include "transport/taps.h"
 
 #include <inttypes.h>
@@ -16,6 +17,7 @@
 
 #define VERDICT_WAIT (3 * GCI_NS_PER_S)
 #define VERDICT_LOOK (10 * GCI_NS_PER_MS) /* between two looks, when it is late */
+#define DUE_EARLY_NS (GCI_NS_PER_MS / 2)  /* who waits may wait a millisecond too long */
 #define DEADLINE_LOOK \
 	GCI_NS_PER_S /* how often what waits is looked at, once that may be worth it */
 
@@ -475,6 +477,8 @@ void gci_engine_after(struct gci_engine *e, uint64_t since_ns)
 		e->comms.fail(e);
 	take_budgets(e);
 	count_wait(e, since_ns);
+	if (!gci_list_empty(&e->held))
+		gci_held_release(&e->held, gci_now_ns() + DUE_EARLY_NS, e->failure.status != 0);
 	if (e->wait.total_ns)
 		ask_all(e);
 	if (!gci_list_empty(&e->reqs.untold))
@@ -491,6 +495,22 @@ static uint64_t wait_begins(struct gci_engine *e)
 	if (asleep_ns)
 		return asleep_ns;
 	return e->wait.quiet || least_deadline(e) != GCI_NEVER ? gci_now_ns() : 0;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* How long until the next SEND is due that waits for its time. */
+static uint64_t due_in(const struct gci_engine *e)
+{
+	uint64_t due = gci_held_due_ns(&e->held), now;
+
+	if (due == GCI_NEVER)
+		return due;
+	now = gci_now_ns() + DUE_EARLY_NS;
+	return due > now ? due - now : 0;
 }
 
 /* True if something came while looking again and again. What is waited for may come from a process
@@ -516,18 +536,12 @@ int gci_engine_progress(struct gci_engine *e, uint64_t timeout_ns)
 
 	if (gci_engine_check(e) || !gci_list_empty(&e->reqs.untold))
 		timeout_ns = 0;
-	else if (least_deadline(e) < timeout_ns)
-		timeout_ns = least_deadline(e);
+	timeout_ns = least(timeout_ns, least(least_deadline(e), due_in(e)));
 	if (!timeout_ns || !gci_spin_budget(&e->settings.spin) || !spin(e))
 		gci_tp_progress(e->tp, timeout_ns);
 	/* A loop of the program's has counted the time, in there. */
 	gci_engine_after(e, e->callers.loop ? gci_now_ns() : since);
 	return e->failure.status;
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
 }
 
 uint64_t gci_engine_sleep_ns(struct gci_engine *e)
@@ -539,7 +553,7 @@ uint64_t gci_engine_sleep_ns(struct gci_engine *e)
 	else if (!gci_list_empty(&e->reqs.untold))
 		ns = 0;
 	if (e->reqs.active && !e->failure.status)
-		ns = least(ns, least(deadline_left(e), ask_in(e)));
+		ns = least(ns, least(due_in(e), least(deadline_left(e), ask_in(e))));
 	e->wait.asleep_ns = ns && e->reqs.active ? now : 0;
 	return ns;
 }
@@ -587,6 +601,7 @@ struct gci_engine *gci_engine_create(int rank, int size, const char **hosts)
 	make_lock(&e->callers.lock);
 	gci_calls_init(&e->calls);
 	gci_list_init(&e->comms.all);
+	gci_list_init(&e->held);
 	gci_list_init(&e->reqs.all);
 	gci_list_init(&e->reqs.untold);
 	return e;

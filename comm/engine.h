@@ -244,6 +244,7 @@ struct gci_engine {
 	struct gci_sched_cache cache;
 	struct gci_scratch scratch;
 	struct gci_recording recording;
+	struct gci_list held; /* SENDs that are not due: comm/run.h */
 
 	int started; /* some operation: connections may be open */
 	int finalizing;

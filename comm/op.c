@@ -347,6 +347,7 @@ static int start_window(struct gci_op *op, int slot)
 		.share = op->scheds[slot]->wan_peers,
 		.trace = e->settings.trace,
 		.activity = &e->wait.activity,
+		.held = &e->held,
 		.done = on_run,
 		.damaged = on_damage,
 		.user = op};

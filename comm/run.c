@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "comm/run.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 struct gci_run_message {
 	struct gci_tp_req req;
 	struct gci_run *run;
-	struct gci_list link; /* run->sends */
+	struct gci_list link; /* run->sends, or *run->held */
+	uint64_t due_ns;      /* of one that is held */
 	uint32_t step;
 };
 
@@ -155,6 +157,62 @@ static void start_message(struct gci_run *run, uint32_t step)
 		gci_tp_detach(run->tp, &m->req);
 }
 
+/* True if the SEND is not due. */
+static int hold(struct gci_run *run, uint32_t step)
+{
+	uint64_t due_ns = run->sched->steps[step].due_ns;
+	struct gci_run_message *m = &run->messages[step];
+	struct gci_list *after;
+
+	if (!run->held || !due_ns || run->began_ns + due_ns <= gci_now_ns())
+		return 0;
+	m->run = run;
+	m->step = step;
+	m->due_ns = run->began_ns + due_ns;
+	after = run->held->prev;
+	while (after != run->held &&
+		gci_container(after, struct gci_run_message, link)->due_ns > m->due_ns)
+		after = after->prev;
+	gci_list_push(after->next, &m->link);
+	run->nmessages++;
+	return 1;
+}
+
+uint64_t gci_held_due_ns(const struct gci_list *held)
+{
+	return gci_list_empty(held)
+		       ? GCI_NEVER
+		       : gci_container(held->next, struct gci_run_message, link)->due_ns;
+}
+
+void gci_held_release(struct gci_list *held, uint64_t now_ns, int all)
+{
+	while (!gci_list_empty(held) && (all || gci_held_due_ns(held) <= now_ns)) {
+		struct gci_run_message *m = gci_container(held->next, struct gci_run_message, link);
+		struct gci_run *run = m->run;
+
+		gci_list_del(&m->link);
+		run->nmessages--;
+		trace(run, m->step, 0);
+		start_message(run, m->step);
+		detach_sends(run);
+	}
+}
+
+/* Of a run that has not ended. */
+static void drop_held(struct gci_run *run)
+{
+	struct gci_list *it = run->held ? run->held->next : NULL;
+
+	while (it && it != run->held) {
+		struct gci_run_message *m = gci_container(it, struct gci_run_message, link);
+
+		it = it->next;
+		if (m->run == run)
+			gci_list_del(&m->link);
+	}
+}
+
 static void copy(struct gci_run *run, void *to, const void *from, uint64_t nbytes)
 {
 	if (!gci_sums_copy(&run->sums, to, from, nbytes) || run->status)
@@ -187,6 +245,8 @@ static void advance(struct gci_run *run)
 	while (gci_ready_next(&run->ready, &step)) {
 		const struct gci_step *s = &run->sched->steps[step];
 
+		if (s->kind == GCI_STEP_SEND && hold(run, step))
+			continue;
 		trace(run, step, 0);
 		if (s->kind <= GCI_STEP_RECV_REDUCE) {
 			start_message(run, step);
@@ -208,6 +268,7 @@ int gci_run_start(struct gci_run *run)
 	run->nmessages = run->nsends = 0;
 	run->last = 0;
 	gci_list_init(&run->sends);
+	run->began_ns = gci_now_ns();
 	run->status = run->over = 0;
 	run->messages = rc ? NULL : gci_calloc(s->nsteps, sizeof(*run->messages));
 	if (rc || !run->messages) {
@@ -233,6 +294,7 @@ void gci_run_last(struct gci_run *run)
 
 void gci_run_free(struct gci_run *run)
 {
+	drop_held(run);
 	gci_ready_free(&run->ready);
 	gci_sums_free(&run->sums);
 	gci_free(run->messages);

@@ -51,6 +51,8 @@ struct gci_run {
 	char *buf[GCI_NBUFFERS]; /* IN (never written), OUT, and TMP of sched->tmp_len elements */
 	const struct gci_run_trace *trace; /* may be NULL */
 	uint64_t *activity; /* counts messages that have ended, and pieces; may be NULL */
+	/* SENDs of all runs that are not due, the next one first; outlives the run. NULL: none waits for its time. */
+	struct gci_list *held;
 	void (*done)(struct gci_run *run, int status);
 	/* Bytes have changed in this rank's memory since they came; the transport is to be failed.
 	 */
@@ -61,8 +63,9 @@ struct gci_run {
 	struct gci_ready ready;
 	struct gci_sums sums; /* of what came and may be sent on */
 	struct gci_run_message *messages;
-	uint32_t nmessages, nsends; /* under way; of these, SENDs */
+	uint32_t nmessages, nsends; /* under way or held; of those under way, SENDs */
 	struct gci_list sends;      /* of these, not detached */
+	uint64_t began_ns;
 	int last;
 	int starting; /* inside gci_run_start: done waits for its end */
 	int status, over;
@@ -76,6 +79,12 @@ int gci_run_start(struct gci_run *run);
  * when the network has them (gci_tp_detach), not when the peers do. Else they wait for those: they
  * are many bytes of a long message, and other instances keep the pipe full meanwhile. */
 void gci_run_last(struct gci_run *run);
+
+/* When the next one of the SENDs that wait for their time is due; GCI_NEVER. */
+uint64_t gci_held_due_ns(const struct gci_list *held);
+
+/* Starts those that are due, or `all` of them. */
+void gci_held_release(struct gci_list *held, uint64_t now_ns, int all);
 
 /* Only when done has been called, or after the transport was stopped or freed. */
 void gci_run_free(struct gci_run *run);

@@ -27,7 +27,8 @@
 #define MOST_TAGS     (1u << 27)
 #define MESSAGE_NS    15000 /* collectives/sim: of a message, for its sender and its receiver */
 #define LONGER        4     /* times the first choice of a segment: the second */
-#define SLACK         8 /* a part of the whole time by which SENDs of sums may be out of order */
+#define EARLY         32 /* a part of the whole time by which timed SENDs go before they are due */
+#define SLACK         8  /* a part of the whole time by which SENDs of sums may be out of order */
 
 enum { PHASE_UP, PHASE_DOWN };
 
@@ -853,10 +854,15 @@ static void wait_for_earlier(struct emission *e, const struct act *a, double sla
 		gci_after(e->b, sent[*at - 1]);
 }
 
+static int is_timed(const struct emission *e)
+{
+	return e->p->timed && (!e->c->like || e->c->like == e->c->count);
+}
+
 /* By their keys. */
 static void emit_acts(struct emission *e)
 {
-	double slack = e->p->packing.ns / SLACK;
+	double slack = e->p->packing.ns / SLACK, early = e->p->packing.ns / EARLY;
 	uint32_t *sent = gci_calloc(e->nacts, sizeof(*sent));
 	double *keys = gci_calloc(e->nacts, sizeof(*keys));
 	size_t i, nsent = 0, at = 0;
@@ -882,6 +888,8 @@ static void emit_acts(struct emission *e)
 		case ACT_SEND:
 			sent[nsent] = gci_send(e->b, a->peer, a->tag, a->src);
 			keys[nsent++] = a->key;
+			if (is_timed(e) && a->key > early)
+				gci_not_before(e->b, (uint64_t)(a->key - early));
 			if (gci_kind_reduces(e->c->kind))
 				wait_for_earlier(e, a, slack, sent, keys, nsent - 1, &at);
 			break;

@@ -22,6 +22,9 @@ struct gci_packed {
 	uint64_t segment_nbytes;
 	struct gci_commodity *commodities;
 	int ncommodities;
+	/* SENDs go when they are due, not as soon as they can; only of operations in one window. Ranks that do not agree on
+	 * it only take longer. */
+	int timed;
 	int nclasses; /* of the network that it was made for */
 };
 

@@ -75,6 +75,12 @@ void gci_patient(struct gci_builder *b)
 		b->steps[b->nsteps - 1].patient = 1;
 }
 
+void gci_not_before(struct gci_builder *b, uint64_t ns)
+{
+	if (b->nsteps && !b->failed)
+		b->steps[b->nsteps - 1].due_ns = ns;
+}
+
 void gci_after(struct gci_builder *b, uint32_t earlier)
 {
 	depend(b, earlier);
@@ -311,6 +317,8 @@ static void print_step(const struct gci_step *p, struct gci_buf *out)
 	} else if (p->kind == GCI_STEP_SEND) {
 		print_slice(&p->src, out);
 		gci_buf_printf(out, "%s", p->patient ? " when asked" : "");
+		if (p->due_ns)
+			gci_buf_printf(out, " from %" PRIu64 " us on", p->due_ns / 1000);
 	} else if (p->kind != GCI_STEP_RECV) {
 		gci_buf_printf(out, p->kind == GCI_STEP_COPY ? " =" : p->swapped ? " =OP" : " OP=");
 		print_slice(&p->src, out);

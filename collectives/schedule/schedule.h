@@ -43,8 +43,9 @@ enum gci_step_kind {
 
 struct gci_step {
 	enum gci_step_kind kind;
-	int swapped; /* RECV_REDUCE: incoming OP src; REDUCE: src OP dst */
-	int patient; /* SEND: not before its receiver asks, however short it is */
+	int swapped;     /* RECV_REDUCE: incoming OP src; REDUCE: src OP dst */
+	int patient;     /* SEND: not before its receiver asks, however short it is */
+	uint64_t due_ns; /* SEND: it goes no sooner after its rank began the operation */
 	int peer;
 	uint32_t tag; /* unique per (source, destination) in a schedule */
 	struct gci_slice src, dst;
@@ -104,6 +105,9 @@ uint32_t gci_reduce(struct gci_builder *b, struct gci_slice dst, struct gci_slic
 /* The latest step, a SEND, waits until its receiver asks for it, also if it is short enough to go
  * unasked: what comes from far would meet something else at the receiver's NIC. */
 void gci_patient(struct gci_builder *b);
+
+/* The latest step, a SEND, does not go before: what comes to its receiver all at once would meet there. */
+void gci_not_before(struct gci_builder *b, uint64_t ns);
 
 /* The latest step waits for `earlier`, whatever their slices. */
 void gci_after(struct gci_builder *b, uint32_t earlier);

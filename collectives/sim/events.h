@@ -8,6 +8,7 @@
 
 enum gci_event_kind {
 	GCI_EV_START,   /* rank calls the operation */
+	GCI_EV_DUE,     /* a SEND may go */
 	GCI_EV_POST,    /* a SEND's overhead is over: the message is offered */
 	GCI_EV_CREDIT,  /* the sender learns that the receiver waits for a message */
 	GCI_EV_NIC,     /* rank's NIC can send again */

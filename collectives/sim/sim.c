@@ -6,10 +6,10 @@
 #include "base/mem.h"
 #include "base/prng.h"
 #include "collectives/blocks/peers.h"
-#include "collectives/planner/packed.h"
 #include "collectives/sim/events.h"
 #include "collectives/sim/net.h"
 #include "collectives/sim/sim_impl.h"
+#include "collectives/sim/timed.h"
 
 #include <string.h>
 
@@ -599,9 +599,21 @@ static uint64_t local_ns(const struct gci_sim *m, uint64_t length)
 
 static void start_send(struct gci_sim *m, int rank, uint32_t window, uint32_t step)
 {
-	struct gci_sim_message *msg = message_of(m, rank, window, step);
-	uint64_t ns = msg ? compute(m, rank, gci_sim_send_ns(m, msg)) : 0;
+	struct gci_sim_message *msg;
+	uint64_t due = gci_sim_sched(m, rank, window)->steps[step].due_ns, ns;
 
+	if (due)
+		due += m->op->start_ns ? m->op->start_ns[rank] : 0;
+	if (due > m->now) {
+		gci_events_push(&m->events, (struct gci_ev){.ns = due,
+						    .rank = rank,
+						    .window = window,
+						    .step = step,
+						    .kind = GCI_EV_DUE});
+		return;
+	}
+	msg = message_of(m, rank, window, step);
+	ns = msg ? compute(m, rank, gci_sim_send_ns(m, msg)) : 0;
 	if (!msg)
 		return;
 	if (ns == m->now)
@@ -902,6 +914,9 @@ static void handle(struct gci_sim *m, const struct gci_ev *e)
 	case GCI_EV_START:
 		gci_sim_start_windows(m, e->rank);
 		break;
+	case GCI_EV_DUE:
+		start_send(m, e->rank, e->window, e->step);
+		break;
 	case GCI_EV_NIC:
 		gci_sim_nic(m, e->rank);
 		break;
@@ -931,7 +946,7 @@ static void fetch(const struct gci_sim *m, const struct gci_ev *e)
 	if (!e)
 		return;
 	__builtin_prefetch(r);
-	if (e->kind == GCI_EV_DONE)
+	if (e->kind == GCI_EV_DONE || e->kind == GCI_EV_DUE)
 		__builtin_prefetch(&gci_sim_sched(m, e->rank, e->window)->steps[e->step]);
 	else if (e->kind != GCI_EV_START && e->kind != GCI_EV_NIC)
 		__builtin_prefetch(&r->messages[e->window][e->step]);
@@ -1083,7 +1098,7 @@ int gci_simulate(
 	r->nwindows = m.windows.n < UINT32_MAX ? (uint32_t)m.windows.n : UINT32_MAX;
 	rc = allocate(&m);
 	if (!rc && op->algorithm->traits & GCI_PACKS && !m.coll.packed) {
-		rc = gci_packed_make(&packed, &m.coll, 0);
+		rc = gci_timed_make(&packed, net, op->algorithm, &m.coll, 0, op->most_steps);
 		m.coll.packed = packed;
 	}
 	if (!rc)

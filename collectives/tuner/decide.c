@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "collectives/alltoall/alltoall.h"
 #include "collectives/blocks/windows.h"
-#include "collectives/planner/packed.h"
+#include "collectives/sim/timed.h"
 #include "collectives/tuner/candidates.h"
 #include "collectives/tuner/estimate.h"
 #include "collectives/tuner/rates.h"
@@ -368,14 +368,21 @@ static const struct gci_decided *find(const struct gci_decider *d, const struct 
 	return NULL;
 }
 
+static int pack(struct gci_decider *d, const struct gci_algorithm *a, const struct gci_coll *c,
+	uint64_t nbytes, struct gci_packed **out)
+{
+	return gci_timed_make(out, &d->net, a, c, nbytes, 2 * d->most_steps);
+}
+
 static int make(struct gci_decider *d, const struct key *k, const struct gci_decided **out)
 {
 	struct gci_decided new = {.key = *k};
 	struct gci_coll model = model_of(d, k);
+	const struct gci_algorithm *packs = gci_candidate_packs(&model);
 	int rc = 0;
 
-	if (can_simulate(d, &model) && gci_candidate_packs(&model))
-		rc = gci_packed_make(&new.packed, &model, k->nbytes);
+	if (can_simulate(d, &model) && packs)
+		rc = pack(d, packs, &model, k->nbytes, &new.packed);
 	model.packed = new.packed;
 	if (!rc)
 		rc = decide(d, &model, &new.how);
@@ -426,8 +433,8 @@ static struct key key_of(const struct gci_decider *d, const struct gci_coll *c, 
 }
 
 /* The oldest gives way. */
-static const struct gci_packed *make_packing(
-	struct gci_decider *d, const struct key *k, const struct gci_coll *c)
+static const struct gci_packed *make_packing(struct gci_decider *d, const struct key *k,
+	const struct gci_algorithm *a, const struct gci_coll *c)
 {
 	struct gci_decided_packing *p;
 	unsigned i;
@@ -442,7 +449,7 @@ static const struct gci_packed *make_packing(
 	p = &d->packings[d->npackings++ % KNOWN_PACKINGS];
 	gci_packed_free(p->packed);
 	p->key = *k;
-	if (gci_packed_make(&p->packed, c, k->nbytes))
+	if (pack(d, a, c, k->nbytes, &p->packed))
 		p->packed = NULL;
 	return p->packed;
 }
@@ -460,7 +467,7 @@ const struct gci_packed *gci_decide_packed(
 	whole.packed = NULL;
 	k = key_of(d, c, gci_table_nbytes(&whole));
 	known = find(d, &k);
-	return known && known->packed ? known->packed : make_packing(d, &k, &whole);
+	return known && known->packed ? known->packed : make_packing(d, &k, a, &whole);
 }
 
 int gci_decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how)
@@ -526,6 +533,8 @@ const struct gci_rates *gci_decide_rates(
 	if (known)
 		return some(known);
 	whole.packed = gci_decide_packed(d, a, c);
+	if (whole.packed && whole.packed->timed)
+		return NULL; /* each SEND has its time */
 	if (!d->rates)
 		d->rates = gci_calloc(KNOWN_RATES, sizeof(*d->rates));
 	if (!d->rates)

@@ -3,11 +3,12 @@
  * and that all machines find the same. */
 #include "tests/test.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/prng.h"
 #include "collectives/models/limit.h"
 #include "collectives/planner/oracle.h"
-#include "collectives/planner/packed.h"
+#include "collectives/sim/timed.h"
 #include "collectives/tuner/decide.h"
 #include "testing/random_grid.h"
 #include "testing/verify.h"
@@ -585,9 +586,102 @@ static void all_machines_find_the_same(void **state)
 		fail_msg("digest 0x%016" PRIx64, d);
 }
 
+struct watch {
+	const uint64_t *start_ns;
+	unsigned ndue, nearly;
+};
+
+static void count_due(void *ctx, const struct gci_sim_event *e)
+{
+	struct watch *w = ctx;
+	uint64_t due_ns = e->s->due_ns + (w->start_ns ? w->start_ns[e->rank] : 0);
+
+	if (e->s->kind != GCI_STEP_SEND || !e->s->due_ns)
+		return;
+	w->ndue++;
+	w->nearly += e->from_ns < due_ns;
+}
+
+/* How long c takes, by its packing; and how many SENDs had a time, of which none goes earlier. */
+static uint64_t simulate_due(const struct gci_simnet *net, const struct gci_coll *c,
+	const uint64_t *start_ns, unsigned *ndue)
+{
+	struct watch w = {.start_ns = start_ns};
+	struct gci_sim_op op = {.algorithm = gci_algorithm_find(c->kind, "packed"),
+		.coll = c,
+		.start_ns = start_ns,
+		.trace = count_due,
+		.ctx = &w};
+	struct gci_sim_result r;
+	uint64_t ns;
+
+	assert_int_equal(gci_simulate(net, &op, &r), 0);
+	ns = r.ns;
+	gci_sim_result_free(&r);
+	assert_int_equal(w.nearly, 0);
+	*ndue = w.ndue;
+	return ns;
+}
+
+/* SENDs wait for their time only where that is less, and no longer than ranks that begin late make them. */
+static void timed_where_that_is_less(void **state)
+{
+	struct gci_prng r = {16};
+	unsigned ntimed = 0, nboth = 0, ndue;
+	struct gci_simnet net;
+	struct gci_topo t;
+	int i, k;
+
+	(void)state;
+	for (i = 0; i < (TEST_SANITIZED ? 2 : 6); i++) {
+		open_random(&r, &t, i % 2);
+		assert_int_equal(gci_simnet_init(&net, &t, NULL), 0);
+		for (k = 0; k < GCI_BARRIER; k++) {
+			struct gci_coll c = {
+				.kind = (enum gci_kind)k, .topo = &t, .esize = 1, .count = 4 << 20};
+			uint64_t *start = gci_calloc((size_t)t.nranks, sizeof(*start));
+			uint64_t timed, at_will;
+			struct gci_packed *p;
+
+			if (!gci_kind_has_vector(c.kind))
+				c.count /= (unsigned)t.nranks;
+			start[t.nranks - 1] = GCI_NS_PER_S;
+			assert_int_equal(gci_timed_make(&p, &net,
+						 gci_algorithm_find(c.kind, "packed"), &c, 0, 0),
+				0);
+			c.packed = p;
+			nboth++;
+			if (p->timed) {
+				ntimed++;
+				timed = simulate_due(&net, &c, NULL, &ndue);
+				assert_true(ndue > 0);
+				assert_true(simulate_due(&net, &c, start, &ndue) <=
+					    timed + GCI_NS_PER_S);
+				p->timed = 0;
+				at_will = simulate_due(&net, &c, NULL, &ndue);
+				assert_int_equal(ndue, 0);
+				assert_true(timed < at_will);
+			}
+			/* Of windows nobody knows when they begin. */
+			p->timed = 1;
+			c.like = c.count;
+			c.count /= 2;
+			simulate_due(&net, &c, NULL, &ndue);
+			assert_int_equal(ndue, 0);
+			gci_packed_free(p);
+			gci_free(start);
+		}
+		gci_simnet_free(&net);
+		gci_topo_free(&t);
+	}
+	assert_true(ntimed > 0 && ntimed < nboth);
+}
+
 static void memory_may_fail_anywhere(void **state)
 {
 	static const int sizes[] = {2, 3, 0};
+	const struct gci_algorithm *a = gci_algorithm_find(GCI_ALLREDUCE, "packed");
+	struct gci_simnet net;
 	struct gci_packed *p;
 	struct gci_topo t;
 	unsigned long n;
@@ -595,11 +689,12 @@ static void memory_may_fail_anywhere(void **state)
 
 	(void)state;
 	topology_make(&t, sizes, 0, 1);
+	assert_int_equal(gci_simnet_init(&net, &t, NULL), 0);
 	for (n = 1;; n++) {
 		struct gci_coll c = {.kind = GCI_ALLREDUCE, .topo = &t, .esize = 1, .count = 20000};
 
 		gci_mem_fail_at(n);
-		rc = gci_packed_make(&p, &c, 0);
+		rc = gci_timed_make(&p, &net, a, &c, 0, 0);
 		gci_packed_free(p);
 		if (!gci_mem_failed())
 			break;
@@ -608,6 +703,7 @@ static void memory_may_fail_anywhere(void **state)
 	}
 	gci_mem_fail_at(0);
 	assert_int_equal(rc, 0);
+	gci_simnet_free(&net);
 	gci_topo_free(&t);
 }
 
@@ -630,6 +726,7 @@ int main(void)
 		cmocka_unit_test(random_networks_are_proved),
 		cmocka_unit_test(one_block_may_be_everything),
 		cmocka_unit_test(all_machines_find_the_same),
+		cmocka_unit_test(timed_where_that_is_less),
 		cmocka_unit_test(memory_may_fail_anywhere),
 	};
 

@@ -37,6 +37,7 @@ static void printed(void **state)
 	gci_recv(&b, 5, 0x01000000, OUT(0, 1024));
 	gci_send(&b, 4, 1, OUT(0, 512));
 	gci_send(&b, 4, 0xffffffff, IN(1ull << 39, 1ull << 39));
+	gci_not_before(&b, 1500000);
 	gci_recv_reduce(&b, 0, 2, OUT(0, 7), OUT(0, 7), 0);
 	gci_recv_reduce(&b, 0, 3, TMP(0, 7), OUT(0, 7), 1);
 	gci_copy(&b, OUT(1024, 7), TMP(0, 7));
@@ -46,7 +47,7 @@ static void printed(void **state)
 		"rank 3 of 16: IN 1099511627776, OUT 2048, TMP 7 elements\n"
 		"0: RECV 5 tag 0x01000000 OUT[0 +1024]\n"
 		"1: SEND 4 tag 0x00000001 OUT[0 +512] after 0\n"
-		"2: SEND 4 tag 0xffffffff IN[549755813888 +549755813888]\n"
+		"2: SEND 4 tag 0xffffffff IN[549755813888 +549755813888] from 1500 us on\n"
 		"3: RECV_REDUCE 0 tag 0x00000002 OUT[0 +7] = OUT[0 +7] OP incoming after 0 1\n"
 		"4: RECV_REDUCE 0 tag 0x00000003 TMP[0 +7] = incoming OP OUT[0 +7] after 3\n"
 		"5: COPY OUT[1024 +7] = TMP[0 +7] after 4\n"

@@ -60,6 +60,8 @@ int job_run_all(struct job *j, gcoll_req **reqs, int *status, int n)
 			left -= done;
 			moved |= done;
 		}
+		for (i = 0; i < j->n; i++) /* they wait for the clock */
+			moved |= !gci_list_empty(&j->comm[i]->engine->held);
 		while (gci_mem_net_step(j->net))
 			moved = 1;
 	}
