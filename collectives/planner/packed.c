@@ -170,6 +170,7 @@ int gci_packed_make(struct gci_packed **out, const struct gci_coll *c, uint64_t 
 		return GCOLL_ERR_NOMEM;
 	if (!nbytes)
 		nbytes = gci_table_round(total_of(c) * c->esize);
+	p->nbytes = nbytes ? nbytes : 1;
 	rc = begin(p, c, &net, &w, nbytes);
 	/* A rank alone has nothing to send. */
 	for (longer = 0; !rc && p->ncommodities && longer < 2; longer++)
@@ -247,6 +248,7 @@ struct emission {
 	unsigned *rotation; /* [class]: of large ones */
 	int *fanout; /* [nhosts * GCI_BINOMIAL_HOSTS + place]: of binomial trees over so many hosts */
 	uint64_t segment;      /* elements */
+	double ns;             /* of so many bytes, by their packing */
 	int mine;              /* this rank's class */
 	int *commodity;        /* [from * nclasses + to]; of trees, [from]; -1: none */
 	uint64_t *copies;      /* [column * nclasses + class]: that the class's first host sends */
@@ -339,6 +341,19 @@ static uint64_t emitted_segment(const struct emission *e)
 	return n < least ? least : n;
 }
 
+/* How long c takes: the packing was made for about as many bytes. Delays stay what they are. */
+static double time_of(const struct gci_packed *p, const struct gci_coll *c)
+{
+	double part = (double)(total_of(c) * c->esize) / (double)p->nbytes, delay = 0;
+	int i;
+
+	for (i = 0; i < p->packing.ncolumns; i++)
+		if (p->packing.columns[i].delay_ns > delay)
+			delay = p->packing.columns[i].delay_ns;
+	delay = delay < p->packing.ns ? delay : p->packing.ns;
+	return delay + (p->packing.ns - delay) * part;
+}
+
 static int start(struct emission *e, struct gci_builder *b, const struct gci_coll *c,
 	const struct gci_packed *p)
 {
@@ -349,6 +364,7 @@ static int start(struct emission *e, struct gci_builder *b, const struct gci_col
 	e->b = b;
 	e->c = c;
 	e->p = p;
+	e->ns = time_of(p, c);
 	if (network_of(&e->net, c))
 		return GCOLL_ERR_NOMEM;
 	if (e->net.nclasses != p->nclasses)
@@ -862,7 +878,7 @@ static int is_timed(const struct emission *e)
 /* By their keys. */
 static void emit_acts(struct emission *e)
 {
-	double slack = e->p->packing.ns / SLACK, early = e->p->packing.ns / EARLY;
+	double slack = e->ns / SLACK, early = e->ns / EARLY;
 	uint32_t *sent = gci_calloc(e->nacts, sizeof(*sent));
 	double *keys = gci_calloc(e->nacts, sizeof(*keys));
 	size_t i, nsent = 0, at = 0;
@@ -932,7 +948,7 @@ static struct passage passage_of(const struct emission *e, const struct gci_colu
 	int n = e->net.nclasses;
 	const struct timing *t = &e->timing[2 * (col - e->p->packing.columns)];
 	int of_sum = col->nway == 4 * n;
-	double all = of_sum ? t->all : t->end, left = e->p->packing.ns - all;
+	double all = of_sum ? t->all : t->end, left = e->ns - all;
 
 	return (struct passage){.col = col,
 		.parent = col->way + 2 * n * second,
@@ -1060,7 +1076,7 @@ static void pass_parcel(struct emission *e, const struct parcel *x)
 		hop[turned ? n - 1 - k : k] = choose_host(e, col->way[k], len);
 	hop[0] = x->from;
 	hop[n - 1] = x->to;
-	left = e->p->packing.ns - col->delay_ns;
+	left = e->ns - col->delay_ns;
 	key[0] = left > 0 ? left * x->nth : 0;
 	for (k = 1; k < n; k++)
 		key[k] = key[k - 1] + (turned ? hop_ns(e, col->way[n - 1 - k], col->way[n - k])
