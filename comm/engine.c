@@ -451,7 +451,8 @@ static void count_wait(struct gci_engine *e, uint64_t since_ns)
 {
 	struct gci_tp_wait w;
 
-	if (e->wait.activity != e->wait.seen_activity || !e->reqs.active) {
+	if (e->wait.activity != e->wait.seen_activity || !e->reqs.active ||
+		!gci_list_empty(&e->held)) {
 		e->wait.seen_activity = e->wait.activity;
 		e->wait.total_ns = e->wait.looked_ns = 0;
 		e->wait.quiet = 0;
@@ -471,14 +472,19 @@ static void count_wait(struct gci_engine *e, uint64_t since_ns)
 
 /* ---- progress */
 
+static void release_due(struct gci_engine *e)
+{
+	if (!gci_list_empty(&e->held))
+		gci_held_release(&e->held, gci_now_ns() + DUE_EARLY_NS, e->failure.status != 0);
+}
+
 void gci_engine_after(struct gci_engine *e, uint64_t since_ns)
 {
 	if (gci_engine_check(e))
 		e->comms.fail(e);
 	take_budgets(e);
 	count_wait(e, since_ns);
-	if (!gci_list_empty(&e->held))
-		gci_held_release(&e->held, gci_now_ns() + DUE_EARLY_NS, e->failure.status != 0);
+	release_due(e);
 	if (e->wait.total_ns)
 		ask_all(e);
 	if (!gci_list_empty(&e->reqs.untold))
@@ -534,6 +540,7 @@ int gci_engine_progress(struct gci_engine *e, uint64_t timeout_ns)
 {
 	uint64_t since = wait_begins(e);
 
+	release_due(e); /* what is put off now goes with this call */
 	if (gci_engine_check(e) || !gci_list_empty(&e->reqs.untold))
 		timeout_ns = 0;
 	timeout_ns = least(timeout_ns, least(least_deadline(e), due_in(e)));
@@ -550,7 +557,8 @@ uint64_t gci_engine_sleep_ns(struct gci_engine *e)
 
 	if (e->failure.status && !gci_engine_settled(e))
 		ns = least(ns, verdict_until(e) > now ? verdict_until(e) - now : VERDICT_LOOK);
-	else if (!gci_list_empty(&e->reqs.untold))
+	else if (!gci_list_empty(&e->reqs.untold) ||
+		 (e->failure.status && !gci_list_empty(&e->held)))
 		ns = 0;
 	if (e->reqs.active && !e->failure.status)
 		ns = least(ns, least(due_in(e), least(deadline_left(e), ask_in(e))));

@@ -7,6 +7,7 @@
 #include "comm/message.h"
 #include "comm/progress.h"
 #include "comm/request.h"
+#include "comm/run.h"
 #include "flow/pacing.h"
 #include "flow/telemetry.h"
 #include "flow/warm.h"
@@ -928,6 +929,7 @@ static void await_others(struct gci_engine *e)
 		/* A transport that has failed, since a peer was gone, waits for nothing. */
 		if (gci_tp_progress(e->tp, GCI_NS_PER_S))
 			gci_sleep_ns(10 * GCI_NS_PER_MS);
+		gci_held_release(&e->held, 0, 1); /* nobody looks at the time any more */
 		gci_engine_check_parting(e);
 		while (!e->failure.status && gci_control_asked(e->job.ctl, &w))
 			gci_message_asked(e, &w);

@@ -371,7 +371,8 @@ static const struct gci_decided *find(const struct gci_decider *d, const struct 
 static int pack(struct gci_decider *d, const struct gci_algorithm *a, const struct gci_coll *c,
 	uint64_t nbytes, struct gci_packed **out)
 {
-	return gci_timed_make(out, &d->net, a, c, nbytes, 2 * d->most_steps);
+	return can_simulate(d, c) ? gci_timed_make(out, &d->net, a, c, nbytes, 2 * d->most_steps)
+				  : gci_packed_make(out, c, nbytes);
 }
 
 static int make(struct gci_decider *d, const struct key *k, const struct gci_decided **out)
@@ -465,6 +466,7 @@ const struct gci_packed *gci_decide_packed(
 		return NULL;
 	whole.count = c->like ? c->like : c->count;
 	whole.packed = NULL;
+	whole.in_place = 0; /* ranks may call it either way */
 	k = key_of(d, c, gci_table_nbytes(&whole));
 	known = find(d, &k);
 	return known && known->packed ? known->packed : make_packing(d, &k, a, &whole);

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "collectives/blocks/windows.h"
 #include "collectives/models/limit.h"
+#include "collectives/sim/timed.h"
 #include "collectives/tuner/decide.h"
 #include "tools/lib/cases.h"
 #include "tools/lib/gantt.h"
@@ -365,15 +366,24 @@ static int write_chart(struct planning *p)
 
 static int print_schedule(struct planning *p, struct gci_buf *out)
 {
+	const struct gci_algorithm *a = p->report.choice->how.algorithm;
 	struct gci_coll c = p->coll;
+	struct gci_packed *packed = NULL;
 	struct gci_windows w;
 	struct gci_sched s;
+	int rc;
 
 	gci_candidate_apply(&p->report.choice->how, &c);
+	if (a->traits & GCI_PACKS &&
+		gci_timed_make(&packed, &p->site.net, a, &c, 0, MOST_CHOICE_STEPS))
+		return gct_plan_nomem();
 	gci_windows_cut(&w, &c, GCI_WINDOW_NBYTES);
 	gci_windows_segment(&c, &w);
 	c = gci_window_of(&w, &c, 0);
-	if (gci_emit(p->report.choice->how.algorithm, &c, (int)p->o->schedule_of, &s))
+	c.packed = packed;
+	rc = gci_emit(a, &c, (int)p->o->schedule_of, &s);
+	gci_packed_free(packed);
+	if (rc)
 		return gct_plan_nomem();
 	gci_sched_print(&s, out);
 	gci_sched_free(&s);
