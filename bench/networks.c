@@ -68,7 +68,9 @@ static void measure(struct figures *f, const char *name, const struct gci_topo *
 		ns[CHOSEN] = whole_ns(&d->net, c, &chosen.how);
 		gci_candidate_apply(&chosen.how, &own);
 		own.packed = gci_decide_packed(d, chosen.how.algorithm, &own);
-		if (gci_rates_ns(&d->net, chosen.how.algorithm, &own, &ns[PACED]))
+		if (own.packed && own.packed->timed)
+			ns[PACED] = whole_ns(&d->net, &own, &chosen.how);
+		else if (gci_rates_ns(&d->net, chosen.how.algorithm, &own, &ns[PACED]))
 			ns[PACED] = ns[CHOSEN];
 		gci_candidate_print(&chosen.how, how);
 	}

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "comm/op.h"
 
+#include "base/clock.h"
 #include "base/prng.h"
 #include "collectives/blocks/layout.h"
 #include "collectives/models/limit.h"
+#include "collectives/planner/packed.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -331,6 +333,10 @@ static int start_window(struct gci_op *op, int slot)
 	struct gci_run *run = &op->runs[slot];
 
 	coll.packed = packed_of(op, &coll);
+	if (!op->started) {
+		op->due_ns = gci_now_ns();
+		op->window_ns = gci_packed_window_ns(coll.packed, &coll);
+	}
 	op->scheds[slot] = gci_sched_cache_get(&e->cache, op->algorithm, &coll, op->rank);
 	if (!op->scheds[slot])
 		return GCOLL_ERR_NOMEM;
@@ -348,6 +354,7 @@ static int start_window(struct gci_op *op, int slot)
 		.trace = e->settings.trace,
 		.activity = &e->wait.activity,
 		.held = &e->held,
+		.began_ns = op->due_ns,
 		.done = on_run,
 		.damaged = on_damage,
 		.user = op};
@@ -356,6 +363,7 @@ static int start_window(struct gci_op *op, int slot)
 	if (run->sched->tmp_len)
 		run->buf[GCI_TMP] = gci_scratch_get(&e->scratch, run->sched->tmp_len * coll.esize);
 	op->started++;
+	op->due_ns += op->window_ns;
 	if ((!run->sched->tmp_len || run->buf[GCI_TMP]) && !gci_run_start(run))
 		return 0;
 	end_run(op, slot);

@@ -43,6 +43,7 @@ struct gci_op {
 	uint64_t digest;
 	struct gci_windows windows;
 	uint64_t started, ended;
+	uint64_t due_ns, window_ns; /* when the next window is due, and from one to the next */
 	int status, over, filling;
 	struct gci_run runs[GCI_MAX_INSTANCES];
 	struct gci_cached_sched *scheds[GCI_MAX_INSTANCES]; /* of each run; NULL: it is idle */

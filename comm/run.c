@@ -160,15 +160,15 @@ static void start_message(struct gci_run *run, uint32_t step)
 /* True if the SEND is not due. */
 static int hold(struct gci_run *run, uint32_t step)
 {
-	uint64_t due_ns = run->sched->steps[step].due_ns;
+	uint64_t due_ns = run->began_ns + run->sched->steps[step].due_ns;
 	struct gci_run_message *m = &run->messages[step];
 	struct gci_list *after;
 
-	if (!run->held || !due_ns || run->began_ns + due_ns <= gci_now_ns())
+	if (!run->held || due_ns <= gci_now_ns())
 		return 0;
 	m->run = run;
 	m->step = step;
-	m->due_ns = run->began_ns + due_ns;
+	m->due_ns = due_ns;
 	after = run->held->prev;
 	while (after != run->held &&
 		gci_container(after, struct gci_run_message, link)->due_ns > m->due_ns)
@@ -199,10 +199,10 @@ void gci_held_release(struct gci_list *held, uint64_t now_ns, int all)
 	}
 }
 
-/* Of a run that has not ended. */
+/* Those of a run that is freed before its end. */
 static void drop_held(struct gci_run *run)
 {
-	struct gci_list *it = run->held ? run->held->next : NULL;
+	struct gci_list *it = run->held && !run->over ? run->held->next : NULL;
 
 	while (it && it != run->held) {
 		struct gci_run_message *m = gci_container(it, struct gci_run_message, link);
@@ -268,7 +268,6 @@ int gci_run_start(struct gci_run *run)
 	run->nmessages = run->nsends = 0;
 	run->last = 0;
 	gci_list_init(&run->sends);
-	run->began_ns = gci_now_ns();
 	run->status = run->over = 0;
 	run->messages = rc ? NULL : gci_calloc(s->nsteps, sizeof(*run->messages));
 	if (rc || !run->messages) {

@@ -53,6 +53,7 @@ struct gci_run {
 	uint64_t *activity; /* counts messages that have ended, and pieces; may be NULL */
 	/* SENDs of all runs that are not due, the next one first; outlives the run. NULL: none waits for its time. */
 	struct gci_list *held;
+	uint64_t began_ns; /* that due times count from */
 	void (*done)(struct gci_run *run, int status);
 	/* Bytes have changed in this rank's memory since they came; the transport is to be failed.
 	 */
@@ -65,7 +66,6 @@ struct gci_run {
 	struct gci_run_message *messages;
 	uint32_t nmessages, nsends; /* under way or held; of those under way, SENDs */
 	struct gci_list sends;      /* of these, not detached */
-	uint64_t began_ns;
 	int last;
 	int starting; /* inside gci_run_start: done waits for its end */
 	int status, over;

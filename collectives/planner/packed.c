@@ -28,7 +28,8 @@
 #define MESSAGE_NS    15000 /* collectives/sim: of a message, for its sender and its receiver */
 #define LONGER        4     /* times the first choice of a segment: the second */
 #define EARLY         32 /* a part of the whole time by which timed SENDs go before they are due */
-#define SLACK         8  /* a part of the whole time by which SENDs of sums may be out of order */
+#define EARLY_NS      500000 /* and that at least: who sleeps may wake up as late */
+#define SLACK         8 /* a part of the whole time by which SENDs of sums may be out of order */
 
 enum { PHASE_UP, PHASE_DOWN };
 
@@ -341,17 +342,31 @@ static uint64_t emitted_segment(const struct emission *e)
 	return n < least ? least : n;
 }
 
-/* How long c takes: the packing was made for about as many bytes. Delays stay what they are. */
-static double time_of(const struct gci_packed *p, const struct gci_coll *c)
+/* Of its time, what stays however many bytes there are. */
+static double delay_of(const struct gci_packed *p)
 {
-	double part = (double)(total_of(c) * c->esize) / (double)p->nbytes, delay = 0;
+	double delay = 0;
 	int i;
 
 	for (i = 0; i < p->packing.ncolumns; i++)
 		if (p->packing.columns[i].delay_ns > delay)
 			delay = p->packing.columns[i].delay_ns;
-	delay = delay < p->packing.ns ? delay : p->packing.ns;
-	return delay + (p->packing.ns - delay) * part;
+	return delay < p->packing.ns ? delay : p->packing.ns;
+}
+
+/* How long the bytes of c take: a window, or about as many as it was made for. */
+static double feed_of(const struct gci_packed *p, const struct gci_coll *c)
+{
+	struct gci_coll own = *c;
+
+	own.like = 0;
+	return (p->packing.ns - delay_of(p)) * (double)(total_of(&own) * c->esize) /
+	       (double)p->nbytes;
+}
+
+uint64_t gci_packed_window_ns(const struct gci_packed *p, const struct gci_coll *c)
+{
+	return p && p->timed ? (uint64_t)feed_of(p, c) : 0;
 }
 
 static int start(struct emission *e, struct gci_builder *b, const struct gci_coll *c,
@@ -364,7 +379,7 @@ static int start(struct emission *e, struct gci_builder *b, const struct gci_col
 	e->b = b;
 	e->c = c;
 	e->p = p;
-	e->ns = time_of(p, c);
+	e->ns = delay_of(p) + feed_of(p, c);
 	if (network_of(&e->net, c))
 		return GCOLL_ERR_NOMEM;
 	if (e->net.nclasses != p->nclasses)
@@ -870,15 +885,10 @@ static void wait_for_earlier(struct emission *e, const struct act *a, double sla
 		gci_after(e->b, sent[*at - 1]);
 }
 
-static int is_timed(const struct emission *e)
-{
-	return e->p->timed && (!e->c->like || e->c->like == e->c->count);
-}
-
 /* By their keys. */
 static void emit_acts(struct emission *e)
 {
-	double slack = e->ns / SLACK, early = e->ns / EARLY;
+	double slack = e->ns / SLACK, early = e->ns / EARLY > EARLY_NS ? e->ns / EARLY : EARLY_NS;
 	uint32_t *sent = gci_calloc(e->nacts, sizeof(*sent));
 	double *keys = gci_calloc(e->nacts, sizeof(*keys));
 	size_t i, nsent = 0, at = 0;
@@ -904,7 +914,7 @@ static void emit_acts(struct emission *e)
 		case ACT_SEND:
 			sent[nsent] = gci_send(e->b, a->peer, a->tag, a->src);
 			keys[nsent++] = a->key;
-			if (is_timed(e) && a->key > early)
+			if (e->p->timed && a->key > early)
 				gci_not_before(e->b, (uint64_t)(a->key - early));
 			if (gci_kind_reduces(e->c->kind))
 				wait_for_earlier(e, a, slack, sent, keys, nsent - 1, &at);

@@ -23,11 +23,13 @@ struct gci_packed {
 	uint64_t segment_nbytes;
 	struct gci_commodity *commodities;
 	int ncommodities;
-	/* SENDs go when they are due, not as soon as they can; only of operations in one window. Ranks that do not agree on
-	 * it only take longer. */
+	/* SENDs go when they are due, not as soon as they can. Ranks that do not agree on it only take longer. */
 	int timed;
 	int nclasses; /* of the network that it was made for */
 };
+
+/* How long after a window of an operation the next one is due, where SENDs are: c is the first. NULL is legal: 0. */
+uint64_t gci_packed_window_ns(const struct gci_packed *p, const struct gci_coll *c);
 
 /* For `c` as a whole (c->like elements, if that is set), whose size is taken as `nbytes`; 0: its own, rounded to a
  * power of two, so that sizes that are decided alike are packed alike. Of c->segment, or of segments of its own choice.

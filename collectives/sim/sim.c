@@ -602,8 +602,8 @@ static void start_send(struct gci_sim *m, int rank, uint32_t window, uint32_t st
 	struct gci_sim_message *msg;
 	uint64_t due = gci_sim_sched(m, rank, window)->steps[step].due_ns, ns;
 
-	if (due)
-		due += m->op->start_ns ? m->op->start_ns[rank] : 0;
+	if (due || m->window_ns)
+		due += window * m->window_ns + (m->op->start_ns ? m->op->start_ns[rank] : 0);
 	if (due > m->now) {
 		gci_events_push(&m->events, (struct gci_ev){.ns = due,
 						    .rank = rank,
@@ -780,6 +780,8 @@ static int make_shape(struct gci_sim *m, uint64_t window)
 {
 	struct gci_coll part = gci_window_of(&m->windows, &m->coll, window);
 
+	if (!window)
+		m->window_ns = gci_packed_window_ns(part.packed, &part);
 	return gci_shape_make(&m->shapes[m->nshapes++], m->op->algorithm, &part, m->op->most_steps);
 }
 

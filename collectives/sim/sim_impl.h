@@ -102,7 +102,8 @@ struct gci_sim {
 	const struct gci_sim_op *op;
 	struct gci_coll coll; /* with stride or parts */
 	struct gci_windows windows;
-	uint32_t nwindows; /* simulated */
+	uint32_t nwindows;  /* simulated */
+	uint64_t window_ns; /* from when one is due to when the next is; 0: SENDs are not timed */
 	struct gci_shape *shapes;
 	int *shape_of; /* [window] */
 	int nshapes;

@@ -2,8 +2,6 @@
 #include "collectives/sim/timed.h"
 
 #include "base/clock.h"
-#include "collectives/blocks/windows.h"
-#include "collectives/tuner/table.h"
 
 /* A part of the time that waiting may cost: those that go at will are paced, which costs as much, and still they come
  * in bursts. In the lab, waiting is the faster one already where simulations find both the same (a bcast, 8 MiB: 1.00
@@ -46,7 +44,7 @@ int gci_timed_make(struct gci_packed **out, const struct gci_simnet *net,
 	struct gci_sim_op op = {.algorithm = a, .coll = &coll, .most_steps = most_steps};
 	int rc = gci_packed_make(out, c, nbytes);
 
-	if (rc || c->counts || c->topo->nclusters < 2 || gci_table_nbytes(c) > GCI_WINDOW_NBYTES)
+	if (rc || c->counts || c->topo->nclusters < 2)
 		return rc;
 	coll.packed = *out;
 	rc = choose(*out, net, &op);

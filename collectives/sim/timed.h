@@ -9,7 +9,7 @@
 #include "collectives/sim/sim.h"
 
 /* As gci_packed_make, with `timed` unless that is clearly more. `a` has GCI_PACKS. Each simulation takes most_steps
- * at most (0: no limit); what takes more is not timed, nor is what goes in several windows. */
+ * at most (0: no limit); what takes more is not timed. */
 int gci_timed_make(struct gci_packed **out, const struct gci_simnet *net,
 	const struct gci_algorithm *a, const struct gci_coll *c, uint64_t nbytes,
 	uint64_t most_steps);

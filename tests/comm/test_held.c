@@ -91,6 +91,7 @@ static void open_pair(struct pair *p, struct gci_list *held)
 			.esize = 1,
 			.buf = {s->buf, s->buf},
 			.held = held,
+			.began_ns = gci_now_ns(),
 			.done = on_done,
 			.user = s};
 		assert_int_equal(gci_run_start(&s->run), 0);
