@@ -2,7 +2,8 @@
  * Packings as schedules. All ranks walk through all segments in the same order, give each its column by
  * smooth weighted turns and its first host in each class by who has sent least, and note their own steps.
  *
- * Each step has a key: the latest time at which it may begin for all to end when the packing says. A rank emits its
+ * Each step has a key: the latest time at which it may begin for all to end when the packing says. Where SENDs
+ * are timed, it is, less a 32nd of the whole time, the earliest, too. A rank emits its
  * steps by their keys, and a SEND waits for those whose keys are a good deal earlier: else what is there from the
  * beginning, such as the parts of leaves, would take the NIC from what has to go on now. Whatever a step waits for
  * has an earlier key, on this rank or another, so nobody waits for ever.

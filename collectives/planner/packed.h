@@ -19,7 +19,7 @@
 
 struct gci_packed {
 	struct gci_packing packing;
-	uint64_t nbytes; /* that packing.ns is of: of all ranks together */
+	uint64_t nbytes; /* that packing.ns is of, as gci_table_nbytes counts */
 	uint64_t segment_nbytes;
 	struct gci_commodity *commodities;
 	int ncommodities;

@@ -45,7 +45,7 @@ struct gci_step {
 	enum gci_step_kind kind;
 	int swapped;     /* RECV_REDUCE: incoming OP src; REDUCE: src OP dst */
 	int patient;     /* SEND: not before its receiver asks, however short it is */
-	uint64_t due_ns; /* SEND: it goes no sooner after its rank began the operation */
+	uint64_t due_ns; /* SEND: it goes no sooner after its window is due */
 	int peer;
 	uint32_t tag; /* unique per (source, destination) in a schedule */
 	struct gci_slice src, dst;

@@ -14,6 +14,7 @@
 #define GCI_COLLECTIVES_SIM_SIM_H
 
 #include "collectives/coll.h"
+#include "collectives/planner/packed.h"
 #include "collectives/sim/net.h"
 
 /* One step of one rank: a SEND lasts from its start until its last byte has left the NIC; a RECV
@@ -67,5 +68,13 @@ struct gci_sim_result {
 int gci_simulate(
 	const struct gci_simnet *net, const struct gci_sim_op *op, struct gci_sim_result *r);
 void gci_sim_result_free(struct gci_sim_result *r);
+
+/* As gci_packed_make, with `timed` unless simulations say that SENDs that wait for their time take a 32nd longer: all
+ * at once they meet at their receivers' ports and overrun the queues there, but some senders that wait could go on.
+ * `a` has GCI_PACKS. Each simulation takes most_steps at most (0: no limit). Not timed: what takes more, what stays
+ * in a cluster, and with counts. gci_simulate does it itself where there is none. */
+int gci_timed_make(struct gci_packed **out, const struct gci_simnet *net,
+	const struct gci_algorithm *a, const struct gci_coll *c, uint64_t nbytes,
+	uint64_t most_steps);
 
 #endif

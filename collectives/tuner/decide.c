@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "collectives/alltoall/alltoall.h"
 #include "collectives/blocks/windows.h"
-#include "collectives/sim/timed.h"
+#include "collectives/sim/sim.h"
 #include "collectives/tuner/candidates.h"
 #include "collectives/tuner/estimate.h"
 #include "collectives/tuner/rates.h"

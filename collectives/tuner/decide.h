@@ -41,10 +41,11 @@ int gci_decide_by_table(
 
 /* ---- by simulation */
 
-#define GCI_DECIDE_CANDIDATES 6     /* one of them a packing */
-#define GCI_DECIDE_RANKS      256   /* with more the first algorithm is taken */
-#define GCI_DECIDE_STEPS      56000 /* simulated for one decision: some 30 ms; for a part as many */
-#define GCI_DECIDE_PER_HOST   4     /* ranks that find a processor each; more share */
+#define GCI_DECIDE_CANDIDATES 6   /* one of them a packing */
+#define GCI_DECIDE_RANKS      256 /* with more the first algorithm is taken */
+#define GCI_DECIDE_STEPS \
+	56000 /* simulated for one decision: some 30 ms; to time a packing up to 4 times as many */
+#define GCI_DECIDE_PER_HOST 4 /* ranks that find a processor each; more share */
 
 struct gci_decided; /* one that is remembered */
 struct gci_decided_rates;
@@ -88,7 +89,7 @@ const struct gci_packed *gci_decide_packed(
 	struct gci_decider *d, const struct gci_algorithm *a, const struct gci_coll *c);
 
 /* How `rank` may send to each rank while it runs `c` that way, as gci_rates has it, or an `even` alltoall
- * itself; valid until the next call. NULL: at will. */
+ * itself; valid until the next call. NULL: at will, or each SEND has its time. */
 const struct gci_rates *gci_decide_rates(
 	struct gci_decider *d, const struct gci_algorithm *a, const struct gci_coll *c, int rank);
 

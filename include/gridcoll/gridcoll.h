@@ -191,12 +191,12 @@ GCOLL_API const char *gcoll_last_error(void);
  *		checksums guard what moves between memories, not what ranks make of it
  * For the whole job, whatever the communicator:
  *	"timeout"	a time such as "30s" that a call may wait while no byte comes or goes; it
- *		ends the job also when a rank is only late. "auto", or "auto:TIME": never because a
- *		rank is late, but when a message that its other rank has taken up does not move for
- *		8 times as long as its operation should take, at least TIME (default 10s). For
- *		programs whose ranks wait, or call gcoll_test, more often than that while operations
- *		are under way, or have another way to make progress. "never" (default): dead ranks
- *		and hosts are noticed without it
+ *		ends the job also when a rank is only late, or its bytes come at the end of a long
+ *		operation. "auto", or "auto:TIME": never because a rank is late, but when a message
+ *		that its other rank has taken up does not move for 8 times as long as its operation
+ *		should take, at least TIME (default 10s). For programs whose ranks wait, or call
+ *		gcoll_test, more often than that while operations are under way, or have another
+ *		way to make progress. "never" (default): dead ranks and hosts are noticed without it
  *	"streams"	connections per rank of another cluster, 1 to 64 (default by the grid file,
  *		else 4, or as many as its flow_rate makes necessary, up to 16); before the first
  *		operation only

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "collectives/alltoall/alltoall.h"
+#include "collectives/blocks/windows.h"
 #include "collectives/tuner/candidates.h"
 #include "collectives/tuner/decide.h"
 #include "collectives/tuner/rates.h"
@@ -476,10 +477,67 @@ static void rates_are_remembered(void **state)
 	gci_topo_free(&t);
 }
 
+/* How many SENDs of all ranks' first window have a time. */
+static unsigned count_due(const struct gci_algorithm *a, const struct gci_coll *c)
+{
+	struct gci_coll whole = *c, window;
+	struct gci_windows w;
+	unsigned n = 0;
+	uint32_t i;
+	int r;
+
+	whole.like = whole.count;
+	gci_windows_cut(&w, &whole, GCI_WINDOW_NBYTES);
+	window = gci_window_of(&w, &whole, 0);
+	for (r = 0; r < c->topo->nranks; r++) {
+		struct gci_sched s;
+
+		assert_int_equal(gci_emit(a, &window, r, &s), 0);
+		for (i = 0; i < s.nsteps; i++)
+			n += s.steps[i].due_ns != 0;
+		gci_sched_free(&s);
+	}
+	return n;
+}
+
+/* Pairs have rates, or SENDs their times, also where they go in windows; never both, nor neither. */
+static void rates_or_times(void **state)
+{
+	static const char text[] = "[cluster a]\nhosts = a[1-3]\nnic = 100Mbit\n"
+				   "[cluster b]\nhosts = b[1-2]\nnic = 100Mbit\n"
+				   "[link a b]\nrate = 150Mbit\ndelay = 10ms\n";
+	static const uint64_t sizes[] = {8 << 20, 40 << 20};
+	struct gci_decider d;
+	struct gci_topo t;
+	unsigned ntimed = 0;
+	size_t s;
+	int k;
+
+	(void)state;
+	make_topo(&t, text, "");
+	assert_int_equal(gci_decider_init(&d, &t, 0), 0);
+	for (k = 0; k < GCI_BARRIER; k++)
+		for (s = 0; s < sizeof(sizes) / sizeof(*sizes); s++) {
+			const struct gci_algorithm *a =
+				gci_algorithm_find((enum gci_kind)k, "packed");
+			struct gci_coll c = call_of(&t, (enum gci_kind)k, sizes[s]);
+
+			c.packed = gci_decide_packed(&d, a, &c);
+			assert_non_null(c.packed);
+			assert_int_equal(count_due(a, &c) > 0, c.packed->timed);
+			assert_int_equal(!gci_decide_rates(&d, a, &c, 9), c.packed->timed);
+			ntimed += (unsigned)c.packed->timed;
+		}
+	assert_true(ntimed > 0);
+	gci_decider_free(&d);
+	gci_topo_free(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rates_are_remembered),
+		cmocka_unit_test(rates_or_times),
 		cmocka_unit_test(another_one_must_be_clearly_faster),
 		cmocka_unit_test(the_whole_must_be_faster),
 		cmocka_unit_test(barriers_are_simulated),

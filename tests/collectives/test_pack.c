@@ -8,7 +8,7 @@
 #include "base/prng.h"
 #include "collectives/models/limit.h"
 #include "collectives/planner/oracle.h"
-#include "collectives/sim/timed.h"
+#include "collectives/sim/sim.h"
 #include "collectives/tuner/decide.h"
 #include "testing/random_grid.h"
 #include "testing/verify.h"

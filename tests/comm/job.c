@@ -10,6 +10,7 @@
  *	leave-recv	rank 1 leaves while others receive from it, as many as it has sent and
  *			one more
  *	forget		all leave with a message asked for that nobody sends: no failure
+ * With "owe" rank 0 leaves while messages of a bcast wait for their time: all get it.
  * With "choose" all say how a bcast of 64 KiB runs, and run it. */
 #include "tests/comm/job.h"
 #include "comm/op.h"
@@ -186,6 +187,27 @@ static int wait_for_one_who_left(int send)
 	return rc ? 1 : 0;
 }
 
+static int owe(void)
+{
+	int rank = gcoll_rank(world);
+	uint32_t i, bad = 0;
+	gcoll_req *req;
+
+	must(gcoll_comm_set(world, "bcast", "packed"), "set");
+	for (i = 0; i < COUNT; i++)
+		buf[i] = rank ? 0 : i;
+	must(gcoll_ibcast(buf, COUNT, GCOLL_UINT32, 0, world, &req), "ibcast");
+	if (rank)
+		must(gcoll_wait(&req), "wait");
+	else
+		expect(!gci_list_empty(&world->engine->held), "waiting messages");
+	for (i = 0; i < COUNT; i++)
+		bad |= buf[i] ^ i;
+	expect(!bad, "bcast");
+	gcoll_finalize(world);
+	return 0;
+}
+
 static int choose(void)
 {
 	struct gci_coll coll = {
@@ -242,7 +264,9 @@ int main(int argc, char **argv)
 
 	must(gcoll_init(&world), "init");
 	if (argc > 1)
-		return strcmp(argv[1], "choose") != 0 ? misbehave(argv[1]) : choose();
+		return !strcmp(argv[1], "choose") ? choose()
+		       : !strcmp(argv[1], "owe")  ? owe()
+						  : misbehave(argv[1]);
 	gci_each_algorithm (a) {
 		must(gcoll_comm_set(world, gci_kind_name(a->kind), a->name), a->name);
 		if (a->max_ranks && gcoll_size(world) > a->max_ranks)

@@ -43,6 +43,19 @@ static void several_ranks(void **state)
 
 /* ---- addresses */
 
+/* Who leaves sends at once what would have waited for its time. */
+static void a_rank_leaves_that_owes_messages(void **state)
+{
+	struct job j = {0};
+
+	(void)state;
+	job_start(&j, NULL, "--grid", env_path("GRIDCOLL_TEST_GRID"), "--per-host", "2",
+		job_program(), "owe", NULL);
+	if (job_wait(&j))
+		fail_msg("%s", job_err(&j));
+	job_free(&j);
+}
+
 static void over_ipv6(void **state)
 {
 	struct job j = {0};
@@ -102,6 +115,7 @@ int main(void)
 		cmocka_unit_test(one_rank),
 		cmocka_unit_test(two_ranks),
 		cmocka_unit_test(several_ranks),
+		cmocka_unit_test(a_rank_leaves_that_owes_messages),
 		cmocka_unit_test(over_ipv6),
 		cmocka_unit_test(an_interface_that_is_not_there),
 		cmocka_unit_test(too_few_ports),

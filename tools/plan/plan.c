@@ -7,7 +7,7 @@
 #include "base/units.h"
 #include "collectives/blocks/windows.h"
 #include "collectives/models/limit.h"
-#include "collectives/sim/timed.h"
+#include "collectives/sim/sim.h"
 #include "collectives/tuner/decide.h"
 #include "tools/lib/cases.h"
 #include "tools/lib/gantt.h"
