@@ -110,9 +110,11 @@ static void take_budgets(struct gci_engine *e)
 {
 	struct gci_ctl_budget b;
 
-	while (e->job.ctl && e->job.launcher->budget(e->job.ctl, &b))
+	while (e->job.ctl && e->job.launcher->budget(e->job.ctl, &b)) {
+		e->at_will = 1;
 		if (e->flow.budget)
 			e->flow.budget(e, b.from, b.to, b.bps);
+	}
 }
 
 int gci_engine_settled(const struct gci_engine *e)
@@ -475,7 +477,8 @@ static void count_wait(struct gci_engine *e, uint64_t since_ns)
 static void release_due(struct gci_engine *e)
 {
 	if (!gci_list_empty(&e->held))
-		gci_held_release(&e->held, gci_now_ns() + DUE_EARLY_NS, e->failure.status != 0);
+		gci_held_release(
+			&e->held, gci_now_ns() + DUE_EARLY_NS, e->failure.status || e->at_will);
 }
 
 void gci_engine_after(struct gci_engine *e, uint64_t since_ns)

@@ -245,6 +245,7 @@ struct gci_engine {
 	struct gci_scratch scratch;
 	struct gci_recording recording;
 	struct gci_list held; /* SENDs that are not due: comm/run.h */
+	int at_will;          /* none waits any more: budgets are others than times were made for */
 
 	int started; /* some operation: connections may be open */
 	int finalizing;

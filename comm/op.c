@@ -353,7 +353,7 @@ static int start_window(struct gci_op *op, int slot)
 		.share = op->scheds[slot]->wan_peers,
 		.trace = e->settings.trace,
 		.activity = &e->wait.activity,
-		.held = &e->held,
+		.held = e->at_will ? NULL : &e->held,
 		.began_ns = op->due_ns,
 		.done = on_run,
 		.damaged = on_damage,
