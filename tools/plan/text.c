@@ -445,6 +445,14 @@ static int gct_plan_cap(const struct gct_plan_report *p, int from, int to)
 	return gci_coll_senders(&c, from, to);
 }
 
+/* More senders than the cap says. */
+static int is_over(const struct gct_plan_report *p, int from, int to)
+{
+	uint32_t n = p->result->senders[from * p->coll->topo->nclusters + to];
+
+	return from != to && n > (uint32_t)gct_plan_cap(p, from, to);
+}
+
 static void put_link(const struct gct_plan_report *p, int from, int to, struct gci_buf *out)
 {
 	const struct gci_topo *t = p->coll->topo;
@@ -460,7 +468,7 @@ static void put_link(const struct gct_plan_report *p, int from, int to, struct g
 		snprintf(times, sizeof(times), "%.2f", (double)nbytes / (double)p->nbytes);
 	if (from != to)
 		snprintf(cap, sizeof(cap), "%d%s", gct_plan_cap(p, from, to),
-			p->choice->how.algorithm->traits & GCI_CAPS_SENDERS ? "" : " *");
+			is_over(p, from, to) ? " *" : "");
 	if (from != to && bps && p->choice->ns)
 		snprintf(busy, sizeof(busy), "%.0f %%",
 			(double)nbytes * 8e11 / (double)bps / (double)p->choice->ns);
@@ -514,7 +522,7 @@ static void put_wires(const struct gct_plan_report *p, struct gci_buf *out)
 /* The links that are used, WANs before the clusters' insides, up to MOST_LINKS. */
 static void put_links(const struct gct_plan_report *p, struct gci_buf *out)
 {
-	int n = p->coll->topo->nclusters, pass, i, shown = 0, left = 0, uncapped = 0;
+	int n = p->coll->topo->nclusters, pass, i, shown = 0, left = 0, over = 0;
 
 	if (!p->result->nmessages || !p->nbytes)
 		return;
@@ -529,13 +537,13 @@ static void put_links(const struct gct_plan_report *p, struct gci_buf *out)
 				continue;
 			}
 			put_link(p, i / n, i % n, out);
-			uncapped |= !pass;
+			over |= is_over(p, i / n, i % n);
 			shown++;
 		}
 	if (left)
 		gci_buf_printf(out, "and %d more\n", left);
 	put_wires(p, out);
-	if (uncapped && !(p->choice->how.algorithm->traits & GCI_CAPS_SENDERS))
+	if (over)
 		gci_buf_printf(out, "* this algorithm does not keep to the cap on WAN senders\n");
 }
 
