@@ -182,6 +182,8 @@ int gci_packed_make(struct gci_packed **out, const struct gci_coll *c, uint64_t 
 		gci_packed_free(p);
 		return rc;
 	}
+	p->ns = (uint64_t)p->packing.ns;
+	p->ns += p->ns / 8; /* messages wait for each other */
 	*out = p;
 	return 0;
 }

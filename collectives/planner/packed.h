@@ -25,6 +25,8 @@ struct gci_packed {
 	int ncommodities;
 	/* SENDs go when they are due, not as soon as they can. Ranks that do not agree on it only take longer. */
 	int timed;
+	uint64_t
+		ns; /* what it takes: simulated, where gci_timed_make() could; else packing.ns and an eighth */
 	int nclasses; /* of the network that it was made for */
 };
 

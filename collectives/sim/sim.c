@@ -1144,10 +1144,15 @@ static int choose_timing(struct gci_packed *p, const struct gci_simnet *net, str
 
 	if (rc || at_will == GCI_NEVER)
 		return rc;
+	p->ns = at_will;
+	if (net->topo->nclusters < 2)
+		return 0;
 	enough = at_will + at_will / LEEWAY;
 	p->timed = 1;
 	rc = time_packed(&timed, net, op, enough);
 	p->timed = timed <= enough;
+	if (p->timed)
+		p->ns = timed;
 	return rc;
 }
 
@@ -1159,7 +1164,7 @@ int gci_timed_make(struct gci_packed **out, const struct gci_simnet *net,
 	struct gci_sim_op op = {.algorithm = a, .coll = &coll, .most_steps = most_steps};
 	int rc = gci_packed_make(out, c, nbytes);
 
-	if (rc || c->counts || c->topo->nclusters < 2)
+	if (rc || c->counts)
 		return rc;
 	coll.packed = *out;
 	rc = choose_timing(*out, net, &op);

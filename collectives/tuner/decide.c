@@ -145,24 +145,17 @@ static struct gci_coll model_of(const struct gci_decider *d, const struct key *k
 		.root = k->from};
 }
 
-/* What was told of a pipeline by its first segments may be a tenth too little, and far more where what it passes
- * is shared. All of it is simulated here, if that takes no more than twice the effort; else *ns stays. It is
- * GCI_NEVER where it takes longer than until_ns (0: nothing does). 0, GCOLL_ERR_INVAL if it stays, or
- * GCOLL_ERR_NOMEM. */
-static int confirm(struct gci_decider *d, const struct gci_coll *c, const struct gci_candidate *how,
-	uint64_t until_ns, uint64_t *ns)
+/* All of it, within twice the effort. *ns is GCI_NEVER where it takes longer than until_ns (0: nothing does). 0,
+ * GCOLL_ERR_INVAL: too much, or GCOLL_ERR_NOMEM. */
+static int simulate_all(struct gci_decider *d, const struct gci_coll *c,
+	const struct gci_candidate *how, uint64_t until_ns, uint64_t *ns)
 {
 	const struct gci_predict_limits limits = {
 		.most_steps = 2 * d->most_steps, .until_ns = until_ns, .whole = 1};
-	uint64_t whole;
-	int rc;
 
 	if (gci_table_nbytes(c) > GCI_WINDOW_NBYTES)
 		return GCOLL_ERR_INVAL;
-	rc = gci_predict(&d->net, c, how, &limits, &whole);
-	if (!rc)
-		*ns = whole;
-	return rc == GCOLL_ERR_NOMEM ? rc : rc ? GCOLL_ERR_INVAL : 0;
+	return gci_predict(&d->net, c, how, &limits, ns);
 }
 
 static uint64_t clearly_less(uint64_t ns)
@@ -170,72 +163,76 @@ static uint64_t clearly_less(uint64_t ns)
 	return ns - ns / CLEARLY;
 }
 
-/* In a cluster, where nothing is shared, the first segments tell of the rest. */
-static int needs_all(const struct gci_coll *c)
+/* Between clusters a packing, where there is one, has the first algorithm's place. */
+static int packing_is_first(const struct gci_coll *c)
 {
 	return c->packed && c->topo->nclusters > 1;
 }
 
-/* What a packing says itself, and an eighth more: messages wait for each other. False if there is none. */
-static int guess_packed(const struct gci_coll *c, const struct gci_candidate *how, uint64_t *ns)
+/* What pairs would lose if they sent at will, they send more slowly. */
+static int pace(struct gci_decider *d, const struct gci_coll *c, const struct gci_candidate *how,
+	uint64_t *ns)
 {
-	if (!(how->algorithm->traits & GCI_PACKS) || !c->packed)
-		return 0;
-	*ns = (uint64_t)c->packed->packing.ns;
-	*ns += *ns / 8;
-	return 1;
+	struct gci_coll own = *c;
+	uint64_t paced;
+	int rc;
+
+	gci_candidate_apply(how, &own);
+	rc = gci_rates_ns(&d->net, how->algorithm, &own, &paced);
+	if (!rc && paced > *ns)
+		*ns = paced;
+	return rc == GCOLL_ERR_NOMEM ? rc : 0;
 }
 
-/* The fastest of the list but the first that was thought of, *won, which takes usual_ns, if it can be
- * simulated within the effort and is clearly faster; *unseen: some could not. Who may win is looked at to
- * its end, and so is the first then, if it has not been (`confirmed`); between clusters, where there is a packing,
- * nobody wins of whom that is too much to see. */
+/* Of one of the list; *ns is GCI_NEVER, or more than until_ns, where it takes longer. Where it is to replace a packing,
+ * all of it is looked at, and as it is paced: between clusters first segments tell little of the rest. */
+static int simulate_one(struct gci_decider *d, const struct gci_coll *c,
+	const struct gci_candidate *how, struct gci_predict_limits *limits, uint64_t *ns)
+{
+	int is_partial = 0, rc;
+
+	if (how->algorithm->traits & GCI_PACKS && c->packed) {
+		*ns = c->packed->ns;
+		return 0;
+	}
+	if (*limits->spent >= d->most_steps)
+		return GCOLL_ERR_INVAL;
+	limits->most_steps = (d->most_steps - *limits->spent) / 2 + 1;
+	limits->is_partial = &is_partial;
+	rc = gci_predict(&d->net, c, how, limits, ns);
+	if (!packing_is_first(c))
+		return rc;
+	if (!rc && is_partial && *ns <= limits->until_ns)
+		rc = simulate_all(d, c, how, limits->until_ns, ns);
+	if (!rc && *ns <= limits->until_ns)
+		rc = pace(d, c, how, ns);
+	return rc;
+}
+
+/* The fastest of the list that is clearly faster than *how, which takes usual_ns, if it can be simulated within the
+ * effort; *unseen is set if some could not. */
 static int simulate_others(struct gci_decider *d, const struct gci_coll *c,
 	const struct gci_candidate *list, size_t n, uint64_t *spent, uint64_t usual_ns,
-	int confirmed, struct gci_decision *won, int *unseen)
+	struct gci_decision *how, int *unseen)
 {
-	const struct gci_candidate first = won->how;
-	int rc, is_partial = 0;
-	struct gci_predict_limits limits = {
-		.spent = spent, .until_ns = clearly_less(usual_ns), .is_partial = &is_partial};
-	unsigned packs;
+	struct gci_predict_limits limits = {.spent = spent, .until_ns = clearly_less(usual_ns)};
+	const struct gci_candidate first = how->how;
 	uint64_t ns;
 	size_t i;
+	int rc;
 
 	for (i = 0; i < n && limits.until_ns; i++) {
-		/* A packing has an effort of its own: what else there is to look at stays the same. */
-		packs = list[i].algorithm->traits & GCI_PACKS;
-		if (!packs && *spent >= d->most_steps)
-			break;
 		if (gci_candidate_same(&list[i], &first))
 			continue;
-		limits.spent = packs ? NULL : spent;
-		limits.most_steps = (d->most_steps - (packs ? 0 : *spent)) / 2 + 1;
-		rc = gci_predict(&d->net, c, &list[i], &limits, &ns);
+		rc = simulate_one(d, c, &list[i], &limits, &ns);
 		if (rc == GCOLL_ERR_NOMEM)
 			return rc;
-		if (rc && guess_packed(c, &list[i], &ns)) {
-			rc = 0;
-			is_partial = 0;
-		}
 		*unseen |= rc != 0;
 		if (rc || ns > limits.until_ns)
 			continue;
-		if (!confirmed) {
-			if (confirm(d, c, &first, 0, &usual_ns) == GCOLL_ERR_NOMEM)
-				return GCOLL_ERR_NOMEM;
-			limits.until_ns = clearly_less(usual_ns);
-			confirmed = 1;
-		}
-		rc = is_partial ? confirm(d, c, &list[i], limits.until_ns, &ns) : 0;
-		if (rc == GCOLL_ERR_NOMEM)
-			return rc;
-		if ((rc && needs_all(c)) || ns > limits.until_ns)
-			continue;
-		*won = (struct gci_decision){list[i], GCI_BY_SIMULATION, ns};
+		*how = (struct gci_decision){list[i], GCI_BY_SIMULATION, ns};
 		limits.until_ns = ns - 1;
 	}
-	*unseen |= i < n;
 	return 0;
 }
 
@@ -251,51 +248,24 @@ static int guess(struct gci_decider *d, const struct gci_coll *c, const struct g
 	return rc;
 }
 
-/* A packing takes the place of a first that takes too long to simulate: what it takes is known, be it from its
- * shares. 0, GCOLL_ERR_NOMEM, or GCOLL_ERR_INVAL where there is none. */
-static int trust_packing(struct gci_decider *d, const struct gci_coll *c,
-	const struct gci_candidate *list, size_t n, struct gci_decision *how)
+/* What a packing takes is known since it was made; of the first algorithm, *usual_ns is a guess where it is too much
+ * to simulate. */
+static int simulate_first(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how,
+	uint64_t *spent, uint64_t *usual_ns)
 {
-	const struct gci_predict_limits limits = {.most_steps = d->most_steps / 2 + 1};
-	uint64_t ns;
-	size_t i;
+	const struct gci_predict_limits limits = {.spent = spent, .most_steps = d->most_steps / 2};
 	int rc;
 
-	for (i = 0; i < n && !guess_packed(c, &list[i], &ns); i++)
-		;
-	if (i == n)
-		return GCOLL_ERR_INVAL;
-	rc = gci_predict(&d->net, c, &list[i], &limits, &how->ns);
-	if (rc == GCOLL_ERR_NOMEM)
-		return rc;
-	*how = (struct gci_decision){list[i], GCI_BY_SIMULATION, rc ? ns : how->ns};
-	return 0;
-}
-
-/* The fastest of the list, if it clearly beats what is in *how. */
-static int simulate(struct gci_decider *d, const struct gci_coll *c,
-	const struct gci_candidate *list, size_t n, struct gci_decision *how, int *unseen)
-{
-	uint64_t spent = 0, usual;
-	int is_partial = 0;
-	struct gci_predict_limits limits = {
-		.spent = &spent, .most_steps = d->most_steps / 2, .is_partial = &is_partial};
-	int rc = gci_predict(&d->net, c, &how->how, &limits, &how->ns);
-
-	if (!rc && is_partial && needs_all(c)) {
-		rc = confirm(d, c, &how->how, 0, &how->ns);
-		is_partial = 0;
+	if (packing_is_first(c)) {
+		how->ns = c->packed->ns;
+		rc = 0;
+	} else {
+		rc = gci_predict(&d->net, c, &how->how, &limits, &how->ns);
 	}
 	if (!rc)
 		how->by = GCI_BY_SIMULATION;
-	else if (rc != GCOLL_ERR_NOMEM)
-		rc = trust_packing(d, c, list, n, how);
-	usual = how->ns;
-	if (rc == GCOLL_ERR_INVAL) {
-		is_partial = 1;
-		rc = guess(d, c, &how->how, &usual);
-	}
-	return rc ? rc : simulate_others(d, c, list, n, &spent, usual, !is_partial, how, unseen);
+	*usual_ns = how->ns;
+	return rc == GCOLL_ERR_INVAL ? guess(d, c, &how->how, usual_ns) : rc;
 }
 
 static uint64_t times(uint64_t ns, uint64_t part, uint64_t whole)
@@ -329,14 +299,17 @@ static int can_simulate(const struct gci_decider *d, const struct gci_coll *c)
 	       (c->count || c->kind == GCI_BARRIER);
 }
 
-/* What costs too much to simulate is left to the first algorithm, which does by itself. */
+/* The first algorithm, or a packing in its place, unless another one is clearly faster. What costs too much
+ * to simulate is left to the first algorithm, which does by itself. */
 static int decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how)
 {
 	struct gci_candidate *list = NULL, first;
+	uint64_t spent = 0, usual_ns = 0;
 	int rc, unseen = 0;
 	size_t n = 0;
 
-	*how = (struct gci_decision){.how.algorithm = gci_decide_first(c)};
+	*how = (struct gci_decision){.how.algorithm = packing_is_first(c) ? gci_candidate_packs(c)
+									  : gci_decide_first(c)};
 	if (!how->how.algorithm)
 		return GCOLL_ERR_INVAL;
 	if (!can_simulate(d, c))
@@ -344,9 +317,11 @@ static int decide(struct gci_decider *d, const struct gci_coll *c, struct gci_de
 	first = how->how;
 	rc = gci_candidates(&d->net, c, GCI_DECIDE_CANDIDATES, &list, &n);
 	if (!rc)
-		rc = simulate(d, c, list, n, how, &unseen);
+		rc = simulate_first(d, c, how, &spent, &usual_ns);
+	if (!rc)
+		rc = simulate_others(d, c, list, n, &spent, usual_ns, how, &unseen);
 	gci_free(list);
-	if (!rc && unseen && gci_candidate_same(&how->how, &first) &&
+	if (!rc && unseen && !packing_is_first(c) && gci_candidate_same(&how->how, &first) &&
 		gci_table_nbytes(c) / PART >= LONG)
 		rc = decide_by_part(d, c, how);
 	return rc == GCOLL_ERR_NOMEM ? rc : 0;

@@ -76,10 +76,10 @@ void gci_decider_free(struct gci_decider *d);
  * nothing. */
 void gci_decider_learn(struct gci_decider *d, struct gci_decider *from);
 
-/* How to run `c`, whose topology is the decider's and whose blocks are equal: the kind's first
- * algorithm, unless another is predicted to be at least a twentieth faster (predictions err). Of a
- * long operation that takes too many steps a sixteenth may be simulated instead, and of that. One
- * decision serves sizes that round to the same power of two and roots in the same cluster.
+/* How to run `c`, whose topology is the decider's and whose blocks are equal: between clusters by
+ * a packing, where gci_candidate_packs() has one, else by the kind's first algorithm, unless another is predicted to be
+ * at least a twentieth faster (predictions err). Where the first stands, of a long operation that takes too many steps a
+ * sixteenth may be simulated instead, and of that. One decision serves sizes that round to the same power of two and roots in the same cluster.
  * 0, GCOLL_ERR_NOMEM, or GCOLL_ERR_INVAL when nothing can run it. */
 int gci_decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how);
 

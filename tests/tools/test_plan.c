@@ -320,7 +320,7 @@ static void bad_files(void **state)
 	assert_int_equal(run("plan bcast --grid " GRID " -b 1MiB --table foreign"), 0);
 	assert_begins("err", "gridcoll plan: warning: foreign:2: made for another grid");
 	assert_holds("err", "gridcoll plan: warning: going on without a table\n");
-	assert_holds("out", "\nchoice: gridcoll, ");
+	assert_holds("out", "\nchoice: packed, ");
 }
 
 /* Files that were made for this grid are used, and named. */
