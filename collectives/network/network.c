@@ -35,11 +35,12 @@ static int alloc(struct gci_network *n, int nranks, int nclasses, int nlinks, in
 	n->link_rate = gci_calloc(l, sizeof(*n->link_rate));
 	n->route_at = gci_calloc(pairs + 1, sizeof(*n->route_at));
 	n->route = gci_calloc((size_t)nroutes, sizeof(*n->route));
+	n->before_ns = gci_calloc((size_t)nroutes, sizeof(*n->before_ns));
 	n->delay_ns = gci_calloc(pairs, sizeof(*n->delay_ns));
 	n->rate = gci_calloc(pairs, sizeof(*n->rate));
 	n->capacity = gci_calloc((size_t)gci_network_nresources(n), sizeof(*n->capacity));
 	if (n->class_of && n->first && n->member && n->out && n->in && n->link_rate &&
-		n->route_at && n->route && n->delay_ns && n->rate && n->capacity)
+		n->route_at && n->route && n->before_ns && n->delay_ns && n->rate && n->capacity)
 		return 0;
 	gci_network_free(n);
 	return GCOLL_ERR_NOMEM;
@@ -55,6 +56,7 @@ void gci_network_free(struct gci_network *n)
 	gci_free(n->link_rate);
 	gci_free(n->route_at);
 	gci_free(n->route);
+	gci_free(n->before_ns);
 	gci_free(n->delay_ns);
 	gci_free(n->rate);
 	gci_free(n->capacity);
@@ -70,6 +72,13 @@ int gci_network_way(const struct gci_network *n, int from, int to, int out[GCI_M
 		out[k++] = 2 * n->nclasses + n->route[i];
 	out[k++] = gci_nic_in(n, to);
 	return k;
+}
+
+double gci_network_before(const struct gci_network *n, int from, int to, int i)
+{
+	int pair = from * n->nclasses + to, at = n->route_at[pair] + i - 1;
+
+	return !i ? 0 : at < n->route_at[pair + 1] ? n->before_ns[at] : n->delay_ns[pair];
 }
 
 /* What follows from NICs, links and routes. */
@@ -185,15 +194,20 @@ static void fill_route(
 {
 	int from = cluster_of(n, t, a), to = cluster_of(n, t, b), pair = a * n->nclasses + b, i, k;
 	const struct gci_link *l = gci_topo_link(t, from, to);
+	double before = 0;
 	const int *wires;
 
 	n->route_at[pair] = *at;
 	n->delay_ns[pair] = (double)l->delay_ns;
 	n->rate[pair] = smaller(n->out[a], n->in[b]);
 	k = gci_topo_route(t, from, to, &wires);
-	for (i = 0; i < k; i++)
+	for (i = 0; i < k; i++) {
+		n->before_ns[*at] = smaller(before, n->delay_ns[pair]);
+		before += (double)t->wires[wires[i]].delay_ns;
 		n->route[(*at)++] = wires[i];
+	}
 	if (pairs_rate(t, from, to) > 0) {
+		n->before_ns[*at] = n->delay_ns[pair];
 		n->route[(*at)++] = pairs[from * t->nclusters + to];
 		n->rate[pair] = smaller(n->rate[pair], rate_of(l->flow_rate_bps) * l->streams);
 	}
@@ -281,8 +295,10 @@ int gci_network_reverse(struct gci_network *back, const struct gci_network *n)
 			int there = b * k + a, pair = a * k + b;
 
 			back->route_at[pair] = at;
-			for (i = n->route_at[there + 1]; i-- > n->route_at[there];)
+			for (i = n->route_at[there + 1]; i-- > n->route_at[there];) {
+				back->before_ns[at] = n->delay_ns[there] - n->before_ns[i];
 				back->route[at++] = n->route[i];
+			}
 			back->route_at[pair + 1] = at;
 			back->delay_ns[pair] = n->delay_ns[there];
 			back->rate[pair] = n->rate[there];

@@ -28,9 +28,10 @@ struct gci_network {
 	double *link_rate; /* [link]: wires, then what limited connections of two clusters carry */
 	int *route_at,
 		*route; /* [from * nclasses + to], and one more: where its links start in `route` */
-	double *delay_ns; /* [from * nclasses + to]: of the whole way */
-	double *rate;     /* [the same]: that one host gets to another, alone */
-	double *capacity; /* [resource] */
+	double *before_ns; /* [as `route`]: of the way's delay, what comes before that link */
+	double *delay_ns;  /* [from * nclasses + to]: of the whole way */
+	double *rate;      /* [the same]: that one host gets to another, alone */
+	double *capacity;  /* [resource] */
 };
 
 /* Of all ranks; `root` is a class of its own, and the last one; -1: none is. 0 or GCOLL_ERR_NOMEM. */
@@ -74,5 +75,8 @@ static inline int gci_network_nresources(const struct gci_network *n)
 /* The resources that bytes from a host of `from` to one of `to` pass; returns how many. */
 #define GCI_MOST_ON_A_WAY (GCI_GRID_MAX_ROUTE + 6) /* NICs, uplinks, budget, connections */
 int gci_network_way(const struct gci_network *n, int from, int to, int out[GCI_MOST_ON_A_WAY]);
+
+/* Of the way's delay, what comes before its i-th resource. */
+double gci_network_before(const struct gci_network *n, int from, int to, int i);
 
 #endif

@@ -93,13 +93,12 @@ static void fill_least(struct cuts *c)
 		}
 }
 
-/* Of ways from classes with one label to those with another, as far as `labels` differ and the first is not 0. What a way
- * takes is behind what is taken out if that comes first on it, before it if it comes last, and else not counted. */
+/* Of ways from classes with one label to those with another, as far as `labels` differ and the first is not 0. */
 static int cut_edges(struct cuts *c, const int *labels, enum place place)
 {
-	int n = c->n, a, b, k, at, way[GCI_MOST_ON_A_WAY], nedges = 0;
-	int m = gci_network_nresources(c->net), loose = place == SLOWEST_LINK;
-	double delay;
+	int n = c->n, a, b, i, k, way[GCI_MOST_ON_A_WAY], nedges = 0;
+	int m = gci_network_nresources(c->net);
+	double here;
 
 	for (k = 0; k < m; k++)
 		c->before[k] = c->after[k] = NEVER_NS;
@@ -110,13 +109,11 @@ static int cut_edges(struct cuts *c, const int *labels, enum place place)
 			if (labels[a] == labels[b])
 				continue;
 			k = gci_network_way(c->net, a, b, way);
-			at = way[taken(c, way, k, place)];
-			/* The only link of a way has all of its delay, wherever it is counted. */
-			delay = loose && k > 3 ? 0 : c->net->delay_ns[a * n + b];
-			c->before[at] = smaller(
-				c->before[at], to + (place == LAST_LINK && k > 2 ? delay : 0));
-			c->after[at] = smaller(c->after[at],
-				c->from_ns[b] + (place == LAST_LINK && k > 2 ? 0 : delay));
+			i = taken(c, way, k, place);
+			here = gci_network_before(c->net, a, b, i);
+			c->before[way[i]] = smaller(c->before[way[i]], to + here);
+			c->after[way[i]] = smaller(c->after[way[i]],
+				c->from_ns[b] + c->net->delay_ns[a * n + b] - here);
 		}
 	}
 	for (k = 0; k < m; k++)

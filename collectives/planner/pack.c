@@ -956,10 +956,10 @@ static int fill_least(struct pack *p)
 			hop = p->net->delay_ns[a * n + b];
 			k = gci_network_way(p->net, a, b, way);
 			for (i = 0; i < k; i++) {
-				/* What is between the NICs may be anywhere on the way. */
-				before[way[i]] =
-					smaller(before[way[i]], to + (i == k - 1 ? hop : 0));
-				after[way[i]] = smaller(after[way[i]], from + (i ? 0 : hop));
+				double here = gci_network_before(p->net, a, b, i);
+
+				before[way[i]] = smaller(before[way[i]], to + here);
+				after[way[i]] = smaller(after[way[i]], from + hop - here);
 			}
 		}
 	for (i = 0; i < p->m; i++)

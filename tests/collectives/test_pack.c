@@ -330,6 +330,32 @@ static void cuts_count_delays(void **state)
 	gci_topo_free(&t);
 }
 
+/* What passes a wire in the middle of its way has been on that way before, and is on it behind. */
+static void cuts_count_delays_around_a_wire(void **state)
+{
+	static const char text[] =
+		"[cluster a]\nhosts = a\nnic = 10Gbit\n[cluster b]\nhosts = b\nnic = 10Gbit\n"
+		"[cluster c]\nhosts = c\nnic = 10Gbit\n[switch s]\n[switch t]\n"
+		"[link a s]\nrate = 10Gbit\ndelay = 7ms\n[link s t]\nrate = 100Mbit\n"
+		"delay = 11ms\n[link t b]\nrate = 10Gbit\ndelay = 13ms\n[link t c]\n"
+		"rate = 10Gbit\ndelay = 13ms\n";
+	static const enum gci_kind kinds[] = {GCI_BCAST, GCI_REDUCE, GCI_SCATTER, GCI_GATHER};
+	struct gci_topo t;
+	uint64_t bound;
+	size_t i;
+
+	(void)state;
+	topology_parse(&t, text);
+	for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		struct gci_coll c = {.kind = kinds[i], .topo = &t, .esize = 1, .count = 1 << 20};
+		double n = gci_kind_has_vector(c.kind) ? 1 << 20 : 2 << 20;
+
+		assert_int_equal(gci_packed_bound(&c, &bound), 0);
+		assert_near((double)bound, 31e6 + wire_ns(n, 100), 1.001);
+	}
+	gci_topo_free(&t);
+}
+
 /* Ways of different lengths there and back, also in place: what a host has goes before what comes takes its place. */
 static void sums_meet_halfway(void **state)
 {
@@ -736,6 +762,7 @@ int main(void)
 		cmocka_unit_test(bounds_ignore_what_nobody_needs),
 		cmocka_unit_test(many_cards),
 		cmocka_unit_test(cuts_count_delays),
+		cmocka_unit_test(cuts_count_delays_around_a_wire),
 		cmocka_unit_test(bounds_hold),
 		cmocka_unit_test(bounds_are_below_the_best),
 		cmocka_unit_test(random_networks_are_proved),
