@@ -2,6 +2,7 @@
 #include "comm/op.h"
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "base/prng.h"
 #include "collectives/blocks/layout.h"
 #include "collectives/models/limit.h"
@@ -173,7 +174,7 @@ int gci_op_prepare(struct gci_op *op)
 	struct gci_coll *c = &op->coll, chosen_for;
 	struct gci_decision d;
 	const char *why;
-	int rc;
+	int rc, i;
 
 	c->senders = c->degree = 0;
 	c->segment = 0;
@@ -197,7 +198,11 @@ int gci_op_prepare(struct gci_op *op)
 	op->digest = digest_of(op);
 	op->started = op->ended = 0;
 	op->status = op->over = op->filling = 0;
-	memset(op->scheds, 0, sizeof(op->scheds));
+	for (i = 0; i < GCI_WINDOWS; i++)
+		op->few[i].sched = NULL;
+	gci_free(op->more); /* of its last start */
+	op->more = NULL;
+	op->nslots = 0;
 	return 0;
 }
 
@@ -245,30 +250,49 @@ int gci_op_see(gcoll_comm *c, uint64_t op, uint64_t digest)
 
 /* ---- windows */
 
-/* The window in this slot is over. */
-static void end_run(struct gci_op *op, int slot)
+static struct gci_op_slot *slot_of(struct gci_op *op, int i)
 {
-	gci_run_free(&op->runs[slot]);
-	gci_scratch_put(&op->comm->engine->scratch, op->runs[slot].buf[GCI_TMP]);
-	gci_sched_cache_put(op->scheds[slot]);
-	op->scheds[slot] = NULL;
+	return i < GCI_WINDOWS ? &op->few[i] : &op->more[i - GCI_WINDOWS];
+}
+
+/* For want of memory a few must do. */
+static void open_slots(struct gci_op *op, int n)
+{
+	int more = n - GCI_WINDOWS;
+
+	op->more = more > 0 ? gci_calloc((size_t)more, sizeof(*op->more)) : NULL;
+	op->nslots = n < GCI_WINDOWS ? n : GCI_WINDOWS;
+	if (op->more)
+		op->nslots = n;
+}
+
+/* The window in this slot is over. */
+static void end_run(struct gci_op *op, struct gci_op_slot *s)
+{
+	gci_run_free(&s->run);
+	gci_scratch_put(&op->comm->engine->scratch, s->run.buf[GCI_TMP]);
+	gci_sched_cache_put(s->sched);
+	s->sched = NULL;
 }
 
 void gci_op_drop(struct gci_op *op)
 {
-	int slot;
+	int i;
 
 	gci_list_del(&op->link);
-	for (slot = 0; slot < GCI_MAX_INSTANCES; slot++)
-		if (op->scheds[slot])
-			end_run(op, slot);
+	for (i = 0; i < op->nslots; i++)
+		if (slot_of(op, i)->sched)
+			end_run(op, slot_of(op, i));
+	gci_free(op->more);
+	op->more = NULL;
+	op->nslots = 0;
 }
 
 /* Makes an average of the sum that this window has left on this rank. */
-static void divide(const struct gci_op *op, int slot)
+static void divide(const struct gci_op *op, const struct gci_op_slot *slot)
 {
-	const struct gci_coll *c = &op->scheds[slot]->coll;
-	char *out = op->runs[slot].buf[GCI_OUT];
+	const struct gci_coll *c = &slot->sched->coll;
+	char *out = slot->run.buf[GCI_OUT];
 	struct gci_slice s = gci_vector(c, GCI_OUT);
 
 	if (!gci_has_out(c, op->rank))
@@ -292,14 +316,15 @@ static void fill(struct gci_op *op);
 
 static void on_run(struct gci_run *run, int status)
 {
+	struct gci_op_slot *slot = gci_container(run, struct gci_op_slot, run);
 	struct gci_op *op = run->user;
 
 	if (status && !op->status)
 		op->status = status;
 	if (!status && op->average)
-		divide(op, (int)(run - op->runs));
+		divide(op, slot);
 	op->ended++;
-	end_run(op, (int)(run - op->runs));
+	end_run(op, slot);
 	fill(op);
 }
 
@@ -325,24 +350,30 @@ static const struct gci_packed *packed_of(struct gci_op *op, const struct gci_co
 	return gci_decide_packed(&c->decider, op->algorithm, window);
 }
 
-static int start_window(struct gci_op *op, int slot)
+static int start_window(struct gci_op *op, struct gci_op_slot *slot)
 {
 	struct gci_engine *e = op->comm->engine;
 	struct gci_coll coll = gci_window_of(&op->windows, &op->coll, op->started);
 	uint64_t at = gci_window_at(&op->windows, op->started) * coll.esize;
-	struct gci_run *run = &op->runs[slot];
+	struct gci_run *run = &slot->run;
+	int n;
 
 	coll.packed = packed_of(op, &coll);
 	if (!op->started) {
 		op->due_ns = gci_now_ns();
 		op->window_ns = gci_packed_window_ns(coll.packed, &coll);
 	}
-	op->scheds[slot] = gci_sched_cache_get(&e->cache, op->algorithm, &coll, op->rank);
-	if (!op->scheds[slot])
+	slot->sched = gci_sched_cache_get(&e->cache, op->algorithm, &coll, op->rank);
+	if (!slot->sched)
 		return GCOLL_ERR_NOMEM;
+	if (!op->started) {
+		n = gci_windows_at_once(
+			&op->windows, &op->coll, slot->sched->sched.tmp_len * coll.esize);
+		op->nslots = n < op->nslots ? n : op->nslots;
+	}
 	if (!op->started && e->flow.first_window && gci_op_is_long(op))
-		e->flow.first_window(e, op->ranks, &op->scheds[slot]->sched);
-	*run = (struct gci_run){.sched = &op->scheds[slot]->sched,
+		e->flow.first_window(e, op->ranks, &slot->sched->sched);
+	*run = (struct gci_run){.sched = &slot->sched->sched,
 		.tp = e->tp,
 		.ranks = op->ranks,
 		.comm = op->comm->id,
@@ -350,7 +381,7 @@ static int start_window(struct gci_op *op, int slot)
 		.digest = op->digest,
 		.esize = coll.esize,
 		.reducer = op->reducer,
-		.share = op->scheds[slot]->wan_peers,
+		.share = slot->sched->wan_peers,
 		.trace = e->settings.trace,
 		.activity = &e->wait.activity,
 		.held = e->at_will ? NULL : &e->held,
@@ -372,33 +403,33 @@ static int start_window(struct gci_op *op, int slot)
 
 static void fill_slots(struct gci_op *op)
 {
-	int slot;
+	int i;
 
-	for (slot = 0; slot < GCI_MAX_INSTANCES; slot++) {
-		if (op->scheds[slot] || op->status || op->started == op->windows.n)
+	for (i = 0; i < op->nslots; i++) {
+		if (slot_of(op, i)->sched || op->status || op->started == op->windows.n)
 			continue;
-		if (start_window(op, slot))
+		if (start_window(op, slot_of(op, i)))
 			op->status = gci_engine_nomem(op->comm->engine);
 	}
 }
 
-static int busy(const struct gci_op *op)
+static int busy(struct gci_op *op)
 {
-	int slot, n = 0;
+	int i, n = 0;
 
-	for (slot = 0; slot < GCI_MAX_INSTANCES; slot++)
-		n += op->scheds[slot] != NULL;
+	for (i = 0; i < op->nslots; i++)
+		n += slot_of(op, i)->sched != NULL;
 	return n;
 }
 
 /* No window follows those under way. */
 static void tell_last(struct gci_op *op)
 {
-	int slot;
+	int i;
 
-	for (slot = 0; slot < GCI_MAX_INSTANCES; slot++)
-		if (op->scheds[slot])
-			gci_run_last(&op->runs[slot]);
+	for (i = 0; i < op->nslots; i++)
+		if (slot_of(op, i)->sched)
+			gci_run_last(&slot_of(op, i)->run);
 }
 
 /* Keeps the pipeline full: as many windows under way as may be. Windows that end at once (a rank
@@ -438,6 +469,7 @@ int gci_op_start(struct gci_op *op)
 		return rc;
 	}
 	has_changed(op);
+	open_slots(op, gci_windows_at_once(&op->windows, &op->coll, 0));
 	fill(op);
 	return 0;
 }
@@ -451,7 +483,7 @@ static uint64_t expected_ns(const struct gci_op *op)
 
 	if (!ns)
 		ns = gci_limit_ns(&op->coll, op->comm->engine->settings.streams);
-	return n > GCI_MAX_INSTANCES ? ns / n * GCI_MAX_INSTANCES : ns;
+	return n > (uint64_t)op->nslots ? ns / n * (uint64_t)op->nslots : ns;
 }
 
 uint64_t gci_ops_expected_ns(const struct gci_engine *e)

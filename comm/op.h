@@ -45,8 +45,11 @@ struct gci_op {
 	uint64_t started, ended;
 	uint64_t due_ns, window_ns; /* when the next window is due, and from one to the next */
 	int status, over, filling;
-	struct gci_run runs[GCI_MAX_INSTANCES];
-	struct gci_cached_sched *scheds[GCI_MAX_INSTANCES]; /* of each run; NULL: it is idle */
+	struct gci_op_slot {
+		struct gci_run run;
+		struct gci_cached_sched *sched; /* NULL: it is idle */
+	} few[GCI_WINDOWS], *more;
+	int nslots; /* windows at once: those of `few`, then those of `more` */
 };
 
 /* How to run `coll`, the whole message without parameters; `internal`: whatever was set. 0, or with

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "collectives/blocks/windows.h"
 
+#include "base/clock.h"
 #include "collectives/blocks/layout.h"
 
-#define MAX_SEGMENTS 16384 /* of a window: messages that are under way at once */
+#define MAX_SEGMENTS 16384               /* of a window: messages that are under way at once */
+#define MOST_TMP     (UINT64_C(1) << 30) /* bytes, of a host, for more than a few windows */
 
 /* Elements of all blocks; of alltoall, of the rank that has most. All ranks find the same. */
 static uint64_t most_elements(const struct gci_coll *c)
@@ -72,4 +74,51 @@ struct gci_coll gci_window_of(const struct gci_windows *w, const struct gci_coll
 	else
 		part.count = left < w->window ? left : w->window;
 	return part;
+}
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* What a host of that cluster can have under way to all others for a round trip, in bytes; 0: unknown. */
+static uint64_t held_nbytes(const struct gci_topo *t, int a)
+{
+	uint64_t nic = t->nic_bps[a] ? t->nic_bps[a] : UINT64_MAX, most_ns = 0;
+	unsigned __int128 bits = 0;
+	int b;
+
+	for (b = 0; b < t->nclusters; b++) {
+		const struct gci_link *l = gci_topo_link(t, a, b);
+		uint64_t rtt_ns = l->delay_ns + gci_topo_link(t, b, a)->delay_ns;
+		uint64_t bps = l->rate_bps ? less(l->rate_bps, nic) : nic;
+
+		if (a == b || bps == UINT64_MAX)
+			continue;
+		bits += (unsigned __int128)bps * rtt_ns / GCI_NS_PER_S;
+		most_ns = rtt_ns > most_ns ? rtt_ns : most_ns;
+	}
+	if (nic < UINT64_MAX && bits > (unsigned __int128)nic * most_ns / GCI_NS_PER_S)
+		bits = (unsigned __int128)nic * most_ns / GCI_NS_PER_S;
+	return bits / 8 > UINT64_MAX ? UINT64_MAX : (uint64_t)(bits / 8);
+}
+
+int gci_windows_at_once(const struct gci_windows *w, const struct gci_coll *c, uint64_t tmp_nbytes)
+{
+	const struct gci_topo *t = c->topo;
+	uint64_t held = 0, n, each = w->most * c->esize;
+	int a;
+
+	if (w->n <= GCI_WINDOWS)
+		return (int)w->n;
+	for (a = 0; a < t->nclusters; a++) {
+		n = held_nbytes(t, a);
+		held = n > held ? n : held;
+	}
+	n = held / (each ? each : 1) + 2;
+	tmp_nbytes *= t->per_host > 1 ? (unsigned)t->per_host : 1;
+	if (tmp_nbytes && n > MOST_TMP / tmp_nbytes)
+		n = MOST_TMP / tmp_nbytes;
+	n = n < GCI_WINDOWS ? GCI_WINDOWS : less(n, GCI_MOST_WINDOWS);
+	return (int)less(n, w->n);
 }

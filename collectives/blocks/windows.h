@@ -15,7 +15,8 @@
 #include "collectives/coll.h"
 
 #define GCI_WINDOW_NBYTES (32u << 20) /* of a message, that one schedule covers */
-#define GCI_MAX_INSTANCES 3           /* of a schedule, at once, for a longer message */
+#define GCI_WINDOWS       3           /* at once, at least, of a longer message */
+#define GCI_MOST_WINDOWS  64
 
 struct gci_windows {
 	uint64_t n;
@@ -31,6 +32,11 @@ void gci_windows_segment(struct gci_coll *c, const struct gci_windows *w);
 
 /* Window number i. */
 struct gci_coll gci_window_of(const struct gci_windows *w, const struct gci_coll *c, uint64_t i);
+
+/* How many are under way at once on a rank: a window ends when its peers have what they asked for, so as many as the
+ * longest way holds of what its fastest end sends during a round trip, and one that begins and one that ends. Memory
+ * bounds those that need some, `tmp_nbytes` each. */
+int gci_windows_at_once(const struct gci_windows *w, const struct gci_coll *c, uint64_t tmp_nbytes);
 
 static inline uint64_t gci_window_at(const struct gci_windows *w, uint64_t i)
 {

@@ -117,6 +117,15 @@ static uint64_t total_of(const struct gci_coll *c)
 	return sum / n;
 }
 
+/* The same of `c` alone, which may be a window. */
+static uint64_t elements_of(const struct gci_coll *c)
+{
+	struct gci_coll own = *c;
+
+	own.like = 0;
+	return total_of(&own);
+}
+
 /* Keeps what is faster. */
 static int try_segment(struct gci_packed *p, struct gci_packing_wish *w, uint64_t segment_nbytes)
 {
@@ -334,10 +343,10 @@ static uint64_t longest_block(const struct gci_coll *c)
 static uint64_t emitted_segment(const struct emission *e)
 {
 	const struct gci_coll *c = e->c;
-	uint64_t n = e->p->segment_nbytes / c->esize, p = (unsigned)c->topo->nranks, least;
+	uint64_t n = e->p->segment_nbytes / c->esize, p = (unsigned)c->topo->nranks, least, all;
 
-	least = (total_of(c) > longest_block(c) ? total_of(c) : longest_block(c)) / MOST_SEGMENTS +
-		1;
+	all = elements_of(c);
+	least = (all > longest_block(c) ? all : longest_block(c)) / MOST_SEGMENTS + 1;
 	n = n < least ? least : n;
 	if (c->kind != GCI_ALLTOALL)
 		return n;
@@ -360,10 +369,7 @@ static double delay_of(const struct gci_packed *p)
 /* How long the bytes of c take: a window, or about as many as it was made for. */
 static double feed_of(const struct gci_packed *p, const struct gci_coll *c)
 {
-	struct gci_coll own = *c;
-
-	own.like = 0;
-	return (p->packing.ns - delay_of(p)) * (double)(total_of(&own) * c->esize) /
+	return (p->packing.ns - delay_of(p)) * (double)(elements_of(c) * c->esize) /
 	       (double)p->nbytes;
 }
 

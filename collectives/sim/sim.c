@@ -648,7 +648,7 @@ static struct gci_sim_instance *instance_of(struct gci_sim_rank *r, uint32_t win
 {
 	int i;
 
-	for (i = 0; i < GCI_MAX_INSTANCES; i++)
+	for (i = 0; i < r->ninstances; i++)
 		if (r->instances[i].busy && r->instances[i].window == window)
 			return &r->instances[i];
 	return NULL;
@@ -658,7 +658,7 @@ static struct gci_sim_instance *idle_instance(struct gci_sim_rank *r)
 {
 	int i;
 
-	for (i = 0; i < GCI_MAX_INSTANCES; i++)
+	for (i = 0; i < r->ninstances; i++)
 		if (!r->instances[i].busy)
 			return &r->instances[i];
 	return NULL;
@@ -783,6 +783,34 @@ static int make_shape(struct gci_sim *m, uint64_t window)
 	return gci_shape_make(&m->shapes[m->nshapes++], m->op->algorithm, &part, m->op->most_steps);
 }
 
+/* By the effort: at least one more than are under way at once tell how it goes on, or one alone. */
+static void limit_windows(struct gci_sim *m)
+{
+	uint64_t most = m->op->most_steps / (m->r->nsteps ? m->r->nsteps : 1);
+
+	if (m->op->most_steps && m->nwindows > most)
+		m->nwindows = most > m->at_once + 1 ? (uint32_t)most : 1;
+}
+
+/* Where windows need memory, how many are under way depends on that. */
+static int open_instances(struct gci_sim *m)
+{
+	int i;
+
+	for (i = 0; i < m->net->topo->nranks; i++) {
+		struct gci_sim_rank *r = &m->ranks[i];
+		uint64_t tmp_nbytes = m->shapes[0].sched[i].tmp_len * m->coll.esize;
+
+		r->ninstances = gci_windows_at_once(&m->windows, &m->coll, tmp_nbytes);
+		r->instances = gci_calloc((size_t)r->ninstances, sizeof(*r->instances));
+		if (!r->instances)
+			return GCOLL_ERR_NOMEM;
+		if ((uint32_t)r->ninstances < m->at_once)
+			m->at_once = (uint32_t)r->ninstances;
+	}
+	return 0;
+}
+
 static int make_shapes(struct gci_sim *m)
 {
 	uint64_t last = m->windows.n - 1;
@@ -801,8 +829,8 @@ static int make_shapes(struct gci_sim *m)
 		if (rc)
 			continue;
 		m->r->nsteps += m->shapes[m->nshapes - 1].nsteps;
-		if (!w && m->op->most_steps && m->r->nsteps * m->nwindows > m->op->most_steps)
-			m->nwindows = 1;
+		if (!w)
+			limit_windows(m);
 	}
 	return rc;
 }
@@ -870,13 +898,14 @@ static void free_rank(struct gci_sim *m, struct gci_sim_rank *r)
 	uint32_t w;
 	int i;
 
-	for (i = 0; i < GCI_MAX_INSTANCES; i++)
+	for (i = 0; r->instances && i < r->ninstances; i++)
 		if (r->instances[i].busy)
 			gci_ready_free(&r->instances[i].ready);
 	for (w = 0; r->messages && w < m->nwindows; w++)
 		gci_free(r->messages[w]);
 	for (w = 0; r->times && w < m->nwindows; w++)
 		gci_free(r->times[w]);
+	gci_free(r->instances);
 	gci_free(r->messages);
 	gci_free(r->times);
 }
@@ -1040,14 +1069,14 @@ static uint64_t done_ns(const struct gci_sim *m, uint64_t n)
  * of the whole. Of one window alone: where nobody works all the time, as long as that. */
 static uint64_t more_ns(const struct gci_sim *m)
 {
-	uint64_t work = m->r->busiest_ns / m->nwindows * GCI_MAX_INSTANCES, k = m->nwindows - 1;
+	uint64_t work = m->r->busiest_ns / m->nwindows * m->at_once, k = m->nwindows - 1;
 	uint64_t ns;
 
 	if (!k)
 		return work > m->r->ns ? work : m->r->ns;
-	ns = done_ns(m, k) - done_ns(m, k - GCI_MAX_INSTANCES);
+	ns = done_ns(m, k) - done_ns(m, k - m->at_once);
 	if (!ns)
-		return m->r->ns / m->nwindows * GCI_MAX_INSTANCES;
+		return m->r->ns / m->nwindows * m->at_once;
 	return work > ns ? work : ns;
 }
 
@@ -1061,9 +1090,9 @@ static void extrapolate(struct gci_sim *m)
 		return;
 	more = more_ns(m);
 	m->r->extrapolated = 1;
-	m->r->ns = plus(m->r->ns, more, left, GCI_MAX_INSTANCES);
+	m->r->ns = plus(m->r->ns, more, left, m->at_once);
 	for (r = 0; r < m->net->topo->nranks; r++)
-		m->r->end_ns[r] = plus(m->r->end_ns[r], more, left, GCI_MAX_INSTANCES);
+		m->r->end_ns[r] = plus(m->r->end_ns[r], more, left, m->at_once);
 	for (i = 0; i < n * n; i++)
 		m->r->wan_nbytes[i] =
 			plus(m->r->wan_nbytes[i], m->r->wan_nbytes[i], left, m->nwindows);
@@ -1097,12 +1126,14 @@ static int simulate(
 	gci_windows_cut(
 		&m.windows, &m.coll, op->window_nbytes ? op->window_nbytes : GCI_WINDOW_NBYTES);
 	gci_windows_segment(&m.coll, &m.windows);
-	m.nwindows =
-		m.windows.n < GCI_SIM_MOST_WINDOWS ? (uint32_t)m.windows.n : GCI_SIM_MOST_WINDOWS;
+	m.at_once = (uint32_t)gci_windows_at_once(&m.windows, &m.coll, 0);
+	m.nwindows = m.windows.n < 2 * m.at_once ? (uint32_t)m.windows.n : 2 * m.at_once;
 	r->nwindows = m.windows.n < UINT32_MAX ? (uint32_t)m.windows.n : UINT32_MAX;
 	rc = allocate(&m);
 	if (!rc)
 		rc = make_shapes(&m);
+	if (!rc)
+		rc = open_instances(&m);
 	if (!rc)
 		rc = run(&m);
 	if (!rc && r->ns != GCI_NEVER) {

@@ -11,9 +11,6 @@
 #include "collectives/sim/events.h"
 #include "collectives/sim/sim.h"
 
-#define GCI_SIM_MOST_WINDOWS \
-	(2 * GCI_MAX_INSTANCES) /* simulated; more are like those in the middle */
-
 /* Schedules of all ranks for windows of one shape. */
 struct gci_shape {
 	struct gci_sched *sched; /* [rank] */
@@ -94,7 +91,8 @@ struct gci_sim_rank {
 	uint32_t wan_peers;                /* that its schedule sends to; 0: not counted */
 	int nic_waits;                     /* an event is on its way */
 	uint64_t nic_at;                   /* for when */
-	struct gci_sim_instance instances[GCI_MAX_INSTANCES];
+	struct gci_sim_instance *instances;
+	int ninstances; /* windows that are under way at once */
 };
 
 struct gci_sim {
@@ -102,7 +100,9 @@ struct gci_sim {
 	const struct gci_sim_op *op;
 	struct gci_coll coll; /* with stride or parts */
 	struct gci_windows windows;
-	uint32_t nwindows;  /* simulated */
+	uint32_t
+		nwindows; /* simulated: twice as many as are under way at once; more are like those in the middle */
+	uint32_t at_once;   /* on the rank that has the fewest */
 	uint64_t window_ns; /* from when one is due to when the next is; 0: SENDs are not timed */
 	struct gci_shape *shapes;
 	int *shape_of; /* [window] */

@@ -5,8 +5,10 @@
 
 #include "base/mem.h"
 #include "collectives/blocks/layout.h"
+#include "collectives/blocks/windows.h"
 #include "tests/collectives/topologies.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define NRANKS 5
@@ -362,6 +364,58 @@ static int teardown(void **state)
 	return 0;
 }
 
+static int at_once(struct gci_topo *t, uint64_t nbytes, uint64_t tmp_nbytes)
+{
+	struct gci_coll c = {.kind = GCI_BCAST, .topo = t, .esize = 1, .count = nbytes};
+	struct gci_windows w;
+
+	gci_windows_cut(&w, &c, GCI_WINDOW_NBYTES);
+	return gci_windows_at_once(&w, &c, tmp_nbytes);
+}
+
+/* As much as a round trip holds, and two; a few where that is little or unknown, or memory is. */
+static void windows_fill_the_longest_way(void **state)
+{
+	static const char format[] =
+		"[cluster a]\nhosts = a[1-2]\n%s[cluster b]\nhosts = b[1-2]\n"
+		"%s[cluster c]\nhosts = c[1-2]\n%s[link a b]\n%s"
+		"delay = 75ms\n[link a c]\ndelay = 1ms\n[link b c]\ndelay = 1ms\n";
+	static const char nic[] = "nic = 100Gbit\n";
+	const uint64_t window = GCI_WINDOW_NBYTES, whole = UINT64_C(100) << 30;
+	char text[400];
+	struct gci_topo t;
+
+	(void)state;
+	snprintf(text, sizeof(text), format, nic, nic, nic, "rate = 100Gbit\n");
+	topology_parse(&t, text);
+	assert_int_equal(at_once(&t, window, 0), 1);
+	assert_int_equal(at_once(&t, 2 * window, 0), 2);
+	assert_int_equal(at_once(&t, 10 * window, 0), 10);
+	assert_int_equal(at_once(&t, whole, 0), 100000000000 / 8 * 150 / 1000 / window + 2);
+	assert_int_equal(at_once(&t, whole, window), 32);
+	t.per_host = 8;
+	assert_int_equal(at_once(&t, whole, window), 4);
+	t.per_host = 1000;
+	assert_int_equal(at_once(&t, whole, window), 3);
+	gci_topo_free(&t);
+
+	/* Of the host that holds most: one of b, 1.5 Gbit to a and 0.2 to c. */
+	snprintf(text, sizeof(text), format, "nic = 10Gbit\n", nic, nic, "rate = 10Gbit\n");
+	topology_parse(&t, text);
+	assert_int_equal(at_once(&t, whole, 0), 1700000000 / 8 / window + 2);
+	gci_topo_free(&t);
+
+	snprintf(text, sizeof(text), format, nic, nic, nic, "rate = 1Gbit\n");
+	topology_parse(&t, text);
+	assert_int_equal(at_once(&t, whole, 0), 3);
+	gci_topo_free(&t);
+
+	snprintf(text, sizeof(text), format, "", "", "", "");
+	topology_parse(&t, text);
+	assert_int_equal(at_once(&t, whole, 0), 3);
+	gci_topo_free(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -371,6 +425,7 @@ int main(void)
 		cmocka_unit_test(both_sides_agree),
 		cmocka_unit_test(blocks_are_in_their_places),
 		cmocka_unit_test(segments_make_the_whole),
+		cmocka_unit_test(windows_fill_the_longest_way),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -71,7 +71,7 @@ static void windows_in_any_order(void **state)
 		c.count *= 20;
 		assert_int_equal(gci_simulate(&net, &op, &many), 0);
 		assert_in_range(many.ns, six.ns * 5, six.ns * 20);
-		op.most_steps = many.nsteps - 1;
+		op.most_steps = many.nsteps / 4; /* not for as many as are under way at once */
 		assert_int_equal(gci_simulate(&net, &op, &one), 0);
 		assert_true(one.nsteps < many.nsteps / 4);
 		assert_in_range(one.ns, many.ns / 3, many.ns * 3); /* tells less */
@@ -223,11 +223,11 @@ static void credits_wait(void **state)
 	simple_open(&net, &t, apart, 1);
 	net.links[1].eager_nbytes = net.links[2].eager_nbytes = 0;
 	for (i = 0; i < 2; i++) {
-		struct gci_coll both = bytes(&t, GCI_ALLGATHER, MIB),
-				one = bytes(&t, GCI_BCAST, MIB);
+		struct gci_coll both = bytes(&t, GCI_ALLGATHER, 12 * MIB),
+				one = bytes(&t, GCI_BCAST, 12 * MIB);
 		struct gci_sim_op op = {.algorithm = gci_algorithm_find(GCI_ALLGATHER, "simple"),
 			.coll = &both,
-			.window_nbytes = 2 * MIB / 6};
+			.window_nbytes = 4 * MIB};
 		struct gci_sim_result two_ways, one_way;
 
 		net.links[1].bps = net.links[2].bps = bps[i];
@@ -235,7 +235,7 @@ static void credits_wait(void **state)
 		assert_int_equal(gci_simulate(&net, &op, &two_ways), 0);
 		op.algorithm = gci_algorithm_find(GCI_BCAST, "sequential");
 		op.coll = &one;
-		op.window_nbytes = MIB / 6;
+		op.window_nbytes = 2 * MIB;
 		assert_int_equal(gci_simulate(&net, &op, &one_way), 0);
 		assert_int_equal(two_ways.nwindows, one_way.nwindows);
 		if (!i)
