@@ -14,6 +14,7 @@
 
 #include "base/mem.h"
 #include "collectives/blocks/blocks.h"
+#include "collectives/models/limit.h"
 #include "collectives/planner/cuts.h"
 #include "collectives/tuner/table.h"
 
@@ -30,6 +31,7 @@
 #define LONGER        4     /* times the first choice of a segment: the second */
 #define EARLY         32 /* a part of the whole time by which timed SENDs go before they are due */
 #define EARLY_NS      500000 /* and that at least: who sleeps may wake up as late */
+#define MOST_BOUNDED  8      /* clusters */
 #define SLACK         8 /* a part of the whole time by which SENDs of sums may be out of order */
 
 enum { PHASE_UP, PHASE_DOWN };
@@ -222,6 +224,27 @@ int gci_packed_bound(const struct gci_coll *c, uint64_t *ns)
 	gci_network_free(&net);
 	gci_free(p.commodities);
 	return rc;
+}
+
+static int are_flows_limited(const struct gci_topo *t)
+{
+	int i;
+
+	for (i = 0; i < t->nclusters * t->nclusters; i++)
+		if (t->links[i].flow_rate_bps)
+			return 1;
+	return 0;
+}
+
+uint64_t gci_bound_ns(const struct gci_coll *c, uint32_t streams)
+{
+	uint64_t limit = gci_limit_ns(c, streams), bound;
+	const struct gci_topo *t = c->topo;
+
+	if (!limit || t->nclusters < 2 || t->nclusters > MOST_BOUNDED ||
+		(streams && are_flows_limited(t)) || gci_packed_bound(c, &bound))
+		return limit;
+	return bound > limit ? bound : limit;
 }
 
 void gci_packed_free(struct gci_packed *p)

@@ -75,6 +75,16 @@ static void assert_holds(const char *name, const char *what)
 	gci_buf_free(&text);
 }
 
+static void assert_lacks(const char *name, const char *what)
+{
+	struct gci_buf text = {0};
+
+	read_text(name, &text);
+	if (strstr(gci_buf_cstr(&text), what))
+		fail_msg("\"%s\" in %s", what, gci_buf_cstr(&text));
+	gci_buf_free(&text);
+}
+
 static const struct {
 	const char *args, *message;
 } wrongs[] = {
@@ -302,6 +312,29 @@ static void supposed(void **state)
 	assert_holds("out", "connections are new; one message at a time, in or out");
 }
 
+/* What binds saves what it carries: a link alone, or all NICs together; and only packings know. */
+static void upgrades(void **state)
+{
+	static const char narrow[] =
+		"[cluster a]\nhosts = a[1-2]\nnic = 1Gbit\n[cluster b]\nhosts = b[1-2]\n"
+		"nic = 1Gbit\n[link a b]\nrate = 100Mbit\ndelay = 10ms\n";
+
+	(void)state;
+	write_text("narrow", narrow);
+	assert_int_equal(run("plan bcast --grid narrow -b 32MiB -a packed"), 0);
+	assert_holds("out", "\nwhat would help: 10 % more on a > b saves ");
+	assert_int_equal(run("plan bcast --grid narrow -b 32MiB -a packed --json"), 0);
+	assert_holds("out", "\"upgrades\": [");
+	assert_holds("out", "\"link\": \"a > b\"");
+	assert_int_equal(run("plan alltoall --grid " GRID " -b 32MiB -a packed"), 0);
+	assert_holds("out", "\nwhat would help: 10 % more for all NICs saves ");
+	assert_int_equal(run("plan bcast --grid narrow -b 1KiB -a packed"), 0);
+	assert_holds("out",
+		"\nwhat would help: 10 % more for links, or for NICs, saves less than 1 %\n");
+	assert_int_equal(run("plan bcast --grid narrow -b 32MiB -a binomial"), 0);
+	assert_lacks("out", "what would help");
+}
+
 /* Those of another grid are told, and done without. */
 static void bad_files(void **state)
 {
@@ -434,6 +467,7 @@ int main(void)
 		TEST(asked_for),
 		TEST(dilated),
 		TEST(supposed),
+		TEST(upgrades),
 		TEST(bad_files),
 		TEST(good_files),
 		TEST(nothing_to_do),

@@ -512,7 +512,7 @@ int gct_bench_measure(struct gct_bench *b, struct gct_bench_result *r)
 	uint64_t i, start, resent[2];
 	int rc;
 
-	r->limit_ns = gci_limit_ns(&coll, b->comm->engine->settings.streams);
+	r->limit_ns = gci_bound_ns(&coll, b->comm->engine->settings.streams);
 	r->cpu_percent = -1;
 	show(r, 1);
 	rc = time_one(b, r, 0, &r->cold_ns, &start);

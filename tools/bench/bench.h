@@ -3,7 +3,7 @@
 #ifndef GCT_BENCH_H
 #define GCT_BENCH_H
 
-#include "collectives/models/limit.h"
+#include "collectives/planner/packed.h"
 #include "comm/comm.h"
 #include "tools/lib/cases.h"
 #include "tools/lib/lab_info.h"

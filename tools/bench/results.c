@@ -256,7 +256,7 @@ void gct_bench_print_header(const struct gct_bench *b, const struct gct_bench_op
 void gct_bench_print_group(const struct gct_bench *b, const struct gct_bench_result *r)
 {
 	struct gci_coll coll = gct_bench_coll(b, r);
-	uint64_t limit = gci_limit_ns(&coll, b->comm->engine->settings.streams);
+	uint64_t limit = gci_bound_ns(&coll, b->comm->engine->settings.streams);
 	char t[16], bytes[16];
 
 	printf("\n%s", gci_kind_name(r->kind));

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "collectives/blocks/windows.h"
-#include "collectives/models/limit.h"
+#include "collectives/planner/packed.h"
 #include "collectives/sim/sim.h"
 #include "collectives/tuner/decide.h"
 #include "tools/lib/cases.h"
@@ -315,13 +315,16 @@ static void fill_report(struct planning *p)
 	r->names = p->site.names;
 	r->clusters = p->site.clusters;
 	r->wires = (const char *const *)p->site.wires;
-	r->limit_ns = gci_limit_ns(&p->coll, p->o->streams);
+	r->limit_ns = gci_bound_ns(&p->coll, p->o->streams);
 	r->dilation = p->site.place.grid.dilation;
 	r->ways = &p->ways;
 	r->usual = &p->usual;
 	r->chosen_by = p->chosen_by;
 	r->basis = p->site.basis;
 	r->result = &p->result;
+	r->nupgrades = r->choice->how.algorithm->traits & GCI_PACKS && p->coll.topo->nclusters > 1
+			       ? gct_upgrades(&p->coll, &p->result, r->upgrades)
+			       : -1;
 	for (i = 0; i < p->timeline.n; i++) {
 		uint64_t n = p->timeline.spans[i].nbytes;
 

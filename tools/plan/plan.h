@@ -4,6 +4,7 @@
 #define GCT_PLAN_H
 
 #include "launcher/placement.h"
+#include "tools/plan/upgrades.h"
 #include "tools/plan/ways.h"
 
 struct gct_plan_options {
@@ -30,11 +31,13 @@ struct gct_plan_report {
 	uint64_t limit_ns;
 	uint32_t dilation;
 	const struct gct_ways *ways;
-	const struct gct_way *choice;         /* one of them */
-	const struct gci_candidate *usual;    /* what a job takes by itself; may be the choice */
-	const char *chosen_by;                /* as in "asked for" */
-	const char *basis;                    /* where the figures are from */
-	const struct gci_sim_result *result;  /* of the choice */
+	const struct gct_way *choice;        /* one of them */
+	const struct gci_candidate *usual;   /* what a job takes by itself; may be the choice */
+	const char *chosen_by;               /* as in "asked for" */
+	const char *basis;                   /* where the figures are from */
+	const struct gci_sim_result *result; /* of the choice */
+	struct gct_upgrade upgrades[GCT_UPGRADES];
+	int nupgrades;                        /* -1: the choice is no packing */
 	uint64_t least_message, most_message; /* bytes, of messages that are not empty */
 };
 

@@ -102,6 +102,34 @@ static json_t *lines_json(const char *text, int *failed)
 	return list;
 }
 
+static const char *name_of(const struct gct_plan_report *p, const struct gct_upgrade *u)
+{
+	return u->what == GCT_WIRE   ? p->wires[u->number]
+	       : u->what == GCT_NICS ? p->clusters[u->number]
+				     : "all";
+}
+
+static int is_link(const struct gct_upgrade *u)
+{
+	return u->what == GCT_WIRE || u->what == GCT_ALL_WIRES;
+}
+
+static json_t *upgrades_json(const struct gct_plan_report *p, int *failed)
+{
+	json_t *list = json_array();
+	int i;
+
+	for (i = 0; i < p->nupgrades; i++) {
+		const struct gct_upgrade *u = &p->upgrades[i];
+		json_t *o = json_object();
+
+		gct_json_set(o, is_link(u) ? "link" : "nics", json_string(name_of(p, u)), failed);
+		gct_json_set(o, "saves_percent", json_real(u->saves), failed);
+		gct_json_append(list, o, failed);
+	}
+	return list;
+}
+
 int gct_plan_json(const struct gct_plan_report *p, const char *schedule, struct gci_buf *out)
 {
 	json_t *o = json_object(), *ways = json_array();
@@ -121,6 +149,8 @@ int gct_plan_json(const struct gct_plan_report *p, const char *schedule, struct 
 	gct_json_set(o, "choice", choice_json(p, &failed), &failed);
 	gct_json_set(o, "usual", usual_json(p), &failed);
 	gct_json_set(o, "links", links_json(p, &failed), &failed);
+	if (p->nupgrades >= 0)
+		gct_json_set(o, "upgrades", upgrades_json(p, &failed), &failed);
 	for (i = 0; i < p->ways->n; i++)
 		gct_json_append(ways, way_json(p, &p->ways->list[i], &failed), &failed);
 	gct_json_set(o, "ways", ways, &failed);
@@ -519,6 +549,33 @@ static void put_wires(const struct gct_plan_report *p, struct gci_buf *out)
 	gci_free(busy);
 }
 
+static void put_upgrade(const struct gct_plan_report *p, const struct gct_upgrade *u,
+	const char *before, struct gci_buf *out)
+{
+	static const char *const where[] = {
+		"on ", "for the NICs of ", "on all links", "for all NICs"};
+
+	gci_buf_printf(out, "%s %s%s saves %.1f %%", before, where[u->what],
+		u->what <= GCT_NICS ? name_of(p, u) : "", u->saves);
+}
+
+static void put_upgrades(const struct gct_plan_report *p, struct gci_buf *out)
+{
+	struct gci_buf text = {0};
+	int i;
+
+	if (p->nupgrades < 0 || !p->nbytes)
+		return;
+	gci_buf_printf(&text, "what would help: %d %% more", GCT_UPGRADE_PERCENT);
+	for (i = 0; i < p->nupgrades; i++)
+		put_upgrade(p, &p->upgrades[i], i ? "," : "", &text);
+	if (!p->nupgrades)
+		gci_buf_printf(&text, " for links, or for NICs, saves less than 1 %%");
+	gci_buf_printf(out, "\n");
+	put_wrapped(out, 0, gci_buf_cstr(&text));
+	gci_buf_free(&text);
+}
+
 /* The links that are used, WANs before the clusters' insides, up to MOST_LINKS. */
 static void put_links(const struct gct_plan_report *p, struct gci_buf *out)
 {
@@ -545,6 +602,7 @@ static void put_links(const struct gct_plan_report *p, struct gci_buf *out)
 	put_wires(p, out);
 	if (over)
 		gci_buf_printf(out, "* this algorithm does not keep to the cap on WAN senders\n");
+	put_upgrades(p, out);
 }
 
 static void put_way(

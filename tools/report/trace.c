@@ -2,7 +2,7 @@
  * Recorded runs as charts, each beside its prediction by phases. */
 #include "base/mem.h"
 #include "base/units.h"
-#include "collectives/models/limit.h"
+#include "collectives/planner/packed.h"
 #include "tools/lib/gantt.h"
 #include "tools/lib/timeline.h"
 #include "tools/plan/explain.h"
@@ -156,7 +156,7 @@ static int put_run(struct run *u, size_t number, int open)
 		.subtitle = times,
 		.names = (const char *const *)t->hosts,
 		.clusters = u->clusters,
-		.limit_ns = gci_limit_ns(&u->coll, t->streams),
+		.limit_ns = gci_bound_ns(&u->coll, t->streams),
 		.dilation = t->dilation,
 		.id = id};
 

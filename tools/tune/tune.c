@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/units.h"
-#include "collectives/models/limit.h"
+#include "collectives/planner/packed.h"
 #include "collectives/tuner/candidates.h"
 #include "tools/lib/model_files.h"
 #include "tools/lib/progress.h"
@@ -167,7 +167,7 @@ static const char *time_text(const struct gct_tune *t, uint64_t ns, char out[16]
 
 static uint64_t limit_of(const struct gct_tune *t, const struct gct_tune_case *c)
 {
-	return gci_limit_ns(&c->coll, t->bench.comm ? t->bench.comm->engine->settings.streams : 0);
+	return gci_bound_ns(&c->coll, t->bench.comm ? t->bench.comm->engine->settings.streams : 0);
 }
 
 static void name_case(const struct gct_tune_case *c, char *out, size_t size)
