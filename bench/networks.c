@@ -53,7 +53,7 @@ static void measure(struct figures *f, const char *name, const struct gci_topo *
 	struct gci_decider *d, const struct gci_coll *c, int verbose)
 {
 	struct gci_candidate packed = {.algorithm = gci_algorithm_find(c->kind, "packed")};
-	uint64_t limit = gci_limit_ns(c, 0), bound = 0, ns[NCOLUMNS] = {0}, began;
+	uint64_t limit = gci_limit_ns(c, 0), bound = 0, ns[NCOLUMNS] = {0}, began, at_will;
 	char how[GCI_CANDIDATE_NBYTES] = "";
 	struct gci_packed *p = NULL;
 	struct gci_decision chosen;
@@ -70,7 +70,7 @@ static void measure(struct figures *f, const char *name, const struct gci_topo *
 		own.packed = gci_decide_packed(d, chosen.how.algorithm, &own);
 		if (own.packed && own.packed->timed)
 			ns[PACED] = whole_ns(&d->net, &own, &chosen.how);
-		else if (gci_rates_ns(&d->net, chosen.how.algorithm, &own, &ns[PACED]))
+		else if (gci_rates_ns(&d->net, chosen.how.algorithm, &own, 0, &ns[PACED], &at_will))
 			ns[PACED] = ns[CHOSEN];
 		gci_candidate_print(&chosen.how, how);
 	}

@@ -14,7 +14,7 @@
 #include "collectives/coll.h"
 
 #define GCI_CACHED_SCHEDS 16
-#define GCI_SCRATCH_KEPT  3 /* as many as instances of a schedule run at once */
+#define GCI_SCRATCH_KEPT  3 /* as many as windows are under way at once where a way holds little */
 
 struct gci_cached_sched {
 	const struct gci_algorithm *algorithm;

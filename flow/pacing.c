@@ -445,6 +445,7 @@ static const struct gci_rates *rates_of(const struct gci_op *op)
 	if (op->coll.topo != &c->topo ||
 		gci_decider_open(&c->decider, &c->topo, c->engine->settings.streams))
 		return NULL;
+	c->decider.at_will = c->engine->at_will;
 	return gci_decide_rates(&c->decider, op->algorithm, &op->coll, op->rank);
 }
 

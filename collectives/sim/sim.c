@@ -771,6 +771,7 @@ static void gci_sim_done(struct gci_sim *m, int rank, uint32_t window, uint32_t 
 /* ---- the whole */
 
 #define PORT_NBYTES (512u << 10) /* buffer of a switch's port */
+#define FEW_WINDOWS 4            /* that tell how it goes on */
 
 /* ---- schedules: windows in the middle are alike, the last one may be shorter */
 
@@ -783,13 +784,13 @@ static int make_shape(struct gci_sim *m, uint64_t window)
 	return gci_shape_make(&m->shapes[m->nshapes++], m->op->algorithm, &part, m->op->most_steps);
 }
 
-/* By the effort: at least one more than are under way at once tell how it goes on, or one alone. */
+/* By the effort: a few tell how it goes on, or one alone. */
 static void limit_windows(struct gci_sim *m)
 {
 	uint64_t most = m->op->most_steps / (m->r->nsteps ? m->r->nsteps : 1);
 
 	if (m->op->most_steps && m->nwindows > most)
-		m->nwindows = most > m->at_once + 1 ? (uint32_t)most : 1;
+		m->nwindows = most >= FEW_WINDOWS ? (uint32_t)most : 1;
 }
 
 /* Where windows need memory, how many are under way depends on that. */
@@ -1063,20 +1064,27 @@ static uint64_t done_ns(const struct gci_sim *m, uint64_t n)
 	return ns;
 }
 
-/* What as many windows more as are under way at a time take. Once the pipeline is full, those in
+/* So many windows tell what as many more take: those that are under way at once, or where fewer than these are simulated
+ * half of them. */
+static uint32_t stride_of(const struct gci_sim *m)
+{
+	return m->nwindows == 1 || m->nwindows > m->at_once ? m->at_once : m->nwindows / 2;
+}
+
+/* What as many windows more take. Once the pipeline is full, those in
  * the middle end at equal intervals, and none in less than whoever works hardest needs for it.
  * Where the last of them did not end after the first, they share all there is: each takes its part
  * of the whole. Of one window alone: where nobody works all the time, as long as that. */
 static uint64_t more_ns(const struct gci_sim *m)
 {
-	uint64_t work = m->r->busiest_ns / m->nwindows * m->at_once, k = m->nwindows - 1;
-	uint64_t ns;
+	uint64_t stride = stride_of(m), k = m->nwindows - 1, ns;
+	uint64_t work = m->r->busiest_ns / m->nwindows * stride;
 
 	if (!k)
 		return work > m->r->ns ? work : m->r->ns;
-	ns = done_ns(m, k) - done_ns(m, k - m->at_once);
+	ns = done_ns(m, k) - done_ns(m, k - stride);
 	if (!ns)
-		return m->r->ns / m->nwindows * m->at_once;
+		return m->r->ns / m->nwindows * stride;
 	return work > ns ? work : ns;
 }
 
@@ -1090,9 +1098,9 @@ static void extrapolate(struct gci_sim *m)
 		return;
 	more = more_ns(m);
 	m->r->extrapolated = 1;
-	m->r->ns = plus(m->r->ns, more, left, m->at_once);
+	m->r->ns = plus(m->r->ns, more, left, stride_of(m));
 	for (r = 0; r < m->net->topo->nranks; r++)
-		m->r->end_ns[r] = plus(m->r->end_ns[r], more, left, m->at_once);
+		m->r->end_ns[r] = plus(m->r->end_ns[r], more, left, stride_of(m));
 	for (i = 0; i < n * n; i++)
 		m->r->wan_nbytes[i] =
 			plus(m->r->wan_nbytes[i], m->r->wan_nbytes[i], left, m->nwindows);

@@ -153,9 +153,12 @@ static int simulate_all(struct gci_decider *d, const struct gci_coll *c,
 	const struct gci_predict_limits limits = {
 		.most_steps = 2 * d->most_steps, .until_ns = until_ns, .whole = 1};
 
-	if (gci_table_nbytes(c) > GCI_WINDOW_NBYTES)
-		return GCOLL_ERR_INVAL;
 	return gci_predict(&d->net, c, how, &limits, ns);
+}
+
+static uint64_t times(uint64_t ns, uint64_t part, uint64_t whole)
+{
+	return (uint64_t)((unsigned __int128)ns * whole / part);
 }
 
 static uint64_t clearly_less(uint64_t ns)
@@ -174,13 +177,14 @@ static int pace(struct gci_decider *d, const struct gci_coll *c, const struct gc
 	uint64_t *ns)
 {
 	struct gci_coll own = *c;
-	uint64_t paced;
+	uint64_t paced, at_will;
 	int rc;
 
 	gci_candidate_apply(how, &own);
-	rc = gci_rates_ns(&d->net, how->algorithm, &own, &paced);
-	if (!rc && paced > *ns)
-		*ns = paced;
+	rc = gci_rates_ns(
+		&d->net, how->algorithm, &own, d->most_steps / RATES_PART, &paced, &at_will);
+	if (!rc && paced > at_will)
+		*ns = times(*ns, at_will, paced);
 	return rc == GCOLL_ERR_NOMEM ? rc : 0;
 }
 
@@ -266,11 +270,6 @@ static int simulate_first(struct gci_decider *d, const struct gci_coll *c, struc
 		how->by = GCI_BY_SIMULATION;
 	*usual_ns = how->ns;
 	return rc == GCOLL_ERR_INVAL ? guess(d, c, &how->how, usual_ns) : rc;
-}
-
-static uint64_t times(uint64_t ns, uint64_t part, uint64_t whole)
-{
-	return (uint64_t)((unsigned __int128)ns * whole / part);
 }
 
 static int decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how);
@@ -510,7 +509,7 @@ const struct gci_rates *gci_decide_rates(
 	if (known)
 		return some(known);
 	whole.packed = gci_decide_packed(d, a, c);
-	if (whole.packed && whole.packed->timed)
+	if (whole.packed && whole.packed->timed && !d->at_will)
 		return NULL; /* each SEND has its time */
 	if (!d->rates)
 		d->rates = gci_calloc(KNOWN_RATES, sizeof(*d->rates));

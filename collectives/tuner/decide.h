@@ -56,6 +56,7 @@ struct gci_decider {
 	struct gci_simnet net;
 	int blind;           /* the topology does not tell the rates: nothing to simulate */
 	uint64_t most_steps; /* for one decision */
+	int at_will; /* set by the caller: no SEND waits for its time, pairs have rates instead */
 	struct gci_decided *known;
 	size_t nknown, cap;
 	struct gci_decided_rates *rates; /* the latest ones */

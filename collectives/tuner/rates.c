@@ -501,13 +501,17 @@ static void free_rates(struct rates *r, struct traffic *got)
 }
 
 int gci_rates_ns(const struct gci_simnet *net, const struct gci_algorithm *a,
-	const struct gci_coll *c, uint64_t *ns)
+	const struct gci_coll *c, uint64_t most_steps, uint64_t *paced_ns, uint64_t *ns)
 {
+	struct gci_coll coll = *c;
 	struct traffic got = {.net = net, .esize = c->esize};
 	struct rates r = {.net = net};
-	int rc = find_rates(&r, &got, a, c);
+	int rc = most_steps ? shorten(a, &coll, most_steps) : 0;
 
-	*ns = r.paced_ns;
+	if (!rc)
+		rc = find_rates(&r, &got, a, &coll);
+	*paced_ns = r.paced_ns;
+	*ns = r.ns;
 	free_rates(&r, &got);
 	return rc;
 }

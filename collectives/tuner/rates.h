@@ -28,8 +28,9 @@ struct gci_rates {
 int gci_rates(const struct gci_simnet *net, const struct gci_algorithm *a, const struct gci_coll *c,
 	int rank, uint64_t most_steps, const struct gci_rates *out);
 
-/* *ns: what the operation takes at the rates that all ranks have. 0, GCOLL_ERR_INVAL or GCOLL_ERR_NOMEM. */
+/* *paced_ns: what the operation takes at the rates that all ranks have, *ns at will; of one with more steps than
+ * `most_steps` (0: no limit) both are of a shorter one. 0, GCOLL_ERR_INVAL or GCOLL_ERR_NOMEM. */
 int gci_rates_ns(const struct gci_simnet *net, const struct gci_algorithm *a,
-	const struct gci_coll *c, uint64_t *ns);
+	const struct gci_coll *c, uint64_t most_steps, uint64_t *paced_ns, uint64_t *ns);
 
 #endif

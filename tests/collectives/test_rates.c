@@ -217,8 +217,8 @@ static void rates_cost_little(void **state)
 				c.count = NBYTES / (unsigned)f.topo.nranks;
 			assert_int_equal(gci_packed_make(&p, &c, 0), 0);
 			c.packed = p;
-			assert_int_equal(gci_predict(&f.net, &c, &how, NULL, &will), 0);
-			assert_int_equal(gci_rates_ns(&f.net, how.algorithm, &c, &paced), 0);
+			assert_int_equal(
+				gci_rates_ns(&f.net, how.algorithm, &c, 0, &paced, &will), 0);
 			if (paced > will / 4 * 5)
 				fail_msg("grid %zu, %s: %llu ns, %llu at will", i,
 					gci_kind_name(kinds[k]), (unsigned long long)paced,

@@ -40,12 +40,17 @@ static int copy(struct gci_topo *to, const struct gci_topo *t)
 	return rc;
 }
 
+static int is_budget(const struct gci_link *wire)
+{
+	return wire->from == wire->to;
+}
+
 static void speed_up(struct gci_topo *t, const struct gct_upgrade *u)
 {
 	int i, all = u->what == GCT_ALL_WIRES;
 
 	for (i = 0; i < t->nwires; i++)
-		if (all || (u->what == GCT_WIRE && i == u->number))
+		if ((all && !is_budget(&t->wires[i])) || (u->what == GCT_WIRE && i == u->number))
 			t->wires[i].rate_bps = more(t->wires[i].rate_bps);
 	all = u->what == GCT_ALL_NICS;
 	for (i = 0; i < t->nclusters; i++)
@@ -103,7 +108,9 @@ static double work_of(const struct gci_coll *c, const struct gci_sim_result *r, 
 {
 	uint64_t bps = c->topo->wires[wire].rate_bps;
 
-	return bps ? (double)gct_wire_nbytes(c->topo, r, wire) / (double)bps : 0;
+	return bps && !is_budget(&c->topo->wires[wire])
+		       ? (double)gct_wire_nbytes(c->topo, r, wire) / (double)bps
+		       : 0;
 }
 
 /* The one that works longest of those that work less than `most`, or as long and come later; -1: none does. */
