@@ -4,8 +4,10 @@
 #include "base/clock.h"
 #include "collectives/blocks/layout.h"
 
-#define MAX_SEGMENTS 16384               /* of a window: messages that are under way at once */
-#define MOST_TMP     (UINT64_C(1) << 30) /* bytes, of a host, for more than a few windows */
+#define MAX_SEGMENTS 16384 /* of a window: messages that are under way at once */
+#define MOST_TMP     \
+	(UINT64_C(1) \
+		<< 30) /* bytes of a host that an operation takes for more than a few windows */
 
 /* Elements of all blocks; of alltoall, of the rank that has most. All ranks find the same. */
 static uint64_t most_elements(const struct gci_coll *c)

@@ -44,9 +44,9 @@ void gci_packed_free(struct gci_packed *p);
  * GCOLL_ERR_NOMEM. */
 int gci_packed_bound(const struct gci_coll *c, uint64_t *ns);
 
-/* What nothing beats: the larger of that and gci_limit_ns(), which alone knows of other `streams` than the grid's, and
- * counts alone in one cluster, where the other finds no more, with more than 8 clusters, where it takes too long, and for
- * want of memory. 0: not known. */
+/* What nothing beats: the larger of that and gci_limit_ns(). It is the latter alone in one cluster, where the other finds
+ * no more; with more than 8, where it takes too long; with other `streams` than the grid's, of which it does not know, if
+ * connections are limited; and for want of memory. 0: not known. */
 uint64_t gci_bound_ns(const struct gci_coll *c, uint32_t streams);
 
 /* Rows' emitter, of all kinds. */

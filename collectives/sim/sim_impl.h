@@ -100,8 +100,7 @@ struct gci_sim {
 	const struct gci_sim_op *op;
 	struct gci_coll coll; /* with stride or parts */
 	struct gci_windows windows;
-	uint32_t
-		nwindows; /* simulated: twice as many as are under way at once; more are like those in the middle */
+	uint32_t nwindows;  /* simulated; more are like those in the middle */
 	uint32_t at_once;   /* on the rank that has the fewest */
 	uint64_t window_ns; /* from when one is due to when the next is; 0: SENDs are not timed */
 	struct gci_shape *shapes;

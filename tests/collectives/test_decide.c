@@ -531,7 +531,10 @@ static void rates_or_times(void **state)
 			c.packed = gci_decide_packed(&d, a, &c);
 			assert_non_null(c.packed);
 			assert_int_equal(count_due(a, &c) > 0, c.packed->timed);
-			assert_int_equal(!gci_decide_rates(&d, a, &c, 9), c.packed->timed);
+			d.at_will = 0;
+			assert_int_equal(!gci_decide_rates(&d, a, &c, 1), c.packed->timed);
+			d.at_will = 1; /* nothing waits for its time */
+			assert_non_null(gci_decide_rates(&d, a, &c, 1));
 			ntimed += (unsigned)c.packed->timed;
 		}
 	assert_true(ntimed > 0);

@@ -303,6 +303,17 @@ static void sums_meet(void **state)
 		}
 }
 
+#define COUNT (1 << 20) /* bytes, or of each block */
+
+static void assert_bound(const struct gci_topo *t, enum gci_kind kind, double ns)
+{
+	struct gci_coll c = {.kind = kind, .topo = t, .esize = 1, .count = COUNT};
+	uint64_t bound;
+
+	assert_int_equal(gci_packed_bound(&c, &bound), 0);
+	assert_near((double)bound, ns, 1.001);
+}
+
 /* Into b come the direct link from 10 ms on, and the way round from 35 ms on; all else of it is too late. */
 static void cuts_count_delays(void **state)
 {
@@ -312,21 +323,13 @@ static void cuts_count_delays(void **state)
 		"delay = 10ms\n[link a c]\nrate = 1Gbit\ndelay = 5ms\n[link c b]\n"
 		"rate = 1Gbit\ndelay = 30ms\n";
 	static const enum gci_kind kinds[] = {GCI_BCAST, GCI_REDUCE, GCI_ALLREDUCE};
-	const double nbytes = 1 << 20;
 	struct gci_topo t;
-	uint64_t bound;
 	size_t i;
 
 	(void)state;
 	topology_parse(&t, text);
-	for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
-		struct gci_coll c = {
-			.kind = kinds[i], .topo = &t, .esize = 1, .count = (uint64_t)nbytes};
-
-		assert_int_equal(gci_packed_bound(&c, &bound), 0);
-		assert_near(
-			(double)bound, wire_ns(nbytes, 1100) + (.1 * 10e6 + 1 * 35e6) / 1.1, 1.001);
-	}
+	for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		assert_bound(&t, kinds[i], wire_ns(COUNT, 1100) + (.1 * 10e6 + 1 * 35e6) / 1.1);
 	gci_topo_free(&t);
 }
 
@@ -341,18 +344,13 @@ static void cuts_count_delays_around_a_wire(void **state)
 		"rate = 10Gbit\ndelay = 13ms\n";
 	static const enum gci_kind kinds[] = {GCI_BCAST, GCI_REDUCE, GCI_SCATTER, GCI_GATHER};
 	struct gci_topo t;
-	uint64_t bound;
 	size_t i;
 
 	(void)state;
 	topology_parse(&t, text);
-	for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
-		struct gci_coll c = {.kind = kinds[i], .topo = &t, .esize = 1, .count = 1 << 20};
-		double n = gci_kind_has_vector(c.kind) ? 1 << 20 : 2 << 20;
-
-		assert_int_equal(gci_packed_bound(&c, &bound), 0);
-		assert_near((double)bound, 31e6 + wire_ns(n, 100), 1.001);
-	}
+	for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		assert_bound(&t, kinds[i],
+			31e6 + wire_ns(gci_kind_has_vector(kinds[i]) ? COUNT : 2 * COUNT, 100));
 	gci_topo_free(&t);
 }
 
