@@ -29,6 +29,7 @@
 #define MOST_TAGS     (1u << 27)
 #define MESSAGE_NS    15000 /* collectives/sim: of a message, for its sender and its receiver */
 #define LONGER        4     /* times the first choice of a segment: the second */
+#define LEEWAY        64    /* a part of the time: what longer segments, which cost processors less, may take more */
 #define EARLY         32 /* a part of the whole time by which timed SENDs go before they are due */
 #define EARLY_NS      500000 /* and that at least: who sleeps may wake up as late */
 #define MOST_BOUNDED  8      /* clusters */
@@ -128,6 +129,15 @@ static uint64_t elements_of(const struct gci_coll *c)
 	return total_of(&own);
 }
 
+/* Longer segments, which come second, cost processors less: they may take a little more time, as long as a port can
+   keep some at once. */
+static double enough_ns(const struct gci_packed *p, uint64_t segment_nbytes)
+{
+	double ns = p->packing.ns;
+
+	return segment_nbytes <= MOST_SEGMENT ? ns + ns / LEEWAY : ns;
+}
+
 /* Keeps what is faster. */
 static int try_segment(struct gci_packed *p, struct gci_packing_wish *w, uint64_t segment_nbytes)
 {
@@ -140,7 +150,7 @@ static int try_segment(struct gci_packed *p, struct gci_packing_wish *w, uint64_
 	rc = gci_pack(&new, w);
 	if (rc)
 		return rc;
-	if (p->packing.columns && new.ns >= p->packing.ns) {
+	if (p->packing.columns && new.ns >= enough_ns(p, segment_nbytes)) {
 		gci_packing_free(&new);
 		return 0;
 	}

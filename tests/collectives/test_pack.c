@@ -19,7 +19,7 @@
 
 #define MOST_NODES 6
 #define DIGEST \
-	UINT64_C(0xd84294198c204f06) /* of some packings; another one where planning was changed */
+	UINT64_C(0x23b989e9800acc06) /* of some packings; another one where planning was changed */
 
 /* ---- oracles */
 
@@ -686,8 +686,9 @@ static void timed_unless_that_is_more(void **state)
 				ntimed++;
 				timed = simulate_due(&net, &c, 1, NULL, &ndue);
 				assert_true(ndue > 0);
+				/* But for the order in which ports then serve others, which differs. */
 				assert_true(simulate_due(&net, &c, 1, start, &ndue) <=
-					    timed + GCI_NS_PER_S);
+					    timed + timed / 32 + GCI_NS_PER_S);
 				p->timed = 0;
 				at_will = simulate_due(&net, &c, 1, NULL, &ndue);
 				assert_int_equal(ndue, 0);
