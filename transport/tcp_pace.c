@@ -390,13 +390,16 @@ void gci_tcp_pace_peer(struct gci_tp *tp, int peer, uint64_t bps, uint32_t burst
 		return;
 	}
 	for (i = 0; p && i < GCI_TP_MAX_STREAMS; i++) {
-		if (!p->conns[i])
+		struct gci_conn *c = p->conns[i];
+		int was_paused = c && c->pace.paused;
+
+		if (!c)
 			continue;
-		if (p->conns[i]->pace.paused) /* it need not wait any more */
-			gci_tcp_dirty(t, p);
-		gci_conn_unpace(p->conns[i]);
-		p->conns[i]->pace.waited = 0;
-		set_socket_rate(p->conns[i], GCI_PACED_BY_NOBODY, 0);
+		gci_conn_unpace(c);
+		c->pace.waited = 0;
+		set_socket_rate(c, GCI_PACED_BY_NOBODY, 0);
+		if (was_paused) /* it need not wait any more */
+			pause_conn(c, 0);
 	}
 	*g = (struct gci_pace_group){.pace = {.by = gci_pace_pair_by(bps, burst_nbytes, rtt_ns),
 					     .bps = bps,
