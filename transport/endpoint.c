@@ -866,7 +866,7 @@ uint32_t gci_ep_turn(const struct gci_ep *ep, int peer, unsigned stream)
 
 	if (p->link.streams == 1)
 		return GCI_TP_FRAME_NBYTES;
-	share = share < FIRST_TURN_NBYTES ? FIRST_TURN_NBYTES : share;
+	share = share < GCI_EP_GRANULE_NBYTES ? GCI_EP_GRANULE_NBYTES : share;
 	n = n < share ? n : share;
 	return n < GCI_TP_FRAME_NBYTES ? (uint32_t)n : GCI_TP_FRAME_NBYTES;
 }

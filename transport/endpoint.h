@@ -49,10 +49,11 @@
 
 #define GCI_EP_MESSAGE_NBYTES 64          /* what a message counts besides its bytes */
 #define GCI_EP_SHORT_NBYTES   4096        /* of a message whose credit may wait for company */
-#define GCI_EP_GRANULE_NBYTES (64u << 10) /* of the message, that has a sum of its own */
-#define GCI_EP_MOST_PARTS     10          /* of a frame, of which only the inner ones are whole */
-#define GCI_EP_LOST           1           /* the connection is of no use any more */
-#define GCI_EP_MAX_CREDITS    (1u << 17)  /* per peer, for messages not offered here yet */
+#define GCI_EP_GRANULE_NBYTES (32u << 10) /* of the message, that has a sum of its own */
+/* Of a frame, of which only the inner ones are whole; granules of whole elements are more than half as long. */
+#define GCI_EP_MOST_PARTS  (2 * GCI_TP_FRAME_NBYTES / GCI_EP_GRANULE_NBYTES + 2)
+#define GCI_EP_LOST        1          /* the connection is of no use any more */
+#define GCI_EP_MAX_CREDITS (1u << 17) /* per peer, for messages not offered here yet */
 
 /* What the endpoint asks of its backend. Called from isend, irecv and from arriving frames. */
 struct gci_ep_io {
@@ -212,7 +213,7 @@ int gci_ep_owes(const struct gci_ep *ep, int peer);
 /* Bytes that one of the peer's streams takes at a time, lest others be idle: of several, about what
  * a new connection sends in one round trip, and more as it carries more; but no more than its share
  * of what there is, or else a message that is longer than one connection's window would take a round
- * trip more. */
+ * trip more. A granule is not shared: shorter frames cost processors and links' packets more. */
 uint32_t gci_ep_turn(const struct gci_ep *ep, int peer, unsigned stream);
 
 /* The next frame for `peer`, by this of its streams; 0: none. Payload sums are computed here. */

@@ -34,7 +34,7 @@
 
 #define GCI_REPLAY_FRAMES      16           /* most to have come before they are acknowledged */
 #define GCI_REPLAY_NBYTES      (512u << 10) /* likewise */
-#define GCI_REPLAY_SHORT       (64u << 10)  /* messages up to here are copied when they go out */
+#define GCI_REPLAY_SHORT       (16u << 10)  /* messages up to here are copied when they go out */
 #define GCI_REPLAY_POOLED      (16u << 10)  /* copies from here on are blocks */
 #define GCI_REPLAY_MOST_UNSEEN 64           /* connections of a stream that only the peer knew */
 #define GCI_REPLAY_MOST_LIVES  256          /* incarnations that wait for the peer's LOST */

@@ -22,7 +22,7 @@
  * - A request belongs to the transport from isend or irecv until done has been called, or until
  *   stop or free, which call no done any more.
  * - A send is done when its bytes have been handed to the network, on a link with replay only if
- *   they were copied as well (messages up to 64 KiB, and detached ones), else when the peer has
+ *   they were copied as well (messages up to 16 KiB, and detached ones), else when the peer has
  *   them. Its memory may be reused then; this does not say that they have arrived.
  * - After the first failure (a peer's death, a protocol error, bad data) on_failure is called
  *   once, every request ends with that status, later ones too, at the next progress. */

@@ -357,7 +357,7 @@ static void a_new_stream_takes_little(void **state)
 		gci_ep_sent(&ep, 1, &f);
 }
 
-/* However much streams have carried, each takes its share of what there is, in whole parts of the
+/* However much streams have carried, each takes its share of what there is, a granule at least, in whole parts of the
  * message; a long one goes by whole frames until its end. */
 static void streams_share_what_there_is(void **state)
 {
@@ -372,7 +372,8 @@ static void streams_share_what_there_is(void **state)
 	gci_ep_isend(&ep, &r);
 	assert_int_equal(feed(credit(0, r.nbytes)), 0);
 	for (stream = 0; gci_ep_pull(&ep, 1, stream, NULL, &f); stream = !stream) {
-		assert_true(f.nbytes <= (r.nbytes - gone + 1) / 2 || f.nbytes <= 12u << 10);
+		assert_true(
+			f.nbytes <= (r.nbytes - gone + 1) / 2 || f.nbytes <= GCI_EP_GRANULE_NBYTES);
 		gone += f.nbytes;
 		gci_ep_sent(&ep, 1, &f);
 	}
