@@ -208,26 +208,31 @@ static int simulate_one(struct gci_decider *d, const struct gci_coll *c,
 		return rc;
 	if (!rc && is_partial && *ns <= limits->until_ns)
 		rc = simulate_all(d, c, how, limits->until_ns, ns);
-	if (!rc && *ns <= limits->until_ns)
+	if (!rc && *ns <= limits->until_ns && !gci_alltoall_is_even(how->algorithm, c))
 		rc = pace(d, c, how, ns);
 	return rc;
 }
 
 /* The fastest of the list that is clearly faster than *how, which takes usual_ns, if it can be simulated within the
- * effort; *unseen is set if some could not. */
+ * effort; *unseen is set if some could not. An even alltoall need only be as fast: its ranks forward nothing, and no
+ * port is asked for more than it takes. */
 static int simulate_others(struct gci_decider *d, const struct gci_coll *c,
 	const struct gci_candidate *list, size_t n, uint64_t *spent, uint64_t usual_ns,
 	struct gci_decision *how, int *unseen)
 {
-	struct gci_predict_limits limits = {.spent = spent, .until_ns = clearly_less(usual_ns)};
+	struct gci_predict_limits limits = {.spent = spent};
 	const struct gci_candidate first = how->how;
-	uint64_t ns;
+	uint64_t ns, until_ns = clearly_less(usual_ns);
 	size_t i;
 	int rc;
 
-	for (i = 0; i < n && limits.until_ns; i++) {
+	for (i = 0; i < n && until_ns; i++) {
 		if (gci_candidate_same(&list[i], &first))
 			continue;
+		limits.until_ns = until_ns;
+		if (gci_alltoall_is_even(list[i].algorithm, c) &&
+			gci_candidate_same(&how->how, &first))
+			limits.until_ns = usual_ns;
 		rc = simulate_one(d, c, &list[i], &limits, &ns);
 		if (rc == GCOLL_ERR_NOMEM)
 			return rc;
@@ -235,7 +240,8 @@ static int simulate_others(struct gci_decider *d, const struct gci_coll *c,
 		if (rc || ns > limits.until_ns)
 			continue;
 		*how = (struct gci_decision){list[i], GCI_BY_SIMULATION, ns};
-		limits.until_ns = ns - 1;
+		if (ns <= until_ns)
+			until_ns = ns - 1;
 	}
 	return 0;
 }
@@ -487,6 +493,10 @@ static int make_rates(struct gci_decider *d, const struct gci_algorithm *a,
 {
 	if (gci_alltoall_is_even(a, c))
 		return !gci_alltoall_even_bps(c, rank, out->bps);
+	if (c->packed && c->packed->timed && !d->at_will) { /* each SEND has its time */
+		gci_rates_near(c->topo, rank, out);
+		return 0;
+	}
 	if (d->blind || d->topo->nclusters < 2)
 		return GCOLL_ERR_INVAL;
 	return gci_rates(&d->net, a, c, rank,
@@ -509,8 +519,6 @@ const struct gci_rates *gci_decide_rates(
 	if (known)
 		return some(known);
 	whole.packed = gci_decide_packed(d, a, c);
-	if (whole.packed && whole.packed->timed && !d->at_will)
-		return NULL; /* each SEND has its time */
 	if (!d->rates)
 		d->rates = gci_calloc(KNOWN_RATES, sizeof(*d->rates));
 	if (!d->rates)

@@ -90,7 +90,7 @@ const struct gci_packed *gci_decide_packed(
 	struct gci_decider *d, const struct gci_algorithm *a, const struct gci_coll *c);
 
 /* How `rank` may send to each rank while it runs `c` that way, as gci_rates has it, or an `even` alltoall
- * itself; valid until the next call. NULL: at will, or each SEND has its time. */
+ * itself; where each SEND has its time, gci_rates_near. Valid until the next call. NULL: at will. */
 const struct gci_rates *gci_decide_rates(
 	struct gci_decider *d, const struct gci_algorithm *a, const struct gci_coll *c, int rank);
 

@@ -28,6 +28,9 @@ struct gci_rates {
 int gci_rates(const struct gci_simnet *net, const struct gci_algorithm *a, const struct gci_coll *c,
 	int rank, uint64_t most_steps, const struct gci_rates *out);
 
+/* Where each SEND has its time: windows alone, into zeros, as all of a cluster may send to one another at once. */
+void gci_rates_near(const struct gci_topo *t, int rank, const struct gci_rates *out);
+
 /* *paced_ns: what the operation takes at the rates that all ranks have, *ns at will; of one with more steps than
  * `most_steps` (0: no limit) both are of a shorter one. 0, GCOLL_ERR_INVAL or GCOLL_ERR_NOMEM. */
 int gci_rates_ns(const struct gci_simnet *net, const struct gci_algorithm *a,
