@@ -213,7 +213,7 @@ int gci_ep_owes(const struct gci_ep *ep, int peer);
 /* Bytes that one of the peer's streams takes at a time, lest others be idle: of several, about what
  * a new connection sends in one round trip, and more as it carries more; but no more than its share
  * of what there is, or else a message that is longer than one connection's window would take a round
- * trip more. A granule is not shared: shorter frames cost processors and links' packets more. */
+ * trip more. A share is a granule at least: shorter frames cost processors and links' packets more. */
 uint32_t gci_ep_turn(const struct gci_ep *ep, int peer, unsigned stream);
 
 /* The next frame for `peer`, by this of its streams; 0: none. Payload sums are computed here. */

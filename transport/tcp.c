@@ -495,6 +495,8 @@ static void on_need(void *user, int rank)
 		return;
 	}
 	p->rank = rank;
+	if (t->windows && !link->sockbuf_nbytes)
+		p->window_nbytes = t->windows[rank];
 	t->peers[rank] = p;
 	if (!t->path_open)
 		gci_path_open(t, link->path);
@@ -578,6 +580,7 @@ static void destroy(struct gci_tcp *t)
 	for (i = 0; t->peers && i < t->tp.config.size; i++)
 		gci_free(t->peers[i]);
 	gci_free(t->peers);
+	gci_free(t->windows);
 	gci_free(t->reach);
 	gci_free(t->behind);
 	gci_u64set_free(&t->door.homes);

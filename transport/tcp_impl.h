@@ -136,6 +136,7 @@ struct gci_tcp {
 	uint32_t *behind;        /* the same; NULL: all 0 */
 	struct gci_own own;
 	struct gci_tcp_peer **peers; /* by rank; NULL: not needed yet */
+	uint64_t *windows; /* [rank]: those of peers that were not needed yet; NULL: any */
 	struct gci_list dirty;
 	struct gci_list conns;
 	struct gci_list closed; /* closed connections that callers may still name */

@@ -414,7 +414,14 @@ void gci_tcp_window_peer(struct gci_tp *tp, int peer, uint64_t nbytes)
 	struct gci_tcp_peer *p = t->peers[peer];
 	int i;
 
-	if (!p || p->window_nbytes == nbytes || t->ep.peers[peer]->link.sockbuf_nbytes)
+	if (!p) { /* for when it is met */
+		if (nbytes && !t->windows)
+			t->windows = gci_calloc((size_t)t->ep.config->size, sizeof(*t->windows));
+		if (t->windows)
+			t->windows[peer] = nbytes;
+		return;
+	}
+	if (p->window_nbytes == nbytes || t->ep.peers[peer]->link.sockbuf_nbytes)
 		return;
 	p->window_nbytes = nbytes;
 	for (i = 0; i < GCI_TP_MAX_STREAMS; i++)

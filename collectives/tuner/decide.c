@@ -87,7 +87,7 @@ static void forget_all(struct gci_decider *d)
 struct gci_decided_rates {
 	const struct gci_algorithm *algorithm; /* NULL: none yet */
 	struct gci_coll coll;
-	int rank;
+	int rank, at_will;
 	struct gci_rates rates; /* of NULL: at will */
 };
 
@@ -208,31 +208,26 @@ static int simulate_one(struct gci_decider *d, const struct gci_coll *c,
 		return rc;
 	if (!rc && is_partial && *ns <= limits->until_ns)
 		rc = simulate_all(d, c, how, limits->until_ns, ns);
-	if (!rc && *ns <= limits->until_ns && !gci_alltoall_is_even(how->algorithm, c))
+	if (!rc && *ns <= limits->until_ns)
 		rc = pace(d, c, how, ns);
 	return rc;
 }
 
 /* The fastest of the list that is clearly faster than *how, which takes usual_ns, if it can be simulated within the
- * effort; *unseen is set if some could not. An even alltoall need only be as fast: its ranks forward nothing, and no
- * port is asked for more than it takes. */
+ * effort; *unseen is set if some could not. */
 static int simulate_others(struct gci_decider *d, const struct gci_coll *c,
 	const struct gci_candidate *list, size_t n, uint64_t *spent, uint64_t usual_ns,
 	struct gci_decision *how, int *unseen)
 {
-	struct gci_predict_limits limits = {.spent = spent};
+	struct gci_predict_limits limits = {.spent = spent, .until_ns = clearly_less(usual_ns)};
 	const struct gci_candidate first = how->how;
-	uint64_t ns, until_ns = clearly_less(usual_ns);
+	uint64_t ns;
 	size_t i;
 	int rc;
 
-	for (i = 0; i < n && until_ns; i++) {
+	for (i = 0; i < n && limits.until_ns; i++) {
 		if (gci_candidate_same(&list[i], &first))
 			continue;
-		limits.until_ns = until_ns;
-		if (gci_alltoall_is_even(list[i].algorithm, c) &&
-			gci_candidate_same(&how->how, &first))
-			limits.until_ns = usual_ns;
 		rc = simulate_one(d, c, &list[i], &limits, &ns);
 		if (rc == GCOLL_ERR_NOMEM)
 			return rc;
@@ -240,8 +235,7 @@ static int simulate_others(struct gci_decider *d, const struct gci_coll *c,
 		if (rc || ns > limits.until_ns)
 			continue;
 		*how = (struct gci_decision){list[i], GCI_BY_SIMULATION, ns};
-		if (ns <= until_ns)
-			until_ns = ns - 1;
+		limits.until_ns = ns - 1;
 	}
 	return 0;
 }
@@ -481,7 +475,8 @@ static const struct gci_decided_rates *find_rates(const struct gci_decider *d,
 	for (i = 0; d->rates && i < KNOWN_RATES; i++) {
 		const struct gci_decided_rates *r = &d->rates[i];
 
-		if (r->algorithm == a && r->rank == rank && gci_coll_same(&r->coll, c))
+		if (r->algorithm == a && r->rank == rank && r->at_will == d->at_will &&
+			gci_coll_same(&r->coll, c))
 			return r;
 	}
 	return NULL;
@@ -528,6 +523,7 @@ const struct gci_rates *gci_decide_rates(
 	*r = (struct gci_decided_rates){.algorithm = a,
 		.coll = *c,
 		.rank = rank,
+		.at_will = d->at_will,
 		.rates.bps = gci_calloc(2 * n, sizeof(*r->rates.bps))};
 	r->rates.window_nbytes = r->rates.bps ? r->rates.bps + n : NULL;
 	if (r->rates.bps && make_rates(d, a, &whole, rank, &r->rates)) {

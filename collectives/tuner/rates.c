@@ -17,7 +17,7 @@
 #define EVEN_PERCENT \
 	150 /* who has more than that of what it needs has more than its share of wires, too */
 #define LEAST_WINDOW (16u << 10)
-#define MEETING      6 /* times as much where each SEND has its time: few of those that may meet do */
+#define MEETING      6 /* quarters, where each SEND has its time: few of those that may meet do */
 
 /* Percent of what a pair needs in the mean that it may have. */
 static const uint64_t headrooms[] = {110, 150, 200, 300, 500};
@@ -456,10 +456,10 @@ static int find_rates(struct rates *r, struct traffic *a, const struct gci_algor
 	return choose(r, a, algorithm, c);
 }
 
-/* Near senders share a quarter of a port. */
-static uint64_t near_window(uint64_t nsenders)
+/* Near senders share a quarter of a port, or more quarters. */
+static uint64_t near_window(uint64_t nsenders, uint64_t quarters)
 {
-	uint64_t part_nbytes = GCI_PORT_NBYTES / GCI_SIM_NEAR_PART / nsenders;
+	uint64_t part_nbytes = GCI_PORT_NBYTES / GCI_SIM_NEAR_PART * quarters / nsenders;
 
 	return part_nbytes > LEAST_WINDOW ? part_nbytes : LEAST_WINDOW;
 }
@@ -482,7 +482,7 @@ static uint64_t window_to(const struct rates *r, int to)
 		near += !is_far && p->from != last;
 		last = p->from;
 	}
-	return paced && near ? near_window(near) : 0;
+	return paced && near ? near_window(near, 1) : 0;
 }
 
 void gci_rates_near(const struct gci_topo *t, int rank, const struct gci_rates *out)
@@ -491,7 +491,7 @@ void gci_rates_near(const struct gci_topo *t, int rank, const struct gci_rates *
 
 	for (i = 0; i < t->nranks; i++)
 		if (i != rank && t->cluster[i] == t->cluster[rank])
-			out->window_nbytes[i] = MEETING * near_window((uint64_t)size - 1);
+			out->window_nbytes[i] = near_window((uint64_t)size - 1, MEETING);
 }
 
 static void put_rates(const struct rates *r, int rank, const struct gci_rates *out)

@@ -74,7 +74,7 @@ static struct gci_frame to_send(uint64_t offset, uint32_t nbytes)
 /* A frame that is sent on has the sum of its bytes, however the message came. */
 static void what_is_sent_on(void **state)
 {
-	static const uint32_t aligns[] = {1, 3, 8, 24, 4096, 65536, 70000, GCI_TP_FRAME_NBYTES};
+	static const uint32_t aligns[] = {1, 3, 8, 16385, 4096, 65536, 70000, GCI_TP_FRAME_NBYTES};
 	struct gci_prng prng = {7};
 	struct gci_tp_req r, onward;
 	uint32_t round, i, nbytes;

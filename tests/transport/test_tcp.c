@@ -239,12 +239,13 @@ static void little_is_under_way(void **state)
 
 	(void)state;
 	world_open(&w, &own, 2, &link);
-	gci_tp_window_peer(w.tp[0], 1, 20000); /* not needed yet: nothing to bound */
+	gci_tp_window_peer(w.tp[0], 1, 20000); /* from when it is needed */
 	exchange(&w);
 	if (!sockets_of(&w).sndbuf_nbytes)
 		skip();
 	for (i = 0; i < 2; i++) {
-		gci_tp_window_peer(w.tp[0], 1, i ? 0 : 20000);
+		if (i)
+			gci_tp_window_peer(w.tp[0], 1, 0);
 		fill(from, sizeof(from), (uint64_t)i);
 		send_to(&w, 0, &m[0], 1, (uint32_t)i, from, sizeof(from));
 		recv_from(&w, 1, &m[1], 0, (uint32_t)i, to, sizeof(to));
