@@ -29,7 +29,7 @@
 #define MOST_TAGS     (1u << 27)
 #define MESSAGE_NS    15000 /* collectives/sim: of a message, for its sender and its receiver */
 #define LONGER        4     /* times the first choice of a segment: the second */
-#define LEEWAY        64    /* a part of the time: what longer segments, which cost processors less, may take more */
+#define LEEWAY        64    /* a part of the time: how much more longer segments may take */
 #define EARLY         32 /* a part of the whole time by which timed SENDs go before they are due */
 #define EARLY_NS      500000 /* and that at least: who sleeps may wake up as late */
 #define MOST_BOUNDED  8      /* clusters */
