@@ -93,7 +93,7 @@ void gct_bench_print_sockets(const struct gct_bench *b)
 			       "time:\nsee gridcoll doctor there\n",
 				s.cluster, window);
 		if (buffer >= WORTH_A_WORD &&
-			c != t->cluster[b->comm->rank]) /* there they are short by intent */
+			c != t->cluster[b->comm->rank]) /* there long operations keep them short */
 			printf("connections to %s waited for room in their send buffers in %d %% "
 			       "of the\ntime: see gridcoll doctor here\n",
 				s.cluster, buffer);
