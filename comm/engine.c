@@ -454,7 +454,7 @@ static void count_wait(struct gci_engine *e, uint64_t since_ns)
 	struct gci_tp_wait w;
 
 	if (e->wait.activity != e->wait.seen_activity || !e->reqs.active ||
-		!gci_list_empty(&e->held)) {
+		!gci_list_empty(&e->held.sends)) {
 		e->wait.seen_activity = e->wait.activity;
 		e->wait.total_ns = e->wait.looked_ns = 0;
 		e->wait.quiet = 0;
@@ -476,7 +476,7 @@ static void count_wait(struct gci_engine *e, uint64_t since_ns)
 
 static void release_due(struct gci_engine *e)
 {
-	if (!gci_list_empty(&e->held))
+	if (!gci_list_empty(&e->held.sends))
 		gci_held_release(
 			&e->held, gci_now_ns() + DUE_EARLY_NS, e->failure.status || e->at_will);
 }
@@ -561,7 +561,7 @@ uint64_t gci_engine_sleep_ns(struct gci_engine *e)
 	if (e->failure.status && !gci_engine_settled(e))
 		ns = least(ns, verdict_until(e) > now ? verdict_until(e) - now : VERDICT_LOOK);
 	else if (!gci_list_empty(&e->reqs.untold) ||
-		 (e->failure.status && !gci_list_empty(&e->held)))
+		 (e->failure.status && !gci_list_empty(&e->held.sends)))
 		ns = 0;
 	if (e->reqs.active && !e->failure.status)
 		ns = least(ns, least(due_in(e), least(deadline_left(e), ask_in(e))));
@@ -612,7 +612,7 @@ struct gci_engine *gci_engine_create(int rank, int size, const char **hosts)
 	make_lock(&e->callers.lock);
 	gci_calls_init(&e->calls);
 	gci_list_init(&e->comms.all);
-	gci_list_init(&e->held);
+	gci_held_init(&e->held);
 	gci_list_init(&e->reqs.all);
 	gci_list_init(&e->reqs.untold);
 	return e;

@@ -14,6 +14,7 @@
 #include "comm/gate.h"
 #include "comm/kept.h"
 #include "comm/recording.h"
+#include "comm/run.h"
 #include "comm/spin.h"
 #include "shaping/ladder.h"
 #include "transport/control.h"
@@ -244,7 +245,7 @@ struct gci_engine {
 	struct gci_sched_cache cache;
 	struct gci_scratch scratch;
 	struct gci_recording recording;
-	struct gci_list held; /* SENDs that are not due: comm/run.h */
+	struct gci_held held;
 	int at_will;          /* none waits any more: budgets are others than times were made for */
 
 	int started; /* some operation: connections may be open */

@@ -385,6 +385,7 @@ static int start_window(struct gci_op *op, struct gci_op_slot *slot)
 		.trace = e->settings.trace,
 		.activity = &e->wait.activity,
 		.held = e->at_will ? NULL : &e->held,
+		.nic_bps = gci_payload_bps(coll.topo->rank_nic_bps[op->rank]),
 		.began_ns = op->due_ns,
 		.done = on_run,
 		.damaged = on_damage,

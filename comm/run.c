@@ -157,20 +157,26 @@ static void start_message(struct gci_run *run, uint32_t step)
 		gci_tp_detach(run->tp, &m->req);
 }
 
-/* True if the SEND is not due. */
+#define BEHIND_NS (20 * GCI_NS_PER_MS) /* who wakes up so late makes up for it */
+
+static struct gci_run_message *first_held(const struct gci_held *held)
+{
+	return gci_container(held->sends.next, struct gci_run_message, link);
+}
+
+/* True if it waits. */
 static int hold(struct gci_run *run, uint32_t step)
 {
-	uint64_t due_ns = run->began_ns + run->sched->steps[step].due_ns;
 	struct gci_run_message *m = &run->messages[step];
 	struct gci_list *after;
 
-	if (!run->held || due_ns <= gci_now_ns())
+	if (!run->held || !run->sched->steps[step].due_ns)
 		return 0;
 	m->run = run;
 	m->step = step;
-	m->due_ns = due_ns;
-	after = run->held->prev;
-	while (after != run->held &&
+	m->due_ns = run->began_ns + run->sched->steps[step].due_ns;
+	after = run->held->sends.prev;
+	while (after != &run->held->sends &&
 		gci_container(after, struct gci_run_message, link)->due_ns > m->due_ns)
 		after = after->prev;
 	gci_list_push(after->next, &m->link);
@@ -178,19 +184,35 @@ static int hold(struct gci_run *run, uint32_t step)
 	return 1;
 }
 
-uint64_t gci_held_due_ns(const struct gci_list *held)
+void gci_held_init(struct gci_held *held)
 {
-	return gci_list_empty(held)
-		       ? GCI_NEVER
-		       : gci_container(held->next, struct gci_run_message, link)->due_ns;
+	gci_list_init(&held->sends);
+	held->given_ns = 0;
 }
 
-void gci_held_release(struct gci_list *held, uint64_t now_ns, int all)
+uint64_t gci_held_due_ns(const struct gci_held *held)
 {
-	while (!gci_list_empty(held) && (all || gci_held_due_ns(held) <= now_ns)) {
-		struct gci_run_message *m = gci_container(held->next, struct gci_run_message, link);
+	uint64_t due_ns = gci_list_empty(&held->sends) ? GCI_NEVER : first_held(held)->due_ns;
+
+	return due_ns > held->given_ns ? due_ns : held->given_ns;
+}
+
+static uint64_t nic_ns(const struct gci_run *run, uint32_t step)
+{
+	uint64_t bits = run->sched->steps[step].src.length * run->esize * 8;
+
+	return run->nic_bps ? (uint64_t)((unsigned __int128)bits * GCI_NS_PER_S / run->nic_bps) : 0;
+}
+
+void gci_held_release(struct gci_held *held, uint64_t now_ns, int all)
+{
+	while (!gci_list_empty(&held->sends) && (all || gci_held_due_ns(held) <= now_ns)) {
+		struct gci_run_message *m = first_held(held);
 		struct gci_run *run = m->run;
 
+		if (held->given_ns + BEHIND_NS < now_ns)
+			held->given_ns = now_ns - BEHIND_NS;
+		held->given_ns += nic_ns(run, m->step);
 		gci_list_del(&m->link);
 		run->nmessages--;
 		trace(run, m->step, 0);
@@ -202,9 +224,9 @@ void gci_held_release(struct gci_list *held, uint64_t now_ns, int all)
 /* Those of a run that is freed before its end. */
 static void drop_held(struct gci_run *run)
 {
-	struct gci_list *it = run->held && !run->over ? run->held->next : NULL;
+	struct gci_list *it = run->held && !run->over ? run->held->sends.next : NULL;
 
-	while (it && it != run->held) {
+	while (it && it != &run->held->sends) {
 		struct gci_run_message *m = gci_container(it, struct gci_run_message, link);
 
 		it = it->next;

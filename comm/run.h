@@ -37,6 +37,14 @@ struct gci_reducer {
 	enum gcoll_type type;
 };
 
+/* SENDs of all of a process's runs that wait for their time, or for their host's NIC. Those that are due go in the
+ * order of their times, and no faster than the NIC takes them: connections share it evenly, and what is wanted
+ * last would delay what others wait for. */
+struct gci_held {
+	struct gci_list sends; /* the next one first */
+	uint64_t given_ns;     /* until then the NIC has what it was given */
+};
+
 struct gci_run {
 	/* Set by the caller. */
 	const struct gci_sched *sched; /* must outlive the run */
@@ -50,10 +58,10 @@ struct gci_run {
 	struct gci_reducer reducer;
 	char *buf[GCI_NBUFFERS]; /* IN (never written), OUT, and TMP of sched->tmp_len elements */
 	const struct gci_run_trace *trace; /* may be NULL */
-	uint64_t *activity; /* counts messages that have ended, and pieces; may be NULL */
-	/* SENDs of all runs that are not due, the next one first; outlives the run. NULL: none waits for its time. */
-	struct gci_list *held;
-	uint64_t began_ns; /* that due times count from */
+	uint64_t *activity;    /* counts messages that have ended, and pieces; may be NULL */
+	struct gci_held *held; /* outlives the run. NULL: no SEND waits */
+	uint64_t nic_bps;      /* of this host, for these; 0: not known */
+	uint64_t began_ns;     /* that due times count from */
 	void (*done)(struct gci_run *run, int status);
 	/* Bytes have changed in this rank's memory since they came; the transport is to be failed.
 	 */
@@ -80,11 +88,13 @@ int gci_run_start(struct gci_run *run);
  * are many bytes of a long message, and other instances keep the pipe full meanwhile. */
 void gci_run_last(struct gci_run *run);
 
-/* When the next one of the SENDs that wait for their time is due; GCI_NEVER. */
-uint64_t gci_held_due_ns(const struct gci_list *held);
+void gci_held_init(struct gci_held *held);
 
-/* Starts those that are due, or `all` of them. */
-void gci_held_release(struct gci_list *held, uint64_t now_ns, int all);
+/* When the next one may go; GCI_NEVER: there is none. */
+uint64_t gci_held_due_ns(const struct gci_held *held);
+
+/* Starts those that may go, or `all` of them. */
+void gci_held_release(struct gci_held *held, uint64_t now_ns, int all);
 
 /* Only when done has been called, or after the transport was stopped or freed. */
 void gci_run_free(struct gci_run *run);

@@ -10,6 +10,12 @@
 #define GCI_LAN_EAGER (64u << 10)
 #define GCI_WAN_EAGER (1u << 20)
 
+/* What TCP over Ethernet leaves for payload: 1448 of 1514 bytes. A rate is at least 1: 0 would be none. */
+static inline uint64_t gci_payload_bps(uint64_t bps)
+{
+	return bps / 1514 * 1448 + bps % 1514 * 1448 / 1514 + (bps == 1);
+}
+
 struct gci_topo {
 	int nranks, nclusters;
 	int per_host; /* ranks of the job on one host, at most */

@@ -2,8 +2,9 @@
  * Packings as schedules. All ranks walk through all segments in the same order, give each its column by
  * smooth weighted turns and its first host in each class by who has sent least, and note their own steps.
  *
- * Each step has a key: the latest time at which it may begin for all to end when the packing says. Where SENDs
- * are timed, it is, less a 32nd of the whole time, the earliest, too. A rank emits its
+ * Each step has a key, a time at which it may begin for all to end when the packing says: from a timetable of all
+ * hosts' messages, where there is one, else the latest, by how deep trees are. Where SENDs are timed it is the earliest,
+ * too (the latest, less a 32nd of the whole time). A rank emits its
  * steps by their keys, and a SEND waits for those whose keys are a good deal earlier: else what is there from the
  * beginning, such as the parts of leaves, would take the NIC from what has to go on now. Whatever a step waits for
  * has an earlier key, on this rank or another, so nobody waits for ever.
@@ -14,8 +15,10 @@
 
 #include "base/mem.h"
 #include "collectives/blocks/blocks.h"
+#include "collectives/blocks/windows.h"
 #include "collectives/models/limit.h"
 #include "collectives/planner/cuts.h"
+#include "collectives/planner/timetable.h"
 #include "collectives/tuner/table.h"
 
 #include <stdlib.h>
@@ -33,7 +36,13 @@
 #define EARLY         32 /* a part of the whole time by which timed SENDs go before they are due */
 #define EARLY_NS      500000 /* and that at least: who sleeps may wake up as late */
 #define MOST_BOUNDED  8      /* clusters */
-#define SLACK         8 /* a part of the whole time by which SENDs of sums may be out of order */
+/* Of an alltoall no message waits for another host's. When hosts are a little late, what meets at a port is as if at random,
+   and a port that has no time to spare overflows (the quickstart's grid, 32 MiB, dilation 4: 2.2 times the limit and 5,000
+   segments resent in 9 operations; with a tenth to spare 1.15 and none). */
+#define SLACK_OF_ALL 1.1
+#define MOST_TIMED   (1u << 18) /* messages in a timetable: more take too long */
+#define MOST_HOSTS   1024       /* whose memory would be too much */
+#define SLACK        8 /* a part of the whole time by which SENDs of sums may be out of order */
 
 enum { PHASE_UP, PHASE_DOWN };
 
@@ -181,6 +190,8 @@ static int begin(struct gci_packed *p, const struct gci_coll *c, struct gci_netw
 	return 0;
 }
 
+static int find_times(struct gci_packed *p, const struct gci_coll *c);
+
 int gci_packed_make(struct gci_packed **out, const struct gci_coll *c, uint64_t nbytes)
 {
 	struct gci_packed *p = gci_calloc(1, sizeof(*p));
@@ -199,6 +210,8 @@ int gci_packed_make(struct gci_packed **out, const struct gci_coll *c, uint64_t 
 	for (longer = 0; !rc && p->ncommodities && longer < 2; longer++)
 		rc = try_segment(p, &w, segment_of(c, nbytes, longer));
 	gci_network_free(&net);
+	if (!rc && p->ncommodities && !c->counts)
+		rc = find_times(p, c);
 	if (rc) {
 		gci_packed_free(p);
 		return rc;
@@ -262,6 +275,8 @@ void gci_packed_free(struct gci_packed *p)
 	if (!p)
 		return;
 	gci_packing_free(&p->packing);
+	gci_free(p->times.start_ns);
+	gci_free(p->times.first);
 	gci_free(p->commodities);
 	gci_free(p);
 }
@@ -282,15 +297,23 @@ struct act {
 };
 
 struct emission {
-	struct gci_builder *b;
+	struct gci_builder *b; /* NULL: all hosts' messages go into `table` */
 	const struct gci_coll *c;
 	const struct gci_packed *p;
 	struct gci_network net;
-	int *first_column;  /* [commodity], and one more */
-	int64_t *turn;      /* [column]: of the smooth weighted round robin */
-	uint64_t *duty;     /* [rank]: bytes that it was chosen to send */
-	int *entry;         /* [class]: its first host, of the segment under way */
-	int *place;         /* [rank]: in its class */
+	struct gci_timetable *table; /* NULL: this rank's acts are noted */
+	int *parents;                /* [rank], twice: scratch of `table` */
+	uint32_t *first;             /* [parcel]: its first message in `table` */
+	const double
+		*start_ns; /* [message]: p->times.start_ns; NULL: keys come from depths and tails */
+	double scale;      /* of those */
+	int me, nranks;
+	int *first_column; /* [commodity], and one more */
+	int64_t *turn;     /* [column]: of the smooth weighted round robin */
+	uint64_t *duty;    /* [rank]: bytes that it was chosen to send */
+	int *entry;        /* [class]: its first host, of the segment under way */
+	int *place;        /* [rank]: in its class */
+	int *slot; /* [rank]: among all, by class and place: the same for all roots that a packing serves */
 	unsigned *rotation; /* [class]: of large ones */
 	int *fanout; /* [nhosts * GCI_BINOMIAL_HOSTS + place]: of binomial trees over so many hosts */
 	uint64_t segment;      /* elements */
@@ -387,6 +410,29 @@ static uint64_t emitted_segment(const struct emission *e)
 	return n < least ? least : n;
 }
 
+/* Whether the packing's timetable serves for c: for a whole operation of about as many bytes, a window, or a shorter one
+ * at the end. Elements must not be so long that segments of them were far longer. */
+static int fits_times(const struct emission *e)
+{
+	const struct gci_packed_times *t = &e->p->times;
+	const struct gci_coll *c = e->c;
+
+	return t->start_ns && !c->counts && longest_block(c) * c->esize <= t->unit_nbytes * 3 / 2 &&
+	       (8 * c->esize < t->segment_nbytes || t->unit_nbytes <= t->segment_nbytes);
+}
+
+/* As many as in the timetable, or as long: then they are the first of those. */
+static uint64_t timed_segment(const struct emission *e)
+{
+	const struct gci_packed_times *t = &e->p->times;
+	uint64_t length = longest_block(e->c), esize = e->c->esize;
+	uint64_t most = gci_nsegments(t->unit_nbytes, t->segment_nbytes);
+	uint64_t n = 2 * length * esize > t->unit_nbytes ? (length + most - 1) / most
+							 : t->segment_nbytes / esize;
+
+	return n ? n : 1;
+}
+
 /* Of its time, what stays however many bytes there are. */
 static double delay_of(const struct gci_packed *p)
 {
@@ -421,6 +467,8 @@ static int start(struct emission *e, struct gci_builder *b, const struct gci_col
 	e->b = b;
 	e->c = c;
 	e->p = p;
+	e->me = b ? b->rank : 0;
+	e->nranks = c->topo->nranks;
 	e->ns = delay_of(p) + feed_of(p, c);
 	if (network_of(&e->net, c))
 		return GCOLL_ERR_NOMEM;
@@ -429,9 +477,9 @@ static int start(struct emission *e, struct gci_builder *b, const struct gci_col
 	n = (size_t)e->net.nclasses;
 	e->first_column = gci_calloc((size_t)p->ncommodities + 1, sizeof(*e->first_column));
 	e->turn = gci_calloc((size_t)p->packing.ncolumns, sizeof(*e->turn));
-	e->duty = gci_calloc((size_t)b->nranks, sizeof(*e->duty));
+	e->duty = gci_calloc((size_t)e->nranks, sizeof(*e->duty));
 	e->entry = gci_calloc(n, sizeof(*e->entry));
-	e->place = gci_calloc((size_t)b->nranks, sizeof(*e->place));
+	e->place = gci_calloc(2 * (size_t)e->nranks, sizeof(*e->place));
 	e->rotation = gci_calloc(n, sizeof(*e->rotation));
 	e->fanout = gci_calloc((GCI_BINOMIAL_HOSTS + 1) * GCI_BINOMIAL_HOSTS, sizeof(*e->fanout));
 	e->commodity = gci_calloc(n * n, sizeof(*e->commodity));
@@ -445,11 +493,19 @@ static int start(struct emission *e, struct gci_builder *b, const struct gci_col
 			k++;
 		e->first_column[i] = k;
 	}
-	e->segment = emitted_segment(e);
-	e->mine = e->net.class_of[b->rank];
-	for (k = 0; k < e->net.nclasses; k++)
-		for (i = 0; i < gci_network_size(&e->net, k); i++)
-			e->place[gci_network_members(&e->net, k)[i]] = i;
+	e->start_ns = b && p->timed && fits_times(e) ? p->times.start_ns : NULL;
+	e->scale = e->ns / p->packing.ns;
+	if (e->start_ns)
+		e->ns *= p->times.ns / p->packing.ns;
+	e->segment = e->start_ns ? timed_segment(e) : emitted_segment(e);
+	e->mine = e->net.class_of[e->me];
+	e->slot = e->place + e->nranks;
+	for (i = 0; i < e->nranks; i++) {
+		int rank = e->net.member[i];
+
+		e->place[rank] = i - e->net.first[e->net.class_of[rank]];
+		e->slot[rank] = i;
+	}
 	fill_fanouts(e);
 	fill_commodity_numbers(e);
 	return 0;
@@ -618,6 +674,7 @@ struct passage {
 	const int *parent, *rest;
 	const struct timing *t;
 	int turned, second, nth, of_sum;
+	uint64_t tree; /* of all of the operation's */
 	double begin;
 	uint32_t tag;
 	struct gci_slice own, all; /* what this rank gives, and what it gets */
@@ -666,6 +723,18 @@ static double key_inside(const struct emission *e, const struct passage *x, int 
 	return key_of(x, class, x->t->depth[class] + (rounds - k) * hop, k * hop, hop);
 }
 
+/* Of the message between a host and its parent, among all; the root's stands for what it has, or gets. */
+static uint32_t number_of(const struct emission *e, const struct passage *x, int rank)
+{
+	return (uint32_t)(x->tree * (unsigned)e->nranks) + (unsigned)e->slot[rank];
+}
+
+/* When it goes: as it was found, or else by that formula. */
+static double key_at(const struct emission *e, const struct passage *x, int rank, double formula)
+{
+	return e->start_ns ? e->start_ns[number_of(e, x, rank)] * e->scale : formula;
+}
+
 /* The hosts of a class but the first, below that. */
 static void place_in_class(struct emission *e, const struct passage *x, struct place *p, int class)
 {
@@ -675,51 +744,66 @@ static void place_in_class(struct emission *e, const struct passage *x, struct p
 	int children[32], parent, i, n, binary = g.n > GCI_BINOMIAL_HOSTS,
 					back = binary && x->nth & 1;
 
-	g.me = gci_group_member(&g, e->place[e->b->rank]);
+	g.me = gci_group_member(&g, e->place[e->me]);
 	if (back && g.me)
 		g.me = g.n - g.me; /* the others in reverse: inner hosts are leaves */
 	n = (binary ? gci_binary : gci_binomial)(&g, &parent, children);
 	if (parent >= 0) {
-		p->parent_key = key_inside(e, x, class, g.me);
+		p->parent_key = key_at(e, x, e->me, key_inside(e, x, class, g.me));
 		p->parent = gci_group_rank(&g, back && parent ? g.n - parent : parent);
 	}
-	for (i = 0; i < n; i++)
-		add_child(p, gci_group_rank(&g, back ? g.n - children[i] : children[i]),
-			key_inside(e, x, class, children[i]));
+	for (i = 0; i < n; i++) {
+		int child = gci_group_rank(&g, back ? g.n - children[i] : children[i]);
+
+		add_child(p, child, key_at(e, x, child, key_inside(e, x, class, children[i])));
+	}
 }
 
 static void find_place(struct emission *e, const struct passage *x, struct place *p)
 {
 	const int *m;
-	int k, c, me = e->b->rank, mine = e->mine, is_entry = e->entry[mine] == me;
+	int k, c, me = e->me, mine = e->mine, is_entry = e->entry[mine] == me;
 	int root = x->col->root;
 
 	p->parent = -1;
 	p->nchildren = 0;
 	if (is_entry && mine != root) {
 		p->parent = e->entry[x->parent[mine]];
-		p->parent_key = key_of(x, mine, x->t->depth[mine], x->t->tail[mine],
-			arc_ns(e, x->second, x->parent[mine], mine));
+		p->parent_key = key_at(e, x, me,
+			key_of(x, mine, x->t->depth[mine], x->t->tail[mine],
+				arc_ns(e, x->second, x->parent[mine], mine)));
 	} else if (!is_entry && x->rest[mine] != mine) {
 		double hop = arc_ns(e, x->second, x->rest[mine], mine);
 
 		p->parent = e->entry[x->rest[mine]];
-		p->parent_key = key_of(x, mine, x->t->depth[x->rest[mine]] + hop, 0, hop);
+		p->parent_key =
+			key_at(e, x, me, key_of(x, mine, x->t->depth[x->rest[mine]] + hop, 0, hop));
 	}
 	for (c = 0; is_entry && c < e->net.nclasses; c++) {
 		double hop = arc_ns(e, x->second, mine, c);
 
 		if (c != root && x->parent[c] == mine)
-			add_child(p, e->entry[c], key_of(x, c, x->t->depth[c], x->t->tail[c], hop));
+			add_child(p, e->entry[c],
+				key_at(e, x, e->entry[c],
+					key_of(x, c, x->t->depth[c], x->t->tail[c], hop)));
 		if (x->rest[c] != mine || c == mine)
 			continue;
 		m = gci_network_members(&e->net, c);
 		for (k = 0; k < gci_network_size(&e->net, c); k++)
 			if (m[k] != e->entry[c])
-				add_child(p, m[k], key_of(x, c, x->t->depth[mine] + hop, 0, hop));
+				add_child(p, m[k],
+					key_at(e, x, m[k],
+						key_of(x, c, x->t->depth[mine] + hop, 0, hop)));
 	}
 	if (x->rest[mine] == mine && gci_network_size(&e->net, mine) > 1)
 		place_in_class(e, x, p, mine);
+}
+
+/* What a segment counts. All like a full one, so that who is chosen does not depend on how long the last is: the same
+ * for all sizes that a timetable serves. */
+static uint64_t weight(const struct emission *e, uint64_t length)
+{
+	return e->c->counts ? length : e->segment;
 }
 
 /* How many copies first hosts send by a tree. */
@@ -930,7 +1014,7 @@ static void wait_for_earlier(struct emission *e, const struct act *a, double sla
 /* By their keys. */
 static void emit_acts(struct emission *e)
 {
-	double slack = e->ns / SLACK, early = e->ns / EARLY > EARLY_NS ? e->ns / EARLY : EARLY_NS;
+	double slack = e->ns / SLACK, early = e->start_ns ? 0 : later(e->ns / EARLY, EARLY_NS);
 	uint32_t *sent = gci_calloc(e->nacts, sizeof(*sent));
 	double *keys = gci_calloc(e->nacts, sizeof(*keys));
 	size_t i, nsent = 0, at = 0;
@@ -956,8 +1040,8 @@ static void emit_acts(struct emission *e)
 		case ACT_SEND:
 			sent[nsent] = gci_send(e->b, a->peer, a->tag, a->src);
 			keys[nsent++] = a->key;
-			if (e->p->timed && a->key > early)
-				gci_not_before(e->b, (uint64_t)(a->key - early));
+			if (e->p->timed)
+				gci_not_before(e->b, 1 + (uint64_t)later(a->key - early, 0));
 			if (gci_kind_reduces(e->c->kind))
 				wait_for_earlier(e, a, slack, sent, keys, nsent - 1, &at);
 			break;
@@ -1010,15 +1094,88 @@ static struct passage passage_of(const struct emission *e, const struct gci_colu
 		.of_sum = of_sum,
 		.turned = is_turned(e->c->kind) || (e->c->kind == GCI_ALLREDUCE && !second),
 		.nth = (int)(nth & 1),
+		.tree = of_sum ? 2 * nth + (unsigned)second : nth,
 		.begin = (left > 0 ? left * (double)nth / (double)of : 0) +
 			 (second ? all - t[1].end : 0)};
 }
 
 static int meets(const struct emission *e, const struct gci_column *col)
 {
-	int me = e->b->rank;
+	int me = e->me;
 
 	return col->meet >= 0 && (e->entry[col->root] == me || e->entry[col->meet] == me);
+}
+
+/* ---- all hosts' messages, for a timetable */
+
+/* The messages of a tree; parents[rank]. */
+static void add_tree(struct emission *e, const struct passage *x, struct place *p, int *parents)
+{
+	int me = e->me, mine = e->mine, r, i;
+
+	for (i = 0; i < e->nranks; i++) {
+		e->me = r = e->net.member[i];
+		e->mine = e->net.class_of[r];
+		find_place(e, x, p);
+		parents[r] = p->parent;
+		if (p->parent < 0)
+			gci_timetable_add(e->table, r, r, 0, 0);
+		else
+			gci_timetable_add(e->table, x->turned ? r : p->parent,
+				x->turned ? p->parent : r, (double)(x->own.length * e->c->esize),
+				p->parent_key);
+	}
+	e->me = me;
+	e->mine = mine;
+}
+
+/* What hosts pass on they have to have; all but `apart`. */
+static void link_tree(struct emission *e, const struct passage *x, const int *parents, int apart)
+{
+	int r;
+
+	for (r = 0; r < e->nranks; r++) {
+		uint32_t mine = number_of(e, x, r);
+
+		if (parents[r] < 0 || r == apart)
+			continue;
+		if (x->turned)
+			gci_timetable_after(e->table, number_of(e, x, parents[r]), mine);
+		else
+			gci_timetable_after(e->table, mine, number_of(e, x, parents[r]));
+	}
+}
+
+/* What goes down from a host that met the root has parts of all that came up to it. */
+static void link_meeting(
+	struct emission *e, const struct passage *up, const struct passage *down, int other)
+{
+	int a, b;
+
+	gci_timetable_after(
+		e->table, number_of(e, down, other), number_of(e, up, e->entry[up->col->root]));
+	for (a = 0; a < e->nranks; a++)
+		for (b = 0; e->parents[a] == other && b < e->nranks; b++)
+			if (e->parents[e->nranks + b] == other)
+				gci_timetable_after(
+					e->table, number_of(e, down, b), number_of(e, up, a));
+}
+
+static void add_sum(
+	struct emission *e, const struct passage *up, const struct passage *down, struct place *p)
+{
+	int root = e->entry[up->col->root], other = up->col->meet;
+
+	other = other < 0 ? -1 : e->entry[other];
+	add_tree(e, up, p, e->parents);
+	add_tree(e, down, p, e->parents + e->nranks);
+	link_tree(e, up, e->parents, other);
+	link_tree(e, down, e->parents + e->nranks, other);
+	gci_timetable_after(e->table, number_of(e, down, root), number_of(e, up, root));
+	if (other < 0)
+		return;
+	gci_timetable_after(e->table, number_of(e, down, root), number_of(e, up, other));
+	link_meeting(e, up, down, other);
 }
 
 /* allreduce: up one tree, down the other. */
@@ -1029,6 +1186,10 @@ static void pass_sum(struct emission *e, struct passage *up, struct gci_slice ou
 
 	down.own = down.all = out;
 	down.tag = gci_tag(PHASE_DOWN, (uint32_t)i);
+	if (e->table) {
+		add_sum(e, up, &down, p);
+		return;
+	}
 	find_place(e, up, p);
 	find_place(e, &down, p + 1);
 	if (meets(e, up->col))
@@ -1038,12 +1199,26 @@ static void pass_sum(struct emission *e, struct passage *up, struct gci_slice ou
 	pass_down(e, &down, p + 1);
 }
 
+static void pass_tree(struct emission *e, const struct passage *x, struct place *p)
+{
+	if (e->table) {
+		add_tree(e, x, p, e->parents);
+		link_tree(e, x, e->parents, -1);
+		return;
+	}
+	find_place(e, x, p);
+	if (x->turned)
+		pass_up(e, x, p);
+	else
+		pass_down(e, x, p);
+}
+
 /* bcast, reduce, allreduce */
 static void pass_vector(struct emission *e, struct place *p)
 {
 	const struct gci_coll *c = e->c;
 	int lead = c->kind == GCI_ALLREDUCE ? -1 : c->root;
-	struct gci_slice in = gci_vector(c, gci_input(c, e->b->rank)), out = gci_vector(c, GCI_OUT);
+	struct gci_slice in = gci_vector(c, gci_input(c, e->me)), out = gci_vector(c, GCI_OUT);
 	uint64_t i, nsegments = gci_nsegments(c->count, e->segment);
 
 	for (i = 0; i < nsegments; i++) {
@@ -1053,16 +1228,12 @@ static void pass_vector(struct emission *e, struct place *p)
 		x.own = part(in, e->segment, i);
 		x.all = c->kind == GCI_BCAST ? x.own : part(out, e->segment, i);
 		x.tag = gci_tag(PHASE_UP, (uint32_t)i);
-		choose_entries(e, col, lead, x.own.length);
+		choose_entries(e, col, lead, weight(e, x.own.length));
 		if (c->kind == GCI_ALLREDUCE) {
 			pass_sum(e, &x, x.all, p, i, nsegments);
 			continue;
 		}
-		find_place(e, &x, p);
-		if (c->kind == GCI_BCAST)
-			pass_down(e, &x, p);
-		else
-			pass_up(e, &x, p);
+		pass_tree(e, &x, p);
 	}
 }
 
@@ -1070,11 +1241,11 @@ static void pass_vector(struct emission *e, struct place *p)
 static void pass_blocks(struct emission *e, struct place *p)
 {
 	const struct gci_coll *c = e->c;
-	int r, me = e->b->rank;
+	int r, me = e->me;
 	uint64_t nsegments = gci_nsegments(longest_block(c), e->segment), i;
 
 	for (i = 0; i < nsegments; i++)
-		for (r = 0; r < e->b->nranks; r++) {
+		for (r = 0; r < e->nranks; r++) {
 			uint64_t len = gci_block_len(c, r, r), at = i * e->segment;
 			const struct gci_column *col;
 			struct passage x;
@@ -1083,20 +1254,18 @@ static void pass_blocks(struct emission *e, struct place *p)
 				continue;
 			col = &e->p->packing
 				       .columns[next_column(e, e->commodity[e->net.class_of[r]])];
-			choose_entries(e, col, r, len - at < e->segment ? len - at : e->segment);
+			choose_entries(e, col, r,
+				weight(e, len - at < e->segment ? len - at : e->segment));
 			x = passage_of(e, col, 0, i, nsegments);
 			x.nth = (int)((i + (unsigned)r) & 1);
 			x.tag = gci_tag(
-				PHASE_UP, (uint32_t)(i * (unsigned)e->b->nranks + (unsigned)r));
+				PHASE_UP, (uint32_t)(i * (unsigned)e->nranks + (unsigned)r));
 			x.own = part(gci_in_block(c, me, r), e->segment, i);
 			x.all = c->kind == GCI_ALLGATHER || r == me
 					? part(gci_out_block(c, me, r), e->segment, i)
 					: gci_slice(GCI_OUT, 0, 0);
-			find_place(e, &x, p);
-			if (c->kind == GCI_ALLGATHER)
-				pass_down(e, &x, p);
-			else
-				pass_up(e, &x, p);
+			x.tree = i * (unsigned)e->nranks + (unsigned)r;
+			pass_tree(e, &x, p);
 		}
 }
 
@@ -1105,34 +1274,67 @@ static void pass_blocks(struct emission *e, struct place *p)
 /* A segment of a block on its way from one rank to another. */
 struct parcel {
 	int from, to;
-	uint64_t i; /* segment */
-	double nth; /* of its like, from 0 to 1: when it is to go */
-	uint32_t tag;
+	uint64_t i;      /* segment */
+	uint64_t number; /* of all of the operation's */
+	double nth;      /* of its like, from 0 to 1: when it is to go */
 };
 
-static void pass_parcel(struct emission *e, const struct parcel *x)
+/* By which hosts, and when from each; returns how many. */
+static int route_parcel(
+	struct emission *e, const struct parcel *x, uint64_t len, int *hop, double *key)
 {
 	const struct gci_coll *c = e->c;
-	int turned = is_turned(c->kind), me = e->b->rank;
+	int turned = is_turned(c->kind), k, n;
 	int a = e->net.class_of[turned ? x->to : x->from],
 	    b = e->net.class_of[turned ? x->from : x->to];
 	const struct gci_column *col =
 		&e->p->packing.columns[next_column(e, e->commodity[a * e->net.nclasses + b])];
-	uint64_t len = gci_block_len(c, x->from, x->to) - x->i * e->segment;
-	int n = col->nway, hop[GCI_NETWORK_MOST_CLASSES], k;
-	double key[GCI_NETWORK_MOST_CLASSES], left;
-	struct gci_slice at;
+	double left = e->ns - col->delay_ns;
 
-	len = len < e->segment ? len : e->segment;
+	n = col->nway;
 	for (k = 1; k < n - 1; k++)
-		hop[turned ? n - 1 - k : k] = choose_host(e, col->way[k], len);
+		hop[turned ? n - 1 - k : k] = choose_host(e, col->way[k], weight(e, len));
 	hop[0] = x->from;
 	hop[n - 1] = x->to;
-	left = e->ns - col->delay_ns;
 	key[0] = left > 0 ? left * x->nth : 0;
 	for (k = 1; k < n; k++)
 		key[k] = key[k - 1] + (turned ? hop_ns(e, col->way[n - 1 - k], col->way[n - k])
 					      : hop_ns(e, col->way[k - 1], col->way[k]));
+	for (k = 0; e->start_ns && k < n - 1; k++)
+		key[k] = e->start_ns[e->p->times.first[x->number] + (unsigned)k] * e->scale;
+	return n;
+}
+
+static void add_parcel(struct emission *e, const struct parcel *x, uint64_t len, const int *hop,
+	const double *key, int n)
+{
+	int k;
+
+	e->first[x->number] = (uint32_t)e->table->nmessages;
+	for (k = 0; k < n - 1; k++) {
+		uint32_t i = gci_timetable_add(
+			e->table, hop[k], hop[k + 1], (double)(len * e->c->esize), key[k]);
+
+		if (k)
+			gci_timetable_after(e->table, i, i - 1);
+	}
+}
+
+static void pass_parcel(struct emission *e, const struct parcel *x)
+{
+	const struct gci_coll *c = e->c;
+	uint64_t len = gci_block_len(c, x->from, x->to) - x->i * e->segment;
+	int hop[GCI_NETWORK_MOST_CLASSES], k, n, me = e->me;
+	double key[GCI_NETWORK_MOST_CLASSES];
+	struct gci_slice at;
+	uint32_t tag = gci_tag(PHASE_UP, (uint32_t)x->number);
+
+	len = len < e->segment ? len : e->segment;
+	n = route_parcel(e, x, len, hop, key);
+	if (e->table) {
+		add_parcel(e, x, len, hop, key, n);
+		return;
+	}
 	for (k = 0; k < n && hop[k] != me; k++)
 		;
 	if (k == n)
@@ -1145,50 +1347,54 @@ static void pass_parcel(struct emission *e, const struct parcel *x)
 		at = gci_slice(GCI_TMP, gci_tmp(e->b, len), len);
 	if (k)
 		note(e, key[k - 1],
-			(struct act){
-				.kind = ACT_RECV, .peer = hop[k - 1], .tag = x->tag, .dst = at});
+			(struct act){.kind = ACT_RECV, .peer = hop[k - 1], .tag = tag, .dst = at});
 	if (k < n - 1)
 		note(e, key[k],
-			(struct act){
-				.kind = ACT_SEND, .peer = hop[k + 1], .tag = x->tag, .src = at});
+			(struct act){.kind = ACT_SEND, .peer = hop[k + 1], .tag = tag, .src = at});
 }
 
-/* How many of a rank's class come before it, of all. */
-static double place_among(const struct emission *e, int rank)
-{
-	return (double)e->place[rank] / gci_network_size(&e->net, e->net.class_of[rank]);
-}
-
-/* All parts of all blocks; of an alltoall, all ranks' to their nth neighbours before those to the next. */
-static void pass_paths(struct emission *e)
+/* All ranks' to their nth neighbours before those to the next. */
+static void pass_all_to_all(struct emission *e)
 {
 	const struct gci_coll *c = e->c;
-	int p = e->b->nranks, k, r, all = c->kind == GCI_ALLTOALL;
+	int p = e->nranks, k, r;
 	uint64_t nsegments = gci_nsegments(longest_block(c), e->segment), i;
 
 	for (k = 1; k < p; k++)
 		for (i = 0; i < nsegments; i++)
-			for (r = 0; r < (all ? p : 1); r++) {
-				struct parcel x = {.i = i};
-				double of = all ? p - 1
-						: gci_network_size(&e->net,
-							  e->net.class_of[(c->root + k) % p]);
+			for (r = 0; r < p; r++) {
+				struct parcel x = {.from = r, .to = (r + k) % p, .i = i};
 
-				x.from = all                      ? r
-					 : c->kind == GCI_SCATTER ? c->root
-								  : (c->root + k) % p;
-				x.to = all                     ? (r + k) % p
-				       : c->kind == GCI_GATHER ? c->root
-							       : (c->root + k) % p;
-				x.nth = (all ? (k - 1) / of : place_among(e, (c->root + k) % p)) +
-					(double)i / (double)nsegments / of;
-				x.tag = gci_tag(
-					PHASE_UP, (uint32_t)((((uint64_t)k * nsegments) + i) *
-								     (unsigned)(all ? p : 1) +
-							     (unsigned)r));
+				x.nth = (k - 1 + (double)i / (double)nsegments) / (p - 1);
+				x.number =
+					((uint64_t)k * nsegments + i) * (unsigned)p + (unsigned)r;
 				if (i * e->segment < gci_block_len(c, x.from, x.to))
 					pass_parcel(e, &x);
 			}
+}
+
+/* scatter, gather: the root is the last of all. */
+static void pass_blocks_of_root(struct emission *e)
+{
+	const struct gci_coll *c = e->c;
+	uint64_t nsegments = gci_nsegments(longest_block(c), e->segment), i;
+	int k;
+
+	for (k = 0; k < e->nranks - 1; k++)
+		for (i = 0; i < nsegments; i++) {
+			int other = e->net.member[k], class = e->net.class_of[other];
+			struct parcel x = {.from = c->root, .to = other, .i = i};
+
+			if (c->kind == GCI_GATHER) {
+				x.from = other;
+				x.to = c->root;
+			}
+			x.nth = (e->place[other] + (double)i / (double)nsegments) /
+				gci_network_size(&e->net, class);
+			x.number = (unsigned)k * nsegments + i;
+			if (i * e->segment < gci_block_len(c, x.from, x.to))
+				pass_parcel(e, &x);
+		}
 }
 
 /* ---- */
@@ -1210,27 +1416,114 @@ static int is_trivial(const struct gci_coll *c)
 	return c->topo->nranks == 1 || !total_of(c);
 }
 
+static int pass_all(struct emission *e)
+{
+	size_t most = (size_t)e->nranks + 32;
+	struct place place[2] = {{.child = gci_calloc(2 * most, sizeof(*place->child))}};
+	int rc = 0;
+
+	if (!place->child)
+		return GCOLL_ERR_NOMEM;
+	place[1].child = place->child + most;
+	if (e->c->kind == GCI_ALLTOALL)
+		pass_all_to_all(e);
+	else if (shape_of(e->c->kind) == GCI_PATHS)
+		pass_blocks_of_root(e);
+	else
+		rc = look_at_trees(e);
+	if (!rc && gci_kind_has_vector(e->c->kind))
+		pass_vector(e, place);
+	else if (!rc && shape_of(e->c->kind) != GCI_PATHS)
+		pass_blocks(e, place);
+	gci_free(place->child);
+	return rc;
+}
+
 static void emit_all(struct gci_builder *b, const struct gci_coll *c, const struct gci_packed *p)
 {
 	struct emission e;
-	size_t most = (size_t)b->nranks + 32;
-	struct place place[2] = {{.child = gci_calloc(2 * most, sizeof(*place->child))}};
-	int trees = shape_of(c->kind) != GCI_PATHS;
 
-	place[1].child = place->child ? place->child + most : NULL;
-	if (start(&e, b, c, p) || !place->child || (trees && look_at_trees(&e))) {
+	if (start(&e, b, c, p) || pass_all(&e))
 		b->failed = 1;
-	} else {
-		if (!trees)
-			pass_paths(&e);
-		else if (gci_kind_has_vector(c->kind))
-			pass_vector(&e, place);
-		else
-			pass_blocks(&e, place);
+	else
 		emit_acts(&e);
-	}
 	end(&e);
-	gci_free(place->child);
+}
+
+/* About. */
+static uint64_t nmessages(const struct emission *e)
+{
+	uint64_t n = (unsigned)e->nranks,
+		 nsegments = gci_nsegments(longest_block(e->c), e->segment);
+
+	if (e->c->kind == GCI_SCATTER || e->c->kind == GCI_GATHER)
+		return 2 * n * nsegments;
+	return (gci_kind_has_vector(e->c->kind) ? 1 : n) * n * nsegments *
+	       (e->c->kind == GCI_ALLREDUCE || e->c->kind == GCI_ALLTOALL ? 2 : 1);
+}
+
+static int make_table(struct emission *e, const struct gci_network *real, struct gci_packed *p)
+{
+	struct gci_timetable t = {.net = real,
+		.message_ns = MESSAGE_NS,
+		.about_ns = p->packing.ns,
+		.slack = e->c->kind == GCI_ALLTOALL ? SLACK_OF_ALL : 1,
+		.eager_nbytes = GCI_WAN_EAGER};
+	size_t i;
+	int rc;
+
+	e->table = &t;
+	rc = pass_all(e);
+	if (!rc)
+		rc = gci_timetable_find(&t);
+	p->times.start_ns = rc ? NULL : gci_calloc(t.nmessages, sizeof(*p->times.start_ns));
+	if (!rc && !p->times.start_ns)
+		rc = GCOLL_ERR_NOMEM;
+	for (i = 0; !rc && i < t.nmessages; i++)
+		p->times.start_ns[i] = t.messages[i].start_ns;
+	p->times.ns = t.ns;
+	gci_timetable_free(&t);
+	return rc;
+}
+
+/* For as many bytes as the packing is of, unless that is too much, or more than a window. */
+static int find_times(struct gci_packed *p, const struct gci_coll *c)
+{
+	uint64_t n = (unsigned)c->topo->nranks;
+	struct gci_coll model = {.kind = c->kind,
+		.topo = c->topo,
+		.root = c->root,
+		.esize = 1,
+		.count = p->nbytes / (gci_kind_has_vector(c->kind) ? 1 : n)};
+	struct gci_network real = {0};
+	struct emission e;
+	uint64_t nparcels;
+	int rc;
+
+	if (!model.count || p->nbytes > GCI_WINDOW_NBYTES || c->topo->nclusters < 2 ||
+		n > MOST_HOSTS)
+		return 0;
+	rc = start(&e, NULL, &model, p);
+	if (rc || nmessages(&e) > MOST_TIMED) {
+		end(&e);
+		return rc;
+	}
+	nparcels = n * gci_nsegments(model.count, e.segment) * (c->kind == GCI_ALLTOALL ? n : 1);
+	e.parents = gci_calloc(2 * n, sizeof(*e.parents));
+	e.first = gci_calloc(shape_of(c->kind) == GCI_PATHS ? nparcels : 1, sizeof(*e.first));
+	if (!e.parents || !e.first)
+		rc = GCOLL_ERR_NOMEM;
+	if (!rc && is_turned(c->kind))
+		rc = gci_network_reverse(&real, &e.net);
+	if (!rc)
+		rc = make_table(&e, is_turned(c->kind) ? &real : &e.net, p);
+	p->times.first = e.first;
+	p->times.unit_nbytes = model.count;
+	p->times.segment_nbytes = e.segment;
+	gci_network_free(&real);
+	gci_free(e.parents);
+	end(&e);
+	return rc;
 }
 
 void gci_emit_packed(struct gci_builder *b, const struct gci_coll *c)

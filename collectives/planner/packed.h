@@ -27,6 +27,13 @@ struct gci_packed {
 	int timed;
 	uint64_t
 		ns; /* what it takes: simulated, where gci_timed_make() could; else packing.ns and an eighth */
+	struct gci_packed_times {
+		double *start_ns; /* [message]: when each goes, of all hosts; NULL: not known */
+		uint32_t *first;  /* [parcel]: of paths: its first message */
+		double ns;        /* until the last of them has come */
+		uint64_t unit_nbytes,
+			segment_nbytes; /* of the vector or of each block; of its segments */
+	} times;
 	int nclasses; /* of the network that it was made for */
 };
 

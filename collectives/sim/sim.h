@@ -69,7 +69,7 @@ int gci_simulate(
 	const struct gci_simnet *net, const struct gci_sim_op *op, struct gci_sim_result *r);
 void gci_sim_result_free(struct gci_sim_result *r);
 
-/* As gci_packed_make, with `timed` unless simulations say that SENDs that wait for their time take a 32nd longer: all
+/* As gci_packed_make, with `timed` unless simulations say that SENDs at will take a 32nd less: all
  * at once they meet at their receivers' ports and overrun the queues there, but some senders that wait could go on.
  * `a` has GCI_PACKS. Each simulation takes most_steps at most (0: no limit). Not timed: what takes more, what stays
  * in a cluster, and with counts. gci_simulate does it itself where there is none. */

@@ -78,6 +78,12 @@ struct gci_sim_instance {
 	int busy;
 };
 
+/* A SEND that waits for its time. */
+struct gci_sim_held {
+	uint64_t due_ns;
+	uint32_t window, step;
+};
+
 struct gci_sim_rank {
 	struct gci_sim_times **times;      /* [window][number]; NULL without a trace */
 	struct gci_sim_message **messages; /* [window][number]; NULL: none yet */
@@ -91,6 +97,10 @@ struct gci_sim_rank {
 	uint32_t wan_peers;                /* that its schedule sends to; 0: not counted */
 	int nic_waits;                     /* an event is on its way */
 	uint64_t nic_at;                   /* for when */
+	struct gci_sim_held *held;         /* a heap by due_ns */
+	size_t nheld, held_cap;
+	uint64_t wakes_ns,
+		given_ns; /* an event is on its way for then; the NIC has until then what it was given */
 	struct gci_sim_instance *instances;
 	int ninstances; /* windows that are under way at once */
 };

@@ -271,7 +271,7 @@ static uint64_t wire_bps(const struct rates *r, const struct pair *p, int wire)
 
 	return t->links[link].own == wire + 1 && t->links[link].nroute == 1
 		       ? r->net->links[link].bps
-		       : part(t->wires[wire].rate_bps, 1448, 1514);
+		       : gci_payload_bps(t->wires[wire].rate_bps);
 }
 
 /* What a pair from far may have of its port and of the wires it passes; none where it meets nobody. */

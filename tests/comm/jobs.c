@@ -61,7 +61,7 @@ int job_run_all(struct job *j, gcoll_req **reqs, int *status, int n)
 			moved |= done;
 		}
 		for (i = 0; i < j->n; i++) /* they wait for the clock */
-			moved |= !gci_list_empty(&j->comm[i]->engine->held);
+			moved |= !gci_list_empty(&j->comm[i]->engine->held.sends);
 		while (gci_mem_net_step(j->net))
 			moved = 1;
 	}

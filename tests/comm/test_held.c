@@ -70,7 +70,7 @@ static void settle(struct pair *p)
 		;
 }
 
-static void open_pair(struct pair *p, struct gci_list *held)
+static void open_pair(struct pair *p, struct gci_held *held)
 {
 	static const struct gci_mem_faults none = {0};
 	int r, i;
@@ -125,13 +125,13 @@ static unsigned came(const struct pair *p)
 static void each_goes_when_it_is_due(void **state)
 {
 	static const unsigned after[] = {0x10, 0x18, 0x1a, 0x1e, 0x1f};
-	struct gci_list held;
+	struct gci_held held;
 	struct pair p;
 	uint64_t began;
 	unsigned h;
 
 	(void)state;
-	gci_list_init(&held);
+	gci_held_init(&held);
 	open_pair(&p, &held);
 	began = p.side[0].run.began_ns;
 	for (h = 0; h < NDUE; h++) {
@@ -155,11 +155,11 @@ static void each_goes_when_it_is_due(void **state)
 /* A run that is freed before its end takes its own along; then all others go at once. */
 static void two_runs_on_one_list(void **state)
 {
-	struct gci_list held;
+	struct gci_held held;
 	struct pair p, other;
 
 	(void)state;
-	gci_list_init(&held);
+	gci_held_init(&held);
 	open_pair(&p, &held);
 	open_pair(&other, &held);
 	close_pair(&other);
