@@ -18,6 +18,7 @@
 #define TINY         1e-5  /* shares below count as none */
 #define FAR_COST     1.02  /* of a NIC, for what passes links */
 #define NEVER_NS     1e300
+#define NEVER        -1e9   /* a weight, which no other comes near */
 #define LAZY         1e-6 /* prices, where delay alone counts */
 
 /* Copies on one resource, of what has theta to travel when it is there at its beginning. */
@@ -806,6 +807,8 @@ static int play(struct pack *p, double ns, int nrounds)
 	int rc = game_init(&g, p, ns), i, round;
 	size_t j;
 
+	for (j = 0; !rc && j < g.n; j++)
+		g.weight[j] = p->pool[j].delay_ns < ns ? 0 : NEVER; /* it cannot be in time */
 	if (!rc) {
 		weigh(&g, p, p->share);
 		set_prices(&g);
