@@ -246,7 +246,7 @@ struct gci_engine {
 	struct gci_scratch scratch;
 	struct gci_recording recording;
 	struct gci_held held;
-	int at_will;          /* none waits any more: budgets are others than times were made for */
+	int at_will; /* none waits any more: budgets are others than times were made for */
 
 	int started; /* some operation: connections may be open */
 	int finalizing;

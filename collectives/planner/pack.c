@@ -18,7 +18,7 @@
 #define TINY         1e-5  /* shares below count as none */
 #define FAR_COST     1.02  /* of a NIC, for what passes links */
 #define NEVER_NS     1e300
-#define NEVER        -1e9   /* a weight, which no other comes near */
+#define NEVER        -1e9 /* a weight, which no other comes near */
 #define LAZY         1e-6 /* prices, where delay alone counts */
 
 /* Copies on one resource, of what has theta to travel when it is there at its beginning. */
@@ -322,7 +322,8 @@ static int find_tree(struct pack *p, const struct gci_network *net, const double
 		return GCOLL_ERR_NOMEM;
 	for (b = 0; b < n; b++) {
 		rest[b] = b;
-		if (gci_network_size(net, b) < 2)
+		/* Of sums, the quickest may meet: see find_meeting. */
+		if (gci_network_size(net, b) < 2 || (mu < 0 && p->w->shape == GCI_SUMS))
 			continue;
 		for (a = 0, least = 0; a < n; a++) {
 			cost = e * p->arc_price[turned ? b * n + a : a * n + b] +

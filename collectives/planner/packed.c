@@ -138,34 +138,51 @@ static uint64_t elements_of(const struct gci_coll *c)
 	return total_of(&own);
 }
 
+static int find_times(struct gci_packed *p, const struct gci_coll *c);
+
+/* Without a timetable, messages wait for each other. */
+static double time_of(const struct gci_packed *p)
+{
+	return p->times.start_ns ? p->times.ns : p->packing.ns * 9 / 8;
+}
+
 /* Longer segments, which come second, cost processors less: they may take a little more time, as long as a port can
    keep some at once. */
 static double enough_ns(const struct gci_packed *p, uint64_t segment_nbytes)
 {
-	double ns = p->packing.ns;
+	double ns = time_of(p);
 
 	return segment_nbytes <= MOST_SEGMENT ? ns + ns / LEEWAY : ns;
 }
 
-/* Keeps what is faster. */
-static int try_segment(struct gci_packed *p, struct gci_packing_wish *w, uint64_t segment_nbytes)
+static void free_ways(struct gci_packed *p)
 {
-	struct gci_packing new;
+	gci_packing_free(&p->packing);
+	gci_free(p->times.start_ns);
+	gci_free(p->times.first);
+}
+
+/* Keeps what is faster. */
+static int try_segment(struct gci_packed *p, const struct gci_coll *c, struct gci_packing_wish *w,
+	uint64_t segment_nbytes)
+{
+	struct gci_packed new = *p;
 	int rc;
 
 	if (segment_nbytes == p->segment_nbytes)
 		return 0;
 	w->segment_nbytes = (double)segment_nbytes;
-	rc = gci_pack(&new, w);
-	if (rc)
+	new.segment_nbytes = segment_nbytes;
+	new.times = (struct gci_packed_times){0};
+	rc = gci_pack(&new.packing, w);
+	if (!rc)
+		rc = find_times(&new, c);
+	if (rc || (p->packing.columns && time_of(&new) >= enough_ns(p, segment_nbytes))) {
+		free_ways(&new);
 		return rc;
-	if (p->packing.columns && new.ns >= enough_ns(p, segment_nbytes)) {
-		gci_packing_free(&new);
-		return 0;
 	}
-	gci_packing_free(&p->packing);
-	p->packing = new;
-	p->segment_nbytes = segment_nbytes;
+	free_ways(p);
+	*p = new;
 	return 0;
 }
 
@@ -190,8 +207,6 @@ static int begin(struct gci_packed *p, const struct gci_coll *c, struct gci_netw
 	return 0;
 }
 
-static int find_times(struct gci_packed *p, const struct gci_coll *c);
-
 int gci_packed_make(struct gci_packed **out, const struct gci_coll *c, uint64_t nbytes)
 {
 	struct gci_packed *p = gci_calloc(1, sizeof(*p));
@@ -208,16 +223,13 @@ int gci_packed_make(struct gci_packed **out, const struct gci_coll *c, uint64_t 
 	rc = begin(p, c, &net, &w, nbytes);
 	/* A rank alone has nothing to send. */
 	for (longer = 0; !rc && p->ncommodities && longer < 2; longer++)
-		rc = try_segment(p, &w, segment_of(c, nbytes, longer));
+		rc = try_segment(p, c, &w, segment_of(c, nbytes, longer));
 	gci_network_free(&net);
-	if (!rc && p->ncommodities && !c->counts)
-		rc = find_times(p, c);
 	if (rc) {
 		gci_packed_free(p);
 		return rc;
 	}
-	p->ns = (uint64_t)p->packing.ns;
-	p->ns += p->ns / 8; /* messages wait for each other */
+	p->ns = (uint64_t)time_of(p);
 	*out = p;
 	return 0;
 }
@@ -274,9 +286,7 @@ void gci_packed_free(struct gci_packed *p)
 {
 	if (!p)
 		return;
-	gci_packing_free(&p->packing);
-	gci_free(p->times.start_ns);
-	gci_free(p->times.first);
+	free_ways(p);
 	gci_free(p->commodities);
 	gci_free(p);
 }
@@ -1500,7 +1510,7 @@ static int find_times(struct gci_packed *p, const struct gci_coll *c)
 	uint64_t nparcels;
 	int rc;
 
-	if (!model.count || p->nbytes > GCI_WINDOW_NBYTES || c->topo->nclusters < 2 ||
+	if (!model.count || c->counts || p->nbytes > GCI_WINDOW_NBYTES || c->topo->nclusters < 2 ||
 		n > MOST_HOSTS)
 		return 0;
 	rc = start(&e, NULL, &model, p);

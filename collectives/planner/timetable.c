@@ -5,7 +5,9 @@
 
 #include <string.h>
 
-#define PASSES      3
+#define PASSES 1 /* there and back: more find hardly more */
+#define ALLOWANCE \
+	64 /* bytes: that a message counts besides its own, of what a peer takes unasked */
 #define PACKET      1448.0 /* bytes: so many are there before the rest follows */
 #define SLOT_NBYTES 8192.0
 #define QUEUE \
@@ -285,7 +287,7 @@ static double asked_ns(struct world *w, const struct gci_timetable_message *m)
 
 	if (n->route_at[a * n->nclasses + b] == n->route_at[a * n->nclasses + b + 1])
 		return 0;
-	*unasked += m->nbytes;
+	*unasked += m->nbytes + ALLOWANCE;
 	return *unasked > w->o->eager_nbytes ? n->delay_ns[b * n->nclasses + a] : 0;
 }
 
