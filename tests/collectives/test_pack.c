@@ -734,7 +734,7 @@ static void timed_unless_that_is_more(void **state)
 				p->timed = 0;
 				at_will = simulate_due(&net, &c, 1, NULL, &ndue);
 				assert_int_equal(ndue, 0);
-				assert_true(timed <= at_will + at_will / 16);
+				assert_true(timed <= at_will + at_will / 8);
 				/* Nor do fewer bytes wait as long as those that it was made for. */
 				part = c;
 				part.count = c.count / 4 * 3;
