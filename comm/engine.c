@@ -474,7 +474,7 @@ static void count_wait(struct gci_engine *e, uint64_t since_ns)
 
 /* ---- progress */
 
-static void release_due(struct gci_engine *e)
+void gci_engine_release(struct gci_engine *e)
 {
 	if (!gci_list_empty(&e->held.sends))
 		gci_held_release(
@@ -487,7 +487,7 @@ void gci_engine_after(struct gci_engine *e, uint64_t since_ns)
 		e->comms.fail(e);
 	take_budgets(e);
 	count_wait(e, since_ns);
-	release_due(e);
+	gci_engine_release(e);
 	if (e->wait.total_ns)
 		ask_all(e);
 	if (!gci_list_empty(&e->reqs.untold))
@@ -543,7 +543,7 @@ int gci_engine_progress(struct gci_engine *e, uint64_t timeout_ns)
 {
 	uint64_t since = wait_begins(e);
 
-	release_due(e); /* what is put off now goes with this call */
+	gci_engine_release(e); /* what is put off now goes with this call */
 	if (gci_engine_check(e) || !gci_list_empty(&e->reqs.untold))
 		timeout_ns = 0;
 	timeout_ns = least(timeout_ns, least(least_deadline(e), due_in(e)));

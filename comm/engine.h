@@ -281,6 +281,9 @@ int gci_engine_progress(struct gci_engine *e, uint64_t timeout_ns);
  * worth counting. */
 void gci_engine_after(struct gci_engine *e, uint64_t since_ns);
 
+/* Starts the SENDs that are due: who begins an operation, and computes meanwhile, has its first ones under way. */
+void gci_engine_release(struct gci_engine *e);
+
 /* How long the caller may wait elsewhere, at most, before it calls gci_engine_progress again. If
  * not 0, the time from now until then counts as waiting. */
 uint64_t gci_engine_sleep_ns(struct gci_engine *e);

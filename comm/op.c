@@ -472,6 +472,7 @@ int gci_op_start(struct gci_op *op)
 	has_changed(op);
 	open_slots(op, gci_windows_at_once(&op->windows, &op->coll, 0));
 	fill(op);
+	gci_engine_release(c->engine);
 	return 0;
 }
 
