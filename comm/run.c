@@ -212,7 +212,8 @@ void gci_held_release(struct gci_held *held, uint64_t now_ns, int all)
 
 		if (held->given_ns + BEHIND_NS < now_ns)
 			held->given_ns = now_ns - BEHIND_NS;
-		held->given_ns += nic_ns(run, m->step);
+		if (!all)
+			held->given_ns += nic_ns(run, m->step);
 		gci_list_del(&m->link);
 		run->nmessages--;
 		trace(run, m->step, 0);

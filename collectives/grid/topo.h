@@ -7,8 +7,9 @@
 #include "collectives/grid/flight.h"
 
 /* Bytes that a peer may be sent unasked. */
-#define GCI_LAN_EAGER (64u << 10)
-#define GCI_WAN_EAGER (1u << 20)
+#define GCI_LAN_EAGER     (64u << 10)
+#define GCI_WAN_EAGER     (1u << 20)
+#define GCI_EAGER_MESSAGE 64 /* that a message counts besides its bytes */
 
 /* What TCP over Ethernet leaves for payload: 1448 of 1514 bytes. A rate is at least 1: 0 would be none. */
 static inline uint64_t gci_payload_bps(uint64_t bps)

@@ -610,55 +610,33 @@ static void send_now(struct gci_sim *m, int rank, uint32_t window, uint32_t step
 						    .kind = GCI_EV_POST});
 }
 
-static int is_held_before(const struct gci_sim_held *a, const struct gci_sim_held *b)
-{
-	if (a->due_ns != b->due_ns)
-		return a->due_ns < b->due_ns;
-	return a->window != b->window ? a->window < b->window : a->step < b->step;
-}
-
+/* What its host's NIC has to be free for next. */
 static void wake_held(struct gci_sim *m, int rank)
 {
 	struct gci_sim_rank *r = &m->ranks[rank];
 	uint64_t ns;
 
-	if (!r->nheld)
+	if (r->held_at == r->nheld)
 		return;
-	ns = gci_sim_later(gci_sim_later(r->held[0].due_ns, r->given_ns), m->now);
+	ns = gci_sim_later(gci_sim_later(r->held[r->held_at].due_ns, r->given_ns), m->now);
 	if (r->wakes_ns > m->now && r->wakes_ns <= ns)
 		return;
 	r->wakes_ns = ns;
 	gci_events_push(&m->events, (struct gci_ev){.ns = ns, .rank = rank, .kind = GCI_EV_DUE});
 }
 
-static struct gci_sim_held take_held(struct gci_sim_rank *r)
-{
-	struct gci_sim_held top = r->held[0], x = r->held[--r->nheld];
-	size_t k = 0, c;
-
-	while ((c = 2 * k + 1) < r->nheld) {
-		c += c + 1 < r->nheld && is_held_before(&r->held[c + 1], &r->held[c]);
-		if (!is_held_before(&r->held[c], &x))
-			break;
-		r->held[k] = r->held[c];
-		k = c;
-	}
-	r->held[k] = x;
-	return top;
-}
-
-/* Those that are due, the earliest first, as fast as the NIC takes them. */
+/* Those that are due, the earliest first, as fast as the NIC takes them: gci_held_release(). */
 static void release_held(struct gci_sim *m, int rank)
 {
 	struct gci_sim_rank *r = &m->ranks[rank];
 
-	while (r->nheld && r->held[0].due_ns <= m->now && r->given_ns <= m->now) {
-		struct gci_sim_held h = take_held(r);
-		uint64_t nbytes =
-			gci_sim_sched(m, rank, h.window)->steps[h.step].src.length * m->coll.esize;
+	while (r->held_at < r->nheld && r->held[r->held_at].due_ns <= m->now &&
+		r->given_ns <= m->now) {
+		struct gci_sim_held h = r->held[r->held_at++];
+		uint64_t length = gci_sim_sched(m, rank, h.window)->steps[h.step].src.length;
 
-		r->given_ns =
-			gci_sim_later(r->given_ns, m->now) + gci_sim_time(nbytes, r->byte_time);
+		r->given_ns = gci_sim_later(r->given_ns, m->now) +
+			      gci_sim_time(length * m->coll.esize, r->byte_time);
 		send_now(m, rank, h.window, h.step);
 	}
 	wake_held(m, rank);
@@ -681,8 +659,8 @@ static void start_send(struct gci_sim *m, int rank, uint32_t window, uint32_t st
 		return;
 	}
 	r->nheld++;
-	for (; k && is_held_before(&h, &r->held[(k - 1) / 2]); k = (k - 1) / 2)
-		r->held[k] = r->held[(k - 1) / 2];
+	for (; k > r->held_at && r->held[k - 1].due_ns > h.due_ns; k--)
+		r->held[k] = r->held[k - 1];
 	r->held[k] = h;
 	wake_held(m, rank);
 }

@@ -97,10 +97,10 @@ struct gci_sim_rank {
 	uint32_t wan_peers;                /* that its schedule sends to; 0: not counted */
 	int nic_waits;                     /* an event is on its way */
 	uint64_t nic_at;                   /* for when */
-	struct gci_sim_held *held;         /* a heap by due_ns */
-	size_t nheld, held_cap;
-	uint64_t wakes_ns,
-		given_ns; /* an event is on its way for then; the NIC has until then what it was given */
+	struct gci_sim_held *held;         /* those from held_at on wait, the next one first */
+	size_t held_at, nheld, held_cap;
+	uint64_t wakes_ns; /* an event for them is on its way for then */
+	uint64_t given_ns; /* until then the NIC has what it was given */
 	struct gci_sim_instance *instances;
 	int ninstances; /* windows that are under way at once */
 };

@@ -8,14 +8,13 @@
 
 #include "base/clock.h"
 
-#define PIECE_NBYTES   (64u << 10)  /* by which connections of one NIC take turns */
-#define LEAST_NBYTES   (8u << 10)   /* no smaller pieces */
-#define ALONE_NBYTES   (256u << 10) /* while there is only one, and its process offers no other */
-#define MOST_PIECES    32           /* of a message */
-#define FRAME_NBYTES   (256u << 10) /* by which messages are dealt to a pair's connections */
-#define KERNEL_NBYTES  (256u << 10) /* that a connection takes from its process ahead of the NIC */
-#define MESSAGE_NBYTES 64           /* what a message counts besides its bytes */
-#define SMALL_NBYTES   1024         /* allowance is not counted for these */
+#define PIECE_NBYTES  (64u << 10)  /* by which connections of one NIC take turns */
+#define LEAST_NBYTES  (8u << 10)   /* no smaller pieces */
+#define ALONE_NBYTES  (256u << 10) /* while there is only one, and its process offers no other */
+#define MOST_PIECES   32           /* of a message */
+#define FRAME_NBYTES  (256u << 10) /* by which messages are dealt to a pair's connections */
+#define KERNEL_NBYTES (256u << 10) /* that a connection takes from its process ahead of the NIC */
+#define SMALL_NBYTES  1024         /* allowance is not counted for these */
 
 /* ---- a NIC's way out */
 
@@ -112,7 +111,7 @@ static void count(struct gci_sim *m, const struct gci_pair *p, const struct gci_
 void gci_sim_offer(struct gci_sim *m, struct gci_sim_message *msg)
 {
 	struct gci_pair *p = msg->pair;
-	uint64_t need = msg->unsent + MESSAGE_NBYTES;
+	uint64_t need = msg->unsent + GCI_EAGER_MESSAGE;
 	int small = msg->unsent <= SMALL_NBYTES && !msg->patient;
 	struct gci_sim_times *times = gci_sim_times(m, msg);
 
@@ -163,7 +162,7 @@ void gci_sim_credit(struct gci_sim *m, struct gci_sim_message *msg)
 	struct gci_pair *p = msg->pair;
 
 	if (msg->owes)
-		p->eager_left += msg->nbytes + MESSAGE_NBYTES;
+		p->eager_left += msg->nbytes + GCI_EAGER_MESSAGE;
 	msg->owes = 0;
 	if (!msg->queued)
 		queue(m, p, msg);

@@ -4,8 +4,13 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "collectives/grid/topo.h"
 #include "testing/network.h"
 #include "tests/test.h"
+#include "transport/endpoint.h"
+
+/* What is planned with is what the transport counts. */
+_Static_assert(GCI_EAGER_MESSAGE == GCI_EP_MESSAGE_NBYTES, "allowance of a message");
 
 #define HOUR  (3600 * GCI_NS_PER_S)
 #define COUNT 64
@@ -171,6 +176,58 @@ static void two_runs_on_one_list(void **state)
 	close_pair(&p);
 }
 
+/* Those that are due go one after the other, as the NIC takes them. */
+static void no_faster_than_the_nic(void **state)
+{
+	static const unsigned after[] = {0x10, 0x18, 0x1a, 0x1e, 0x1f};
+	const uint64_t each_ns = (uint64_t)COUNT * 8 * GCI_NS_PER_S;
+	struct gci_held held;
+	struct pair p;
+	uint64_t now;
+	unsigned h;
+
+	(void)state;
+	gci_held_init(&held);
+	open_pair(&p, &held);
+	p.side[0].run.nic_bps = 1;
+	now = p.side[0].run.began_ns + 5 * HOUR;
+	for (h = 0; h < NDUE; h++) {
+		assert_int_equal(came(&p), after[h]);
+		gci_held_release(&held, now, 0);
+		settle(&p);
+		assert_int_equal(came(&p), after[h + 1]);
+		if (h + 1 < NDUE) {
+			gci_held_release(&held, now + each_ns / 2, 0);
+			settle(&p);
+			assert_int_equal(came(&p), after[h + 1]);
+		}
+		now += each_ns;
+	}
+	assert_int_equal(p.side[0].ended, 1);
+	close_pair(&p);
+}
+
+/* What all are released for, such as a failure, leaves the NIC to those that come later. */
+static void what_goes_at_will_is_not_counted(void **state)
+{
+	struct gci_held held;
+	struct pair p, later;
+	uint64_t due;
+
+	(void)state;
+	gci_held_init(&held);
+	open_pair(&p, &held);
+	p.side[0].run.nic_bps = 1;
+	gci_held_release(&held, gci_now_ns(), 1);
+	settle(&p);
+	assert_int_equal(came(&p), 0x1f);
+	open_pair(&later, &held);
+	due = gci_held_due_ns(&held);
+	assert_true(due == later.side[0].run.began_ns + HOUR);
+	close_pair(&later);
+	close_pair(&p);
+}
+
 static void without_a_list_nothing_waits(void **state)
 {
 	struct pair p;
@@ -187,6 +244,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_goes_when_it_is_due),
 		cmocka_unit_test(two_runs_on_one_list),
+		cmocka_unit_test(no_faster_than_the_nic),
+		cmocka_unit_test(what_goes_at_will_is_not_counted),
 		cmocka_unit_test(without_a_list_nothing_waits),
 	};
 
