@@ -5,9 +5,6 @@
 
 #include <string.h>
 
-#define PASSES 1 /* there and back: more find hardly more */
-#define ALLOWANCE \
-	64 /* bytes: that a message counts besides its own, of what a peer takes unasked */
 #define PACKET      1448.0 /* bytes: so many are there before the rest follows */
 #define SLOT_NBYTES 8192.0
 #define QUEUE \
@@ -17,29 +14,29 @@
 
 /* ---- what is to go */
 
-uint32_t gci_timetable_add(struct gci_timetable *o, int from, int to, double nbytes, double key)
+uint32_t gci_timetable_add(struct gci_timetable *t, int from, int to, double nbytes, double key)
 {
-	if (gci_grow(&o->messages, &o->messages_cap, o->nmessages + 1, sizeof(*o->messages))) {
-		o->failed = 1;
+	if (gci_grow(&t->messages, &t->messages_cap, t->nmessages + 1, sizeof(*t->messages))) {
+		t->failed = 1;
 		return 0;
 	}
-	o->messages[o->nmessages] = (struct gci_timetable_message){from, to, nbytes, key, 0};
-	return (uint32_t)o->nmessages++;
+	t->messages[t->nmessages] = (struct gci_timetable_message){from, to, nbytes, key, 0};
+	return (uint32_t)t->nmessages++;
 }
 
-void gci_timetable_after(struct gci_timetable *o, uint32_t after, uint32_t before)
+void gci_timetable_after(struct gci_timetable *t, uint32_t after, uint32_t before)
 {
-	if (gci_grow(&o->pairs, &o->pairs_cap, o->npairs + 1, sizeof(*o->pairs)))
-		o->failed = 1;
+	if (gci_grow(&t->pairs, &t->pairs_cap, t->npairs + 1, sizeof(*t->pairs)))
+		t->failed = 1;
 	else
-		o->pairs[o->npairs++] = (struct gci_timetable_pair){before, after};
+		t->pairs[t->npairs++] = (struct gci_timetable_pair){before, after};
 }
 
-void gci_timetable_free(struct gci_timetable *o)
+void gci_timetable_free(struct gci_timetable *t)
 {
-	gci_free(o->messages);
-	gci_free(o->pairs);
-	memset(o, 0, sizeof(*o));
+	gci_free(t->messages);
+	gci_free(t->pairs);
+	memset(t, 0, sizeof(*t));
 }
 
 static double larger(double a, double b)
@@ -142,7 +139,7 @@ struct item {
 };
 
 struct world {
-	struct gci_timetable *o;
+	struct gci_timetable *t;
 	struct direction way[2]; /* there, and back */
 	struct lane *lanes;      /* [rank] out, [rank] in, [rank] processor, [link] */
 	size_t nlanes;
@@ -208,33 +205,33 @@ static void fill_ways(struct direction *d)
 		}
 }
 
-static int fill_direction(struct direction *d, const struct gci_timetable *o, int back)
+static int fill_direction(struct direction *d, const struct gci_timetable *t, int back)
 {
-	size_t n = o->nmessages, i;
-	int k = o->net->nclasses;
+	size_t n = t->nmessages, i;
+	int k = t->net->nclasses;
 
 	d->ways = gci_calloc((size_t)(k * k), sizeof(*d->ways));
 	d->first = gci_calloc(n + 2, sizeof(*d->first));
-	d->next = gci_calloc(o->npairs, sizeof(*d->next));
+	d->next = gci_calloc(t->npairs, sizeof(*d->next));
 	d->nneeds = gci_calloc(n, sizeof(*d->nneeds));
 	if (!d->ways || !d->first || !d->next || !d->nneeds)
 		return GCOLL_ERR_NOMEM;
-	d->net = o->net;
-	if (back && gci_network_reverse(&d->turned, o->net))
+	d->net = t->net;
+	if (back && gci_network_reverse(&d->turned, t->net))
 		return GCOLL_ERR_NOMEM;
 	if (back)
 		d->net = &d->turned;
 	fill_ways(d);
-	for (i = 0; i < o->npairs; i++) {
-		d->first[(back ? o->pairs[i].after : o->pairs[i].before) + 2]++;
-		d->nneeds[back ? o->pairs[i].before : o->pairs[i].after]++;
+	for (i = 0; i < t->npairs; i++) {
+		d->first[(back ? t->pairs[i].after : t->pairs[i].before) + 2]++;
+		d->nneeds[back ? t->pairs[i].before : t->pairs[i].after]++;
 	}
 	for (i = 0; i < n; i++)
 		d->first[i + 2] += d->first[i + 1];
-	for (i = 0; i < o->npairs; i++) {
-		uint32_t from = back ? o->pairs[i].after : o->pairs[i].before;
+	for (i = 0; i < t->npairs; i++) {
+		uint32_t from = back ? t->pairs[i].after : t->pairs[i].before;
 
-		d->next[d->first[from + 1]++] = back ? o->pairs[i].before : o->pairs[i].after;
+		d->next[d->first[from + 1]++] = back ? t->pairs[i].before : t->pairs[i].after;
 	}
 	return 0;
 }
@@ -264,8 +261,8 @@ static int fill_stages(
 	struct world *w, const struct way *way, int from, int to, double nbytes, struct stage *s)
 {
 	struct lane *lanes = w->lanes;
-	int p = w->o->net->nranks, k, n = 0;
-	double message = w->o->message_ns, at[GCI_MOST_ON_A_WAY];
+	int p = w->t->net->nranks, k, n = 0;
+	double message = w->t->message_ns, at[GCI_MOST_ON_A_WAY];
 
 	fill_times(way, nbytes, at);
 	s[n++] = (struct stage){&lanes[2 * p + from], 0, message, 0};
@@ -281,20 +278,20 @@ static int fill_stages(
 /* From when on a message may go: what is more than a peer takes unasked, when its receiver has asked for it. */
 static double asked_ns(struct world *w, const struct gci_timetable_message *m)
 {
-	const struct gci_network *n = w->o->net;
+	const struct gci_network *n = w->t->net;
 	int a = n->class_of[m->from], b = n->class_of[m->to];
 	double *unasked = &w->unasked[m->from * n->nranks + m->to];
 
 	if (n->route_at[a * n->nclasses + b] == n->route_at[a * n->nclasses + b + 1])
 		return 0;
-	*unasked += m->nbytes + ALLOWANCE;
-	return *unasked > w->o->eager_nbytes ? n->delay_ns[b * n->nclasses + a] : 0;
+	*unasked += m->nbytes + GCI_EAGER_MESSAGE;
+	return *unasked > w->t->eager_nbytes ? n->delay_ns[b * n->nclasses + a] : 0;
 }
 
 static void place(struct world *w, int back, uint32_t i)
 {
 	const struct direction *d = &w->way[back];
-	const struct gci_timetable_message *m = &w->o->messages[i];
+	const struct gci_timetable_message *m = &w->t->messages[i];
 	int from = back ? m->to : m->from, to = back ? m->from : m->to, k, n, late;
 	const struct way *way =
 		&d->ways[d->net->class_of[from] * d->net->nclasses + d->net->class_of[to]];
@@ -327,7 +324,7 @@ static void place(struct world *w, int back, uint32_t i)
 		double wait = free_at(stages[k].lane, at) - at;
 
 		queued += wait > 0 ? wait : 0;
-		take(stages[k].lane, start + stages[k].at + queued, stages[k].cost * w->o->slack);
+		take(stages[k].lane, start + stages[k].at + queued, stages[k].cost * w->t->spacing);
 	}
 	w->start[i] = start;
 	w->end[i] = start + queued + stages[n - 1].at + stages[n - 1].cost;
@@ -337,7 +334,7 @@ static void place(struct world *w, int back, uint32_t i)
 static int run(struct world *w, int back, double *ns)
 {
 	const struct direction *d = &w->way[back];
-	size_t n = w->o->nmessages, i, left = n;
+	size_t n = w->t->nmessages, i, left = n;
 	uint32_t k;
 
 	for (i = 0; i < w->nlanes; i++)
@@ -345,7 +342,7 @@ static int run(struct world *w, int back, double *ns)
 	memcpy(w->needs, d->nneeds, n * sizeof(*w->needs));
 	memset(w->ready, 0, n * sizeof(*w->ready));
 	memset(w->unasked, 0,
-		(size_t)w->o->net->nranks * (size_t)w->o->net->nranks * sizeof(*w->unasked));
+		(size_t)w->t->net->nranks * (size_t)w->t->net->nranks * sizeof(*w->unasked));
 	for (i = 0; i < n; i++)
 		if (!w->needs[i])
 			push(w, (uint32_t)i);
@@ -369,7 +366,7 @@ static int run(struct world *w, int back, double *ns)
 
 static int init_lanes(struct world *w)
 {
-	const struct gci_network *n = w->o->net;
+	const struct gci_network *n = w->t->net;
 	size_t nhosts = (size_t)n->nranks, i;
 	int rc = 0;
 
@@ -382,28 +379,28 @@ static int init_lanes(struct world *w)
 		double rate = i < 3 * nhosts ? larger(n->out[class], n->in[class])
 					     : n->link_rate[i - 3 * nhosts];
 
-		rc = lane_init(&w->lanes[i], rate, w->o->about_ns, w->nlanes);
+		rc = lane_init(&w->lanes[i], rate, w->t->about_ns, w->nlanes);
 	}
 	return rc;
 }
 
-static int world_init(struct world *w, struct gci_timetable *o)
+static int world_init(struct world *w, struct gci_timetable *t)
 {
-	size_t n = o->nmessages;
+	size_t n = t->nmessages;
 
 	memset(w, 0, sizeof(*w));
-	w->o = o;
+	w->t = t;
 	w->heap = gci_calloc(n, sizeof(*w->heap));
 	w->needs = gci_calloc(n, sizeof(*w->needs));
 	w->key = gci_calloc(4 * n, sizeof(*w->key));
 	w->unasked =
-		gci_calloc((size_t)o->net->nranks * (size_t)o->net->nranks, sizeof(*w->unasked));
+		gci_calloc((size_t)t->net->nranks * (size_t)t->net->nranks, sizeof(*w->unasked));
 	if (!w->heap || !w->needs || !w->key || !w->unasked)
 		return GCOLL_ERR_NOMEM;
 	w->ready = w->key + n;
 	w->start = w->ready + n;
 	w->end = w->start + n;
-	return init_lanes(w) || fill_direction(&w->way[0], o, 0) || fill_direction(&w->way[1], o, 1)
+	return init_lanes(w) || fill_direction(&w->way[0], t, 0) || fill_direction(&w->way[1], t, 1)
 		       ? GCOLL_ERR_NOMEM
 		       : 0;
 }
@@ -430,31 +427,31 @@ static void world_free(struct world *w)
 	gci_free(w->unasked);
 }
 
-int gci_timetable_find(struct gci_timetable *o)
+int gci_timetable_find(struct gci_timetable *t)
 {
 	struct world w;
 	double ns = 0;
 	size_t i;
 	int pass, rc;
 
-	if (o->failed)
+	if (t->failed)
 		return GCOLL_ERR_NOMEM;
-	rc = world_init(&w, o);
-	for (i = 0; !rc && i < o->nmessages; i++)
-		w.key[i] = o->messages[i].key;
-	o->ns = 0;
-	for (pass = 0; !rc && pass <= 2 * PASSES; pass++) {
-		int better;
+	rc = world_init(&w, t);
+	for (i = 0; !rc && i < t->nmessages; i++)
+		w.key[i] = t->messages[i].key;
+	t->ns = 0;
+	for (pass = 0; !rc && pass < 3; pass++) {
+		int back = pass == 1, better;
 
-		rc = run(&w, pass % 2, &ns);
-		better = !rc && pass % 2 == 0 && (!pass || ns < o->ns);
-		for (i = 0; !rc && i < o->nmessages; i++) {
+		rc = run(&w, back, &ns);
+		better = !rc && !back && (!pass || ns < t->ns);
+		for (i = 0; !rc && i < t->nmessages; i++) {
 			if (better)
-				o->messages[i].start_ns = w.start[i];
+				t->messages[i].start_ns = w.start[i];
 			w.key[i] = ns - w.end[i];
 		}
 		if (better)
-			o->ns = ns;
+			t->ns = ns;
 	}
 	world_free(&w);
 	return rc;

@@ -22,7 +22,7 @@ static void open_two(struct gci_topo *t, struct gci_network *n, struct gci_timet
 	*o = (struct gci_timetable){.net = n,
 		.message_ns = MESSAGE_NS,
 		.about_ns = 20e6,
-		.slack = 1,
+		.spacing = 1,
 		.eager_nbytes = 1 << 20};
 }
 
@@ -170,7 +170,7 @@ static void random_messages(void **state)
 	for (i = 0; i < (TEST_SANITIZED ? 20 : 200); i++) {
 		struct gci_buf text = {0};
 		struct gci_error e = {0};
-		struct gci_timetable o = {.message_ns = MESSAGE_NS, .slack = 1};
+		struct gci_timetable o = {.message_ns = MESSAGE_NS, .spacing = 1};
 		struct gci_network n;
 		struct gci_topo t;
 

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ * What packings (packed.c) and their schedules (packed_emit.c) have in common. */
+#ifndef GCI_COLLECTIVES_PLANNER_PACKED_IMPL_H
+#define GCI_COLLECTIVES_PLANNER_PACKED_IMPL_H
+
+#include "collectives/planner/packed.h"
+
+#define GCI_PACKED_MESSAGE_NS \
+	15000 /* collectives/sim: of a message, for its sender and its receiver */
+
+/* Whether it collects: it is planned on the network with all arrows turned. */
+int gci_packed_is_turned(enum gci_kind k);
+
+/* That network. 0 or GCOLL_ERR_NOMEM. */
+int gci_packed_network(struct gci_network *net, const struct gci_coll *c);
+
+enum gci_packing_shape gci_packed_shape(enum gci_kind k);
+
+/* Elements of the vector, or of all blocks; alltoall: what a rank has on average. */
+uint64_t gci_packed_total(const struct gci_coll *c);
+
+/* p->times, for as many bytes as the packing is of; none where that is too much, or more than a window, or not by a
+ * packing alone. 0 or GCOLL_ERR_NOMEM. */
+int gci_packed_find_times(struct gci_packed *p, const struct gci_coll *c);
+
+#endif
