@@ -16,32 +16,6 @@
 #define LEEWAY        64 /* a part of the time: how much more longer segments may take */
 #define MOST_BOUNDED  8  /* clusters */
 
-int gci_packed_is_turned(enum gci_kind k)
-{
-	return k == GCI_REDUCE || k == GCI_GATHER || k == GCI_REDUCE_SCATTER;
-}
-
-int gci_packed_network(struct gci_network *net, const struct gci_coll *c)
-{
-	struct gci_network there;
-	int rc = gci_network_of(&there, c->topo, gci_kind_has_root(c->kind) ? c->root : -1);
-
-	if (rc || !gci_packed_is_turned(c->kind)) {
-		*net = there;
-		return rc;
-	}
-	rc = gci_network_reverse(net, &there);
-	gci_network_free(&there);
-	return rc;
-}
-
-enum gci_packing_shape gci_packed_shape(enum gci_kind k)
-{
-	if (k == GCI_ALLREDUCE)
-		return GCI_SUMS;
-	return k == GCI_SCATTER || k == GCI_GATHER || k == GCI_ALLTOALL ? GCI_PATHS : GCI_TREES;
-}
-
 static void add_commodity(struct gci_packed *p, int from, int to, double part)
 {
 	if (part > 0)
@@ -82,19 +56,6 @@ static uint64_t segment_of(const struct gci_coll *c, uint64_t nbytes, int longer
 	if (c->segment)
 		n = c->segment * c->esize;
 	return n > unit && unit ? unit : n;
-}
-
-uint64_t gci_packed_total(const struct gci_coll *c)
-{
-	uint64_t sum = 0, n = (unsigned)c->topo->nranks, i;
-
-	if (!c->counts)
-		return (c->like ? c->like : c->count) * (gci_kind_has_vector(c->kind) ? 1 : n);
-	if (c->kind != GCI_ALLTOALL)
-		return gci_total(c);
-	for (i = 0; i < n * n; i++)
-		sum += gci_block_len(c, (int)(i / n), (int)(i % n));
-	return sum / n;
 }
 
 /* Without a timetable, messages wait for each other. */
@@ -246,4 +207,44 @@ void gci_packed_free(struct gci_packed *p)
 	free_ways(p);
 	gci_free(p->commodities);
 	gci_free(p);
+}
+
+/* ---- rows' emitter */
+
+/* What a rank has of its own. */
+static void copy_own(struct gci_builder *b, const struct gci_coll *c)
+{
+	int me = b->rank;
+
+	if (c->kind == GCI_ALLGATHER || c->kind == GCI_ALLTOALL ||
+		((c->kind == GCI_SCATTER || c->kind == GCI_GATHER) && me == c->root &&
+			gci_has_out(c, me)))
+		gci_copy_some(b, gci_out_block(c, me, me), gci_in_block(c, me, me));
+}
+
+/* Alone, or with nothing to send. */
+static int is_trivial(const struct gci_coll *c)
+{
+	return c->topo->nranks == 1 || !gci_packed_total(c);
+}
+
+void gci_emit_packed(struct gci_builder *b, const struct gci_coll *c)
+{
+	struct gci_packed *own = NULL;
+
+	copy_own(b, c);
+	if (c->topo->nranks == 1 && gci_kind_reduces(c->kind)) {
+		if (c->kind == GCI_REDUCE_SCATTER)
+			gci_copy_some(b, gci_out_block(c, 0, 0), gci_in_block(c, 0, 0));
+		else
+			gci_copy_some(b, gci_vector(c, GCI_OUT), gci_vector(c, gci_input(c, 0)));
+	}
+	if (is_trivial(c))
+		return;
+	if (!c->packed && gci_packed_make(&own, c, 0)) {
+		b->failed = 1;
+		return;
+	}
+	gci_packed_emit(b, c, c->packed ? c->packed : own);
+	gci_packed_free(own);
 }

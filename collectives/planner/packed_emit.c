@@ -35,6 +35,45 @@
 
 enum { PHASE_UP, PHASE_DOWN };
 
+int gci_packed_is_turned(enum gci_kind k)
+{
+	return k == GCI_REDUCE || k == GCI_GATHER || k == GCI_REDUCE_SCATTER;
+}
+
+int gci_packed_network(struct gci_network *net, const struct gci_coll *c)
+{
+	struct gci_network there;
+	int rc = gci_network_of(&there, c->topo, gci_kind_has_root(c->kind) ? c->root : -1);
+
+	if (rc || !gci_packed_is_turned(c->kind)) {
+		*net = there;
+		return rc;
+	}
+	rc = gci_network_reverse(net, &there);
+	gci_network_free(&there);
+	return rc;
+}
+
+enum gci_packing_shape gci_packed_shape(enum gci_kind k)
+{
+	if (k == GCI_ALLREDUCE)
+		return GCI_SUMS;
+	return k == GCI_SCATTER || k == GCI_GATHER || k == GCI_ALLTOALL ? GCI_PATHS : GCI_TREES;
+}
+
+uint64_t gci_packed_total(const struct gci_coll *c)
+{
+	uint64_t sum = 0, n = (unsigned)c->topo->nranks, i;
+
+	if (!c->counts)
+		return (c->like ? c->like : c->count) * (gci_kind_has_vector(c->kind) ? 1 : n);
+	if (c->kind != GCI_ALLTOALL)
+		return gci_total(c);
+	for (i = 0; i < n * n; i++)
+		sum += gci_block_len(c, (int)(i / n), (int)(i % n));
+	return sum / n;
+}
+
 /* The same of `c` alone, which may be a window. */
 static uint64_t elements_of(const struct gci_coll *c)
 {
@@ -1168,23 +1207,6 @@ static void pass_blocks_of_root(struct emission *e)
 
 /* ---- */
 
-/* What a rank has of its own. */
-static void copy_own(struct gci_builder *b, const struct gci_coll *c)
-{
-	int me = b->rank;
-
-	if (c->kind == GCI_ALLGATHER || c->kind == GCI_ALLTOALL ||
-		((c->kind == GCI_SCATTER || c->kind == GCI_GATHER) && me == c->root &&
-			gci_has_out(c, me)))
-		gci_copy_some(b, gci_out_block(c, me, me), gci_in_block(c, me, me));
-}
-
-/* Alone, or with nothing to send. */
-static int is_trivial(const struct gci_coll *c)
-{
-	return c->topo->nranks == 1 || !gci_packed_total(c);
-}
-
 static int pass_all(struct emission *e)
 {
 	size_t most = (size_t)e->nranks + 32;
@@ -1208,7 +1230,7 @@ static int pass_all(struct emission *e)
 	return rc;
 }
 
-static void emit_all(struct gci_builder *b, const struct gci_coll *c, const struct gci_packed *p)
+void gci_packed_emit(struct gci_builder *b, const struct gci_coll *c, const struct gci_packed *p)
 {
 	struct emission e;
 
@@ -1316,25 +1338,4 @@ int gci_packed_find_times(struct gci_packed *p, const struct gci_coll *c)
 	gci_network_free(&real);
 	end(&e);
 	return rc;
-}
-
-void gci_emit_packed(struct gci_builder *b, const struct gci_coll *c)
-{
-	struct gci_packed *own = NULL;
-
-	copy_own(b, c);
-	if (c->topo->nranks == 1 && gci_kind_reduces(c->kind)) {
-		if (c->kind == GCI_REDUCE_SCATTER)
-			gci_copy_some(b, gci_out_block(c, 0, 0), gci_in_block(c, 0, 0));
-		else
-			gci_copy_some(b, gci_vector(c, GCI_OUT), gci_vector(c, gci_input(c, 0)));
-	}
-	if (is_trivial(c))
-		return;
-	if (!c->packed && gci_packed_make(&own, c, 0)) {
-		b->failed = 1;
-		return;
-	}
-	emit_all(b, c, c->packed ? c->packed : own);
-	gci_packed_free(own);
 }

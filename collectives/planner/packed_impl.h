@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What packings (packed.c) and their schedules (packed_emit.c) have in common. */
+ * What packings (packed.c) ask of their schedules (packed_emit.c). */
 #ifndef GCI_COLLECTIVES_PLANNER_PACKED_IMPL_H
 #define GCI_COLLECTIVES_PLANNER_PACKED_IMPL_H
 
@@ -18,6 +18,9 @@ enum gci_packing_shape gci_packed_shape(enum gci_kind k);
 
 /* Elements of the vector, or of all blocks; alltoall: what a rank has on average. */
 uint64_t gci_packed_total(const struct gci_coll *c);
+
+/* The steps of a rank but those that copy what it has of its own. */
+void gci_packed_emit(struct gci_builder *b, const struct gci_coll *c, const struct gci_packed *p);
 
 /* p->times, for as many bytes as the packing is of; none where that is too much, or more than a window, or not by a
  * packing alone. 0 or GCOLL_ERR_NOMEM. */
