@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * How near to the physical limit what is chosen comes on networks that nobody has seen: random grids, every
  * second one with switches and uplinks.
- *	bench_networks [-s SEED] [-n GRIDS] [-b BYTES,...] [-o KIND,...] [-v] [-g]
+ *	bench_networks [-s SEED] [-n GRIDS] [-c LEAST-MOST] [-b BYTES,...] [-o KIND,...] [-v] [-g]
  * prints, per operation and size, the predicted time over the largest limit, by ends, by prices and by cuts
  * (median, 90 %, worst), of what a rank chooses by itself, of `packed` alone, and of its shares, were there no
  * messages. Without a seed it takes one from the clock, and says it. -v: a line for each case. -g prints the
- * grids themselves. */
+ * grids themselves; -c: of so many clusters (2-8). */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -31,6 +31,7 @@ enum { CHOSEN, PACED, PACKED, FLUID, NCOLUMNS };
 struct options {
 	uint64_t seed, sizes[MOST_SIZES];
 	unsigned ngrids, nsizes, kinds;
+	unsigned least_clusters, most_clusters; /* 0: the generator's own */
 	int verbose, print;
 };
 
@@ -120,12 +121,17 @@ static int parse(int argc, char **argv, struct options *o)
 		.nsizes = 2,
 		.sizes = {1 << 20, 8 << 20},
 		.kinds = (1u << GCI_BARRIER) - 1};
-	while ((opt = getopt(argc, argv, "s:n:b:o:vg")) != -1) {
+	while ((opt = getopt(argc, argv, "s:n:c:b:o:vg")) != -1) {
 		if (opt == 's')
 			o->seed = strtoull(optarg, NULL, 10);
 		else if (opt == 'n')
 			o->ngrids = (unsigned)strtoul(optarg, NULL, 10);
-		else if (opt == 'v' || opt == 'g')
+		else if (opt == 'c') {
+			if (sscanf(optarg, "%u-%u", &o->least_clusters, &o->most_clusters) != 2 ||
+				o->least_clusters < 2 || o->most_clusters < o->least_clusters ||
+				o->most_clusters > GCI_RANDOM_CLUSTERS)
+				return -1;
+		} else if (opt == 'v' || opt == 'g')
 			*(opt == 'v' ? &o->verbose : &o->print) = 1;
 		else if (opt == 'b')
 			for (o->nsizes = 0, item = strtok(optarg, ",");
@@ -155,12 +161,14 @@ static void run_grid(
 	struct gci_decider d;
 	struct gci_error e = {0};
 	char name[32];
-	unsigned k, s;
+	unsigned k, s, nclusters = o->least_clusters;
 
+	if (nclusters)
+		nclusters += (unsigned)gci_prng_below(r, o->most_clusters - nclusters + 1);
 	if (number % 2)
-		gci_random_switched_grid(r, &text);
+		gci_random_switched_grid(r, nclusters, &text);
 	else
-		gci_random_grid(r, &text);
+		gci_random_grid(r, nclusters, &text);
 	snprintf(name, sizeof(name), "%" PRIu64 "/%u", o->seed, number);
 	if (o->print)
 		printf("; grid %s\n%.*s\n", name, (int)text.len, text.data);
@@ -195,7 +203,8 @@ int main(int argc, char **argv)
 	char size[16];
 
 	if (!f || parse(argc, argv, &o)) {
-		fprintf(stderr, "usage: bench_networks [-s SEED] [-n GRIDS] [-b BYTES,...] [-o "
+		fprintf(stderr, "usage: bench_networks [-s SEED] [-n GRIDS] [-c LEAST-MOST] [-b "
+				"BYTES,...] [-o "
 				"KIND,...] [-v] [-g]\n");
 		return 2;
 	}

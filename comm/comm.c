@@ -8,6 +8,7 @@
 #include "comm/comm.h"
 #include "comm/message.h"
 #include "comm/op.h"
+#include "comm/planning.h"
 #include "transport/path.h"
 #include "transport/sockopt.h"
 
@@ -310,6 +311,7 @@ static void comm_drop(gcoll_comm *c)
 	gci_hash_del(&e->comms.by_id, &c->by_id);
 	gci_sched_cache_forget(&e->cache, &c->topo);
 	gci_messages_free(c);
+	gci_planning_free(c);
 	gci_decider_free(&c->decider);
 	gci_topo_free(&c->topo);
 	gci_free(c->ranks);

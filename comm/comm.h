@@ -57,7 +57,8 @@ struct gcoll_comm {
 	int fixed_order;
 	int compares; /* results of allreduces, comm/compare.h */
 	enum gci_tuning tuning;
-	struct gci_decider decider; /* made when it is first asked */
+	struct gci_decider decider;    /* made when it is first asked */
+	struct gci_planning *planning; /* NULL: its thread does not run */
 	/* Bcasts and multicasts are parts of a stream of so many bytes, and are run as one operation
 	 * of that length is; 0: by their own length. The same on every rank. */
 	uint64_t stream_nbytes;

@@ -7,6 +7,7 @@
 #include "collectives/blocks/layout.h"
 #include "collectives/models/limit.h"
 #include "collectives/planner/packed.h"
+#include "comm/planning.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -26,22 +27,17 @@ static int is_open(const struct gci_choice *choice, int internal)
 }
 
 /* Blocks of different lengths and the topologies of multicasts are not simulated. */
-static int simulate(gcoll_comm *c, const struct gci_coll *coll, struct gci_decision *d)
+static int simulate(
+	gcoll_comm *c, const struct gci_coll *coll, const uint64_t *number, struct gci_decision *d)
 {
-	int rc;
-
 	if (c->tuning != GCI_TUNING_SIMULATE || coll->counts || coll->topo != &c->topo)
 		return GCOLL_ERR_INVAL;
-	rc = gci_decider_open(&c->decider, &c->topo, c->engine->settings.streams);
-	if (rc)
-		return rc;
-	if (c == c->engine->world && c->engine->flow.learn)
-		c->engine->flow.learn(c->engine, &c->decider);
-	return gci_decide(&c->decider, coll, d);
+	return gci_planning_decide(c, coll, number, d);
 }
 
-int gci_op_choose(gcoll_comm *c, const struct gci_coll *coll, int internal, struct gci_decision *d,
-	const char **why)
+/* Of operation *number; NULL: of any later one. */
+static int choose(gcoll_comm *c, const struct gci_coll *coll, int internal, const uint64_t *number,
+	struct gci_decision *d, const char **why)
 {
 	const struct gci_choice *choice = &c->choice[coll->kind];
 	const struct gci_table *table = c->engine->job.table;
@@ -59,7 +55,7 @@ int gci_op_choose(gcoll_comm *c, const struct gci_coll *coll, int internal, stru
 	if (is_open(choice, internal) && c->tuning != GCI_TUNING_OFF) {
 		if (table && gci_decide_by_table(table, coll, d))
 			return 0;
-		rc = simulate(c, coll, d);
+		rc = simulate(c, coll, number, d);
 	}
 	if (rc == GCOLL_ERR_NOMEM)
 		*why = "out of memory";
@@ -69,6 +65,12 @@ int gci_op_choose(gcoll_comm *c, const struct gci_coll *coll, int internal, stru
 	if (!d->how.algorithm)
 		*why = "no algorithm can run it";
 	return *why ? GCOLL_ERR_INVAL : 0;
+}
+
+int gci_op_choose(gcoll_comm *c, const struct gci_coll *coll, int internal, struct gci_decision *d,
+	const char **why)
+{
+	return choose(c, coll, internal, NULL, d, why);
 }
 
 /* ---- what it is, in words and as a digest */
@@ -182,7 +184,7 @@ int gci_op_prepare(struct gci_op *op)
 	gci_windows_cut(&op->windows, c, comm->engine->settings.window_nbytes);
 	chosen_for = *c;
 	chosen_for.count = c->like ? c->like : c->count;
-	rc = gci_op_choose(comm, &chosen_for, op->internal, &d, &why);
+	rc = choose(comm, &chosen_for, op->internal, &comm->next_op, &d, &why);
 	if (rc == GCOLL_ERR_NOMEM) /* others run it */
 		return gci_engine_nomem(comm->engine);
 	if (rc)

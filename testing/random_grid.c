@@ -44,10 +44,11 @@ static uint64_t put_cluster(
 	return nic;
 }
 
-void gci_random_grid(struct gci_prng *r, struct gci_buf *out)
+void gci_random_grid(struct gci_prng *r, unsigned nclusters, struct gci_buf *out)
 {
-	uint64_t n = PICK(r, 2, 2, 3, 3, 4, 5, 6, 8), nic[8], a, b;
+	uint64_t n = PICK(r, 2, 2, 3, 3, 4, 5, 6, 8), nic[GCI_RANDOM_CLUSTERS], a, b;
 
+	n = nclusters ? nclusters : n;
 	for (a = 0; a < n; a++) {
 		nic[a] = put_cluster(r, out, a, 0);
 	}
@@ -68,11 +69,12 @@ void gci_random_grid(struct gci_prng *r, struct gci_buf *out)
 		}
 }
 
-void gci_random_switched_grid(struct gci_prng *r, struct gci_buf *out)
+void gci_random_switched_grid(struct gci_prng *r, unsigned nclusters, struct gci_buf *out)
 {
-	uint64_t n = PICK(r, 2, 3, 3, 4, 5, 6, 8), nswitches = 1 + gci_prng_below(r, 4), nic[8], a,
-		 b;
+	uint64_t n = PICK(r, 2, 3, 3, 4, 5, 6, 8), nswitches = 1 + gci_prng_below(r, 4), a, b;
+	uint64_t nic[GCI_RANDOM_CLUSTERS];
 
+	n = nclusters ? nclusters : n;
 	for (a = 0; a < n; a++)
 		nic[a] = put_cluster(r, out, a, PICK(r, 0, 0, 0, 7, 15, 30));
 	for (a = 0; a < n; a++)

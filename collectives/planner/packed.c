@@ -147,6 +147,7 @@ int gci_packed_make(struct gci_packed **out, const struct gci_coll *c, uint64_t 
 		gci_packed_free(p);
 		return rc;
 	}
+	p->timed = p->times.start_ns != NULL;
 	p->ns = (uint64_t)time_of(p);
 	*out = p;
 	return 0;

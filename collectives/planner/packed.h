@@ -23,7 +23,7 @@ struct gci_packed {
 	uint64_t segment_nbytes;
 	struct gci_commodity *commodities;
 	int ncommodities;
-	/* SENDs go when they are due, not as soon as they can. Ranks that do not agree on it only take longer. */
+	/* SENDs go when they are due, not as soon as they can; at first: if there is a timetable. Ranks that do not agree on it only take longer. */
 	int timed;
 	uint64_t
 		ns; /* what it takes: simulated, where gci_timed_make() could; else packing.ns and an eighth */

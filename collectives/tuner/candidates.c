@@ -247,7 +247,7 @@ const struct gci_algorithm *gci_candidate_packs(const struct gci_coll *c)
 {
 	const struct gci_algorithm *a;
 
-	if (c->topo->nclusters > GCI_PACKED_CLUSTERS || is_capped(c->topo))
+	if (c->topo->nranks > GCI_PACKED_RANKS || is_capped(c->topo))
 		return NULL;
 	gci_each_algorithm (a)
 		if (a->kind == c->kind && a->traits & GCI_PACKS && !gci_ineligible(a, c))

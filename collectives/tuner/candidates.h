@@ -32,9 +32,9 @@
 int gci_candidates(const struct gci_simnet *net, const struct gci_coll *c, size_t most,
 	struct gci_candidate **list, size_t *n);
 
-/* The row with GCI_PACKS that short lists have for `c`; NULL: none. For more clusters a packing takes too long to
- * make while an operation waits. */
-#define GCI_PACKED_CLUSTERS 8
+/* The row with GCI_PACKS that short lists have for `c`; NULL: none. For more ranks it has no timetable
+ * (collectives/planner/timetable.h), and at will it is no better than others. */
+#define GCI_PACKED_RANKS 1024
 const struct gci_algorithm *gci_candidate_packs(const struct gci_coll *c);
 
 /* The numbers of WAN senders per pair of clusters that are worth a try, rising, into out[]: powers

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "collectives/alltoall/alltoall.h"
 #include "collectives/blocks/windows.h"
+#include "collectives/models/limit.h"
 #include "collectives/sim/sim.h"
 #include "collectives/tuner/candidates.h"
 #include "collectives/tuner/estimate.h"
@@ -14,6 +15,7 @@
 
 #define KNOWN_PACKINGS 32
 #define KNOWN_RATES    16                   /* then the oldest are forgotten */
+#define KNOWN_FIRSTS   256                  /* likewise */
 #define RATES_PART     4                    /* of a decision's steps are for its rates */
 #define MOST_KNOWN     1024                 /* decisions: then all are forgotten */
 #define CLEARLY        20                   /* a part of the time that another way must save */
@@ -75,6 +77,14 @@ struct gci_decided_packing {
 	struct gci_packed *packed;
 };
 
+/* When a key was asked for first, and how that runs if it does without its packing. */
+struct gci_decided_first {
+	struct key key;
+	uint64_t number;
+	int without; /* it does */
+	struct gci_decision how;
+};
+
 static void forget_all(struct gci_decider *d)
 {
 	size_t i;
@@ -126,6 +136,7 @@ void gci_decider_free(struct gci_decider *d)
 	for (i = 0; d->packings && i < KNOWN_PACKINGS; i++)
 		gci_packed_free(d->packings[i].packed);
 	gci_free(d->packings);
+	gci_free(d->firsts);
 	for (i = 0; d->rates && i < KNOWN_RATES; i++)
 		gci_free(d->rates[i].rates.bps);
 	gci_free(d->rates);
@@ -213,6 +224,12 @@ static int simulate_one(struct gci_decider *d, const struct gci_coll *c,
 	return rc;
 }
 
+/* Between clusters packings are made before, or the operation does without. */
+static int does_without(const struct gci_coll *c, const struct gci_candidate *how)
+{
+	return how->algorithm->traits & GCI_PACKS && !c->packed && c->topo->nclusters > 1;
+}
+
 /* The fastest of the list that is clearly faster than *how, which takes usual_ns, if it can be simulated within the
  * effort; *unseen is set if some could not. */
 static int simulate_others(struct gci_decider *d, const struct gci_coll *c,
@@ -226,7 +243,7 @@ static int simulate_others(struct gci_decider *d, const struct gci_coll *c,
 	int rc;
 
 	for (i = 0; i < n && limits.until_ns; i++) {
-		if (gci_candidate_same(&list[i], &first))
+		if (gci_candidate_same(&list[i], &first) || does_without(c, &list[i]))
 			continue;
 		rc = simulate_one(d, c, &list[i], &limits, &ns);
 		if (rc == GCOLL_ERR_NOMEM)
@@ -292,10 +309,14 @@ static int decide_by_part(struct gci_decider *d, const struct gci_coll *c, struc
 	return 0;
 }
 
+static int is_known(const struct gci_decider *d, const struct gci_coll *c)
+{
+	return !d->blind && d->topo->nranks > 1 && (c->count || c->kind == GCI_BARRIER);
+}
+
 static int can_simulate(const struct gci_decider *d, const struct gci_coll *c)
 {
-	return !d->blind && d->topo->nranks > 1 && d->topo->nranks <= GCI_DECIDE_RANKS &&
-	       (c->count || c->kind == GCI_BARRIER);
+	return is_known(d, c) && d->topo->nranks <= GCI_DECIDE_RANKS;
 }
 
 /* The first algorithm, or a packing in its place, unless another one is clearly faster. What costs too much
@@ -311,8 +332,13 @@ static int decide(struct gci_decider *d, const struct gci_coll *c, struct gci_de
 									  : gci_decide_first(c)};
 	if (!how->how.algorithm)
 		return GCOLL_ERR_INVAL;
-	if (!can_simulate(d, c))
+	if (!can_simulate(d, c)) {
+		if (packing_is_first(c)) {
+			how->ns = c->packed->ns;
+			how->by = GCI_BY_SIMULATION;
+		}
 		return 0;
+	}
 	first = how->how;
 	rc = gci_candidates(&d->net, c, GCI_DECIDE_CANDIDATES, &list, &n);
 	if (!rc)
@@ -356,7 +382,7 @@ static int make(struct gci_decider *d, const struct key *k, const struct gci_dec
 	const struct gci_algorithm *packs = gci_candidate_packs(&model);
 	int rc = 0;
 
-	if (can_simulate(d, &model) && packs)
+	if (packs && (can_simulate(d, &model) || (is_known(d, &model) && d->topo->nclusters > 1)))
 		rc = pack(d, packs, &model, k->nbytes, &new.packed);
 	model.packed = new.packed;
 	if (!rc)
@@ -446,23 +472,84 @@ const struct gci_packed *gci_decide_packed(
 	return known && known->packed ? known->packed : make_packing(d, &k, a, &whole);
 }
 
-int gci_decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how)
+/* What was decided for a key, for one of those that have it. */
+static int apply(const struct gci_decision *decided, const struct key *k, const struct gci_coll *c,
+	struct gci_decision *how)
 {
 	uint64_t nbytes = gci_table_nbytes(c);
-	struct key k = key_of(d, c, nbytes);
-	const struct gci_decided *known;
-	int rc;
 
-	known = find(d, &k);
-	rc = known ? 0 : make(d, &k, &known);
-	if (rc)
-		return rc;
-	*how = known->how;
+	*how = *decided;
 	if (gci_ineligible(how->how.algorithm, c)) /* in bytes it could be run, in elements not */
 		*how = (struct gci_decision){.how.algorithm = gci_decide_first(c)};
-	if (nbytes > k.nbytes && k.nbytes)
-		how->ns = times(how->ns, k.nbytes, nbytes);
+	if (nbytes > k->nbytes && k->nbytes)
+		how->ns = times(how->ns, k->nbytes, nbytes);
 	return how->how.algorithm ? 0 : GCOLL_ERR_INVAL;
+}
+
+int gci_decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how)
+{
+	struct key k = key_of(d, c, gci_table_nbytes(c));
+	const struct gci_decided *known = find(d, &k);
+	int rc = known ? 0 : make(d, &k, &known);
+
+	return rc ? rc : apply(&known->how, &k, c, how);
+}
+
+int gci_decide_knows(const struct gci_decider *d, const struct gci_coll *c)
+{
+	struct key k = key_of(d, c, gci_table_nbytes(c));
+
+	return find(d, &k) != NULL;
+}
+
+static int is_slower_to_pack(const struct gci_decider *d, const struct gci_coll *model)
+{
+	uint64_t n = (uint64_t)d->topo->nclusters;
+
+	return n > GCI_DECIDE_CLUSTERS && is_known(d, model) && gci_candidate_packs(model) &&
+	       gci_limit_ns(model, 0) < n * GCI_DECIDE_CLUSTER_NS;
+}
+
+/* The one of this key; the oldest gives way to one that is new. NULL: out of memory. */
+static struct gci_decided_first *find_first(
+	struct gci_decider *d, const struct key *k, uint64_t number)
+{
+	struct gci_coll model = model_of(d, k);
+	struct gci_decided_first *f;
+	unsigned i;
+
+	if (!d->firsts)
+		d->firsts = gci_calloc(KNOWN_FIRSTS, sizeof(*d->firsts));
+	for (i = 0; d->firsts && i < d->nfirsts && i < KNOWN_FIRSTS; i++)
+		if (same(&d->firsts[i].key, k))
+			return &d->firsts[i];
+	if (!d->firsts)
+		return NULL;
+	f = &d->firsts[d->nfirsts % KNOWN_FIRSTS];
+	*f = (struct gci_decided_first){
+		.key = *k, .number = number, .without = is_slower_to_pack(d, &model)};
+	if (f->without && decide(d, &model, &f->how))
+		return NULL;
+	d->nfirsts++;
+	return f;
+}
+
+int gci_decide_without(
+	struct gci_decider *d, const struct gci_coll *c, uint64_t number, struct gci_decision *how)
+{
+	struct key k = key_of(d, c, gci_table_nbytes(c));
+	const struct gci_decided_first *f;
+	int rc;
+
+	if (d->topo->nclusters <= GCI_DECIDE_CLUSTERS)
+		return 0;
+	f = find_first(d, &k, number);
+	if (!f)
+		return GCOLL_ERR_NOMEM;
+	if (!f->without || f->number != number)
+		return 0;
+	rc = apply(&f->how, &k, c, how);
+	return rc ? rc : 1;
 }
 
 /* ---- how fast */

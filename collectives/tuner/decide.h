@@ -50,6 +50,7 @@ int gci_decide_by_table(
 struct gci_decided; /* one that is remembered */
 struct gci_decided_rates;
 struct gci_decided_packing;
+struct gci_decided_first;
 
 struct gci_decider {
 	const struct gci_topo *topo;
@@ -63,6 +64,8 @@ struct gci_decider {
 	unsigned nrates;
 	struct gci_decided_packing *packings; /* the latest ones that no decision has */
 	unsigned npackings;
+	struct gci_decided_first *firsts; /* of keys that were asked for lately */
+	unsigned nfirsts;
 };
 
 /* `t` must outlive it. `streams`: connections per pair of ranks in different clusters, 0: as the
@@ -83,6 +86,21 @@ void gci_decider_learn(struct gci_decider *d, struct gci_decider *from);
  * sixteenth may be simulated instead, and of that. One decision serves sizes that round to the same power of two and roots in the same cluster.
  * 0, GCOLL_ERR_NOMEM, or GCOLL_ERR_INVAL when nothing can run it. */
 int gci_decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how);
+
+/* A packing of many clusters takes longer to make than a short operation takes: up to so many, an operation waits for
+ * it. Of more, each is reckoned as so long. */
+#define GCI_DECIDE_CLUSTERS   8
+#define GCI_DECIDE_CLUSTER_NS (40 * GCI_NS_PER_MS)
+
+/* Whether operation `number`, which the caller counts as all ranks do, is better off without a packing, since it is the
+ * first for which it would be made, and that would take longer than the operation. *how is how it runs then; what
+ * comes later waits for gci_decide, which may be asked meanwhile, by another decider in a thread of its own. False:
+ * it is gci_decide's, and *how is untouched. Negative: errors of gci_decide. */
+int gci_decide_without(
+	struct gci_decider *d, const struct gci_coll *c, uint64_t number, struct gci_decision *how);
+
+/* Whether gci_decide remembers `c`. */
+int gci_decide_knows(const struct gci_decider *d, const struct gci_coll *c);
 
 /* What coll.packed takes for `c`, which runs that way, whoever decided that; the decider's, until its next decision
  * or the next call. NULL where emitters make their own: out of memory, or not of the decider's topology. */

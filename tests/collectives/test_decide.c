@@ -8,6 +8,7 @@
 #include "collectives/tuner/candidates.h"
 #include "collectives/tuner/decide.h"
 #include "collectives/tuner/rates.h"
+#include "testing/random_grid.h"
 #include "tests/collectives/topologies.h"
 
 #include <stdio.h>
@@ -232,6 +233,81 @@ static struct gci_decision decide_on(const struct gci_topo *t, enum gci_kind kin
 	how = decide(&d, &c);
 	gci_decider_free(&d);
 	return how;
+}
+
+static void make_random_topo(struct gci_topo *t, unsigned nclusters, uint64_t seed)
+{
+	struct gci_prng r = {.state = seed};
+	struct gci_buf text = {0};
+	struct gci_error e = {0};
+
+	gci_random_grid(&r, nclusters, &text);
+	assert_int_equal(
+		gci_topo_parse(t, (const char *)text.data, text.len, "random.grid", &e), 0);
+	gci_buf_free(&text);
+}
+
+/* A packing of many clusters is not made while a short operation waits for it: the first does without, on all ranks;
+ * the next has it. */
+static void the_first_of_many_clusters_does_without(void **state)
+{
+	struct gci_decision without, again, later;
+	struct gci_coll c, longer;
+	struct gci_decider d;
+	struct gci_topo t;
+
+	(void)state;
+	make_random_topo(&t, GCI_DECIDE_CLUSTERS + 1, 31);
+	assert_int_equal(gci_decider_init(&d, &t, 0), 0);
+	c = call_of(&t, GCI_BCAST, 65536);
+	longer = call_of(&t, GCI_BCAST, UINT64_C(1) << 33);
+	assert_int_equal(gci_decide_without(&d, &c, 7, &without), 1);
+	assert_null(gci_ineligible(without.how.algorithm, &c));
+	assert_false(without.how.algorithm->traits & GCI_PACKS);
+	assert_false(gci_decide_knows(&d, &c));
+	later = decide(&d, &c);
+	assert_true(gci_decide_knows(&d, &c));
+	assert_true(later.how.algorithm->traits & GCI_PACKS);
+	assert_int_equal(gci_decide_without(&d, &c, 7, &again), 1);
+	assert_true(gci_candidate_same(&without.how, &again.how));
+	assert_int_equal(gci_decide_without(&d, &c, 8, &again), 0);
+	assert_int_equal(gci_decide_without(&d, &longer, 9, &again), 0);
+	gci_decider_free(&d);
+	gci_topo_free(&t);
+
+	make_random_topo(&t, GCI_DECIDE_CLUSTERS, 31);
+	assert_int_equal(gci_decider_init(&d, &t, 0), 0);
+	c.topo = &t;
+	assert_int_equal(gci_decide_without(&d, &c, 7, &again), 0);
+	gci_decider_free(&d);
+	gci_topo_free(&t);
+}
+
+/* What is too much to simulate has a timetable still. */
+static void more_ranks_than_are_simulated_have_packings(void **state)
+{
+	static const char two[] = "[cluster a]\nhosts = a[1-140]\nnic = 1Gbit\n"
+				  "[cluster b]\nhosts = b[1-140]\nnic = 1Gbit\n"
+				  "[link a b]\nrate = 10Gbit\ndelay = 10ms\n";
+	const struct gci_packed *p;
+	struct gci_decision how;
+	struct gci_decider d;
+	struct gci_topo t;
+	struct gci_coll c;
+
+	(void)state;
+	make_topo(&t, two, "");
+	assert_true(t.nranks > GCI_DECIDE_RANKS);
+	assert_int_equal(gci_decider_init(&d, &t, 0), 0);
+	c = call_of(&t, GCI_BCAST, 4 << 20);
+	how = decide(&d, &c);
+	assert_true(how.how.algorithm->traits & GCI_PACKS);
+	p = gci_decide_packed(&d, how.how.algorithm, &c);
+	assert_non_null(p);
+	assert_true(p->timed);
+	assert_true(how.ns == p->ns);
+	gci_decider_free(&d);
+	gci_topo_free(&t);
 }
 
 /* Windows follow one another without the wait that each would have alone. What long messages are
@@ -564,6 +640,8 @@ int main(void)
 		cmocka_unit_test(decisions_are_functions_of_their_key),
 		cmocka_unit_test(caps_of_the_grid_are_kept),
 		cmocka_unit_test(what_cannot_be_simulated_is_left_to_the_first),
+		cmocka_unit_test(the_first_of_many_clusters_does_without),
+		cmocka_unit_test(more_ranks_than_are_simulated_have_packings),
 		cmocka_unit_test(long_messages_are_not_one_window),
 		cmocka_unit_test(any_length_can_be_decided_on),
 		cmocka_unit_test(the_longest_are_not_left_to_the_first),

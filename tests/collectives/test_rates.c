@@ -200,9 +200,9 @@ static void rates_cost_little(void **state)
 		struct fixture f;
 
 		if (i % 2)
-			gci_random_grid(&r, &grid);
+			gci_random_grid(&r, 0, &grid);
 		else
-			gci_random_switched_grid(&r, &grid);
+			gci_random_switched_grid(&r, 0, &grid);
 		topology_parse(&f.topo, gci_buf_cstr(&grid));
 		gci_buf_free(&grid);
 		assert_int_equal(gci_simnet_init(&f.net, &f.topo, NULL), 0);

@@ -256,6 +256,31 @@ static void all_ranks_simulate_the_same(void **state)
 	job_close(&j);
 }
 
+/* In a job of many clusters the first short operation of a kind and size does without its packing, which a thread
+ * makes; on all ranks those that follow have it. */
+static void packings_of_many_clusters_come_later(void **state)
+{
+	const struct trial bcast = {.kind = GCI_BCAST, .count = 70000, .type = GCOLL_BYTE};
+	struct gci_coll coll;
+	struct job j;
+	int i, r;
+
+	(void)state;
+	job_open(&j, (int[]){2, 1, 1, 1, 1, 1, 1, 1, 1, 0}, 0, 11, NULL);
+	for (i = 0; i < 3; i++) {
+		trial_run(&j, &bcast);
+		for (r = 0; r < j.n; r++)
+			assert_int_equal(
+				!(last_run(j.comm[r], bcast.count)->algorithm->traits & GCI_PACKS),
+				!i);
+	}
+	coll = call_of(j.comm[1], GCI_BCAST, bcast.count);
+	assert_true(choose(j.comm[1], &coll, 0).how.algorithm->traits & GCI_PACKS);
+	/* Its thread may still be at it. */
+	trial_run(&j, &(struct trial){.kind = GCI_ALLREDUCE, .count = 90000, .type = GCOLL_INT32});
+	job_close(&j);
+}
+
 /* A table comes first; and whoever wants neither gets the first row. */
 static void simulation_is_the_last_resort(void **state)
 {
@@ -353,6 +378,7 @@ int main(void)
 		cmocka_unit_test(a_table_has_its_place),
 		cmocka_unit_test(what_cannot_run_is_passed_over),
 		cmocka_unit_test(all_ranks_simulate_the_same),
+		cmocka_unit_test(packings_of_many_clusters_come_later),
 		cmocka_unit_test(simulation_is_the_last_resort),
 		cmocka_unit_test(runs_are_recorded),
 	};
