@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * How near to the physical limit what is chosen comes on networks that nobody has seen: random grids, every
  * second one with switches and uplinks.
- *	bench_networks [-s SEED] [-n GRIDS] [-c LEAST-MOST] [-b BYTES,...] [-o KIND,...] [-v] [-g]
+ *	bench_networks [-s SEED] [-n GRIDS] [-c LEAST-MOST] [-b BYTES,...] [-o KIND,...] [-u] [-v] [-g]
  * prints, per operation and size, the predicted time over the largest limit, by ends, by prices and by cuts
  * (median, 90 %, worst), of what a rank chooses by itself, of `packed` alone, and of its shares, were there no
  * messages. Without a seed it takes one from the clock, and says it. -v: a line for each case. -g prints the
- * grids themselves; -c: of so many clusters (2-8). */
+ * grids themselves; -c: of so many clusters (2-8); -u: with blocks of random lengths, each of none or of 1 to 32 parts,
+ * beside what stands first (`packed` is then that). */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -32,7 +33,7 @@ struct options {
 	uint64_t seed, sizes[MOST_SIZES];
 	unsigned ngrids, nsizes, kinds;
 	unsigned least_clusters, most_clusters; /* 0: the generator's own */
-	int verbose, print;
+	int verbose, print, uneven;
 };
 
 struct figures {
@@ -53,7 +54,8 @@ static uint64_t whole_ns(
 static void measure(struct figures *f, const char *name, const struct gci_topo *t,
 	struct gci_decider *d, const struct gci_coll *c, int verbose)
 {
-	struct gci_candidate packed = {.algorithm = gci_algorithm_find(c->kind, "packed")};
+	struct gci_candidate packed = {
+		.algorithm = gci_algorithm_find(c->kind, c->counts ? NULL : "packed")};
 	uint64_t limit = gci_limit_ns(c, 0), bound = 0, ns[NCOLUMNS] = {0}, began, at_will;
 	char how[GCI_CANDIDATE_NBYTES] = "";
 	struct gci_packed *p = NULL;
@@ -66,9 +68,9 @@ static void measure(struct figures *f, const char *name, const struct gci_topo *
 	if (!gci_decide(d, c, &chosen)) {
 		struct gci_coll own = *c;
 
-		ns[CHOSEN] = whole_ns(&d->net, c, &chosen.how);
 		gci_candidate_apply(&chosen.how, &own);
 		own.packed = gci_decide_packed(d, chosen.how.algorithm, &own);
+		ns[CHOSEN] = whole_ns(&d->net, c->counts ? &own : c, &chosen.how);
 		if (own.packed && own.packed->timed)
 			ns[PACED] = whole_ns(&d->net, &own, &chosen.how);
 		else if (gci_rates_ns(&d->net, chosen.how.algorithm, &own, 0, &ns[PACED], &at_will))
@@ -90,7 +92,7 @@ static void measure(struct figures *f, const char *name, const struct gci_topo *
 		printf("%s %3d ranks %d clusters %-14s %9" PRIu64
 		       ": limit %8.2f ms, chosen %5.2f (%s), packed %5.2f, "
 		       "paced %5.2f, fluid %5.2f, %.1f ms to plan\n",
-			name, t->nranks, t->nclusters, gci_kind_name(c->kind), gci_table_nbytes(c),
+			name, t->nranks, t->nclusters, gci_kind_name(c->kind), gci_packed_total(c),
 			(double)limit / 1e6, f->ratio[CHOSEN][f->n], how, f->ratio[PACKED][f->n],
 			f->ratio[PACED][f->n], f->ratio[FLUID][f->n], f->plan_ms[f->n]);
 	f->n++;
@@ -121,11 +123,13 @@ static int parse(int argc, char **argv, struct options *o)
 		.nsizes = 2,
 		.sizes = {1 << 20, 8 << 20},
 		.kinds = (1u << GCI_BARRIER) - 1};
-	while ((opt = getopt(argc, argv, "s:n:c:b:o:vg")) != -1) {
+	while ((opt = getopt(argc, argv, "s:n:c:b:o:uvg")) != -1) {
 		if (opt == 's')
 			o->seed = strtoull(optarg, NULL, 10);
 		else if (opt == 'n')
 			o->ngrids = (unsigned)strtoul(optarg, NULL, 10);
+		else if (opt == 'u')
+			o->uneven = 1;
 		else if (opt == 'c') {
 			if (sscanf(optarg, "%u-%u", &o->least_clusters, &o->most_clusters) != 2 ||
 				o->least_clusters < 2 || o->most_clusters < o->least_clusters ||
@@ -151,6 +155,24 @@ static int parse(int argc, char **argv, struct options *o)
 			return -1;
 	}
 	return o->ngrids && o->ngrids <= MOST_GRIDS && optind == argc ? 0 : -1;
+}
+
+/* Of about so many bytes together, of an alltoall for each rank. NULL: there are no blocks. */
+static uint64_t *random_counts(
+	struct gci_prng *r, enum gci_kind kind, uint64_t nranks, uint64_t nbytes)
+{
+	uint64_t n = kind == GCI_ALLTOALL ? nranks * nranks : nranks, all = 0, i, *counts;
+
+	if (gci_kind_has_vector(kind))
+		return NULL;
+	counts = gci_calloc(n, sizeof(*counts));
+	for (i = 0; counts && i < n; i++) {
+		counts[i] = gci_prng_below(r, 8) ? UINT64_C(1) << gci_prng_below(r, 6) : 0;
+		all += counts[i];
+	}
+	for (i = 0; counts && i < n; i++)
+		counts[i] = counts[i] * nbytes / (all ? all : 1) * (n / nranks);
+	return counts;
 }
 
 static void run_grid(
@@ -186,8 +208,14 @@ static void run_grid(
 								       ? 1
 								       : (unsigned)t.nranks)};
 
-			if (o->kinds & 1u << k && !o->print)
+			uint64_t *counts = o->uneven ? random_counts(r, c.kind, (unsigned)t.nranks,
+							       o->sizes[s])
+						     : NULL;
+
+			c.counts = counts;
+			if (o->kinds & 1u << k && !o->print && (counts || !o->uneven))
 				measure(&f[k * MOST_SIZES + s], name, &t, &d, &c, o->verbose);
+			gci_free(counts);
 		}
 	gci_decider_free(&d);
 	gci_topo_free(&t);

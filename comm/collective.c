@@ -382,8 +382,10 @@ static void on_done(struct gci_op *op, int status)
 static int start(gcoll_req *r)
 {
 	struct collective *v = of(r);
-	int rc = gci_op_prepare(&v->op);
+	int rc;
 
+	v->op.number = r->comm->next_op;
+	rc = gci_op_prepare(&v->op);
 	if (rc)
 		return rc;
 	if (v->place) {
@@ -393,7 +395,7 @@ static int start(gcoll_req *r)
 	}
 	if (!v->op.internal)
 		gci_recording_count(r->comm->engine, &v->op.coll);
-	v->op.number = r->comm->next_op++;
+	r->comm->next_op++;
 	rc = v->compare ? gci_compare_prepare(v->compare, &v->op) : 0;
 	if (!rc)
 		rc = gci_op_start(&v->op);

@@ -26,11 +26,11 @@ static int is_open(const struct gci_choice *choice, int internal)
 	       !choice->how.segment_nbytes;
 }
 
-/* Blocks of different lengths and the topologies of multicasts are not simulated. */
+/* The topologies of multicasts are not simulated. */
 static int simulate(
 	gcoll_comm *c, const struct gci_coll *coll, const uint64_t *number, struct gci_decision *d)
 {
-	if (c->tuning != GCI_TUNING_SIMULATE || coll->counts || coll->topo != &c->topo)
+	if (c->tuning != GCI_TUNING_SIMULATE || coll->topo != &c->topo)
 		return GCOLL_ERR_INVAL;
 	return gci_planning_decide(c, coll, number, d);
 }
@@ -184,7 +184,7 @@ int gci_op_prepare(struct gci_op *op)
 	gci_windows_cut(&op->windows, c, comm->engine->settings.window_nbytes);
 	chosen_for = *c;
 	chosen_for.count = c->like ? c->like : c->count;
-	rc = choose(comm, &chosen_for, op->internal, &comm->next_op, &d, &why);
+	rc = choose(comm, &chosen_for, op->internal, &op->number, &d, &why);
 	if (rc == GCOLL_ERR_NOMEM) /* others run it */
 		return gci_engine_nomem(comm->engine);
 	if (rc)

@@ -32,7 +32,7 @@ struct gci_op {
 	struct gci_reducer reducer;
 	int average; /* the result is to be divided by the number of ranks */
 	char *in, *out;
-	uint64_t number;
+	uint64_t number; /* of the communicator's operations: before gci_op_prepare */
 	void (*done)(struct gci_op *op, int status);
 	void *user;
 
@@ -57,7 +57,7 @@ struct gci_op {
 int gci_op_choose(gcoll_comm *c, const struct gci_coll *coll, int internal, struct gci_decision *d,
 	const char **why);
 
-/* Chooses algorithm and windows of the communicator's next operation. 0, or GCOLL_ERR_INVAL with gcoll_last_error() set. */
+/* Chooses algorithm and windows. 0, or GCOLL_ERR_INVAL with gcoll_last_error() set. */
 int gci_op_prepare(struct gci_op *op);
 
 /* 0 or the status of the failure that this call met (done is not called then). */

@@ -4,9 +4,12 @@
 
 #include "base/mem.h"
 #include "collectives/blocks/blocks.h"
+#include "collectives/blocks/windows.h"
 #include "collectives/models/limit.h"
 #include "collectives/planner/cuts.h"
 #include "collectives/tuner/table.h"
+
+#include <string.h>
 
 #define LEAST_SEGMENT (8u << 10)
 #define MOST_SEGMENT  (64u << 10)
@@ -73,11 +76,17 @@ static double enough_ns(const struct gci_packed *p, uint64_t segment_nbytes)
 	return segment_nbytes <= MOST_SEGMENT ? ns + ns / LEEWAY : ns;
 }
 
+void gci_packed_times_free(struct gci_packed_times *t)
+{
+	gci_free(t->start_ns);
+	gci_free(t->first);
+	memset(t, 0, sizeof(*t));
+}
+
 static void free_ways(struct gci_packed *p)
 {
 	gci_packing_free(&p->packing);
-	gci_free(p->times.start_ns);
-	gci_free(p->times.first);
+	gci_packed_times_free(&p->times);
 }
 
 /* Keeps what is faster. */
@@ -93,8 +102,8 @@ static int try_segment(struct gci_packed *p, const struct gci_coll *c, struct gc
 	new.segment_nbytes = segment_nbytes;
 	new.times = (struct gci_packed_times){0};
 	rc = gci_pack(&new.packing, w);
-	if (!rc)
-		rc = gci_packed_find_times(&new, c);
+	if (!rc && !c->counts)
+		rc = gci_packed_find_times(&new.times, &new, c);
 	if (rc || (p->packing.columns && time_of(&new) >= enough_ns(p, segment_nbytes))) {
 		free_ways(&new);
 		return rc;
@@ -147,7 +156,7 @@ int gci_packed_make(struct gci_packed **out, const struct gci_coll *c, uint64_t 
 		gci_packed_free(p);
 		return rc;
 	}
-	p->timed = p->times.start_ns != NULL;
+	p->timed = p->times.start_ns || (p->nbytes > GCI_WINDOW_NBYTES && c->topo->nclusters > 1);
 	p->ns = (uint64_t)time_of(p);
 	*out = p;
 	return 0;

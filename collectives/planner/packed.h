@@ -23,7 +23,7 @@ struct gci_packed {
 	uint64_t segment_nbytes;
 	struct gci_commodity *commodities;
 	int ncommodities;
-	/* SENDs go when they are due, not as soon as they can; at first: if there is a timetable. Ranks that do not agree on it only take longer. */
+	/* SENDs go when they are due, not as soon as they can; at first: if there is a timetable, and with more than a window. Ranks that do not agree on it only take longer. */
 	int timed;
 	uint64_t
 		ns; /* what it takes: simulated, where gci_timed_make() could; else packing.ns and an eighth */
@@ -33,6 +33,7 @@ struct gci_packed {
 		double ns;        /* until the last of them has come */
 		uint64_t unit_nbytes,
 			segment_nbytes; /* of the vector or of each block; of its segments */
+		const uint64_t *counts; /* those that it is of; NULL: blocks are equal */
 	} times;
 	int nclasses; /* of the network that it was made for */
 };
@@ -45,6 +46,16 @@ uint64_t gci_packed_window_ns(const struct gci_packed *p, const struct gci_coll 
  * 0 or GCOLL_ERR_NOMEM. */
 int gci_packed_make(struct gci_packed **p, const struct gci_coll *c, uint64_t nbytes);
 void gci_packed_free(struct gci_packed *p);
+
+/* Elements of the vector, or of all blocks; alltoall: what a rank has on average. */
+uint64_t gci_packed_total(const struct gci_coll *c);
+
+/* *t, of zeros, for as many bytes as the packing is of, or for the counts of `c`: a packing of equal blocks serves
+ * those as well. None where that is too much, or more than a window, or in one cluster; and for counts where finding them
+ * would take more than a fourth of the operation's time. 0 or GCOLL_ERR_NOMEM. */
+int gci_packed_find_times(
+	struct gci_packed_times *t, const struct gci_packed *p, const struct gci_coll *c);
+void gci_packed_times_free(struct gci_packed_times *t);
 
 /* *ns: what `c`, of its own size, takes at least: the larger of gci_packing.bound_ns and gci_cuts_bound(). 0 where there
  * is nothing to send, with counts, and where too many NICs differ to tell them apart. Takes as long as making one. 0 or

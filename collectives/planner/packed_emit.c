@@ -28,6 +28,10 @@
 #define SLACK         8 /* a part of the whole time by which SENDs of sums may be out of order */
 #define MOST_TIMED    (1u << 18) /* messages in a timetable: more take too long */
 #define MOST_HOSTS    1024       /* whose memory would be too much */
+#define MOST_PARCELS  (1u << 22) /* likewise: places for segments of blocks as long as the longest */
+/* Of counts, which may be others each time, a message may take so long of an operation's time: a fourth of that is
+   longer than what a timetable takes, a microsecond a message. */
+#define COUNTED_NS 4000
 /* Of an alltoall no message waits for another host's. When hosts are a little late, what meets at a port is as if at random,
    and a port that has no time to spare overflows (the quickstart's grid, 32 MiB, dilation 4: 2.2 times the limit and 5,000
    segments resent in 9 operations; with a tenth to spare 1.15 and none). */
@@ -224,7 +228,9 @@ static int fits_times(const struct emission *e)
 	const struct gci_packed_times *t = &e->p->times;
 	const struct gci_coll *c = e->c;
 
-	return t->start_ns && !c->counts && longest_block(c) * c->esize <= t->unit_nbytes * 3 / 2 &&
+	if (c->counts || t->counts)
+		return t->start_ns && t->counts == c->counts && !c->nparts;
+	return t->start_ns && longest_block(c) * c->esize <= t->unit_nbytes * 3 / 2 &&
 	       (8 * c->esize < t->segment_nbytes || t->unit_nbytes <= t->segment_nbytes);
 }
 
@@ -234,8 +240,8 @@ static uint64_t timed_segment(const struct emission *e)
 	const struct gci_packed_times *t = &e->p->times;
 	uint64_t length = longest_block(e->c), esize = e->c->esize;
 	uint64_t most = gci_nsegments(t->unit_nbytes, t->segment_nbytes);
-	uint64_t n = 2 * length * esize > t->unit_nbytes ? (length + most - 1) / most
-							 : t->segment_nbytes / esize;
+	uint64_t n = !t->counts && 2 * length * esize > t->unit_nbytes ? (length + most - 1) / most
+								       : t->segment_nbytes / esize;
 
 	return n ? n : 1;
 }
@@ -1050,7 +1056,7 @@ static void pass_blocks(struct emission *e, struct place *p)
 {
 	const struct gci_coll *c = e->c;
 	int r, me = e->me;
-	uint64_t nsegments = gci_nsegments(longest_block(c), e->segment), i;
+	uint64_t nsegments = gci_nsegments(longest_block(c), e->segment), i, ntrees = 0;
 
 	for (i = 0; i < nsegments; i++)
 		for (r = 0; r < e->nranks; r++) {
@@ -1072,7 +1078,7 @@ static void pass_blocks(struct emission *e, struct place *p)
 			x.all = c->kind == GCI_ALLGATHER || r == me
 					? part(gci_out_block(c, me, r), e->segment, i)
 					: gci_slice(GCI_OUT, 0, 0);
-			x.tree = i * (unsigned)e->nranks + (unsigned)r;
+			x.tree = ntrees++;
 			pass_tree(e, &x, p);
 		}
 }
@@ -1241,32 +1247,60 @@ void gci_packed_emit(struct gci_builder *b, const struct gci_coll *c, const stru
 	end(&e);
 }
 
+/* Of all blocks, or of the vector. */
+static uint64_t nsegments_of(const struct emission *e)
+{
+	const struct gci_coll *c = e->c;
+	uint64_t n = (unsigned)e->nranks, sum = 0, i,
+		 nblocks = c->kind == GCI_ALLTOALL        ? n * n
+			   : gci_kind_has_vector(c->kind) ? 1
+							  : n;
+
+	if (!c->counts)
+		return nblocks * gci_nsegments(c->count, e->segment);
+	for (i = 0; i < nblocks; i++)
+		sum += gci_nsegments(c->counts[i], e->segment);
+	return sum;
+}
+
 /* About. */
 static uint64_t nmessages(const struct emission *e)
 {
-	uint64_t n = (unsigned)e->nranks,
-		 nsegments = gci_nsegments(longest_block(e->c), e->segment);
+	uint64_t n = nsegments_of(e);
 
-	if (e->c->kind == GCI_SCATTER || e->c->kind == GCI_GATHER)
-		return 2 * n * nsegments;
-	return (gci_kind_has_vector(e->c->kind) ? 1 : n) * n * nsegments *
-	       (e->c->kind == GCI_ALLREDUCE || e->c->kind == GCI_ALLTOALL ? 2 : 1);
+	if (gci_packed_shape(e->c->kind) == GCI_PATHS)
+		return 2 * n;
+	return n * (unsigned)e->nranks * (e->c->kind == GCI_ALLREDUCE ? 2 : 1);
 }
 
-static int listing_init(struct listing *l, const struct gci_packed *p, const struct emission *e)
+/* One for each segment, were all blocks as long as the longest. */
+static uint64_t nparcels(const struct emission *e)
 {
-	enum gci_kind kind = e->c->kind;
-	size_t n = (size_t)e->nranks, nparcels = 1;
+	uint64_t n = (unsigned)e->nranks;
 
-	if (gci_packed_shape(kind) == GCI_PATHS)
-		nparcels = n * gci_nsegments(longest_block(e->c), e->segment) *
-			   (kind == GCI_ALLTOALL ? n : 1);
+	if (gci_packed_shape(e->c->kind) != GCI_PATHS)
+		return 1;
+	return n * gci_nsegments(longest_block(e->c), e->segment) *
+	       (e->c->kind == GCI_ALLTOALL ? n : 1);
+}
+
+static int pays(const struct emission *e)
+{
+	uint64_t n = nmessages(e);
+
+	if (n > MOST_TIMED || nparcels(e) > MOST_PARCELS)
+		return 0;
+	return !e->c->counts || (double)n * COUNTED_NS <= e->ns;
+}
+
+static int listing_init(struct listing *l, const struct emission *e)
+{
 	*l = (struct listing){.table = {.message_ns = GCI_PACKED_MESSAGE_NS,
-				      .about_ns = p->packing.ns,
-				      .spacing = kind == GCI_ALLTOALL ? SPACING_OF_ALL : 1,
+				      .about_ns = e->p->packing.ns,
+				      .spacing = e->c->kind == GCI_ALLTOALL ? SPACING_OF_ALL : 1,
 				      .eager_nbytes = GCI_WAN_EAGER}};
-	l->parents = gci_calloc(2 * n, sizeof(*l->parents));
-	l->first = gci_calloc(nparcels, sizeof(*l->first));
+	l->parents = gci_calloc(2 * (size_t)e->nranks, sizeof(*l->parents));
+	l->first = gci_calloc(nparcels(e), sizeof(*l->first));
 	return l->parents && l->first ? 0 : GCOLL_ERR_NOMEM;
 }
 
@@ -1294,10 +1328,11 @@ static int keep_times(struct gci_packed_times *times, struct listing *l)
 }
 
 /* On `real`: e->net, or that with its arrows turned back. */
-static int list_and_time(struct emission *e, const struct gci_network *real, struct gci_packed *p)
+static int list_and_time(
+	struct emission *e, const struct gci_network *real, struct gci_packed_times *times)
 {
 	struct listing l;
-	int rc = listing_init(&l, p, e);
+	int rc = listing_init(&l, e);
 
 	l.table.net = real;
 	e->list = &l;
@@ -1306,12 +1341,13 @@ static int list_and_time(struct emission *e, const struct gci_network *real, str
 	if (!rc)
 		rc = gci_timetable_find(&l.table);
 	if (!rc)
-		rc = keep_times(&p->times, &l);
+		rc = keep_times(times, &l);
 	listing_free(&l);
 	return rc;
 }
 
-int gci_packed_find_times(struct gci_packed *p, const struct gci_coll *c)
+int gci_packed_find_times(
+	struct gci_packed_times *t, const struct gci_packed *p, const struct gci_coll *c)
 {
 	unsigned n = (unsigned)c->topo->nranks;
 	struct gci_coll model = {.kind = c->kind,
@@ -1323,17 +1359,20 @@ int gci_packed_find_times(struct gci_packed *p, const struct gci_coll *c)
 	struct emission e;
 	int rc, turned = gci_packed_is_turned(c->kind);
 
-	if (!model.count || c->counts || p->nbytes > GCI_WINDOW_NBYTES || c->topo->nclusters < 2 ||
-		n > MOST_HOSTS)
+	if (c->counts)
+		model = *c;
+	if ((c->counts ? c->nparts : !model.count) || p->nbytes > GCI_WINDOW_NBYTES ||
+		c->topo->nclusters < 2 || n > MOST_HOSTS)
 		return 0;
 	rc = start(&e, NULL, &model, p);
-	p->times.unit_nbytes = model.count;
-	p->times.segment_nbytes = e.segment;
-	if (!rc && nmessages(&e) <= MOST_TIMED) {
+	t->unit_nbytes = model.count;
+	t->segment_nbytes = e.segment * model.esize;
+	t->counts = model.counts;
+	if (!rc && pays(&e)) {
 		if (turned)
 			rc = gci_network_reverse(&real, &e.net);
 		if (!rc)
-			rc = list_and_time(&e, turned ? &real : &e.net, p);
+			rc = list_and_time(&e, turned ? &real : &e.net, t);
 	}
 	gci_network_free(&real);
 	end(&e);

@@ -16,14 +16,7 @@ int gci_packed_network(struct gci_network *net, const struct gci_coll *c);
 
 enum gci_packing_shape gci_packed_shape(enum gci_kind k);
 
-/* Elements of the vector, or of all blocks; alltoall: what a rank has on average. */
-uint64_t gci_packed_total(const struct gci_coll *c);
-
 /* The steps of a rank but those that copy what it has of its own. */
 void gci_packed_emit(struct gci_builder *b, const struct gci_coll *c, const struct gci_packed *p);
-
-/* p->times, for as many bytes as the packing is of; none where that is too much, or more than a window, or not by a
- * packing alone. 0 or GCOLL_ERR_NOMEM. */
-int gci_packed_find_times(struct gci_packed *p, const struct gci_coll *c);
 
 #endif

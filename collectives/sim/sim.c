@@ -1223,12 +1223,12 @@ static int time_packed(
 static int choose_timing(struct gci_packed *p, const struct gci_simnet *net, struct gci_sim_op *op)
 {
 	uint64_t at_will, timed;
-	int rc, has_table = p->timed;
+	int rc, timed_unseen = p->timed;
 
 	p->timed = net->topo->nclusters > 1;
 	rc = time_packed(&timed, net, op, 0);
 	if (rc || timed == GCI_NEVER || !p->timed) {
-		p->timed = timed == GCI_NEVER && has_table;
+		p->timed = timed == GCI_NEVER && timed_unseen;
 		p->ns = timed == GCI_NEVER ? p->ns : timed;
 		return rc;
 	}

@@ -71,8 +71,8 @@ void gci_sim_result_free(struct gci_sim_result *r);
 
 /* As gci_packed_make, with `timed` unless simulations say that SENDs at will take a 32nd less: all
  * at once they meet at their receivers' ports and overrun the queues there, but some senders that wait could go on.
- * `a` has GCI_PACKS. Each simulation takes most_steps at most (0: no limit); what takes more is timed if it has a
- * timetable. Not timed: what stays in a cluster, and with counts. gci_simulate does it itself where there is none. */
+ * `a` has GCI_PACKS. Each simulation takes most_steps at most (0: no limit); what takes more stays as it was made.
+ * Not timed: what stays in a cluster, and with counts. gci_simulate does it itself where there is none. */
 int gci_timed_make(struct gci_packed **out, const struct gci_simnet *net,
 	const struct gci_algorithm *a, const struct gci_coll *c, uint64_t nbytes,
 	uint64_t most_steps);

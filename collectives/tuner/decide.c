@@ -16,6 +16,7 @@
 #define KNOWN_PACKINGS 32
 #define KNOWN_RATES    16                   /* then the oldest are forgotten */
 #define KNOWN_FIRSTS   256                  /* likewise */
+#define KNOWN_TIMES    8                    /* likewise */
 #define RATES_PART     4                    /* of a decision's steps are for its rates */
 #define MOST_KNOWN     1024                 /* decisions: then all are forgotten */
 #define CLEARLY        20                   /* a part of the time that another way must save */
@@ -85,6 +86,16 @@ struct gci_decided_first {
 	struct gci_decision how;
 };
 
+/* A timetable of blocks of different lengths, which are copied. */
+struct gci_decided_times {
+	struct key key;
+	uint32_t esize;
+	int root;
+	uint64_t *counts; /* NULL: none yet */
+	size_t ncounts;
+	struct gci_packed_times times;
+};
+
 static void forget_all(struct gci_decider *d)
 {
 	size_t i;
@@ -137,6 +148,11 @@ void gci_decider_free(struct gci_decider *d)
 		gci_packed_free(d->packings[i].packed);
 	gci_free(d->packings);
 	gci_free(d->firsts);
+	for (i = 0; d->times && i < KNOWN_TIMES; i++) {
+		gci_free(d->times[i].counts);
+		gci_packed_times_free(&d->times[i].times);
+	}
+	gci_free(d->times);
 	for (i = 0; d->rates && i < KNOWN_RATES; i++)
 		gci_free(d->rates[i].rates.bps);
 	gci_free(d->rates);
@@ -425,11 +441,25 @@ static int like_root(const struct gci_topo *t, int root)
 	return *m;
 }
 
-static struct key key_of(const struct gci_decider *d, const struct gci_coll *c, uint64_t nbytes)
+/* Of all of it; of an alltoall with counts, what a rank has on average. */
+static uint64_t nbytes_of(const struct gci_coll *c)
+{
+	struct gci_coll whole = *c;
+	uint64_t nbytes;
+
+	if (c->kind == GCI_BARRIER)
+		return 0;
+	whole.nparts = 0;
+	if (__builtin_mul_overflow(gci_packed_total(&whole), (uint64_t)c->esize, &nbytes))
+		return UINT64_MAX;
+	return nbytes;
+}
+
+static struct key key_of(const struct gci_decider *d, const struct gci_coll *c)
 {
 	return (struct key){.kind = c->kind,
 		.order = c->order,
-		.nbytes = gci_table_round(nbytes),
+		.nbytes = gci_table_round(nbytes_of(c)),
 		.from = gci_kind_has_root(c->kind) ? like_root(d->topo, c->root) : 0};
 }
 
@@ -455,30 +485,83 @@ static const struct gci_packed *make_packing(struct gci_decider *d, const struct
 	return p->packed;
 }
 
+/* The one of these counts; the oldest gives way to one that is new. NULL: out of memory. */
+static struct gci_decided_times *find_times(struct gci_decider *d, const struct key *k,
+	const struct gci_packed *p, const struct gci_coll *c)
+{
+	size_t n =
+		(size_t)c->topo->nranks * (c->kind == GCI_ALLTOALL ? (size_t)c->topo->nranks : 1);
+	struct gci_decided_times *t;
+	unsigned i;
+
+	if (!d->times)
+		d->times = gci_calloc(KNOWN_TIMES, sizeof(*d->times));
+	if (!d->times)
+		return NULL;
+	for (i = 0; i < KNOWN_TIMES; i++) {
+		t = &d->times[i];
+		if (t->counts && same(&t->key, k) && t->esize == c->esize && t->root == c->root &&
+			!memcmp(t->counts, c->counts, n * sizeof(*t->counts)))
+			return t;
+	}
+	t = &d->times[d->ntimes++ % KNOWN_TIMES];
+	gci_free(t->counts);
+	gci_packed_times_free(&t->times);
+	*t = (struct gci_decided_times){.key = *k, .esize = c->esize, .root = c->root};
+	t->counts = gci_calloc(n, sizeof(*t->counts));
+	if (!t->counts)
+		return NULL;
+	memcpy(t->counts, c->counts, n * sizeof(*t->counts));
+	return gci_packed_find_times(&t->times, p, c) ? NULL : t;
+}
+
+/* A packing of equal blocks, for those of different lengths, at times of their own. All ranks have the same but for
+ * those. */
+static const struct gci_packed *count(struct gci_decider *d, const struct key *k,
+	const struct gci_packed *p, const struct gci_coll *c)
+{
+	const struct gci_decided_times *t = c->nparts || !p ? NULL : find_times(d, k, p, c);
+
+	if (!p)
+		return NULL;
+	d->counted = *p;
+	d->counted.times = t ? t->times : (struct gci_packed_times){0};
+	d->counted.times.counts = c->counts;
+	d->counted.timed = d->counted.times.start_ns != NULL;
+	return &d->counted;
+}
+
 const struct gci_packed *gci_decide_packed(
 	struct gci_decider *d, const struct gci_algorithm *a, const struct gci_coll *c)
 {
-	const struct gci_decided *known;
 	struct gci_coll whole = *c;
+	const struct gci_decided *known;
+	const struct gci_packed *p;
 	struct key k;
 
-	if (!(a->traits & GCI_PACKS) || c->counts || c->topo != d->topo)
+	if (!(a->traits & GCI_PACKS) || c->topo != d->topo)
 		return NULL;
-	whole.count = c->like ? c->like : c->count;
+	k = key_of(d, c);
+	if (c->counts)
+		whole = model_of(d, &k);
+	else
+		whole.count = c->like ? c->like : c->count;
 	whole.packed = NULL;
 	whole.in_place = 0; /* ranks may call it either way */
-	k = key_of(d, c, gci_table_nbytes(&whole));
 	known = find(d, &k);
-	return known && known->packed ? known->packed : make_packing(d, &k, a, &whole);
+	p = known && known->packed ? known->packed : make_packing(d, &k, a, &whole);
+	return c->counts ? count(d, &k, p, c) : p;
 }
 
 /* What was decided for a key, for one of those that have it. */
 static int apply(const struct gci_decision *decided, const struct key *k, const struct gci_coll *c,
 	struct gci_decision *how)
 {
-	uint64_t nbytes = gci_table_nbytes(c);
+	uint64_t nbytes = nbytes_of(c);
 
 	*how = *decided;
+	if (c->counts)
+		how->ns = 0;                       /* that was of equal blocks */
 	if (gci_ineligible(how->how.algorithm, c)) /* in bytes it could be run, in elements not */
 		*how = (struct gci_decision){.how.algorithm = gci_decide_first(c)};
 	if (nbytes > k->nbytes && k->nbytes)
@@ -488,7 +571,7 @@ static int apply(const struct gci_decision *decided, const struct key *k, const 
 
 int gci_decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how)
 {
-	struct key k = key_of(d, c, gci_table_nbytes(c));
+	struct key k = key_of(d, c);
 	const struct gci_decided *known = find(d, &k);
 	int rc = known ? 0 : make(d, &k, &known);
 
@@ -497,7 +580,7 @@ int gci_decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decis
 
 int gci_decide_knows(const struct gci_decider *d, const struct gci_coll *c)
 {
-	struct key k = key_of(d, c, gci_table_nbytes(c));
+	struct key k = key_of(d, c);
 
 	return find(d, &k) != NULL;
 }
@@ -537,11 +620,12 @@ static struct gci_decided_first *find_first(
 int gci_decide_without(
 	struct gci_decider *d, const struct gci_coll *c, uint64_t number, struct gci_decision *how)
 {
-	struct key k = key_of(d, c, gci_table_nbytes(c));
+	struct key k = key_of(d, c);
 	const struct gci_decided_first *f;
 	int rc;
 
-	if (d->topo->nclusters <= GCI_DECIDE_CLUSTERS)
+	/* The counts of an alltoall get to ranks while others' later operations begin. */
+	if (d->topo->nclusters <= GCI_DECIDE_CLUSTERS || (c->counts && c->kind == GCI_ALLTOALL))
 		return 0;
 	f = find_first(d, &k, number);
 	if (!f)

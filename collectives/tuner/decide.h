@@ -14,6 +14,7 @@
 #ifndef GCI_COLLECTIVES_TUNER_DECIDE_H
 #define GCI_COLLECTIVES_TUNER_DECIDE_H
 
+#include "collectives/planner/packed.h"
 #include "collectives/tuner/table.h"
 
 enum gci_decided_by {
@@ -51,6 +52,7 @@ struct gci_decided; /* one that is remembered */
 struct gci_decided_rates;
 struct gci_decided_packing;
 struct gci_decided_first;
+struct gci_decided_times;
 
 struct gci_decider {
 	const struct gci_topo *topo;
@@ -64,6 +66,9 @@ struct gci_decider {
 	unsigned nrates;
 	struct gci_decided_packing *packings; /* the latest ones that no decision has */
 	unsigned npackings;
+	struct gci_packed counted; /* as the latest call for blocks of different lengths has it */
+	struct gci_decided_times *times; /* of those, the latest ones */
+	unsigned ntimes;
 	struct gci_decided_first *firsts; /* of keys that were asked for lately */
 	unsigned nfirsts;
 };
@@ -80,7 +85,7 @@ void gci_decider_free(struct gci_decider *d);
  * nothing. */
 void gci_decider_learn(struct gci_decider *d, struct gci_decider *from);
 
-/* How to run `c`, whose topology is the decider's and whose blocks are equal: between clusters by
+/* How to run `c`, whose topology is the decider's; with counts: as equal blocks of about as many bytes together. Between clusters by
  * a packing, where gci_candidate_packs() has one, else by the kind's first algorithm, unless another is predicted to be
  * at least a twentieth faster (predictions err). Where the first stands, of a long operation that takes too many steps a
  * sixteenth may be simulated instead, and of that. One decision serves sizes that round to the same power of two and roots in the same cluster.

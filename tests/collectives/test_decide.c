@@ -310,6 +310,54 @@ static void more_ranks_than_are_simulated_have_packings(void **state)
 	gci_topo_free(&t);
 }
 
+/* They run as equal ones of as many bytes do, and each set of lengths has times of its own, the latest few of which
+ * are remembered. */
+static void blocks_of_different_lengths_share_a_packing(void **state)
+{
+	uint64_t counts[48], i, n;
+	const struct gci_packed *p, *even;
+	const double *start_ns = NULL;
+	struct gci_decision how, even_how;
+	struct gci_decider d;
+	struct gci_topo t;
+	struct gci_coll c;
+
+	(void)state;
+	make_random_topo(&t, 4, 31);
+	assert_in_range(t.nranks, 4, 48);
+	assert_int_equal(gci_decider_init(&d, &t, 0), 0);
+	c = call_of(&t, GCI_ALLGATHER, 1 << 20);
+	even_how = decide(&d, &c);
+	assert_true(even_how.how.algorithm->traits & GCI_PACKS);
+	even = gci_decide_packed(&d, even_how.how.algorithm, &c);
+	assert_null(even->times.counts);
+	for (n = 0; n < 10; n++) {
+		for (i = 0; i < 48; i++)
+			counts[i] = (1 << 20) / (unsigned)t.nranks + (i % 2 ? n : -n);
+		c.counts = counts;
+		c.count = 0;
+		how = decide(&d, &c);
+		assert_int_equal(d.nknown, 1);
+		assert_true(gci_candidate_same(&how.how, &even_how.how));
+		assert_true(how.ns == 0);
+		p = gci_decide_packed(&d, how.how.algorithm, &c);
+		assert_ptr_equal(p->packing.columns, even->packing.columns);
+		assert_true(p->timed);
+		assert_ptr_equal(p->times.counts, counts);
+		assert_ptr_not_equal(p->times.start_ns, start_ns);
+		start_ns = p->times.start_ns;
+		assert_ptr_equal(
+			gci_decide_packed(&d, how.how.algorithm, &c)->times.start_ns, start_ns);
+	}
+	/* Of several windows none has a timetable. */
+	c.nparts = 2;
+	p = gci_decide_packed(&d, how.how.algorithm, &c);
+	assert_ptr_equal(p->packing.columns, even->packing.columns);
+	assert_false(p->timed);
+	gci_decider_free(&d);
+	gci_topo_free(&t);
+}
+
 /* Windows follow one another without the wait that each would have alone. What long messages are
  * run by is about as fast as the first algorithm at least, when all that the simulator can tell is
  * asked. */
@@ -642,6 +690,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_simulated_is_left_to_the_first),
 		cmocka_unit_test(the_first_of_many_clusters_does_without),
 		cmocka_unit_test(more_ranks_than_are_simulated_have_packings),
+		cmocka_unit_test(blocks_of_different_lengths_share_a_packing),
 		cmocka_unit_test(long_messages_are_not_one_window),
 		cmocka_unit_test(any_length_can_be_decided_on),
 		cmocka_unit_test(the_longest_are_not_left_to_the_first),

@@ -576,6 +576,73 @@ static void one_block_may_be_everything(void **state)
 	gci_topo_free(&t);
 }
 
+static void random_counts(struct gci_prng *r, struct gci_coll *c, uint64_t *counts)
+{
+	uint64_t n = (unsigned)c->topo->nranks, i;
+
+	for (i = 0; i < n * (c->kind == GCI_ALLTOALL ? n : 1); i++)
+		counts[i] = gci_prng_below(r, 6)
+				    ? gci_prng_below(r, UINT64_C(1) << gci_prng_below(r, 16))
+				    : 0;
+	c->counts = counts;
+}
+
+static double simulated_ns(const struct gci_coll *c)
+{
+	struct gci_sim_op op = {.algorithm = gci_algorithm_find(c->kind, "packed"), .coll = c};
+	struct gci_sim_result r;
+	struct gci_simnet net;
+	double ns;
+
+	assert_int_equal(gci_simnet_init(&net, c->topo, NULL), 0);
+	assert_int_equal(gci_simulate(&net, &op, &r), 0);
+	ns = (double)r.ns;
+	gci_sim_result_free(&r);
+	gci_simnet_free(&net);
+	return ns;
+}
+
+/* Blocks of different lengths go by a packing of equal ones, at times of their own, which are a gain. */
+static void blocks_of_different_lengths_are_timed(void **state)
+{
+	static uint64_t counts[96 * 96];
+	double timed_ns = 0, at_will_ns = 0;
+	struct gci_prng r = {18};
+	unsigned i, ntimed = 0;
+	int k;
+
+	(void)state;
+	for (i = 0; i < (TEST_SANITIZED ? 2 : 8); i++)
+		for (k = GCI_REDUCE_SCATTER; k <= GCI_ALLTOALL; k++) {
+			struct gci_coll c = {.kind = (enum gci_kind)k, .esize = 4};
+			struct gci_packed *p, own;
+			struct gci_topo t;
+
+			open_random(&r, &t, i % 2);
+			c.topo = &t;
+			assert_in_range(t.nranks, 1, 96);
+			random_counts(&r, &c, counts);
+			p = pack(&t, c.kind, gci_packed_total(&c) * c.esize + 1);
+			own = *p;
+			own.times = (struct gci_packed_times){0};
+			c.packed = &own;
+			assert_int_equal(gci_packed_find_times(&own.times, p, &c), 0);
+			if (own.times.start_ns) {
+				ntimed++;
+				own.timed = 0;
+				at_will_ns += simulated_ns(&c);
+				own.timed = 1;
+				timed_ns += simulated_ns(&c);
+			}
+			prove(&c, "different lengths");
+			gci_packed_times_free(&own.times);
+			gci_packed_free(p);
+			gci_topo_free(&t);
+		}
+	assert_true(ntimed > 4);
+	assert_true(timed_ns < at_will_ns);
+}
+
 /* A timetable is made for one size, and serves for others, with fewer segments or with others. */
 static void one_timetable_for_many_sizes(void **state)
 {
@@ -808,6 +875,7 @@ int main(void)
 		cmocka_unit_test(bounds_are_below_the_best),
 		cmocka_unit_test(random_networks_are_proved),
 		cmocka_unit_test(one_block_may_be_everything),
+		cmocka_unit_test(blocks_of_different_lengths_are_timed),
 		cmocka_unit_test(one_timetable_for_many_sizes),
 		cmocka_unit_test(all_machines_find_the_same),
 		cmocka_unit_test(timed_unless_that_is_more),

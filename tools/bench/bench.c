@@ -407,7 +407,7 @@ static void count_steps(const gcoll_comm *c, const struct gci_sched *s, uint32_t
 static int count_traffic(
 	gcoll_comm *c, const struct gci_coll *coll, uint64_t *wan_nbytes, uint64_t *nic_nbytes)
 {
-	struct gci_op op = {.comm = c, .coll = *coll};
+	struct gci_op op = {.comm = c, .coll = *coll, .number = c->next_op};
 	uint64_t *moved = gci_calloc((size_t)c->size, 2 * sizeof(*moved)), w;
 	int r, rc = moved ? 0 : GCOLL_ERR_NOMEM;
 
