@@ -7,9 +7,10 @@
 #include <math.h>
 #include <stddef.h>
 
-#define NONE       UINT32_MAX
-#define FLOW_SLOTS 4096 /* connections that share one share their limit */
-#define CARDS      4096 /* of more senders some share one */
+#define NONE        UINT32_MAX
+#define FLOW_SLOTS  4096 /* connections that share one share their limit */
+#define MOST_PROBES 64
+#define CARDS       32768 /* of more senders and paths some share one */
 
 /* What the caller knows as one packet. */
 struct whole {
@@ -50,9 +51,10 @@ struct wire {
 	uint64_t *flow_ns;  /* [FLOW_SLOTS]: when each may send again */
 };
 
-/* Of a sender: in what order, and how fast, its packets come and leave. */
+/* Of a sender how fast its packets come, and by each path in what order and how fast they leave: those of ways that take
+ * longer may well be there at once with what it sent later. */
 struct card {
-	uint64_t sender;
+	uint64_t key;
 	int is_taken;
 	uint64_t free_ns;    /* when it has sent what came */
 	uint64_t left_ns;    /* when the last of what left did, or so it counts */
@@ -77,7 +79,7 @@ struct gci_wires {
 	int nwires;
 	struct path *paths;
 	size_t npaths, paths_cap;
-	struct card *cards; /* [CARDS]: by their senders, the next free one where another has it */
+	struct card *cards; /* [CARDS]: by their keys, the next free one where another has it */
 	struct whole *wholes;
 	struct run *runs;
 	size_t nwholes, wholes_cap, nruns, runs_cap;
@@ -284,24 +286,25 @@ static uint64_t card_bps(const struct gci_wires *w, const struct run *r)
 	return w->wires[w->paths[r->path].wires[0]].model.sender_bps;
 }
 
-/* NULL: all that comes was sent at once. */
-static struct card *card_of(const struct gci_wires *w, const struct run *r)
+/* At its sender, or (leaving) at the end of its path. NULL: all that comes was sent at once. */
+static struct card *card_of(const struct gci_wires *w, const struct run *r, int leaving)
 {
-	uint64_t sender = w->wholes[r->whole].packet.sender;
+	uint64_t key =
+		gci_digest(w->wholes[r->whole].packet.sender, leaving ? 1 + (uint64_t)r->path : 0);
 	struct card *c = NULL;
 	size_t i;
 
 	if (!card_bps(w, r))
 		return NULL;
-	for (i = 0; i < CARDS; i++) {
-		c = &w->cards[(sender + i) % CARDS];
-		if (c->is_taken && c->sender == sender)
+	for (i = 0; i < MOST_PROBES; i++) {
+		c = &w->cards[(key + i) % CARDS];
+		if (c->is_taken && c->key == key)
 			return c;
 		if (!c->is_taken)
 			break;
 	}
 	if (!c->is_taken)
-		*c = (struct card){.sender = sender, .is_taken = 1, .head = NONE, .tail = NONE};
+		*c = (struct card){.key = key, .is_taken = 1, .head = NONE, .tail = NONE};
 	return c;
 }
 
@@ -314,7 +317,7 @@ static uint64_t card_ns(const struct gci_wires *w, const struct run *r)
 /* When its first byte came, if all was seen at `now`. */
 static uint64_t sent_at(const struct gci_wires *w, const struct run *r, uint64_t now)
 {
-	struct card *c = card_of(w, r);
+	struct card *c = card_of(w, r, 0);
 	uint64_t begin;
 
 	if (!c)
@@ -324,11 +327,15 @@ static uint64_t sent_at(const struct gci_wires *w, const struct run *r, uint64_t
 	return begin;
 }
 
-/* When the first that is due may leave. */
+/* When the first that is due may leave. What is late makes up for it, by a third faster than the card: what the card
+ * sends at full rate would be late for ever, and the later with each time that somebody looks late. */
 static void push_first(struct gci_wires *w, struct card *c)
 {
 	const struct run *r = &w->runs[c->head];
-	uint64_t at = c->left_ns + card_ns(w, r);
+	uint64_t ns = card_ns(w, r), at = c->left_ns + ns;
+
+	if (at > r->since_ns + GCI_WIRES_LATE_NS)
+		at -= ns / 4;
 
 	push(&w->exits, (struct event){at > r->since_ns ? at : r->since_ns, w->seq++, NONE,
 				(int)(c - w->cards)});
@@ -735,7 +742,7 @@ int gci_wires_take(struct gci_wires *w, uint64_t now, uint64_t ahead, struct gci
 	advance(w, now);
 	while (is_due(&w->exits, now + ahead)) {
 		e = pop(&w->exits);
-		c = e.run == NONE ? NULL : card_of(w, &w->runs[e.run]);
+		c = e.run == NONE ? NULL : card_of(w, &w->runs[e.run], 1);
 		if (c) {
 			wait_for_card(w, c, e.run, e.ns);
 			continue;

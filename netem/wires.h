@@ -32,7 +32,8 @@ struct gci_wire_model {
 	/* At which senders' cards send; 0: at once. Packets come here before all of them could have
 	 * left there: so they are late by what their length takes there and not here, in order. And
 	 * whoever looks late finds many at once, which no card could have sent: they begin one behind
-	 * the other, and leave the path so, but for what a card sends in GCI_WIRES_LATE_NS. */
+	 * the other, and leave the path so, but for what a card sends in GCI_WIRES_LATE_NS, and a third
+	 * faster until they are late no more. */
 	uint64_t sender_bps;
 	uint64_t jitter_ns;     /* as much more or less, evenly; packets may overtake each other */
 	uint64_t queue_nbytes;  /* what may wait for the serializer */
