@@ -26,6 +26,7 @@ static void end(struct alltoallv *v, int status)
 {
 	gci_free(v->matrix);
 	v->matrix = NULL;
+	v->op.coll.counts = NULL;
 	gci_req_end(&v->req, status);
 }
 

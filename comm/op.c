@@ -341,15 +341,17 @@ static void on_damage(struct gci_run *run)
 		e->rank, op->number);
 }
 
-/* NULL: the emitter makes its own. */
-static const struct gci_packed *packed_of(struct gci_op *op, const struct gci_coll *window)
+/* Sets window->packed; NULL: emitters make their own, which would be another one with counts. 0 or GCOLL_ERR_NOMEM. */
+static int pack(struct gci_op *op, struct gci_coll *window)
 {
 	gcoll_comm *c = op->comm;
 
-	if (!(op->algorithm->traits & GCI_PACKS) || window->topo != &c->topo ||
-		gci_decider_open(&c->decider, &c->topo, c->engine->settings.streams))
-		return NULL;
-	return gci_decide_packed(&c->decider, op->algorithm, window);
+	if (!(op->algorithm->traits & GCI_PACKS) || window->topo != &c->topo)
+		return 0;
+	if (gci_decider_open(&c->decider, &c->topo, c->engine->settings.streams))
+		return GCOLL_ERR_NOMEM;
+	window->packed = gci_decide_packed(&c->decider, op->algorithm, window);
+	return window->packed || !window->counts ? 0 : GCOLL_ERR_NOMEM;
 }
 
 static int start_window(struct gci_op *op, struct gci_op_slot *slot)
@@ -360,7 +362,8 @@ static int start_window(struct gci_op *op, struct gci_op_slot *slot)
 	struct gci_run *run = &slot->run;
 	int n;
 
-	coll.packed = packed_of(op, &coll);
+	if (pack(op, &coll))
+		return GCOLL_ERR_NOMEM;
 	if (!op->started) {
 		op->due_ns = gci_now_ns();
 		op->window_ns = gci_packed_window_ns(coll.packed, &coll);

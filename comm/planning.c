@@ -8,6 +8,7 @@ struct gci_planning {
 	pthread_t id;
 	struct gci_decider decider; /* the thread's own */
 	struct gci_coll coll;
+	int is_done; /* it will not run for long any more */
 };
 
 static void *plan(void *arg)
@@ -17,6 +18,7 @@ static void *plan(void *arg)
 
 	/* Whoever waits finds that it has failed. */
 	(void)gci_decide(&p->decider, &p->coll, &d);
+	__atomic_store_n(&p->is_done, 1, __ATOMIC_RELEASE);
 	return NULL;
 }
 
@@ -27,7 +29,7 @@ static void begin(gcoll_comm *c, const struct gci_coll *coll)
 
 	if (!p)
 		return;
-	p->coll = *coll;
+	p->coll = gci_decide_model(&c->decider, coll); /* counts are the caller's */
 	if (gci_decider_init(&p->decider, &c->topo, c->engine->settings.streams) ||
 		gci_thread_create(&p->id, plan, p)) {
 		gci_decider_free(&p->decider);
@@ -59,13 +61,16 @@ int gci_planning_decide(
 		return rc;
 	if (c == c->engine->world && c->engine->flow.learn)
 		c->engine->flow.learn(c->engine, &c->decider);
+	if (c->planning && __atomic_load_n(&c->planning->is_done, __ATOMIC_ACQUIRE))
+		end(c);
 	rc = number ? gci_decide_without(&c->decider, coll, *number, d) : 0;
 	if (rc) {
 		if (rc > 0 && !c->planning && !gci_decide_knows(&c->decider, coll))
 			begin(c, coll);
 		return rc > 0 ? 0 : rc;
 	}
-	if (!gci_decide_knows(&c->decider, coll))
+	if (c->planning && !gci_decide_knows(&c->decider, coll) &&
+		gci_decide_alike(&c->decider, &c->planning->coll, coll))
 		end(c);
 	return gci_decide(&c->decider, coll, d);
 }

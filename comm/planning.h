@@ -7,13 +7,14 @@
  *	gci_planning_free(c);		// waits for the thread
  *
  * The first operation runs without the packing, and the next of its kind and size waits for what is left of the
- * making. So all ranks agree without a word, however fast each of them is. */
+ * making; it makes it itself if the thread was at another one. So all ranks agree without a word, however fast each
+ * of them is. An alltoallv waits at once: its counts get to ranks while others' later operations begin. */
 #ifndef GCI_COMM_PLANNING_H
 #define GCI_COMM_PLANNING_H
 
 #include "comm/comm.h"
 
-/* How operation `number` of `c` runs `coll`, whose topology is the communicator's and whose blocks are equal; NULL:
+/* How operation `number` of `c` runs `coll`, whose topology is the communicator's; NULL:
  * how those later than the first do. As gci_decide. */
 int gci_planning_decide(
 	gcoll_comm *c, const struct gci_coll *coll, const uint64_t *number, struct gci_decision *d);

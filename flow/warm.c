@@ -315,6 +315,7 @@ static int copy_world(struct gci_warm *w)
 		return GCOLL_ERR_NOMEM;
 	*w->like_world = *e->world;
 	memset(&w->like_world->decider, 0, sizeof(w->like_world->decider));
+	w->like_world->planning = NULL;
 	return 0;
 }
 

@@ -235,7 +235,7 @@ static void copy_own(struct gci_builder *b, const struct gci_coll *c)
 /* Alone, or with nothing to send. */
 static int is_trivial(const struct gci_coll *c)
 {
-	return c->topo->nranks == 1 || !gci_packed_total(c);
+	return c->topo->nranks == 1 || !gci_packed_longest(c);
 }
 
 void gci_emit_packed(struct gci_builder *b, const struct gci_coll *c)

@@ -26,7 +26,7 @@ struct gci_packed {
 	/* SENDs go when they are due, not as soon as they can; at first: if there is a timetable, and with more than a window. Ranks that do not agree on it only take longer. */
 	int timed;
 	uint64_t
-		ns; /* what it takes: simulated, where gci_timed_make() could; else packing.ns and an eighth */
+		ns; /* what it takes: simulated, where gci_timed_make() could; else by the timetable, or packing.ns and an eighth */
 	struct gci_packed_times {
 		double *start_ns; /* [message]: when each goes, of all hosts; NULL: not known */
 		uint32_t *first;  /* [parcel]: of paths: its first message */

@@ -191,7 +191,7 @@ static void fill_commodity_numbers(struct emission *e)
 	}
 }
 
-static uint64_t longest_block(const struct gci_coll *c)
+uint64_t gci_packed_longest(const struct gci_coll *c)
 {
 	uint64_t most = 0, n;
 	int i, k;
@@ -213,11 +213,11 @@ static uint64_t emitted_segment(const struct emission *e)
 	uint64_t n = e->p->segment_nbytes / c->esize, p = (unsigned)c->topo->nranks, least, all;
 
 	all = elements_of(c);
-	least = (all > longest_block(c) ? all : longest_block(c)) / MOST_SEGMENTS + 1;
+	least = (all > gci_packed_longest(c) ? all : gci_packed_longest(c)) / MOST_SEGMENTS + 1;
 	n = n < least ? least : n;
 	if (c->kind != GCI_ALLTOALL)
 		return n;
-	least = longest_block(c) / (MOST_TAGS / (p * p)) + 1;
+	least = gci_packed_longest(c) / (MOST_TAGS / (p * p)) + 1;
 	return n < least ? least : n;
 }
 
@@ -230,7 +230,7 @@ static int fits_times(const struct emission *e)
 
 	if (c->counts || t->counts)
 		return t->start_ns && t->counts == c->counts && !c->nparts;
-	return t->start_ns && longest_block(c) * c->esize <= t->unit_nbytes * 3 / 2 &&
+	return t->start_ns && gci_packed_longest(c) * c->esize <= t->unit_nbytes * 3 / 2 &&
 	       (8 * c->esize < t->segment_nbytes || t->unit_nbytes <= t->segment_nbytes);
 }
 
@@ -238,7 +238,7 @@ static int fits_times(const struct emission *e)
 static uint64_t timed_segment(const struct emission *e)
 {
 	const struct gci_packed_times *t = &e->p->times;
-	uint64_t length = longest_block(e->c), esize = e->c->esize;
+	uint64_t length = gci_packed_longest(e->c), esize = e->c->esize;
 	uint64_t most = gci_nsegments(t->unit_nbytes, t->segment_nbytes);
 	uint64_t n = !t->counts && 2 * length * esize > t->unit_nbytes ? (length + most - 1) / most
 								       : t->segment_nbytes / esize;
@@ -1056,7 +1056,7 @@ static void pass_blocks(struct emission *e, struct place *p)
 {
 	const struct gci_coll *c = e->c;
 	int r, me = e->me;
-	uint64_t nsegments = gci_nsegments(longest_block(c), e->segment), i, ntrees = 0;
+	uint64_t nsegments = gci_nsegments(gci_packed_longest(c), e->segment), i, ntrees = 0;
 
 	for (i = 0; i < nsegments; i++)
 		for (r = 0; r < e->nranks; r++) {
@@ -1079,6 +1079,8 @@ static void pass_blocks(struct emission *e, struct place *p)
 					? part(gci_out_block(c, me, r), e->segment, i)
 					: gci_slice(GCI_OUT, 0, 0);
 			x.tree = ntrees++;
+			if (e->list) /* whosever block it is */
+				x.own.length = len - at < e->segment ? len - at : e->segment;
 			pass_tree(e, &x, p);
 		}
 }
@@ -1172,7 +1174,7 @@ static void pass_all_to_all(struct emission *e)
 {
 	const struct gci_coll *c = e->c;
 	int p = e->nranks, k, r;
-	uint64_t nsegments = gci_nsegments(longest_block(c), e->segment), i;
+	uint64_t nsegments = gci_nsegments(gci_packed_longest(c), e->segment), i;
 
 	for (k = 1; k < p; k++)
 		for (i = 0; i < nsegments; i++)
@@ -1191,7 +1193,7 @@ static void pass_all_to_all(struct emission *e)
 static void pass_blocks_of_root(struct emission *e)
 {
 	const struct gci_coll *c = e->c;
-	uint64_t nsegments = gci_nsegments(longest_block(c), e->segment), i;
+	uint64_t nsegments = gci_nsegments(gci_packed_longest(c), e->segment), i;
 	int k;
 
 	for (k = 0; k < e->nranks - 1; k++)
@@ -1280,7 +1282,7 @@ static uint64_t nparcels(const struct emission *e)
 
 	if (gci_packed_shape(e->c->kind) != GCI_PATHS)
 		return 1;
-	return n * gci_nsegments(longest_block(e->c), e->segment) *
+	return n * gci_nsegments(gci_packed_longest(e->c), e->segment) *
 	       (e->c->kind == GCI_ALLTOALL ? n : 1);
 }
 

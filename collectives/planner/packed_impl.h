@@ -16,6 +16,9 @@ int gci_packed_network(struct gci_network *net, const struct gci_coll *c);
 
 enum gci_packing_shape gci_packed_shape(enum gci_kind k);
 
+/* Elements of the vector, or of the longest block. */
+uint64_t gci_packed_longest(const struct gci_coll *c);
+
 /* The steps of a rank but those that copy what it has of its own. */
 void gci_packed_emit(struct gci_builder *b, const struct gci_coll *c, const struct gci_packed *p);
 

@@ -585,6 +585,21 @@ int gci_decide_knows(const struct gci_decider *d, const struct gci_coll *c)
 	return find(d, &k) != NULL;
 }
 
+int gci_decide_alike(
+	const struct gci_decider *d, const struct gci_coll *a, const struct gci_coll *b)
+{
+	struct key x = key_of(d, a), y = key_of(d, b);
+
+	return same(&x, &y);
+}
+
+struct gci_coll gci_decide_model(const struct gci_decider *d, const struct gci_coll *c)
+{
+	struct key k = key_of(d, c);
+
+	return model_of(d, &k);
+}
+
 static int is_slower_to_pack(const struct gci_decider *d, const struct gci_coll *model)
 {
 	uint64_t n = (uint64_t)d->topo->nclusters;

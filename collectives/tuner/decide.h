@@ -43,7 +43,7 @@ int gci_decide_by_table(
 /* ---- by simulation */
 
 #define GCI_DECIDE_CANDIDATES 6   /* one of them a packing */
-#define GCI_DECIDE_RANKS      256 /* with more the first algorithm is taken */
+#define GCI_DECIDE_RANKS      256 /* with more nothing is simulated */
 #define GCI_DECIDE_STEPS \
 	56000 /* simulated for one decision: some 30 ms; to time a packing up to 4 times as many */
 #define GCI_DECIDE_PER_HOST 4 /* ranks that find a processor each; more share */
@@ -107,8 +107,16 @@ int gci_decide_without(
 /* Whether gci_decide remembers `c`. */
 int gci_decide_knows(const struct gci_decider *d, const struct gci_coll *c);
 
+/* Whether what is decided for one is decided for the other. */
+int gci_decide_alike(
+	const struct gci_decider *d, const struct gci_coll *a, const struct gci_coll *b);
+
+/* An operation that is decided as `c` is, without anything of the caller's. */
+struct gci_coll gci_decide_model(const struct gci_decider *d, const struct gci_coll *c);
+
 /* What coll.packed takes for `c`, which runs that way, whoever decided that; the decider's, until its next decision
- * or the next call. NULL where emitters make their own: out of memory, or not of the decider's topology. */
+ * or the next call. NULL: out of memory, or not of the decider's topology. Emitters that make their own then find the same, but for
+ * counts. */
 const struct gci_packed *gci_decide_packed(
 	struct gci_decider *d, const struct gci_algorithm *a, const struct gci_coll *c);
 

@@ -640,7 +640,7 @@ static void blocks_of_different_lengths_are_timed(void **state)
 			gci_topo_free(&t);
 		}
 	assert_true(ntimed > 4);
-	assert_true(timed_ns < at_will_ns);
+	assert_true(TEST_SANITIZED || timed_ns < at_will_ns); /* of few, it may be one that loses */
 }
 
 /* A timetable is made for one size, and serves for others, with fewer segments or with others. */

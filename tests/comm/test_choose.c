@@ -256,6 +256,71 @@ static void all_ranks_simulate_the_same(void **state)
 	job_close(&j);
 }
 
+/* Every rank's block is a byte longer than the one before. */
+static void gather_all_sizes(struct job *j)
+{
+	static char in[MAX_RANKS][100 + MAX_RANKS], out[MAX_RANKS][MAX_RANKS * (100 + MAX_RANKS)];
+	uint64_t counts[MAX_RANKS], displs[MAX_RANKS], sum = 0;
+	int r, i, status[MAX_RANKS];
+
+	for (r = 0; r < j->n; r++) {
+		counts[r] = 100 + (unsigned)r;
+		displs[r] = sum;
+		sum += counts[r];
+		memset(in[r], 1 + r, counts[r]);
+	}
+	for (r = 0; r < j->n; r++)
+		assert_int_equal(gcoll_iallgatherv(in[r], out[r], counts, displs, GCOLL_BYTE,
+					 j->comm[r], &j->req[r]),
+			0);
+	assert_int_equal(job_run(j, status), 0);
+	for (r = 0; r < j->n; r++)
+		for (i = 0; i < j->n; i++)
+			assert_memory_equal(out[r] + displs[i], in[i], counts[i]);
+}
+
+/* One element is all that there is, from rank 0 to rank 3, each time that it is started. */
+static void alltoallv_of_one_element(const char *how)
+{
+	uint64_t none[NRANKS] = {0}, one[NRANKS] = {0}, at[NRANKS] = {0};
+	gcoll_req *req[NRANKS], *again[NRANKS];
+	char what[2] = "x", got[NRANKS] = "";
+	int r, i, status[MAX_RANKS];
+	struct job j;
+
+	job_open(&j, (int[]){3, 2, 0}, 0, 11, NULL);
+	job_set(&j, "alltoall", how);
+	for (r = 0; r < NRANKS; r++) {
+		uint64_t *sends = r == 0 ? one : none, *gets = r == 3 ? one : none;
+
+		one[r == 0 ? 3 : 0] = 1;
+		one[r == 0 ? 0 : 3] = 0;
+		assert_int_equal(gcoll_alltoallv_init(what, sends, at, got + r, gets, at,
+					 GCOLL_BYTE, j.comm[r], &req[r]),
+			0);
+	}
+	for (i = 0; i < 2; i++) {
+		memset(got, 0, sizeof(got));
+		for (r = 0; r < NRANKS; r++) {
+			again[r] = req[r];
+			assert_int_equal(gcoll_start(req[r]), 0);
+		}
+		assert_int_equal(job_run_all(&j, again, status, NRANKS), 0);
+		for (r = 0; r < NRANKS; r++)
+			assert_int_equal(got[r], r == 3 ? 'x' : 0);
+	}
+	for (r = 0; r < NRANKS; r++)
+		assert_int_equal(gcoll_req_free(&req[r]), 0);
+	job_close(&j);
+}
+
+static void an_alltoallv_of_one_element(void **state)
+{
+	(void)state;
+	alltoallv_of_one_element("packed");
+	alltoallv_of_one_element("auto");
+}
+
 /* In a job of many clusters the first short operation of a kind and size does without its packing, which a thread
  * makes; on all ranks those that follow have it. */
 static void packings_of_many_clusters_come_later(void **state)
@@ -276,7 +341,8 @@ static void packings_of_many_clusters_come_later(void **state)
 	}
 	coll = call_of(j.comm[1], GCI_BCAST, bcast.count);
 	assert_true(choose(j.comm[1], &coll, 0).how.algorithm->traits & GCI_PACKS);
-	/* Its thread may still be at it. */
+	/* Its thread may still be at it, when the counts are no more. */
+	gather_all_sizes(&j);
 	trial_run(&j, &(struct trial){.kind = GCI_ALLREDUCE, .count = 90000, .type = GCOLL_INT32});
 	job_close(&j);
 }
@@ -379,6 +445,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_run_is_passed_over),
 		cmocka_unit_test(all_ranks_simulate_the_same),
 		cmocka_unit_test(packings_of_many_clusters_come_later),
+		cmocka_unit_test(an_alltoallv_of_one_element),
 		cmocka_unit_test(simulation_is_the_last_resort),
 		cmocka_unit_test(runs_are_recorded),
 	};

@@ -418,6 +418,8 @@ static int count_traffic(
 	for (w = 0; !rc && w < op.windows.n; w++) {
 		struct gci_coll window = gci_window_of(&op.windows, &op.coll, w);
 
+		if (c->decider.topo)
+			window.packed = gci_decide_packed(&c->decider, op.algorithm, &window);
 		for (r = 0; r < c->size && !rc; r++) {
 			struct gci_sched s;
 
