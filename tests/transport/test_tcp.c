@@ -293,6 +293,31 @@ static void a_rate_is_theirs_who_have_something_to_send(void **state)
 	world_close(&w);
 }
 
+/* Who only asks for messages has nothing of a rate. */
+static void credits_go_beside_a_rate(void **state)
+{
+	static uint8_t from[8192], to[100][8192];
+	struct gci_tp_link link = {.streams = 2, .eager_nbytes = 1000};
+	struct message m[200];
+	struct world w;
+	unsigned i;
+
+	(void)state;
+	world_open(&w, &own, 2, &link);
+	exchange(&w);
+	fill(from, sizeof(from), 11);
+	gci_tp_pace_peer(w.tp[0], 1, 8000000, 0);
+	for (i = 0; i < 100; i++)
+		recv_from(&w, 0, &m[i], 1, i, to[i], sizeof(to[i]));
+	for (i = 0; i < 100; i++)
+		send_to(&w, 1, &m[100 + i], 0, i, from, sizeof(from));
+	world_finish(&w, m, 200);
+	assert_true(sockets_of(&w).limit == UINT64_MAX);
+	for (i = 0; i < 100; i++)
+		assert_memory_equal(from, to[i], sizeof(from));
+	world_close(&w);
+}
+
 /* Until all is on its way, also when nobody wants it any more. */
 static void a_peers_rate_ends_with_what_it_was_for(void **state)
 {
@@ -597,6 +622,7 @@ static const struct CMUnitTest more[] = {
 	cmocka_unit_test(a_peer_has_a_rate_of_its_own),
 	cmocka_unit_test(little_is_under_way),
 	cmocka_unit_test(a_rate_is_theirs_who_have_something_to_send),
+	cmocka_unit_test(credits_go_beside_a_rate),
 	cmocka_unit_test(a_peers_rate_ends_with_what_it_was_for),
 	cmocka_unit_test(a_peers_rate_is_ours),
 	cmocka_unit_test(a_rate_is_taken_away_while_they_wait),
