@@ -233,7 +233,7 @@ int main(int argc, char **argv)
 	if (!f || parse(argc, argv, &o)) {
 		fprintf(stderr, "usage: bench_networks [-s SEED] [-n GRIDS] [-c LEAST-MOST] [-b "
 				"BYTES,...] [-o "
-				"KIND,...] [-v] [-g]\n");
+				"KIND,...] [-u] [-v] [-g]\n");
 		return 2;
 	}
 	r.state = o.seed;

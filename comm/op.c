@@ -350,7 +350,7 @@ static int pack(struct gci_op *op, struct gci_coll *window)
 		return 0;
 	if (gci_decider_open(&c->decider, &c->topo, c->engine->settings.streams))
 		return GCOLL_ERR_NOMEM;
-	window->packed = gci_decide_packed(&c->decider, op->algorithm, window);
+	window->packed = gci_decide_packed(&c->decider, op->algorithm, &op->coll);
 	return window->packed || !window->counts ? 0 : GCOLL_ERR_NOMEM;
 }
 

@@ -52,8 +52,9 @@ struct gci_op {
 	int nslots; /* windows at once: those of `few`, then those of `more` */
 };
 
-/* How to run `coll`, the whole message without parameters; `internal`: whatever was set. The first such operation may
- * run otherwise (comm/planning.h). 0, or with the reason in *why GCOLL_ERR_INVAL (what was chosen cannot run it) or GCOLL_ERR_NOMEM. */
+/* How to run `coll`, the whole message without parameters; `internal`: whatever was set. The first such operation
+ * may run otherwise (comm/planning.h). 0, or with the reason in *why GCOLL_ERR_INVAL (what was chosen cannot run it)
+ * or GCOLL_ERR_NOMEM. */
 int gci_op_choose(gcoll_comm *c, const struct gci_coll *coll, int internal, struct gci_decision *d,
 	const char **why);
 

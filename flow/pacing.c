@@ -441,16 +441,12 @@ static uint32_t burst_of(const struct gci_topo *t, int peer, uint64_t bps)
 static const struct gci_rates *rates_of(const struct gci_op *op)
 {
 	gcoll_comm *c = op->comm;
-	struct gci_coll coll = op->coll;
 
 	if (op->coll.topo != &c->topo ||
 		gci_decider_open(&c->decider, &c->topo, c->engine->settings.streams))
 		return NULL;
 	c->decider.at_will = c->engine->at_will;
-	/* Windows have packings of their own. */
-	if (op->algorithm->traits & GCI_PACKS)
-		coll = gci_window_of(&op->windows, &coll, 0);
-	return gci_decide_rates(&c->decider, op->algorithm, &coll, op->rank);
+	return gci_decide_rates(&c->decider, op->algorithm, &op->coll, op->rank);
 }
 
 /* How this rank sends to one of the world's while `rates`, NULL: none, hold for number i of an operation's. */

@@ -8,9 +8,9 @@
 
 #define GCI_RANDOM_CLUSTERS 64
 
-/* Appends a grid file: so many clusters, at most GCI_RANDOM_CLUSTERS (0: 2 to 8), of 1 to 12 hosts with NICs of 500 Mbit/s to 10 Gbit/s, each pair with a
- * link of its own of 0.3 to 5 times the slower NIC and 0.5 to 40 ms, a quarter of them slower one way. The same
- * state of `r` makes the same file. */
+/* Appends a grid file: so many clusters, at most GCI_RANDOM_CLUSTERS (0: 2 to 8), of 1 to 12 hosts with NICs of 500
+ * Mbit/s to 10 Gbit/s, each pair with a link of its own of 0.3 to 5 times the slower NIC and 0.5 to 40 ms, a quarter
+ * of them slower one way. The same state of `r` makes the same file. */
 void gci_random_grid(struct gci_prng *r, unsigned nclusters, struct gci_buf *out);
 
 /* Likewise clusters whose paths share what they pass: 1 to 4 switches with 300 Mbit/s to 10 Gbit/s between

@@ -19,7 +19,7 @@
 #define LOOK_NS      (2 * GCI_NS_PER_MS)
 #define LONG_NBYTES  16384 /* about a packet of a paced connection: more takes several */
 #define FIRST_NBYTES 512
-#define BARE_NBYTES  (GCI_STREAM_FRAMES * GCI_FRAME_HEAD_NBYTES) /* frames without payload, as many as go at once */
+#define BARE_NBYTES  (GCI_STREAM_FRAMES * GCI_FRAME_HEAD_NBYTES) /* a turn without payload */
 #define MOST_WAIT_NS (20 * GCI_NS_PER_MS)
 #define LEAST_PIECE  2896 /* two segments */
 #define MOST_PIECE   (64u << 10)

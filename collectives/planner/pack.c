@@ -587,18 +587,20 @@ static double largest_load(struct pack *p, const double *share, double ns)
 	return most;
 }
 
-static double fit(struct pack *p, const double *share)
+/* For how long the fullest one is busy. *theta_ns: the most of what is still to travel. */
+static double busy_ns(struct pack *p, const double *share, double *theta_ns)
 {
-	double lo = 0, hi, most = 0;
+	double most = 0;
 	size_t j;
 	int i;
 
+	*theta_ns = 0;
 	memset(p->work, 0, (size_t)p->m * sizeof(*p->work));
 	for (j = 0; j < p->npool; j++) {
 		const struct column *c = &p->pool[j];
 
 		for (i = 0; share[j] > TINY && i < c->nloads; i++) {
-			lo = larger(lo, c->loads[i].theta_ns);
+			*theta_ns = larger(*theta_ns, c->loads[i].theta_ns);
 			p->work[c->loads[i].resource] += share[j] * part_of(p, c) *
 							 c->loads[i].copies /
 							 p->capacity[c->loads[i].resource];
@@ -606,6 +608,14 @@ static double fit(struct pack *p, const double *share)
 	}
 	for (i = 0; i < p->m; i++)
 		most = larger(most, p->work[i]);
+	return most;
+}
+
+static double fit(struct pack *p, const double *share)
+{
+	double lo, hi, most = busy_ns(p, share, &lo);
+	int i;
+
 	hi = lo + most + 1;
 	for (i = 0; i < 40; i++) {
 		double mid = (lo + hi) / 2;
@@ -1110,6 +1120,7 @@ static int search(struct pack *p)
 static int take_columns(struct pack *p, struct gci_packing *out)
 {
 	size_t j, n = 0, k = 0;
+	double theta_ns;
 	int i;
 
 	for (j = 0; j < p->npool; j++)
@@ -1136,6 +1147,7 @@ static int take_columns(struct pack *p, struct gci_packing *out)
 		}
 	out->ncolumns = (int)k;
 	out->ns = larger(p->best_ns, least_delay(p));
+	out->busy_ns = busy_ns(p, p->best, &theta_ns);
 	out->bound_ns = p->bound_ns;
 	return 0;
 }

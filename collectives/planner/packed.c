@@ -156,7 +156,8 @@ int gci_packed_make(struct gci_packed **out, const struct gci_coll *c, uint64_t 
 		gci_packed_free(p);
 		return rc;
 	}
-	p->timed = p->times.start_ns || (p->nbytes > GCI_WINDOW_NBYTES && c->topo->nclusters > 1);
+	p->timed = p->times.start_ns || (p->nbytes > GCI_WINDOW_NBYTES && c->topo->nclusters > 1 &&
+						c->kind != GCI_ALLTOALL);
 	p->ns = (uint64_t)time_of(p);
 	*out = p;
 	return 0;

@@ -17,16 +17,19 @@
 #include "collectives/coll.h"
 #include "collectives/planner/pack.h"
 
+#define GCI_PORT_NBYTES (512ull << 10) /* that a switch keeps for a host, at least */
+
 struct gci_packed {
 	struct gci_packing packing;
 	uint64_t nbytes; /* that packing.ns is of, as gci_table_nbytes counts */
 	uint64_t segment_nbytes;
 	struct gci_commodity *commodities;
 	int ncommodities;
-	/* SENDs go when they are due, not as soon as they can; at first: if there is a timetable, and with more than a window. Ranks that do not agree on it only take longer. */
+	/* SENDs go when they are due, not as soon as they can; at first: if there is a timetable, and with more than a
+	 * window, unless it is an alltoall's. Ranks that do not agree on it only take longer. */
 	int timed;
-	uint64_t
-		ns; /* what it takes: simulated, where gci_timed_make() could; else by the timetable, or packing.ns and an eighth */
+	/* What it takes: simulated, where gci_timed_make() could; else by the timetable, or packing.ns and an eighth. */
+	uint64_t ns;
 	struct gci_packed_times {
 		double *start_ns; /* [message]: when each goes, of all hosts; NULL: not known */
 		uint32_t *first;  /* [parcel]: of paths: its first message */
@@ -41,6 +44,14 @@ struct gci_packed {
 /* How long after a window of an operation the next one is due, where SENDs are: c is the first. NULL is legal: 0. */
 uint64_t gci_packed_window_ns(const struct gci_packed *p, const struct gci_coll *c);
 
+/* Whether its pairs of ranks send at even rates: an alltoall's between clusters that is not timed, of equal blocks. */
+int gci_packed_is_even(const struct gci_coll *c);
+
+/* What each sends each then, of payload, by `c` or its first window: *bps, [from * nranks + to], to be freed. A
+ * column's bytes have the time in which all fit, less its delay, and no longer than the fullest port or wire is busy:
+ * so all that is asked of any goes through at once. 0 or GCOLL_ERR_NOMEM. */
+int gci_packed_even_bps(const struct gci_coll *c, uint64_t **bps);
+
 /* For `c` as a whole (c->like elements, if that is set), whose size is taken as `nbytes`; 0: its own, rounded to a
  * power of two, so that sizes that are decided alike are packed alike. Of c->segment, or of segments of its own choice.
  * 0 or GCOLL_ERR_NOMEM. */
@@ -51,20 +62,20 @@ void gci_packed_free(struct gci_packed *p);
 uint64_t gci_packed_total(const struct gci_coll *c);
 
 /* *t, of zeros, for as many bytes as the packing is of, or for the counts of `c`: a packing of equal blocks serves
- * those as well. None where that is too much, or more than a window, or in one cluster; and for counts where finding them
- * would take more than a fourth of the operation's time. 0 or GCOLL_ERR_NOMEM. */
+ * those as well. None where that is too much, or more than a window, or in one cluster; and for counts where finding
+ * them would take more than a fourth of the operation's time. 0 or GCOLL_ERR_NOMEM. */
 int gci_packed_find_times(
 	struct gci_packed_times *t, const struct gci_packed *p, const struct gci_coll *c);
 void gci_packed_times_free(struct gci_packed_times *t);
 
-/* *ns: what `c`, of its own size, takes at least: the larger of gci_packing.bound_ns and gci_cuts_bound(). 0 where there
- * is nothing to send, with counts, and where too many NICs differ to tell them apart. Takes as long as making one. 0 or
- * GCOLL_ERR_NOMEM. */
+/* *ns: what `c`, of its own size, takes at least: the larger of gci_packing.bound_ns and gci_cuts_bound(). 0 where
+ * there is nothing to send, with counts, and where too many NICs differ to tell them apart. Takes as long as making
+ * one. 0 or GCOLL_ERR_NOMEM. */
 int gci_packed_bound(const struct gci_coll *c, uint64_t *ns);
 
-/* What nothing beats: the larger of that and gci_limit_ns(). It is the latter alone in one cluster, where the other finds
- * no more; with more than 8, where it takes too long; with other `streams` than the grid's, of which it does not know, if
- * connections are limited; and for want of memory. 0: not known. */
+/* What nothing beats: the larger of that and gci_limit_ns(). It is the latter alone in one cluster, where the other
+ * finds no more; with more than 8, where it takes too long; with other `streams` than the grid's, of which it does not
+ * know, if connections are limited; and for want of memory. 0: not known. */
 uint64_t gci_bound_ns(const struct gci_coll *c, uint32_t streams);
 
 /* Rows' emitter, of all kinds. */

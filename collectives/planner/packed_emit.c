@@ -13,6 +13,7 @@
  * arrows turned, with all messages turned. */
 #include "collectives/planner/packed_impl.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "collectives/blocks/blocks.h"
 #include "collectives/blocks/windows.h"
@@ -23,6 +24,7 @@
 
 #define MOST_SEGMENTS 2048 /* of all blocks together, besides one for each; of any block */
 #define MOST_TAGS     (1u << 27)
+#define EVEN_PART     32 /* of even rates, so much less: ports asked for all they take keep queues */
 #define EARLY         32 /* a part of the whole time by which timed SENDs go before they are due */
 #define EARLY_NS      500000 /* and that at least: who sleeps may wake up as late */
 #define SLACK         8 /* a part of the whole time by which SENDs of sums may be out of order */
@@ -115,6 +117,7 @@ struct emission {
 	const struct gci_packed *p;
 	struct gci_network net;
 	struct listing *list; /* NULL: this rank's acts are noted */
+	uint64_t *even_bps;   /* likewise: instead, what all send each other is added up */
 	const double
 		*start_ns; /* [message]: p->times.start_ns; NULL: keys come from depths and tails */
 	double scale;      /* of those */
@@ -258,16 +261,27 @@ static double delay_of(const struct gci_packed *p)
 	return delay < p->packing.ns ? delay : p->packing.ns;
 }
 
-/* How long the bytes of c take: a window, or about as many as it was made for. */
+/* Of what it was made for, c is so much: about all, or a window. */
+static double part_of(const struct gci_packed *p, const struct gci_coll *c)
+{
+	return (double)(elements_of(c) * c->esize) / (double)p->nbytes;
+}
+
+/* How long the bytes of c take. */
 static double feed_of(const struct gci_packed *p, const struct gci_coll *c)
 {
-	return (p->packing.ns - delay_of(p)) * (double)(elements_of(c) * c->esize) /
-	       (double)p->nbytes;
+	return (p->packing.ns - delay_of(p)) * part_of(p, c);
 }
 
 uint64_t gci_packed_window_ns(const struct gci_packed *p, const struct gci_coll *c)
 {
 	return p && p->timed ? (uint64_t)feed_of(p, c) : 0;
+}
+
+int gci_packed_is_even(const struct gci_coll *c)
+{
+	return c->kind == GCI_ALLTOALL && c->packed && !c->packed->timed && c->count &&
+	       !c->counts && c->topo->nclusters > 1;
 }
 
 static int start(struct emission *e, struct gci_builder *b, const struct gci_coll *c,
@@ -1095,8 +1109,8 @@ struct parcel {
 	double nth;      /* of its like, from 0 to 1: when it is to go */
 };
 
-/* By which hosts, and when from each; returns how many. */
-static int route_parcel(
+/* By which hosts, and when from each. */
+static const struct gci_column *route_parcel(
 	struct emission *e, const struct parcel *x, uint64_t len, int *hop, double *key)
 {
 	const struct gci_coll *c = e->c;
@@ -1118,7 +1132,7 @@ static int route_parcel(
 					      : hop_ns(e, col->way[k - 1], col->way[k]));
 	for (k = 0; e->start_ns && k < n - 1; k++)
 		key[k] = e->start_ns[e->p->times.first[x->number] + (unsigned)k] * e->scale;
-	return n;
+	return col;
 }
 
 static void add_parcel(struct emission *e, const struct parcel *x, uint64_t len, const int *hop,
@@ -1136,21 +1150,38 @@ static void add_parcel(struct emission *e, const struct parcel *x, uint64_t len,
 	}
 }
 
+static void add_rates(
+	struct emission *e, const struct gci_column *col, uint64_t len, const int *hop)
+{
+	const struct gci_packing *p = &e->p->packing;
+	double more = 1 + 1.0 / EVEN_PART, ns = p->ns * more - col->delay_ns;
+	int k;
+
+	ns = (ns < p->busy_ns * more ? ns : p->busy_ns * more) * part_of(e->p, e->c);
+	for (k = 0; k < col->nway - 1; k++)
+		e->even_bps[(size_t)hop[k] * (size_t)e->nranks + (size_t)hop[k + 1]] +=
+			(uint64_t)((double)(len * e->c->esize) * 8 * GCI_NS_PER_S / ns);
+}
+
 static void pass_parcel(struct emission *e, const struct parcel *x)
 {
 	const struct gci_coll *c = e->c;
 	uint64_t len = gci_block_len(c, x->from, x->to) - x->i * e->segment;
 	int hop[GCI_NETWORK_MOST_CLASSES], k, n, me = e->me;
 	double key[GCI_NETWORK_MOST_CLASSES];
+	const struct gci_column *col;
 	struct gci_slice at;
 	uint32_t tag = gci_tag(PHASE_UP, (uint32_t)x->number);
 
 	len = len < e->segment ? len : e->segment;
-	n = route_parcel(e, x, len, hop, key);
-	if (e->list) {
+	col = route_parcel(e, x, len, hop, key);
+	n = col->nway;
+	if (e->list)
 		add_parcel(e, x, len, hop, key, n);
+	if (e->even_bps)
+		add_rates(e, col, len, hop);
+	if (!e->b)
 		return;
-	}
 	for (k = 0; k < n && hop[k] != me; k++)
 		;
 	if (k == n)
@@ -1169,19 +1200,22 @@ static void pass_parcel(struct emission *e, const struct parcel *x)
 			(struct act){.kind = ACT_SEND, .peer = hop[k + 1], .tag = tag, .src = at});
 }
 
-/* All ranks' to their nth neighbours before those to the next. */
+/* All ranks' to their nth neighbours before those to the next; at even rates, some to each in turn. */
 static void pass_all_to_all(struct emission *e)
 {
 	const struct gci_coll *c = e->c;
-	int p = e->nranks, k, r;
+	int p = e->nranks, k, r, even = gci_packed_is_even(c);
 	uint64_t nsegments = gci_nsegments(gci_packed_longest(c), e->segment), i;
 
 	for (k = 1; k < p; k++)
 		for (i = 0; i < nsegments; i++)
 			for (r = 0; r < p; r++) {
 				struct parcel x = {.from = r, .to = (r + k) % p, .i = i};
+				double in_block = (double)i / (double)nsegments,
+				       in_turn = (k - 1.0) / (p - 1);
 
-				x.nth = (k - 1 + (double)i / (double)nsegments) / (p - 1);
+				x.nth = even ? in_block + in_turn / (double)nsegments
+					     : in_turn + in_block / (p - 1);
 				x.number =
 					((uint64_t)k * nsegments + i) * (unsigned)p + (unsigned)r;
 				if (i * e->segment < gci_block_len(c, x.from, x.to))
@@ -1247,6 +1281,23 @@ void gci_packed_emit(struct gci_builder *b, const struct gci_coll *c, const stru
 	else
 		emit_acts(&e);
 	end(&e);
+}
+
+int gci_packed_even_bps(const struct gci_coll *c, uint64_t **bps)
+{
+	size_t n = (size_t)c->topo->nranks;
+	struct emission e;
+	int rc = start(&e, NULL, c, c->packed);
+
+	*bps = e.even_bps = gci_calloc(n * n, sizeof(**bps));
+	if (!*bps)
+		rc = GCOLL_ERR_NOMEM;
+	if (!rc)
+		rc = pass_all(&e);
+	end(&e);
+	if (rc)
+		gci_free(*bps);
+	return rc;
 }
 
 /* Of all blocks, or of the vector. */

@@ -124,8 +124,10 @@ struct gci_sim {
 	uint64_t *wire_nbytes;       /* [wire]: that crossed it */
 	uint64_t *wire_byte_time;    /* [wire]: in 2^-20 ns */
 	uint64_t *queue_ns;          /* [wire]: what its buffer holds; 0: endless */
-	uint64_t *pair_byte_time;    /* [from * nclusters + to]: in 2^-20 ns */
-	unsigned char *sends_to;     /* [rank * nclusters + cluster] */
+	uint64_t *even_bps;       /* [from * nranks + to]: of what goes at even rates; else NULL */
+	const uint64_t *pace_bps; /* those, or the operation's */
+	uint64_t *pair_byte_time; /* [from * nclusters + to]: in 2^-20 ns */
+	unsigned char *sends_to;  /* [rank * nclusters + cluster] */
 	uint64_t now;
 	uint64_t *window_end_ns; /* [window]: on the last rank */
 	struct gci_sim_result *r;

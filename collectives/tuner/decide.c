@@ -520,10 +520,11 @@ static struct gci_decided_times *find_times(struct gci_decider *d, const struct 
 static const struct gci_packed *count(struct gci_decider *d, const struct key *k,
 	const struct gci_packed *p, const struct gci_coll *c)
 {
-	const struct gci_decided_times *t = c->nparts || !p ? NULL : find_times(d, k, p, c);
+	const struct gci_decided_times *t;
 
 	if (!p)
 		return NULL;
+	t = c->nparts ? NULL : find_times(d, k, p, c);
 	d->counted = *p;
 	d->counted.times = t ? t->times : (struct gci_packed_times){0};
 	d->counted.times.counts = c->counts;
@@ -674,6 +675,8 @@ static int make_rates(struct gci_decider *d, const struct gci_algorithm *a,
 {
 	if (gci_alltoall_is_even(a, c))
 		return !gci_alltoall_even_bps(c, rank, out->bps);
+	if (gci_packed_is_even(c))
+		return gci_rates_even(c, rank, out);
 	if (c->packed && c->packed->timed && !d->at_will) { /* each SEND has its time */
 		gci_rates_near(c->topo, rank, out);
 		return 0;

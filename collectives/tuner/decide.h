@@ -85,11 +85,12 @@ void gci_decider_free(struct gci_decider *d);
  * nothing. */
 void gci_decider_learn(struct gci_decider *d, struct gci_decider *from);
 
-/* How to run `c`, whose topology is the decider's; with counts: as equal blocks of about as many bytes together. Between clusters by
- * a packing, where gci_candidate_packs() has one, else by the kind's first algorithm, unless another is predicted to be
- * at least a twentieth faster (predictions err). Where the first stands, of a long operation that takes too many steps a
- * sixteenth may be simulated instead, and of that. One decision serves sizes that round to the same power of two and roots in the same cluster.
- * 0, GCOLL_ERR_NOMEM, or GCOLL_ERR_INVAL when nothing can run it. */
+/* How to run `c`, whose topology is the decider's; with counts: as equal blocks of about as many bytes together.
+ * Between clusters by a packing, where gci_candidate_packs() has one, else by the kind's first algorithm, unless
+ * another is predicted to be at least a twentieth faster (predictions err). Where the first stands, of a long
+ * operation that takes too many steps a sixteenth may be simulated instead, and of that. One decision serves sizes
+ * that round to the same power of two and roots in the same cluster. 0, GCOLL_ERR_NOMEM, or GCOLL_ERR_INVAL when
+ * nothing can run it. */
 int gci_decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how);
 
 /* A packing of many clusters takes longer to make than a short operation takes: up to so many, an operation waits for
@@ -115,8 +116,8 @@ int gci_decide_alike(
 struct gci_coll gci_decide_model(const struct gci_decider *d, const struct gci_coll *c);
 
 /* What coll.packed takes for `c`, which runs that way, whoever decided that; the decider's, until its next decision
- * or the next call. NULL: out of memory, or not of the decider's topology. Emitters that make their own then find the same, but for
- * counts. */
+ * or the next call. NULL: out of memory, or not of the decider's topology. Emitters that make their own then find the
+ * same, but for counts. */
 const struct gci_packed *gci_decide_packed(
 	struct gci_decider *d, const struct gci_algorithm *a, const struct gci_coll *c);
 

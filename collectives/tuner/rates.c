@@ -86,6 +86,12 @@ static uint64_t part(uint64_t nbytes, uint64_t ns, uint64_t of_ns)
 	return (uint64_t)((unsigned __int128)nbytes * ns / of_ns);
 }
 
+/* With headers. */
+static uint64_t on_the_wire(uint64_t bps)
+{
+	return part(bps, 1514, 1448);
+}
+
 static uint64_t less(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
@@ -494,13 +500,34 @@ void gci_rates_near(const struct gci_topo *t, int rank, const struct gci_rates *
 			out->window_nbytes[i] = near_window((uint64_t)size - 1, MEETING);
 }
 
+int gci_rates_even(const struct gci_coll *c, int rank, const struct gci_rates *out)
+{
+	struct gci_coll window = *c;
+	struct gci_windows w;
+	uint64_t *bps;
+	int i, rc, n = c->topo->nranks;
+
+	if (!gci_packed_is_even(c))
+		return GCOLL_ERR_INVAL;
+	gci_windows_cut(&w, &window, GCI_WINDOW_NBYTES);
+	window = gci_window_of(&w, &window, 0);
+	rc = gci_packed_even_bps(&window, &bps);
+	if (rc)
+		return rc;
+	for (i = 0; i < n; i++)
+		out->bps[i] = on_the_wire(bps[rank * n + i]);
+	gci_free(bps);
+	gci_rates_near(c->topo, rank, out);
+	return 0;
+}
+
 static void put_rates(const struct rates *r, int rank, const struct gci_rates *out)
 {
 	int i, n = r->net->topo->nranks;
 
 	for (i = 0; i < n; i++) {
 		if (r->bps[rank * n + i])
-			out->bps[i] = part(r->bps[rank * n + i], 1514, 1448); /* with headers */
+			out->bps[i] = on_the_wire(r->bps[rank * n + i]);
 		if (i != rank && r->net->topo->cluster[i] == r->net->topo->cluster[rank])
 			out->window_nbytes[i] = window_to(r, i);
 	}

@@ -10,8 +10,6 @@
 
 #include "collectives/sim/sim.h"
 
-#define GCI_PORT_NBYTES (512ull << 10) /* that a switch keeps for a host, at least */
-
 struct gci_rates {
 	uint64_t *bps;           /* [rank]: on the wire, bits per second, at most; 0: at will */
 	uint64_t *window_nbytes; /* [rank]: under way, at most; 0: any */
@@ -30,6 +28,10 @@ int gci_rates(const struct gci_simnet *net, const struct gci_algorithm *a, const
 
 /* Where each SEND has its time: windows alone, into zeros, as all of a cluster may send to one another at once. */
 void gci_rates_near(const struct gci_topo *t, int rank, const struct gci_rates *out);
+
+/* As of gci_packed_even_bps, with the windows of gci_rates_near, into zeros. 0, GCOLL_ERR_NOMEM or GCOLL_ERR_INVAL: it
+ * is not even. */
+int gci_rates_even(const struct gci_coll *c, int rank, const struct gci_rates *out);
 
 /* *paced_ns: what the operation takes at the rates that all ranks have, *ns at will; of one with more steps than
  * `most_steps` (0: no limit) both are of a shorter one. 0, GCOLL_ERR_INVAL or GCOLL_ERR_NOMEM. */

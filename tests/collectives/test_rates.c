@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/test.h"
 
+#include "base/mem.h"
 #include "collectives/planner/packed.h"
 #include "collectives/tuner/candidate.h"
 #include "collectives/tuner/rates.h"
@@ -229,6 +230,80 @@ static void rates_cost_little(void **state)
 	}
 }
 
+/* Part of the busiest NIC or wire, percent, that an alltoall at even rates asks for. */
+static uint64_t asked_percent(const struct fixture *f, const struct gci_coll *c)
+{
+	const struct gci_topo *t = &f->topo;
+	size_t n = (size_t)t->nranks;
+	uint64_t *bps = gci_calloc(3 * n, sizeof(*bps)), *windows = bps + n, *in = windows + n;
+	uint64_t *wires = gci_calloc((size_t)t->nwires, sizeof(*wires)), most = 0;
+	int r, q, i;
+
+	for (r = 0; r < t->nranks; r++) {
+		uint64_t out = 0;
+
+		memset(bps, 0, 2 * n * sizeof(*bps));
+		assert_int_equal(gci_rates_even(c, r, &(struct gci_rates){bps, windows}), 0);
+		for (q = 0; q < t->nranks; q++) {
+			const int *route;
+			int nroute = gci_topo_route(t, t->cluster[r], t->cluster[q], &route);
+
+			out += bps[q];
+			in[q] += bps[q];
+			for (i = 0; t->cluster[r] != t->cluster[q] && i < nroute; i++)
+				wires[route[i]] += bps[q];
+		}
+		most = out * 100 / t->rank_nic_bps[r] > most ? out * 100 / t->rank_nic_bps[r]
+							     : most;
+	}
+	for (r = 0; r < t->nranks; r++)
+		most = in[r] * 100 / t->rank_nic_bps[r] > most ? in[r] * 100 / t->rank_nic_bps[r]
+							       : most;
+	for (i = 0; i < t->nwires; i++)
+		most = wires[i] * 100 / t->wires[i].rate_bps > most
+			       ? wires[i] * 100 / t->wires[i].rate_bps
+			       : most;
+	gci_free(wires);
+	gci_free(bps);
+	return most;
+}
+
+/* On networks that nobody chose, all that is asked for at once goes through. */
+static void even_rates_fill_no_queue(void **state)
+{
+	struct gci_prng r = {23};
+	uint64_t counts[1] = {0}, percent;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < (TEST_SANITIZED ? 2 : 10); i++) {
+		struct gci_buf grid = {0};
+		struct gci_packed *p;
+		struct gci_coll c;
+		struct fixture f;
+
+		if (i % 2)
+			gci_random_grid(&r, 0, &grid);
+		else
+			gci_random_switched_grid(&r, 0, &grid);
+		topology_parse(&f.topo, gci_buf_cstr(&grid));
+		gci_buf_free(&grid);
+		c = call_of(&f, GCI_ALLTOALL, 0);
+		c.count = (i % 3 ? 128u << 20 : NBYTES) / (unsigned)f.topo.nranks;
+		assert_int_equal(gci_packed_make(&p, &c, 0), 0);
+		p->timed = 0;
+		c.packed = p;
+		assert_true(gci_packed_is_even(&c));
+		percent = asked_percent(&f, &c);
+		if (percent < 90 || percent > 100)
+			fail_msg("grid %zu: %llu percent", i, (unsigned long long)percent);
+		c.counts = counts; /* of those nobody knows when they end */
+		assert_false(gci_packed_is_even(&c));
+		gci_packed_free(p);
+		gci_topo_free(&f.topo);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -238,6 +313,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_simulated),
 		cmocka_unit_test(phases_are_apart),
 		cmocka_unit_test(rates_cost_little),
+		cmocka_unit_test(even_rates_fill_no_queue),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
