@@ -71,7 +71,7 @@ static void measure(struct figures *f, const char *name, const struct gci_topo *
 		gci_candidate_apply(&chosen.how, &own);
 		own.packed = gci_decide_packed(d, chosen.how.algorithm, &own);
 		ns[CHOSEN] = whole_ns(&d->net, c->counts ? &own : c, &chosen.how);
-		if (own.packed && own.packed->timed)
+		if (own.packed && (own.packed->timed || gci_packed_is_even(&own)))
 			ns[PACED] = whole_ns(&d->net, &own, &chosen.how);
 		else if (gci_rates_ns(&d->net, chosen.how.algorithm, &own, 0, &ns[PACED], &at_will))
 			ns[PACED] = ns[CHOSEN];

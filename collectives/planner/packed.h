@@ -17,8 +17,6 @@
 #include "collectives/coll.h"
 #include "collectives/planner/pack.h"
 
-#define GCI_PORT_NBYTES (512ull << 10) /* that a switch keeps for a host, at least */
-
 struct gci_packed {
 	struct gci_packing packing;
 	uint64_t nbytes; /* that packing.ns is of, as gci_table_nbytes counts */
@@ -26,7 +24,7 @@ struct gci_packed {
 	struct gci_commodity *commodities;
 	int ncommodities;
 	/* SENDs go when they are due, not as soon as they can; at first: if there is a timetable, and with more than a
-	 * window, unless it is an alltoall's. Ranks that do not agree on it only take longer. */
+	 * window all but an alltoall's. */
 	int timed;
 	/* What it takes: simulated, where gci_timed_make() could; else by the timetable, or packing.ns and an eighth. */
 	uint64_t ns;
@@ -47,9 +45,9 @@ uint64_t gci_packed_window_ns(const struct gci_packed *p, const struct gci_coll 
 /* Whether its pairs of ranks send at even rates: an alltoall's between clusters that is not timed, of equal blocks. */
 int gci_packed_is_even(const struct gci_coll *c);
 
-/* What each sends each then, of payload, by `c` or its first window: *bps, [from * nranks + to], to be freed. A
- * column's bytes have the time in which all fit, less its delay, and no longer than the fullest port or wire is busy:
- * so all that is asked of any goes through at once. 0 or GCOLL_ERR_NOMEM. */
+/* What each sends each then, of payload, by `c` or its first window: *bps, [from * nranks + to], to be freed. Those of
+ * ways with long delays are faster, as they have less time. Of no port and no link more is asked than it takes. 0 or
+ * GCOLL_ERR_NOMEM. */
 int gci_packed_even_bps(const struct gci_coll *c, uint64_t **bps);
 
 /* For `c` as a whole (c->like elements, if that is set), whose size is taken as `nbytes`; 0: its own, rounded to a

@@ -24,7 +24,7 @@
 
 #define MOST_SEGMENTS 2048 /* of all blocks together, besides one for each; of any block */
 #define MOST_TAGS     (1u << 27)
-#define EVEN_PART     32 /* of even rates, so much less: ports asked for all they take keep queues */
+#define EVEN_PART     32 /* of what ports and links take, that even rates leave */
 #define EARLY         32 /* a part of the whole time by which timed SENDs go before they are due */
 #define EARLY_NS      500000 /* and that at least: who sleeps may wake up as late */
 #define SLACK         8 /* a part of the whole time by which SENDs of sums may be out of order */
@@ -112,12 +112,12 @@ struct listing {
 };
 
 struct emission {
-	struct gci_builder *b; /* NULL: all hosts' messages are listed */
+	struct gci_builder *b; /* NULL: all hosts' messages are listed, or their rates added up */
 	const struct gci_coll *c;
 	const struct gci_packed *p;
 	struct gci_network net;
 	struct listing *list; /* NULL: this rank's acts are noted */
-	uint64_t *even_bps;   /* likewise: instead, what all send each other is added up */
+	uint64_t *even_bps;   /* [from * nranks + to]; NULL: not asked for */
 	const double
 		*start_ns; /* [message]: p->times.start_ns; NULL: keys come from depths and tails */
 	double scale;      /* of those */
@@ -224,20 +224,7 @@ static uint64_t emitted_segment(const struct emission *e)
 	return n < least ? least : n;
 }
 
-/* Whether the packing's timetable serves for c: for a whole operation of about as many bytes, a window, or a shorter one
- * at the end. Elements must not be so long that segments of them were far longer. */
-static int fits_times(const struct emission *e)
-{
-	const struct gci_packed_times *t = &e->p->times;
-	const struct gci_coll *c = e->c;
-
-	if (c->counts || t->counts)
-		return t->start_ns && t->counts == c->counts && !c->nparts;
-	return t->start_ns && gci_packed_longest(c) * c->esize <= t->unit_nbytes * 3 / 2 &&
-	       (8 * c->esize < t->segment_nbytes || t->unit_nbytes <= t->segment_nbytes);
-}
-
-/* As many as in the timetable, or as long: then they are the first of those. */
+/* As many as in the timetable, or as long: then those of trees are the first of those. */
 static uint64_t timed_segment(const struct emission *e)
 {
 	const struct gci_packed_times *t = &e->p->times;
@@ -247,6 +234,24 @@ static uint64_t timed_segment(const struct emission *e)
 								       : t->segment_nbytes / esize;
 
 	return n ? n : 1;
+}
+
+/* Whether the packing's timetable serves for c: for a whole operation of about as many bytes, or a shorter one.
+ * Elements must not be so long that segments of them were far longer. Segments of paths are numbered block by block: where
+ * blocks have other numbers of them they have other ways, too. */
+static int fits_times(const struct emission *e)
+{
+	const struct gci_packed_times *t = &e->p->times;
+	const struct gci_coll *c = e->c;
+	uint64_t length = gci_packed_longest(c);
+
+	if (c->counts || t->counts)
+		return t->start_ns && t->counts == c->counts && !c->nparts;
+	return t->start_ns && length * c->esize <= t->unit_nbytes * 3 / 2 &&
+	       (8 * c->esize < t->segment_nbytes || t->unit_nbytes <= t->segment_nbytes) &&
+	       (gci_packed_shape(c->kind) != GCI_PATHS ||
+		       gci_nsegments(length, timed_segment(e)) ==
+			       gci_nsegments(t->unit_nbytes, t->segment_nbytes));
 }
 
 /* Of its time, what stays however many bytes there are. */
@@ -1150,14 +1155,15 @@ static void add_parcel(struct emission *e, const struct parcel *x, uint64_t len,
 	}
 }
 
+/* What comes late to its end has less time, but not so little that the few bytes of a quick end were most of a rate. */
 static void add_rates(
 	struct emission *e, const struct gci_column *col, uint64_t len, const int *hop)
 {
-	const struct gci_packing *p = &e->p->packing;
-	double more = 1 + 1.0 / EVEN_PART, ns = p->ns * more - col->delay_ns;
+	double most = e->p->packing.busy_ns, ns = e->p->packing.ns - col->delay_ns;
 	int k;
 
-	ns = (ns < p->busy_ns * more ? ns : p->busy_ns * more) * part_of(e->p, e->c);
+	ns = ns > most ? most : ns < most / 2 ? most / 2 : ns;
+	ns *= part_of(e->p, e->c);
 	for (k = 0; k < col->nway - 1; k++)
 		e->even_bps[(size_t)hop[k] * (size_t)e->nranks + (size_t)hop[k + 1]] +=
 			(uint64_t)((double)(len * e->c->esize) * 8 * GCI_NS_PER_S / ns);
@@ -1283,20 +1289,67 @@ void gci_packed_emit(struct gci_builder *b, const struct gci_coll *c, const stru
 	end(&e);
 }
 
+/* What is asked of the fullest NIC or link, over what it takes. `asked`: of the resources, in `scratch` zeros. */
+static double fullest(const struct emission *e, double *asked)
+{
+	const struct gci_network *net = &e->net;
+	int n = e->nranks, from, to, i, k, way[GCI_MOST_ON_A_WAY];
+	double *out = asked + gci_network_nresources(net), *in = out + n, most = 0;
+
+	for (from = 0; from < n; from++)
+		for (to = 0; to < n; to++) {
+			double rate =
+				(double)e->even_bps[(size_t)from * (size_t)n + (size_t)to] / 8e9;
+
+			out[from] += rate;
+			in[to] += rate;
+			k = rate > 0 ? gci_network_way(
+					       net, net->class_of[from], net->class_of[to], way)
+				     : 0;
+			for (i = 1; i < k - 1; i++)
+				asked[way[i]] += rate;
+		}
+	for (i = 0; i < gci_network_nresources(net); i++)
+		most = later(most, asked[i] / net->capacity[i]);
+	for (i = 0; i < n; i++) {
+		most = later(most, out[i] / net->out[net->class_of[i]]);
+		most = later(most, in[i] / net->in[net->class_of[i]]);
+	}
+	return most;
+}
+
+/* Ports that are asked for all they take keep their queues. */
+static int fit_rates(struct emission *e)
+{
+	size_t n = (size_t)e->nranks, i;
+	double *asked = gci_calloc((size_t)gci_network_nresources(&e->net) + 2 * n, sizeof(*asked)),
+	       most;
+
+	if (!asked)
+		return GCOLL_ERR_NOMEM;
+	most = fullest(e, asked) * (1 + 1.0 / EVEN_PART);
+	for (i = 0; most > 0 && i < n * n; i++)
+		e->even_bps[i] = (uint64_t)((double)e->even_bps[i] / most);
+	gci_free(asked);
+	return 0;
+}
+
 int gci_packed_even_bps(const struct gci_coll *c, uint64_t **bps)
 {
 	size_t n = (size_t)c->topo->nranks;
 	struct emission e;
 	int rc = start(&e, NULL, c, c->packed);
 
-	*bps = e.even_bps = gci_calloc(n * n, sizeof(**bps));
-	if (!*bps)
-		rc = GCOLL_ERR_NOMEM;
 	if (!rc)
-		rc = pass_all(&e);
-	end(&e);
+		e.even_bps = gci_calloc(n * n, sizeof(*e.even_bps));
+	if (!rc)
+		rc = e.even_bps ? pass_all(&e) : GCOLL_ERR_NOMEM;
+	if (!rc)
+		rc = fit_rates(&e);
 	if (rc)
-		gci_free(*bps);
+		gci_free(e.even_bps);
+	*bps = rc ? NULL : e.even_bps;
+	end(&e);
 	return rc;
 }
 

@@ -811,8 +811,7 @@ static void gci_sim_done(struct gci_sim *m, int rank, uint32_t window, uint32_t 
 
 /* ---- the whole */
 
-#define PORT_NBYTES (512u << 10) /* buffer of a switch's port */
-#define FEW_WINDOWS 4            /* that tell how it goes on */
+#define FEW_WINDOWS 4 /* that tell how it goes on */
 
 /* ---- schedules: windows in the middle are alike, the last one may be shorter */
 
@@ -940,7 +939,7 @@ static int allocate(struct gci_sim *m)
 		if (!m->ranks[r].messages || !m->ranks[r].times)
 			return GCOLL_ERR_NOMEM;
 		m->ranks[r].byte_time = byte_time(gci_simnet_nic_bps(m->net, (int)r));
-		m->ranks[r].port_ns = gci_sim_time(PORT_NBYTES, m->ranks[r].byte_time);
+		m->ranks[r].port_ns = gci_sim_time(GCI_PORT_NBYTES, m->ranks[r].byte_time);
 	}
 	fill_wires(m);
 	return 0;
@@ -1218,8 +1217,8 @@ static int simulate(
  * predicted time), and where pairs at their rates lose 2 % of their segments it loses none. */
 #define LEEWAY 32
 
-/* For a rank: of more than that, even rates may be slower by that part, as they have no bursts. What an alltoall has meets
- * at ports from the beginning to the end: where simulations found both the same its timetable lost up to 5 % of
+/* Of more bytes for a rank, even rates may be slower by a LEEWAY, as they have no bursts. What an alltoall has meets at
+ * ports from the beginning to the end: where simulations found both the same its timetable lost up to 5 % of
  * segments, and took up to 1.4 times the predicted time; 128 MiB on the quickstart's grid 2.6 times. */
 #define MANY_NBYTES (8 * GCI_PORT_NBYTES)
 

@@ -39,13 +39,14 @@ struct gci_sim_op {
 	uint64_t most_steps;
 	uint64_t until_ns; /* what takes longer is given up, and takes GCI_NEVER; 0: nothing is */
 	const uint64_t *start_ns; /* [rank]: when each calls it; NULL: all at 0 */
-	/* [from * nranks + to]: payload that each sends to each, at most; 0: at will. NULL: so do all. Else
-	 * near senders leave far ones room at ports. */
+	/* [from * nranks + to]: payload that each sends to each, at most; 0: at will. Near senders leave far ones
+	 * room at ports then. NULL: so do all, but a packing at even rates goes at those. */
 	const uint64_t *pace_bps;
 	void (*trace)(void *ctx, const struct gci_sim_event *e); /* may be NULL */
 	void *ctx;
 };
 
+#define GCI_PORT_NBYTES   (512ull << 10) /* that a switch keeps for a host, at least */
 #define GCI_SIM_NEAR_PART 4 /* near senders keep to a 4th of what a port holds, in all */
 
 #define GCI_SIM_MOST (UINT64_MAX / 2) /* no figure below is more: what would be, is that */

@@ -217,7 +217,7 @@ static uint64_t sendable_ns(const struct gci_sim *m, struct gci_pair *p, uint64_
 			at = gci_sim_later(at, m->wire_free_ns[p->legs[i]] - room);
 	}
 	room = to->port_ns + p->link->latency_ns;
-	if (m->pace_bps && m->net->topo->cluster[p->src] == m->net->topo->cluster[p->dst])
+	if (m->op->pace_bps && m->net->topo->cluster[p->src] == m->net->topo->cluster[p->dst])
 		room = to->port_ns / GCI_SIM_NEAR_PART + p->link->latency_ns;
 	if (to->rx_ns > room)
 		at = gci_sim_later(at, to->rx_ns - room);

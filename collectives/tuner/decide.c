@@ -675,7 +675,7 @@ static int make_rates(struct gci_decider *d, const struct gci_algorithm *a,
 {
 	if (gci_alltoall_is_even(a, c))
 		return !gci_alltoall_even_bps(c, rank, out->bps);
-	if (gci_packed_is_even(c))
+	if (gci_packed_is_even(c) && !d->blind)
 		return gci_rates_even(c, rank, out);
 	if (c->packed && c->packed->timed && !d->at_will) { /* each SEND has its time */
 		gci_rates_near(c->topo, rank, out);

@@ -654,7 +654,8 @@ static void one_timetable_for_many_sizes(void **state)
 	(void)state;
 	for (i = 0; i < (TEST_SANITIZED ? 2 : 6); i++)
 		for (k = 0; k < GCI_BARRIER; k++) {
-			uint64_t nbytes = UINT64_C(64) << gci_prng_below(&r, 14);
+			uint64_t nbytes = i % 3 == 2 ? 4 << 20 /* many segments of each block */
+						     : UINT64_C(64) << gci_prng_below(&r, 14);
 			struct gci_packed *p;
 			struct gci_topo t;
 
@@ -828,30 +829,36 @@ static void timed_unless_that_is_more(void **state)
 
 static void memory_may_fail_anywhere(void **state)
 {
+	static const enum gci_kind kinds[] = {GCI_ALLREDUCE, GCI_ALLTOALL};
 	static const int sizes[] = {2, 3, 0};
-	const struct gci_algorithm *a = gci_algorithm_find(GCI_ALLREDUCE, "packed");
 	struct gci_simnet net;
 	struct gci_packed *p;
 	struct gci_topo t;
 	unsigned long n;
+	unsigned k;
 	int rc;
 
 	(void)state;
 	topology_make(&t, sizes, 0, 1);
 	assert_int_equal(gci_simnet_init(&net, &t, NULL), 0);
-	for (n = 1;; n++) {
-		struct gci_coll c = {.kind = GCI_ALLREDUCE, .topo = &t, .esize = 1, .count = 20000};
+	for (k = 0; k < 2; k++) {
+		const struct gci_algorithm *a = gci_algorithm_find(kinds[k], "packed");
 
-		gci_mem_fail_at(n);
-		rc = gci_timed_make(&p, &net, a, &c, 0, 0);
-		gci_packed_free(p);
-		if (!gci_mem_failed())
-			break;
-		assert_int_equal(rc, GCOLL_ERR_NOMEM);
-		assert_null(p);
+		for (n = 1;; n++) {
+			struct gci_coll c = {
+				.kind = kinds[k], .topo = &t, .esize = 1, .count = 20000};
+
+			gci_mem_fail_at(n);
+			rc = gci_timed_make(&p, &net, a, &c, 0, 0);
+			gci_packed_free(p);
+			if (!gci_mem_failed())
+				break;
+			assert_int_equal(rc, GCOLL_ERR_NOMEM);
+			assert_null(p);
+		}
+		gci_mem_fail_at(0);
+		assert_int_equal(rc, 0);
 	}
-	gci_mem_fail_at(0);
-	assert_int_equal(rc, 0);
 	gci_simnet_free(&net);
 	gci_topo_free(&t);
 }
