@@ -415,6 +415,14 @@ int gci_topo_senders(const struct gci_topo *t, int from, int to)
 	return n ? (int)n : 1;
 }
 
+int gci_topo_cap(const struct gci_topo *t, int from, int to)
+{
+	uint32_t share = t->share[from * t->nclusters + to],
+		 n = gci_topo_link(t, from, to)->senders;
+
+	return (int)(n && share && share < n ? share : n);
+}
+
 void gci_topo_chain(const struct gci_topo *t, int start, int *order)
 {
 	int i, k, c = t->nclusters;

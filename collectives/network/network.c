@@ -6,7 +6,11 @@
 #include <string.h>
 
 /* TCP over Ethernet: 1448 of 1514 bytes are payload. */
-#define PAYLOAD      (1448.0 / 1514.0)
+#define PAYLOAD  (1448.0 / 1514.0)
+#define NEVER_NS 1e18
+#define MANY_CLASSES             \
+	(GCI_GRID_MAX_CLUSTERS + \
+		1)          /* of more, as each of many hosts has another NIC, NICs make none */
 #define UNKNOWN_RATE 1250.0 /* 10 Tbit/s: never the bottleneck */
 
 static double rate_of(uint64_t bps)
@@ -38,9 +42,11 @@ static int alloc(struct gci_network *n, int nranks, int nclasses, int nlinks, in
 	n->before_ns = gci_calloc((size_t)nroutes, sizeof(*n->before_ns));
 	n->delay_ns = gci_calloc(pairs, sizeof(*n->delay_ns));
 	n->rate = gci_calloc(pairs, sizeof(*n->rate));
+	n->is_barred = gci_calloc(pairs, sizeof(*n->is_barred));
 	n->capacity = gci_calloc((size_t)gci_network_nresources(n), sizeof(*n->capacity));
 	if (n->class_of && n->first && n->member && n->out && n->in && n->link_rate &&
-		n->route_at && n->route && n->before_ns && n->delay_ns && n->rate && n->capacity)
+		n->route_at && n->route && n->before_ns && n->delay_ns && n->rate && n->is_barred &&
+		n->capacity)
 		return 0;
 	gci_network_free(n);
 	return GCOLL_ERR_NOMEM;
@@ -59,6 +65,7 @@ void gci_network_free(struct gci_network *n)
 	gci_free(n->before_ns);
 	gci_free(n->delay_ns);
 	gci_free(n->rate);
+	gci_free(n->is_barred);
 	gci_free(n->capacity);
 	memset(n, 0, sizeof(*n));
 }
@@ -94,31 +101,81 @@ static void fill_capacities(struct gci_network *n)
 		n->capacity[2 * n->nclasses + l] = n->link_rate[l];
 }
 
-/* May this rank be in the class that begins at `first`? */
-static int is_alike(const struct gci_topo *t, int split, int first, int rank)
+/* How ranks are told apart. */
+struct kinds {
+	const struct gci_topo *t;
+	int root;  /* -1: none */
+	int split; /* by NICs, too */
+	unsigned char
+		*is_spare; /* [rank]: where its cluster's senders are capped, it is none of them */
+};
+
+/* Of the cluster, how many may send where the fewest may; 0: there is no cap. */
+static int cap_of(const struct gci_topo *t, int c)
 {
-	return !split || t->rank_nic_bps[first] == t->rank_nic_bps[rank];
+	int b, cap, least = 0;
+
+	for (b = 0; b < t->nclusters; b++) {
+		cap = b == c ? 0 : gci_topo_cap(t, c, b);
+		least = cap && (!least || cap < least) ? cap : least;
+	}
+	return least;
 }
 
-/* Classes of the ranks of cluster c, by their NICs if `split`: the first of each, in their order, be it the root; but
- * none that has nobody else. So they are the same for all roots with the same NIC. Returns how many there are, of
- * which the first GCI_NETWORK_MOST_CLASSES are told. */
-static int classes_of(const struct gci_topo *t, int c, int root, int split, int *first)
+/* Whether x comes before y among those that may send. Of roots with the same NIC the classes are the same. */
+static int is_before(const struct kinds *k, int x, int y)
 {
+	uint64_t a = k->t->rank_nic_bps[x], b = k->t->rank_nic_bps[y];
+
+	if (x == k->root || y == k->root)
+		return x == k->root;
+	return a != b ? a > b : k->t->index[x] < k->t->index[y];
+}
+
+static void find_spare(struct kinds *k)
+{
+	int c, i, j, cap, before;
+
+	for (c = 0; c < k->t->nclusters; c++) {
+		const int *m = gci_topo_members(k->t, c);
+		int size = gci_topo_size(k->t, c);
+
+		cap = cap_of(k->t, c);
+		for (i = 0; cap && i < size; i++) {
+			for (before = 0, j = 0; j < size; j++)
+				before += j != i && is_before(k, m[j], m[i]);
+			k->is_spare[m[i]] = before >= cap;
+		}
+	}
+}
+
+/* May these be in one class? */
+static int is_alike(const struct kinds *k, int a, int b)
+{
+	return k->is_spare[a] == k->is_spare[b] &&
+	       (!k->split || k->t->rank_nic_bps[a] == k->t->rank_nic_bps[b]);
+}
+
+/* Classes of the ranks of cluster c: the first of each, in their order, be it the root; but none that has nobody else.
+ * So they are the same for all roots with the same NIC. Returns how many there are, of which the first
+ * GCI_NETWORK_MOST_CLASSES are told. */
+static int classes_of(const struct kinds *kinds, int c, int *first)
+{
+	const struct gci_topo *t = kinds->t;
 	int i, k, n = 0, with_root = -1, size = 0;
 
 	for (i = t->first[c]; i < t->first[c + 1]; i++) {
-		for (k = 0; k < n && !is_alike(t, split, first[k], t->member[i]); k++)
+		for (k = 0; k < n && !is_alike(kinds, first[k], t->member[i]); k++)
 			;
 		if (k == GCI_NETWORK_MOST_CLASSES)
 			return k + 1;
 		if (k == n)
 			first[n++] = t->member[i];
-		if (t->member[i] == root)
+		if (t->member[i] == kinds->root)
 			with_root = k;
 	}
 	for (i = t->first[c]; with_root >= 0 && i < t->first[c + 1]; i++)
-		size += is_alike(t, split, first[with_root], t->member[i]);
+		size += is_alike(kinds, first[with_root], t->member[i]);
 	if (size == 1)
 		memmove(&first[with_root], &first[with_root + 1],
 			(size_t)(--n - with_root) * sizeof(*first));
@@ -126,38 +183,54 @@ static int classes_of(const struct gci_topo *t, int c, int root, int split, int 
 }
 
 /* Clusters in their order, each as one class or as several; then the root. Returns how many. */
-static int count_classes(const struct gci_topo *t, int root, int split)
+static int count_classes(const struct kinds *k)
 {
-	int c, n = root >= 0, first[GCI_NETWORK_MOST_CLASSES];
+	int c, n = k->root >= 0, first[GCI_NETWORK_MOST_CLASSES];
 
-	for (c = 0; c < t->nclusters; c++)
-		n += classes_of(t, c, root, split, first);
+	for (c = 0; c < k->t->nclusters; c++)
+		n += classes_of(k, c, first);
 	return n;
 }
 
-static void fill_classes(struct gci_network *n, const struct gci_topo *t, int root, int split)
+static void fill_classes(struct gci_network *n, const struct kinds *kinds)
 {
 	int c, i, j, k = 0, at = 0, first[GCI_NETWORK_MOST_CLASSES], nfirst;
+	const struct gci_topo *t = kinds->t;
 
 	for (c = 0; c < t->nclusters; c++) {
-		nfirst = classes_of(t, c, root, split, first);
+		nfirst = classes_of(kinds, c, first);
 		for (j = 0; j < nfirst; j++) {
 			n->first[k++] = at;
 			for (i = t->first[c]; i < t->first[c + 1]; i++)
-				if (t->member[i] != root &&
-					is_alike(t, split, first[j], t->member[i]))
+				if (t->member[i] != kinds->root &&
+					is_alike(kinds, first[j], t->member[i]))
 					n->member[at++] = t->member[i];
 			n->first[k] = at;
 		}
 	}
-	if (root >= 0) {
+	if (kinds->root >= 0) {
 		n->first[k++] = at;
-		n->member[at++] = root;
+		n->member[at++] = kinds->root;
 		n->first[k] = at;
 	}
 	for (k = 0; k < n->nclasses; k++)
 		for (i = n->first[k]; i < n->first[k + 1]; i++)
 			n->class_of[n->member[i]] = k;
+}
+
+static void fill_barred(struct gci_network *n, const struct kinds *kinds)
+{
+	int k = n->nclasses, a, b;
+
+	for (a = 0; a < k; a++)
+		for (b = 0; b < k; b++) {
+			int x = n->member[n->first[a]], y = n->member[n->first[b]];
+
+			n->is_barred[a * k + b] =
+				kinds->is_spare[x] &&
+				kinds->t->cluster[x] != kinds->t->cluster[y] &&
+				gci_topo_cap(kinds->t, kinds->t->cluster[x], kinds->t->cluster[y]);
+		}
 }
 
 /* Of hosts that differ in one class, the slowest. */
@@ -250,31 +323,47 @@ static int longest_route(const struct gci_topo *t)
 	return n + 1;
 }
 
-int gci_network_of(struct gci_network *n, const struct gci_topo *t, int root)
+static int fill(
+	struct gci_network *n, const struct kinds *kinds, int k, int nlinks, const int *pairs)
 {
-	int c = t->nclusters, split = 1, k = count_classes(t, root, split), a, b, nlinks, at = 0;
-	int *pairs = gci_calloc((size_t)(c * c), sizeof(*pairs));
+	const struct gci_topo *t = kinds->t;
+	int a, b, at = 0;
 
-	memset(n, 0, sizeof(*n));
-	if (!pairs)
+	if (alloc(n, t->nranks, k, nlinks, k * k * longest_route(t)))
 		return GCOLL_ERR_NOMEM;
-	nlinks = number_pairs(t, pairs);
-	if (k > GCI_NETWORK_MOST_CLASSES)
-		k = count_classes(t, root, split = 0);
-	if (alloc(n, t->nranks, k, nlinks, k * k * longest_route(t))) {
-		gci_free(pairs);
-		return GCOLL_ERR_NOMEM;
-	}
-	n->is_coarse = !split;
-	fill_classes(n, t, root, split);
+	n->is_coarse = !kinds->split;
+	fill_classes(n, kinds);
+	fill_barred(n, kinds);
 	fill_links(n, t, pairs);
 	fill_nics(n, t);
 	for (a = 0; a < k; a++)
 		for (b = 0; b < k; b++)
 			fill_route(n, t, pairs, a, b, &at);
-	gci_free(pairs);
 	fill_capacities(n);
 	return 0;
+}
+
+int gci_network_of(struct gci_network *n, const struct gci_topo *t, int root)
+{
+	struct kinds kinds = {.t = t, .root = root, .split = 1};
+	int *pairs = gci_calloc((size_t)(t->nclusters * t->nclusters), sizeof(*pairs));
+	int k, nlinks, rc = GCOLL_ERR_NOMEM;
+
+	memset(n, 0, sizeof(*n));
+	kinds.is_spare = gci_calloc((size_t)t->nranks, sizeof(*kinds.is_spare));
+	if (pairs && kinds.is_spare) {
+		nlinks = number_pairs(t, pairs);
+		find_spare(&kinds);
+		k = count_classes(&kinds);
+		if (k > MANY_CLASSES) {
+			kinds.split = 0;
+			k = count_classes(&kinds);
+		}
+		rc = fill(n, &kinds, k, nlinks, pairs);
+	}
+	gci_free(pairs);
+	gci_free(kinds.is_spare);
+	return rc;
 }
 
 int gci_network_reverse(struct gci_network *back, const struct gci_network *n)
@@ -302,6 +391,7 @@ int gci_network_reverse(struct gci_network *back, const struct gci_network *n)
 			back->route_at[pair + 1] = at;
 			back->delay_ns[pair] = n->delay_ns[there];
 			back->rate[pair] = n->rate[there];
+			back->is_barred[pair] = n->is_barred[there];
 		}
 	fill_capacities(back);
 	return 0;
@@ -313,7 +403,9 @@ void gci_network_distances(const struct gci_network *n, double *d)
 
 	for (a = 0; a < k; a++)
 		for (b = 0; b < k; b++)
-			d[a * k + b] = a == b ? 0 : n->delay_ns[a * k + b];
+			d[a * k + b] = a == b                    ? 0
+				       : n->is_barred[a * k + b] ? NEVER_NS
+								 : n->delay_ns[a * k + b];
 	for (v = 0; v < k; v++)
 		for (a = 0; a < k; a++)
 			for (b = 0; b < k; b++)

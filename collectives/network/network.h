@@ -16,8 +16,8 @@
 
 #include "collectives/grid/topo.h"
 
-/* Where there would be more, as each of many hosts has another NIC, clusters are not divided. */
-#define GCI_NETWORK_MOST_CLASSES (GCI_GRID_MAX_CLUSTERS + 1)
+/* Of each cluster those that may send and those that may not, and the root. */
+#define GCI_NETWORK_MOST_CLASSES (2 * GCI_GRID_MAX_CLUSTERS + 1)
 
 struct gci_network {
 	int nranks, nclasses, nlinks;
@@ -31,10 +31,13 @@ struct gci_network {
 	double *before_ns; /* [as `route`]: of the way's delay, what comes before that link */
 	double *delay_ns;  /* [from * nclasses + to]: of the whole way */
 	double *rate;      /* [the same]: that one host gets to another, alone */
-	double *capacity;  /* [resource] */
+	unsigned char *
+		is_barred; /* [the same]: the grid file caps who sends there, and these are too many */
+	double *capacity; /* [resource] */
 };
 
-/* Of all ranks; `root` is a class of its own, and the last one; -1: none is. 0 or GCOLL_ERR_NOMEM. */
+/* Of all ranks; `root` is a class of its own, and the last one; -1: none is. Where the grid file caps senders, those with
+ * the fastest NICs send, the root first of all. 0 or GCOLL_ERR_NOMEM. */
 int gci_network_of(struct gci_network *n, const struct gci_topo *t, int root);
 
 /* All arrows turned. 0 or GCOLL_ERR_NOMEM. */
@@ -42,7 +45,7 @@ int gci_network_reverse(struct gci_network *back, const struct gci_network *n);
 
 void gci_network_free(struct gci_network *n);
 
-/* d[from * nclasses + to]: ns of the shortest way by delays alone, 0 to itself. */
+/* d[from * nclasses + to]: ns of the shortest way that is not barred by delays alone, 0 to itself. */
 void gci_network_distances(const struct gci_network *n, double *d);
 
 static inline int gci_network_size(const struct gci_network *n, int class)

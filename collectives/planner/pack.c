@@ -18,6 +18,8 @@
 #define TINY         1e-5  /* shares below count as none */
 #define FAR_COST     1.02  /* of a NIC, for what passes links */
 #define NEVER_NS     1e300
+#define BARRED_NS    1e18 /* of a way that is none */
+#define BARRED_PRICE 1e30 /* and for a byte */
 #define NEVER        -1e9 /* a weight, which no other comes near */
 #define LAZY         1e-6 /* prices, where delay alone counts */
 
@@ -117,6 +119,8 @@ static void fill_hops(const struct pack *p, const struct gci_network *net, doubl
 		for (b = 0; b < n; b++) {
 			hop[a * n + b] = net->delay_ns[a * n + b] + p->w->message_ns +
 					 p->w->segment_nbytes / net->rate[a * n + b];
+			if (net->is_barred[a * n + b])
+				hop[a * n + b] = BARRED_NS;
 			far[a * n + b] = a == b ? 0 : hop[a * n + b];
 		}
 	for (v = 0; v < n; v++)
@@ -301,7 +305,7 @@ static void fill_prices(struct pack *p, const double *price, int plain)
 
 				sum += price[r] / p->capacity[r];
 			}
-			p->arc_price[pair] = sum;
+			p->arc_price[pair] = p->net->is_barred[pair] ? BARRED_PRICE : sum;
 		}
 }
 

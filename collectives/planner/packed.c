@@ -175,6 +175,8 @@ int gci_packed_bound(const struct gci_coll *c, uint64_t *ns)
 	*ns = 0;
 	w.segment_nbytes = LEAST_SEGMENT;
 	w.bound = 1;
+	if (!rc) /* a cap is no law of nature either */
+		memset(net.is_barred, 0, (size_t)net.nclasses * (size_t)net.nclasses);
 	/* Parts are by ranks: with counts they would be no law of nature. */
 	if (!rc && p.ncommodities && nbytes && !c->counts && !net.is_coarse &&
 		c->topo->nranks > 1) {

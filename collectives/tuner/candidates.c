@@ -20,8 +20,8 @@ struct options {
 	struct gci_estimator e;
 	struct option *list;
 	size_t n, cap;
-	int brief; /* few are wanted */
-	int capped; /* the grid's file says how many may send at once: packings do not keep to that */
+	int brief;  /* few are wanted */
+	int capped; /* the grid's file says how many may send at once */
 };
 
 /* ---- values of parameters */
@@ -235,11 +235,12 @@ static int take(const struct options *o, size_t most, struct gci_candidate **lis
 
 static int is_capped(const struct gci_topo *t)
 {
-	int i;
+	int a, b;
 
-	for (i = 0; i < t->nclusters * t->nclusters; i++)
-		if (t->links[i].senders)
-			return 1;
+	for (a = 0; a < t->nclusters; a++)
+		for (b = 0; b < t->nclusters; b++)
+			if (a != b && gci_topo_cap(t, a, b))
+				return 1;
 	return 0;
 }
 
@@ -247,7 +248,7 @@ const struct gci_algorithm *gci_candidate_packs(const struct gci_coll *c)
 {
 	const struct gci_algorithm *a;
 
-	if (c->topo->nranks > GCI_PACKED_RANKS || is_capped(c->topo))
+	if (c->topo->nranks > GCI_PACKED_RANKS)
 		return NULL;
 	gci_each_algorithm (a)
 		if (a->kind == c->kind && a->traits & GCI_PACKS && !gci_ineligible(a, c))

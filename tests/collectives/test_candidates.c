@@ -221,8 +221,9 @@ static void short_lists_keep_to_the_grid(void **state)
 				with_senders += list[m].senders && !i;
 				assert_true(list[m].algorithm != own ||
 					    (!list[m].senders && !list[m].segment_nbytes));
-				assert_true(!i || (!list[m].senders && list[m].algorithm->traits &
-									       GCI_CAPS_SENDERS));
+				assert_true(!i || (!list[m].senders &&
+							  list[m].algorithm->traits &
+								  (GCI_CAPS_SENDERS | GCI_PACKS)));
 			}
 			gci_free(list);
 			close_net(&x);

@@ -449,6 +449,76 @@ static void open_random(struct gci_prng *r, struct gci_topo *t, int switched)
 	gci_buf_free(&text);
 }
 
+/* How many of cluster `from` send to cluster `to`. */
+static int senders(const struct gci_coll *c, int from, int to)
+{
+	const struct gci_topo *t = c->topo;
+	const int *m = gci_topo_members(t, from);
+	int i, n = 0, sends;
+	uint32_t k;
+
+	for (i = 0; i < gci_topo_size(t, from); i++) {
+		struct gci_sched s;
+
+		assert_int_equal(gci_emit(gci_algorithm_find(c->kind, "packed"), c, m[i], &s), 0);
+		for (sends = 0, k = 0; k < s.nsteps; k++)
+			sends |= s.steps[k].kind == GCI_STEP_SEND &&
+				 t->cluster[s.steps[k].peer] == to;
+		n += sends;
+		gci_sched_free(&s);
+	}
+	return n;
+}
+
+/* Where the grid file says how many may send to another cluster, no more do, whoever the root is. */
+static void caps_are_kept(void **state)
+{
+	struct gci_prng r = {19};
+	unsigned nkept = 0;
+	struct gci_topo t;
+	int i, k, a, b, root;
+
+	(void)state;
+	for (i = 0; i < (TEST_SANITIZED ? 2 : 8); i++) {
+		struct gci_decider d;
+
+		open_random(&r, &t, i % 2);
+		for (a = 0; a < t.nclusters * t.nclusters; a++)
+			if (gci_prng_below(&r, 3))
+				t.links[a].senders = 1 + (uint32_t)gci_prng_below(&r, 3);
+		assert_int_equal(gci_decider_init(&d, &t, 0), 0);
+		for (k = 0; k < GCI_BARRIER; k++) {
+			struct gci_coll c = {
+				.kind = (enum gci_kind)k, .topo = &t, .esize = 1, .count = 300000};
+
+			if (!gci_kind_has_vector(c.kind))
+				c.count = c.count / (unsigned)t.nranks + 1;
+			for (root = 0; root < t.nranks;
+				root += gci_kind_has_root(c.kind) ? 4 : t.nranks) {
+				c.root = root;
+				c.packed = NULL;
+				c.packed = gci_decide_packed(
+					&d, gci_algorithm_find(c.kind, "packed"), &c);
+				assert_non_null(c.packed);
+				prove(&c, "with caps");
+				for (a = 0; a < t.nclusters; a++)
+					for (b = 0; b < t.nclusters; b++) {
+						int cap = gci_topo_cap(&t, a, b), n;
+
+						if (a == b || !cap || cap >= gci_topo_size(&t, a))
+							continue;
+						n = senders(&c, a, b);
+						assert_true(n <= cap);
+						nkept += n > 0;
+					}
+			}
+		}
+		gci_decider_free(&d);
+		gci_topo_free(&t);
+	}
+	assert_true(nkept > 0);
+}
+
 /* Nothing is faster than physics allows; and of long messages, not far from it. */
 static void bounds_hold(void **state)
 {
@@ -878,6 +948,7 @@ int main(void)
 		cmocka_unit_test(many_cards),
 		cmocka_unit_test(cuts_count_delays),
 		cmocka_unit_test(cuts_count_delays_around_a_wire),
+		cmocka_unit_test(caps_are_kept),
 		cmocka_unit_test(bounds_hold),
 		cmocka_unit_test(bounds_are_below_the_best),
 		cmocka_unit_test(random_networks_are_proved),
