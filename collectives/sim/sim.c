@@ -1217,10 +1217,12 @@ static int simulate(
  * predicted time), and where pairs at their rates lose 2 % of their segments it loses none. */
 #define LEEWAY 32
 
-/* Of more bytes for a rank, even rates may be slower by a LEEWAY, as they have no bursts. What an alltoall has meets at
- * ports from the beginning to the end: where simulations found both the same its timetable lost up to 5 % of
- * segments, and took up to 1.4 times the predicted time; 128 MiB on the quickstart's grid 2.6 times. */
-#define MANY_NBYTES (8 * GCI_PORT_NBYTES)
+/* Of more bytes for a rank, even rates may be slower by such a part: they have no bursts. What an alltoall has meets at
+ * ports from the beginning to the end. In the lab on six grids, 8 MiB, timetables took 0.97 to 1.35 times what was
+ * predicted, 1.10 in the mean, and lost up to 5 % of segments, even rates 1.00 to 1.08, and none; 128 MiB on the
+ * quickstart's grid took 2.6 times as long. */
+#define MANY_NBYTES    (8 * GCI_PORT_NBYTES)
+#define LEEWAY_OF_MANY 16
 
 /* GCI_NEVER: more than until_ns, or not to be simulated. */
 static int time_packed(
@@ -1240,7 +1242,7 @@ static uint64_t most_at_will(const struct gci_packed *p, enum gci_kind kind, uin
 {
 	if (kind != GCI_ALLTOALL)
 		return timed_ns - timed_ns / LEEWAY;
-	return p->nbytes > MANY_NBYTES ? timed_ns + timed_ns / LEEWAY : timed_ns;
+	return p->nbytes > MANY_NBYTES ? timed_ns + timed_ns / LEEWAY_OF_MANY : timed_ns;
 }
 
 static int choose_timing(struct gci_packed *p, const struct gci_simnet *net, struct gci_sim_op *op)

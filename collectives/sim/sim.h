@@ -72,7 +72,7 @@ void gci_sim_result_free(struct gci_sim_result *r);
 
 /* As gci_packed_make, with `timed` unless simulations say that SENDs at will take a 32nd less: all
  * at once they meet at their receivers' ports and overrun the queues there, but some senders that wait could go on.
- * An alltoall's even rates need not be faster, with much they may even be a 32nd slower.
+ * An alltoall's even rates need not be faster, with much they may even be a 16th slower.
  * `a` has GCI_PACKS. Each simulation takes most_steps at most (0: no limit); what takes more stays as it was made.
  * Not timed: what stays in a cluster, and with counts. gci_simulate does it itself where there is none. */
 int gci_timed_make(struct gci_packed **out, const struct gci_simnet *net,
