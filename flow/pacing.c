@@ -237,14 +237,16 @@ struct gci_pacing {
 static int senders_of(const struct gci_op *op, int to)
 {
 	const struct gci_topo *t = op->coll.topo;
-	int from = t->cluster[op->rank], c;
+	int from = t->cluster[op->rank], c, cap;
 
 	for (c = 0; c < t->nclusters && t->in_grid[c] != to; c++)
 		;
 	if (c == t->nclusters || c == from)
 		return 0;
-	return op->algorithm->traits & GCI_CAPS_SENDERS ? gci_coll_senders(&op->coll, from, c)
-							: gci_topo_size(t, from);
+	if (op->algorithm->traits & GCI_CAPS_SENDERS)
+		return gci_coll_senders(&op->coll, from, c);
+	cap = op->algorithm->traits & GCI_PACKS ? (int)t->cap[from * t->nclusters + c] : 0;
+	return cap && cap < gci_topo_size(t, from) ? cap : gci_topo_size(t, from);
 }
 
 /* One with senders that are not counted, since its algorithm keeps no number of them. */

@@ -18,6 +18,7 @@ void gci_topo_free(struct gci_topo *t)
 	gci_free(t->tini_ns);
 	gci_free(t->links);
 	gci_free(t->share);
+	gci_free(t->cap);
 	gci_free(t->wires);
 	gci_free(t->routes);
 	memset(t, 0, sizeof(*t));
@@ -59,8 +60,9 @@ static int allocate(struct gci_topo *t, int nranks, int nclusters)
 	t->tini_ns = gci_calloc(n, sizeof(*t->tini_ns));
 	t->links = gci_calloc(c * c, sizeof(*t->links));
 	t->share = gci_calloc(c * c, sizeof(*t->share));
+	t->cap = gci_calloc(c * c, sizeof(*t->cap));
 	return t->cluster && t->index && t->first && t->member && t->nic_bps && t->rank_nic_bps &&
-			       t->in_grid && t->tini_ns && t->links && t->share
+			       t->in_grid && t->tini_ns && t->links && t->share && t->cap
 		       ? 0
 		       : -1;
 }
@@ -256,6 +258,25 @@ static uint64_t shared_senders(const struct gci_grid *g, const int *pairs, const
 	return shared && least < GCI_GRID_MAX_HOSTS ? least : 0;
 }
 
+/* How many the file allows, of each wire on the way to all pairs that pass it together; 0: any number. */
+static uint32_t cap_of(const struct gci_grid *g, const int *pairs, const struct gci_link *l)
+{
+	uint32_t least = l->own ? 0 : l->senders, n;
+	int k;
+
+	for (k = 0; !least && k < l->nroute; k++)
+		if (senders_of(g, &g->wires[g->routes[l->route + k]]))
+			least = GCI_GRID_MAX_HOSTS;
+	for (k = 0; least && (l->own || !l->senders) && k < l->nroute; k++) {
+		int wire = g->routes[l->route + k];
+
+		n = senders_of(g, &g->wires[wire]) / (unsigned)pairs[wire];
+		if (senders_of(g, &g->wires[wire]) && n < least)
+			least = n ? n : 1;
+	}
+	return least;
+}
+
 /* All pairs of clusters that pass a wire may be busy at once, as in an allreduce, so each counts on its share
  * only. What it passes on the way may have no ranks. */
 static int fill_shares(struct gci_topo *t, const struct gci_grid *g, const int *number)
@@ -276,9 +297,11 @@ static int fill_shares(struct gci_topo *t, const struct gci_grid *g, const int *
 	for (i = 0; i < g->nlinks; i++) {
 		int from = number[g->links[i].from], to = number[g->links[i].to];
 
-		if (from >= 0 && to >= 0)
-			t->share[from * t->nclusters + to] =
-				(uint32_t)shared_senders(g, pairs, &g->links[i]);
+		if (from < 0 || to < 0)
+			continue;
+		t->share[from * t->nclusters + to] =
+			(uint32_t)shared_senders(g, pairs, &g->links[i]);
+		t->cap[from * t->nclusters + to] = cap_of(g, pairs, &g->links[i]);
 	}
 	gci_free(pairs);
 	return 0;
@@ -413,14 +436,6 @@ int gci_topo_senders(const struct gci_topo *t, int from, int to)
 	if (n > most)
 		n = most;
 	return n ? (int)n : 1;
-}
-
-int gci_topo_cap(const struct gci_topo *t, int from, int to)
-{
-	uint32_t share = t->share[from * t->nclusters + to],
-		 n = gci_topo_link(t, from, to)->senders;
-
-	return (int)(n && share && share < n ? share : n);
 }
 
 void gci_topo_chain(const struct gci_topo *t, int start, int *order)

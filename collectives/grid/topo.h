@@ -33,6 +33,7 @@ struct gci_topo {
 	 * streams, the same both ways. */
 	struct gci_link *links;
 	uint32_t *share; /* [the same]: senders that a path which others share has; 0: not shared */
+	uint32_t *cap;   /* [the same]: senders that the grid file allows; 0: any number */
 	/* What the links of these clusters pass, of all wires of the grid; what a budget leaves of a path is a
 	 * wire, too. */
 	struct gci_link *wires;
@@ -86,10 +87,6 @@ void gci_topo_flight(
  * clusters share links, those of a city in the middle, each has an equal share of them (Matsuda
  * 2006, 2.5). */
 int gci_topo_senders(const struct gci_topo *t, int from, int to);
-
-/* How many of them the grid file allows; 0: any number. */
-int gci_topo_cap(const struct gci_topo *t, int from, int to);
-
 /* The clusters in the order in which a chain from cluster `start` visits them: always on to the
  * nearest one that is left. `order` has room for nclusters. */
 void gci_topo_chain(const struct gci_topo *t, int start, int *order);

@@ -6,8 +6,7 @@
 #include <string.h>
 
 /* TCP over Ethernet: 1448 of 1514 bytes are payload. */
-#define PAYLOAD  (1448.0 / 1514.0)
-#define NEVER_NS 1e18
+#define PAYLOAD (1448.0 / 1514.0)
 #define MANY_CLASSES             \
 	(GCI_GRID_MAX_CLUSTERS + \
 		1)          /* of more, as each of many hosts has another NIC, NICs make none */
@@ -107,22 +106,22 @@ struct kinds {
 	int root;  /* -1: none */
 	int split; /* by NICs, too */
 	unsigned char
-		*is_spare; /* [rank]: where its cluster's senders are capped, it is none of them */
+		*is_spare; /* [rank]: its cluster's senders are capped, and it is none of them */
 };
 
-/* Of the cluster, how many may send where the fewest may; 0: there is no cap. */
+/* Of the cluster, how many may send where the fewest may, of those to which there is a cap; 0: there is none. */
 static int cap_of(const struct gci_topo *t, int c)
 {
 	int b, cap, least = 0;
 
 	for (b = 0; b < t->nclusters; b++) {
-		cap = b == c ? 0 : gci_topo_cap(t, c, b);
+		cap = b == c ? 0 : (int)t->cap[c * t->nclusters + b];
 		least = cap && (!least || cap < least) ? cap : least;
 	}
 	return least;
 }
 
-/* Whether x comes before y among those that may send. Of roots with the same NIC the classes are the same. */
+/* Whether x comes before y among those that may send. Of roots with the same NIC as many of each NIC do. */
 static int is_before(const struct kinds *k, int x, int y)
 {
 	uint64_t a = k->t->rank_nic_bps[x], b = k->t->rank_nic_bps[y];
@@ -142,43 +141,64 @@ static void find_spare(struct kinds *k)
 
 		cap = cap_of(k->t, c);
 		for (i = 0; cap && i < size; i++) {
-			for (before = 0, j = 0; j < size; j++)
+			for (before = 0, j = 0; j < size && before < cap; j++)
 				before += j != i && is_before(k, m[j], m[i]);
 			k->is_spare[m[i]] = before >= cap;
 		}
 	}
 }
 
-/* May these be in one class? */
-static int is_alike(const struct kinds *k, int a, int b)
+static int has_nic_of(const struct kinds *k, int a, int b)
 {
-	return k->is_spare[a] == k->is_spare[b] &&
-	       (!k->split || k->t->rank_nic_bps[a] == k->t->rank_nic_bps[b]);
+	return !k->split || k->t->rank_nic_bps[a] == k->t->rank_nic_bps[b];
 }
 
-/* Classes of the ranks of cluster c: the first of each, in their order, be it the root; but none that has nobody else.
- * So they are the same for all roots with the same NIC. Returns how many there are, of which the first
- * GCI_NETWORK_MOST_CLASSES are told. */
-static int classes_of(const struct kinds *kinds, int c, int *first)
+/* The first of cluster c with each NIC, be it the root; how many, of which the first GCI_NETWORK_MOST_CLASSES are told. */
+static int nics_of(const struct kinds *kinds, int c, int *first)
 {
 	const struct gci_topo *t = kinds->t;
-	int i, k, n = 0, with_root = -1, size = 0;
+	int i, k, n = 0;
 
 	for (i = t->first[c]; i < t->first[c + 1]; i++) {
-		for (k = 0; k < n && !is_alike(kinds, first[k], t->member[i]); k++)
+		for (k = 0; k < n && !has_nic_of(kinds, first[k], t->member[i]); k++)
 			;
 		if (k == GCI_NETWORK_MOST_CLASSES)
 			return k + 1;
 		if (k == n)
 			first[n++] = t->member[i];
-		if (t->member[i] == kinds->root)
-			with_root = k;
 	}
-	for (i = t->first[c]; with_root >= 0 && i < t->first[c + 1]; i++)
-		size += is_alike(kinds, first[with_root], t->member[i]);
-	if (size == 1)
-		memmove(&first[with_root], &first[with_root + 1],
-			(size_t)(--n - with_root) * sizeof(*first));
+	return n;
+}
+
+/* One that is not the root and may be in such a class; -1: there is none. */
+static int one_of(const struct kinds *kinds, int c, int like, int is_spare)
+{
+	const int *m = gci_topo_members(kinds->t, c);
+	int i;
+
+	for (i = 0; i < gci_topo_size(kinds->t, c); i++)
+		if (m[i] != kinds->root && kinds->is_spare[m[i]] == is_spare &&
+			has_nic_of(kinds, like, m[i]))
+			return m[i];
+	return -1;
+}
+
+/* Classes of the ranks of cluster c, by one of each: by NICs, those that may send before those that may not. So they are
+ * the same, of as many hosts each, for all roots with the same NIC. Returns how many there are, of which the first
+ * GCI_NETWORK_MOST_CLASSES are told. */
+static int classes_of(const struct kinds *kinds, int c, int *of)
+{
+	int first[GCI_NETWORK_MOST_CLASSES], nnics = nics_of(kinds, c, first), i, one, n = 0;
+
+	if (nnics > GCI_NETWORK_MOST_CLASSES)
+		return nnics;
+	for (i = 0; i < 2 * nnics; i++) {
+		one = one_of(kinds, c, first[i / 2], i % 2);
+		if (one >= 0 && n == GCI_NETWORK_MOST_CLASSES)
+			return n + 1;
+		if (one >= 0)
+			of[n++] = one;
+	}
 	return n;
 }
 
@@ -203,7 +223,9 @@ static void fill_classes(struct gci_network *n, const struct kinds *kinds)
 			n->first[k++] = at;
 			for (i = t->first[c]; i < t->first[c + 1]; i++)
 				if (t->member[i] != kinds->root &&
-					is_alike(kinds, first[j], t->member[i]))
+					kinds->is_spare[t->member[i]] ==
+						kinds->is_spare[first[j]] &&
+					has_nic_of(kinds, first[j], t->member[i]))
 					n->member[at++] = t->member[i];
 			n->first[k] = at;
 		}
@@ -220,16 +242,16 @@ static void fill_classes(struct gci_network *n, const struct kinds *kinds)
 
 static void fill_barred(struct gci_network *n, const struct kinds *kinds)
 {
-	int k = n->nclasses, a, b;
+	int k = n->nclasses, a, b, nclusters = kinds->t->nclusters;
+	const int *cluster = kinds->t->cluster;
 
 	for (a = 0; a < k; a++)
 		for (b = 0; b < k; b++) {
 			int x = n->member[n->first[a]], y = n->member[n->first[b]];
 
 			n->is_barred[a * k + b] =
-				kinds->is_spare[x] &&
-				kinds->t->cluster[x] != kinds->t->cluster[y] &&
-				gci_topo_cap(kinds->t, kinds->t->cluster[x], kinds->t->cluster[y]);
+				kinds->is_spare[x] && cluster[x] != cluster[y] &&
+				kinds->t->cap[cluster[x] * nclusters + cluster[y]];
 		}
 }
 
@@ -343,7 +365,7 @@ static int fill(
 	return 0;
 }
 
-int gci_network_of(struct gci_network *n, const struct gci_topo *t, int root)
+int gci_network_of(struct gci_network *n, const struct gci_topo *t, int root, int capped)
 {
 	struct kinds kinds = {.t = t, .root = root, .split = 1};
 	int *pairs = gci_calloc((size_t)(t->nclusters * t->nclusters), sizeof(*pairs));
@@ -353,7 +375,8 @@ int gci_network_of(struct gci_network *n, const struct gci_topo *t, int root)
 	kinds.is_spare = gci_calloc((size_t)t->nranks, sizeof(*kinds.is_spare));
 	if (pairs && kinds.is_spare) {
 		nlinks = number_pairs(t, pairs);
-		find_spare(&kinds);
+		if (capped)
+			find_spare(&kinds);
 		k = count_classes(&kinds);
 		if (k > MANY_CLASSES) {
 			kinds.split = 0;
@@ -403,9 +426,7 @@ void gci_network_distances(const struct gci_network *n, double *d)
 
 	for (a = 0; a < k; a++)
 		for (b = 0; b < k; b++)
-			d[a * k + b] = a == b                    ? 0
-				       : n->is_barred[a * k + b] ? NEVER_NS
-								 : n->delay_ns[a * k + b];
+			d[a * k + b] = a == b ? 0 : n->delay_ns[a * k + b];
 	for (v = 0; v < k; v++)
 		for (a = 0; a < k; a++)
 			for (b = 0; b < k; b++)

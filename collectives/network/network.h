@@ -36,16 +36,17 @@ struct gci_network {
 	double *capacity; /* [resource] */
 };
 
-/* Of all ranks; `root` is a class of its own, and the last one; -1: none is. Where the grid file caps senders, those with
- * the fastest NICs send, the root first of all. 0 or GCOLL_ERR_NOMEM. */
-int gci_network_of(struct gci_network *n, const struct gci_topo *t, int root);
+/* Of all ranks; `root` is a class of its own, and the last one; -1: none is. If `capped`: where the grid file caps a
+ * cluster's senders, to any other one, those with the fastest NICs send there, the root first of all, no more than are
+ * allowed where the fewest are. 0 or GCOLL_ERR_NOMEM. */
+int gci_network_of(struct gci_network *n, const struct gci_topo *t, int root, int capped);
 
 /* All arrows turned. 0 or GCOLL_ERR_NOMEM. */
 int gci_network_reverse(struct gci_network *back, const struct gci_network *n);
 
 void gci_network_free(struct gci_network *n);
 
-/* d[from * nclasses + to]: ns of the shortest way that is not barred by delays alone, 0 to itself. */
+/* d[from * nclasses + to]: ns of the shortest way by delays alone, 0 to itself. */
 void gci_network_distances(const struct gci_network *n, double *d);
 
 static inline int gci_network_size(const struct gci_network *n, int class)

@@ -115,19 +115,20 @@ static int try_segment(struct gci_packed *p, const struct gci_coll *c, struct gc
 
 /* The wish but for its segments; w->net points to `net`, which is to be freed. */
 static int begin(struct gci_packed *p, const struct gci_coll *c, struct gci_network *net,
-	struct gci_packing_wish *w, uint64_t nbytes)
+	struct gci_packing_wish *w, uint64_t nbytes, int capped)
 {
 	*w = (struct gci_packing_wish){.net = net,
 		.shape = gci_packed_shape(c->kind),
 		.message_ns = GCI_PACKED_MESSAGE_NS,
 		.nbytes = nbytes ? (double)nbytes : 1};
-	if (gci_packed_network(net, c))
+	if (gci_packed_network(net, c, capped))
 		return GCOLL_ERR_NOMEM;
 	p->commodities =
 		gci_calloc((size_t)net->nclasses * (size_t)net->nclasses, sizeof(*p->commodities));
 	if (!p->commodities)
 		return GCOLL_ERR_NOMEM;
 	p->nclasses = net->nclasses;
+	p->sizes = gci_packed_sizes(net);
 	fill_commodities(p, c, net);
 	w->commodities = p->commodities;
 	w->ncommodities = p->ncommodities;
@@ -147,7 +148,7 @@ int gci_packed_make(struct gci_packed **out, const struct gci_coll *c, uint64_t 
 	if (!nbytes)
 		nbytes = gci_table_round(gci_packed_total(c) * c->esize);
 	p->nbytes = nbytes ? nbytes : 1;
-	rc = begin(p, c, &net, &w, nbytes);
+	rc = begin(p, c, &net, &w, nbytes, 1);
 	/* A rank alone has nothing to send. */
 	for (longer = 0; !rc && p->ncommodities && longer < 2; longer++)
 		rc = try_segment(p, c, &w, segment_of(c, nbytes, longer));
@@ -170,13 +171,11 @@ int gci_packed_bound(const struct gci_coll *c, uint64_t *ns)
 	struct gci_packing_wish w;
 	uint64_t nbytes = gci_packed_total(c) * c->esize;
 	double cuts = 0;
-	int rc = begin(&p, c, &net, &w, nbytes);
+	int rc = begin(&p, c, &net, &w, nbytes, 0); /* a cap is no law of nature */
 
 	*ns = 0;
 	w.segment_nbytes = LEAST_SEGMENT;
 	w.bound = 1;
-	if (!rc) /* a cap is no law of nature either */
-		memset(net.is_barred, 0, (size_t)net.nclasses * (size_t)net.nclasses);
 	/* Parts are by ranks: with counts they would be no law of nature. */
 	if (!rc && p.ncommodities && nbytes && !c->counts && !net.is_coarse &&
 		c->topo->nranks > 1) {

@@ -36,7 +36,8 @@ struct gci_packed {
 			segment_nbytes; /* of the vector or of each block; of its segments */
 		const uint64_t *counts; /* those that it is of; NULL: blocks are equal */
 	} times;
-	int nclasses; /* of the network that it was made for */
+	int nclasses;   /* of the network that it was made for */
+	uint64_t sizes; /* of its classes: a digest */
 };
 
 /* How long after a window of an operation the next one is due, where SENDs are: c is the first. NULL is legal: 0. */

@@ -46,10 +46,10 @@ int gci_packed_is_turned(enum gci_kind k)
 	return k == GCI_REDUCE || k == GCI_GATHER || k == GCI_REDUCE_SCATTER;
 }
 
-int gci_packed_network(struct gci_network *net, const struct gci_coll *c)
+int gci_packed_network(struct gci_network *net, const struct gci_coll *c, int capped)
 {
 	struct gci_network there;
-	int rc = gci_network_of(&there, c->topo, gci_kind_has_root(c->kind) ? c->root : -1);
+	int rc = gci_network_of(&there, c->topo, gci_kind_has_root(c->kind) ? c->root : -1, capped);
 
 	if (rc || !gci_packed_is_turned(c->kind)) {
 		*net = there;
@@ -58,6 +58,11 @@ int gci_packed_network(struct gci_network *net, const struct gci_coll *c)
 	rc = gci_network_reverse(net, &there);
 	gci_network_free(&there);
 	return rc;
+}
+
+uint64_t gci_packed_sizes(const struct gci_network *net)
+{
+	return gci_digest_bytes(0, net->first, ((size_t)net->nclasses + 1) * sizeof(*net->first));
 }
 
 enum gci_packing_shape gci_packed_shape(enum gci_kind k)
@@ -302,9 +307,9 @@ static int start(struct emission *e, struct gci_builder *b, const struct gci_col
 	e->me = b ? b->rank : 0;
 	e->nranks = c->topo->nranks;
 	e->ns = delay_of(p) + feed_of(p, c);
-	if (gci_packed_network(&e->net, c))
+	if (gci_packed_network(&e->net, c, 1))
 		return GCOLL_ERR_NOMEM;
-	if (e->net.nclasses != p->nclasses)
+	if (e->net.nclasses != p->nclasses || gci_packed_sizes(&e->net) != p->sizes)
 		return GCOLL_ERR_INVAL; /* that of a root of another kind */
 	n = (size_t)e->net.nclasses;
 	e->first_column = gci_calloc((size_t)p->ncommodities + 1, sizeof(*e->first_column));
@@ -1289,7 +1294,7 @@ void gci_packed_emit(struct gci_builder *b, const struct gci_coll *c, const stru
 	end(&e);
 }
 
-/* What is asked of the fullest NIC or link, over what it takes. `asked`: of the resources, in `scratch` zeros. */
+/* What is asked of the fullest NIC or link, over what it takes. `asked`: zeros for the resources and twice the ranks. */
 static double fullest(const struct emission *e, double *asked)
 {
 	const struct gci_network *net = &e->net;

@@ -12,7 +12,10 @@
 int gci_packed_is_turned(enum gci_kind k);
 
 /* That network. 0 or GCOLL_ERR_NOMEM. */
-int gci_packed_network(struct gci_network *net, const struct gci_coll *c);
+int gci_packed_network(struct gci_network *net, const struct gci_coll *c, int capped);
+
+/* How many hosts each class has, as a digest. */
+uint64_t gci_packed_sizes(const struct gci_network *net);
 
 enum gci_packing_shape gci_packed_shape(enum gci_kind k);
 

@@ -239,7 +239,7 @@ static int is_capped(const struct gci_topo *t)
 
 	for (a = 0; a < t->nclusters; a++)
 		for (b = 0; b < t->nclusters; b++)
-			if (a != b && gci_topo_cap(t, a, b))
+			if (a != b && t->cap[a * t->nclusters + b])
 				return 1;
 	return 0;
 }

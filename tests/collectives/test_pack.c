@@ -238,34 +238,86 @@ static void prove(const struct gci_coll *c, const char *what)
 	gci_free(s);
 }
 
-/* Packings are kept by the roots for which they are the same: of a cluster's hosts, those with equal cards. */
+/* How many of cluster `from` send to cluster `to`. */
+static int senders(const struct gci_coll *c, int from, int to)
+{
+	const struct gci_topo *t = c->topo;
+	const int *m = gci_topo_members(t, from);
+	int i, n = 0, sends;
+	uint32_t k;
+
+	for (i = 0; i < gci_topo_size(t, from); i++) {
+		struct gci_sched s;
+
+		assert_int_equal(gci_emit(gci_algorithm_find(c->kind, "packed"), c, m[i], &s), 0);
+		for (sends = 0, k = 0; k < s.nsteps; k++)
+			sends |= s.steps[k].kind == GCI_STEP_SEND &&
+				 t->cluster[s.steps[k].peer] == to;
+		n += sends;
+		gci_sched_free(&s);
+	}
+	return n;
+}
+
+/* No more than may, of any cluster; how many do. */
+static unsigned count_senders(const struct gci_coll *c)
+{
+	const struct gci_topo *t = c->topo;
+	unsigned all = 0;
+	int a, b, n;
+
+	for (a = 0; a < t->nclusters; a++)
+		for (b = 0; b < t->nclusters; b++) {
+			int cap = (int)t->cap[a * t->nclusters + b];
+
+			if (a == b || !cap || cap >= gci_topo_size(t, a))
+				continue;
+			n = senders(c, a, b);
+			assert_true(n <= cap);
+			all += (unsigned)n;
+		}
+	return all;
+}
+
+/* Packings are kept by the roots for which they are the same: of a cluster's hosts, those with equal cards, also
+ * where only some may send. */
 static void roots_with_other_cards(void **state)
 {
 	static const char text[] =
-		"[cluster a]\nhosts = a[1-4]\nnic = 1Gbit\n[host a1]\nnic = 100Mbit\n"
-		"[host a3]\nnic = 100Mbit\n[cluster b]\nhosts = b[1-4]\n"
-		"nic = 1Gbit\n[link a b]\nrate = 1Gbit\ndelay = 5ms\n";
+		"[cluster a]\nhosts = a[1-5]\nnic = 1Gbit\n[host a1]\nnic = 100Mbit\n"
+		"[host a3]\nnic = 100Mbit\n%s[cluster b]\nhosts = b[1-4]\n"
+		"nic = 1Gbit\n[link a b]\nrate = 1Gbit\ndelay = 5ms\nsenders = %d\n";
 	struct gci_decider d;
 	struct gci_topo t;
-	int root, k;
+	int root, k, i;
 
 	(void)state;
-	topology_parse(&t, text);
-	assert_int_equal(gci_decider_init(&d, &t, 0), 0);
-	for (k = 0; k < GCI_BARRIER; k++)
-		for (root = 0; root < t.nranks && gci_kind_has_root((enum gci_kind)k); root++) {
-			struct gci_coll c = {.kind = (enum gci_kind)k,
-				.topo = &t,
-				.esize = 1,
-				.count = 1 << 20,
-				.root = root};
+	for (i = 0; i < 8; i++) {
+		char grid[400];
 
-			c.packed = gci_decide_packed(&d, gci_algorithm_find(c.kind, "packed"), &c);
-			assert_non_null(c.packed);
-			prove(&c, "a root");
-		}
-	gci_decider_free(&d);
-	gci_topo_free(&t);
+		snprintf(grid, sizeof(grid), text,
+			i % 2 ? "[host a4]\nnic = 100Mbit\n[host a5]\nnic = 100Mbit\n" : "",
+			1 + i / 2);
+		topology_parse(&t, grid);
+		assert_int_equal(gci_decider_init(&d, &t, 0), 0);
+		for (k = 0; k < GCI_BARRIER; k++)
+			for (root = 0; root < t.nranks && gci_kind_has_root((enum gci_kind)k);
+				root++) {
+				struct gci_coll c = {.kind = (enum gci_kind)k,
+					.topo = &t,
+					.esize = 1,
+					.count = 1 << 20,
+					.root = root};
+
+				c.packed = gci_decide_packed(
+					&d, gci_algorithm_find(c.kind, "packed"), &c);
+				assert_non_null(c.packed);
+				prove(&c, "a root");
+				count_senders(&c);
+			}
+		gci_decider_free(&d);
+		gci_topo_free(&t);
+	}
 }
 
 /* Two clusters tell each other their sums: one way over the WAN, not two, also in place and where one has but a host.
@@ -423,7 +475,7 @@ static void many_cards(void **state)
 		for (h = 1; h <= hosts[i]; h++)
 			gci_buf_printf(&text, "[host a%d]\nnic = %dMbit\n", h, h);
 		topology_parse(&t, gci_buf_cstr(&text));
-		assert_int_equal(gci_network_of(&n, &t, -1), 0);
+		assert_int_equal(gci_network_of(&n, &t, -1, 1), 0);
 		assert_int_equal(n.nclasses, i ? 1 : hosts[i]);
 		for (k = h = 0; k < n.nclasses; k++)
 			h += gci_network_size(&n, k);
@@ -449,25 +501,41 @@ static void open_random(struct gci_prng *r, struct gci_topo *t, int switched)
 	gci_buf_free(&text);
 }
 
-/* How many of cluster `from` send to cluster `to`. */
-static int senders(const struct gci_coll *c, int from, int to)
+/* Of one link that several pairs pass, all of them together. */
+static void caps_are_of_links(void **state)
 {
-	const struct gci_topo *t = c->topo;
-	const int *m = gci_topo_members(t, from);
-	int i, n = 0, sends;
-	uint32_t k;
+	static const char hosts[] = "[cluster a]\nhosts = a[1-8]\nnic = 1Gbit\n"
+				    "[cluster b]\nhosts = b[1-8]\nnic = 1Gbit\n"
+				    "[cluster c]\nhosts = c[1-8]\nnic = 1Gbit\n";
+	static const struct {
+		const char *links;
+		uint32_t ab, ac, bc;
+	} cases[] = {{"[link a b]\nrate = 9Gbit\ndelay = 5ms\nsenders = 3\n"
+		      "[link a c]\nrate = 9Gbit\ndelay = 5ms\n"
+		      "[link b c]\nrate = 9Gbit\ndelay = 5ms\n",
+			     3, 0, 0},
+		{"[link a b]\nrate = 9Gbit\ndelay = 5ms\nsenders = 4\n"
+		 "[link b c]\nrate = 2Gbit\ndelay = 5ms\n",
+			2, 2, 0},
+		{"[switch s]\n[link a s]\nrate = 9Gbit\ndelay = 5ms\nsenders = 2\n"
+		 "[link b s]\nrate = 9Gbit\ndelay = 5ms\n"
+		 "[link c s]\nrate = 9Gbit\ndelay = 5ms\n",
+			1, 1, 0}};
+	struct gci_topo t;
+	size_t i;
 
-	for (i = 0; i < gci_topo_size(t, from); i++) {
-		struct gci_sched s;
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct gci_buf text = {0};
 
-		assert_int_equal(gci_emit(gci_algorithm_find(c->kind, "packed"), c, m[i], &s), 0);
-		for (sends = 0, k = 0; k < s.nsteps; k++)
-			sends |= s.steps[k].kind == GCI_STEP_SEND &&
-				 t->cluster[s.steps[k].peer] == to;
-		n += sends;
-		gci_sched_free(&s);
+		gci_buf_printf(&text, "%s%s", hosts, cases[i].links);
+		topology_parse(&t, gci_buf_cstr(&text));
+		assert_int_equal(t.cap[1], cases[i].ab);
+		assert_int_equal(t.cap[2], cases[i].ac);
+		assert_int_equal(t.cap[5], cases[i].bc);
+		gci_topo_free(&t);
+		gci_buf_free(&text);
 	}
-	return n;
 }
 
 /* Where the grid file says how many may send to another cluster, no more do, whoever the root is. */
@@ -476,7 +544,7 @@ static void caps_are_kept(void **state)
 	struct gci_prng r = {19};
 	unsigned nkept = 0;
 	struct gci_topo t;
-	int i, k, a, b, root;
+	int i, k, a, root;
 
 	(void)state;
 	for (i = 0; i < (TEST_SANITIZED ? 2 : 8); i++) {
@@ -485,7 +553,11 @@ static void caps_are_kept(void **state)
 		open_random(&r, &t, i % 2);
 		for (a = 0; a < t.nclusters * t.nclusters; a++)
 			if (gci_prng_below(&r, 3))
-				t.links[a].senders = 1 + (uint32_t)gci_prng_below(&r, 3);
+				t.cap[a] = 1 + (uint32_t)gci_prng_below(&r, 3);
+		for (a = 0; a < t.nranks; a++)
+			if (!gci_prng_below(&r, 4))
+				t.rank_nic_bps[a] =
+					t.rank_nic_bps[a] * (1 + gci_prng_below(&r, 8)) / 4;
 		assert_int_equal(gci_decider_init(&d, &t, 0), 0);
 		for (k = 0; k < GCI_BARRIER; k++) {
 			struct gci_coll c = {
@@ -501,16 +573,7 @@ static void caps_are_kept(void **state)
 					&d, gci_algorithm_find(c.kind, "packed"), &c);
 				assert_non_null(c.packed);
 				prove(&c, "with caps");
-				for (a = 0; a < t.nclusters; a++)
-					for (b = 0; b < t.nclusters; b++) {
-						int cap = gci_topo_cap(&t, a, b), n;
-
-						if (a == b || !cap || cap >= gci_topo_size(&t, a))
-							continue;
-						n = senders(&c, a, b);
-						assert_true(n <= cap);
-						nkept += n > 0;
-					}
+				nkept += count_senders(&c);
 			}
 		}
 		gci_decider_free(&d);
@@ -948,6 +1011,7 @@ int main(void)
 		cmocka_unit_test(many_cards),
 		cmocka_unit_test(cuts_count_delays),
 		cmocka_unit_test(cuts_count_delays_around_a_wire),
+		cmocka_unit_test(caps_are_of_links),
 		cmocka_unit_test(caps_are_kept),
 		cmocka_unit_test(bounds_hold),
 		cmocka_unit_test(bounds_are_below_the_best),

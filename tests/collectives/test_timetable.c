@@ -18,7 +18,7 @@ static const char two[] = "[cluster a]\nhosts = a[1-3]\nnic = 1Gbit\nlan_delay =
 static void open_two(struct gci_topo *t, struct gci_network *n, struct gci_timetable *o)
 {
 	topology_parse(t, two);
-	assert_int_equal(gci_network_of(n, t, -1), 0);
+	assert_int_equal(gci_network_of(n, t, -1, 1), 0);
 	*o = (struct gci_timetable){.net = n,
 		.message_ns = MESSAGE_NS,
 		.about_ns = 20e6,
@@ -177,7 +177,7 @@ static void random_messages(void **state)
 		(i % 2 ? gci_random_switched_grid : gci_random_grid)(&r, 0, &text);
 		assert_int_equal(
 			gci_topo_parse(&t, (const char *)text.data, text.len, "random", &e), 0);
-		assert_int_equal(gci_network_of(&n, &t, -1), 0);
+		assert_int_equal(gci_network_of(&n, &t, -1, 1), 0);
 		o.net = &n;
 		/* Also when all of it takes far longer, or shorter, than expected. */
 		o.about_ns = i % 3 ? 50e6 : i % 5 ? 1e3 : 1e12;

@@ -469,9 +469,13 @@ static void put_choice(const struct gct_plan_report *p, struct gci_buf *out)
 /* The cap on WAN senders of the choice, from a cluster to another. */
 static int gct_plan_cap(const struct gct_plan_report *p, int from, int to)
 {
+	int cap = (int)p->coll->topo->cap[from * p->coll->topo->nclusters + to];
+	int size = gci_topo_size(p->coll->topo, from);
 	struct gci_coll c = *p->coll;
 
 	gci_candidate_apply(&p->choice->how, &c);
+	if (p->choice->how.algorithm->traits & GCI_PACKS)
+		return cap ? cap : size;
 	return gci_coll_senders(&c, from, to);
 }
 
