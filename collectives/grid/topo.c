@@ -261,18 +261,18 @@ static uint64_t shared_senders(const struct gci_grid *g, const int *pairs, const
 /* How many the file allows, of each wire on the way to all pairs that pass it together; 0: any number. */
 static uint32_t cap_of(const struct gci_grid *g, const int *pairs, const struct gci_link *l)
 {
-	uint32_t least = l->own ? 0 : l->senders, n;
+	uint32_t least = 0, n;
 	int k;
 
-	for (k = 0; !least && k < l->nroute; k++)
-		if (senders_of(g, &g->wires[g->routes[l->route + k]]))
-			least = GCI_GRID_MAX_HOSTS;
-	for (k = 0; least && (l->own || !l->senders) && k < l->nroute; k++) {
+	if (!l->own && l->senders)
+		return l->senders;
+	for (k = 0; k < l->nroute; k++) {
 		int wire = g->routes[l->route + k];
+		uint32_t all = senders_of(g, &g->wires[wire]);
 
-		n = senders_of(g, &g->wires[wire]) / (unsigned)pairs[wire];
-		if (senders_of(g, &g->wires[wire]) && n < least)
-			least = n ? n : 1;
+		n = all < (unsigned)pairs[wire] ? 1 : all / (unsigned)pairs[wire];
+		if (all && (!least || n < least))
+			least = n;
 	}
 	return least;
 }

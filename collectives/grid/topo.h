@@ -87,6 +87,7 @@ void gci_topo_flight(
  * clusters share links, those of a city in the middle, each has an equal share of them (Matsuda
  * 2006, 2.5). */
 int gci_topo_senders(const struct gci_topo *t, int from, int to);
+
 /* The clusters in the order in which a chain from cluster `start` visits them: always on to the
  * nearest one that is left. `order` has room for nclusters. */
 void gci_topo_chain(const struct gci_topo *t, int start, int *order);

@@ -6,11 +6,10 @@
 #include <string.h>
 
 /* TCP over Ethernet: 1448 of 1514 bytes are payload. */
-#define PAYLOAD (1448.0 / 1514.0)
-#define MANY_CLASSES             \
-	(GCI_GRID_MAX_CLUSTERS + \
-		1)          /* of more, as each of many hosts has another NIC, NICs make none */
+#define PAYLOAD      (1448.0 / 1514.0)
 #define UNKNOWN_RATE 1250.0 /* 10 Tbit/s: never the bottleneck */
+/* Of more, as each of many hosts has another NIC, NICs make none. */
+#define MANY_CLASSES (GCI_GRID_MAX_CLUSTERS + 1)
 
 static double rate_of(uint64_t bps)
 {
@@ -105,8 +104,8 @@ struct kinds {
 	const struct gci_topo *t;
 	int root;  /* -1: none */
 	int split; /* by NICs, too */
-	unsigned char
-		*is_spare; /* [rank]: its cluster's senders are capped, and it is none of them */
+	/* [rank]: its cluster's senders are capped, and it is none of them */
+	unsigned char *is_spare;
 };
 
 /* Of the cluster, how many may send where the fewest may, of those to which there is a cap; 0: there is none. */

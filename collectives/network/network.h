@@ -31,8 +31,8 @@ struct gci_network {
 	double *before_ns; /* [as `route`]: of the way's delay, what comes before that link */
 	double *delay_ns;  /* [from * nclasses + to]: of the whole way */
 	double *rate;      /* [the same]: that one host gets to another, alone */
-	unsigned char *
-		is_barred; /* [the same]: the grid file caps who sends there, and these are too many */
+	/* [the same]: the grid file caps who sends there, and these are too many */
+	unsigned char *is_barred;
 	double *capacity; /* [resource] */
 };
 

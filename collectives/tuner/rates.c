@@ -507,8 +507,6 @@ int gci_rates_even(const struct gci_coll *c, int rank, const struct gci_rates *o
 	uint64_t *bps;
 	int i, rc, n = c->topo->nranks;
 
-	if (!gci_packed_is_even(c))
-		return GCOLL_ERR_INVAL;
 	gci_windows_cut(&w, &window, GCI_WINDOW_NBYTES);
 	window = gci_window_of(&w, &window, 0);
 	rc = gci_packed_even_bps(&window, &bps);

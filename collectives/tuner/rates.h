@@ -29,8 +29,8 @@ int gci_rates(const struct gci_simnet *net, const struct gci_algorithm *a, const
 /* Where each SEND has its time: windows alone, into zeros, as all of a cluster may send to one another at once. */
 void gci_rates_near(const struct gci_topo *t, int rank, const struct gci_rates *out);
 
-/* As of gci_packed_even_bps, with the windows of gci_rates_near, into zeros. 0, GCOLL_ERR_NOMEM or GCOLL_ERR_INVAL: it
- * is not even. */
+/* Where pairs go at even rates (gci_packed_is_even): those, with the windows of gci_rates_near, into zeros. 0 or
+ * GCOLL_ERR_NOMEM. */
 int gci_rates_even(const struct gci_coll *c, int rank, const struct gci_rates *out);
 
 /* *paced_ns: what the operation takes at the rates that all ranks have, *ns at will; of one with more steps than

@@ -297,7 +297,7 @@ static void roots_with_other_cards(void **state)
 
 		snprintf(grid, sizeof(grid), text,
 			i % 2 ? "[host a4]\nnic = 100Mbit\n[host a5]\nnic = 100Mbit\n" : "",
-			1 + i / 2);
+			1 + i / 2 * 2);
 		topology_parse(&t, grid);
 		assert_int_equal(gci_decider_init(&d, &t, 0), 0);
 		for (k = 0; k < GCI_BARRIER; k++)

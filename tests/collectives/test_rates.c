@@ -34,6 +34,19 @@ static void fixture_open(struct fixture *f)
 	assert_int_equal(gci_simnet_init(&f->net, &f->topo, NULL), 0);
 }
 
+static void fixture_open_random(struct fixture *f, struct gci_prng *r, int plain)
+{
+	struct gci_buf grid = {0};
+
+	if (plain)
+		gci_random_grid(r, 0, &grid);
+	else
+		gci_random_switched_grid(r, 0, &grid);
+	topology_parse(&f->topo, gci_buf_cstr(&grid));
+	gci_buf_free(&grid);
+	assert_int_equal(gci_simnet_init(&f->net, &f->topo, NULL), 0);
+}
+
 static void fixture_close(struct fixture *f)
 {
 	gci_simnet_free(&f->net);
@@ -197,16 +210,9 @@ static void rates_cost_little(void **state)
 
 	(void)state;
 	for (i = 0; i < (TEST_SANITIZED ? 2 : 6); i++) {
-		struct gci_buf grid = {0};
 		struct fixture f;
 
-		if (i % 2)
-			gci_random_grid(&r, 0, &grid);
-		else
-			gci_random_switched_grid(&r, 0, &grid);
-		topology_parse(&f.topo, gci_buf_cstr(&grid));
-		gci_buf_free(&grid);
-		assert_int_equal(gci_simnet_init(&f.net, &f.topo, NULL), 0);
+		fixture_open_random(&f, &r, i % 2);
 		for (k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
 			struct gci_coll c = call_of(&f, kinds[k], 0);
 			struct gci_candidate how = {
@@ -228,6 +234,11 @@ static void rates_cost_little(void **state)
 		}
 		fixture_close(&f);
 	}
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
 }
 
 /* Part of the busiest NIC or wire, percent, that an alltoall at even rates asks for. */
@@ -253,16 +264,12 @@ static uint64_t asked_percent(const struct fixture *f, const struct gci_coll *c)
 			for (i = 0; t->cluster[r] != t->cluster[q] && i < nroute; i++)
 				wires[route[i]] += bps[q];
 		}
-		most = out * 100 / t->rank_nic_bps[r] > most ? out * 100 / t->rank_nic_bps[r]
-							     : most;
+		most = larger(most, out * 100 / t->rank_nic_bps[r]);
 	}
 	for (r = 0; r < t->nranks; r++)
-		most = in[r] * 100 / t->rank_nic_bps[r] > most ? in[r] * 100 / t->rank_nic_bps[r]
-							       : most;
+		most = larger(most, in[r] * 100 / t->rank_nic_bps[r]);
 	for (i = 0; i < t->nwires; i++)
-		most = wires[i] * 100 / t->wires[i].rate_bps > most
-			       ? wires[i] * 100 / t->wires[i].rate_bps
-			       : most;
+		most = larger(most, wires[i] * 100 / t->wires[i].rate_bps);
 	gci_free(wires);
 	gci_free(bps);
 	return most;
@@ -277,17 +284,11 @@ static void even_rates_fill_no_queue(void **state)
 
 	(void)state;
 	for (i = 0; i < (TEST_SANITIZED ? 2 : 10); i++) {
-		struct gci_buf grid = {0};
 		struct gci_packed *p;
 		struct gci_coll c;
 		struct fixture f;
 
-		if (i % 2)
-			gci_random_grid(&r, 0, &grid);
-		else
-			gci_random_switched_grid(&r, 0, &grid);
-		topology_parse(&f.topo, gci_buf_cstr(&grid));
-		gci_buf_free(&grid);
+		fixture_open_random(&f, &r, i % 2);
 		c = call_of(&f, GCI_ALLTOALL, 0);
 		c.count = (NBYTES / 8 << 4 * (i % 3)) / (unsigned)f.topo.nranks;
 		assert_int_equal(gci_packed_make(&p, &c, 0), 0);
@@ -300,7 +301,7 @@ static void even_rates_fill_no_queue(void **state)
 		c.counts = counts; /* of those nobody knows when they end */
 		assert_false(gci_packed_is_even(&c));
 		gci_packed_free(p);
-		gci_topo_free(&f.topo);
+		fixture_close(&f);
 	}
 }
 
