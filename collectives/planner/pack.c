@@ -10,9 +10,9 @@
 #define FEW_CLASSES  8 /* up to so many, all that may help is tried */
 #define LEAST_ROUNDS 6
 #define MOST_ROUNDS  60 /* of pricing */
-#define GAME_ROUNDS  200
+#define GAME_ROUNDS  100
 #define LONG_GAME    1000
-#define GAME_STEP    0.5
+#define GAME_STEP    2.0
 #define GAME_MOST    50.0  /* an entry counts for no more than so many times a good column's */
 #define CLOSE        0.003 /* bisection ends when T is known to that part */
 #define TINY         1e-5  /* shares below count as none */
@@ -341,7 +341,15 @@ static int find_tree(struct pack *p, const struct gci_network *net, const double
 	return 0;
 }
 
-static int make_tree(struct pack *p, int commodity, double mu, struct column *c)
+/* The tree of `via`, which has it from the root. */
+static void hang_tree(int *parent, int root, int via)
+{
+	if (via != root)
+		parent[via] = root;
+	parent[root] = -1;
+}
+
+static int make_tree(struct pack *p, int commodity, int via, double mu, struct column *c)
 {
 	int n = p->n, root = p->w->commodities[commodity].from, rc;
 	struct tree t;
@@ -350,8 +358,9 @@ static int make_tree(struct pack *p, int commodity, double mu, struct column *c)
 	if (tree_alloc(&t, n))
 		rc = GCOLL_ERR_NOMEM;
 	if (!rc)
-		rc = find_tree(p, p->net, p->hop_ns, p->far_ns, 0, root, mu, c->way);
+		rc = find_tree(p, p->net, p->hop_ns, p->far_ns, 0, via, mu, c->way);
 	if (!rc) {
+		hang_tree(c->way, root, via);
 		measure_tree(p, p->net, p->hop_ns, &t, c->way, c->way + n, root);
 		c->delay_ns = t.delay_ns;
 		c->root = root;
@@ -534,9 +543,11 @@ static int add_column(struct pack *p, struct column *c)
 	return 1;
 }
 
+/* `root`: of a sum. */
 static int make_column(struct pack *p, int commodity, int root, double mu, struct column *c)
 {
-	int rc = p->w->shape == GCI_TREES   ? make_tree(p, commodity, mu, c)
+	int from = p->w->commodities[commodity].from;
+	int rc = p->w->shape == GCI_TREES   ? make_tree(p, commodity, from, mu, c)
 		 : p->w->shape == GCI_PATHS ? make_path(p, commodity, mu, c)
 					    : make_sum(p, root, mu, c);
 
@@ -551,6 +562,23 @@ static int make_column(struct pack *p, int commodity, int root, double mu, struc
 static int nroots(const struct pack *p)
 {
 	return p->w->shape == GCI_SUMS ? p->n : 1;
+}
+
+/* To each class, which brings it to all others: where all links are alike all trees cost the same, and of those
+ * that the oracle might find these are the quickest that leave the root's links to one another. */
+static void add_stars(struct pack *p)
+{
+	struct column c;
+	int via;
+
+	for (via = 0; via < p->n && !p->failed; via++) {
+		if (!make_tree(p, 0, via, -1, &c)) {
+			add_column(p, &c);
+		} else {
+			column_free(&c);
+			p->failed = 1;
+		}
+	}
 }
 
 static void add_first(struct pack *p)
@@ -568,6 +596,8 @@ static void add_first(struct pack *p)
 			if (!make_column(p, i, r, -1, &c))
 				add_column(p, &c);
 		}
+	if (p->w->shape == GCI_TREES && p->w->ncommodities == 1)
+		add_stars(p);
 }
 
 /* ---- how long given shares take */
@@ -686,10 +716,10 @@ struct game {
 	int m;
 	size_t *from; /* [column], and one more: where its entries start */
 	int *resource;
-	double *a;                                                  /* [entry] */
-	double *weight, *gain, *before, *sum;                       /* [column] */
-	double *price, *load, *load_before, *price_sum, *log_price; /* [resource] */
-	double *largest, *total;                                    /* [commodity] */
+	double *a;                                    /* [entry] */
+	double *weight, *gain, *sum;                  /* [column] */
+	double *price, *load, *price_sum, *log_price; /* [resource] */
+	double *largest, *total;                      /* [commodity] */
 };
 
 static int game_init(struct game *g, const struct pack *p, double ns)
@@ -706,17 +736,15 @@ static int game_init(struct game *g, const struct pack *p, double ns)
 	g->from = gci_calloc(g->n + 1, sizeof(*g->from));
 	g->resource = gci_calloc(g->nentries, sizeof(*g->resource));
 	g->a = gci_calloc(g->nentries, sizeof(*g->a));
-	g->weight = gci_calloc(4 * g->n, sizeof(*g->weight));
-	g->price = gci_calloc(5 * (size_t)g->m, sizeof(*g->price));
+	g->weight = gci_calloc(3 * g->n, sizeof(*g->weight));
+	g->price = gci_calloc(4 * (size_t)g->m, sizeof(*g->price));
 	g->largest = gci_calloc(2 * (size_t)p->w->ncommodities, sizeof(*g->largest));
 	if (!g->from || !g->resource || !g->a || !g->weight || !g->price || !g->largest)
 		return GCOLL_ERR_NOMEM;
 	g->gain = g->weight + g->n;
-	g->before = g->gain + g->n;
-	g->sum = g->before + g->n;
+	g->sum = g->gain + g->n;
 	g->load = g->price + g->m;
-	g->load_before = g->load + g->m;
-	g->price_sum = g->load_before + g->m;
+	g->price_sum = g->load + g->m;
 	g->log_price = g->price_sum + g->m;
 	g->total = g->largest + p->w->ncommodities;
 	least = g->total;
@@ -774,7 +802,8 @@ static void look(
 	}
 }
 
-/* Shares by weights: logarithms, less what the last look says again (optimistic). */
+/* Shares by weights: logarithms, and what the last look says counts twice (optimistic): without that both sides go
+ * round and round. */
 static void weigh(struct game *g, const struct pack *p, double *share)
 {
 	int i;
@@ -787,7 +816,7 @@ static void weigh(struct game *g, const struct pack *p, double *share)
 	for (j = 0; j < g->n; j++) {
 		double *most = &g->largest[p->pool[j].commodity];
 
-		share[j] = g->weight[j] - GAME_STEP * (g->gain[j] - g->before[j]);
+		share[j] = g->weight[j] - GAME_STEP * g->gain[j];
 		*most = larger(*most, share[j]);
 	}
 	for (j = 0; j < g->n; j++) {
@@ -804,7 +833,7 @@ static void set_prices(struct game *g)
 	int i;
 
 	for (i = 0; i < g->m; i++) {
-		g->price[i] = g->log_price[i] + GAME_STEP * (g->load[i] - g->load_before[i]);
+		g->price[i] = g->log_price[i] + GAME_STEP * g->load[i];
 		most = larger(most, g->price[i]);
 	}
 	for (i = 0; i < g->m; i++) {
@@ -815,11 +844,13 @@ static void set_prices(struct game *g)
 		g->price[i] /= total;
 }
 
-/* Shares that make the largest load least, and prices that make it largest: averages over all rounds. */
+/* Shares that make the largest load least, and prices that make it largest: averages over all rounds, of which later
+ * ones count for more. */
 static int play(struct pack *p, double ns, int nrounds)
 {
 	struct game g;
 	int rc = game_init(&g, p, ns), i, round;
+	double all;
 	size_t j;
 
 	for (j = 0; !rc && j < g.n; j++)
@@ -827,7 +858,6 @@ static int play(struct pack *p, double ns, int nrounds)
 	if (!rc) {
 		weigh(&g, p, p->share);
 		set_prices(&g);
-		look(&g, p->share, g.price, g.before, g.load_before);
 	}
 	for (round = 0; !rc && round < nrounds; round++) {
 		look(&g, p->share, g.price, g.gain, g.load);
@@ -837,17 +867,16 @@ static int play(struct pack *p, double ns, int nrounds)
 			g.log_price[i] += GAME_STEP * g.load[i];
 		weigh(&g, p, p->share);
 		set_prices(&g);
-		memcpy(g.before, g.gain, g.n * sizeof(*g.gain));
-		memcpy(g.load_before, g.load, (size_t)g.m * sizeof(*g.load));
 		for (j = 0; j < g.n; j++)
-			g.sum[j] += p->share[j];
+			g.sum[j] += p->share[j] * (round + 1);
 		for (i = 0; i < g.m; i++)
-			g.price_sum[i] += g.price[i];
+			g.price_sum[i] += g.price[i] * (round + 1);
 	}
+	all = nrounds * (nrounds + 1.0) / 2;
 	for (j = 0; !rc && j < g.n; j++)
-		p->share[j] = g.sum[j] / nrounds;
+		p->share[j] = g.sum[j] / all;
 	for (i = 0; !rc && i < g.m; i++)
-		p->price[i] = g.price_sum[i] / nrounds;
+		p->price[i] = g.price_sum[i] / all;
 	game_free(&g);
 	return rc;
 }
