@@ -3,7 +3,7 @@
  *	bench_decide [--check]		two clusters of hosts, 16 and 64 in all
  *	bench_decide GRID		what is chosen on this grid
  * prints, per operation and size, the processor time that the first call takes (median of some),
- * what is chosen, and what the kind's first algorithm would take instead. With --check the exit
+ * what is chosen, and what the best by estimates would take instead. With --check the exit
  * status is 1 if any median of up to 64 hosts is 50 ms or more. */
 #include "collectives/tuner/decide.h"
 #include "base/buf.h"
@@ -69,12 +69,12 @@ static uint64_t measure(
 
 static uint64_t first_ns(const struct gci_topo *t, const struct gci_coll *c)
 {
-	struct gci_candidate first = {.algorithm = gci_decide_first(c)};
+	struct gci_candidate first;
 	const struct gci_predict_limits limits = {.most_steps = 1000000};
 	struct gci_simnet net;
 	uint64_t ns = 0;
 
-	if (gci_simnet_init(&net, t, NULL))
+	if (gci_decide_roughly(c, &first) || gci_simnet_init(&net, t, NULL))
 		return 0;
 	if (gci_predict(&net, c, &first, &limits, &ns))
 		ns = 0;
@@ -94,7 +94,7 @@ static int show(const char *name, const struct gci_topo *t)
 	printf("%s: %d ranks in %d clusters\n"
 	       "%-15s %9s %9s  %-40s %10s %12s\n",
 		name, t->nranks, t->nclusters, "operation", "size", "to choose", "chosen",
-		"predicted", "first row's");
+		"predicted", "by estimate");
 	for (kind = 0; kind < GCI_BARRIER; kind++)
 		for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 			struct gci_coll c = operation(t, (enum gci_kind)kind, sizes[i]);

@@ -18,14 +18,6 @@
  * all, and the topology are the same everywhere, and the rest is the call. What differs between
  * ranks (whether the call is in place) has no part in it. */
 
-/* May someone else than the user choose? Not for what the library calls for itself, nor when he has
- * set parameters for whatever runs. */
-static int is_open(const struct gci_choice *choice, int internal)
-{
-	return !internal && choice->automatic && !choice->how.senders && !choice->how.degree &&
-	       !choice->how.segment_nbytes;
-}
-
 /* The topologies of multicasts are not simulated. */
 static int simulate(
 	gcoll_comm *c, const struct gci_coll *coll, const uint64_t *number, struct gci_decision *d)
@@ -45,14 +37,13 @@ static int choose(gcoll_comm *c, const struct gci_coll *coll, int internal, cons
 
 	*why = NULL;
 	*d = (struct gci_decision){.by = GCI_BY_DEFAULT};
-	if (!internal)
-		d->how = choice->how;
 	if (!internal && !choice->automatic) {
+		d->how = choice->how;
 		d->by = GCI_BY_USER;
 		*why = gci_ineligible(d->how.algorithm, coll);
 		return *why ? GCOLL_ERR_INVAL : 0;
 	}
-	if (is_open(choice, internal) && c->tuning != GCI_TUNING_OFF) {
+	if (!internal && c->tuning != GCI_TUNING_OFF) {
 		if (table && gci_decide_by_table(table, coll, d))
 			return 0;
 		rc = simulate(c, coll, number, d);
@@ -61,10 +52,10 @@ static int choose(gcoll_comm *c, const struct gci_coll *coll, int internal, cons
 		*why = "out of memory";
 	if (rc != GCOLL_ERR_INVAL)
 		return rc;
-	d->how.algorithm = gci_decide_first(coll);
-	if (!d->how.algorithm)
-		*why = "no algorithm can run it";
-	return *why ? GCOLL_ERR_INVAL : 0;
+	rc = gci_decide_roughly(coll, &d->how);
+	if (rc)
+		*why = rc == GCOLL_ERR_NOMEM ? "out of memory" : "no algorithm can run it";
+	return rc;
 }
 
 int gci_op_choose(gcoll_comm *c, const struct gci_coll *coll, int internal, struct gci_decision *d,

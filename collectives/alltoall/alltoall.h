@@ -7,8 +7,8 @@
 
 void gci_emit_alltoall_clusters(struct gci_builder *b, const struct gci_coll *c);
 
-/* Whether each pair is to be paced: `even`, or `gridcoll` where it goes that way. */
-int gci_alltoall_is_even(const struct gci_algorithm *a, const struct gci_coll *c);
+/* Whether each pair is to be paced. */
+int gci_alltoall_is_even(const struct gci_algorithm *a);
 
 /* bps[other]: the rate on the wire at which `rank` is to send to each other one, 1 at least, so that
  * all pairs end together and no NIC or link is offered more than its rate; 0 where nothing goes. Returns

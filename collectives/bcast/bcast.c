@@ -4,10 +4,8 @@
 #include "base/mem.h"
 #include "collectives/blocks/blocks.h"
 #include "collectives/blocks/bridge.h"
-#include "collectives/blocks/path.h"
 #include "collectives/blocks/phases.h"
 #include "collectives/blocks/spread.h"
-#include "collectives/models/cost.h"
 #include "collectives/models/hnow.h"
 #include "collectives/models/magpie.h"
 #include "collectives/planner/packed.h"
@@ -85,31 +83,6 @@ static void gci_emit_bcast_tree(struct gci_builder *b, const struct gci_coll *c)
 		if (other != home)
 			gci_send_some(b, *gci_topo_members(t, other), gci_tag(0, 0), all);
 	gci_bcast(b, &g, all, gci_tag(1, 0));
-}
-
-/* ---- The product's bcast: segments along a path through all ranks (collectives/blocks/path.h).
- *
- * Cost: M/B + L + (P-2) (m/B + o) for segments of m. Bound (DESIGN.md): M/B + L, approached for
- * P m << M; what keeps us from it is the filling of the path. */
-
-static void gci_emit_bcast_pipeline(struct gci_builder *b, const struct gci_coll *c)
-{
-	uint64_t whole = c->like ? c->like : c->count;
-	uint64_t segment = c->segment ? c->segment : gci_pipeline_segment(c, whole);
-	uint64_t i, n = gci_nsegments(c->count, segment);
-	struct gci_path p;
-
-	gci_path_find(&p, c, b->rank, 1);
-	for (i = 0; i < n; i++) {
-		struct gci_slice s = gci_segment(gci_bcast_buffer(b, c), c->count, segment, i);
-		int lane = (int)(i % (unsigned)p.lanes);
-		int from = gci_path_before(&p, lane), to = gci_path_after(&p, lane);
-
-		if (from >= 0)
-			gci_recv_some(b, from, gci_tag(0, (uint32_t)i), s);
-		if (to >= 0)
-			gci_send_some(b, to, gci_tag(0, (uint32_t)i), s);
-	}
 }
 
 /* ---- The van de Geijn bcast (Barnett et al. 1994), and the farfirst bcast that uses it in each
@@ -274,24 +247,6 @@ static void gci_emit_bcast_vandegeijn_merge(struct gci_builder *b, const struct 
 	static const struct style style = {GCI_BRIDGE_HALVES, 1};
 
 	emit(b, c, &style);
-}
-
-/* ---- The product's bcast to many clusters whose links are slower than NICs: the root's cluster
- * sends different segments to different clusters, and they to each other
- * (collectives/blocks/spread.h).
- *
- * Cost, R being a link: M / ((C-1) R) + 2 L + 2 m/R + (h-1) m/B for segments of m. Bound
- * (DESIGN.md): L + M / ((C-1) R); the way over an owner takes the other L. */
-
-static void gci_emit_bcast_spread(struct gci_builder *b, const struct gci_coll *c)
-{
-	struct gci_spread_segment s;
-	struct gci_spread x;
-
-	gci_spread_start(&x, b, c);
-	while (gci_spread_next(&x, &s))
-		gci_spread_from_root(&x, &s, gci_bcast_buffer(b, c));
-	gci_spread_end(&x);
 }
 
 /* ---- MagPIe's original bcast: the root sends the whole message to one coordinator in each other
@@ -528,41 +483,13 @@ static void gci_emit_bcast_optimal(struct gci_builder *b, const struct gci_coll 
 	emit_hnow(b, c, gci_hnow_optimal);
 }
 
-/* ---- The product's bcast: a pipeline for long messages, or all links between many
- * clusters where these are slow, and a tree for short ones. */
-
-static void gci_emit_bcast_gridcoll(struct gci_builder *b, const struct gci_coll *c)
-{
-	uint64_t nbytes = gci_cost_nbytes(c);
-	uint64_t path = gci_cost_path(c, nbytes), tree = gci_cost_tree(c, nbytes);
-	int spread;
-
-	if (gci_cost_spread(c, nbytes, path < tree ? path : tree, &spread))
-		b->failed = 1;
-	else if (spread)
-		gci_emit_bcast_spread(b, c);
-	else if (path < tree)
-		gci_emit_bcast_pipeline(b, c);
-	else
-		gci_emit_bcast_tree(b, c);
-}
-
 /* ---- the algorithms */
 
 const struct gci_algorithm gci_bcasts[] = {
-	{GCI_BCAST, "gridcoll", "pipeline, spread or tree, by a cost formula",
-		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS, 0, gci_emit_bcast_gridcoll,
-		gci_estimate_path_spread_or_clusters},
 	{GCI_BCAST, "packed",
 		"packing of trees: segments down several trees of clusters, by what links and NICs "
 		"carry",
 		GCI_PACKS, 0, gci_emit_packed, gci_estimate_packed},
-	{GCI_BCAST, "pipeline", "segments along a path through all ranks, over the WAN once",
-		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS, 0, gci_emit_bcast_pipeline,
-		gci_estimate_path},
-	{GCI_BCAST, "spread", "segments to all clusters, which trade them, over all links",
-		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS, 0, gci_emit_bcast_spread,
-		gci_estimate_spread},
 	{GCI_BCAST, "tree", "binomial in each cluster, far clusters first",
 		GCI_USES_SEGMENT | GCI_BY_SEGMENT | GCI_CAPS_SENDERS, 0, gci_emit_bcast_tree,
 		gci_estimate_clusters},

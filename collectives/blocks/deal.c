@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "collectives/blocks/path.h"
 #include "collectives/blocks/route.h"
 
 #include <string.h>

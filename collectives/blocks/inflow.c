@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "collectives/blocks/path.h"
 
 /* More than a round trip holds: one that is being received and lets no other go before its end, and
  * one that is being sent meanwhile. */

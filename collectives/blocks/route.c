@@ -2,7 +2,6 @@
 #include "collectives/blocks/route.h"
 
 #include "base/clock.h"
-#include "collectives/blocks/path.h"
 
 /* How many ranks of `from` send to `to`, and how many pairs of ranks share the work. */
 static void find_width(const struct gci_coll *c, int from, int to, int *senders, int *pairs)
@@ -30,14 +29,6 @@ struct gci_route gci_route(const struct gci_coll *c, int from, int to)
 	struct gci_route r = {.topo = c->topo, .from = from, .to = to};
 
 	find_width(c, from, to, &r.gateways, &r.entries);
-	return r;
-}
-
-struct gci_route gci_route_backwards(const struct gci_coll *c, int from, int to)
-{
-	struct gci_route r = {.topo = c->topo, .from = from, .to = to};
-
-	find_width(c, to, from, &r.entries, &r.gateways);
 	return r;
 }
 
@@ -101,18 +92,6 @@ uint64_t gci_route_bps(const struct gci_route *r)
 	return link ? smaller(bps, link) : bps;
 }
 
-int gci_wan_fills_nic(const struct gci_topo *t, int from, int to, int receivers)
-{
-	const struct gci_link *l = gci_topo_link(t, from, to);
-	uint64_t rate = gci_pair_bps(t, from, to) * (unsigned)receivers;
-
-	if (l->rate_bps && l->rate_bps < rate)
-		rate = l->rate_bps;
-	if (receivers > gci_topo_size(t, to))
-		receivers = gci_topo_size(t, to);
-	return rate / (unsigned)receivers >= gci_nic_bps(t, to) / 2;
-}
-
 uint64_t gci_wan_in_flight(const struct gci_coll *c, int from, int to)
 {
 	uint64_t ns = 2 * gci_topo_link(c->topo, from, to)->delay_ns;
@@ -127,15 +106,6 @@ struct gci_route_segments gci_route_segments_of(const struct gci_coll *c, uint64
 
 	cut.segment = segment;
 	return (struct gci_route_segments){segment, gci_nsegments_of(&cut)};
-}
-
-struct gci_route_segments gci_route_segments(const struct gci_coll *c)
-{
-	uint64_t n = (unsigned)c->topo->nranks, segment = c->segment;
-
-	if (!segment)
-		segment = gci_pipeline_segment(c, c->counts ? gci_total(c) : c->count * n);
-	return gci_route_segments_of(c, segment);
 }
 
 void gci_turn(struct gci_turns *t, uint64_t elements)

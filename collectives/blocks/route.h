@@ -29,9 +29,6 @@ struct gci_route {
 
 struct gci_route gci_route(const struct gci_coll *c, int from, int to);
 
-/* The same to be walked backwards: `to` sends, `from` receives. */
-struct gci_route gci_route_backwards(const struct gci_coll *c, int from, int to);
-
 /* The rank of cluster `from` that hands over (or takes in) segment q of the block of its member
  * `index`. */
 int gci_route_gateway(const struct gci_route *r, int index, uint64_t q);
@@ -42,10 +39,6 @@ int gci_route_entry(const struct gci_route *r, int index, uint64_t q);
 /* What its gateways and entries together carry. */
 uint64_t gci_route_bps(const struct gci_route *r);
 
-/* True if what comes from cluster `from` to `to`, by so many of its members, would fill their NICs:
- * better then that nothing else comes to them at the same time. */
-int gci_wan_fills_nic(const struct gci_topo *t, int from, int to, int receivers);
-
 /* Elements that one pair of ranks has under way in a round trip from cluster `from` to `to`. */
 uint64_t gci_wan_in_flight(const struct gci_coll *c, int from, int to);
 
@@ -55,16 +48,8 @@ struct gci_route_segments {
 	uint32_t most;    /* of any block */
 };
 
-struct gci_route_segments gci_route_segments(const struct gci_coll *c);
-
 /* The same, of so many elements each. */
 struct gci_route_segments gci_route_segments_of(const struct gci_coll *c, uint64_t segment);
-
-/* Number of segment q of rank r's block in tags. */
-static inline uint32_t gci_route_number(const struct gci_route_segments *s, int rank, uint64_t q)
-{
-	return (uint32_t)rank * s->most + (uint32_t)q;
-}
 
 /* Segment q of a block that stands in `block`. */
 static inline struct gci_slice gci_route_slice(

@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "collectives/blocks/inflow.h"
-#include "collectives/blocks/path.h"
 
 /* Round a cluster, from an owner's cluster to another, up a cluster's tree, to where operands meet,
  * and from there to the root's cluster. */

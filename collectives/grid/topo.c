@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "collectives/grid/topo.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/prng.h"
 
@@ -438,28 +439,32 @@ int gci_topo_senders(const struct gci_topo *t, int from, int to)
 	return n ? (int)n : 1;
 }
 
-void gci_topo_chain(const struct gci_topo *t, int start, int *order)
+#define ASSUMED_NIC_BPS 1000000000ull
+#define LOOPBACK_BPS    10000000000ull /* of one of a few pairs of ranks at a time */
+
+uint64_t gci_nic_bps(const struct gci_topo *t, int cluster)
 {
-	int i, k, c = t->nclusters;
+	if (t->nic_bps[cluster])
+		return t->nic_bps[cluster];
+	return t->one_host ? LOOPBACK_BPS : ASSUMED_NIC_BPS;
+}
 
-	for (i = 0; i < c; i++)
-		order[i] = i;
-	order[0] = start;
-	order[start] = 0;
-	for (k = 1; k < c; k++) {
-		int best = k, swap;
+uint64_t gci_pair_bps(const struct gci_topo *t, int from, int to)
+{
+	const struct gci_link *l = gci_topo_link(t, from, to);
+	uint64_t a = gci_nic_bps(t, from), b = gci_nic_bps(t, to), least = a < b ? a : b;
+	uint64_t flows = l->flow_rate_bps * l->streams;
 
-		for (i = k + 1; i < c; i++) {
-			uint64_t d = gci_topo_link(t, order[k - 1], order[i])->delay_ns;
-			uint64_t least = gci_topo_link(t, order[k - 1], order[best])->delay_ns;
+	if (l->rate_bps && l->rate_bps < least)
+		least = l->rate_bps;
+	return flows && flows < least ? flows : least;
+}
 
-			if (d < least || (d == least && order[i] < order[best]))
-				best = i;
-		}
-		swap = order[k];
-		order[k] = order[best];
-		order[best] = swap;
-	}
+uint64_t gci_transfer_ns(uint64_t nbytes, uint64_t bps)
+{
+	unsigned __int128 ns = (unsigned __int128)nbytes * 8 * GCI_NS_PER_S / bps;
+
+	return ns < UINT64_MAX ? (uint64_t)ns : UINT64_MAX;
 }
 
 static uint64_t digest_routes(const struct gci_topo *t, uint64_t d)

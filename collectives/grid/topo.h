@@ -81,16 +81,21 @@ static inline int gci_topo_route(const struct gci_topo *t, int from, int to, con
 void gci_topo_flight(
 	const struct gci_topo *t, int from, int to, uint32_t streams, struct gci_flight *f);
 
+/* Rate of a cluster's NICs; where the grid file does not tell, 1 Gbit/s, or what loopback carries. */
+uint64_t gci_nic_bps(const struct gci_topo *t, int cluster);
+
+/* What one rank's connections to one rank of another cluster carry at most: the least of NICs,
+ * link, and flow_rate times streams. */
+uint64_t gci_pair_bps(const struct gci_topo *t, int from, int to);
+
+uint64_t gci_transfer_ns(uint64_t nbytes, uint64_t bps);
+
 /* How many ranks of `from` may send to `to` at once: the grid file's figure, else the link's rate
  * over the NIC's, or over what connections to one rank carry (flow_rate) if that is less; no more
  * than a budget has room for, at least 1 and at most the smaller cluster's size. Where pairs of
  * clusters share links, those of a city in the middle, each has an equal share of them (Matsuda
  * 2006, 2.5). */
 int gci_topo_senders(const struct gci_topo *t, int from, int to);
-
-/* The clusters in the order in which a chain from cluster `start` visits them: always on to the
- * nearest one that is left. `order` has room for nclusters. */
-void gci_topo_chain(const struct gci_topo *t, int start, int *order);
 
 /* All that the choice of algorithms depends on. Equal on ranks that agree. */
 uint64_t gci_topo_digest(const struct gci_topo *t);

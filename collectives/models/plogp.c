@@ -2,7 +2,6 @@
 #include "collectives/models/plogp.h"
 
 #include "base/clock.h"
-#include "collectives/blocks/path.h"
 
 static void look_at_link(struct gci_plogp *p, const struct gci_topo *t, int from, int to)
 {

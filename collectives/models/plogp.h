@@ -12,9 +12,12 @@
 #ifndef GCI_COLLECTIVES_MODELS_PLOGP_H
 #define GCI_COLLECTIVES_MODELS_PLOGP_H
 
+#include "base/clock.h"
 #include "collectives/coll.h"
-#include "collectives/models/cost.h"
 #include "collectives/models/params.h"
+
+/* What a message costs besides its bytes. */
+#define GCI_MESSAGE_COST_NS (30 * GCI_NS_PER_US)
 
 enum gci_layer { GCI_LAN, GCI_WAN };
 

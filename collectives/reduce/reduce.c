@@ -8,11 +8,9 @@
  * 	clusters	the canonical tree by clusters: one rank of each speaks for it, so every
  * 			WAN link is crossed once. Cost: ceil(log2 C) (L + M/B) + ceil(log2 h) M/B */
 #include "collectives/blocks/blocks.h"
-#include "collectives/blocks/path.h"
 #include "collectives/blocks/reduction.h"
 #include "collectives/blocks/shares.h"
 #include "collectives/blocks/spread.h"
-#include "collectives/models/cost.h"
 #include "collectives/planner/packed.h"
 #include "collectives/tuner/formulas.h"
 
@@ -113,41 +111,6 @@ static void gci_emit_reduce_gather(struct gci_builder *b, const struct gci_coll 
 		gci_send(b, c->root, gci_tag(0, 0), in);
 }
 
-/* ---- The product's reduce: the bcast's pipeline (collectives/blocks/path.h) walked backwards.
- * Every rank takes each segment in from the one behind it, adds its own, and passes it on towards
- * the root.
- *
- * Cost: M/B + L + (P-2) (m/B + o) for segments of m, and the time of reducing where that is not
- * hidden. Bound (DESIGN.md): M/B + L, approached for P m << M. For commutative operations. */
-
-static void gci_emit_reduce_pipeline(struct gci_builder *b, const struct gci_coll *c)
-{
-	uint64_t segment = c->segment ? c->segment : gci_pipeline_segment(c, c->count);
-	uint64_t i, n = gci_nsegments(c->count, segment);
-	enum gci_buffer in = gci_input(c, b->rank);
-	int at_root = b->rank == c->root;
-	struct gci_path p;
-
-	gci_path_find(&p, c, b->rank, 0);
-	if (b->nranks == 1)
-		gci_copy_some(b, gci_slice(GCI_OUT, 0, c->count), gci_slice(in, 0, c->count));
-	else if (!at_root)
-		gci_tmp(b, c->count);
-	for (i = 0; i < n; i++) {
-		struct gci_slice own = gci_segment(in, c->count, segment, i), acc = own;
-		int lane = (int)(i % (unsigned)p.lanes);
-		int to = gci_path_before(&p, lane), from = gci_path_after(&p, lane);
-		uint32_t tag = gci_tag(0, (uint32_t)i);
-
-		if (from >= 0 && own.length) {
-			acc.buffer = at_root ? GCI_OUT : GCI_TMP;
-			gci_recv_reduce(b, from, tag, acc, own, 0);
-		}
-		if (to >= 0)
-			gci_send_some(b, to, tag, acc);
-	}
-}
-
 /* ---- Reduce of long messages: a reduce-scatter, and a gather of the parts to the root.
  * 	rabenseifner	recursive halving over all ranks. Cost: 2 ceil(log2 P) L + 2 (P-1)/P M/B.
  * 			ATCC (Vadhiyar 2001), table 1; for commutative operations
@@ -246,41 +209,13 @@ static void gci_emit_reduce_spread(struct gci_builder *b, const struct gci_coll 
 	gci_spread_end(&x);
 }
 
-/* ---- The product's reduce: a pipeline for long messages, or all links between many clusters where
- * these are slow, and a tree for short ones, and for others where the order of reduction is
- * fixed. */
-
-static void gci_emit_reduce_gridcoll(struct gci_builder *b, const struct gci_coll *c)
-{
-	uint64_t nbytes = gci_cost_nbytes(c);
-	uint64_t path = gci_cost_path(c, nbytes), tree = gci_cost_tree(c, nbytes);
-	int spread;
-
-	if (c->order != GCI_ANY_ORDER)
-		path = GCI_NEVER;
-	if (gci_cost_spread(c, nbytes, path < tree ? path : tree, &spread))
-		b->failed = 1;
-	else if (spread)
-		gci_emit_reduce_spread(b, c);
-	else if (path < tree)
-		gci_emit_reduce_pipeline(b, c);
-	else
-		gci_emit_reduce_clusters(b, c);
-}
-
 /* ---- the algorithms */
 
 const struct gci_algorithm gci_reduces[] = {
-	{GCI_REDUCE, "gridcoll", "pipeline, spread, or a tree by clusters, by a cost formula",
-		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS | GCI_KEEPS_CLUSTER_ORDER, 0,
-		gci_emit_reduce_gridcoll, gci_estimate_path_spread_or_clusters},
 	{GCI_REDUCE, "packed",
 		"packing of trees: segments up several trees of clusters, by what links and NICs "
 		"carry",
 		GCI_PACKS, 0, gci_emit_packed, gci_estimate_packed},
-	{GCI_REDUCE, "pipeline", "segments along a path through all ranks, over the WAN once",
-		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS, 0, gci_emit_reduce_pipeline,
-		gci_estimate_path},
 	{GCI_REDUCE, "spread", "segments meet in all clusters, and go to the root, over all links",
 		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS | GCI_KEEPS_CLUSTER_ORDER, 0,
 		gci_emit_reduce_spread, gci_estimate_spread},

@@ -244,11 +244,10 @@ static void gci_shape_free(struct gci_shape *s, int nranks)
 
 /* ---- what the network is like, by grid and measurement */
 
-#define UNKNOWN_BPS 1000000000u /* a NIC that neither grid nor measurement tells of */
-#define CLOSE       12          /* a part of this is what measurements differ by */
-#define MESSAGE_NS  (15 * GCI_NS_PER_US)
-#define ACK_PPM     (66 * 1000000 / (4 * 1448)) /* a packet for about four */
-#define LOCAL_BPS   UINT64_C(40000000000)
+#define CLOSE      12 /* a part of this is what measurements differ by */
+#define MESSAGE_NS (15 * GCI_NS_PER_US)
+#define ACK_PPM    (66 * 1000000 / (4 * 1448)) /* a packet for about four */
+#define LOCAL_BPS  UINT64_C(40000000000)
 
 static const struct gci_params_link *measured(
 	const struct gci_params *p, const struct gci_topo *t, int a, int b)
@@ -286,7 +285,7 @@ static uint64_t nic_of(const struct gci_simnet *net, int a)
 	uint64_t bps =
 		agreed(gci_payload_bps(t->nic_bps[a]), l ? best_rate(l->rates, l->nrates) : 0);
 
-	return bps ? bps : gci_payload_bps(UNKNOWN_BPS);
+	return bps ? bps : gci_payload_bps(gci_nic_bps(t, a));
 }
 
 static void fill_link(struct gci_simnet *net, int a, int b, const struct gci_params *p)

@@ -125,6 +125,11 @@ static int set_parameter(struct gci_candidate *w, const struct word *p, struct g
 	return set_value(w, k->trait, p, value, e);
 }
 
+static int is_auto(const struct word *name)
+{
+	return name->len == 4 && !strncmp(name->at, "auto", 4);
+}
+
 static const struct gci_algorithm *find_algorithm(enum gci_kind kind, const struct word *name)
 {
 	char text[64];
@@ -132,7 +137,7 @@ static const struct gci_algorithm *find_algorithm(enum gci_kind kind, const stru
 	if (name->len >= (int)sizeof(text))
 		return NULL;
 	snprintf(text, sizeof(text), "%.*s", name->len, name->at);
-	return gci_algorithm_find(kind, strcmp(text, "auto") != 0 ? text : NULL);
+	return gci_algorithm_find(kind, is_auto(name) ? NULL : text);
 }
 
 int gci_candidate_parse(
@@ -146,6 +151,9 @@ int gci_candidate_parse(
 	got.algorithm = find_algorithm(kind, &word);
 	if (!got.algorithm)
 		return unknown_algorithm(kind, &word, e);
+	if (is_auto(&word) && text)
+		return gci_error_set(
+			e, GCOLL_ERR_INVAL, "%s: auto takes no parameters", gci_kind_name(kind));
 	while (!rc && next_word(&text, &word))
 		rc = set_parameter(&got, &word, e);
 	if (!rc)

@@ -8,6 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Over loopback a message costs as much processor time as so many bytes of it, and the processors
+ * are what there is to share. */
+#define LOOPBACK_LEAST (256u << 10)
+
 /* With its estimate, and what it is sorted by. */
 struct option {
 	struct gci_candidate how;
@@ -20,8 +24,9 @@ struct options {
 	struct gci_estimator e;
 	struct option *list;
 	size_t n, cap;
-	int brief;  /* few are wanted */
-	int capped; /* the grid's file says how many may send at once */
+	int brief; /* few are wanted */
+	int rough; /* only what needs no simulation */
+	int capped; /* the grid's file says how many may send at once, and something can keep to it */
 };
 
 /* ---- values of parameters */
@@ -130,7 +135,8 @@ static int add_segments(struct options *o, struct gci_candidate how)
 	int rc = add(o, &how);
 
 	if (how.algorithm->traits & GCI_USES_SEGMENT)
-		n = gci_segment_sizes(o->e.c, GCI_LEAST_SEGMENT, sizes);
+		n = gci_segment_sizes(
+			o->e.c, o->e.c->topo->one_host ? LOOPBACK_LEAST : GCI_LEAST_SEGMENT, sizes);
 	if (n && how.algorithm->traits & GCI_BY_SEGMENT)
 		n--;
 	for (i = 0; i < n && !rc; i++) {
@@ -162,8 +168,6 @@ static int add_algorithm(struct options *o, const struct gci_algorithm *a)
 	size_t i, n = 0;
 	int rc;
 
-	if (o->brief && a == gci_algorithm_find(a->kind, NULL))
-		return add(o, &how);
 	rc = add_degrees(o, how);
 	if (a->traits & GCI_USES_SENDERS && !(o->brief && o->capped))
 		n = gci_sender_counts(o->e.net, counts);
@@ -215,20 +219,15 @@ static void sort(struct options *o)
 	qsort(o->list, o->n, sizeof(*o->list), by_key);
 }
 
-/* The first `most`, with the default, found first, in place of the last if it is not among them. */
 static int take(const struct options *o, size_t most, struct gci_candidate **list, size_t *n)
 {
-	size_t i, at = 0, taken = o->n < most ? o->n : most;
+	size_t i, taken = o->n < most ? o->n : most;
 
 	*list = gci_calloc(taken, sizeof(**list));
 	if (!*list)
 		return GCOLL_ERR_NOMEM;
-	while (at < o->n && o->list[at].number)
-		at++;
 	for (i = 0; i < taken; i++)
 		(*list)[i] = o->list[i].how;
-	if (taken && at >= taken)
-		(*list)[taken - 1] = o->list[at].how;
 	*n = taken;
 	return 0;
 }
@@ -244,6 +243,11 @@ static int is_capped(const struct gci_topo *t)
 	return 0;
 }
 
+static int can_run(const struct gci_algorithm *a, const struct gci_coll *c)
+{
+	return a->kind == c->kind && !gci_ineligible(a, c);
+}
+
 const struct gci_algorithm *gci_candidate_packs(const struct gci_coll *c)
 {
 	const struct gci_algorithm *a;
@@ -251,7 +255,7 @@ const struct gci_algorithm *gci_candidate_packs(const struct gci_coll *c)
 	if (c->topo->nranks > GCI_PACKED_RANKS)
 		return NULL;
 	gci_each_algorithm (a)
-		if (a->kind == c->kind && a->traits & GCI_PACKS && !gci_ineligible(a, c))
+		if (a->traits & GCI_PACKS && can_run(a, c))
 			return a;
 	return NULL;
 }
@@ -259,27 +263,52 @@ const struct gci_algorithm *gci_candidate_packs(const struct gci_coll *c)
 static int is_for_brief(const struct options *o, const struct gci_algorithm *a)
 {
 	if (a->traits & GCI_PACKS)
-		return a == gci_candidate_packs(o->e.c);
+		return !o->rough && a == gci_candidate_packs(o->e.c);
 	return !(a->traits & GCI_PLANS) && (!o->capped || a->traits & GCI_CAPS_SENDERS);
 }
 
-int gci_candidates(const struct gci_simnet *net, const struct gci_coll *c, size_t most,
-	struct gci_candidate **list, size_t *n)
+static int list(struct options *o, const struct gci_simnet *net, const struct gci_coll *c,
+	size_t most, struct gci_candidate **list, size_t *n)
 {
 	const struct gci_algorithm *a;
-	struct options o = {.brief = most < GCI_SHORT_LIST, .capped = is_capped(c->topo)};
-	int rc = gci_estimator_init(&o.e, net, c);
+	int rc = gci_estimator_init(&o->e, net, c);
 
 	*list = NULL;
 	*n = 0;
 	gci_each_algorithm (a)
-		if (!rc && a->kind == c->kind && !gci_ineligible(a, c) &&
-			(!o.n || !o.brief || is_for_brief(&o, a)))
-			rc = add_algorithm(&o, a);
-	sort(&o);
+		if (can_run(a, c) && a->traits & GCI_CAPS_SENDERS)
+			o->capped = is_capped(c->topo);
+	gci_each_algorithm (a)
+		if (!rc && can_run(a, c) && (!o->brief || is_for_brief(o, a)))
+			rc = add_algorithm(o, a);
+	sort(o);
 	if (!rc)
-		rc = take(&o, most, list, n);
-	gci_free(o.list);
-	gci_estimator_free(&o.e);
+		rc = take(o, most, list, n);
+	gci_free(o->list);
+	gci_estimator_free(&o->e);
+	return rc;
+}
+
+int gci_candidates(const struct gci_simnet *net, const struct gci_coll *c, size_t most,
+	struct gci_candidate **out, size_t *n)
+{
+	struct options o = {.brief = most < GCI_SHORT_LIST};
+
+	return list(&o, net, c, most, out, n);
+}
+
+int gci_candidate_rough(
+	const struct gci_simnet *net, const struct gci_coll *c, struct gci_candidate *how)
+{
+	struct options o = {.brief = 1, .rough = 1};
+	struct gci_candidate *found;
+	size_t n;
+	int rc = list(&o, net, c, 1, &found, &n);
+
+	if (!rc && !n)
+		rc = GCOLL_ERR_INVAL;
+	if (!rc)
+		*how = *found;
+	gci_free(found);
 	return rc;
 }

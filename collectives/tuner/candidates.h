@@ -18,19 +18,22 @@
 #define GCI_LEAST_SEGMENT 4096 /* bytes: below, a message's own cost is most of it */
 
 /* Lists shorter than this leave out algorithms whose schedules take a search over the whole grid:
- * who wants few wants them fast. Neither do they have variants of the kind's first row, which
- * chooses among others that are there themselves; nor, where the grid's file says how many ranks
- * may send at once, what does not keep to that. */
+ * who wants few wants them fast; and, where the grid's file says how many ranks may send at once,
+ * what does not keep to that. */
 #define GCI_SHORT_LIST 8
 
-/* At most `most` (at least 1) ways to run `c`, which has no parameters. Only what can run it; the
- * kind's first row that can, with its own choices, is always among them. Of those with the same
- * formula the best comes first, and of equals that of more senders; others come later than their
- * estimates alone would have it, as formulas err less between segments than between algorithms.
+/* At most `most` (at least 1) ways to run `c`, which has no parameters. Only what can run it. Of those with the
+ * same formula the best comes first, and of equals that of more senders; others come later than
+ * their estimates alone would have it, as formulas err less between segments than between algorithms.
  * *list is the caller's to gci_free; n is 0 when nothing can run it. 0 or GCOLL_ERR_NOMEM. Equal on
  * all ranks. */
 int gci_candidates(const struct gci_simnet *net, const struct gci_coll *c, size_t most,
 	struct gci_candidate **list, size_t *n);
+
+/* The first of a short list, but for packings: what runs where nothing is simulated. 0, GCOLL_ERR_NOMEM, or
+ * GCOLL_ERR_INVAL when nothing can run it. */
+int gci_candidate_rough(
+	const struct gci_simnet *net, const struct gci_coll *c, struct gci_candidate *how);
 
 /* The row with GCI_PACKS that short lists have for `c`; NULL: none. For more ranks it has no timetable
  * (collectives/planner/timetable.h), and at will it is no better than others. */

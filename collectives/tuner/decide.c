@@ -14,14 +14,12 @@
 #include <string.h>
 
 #define KNOWN_PACKINGS 32
-#define KNOWN_RATES    16                   /* then the oldest are forgotten */
-#define KNOWN_FIRSTS   256                  /* likewise */
-#define KNOWN_TIMES    8                    /* likewise */
-#define RATES_PART     4                    /* of a decision's steps are for its rates */
-#define MOST_KNOWN     1024                 /* decisions: then all are forgotten */
-#define CLEARLY        20                   /* a part of the time that another way must save */
-#define PART           16                   /* of a long operation, that tells of the whole */
-#define LONG           (UINT64_C(16) << 20) /* bytes of such a part: they take far longer than a latency */
+#define KNOWN_RATES    16   /* then the oldest are forgotten */
+#define KNOWN_FIRSTS   256  /* likewise */
+#define KNOWN_TIMES    8    /* likewise */
+#define RATES_PART     4    /* of a decision's steps are for its rates */
+#define MOST_KNOWN     1024 /* decisions: then all are forgotten */
+#define CLEARLY        20   /* a part of the time that another way must save */
 
 const char *gci_decided_by_name(enum gci_decided_by by)
 {
@@ -30,14 +28,16 @@ const char *gci_decided_by_name(enum gci_decided_by by)
 	return names[by];
 }
 
-const struct gci_algorithm *gci_decide_first(const struct gci_coll *c)
+int gci_decide_roughly(const struct gci_coll *c, struct gci_candidate *how)
 {
-	const struct gci_algorithm *a;
+	struct gci_simnet net;
+	int rc = gci_simnet_init(&net, c->topo, NULL);
 
-	for (a = gci_algorithm_find(c->kind, NULL); a->name; a++)
-		if (!gci_ineligible(a, c))
-			return a;
-	return NULL;
+	if (rc)
+		return rc;
+	rc = gci_candidate_rough(&net, c, how);
+	gci_simnet_free(&net);
+	return rc;
 }
 
 int gci_decide_by_table(const struct gci_table *t, const struct gci_coll *c, struct gci_decision *d)
@@ -193,7 +193,7 @@ static uint64_t clearly_less(uint64_t ns)
 	return ns - ns / CLEARLY;
 }
 
-/* Between clusters a packing, where there is one, has the first algorithm's place. */
+/* Between clusters a packing, where there is one, has the place of what is best by estimates. */
 static int packing_is_first(const struct gci_coll *c)
 {
 	return c->packed && c->topo->nclusters > 1;
@@ -247,10 +247,10 @@ static int does_without(const struct gci_coll *c, const struct gci_candidate *ho
 }
 
 /* The fastest of the list that is clearly faster than *how, which takes usual_ns, if it can be simulated within the
- * effort; *unseen is set if some could not. */
+ * effort. */
 static int simulate_others(struct gci_decider *d, const struct gci_coll *c,
 	const struct gci_candidate *list, size_t n, uint64_t *spent, uint64_t usual_ns,
-	struct gci_decision *how, int *unseen)
+	struct gci_decision *how)
 {
 	struct gci_predict_limits limits = {.spent = spent, .until_ns = clearly_less(usual_ns)};
 	const struct gci_candidate first = how->how;
@@ -264,7 +264,6 @@ static int simulate_others(struct gci_decider *d, const struct gci_coll *c,
 		rc = simulate_one(d, c, &list[i], &limits, &ns);
 		if (rc == GCOLL_ERR_NOMEM)
 			return rc;
-		*unseen |= rc != 0;
 		if (rc || ns > limits.until_ns)
 			continue;
 		*how = (struct gci_decision){list[i], GCI_BY_SIMULATION, ns};
@@ -285,8 +284,8 @@ static int guess(struct gci_decider *d, const struct gci_coll *c, const struct g
 	return rc;
 }
 
-/* What a packing takes is known since it was made; of the first algorithm, *usual_ns is a guess where it is too much
- * to simulate. */
+/* What a packing takes is known since it was made; of another first way, *usual_ns is a guess where it is too much to
+ * simulate. */
 static int simulate_first(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how,
 	uint64_t *spent, uint64_t *usual_ns)
 {
@@ -305,26 +304,6 @@ static int simulate_first(struct gci_decider *d, const struct gci_coll *c, struc
 	return rc == GCOLL_ERR_INVAL ? guess(d, c, &how->how, usual_ns) : rc;
 }
 
-static int decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how);
-
-/* Whom a part of a long operation would be left to, as the whole takes in proportion, where no
- * other than the first was found for the whole. */
-static int decide_by_part(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how)
-{
-	struct gci_coll part = *c;
-	struct gci_decision of_part;
-	int rc;
-
-	part.count /= PART;
-	part.packed = NULL;
-	rc = decide(d, &part, &of_part);
-	if (rc || of_part.by != GCI_BY_SIMULATION || gci_candidate_same(&of_part.how, &how->how))
-		return rc;
-	*how = of_part;
-	how->ns = times(of_part.ns, part.count, c->count);
-	return 0;
-}
-
 static int is_known(const struct gci_decider *d, const struct gci_coll *c)
 {
 	return !d->blind && d->topo->nranks > 1 && (c->count || c->kind == GCI_BARRIER);
@@ -335,19 +314,19 @@ static int can_simulate(const struct gci_decider *d, const struct gci_coll *c)
 	return is_known(d, c) && d->topo->nranks <= GCI_DECIDE_RANKS;
 }
 
-/* The first algorithm, or a packing in its place, unless another one is clearly faster. What costs too much
- * to simulate is left to the first algorithm, which does by itself. */
+/* A packing, or what is best by estimates, unless another one is clearly faster. What costs too much to simulate
+ * is left to that. */
 static int decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how)
 {
-	struct gci_candidate *list = NULL, first;
+	struct gci_candidate *list = NULL;
 	uint64_t spent = 0, usual_ns = 0;
-	int rc, unseen = 0;
+	int rc;
 	size_t n = 0;
 
-	*how = (struct gci_decision){.how.algorithm = packing_is_first(c) ? gci_candidate_packs(c)
-									  : gci_decide_first(c)};
-	if (!how->how.algorithm)
-		return GCOLL_ERR_INVAL;
+	*how = (struct gci_decision){.how.algorithm = gci_candidate_packs(c)};
+	rc = packing_is_first(c) ? 0 : gci_candidate_rough(&d->net, c, &how->how);
+	if (rc)
+		return rc;
 	if (!can_simulate(d, c)) {
 		if (packing_is_first(c)) {
 			how->ns = c->packed->ns;
@@ -355,16 +334,12 @@ static int decide(struct gci_decider *d, const struct gci_coll *c, struct gci_de
 		}
 		return 0;
 	}
-	first = how->how;
 	rc = gci_candidates(&d->net, c, GCI_DECIDE_CANDIDATES, &list, &n);
 	if (!rc)
 		rc = simulate_first(d, c, how, &spent, &usual_ns);
 	if (!rc)
-		rc = simulate_others(d, c, list, n, &spent, usual_ns, how, &unseen);
+		rc = simulate_others(d, c, list, n, &spent, usual_ns, how);
 	gci_free(list);
-	if (!rc && unseen && !packing_is_first(c) && gci_candidate_same(&how->how, &first) &&
-		gci_table_nbytes(c) / PART >= LONG)
-		rc = decide_by_part(d, c, how);
 	return rc == GCOLL_ERR_NOMEM ? rc : 0;
 }
 
@@ -562,12 +537,10 @@ static int apply(const struct gci_decision *decided, const struct key *k, const 
 
 	*how = *decided;
 	if (c->counts)
-		how->ns = 0;                       /* that was of equal blocks */
-	if (gci_ineligible(how->how.algorithm, c)) /* in bytes it could be run, in elements not */
-		*how = (struct gci_decision){.how.algorithm = gci_decide_first(c)};
+		how->ns = 0; /* that was of equal blocks */
 	if (nbytes > k->nbytes && k->nbytes)
 		how->ns = times(how->ns, k->nbytes, nbytes);
-	return how->how.algorithm ? 0 : GCOLL_ERR_INVAL;
+	return 0;
 }
 
 int gci_decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how)
@@ -673,7 +646,7 @@ static const struct gci_decided_rates *find_rates(const struct gci_decider *d,
 static int make_rates(struct gci_decider *d, const struct gci_algorithm *a,
 	const struct gci_coll *c, int rank, const struct gci_rates *out)
 {
-	if (gci_alltoall_is_even(a, c))
+	if (gci_alltoall_is_even(a))
 		return !gci_alltoall_even_bps(c, rank, out->bps);
 	if (gci_packed_is_even(c) && !d->blind)
 		return gci_rates_even(c, rank, out);

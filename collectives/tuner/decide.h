@@ -18,7 +18,7 @@
 #include "collectives/tuner/table.h"
 
 enum gci_decided_by {
-	GCI_BY_DEFAULT, /* the kind's first algorithm that can */
+	GCI_BY_DEFAULT, /* rough estimates */
 	GCI_BY_USER,    /* gcoll_comm_set() */
 	GCI_BY_TABLE,
 	GCI_BY_SIMULATION
@@ -33,8 +33,9 @@ struct gci_decision {
 /* "default", "set", "table", "simulated" */
 const char *gci_decided_by_name(enum gci_decided_by by);
 
-/* The kind's first algorithm that can run `c`; NULL: none. */
-const struct gci_algorithm *gci_decide_first(const struct gci_coll *c);
+/* What runs `c` where nobody decides: the way with the least rough estimate, made of `c`'s topology and given up again:
+ * tens of microseconds. 0, GCOLL_ERR_NOMEM, or GCOLL_ERR_INVAL when nothing can run it. */
+int gci_decide_roughly(const struct gci_coll *c, struct gci_candidate *how);
 
 /* As the table says. False when it does not know, or names what cannot run `c`. */
 int gci_decide_by_table(
@@ -86,7 +87,7 @@ void gci_decider_free(struct gci_decider *d);
 void gci_decider_learn(struct gci_decider *d, struct gci_decider *from);
 
 /* How to run `c`, whose topology is the decider's; with counts: as equal blocks of about as many bytes together.
- * Between clusters by a packing, where gci_candidate_packs() has one, else by the kind's first algorithm, unless
+ * Between clusters by a packing, where gci_candidate_packs() has one, else by the way of the least estimate, unless
  * another is predicted to be at least a twentieth faster (predictions err). Where the first stands, of a long
  * operation that takes too many steps a sixteenth may be simulated instead, and of that. One decision serves sizes
  * that round to the same power of two and roots in the same cluster. 0, GCOLL_ERR_NOMEM, or GCOLL_ERR_INVAL when

@@ -4,8 +4,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "collectives/blocks/layout.h"
-#include "collectives/blocks/path.h"
-#include "collectives/models/cost.h"
+#include "collectives/models/plogp.h"
 #include "collectives/tuner/estimate_impl.h"
 
 #include <string.h>
@@ -16,19 +15,19 @@
 static void place_ranks(const struct gci_estimator *e, enum gci_estimate_tree tree)
 {
 	const struct gci_topo *t = e->c->topo;
-	int order[GCI_GRID_MAX_CLUSTERS], i, k, n = 0;
+	int home = t->cluster[e->c->root], i, k, n = 0;
 
-	for (i = 0; tree < GCI_ESTIMATE_PATH && i < t->nranks; i++)
+	for (i = 0; tree < GCI_ESTIMATE_CLUSTERS && i < t->nranks; i++)
 		e->places[i] = (struct gci_estimate_place){.rank = (e->c->root + i) % t->nranks};
-	if (tree < GCI_ESTIMATE_PATH)
+	if (tree < GCI_ESTIMATE_CLUSTERS)
 		return;
-	gci_topo_chain(t, t->cluster[e->c->root], order);
 	for (k = 0; k < t->nclusters; k++) {
-		int size = gci_topo_size(t, order[k]), first = k ? 0 : t->index[e->c->root];
+		int cluster = (home + k) % t->nclusters, size = gci_topo_size(t, cluster);
+		int first = k ? 0 : t->index[e->c->root];
 
 		for (i = 0; i < size; i++)
 			e->places[n + i] = (struct gci_estimate_place){
-				.rank = gci_topo_members(t, order[k])[(first + i) % size],
+				.rank = gci_topo_members(t, cluster)[(first + i) % size],
 				.first = n};
 		n += size;
 	}
@@ -69,7 +68,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
 }
 
 /* The child at place i is next: when its parent has sent to it, after what it has the segment. */
-static void serve(const struct gci_estimator *e, int i, uint64_t segment, unsigned lanes)
+static void serve(const struct gci_estimator *e, int i, uint64_t segment)
 {
 	struct gci_estimate_place *child = &e->places[i], *parent = &e->places[child->parent];
 	int a = cluster_at(e, child->parent), b = cluster_at(e, i);
@@ -86,7 +85,6 @@ static void serve(const struct gci_estimator *e, int i, uint64_t segment, unsign
 		child->after_ns += child->pair_ns - nic_ns;
 	if (a != b && segment >= l->eager_nbytes)
 		child->least_ns = 2 * l->latency_ns + larger(nic_ns, child->pair_ns);
-	child->pair_ns /= lanes;
 	if (a != b)
 		e->crossing[link] += segment;
 }
@@ -116,7 +114,6 @@ uint64_t gci_estimate_tree_ns(const struct gci_estimator *e, const struct gci_es
 {
 	uint64_t each = (w->blocks ? w->nbytes / e->nranks : w->nbytes) / w->segments, farthest = 0;
 	int largest_first = w->tree == GCI_ESTIMATE_BINOMIAL || w->tree == GCI_ESTIMATE_CLUSTERS;
-	unsigned lanes = w->lanes ? w->lanes : 1;
 	int i, n = (int)e->nranks;
 
 	place_ranks(e, w->tree);
@@ -128,13 +125,13 @@ uint64_t gci_estimate_tree_ns(const struct gci_estimator *e, const struct gci_es
 		p->parent = parent_of(e, w->tree, i);
 		e->places[p->parent].weight += p->weight;
 		if (largest_first)
-			serve(e, i, each * p->weight, lanes);
+			serve(e, i, each * p->weight);
 	}
 	for (i = 1; i < n; i++) {
 		struct gci_estimate_place *p = &e->places[i];
 
 		if (!largest_first)
-			serve(e, i, each * p->weight, lanes);
+			serve(e, i, each * p->weight);
 		p->at_ns = larger(e->places[p->parent].at_ns + p->after_ns, p->least_ns);
 		farthest = larger(farthest, p->at_ns);
 	}

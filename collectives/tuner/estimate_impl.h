@@ -4,7 +4,7 @@
 #define GCI_COLLECTIVES_TUNER_ESTIMATE_IMPL_H
 
 #include "base/clock.h"
-#include "collectives/blocks/path.h"
+#include "collectives/grid/topo.h"
 #include "collectives/tuner/estimate.h"
 
 enum gci_estimate_tree {
@@ -12,7 +12,6 @@ enum gci_estimate_tree {
 	GCI_ESTIMATE_CHAIN,
 	GCI_ESTIMATE_BINARY,
 	GCI_ESTIMATE_BINOMIAL,
-	GCI_ESTIMATE_PATH,    /* a chain through one cluster after the other */
 	GCI_ESTIMATE_CLUSTERS /* the root to each far cluster, and binomial trees in all */
 };
 
@@ -35,7 +34,6 @@ struct gci_estimate_walk {
 	uint64_t nbytes;   /* of the vector, or of all ranks' blocks if `blocks` */
 	uint64_t segments; /* at least 1 */
 	int blocks;
-	unsigned lanes; /* pairs of ranks that take turns between clusters; 0: one */
 };
 
 /* Down from c->root, or up to it: the first segment's way to the farthest rank, and what the

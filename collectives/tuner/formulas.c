@@ -3,9 +3,7 @@
  * NIC, L a hop over the WAN and l one in a cluster, C clusters of h ranks, P ranks in all. */
 #include "collectives/tuner/formulas.h"
 #include "base/mem.h"
-#include "collectives/blocks/route.h"
 #include "collectives/blocks/spread.h"
-#include "collectives/models/cost.h"
 #include "collectives/models/limit.h"
 
 #include "collectives/tuner/estimate_impl.h"
@@ -40,28 +38,6 @@ static uint64_t wan(const struct gci_estimator *e, uint64_t nbytes, uint64_t sen
 	uint64_t pairs = e->pair_bps > GCI_NEVER / senders ? GCI_NEVER : senders * e->pair_bps;
 
 	return e->nclusters > 1 ? gci_estimate_transfer_ns(nbytes, smaller(e->wan_bps, pairs)) : 0;
-}
-
-/* The blocks of each cluster's ranks to each other one, or the other way, by their routes. */
-static uint64_t routes(const struct gci_estimator *e, const struct gci_candidate *how)
-{
-	const struct gci_topo *t = e->c->topo;
-	uint64_t most = 0, block = e->nbytes / e->nranks;
-	struct gci_coll c = *e->c;
-	int a, b;
-
-	gci_candidate_apply(how, &c);
-	for (a = 0; a < t->nclusters; a++)
-		for (b = 0; b < t->nclusters; b++) {
-			unsigned n = (unsigned)gci_topo_size(t, a);
-			struct gci_route r;
-
-			if (a == b)
-				continue;
-			r = gci_route(&c, a, b);
-			most = larger(most, gci_transfer_ns(n * block, gci_route_bps(&r)));
-		}
-	return most;
 }
 
 /* All but one part of n. */
@@ -104,8 +80,6 @@ static uint64_t tree(const struct gci_estimator *e, const struct gci_candidate *
 		.tree = shape, .nbytes = e->nbytes, .segments = 1, .blocks = has_blocks(e)};
 	uint64_t *k = &w.segments;
 
-	if (shape == GCI_ESTIMATE_PATH)
-		w.lanes = gateways_of(e, how);
 	if (how->segment_nbytes && nbytes)
 		*k = (nbytes - 1) / how->segment_nbytes + 1;
 	if (how->segment_nbytes || how->algorithm->traits & GCI_BY_SEGMENT ||
@@ -161,17 +135,6 @@ uint64_t gci_estimate_two_clusters(const struct gci_estimator *e, const struct g
 	return 2 * gci_estimate_clusters(e, how);
 }
 
-uint64_t gci_estimate_path(const struct gci_estimator *e, const struct gci_candidate *how)
-{
-	struct gci_candidate own = *how;
-
-	if (!own.segment_nbytes)
-		own.segment_nbytes = gci_pipeline_segment(e->c, e->c->count) * e->c->esize;
-	/* Segments of several lanes meet at a NIC. */
-	return tree(e, &own, GCI_ESTIMATE_PATH) +
-	       (gateways_of(e, how) - 1) * nic(e, own.segment_nbytes);
-}
-
 /* M over all links, and the first segment over two of them; in allreduce twice, 2 (P-1)/P M/B and
  * what n gateways pass on, behind which the links' time may hide. */
 uint64_t gci_estimate_spread(const struct gci_estimator *e, const struct gci_candidate *how)
@@ -192,23 +155,6 @@ uint64_t gci_estimate_spread(const struct gci_estimator *e, const struct gci_can
 	else
 		ns = hops(e, far, 0) + larger(links, nic(e, e->nbytes));
 	return ns + links / k + hops(e, 0, 2 * e->most) + e->most * nic(e, segment * c.esize);
-}
-
-/* Of two clusters it is none of the product's choices. */
-static uint64_t or_spread(
-	const struct gci_estimator *e, const struct gci_candidate *how, uint64_t ns)
-{
-	return e->nclusters > 2 ? smaller(ns, gci_estimate_spread(e, how)) : ns;
-}
-
-uint64_t gci_estimate_path_spread_or_clusters(
-	const struct gci_estimator *e, const struct gci_candidate *how)
-{
-	struct gci_candidate whole = *how;
-
-	whole.segment_nbytes = e->nbytes + 1;
-	return or_spread(
-		e, how, smaller(gci_estimate_path(e, how), gci_estimate_clusters(e, &whole)));
 }
 
 /* ---- of vectors */
@@ -264,13 +210,6 @@ uint64_t gci_estimate_tree_of_clusters(
 	       2 * e->deep_in * nic(e, e->nbytes);
 }
 
-uint64_t gci_estimate_modified_spread_or_tree(
-	const struct gci_estimator *e, const struct gci_candidate *how)
-{
-	return or_spread(e, how,
-		smaller(gci_estimate_modified(e, how), gci_estimate_tree_of_clusters(e, how)));
-}
-
 uint64_t gci_estimate_all_vectors(const struct gci_estimator *e, const struct gci_candidate *how)
 {
 	(void)how;
@@ -301,23 +240,6 @@ uint64_t gci_estimate_two_rings(const struct gci_estimator *e, const struct gci_
 	return 2 * gci_estimate_ring(e, how);
 }
 
-/* Round each cluster's, over each WAN link once, while its own go round, and round the others':
- * (P-1)/P M/B + (h-1) m/B for segments of m, or the more of L and what its own take. */
-uint64_t gci_estimate_rings(const struct gci_estimator *e, const struct gci_candidate *how)
-{
-	uint64_t there = e->nbytes / e->nclusters, block = e->nbytes / e->nranks;
-	uint64_t own = gci_pipeline_segment(e->c, e->c->count * e->nranks) * e->c->esize;
-	uint64_t segment = smaller(how->segment_nbytes ? how->segment_nbytes : own, block);
-	uint64_t pieces = segment ? (block - 1) / segment + 1 : 1, n = gateways_of(e, how);
-	uint64_t round = e->most * (e->lan_ns + nic(e, segment)), across = 0;
-
-	if (e->nclusters > 1)
-		across = e->wan_ns + nic(e, there / n);
-	return larger(nic(e, but_one(there, e->most)) + round, across) + round +
-	       larger(nic(e, e->nbytes - there), routes(e, how)) +
-	       (e->nranks - e->most) * pieces * e->message_ns;
-}
-
 /* By one rank of each cluster, which has to hand it all down again. */
 uint64_t gci_estimate_coordinators(const struct gci_estimator *e, const struct gci_candidate *how)
 {
@@ -327,12 +249,6 @@ uint64_t gci_estimate_coordinators(const struct gci_estimator *e, const struct g
 	return hops(e, e->nclusters > 1, 2 * e->deep_in + e->nclusters) + nic(e, there) +
 	       larger((e->nclusters - 1) * nic(e, there), wan(e, there, 1)) +
 	       e->deep_in * nic(e, e->nbytes);
-}
-
-uint64_t gci_estimate_rings_or_coordinators(
-	const struct gci_estimator *e, const struct gci_candidate *how)
-{
-	return smaller(gci_estimate_rings(e, how), gci_estimate_coordinators(e, how));
 }
 
 /* In rounds of two halves: (P-1)/P M/B, with much of it over the WAN. */
@@ -352,31 +268,6 @@ uint64_t gci_estimate_each_to_each(const struct gci_estimator *e, const struct g
 	(void)how;
 	return hops(e, e->nclusters > 1, 1) + (e->nranks - 1) * e->message_ns +
 	       larger(nic(e, block * (e->nranks - 1)), wan(e, block * e->most * e->most, e->most));
-}
-
-/* One far rank after the other, or all at a time, at the root's NIC: (P-1)/P M/B, and L where what
- * goes far is not on its way first: one sender's NIC is still busy with that when it goes on. */
-uint64_t gci_estimate_relay(const struct gci_estimator *e, const struct gci_candidate *how)
-{
-	unsigned n = gateways_of(e, how);
-	uint64_t there = e->nbytes / e->nclusters, far = hops(e, e->nclusters > 1, 0);
-	uint64_t wan_ns = wan(e, there, n);
-	uint64_t all = larger(nic(e, but_one(e->nbytes, e->nranks)), wan_ns);
-
-	if (e->c->kind == GCI_SCATTER && n == 1)
-		all += far;
-	else
-		all = larger(all, far + larger(nic(e, e->nbytes - there), wan_ns));
-	return all + hops(e, 0, 2) + e->nranks * e->message_ns;
-}
-
-uint64_t gci_estimate_relay_or_clusters(
-	const struct gci_estimator *e, const struct gci_candidate *how)
-{
-	struct gci_candidate whole = *how;
-
-	whole.segment_nbytes = e->nbytes + 1;
-	return smaller(gci_estimate_relay(e, how), gci_estimate_clusters(e, &whole));
 }
 
 static uint64_t segments_of_block(const struct gci_estimator *e, const struct gci_candidate *how)
@@ -428,12 +319,6 @@ uint64_t gci_estimate_columns(const struct gci_estimator *e, const struct gci_ca
 
 	return hops(e, e->nclusters > 1, 4 * k) + nic(e, block * (e->most - 1)) + across +
 	       2 * across / k;
-}
-
-uint64_t gci_estimate_each_or_columns(
-	const struct gci_estimator *e, const struct gci_candidate *how)
-{
-	return smaller(gci_estimate_each_to_each(e, how), gci_estimate_columns(e, how));
 }
 
 /* A plan for this very grid: the bound, and twice there and back. */

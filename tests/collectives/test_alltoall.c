@@ -245,36 +245,6 @@ static void pairs_share_what_there_is(void **state)
 	}
 }
 
-static int goes_evenly(const char *text, uint32_t senders, uint64_t count)
-{
-	struct gci_topo t;
-	struct gci_coll c = {.kind = GCI_ALLTOALL, .topo = &t, .count = count, .esize = 1};
-	int even;
-
-	c.senders = senders;
-	topology_parse(&t, text);
-	even = gci_alltoall_is_even(gci_algorithm_find(GCI_ALLTOALL, NULL), &c);
-	gci_topo_free(&t);
-	return even;
-}
-
-#define TWO "[cluster a]\nhosts = a[1-4]\nnic = 1Gbit\n[cluster b]\nhosts = b[1-4]\nnic = 1Gbit\n"
-
-static void evenly_unless_something_forbids_it(void **state)
-{
-	static const char unknown[] = "[cluster a]\nhosts = a[1-4]\n[cluster b]\nhosts = b1\n"
-				      "[link a b]\nrate = 1Gbit\n";
-
-	(void)state;
-	assert_true(goes_evenly(TWO "[link a b]\nrate = 10Gbit\ndelay = 10ms\n", 0, 1 << 20));
-	assert_false(goes_evenly(TWO "[link a b]\nrate = 1Gbit\ndelay = 10ms\n", 0, 1 << 20));
-	assert_false(goes_evenly(TWO "[link a b]\nrate = 10Gbit\nsenders = 2\n", 0, 1 << 20));
-	assert_false(goes_evenly(TWO "[link a b]\nrate = 10Gbit\n", 3, 1 << 20));
-	assert_true(goes_evenly(TWO "[link a b]\nrate = 10Gbit\n", 4, 1 << 20));
-	assert_false(goes_evenly(TWO "[link a b]\nrate = 10Gbit\n", 0, 8));
-	assert_false(goes_evenly(unknown, 0, 1 << 20));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -285,7 +255,6 @@ int main(void)
 		cmocka_unit_test(bruck_has_few_rounds),
 		cmocka_unit_test(gather_scatter_uses_a_binary_tree),
 		cmocka_unit_test(pairs_share_what_there_is),
-		cmocka_unit_test(evenly_unless_something_forbids_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

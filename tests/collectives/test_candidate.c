@@ -63,7 +63,7 @@ static void wrong(void **state)
 		const char *text, *begin;
 	} cases[] = {
 		{GCI_BCAST, "fastest",
-			"bcast: unknown algorithm \"fastest\", expected auto or one of: gridcoll "},
+			"bcast: unknown algorithm \"fastest\", expected auto or one of: packed "},
 		{GCI_BCAST, "", "bcast: unknown algorithm \"\", expected auto or one of: "},
 		{GCI_BCAST, ":segment=4", "bcast: unknown algorithm \"\", expected auto"},
 		{GCI_BCAST, "chain:",

@@ -188,15 +188,22 @@ static void caps_of_the_grid_are_kept(void **state)
 		struct gci_decision how = decide(&d, &c);
 
 		assert_int_equal(how.how.senders, 0);
-		if (how.how.algorithm != gci_decide_first(&c))
-			assert_true(how.how.algorithm->traits & (GCI_CAPS_SENDERS | GCI_PACKS));
+		assert_true(how.how.algorithm->traits & (GCI_CAPS_SENDERS | GCI_PACKS));
 	}
 	gci_decider_free(&d);
 	gci_topo_free(&t);
 }
 
-/* Without rates, or with too many ranks, the first algorithm decides by itself. */
-static void what_cannot_be_simulated_is_left_to_the_first(void **state)
+static struct gci_candidate roughly(const struct gci_coll *c)
+{
+	struct gci_candidate how;
+
+	assert_int_equal(gci_decide_roughly(c, &how), 0);
+	return how;
+}
+
+/* Without rates, or with too many ranks. */
+static void what_cannot_be_simulated_is_estimated(void **state)
 {
 	static const char unknown[] = "[cluster a]\nhosts = a[1-8]\n";
 	static const char many[] = "[cluster a]\nhosts = a[1-300]\nnic = 1Gbit\n";
@@ -208,6 +215,7 @@ static void what_cannot_be_simulated_is_left_to_the_first(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		struct gci_candidate rough;
 		struct gci_decision how;
 		struct gci_coll c;
 
@@ -216,7 +224,8 @@ static void what_cannot_be_simulated_is_left_to_the_first(void **state)
 		c = call_of(&t, GCI_BCAST, 1 << 20);
 		how = decide(&d, &c);
 		assert_int_equal(how.by, GCI_BY_DEFAULT);
-		assert_ptr_equal(how.how.algorithm, gci_decide_first(&c));
+		rough = roughly(&c);
+		assert_true(gci_candidate_same(&how.how, &rough));
 		assert_true(how.ns == 0);
 		gci_decider_free(&d);
 		gci_topo_free(&t);
@@ -359,7 +368,7 @@ static void blocks_of_different_lengths_share_a_packing(void **state)
 }
 
 /* Windows follow one another without the wait that each would have alone. What long messages are
- * run by is about as fast as the first algorithm at least, when all that the simulator can tell is
+ * run by is about as fast as what is best by estimates at least, when all that the simulator can tell is
  * asked. */
 static void long_messages_are_not_one_window(void **state)
 {
@@ -374,7 +383,7 @@ static void long_messages_are_not_one_window(void **state)
 	make_topo(&t, many, "");
 	for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
 		struct gci_coll c = call_of(&t, kinds[i], most);
-		struct gci_candidate first = {.algorithm = gci_decide_first(&c)};
+		struct gci_candidate first = roughly(&c);
 		struct gci_decision how = decide_on(&t, kinds[i], most);
 		const struct gci_predict_limits limits = {.most_steps = 1000000};
 		struct gci_simnet net;
@@ -406,39 +415,6 @@ static void any_length_can_be_decided_on(void **state)
 		assert_true(how.ns > 8 * last);
 		last = how.ns;
 	}
-	gci_topo_free(&t);
-}
-
-/* The first row's simulation takes all the effort, and it is twice as slow as another way: a part of
- * the operation tells. */
-static void the_longest_are_not_left_to_the_first(void **state)
-{
-	static const char two[] = "[cluster a]\nhosts = a[1-16]\nnic = 1Gbit\nlan_delay = 50us\n"
-				  "[cluster b]\nhosts = b[1-16]\nnic = 1Gbit\nlan_delay = 50us\n"
-				  "[link a b]\nrate = 10Gbit\ndelay = 10ms\n";
-	const struct gci_predict_limits limits = {.most_steps = 1000000};
-	const uint64_t nbytes = UINT64_C(256) << 20;
-	struct gci_candidate first;
-	struct gci_decision how;
-	struct gci_simnet net;
-	uint64_t usual, ns;
-	struct gci_topo t;
-	struct gci_coll c;
-
-	(void)state;
-	make_topo(&t, two, "");
-	c = call_of(&t, GCI_ALLTOALL, nbytes);
-	first = (struct gci_candidate){.algorithm = gci_decide_first(&c)};
-	how = decide_on(&t, GCI_ALLTOALL, nbytes);
-	assert_int_equal(gci_simnet_init(&net, &t, NULL), 0);
-	assert_int_equal(gci_predict(&net, &c, &first, &limits, &usual), 0);
-	assert_int_equal(gci_predict(&net, &c, &how.how, &limits, &ns), 0);
-	assert_true(2 * ns < usual);
-	/* The part pays the whole way's delay. */
-	assert_in_range(how.ns, ns / 10 * 9, ns / 10 * 14);
-	how = decide_on(&t, GCI_ALLTOALL, 64 * nbytes);
-	assert_false(gci_candidate_same(&how.how, &first));
-	gci_simnet_free(&net);
 	gci_topo_free(&t);
 }
 
@@ -518,6 +494,7 @@ static void one_host_sends_long_segments(void **state)
 	static const char text[] = "[cluster a]\nhosts = a[1-4]\n";
 	struct gci_coll c = {.kind = GCI_BCAST, .count = 4 << 20, .esize = 1};
 	struct gci_sched s[2];
+	struct gci_candidate how;
 	uint64_t digest[2];
 	struct gci_topo t;
 	int i;
@@ -528,7 +505,9 @@ static void one_host_sends_long_segments(void **state)
 	for (i = 0; i < 2; i++) {
 		t.one_host = i;
 		digest[i] = gci_topo_digest(&t);
-		assert_int_equal(gci_emit(gci_decide_first(&c), &c, 1, &s[i]), 0);
+		how = roughly(&c);
+		gci_candidate_apply(&how, &c);
+		assert_int_equal(gci_emit(how.algorithm, &c, 1, &s[i]), 0);
 	}
 	assert_true(digest[0] != digest[1]);
 	assert_true(s[1].nsteps > 2 && s[1].nsteps * 4 <= s[0].nsteps);
@@ -687,13 +666,12 @@ int main(void)
 		cmocka_unit_test(barriers_are_simulated),
 		cmocka_unit_test(decisions_are_functions_of_their_key),
 		cmocka_unit_test(caps_of_the_grid_are_kept),
-		cmocka_unit_test(what_cannot_be_simulated_is_left_to_the_first),
+		cmocka_unit_test(what_cannot_be_simulated_is_estimated),
 		cmocka_unit_test(the_first_of_many_clusters_does_without),
 		cmocka_unit_test(more_ranks_than_are_simulated_have_packings),
 		cmocka_unit_test(blocks_of_different_lengths_share_a_packing),
 		cmocka_unit_test(long_messages_are_not_one_window),
 		cmocka_unit_test(any_length_can_be_decided_on),
-		cmocka_unit_test(the_longest_are_not_left_to_the_first),
 		cmocka_unit_test(long_blocks_are_simulated),
 		cmocka_unit_test(streams_count),
 		cmocka_unit_test(ranks_of_one_host_share_the_effort),

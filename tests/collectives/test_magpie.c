@@ -5,7 +5,9 @@
 #include "tests/test.h"
 
 #include "base/clock.h"
+#include "collectives/models/limit.h"
 #include "collectives/models/plogp.h"
+#include "collectives/tuner/candidate.h"
 #include "testing/verify.h"
 #include "tests/collectives/topologies.h"
 
@@ -263,6 +265,35 @@ static void small_messages(void **state)
 	gci_topo_free(&t);
 }
 
+/* On this grid a path through all clusters takes seven times as long. */
+static void packings_are_near_the_limit(void **state)
+{
+	static const enum gci_kind kinds[] = {GCI_BCAST, GCI_REDUCE, GCI_ALLREDUCE};
+	struct gci_simnet net;
+	struct gci_topo t;
+	size_t i, k;
+
+	(void)state;
+	load_grid(&t);
+	assert_int_equal(gci_simnet_init(&net, &t, NULL), 0);
+	for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		for (k = 1; k <= 16; k *= 4) {
+			struct gci_coll c = {
+				.kind = kinds[i], .topo = &t, .count = k * MIB, .esize = 1};
+			struct gci_candidate how = {
+				.algorithm = gci_algorithm_find(kinds[i], "packed")};
+			uint64_t ns, limit = gci_limit_ns(&c, 0);
+
+			assert_int_equal(gci_predict(&net, &c, &how, NULL, &ns), 0);
+			if (ns > limit + limit / (k > 1 ? 10 : 5))
+				fail_msg("%s of %d MiB: %.0f ms, limit %.0f ms",
+					gci_kind_name(kinds[i]), (int)k, (double)ns / 1e6,
+					(double)limit / 1e6);
+		}
+	gci_simnet_free(&net);
+	gci_topo_free(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -271,6 +302,7 @@ int main(void)
 		cmocka_unit_test(gather),
 		cmocka_unit_test(degrees),
 		cmocka_unit_test(small_messages),
+		cmocka_unit_test(packings_are_near_the_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

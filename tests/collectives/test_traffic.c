@@ -5,10 +5,10 @@
 #include "testing/verify.h"
 #include "tests/collectives/topologies.h"
 
-/* The product's bcast: each byte over each WAN link once, each NIC each byte once each way. */
-static void pipeline_is_at_its_bounds(void **state)
+/* Each byte over each WAN link once, each NIC each byte once each way; the root and who follows it put out a little more. */
+static void a_packed_bcast_is_at_its_bounds(void **state)
 {
-	const struct gci_algorithm *a = gci_algorithm_find(GCI_BCAST, "pipeline");
+	const struct gci_algorithm *a = gci_algorithm_find(GCI_BCAST, "packed");
 	struct gci_sched scheds[16];
 	const struct gci_sched *list[16] = {NULL};
 	struct gci_verify_report report;
@@ -19,18 +19,16 @@ static void pipeline_is_at_its_bounds(void **state)
 
 	(void)state;
 	topology_make(&t, (int[]){8, 8, 0}, 0, 10);
-	for (c.senders = 1; c.senders <= 8; c.senders++) {
-		for (r = 0; r < 16; r++) {
-			assert_int_equal(gci_emit(a, &c, r, &scheds[r]), 0);
-			list[r] = &scheds[r];
-		}
-		assert_int_equal(gci_verify(list, &c, 1, &report, &e), 0);
-		assert_true(report.wan_elements == c.count);
-		assert_true(report.most_out == c.count);
-		assert_true(report.most_in == c.count);
-		for (r = 0; r < 16; r++)
-			gci_sched_free(&scheds[r]);
+	for (r = 0; r < 16; r++) {
+		assert_int_equal(gci_emit(a, &c, r, &scheds[r]), 0);
+		list[r] = &scheds[r];
 	}
+	assert_int_equal(gci_verify(list, &c, 0, &report, &e), 0);
+	assert_true(report.wan_elements == c.count);
+	assert_in_range(report.most_out, c.count, c.count + c.count / 4);
+	assert_true(report.most_in == c.count);
+	for (r = 0; r < 16; r++)
+		gci_sched_free(&scheds[r]);
 	gci_topo_free(&t);
 }
 
@@ -113,7 +111,7 @@ static void fixed_order_traffic(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pipeline_is_at_its_bounds),
+		cmocka_unit_test(a_packed_bcast_is_at_its_bounds),
 		cmocka_unit_test(modified_rabenseifner_traffic),
 		cmocka_unit_test(fixed_order_traffic),
 	};

@@ -97,7 +97,7 @@ static void tiny_segments(void **state)
 
 	(void)state;
 	job_open(&j, (int[]){2, 1, 0}, 0, 4, NULL);
-	job_set(&j, "bcast", "pipeline:segment=1");
+	job_set(&j, "bcast", "chain:segment=1");
 	trial_run(&j, &(struct trial){.kind = GCI_BCAST, .count = 100000, .type = GCOLL_INT32});
 	job_close(&j);
 }

@@ -89,7 +89,7 @@ static void a_part_runs_as_its_stream(void **state)
 	trial_run(&j, &(struct trial){.kind = GCI_BCAST, .count = 256, .type = GCOLL_INT32});
 	assert_string_equal(last_run(j.comm[1], 256)->algorithm->name, "chain");
 
-	job_set(&j, "bcast", "pipeline");
+	job_set(&j, "bcast", "packed");
 	trial_run(&j, &piece);
 	nsteps = last_run(j.comm[1], piece.count)->sched.nsteps;
 	stream(&j, UINT64_MAX);
@@ -164,9 +164,7 @@ static void settings_come_before_a_table(void **state)
 	bcast = call_of(j.comm[0], GCI_BCAST, 1000);
 	job_set(&j, "bcast", "binomial");
 	assert_chosen(j.comm[0], &bcast, GCI_BY_USER, "binomial");
-	job_set(&j, "bcast", "auto:segment=1KiB");
-	assert_int_equal(choose(j.comm[0], &bcast, 0).by, GCI_BY_DEFAULT);
-	assert_int_equal(choose(j.comm[0], &bcast, 0).how.segment_nbytes, 1024);
+	assert_int_equal(gcoll_comm_set(j.comm[0], "bcast", "auto:segment=1KiB"), GCOLL_ERR_INVAL);
 	job_set(&j, "bcast", "auto");
 	assert_chosen(j.comm[0], &bcast, GCI_BY_TABLE, "sequential");
 	job_set(&j, "tuning", "off");

@@ -194,7 +194,7 @@ static void the_error_names_the_rank(void **state)
 
 	(void)state;
 	job_open(&j, (int[]){3, 0}, 0, 1, NULL);
-	job_set(&j, "bcast", "pipeline:segment=64KiB");
+	job_set(&j, "bcast", "chain:segment=64KiB");
 	flipper = (struct flipper){.prng.state = 3};
 	j.comm[1]->engine->settings.trace = &trace;
 	for (r = 0; r < 3; r++) {

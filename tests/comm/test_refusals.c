@@ -31,7 +31,7 @@ static void bad_arguments(void **state)
 	assert_int_equal(gcoll_comm_set(j.comm[0], "bcast", "farfirst:senders=x"), GCOLL_ERR_INVAL);
 	assert_int_equal(
 		gcoll_comm_set(j.comm[0], "bcast", "vandegeijn-mod:senders=0"), GCOLL_ERR_INVAL);
-	assert_int_equal(gcoll_comm_set(j.comm[0], "bcast", "pipeline:segment=0"), GCOLL_ERR_INVAL);
+	assert_int_equal(gcoll_comm_set(j.comm[0], "bcast", "chain:segment=0"), GCOLL_ERR_INVAL);
 	assert_int_equal(gcoll_rank(NULL), -1);
 	assert_int_equal(gcoll_clusters(NULL), 0);
 	gcoll_comm_abort(NULL, "nobody");

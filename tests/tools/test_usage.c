@@ -361,7 +361,7 @@ static void examples_run(void **state)
 static void progress(void **state)
 {
 	static const char *const jobs[][2] = {
-		{"bench bcast -b 1MiB -i 2", "bcast of 1.05 MB by gridcoll (default): "},
+		{"bench bcast -b 1MiB -i 2", "bcast of 1.05 MB by "},
 		{"tune bcast -b 1MiB -i 2", "bcast of 1.05 MB by "},
 		{"probe -t 100ms", "link local, after "},
 	};

@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/units.h"
-#include "collectives/blocks/path.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
