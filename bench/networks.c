@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * How near to the physical limit what is chosen comes on networks that nobody has seen: random grids, every
  * second one with switches and uplinks.
- *	bench_networks [-s SEED] [-n GRIDS] [-c LEAST-MOST] [-b BYTES,...] [-o KIND,...] [-u] [-v] [-g]
+ *	bench_networks [-s SEED] [-n GRIDS] [-c LEAST-MOST] [-b BYTES,...] [-o KIND,...] [-f] [-u] [-v] [-g]
  * prints, per operation and size, the predicted time over the largest limit, by ends, by prices and by cuts
  * (median, 90 %, worst), of what a rank chooses by itself, of `packed` alone, and of its shares, were there no
  * messages. Without a seed it takes one from the clock, and says it. -v: a line for each case. -g prints the
- * grids themselves; -c: of so many clusters (2-8); -u: with blocks of random lengths, each of none or of 1 to 32 parts,
+ * grids themselves; -c: of so many clusters (2-8); -f: reductions in a fixed order; -u: with blocks of random lengths, each of none or of 1 to 32 parts,
  * beside what stands first (`packed` is then that). */
 #include "base/buf.h"
 #include "base/clock.h"
@@ -33,7 +33,7 @@ struct options {
 	uint64_t seed, sizes[MOST_SIZES];
 	unsigned ngrids, nsizes, kinds;
 	unsigned least_clusters, most_clusters; /* 0: the generator's own */
-	int verbose, print, uneven;
+	int verbose, print, uneven, fixed;
 };
 
 struct figures {
@@ -123,13 +123,15 @@ static int parse(int argc, char **argv, struct options *o)
 		.nsizes = 2,
 		.sizes = {1 << 20, 8 << 20},
 		.kinds = (1u << GCI_BARRIER) - 1};
-	while ((opt = getopt(argc, argv, "s:n:c:b:o:uvg")) != -1) {
+	while ((opt = getopt(argc, argv, "s:n:c:b:o:fuvg")) != -1) {
 		if (opt == 's')
 			o->seed = strtoull(optarg, NULL, 10);
 		else if (opt == 'n')
 			o->ngrids = (unsigned)strtoul(optarg, NULL, 10);
 		else if (opt == 'u')
 			o->uneven = 1;
+		else if (opt == 'f')
+			o->fixed = 1;
 		else if (opt == 'c') {
 			if (sscanf(optarg, "%u-%u", &o->least_clusters, &o->most_clusters) != 2 ||
 				o->least_clusters < 2 || o->most_clusters < o->least_clusters ||
@@ -204,6 +206,7 @@ static void run_grid(
 			struct gci_coll c = {.kind = (enum gci_kind)k,
 				.topo = &t,
 				.esize = 1,
+				.order = o->fixed ? GCI_CLUSTER_ORDER : GCI_ANY_ORDER,
 				.count = o->sizes[s] / (gci_kind_has_vector((enum gci_kind)k)
 								       ? 1
 								       : (unsigned)t.nranks)};
@@ -233,7 +236,7 @@ int main(int argc, char **argv)
 	if (!f || parse(argc, argv, &o)) {
 		fprintf(stderr, "usage: bench_networks [-s SEED] [-n GRIDS] [-c LEAST-MOST] [-b "
 				"BYTES,...] [-o "
-				"KIND,...] [-u] [-v] [-g]\n");
+				"KIND,...] [-f] [-u] [-v] [-g]\n");
 		return 2;
 	}
 	r.state = o.seed;

@@ -713,8 +713,8 @@ static void gci_emit_allreduce_allgather(struct gci_builder *b, const struct gci
 
 const struct gci_algorithm gci_allreduces[] = {
 	{GCI_ALLREDUCE, "packed",
-		"packing of trees: segments up and down several trees of clusters", GCI_PACKS, 0,
-		gci_emit_packed, gci_estimate_packed},
+		"packing of trees: segments up and down several trees of clusters",
+		GCI_PACKS | GCI_KEEPS_CLUSTER_ORDER, 0, gci_emit_packed, gci_estimate_packed},
 	{GCI_ALLREDUCE, "rabenseifner-mod",
 		"reduce-scatter, exchange over the WAN by n senders, allgather",
 		GCI_USES_SENDERS | GCI_CAPS_SENDERS, 0, gci_emit_allreduce_rabenseifner_mod,

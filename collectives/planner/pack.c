@@ -2,26 +2,29 @@
 #include "collectives/planner/pack.h"
 
 #include "base/mem.h"
+#include "collectives/blocks/order.h"
 #include "collectives/planner/cuts.h"
 #include "collectives/planner/oracle.h"
 
 #include <string.h>
 
-#define FEW_CLASSES  8 /* up to so many, all that may help is tried */
-#define LEAST_ROUNDS 6
-#define MOST_ROUNDS  60 /* of pricing */
-#define GAME_ROUNDS  100
-#define LONG_GAME    1000
-#define GAME_STEP    2.0
-#define GAME_MOST    50.0  /* an entry counts for no more than so many times a good column's */
-#define CLOSE        0.003 /* bisection ends when T is known to that part */
-#define TINY         1e-5  /* shares below count as none */
-#define FAR_COST     1.02  /* of a NIC, for what passes links */
-#define NEVER_NS     1e300
-#define BARRED_NS    1e18 /* of a way that is none */
-#define BARRED_PRICE 1e30 /* and for a byte */
-#define NEVER        -1e9 /* a weight, which no other comes near */
-#define LAZY         1e-6 /* prices, where delay alone counts */
+#define FEW_CLASSES   8 /* up to so many, all that may help is tried */
+#define LEAST_ROUNDS  6
+#define MOST_ROUNDS   60 /* of pricing */
+#define GAME_ROUNDS   100
+#define LONG_GAME     1000
+#define GAME_STEP     2.0
+#define GAME_MOST     50.0  /* an entry counts for no more than so many times a good column's */
+#define CLOSE         0.003 /* bisection ends when T is known to that part */
+#define TINY          1e-5  /* shares below count as none */
+#define FAR_COST      1.02  /* of a NIC, for what passes links */
+#define NEVER_NS      1e300
+#define BARRED_NS     1e18 /* of a way that is none */
+#define BARRED_PRICE  1e30 /* and for a byte */
+#define NEVER         -1e9 /* a weight, which no other comes near */
+#define LAZY          1e-6 /* prices, where delay alone counts */
+#define BARRED_SUM    1e60 /* a cost above all others */
+#define MOST_IMPROVED 16   /* classes: of more, trees are as they are found */
 
 /* Copies on one resource, of what has theta to travel when it is there at its beginning. */
 struct load {
@@ -136,10 +139,19 @@ static double rest_ns(
 {
 	int hosts = gci_network_size(net, to);
 
+	if (from == to && p->w->order)
+		return gci_packing_rounds(p->w->order->nhosts[to]) * hop[from * p->n + to];
 	if (from == to)
 		return gci_packing_lan_hops(hosts) * hop[from * p->n + to];
 	return hop[from * p->n + to] +
 	       (hosts > 2 ? hosts - 2 : 0) * p->w->segment_nbytes / net->out[from];
+}
+
+static double copies_of(const struct pack *p, const int *parent, int root, int class)
+{
+	struct gci_sum_node nodes[GCI_GRID_MAX_CLUSTERS];
+
+	return gci_sum_nodes(p->w->order, parent, root, class, nodes);
 }
 
 /* A tree as it is made: depths, latest ends below, and its arcs. */
@@ -147,6 +159,7 @@ struct tree {
 	const int *parent, *rest; /* [class] */
 	int root;
 	double *depth, *leaf, *below; /* [class] */
+	double *copies; /* [class]: what its first host sends to its parent, or gets from there */
 	int *order;
 	double delay_ns;
 };
@@ -154,12 +167,13 @@ struct tree {
 static int tree_alloc(struct tree *t, int n)
 {
 	memset(t, 0, sizeof(*t));
-	t->depth = gci_calloc((size_t)(3 * n), sizeof(*t->depth));
+	t->depth = gci_calloc((size_t)(4 * n), sizeof(*t->depth));
 	t->order = gci_calloc((size_t)n, sizeof(*t->order));
 	if (!t->depth || !t->order)
 		return GCOLL_ERR_NOMEM;
 	t->leaf = t->depth + n;
 	t->below = t->leaf + n;
+	t->copies = t->below + n;
 	return 0;
 }
 
@@ -181,8 +195,9 @@ static void order_tree(struct tree *t, int n)
 				t->order[k++] = c;
 }
 
+/* `sums`: in the order that is to be kept. */
 static void measure_tree(const struct pack *p, const struct gci_network *net, const double *hop,
-	struct tree *t, const int *parent, const int *rest, int root)
+	struct tree *t, const int *parent, const int *rest, int root, int sums)
 {
 	int n = p->n, i, c;
 
@@ -194,8 +209,11 @@ static void measure_tree(const struct pack *p, const struct gci_network *net, co
 	t->delay_ns = 0;
 	for (i = 0; i < n; i++) {
 		c = t->order[i];
+		t->copies[c] = sums ? copies_of(p, parent, root, c) : 1;
 		if (i)
-			t->depth[c] = t->depth[parent[c]] + hop[parent[c] * n + c];
+			t->depth[c] = t->depth[parent[c]] + hop[parent[c] * n + c] +
+				      (t->copies[c] - 1) * p->w->segment_nbytes /
+					      net->rate[parent[c] * n + c];
 	}
 	for (c = 0; c < n; c++) {
 		t->leaf[c] = t->depth[c];
@@ -262,6 +280,15 @@ static void column_free(struct column *c)
 	gci_free(c->way);
 }
 
+/* What the root of a reduce has of its own goes the other way first, to where its cluster's sums are. */
+static void load_root(struct pack *p, struct column *c, const struct tree *t)
+{
+	int core = p->w->order->core[t->root];
+
+	if (core != t->root)
+		add_loads(p, c, core, t->root, 1, t->leaf[core]);
+}
+
 /* Loads of a tree's arcs, each with `more` to travel behind it, `most` at most. */
 static void load_tree(struct pack *p, struct column *c, const struct tree *t, int turned,
 	double more_ns, double most_ns)
@@ -273,8 +300,8 @@ static void load_tree(struct pack *p, struct column *c, const struct tree *t, in
 		double leaf = smaller(t->leaf[k] + more_ns, most_ns);
 
 		if (k != t->root)
-			add_loads(p, c, turned ? k : t->parent[k], turned ? t->parent[k] : k, 1,
-				below);
+			add_loads(p, c, turned ? k : t->parent[k], turned ? t->parent[k] : k,
+				t->copies[k], below);
 		hosts = gci_network_size(p->net, k);
 		if (hosts > 1)
 			add_loads(p, c, turned ? k : t->rest[k], turned ? t->rest[k] : k, hosts - 1,
@@ -309,10 +336,99 @@ static void fill_prices(struct pack *p, const double *price, int plain)
 		}
 }
 
+/* ---- of sums in a fixed order: what combines on the way depends on the whole tree */
+
+static double sum_tree_cost(const struct pack *p, const int *parent, int root)
+{
+	double sum = 0;
+	int c, n = p->n;
+
+	for (c = 0; c < n; c++)
+		if (c != root)
+			sum += copies_of(p, parent, root, c) * p->arc_cost[parent[c] * n + c];
+	return sum;
+}
+
+/* Each by the cheapest way to the root, as if nothing combined. */
+static void find_shortest(const struct pack *p, int root, int *parent)
+{
+	int n = p->n, a, b, round;
+	double *far = p->work;
+
+	for (b = 0; b < n; b++) {
+		parent[b] = -1;
+		far[b] = b == root ? 0 : NEVER_NS;
+	}
+	for (round = 0; round < n; round++)
+		for (a = 0; a < n; a++)
+			for (b = 0; b < n; b++)
+				if (b != root && b != a &&
+					far[a] + p->arc_cost[a * n + b] < far[b]) {
+					far[b] = far[a] + p->arc_cost[a * n + b];
+					parent[b] = a;
+				}
+}
+
+/* Moves one class after the other to where the whole is cheapest. */
+static void improve(const struct pack *p, int root, int *parent, double cost)
+{
+	const struct gci_sum_order *o = p->w->order;
+	int n = p->n, a, b;
+
+	for (b = 0; b < n; b++)
+		for (a = 0; a < n; a++) {
+			int before = parent[b];
+			double other;
+
+			if (b == root || a == before || !gci_sum_may_hang(o, root, a, b) ||
+				gci_column_is_below(parent, root, a, b))
+				continue;
+			parent[b] = a;
+			other = sum_tree_cost(p, parent, root);
+			if (other < cost)
+				cost = other;
+			else
+				parent[b] = before;
+		}
+}
+
+/* From the better of the two trees that are best if all combines or nothing does. */
+static int find_sum_tree(struct pack *p, int root, int *parent)
+{
+	int n = p->n, a, b, *other = p->path;
+	double cost, best;
+
+	for (a = 0; a < n; a++)
+		for (b = 0; b < n; b++)
+			if (b != root && !gci_sum_may_hang(p->w->order, root, a, b))
+				p->arc_cost[a * n + b] = BARRED_SUM;
+	if (gci_arborescence(n, p->arc_cost, root, parent))
+		return GCOLL_ERR_NOMEM;
+	find_shortest(p, root, other);
+	best = sum_tree_cost(p, parent, root);
+	cost = sum_tree_cost(p, other, root);
+	if (cost < best) {
+		memcpy(parent, other, (size_t)n * sizeof(*parent));
+		best = cost;
+	}
+	if (n <= MOST_IMPROVED)
+		improve(p, root, parent, best);
+	return 0;
+}
+
+/* Hosts but the first: of a core class each other, of another one those of the core class. */
+static void find_sum_rest(const struct pack *p, int *rest)
+{
+	int c;
+
+	for (c = 0; c < p->n; c++)
+		rest[c] = p->w->order->core[c];
+}
+
 /* mu < 0: delay alone. The detour of an arc over the shortest way: along a path from the root they add up to
  * exactly what comes later there. */
 static int find_tree(struct pack *p, const struct gci_network *net, const double *hop,
-	const double *far, int turned, int root, double mu, int *way)
+	const double *far, int turned, int root, double mu, int sums, int *way)
 {
 	int n = p->n, a, b, *parent = way, *rest = way + n;
 	double e = mu < 0 ? LAZY : 1, m = mu < 0 ? 1 : mu, cost, least;
@@ -322,6 +438,10 @@ static int find_tree(struct pack *p, const struct gci_network *net, const double
 			p->arc_cost[a * n + b] =
 				e * p->arc_price[turned ? b * n + a : a * n + b] +
 				m * (far[root * n + a] + hop[a * n + b] - far[root * n + b]);
+	if (sums) {
+		find_sum_rest(p, rest);
+		return find_sum_tree(p, root, parent);
+	}
 	if (gci_arborescence(n, p->arc_cost, root, parent))
 		return GCOLL_ERR_NOMEM;
 	for (b = 0; b < n; b++) {
@@ -341,30 +461,41 @@ static int find_tree(struct pack *p, const struct gci_network *net, const double
 	return 0;
 }
 
-/* The tree of `via`, which has it from the root. */
-static void hang_tree(int *parent, int root, int via)
+/* The tree of `via`, which has it from the root. Of sums all that may hang there does. */
+static void hang_tree(const struct pack *p, int *parent, int root, int via)
 {
-	if (via != root)
+	const struct gci_sum_order *o = p->w->order;
+	int c;
+
+	if (via != root && !o)
 		parent[via] = root;
 	parent[root] = -1;
+	if (via == root || !o)
+		return;
+	for (c = 0; c < p->n; c++)
+		if (o->core[c] == c && c != root && c != o->core[root])
+			parent[c] = c == via ? o->core[root] : via;
 }
 
 static int make_tree(struct pack *p, int commodity, int via, double mu, struct column *c)
 {
-	int n = p->n, root = p->w->commodities[commodity].from, rc;
+	int n = p->n, root = p->w->commodities[commodity].from, rc, sums = p->w->order != NULL;
 	struct tree t;
 
-	rc = column_init(p, c, commodity, 2 * n, 2 * n);
+	rc = column_init(p, c, commodity, 2 * n + 1, 2 * n);
 	if (tree_alloc(&t, n))
 		rc = GCOLL_ERR_NOMEM;
 	if (!rc)
-		rc = find_tree(p, p->net, p->hop_ns, p->far_ns, 0, via, mu, c->way);
+		rc = find_tree(
+			p, p->net, p->hop_ns, p->far_ns, 0, sums ? root : via, mu, sums, c->way);
 	if (!rc) {
-		hang_tree(c->way, root, via);
-		measure_tree(p, p->net, p->hop_ns, &t, c->way, c->way + n, root);
+		hang_tree(p, c->way, root, via);
+		measure_tree(p, p->net, p->hop_ns, &t, c->way, c->way + n, root, sums);
 		c->delay_ns = t.delay_ns;
 		c->root = root;
 		load_tree(p, c, &t, 0, 0, t.delay_ns);
+		if (sums)
+			load_root(p, c, &t);
 	}
 	tree_free(&t);
 	return rc;
@@ -401,6 +532,20 @@ static int is_clean(const struct pack *p, const struct tree *t)
 	return clean;
 }
 
+/* Whether what is below class x, and all else, are two sums, in a fixed order as well. */
+static int are_halves(const struct pack *p, const int *parent, int root, int x)
+{
+	struct gci_sum_node nodes[GCI_GRID_MAX_CLUSTERS];
+	int mid;
+
+	if (!p->w->order)
+		return 1;
+	mid = gci_middle(0, p->w->order->nclusters);
+	return gci_sum_nodes(p->w->order, parent, root, x, nodes) == 1 &&
+	       ((!nodes->a && nodes->z == mid) ||
+		       (nodes->a == mid && nodes->z == p->w->order->nclusters));
+}
+
 /* Where a class hangs at the root in both trees, the two can tell each other what they have of the sum: that takes
  * one way from one to the other, not two. The best such class, if that is shorter. */
 static void find_meeting(
@@ -410,7 +555,8 @@ static void find_meeting(
 	int x, root = in->root, clean = is_clean(p, in) && is_clean(p, out);
 
 	for (x = 0; clean && x < p->n; x++) {
-		if (x == root || in->parent[x] != root || out->parent[x] != root)
+		if (x == root || in->parent[x] != root || out->parent[x] != root ||
+			!are_halves(p, in->parent, root, x))
 			continue;
 		measure_sides(p, in, x, &in_x, &in_root);
 		measure_sides(p, out, x, &out_x, &out_root);
@@ -434,12 +580,14 @@ static int make_sum(struct pack *p, int root, double mu, struct column *c)
 	if (tree_alloc(&out, n))
 		rc = GCOLL_ERR_NOMEM;
 	if (!rc)
-		rc = find_tree(p, &p->back, p->back_hop_ns, p->back_far_ns, 1, root, mu, c->way);
+		rc = find_tree(p, &p->back, p->back_hop_ns, p->back_far_ns, 1, root, mu,
+			p->w->order != NULL, c->way);
 	if (!rc)
-		rc = find_tree(p, p->net, p->hop_ns, p->far_ns, 0, root, mu, c->way + 2 * n);
+		rc = find_tree(p, p->net, p->hop_ns, p->far_ns, 0, root, mu, 0, c->way + 2 * n);
 	if (!rc) {
-		measure_tree(p, &p->back, p->back_hop_ns, &in, c->way, c->way + n, root);
-		measure_tree(p, p->net, p->hop_ns, &out, c->way + 2 * n, c->way + 3 * n, root);
+		measure_tree(p, &p->back, p->back_hop_ns, &in, c->way, c->way + n, root,
+			p->w->order != NULL);
+		measure_tree(p, p->net, p->hop_ns, &out, c->way + 2 * n, c->way + 3 * n, root, 0);
 		c->delay_ns = in.delay_ns + out.delay_ns;
 		c->root = root;
 		find_meeting(p, &in, &out, c);
@@ -572,6 +720,8 @@ static void add_stars(struct pack *p)
 	int via;
 
 	for (via = 0; via < p->n && !p->failed; via++) {
+		if (p->w->order && p->w->order->core[via] != via)
+			continue;
 		if (!make_tree(p, 0, via, -1, &c)) {
 			add_column(p, &c);
 		} else {
@@ -591,6 +741,8 @@ static void add_first(struct pack *p)
 	fill_prices(p, p->price, 0);
 	for (i = 0; i < p->w->ncommodities; i++)
 		for (r = 0; r < nroots(p); r++) {
+			if (p->w->shape == GCI_SUMS && p->w->order && p->w->order->core[r] != r)
+				continue;
 			if (!make_column(p, i, r, 0, &c))
 				add_column(p, &c);
 			if (!make_column(p, i, r, -1, &c))
@@ -1021,7 +1173,7 @@ static double tree_price(struct pack *p, int turned, int root, int *way)
 	double sum = 0;
 
 	if (find_tree(p, turned ? &p->back : p->net, turned ? p->back_hop_ns : p->hop_ns,
-		    turned ? p->back_far_ns : p->far_ns, turned, root, 0, way)) {
+		    turned ? p->back_far_ns : p->far_ns, turned, root, 0, 0, way)) {
 		p->failed = 1;
 		return 0;
 	}

@@ -21,7 +21,7 @@
 #ifndef GCI_COLLECTIVES_PLANNER_PACK_H
 #define GCI_COLLECTIVES_PLANNER_PACK_H
 
-#include "collectives/network/network.h"
+#include "collectives/planner/sum_order.h"
 
 enum gci_packing_shape {
 	GCI_TREES, /* to all hosts, from each commodity's class */
@@ -43,6 +43,7 @@ struct gci_packing_wish {
 	double nbytes;         /* of all commodities */
 	double segment_nbytes; /* what is sent on once it is there as a whole */
 	double message_ns;     /* what a message costs its sender, and its receiver; above 0 */
+	const struct gci_sum_order *order; /* that sums of trees keep; NULL: none */
 	int bound; /* asks for gci_packing.bound_ns, which takes a fifth of the time more */
 };
 

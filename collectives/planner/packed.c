@@ -113,7 +113,7 @@ static int try_segment(struct gci_packed *p, const struct gci_coll *c, struct gc
 	return 0;
 }
 
-/* The wish but for its segments; w->net points to `net`, which is to be freed. */
+/* The wish but for its segments and the order of sums; w->net points to `net`, which is to be freed. */
 static int begin(struct gci_packed *p, const struct gci_coll *c, struct gci_network *net,
 	struct gci_packing_wish *w, uint64_t nbytes, int capped)
 {
@@ -139,6 +139,7 @@ int gci_packed_make(struct gci_packed **out, const struct gci_coll *c, uint64_t 
 {
 	struct gci_packed *p = gci_calloc(1, sizeof(*p));
 	struct gci_network net = {0};
+	struct gci_sum_order order;
 	struct gci_packing_wish w;
 	int rc, longer;
 
@@ -149,6 +150,11 @@ int gci_packed_make(struct gci_packed **out, const struct gci_coll *c, uint64_t 
 		nbytes = gci_table_round(gci_packed_total(c) * c->esize);
 	p->nbytes = nbytes ? nbytes : 1;
 	rc = begin(p, c, &net, &w, nbytes, 1);
+	p->is_ordered = c->order != GCI_ANY_ORDER;
+	if (!rc && p->is_ordered) {
+		gci_packed_order(&order, &net, c);
+		w.order = &order;
+	}
 	/* A rank alone has nothing to send. */
 	for (longer = 0; !rc && p->ncommodities && longer < 2; longer++)
 		rc = try_segment(p, c, &w, segment_of(c, nbytes, longer));

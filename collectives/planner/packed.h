@@ -36,6 +36,7 @@ struct gci_packed {
 			segment_nbytes; /* of the vector or of each block; of its segments */
 		const uint64_t *counts; /* those that it is of; NULL: blocks are equal */
 	} times;
+	int is_ordered; /* sums keep the order of clusters and their members */
 	int nclasses;   /* of the network that it was made for */
 	uint64_t sizes; /* of its classes: a digest */
 };

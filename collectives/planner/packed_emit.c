@@ -60,6 +60,13 @@ int gci_packed_network(struct gci_network *net, const struct gci_coll *c, int ca
 	return rc;
 }
 
+void gci_packed_order(
+	struct gci_sum_order *o, const struct gci_network *net, const struct gci_coll *c)
+{
+	gci_sum_order_of(o, net, c->topo, gci_packed_is_turned(c->kind),
+		gci_kind_has_root(c->kind) ? net->nclasses - 1 : -1);
+}
+
 uint64_t gci_packed_sizes(const struct gci_network *net)
 {
 	return gci_digest_bytes(0, net->first, ((size_t)net->nclasses + 1) * sizeof(*net->first));
@@ -103,7 +110,7 @@ struct act {
 	double key; /* ns */
 	size_t nth; /* in the order in which they were noted */
 	enum act_kind kind;
-	int swapped; /* of a REDUCE */
+	int swapped; /* of a REDUCE or RECV_REDUCE */
 	int peer;
 	uint32_t tag;
 	struct gci_slice dst, src;
@@ -121,8 +128,9 @@ struct emission {
 	const struct gci_coll *c;
 	const struct gci_packed *p;
 	struct gci_network net;
-	struct listing *list; /* NULL: this rank's acts are noted */
-	uint64_t *even_bps;   /* [from * nranks + to]; NULL: not asked for */
+	struct gci_sum_order order; /* if p->is_ordered */
+	struct listing *list;       /* NULL: this rank's acts are noted */
+	uint64_t *even_bps;         /* [from * nranks + to]; NULL: not asked for */
 	const double
 		*start_ns; /* [message]: p->times.start_ns; NULL: keys come from depths and tails */
 	double scale;      /* of those */
@@ -149,6 +157,7 @@ struct emission {
 struct timing {
 	double *depth; /* [class]: until its first host has it */
 	double *tail;  /* [class]: from then on until the last behind it has it */
+	double *copies; /* [class]: of sums in a fixed order: how many go from its first host to the next */
 	double *late; /* [class]: of sums: when what is below it may be complete where it ends, at the latest */
 	double end; /* of all */
 	double all; /* of both trees, of the first */
@@ -161,6 +170,11 @@ static double hop_ns(const struct emission *e, int from, int to)
 
 	return e->net.delay_ns[pair] + GCI_PACKED_MESSAGE_NS +
 	       (double)(e->segment * e->c->esize) / e->net.rate[pair];
+}
+
+static double later(double a, double b)
+{
+	return a > b ? a : b;
 }
 
 static void note(struct emission *e, double key, struct act act)
@@ -309,8 +323,11 @@ static int start(struct emission *e, struct gci_builder *b, const struct gci_col
 	e->ns = delay_of(p) + feed_of(p, c);
 	if (gci_packed_network(&e->net, c, 1))
 		return GCOLL_ERR_NOMEM;
-	if (e->net.nclasses != p->nclasses || gci_packed_sizes(&e->net) != p->sizes)
-		return GCOLL_ERR_INVAL; /* that of a root of another kind */
+	if (e->net.nclasses != p->nclasses || gci_packed_sizes(&e->net) != p->sizes ||
+		p->is_ordered != (c->order != GCI_ANY_ORDER))
+		return GCOLL_ERR_INVAL; /* that of a root of another kind, or of another order */
+	if (p->is_ordered)
+		gci_packed_order(&e->order, &e->net, c);
 	n = (size_t)e->net.nclasses;
 	e->first_column = gci_calloc((size_t)p->ncommodities + 1, sizeof(*e->first_column));
 	e->turn = gci_calloc((size_t)p->packing.ncolumns, sizeof(*e->turn));
@@ -404,6 +421,8 @@ static int choose_host(struct emission *e, int class, uint64_t more)
 /* Of the hosts of a class, from the first to the last. */
 static double inside_ns(const struct emission *e, int class)
 {
+	if (e->p->is_ordered)
+		return gci_packing_rounds(e->order.nhosts[class]) * hop_ns(e, class, class);
 	return gci_packing_lan_hops(gci_network_size(&e->net, class)) * hop_ns(e, class, class);
 }
 
@@ -420,17 +439,26 @@ static int time_tree(struct emission *e, const struct gci_column *col, int secon
 {
 	int n = e->net.nclasses, i, c, k;
 	const int *parent = col->way + 2 * n * second, *rest = parent + n;
+	struct gci_sum_node nodes[GCI_GRID_MAX_CLUSTERS];
 	struct timing *t = &e->timing[2 * (col - e->p->packing.columns) + second];
 
-	t->depth = gci_calloc((size_t)(3 * n), sizeof(*t->depth));
+	t->depth = gci_calloc((size_t)(4 * n), sizeof(*t->depth));
 	if (!t->depth)
 		return GCOLL_ERR_NOMEM;
 	t->tail = t->depth + n;
 	t->late = t->tail + n;
+	t->copies = t->late + n;
+	for (c = 0; c < n; c++)
+		t->copies[c] = e->p->is_ordered && !second
+				       ? gci_sum_nodes(&e->order, parent, col->root, c, nodes)
+				       : 1;
 	for (i = 0; i < n; i++) /* as many rounds as a tree may be deep */
 		for (c = 0; c < n; c++)
 			if (c != col->root)
-				t->depth[c] = t->depth[parent[c]] + arc_ns(e, second, parent[c], c);
+				t->depth[c] =
+					t->depth[parent[c]] + arc_ns(e, second, parent[c], c) +
+					(t->copies[c] - 1) * (double)(e->segment * e->c->esize) /
+						e->net.rate[parent[c] * n + c];
 	for (c = 0; c < n; c++) {
 		double leaf = t->depth[c];
 
@@ -513,7 +541,7 @@ struct passage {
 	int turned, second, nth, of_sum;
 	uint64_t tree; /* of all of the operation's */
 	double begin;
-	uint32_t tag;
+	uint32_t tag, span;        /* sums that go with the first one are so far apart */
 	struct gci_slice own, all; /* what this rank gives, and what it gets */
 };
 
@@ -524,8 +552,11 @@ struct place {
 	struct neighbour {
 		int rank;
 		double key;
+		int class; /* of sums in a fixed order: if it is of another cluster; else -1 */
+		int other_first; /* its operand is the left one */
 	} * child;
 	int nchildren;
+	struct neighbour last; /* who has the whole for the root; rank -1: nobody */
 };
 
 /* The latest start of the message to (or, turned, from) someone of that class who has it `at` that time after the
@@ -539,7 +570,7 @@ static double key_of(const struct passage *x, int class, double at_ns, double ta
 
 static void add_child(struct place *p, int rank, double key)
 {
-	p->child[p->nchildren++] = (struct neighbour){rank, key};
+	p->child[p->nchildren++] = (struct neighbour){.rank = rank, .key = key, .class = -1};
 }
 
 /* Inside of a class: which round of a binomial tree, or level of a binary one, brings it to that member, and how
@@ -596,14 +627,89 @@ static void place_in_class(struct emission *e, const struct passage *x, struct p
 	}
 }
 
+/* Whether sums keep a fixed order on this passage. */
+static int keeps_order(const struct emission *e, const struct passage *x)
+{
+	return e->p->is_ordered && x->turned;
+}
+
+/* How many halves of halves of n there are down to that place. */
+static int halvings(int n, int place)
+{
+	int a = 0, z = n, count = 0;
+
+	for (; z - a > 1; count++) {
+		int mid = gci_middle(a, z);
+
+		if (place < mid)
+			z = mid;
+		else
+			a = mid;
+	}
+	return count;
+}
+
+/* In its cluster, along the tree that all keep to (collectives/blocks/order.h). */
+static void place_in_cluster(struct emission *e, const struct passage *x, struct place *p, int core)
+{
+	const struct gci_topo *t = e->c->topo;
+	struct gci_join joins[GCI_MAX_JOINS];
+	int i, n = gci_joins(t, 0, e->me, e->entry[core], joins);
+	int depth = halvings(e->order.nhosts[core], t->index[e->me]);
+	double hop = hop_ns(e, core, core);
+
+	for (i = 0; i < n && i < depth && p->parent < 0; i++) {
+		int other = joins[i].other, is_mine = other == e->me;
+		double key = key_at(e, x, other,
+			key_of(x, core, x->t->depth[core] + (depth - i) * hop, 0, hop));
+
+		if (is_mine) {
+			p->parent = joins[i].lead;
+			p->parent_key = key;
+		} else {
+			add_child(p, other, key);
+			p->child[p->nchildren - 1].other_first = joins[i].other_first;
+		}
+	}
+}
+
+/* The same place in a tree of sums that keep their order. */
+static void find_sum_place(struct emission *e, const struct passage *x, struct place *p)
+{
+	int c, mine = e->mine, root = x->col->root, core = e->order.core[mine];
+	int home = e->order.core[root];
+
+	place_in_cluster(e, x, p, core);
+	if (e->me == e->entry[root] && home != root)
+		p->last = (struct neighbour){.rank = e->entry[home],
+			.key = key_at(
+				e, x, e->entry[home], key_of(x, home, x->t->depth[home], 0, 0))};
+	if (e->me != e->entry[core])
+		return;
+	for (c = 0; c < e->net.nclasses; c++)
+		if (c != root && e->order.core[c] == c && x->parent[c] == core) {
+			add_child(p, e->entry[c],
+				key_at(e, x, e->entry[c], key_of(x, c, x->t->depth[c], 0, 0)));
+			p->child[p->nchildren - 1].class = c;
+		}
+	if (core != root) {
+		p->parent = e->entry[x->parent[core]];
+		p->parent_key = key_at(e, x, e->me, key_of(x, core, x->t->depth[core], 0, 0));
+	}
+}
+
 static void find_place(struct emission *e, const struct passage *x, struct place *p)
 {
 	const int *m;
 	int k, c, me = e->me, mine = e->mine, is_entry = e->entry[mine] == me;
 	int root = x->col->root;
 
-	p->parent = -1;
+	p->parent = p->last.rank = -1;
 	p->nchildren = 0;
+	if (keeps_order(e, x)) {
+		find_sum_place(e, x, p);
+		return;
+	}
 	if (is_entry && mine != root) {
 		p->parent = e->entry[x->parent[mine]];
 		p->parent_key = key_at(e, x, me,
@@ -648,11 +754,12 @@ static void add_copies(struct emission *e, const struct gci_column *col, int sec
 {
 	int n = e->net.nclasses, c;
 	const int *parent = col->way + 2 * n * second, *rest = parent + n;
+	const struct timing *t = &e->timing[2 * (col - e->p->packing.columns) + second];
 	uint64_t *copies = e->copies + n * (col - e->p->packing.columns);
 
 	for (c = 0; c < n; c++) {
 		if (c != col->root)
-			copies[parent[c]]++;
+			copies[parent[c]] += (uint64_t)t->copies[c];
 		if (rest[c] != c)
 			copies[rest[c]] += (uint64_t)gci_network_size(&e->net, c) - 1;
 	}
@@ -662,10 +769,11 @@ static void add_copies(struct emission *e, const struct gci_column *col, int sec
 static void add_lan_duties(struct emission *e, const int *rest, int class, uint64_t length)
 {
 	const int *m = gci_network_members(&e->net, class);
-	int i, n = gci_network_size(&e->net, class), first = e->place[e->entry[class]];
+	int i, n = gci_network_size(&e->net, class), first;
 
 	if (rest[class] != class || n > GCI_BINOMIAL_HOSTS)
 		return;
+	first = e->place[e->entry[class]];
 	for (i = 0; i < n; i++)
 		e->duty[m[(first + i) % n]] +=
 			(unsigned)e->fanout[n * GCI_BINOMIAL_HOSTS + i] * length;
@@ -682,6 +790,8 @@ static void choose_entries(
 		if (k == col->root && lead >= 0) {
 			e->entry[k] = lead;
 			e->duty[lead] += copies[k] * length;
+		} else if (e->p->is_ordered && e->order.core[k] != k && col->nway == 2 * n) {
+			e->entry[k] = -1; /* all are leaves */
 		} else {
 			e->entry[k] = choose_host(e, k, copies[k] * length);
 		}
@@ -754,11 +864,144 @@ static struct gci_slice room_for(struct emission *e, struct gci_slice like)
 	return gci_slice(GCI_TMP, gci_tmp(e->b, like.length), like.length);
 }
 
+/* Sums of several clusters that one host has. */
+struct sums {
+	struct gci_sum_node node[GCI_GRID_MAX_CLUSTERS];
+	struct gci_slice at[GCI_GRID_MAX_CLUSTERS];
+	int n;
+};
+
+static void add_sum_node(struct sums *s, struct gci_sum_node node, struct gci_slice at)
+{
+	s->node[s->n] = node;
+	s->at[s->n++] = at;
+}
+
+/* Appends what there is of clusters [a, z) to `out`, combined as far as their order lets it. True if that is one sum. What
+ * is not in TMP is the user's. */
+static int fold(
+	struct emission *e, const struct sums *have, int a, int z, double key, struct sums *out)
+{
+	int i, before = out->n, mid = gci_middle(a, z), low, high;
+	struct gci_slice left, right;
+
+	for (i = 0; i < have->n; i++)
+		if (have->node[i].a == a && have->node[i].z == z) {
+			add_sum_node(out, have->node[i], have->at[i]);
+			return 1;
+		}
+	if (z - a == 1)
+		return 0;
+	low = fold(e, have, a, mid, key, out);
+	high = fold(e, have, mid, z, key, out);
+	if (!low || !high)
+		return 0;
+	left = out->at[before];
+	right = out->at[before + 1];
+	low = left.buffer == GCI_TMP;
+	note(e, key,
+		(struct act){.kind = ACT_REDUCE,
+			.swapped = !low,
+			.dst = low ? left : right,
+			.src = low ? right : left});
+	out->n = before;
+	add_sum_node(out, (struct gci_sum_node){a, z}, low ? left : right);
+	return 1;
+}
+
+/* Its own cluster's sum, as far as it is made here. *key: when it may be complete, at the latest. */
+static struct gci_slice sum_of_cluster(
+	struct emission *e, const struct passage *x, const struct place *p, double *key)
+{
+	struct gci_slice there[GCI_MAX_JOINS], sum = x->own;
+	int i, n = 0;
+
+	for (i = 0; i < p->nchildren && p->child[i].class < 0; i++) {
+		there[n++] = room_for(e, x->own);
+		*key = later(*key, p->child[i].key);
+		if (!i)
+			sum = there[0];
+		note(e, p->child[i].key,
+			(struct act){.kind = i ? ACT_RECV : ACT_RECV_REDUCE,
+				.swapped = p->child[i].other_first,
+				.peer = p->child[i].rank,
+				.tag = x->tag,
+				.dst = there[i],
+				.src = x->own});
+	}
+	for (i = 1; i < n; i++)
+		note(e, *key,
+			(struct act){.kind = ACT_REDUCE,
+				.swapped = p->child[i].other_first,
+				.dst = sum,
+				.src = there[i]});
+	return sum;
+}
+
+/* All that this rank sends on, or has in the end; returns when it may be complete, at the latest. */
+static double gather_sums(
+	struct emission *e, const struct passage *x, const struct place *p, struct sums *out)
+{
+	int i, j, n, mine = e->order.cluster[e->mine];
+	struct gci_sum_node nodes[GCI_GRID_MAX_CLUSTERS];
+	struct sums have = {.n = 0};
+	double key = 0;
+
+	add_sum_node(&have, (struct gci_sum_node){mine, mine + 1}, sum_of_cluster(e, x, p, &key));
+	for (i = 0; i < p->nchildren; i++) {
+		const struct neighbour *c = &p->child[i];
+
+		if (c->class < 0)
+			continue;
+		key = later(key, c->key);
+		n = gci_sum_nodes(&e->order, x->parent, x->col->root, c->class, nodes);
+		for (j = 0; j < n; j++) {
+			add_sum_node(&have, nodes[j], room_for(e, x->own));
+			note(e, c->key,
+				(struct act){.kind = ACT_RECV,
+					.peer = c->rank,
+					.tag = x->tag + (unsigned)j * x->span,
+					.dst = have.at[have.n - 1]});
+		}
+	}
+	out->n = 0;
+	fold(e, &have, 0, e->order.nclusters, key, out);
+	return key;
+}
+
+/* The same as below, in the order of clusters and their members. */
+static void pass_sums_up(struct emission *e, const struct passage *x, const struct place *p)
+{
+	struct sums s;
+	double key = gather_sums(e, x, p, &s);
+	int i;
+
+	for (i = 0; p->parent >= 0 && i < s.n; i++)
+		note(e, p->parent_key,
+			(struct act){.kind = ACT_SEND,
+				.peer = p->parent,
+				.tag = x->tag + (unsigned)i * x->span,
+				.src = s.at[i]});
+	if (p->last.rank >= 0)
+		note(e, p->last.key,
+			(struct act){.kind = ACT_RECV,
+				.peer = p->last.rank,
+				.tag = x->tag,
+				.dst = x->all});
+	else if (p->parent < 0)
+		note(e, key, (struct act){.kind = ACT_COPY, .dst = x->all, .src = s.at[0]});
+}
+
 /* Sums go up; the root's is made in x->all. */
 static void pass_up(struct emission *e, const struct passage *x, const struct place *p)
 {
-	struct gci_slice sum = p->nchildren && p->parent >= 0 ? room_for(e, x->own) : x->all;
+	struct gci_slice sum;
 
+	if (keeps_order(e, x)) {
+		pass_sums_up(e, x, p);
+		return;
+	}
+	sum = p->nchildren && p->parent >= 0 ? room_for(e, x->own) : x->all;
 	gather(e, x, p, sum);
 	if (p->parent >= 0)
 		note(e, p->parent_key,
@@ -785,11 +1028,6 @@ static double take_child(struct place *p, int rank)
 	return key;
 }
 
-static double later(double a, double b)
-{
-	return a > b ? a : b;
-}
-
 /* The root's first host and the other that it meets tell each other what they have; both add it in the same order. What
  * is left of `down` is the way from there. */
 static void meet(struct emission *e, const struct passage *up, const struct passage *down,
@@ -801,11 +1039,18 @@ static void meet(struct emission *e, const struct passage *up, const struct pass
 	double to = is_root ? take_child(below, peer) : above->parent_key;
 	double from = is_root ? take_child(above, peer) : below->parent_key, key;
 	/* In place, what comes must not meet what goes. */
-	int apart = up->own.buffer == up->all.buffer;
-	struct gci_slice have = above->nchildren ? room_for(e, up->own) : up->own;
-	struct gci_slice there = apart ? room_for(e, up->own) : up->all;
+	int apart = up->own.buffer == up->all.buffer, root_first = 1;
+	struct gci_slice have, there = apart ? room_for(e, up->own) : up->all;
+	struct sums s;
 
-	key = gather(e, up, above, have);
+	if (e->p->is_ordered) {
+		root_first = e->order.cluster[col->root] < gci_middle(0, e->order.nclusters);
+		key = gather_sums(e, up, above, &s);
+		have = s.at[0];
+	} else {
+		have = above->nchildren ? room_for(e, up->own) : up->own;
+		key = gather(e, up, above, have);
+	}
 	/* What a host has of its own is there from the beginning, and gone before what comes takes its place. */
 	if (!above->nchildren && from < to)
 		to = from;
@@ -821,7 +1066,10 @@ static void meet(struct emission *e, const struct passage *up, const struct pass
 			.dst = there});
 	key = later(key, from);
 	note(e, key,
-		(struct act){.kind = ACT_REDUCE, .swapped = is_root, .dst = there, .src = have});
+		(struct act){.kind = ACT_REDUCE,
+			.swapped = is_root == root_first,
+			.dst = there,
+			.src = have});
 	if (apart)
 		note(e, key, (struct act){.kind = ACT_COPY, .dst = up->all, .src = there});
 	below->parent = -1;
@@ -866,7 +1114,7 @@ static void emit_acts(struct emission *e)
 			gci_recv(e->b, a->peer, a->tag, a->dst);
 			break;
 		case ACT_RECV_REDUCE:
-			gci_recv_reduce(e->b, a->peer, a->tag, a->dst, a->src, 0);
+			gci_recv_reduce(e->b, a->peer, a->tag, a->dst, a->src, a->swapped);
 			break;
 		case ACT_REDUCE:
 			gci_reduce(e->b, a->dst, a->src, a->swapped);
@@ -905,7 +1153,8 @@ static int look_at_trees(struct emission *e)
 
 		for (k = 0; !rc && k < col->nway / (2 * e->net.nclasses); k++) {
 			rc = time_tree(e, col, k);
-			add_copies(e, col, k);
+			if (!rc)
+				add_copies(e, col, k);
 		}
 		if (!rc && k == 2)
 			time_sum(e, col);
@@ -946,6 +1195,16 @@ static int meets(const struct emission *e, const struct gci_column *col)
 
 /* ---- all hosts' messages, for a timetable */
 
+/* How many that rank sends on. */
+static double sums_of(const struct emission *e, const struct passage *x, int rank)
+{
+	int class = e->net.class_of[rank];
+
+	return keeps_order(e, x) && e->entry[class] == rank && e->order.core[class] == class
+		       ? x->t->copies[class]
+		       : 1;
+}
+
 /* The messages of a tree; parents[rank]. */
 static void add_tree(struct emission *e, const struct passage *x, struct place *p, int *parents)
 {
@@ -960,7 +1219,8 @@ static void add_tree(struct emission *e, const struct passage *x, struct place *
 			gci_timetable_add(&e->list->table, r, r, 0, 0);
 		else
 			gci_timetable_add(&e->list->table, x->turned ? r : p->parent,
-				x->turned ? p->parent : r, (double)(x->own.length * e->c->esize),
+				x->turned ? p->parent : r,
+				(double)(x->own.length * e->c->esize) * sums_of(e, x, r),
 				p->parent_key);
 	}
 	e->me = me;
@@ -1040,8 +1300,11 @@ static void pass_sum(struct emission *e, struct passage *up, struct gci_slice ou
 static void pass_tree(struct emission *e, const struct passage *x, struct place *p)
 {
 	if (e->list) {
+		int root = x->col->root, home = keeps_order(e, x) ? e->order.core[root] : root;
+
+		/* The root gets all, and has sent what it had before. */
 		add_tree(e, x, p, e->list->parents);
-		link_tree(e, x, e->list->parents, -1);
+		link_tree(e, x, e->list->parents, home == root ? -1 : e->entry[home]);
 		return;
 	}
 	find_place(e, x, p);
@@ -1066,6 +1329,7 @@ static void pass_vector(struct emission *e, struct place *p)
 		x.own = part(in, e->segment, i);
 		x.all = c->kind == GCI_BCAST ? x.own : part(out, e->segment, i);
 		x.tag = gci_tag(PHASE_UP, (uint32_t)i);
+		x.span = (uint32_t)nsegments;
 		choose_entries(e, col, lead, weight(e, x.own.length));
 		if (c->kind == GCI_ALLREDUCE) {
 			pass_sum(e, &x, x.all, p, i, nsegments);
@@ -1098,6 +1362,7 @@ static void pass_blocks(struct emission *e, struct place *p)
 			x.nth = (int)((i + (unsigned)r) & 1);
 			x.tag = gci_tag(
 				PHASE_UP, (uint32_t)(i * (unsigned)e->nranks + (unsigned)r));
+			x.span = (uint32_t)(nsegments * (unsigned)e->nranks);
 			x.own = part(gci_in_block(c, me, r), e->segment, i);
 			x.all = c->kind == GCI_ALLGATHER || r == me
 					? part(gci_out_block(c, me, r), e->segment, i)
@@ -1464,6 +1729,7 @@ int gci_packed_find_times(
 	struct gci_coll model = {.kind = c->kind,
 		.topo = c->topo,
 		.root = c->root,
+		.order = c->order,
 		.esize = 1,
 		.count = p->nbytes / (gci_kind_has_vector(c->kind) ? 1 : n)};
 	struct gci_network real = {0};

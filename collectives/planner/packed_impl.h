@@ -14,6 +14,10 @@ int gci_packed_is_turned(enum gci_kind k);
 /* That network. 0 or GCOLL_ERR_NOMEM. */
 int gci_packed_network(struct gci_network *net, const struct gci_coll *c, int capped);
 
+/* On that network, where c->order is to be kept. */
+void gci_packed_order(
+	struct gci_sum_order *o, const struct gci_network *net, const struct gci_coll *c);
+
 /* How many hosts each class has, as a digest. */
 uint64_t gci_packed_sizes(const struct gci_network *net);
 

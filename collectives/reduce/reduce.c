@@ -215,7 +215,7 @@ const struct gci_algorithm gci_reduces[] = {
 	{GCI_REDUCE, "packed",
 		"packing of trees: segments up several trees of clusters, by what links and NICs "
 		"carry",
-		GCI_PACKS, 0, gci_emit_packed, gci_estimate_packed},
+		GCI_PACKS | GCI_KEEPS_CLUSTER_ORDER, 0, gci_emit_packed, gci_estimate_packed},
 	{GCI_REDUCE, "spread", "segments meet in all clusters, and go to the root, over all links",
 		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS | GCI_KEEPS_CLUSTER_ORDER, 0,
 		gci_emit_reduce_spread, gci_estimate_spread},

@@ -228,7 +228,7 @@ static void gci_emit_reduce_scatter_clusters(struct gci_builder *b, const struct
 
 const struct gci_algorithm gci_reduce_scatters[] = {
 	{GCI_REDUCE_SCATTER, "packed", "packing of trees: blocks up several trees of clusters each",
-		GCI_PACKS, 0, gci_emit_packed, gci_estimate_packed},
+		GCI_PACKS | GCI_KEEPS_CLUSTER_ORDER, 0, gci_emit_packed, gci_estimate_packed},
 	{GCI_REDUCE_SCATTER, "ring", "parts travel round a ring of all ranks", 0, 0,
 		gci_emit_reduce_scatter_ring, gci_estimate_ring},
 	{GCI_REDUCE_SCATTER, "clusters", "up the tree of a fixed order, across by n senders",
