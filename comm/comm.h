@@ -20,7 +20,7 @@
 
 /* What may choose for an operation that is set to "auto". */
 enum gci_tuning {
-	GCI_TUNING_OFF,     /* nothing: the kind's first algorithm that can */
+	GCI_TUNING_OFF,     /* rough estimates only */
 	GCI_TUNING_TABLE,   /* the job's table, where it knows */
 	GCI_TUNING_SIMULATE /* that, else a simulation */
 };

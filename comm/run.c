@@ -136,7 +136,6 @@ static void start_message(struct gci_run *run, uint32_t step)
 		.digest = run->digest,
 		.align = run->esize <= GCI_TP_FRAME_NBYTES ? run->esize : 1,
 		.share = run->share,
-		.patient = s->patient,
 		.tells = 1,
 		.done = on_message,
 		.piece = s->kind == GCI_STEP_RECV_REDUCE ? on_piece : NULL,

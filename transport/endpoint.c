@@ -281,8 +281,7 @@ static void told(struct gci_ep_peer *p, uint64_t nbytes)
 }
 
 /* As long as the sender has much of its allowance left, it needs neither credit nor allowance for
- * a short message. A peer with several streams is far away, and its requests may be patient: a credit is
- * worth a frame of its own there. Likewise on links with replay: numbers in the header of a frame
+ * a short message. A peer with several streams is far away: a credit is worth a frame of its own there. Likewise on links with replay: numbers in the header of a frame
  * whose payload was cut off would count twice. */
 static void hold(struct gci_ep *ep, struct gci_ep_peer *p, uint64_t nbytes)
 {
@@ -757,7 +756,7 @@ static int offer(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_tp_req *r)
 	m->order = p->order++;
 	if (m->credited) {
 		make_ready(ep, p, m);
-	} else if (!r->patient && may_be_eager(p, m)) {
+	} else if (may_be_eager(p, m)) {
 		gci_list_push(&p->waiting, &m->link);
 		admit_waiting(ep, p);
 	} else {

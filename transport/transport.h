@@ -60,8 +60,7 @@ struct gci_tp_req {
 	/* isend: peers that the sender shares its streams among, each using that part of its own
 	 * (at least one); 0 or 1: all of them. */
 	uint32_t share;
-	int patient; /* isend: waits for its credit, however short it is */
-	int tells;   /* isend: while it waits for its credit, its key and digest go to the peer */
+	int tells; /* isend: while it waits for its credit, its key and digest go to the peer */
 	void (*done)(struct gci_tp_req *r, int status);
 	/* irecv only, may be NULL. If set, `buf` is not used: instead the payload is handed over
 	 * piece by piece, in any order, every byte once, cut at multiples of `align`. */

@@ -7,7 +7,6 @@
 
 #include "collectives/allgather/plan.h"
 #include "collectives/blocks/phases.h"
-#include "collectives/blocks/route.h"
 #include "collectives/planner/packed.h"
 #include "collectives/tuner/formulas.h"
 

@@ -9,7 +9,6 @@
 #include "collectives/blocks/phases.h"
 #include "collectives/blocks/reduction.h"
 #include "collectives/blocks/shares.h"
-#include "collectives/blocks/spread.h"
 #include "collectives/planner/packed.h"
 #include "collectives/tuner/formulas.h"
 
@@ -630,27 +629,6 @@ static void gci_emit_allreduce_ordered_mod(struct gci_builder *b, const struct g
 	gci_allgather(b, &x.g, &x.p, GCI_NBUFFERS, ORDERED_ALLGATHER);
 }
 
-/* ---- The product's allreduce of many clusters whose links are slower than NICs: different
- * segments meet in different clusters, which tell all others (collectives/blocks/spread.h).
- *
- * Cost, R being a link: 2 M / (C R) + 2 L + 2 m/R + (h-1 + ceil(log2 h)) m/B for segments of m.
- * Bound (DESIGN.md): 2 (C-1)/C M / ((C-1) R), the same; L can hide behind it. */
-
-static void gci_emit_allreduce_spread(struct gci_builder *b, const struct gci_coll *c)
-{
-	struct gci_spread_segment s;
-	struct gci_spread x;
-
-	gci_spread_start(&x, b, c);
-	while (gci_spread_next(&x, &s)) {
-		struct gci_slice result;
-
-		gci_spread_to_all(&x, &s,
-			gci_spread_combine(&x, &s, gci_input(c, b->rank), GCI_OUT, &result));
-	}
-	gci_spread_end(&x);
-}
-
 /* ---- Allgather then operate: all vectors go to all ranks by dissemination, and each rank
  * evaluates the tree of a fixed order for itself. For short messages.
  * Cost: ceil(log2 P) L + (P-1) M/B, and P vectors of TMP. ATCC (Vadhiyar 2001), table 1. */
@@ -719,9 +697,6 @@ const struct gci_algorithm gci_allreduces[] = {
 		"reduce-scatter, exchange over the WAN by n senders, allgather",
 		GCI_USES_SENDERS | GCI_CAPS_SENDERS, 0, gci_emit_allreduce_rabenseifner_mod,
 		gci_estimate_modified},
-	{GCI_ALLREDUCE, "spread", "segments meet in all clusters, and go to all, over all links",
-		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS | GCI_KEEPS_CLUSTER_ORDER, 0,
-		gci_emit_allreduce_spread, gci_estimate_spread},
 	{GCI_ALLREDUCE, "rabenseifner", "reduce-scatter, allgather over all ranks", 0, 0,
 		gci_emit_allreduce_rabenseifner, gci_estimate_halving},
 	{GCI_ALLREDUCE, "rabenseifner-mod-merge",

@@ -7,7 +7,6 @@
 #include "base/mem.h"
 #include "collectives/blocks/layout.h"
 #include "collectives/blocks/phases.h"
-#include "collectives/blocks/route.h"
 #include "collectives/planner/packed.h"
 #include "collectives/tuner/formulas.h"
 

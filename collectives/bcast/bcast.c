@@ -5,7 +5,6 @@
 #include "collectives/blocks/blocks.h"
 #include "collectives/blocks/bridge.h"
 #include "collectives/blocks/phases.h"
-#include "collectives/blocks/spread.h"
 #include "collectives/models/hnow.h"
 #include "collectives/models/magpie.h"
 #include "collectives/planner/packed.h"

@@ -244,3 +244,24 @@ struct gci_coll gci_segment_of(const struct gci_coll *c, uint32_t i, uint32_t n)
 	s.count = c->count - at < c->segment ? c->count - at : c->segment;
 	return s;
 }
+
+struct gci_cut gci_cut_of(const struct gci_coll *c, uint64_t segment)
+{
+	struct gci_coll cut = *c;
+
+	cut.segment = segment;
+	return (struct gci_cut){segment, gci_nsegments_of(&cut)};
+}
+
+uint64_t gci_cut_count(const struct gci_cut *cut, uint64_t length)
+{
+	return length ? (length - 1) / cut->segment + 1 : 0;
+}
+
+struct gci_slice gci_cut_slice(const struct gci_cut *cut, struct gci_slice block, uint64_t q)
+{
+	uint64_t at = q * cut->segment, left = block.length - at;
+
+	return gci_slice(
+		block.buffer, block.offset + at, left < cut->segment ? left : cut->segment);
+}

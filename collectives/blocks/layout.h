@@ -55,4 +55,18 @@ uint32_t gci_nsegments_of(const struct gci_coll *c);
 /* Segment i of n: the same operation on that part of every block, or of the vector. */
 struct gci_coll gci_segment_of(const struct gci_coll *c, uint32_t i, uint32_t n);
 
+/* Blocks in segments of so many elements. */
+struct gci_cut {
+	uint64_t segment;
+	uint32_t most; /* of any block */
+};
+
+struct gci_cut gci_cut_of(const struct gci_coll *c, uint64_t segment);
+
+/* Segments of a block of that length. */
+uint64_t gci_cut_count(const struct gci_cut *cut, uint64_t length);
+
+/* Segment q of the block that stands in `block`. */
+struct gci_slice gci_cut_slice(const struct gci_cut *cut, struct gci_slice block, uint64_t q);
+
 #endif

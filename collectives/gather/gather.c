@@ -7,9 +7,9 @@
  * Cost, M being all blocks in k segments: sequential (P-1) (L + M/PB); chain
  * (P-1) (L + M/2kB) + M/B; binary log2 P L + (1 + 1/k) M/B, its root receiving two halves.
  * ATCC (Vadhiyar 2001), table 1. */
+#include "base/clock.h"
 #include "collectives/blocks/blocks.h"
 #include "collectives/blocks/phases.h"
-#include "collectives/blocks/route.h"
 #include "collectives/blocks/subtree.h"
 #include "collectives/models/magpie.h"
 #include "collectives/planner/packed.h"
@@ -145,16 +145,58 @@ static void gci_emit_gather_magpie(struct gci_builder *b, const struct gci_coll 
  * clusters at a time than fill its NIC, and from one rank of each, the next being asked for a round
  * trip ahead. */
 
-static struct gci_route_segments segments_of(const struct gci_coll *c, const struct gci_plogp *p)
+static struct gci_cut segments_of(const struct gci_coll *c, const struct gci_plogp *p)
 {
 	struct gci_magpie m;
 
 	gci_magpie_init(&m, p);
-	return gci_route_segments_of(c, gci_magpie_segment(&m, c));
+	return gci_cut_of(c, gci_magpie_segment(&m, c));
+}
+
+/* Turns at this rank's NIC: what is received in one turn is asked for when the turn before is over
+ * but for `ahead` elements, which are on their way by then. */
+struct turns {
+	struct gci_builder *b;
+	uint64_t ahead;
+	uint64_t left; /* elements of this turn */
+	uint32_t gate, next;
+	int has_gate, has_next;
+};
+
+/* Begins a turn of so many elements. */
+static void turn(struct turns *t, uint64_t elements)
+{
+	if (t->has_next) {
+		t->gate = t->next;
+		t->has_gate = 1;
+	}
+	t->has_next = 0;
+	t->left = elements;
+}
+
+/* `step` has just been emitted and receives so many of them. */
+static void turn_step(struct turns *t, uint32_t step, uint64_t elements)
+{
+	if (t->has_gate)
+		gci_after(t->b, t->gate);
+	t->left -= elements;
+	if (!t->has_next && t->left <= t->ahead) {
+		t->next = step;
+		t->has_next = 1;
+	}
+}
+
+/* Elements that one pair of ranks has under way in a round trip from cluster `from` to `to`. */
+static uint64_t in_flight(const struct gci_coll *c, int from, int to)
+{
+	uint64_t ns = 2 * gci_topo_link(c->topo, from, to)->delay_ns;
+	uint64_t bps = gci_pair_bps(c->topo, from, to);
+
+	return (uint64_t)((unsigned __int128)bps * ns / 8 / GCI_NS_PER_S / c->esize) + 1;
 }
 
 static void receive_cluster(struct gci_builder *b, const struct gci_coll *c,
-	const struct gci_route_segments *cut, struct gci_turns *turns, int cluster)
+	const struct gci_cut *cut, struct turns *turns, int cluster)
 {
 	int i;
 	uint64_t q;
@@ -165,29 +207,29 @@ static void receive_cluster(struct gci_builder *b, const struct gci_coll *c,
 
 		if (from == c->root)
 			continue;
-		gci_turn(turns, s.length);
-		for (q = 0; q < gci_route_count(cut, s.length); q++) {
-			struct gci_slice part = gci_route_slice(cut, s, q);
+		turn(turns, s.length);
+		for (q = 0; q < gci_cut_count(cut, s.length); q++) {
+			struct gci_slice part = gci_cut_slice(cut, s, q);
 			uint32_t step = gci_recv(b, from, gci_tag(0, (uint32_t)q), part);
 
-			gci_turn_step(turns, step, part.length, 1);
+			turn_step(turns, step, part.length);
 		}
 	}
 }
 
 /* Clusters are dealt to lanes; in a lane they take turns, the root's own last. */
-static void receive_all(struct gci_builder *b, const struct gci_coll *c,
-	const struct gci_route_segments *cut, const struct gci_plogp *p)
+static void receive_all(struct gci_builder *b, const struct gci_coll *c, const struct gci_cut *cut,
+	const struct gci_plogp *p)
 {
 	int n = c->topo->nclusters, home = c->topo->cluster[c->root], lane, k;
 	uint64_t fill = gci_nic_bps(c->topo, home) / p->wan_bps, ahead = 2 * cut->segment;
 	int lanes = !fill ? 1 : fill < (unsigned)n ? (int)fill : n;
 
 	for (k = 0; k < n; k++)
-		if (k != home && gci_wan_in_flight(c, k, home) > ahead)
-			ahead = gci_wan_in_flight(c, k, home);
+		if (k != home && in_flight(c, k, home) > ahead)
+			ahead = in_flight(c, k, home);
 	for (lane = 1; lane <= lanes; lane++) {
-		struct gci_turns turns = {.b = b, .ahead = ahead};
+		struct turns turns = {.b = b, .ahead = ahead};
 
 		for (k = lane; k <= n; k += lanes)
 			receive_cluster(b, c, cut, &turns, (home + k) % n);
@@ -198,7 +240,7 @@ static void receive_all(struct gci_builder *b, const struct gci_coll *c,
 static void gci_emit_gather_magpie_segmented(struct gci_builder *b, const struct gci_coll *c)
 {
 	struct gci_plogp p = gci_plogp(c->topo);
-	struct gci_route_segments cut = segments_of(c, &p);
+	struct gci_cut cut = segments_of(c, &p);
 	struct gci_slice mine;
 	uint64_t q, n;
 
@@ -207,9 +249,9 @@ static void gci_emit_gather_magpie_segmented(struct gci_builder *b, const struct
 		return;
 	}
 	mine = gci_in_block(c, b->rank, b->rank);
-	n = gci_route_count(&cut, mine.length);
+	n = gci_cut_count(&cut, mine.length);
 	for (q = 0; q < n; q++)
-		gci_send(b, c->root, gci_tag(0, (uint32_t)q), gci_route_slice(&cut, mine, q));
+		gci_send(b, c->root, gci_tag(0, (uint32_t)q), gci_cut_slice(&cut, mine, q));
 }
 
 /* ---- the algorithms */

@@ -151,6 +151,7 @@ int gci_packed_make(struct gci_packed **out, const struct gci_coll *c, uint64_t 
 	p->nbytes = nbytes ? nbytes : 1;
 	rc = begin(p, c, &net, &w, nbytes, 1);
 	p->is_ordered = c->order != GCI_ANY_ORDER;
+	p->root = gci_kind_has_root(c->kind) ? c->root : -1;
 	if (!rc && p->is_ordered) {
 		gci_packed_order(&order, &net, c);
 		w.order = &order;

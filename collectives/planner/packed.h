@@ -10,7 +10,7 @@
  *	gci_packed_free(p);
  *
  * Where coll.packed is NULL each emission makes one of its own, which takes far longer than the rest. One
- * serves all windows of an operation, and all roots of a cluster with the same NIC. */
+ * serves all windows of an operation, and all roots of a cluster with the same NIC, unless sums keep an order. */
 #ifndef GCI_COLLECTIVES_PLANNER_PACKED_H
 #define GCI_COLLECTIVES_PLANNER_PACKED_H
 
@@ -37,6 +37,7 @@ struct gci_packed {
 		const uint64_t *counts; /* those that it is of; NULL: blocks are equal */
 	} times;
 	int is_ordered; /* sums keep the order of clusters and their members */
+	int root;       /* then: -1: there is none */
 	int nclasses;   /* of the network that it was made for */
 	uint64_t sizes; /* of its classes: a digest */
 };

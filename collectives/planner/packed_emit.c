@@ -324,8 +324,9 @@ static int start(struct emission *e, struct gci_builder *b, const struct gci_col
 	if (gci_packed_network(&e->net, c, 1))
 		return GCOLL_ERR_NOMEM;
 	if (e->net.nclasses != p->nclasses || gci_packed_sizes(&e->net) != p->sizes ||
-		p->is_ordered != (c->order != GCI_ANY_ORDER))
-		return GCOLL_ERR_INVAL; /* that of a root of another kind, or of another order */
+		p->is_ordered != (c->order != GCI_ANY_ORDER) ||
+		(p->is_ordered && p->root >= 0 && p->root != c->root))
+		return GCOLL_ERR_INVAL; /* that of another root, or of another order */
 	if (p->is_ordered)
 		gci_packed_order(&e->order, &e->net, c);
 	n = (size_t)e->net.nclasses;

@@ -10,7 +10,6 @@
 #include "collectives/blocks/blocks.h"
 #include "collectives/blocks/reduction.h"
 #include "collectives/blocks/shares.h"
-#include "collectives/blocks/spread.h"
 #include "collectives/planner/packed.h"
 #include "collectives/tuner/formulas.h"
 
@@ -187,28 +186,6 @@ static void gci_emit_reduce_ordered_mod(struct gci_builder *b, const struct gci_
 	gather_shares(&x, base);
 }
 
-/* ---- The product's reduce of many clusters whose links are slower than NICs: different segments
- * meet in different clusters, and go from there to the root (collectives/blocks/spread.h).
- *
- * Cost, R being a link: M / ((C-1) R) + 2 L + 2 m/R + ceil(log2 h) m/B for segments of m. Bound
- * (DESIGN.md): L + M / ((C-1) R); the way over an owner takes the other L. */
-
-static void gci_emit_reduce_spread(struct gci_builder *b, const struct gci_coll *c)
-{
-	struct gci_spread_segment s;
-	struct gci_spread x;
-
-	gci_spread_start(&x, b, c);
-	while (gci_spread_next(&x, &s)) {
-		enum gci_buffer out = b->rank == c->root ? GCI_OUT : GCI_NBUFFERS;
-		struct gci_slice result = {.buffer = GCI_NBUFFERS};
-		int rank = gci_spread_combine(&x, &s, gci_input(c, b->rank), out, &result);
-
-		gci_spread_to_root(&x, &s, rank, result);
-	}
-	gci_spread_end(&x);
-}
-
 /* ---- the algorithms */
 
 const struct gci_algorithm gci_reduces[] = {
@@ -216,9 +193,6 @@ const struct gci_algorithm gci_reduces[] = {
 		"packing of trees: segments up several trees of clusters, by what links and NICs "
 		"carry",
 		GCI_PACKS | GCI_KEEPS_CLUSTER_ORDER, 0, gci_emit_packed, gci_estimate_packed},
-	{GCI_REDUCE, "spread", "segments meet in all clusters, and go to the root, over all links",
-		GCI_USES_SENDERS | GCI_USES_SEGMENT | GCI_CAPS_SENDERS | GCI_KEEPS_CLUSTER_ORDER, 0,
-		gci_emit_reduce_spread, gci_estimate_spread},
 	{GCI_REDUCE, "binomial", "binomial tree over all ranks",
 		GCI_USES_SEGMENT | GCI_BY_SEGMENT | GCI_KEEPS_RANK_ORDER, 0,
 		gci_emit_reduce_binomial, gci_estimate_binomial},

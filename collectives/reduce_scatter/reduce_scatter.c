@@ -7,7 +7,6 @@
  * ranks that stand in for others. Rabenseifner (1997), of Matsuda 2006, 2.3. */
 #include "base/mem.h"
 #include "collectives/blocks/reduction.h"
-#include "collectives/blocks/route.h"
 #include "collectives/planner/packed.h"
 #include "collectives/tuner/formulas.h"
 

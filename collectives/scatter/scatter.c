@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "collectives/blocks/blocks.h"
 #include "collectives/blocks/phases.h"
-#include "collectives/blocks/route.h"
 #include "collectives/blocks/subtree.h"
 #include "collectives/models/magpie.h"
 #include "collectives/planner/packed.h"
@@ -160,17 +159,17 @@ static void gci_emit_scatter_magpie(struct gci_builder *b, const struct gci_coll
  * and k, if the caller leaves it open, is the best by this formula (collectives/models/magpie.h).
  * MagPIe (Kielmann 2001), 3.2; s, g and L as in collectives/models/plogp.h. */
 
-static struct gci_route_segments segments_of(const struct gci_coll *c, const struct gci_plogp *p)
+static struct gci_cut segments_of(const struct gci_coll *c, const struct gci_plogp *p)
 {
 	struct gci_magpie m;
 
 	gci_magpie_init(&m, p);
-	return gci_route_segments_of(c, gci_magpie_segment(&m, c));
+	return gci_cut_of(c, gci_magpie_segment(&m, c));
 }
 
 /* Segment q of all blocks, cluster after cluster in turns, the root's own last in each turn. */
-static void send_round(struct gci_builder *b, const struct gci_coll *c,
-	const struct gci_route_segments *cut, const struct gci_slice *blocks, uint32_t q, int most)
+static void send_round(struct gci_builder *b, const struct gci_coll *c, const struct gci_cut *cut,
+	const struct gci_slice *blocks, uint32_t q, int most)
 {
 	const struct gci_topo *t = c->topo;
 	int i, k, home = t->cluster[c->root];
@@ -182,13 +181,12 @@ static void send_round(struct gci_builder *b, const struct gci_coll *c,
 			if (i >= gci_topo_size(t, cluster))
 				continue;
 			to = gci_topo_members(t, cluster)[i];
-			if (to != c->root && q < gci_route_count(cut, blocks[to].length))
-				gci_send(b, to, gci_tag(0, q), gci_route_slice(cut, blocks[to], q));
+			if (to != c->root && q < gci_cut_count(cut, blocks[to].length))
+				gci_send(b, to, gci_tag(0, q), gci_cut_slice(cut, blocks[to], q));
 		}
 }
 
-static void send_all(
-	struct gci_builder *b, const struct gci_coll *c, const struct gci_route_segments *cut)
+static void send_all(struct gci_builder *b, const struct gci_coll *c, const struct gci_cut *cut)
 {
 	struct gci_slice *blocks = gci_calloc((size_t)b->nranks, sizeof(*blocks));
 	int i, most = 0;
@@ -213,7 +211,7 @@ static void send_all(
 static void gci_emit_scatter_magpie_segmented(struct gci_builder *b, const struct gci_coll *c)
 {
 	struct gci_plogp p = gci_plogp(c->topo);
-	struct gci_route_segments cut = segments_of(c, &p);
+	struct gci_cut cut = segments_of(c, &p);
 	struct gci_slice mine;
 	uint64_t q, n;
 
@@ -222,9 +220,9 @@ static void gci_emit_scatter_magpie_segmented(struct gci_builder *b, const struc
 		return;
 	}
 	mine = gci_out_block(c, b->rank, b->rank);
-	n = gci_route_count(&cut, mine.length);
+	n = gci_cut_count(&cut, mine.length);
 	for (q = 0; q < n; q++)
-		gci_recv(b, c->root, gci_tag(0, (uint32_t)q), gci_route_slice(&cut, mine, q));
+		gci_recv(b, c->root, gci_tag(0, (uint32_t)q), gci_cut_slice(&cut, mine, q));
 }
 
 /* ---- the algorithms */

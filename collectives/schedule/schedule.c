@@ -69,12 +69,6 @@ static void depend(struct gci_builder *b, uint32_t earlier)
 	b->steps[b->nsteps - 1].ndeps++;
 }
 
-void gci_patient(struct gci_builder *b)
-{
-	if (b->nsteps && !b->failed)
-		b->steps[b->nsteps - 1].patient = 1;
-}
-
 void gci_not_before(struct gci_builder *b, uint64_t ns)
 {
 	if (b->nsteps && !b->failed)
@@ -316,7 +310,6 @@ static void print_step(const struct gci_step *p, struct gci_buf *out)
 		gci_buf_printf(out, " OP incoming");
 	} else if (p->kind == GCI_STEP_SEND) {
 		print_slice(&p->src, out);
-		gci_buf_printf(out, "%s", p->patient ? " when asked" : "");
 		if (p->due_ns)
 			gci_buf_printf(out, " from %" PRIu64 " us on", p->due_ns / 1000);
 	} else if (p->kind != GCI_STEP_RECV) {

@@ -44,7 +44,6 @@ enum gci_step_kind {
 struct gci_step {
 	enum gci_step_kind kind;
 	int swapped;     /* RECV_REDUCE: incoming OP src; REDUCE: src OP dst */
-	int patient;     /* SEND: not before its receiver asks, however short it is */
 	uint64_t due_ns; /* SEND: it goes no sooner after its window is due */
 	int peer;
 	uint32_t tag; /* unique per (source, destination) in a schedule */
@@ -101,10 +100,6 @@ uint32_t gci_recv_reduce(struct gci_builder *b, int peer, uint32_t tag, struct g
 	struct gci_slice src, int swapped);
 uint32_t gci_copy(struct gci_builder *b, struct gci_slice dst, struct gci_slice src);
 uint32_t gci_reduce(struct gci_builder *b, struct gci_slice dst, struct gci_slice src, int swapped);
-
-/* The latest step, a SEND, waits until its receiver asks for it, also if it is short enough to go
- * unasked: what comes from far would meet something else at the receiver's NIC. */
-void gci_patient(struct gci_builder *b);
 
 /* The latest step, a SEND, does not go before: what comes to its receiver all at once would meet there. */
 void gci_not_before(struct gci_builder *b, uint64_t ns);

@@ -560,7 +560,6 @@ static struct gci_sim_message *message_of(
 	msg->send_step = sends ? step : other;
 	msg->recv_step = sends ? other : step;
 	msg->credit_ns = GCI_NEVER;
-	msg->patient = s->sched[msg->pair->src].steps[msg->send_step].patient != 0;
 	msg->nbytes = (sends ? p->src.length : p->dst.length) * m->coll.esize;
 	msg->unsent = msg->unarrived = msg->nbytes;
 	return msg;

@@ -28,7 +28,7 @@ struct gci_sim_message {
 	struct gci_pair *pair;
 	struct gci_sim_message *next; /* of the same pair, after it */
 	uint32_t window, send_step, recv_step;
-	unsigned offered : 1, asked : 1, queued : 1, handed : 1, owes : 1, arrived : 1, patient : 1;
+	unsigned offered : 1, asked : 1, queued : 1, handed : 1, owes : 1, arrived : 1;
 };
 
 /* For those who trace: when its two steps could start, when it was allowed to go, when its first bytes left

@@ -112,7 +112,7 @@ void gci_sim_offer(struct gci_sim *m, struct gci_sim_message *msg)
 {
 	struct gci_pair *p = msg->pair;
 	uint64_t need = msg->unsent + GCI_EAGER_MESSAGE;
-	int small = msg->unsent <= SMALL_NBYTES && !msg->patient;
+	int small = msg->unsent <= SMALL_NBYTES;
 	struct gci_sim_times *times = gci_sim_times(m, msg);
 
 	msg->offered = 1;
@@ -123,7 +123,7 @@ void gci_sim_offer(struct gci_sim *m, struct gci_sim_message *msg)
 		queue(m, p, msg);
 		return;
 	}
-	if (need <= p->eager_left && !msg->patient) {
+	if (need <= p->eager_left) {
 		p->eager_left -= need;
 		msg->owes = 1;
 		queue(m, p, msg);

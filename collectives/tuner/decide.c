@@ -63,7 +63,7 @@ struct key {
 	enum gci_kind kind;
 	enum gci_order order;
 	uint64_t nbytes; /* rounded */
-	int from;        /* the first rank of the root's cluster with the root's NIC; else 0 */
+	int from; /* the first rank of the root's cluster with the root's NIC, or the root; else 0 */
 };
 
 struct gci_decided {
@@ -407,10 +407,13 @@ void gci_decider_learn(struct gci_decider *d, struct gci_decider *from)
 		}
 }
 
-static int like_root(const struct gci_topo *t, int root)
+/* In a fixed order its place in its cluster counts. */
+static int like_root(const struct gci_topo *t, int root, enum gci_order order)
 {
 	const int *m = gci_topo_members(t, t->cluster[root]);
 
+	if (order != GCI_ANY_ORDER)
+		return root;
 	while (t->rank_nic_bps[*m] != t->rank_nic_bps[root])
 		m++;
 	return *m;
@@ -435,7 +438,7 @@ static struct key key_of(const struct gci_decider *d, const struct gci_coll *c)
 	return (struct key){.kind = c->kind,
 		.order = c->order,
 		.nbytes = gci_table_round(nbytes_of(c)),
-		.from = gci_kind_has_root(c->kind) ? like_root(d->topo, c->root) : 0};
+		.from = gci_kind_has_root(c->kind) ? like_root(d->topo, c->root, c->order) : 0};
 }
 
 /* The oldest gives way. */

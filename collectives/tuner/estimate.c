@@ -234,8 +234,7 @@ int gci_estimator_init(
 	e->across = is_in_order(t) ? log2_up(e->nclusters) : e->deep;
 	e->places = gci_calloc(e->nranks, sizeof(*e->places));
 	e->crossing = gci_calloc((size_t)e->nclusters * e->nclusters, sizeof(*e->crossing));
-	if (e->places && e->crossing &&
-		(!gci_kind_has_vector(c->kind) || !gci_deal_init(&e->deal, c)))
+	if (e->places && e->crossing)
 		return 0;
 	gci_estimator_free(e);
 	return GCOLL_ERR_NOMEM;
@@ -245,6 +244,5 @@ void gci_estimator_free(struct gci_estimator *e)
 {
 	gci_free(e->places);
 	gci_free(e->crossing);
-	gci_deal_free(&e->deal);
 	memset(e, 0, sizeof(*e));
 }

@@ -13,7 +13,6 @@
 #ifndef GCI_COLLECTIVES_TUNER_ESTIMATE_H
 #define GCI_COLLECTIVES_TUNER_ESTIMATE_H
 
-#include "collectives/blocks/deal.h"
 #include "collectives/tuner/candidate.h"
 
 /* A network in a few figures: the slowest of everything; with a root, of the links to its cluster
@@ -34,7 +33,6 @@ struct gci_estimator {
 	unsigned senders;                  /* of a pair of clusters, as the grid has it */
 	struct gci_estimate_place *places; /* scratch: [rank] */
 	uint64_t *crossing;                /* [from * nclusters + to] */
-	struct gci_deal deal;              /* of a vector */
 };
 
 /* `net` and `c` (without parameters) must outlive it. 0 or GCOLL_ERR_NOMEM. */

@@ -3,7 +3,6 @@
  * NIC, L a hop over the WAN and l one in a cluster, C clusters of h ranks, P ranks in all. */
 #include "collectives/tuner/formulas.h"
 #include "base/mem.h"
-#include "collectives/blocks/spread.h"
 #include "collectives/models/limit.h"
 
 #include "collectives/tuner/estimate_impl.h"
@@ -51,12 +50,6 @@ static unsigned senders_of(const struct gci_estimator *e, const struct gci_candi
 	unsigned n = how->senders ? how->senders : e->senders;
 
 	return n < e->most ? n : e->most; /* both are at least 1 */
-}
-
-/* Of those that send by one rank where its connections carry what its NIC does. */
-static unsigned gateways_of(const struct gci_estimator *e, const struct gci_candidate *how)
-{
-	return how->senders || e->pair_bps < e->nic_bps ? senders_of(e, how) : 1;
 }
 
 static int has_blocks(const struct gci_estimator *e)
@@ -133,28 +126,6 @@ uint64_t gci_estimate_two_binomials(const struct gci_estimator *e, const struct 
 uint64_t gci_estimate_two_clusters(const struct gci_estimator *e, const struct gci_candidate *how)
 {
 	return 2 * gci_estimate_clusters(e, how);
-}
-
-/* M over all links, and the first segment over two of them; in allreduce twice, 2 (P-1)/P M/B and
- * what n gateways pass on, behind which the links' time may hide. */
-uint64_t gci_estimate_spread(const struct gci_estimator *e, const struct gci_candidate *how)
-{
-	uint64_t links, segment, k, ns, n = gateways_of(e, how);
-	unsigned far = e->nclusters < 3 ? e->nclusters - 1 : 2;
-	struct gci_coll c = *e->c;
-	struct gci_deal deal = e->deal;
-
-	gci_candidate_apply(how, &c);
-	segment = c.segment ? c.segment : gci_spread_size(&c);
-	k = gci_nsegments(c.count, segment) / e->nclusters + 1;
-	links = gci_deal_ns(&deal, &c, e->nbytes);
-	if (c.kind == GCI_ALLREDUCE)
-		ns = larger(hops(e, 2 * (e->nclusters > 1), 0) + links,
-			     nic(e, 2 * but_one(e->nbytes, e->nranks) + e->nbytes / n)) +
-		     gci_nsegments(c.count, segment) * e->message_ns;
-	else
-		ns = hops(e, far, 0) + larger(links, nic(e, e->nbytes));
-	return ns + links / k + hops(e, 0, 2 * e->most) + e->most * nic(e, segment * c.esize);
 }
 
 /* ---- of vectors */

@@ -27,7 +27,6 @@ gci_estimate_formula gci_estimate_planned;
 gci_estimate_formula gci_estimate_ring;
 gci_estimate_formula gci_estimate_rounds;
 gci_estimate_formula gci_estimate_signals;
-gci_estimate_formula gci_estimate_spread;
 gci_estimate_formula gci_estimate_tree_of_clusters;
 gci_estimate_formula gci_estimate_twice_signals;
 gci_estimate_formula gci_estimate_two_binaries;

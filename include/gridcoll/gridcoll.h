@@ -176,9 +176,9 @@ GCOLL_API const char *gcoll_last_error(void);
  *		parameters they use, are those of `gridcoll bench --list`. An operation that the
  *		algorithm cannot run fails with the reason; "auto" takes one that can. Multicasts
  *		run as "bcast" says
- *	"tuning"	what "auto" looks at. "off": nothing, the first algorithm that can run the
- *		operation does. "table": the table of decisions that gridcoll-run was given, where
- *		it knows the operation. "simulate" (default): that, else a simulation of a few ways
+ *	"tuning"	what "auto" looks at. "off": rough estimates only, by what the grid file says.
+ *		"table": before them the table of decisions that gridcoll-run was given, where it
+ *		knows the operation. "simulate" (default): that, else a simulation of a few ways
  *		to run it on what the grid file says; the first call of each size pays for it, at
  *		most about 50 ms of computing
  *	"order"	"any" (default), or "fixed": reductions combine operands in one order that depends

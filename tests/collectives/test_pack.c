@@ -678,7 +678,7 @@ static void prove_kinds(const struct gci_topo *t, struct gci_prng *r, int first,
 			.order = order};
 		struct gci_packed *p;
 
-		c.in_place = k == GCI_ALLREDUCE && in_place;
+		c.in_place = gci_kind_has_vector(c.kind) && k != GCI_BCAST && in_place;
 		c.root = (int)gci_prng_below(r, (uint64_t)t->nranks);
 		if (!gci_kind_has_vector(c.kind))
 			c.count /= (unsigned)t->nranks;
@@ -703,6 +703,36 @@ static void random_networks_are_proved(void **state)
 		prove_kinds(&t, &r, GCI_REDUCE, GCI_REDUCE_SCATTER, GCI_CLUSTER_ORDER, i / 2 % 2);
 		gci_topo_free(&t);
 	}
+}
+
+/* What a decider remembers for one root serves another one only where it is the same. */
+static void all_roots_are_proved(void **state)
+{
+	static const enum gci_order orders[] = {GCI_ANY_ORDER, GCI_CLUSTER_ORDER};
+	struct gci_decider d;
+	struct gci_topo t;
+	size_t i;
+
+	(void)state;
+	topology_make(&t, (int[]){3, 4, 0}, 0, 1);
+	assert_int_equal(gci_decider_init(&d, &t, 0), 0);
+	for (i = 0; i < 2; i++) {
+		struct gci_coll c = {.kind = GCI_REDUCE,
+			.topo = &t,
+			.esize = 8,
+			.count = 47371,
+			.order = orders[i]};
+
+		for (c.root = 0; c.root < t.nranks; c.root++) {
+			c.packed =
+				gci_decide_packed(&d, gci_algorithm_find(GCI_REDUCE, "packed"), &c);
+			assert_non_null(c.packed);
+			prove(&c, "a decider's");
+			c.packed = NULL;
+		}
+	}
+	gci_decider_free(&d);
+	gci_topo_free(&t);
 }
 
 /* Hosts that are slow, or may not send, in the middle of clusters: they hold no sums. */
@@ -1064,6 +1094,7 @@ int main(void)
 		cmocka_unit_test(bounds_hold),
 		cmocka_unit_test(bounds_are_below_the_best),
 		cmocka_unit_test(random_networks_are_proved),
+		cmocka_unit_test(all_roots_are_proved),
 		cmocka_unit_test(orders_with_leaves_are_proved),
 		cmocka_unit_test(one_block_may_be_everything),
 		cmocka_unit_test(blocks_of_different_lengths_are_timed),

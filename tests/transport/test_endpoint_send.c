@@ -414,28 +414,6 @@ static void the_allowance(void **state)
 	assert_ptr_equal(f.req, &r[3]);
 }
 
-/* A patient message waits for its credit, however short; others pass it. */
-static void a_patient_message(void **state)
-{
-	struct gci_tp_req r[2];
-	struct gci_ep_frame f;
-	uint8_t b[100];
-
-	(void)state;
-	r[0] = request(0, b, sizeof(b));
-	r[0].patient = 1;
-	r[1] = request(1, b, sizeof(b));
-	gci_ep_isend(&ep, &r[0]);
-	assert_int_equal(gci_ep_pull(&ep, 1, 0, NULL, &f), 0);
-	gci_ep_isend(&ep, &r[1]);
-	assert_int_equal(gci_ep_pull(&ep, 1, 0, NULL, &f), 1);
-	assert_ptr_equal(f.req, &r[1]);
-	assert_int_equal(gci_ep_pull(&ep, 1, 0, NULL, &f), 0);
-	assert_int_equal(feed(credit(0, sizeof(b))), 0);
-	assert_int_equal(gci_ep_pull(&ep, 1, 0, NULL, &f), 1);
-	assert_ptr_equal(f.req, &r[0]);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -453,7 +431,6 @@ int main(void)
 		T(a_new_stream_takes_little),
 		T(streams_share_what_there_is),
 		T(the_allowance),
-		T(a_patient_message),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,7 +82,6 @@ static void make_item(int i)
 	message_init(&it->send, it->to, key, from[i], it->nbytes);
 	message_init(&it->recv, it->from, key, to[i], it->nbytes);
 	it->send.r.done = on_sent;
-	it->send.r.patient = below(4) == 0;
 	it->recv.times = times[i];
 	if (below(2))
 		it->recv.r.piece = on_piece;
