@@ -164,7 +164,7 @@ int gci_emit(
 int gci_coll_senders(const struct gci_coll *c, int from, int to);
 
 /* Tables, one per kind, each in a folder of its own with its emitters; ended by a row without a
- * name. The first row is the default. */
+ * name. Where no name is given the first row is meant. */
 extern const struct gci_algorithm gci_bcasts[], gci_reduces[], gci_allreduces[],
 	gci_reduce_scatters[], gci_scatters[], gci_gathers[], gci_allgathers[], gci_alltoalls[],
 	gci_barriers[];

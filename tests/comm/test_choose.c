@@ -345,7 +345,7 @@ static void packings_of_many_clusters_come_later(void **state)
 	job_close(&j);
 }
 
-/* A table comes first; and whoever wants neither gets the first row. */
+/* A table comes first; and whoever wants neither gets what estimates say. */
 static void simulation_is_the_last_resort(void **state)
 {
 	struct gci_coll bcast, gather;
