@@ -533,7 +533,7 @@ const struct gci_packed *gci_decide_packed(
 }
 
 /* What was decided for a key, for one of those that have it. */
-static int apply(const struct gci_decision *decided, const struct key *k, const struct gci_coll *c,
+static void apply(const struct gci_decision *decided, const struct key *k, const struct gci_coll *c,
 	struct gci_decision *how)
 {
 	uint64_t nbytes = nbytes_of(c);
@@ -543,7 +543,6 @@ static int apply(const struct gci_decision *decided, const struct key *k, const 
 		how->ns = 0; /* that was of equal blocks */
 	if (nbytes > k->nbytes && k->nbytes)
 		how->ns = times(how->ns, k->nbytes, nbytes);
-	return 0;
 }
 
 int gci_decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how)
@@ -552,7 +551,9 @@ int gci_decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decis
 	const struct gci_decided *known = find(d, &k);
 	int rc = known ? 0 : make(d, &k, &known);
 
-	return rc ? rc : apply(&known->how, &k, c, how);
+	if (!rc)
+		apply(&known->how, &k, c, how);
+	return rc;
 }
 
 int gci_decide_knows(const struct gci_decider *d, const struct gci_coll *c)
@@ -585,28 +586,32 @@ static int is_slower_to_pack(const struct gci_decider *d, const struct gci_coll 
 	       gci_limit_ns(model, 0) < n * GCI_DECIDE_CLUSTER_NS;
 }
 
-/* The one of this key; the oldest gives way to one that is new. NULL: out of memory. */
-static struct gci_decided_first *find_first(
-	struct gci_decider *d, const struct key *k, uint64_t number)
+/* The one of this key; the oldest gives way to one that is new. 0, or errors of decide. */
+static int find_first(struct gci_decider *d, const struct key *k, uint64_t number,
+	const struct gci_decided_first **out)
 {
 	struct gci_coll model = model_of(d, k);
 	struct gci_decided_first *f;
 	unsigned i;
+	int rc = 0;
 
 	if (!d->firsts)
 		d->firsts = gci_calloc(KNOWN_FIRSTS, sizeof(*d->firsts));
-	for (i = 0; d->firsts && i < d->nfirsts && i < KNOWN_FIRSTS; i++)
-		if (same(&d->firsts[i].key, k))
-			return &d->firsts[i];
 	if (!d->firsts)
-		return NULL;
+		return GCOLL_ERR_NOMEM;
+	for (i = 0; i < d->nfirsts && i < KNOWN_FIRSTS; i++)
+		if (same(&d->firsts[i].key, k)) {
+			*out = &d->firsts[i];
+			return 0;
+		}
 	f = &d->firsts[d->nfirsts % KNOWN_FIRSTS];
 	*f = (struct gci_decided_first){
 		.key = *k, .number = number, .without = is_slower_to_pack(d, &model)};
-	if (f->without && decide(d, &model, &f->how))
-		return NULL;
-	d->nfirsts++;
-	return f;
+	if (f->without)
+		rc = decide(d, &model, &f->how);
+	d->nfirsts += !rc;
+	*out = f;
+	return rc;
 }
 
 int gci_decide_without(
@@ -619,13 +624,13 @@ int gci_decide_without(
 	/* The counts of an alltoall get to ranks while others' later operations begin. */
 	if (d->topo->nclusters <= GCI_DECIDE_CLUSTERS || (c->counts && c->kind == GCI_ALLTOALL))
 		return 0;
-	f = find_first(d, &k, number);
-	if (!f)
-		return GCOLL_ERR_NOMEM;
+	rc = find_first(d, &k, number, &f);
+	if (rc)
+		return rc;
 	if (!f->without || f->number != number)
 		return 0;
-	rc = apply(&f->how, &k, c, how);
-	return rc ? rc : 1;
+	apply(&f->how, &k, c, how);
+	return 1;
 }
 
 /* ---- how fast */
