@@ -122,7 +122,7 @@ struct gci_algorithm {
 	gci_estimate_formula *estimate; /* NULL: none, as of tests' own algorithms */
 };
 
-/* Walks all algorithms, kind by kind, the default of each first: NULL gives the first one, the last
+/* Walks all algorithms, kind by kind, in the order of their rows: NULL gives the first one, the last
  * one gives NULL. */
 const struct gci_algorithm *gci_algorithm_next(const struct gci_algorithm *a);
 
@@ -149,7 +149,7 @@ static inline int gci_kind_has_vector(enum gci_kind kind)
 /* The kind of this name, or -1. */
 int gci_kind_find(const char *name);
 
-/* NULL when there is none of this name; name NULL gives the default. */
+/* NULL when there is none of this name; name NULL gives the kind's first row. */
 const struct gci_algorithm *gci_algorithm_find(enum gci_kind kind, const char *name);
 
 /* Why `a` cannot run `c`, as in "takes at most 9 ranks"; NULL when it can. */

@@ -134,12 +134,12 @@ static void fill_hops(const struct pack *p, const struct gci_network *net, doubl
 }
 
 /* From the first host of class `from` that has it to the last of the others of class `to`. */
-static double rest_ns(
-	const struct pack *p, const struct gci_network *net, const double *hop, int from, int to)
+static double rest_ns(const struct pack *p, const struct gci_network *net, const double *hop,
+	int from, int to, int sums)
 {
 	int hosts = gci_network_size(net, to);
 
-	if (from == to && p->w->order)
+	if (from == to && sums)
 		return gci_packing_rounds(p->w->order->nhosts[to]) * hop[from * p->n + to];
 	if (from == to)
 		return gci_packing_lan_hops(hosts) * hop[from * p->n + to];
@@ -218,8 +218,8 @@ static void measure_tree(const struct pack *p, const struct gci_network *net, co
 	for (c = 0; c < n; c++) {
 		t->leaf[c] = t->depth[c];
 		if (gci_network_size(net, c) > 1)
-			t->leaf[c] = larger(
-				t->leaf[c], t->depth[rest[c]] + rest_ns(p, net, hop, rest[c], c));
+			t->leaf[c] = larger(t->leaf[c],
+				t->depth[rest[c]] + rest_ns(p, net, hop, rest[c], c, sums));
 		t->below[c] = t->leaf[c];
 		t->delay_ns = larger(t->delay_ns, t->leaf[c]);
 	}
@@ -451,7 +451,7 @@ static int find_tree(struct pack *p, const struct gci_network *net, const double
 			continue;
 		for (a = 0, least = 0; a < n; a++) {
 			cost = e * p->arc_price[turned ? b * n + a : a * n + b] +
-			       m * (far[root * n + a] + rest_ns(p, net, hop, a, b));
+			       m * (far[root * n + a] + rest_ns(p, net, hop, a, b, 0));
 			if (!a || cost < least) {
 				least = cost;
 				rest[b] = a;
@@ -540,6 +540,8 @@ static int are_halves(const struct pack *p, const int *parent, int root, int x)
 
 	if (!p->w->order)
 		return 1;
+	if (p->w->order->core[x] != x)
+		return 0;
 	mid = gci_middle(0, p->w->order->nclusters);
 	return gci_sum_nodes(p->w->order, parent, root, x, nodes) == 1 &&
 	       ((!nodes->a && nodes->z == mid) ||

@@ -7,9 +7,9 @@
 enum { PHASE_UP, PHASE_DOWN };
 
 /* Of the hosts of a class, from the first to the last. */
-static double inside_ns(const struct gci_emission *e, int class)
+static double inside_ns(const struct gci_emission *e, int second, int class)
 {
-	if (e->p->is_ordered)
+	if (e->p->is_ordered && !second)
 		return gci_packing_rounds(e->order.nhosts[class]) *
 		       gci_emission_hop_ns(e, class, class);
 	return gci_packing_lan_hops(gci_network_size(&e->net, class)) *
@@ -53,7 +53,7 @@ static int time_tree(struct gci_emission *e, const struct gci_column *col, int s
 		double leaf = t->depth[c];
 
 		if (gci_network_size(&e->net, c) > 1)
-			leaf = rest[c] == c ? leaf + inside_ns(e, c)
+			leaf = rest[c] == c ? leaf + inside_ns(e, second, c)
 					    : t->depth[rest[c]] + arc_ns(e, second, rest[c], c);
 		if (leaf > t->end)
 			t->end = leaf;
@@ -74,9 +74,11 @@ static int time_tree(struct gci_emission *e, const struct gci_column *col, int s
 	return 0;
 }
 
-static double leaf_ns(const struct gci_emission *e, const struct gci_timing *t, int class)
+static double leaf_ns(
+	const struct gci_emission *e, const struct gci_timing *t, int second, int class)
 {
-	return t->depth[class] + (gci_network_size(&e->net, class) > 1 ? inside_ns(e, class) : 0);
+	return t->depth[class] +
+	       (gci_network_size(&e->net, class) > 1 ? inside_ns(e, second, class) : 0);
 }
 
 /* What is below the class that meets the root takes to or from it, and all else to or from the root. */
@@ -91,7 +93,7 @@ static void time_sides(const struct gci_emission *e, const struct gci_column *co
 	for (k = 0; k < n; k++) {
 		double *most =
 			gci_column_is_below(parent, col->root, k, col->meet) ? below : others;
-		double ns = leaf_ns(e, t, k) - (most == below ? t->depth[col->meet] : 0);
+		double ns = leaf_ns(e, t, second, k) - (most == below ? t->depth[col->meet] : 0);
 
 		*most = ns > *most ? ns : *most;
 	}

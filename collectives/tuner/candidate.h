@@ -18,7 +18,7 @@ struct gci_candidate {
 void gci_candidate_print(const struct gci_candidate *w, char out[GCI_CANDIDATE_NBYTES]);
 
 /* The reverse; GCOLL_ERR_INVAL with the reason: what is there, and what was expected. "auto" gives
- * the kind's default. */
+ * the kind's first row. */
 int gci_candidate_parse(
 	struct gci_candidate *w, enum gci_kind kind, const char *text, struct gci_error *e);
 

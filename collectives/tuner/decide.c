@@ -30,12 +30,18 @@ const char *gci_decided_by_name(enum gci_decided_by by)
 
 int gci_decide_roughly(const struct gci_coll *c, struct gci_candidate *how)
 {
+	struct gci_coll model = *c;
 	struct gci_simnet net;
 	int rc = gci_simnet_init(&net, c->topo, NULL);
 
 	if (rc)
 		return rc;
-	rc = gci_candidate_rough(&net, c, how);
+	if (c->counts) { /* as equal blocks */
+		model.count = gci_packed_total(c) / (unsigned)c->topo->nranks;
+		model.counts = NULL;
+		model.nparts = 0;
+	}
+	rc = gci_candidate_rough(&net, &model, how);
 	gci_simnet_free(&net);
 	return rc;
 }
@@ -609,6 +615,8 @@ static int find_first(struct gci_decider *d, const struct key *k, uint64_t numbe
 		.key = *k, .number = number, .without = is_slower_to_pack(d, &model)};
 	if (f->without)
 		rc = decide(d, &model, &f->how);
+	if (rc)
+		*f = (struct gci_decided_first){.key.nbytes = UINT64_MAX}; /* of nothing */
 	d->nfirsts += !rc;
 	*out = f;
 	return rc;

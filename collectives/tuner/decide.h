@@ -88,9 +88,8 @@ void gci_decider_learn(struct gci_decider *d, struct gci_decider *from);
 
 /* How to run `c`, whose topology is the decider's; with counts: as equal blocks of about as many bytes together.
  * Between clusters by a packing, where gci_candidate_packs() has one, else by the way of the least estimate, unless
- * another is predicted to be at least a twentieth faster (predictions err). Where the first stands, of a long
- * operation that takes too many steps a sixteenth may be simulated instead, and of that. One decision serves sizes
- * that round to the same power of two and roots in the same cluster. 0, GCOLL_ERR_NOMEM, or GCOLL_ERR_INVAL when
+ * another is predicted to be at least a twentieth faster (predictions err). One decision serves sizes that round to the
+ * same power of two and, unless an order of reduction is kept, roots in the same cluster. 0, GCOLL_ERR_NOMEM, or GCOLL_ERR_INVAL when
  * nothing can run it. */
 int gci_decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how);
 

@@ -705,6 +705,38 @@ static void random_networks_are_proved(void **state)
 	}
 }
 
+/* Between hosts that are not like the others, and in clusters so large that what goes down goes by other trees than what
+ * comes up. */
+static void ordered_sums_of_odd_clusters_are_proved(void **state)
+{
+	static const char *const texts[] = {
+		"[cluster a]\nhosts = a b c d\nnic = 1Gbit\n[host b]\nnic = 10Mbit\n",
+		"[cluster a]\nhosts = a b c d\nnic = 1Gbit\n[host b]\nnic = 10Mbit\n"
+		"[cluster z]\nhosts = x y\nnic = 1Gbit\n[link a z]\nrate = 1Gbit\ndelay = 1ms\n",
+		"[cluster a]\nhosts = a[1-32]\nnic = 1Gbit\n"};
+	static const uint64_t counts[] = {100, 10000, 200000};
+	size_t i, k;
+
+	(void)state;
+	for (i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+		for (k = 0; k < sizeof(counts) / sizeof(*counts); k++) {
+			struct gci_topo t;
+			struct gci_coll c = {.kind = GCI_ALLREDUCE,
+				.topo = &t,
+				.esize = 4,
+				.count = counts[k],
+				.order = GCI_CLUSTER_ORDER};
+			struct gci_packed *p;
+
+			topology_parse(&t, texts[i]);
+			assert_int_equal(gci_packed_make(&p, &c, 0), 0);
+			c.packed = p;
+			prove(&c, "odd cluster");
+			gci_packed_free(p);
+			gci_topo_free(&t);
+		}
+}
+
 /* What a decider remembers for one root serves another one only where it is the same. */
 static void all_roots_are_proved(void **state)
 {
@@ -1095,6 +1127,7 @@ int main(void)
 		cmocka_unit_test(bounds_are_below_the_best),
 		cmocka_unit_test(random_networks_are_proved),
 		cmocka_unit_test(all_roots_are_proved),
+		cmocka_unit_test(ordered_sums_of_odd_clusters_are_proved),
 		cmocka_unit_test(orders_with_leaves_are_proved),
 		cmocka_unit_test(one_block_may_be_everything),
 		cmocka_unit_test(blocks_of_different_lengths_are_timed),
