@@ -11,6 +11,11 @@
 /* Over loopback a message costs as much processor time as so many bytes of it, and the processors
  * are what there is to share. */
 #define LOOPBACK_LEAST (256u << 10)
+/* Estimates count neither what a message costs processors that many ranks share, nor connections to open, which takes
+ * some round trips: without a simulation segments are longer, and with few bytes only what keeps to few pairs between
+ * clusters will do. */
+#define ROUGH_LEAST (16u << 10)
+#define FEW_NBYTES  (256u << 10)
 
 /* With its estimate, and what it is sorted by. */
 struct option {
@@ -24,9 +29,9 @@ struct options {
 	struct gci_estimator e;
 	struct option *list;
 	size_t n, cap;
-	int brief; /* few are wanted */
-	int rough; /* only what needs no simulation */
-	int capped; /* the grid's file says how many may send at once, and something can keep to it */
+	int brief;  /* few are wanted */
+	int rough;  /* only what needs no simulation */
+	int capped; /* few are to send at once, and something can keep to it */
 };
 
 /* ---- values of parameters */
@@ -127,6 +132,11 @@ static int add(struct options *o, const struct gci_candidate *how)
 	return 0;
 }
 
+static uint64_t least_segment(const struct options *o)
+{
+	return o->e.c->topo->one_host ? LOOPBACK_LEAST : o->rough ? ROUGH_LEAST : GCI_LEAST_SEGMENT;
+}
+
 /* With each segment. The whole message is what algorithms run by segments do anyway. */
 static int add_segments(struct options *o, struct gci_candidate how)
 {
@@ -135,8 +145,7 @@ static int add_segments(struct options *o, struct gci_candidate how)
 	int rc = add(o, &how);
 
 	if (how.algorithm->traits & GCI_USES_SEGMENT)
-		n = gci_segment_sizes(
-			o->e.c, o->e.c->topo->one_host ? LOOPBACK_LEAST : GCI_LEAST_SEGMENT, sizes);
+		n = gci_segment_sizes(o->e.c, least_segment(o), sizes);
 	if (n && how.algorithm->traits & GCI_BY_SEGMENT)
 		n--;
 	for (i = 0; i < n && !rc; i++) {
@@ -277,7 +286,7 @@ static int list(struct options *o, const struct gci_simnet *net, const struct gc
 	*n = 0;
 	gci_each_algorithm (a)
 		if (can_run(a, c) && a->traits & GCI_CAPS_SENDERS)
-			o->capped = is_capped(c->topo);
+			o->capped = is_capped(c->topo) || (o->rough && o->e.nbytes < FEW_NBYTES);
 	gci_each_algorithm (a)
 		if (!rc && can_run(a, c) && (!o->brief || is_for_brief(o, a)))
 			rc = add_algorithm(o, a);
