@@ -709,11 +709,14 @@ static void random_networks_are_proved(void **state)
  * comes up. */
 static void ordered_sums_of_odd_clusters_are_proved(void **state)
 {
-	static const char *const texts[] = {
-		"[cluster a]\nhosts = a b c d\nnic = 1Gbit\n[host b]\nnic = 10Mbit\n",
-		"[cluster a]\nhosts = a b c d\nnic = 1Gbit\n[host b]\nnic = 10Mbit\n"
-		"[cluster z]\nhosts = x y\nnic = 1Gbit\n[link a z]\nrate = 1Gbit\ndelay = 1ms\n",
-		"[cluster a]\nhosts = a[1-32]\nnic = 1Gbit\n"};
+	static const char one[] = "[cluster a]\nhosts = a b c d\nnic = 1Gbit\n"
+				  "[host b]\nnic = 10Mbit\n";
+	static const char two_of_them[] = "[cluster a]\nhosts = a b c d\nnic = 1Gbit\n"
+					  "[host b]\nnic = 10Mbit\n"
+					  "[cluster z]\nhosts = x y\nnic = 1Gbit\n"
+					  "[link a z]\nrate = 1Gbit\ndelay = 1ms\n";
+	static const char large[] = "[cluster a]\nhosts = a[1-32]\nnic = 1Gbit\n";
+	static const char *const texts[] = {one, two_of_them, large};
 	static const uint64_t counts[] = {100, 10000, 200000};
 	size_t i, k;
 
