@@ -8,23 +8,21 @@
 
 #include <string.h>
 
-#define FEW_CLASSES   8 /* up to so many, all that may help is tried */
-#define LEAST_ROUNDS  6
-#define MOST_ROUNDS   60 /* of pricing */
-#define GAME_ROUNDS   100
-#define LONG_GAME     1000
-#define GAME_STEP     2.0
-#define GAME_MOST     50.0  /* an entry counts for no more than so many times a good column's */
-#define CLOSE         0.003 /* bisection ends when T is known to that part */
-#define TINY          1e-5  /* shares below count as none */
-#define FAR_COST      1.02  /* of a NIC, for what passes links */
-#define NEVER_NS      1e300
-#define BARRED_NS     1e18 /* of a way that is none */
-#define BARRED_PRICE  1e30 /* and for a byte */
-#define NEVER         -1e9 /* a weight, which no other comes near */
-#define LAZY          1e-6 /* prices, where delay alone counts */
-#define BARRED_SUM    1e60 /* a cost above all others */
-#define MOST_IMPROVED 16   /* classes: of more, trees are as they are found */
+#define FEW_CLASSES  8 /* up to so many, all that may help is tried */
+#define LEAST_ROUNDS 6
+#define MOST_ROUNDS  60 /* of pricing */
+#define GAME_ROUNDS  100
+#define LONG_GAME    1000
+#define GAME_STEP    2.0
+#define GAME_MOST    50.0  /* an entry counts for no more than so many times a good column's */
+#define CLOSE        0.003 /* bisection ends when T is known to that part */
+#define TINY         1e-5  /* shares below count as none */
+#define FAR_COST     1.02  /* of a NIC, for what passes links */
+#define NEVER_NS     1e300
+#define BARRED_NS    1e18 /* of a way that is none */
+#define BARRED_PRICE 1e30 /* and for a byte */
+#define NEVER        -1e9 /* a weight, which no other comes near */
+#define LAZY         1e-6 /* prices, where delay alone counts */
 
 /* Copies on one resource, of what has theta to travel when it is there at its beginning. */
 struct load {
@@ -147,13 +145,6 @@ static double rest_ns(const struct pack *p, const struct gci_network *net, const
 	       (hosts > 2 ? hosts - 2 : 0) * p->w->segment_nbytes / net->out[from];
 }
 
-static double copies_of(const struct pack *p, const int *parent, int root, int class)
-{
-	struct gci_sum_node nodes[GCI_GRID_MAX_CLUSTERS];
-
-	return gci_sum_nodes(p->w->order, parent, root, class, nodes);
-}
-
 /* A tree as it is made: depths, latest ends below, and its arcs. */
 struct tree {
 	const int *parent, *rest; /* [class] */
@@ -199,6 +190,7 @@ static void order_tree(struct tree *t, int n)
 static void measure_tree(const struct pack *p, const struct gci_network *net, const double *hop,
 	struct tree *t, const int *parent, const int *rest, int root, int sums)
 {
+	struct gci_sum_node nodes[GCI_GRID_MAX_CLUSTERS];
 	int n = p->n, i, c;
 
 	t->parent = parent;
@@ -209,7 +201,7 @@ static void measure_tree(const struct pack *p, const struct gci_network *net, co
 	t->delay_ns = 0;
 	for (i = 0; i < n; i++) {
 		c = t->order[i];
-		t->copies[c] = sums ? copies_of(p, parent, root, c) : 1;
+		t->copies[c] = sums ? gci_sum_nodes(p->w->order, parent, root, c, nodes) : 1;
 		if (i)
 			t->depth[c] = t->depth[parent[c]] + hop[parent[c] * n + c] +
 				      (t->copies[c] - 1) * p->w->segment_nbytes /
@@ -336,86 +328,6 @@ static void fill_prices(struct pack *p, const double *price, int plain)
 		}
 }
 
-/* ---- of sums in a fixed order: what combines on the way depends on the whole tree */
-
-static double sum_tree_cost(const struct pack *p, const int *parent, int root)
-{
-	double sum = 0;
-	int c, n = p->n;
-
-	for (c = 0; c < n; c++)
-		if (c != root)
-			sum += copies_of(p, parent, root, c) * p->arc_cost[parent[c] * n + c];
-	return sum;
-}
-
-/* Each by the cheapest way to the root, as if nothing combined. */
-static void find_shortest(const struct pack *p, int root, int *parent)
-{
-	int n = p->n, a, b, round;
-	double *far = p->work;
-
-	for (b = 0; b < n; b++) {
-		parent[b] = -1;
-		far[b] = b == root ? 0 : NEVER_NS;
-	}
-	for (round = 0; round < n; round++)
-		for (a = 0; a < n; a++)
-			for (b = 0; b < n; b++)
-				if (b != root && b != a &&
-					far[a] + p->arc_cost[a * n + b] < far[b]) {
-					far[b] = far[a] + p->arc_cost[a * n + b];
-					parent[b] = a;
-				}
-}
-
-/* Moves one class after the other to where the whole is cheapest. */
-static void improve(const struct pack *p, int root, int *parent, double cost)
-{
-	const struct gci_sum_order *o = p->w->order;
-	int n = p->n, a, b;
-
-	for (b = 0; b < n; b++)
-		for (a = 0; a < n; a++) {
-			int before = parent[b];
-			double other;
-
-			if (b == root || a == before || !gci_sum_may_hang(o, root, a, b) ||
-				gci_column_is_below(parent, root, a, b))
-				continue;
-			parent[b] = a;
-			other = sum_tree_cost(p, parent, root);
-			if (other < cost)
-				cost = other;
-			else
-				parent[b] = before;
-		}
-}
-
-/* From the better of the two trees that are best if all combines or nothing does. */
-static int find_sum_tree(struct pack *p, int root, int *parent)
-{
-	int n = p->n, a, b, *other = p->path;
-	double cost, best;
-
-	for (a = 0; a < n; a++)
-		for (b = 0; b < n; b++)
-			if (b != root && !gci_sum_may_hang(p->w->order, root, a, b))
-				p->arc_cost[a * n + b] = BARRED_SUM;
-	if (gci_arborescence(n, p->arc_cost, root, parent))
-		return GCOLL_ERR_NOMEM;
-	find_shortest(p, root, other);
-	best = sum_tree_cost(p, parent, root);
-	cost = sum_tree_cost(p, other, root);
-	if (cost < best) {
-		memcpy(parent, other, (size_t)n * sizeof(*parent));
-		best = cost;
-	}
-	if (n <= MOST_IMPROVED)
-		improve(p, root, parent, best);
-	return 0;
-}
-
 /* Hosts but the first: of a core class each other, of another one those of the core class. */
 static void find_sum_rest(const struct pack *p, int *rest)
 {
@@ -440,7 +352,7 @@ static int find_tree(struct pack *p, const struct gci_network *net, const double
 				m * (far[root * n + a] + hop[a * n + b] - far[root * n + b]);
 	if (sums) {
 		find_sum_rest(p, rest);
-		return find_sum_tree(p, root, parent);
+		return gci_sum_tree(p->w->order, p->arc_cost, root, parent);
 	}
 	if (gci_arborescence(n, p->arc_cost, root, parent))
 		return GCOLL_ERR_NOMEM;
@@ -461,20 +373,21 @@ static int find_tree(struct pack *p, const struct gci_network *net, const double
 	return 0;
 }
 
-/* The tree of `via`, which has it from the root. Of sums all that may hang there does. */
-static void hang_tree(const struct pack *p, int *parent, int root, int via)
+/* The tree of `via`, which has it from the root. */
+static void hang_tree(int *parent, int root, int via)
 {
-	const struct gci_sum_order *o = p->w->order;
-	int c;
-
-	if (via != root && !o)
-		parent[via] = root;
+	parent[via] = root;
 	parent[root] = -1;
-	if (via == root || !o)
-		return;
-	for (c = 0; c < p->n; c++)
-		if (o->core[c] == c && c != root && c != o->core[root])
-			parent[c] = c == via ? o->core[root] : via;
+}
+
+/* Of sums: all that may hang at `via` does. */
+static void hang_sums(const struct gci_sum_order *o, int *parent, int root, int via)
+{
+	int c, home = o->core[root];
+
+	for (c = 0; c < o->nclasses; c++)
+		if (o->core[c] == c && c != root && c != home)
+			parent[c] = c == via ? home : via;
 }
 
 static int make_tree(struct pack *p, int commodity, int via, double mu, struct column *c)
@@ -489,7 +402,10 @@ static int make_tree(struct pack *p, int commodity, int via, double mu, struct c
 		rc = find_tree(
 			p, p->net, p->hop_ns, p->far_ns, 0, sums ? root : via, mu, sums, c->way);
 	if (!rc) {
-		hang_tree(p, c->way, root, via);
+		if (via != root && sums)
+			hang_sums(p->w->order, c->way, root, via);
+		else if (via != root)
+			hang_tree(c->way, root, via);
 		measure_tree(p, p->net, p->hop_ns, &t, c->way, c->way + n, root, sums);
 		c->delay_ns = t.delay_ns;
 		c->root = root;
@@ -501,13 +417,6 @@ static int make_tree(struct pack *p, int commodity, int via, double mu, struct c
 	return rc;
 }
 
-int gci_column_is_below(const int *parent, int root, int class, int other)
-{
-	while (class != other && class != root)
-		class = parent[class];
-	return class == other;
-}
-
 /* How long what is below class x takes to or from it, and all else to or from the root. */
 static void measure_sides(
 	const struct pack *p, const struct tree *t, int x, double *below, double *else_ns)
@@ -516,7 +425,7 @@ static void measure_sides(
 
 	*below = *else_ns = 0;
 	for (k = 0; k < p->n; k++)
-		if (gci_column_is_below(t->parent, t->root, k, x))
+		if (gci_class_is_below(t->parent, t->root, k, x))
 			*below = larger(*below, t->leaf[k] - t->depth[x]);
 		else
 			*else_ns = larger(*else_ns, t->leaf[k]);

@@ -73,9 +73,6 @@ struct gci_packing {
 	double bound_ns;
 };
 
-/* Whether a class of a tree is another one or hangs below it. */
-int gci_column_is_below(const int *parent, int root, int class, int other);
-
 /* Of one commodity at least. 0 or GCOLL_ERR_NOMEM (then `p` is empty). */
 int gci_pack(struct gci_packing *p, const struct gci_packing_wish *w);
 void gci_packing_free(struct gci_packing *p);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What packings (packed.c) ask of their schedules (packed_emit.c). */
+ * What packings (packed.c) ask of their operations (emission.c) and schedules (packed_emit.c). */
 #ifndef GCI_COLLECTIVES_PLANNER_PACKED_IMPL_H
 #define GCI_COLLECTIVES_PLANNER_PACKED_IMPL_H
 

@@ -91,8 +91,7 @@ static void time_sides(const struct gci_emission *e, const struct gci_column *co
 
 	*below = *others = 0;
 	for (k = 0; k < n; k++) {
-		double *most =
-			gci_column_is_below(parent, col->root, k, col->meet) ? below : others;
+		double *most = gci_class_is_below(parent, col->root, k, col->meet) ? below : others;
 		double ns = leaf_ns(e, t, second, k) - (most == below ? t->depth[col->meet] : 0);
 
 		*most = ns > *most ? ns : *most;
@@ -121,8 +120,8 @@ static void time_sum(struct gci_emission *e, const struct gci_column *col)
 	at_root = in->all - (out_root > out_x + from ? out_root : out_x + from);
 	at_x = in->all - (out_x > out_root + to ? out_x : out_root + to);
 	for (k = 0; k < e->net.nclasses; k++)
-		in->late[k] = gci_column_is_below(col->way, col->root, k, col->meet) ? at_x + to
-										     : at_root;
+		in->late[k] =
+			gci_class_is_below(col->way, col->root, k, col->meet) ? at_x + to : at_root;
 }
 
 /* A segment's way by one tree: `begin` is when it starts at the root; or, turned, the leaves. */

@@ -2,7 +2,13 @@
 #include "collectives/planner/sum_order.h"
 
 #include "collectives/blocks/order.h"
-#include "collectives/planner/pack.h"
+#include "collectives/planner/oracle.h"
+
+#include <string.h>
+
+#define BARRED        1e60 /* a cost above all others */
+#define NEVER         1e300
+#define MOST_IMPROVED 16 /* classes: of more, trees are as they are found */
 
 static int nbarred(const struct gci_network *net, int turned, int class)
 {
@@ -82,7 +88,87 @@ int gci_sum_nodes(const struct gci_sum_order *o, const int *parent, int root, in
 	for (c = 0; c < o->nclasses; c++)
 		if (o->core[c] == c)
 			in[o->cluster[c]] =
-				(unsigned char)gci_column_is_below(parent, root, c, class);
+				(unsigned char)gci_class_is_below(parent, root, c, class);
 	list_nodes(in, 0, o->nclusters, out, &n);
 	return n;
+}
+
+/* ---- the cheapest: what combines on the way depends on the whole tree */
+
+static double cost_of(
+	const struct gci_sum_order *o, const double *cost, const int *parent, int root)
+{
+	struct gci_sum_node nodes[GCI_GRID_MAX_CLUSTERS];
+	double sum = 0;
+	int c, n = o->nclasses;
+
+	for (c = 0; c < n; c++)
+		if (c != root)
+			sum += gci_sum_nodes(o, parent, root, c, nodes) * cost[parent[c] * n + c];
+	return sum;
+}
+
+/* Each by the cheapest way to the root, as if nothing combined. */
+static void find_shortest(int n, const double *cost, int root, int *parent)
+{
+	double far[GCI_NETWORK_MOST_CLASSES];
+	int a, b, round;
+
+	for (b = 0; b < n; b++) {
+		parent[b] = -1;
+		far[b] = b == root ? 0 : NEVER;
+	}
+	for (round = 0; round < n; round++)
+		for (a = 0; a < n; a++)
+			for (b = 0; b < n; b++)
+				if (b != root && b != a && far[a] + cost[a * n + b] < far[b]) {
+					far[b] = far[a] + cost[a * n + b];
+					parent[b] = a;
+				}
+}
+
+/* Moves one class after the other to where the whole is cheapest. */
+static void improve(
+	const struct gci_sum_order *o, const double *cost, int root, int *parent, double least)
+{
+	int n = o->nclasses, a, b;
+
+	for (b = 0; b < n; b++)
+		for (a = 0; a < n; a++) {
+			int before = parent[b];
+			double other;
+
+			if (b == root || a == before || !gci_sum_may_hang(o, root, a, b) ||
+				gci_class_is_below(parent, root, a, b))
+				continue;
+			parent[b] = a;
+			other = cost_of(o, cost, parent, root);
+			if (other < least)
+				least = other;
+			else
+				parent[b] = before;
+		}
+}
+
+int gci_sum_tree(const struct gci_sum_order *o, double *cost, int root, int *parent)
+{
+	int n = o->nclasses, a, b, shortest[GCI_NETWORK_MOST_CLASSES];
+	double least, other;
+
+	for (a = 0; a < n; a++)
+		for (b = 0; b < n; b++)
+			if (b != root && !gci_sum_may_hang(o, root, a, b))
+				cost[a * n + b] = BARRED;
+	if (gci_arborescence(n, cost, root, parent))
+		return GCOLL_ERR_NOMEM;
+	find_shortest(n, cost, root, shortest);
+	least = cost_of(o, cost, parent, root);
+	other = cost_of(o, cost, shortest, root);
+	if (other < least) {
+		memcpy(parent, shortest, (size_t)n * sizeof(*parent));
+		least = other;
+	}
+	if (n <= MOST_IMPROVED)
+		improve(o, cost, root, parent, least);
+	return 0;
 }

@@ -32,4 +32,17 @@ int gci_sum_may_hang(const struct gci_sum_order *o, int root, int a, int b);
 int gci_sum_nodes(const struct gci_sum_order *o, const int *parent, int root, int class,
 	struct gci_sum_node *out);
 
+/* A cheap tree to `root`, parent[class], where each sum that passes an arc costs cost[parent * nclasses + class], at least 0:
+ * the better of those that are best if all combines or nothing does, and with few classes each moved to where the whole
+ * is cheapest. Sets the cost of what may not hang. 0 or GCOLL_ERR_NOMEM. */
+int gci_sum_tree(const struct gci_sum_order *o, double *cost, int root, int *parent);
+
+/* Whether a class of a tree is another one or hangs below it. */
+static inline int gci_class_is_below(const int *parent, int root, int class, int other)
+{
+	while (class != other && class != root)
+		class = parent[class];
+	return class == other;
+}
+
 #endif

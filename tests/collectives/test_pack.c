@@ -115,6 +115,66 @@ static void paths_are_shortest(void **state)
 	}
 }
 
+/* What `parent` costs, or -1 if it is no tree of sums. */
+static double sum_cost(
+	const struct gci_sum_order *o, const double *cost, const int *parent, int root)
+{
+	struct gci_sum_node nodes[GCI_GRID_MAX_CLUSTERS];
+	int n = o->nclasses, c, k, up;
+	double sum = 0;
+
+	for (c = 0; c < n; c++) {
+		for (k = 0, up = c; up != root && k <= n; k++)
+			up = parent[up];
+		if (up != root || (c != root && !gci_sum_may_hang(o, root, parent[c], c)))
+			return -1;
+	}
+	for (c = 0; c < n; c++)
+		if (c != root)
+			sum += gci_sum_nodes(o, parent, root, c, nodes) * cost[parent[c] * n + c];
+	return sum;
+}
+
+/* In a fixed order: of all trees over four classes, two of which are one cluster's, none is much cheaper. */
+static void trees_of_sums_are_cheap(void **state)
+{
+	static const struct gci_sum_order four = {
+		.nclasses = 4, .nclusters = 4, .cluster = {0, 1, 2, 3}, .core = {0, 1, 2, 3}};
+	static const struct gci_sum_order two_of_one = {
+		.nclasses = 4, .nclusters = 3, .cluster = {0, 1, 2, 2}, .core = {0, 1, 2, 2}};
+	const struct gci_sum_order *const orders[] = {&four, &two_of_one};
+	struct gci_prng r = {31};
+	double all = 0, all_best = 0;
+	int i, k, a;
+
+	(void)state;
+	for (i = 0; i < 400; i++) {
+		const struct gci_sum_order *o = orders[i % 2];
+		double cost[16], barred[16], best = -1, got;
+		int parent[4], root = (int)gci_prng_below(&r, 4);
+
+		for (k = 0; k < 16; k++)
+			barred[k] = cost[k] = 1 + (double)gci_prng_below(&r, 100);
+		assert_int_equal(gci_sum_tree(o, barred, root, parent), 0);
+		got = sum_cost(o, cost, parent, root);
+		for (k = 0; k < 256; k++) {
+			int other[4];
+			double sum;
+
+			for (a = 0; a < 4; a++)
+				other[a] = k >> 2 * a & 3;
+			sum = sum_cost(o, cost, other, root);
+			if (sum >= 0 && (best < 0 || sum < best))
+				best = sum;
+		}
+		assert_true(got >= best && got <= 2 * best);
+		all += got;
+		all_best += best;
+	}
+	if (all > 1.05 * all_best)
+		fail_msg("%.3f times the best", all / all_best);
+}
+
 /* ---- networks whose best packing is known */
 
 static struct gci_packed *pack_in_order(
@@ -1114,6 +1174,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(arborescences_are_cheapest),
 		cmocka_unit_test(paths_are_shortest),
+		cmocka_unit_test(trees_of_sums_are_cheap),
 		cmocka_unit_test(all_links_are_used),
 		cmocka_unit_test(hosts_of_a_cluster_pass_on),
 		cmocka_unit_test(a_slow_host_is_a_leaf),
