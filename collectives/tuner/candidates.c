@@ -252,6 +252,11 @@ static int is_capped(const struct gci_topo *t)
 	return 0;
 }
 
+static int is_for_few_pairs(const struct options *o)
+{
+	return o->rough && o->e.nclusters > 1 && o->e.nbytes < FEW_NBYTES;
+}
+
 static int can_run(const struct gci_algorithm *a, const struct gci_coll *c)
 {
 	return a->kind == c->kind && !gci_ineligible(a, c);
@@ -286,7 +291,7 @@ static int list(struct options *o, const struct gci_simnet *net, const struct gc
 	*n = 0;
 	gci_each_algorithm (a)
 		if (can_run(a, c) && a->traits & GCI_CAPS_SENDERS)
-			o->capped = is_capped(c->topo) || (o->rough && o->e.nbytes < FEW_NBYTES);
+			o->capped = is_capped(c->topo) || is_for_few_pairs(o);
 	gci_each_algorithm (a)
 		if (!rc && can_run(a, c) && (!o->brief || is_for_brief(o, a)))
 			rc = add_algorithm(o, a);

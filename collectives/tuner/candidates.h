@@ -22,15 +22,16 @@
  * what does not keep to that. */
 #define GCI_SHORT_LIST 8
 
-/* At most `most` (at least 1) ways to run `c`, which has no parameters. Only what can run it. Of those with the
- * same formula the best comes first, and of equals that of more senders; others come later than
- * their estimates alone would have it, as formulas err less between segments than between algorithms.
+/* At most `most` (at least 1) ways to run `c`, which has no parameters. Only what can run it. Of those
+ * with the same formula the best comes first, and of equals that of more senders; others come later
+ * than their estimates alone would have it, as formulas err less between segments than between algorithms.
  * *list is the caller's to gci_free; n is 0 when nothing can run it. 0 or GCOLL_ERR_NOMEM. Equal on
  * all ranks. */
 int gci_candidates(const struct gci_simnet *net, const struct gci_coll *c, size_t most,
 	struct gci_candidate **list, size_t *n);
 
-/* The first of a short list, but for packings: what runs where nothing is simulated. 0, GCOLL_ERR_NOMEM, or
+/* The first of a short list, but for packings: what runs where nothing is simulated. Between clusters few bytes go by
+ * few pairs of ranks, whose connections take long to open. 0, GCOLL_ERR_NOMEM, or
  * GCOLL_ERR_INVAL when nothing can run it. */
 int gci_candidate_rough(
 	const struct gci_simnet *net, const struct gci_coll *c, struct gci_candidate *how);

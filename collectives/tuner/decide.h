@@ -89,8 +89,8 @@ void gci_decider_learn(struct gci_decider *d, struct gci_decider *from);
 /* How to run `c`, whose topology is the decider's; with counts: as equal blocks of about as many bytes together.
  * Between clusters by a packing, where gci_candidate_packs() has one, else by the way of the least estimate, unless
  * another is predicted to be at least a twentieth faster (predictions err). One decision serves sizes that round to the
- * same power of two and, unless an order of reduction is kept, roots in the same cluster. 0, GCOLL_ERR_NOMEM, or GCOLL_ERR_INVAL when
- * nothing can run it. */
+ * same power of two and, unless an order of reduction is kept, roots in the same cluster. 0, GCOLL_ERR_NOMEM, or
+ * GCOLL_ERR_INVAL when nothing can run it. */
 int gci_decide(struct gci_decider *d, const struct gci_coll *c, struct gci_decision *how);
 
 /* A packing of many clusters takes longer to make than a short operation takes: up to so many, an operation waits for

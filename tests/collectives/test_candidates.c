@@ -220,6 +220,33 @@ static void short_lists_keep_to_the_grid(void **state)
 	assert_true(with_senders > 0);
 }
 
+/* Nothing is packed or simulated; few bytes go by few pairs between clusters, and in one cluster by many. */
+static void rough_ways(void **state)
+{
+	struct gci_candidate how;
+	struct gci_coll c;
+	struct net x;
+	int k;
+
+	(void)state;
+	open_net(&x, two_sites);
+	for (k = 0; k < GCI_NKINDS; k++) {
+		c = coll_of(&x, (enum gci_kind)k, 64);
+		assert_int_equal(gci_candidate_rough(&x.net, &c, &how), 0);
+		assert_true(how.algorithm->traits & GCI_CAPS_SENDERS);
+		c = coll_of(&x, (enum gci_kind)k, 32 << 20);
+		assert_int_equal(gci_candidate_rough(&x.net, &c, &how), 0);
+		assert_false(how.algorithm->traits & (GCI_PACKS | GCI_PLANS));
+		assert_true(!how.segment_nbytes || how.segment_nbytes >= 16384);
+	}
+	close_net(&x);
+	open_net(&x, one_site);
+	c = coll_of(&x, GCI_ALLREDUCE, 64);
+	assert_int_equal(gci_candidate_rough(&x.net, &c, &how), 0);
+	assert_string_equal(how.algorithm->name, "doubling");
+	close_net(&x);
+}
+
 static void lists_are_bounded(void **state)
 {
 	static const size_t most[] = {1, 2, 5, 40, 100000};
@@ -376,6 +403,7 @@ int main(void)
 		cmocka_unit_test(trees_by_hand),
 		cmocka_unit_test(credit_crosses_the_wan_first),
 		cmocka_unit_test(short_lists_keep_to_the_grid),
+		cmocka_unit_test(rough_ways),
 		cmocka_unit_test(lists_are_bounded),
 		cmocka_unit_test(no_memory),
 		cmocka_unit_test(values_of_parameters),
