@@ -152,7 +152,8 @@ static void improve(
 
 int gci_sum_tree(const struct gci_sum_order *o, double *cost, int root, int *parent)
 {
-	int n = o->nclasses, a, b, shortest[GCI_NETWORK_MOST_CLASSES];
+	int shortest[GCI_NETWORK_MOST_CLASSES] = {0};
+	int n = o->nclasses, a, b;
 	double least, other;
 
 	for (a = 0; a < n; a++)
