@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * How near to the physical limit what is chosen comes on networks that nobody has seen: random grids, every
  * second one with switches and uplinks.
- *	bench_networks [-s SEED] [-n GRIDS] [-c LEAST-MOST] [-b BYTES,...] [-o KIND,...] [-f] [-u] [-v] [-g]
+ *	bench_networks [-s SEED] [-n GRIDS] [-c LEAST-MOST] [-H HOSTS] [-b BYTES,...] [-o KIND,...]
+ *		[-a NAME,...] [-f] [-u] [-v] [-g]
  * prints, per operation and size, the predicted time over the largest limit, by ends, by prices and by cuts
  * (median, 90 %, worst), of what a rank chooses by itself, of `packed` alone, and of its shares, were there no
- * messages. Without a seed it takes one from the clock, and says it. -v: a line for each case. -g prints the
- * grids themselves; -c: of so many clusters (2-8); -f: reductions in a fixed order; -u: with blocks of random lengths, each of none or of 1 to 32 parts,
- * beside what stands first (`packed` is then that). */
+ * messages. Without a seed it takes one from the clock, and says it.
+ *	-c of so many clusters (2-8)	-H of about so many hosts together
+ *	-v a line for each case		-g nothing but the grids themselves
+ *	-a how many times as long as the choice the best of these algorithms takes (geometric mean, least); named as
+ *	   `gridcoll bench` does
+ *	-f reductions in a fixed order
+ *	-u blocks of random lengths, each of none or of 1 to 32 parts, beside what stands first (`packed` is then that) */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -18,27 +23,32 @@
 #include "testing/random_grid.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#define MOST_GRIDS 1000
-#define MOST_SIZES 16
+#define MOST_GRIDS  1000
+#define MOST_SIZES  16
+#define MOST_OTHERS 16
 
 enum { CHOSEN, PACED, PACKED, FLUID, NCOLUMNS };
 
 struct options {
 	uint64_t seed, sizes[MOST_SIZES];
 	unsigned ngrids, nsizes, kinds;
-	unsigned least_clusters, most_clusters; /* 0: the generator's own */
+	unsigned least_clusters, most_clusters, nhosts; /* 0: the generator's own */
 	int verbose, print, uneven, fixed;
+	const char *others[MOST_OTHERS + 1];
 };
 
 struct figures {
 	double ratio[NCOLUMNS][MOST_GRIDS], plan_ms[MOST_GRIDS];
-	size_t n, by_prices; /* of n, those whose bound is that by prices */
+	size_t n, by_prices;             /* of n, those whose bound is that by prices */
+	double others_log, others_least; /* over what is chosen */
+	size_t nothers;
 };
 
 /* ---- one case */
@@ -51,9 +61,35 @@ static uint64_t whole_ns(
 	return gci_predict(net, c, how, NULL, &ns) ? 0 : ns;
 }
 
-static void measure(struct figures *f, const char *name, const struct gci_topo *t,
-	struct gci_decider *d, const struct gci_coll *c, int verbose)
+/* The best of those that run it; 0: none does. */
+static uint64_t others_ns(
+	const struct gci_simnet *net, const struct gci_coll *c, const char *const *names)
 {
+	struct gci_candidate how;
+	struct gci_error e;
+	uint64_t ns, best = 0;
+
+	for (; *names; names++) {
+		if (gci_candidate_parse(&how, c->kind, *names, &e))
+			continue;
+		ns = whole_ns(net, c, &how);
+		if (ns && (!best || ns < best))
+			best = ns;
+	}
+	return best;
+}
+
+static void note_others(struct figures *f, double ratio)
+{
+	f->others_log += log(ratio);
+	if (!f->nothers++ || ratio < f->others_least)
+		f->others_least = ratio;
+}
+
+static void measure(struct figures *f, const char *name, const struct gci_topo *t,
+	struct gci_decider *d, const struct gci_coll *c, const struct options *o)
+{
+	uint64_t others = others_ns(&d->net, c, o->others);
 	struct gci_candidate packed = {
 		.algorithm = gci_algorithm_find(c->kind, c->counts ? NULL : "packed")};
 	uint64_t limit = gci_limit_ns(c, 0), bound = 0, ns[NCOLUMNS] = {0}, began, at_will;
@@ -88,13 +124,16 @@ static void measure(struct figures *f, const char *name, const struct gci_topo *
 	f->ratio[CHOSEN][f->n] = (double)ns[CHOSEN] / (double)limit;
 	f->ratio[PACED][f->n] = (double)ns[PACED] / (double)limit;
 	f->ratio[PACKED][f->n] = (double)ns[PACKED] / (double)limit;
-	if (verbose)
+	if (others && ns[CHOSEN])
+		note_others(f, (double)others / (double)ns[CHOSEN]);
+	if (o->verbose)
 		printf("%s %3d ranks %d clusters %-14s %9" PRIu64
 		       ": limit %8.2f ms, chosen %5.2f (%s), packed %5.2f, "
-		       "paced %5.2f, fluid %5.2f, %.1f ms to plan\n",
+		       "paced %5.2f, fluid %5.2f, others %5.2f, %.1f ms to plan\n",
 			name, t->nranks, t->nclusters, gci_kind_name(c->kind), gci_packed_total(c),
 			(double)limit / 1e6, f->ratio[CHOSEN][f->n], how, f->ratio[PACKED][f->n],
-			f->ratio[PACED][f->n], f->ratio[FLUID][f->n], f->plan_ms[f->n]);
+			f->ratio[PACED][f->n], f->ratio[FLUID][f->n],
+			(double)others / (double)limit, f->plan_ms[f->n]);
 	f->n++;
 }
 
@@ -116,18 +155,20 @@ static void print_distribution(double *x, size_t n)
 static int parse(int argc, char **argv, struct options *o)
 {
 	char *item;
-	int opt, kind;
+	int opt, kind, nothers = 0;
 
 	*o = (struct options){.seed = (uint64_t)time(NULL),
 		.ngrids = 24,
 		.nsizes = 2,
 		.sizes = {1 << 20, 8 << 20},
 		.kinds = (1u << GCI_BARRIER) - 1};
-	while ((opt = getopt(argc, argv, "s:n:c:b:o:fuvg")) != -1) {
+	while ((opt = getopt(argc, argv, "s:n:c:H:b:o:a:fuvg")) != -1) {
 		if (opt == 's')
 			o->seed = strtoull(optarg, NULL, 10);
 		else if (opt == 'n')
 			o->ngrids = (unsigned)strtoul(optarg, NULL, 10);
+		else if (opt == 'H')
+			o->nhosts = (unsigned)strtoul(optarg, NULL, 10);
 		else if (opt == 'u')
 			o->uneven = 1;
 		else if (opt == 'f')
@@ -139,6 +180,10 @@ static int parse(int argc, char **argv, struct options *o)
 				return -1;
 		} else if (opt == 'v' || opt == 'g')
 			*(opt == 'v' ? &o->verbose : &o->print) = 1;
+		else if (opt == 'a')
+			for (o->others[nothers] = strtok(optarg, ",");
+				o->others[nothers] && nothers < MOST_OTHERS;)
+				o->others[++nothers] = strtok(NULL, ",");
 		else if (opt == 'b')
 			for (o->nsizes = 0, item = strtok(optarg, ",");
 				item && o->nsizes < MOST_SIZES; item = strtok(NULL, ",")) {
@@ -190,9 +235,9 @@ static void run_grid(
 	if (nclusters)
 		nclusters += (unsigned)gci_prng_below(r, o->most_clusters - nclusters + 1);
 	if (number % 2)
-		gci_random_switched_grid(r, nclusters, &text);
+		gci_random_switched_grid(r, nclusters, o->nhosts, &text);
 	else
-		gci_random_grid(r, nclusters, &text);
+		gci_random_grid(r, nclusters, o->nhosts, &text);
 	snprintf(name, sizeof(name), "%" PRIu64 "/%u", o->seed, number);
 	if (o->print)
 		printf("; grid %s\n%.*s\n", name, (int)text.len, text.data);
@@ -217,7 +262,7 @@ static void run_grid(
 
 			c.counts = counts;
 			if (o->kinds & 1u << k && !o->print && (counts || !o->uneven))
-				measure(&f[k * MOST_SIZES + s], name, &t, &d, &c, o->verbose);
+				measure(&f[k * MOST_SIZES + s], name, &t, &d, &c, o);
 			gci_free(counts);
 		}
 	gci_decider_free(&d);
@@ -234,9 +279,10 @@ int main(int argc, char **argv)
 	char size[16];
 
 	if (!f || parse(argc, argv, &o)) {
-		fprintf(stderr, "usage: bench_networks [-s SEED] [-n GRIDS] [-c LEAST-MOST] [-b "
-				"BYTES,...] [-o "
-				"KIND,...] [-f] [-u] [-v] [-g]\n");
+		fprintf(stderr,
+			"usage: bench_networks [-s SEED] [-n GRIDS] [-c LEAST-MOST] [-H HOSTS] "
+			"[-b BYTES,...] [-o "
+			"KIND,...] [-a NAME,...] [-f] [-u] [-v] [-g]\n");
 		return 2;
 	}
 	r.state = o.seed;
@@ -265,6 +311,9 @@ int main(int argc, char **argv)
 			print_distribution(x->ratio[PACKED], x->n);
 			print_distribution(x->ratio[FLUID], x->n);
 			print_distribution(x->plan_ms, x->n);
+			if (x->nothers)
+				printf("  others %5.2f %5.2f",
+					exp(x->others_log / (double)x->nothers), x->others_least);
 			printf("\n");
 		}
 	gci_free(f);

@@ -28,11 +28,13 @@ static void put_link(
 	put_wire(out, "cc", a, arrow, b, mbit, us);
 }
 
-/* Returns what its NICs have; its uplink has so many tenths of that, or (0) there is none. In Mbit/s. */
-static uint64_t put_cluster(
-	struct gci_prng *r, struct gci_buf *out, uint64_t number, uint64_t uplink_tenths)
+/* Of about so many hosts, or (0) a few. Returns what its NICs have; its uplink has so many tenths of that, or (0) there
+ * is none. In Mbit/s. */
+static uint64_t put_cluster(struct gci_prng *r, struct gci_buf *out, uint64_t number,
+	uint64_t about, uint64_t uplink_tenths)
 {
-	uint64_t hosts = PICK(r, 1, 2, 3, 4, 5, 6, 7, 8, 12);
+	uint64_t hosts = about ? about / 2 + gci_prng_below(r, about) + 1
+			       : PICK(r, 1, 2, 3, 4, 5, 6, 7, 8, 12);
 	uint64_t nic = PICK(r, 500, 1000, 1000, 1000, 2000, 10000);
 
 	gci_buf_printf(out,
@@ -44,13 +46,13 @@ static uint64_t put_cluster(
 	return nic;
 }
 
-void gci_random_grid(struct gci_prng *r, unsigned nclusters, struct gci_buf *out)
+void gci_random_grid(struct gci_prng *r, unsigned nclusters, unsigned nhosts, struct gci_buf *out)
 {
 	uint64_t n = PICK(r, 2, 2, 3, 3, 4, 5, 6, 8), nic[GCI_RANDOM_CLUSTERS], a, b;
 
 	n = nclusters ? nclusters : n;
 	for (a = 0; a < n; a++) {
-		nic[a] = put_cluster(r, out, a, 0);
+		nic[a] = put_cluster(r, out, a, nhosts / n, 0);
 	}
 	for (a = 0; a < n; a++)
 		for (b = a + 1; b < n; b++) {
@@ -69,14 +71,15 @@ void gci_random_grid(struct gci_prng *r, unsigned nclusters, struct gci_buf *out
 		}
 }
 
-void gci_random_switched_grid(struct gci_prng *r, unsigned nclusters, struct gci_buf *out)
+void gci_random_switched_grid(
+	struct gci_prng *r, unsigned nclusters, unsigned nhosts, struct gci_buf *out)
 {
 	uint64_t n = PICK(r, 2, 3, 3, 4, 5, 6, 8), nswitches = 1 + gci_prng_below(r, 4), a, b;
 	uint64_t nic[GCI_RANDOM_CLUSTERS];
 
 	n = nclusters ? nclusters : n;
 	for (a = 0; a < n; a++)
-		nic[a] = put_cluster(r, out, a, PICK(r, 0, 0, 0, 7, 15, 30));
+		nic[a] = put_cluster(r, out, a, nhosts / n, PICK(r, 0, 0, 0, 7, 15, 30));
 	for (a = 0; a < n; a++)
 		if (!gci_prng_below(r, 6))
 			gci_buf_printf(out, "[host c%" PRIu64 "h1]\nnic = %" PRIu64 "Mbit\n", a,

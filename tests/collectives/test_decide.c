@@ -250,7 +250,7 @@ static void make_random_topo(struct gci_topo *t, unsigned nclusters, uint64_t se
 	struct gci_buf text = {0};
 	struct gci_error e = {0};
 
-	gci_random_grid(&r, nclusters, &text);
+	gci_random_grid(&r, nclusters, 0, &text);
 	assert_int_equal(
 		gci_topo_parse(t, (const char *)text.data, text.len, "random.grid", &e), 0);
 	gci_buf_free(&text);

@@ -559,9 +559,9 @@ static void open_random(struct gci_prng *r, struct gci_topo *t, int switched)
 	struct gci_buf text = {0};
 
 	if (switched)
-		gci_random_switched_grid(r, 0, &text);
+		gci_random_switched_grid(r, 0, 0, &text);
 	else
-		gci_random_grid(r, 0, &text);
+		gci_random_grid(r, 0, 0, &text);
 	gci_buf_put_u8(&text, 0);
 	topology_parse(t, (const char *)text.data);
 	gci_buf_free(&text);

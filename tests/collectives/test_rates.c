@@ -39,9 +39,9 @@ static void fixture_open_random(struct fixture *f, struct gci_prng *r, int plain
 	struct gci_buf grid = {0};
 
 	if (plain)
-		gci_random_grid(r, 0, &grid);
+		gci_random_grid(r, 0, 0, &grid);
 	else
-		gci_random_switched_grid(r, 0, &grid);
+		gci_random_switched_grid(r, 0, 0, &grid);
 	topology_parse(&f->topo, gci_buf_cstr(&grid));
 	gci_buf_free(&grid);
 	assert_int_equal(gci_simnet_init(&f->net, &f->topo, NULL), 0);

@@ -174,7 +174,7 @@ static void random_messages(void **state)
 		struct gci_network n;
 		struct gci_topo t;
 
-		(i % 2 ? gci_random_switched_grid : gci_random_grid)(&r, 0, &text);
+		(i % 2 ? gci_random_switched_grid : gci_random_grid)(&r, 0, 0, &text);
 		assert_int_equal(
 			gci_topo_parse(&t, (const char *)text.data, text.len, "random", &e), 0);
 		assert_int_equal(gci_network_of(&n, &t, -1, 1), 0);
