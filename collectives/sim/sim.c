@@ -831,16 +831,23 @@ static void limit_windows(struct gci_sim *m)
 		m->nwindows = most >= FEW_WINDOWS ? (uint32_t)most : 1;
 }
 
+static int planned_windows(const struct gci_sim *m)
+{
+	struct gci_coll first = gci_window_of(&m->windows, &m->coll, 0);
+
+	return gci_packed_windows_at_once(first.packed, &first);
+}
+
 /* Where windows need memory, how many are under way depends on that. */
 static int open_instances(struct gci_sim *m)
 {
-	int i;
+	int i, planned = planned_windows(m);
 
 	for (i = 0; i < m->net->topo->nranks; i++) {
 		struct gci_sim_rank *r = &m->ranks[i];
 		uint64_t tmp_nbytes = m->shapes[0].sched[i].tmp_len * m->coll.esize;
 
-		r->ninstances = gci_windows_at_once(&m->windows, &m->coll, tmp_nbytes);
+		r->ninstances = gci_windows_at_once(&m->windows, &m->coll, tmp_nbytes, planned);
 		r->instances = gci_calloc((size_t)r->ninstances, sizeof(*r->instances));
 		if (!r->instances)
 			return GCOLL_ERR_NOMEM;
@@ -1122,6 +1129,21 @@ static uint32_t stride_of(const struct gci_sim *m)
 	return m->nwindows == 1 || m->nwindows > m->at_once ? m->at_once : m->nwindows / 2;
 }
 
+/* Elements of one that is not the last; of blocks of different lengths all are alike, and it counts as 1. */
+static uint64_t window_of(const struct gci_sim *m)
+{
+	return m->windows.window ? m->windows.window : 1;
+}
+
+/* The same of all that were simulated: the operation's last one, where there are several, and so many before it. */
+static uint64_t simulated_of(const struct gci_sim *m)
+{
+	uint64_t last = m->nwindows > 1 ? m->windows.n - 1 : 0;
+
+	return (m->nwindows - 1) * window_of(m) +
+	       (m->windows.window ? gci_window_of(&m->windows, &m->coll, last).count : 1);
+}
+
 /* What as many windows more take. Once the pipeline is full, those in
  * the middle end at equal intervals, and none in less than whoever works hardest needs for it.
  * Where the last of them did not end after the first, they share all there is: each takes its part
@@ -1129,19 +1151,19 @@ static uint32_t stride_of(const struct gci_sim *m)
 static uint64_t more_ns(const struct gci_sim *m)
 {
 	uint64_t stride = stride_of(m), k = m->nwindows - 1, ns;
-	uint64_t work = m->r->busiest_ns / m->nwindows * stride;
+	uint64_t work = plus(0, m->r->busiest_ns, stride * window_of(m), simulated_of(m));
 
 	if (!k)
 		return work > m->r->ns ? work : m->r->ns;
 	ns = done_ns(m, k) - done_ns(m, k - stride);
 	if (!ns)
-		return m->r->ns / m->nwindows * stride;
+		return plus(0, m->r->ns, stride * window_of(m), simulated_of(m));
 	return work > ns ? work : ns;
 }
 
 static void extrapolate(struct gci_sim *m)
 {
-	uint64_t left = m->windows.n - m->nwindows, more;
+	uint64_t left = m->windows.n - m->nwindows, more, nmore = left * window_of(m);
 	size_t i, n = (size_t)m->net->topo->nclusters;
 	int r;
 
@@ -1154,9 +1176,9 @@ static void extrapolate(struct gci_sim *m)
 		m->r->end_ns[r] = plus(m->r->end_ns[r], more, left, stride_of(m));
 	for (i = 0; i < n * n; i++)
 		m->r->wan_nbytes[i] =
-			plus(m->r->wan_nbytes[i], m->r->wan_nbytes[i], left, m->nwindows);
-	m->r->busiest_ns = plus(m->r->busiest_ns, m->r->busiest_ns, left, m->nwindows);
-	m->r->nmessages = plus(m->r->nmessages, m->r->nmessages, left, m->nwindows);
+			plus(m->r->wan_nbytes[i], m->r->wan_nbytes[i], nmore, simulated_of(m));
+	m->r->busiest_ns = plus(m->r->busiest_ns, m->r->busiest_ns, nmore, simulated_of(m));
+	m->r->nmessages = plus(m->r->nmessages, m->r->nmessages, nmore, simulated_of(m));
 }
 
 static void most_tmp(struct gci_sim *m)
@@ -1185,7 +1207,7 @@ static int simulate(
 	gci_windows_cut(
 		&m.windows, &m.coll, op->window_nbytes ? op->window_nbytes : GCI_WINDOW_NBYTES);
 	gci_windows_segment(&m.coll, &m.windows);
-	m.at_once = (uint32_t)gci_windows_at_once(&m.windows, &m.coll, 0);
+	m.at_once = (uint32_t)gci_windows_at_once(&m.windows, &m.coll, 0, planned_windows(&m));
 	m.nwindows = m.windows.n < 2 * m.at_once ? (uint32_t)m.windows.n : 2 * m.at_once;
 	r->nwindows = m.windows.n < UINT32_MAX ? (uint32_t)m.windows.n : UINT32_MAX;
 	rc = allocate(&m);

@@ -370,7 +370,7 @@ static int at_once(struct gci_topo *t, uint64_t nbytes, uint64_t tmp_nbytes)
 	struct gci_windows w;
 
 	gci_windows_cut(&w, &c, GCI_WINDOW_NBYTES);
-	return gci_windows_at_once(&w, &c, tmp_nbytes);
+	return gci_windows_at_once(&w, &c, tmp_nbytes, 0);
 }
 
 /* As much as a round trip holds, and two; a few where that is little or unknown, or memory is. */

@@ -48,6 +48,34 @@ static void many_windows(void **state)
 	net_close(&net, &t);
 }
 
+/* The last of those that are simulated is the operation's last, and a short one tells of the others less than these. */
+static void a_short_last_window(void **state)
+{
+	const int sizes[] = {4, 0};
+	struct gci_sim_result even, more;
+	struct gci_simnet net;
+	struct gci_sim_op op;
+	struct gci_topo t;
+	struct gci_coll c;
+
+	(void)state;
+	simple_open(&net, &t, sizes, 1);
+	c = bytes(&t, GCI_ALLGATHER, 25 * MIB);
+	op = (struct gci_sim_op){.algorithm = gci_algorithm_find(GCI_ALLGATHER, "simple"),
+		.coll = &c,
+		.window_nbytes = MIB};
+	assert_int_equal(gci_simulate(&net, &op, &even), 0);
+	c.count++;
+	assert_int_equal(gci_simulate(&net, &op, &more), 0);
+	assert_int_equal(more.nwindows, even.nwindows + 1);
+	assert_near(more.ns, even.ns, 1, "a byte more of each");
+	assert_near(more.busiest_ns, even.busiest_ns, 1, "of that, at work");
+	assert_near(more.wan_nbytes[0], even.wan_nbytes[0], 1, "what was sent");
+	gci_sim_result_free(&even);
+	gci_sim_result_free(&more);
+	net_close(&net, &t);
+}
+
 /* Where windows end in another order than they began in; and with one window for all. */
 static void windows_in_any_order(void **state)
 {
@@ -298,6 +326,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(many_windows),
+		cmocka_unit_test(a_short_last_window),
 		cmocka_unit_test(windows_in_any_order),
 		cmocka_unit_test(absurd_sizes),
 		cmocka_unit_test(many_segments),
