@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "collectives/blocks/order.h"
 #include "collectives/planner/cuts.h"
+#include "collectives/planner/game.h"
 #include "collectives/planner/oracle.h"
 
 #include <string.h>
@@ -13,15 +14,14 @@
 #define MOST_ROUNDS  60 /* of pricing */
 #define GAME_ROUNDS  100
 #define LONG_GAME    1000
-#define GAME_STEP    2.0
-#define GAME_MOST    50.0  /* an entry counts for no more than so many times a good column's */
+#define EXPLORED     10    /* steps, one after the other, to seek columns by */
+#define EXPLORED_ONE 50    /* the same of a single commodity, whose steps cost little */
 #define CLOSE        0.003 /* bisection ends when T is known to that part */
 #define TINY         1e-5  /* shares below count as none */
 #define FAR_COST     1.02  /* of a NIC, for what passes links */
 #define NEVER_NS     1e300
 #define BARRED_NS    1e18 /* of a way that is none */
 #define BARRED_PRICE 1e30 /* and for a byte */
-#define NEVER        -1e9 /* a weight, which no other comes near */
 #define LAZY         1e-6 /* prices, where delay alone counts */
 
 /* Copies on one resource, of what has theta to travel when it is there at its beginning. */
@@ -49,9 +49,12 @@ struct pack {
 	double *back_hop_ns, *back_far_ns; /* [the same]: of `back` */
 	struct column *pool;
 	size_t npool, cap;
-	double *share; /* [column]: of its commodity */
-	double *best;  /* [column]: the best so far; those of new columns are 0 */
-	double *price; /* [resource]: sum to 1 */
+	double *share;              /* [column]: of its commodity */
+	double *best;               /* [column]: the best so far; those of new columns are 0 */
+	double *price;              /* [resource]: sum to 1 */
+	double *log_price, *answer; /* [resource]: of an exploration */
+	double *least;              /* [commodity]: the same */
+	size_t *cheapest;           /* [commodity]: the same */
 	double best_ns;
 	double *least_ns; /* [resource]: that nothing on it can do without, before and after; NULL: no bound is wanted */
 	struct gci_edge *edges; /* [resource]: scratch of the bound */
@@ -86,28 +89,6 @@ static double larger(double a, double b)
 static double smaller(double a, double b)
 {
 	return a < b ? a : b;
-}
-
-/* e^x for x <= 0, by + - * alone: the same everywhere. */
-static double exponential(double x)
-{
-	/* ln 2 in two parts: the first has so few bits that its multiples are exact. */
-	const double ln2_high = 0.693147180369123816490, ln2_low = 1.90821492927058770002e-10;
-	union {
-		uint64_t bits;
-		double value;
-	} scale;
-	double r, sum = 1;
-	int k, i;
-
-	if (x < -700)
-		return 0;
-	k = (int)(x * 1.44269504088896338700 - 0.5);
-	r = x - k * ln2_high - k * ln2_low;
-	for (i = 13; i; i--)
-		sum = 1 + sum * r / i;
-	scale.bits = (uint64_t)(1023 + k) << 52;
-	return sum * scale.value;
 }
 
 /* ---- ways */
@@ -774,179 +755,39 @@ static void try_single(struct pack *p, int busy)
 
 /* ---- the game */
 
-struct game {
-	size_t n, nentries;
-	int m;
-	size_t *from; /* [column], and one more: where its entries start */
-	int *resource;
-	double *a;                                    /* [entry] */
-	double *weight, *gain, *sum;                  /* [column] */
-	double *price, *load, *price_sum, *log_price; /* [resource] */
-	double *largest, *total;                      /* [commodity] */
-};
-
-static int game_init(struct game *g, const struct pack *p, double ns)
-{
-	double scale = 0, *least;
-	size_t j, k = 0;
-	int i;
-
-	memset(g, 0, sizeof(*g));
-	g->n = p->npool;
-	g->m = p->m;
-	for (j = 0; j < g->n; j++)
-		g->nentries += (size_t)p->pool[j].nloads;
-	g->from = gci_calloc(g->n + 1, sizeof(*g->from));
-	g->resource = gci_calloc(g->nentries, sizeof(*g->resource));
-	g->a = gci_calloc(g->nentries, sizeof(*g->a));
-	g->weight = gci_calloc(3 * g->n, sizeof(*g->weight));
-	g->price = gci_calloc(4 * (size_t)g->m, sizeof(*g->price));
-	g->largest = gci_calloc(2 * (size_t)p->w->ncommodities, sizeof(*g->largest));
-	if (!g->from || !g->resource || !g->a || !g->weight || !g->price || !g->largest)
-		return GCOLL_ERR_NOMEM;
-	g->gain = g->weight + g->n;
-	g->sum = g->gain + g->n;
-	g->load = g->price + g->m;
-	g->price_sum = g->load + g->m;
-	g->log_price = g->price_sum + g->m;
-	g->total = g->largest + p->w->ncommodities;
-	least = g->total;
-	for (i = 0; i < p->w->ncommodities; i++)
-		least[i] = -1;
-	for (j = 0; j < g->n; j++) {
-		const struct column *c = &p->pool[j];
-		double most = 0;
-
-		g->from[j] = k;
-		memset(g->load, 0, (size_t)g->m * sizeof(*g->load));
-		for (i = 0; i < c->nloads; i++) {
-			g->resource[k] = c->loads[i].resource;
-			g->a[k] = entry(p, c, &c->loads[i], ns);
-			g->load[g->resource[k]] += g->a[k];
-			most = larger(most, g->load[g->resource[k]]);
-			k++;
-		}
-		if (least[c->commodity] < 0 || most < least[c->commodity])
-			least[c->commodity] = most;
-	}
-	g->from[g->n] = k;
-	for (i = 0; i < p->w->ncommodities; i++)
-		scale = larger(scale, least[i]);
-	for (k = 0; k < g->nentries; k++)
-		g->a[k] = smaller(g->a[k] / scale, GAME_MOST);
-	return 0;
-}
-
-static void game_free(struct game *g)
-{
-	gci_free(g->from);
-	gci_free(g->resource);
-	gci_free(g->a);
-	gci_free(g->weight);
-	gci_free(g->price);
-	gci_free(g->largest);
-}
-
-/* What each column costs at prices, and what each resource has of shares. */
-static void look(
-	const struct game *g, const double *share, const double *price, double *gain, double *load)
-{
-	size_t j, k;
-
-	memset(load, 0, (size_t)g->m * sizeof(*load));
-	for (j = 0; j < g->n; j++) {
-		double sum = 0;
-
-		for (k = g->from[j]; k < g->from[j + 1]; k++) {
-			sum += g->a[k] * price[g->resource[k]];
-			load[g->resource[k]] += g->a[k] * share[j];
-		}
-		gain[j] = sum;
-	}
-}
-
-/* Shares by weights: logarithms, and what the last look says counts twice (optimistic): without that both sides go
- * round and round. */
-static void weigh(struct game *g, const struct pack *p, double *share)
-{
-	int i;
-	size_t j;
-
-	for (i = 0; i < p->w->ncommodities; i++) {
-		g->largest[i] = -1e300;
-		g->total[i] = 0;
-	}
-	for (j = 0; j < g->n; j++) {
-		double *most = &g->largest[p->pool[j].commodity];
-
-		share[j] = g->weight[j] - GAME_STEP * g->gain[j];
-		*most = larger(*most, share[j]);
-	}
-	for (j = 0; j < g->n; j++) {
-		share[j] = exponential(share[j] - g->largest[p->pool[j].commodity]);
-		g->total[p->pool[j].commodity] += share[j];
-	}
-	for (j = 0; j < g->n; j++)
-		share[j] /= g->total[p->pool[j].commodity];
-}
-
-static void set_prices(struct game *g)
-{
-	double most = -1e300, total = 0;
-	int i;
-
-	for (i = 0; i < g->m; i++) {
-		g->price[i] = g->log_price[i] + GAME_STEP * g->load[i];
-		most = larger(most, g->price[i]);
-	}
-	for (i = 0; i < g->m; i++) {
-		g->price[i] = exponential(g->price[i] - most);
-		total += g->price[i];
-	}
-	for (i = 0; i < g->m; i++)
-		g->price[i] /= total;
-}
-
-/* Shares that make the largest load least, and prices that make it largest: averages over all rounds, of which later
- * ones count for more. */
+/* Shares that make the largest load least, and prices that make it largest. */
 static int play(struct pack *p, double ns, int nrounds)
 {
-	struct game g;
-	int rc = game_init(&g, p, ns), i, round;
-	double all;
-	size_t j;
+	struct gci_game g;
+	size_t j, k = 0, nentries = 0;
+	int i, rc;
 
-	for (j = 0; !rc && j < g.n; j++)
-		g.weight[j] = p->pool[j].delay_ns < ns ? 0 : NEVER; /* it cannot be in time */
-	if (!rc) {
-		weigh(&g, p, p->share);
-		set_prices(&g);
+	for (j = 0; j < p->npool; j++)
+		nentries += (size_t)p->pool[j].nloads;
+	rc = gci_game_init(&g, p->npool, nentries, p->m, p->w->ncommodities);
+	for (j = 0; !rc && j < p->npool; j++) {
+		const struct column *c = &p->pool[j];
+
+		g.group[j] = c->commodity;
+		g.barred[j] = c->delay_ns >= ns; /* it cannot be in time */
+		for (i = 0; i < c->nloads; i++, k++) {
+			g.resource[k] = c->loads[i].resource;
+			g.amount[k] = entry(p, c, &c->loads[i], ns);
+		}
+		g.first[j + 1] = k;
 	}
-	for (round = 0; !rc && round < nrounds; round++) {
-		look(&g, p->share, g.price, g.gain, g.load);
-		for (j = 0; j < g.n; j++)
-			g.weight[j] -= GAME_STEP * g.gain[j];
-		for (i = 0; i < g.m; i++)
-			g.log_price[i] += GAME_STEP * g.load[i];
-		weigh(&g, p, p->share);
-		set_prices(&g);
-		for (j = 0; j < g.n; j++)
-			g.sum[j] += p->share[j] * (round + 1);
-		for (i = 0; i < g.m; i++)
-			g.price_sum[i] += g.price[i] * (round + 1);
-	}
-	all = nrounds * (nrounds + 1.0) / 2;
-	for (j = 0; !rc && j < g.n; j++)
-		p->share[j] = g.sum[j] / all;
-	for (i = 0; !rc && i < g.m; i++)
-		p->price[i] = g.price_sum[i] / all;
-	game_free(&g);
+	if (!rc)
+		gci_game_play(&g, nrounds, p->share, p->price);
+	gci_game_free(&g);
 	return rc;
 }
 
 /* ---- pricing */
 
-#define TRIES 5
+/* Detours' price beside that of bytes; -1: delays alone count. */
+static const double mu_of[] = {0, .3, 1, 4, -1};
+
+#define TRIES ((int)(sizeof(mu_of) / sizeof(*mu_of)))
 
 /* At which classes sums may meet: those whose best column is among the few cheapest. */
 static void choose_roots(const struct pack *p, double ns, unsigned char *wanted)
@@ -972,11 +813,11 @@ static void choose_roots(const struct pack *p, double ns, unsigned char *wanted)
 	}
 }
 
-/* The cheapest columns of a commodity at today's prices go into the pool, if they are cheaper than what is
- * there. True if any did. */
-static int price_commodity(struct pack *p, int commodity, double ns, const unsigned char *roots)
+/* The cheapest columns of a commodity at today's prices, by these of mu_of[], go into the pool, if they are cheaper than
+ * what is there. True if any did. */
+static int price_commodity(
+	struct pack *p, int commodity, double ns, const unsigned char *roots, int first, int end)
 {
-	static const double mu_of[TRIES] = {0, .3, 1, 4, -1};
 	double least = -1, v, unit;
 	struct column c;
 	size_t j, n = p->npool;
@@ -988,7 +829,7 @@ static int price_commodity(struct pack *p, int commodity, double ns, const unsig
 			least = least < 0 ? v : smaller(least, v);
 		}
 	unit = least / (p->w->commodities[commodity].part * p->w->nbytes);
-	for (i = 0; i < TRIES; i++)
+	for (i = first; i < end; i++)
 		for (r = 0; r < nroots(p); r++) {
 			if (!roots[r])
 				continue;
@@ -1002,7 +843,7 @@ static int price_commodity(struct pack *p, int commodity, double ns, const unsig
 	return found;
 }
 
-static int price_all(struct pack *p, double ns)
+static int price_all(struct pack *p, double ns, int first, int end)
 {
 	unsigned char roots[GCI_NETWORK_MOST_CLASSES] = {1};
 	int i, found = 0;
@@ -1013,8 +854,54 @@ static int price_all(struct pack *p, double ns)
 	if (p->w->shape == GCI_SUMS)
 		choose_roots(p, ns, roots);
 	for (i = 0; i < p->w->ncommodities; i++)
-		found |= price_commodity(p, i, ns, roots);
+		found |= price_commodity(p, i, ns, roots, first, end);
 	return found;
+}
+
+/* What each resource has if each commodity takes what is cheapest for it at today's prices. */
+static void find_answer(struct pack *p, double ns, double *load)
+{
+	size_t j;
+	int i, k;
+
+	for (i = 0; i < p->w->ncommodities; i++)
+		p->least[i] = -1;
+	for (j = 0; j < p->npool; j++) {
+		const struct column *c = &p->pool[j];
+		double v = value(p, c, ns);
+
+		if (p->least[c->commodity] >= 0 && v >= p->least[c->commodity])
+			continue;
+		p->least[c->commodity] = v;
+		p->cheapest[c->commodity] = j;
+	}
+	memset(load, 0, (size_t)p->m * sizeof(*load));
+	for (i = 0; i < p->w->ncommodities; i++) {
+		const struct column *c = &p->pool[p->cheapest[i]];
+
+		for (k = 0; k < c->nloads; k++)
+			load[c->loads[k].resource] += entry(p, c, &c->loads[k], ns);
+	}
+}
+
+/* Where there are many classes, the few columns that there are at first do not tell which would be better. So these are
+ * looked for at prices that rise, step by step, where what was cheapest at the last ones goes. */
+static void explore(struct pack *p, double ns)
+{
+	int one = p->w->ncommodities == 1 && p->w->shape == GCI_TREES;
+	int nsteps = one ? EXPLORED_ONE : EXPLORED, step, i;
+	double width, more = one ? .5 : 1;
+
+	memset(p->log_price, 0, (size_t)p->m * sizeof(*p->log_price));
+	for (step = 0; step < nsteps && !p->failed; step++) {
+		gci_game_weights(p->log_price, p->m, p->price);
+		price_all(p, ns, step % TRIES, step % TRIES + 1);
+		find_answer(p, ns, p->answer);
+		for (width = 0, i = 0; i < p->m; i++)
+			width = larger(width, p->answer[i]);
+		for (i = 0; i < p->m; i++)
+			p->log_price[i] += more * p->answer[i] / width;
+	}
 }
 
 static double least_delay(const struct pack *p)
@@ -1174,17 +1061,17 @@ static int try_time(struct pack *p, double ns, int nrounds, double *hi, int *fou
 		reached = smaller(reached, ns);
 	*hi = smaller(*hi, reached);
 	keep_best(p, p->share);
-	*found = price_all(p, ns);
+	*found = price_all(p, ns, 0, TRIES);
 	return p->failed ? GCOLL_ERR_NOMEM : 0;
 }
 
-/* An oracle takes the square of the number of classes, or more. */
+/* An oracle takes the square of the number of classes, or more, and each commodity asks it. */
 static int most_rounds(const struct pack *p)
 {
-	int n = p->n > FEW_CLASSES ? MOST_ROUNDS * FEW_CLASSES * FEW_CLASSES / (p->n * p->n)
-				   : MOST_ROUNDS;
+	int some = FEW_CLASSES * FEW_CLASSES * larger(FEW_CLASSES / p->w->ncommodities, 1), n;
 
-	return n < LEAST_ROUNDS ? LEAST_ROUNDS : n;
+	n = p->n > FEW_CLASSES ? MOST_ROUNDS * some / (p->n * p->n) : MOST_ROUNDS;
+	return n < LEAST_ROUNDS ? LEAST_ROUNDS : n > MOST_ROUNDS ? MOST_ROUNDS : n;
 }
 
 /* Bisection on T: it is enough when shares fit, and it is not when they don't and no column that is new
@@ -1203,6 +1090,8 @@ static int search(struct pack *p)
 	hi = p->best_ns;
 	for (round = 0; !rc && round < most_rounds(p) && hi - lo >= CLOSE * hi; round++) {
 		ns = (lo + hi) / 2;
+		if (p->n > FEW_CLASSES)
+			explore(p, ns);
 		rc = try_time(p, ns, GAME_ROUNDS, &hi, &found);
 		if (hi > ns && !found)
 			lo = ns;
@@ -1260,9 +1149,11 @@ static int pack_init(struct pack *p, const struct gci_packing_wish *w)
 	m = (size_t)p->m;
 	p->hop_ns = gci_calloc(6 * n * n, sizeof(*p->hop_ns));
 	p->scratch = gci_calloc(n, sizeof(*p->scratch));
-	p->price = gci_calloc(3 * m, sizeof(*p->price));
+	p->price = gci_calloc(5 * m, sizeof(*p->price));
+	p->least = gci_calloc((size_t)w->ncommodities, sizeof(*p->least));
+	p->cheapest = gci_calloc((size_t)w->ncommodities, sizeof(*p->cheapest));
 	p->path = gci_calloc(2 * n + 2, sizeof(*p->path));
-	if (!p->hop_ns || !p->scratch || !p->price || !p->path)
+	if (!p->hop_ns || !p->scratch || !p->price || !p->path || !p->least || !p->cheapest)
 		return GCOLL_ERR_NOMEM;
 	p->far_ns = p->hop_ns + n * n;
 	p->back_hop_ns = p->far_ns + n * n;
@@ -1271,6 +1162,8 @@ static int pack_init(struct pack *p, const struct gci_packing_wish *w)
 	p->arc_price = p->arc_cost + n * n;
 	p->work = p->price + m;
 	p->capacity = p->work + m;
+	p->log_price = p->capacity + m;
+	p->answer = p->log_price + m;
 	memcpy(p->capacity, p->net->capacity, (m - n) * sizeof(*p->capacity));
 	for (k = 0; k < n; k++)
 		p->capacity[m - n + k] =
@@ -1297,6 +1190,8 @@ static void pack_free(struct pack *p)
 	gci_free(p->scratch);
 	gci_free(p->price);
 	gci_free(p->path);
+	gci_free(p->least);
+	gci_free(p->cheapest);
 	gci_free(p->least_ns);
 	gci_free(p->edges);
 	gci_network_free(&p->back);

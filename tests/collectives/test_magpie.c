@@ -285,7 +285,7 @@ static void packings_are_near_the_limit(void **state)
 			uint64_t ns, limit = gci_limit_ns(&c, 0);
 
 			assert_int_equal(gci_predict(&net, &c, &how, NULL, &ns), 0);
-			if (ns > limit + limit / (k > 1 ? 10 : 5))
+			if (ns > limit + limit / (k > 1 ? 8 : 5))
 				fail_msg("%s of %d MiB: %.0f ms, limit %.0f ms",
 					gci_kind_name(kinds[i]), (int)k, (double)ns / 1e6,
 					(double)limit / 1e6);

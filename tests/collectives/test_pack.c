@@ -19,7 +19,7 @@
 
 #define MOST_NODES 6
 #define DIGEST \
-	UINT64_C(0x2415c675147fb244) /* of some packings; another one where planning was changed */
+	UINT64_C(0x6f83c5c922870fe7) /* of some packings; another one where planning was changed */
 
 /* ---- oracles */
 
@@ -997,6 +997,37 @@ static uint64_t digest_of(const struct gci_packed *p)
 	return d;
 }
 
+/* Among many clusters the first columns are far from good ones: without looking for others it is 1.3 times the limit in
+ * the mean. */
+static void many_clusters(void **state)
+{
+	unsigned i, n = TEST_SANITIZED ? 1 : 4;
+	struct gci_prng r = {32};
+	double sum = 0;
+
+	(void)state;
+	for (i = 0; i < n; i++) {
+		struct gci_buf text = {0};
+		struct gci_topo t;
+		struct gci_coll c = {.kind = GCI_BCAST,
+			.topo = &t,
+			.esize = 1,
+			.count = 8 << 20,
+			.segment = 16 << 10};
+		struct gci_packed *p;
+
+		gci_random_grid(&r, 32, 900, &text);
+		gci_buf_put_u8(&text, 0);
+		topology_parse(&t, (const char *)text.data);
+		assert_int_equal(gci_packed_make(&p, &c, 0), 0);
+		sum += p->packing.ns / (double)gci_limit_ns(&c, 0);
+		gci_packed_free(p);
+		gci_topo_free(&t);
+		gci_buf_free(&text);
+	}
+	assert_true(sum < 1.2 * n);
+}
+
 /* Ranks that plan by themselves have to find the same, to the last bit, whatever compiler and machine. */
 static void all_machines_find_the_same(void **state)
 {
@@ -1095,10 +1126,10 @@ static void windows_on_long_ways(void **state)
 		struct gci_sim_result r;
 		struct gci_packed *p;
 
-		assert_int_equal(gci_packed_make(&p, &c, 0), 0);
+		assert_int_equal(gci_timed_make(&p, &net, op.algorithm, &c, 0, 0), 0);
 		c.packed = p;
 		assert_int_equal(gci_simulate(&net, &op, &r), 0);
-		assert_true((double)r.ns < 1.13 * p->packing.ns); /* 1.14 and 2.2 */
+		assert_true((double)r.ns < 1.2 * p->packing.ns);
 		gci_sim_result_free(&r);
 		gci_packed_free(p);
 	}
@@ -1234,6 +1265,7 @@ int main(void)
 		cmocka_unit_test(one_block_may_be_everything),
 		cmocka_unit_test(blocks_of_different_lengths_are_timed),
 		cmocka_unit_test(one_timetable_for_many_sizes),
+		cmocka_unit_test(many_clusters),
 		cmocka_unit_test(all_machines_find_the_same),
 		cmocka_unit_test(timed_unless_that_is_more),
 		cmocka_unit_test(windows_on_long_ways),
