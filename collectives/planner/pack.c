@@ -17,6 +17,7 @@
 #define EXPLORED     10    /* steps, one after the other, to seek columns by */
 #define EXPLORED_ONE 50    /* the same of a single commodity, whose steps cost little */
 #define CLOSE        0.003 /* bisection ends when T is known to that part */
+#define EXACT        1e-6  /* and of given shares to that */
 #define TINY         1e-5  /* shares below count as none */
 #define FAR_COST     1.02  /* of a NIC, for what passes links */
 #define NEVER_NS     1e300
@@ -689,13 +690,13 @@ static double busy_ns(struct pack *p, const double *share, double *theta_ns)
 	return most;
 }
 
+/* The least T, or a little more, in which these shares fit. */
 static double fit(struct pack *p, const double *share)
 {
 	double lo, hi, most = busy_ns(p, share, &lo);
-	int i;
 
 	hi = lo + most + 1;
-	for (i = 0; i < 40; i++) {
+	while (hi - lo > hi * EXACT) {
 		double mid = (lo + hi) / 2;
 
 		if (largest_load(p, share, mid) > 1)
@@ -706,10 +707,9 @@ static double fit(struct pack *p, const double *share)
 	return hi;
 }
 
-static void keep_best(struct pack *p, const double *share)
+/* Shares that fit into T = ns. */
+static void keep_best(struct pack *p, const double *share, double ns)
 {
-	double ns = fit(p, share);
-
 	if (p->best_ns && ns >= p->best_ns)
 		return;
 	p->best_ns = ns;
@@ -750,7 +750,7 @@ static void try_single(struct pack *p, int busy)
 		}
 		p->share[won] = 1;
 	}
-	keep_best(p, p->share);
+	keep_best(p, p->share, fit(p, p->share));
 }
 
 /* ---- the game */
@@ -1050,17 +1050,17 @@ static void raise_bound(struct pack *p)
 /* Plays for T = ns, and prices: *hi comes down to what shares fit in; *found if a column is new. */
 static int try_time(struct pack *p, double ns, int nrounds, double *hi, int *found)
 {
-	double reached;
+	double fits, reached;
 
 	if (play(p, ns, nrounds))
 		return GCOLL_ERR_NOMEM;
 	if (p->least_ns)
 		raise_bound(p);
-	reached = fit(p, p->share);
-	if (reached <= ns * (1 + CLOSE) || largest_load(p, p->share, ns) <= 1.0005)
-		reached = smaller(reached, ns);
+	reached = fits = fit(p, p->share);
+	if (fits <= ns * (1 + CLOSE) || largest_load(p, p->share, ns) <= 1.0005)
+		reached = smaller(fits, ns);
 	*hi = smaller(*hi, reached);
-	keep_best(p, p->share);
+	keep_best(p, p->share, fits);
 	*found = price_all(p, ns, 0, TRIES);
 	return p->failed ? GCOLL_ERR_NOMEM : 0;
 }
