@@ -41,7 +41,7 @@ struct options {
 	unsigned ngrids, nsizes, kinds;
 	unsigned least_clusters, most_clusters, nhosts; /* 0: the generator's own */
 	int verbose, print, uneven, fixed;
-	const char *others[MOST_OTHERS + 1];
+	const char *others[MOST_OTHERS + 1]; /* the last one is NULL */
 };
 
 struct figures {
@@ -152,6 +152,20 @@ static void print_distribution(double *x, size_t n)
 
 /* ---- */
 
+/* Of any operation. */
+static int is_algorithm(const char *name)
+{
+	struct gci_candidate how;
+	struct gci_error e;
+	int k = 0;
+
+	while (k < GCI_BARRIER && gci_candidate_parse(&how, (enum gci_kind)k, name, &e))
+		k++;
+	if (k == GCI_BARRIER)
+		fprintf(stderr, "bench_networks: -a \"%s\", expected algorithms\n", name);
+	return k < GCI_BARRIER;
+}
+
 static int parse(int argc, char **argv, struct options *o)
 {
 	char *item;
@@ -181,9 +195,11 @@ static int parse(int argc, char **argv, struct options *o)
 		} else if (opt == 'v' || opt == 'g')
 			*(opt == 'v' ? &o->verbose : &o->print) = 1;
 		else if (opt == 'a')
-			for (o->others[nothers] = strtok(optarg, ",");
-				o->others[nothers] && nothers < MOST_OTHERS;)
-				o->others[++nothers] = strtok(NULL, ",");
+			for (item = strtok(optarg, ","); item; item = strtok(NULL, ",")) {
+				if (nothers == MOST_OTHERS || !is_algorithm(item))
+					return -1;
+				o->others[nothers++] = item;
+			}
 		else if (opt == 'b')
 			for (o->nsizes = 0, item = strtok(optarg, ",");
 				item && o->nsizes < MOST_SIZES; item = strtok(NULL, ",")) {
@@ -281,8 +297,7 @@ int main(int argc, char **argv)
 	if (!f || parse(argc, argv, &o)) {
 		fprintf(stderr,
 			"usage: bench_networks [-s SEED] [-n GRIDS] [-c LEAST-MOST] [-H HOSTS] "
-			"[-b BYTES,...] [-o "
-			"KIND,...] [-a NAME,...] [-f] [-u] [-v] [-g]\n");
+			"[-b BYTES,...] [-o KIND,...] [-a NAME,...] [-f] [-u] [-v] [-g]\n");
 		return 2;
 	}
 	r.state = o.seed;

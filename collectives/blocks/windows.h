@@ -37,8 +37,8 @@ struct gci_coll gci_window_of(const struct gci_windows *w, const struct gci_coll
  * longest way holds of what its fastest end sends during a round trip, and one that begins and one that ends; or as many
  * as its packing needs (gci_packed_windows_at_once()), if these are more. Memory bounds those that need some,
  * `tmp_nbytes` each. */
-int gci_windows_at_once(
-	const struct gci_windows *w, const struct gci_coll *c, uint64_t tmp_nbytes, int planned);
+int gci_windows_at_once(const struct gci_windows *w, const struct gci_coll *c, uint64_t tmp_nbytes,
+	unsigned planned);
 
 static inline uint64_t gci_window_at(const struct gci_windows *w, uint64_t i)
 {

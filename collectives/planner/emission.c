@@ -208,11 +208,11 @@ static double feed_of(const struct gci_packed *p, const struct gci_coll *c)
  * longer than bytes that go a long way take to set out. */
 static double period_of(const struct gci_packed *p, const struct gci_coll *c)
 {
-	double ns = p->packing.ns - delay_of(p);
+	double ns = feed_of(p, c);
 
 	if (gci_packed_shape(c->kind) == GCI_PATHS)
-		ns = gci_later(ns, p->packing.busy_ns);
-	return ns * gci_emission_part_of(p, c);
+		ns = gci_later(ns, p->packing.busy_ns * gci_emission_part_of(p, c));
+	return ns;
 }
 
 uint64_t gci_packed_window_ns(const struct gci_packed *p, const struct gci_coll *c)
@@ -220,11 +220,11 @@ uint64_t gci_packed_window_ns(const struct gci_packed *p, const struct gci_coll 
 	return p && p->timed ? (uint64_t)period_of(p, c) : 0;
 }
 
-int gci_packed_windows_at_once(const struct gci_packed *p, const struct gci_coll *c)
+unsigned gci_packed_windows_at_once(const struct gci_packed *p, const struct gci_coll *c)
 {
 	double n = p && p->timed && c->count ? DELAYS_OF_ONE * delay_of(p) / period_of(p, c) : 0;
 
-	return n < GCI_MOST_WINDOWS ? (int)n + 2 : GCI_MOST_WINDOWS;
+	return n < GCI_MOST_WINDOWS ? (unsigned)n + 2 : GCI_MOST_WINDOWS;
 }
 
 int gci_packed_is_even(const struct gci_coll *c)

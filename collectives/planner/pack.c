@@ -858,8 +858,8 @@ static int price_all(struct pack *p, double ns, int first, int end)
 	return found;
 }
 
-/* What each resource has if each commodity takes what is cheapest for it at today's prices. */
-static void find_answer(struct pack *p, double ns, double *load)
+/* p->answer: what each resource has if each commodity takes what is cheapest for it at today's prices. */
+static void find_answer(struct pack *p, double ns)
 {
 	size_t j;
 	int i, k;
@@ -875,12 +875,12 @@ static void find_answer(struct pack *p, double ns, double *load)
 		p->least[c->commodity] = v;
 		p->cheapest[c->commodity] = j;
 	}
-	memset(load, 0, (size_t)p->m * sizeof(*load));
+	memset(p->answer, 0, (size_t)p->m * sizeof(*p->answer));
 	for (i = 0; i < p->w->ncommodities; i++) {
 		const struct column *c = &p->pool[p->cheapest[i]];
 
 		for (k = 0; k < c->nloads; k++)
-			load[c->loads[k].resource] += entry(p, c, &c->loads[k], ns);
+			p->answer[c->loads[k].resource] += entry(p, c, &c->loads[k], ns);
 	}
 }
 
@@ -896,7 +896,7 @@ static void explore(struct pack *p, double ns)
 	for (step = 0; step < nsteps && !p->failed; step++) {
 		gci_game_weights(p->log_price, p->m, p->price);
 		price_all(p, ns, step % TRIES, step % TRIES + 1);
-		find_answer(p, ns, p->answer);
+		find_answer(p, ns);
 		for (width = 0, i = 0; i < p->m; i++)
 			width = larger(width, p->answer[i]);
 		for (i = 0; i < p->m; i++)

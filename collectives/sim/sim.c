@@ -831,7 +831,7 @@ static void limit_windows(struct gci_sim *m)
 		m->nwindows = most >= FEW_WINDOWS ? (uint32_t)most : 1;
 }
 
-static int planned_windows(const struct gci_sim *m)
+static unsigned planned_windows(const struct gci_sim *m)
 {
 	struct gci_coll first = gci_window_of(&m->windows, &m->coll, 0);
 
@@ -841,7 +841,8 @@ static int planned_windows(const struct gci_sim *m)
 /* Where windows need memory, how many are under way depends on that. */
 static int open_instances(struct gci_sim *m)
 {
-	int i, planned = planned_windows(m);
+	unsigned planned = planned_windows(m);
+	int i;
 
 	for (i = 0; i < m->net->topo->nranks; i++) {
 		struct gci_sim_rank *r = &m->ranks[i];

@@ -18,10 +18,19 @@ static void assert_near(uint64_t got, uint64_t want, unsigned percent, const cha
 		fail_msg("%s: %" PRIu64 " ns, expected %" PRIu64, what, got, want);
 }
 
+/* Windows of 1 MiB among four ranks of a cluster; `c` and `op` are filled in. */
+static void open_windows(struct gci_simnet *net, struct gci_topo *t, enum gci_kind kind,
+	const char *name, uint64_t nbytes, struct gci_coll *c, struct gci_sim_op *op)
+{
+	simple_open(net, t, (int[]){4, 0}, 1);
+	*c = bytes(t, kind, nbytes);
+	*op = (struct gci_sim_op){
+		.algorithm = gci_algorithm_find(kind, name), .coll = c, .window_nbytes = MIB};
+}
+
 /* Many windows are extrapolated from six; smaller ones show what all would take. */
 static void many_windows(void **state)
 {
-	const int sizes[] = {4, 0};
 	struct gci_sim_result six, seven;
 	struct gci_simnet net;
 	struct gci_sim_op op;
@@ -29,11 +38,7 @@ static void many_windows(void **state)
 	struct gci_coll c;
 
 	(void)state;
-	simple_open(&net, &t, sizes, 1);
-	c = bytes(&t, GCI_ALLREDUCE, 6 * MIB);
-	op = (struct gci_sim_op){.algorithm = gci_algorithm_find(GCI_ALLREDUCE, "ring"),
-		.coll = &c,
-		.window_nbytes = MIB};
+	open_windows(&net, &t, GCI_ALLREDUCE, "ring", 6 * MIB, &c, &op);
 	assert_int_equal(gci_simulate(&net, &op, &six), 0);
 	assert_int_equal(six.nwindows, 6);
 	assert_false(six.extrapolated);
@@ -51,7 +56,6 @@ static void many_windows(void **state)
 /* The last of those that are simulated is the operation's last, and a short one tells of the others less than these. */
 static void a_short_last_window(void **state)
 {
-	const int sizes[] = {4, 0};
 	struct gci_sim_result even, more;
 	struct gci_simnet net;
 	struct gci_sim_op op;
@@ -59,11 +63,7 @@ static void a_short_last_window(void **state)
 	struct gci_coll c;
 
 	(void)state;
-	simple_open(&net, &t, sizes, 1);
-	c = bytes(&t, GCI_ALLGATHER, 25 * MIB);
-	op = (struct gci_sim_op){.algorithm = gci_algorithm_find(GCI_ALLGATHER, "simple"),
-		.coll = &c,
-		.window_nbytes = MIB};
+	open_windows(&net, &t, GCI_ALLGATHER, "simple", 25 * MIB, &c, &op);
 	assert_int_equal(gci_simulate(&net, &op, &even), 0);
 	c.count++;
 	assert_int_equal(gci_simulate(&net, &op, &more), 0);
