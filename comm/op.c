@@ -363,9 +363,8 @@ static int start_window(struct gci_op *op, struct gci_op_slot *slot)
 	if (!slot->sched)
 		return GCOLL_ERR_NOMEM;
 	if (!op->started) {
-		n = gci_windows_at_once(&op->windows, &op->coll,
-			slot->sched->sched.tmp_len * coll.esize,
-			gci_packed_windows_at_once(coll.packed, &coll));
+		n = gci_windows_at_once(
+			&op->windows, &op->coll, slot->sched->sched.tmp_len * coll.esize);
 		op->nslots = n < op->nslots ? n : op->nslots;
 	}
 	if (!op->started && e->flow.first_window && gci_op_is_long(op))
@@ -467,9 +466,7 @@ int gci_op_start(struct gci_op *op)
 		return rc;
 	}
 	has_changed(op);
-	/* The first window tells how many it are. */
-	open_slots(op, gci_windows_at_once(&op->windows, &op->coll, 0,
-			       op->algorithm->traits & GCI_PACKS ? GCI_MOST_WINDOWS : 0));
+	open_slots(op, gci_windows_at_once(&op->windows, &op->coll, 0));
 	fill(op);
 	gci_engine_release(c->engine);
 	return 0;

@@ -105,8 +105,7 @@ static uint64_t held_nbytes(const struct gci_topo *t, int a)
 	return bits / 8 > UINT64_MAX ? UINT64_MAX : (uint64_t)(bits / 8);
 }
 
-int gci_windows_at_once(const struct gci_windows *w, const struct gci_coll *c, uint64_t tmp_nbytes,
-	unsigned planned)
+int gci_windows_at_once(const struct gci_windows *w, const struct gci_coll *c, uint64_t tmp_nbytes)
 {
 	const struct gci_topo *t = c->topo;
 	uint64_t held = 0, n, each = w->most * c->esize;
@@ -119,7 +118,6 @@ int gci_windows_at_once(const struct gci_windows *w, const struct gci_coll *c, u
 		held = n > held ? n : held;
 	}
 	n = held / (each ? each : 1) + 2;
-	n = n < planned ? planned : n;
 	tmp_nbytes *= t->per_host > 1 ? (unsigned)t->per_host : 1;
 	if (tmp_nbytes && n > MOST_TMP / tmp_nbytes)
 		n = MOST_TMP / tmp_nbytes;

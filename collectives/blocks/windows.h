@@ -34,11 +34,9 @@ void gci_windows_segment(struct gci_coll *c, const struct gci_windows *w);
 struct gci_coll gci_window_of(const struct gci_windows *w, const struct gci_coll *c, uint64_t i);
 
 /* How many are under way at once on a rank: a window ends when its peers have what they asked for, so as many as the
- * longest way holds of what its fastest end sends during a round trip, and one that begins and one that ends; or as many
- * as its packing needs (gci_packed_windows_at_once()), if these are more. Memory bounds those that need some,
- * `tmp_nbytes` each. */
-int gci_windows_at_once(const struct gci_windows *w, const struct gci_coll *c, uint64_t tmp_nbytes,
-	unsigned planned);
+ * longest way holds of what its fastest end sends during a round trip, and one that begins and one that ends. Memory
+ * bounds those that need some, `tmp_nbytes` each. */
+int gci_windows_at_once(const struct gci_windows *w, const struct gci_coll *c, uint64_t tmp_nbytes);
 
 static inline uint64_t gci_window_at(const struct gci_windows *w, uint64_t i)
 {

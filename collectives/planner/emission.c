@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-/* In the life of a window: of what receivers ask for, of the bytes, and of what says that they came. */
-#define DELAYS_OF_ONE 3
 #define MOST_SEGMENTS 2048 /* of all blocks together, besides one for each; of any block */
 #define MOST_TAGS     (1u << 27)
 
@@ -204,27 +202,9 @@ static double feed_of(const struct gci_packed *p, const struct gci_coll *c)
 	return (p->packing.ns - delay_of(p)) * gci_emission_part_of(p, c);
 }
 
-/* How long after a window the next one may follow. As what is not far from its end has until then, ports may be at work for
- * longer than bytes that go a long way take to set out. */
-static double period_of(const struct gci_packed *p, const struct gci_coll *c)
-{
-	double ns = feed_of(p, c);
-
-	if (gci_packed_shape(c->kind) == GCI_PATHS)
-		ns = gci_later(ns, p->packing.busy_ns * gci_emission_part_of(p, c));
-	return ns;
-}
-
 uint64_t gci_packed_window_ns(const struct gci_packed *p, const struct gci_coll *c)
 {
-	return p && p->timed ? (uint64_t)period_of(p, c) : 0;
-}
-
-unsigned gci_packed_windows_at_once(const struct gci_packed *p, const struct gci_coll *c)
-{
-	double n = p && p->timed && c->count ? DELAYS_OF_ONE * delay_of(p) / period_of(p, c) : 0;
-
-	return n < GCI_MOST_WINDOWS ? (unsigned)n + 2 : GCI_MOST_WINDOWS;
+	return p && p->timed ? (uint64_t)feed_of(p, c) : 0;
 }
 
 int gci_packed_is_even(const struct gci_coll *c)

@@ -45,10 +45,6 @@ struct gci_packed {
 /* How long after a window of an operation the next one is due, where SENDs are: c is the first. NULL is legal: 0. */
 uint64_t gci_packed_window_ns(const struct gci_packed *p, const struct gci_coll *c);
 
-/* How many windows of it are under way at once, were there more: each lasts for the longest way, and until what its
- * receivers ask for has come to senders, and that they have it. NULL is legal: 2. */
-unsigned gci_packed_windows_at_once(const struct gci_packed *p, const struct gci_coll *c);
-
 /* Whether its pairs of ranks send at even rates: an alltoall's between clusters that is not timed, of equal blocks. */
 int gci_packed_is_even(const struct gci_coll *c);
 

@@ -831,24 +831,16 @@ static void limit_windows(struct gci_sim *m)
 		m->nwindows = most >= FEW_WINDOWS ? (uint32_t)most : 1;
 }
 
-static unsigned planned_windows(const struct gci_sim *m)
-{
-	struct gci_coll first = gci_window_of(&m->windows, &m->coll, 0);
-
-	return gci_packed_windows_at_once(first.packed, &first);
-}
-
 /* Where windows need memory, how many are under way depends on that. */
 static int open_instances(struct gci_sim *m)
 {
-	unsigned planned = planned_windows(m);
 	int i;
 
 	for (i = 0; i < m->net->topo->nranks; i++) {
 		struct gci_sim_rank *r = &m->ranks[i];
 		uint64_t tmp_nbytes = m->shapes[0].sched[i].tmp_len * m->coll.esize;
 
-		r->ninstances = gci_windows_at_once(&m->windows, &m->coll, tmp_nbytes, planned);
+		r->ninstances = gci_windows_at_once(&m->windows, &m->coll, tmp_nbytes);
 		r->instances = gci_calloc((size_t)r->ninstances, sizeof(*r->instances));
 		if (!r->instances)
 			return GCOLL_ERR_NOMEM;
@@ -1208,7 +1200,7 @@ static int simulate(
 	gci_windows_cut(
 		&m.windows, &m.coll, op->window_nbytes ? op->window_nbytes : GCI_WINDOW_NBYTES);
 	gci_windows_segment(&m.coll, &m.windows);
-	m.at_once = (uint32_t)gci_windows_at_once(&m.windows, &m.coll, 0, planned_windows(&m));
+	m.at_once = (uint32_t)gci_windows_at_once(&m.windows, &m.coll, 0);
 	m.nwindows = m.windows.n < 2 * m.at_once ? (uint32_t)m.windows.n : 2 * m.at_once;
 	r->nwindows = m.windows.n < UINT32_MAX ? (uint32_t)m.windows.n : UINT32_MAX;
 	rc = allocate(&m);

@@ -364,19 +364,13 @@ static int teardown(void **state)
 	return 0;
 }
 
-static int planned_at_once(
-	struct gci_topo *t, uint64_t nbytes, uint64_t tmp_nbytes, unsigned planned)
+static int at_once(struct gci_topo *t, uint64_t nbytes, uint64_t tmp_nbytes)
 {
 	struct gci_coll c = {.kind = GCI_BCAST, .topo = t, .esize = 1, .count = nbytes};
 	struct gci_windows w;
 
 	gci_windows_cut(&w, &c, GCI_WINDOW_NBYTES);
-	return gci_windows_at_once(&w, &c, tmp_nbytes, planned);
-}
-
-static int at_once(struct gci_topo *t, uint64_t nbytes, uint64_t tmp_nbytes)
-{
-	return planned_at_once(t, nbytes, tmp_nbytes, 0);
+	return gci_windows_at_once(&w, &c, tmp_nbytes);
 }
 
 /* As much as a round trip holds, and two; a few where that is little or unknown, or memory is. */
@@ -398,11 +392,6 @@ static void windows_fill_the_longest_way(void **state)
 	assert_int_equal(at_once(&t, 2 * window, 0), 2);
 	assert_int_equal(at_once(&t, 10 * window, 0), 10);
 	assert_int_equal(at_once(&t, whole, 0), 100000000000 / 8 * 150 / 1000 / window + 2);
-	assert_int_equal(planned_at_once(&t, whole, 0, 60), 60);
-	assert_int_equal(planned_at_once(&t, whole, 0, 1000), GCI_MOST_WINDOWS);
-	assert_int_equal(planned_at_once(&t, whole, 0, 4), at_once(&t, whole, 0));
-	assert_int_equal(planned_at_once(&t, 10 * window, 0, 60), 10);
-	assert_int_equal(planned_at_once(&t, whole, window, 60), 32);
 	assert_int_equal(at_once(&t, whole, window), 32);
 	t.per_host = 8;
 	assert_int_equal(at_once(&t, whole, window), 4);

@@ -1099,44 +1099,6 @@ static uint64_t simulate_due(const struct gci_simnet *net, const struct gci_coll
 	return ns;
 }
 
-/* Over a link that holds more than some windows, by a third cluster, nobody waits for windows that are under way. */
-static void windows_on_long_ways(void **state)
-{
-	static const char text[] =
-		"[cluster a]\nhosts = a[1-2]\nnic = 10Gbit\n[cluster b]\nhosts = b[1-8]\nnic = "
-		"10Gbit\n"
-		"[cluster c]\nhosts = c[1-8]\nnic = 10Gbit\n[link a b]\nrate = 10Gbit\ndelay = "
-		"40ms\n"
-		"[link b c]\nrate = 10Gbit\ndelay = 40ms\n[link a c]\nrate = 1Gbit\ndelay = 40ms\n";
-	static const enum gci_kind kinds[] = {GCI_SCATTER, GCI_GATHER};
-	struct gci_simnet net;
-	struct gci_topo t;
-	size_t i;
-
-	(void)state;
-	topology_parse(&t, text);
-	assert_int_equal(gci_simnet_init(&net, &t, NULL), 0);
-	for (i = 0; i < 2; i++) {
-		struct gci_coll c = {.kind = kinds[i],
-			.topo = &t,
-			.esize = 1,
-			.count = (1u << 30) / (unsigned)t.nranks};
-		struct gci_sim_op op = {
-			.algorithm = gci_algorithm_find(kinds[i], "packed"), .coll = &c};
-		struct gci_sim_result r;
-		struct gci_packed *p;
-
-		assert_int_equal(gci_timed_make(&p, &net, op.algorithm, &c, 0, 0), 0);
-		c.packed = p;
-		assert_int_equal(gci_simulate(&net, &op, &r), 0);
-		assert_true((double)r.ns < 1.2 * p->packing.ns);
-		gci_sim_result_free(&r);
-		gci_packed_free(p);
-	}
-	gci_simnet_free(&net);
-	gci_topo_free(&t);
-}
-
 /* SENDs wait for their time unless that takes longer, and no longer than ranks that begin late make them. */
 static void timed_unless_that_is_more(void **state)
 {
@@ -1268,7 +1230,6 @@ int main(void)
 		cmocka_unit_test(many_clusters),
 		cmocka_unit_test(all_machines_find_the_same),
 		cmocka_unit_test(timed_unless_that_is_more),
-		cmocka_unit_test(windows_on_long_ways),
 		cmocka_unit_test(memory_may_fail_anywhere),
 	};
 
