@@ -884,11 +884,11 @@ static void find_answer(struct pack *p, double ns)
 	}
 }
 
-/* Where there are many classes, the few columns that there are at first do not tell which would be better. So these are
- * looked for at prices that rise, step by step, where what was cheapest at the last ones goes. */
+/* Where there are many classes, the few trees that there are at first do not tell which would be better. So these are
+ * looked for at prices that rise, step by step, where what was cheapest at the last ones goes. Paths gain nothing by it. */
 static void explore(struct pack *p, double ns)
 {
-	int one = p->w->ncommodities == 1 && p->w->shape == GCI_TREES;
+	int one = p->w->shape == GCI_TREES && p->w->ncommodities == 1;
 	int nsteps = one ? EXPLORED_ONE : EXPLORED, step, i;
 	double width, more = one ? .5 : 1;
 
@@ -1090,7 +1090,7 @@ static int search(struct pack *p)
 	hi = p->best_ns;
 	for (round = 0; !rc && round < most_rounds(p) && hi - lo >= CLOSE * hi; round++) {
 		ns = (lo + hi) / 2;
-		if (p->n > FEW_CLASSES)
+		if (p->n > FEW_CLASSES && p->w->shape != GCI_PATHS)
 			explore(p, ns);
 		rc = try_time(p, ns, GAME_ROUNDS, &hi, &found);
 		if (hi > ns && !found)
