@@ -12,16 +12,18 @@ enum gci_event_kind {
 	GCI_EV_POST,    /* a SEND's overhead is over: the message is offered */
 	GCI_EV_CREDIT,  /* the sender learns that the receiver waits for a message */
 	GCI_EV_NIC,     /* rank's NIC can send again */
-	GCI_EV_ARRIVE,  /* the first byte of a piece is at the receiver's NIC */
+	GCI_EV_WIRE,    /* the first byte of a piece is at a wire on its way */
+	GCI_EV_ARRIVE,  /* the same, at the receiver's NIC */
 	GCI_EV_ARRIVED, /* all of a message is with the receiver */
 	GCI_EV_DONE     /* a step is over */
 };
 
 struct gci_ev {
 	uint64_t ns, seq;
-	uint64_t last_ns;      /* ARRIVE: of the piece's last byte, if nothing else comes in */
-	uint32_t nbytes;       /* ARRIVE */
-	int rank;              /* whose; of a message, the receiver's */
+	uint64_t last_ns; /* WIRE, ARRIVE: of the piece's last byte, if nothing else comes in */
+	uint32_t nbytes;  /* WIRE, ARRIVE */
+	int leg;          /* WIRE: which of its way */
+	int rank;         /* whose; of a message, the receiver's */
 	uint32_t window, step; /* DONE: of the step; of a message, its number */
 	enum gci_event_kind kind;
 };

@@ -1007,6 +1007,9 @@ static void handle(struct gci_sim *m, const struct gci_ev *e)
 	case GCI_EV_CREDIT:
 		gci_sim_credit(m, &m->ranks[e->rank].messages[e->window][e->step]);
 		break;
+	case GCI_EV_WIRE:
+		gci_sim_enter_wire(m, m->ranks[e->rank].messages[e->window][e->step].pair, e);
+		break;
 	case GCI_EV_ARRIVE:
 		gci_sim_arrive(m, e);
 		break;

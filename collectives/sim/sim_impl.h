@@ -184,6 +184,7 @@ void gci_sim_ask(struct gci_sim *m, struct gci_sim_message *msg);
 void gci_sim_credit(struct gci_sim *m, struct gci_sim_message *msg);
 
 void gci_sim_nic(struct gci_sim *m, int rank);
+void gci_sim_enter_wire(struct gci_sim *m, const struct gci_pair *p, const struct gci_ev *e);
 void gci_sim_arrive(struct gci_sim *m, const struct gci_ev *e);
 void gci_sim_arrived(struct gci_sim *m, struct gci_sim_message *msg);
 

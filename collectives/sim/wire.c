@@ -255,22 +255,36 @@ static uint64_t piece_of(const struct gci_sim *m, const struct gci_pair *p)
 	return part * busy_streams(p);
 }
 
-/* When its first byte gets to the far end of the links, but for their delay. Each passes bytes on
- * as they come, after those that other pairs sent it before. */
-static uint64_t cross_links(struct gci_sim *m, const struct gci_pair *p, uint64_t n, uint64_t *last)
+/* From a wire of the pair's way to the next one, or from the last to the receiver. */
+static uint64_t delay_ns(const struct gci_sim *m, const struct gci_pair *p, int leg)
 {
-	uint64_t first = m->now;
+	uint64_t before = 0, all = p->link->latency_ns, here;
 	int i;
 
-	for (i = 0; i < p->nlegs; i++) {
-		uint64_t *free_ns = &m->wire_free_ns[p->legs[i]];
-
-		first = gci_sim_later(first, *free_ns);
-		*free_ns = first + gci_sim_time(n, m->wire_byte_time[p->legs[i]]);
-		*last = gci_sim_later(*last, *free_ns);
-		m->wire_nbytes[p->legs[i]] += n;
+	for (i = 0;; i++) {
+		here = m->net->topo->wires[p->legs[i]].delay_ns;
+		if (i + 1 >= p->nlegs || before + here > all)
+			here = all - before;
+		if (i == leg)
+			return here;
+		before += here;
 	}
-	return first;
+}
+
+/* A piece is at a wire, which passes bytes on as they come, after those that came before. */
+void gci_sim_enter_wire(struct gci_sim *m, const struct gci_pair *p, const struct gci_ev *e)
+{
+	struct gci_ev next = *e;
+	uint64_t *free_ns = &m->wire_free_ns[p->legs[e->leg]], delay = delay_ns(m, p, e->leg);
+
+	next.ns = gci_sim_later(m->now, *free_ns);
+	*free_ns = next.ns + gci_sim_time(e->nbytes, m->wire_byte_time[p->legs[e->leg]]);
+	m->wire_nbytes[p->legs[e->leg]] += e->nbytes;
+	next.last_ns = gci_sim_later(e->last_ns, *free_ns) + delay;
+	next.ns += delay;
+	if (++next.leg == p->nlegs)
+		next.kind = GCI_EV_ARRIVE;
+	gci_events_push(&m->events, next);
 }
 
 /* A piece of the pair's first message goes out now. */
@@ -279,7 +293,11 @@ static void send_piece(struct gci_sim *m, struct gci_pair *p, uint64_t most)
 	struct gci_sim_rank *r = &m->ranks[p->src];
 	struct gci_sim_message *msg = p->head;
 	struct gci_sim_times *times = gci_sim_times(m, msg);
-	uint64_t n = piece_of(m, p), first, last;
+	uint64_t n = piece_of(m, p);
+	struct gci_ev e = {.rank = p->dst,
+		.window = msg->window,
+		.step = gci_sim_number(m, msg),
+		.kind = GCI_EV_WIRE};
 
 	n = msg->unsent < n ? msg->unsent : n;
 	n = n < most ? n : most;
@@ -287,8 +305,8 @@ static void send_piece(struct gci_sim *m, struct gci_pair *p, uint64_t most)
 		times->tx_ns = m->now;
 	r->tx_ns = m->now + gci_sim_time(n, r->byte_time);
 	p->free_ns = gci_sim_later(p->free_ns, m->now) + gci_sim_time(n, p->byte_time);
-	last = gci_sim_later(r->tx_ns, p->free_ns);
-	first = cross_links(m, p, n, &last);
+	e.nbytes = (uint32_t)n;
+	e.last_ns = gci_sim_later(r->tx_ns, p->free_ns);
 	if (m->net->host == GCI_HOST_HALF_DUPLEX)
 		r->rx_ns = gci_sim_later(r->rx_ns, r->tx_ns);
 	use_window(m, p, n);
@@ -299,13 +317,14 @@ static void send_piece(struct gci_sim *m, struct gci_pair *p, uint64_t most)
 	msg->unsent -= n;
 	if (msg->handed)
 		p->unsent_handed -= n;
-	gci_events_push(&m->events, (struct gci_ev){.ns = first + p->link->latency_ns,
-					    .last_ns = last + p->link->latency_ns,
-					    .nbytes = n,
-					    .rank = p->dst,
-					    .window = msg->window,
-					    .step = gci_sim_number(m, msg),
-					    .kind = GCI_EV_ARRIVE});
+	if (p->nlegs) {
+		gci_sim_enter_wire(m, p, &e);
+	} else {
+		e.kind = GCI_EV_ARRIVE;
+		e.ns = m->now + p->link->latency_ns;
+		e.last_ns += p->link->latency_ns;
+		gci_events_push(&m->events, e);
+	}
 	hand_over(m, p);
 	if (msg->unsent)
 		return;
