@@ -183,28 +183,6 @@ static void look_at_cut(struct cuts *c, const int *labels)
 		}
 }
 
-/* All that crosses one cut, as if all of it came from the nearest and went to the nearest. */
-static void look_roughly(struct cuts *c, const int *labels)
-{
-	const struct gci_packing_wish *w = c->w;
-	double part = w->shape == GCI_SUMS;
-	int i;
-
-	for (i = 0; i < c->n; i++) {
-		c->starts[i] = w->shape == GCI_SUMS && labels[i];
-		c->ends[i] = !labels[i];
-	}
-	for (i = 0; i < w->ncommodities && w->shape != GCI_SUMS; i++) {
-		const struct gci_commodity *m = &w->commodities[i];
-
-		if (!labels[m->from] || (w->shape == GCI_PATHS && labels[m->to]))
-			continue;
-		c->starts[m->from] = 1;
-		part += m->part;
-	}
-	cross(c, labels, part * w->nbytes);
-}
-
 static void look_at_cuts(struct cuts *c, int *labels)
 {
 	int n = c->n, k;
@@ -218,7 +196,7 @@ static void look_at_cuts(struct cuts *c, int *labels)
 	for (set = 0; n > GCI_CUTS_CLASSES && set < 2 * n; set++) {
 		for (k = 0; k < n; k++)
 			labels[k] = (k == set / 2) ^ (int)(set & 1);
-		look_roughly(c, labels);
+		look_at_cut(c, labels);
 	}
 }
 
