@@ -6,6 +6,7 @@
 #include "collectives/planner/cuts.h"
 #include "collectives/planner/game.h"
 #include "collectives/planner/oracle.h"
+#include "collectives/planner/spans.h"
 
 #include <string.h>
 
@@ -17,6 +18,8 @@
 #define EXPLORED     10    /* steps, one after the other, to seek columns by */
 #define EXPLORED_ONE 50    /* the same of a single commodity, whose steps cost little */
 #define CLOSE        0.003 /* bisection ends when T is known to that part */
+#define MOST_ROWS    8     /* for each resource */
+#define NEAR_MOST    .98   /* of the fullest: what gets a row */
 #define EXACT        1e-6  /* and of given shares to that */
 #define TINY         1e-5  /* shares below count as none */
 #define FAR_COST     1.02  /* of a NIC, for what passes links */
@@ -25,10 +28,17 @@
 #define BARRED_PRICE 1e30 /* and for a byte */
 #define LAZY         1e-6 /* prices, where delay alone counts */
 
-/* Copies on one resource, of what has theta to travel when it is there at its beginning. */
+/* Copies on one resource, of what comes there so long after its start at the earliest, and travels for so long in all. */
 struct load {
 	int resource;
-	double copies, theta_ns;
+	double copies, before_ns, all_ns;
+};
+
+/* What a resource can do only from so long after the start on, and until so long before the end. The first rows are of all
+ * that each does. */
+struct row {
+	int resource, next; /* of the same resource; -1: the last */
+	double before_ns, after_ns;
 };
 
 struct column {
@@ -50,9 +60,15 @@ struct pack {
 	double *back_hop_ns, *back_far_ns; /* [the same]: of `back` */
 	struct column *pool;
 	size_t npool, cap;
-	double *share;              /* [column]: of its commodity */
-	double *best;               /* [column]: the best so far; those of new columns are 0 */
-	double *price;              /* [resource]: sum to 1 */
+	double *share; /* [column]: of its commodity */
+	double *best;  /* [column]: the best so far; those of new columns are 0 */
+	struct row *rows;
+	int nrows;
+	double *price; /* [row]: sum to 1 */
+	double *toll;  /* [resource]: what its rows cost, for T */
+	struct gci_spans
+		*spans; /* [resource]: scratch of fit_spans; NULL: by_spans is not wanted */
+	double *work;   /* [resource]: scratch */
 	double *log_price, *answer; /* [resource]: of an exploration */
 	double *least;              /* [commodity]: the same */
 	size_t *cheapest;           /* [commodity]: the same */
@@ -61,7 +77,6 @@ struct pack {
 	struct gci_edge *edges; /* [resource]: scratch of the bound */
 	double bound_ns;
 	double *arc_cost, *arc_price, *scratch; /* [from * n + to], [the same], [n] */
-	double *work;                           /* [resource]: scratch */
 	int *path;                              /* scratch: [2 n] */
 	int failed;
 };
@@ -217,17 +232,21 @@ static double nic_cost(const struct pack *p, int from, int to)
 	return p->net->route_at[pair] < p->net->route_at[pair + 1] ? FAR_COST : 1;
 }
 
-static void add_loads(
-	struct pack *p, struct column *c, int from, int to, double copies, double theta_ns)
+/* `before_ns` at its sender, of `all_ns`. */
+static void add_loads(struct pack *p, struct column *c, int from, int to, double copies,
+	double before_ns, double all_ns)
 {
 	int way[GCI_MOST_ON_A_WAY], i, n = gci_network_way(p->net, from, to, way);
 	double nic = nic_cost(p, from, to);
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
+		double at = smaller(before_ns + gci_network_before(p->net, from, to, i), all_ns);
+
 		c->loads[c->nloads++] =
-			(struct load){way[i], i && i < n - 1 ? copies : nic * copies, theta_ns};
-	c->loads[c->nloads++] = (struct load){processors(p, from), copies, theta_ns};
-	c->loads[c->nloads++] = (struct load){processors(p, to), copies, theta_ns};
+			(struct load){way[i], i && i < n - 1 ? copies : nic * copies, at, all_ns};
+	}
+	c->loads[c->nloads++] = (struct load){processors(p, from), copies, before_ns, all_ns};
+	c->loads[c->nloads++] = (struct load){processors(p, to), copies, before_ns, all_ns};
 }
 
 /* Room for so many arcs. */
@@ -260,7 +279,14 @@ static void load_root(struct pack *p, struct column *c, const struct tree *t)
 	int core = p->w->order->core[t->root];
 
 	if (core != t->root)
-		add_loads(p, c, core, t->root, 1, t->leaf[core]);
+		add_loads(p, c, core, t->root, 1, 0, t->leaf[core]);
+}
+
+/* When what goes to a class starts at its sender, who is `depth_ns` from the root: it, and all behind, has `below_ns` from
+ * there on. Turned, it comes from there. */
+static double start_of(int turned, double depth_ns, double below_ns, double all_ns)
+{
+	return turned ? below_ns - depth_ns : larger(all_ns - (below_ns - depth_ns), 0);
 }
 
 /* Loads of a tree's arcs, each with `more` to travel behind it, `most` at most. */
@@ -275,10 +301,14 @@ static void load_tree(struct pack *p, struct column *c, const struct tree *t, in
 
 		if (k != t->root)
 			add_loads(p, c, turned ? k : t->parent[k], turned ? t->parent[k] : k,
-				t->copies[k], below);
+				t->copies[k],
+				start_of(turned, t->depth[turned ? k : t->parent[k]], t->below[k],
+					below),
+				below);
 		hosts = gci_network_size(p->net, k);
 		if (hosts > 1)
 			add_loads(p, c, turned ? k : t->rest[k], turned ? t->rest[k] : k, hosts - 1,
+				turned ? 0 : start_of(0, t->depth[t->rest[k]], t->leaf[k], leaf),
 				leaf);
 	}
 }
@@ -496,7 +526,7 @@ static int make_path(struct pack *p, int commodity, double mu, struct column *c)
 {
 	int n = p->n, a = p->w->commodities[commodity].from, b = p->w->commodities[commodity].to, i,
 	    len;
-	double e = mu < 0 ? LAZY : 1, m = mu < 0 ? 1 : mu;
+	double e = mu < 0 ? LAZY : 1, m = mu < 0 ? 1 : mu, before = 0;
 
 	for (i = 0; i < n * n; i++)
 		p->arc_cost[i] = e * p->arc_price[i] + m * p->hop_ns[i];
@@ -511,8 +541,10 @@ static int make_path(struct pack *p, int commodity, double mu, struct column *c)
 	memcpy(c->way, p->path, (size_t)len * sizeof(*c->way));
 	for (i = 1; i < len; i++)
 		c->delay_ns += p->hop_ns[c->way[i - 1] * n + c->way[i]];
-	for (i = 1; i < len; i++)
-		add_loads(p, c, c->way[i - 1], c->way[i], 1, c->delay_ns);
+	for (i = 1; i < len; i++) {
+		add_loads(p, c, c->way[i - 1], c->way[i], 1, before, c->delay_ns);
+		before += p->hop_ns[c->way[i - 1] * n + c->way[i]];
+	}
 	return 0;
 }
 
@@ -537,20 +569,31 @@ static double part_of(const struct pack *p, const struct column *c)
 	return p->w->commodities[c->commodity].part * p->w->nbytes;
 }
 
-/* How much of a resource's time until T a column takes if it gets all of its commodity. */
-static double entry(const struct pack *p, const struct column *c, const struct load *l, double ns)
+static double after_ns(const struct load *l)
 {
-	return part_of(p, c) * l->copies / p->capacity[l->resource] /
-	       larger(ns - l->theta_ns, ns * 1e-6);
+	return l->all_ns - l->before_ns;
+}
+
+/* How much of the time that a row has of T a column takes if it gets all of its commodity. */
+static double entry(const struct pack *p, const struct column *c, const struct load *l,
+	const struct row *row, double ns)
+{
+	double work = part_of(p, c) * l->copies / p->capacity[l->resource];
+	double lost = p->spans ? row->before_ns + row->after_ns : l->all_ns;
+
+	if (l->before_ns < row->before_ns || after_ns(l) < row->after_ns)
+		return 0;
+	return work / larger(ns - lost, ns * 1e-6);
 }
 
 static double value(const struct pack *p, const struct column *c, double ns)
 {
 	double sum = 0;
-	int i;
+	int i, k;
 
 	for (i = 0; i < c->nloads; i++)
-		sum += p->price[c->loads[i].resource] * entry(p, c, &c->loads[i], ns);
+		for (k = c->loads[i].resource; k >= 0; k = p->rows[k].next)
+			sum += p->price[k] * entry(p, c, &c->loads[i], &p->rows[k], ns);
 	return sum;
 }
 
@@ -659,7 +702,9 @@ static double largest_load(struct pack *p, const double *share, double ns)
 		const struct column *c = &p->pool[j];
 
 		for (i = 0; share[j] > TINY && i < c->nloads; i++)
-			p->work[c->loads[i].resource] += share[j] * entry(p, c, &c->loads[i], ns);
+			p->work[c->loads[i].resource] +=
+				share[j] *
+				entry(p, c, &c->loads[i], &p->rows[c->loads[i].resource], ns);
 	}
 	for (i = 0; i < p->m; i++)
 		most = larger(most, p->work[i]);
@@ -679,7 +724,7 @@ static double busy_ns(struct pack *p, const double *share, double *theta_ns)
 		const struct column *c = &p->pool[j];
 
 		for (i = 0; share[j] > TINY && i < c->nloads; i++) {
-			*theta_ns = larger(*theta_ns, c->loads[i].theta_ns);
+			*theta_ns = larger(*theta_ns, c->loads[i].all_ns);
 			p->work[c->loads[i].resource] += share[j] * part_of(p, c) *
 							 c->loads[i].copies /
 							 p->capacity[c->loads[i].resource];
@@ -690,11 +735,58 @@ static double busy_ns(struct pack *p, const double *share, double *theta_ns)
 	return most;
 }
 
+static void add_row(struct pack *p, int resource, double before_ns, double after_ns)
+{
+	struct row *r = &p->rows[resource];
+
+	for (; r->next >= 0; r = &p->rows[r->next])
+		if (r->before_ns == before_ns && r->after_ns == after_ns)
+			return;
+	if (p->nrows >= MOST_ROWS * p->m || (r->before_ns == before_ns && r->after_ns == after_ns))
+		return;
+	r->next = p->nrows;
+	p->price[p->nrows] = 0;
+	p->rows[p->nrows++] = (struct row){resource, -1, before_ns, after_ns};
+}
+
+/* The least T for each resource alone. Where that is most, a row is added. */
+static double fit_spans(struct pack *p, const double *share)
+{
+	double most_ns = 0, ns = 0;
+	size_t j;
+	int i;
+
+	busy_ns(p, share, &most_ns);
+	for (i = 0; i < p->m; i++)
+		gci_spans_clear(&p->spans[i]);
+	for (j = 0; j < p->npool; j++) {
+		const struct column *c = &p->pool[j];
+
+		for (i = 0; share[j] > TINY && i < c->nloads; i++) {
+			const struct load *l = &c->loads[i];
+
+			gci_spans_add(&p->spans[l->resource], l->before_ns, after_ns(l),
+				share[j] * part_of(p, c) * l->copies / p->capacity[l->resource],
+				most_ns);
+		}
+	}
+	for (i = 0; i < p->m; i++) {
+		gci_spans_find(&p->spans[i]);
+		ns = larger(ns, p->spans[i].ns);
+	}
+	for (i = 0; i < p->m; i++)
+		if (p->spans[i].ns > ns * NEAR_MOST)
+			add_row(p, i, p->spans[i].before_ns, p->spans[i].after_ns);
+	return ns;
+}
+
 /* The least T, or a little more, in which these shares fit. */
 static double fit(struct pack *p, const double *share)
 {
 	double lo, hi, most = busy_ns(p, share, &lo);
 
+	if (p->spans)
+		return fit_spans(p, share);
 	hi = lo + most + 1;
 	while (hi - lo > hi * EXACT) {
 		double mid = (lo + hi) / 2;
@@ -760,20 +852,24 @@ static int play(struct pack *p, double ns, int nrounds)
 {
 	struct gci_game g;
 	size_t j, k = 0, nentries = 0;
-	int i, rc;
+	int i, r, rc;
 
 	for (j = 0; j < p->npool; j++)
-		nentries += (size_t)p->pool[j].nloads;
-	rc = gci_game_init(&g, p->npool, nentries, p->m, p->w->ncommodities);
+		for (i = 0; i < p->pool[j].nloads; i++)
+			for (r = p->pool[j].loads[i].resource; r >= 0; r = p->rows[r].next)
+				nentries++;
+	rc = gci_game_init(&g, p->npool, nentries, p->nrows, p->w->ncommodities);
 	for (j = 0; !rc && j < p->npool; j++) {
 		const struct column *c = &p->pool[j];
 
 		g.group[j] = c->commodity;
 		g.barred[j] = c->delay_ns >= ns; /* it cannot be in time */
-		for (i = 0; i < c->nloads; i++, k++) {
-			g.resource[k] = c->loads[i].resource;
-			g.amount[k] = entry(p, c, &c->loads[i], ns);
-		}
+		for (i = 0; i < c->nloads; i++)
+			for (r = c->loads[i].resource; r >= 0; r = p->rows[r].next) {
+				g.resource[k] = r;
+				g.amount[k] = entry(p, c, &c->loads[i], &p->rows[r], ns);
+				k += g.amount[k] > 0;
+			}
 		g.first[j + 1] = k;
 	}
 	if (!rc)
@@ -843,14 +939,28 @@ static int price_commodity(
 	return found;
 }
 
+static void set_tolls(struct pack *p, double ns)
+{
+	int i;
+
+	memset(p->toll, 0, (size_t)p->m * sizeof(*p->toll));
+	for (i = 0; i < p->nrows; i++) {
+		const struct row *r = &p->rows[i];
+		double left = larger(ns - r->before_ns - r->after_ns, ns * 1e-6);
+
+		p->toll[r->resource] += p->price[i] * ns / left;
+	}
+}
+
 static int price_all(struct pack *p, double ns, int first, int end)
 {
 	unsigned char roots[GCI_NETWORK_MOST_CLASSES] = {1};
 	int i, found = 0;
 
-	for (i = 0; i < p->m; i++)
+	for (i = 0; i < p->nrows; i++)
 		p->price[i] += 1e-12;
-	fill_prices(p, p->price, 0);
+	set_tolls(p, ns);
+	fill_prices(p, p->toll, 0);
 	if (p->w->shape == GCI_SUMS)
 		choose_roots(p, ns, roots);
 	for (i = 0; i < p->w->ncommodities; i++)
@@ -880,7 +990,8 @@ static void find_answer(struct pack *p, double ns)
 		const struct column *c = &p->pool[p->cheapest[i]];
 
 		for (k = 0; k < c->nloads; k++)
-			p->answer[c->loads[k].resource] += entry(p, c, &c->loads[k], ns);
+			p->answer[c->loads[k].resource] +=
+				entry(p, c, &c->loads[k], &p->rows[c->loads[k].resource], ns);
 	}
 }
 
@@ -1051,17 +1162,18 @@ static void raise_bound(struct pack *p)
 static int try_time(struct pack *p, double ns, int nrounds, double *hi, int *found)
 {
 	double fits, reached;
+	int nrows = p->nrows;
 
 	if (play(p, ns, nrounds))
 		return GCOLL_ERR_NOMEM;
 	if (p->least_ns)
 		raise_bound(p);
 	reached = fits = fit(p, p->share);
-	if (fits <= ns * (1 + CLOSE) || largest_load(p, p->share, ns) <= 1.0005)
+	if (fits <= ns * (1 + CLOSE) || (!p->spans && largest_load(p, p->share, ns) <= 1.0005))
 		reached = smaller(fits, ns);
 	*hi = smaller(*hi, reached);
 	keep_best(p, p->share, fits);
-	*found = price_all(p, ns, 0, TRIES);
+	*found = price_all(p, ns, 0, TRIES) || p->nrows > nrows;
 	return p->failed ? GCOLL_ERR_NOMEM : 0;
 }
 
@@ -1090,7 +1202,7 @@ static int search(struct pack *p)
 	hi = p->best_ns;
 	for (round = 0; !rc && round < most_rounds(p) && hi - lo >= CLOSE * hi; round++) {
 		ns = (lo + hi) / 2;
-		if (p->n > FEW_CLASSES && p->w->shape != GCI_PATHS)
+		if (p->n > FEW_CLASSES && p->w->shape != GCI_PATHS && !p->spans)
 			explore(p, ns);
 		rc = try_time(p, ns, GAME_ROUNDS, &hi, &found);
 		if (hi > ns && !found)
@@ -1139,7 +1251,7 @@ static int take_columns(struct pack *p, struct gci_packing *out)
 
 static int pack_init(struct pack *p, const struct gci_packing_wish *w)
 {
-	size_t n = (size_t)w->net->nclasses, m, k;
+	size_t n = (size_t)w->net->nclasses, m, k, most_rows;
 
 	memset(p, 0, sizeof(*p));
 	p->w = w;
@@ -1147,27 +1259,39 @@ static int pack_init(struct pack *p, const struct gci_packing_wish *w)
 	p->n = w->net->nclasses;
 	p->m = gci_network_nresources(w->net) + p->n;
 	m = (size_t)p->m;
+	most_rows = (w->by_spans ? MOST_ROWS : 1) * m;
 	p->hop_ns = gci_calloc(6 * n * n, sizeof(*p->hop_ns));
 	p->scratch = gci_calloc(n, sizeof(*p->scratch));
-	p->price = gci_calloc(5 * m, sizeof(*p->price));
+	p->rows = gci_calloc(most_rows, sizeof(*p->rows));
+	p->price = gci_calloc(most_rows, sizeof(*p->price));
+	p->work = gci_calloc(5 * m, sizeof(*p->work));
 	p->least = gci_calloc((size_t)w->ncommodities, sizeof(*p->least));
 	p->cheapest = gci_calloc((size_t)w->ncommodities, sizeof(*p->cheapest));
 	p->path = gci_calloc(2 * n + 2, sizeof(*p->path));
-	if (!p->hop_ns || !p->scratch || !p->price || !p->path || !p->least || !p->cheapest)
+	if (!p->hop_ns || !p->scratch || !p->rows || !p->price || !p->work || !p->path ||
+		!p->least || !p->cheapest)
 		return GCOLL_ERR_NOMEM;
 	p->far_ns = p->hop_ns + n * n;
 	p->back_hop_ns = p->far_ns + n * n;
 	p->back_far_ns = p->back_hop_ns + n * n;
 	p->arc_cost = p->back_far_ns + n * n;
 	p->arc_price = p->arc_cost + n * n;
-	p->work = p->price + m;
 	p->capacity = p->work + m;
 	p->log_price = p->capacity + m;
 	p->answer = p->log_price + m;
+	p->toll = p->answer + m;
 	memcpy(p->capacity, p->net->capacity, (m - n) * sizeof(*p->capacity));
 	for (k = 0; k < n; k++)
 		p->capacity[m - n + k] =
 			gci_network_size(p->net, (int)k) * w->segment_nbytes / w->message_ns;
+	for (k = 0; k < m; k++)
+		p->rows[k] = (struct row){.resource = (int)k, .next = -1};
+	p->nrows = (int)m;
+	if (w->by_spans) {
+		p->spans = gci_calloc(m, sizeof(*p->spans));
+		if (!p->spans)
+			return GCOLL_ERR_NOMEM;
+	}
 	fill_hops(p, p->net, p->hop_ns, p->far_ns);
 	if (w->shape == GCI_SUMS) {
 		if (gci_network_reverse(&p->back, p->net))
@@ -1188,7 +1312,10 @@ static void pack_free(struct pack *p)
 	gci_free(p->best);
 	gci_free(p->hop_ns);
 	gci_free(p->scratch);
+	gci_free(p->rows);
 	gci_free(p->price);
+	gci_free(p->work);
+	gci_free(p->spans);
 	gci_free(p->path);
 	gci_free(p->least);
 	gci_free(p->cheapest);

@@ -14,8 +14,11 @@
  *
  * A column is a tree or a path between classes of hosts. It loads each resource with so many copies of
  * its share. What has theta still to travel on a resource can use it for T - theta only; T is the least
- * time in which shares of columns fit everywhere. New columns are the cheapest ones at the prices that
- * make the fullest resources dear: minimum arborescences (Chu and Liu 1965, Edmonds 1967) or shortest
+ * time in which shares of columns fit everywhere. It is enough, and often more than that: what has far to go may
+ * go first, and leave the rest of the time to others. So there is another reading, `by_spans`: into each span of
+ * time, from so long after the start until so long before the end, has to fit what can pass at no other time. That
+ * is the least that each resource needs; together they may need more. New columns are the cheapest ones at the
+ * prices that make the fullest resources dear: minimum arborescences (Chu and Liu 1965, Edmonds 1967) or shortest
  * paths. Shares and prices are the two sides of a game, played by multiplicative weights (Rakhlin and
  * Sridharan 2013), as concurrent flows are (Garg and Koenemann 2007). */
 #ifndef GCI_COLLECTIVES_PLANNER_PACK_H
@@ -44,6 +47,7 @@ struct gci_packing_wish {
 	double segment_nbytes; /* what is sent on once it is there as a whole */
 	double message_ns;     /* what a message costs its sender, and its receiver; above 0 */
 	const struct gci_sum_order *order; /* that sums of trees keep; NULL: none */
+	int by_spans;                      /* that reading */
 	int bound; /* asks for gci_packing.bound_ns, which takes a fifth of the time more */
 };
 

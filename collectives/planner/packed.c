@@ -67,13 +67,15 @@ static double time_of(const struct gci_packed *p)
 	return p->times.start_ns ? p->times.ns : p->packing.ns * 9 / 8;
 }
 
-/* Longer segments, which come second, cost processors less: they may take a little more time, as long as a port can
-   keep some at once. */
-static double enough_ns(const struct gci_packed *p, uint64_t segment_nbytes)
+/* Longer segments cost processors less: they may take a little more time, as long as a port can keep some at once. And an
+ * alltoall goes at even rates: its timetable tells about how long that takes. */
+static double enough_ns(
+	const struct gci_packed *p, const struct gci_coll *c, uint64_t segment_nbytes)
 {
 	double ns = time_of(p);
+	int longer = segment_nbytes > p->segment_nbytes && segment_nbytes <= MOST_SEGMENT;
 
-	return segment_nbytes <= MOST_SEGMENT ? ns + ns / LEEWAY : ns;
+	return longer || c->kind == GCI_ALLTOALL ? ns + ns / LEEWAY : ns;
 }
 
 void gci_packed_times_free(struct gci_packed_times *t)
@@ -90,21 +92,19 @@ static void free_ways(struct gci_packed *p)
 }
 
 /* Keeps what is faster. */
-static int try_segment(struct gci_packed *p, const struct gci_coll *c, struct gci_packing_wish *w,
+static int try_packing(struct gci_packed *p, const struct gci_coll *c, struct gci_packing_wish *w,
 	uint64_t segment_nbytes)
 {
 	struct gci_packed new = *p;
 	int rc;
 
-	if (segment_nbytes == p->segment_nbytes)
-		return 0;
 	w->segment_nbytes = (double)segment_nbytes;
 	new.segment_nbytes = segment_nbytes;
 	new.times = (struct gci_packed_times){0};
 	rc = gci_pack(&new.packing, w);
 	if (!rc && !c->counts)
 		rc = gci_packed_find_times(&new.times, &new, c);
-	if (rc || (p->packing.columns && time_of(&new) >= enough_ns(p, segment_nbytes))) {
+	if (rc || (p->packing.columns && time_of(&new) >= enough_ns(p, c, segment_nbytes))) {
 		free_ways(&new);
 		return rc;
 	}
@@ -158,7 +158,11 @@ int gci_packed_make(struct gci_packed **out, const struct gci_coll *c, uint64_t 
 	}
 	/* A rank alone has nothing to send. */
 	for (longer = 0; !rc && p->ncommodities && longer < 2; longer++)
-		rc = try_segment(p, c, &w, segment_of(c, nbytes, longer));
+		if (segment_of(c, nbytes, longer) != p->segment_nbytes)
+			rc = try_packing(p, c, &w, segment_of(c, nbytes, longer));
+	w.by_spans = 1;
+	if (!rc && p->times.start_ns && p->packing.ns - p->packing.busy_ns > p->packing.ns / LEEWAY)
+		rc = try_packing(p, c, &w, p->segment_nbytes);
 	gci_network_free(&net);
 	if (rc) {
 		gci_packed_free(p);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The game between shares and prices, where its outcome is known. */
+ * The game between shares and prices, where its outcome is known; and spans, beside all that there are. */
 #include "collectives/planner/game.h"
 
+#include "base/prng.h"
+#include "collectives/planner/spans.h"
 #include "tests/test.h"
 
 static void assert_close(double got, double want)
@@ -73,12 +75,51 @@ static void weights(void **state)
 	assert_true(out[0] == out[3]);
 }
 
+/* Loads that differ by less than a level count as alike, so that the least time may come out shorter by two of them. */
+static void spans_need_no_more(void **state)
+{
+	struct {
+		double before, after, work;
+	} load[40];
+	struct gci_prng r = {17};
+	struct gci_spans s;
+	double most, sum, level = 1000. / GCI_SPAN_LEVELS;
+	int i, a, b, k, n;
+
+	(void)state;
+	for (i = 0; i < 1000; i++) {
+		n = 1 + (int)gci_prng_below(&r, 40);
+		gci_spans_clear(&s);
+		for (k = 0; k < n; k++) {
+			load[k].before = (double)gci_prng_below(&r, 501);
+			load[k].after = (double)gci_prng_below(&r, 501);
+			load[k].work = 1 + (double)gci_prng_below(&r, i % 100 + 1);
+			gci_spans_add(&s, load[k].before, load[k].after, load[k].work, 1000);
+		}
+		gci_spans_find(&s);
+		for (most = 0, a = 0; a < n; a++)
+			for (b = 0; b < n; b++) {
+				for (sum = 0, k = 0; k < n; k++)
+					if (load[k].before >= load[a].before &&
+						load[k].after >= load[b].after)
+						sum += load[k].work;
+				if (sum > 0 && load[a].before + load[b].after + sum > most)
+					most = load[a].before + load[b].after + sum;
+			}
+		for (sum = s.before_ns + s.after_ns, k = 0; k < n; k++)
+			if (load[k].before >= s.before_ns && load[k].after >= s.after_ns)
+				sum += load[k].work;
+		assert_true(s.ns <= sum && sum <= most && s.ns >= most - 2 * level);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_columns),
 		cmocka_unit_test(barred_columns),
 		cmocka_unit_test(weights),
+		cmocka_unit_test(spans_need_no_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
