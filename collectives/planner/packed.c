@@ -17,6 +17,7 @@
 #define PATH_SEGMENTS 1024
 #define LONGER        4  /* times the first choice of a segment: the second */
 #define LEEWAY        64 /* a part of the time: how much more longer segments may take */
+#define UNTIMED       16 /* likewise: how much less, without a timetable */
 #define MOST_BOUNDED  8  /* clusters */
 
 static void add_commodity(struct gci_packed *p, int from, int to, double part)
@@ -67,15 +68,21 @@ static double time_of(const struct gci_packed *p)
 	return p->times.start_ns ? p->times.ns : p->packing.ns * 9 / 8;
 }
 
-/* Longer segments cost processors less: they may take a little more time, as long as a port can keep some at once. And an
- * alltoall goes at even rates: its timetable tells about how long that takes. */
+/* In which time another packing is better. Longer segments cost processors less: they may take a little more time, as long
+ * as a port can keep some at once. Where there is no timetable, how long they take is not known as well as that: they are
+ * dealt to columns less evenly, and are behind longer ones. And an alltoall goes at even rates: its timetable tells about
+ * how long that takes. */
 static double enough_ns(
-	const struct gci_packed *p, const struct gci_coll *c, uint64_t segment_nbytes)
+	const struct gci_packed *p, const struct gci_coll *c, const struct gci_packed *new)
 {
 	double ns = time_of(p);
-	int longer = segment_nbytes > p->segment_nbytes && segment_nbytes <= MOST_SEGMENT;
+	int longer = new->segment_nbytes > p->segment_nbytes;
 
-	return longer || c->kind == GCI_ALLTOALL ? ns + ns / LEEWAY : ns;
+	if (longer && !new->times.start_ns)
+		return ns - ns / UNTIMED;
+	if (c->kind == GCI_ALLTOALL || (longer && new->segment_nbytes <= MOST_SEGMENT))
+		return ns + ns / LEEWAY;
+	return ns;
 }
 
 void gci_packed_times_free(struct gci_packed_times *t)
@@ -104,7 +111,7 @@ static int try_packing(struct gci_packed *p, const struct gci_coll *c, struct gc
 	rc = gci_pack(&new.packing, w);
 	if (!rc && !c->counts)
 		rc = gci_packed_find_times(&new.times, &new, c);
-	if (rc || (p->packing.columns && time_of(&new) >= enough_ns(p, c, segment_nbytes))) {
+	if (rc || (p->packing.columns && time_of(&new) >= enough_ns(p, c, &new))) {
 		free_ways(&new);
 		return rc;
 	}
