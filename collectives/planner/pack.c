@@ -18,7 +18,7 @@
 #define EXPLORED     10    /* steps, one after the other, to seek columns by */
 #define EXPLORED_ONE 50    /* the same of a single commodity, whose steps cost little */
 #define CLOSE        0.003 /* bisection ends when T is known to that part */
-#define MOST_ROWS    8     /* for each resource */
+#define MOST_ROWS    8     /* times the resources */
 #define NEAR_MOST    .98   /* of the fullest: what gets a row */
 #define EXACT        1e-6  /* and of given shares to that */
 #define TINY         1e-5  /* shares below count as none */
@@ -279,7 +279,7 @@ static void load_root(struct pack *p, struct column *c, const struct tree *t)
 	int core = p->w->order->core[t->root];
 
 	if (core != t->root)
-		add_loads(p, c, core, t->root, 1, 0, t->leaf[core]);
+		add_loads(p, c, core, t->root, 1, t->depth[core], t->leaf[core]);
 }
 
 /* When what goes to a class starts at its sender, who is `depth_ns` from the root: it, and all behind, has `below_ns` from
@@ -574,16 +574,28 @@ static double after_ns(const struct load *l)
 	return l->all_ns - l->before_ns;
 }
 
-/* How much of the time that a row has of T a column takes if it gets all of its commodity. */
+/* How much of a resource's time a column takes if it gets all of its commodity. */
+static double work_of(const struct pack *p, const struct column *c, const struct load *l)
+{
+	return part_of(p, c) * l->copies / p->capacity[l->resource];
+}
+
+/* The same as a part of what it can use of T. */
+static double busy_part(
+	const struct pack *p, const struct column *c, const struct load *l, double ns)
+{
+	return work_of(p, c, l) / larger(ns - l->all_ns, ns * 1e-6);
+}
+
+/* And by spans, of the time that a row has of T. */
 static double entry(const struct pack *p, const struct column *c, const struct load *l,
 	const struct row *row, double ns)
 {
-	double work = part_of(p, c) * l->copies / p->capacity[l->resource];
-	double lost = p->spans ? row->before_ns + row->after_ns : l->all_ns;
-
+	if (!p->spans)
+		return busy_part(p, c, l, ns);
 	if (l->before_ns < row->before_ns || after_ns(l) < row->after_ns)
 		return 0;
-	return work / larger(ns - lost, ns * 1e-6);
+	return work_of(p, c, l) / larger(ns - row->before_ns - row->after_ns, ns * 1e-6);
 }
 
 static double value(const struct pack *p, const struct column *c, double ns)
@@ -703,8 +715,7 @@ static double largest_load(struct pack *p, const double *share, double ns)
 
 		for (i = 0; share[j] > TINY && i < c->nloads; i++)
 			p->work[c->loads[i].resource] +=
-				share[j] *
-				entry(p, c, &c->loads[i], &p->rows[c->loads[i].resource], ns);
+				share[j] * busy_part(p, c, &c->loads[i], ns);
 	}
 	for (i = 0; i < p->m; i++)
 		most = larger(most, p->work[i]);
@@ -725,9 +736,7 @@ static double busy_ns(struct pack *p, const double *share, double *theta_ns)
 
 		for (i = 0; share[j] > TINY && i < c->nloads; i++) {
 			*theta_ns = larger(*theta_ns, c->loads[i].all_ns);
-			p->work[c->loads[i].resource] += share[j] * part_of(p, c) *
-							 c->loads[i].copies /
-							 p->capacity[c->loads[i].resource];
+			p->work[c->loads[i].resource] += share[j] * work_of(p, c, &c->loads[i]);
 		}
 	}
 	for (i = 0; i < p->m; i++)
@@ -752,23 +761,21 @@ static void add_row(struct pack *p, int resource, double before_ns, double after
 /* The least T for each resource alone. Where that is most, a row is added. */
 static double fit_spans(struct pack *p, const double *share)
 {
-	double most_ns = 0, ns = 0;
+	double most_ns, ns;
 	size_t j;
 	int i;
 
 	busy_ns(p, share, &most_ns);
+	ns = most_ns; /* what is on its way for the longest has to be in time, too */
 	for (i = 0; i < p->m; i++)
 		gci_spans_clear(&p->spans[i]);
 	for (j = 0; j < p->npool; j++) {
 		const struct column *c = &p->pool[j];
 
-		for (i = 0; share[j] > TINY && i < c->nloads; i++) {
-			const struct load *l = &c->loads[i];
-
-			gci_spans_add(&p->spans[l->resource], l->before_ns, after_ns(l),
-				share[j] * part_of(p, c) * l->copies / p->capacity[l->resource],
+		for (i = 0; share[j] > TINY && i < c->nloads; i++)
+			gci_spans_add(&p->spans[c->loads[i].resource], c->loads[i].before_ns,
+				after_ns(&c->loads[i]), share[j] * work_of(p, c, &c->loads[i]),
 				most_ns);
-		}
 	}
 	for (i = 0; i < p->m; i++) {
 		gci_spans_find(&p->spans[i]);
@@ -780,13 +787,11 @@ static double fit_spans(struct pack *p, const double *share)
 	return ns;
 }
 
-/* The least T, or a little more, in which these shares fit. */
-static double fit(struct pack *p, const double *share)
+/* The least T, or a little more, in which these shares fit if each resource has what has theta to travel until T - theta. */
+static double fit_all(struct pack *p, const double *share)
 {
 	double lo, hi, most = busy_ns(p, share, &lo);
 
-	if (p->spans)
-		return fit_spans(p, share);
 	hi = lo + most + 1;
 	while (hi - lo > hi * EXACT) {
 		double mid = (lo + hi) / 2;
@@ -797,6 +802,12 @@ static double fit(struct pack *p, const double *share)
 			hi = mid;
 	}
 	return hi;
+}
+
+/* By the reading that is asked for. */
+static double fit(struct pack *p, const double *share)
+{
+	return p->spans ? fit_spans(p, share) : fit_all(p, share);
 }
 
 /* Shares that fit into T = ns. */
@@ -990,8 +1001,7 @@ static void find_answer(struct pack *p, double ns)
 		const struct column *c = &p->pool[p->cheapest[i]];
 
 		for (k = 0; k < c->nloads; k++)
-			p->answer[c->loads[k].resource] +=
-				entry(p, c, &c->loads[k], &p->rows[c->loads[k].resource], ns);
+			p->answer[c->loads[k].resource] += busy_part(p, c, &c->loads[k], ns);
 	}
 }
 
@@ -1243,7 +1253,8 @@ static int take_columns(struct pack *p, struct gci_packing *out)
 			c->way = NULL;
 		}
 	out->ncolumns = (int)k;
-	out->ns = larger(p->best_ns, least_delay(p));
+	out->least_ns = larger(p->best_ns, least_delay(p));
+	out->ns = larger(p->spans ? fit_all(p, p->best) : p->best_ns, least_delay(p));
 	out->busy_ns = busy_ns(p, p->best, &theta_ns);
 	out->bound_ns = p->bound_ns;
 	return 0;

@@ -69,8 +69,9 @@ struct gci_column {
 struct gci_packing {
 	struct gci_column *columns; /* by commodity */
 	int ncolumns;
-	double ns;      /* T */
-	double busy_ns; /* of that, for how long the fullest resource is at work */
+	double ns;       /* T, of these shares, by the first reading: how fast they can be fed */
+	double least_ns; /* T by the reading that was asked for */
+	double busy_ns;  /* of that, for how long the fullest resource is at work */
 	/* What any way of doing it takes, by bytes' shares of what they pass and by delays alone: prices of all
 	 * resources that sum to 1 make each byte cost at least what its cheapest tree or path does, and nothing
 	 * is busy for longer than T less the delays to it and from it. */

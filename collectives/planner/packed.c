@@ -16,8 +16,8 @@
 #define TREE_SEGMENTS 512
 #define PATH_SEGMENTS 1024
 #define LONGER        4  /* times the first choice of a segment: the second */
-#define LEEWAY        64 /* a part of the time: how much more longer segments may take */
-#define UNTIMED       16 /* likewise: how much less, without a timetable */
+#define LEEWAY        64 /* a part of the time, which hardly counts */
+#define UNTIMED       16 /* and which does, where there is no timetable */
 #define MOST_BOUNDED  8  /* clusters */
 
 static void add_commodity(struct gci_packed *p, int from, int to, double part)
@@ -103,15 +103,16 @@ static int try_packing(struct gci_packed *p, const struct gci_coll *c, struct gc
 	uint64_t segment_nbytes)
 {
 	struct gci_packed new = *p;
-	int rc;
+	int rc, hopeless;
 
 	w->segment_nbytes = (double)segment_nbytes;
 	new.segment_nbytes = segment_nbytes;
 	new.times = (struct gci_packed_times){0};
 	rc = gci_pack(&new.packing, w);
-	if (!rc && !c->counts)
+	hopeless = w->by_spans && new.packing.least_ns >= time_of(p);
+	if (!rc && !c->counts && !hopeless)
 		rc = gci_packed_find_times(&new.times, &new, c);
-	if (rc || (p->packing.columns && time_of(&new) >= enough_ns(p, c, &new))) {
+	if (rc || hopeless || (p->packing.columns && time_of(&new) >= enough_ns(p, c, &new))) {
 		free_ways(&new);
 		return rc;
 	}
@@ -180,6 +181,29 @@ int gci_packed_make(struct gci_packed **out, const struct gci_coll *c, uint64_t 
 	p->ns = (uint64_t)time_of(p);
 	*out = p;
 	return 0;
+}
+
+double gci_packed_shares_ns(const struct gci_coll *c)
+{
+	struct gci_packed p = {0};
+	struct gci_network net = {0};
+	struct gci_sum_order order;
+	struct gci_packing_wish w;
+	uint64_t nbytes = gci_packed_total(c) * c->esize;
+	double ns = 0;
+	int rc = begin(&p, c, &net, &w, nbytes, 1);
+
+	if (!rc && c->order != GCI_ANY_ORDER) {
+		gci_packed_order(&order, &net, c);
+		w.order = &order;
+	}
+	w.segment_nbytes = (double)segment_of(c, w.nbytes, 0);
+	if (!rc && p.ncommodities && !gci_pack(&p.packing, &w))
+		ns = p.packing.ns;
+	gci_packing_free(&p.packing);
+	gci_network_free(&net);
+	gci_free(p.commodities);
+	return ns;
 }
 
 int gci_packed_bound(const struct gci_coll *c, uint64_t *ns)

@@ -69,6 +69,9 @@ int gci_packed_find_times(
 	struct gci_packed_times *t, const struct gci_packed *p, const struct gci_coll *c);
 void gci_packed_times_free(struct gci_packed_times *t);
 
+/* T of a packing alone, for short segments and `c`'s own size: to compare networks by. 0: for want of memory not known. */
+double gci_packed_shares_ns(const struct gci_coll *c);
+
 /* *ns: what `c`, of its own size, takes at least: the larger of gci_packing.bound_ns and gci_cuts_bound(). 0 where
  * there is nothing to send, with counts, and where too many NICs differ to tell them apart. Takes as long as making
  * one. 0 or GCOLL_ERR_NOMEM. */

@@ -91,8 +91,8 @@ static void spans_need_no_more(void **state)
 		n = 1 + (int)gci_prng_below(&r, 40);
 		gci_spans_clear(&s);
 		for (k = 0; k < n; k++) {
-			load[k].before = (double)gci_prng_below(&r, 501);
-			load[k].after = (double)gci_prng_below(&r, 501);
+			load[k].before = (double)gci_prng_below(&r, 1001);
+			load[k].after = (double)gci_prng_below(&r, 1001);
 			load[k].work = 1 + (double)gci_prng_below(&r, i % 100 + 1);
 			gci_spans_add(&s, load[k].before, load[k].after, load[k].work, 1000);
 		}

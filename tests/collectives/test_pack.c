@@ -19,7 +19,7 @@
 
 #define MOST_NODES 6
 #define DIGEST \
-	UINT64_C(0x8f0d9f0e694bdc09) /* of some packings; another one where planning was changed */
+	UINT64_C(0x593b72bdbd8dedc6) /* of some packings; another one where planning was changed */
 
 /* ---- oracles */
 
@@ -268,7 +268,8 @@ static void what_has_far_to_go_goes_first(void **state)
 	gci_packing_free(&p);
 	w.by_spans = 1;
 	assert_int_equal(gci_pack(&p, &w), 0);
-	assert_near(p.ns, 1e9, 1.05);
+	assert_near(p.least_ns, 1e9, 1.05);
+	assert_near(p.ns, 1.238e9, 1.05);
 	gci_packing_free(&p);
 	gci_network_free(&net);
 	gci_topo_free(&t);

@@ -15,19 +15,6 @@ static uint64_t more(uint64_t bps)
 	return bps + bps / 100 * GCT_UPGRADE_PERCENT;
 }
 
-/* By the shares of a packing; 0: for want of memory not known. */
-static double packed_ns(const struct gci_coll *c)
-{
-	struct gci_packed *p;
-	double ns;
-
-	if (gci_packed_make(&p, c, 0))
-		return 0;
-	ns = p->packing.ns;
-	gci_packed_free(p);
-	return ns;
-}
-
 static int copy(struct gci_topo *to, const struct gci_topo *t)
 {
 	int *all = gci_calloc((size_t)t->nranks, sizeof(*all)), i, rc = GCOLL_ERR_NOMEM;
@@ -92,7 +79,7 @@ static void look_at(struct search *s, enum gct_upgraded what, int number)
 		return;
 	speed_up(&faster, &u);
 	own.topo = &faster;
-	ns = packed_ns(&own);
+	ns = gci_packed_shares_ns(&own);
 	gci_topo_free(&faster);
 	u.saves = 100 * (s->ns - ns) / s->ns;
 	if (what > GCT_NICS)
@@ -133,7 +120,7 @@ static int next_wire(
 int gct_upgrades(const struct gci_coll *c, const struct gci_sim_result *r,
 	struct gct_upgrade out[GCT_UPGRADES])
 {
-	struct search s = {.c = c, .ns = packed_ns(c), .out = out};
+	struct search s = {.c = c, .ns = gci_packed_shares_ns(c), .out = out};
 	int i, wire = -1;
 
 	if (s.ns <= 0)
