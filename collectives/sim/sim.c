@@ -920,6 +920,7 @@ static int allocate(struct gci_sim *m)
 	m->ranks = gci_calloc(n, sizeof(*m->ranks));
 	m->sends_to = gci_calloc(n * k, 1);
 	m->wire_free_ns = gci_calloc(w, sizeof(uint64_t));
+	m->wire_coming = gci_calloc(w, sizeof(uint64_t));
 	m->wire_nbytes = gci_calloc(w, sizeof(uint64_t));
 	m->wire_byte_time = gci_calloc(w, sizeof(uint64_t));
 	m->queue_ns = gci_calloc(w, sizeof(uint64_t));
@@ -928,8 +929,9 @@ static int allocate(struct gci_sim *m)
 	m->r->wan_nbytes = gci_calloc(k * k, sizeof(uint64_t));
 	m->r->senders = gci_calloc(k * k, sizeof(uint32_t));
 	if (!m->shapes || !m->shape_of || !m->window_end_ns || !m->ranks || !m->sends_to ||
-		!m->wire_free_ns || !m->wire_nbytes || !m->wire_byte_time || !m->pair_byte_time ||
-		!m->queue_ns || !m->r->end_ns || !m->r->wan_nbytes || !m->r->senders)
+		!m->wire_free_ns || !m->wire_coming || !m->wire_nbytes || !m->wire_byte_time ||
+		!m->pair_byte_time || !m->queue_ns || !m->r->end_ns || !m->r->wan_nbytes ||
+		!m->r->senders)
 		return GCOLL_ERR_NOMEM;
 	for (r = 0; r < n; r++) {
 		m->ranks[r].messages = gci_calloc(m->nwindows, sizeof(*m->ranks[r].messages));
@@ -981,6 +983,7 @@ static void free_all(struct gci_sim *m)
 	gci_free(m->window_end_ns);
 	gci_free(m->sends_to);
 	gci_free(m->wire_free_ns);
+	gci_free(m->wire_coming);
 	gci_free(m->wire_nbytes);
 	gci_free(m->even_bps);
 	gci_free(m->wire_byte_time);

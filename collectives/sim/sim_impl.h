@@ -121,6 +121,7 @@ struct gci_sim {
 	struct gci_hash pairs;       /* by (src, dst) */
 	struct gci_pair_slab *slabs; /* where they live */
 	uint64_t *wire_free_ns;      /* [wire] */
+	uint64_t *wire_coming;       /* [wire]: bytes on their way to it */
 	uint64_t *wire_nbytes;       /* [wire]: that crossed it */
 	uint64_t *wire_byte_time;    /* [wire]: in 2^-20 ns */
 	uint64_t *queue_ns;          /* [wire]: what its buffer holds; 0: endless */

@@ -132,15 +132,27 @@ void gci_sim_offer(struct gci_sim *m, struct gci_sim_message *msg)
 		expect_credit(m, msg);
 }
 
+/* From a wire of a way, which takes `all_ns`, to the next one, or from the last to the receiver. `before_ns`: to that wire. */
+static uint64_t delay_ns(const struct gci_sim *m, const int *legs, int nlegs, int i,
+	uint64_t before_ns, uint64_t all_ns)
+{
+	uint64_t ns = m->net->topo->wires[legs[i]].delay_ns;
+
+	return i + 1 == nlegs || before_ns + ns > all_ns ? all_ns - before_ns : ns;
+}
+
 /* Behind what the links' buffers hold of the other way's data. */
 static uint64_t credit_ns(const struct gci_sim *m, const struct gci_pair *p)
 {
-	uint64_t ns = m->now;
+	uint64_t ns = m->now, before = 0, delay;
 	int i;
 
-	for (i = 0; i < p->nback; i++)
-		ns = gci_sim_later(ns, m->wire_free_ns[p->back[i]]);
-	return ns + p->back_ns;
+	for (i = 0; i < p->nback; i++) {
+		delay = delay_ns(m, p->back, p->nback, i, before, p->back_ns);
+		ns = gci_sim_later(ns, m->wire_free_ns[p->back[i]]) + delay;
+		before += delay;
+	}
+	return p->nback ? ns : ns + p->back_ns;
 }
 
 void gci_sim_ask(struct gci_sim *m, struct gci_sim_message *msg)
@@ -205,16 +217,21 @@ static void use_window(const struct gci_sim *m, struct gci_pair *p, uint64_t nby
 static uint64_t sendable_ns(const struct gci_sim *m, struct gci_pair *p, uint64_t *most)
 {
 	const struct gci_sim_rank *to = &m->ranks[p->dst];
-	uint64_t at = gci_sim_later(m->now, p->free_ns), room, until = 0;
+	uint64_t at = gci_sim_later(m->now, p->free_ns), room, until = 0, before = 0, full;
 	int i;
 
 	*most = window_left(m, p, &until);
 	if (!*most)
 		at = gci_sim_later(at, until);
 	for (i = 0; i < p->nlegs; i++) {
-		room = m->queue_ns[p->legs[i]];
-		if (room && m->wire_free_ns[p->legs[i]] > room)
-			at = gci_sim_later(at, m->wire_free_ns[p->legs[i]] - room);
+		const int leg = p->legs[i];
+
+		room = m->queue_ns[leg] + before;
+		full = gci_sim_later(m->wire_free_ns[leg], m->now + before) +
+		       gci_sim_time(m->wire_coming[leg], m->wire_byte_time[leg]);
+		if (m->queue_ns[leg] && full > room)
+			at = gci_sim_later(at, full - room);
+		before += delay_ns(m, p->legs, p->nlegs, i, before, p->link->latency_ns);
 	}
 	room = to->port_ns + p->link->latency_ns;
 	if (m->op->pace_bps && m->net->topo->cluster[p->src] == m->net->topo->cluster[p->dst])
@@ -255,33 +272,24 @@ static uint64_t piece_of(const struct gci_sim *m, const struct gci_pair *p)
 	return part * busy_streams(p);
 }
 
-/* From a wire of the pair's way to the next one, or from the last to the receiver. */
-static uint64_t delay_ns(const struct gci_sim *m, const struct gci_pair *p, int leg)
-{
-	uint64_t before = 0, all = p->link->latency_ns, here;
-	int i;
-
-	for (i = 0;; i++) {
-		here = m->net->topo->wires[p->legs[i]].delay_ns;
-		if (i + 1 >= p->nlegs || before + here > all)
-			here = all - before;
-		if (i == leg)
-			return here;
-		before += here;
-	}
-}
-
 /* A piece is at a wire, which passes bytes on as they come, after those that came before. */
 void gci_sim_enter_wire(struct gci_sim *m, const struct gci_pair *p, const struct gci_ev *e)
 {
+	const int leg = p->legs[e->leg];
 	struct gci_ev next = *e;
-	uint64_t *free_ns = &m->wire_free_ns[p->legs[e->leg]], delay = delay_ns(m, p, e->leg);
+	uint64_t before = 0, delay = 0;
+	int i;
 
-	next.ns = gci_sim_later(m->now, *free_ns);
-	*free_ns = next.ns + gci_sim_time(e->nbytes, m->wire_byte_time[p->legs[e->leg]]);
-	m->wire_nbytes[p->legs[e->leg]] += e->nbytes;
-	next.last_ns = gci_sim_later(e->last_ns, *free_ns) + delay;
+	for (i = 0; i <= e->leg; i++) {
+		before += delay;
+		delay = delay_ns(m, p->legs, p->nlegs, i, before, p->link->latency_ns);
+	}
+	next.ns = gci_sim_later(m->now, m->wire_free_ns[leg]);
+	m->wire_free_ns[leg] = next.ns + gci_sim_time(e->nbytes, m->wire_byte_time[leg]);
+	m->wire_nbytes[leg] += e->nbytes;
+	next.last_ns = gci_sim_later(e->last_ns, m->wire_free_ns[leg]) + delay;
 	next.ns += delay;
+	m->wire_coming[leg] -= e->leg ? e->nbytes : 0;
 	if (++next.leg == p->nlegs)
 		next.kind = GCI_EV_ARRIVE;
 	gci_events_push(&m->events, next);
@@ -298,6 +306,7 @@ static void send_piece(struct gci_sim *m, struct gci_pair *p, uint64_t most)
 		.window = msg->window,
 		.step = gci_sim_number(m, msg),
 		.kind = GCI_EV_WIRE};
+	int i;
 
 	n = msg->unsent < n ? msg->unsent : n;
 	n = n < most ? n : most;
@@ -317,6 +326,8 @@ static void send_piece(struct gci_sim *m, struct gci_pair *p, uint64_t most)
 	msg->unsent -= n;
 	if (msg->handed)
 		p->unsent_handed -= n;
+	for (i = 1; i < p->nlegs; i++)
+		m->wire_coming[p->legs[i]] += n;
 	if (p->nlegs) {
 		gci_sim_enter_wire(m, p, &e);
 	} else {
