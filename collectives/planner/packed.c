@@ -70,10 +70,10 @@ static double time_of(const struct gci_packed *p)
 
 /* In which time another packing is better. Longer segments cost processors less: they may take a little more time, as long
  * as a port can keep some at once. Where there is no timetable, how long they take is not known as well as that: they are
- * dealt to columns less evenly, and are behind longer ones. And an alltoall goes at even rates: its timetable tells about
- * how long that takes. */
-static double enough_ns(
-	const struct gci_packed *p, const struct gci_coll *c, const struct gci_packed *new)
+ * dealt to columns less evenly, and are behind longer ones. An alltoall goes at even rates: its timetable tells about how
+ * long that takes. And what is packed by spans leaves ports less idle, so that hosts that are late delay more. */
+static double enough_ns(const struct gci_packed *p, const struct gci_coll *c,
+	const struct gci_packed *new, int by_spans)
 {
 	double ns = time_of(p);
 	int longer = new->segment_nbytes > p->segment_nbytes;
@@ -82,7 +82,7 @@ static double enough_ns(
 		return ns - ns / UNTIMED;
 	if (c->kind == GCI_ALLTOALL || (longer && new->segment_nbytes <= MOST_SEGMENT))
 		return ns + ns / LEEWAY;
-	return ns;
+	return by_spans ? ns - ns / LEEWAY : ns;
 }
 
 void gci_packed_times_free(struct gci_packed_times *t)
@@ -112,7 +112,8 @@ static int try_packing(struct gci_packed *p, const struct gci_coll *c, struct gc
 	hopeless = w->by_spans && new.packing.least_ns >= time_of(p);
 	if (!rc && !c->counts && !hopeless)
 		rc = gci_packed_find_times(&new.times, &new, c);
-	if (rc || hopeless || (p->packing.columns && time_of(&new) >= enough_ns(p, c, &new))) {
+	if (rc || hopeless ||
+		(p->packing.columns && time_of(&new) >= enough_ns(p, c, &new, w->by_spans))) {
 		free_ways(&new);
 		return rc;
 	}
