@@ -70,17 +70,15 @@ static double time_of(const struct gci_packed *p)
 
 /* In which time another packing is better. Longer segments cost processors less: they may take a little more time, as long
  * as a port can keep some at once. Where there is no timetable, how long they take is not known as well as that: they are
- * dealt to columns less evenly, and are behind longer ones. An alltoall goes at even rates: its timetable tells about how
- * long that takes. And what is packed by spans leaves ports less idle, so that hosts that are late delay more. */
-static double enough_ns(const struct gci_packed *p, const struct gci_coll *c,
-	const struct gci_packed *new, int by_spans)
+ * dealt to columns less evenly, and are behind longer ones. And what is packed by spans leaves ports less idle, so that hosts that are late delay more. */
+static double enough_ns(const struct gci_packed *p, const struct gci_packed *new, int by_spans)
 {
 	double ns = time_of(p);
 	int longer = new->segment_nbytes > p->segment_nbytes;
 
 	if (longer && !new->times.start_ns)
 		return ns - ns / UNTIMED;
-	if (c->kind == GCI_ALLTOALL || (longer && new->segment_nbytes <= MOST_SEGMENT))
+	if (longer && new->segment_nbytes <= MOST_SEGMENT)
 		return ns + ns / LEEWAY;
 	return by_spans ? ns - ns / LEEWAY : ns;
 }
@@ -113,7 +111,7 @@ static int try_packing(struct gci_packed *p, const struct gci_coll *c, struct gc
 	if (!rc && !c->counts && !hopeless)
 		rc = gci_packed_find_times(&new.times, &new, c);
 	if (rc || hopeless ||
-		(p->packing.columns && time_of(&new) >= enough_ns(p, c, &new, w->by_spans))) {
+		(p->packing.columns && time_of(&new) >= enough_ns(p, &new, w->by_spans))) {
 		free_ways(&new);
 		return rc;
 	}
