@@ -514,6 +514,8 @@ static int make_sum(struct pack *p, int root, double mu, struct column *c)
 		c->delay_ns = in.delay_ns + out.delay_ns;
 		c->root = root;
 		find_meeting(p, &in, &out, c);
+		/* Of sums that meet, with all of the other tree before or behind it, which is a little more than there is:
+		   exactly, by sides, plans of 60 random networks came out no better. */
 		load_tree(p, c, &in, 1, out.delay_ns, c->delay_ns);
 		load_tree(p, c, &out, 0, in.delay_ns, c->delay_ns);
 	}

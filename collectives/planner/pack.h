@@ -17,7 +17,7 @@
  * time in which shares of columns fit everywhere. It is enough, and often more than that: what has far to go may
  * go first, and leave the rest of the time to others. So there is another reading, `by_spans`: into each span of
  * time, from so long after the start until so long before the end, has to fit what can pass at no other time. That
- * is the least that each resource needs; together they may need more. New columns are the cheapest ones at the
+ * is about the least that each resource needs; together they may need more. New columns are the cheapest ones at the
  * prices that make the fullest resources dear: minimum arborescences (Chu and Liu 1965, Edmonds 1967) or shortest
  * paths. Shares and prices are the two sides of a game, played by multiplicative weights (Rakhlin and
  * Sridharan 2013), as concurrent flows are (Garg and Koenemann 2007). */

@@ -70,7 +70,8 @@ static double time_of(const struct gci_packed *p)
 
 /* In which time another packing is better. Longer segments cost processors less: they may take a little more time, as long
  * as a port can keep some at once. Where there is no timetable, how long they take is not known as well as that: they are
- * dealt to columns less evenly, and are behind longer ones. And what is packed by spans leaves ports less idle, so that hosts that are late delay more. */
+ * dealt to columns less evenly, and are behind longer ones. And what is packed by spans leaves ports less idle, so that
+ * hosts that are late delay more. */
 static double enough_ns(const struct gci_packed *p, const struct gci_packed *new, int by_spans)
 {
 	double ns = time_of(p);
@@ -120,15 +121,16 @@ static int try_packing(struct gci_packed *p, const struct gci_coll *c, struct gc
 	return 0;
 }
 
-/* The wish but for its segments and the order of sums; w->net points to `net`, which is to be freed. */
+/* The wish but for its segments; w->net points to `net`, which is to be freed. `order`: NULL: sums need not keep it, nor
+ * senders the cap, which are no laws of nature. */
 static int begin(struct gci_packed *p, const struct gci_coll *c, struct gci_network *net,
-	struct gci_packing_wish *w, uint64_t nbytes, int capped)
+	struct gci_packing_wish *w, uint64_t nbytes, struct gci_sum_order *order)
 {
 	*w = (struct gci_packing_wish){.net = net,
 		.shape = gci_packed_shape(c->kind),
 		.message_ns = GCI_PACKED_MESSAGE_NS,
 		.nbytes = nbytes ? (double)nbytes : 1};
-	if (gci_packed_network(net, c, capped))
+	if (gci_packed_network(net, c, order != NULL))
 		return GCOLL_ERR_NOMEM;
 	p->commodities =
 		gci_calloc((size_t)net->nclasses * (size_t)net->nclasses, sizeof(*p->commodities));
@@ -139,6 +141,10 @@ static int begin(struct gci_packed *p, const struct gci_coll *c, struct gci_netw
 	fill_commodities(p, c, net);
 	w->commodities = p->commodities;
 	w->ncommodities = p->ncommodities;
+	if (order && c->order != GCI_ANY_ORDER) {
+		gci_packed_order(order, net, c);
+		w->order = order;
+	}
 	return 0;
 }
 
@@ -156,13 +162,9 @@ int gci_packed_make(struct gci_packed **out, const struct gci_coll *c, uint64_t 
 	if (!nbytes)
 		nbytes = gci_table_round(gci_packed_total(c) * c->esize);
 	p->nbytes = nbytes ? nbytes : 1;
-	rc = begin(p, c, &net, &w, nbytes, 1);
+	rc = begin(p, c, &net, &w, nbytes, &order);
 	p->is_ordered = c->order != GCI_ANY_ORDER;
 	p->root = gci_kind_has_root(c->kind) ? c->root : -1;
-	if (!rc && p->is_ordered) {
-		gci_packed_order(&order, &net, c);
-		w.order = &order;
-	}
 	/* A rank alone has nothing to send. */
 	for (longer = 0; !rc && p->ncommodities && longer < 2; longer++)
 		if (segment_of(c, nbytes, longer) != p->segment_nbytes)
@@ -190,12 +192,8 @@ double gci_packed_shares_ns(const struct gci_coll *c)
 	struct gci_packing_wish w;
 	uint64_t nbytes = gci_packed_total(c) * c->esize;
 	double ns = 0;
-	int rc = begin(&p, c, &net, &w, nbytes, 1);
+	int rc = begin(&p, c, &net, &w, nbytes, &order);
 
-	if (!rc && c->order != GCI_ANY_ORDER) {
-		gci_packed_order(&order, &net, c);
-		w.order = &order;
-	}
 	w.segment_nbytes = (double)segment_of(c, w.nbytes, 0);
 	if (!rc && p.ncommodities && !gci_pack(&p.packing, &w))
 		ns = p.packing.ns;
@@ -212,7 +210,7 @@ int gci_packed_bound(const struct gci_coll *c, uint64_t *ns)
 	struct gci_packing_wish w;
 	uint64_t nbytes = gci_packed_total(c) * c->esize;
 	double cuts = 0;
-	int rc = begin(&p, c, &net, &w, nbytes, 0); /* a cap is no law of nature */
+	int rc = begin(&p, c, &net, &w, nbytes, NULL);
 
 	*ns = 0;
 	w.segment_nbytes = LEAST_SEGMENT;

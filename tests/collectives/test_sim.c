@@ -110,6 +110,45 @@ static void note_arrival(void *ctx, const struct gci_sim_event *e)
 		came_ns[e->s->peer] = e->came_ns;
 }
 
+static void note_departure(void *ctx, const struct gci_sim_event *e)
+{
+	uint64_t *ns = ctx;
+
+	if (e->s->kind == GCI_STEP_SEND)
+		ns[0] = e->to_ns;
+	else if (e->s->kind == GCI_STEP_RECV)
+		ns[1] = e->came_ns;
+}
+
+/* A wire 50 ms away, which holds 84 ms of what it passes, is busy for 335 ms from when the first byte has come, after a
+ * credit's 51 ms: never idle, and what it could not hold has not left its sender, but for a piece of 1 MiB, 44 ms. */
+static void far_buffers_are_kept(void **state)
+{
+	static const char grid[] = "[cluster far]\nhosts = far\n[cluster end]\nhosts = end\n"
+				   "[switch s]\n[link far s]\nrate = 1Gbit\ndelay = 50ms\n"
+				   "[link s end]\nrate = 200Mbit\ndelay = 1ms\nqueue = 2MB\n";
+	uint64_t ns[2] = {0};
+	struct gci_simnet net;
+	struct gci_topo t;
+	struct gci_coll c;
+	struct gci_sim_op op = {.algorithm = gci_algorithm_find(GCI_GATHER, "sequential"),
+		.coll = &c,
+		.trace = note_departure,
+		.ctx = ns};
+	struct gci_sim_result r;
+
+	(void)state;
+	topology_parse(&t, grid);
+	assert_int_equal(gci_simnet_init(&net, &t, NULL), 0);
+	c = bytes(&t, GCI_GATHER, 8000000);
+	c.root = 1;
+	assert_int_equal(gci_simulate(&net, &op, &r), 0);
+	assert_in_range(ns[0], 250 * MS, 310 * MS);
+	assert_in_range(ns[1], 434 * MS, 440 * MS);
+	gci_sim_result_free(&r);
+	net_close(&net, &t);
+}
+
 /* What is far has not come to the wire that it shares with what is near when that does: 100,000 bytes take 40 ms there. */
 static void wires_pass_on_what_comes(void **state)
 {
@@ -439,6 +478,7 @@ int main(void)
 		cmocka_unit_test(one_message),
 		cmocka_unit_test(sharing),
 		cmocka_unit_test(wires_pass_on_what_comes),
+		cmocka_unit_test(far_buffers_are_kept),
 		cmocka_unit_test(streams),
 		cmocka_unit_test(short_messages),
 		cmocka_unit_test(isends),
