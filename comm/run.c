@@ -76,6 +76,16 @@ static void detach_sends(struct gci_run *run)
 	}
 }
 
+/* While others are to follow, acknowledgements may come a few together. Of the last ones they should be
+ * there by the end of the run, which has to wait for them or to copy what may be lost yet. */
+static void ask_for_sends(struct gci_run *run)
+{
+	struct gci_list *it;
+
+	gci_list_each (it, &run->sends)
+		gci_tp_ask(run->tp, &gci_container(it, struct gci_run_message, link)->req);
+}
+
 static void on_message(struct gci_tp_req *req, int status)
 {
 	struct gci_run_message *m = req->user;
@@ -149,11 +159,14 @@ static void start_message(struct gci_run *run, uint32_t step)
 		return;
 	}
 	run->nsends++;
+	m->req.patient = --run->nunsent > 0;
 	gci_tp_isend(run->tp, &m->req);
 	if (is_last(run, step))
 		gci_list_push(&run->sends, &m->link);
 	else /* other steps wait until its memory may be used again */
 		gci_tp_detach(run->tp, &m->req);
+	if (!run->nunsent)
+		ask_for_sends(run);
 }
 
 #define BEHIND_NS (20 * GCI_NS_PER_MS) /* who wakes up so late makes up for it */
@@ -289,6 +302,7 @@ int gci_run_start(struct gci_run *run)
 	run->sums = (struct gci_sums){0};
 	run->nmessages = run->nsends = 0;
 	run->last = 0;
+	run->nunsent = 0;
 	gci_list_init(&run->sends);
 	run->status = run->over = 0;
 	run->messages = rc ? NULL : gci_calloc(s->nsteps, sizeof(*run->messages));
@@ -297,9 +311,11 @@ int gci_run_start(struct gci_run *run)
 		return GCOLL_ERR_NOMEM;
 	}
 	/* Connections that later steps need are opened while the first ones run. */
-	for (i = 0; i < s->nsteps; i++)
+	for (i = 0; i < s->nsteps; i++) {
 		if (s->steps[i].kind <= GCI_STEP_RECV_REDUCE)
 			gci_tp_connect(run->tp, peer_of(run, &s->steps[i]));
+		run->nunsent += s->steps[i].kind == GCI_STEP_SEND;
+	}
 	run->starting = 1;
 	advance(run);
 	run->starting = 0;

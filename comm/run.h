@@ -72,6 +72,7 @@ struct gci_run {
 	struct gci_ready ready;
 	struct gci_sums sums; /* of what came and may be sent on */
 	struct gci_run_message *messages;
+	uint32_t nunsent;           /* SENDs that are still to begin */
 	uint32_t nmessages, nsends; /* under way or held; of those under way, SENDs */
 	struct gci_list sends;      /* of these, not detached */
 	int last;

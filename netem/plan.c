@@ -544,8 +544,11 @@ static void gci_labplan_wires(struct gci_planner *p)
 
 /* ---- The whole plan. */
 
-#define SWITCH_SYSCTLS                           \
-	"net.ipv6.conf.default.disable_ipv6 1\n" \
+#define SWITCH_SYSCTLS                            \
+	"net.ipv6.conf.default.disable_ipv6 1\n"  \
+	"net.bridge.bridge-nf-call-arptables 0\n" \
+	"net.bridge.bridge-nf-call-ip6tables 0\n" \
+	"net.bridge.bridge-nf-call-iptables 0\n"  \
 	"net.ipv4.ip_forward 1\n"
 
 static int compare_names(const void *a, const void *b)

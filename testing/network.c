@@ -620,6 +620,11 @@ static void mem_detach(struct gci_tp *tp, struct gci_tp_req *r)
 	gci_ep_detach(&((struct gci_mem *)tp)->ep, r);
 }
 
+static void mem_ask(struct gci_tp *tp, struct gci_tp_req *r)
+{
+	gci_ep_ask(&((struct gci_mem *)tp)->ep, r);
+}
+
 static void mem_connect(struct gci_tp *tp, int peer)
 {
 	gci_ep_peer(&((struct gci_mem *)tp)->ep, peer);
@@ -780,6 +785,7 @@ static const struct gci_tp_ops mem_ops = {
 	.isend = mem_isend,
 	.irecv = mem_irecv,
 	.detach = mem_detach,
+	.ask = mem_ask,
 	.connect = mem_connect,
 	.warm = mem_warm,
 	.pace = mem_pace,

@@ -102,6 +102,7 @@ static const struct gci_tp_ops closed_ops = {
 	.isend = no_request,
 	.irecv = no_request,
 	.detach = no_request,
+	.ask = no_request,
 	.connect = no_connect,
 	.warm = no_warm,
 	.pace = no_pace,

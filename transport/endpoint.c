@@ -542,6 +542,7 @@ static int on_data(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_fr
 	if (first && take_number(ep, p, m, f))
 		return gci_ep_status(ep);
 	m->seen = 1;
+	m->hurried |= !(f->flags & GCI_FRAME_LATER);
 	m->moved += f->nbytes;
 	sink->msg = m;
 	sink->offset = f->offset;
@@ -568,7 +569,7 @@ static int complete(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m,
 	struct gci_tp_req *r = m->req;
 
 	/* Its sender waits until it knows. */
-	if (p->replay && m->nbytes > GCI_REPLAY_SHORT) {
+	if (p->replay && m->nbytes > GCI_REPLAY_SHORT && m->hurried) {
 		gci_replay_complete(p->replay);
 		ep->io.kick(ep->io.user, p->rank);
 	}
@@ -891,6 +892,8 @@ static int pull_data(struct gci_ep *ep, struct gci_ep_peer *p, struct gci_msg *m
 		f.flags = GCI_FRAME_EAGER;
 		f.id = m->id;
 	}
+	if (life && r->patient)
+		f.flags |= GCI_FRAME_LATER;
 	if (p->nbacks)
 		put_backs(p, &f);
 	if (!p->link.unchecked && gci_ep_sum(ep, r, &f))

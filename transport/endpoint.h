@@ -176,6 +176,7 @@ void gci_ep_free(struct gci_ep *ep);
 void gci_ep_isend(struct gci_ep *ep, struct gci_tp_req *r);
 void gci_ep_irecv(struct gci_ep *ep, struct gci_tp_req *r);
 void gci_ep_detach(struct gci_ep *ep, struct gci_tp_req *r);
+void gci_ep_ask(struct gci_ep *ep, struct gci_tp_req *r);
 
 /* Makes a peer, and calls io.need. NULL: failed, or no such rank. */
 struct gci_ep_peer *gci_ep_meet(struct gci_ep *ep, int rank);
@@ -220,7 +221,7 @@ uint32_t gci_ep_turn(const struct gci_ep *ep, int peer, unsigned stream);
 int gci_ep_pull(struct gci_ep *ep, int peer, unsigned stream, struct gci_life *life,
 	struct gci_ep_frame *f);
 
-/* An acknowledgement, if one is due; what may be sent behind BYE. */
+/* An acknowledgement or a question for one, if due; what may be sent behind BYE. */
 int gci_ep_pull_ack(struct gci_ep *ep, int peer, struct gci_life *life, struct gci_ep_frame *f);
 
 /* Before BYE: asks for an acknowledgement, once for all that was sent. 0: nothing to ask. */

@@ -300,7 +300,7 @@ int gci_ep_keep(
 		return 0;
 	if (gci_replay_copy(p->replay, kept))
 		out->payload = kept->payload;
-	else if (r->nbytes <= GCI_REPLAY_SHORT) /* nobody would acknowledge it at once otherwise */
+	else /* nobody would acknowledge it at once otherwise */
 		f->flags |= GCI_FRAME_ASK;
 	kept->head.flags = f->flags;
 	return 0;
@@ -332,18 +332,19 @@ static int pull_empty(struct gci_ep *ep, int peer, struct gci_life *life, struct
 
 int gci_ep_pull_ack(struct gci_ep *ep, int peer, struct gci_life *life, struct gci_ep_frame *f)
 {
-	if (!life->due || gci_ep_status(ep))
+	struct gci_frame ack = {.type = GCI_FRAME_ACK};
+
+	if (!(life->due || life->wants) || gci_ep_status(ep))
 		return 0;
-	return pull_empty(ep, peer, life, (struct gci_frame){.type = GCI_FRAME_ACK}, f);
+	if (life->wants)
+		ack.flags = GCI_FRAME_ASK;
+	gci_replay_asked(ep->peers[peer]->replay, life);
+	return pull_empty(ep, peer, life, ack, f);
 }
 
 int gci_ep_pull_ask(struct gci_ep *ep, int peer, struct gci_life *life, struct gci_ep_frame *f)
 {
-	if (gci_list_empty(&life->sent) || life->asked || gci_ep_status(ep))
-		return 0;
-	life->asked = 1;
-	return pull_empty(ep, peer, life,
-		(struct gci_frame){.type = GCI_FRAME_ACK, .flags = GCI_FRAME_ASK}, f);
+	return gci_replay_want(ep->peers[peer]->replay, life) && gci_ep_pull_ack(ep, peer, life, f);
 }
 
 void gci_ep_pull_bye(struct gci_ep *ep, int peer, struct gci_life *life, struct gci_ep_frame *f)
@@ -360,6 +361,30 @@ void gci_ep_gone(struct gci_ep *ep, struct gci_ep_peer *p, const struct gci_ep_f
 	gci_ep_take_acked(ep, p);
 }
 
+/* Behind all that went out on each connection. */
+static void ask_for_acks(struct gci_ep *ep, struct gci_ep_peer *p)
+{
+	struct gci_list *it;
+
+	gci_list_each (it, &p->replay->lives)
+		gci_replay_want(p->replay, gci_container(it, struct gci_life, link));
+	ep->io.kick(ep->io.user, p->rank);
+}
+
+void gci_ep_ask(struct gci_ep *ep, struct gci_tp_req *r)
+{
+	struct gci_ep_peer *p = ep->peers[r->peer];
+	struct gci_list *it;
+
+	if (gci_ep_status(ep) || !p || !p->replay || !r->patient)
+		return;
+	r->patient = 0;
+	/* Those that are lost yet, and go again, ask by themselves. */
+	gci_list_each (it, &r->unsettled)
+		gci_container(it, struct gci_replay_frame, of_req)->head.flags &= ~GCI_FRAME_LATER;
+	ask_for_acks(ep, p);
+}
+
 void gci_ep_detach(struct gci_ep *ep, struct gci_tp_req *r)
 {
 	struct gci_ep_peer *p = ep->peers[r->peer];
@@ -368,6 +393,8 @@ void gci_ep_detach(struct gci_ep *ep, struct gci_tp_req *r)
 	if (gci_ep_status(ep) || !p || !p->replay || r->detached)
 		return;
 	r->detached = 1;
+	if (!gci_list_empty(&r->unsettled)) /* copies that lie about leave no room for others */
+		ask_for_acks(ep, p);
 	for (it = r->unsettled.next; it != &r->unsettled; it = next) {
 		struct gci_replay_frame *f = gci_container(it, struct gci_replay_frame, of_req);
 

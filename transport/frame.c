@@ -129,7 +129,8 @@ int gci_frame_decode(
 	f->id = gci_load_u16(head + AT_ID);
 	f->back = gci_load_u16(head + AT_BACK);
 	f->nback = gci_load_u16(head + AT_NBACK);
-	if (f->flags & ~(GCI_FRAME_ASK | (f->type == GCI_FRAME_DATA ? GCI_FRAME_EAGER : 0)))
+	if (f->flags & ~(GCI_FRAME_ASK |
+			       (f->type == GCI_FRAME_DATA ? GCI_FRAME_EAGER | GCI_FRAME_LATER : 0)))
 		return gci_error_set(e, GCOLL_ERR_PROTO, "frame with unknown flags 0x%x", f->flags);
 	return check(f, e);
 }

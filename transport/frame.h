@@ -42,7 +42,7 @@
 #include <stdint.h>
 
 #define GCI_FRAME_HEAD_NBYTES 76
-#define GCI_FRAME_VERSION     4
+#define GCI_FRAME_VERSION     5
 
 enum gci_frame_type {
 	GCI_FRAME_HELLO = 1,
@@ -61,6 +61,7 @@ enum gci_frame_type {
 /* Flags. */
 #define GCI_FRAME_ASK   1u /* the sender waits for an acknowledgement of this */
 #define GCI_FRAME_EAGER 2u /* it was not asked for, and has an id */
+#define GCI_FRAME_LATER 4u /* nobody waits until all of the message is acknowledged */
 
 struct gci_frame {
 	enum gci_frame_type type;

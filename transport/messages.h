@@ -37,6 +37,7 @@ struct gci_msg {
 	uint64_t landed;     /* bytes that are there */
 	uint64_t cover;      /* see cover() in endpoint.c */
 	int seen;            /* a frame has come */
+	int hurried;         /* likewise, without GCI_FRAME_LATER */
 	uint8_t refused;     /* frames that came corrupted */
 	struct gci_list due; /* its credit waits to be sent, or word that it has none */
 };

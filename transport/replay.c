@@ -226,6 +226,27 @@ void gci_replay_ask(struct gci_replay *r, struct gci_life *life)
 	set_due(r, life, 1);
 }
 
+static void set_wants(struct gci_replay *r, struct gci_life *life, int wants)
+{
+	if (life->wants != wants)
+		r->ndue += wants ? 1u : -1u;
+	life->wants = wants;
+}
+
+int gci_replay_want(struct gci_replay *r, struct gci_life *life)
+{
+	if (life->lost || gci_list_empty(&life->sent) || life->asked)
+		return 0;
+	set_wants(r, life, 1);
+	return 1;
+}
+
+void gci_replay_asked(struct gci_replay *r, struct gci_life *life)
+{
+	life->asked |= life->wants;
+	set_wants(r, life, 0);
+}
+
 void gci_replay_came(struct gci_replay *r, struct gci_life *life, uint32_t nbytes)
 {
 	life->ncame++;
@@ -286,6 +307,7 @@ static struct gci_life *add_life(struct gci_replay *r, unsigned stream)
 static void del_life(struct gci_replay *r, struct gci_life *life)
 {
 	set_due(r, life, 0);
+	set_wants(r, life, 0);
 	if (life->notice)
 		gci_replay_put(r, life->notice);
 	gci_list_del(&life->link);
@@ -355,6 +377,7 @@ void gci_replay_lose(struct gci_replay *r, struct gci_life *life)
 	life->lost = 1;
 	life->notice = NULL;
 	set_due(r, life, 0);
+	set_wants(r, life, 0);
 	release(r, life);
 	notice->head.length = life->ncame;
 	r->nframes++;

@@ -65,7 +65,8 @@ struct gci_life {
 	uint32_t ncame; /* whole frames */
 	uint32_t ntold; /* of these, acknowledged */
 	uint64_t untold_nbytes;
-	int due; /* an acknowledgement must go, if need be by itself */
+	int due;   /* an acknowledgement must go, if need be by itself */
+	int wants; /* likewise, a question for the peer's */
 
 	struct gci_replay_frame *notice; /* made ahead: LOST; NULL: it is on its way */
 	int lost;                        /* here */
@@ -80,7 +81,7 @@ struct gci_replay {
 	struct gci_list acked; /* frames to be taken by gci_replay_acked */
 	uint32_t *newest;      /* [stream]: number of its newest connection; 0: none yet */
 	unsigned streams, nlives;
-	unsigned ndue;                  /* incarnations whose acknowledgement is due */
+	unsigned ndue;                  /* `due` and `wants` of all incarnations */
 	size_t nframes;                 /* that the peer may not have */
 	struct gci_replay_frame *spare; /* chained by link.next */
 	size_t nspare;
@@ -128,6 +129,13 @@ void gci_replay_came(struct gci_replay *r, struct gci_life *life, uint32_t nbyte
 
 /* The peer waits for an acknowledgement. */
 void gci_replay_ask(struct gci_replay *r, struct gci_life *life);
+
+/* Somebody here waits for the peer's acknowledgement of all that went out on this connection. False: there
+ * is nothing to ask for, or it was asked for. */
+int gci_replay_want(struct gci_replay *r, struct gci_life *life);
+
+/* The question goes out. */
+void gci_replay_asked(struct gci_replay *r, struct gci_life *life);
 
 /* A long message is complete: its sender waits for all acknowledgements, so they are due. */
 void gci_replay_complete(struct gci_replay *r);

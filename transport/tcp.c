@@ -539,6 +539,11 @@ static void tcp_detach(struct gci_tp *tp, struct gci_tp_req *r)
 	gci_ep_detach(&((struct gci_tcp *)tp)->ep, r);
 }
 
+static void tcp_ask(struct gci_tp *tp, struct gci_tp_req *r)
+{
+	gci_ep_ask(&((struct gci_tcp *)tp)->ep, r);
+}
+
 static void tcp_connect(struct gci_tp *tp, int peer)
 {
 	gci_ep_peer(&((struct gci_tcp *)tp)->ep, peer);
@@ -650,6 +655,7 @@ static const struct gci_tp_ops tcp_ops = {
 	.isend = tcp_isend,
 	.irecv = tcp_irecv,
 	.detach = tcp_detach,
+	.ask = tcp_ask,
 	.connect = tcp_connect,
 	.warm = tcp_warm,
 	.pace = gci_tcp_pace,

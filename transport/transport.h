@@ -61,6 +61,9 @@ struct gci_tp_req {
 	 * (at least one); 0 or 1: all of them. */
 	uint32_t share;
 	int tells; /* isend: while it waits for its credit, its key and digest go to the peer */
+	/* isend: that the peer has it may be heard late, with what else comes from there, until
+	 * gci_tp_ask says that somebody waits for it. */
+	int patient;
 	void (*done)(struct gci_tp_req *r, int status);
 	/* irecv only, may be NULL. If set, `buf` is not used: instead the payload is handed over
 	 * piece by piece, in any order, every byte once, cut at multiples of `align`. */
@@ -170,6 +173,8 @@ struct gci_tp_ops {
 	 * as the link's replay_nbytes allow, so that it is done when it was handed to the network.
 	 * Only between isend and done. */
 	void (*detach)(struct gci_tp *tp, struct gci_tp_req *r);
+	/* The caller waits for this send, which was patient. Only between isend and done. */
+	void (*ask)(struct gci_tp *tp, struct gci_tp_req *r);
 	/* Opens connections to `peer` ahead of need. */
 	void (*connect)(struct gci_tp *tp, int peer);
 	/* Opens connections and, while no request is under way, sends up to stream_nbytes of
@@ -233,6 +238,11 @@ static inline void gci_tp_irecv(struct gci_tp *tp, struct gci_tp_req *r)
 static inline void gci_tp_detach(struct gci_tp *tp, struct gci_tp_req *r)
 {
 	tp->ops->detach(tp, r);
+}
+
+static inline void gci_tp_ask(struct gci_tp *tp, struct gci_tp_req *r)
+{
+	tp->ops->ask(tp, r);
 }
 
 static inline void gci_tp_connect(struct gci_tp *tp, int peer)

@@ -83,6 +83,7 @@ static void start(struct run *u, struct gci_reader *in)
 	*r = (struct gci_tp_req){.peer = 1,
 		.key = {.tag = tag % 8},
 		.buf = u->bufs[u->nreqs],
+		.patient = u->nreqs & 1,
 		.nbytes = nbytes % (MOST + 1),
 		.align = how & 2 ? 8 : 1,
 		.done = on_done,
@@ -167,6 +168,7 @@ static void feed_frame(struct run *u, struct gci_reader *in)
 	f.back = how >> 2 & 7;
 	f.nback = how >> 5 & 1;
 	f.flags |= how >> 6 & GCI_FRAME_EAGER;
+	f.flags |= how >> 5 & GCI_FRAME_LATER;
 	n = f.nbytes;
 	payload = take(in, &n);
 	memcpy(bytes + GCI_FRAME_HEAD_NBYTES, payload, n);
@@ -198,9 +200,13 @@ static void lose(struct run *u)
 
 static void detach(struct run *u, struct gci_reader *in)
 {
-	size_t i = gci_read_u8(in);
+	size_t n = gci_read_u8(in), i = n & 127;
 
-	if (i < u->nreqs && !u->ndone[i] && !u->reqs[i].piece)
+	if (i >= u->nreqs || u->ndone[i] || u->reqs[i].piece)
+		return;
+	if (n & 128)
+		gci_ep_ask(&u->ep, &u->reqs[i]);
+	else
 		gci_ep_detach(&u->ep, &u->reqs[i]);
 }
 

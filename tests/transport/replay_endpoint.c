@@ -68,6 +68,8 @@ int teardown(void **state)
 	return 0;
 }
 
+#define MOST_NBYTES 20000 /* of a frame that is fed */
+
 static int feed_bytes(struct gci_stream *s, const uint8_t *p, size_t n)
 {
 	struct iovec iov[GCI_STREAM_IN];
@@ -88,7 +90,7 @@ static int feed_bytes(struct gci_stream *s, const uint8_t *p, size_t n)
 
 int feed(struct gci_stream *s, struct gci_frame f, size_t nbytes)
 {
-	uint8_t bytes[GCI_FRAME_HEAD_NBYTES + 1000];
+	uint8_t bytes[GCI_FRAME_HEAD_NBYTES + MOST_NBYTES];
 
 	memset(bytes, 7, sizeof(bytes));
 	f.epoch = 5;
@@ -99,7 +101,7 @@ int feed(struct gci_stream *s, struct gci_frame f, size_t nbytes)
 
 int feed_flipped(struct gci_stream *s, struct gci_frame f, size_t at)
 {
-	uint8_t bytes[GCI_FRAME_HEAD_NBYTES + 1000];
+	uint8_t bytes[GCI_FRAME_HEAD_NBYTES + MOST_NBYTES];
 
 	memset(bytes, 7, sizeof(bytes));
 	f.epoch = 5;

@@ -141,6 +141,70 @@ static void an_acknowledgement_when_asked(void **state)
 	assert_int_equal(sends(&stream[0]).type, 0);
 }
 
+/* A long message whose sender waits is acknowledged when it is complete, and all others with it. */
+static void a_patient_message_is_acknowledged_later(void **state)
+{
+	static uint8_t buf[20000];
+	static struct gci_tp_req r[2]; /* the endpoint has them to the end */
+	struct gci_frame f = data(1, sizeof(buf), 0, sizeof(buf));
+
+	(void)state;
+	r[0] = request(1, buf, sizeof(buf));
+	r[1] = request(2, buf, sizeof(buf));
+	gci_ep_irecv(&ep, &r[0]);
+	gci_ep_irecv(&ep, &r[1]);
+	while (sends(&stream[0]).type)
+		;
+	f.flags = GCI_FRAME_LATER;
+	assert_int_equal(feed(&stream[0], f, f.nbytes), 0);
+	gci_ep_run(&ep);
+	assert_int_equal(ndone, 1);
+	assert_int_equal(sends(&stream[0]).type, 0);
+	f = data(2, sizeof(buf), 0, sizeof(buf) / 2);
+	f.flags = 0;
+	assert_int_equal(feed(&stream[1], f, f.nbytes), 0);
+	f.offset = f.nbytes;
+	f.flags = GCI_FRAME_LATER; /* what went out before somebody waited */
+	assert_int_equal(feed(&stream[1], f, f.nbytes), 0);
+	f = sends(&stream[0]);
+	assert_int_equal(f.type, GCI_FRAME_ACK);
+	assert_int_equal(f.ack, 1);
+	assert_int_equal(sends(&stream[1]).ack, 2);
+}
+
+/* Who waits at last for a patient send asks, once, behind what has gone out; what goes out again says by
+ * itself that somebody waits. */
+static void a_patient_send_asks_when_it_is_waited_for(void **state)
+{
+	static uint8_t buf[100000];
+	struct gci_tp_req r = request(1, buf, sizeof(buf));
+	struct gci_frame f;
+
+	(void)state;
+	ep.peers[0]->link.streams = 1; /* which takes all of it at once */
+	r.patient = 1;
+	gci_ep_isend(&ep, &r);
+	assert_true(sends(&stream[0]).flags & GCI_FRAME_LATER);
+	assert_int_equal(sends(&stream[0]).type, 0);
+	gci_ep_ask(&ep, &r);
+	gci_ep_ask(&ep, &r);
+	f = sends(&stream[0]);
+	assert_int_equal(f.type, GCI_FRAME_ACK);
+	assert_int_equal(f.flags, GCI_FRAME_ASK);
+	assert_int_equal(sends(&stream[0]).type, 0);
+	ep.peers[0]->link.streams = 2;
+	assert_int_equal(feed(&stream[1], lost(0, 1, 0), 0), 0);
+	assert_int_equal(gci_stream_lose(&stream[0]), 0);
+	assert_int_equal(sends(&stream[1]).type, GCI_FRAME_LOST); /* and the data behind it */
+	f = gci_container(stream[1].life->sent.prev, struct gci_replay_frame, link)->head;
+	assert_int_equal(f.type, GCI_FRAME_DATA);
+	assert_false(f.flags & GCI_FRAME_LATER);
+	assert_int_equal(
+		feed(&stream[1], (struct gci_frame){.type = GCI_FRAME_ACK, .ack = 2}, 0), 0);
+	gci_ep_run(&ep);
+	assert_int_equal(ndone, 1);
+}
+
 static void more_acknowledged_than_sent(void **state)
 {
 	(void)state;
@@ -214,6 +278,8 @@ int main(void)
 		T(short_messages_are_copied_while_there_is_room),
 		T(detached_messages),
 		T(an_acknowledgement_when_asked),
+		T(a_patient_message_is_acknowledged_later),
+		T(a_patient_send_asks_when_it_is_waited_for),
 		T(more_acknowledged_than_sent),
 		T(a_loss_of_the_stream_that_tells_it),
 		T(a_loss_of_a_stream_that_is_not),

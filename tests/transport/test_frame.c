@@ -19,7 +19,7 @@ static const struct gci_frame data = {.type = GCI_FRAME_DATA,
 	.nbytes = GCI_TP_FRAME_NBYTES,
 	.crc = 0x71727374,
 	.ack = 0x81828384,
-	.flags = GCI_FRAME_ASK,
+	.flags = GCI_FRAME_ASK | GCI_FRAME_LATER,
 	.id = 0x9192,
 	.back = 0xa1a2,
 	.nback = 0xb1b2};
@@ -49,11 +49,11 @@ static void fields_come_back(void **state)
 	assert_int_equal(f.back, data.back);
 	assert_int_equal(f.nback, data.nback);
 	/* The layout that frame.h gives. */
-	assert_memory_equal(head, "GC\x04\x02\x04\x03\x02\x01\x14\x13\x12\x11", 12);
+	assert_memory_equal(head, "GC\x05\x02\x04\x03\x02\x01\x14\x13\x12\x11", 12);
 	assert_int_equal(head[20], 0x48);
 	assert_int_equal(head[48], 0x68);
 	assert_int_equal(head[60], 0x84);
-	assert_int_equal(head[64], 1);
+	assert_int_equal(head[64], GCI_FRAME_ASK | GCI_FRAME_LATER);
 	assert_memory_equal(head + 66, "\x92\x91\xa2\xa1\xb2\xb1", 6);
 }
 
@@ -93,6 +93,7 @@ static void senseless_frames_are_refused(void **state)
 	(void)state;
 	f = data;
 	f.nback = 0;
+	f.flags = GCI_FRAME_ASK; /* all that others may have */
 	f.type = 0;
 	expect_refused(&f, "unknown type");
 	f.type = GCI_FRAME_WAIT + 1;
@@ -110,6 +111,7 @@ static void senseless_frames_are_refused(void **state)
 	expect_refused(&f, "bytes at offset");
 	f = data;
 	f.nback = 0;
+	f.flags = GCI_FRAME_ASK;
 	f.type = GCI_FRAME_CREDIT;
 	expect_refused(&f, "bytes at offset");
 	f.type = GCI_FRAME_BYE;
@@ -126,7 +128,9 @@ static void senseless_frames_are_refused(void **state)
 	expect_refused(&f, "bytes at offset");
 	f.nbytes = GCI_FRAME_PAD_NBYTES + 1;
 	expect_refused(&f, "bytes at offset");
-	f = (struct gci_frame){.type = GCI_FRAME_BYE, .flags = 2};
+	f = (struct gci_frame){.type = GCI_FRAME_BYE, .flags = GCI_FRAME_EAGER};
+	expect_refused(&f, "unknown flags");
+	f = (struct gci_frame){.type = GCI_FRAME_CREDIT, .flags = GCI_FRAME_LATER};
 	expect_refused(&f, "unknown flags");
 	f = (struct gci_frame){.type = GCI_FRAME_ACK, .nback = 1};
 	expect_refused(&f, "gives allowance back");
@@ -135,7 +139,7 @@ static void senseless_frames_are_refused(void **state)
 	head[2] = GCI_FRAME_VERSION + 1;
 	gci_store_u32(head + 72, gci_crc32c(0, head, 72));
 	assert_int_equal(gci_frame_decode(head, &f, &e), GCOLL_ERR_PROTO);
-	assert_non_null(strstr(e.text, "version 5, expected 4"));
+	assert_non_null(strstr(e.text, "version 6, expected 5"));
 }
 
 static void hello_proves_the_secret(void **state)

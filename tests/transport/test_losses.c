@@ -116,12 +116,16 @@ static void act(void)
 
 	if (below(2) && !it->sent) {
 		it->sent = 1;
+		it->send.r.patient = (int)below(2);
 		gci_tp_isend(t.w.tp[it->from], &it->send.r);
 	} else if (!it->asked) {
 		it->asked = 1;
 		gci_tp_irecv(t.w.tp[it->to], &it->recv.r);
-	} else if (it->sent && !it->send.ndone && below(2)) {
-		gci_tp_detach(t.w.tp[it->from], &it->send.r);
+	} else if (it->sent && !it->send.ndone) {
+		if (below(2))
+			gci_tp_detach(t.w.tp[it->from], &it->send.r);
+		else
+			gci_tp_ask(t.w.tp[it->from], &it->send.r);
 	}
 }
 

@@ -122,10 +122,14 @@ static void exchange_through_cuts(uint64_t cut_every, uint64_t replay_nbytes)
 		fill(from[i], n, (uint64_t)i);
 		recv_from(&w, b, &got[i], a, (uint32_t)i, to[i], n);
 		send_to(&w, a, &sent[i], b, (uint32_t)i, from[i], n);
+		sent[i].r.patient = 1; /* goes out in progress only */
 		if (i % 2)
 			gci_tp_detach(w.tp[a], &sent[i].r);
 	}
 	world_finish(&w, got, N);
+	for (i = 0; i < N; i++)
+		if (!sent[i].ndone)
+			gci_tp_ask(w.tp[i % RANKS], &sent[i].r);
 	world_finish(&w, sent, N);
 	expect_no_failure(&w);
 	for (i = 0; i < N; i++) {

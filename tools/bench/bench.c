@@ -320,11 +320,12 @@ static uint64_t since(uint64_t start)
 }
 
 /* One operation: *ns to the last rank's end, *start as this rank's clock had it; `traced`: its
- * steps are recorded. Raises r->late_ns to the latest rank's start. */
+ * steps are recorded. Raises r->late_ns to the latest rank's start. Results are looked at when all
+ * have ended: ranks that share processors would take them from those that are not done. */
 static int time_one(struct gct_bench *b, struct gct_bench_result *r, int traced, uint64_t *ns,
 	uint64_t *started)
 {
-	uint64_t start, late, end[3];
+	uint64_t start, late, end[2], wrong;
 	int rc;
 
 	b->seed += UINT64_C(0x9e3779b97f4a7c15);
@@ -342,13 +343,16 @@ static int time_one(struct gct_bench *b, struct gct_bench_result *r, int traced,
 		return rc;
 	end[0] = since(start);
 	end[1] = late;
-	end[2] = !gct_bench_check(b, r);
-	rc = gcoll_allreduce(GCOLL_IN_PLACE, end, 3, GCOLL_UINT64, GCOLL_MAX, b->own);
+	rc = gcoll_allreduce(GCOLL_IN_PLACE, end, 2, GCOLL_UINT64, GCOLL_MAX, b->own);
+	if (rc)
+		return rc;
+	wrong = !gct_bench_check(b, r);
+	rc = gcoll_allreduce(GCOLL_IN_PLACE, &wrong, 1, GCOLL_UINT64, GCOLL_MAX, b->own);
 	*ns = end[0];
 	*started = start;
 	if (end[1] > r->late_ns)
 		r->late_ns = end[1];
-	if (!rc && end[2])
+	if (!rc && wrong)
 		rc = gci_comm_error(GCOLL_ERR_CORRUPT, "%s of %llu bytes by %s: wrong result",
 			gci_kind_name(r->kind), (unsigned long long)r->nbytes, r->algorithm);
 	return rc;
