@@ -470,25 +470,53 @@ static uint64_t near_window(uint64_t nsenders, uint64_t quarters)
 	return part_nbytes > LEAST_WINDOW ? part_nbytes : LEAST_WINDOW;
 }
 
-/* To a port that takes rates. */
-static uint64_t window_to(const struct rates *r, int to)
+/* For less than a quarter of the time that one of them takes, a port has room. */
+static int meet_for_long(const struct pair *a, const struct pair *b)
 {
-	const int *cluster = r->net->topo->cluster;
-	int n = r->net->topo->nranks, last = -1, is_far, paced = 0;
-	uint64_t near = 0;
+	return together_ns(a, b) >= less(a->to_ns - a->from_ns, b->to_ns - b->from_ns) / 4;
+}
+
+/* Whether far ones that keep to a rate come to the port of pair `near` at the same time; the port's pairs are first
+ * to end - 1. Near ones that meet there may share it until the last of them is through. */
+static int meets_paced(const struct rates *r, size_t first, size_t end, size_t near)
+{
+	struct pair held_up = r->pairs[near];
+	int n = r->net->topo->nranks;
 	size_t i;
 
-	for (i = 0; i < r->n; i++) {
+	for (i = first; i < end; i++)
+		if (!is_far(r, &r->pairs[i]) && r->pairs[i].to_ns > held_up.to_ns &&
+			meet_for_long(&r->pairs[i], &r->pairs[near]))
+			held_up.to_ns = r->pairs[i].to_ns;
+	for (i = first; i < end; i++) {
 		const struct pair *p = &r->pairs[i];
 
-		if (p->to != to)
-			continue;
-		is_far = cluster[p->from] != cluster[to];
-		paced |= is_far && r->bps[p->from * n + to];
-		near += !is_far && p->from != last;
-		last = p->from;
+		if (is_far(r, p) && r->bps[p->from * n + p->to] && meet_for_long(p, &held_up))
+			return 1;
 	}
-	return paced && near ? near_window(near, 1) : 0;
+	return 0;
+}
+
+/* From `from` to a port that takes rates meanwhile. */
+static uint64_t window_of(const struct rates *r, int from, int to)
+{
+	uint64_t nsenders = 0;
+	size_t i, first, end;
+	int last = -1, is_one = 0;
+
+	for (first = 0; first < r->n && r->pairs[first].to < to; first++)
+		;
+	for (end = first; end < r->n && r->pairs[end].to == to; end++)
+		;
+	for (i = first; i < end; i++) {
+		if (r->pairs[i].from == last || is_far(r, &r->pairs[i]) ||
+			!meets_paced(r, first, end, i))
+			continue;
+		nsenders++;
+		last = r->pairs[i].from;
+		is_one |= last == from;
+	}
+	return is_one ? near_window(nsenders, 1) : 0;
 }
 
 void gci_rates_near(const struct gci_topo *t, int rank, const struct gci_rates *out)
@@ -527,7 +555,7 @@ static void put_rates(const struct rates *r, int rank, const struct gci_rates *o
 		if (r->bps[rank * n + i])
 			out->bps[i] = on_the_wire(r->bps[rank * n + i]);
 		if (i != rank && r->net->topo->cluster[i] == r->net->topo->cluster[rank])
-			out->window_nbytes[i] = window_to(r, i);
+			out->window_nbytes[i] = window_of(r, rank, i);
 	}
 }
 

@@ -200,6 +200,35 @@ static void phases_are_apart(void **state)
 	fixture_close(&f);
 }
 
+/* Near senders that have done when far ones begin, or begin when those have, send at will. */
+static void near_phases_need_no_windows(void **state)
+{
+	static const char even[] = "[cluster a]\nhosts = a[1-8]\nnic = 1Gbit\nlan_delay = 50us\n"
+				   "[cluster b]\nhosts = b[1-8]\nnic = 1Gbit\nlan_delay = 50us\n"
+				   "[link a b]\nrate = 10Gbit\ndelay = 10ms\n";
+	const struct gci_algorithm *a = gci_algorithm_find(GCI_ALLREDUCE, "rabenseifner-mod");
+	uint64_t bps[16], windows[16];
+	const struct gci_rates out = {bps, windows};
+	struct gci_topo topo;
+	struct gci_simnet net;
+	struct gci_coll c = {.kind = GCI_ALLREDUCE, .topo = &topo, .count = NBYTES, .esize = 1};
+	int r, q, npaced = 0;
+
+	(void)state;
+	topology_parse(&topo, even);
+	assert_int_equal(gci_simnet_init(&net, &topo, NULL), 0);
+	for (r = 0; r < 16; r++) {
+		assert_int_equal(gci_rates(&net, a, &c, r, MOST_STEPS, &out), 0);
+		for (q = 0; q < 16; q++) {
+			npaced += bps[q] != 0;
+			assert_true(!windows[q]);
+		}
+	}
+	assert_true(npaced > 0);
+	gci_simnet_free(&net);
+	gci_topo_free(&topo);
+}
+
 /* Where paths share wires, and pairs work in turns: what nobody chose. */
 static void rates_cost_little(void **state)
 {
@@ -318,6 +347,7 @@ int main(void)
 		cmocka_unit_test(near_senders_have_little_under_way),
 		cmocka_unit_test(what_is_not_simulated),
 		cmocka_unit_test(phases_are_apart),
+		cmocka_unit_test(near_phases_need_no_windows),
 		cmocka_unit_test(rates_cost_little),
 		cmocka_unit_test(even_rates_fill_no_queue),
 	};
