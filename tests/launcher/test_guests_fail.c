@@ -263,6 +263,8 @@ static void strangers_are_told_why(void **state)
 
 static void the_service_ends(void **state)
 {
+	int status;
+
 	(void)state;
 	serve("-n", "2");
 	start_all(2, "wait", NULL);
@@ -271,7 +273,9 @@ static void the_service_ends(void **state)
 	expect(&ranks[1], 1, "barrier: gridcoll-run --serve was told to end (Terminated)");
 	expect(&service, 1, "gridcoll-run: gridcoll-run --serve was told to end (Terminated)\n");
 	kill(ranks[0].pid, SIGKILL);
-	assert_int_equal(job_wait(&ranks[0]), 128 + SIGKILL);
+	status = job_wait(&ranks[0]);
+	assert_true(
+		status == 128 + SIGKILL || status == 1); /* it may have ended by itself meanwhile */
 }
 
 static void nobody_serves(void **state)
