@@ -76,8 +76,8 @@ static void detach_sends(struct gci_run *run)
 	}
 }
 
-/* While others are to follow, acknowledgements may come a few together. Of the last ones they should be
- * there by the end of the run, which has to wait for them or to copy what may be lost yet. */
+/* While others are to follow, acknowledgements may come a few together. When none is, all that are missing should
+ * be there by the end of the run, which has to wait for them or to copy what may be lost yet. */
 static void ask_for_sends(struct gci_run *run)
 {
 	struct gci_list *it;
@@ -159,7 +159,8 @@ static void start_message(struct gci_run *run, uint32_t step)
 		return;
 	}
 	run->nsends++;
-	m->req.patient = --run->nunsent > 0;
+	run->nunsent--;
+	m->req.patient = run->nunsent && is_last(run, step);
 	gci_tp_isend(run->tp, &m->req);
 	if (is_last(run, step))
 		gci_list_push(&run->sends, &m->link);

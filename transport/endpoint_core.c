@@ -300,8 +300,10 @@ int gci_ep_keep(
 		return 0;
 	if (gci_replay_copy(p->replay, kept))
 		out->payload = kept->payload;
-	else /* nobody would acknowledge it at once otherwise */
+	else if (r->nbytes <= GCI_REPLAY_SHORT) /* nobody would acknowledge it at once otherwise */
 		f->flags |= GCI_FRAME_ASK;
+	else
+		f->flags &= (uint16_t)~GCI_FRAME_LATER;
 	kept->head.flags = f->flags;
 	return 0;
 }
@@ -336,7 +338,7 @@ int gci_ep_pull_ack(struct gci_ep *ep, int peer, struct gci_life *life, struct g
 
 	if (!(life->due || life->wants) || gci_ep_status(ep))
 		return 0;
-	if (life->wants)
+	if (life->wants && !gci_list_empty(&life->sent))
 		ack.flags = GCI_FRAME_ASK;
 	gci_replay_asked(ep->peers[peer]->replay, life);
 	return pull_empty(ep, peer, life, ack, f);
@@ -373,16 +375,17 @@ static void ask_for_acks(struct gci_ep *ep, struct gci_ep_peer *p)
 
 void gci_ep_ask(struct gci_ep *ep, struct gci_tp_req *r)
 {
-	struct gci_ep_peer *p = ep->peers[r->peer];
+	struct gci_ep_peer *p = gci_ep_status(ep) ? NULL : ep->peers[r->peer];
 	struct gci_list *it;
 
-	if (gci_ep_status(ep) || !p || !p->replay || !r->patient)
+	if (!p || !p->replay || !r->patient)
 		return;
 	r->patient = 0;
-	/* Those that are lost yet, and go again, ask by themselves. */
+	/* Frames that are lost after all, and go again, say by themselves that somebody waits. */
 	gci_list_each (it, &r->unsettled)
 		gci_container(it, struct gci_replay_frame, of_req)->head.flags &= ~GCI_FRAME_LATER;
-	ask_for_acks(ep, p);
+	if (!gci_list_empty(&r->unsettled))
+		ask_for_acks(ep, p);
 }
 
 void gci_ep_detach(struct gci_ep *ep, struct gci_tp_req *r)
@@ -394,7 +397,7 @@ void gci_ep_detach(struct gci_ep *ep, struct gci_tp_req *r)
 		return;
 	r->detached = 1;
 	if (!gci_list_empty(&r->unsettled)) /* copies that lie about leave no room for others */
-		ask_for_acks(ep, p);
+		gci_ep_ask(ep, r);
 	for (it = r->unsettled.next; it != &r->unsettled; it = next) {
 		struct gci_replay_frame *f = gci_container(it, struct gci_replay_frame, of_req);
 
@@ -483,6 +486,12 @@ static void describe(const struct gci_ep *ep, const struct gci_tp_req *r, struct
 		.moved = r->moved};
 }
 
+/* It waits for nothing but the word that it has come, which may be late. */
+static int is_out(const struct gci_tp_wait *w)
+{
+	return w->sends && w->moved == w->nbytes;
+}
+
 int gci_ep_waits(const struct gci_ep *ep, struct gci_tp_wait *out)
 {
 	const struct gci_list *it;
@@ -491,7 +500,7 @@ int gci_ep_waits(const struct gci_ep *ep, struct gci_tp_wait *out)
 
 	gci_list_each (it, &ep->active) {
 		describe(ep, gci_container(it, struct gci_tp_req, link), &w);
-		if (!found || w.taken_up)
+		if (!found || w.taken_up || (is_out(out) && !is_out(&w)))
 			*out = w;
 		found = 1;
 		if (w.taken_up)

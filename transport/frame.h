@@ -32,7 +32,8 @@
  * frames of the other direction of this connection have come whole, modulo 2^32; 0 where nothing
  * is replayed (see replay.h). A DATA frame that took allowance has the flag EAGER and gives its
  * message a number, `id`. DATA, CREDIT and BACK give the allowance of `nback` such numbers back,
- * from `back` on. */
+ * from `back` on. A message of more than 16 KiB that is complete is acknowledged unless all of its
+ * frames have LATER. An ACK with ASK asks about all frames before it. */
 #ifndef GCI_TRANSPORT_FRAME_H
 #define GCI_TRANSPORT_FRAME_H
 
@@ -61,7 +62,7 @@ enum gci_frame_type {
 /* Flags. */
 #define GCI_FRAME_ASK   1u /* the sender waits for an acknowledgement of this */
 #define GCI_FRAME_EAGER 2u /* it was not asked for, and has an id */
-#define GCI_FRAME_LATER 4u /* nobody waits until all of the message is acknowledged */
+#define GCI_FRAME_LATER 4u /* nobody waits for this message's acknowledgement yet */
 
 struct gci_frame {
 	enum gci_frame_type type;

@@ -9,6 +9,7 @@
  *	while ((f = gci_replay_acked(r)))
  *		... settle f->req ..., gci_replay_put(r, f);
  *	gci_replay_came(r, life, nbytes);		// the peer's next frame has come whole
+ *	gci_replay_want(r, life);			// somebody here waits: a question is due
  *	gci_replay_lose(r, life);			// the connection is closed here
  *	rc = gci_replay_on_lost(r, 0, 1, count, &life);	// the peer says that it has closed it
  *	f = gci_replay_next(r, life);			// goes out before anything else
@@ -16,7 +17,8 @@
  * A stream has one connection after another: its incarnations (struct gci_life), numbered from 1.
  * TCP keeps the order, so the frames of one incarnation and direction need no numbers of their own:
  * both sides count them. The receiver acknowledges by the count that is in every frame's header, or
- * in an ACK frame of its own when nothing else goes that way for a while.
+ * in an ACK frame of its own: after so many frames or bytes, when it is asked, and when a long message
+ * is complete whose sender waits.
  *
  * A side that finds a connection dead, or gets LOST for it, closes it, sends one LOST frame with the
  * number of frames that had come whole, and counts no more of it. Once the peer's LOST is there too,
@@ -81,7 +83,7 @@ struct gci_replay {
 	struct gci_list acked; /* frames to be taken by gci_replay_acked */
 	uint32_t *newest;      /* [stream]: number of its newest connection; 0: none yet */
 	unsigned streams, nlives;
-	unsigned ndue;                  /* `due` and `wants` of all incarnations */
+	unsigned ndue;                  /* how many `due` and `wants` are set */
 	size_t nframes;                 /* that the peer may not have */
 	struct gci_replay_frame *spare; /* chained by link.next */
 	size_t nspare;

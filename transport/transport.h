@@ -23,7 +23,8 @@
  *   stop or free, which call no done any more.
  * - A send is done when its bytes have been handed to the network, on a link with replay only if
  *   they were copied as well (messages up to 16 KiB, and detached ones), else when the peer has
- *   them. Its memory may be reused then; this does not say that they have arrived.
+ *   them, and of a patient one that may be never unless it is asked for or detached. Its memory may
+ *   be reused then; this does not say that they have arrived.
  * - After the first failure (a peer's death, a protocol error, bad data) on_failure is called
  *   once, every request ends with that status, later ones too, at the next progress. */
 #ifndef GCI_TRANSPORT_TRANSPORT_H
@@ -50,7 +51,7 @@ struct gci_tp_key {
 };
 
 struct gci_tp_req {
-	/* Set by the caller, constant until done. */
+	/* Set by the caller, constant until done (but `patient`). */
 	int peer;
 	struct gci_tp_key key;
 	void *buf; /* isend only reads it; may be NULL when nbytes is 0 */
@@ -61,8 +62,8 @@ struct gci_tp_req {
 	 * (at least one); 0 or 1: all of them. */
 	uint32_t share;
 	int tells; /* isend: while it waits for its credit, its key and digest go to the peer */
-	/* isend: that the peer has it may be heard late, with what else comes from there, until
-	 * gci_tp_ask says that somebody waits for it. */
+	/* isend: that the peer has it may be heard late, with what else comes from there, or not at all,
+	 * until gci_tp_ask says that somebody waits for it, and clears this. */
 	int patient;
 	void (*done)(struct gci_tp_req *r, int status);
 	/* irecv only, may be NULL. If set, `buf` is not used: instead the payload is handed over

@@ -2,7 +2,7 @@
  * How fast each rank needs to send to each other, as the simulator has it. Behind a long round trip nobody
  * learns in time that a link's queue or a receiver's port overflows, so ranks send to other clusters no faster
  * than the operation needs, from the first byte on. Inside a cluster TCP learns soon, but by filling the port
- * until it overflows; so where a port takes such rates, near senders have little under way.
+ * until it overflows; so where a port takes such rates at the same time, near senders have little under way.
  *
  * Pure, and in integers: all who ask the same find the same. */
 #ifndef GCI_COLLECTIVES_TUNER_RATES_H

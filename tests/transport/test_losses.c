@@ -121,8 +121,8 @@ static void act(void)
 	} else if (!it->asked) {
 		it->asked = 1;
 		gci_tp_irecv(t.w.tp[it->to], &it->recv.r);
-	} else if (it->sent && !it->send.ndone) {
-		if (below(2))
+	} else if (it->sent && !it->send.ndone) { /* some only the one, some only the other */
+		if ((it - t.items) % 3 ? (it - t.items) % 3 == 1 : below(2))
 			gci_tp_detach(t.w.tp[it->from], &it->send.r);
 		else
 			gci_tp_ask(t.w.tp[it->from], &it->send.r);
