@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "base/prng.h"
+#include "base/threads.h"
 #include "netem/netns.h"
 #include "netem/segments.h"
 
@@ -468,8 +469,8 @@ static int add_way(struct gci_emulator *m, const struct gci_emulator_way *way)
 
 static int start_threads(struct group *g)
 {
-	g->has_writer = !pthread_create(&g->writer, NULL, run_writer, g);
-	g->has_reader = !pthread_create(&g->reader, NULL, run_reader, g);
+	g->has_writer = !gci_thread_create(&g->writer, run_writer, g);
+	g->has_reader = !gci_thread_create(&g->reader, run_reader, g);
 	return g->has_writer && g->has_reader ? 0 : -1;
 }
 

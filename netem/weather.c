@@ -9,22 +9,26 @@
 
 enum kind { RATE, TIME, BYTES, RATIO, COUNT, CODEL };
 
+#define LEAST ", 1kbit at least"
+#define MOST  ", at most 200s"
+
 static const struct key {
 	const char *name, *expected;
 	enum kind kind;
 	size_t at; /* in the model */
 } keys[] = {
-	{"rate", GCI_RATE_EXPECTED, RATE, offsetof(struct gci_wire_model, rate_bps)},
-	{"flow_rate", GCI_RATE_EXPECTED, RATE, offsetof(struct gci_wire_model, flow_rate_bps)},
-	{"delay", GCI_TIME_EXPECTED, TIME, offsetof(struct gci_wire_model, delay_ns)},
-	{"jitter", GCI_TIME_EXPECTED, TIME, offsetof(struct gci_wire_model, jitter_ns)},
+	{"rate", GCI_RATE_EXPECTED LEAST, RATE, offsetof(struct gci_wire_model, rate_bps)},
+	{"flow_rate", GCI_RATE_EXPECTED LEAST, RATE,
+		offsetof(struct gci_wire_model, flow_rate_bps)},
+	{"delay", GCI_TIME_EXPECTED MOST, TIME, offsetof(struct gci_wire_model, delay_ns)},
+	{"jitter", GCI_TIME_EXPECTED MOST, TIME, offsetof(struct gci_wire_model, jitter_ns)},
 	{"queue", GCI_BYTES_EXPECTED, BYTES, offsetof(struct gci_wire_model, queue_nbytes)},
 	{"loss", GCI_RATIO_EXPECTED, RATIO, offsetof(struct gci_wire_model, loss_ppm)},
 	{"reorder", GCI_RATIO_EXPECTED, RATIO, offsetof(struct gci_wire_model, reorder_ppm)},
 	{"duplicate", GCI_RATIO_EXPECTED, RATIO, offsetof(struct gci_wire_model, duplicate_ppm)},
 	{"corrupt", GCI_RATIO_EXPECTED, RATIO, offsetof(struct gci_wire_model, corrupt_ppm)},
 	{"burst", "a number from 1 to 10000", COUNT, offsetof(struct gci_wire_model, loss_burst)},
-	{"codel", "off, or two times such as 5ms,100ms", CODEL,
+	{"codel", "off, or two times such as 5ms,100ms, the shorter one first", CODEL,
 		offsetof(struct gci_wire_model, codel_target_ns)},
 };
 
@@ -61,8 +65,7 @@ static int parse_codel(char *value, struct gci_wire_model *m)
 	*comma = '\0';
 	if (gci_parse_time(value, &m->codel_target_ns) ||
 		gci_parse_time(comma + 1, &m->codel_interval_ns) || !m->codel_target_ns ||
-		!m->codel_interval_ns || m->codel_target_ns > MOST_DELAY ||
-		m->codel_interval_ns > MOST_DELAY) {
+		m->codel_target_ns > m->codel_interval_ns || m->codel_interval_ns > MOST_DELAY) {
 		*comma = ',';
 		return -1;
 	}
@@ -110,6 +113,9 @@ static int parse_setting(struct parser *p, char *word, struct gci_weather_change
 	if (parse_value(&keys[i], value, &c->to))
 		return gci_error_set(p->e, GCOLL_ERR_PARSE, "%s:%d: %s=%s, expected %s", p->name,
 			p->line, word, value, keys[i].expected);
+	if (c->set & 1u << i)
+		return gci_error_set(p->e, GCOLL_ERR_PARSE, "%s:%d: %s twice, expected once a line",
+			p->name, p->line, word);
 	c->set |= 1u << i;
 	return 0;
 }
@@ -119,11 +125,24 @@ static int is_end(const char *name, int end)
 	return end != GCI_GRID_UPLINK || !strcmp(name, "uplink");
 }
 
+/* The first of two words that should be a link's end, and is none of the grid; NULL: they are, or look like none. */
+static const char *unknown(const struct parser *p, char *const *words, int n)
+{
+	int i;
+
+	for (i = 0; i < n && !strchr(words[i], '='); i++)
+		if (strcmp(words[i], ">") != 0 &&
+			!is_end(words[i], gci_grid_find_end(p->g, words[i])))
+			return words[i];
+	return NULL;
+}
+
 /* Reads "A > B", "A B" or "all" from `words`: how many words that were, with what it means in *from and
  * *to (the same: all) and *both; 0 and an error. */
 static int parse_way(struct parser *p, char *const *words, int n, int *from, int *to, int *both)
 {
 	int arrow = n > 2 && !strcmp(words[1], ">");
+	const char *not = unknown(p, words, n < 2 + arrow ? n : 2 + arrow);
 
 	*from = *to = -1;
 	*both = !arrow;
@@ -136,8 +155,9 @@ static int parse_way(struct parser *p, char *const *words, int n, int *from, int
 			return 2 + arrow;
 	}
 	gci_error_set(p->e, GCOLL_ERR_PARSE,
-		"%s:%d: expected two ends of a link, as A B, A > B or A > uplink, or all", p->name,
-		p->line);
+		"%s:%d: %s%s%sexpected two ends of a link, as A B, A > B or A > uplink, or all",
+		p->name, p->line, not ? "\"" : "", not ? not : "",
+		not ? "\" is none of the grid's clusters and switches, " : "");
 	return 0;
 }
 

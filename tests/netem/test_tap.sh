@@ -246,6 +246,33 @@ kill -KILL $pid
 wait $pid 2>/dev/null
 check "SIGKILL: nothing is left" gone
 
+# One that heeds no signal is given up at the third.
+cat >deaf.sh <<'G'
+trap '' HUP INT TERM QUIT
+: >started
+while :; do sleep 0.1; done
+G
+rm -f started
+"$GRIDCOLL" lab run --quiet --backend tap one.grid -- sh deaf.sh 2>stderr &
+pid=$!
+until [ -e started ] || ! kill -0 $pid 2>/dev/null; do sleep 0.1; done
+for s in HUP TERM QUIT; do
+	kill -s $s $pid
+	sleep 0.5
+done
+wait $pid
+check "three signals, and the command is given up" [ $? = 131 ]
+
+# A lab that is not up yet goes at once: from here, nothing comes through for half a minute.
+printf '[cluster a]\nhosts = a1\n[cluster b]\nhosts = b1\n[link a b]\ndelay = 15s\n' >slow.grid
+"$GRIDCOLL" lab run --quiet --backend tap slow.grid -- touch came 2>stderr &
+pid=$!
+sleep 1
+kill -TERM $pid
+wait $pid
+check "a lab that is not up yet ends as well" [ $? = 143 ]
+check "and its command did not run" [ ! -e came ]
+
 # What a supervisor sends to all that it started is heard once: what the lab passes on is not the same again.
 cat >hears.sh <<'G'
 trap 'echo >>heard' INT

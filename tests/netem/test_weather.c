@@ -144,7 +144,9 @@ static void refusals(void **state)
 	(void)state;
 	refuse("\n5 a b loss=1%", "file:2: \"5\", expected a time");
 	refuse("5s", "file:1: expected two ends of a link");
-	refuse("5s a d loss=1%", "file:1: expected two ends of a link");
+	refuse("5s a d loss=1%", "file:1: \"d\" is none of the grid's clusters and switches, "
+				 "expected two ends of a link, as A B");
+	refuse("5s a>b loss=1%", "file:1: \"a>b\" is none of the grid's");
 	refuse("5s a a loss=1%", "file:1: expected two ends of a link");
 	refuse("5s a > loss=1%", "file:1: expected two ends of a link");
 	refuse("5s a b", "file:1: nothing changes");
@@ -152,8 +154,10 @@ static void refusals(void **state)
 	refuse("5s a b los=1%", "file:1: \"los\", expected KEY=VALUE");
 	refuse("5s a b loss=101%", "file:1: loss=101%, expected a percentage");
 	refuse("5s a b rate=0bit", "file:1: rate=0bit, expected a rate");
+	refuse("5s a b rate=1Mbit rate=2Mbit", "file:1: rate twice, expected once a line");
 	refuse("5s a b delay=300s", "file:1: delay=300s, expected a time");
 	refuse("5s a b burst=0", "file:1: burst=0, expected a number");
+	refuse("5s a b codel=100ms,5ms", "file:1: codel=100ms,5ms, expected off, or two");
 	refuse("5s a b codel=5ms", "file:1: codel=5ms, expected off, or two");
 	refuse("5s a b codel=5ms,0s", "file:1: codel=5ms,0s, expected off, or two");
 	memset(line, 'x', sizeof(line));

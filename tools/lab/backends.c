@@ -310,26 +310,39 @@ static int change_links(struct links *l)
 	return -1;
 }
 
-/* The terminal's own signals reach the command without us. */
+/* The terminal's own signals reach the command without us. One that does not heed them is given up after a
+ * while, or at the third. */
 static int wait_child(pid_t pid, int signals, struct links *links)
 {
 	struct pollfd fds[3] = {{signals, POLLIN, 0},
 		{(int)syscall(SYS_pidfd_open, pid, 0), POLLIN, 0},
 		{links->tap ? gci_tap_fd(links->tap) : -1, POLLIN, 0}};
 	struct signalfd_siginfo si;
-	int status = 0, wait_ms;
+	uint64_t deadline = GCI_NEVER;
+	int status = 0, wait_ms, nsignals = 0, given_up = 0;
 
 	while (waitpid(pid, &status, WNOHANG) != pid) {
 		wait_ms = change_links(links);
+		if (deadline != GCI_NEVER && (unsigned)wait_ms > 100)
+			wait_ms = 100;
 		poll(fds, 3, fds[1].fd < 0 && (unsigned)wait_ms > 100 ? 100 : wait_ms);
 		if (fds[2].revents)
 			gci_tap_serve(links->tap);
-		while (read(signals, &si, sizeof(si)) == sizeof(si))
+		while (read(signals, &si, sizeof(si)) == sizeof(si)) {
 			if (si.ssi_code != SI_KERNEL)
 				kill(pid, (int)si.ssi_signo);
+			deadline = gci_now_ns() + PATIENCE_NS;
+			nsignals++;
+		}
+		if (!given_up && (nsignals > 2 || gci_now_ns() > deadline)) {
+			given_up = 128 + (int)si.ssi_signo;
+			kill(pid, SIGKILL);
+		}
 	}
 	if (fds[1].fd >= 0)
 		close(fds[1].fd);
+	if (given_up)
+		return given_up;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -410,7 +423,7 @@ static void say_gauge(const struct lab_options *o, const struct gci_grid *g,
 static int run_by_taps(const struct lab_options *o, const struct gci_grid *g, struct gci_error *e)
 {
 	uint64_t begin = gci_now_ns();
-	int signals = open_signals(), status = GCT_FAILED;
+	int signals, status = GCT_FAILED;
 	struct gci_emulator_gauge gauge;
 	struct links links = {0};
 	struct gci_job job = {0};
@@ -420,14 +433,16 @@ static int run_by_taps(const struct lab_options *o, const struct gci_grid *g, st
 		t = gci_tap_up(g, o->dilation, e);
 	links.tap = t;
 	if (t) {
+		signals =
+			open_signals(); /* before, they end us: nothing of such a lab outlives its process */
 		say_up(o, g, "tap", gci_now_ns() - begin);
 		status = run_here(&job, &links, signals, e);
+		close(signals);
 		gci_tap_end(t, &gauge);
 		say_gauge(o, g, &gauge, links.is_doubted);
 	}
 	gci_weather_free(&links.weather);
 	gci_job_free(&job);
-	close(signals);
 	return status;
 }
 

@@ -178,13 +178,13 @@ static int lab_links(int argc, char **argv)
 static int up(const struct lab_options *o, const struct gci_grid *g, struct gci_error *e)
 {
 	const struct lab_way *way = &lab_ways[lab_choose(o, e)];
+	struct gci_error why = {0};
 
 	if (way->name && !way->up)
 		gci_error_set(e, GCOLL_ERR_UNSUPPORTED,
-			"the %s backend has no standing labs, expected: gridcoll lab run GRID -- "
-			"CMD "
-			"(CMD may be a shell)",
-			way->name);
+			"a lab that stands needs the host backend (%s), not %s, expected: gridcoll "
+			"lab run GRID -- CMD (CMD may be a shell)",
+			lab_ways[LAB_HOST].check(&why) ? why.text : "--backend host", way->name);
 	return e->status ? GCT_FAILED : way->up(o, g, e);
 }
 

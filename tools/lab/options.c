@@ -104,7 +104,8 @@ void lab_help(const char *usage)
 	printf("usage: gridcoll lab %s\n", usage);
 	gci_options_print(v.list, stdout);
 	for (i = 0; i < sizeof(examples) / sizeof(*examples); i++)
-		if (!strncmp(usage, examples[i], strcspn(examples[i], " ")))
+		if (strcspn(usage, " ") == strcspn(examples[i], " ") &&
+			!strncmp(usage, examples[i], strcspn(usage, " ")))
 			printf("example: gridcoll lab %s\n", examples[i]);
 }
 
