@@ -274,8 +274,8 @@ static void the_service_ends(void **state)
 	expect(&service, 1, "gridcoll-run: gridcoll-run --serve was told to end (Terminated)\n");
 	kill(ranks[0].pid, SIGKILL);
 	status = job_wait(&ranks[0]);
-	assert_true(
-		status == 128 + SIGKILL || status == 1); /* it may have ended by itself meanwhile */
+	/* It may have ended by itself meanwhile. */
+	assert_true(status == 128 + SIGKILL || status == 1);
 }
 
 static void nobody_serves(void **state)

@@ -433,8 +433,8 @@ static int run_by_taps(const struct lab_options *o, const struct gci_grid *g, st
 		t = gci_tap_up(g, o->dilation, e);
 	links.tap = t;
 	if (t) {
-		signals =
-			open_signals(); /* before, they end us: nothing of such a lab outlives its process */
+		/* Until here signals end us: nothing of such a lab outlives its process. */
+		signals = open_signals();
 		say_up(o, g, "tap", gci_now_ns() - begin);
 		status = run_here(&job, &links, signals, e);
 		close(signals);
